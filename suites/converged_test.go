@@ -25,6 +25,9 @@ func TestConvergedCrossesItsSettings(t *testing.T) {
 		if has["9000"] {
 			want.MTU = 9000 // 9014 bytes with the Ethernet header
 		}
+		if has["10g"] {
+			want.Rate = 10e9
+		}
 		if has["queues"] {
 			want.Queues = 2
 		}
@@ -45,8 +48,8 @@ func TestConvergedCrossesItsSettings(t *testing.T) {
 			t.Errorf("%s: %s over %s by %s", s.ID, s.Workload, s.System, s.Tool)
 		}
 	}
-	if links != 2*2*2*2*2 || teams != 8 {
-		t.Errorf("%d scenarios over a link and %d over a team, want 32 and 8", links, teams)
+	if links != 2*2*2*2*2+4 || teams != 8 {
+		t.Errorf("%d scenarios over a link and %d over a team, want 32 with 4 at 10 Gbit/s, and 8", links, teams)
 	}
 }
 

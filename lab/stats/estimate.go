@@ -50,6 +50,22 @@ func Ratio(subject, baseline []float64, level float64) (e Estimate, ok bool, err
 	return e, true, nil
 }
 
+// Difference estimates subject − baseline, in the unit of the values, from pairs like
+// those of Ratio. The values may be 0 or negative.
+func Difference(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
+	if err := paired(subject, baseline); err != nil {
+		return Estimate{}, false, err
+	}
+	differences := make([]float64, len(subject))
+	for i, s := range subject {
+		differences[i] = s - baseline[i]
+	}
+	if err := finite(differences); err != nil { // two finite values may be too far apart
+		return Estimate{}, false, err
+	}
+	return centre(differences, level)
+}
+
 // centre estimates the centre of symmetry of xs, which are finite, and tests
 // whether it is 0.
 func centre(xs []float64, level float64) (e Estimate, ok bool, err error) {

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -37,7 +36,7 @@ func TestIntervalExcludesNoDifferenceExactlyWhereTheTestFindsOne(t *testing.T) {
 			for name, c := range map[string]struct {
 				of   estimateOf
 				none float64
-			}{"ratio": {Ratio, 1}, "difference": {difference, 0}} {
+			}{"ratio": {Ratio, 1}, "difference": {Difference, 0}} {
 				e, ok, err := c.of(subject, baseline, level)
 				if err != nil || !ok || e.Low > e.Median || e.High < e.Median {
 					t.Fatalf("%s of %d: %+v, %v, %v", name, n, e, ok, err)
@@ -110,7 +109,7 @@ func TestEstimateIsThatOfCountingEveryCase(t *testing.T) {
 					xs[i] = math.Round(2 * xs[i])
 				}
 			}
-			e, ok, err := difference(xs, make([]float64, n), 0.95)
+			e, ok, err := Difference(xs, make([]float64, n), 0.95)
 			median, low, high, p := bruteForce(xs, 0.95)
 			if err != nil || !ok || math.Abs(e.Median-median) > 1e-15 || e.Low != low || e.High != high || math.Abs(e.P-p) > 1e-12 {
 				t.Errorf("%v: %+v, %v, %v, want %v [%v, %v], p %v", xs, e, ok, err, median, low, high, p)
@@ -207,11 +206,11 @@ func TestWhatHasNoRatioHasADifferenceOrAnError(t *testing.T) {
 		if e, ok, err := Ratio(c.subject, c.baseline, 0.95); err == nil || ok || e != (Estimate{}) {
 			t.Errorf("%s: ratio %+v, %v, no error", name, e, ok)
 		}
-		if _, ok, err := difference(c.subject, c.baseline, 0.95); ok != c.differs || (err == nil) != c.differs {
+		if _, ok, err := Difference(c.subject, c.baseline, 0.95); ok != c.differs || (err == nil) != c.differs {
 			t.Errorf("%s: difference %v, %v", name, ok, err)
 		}
 	}
-	for name, of := range map[string]estimateOf{"ratio": Ratio, "difference": difference} {
+	for name, of := range map[string]estimateOf{"ratio": Ratio, "difference": Difference} {
 		if _, _, err := of([]float64{1, math.NaN()}, []float64{1, 1}, 0.95); !errors.Is(err, ErrNotFinite) {
 			t.Errorf("%s of NaN: %v does not say that it is not finite", name, err)
 		}
@@ -272,19 +271,4 @@ func positive(a, b []uint32) (subject, baseline []float64) {
 		subject, baseline = append(subject, float64(a[i])+1), append(baseline, float64(b[i])+1)
 	}
 	return subject, baseline
-}
-
-// difference estimates subject − baseline from pairs, with the method of Ratio.
-func difference(subject, baseline []float64, level float64) (e Estimate, ok bool, err error) {
-	if err := paired(subject, baseline); err != nil {
-		return Estimate{}, false, err
-	}
-	differences := make([]float64, len(subject))
-	for i, s := range subject {
-		differences[i] = s - baseline[i]
-	}
-	if err := finite(differences); err != nil {
-		return Estimate{}, false, fmt.Errorf("difference: %w", err)
-	}
-	return centre(differences, level)
 }

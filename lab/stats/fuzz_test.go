@@ -12,7 +12,7 @@ func FuzzEstimates(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, level float64) {
 		xs := floatsOf(raw[:min(len(raw), 8*120)])
 		subject, baseline := xs[:len(xs)/2], xs[len(xs)/2:len(xs)/2*2]
-		for none, of := range []estimateOf{difference, Ratio} {
+		for none, of := range []estimateOf{Difference, Ratio} {
 			e, ok, err := of(subject, baseline, level)
 			if ok && (err != nil || !(e.Low <= e.Median && e.Median <= e.High) || math.IsInf(e.High, 0) ||
 				!(e.Level >= 0 && e.Level <= 1) || !(e.P >= e.Floor && e.P <= 1) || !(e.Effect >= -1 && e.Effect <= 1)) {

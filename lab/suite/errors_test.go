@@ -161,7 +161,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{with("  - {system: vxlan, workload: stream}\nladders: [{steps: [vxlan, raw]}]"), 9, 20, `group "vxlan" has no "rr"`, ""},
 		{with("  - {id: z/rr, system: x, workload: stream}\n  - {id: z/stream, system: x, workload: stream}\nladders: [{steps: [raw, z]}]"), 10, 25, `"z/rr" has other traffic`, "changes one thing"},
 		// hypotheses
-		{with("hypotheses: [{baseline: raw}]"), 8, 14, "a hypothesis lacks claim, subjects, ratio", ""},
+		{with("hypotheses: [{baseline: raw}]"), 8, 14, "a hypothesis lacks claim, subjects, ratio or difference or value", ""},
 		{with("hypotheses: [{claim: c, baseline: rw, subject: bridge, ratio: 1 ± 2 %}]"), 8, 35, `there is no scenario or group "rw"`, `did you mean "raw"?`},
 		{with("hypotheses: [{claim: c, baseline: raw, subject: raw, ratio: 1 ± 2 %}]"), 8, 49, `"raw" is compared with itself`, ""},
 		{with("hypotheses: [{claim: c, baseline: raw, subject: bridge/rr, ratio: 1 ± 2 %}]"), 8, 49, "are not both scenarios or both groups", ""},

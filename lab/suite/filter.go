@@ -66,12 +66,12 @@ func keepLadders(ladders []Ladder, kept map[string]bool) (out []Ladder) {
 	return out
 }
 
-// keepHypotheses removes subjects that are not in kept, and then hypotheses without a
-// baseline or a subject.
+// keepHypotheses removes subjects that are not in kept, and then hypotheses whose baseline
+// is not in kept or that have no subject.
 func keepHypotheses(hypotheses []Hypothesis, kept map[string]bool) (out []Hypothesis) {
 	for _, h := range hypotheses {
 		h.Subjects = slices.DeleteFunc(h.Subjects, func(id string) bool { return !kept[id] })
-		if kept[h.Baseline] && len(h.Subjects) > 0 {
+		if (h.Baseline == "" || kept[h.Baseline]) && len(h.Subjects) > 0 {
 			out = append(out, h)
 		}
 	}

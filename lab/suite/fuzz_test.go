@@ -31,7 +31,7 @@ func FuzzParseAndExpand(f *testing.F) {
 		"", small, with("titel: x"), with("published: [{scenario: raw/rr, metric: throughput_bps, value: 1 GB/s, source: x}]"),
 		with("fabrics: {a: {kind: veth, links: 2}, b: {rate: 1GB/s}}\nnodes: 1"),
 		with("precision: 2%\nmax_trials: 9\nmax_time: 5m\nladders: [{steps: [raw, bridge], names: [a, b]}]"),
-		with("hypotheses: [{claim: c, baseline: raw, subjects: [bridge], ratio: 2 +- 10%}, {claim: d, baseline: raw/rr, subject: bridge/rr, ratio: '>= 0.9', metric: latency_ns_p50}]"),
+		with("hypotheses: [{claim: c, baseline: raw, subjects: [bridge], ratio: 2 +- 10%}, {claim: d, baseline: raw/rr, subject: bridge/rr, ratio: '>= 0.9', metric: latency_ns_p50}, {claim: e, subject: raw, metric: sender_cpu_cores, value: 1 ± 0.5 cores}, {claim: f, baseline: raw/rr, subject: bridge/rr, metric: sender_cpu_cores, difference: <= -5 %}, {claim: g, subject: raw/rr, metric: receiver_cpu_cores, over: sender_cpu_cores, ratio: 3 ± 1}]"),
 		with("tables: {t: {title: x, source: y, corner: z}}\npublished: [{table: t, row: a, column: b, scenario: raw/stream, metric: throughput_bps, value: 9.11 MB/sec}, {table: t, row: a, column: c, scenario: raw/stream, baseline: bridge/stream, metric: throughput_bps, value: '-27%'}, {table: t, row: b, column: b, value: 5, note: n}]\nshort: {trials: 2, timing: {duration: 1s}, scenarios: 'r*', tool: x}"),
 		with("hypotheses: [{claim: c, baseline: raw, subject: bridge, ratio: 1 ± 200 %}]\nladders: [{steps: [raw]}]\nmax_time: 1s\nprecision: 90 %"),
 		swap("- system", "- id: '{system}/{x'\n    system"), "a: |\n  b\n? c\n", "[[[[", "- - -", "a: &b [*b]", "\xff", "--- !!x\n...\n---\n", "{a: b}: c", "\"\\x\": 1", "a:\n\t- b",
@@ -106,7 +106,7 @@ func checkPlan(t *testing.T, p *Plan) {
 		}
 	}
 	for _, h := range p.Hypotheses {
-		if _, real := sample.Describe(sample.Metric(h.Metric)); !real || h.Claim == "" || h.Printed == "" || !(0 <= h.Low && h.Low < h.High) || len(h.Subjects) == 0 || !known[h.Baseline] {
+		if _, real := sample.Describe(sample.Metric(h.Metric)); !real || h.Claim == "" || h.Printed == "" || !(h.Low < h.High) || h.Low < 0 && !h.Difference || len(h.Subjects) == 0 || h.Baseline != "" && !known[h.Baseline] {
 			t.Fatalf("hypothesis %+v", h)
 		}
 		for _, id := range h.Subjects {

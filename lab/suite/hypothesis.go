@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"windtunnel/lab/sample"
 )
@@ -10,19 +11,38 @@ import (
 // hypotheses adds the suite's hypotheses. It replaces groups by the ids of their
 // scenarios.
 func (x *expansion) hypotheses() {
-	for _, h := range x.s.hypotheses.V {
-		if h.V.ratio.V.printed != "" { // else unreadable; already reported
-			x.hypothesis(h.V)
+	for _, e := range x.s.hypotheses.V {
+		if h := e.V; x.checkForm(e.Pos, h) && x.checkDuplicates(h.subjects.V) {
+			if h.baseline.Set {
+				x.compared(h)
+			} else {
+				x.alone(h)
+			}
 		}
 	}
 }
 
-// hypothesis adds the hypotheses of one entry. Ids give one hypothesis. Groups give
-// one for each part after the "/" that baseline and subject have.
-func (x *expansion) hypothesis(h hypothesisSpec) {
-	if !x.checkDuplicates(h.subjects.V) {
-		return
+// checkForm reports keys of a hypothesis that do not fit together. It returns false if
+// the hypothesis cannot be used.
+func (x *expansion) checkForm(pos position, h hypothesisSpec) bool {
+	switch {
+	case !h.ratio.Set && !h.difference.Set && !h.value.Set: // already reported
+	case h.over.Set && (!h.ratio.Set || h.baseline.Set):
+		x.j.fail(h.over.Pos, "over has no meaning here: it makes a ratio of two metrics of one scenario", "write ratio, and remove baseline; or remove over")
+	case h.value.Set && h.baseline.Set:
+		x.j.fail(h.baseline.Pos, "a value has no baseline", "remove baseline, or write ratio or difference instead of value")
+	case !h.value.Set && !h.over.Set && !h.baseline.Set:
+		x.j.fail(pos, "a hypothesis about a ratio or a difference lacks baseline", `add a line "baseline: …"; over divides by another metric of the same scenario instead`)
+	case h.metric.Set && h.metric.V == "", h.over.Set && h.over.V == "": // unreadable; already reported
+	default:
+		return h.ratio.V.printed+h.difference.V.printed+h.value.V.printed != "" // else unreadable too
 	}
+	return false
+}
+
+// compared adds the hypotheses about subjects and a baseline. Ids give one hypothesis.
+// Groups give one for each part after the "/" that baseline and subject have.
+func (x *expansion) compared(h hypothesisSpec) {
 	var pairs []Comparison
 	for _, subject := range h.subjects.V {
 		found := x.pairsWithMetric(h, subject, x.pairs(h.baseline, subject))
@@ -39,17 +59,57 @@ func (x *expansion) hypothesis(h hypothesisSpec) {
 		if part := Part(b); len(baselines) > 1 {
 			claim += " (" + part + ")"
 		}
-		out := Hypothesis{
-			Claim: claim, Metric: h.metricOf(x.workload(b).Kind), Baseline: b,
-			Low: h.ratio.V.low, High: h.ratio.V.high, Printed: h.ratio.V.printed,
-		}
+		out := Hypothesis{Claim: claim, Baseline: b, Metric: h.metricOf(x.workload(b).Kind)}
 		for _, p := range pairs {
 			if p.Baseline == b {
 				out.Subjects = append(out.Subjects, p.Subject)
 			}
 		}
-		x.plan.Hypotheses = append(x.plan.Hypotheses, out)
+		x.claim(h, out)
 	}
+}
+
+// alone adds a hypothesis about figures of the subjects alone.
+func (x *expansion) alone(h hypothesisSpec) {
+	out := Hypothesis{Claim: h.claim.V, Over: h.over.V}
+	for _, subject := range h.subjects.V {
+		ids, _, ok := x.lookUp(subject)
+		if !ok {
+			continue
+		}
+		for _, id := range ids {
+			k := x.workload(id).Kind
+			about := h.metricOf(k)
+			if !yields(k, about) || h.over.V != "" && !yields(k, h.over.V) {
+				x.j.fail(subject.Pos, fmt.Sprintf("%q (%s) does not have %s", id, k, strings.TrimSuffix(about+" and "+h.over.V, " and ")), "name a metric that the traffic has")
+				return
+			}
+			out.Metric, out.Subjects = about, append(out.Subjects, id)
+		}
+	}
+	if len(out.Subjects) > 0 {
+		x.claim(h, out)
+	}
+}
+
+// claim sets the range of a hypothesis, and adds it to the plan.
+func (x *expansion) claim(h hypothesisSpec, out Hypothesis) {
+	info, _ := sample.Describe(sample.Metric(out.Metric))
+	claimed := h.value
+	if out.Difference = h.difference.Set; out.Difference {
+		claimed = h.difference
+	}
+	if h.ratio.Set {
+		out.Low, out.High, out.Printed = h.ratio.V.low, h.ratio.V.high, h.ratio.V.printed
+	} else {
+		var problem, remedy string
+		out.Printed = claimed.V.printed
+		if out.Low, out.High, problem, remedy = claimed.V.bounds(info.Unit, out.Difference); problem != "" {
+			x.j.fail(claimed.Pos, problem, remedy)
+			return
+		}
+	}
+	x.plan.Hypotheses = append(x.plan.Hypotheses, out)
 }
 
 // checkDuplicates reports a subject that occurs twice.

@@ -99,11 +99,11 @@ hypotheses:
 
 func TestRenderPrintsLaddersAndHypotheses(t *testing.T) {
 	got := Render(mustExpand(t, tall+`ladders: [{title: up, steps: [raw/rr, bridge/rr, vxlan/rr], names: [host, bridge, the tunnel]}]
-hypotheses: [{claim: it is cheap, baseline: raw/rr, subjects: [bridge/rr, vxlan/rr], ratio: ">= 0.9"}]
+hypotheses: [{claim: it is cheap, baseline: raw/rr, subjects: [bridge/rr, vxlan/rr], ratio: ">= 0.9"}, {claim: it is fast, subject: raw/stream, value: ">= 9 Gbps"}]
 `, ExpandOptions{}))
 	for _, want := range []string{
 		"\nladders, each step's cost over the one before it:\n  raw/rr (host) → bridge/rr → vxlan/rr (the tunnel)  up\n",
-		"\nhypotheses:\n  it is cheap  transactions_per_s of bridge/rr, vxlan/rr / raw/rr  is >= 0.9\n",
+		"\nhypotheses:\n  it is cheap  transactions_per_s of bridge/rr, vxlan/rr / raw/rr  is >= 0.9\n  it is fast   throughput_bps of raw/stream                        is >= 9 Gbps\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("rendered\n%s\nwithout\n%s", got, want)

@@ -87,11 +87,14 @@ type ladderSpec struct {
 }
 
 type hypothesisSpec struct {
-	claim    at[string]
-	metric   at[string]
-	baseline at[string]
-	subjects at[[]at[string]]
-	ratio    at[band]
+	claim      at[string]
+	metric     at[string]
+	baseline   at[string]
+	over       at[string]
+	subjects   at[[]at[string]]
+	ratio      at[band]
+	difference at[extent]
+	value      at[extent]
 }
 
 type figureTableSpec struct {
@@ -290,14 +293,18 @@ var ladderTable = table[ladderSpec]{
 }
 
 var hypothesisTable = table[hypothesisSpec]{
-	what: "a hypothesis",
-	doc:  "A statement about a ratio: the samples confirm it, refute it, or leave it undecided. Groups make one hypothesis for every part after the \"/\" that baseline and subject both have.",
+	what:  "a hypothesis",
+	doc:   "A statement about a ratio, a difference or a value: the samples confirm it, refute it, or leave it undecided. Groups make one hypothesis for every part after the \"/\" that baseline and subject both have.",
+	oneOf: []string{"ratio", "difference", "value"},
 	fields: []field[hypothesisSpec]{
 		bind("claim", sentence(300), func(h *hypothesisSpec) *at[string] { return &h.claim }, "The statement in a sentence.").must(),
-		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "Metric of the ratio; default is throughput_bps, and transactions_per_s for request/response."),
-		bind("baseline", ref, func(h *hypothesisSpec) *at[string] { return &h.baseline }, "A scenario's id, or a group.").must(),
-		bind("subjects", oneOrMore[string](ref), func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "Scenarios that are divided by the baseline: ids if baseline is an id, groups if it is a group; one or a list. The claim must hold for each of them.").also("subject").must(),
-		bind("ratio", ratioBand, func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Range that is claimed for subject / baseline: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`).must(),
+		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "Metric of the figure; default is throughput_bps, and transactions_per_s for request/response."),
+		bind("baseline", ref, func(h *hypothesisSpec) *at[string] { return &h.baseline }, "A scenario's id, or a group: for a difference, and for a ratio without over."),
+		bind("over", metric, func(h *hypothesisSpec) *at[string] { return &h.over }, "For a ratio without baseline: another metric of the same subject, by which the metric is divided."),
+		bind("subjects", oneOrMore[string](ref), func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "Scenarios that are compared with the baseline: ids if baseline is an id, groups if it is a group; one or a list. The claim must hold for each of them.").also("subject").must(),
+		bind("ratio", ratioBand, func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Range that is claimed for subject / baseline: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`),
+		bind("difference", differenceRange, func(h *hypothesisSpec) *at[extent] { return &h.difference }, `Range that is claimed for subject - baseline, with the unit: "-0.15 ± 0.05 cores" or "<= -100 Mbit/s".`),
+		bind("value", valueRange, func(h *hypothesisSpec) *at[extent] { return &h.value }, `Range that is claimed for the subject's own figure, with the unit: ">= 9 Gbps" or "1600 ± 160 Mbit/s".`),
 	},
 }
 
@@ -348,7 +355,7 @@ var suiteTable = table[spec]{
 		bind("scenarios", list[scenarioSpec]{scenarioTable, 1, mostNames, false}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "Scenarios to measure, in the order of the report.").must(),
 		bind("comparisons", list[comparisonSpec]{comparisonTable, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Comparisons of scenarios with a baseline."),
 		bind("ladders", list[ladderSpec]{ladderTable, 1, mostNames, false}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
-		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios. The report says whether they hold."),
+		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios, differences and values. The report says whether they hold."),
 		bind("tables", index[figureTableSpec]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[figureTableSpec]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
 		bind("published", list[publishedSpec]{publishedTable, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
 		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "Changes that `run --short` makes."),

@@ -1,6 +1,9 @@
 package suite
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Plan is an expanded suite: the scenarios that will run, in the order of the reports.
 // All defaults are set.
@@ -202,16 +205,39 @@ type Ladder struct {
 	Names []string `json:"names"` // names of the steps in reports
 }
 
-// Hypothesis is a statement about a ratio. It holds if the ratio's interval is within
-// [Low, High], is refuted if the interval is outside, and is undecided otherwise.
+// Hypothesis is a statement about a figure of each subject. It holds if the figure's
+// interval is within [Low, High], is refuted if the interval is outside, and is
+// undecided otherwise.
+//
+// The figure depends on Baseline, Over and Difference:
+//   - with a Baseline, subject / baseline, or with Difference subject − baseline;
+//   - with Over, the Metric of the subject divided by its metric Over;
+//   - without any of them, the Metric of the subject.
 type Hypothesis struct {
-	Claim    string   `json:"claim"`
-	Metric   string   `json:"metric"`   // a sample.Metric
-	Baseline string   `json:"baseline"` // scenario id
-	Subjects []string `json:"subjects"` // scenario IDs; the claim is about each of them
-	Low      float64  `json:"low"`      // of subject / baseline
-	High     float64  `json:"high"`
-	Printed  string   `json:"printed"` // as in the suite: "2 ± 10 %"
+	Claim      string   `json:"claim"`
+	Metric     string   `json:"metric"`             // a sample.Metric
+	Baseline   string   `json:"baseline,omitempty"` // scenario id
+	Over       string   `json:"over,omitempty"`     // a sample.Metric
+	Difference bool     `json:"difference,omitempty"`
+	Subjects   []string `json:"subjects"` // scenario IDs; the claim is about each of them
+	Low        float64  `json:"low"`      // of the figure; a difference or a value is in the metric's unit
+	High       float64  `json:"high"`
+	Printed    string   `json:"printed"` // as in the suite: "2 ± 10 %"
+}
+
+// Figure describes the figure that the hypothesis bounds: "throughput_bps of b/stream /
+// a/stream".
+func (h Hypothesis) Figure() string {
+	metric, of := h.Metric, strings.Join(h.Subjects, ", ")
+	switch {
+	case h.Over != "":
+		metric += " / " + h.Over
+	case h.Difference:
+		of += " - " + h.Baseline
+	case h.Baseline != "":
+		of += " / " + h.Baseline
+	}
+	return metric + " of " + of
 }
 
 // Table is a table of a public document. Its cells are the Published entries with its

@@ -170,6 +170,18 @@ func (p Published) where() string {
 // inUnit reads a printed figure and returns it in unit; the decimal value is
 // converted exactly and rounded once.
 func inUnit(text, unit string) (value float64, problem, remedy string) {
+	exact, problem, remedy := exactly(text, unit)
+	if problem != "" {
+		return 0, problem, remedy
+	}
+	if value, _ = exact.Float64(); math.IsInf(value, 0) {
+		return 0, fmt.Sprintf("%q is too large", clip(text)), remedy
+	}
+	return value, "", ""
+}
+
+// exactly reads a printed figure and returns it in unit.
+func exactly(text, unit string) (value *big.Rat, problem, remedy string) {
 	digits, printedUnit := splitUnit(text)
 	var known []string
 	for _, s := range scales[unit] {
@@ -178,7 +190,7 @@ func inUnit(text, unit string) (value float64, problem, remedy string) {
 	remedy = "write the figure with its unit, such as " + enumerate(known)
 	r, ok := new(big.Rat).SetString(digits)
 	if digits == "" || !ok || strings.HasPrefix(digits, ".") || strings.HasSuffix(digits, ".") {
-		return 0, fmt.Sprintf("%q does not start with a number such as 7375.159", clip(text)), remedy
+		return nil, fmt.Sprintf("%q does not start with a number such as 7375.159", clip(text)), remedy
 	}
 	i := slices.IndexFunc(scales[unit], func(s scale) bool { return s.unit == printedUnit })
 	if i < 0 {
@@ -186,12 +198,8 @@ func inUnit(text, unit string) (value float64, problem, remedy string) {
 		if printedUnit == "" {
 			problem = fmt.Sprintf("%q has no unit", clip(text))
 		}
-		return 0, problem, remedy
+		return nil, problem, remedy
 	}
 	factor, _ := new(big.Rat).SetString(scales[unit][i].factor)
-	value, _ = r.Mul(r, factor).Float64()
-	if math.IsInf(value, 0) {
-		return 0, fmt.Sprintf("%q is too large", clip(text)), remedy
-	}
-	return value, "", ""
+	return r.Mul(r, factor), "", remedy
 }

@@ -29,7 +29,7 @@ func Render(p *Plan) string {
 		return l.String() + "\t" + l.Title
 	})
 	rows(&b, "hypotheses:", p.Hypotheses, func(h Hypothesis) string {
-		return fmt.Sprintf("%s\t%s of %s / %s\tis %s", h.Claim, h.Metric, strings.Join(h.Subjects, ", "), h.Baseline, h.Printed)
+		return fmt.Sprintf("%s\t%s\tis %s", h.Claim, h.Figure(), h.Printed)
 	})
 	rows(&b, "published figures:", p.Published, func(f Published) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s", cmp.Or(f.Scenario, "-"), cmp.Or(f.Metric, "-"), f.Printed, f.where())

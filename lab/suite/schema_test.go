@@ -101,7 +101,10 @@ hypotheses:
   - {claim: b, baseline: raw, subject: bridge, ratio: 2 +- 10%}
   - {claim: c, baseline: raw, subject: bridge, ratio: 1 +/- 0.05}
   - {claim: d, baseline: raw, subject: bridge, ratio: ">= 0.95"}
-  - {claim: e, baseline: raw, subject: bridge, ratio: ≤ 1.1}`)}
+  - {claim: e, baseline: raw, subject: bridge, ratio: ≤ 1.1}
+  - {claim: f, subject: raw/stream, value: ">= 9 Gbps"}
+  - {claim: g, baseline: raw, subject: bridge, metric: sender_cpu_cores, difference: -15 ± 5 %}
+  - {claim: h, subject: raw, metric: receiver_cpu_cores, over: sender_cpu_cores, ratio: 3 ± 1}`)}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil {
@@ -126,6 +129,8 @@ func TestTheSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 	for _, text := range []string{
 		with("titel: x"),
 		with("trials: 0"),
+		with("hypotheses: [{claim: c, subject: raw/stream, value: '>= -9 Gbps'}]"),
+		with("hypotheses: [{claim: c, baseline: raw, subject: bridge, ratio: 1 ± 0.1, value: '>= 9 Gbps'}]"),
 		with("timing: {duration: 15}"),
 		with("timing: {duration: 10Gbit}"),
 		with("nodes: many"),
@@ -254,13 +259,17 @@ func validate(s map[string]any, v any, at string) string {
 			if m, ok := v.(map[string]any); ok {
 				problem = validateMap(s, keyword, arg, m, at)
 			}
-		case "anyOf":
+		case "anyOf", "oneOf":
 			var all []string
+			fit := 0
 			for _, alternative := range arg.([]any) {
 				all = append(all, validate(alternative.(map[string]any), v, at))
+				if all[len(all)-1] == "" {
+					fit++
+				}
 			}
-			if !slices.Contains(all, "") {
-				problem = strings.Join(all, " and ")
+			if fit == 0 || fit > 1 && keyword == "oneOf" {
+				problem = fmt.Sprintf("%d of the alternatives fit: %s", fit, strings.Join(all, " and "))
 			}
 		case "allOf":
 			for _, part := range arg.([]any) {

@@ -12,7 +12,8 @@ import (
 type table[T any] struct {
 	what   string // "a scenario", for messages
 	doc    string
-	alone  bool // the table is not part of the suite language
+	alone  bool     // the table is not part of the suite language
+	oneOf  []string // exactly one of these keys is mandatory; nil if there is no such rule
 	fields []field[T]
 }
 
@@ -127,10 +128,19 @@ func (t table[T]) complete(j *journal, n ast.Node, seen map[string]position) boo
 			missing = append(missing, f.key)
 		}
 	}
-	if len(missing) == 0 {
+	given := slices.DeleteFunc(slices.Clone(t.oneOf), func(key string) bool { _, ok := seen[key]; return !ok })
+	if t.oneOf != nil && len(given) == 0 {
+		missing = append(missing, t.oneOf[0]+" or "+strings.Join(t.oneOf[1:], " or "))
+	}
+	switch {
+	case len(given) > 1:
+		j.fail(nodePosition(n), fmt.Sprintf("%s has %s, and may have only one of them", t.what, strings.Join(given, " and ")), "remove the others")
+		return false
+	case len(missing) == 0:
 		return true
 	}
-	j.fail(nodePosition(n), fmt.Sprintf("%s lacks %s", t.what, strings.Join(missing, ", ")), fmt.Sprintf("add a line %q", missing[0]+": …"))
+	first, _, _ := strings.Cut(missing[0], " or ")
+	j.fail(nodePosition(n), fmt.Sprintf("%s lacks %s", t.what, strings.Join(missing, ", ")), fmt.Sprintf("add a line %q", first+": …"))
 	return false
 }
 
@@ -182,6 +192,13 @@ func (t table[T]) schema() object {
 		case f.required:
 			required = append(required, f.key)
 		}
+	}
+	if t.oneOf != nil {
+		var choices []object
+		for _, key := range t.oneOf {
+			choices = append(choices, object{"required": []string{key}})
+		}
+		rules = append(rules, object{"oneOf": choices})
 	}
 	s := object{"type": "object", "description": t.doc, "properties": properties, "additionalProperties": false}
 	if required != nil {

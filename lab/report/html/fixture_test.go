@@ -82,10 +82,10 @@ func claims() []model.Hypothesis {
 			Judgement: j, Observed: observed, Why: "the figures of “" + text + "” in a sentence"}
 	}
 	return []model.Hypothesis{
-		claim("VXLAN leaves at least 70 % of the throughput", "≥ 0.7", model.Holds, model.Observed{Subject: "vxlan/stream", Ratio: interval(0.784, 0.004), Judgement: model.Holds}),
-		claim("VXLAN takes less than a tenth", "≥ 0.9", model.Refuted, model.Observed{Subject: "vxlan/stream", Ratio: interval(0.784, 0.004), Judgement: model.Refuted}),
+		claim("VXLAN leaves at least 70 % of the throughput", "≥ 0.7", model.Holds, model.Observed{Subject: "vxlan/stream", Figure: interval(0.784, 0.004), Judgement: model.Holds}),
+		claim("VXLAN takes less than a tenth", "≥ 0.9", model.Refuted, model.Observed{Subject: "vxlan/stream", Figure: interval(0.784, 0.004), Judgement: model.Refuted}),
 		claim("bridges take nothing, wherever the containers are", "1 ± 5 %", model.Undecided,
-			model.Observed{Subject: "bridge/stream", Ratio: interval(0.96, 0.02), Judgement: model.Undecided},
+			model.Observed{Subject: "bridge/stream", Figure: interval(0.96, 0.02), Judgement: model.Undecided},
 			model.Observed{Subject: "macvlan/stream", Judgement: model.Undecided}),
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/sample"
 )
 
 //go:generate assets/build.sh
@@ -36,11 +35,6 @@ var (
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark,
-		"label": func(m string) string { return sample.Metric(m).Label() },
-		"ratio": func(iv *model.Interval) [2]string {
-			median, bounds := model.Scale{By: 1}.Figure(*iv)
-			return [2]string{median, bounds}
-		},
 	}).ParseFS(assets, "assets/*.html"))
 )
 

@@ -86,7 +86,7 @@ func TestRigorousPageInABrowser(t *testing.T) {
 	})
 
 	t.Run("judges hypotheses in words", func(t *testing.T) {
-		shows("the table", text("table.hypotheses"), "✓ holds", "✗ refuted", "? undecided", "0.784 [0.780, 0.788]", "not measured")
+		shows("the table", text("table.hypotheses"), "✓ holds", "✗ refuted", "? undecided", "0.784× [0.780, 0.788]", "not measured")
 	})
 
 	t.Run("unfolds which trials do not count", func(t *testing.T) {

@@ -55,6 +55,39 @@ func TestHypothesisIsJudgedByTheInterval(t *testing.T) {
 	}
 }
 
+func TestHypothesisBoundsADifferenceAValueOrARatioOfTwoMetrics(t *testing.T) {
+	run, plan := steps("a", "b", "c")
+	plan.Ladders = nil
+	a, b := spread(1e9, 1.1e9, 10), spread(0.84e9, 0.96e9, 10)
+	samples := slices.Concat(column("a/stream", sample.Throughput, a...), column("b/stream", sample.Throughput, b...))
+	for i := range samples {
+		samples[i].Metrics[sample.SenderCPU], samples[i].Metrics[sample.ReceiverCPU] = 20, 50+float64(i%10)/10
+	}
+	for _, c := range []struct {
+		of   suite.Hypothesis
+		want Judgement
+		why  string
+	}{
+		{suite.Hypothesis{Low: 0.8e9, High: 1e9}, Holds, "Throughput of b/stream is 900 Mbit/s [85"},
+		{suite.Hypothesis{Low: 1.2e9, High: math.MaxFloat64}, Refuted, "outside the claim."},
+		{suite.Hypothesis{Low: 0.9e9, High: math.MaxFloat64}, Undecided, "partly within the claim."},
+		{suite.Hypothesis{Baseline: "a/stream", Difference: true, Low: -0.2e9, High: -0.1e9}, Holds, "Throughput of b/stream less that of a/stream is −150 Mbit/s [−"},
+		{suite.Hypothesis{Baseline: "a/stream", Difference: true, Low: 0, High: math.MaxFloat64}, Refuted, "outside the claim."},
+		{suite.Hypothesis{Metric: string(sample.ReceiverCPU), Over: string(sample.SenderCPU), Low: 2, High: 4}, Holds, "Receiver CPU of b/stream is 2.52× [2.5"},
+		{suite.Hypothesis{Metric: string(sample.ReceiverCPU), Over: string(sample.SenderCPU), Low: 0, High: 2}, Refuted, "its sender CPU (95 % interval, n = 10), outside the claim."},
+		{suite.Hypothesis{Metric: string(sample.ReceiverCPU), Over: string(sample.Segments), Low: 0, High: 2}, Undecided, "Segments was not measured in b/stream."},
+	} {
+		c.of.Subjects, c.of.Printed = []string{"b/stream"}, "the claim"
+		if c.of.Metric == "" {
+			c.of.Metric = string(sample.Throughput)
+		}
+		plan.Hypotheses = []suite.Hypothesis{c.of}
+		if h := Build(run, plan, samples).Hypotheses[0]; h.Judgement != c.want || !strings.Contains(h.Why, c.why) {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.of.Figure(), h.Judgement, h.Why, c.want, c.why)
+		}
+	}
+}
+
 func TestHypothesisOfSeveralSubjectsNeedsThemAll(t *testing.T) {
 	one, within, outside, astride := spread(10, 10, 12), spread(10, 10.1, 12), spread(15, 15.1, 12), spread(10, 11.5, 12)
 	for _, c := range []struct {
@@ -66,7 +99,7 @@ func TestHypothesisOfSeveralSubjectsNeedsThemAll(t *testing.T) {
 			t.Errorf("%s, want %s: %s", h.Judgement, c.want, h.Why)
 		}
 		for _, o := range h.Observed {
-			if l := o.Ratio.Level; l < 0.975 || l > 0.985 {
+			if l := o.Figure.Level; l < 0.975 || l > 0.985 {
 				t.Errorf("the interval of one of two subjects has level %v, want 0.975 or little more", l)
 			}
 		}

@@ -72,6 +72,15 @@ func (b *builder) ratio(over, under []float64, level float64) (stats.Estimate, b
 	return e, ok, err
 }
 
+// difference is ratio, but estimates over − under.
+func (b *builder) difference(over, under []float64, level float64) (stats.Estimate, bool, error) {
+	e, ok, err := stats.Difference(over, under, b.level(level))
+	if b.plan.Stop.Precision > 0 {
+		e = e.AfterLooks()
+	}
+	return e, ok, err
+}
+
 // level returns the confidence at which an interval must be computed. It is higher if
 // the plan asks for a precision.
 func (b *builder) level(level float64) float64 {

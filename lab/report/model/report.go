@@ -193,10 +193,11 @@ const (
 	Undecided Judgement = "undecided"
 )
 
-// Observed is the ratio of one subject, and the judgement from it.
+// Observed is the figure of one subject, and the judgement from it. The figure is a
+// ratio, or a difference or a value in the metric's unit.
 type Observed struct {
 	Subject   string    `json:"subject"`
-	Ratio     *Interval `json:"ratio,omitempty"` // nil if it could not be measured
+	Figure    *Interval `json:"figure,omitempty"` // nil if it could not be measured
 	Judgement Judgement `json:"judgement"`
 }
 
