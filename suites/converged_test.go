@@ -48,8 +48,8 @@ func TestConvergedCrossesItsSettings(t *testing.T) {
 			t.Errorf("%s: %s over %s by %s", s.ID, s.Workload, s.System, s.Tool)
 		}
 	}
-	if links != 2*2*2*2*2+4 || teams != 8 {
-		t.Errorf("%d scenarios over a link and %d over a team, want 32 with 4 at 10 Gbit/s, and 8", links, teams)
+	if links != 2*2*2*2*2+5 || teams != 8 {
+		t.Errorf("%d scenarios over a link and %d over a team, want 37 (5 of them at 10 Gbit/s) and 8", links, teams)
 	}
 }
 
@@ -57,6 +57,7 @@ func TestConvergedTurnsEachSettingOnAndOff(t *testing.T) {
 	p := plan(t, "converged")
 	want := []string{
 		"9000-lso/half over 1500-lso/half", "9000-lso/full over 1500-lso/full",
+		"9000-10g-lso/half over 1500-10g-lso/half", "9000-10g-lso/full over 1500-10g-lso/full",
 		"1500-lso/half over 1500-no-lso/half", "1500-lso/full over 1500-no-lso/full",
 		"1500-team-lso/half over 1500-lso/half", "1500-team-lso/full over 1500-lso/full",
 		"9000-queues-lso/full over 9000-lso/full", "9000-lso-spread/full over 9000-lso/full",

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -27,34 +27,44 @@ import (
 
 // format is one form of a report.
 type format struct {
-	name  string
-	file  string // name of the file in a report's directory
-	write func(w io.Writer, r *model.Report) error
+	name    string
+	file    string // name of the file in a report's directory
+	write   func(w io.Writer, reports ...*model.Report) error
+	several bool // write takes the reports of several runs; otherwise of one
 }
 
+// formats are the forms of a run's report. `windtunnel run` writes all of them.
 var formats = []format{
-	{"table", "report.txt", func(w io.Writer, r *model.Report) error { return text.Write(w, r, tableOptions(w)) }},
-	{"html", "report.html", html.Write},
-	{"markdown", "report.md", markdown.Write},
-	{"json", "report.json", export.WriteJSON},
-	{"csv", "samples.csv", export.WriteCSV},
-	{"benchfmt", "bench.txt", export.WriteBenchfmt},
+	{"table", "report.txt", ofOne(func(w io.Writer, r *model.Report) error { return text.Write(w, r, tableOptions(w)) }), false},
+	{"html", "report.html", ofOne(html.Write), false},
+	{"markdown", "report.md", ofOne(markdown.Write), false},
+	{"json", "report.json", ofOne(export.WriteJSON), false},
+	{"csv", "samples.csv", ofOne(export.WriteCSV), false},
+	{"benchfmt", "bench.txt", ofOne(export.WriteBenchfmt), false},
+}
+
+var publishedFormat = format{"published", "published-results.md", markdown.WritePublished, true}
+
+// ofOne makes the writer of a format out of a writer of one report.
+func ofOne(write func(io.Writer, *model.Report) error) func(io.Writer, ...*model.Report) error {
+	return func(w io.Writer, reports ...*model.Report) error { return write(w, reports[0]) }
 }
 
 func formatNames() []string {
 	var names []string
-	for _, f := range formats {
+	for _, f := range append(formats, publishedFormat) {
 		names = append(names, f.name)
 	}
 	return names
 }
 
 func findFormat(name string) (format, error) {
-	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
-	if i < 0 {
-		return format{}, fmt.Errorf("--format %s: choose one of %s", name, strings.Join(formatNames(), ", "))
+	for _, f := range append(formats, publishedFormat) {
+		if f.name == name {
+			return f, nil
+		}
 	}
-	return formats[i], nil
+	return format{}, fmt.Errorf("--format %s: choose one of %s", name, strings.Join(formatNames(), ", "))
 }
 
 func tableOptions(w io.Writer) text.Options {
@@ -73,29 +83,58 @@ func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [RUN]",
 		Short: "Print the report of a run, or write it to a file (default: the latest run)",
-		Args:  takes(0, 1),
+		Long: `Print the report of a run, or write it to a file (default: the latest run).
+
+The format published takes several runs. It writes one page with the tables and
+conclusions of the public documents that the runs' suites repeat. A suite's name
+stands for its complete run with the most scenarios, the newest if there are
+several. The default is every suite with tables of documents.`,
+		Example: `  windtunnel report
+  windtunnel report 20261121-093015 --format html -o report.html
+  windtunnel report --format published -o docs/published-results.md
+  windtunnel report --format published opencontrail 20261121-093015`,
+		Args: takes(0, math.MaxInt),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := findFormat(name)
-			if err != nil {
-				return err
-			}
-			r, err := loadReport(db, strings.Join(args, ""))
+			f, reports, err := selectReports(db, name, args)
 			if err != nil {
 				return err
 			}
 			if out == "" || out == "-" {
-				return f.write(cmd.OutOrStdout(), r)
+				return f.write(cmd.OutOrStdout(), reports...)
 			}
 			if info, err := os.Stat(out); err == nil && info.IsDir() {
 				return fmt.Errorf("--output %s: it is a directory; name a file in it, such as %s", out, filepath.Join(out, f.file))
 			}
-			return writeFile(out, f, r)
+			return writeFile(out, f, reports...)
 		},
 	}
 	cmd.Flags().StringVar(&name, "format", "table", "Format of the report: "+strings.Join(formatNames(), ", "))
 	cmd.Flags().StringVarP(&out, "output", "o", "", "File to write instead of standard output")
 	dbFlag(cmd, &db)
 	return cmd
+}
+
+// selectReports returns the format of this name, and the reports of the runs that it
+// shows: one, or for the format published several.
+func selectReports(db, name string, runs []string) (format, []*model.Report, error) {
+	f, err := findFormat(name)
+	if err != nil {
+		return format{}, nil, err
+	}
+	if !f.several {
+		if len(runs) > 1 {
+			return format{}, nil, fmt.Errorf("--format %s shows one run, and %d are named; name one, or choose --format %s", name, len(runs), publishedFormat.name)
+		}
+		r, err := loadReport(db, strings.Join(runs, ""))
+		return f, []*model.Report{r}, err
+	}
+	store, err := openStore(db, true)
+	if err != nil {
+		return format{}, nil, err
+	}
+	defer store.Close()
+	reports, err := publishedReports(store, runs)
+	return f, reports, err
 }
 
 func loadReport(db, run string) (*model.Report, error) {
@@ -125,10 +164,10 @@ func systemError(err error) error {
 	return err
 }
 
-// writeFile writes a report. After an error there is no partial file.
-func writeFile(path string, f format, r *model.Report) error {
+// writeFile writes reports to one file. After an error there is no partial file.
+func writeFile(path string, f format, reports ...*model.Report) error {
 	var b bytes.Buffer
-	if err := f.write(&b, r); err != nil {
+	if err := f.write(&b, reports...); err != nil {
 		return fmt.Errorf("make the %s report: %w", f.name, err)
 	}
 	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {

@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +18,8 @@ import (
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 var update = flag.Bool("update", false, "write the current reports to testdata/*.golden")
@@ -34,6 +38,37 @@ func explanation(w io.Writer, r *model.Report) error {
 	return nil
 }
 
+// documented is the rigorous run beside a table of a document, with the CPU figures of a
+// tool.
+func documented() *model.Report {
+	run, plan, samples := reporttest.Rigorous()
+	plan.Tables = []suite.Table{{Name: "t", Title: "streams on sender nodes", Source: "The document, table 1", Corner: "Metric", Note: "Two nodes."}}
+	cell := func(row, column, scenario string, m sample.Metric, value float64, printed, unit string, factor float64) suite.Published {
+		return suite.Published{Table: "t", Row: row, Column: column, Scenario: scenario, Metric: string(m), Value: value, Printed: printed, Unit: unit, Factor: factor}
+	}
+	plan.Published = []suite.Published{
+		cell("Throughput", "A", "raw/stream", sample.Throughput, 7375.159e6, "7375.159 Mbit/s", "Mbit/s", 1e6),
+		cell("Throughput", "B", "vxlan/stream", sample.Throughput, 1592.691e6, "1592.691 Mbit/s", "Mbit/s", 1e6),
+		cell("Avg. CPU %", "A", "raw/stream", sample.SenderCPU, 14.799, "14.799 %", "%", 1),
+		cell("Avg. CPU %", "B", "vxlan/stream", sample.SenderCPU, 15.843, "15.843 %", "%", 1),
+		{Table: "t", Row: "Errors", Column: "A", Printed: "0", Note: "no scenario counts them"},
+	}
+	plan.Hypotheses = append(plan.Hypotheses, suite.Hypothesis{Claim: "VXLAN fills a link of 10 Gbit/s", Metric: string(sample.Throughput), Subjects: []string{"vxlan/stream"}, Low: 9e9, High: math.MaxFloat64, Printed: ">= 9 Gbps"})
+	for i := range samples {
+		if cpu, ok := samples[i].Metrics[sample.SenderCPU]; ok {
+			samples[i].Metrics[sample.ToolSenderCPU] = cpu/2 + 30
+		}
+	}
+	return model.Build(run, plan, samples)
+}
+
+func TestAPageAboutDocumentsNeedsTables(t *testing.T) {
+	r := model.Build(reporttest.Sample())
+	if err := markdown.WritePublished(io.Discard, r); err == nil || !strings.Contains(err.Error(), r.Run.ID) || !strings.Contains(err.Error(), "has no table of a document") {
+		t.Errorf("a run without tables: %v", err)
+	}
+}
+
 func TestReportsAreTheGoldenOnes(t *testing.T) {
 	quick := model.Build(reporttest.Sample())
 	run, plan, samples := reporttest.Sized(2)
@@ -49,6 +84,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 		{"table-two-trials", model.Build(run, plan, samples), table(text.Options{Width: 100})},
 		{"markdown", quick, markdown.Write},
 		{"explain", model.Build(reporttest.Rigorous()), explanation},
+		{"published", documented(), func(w io.Writer, r *model.Report) error { return markdown.WritePublished(w, r, r) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/phrase"
@@ -116,6 +118,32 @@ func (t *PublishedTable) RatioGrid() Grid {
 	g := Grid{Heads: []string{"row", "column", "ratio of", "published", "measured", "verdict"}, Words: map[int]bool{0: true, 1: true, 2: true, 5: true}}
 	for _, c := range t.Ratios() {
 		g.Add(c.Row, c.Column, c.Scenario+" / "+c.Against, c.PublishedRatioText(), c.MeasuredRatioText(), c.Verdict())
+	}
+	return g
+}
+
+// SideBySide returns one row for each figure of the table: published and measured, each
+// with its ratio to the baseline, and the verdict. If the tool has CPU figures of its
+// own, they have a separate column.
+func (t *PublishedTable) SideBySide() Grid {
+	byTool := slices.ContainsFunc(t.Cells(), func(c *PublishedCell) bool { return c.ByTool != nil })
+	g := Grid{Heads: []string{cmp.Or(t.Corner, "row"), "column", "scenario", "published", "measured"}, Words: map[int]bool{0: true, 1: true, 2: true}}
+	if byTool {
+		g.Heads[4] = "measured (CPU: by the lab's meter)"
+		g.Heads = append(g.Heads, "CPU by the tool itself")
+	}
+	g.Words[len(g.Heads)+2] = true
+	g.Heads = append(g.Heads, "published ratio", "measured ratio", "verdict")
+	for _, c := range t.Cells() {
+		row := []string{c.Row, c.Column, c.Scenario, c.Printed, strings.TrimSpace(c.MeasuredText() + " " + c.MeasuredRange())}
+		if byTool {
+			row = append(row, c.ByToolText())
+		}
+		verdict := c.Verdict()
+		if sign := c.Agreement.Sign(); sign != "" {
+			verdict = sign + " " + verdict
+		}
+		g.Add(append(row, c.PublishedRatioText(), c.MeasuredRatioText(), cmp.Or(verdict, "–"))...)
 	}
 	return g
 }

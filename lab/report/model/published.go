@@ -28,6 +28,9 @@ type PublishedCell struct {
 	suite.Published
 	Measured *Interval `json:"measured,omitempty"` // in the metric's SI unit; nil for a published change
 	Absent   string    `json:"absent,omitempty"`   // why nothing was measured
+	// ByTool is a CPU figure by the traffic tool's own count; nil if the tool has none.
+	// Measured is by the lab's meter then.
+	ByTool *Interval `json:"by_tool,omitempty"`
 	// Against is the baseline of both ratios; "" if there is no published ratio.
 	Against        string    `json:"against,omitempty"`
 	PublishedRatio *float64  `json:"published_ratio,omitempty"`
@@ -89,6 +92,9 @@ func (b *builder) publishedCell(p *suite.Published) *PublishedCell {
 		if c.Absent == "" {
 			iv := b.cells[p.Scenario].summary[sample.Metric(p.Metric)]
 			c.Measured = &iv
+			if own, ok := b.cells[p.Scenario].summary["tool_"+sample.Metric(p.Metric)]; ok && ofSide(sample.Metric(p.Metric)) {
+				c.ByTool = &own
+			}
 		}
 		c.Against = b.baselineOf(p.Scenario)
 		if base := b.cells[c.Against]; base != nil && b.cells[p.Scenario] != nil && !comparable(sample.Metric(p.Metric), b.cells[p.Scenario].scenario, base.scenario) {

@@ -52,6 +52,17 @@ func (c *PublishedCell) inUnit(v float64) string {
 	return strconv.FormatFloat(three(v/by), 'f', decimals, 64)
 }
 
+// ByToolText prints the tool's own figure with its interval, in the document's unit; ""
+// if the tool has none.
+func (c *PublishedCell) ByToolText() string {
+	if c.ByTool == nil {
+		return ""
+	}
+	own := *c
+	own.Measured = c.ByTool
+	return strings.TrimSpace(own.MeasuredText() + " " + own.MeasuredRange())
+}
+
 // PrintedText returns the figure as the document prints it.
 func (c *PublishedCell) PrintedText() string {
 	if c == nil {
@@ -107,6 +118,9 @@ func changeText(ratio float64) string {
 	return strings.Replace(text, "-", "−", 1)
 }
 
+// ByToolNote explains how the tool's own CPU figure differs from the meter's.
+const ByToolNote = "The measured CPU is by the lab's meter, of one node. The traffic tool's own figure covers all CPUs of the machine, so it includes the other node if both are on one machine. Ratios and verdicts are by the meter."
+
 // Cells lists the cells with a published figure, row by row.
 func (t *PublishedTable) Cells() (list []*PublishedCell) {
 	for _, r := range t.Rows {
@@ -130,9 +144,24 @@ func (t *PublishedTable) Agreeing(a Agreement) []*PublishedCell {
 	return slices.DeleteFunc(t.Ratios(), func(c *PublishedCell) bool { return c.Agreement != a })
 }
 
-// Remarks lists the table's note, then the notes and doubts of its cells. Each text
+// Remarks lists the notes of the table (Notes), and then the tool's own CPU figures.
+func (t *PublishedTable) Remarks() []string {
+	var own []string
+	for _, c := range t.Cells() {
+		if c.ByTool != nil {
+			own = append(own, c.Row+", "+c.Column+": "+c.ByToolText())
+		}
+	}
+	lines := t.Notes()
+	if own != nil {
+		lines = append(lines, ByToolNote+" "+strings.Join(own, "; ")+".")
+	}
+	return lines
+}
+
+// Notes lists the table's note, then the notes and doubts of its cells. Each text
 // occurs once, with the cells that have it.
-func (t *PublishedTable) Remarks() (lines []string) {
+func (t *PublishedTable) Notes() (lines []string) {
 	var by phrase.Groups
 	for _, c := range t.Cells() {
 		texts := []string{c.Note, c.Doubt}

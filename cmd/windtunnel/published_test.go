@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// storeOfRuns makes a store with runs of suites that have tables of documents. The oldest
+// complete run of opencontrail has all scenarios, a newer one its short form.
+func storeOfRuns(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "runs.db")
+	store, err := results.Open(path, results.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for i, r := range []struct {
+		id, suite string
+		short     bool
+		status    sample.Status
+	}{
+		{"1-full", "opencontrail", false, sample.Complete}, {"2-full", "opencontrail", false, sample.Complete},
+		{"3-short", "opencontrail", true, sample.Complete}, {"4-stopped", "opencontrail", false, sample.Stopped},
+		{"5-converged", "converged", true, sample.Complete}, {"6-quick", "quick", false, sample.Complete},
+	} {
+		plan, err := loadPlan(r.suite, suite.ExpandOptions{Short: r.short})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Date(2026, 11, 23, i, 0, 0, 0, time.UTC)
+		if err := store.CreateRun(sample.Run{ID: r.id, Suite: r.suite, Started: at, Finished: at, Status: r.status}, *plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func reportOf(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := reportCommand()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SilenceUsage = true
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestAPageAboutDocumentsTakesRunsAndSuites(t *testing.T) {
+	db := storeOfRuns(t)
+	for args, want := range map[string]string{
+		"opencontrail":           "2-full", // the most scenarios, and the newest of these
+		"3-short converged":      "3-short 5-converged",
+		"converged opencontrail": "5-converged 2-full",
+	} {
+		page, err := reportOf(t, append([]string{"--db", db, "--format", "published"}, strings.Fields(args)...)...)
+		if err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		var runs []string
+		for _, line := range strings.Split(page, "\n") {
+			if id, is := strings.CutPrefix(line, "Run "); is {
+				id, _, _ = strings.Cut(id, ":")
+				runs = append(runs, id)
+			}
+		}
+		if got := strings.Join(runs, " "); got != want {
+			t.Errorf("%s shows the runs %s, want %s", args, got, want)
+		}
+	}
+}
+
+func TestAPageAboutDocumentsSaysWhatIsMissing(t *testing.T) {
+	db := storeOfRuns(t)
+	for args, want := range map[string]string{
+		"--format published":                 "there is no complete run of suite cloud-instances; make one with `windtunnel run cloud-instances`",
+		"--format published 6-quick":         "run 6-quick of suite quick has no table of a document",
+		"--format published 7":               "there is no run of this name",
+		"--format csv 1-full 2-full":         "--format csv shows one run, and 2 are named; name one, or choose --format published",
+		"--format pdf":                       "choose one of table, html, markdown, json, csv, benchfmt, published",
+		"--format published contrail-window": "there is no run of this name",
+	} {
+		if _, err := reportOf(t, append([]string{"--db", db}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestFourSuitesRepeatDocuments(t *testing.T) {
+	names, err := documentedSuites()
+	if want := []string{"cloud-instances", "contrail-windows", "converged", "opencontrail"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("%v, %v; want %v", names, err, want)
+	}
+}

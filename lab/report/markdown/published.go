@@ -1,0 +1,89 @@
+package markdown
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/report/model"
+)
+
+const publishedLegend = "`windtunnel report --format published` wrote this page from stored runs. " +
+	"[Published experiments](published.md) has the documents, the rule of the verdicts, and the differences from the documents. " +
+	"Brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or its baseline is not in the document: it belongs to its hardware. "
+
+// WritePublished writes a page about the documents that the reports' suites repeat. The
+// page has the number of each verdict, and for each report its documents' tables beside the
+// measured figures, and its hypotheses. Every report must have a table.
+func WritePublished(w io.Writer, reports ...*model.Report) error {
+	var m markdown
+	m.line("# Published experiments: results")
+	m.line("%s", publishedLegend+escape(model.ByToolNote))
+	m.table("## All verdicts", verdictGrid(reports))
+	for _, r := range reports {
+		if len(r.Tables) == 0 {
+			return fmt.Errorf("run %s of suite %s has no table of a document; name runs of suites that have tables", r.Run.ID, r.Run.Suite)
+		}
+		m.line("## %s: %s", escape(r.Run.Suite), escape(r.Run.Title))
+		m.line("%s", escape(publishedSource(r)))
+		for i := range r.Tables {
+			t := &r.Tables[i]
+			g := t.SideBySide()
+			m.table("### "+escape(phrase.Capital(t.Title)), g)
+			m.line("%s", escape("Source: "+t.Source+"."))
+			m.list("", t.Notes())
+		}
+		conclusions := model.Grid{Heads: []string{"verdict", "conclusion", "figures"}, Words: map[int]bool{0: true, 1: true, 2: true}}
+		for _, h := range r.Hypotheses {
+			conclusions.Add(string(h.Judgement), h.Claim, h.Why)
+		}
+		m.table("### Conclusions of the document", conclusions)
+		m.list("### Notes", r.Notes)
+	}
+	if _, err := io.WriteString(w, m.out.String()); err != nil {
+		return fmt.Errorf("write the published experiments as Markdown: %w", err)
+	}
+	return nil
+}
+
+// verdictGrid counts the verdicts on the figures and hypotheses of each report.
+func verdictGrid(reports []*model.Report) model.Grid {
+	g := model.Grid{Heads: []string{"suite"}, Words: map[int]bool{0: true}}
+	for _, a := range model.Agreements {
+		g.Heads = append(g.Heads, a.Sign()+" "+string(a))
+	}
+	judgements := []model.Judgement{model.Holds, model.Refuted, model.Undecided}
+	g.Heads = append(g.Heads, "no verdict", "conclusions: holds", "refuted", "undecided")
+	for _, r := range reports {
+		row := []string{r.Run.Suite}
+		for _, a := range append(model.Agreements, "") {
+			n := 0
+			for i := range r.Tables {
+				n += len(r.Tables[i].Agreeing(a))
+			}
+			row = append(row, strconv.Itoa(n))
+		}
+		for _, j := range judgements {
+			n := 0
+			for _, h := range r.Hypotheses {
+				if h.Judgement == j {
+					n++
+				}
+			}
+			row = append(row, strconv.Itoa(n))
+		}
+		g.Add(row...)
+	}
+	return g
+}
+
+// publishedSource names the run of a report, and the facts that its figures depend on.
+func publishedSource(r *model.Report) string {
+	e := r.Run.Environment
+	text := fmt.Sprintf("Run %s: %s. %s %s, %s, Linux %s", r.Run.ID, r.Run.Command(), r.Validity.Line(), e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
+	if e.Revision != "" {
+		text += ", revision " + e.Revision
+	}
+	return text + "."
+}
