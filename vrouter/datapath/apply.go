@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 
 	"windtunnel/vrouter/fib"
@@ -44,7 +45,7 @@ func (d *Datapath) Apply(want fib.Tables) (Changes, error) {
 }
 
 // plan compares every table, in the order of writing: a composite follows its
-// members, which follow their nexthops; a vif follows its policy; that unknown
+// members, which follow their nexthops; a vif follows its policy, and that its rules; that unknown
 // sources are refused follows the sources that are known.
 func (d *Datapath) plan(want fib.Tables) ([]step, error) {
 	v, err := encode(want)
@@ -74,6 +75,7 @@ func (d *Datapath) plan(want fib.Tables) ([]step, error) {
 		func() (step, error) { return t.members.diff(v.members) },
 		func() (step, error) { return composites, nil },
 		func() (step, error) { return vrfs, nil },
+		func() (step, error) { return t.moreRules.diff(v.moreRules) },
 		func() (step, error) { return t.policies.diff(v.policies) },
 		func() (step, error) { return t.vifs.diff(v.vifs) },
 		func() (step, error) { return t.senders.diff(v.senders) },
@@ -108,68 +110,71 @@ func (d *Datapath) haveCounters(vifs map[uint32]vrouterVif) error {
 
 // tables are the maps that Apply and Dump handle.
 type tables struct {
-	settings table[uint32, vrouterNodeSettings]
-	nexthops nexthopTable
-	members  table[vrouterMemberKey, vrouterMember]
-	vrfs     table[uint32, vrouterVrf]
-	policies table[uint32, vrouterPolicy]
-	vifs     table[uint32, vrouterVif]
-	hosts4   table[vrouterHost4Key, vrouterRoute]
-	hosts6   table[vrouterHost6Key, vrouterRoute]
-	lpm4     table[vrouterLpm4Key, vrouterRoute]
-	lpm6     table[vrouterLpm6Key, vrouterRoute]
-	bridge   table[vrouterBridgeKey, vrouterBridgeEntry]
-	remotes  table[vrouterAddress, vrouterRemote]
-	senders  table[vrouterSenderKey, vrouterSender]
-	ilm      table[uint32, vrouterTarget]
-	vnis     table[uint32, vrouterTarget]
+	settings  table[uint32, vrouterNodeSettings]
+	nexthops  nexthopTable
+	members   table[vrouterMemberKey, vrouterMember]
+	vrfs      table[uint32, vrouterVrf]
+	moreRules moreRulesTable
+	policies  table[uint32, vrouterPolicy]
+	vifs      table[uint32, vrouterVif]
+	hosts4    table[vrouterHost4Key, vrouterRoute]
+	hosts6    table[vrouterHost6Key, vrouterRoute]
+	lpm4      table[vrouterLpm4Key, vrouterRoute]
+	lpm6      table[vrouterLpm6Key, vrouterRoute]
+	bridge    table[vrouterBridgeKey, vrouterBridgeEntry]
+	remotes   table[vrouterAddress, vrouterRemote]
+	senders   table[vrouterSenderKey, vrouterSender]
+	ilm       table[uint32, vrouterTarget]
+	vnis      table[uint32, vrouterTarget]
 }
 
 func (d *Datapath) tables() tables {
 	m := &d.maps
 	return tables{
-		settings: table[uint32, vrouterNodeSettings]{"settings", m.Settings, true},
-		nexthops: nexthopTable{table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}, &d.grace},
-		members:  table[vrouterMemberKey, vrouterMember]{"members", m.Members, false},
-		vrfs:     table[uint32, vrouterVrf]{"vrfs", m.Vrfs, true},
-		policies: table[uint32, vrouterPolicy]{"policies", m.Policies, false},
-		vifs:     table[uint32, vrouterVif]{"vifs", m.Vifs, false},
-		hosts4:   table[vrouterHost4Key, vrouterRoute]{"hosts4", m.Hosts4, false},
-		hosts6:   table[vrouterHost6Key, vrouterRoute]{"hosts6", m.Hosts6, false},
-		lpm4:     table[vrouterLpm4Key, vrouterRoute]{"lpm4", m.Lpm4, false},
-		lpm6:     table[vrouterLpm6Key, vrouterRoute]{"lpm6", m.Lpm6, false},
-		bridge:   table[vrouterBridgeKey, vrouterBridgeEntry]{"bridge", m.Bridge, false},
-		remotes:  table[vrouterAddress, vrouterRemote]{"remotes", m.Remotes, false},
-		senders:  table[vrouterSenderKey, vrouterSender]{"senders", m.Senders, false},
-		ilm:      table[uint32, vrouterTarget]{"ilm", m.Ilm, true},
-		vnis:     table[uint32, vrouterTarget]{"vnis", m.Vnis, false},
+		settings:  table[uint32, vrouterNodeSettings]{"settings", m.Settings, true},
+		nexthops:  nexthopTable{table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}, &d.grace},
+		members:   table[vrouterMemberKey, vrouterMember]{"members", m.Members, false},
+		vrfs:      table[uint32, vrouterVrf]{"vrfs", m.Vrfs, true},
+		moreRules: moreRulesTable{table[vrouterRulesKey, vrouterRuleChunk]{"more_rules", m.MoreRules, false}},
+		policies:  table[uint32, vrouterPolicy]{"policies", m.Policies, false},
+		vifs:      table[uint32, vrouterVif]{"vifs", m.Vifs, false},
+		hosts4:    table[vrouterHost4Key, vrouterRoute]{"hosts4", m.Hosts4, false},
+		hosts6:    table[vrouterHost6Key, vrouterRoute]{"hosts6", m.Hosts6, false},
+		lpm4:      table[vrouterLpm4Key, vrouterRoute]{"lpm4", m.Lpm4, false},
+		lpm6:      table[vrouterLpm6Key, vrouterRoute]{"lpm6", m.Lpm6, false},
+		bridge:    table[vrouterBridgeKey, vrouterBridgeEntry]{"bridge", m.Bridge, false},
+		remotes:   table[vrouterAddress, vrouterRemote]{"remotes", m.Remotes, false},
+		senders:   table[vrouterSenderKey, vrouterSender]{"senders", m.Senders, false},
+		ilm:       table[uint32, vrouterTarget]{"ilm", m.Ilm, true},
+		vnis:      table[uint32, vrouterTarget]{"vnis", m.Vnis, false},
 	}
 }
 
 // values are a node's tables as the maps hold them.
 type values struct {
-	settings map[uint32]vrouterNodeSettings
-	nexthops map[uint32]vrouterNexthop
-	members  map[vrouterMemberKey]vrouterMember
-	vrfs     map[uint32]vrouterVrf
-	policies map[uint32]vrouterPolicy
-	vifs     map[uint32]vrouterVif
-	hosts4   map[vrouterHost4Key]vrouterRoute
-	hosts6   map[vrouterHost6Key]vrouterRoute
-	lpm4     map[vrouterLpm4Key]vrouterRoute
-	lpm6     map[vrouterLpm6Key]vrouterRoute
-	bridge   map[vrouterBridgeKey]vrouterBridgeEntry
-	remotes  map[vrouterAddress]vrouterRemote
-	senders  map[vrouterSenderKey]vrouterSender
-	ilm      map[uint32]vrouterTarget
-	vnis     map[uint32]vrouterTarget
+	settings  map[uint32]vrouterNodeSettings
+	nexthops  map[uint32]vrouterNexthop
+	members   map[vrouterMemberKey]vrouterMember
+	vrfs      map[uint32]vrouterVrf
+	moreRules map[vrouterRulesKey]vrouterRuleChunk
+	policies  map[uint32]vrouterPolicy
+	vifs      map[uint32]vrouterVif
+	hosts4    map[vrouterHost4Key]vrouterRoute
+	hosts6    map[vrouterHost6Key]vrouterRoute
+	lpm4      map[vrouterLpm4Key]vrouterRoute
+	lpm6      map[vrouterLpm6Key]vrouterRoute
+	bridge    map[vrouterBridgeKey]vrouterBridgeEntry
+	remotes   map[vrouterAddress]vrouterRemote
+	senders   map[vrouterSenderKey]vrouterSender
+	ilm       map[uint32]vrouterTarget
+	vnis      map[uint32]vrouterTarget
 }
 
 func encode(f fib.Tables) (v values, err error) {
 	v = values{
 		settings: map[uint32]vrouterNodeSettings{}, nexthops: map[uint32]vrouterNexthop{},
 		members: map[vrouterMemberKey]vrouterMember{}, vrfs: map[uint32]vrouterVrf{},
-		policies: map[uint32]vrouterPolicy{}, vifs: map[uint32]vrouterVif{},
+		moreRules: map[vrouterRulesKey]vrouterRuleChunk{}, policies: map[uint32]vrouterPolicy{}, vifs: map[uint32]vrouterVif{},
 		bridge: make(map[vrouterBridgeKey]vrouterBridgeEntry, len(f.Bridge)), remotes: map[vrouterAddress]vrouterRemote{}, senders: map[vrouterSenderKey]vrouterSender{},
 		ilm: map[uint32]vrouterTarget{}, vnis: map[uint32]vrouterTarget{},
 	}
@@ -188,9 +193,11 @@ func encode(f fib.Tables) (v values, err error) {
 		v.vrfs[id] = encodeVRF(n)
 	}
 	for id, p := range f.Policies {
-		if v.policies[id], err = encodePolicy(id, p); err != nil {
+		var more map[vrouterRulesKey]vrouterRuleChunk
+		if v.policies[id], more, err = encodePolicy(id, p); err != nil {
 			return v, err
 		}
+		maps.Copy(v.moreRules, more)
 	}
 	if err := v.encodeVifs(f.Vifs); err != nil {
 		return v, err
@@ -286,7 +293,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		Policies: map[uint32]fib.Policy{},
 	}
 	t := d.tables()
-	members := map[vrouterMemberKey]vrouterMember{}
+	members, more := map[vrouterMemberKey]vrouterMember{}, map[vrouterRulesKey]vrouterRuleChunk{}
 	for _, read := range []func() error{
 		func() error {
 			return t.settings.each(func(_ uint32, v vrouterNodeSettings) { f.Settings = decodeSettings(v) })
@@ -296,8 +303,9 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 			return t.nexthops.each(func(id uint32, v vrouterNexthop) { f.Nexthops[id] = withMembers(id, v, members) })
 		},
 		func() error { return t.vrfs.each(func(id uint32, v vrouterVrf) { f.VRFs[id] = decodeVRF(v) }) },
+		func() error { return t.moreRules.each(func(k vrouterRulesKey, v vrouterRuleChunk) { more[k] = v }) },
 		func() error {
-			return t.policies.each(func(id uint32, v vrouterPolicy) { f.Policies[id] = decodePolicy(&v) })
+			return t.policies.each(func(id uint32, v vrouterPolicy) { f.Policies[id] = decodePolicy(id, &v, more) })
 		},
 		func() error { return t.vifs.each(func(i uint32, v vrouterVif) { f.Vifs[i] = decodeVif(v) }) },
 		func() error { return t.dumpRoutes(f.Routes) },

@@ -119,10 +119,14 @@ func decodeSender(v vrouterSenderKey) fib.SenderKey {
 	return f
 }
 
-func decodePolicy(v *vrouterPolicy) fib.Policy {
+func decodePolicy(id uint32, v *vrouterPolicy, more map[vrouterRulesKey]vrouterRuleChunk) fib.Policy {
 	f := fib.Policy{AllowIn: v.AllowIn != 0, AllowOut: v.AllowOut != 0}
-	for _, r := range v.Rule[:min(v.Rules, maxRules)] {
-		f.Rules = append(f.Rules, decodeRule(r))
+	chunk := v.First
+	for i := range int(min(v.Rules, maxRules)) {
+		if n := i / chunkRules; n > 0 && i%chunkRules == 0 {
+			chunk = more[vrouterRulesKey{Vif: id, Generation: v.Generation, Chunk: uint32(n)}]
+		}
+		f.Rules = append(f.Rules, decodeRule(chunk.Rule[i%chunkRules]))
 	}
 	return f
 }

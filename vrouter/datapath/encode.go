@@ -39,7 +39,8 @@ const (
 
 	maxPaths   = 4
 	maxMembers = 128
-	maxRules   = 64
+	maxRules   = 255
+	chunkRules = 64
 	maxLocal   = 4
 	maxSources = 4
 	maxVRFs    = 4096
@@ -237,20 +238,29 @@ func encodeSender(f fib.SenderKey) vrouterSenderKey {
 	return v
 }
 
-func encodePolicy(id uint32, f fib.Policy) (v vrouterPolicy, err error) {
+// encodePolicy returns a policy with its first rules, and its other rules by their keys.
+func encodePolicy(id uint32, f fib.Policy) (v vrouterPolicy, more map[vrouterRulesKey]vrouterRuleChunk, err error) {
 	if len(f.Rules) > maxRules {
-		return v, fmt.Errorf("policy of vif %d: %d rules, at most %d", id, len(f.Rules), maxRules)
+		return v, nil, fmt.Errorf("policy of vif %d: %d rules, at most %d are allowed; merge some", id, len(f.Rules), maxRules)
 	}
 	v.AllowIn, v.AllowOut, v.Rules = flagIf[uint8](f.AllowIn, 1), flagIf[uint8](f.AllowOut, 1), uint16(len(f.Rules))
+	chunks := make([]vrouterRuleChunk, max(1, (len(f.Rules)+chunkRules-1)/chunkRules))
 	for i, r := range f.Rules {
-		v.Rule[i] = encodeRule(r)
+		chunks[i/chunkRules].Rule[i%chunkRules] = encodeRule(r)
 	}
+	v.First = chunks[0]
 	sum := crc32.NewIEEE()
-	if err := binary.Write(sum, binary.LittleEndian, &v); err != nil {
-		return v, fmt.Errorf("policy of vif %d: %w", id, err)
+	for _, part := range []any{&v, chunks[1:]} {
+		if err := binary.Write(sum, binary.LittleEndian, part); err != nil {
+			return v, nil, fmt.Errorf("policy of vif %d: %w", id, err)
+		}
 	}
 	v.Generation = sum.Sum32()
-	return v, nil
+	more = map[vrouterRulesKey]vrouterRuleChunk{}
+	for i, c := range chunks[1:] {
+		more[vrouterRulesKey{Vif: id, Generation: v.Generation, Chunk: uint32(i + 1)}] = c
+	}
+	return v, more, nil
 }
 
 func encodeRule(r fib.Rule) vrouterRule {

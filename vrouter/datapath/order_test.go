@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"windtunnel/vrouter/fib"
@@ -42,6 +43,9 @@ func dangling(d *Datapath) (all []string, err error) {
 		if _, ok := f.Policies[v.ID]; v.Policy && !ok {
 			all = append(all, fmt.Sprintf("vif at %d: its policy does not exist", i))
 		}
+		if rules := f.Policies[v.ID].Rules; slices.Contains(rules, fib.Rule{}) {
+			all = append(all, fmt.Sprintf("vif at %d: rules of its policy do not exist", i))
+		}
 	}
 	for id, n := range f.Nexthops {
 		if n.Type != fib.Composite {
@@ -78,7 +82,11 @@ func consistentTables(r *rand.Rand) fib.Tables {
 		v := f.Vifs[7]
 		v.Policy = true
 		f.Vifs[7] = v
-		f.Policies[v.ID] = fib.Policy{AllowOut: true}
+		policy := source{r}.policy()
+		for i := range policy.Rules {
+			policy.Rules[i].LastPort = 1 // a rule that is never zero
+		}
+		f.Policies[v.ID] = policy
 	}
 	return f
 }

@@ -213,7 +213,7 @@ type vrouterPolicy struct {
 	Rules      uint16
 	AllowIn    uint8
 	AllowOut   uint8
-	Rule       [64]vrouterRule
+	First      vrouterRuleChunk
 }
 
 type vrouterRemote struct {
@@ -244,6 +244,18 @@ type vrouterRule struct {
 	Flags     uint8
 	Family    uint8
 	Pad       uint8
+}
+
+type vrouterRuleChunk struct {
+	_    structs.HostLayout
+	Rule [64]vrouterRule
+}
+
+type vrouterRulesKey struct {
+	_          structs.HostLayout
+	Vif        uint32
+	Generation uint32
+	Chunk      uint32
 }
 
 type vrouterSender struct {
@@ -357,6 +369,7 @@ const (
 	vrouterMapLpm4           = "lpm4"
 	vrouterMapLpm6           = "lpm6"
 	vrouterMapMembers        = "members"
+	vrouterMapMoreRules      = "more_rules"
 	vrouterMapNexthopEntries = "nexthop_entries"
 	vrouterMapNexthops       = "nexthops"
 	vrouterMapOutcomes       = "outcomes"
@@ -450,6 +463,7 @@ type vrouterMapSpecs struct {
 	Lpm4           *ebpf.MapSpec `ebpf:"lpm4"`
 	Lpm6           *ebpf.MapSpec `ebpf:"lpm6"`
 	Members        *ebpf.MapSpec `ebpf:"members"`
+	MoreRules      *ebpf.MapSpec `ebpf:"more_rules"`
 	NexthopEntries *ebpf.MapSpec `ebpf:"nexthop_entries"`
 	Nexthops       *ebpf.MapSpec `ebpf:"nexthops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
@@ -513,6 +527,7 @@ type vrouterMaps struct {
 	Lpm4           *ebpf.Map `ebpf:"lpm4"`
 	Lpm6           *ebpf.Map `ebpf:"lpm6"`
 	Members        *ebpf.Map `ebpf:"members"`
+	MoreRules      *ebpf.Map `ebpf:"more_rules"`
 	NexthopEntries *ebpf.Map `ebpf:"nexthop_entries"`
 	Nexthops       *ebpf.Map `ebpf:"nexthops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
@@ -549,6 +564,7 @@ func (m *vrouterMaps) Close() error {
 		m.Lpm4,
 		m.Lpm6,
 		m.Members,
+		m.MoreRules,
 		m.NexthopEntries,
 		m.Nexthops,
 		m.Outcomes,

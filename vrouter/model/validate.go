@@ -15,9 +15,9 @@ const (
 	MaxVNI       = 1<<24 - 1
 	MaxLabel     = 1<<20 - 1
 	MaxECMP      = 16
-	MaxRules     = 64 // rules that apply to one port
-	MaxUnderlay  = 4  // addresses of a family on a node
-	MaxSources   = 4  // addresses and allowed prefixes of a family on a port
+	MaxRules     = 255 // rules that apply to one port
+	MaxUnderlay  = 4   // addresses of a family on a node
+	MaxSources   = 4   // addresses and allowed prefixes of a family on a port
 )
 
 // MaxProblems is the maximum number of problems that an error lists. The error

@@ -62,12 +62,12 @@ func TestPortsAreChecked(t *testing.T) {
 		}, `port "web2": attach: port "web1" is already attached there; choose another namespace, interface or device`},
 		{"a policy that is nearly there", port2(func(p *Port) { p.Policies = []string{"wbe", "webs"} }), "port \"web2\": policies: there is no policy \"wbe\"; did you mean \"web\"?\nport \"web2\": policies: there is no policy \"webs\"; did you mean \"web\"?"},
 		{"more rules than a port can have", func(s *State) {
-			s.Policies = append(s.Policies, Policy{Name: "long", Rules: make([]Rule, 63)})
+			s.Policies = append(s.Policies, Policy{Name: "long", Rules: make([]Rule, 254)})
 			for i := range s.Policies[1].Rules {
 				s.Policies[1].Rules[i] = Rule{Direction: Egress, Action: Deny}
 			}
 			s.Ports[1].Policies = []string{"long"}
-		}, `port "web2": policies: the port's and its network's policies have 65 rules, at most 64 are allowed; merge some`},
+		}, `port "web2": policies: the port's and its network's policies have 256 rules, at most 255 are allowed; merge some`},
 	})
 }
 

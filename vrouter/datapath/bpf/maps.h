@@ -42,6 +42,7 @@ SPARSE_MAP(remotes, BPF_MAP_TYPE_HASH, struct address, struct remote, 8192);
 SPARSE_MAP(senders, BPF_MAP_TYPE_LPM_TRIE, struct sender_key, struct sender, 65536);
 MAP(learned_mtus, BPF_MAP_TYPE_ARRAY, __u32 /* nexthop */, struct learned_mtu, 8192);
 SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352);
+SPARSE_MAP(more_rules, BPF_MAP_TYPE_HASH, struct rules_key, struct rule_chunk, 3 * 4352);
 /* Not an LRU: a flood of new flows must be refused with its reason, and may
  * never evict the flows that are alive. The agent removes idle entries. */
 SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);

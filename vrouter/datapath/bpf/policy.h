@@ -10,6 +10,7 @@
 #pragma once
 
 #include "flowkey.h"
+#include "maps.h"
 
 struct decision {
 	__u32 generation;
@@ -19,18 +20,20 @@ struct decision {
 };
 
 struct rule_search {
-	const struct policy *policy;
+	const struct rule_chunk *chunk;
 	union {
 		__u32 remote32[4];
 		__u64 remote[2];
 	};
+	__u32 begin;    /* index of the first rule of chunk */
 	__u32 found;    /* index + 1 */
 	__u16 port;     /* of the destination, host order */
 	__u8 ported;    /* the protocol has ports */
 	__u8 protocol;
 	__u8 family;
 	__u8 egress;    /* RULE_F_EGRESS or 0 */
-	__u8 pad[6];
+	__u8 allowed;
+	__u8 pad;
 };
 
 /* No ports (0–0) and all ports (0–65535) match protocols without ports too. */
@@ -54,14 +57,44 @@ static __always_inline int rule_matches(const struct rule *r, const struct rule_
 
 static long try_rule(__u32 i, struct rule_search *s)
 {
-	const struct policy *policy = s->policy;
+	const struct rule *r;
 
-	if (i >= MAX_RULES)
+	if (i >= CHUNK_RULES)
 		return 1;
-	if (!rule_matches(&policy->rule[i], s))
+	r = &s->chunk->rule[i];
+	if (!rule_matches(r, s))
 		return 0;
-	s->found = i + 1;
+	s->found = s->begin + i + 1;
+	s->allowed = r->flags & RULE_F_ALLOW;
 	return 1;
+}
+
+/* The policy has `rules` rules in this chunk and the chunks after it. */
+static __always_inline void try_chunk(const struct rule_chunk *chunk, __u32 rules, struct rule_search *s)
+{
+	s->chunk = chunk;
+	bpf_loop(rules < CHUNK_RULES ? rules : CHUNK_RULES, try_rule, s, 0);
+}
+
+/* Rules after the first chunk. A missing chunk denies the packet: the agent has just
+ * replaced the policy. */
+static __always_inline void try_more_rules(const struct policy *policy, __u32 vif, struct rule_search *s)
+{
+	struct rules_key key = { .vif = vif, .generation = policy->generation };
+	struct rule_chunk *chunk;
+
+	for (__u32 begin = CHUNK_RULES; begin < MAX_RULES; begin += CHUNK_RULES) {
+		if (s->found || policy->rules <= begin)
+			return;
+		key.chunk = begin / CHUNK_RULES;
+		chunk = bpf_map_lookup_elem(&more_rules, &key);
+		if (!chunk) {
+			s->allowed = 0;
+			return;
+		}
+		s->begin = begin;
+		try_chunk(chunk, policy->rules - begin, s);
+	}
 }
 
 static __always_inline void ask_for(struct rule_search *s, const struct flow_packet *p, int to_workload)
@@ -84,18 +117,16 @@ static __always_inline void ask_for(struct rule_search *s, const struct flow_pac
 __noinline int judge_flow(const struct policy *policy, const struct flow_packet *p,
 			  int to_workload, struct decision *d)
 {
-	struct rule_search s = { .policy = policy };
-	__u32 allowed;
+	struct rule_search s = {};
 
 	if (!policy || !p || !d)
 		return 0;
 	ask_for(&s, p, to_workload);
-	allowed = to_workload ? policy->allow_in : policy->allow_out;
-	bpf_loop(policy->rules < MAX_RULES ? policy->rules : MAX_RULES, try_rule, &s, 0);
-	if (s.found && s.found <= MAX_RULES)
-		allowed = policy->rule[s.found - 1].flags & RULE_F_ALLOW;
+	s.allowed = to_workload ? policy->allow_in : policy->allow_out;
+	try_chunk(&policy->first, policy->rules, &s);
+	try_more_rules(policy, p->key.vif, &s);
 	d->generation = policy->generation;
-	d->action = allowed ? FLOW_FORWARD : FLOW_DROP;
+	d->action = s.allowed ? FLOW_FORWARD : FLOW_DROP;
 	d->rule = s.found;
 	return 0;
 }

@@ -10,7 +10,8 @@
 
 #define MAX_PATHS 4         /* underlay paths of a tunnel */
 #define MAX_MEMBERS 128     /* members of a composite nexthop */
-#define MAX_RULES 64        /* rules of a policy */
+#define MAX_RULES 255       /* rules of a policy: flow.rule has 8 bits */
+#define CHUNK_RULES 64      /* rules of a policy in one entry of a map */
 #define MAX_LOCAL 4         /* underlay addresses of this node, by family */
 #define MAX_SOURCES 4       /* source prefixes of a vif, by family */
 #define MAX_VRFS 4096
@@ -287,13 +288,25 @@ struct rule {
 	__u8 pad;
 };
 
+struct rule_chunk {
+	struct rule rule[CHUNK_RULES];
+};
+
 /* policies[vif id]. */
 struct policy {
 	__u32 generation; /* differs whenever the rules do; never 0 */
 	__u16 rules;
 	__u8 allow_in;    /* what no rule matches */
 	__u8 allow_out;
-	struct rule rule[MAX_RULES];
+	struct rule_chunk first; /* more_rules has the rules after these */
+};
+
+/* Key of more_rules. A policy that changes gets another generation, so programs never
+ * read rules of an old and a new policy together. */
+struct rules_key {
+	__u32 vif;
+	__u32 generation; /* of the policy */
+	__u32 chunk;      /* index of its first rule / CHUNK_RULES; never 0 */
 };
 
 /* Later fragments of an inner packet carry no ports: kept from the first. */

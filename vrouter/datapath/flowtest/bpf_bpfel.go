@@ -235,17 +235,7 @@ type bpfPolicy struct {
 	Rules      uint16
 	AllowIn    uint8
 	AllowOut   uint8
-	Rule       [64]struct {
-		_         structs.HostLayout
-		Remote    bpfAddress
-		Mask      bpfAddress
-		FirstPort uint16
-		LastPort  uint16
-		Protocol  uint8
-		Flags     uint8
-		Family    uint8
-		Pad       uint8
-	}
+	First      bpfRuleChunk
 }
 
 type bpfRemote struct {
@@ -264,6 +254,28 @@ type bpfRoute struct {
 	Label   uint32
 	Mac     [6]uint8
 	Flags   uint16
+}
+
+type bpfRuleChunk struct {
+	_    structs.HostLayout
+	Rule [64]struct {
+		_         structs.HostLayout
+		Remote    bpfAddress
+		Mask      bpfAddress
+		FirstPort uint16
+		LastPort  uint16
+		Protocol  uint8
+		Flags     uint8
+		Family    uint8
+		Pad       uint8
+	}
+}
+
+type bpfRulesKey struct {
+	_          structs.HostLayout
+	Vif        uint32
+	Generation uint32
+	Chunk      uint32
 }
 
 type bpfSender struct {
@@ -375,6 +387,7 @@ const (
 	bpfMapLpm4             = "lpm4"
 	bpfMapLpm6             = "lpm6"
 	bpfMapMembers          = "members"
+	bpfMapMoreRules        = "more_rules"
 	bpfMapNexthopEntries   = "nexthop_entries"
 	bpfMapNexthops         = "nexthops"
 	bpfMapOutcomes         = "outcomes"
@@ -461,6 +474,7 @@ type bpfMapSpecs struct {
 	Lpm4           *ebpf.MapSpec `ebpf:"lpm4"`
 	Lpm6           *ebpf.MapSpec `ebpf:"lpm6"`
 	Members        *ebpf.MapSpec `ebpf:"members"`
+	MoreRules      *ebpf.MapSpec `ebpf:"more_rules"`
 	NexthopEntries *ebpf.MapSpec `ebpf:"nexthop_entries"`
 	Nexthops       *ebpf.MapSpec `ebpf:"nexthops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
@@ -521,6 +535,7 @@ type bpfMaps struct {
 	Lpm4           *ebpf.Map `ebpf:"lpm4"`
 	Lpm6           *ebpf.Map `ebpf:"lpm6"`
 	Members        *ebpf.Map `ebpf:"members"`
+	MoreRules      *ebpf.Map `ebpf:"more_rules"`
 	NexthopEntries *ebpf.Map `ebpf:"nexthop_entries"`
 	Nexthops       *ebpf.Map `ebpf:"nexthops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
@@ -554,6 +569,7 @@ func (m *bpfMaps) Close() error {
 		m.Lpm4,
 		m.Lpm6,
 		m.Members,
+		m.MoreRules,
 		m.NexthopEntries,
 		m.Nexthops,
 		m.Outcomes,
