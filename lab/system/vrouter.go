@@ -22,9 +22,8 @@ import (
 // with vrouter's commands.
 type VRouter struct {
 	Encap string
-	// Rules is the number of policy rules with which the first packet of a
-	// connection between two nodes is compared: 0 or 2 to 128. If it is 0, ports
-	// have no policy.
+	// Rules is the number of policy rules of each port: 0 or 2 to 255. If it is 0,
+	// ports have no policy.
 	Rules int
 }
 
@@ -109,6 +108,10 @@ type (
 
 func (v VRouter) state(n *Node) vrouterState {
 	s := vrouterState{Networks: []vrouterNetwork{{Name: "lab", ID: 1}}, Policies: v.policies()}
+	var policies []string
+	for _, p := range s.Policies {
+		policies = append(policies, p.Name)
+	}
 	for i, addr := range n.Underlay {
 		node := vrouterNode{Name: vrouterNodeName(n, i), Underlay: []netip.Addr{addr}, Encapsulations: []string{v.Encap}}
 		if v.Encap == vrouterTranslated {
@@ -123,7 +126,7 @@ func (v VRouter) state(n *Node) vrouterState {
 		s.Ports = append(s.Ports, vrouterPort{
 			Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
 			MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},
-			Attach: vrouterAttachment(n, p), Policies: v.portPolicies(p.Node),
+			Attach: vrouterAttachment(n, p), Policies: policies,
 		})
 	}
 	return s
