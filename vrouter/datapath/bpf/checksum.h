@@ -105,8 +105,13 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 	if (n > 128 || !n)
 		return 0;
 	__builtin_memset(chunk->bytes, 0, 128);
+	/* The compiler must not join the two comparisons: the verifier of Linux 6.12 would not
+	 * see that n is not 0. */
 	asm volatile("" : "+r"(n));
-	if (n > 128 || !n || bpf_skb_load_bytes(skb, udp, chunk->bytes, n))
+	if (n > 128)
+		return 0;
+	asm volatile("" : "+r"(n));
+	if (!n || bpf_skb_load_bytes(skb, udp, chunk->bytes, n))
 		return 0;
 	part = bpf_csum_diff(0, 0, (void *)chunk->bytes, 128, 0);
 	return part >= 0 && folded(pseudo + part + (__u16)~field) == 0xffff;
