@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/direct"
+	"windtunnel/vrouter/model"
+)
+
+// bigTCP is a maximum size of superpackets above 64 KiB, bytes.
+const bigTCP = 180_000
+
+// raise lets all devices of namespaces send and merge superpackets of bigTCP bytes.
+func (b *bed) raise(spaces ...netns.NsHandle) {
+	b.t.Helper()
+	for _, ns := range spaces {
+		h := b.handle(ns)
+		links, err := h.LinkList()
+		b.must(err)
+		for _, l := range links {
+			if l.Type() != "veth" {
+				continue
+			}
+			for _, set := range []func(netlink.Link, int) error{h.LinkSetGSOMaxSize, h.LinkSetGROMaxSize, h.LinkSetGSOIPv4MaxSize, h.LinkSetGROIPv4MaxSize} {
+				if err := set(l, bigTCP); err != nil {
+					b.t.Skipf("raise the superpackets of device %s: %v (needs Linux 6.3)", l.Attrs().Name, err)
+				}
+			}
+		}
+	}
+}
+
+// watchBig returns a function that returns the Ethernet headers of packets above 64 KiB
+// which a device has received.
+func watchBig(t testing.TB, ns netns.NsHandle, device string) func() [][]byte {
+	t.Helper()
+	var fd int
+	if err := in(ns, func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+			return err
+		}
+		filter := []unix.SockFilter{
+			{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_LEN},
+			{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: 14 + 65535 + 8, Jf: 1}, // 8: the jumbo option of IPv6
+			{Code: unix.BPF_RET | unix.BPF_K, K: 14},
+			{Code: unix.BPF_RET | unix.BPF_K},
+		}
+		if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}); err != nil {
+			return err
+		}
+		const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // in network order
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: d.Index})
+	}); err != nil {
+		t.Fatalf("watch device %s: %v", device, err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return func() (headers [][]byte) {
+		time.Sleep(50 * time.Millisecond)
+		for {
+			header := make([]byte, 14)
+			_, from, err := unix.Recvfrom(fd, header, 0)
+			if err != nil {
+				return headers
+			}
+			if from.(*unix.SockaddrLinklayer).Pkttype != unix.PACKET_OUTGOING {
+				headers = append(headers, header)
+			}
+		}
+	}
+}
+
+// Without a tunnel, superpackets above 64 KiB (BIG TCP) cross the nodes whole if every
+// device allows them.
+func TestDirectSuperpacketsAbove64KiBArriveIntact(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	x, y := directPair(b, model.L3)
+	b.raise(b.sw, b.nodes[0].ns, b.nodes[1].ns, x.ns, y.ns)
+	big := watchBig(t, b.nodes[1].ns, "fab")
+	for version, protocol := range map[int]uint16{4: 0x0800, 6: 0x86dd} {
+		if err := transfer(x, y, version, 100<<20); err != nil {
+			t.Errorf("IPv%d: %v", version, err)
+		}
+		headers := big()
+		if len(headers) == 0 {
+			t.Errorf("IPv%d: no packet on the fabric is above 64 KiB", version)
+		}
+		to, from := direct.Label(291, b.nodes[1].v4), direct.Label(291, b.nodes[0].v4)
+		for _, h := range headers {
+			if !bytes.Equal(h[:6], to[:]) || !bytes.Equal(h[6:12], from[:]) || binary.BigEndian.Uint16(h[12:]) != protocol {
+				t.Fatalf("IPv%d: the Ethernet header is %x, want labels of network 291 as its addresses", version, h)
+			}
+		}
+	}
+	for _, n := range b.nodes {
+		drops := n.drops()
+		delete(drops, "link_local") // the workloads' router solicitations
+		if len(drops) > 0 {
+			t.Errorf("node %s dropped packets by reason: %v, want none", n.name, drops)
+		}
+	}
+}
