@@ -33,9 +33,10 @@ static long add_chunk(__u32 index, struct summing *s)
 		n = CHUNK;
 	} else {
 		__builtin_memset(s->chunk->bytes, 0, CHUNK);
-		asm volatile("" : "+r"(n));
-		n &= CHUNK - 1;
-		if (!n || bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, n))
+		if (!n)
+			return 1;
+		n = bounded(n, CHUNK);
+		if (bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, n))
 			return 1;
 		part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, CHUNK, 0);
 	}
@@ -105,13 +106,8 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 	if (n > 128 || !n)
 		return 0;
 	__builtin_memset(chunk->bytes, 0, 128);
-	/* The compiler must not join the two comparisons: the verifier of Linux 6.12 would not
-	 * see that n is not 0. */
-	asm volatile("" : "+r"(n));
-	if (n > 128)
-		return 0;
-	asm volatile("" : "+r"(n));
-	if (!n || bpf_skb_load_bytes(skb, udp, chunk->bytes, n))
+	n = bounded(n, 128);
+	if (bpf_skb_load_bytes(skb, udp, chunk->bytes, n))
 		return 0;
 	part = bpf_csum_diff(0, 0, (void *)chunk->bytes, 128, 0);
 	return part >= 0 && folded(pseudo + part + (__u16)~field) == 0xffff;

@@ -75,6 +75,14 @@ struct vxlan {
 };
 #define VXLAN_HAS_VNI 0x08000000
 
+/* Returns n, which must be 1 to limit, a power of 2. The verifier sees these bounds in the
+ * result: before Linux 6.8 it does not conclude from a comparison that n is not 0. */
+static __always_inline __u32 bounded(__u32 n, __u32 limit)
+{
+	asm volatile("" : "+r"(n));
+	return ((n - 1) & (limit - 1)) + 1;
+}
+
 static __always_inline __u8 tos6(const struct ipv6hdr *ip)
 {
 	return bpf_ntohs(*(__be16 *)ip) >> 4;

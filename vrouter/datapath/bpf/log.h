@@ -17,7 +17,8 @@ static __noinline int capture(struct __sk_buff *skb, struct drop_event *e)
 	e->length = skb->len;
 	e->ifindex = skb->ifindex;
 	e->captured = 0;
-	if (n > 0 && !bpf_skb_load_bytes(skb, 0, e->data, n))
+	n = bounded(n, DROP_SNAP);
+	if (!bpf_skb_load_bytes(skb, 0, e->data, n))
 		e->captured = n;
 	return 0;
 }
