@@ -23,7 +23,7 @@ type policy struct {
 func (p policy) encode() bpfPolicy {
 	c := bpfPolicy{Generation: p.generation, Rules: uint16(len(p.rules)), AllowIn: bit(p.allowIn), AllowOut: bit(p.allowOut)}
 	for i, r := range p.rules {
-		e := &c.Rule[i]
+		e := &c.First.Rule[i]
 		e.Flags = bit(r.egress)*ruleEgress | bit(r.allow)*ruleAllow | bit(r.log)*ruleLog
 		e.Protocol, e.FirstPort, e.LastPort = r.protocol, r.first, r.last
 		if !r.remote.IsValid() {
