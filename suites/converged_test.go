@@ -31,6 +31,9 @@ func TestConvergedCrossesItsSettings(t *testing.T) {
 		if has["queues"] {
 			want.Queues = 2
 		}
+		if has["10g"] {
+			want.Rate = 10e9
+		}
 		if has["team"] {
 			want.Links, want.Team = 2, suite.Bond
 			teams++

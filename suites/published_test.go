@@ -188,10 +188,14 @@ func TestFabricsOfCloudInstancesHaveTheirRates(t *testing.T) {
 	want := map[string]float64{"a0": 5e6, "a1": 100e6, "a2": 200e6, "a3": 400e6, "a8": 310e6 * 8, "d1": 56.3e6 * 8, "d2": 117e6 * 8}
 	seen := map[string]bool{}
 	for _, s := range plan(t, "cloud-instances").Scenarios {
-		if float64(s.Fabric.Rate) != want[s.Fabric.Name] {
-			t.Errorf("%s runs at %s bit/s, want %v", s.ID, strconv.FormatInt(s.Fabric.Rate, 10), want[s.Fabric.Name])
+		instance, model, _ := strings.Cut(s.Fabric.Name, "-")
+		if float64(s.Fabric.Rate) != want[instance] {
+			t.Errorf("%s runs at %s bit/s, want %v", s.ID, strconv.FormatInt(s.Fabric.Rate, 10), want[instance])
 		}
-		seen[s.Fabric.Name] = true
+		if (s.Fabric.Delay > 0) != (model == "far") || (s.Fabric.CPUShare > 0) != (model == "share") {
+			t.Errorf("%s: fabric %s", s.ID, s.Fabric)
+		}
+		seen[instance] = true
 		if s.Tool != "qperf" {
 			t.Errorf("%s uses %s", s.ID, s.Tool)
 		}
@@ -207,7 +211,7 @@ func TestContrailWindowsHasTheDocumentsArguments(t *testing.T) {
 		w := s.Workload
 		switch {
 		case w.Kind == suite.TCPStream && w.Name == "no-seg":
-			if w.Buffer != 1390 || !w.NoDelay || w.ReceiveBuffer != 2<<20 {
+			if w.Buffer != 1390 || !w.PacketPerSend || !w.NoDelay || w.ReceiveBuffer != 2<<20 {
 				t.Errorf("%s: %+v", s.ID, w)
 			}
 		case w.Kind == suite.TCPStream:

@@ -168,7 +168,7 @@ func TestEverySuiteHasTrialsEnoughForADifferenceToBeSignificant(t *testing.T) {
 func TestSuitesTakeNoLongerThanTheirTimes(t *testing.T) {
 	for name, most := range map[string]time.Duration{
 		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 21 * time.Minute, "overlay-traffic": 26 * time.Minute,
-		"cloud-instances": 105 * time.Minute, "contrail-windows": 62 * time.Minute, "opencontrail": 90 * time.Minute,
+		"cloud-instances": 2 * time.Hour, "contrail-windows": 80 * time.Minute, "opencontrail": 90 * time.Minute,
 		"packets": 60 * time.Minute, "loaded-latency": 75 * time.Minute,
 		"aa": 2 * time.Minute, "agreement": 8 * time.Minute, "converged": 20 * time.Minute, "steadiness": 4 * time.Minute, "tour": 90 * time.Second,
 	} {

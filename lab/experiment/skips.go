@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
@@ -121,6 +122,10 @@ func tooFewCPUs(sc *suite.Scenario, has int) (why []string) {
 		if has < needs {
 			why = append(why, fmt.Sprintf("%s: needs %d CPUs per node, this machine gives %d", what, needs, has))
 		}
+	}
+	if n := sc.Fabric.CPUs; n > 0 {
+		lack("nodes of "+phrase.Count(n, "CPU"), n)
+		has = min(has, n)
 	}
 	if n := sc.Fabric.Queues; n > 1 {
 		lack(fmt.Sprintf("%d receive queues, each served by a CPU of its own", n), n)

@@ -34,6 +34,42 @@ func TestWhatASharedCPUWouldMakeMeaninglessIsSkippedWithTheNumbers(t *testing.T)
 	}
 }
 
+func TestNodesOfMoreCPUsThanTheMachineHasAreSkipped(t *testing.T) {
+	eight := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.CPUs = "eight", 8 })
+	two := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.CPUs = "two", 2 })
+	narrow := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.CPUs, sc.Endpoint.Spread = "narrow", 1, true })
+	for cpus, want := range map[int]map[string]string{
+		2:  {"eight": "nodes of 8 CPUs: needs 8 CPUs per node, this machine gives 1", "two": "nodes of 2 CPUs: needs 2", "narrow": "needs 2 CPUs per node, this machine gives 1"},
+		6:  {"eight": "nodes of 8 CPUs: needs 8 CPUs per node, this machine gives 2", "narrow": "spread"},
+		18: {"narrow": "spread"},
+	} {
+		skips := skipsOn(planOf(eight, two, narrow), machine(cpus))
+		if len(skips) != len(want) {
+			t.Errorf("%d CPUs: %v are skipped, want %v", cpus, skips, want)
+		}
+		for id, say := range want {
+			if !strings.Contains(skips[id], say) {
+				t.Errorf("%d CPUs, %s: %q, want %q", cpus, id, skips[id], say)
+			}
+		}
+	}
+}
+
+func TestDelaysAndSharesNeedTheirKernelFeatures(t *testing.T) {
+	far := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Fabric.Delay = "far", 1000 })
+	slow := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Fabric.CPUShare = "slow", 0.25 })
+	for _, c := range []struct{ missing, skipped string }{{"fq", "far"}, {"cpu-share", "slow"}, {"", ""}} {
+		skips := skipsOn(planOf(far, slow), machine(2, c.missing))
+		if c.skipped == "" {
+			if len(skips) != 0 {
+				t.Errorf("skipped without a reason: %v", skips)
+			}
+		} else if len(skips) != 1 || !strings.Contains(skips[c.skipped], "no "+c.missing+" in this kernel; remedy for "+c.missing) {
+			t.Errorf("without %s: %v", c.missing, skips)
+		}
+	}
+}
+
 func TestRawHasNoEndpointsToSetAndIsRefusedWithTheReason(t *testing.T) {
 	for _, e := range []suite.Endpoint{{Spread: true}, {NoSegmentation: true}} {
 		sc := scenario("raw", func(sc *suite.Scenario) { sc.Endpoint = e })

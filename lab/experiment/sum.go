@@ -63,6 +63,8 @@ func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 		return weighted(values, all, sent)
 	case sample.ToolSenderCPU, sample.ToolReceiverCPU: // every pair reports the CPU of the same machine
 		return total / float64(len(all)), true
+	case sample.ToolSenderFrame, sample.ToolReceiverFrame: // a ratio; the pairs send the same traffic
+		return total / float64(len(all)), true
 	}
 	return total, true
 }

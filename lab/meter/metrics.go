@@ -22,6 +22,7 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	if payload > 0 {
 		ms.Set(sample.BytesInWindow, payload)
 	}
+	t.sentPacket(ms, payload)
 	packets := t.fabric(ms)
 	t.cpu(ms, sender, senderCPU, payload, packets)
 	if receiver != nil {
@@ -215,6 +216,31 @@ func (t trial) merging(ms sample.Metrics) {
 	}
 	if frames > 0 && buffers > 0 {
 		ms.Set(sample.SegmentsPerSKB, float64(frames)/float64(buffers))
+	}
+}
+
+// sentPacket sets the payload of a packet of the data-sending endpoints. It is not
+// known for traffic in both directions, nor if the two endpoints share a namespace:
+// acknowledgements are packets too.
+func (t trial) sentPacket(ms sample.Metrics, payload float64) {
+	n, endpoints := t.sender, t.SenderEndpoints
+	switch {
+	case t.Direction == suite.Both, t.Direction == "", t.Colocated && len(endpoints) == 0:
+		return
+	case t.Direction == suite.Reverse:
+		endpoints = t.ReceiverEndpoints
+		if t.receiver != nil {
+			n = t.receiver
+		}
+	}
+	packets := uint64(0)
+	for _, ns := range n.Namespaces {
+		if takesPart(ns.Name, endpoints) {
+			packets += ns.Counters[IPOutRequests] + ns.Counters[IP6OutRequests]
+		}
+	}
+	if packets > 0 && payload > 0 {
+		ms.Set(sample.SentPacket, payload/float64(packets))
 	}
 }
 

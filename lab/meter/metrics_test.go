@@ -116,6 +116,25 @@ func TestGoodputFollowsTheDirectionOfTheData(t *testing.T) {
 	}
 }
 
+// A superframe counts once, and acknowledgements are not the sender's packets.
+func TestAPacketsPayloadIsTheSendersStacks(t *testing.T) {
+	a, b := stream() // 1e9 bytes from a to b
+	a.Namespaces[0].Counters[IPOutRequests], a.Namespaces[0].Counters[IP6OutRequests] = 15_000, 1_000
+	b.Namespaces[0].Counters[IPOutRequests] = 10_000
+	for direction, want := range map[suite.Direction]float64{suite.Forward: 62_500, suite.Reverse: 100_000, suite.Both: 0, "": 0} {
+		if got := Metrics(a, b, Facts{Direction: direction})[sample.SentPacket]; got != want {
+			t.Errorf("direction %q: %v bytes a packet, want %v", direction, got, want)
+		}
+	}
+	b.Namespaces[0].Name = "c1"
+	if got := Metrics(b, nil, Facts{Direction: suite.Forward, Colocated: true, SenderEndpoints: []string{"c1"}, ReceiverEndpoints: []string{"c2"}})[sample.SentPacket]; got != 100_000 {
+		t.Errorf("containers on one node: %v bytes a packet, want 100000", got)
+	}
+	if got, ok := Metrics(a, nil, Facts{Direction: suite.Forward, Colocated: true})[sample.SentPacket]; ok {
+		t.Errorf("one namespace of both ends: %v bytes a packet", got)
+	}
+}
+
 func TestOnOneNodeTheReceiversCPUIsAbsent(t *testing.T) {
 	n, _ := stream()
 	n.Tools = map[string]float64{SenderSide: 0.5, ReceiverSide: 0.25}

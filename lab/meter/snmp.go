@@ -11,6 +11,8 @@ type Counters map[string]uint64
 const (
 	TCPOutSegs     = "Tcp.OutSegs"     // segments sent, without retransmissions
 	TCPRetransSegs = "Tcp.RetransSegs" // segments retransmitted
+	IPOutRequests  = "Ip.OutRequests"  // buffers that IPv4 sent; superframes count once
+	IP6OutRequests = "Ip6OutRequests"  // the same for IPv6
 	IPInReceives   = "Ip.InReceives"   // buffers that IPv4 received; GRO's merged buffers count once
 	IP6InReceives  = "Ip6InReceives"   // the same for IPv6
 
@@ -24,7 +26,7 @@ const (
 
 // kept lists the counters that a reading keeps.
 var kept = map[string]bool{
-	TCPOutSegs: true, TCPRetransSegs: true, IPInReceives: true, IP6InReceives: true,
+	TCPOutSegs: true, TCPRetransSegs: true, IPInReceives: true, IP6InReceives: true, IPOutRequests: true, IP6OutRequests: true,
 	udpInDatagrams: true, udp6InDatagrams: true, udpRcvbufErrors: true, udp6RcvbufErrors: true,
 	udpMemErrors: true, udp6MemErrors: true,
 }

@@ -64,6 +64,10 @@ var trials = map[string]trial{
 			return b.Links.QdiscReplace(&netlink.Tbf{QdiscAttrs: root(l, 2), Rate: 1e8, Buffer: 1 << 20, Limit: 1 << 20})
 		})
 	},
+	FQ: func(b *bench, _ *Facts) (string, error) {
+		return "", b.onPair(func(l netlink.Link) error { return b.Links.QdiscReplace(netlink.NewFq(root(l, 3))) })
+	},
+	CPUShare: func(*bench, *Facts) (string, error) { return "", space.CanLimitCPU() },
 	Pfifo: func(b *bench, _ *Facts) (string, error) {
 		return "", b.onPair(func(l netlink.Link) error {
 			return b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(l, 1), QdiscType: "pfifo"})

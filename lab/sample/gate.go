@@ -21,13 +21,14 @@ const (
 	Unsteady    GateName = "unsteady-rate" // the rate rose, fell or jumped within the window
 	OffTarget   GateName = "off-target"    // the generator did not reach the requested rate
 	StillMoving GateName = "still-moving"  // traffic went on after the tools had ended
+	PacketSize  GateName = "packet-size"   // a workload with packet_per_send sent packets of another size than its buffer
 )
 
 // Outcome reports whether n is a check of an outcome. All other checks are of
 // conditions.
 func (n GateName) Outcome() bool {
 	switch n {
-	case Unsteady, OffTarget, StillMoving:
+	case Unsteady, OffTarget, StillMoving, PacketSize:
 		return true
 	}
 	return false

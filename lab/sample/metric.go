@@ -56,6 +56,11 @@ const (
 	ToolSenderRetransmits   Metric = "tool_sender_retransmits"
 	ToolReceiverRetransmits Metric = "tool_receiver_retransmits"
 
+	// NTttcp's Avg Frame Size at each end: payload divided by the packets of the data
+	// direction, those that the kernel merged counted one by one.
+	ToolSenderFrame   Metric = "tool_sender_frame_bytes"
+	ToolReceiverFrame Metric = "tool_receiver_frame_bytes"
+
 	// The CPU figures that the tool prints. Reports show them beside the figures of
 	// the lab's meter; they never replace the meter's figures. Unit: percent of all
 	// CPUs of the machine on which this end of the connection runs. All other work on
@@ -111,6 +116,7 @@ const (
 	PacketsPerSecond      Metric = "packets_per_s"        // frames on the fabric, both directions
 	FabricBits            Metric = "fabric_bps"           // bits on the fabric with all headers, both directions
 	FabricGoodput         Metric = "fabric_goodput_bps"   // bits on the fabric without headers, in the data direction
+	SentPacket            Metric = "sent_packet_bytes"    // payload of a packet as the sender's IP stack passes it to the device: of a superframe where a device or the system segments later
 	SegmentsPerSKB        Metric = "segments_per_skb"     // frames of the wire in each buffer (skb) that the receiving node's fabric device passes on
 	Drops                 Metric = "drops"                // packets dropped at any metered hop
 	BytesInWindow         Metric = "window_payload_bytes" // payload within the meter's window
@@ -181,6 +187,8 @@ var infos = []Info{
 	{ToolRetransmits, "retransmits by the tool", "1", -1, 0},
 	{ToolSenderRetransmits, "sender retransmits by the tool", "1", -1, 0},
 	{ToolReceiverRetransmits, "receiver retransmits by the tool", "1", -1, 0},
+	{ToolSenderFrame, "sender frame size by the tool", "B", 0, Streams},
+	{ToolReceiverFrame, "receiver frame size by the tool", "B", 0, Streams},
 	{ToolSenderCPU, "sender CPU by the tool", "%", -1, 0},
 	{ToolReceiverCPU, "receiver CPU by the tool", "%", -1, 0},
 	{ToolSenderCPUPerByte, "sender CPU per byte by the tool", "ns/B", -1, 0},
@@ -222,6 +230,7 @@ var infos = []Info{
 	{PacketsPerSecond, "packets on the fabric", "1/s", +1, 0},
 	{FabricBits, "bits on the fabric", "bit/s", 0, 0},
 	{FabricGoodput, "fabric goodput", "bit/s", +1, 0},
+	{SentPacket, "payload of a sent packet", "B", 0, Streams},
 	{SegmentsPerSKB, "segments per skb", "1", 0, 0},
 	{Drops, "drops", "packets", -1, 0},
 	{BytesInWindow, "payload in window", "B", 0, 0},

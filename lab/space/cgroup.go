@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +25,58 @@ const (
 // Cgroup returns the path of the control group for the processes in a namespace,
 // from the root of a hierarchy. Only programs that need the control group create it.
 func Cgroup(name string) string { return "/" + name }
+
+// LimitCPU moves a process to the namespace's control group, which gives it and the
+// processes that it starts a number of CPUs' time, such as 0.25. It creates the group.
+func LimitCPU(name string, cpus float64, pid int) error {
+	// A short period makes short pauses. The kernel accepts quotas of 1 ms and more.
+	const least = 1000 // µs
+	period := max(10*least, int(math.Ceil(least/cpus)))
+	quota := max(least, int(math.Round(cpus*float64(period))))
+	group, files, err := cpuGroup(name)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		return fmt.Errorf("create control group %s: %w", group, err)
+	}
+	for _, f := range files(quota, period) {
+		if err := os.WriteFile(filepath.Join(group, f[0]), []byte(f[1]), 0o644); err != nil {
+			return fmt.Errorf("limit the CPU time of control group %s: %w", group, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		return fmt.Errorf("move process %d to control group %s: %w", pid, group, err)
+	}
+	return nil
+}
+
+// cpuGroup returns the path of the namespace's group in the hierarchy that limits CPU
+// time, and the files with a limit in their order, in µs.
+func cpuGroup(name string) (group string, files func(quota, period int) [][2]string, err error) {
+	if controllers, err := os.ReadFile(cgroups + "/cgroup.controllers"); err == nil && slices.Contains(strings.Fields(string(controllers)), "cpu") {
+		if err := os.WriteFile(cgroups+"/cgroup.subtree_control", []byte("+cpu"), 0o644); err != nil {
+			return "", nil, fmt.Errorf("turn on the controller cpu in %s: %w", cgroups, err)
+		}
+		return cgroups + Cgroup(name), func(quota, period int) [][2]string {
+			return [][2]string{{"cpu.max", fmt.Sprintf("%d %d", quota, period)}}
+		}, nil
+	}
+	for _, hierarchy := range []string{"/cpu", "/cpu,cpuacct"} {
+		if _, err := os.Stat(cgroups + hierarchy + "/cpu.cfs_quota_us"); err == nil {
+			return cgroups + hierarchy + Cgroup(name), func(quota, period int) [][2]string {
+				return [][2]string{{"cpu.cfs_period_us", strconv.Itoa(period)}, {"cpu.cfs_quota_us", strconv.Itoa(quota)}}
+			}, nil
+		}
+	}
+	return "", nil, fmt.Errorf("no control group in %s limits CPU time (CONFIG_CFS_BANDWIDTH): mount the hierarchy of version 2, or the controller cpu of version 1", cgroups)
+}
+
+// CanLimitCPU returns nil if LimitCPU works on this machine.
+func CanLimitCPU() error {
+	_, _, err := cpuGroup("")
+	return err
+}
 
 // DeleteCgroups removes a namespace's control groups in every hierarchy, version 1
 // and 2. It returns an error if a process in a group still runs and is not about to

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/units"
 )
 
@@ -25,6 +26,9 @@ func checkWorkloads(j *journal, s *spec) {
 		}
 		checkDatagrams(j, w)
 		checkLoad(j, w)
+		if w.value.packetPerSend.V && w.value.sendfile.V {
+			j.fail(w.value.sendfile.Pos, fmt.Sprintf("workload %q cannot send files and end a packet with each send", w.name), "remove sendfile or packet_per_send")
+		}
 		checkRate(j, w.value)
 	}
 }
@@ -92,6 +96,9 @@ func checkEndpoints(j *journal, s *spec) {
 // fewer than two links.
 func checkFabrics(j *journal, s *spec) {
 	for _, f := range s.fabrics.V {
+		if n := f.value.cpus.V; n > 0 && f.value.queues.V > n {
+			j.fail(f.value.queues.Pos, fmt.Sprintf("%d receive queues on nodes of %s", f.value.queues.V, phrase.Count(n, "CPU")), "set queues to the number of CPUs or less, or remove cpus")
+		}
 		if f.value.kind.V != Veth {
 			if f.value.team.V == string(Bond) && f.value.links.V < 2 {
 				j.fail(f.value.team.Pos, "a bond needs two links or more", "set links: 2 or more, or remove team")
@@ -100,6 +107,9 @@ func checkFabrics(j *journal, s *spec) {
 		}
 		if f.value.links.V > 1 {
 			j.fail(f.value.links.Pos, fmt.Sprintf("%d links on a veth pair, which is one link", f.value.links.V), "remove links, or set kind: wire")
+		}
+		if f.value.delay.V > 0 {
+			j.fail(f.value.delay.Pos, "delay has no meaning for a veth pair, which has no queue that holds frames", "remove delay, or set kind: wire")
 		}
 		if f.value.coalesce.Set {
 			j.fail(f.value.coalesce.Pos, "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")

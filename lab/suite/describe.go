@@ -32,7 +32,8 @@ func (w Workload) String() string {
 		{w.Streams > 1, fmt.Sprintf("%d streams", w.Streams)},
 		{w.Rate > 0, "at " + units.FormatRate(float64(w.Rate))},
 		{w.ReceiverWork > 0, fmt.Sprintf("receiver works %g ns/byte", w.ReceiverWork)},
-		{w.NoDelay, "no delay"},
+		{w.NoDelay && !w.PacketPerSend, "no delay"},
+		{w.PacketPerSend, "a packet for each send"},
 		{w.Sendfile, "sendfile"},
 		{w.IPVersion == 6, "IPv6"},
 	} {
@@ -55,6 +56,15 @@ func (f Fabric) String() string {
 	s := fmt.Sprintf("%s, MTU %d, offload %s", f.Kind, f.MTU, f.Offload)
 	if f.Rate > 0 {
 		s += ", " + units.FormatRate(float64(f.Rate))
+	}
+	if f.Delay > 0 {
+		s += ", " + units.FormatDuration(float64(f.Delay)) + " delay"
+	}
+	if f.CPUs > 0 {
+		s += ", nodes of " + phrase.Count(f.CPUs, "CPU")
+	}
+	if f.CPUShare > 0 {
+		s += ", " + units.FormatPercent(f.CPUShare) + " of the CPU time"
 	}
 	if f.Queues > 1 {
 		s += fmt.Sprintf(", %d queues", f.Queues)

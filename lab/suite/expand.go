@@ -282,9 +282,23 @@ func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 	if x.plan.Nodes == 1 && c.placement == TwoNodes {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
 	}
+	x.checkPacket(e, c)
 	if c.workload.value.ipVersion.V == 6 && c.fabric.value.mtu.V < leastMTUv6 {
 		x.j.fail(or(c.fabric.value.mtu.Pos, e.Pos), fmt.Sprintf("MTU %d is too small for IPv6, which workload %q uses", c.fabric.value.mtu.V, c.workload.name),
 			fmt.Sprintf("set mtu to %d or more (RFC 8200, section 5), or ip_version: 4", leastMTUv6))
+	}
+}
+
+// checkPacket reports a workload whose buffers must be packets and do not fit one.
+func (x *expansion) checkPacket(e at[scenarioSpec], c cell) {
+	w := workloadOf(c.workload)
+	headers := 20 + 32 // IPv4, and TCP with timestamps
+	if w.IPVersion == 6 {
+		headers += 20
+	}
+	if most := c.fabric.value.mtu.V - headers; w.PacketPerSend && w.Buffer > int64(most) {
+		x.j.fail(or(c.workload.value.buffer.Pos, e.Pos), fmt.Sprintf("a buffer of %d bytes does not fit a packet of fabric %q, as packet_per_send of workload %q needs", w.Buffer, c.fabric.name, c.workload.name),
+			fmt.Sprintf("set buffer to %d or less (a tunnel takes more), a larger mtu, or packet_per_send: false", most))
 	}
 }
 

@@ -34,7 +34,10 @@ type fabricSpec struct {
 	mtu           at[int]
 	offload       at[Offload]
 	rate          at[int64]
+	delay         at[time.Duration]
 	queues, links at[int]
+	cpus          at[int]
+	cpuShare      at[float64]
 	team          at[string]
 	coalesce      at[string]
 }
@@ -54,6 +57,7 @@ type workloadSpec struct {
 	buffer                    at[int64]
 	sendBuffer, receiveBuffer at[int64]
 	noDelay, sendfile         at[bool]
+	packetPerSend             at[bool]
 	request, response         at[int64]
 	rate                      at[int64]
 	receiverWork              at[float64]
@@ -152,9 +156,11 @@ const (
 	mostDatagram   = 65507 // bytes of payload: 65535 − 20 (IPv4) − 8 (UDP)
 	mostQueues     = 64
 	mostLinks      = 16
-	mostCPUs       = 64        // of a VM
+	mostCPUs       = 64        // of a VM, and of a node
 	leastMemory    = 128 << 20 // of a VM: a kernel, the tools, and their buffers
 	mostMemory     = 1 << 40
+	mostDelay      = time.Second
+	leastShare     = 0.01 // of a node's CPU time
 	leastMTU       = 68   // RFC 791
 	leastMTUv6     = 1280 // RFC 8200
 	mostMTU        = 65535
@@ -213,6 +219,9 @@ var fabricTable = table[fabricSpec]{
 		preset("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 if a workload uses IPv6."),
 		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP."),
 		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
+		preset("delay", span(0, mostDelay), func(f *fabricSpec) *at[time.Duration] { return &f.delay }, 0, "Time that a frame is on its way on a link, one way; a round trip takes twice as much longer. Needs a wire."),
+		bind("cpus", number(1, mostCPUs), func(f *fabricSpec) *at[int] { return &f.cpus }, "CPUs of each node, such as 2. Default: all that the machine has for a node. A scenario that needs more is skipped."),
+		bind("cpu_share", fraction(leastShare, 1), func(f *fabricSpec) *at[float64] { return &f.cpuShare }, "Share of its CPUs' time that the programs of a node get, such as 25%. Work of the kernel in softirqs is not limited. Default: all."),
 		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
 		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
 		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "Use of parallel links. multipath: each link has addresses, and routes spread flows over the links; systems that switch frames cannot use this. bond: one device over all links spreads flows by addresses and ports."),
@@ -244,6 +253,7 @@ var workloadTable = table[workloadSpec]{
 		preset("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.sendBuffer }, 0, "SO_SNDBUF in bytes; 0: the kernel decides."),
 		preset("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.receiveBuffer }, 0, "SO_RCVBUF in bytes; 0: the kernel decides."),
 		preset("no_delay", flag, func(w *workloadSpec) *at[bool] { return &w.noDelay }, false, "TCP_NODELAY: send small segments at once.").only(tcpOnly...),
+		preset("packet_per_send", flag, func(w *workloadSpec) *at[bool] { return &w.packetPerSend }, false, "Send each buffer as a TCP segment and a packet, so that nothing segments or merges it at the sender. Implies no_delay; the tools builtin and builtin-ntttcp only. A trial with packets of another size has a flag.").only(TCPStream),
 		preset("sendfile", flag, func(w *workloadSpec) *at[bool] { return &w.sendfile }, false, "Send from the page cache by sendfile(2).").only(TCPStream),
 		preset("request", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.request }, 1, "Bytes of a request; at most 65507 for udp_rr.").only(requests...),
 		preset("response", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),

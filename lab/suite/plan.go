@@ -129,10 +129,12 @@ type Workload struct {
 	ReceiveBuffer int64     `json:"receive_buffer_bytes"` // SO_RCVBUF; 0: the kernel's autotuning
 	NoDelay       bool      `json:"no_delay"`             // TCP_NODELAY
 	Sendfile      bool      `json:"sendfile"`             // send from the page cache
-	Request       int64     `json:"request_bytes"`        // request/response only, ≥ 1
-	Response      int64     `json:"response_bytes"`       // request/response only, ≥ 1
-	Rate          int64     `json:"rate_bps"`             // all streams together: TCP pacing or UDP offered rate, payload bits/s; 0 = as fast as possible
-	IPVersion     int       `json:"ip_version"`           // 4 or 6
+	// PacketPerSend: each buffer of a TCP stream is a segment and a packet.
+	PacketPerSend bool  `json:"packet_per_send,omitempty"`
+	Request       int64 `json:"request_bytes"`  // request/response only, ≥ 1
+	Response      int64 `json:"response_bytes"` // request/response only, ≥ 1
+	Rate          int64 `json:"rate_bps"`       // all streams together: TCP pacing or UDP offered rate, payload bits/s; 0 = as fast as possible
+	IPVersion     int   `json:"ip_version"`     // 4 or 6
 	// Load is the number of TCP streams that run beside the request/response in each
 	// direction of Direction; 0 for streams.
 	Load int `json:"load_streams,omitempty"`
@@ -149,9 +151,16 @@ type Fabric struct {
 	MTU     int        `json:"mtu"`      // of the nodes' fabric devices
 	Offload Offload    `json:"offload"`  // traffic that the NIC segments
 	Rate    int64      `json:"rate_bps"` // of each link, bits/s on the wire; 0: as fast as the machine allows
-	Queues  int        `json:"queues"`   // receive queues of each NIC, ≥ 1
-	Links   int        `json:"links"`    // parallel links between the nodes, ≥ 1
-	Team    Team       `json:"team,omitempty"`
+	// Delay is how long a frame is on its way, one way, beside the time that the
+	// machine takes for it.
+	Delay  time.Duration `json:"delay_ns,omitempty"`
+	Queues int           `json:"queues"` // receive queues of each NIC, ≥ 1
+	Links  int           `json:"links"`  // parallel links between the nodes, ≥ 1
+	Team   Team          `json:"team,omitempty"`
+	CPUs   int           `json:"cpus,omitempty"` // of each node; 0: all that the machine has for it
+	// CPUShare is the share of a node's CPU time that the node's programs get, above 0
+	// and up to 1; 0: all.
+	CPUShare float64 `json:"cpu_share,omitempty"`
 	// NoCoalescing: a NIC delivers each received frame at once. It does not collect
 	// frames for some time.
 	NoCoalescing bool `json:"no_coalescing,omitempty"`

@@ -36,7 +36,7 @@ func workloadOf(w named[workloadSpec]) Workload {
 	out := Workload{
 		Name: w.name, Kind: v.kind.V, Streams: v.streams.V,
 		SendBuffer: v.sendBuffer.V, ReceiveBuffer: v.receiveBuffer.V,
-		NoDelay: v.noDelay.V, Sendfile: v.sendfile.V, Rate: v.rate.V, IPVersion: v.ipVersion.V, ReceiverWork: v.receiverWork.V,
+		NoDelay: v.noDelay.V || v.packetPerSend.V, PacketPerSend: v.packetPerSend.V, Sendfile: v.sendfile.V, Rate: v.rate.V, IPVersion: v.ipVersion.V, ReceiverWork: v.receiverWork.V,
 	}
 	if slices.Contains(streams, v.kind.V) {
 		out.Direction, out.Buffer = v.direction.V, v.buffer.V
@@ -61,7 +61,7 @@ func workloadOf(w named[workloadSpec]) Workload {
 func fabricOf(f named[fabricSpec], traffic Workload) Fabric {
 	v := f.value
 	return Fabric{
-		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
+		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Delay: v.delay.V, CPUs: v.cpus.V, CPUShare: v.cpuShare.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
 		NoCoalescing: v.kind.V == Wire && !coalesces(v.coalesce.V, traffic),
 	}
 }

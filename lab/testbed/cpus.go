@@ -20,6 +20,21 @@ func (l Layout) CPUs() []int {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Concat(l.Nodes...), l.Wire, l.Engine)))
 }
 
+// Limit leaves each node its first CPUs; 0 leaves all. The others are idle.
+func (l Layout) Limit(cpus int) (Layout, error) {
+	if cpus == 0 {
+		return l, nil
+	}
+	l.Nodes = slices.Clone(l.Nodes)
+	for i, has := range l.Nodes {
+		if len(has) < cpus {
+			return l, fmt.Errorf("nodes of %d CPUs: node %d gets %d on this machine; set a smaller `cpus`, or run on a machine with more CPUs", cpus, i+1, len(has))
+		}
+		l.Nodes[i] = has[:cpus:cpus]
+	}
+	return l, nil
+}
+
 // PlanCPUs divides the CPUs: one for each node first, then one for the fabric,
 // then one for the engine; the rest goes evenly to the nodes and what is left
 // over to the fabric. One CPU cannot hold two sides apart and is an error.

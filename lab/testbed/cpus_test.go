@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,5 +84,22 @@ func TestCPUsAreDisjointAndEven(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestALimitLeavesEachNodeItsFirstCPUs(t *testing.T) {
+	given := Layout{Nodes: [][]int{{2, 3, 4}, {5, 6, 7}}, Wire: []int{0}, Engine: []int{1}}
+	got, err := given.Limit(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(Layout{Nodes: [][]int{{2, 3}, {5, 6}}, Wire: []int{0}, Engine: []int{1}}, got); d != "" {
+		t.Error(d)
+	}
+	if len(given.Nodes[0]) != 3 {
+		t.Errorf("the given layout changed: %v", given.Nodes)
+	}
+	if _, err := given.Limit(4); err == nil || !strings.Contains(err.Error(), "nodes of 4 CPUs: node 1 gets 3 on this machine") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -73,6 +73,9 @@ func builtinFlags(job Job) []string {
 	if w.NoDelay {
 		argv = append(argv, "-nodelay")
 	}
+	if w.PacketPerSend {
+		argv = append(argv, "-packet-per-send")
+	}
 	if w.Sendfile {
 		argv = append(argv, "-sendfile")
 	}

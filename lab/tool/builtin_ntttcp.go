@@ -142,6 +142,11 @@ func ntttcpMetrics(w suite.Workload, client, server *traffic.NTttcpResult) sampl
 		sample.ToolReceiverCPU:    server.CPU,
 		sample.Errors:             float64(client.Errors + server.Errors),
 	}
+	for metric, size := range map[sample.Metric]float64{sample.ToolSenderFrame: client.FrameSize, sample.ToolReceiverFrame: server.FrameSize} {
+		if size > 0 {
+			ms.Set(metric, size)
+		}
+	}
 	if w.Kind == suite.UDPStream {
 		// NTttcp's packet counters include the whole machine. So the number of
 		// datagrams is computed from the payload.

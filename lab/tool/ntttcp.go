@@ -27,6 +27,7 @@ func (t NTttcp) Supports(w suite.Workload) error {
 	return firstRefusal(t, []refusal{
 		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
 		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
+		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
 		{isRR(w), fmt.Sprintf("supports streams only, not %s", w.Kind)},
 		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
 		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},

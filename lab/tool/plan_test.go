@@ -278,6 +278,11 @@ func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
 			w      suite.Workload
 			reason string
 		}{t, liveStream(func(w *suite.Workload) { w.ReceiverWork = 1 }), "use the builtin tool"})
+		if _, keeps := t.(BuiltinNTttcp); !keeps {
+			refusals = append(refusals, refusals[len(refusals)-1])
+			last := &refusals[len(refusals)-1]
+			last.w, last.reason = liveStream(func(w *suite.Workload) { w.Buffer, w.NoDelay, w.PacketPerSend = 1390, true, true }), "packet_per_send needs"
+		}
 	}
 	for _, t := range []Tool{Iperf3{}, Netperf{}, Qperf{}, Sockperf{}, NTttcp{}, BuiltinNTttcp{}, Fio{}} {
 		refusals = append(refusals, struct {

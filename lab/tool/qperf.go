@@ -28,6 +28,7 @@ func (t Qperf) Supports(w suite.Workload) error {
 	return firstRefusal(t, []refusal{
 		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
 		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
+		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
 		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d: its server accepts one client at a time", w.Streams)},
 		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the client only over sockets (--flip is for RDMA); direction %s is not possible", w.Direction)},

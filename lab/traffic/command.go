@@ -103,6 +103,7 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 	size(flags, &w.SendBuffer, "sndbuf", "SO_SNDBUF in `bytes`; 0 = the kernel's autotuning")
 	size(flags, &w.ReceiveBuffer, "rcvbuf", "SO_RCVBUF in `bytes`; 0 = the kernel's autotuning")
 	flags.BoolVar(&w.NoDelay, "nodelay", false, "set TCP_NODELAY")
+	flags.BoolVar(&w.PacketPerSend, "packet-per-send", false, "end a TCP segment with each send call of a stream")
 	flags.BoolVar(&w.Sendfile, "sendfile", false, "send from the page cache")
 	w.Request, w.Response = 1, 1
 	size(flags, &w.Request, "request", "`bytes` of a request")

@@ -38,7 +38,7 @@ func (w *worker) sendDatagrams() {
 			if headed {
 				putHeader(w.buf, min(w.seen, cooling), uint64(w.tally.datagrams), now())
 			}
-			_, e := send(w.fd, w.buf)
+			_, e := send(w.fd, w.buf, 0)
 			if e == 0 {
 				w.count(len(w.buf))
 			} else if !w.transient(e) {

@@ -82,6 +82,9 @@ func (w *worker) sends(s Spec) (err error) {
 		return nil
 	}
 	w.loop = (*worker).sendStream
+	if s.Workload.PacketPerSend {
+		w.flags = packetPerSend
+	}
 	if s.Workload.Sendfile {
 		w.file, w.fileSize, err = newFile(int(s.Workload.Buffer))
 	}

@@ -13,7 +13,7 @@ type machine struct {
 	processors  int
 	interrupts  uint64
 	sent        uint64 // TCP segments or UDP datagrams, IPv4 and IPv6
-	received    uint64
+	received    uint64 // the same; a buffer into which the kernel merged packets (GRO) counts as its packets
 	retransmits uint64
 	errors      uint64 // failed connects (TCP) or receive errors (UDP), as NTttcp counts them
 }
@@ -51,6 +51,9 @@ func (m *machine) readPackets(proc procfs.FS, udp bool) error {
 		t := snmp.Tcp
 		m.sent, err = total(err, t.OutSegs)
 		m.received, err = total(err, t.InSegs)
+		if err == nil {
+			err = m.addMerged(self, snmp)
+		}
 		m.retransmits, err = total(err, t.RetransSegs)
 		m.errors, err = total(err, t.AttemptFails)
 		return err
@@ -66,19 +69,43 @@ func (m *machine) readPackets(proc procfs.FS, udp bool) error {
 	return err
 }
 
+// addMerged adds the segments that Tcp.InSegs leaves out because it counts merged
+// buffers. IP counts both: InReceives has buffers, and the four ECN counters have
+// packets (ip_rcv_core, net/ipv4/ip_input.c).
+func (m *machine) addMerged(self procfs.Proc, snmp procfs.ProcSnmp) error {
+	netstat, err := self.Netstat()
+	if err != nil {
+		return err
+	}
+	snmp6, err := self.Snmp6()
+	if err != nil {
+		return err
+	}
+	ip, ip6 := netstat.IpExt, snmp6.Ip6
+	packets := sum(ip.InNoECTPkts, ip.InECT0Pkts, ip.InECT1Pkts, ip.InCEPkts, ip6.InNoECTPkts, ip6.InECT0Pkts, ip6.InECT1Pkts, ip6.InCEPkts)
+	if buffers := sum(snmp.Ip.InReceives, ip6.InReceives); packets > buffers {
+		m.received += packets - buffers
+	}
+	return nil
+}
+
 // total adds counters. first must not be nil; the others can be, if the kernel lacks
 // them. earlier is an error from an earlier step, which total returns with the sum.
-func total(earlier error, first *float64, more ...*float64) (sum uint64, err error) {
+func total(earlier error, first *float64, more ...*float64) (uint64, error) {
 	if first == nil {
 		return 0, fmt.Errorf("read packet counters: /proc/net/snmp lacks a counter of TCP or UDP")
 	}
-	sum = uint64(*first)
-	for _, n := range more {
-		if n != nil {
-			sum += uint64(*n)
+	return uint64(*first) + sum(more...), earlier
+}
+
+// sum adds the counters that the kernel has.
+func sum(counters ...*float64) (n uint64) {
+	for _, c := range counters {
+		if c != nil {
+			n += uint64(*c)
 		}
 	}
-	return sum, earlier
+	return n
 }
 
 // since returns the growth of the counters since an earlier reading.

@@ -30,7 +30,7 @@ const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [mor
 	-p      first data port                     [5001]
 	-ns     no synchronisation; needed on both ends where one is Microsoft's NTttcp
 	-rb -sb socket buffers; -1 leaves them to the kernel
-	-ndl    TCP_NODELAY
+	-ndl    TCP_NODELAY, and no segment has bytes of two sends (MSG_EOR)
 	-u      UDP
 	-wa     MSG_WAITALL when receiving
 	-a      outstanding I/O; accepted, blocking sockets have one
@@ -405,6 +405,9 @@ func (n *ntttcp) enlist(i, fd int) (err error) {
 		w.loop = (*worker).sendDatagrams
 	case n.sender:
 		w.loop = (*worker).sendStream
+		if n.noDelay {
+			w.flags = packetPerSend
+		}
 	case n.udp:
 		w.loop, w.until = (*worker).receiveDatagrams, closing
 		wait := drainTimeout

@@ -441,17 +441,19 @@ func fakeProc(t *testing.T, files map[string]string) procfs.FS {
 
 func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 	const (
-		stat  = "cpu  100 10 50 800 20 5 15 7 3 1\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 123456 0 9\n"
-		snmp  = "Ip: InReceives OutRequests\nIp: 1 2\nTcp: InSegs OutSegs RetransSegs AttemptFails\nTcp: 11 22 33 44\nUdp: InDatagrams InErrors OutDatagrams\nUdp: 5 6 7\n"
-		snmp6 = "Udp6InDatagrams \t100\nUdp6OutDatagrams\t200\nUdp6InErrors 1\n"
+		stat = "cpu  100 10 50 800 20 5 15 7 3 1\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 123456 0 9\n"
+		snmp = "Ip: InReceives OutRequests\nIp: 10 2\nTcp: InSegs OutSegs RetransSegs AttemptFails\nTcp: 11 22 33 44\nUdp: InDatagrams InErrors OutDatagrams\nUdp: 5 6 7\n"
+		// IPv4 merged 40 packets into 10 buffers, IPv6 7 into 2.
+		netstat = "IpExt: InNoECTPkts InECT1Pkts InECT0Pkts InCEPkts\nIpExt: 36 1 2 1\n"
+		snmp6   = "Ip6InReceives 2\nIp6InNoECTPkts 5\nIp6InECT0Pkts 2\nUdp6InDatagrams \t100\nUdp6OutDatagrams\t200\nUdp6InErrors 1\n"
 	)
-	proc := fakeProc(t, map[string]string{"stat": stat, "42/net/snmp": snmp, "42/net/snmp6": snmp6, "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2599.998\n"})
+	proc := fakeProc(t, map[string]string{"stat": stat, "42/net/snmp": snmp, "42/net/snmp6": snmp6, "42/net/netstat": netstat, "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2599.998\n"})
 	m, err := readMachine(proc, false)
 	must(t, err)
 	if math.Abs(m.busy-1.8) > 1e-9 || math.Abs(m.total-10.07) > 1e-9 || m.processors != 2 || m.interrupts != 123456 {
 		t.Errorf("%+v: want 1.8 s busy of 10.07, 2 processors, 123456 interrupts", m)
 	}
-	if m.received != 11 || m.sent != 22 || m.retransmits != 33 || m.errors != 44 {
+	if m.received != 11+30+5 || m.sent != 22 || m.retransmits != 33 || m.errors != 44 {
 		t.Errorf("TCP %+v", m)
 	}
 	u, err := readMachine(proc, true)
@@ -520,4 +522,14 @@ func (b *boolean) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is neither True nor False", text)
 	}
 	return nil
+}
+
+// Both ends share a namespace here, so acknowledgements are packets of both.
+func TestWithoutDelayEachBufferIsAPacket(t *testing.T) {
+	received, sent := ntttcpPair(t, "127.0.0.1", "-n 20000 -l 1390 -ndl", "-n 20000 -l 1390 -ndl")
+	for end, text := range map[string]string{"sender": sent, "receiver": received} {
+		if packets := row(t, text, "Packets Sent"); packets[0] < 40000 || packets[1] < 40000 {
+			t.Errorf("%s: %.0f packets sent, %.0f received for 40000 buffers", end, packets[0], packets[1])
+		}
+	}
 }

@@ -80,6 +80,9 @@ func (s Spec) checkLimits() error {
 	if w.Load > 0 && w.Kind != suite.TCPRR {
 		return fmt.Errorf("-load adds streams beside tcp_rr, not beside %s", w.Kind)
 	}
+	if w.PacketPerSend && (w.Kind != suite.TCPStream || w.Sendfile) {
+		return fmt.Errorf("-packet-per-send is of a tcp_stream without -sendfile")
+	}
 	if w.IPVersion != 4 && w.IPVersion != 6 {
 		return fmt.Errorf("IP version %d is neither 4 nor 6", w.IPVersion)
 	}

@@ -2,6 +2,12 @@ package traffic
 
 import "syscall"
 
+// packetPerSend is the flag that keeps buffers apart. TCP adds no byte to a segment
+// that ends with it, so a buffer that fits a segment is a segment and a packet.
+// TCP_NODELAY is not enough: buffers that wait for the congestion window, or for a
+// fuller segment (tcp_autocorking), are still merged.
+const packetPerSend = syscall.MSG_EOR
+
 // sendStream sends one buffer after the other, at the configured rate.
 func (w *worker) sendStream() {
 	paced := w.pace.interval > 0
@@ -28,7 +34,7 @@ func (w *worker) sendStream() {
 // beginning.
 func (w *worker) sendBuffer(size int) (int, syscall.Errno) {
 	if w.file == 0 {
-		return send(w.fd, w.buf[:size])
+		return send(w.fd, w.buf[:size], w.flags)
 	}
 	if w.offset+int64(len(w.buf)) > w.fileSize {
 		w.offset = 0
@@ -60,7 +66,7 @@ func (w *worker) receiveStream() {
 // sendAll sends all of p, unless the run ends first or the peer does.
 func (w *worker) sendAll(fd int, p []byte) (ok bool) {
 	for {
-		n, e := send(fd, p)
+		n, e := send(fd, p, 0)
 		if e == 0 {
 			w.tally.calls++
 			if n == len(p) {

@@ -22,9 +22,9 @@ func result(n uintptr, e syscall.Errno) (int, syscall.Errno) {
 
 // send hands p to a connected socket. MSG_NOSIGNAL: a vanished peer is an
 // error, not a SIGPIPE.
-func send(fd int, p []byte) (int, syscall.Errno) {
+func send(fd int, p []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd),
-		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_NOSIGNAL, 0, 0)
+		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags|syscall.MSG_NOSIGNAL), 0, 0)
 	return result(n, e)
 }
 

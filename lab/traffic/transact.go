@@ -69,7 +69,7 @@ func (w *worker) transactDatagrams() {
 		binary.LittleEndian.PutUint64(number[:], count)
 		copy(w.buf[:w.request], number[:])
 		began := now()
-		if _, e := send(w.fd, w.buf[:w.request]); e != 0 && !w.transient(e) {
+		if _, e := send(w.fd, w.buf[:w.request], 0); e != 0 && !w.transient(e) {
 			w.datagramFailed()
 		}
 		w.tally.calls++
@@ -117,7 +117,7 @@ func (w *worker) respondDatagrams() {
 		n, e := receive(w.fd, w.buf[:w.request+1], 0)
 		if n == w.request {
 			copy(reply[:echoed], w.buf[:echoed])
-			if _, e := send(w.fd, reply); e != 0 && !w.transient(e) {
+			if _, e := send(w.fd, reply, 0); e != 0 && !w.transient(e) {
 				w.datagramFailed()
 			}
 			w.tally.calls += 2

@@ -31,7 +31,7 @@ type worker struct {
 	loop      func(*worker)
 	cpu       int                     // to pin to; −1 where any will do
 	limit     int64                   // bytes to send, then end; MaxInt64 where time decides
-	flags     int                     // of receive
+	flags     int                     // of the stream's send and receive calls
 	latency   *hdrhistogram.Histogram // of transactions in the window, ns
 	course    course                  // of transactions
 	sequence  sequence                // of datagrams received

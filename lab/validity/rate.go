@@ -81,3 +81,23 @@ func (v *verdict) stillMoving() {
 		"%s still moved on the fabric after the tools had ended, %.1f %% of the window's rate; the limit is %.3g %%: something else sends on this network, or a tool goes on",
 		units.FormatRate(moving), percent, v.limits.Moving))
 }
+
+// packetSize compares the payload of a sent packet with the buffer where each buffer
+// must be a packet.
+func (v *verdict) packetSize() {
+	if !v.Workload.PacketPerSend {
+		return
+	}
+	size, ok := v.metric(sample.SentPacket)
+	if !ok {
+		v.skip(sample.PacketSize, "the packets that the sender's stack sent are not counted")
+		return
+	}
+	buffer := float64(v.Workload.Buffer)
+	if size <= (1+v.limits.Merged/100)*buffer && size >= (1-v.limits.Divided/100)*buffer {
+		return
+	}
+	v.fail(sample.PacketSize, size, buffer, "B", fmt.Sprintf(
+		"the sender's stack passed on packets of %.0f bytes of payload instead of %.0f: packet_per_send did not hold, so this is not a figure without segmentation; choose a buffer that fits the MSS of the system, and the tool builtin or builtin-ntttcp",
+		size, buffer))
+}

@@ -84,6 +84,7 @@ func Judge(in Input, limits Limits) (failed, flags []sample.Gate, unjudged []str
 		{sample.Unsteady, v.unsteady},
 		{sample.OffTarget, v.offTarget},
 		{sample.StillMoving, v.stillMoving},
+		{sample.PacketSize, v.packetSize},
 		{sample.ClockJump, v.clockJump},
 		{sample.MachineStall, v.stall},
 	}

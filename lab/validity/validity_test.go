@@ -134,6 +134,11 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 			in.Quiet, in.Metrics[sample.FabricBits] = new(1e6), 2e6
 		}, sample.StillMoving, 0, nil},
 
+		{"a packet for each send", func(in *Input) { packets(in, 1255) }, sample.PacketSize, 0, nil},
+		{"merged sends", func(in *Input) { packets(in, 1448) }, sample.PacketSize, 1448, []string{"1448 bytes of payload instead of 1390", "builtin-ntttcp"}},
+		{"divided sends", func(in *Input) { packets(in, 695) }, sample.PacketSize, 695, []string{"695 bytes of payload instead of 1390"}},
+		{"superframes that nothing forbids", func(in *Input) { in.Metrics[sample.SentPacket] = 44000 }, sample.PacketSize, 0, nil},
+
 		{"clocks together", func(in *Input) { in.ClockStep = new(0.004) }, sample.ClockJump, 0, nil},
 		{"clocks at the limit", func(in *Input) { in.ClockStep = new(-0.005) }, sample.ClockJump, 0, nil},
 		{"a clock set forward", func(in *Input) { in.ClockStep = new(0.25) }, sample.ClockJump, 250, []string{"forward by 250.0 ms", "limit is 5 ms"}},
@@ -213,4 +218,10 @@ func late(in *Input, side int, by float64) {
 	for i := 11; i < len(in.Sides[side].Readings); i++ {
 		in.Sides[side].Readings[i] += by
 	}
+}
+
+// packets asks for a packet of 1390 bytes for each send, and sets the measured size.
+func packets(in *Input, size float64) {
+	in.Workload = suite.Workload{Kind: suite.TCPStream, Buffer: 1390, PacketPerSend: true}
+	in.Metrics[sample.SentPacket] = size
 }

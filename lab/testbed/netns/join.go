@@ -47,7 +47,7 @@ func (n *node) offload(device string, gro bool) error {
 // joinByWire puts a wire between the nodes and readies both ends of every
 // cable.
 func (tb *Testbed) joinByWire() error {
-	w, err := newWire(wireSpace(tb.id), tb.countPlaces)
+	w, err := newWire(wireSpace(tb.id), tb.spec.Fabric.Delay, tb.countPlaces)
 	if err != nil {
 		return err
 	}
@@ -170,8 +170,8 @@ func (tb *Testbed) joinByVeth() error {
 	if len(tb.nodes) != 2 || f.Links > 1 {
 		return fmt.Errorf("a plain veth pair joins 2 nodes by 1 link, not %d by %d; use `kind: wire`", len(tb.nodes), f.Links)
 	}
-	if f.Rate > 0 {
-		return errors.New("a plain veth pair has no rate; use `kind: wire`")
+	if f.Rate > 0 || f.Delay > 0 {
+		return errors.New("a plain veth pair has no rate and no delay; use `kind: wire`")
 	}
 	a, b := tb.nodes[0], tb.nodes[1]
 	v := space.Veth{Name: fabricDevice(0, 0), PeerName: fabricDevice(1, 0), MTU: f.MTU, Queues: f.Queues, MAC: mac('f', 0, 0), PeerMAC: mac('f', 1, 0)}

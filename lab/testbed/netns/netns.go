@@ -51,6 +51,9 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, 
 
 func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err error) {
 	layout, err := x.Layout(spec.Nodes)
+	if err == nil {
+		layout, err = layout.Limit(spec.Fabric.CPUs)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +114,12 @@ func (x *Executor) Requires(f suite.Fabric) (features []string, err error) {
 	}
 	if f.Rate > 0 {
 		features = append(features, "tbf")
+	}
+	if f.Delay > 0 {
+		features = append(features, "fq")
+	}
+	if f.CPUShare > 0 {
+		features = append(features, "cpu-share")
 	}
 	return features, nil
 }
@@ -180,6 +189,12 @@ func (tb *Testbed) Describe() string {
 	}
 	if f.Rate > 0 {
 		fmt.Fprintf(&b, ", %d bit/s", f.Rate)
+	}
+	if f.Delay > 0 {
+		fmt.Fprintf(&b, ", %v delay each way", f.Delay)
+	}
+	if f.CPUShare > 0 {
+		fmt.Fprintf(&b, ", %.3g %% of each node's CPU time", 100*f.CPUShare)
 	}
 	if f.Links > 1 {
 		fmt.Fprintf(&b, ", %d links", f.Links)

@@ -133,6 +133,9 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
 	}
 	n.cmd = cmd
+	if err := n.limitCPU(cmd.Process.Pid); err != nil {
+		return err
+	}
 	n.agent = agent.NewClient(n.Name(), agent.Pipe{ReadCloser: out, Out: in})
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -141,6 +144,18 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 	}
 	if len(n.hello.CPUs) != len(n.cpus) {
 		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), n.hello.CPUs, n.cpus)
+	}
+	return nil
+}
+
+// limitCPU gives the agent, and all that it will start, its share of the node's
+// CPU time. Work in softirqs and kernel threads is not limited.
+func (n *node) limitCPU(pid int) error {
+	if n.fabric.CPUShare == 0 {
+		return nil
+	}
+	if err := space.LimitCPU(n.space.Name, n.fabric.CPUShare*float64(len(n.cpus)), pid); err != nil {
+		return fmt.Errorf("give node %s %.3g %% of its CPU time: %w", n.Name(), 100*n.fabric.CPUShare, err)
 	}
 	return nil
 }
@@ -206,6 +221,9 @@ func (n *node) remove() error {
 	errs = append(errs, err)
 	for _, name := range append(containers, base) {
 		errs = append(errs, space.Delete(name))
+	}
+	if n.fabric.CPUShare > 0 {
+		errs = append(errs, space.DeleteCgroups(base))
 	}
 	return errors.Join(errs...)
 }

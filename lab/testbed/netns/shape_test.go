@@ -95,6 +95,39 @@ func TestARateLimitsTheWire(t *testing.T) {
 	}
 }
 
+// A link of 10 Gbit/s carries 10 Gbit/s of frames from a bridge, where the machine
+// is fast enough to fill it.
+func TestALinkOfTenGigabitsIsFull(t *testing.T) {
+	const rate = 10e9
+	measure := func(rate int64) float64 {
+		tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Rate = rate }))
+		endpoint := attach(t, tb, "bridge")
+		bits := make(chan float64, 1)
+		go func() {
+			time.Sleep(700 * time.Millisecond)
+			before, began := receivedBy(t, tb, 1, 0), time.Now()
+			time.Sleep(time.Second)
+			after, took := receivedBy(t, tb, 1, 0), time.Since(began)
+			// A veth that polls counts bytes without the Ethernet header.
+			bytes := after.RxBytes - before.RxBytes + meter.EthernetHeader*(after.RxPackets-before.RxPackets)
+			bits <- 8 * float64(bytes) / took.Seconds()
+		}()
+		flow{network: "tcp", duration: 2 * time.Second}.run(t, tb, endpoint)
+		if err := tb.Down(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return <-bits
+	}
+	if free := measure(0); free < 1.1*rate {
+		t.Skipf("without a rate the bridge carries %.2f Gbit/s of frames: too little to show a limit of 10", free/1e9)
+	}
+	got := measure(rate)
+	t.Logf("%.3f Gbit/s of frames", got/1e9)
+	if got < 0.99*rate || got > 1.01*rate {
+		t.Errorf("a link of 10 Gbit/s carries %.3f Gbit/s of frames", got/1e9)
+	}
+}
+
 func TestTheOffloadProfileIsTheNICs(t *testing.T) {
 	for profile, want := range map[suite.Offload]string{
 		suite.OffloadNone:   "",
@@ -227,6 +260,7 @@ func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
 		{3, fabric(func(f *suite.Fabric) { f.Kind = suite.Veth }), "kind: wire"},
 		{2, fabric(func(f *suite.Fabric) { f.Kind, f.Links = suite.Veth, 2 }), "kind: wire"},
 		{2, fabric(func(f *suite.Fabric) { f.Kind, f.Rate = suite.Veth, 1e9 }), "no rate"},
+		{2, fabric(func(f *suite.Fabric) { f.CPUs = 1000 }), "run on a machine with more CPUs"},
 	} {
 		tb, err := x.Up(context.Background(), testbed.Spec{ID: testID(t), Nodes: c.nodes, Fabric: c.f})
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -31,19 +32,19 @@ type wire struct {
 // queues) does not hold them back, since what waits are clones (nic_transmit).
 const queueLength = 10_000
 
-func newWire(name string, countPlaces bool) (*wire, error) {
+func newWire(name string, delay time.Duration, countPlaces bool) (*wire, error) {
 	s, err := space.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	w := &wire{space: s}
-	if err := w.load(countPlaces); err != nil {
+	if err := w.load(delay, countPlaces); err != nil {
 		return nil, errors.Join(err, w.close(), space.Delete(name))
 	}
 	return w, nil
 }
 
-func (w *wire) load(countPlaces bool) error {
+func (w *wire) load(delay time.Duration, countPlaces bool) error {
 	spec, err := loadWire()
 	if err != nil {
 		return fmt.Errorf("read the wire's program: %w", err)
@@ -52,7 +53,7 @@ func (w *wire) load(countPlaces bool) error {
 	if err != nil {
 		return err
 	}
-	if err := spec.Variables[wireVarWireNetns].Set(inode); err != nil {
+	if err := errors.Join(spec.Variables[wireVarWireNetns].Set(inode), spec.Variables[wireVarDelayNs].Set(uint64(delay))); err != nil {
 		return fmt.Errorf("prepare the wire's program: %w", err)
 	}
 	if countPlaces {
@@ -72,6 +73,7 @@ func (w *wire) load(countPlaces bool) error {
 	}
 	type carrier struct {
 		Wire        *ebpf.Program `ebpf:"wire"`
+		Propagate   *ebpf.Program `ebpf:"propagate"`
 		NicTransmit *ebpf.Program `ebpf:"nic_transmit"`
 		wireMaps
 	}
@@ -79,7 +81,7 @@ func (w *wire) load(countPlaces bool) error {
 	if err := spec.LoadAndAssign(&c, nil); err != nil {
 		return fmt.Errorf("load the wire's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
 	}
-	w.objects.Wire, w.objects.NicTransmit, w.objects.wireMaps = c.Wire, c.NicTransmit, c.wireMaps
+	w.objects.Wire, w.objects.Propagate, w.objects.NicTransmit, w.objects.wireMaps = c.Wire, c.Propagate, c.NicTransmit, c.wireMaps
 	return nil
 }
 
@@ -188,6 +190,11 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 	if err := w.attach(l); err != nil {
 		return err
 	}
+	if f.Delay > 0 {
+		if err := addFilter(w.space, l, netlink.HANDLE_MIN_EGRESS, filterPriority, w.objects.Propagate, wireProgPropagate); err != nil {
+			return err
+		}
+	}
 	w.ports = append(w.ports, port)
 	return w.space.Up(port)
 }
@@ -195,8 +202,11 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 // queueing gives a transmitting veth a queue. With one, a full ring of the
 // peer stops the queue instead of dropping (Linux 6.16, drivers/net/veth.c).
 func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
-	if f.Rate == 0 {
+	switch {
+	case f.Rate == 0 && f.Delay == 0:
 		return addQueue(w.space, l, f.Queues)
+	case f.Rate == 0:
+		return w.holding(l, netlink.HANDLE_ROOT)
 	}
 	// The burst holds 1 ms at the rate, and never less than a superframe, which
 	// TBF would else cut by itself.
@@ -211,6 +221,21 @@ func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
 	}
 	if err := w.space.Links.QdiscAdd(q); err != nil {
 		return fmt.Errorf("limit %s to %d bit/s (TBF; needs CONFIG_NET_SCH_TBF): %w", l.Attrs().Name, f.Rate, err)
+	}
+	if f.Delay > 0 {
+		return w.holding(l, netlink.MakeHandle(1, 1)) // the only class of a TBF
+	}
+	return nil
+}
+
+// holding gives a port a queue that holds each frame until the time that the
+// program propagate has set. It has no limit for a single flow and ignores the
+// sockets' pacing, which was obeyed before.
+func (w *wire) holding(l netlink.Link, parent uint32) error {
+	q := netlink.NewFq(netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: parent, Handle: netlink.MakeHandle(2, 0)})
+	q.Pacing, q.PacketLimit, q.FlowPacketLimit = 0, queueLength, queueLength
+	if err := w.space.Links.QdiscAdd(q); err != nil {
+		return fmt.Errorf("delay the frames of %s (fq; needs CONFIG_NET_SCH_FQ): %w", l.Attrs().Name, err)
 	}
 	return nil
 }

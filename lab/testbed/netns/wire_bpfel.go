@@ -52,8 +52,10 @@ const (
 	wireProgClockSoftirqEntry = "clock_softirq_entry"
 	wireProgClockSoftirqExit  = "clock_softirq_exit"
 	wireProgNicTransmit       = "nic_transmit"
+	wireProgPropagate         = "propagate"
 	wireProgWire              = "wire"
 	wireVarCountPlaces        = "count_places"
+	wireVarDelayNs            = "delay_ns"
 	wireVarWireNetns          = "wire_netns"
 )
 
@@ -105,6 +107,7 @@ type wireProgramSpecs struct {
 	ClockSoftirqEntry *ebpf.ProgramSpec `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.ProgramSpec `ebpf:"clock_softirq_exit"`
 	NicTransmit       *ebpf.ProgramSpec `ebpf:"nic_transmit"`
+	Propagate         *ebpf.ProgramSpec `ebpf:"propagate"`
 	Wire              *ebpf.ProgramSpec `ebpf:"wire"`
 }
 
@@ -124,6 +127,7 @@ type wireMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireVariableSpecs struct {
 	CountPlaces *ebpf.VariableSpec `ebpf:"count_places"`
+	DelayNs     *ebpf.VariableSpec `ebpf:"delay_ns"`
 	WireNetns   *ebpf.VariableSpec `ebpf:"wire_netns"`
 }
 
@@ -169,6 +173,7 @@ func (m *wireMaps) Close() error {
 // It can be passed to loadWireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wireVariables struct {
 	CountPlaces *ebpf.Variable `ebpf:"count_places"`
+	DelayNs     *ebpf.Variable `ebpf:"delay_ns"`
 	WireNetns   *ebpf.Variable `ebpf:"wire_netns"`
 }
 
@@ -182,6 +187,7 @@ type wirePrograms struct {
 	ClockSoftirqEntry *ebpf.Program `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.Program `ebpf:"clock_softirq_exit"`
 	NicTransmit       *ebpf.Program `ebpf:"nic_transmit"`
+	Propagate         *ebpf.Program `ebpf:"propagate"`
 	Wire              *ebpf.Program `ebpf:"wire"`
 }
 
@@ -193,6 +199,7 @@ func (p *wirePrograms) Close() error {
 		p.ClockSoftirqEntry,
 		p.ClockSoftirqExit,
 		p.NicTransmit,
+		p.Propagate,
 		p.Wire,
 	)
 }

@@ -52,6 +52,9 @@ struct {
 	__type(value, __u64); /* packets that this CPU handed to the stack */
 } places SEC(".maps");
 
+/* Set by the loader: the links' propagation delay, one way. */
+volatile const __u64 delay_ns = 0;
+
 /* A port's segment (one for each parallel link) and its only peer, where the
  * segment has just two ports. */
 struct port {
@@ -178,6 +181,17 @@ int wire(struct __sk_buff *skb)
 	}
 	flood(skb, p->segment);
 	return TC_ACT_SHOT;
+}
+
+/*
+ * At the egress of a port, where links have a delay: the time at which the port's
+ * fq queue lets the frame go (earliest departure time).
+ */
+SEC("tc")
+int propagate(struct __sk_buff *skb)
+{
+	skb->tstamp = bpf_ktime_get_ns() + delay_ns;
+	return TC_ACT_UNSPEC;
 }
 
 /*
