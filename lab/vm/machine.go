@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -93,7 +95,7 @@ func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	if err != nil {
 		return nil, m.Fail(ctx, err)
 	}
-	if err := pin(threads, cpus); err != nil {
+	if err := m.pin(threads, cpus); err != nil {
 		return nil, m.Fail(ctx, err)
 	}
 	m.mu.Lock()
@@ -163,19 +165,71 @@ func (m *Machine) Threads() []int {
 	return append([]int(nil), m.vcpus...)
 }
 
-// pin gives each virtual CPU a CPU of its own where there are enough.
-func pin(threads, cpus []int) error {
-	if len(threads) > len(cpus) {
+// pin gives each virtual CPU a CPU of its own where there are enough. CPUs beyond
+// those are for QEMU's other threads and for vhost, so that they do not take time
+// from the guest.
+func (m *Machine) pin(vcpus, cpus []int) error {
+	if len(vcpus) > len(cpus) {
 		return nil // all share what QEMU was started on
 	}
-	for i, thread := range threads {
-		var set unix.CPUSet
-		set.Set(cpus[i])
-		if err := unix.SchedSetaffinity(thread, &set); err != nil {
+	for i, thread := range vcpus {
+		if err := pinTo(thread, cpus[i:i+1]); err != nil {
 			return fmt.Errorf("pin virtual CPU %d to CPU %d: %w", i, cpus[i], err)
 		}
 	}
+	rest := cpus[len(vcpus):]
+	if len(rest) == 0 {
+		return nil
+	}
+	others, err := m.otherThreads(vcpus)
+	if err != nil {
+		return err
+	}
+	for _, thread := range others {
+		// A thread that just ended needs no CPU.
+		if err := pinTo(thread, rest); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("pin thread %d of QEMU to CPUs %v: %w", thread, rest, err)
+		}
+	}
 	return nil
+}
+
+func pinTo(thread int, cpus []int) error {
+	var set unix.CPUSet
+	for _, c := range cpus {
+		set.Set(c)
+	}
+	return unix.SchedSetaffinity(thread, &set)
+}
+
+// otherThreads lists QEMU's threads without the virtual CPUs. They include vhost's,
+// which before Linux 6.4 are threads of the kernel with QEMU's number in their name.
+func (m *Machine) otherThreads(vcpus []int) ([]int, error) {
+	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", m.PID()))
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return nil, err
+	}
+	vhost := fmt.Sprintf("vhost-%d", m.PID())
+	for _, path := range kernel {
+		if name, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(name)) == vhost {
+			paths = append(paths, path)
+		}
+	}
+	var threads []int
+	for _, path := range paths {
+		id, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			return nil, fmt.Errorf("list the threads of VM %s: %w", m.Config.Name, err)
+		}
+		if !slices.Contains(vcpus, id) {
+			threads = append(threads, id)
+		}
+	}
+	return threads, nil
 }
 
 // Stop ends the machine. There is no disk to be written back.

@@ -51,13 +51,13 @@ func machine(t *testing.T, k kernel.Kernel, image string, cpus int) (*Machine, e
 	return m, err
 }
 
-func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
-	k := needQEMU(t)
+// twoCPUs returns the CPUs of this process; it skips the test if there is only one.
+func twoCPUs(t *testing.T) (cpus []int) {
+	t.Helper()
 	var allowed unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		t.Fatal(err)
 	}
-	var cpus []int
 	for c := range len(allowed) * 64 {
 		if allowed.IsSet(c) {
 			cpus = append(cpus, c)
@@ -66,6 +66,46 @@ func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
 	if len(cpus) < 2 {
 		t.Skip("needs two CPUs")
 	}
+	return cpus
+}
+
+func TestQEMUsOtherThreadsLeaveTheVirtualCPUsAlone(t *testing.T) {
+	k := needQEMU(t)
+	cpus := twoCPUs(t)
+	m, err := machine(t, k, k.Image, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := m.Connect(ctx, cpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	others, err := m.otherThreads(m.Threads())
+	if err != nil || len(others) == 0 {
+		t.Fatalf("QEMU's other threads are %v (%v); its main thread is one", others, err)
+	}
+	for _, thread := range append(others, m.Threads()...) {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(thread, &set); errors.Is(err, unix.ESRCH) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if virtual := thread == m.Threads()[0]; set.IsSet(cpus[0]) != virtual || set.IsSet(cpus[1]) == virtual {
+			t.Errorf("thread %d (virtual CPU: %v) may run on %v", thread, virtual, set)
+		}
+	}
+	if err := m.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
+	k := needQEMU(t)
+	cpus := twoCPUs(t)
 	m, err := machine(t, k, k.Image, 2) // no file system is needed for its CPUs to run
 	if err != nil {
 		t.Fatal(err)
