@@ -91,6 +91,21 @@ type vrouterFlowKey struct {
 	Pad        [3]uint8
 }
 
+type vrouterFlowPacket struct {
+	_       structs.HostLayout
+	Key     vrouterFlowKey
+	At      uint32
+	Id      uint32
+	Whole   uint8
+	Part    uint8
+	Family  uint8
+	Hops    uint8
+	Tcp     uint8
+	Opens   uint8
+	Error   uint8
+	Inbound uint8
+}
+
 type vrouterFragmentHeads struct {
 	_    structs.HostLayout
 	Lock struct {
@@ -365,6 +380,7 @@ const (
 	vrouterMapHosts6         = "hosts6"
 	vrouterMapIcmpBuckets    = "icmp_buckets"
 	vrouterMapIlm            = "ilm"
+	vrouterMapJudged         = "judged"
 	vrouterMapLearnedMtus    = "learned_mtus"
 	vrouterMapLpm4           = "lpm4"
 	vrouterMapLpm6           = "lpm6"
@@ -459,6 +475,7 @@ type vrouterMapSpecs struct {
 	Hosts6         *ebpf.MapSpec `ebpf:"hosts6"`
 	IcmpBuckets    *ebpf.MapSpec `ebpf:"icmp_buckets"`
 	Ilm            *ebpf.MapSpec `ebpf:"ilm"`
+	Judged         *ebpf.MapSpec `ebpf:"judged"`
 	LearnedMtus    *ebpf.MapSpec `ebpf:"learned_mtus"`
 	Lpm4           *ebpf.MapSpec `ebpf:"lpm4"`
 	Lpm6           *ebpf.MapSpec `ebpf:"lpm6"`
@@ -523,6 +540,7 @@ type vrouterMaps struct {
 	Hosts6         *ebpf.Map `ebpf:"hosts6"`
 	IcmpBuckets    *ebpf.Map `ebpf:"icmp_buckets"`
 	Ilm            *ebpf.Map `ebpf:"ilm"`
+	Judged         *ebpf.Map `ebpf:"judged"`
 	LearnedMtus    *ebpf.Map `ebpf:"learned_mtus"`
 	Lpm4           *ebpf.Map `ebpf:"lpm4"`
 	Lpm6           *ebpf.Map `ebpf:"lpm6"`
@@ -560,6 +578,7 @@ func (m *vrouterMaps) Close() error {
 		m.Hosts6,
 		m.IcmpBuckets,
 		m.Ilm,
+		m.Judged,
 		m.LearnedMtus,
 		m.Lpm4,
 		m.Lpm6,

@@ -137,27 +137,32 @@ static __always_inline int admit_error(struct __sk_buff *skb, const struct vif *
 	return verdict_of(d.action);
 }
 
+/* The packet that admit() judges. It is not on the stack: Linux 6.1 rounds the stack of
+ * each nested call up to a multiple of 32 bytes, and their sum must not exceed 512. */
+MAP(judged, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct flow_packet, 1);
+
 /*
- * 0, or minus the reason to drop. The frame is seen from its Ethernet header
- * on; v is a vif with VIF_F_POLICY. What is not IP, and neighbour discovery,
- * passes: addresses are guarded by the check of sources.
+ * Returns 0, or minus the reason to drop the frame, which starts with its Ethernet header.
+ * v is a vif with VIF_F_POLICY. Neighbour discovery and packets other than IP pass: the
+ * check of sources guards addresses.
  *
- * A function of its own to the verifier: one that is verified once, whoever
- * calls it.
+ * The verifier checks a global function once, independent of its callers.
  */
 __noinline int admit(struct __sk_buff *skb, const struct vif *v, int to_workload)
 {
-	struct flow_packet p = {};
+	__u32 zero = 0;
+	struct flow_packet *p = bpf_map_lookup_elem(&judged, &zero);
 	int verdict;
 
-	if (!v)
+	if (!v || !p)
 		return -DROP_NO_VIF;
+	__builtin_memset(p, 0, sizeof(*p));
 	to_workload = !!to_workload;
-	p.key.vif = v->id;
-	verdict = read_frame(skb, &p, to_workload);
+	p->key.vif = v->id;
+	verdict = read_frame(skb, p, to_workload);
 	if (verdict != GO_ON)
 		return verdict;
-	if (p.error)
-		return admit_error(skb, v, &p, to_workload);
-	return admit_packet(skb, v, &p, to_workload);
+	if (p->error)
+		return admit_error(skb, v, p, to_workload);
+	return admit_packet(skb, v, p, to_workload);
 }

@@ -54,17 +54,15 @@ static __noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 no
 }
 
 /*
- * Makes the entry of a flow whose first packet this is, in place of `old`
- * where there is one: the table's room is then not asked again. Returns 0 or
- * what bpf_map_update_elem does. A function of its own to the verifier.
+ * Makes the entry of a flow from its first packet, or overwrites the entry `old`; then the
+ * table needs no room. Returns 0 or the error of bpf_map_update_elem. It is static: before
+ * Linux 6.2 a pointer from the argument of a global function cannot be a key.
  */
-__noinline int begin_flow(const struct flow_packet *p, const struct decision *d,
-			  int to_workload, __u64 now, struct flow *old)
+static __noinline int begin_flow(const struct flow_packet *p, const struct decision *d,
+				 int to_workload, __u64 now, struct flow *old)
 {
 	struct flow f = { .created_ns = now, .seen_ns = now, .reply = !!to_workload };
 
-	if (!p || !d)
-		return -EINVAL;
 	f.action = d->action;
 	f.rule = d->rule;
 	f.policy = d->generation;

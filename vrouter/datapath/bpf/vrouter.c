@@ -131,7 +131,7 @@ struct opening {
 static __always_inline int read_opening(struct __sk_buff *skb, const struct outer *o, int ethernet, struct opening *in)
 {
 	void *end = (void *)(long)skb->data_end;
-	__u8 *ip = (void *)(long)skb->data + o->length;
+	__u8 *ip = (void *)(long)skb->data + bounded(o->length, 128); /* decapsulate checks this bound */
 	struct ethhdr *eth = (void *)ip;
 
 	if (!ethernet) {

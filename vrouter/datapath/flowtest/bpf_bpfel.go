@@ -115,6 +115,21 @@ type bpfFlowKey struct {
 	Pad        [3]uint8
 }
 
+type bpfFlowPacket struct {
+	_       structs.HostLayout
+	Key     bpfFlowKey
+	At      uint32
+	Id      uint32
+	Whole   uint8
+	Part    uint8
+	Family  uint8
+	Hops    uint8
+	Tcp     uint8
+	Opens   uint8
+	Error   uint8
+	Inbound uint8
+}
+
 type bpfFragmentHeads struct {
 	_    structs.HostLayout
 	Lock struct {
@@ -383,6 +398,7 @@ const (
 	bpfMapHosts4           = "hosts4"
 	bpfMapHosts6           = "hosts6"
 	bpfMapIlm              = "ilm"
+	bpfMapJudged           = "judged"
 	bpfMapLearnedMtus      = "learned_mtus"
 	bpfMapLpm4             = "lpm4"
 	bpfMapLpm6             = "lpm6"
@@ -470,6 +486,7 @@ type bpfMapSpecs struct {
 	Hosts4         *ebpf.MapSpec `ebpf:"hosts4"`
 	Hosts6         *ebpf.MapSpec `ebpf:"hosts6"`
 	Ilm            *ebpf.MapSpec `ebpf:"ilm"`
+	Judged         *ebpf.MapSpec `ebpf:"judged"`
 	LearnedMtus    *ebpf.MapSpec `ebpf:"learned_mtus"`
 	Lpm4           *ebpf.MapSpec `ebpf:"lpm4"`
 	Lpm6           *ebpf.MapSpec `ebpf:"lpm6"`
@@ -531,6 +548,7 @@ type bpfMaps struct {
 	Hosts4         *ebpf.Map `ebpf:"hosts4"`
 	Hosts6         *ebpf.Map `ebpf:"hosts6"`
 	Ilm            *ebpf.Map `ebpf:"ilm"`
+	Judged         *ebpf.Map `ebpf:"judged"`
 	LearnedMtus    *ebpf.Map `ebpf:"learned_mtus"`
 	Lpm4           *ebpf.Map `ebpf:"lpm4"`
 	Lpm6           *ebpf.Map `ebpf:"lpm6"`
@@ -565,6 +583,7 @@ func (m *bpfMaps) Close() error {
 		m.Hosts4,
 		m.Hosts6,
 		m.Ilm,
+		m.Judged,
 		m.LearnedMtus,
 		m.Lpm4,
 		m.Lpm6,
