@@ -14,8 +14,8 @@ import (
 
 // backpressure fills the ring of a veth whose receiver cannot run: its NAPI
 // thread is bound to this thread's CPU, on which this thread has real-time
-// priority for the millisecond or two that it takes. Where the trial is not
-// possible, or shows neither, the kernel's version answers, and that is said.
+// priority for one or two milliseconds. If the trial is not possible or has no clear
+// result, the kernel's version decides, and the finding says so.
 func (b *bench) backpressure(f *Facts) (how string, err error) {
 	stopped, err := b.fillRing("pfifo")
 	if err == nil && stopped {
@@ -80,8 +80,8 @@ func (b *bench) fillRing(queue string) (stopped bool, err error) {
 	return false, b.drops()
 }
 
-// prepare gives the sending end a queue, and takes away the offloads for which
-// its packets would bypass the ring (veth_skb_is_eligible_for_gro).
+// prepare adds a queue to the sending end, and turns off the offloads with which its packets
+// would bypass the ring (veth_skb_is_eligible_for_gro).
 func (b *bench) prepare(device netlink.Link, queue string) error {
 	if err := b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(device, 3), QdiscType: queue}); err != nil {
 		return fmt.Errorf("add a queue: %w", err)
@@ -90,7 +90,7 @@ func (b *bench) prepare(device netlink.Link, queue string) error {
 		"tx-tcp-ecn-segmentation": false, "tx-tcp-mangleid-segmentation": false})
 }
 
-// drops says whether the packets that are not waiting were dropped.
+// drops reports whether the other packets, which do not wait, were dropped.
 func (b *bench) drops() error {
 	device, err := b.Link(near)
 	if err != nil {
@@ -104,10 +104,10 @@ func (b *bench) drops() error {
 
 const floodPackets = 2 * ringLength
 
-// flood sends more than the ring holds and returns how many packets wait
-// beyond the ring. A packet belongs to its socket until the receiver takes it
-// from the ring, so the socket's count of bytes tells. Asking netlink instead
-// might sleep, and the receiver would run.
+// flood sends more packets than the ring can have, and returns how many packets wait
+// outside the ring. A packet belongs to its socket until the receiver takes it from the
+// ring, so the socket's count of bytes gives the number. A netlink request could sleep, and
+// then the receiver would run.
 func flood(device *netlink.LinkAttrs) (beyond int, err error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -126,8 +126,8 @@ func flood(device *netlink.LinkAttrs) (beyond int, err error) {
 	return beyondRing(int(one), int(all)), err
 }
 
-// beyondRing is how many packets wait that the ring cannot hold, given the
-// socket's bytes with one packet and with all.
+// beyondRing returns how many packets wait outside the ring, from the socket's bytes with
+// one packet and with all packets.
 func beyondRing(one, all int) int {
 	if one == 0 {
 		return 0
@@ -135,7 +135,7 @@ func beyondRing(one, all int) int {
 	return max(0, all/one-ringLength)
 }
 
-// train is equal frames to be sent by one system call.
+// train has equal frames for one system call.
 type train struct {
 	messages []message
 	frame    []byte
@@ -149,7 +149,7 @@ type message struct { // struct mmsghdr
 }
 
 func newTrain(n int) *train {
-	// To nobody: an experimental EtherType (IEEE 802a), dropped where it arrives.
+	// An experimental EtherType (IEEE 802a): the receiver drops the frame.
 	t := &train{messages: make([]message, n), frame: append([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5}, make([]byte, 50)...)}
 	t.vector.Base = &t.frame[0]
 	t.vector.SetLen(len(t.frame))
@@ -161,8 +161,8 @@ func newTrain(n int) *train {
 }
 
 // send sends n frames or fewer. The call is one that Go's scheduler does not see: while
-// it lasts, nothing may make this thread wait. It ends early where a device
-// without a queue drops a frame; the device's counters then show it.
+// it lasts, nothing may make this thread wait. It ends early if a device without a queue
+// drops a frame; the device's counters then show the drop.
 func (t *train) send(fd, n int) error {
 	_, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&t.messages[0])), uintptr(n), 0, 0, 0)
 	if errno != 0 {
@@ -178,9 +178,8 @@ func bytesUnsent(fd int, to *uint32) error {
 	return nil
 }
 
-// holdCPU binds the calling thread, which must be one that ends after this,
-// and the receiving thread to one CPU, and gives the calling one real-time
-// priority there.
+// holdCPU binds the calling thread and the receiving thread to one CPU, and gives the
+// calling thread real-time priority. The calling thread must end after the trial.
 func holdCPU(thread int) (release func(), err error) {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -207,7 +206,7 @@ func holdCPU(thread int) (release func(), err error) {
 	}, nil
 }
 
-// napiThread finds the thread that polls a device.
+// napiThread returns the thread that polls a device.
 func napiThread(device string) (int, error) {
 	for deadline := time.Now().Add(20 * time.Millisecond); ; time.Sleep(time.Millisecond) {
 		threads, err := space.NAPIThreads(device)

@@ -37,9 +37,9 @@ func ownCgroups() []procfs.Cgroup {
 	return all
 }
 
-// controlFiles lists where a group's file may be, the group's own first, then
-// those of its ancestors: inside a container the group's path often does not
-// exist and the root of the mount is the group.
+// controlFiles returns the possible paths of a group's file: of the group, then of its
+// ancestors. Inside a container the group's path often does not exist, because the root of
+// the mount is the group.
 func controlFiles(mount, group, file string) []string {
 	group = path.Clean("/" + group)
 	var files []string
@@ -52,7 +52,7 @@ func controlFiles(mount, group, file string) []string {
 	}
 }
 
-// quotaV2 reads cpu.max: "max 100000" or "150000 100000"; 0 is no limit.
+// quotaV2 parses cpu.max: "max 100000" or "150000 100000". The result 0 means no limit.
 func quotaV2(text string) float64 {
 	fields := strings.Fields(text)
 	if len(fields) != 2 {
@@ -61,8 +61,7 @@ func quotaV2(text string) float64 {
 	return quota(fields[0], fields[1])
 }
 
-// quota is the CPUs that a bandwidth limit leaves; 0 where there is none (−1
-// or max).
+// quota returns a bandwidth limit in CPUs; 0: there is none (−1 or max).
 func quota(limit, period string) float64 {
 	q, errQ := strconv.ParseInt(strings.TrimSpace(limit), 10, 64)
 	p, errP := strconv.ParseInt(strings.TrimSpace(period), 10, 64)
@@ -72,8 +71,8 @@ func quota(limit, period string) float64 {
 	return float64(q) / float64(p)
 }
 
-// narrow keeps the CPUs that are in both lists; an empty second list (no
-// limit, or an unreadable one) limits nothing.
+// narrow returns the CPUs that are in both lists. An empty second list (no limit, or an
+// unreadable one) does not limit.
 func narrow(cpus, limit []int) []int {
 	if len(limit) == 0 {
 		return cpus

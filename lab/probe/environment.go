@@ -9,9 +9,9 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Environment is the part of a run's record that this machine determines,
-// with the versions of the given programs. The namespaces' sysctls, offloads,
-// the nodes' CPUs and the fabric are known only to the testbed.
+// Environment returns the part of a run's record that depends on this machine, with the
+// versions of the given programs. Only the testbed knows the namespaces' sysctls, the
+// offloads, the nodes' CPUs and the fabric.
 func (f *Facts) Environment(programs []program.Program) sample.Environment {
 	e := sample.Environment{
 		Hostname: f.Hostname, Kernel: f.Release, OS: f.OS,
@@ -33,8 +33,8 @@ func (f *Facts) Environment(programs []program.Program) sample.Environment {
 	return e
 }
 
-// build reads the program's version and the git revision that it was built
-// from, marked where files had been changed. Version is never empty.
+// build returns the program's version and its git revision, with a mark if files had been
+// changed. Version is never empty.
 func build(info *debug.BuildInfo) (version, revision string) {
 	if info == nil {
 		return "unknown", ""

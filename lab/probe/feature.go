@@ -6,7 +6,7 @@ import (
 	"windtunnel/lab/vm/kernel"
 )
 
-// The features that systems and fabrics may ask for.
+// The features that systems and fabrics can require.
 const (
 	Netns        = "netns"
 	Veth         = "veth"
@@ -35,15 +35,14 @@ const (
 	OpenVSwitch  = "openvswitch"
 )
 
-// Feature is something that a kernel may lack.
+// Feature is a kernel feature that can be missing.
 type Feature struct {
 	Name   string `json:"name"`
 	What   string `json:"what"`   // for people
-	Remedy string `json:"remedy"` // what the person can do
+	Remedy string `json:"remedy"` // how the user can get the feature
 }
 
-// features in the order in which they are tried: later ones use what earlier
-// ones made.
+// features in the order of their trials: later trials use the devices of earlier ones.
 var features = []Feature{
 	{Netns, "network namespaces", "use a kernel with CONFIG_NET_NS=y, outside a container that forbids them"},
 	{Veth, "veth pairs", module("veth", "CONFIG_VETH", "")},
@@ -76,7 +75,7 @@ func module(name, option, more string) string {
 	return fmt.Sprintf("load the module (modprobe %s) or use a kernel with %s%s", name, option, more)
 }
 
-// Finding is what trying a feature showed.
+// Finding is the result of the trial of a feature.
 type Finding struct {
 	Feature
 	Works  bool   `json:"works"`
@@ -84,8 +83,8 @@ type Finding struct {
 	How    string `json:"how,omitempty"`    // how it was found out, where not by trying
 }
 
-// Missing says why a feature cannot be used and what can be done about it;
-// missing is false where it works.
+// Missing returns the reason why a feature cannot be used, and the remedy. missing is false
+// if the feature works.
 func (f *Facts) Missing(feature string) (reason, remedy string, missing bool) {
 	for _, found := range f.Features {
 		if found.Name != feature {
@@ -101,7 +100,7 @@ func (f *Facts) Missing(feature string) (reason, remedy string, missing bool) {
 
 const rootRemedy = "run as root (sudo)"
 
-// NotTried begins the reason for a feature that may work.
+// NotTried is the start of the reason for a feature that was not tried.
 const NotTried = "not tried: "
 
 // notRoot is the finding for every feature that only root can try.

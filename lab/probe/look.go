@@ -102,8 +102,8 @@ func cgroupCPUs() []int {
 	return nil
 }
 
-// cpuQuota is the least bandwidth limit of the control group and the groups
-// above it, in CPUs; 0 where there is none.
+// cpuQuota returns the smallest bandwidth limit of the control group and of the groups
+// above it, in CPUs; 0: there is none.
 func cpuQuota() float64 {
 	group, v2, ok := cgroupPath(ownCgroups(), "cpu")
 	if !ok {
@@ -127,7 +127,7 @@ func cpuQuota() float64 {
 	return least
 }
 
-// firstLine is the first line that is not blank, shortened.
+// firstLine returns the first line that is not blank, shortened.
 func firstLine(s string) string {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" {

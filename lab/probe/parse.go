@@ -9,7 +9,7 @@ import (
 	"github.com/google/shlex"
 )
 
-// field finds the value of "key: value" or "key : value" lines, as in
+// field returns the value of "key: value" or "key : value" lines, as in
 // /proc/cpuinfo, /proc/meminfo and /proc/PID/status; the first one counts.
 func field(text, key string) (value string, ok bool) {
 	for line := range strings.Lines(text) {
@@ -21,8 +21,8 @@ func field(text, key string) (value string, ok bool) {
 	return "", false
 }
 
-// cpuModel names the processor from /proc/cpuinfo; architectures differ in
-// the key. Where there is none, the architecture has to do.
+// cpuModel returns the name of the processor from /proc/cpuinfo, whose key depends on the
+// architecture. If there is no name, it returns the architecture.
 func cpuModel(cpuinfo, arch string) string {
 	for _, key := range []string{"model name", "Model Name", "cpu model", "Processor", "cpu", "Hardware", "uarch"} {
 		if v, ok := field(cpuinfo, key); ok && v != "" {
@@ -54,7 +54,7 @@ func osName(release string) string {
 	return cmp.Or(values["PRETTY_NAME"], values["NAME"])
 }
 
-// config is the kernel's build configuration; nil where it is not known.
+// config is the kernel's build configuration; nil if it is not known.
 type config map[string]string
 
 // parseConfig reads lines of CONFIG_NAME=value; options that are off are
@@ -71,7 +71,7 @@ func parseConfig(text string) config {
 	return c
 }
 
-// hz is the frequency of the timer interrupt; 0 where it is not known.
+// hz returns the frequency of the timer interrupt; 0: it is not known.
 func (c config) hz() int {
 	n, err := strconv.Atoi(c["CONFIG_HZ"])
 	if err != nil || n < 1 || n > 10_000 {
@@ -80,8 +80,8 @@ func (c config) hz() int {
 	return n
 }
 
-// irqTimeAccounting says whether time in interrupts is counted and not
-// sampled: yes, no or unknown.
+// irqTimeAccounting returns whether the kernel measures the time in interrupts instead of
+// sampling it: yes, no or unknown.
 func (c config) irqTimeAccounting() string {
 	switch {
 	case len(c) == 0:

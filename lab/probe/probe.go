@@ -1,7 +1,6 @@
-// Package probe finds out once what this machine has: its CPUs, its kernel's
-// features, the programs that are installed. What is missing comes with the
-// reason and the remedy, so that a scenario that needs it is skipped and not
-// silently replaced.
+// Package probe detects once the CPUs of this machine, the features of its kernel, and the
+// installed programs. Every missing part has a reason and a remedy. So a scenario that needs
+// a missing part is skipped with its reason, and is not silently replaced.
 package probe
 
 import (
@@ -17,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Facts is what was found. It does not change while the program runs.
+// Facts are the results. They do not change while the program runs.
 type Facts struct {
 	Hostname          string            `json:"hostname"`
 	Release           string            `json:"kernel"` // of the kernel, as uname prints it
@@ -40,8 +39,8 @@ type Facts struct {
 	Warnings          []string          `json:"warnings,omitempty"`
 }
 
-// Probe looks once and returns the same facts each time. It does not fail:
-// what cannot be found out is empty, or a missing feature with its reason.
+// Probe probes the machine once, and returns the same facts each time. It does not fail:
+// unknown facts are empty, or missing features with a reason.
 var Probe = sync.OnceValue(look)
 
 func look() *Facts {
@@ -100,8 +99,8 @@ func (f *Facts) lookAtCPUs(affinity []uint64) {
 	}
 }
 
-// UsableCPUs are the CPUs that a testbed may have: those online that the
-// process's affinity and its control group's cpuset allow.
+// UsableCPUs returns the CPUs for testbeds: the online CPUs that the process's affinity and
+// the cpuset of its control group allow.
 func (f *Facts) UsableCPUs() []int { return append([]int(nil), f.Allowed...) }
 
 // Root reports whether the process may make namespaces and devices.
@@ -128,7 +127,7 @@ func release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// text reads a short file of the kernel's; what cannot be read is empty.
+// text reads a short file of the kernel; "": it cannot be read.
 func text(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -137,8 +136,8 @@ func text(path string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// hostSysctls are those that hold for all namespaces and decide what a CPU's
-// softirq takes from its queues at once, and when a queue drops.
+// hostSysctls are sysctls of all namespaces together. They limit how many packets a CPU's
+// softirq takes from its queues at once, and the length of the queues.
 func hostSysctls() map[string]string {
 	set := map[string]string{}
 	for _, name := range []string{"dev_weight", "netdev_budget", "netdev_budget_usecs", "netdev_max_backlog"} {
@@ -149,8 +148,8 @@ func hostSysctls() map[string]string {
 	return set
 }
 
-// mitigations lists what the kernel does about the CPU's weaknesses, and
-// leaves out those that this CPU does not have.
+// mitigations returns the kernel's mitigations of the CPU's vulnerabilities. It omits
+// vulnerabilities that this CPU does not have.
 func mitigations(folder string) map[string]string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -16,12 +16,11 @@ import (
 type Program struct {
 	Name    string `json:"name"`
 	Path    string `json:"path,omitempty"`    // empty where it is not installed
-	Version string `json:"version,omitempty"` // first line of what it says of itself; empty where it says nothing
+	Version string `json:"version,omitempty"` // first line that it prints about its version; empty: it prints none
 	Package string `json:"package,omitempty"` // where to get it
 }
 
-// Programs looks for programs and asks those that are there for their
-// versions, all at once.
+// Programs finds programs and their versions. It asks the installed programs in parallel.
 func (f *Facts) Programs(list []program.Program) []Program {
 	found := make([]Program, len(list))
 	var wg sync.WaitGroup
@@ -36,8 +35,8 @@ func (f *Facts) Programs(list []program.Program) []Program {
 	return found
 }
 
-// Lacks says why a program cannot be used here and how to get one that can;
-// empty where it is there and new enough.
+// Lacks returns the reason why a program cannot be used here, and how to get it; empty: the
+// program is installed and new enough.
 func (f *Facts) Lacks(p program.Program) string {
 	if p.Path() == "" {
 		return fmt.Sprintf("%s is not installed; get it with: %s", p.Name, p.Package)
@@ -56,9 +55,9 @@ const (
 	versionOutput  = 64 << 10
 )
 
-// askVersion runs a program that prints its version and ends. Many print it to
-// stderr or end with an error, so that only what they said counts. One that
-// does not end is killed with all that it started.
+// askVersion runs a program with the option that prints its version. Many programs print it
+// to stderr or end with an error, so only the output counts. A program that does not end is
+// killed with its children.
 func askVersion(argv []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
 	defer cancel()
@@ -75,7 +74,7 @@ func askVersion(argv []string) string {
 	return firstLine(errs.String())
 }
 
-// head keeps the start of what is written to it and drops the rest.
+// head keeps the first bytes that are written to it, and drops all later bytes.
 type head struct {
 	bytes.Buffer
 	most int

@@ -17,8 +17,8 @@ import (
 	"windtunnel/lab/space"
 )
 
-// bench is a throwaway namespace in which features are tried. Whatever is made
-// in it goes with it.
+// bench is a temporary namespace for the trials of features. The devices in it are removed
+// with it.
 type bench struct {
 	*space.Space
 	far     string // the receiving end of the veth pair
@@ -26,21 +26,20 @@ type bench struct {
 	program *ebpf.Program
 }
 
-// near is the sending end of the bench's veth pair.
+// near is the name of the sending end of the bench's veth pair.
 const near = "near"
 
 var benches atomic.Int64
 
-// newBench names the receiving end of the veth pair. The thread that polls it
-// is found by its name, so no other device of the machine may have it, not even
-// one of an earlier bench that is still being removed; and it must be short, as
-// names of threads are cut to 15 bytes.
+// newBench makes a bench and a name for the receiving end of its veth pair. The thread that
+// polls this end is found by the name, so no other device may have it, not even a device of
+// an earlier bench that is still being removed. The name must be short, because names of
+// threads have at most 15 bytes.
 func newBench(s *space.Space) *bench {
 	return &bench{Space: s, far: "wt" + strconv.FormatInt(int64(os.Getpid()), 36) + strconv.FormatInt(benches.Add(1), 36)}
 }
 
-// trial tries one feature; how is said where the answer was not found by
-// trying.
+// trial tries one feature. how is the source of the answer if it was not a trial.
 type trial func(b *bench, f *Facts) (how string, err error)
 
 var trials = map[string]trial{
@@ -85,7 +84,7 @@ var trials = map[string]trial{
 	OpenVSwitch:  func(b *bench, _ *Facts) (string, error) { return "", b.Do(findOpenVSwitch) },
 }
 
-// findBridgeFilter looks for what the module br_netfilter gives a namespace.
+// findBridgeFilter looks for the sysctls that the module br_netfilter adds to a namespace.
 func findBridgeFilter() error {
 	_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables")
 	return err
@@ -96,14 +95,14 @@ func findVRouter(*bench, *Facts) (string, error) {
 	return path, err
 }
 
-// findOpenVSwitch asks for the datapath's netlink family, which has the kernel
-// load the module where it has one.
+// findOpenVSwitch asks for the datapath's netlink family. If the module exists, the kernel
+// then loads it.
 func findOpenVSwitch() error {
 	_, err := netlink.GenlFamilyGet("ovs_datapath")
 	return err
 }
 
-// rootless are the features that anyone can try.
+// rootless are the features whose trial needs no root.
 var rootless = map[string]bool{BTF: true, Pacing: true, VRouter: true, QEMU: true, GuestKernel: true}
 
 // tryFeatures tries all features, in a namespace that is gone afterwards.
@@ -141,7 +140,7 @@ func tryFeatures(f *Facts) []Finding {
 	return found
 }
 
-// withoutNamespaces is said of everything where no namespace can be made.
+// withoutNamespaces is the finding for all features if no namespace can be made.
 func withoutNamespaces(err error) []Finding {
 	found := make([]Finding, len(features))
 	for i, feature := range features {
@@ -186,8 +185,8 @@ func (b *bench) onPair(f func(l netlink.Link) error) error {
 	return f(l)
 }
 
-// root is the place of a device's root qdisc. One kind can replace another only
-// under another number.
+// root is the parent of a device's root qdisc. A qdisc of another kind needs another handle
+// to replace it.
 func root(l netlink.Link, major uint16) netlink.QdiscAttrs {
 	return netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(major, 0)}
 }
@@ -237,7 +236,7 @@ func hasBTF() error {
 	return err
 }
 
-// openTun makes a device that goes with its file.
+// openTun makes a TUN device, which is removed when its file is closed.
 func openTun() error {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -252,7 +251,7 @@ func openTun() error {
 	return unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 }
 
-// setPacing sets a rate and sees that it was taken.
+// setPacing sets a pacing rate and checks that the kernel accepted it.
 func setPacing() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -273,7 +272,7 @@ func setPacing() error {
 	return nil
 }
 
-// threaded moves a veth's polling to a thread. A veth polls only while it is up
+// threaded moves the polling of a veth device to a thread. A veth polls only while it is up
 // with GRO on.
 func (b *bench) threaded() error {
 	return b.onPair(func(netlink.Link) error {

@@ -2,8 +2,8 @@ package probe
 
 import "strings"
 
-// traces is what a machine shows of the hypervisor or container that it runs
-// in; all of it may be empty.
+// traces are signs of the hypervisor or container in which the machine runs. All fields can
+// be empty.
 type traces struct {
 	hypervisorFlag bool   // of the CPU
 	vendor         string // /sys/class/dmi/id/sys_vendor
@@ -14,15 +14,15 @@ type traces struct {
 	container      string // /run/systemd/container, or the engine whose mark was found
 }
 
-// names maps what DMI says to the names of systemd-detect-virt(1).
+// names maps DMI's texts to the names of systemd-detect-virt(1).
 var dmiNames = []struct{ part, name string }{
 	{"kvm", "kvm"}, {"firecracker", "firecracker"}, {"amazon ec2", "amazon"}, {"qemu", "qemu"}, {"vmware", "vmware"}, {"vmw", "vmware"},
 	{"innotek gmbh", "oracle"}, {"virtualbox", "oracle"}, {"xen", "xen"}, {"bochs", "bochs"}, {"parallels", "parallels"}, {"bhyve", "bhyve"},
 	{"hyper-v", "microsoft"}, {"apple virtualization", "apple"}, {"google compute engine", "google"}, {"openstack", "kvm"},
 }
 
-// virtualization names the hypervisor, "none", or "vm" where the CPU says
-// that it is virtual and nothing tells by whom; a container's name follows.
+// virtualization returns the name of the hypervisor, "none", or "vm" for a virtual CPU of an
+// unknown hypervisor. In a container the container's name follows.
 func (t traces) virtualization() string {
 	vm := t.machine()
 	if t.container == "" {

@@ -25,9 +25,8 @@ func findGuestKernel(*bench, *Facts) (string, error) {
 	return k.Release, err
 }
 
-// tryKVM boots a guest once after each boot of the machine, and only where VMs
-// can be had at all: it may take some seconds until a KVM that does not work is
-// given up.
+// tryKVM boots a guest once after each boot of the machine, if QEMU and a kernel are
+// installed. If KVM does not work, this takes some seconds.
 func tryKVM(*bench, *Facts) (string, error) {
 	if _, err := exec.LookPath(vm.Program); err != nil {
 		return "", errors.New("QEMU is not installed")

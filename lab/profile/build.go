@@ -8,8 +8,8 @@ import (
 	"windtunnel/lab/profile/folded"
 )
 
-// builder turns samples into named stacks with categories. Equal chains of
-// one process are named once.
+// builder converts samples to stacks of names with categories. It finds the names of equal
+// chains of one process only once.
 type builder struct {
 	s      *Sampler
 	cast   Cast
@@ -72,13 +72,14 @@ func (b *builder) stack(s *sample) folded.Stack {
 	return st
 }
 
-// Entries of a call chain that say what follows (enum perf_callchain_context).
+// Entries of a call chain that give the kind of the following entries (enum
+// perf_callchain_context).
 const (
 	contextFirst = ^uint64(4095) + 1 // this and above: no address
 	contextUser  = ^uint64(512) + 1
 )
 
-// frames names a chain, root first.
+// frames returns the function names of a chain, root first.
 func (b *builder) frames(s *sample) []string {
 	chain := []byte(b.s.chainList[s.chain])
 	var frames []string
@@ -103,9 +104,9 @@ func (b *builder) frames(s *sample) []string {
 	return frames
 }
 
-// stacks are all that were seen, and the time without samples. Busy time that
-// no sample saw is taken off idle time: interrupts are off while it passes, and
-// the sample that falls due lands in the idle loop.
+// stacks returns all stacks, and the time without samples. Busy time without samples is
+// subtracted from the idle time: interrupts are off during this time, so the next sample is
+// taken in the idle loop.
 func (b *builder) stacks() []folded.Stack {
 	unseen := b.unseen
 	take := func(from *uint64) {

@@ -23,12 +23,12 @@ type event struct {
 // four times a second.
 const ringBytes = 4 << 20
 
-// clockName is what the samples follow: a high-resolution timer on each CPU
+// clockName is the event that takes the samples: a high-resolution timer on each CPU
 // (kernel/events/core.c, cpu_clock). It counts time, as the meter does, while a
 // hardware counter of cycles follows the CPU's frequency and stops in idle.
 const clockName = "cpu-clock"
 
-// openEvent starts nothing yet; see enable.
+// openEvent opens an event that is off; see enable.
 func openEvent(cpu, rate int) (*event, error) {
 	a := unix.PerfEventAttr{
 		Type:        unix.PERF_TYPE_SOFTWARE,
@@ -36,8 +36,8 @@ func openEvent(cpu, rate int) (*event, error) {
 		Size:        uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
 		Sample:      uint64(rate),
 		Sample_type: sampleType,
-		// Task, comm and mmap2 records tell of programs that begin and end
-		// meanwhile.
+		// Task, comm and mmap2 records report programs that start and end during
+		// the window.
 		Bits:    unix.PerfBitDisabled | unix.PerfBitFreq | unix.PerfBitUseClockID | unix.PerfBitComm | unix.PerfBitCommExec | unix.PerfBitTask | unix.PerfBitMmap | unix.PerfBitMmap2 | unix.PerfBitWatermark,
 		Wakeup:  ringBytes, // the reader looks by itself
 		Clockid: unix.CLOCK_MONOTONIC,
@@ -57,7 +57,7 @@ func openEvent(cpu, rate int) (*event, error) {
 	return e, nil
 }
 
-// explain says what the person can do about a refusal.
+// explain adds the remedy to the kernel's error.
 func explain(err error, cpu, rate int) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
@@ -84,8 +84,8 @@ func (e *event) ioctl(request uint, what string) error {
 	return nil
 }
 
-// drain visits the records that are in the ring and frees their room. A visitor
-// may not keep the bytes.
+// drain calls visit for each record in the ring and frees the record's space. visit must
+// not keep the bytes.
 func (e *event) drain(visit func([]byte) error) error {
 	control := (*unix.PerfEventMmapPage)(unsafe.Pointer(&e.memory[0]))
 	head, tail := atomic.LoadUint64(&control.Data_head), control.Data_tail
@@ -108,7 +108,7 @@ func (e *event) drain(visit func([]byte) error) error {
 	return nil
 }
 
-// at returns bytes of the ring; those that reach over its end are copied.
+// at returns bytes of the ring. It copies them if they continue at the ring's start.
 func (e *event) at(position, size uint64, scratch *[]byte) []byte {
 	from := position % uint64(len(e.ring))
 	if from+size <= uint64(len(e.ring)) {

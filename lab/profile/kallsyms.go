@@ -19,7 +19,7 @@ func readKernelSymbols() (symbols, error) {
 	return parseKallsyms(text)
 }
 
-// errHidden says that the kernel shows zeros in place of addresses.
+// errHidden reports that the kernel shows zeros instead of addresses.
 var errHidden = errors.New("the kernel hides its addresses; run as root, with sysctl kernel.kptr_restrict at 0 or 1")
 
 // parseKallsyms parses the kernel's symbols, including BPF programs. Each line has

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marker tells the samples apart that fall into the work of the testbed's
-// wire. Its functions are those of any device, so no stack can tell; but the
-// wire has a clock, a BPF map that says of each CPU whether the wire is at work
-// there, and which the meter takes off the node's figures. At every sample a
-// program looks at that clock and notes the time if it runs.
+// marker finds the samples that belong to the testbed's wire. The wire uses the same kernel
+// functions as other devices, so a stack does not show it. But the wire has a clock: a BPF
+// map with the time that each CPU spends on the wire, which the meter subtracts from the
+// node's figures. At every sample a BPF program reads this clock, and stores the time if
+// the clock runs.
 type marker struct {
 	program *ebpf.Program
 	ring    *ebpf.Map
@@ -34,8 +34,7 @@ const (
 	maxClocks   = 8 // testbeds that stand at the same time and are looked at
 )
 
-// newMarker attaches the program to the events. It returns nil where no
-// testbed has a wire.
+// newMarker attaches the program to the events. It returns nil if no testbed has a wire.
 func newMarker(events []*event) (*marker, error) {
 	clocks, layout, err := findClocks()
 	if err != nil || len(clocks) == 0 {
@@ -48,7 +47,7 @@ func newMarker(events []*event) (*marker, error) {
 	return m, nil
 }
 
-// clockLayout are the places of a clock's fields, bytes.
+// clockLayout has the offsets of a clock's fields, in bytes.
 type clockLayout struct{ receiving, transmitting, ours int16 }
 
 func findClocks() ([]*ebpf.Map, clockLayout, error) {
@@ -110,8 +109,7 @@ func clockOf(m *ebpf.Map) (l clockLayout, ok bool) {
 	return l, len(offsets) == 0
 }
 
-// markSize is what the program notes: a time of 8 bytes, a CPU of 4, nothing
-// in 4.
+// markSize is the size of a mark: 8 bytes of time, 4 of the CPU's number, 4 unused.
 const markSize = 16
 
 func (m *marker) attach(events []*event, l clockLayout) error {
@@ -171,7 +169,7 @@ func (m *marker) instructions(l clockLayout) asm.Instructions {
 	)
 }
 
-// drain takes up the marks that are there. A nil marker has none.
+// drain reads the present marks. A nil marker has none.
 func (m *marker) drain() error {
 	if m == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/profile/category"
 )
 
-// process is what is known of one program that was seen.
+// process has the known facts of one process.
 type process struct {
 	parent  int
 	comm    string
@@ -18,15 +18,14 @@ type process struct {
 	visited bool // its files in /proc were read, or tried
 }
 
-// mapping is a file that a process has mapped to run code of.
+// mapping is a file whose code a process has mapped.
 type mapping struct {
 	span
 	file string
 }
 
-// processes are those that were seen, by number. What the kernel tells of a
-// process that begins meanwhile is enough; of one that ran before, /proc tells
-// while it lives.
+// processes has the processes by number. The kernel's records describe processes that start
+// during the sampling. /proc describes older processes while they run.
 type processes map[uint32]*process
 
 func (ps processes) get(pid uint32) *process {
@@ -38,7 +37,7 @@ func (ps processes) get(pid uint32) *process {
 	return p
 }
 
-// note takes up a record about processes.
+// note stores the facts of a record about processes.
 func (ps processes) note(r *record) {
 	switch r.kind {
 	case unix.PERF_RECORD_FORK:
@@ -66,15 +65,15 @@ func (ps processes) note(r *record) {
 	}
 }
 
-// meet reads of a process that was sampled what is not known yet.
+// meet reads the unknown facts of a process that was sampled.
 func (ps processes) meet(pid uint32) {
 	if p := ps[pid]; p == nil || !p.visited {
 		ps.visit(pid)
 	}
 }
 
-// visit reads a process's files in /proc. One that has ended keeps what its
-// records told.
+// visit reads a process's files in /proc. If the process has ended, the facts from its
+// records stay.
 func (ps processes) visit(pid uint32) {
 	p := ps.get(pid)
 	p.visited = true
@@ -101,8 +100,7 @@ func (ps processes) visit(pid uint32) {
 	p.mapped = append(codeOf(of), p.mapped...)
 }
 
-// idleComm is what the idle task is called here; the kernel's name for it is
-// swapper.
+// idleComm is the name of the idle task in profiles; the kernel's name is swapper.
 const idleComm = "idle"
 
 // kernelThread is PF_KTHREAD, include/linux/sched.h.
@@ -133,7 +131,7 @@ func (p *process) find(address uint64) (mapping, bool) {
 	return mapping{}, false
 }
 
-// role finds a process's part by its ancestors.
+// role returns a process's role, which depends on its ancestors.
 func (ps processes) role(pid uint32, cast Cast) category.Role {
 	if p := ps[pid]; p != nil && p.kernel {
 		return category.RoleKernel

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// record is one record of a perf ring (struct perf_event_header and what
-// follows it, include/uapi/linux/perf_event.h). Which of the fields are filled
-// depends on the kind.
+// record is one record of a perf ring (struct perf_event_header and its body,
+// include/uapi/linux/perf_event.h). The kind decides which fields are set.
 type record struct {
 	kind uint32
 	misc uint16
@@ -24,7 +23,7 @@ type record struct {
 	mapped     span   // of mmap2
 }
 
-// span is where a part of a file lies in memory.
+// span is the range of memory to which a part of a file is mapped.
 type span struct{ start, end, offset uint64 }
 
 // sampleType selects the fields of each sample. parseRecord expects these fields.

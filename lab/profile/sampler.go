@@ -1,6 +1,6 @@
-// Package profile finds out where a node's CPU time goes: it samples the
-// node's CPUs, names the functions of kernel, BPF programs and user programs,
-// and folds every stack into one category.
+// Package profile shows which functions use a node's CPU time. It samples the node's CPUs,
+// finds the names of the functions of kernel, BPF programs and user programs, and assigns
+// each stack to one category.
 package profile
 
 import (
@@ -15,29 +15,28 @@ import (
 	"windtunnel/lab/profile/folded"
 )
 
-// Config says what to sample.
+// Config selects the CPUs and the rate of the samples.
 type Config struct {
 	Node string
 	CPUs []int // the node's own
 	Rate int   // samples a second on each CPU; DefaultRate where 0
 }
 
-// DefaultRate keeps no step with the timer tick (100, 250, 300 or 1000 Hz), so
-// that what the tick drives is not always or never seen. At twice the rate a
-// stream between two CPUs lost 5 % (docs/profiles.md).
+// DefaultRate is no multiple or divisor of the timer tick (100, 250, 300 or 1000 Hz), so
+// that samples do not always, or never, hit the tick's work. At twice the rate a stream
+// between two CPUs lost 5 % (docs/profiles.md).
 const DefaultRate = 499
 
-// maxRate bounds what the sampler itself costs.
+// maxRate limits the cost of the sampler.
 const maxRate = 20_000
 
-// maxSamples bounds memory: 32 bytes each, besides the distinct chains.
+// maxSamples limits the memory: 32 bytes for each sample, plus the different chains.
 const maxSamples = 16 << 20
 
-// drainEvery is short enough to read of a program's files while it lives.
+// drainEvery is so short that most programs still run when their files are read.
 const drainEvery = 250 * time.Millisecond
 
-// Sampler samples until it is stopped. Its work is done by one goroutine that
-// wakes four times a second.
+// Sampler samples until it is stopped. One goroutine works four times a second.
 type Sampler struct {
 	config    Config
 	started   int64 // CLOCK_MONOTONIC, ns: sampling was on from here
@@ -56,7 +55,7 @@ type Sampler struct {
 	done chan error
 }
 
-// sample is one moment of one CPU.
+// sample is one sample of one CPU.
 type sample struct {
 	time  uint64 // CLOCK_MONOTONIC, ns
 	pid   uint32
@@ -64,8 +63,8 @@ type sample struct {
 	wire  bool  // the testbed's wire was at work
 }
 
-// Start begins to sample. What the kernel refuses is an error that names the
-// remedy. Stop must follow.
+// Start begins to sample. If the kernel refuses, the error has the remedy. Call Stop or
+// Abandon later.
 func Start(c Config) (*Sampler, error) {
 	if c.Rate == 0 {
 		c.Rate = DefaultRate
@@ -106,7 +105,7 @@ func (s *Sampler) open() error {
 	return err
 }
 
-// collect empties the rings until the sampler is stopped, and once more then.
+// collect reads the rings until the sampler is stopped, and once after that.
 func (s *Sampler) collect() error {
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
@@ -136,7 +135,7 @@ func (s *Sampler) drain() error {
 	return s.marker.drain()
 }
 
-// take keeps what one record tells.
+// take stores the contents of one record.
 func (s *Sampler) take(event int, b []byte) error {
 	r, err := parseRecord(b)
 	if err != nil {
@@ -172,24 +171,23 @@ func (s *Sampler) keep(event int, r *record) {
 	s.samples[event] = append(s.samples[event], sample{time: r.time, pid: r.pid, chain: chain})
 }
 
-// Window is a stretch of CLOCK_MONOTONIC, nanoseconds: the meter's.
+// Window is the meter's window, in nanoseconds of CLOCK_MONOTONIC.
 type Window struct {
 	From, To int64
-	// Metered is what the meter read as busy in it, seconds by CPU, with the
-	// fabric's own work; nil where that is not known. Busy time that no sample
-	// saw is then shown as such (folded.Unseen) and not as idle.
+	// Metered is the busy time by the meter, in seconds by CPU, with the fabric's work;
+	// nil if it is not known. The profile then shows busy time without samples as
+	// folded.Unseen and not as idle.
 	Metered map[int]float64
 }
 
-// Cast says which programs are whose. All others are foreign, but for the
-// kernel's own threads.
+// Cast assigns programs to roles. Other programs are foreign, except kernel threads.
 type Cast struct {
 	Tools     []int // processes of the traffic tool; their descendants count too
 	Observers []int // agent and engine
 }
 
-// Stop ends sampling and makes the profile of a window that lies within the
-// time that was sampled. The sampler is closed, whatever comes of it.
+// Stop ends the sampling and returns the profile of a window within the sampled time. It
+// closes the sampler also if it returns an error.
 func (s *Sampler) Stop(w Window, cast Cast) (*folded.Profile, error) {
 	close(s.stop)
 	err := <-s.done
@@ -218,7 +216,7 @@ func (s *Sampler) close() error {
 	return errors.Join(append(errs, s.marker.close())...)
 }
 
-// profile folds the samples of the window.
+// profile makes the profile of the samples in the window.
 func (s *Sampler) profile(w Window, cast Cast) (*folded.Profile, error) {
 	p := &folded.Profile{Node: s.config.Node, CPUs: slices.Clone(s.config.CPUs), Seconds: float64(w.To-w.From) / 1e9,
 		Rate: float64(s.config.Rate), Clock: clockName, Throttled: s.throttled, Warnings: s.warnings}

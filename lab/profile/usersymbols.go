@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// userSymbols name the functions of one executable file or library.
+// userSymbols has the functions of one executable file or library.
 type userSymbols struct {
 	segments  []segment
 	functions symbols // by virtual address
 }
 
-// segment says which virtual addresses a part of the file has.
+// segment has the virtual addresses of a part of the file.
 type segment struct{ offset, size, address uint64 }
 
-// openUserSymbols reads a file's symbol tables: .symtab and .dynsym, and of a
-// stripped Go program .gopclntab, which it cannot run without.
+// openUserSymbols reads a file's symbol tables: .symtab and .dynsym. For a stripped Go
+// program it reads .gopclntab, which every Go program needs at run time.
 func openUserSymbols(r io.ReaderAt) (s *userSymbols, err error) {
 	defer func() { // debug/elf and debug/gosym panic on some damaged files
 		if p := recover(); p != nil {
@@ -98,8 +98,7 @@ func (s *userSymbols) name(offset uint64) (string, bool) {
 	return "", false
 }
 
-// files are the symbols of every file that was asked for; nil where a file has
-// none.
+// files has the symbols of the files that were read; nil if a file has none.
 type files map[string]*userSymbols
 
 // of returns the symbols of a file that a process has mapped.
@@ -117,8 +116,8 @@ func (fs files) of(pid uint32, file string) *userSymbols {
 	return s
 }
 
-// openMapped opens the file as this process sees it, then as the other does
-// (a container), then as its program (deleted or replaced meanwhile).
+// openMapped opens the file by its path here. If that fails, it uses the path in the other
+// process's root (a container), and then the process's program (a deleted or replaced file).
 func openMapped(pid uint32, file string) *userSymbols {
 	if !strings.HasPrefix(file, "/") {
 		return nil // [stack], //anon
@@ -143,8 +142,8 @@ func openMapped(pid uint32, file string) *userSymbols {
 	return nil
 }
 
-// userName names an address of a process: its function; else the file, since
-// the program at least is known; else that it is not.
+// userName returns the function at an address of a process. If the function is not known,
+// it returns the name of the file, else [unknown].
 func userName(fs files, pid uint32, p *process, address uint64) string {
 	if p == nil {
 		return "[unknown]"

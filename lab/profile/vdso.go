@@ -7,12 +7,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// vdsoName is what the kernel calls the library that it maps into every
-// process (vdso(7)).
+// vdsoName is the kernel's name of the library that it maps into every process (vdso(7)).
 const vdsoName = "[vdso]"
 
-// openVDSO reads the library out of this process's memory: it is no file, and
-// the same in all.
+// openVDSO reads the library from this process's memory. It is not a file, and it is the
+// same in all processes.
 func openVDSO() *userSymbols {
 	self, err := procfs.Self()
 	if err != nil {

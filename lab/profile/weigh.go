@@ -2,20 +2,20 @@ package profile
 
 import "errors"
 
-// share is how one CPU's part of the window divides: each of its samples
-// stands for Each nanoseconds, and none for Rest.
+// share divides a CPU's part of the window: each of its samples stands for Each
+// nanoseconds, and no sample stands for Rest.
 type share struct {
 	first, end int // the samples within the window: [first, end)
 	each       uint64
 	rest       uint64
 }
 
-// weigh finds the samples of one CPU that lie in the window and what each
-// stands for: the sampling period, which the kernel keeps to a fixed grid
-// (hrtimer_forward_now, perf_swevent_hrtimer). What the grid has no sample for
-// is idle time: a host is slow to wake an idle virtual CPU, and some kernels
-// take no samples of a secondary CPU's idle task. Samples that were lost for
-// want of room were as likely of any kind, so the others stand in for them.
+// weigh returns the samples of one CPU in the window and the time for which each stands:
+// the sampling period, which the kernel keeps on a fixed grid (hrtimer_forward_now,
+// perf_swevent_hrtimer). Points of the grid without a sample are idle time: a host is slow
+// to wake an idle virtual CPU, and some kernels do not sample the idle task of secondary
+// CPUs. A full ring loses samples of every kind alike, so the other samples also stand for
+// the lost ones.
 func weigh(samples []sample, w Window, rate int, lost uint64) (share, error) {
 	s := share{each: uint64(1e9) / uint64(rate)}
 	for s.first < len(samples) && samples[s.first].time <= uint64(w.From) {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Layout gives every node CPUs of its own.
+// Layout assigns separate CPUs to every node.
 type Layout struct {
 	Nodes  [][]int // by node
 	Wire   []int   // the fabric's own; empty where there are none to spare
 	Engine []int   // the engine's own; empty where there are none to spare
-	// Shared is set where there are fewer CPUs than nodes, so that nodes share
-	// them and their CPU figures cannot be told apart.
+	// Shared reports that there are fewer CPUs than nodes. The nodes then share CPUs,
+	// and the CPU time of one node cannot be measured.
 	Shared bool
 }
 
@@ -20,7 +20,7 @@ func (l Layout) CPUs() []int {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Concat(l.Nodes...), l.Wire, l.Engine)))
 }
 
-// Limit leaves each node its first CPUs; 0 leaves all. The others are idle.
+// Limit keeps each node's first CPUs; 0 keeps all. The other CPUs are idle.
 func (l Layout) Limit(cpus int) (Layout, error) {
 	if cpus == 0 {
 		return l, nil
@@ -36,8 +36,8 @@ func (l Layout) Limit(cpus int) (Layout, error) {
 }
 
 // PlanCPUs divides the CPUs: one for each node first, then one for the fabric,
-// then one for the engine; the rest goes evenly to the nodes and what is left
-// over to the fabric. One CPU cannot hold two sides apart and is an error.
+// then one for the engine. The nodes get equal numbers of the other CPUs, and the fabric
+// gets the remainder. A single CPU is an error, because the two nodes need separate ones.
 func PlanCPUs(cpus []int, nodes int) (Layout, error) {
 	if nodes < 1 {
 		return Layout{}, fmt.Errorf("a testbed of %d nodes: at least 1 is needed", nodes)

@@ -6,12 +6,12 @@ import (
 )
 
 // Nearest orders CPUs for PlanCPUs so that the nodes get CPUs that are near each
-// other: what a sender's CPU wrote, a receiver's reads next. core returns the
+// other, because a receiver's CPU reads the data that a sender's CPU wrote. core returns the
 // core that a CPU is a thread of, roundTrip the distance of two CPUs in ns.
 //
-// Where one cache is shared by enough CPUs for the nodes, the wire and the
-// engine, CPUs elsewhere are left out. So are second threads of a core where
-// there are cores enough: they would slow each other down.
+// If enough CPUs for the nodes, the wire and the engine share one cache, Nearest omits the
+// other CPUs. If there are enough cores, it also omits their second threads, because the
+// threads of a core slow each other down.
 func Nearest(cpus []int, nodes int, core func(cpu int) int, roundTrip func(a, b int) (float64, error)) ([]int, error) {
 	const others = 2 // the wire and the engine
 	if first := firstThreads(cpus, core); len(first) >= nodes+others {
@@ -52,7 +52,7 @@ func firstThreads(cpus []int, core func(cpu int) int) []int {
 	return first
 }
 
-// near is how much farther than the nearest pair a CPU of the same cache may be.
+// near is the largest distance within one cache, as a multiple of the shortest distance.
 const near = 1.6
 
 // groupsOf divides CPUs into groups whose members are near each other. It first

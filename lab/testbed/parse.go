@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ParseLayout reads which CPUs belong to whom, such as "a=0-3,b=4-7" or
+// ParseLayout reads an assignment of CPUs, such as "a=0-3,b=4-7" or
 // "a=2,b=3,wire=0,engine=1". Nodes are named a, b, c … and have as many CPUs
 // each; the wire and the engine may have none. list reads a CPU list such as
 // "0-3,8", and usable are the CPUs there are.
@@ -56,7 +56,7 @@ func ParseLayout(text string, usable []int, list func(string) ([]int, error)) (L
 	return l, nil
 }
 
-// parts splits at the commas before a name; those within a CPU list stay.
+// parts splits at the commas before names, and not at the commas within CPU lists.
 func parts(text string) []string {
 	var list []string
 	for _, p := range strings.Split(text, ",") {

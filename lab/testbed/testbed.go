@@ -1,6 +1,5 @@
-// Package testbed describes compute nodes and the fabric that joins them.
-// Executors, one folder each, make them; what runs on a node is reached only
-// through the node's agent.
+// Package testbed describes compute nodes and the fabric that joins them. Executors make
+// testbeds; each executor has a folder. The engine reaches a node only through its agent.
 package testbed
 
 import (
@@ -37,11 +36,10 @@ type Testbed interface {
 	Nodes() []Node
 	Layout() Layout
 	Fabric() Fabric
-	// Settings lists what was set on devices and namespaces, for the record.
+	// Settings returns the settings of devices and namespaces, for the run's record.
 	Settings() space.Settings
 	Down(ctx context.Context) error
-	// Release ends the agents, but keeps namespaces and devices, so that a person
-	// can use them.
+	// Release ends the agents, but keeps namespaces and devices, for use by hand.
 	Release(ctx context.Context) error
 }
 
@@ -60,7 +58,7 @@ type Node interface {
 	Attachment() agent.AttachArgs
 }
 
-// Fabric is what the engine may ask of the underlay.
+// Fabric is the engine's interface to the underlay.
 type Fabric interface {
 	// Describe returns a sentence about the fabric, for the report.
 	Describe() string

@@ -6,26 +6,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newBuffer maps size bytes outside Go's heap, on pages of their own, and
-// touches every page. release gives them back.
+// newBuffer maps size bytes outside Go's heap, and writes to every page. release unmaps
+// them.
 func newBuffer(size int) (p []byte, release func() error, err error) {
 	p, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
 	if err != nil {
 		return nil, nil, fmt.Errorf("map a buffer of %d bytes: %w", size, err)
 	}
 	for i := range p {
-		p[i] = 'A' // NTttcp's filling
+		p[i] = 'A' // NTttcp sends this byte too
 	}
 	whole := p
 	return p, func() error { return unix.Munmap(whole) }, nil
 }
 
-// sendfileSize is how much page cache sendfile reads through at least, so that
-// it is not one page over and over.
+// sendfileSize is the smallest size of a file for sendfile, so that it does not read the
+// same page again and again.
 const sendfileSize = 4 << 20
 
-// newFile makes a file in memory, whole buffers of at least sendfileSize, all of
-// it in the page cache.
+// newFile makes a file in memory, with all of its pages in the page cache. Its size is a
+// multiple of the buffer's size, and at least sendfileSize.
 func newFile(buffer int) (fd int, size int64, err error) {
 	size = int64((max(sendfileSize, buffer)+buffer-1)/buffer) * int64(buffer)
 	if fd, err = unix.MemfdCreate("windtunnel-sendfile", unix.MFD_CLOEXEC); err != nil {

@@ -13,23 +13,24 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// client is the end that connects, decides what runs, and reports for both.
+// client connects to the server, sends it the run's settings, and reports the figures of
+// both ends.
 type client struct {
 	to   netip.AddrPort
 	spec Spec
 	stop <-chan struct{}
-	// stderr is told when traffic begins: a line "begun".
+	// stderr receives the line "begun" when traffic begins.
 	stderr io.Writer
 
 	control *control
 	crew    *crew
 }
 
-// graceTimeout is how long traffic that is still on its way at the end may
-// take to arrive before its connection is cut.
+// graceTimeout is the time after the end of the run for data in flight to arrive. Then
+// the connection is cut.
 const graceTimeout = 300 * time.Millisecond
 
-// run makes the traffic and returns the figures of both ends.
+// run sends the traffic and returns the figures of both ends.
 func (c *client) run() (Result, error) {
 	conn, err := net.DialTimeout("tcp", c.to.String(), handshakeTimeout)
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *client) run() (Result, error) {
 	return result, errNothing(result)
 }
 
-// explain prefers what the server says went wrong to what that caused here.
+// explain returns the server's error if there is one, because it is the cause of err.
 func (c *client) explain(err error) error {
 	if said := c.control.said(200 * time.Millisecond); said != nil {
 		return said
@@ -58,7 +59,7 @@ func (c *client) explain(err error) error {
 	return c.control.refuse(err)
 }
 
-// join makes the data sockets with the server.
+// join opens the data sockets to the server.
 func (c *client) join() error {
 	token := rand.Uint64()
 	if err := c.control.send(message{Type: typeHello, Version: protocolVersion, Token: token, Spec: &c.spec}); err != nil {
@@ -81,7 +82,7 @@ func (c *client) join() error {
 	return err
 }
 
-// connect makes one flow's socket and its worker.
+// connect opens the socket of a flow and makes its worker.
 func (c *client) connect(f flow, port uint16, g greeting) error {
 	to := netip.AddrPortFrom(c.to.Addr(), port)
 	if c.spec.Workload.Kind == suite.TCPCRR {
@@ -144,11 +145,11 @@ func (c *client) measure() (Result, error) {
 	return Result{Version: ResultVersion, Role: "client", Peer: c.to.String(), Spec: c.spec, Interrupted: interrupted, Local: local, Remote: remote.End}, err
 }
 
-// finish ends the traffic at both ends in order: first what this end drives,
-// then, by its word, what the server drives; what is on its way arrives.
+// finish ends the traffic in order: first the flows that this end sends, then, by a
+// message, the flows that the server sends. Data in flight arrives.
 func (c *client) finish() error {
 	if isClosed(c.stop) {
-		c.control.send(message{Type: typeStop}) // if it is gone, that shows below
+		c.control.send(message{Type: typeStop}) // if the server is gone, the next steps notice it
 	}
 	within(graceTimeout, c.crew.drove, c.control.lost)
 	if err := c.control.send(message{Type: typeDone}); err != nil {
@@ -159,7 +160,7 @@ func (c *client) finish() error {
 	return c.crew.close()
 }
 
-// said returns why the peer is lost, if that shows within the time.
+// said returns the reason why the peer is lost, if it is known within the time.
 func (c *control) said(wait time.Duration) error {
 	select {
 	case <-c.lost:

@@ -18,12 +18,12 @@ const workerUsage = `usage: windtunnel traffic server -listen ADDRESS:PORT [-onc
        windtunnel traffic client -connect ADDRESS:PORT [flags]
 `
 
-// Worker is the lab's own interface to the generator: args is what follows
+// Worker is the lab's interface to the generator. args are the arguments after
 // "windtunnel traffic". It returns the exit code.
 //
 // The server prints a line "ready" when it listens, and for each run one line
-// of JSON (a Result). The client prints one line of JSON that holds both ends'
-// figures. Everything else goes to stderr.
+// of JSON (a Result). The client prints one line of JSON with the figures of both ends.
+// All other output goes to stderr.
 func Worker(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, workerUsage)
@@ -143,7 +143,7 @@ func size(flags *flag.FlagSet, to *int64, name, usage string) {
 
 func parse(flags *flag.FlagSet, args []string) error {
 	out := flags.Output()
-	flags.SetOutput(io.Discard) // Worker prints what is wrong, once
+	flags.SetOutput(io.Discard) // Worker prints the error, once
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(out)

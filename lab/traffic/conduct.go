@@ -17,7 +17,7 @@ type span struct {
 	machine machine // zero if the conductor does not read the machine
 }
 
-// conductor takes a crew through the phases of a run.
+// conductor runs a crew through the phases of a run.
 type conductor struct {
 	crew   *crew
 	timing suite.Timing
@@ -52,9 +52,8 @@ func (c *conductor) readEdge() edge {
 	return e
 }
 
-// run starts the crew and moves the stage on at its times, until the traffic
-// has to stop. It ends earlier when stop yields, or when every worker has ended
-// by itself.
+// run starts the crew and sets the phases at their times, until the traffic must stop. It
+// ends earlier if stop is closed, or if every worker has ended.
 func (c *conductor) run(stop <-chan struct{}) error {
 	if c.timing.Warmup == 0 {
 		c.enter(measuring) // before the first call, so that every byte counts
@@ -85,7 +84,7 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	return nil
 }
 
-// enter moves the stage on and reads the process's clocks at the edges of the
+// enter sets the phase, and reads the process's clocks at the start and at the end of the
 // window.
 func (c *conductor) enter(phase int32) {
 	if c.crew.stage.phase.Load() >= phase {
@@ -115,7 +114,7 @@ func within(d time.Duration, done, stop <-chan struct{}) (passed bool) {
 	}
 }
 
-// window returns what lies between the edges.
+// window returns the measurements between the two edges.
 func (c *conductor) window() (span, error) {
 	if c.began.at == 0 || c.ended.at <= c.began.at {
 		return span{}, fmt.Errorf("the run ended before its window began, %v after its start; nothing was measured", c.timing.Warmup)
@@ -130,7 +129,7 @@ func (c *conductor) window() (span, error) {
 	}, nil
 }
 
-// fault returns the first error that ended a worker before its time.
+// fault returns the first error that ended a worker too early.
 func (c *crew) fault() error {
 	for _, w := range c.workers {
 		if w.fatal != nil {

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// control is the connection over which two ends agree. A goroutine reads it, so
-// that a run notices at once when the other end stops or vanishes.
+// control is the connection over which the two ends coordinate a run. A goroutine reads
+// it, so that a run notices at once when the other end stops or disappears.
 type control struct {
 	conn     net.Conn
 	peer     string // in errors: "server 10.0.0.2:5001"
 	incoming chan message
-	err      error         // why reading ended, once lost is closed
-	lost     chan struct{} // closed when nothing more will come
+	err      error         // reason for the end of reading; set before lost is closed
+	lost     chan struct{} // closed when no more messages can arrive
 	stop     chan struct{} // closed when the peer asks to end
 	done     chan struct{} // closed when the peer's threads have ended
 }
 
-// keepAlive finds out within about 8 s that a peer is gone that cannot say so.
+// keepAlive detects within about 8 s that the peer's host is gone.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 5}
 
 func newControl(conn net.Conn, peer string) *control {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		tcp.SetKeepAliveConfig(keepAlive) // without it, deadlines still hold
+		tcp.SetKeepAliveConfig(keepAlive) // if this fails, the deadlines still end each wait
 	}
 	c := &control{conn: conn, peer: peer, incoming: make(chan message, 8),
 		lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
@@ -68,7 +68,7 @@ func (c *control) receive() error {
 	return cmp.Or(lines.Err(), io.EOF)
 }
 
-// peerError is what the other end says went wrong there.
+// peerError is an error that the other end reported.
 type peerError string
 
 func (e peerError) Error() string { return string(e) }
@@ -95,8 +95,7 @@ func (c *control) send(m message) error {
 	return nil
 }
 
-// refuse tells the peer why this end cannot go on, if it still listens, and
-// returns the reason.
+// refuse sends the peer the reason why this end cannot continue, and returns the reason.
 func (c *control) refuse(err error) error {
 	c.send(message{Type: typeError, Error: err.Error()})
 	return err
@@ -113,7 +112,7 @@ func (c *control) expect(kind string, wait time.Duration) (message, error) {
 		return message{}, fmt.Errorf("the %s sent no %q within %v; it hangs or the network between is down", c.peer, kind, wait)
 	case <-c.lost:
 	}
-	select { // what came before the end
+	select { // messages that arrived before the end
 	case m := <-c.incoming:
 		return c.is(m, kind)
 	default:
@@ -128,7 +127,7 @@ func (c *control) is(m message, kind string) (message, error) {
 	return m, nil
 }
 
-// gone says why the peer is lost.
+// gone returns the reason why the peer is lost.
 func (c *control) gone() error {
 	var said peerError
 	switch {

@@ -12,19 +12,20 @@ import (
 	"windtunnel/lab/priority"
 )
 
-// crew is the workers of one end of a run.
+// crew has the workers of one end of a run.
 type crew struct {
 	stage   *stage
 	workers []*worker
 	running sync.WaitGroup
 	done    chan struct{} // closed when every worker has ended
-	drove   chan struct{} // closed when every worker has ended that drives traffic
+	drove   chan struct{} // closed when every worker that sends on its own initiative has ended
 	restore func()        // undoes prepare
 }
 
 func newCrew() *crew { return &crew{stage: &stage{}, restore: func() {}} }
 
-// add enlists a worker with the fields that all need; the caller sets the rest.
+// add adds a worker and sets the fields that every worker needs. The caller sets the
+// other fields.
 func (c *crew) add(w *worker) *worker {
 	w.stage = c.stage
 	if w.until == 0 {
@@ -37,7 +38,7 @@ func (c *crew) add(w *worker) *worker {
 	return w
 }
 
-// prepared guards what a run sets for the whole process.
+// prepared guards the settings that a run changes for the whole process.
 var prepared struct {
 	sync.Mutex
 	runs           int
@@ -74,7 +75,7 @@ func (c *crew) prepare() {
 	})
 }
 
-// start runs every worker on a thread of its own.
+// start runs each worker on a separate thread.
 func (c *crew) start() error {
 	c.done, c.drove = make(chan struct{}), make(chan struct{})
 	var driving sync.WaitGroup
@@ -122,11 +123,11 @@ func (c *crew) start() error {
 	return err
 }
 
-// drives reports whether a worker makes traffic by itself; the others answer.
+// drives reports whether a worker sends on its own initiative; other workers answer.
 func (w *worker) drives() bool { return w.until <= stopping }
 
 func (w *worker) pin() error {
-	// A pacer's sleep ends when asked for, not up to 50 µs later.
+	// A pacer's sleep ends at the requested time, not up to 50 µs later.
 	if w.pace.interval > 0 {
 		if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("set a thread's timer slack: %w", err)
@@ -143,11 +144,11 @@ func (w *worker) pin() error {
 	return nil
 }
 
-// stuckTimeout is how long a thread may take to notice that the run is over.
+// stuckTimeout is the longest time in which a thread must notice the end of the run.
 const stuckTimeout = 3 * time.Second
 
-// close ends what still runs: the stage says so, and the sockets are shut down
-// under the threads that block on them. Then it closes every socket.
+// close ends the workers that still run: it sets the last phase, and shuts down the
+// sockets on which threads block. Then it closes every socket.
 func (c *crew) close() error {
 	defer c.restore()
 	c.stage.phase.Store(closing)
@@ -169,7 +170,7 @@ func (c *crew) close() error {
 	return nil
 }
 
-// release closes what a worker holds.
+// release closes a worker's socket and file, and unmaps its buffer.
 func (w *worker) release() {
 	if w.fd >= 0 {
 		unix.Close(w.fd)

@@ -6,16 +6,15 @@ import (
 	"syscall"
 )
 
-// A datagram of headerSize bytes or more begins with its number and the time it
-// was sent: 8 bytes each, network byte order. The number's two highest bits are
-// the phase that the sender was in, so that the receiver knows without a common
-// clock which datagrams belong to the sender's window. Smaller datagrams carry
-// nothing and are only counted.
+// A datagram of headerSize bytes or more begins with its number and its sending time: 8
+// bytes each, network byte order. The two highest bits of the number are the sender's
+// phase. So the receiver needs no common clock to know which datagrams belong to the
+// sender's window. Smaller datagrams have no header and are only counted.
 const (
 	headerSize  = 16
 	phaseShift  = 62
 	numberMask  = 1<<phaseShift - 1
-	notTraffic  = 3 // phase bits of a datagram that is no traffic: the greeting
+	notTraffic  = 3 // phase bits of a greeting, which is not traffic
 	recentCount = 1 << 16
 )
 
@@ -29,7 +28,7 @@ func readHeader(p []byte) (phase int32, number uint64, sent int64) {
 	return int32(first >> phaseShift), first & numberMask, int64(binary.BigEndian.Uint64(p[8:]))
 }
 
-// sendDatagrams sends one datagram after another, at the pace set.
+// sendDatagrams sends one datagram after another at the configured rate.
 func (w *worker) sendDatagrams() {
 	headed := len(w.buf) >= headerSize
 	paced := w.pace.interval > 0
@@ -55,10 +54,10 @@ func (w *worker) sendDatagrams() {
 	}
 }
 
-// receiveDatagrams takes what comes, until the run is stopping and nothing
-// comes any more within the socket's timeout.
+// receiveDatagrams receives until the run is stopping and no datagram arrives within the
+// socket's timeout.
 func (w *worker) receiveDatagrams() {
-	size := len(w.buf) - 1 // one more byte tells a longer datagram
+	size := len(w.buf) - 1 // one more byte shows a datagram that is too long
 	headed := size >= headerSize
 	for {
 		n, e := receive(w.fd, w.buf, 0)
@@ -99,18 +98,18 @@ func (w *worker) count(n int) {
 
 // sequence follows the numbers of the datagrams received.
 type sequence struct {
-	total      int64 // all that came, duplicates too
-	inWindow   int64 // different ones that the sender sent within its window
-	reordered  int64 // of the sender's window, arrived after a later one
-	duplicates int64 // of the sender's window, arrived before already
+	total      int64 // all datagrams, with duplicates
+	inWindow   int64 // different datagrams that the sender sent in its window
+	reordered  int64 // datagrams of the sender's window that arrived after a later one
+	duplicates int64 // repeated datagrams of the sender's window
 	jitter     float64
 	next       uint64 // one above the highest number seen
-	transit    int64  // of the last one, by clocks that need not agree
+	transit    int64  // transit time of the last datagram; the two clocks can differ
 	recent     [recentCount / 64]uint64
 }
 
-// take counts a datagram. Numbers further back than the last 65,536 count as
-// reordered; whether they came before is not known any more.
+// take counts a datagram. If its number is 65,536 or more below the highest one, it counts
+// as reordered, because the receiver no longer knows whether it is a duplicate.
 func (s *sequence) take(phase int32, number uint64, transit int64) {
 	s.total++
 	s.smooth(transit)
@@ -139,7 +138,7 @@ func (s *sequence) seen(number uint64) bool {
 	return s.recent[number%recentCount/64]&(1<<(number%64)) != 0
 }
 
-// forget clears the places of the numbers from next to number.
+// forget clears the bits of the numbers from next to number.
 func (s *sequence) forget(number uint64) {
 	if number-s.next >= recentCount {
 		clear(s.recent[:])
@@ -150,8 +149,8 @@ func (s *sequence) forget(number uint64) {
 	}
 }
 
-// smooth follows the jitter as RFC 3550, section 6.4.1: the difference of two
-// transit times, in which the clocks' offset falls out.
+// smooth updates the jitter as in RFC 3550, section 6.4.1. It uses the difference of two
+// transit times, which does not contain the offset of the clocks.
 func (s *sequence) smooth(transit int64) {
 	if s.total > 1 {
 		s.jitter += (math.Abs(float64(transit-s.transit)) - s.jitter) / 16

@@ -7,14 +7,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// enlist makes the worker of one flow at one end, on a connected socket (for
-// connect/request/response: the server's listening one, or none).
+// enlist makes the worker of one flow at one end. The socket is connected; for
+// connect/request/response the server has a listening socket and the client has none.
 func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
 	if f.Load {
 		s = s.load()
 	}
 	f.Role = roleOf(s.Workload.Kind, f.Direction, client)
-	// The client decides when the run is over, and says so to the server.
+	// The client ends the run, and sends the server a message.
 	w := c.add(&worker{flow: f, fd: fd, cpu: -1, work: s.Workload.ReceiverWork, tcp: !s.udp() && s.Workload.Kind != suite.TCPCRR, tolerates: !client})
 	if err := w.equip(s); err != nil {
 		return nil, err
@@ -52,13 +52,13 @@ func roleOf(k suite.Kind, direction string, client bool) string {
 	return roleReceive
 }
 
-// equip gives a worker its buffer.
+// equip allocates a worker's buffer.
 func (w *worker) equip(s Spec) (err error) {
 	size := int(s.Workload.Buffer)
 	switch w.flow.Role {
 	case roleRequest, roleRespond:
-		// One byte more tells a datagram that is too long. The request and the
-		// response of respondDatagrams lie one after the other.
+		// One more byte shows a datagram that is too long. respondDatagrams has its
+		// request and its response in the same buffer, one after the other.
 		w.request, w.response = int(s.Workload.Request), int(s.Workload.Response)
 		size = max(w.request+1+w.response, greetingSize+1)
 	case roleReceive:
@@ -101,7 +101,7 @@ func (w *worker) receives(s Spec) error {
 	return setTimeouts(w.fd, drainTimeout)
 }
 
-// dials tells a worker of connect/request/response whom to connect to.
+// dials sets the address to which a worker of connect/request/response connects.
 func (w *worker) dials(s Spec, to netip.AddrPort) (err error) {
 	w.address, err = raw(to)
 	w.noDelay = s.Workload.NoDelay

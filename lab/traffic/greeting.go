@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// greeting is what the client sends first on every data socket, so that the
-// server knows which flow it is and that it belongs to this run. Its first two
-// bits are those of no traffic (see putHeader).
+// greeting is the client's first message on every data socket. It names the flow and the
+// run. Its first two bits are notTraffic (see putHeader).
 type greeting struct {
 	token uint64
 	index uint32
@@ -38,7 +37,7 @@ func decodeGreeting(p []byte) (greeting, error) {
 	return greeting{binary.BigEndian.Uint64(p[8:]), binary.BigEndian.Uint32(p[16:])}, nil
 }
 
-// greet sends the greeting on a fresh TCP connection.
+// greet sends the greeting on a new TCP connection.
 func (g greeting) greet(fd int) error {
 	p := g.encode()
 	if n, err := unix.Write(fd, p[:]); err != nil || n != len(p) {
@@ -47,7 +46,7 @@ func (g greeting) greet(fd int) error {
 	return nil
 }
 
-// readGreeting reads it from a fresh TCP connection.
+// readGreeting reads the greeting from a new TCP connection.
 func readGreeting(fd int, deadline time.Time) (greeting, error) {
 	p := make([]byte, 0, greetingSize)
 	for len(p) < greetingSize {
@@ -67,8 +66,8 @@ func readGreeting(fd int, deadline time.Time) (greeting, error) {
 	return decodeGreeting(p)
 }
 
-// greetDatagrams greets a server's UDP socket and waits for its echo, again and
-// again: a greeting may get lost.
+// greetDatagrams sends the greeting to a server's UDP socket until the echo arrives,
+// because datagrams can be lost.
 func (g greeting) greetDatagrams(fd int, deadline time.Time) error {
 	p := g.encode()
 	reply := make([]byte, greetingSize+1)
@@ -86,20 +85,20 @@ func (g greeting) greetDatagrams(fd int, deadline time.Time) error {
 	}
 }
 
-// answers is the server's side of greetings over UDP: one bound socket for each
-// flow. It goes on answering until traffic starts, for an echo may get lost too.
+// answers is the server's side of greetings over UDP, with one bound socket for each flow.
+// It answers until traffic starts, because an echo can be lost too.
 type answers struct {
 	token   uint64
 	sockets []int
-	known   []bool // connected to the client already
-	left    int    // flows not yet greeted
+	known   []bool // true: the socket is connected to the client
+	left    int    // number of flows without a greeting
 }
 
 func newAnswers(token uint64, sockets []int) *answers {
 	return &answers{token, sockets, make([]bool, len(sockets)), len(sockets)}
 }
 
-// answer waits for greetings, briefly, and echoes those that came.
+// answer waits a short time for greetings, and echoes each greeting.
 func (a *answers) answer() error {
 	const wait = 5 // ms
 	fds := make([]unix.PollFd, len(a.sockets))
@@ -123,15 +122,15 @@ func (a *answers) echo(i int) error {
 	p := make([]byte, greetingSize+1)
 	n, from, err := unix.Recvfrom(a.sockets[i], p, unix.MSG_DONTWAIT|unix.MSG_PEEK)
 	if err != nil {
-		return nil // an ICMP error of an earlier echo, or nothing after all
+		return nil // an ICMP error for an earlier echo, or no datagram
 	}
 	g, err := decodeGreeting(p[:n])
 	ours := err == nil && g == greeting{a.token, uint32(i)}
 	if !ours && a.known[i] {
-		return nil // traffic, which overtook the word to start: the worker takes it
+		return nil // traffic, which overtook the start message; the worker receives it
 	}
 	if _, _, err := unix.Recvfrom(a.sockets[i], p, unix.MSG_DONTWAIT); err != nil || !ours {
-		return nil // not of this run
+		return nil // of another run
 	}
 	if !a.known[i] {
 		if err := unix.Connect(a.sockets[i], from); err != nil {

@@ -7,16 +7,15 @@ import (
 	"syscall"
 )
 
-// onInterrupt closes the channel it returns on the first SIGINT or SIGTERM, so
-// that a run ends with its figures so far. The second one ends the program at
-// once.
+// onInterrupt returns a channel that is closed at the first SIGINT or SIGTERM. The run then
+// ends and prints its figures. The second signal ends the program at once.
 func onInterrupt() (stop <-chan struct{}, release func()) {
 	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, release)
 	return ctx.Done(), release
 }
 
-// first closes the channel it returns when one of the others is closed; release
+// first returns a channel that is closed when one of the given channels is closed. release
 // ends the wait.
 func first(others ...<-chan struct{}) (any <-chan struct{}, release func()) {
 	out, released := make(chan struct{}), make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Latency is the distribution of the round trips of transactions, nanoseconds.
+// Latency is the distribution of the round trip times of transactions, in nanoseconds.
 type Latency struct {
 	Count int64   `json:"count"`
 	Min   int64   `json:"min_ns"`
@@ -25,7 +25,7 @@ type Latency struct {
 	Histogram string `json:"histogram"`
 }
 
-// longestLatency is the top of the histogram's range, nanoseconds.
+// longestLatency is the upper end of the histogram's range, in nanoseconds.
 const longestLatency = int64(60e9)
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longestLatency, 3) }

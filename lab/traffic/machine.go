@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// machine is what NTttcp reads of the whole machine: processor time of all
-// CPUs, and the packet counters of the network namespace.
+// machine has the counters that NTttcp reads of the whole machine: the time of all CPUs,
+// and the packet counters of the network namespace.
 type machine struct {
-	busy, total float64 // seconds of all CPUs together; busy leaves out idle, iowait and steal
+	busy, total float64 // seconds, sums of all CPUs; busy is without idle, iowait and steal
 	processors  int
 	interrupts  uint64
 	sent        uint64 // TCP segments or UDP datagrams, IPv4 and IPv6

@@ -29,11 +29,12 @@ type message struct {
 	End     *End     `json:"end,omitempty"`
 }
 
-// protocolVersion is raised when two ends of different versions would not
-// understand each other.
+// protocolVersion increases with each change that an end of an older version would not
+// understand.
 const protocolVersion = 1
 
-// maxMessage bounds a line: 4096 flows and a histogram fit many times.
+// maxMessage limits the length of a line. It is many times the size of 4096 flows with a
+// histogram.
 const maxMessage = 16 << 20
 
 const (
@@ -48,7 +49,7 @@ const (
 	typeNTttcp = "ntttcp"
 )
 
-// decodeMessage reads one line and checks that it holds what its type needs.
+// decodeMessage decodes one line and checks that it has the fields of its type.
 func decodeMessage(line []byte) (message, error) {
 	var m message
 	d := json.NewDecoder(bytes.NewReader(line))

@@ -15,7 +15,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// ntttcpVersion is the NTttcp whose flags and formats these are.
+// ntttcpVersion is the version of NTttcp with these flags and formats.
 const ntttcpVersion = "5.40"
 
 const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [more mappings] [flags]
@@ -44,15 +44,15 @@ const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [mor
 	-v      verbose
 `
 
-// NTttcp is Microsoft's NTttcp on the lab's engine: args is what follows the
-// program's name. It prints what NTttcp prints, or writes -xml, and returns the
-// exit code: unlike NTttcp's, it is not 0 where nothing was measured.
+// NTttcp is Microsoft's NTttcp with the lab's engine. args are the arguments after the
+// program's name. It prints NTttcp's output, or writes the file of -xml, and returns the
+// exit code. Unlike NTttcp's, the exit code is not 0 if nothing was measured.
 //
-// A line copied from NTttcp's documentation runs. Ends of this program
-// synchronise on port -p minus 1; with Microsoft's NTttcp at the other end,
-// both need -ns, and data simply flows on port -p + i.
+// A command copied from NTttcp's documentation runs. Two ends of this program synchronise
+// on port -p minus 1. If the other end is Microsoft's NTttcp, both ends need -ns; thread i
+// then uses port -p + i without synchronisation.
 //
-// SIGINT ends a run with its figures so far; a second one ends the program.
+// The first SIGINT ends the run, which prints its figures; a second one ends the program.
 func NTttcp(args []string, stdout, stderr io.Writer) int {
 	o, err := parseNTttcp(args)
 	if err != nil {
@@ -68,7 +68,7 @@ func NTttcp(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// ntttcp is one run.
+// ntttcp is one run of NTttcp.
 type ntttcp struct {
 	options
 	stop   <-chan struct{}
@@ -86,7 +86,7 @@ type thread struct {
 	cpu int
 }
 
-// patience is how long a sender tries to reach its receiver.
+// patience is the time for which a sender tries to reach its receiver.
 const patience = 10 * time.Second
 
 func (n *ntttcp) run() (err error) {
@@ -126,7 +126,7 @@ func (n *ntttcp) run() (err error) {
 	return err
 }
 
-// writable finds out before the run whether the figures can be written.
+// writable checks before the run that the figures can be written.
 func writable(file string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
@@ -184,8 +184,7 @@ func (n *ntttcp) socketOptions() socketOptions {
 	return socketOptions{send: max(0, n.send), receive: max(0, n.receive), noDelay: n.noDelay, pacing: n.pace * 8 * kib}
 }
 
-// receivers lists the different receivers of the mappings, with their numbers
-// of threads.
+// receivers returns the number of threads of each receiver in the mappings.
 func (n *ntttcp) receivers() (order []netip.Addr, threads map[netip.Addr]int) {
 	threads = map[netip.Addr]int{}
 	for _, p := range n.threads {
@@ -196,7 +195,7 @@ func (n *ntttcp) receivers() (order []netip.Addr, threads map[netip.Addr]int) {
 	return order, threads
 }
 
-// connect is the sender's start.
+// connect starts the sender: it connects every thread's socket.
 func (n *ntttcp) connect() error {
 	if err := n.announce(); err != nil {
 		return err
@@ -225,7 +224,8 @@ func (n *ntttcp) connect() error {
 	return nil
 }
 
-// announce synchronises with every receiver: its data sockets are there then.
+// announce synchronises with every receiver. After it the receivers' data sockets are
+// open.
 func (n *ntttcp) announce() error {
 	if n.noSync {
 		return nil
@@ -262,7 +262,7 @@ func (n *ntttcp) dial(to netip.AddrPort, from netip.Addr) (int, error) {
 	return fd, nil
 }
 
-// listen is the receiver's start.
+// listen starts the receiver: it opens every thread's socket.
 func (n *ntttcp) listen() error {
 	for _, p := range n.threads {
 		fd, err := n.open(p.at)
@@ -307,7 +307,7 @@ func (n *ntttcp) open(at netip.AddrPort) (int, error) {
 	return listenTCP(at, n.socketOptions(), 16)
 }
 
-// admit lets the sender in on the synchronisation port.
+// admit accepts the sender on the synchronisation port.
 func (n *ntttcp) admit() error {
 	if n.noSync {
 		return nil
@@ -331,8 +331,7 @@ func (n *ntttcp) admit() error {
 	return nil
 }
 
-// accept takes the sender's connection of a thread; a UDP thread's socket is
-// ready as it is.
+// accept accepts the sender's connection for a thread. A UDP thread needs no connection.
 func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
 	if n.udp {
 		fd := n.sockets[i]
@@ -355,7 +354,7 @@ func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
 	}
 }
 
-// firstDatagram waits until something arrives on any thread's socket.
+// firstDatagram waits until a datagram arrives on a socket of any thread.
 func (n *ntttcp) firstDatagram(deadline time.Time) error {
 	var fds []unix.PollFd
 	for _, w := range n.crew.workers {
@@ -376,11 +375,11 @@ func (n *ntttcp) firstDatagram(deadline time.Time) error {
 	}
 }
 
-// idleEnd is after how much silence a UDP receiver that counts buffers takes
-// the sender to have ended, where no synchronisation says so.
+// idleEnd is the time without a datagram after which a UDP receiver that counts buffers
+// ends, if the ends do not synchronise.
 const idleEnd = 2 * time.Second
 
-// enlist makes the worker of thread i.
+// enlist adds the worker of thread i.
 func (n *ntttcp) enlist(i, fd int) (err error) {
 	role, size := roleReceive, n.length
 	if n.sender {
@@ -424,7 +423,7 @@ func (n *ntttcp) enlist(i, fd int) (err error) {
 	return err
 }
 
-// measure runs the traffic and reads the account.
+// measure runs the traffic and returns the account.
 func (n *ntttcp) measure() (account, error) {
 	ends := []<-chan struct{}{n.stop}
 	if n.udp && !n.sender {
@@ -484,7 +483,7 @@ func (n *ntttcp) account(window span, mhz float64) (account, error) {
 	return a, nil
 }
 
-// close ends everything that a run holds.
+// close closes all sockets and connections of a run.
 func (n *ntttcp) close() {
 	n.crew.close()
 	for _, fd := range n.sockets {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// options is a command line of NTttcp, read.
+// options has the flags of an NTttcp command line.
 type options struct {
 	sender   bool
 	mappings []mapping
 	length   int   // -l: bytes of a buffer or datagram
-	buffers  int64 // -n: buffers of each thread; with timed, what NTttcp prints instead
+	buffers  int64 // -n: buffers of each thread; with timed, the number that NTttcp prints
 	timed    bool  // -t without -n
 	runTime  time.Duration
-	limit    time.Duration // of a run by -n
+	limit    time.Duration // longest duration of a run with -n
 	warmup   time.Duration
 	cooldown time.Duration
 	send     int // -sb; −1 = the kernel's autotuning
@@ -35,7 +35,7 @@ type options struct {
 	pace     int64         // -thr: KB/s of each thread; 0 = none
 	xml      string        // file; empty where text is printed
 	json     bool          // -json
-	notes    []string      // flags that have no meaning here
+	notes    []string      // notes about flags without effect here
 }
 
 // mapping is one "threads,processor,receiver" of -m.
@@ -54,20 +54,20 @@ const (
 	defaultWait     = 600 * time.Second
 	defaultXML      = "xml.txt"
 	maxMappings     = 512
-	// endless is what NTttcp prints as the buffer count of a timed run.
+	// endless is the buffer count that NTttcp prints for a timed run.
 	endless = math.MaxInt64
 )
 
-// noMeaning lists NTttcp's flags that choose between ways of Windows to do the
-// same; blocking sockets on Linux have one. They are accepted.
+// noMeaning lists NTttcp's flags that select a Windows interface for the same work. Blocking
+// sockets on Linux have only one, so these flags are accepted without effect.
 var noMeaning = map[string]string{
 	"-w":   "WSARecv/WSASend: send and recv are used",
 	"-nsb": "no stdio buffer: output is not buffered anyway",
 	"-cfi": "CPU from idle cycles: /proc/stat is read",
 }
 
-// notOffered lists NTttcp's flags that would change what runs and have no equal
-// here, with the number of arguments.
+// notOffered lists NTttcp's flags that would change the traffic and are not available here,
+// with their numbers of arguments.
 var notOffered = map[string]string{
 	"-sp": "data ports told over a connection", "-rt": "round trips (use windtunnel's tcp_rr workload)", "-d": "verification of the data",
 	"-na": "NUMA nodes (pin with -m threads,cpu,ip)", "-uso": "UDP segmentation offload", "-uro": "UDP receive coalescing",
@@ -76,8 +76,8 @@ var notOffered = map[string]string{
 	"-qos": "QOS", "-jm": "a jitter file", "-ps": "packet spacing (use -thr)",
 }
 
-// parseNTttcp reads NTttcp's flags, in upper or lower case as NTttcp does.
-// Where a flag is given twice, the last one holds.
+// parseNTttcp reads NTttcp's flags, in upper or lower case. If a flag is given twice, the
+// last one is used.
 func parseNTttcp(args []string) (options, error) {
 	o := options{
 		port: defaultPort, send: -1, receive: -1, buffers: defaultBuffers,
@@ -180,7 +180,7 @@ func (p *ntttcpParser) argument(flag string) (string, error) {
 	return a, nil
 }
 
-// optional takes the next argument unless it is a flag.
+// optional returns the next argument unless it is a flag.
 func (p *ntttcpParser) optional(otherwise string) string {
 	if len(p.rest) == 0 || strings.HasPrefix(p.rest[0], "-") {
 		return otherwise
@@ -190,7 +190,7 @@ func (p *ntttcpParser) optional(otherwise string) string {
 }
 
 // whole reads a number with NTttcp's units: k and M are 2^10 and 2^20. A
-// negative socket buffer of any size means the system's own choice.
+// negative size of a socket buffer means the kernel's autotuning.
 func (p *ntttcpParser) whole(flag string, low, high int64, set func(int64)) error {
 	text, err := p.argument(flag)
 	if err != nil {
@@ -232,9 +232,9 @@ func (p *ntttcpParser) seconds(flag string, low int64, to *time.Duration) error 
 	return p.whole(flag, low, int64(maxTime/time.Second), func(v int64) { *to = time.Duration(v) * time.Second })
 }
 
-// outstanding reads -a, whose number may be left out. NTttcp then leaves the
-// send buffer at 0, which on Windows means no copy into the kernel; Linux has
-// no such mode, so the kernel's autotuning stays.
+// outstanding reads -a, whose number is optional. With -a NTttcp sets the send buffer to 0,
+// so Windows does not copy into the kernel. Linux has no such mode, so the kernel's
+// autotuning stays on.
 func (p *ntttcpParser) outstanding(flag string) error {
 	p.async = 2
 	p.notes = append(p.notes, "-a (outstanding I/O) has no equal with blocking sockets: each thread has one call in flight")
@@ -289,7 +289,7 @@ func parseMapping(text string) (mapping, error) {
 	return m, nil
 }
 
-// complete applies what depends on several flags.
+// complete sets the options that depend on several flags.
 func (p *ntttcpParser) complete() error {
 	if !p.role {
 		return fmt.Errorf("neither -s (sender) nor -r (receiver) is given")
@@ -319,8 +319,8 @@ func (p *ntttcpParser) complete() error {
 	return nil
 }
 
-// duration settles -t and -n: with -n, -t is the longest time a run may take,
-// and there is neither warm-up nor cool-down.
+// duration combines -t and -n. With -n, -t is the longest duration of the run, and the run
+// has no warm-up and no cool-down.
 func (p *ntttcpParser) duration() {
 	if p.byN || p.time == 0 {
 		p.warmup, p.cooldown = 0, 0

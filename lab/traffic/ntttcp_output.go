@@ -5,14 +5,13 @@ import (
 	"io"
 )
 
-// account is what an NTttcp run measured. All of it is in NTttcp's meaning:
-// a thread's bytes are those of the window, and packets, retransmits, errors,
-// interrupts and CPU are the machine's (packets: the network namespace's).
+// account has the measurements of an NTttcp run, with NTttcp's meaning: a thread's bytes
+// are counted in the window; retransmits, errors, interrupts and CPU are of the whole
+// machine; packets are of the network namespace.
 //
-// NTttcp's cycles/byte is CPU percent times the nominal clock, not a counter;
-// it is computed the same way, and is 0 where the kernel does not tell the
-// clock. Deferred procedure calls exist on Windows only: their columns are 0,
-// because the format wants a number there.
+// NTttcp computes cycles/byte from the CPU percent and the nominal clock rate, without a
+// counter, and so does this program. The value is 0 if the kernel does not report the clock
+// rate. Deferred procedure calls exist on Windows only, so their columns are 0.
 type account struct {
 	options  options
 	computer string
@@ -67,7 +66,7 @@ func (a account) cyclesPerByte() float64 {
 	return ratio(a.usage.cpu()/100*float64(a.usage.processors)*a.mhz*1e6, a.rate())
 }
 
-// printText prints the account as NTttcp does.
+// printText prints the account in NTttcp's format.
 func (a account) printText(out io.Writer) error {
 	p := &printer{out: out}
 	if !a.options.hidden {

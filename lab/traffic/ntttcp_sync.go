@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Without -ns sender and receiver agree when to begin. They use a control
-// connection to the port before the first data port:
+// Without -ns sender and receiver begin together. They use a control connection to the
+// port before the first data port:
 //
 //	sender → receiver   ntttcp{threads}
 //	receiver → sender   ready{port}  the receiver's data sockets are open
@@ -53,8 +53,8 @@ func (n *ntttcp) await(c *control, kind string, wait time.Duration) (message, er
 	return m, nil
 }
 
-// dialSync connects to a receiver's synchronisation port, again and again until
-// it listens.
+// dialSync connects to a receiver's synchronisation port. It tries again until the
+// receiver listens.
 func (n *ntttcp) dialSync(to netip.AddrPort, threads int) (*control, error) {
 	deadline := time.Now().Add(patience)
 	for {

@@ -50,8 +50,8 @@ type xmlThread struct {
 	PerCall  metric   `xml:"avg_bytes_per_compl"`
 }
 
-// xmlParameters holds every parameter of NTttcp's; those that do not exist here
-// have the value NTttcp prints when they are not used. Times are milliseconds.
+// xmlParameters has every parameter of NTttcp. A parameter that does not exist here has the
+// value that NTttcp prints if the parameter is not used. Times are in milliseconds.
 type xmlParameters struct {
 	SendBuffer    int     `xml:"send_socket_buff"`
 	ReceiveBuffer int     `xml:"recv_socket_buff"`
@@ -105,7 +105,7 @@ func decimals(name string, value float64, places int) metric {
 	return metric{name, fmt.Sprintf("%.*f", places, value)}
 }
 
-// document puts the account in NTttcp's form.
+// document converts the account to NTttcp's XML.
 func (a account) document() ntttcpXML {
 	root := "ntttcpr"
 	if a.options.sender {
@@ -161,8 +161,8 @@ func (o options) parameters() xmlParameters {
 	}
 }
 
-// writeXML writes the document to the file of -xml. NTttcp appends to a file
-// that is there, which makes two roots and so no XML; here it is replaced.
+// writeXML writes the document to the file of -xml. It replaces an existing file. NTttcp
+// would append to it, which is not valid XML, because the file then has two roots.
 func (a account) writeXML() error {
 	text, err := xml.MarshalIndent(a.document(), "", "\t")
 	if err == nil {

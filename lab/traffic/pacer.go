@@ -5,31 +5,30 @@ import (
 	"unsafe"
 )
 
-// pacer spaces datagrams, or the send calls of a TCP stream, by an absolute
-// clock, so that a late one does not delay those after it. The zero value does
-// not pace.
+// pacer limits the rate of datagrams, or of the send calls of a TCP stream, by absolute
+// times. So a late datagram does not delay the datagrams after it. The zero value has no
+// limit.
 //
-// It sleeps for a quantum at least and then lets everything go that has become
-// due: a sleep for every datagram would cost more than the datagram. What it
-// falls behind by more than the backlog is given up, so that a stall does not
-// end in a flood.
+// It sleeps for at least a quantum and then sends all datagrams that are due: a sleep for
+// every datagram would cost more than the datagram. If it is late by more than the backlog,
+// it drops the excess, so that a stall does not cause a burst.
 type pacer struct {
-	interval float64 // between datagrams or calls, ns; 0 = as fast as possible
-	backlog  float64 // how far it may fall behind and make up for it, ns; paceBacklog where 0
-	due      float64 // when the next one may go, by now()
+	interval float64 // time between datagrams or calls, ns; 0 = no limit
+	backlog  float64 // longest delay that it makes up for, ns; 0 = paceBacklog
+	due      float64 // time of the next datagram or call, by now()
 	asleep   syscall.Timespec
 }
 
 const (
 	paceQuantum = 100e3 // ns
 	paceBacklog = 50e6  // ns
-	// streamBacklog: what a TCP stream lost to a retransmission timeout it may
-	// catch up with; TCP's own pacing keeps that from being a flood.
+	// streamBacklog lets a TCP stream make up for a retransmission timeout. TCP's pacing
+	// prevents a burst.
 	streamBacklog = 1e9 // ns
 )
 
-// wait returns when the next datagram may go. It sleeps a quantum at most, so
-// that the thread still looks at the stage; ok is false where it is too early.
+// wait returns the time of the next datagram. It sleeps for at most a quantum, so that the
+// thread still reads the phase. ok is false if the time has not come.
 func (p *pacer) wait() (ok bool) {
 	t := float64(now())
 	if p.due == 0 || t-p.due > max(p.backlog, paceBacklog) {
@@ -47,11 +46,10 @@ func (p *pacer) wait() (ok bool) {
 
 const (
 	clockMonotonic = 1
-	maxNap         = 20e6 // ns: how late a thread may learn that the stage moved on
+	maxNap         = 20e6 // ns: longest delay until a thread notices a new phase
 )
 
-// sent takes note that the call which was due sent n bytes of size: what it did
-// not send is due at once.
+// sent records that the call sent n bytes of size. The other bytes are due at once.
 func (p *pacer) sent(n, size int) {
 	if p.interval > 0 && n < size {
 		p.due -= p.interval * float64(size-max(n, 0)) / float64(size)

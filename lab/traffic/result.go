@@ -9,29 +9,29 @@ import (
 
 // Result is the JSON document that each end of Worker prints.
 type Result struct {
-	Version     int    `json:"windtunnel_traffic"` // of this document
+	Version     int    `json:"windtunnel_traffic"` // version of this document
 	Role        string `json:"role"`               // client or server
 	Peer        string `json:"peer"`
 	Spec        Spec   `json:"spec"`
-	Interrupted bool   `json:"interrupted,omitempty"` // ended early: the window is shorter than asked
+	Interrupted bool   `json:"interrupted,omitempty"` // the run ended early, so its window is shorter than configured
 	Local       End    `json:"local"`
-	Remote      *End   `json:"remote,omitempty"` // the client's result holds the server's too
+	Remote      *End   `json:"remote,omitempty"` // in the client's result: the server's figures
 }
 
 // ResultVersion is raised when a field of Result changes its meaning.
 const ResultVersion = 1
 
-// End is what one end of a run measured in its window. The two ends' windows
-// begin at the same moment but for the way of one message.
+// End has the measurements of one end in its window. The windows of the two ends begin at
+// the same time, except for the delay of one message.
 type End struct {
 	Role string `json:"role"` // client or server
-	// Seconds is the length of the window by the conductor's clock. Streams have
-	// their own, and rates are computed with those.
+	// Seconds is the length of the window by the conductor's clock. Each stream also
+	// measures its window, and rates use the stream's time.
 	Seconds       float64  `json:"seconds"`
 	SentBytes     int64    `json:"sent_bytes"`
 	ReceivedBytes int64    `json:"received_bytes"`
-	SentBits      float64  `json:"sent_bps"`     // payload handed to sockets, bits per second, all streams
-	ReceivedBits  float64  `json:"received_bps"` // payload taken from sockets
+	SentBits      float64  `json:"sent_bps"`     // payload written to the sockets of all streams, bits per second
+	ReceivedBits  float64  `json:"received_bps"` // payload read from the sockets, bits per second
 	CPU           CPU      `json:"cpu"`
 	Errors        int64    `json:"errors"`
 	Retransmits   int64    `json:"retransmits"`        // TCP segments of this end's sockets
@@ -41,14 +41,14 @@ type End struct {
 	Flows         []Flow   `json:"flows"`
 }
 
-// CPU is what the process itself used in the window, by getrusage; the
-// kernel's work in softirqs is in neither.
+// CPU is the process's CPU time in the window, by getrusage. It does not include the
+// kernel's work in softirqs.
 type CPU struct {
 	User   float64 `json:"user_s"`
 	System float64 `json:"system_s"`
 }
 
-// Flow is what one worker measured.
+// Flow has the measurements of one worker.
 type Flow struct {
 	flow
 	Bytes        int64   `json:"bytes"`
@@ -63,14 +63,14 @@ type Flow struct {
 	Datagrams int64 `json:"datagrams"`
 	// AllDatagrams counts the whole run, warm-up and cool-down included.
 	AllDatagrams int64 `json:"all_datagrams"`
-	// What a receiver of numbered datagrams knows of those that the sender sent
-	// within its window; absent where the datagrams are too small for a number.
+	// At a receiver of numbered datagrams: the datagrams that the sender sent in its
+	// window. It is absent if datagrams are too small for a number.
 	Numbered *Numbered `json:"numbered,omitempty"`
 }
 
-// Numbered is the account of datagrams that the sender sent in its window.
+// Numbered counts the datagrams that the sender sent in its window.
 type Numbered struct {
-	Received   int64   `json:"received"` // different ones
+	Received   int64   `json:"received"` // without duplicates
 	Reordered  int64   `json:"reordered"`
 	Duplicates int64   `json:"duplicates"`
 	Jitter     float64 `json:"jitter_ns"` // RFC 3550, at the end of the run
@@ -96,20 +96,20 @@ func (r Result) Rate(direction suite.Direction, role string) (bits float64) {
 	return bits
 }
 
-// Datagrams is the account of a UDP stream over both ends and all flows.
+// Datagrams counts the datagrams of a UDP stream, over both ends and all flows.
 type Datagrams struct {
-	Sent, Received         int64 // in each end's own window
+	Sent, Received         int64 // each in the window of that end
 	SentPerS, ReceivedPerS float64
-	Lost                   int64 // of Counted
-	Counted                int64 // sent, of which loss is known
+	Lost                   int64 // lost datagrams of Counted
+	Counted                int64 // datagrams sent whose loss is known
 	Reordered              int64
 	Duplicates             int64
 	Numbered               bool // Reordered and Duplicates are known
 }
 
-// Datagrams accounts for a UDP stream. Where datagrams are numbered, loss is
-// that of the sender's window exactly; where they are too small it is that of
-// the whole run.
+// Datagrams counts the datagrams of a UDP stream. If they are numbered, the loss is exactly
+// that of the sender's window. If they are too small for a number, it is the loss of the
+// whole run.
 func (r Result) Datagrams() (d Datagrams) {
 	for _, e := range r.ends() {
 		for _, f := range e.Flows {
@@ -142,7 +142,7 @@ func (d *Datagrams) account(received Flow, sender *Flow) {
 	d.Lost += max(0, sent-got)
 }
 
-// sender finds the other end of a flow that was received.
+// sender returns the other end of a flow that was received.
 func (r Result) sender(received Flow) *Flow {
 	for _, e := range r.ends() {
 		for i, f := range e.Flows {
@@ -169,7 +169,7 @@ const (
 	roleRespond = "respond"
 )
 
-// figures reads what a worker counted within the window.
+// figures returns a worker's counts in the window.
 func (w *worker) figures() (Flow, error) {
 	if !w.begin.set || !w.end.set || w.end.at <= w.begin.at {
 		return Flow{}, fmt.Errorf("stream %d ended before its window began", w.flow.Index)

@@ -13,11 +13,11 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// server is the end that listens: control on its port, TCP data on the next
-// one, UDP data on the next ones, one for each flow.
+// server listens for clients. The control connection uses its port. TCP data use the next
+// port, and UDP data the ports from the next one on, one port for each flow.
 type server struct {
 	at     netip.AddrPort
-	wait   time.Duration // for a client; 0 = for ever
+	wait   time.Duration // longest wait for a client; 0 = unlimited
 	once   bool          // end after one run
 	stdout io.Writer
 	stderr io.Writer
@@ -50,8 +50,7 @@ func (s *server) run() error {
 	}
 }
 
-// accept waits for a client. A nil connection means that the server was asked
-// to end.
+// accept waits for a client. The connection is nil if the server was told to end.
 func (s *server) accept(listener *net.TCPListener) (net.Conn, error) {
 	conn, err := acceptUntil(listener, s.wait, s.stop)
 	if errors.Is(err, net.ErrClosed) {
@@ -129,8 +128,7 @@ func (s *server) serve(conn net.Conn) (Result, error) {
 	return result, c.send(message{Type: typeResult, End: &result.Local})
 }
 
-// join makes the data sockets with the client. start waits for its word to
-// begin.
+// join opens the data sockets with the client. start waits for its start message.
 func (ss *session) join() (start func() error, err error) {
 	if ss.spec.udp() {
 		return ss.joinUDP()
@@ -165,8 +163,7 @@ func (ss *session) awaitStart() error {
 	return err
 }
 
-// shareListener lets every worker accept from the same socket, each by its own
-// descriptor.
+// shareListener gives every worker a descriptor of the same listening socket.
 func (ss *session) shareListener(listening int) error {
 	for _, f := range ss.spec.flows() {
 		fd, err := unix.FcntlInt(uintptr(listening), unix.F_DUPFD_CLOEXEC, 0)
@@ -194,7 +191,7 @@ func (ss *session) acceptFlows(listening int, o socketOptions) error {
 		}
 		g, err := readGreeting(fd, deadline)
 		if err != nil || g.token != ss.token || int(g.index) >= len(flows) || joined[g.index] {
-			unix.Close(fd) // not of this run
+			unix.Close(fd) // of another run
 			continue
 		}
 		if err := o.apply(fd, unix.SOCK_STREAM); err != nil {
@@ -210,8 +207,8 @@ func (ss *session) acceptFlows(listening int, o socketOptions) error {
 	return nil
 }
 
-// joinUDP binds a socket for each flow: on the ports after the control port
-// while a job's share of ports lasts, then wherever the kernel has one.
+// joinUDP binds a socket for each flow. It uses the ports after the control port that the
+// job owns, and then free ports that the kernel selects.
 func (ss *session) joinUDP() (start func() error, err error) {
 	const share = 15
 	var sockets []int
@@ -240,7 +237,7 @@ func (ss *session) joinUDP() (start func() error, err error) {
 	return func() error { return ss.answer(newAnswers(ss.token, sockets)) }, nil
 }
 
-// answer greets back until the client starts the traffic.
+// answer echoes greetings until the client starts the traffic.
 func (ss *session) answer(a *answers) error {
 	deadline := time.Now().Add(2 * handshakeTimeout)
 	for told := false; ; {
@@ -277,13 +274,12 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// lateTimeout is how long the server waits for the client's word that its
-// traffic has ended, after it was due.
+// lateTimeout is the longest delay of the client's message that its traffic has ended.
 const lateTimeout = 3 * time.Second
 
-// measure counts in the window by the server's own clock. The client ends the
-// run: until its word the server keeps the traffic up, so that neither window
-// sees the other end stop.
+// measure counts in the window by the server's clock. The client ends the run. Until its
+// message the server continues the traffic, so that no end stops in the window of the
+// other.
 func (ss *session) measure(peer string) (Result, error) {
 	c := ss.control
 	stop, release := first(ss.stop, c.stop, c.done, c.lost)
@@ -296,7 +292,7 @@ func (ss *session) measure(peer string) (Result, error) {
 	}
 	interrupted := isClosed(ss.stop) || isClosed(c.stop)
 	if isClosed(ss.stop) {
-		c.send(message{Type: typeStop}) // if it is gone, that shows below
+		c.send(message{Type: typeStop}) // if the client is gone, the next steps notice it
 	}
 	within(lateTimeout, c.done, c.lost)
 	within(graceTimeout, ss.crew.done, c.lost)
@@ -310,7 +306,7 @@ func (ss *session) measure(peer string) (Result, error) {
 	return Result{Version: ResultVersion, Role: "server", Peer: peer, Spec: ss.spec, Interrupted: interrupted, Local: end}, err
 }
 
-// unfinished is the error for a peer that never said that it was done.
+// unfinished is the error for a peer that did not send the message done.
 func (c *control) unfinished() error {
 	if isClosed(c.lost) {
 		return c.gone()

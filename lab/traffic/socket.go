@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketOptions is what a data socket is given before it connects or listens.
+// socketOptions are the options of a data socket, set before it connects or listens.
 type socketOptions struct {
-	send, receive int   // SO_SNDBUF and SO_RCVBUF, bytes; 0 leaves the kernel's autotuning
+	send, receive int   // SO_SNDBUF and SO_RCVBUF, bytes; 0 = the kernel's autotuning
 	noDelay       bool  // TCP_NODELAY
 	pacing        int64 // SO_MAX_PACING_RATE, payload bits/s; 0 = none
 }
 
-// callTimeout bounds every blocking call on a data socket, so that its thread
-// looks at the stage even when nothing moves.
+// callTimeout limits every blocking call on a data socket, so that its thread reads the
+// phase even without traffic.
 const callTimeout = 100 * time.Millisecond
 
-// drainTimeout is how long a receiver of datagrams waits for late ones.
+// drainTimeout is the time for which a receiver waits for late datagrams.
 const drainTimeout = 50 * time.Millisecond
 
-// handshakeTimeout bounds each step before traffic flows.
+// handshakeTimeout limits each step before the traffic.
 const handshakeTimeout = 5 * time.Second
 
 func newSocket(kind int, addr netip.Addr, o socketOptions) (fd int, err error) {
@@ -54,7 +54,7 @@ func (o socketOptions) apply(fd, kind int) error {
 		if b.size <= 0 {
 			continue
 		}
-		// Root may pass net.core.[rw]mem_max; others get as much as that.
+		// Only root may exceed net.core.[rw]mem_max.
 		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, b.force, b.size) == nil {
 			continue
 		}
@@ -79,7 +79,7 @@ func (o socketOptions) apply(fd, kind int) error {
 	return setTimeouts(fd, callTimeout)
 }
 
-// setTimeouts bounds the blocking calls of a socket.
+// setTimeouts limits the duration of a socket's blocking calls.
 func setTimeouts(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	for _, name := range []int{unix.SO_RCVTIMEO, unix.SO_SNDTIMEO} {
@@ -121,8 +121,8 @@ func dialOnce(to netip.AddrPort, from netip.Addr, o socketOptions, deadline time
 	return fd, nil
 }
 
-// connectBy connects a blocking socket, with a bound: SO_SNDTIMEO applies to
-// connect too, which then goes on in the background.
+// connectBy connects a blocking socket until a deadline. SO_SNDTIMEO limits connect too;
+// the kernel then continues the handshake in the background.
 func connectBy(fd int, to netip.AddrPort, deadline time.Time) error {
 	sa, err := sockaddr(to)
 	if err != nil {
@@ -149,8 +149,7 @@ func connectError(to netip.AddrPort, err error) error {
 	return fmt.Errorf("connect to %v: %w; %s", to, err, remedy)
 }
 
-// listenTCP makes a listening socket. Options set here are inherited by the
-// connections it accepts.
+// listenTCP makes a listening socket. The accepted connections inherit its options.
 func listenTCP(at netip.AddrPort, o socketOptions, backlog int) (int, error) {
 	fd, err := newSocket(unix.SOCK_STREAM, at.Addr(), o)
 	if err != nil {
@@ -211,7 +210,7 @@ func acceptBy(fd int, deadline time.Time) (int, error) {
 	}
 }
 
-// bindTo binds a socket; the zero address leaves it to the kernel.
+// bindTo binds a socket. For the zero address the kernel selects the address.
 func bindTo(fd int, at netip.AddrPort) error {
 	if !at.Addr().IsValid() {
 		return nil
@@ -256,7 +255,7 @@ func zoneID(zone string) (uint32, error) {
 	return uint32(dev.Index), nil
 }
 
-// raw puts an address in the kernel's own form, for connectSocket.
+// raw converts an address to the kernel's form, for connectSocket.
 func raw(a netip.AddrPort) (r rawAddress, err error) {
 	binary.BigEndian.PutUint16(r.storage[2:], a.Port())
 	if a.Addr().Is4() {

@@ -8,8 +8,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Spec is what the two ends of a run have to agree about; the client decides
-// it and sends it to the server.
+// Spec has the settings of a run. The client sends them to the server.
 type Spec struct {
 	Workload suite.Workload `json:"workload"`
 	Timing   suite.Timing   `json:"timing"`
@@ -25,8 +24,8 @@ const (
 	maxSocket   = 1 << 30     // SO_SNDBUF and SO_RCVBUF are doubled by the kernel in an int
 )
 
-// Check reports what is wrong with a spec, in the flags' words. Each end checks
-// what it is given, for the other may be of another version, or no windtunnel.
+// Check returns an error for an invalid spec, with the names of the flags. Each end checks
+// the spec, because the other end can be another version or another program.
 func (s Spec) Check() error {
 	if err := s.checkTiming(); err != nil {
 		return err
@@ -172,7 +171,7 @@ func (s Spec) load() Spec {
 	return s
 }
 
-// perStream is each stream's share of the rate, bits/s; 0 where none is set.
+// perStream returns each stream's share of the rate, bits/s; 0 = no limit.
 func (s Spec) perStream() int64 {
 	if s.Workload.Rate == 0 {
 		return 0

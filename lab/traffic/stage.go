@@ -2,9 +2,8 @@ package traffic
 
 import "sync/atomic"
 
-// stage is how far a run has come, shared by all its threads. It has a cache
-// line of its own: every thread reads it after every call, and only the
-// conductor writes it.
+// stage has the current phase of a run, for all threads. It fills a whole cache line: every
+// thread reads it after every call, and only the conductor writes it.
 type stage struct {
 	_     [64]byte
 	phase atomic.Int32
@@ -13,9 +12,9 @@ type stage struct {
 
 // The phases of a run, in order.
 const (
-	warming   int32 = iota // traffic flows and does not count
+	warming   int32 = iota // traffic that is not counted
 	measuring              // the window
-	cooling                // traffic flows on, so that the peer's window ends in full load
-	stopping               // senders end; receivers and responders go on until their peer has ended
+	cooling                // traffic continues, so that the peer's window ends under full load
+	stopping               // senders end; receivers and responders continue until their peer has ended
 	closing                // all end at once
 )

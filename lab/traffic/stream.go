@@ -42,7 +42,7 @@ func (w *worker) sendBuffer(size int) (int, syscall.Errno) {
 	return sendfile(w.fd, w.file, &w.offset, size)
 }
 
-// receiveStream takes what comes, until the sender has closed.
+// receiveStream receives until the sender has closed the connection.
 func (w *worker) receiveStream() {
 	for {
 		n, e := receive(w.fd, w.buf, w.flags)
@@ -63,7 +63,7 @@ func (w *worker) receiveStream() {
 	}
 }
 
-// sendAll sends all of p, unless the run ends first or the peer does.
+// sendAll sends all of p, unless the run or the peer ends first.
 func (w *worker) sendAll(fd int, p []byte) (ok bool) {
 	for {
 		n, e := send(fd, p, 0)
@@ -103,7 +103,7 @@ func (w *worker) receiveAll(fd int, p []byte) (ok, closed bool) {
 	return true, false
 }
 
-// over takes note of the phase and reports whether the run has ended.
+// over updates the worker's phase and reports whether the run has ended.
 func (w *worker) over() bool {
 	if w.stage.phase.Load() != w.seen {
 		w.cross()

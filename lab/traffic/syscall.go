@@ -5,12 +5,11 @@ import (
 	"unsafe"
 )
 
-// The calls of the hot path. They are raw: Go's scheduler does not learn that
-// the thread blocks, which saves its bookkeeping at every call. The price is
-// that a blocked thread keeps its P, so a run has to have more of them than
-// threads (see crew), and that nothing may stop the world for long while
-// threads block: sockets have receive and send timeouts, and the collector
-// rests.
+// The system calls of the hot path. They are raw: Go's scheduler does not notice that the
+// thread blocks, which saves its work at every call. But a blocked thread then keeps its P,
+// so a run needs more Ps than threads (see crew). Also, a stop of the world would have to
+// wait for blocked threads. So sockets have receive and send timeouts, and the garbage
+// collector is off.
 
 // result converts the result of a raw system call. It returns −1 after an error.
 func result(n uintptr, e syscall.Errno) (int, syscall.Errno) {
@@ -20,8 +19,8 @@ func result(n uintptr, e syscall.Errno) (int, syscall.Errno) {
 	return int(n), 0
 }
 
-// send hands p to a connected socket. MSG_NOSIGNAL: a vanished peer is an
-// error, not a SIGPIPE.
+// send writes p to a connected socket. With MSG_NOSIGNAL a closed peer is an error and not a
+// SIGPIPE.
 func send(fd int, p []byte, flags int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), uintptr(flags|syscall.MSG_NOSIGNAL), 0, 0)
@@ -35,7 +34,7 @@ func receive(fd int, p []byte, flags int) (int, syscall.Errno) {
 	return result(n, e)
 }
 
-// sendfile moves size bytes from offset of a file to a socket, and offset on.
+// sendfile sends size bytes from offset of a file to a socket, and advances offset.
 func sendfile(fd, file int, offset *int64, size int) (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDFILE, uintptr(fd), uintptr(file),
 		uintptr(unsafe.Pointer(offset)), uintptr(size), 0, 0)

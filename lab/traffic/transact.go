@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// transact sends requests and waits for each response, on one connection. The
-// end of a round trip is the beginning of the next: one clock read each.
+// transact sends requests and waits for each response, on one connection. The end of a
+// round trip is the start of the next one, so each needs one reading of the clock.
 func (w *worker) transact() {
 	request, response := w.buf[:w.request], w.buf[:w.response]
 	began := now()
@@ -32,7 +32,7 @@ func (w *worker) transact() {
 			return
 		}
 		if w.seen != seen {
-			began = now() // the note took time that is not the network's
+			began = now() // storing the counters took time, which is not part of a round trip
 		}
 	}
 }
@@ -43,7 +43,7 @@ func (w *worker) respond() {
 	}
 }
 
-// exchange takes one request and answers it.
+// exchange receives one request and answers it.
 func (w *worker) exchange(fd int) bool {
 	ok, closed := w.receiveAll(fd, w.buf[:w.request])
 	if closed {
@@ -57,9 +57,9 @@ func (w *worker) exchange(fd int) bool {
 	return true
 }
 
-// transactDatagrams is transact over UDP. A request or response may get lost:
-// after the time to wait the next request goes out. Each carries its number, as
-// far as its size goes, so that a late response is not taken for the next one's.
+// transactDatagrams is transact over UDP. A request or response can be lost: after the
+// waiting time the next request is sent. Each has a number, if its size allows, so that a
+// late response does not count for the next request.
 func (w *worker) transactDatagrams() {
 	var number [8]byte
 	var count uint64
@@ -109,7 +109,7 @@ func (w *worker) awaitResponse(began int64, number string, echoed int) {
 	}
 }
 
-// respondDatagrams answers each request, its number back in the response.
+// respondDatagrams answers each request. The response has the request's number.
 func (w *worker) respondDatagrams() {
 	echoed := min(w.request, w.response, 8)
 	reply := w.buf[len(w.buf)-w.response:]
@@ -132,18 +132,17 @@ func (w *worker) respondDatagrams() {
 	}
 }
 
-// datagramFailed counts a failed call on a UDP socket and goes on: the port of
-// a peer that is gone answers with an ICMP error, and the control connection
-// tells the rest.
+// datagramFailed counts a failed call on a UDP socket, and the worker continues. If the
+// peer is gone, its host answers with ICMP errors, and the control connection ends the run.
 func (w *worker) datagramFailed() {
 	if w.seen < stopping {
 		w.tally.errors++
 	}
 }
 
-// connectTransact makes a connection for each transaction: connect, request,
-// response, and the server's close. The server closes first, so that the time
-// that a closed connection lingers (TIME_WAIT) binds no port of the client's.
+// connectTransact opens a connection for each transaction: connect, request, response, and
+// the server's close. The server closes first, so that TIME_WAIT occupies no port of the
+// client.
 func (w *worker) connectTransact() {
 	request, response := w.buf[:w.request], w.buf[:w.response]
 	began := now()
@@ -202,8 +201,8 @@ func (w *worker) dial() (fd int, what string, e syscall.Errno) {
 	return fd, "", 0
 }
 
-// connect waits for the connection. A call that a signal or the timeout
-// interrupts leaves the handshake under way, and the next one waits on.
+// connect waits for the connection. If a signal or the timeout interrupts a call, the
+// handshake continues, and the next call waits for it.
 func (w *worker) connect(fd int) syscall.Errno {
 	for {
 		e := connectSocket(fd, &w.address)
@@ -223,7 +222,7 @@ func (w *worker) connect(fd int) syscall.Errno {
 	}
 }
 
-// prepare sets a connection's options in the hot path, without allocating.
+// prepare sets a connection's options, in the hot path and without allocations.
 func (w *worker) prepare(fd int) syscall.Errno {
 	if e := setCallTimeout(fd); e != 0 {
 		return e
@@ -255,8 +254,8 @@ func (w *worker) drained(fd int) bool {
 	}
 }
 
-// acceptRespond takes connections one after another, answers one request on
-// each, and closes.
+// acceptRespond accepts connections one after another, answers one request on each, and
+// closes it.
 func (w *worker) acceptRespond() {
 	for {
 		fd, e := accept(w.fd)
@@ -276,8 +275,8 @@ func (w *worker) acceptRespond() {
 	}
 }
 
-// exchangeOnce answers the request of one short connection. A connection that
-// breaks is an error to count and no reason to end.
+// exchangeOnce answers the request of one short connection. A broken connection is counted
+// as an error, and the worker continues.
 func (w *worker) exchangeOnce(fd int) {
 	before := w.tally.errors
 	if !w.exchange(fd) && w.seen < cooling {

@@ -2,11 +2,11 @@ package traffic
 
 import "golang.org/x/sys/unix"
 
-// leastWork is how much is owed before it is spent: reading the thread's clock
-// takes a system call, some tenths of a microsecond.
+// leastWork is the smallest CPU time to spend at once, because reading the thread's clock
+// takes a system call of some tenths of a microsecond.
 const leastWork = 20_000 // ns
 
-// workOn spends the CPU time that n bytes received are worth.
+// workOn uses the CPU time that is configured for n received bytes.
 func (w *worker) workOn(n int) {
 	if w.work == 0 {
 		return
@@ -20,7 +20,7 @@ func (w *worker) workOn(n int) {
 	w.owed = 0
 }
 
-// threadTime is the CPU time of the calling thread, ns; workers keep theirs.
+// threadTime returns the CPU time of the calling thread, ns. A worker stays on its thread.
 func threadTime() int64 {
 	var t unix.Timespec
 	// It fails only for a clock that the kernel does not have.

@@ -12,13 +12,13 @@ import (
 )
 
 // worker is one thread of traffic: its socket, its buffer and its counters.
-// No other thread touches it between start and end of its loop but for the
-// stage, which it shares. The padding keeps two workers off one cache line.
+// While its loop runs, no other thread uses it; only the stage is shared. The padding
+// prevents that two workers share a cache line.
 type worker struct {
 	_ [64]byte
 
 	stage *stage
-	seen  int32 // the phase that this worker has taken note of
+	seen  int32 // last phase that this worker has read
 	until int32 // the phase in which it ends
 	fd    int
 	tcp   bool
@@ -29,35 +29,35 @@ type worker struct {
 
 	flow      flow
 	loop      func(*worker)
-	cpu       int                     // to pin to; −1 where any will do
-	limit     int64                   // bytes to send, then end; MaxInt64 where time decides
+	cpu       int                     // CPU of the thread; −1 = any
+	limit     int64                   // bytes to send; MaxInt64 = until the time is over
 	flags     int                     // of the stream's send and receive calls
-	latency   *hdrhistogram.Histogram // of transactions in the window, ns
+	latency   *hdrhistogram.Histogram // round trips of the transactions in the window, ns
 	course    course                  // of transactions
-	sequence  sequence                // of datagrams received
-	file      int                     // what sendfile reads; 0 where it does not
+	sequence  sequence                // numbers of the datagrams received
+	file      int                     // file for sendfile; 0 = none
 	fileSize  int64
 	offset    int64 // position of the next sendfile in the file
 	pace      pacer
 	request   int
 	response  int
-	address   rawAddress   // whom connect/request/response connects to
+	address   rawAddress   // server of connect/request/response
 	work      float64      // ns of CPU time for each byte received
-	owed      int64        // of that, not yet spent, ns
-	noDelay   bool         // of its connections
+	owed      int64        // part of work that is not spent yet, ns
+	noDelay   bool         // TCP_NODELAY of its connections
 	buffers   [2]int       // send and receive buffer of its connections
-	unmap     func() error // gives buf back
-	retry     int64        // how long a datagram transaction waits for its response, ns
-	fatal     error        // why the loop ended before it was told to
-	signals   uint         // that interrupted a call
-	tolerates bool         // a peer that ends first is no error: who decides says so elsewhere
-	anySize   bool         // datagrams of any size count, unnumbered
-	idleEnd   int64        // a silence of so many ns ends a receiver of datagrams; 0 = none does
+	unmap     func() error // unmaps buf
+	retry     int64        // longest wait of a datagram transaction for its response, ns
+	fatal     error        // error that ended the loop too early
+	signals   uint         // signals that interrupted a call
+	tolerates bool         // a peer that ends first is no error, because the control connection reports errors
+	anySize   bool         // datagrams of any size count, without numbers
+	idleEnd   int64        // time without a datagram that ends the receiver, ns; 0 = unlimited
 
 	_ [64]byte
 }
 
-// flow says what a worker carries.
+// flow describes the traffic of a worker.
 type flow struct {
 	Index     int    `json:"index"`
 	Direction string `json:"direction"` // forward: client to server
@@ -66,13 +66,13 @@ type flow struct {
 	Load bool `json:"load,omitempty"`
 }
 
-// tally is what a worker counted since it began.
+// tally has a worker's counters since its start.
 type tally struct {
-	bytes        int64 // payload passed to or taken from the kernel
+	bytes        int64 // payload written to or read from sockets
 	calls        int64 // socket calls that moved payload
 	datagrams    int64
 	transactions int64
-	errors       int64 // calls that failed, but for those that the end of the run causes
+	errors       int64 // failed calls, except those that the end of the run causes
 	lost         int64 // datagram transactions without a response in time
 }
 
@@ -80,13 +80,13 @@ type tally struct {
 type mark struct {
 	tally
 	at          int64 // now()
-	retransmits int64 // of the socket since it was made; TCP only
+	retransmits int64 // of the socket since it was opened; TCP only
 	set         bool
 }
 
 const noLimit = math.MaxInt64
 
-// cross takes note of the phase the run has come to.
+// cross stores the counters at the start and at the end of the window.
 func (w *worker) cross() {
 	phase := w.stage.phase.Load()
 	if w.seen < measuring && phase >= measuring {
@@ -108,7 +108,7 @@ func (w *worker) mark() mark {
 	return m
 }
 
-// finish notes where the loop ended, if the window was still open.
+// finish stores the counters at the end of the loop, if the window has not ended.
 func (w *worker) finish() {
 	if w.stage.phase.Load() != w.seen {
 		w.cross()
@@ -117,18 +117,18 @@ func (w *worker) finish() {
 		w.end = w.mark()
 	}
 	if w.tcp && w.drives() {
-		unix.Shutdown(w.fd, unix.SHUT_WR) // what is on its way still arrives; an error means that all is over
+		unix.Shutdown(w.fd, unix.SHUT_WR) // data in flight still arrives; an error means that the connection has ended
 	}
 }
 
-// transient reports whether a failed call is to be made again: a signal of
-// Go's runtime or the socket's timeout came between.
+// transient reports whether a failed call must be repeated, because a signal of Go's
+// runtime or the socket's timeout interrupted it.
 //
-// The loops call nothing that Go's scheduler could use to stop them, and the
-// runtime's signals mostly arrive inside a system call, where they cannot stop
-// them either. So a thread that blocks lets itself be stopped here: after a
-// timeout, and after some signals, for the runtime repeats them while it waits.
-// After each would be too often, since a thread gets one every 10 ms as it is.
+// The loops have no call at which Go's scheduler could stop them. The runtime's signals
+// mostly arrive inside a system call, where they cannot stop a thread either. So transient
+// lets the scheduler stop the thread: after a timeout, and after some signals, because the
+// runtime repeats them while it waits. After each signal would be too often: a thread
+// always gets one every 10 ms.
 func (w *worker) transient(e syscall.Errno) bool {
 	switch e {
 	case syscall.EINTR:
@@ -143,8 +143,8 @@ func (w *worker) transient(e syscall.Errno) bool {
 	return false
 }
 
-// failed takes note of a call that failed for good and reports whether that is
-// how a run ends: the peer has closed because its time is over.
+// failed records a call that failed permanently. It reports whether this is the normal end
+// of a run: the peer closed the connection because its time is over.
 func (w *worker) failed(what string, e syscall.Errno) {
 	if w.seen >= cooling || w.stage.phase.Load() >= cooling {
 		return
@@ -156,7 +156,7 @@ func (w *worker) failed(what string, e syscall.Errno) {
 	w.fatal = fmt.Errorf("%s: %w", what, e)
 }
 
-// errPeerClosed is why a stream ended before its time.
+// errPeerClosed is the error of a stream that the peer ended too early.
 var errPeerClosed = errors.New("the peer closed the connection before the run was over")
 
 func (w *worker) closedByPeer() {

@@ -20,14 +20,14 @@ import (
 
 const (
 	kvmDevice = "/dev/kvm"
-	// answerFile keeps what was found out until the machine boots again.
+	// answerFile has the answer until the machine boots again.
 	answerFile = "/run/windtunnel.kvm"
-	// trialTime is enough for a stock kernel to come to its first panic, nested
-	// virtualisation included: on bare metal it takes less than a second.
+	// trialTime is enough for a stock kernel to reach its first panic, also with nested
+	// virtualisation. On bare metal it takes less than a second.
 	trialTime = 6 * time.Second
 )
 
-// answer is what was found out of KVM.
+// answer is the result of the trial of KVM.
 type answer struct {
 	Boot   string `json:"boot"`   // the kernel's boot id
 	Kernel string `json:"kernel"` // the guest's
@@ -35,10 +35,9 @@ type answer struct {
 	Why    string `json:"why,omitempty"`
 }
 
-// TryKVM says whether KVM really runs a guest with a kernel: nil, or why not.
-// A device that opens proves nothing (some machines have one that never comes
-// out of the guest), so a guest is booted, once after each boot of this
-// machine; the answer is kept.
+// TryKVM returns an error if KVM cannot run a guest with a kernel. A device that can be
+// opened is no proof: on some machines the guest never returns from it. So TryKVM boots a
+// guest, once after each boot of this machine, and keeps the answer.
 func TryKVM(ctx context.Context, k kernel.Kernel) error {
 	if f, err := os.OpenFile(kvmDevice, os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("KVM cannot be used: %w", err)
@@ -48,8 +47,8 @@ func TryKVM(ctx context.Context, k kernel.Kernel) error {
 	return once(ctx, answerFile, k.Release, func() (string, error) { return trial(ctx, k) })
 }
 
-// once asks try unless a file holds its answer of this boot. Others that ask
-// meanwhile wait.
+// once calls try, unless a file has its answer since the machine's boot. Other callers wait
+// meanwhile.
 func once(ctx context.Context, path, release string, try func() (why string, err error)) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -90,9 +89,8 @@ func (a answer) err() error {
 	return errors.New(a.Why)
 }
 
-// trial boots a kernel without a root file system by KVM: it works if the
-// kernel comes to the panic that must follow, and so to QEMU's end. why says
-// what happened instead.
+// trial boots a kernel without a root file system by KVM. KVM works if the kernel reaches the
+// panic that must follow, so that QEMU ends. Otherwise why has the reason.
 func trial(ctx context.Context, k kernel.Kernel) (why string, err error) {
 	runtime.LockOSThread() // the parent-death signal follows the thread
 	defer runtime.UnlockOSThread()

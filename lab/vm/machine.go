@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is a virtual machine that was started.
+// Machine is a running virtual machine.
 type Machine struct {
 	Config Config
 	cmd    *exec.Cmd
@@ -36,9 +36,8 @@ const (
 	lastLines = 12
 )
 
-// Start starts a machine, whose files are in folder. start starts the process
-// where it belongs: in the node's namespace and on its CPUs. The guest boots
-// meanwhile; Connect waits for it.
+// Start starts a machine, whose files are in folder. start starts the process in the node's
+// namespace and on its CPUs. Start does not wait until the guest is up; Connect does.
 func Start(c Config, folder string, start func(*exec.Cmd) error) (*Machine, error) {
 	if err := roomFor(c.Memory); err != nil {
 		return nil, err
@@ -70,12 +69,12 @@ func Start(c Config, folder string, start func(*exec.Cmd) error) (*Machine, erro
 	return m, nil
 }
 
-// PID is QEMU's.
+// PID returns QEMU's process id.
 func (m *Machine) PID() int { return m.cmd.Process.Pid }
 
 // Connect returns the connection to the guest's agent, which answers once the
-// guest is up, and pins the virtual CPUs: each to a CPU of its own where cpus
-// has as many, else all to all.
+// guest is up, and pins the virtual CPUs: each to a separate CPU if there are enough in
+// cpus, else all to all of cpus.
 func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -108,8 +107,8 @@ func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	return conn, nil
 }
 
-// Fail adds to an error why the machine ended, if it did, and what its console
-// showed last.
+// Fail adds the reason for the machine's end, if it has ended, and the last lines of its
+// console to an error.
 func (m *Machine) Fail(ctx context.Context, err error) error {
 	select {
 	case <-m.ended:
@@ -122,7 +121,7 @@ func (m *Machine) Fail(ctx context.Context, err error) error {
 	return fmt.Errorf("boot VM %s: %w%s", m.Config.Name, err, m.LastWords())
 }
 
-// LastWords are what QEMU said and the last lines on the guest's console.
+// LastWords returns QEMU's output and the last lines of the guest's console.
 func (m *Machine) LastWords() string {
 	var b strings.Builder
 	for _, log := range []struct{ who, path string }{{"QEMU said", m.said}, {"its console showed last", m.paths.console}} {
@@ -136,12 +135,11 @@ func (m *Machine) LastWords() string {
 	return b.String()
 }
 
-// panicked begins the line in which a kernel says why it ends; a long trace
-// follows.
+// panicked begins the line with the reason of a kernel's panic. A long trace follows it.
 const panicked = "Kernel panic"
 
-// tail is the last lines of a log, without what steers a terminal, and before
-// them why the kernel gave up.
+// tail returns the reason of a panic and the last lines of a log, without control sequences
+// of the terminal.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -165,12 +163,12 @@ func (m *Machine) Threads() []int {
 	return append([]int(nil), m.vcpus...)
 }
 
-// pin gives each virtual CPU a CPU of its own where there are enough. CPUs beyond
-// those are for QEMU's other threads and for vhost, so that they do not take time
+// pin gives each virtual CPU a separate CPU if there are enough. Further CPUs are for
+// QEMU's other threads and for vhost, so that they do not take time
 // from the guest.
 func (m *Machine) pin(vcpus, cpus []int) error {
 	if len(vcpus) > len(cpus) {
-		return nil // all share what QEMU was started on
+		return nil // all threads share QEMU's CPUs
 	}
 	for i, thread := range vcpus {
 		if err := pinTo(thread, cpus[i:i+1]); err != nil {
@@ -232,7 +230,7 @@ func (m *Machine) otherThreads(vcpus []int) ([]int, error) {
 	return threads, nil
 }
 
-// Stop ends the machine. There is no disk to be written back.
+// Stop ends the machine at once: it has no disk to write.
 func (m *Machine) Stop() error {
 	if err := syscall.Kill(-m.PID(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("end VM %s: %w", m.Config.Name, err)

@@ -16,7 +16,7 @@ const Program = "qemu-system-x86_64"
 // InitCommand is the argument that makes this program a guest's init.
 const InitCommand = "guest-init"
 
-// PortName is what the agent's virtio-serial port is called in the guest.
+// PortName is the name of the agent's virtio-serial port in the guest.
 const PortName = "windtunnel.agent"
 
 // Accelerator runs a guest's CPUs.
@@ -27,7 +27,7 @@ const (
 	TCG Accelerator = "tcg" // emulated: the guest's code is translated, an order of magnitude slower
 )
 
-// Config is a machine to be.
+// Config describes a machine to start.
 type Config struct {
 	Name        string // of its files
 	CPUs        int
@@ -44,10 +44,10 @@ type Config struct {
 // paths of the sockets and of the log that QEMU makes.
 type paths struct{ agent, qmp, console string }
 
-// kernelLine is the guest's command line: the console is the log; a guest that
-// panics ends, so that its end is seen; its file system may take all of its
-// memory, where tmpfs would stop at half; what only costs time at boot is left
-// out. Weaknesses of a CPU are not those of an emulated one.
+// kernelLine is the guest's command line. The console goes to the log. A guest that panics
+// ends QEMU, so that the lab notices. The file system may use all of the memory; tmpfs would
+// stop at half. Options that only cost time at boot are off. So are mitigations, because an
+// emulated CPU does not have the vulnerabilities.
 func kernelLine(a Accelerator) string {
 	line := "console=ttyS0 quiet panic=-1 reboot=t rootfstype=ramfs rdinit=/init no_timer_check tsc=reliable random.trust_cpu=on edd=off pci=noaer net.ifnames=0"
 	if a == TCG {
@@ -56,14 +56,14 @@ func kernelLine(a Accelerator) string {
 	return line + " -- " + InitCommand
 }
 
-// argv is QEMU's command line.
+// argv returns QEMU's command line.
 func argv(c Config, p paths) []string {
 	cpu, accel := "host", "kvm"
 	if c.Accelerator == TCG {
 		cpu, accel = "max", "tcg,thread=multi"
 	}
-	// Without a display the firmware keeps off the serial port, where it would
-	// only cost time and write what steers a terminal.
+	// Without a display the firmware does not use the serial port, where it would
+	// cost time and write control sequences.
 	network := fmt.Sprintf("tap,id=net0,ifname=%s,script=no,downscript=no,vnet_hdr=on", c.Tap)
 	device := fmt.Sprintf("virtio-net-pci,netdev=net0,mac=%s,romfile=", c.MAC)
 	if c.Queues > 1 { // a vector for each queue each way, one for changes, one for control

@@ -17,10 +17,10 @@ type qmp struct {
 	in   *json.Decoder
 }
 
-// qmpTime bounds each exchange.
+// qmpTime limits each exchange.
 const qmpTime = 5 * time.Second
 
-// dialQMP connects and leaves the negotiation behind.
+// dialQMP connects and completes the negotiation.
 func dialQMP(ctx context.Context, path string) (*qmp, error) {
 	conn, err := dial(ctx, path)
 	if err != nil {
@@ -75,7 +75,7 @@ func (q *qmp) do(command string, result any) error {
 	}
 }
 
-// vcpus are the thread ids of the virtual CPUs, in their order.
+// vcpus returns the thread ids of the virtual CPUs, in the order of the CPUs.
 func (q *qmp) vcpus() ([]int, error) {
 	var cpus []struct {
 		Index  int `json:"cpu-index"`
@@ -96,7 +96,7 @@ func (q *qmp) vcpus() ([]int, error) {
 
 func (q *qmp) close() error { return q.conn.Close() }
 
-// dial connects to a unix socket that a starting program is about to make.
+// dial connects to a unix socket that a starting program will make soon.
 func dial(ctx context.Context, path string) (net.Conn, error) {
 	for {
 		var d net.Dialer

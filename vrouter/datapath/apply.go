@@ -8,7 +8,7 @@ import (
 	"windtunnel/vrouter/fib"
 )
 
-// Changes is what an Apply wrote.
+// Changes counts the map entries that an Apply wrote and deleted.
 type Changes struct{ Updated, Deleted int }
 
 // step is one table's part of an Apply.
@@ -17,10 +17,10 @@ type step interface {
 	prune() (int, error)
 }
 
-// Apply makes the maps equal to the tables: it reads what is there, and writes
-// what differs, what is pointed at before what points, and deletes in the
-// opposite order, so that packets never meet a half-made way. With nothing to
-// change it writes nothing. A *LimitError comes before anything is written.
+// Apply makes the maps equal to the tables. It reads the maps, and writes only entries
+// that differ. It writes an entry before the entries that refer to it, and deletes in the
+// opposite order, so that every packet finds complete routes. If a map is too small, it
+// returns a *LimitError and writes nothing.
 func (d *Datapath) Apply(want fib.Tables) (Changes, error) {
 	steps, err := d.plan(want)
 	if err != nil {
@@ -225,8 +225,8 @@ func encode(f fib.Tables) (v values, err error) {
 	return v, nil
 }
 
-// encodeVifs sees to it that each vif has a number of its own, by which its
-// counters, policy and flows go. It marks the nexthops of vifs with policy.
+// encodeVifs checks that each vif has a different id, because counters, policies and flows
+// use it. It marks the nexthops of vifs with a policy.
 func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
 	device := make(map[uint32]uint32, len(all)) // by vif id
 	for ifindex, vif := range all {
@@ -283,8 +283,8 @@ func (v *values) routes(all map[fib.RouteKey]fib.Route) error {
 	return nil
 }
 
-// Dump returns what the maps hold; names are empty. Not one moment's picture
-// where somebody else writes meanwhile.
+// Dump returns the contents of the maps, without names. It is not a snapshot: entries that
+// change meanwhile can be old or new.
 func (d *Datapath) Dump() (fib.Tables, error) {
 	f := fib.Tables{
 		Vifs: map[uint32]fib.Vif{}, VRFs: map[uint32]fib.VRF{}, Nexthops: map[uint32]fib.Nexthop{},

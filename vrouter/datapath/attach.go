@@ -77,8 +77,8 @@ func (d *Datapath) programOf(h hook) *ebpf.Program {
 	return d.programs.FabricXdp
 }
 
-// AttachVif puts from_workload at a device's ingress. It is idempotent: what is
-// right stays, an older program is swapped without a gap, a lost one returns.
+// AttachVif attaches from_workload to a device's ingress. It is idempotent: it keeps the
+// present program, replaces an older one atomically, and attaches a missing one.
 func (d *Datapath) AttachVif(ifindex int) error {
 	_, err := d.attachTC(hookVif, ifindex, !d.options.NoTCX)
 	return err
@@ -219,8 +219,7 @@ func (d *Datapath) attachXDP(ifindex int) error {
 	return l.Close()
 }
 
-// pin keeps a link; one that cannot be pinned would go with the process, so it
-// is not left.
+// pin pins a link, so that it outlives the process. If that fails, it closes the link.
 func pin(l link.Link, path string) error {
 	if err := l.Pin(path); err != nil {
 		l.Close()
@@ -246,7 +245,8 @@ func (d *Datapath) dropLink(h hook, ifindex int) error {
 	return errors.Join(err, l.Unpin(), l.Close())
 }
 
-// Detach takes every program of ours off a device; one that is gone is no error.
+// Detach removes every program of the data path from a device. A missing device is no
+// error.
 func (d *Datapath) Detach(ifindex int) error {
 	return errors.Join(
 		d.dropLink(hookFabricXDP, ifindex), // before fabric_tc

@@ -58,9 +58,9 @@ func (d *Datapath) hookNote(ifindex int) string {
 
 const hookNotePrefix = "qdisc-"
 
-// addHook makes the clsact hook where there is none, and remembers that; a fresh
-// one has no filters. The note comes first, so that a crash leaves no hook that
-// nobody removes.
+// addHook adds the clsact qdisc if the device has none, and records that in a note. A fresh
+// qdisc has no filters. It writes the note first, so that a hook is removed even after a
+// crash.
 func (d *Datapath) addHook(l netlink.Link) (fresh bool, err error) {
 	note := d.hookNote(l.Attrs().Index)
 	known := os.Mkdir(note, 0o700)
@@ -133,8 +133,8 @@ func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
 	return false, nil
 }
 
-// removeFilter takes a filter of ours away, and the hook with it when we made it
-// and nobody else uses it.
+// removeFilter removes a filter of the data path. It also removes the qdisc if addHook
+// added it and no other program uses it.
 func (d *Datapath) removeFilter(h hook, ifindex int) error {
 	l, err := netlink.LinkByIndex(ifindex)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {

@@ -23,8 +23,8 @@ type DropEvent struct {
 	Data    []byte // its first bytes, from the Ethernet header on
 }
 
-// DropLog follows the dropped packets until ctx is done. Drops that nobody
-// reads in time are missing here; the counters have them all.
+// DropLog calls f for each dropped packet until ctx is done. If the reader is too slow,
+// drops are missing here, but not in the counters.
 func (d *Datapath) DropLog(ctx context.Context, f func(DropEvent)) error {
 	r, err := ringbuf.NewReader(d.maps.DropLog)
 	if err != nil {

@@ -190,8 +190,8 @@ func (d *Datapath) removeFlows(flows []seenFlow, counts *flowCounts, vrfs map[ui
 	return removed, nil
 }
 
-// removeFlow removes an entry that was last seen at a time; one that a packet
-// has renewed meanwhile returns to its place.
+// removeFlow removes an entry whose last packet was at the time seen. If a packet has
+// renewed the entry meanwhile, it puts the entry back.
 func (d *Datapath) removeFlow(k vrouterFlowKey, seen uint64) (bool, error) {
 	var v vrouterFlow
 	err := d.maps.Flows.LookupAndDelete(&k, &v)

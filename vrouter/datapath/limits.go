@@ -17,8 +17,8 @@ type Limits struct {
 	Flows    uint32 `yaml:"flows" json:"flows,omitempty"`
 }
 
-// WithDefaults fills what is zero. OpenContrail's limits are near: 512K flows,
-// 256K MACs, 4352 vifs.
+// WithDefaults returns the limits with defaults for zero fields. The defaults are close to
+// OpenContrail's: 512K flows, 256K MACs, 4352 vifs.
 func (l Limits) WithDefaults() Limits {
 	for _, f := range []struct {
 		v      *uint32
@@ -53,7 +53,7 @@ func (l Limits) fingerprint() string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// LimitError says that a table has no room for what is wanted. Nothing was
+// LimitError reports a table that is too small for the wanted entries. Nothing was
 // changed.
 type LimitError struct {
 	Table string // a map's name

@@ -52,7 +52,7 @@ func (d *Datapath) load() error {
 	return nil
 }
 
-// explain says what a refused load means.
+// explain adds the reason and the remedy to the error of a refused load.
 func explain(err error) error {
 	var verifier *ebpf.VerifierError
 	if errors.As(err, &verifier) {
@@ -94,7 +94,7 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// ProgramInfo is what the kernel made of a program.
+// ProgramInfo has the kernel's figures of a loaded program.
 type ProgramInfo struct {
 	Name                 string
 	Tag                  string

@@ -27,13 +27,13 @@ func MountPins(dir string) (string, error) {
 	return path, nil
 }
 
-// UnmountPins undoes MountPins; what is pinned there must be removed before.
+// UnmountPins undoes MountPins. Remove the pins in the directory before.
 func UnmountPins(dir string) error {
 	unmount := func() error {
 		if !isBPF(dir) {
 			return nil
 		}
-		// Directly on somebody's bpf filesystem it is but a directory.
+		// On an existing bpf filesystem it is only a directory.
 		if isMountPoint(dir) {
 			if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 				return fmt.Errorf("unmount %s: %w", dir, err)

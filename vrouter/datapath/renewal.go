@@ -9,18 +9,18 @@ import (
 	"windtunnel/vrouter/fib"
 )
 
-// renewal is the step of an Apply that wipes what stands under numbers which
-// get a new owner: a port does not inherit the counters of the one that had its
-// number before, nor a tunnel what was learned on the way to another node.
+// renewal is the step of an Apply that clears the entries of ids that get a new owner. So
+// a port does not inherit the counters of an older port with the same id, and a tunnel does
+// not inherit the learned MTU of another tunnel.
 type renewal struct {
 	d        *Datapath
 	vifs     []uint32 // ids that are not in use yet
 	vrfs     []uint32 // to be written
-	nexthops []uint32 // to be written, but composites
+	nexthops []uint32 // to be written, except composites
 	values   []vrouterNexthop
 }
 
-// freshVifs are the numbers of the wanted vifs that no vif has now.
+// freshVifs returns the ids of the wanted vifs that no present vif has.
 func (t tables) freshVifs(want map[uint32]vrouterVif) ([]uint32, error) {
 	used := map[uint32]bool{}
 	if err := t.vifs.each(func(_ uint32, v vrouterVif) { used[v.Id] = true }); err != nil {
@@ -35,7 +35,7 @@ func (t tables) freshVifs(want map[uint32]vrouterVif) ([]uint32, error) {
 	return fresh, nil
 }
 
-// update comes before everything else: nobody counts under these numbers yet.
+// update runs before the other steps, while the programs do not use these ids.
 func (r *renewal) update() (int, error) {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// VifStats counts what passed a vif; bytes of Ethernet frames, packets as they
-// are on the wire (a superpacket counts its segments).
+// VifStats counts the traffic of a vif: bytes of Ethernet frames, and packets as on the wire
+// (a superpacket counts its segments).
 type VifStats struct{ RxPackets, RxBytes, TxPackets, TxBytes uint64 } // rx: from the workload
 
 // Traffic is packets and bytes of inner frames.
@@ -26,7 +26,7 @@ type DropKey struct {
 	Reason uint32
 }
 
-// Outcomes say what became of the frames handed to the programs:
+// Outcomes count the ends of the frames that the programs received:
 // Received = Passed + Forwarded + Answered + Replicated + Dropped.
 type Outcomes struct {
 	Received, Passed, Forwarded, Answered, Replicated, Dropped uint64
@@ -83,7 +83,7 @@ func (d *Datapath) Drops() (map[DropKey]uint64, error) {
 	return all, err
 }
 
-// Outcomes returns what became of all frames so far.
+// Outcomes returns the counts since the maps were created.
 func (d *Datapath) Outcomes() (Outcomes, error) {
 	var sums vrouterOutcomeCounters
 	err := perCPU(d.maps.Outcomes, func(_ uint32, cpus []vrouterOutcomeCounters) {

@@ -29,7 +29,7 @@ func (t table[K, V]) batch() int {
 
 func isNoBatch(err error) bool { return errors.Is(err, ebpf.ErrNotSupported) }
 
-// each calls f with every entry; of an array those that are not zero.
+// each calls f with every entry; for an array with every entry that is not zero.
 func (t table[K, V]) each(f func(K, V)) error {
 	var cursor ebpf.MapBatchCursor
 	keys, values := make([]K, t.batch()), make([]V, t.batch())
@@ -85,7 +85,7 @@ type limit struct {
 	array bool // the map is an array: keys are less than n
 }
 
-// difference is what makes a map equal to what is wanted.
+// difference has the entries to write and to delete, so that a map is as wanted.
 type difference[K, V comparable] struct {
 	rows   rows[K, V]
 	limit  limit
@@ -138,8 +138,8 @@ func diff[K, V comparable](t rows[K, V], l limit, want map[K]V) (*difference[K, 
 	return d, nil
 }
 
-// split parts from d what it writes of the kind that `is` names, and all that
-// it deletes.
+// split moves from d into a new difference the values for which is returns true, and all
+// keys to delete.
 func (d *difference[K, V]) split(is func(V) bool) *difference[K, V] {
 	of := &difference[K, V]{rows: d.rows, limit: d.limit, stale: d.stale, have: d.have, fresh: d.fresh}
 	d.stale = nil
@@ -156,8 +156,8 @@ func (d *difference[K, V]) split(is func(V) bool) *difference[K, V] {
 	return of
 }
 
-// update writes what is new or different. Where a full map has no room for both
-// old and new, the old goes first.
+// update writes new and changed entries. If a full map has no room for old and new entries
+// together, it deletes the old ones first.
 func (d *difference[K, V]) update() (int, error) {
 	if !d.limit.array && d.have+d.fresh > int(d.limit.n) {
 		if _, err := d.prune(); err != nil {
@@ -190,7 +190,7 @@ func (t table[K, V]) put(keys []K, values []V) error {
 	return nil
 }
 
-// prune deletes what is no longer wanted; once.
+// prune deletes the entries that are not wanted. A second call deletes nothing.
 func (d *difference[K, V]) prune() (int, error) {
 	n := len(d.stale)
 	stale := d.stale

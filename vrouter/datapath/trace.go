@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// TraceKind is what a step of a trace looked at.
+// TraceKind is the kind of a step in a trace.
 type TraceKind uint32
 
 // In the order of enum trace_kind.

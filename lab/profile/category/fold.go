@@ -7,7 +7,7 @@ import (
 	"windtunnel/lab/profile/folded"
 )
 
-// Role is what the program of a stack has to do with the trial.
+// Role is the role of a stack's program in the trial.
 type Role string
 
 // The roles. Kernel threads, idle among them, have RoleKernel.
@@ -18,18 +18,17 @@ const (
 	RoleKernel   Role = "kernel"
 )
 
-// interrupted are the kernel functions below which a CPU no longer works for
-// the program that happens to be current. What softirqs do at the end of a
-// program's own system call (do_softirq) may be another's work too.
+// interrupted lists the kernel functions of interrupts. Below them a CPU does not work for
+// the current program. Softirqs at the end of a program's system call (do_softirq) can also
+// be work for another program.
 var interrupted = []string{"handle_softirqs", "__do_softirq", "asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "sysvec_", "common_interrupt"}
 
 // Of returns the category of one stack. Frames are root first, kernel
 // functions with folded.KernelSuffix.
 //
-// What a program other than the tool does in its own name is that program's,
-// whatever the function. Else the walk goes from the leaf to the root and the
-// first frame with a rule decides; user code of the tool is the generator. A
-// stack in which no frame has a rule is other.
+// Time of a program other than the tool, outside interrupts, belongs to that program. For
+// other stacks the first frame with a rule decides, from the leaf to the root. User code of
+// the tool is the generator. A stack without a rule has the category other.
 func (t *Table) Of(frames []string, role Role) string {
 	if (role == RoleObserver || role == RoleForeign) && !isInterrupted(frames) {
 		return ofProgram(role)
@@ -38,8 +37,8 @@ func (t *Table) Of(frames []string, role Role) string {
 	for i := len(frames) - 1; i >= 0; i-- {
 		symbol, kernel := strings.CutSuffix(frames[i], folded.KernelSuffix)
 		if !kernel {
-			// The kernel frames told nothing, so it is the program's own time,
-			// or of an interrupt too short to have a name.
+			// No kernel frame has a rule, so it is the program's time, or a very short
+			// interrupt.
 			return cmp.Or(lent, ofProgram(role))
 		}
 		r := t.find(symbol)
@@ -60,8 +59,8 @@ func (t *Table) Of(frames []string, role Role) string {
 	return cmp.Or(lent, folded.Other)
 }
 
-// program follows a BPF function to the program that called it: the outermost
-// of adjacent BPF frames.
+// program returns the BPF program that called a BPF function: the outermost of adjacent BPF
+// frames.
 func (t *Table) program(callers []string, category string) string {
 	for i := len(callers) - 1; i >= 0; i-- {
 		symbol := strings.TrimSuffix(callers[i], folded.KernelSuffix)

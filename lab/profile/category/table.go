@@ -1,5 +1,5 @@
-// Package category folds a call chain into exactly one category, by a table
-// that is data (categories.tsv). It touches no file, clock or kernel.
+// Package category assigns each call chain to exactly one category, by a table
+// (categories.tsv). It uses no file, clock or kernel.
 package category
 
 import (
@@ -9,34 +9,33 @@ import (
 	"strings"
 )
 
-// Table is the ordered rules. Lookups are cached; a Table serves one
-// goroutine.
+// Table has the rules in order. It caches lookups, so only one goroutine may use it.
 type Table struct {
 	rules []rule
 	known map[string]int // symbol to the place of its rule, or passes
 }
 
-// rule says what one kind of symbol means for a stack; see categories.tsv.
+// rule is the effect of symbols on the category of a stack; see categories.tsv.
 type rule struct {
 	pattern  string
 	category string
 	verb     verb
 }
 
-// passes marks symbols without a rule: their caller decides.
+// passes marks symbols without a rule: the caller's rule decides.
 const passes = -1
 
-// verb is what a frame does to its stack.
+// verb is the effect of a frame on its stack.
 type verb string
 
 const (
 	decides verb = "decides" // the stack is of this category
-	absorbs verb = "absorbs" // decides, and takes in what lends below it
+	absorbs verb = "absorbs" // decides, also for lending frames below it
 	lends   verb = "lends"   // decides, unless the next that decides absorbs
 	looks   verb = "through" // leaves it to the caller
 )
 
-// none stands where a rule has no category.
+// none is the category of rules without a category.
 const none = "-"
 
 //go:embed categories.tsv
@@ -81,8 +80,8 @@ func Parse(text string) (*Table, error) {
 	return t, nil
 }
 
-// find returns the rule of a kernel symbol, or nil. Compilers split functions;
-// what follows a dot is not part of the name (tcp_ack.part.0, foo.isra.0).
+// find returns the rule of a kernel symbol, or nil. It ignores a suffix after a dot, which
+// compilers add to parts of functions (tcp_ack.part.0, foo.isra.0).
 func (t *Table) find(symbol string) *rule {
 	i, ok := t.known[symbol]
 	if !ok {

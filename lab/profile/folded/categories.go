@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// CategoryRow is what one category took.
+// CategoryRow is the CPU time of one category.
 type CategoryRow struct {
 	Name    string
 	Cores   float64 // CPU seconds per second
@@ -13,7 +13,7 @@ type CategoryRow struct {
 	Samples uint64
 }
 
-// Totals divide the time of the profile's CPUs, in cores. Busy, Wire and Idle
+// Totals is the division of the time of the profile's CPUs, in cores. Busy, Wire and Idle
 // add up to the number of CPUs.
 type Totals struct {
 	Busy float64 // the node's, as its meter reads it: without Wire
@@ -42,8 +42,8 @@ func Sum(p *Profile) Totals {
 	return t
 }
 
-// Categories lists the categories, dearest first; idle and the wire, which are
-// no cost of the node, come last.
+// Categories returns the categories, the largest first. Idle and the wire come last,
+// because they are no cost of the node.
 func Categories(p *Profile) []CategoryRow {
 	busy := Sum(p).Busy
 	rows := map[string]*CategoryRow{}

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// wireForm is a profile as it is stored: every name once, every stack as
+// wireForm is the stored form of a profile. It has every name once, and every stack as
 // numbers: program, category, count, nanos, and its frames, root first.
 type wireForm struct {
 	Version int `json:"version"`
@@ -56,8 +56,7 @@ func Encode(p *Profile) (string, error) {
 	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// Decode reads what Encode wrote. What was damaged is an error, never an empty
-// profile.
+// Decode reads the text of Encode. Damaged text is an error, never an empty profile.
 func Decode(text string) (*Profile, error) {
 	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 	if err != nil {

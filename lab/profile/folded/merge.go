@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Merge adds profiles of the same side of several trials to one. Profiles of
-// other CPUs, sides or rates are an error: their sum would mean nothing.
+// Merge adds the profiles of the same side of several trials. Profiles with different CPUs,
+// sides or rates are an error, because their sum has no meaning.
 func Merge(profiles ...*Profile) (*Profile, error) {
 	if len(profiles) == 0 {
 		return nil, errors.New("merge profiles: none is given")
@@ -37,7 +37,7 @@ func Merge(profiles ...*Profile) (*Profile, error) {
 	return m, nil
 }
 
-// Unite puts equal stacks together, in a fixed order.
+// Unite adds up equal stacks and sorts the stacks.
 func Unite(stacks []Stack) []Stack {
 	var united []Stack
 	index := map[string]int{}

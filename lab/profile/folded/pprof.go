@@ -8,8 +8,8 @@ import (
 )
 
 // PProf makes a profile for `go tool pprof`: samples and CPU nanoseconds, with
-// the labels side, category and program. Idle time is left out. The profile's
-// time is zero: what is measured has none of its own.
+// the labels side, category and program. It omits idle time. The profile's
+// time is zero, because it can cover several trials.
 func PProf(p *Profile) *profile.Profile {
 	out := &profile.Profile{
 		SampleType:        []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},

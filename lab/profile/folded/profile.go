@@ -9,14 +9,14 @@ type Profile struct {
 	Node string `json:"node"`
 	Side string `json:"side"` // sender, receiver
 	CPUs []int  `json:"cpus"` // the CPUs of the node, which were sampled
-	// Seconds is the length of the window; of all windows together in a
-	// merged profile. The stacks' Nanos add up to Seconds on every CPU.
+	// Seconds is the length of the window; in a merged profile the sum of all
+	// windows. The stacks' Nanos add up to Seconds on every CPU.
 	Seconds float64 `json:"seconds"`
 	Rate    float64 `json:"rate"`  // requested samples per second on each CPU
 	Clock   string  `json:"clock"` // event that triggers samples: cpu-clock or cycles
 	Samples uint64  `json:"samples"`
 	Lost    uint64  `json:"lost,omitempty"` // samples that the full buffer lost; the next sample includes their time
-	// Throttled is how often the kernel reduced the rate of samples, because
+	// Throttled counts how often the kernel reduced the rate of samples, because
 	// sampling took too long (perf_event_max_sample_rate,
 	// perf_cpu_time_max_percent).
 	Throttled uint64   `json:"throttled,omitempty"`
@@ -32,15 +32,15 @@ type Stack struct {
 	Comm     string // the program that was current; interrupts run in any
 	Category string
 	Count    uint64 // samples
-	// Nanos is the CPU time that the samples stand for: of each the time since
-	// the sample before on its CPU. 0 where only samples are known.
+	// Nanos is the CPU time of the samples. The time of a sample is the time since the
+	// sample before it on the same CPU. 0 if only the number of samples is known.
 	Nanos uint64
 }
 
 // KernelSuffix marks a kernel function.
 const KernelSuffix = "_[k]"
 
-// Categories that are told apart by what they are and not by a table.
+// Categories that do not come from a table of rules.
 const (
 	Idle      = "idle"                    // the CPU slept or was about to
 	Wire      = "fabric (the lab's wire)" // the testbed's wire, which the meter takes off the node's figures
@@ -48,8 +48,8 @@ const (
 	Observer  = "observer"                // agent and engine
 	Foreign   = "foreign"                 // programs that are no part of the trial
 	Other     = "other"
-	// Unseen is busy time by the meter that samples cannot see: entering and
-	// leaving interrupts on an idle CPU, waking up.
+	// Unseen is busy time by the meter without samples: the start and the end of
+	// interrupts on an idle CPU, and wake-ups.
 	Unseen = "waking and interrupts while idle (not sampled)"
 )
 

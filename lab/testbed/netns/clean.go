@@ -15,16 +15,16 @@ import (
 	"windtunnel/lab/space"
 )
 
-// Cleaned says what Clean removed.
+// Cleaned counts the objects that Clean removed.
 type Cleaned struct {
 	Namespaces []string
 	Processes  []int
 }
 
-// Clean removes what killed runs and forgotten testbeds left: every process in
-// a namespace whose name starts with Prefix, with what those processes started
-// elsewhere, and the namespaces with all their devices, files and control
-// groups; files and control groups also where the namespace is gone already.
+// Clean removes the remains of killed runs and forgotten testbeds. It ends every process in
+// a namespace whose name starts with Prefix, and the descendants of these processes in other
+// namespaces. It removes the namespaces with their devices, files and control groups. Files
+// and control groups are removed also without their namespace.
 func Clean(prefix string) (Cleaned, error) {
 	var c Cleaned
 	names, err := space.Named(prefix)
@@ -53,7 +53,7 @@ func Clean(prefix string) (Cleaned, error) {
 		c.Namespaces = append(c.Namespaces, n)
 	}
 	for _, n := range homes {
-		if !slices.Contains(names, n) { // its namespace is gone, by whatever hand
+		if !slices.Contains(names, n) { // its namespace is gone
 			errs = append(errs, space.DeleteCgroups(n), space.DeleteHome(n))
 		}
 	}
@@ -62,11 +62,10 @@ func Clean(prefix string) (Cleaned, error) {
 
 const processesEnd = 2 * time.Second
 
-// endProcesses kills every process that lives in one of the namespaces and all
-// that it has started, and waits until they are gone. A program may have
-// started others in namespaces of their own: those are known by their parents,
-// as long as these live. So all are stopped before the first is killed, until
-// nobody is left who could start another.
+// endProcesses kills every process in one of the namespaces and its descendants, and waits
+// until they are gone. A descendant in another namespace is found by its parent, as long as
+// the parent lives. So endProcesses first stops all of them, until no running process is
+// left that could start another one.
 func endProcesses(inodes map[uint64]bool) ([]int, error) {
 	var pids []int
 	stopped := map[int]bool{}
@@ -103,8 +102,7 @@ func endProcesses(inodes map[uint64]bool) ([]int, error) {
 	}
 }
 
-// hasEnded reports whether a process is gone, or a zombie that waits for its
-// parent to take notice.
+// hasEnded reports whether a process is gone or is a zombie.
 func hasEnded(pid int) bool {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

@@ -38,7 +38,7 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd) error {
 	return fmt.Errorf("%q is no node of this testbed", node)
 }
 
-// standing lists the nodes of a testbed that was brought up by hand.
+// standing returns the nodes of a testbed that `windtunnel lab up` made.
 func standing(id string) ([]string, error) {
 	var nodes []string
 	names, err := space.Named(SpacePrefix(id))

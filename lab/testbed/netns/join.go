@@ -44,8 +44,7 @@ func (n *node) offload(device string, gro bool) error {
 	return n.space.Offloads(device, want)
 }
 
-// joinByWire puts a wire between the nodes and readies both ends of every
-// cable.
+// joinByWire puts a wire between the nodes, and sets up both ends of every cable.
 func (tb *Testbed) joinByWire() error {
 	w, err := newWire(wireSpace(tb.id), tb.spec.Fabric.Delay, tb.countPlaces)
 	if err != nil {
@@ -94,11 +93,10 @@ func (tb *Testbed) joinByWire() error {
 	return nil
 }
 
-// wireCPUs are the CPUs that do the wire's work for what node i sends: the
-// wire's own where it has some, else the sender's, whose figures it is timed
-// and taken off. On the sender's the work is done at once, as part of sending.
-// On the receiver's it would wait in that CPU's backlog, behind the receiver's
-// own threads, and the backlog drops when it holds 1,000 frames.
+// wireCPUs returns the CPUs that do the wire's work for frames from node i: the wire's CPUs
+// if there are any, else the sender's CPUs. There the work is part of sending, and its time
+// is subtracted from the sender's figures. On the receiver's CPUs the work would wait in the
+// backlog behind the receiver's threads, and the backlog drops at 1,000 frames.
 func (tb *Testbed) wireCPUs(i int) []int {
 	if len(tb.layout.Wire) > 0 {
 		return tb.layout.Wire
@@ -149,14 +147,15 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 	return readyNAPI(n.space, nic, rotated(n.cpus, link*n.fabric.Queues))
 }
 
-// rotated begins a list elsewhere, so that the threads of several NICs do not
-// all take the first CPUs.
+// rotated returns a list that starts at another element, so that the threads of several
+// NICs use different CPUs.
 func rotated(cpus []int, by int) []int {
 	by %= len(cpus)
 	return slices.Concat(cpus[by:], cpus[:by])
 }
 
-// nicMAC is the address of the node's NIC on a link. A team has one on all.
+// nicMAC returns the address of the node's NIC on a link. The NICs of a team have the same
+// address.
 func (n *node) nicMAC(link int) net.HardwareAddr {
 	if n.team != nil {
 		link = 0

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockPath is the file that the one user of this machine's CPUs locks.
+// LockPath is the file that a measurement locks.
 const LockPath = "/run/windtunnel.lock"
 
-// Lock keeps two measurements off the same CPUs.
+// Lock prevents that two measurements run at once.
 type Lock struct{ file *os.File }
 
-// TakeLock takes the lock or says who holds it. The kernel lets go of it when
-// the process ends, however it ends.
+// TakeLock takes the lock. If another process has it, the error names that process. The
+// kernel releases the lock when the process ends.
 func TakeLock(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory of the lock file %s: %w", path, err)
@@ -57,7 +57,7 @@ func stillAt(f *os.File, path string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(opened, now)
 }
 
-// Unlock lets the next one in and removes the file.
+// Unlock releases the lock and removes the file.
 func (l *Lock) Unlock() error {
 	return errors.Join(os.Remove(l.file.Name()), l.file.Close())
 }

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Every namespace that the lab makes starts with Prefix, so that what a killed
-// run left can be found.
+// Prefix starts the names of all namespaces of the lab, so that Clean finds the namespaces
+// of killed runs.
 const (
 	Prefix    = "wt-"
 	RunPrefix = Prefix + "run"  // of measuring runs
@@ -20,7 +20,7 @@ func RunID(pid int) string { return fmt.Sprintf("run%x", pid) }
 // LabID is the id of the testbed of a suite that is brought up by hand.
 func LabID(suite string) string { return "lab-" + suite }
 
-// SpacePrefix starts the names of all namespaces of a testbed.
+// SpacePrefix returns the start of the names of all namespaces of a testbed.
 func SpacePrefix(id string) string { return Prefix + id + "-" }
 
 func nodeSpace(id string, node int) string { return SpacePrefix(id) + nodeName(node) }
@@ -43,7 +43,7 @@ func bondDevice(node int) string { return "bond" + nodeName(node) }
 
 func portDevice(node, link int) string { return fmt.Sprintf("port%s%d", nodeName(node), link) }
 
-// mac is locally administered and says which device it is.
+// mac returns a locally administered address that contains the device's numbers.
 func mac(kind byte, node, link int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 'w', 't', kind, byte(node), byte(link)}
 }
@@ -57,8 +57,8 @@ func underlay(node, link, version int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 31, byte(link), byte(node + 1)}), 24)
 }
 
-// steady is the node's address where parallel links join it: on the loopback,
-// reached over every link.
+// steady returns the address of a node with parallel links. It is on the loopback device,
+// and every link leads to it.
 func steady(node, version int) netip.Prefix {
 	if version == 6 {
 		a := [16]byte{0: 0xfd, 1: 0x31, 2: 0xff, 15: byte(node + 1)}

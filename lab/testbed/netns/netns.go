@@ -1,5 +1,5 @@
-// Package netns makes a testbed on one machine: compute nodes are network
-// namespaces with CPUs of their own, the fabric is a namespace between them.
+// Package netns makes a testbed on one machine. Compute nodes are network namespaces with
+// separate CPUs. The fabric is a namespace between them.
 package netns
 
 import (
@@ -39,8 +39,8 @@ type Testbed struct {
 	countPlaces bool
 }
 
-// Up makes the testbed and starts an agent on each node. What a failed attempt
-// made is taken away again.
+// Up makes the testbed and starts an agent on each node. If it fails, it
+// removes all that it has made.
 func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	tb, err := x.up(ctx, spec)
 	if err != nil {
@@ -124,7 +124,7 @@ func (x *Executor) Requires(f suite.Fabric) (features []string, err error) {
 	return features, nil
 }
 
-// startAgents starts all at once: each takes some 20 ms to come up.
+// startAgents starts all agents in parallel. Each needs about 20 ms.
 func (tb *Testbed) startAgents(ctx context.Context, argv []string) error {
 	return parallel.Each(tb.nodes, func(_ int, n *node) error { return n.startAgent(ctx, argv) })
 }
@@ -138,7 +138,7 @@ func (tb *Testbed) Nodes() []testbed.Node {
 	return ns
 }
 
-// Layout says which CPUs belong to whom.
+// Layout returns the CPUs of the nodes, the fabric and the engine.
 func (tb *Testbed) Layout() testbed.Layout { return tb.layout }
 
 // Fabric is the underlay.
@@ -223,9 +223,9 @@ func (tb *Testbed) Settings() space.Settings {
 	return all
 }
 
-// Down ends the agents and removes every namespace of the testbed. Where an
-// agent did not end in order, it also ends what that agent had started. It goes
-// on past errors and returns them all.
+// Down ends the agents and removes every namespace of the testbed. If an
+// agent did not end normally, it also ends that agent's children. It continues after errors
+// and returns all of them.
 func (tb *Testbed) Down(ctx context.Context) error {
 	var errs []error
 	killed := false
@@ -233,7 +233,7 @@ func (tb *Testbed) Down(ctx context.Context) error {
 		errs = append(errs, n.release(ctx))
 		killed = killed || n.killed
 	}
-	if killed { // while the namespaces still tell whose processes those are
+	if killed { // before the namespaces are removed, because they identify the processes
 		_, err := Clean(SpacePrefix(tb.id))
 		errs = append(errs, err)
 	}
@@ -248,8 +248,7 @@ func (tb *Testbed) Down(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Release lets go of the testbed without taking it down: the agents end, the
-// namespaces and devices stay.
+// Release ends the agents and keeps the namespaces and devices.
 func (tb *Testbed) Release(ctx context.Context) error {
 	var errs []error
 	for _, n := range tb.nodes {

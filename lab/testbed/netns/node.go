@@ -18,7 +18,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// node is a compute node: a network namespace, CPUs and an agent.
+// node is a compute node with a network namespace, CPUs and an agent.
 type node struct {
 	index  int
 	space  *space.Space
@@ -28,7 +28,7 @@ type node struct {
 	agent  *agent.Client
 	hello  agent.Hello
 	cmd    *exec.Cmd
-	killed bool // the agent ended out of order: what it started may still run
+	killed bool // the agent did not end normally, so its children may still run
 
 	underlay []netip.Addr // of every node
 	steer    bool
@@ -81,8 +81,8 @@ func (n *node) uplinks() []string {
 	return n.FabricDevices()
 }
 
-// route gives the node's uplinks their addresses and, where there are several,
-// a route to every other node over all of them.
+// route gives the node's uplinks their addresses. If there are several, it adds a route to
+// every other node over all of them.
 func (n *node) route(nodes int) error {
 	for l, dev := range n.uplinks() {
 		for _, version := range []int{4, 6} {
@@ -176,9 +176,8 @@ func (n *node) release(ctx context.Context) error {
 	return errors.Join(append(errs, n.space.Close())...)
 }
 
-// reap waits for the agent, which ends when its pipe does, and kills it where
-// it does not. That a lost agent ends out of order is no error: its calls said
-// so.
+// reap waits for the agent, which ends when its pipe is closed. If it does not end, reap
+// kills it. An agent that was lost before is no error here, because its calls have failed.
 func (n *node) reap(ctx context.Context, lost bool) error {
 	cmd := n.cmd
 	done := make(chan error, 1)
@@ -208,7 +207,7 @@ func (n *node) reap(ctx context.Context, lost bool) error {
 	return fmt.Errorf("the agent of node %s did not end by itself and was killed", n.Name())
 }
 
-// down removes the node: its agent, its containers' namespaces, its own.
+// down ends the node's agent, and removes the namespaces of its containers and of the node.
 func (n *node) down(ctx context.Context) error {
 	return errors.Join(n.release(ctx), n.remove())
 }

@@ -13,10 +13,10 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// team is a node's NICs used as one device: the kernel's bonding where it has
-// it, else programs that do what it would.
+// team joins a node's NICs to one device. It uses the kernel's bonding; without it, BPF
+// programs do the same.
 type team struct {
-	device string   // what systems see
+	device string   // device that systems use
 	nics   []string // by link; their counters are the fabric's
 	kernel bool     // bonding; else bpf/team.c
 }
@@ -27,8 +27,7 @@ const maxLinks = 16
 // bonded reports whether parallel links are one device to the systems.
 func bonded(f suite.Fabric) bool { return f.Links > 1 && f.Team == suite.Bond }
 
-// newTeam makes the node's bond, where the kernel has bonding; its NICs follow
-// one by one (readyNIC).
+// newTeam makes the node's bond if the kernel has bonding. readyNIC adds the NICs.
 func (n *node) newTeam() error {
 	if n.fabric.Links > maxLinks {
 		return fmt.Errorf("a team of %d links: %d is the most", n.fabric.Links, maxLinks)
@@ -51,17 +50,17 @@ func (n *node) newTeam() error {
 	return n.space.Up(t.device)
 }
 
-// loadBonding loads the module before the kernel does it by itself, which would
-// leave a bond0 in the host's namespace. A kernel that has bonding built in, or
-// not at all, has no use for it.
+// loadBonding loads the module without its default device: if the kernel loaded it by
+// itself, it would add a bond0 to the host's namespace. It does nothing if bonding is built
+// in or missing.
 func loadBonding() {
 	if _, err := os.Stat("/sys/module/bonding"); err != nil {
 		_ = exec.Command("modprobe", "-q", "bonding", "max_bonds=0").Run()
 	}
 }
 
-// spread attaches the programs that stand for bonding, once the team's NICs
-// are there. They stay with the devices.
+// spread attaches the programs that replace bonding to the team's NICs. They stay with the
+// devices.
 func (t *team) spread(s *space.Space) error {
 	devices := make([]netlink.Link, len(t.nics))
 	var indexes [maxLinks]uint32
@@ -81,7 +80,7 @@ func (t *team) spread(s *space.Space) error {
 		return err
 	}
 	for i, l := range devices[1:] {
-		// Its hellos as a host of its own would carry the first one's address.
+		// As a separate host it would send hello messages with the first NIC's address.
 		if err := s.DeviceSysctl("ipv6", t.nics[i+1], "disable_ipv6", "1"); err != nil {
 			return err
 		}
@@ -107,7 +106,7 @@ func loadTeamPrograms(nics [maxLinks]uint32, links int) (*teamPrograms, error) {
 	return &programs, nil
 }
 
-// String says what spreads the flows.
+// String returns a sentence about the part that spreads the flows.
 func (t *team) String() string {
 	if t.kernel {
 		return fmt.Sprintf("bonding over %d links, balance-xor, layer3+4", len(t.nics))

@@ -16,8 +16,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// wire is the fabric's own namespace: a port for each NIC, a switch between
-// the ports, and a clock on the work that both do.
+// wire is the fabric's namespace: a port for each NIC, a switch between the ports, and a
+// clock for the work of both.
 type wire struct {
 	space    *space.Space
 	objects  wireObjects
@@ -26,10 +26,10 @@ type wire struct {
 	ports    []string    // device names, for the meter
 }
 
-// queueLength is how many superframes or frames a port or a NIC holds while the
-// ring that it fills is full. It bounds what several streams' windows can put
-// in flight: 10,000 wire frames of 1,500 bytes are 15 MB. TCP's own bound (small
-// queues) does not hold them back, since what waits are clones (nic_transmit).
+// queueLength is the number of superframes or frames that wait at a port or a NIC while the
+// next ring is full. It limits the data in flight of several streams: 10,000 frames of 1,500
+// bytes are 15 MB. TCP's limit (small queues) has no effect here, because clones of the
+// packets wait (nic_transmit).
 const queueLength = 10_000
 
 func newWire(name string, delay time.Duration, countPlaces bool) (*wire, error) {
@@ -65,8 +65,7 @@ func (w *wire) load(delay time.Duration, countPlaces bool) error {
 	if err == nil {
 		return nil
 	}
-	// Without the tracing programs the wire still carries; it only cannot be
-	// timed.
+	// Without the tracing programs the wire works, but its work cannot be timed.
 	w.unmetred = fmt.Sprintf("this kernel refuses the programs that time it (BPF tracepoints with BTF, Linux 5.5): %v", err)
 	for _, p := range []string{wireProgClockReceive, wireProgClockGro, wireProgClockDequeue, wireProgClockSoftirqEntry, wireProgClockSoftirqExit} {
 		delete(spec.Programs, p)
@@ -85,7 +84,7 @@ func (w *wire) load(delay time.Duration, countPlaces bool) error {
 	return nil
 }
 
-// loadTransmit loads the program of a NIC's transmit side alone.
+// loadTransmit loads only the program of a NIC's transmit side.
 func loadTransmit() (*ebpf.Program, error) {
 	spec, err := loadWire()
 	if err != nil {
@@ -98,7 +97,7 @@ func loadTransmit() (*ebpf.Program, error) {
 	return p, nil
 }
 
-// startClock attaches the programs that time the wire's work.
+// startClock attaches the programs that measure the time of the wire's work.
 func (w *wire) startClock(profile suite.Offload) {
 	if w.unmetred != "" {
 		return
@@ -142,8 +141,8 @@ func (w *wire) clock() (map[int]float64, error) {
 	return used, nil
 }
 
-// cutsForNICs are the offloads that a port lacks so that it cuts superframes
-// in the NIC's place: every kind of segmentation that the device knows.
+// cutsForNICs are the offloads that are off at a port, so that it cuts superframes in place
+// of the NIC: every kind of segmentation that the device knows.
 func cutsForNICs(features []string) map[string]bool {
 	off := map[string]bool{}
 	for _, f := range features {
@@ -166,10 +165,10 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 		return err
 	}
 	off := cutsForNICs(on)
-	// A NIC without segmentation hands over wire frames one by one. With GRO on,
-	// a veth takes such frames through a ring that stops the sender's queue when
-	// it is full; without it they would go through the CPU's backlog, which
-	// drops. What GRO merges here the other port cuts again.
+	// A NIC without segmentation sends wire frames one by one. With GRO on, a veth
+	// receives such frames through a ring, and a full ring stops the sender's queue.
+	// Without GRO they would go through the CPU's backlog, which drops frames. The other
+	// port cuts the merged frames again.
 	off["rx-gro"] = f.Offload == suite.OffloadNone
 	if err := w.space.Offloads(port, off); err != nil {
 		return err
@@ -199,8 +198,8 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 	return w.space.Up(port)
 }
 
-// queueing gives a transmitting veth a queue. With one, a full ring of the
-// peer stops the queue instead of dropping (Linux 6.16, drivers/net/veth.c).
+// queueing gives a transmitting veth a queue. A full ring of the peer then stops the queue
+// instead of dropping (Linux 6.16, drivers/net/veth.c).
 func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
 	switch {
 	case f.Rate == 0 && f.Delay == 0:
@@ -241,7 +240,7 @@ func (w *wire) holding(l netlink.Link, parent uint32) error {
 	return nil
 }
 
-// lengthen comes before the queue itself, which takes its limit from the device.
+// lengthen must run before the queue is added, which takes its limit from the device.
 func lengthen(s *space.Space, l netlink.Link) error {
 	if err := s.Links.LinkSetTxQLen(l, queueLength); err != nil {
 		return fmt.Errorf("set the queue length of %s: %w", l.Attrs().Name, err)
@@ -264,7 +263,7 @@ func addQueue(s *space.Space, l netlink.Link, queues int) error {
 	return nil
 }
 
-// attach puts the switch on a port's ingress.
+// attach attaches the switch to a port's ingress.
 func (w *wire) attach(l netlink.Link) error {
 	return attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire)
 }
@@ -287,7 +286,7 @@ const (
 	filterPriority = 2
 )
 
-// addFilter puts a program on a device that has clsact.
+// addFilter attaches a program to a device that has clsact.
 func addFilter(s *space.Space, l netlink.Link, hook uint32, priority uint16, p *ebpf.Program, name string) error {
 	filter := &netlink.BpfFilter{
 		FilterAttrs:  netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: hook, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: priority},
@@ -337,7 +336,7 @@ func (w *wire) join(segments [][]string, oneStation bool) error {
 	return nil
 }
 
-// close lets go of the handles; the namespace and what is attached in it stay.
+// close closes the handles. The namespace and the attached programs stay.
 func (w *wire) close() error {
 	w.stopClock()
 	return errors.Join(w.objects.Close(), w.space.Close())

@@ -1,5 +1,5 @@
-// Package guest is the init of a virtual machine that is an endpoint: it
-// readies the machine and serves the lab's agent on a virtio-serial port.
+// Package guest is the init of a virtual machine that is an endpoint. It sets up the machine
+// and serves the lab's agent on a virtio-serial port.
 package guest
 
 import (
@@ -16,16 +16,15 @@ import (
 	"windtunnel/lab/vm/image"
 )
 
-// Command is the argument by which the program knows that it is a guest's
-// init.
+// Command is the argument with which the program runs as a guest's init.
 const Command = vm.InitCommand
 
 // Serve answers an agent's calls on a port until its other end closes; it is
 // agent.Serve with a version.
 type Serve func(port *os.File) error
 
-// Main runs the guest and never returns: init must not end. What goes wrong is
-// said on the console, which the node keeps.
+// Main runs the guest and never returns: init must not end. It prints errors to
+// the console, which the node keeps.
 func Main(serve Serve) {
 	if err := run(serve); err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
@@ -65,7 +64,7 @@ func sinceBoot() float64 {
 	return time.Duration(ts.Nano()).Seconds()
 }
 
-// mountAll mounts what programs expect of a Linux.
+// mountAll mounts the file systems that programs expect.
 func mountAll() error {
 	for _, m := range []struct{ kind, at string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/dev/shm"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
@@ -109,8 +108,7 @@ func load(path string) error {
 }
 
 // findPort waits for the agent's port and opens it. The kernel names ports by
-// their numbers, and says in sysfs what QEMU called them
-// (drivers/char/virtio_console.c).
+// their numbers, and shows QEMU's names in sysfs (drivers/char/virtio_console.c).
 func findPort(wait time.Duration) (*os.File, error) {
 	for deadline := time.Now().Add(wait); ; time.Sleep(5 * time.Millisecond) {
 		names, err := filepath.Glob("/sys/class/virtio-ports/*/name")

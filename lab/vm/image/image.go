@@ -1,5 +1,5 @@
 // Package image builds the file system that a guest boots from: a compressed
-// archive that the kernel unpacks into memory. It holds this program as the
+// archive that the kernel unpacks into memory. It has this program as the
 // guest's init, the kernel's modules, and the traffic tools with the libraries
 // that they need. There is no disk.
 package image
@@ -27,17 +27,17 @@ import (
 	"windtunnel/lab/vm/kernel"
 )
 
-// Spec is what an image holds.
+// Spec describes the contents of an image.
 type Spec struct {
 	Kernel kernel.Kernel
 	// Init is the path of the program that is the guest's init.
 	Init string
-	// Programs are names, as PATH has them here; those that are not installed
-	// are left out.
+	// Programs are names of programs in PATH. Programs that are not installed are
+	// left out.
 	Programs []string
 }
 
-// Where things are in the guest.
+// Paths in the guest.
 const (
 	Init        = "/init"
 	Programs    = "/usr/bin"
@@ -57,15 +57,15 @@ var etc = map[string]string{
 // folders to mount on.
 var folders = []string{"proc", "sys", "dev", "tmp", "run", "var/tmp", "root"}
 
-// file is one member: where it is, what it is.
+// file is one member of the archive, with its path, mode and contents.
 type file struct {
 	path    string
 	mode    uint32
 	content []byte
 }
 
-// Built returns the path of the image of a spec, in folder. One that was built
-// of the same contents before is used again.
+// Built returns the path of the image of a spec, in folder. If folder has an image with the
+// same contents, Built uses it again.
 func Built(spec Spec, folder string) (path string, err error) {
 	files, err := gather(spec)
 	if err != nil {
@@ -188,7 +188,7 @@ func librariesOf(program string) ([]string, error) {
 	return libraries, nil
 }
 
-// digest is of everything: paths, modes, contents, and the form of the image.
+// digest returns a hash of the paths, modes and contents, and of the format of the image.
 func digest(files []file) string {
 	h := sha256.New()
 	fmt.Fprintln(h, "2", folders)
@@ -259,10 +259,10 @@ func (a *archive) add(path string, mode cpio.FileMode, content []byte) {
 	}
 }
 
-// kept is how many images stay: one for each tool that is in use.
+// kept is the number of images that prune keeps. Each tool needs one.
 const kept = 8
 
-// prune removes the images that were not used for longest.
+// prune removes the images whose last use was longest ago.
 func prune(folder, but string) error {
 	paths, err := filepath.Glob(filepath.Join(folder, "image-*.cpio.gz"))
 	if err != nil {

@@ -15,9 +15,9 @@ const (
 	headerLength  = 0x40
 )
 
-// withoutSections cuts off what is behind a program's segments: symbols and
-// debugging information, which no loader reads and which would be unpacked at
-// every boot. What is no 64-bit little-endian program stays as it is.
+// withoutSections removes the bytes after a program's segments: symbols and debugging
+// information, which no loader reads and each boot would unpack. Files other than 64-bit
+// little-endian programs stay unchanged.
 func withoutSections(program []byte) []byte {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil || file.Class != elf.ELFCLASS64 || file.Data != elf.ELFDATA2LSB {

@@ -15,10 +15,10 @@ import (
 // Package is Debian's kernel for virtual machines: small, and with virtio.
 const Package = "linux-image-cloud-amd64"
 
-// fetchTime bounds each step of a fetch: the package has 27 MB.
+// fetchTime limits each step of a fetch. The package has 27 MB.
 const fetchTime = 5 * time.Minute
 
-// Fetch downloads a kernel package and what is in it into the cache. pkg may
+// Fetch downloads a kernel package and unpacks it into the cache. pkg may
 // be a package that only depends on the current kernel's. It asks the
 // machine's own package sources and installs nothing.
 func Fetch(ctx context.Context, pkg string) (Kernel, error) {
@@ -62,7 +62,7 @@ func keep(root, to string) (Kernel, error) {
 	return find([]string{to})
 }
 
-// concrete follows a package that only names the current one.
+// concrete returns the package on which a package without contents depends.
 func concrete(ctx context.Context, pkg string) (string, error) {
 	out, err := run(ctx, "", "apt-cache", "depends", "--important", pkg)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kernel finds the kernel that guests boot, with the modules they
-// need, and fetches Debian's where there is none.
+// Package kernel finds a kernel for guests, with the modules that they need. It can fetch
+// Debian's kernel.
 package kernel
 
 import (
@@ -20,22 +20,21 @@ type Kernel struct {
 	Modules string // path of its modules' folder, /lib/modules/RELEASE
 }
 
-// Required are the modules without which a guest is of no use, unless the
-// kernel has them built in; Useful are loaded where there are any: the meter
-// asks sock_diag for the guest's sockets.
+// Required are the modules that a guest needs, unless they are built into the kernel.
+// Useful are loaded if they exist: the meter uses sock_diag for the guest's sockets.
 var (
 	Required = []string{"virtio_pci", "virtio_console", "failover", "net_failover", "virtio_net"}
 	Useful   = []string{"tcp_diag", "udp_diag"}
 )
 
-// FetchCommand gets a kernel.
+// FetchCommand is the command line that fetches a kernel.
 const FetchCommand = "windtunnel vm fetch"
 
 // ErrNone says that no kernel was found.
 var ErrNone = errors.New("no kernel for guests was found; get one with: " + FetchCommand)
 
-// Cache is where fetched kernels are kept, a folder for each, which is a root:
-// boot/ and lib/modules/ are in it.
+// Cache returns the folder of the fetched kernels. Each has a folder with boot/ and
+// lib/modules/.
 func Cache() (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
@@ -45,8 +44,8 @@ func Cache() (string, error) {
 }
 
 // Find returns the newest kernel of the cache, else the newest of /boot, that
-// has what a guest requires. The error wraps ErrNone and says of each kernel
-// that was found what it lacks.
+// has the modules that a guest requires. The error wraps ErrNone and lists the missing
+// modules of each kernel that was found.
 func Find() (Kernel, error) {
 	var roots []string
 	if cache, err := Cache(); err == nil {
@@ -95,7 +94,7 @@ func compare(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// part cuts off a leading run of digits, or of anything else.
+// part splits off the leading digits of a text, or the text before the first digit.
 func part(s string) (first, rest string) {
 	digit := func(c byte) bool { return c >= '0' && c <= '9' }
 	i := 1

@@ -18,8 +18,8 @@ type Module struct {
 	Path string
 }
 
-// Plan lists modules and all that they need, in an order in which they can be
-// loaded. Those that the kernel has built in are left out.
+// Plan returns modules and the modules that they depend on, in the order of loading. It
+// omits modules that are built into the kernel.
 func (k Kernel) Plan(names []string) ([]Module, error) {
 	p := planner{kernel: k, files: map[string]string{}, builtin: map[string]bool{}, state: map[string]int{}}
 	if err := p.look(); err != nil {
@@ -46,8 +46,8 @@ const (
 	planned
 )
 
-// look lists the kernel's modules. A kernel without a modules folder may have
-// everything built in, which nothing tells: it is refused.
+// look returns the kernel's modules. It refuses a kernel without a modules folder, because
+// such a kernel does not show its built-in modules.
 func (p *planner) look() error {
 	text, err := os.ReadFile(filepath.Join(p.kernel.Modules, "modules.builtin"))
 	if err != nil {
@@ -68,8 +68,8 @@ func (p *planner) look() error {
 	return nil
 }
 
-// moduleName of a path: without folder and endings, with underscores, as
-// /proc/modules has it.
+// moduleName returns the module's name of a path as in /proc/modules: without folder and
+// endings, with underscores.
 func moduleName(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".ko")
 	return underscores(name)

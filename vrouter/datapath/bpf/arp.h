@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* ARP (RFC 826): the vrouter answers for whom it knows. */
+/* ARP (RFC 826): the vrouter answers for the addresses in its tables. */
 #pragma once
 
 #include "count.h"
@@ -52,7 +52,7 @@ static __always_inline int may_send4(const struct vif *v, __be32 ip)
 	return v->flags & VIF_F_NO_SPOOF_CHECK || owns4(v, ip, 1);
 }
 
-/* Turns the request in place into an answer, to the one that asked. */
+/* Turns the request in place into the answer to its sender. */
 static __always_inline int send_arp_answer(struct __sk_buff *skb, struct arp *a, const __u8 *mac)
 {
 	struct {
@@ -77,9 +77,9 @@ static __always_inline int send_arp_answer(struct __sk_buff *skb, struct arp *a,
 /*
  * A request for an address with a route is answered: with the workload's own
  * MAC where the network bridges and the route has it, else with the router's,
- * so that all of an L3 network's traffic is routed. A workload's questions for
- * its own address (gratuitous ARP, probes of RFC 5227) are never answered: that
- * would fake a duplicate.
+ * so that all of an L3 network's traffic is routed. Requests of a workload for the
+ * workload's address (gratuitous ARP, probes of RFC 5227) get no answer: it would look
+ * like a duplicate address.
  */
 static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 {

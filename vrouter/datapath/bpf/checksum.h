@@ -87,8 +87,8 @@ static __always_inline int find_transport(struct __sk_buff *skb, __u32 at, int e
 
 /*
  * A sender on the same host leaves the inner checksum to a NIC, and computes the
- * outer one as if the NIC had done its work: from the inner transport header on
- * the packet then sums up to the complement of what the inner field holds
+ * outer one as if the NIC had done its work: the sum of
+ * the packet from the inner transport header on is then the complement of the inner field
  * (Documentation/networking/checksum-offloads.rst, "Local Checksum Offload").
  * pseudo: the outer pseudo-header's sum.
  */
@@ -116,9 +116,9 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 /*
  * Whether the UDP checksum is right. A sender on the same host may have left
  * the sum over the payload to a NIC that does not exist (CHECKSUM_PARTIAL):
- * then the field holds the pseudo-header's sum, which is taken as right; or
- * that of the inner packet.
- * A function of its own to the verifier.
+ * then the field of this packet or of the inner packet has the sum of the pseudo-header,
+ * which counts as right.
+ * Global function: the verifier checks it once.
  */
 __noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o, int ethernet)
 {

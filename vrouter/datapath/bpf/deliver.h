@@ -14,10 +14,9 @@ static __always_inline const struct vif *vif_of(const struct nexthop *nh)
 }
 
 /*
- * Hands the frame to a vif's workload. routed: it gets a new Ethernet header
- * of protocol `protocol` (network order); else it keeps its own. raw: the
- * kernel must classify the frame anew (it is not the IP that skb->protocol
- * says), which a redirect straight to the peer does not do.
+ * Delivers the frame to a vif's workload. routed: the frame gets a new Ethernet header
+ * with `protocol` (network order). raw: skb->protocol is wrong, so the kernel must
+ * classify the frame again; a redirect to the peer would skip that.
  */
 static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *nh, int routed,
 				   __be16 protocol, int raw)

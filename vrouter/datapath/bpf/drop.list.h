@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Every drop reason, once: the enum, the names and the counters come from here.
- * DROP(NAME, text): text is what an operator reads. New ones go to the end. */
+ * DROP(NAME, text): operators read the text. Add new reasons at the end. */
 DROP(NONE, "not dropped")
 DROP(MALFORMED, "a header is cut short or its length field lies")
 DROP(NO_VIF, "the device is no vif")

@@ -3,7 +3,7 @@
  * The way into a tunnel: MPLS over GRE (RFC 4023), MPLS over UDP (RFC 7510)
  * and VXLAN (RFC 7348), over IPv4 and IPv6, with IP or Ethernet payload.
  *
- * The kernel is told what was added, so that it can cut superpackets in
+ * The flags tell the kernel the added headers, so that it can segment superpackets in
  * software: BPF_F_ADJ_ROOM_ENCAP_L2 counts only the inner link-layer bytes
  * that touch the inner IP header: 4 for a label, 14 for an Ethernet header. A
  * label or VXLAN header in front of that Ethernet header is tunnel header.
@@ -75,7 +75,7 @@ static __always_inline void write_shim(__u8 *shim, const struct nexthop *nh, __u
 	udp->source = entropy_port(in->hash);
 	udp->dest = nh->port;
 	udp->len = bpf_htons(length);
-	/* Zero: the inner packet has its own (RFC 6935 and 6936 over IPv6). */
+	/* Zero: the inner packet has a checksum (RFC 6935 and 6936 over IPv6). */
 	udp->check = 0;
 	if (nh->encap == ENCAP_MPLS_UDP) {
 		*(__be32 *)(shim + sizeof(*udp)) = label_entry(label, in);
@@ -130,7 +130,7 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *
 
 /*
  * Makes room behind the Ethernet header of a frame that was encapsulated before: a
- * workload forwards what it got through a tunnel, and the kernel still has the frame
+ * workload forwards a packet from a tunnel, and the kernel still has the frame
  * marked as encapsulated, so make_room() fails. No BPF helper clears that mark. But the
  * kernel's offsets of the inner headers are still right. Its type of segmentation is
  * right if all tunnels have one encapsulation; a packet that needs no segmentation has
@@ -185,7 +185,7 @@ static __always_inline const struct path *choose_path(const struct nexthop *nh, 
 
 	if (nh->paths > 1)
 		i = hash % nh->paths & (MAX_PATHS - 1);
-	asm volatile("" : "+r"(i)); /* the bound shall be on what indexes */
+	asm volatile("" : "+r"(i)); /* the bound must be on the index register */
 	i &= MAX_PATHS - 1;
 	return nh->path[i].oif ? &nh->path[i] : 0;
 }
@@ -282,8 +282,8 @@ static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol
 }
 
 /*
- * Sends a frame into a tunnel. Of a frame with IP payload the Ethernet header
- * is not carried; with Ethernet payload `eth` is what the receiver shall see.
+ * Sends a frame into a tunnel. With IP payload the Ethernet header
+ * is removed; with Ethernet payload the receiver sees `eth`.
  * nh, id: of the tunnel. Counts nothing.
  * Returns a tc action, or a negative drop reason.
  */

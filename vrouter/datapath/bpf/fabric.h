@@ -195,7 +195,7 @@ static __always_inline int find_sender(const struct node_settings *s, struct out
 struct arrival {
 	__u32 vrf;
 	__u8 encap;
-	__u8 ethernet; /* it came with its own Ethernet header */
+	__u8 ethernet; /* it arrived with an inner Ethernet header */
 	__be16 protocol; /* EtherType of a received frame without a tunnel header; else 0 */
 	__u32 remote;  /* id of the sending node or gateway (struct remote); 0: unknown, or the inner source is checked */
 };

@@ -67,7 +67,7 @@ static long flood_to_member(__u32 index, struct replication *r)
 	return 0;
 }
 
-/* A function of its own to the verifier. */
+/* Global function: the verifier checks it once. */
 __noinline int flood(struct __sk_buff *skb, __u32 vrf, __u32 own)
 {
 	struct replication r = { .skb = skb, .own = own };

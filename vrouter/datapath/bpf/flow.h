@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * May this packet pass its vif? The first packet of a flow is judged by the
- * vif's policy; what follows, in both directions, by the flow's entry.
+ * Decides whether a packet may pass its vif. The vif's policy judges the first packet of a
+ * flow. The flow's entry then decides for later packets of both directions.
  *
- * Where the entry is lost or too old, a TCP packet in the midst of a
- * connection is judged as a first one, by the rules of its own direction: a
- * rule for one direction never opens the other.
+ * If the entry is lost or too old, a TCP packet within a connection is judged like a first
+ * packet, by the rules of its direction: a rule for one direction never opens the other.
  */
 #pragma once
 
@@ -19,9 +18,9 @@ enum standing {
 };
 
 /*
- * A denial holds for the direction that was judged: who is denied may not
- * block what the other side is allowed to open. But a connection that was
- * once refused or cut does not come back by its own later packets.
+ * A denial holds only for the judged direction: a denied sender must not block connections
+ * that the other side may open. But later packets of a connection that was denied or cut
+ * do not open it again.
  */
 static __always_inline int standing_of_denied(const struct flow *f, const struct flow_packet *p,
 					      int to_workload)
@@ -58,8 +57,8 @@ static __always_inline void trace_flow(const struct vif *v, const struct flow_pa
 	trace6(TRACE_FLOW, v->vrf, &p->key.remote, f ? f->rule : 0, f ? f->action : 0, !!f);
 }
 
-/* Rules that have changed since judge a flow again, as it began. Without a
- * policy nothing new passes, and what has been judged stays. */
+/* If the rules have changed, the flow is judged again in the direction of its first
+ * packet. Without a policy no new flow passes, and existing flows keep their decision. */
 static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif *v,
 					struct flow_packet *p, int to_workload)
 {

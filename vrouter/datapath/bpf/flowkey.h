@@ -19,7 +19,7 @@
 #define TCP_F_ACK 0x10
 #define TCP_FLAGS_AT 13
 
-#define ND_HOPS 255 /* RFC 4861: who sends it is on the link */
+#define ND_HOPS 255 /* RFC 4861: the sender is on the link */
 
 enum quoting { IN_PERSON, QUOTED };
 
@@ -126,7 +126,7 @@ static __always_inline int read_header6(struct __sk_buff *skb, struct flow_packe
 		if (skip_extension(skb, p) != GO_ON)
 			return -DROP_MALFORMED;
 	}
-	/* More of them only hide what is behind. */
+	/* A longer chain only hides the transport header. */
 	return p->part != PART_LATER && is_extension(p->key.protocol) ? -DROP_MALFORMED : GO_ON;
 }
 
@@ -196,8 +196,7 @@ static __always_inline int read_transport(struct __sk_buff *skb, struct flow_pac
 
 /*
  * Reads the packet whose IP header begins at p->at, as its sender sees it: the
- * local end is its source. A later fragment's ports are left open. A function
- * of its own to the verifier.
+ * local end is its source. A later fragment has no ports. Global function: the verifier checks it once.
  */
 __noinline int read_headers(struct __sk_buff *skb, struct flow_packet *p, int quoted)
 {
@@ -311,8 +310,8 @@ static __always_inline void turn_flow(struct flow_packet *p)
 	k->remote_port = port;
 }
 
-/* p: the vif's id and `at` are set, the rest is zero. GO_ON: it is complete.
- * 0: no flow is kept for it. */
+/* Completes p. The caller sets the vif's id and `at`; the other fields are zero. Returns
+ * GO_ON, or 0 if the packet has no flow. */
 static __noinline int read_flow(struct __sk_buff *skb, struct flow_packet *p, int to_workload, int quoted)
 {
 	int verdict;
@@ -328,7 +327,8 @@ static __noinline int read_flow(struct __sk_buff *skb, struct flow_packet *p, in
 	return verdict;
 }
 
-/* The same for a frame, from its Ethernet header on; 0 also for what is not IP. */
+/* Like read_flow, for a frame that starts with its Ethernet header. Returns 0 also for
+ * packets other than IP. */
 static __always_inline int read_frame(struct __sk_buff *skb, struct flow_packet *p, int to_workload)
 {
 	__be16 type;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * How an entry of the flow table lives: made, followed, counted, forgotten.
+ * The life of an entry of the flow table: begin, follow TCP's state, count, expire.
  *
- * Two CPUs may work on one entry. Packets and bytes are exact, but for those
- * of the instant in which an entry begins anew. The TCP state is written
- * without a lock: a bit may be lost, and then the flow merely stays until it
- * is idle.
+ * Two CPUs may use one entry. Packets and bytes are exact, except at the moment in which a
+ * new flow takes an entry. The TCP state is written without a lock: if a bit is lost, the
+ * entry stays until it is idle.
  */
 #pragma once
 

@@ -44,7 +44,7 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct vif *v,
 struct error4 {
 	struct iphdr ip;
 	struct icmphdr icmp;
-	__u8 quote[60 + 8]; /* the longest header, and 8 bytes of what follows */
+	__u8 quote[60 + 8]; /* the longest header, and 8 bytes of its payload */
 };
 
 #define SHORT_QUOTE (20 + 8)
@@ -135,7 +135,7 @@ static __always_inline int may_answer6(struct __sk_buff *skb, const struct ipv6h
 {
 	__u8 type;
 
-	/* "Packet too big" alone may answer what was sent to a group. */
+	/* Only "packet too big" may answer a packet to a group. */
 	if (ip->daddr.s6_addr[0] == 0xff && cause != CAUSE_TOO_BIG)
 		return 0;
 	if (ip->nexthdr != IPPROTO_ICMPV6)
@@ -256,7 +256,7 @@ static __noinline int echo6(struct __sk_buff *skb, const struct vif *v)
 	return send_back(skb, v, bpf_htons(ETH_P_IPV6));
 }
 
-/* To a gateway's address: ping is answered, the rest is refused. */
+/* A packet to the router's address: ping gets an answer, other packets an error. */
 static __always_inline int answer_echo(struct __sk_buff *skb, const struct vif *v)
 {
 	__u8 version;

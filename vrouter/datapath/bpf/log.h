@@ -28,7 +28,7 @@ static __always_inline void log_drop(struct __sk_buff *skb, __u32 vif, __u32 vrf
 	struct drop_event *e = bpf_ringbuf_reserve(&drop_log, sizeof(*e), 0);
 
 	if (!e)
-		return; /* nobody reads, or not fast enough; the counters are exact */
+		return; /* the reader is missing or too slow; the counters are exact */
 	e->time_ns = bpf_ktime_get_ns();
 	e->reason = reason;
 	e->vif = vif;

@@ -32,8 +32,8 @@ static long try_member(__u32 i, struct member_search *s)
 	return 1;
 }
 
-/* On a vif without policy nobody else keeps flows, and only what leaves the
- * workload is seen. */
+/* On a vif without policy only this function keeps flows, and it sees only packets from
+ * the workload. */
 static __always_inline struct flow *own_flow(struct __sk_buff *skb, const struct vif *v,
 					     struct flow_packet *p, struct flow *f)
 {
@@ -53,8 +53,8 @@ static __always_inline struct flow *own_flow(struct __sk_buff *skb, const struct
 	return f;
 }
 
-/* The index of the member that the packet's flow is to take. hash: of the
- * flow. What has no flow, and what finds the table full, goes by it alone. */
+/* Returns the index of the member for the packet's flow. hash: of the flow. Packets without
+ * a flow, and all packets while the table is full, use the hash alone. */
 __noinline int choose_member(struct __sk_buff *skb, const struct vif *v, __u32 composite,
 			     __u32 members, __u32 hash)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* TCP's maximum segment size, lowered to what the way takes. */
+/* Lowers TCP's maximum segment size to the MTU of the path. */
 #pragma once
 
 #include "verdict.h"
@@ -52,8 +52,8 @@ static long mss_step(__u32 i, struct mss_search *s)
 	return 0;
 }
 
-/* l4: offset of the TCP header. Only a SYN has the option, and it is only ever
- * lowered. A function of its own to the verifier. */
+/* l4: offset of the TCP header. Only a SYN has the option, which is never increased.
+ * Global function: the verifier checks it once. */
 __noinline int clamp_mss(struct __sk_buff *skb, __u32 l4, __u32 most)
 {
 	struct mss_search s = { .skb = skb, .tcp = l4, .at = l4 + 20, .most = most };

@@ -103,7 +103,7 @@ static __always_inline int send_advertisement(struct __sk_buff *skb, const struc
 }
 
 /* Returns 1 if a workload may send a neighbour advertisement for an address. These
- * are its own addresses, and each link-local address except the router's: the tables
+ * are the workload's addresses, and each link-local address except the router's: the tables
  * do not have the workloads' link-local addresses. */
 static __always_inline int may_advertise(const struct vif *v, const struct address *target)
 {

@@ -2,8 +2,8 @@
 /*
  * The largest packet that a tunnel carries: by configuration, and by the ICMP errors
  * of the underlay's routers (RFC 1191, RFC 8201). Only an error that quotes a packet
- * of this node counts (cookie.h). After one that does not, the tunnel's errors are
- * ignored for a second, so that nobody can guess a cookie fast.
+ * of this node counts (cookie.h). After another error, all errors for the tunnel are
+ * ignored for a second, so that an attacker cannot quickly guess a cookie.
  */
 #pragma once
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What a vif's rules say about a flow: the first rule that matches its first
- * packet decides, else the policy's default of that direction.
+ * The decision of a vif's rules about a flow: the first rule that matches its first packet
+ * decides, else the policy's default for that direction.
  *
- * RULE_F_LOG changes nothing here: whatever is denied is dropped with
- * DROP_POLICY and shows on the drop log, whatever is allowed shows as a flow
- * with its rule.
+ * RULE_F_LOG has no effect here. The drop log has each denied packet with DROP_POLICY, and
+ * the flow table has each allowed flow with its rule.
  */
 #pragma once
 
@@ -112,8 +111,8 @@ static __always_inline void ask_for(struct rule_search *s, const struct flow_pac
 	s->egress = to_workload ? 0 : RULE_F_EGRESS;
 }
 
-/* A flow whose first packet went to the workload, or from it. A function of
- * its own to the verifier. */
+/* Judges a flow whose first packet went to the workload, or came from it. Global function:
+ * the verifier checks it once. */
 __noinline int judge_flow(const struct policy *policy, const struct flow_packet *p,
 			  int to_workload, struct decision *d)
 {

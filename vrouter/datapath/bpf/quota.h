@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Quotas of the flow table. A network may open another flow if it has fewer flows than
- * the table has free entries. The difference is what remains for the network. A port may
- * open another flow if it has fewer flows than remain for its network. So one network
+ * the table has free entries. The difference is the network's remaining quota. A port may
+ * open another flow if it has fewer flows than that. So one network
  * fills at most half of the table, and one port a third. Of several networks that fill
  * the table one after another, each takes half of the free entries.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The Internet checksum (RFC 1071) over what lies on the stack. */
+/* The Internet checksum (RFC 1071) over bytes on the stack. */
 #pragma once
 
 #include "headers.h"

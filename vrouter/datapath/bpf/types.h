@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the maps hold: OpenContrail's objects. Integers are in host order
+ * Keys and values of the maps: OpenContrail's objects. Integers are in host order
  * except where a comment says "network order". IPv4 addresses in 16-byte
  * fields are IPv4-mapped (::ffff:a.b.c.d).
  *
@@ -52,7 +52,7 @@ enum encapsulation {
 struct path {
 	struct address source;
 	struct address destination;
-	struct address gateway; /* whom to resolve: next hop, or the destination itself */
+	struct address gateway; /* address to resolve: next hop, or the destination */
 	__u32 oif;              /* ifindex of the fabric device; 0: the path is down */
 	__u8 gateway_family;    /* 4 or 6 */
 	__u8 pad;
@@ -162,16 +162,16 @@ struct source6 {
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */
 	__u32 vrf;
-	__u32 nexthop;   /* its own encap nexthop */
+	__u32 nexthop;   /* encap nexthop of this vif */
 	__u16 flags;
 	__u16 mtu;
-	__u64 egress;    /* limit of what the workload sends, bytes per second; 0: none */
+	__u64 egress;    /* limit for packets from the workload, bytes per second; 0: none */
 	__u8 mac[6];     /* the workload's */
 	__u8 router_mac[6]; /* the vrouter's, as the workload sees it */
 	__u8 sources4;
 	__u8 sources6;
 	__u8 pad[2];
-	__be32 gateway4;    /* whom ICMP errors come from; 0: none */
+	__be32 gateway4;    /* source of ICMP errors; 0: none */
 	struct address gateway6;
 	struct source4 source4[MAX_SOURCES];
 	struct source6 source6[MAX_SOURCES];
@@ -228,7 +228,7 @@ struct sender {
 	__u32 known;     /* always 1 */
 };
 
-/* learned_mtu[nexthop id]: what the underlay's routers said (RFC 1191, 8201). */
+/* learned_mtus[nexthop id]: MTU from the underlay's routers (RFC 1191, 8201). */
 struct learned_mtu {
 	__u32 mtu;       /* of the outer packet, bytes; 0: nothing learned */
 	__u32 pad;
@@ -296,7 +296,7 @@ struct rule_chunk {
 struct policy {
 	__u32 generation; /* differs whenever the rules do; never 0 */
 	__u16 rules;
-	__u8 allow_in;    /* what no rule matches */
+	__u8 allow_in;    /* decision for flows that match no rule */
 	__u8 allow_out;
 	struct rule_chunk first; /* more_rules has the rules after these */
 };
@@ -394,8 +394,8 @@ struct trace_step {
 	__u32 kind;
 	__u32 found;   /* lookups: 1 = hit */
 	__u32 vrf;
-	__u32 id;      /* vif, nexthop, label, VNI, rule or reason, as kind says */
-	__u32 value;   /* label of a route, MTU, member index… as kind says */
+	__u32 id;      /* vif, nexthop, label, VNI, rule or reason; kind decides */
+	__u32 value;   /* label of a route, MTU, member index…; kind decides */
 	__u32 pad;
 	struct address address;
 };

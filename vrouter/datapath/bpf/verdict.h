@@ -13,11 +13,11 @@
 /* Programs see frames from their Ethernet header on. */
 #define L3_OFFSET 14
 
-/* A frame that went on (or was answered) as `outcome` says. Redirects alone
+/* The verdict of a frame that was forwarded or answered, with its outcome. Only redirects
  * return TC_ACT_REDIRECT or TC_ACT_SHOT. */
 #define WENT(action, outcome) ((action) | (outcome) << 4)
 
-/* A dropped frame whose sender was told why, by an answer in its place. */
+/* The verdict of a dropped frame that became an ICMP error to its sender. */
 #define DROPPED_WITH_NOTICE(action, reason) ((action) | OUT_DROPPED << 4 | (reason) << 16)
 
 #define VERDICT_ACTION(verdict) ((verdict) & 0xf)

@@ -172,8 +172,8 @@ static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, i
 	} else {
 		version = in.ip[0] >> 4;
 	}
-	/* skb->protocol follows only where it is told to; older kernels refuse
-	 * the flag, and need it only across families. */
+	/* Only with these flags the kernel updates skb->protocol. Older kernels refuse the
+	 * flags, and only a change of the family needs them. */
 	if (version == 4)
 		flags |= o->family == FAMILY_IPV4 ? 0 : ADJ_ROOM_DECAP_L3_IPV4;
 	else if (version == 6)
@@ -208,7 +208,7 @@ static __always_inline int is_from_sender(struct __sk_buff *skb, const struct ou
 	return nh && nh->type == NH_VRF && is_from_far_end(nh->vrf, ip->saddr, o->encap, &o->source);
 }
 
-/* Removes the outer headers. Returns GO_ON if the packet must be routed, as *a says. */
+/* Removes the outer headers. Returns GO_ON and fills *a if the packet must be routed. */
 static __always_inline int open_outer(struct __sk_buff *skb, const struct node_settings *s, struct outer *o,
 				      struct arrival *a)
 {
@@ -258,8 +258,8 @@ static __always_inline int has_vlan(struct __sk_buff *skb)
 	return skb->vlan_present && (skb->vlan_tci & 0xfff);
 }
 
-/* Takes a frame from the fabric. Returns GO_ON if the workload's packet must be routed, as *a
- * says; NOT_OURS for the host's frames. */
+/* Takes a frame from the fabric. Returns GO_ON and fills *a if the packet must be routed to
+ * a workload; NOT_OURS for the host's frames. */
 static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 {
 	__u32 head = 14 + 40 + 8 + 8;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* From a workload: who it is, what it may, and where its packet goes. */
+/* A packet from a workload: check its source and its policy, and find its route. */
 #pragma once
 
 #include "arp.h"
@@ -465,7 +465,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	 * it would be the tag of the outer frame and select a VLAN of the underlay. */
 	if (skb->vlan_present)
 		return -DROP_VLAN;
-	/* The verifier follows one check; the short way pulls what there is. */
+	/* One check of the length is enough for the verifier. Shorter frames are pulled whole. */
 	if ((void *)(long)skb->data + 54 > (void *)(long)skb->data_end &&
 	    (head < ETH_HLEN || bpf_skb_pull_data(skb, head)))
 		return -DROP_MALFORMED;
