@@ -75,7 +75,7 @@ func (w *worker) receiveDatagrams() {
 			w.count(n)
 		case e == syscall.EAGAIN && w.seen >= stopping:
 			return
-		case e == syscall.EAGAIN && w.idleEnd > 0:
+		case e == syscall.EAGAIN && w.idleEnd > 0 && w.mayEnd():
 			w.finish()
 			w.end.at = max(w.end.at-w.idleEnd, w.begin.at+1) // the silence was not part of the traffic
 			return

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -411,7 +412,10 @@ func (n *ntttcp) enlist(i, fd int) (err error) {
 		w.loop, w.until = (*worker).receiveDatagrams, closing
 		wait := drainTimeout
 		if !n.timed && n.noSync {
-			w.idleEnd, wait = idleEnd.Nanoseconds(), idleEnd
+			wait = idleEnd
+		}
+		if !n.timed {
+			w.idleEnd, w.mayEnd = wait.Nanoseconds(), n.sendersEnded
 		}
 		err = setTimeouts(fd, wait)
 	default:
@@ -423,10 +427,16 @@ func (n *ntttcp) enlist(i, fd int) (err error) {
 	return err
 }
 
+// sendersEnded reports whether no synchronised sender still sends. The datagrams that it
+// sent can still wait in the receiver's sockets.
+func (n *ntttcp) sendersEnded() bool {
+	return !slices.ContainsFunc(n.peers, func(c *control) bool { return !isClosed(c.lost) })
+}
+
 // measure runs the traffic and returns the account.
 func (n *ntttcp) measure() (account, error) {
 	ends := []<-chan struct{}{n.stop}
-	if n.udp && !n.sender {
+	if n.udp && !n.sender && n.timed {
 		for _, p := range n.peers {
 			ends = append(ends, p.lost)
 		}

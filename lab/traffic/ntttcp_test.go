@@ -192,6 +192,26 @@ func TestNTttcpCountsDatagrams(t *testing.T) {
 	}
 }
 
+// The datagrams that wait in the receiver's sockets when the sender has ended count too.
+func TestNTttcpCountsTheDatagramsThatItReadsLate(t *testing.T) {
+	mapping := fmt.Sprintf(" -u -n 6000 -l 100 -p %d -m 2,*,127.0.0.1", freePort(t)+1)
+	r := start(t, "ntttcp", strings.Fields("-r -rb 4M"+mapping)...)
+	s := start(t, "ntttcp", strings.Fields("-s -thr 1000"+mapping)...)
+	time.Sleep(300 * time.Millisecond) // of 600 ms
+	must(t, r.cmd.Process.Signal(syscall.SIGSTOP))
+	code, sent, stderr := s.wait(20 * time.Second)
+	must(t, r.cmd.Process.Signal(syscall.SIGCONT))
+	if code != 0 {
+		t.Fatalf("the sender exited with %d: %s", code, stderr)
+	}
+	_, received, stderr := r.wait(20 * time.Second)
+	for end, text := range map[string]string{"sender": sent, "receiver": received + stderr} {
+		if totals, want := row(t, text, "Bytes(MEG)"), 2*6000*100.0/mib; !near(totals[0], want, 1e-4) {
+			t.Errorf("%s: %.6f MiB, want %.6f", end, totals[0], want)
+		}
+	}
+}
+
 func TestNTttcpsJSONHasTheFiguresOfItsText(t *testing.T) {
 	received, sent := ntttcpPair(t, "127.0.0.1", "-n 300 -l 4096 -json", "-n 300 -l 4096 -json")
 	for _, out := range []string{received, sent} {

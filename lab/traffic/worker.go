@@ -53,6 +53,7 @@ type worker struct {
 	tolerates bool         // a peer that ends first is no error, because the control connection reports errors
 	anySize   bool         // datagrams of any size count, without numbers
 	idleEnd   int64        // time without a datagram that ends the receiver, ns; 0 = unlimited
+	mayEnd    func() bool  // whether such a time ends the receiver already
 
 	_ [64]byte
 }
