@@ -70,6 +70,7 @@ func twoTenants(f *fib.Tables) {
 	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.50.0.0/16")}] = true
 	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.1.0.0/24")}] = true // contains the addresses of A and B too
 	f.Senders[fib.SenderKey{VRF: second, Remote: 1}] = true
+	addStations(f)
 }
 
 // fate is what a receiver does with a frame from the fabric.
@@ -277,14 +278,42 @@ func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
 	sender, known := r.tables.Remotes[netip.AddrFrom4([4]byte(b[8:12]))]
 	vrf, here := r.tables.VRFs[networkOf(b)]
 	ip := b[14:]
+	bridged := b[6]&15 == 2
 	switch {
-	case b[6]&15 != 6, networkOf(b[6:]) != networkOf(b), !known, !slices.Contains(sender.Encapsulations, model.Direct), !here, !vrf.L3, len(ip) < 20:
+	case b[6]&15 != 6 && !bridged, networkOf(b[6:]) != networkOf(b), !known, !slices.Contains(sender.Encapsulations, model.Direct), !here, !bridged && !vrf.L3, bridged && !vrf.L2, len(ip) < 20:
 		return dropped, nil, true
 	case binary.BigEndian.Uint16(b[12:]) != map[byte]uint16{4: 0x0800, 6: 0x86dd}[ip[0]>>4]:
 		return dropped, nil, true
 	}
 	f, frame = r.route(networkOf(b), sender, ip)
+	if bridged && f == delivers {
+		from, to := endsOf(ip)
+		source, destination := r.station(networkOf(b), from), r.station(networkOf(b), to)
+		if r.tables.Nexthops[source.Nexthop].Remote != sender.ID || destination.MAC.IsZero() {
+			return dropped, nil, true
+		}
+		copy(frame, append(destination.MAC[:], source.MAC[:]...))
+	}
 	return f, frame, true
+}
+
+// station returns the host route of an address if it has a MAC address.
+func (r receiver) station(vrf uint32, a netip.Addr) fib.Route {
+	if way := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}]; !way.MAC.IsZero() {
+		return way
+	}
+	return fib.Route{}
+}
+
+// endsOf returns the source and destination of an IP packet; zero: the packet is not IP.
+func endsOf(ip []byte) (from, to netip.Addr) {
+	switch {
+	case ip[0]>>4 == 4:
+		return netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
+	case ip[0]>>4 == 6 && len(ip) >= 40:
+		return netip.AddrFrom16([16]byte(ip[8:24])), netip.AddrFrom16([16]byte(ip[24:40]))
+	}
+	return from, to
 }
 
 // translatedPacket returns the expected result for a packet to this node's locator. ok is false
@@ -344,17 +373,9 @@ func networkOf(mac []byte) uint32 { return uint32(mac[0]&0xf0)<<4 | uint32(mac[1
 
 // route delivers an inner IP packet to a workload of this node.
 func (r receiver) route(vrf uint32, sender fib.Remote, ip []byte) (fate, []byte) {
-	var from, to netip.Addr
-	kind := uint16(0x0800)
-	switch {
-	case ip[0]>>4 == 4:
-		from, to = netip.AddrFrom4([4]byte(ip[12:16])), netip.AddrFrom4([4]byte(ip[16:20]))
-	case ip[0]>>4 == 6 && len(ip) >= 40:
-		from, to, kind = netip.AddrFrom16([16]byte(ip[8:24])), netip.AddrFrom16([16]byte(ip[24:40])), 0x86dd
-	default:
-		return dropped, nil
-	}
-	if !r.maySend(vrf, sender, from) {
+	from, to := endsOf(ip)
+	kind := map[bool]uint16{true: 0x0800, false: 0x86dd}[from.Is4()]
+	if !from.IsValid() || !r.maySend(vrf, sender, from) {
 		return dropped, nil
 	}
 	for bits := to.BitLen(); bits >= 0; bits-- {
@@ -490,6 +511,9 @@ func (h hostile) direct() []byte {
 		network = of[uint32](h, 0, 1, 2, 300)
 	}
 	from := direct.Label(network, of(h, far, far, far, far, other, netip.MustParseAddr("172.31.0.99"), local))
+	if h.oneIn(2) {
+		from[0] ^= 4 // a bridged frame
+	}
 	if h.oneIn(30) {
 		from[0] ^= 1 << h.IntN(4)
 	}

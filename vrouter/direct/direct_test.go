@@ -42,8 +42,8 @@ func TestLabel(t *testing.T) {
 }
 
 func TestOnlyTestFramesAreParsed(t *testing.T) {
-	b := message{request, 7}.frame(Label(0, there), Label(0, here))
-	if m, to, from, ok := parse(b); !ok || m != (message{request, 7}) || to != Label(0, there) || from != Label(0, here) {
+	b := message{kind: request, number: 7}.frame(Label(0, there), Label(0, here))
+	if m, to, from, ok := parse(b); !ok || m != (message{kind: request, number: 7}) || to != Label(0, there) || from != Label(0, here) {
 		t.Errorf("the parsed frame is %+v from %s to %s (%v), want request 7 from %s to %s", m, from, to, ok, Label(0, here), Label(0, there))
 	}
 	if len(b) < 60 {
@@ -66,6 +66,8 @@ type wire struct {
 	ends map[int]*end
 	lost func(frame []byte) bool
 	seen []model.MAC // source addresses of the frames
+	// ability is in the replies (frame.go).
+	ability byte
 }
 
 // end is the socket of one node on a wire.
@@ -109,7 +111,9 @@ func (w *wire) answer(e *end, b []byte) {
 	if !ok || m.kind != request {
 		return
 	}
-	if r := (message{reply, m.number}).frame(from, to); w.lost == nil || !w.lost(r) {
+	r := message{kind: reply, number: m.number}.frame(from, to)
+	r[headerLength+len(magic)+1+8] = w.ability
+	if w.lost == nil || !w.lost(r) {
 		e.frames <- r
 	}
 }
@@ -176,6 +180,22 @@ func TestALinkIsTestedAgainAndAgain(t *testing.T) {
 		expect(t, b, here, Stopped, 8*time.Second)
 		w.lose(nil)
 		expect(t, a, there, Works, 3*time.Second)
+	})
+}
+
+// The reply of a node that restores bridged frames has another state than the reply of a node
+// of an earlier version.
+func TestTheAbilityInAReplyIsAState(t *testing.T) {
+	onWire(t, nil, func(t *testing.T, w *wire, a, b *Tester) {
+		expect(t, a, there, Works, 100*time.Millisecond)
+		w.mu.Lock()
+		w.ability = ability
+		w.mu.Unlock()
+		expect(t, a, there, Bridges, 6*time.Second)
+		w.mu.Lock()
+		w.ability = 0
+		w.mu.Unlock()
+		expect(t, a, there, Works, 6*time.Second)
 	})
 }
 
@@ -274,7 +294,7 @@ func TestAReplyToNoRequestIsIgnored(t *testing.T) {
 	onWire(t, loseAll, func(t *testing.T, w *wire, a, _ *Tester) {
 		time.Sleep(tick)
 		synctest.Wait()
-		w.ends[1].frames <- message{reply, 12345}.frame(Label(0, here), Label(0, there))
+		w.ends[1].frames <- message{kind: reply, number: 12345}.frame(Label(0, here), Label(0, there))
 		synctest.Wait()
 		if got := a.State(there); got != Unknown {
 			t.Errorf("the state is %d, want %d", got, Unknown)

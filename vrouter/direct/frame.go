@@ -13,8 +13,9 @@ const EtherType = 0x88b5
 
 // message is the payload of a test frame.
 type message struct {
-	kind   byte
-	number uint64 // number of the request; its reply has the same number
+	kind    byte
+	number  uint64 // number of the request; its reply has the same number
+	bridges bool   // of a reply: the node restores bridged frames
 }
 
 const (
@@ -22,6 +23,10 @@ const (
 	reply
 	announcement // switches learn the port of its source address
 )
+
+// ability is a bit of the byte behind the number: the node that replies restores bridged
+// frames. Nodes of earlier versions reply with 0.
+const ability = 1
 
 // magic distinguishes test frames from other frames with the same EtherType.
 const magic = "vrouter direct 1"
@@ -53,6 +58,7 @@ func parse(b []byte) (m message, to, from model.MAC, ok bool) {
 	to, from = model.MAC(b[:6]), model.MAC(b[6:12])
 	m.kind = b[headerLength+len(magic)]
 	m.number = binary.BigEndian.Uint64(b[length-8:])
+	m.bridges = len(b) > length && b[length]&ability != 0
 	return m, to, from, true
 }
 

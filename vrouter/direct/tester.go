@@ -68,6 +68,7 @@ type State int
 const (
 	Unknown State = iota // the first test has not ended yet
 	Works                // test frames reach the node, and its replies arrive
+	Bridges              // the same, and the node restores bridged frames
 	Fails                // no test has succeeded
 	Stopped              // a test has succeeded before, but the last test failed
 )
@@ -243,7 +244,7 @@ func (t *Tester) test(a netip.Addr, x *target, now time.Time) {
 		t.send(Socket{Source: x.Source}, echoRequest(x.number), &net.IPAddr{IP: a.AsSlice()})
 		return
 	}
-	t.sendFrame(x.Ifindex, message{request, x.number}.frame(Label(0, a), Label(0, x.Source)))
+	t.sendFrame(x.Ifindex, message{kind: request, number: x.number}.frame(Label(0, a), Label(0, x.Source)))
 }
 
 func (t *Tester) become(x *target, s State) {
@@ -303,21 +304,21 @@ func (t *Tester) receive(s Socket, c net.PacketConn) {
 		}
 		if s.Ifindex == 0 {
 			if a, number, ok := parseEcho(b[:n], from); ok {
-				t.handle(s.Ifindex, number, s.Source, a)
+				t.handle(s.Ifindex, number, s.Source, a, Works)
 			}
 		} else if m, to, from, ok := parse(b[:n]); ok && m.kind == reply {
 			self, isLabel := nodeOf(to)
 			other, known := nodeOf(from)
 			if isLabel && known {
-				t.handle(s.Ifindex, m.number, self, other)
+				t.handle(s.Ifindex, m.number, self, other, map[bool]State{false: Works, true: Bridges}[m.bridges])
 			}
 		}
 	}
 }
 
 // handle records the reply of another node to a test. self is the address of this node to
-// which the reply came.
-func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr) {
+// which the reply came, state the state that the reply proves.
+func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr, state State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own, known := t.own[self]; !known || own != ifindex {
@@ -329,5 +330,5 @@ func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr) {
 	}
 	x.pending, x.missed, x.worked = false, 0, true
 	x.next = time.Now().Add(period + rand.N(period/10))
-	t.become(x, Works)
+	t.become(x, state)
 }

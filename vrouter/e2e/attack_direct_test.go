@@ -36,6 +36,8 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 	if n := b.nodes[1].drops()["forged_tunnel"]; n != 1 {
 		t.Errorf("the sending node counts %d drops with reason forged_tunnel, want 1", n)
 	}
+	bridged := direct.Label(blue.ID, b.nodes[1].v4)
+	bridged[0] ^= 4
 	// These frames enter at the switch, so no guard of a node sees them.
 	for _, c := range []struct {
 		name     string
@@ -50,6 +52,7 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 		{"a node with the label of another network", direct.Label(6, b.nodes[1].v4), y.ip(4), here, "unknown_source", false},
 		{"a node without that workload", direct.Label(blue.ID, b.nodes[2].v4), y.ip(4), here, "forged_source", false},
 		{"a network without a port on this node", direct.Label(6, b.nodes[1].v4), y.ip(4), direct.Label(6, b.nodes[0].v4), "unknown_label", false},
+		{"the node of the workload, as a bridged frame", bridged, y.ip(4), here, "unknown_label", false},
 		{"the node of the workload", direct.Label(blue.ID, b.nodes[1].v4), y.ip(4), here, "", true},
 	} {
 		before := b.nodes[0].drops()

@@ -475,12 +475,7 @@ func (b *bed) run(name string, f func(t *testing.T)) {
 		b.t = t
 		defer func() { b.t = whole }()
 		for _, n := range b.agents() {
-			n.dropped = map[string]uint64{}
-			for _, d := range rows[inspect.Drop](n, "dropstats") {
-				if d.Vif == 0 {
-					n.dropped[d.Reason] = d.Packets
-				}
-			}
+			n.forgetDrops()
 		}
 		defer func() {
 			b.state = model.State{Nodes: b.nodesOf(false)}
@@ -489,6 +484,16 @@ func (b *bed) run(name string, f func(t *testing.T)) {
 		}()
 		f(t)
 	})
+}
+
+// forgetDrops makes drops count from now on.
+func (n *node) forgetDrops() {
+	n.dropped = map[string]uint64{}
+	for _, d := range rows[inspect.Drop](n, "dropstats") {
+		if d.Vif == 0 {
+			n.dropped[d.Reason] = d.Packets
+		}
+	}
 }
 
 func (b *bed) apply() {

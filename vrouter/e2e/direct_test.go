@@ -188,30 +188,114 @@ func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
 	}
 }
 
-// Frames of a network that bridges need a tunnel. If a network routes and bridges, its
-// routed packets go directly.
-func TestBridgedFramesNeedATunnel(t *testing.T) {
+// In a network that bridges, frames between the addresses of two workloads go directly. Their
+// MAC addresses on the wire are labels, and the receiver restores them. All other frames take
+// the tunnel. Every frame arrives unchanged.
+func TestBridgedFramesGoDirectly(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
 		b.run(string(forwarding), func(t *testing.T) {
-			b.state.Nodes = b.nodesOf(false, model.Direct, model.MPLSoUDP)
-			b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Forwarding: forwarding, Subnets: subnets("10.5.0.0/24", "fd00:1::/64")}}
+			b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
+			b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Forwarding: forwarding, Subnets: subnets("10.5.0.0/24", "fd00:1::/64")}}
 			x, y := b.workload("x", "red", 0, "10.5.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.5.0.11", "fd00:1::11")
+			b.state.Ports[0].AllowSources = subnets("10.9.0.0/16")
 			b.up()
-			for _, version := range []int{4, 6} {
-				if err := transfer(x, y, version, 4<<20); err != nil {
-					t.Errorf("an IPv%d transfer: %v", version, err)
+			want := []string{"direct", "vxlan"}
+			if forwarding == model.L2L3 {
+				want = append([]string{"direct"}, want...) // a nexthop for packets, and one for frames
+			}
+			for i, n := range b.nodes {
+				n.awaitWays(b.nodes[1-i].name, want...)
+				n.forgetDrops() // while a node has no port yet, it drops the other node's multicast
+			}
+			checkIntact(t, x, y, 1450, 16<<20)
+			for _, node := range b.nodes {
+				if sent := node.sent(model.Direct); sent < 2*16<<20 {
+					t.Errorf("node %s has sent %d bytes directly, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*16<<20)
 				}
 			}
 			checkBroadcast(t, []*workload{x, y})
-			if forwarding == model.L2L3 {
-				b.nodes[0].awaitWays("b", "direct", "mpls-udp")
-			} else {
-				b.nodes[0].awaitWays("b", "mpls-udp")
+			checkBridgedFrames(t, x, y)
+			if label := direct.Label(291, b.nodes[1].v4).String(); !strings.Contains(b.nodes[1].filters(), label) {
+				t.Errorf("the filter of node b lacks label %s:\n%s", label, b.nodes[1].filters())
+			}
+			if trace := b.nodes[0].run("trace", "--from", "x", "--to", y.ip(4).String()); !strings.Contains(trace, "forwarded to node b by direct, network 291") {
+				t.Errorf("the trace does not name direct and network 291:\n%s", trace)
 			}
 		})
 	}
+}
+
+// checkBridgedFrames sends frames from workload x to workload y, and compares them with the frames
+// on the wire and at y.
+func checkBridgedFrames(t *testing.T, x, y *workload) {
+	t.Helper()
+	b := x.bed
+	to, from := direct.Label(291, b.nodes[1].v4), direct.Label(291, b.nodes[0].v4)
+	from[0] ^= 4 // the source of a bridged frame
+	all := []struct {
+		name   string
+		frame  func(data []byte) []byte
+		direct bool
+		wire   func(time.Duration) [][]byte
+		device func(time.Duration) [][]byte
+	}{
+		{name: "IPv4", direct: true, frame: func(data []byte) []byte {
+			return udpFrame(t, x.port.MAC, y.port.MAC, x.ip(4), y.ip(4), 7777, data)
+		}},
+		{name: "IPv6", direct: true, frame: func(data []byte) []byte {
+			return udpFrame(t, x.port.MAC, y.port.MAC, x.ip(6), y.ip(6), 7777, data)
+		}},
+		{name: "a source in allow_sources", frame: func(data []byte) []byte {
+			return udpFrame(t, x.port.MAC, y.port.MAC, netip.MustParseAddr("10.9.0.1"), y.ip(4), 7777, data)
+		}},
+		{name: "an address that the destination forwards to", frame: func(data []byte) []byte {
+			return udpFrame(t, x.port.MAC, y.port.MAC, x.ip(4), netip.MustParseAddr("10.5.0.77"), 7777, data)
+		}},
+		{name: "an unknown destination", frame: func(data []byte) []byte {
+			return udpFrame(t, x.port.MAC, model.MAC{2, 9, 9, 9, 9, 9}, x.ip(4), y.ip(4), 7777, data)
+		}},
+		{name: "a frame that is not IP", frame: func(data []byte) []byte {
+			header := append(append(y.port.MAC[:], x.port.MAC[:]...), 0x88, 0xb6)
+			return append(header, data...)
+		}},
+	}
+	for i := range all {
+		c := &all[i]
+		data := []byte("bridged as " + c.name + strings.Repeat(".", 60))
+		c.wire, c.device = watchFor(t, b.sw, "port0", data), watchFor(t, y.ns, "eth0", data)
+	}
+	for i := range all {
+		c := &all[i]
+		x.sendFrame(c.frame([]byte("bridged as " + c.name + strings.Repeat(".", 60))))
+	}
+	time.Sleep(time.Second)
+	for _, c := range all {
+		want := c.frame([]byte("bridged as " + c.name + strings.Repeat(".", 60)))
+		if got := c.device(0); len(got) != 1 || !bytes.Equal(got[0], want) {
+			t.Errorf("%s: workload y received\n%x, want one frame\n%x", c.name, got, want)
+		}
+		labelled := slices.Concat(to[:], from[:], want[12:])
+		got := c.wire(0)
+		switch {
+		case len(got) != 1:
+			t.Errorf("%s: %d frames on the wire, want 1", c.name, len(got))
+		case c.direct && !bytes.Equal(got[0], labelled):
+			t.Errorf("%s: the frame on the wire is\n%x, want\n%x", c.name, got[0], labelled)
+		case !c.direct && (len(got[0]) != 50+len(want) || !bytes.HasSuffix(got[0], want)):
+			t.Errorf("%s: the packet on the wire is\n%x, want a VXLAN packet with\n%x", c.name, got[0], want)
+		}
+	}
+}
+
+// filters returns the addresses in the filter of the node's fabric device.
+func (n *node) filters() string {
+	out, err := exec.Command("ip", "netns", "exec", n.space, "bridge", "fdb", "show", "dev", "fab").CombinedOutput()
+	if err != nil {
+		n.bed.t.Fatalf("bridge fdb show: %v: %s", err, out)
+	}
+	return string(out)
 }
 
 // The filter of a fabric device has the labels of the node's networks, also after the agent
@@ -220,13 +304,7 @@ func TestLabelsLeaveWithTheNode(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{})
 	directPair(b, model.L3)
-	filters := func() string {
-		out, err := exec.Command("ip", "netns", "exec", b.nodes[0].space, "bridge", "fdb", "show", "dev", "fab").CombinedOutput()
-		if err != nil {
-			t.Fatalf("bridge fdb show: %v: %s", err, out)
-		}
-		return string(out)
-	}
+	filters := b.nodes[0].filters
 	for _, network := range []uint32{0, 291} {
 		if label := direct.Label(network, b.nodes[0].v4).String(); !strings.Contains(filters(), label) {
 			t.Errorf("the filter lacks label %s:\n%s", label, filters())

@@ -76,7 +76,7 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 			const n = 100 << 20
 			checkIntact(t, x, y, 1450, n)
 			for _, node := range b.nodes {
-				if sent := node.translated(); sent < 2*n {
+				if sent := node.sent(model.Translated); sent < 2*n {
 					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*n)
 				}
 			}
@@ -84,10 +84,10 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 	}
 }
 
-// translated returns how many bytes a node has sent in translated packets.
-func (n *node) translated() (sent uint64) {
+// sent returns how many bytes a node has sent with an encapsulation.
+func (n *node) sent(e model.Encapsulation) (sent uint64) {
 	for _, network := range rows[inspect.VRFStats](n, "vrfstats") {
-		sent += network.ByEncapsulation[string(model.Translated)].TxBytes
+		sent += network.ByEncapsulation[string(e)].TxBytes
 	}
 	return sent
 }
@@ -197,11 +197,11 @@ func TestTranslationSeparatesTenantsWithTheSameAddresses(t *testing.T) {
 	const n = 1 << 20
 	for _, pair := range [][2]*workload{{x, y}, blue} {
 		for _, version := range []int{4, 6} {
-			before := b.nodes[0].translated()
+			before := b.nodes[0].sent(model.Translated)
 			if err := transfer(pair[0], pair[1], version, n); err != nil {
 				t.Errorf("IPv%d in %s: %v", version, pair[0].port.Network, err)
 			}
-			if sent := b.nodes[0].translated() - before; sent < n {
+			if sent := b.nodes[0].sent(model.Translated) - before; sent < n {
 				t.Errorf("IPv%d in %s: %d bytes in translated packets, want at least %d", version, pair[0].port.Network, sent, n)
 			}
 			out, err := pair[0].command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", pair[1].ip(version).String())

@@ -37,6 +37,7 @@ const (
 	LinkFails                // tests did not pass, or the other node is down
 	LinkUntested             // the test has no result yet
 	LinkWorks                // tests pass in both directions
+	LinkBridges              // the same, and the other node restores bridged frames
 )
 
 // PortFact is the device of a port.

@@ -97,7 +97,7 @@ type Nexthop struct {
 	DF            bool                // Tunnel
 	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
-	Fallback      uint32              // Tunnel with Translated: nexthop for packets that cannot be translated; 0: none
+	Fallback      uint32              // Tunnel with Translated or Direct: nexthop for packets that cannot be translated or restored; 0: none
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
 	Members       []Member            // Composite

@@ -17,12 +17,12 @@ func onLink(source, destination netip.Addr) ([]Path, int) {
 	return []Path{{Source: source, Destination: destination, Gateway: destination, Oif: 2}}, 9000
 }
 
-// linkOf is Facts.Link. One third of the nodes with IPv4 has each state of a common link.
+// linkOf is Facts.Link. One quarter of the nodes with IPv4 has each state of a common link.
 func linkOf(a netip.Addr, _ uint32) Link {
 	if !a.Is4() {
 		return NoLink
 	}
-	return []Link{LinkFails, LinkUntested, LinkWorks}[a.As4()[3]%3]
+	return []Link{LinkFails, LinkUntested, LinkWorks, LinkBridges}[a.As4()[3]%4]
 }
 
 // factsFor plugs every port of a node but the absent ones.
@@ -99,13 +99,20 @@ func (w *world) checkUnicast(from model.Port, v Vif, n model.Network, absent map
 		if to.Network != n.Name || !n.Bridges() || to.Name == from.Name {
 			continue
 		}
-		ends := w.fromWorkload(from.Node, v, packet{dmac: to.MAC})
-		want := []end{{node: to.Node, port: to.Name, dmac: to.MAC}}
 		if absent[to.Name] {
 			continue // flooded, or dropped where it is not
 		}
-		if !reflect.DeepEqual(ends, want) {
-			w.t.Fatalf("a frame from %s to the MAC of %s gets to %+v", from.Name, to.Name, ends)
+		frames := []packet{{dmac: to.MAC, smac: from.MAC}}
+		for _, source := range from.IPs {
+			for _, a := range slices.Concat(to.IPs, from.IPs) {
+				frames = append(frames, packet{dmac: to.MAC, smac: from.MAC, ip: a, source: source})
+			}
+		}
+		want := []end{{node: to.Node, port: to.Name, dmac: to.MAC, smac: from.MAC}}
+		for _, p := range frames {
+			if ends := w.fromWorkload(from.Node, v, p); !reflect.DeepEqual(ends, want) {
+				w.t.Fatalf("a frame from %s (%s) to the MAC of %s (%s) gets to %+v", from.Name, p.source, to.Name, p.ip, ends)
+			}
 		}
 	}
 }

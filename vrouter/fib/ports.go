@@ -27,7 +27,7 @@ func (c *compiler) remotePort(p *model.Port, n *network) {
 	if t == nil {
 		return // nodePeers has already warned about this node
 	}
-	c.portEntries(p, n, t.nexthop(!n.Routes()), t.label(n, !n.Routes()), t.ethernet, t.label(n, true))
+	c.portEntries(p, n, t.nexthop(!n.Routes()), t.label(n, !n.Routes()), t.bridged, t.label(n, true))
 }
 
 // portEntries adds the routes and the bridge entry of a port. In a network that

@@ -11,13 +11,15 @@ import (
 // tunnel leads to another node or a gateway.
 type tunnel struct {
 	ip, ethernet uint32 // nexthops of IP and Ethernet payload; 0: not needed
+	// nexthop of frames to a known MAC address; with bridges it differs from ethernet
+	bridged uint32
 	formats
 	v6  bool // the outer header is IPv6
 	mtu int  // of the outer IP packet
 }
 
 // formats are the encapsulations of packets to another node. With direct they differ:
-// it carries only IP packets, so Ethernet frames need a tunnel.
+// it carries only IP packets between workloads, so other Ethernet frames need a tunnel.
 type formats struct {
 	encap  model.Encapsulation // of IP payload
 	frames model.Encapsulation // of Ethernet payload; empty: no frames can be sent
@@ -25,6 +27,9 @@ type formats struct {
 	// true: packets are translated, except packets that cannot be translated. These packets
 	// use encap.
 	translates bool
+	// true: frames to a known MAC address use direct, except frames that the other node
+	// cannot restore. These frames use frames.
+	bridges bool
 }
 
 // of returns the encapsulation of a payload.
@@ -98,14 +103,14 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 		c.warn("the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
 		return nil
 	case needs.ethernet && f.frames == "":
-		c.warn("the ports of node %q in networks that bridge cannot be reached: both nodes offer only the encapsulation direct, which does not carry Ethernet frames; add another encapsulation to both nodes", n.Name)
+		c.warn("the ports of node %q in networks that bridge cannot be reached: both nodes offer only the encapsulation direct, which does not carry all Ethernet frames; add another encapsulation to both nodes", n.Name)
 	}
 	return c.tunnel(n.Name, f, pairs, model.RouterMAC, needs)
 }
 
 // link returns the worst state of the links to the destinations of the pairs.
 func (c *compiler) link(pairs []pair) Link {
-	worst := LinkWorks
+	worst := LinkBridges
 	for _, p := range pairs {
 		worst = min(worst, c.facts.Link(p.destination, 0))
 	}
@@ -140,8 +145,9 @@ func choose(common []model.Encapsulation, link, locator Link) (f formats, ok boo
 		return f, true
 	}
 	switch {
-	case link == LinkWorks, link == LinkUntested && len(tunnels) == 0:
+	case link >= LinkWorks, link == LinkUntested && len(tunnels) == 0:
 		f.encap = model.Direct
+		f.bridges = link == LinkBridges && f.frames != ""
 	case locator == LinkWorks, locator == LinkUntested && len(tunnels) == 0:
 		f.translates = true
 		f.later = link == LinkUntested && len(tunnels) > 0
@@ -310,7 +316,7 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 	}
 	if f.encap == model.VXLAN && needs != (payloads{}) {
 		t.ip = c.encapsulated(n, t, name, true)
-		t.ethernet = t.ip
+		t.ethernet, t.bridged = t.ip, t.ip
 		return t
 	}
 	if needs.ip {
@@ -318,6 +324,13 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 	}
 	if needs.ethernet && f.frames != "" {
 		t.ethernet = c.encapsulated(n, t, name, true)
+		t.bridged = t.ethernet
+	}
+	if needs.ethernet && f.bridges {
+		// Frames that fit the tunnel fit the link. If the link fails, they do not become too large.
+		n.Encapsulation, n.MTU, n.Fallback = model.Direct, clampMTU(t.inner(true)), t.ethernet
+		n.DF = false
+		t.bridged = c.nexthop("tunnel "+name+" "+string(model.Direct)+" ethernet", n)
 	}
 	return t
 }

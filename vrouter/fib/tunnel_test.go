@@ -77,6 +77,9 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 		{common: "d", link: LinkFails, none: true},
 		{common: "d", link: NoLink, none: true},
 		{common: "d v", link: LinkWorks, locator: LinkWorks, want: formats{encap: model.Direct, frames: model.VXLAN}},
+		{common: "d v u", link: LinkBridges, want: formats{encap: model.Direct, frames: model.VXLAN, bridges: true}},
+		{common: "v d", link: LinkBridges, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "d", link: LinkBridges, want: formats{encap: model.Direct}},
 		{common: "d v", link: LinkFails, locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
 		{common: "d v", link: LinkUntested, locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true, later: true}},
 		{common: "d v", locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
@@ -95,7 +98,8 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 }
 
 // Direct is used only on a common Ethernet link. Its packets have no tunnel headers, so
-// the MTU of ports is the underlay's. Ethernet frames still need a tunnel.
+// the MTU of ports is the underlay's. Ethernet frames still need a tunnel, at least for frames
+// that the other node cannot restore.
 func TestDirectLeavesTheWholeMTU(t *testing.T) {
 	node := func(a string) model.Node { return model.Node{Underlay: addrs(a), Encapsulations: encaps("d v")} }
 	for _, c := range []struct {
@@ -115,6 +119,7 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 		{"a route by a gateway", model.L3, LinkWorks, "192.0.2.9", 2, "tunnel b vxlan", 700, 8950},
 		{"another device than the tested one", model.L3, LinkWorks, "192.0.2.2", 3, "tunnel b vxlan", 700, 8950},
 		{"a network that bridges", model.L2L3, LinkWorks, "192.0.2.2", 2, "tunnel b direct", 7, 8950},
+		{"a node that restores frames", model.L2L3, LinkBridges, "192.0.2.2", 2, "tunnel b direct", 7, 8950},
 	} {
 		tables, warnings := compiled(t, pairOf(node("192.0.2.1"), node("192.0.2.2"), c.forwarding), func(f *Facts) {
 			f.Link = func(_ netip.Addr, oif uint32) Link {
@@ -140,8 +145,19 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 			}
 		}
 		if e := tables.Bridge[BridgeKey{VRF: 7, MAC: model.MAC{2, 0, 0, 0, 0, 2}}]; c.forwarding == model.L2L3 {
-			if n, _ := tables.named("tunnel b vxlan"); e.Nexthop != n || e.Label != 700 {
-				t.Errorf("%s: Ethernet frames use %+v, want label 700 and nexthop %d (VXLAN)", c.what, e, n)
+			tunnel, _ := tables.named("tunnel b vxlan")
+			want := tunnel
+			if c.link == LinkBridges {
+				var n Nexthop
+				if want, n = tables.named("tunnel b direct ethernet"); n.Encapsulation != model.Direct || n.Fallback != tunnel || n.MTU != 8950 || n.DF {
+					t.Errorf("%s: the nexthop of frames is %+v, want direct with the MTU of its fallback %d (VXLAN)", c.what, n, tunnel)
+				}
+			}
+			if e.Nexthop != want || e.Label != 700 {
+				t.Errorf("%s: Ethernet frames use %+v, want label 700 and nexthop %d", c.what, e, want)
+			}
+			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, Member{Nexthop: tunnel, Label: 700}) {
+				t.Errorf("%s: broadcast goes to %+v, want a copy by nexthop %d (VXLAN)", c.what, flood, tunnel)
 			}
 		}
 	}

@@ -11,9 +11,11 @@ import (
 
 // packet is what travels, as far as tables look at it.
 type packet struct {
-	dmac model.MAC
-	ip   netip.Addr // zero: no IP packet
-	hash [2]int     // of the flow, at the node that sends and at the one that gets it
+	dmac   model.MAC
+	smac   model.MAC  // of a bridged frame
+	ip     netip.Addr // zero: no IP packet
+	source netip.Addr // of a bridged frame with an IP packet
+	hash   [2]int     // of the flow, at the node that sends and at the one that gets it
 }
 
 // end is where a packet got to.
@@ -26,6 +28,7 @@ type end struct {
 	answer  bool      // the vrouter itself; or
 	drop    string    // why not
 	dmac    model.MAC // the frame's at the end
+	smac    model.MAC // a bridged frame's
 }
 
 // outer is a packet on the underlay.
@@ -77,7 +80,7 @@ func (w *world) fromWorkload(node string, v Vif, p packet) []end {
 	}
 	b, known := t.Bridge[BridgeKey{VRF: v.VRF, MAC: p.dmac}]
 	if p.dmac.IsUnicast() && known {
-		return []end{w.send(node, b.Nexthop, b.Label, true, p)}
+		return []end{w.sendBridged(node, v, b, p)}
 	}
 	return w.flood(node, v.VRF, v.Nexthop, p)
 }
@@ -96,6 +99,27 @@ func (w *world) routed(node string, v Vif, p packet) end {
 		id, label = m.Nexthop, m.Label
 	}
 	return w.send(node, id, label, false, p)
+}
+
+// sendBridged is send_bridged: frames that the other node cannot restore take the fallback.
+func (w *world) sendBridged(node string, v Vif, b BridgeEntry, p packet) end {
+	n := w.nexthop(node, b.Nexthop)
+	if n.Encapsulation != model.Direct {
+		return w.send(node, b.Nexthop, b.Label, true, p)
+	}
+	from, to := w.station(node, v.VRF, p.source), w.station(node, v.VRF, p.ip)
+	if from.MAC == p.smac && from.Nexthop == v.Nexthop && to.MAC == p.dmac {
+		return w.send(node, b.Nexthop, v.VRF, true, p)
+	}
+	return w.send(node, n.Fallback, b.Label, true, p)
+}
+
+// station returns the host route of an address; zero: there is none.
+func (w *world) station(node string, vrf uint32, a netip.Addr) Route {
+	if !a.IsValid() {
+		return Route{}
+	}
+	return w.tables[node].Routes[RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}]
 }
 
 // send is send_routed and send_bridged.
@@ -162,8 +186,16 @@ func (w *world) fromFabric(node string, o outer) []end {
 		return []end{{node: node, drop: "wrong_encapsulation"}}
 	}
 	if o.encap == model.Direct {
-		if vrf, known := t.VRFs[o.label]; !known || !vrf.L3 || o.ethernet {
+		vrf, known := t.VRFs[o.label]
+		if !known || !o.ethernet && !vrf.L3 || o.ethernet && !vrf.L2 {
 			return []end{{node: node, drop: "unknown_label"}}
+		}
+		if o.ethernet {
+			from, to := w.station(node, o.label, o.inner.source), w.station(node, o.label, o.inner.ip)
+			if w.nexthop(node, from.Nexthop).Remote != sender.ID || from.MAC.IsZero() || to.MAC.IsZero() {
+				return []end{{node: node, drop: "forged_source"}}
+			}
+			return []end{w.deliver(node, w.nexthop(node, to.Nexthop), true, packet{dmac: to.MAC, smac: from.MAC})}
 		}
 		return []end{w.arriveRouted(node, o.label, o.inner)}
 	}
@@ -280,9 +312,9 @@ func (w *world) deliver(node string, n Nexthop, bridged bool, p packet) end {
 	if !ok || v.ID != n.Vif || v.VRF != n.VRF {
 		w.t.Fatalf("node %s: %s leads to vif %d on device %d, where vif %d is", node, n.Name, n.Vif, n.Oif, v.ID)
 	}
-	e := end{node: node, port: v.Name, dmac: p.dmac}
+	e := end{node: node, port: v.Name, dmac: p.dmac, smac: p.smac}
 	if !bridged {
-		e.dmac = n.DMAC
+		e.dmac, e.smac = n.DMAC, model.MAC{}
 	}
 	return e
 }

@@ -99,18 +99,19 @@ func stateOf(s direct.State) fib.Link {
 	switch s {
 	case direct.Works:
 		return fib.LinkWorks
+	case direct.Bridges:
+		return fib.LinkBridges
 	case direct.Fails:
 		return fib.LinkFails
 	}
 	return fib.LinkUntested
 }
 
-// localNetworks returns the ids of the networks that route and have ports on this node,
-// sorted.
+// localNetworks returns the ids of the networks that have ports on this node, sorted.
 func (p *Pass) localNetworks() []uint32 {
 	ids := map[uint32]bool{}
 	for _, port := range p.Want.Ports {
-		if n, ok := p.Want.Network(port.Network); ok && n.Routes() {
+		if n, ok := p.Want.Network(port.Network); ok {
 			ids[n.ID] = true
 		}
 	}
@@ -137,7 +138,7 @@ func (p *Pass) fabricLinks() (links []netlink.Link) {
 func (p *Pass) Links() map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for a, l := range p.facts.links {
-		all[a] = l.state == fib.LinkWorks
+		all[a] = l.state >= fib.LinkWorks
 	}
 	return all
 }
@@ -162,11 +163,6 @@ func (p *Pass) unwantedXDP() string {
 	direct, fallback := false, map[uint32]bool{}
 	for _, n := range p.Tables.Nexthops {
 		fallback[n.Fallback] = true // few packets need this tunnel
-	}
-	for _, n := range p.Tables.VRFs {
-		if n.L2 {
-			return "" // Ethernet frames need tunnels
-		}
 	}
 	for id, n := range p.Tables.Nexthops {
 		switch {

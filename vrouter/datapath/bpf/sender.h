@@ -75,6 +75,29 @@ static __noinline int is_allowed_address(__u32 vrf, __u32 remote, const struct a
 	return may_send_from(vrf, remote, source, family);
 }
 
+/* Returns the host route of an address. */
+static __always_inline struct route *host_route(__u32 vrf, const struct address *to, __u8 family)
+{
+	if (family == FAMILY_IPV4) {
+		struct host4_key key = { .vrf = vrf };
+
+		__builtin_memcpy(&key.address, to->bytes + 12, 4);
+		return bpf_map_lookup_elem(&hosts4, &key);
+	} else {
+		struct host6_key key = { .vrf = vrf, .address = *to };
+
+		return bpf_map_lookup_elem(&hosts6, &key);
+	}
+}
+
+/* Returns the route of a workload's address if this route has the workload's MAC address. */
+static __always_inline struct route *station_route(__u32 vrf, const struct address *to, __u8 family)
+{
+	struct route *r = host_route(vrf, to, family);
+
+	return r && r->flags & ROUTE_F_MAC ? r : 0;
+}
+
 /* Returns 1 if the remote may send packets from an inner source address. */
 static __always_inline int is_senders_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family)
 {
@@ -82,16 +105,7 @@ static __always_inline int is_senders_address(__u32 vrf, __u32 remote, const str
 
 	if (!remote)
 		return 1;
-	if (family == FAMILY_IPV4) {
-		struct host4_key key = { .vrf = vrf };
-
-		__builtin_memcpy(&key.address, source->bytes + 12, 4);
-		r = bpf_map_lookup_elem(&hosts4, &key);
-	} else {
-		struct host6_key key = { .vrf = vrf, .address = *source };
-
-		r = bpf_map_lookup_elem(&hosts6, &key);
-	}
+	r = host_route(vrf, source, family);
 	if (r && leads_to(r->nexthop, remote))
 		return 1;
 	return is_allowed_address(vrf, remote, source, family, r && has_owner(r));

@@ -68,7 +68,8 @@ struct nexthop {
 	__u32 vif;       /* encap: vif id */
 	__u32 oif;       /* encap: ifindex of the vif */
 	__u32 remote;    /* tunnel: id of the node or gateway at its far end (struct remote); 0: unknown */
-	__u32 fallback;  /* translated: nexthop for packets that cannot be translated; 0: none */
+	__u32 fallback;  /* translated: nexthop for packets that cannot be translated; direct: for frames
+			  * that cannot be restored; 0: none */
 	__u8 dmac[6];    /* encap: the workload's; tunnel with VXLAN: remote router's */
 	__u8 smac[6];    /* encap: this router's */
 	__u16 mtu;       /* largest inner IP packet in bytes, without its Ethernet header */
@@ -131,7 +132,7 @@ struct bridge_key {
 
 struct bridge_entry {
 	__u32 nexthop;
-	__u32 label;     /* MPLS label of Ethernet payload, or VNI */
+	__u32 label;     /* MPLS label of Ethernet payload, or VNI, by the encapsulation of nexthop or of its fallback */
 };
 
 /* ilm: label -> struct target; vnis: VNI -> struct target. */

@@ -281,7 +281,7 @@ static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 	eth = data;
 	if ((void *)(eth + 1) <= end && is_to_label(s, eth)) {
 		if (label_network(eth->h_dest))
-			return read_direct(s, eth, end, a);
+			return read_direct(skb, s, eth, end, a);
 		verdict = answer_test(skb);
 		if (verdict != GO_ON)
 			return verdict;

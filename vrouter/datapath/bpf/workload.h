@@ -318,7 +318,7 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	if (nh->encap == ENCAP_DIRECT) {
 		__u32 packets = segments(skb), bytes = skb->len;
 
-		verdict = send_direct(skb, nh, label, nh->paths > 1 ? hash_of(skb, f) : 0);
+		verdict = send_direct(skb, nh, LABEL_MAC, label, nh->paths > 1 ? hash_of(skb, f) : 0);
 		if (verdict < 0)
 			return verdict;
 		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);
@@ -369,7 +369,7 @@ static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *
 	return send_routed(skb, v, f, nh, id, label);
 }
 
-/* A bridged frame: it stays as it is. */
+/* A bridged frame: the receiver delivers it as it is. */
 static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				   __u32 id, __u32 label)
 {
@@ -380,6 +380,13 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	if (!nh || !v || !f)
 		return -DROP_NO_NEXTHOP;
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
+	if (nh->encap == ENCAP_DIRECT && !is_restorable(skb, &f->eth, v->vrf, v->nexthop)) {
+		id = nh->fallback;
+		nh = nexthop_of(id);
+		if (!nh)
+			return -DROP_NO_NEXTHOP;
+		trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
+	}
 	if (nh->type != NH_ENCAP && nh->type != NH_TUNNEL)
 		return nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
 	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id, f->family, 1) : nh->mtu;
@@ -389,6 +396,15 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	}
 	if (f->tcp && !skb->gso_size)
 		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
+	if (nh->encap == ENCAP_DIRECT) {
+		__u32 packets = segments(skb), bytes = skb->len;
+
+		verdict = send_direct(skb, nh, BRIDGED_MAC, v->vrf, nh->paths > 1 ? hash_of(skb, f) : 0);
+		if (verdict < 0)
+			return verdict;
+		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);
+		return WENT(verdict, OUT_FORWARDED);
+	}
 	if (nh->type == NH_TUNNEL) {
 		f->in.ethernet = 1;
 		return into_tunnel(skb, v, nh, id, label, f, 1);
