@@ -28,9 +28,21 @@ func directPair(b *bed, forwarding model.Forwarding, others ...model.Encapsulati
 	x, y = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
 	b.up()
 	for i, n := range b.nodes[:2] {
-		n.awaitWays(b.nodes[1-i].name, "direct")
+		n.awaitWays(b.nodes[1-i].name, directWays(forwarding)...)
 	}
 	return x, y
+}
+
+// directWays returns the ways between two nodes on a link. Bridged frames that cannot be
+// restored need a tunnel.
+func directWays(forwarding model.Forwarding) []string {
+	switch forwarding {
+	case model.L2:
+		return []string{"direct", "vxlan"}
+	case model.L2L3:
+		return []string{"direct", "direct", "vxlan"} // for packets and for frames
+	}
+	return []string{"direct"}
 }
 
 // ways returns the encapsulations with which a node reaches another node, in the order of
@@ -161,9 +173,17 @@ func (b *bed) secure(port string, on bool) {
 // nodes send directly again. A connection that is open during the second
 // change survives it.
 func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
-	t.Parallel()
+	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
+		t.Run(string(forwarding), func(t *testing.T) {
+			t.Parallel()
+			checkChangeToTunnel(t, forwarding)
+		})
+	}
+}
+
+func checkChangeToTunnel(t *testing.T, forwarding model.Forwarding) {
 	b := newBed(t, options{})
-	x, y := directPair(b, model.L3, model.VXLAN)
+	x, y := directPair(b, forwarding, model.VXLAN)
 	b.secure("port1", true)
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, "vxlan")
@@ -178,13 +198,16 @@ func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
 	go func() { done <- transfer(y, x, 4, 400<<20) }()
 	b.secure("port1", false)
 	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "direct")
+		n.awaitWays(b.nodes[1-i].name, directWays(forwarding)...)
 	}
 	if err := <-done; err != nil {
 		t.Errorf("a connection that was open during the change to direct: %v", err)
 	}
 	if err := transfer(x, y, 4, 8<<20); err != nil {
 		t.Errorf("a direct transfer: %v", err)
+	}
+	if sent := b.nodes[0].sent(model.Direct); sent < 8<<20 {
+		t.Errorf("node a has sent %d bytes directly, want at least the %d of a transfer", sent, 8<<20)
 	}
 }
 
@@ -201,12 +224,8 @@ func TestBridgedFramesGoDirectly(t *testing.T) {
 			x, y := b.workload("x", "red", 0, "10.5.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.5.0.11", "fd00:1::11")
 			b.state.Ports[0].AllowSources = subnets("10.9.0.0/16")
 			b.up()
-			want := []string{"direct", "vxlan"}
-			if forwarding == model.L2L3 {
-				want = append([]string{"direct"}, want...) // a nexthop for packets, and one for frames
-			}
 			for i, n := range b.nodes {
-				n.awaitWays(b.nodes[1-i].name, want...)
+				n.awaitWays(b.nodes[1-i].name, directWays(forwarding)...)
 				n.forgetDrops() // while a node has no port yet, it drops the other node's multicast
 			}
 			checkIntact(t, x, y, 1450, 16<<20)

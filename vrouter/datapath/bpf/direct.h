@@ -203,8 +203,7 @@ static __always_inline int read_direct(struct __sk_buff *skb, const struct node_
 
 	if (!eth->h_proto) /* a->protocol 0 means that the frame had a tunnel header */
 		return -DROP_BAD_INNER;
-	/* The hint keeps this call off the path of routed packets. */
-	if (__builtin_expect(!is_label_mac(eth->h_source) || label_network(eth->h_source) != vrf, 0))
+	if (!is_label_mac(eth->h_source) || label_network(eth->h_source) != vrf)
 		return arrive_restored(skb);
 	mapped(&o.source, label_node(eth->h_source));
 	if ((void *)(ip + 1) > end || ip->version != 4 || !is_from_far_end(vrf, ip->saddr, ENCAP_DIRECT, &o.source))
