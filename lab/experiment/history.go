@@ -91,13 +91,16 @@ const hopelessAfter = 3
 
 // hopeless reports whether a scenario's trials are no longer repeated.
 func (h *history) hopeless(scenario string) bool {
+	if h.valid[scenario] > 0 {
+		return false
+	}
 	invalid := 0
 	for t, gated := range h.gated {
 		if gated && t.Scenario == scenario {
 			invalid++
 		}
 	}
-	return h.valid[scenario] == 0 && invalid >= hopelessAfter
+	return invalid >= hopelessAfter
 }
 
 // lost counts the blocks that lost a trial, among the first blocks of the given number.
