@@ -16,6 +16,7 @@ import (
 // kinds are the stores that this host can open.
 func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 	t.Run("file", func(t *testing.T) {
+		t.Parallel()
 		s, err := OpenFile(filepath.Join(t.TempDir(), "deep", "store.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -24,6 +25,7 @@ func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 		test(t, s)
 	})
 	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
 		s, err := OpenEmbedded(EmbeddedOptions{Dir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +33,10 @@ func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 		t.Cleanup(func() { s.Close() })
 		test(t, s)
 	})
-	t.Run("etcd", func(t *testing.T) { test(t, connect(t, storetest.Start(t, 1, nil), "etcd+insecure", TLS{})) })
+	t.Run("etcd", func(t *testing.T) {
+		t.Parallel()
+		test(t, connect(t, storetest.Start(t, 1, nil), "etcd+insecure", TLS{}))
+	})
 }
 
 func commit(t *testing.T, s Store, c Commit) int64 {
