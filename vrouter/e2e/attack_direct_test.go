@@ -14,7 +14,7 @@ import (
 // outside the fleet sends, or that a node sends for a network without a port on that node.
 func TestForgedLabelsAreNotDelivered(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3})
+	b := sharedBed(t, options{nodes: 3})
 	b.state.Networks = []model.Network{{Name: "blue", ID: 5, VNI: 1005, Tenant: "blue", Subnets: subnets("10.1.0.0/16")}}
 	blue := b.state.Networks[0]
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
@@ -70,7 +70,7 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 // receiving node must not decapsulate this packet.
 func TestADirectPacketToAnUnderlayAddressIsNotDecapsulated(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.MPLSoUDP)
 	b.state.Networks = []model.Network{
 		{Name: "red", ID: 1, VNI: 1001, Tenant: "red", Subnets: subnets("10.2.0.0/16")},

@@ -15,7 +15,7 @@ import (
 // mode. It has an attacker on the second node and a peer of the attacker on the first node.
 func labelBed(t *testing.T) (b *bed, v, w *workload, attackers map[model.Forwarding]*workload) {
 	t.Helper()
-	b = newBed(t, options{})
+	b = sharedBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
 	b.state.Networks = []model.Network{{Name: "blue", ID: 5, VNI: 1005, Tenant: "blue", Subnets: subnets("10.1.0.0/16")}}
 	v, w = b.workload("v", "blue", 0, "10.1.0.10"), b.workload("w", "blue", 1, "10.1.0.11")

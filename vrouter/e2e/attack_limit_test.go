@@ -27,7 +27,7 @@ func (w *workload) received(t *testing.T) int {
 // device, and packet sockets can bypass it.
 func TestAWorkloadDoesNotPassItsEgressLimit(t *testing.T) {
 	const rate, lasting = 10_000_000, time.Second
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	for i := range b.state.Ports {
 		if b.state.Ports[i].Name == x.port.Name {

@@ -11,7 +11,7 @@ import (
 // with the addresses of other nodes' ports.
 func TestFurtherPrefixesDoNotContainAddressesOfOtherPorts(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3, bare: 1})
+	b := sharedBed(t, options{nodes: 3, bare: 1})
 	for _, encap := range encaps {
 		b.run(string(encap), func(t *testing.T) {
 			x, y, z := b.threePorts(encap, model.L3)

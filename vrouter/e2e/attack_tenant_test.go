@@ -67,7 +67,7 @@ func said(t testing.TB, space string, args ...string) string {
 // in the network too, nor of another workload, unless that one is to accept it.
 func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Forwarding: model.L2L3, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
 	rogue := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
@@ -121,7 +121,7 @@ func (w *workload) behindOptions(t testing.TB, dst model.MAC, from, to netip.Add
 // link.
 func TestALinkLocalSourceDoesNotPassADenial(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2, model.L2L3} {
 		b.run(string(forwarding), func(t *testing.T) {
 			b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
@@ -175,7 +175,7 @@ func behindDestinationOptions(frame []byte) []byte {
 // workload, unless it is a router.
 func TestAWorkloadDoesNotPoseAsARouterOrNeighbour(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
 		for _, router := range []bool{false, true} {
 			b.run(fmt.Sprintf("%s/router=%v", forwarding, router), func(t *testing.T) {
@@ -247,7 +247,7 @@ func tagged(frame []byte, vlan byte) []byte {
 // A workload's tag must not choose the underlay's VLAN.
 func TestAWorkloadsTagDoesNotReachTheUnderlay(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 		b.run(string(forwarding), func(t *testing.T) {
 			x, y := pair(b, forwarding, false, model.MPLSoUDP)

@@ -88,7 +88,7 @@ func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
 // Plain traffic between nodes passes beside the overlay's.
 func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	ctx, stop := context.WithCancel(context.Background())
 	var g errgroup.Group
@@ -123,7 +123,7 @@ func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 // Through the node's port such a packet must not leave without a tunnel.
 func TestAMarkOfAProcessDoesNotSendATenantsPacketBare(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	x, _ := pair(b, model.L3, false, model.MPLSoUDP)
 	own := model.Port{Name: "own", Network: "red", Node: b.nodes[0].name, MAC: model.MAC{2, 0, 0, 0, 9, 9}, IPs: addresses("10.1.0.5"), Attach: model.Attachment{Host: true}}
 	b.state.Ports = append(b.state.Ports, own)

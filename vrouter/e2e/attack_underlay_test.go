@@ -119,7 +119,7 @@ func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
 // addresses that it has in a network, and with those alone.
 func TestANodeDoesNotSendAsAnothersWorkload(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3, bare: 1})
+	b := sharedBed(t, options{nodes: 3, bare: 1})
 	for _, encap := range encaps {
 		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 			b.run(string(encap)+"/"+string(forwarding), func(t *testing.T) {
@@ -167,7 +167,7 @@ func (f forgery) ofEthernet() forgery {
 // The nodes speak MPLS over UDP with each other. Nothing else gets in.
 func TestAnEncapsulationThatWasNotAgreedIsRefused(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3, bare: 1})
+	b := sharedBed(t, options{nodes: 3, bare: 1})
 	x, _, z := b.threePorts(model.MPLSoUDP, model.L3)
 	b.up()
 	heard := x.hearing(t, 7777)
@@ -186,7 +186,7 @@ func TestAnEncapsulationThatWasNotAgreedIsRefused(t *testing.T) {
 // A port that may send from further prefixes does so from another node too.
 func TestAPortMaySendFromItsFurtherPrefixes(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3, bare: 1})
+	b := sharedBed(t, options{nodes: 3, bare: 1})
 	x, _, z := b.threePorts(model.MPLSoUDP, model.L3)
 	for i := range b.state.Ports {
 		if b.state.Ports[i].Name == "z" {
@@ -239,7 +239,7 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 // needed" to a node, and quotes a tunnel packet that the node did not send.
 func TestAForgedErrorDoesNotShrinkATunnel(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3, bare: 1})
+	b := sharedBed(t, options{nodes: 3, bare: 1})
 	x, y, _ := b.threePorts(model.MPLSoUDP, model.L3)
 	b.up()
 	outer := udpFrame(t, model.MAC{2, 0xfa, 0, 0, 0, 1}, model.MAC{2, 0xfa, 0, 0, 0, 2}, b.nodes[0].v4, b.nodes[1].v4, 6635, make([]byte, 1400))

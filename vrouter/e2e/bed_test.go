@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		waitTogether()
-		return m.Run()
+		return max(m.Run(), endShared())
 	}()
 	os.Exit(code)
 }
@@ -463,8 +463,7 @@ func (b *bed) agents() []*node {
 }
 
 // run runs a subtest on the bed's nodes. All subtests use the same agents, because the kernel
-// verifies the programs at each start of an agent, which takes 0.7 s of CPU time. After a
-// subtest, the agents' state has only the nodes. drops counts from a subtest's beginning.
+// verifies the programs at each start of an agent, which takes 0.7 s of CPU time.
 func (b *bed) run(name string, f func(t *testing.T)) {
 	b.t.Helper()
 	whole := b.t.(*testing.T)
@@ -474,16 +473,18 @@ func (b *bed) run(name string, f func(t *testing.T)) {
 	whole.Run(name, func(t *testing.T) {
 		b.t = t
 		defer func() { b.t = whole }()
-		for _, n := range b.agents() {
-			n.forgetDrops()
-		}
-		defer func() {
-			b.state = model.State{Nodes: b.nodesOf(false)}
-			b.apply()
-			b.state = model.State{}
-		}()
+		b.begin()
+		defer b.clear()
 		f(t)
 	})
+}
+
+// begin makes drops count from now on, on all nodes.
+func (b *bed) begin() {
+	b.t.Helper()
+	for _, n := range b.agents() {
+		n.forgetDrops()
+	}
 }
 
 // forgetDrops makes drops count from now on.
@@ -494,6 +495,14 @@ func (n *node) forgetDrops() {
 			n.dropped[d.Reason] = d.Packets
 		}
 	}
+}
+
+// clear leaves only the nodes in the agents' state.
+func (b *bed) clear() {
+	b.t.Helper()
+	b.state = model.State{Nodes: b.nodesOf(false)}
+	b.apply()
+	b.state = model.State{}
 }
 
 func (b *bed) apply() {

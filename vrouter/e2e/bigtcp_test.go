@@ -90,7 +90,7 @@ func TestDirectSuperpacketsAbove64KiBArriveIntact(t *testing.T) {
 	b.raise(b.sw, b.nodes[0].ns, b.nodes[1].ns, x.ns, y.ns)
 	big := watchBig(t, b.nodes[1].ns, "fab")
 	for version, protocol := range map[int]uint16{4: 0x0800, 6: 0x86dd} {
-		if err := transfer(x, y, version, 100<<20); err != nil {
+		if err := transfer(x, y, version, bulk); err != nil {
 			t.Errorf("IPv%d: %v", version, err)
 		}
 		headers := big()

@@ -46,7 +46,7 @@ func checksumsOf(f []string) (c checksums) {
 // is wrong it refuses, and checksumsOf counts.
 func TestAChecksumOfZeroThatWasLeftToTheNICIsRight(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{offload: "none"})
+	b := sharedBed(t, options{offload: "none"})
 	x, y := pair(b, model.L2, true, model.MPLSoGRE)
 	needs(t, "tshark")
 	c := startCapture(t, b.name+"-sw", "port0")

@@ -89,7 +89,7 @@ func decoded(t *testing.T, file string, fields ...string) [][]string {
 func TestOuterPacketsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	needs(t, "tshark")
-	b := newBed(t, options{offload: "none"})
+	b := sharedBed(t, options{offload: "none"})
 	for _, encap := range encaps {
 		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 			for _, v6 := range []bool{false, true} {
@@ -159,7 +159,7 @@ func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, for
 func TestChecksumsAreRightAtTheReceiver(t *testing.T) {
 	t.Parallel()
 	needs(t, "tshark")
-	b := newBed(t, options{offload: "none"})
+	b := sharedBed(t, options{offload: "none"})
 	for _, encap := range encaps {
 		b.run(string(encap), func(t *testing.T) {
 			x, y := pair(b, model.L3, false, encap)

@@ -77,12 +77,12 @@ func TestDirectPacketsArriveIntact(t *testing.T) {
 	for _, offload := range []string{"none", "tcp", "tunnel"} {
 		t.Run(offload, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, options{offload: offload})
+			b := sharedBed(t, options{offload: offload})
 			x, y := directPair(b, model.L3)
 			if mtu := one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU; mtu != 1500 {
 				t.Errorf("the vif's MTU is %d, want 1500", mtu)
 			}
-			checkIntact(t, x, y, 1500, 100<<20)
+			checkIntact(t, x, y, 1500, bulk)
 		})
 	}
 }
@@ -120,15 +120,11 @@ func checkIntact(t *testing.T, x, y *workload, mtu, n int) {
 // lower by 1. The packet is otherwise unchanged.
 func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	x, y := directPair(b, model.L3)
 	frames := watchFor(t, b.nodes[1].ns, "fab", []byte("on the wire"))
 	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, []byte("on the wire")))
-	all := frames(2 * time.Second)
-	if len(all) == 0 {
-		t.Fatal("no frame with the payload arrived at the fabric device")
-	}
-	f := all[0]
+	f := first(t, frames)
 	to, from := direct.Label(291, b.nodes[1].v4), direct.Label(291, b.nodes[0].v4)
 	if !bytes.Equal(f[:6], to[:]) || !bytes.Equal(f[6:12], from[:]) || binary.BigEndian.Uint16(f[12:]) != 0x0800 {
 		t.Errorf("the Ethernet header is %x, want labels of network 291 as its addresses", f[:14])
@@ -143,6 +139,20 @@ func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
 	if list := b.nodes[0].run("nh", "list"); !strings.Contains(list, fmt.Sprintf("direct %s → %s fab", b.nodes[0].v4, b.nodes[1].v4)) {
 		t.Errorf("the list of nexthops lacks the direct path to node b:\n%s", list)
 	}
+}
+
+// first waits for the first frame of watchFor.
+func first(t *testing.T, frames func(time.Duration) [][]byte) (frame []byte) {
+	t.Helper()
+	soon(t, 5*time.Second, "wait for a frame with the payload", func() error {
+		all := frames(0)
+		if len(all) == 0 {
+			return errTimeout
+		}
+		frame = all[0]
+		return nil
+	})
+	return frame
 }
 
 // secure enables or disables port security on a switch port. With port security, the port
@@ -194,13 +204,12 @@ func checkChangeToTunnel(t *testing.T, forwarding model.Forwarding) {
 	if text := b.nodes[0].run("doctor"); !strings.Contains(text, b.nodes[1].v4.String()) || !strings.Contains(text, "labels") {
 		t.Errorf("doctor does not report that labels do not reach node b:\n%s", text)
 	}
-	done := make(chan error, 1)
-	go func() { done <- transfer(y, x, 4, 400<<20) }()
+	end := openTransfer(y, x, 4)
 	b.secure("port1", false)
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, directWays(forwarding)...)
 	}
-	if err := <-done; err != nil {
+	if err := end(); err != nil {
 		t.Errorf("a connection that was open during the change to direct: %v", err)
 	}
 	if err := transfer(x, y, 4, 8<<20); err != nil {
@@ -216,7 +225,7 @@ func checkChangeToTunnel(t *testing.T, forwarding model.Forwarding) {
 // the tunnel. Every frame arrives unchanged.
 func TestBridgedFramesGoDirectly(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
 		b.run(string(forwarding), func(t *testing.T) {
 			b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
@@ -352,10 +361,9 @@ func TestAKilledAgentDoesNotEndDirectPackets(t *testing.T) {
 	if ways := b.nodes[0].ways("b"); !slices.Equal(ways, []string{"direct"}) {
 		t.Errorf("node a reaches node b with the encapsulations %v, want direct alone", ways)
 	}
-	done := make(chan error, 1)
-	go func() { done <- transfer(x, y, 4, 200<<20) }()
+	end := openTransfer(x, y, 4)
 	b.nodes[1].start()
-	if err := <-done; err != nil {
+	if err := end(); err != nil {
 		t.Errorf("a transfer while the next agent starts: %v", err)
 	}
 	if mtu := one[inspect.Vif](b.nodes[1], "vif", "get", "y").MTU; mtu != 1500 {

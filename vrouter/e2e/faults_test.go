@@ -194,7 +194,10 @@ func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
 	time.Sleep(away - time.Since(gone))
 	for _, n := range f.nodes { // they may start anew meanwhile
 		n.kill(syscall.SIGKILL)
-		n.start()
+		f.must(n.launch())
+	}
+	for _, n := range f.nodes {
+		n.await()
 	}
 	f.etcd.Rejoin(-1)
 	back := time.Now()

@@ -143,7 +143,7 @@ func endless(ctx context.Context, from, to *workload, count *atomic.Int64) error
 
 func TestAPortThatIsAddedForwardsAtOnceAndGoesWithoutTrace(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	z := b.namespace("z")
 	_ = z

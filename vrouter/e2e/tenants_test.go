@@ -36,7 +36,7 @@ func (n *node) drops() map[string]uint64 {
 // own, and never the other's.
 func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	for _, encap := range encaps {
 		b.run(string(encap), func(t *testing.T) {
 			b.state.Nodes = b.nodesOf(false, encap)
@@ -76,7 +76,7 @@ func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 // A workload that lies about who it is is not heard.
 func TestASpoofedSourceIsDroppedUnderItsReason(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	if err := datagram(x, y, 4, 64); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestASpoofedSourceIsDroppedUnderItsReason(t *testing.T) {
 // source may send.
 func TestAnUnknownUnderlaySourceIsRefusedWhenStrict(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3, bare: 1})
+	b := sharedBed(t, options{nodes: 3, bare: 1})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)[:2]
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
 	stranger := b.nodes[2]

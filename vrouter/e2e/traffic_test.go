@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -44,8 +45,42 @@ func payload(seed uint64, n int) io.Reader {
 	return io.LimitReader(rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 1}), int64(n))
 }
 
+// bulk is the size of a long transfer, bytes.
+const bulk = 16 << 20
+
 // transfer sends n bytes over TCP and compares their hashes at both ends.
 func transfer(from, to *workload, version, n int) error {
+	return carry(from, to, version, payload(uint64(n), n))
+}
+
+// openTransfer transfers data until the returned function is called. The function returns the
+// transfer's error.
+func openTransfer(from, to *workload, version int) (end func() error) {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- carry(from, to, version, until{ctx, payload(1, math.MaxInt)}) }()
+	return func() error {
+		stop()
+		return <-done
+	}
+}
+
+// until reads slowly from a reader until the context ends.
+type until struct {
+	context.Context
+	io.Reader
+}
+
+func (u until) Read(b []byte) (int, error) {
+	if u.Err() != nil {
+		return 0, io.EOF
+	}
+	time.Sleep(10 * time.Millisecond)
+	return u.Reader.Read(b)
+}
+
+// carry sends data over TCP and compares its hashes at both ends.
+func carry(from, to *workload, version int, data io.Reader) error {
 	l, err := to.listen(version)
 	if err != nil {
 		return err
@@ -62,12 +97,10 @@ func transfer(from, to *workload, version, n int) error {
 		stop := context.AfterFunc(ctx, func() { c.Close() })
 		defer stop()
 		c.SetDeadline(time.Now().Add(60 * time.Second))
-		got, err := io.Copy(received, c)
-		if err != nil || got != int64(n) {
-			return fmt.Errorf("%d of %d bytes arrived: %w", got, n, err)
-		}
-		return nil
+		_, err = io.Copy(received, c)
+		return err
 	})
+	var n int64
 	g.Go(func() error {
 		c, err := from.dial("tcp", l.Addr().String())
 		if err != nil {
@@ -76,15 +109,14 @@ func transfer(from, to *workload, version, n int) error {
 		}
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(60 * time.Second))
-		buf := make([]byte, 128<<10)
-		_, err = io.CopyBuffer(onlyWriter{c}, io.TeeReader(payload(uint64(n), n), sent), buf)
+		n, err = io.CopyBuffer(onlyWriter{c}, io.TeeReader(data, sent), make([]byte, 128<<10))
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return err
+		return fmt.Errorf("after %d bytes: %w", n, err)
 	}
 	if string(sent.Sum(nil)) != string(received.Sum(nil)) {
-		return fmt.Errorf("%d bytes arrived, but not those that were sent", n)
+		return fmt.Errorf("%d bytes were sent, but the received data differ", n)
 	}
 	return nil
 }

@@ -26,11 +26,10 @@ func pair(b *bed, forwarding model.Forwarding, v6 bool, encap model.Encapsulatio
 // Every encapsulation, as IP and as Ethernet payload, over both underlays, with
 // superpackets and with software GSO, carries every byte unchanged both ways.
 func TestBulkTransfersArriveIntact(t *testing.T) {
-	const size = 100 << 20
 	for _, offload := range []string{"none", "tcp", "tunnel"} {
 		t.Run(offload, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, options{offload: offload})
+			b := sharedBed(t, options{offload: offload})
 			for _, encap := range encaps {
 				for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 					for _, v6 := range []bool{false, true} {
@@ -40,9 +39,9 @@ func TestBulkTransfersArriveIntact(t *testing.T) {
 						b.run(fmt.Sprintf("%s/%s/underlay-v6=%v", encap, forwarding, v6), func(t *testing.T) {
 							x, y := pair(b, forwarding, v6, encap)
 							for _, version := range []int{4, 6} {
-								n := size
+								n := bulk
 								if version == 6 || v6 {
-									n = size / 4
+									n = bulk / 4
 								}
 								if err := transfer(x, y, version, n); err != nil {
 									t.Errorf("IPv%d, a to b: %v", version, err)
@@ -62,7 +61,7 @@ func TestBulkTransfersArriveIntact(t *testing.T) {
 // Datagrams from one byte to the largest, most of them in fragments.
 func TestDatagramsOfEverySizeComeBack(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	for _, encap := range encaps {
 		b.run(string(encap), func(t *testing.T) {
 			x, y := pair(b, model.L3, false, encap)

@@ -73,11 +73,10 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, options{offload: offload, routed: true})
 			x, y := routedPair(b, model.VXLAN)
-			const n = 100 << 20
-			checkIntact(t, x, y, 1450, n)
+			checkIntact(t, x, y, 1450, bulk)
 			for _, node := range b.nodes {
-				if sent := node.sent(model.Translated); sent < 2*n {
-					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*n)
+				if sent := node.sent(model.Translated); sent < 2*bulk {
+					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*bulk)
 				}
 			}
 		})
@@ -96,7 +95,7 @@ func (n *node) sent(e model.Encapsulation) (sent uint64) {
 // large IPv6 datagram is not in a tunnel either: its fragments are translated.
 func TestATranslatedPacketIsPlainIPv6(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{routed: true})
+	b := sharedBed(t, options{routed: true})
 	x, y := routedPair(b, model.VXLAN)
 	for _, c := range []struct {
 		version, padding int
@@ -107,12 +106,8 @@ func TestATranslatedPacketIsPlainIPv6(t *testing.T) {
 		b.must(err)
 		fmt.Fprint(conn, strings.Repeat("-", c.padding), "on the wire")
 		conn.Close()
-		all := frames(2 * time.Second)
-		if len(all) == 0 {
-			t.Fatalf("IPv%d: no frame with the payload arrived at the fabric device", c.version)
-		}
 		from, to := b.nodes[0].inLocator(291, x.ip(c.version)), b.nodes[1].inLocator(291, y.ip(c.version))
-		f := all[0]
+		f := first(t, frames)
 		if binary.BigEndian.Uint16(f[12:]) != 0x86dd || !bytes.Equal(f[14+8:14+24], from.AsSlice()) || !bytes.Equal(f[14+24:14+40], to.AsSlice()) || f[14+6] != c.header {
 			t.Errorf("IPv%d, %d bytes more: the packet on the wire is %x, want protocol %d from %s to %s", c.version, c.padding, f, c.header, from, to)
 		}
@@ -132,7 +127,7 @@ func TestATranslatedPacketIsPlainIPv6(t *testing.T) {
 // survives it.
 func TestALocatorThatIsNotRoutedGetsATunnel(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{routed: true})
+	b := sharedBed(t, options{routed: true})
 	x, y := routedPair(b, model.VXLAN)
 	routes := b.handle(b.sw)
 	lost := &netlink.Route{Dst: ipNet(b.nodes[1].locator()), Gw: b.nodes[1].v6.AsSlice()}
@@ -146,13 +141,12 @@ func TestALocatorThatIsNotRoutedGetsATunnel(t *testing.T) {
 	if text := b.nodes[0].run("doctor"); !strings.Contains(text, b.nodes[1].locator().String()) {
 		t.Errorf("doctor does not report the locator of node b:\n%s", text)
 	}
-	done := make(chan error, 1)
-	go func() { done <- transfer(y, x, 4, 200<<20) }()
+	end := openTransfer(y, x, 4)
 	b.must(routes.RouteAdd(lost))
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
 	}
-	if err := <-done; err != nil {
+	if err := end(); err != nil {
 		t.Errorf("a connection that was open during the change: %v", err)
 	}
 	if err := transfer(x, y, 4, 8<<20); err != nil {
@@ -190,7 +184,7 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 func TestTranslationSeparatesTenantsWithTheSameAddresses(t *testing.T) {
 	t.Parallel()
 	needs(t, "traceroute")
-	b := newBed(t, options{routed: true})
+	b := sharedBed(t, options{routed: true})
 	b.state.Networks = []model.Network{{Name: "blue", ID: 292, Tenant: "two", Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
 	blue := [2]*workload{b.workload("bx", "blue", 0, "10.1.0.10", "fd00:1::10"), b.workload("by", "blue", 1, "10.1.0.11", "fd00:1::11")}
 	x, y := routedPair(b, model.VXLAN)

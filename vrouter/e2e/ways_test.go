@@ -64,7 +64,7 @@ func TestPingTheGatewayAndThePathMTU(t *testing.T) {
 func TestTracerouteShowsTheHop(t *testing.T) {
 	t.Parallel()
 	needs(t, "traceroute")
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64", "fd00:2::/64")}}
 	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
@@ -83,7 +83,7 @@ func TestTracerouteShowsTheHop(t *testing.T) {
 // sender, once.
 func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3})
+	b := sharedBed(t, options{nodes: 3})
 	for _, encap := range encaps {
 		b.run(string(encap), func(t *testing.T) {
 			b.state.Nodes = b.nodesOf(false, encap)
@@ -107,7 +107,7 @@ func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
 
 func TestATraceSaysWhereAPacketGoes(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := sharedBed(t, options{})
 	_, y := pair(b, model.L3, false, model.MPLSoUDP)
 	var trace inspect.Trace
 	decode(t, b.nodes[0].run("trace", "--from", "x", "--to", y.ip(4).String(), "--proto", "tcp", "--dport", "80", "-o", "json"), &trace)
@@ -164,7 +164,7 @@ func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 // A static route over two nodes is ECMP: flows spread, and each stays.
 func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3})
+	b := sharedBed(t, options{nodes: 3})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
 	x := b.workload("x", "red", 0, "10.1.0.10")

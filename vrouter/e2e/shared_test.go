@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// shared has beds whose agents several tests use, one after the other. They are grouped by
+// their options. A nil bed is not made yet.
+var shared struct {
+	sync.Mutex
+	beds map[string]chan *bed
+}
+
+// sharedBed returns a bed whose agents run and have only nodes in their state. Use it in a test
+// that leaves the nodes and their agents as they are. The kernel then verifies the programs once
+// for many tests.
+func sharedBed(t *testing.T, o options) *bed {
+	t.Helper()
+	key := fmt.Sprint(o)
+	shared.Lock()
+	beds := shared.beds[key]
+	if beds == nil {
+		beds = make(chan *bed, 2)
+		beds <- nil
+		beds <- nil
+		if shared.beds == nil {
+			shared.beds = map[string]chan *bed{}
+		}
+		shared.beds[key] = beds
+	}
+	shared.Unlock()
+	b, l := <-beds, &lasting{TB: t}
+	if b != nil {
+		l = b.t.(*lasting)
+	}
+	t.Cleanup(func() {
+		defer func() { beds <- b }()
+		switch {
+		case b == nil:
+			l.end()
+		case t.Failed():
+			for _, n := range b.agents() {
+				t.Logf("node %s: %s", n.name, n.log())
+			}
+			l.end()
+			b = nil
+		default:
+			b.clear()
+			b.t = l
+		}
+	})
+	if b == nil {
+		made := newBed(l, o)
+		made.launch()
+		b = made
+	}
+	b.t = t
+	b.begin()
+	return b
+}
+
+// lasting is the owner of a shared bed. Its cleanups do not run at the end of a test.
+type lasting struct {
+	testing.TB // of the test that makes the bed
+	cleanups   []func()
+	failed     bool
+}
+
+func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+
+func (l *lasting) TempDir() string {
+	dir, err := os.MkdirTemp("", "vrouter-e2e-")
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (l *lasting) Helper() {}
+
+func (l *lasting) Failed() bool { return l.failed }
+
+func (l *lasting) Errorf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	l.failed = true
+}
+
+// end removes the bed.
+func (l *lasting) end() {
+	for _, f := range slices.Backward(l.cleanups) {
+		f()
+	}
+}
+
+// endShared removes all shared beds and returns the exit status: 1 if one of them cannot be
+// removed.
+func endShared() (status int) {
+	for _, beds := range shared.beds {
+		close(beds)
+		for b := range beds {
+			if b == nil {
+				continue
+			}
+			l := b.t.(*lasting)
+			if l.end(); l.failed {
+				status = 1
+			}
+		}
+	}
+	return status
+}
