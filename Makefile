@@ -41,16 +41,17 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 
 # What cannot run here (no root, no browser, a tool that is not installed) is
 # skipped with its reason and counted. The packages of ALONE read the CPUs or
-# fill them: they run one at a time. The others run two at a time, the slowest (FIRST) from
-# the beginning. TestFaults counts lost packets, so it runs alone. The lab's tests run the
-# vrouter program, as a user would have it in PATH. `make lint` vets the tests.
+# fill them: they run one at a time. The others run three at a time, because some mostly
+# wait, and the slowest (FIRST) run from the beginning. TestFaults counts lost packets, so it
+# runs alone. The lab's tests run the vrouter program, as a user would have it in PATH.
+# `make lint` vets the tests.
 ALONE := ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/... ./lab/tool
 FIRST := ./vrouter/e2e ./cmd/windtunnel
 TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off $(TESTFLAGS)
 
 test: build ## Run every test; as root, else those that need root are skipped
 	@alone=$$($(GO) list $(ALONE) $(FIRST)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \
-	$(TESTS) -p 2 -skip '^TestFaults$$' $(FIRST) $$others || failed=1; \
+	$(TESTS) -p 3 -skip '^TestFaults$$' $(FIRST) $$others || failed=1; \
 	$(TESTS) -p 1 $(ALONE) || failed=1; \
 	$(TESTS) -run '^TestFaults$$' ./vrouter/e2e || failed=1; \
 	exit $$failed
