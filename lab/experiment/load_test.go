@@ -15,10 +15,11 @@ func TestRequestsWaitInTheQueueThatStreamsFill(t *testing.T) {
 		return scenario("bridge", func(sc *suite.Scenario) {
 			sc.Fabric.Rate = 50e6
 			sc.Workload = suite.Workload{Name: "rr", Kind: suite.TCPRR, Streams: 1, Request: 1, Response: 1, IPVersion: 4}
+			sc.Timing.Duration = 1200 * time.Millisecond
 			if load > 0 {
 				sc.Workload.Load, sc.Workload.Direction = load, suite.Forward
+				sc.Timing.Warmup = 1500 * time.Millisecond // the streams fill the queue
 			}
-			sc.Timing = suite.Timing{Warmup: 1500 * time.Millisecond, Duration: 1500 * time.Millisecond, Cooldown: 50 * time.Millisecond}
 		})
 	}
 	idle, loaded := runOK(t, rated(0)), runOK(t, rated(4))
