@@ -221,7 +221,7 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 	n.config = map[string]any{
 		"node": n.name, "netns": n.space, "fabric": []string{"fab"},
 		"socket": filepath.Join(b.dir, n.name+".sock"), "state_dir": filepath.Join(b.dir, "state-"+n.name),
-		"run_dir": filepath.Join(b.dir, "run-"+n.name), "repair_interval": "500ms",
+		"run_dir": filepath.Join(b.dir, "run-"+n.name),
 	}
 	for k, v := range o.config {
 		n.config[k] = v

@@ -20,7 +20,7 @@ import (
 func BenchmarkAgentWithManyRoutes(b *testing.B) {
 	const ports = 100_000
 	for b.Loop() {
-		d := newBed(b, options{config: map[string]any{"limits": map[string]any{"routes": 2 * ports}}})
+		d := newBed(b, options{config: map[string]any{"repair_interval": "500ms", "limits": map[string]any{"routes": 2 * ports}}})
 		d.state.Nodes = d.nodesOf(false, model.MPLSoUDP)
 		d.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.0.0.0/8")}}
 		x := d.workload("x", "red", 0, "10.255.0.1")

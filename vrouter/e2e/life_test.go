@@ -70,7 +70,7 @@ func flow10k(ctx context.Context, from, to *workload) (sent, received uint64, er
 func nothingIsLostWhileTheAgentDiesAndReturns(t *testing.T) {
 	for _, xdp := range []string{"auto", "off"} {
 		t.Run("xdp="+xdp, func(t *testing.T) {
-			b := newBed(t, options{config: map[string]any{"xdp": xdp}})
+			b := newBed(t, options{config: map[string]any{"xdp": xdp, "repair_interval": "500ms"}})
 			x, y := pair(b, model.L3, false, model.MPLSoUDP)
 			if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
 				t.Fatal(err)

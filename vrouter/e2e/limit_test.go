@@ -86,6 +86,7 @@ func TestALimitedPortIsHeldToItsBandwidth(t *testing.T) {
 		t.Errorf("%d packets that the workload's queue let pass were dropped as egress_limit", n)
 	}
 	a.kill(syscall.SIGKILL)
+	a.config["repair_interval"] = "500ms"
 	a.start()
 	check("to it after a restart", far, limited, 40e6)
 

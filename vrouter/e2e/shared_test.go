@@ -8,31 +8,20 @@ import (
 	"testing"
 )
 
-// shared has beds whose agents several tests use, one after the other. They are grouped by
-// their options. A nil bed is not made yet.
-var shared struct {
-	sync.Mutex
-	beds map[string]chan *bed
-}
+// shared has beds whose agents several tests use, one after the other: from options to a
+// chan *bed. A nil bed is not made yet.
+var shared sync.Map
 
 // sharedBed returns a bed whose agents run and have only nodes in their state. Use it in a test
 // that leaves the nodes and their agents as they are. The kernel then verifies the programs once
 // for many tests.
 func sharedBed(t *testing.T, o options) *bed {
 	t.Helper()
-	key := fmt.Sprint(o)
-	shared.Lock()
-	beds := shared.beds[key]
-	if beds == nil {
-		beds = make(chan *bed, 2)
-		beds <- nil
-		beds <- nil
-		if shared.beds == nil {
-			shared.beds = map[string]chan *bed{}
-		}
-		shared.beds[key] = beds
-	}
-	shared.Unlock()
+	fresh := make(chan *bed, 2)
+	fresh <- nil
+	fresh <- nil
+	kept, _ := shared.LoadOrStore(fmt.Sprint(o), fresh)
+	beds := kept.(chan *bed)
 	b, l := <-beds, &lasting{TB: t}
 	if b != nil {
 		l = b.t.(*lasting)
@@ -100,7 +89,8 @@ func (l *lasting) end() {
 // endShared removes all shared beds and returns the exit status: 1 if one of them cannot be
 // removed.
 func endShared() (status int) {
-	for _, beds := range shared.beds {
+	shared.Range(func(_, kept any) bool {
+		beds := kept.(chan *bed)
 		close(beds)
 		for b := range beds {
 			if b == nil {
@@ -111,6 +101,7 @@ func endShared() (status int) {
 				status = 1
 			}
 		}
-	}
+		return true
+	})
 	return status
 }

@@ -295,7 +295,7 @@ func TestTheLocatorOutlivesTheAgent(t *testing.T) {
 // the cause.
 func TestANodeWithoutIPv6OnLoUsesTunnels(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{routed: true})
+	b := newBed(t, options{routed: true, config: map[string]any{"repair_interval": "500ms"}})
 	x, y := routedState(b, model.VXLAN)
 	n := b.nodes[0]
 	disable := func(value string) {
