@@ -10,6 +10,7 @@ import (
 const (
 	Netns        = "netns"
 	Veth         = "veth"
+	Netkit       = "netkit"
 	Bridge       = "bridge"
 	VXLAN        = "vxlan"
 	Macvlan      = "macvlan"
@@ -46,6 +47,7 @@ type Feature struct {
 var features = []Feature{
 	{Netns, "network namespaces", "use a kernel with CONFIG_NET_NS=y, outside a container that forbids them"},
 	{Veth, "veth pairs", module("veth", "CONFIG_VETH", "")},
+	{Netkit, "netkit pairs", "use Linux 6.8 or later with CONFIG_NETKIT=y"},
 	{Bridge, "Linux bridges", module("bridge", "CONFIG_BRIDGE", "")},
 	{VXLAN, "VXLAN devices", module("vxlan", "CONFIG_VXLAN", "")},
 	{Macvlan, "macvlan devices", module("macvlan", "CONFIG_MACVLAN", "")},

@@ -46,6 +46,7 @@ var trials = map[string]trial{
 	Netns:     func(*bench, *Facts) (string, error) { return "", nil }, // made already
 	Veth:      func(b *bench, _ *Facts) (string, error) { return "", b.addPair() },
 	Bridge:    addDevice(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}),
+	Netkit:    addDevice(&netlink.Netkit{LinkAttrs: netlink.LinkAttrs{Name: "nk"}}),
 	VXLAN:     addDevice(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx"}, VxlanId: 42, Port: 4789}),
 	IFB:       addDevice(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "ifb"}}),
 	WireGuard: addDevice(&netlink.Wireguard{LinkAttrs: netlink.LinkAttrs{Name: "wg"}}),

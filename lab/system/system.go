@@ -156,6 +156,7 @@ func Registry() []System {
 		VRouter{Encap: "mpls-udp"},
 		VRouter{Encap: "direct"},
 		VRouter{Encap: "direct", Rules: 100},
+		VRouter{Encap: "direct", Netkit: true},
 		VRouter{Encap: vrouterTranslated},
 		VRouter{Encap: "vxlan"},
 		VRouterDocker{},

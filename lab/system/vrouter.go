@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 )
@@ -25,6 +26,8 @@ type VRouter struct {
 	// Rules is the number of policy rules of each port: 0 or 2 to 255. If it is 0,
 	// ports have no policy.
 	Rules int
+	// Netkit: the containers' devices are netkit pairs, and not veth pairs.
+	Netkit bool
 }
 
 const (
@@ -33,10 +36,14 @@ const (
 )
 
 func (v VRouter) Name() string {
+	name := "vrouter-" + v.Encap
 	if v.Rules > 0 {
-		return "vrouter-" + v.Encap + "-policy"
+		name += "-policy"
 	}
-	return "vrouter-" + v.Encap
+	if v.Netkit {
+		name += "-netkit"
+	}
+	return name
 }
 
 // SetUp returns the time in which the agents start and load their programs.
@@ -48,11 +55,19 @@ func (v VRouter) Describe() string {
 	if v.Rules > 0 {
 		what += fmt.Sprintf(", stateful policy of %d rules", v.Rules)
 	}
+	if v.Netkit {
+		what += ", netkit devices"
+	}
 	return what
 }
-func (VRouter) Features() []string { return []string{"veth", "bpf", "vrouter"} }
-func (VRouter) OnNode() bool       { return false }
-func (VRouter) PlugsTaps()         {}
+func (v VRouter) Features() []string {
+	if v.Netkit {
+		return []string{probe.Netkit, "bpf", "vrouter"}
+	}
+	return []string{"veth", "bpf", "vrouter"}
+}
+func (VRouter) OnNode() bool { return false }
+func (VRouter) PlugsTaps()   {}
 
 // MTU on an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label
 // 4, or UDP 8, VXLAN 8 and inner Ethernet 14. Direct adds nothing. Nodes that translate
@@ -96,6 +111,7 @@ type (
 		StateDir string   `json:"state_dir"`
 		RunDir   string   `json:"run_dir"`
 		Fabric   []string `json:"fabric"`
+		Device   string   `json:"workload_device,omitempty"`
 
 		// Only for nodes of a fleet.
 		Store          string       `json:"store,omitempty"`
@@ -175,6 +191,9 @@ func (v VRouter) Attach(n *Node) error {
 		return fmt.Errorf("make the directory for vrouter's files: %w", err)
 	}
 	config := vrouterConfig{Node: n.Name, Netns: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
+	if v.Netkit {
+		config.Device = probe.Netkit
+	}
 	if err := errors.Join(writeJSON(filepath.Join(home, "node.yaml"), config), writeJSON(filepath.Join(home, "state.yaml"), v.state(n))); err != nil {
 		return fmt.Errorf("write vrouter's files: %w", err)
 	}

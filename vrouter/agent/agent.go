@@ -75,6 +75,9 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 
 // run opens the namespace, the store and the data path, and then serves the API.
 func (a *agent) run(ctx context.Context) (err error) {
+	if err := netdev.TryDevice(a.config.WorkloadDevice); err != nil {
+		return err
+	}
 	if a.space, err = netdev.OpenNode(a.config); err != nil {
 		return err
 	}

@@ -24,8 +24,9 @@ const (
 type Attachment struct {
 	Ifindex int
 	Kind    string // KindVif, KindFabric
-	Mode    string // "tcx", "clsact", "xdp+tcx", "xdp+clsact"
+	Mode    string // "tcx", "clsact", "netkit+tcx", "netkit+clsact", "xdp+tcx", "xdp+clsact"
 	Guarded bool   // fabric: fabric_out drops tunnel packets that the programs did not send
+	Netkit  bool   // vif: from_workload is also at netkit's hook
 	Current bool   // the programs are those of this Datapath
 }
 
@@ -40,6 +41,7 @@ type hook string
 
 const (
 	hookVif       hook = "vif"
+	hookNetkit    hook = "netkit" // of the workload's end of a netkit pair
 	hookFabric    hook = "fabric"
 	hookFabricXDP hook = "xdp"
 	hookFabricOut hook = "out"
@@ -67,7 +69,7 @@ func (d *Datapath) pinOf(h hook, ifindex int) string {
 
 func (d *Datapath) programOf(h hook) *ebpf.Program {
 	switch h {
-	case hookVif:
+	case hookVif, hookNetkit:
 		return d.programs.FromWorkload
 	case hookFabric:
 		return d.programs.FabricTc
@@ -91,6 +93,19 @@ func (d *Datapath) AttachVifOfMany(ifindex int) error {
 	_, err := os.Stat(d.pinOf(hookVif, ifindex))
 	_, err = d.attachTC(hookVif, ifindex, !d.options.NoTCX && err == nil)
 	return err
+}
+
+// AttachNetkit attaches from_workload to netkit's hook of the workload's end; idempotent.
+// ifindex is the primary's. Packets to be routed then leave without the primary's queue. Attach
+// the program to the primary's ingress too, where other frames continue.
+func (d *Datapath) AttachNetkit(ifindex int) error {
+	err := d.attachLink(hookNetkit, ifindex, func() (link.Link, error) {
+		return link.AttachNetkit(link.NetkitOptions{Interface: ifindex, Program: d.programs.FromWorkload, Attach: ebpf.AttachNetkitPeer})
+	})
+	if err != nil {
+		return fmt.Errorf("attach %s to netkit device %d: %w", hookVif, ifindex, err)
+	}
+	return nil
 }
 
 // AttachFabric puts fabric_tc, and where the driver has native XDP fabric_xdp,
@@ -162,7 +177,7 @@ func (d *Datapath) adopt(h hook, ifindex int) (link.Link, error) {
 		l.Close()
 		return nil, fmt.Errorf("ask the kernel about the pinned link: %w", err)
 	}
-	if linkDevice(info) != ifindex { // the device went, another has its number
+	if !isOn(info, ifindex) {
 		l.Close()
 		return nil, d.dropLink(h, ifindex)
 	}
@@ -177,40 +192,42 @@ func (d *Datapath) adopt(h hook, ifindex int) (link.Link, error) {
 	return l, nil
 }
 
-// linkDevice is the device of a link; 0 when it is gone.
-func linkDevice(info *link.Info) int {
+// isOn reports whether a link is still on a device. If a device is deleted, its links have
+// the ifindex 0, and a new device can have its number. The link of a netkit pair has the
+// ifindex of the workload's end, in the workload's namespace.
+func isOn(info *link.Info, ifindex int) bool {
 	if tcx := info.TCX(); tcx != nil {
-		return int(tcx.Ifindex)
+		return int(tcx.Ifindex) == ifindex
 	}
 	if xdp := info.XDP(); xdp != nil {
-		return int(xdp.Ifindex)
+		return int(xdp.Ifindex) == ifindex
 	}
-	return 0
+	netkit := info.Netkit()
+	return netkit != nil && netkit.Ifindex != 0
 }
 
 func (d *Datapath) attachTCX(h hook, ifindex int) error {
-	l, err := d.adopt(h, ifindex)
-	if err == nil && l == nil {
-		l, err = link.AttachTCX(link.TCXOptions{
+	return d.attachLink(h, ifindex, func() (link.Link, error) {
+		return link.AttachTCX(link.TCXOptions{
 			Interface: ifindex, Program: d.programOf(h), Attach: h.tcx(),
 			Anchor: link.Head(), // what XDP decapsulated may meet nobody else's program
 		})
-		if err == nil {
-			err = pin(l, d.pinOf(h, ifindex))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return l.Close()
+	})
 }
 
 func (d *Datapath) attachXDP(ifindex int) error {
-	l, err := d.adopt(hookFabricXDP, ifindex)
+	return d.attachLink(hookFabricXDP, ifindex, func() (link.Link, error) {
+		return link.AttachXDP(link.XDPOptions{Interface: ifindex, Program: d.programs.FabricXdp, Flags: link.XDPDriverMode})
+	})
+}
+
+// attachLink makes sure that a hook has a pinned link with our program. attach makes the link
+// if there is none.
+func (d *Datapath) attachLink(h hook, ifindex int, attach func() (link.Link, error)) error {
+	l, err := d.adopt(h, ifindex)
 	if err == nil && l == nil {
-		l, err = link.AttachXDP(link.XDPOptions{Interface: ifindex, Program: d.programs.FabricXdp, Flags: link.XDPDriverMode})
-		if err == nil {
-			err = pin(l, d.pinOf(hookFabricXDP, ifindex))
+		if l, err = attach(); err == nil {
+			err = pin(l, d.pinOf(h, ifindex))
 		}
 	}
 	if err != nil {
@@ -250,7 +267,7 @@ func (d *Datapath) dropLink(h hook, ifindex int) error {
 func (d *Datapath) Detach(ifindex int) error {
 	return errors.Join(
 		d.dropLink(hookFabricXDP, ifindex), // before fabric_tc
-		d.dropLink(hookFabric, ifindex), d.dropLink(hookVif, ifindex), d.dropLink(hookFabricOut, ifindex),
+		d.dropLink(hookFabric, ifindex), d.dropLink(hookNetkit, ifindex), d.dropLink(hookVif, ifindex), d.dropLink(hookFabricOut, ifindex),
 		d.removeFilter(hookFabric, ifindex), d.removeFilter(hookVif, ifindex), d.removeFilter(hookFabricOut, ifindex))
 }
 
@@ -264,9 +281,10 @@ func (d *Datapath) Attached() ([]Attachment, error) {
 			a = &Attachment{Ifindex: ifindex, Kind: KindFabric, Current: true}
 			found[ifindex] = a
 		}
-		if h == hookVif {
+		if h == hookVif || h == hookNetkit {
 			a.Kind = KindVif
 		}
+		a.Netkit = a.Netkit || h == hookNetkit
 		a.Current = a.Current && current
 		switch {
 		case h == hookFabricOut:
@@ -320,7 +338,7 @@ func (d *Datapath) linksAttached(note func(hook, int, string, bool)) error {
 // longer than all there is to ask of a device.
 func (d *Datapath) programIDs() (map[hook]ebpf.ProgramID, error) {
 	ids := map[hook]ebpf.ProgramID{}
-	for _, h := range []hook{hookVif, hookFabric, hookFabricXDP, hookFabricOut} {
+	for _, h := range []hook{hookVif, hookNetkit, hookFabric, hookFabricXDP, hookFabricOut} {
 		info, err := d.programOf(h).Info()
 		if err != nil {
 			return nil, fmt.Errorf("ask the kernel about program %s: %w", h, err)
@@ -340,12 +358,15 @@ func (d *Datapath) linkAttached(h hook, ifindex int, note func(hook, int, string
 	if err != nil {
 		return fmt.Errorf("ask the kernel about link %s-%d: %w", h, ifindex, err)
 	}
-	if linkDevice(info) != ifindex {
+	if !isOn(info, ifindex) {
 		return d.dropLink(h, ifindex) // the device is gone
 	}
 	mode := "tcx"
-	if h == hookFabricXDP {
+	switch h {
+	case hookFabricXDP:
 		mode = "xdp"
+	case hookNetkit:
+		mode = "netkit"
 	}
 	note(h, ifindex, mode, info.Program == d.ids[h])
 	return nil

@@ -161,6 +161,7 @@ func BenchmarkDirectPacketInALoop(b *testing.B) {
 	})
 	loop := func(p *ebpf.Program, device int, frame []byte) float64 {
 		context := make([]byte, contextBytes)
+		binary.NativeEndian.PutUint32(context[contextIngress:], uint32(device))
 		binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(device))
 		return nanoseconds(b, p, func() {
 			if code, err := p.Run(&ebpf.RunOptions{Data: frame, Context: context, Repeat: 200}); err != nil || code != actRedirect {

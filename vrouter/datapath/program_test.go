@@ -58,6 +58,7 @@ func newRig(t testing.TB, encap model.Encapsulation, v6 bool, change func(*fib.T
 func (r *rig) run(t testing.TB, p *ebpf.Program, ifindex int, frame []byte) (code uint32, out []byte) {
 	t.Helper()
 	context := make([]byte, contextBytes)
+	binary.NativeEndian.PutUint32(context[contextIngress:], uint32(ifindex))
 	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(ifindex))
 	out = make([]byte, len(frame)+256)
 	o := ebpf.RunOptions{Data: frame, DataOut: out, Context: context}

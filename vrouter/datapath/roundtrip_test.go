@@ -71,7 +71,7 @@ func (s source) nexthop() fib.Nexthop {
 
 func (s source) vif() fib.Vif {
 	v := fib.Vif{
-		ID: 1 + s.Uint32N(60), VRF: s.Uint32(), Nexthop: s.Uint32(), L2: s.bool(), L3: s.bool(), Policy: s.bool(),
+		ID: 1 + s.Uint32N(60), VRF: s.Uint32(), Nexthop: s.Uint32(), L2: s.bool(), L3: s.bool(), Policy: s.bool(), Netkit: s.bool(),
 		MTU: uint16(s.IntN(1 << 16)), MAC: s.mac(), RouterMAC: s.mac(),
 	}
 	if s.bool() {
@@ -210,7 +210,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 	text = append(text, headers...)
 	for name, want := range map[string]int{
 		"NH_F_MULTICAST": nhMulticast, "NH_F_DF": nhDF, "NH_F_PEER": nhPeer, "ROUTE_F_MAC": routeMAC,
-		"VIF_F_L2": vifL2, "VIF_F_L3": vifL3, "VIF_F_POLICY": vifPolicy, "SET_F_STRICT": setStrict,
+		"VIF_F_L2": vifL2, "VIF_F_L3": vifL3, "VIF_F_POLICY": vifPolicy, "VIF_F_NETKIT": vifNetkit, "SET_F_STRICT": setStrict,
 		"RULE_F_EGRESS": ruleEgress, "RULE_F_ALLOW": ruleAllow, "RULE_F_LOG": ruleLog,
 		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,
 		"FLOW_TCP_FIN_IN": tcpFINIn, "FLOW_TCP_RST": tcpRST,

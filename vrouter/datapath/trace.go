@@ -42,9 +42,10 @@ type TraceStep struct {
 	Address netip.Addr
 }
 
-// contextBytes is sizeof(struct __sk_buff), and where ifindex is in it.
+// Size of struct __sk_buff, and offsets in it.
 const (
 	contextBytes   = 192
+	contextIngress = 36 // ifindex of the device at whose ingress the frame is; 0: at no ingress
 	contextIfindex = 40
 )
 
@@ -58,6 +59,7 @@ func (d *Datapath) Trace(ifindex int, frame []byte) ([]TraceStep, int32, error) 
 	}
 	defer c.Close()
 	context := make([]byte, contextBytes)
+	binary.NativeEndian.PutUint32(context[contextIngress:], uint32(ifindex))
 	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(ifindex))
 	code, err := c.Programs["from_workload"].Run(&ebpf.RunOptions{Data: frame, Context: context})
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
 )
 
@@ -37,6 +38,14 @@ var program string // the vrouter binary under test
 
 func TestMain(m *testing.M) {
 	code := func() int {
+		if kerneltest.In() {
+			if err := kerneltest.Prepare(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+			program = kerneltest.Program
+			return m.Run()
+		}
 		if os.Geteuid() != 0 {
 			return m.Run() // every test skips
 		}

@@ -44,7 +44,8 @@ const (
 type PortFact struct {
 	Ifindex uint32
 	Device  string
-	Peer    bool   // a veth whose peer is the workload's device
+	Peer    bool   // a veth or netkit device whose peer is the workload's device
+	Netkit  bool   // the device is the primary of a netkit pair
 	MTU     uint16 // largest MTU of the device, in bytes; 0: unlimited
 }
 

@@ -53,6 +53,7 @@ type Vif struct {
 	L2, L3    bool
 	Policy    bool
 	Router    bool   // it may send router advertisements and DHCP answers
+	Netkit    bool   // its device is the primary of a netkit pair
 	Egress    uint64 // limit for packets from the workload, bytes per second; 0: none
 	MTU       uint16
 	MAC       model.MAC
@@ -90,7 +91,7 @@ type Nexthop struct {
 	VRF           uint32              // Encap, VRFTranslate, L2Receive
 	Vif           uint32              // Encap: vif id
 	Oif           uint32              // Encap: ifindex of the vif
-	Peer          bool                // Encap: the device is a veth; packets are delivered to its peer
+	Peer          bool                // Encap: the device is a veth or netkit device; packets are delivered to its peer
 	DMAC, SMAC    model.MAC           // Encap; DMAC of Tunnel with VXLAN
 	MTU           uint16              // Encap, Tunnel: largest inner IP packet
 	Encapsulation model.Encapsulation // Tunnel

@@ -66,7 +66,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	})
 	c.encaps[p.Name] = nexthop
 	v := Vif{
-		ID: id, Name: p.Name, Device: fact.Device, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(), Router: p.Router,
+		ID: id, Name: p.Name, Device: fact.Device, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(), Router: p.Router, Netkit: fact.Netkit,
 		Egress: uint64(p.Bandwidth.Egress) / 8, MTU: mtu, MAC: p.MAC, RouterMAC: model.RouterMAC, Sources: sources(p, n),
 	}
 	if n.Routes() {

@@ -39,6 +39,7 @@ type Config struct {
 	Limits         Limits                `yaml:"limits"`          // sizes of tables
 	XDP            Switch                `yaml:"xdp"`             // auto (default), off
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
+	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: veth (default), netkit
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets on a node with VXLAN only; off: XDP there too
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
@@ -74,6 +75,15 @@ type Switch string
 const (
 	Auto Switch = "auto"
 	Off  Switch = "off"
+)
+
+// WorkloadDevice is the kind of the device pairs that connect workloads, as the kernel names it.
+type WorkloadDevice string
+
+// Kinds of device pairs. Netkit needs Linux 6.8.
+const (
+	Veth   WorkloadDevice = "veth"
+	Netkit WorkloadDevice = "netkit"
 )
 
 // Defaults and limits of Config.
@@ -162,6 +172,7 @@ func (c Config) WithDefaults() Config {
 	text((*string)(&c.XDP), string(Auto))
 	text((*string)(&c.TCX), string(Auto))
 	text((*string)(&c.VXLANGRO), string(Auto))
+	text((*string)(&c.WorkloadDevice), string(Veth))
 	span(&c.RepairInterval, defaultRepair)
 	span(&c.Lease, fleet.DefaultLease)
 	span(&c.FlowIdle, defaultFlowIdle)
@@ -190,6 +201,9 @@ func (c Config) Validate() error {
 		if s.value != Auto && s.value != Off {
 			fail("%s: %q is neither auto nor off", s.name, s.value)
 		}
+	}
+	if c.WorkloadDevice != Veth && c.WorkloadDevice != Netkit {
+		fail("workload_device: %q is neither veth nor netkit", c.WorkloadDevice)
 	}
 	if _, err := store.ParseAddress(c.Store); err != nil {
 		fail("%w", err)

@@ -20,7 +20,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	}
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
 		t.Error(d)
@@ -41,6 +41,7 @@ state: fleet.yaml
 limits: {routes: 10, prefixes: 11, bridge: 12, nexthops: 13, vifs: 14, labels: 15, remotes: 16, flows: 17}
 xdp: "off"
 tcx: "off"
+workload_device: netkit
 metrics: 127.0.0.1:9464
 repair_interval: 250ms
 flow_idle: 30s
@@ -57,7 +58,7 @@ flow_closed: 2s
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, Locator: netip.MustParsePrefix("fd00:0:0:17::/64"), State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17},
-		XDP: Off, TCX: Off, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
+		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
 		t.Error(d)
@@ -72,6 +73,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\nnodes: []":                  `unknown field "nodes"`,
 		"node: a\nxdp: yes":                   `xdp: "yes" is neither auto nor off`,
 		"node: a\ntcx: native":                `tcx: "native" is neither auto nor off`,
+		"node: a\nworkload_device: tap":       `workload_device: "tap" is neither veth nor netkit`,
 		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is not a device name`,
 		"node: a\nfabric: [a-name-too-long1]": "fabric[0]",
 		"node: a\nrepair_interval: 1ms":       "repair_interval: 1ms is less than 100ms",

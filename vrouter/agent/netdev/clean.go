@@ -11,13 +11,13 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// RemovePairs deletes the veth pairs of a node's ports.
+// RemovePairs deletes the device pairs of a node's ports.
 func RemovePairs(s *Space, node string) error {
 	links, err := Links(s.Links)
 	if err != nil {
 		return err
 	}
-	w := NewWire(s, node, links, nil, func(string, string) {})
+	w := NewWire(s, node, links, config.Config{}, func(string, string) {})
 	defer w.Close()
 	var errs []error
 	for _, l := range w.Strays(nil) {

@@ -18,6 +18,7 @@ type Plane interface {
 
 	AttachVif(ifindex int) error
 	AttachVifOfMany(ifindex int) error
+	AttachNetkit(ifindex int) error
 	AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error)
 	GuardFabric(ifindex int) error
 	Detach(ifindex int) error
@@ -122,6 +123,10 @@ func (p inSpace) AttachVif(ifindex int) error {
 
 func (p inSpace) AttachVifOfMany(ifindex int) error {
 	return p.space.Do(func() error { return p.Plane.AttachVifOfMany(ifindex) })
+}
+
+func (p inSpace) AttachNetkit(ifindex int) error {
+	return p.space.Do(func() error { return p.Plane.AttachNetkit(ifindex) })
 }
 
 func (p inSpace) GuardFabric(ifindex int) error {

@@ -12,14 +12,16 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/model"
 )
 
 // Wire connects workloads to the node during one pass. For a port with a network
-// namespace it creates a veth pair; a port with a device uses the existing device.
+// namespace it creates a pair of devices; a port with a device uses the existing device.
 type Wire struct {
 	own     *nsCache
 	node    string
+	kind    config.WorkloadDevice   // kind of new pairs
 	Here    map[string]netlink.Link // the node's devices
 	opened  map[string]*nsCache     // workloads' namespaces that this pass has opened
 	Fabric  map[string]bool         // underlay devices, which ports must not use
@@ -31,13 +33,25 @@ type Wire struct {
 // Device is a port's device on the node.
 type Device struct {
 	Link netlink.Link
-	Peer bool // a veth whose peer is in another namespace: bpf_redirect_peer can be used
+	Peer bool // a veth or netkit device whose peer is in another namespace: bpf_redirect_peer can be used
 }
 
 // DeviceOf returns the device of a port. With an ingress limit, packets must pass the
 // device's queue, so peer is false.
 func DeviceOf(l netlink.Link, p model.Port) *Device {
-	return &Device{l, l.Type() == "veth" && l.Attrs().NetNsID >= 0 && p.Bandwidth.Ingress == 0}
+	return &Device{l, isPair(l) && l.Attrs().NetNsID >= 0 && p.Bandwidth.Ingress == 0}
+}
+
+// isPair reports whether a device is one end of a pair that the agent can make.
+func isPair(l netlink.Link) bool {
+	return l.Type() == string(config.Veth) || l.Type() == string(config.Netkit)
+}
+
+// IsNetkit reports whether the device is the primary of a netkit pair. Programs can be
+// attached to both ends of the pair by the primary only.
+func (d Device) IsNetkit() bool {
+	l, ok := d.Link.(*netlink.Netkit)
+	return ok && l.IsPrimary()
 }
 
 // Index returns the ifindex.
@@ -49,15 +63,14 @@ const HostPrefix = "vr-"
 // ownPrefix begins the name of a device that connects the node itself to a network.
 const ownPrefix = "vrh-"
 
-// NewWire makes the wire of a pass. links are the node's devices, fabric the names of
-// configured underlay devices.
-func NewWire(s *Space, node string, links []netlink.Link, fabric []string, changed func(port, what string)) *Wire {
+// NewWire makes the wire of a pass. links are the node's devices.
+func NewWire(s *Space, node string, links []netlink.Link, c config.Config, changed func(port, what string)) *Wire {
 	w := &Wire{
-		own: &nsCache{Space: s}, node: node, Here: ByName(links), changed: changed,
+		own: &nsCache{Space: s}, node: node, kind: c.WorkloadDevice, Here: ByName(links), changed: changed,
 		opened: map[string]*nsCache{}, Fabric: map[string]bool{}, made: map[string]bool{},
 	}
 	w.own.keep(links)
-	for _, f := range fabric {
+	for _, f := range c.Fabric {
 		w.Fabric[f] = true
 	}
 	return w
@@ -128,7 +141,7 @@ func describeNamespace(p model.Port) string {
 	return "network namespace " + p.Attach.Netns
 }
 
-// hostName returns the name of the node's end of a port's veth pair. A restart does
+// hostName returns the name of the node's end of a port's pair. A restart does
 // not change the name. It is a hash, because a device name has at most 15 characters.
 func hostName(node, port string) string {
 	sum := sha256.Sum256([]byte(node + "\x00" + port))
@@ -136,7 +149,7 @@ func hostName(node, port string) string {
 	return HostPrefix + strings.ToLower(text[:15-len(HostPrefix)])
 }
 
-// alias returns the alias of a port's veth pair. `ip link` shows it, and the agent
+// alias returns the alias of a port's pair. `ip link` shows it, and the agent
 // finds the pair by it after a crash. It contains the network: a port that moves to
 // another network gets a new pair, without the old addresses.
 func alias(node string, p model.Port) string {
@@ -174,7 +187,7 @@ func (w *Wire) Connect(p model.Port) (*Device, error) {
 		if err := w.Remove(l); err != nil {
 			return nil, err
 		}
-		w.changed(p.Name, "veth pair "+name+" removed: its other end is not in the port's namespace")
+		w.changed(p.Name, "device pair "+name+" removed: its other end is not in the port's namespace")
 		l = nil
 	}
 	if l == nil {
@@ -228,35 +241,33 @@ func (w *Wire) isOurs(l netlink.Link, p model.Port) bool {
 
 // joins reports whether a pair's other end is in a namespace.
 func (w *Wire) joins(l netlink.Link, space *nsCache) bool {
-	if l.Type() != "veth" || l.Attrs().NetNsID != space.idIn(w.own) || l.Attrs().NetNsID < 0 && space != w.own {
+	if !isPair(l) || l.Attrs().NetNsID != space.idIn(w.own) || l.Attrs().NetNsID < 0 && space != w.own {
 		return false
 	}
 	peer, err := space.device(l.Attrs().ParentIndex)
-	return err == nil && peer != nil && peer.Type() == "veth" && peer.Attrs().ParentIndex == l.Attrs().Index
+	return err == nil && peer != nil && peer.Type() == l.Type() && peer.Attrs().ParentIndex == l.Attrs().Index
 }
 
 func (w *Wire) makePair(p model.Port, name string, space *nsCache) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
 	inside := InterfaceOf(p)
-	err := w.own.Links.LinkAdd(&netlink.Veth{
-		LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: p.MAC[:], PeerNamespace: netlink.NsFd(space.Ns),
-	})
+	err := w.own.Links.LinkAdd(newPair(w.kind, attrs, inside, p.MAC[:], netlink.NsFd(space.Ns)))
 	if errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("%s has a device %s already; choose another attach.interface, or delete that device", describeNamespace(p), inside)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create the veth pair %s, %s in %s: %w", name, inside, describeNamespace(p), err)
+		return nil, fmt.Errorf("create the %s pair %s, %s in %s: %w", w.kind, name, inside, describeNamespace(p), err)
 	}
 	l, err := w.own.Links.LinkByName(name)
 	if err == nil {
 		err = space.renew(l.Attrs().ParentIndex)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the new veth %s: %w", name, err)
+		return nil, fmt.Errorf("find the new device %s: %w", name, err)
 	}
 	w.Here[name], w.own.byIndex[l.Attrs().Index], w.made[p.Name] = l, l, true
-	w.changed(p.Name, "veth pair created: "+name+" on the node, "+inside+" in "+describeNamespace(p))
+	w.changed(p.Name, string(w.kind)+" pair created: "+name+" on the node, "+inside+" in "+describeNamespace(p))
 	return l, nil
 }
 
@@ -286,7 +297,7 @@ func (w *Wire) Remove(l netlink.Link) error {
 	return nil
 }
 
-// Strays returns the veth pairs whose ports are not in the desired state.
+// Strays returns the pairs whose ports are not in the desired state.
 func (w *Wire) Strays(wanted map[string]bool) []netlink.Link {
 	var all []netlink.Link
 	for _, l := range w.Here {
@@ -297,7 +308,7 @@ func (w *Wire) Strays(wanted map[string]bool) []netlink.Link {
 	return all
 }
 
-// InterfaceOf is the name of the workload's end of a port's veth pair.
+// InterfaceOf is the name of the workload's end of a port's pair.
 func InterfaceOf(p model.Port) string {
 	switch {
 	case p.Attach.Interface != "":

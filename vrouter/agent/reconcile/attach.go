@@ -30,7 +30,8 @@ func (p *Pass) attach() {
 	}
 	var bare []string // ports whose devices lack the program
 	for name, d := range p.Devices {
-		if has, ok := p.attached[d.Index()]; !ok || has.Kind != datapath.KindVif || !has.Current {
+		has, ok := p.attached[d.Index()]
+		if !ok || has.Kind != datapath.KindVif || !has.Current || d.IsNetkit() && !has.Netkit {
 			bare = append(bare, name)
 		}
 	}
@@ -40,12 +41,16 @@ func (p *Pass) attach() {
 		attach = p.r.Programs.Plane().AttachVifOfMany
 	}
 	for _, name := range bare {
-		index := p.Devices[name].Index()
-		if err := attach(index); err != nil {
+		index, netkit := p.Devices[name].Index(), p.Devices[name].IsNetkit()
+		err := attach(index)
+		if err == nil && netkit {
+			err = p.r.Programs.Plane().AttachNetkit(index)
+		}
+		if err != nil {
 			p.fail(name, err)
 			continue
 		}
-		p.attached[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindVif, Current: true}
+		p.attached[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindVif, Current: true, Netkit: netkit}
 		p.changed(name, "programs attached to "+p.Devices[name].Link.Attrs().Name)
 	}
 	p.guard()

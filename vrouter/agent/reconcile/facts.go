@@ -32,7 +32,7 @@ func factsOf(devices map[string]*netdev.Device, under *netdev.Underlay) facts {
 	f := facts{ports: map[string]fib.PortFact{}, mtu: under.MTU(), under: under}
 	for name, d := range devices {
 		attrs := d.Link.Attrs()
-		f.ports[name] = fib.PortFact{Ifindex: uint32(attrs.Index), Device: attrs.Name, Peer: d.Peer}
+		f.ports[name] = fib.PortFact{Ifindex: uint32(attrs.Index), Device: attrs.Name, Peer: d.Peer, Netkit: d.IsNetkit()}
 	}
 	return f
 }

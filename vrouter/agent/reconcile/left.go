@@ -13,7 +13,7 @@ import (
 // checks everything.
 
 // asLeft returns a port's device if the last pass configured it completely and the
-// node's end of the veth pair has not changed since then; else nil.
+// node's end of the pair has not changed since then; else nil.
 func (p *Pass) asLeft(port model.Port) *netdev.Device {
 	last := p.r.Last
 	if p.cause != asked || last == nil || !last.compiled || !last.whole[port.Name] {

@@ -168,7 +168,7 @@ func (p *Pass) look() error {
 			return err
 		}
 	}
-	w := netdev.NewWire(p.r.space, p.Want.Node, p.links, p.r.config.Fabric, p.changed)
+	w := netdev.NewWire(p.r.space, p.Want.Node, p.links, p.r.config, p.changed)
 	if last := p.r.Last; last != nil && last.Want != nil {
 		// Only the agent sets bandwidth limits, so a port that never had a limit needs no check.
 		w.Limited = func(port string) bool {
@@ -307,7 +307,7 @@ func (p *Pass) configure() {
 	}
 }
 
-// clear deletes the veth pairs of deleted ports. It detaches the programs from devices that
+// clear deletes the device pairs of deleted ports. It detaches the programs from devices that
 // are neither a port's device nor a fabric device.
 func (p *Pass) clear() {
 	wanted, used := map[string]bool{}, map[int]bool{}
@@ -320,7 +320,7 @@ func (p *Pass) clear() {
 			continue
 		}
 		port, _ := netdev.PortOf(p.Want.Node, l.Attrs().Alias)
-		p.r.log.Info("port changed", "port", port, "change", "veth pair removed: "+l.Attrs().Name)
+		p.r.log.Info("port changed", "port", port, "change", "device pair removed: "+l.Attrs().Name)
 	}
 	for _, d := range p.Devices {
 		used[d.Index()] = true

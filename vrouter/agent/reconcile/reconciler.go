@@ -64,7 +64,7 @@ func (r *Reconciler) NextPass() time.Duration {
 	return wait
 }
 
-// End removes the veth pairs of ports, the neighbours, the labels, the programs and the
+// End removes the device pairs of ports, the neighbours, the labels, the programs and the
 // maps. No pass follows.
 func (r *Reconciler) End() error {
 	r.ended = true

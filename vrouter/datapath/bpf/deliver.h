@@ -4,6 +4,7 @@
 
 #include "count.h"
 #include "flow.h"
+#include "mark.h"
 #include "verdict.h"
 
 static __always_inline const struct vif *vif_of(const struct nexthop *nh)
@@ -11,6 +12,26 @@ static __always_inline const struct vif *vif_of(const struct nexthop *nh)
 	__u32 ifindex = nh->oif;
 
 	return bpf_map_lookup_elem(&vifs, &ifindex);
+}
+
+/*
+ * Returns the flags of a redirect to the device of a vif. After decapsulation in tc, the
+ * kernel has the outer packet's protocol for a frame that is not IP. It classifies frames to
+ * veth devices again, but not frames to netkit devices. So such a frame enters the netkit
+ * device, where the kernel classifies it. From there from_workload sends it to the workload.
+ * The verifier checks this function once, separately.
+ */
+__noinline int redirect_flags(struct __sk_buff *skb, __u32 ifindex)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
+
+	if (!v || !(v->flags & VIF_F_NETKIT) || (void *)(eth + 1) > (void *)(long)skb->data_end ||
+	    eth->h_proto == skb->protocol ||
+	    (skb->protocol != bpf_htons(ETH_P_IP) && skb->protocol != bpf_htons(ETH_P_IPV6)))
+		return 0;
+	skb->mark = DELIVERY_MARK;
+	return BPF_F_INGRESS;
 }
 
 /*
@@ -43,7 +64,11 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *
 		copy_mac(eth->h_source, nh->smac);
 		eth->h_proto = protocol;
 	}
-	if (raw || !(nh->flags & NH_F_PEER))
+	if (raw)
+		return bpf_redirect(nh->oif, redirect_flags(skb, nh->oif));
+	/* A frame at netkit's hook has not entered a device yet. The kernel drops it if it is
+	 * redirected to a peer. */
+	if (!(nh->flags & NH_F_PEER) || !skb->ingress_ifindex)
 		return bpf_redirect(nh->oif, 0);
 	if (skb->pkt_type != PACKET_HOST)
 		bpf_skb_change_type(skb, PACKET_HOST);

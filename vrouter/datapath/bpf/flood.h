@@ -18,10 +18,13 @@
 static __always_inline int flood_to_vif(struct __sk_buff *skb, const struct nexthop *nh)
 {
 	const struct vif *v = vif_of(nh);
+	long failed;
 
 	if (!v || ((v->flags & VIF_F_POLICY) && admit(skb, v, 1) < 0))
 		return 0;
-	if (bpf_clone_redirect(skb, nh->oif, 0))
+	failed = bpf_clone_redirect(skb, nh->oif, redirect_flags(skb, nh->oif));
+	skb->mark = 0;
+	if (failed)
 		return 0;
 	count_vif(v->id, 1, 1, skb->len);
 	count_outcome(OUT_REPLICAS);

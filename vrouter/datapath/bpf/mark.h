@@ -2,8 +2,8 @@
 /*
  * Marks of frames that the programs send through a vif again. The kernel clears the
  * mark of a frame that leaves a workload's namespace. A process on the node can set
- * any mark, but its frame has a socket. The programs' frames are clones, which have
- * no socket.
+ * any mark, but its frame has a socket. The programs' frames have no socket: clones, and
+ * frames from the fabric that are not IP.
  */
 #pragma once
 
@@ -16,9 +16,12 @@
 /* A complete outer packet. The low bits are the nexthop's id. */
 #define RAW_MARK 0x80000000
 
+/* A frame to the workload of the vif. */
+#define DELIVERY_MARK 0x76720000
+
 /* Clears internal marks of frames that the programs did not send. */
 static __always_inline void clear_foreign_mark(struct __sk_buff *skb)
 {
-	if (skb->mark && skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark)))
+	if (skb->mark && skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark) || skb->mark == DELIVERY_MARK))
 		skb->mark = 0;
 }

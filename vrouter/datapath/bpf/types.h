@@ -45,7 +45,7 @@ enum encapsulation {
 /* nexthop.flags */
 #define NH_F_MULTICAST (1 << 0) /* composite: replicate; else ECMP */
 #define NH_F_DF (1 << 1)        /* tunnel: the outer IPv4 header forbids fragments */
-#define NH_F_PEER (1 << 2)      /* encap: the workload's device is the vif's veth peer */
+#define NH_F_PEER (1 << 2)      /* encap: the workload's device is the peer of the vif's veth or netkit device */
 #define NH_F_POLICY (1 << 3)    /* encap: the vif has VIF_F_POLICY */
 
 /* One way through the underlay to a tunnel's end. */
@@ -159,6 +159,7 @@ struct source6 {
 #define VIF_F_POLICY (1 << 2)    /* flows are tracked and judged by policy */
 #define VIF_F_NO_SPOOF_CHECK (1 << 3)
 #define VIF_F_ROUTER (1 << 4)    /* may advertise itself as a router and answer DHCP */
+#define VIF_F_NETKIT (1 << 5)    /* its device is a netkit pair, with from_workload also at the hook of the workload's end */
 
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */

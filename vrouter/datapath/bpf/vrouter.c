@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The vrouter's programs: from_workload at the tc ingress of each vif; fabric_xdp
+ * The vrouter's programs: from_workload at the tc ingress of each vif, and at netkit's hook
+ * of the workload's end if the vif is a netkit device; fabric_xdp
  * and fabric_tc at the ingress of each fabric device, and fabric_out at its egress.
  * Packets outside the overlay pass unchanged.
  */
@@ -15,6 +16,20 @@
 #include "translate.h"
 #include "workload.h"
 
+/*
+ * Returns 1 if from_workload runs at netkit's hook of the workload's end, and the frame must
+ * not be routed. Such a frame continues to the ingress of the vif, where from_workload runs
+ * again: the copies of a flooded frame enter there, and netkit would tell the sender that the
+ * original was dropped. The kernel sets ingress_ifindex at the ingress.
+ */
+static __always_inline int is_for_ingress(struct __sk_buff *skb, const struct vif *v)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+
+	return v->flags & VIF_F_NETKIT && !skb->ingress_ifindex &&
+	       ((void *)(eth + 1) > (void *)(long)skb->data_end || !is_mac(eth->h_dest, v->router_mac));
+}
+
 SEC("tc")
 int from_workload(struct __sk_buff *skb)
 {
@@ -24,9 +39,15 @@ int from_workload(struct __sk_buff *skb)
 	clear_foreign_mark(skb);
 	if (skb->mark & RAW_MARK)
 		return sent_raw(skb); /* it was counted when it came in */
+	if (skb->mark == DELIVERY_MARK) {
+		skb->mark = 0;
+		return bpf_redirect(ifindex, 0); /* so was this one */
+	}
 	v = bpf_map_lookup_elem(&vifs, &ifindex);
 	if (!v)
 		return finish(skb, 0, 0, -DROP_NO_VIF);
+	if (is_for_ingress(skb, v))
+		return TC_ACT_UNSPEC;
 	trace(TRACE_VIF, v->vrf, v->id, ifindex, 1);
 	if (!IS_COPY(skb->mark)) {
 		count_vif(v->id, 0, segments(skb), skb->len);
