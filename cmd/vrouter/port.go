@@ -44,7 +44,7 @@ func portAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add --network NETWORK --netns NETNS | --device DEVICE | --host",
 		Short: "Connect a workload on this node and print its addresses",
-		Long: `--netns creates a veth pair and configures addresses, MTU and routes on its end in
+		Long: `--netns creates a pair of devices and configures addresses, MTU and routes on its end in
 the namespace. --device connects an existing device of the node, such as a tap,
 and does not configure it. --host gives the node itself an address and a route to
 the network; the port's policies decide who can reach the node.

@@ -60,3 +60,13 @@ func TestAnotherProtocolEntersTheNetkitDevice(t *testing.T) {
 		t.Errorf("an IP packet: action %d and mark %#x, want a redirect without a mark", int32(code), mark)
 	}
 }
+
+// A process on the node can set the mark of frames to the workload. Its frame has a socket,
+// as frames of this test have, and must be judged.
+func TestAFrameOfAProcessWithTheMarkOfDeliveriesIsJudged(t *testing.T) {
+	r := newNetkitRig(t)
+	spoofed := frame(macB, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "hello"))
+	if code, _ := r.runMarked(t, r.programs.FromWorkload, r.vif, spoofed, deliveryMark); code != actShot {
+		t.Errorf("a frame with the MAC address of another port: action %d, want it dropped", int32(code))
+	}
+}

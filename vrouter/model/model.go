@@ -81,7 +81,7 @@ type Network struct {
 
 // Attachment is the device of a port.
 type Attachment struct {
-	Netns     string `yaml:"netns" json:"netns,omitempty"`         // name or path of a network namespace; the agent creates a veth pair
+	Netns     string `yaml:"netns" json:"netns,omitempty"`         // name or path of a network namespace; the agent creates a pair of devices
 	Interface string `yaml:"interface" json:"interface,omitempty"` // device in the namespace; default eth0
 	Device    string `yaml:"device" json:"device,omitempty"`       // instead of Netns: an existing device of the node (tap, veth)
 	// Host, instead of Netns and Device, gives the node itself an address in

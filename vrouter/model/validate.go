@@ -449,7 +449,7 @@ func (v *validation) checkAttachment(p *Port, places map[string]string) {
 	place := ""
 	switch {
 	case a.Netns != "" && a.Device != "":
-		v.fail("port", p.Name, "attach: has both netns and device; keep one: netns creates a veth pair, device uses an existing device")
+		v.fail("port", p.Name, "attach: has both netns and device; keep one: netns creates a pair of devices, device uses an existing device")
 	case a.Host && a.Netns+a.Device != "":
 		v.fail("port", p.Name, "attach: has host together with netns or device; keep one")
 	case a.Host:

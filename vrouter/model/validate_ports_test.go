@@ -46,7 +46,7 @@ func TestPortsAreChecked(t *testing.T) {
 			s.Ports[1].Network = "blue"
 		}, `port "web2": ips: a port of a network that routes needs an address`},
 		{"router advertisements for a tap", attach(Attachment{Device: "tap0", AcceptRA: true}), `port "web2": attach: accept_ra needs netns, since the agent configures only devices that it creates; remove accept_ra`},
-		{"two places", attach(Attachment{Netns: "two", Device: "tap0"}), `port "web2": attach: has both netns and device; keep one: netns creates a veth pair, device uses an existing device`},
+		{"two places", attach(Attachment{Netns: "two", Device: "tap0"}), `port "web2": attach: has both netns and device; keep one: netns creates a pair of devices, device uses an existing device`},
 		{"the node, and a place besides", attach(Attachment{Host: true, Netns: "two", Interface: "eth0"}), `port "web2": attach: has host together with netns or device; keep one`},
 		{"a second port of the node itself", func(s *State) {
 			s.Ports[0].Attach = Attachment{Host: true}
