@@ -77,6 +77,7 @@ func (d *Datapath) plan(want fib.Tables) ([]step, error) {
 		func() (step, error) { return vrfs, nil },
 		func() (step, error) { return t.moreRules.diff(v.moreRules) },
 		func() (step, error) { return t.policies.diff(v.policies) },
+		func() (step, error) { return t.policyGen.diff(v.policyGen) },
 		func() (step, error) { return t.vifs.diff(v.vifs) },
 		func() (step, error) { return t.senders.diff(v.senders) },
 		func() (step, error) { return t.remotes.diff(v.remotes) },
@@ -116,6 +117,7 @@ type tables struct {
 	vrfs      table[uint32, vrouterVrf]
 	moreRules moreRulesTable
 	policies  table[uint32, vrouterPolicy]
+	policyGen table[uint32, uint32] // generations, by vif id
 	vifs      table[uint32, vrouterVif]
 	hosts4    table[vrouterHost4Key, vrouterRoute]
 	hosts6    table[vrouterHost6Key, vrouterRoute]
@@ -137,6 +139,7 @@ func (d *Datapath) tables() tables {
 		vrfs:      table[uint32, vrouterVrf]{"vrfs", m.Vrfs, true},
 		moreRules: moreRulesTable{table[vrouterRulesKey, vrouterRuleChunk]{"more_rules", m.MoreRules, false}},
 		policies:  table[uint32, vrouterPolicy]{"policies", m.Policies, false},
+		policyGen: table[uint32, uint32]{"policy_generations", m.PolicyGenerations, true},
 		vifs:      table[uint32, vrouterVif]{"vifs", m.Vifs, false},
 		hosts4:    table[vrouterHost4Key, vrouterRoute]{"hosts4", m.Hosts4, false},
 		hosts6:    table[vrouterHost6Key, vrouterRoute]{"hosts6", m.Hosts6, false},
@@ -158,6 +161,7 @@ type values struct {
 	vrfs      map[uint32]vrouterVrf
 	moreRules map[vrouterRulesKey]vrouterRuleChunk
 	policies  map[uint32]vrouterPolicy
+	policyGen map[uint32]uint32
 	vifs      map[uint32]vrouterVif
 	hosts4    map[vrouterHost4Key]vrouterRoute
 	hosts6    map[vrouterHost6Key]vrouterRoute
@@ -174,7 +178,7 @@ func encode(f fib.Tables) (v values, err error) {
 	v = values{
 		settings: map[uint32]vrouterNodeSettings{}, nexthops: map[uint32]vrouterNexthop{},
 		members: map[vrouterMemberKey]vrouterMember{}, vrfs: map[uint32]vrouterVrf{},
-		moreRules: map[vrouterRulesKey]vrouterRuleChunk{}, policies: map[uint32]vrouterPolicy{}, vifs: map[uint32]vrouterVif{},
+		moreRules: map[vrouterRulesKey]vrouterRuleChunk{}, policies: map[uint32]vrouterPolicy{}, policyGen: map[uint32]uint32{}, vifs: map[uint32]vrouterVif{},
 		bridge: make(map[vrouterBridgeKey]vrouterBridgeEntry, len(f.Bridge)), remotes: map[vrouterAddress]vrouterRemote{}, senders: map[vrouterSenderKey]vrouterSender{},
 		ilm: map[uint32]vrouterTarget{}, vnis: map[uint32]vrouterTarget{},
 	}
@@ -197,6 +201,7 @@ func encode(f fib.Tables) (v values, err error) {
 		if v.policies[id], more, err = encodePolicy(id, p); err != nil {
 			return v, err
 		}
+		v.policyGen[id] = v.policies[id].Generation
 		maps.Copy(v.moreRules, more)
 	}
 	if err := v.encodeVifs(f.Vifs); err != nil {

@@ -122,6 +122,37 @@ func TestASmallPolicyNeedsNoChunks(t *testing.T) {
 	}
 }
 
+// Packets of a known flow do not read the policy, but its generation.
+func TestANewPolicyEndsTheFlowsThatItDenies(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, withRules(2))
+	for range 3 {
+		if code := r.sendTo(t, remoteOf(1)); code != actRedirect {
+			t.Fatalf("a packet that rule 2 allows has action %d, want a redirect", code)
+		}
+	}
+	withRules(1)(&r.tables)
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	before, err := r.Drops()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sendTo(t, remoteOf(1))
+	if got := r.drop(t, before); got != "policy" {
+		t.Errorf("a packet of the flow is dropped as %s, want policy", got)
+	}
+	withRules(2)(&r.tables)
+	delete(r.tables.Policies, 1)
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	var generation uint32
+	if err := r.maps.PolicyGenerations.Lookup(uint32(1), &generation); err != nil || generation != 0 {
+		t.Errorf("vif 1 without a policy has generation %d, want 0; error %v", generation, err)
+	}
+}
+
 func TestMoreRulesThanALimitAreRefused(t *testing.T) {
 	_, _, err := encodePolicy(7, fib.Policy{Rules: make([]fib.Rule, 256)})
 	if want := "policy of vif 7: 256 rules, at most 255 are allowed; merge some"; err == nil || err.Error() != want {

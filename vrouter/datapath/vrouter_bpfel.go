@@ -67,17 +67,19 @@ type vrouterEgressBucket struct {
 
 type vrouterFlow struct {
 	_         structs.HostLayout
-	CreatedNs uint64
-	SeenNs    uint64
-	Packets   [2]uint64
-	Bytes     [2]uint64
-	Member    uint32
-	Composite uint32
 	Action    uint8
 	Tcp       uint8
 	Rule      uint8
 	Reply     uint8
 	Policy    uint32
+	SeenTick  uint32
+	Member    uint32
+	Composite uint32
+	Pad       uint32
+	SeenNs    uint64
+	CreatedNs uint64
+	Packets   [2]uint64
+	Bytes     [2]uint64
 }
 
 type vrouterFlowKey struct {
@@ -370,47 +372,48 @@ type vrouterVrfCounters struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vrouterMapBridge         = "bridge"
-	vrouterMapDropLog        = "drop_log"
-	vrouterMapDrops          = "drops"
-	vrouterMapEgressBuckets  = "egress_buckets"
-	vrouterMapFlows          = "flows"
-	vrouterMapFragments      = "fragments"
-	vrouterMapHosts4         = "hosts4"
-	vrouterMapHosts6         = "hosts6"
-	vrouterMapIcmpBuckets    = "icmp_buckets"
-	vrouterMapIlm            = "ilm"
-	vrouterMapJudged         = "judged"
-	vrouterMapLearnedMtus    = "learned_mtus"
-	vrouterMapLpm4           = "lpm4"
-	vrouterMapLpm6           = "lpm6"
-	vrouterMapMembers        = "members"
-	vrouterMapMoreRules      = "more_rules"
-	vrouterMapNexthopEntries = "nexthop_entries"
-	vrouterMapNexthops       = "nexthops"
-	vrouterMapOutcomes       = "outcomes"
-	vrouterMapPolicies       = "policies"
-	vrouterMapRemotes        = "remotes"
-	vrouterMapScratch        = "scratch"
-	vrouterMapSenders        = "senders"
-	vrouterMapSettings       = "settings"
-	vrouterMapTraces         = "traces"
-	vrouterMapVifFlowsBegun  = "vif_flows_begun"
-	vrouterMapVifFlowsEnded  = "vif_flows_ended"
-	vrouterMapVifStats       = "vif_stats"
-	vrouterMapVifs           = "vifs"
-	vrouterMapVnis           = "vnis"
-	vrouterMapVrfFlowsBegun  = "vrf_flows_begun"
-	vrouterMapVrfFlowsEnded  = "vrf_flows_ended"
-	vrouterMapVrfStats       = "vrf_stats"
-	vrouterMapVrfs           = "vrfs"
-	vrouterProgFabricOut     = "fabric_out"
-	vrouterProgFabricTc      = "fabric_tc"
-	vrouterProgFabricXdp     = "fabric_xdp"
-	vrouterProgFromWorkload  = "from_workload"
-	vrouterVarFlowLimit      = "flow_limit"
-	vrouterVarNonce          = "nonce"
-	vrouterVarTracing        = "tracing"
+	vrouterMapBridge            = "bridge"
+	vrouterMapDropLog           = "drop_log"
+	vrouterMapDrops             = "drops"
+	vrouterMapEgressBuckets     = "egress_buckets"
+	vrouterMapFlows             = "flows"
+	vrouterMapFragments         = "fragments"
+	vrouterMapHosts4            = "hosts4"
+	vrouterMapHosts6            = "hosts6"
+	vrouterMapIcmpBuckets       = "icmp_buckets"
+	vrouterMapIlm               = "ilm"
+	vrouterMapJudged            = "judged"
+	vrouterMapLearnedMtus       = "learned_mtus"
+	vrouterMapLpm4              = "lpm4"
+	vrouterMapLpm6              = "lpm6"
+	vrouterMapMembers           = "members"
+	vrouterMapMoreRules         = "more_rules"
+	vrouterMapNexthopEntries    = "nexthop_entries"
+	vrouterMapNexthops          = "nexthops"
+	vrouterMapOutcomes          = "outcomes"
+	vrouterMapPolicies          = "policies"
+	vrouterMapPolicyGenerations = "policy_generations"
+	vrouterMapRemotes           = "remotes"
+	vrouterMapScratch           = "scratch"
+	vrouterMapSenders           = "senders"
+	vrouterMapSettings          = "settings"
+	vrouterMapTraces            = "traces"
+	vrouterMapVifFlowsBegun     = "vif_flows_begun"
+	vrouterMapVifFlowsEnded     = "vif_flows_ended"
+	vrouterMapVifStats          = "vif_stats"
+	vrouterMapVifs              = "vifs"
+	vrouterMapVnis              = "vnis"
+	vrouterMapVrfFlowsBegun     = "vrf_flows_begun"
+	vrouterMapVrfFlowsEnded     = "vrf_flows_ended"
+	vrouterMapVrfStats          = "vrf_stats"
+	vrouterMapVrfs              = "vrfs"
+	vrouterProgFabricOut        = "fabric_out"
+	vrouterProgFabricTc         = "fabric_tc"
+	vrouterProgFabricXdp        = "fabric_xdp"
+	vrouterProgFromWorkload     = "from_workload"
+	vrouterVarFlowLimit         = "flow_limit"
+	vrouterVarNonce             = "nonce"
+	vrouterVarTracing           = "tracing"
 )
 
 // loadVrouter returns the embedded CollectionSpec for vrouter.
@@ -465,40 +468,41 @@ type vrouterProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterMapSpecs struct {
-	Bridge         *ebpf.MapSpec `ebpf:"bridge"`
-	DropLog        *ebpf.MapSpec `ebpf:"drop_log"`
-	Drops          *ebpf.MapSpec `ebpf:"drops"`
-	EgressBuckets  *ebpf.MapSpec `ebpf:"egress_buckets"`
-	Flows          *ebpf.MapSpec `ebpf:"flows"`
-	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
-	Hosts4         *ebpf.MapSpec `ebpf:"hosts4"`
-	Hosts6         *ebpf.MapSpec `ebpf:"hosts6"`
-	IcmpBuckets    *ebpf.MapSpec `ebpf:"icmp_buckets"`
-	Ilm            *ebpf.MapSpec `ebpf:"ilm"`
-	Judged         *ebpf.MapSpec `ebpf:"judged"`
-	LearnedMtus    *ebpf.MapSpec `ebpf:"learned_mtus"`
-	Lpm4           *ebpf.MapSpec `ebpf:"lpm4"`
-	Lpm6           *ebpf.MapSpec `ebpf:"lpm6"`
-	Members        *ebpf.MapSpec `ebpf:"members"`
-	MoreRules      *ebpf.MapSpec `ebpf:"more_rules"`
-	NexthopEntries *ebpf.MapSpec `ebpf:"nexthop_entries"`
-	Nexthops       *ebpf.MapSpec `ebpf:"nexthops"`
-	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
-	Policies       *ebpf.MapSpec `ebpf:"policies"`
-	Remotes        *ebpf.MapSpec `ebpf:"remotes"`
-	Scratch        *ebpf.MapSpec `ebpf:"scratch"`
-	Senders        *ebpf.MapSpec `ebpf:"senders"`
-	Settings       *ebpf.MapSpec `ebpf:"settings"`
-	Traces         *ebpf.MapSpec `ebpf:"traces"`
-	VifFlowsBegun  *ebpf.MapSpec `ebpf:"vif_flows_begun"`
-	VifFlowsEnded  *ebpf.MapSpec `ebpf:"vif_flows_ended"`
-	VifStats       *ebpf.MapSpec `ebpf:"vif_stats"`
-	Vifs           *ebpf.MapSpec `ebpf:"vifs"`
-	Vnis           *ebpf.MapSpec `ebpf:"vnis"`
-	VrfFlowsBegun  *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
-	VrfFlowsEnded  *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
-	VrfStats       *ebpf.MapSpec `ebpf:"vrf_stats"`
-	Vrfs           *ebpf.MapSpec `ebpf:"vrfs"`
+	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
+	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
+	Drops             *ebpf.MapSpec `ebpf:"drops"`
+	EgressBuckets     *ebpf.MapSpec `ebpf:"egress_buckets"`
+	Flows             *ebpf.MapSpec `ebpf:"flows"`
+	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
+	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
+	Hosts6            *ebpf.MapSpec `ebpf:"hosts6"`
+	IcmpBuckets       *ebpf.MapSpec `ebpf:"icmp_buckets"`
+	Ilm               *ebpf.MapSpec `ebpf:"ilm"`
+	Judged            *ebpf.MapSpec `ebpf:"judged"`
+	LearnedMtus       *ebpf.MapSpec `ebpf:"learned_mtus"`
+	Lpm4              *ebpf.MapSpec `ebpf:"lpm4"`
+	Lpm6              *ebpf.MapSpec `ebpf:"lpm6"`
+	Members           *ebpf.MapSpec `ebpf:"members"`
+	MoreRules         *ebpf.MapSpec `ebpf:"more_rules"`
+	NexthopEntries    *ebpf.MapSpec `ebpf:"nexthop_entries"`
+	Nexthops          *ebpf.MapSpec `ebpf:"nexthops"`
+	Outcomes          *ebpf.MapSpec `ebpf:"outcomes"`
+	Policies          *ebpf.MapSpec `ebpf:"policies"`
+	PolicyGenerations *ebpf.MapSpec `ebpf:"policy_generations"`
+	Remotes           *ebpf.MapSpec `ebpf:"remotes"`
+	Scratch           *ebpf.MapSpec `ebpf:"scratch"`
+	Senders           *ebpf.MapSpec `ebpf:"senders"`
+	Settings          *ebpf.MapSpec `ebpf:"settings"`
+	Traces            *ebpf.MapSpec `ebpf:"traces"`
+	VifFlowsBegun     *ebpf.MapSpec `ebpf:"vif_flows_begun"`
+	VifFlowsEnded     *ebpf.MapSpec `ebpf:"vif_flows_ended"`
+	VifStats          *ebpf.MapSpec `ebpf:"vif_stats"`
+	Vifs              *ebpf.MapSpec `ebpf:"vifs"`
+	Vnis              *ebpf.MapSpec `ebpf:"vnis"`
+	VrfFlowsBegun     *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded     *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
+	VrfStats          *ebpf.MapSpec `ebpf:"vrf_stats"`
+	Vrfs              *ebpf.MapSpec `ebpf:"vrfs"`
 }
 
 // vrouterVariableSpecs contains global variables before they are loaded into the kernel.
@@ -530,40 +534,41 @@ func (o *vrouterObjects) Close() error {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterMaps struct {
-	Bridge         *ebpf.Map `ebpf:"bridge"`
-	DropLog        *ebpf.Map `ebpf:"drop_log"`
-	Drops          *ebpf.Map `ebpf:"drops"`
-	EgressBuckets  *ebpf.Map `ebpf:"egress_buckets"`
-	Flows          *ebpf.Map `ebpf:"flows"`
-	Fragments      *ebpf.Map `ebpf:"fragments"`
-	Hosts4         *ebpf.Map `ebpf:"hosts4"`
-	Hosts6         *ebpf.Map `ebpf:"hosts6"`
-	IcmpBuckets    *ebpf.Map `ebpf:"icmp_buckets"`
-	Ilm            *ebpf.Map `ebpf:"ilm"`
-	Judged         *ebpf.Map `ebpf:"judged"`
-	LearnedMtus    *ebpf.Map `ebpf:"learned_mtus"`
-	Lpm4           *ebpf.Map `ebpf:"lpm4"`
-	Lpm6           *ebpf.Map `ebpf:"lpm6"`
-	Members        *ebpf.Map `ebpf:"members"`
-	MoreRules      *ebpf.Map `ebpf:"more_rules"`
-	NexthopEntries *ebpf.Map `ebpf:"nexthop_entries"`
-	Nexthops       *ebpf.Map `ebpf:"nexthops"`
-	Outcomes       *ebpf.Map `ebpf:"outcomes"`
-	Policies       *ebpf.Map `ebpf:"policies"`
-	Remotes        *ebpf.Map `ebpf:"remotes"`
-	Scratch        *ebpf.Map `ebpf:"scratch"`
-	Senders        *ebpf.Map `ebpf:"senders"`
-	Settings       *ebpf.Map `ebpf:"settings"`
-	Traces         *ebpf.Map `ebpf:"traces"`
-	VifFlowsBegun  *ebpf.Map `ebpf:"vif_flows_begun"`
-	VifFlowsEnded  *ebpf.Map `ebpf:"vif_flows_ended"`
-	VifStats       *ebpf.Map `ebpf:"vif_stats"`
-	Vifs           *ebpf.Map `ebpf:"vifs"`
-	Vnis           *ebpf.Map `ebpf:"vnis"`
-	VrfFlowsBegun  *ebpf.Map `ebpf:"vrf_flows_begun"`
-	VrfFlowsEnded  *ebpf.Map `ebpf:"vrf_flows_ended"`
-	VrfStats       *ebpf.Map `ebpf:"vrf_stats"`
-	Vrfs           *ebpf.Map `ebpf:"vrfs"`
+	Bridge            *ebpf.Map `ebpf:"bridge"`
+	DropLog           *ebpf.Map `ebpf:"drop_log"`
+	Drops             *ebpf.Map `ebpf:"drops"`
+	EgressBuckets     *ebpf.Map `ebpf:"egress_buckets"`
+	Flows             *ebpf.Map `ebpf:"flows"`
+	Fragments         *ebpf.Map `ebpf:"fragments"`
+	Hosts4            *ebpf.Map `ebpf:"hosts4"`
+	Hosts6            *ebpf.Map `ebpf:"hosts6"`
+	IcmpBuckets       *ebpf.Map `ebpf:"icmp_buckets"`
+	Ilm               *ebpf.Map `ebpf:"ilm"`
+	Judged            *ebpf.Map `ebpf:"judged"`
+	LearnedMtus       *ebpf.Map `ebpf:"learned_mtus"`
+	Lpm4              *ebpf.Map `ebpf:"lpm4"`
+	Lpm6              *ebpf.Map `ebpf:"lpm6"`
+	Members           *ebpf.Map `ebpf:"members"`
+	MoreRules         *ebpf.Map `ebpf:"more_rules"`
+	NexthopEntries    *ebpf.Map `ebpf:"nexthop_entries"`
+	Nexthops          *ebpf.Map `ebpf:"nexthops"`
+	Outcomes          *ebpf.Map `ebpf:"outcomes"`
+	Policies          *ebpf.Map `ebpf:"policies"`
+	PolicyGenerations *ebpf.Map `ebpf:"policy_generations"`
+	Remotes           *ebpf.Map `ebpf:"remotes"`
+	Scratch           *ebpf.Map `ebpf:"scratch"`
+	Senders           *ebpf.Map `ebpf:"senders"`
+	Settings          *ebpf.Map `ebpf:"settings"`
+	Traces            *ebpf.Map `ebpf:"traces"`
+	VifFlowsBegun     *ebpf.Map `ebpf:"vif_flows_begun"`
+	VifFlowsEnded     *ebpf.Map `ebpf:"vif_flows_ended"`
+	VifStats          *ebpf.Map `ebpf:"vif_stats"`
+	Vifs              *ebpf.Map `ebpf:"vifs"`
+	Vnis              *ebpf.Map `ebpf:"vnis"`
+	VrfFlowsBegun     *ebpf.Map `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded     *ebpf.Map `ebpf:"vrf_flows_ended"`
+	VrfStats          *ebpf.Map `ebpf:"vrf_stats"`
+	Vrfs              *ebpf.Map `ebpf:"vrfs"`
 }
 
 func (m *vrouterMaps) Close() error {
@@ -588,6 +593,7 @@ func (m *vrouterMaps) Close() error {
 		m.Nexthops,
 		m.Outcomes,
 		m.Policies,
+		m.PolicyGenerations,
 		m.Remotes,
 		m.Scratch,
 		m.Senders,

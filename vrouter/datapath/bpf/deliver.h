@@ -44,7 +44,7 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *
 {
 	int verdict;
 
-	if (nh->flags & NH_F_POLICY) {
+	if (nh->flags & NH_F_POLICY && !is_of_known_flow(skb, nh->vif, 1)) {
 		const struct vif *v = vif_of(nh);
 
 		if (!v)

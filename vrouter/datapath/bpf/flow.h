@@ -9,6 +9,7 @@
 #pragma once
 
 #include "flowstate.h"
+#include "known.h"
 #include "member.h"
 
 enum standing {

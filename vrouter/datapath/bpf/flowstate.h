@@ -52,6 +52,13 @@ static __noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 no
 	return limit && now > seen && now - seen > limit * NSEC_PER_SEC;
 }
 
+/* Records the time of a packet. */
+static __always_inline void renew_flow(struct flow *f, __u64 now)
+{
+	f->seen_ns = now;
+	f->seen_tick = bpf_jiffies64();
+}
+
 /*
  * Makes the entry of a flow from its first packet, or overwrites the entry `old`; then the
  * table needs no room. Returns 0 or the error of bpf_map_update_elem. It is static: before
@@ -60,8 +67,9 @@ static __noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 no
 static __noinline int begin_flow(const struct flow_packet *p, const struct decision *d,
 				 int to_workload, __u64 now, struct flow *old)
 {
-	struct flow f = { .created_ns = now, .seen_ns = now, .reply = !!to_workload };
+	struct flow f = { .created_ns = now, .reply = !!to_workload };
 
+	renew_flow(&f, now);
 	f.action = d->action;
 	f.rule = d->rule;
 	f.policy = d->generation;
@@ -105,10 +113,17 @@ static __always_inline void follow_tcp(struct flow *f, __u8 flags, int to_worklo
 		f->tcp = tcp;
 }
 
-static __always_inline void count_flow(struct __sk_buff *skb, struct flow *f, int to_workload, __u64 now)
+/* A packet of a flow that was renewed at most this number of ticks before does not renew it.
+ * These are 16 to 160 ms: a kernel has 100 to 1000 ticks in a second. */
+#define FRESH_TICKS 16
+
+static __always_inline int is_fresh(const struct flow *f)
 {
-	if (f->seen_ns != now)
-		f->seen_ns = now;
+	return (__u32)bpf_jiffies64() - f->seen_tick < FRESH_TICKS;
+}
+
+static __always_inline void add_to_flow(struct __sk_buff *skb, struct flow *f, int to_workload)
+{
 	if (to_workload) {
 		__sync_fetch_and_add(&f->packets[1], segments(skb));
 		__sync_fetch_and_add(&f->bytes[1], skb->len);
@@ -116,4 +131,11 @@ static __always_inline void count_flow(struct __sk_buff *skb, struct flow *f, in
 		__sync_fetch_and_add(&f->packets[0], segments(skb));
 		__sync_fetch_and_add(&f->bytes[0], skb->len);
 	}
+}
+
+static __always_inline void count_flow(struct __sk_buff *skb, struct flow *f, int to_workload, __u64 now)
+{
+	if (f->seen_ns != now)
+		renew_flow(f, now);
+	add_to_flow(skb, f, to_workload);
 }

@@ -43,6 +43,9 @@ SPARSE_MAP(senders, BPF_MAP_TYPE_LPM_TRIE, struct sender_key, struct sender, 655
 MAP(learned_mtus, BPF_MAP_TYPE_ARRAY, __u32 /* nexthop */, struct learned_mtu, 8192);
 SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352);
 SPARSE_MAP(more_rules, BPF_MAP_TYPE_HASH, struct rules_key, struct rule_chunk, 3 * 4352);
+/* Generations of the policies. The common path reads this array, not the policies. The agent
+ * writes it after the policies. */
+MAP(policy_generations, BPF_MAP_TYPE_ARRAY, __u32 /* vif id */, __u32, 4353);
 /* Not an LRU: a flood of new flows must be refused with its reason, and may
  * never evict the flows that are alive. The agent removes idle entries. */
 SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);

@@ -260,18 +260,23 @@ enum flow_action { FLOW_FORWARD, FLOW_DROP };
 #define FLOW_TCP_FIN_IN (1 << 3)
 #define FLOW_TCP_RST (1 << 4)
 
+/* Each packet changes the counters. Often two CPUs use one flow, one for each direction. So
+ * the fields that each packet reads are together, and the counters are behind them: the
+ * counters are then in another cache line. */
 struct flow {
-	__u64 created_ns;
-	__u64 seen_ns;
-	__u64 packets[2]; /* 0: from the workload, 1: to it */
-	__u64 bytes[2];
-	__u32 member;     /* ECMP: id of the nexthop that the flow keeps to; 0: none */
-	__u32 composite;  /* nexthop id that member belongs to */
 	__u8 action;
 	__u8 tcp;
 	__u8 rule;        /* index of the rule that decided + 1; 0: the default */
 	__u8 reply;       /* 1: first packet went to the workload */
 	__u32 policy;     /* generation of the policy that decided */
+	__u32 seen_tick;  /* time of seen_ns in ticks of the kernel's clock (jiffies) */
+	__u32 member;     /* ECMP: id of the nexthop that the flow keeps to; 0: none */
+	__u32 composite;  /* nexthop id that member belongs to */
+	__u32 pad;
+	__u64 seen_ns;    /* time of the last packet, or up to FRESH_TICKS earlier */
+	__u64 created_ns;
+	__u64 packets[2]; /* 0: from the workload, 1: to it */
+	__u64 bytes[2];
 };
 
 /* rule.flags */

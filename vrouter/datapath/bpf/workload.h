@@ -525,7 +525,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 		if (verdict != GO_ON)
 			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
 	}
-	if (v->flags & VIF_F_POLICY) {
+	if (v->flags & VIF_F_POLICY && !is_of_known_flow(skb, v->id, 0)) {
 		verdict = admit(skb, v, 0);
 		if (verdict < 0)
 			return verdict;

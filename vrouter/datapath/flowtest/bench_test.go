@@ -23,9 +23,10 @@ func BenchmarkAdmit(b *testing.B) {
 			}
 		})
 	}
+	h.established(6, local4, remote4)
 	run("known TCP flow", tcp(local4, remote4, "A"))
 	run("known UDP flow, IPv6", udp(local6, remote6, 10))
-	h.put(h.Policies, uint32(vifID), policy{generation: 2}.encode())
+	h.apply(policy{generation: 2})
 	run("denied flow", udp(local4, withPort(remote4, 9), 10))
 	run("no IP", append(serialize(ethernet(0x0806)), make([]byte, 46)...))
 }

@@ -91,17 +91,19 @@ const (
 
 type bpfFlow struct {
 	_         structs.HostLayout
-	CreatedNs uint64
-	SeenNs    uint64
-	Packets   [2]uint64
-	Bytes     [2]uint64
-	Member    uint32
-	Composite uint32
 	Action    uint8
 	Tcp       uint8
 	Rule      uint8
 	Reply     uint8
 	Policy    uint32
+	SeenTick  uint32
+	Member    uint32
+	Composite uint32
+	Pad       uint32
+	SeenNs    uint64
+	CreatedNs uint64
+	Packets   [2]uint64
+	Bytes     [2]uint64
 }
 
 type bpfFlowKey struct {
@@ -390,42 +392,43 @@ type bpfVrfCounters struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	bpfMapBridge           = "bridge"
-	bpfMapDropLog          = "drop_log"
-	bpfMapDrops            = "drops"
-	bpfMapFlows            = "flows"
-	bpfMapFragments        = "fragments"
-	bpfMapHosts4           = "hosts4"
-	bpfMapHosts6           = "hosts6"
-	bpfMapIlm              = "ilm"
-	bpfMapJudged           = "judged"
-	bpfMapLearnedMtus      = "learned_mtus"
-	bpfMapLpm4             = "lpm4"
-	bpfMapLpm6             = "lpm6"
-	bpfMapMembers          = "members"
-	bpfMapMoreRules        = "more_rules"
-	bpfMapNexthopEntries   = "nexthop_entries"
-	bpfMapNexthops         = "nexthops"
-	bpfMapOutcomes         = "outcomes"
-	bpfMapPolicies         = "policies"
-	bpfMapRemotes          = "remotes"
-	bpfMapSenders          = "senders"
-	bpfMapSettings         = "settings"
-	bpfMapTraces           = "traces"
-	bpfMapVifFlowsBegun    = "vif_flows_begun"
-	bpfMapVifFlowsEnded    = "vif_flows_ended"
-	bpfMapVifStats         = "vif_stats"
-	bpfMapVifs             = "vifs"
-	bpfMapVnis             = "vnis"
-	bpfMapVrfFlowsBegun    = "vrf_flows_begun"
-	bpfMapVrfFlowsEnded    = "vrf_flows_ended"
-	bpfMapVrfStats         = "vrf_stats"
-	bpfMapVrfs             = "vrfs"
-	bpfProgRunAdmit        = "run_admit"
-	bpfProgRunChooseMember = "run_choose_member"
-	bpfVarFlowLimit        = "flow_limit"
-	bpfVarReasons          = "reasons"
-	bpfVarTracing          = "tracing"
+	bpfMapBridge            = "bridge"
+	bpfMapDropLog           = "drop_log"
+	bpfMapDrops             = "drops"
+	bpfMapFlows             = "flows"
+	bpfMapFragments         = "fragments"
+	bpfMapHosts4            = "hosts4"
+	bpfMapHosts6            = "hosts6"
+	bpfMapIlm               = "ilm"
+	bpfMapJudged            = "judged"
+	bpfMapLearnedMtus       = "learned_mtus"
+	bpfMapLpm4              = "lpm4"
+	bpfMapLpm6              = "lpm6"
+	bpfMapMembers           = "members"
+	bpfMapMoreRules         = "more_rules"
+	bpfMapNexthopEntries    = "nexthop_entries"
+	bpfMapNexthops          = "nexthops"
+	bpfMapOutcomes          = "outcomes"
+	bpfMapPolicies          = "policies"
+	bpfMapPolicyGenerations = "policy_generations"
+	bpfMapRemotes           = "remotes"
+	bpfMapSenders           = "senders"
+	bpfMapSettings          = "settings"
+	bpfMapTraces            = "traces"
+	bpfMapVifFlowsBegun     = "vif_flows_begun"
+	bpfMapVifFlowsEnded     = "vif_flows_ended"
+	bpfMapVifStats          = "vif_stats"
+	bpfMapVifs              = "vifs"
+	bpfMapVnis              = "vnis"
+	bpfMapVrfFlowsBegun     = "vrf_flows_begun"
+	bpfMapVrfFlowsEnded     = "vrf_flows_ended"
+	bpfMapVrfStats          = "vrf_stats"
+	bpfMapVrfs              = "vrfs"
+	bpfProgRunAdmit         = "run_admit"
+	bpfProgRunChooseMember  = "run_choose_member"
+	bpfVarFlowLimit         = "flow_limit"
+	bpfVarReasons           = "reasons"
+	bpfVarTracing           = "tracing"
 )
 
 // loadBpf returns the embedded CollectionSpec for bpf.
@@ -478,37 +481,38 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	Bridge         *ebpf.MapSpec `ebpf:"bridge"`
-	DropLog        *ebpf.MapSpec `ebpf:"drop_log"`
-	Drops          *ebpf.MapSpec `ebpf:"drops"`
-	Flows          *ebpf.MapSpec `ebpf:"flows"`
-	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
-	Hosts4         *ebpf.MapSpec `ebpf:"hosts4"`
-	Hosts6         *ebpf.MapSpec `ebpf:"hosts6"`
-	Ilm            *ebpf.MapSpec `ebpf:"ilm"`
-	Judged         *ebpf.MapSpec `ebpf:"judged"`
-	LearnedMtus    *ebpf.MapSpec `ebpf:"learned_mtus"`
-	Lpm4           *ebpf.MapSpec `ebpf:"lpm4"`
-	Lpm6           *ebpf.MapSpec `ebpf:"lpm6"`
-	Members        *ebpf.MapSpec `ebpf:"members"`
-	MoreRules      *ebpf.MapSpec `ebpf:"more_rules"`
-	NexthopEntries *ebpf.MapSpec `ebpf:"nexthop_entries"`
-	Nexthops       *ebpf.MapSpec `ebpf:"nexthops"`
-	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
-	Policies       *ebpf.MapSpec `ebpf:"policies"`
-	Remotes        *ebpf.MapSpec `ebpf:"remotes"`
-	Senders        *ebpf.MapSpec `ebpf:"senders"`
-	Settings       *ebpf.MapSpec `ebpf:"settings"`
-	Traces         *ebpf.MapSpec `ebpf:"traces"`
-	VifFlowsBegun  *ebpf.MapSpec `ebpf:"vif_flows_begun"`
-	VifFlowsEnded  *ebpf.MapSpec `ebpf:"vif_flows_ended"`
-	VifStats       *ebpf.MapSpec `ebpf:"vif_stats"`
-	Vifs           *ebpf.MapSpec `ebpf:"vifs"`
-	Vnis           *ebpf.MapSpec `ebpf:"vnis"`
-	VrfFlowsBegun  *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
-	VrfFlowsEnded  *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
-	VrfStats       *ebpf.MapSpec `ebpf:"vrf_stats"`
-	Vrfs           *ebpf.MapSpec `ebpf:"vrfs"`
+	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
+	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
+	Drops             *ebpf.MapSpec `ebpf:"drops"`
+	Flows             *ebpf.MapSpec `ebpf:"flows"`
+	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
+	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
+	Hosts6            *ebpf.MapSpec `ebpf:"hosts6"`
+	Ilm               *ebpf.MapSpec `ebpf:"ilm"`
+	Judged            *ebpf.MapSpec `ebpf:"judged"`
+	LearnedMtus       *ebpf.MapSpec `ebpf:"learned_mtus"`
+	Lpm4              *ebpf.MapSpec `ebpf:"lpm4"`
+	Lpm6              *ebpf.MapSpec `ebpf:"lpm6"`
+	Members           *ebpf.MapSpec `ebpf:"members"`
+	MoreRules         *ebpf.MapSpec `ebpf:"more_rules"`
+	NexthopEntries    *ebpf.MapSpec `ebpf:"nexthop_entries"`
+	Nexthops          *ebpf.MapSpec `ebpf:"nexthops"`
+	Outcomes          *ebpf.MapSpec `ebpf:"outcomes"`
+	Policies          *ebpf.MapSpec `ebpf:"policies"`
+	PolicyGenerations *ebpf.MapSpec `ebpf:"policy_generations"`
+	Remotes           *ebpf.MapSpec `ebpf:"remotes"`
+	Senders           *ebpf.MapSpec `ebpf:"senders"`
+	Settings          *ebpf.MapSpec `ebpf:"settings"`
+	Traces            *ebpf.MapSpec `ebpf:"traces"`
+	VifFlowsBegun     *ebpf.MapSpec `ebpf:"vif_flows_begun"`
+	VifFlowsEnded     *ebpf.MapSpec `ebpf:"vif_flows_ended"`
+	VifStats          *ebpf.MapSpec `ebpf:"vif_stats"`
+	Vifs              *ebpf.MapSpec `ebpf:"vifs"`
+	Vnis              *ebpf.MapSpec `ebpf:"vnis"`
+	VrfFlowsBegun     *ebpf.MapSpec `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded     *ebpf.MapSpec `ebpf:"vrf_flows_ended"`
+	VrfStats          *ebpf.MapSpec `ebpf:"vrf_stats"`
+	Vrfs              *ebpf.MapSpec `ebpf:"vrfs"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -540,37 +544,38 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	Bridge         *ebpf.Map `ebpf:"bridge"`
-	DropLog        *ebpf.Map `ebpf:"drop_log"`
-	Drops          *ebpf.Map `ebpf:"drops"`
-	Flows          *ebpf.Map `ebpf:"flows"`
-	Fragments      *ebpf.Map `ebpf:"fragments"`
-	Hosts4         *ebpf.Map `ebpf:"hosts4"`
-	Hosts6         *ebpf.Map `ebpf:"hosts6"`
-	Ilm            *ebpf.Map `ebpf:"ilm"`
-	Judged         *ebpf.Map `ebpf:"judged"`
-	LearnedMtus    *ebpf.Map `ebpf:"learned_mtus"`
-	Lpm4           *ebpf.Map `ebpf:"lpm4"`
-	Lpm6           *ebpf.Map `ebpf:"lpm6"`
-	Members        *ebpf.Map `ebpf:"members"`
-	MoreRules      *ebpf.Map `ebpf:"more_rules"`
-	NexthopEntries *ebpf.Map `ebpf:"nexthop_entries"`
-	Nexthops       *ebpf.Map `ebpf:"nexthops"`
-	Outcomes       *ebpf.Map `ebpf:"outcomes"`
-	Policies       *ebpf.Map `ebpf:"policies"`
-	Remotes        *ebpf.Map `ebpf:"remotes"`
-	Senders        *ebpf.Map `ebpf:"senders"`
-	Settings       *ebpf.Map `ebpf:"settings"`
-	Traces         *ebpf.Map `ebpf:"traces"`
-	VifFlowsBegun  *ebpf.Map `ebpf:"vif_flows_begun"`
-	VifFlowsEnded  *ebpf.Map `ebpf:"vif_flows_ended"`
-	VifStats       *ebpf.Map `ebpf:"vif_stats"`
-	Vifs           *ebpf.Map `ebpf:"vifs"`
-	Vnis           *ebpf.Map `ebpf:"vnis"`
-	VrfFlowsBegun  *ebpf.Map `ebpf:"vrf_flows_begun"`
-	VrfFlowsEnded  *ebpf.Map `ebpf:"vrf_flows_ended"`
-	VrfStats       *ebpf.Map `ebpf:"vrf_stats"`
-	Vrfs           *ebpf.Map `ebpf:"vrfs"`
+	Bridge            *ebpf.Map `ebpf:"bridge"`
+	DropLog           *ebpf.Map `ebpf:"drop_log"`
+	Drops             *ebpf.Map `ebpf:"drops"`
+	Flows             *ebpf.Map `ebpf:"flows"`
+	Fragments         *ebpf.Map `ebpf:"fragments"`
+	Hosts4            *ebpf.Map `ebpf:"hosts4"`
+	Hosts6            *ebpf.Map `ebpf:"hosts6"`
+	Ilm               *ebpf.Map `ebpf:"ilm"`
+	Judged            *ebpf.Map `ebpf:"judged"`
+	LearnedMtus       *ebpf.Map `ebpf:"learned_mtus"`
+	Lpm4              *ebpf.Map `ebpf:"lpm4"`
+	Lpm6              *ebpf.Map `ebpf:"lpm6"`
+	Members           *ebpf.Map `ebpf:"members"`
+	MoreRules         *ebpf.Map `ebpf:"more_rules"`
+	NexthopEntries    *ebpf.Map `ebpf:"nexthop_entries"`
+	Nexthops          *ebpf.Map `ebpf:"nexthops"`
+	Outcomes          *ebpf.Map `ebpf:"outcomes"`
+	Policies          *ebpf.Map `ebpf:"policies"`
+	PolicyGenerations *ebpf.Map `ebpf:"policy_generations"`
+	Remotes           *ebpf.Map `ebpf:"remotes"`
+	Senders           *ebpf.Map `ebpf:"senders"`
+	Settings          *ebpf.Map `ebpf:"settings"`
+	Traces            *ebpf.Map `ebpf:"traces"`
+	VifFlowsBegun     *ebpf.Map `ebpf:"vif_flows_begun"`
+	VifFlowsEnded     *ebpf.Map `ebpf:"vif_flows_ended"`
+	VifStats          *ebpf.Map `ebpf:"vif_stats"`
+	Vifs              *ebpf.Map `ebpf:"vifs"`
+	Vnis              *ebpf.Map `ebpf:"vnis"`
+	VrfFlowsBegun     *ebpf.Map `ebpf:"vrf_flows_begun"`
+	VrfFlowsEnded     *ebpf.Map `ebpf:"vrf_flows_ended"`
+	VrfStats          *ebpf.Map `ebpf:"vrf_stats"`
+	Vrfs              *ebpf.Map `ebpf:"vrfs"`
 }
 
 func (m *bpfMaps) Close() error {
@@ -593,6 +598,7 @@ func (m *bpfMaps) Close() error {
 		m.Nexthops,
 		m.Outcomes,
 		m.Policies,
+		m.PolicyGenerations,
 		m.Remotes,
 		m.Senders,
 		m.Settings,

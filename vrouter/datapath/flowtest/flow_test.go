@@ -202,7 +202,7 @@ func TestFlowsOfTwoVifsWithTheSameAddressesAreTwo(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
 	h.put(h.Vifs, uint32(12), bpfVif{Id: 4, Flags: vifPolicy})
-	h.put(h.Policies, uint32(4), policy{generation: 1}.encode())
+	h.applyAt(4, policy{generation: 1})
 	h.expect("out", admitted, fromWorkload, udp(local4, remote4, 1))
 	if got := h.run(h.Admit, skbContext{Mark: 12, CB: [5]uint32{1}}, udp(remote4, local4, 1)); got != denied {
 		t.Errorf("the other vif's reply: verdict %d, want %d", got, denied)

@@ -19,7 +19,7 @@ int run_admit(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->mark;
 	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
-	int verdict = admit(skb, v, skb->cb[0]);
+	int verdict = v && is_of_known_flow(skb, v->id, skb->cb[0]) ? 0 : admit(skb, v, skb->cb[0]);
 
 	if (verdict < 0)
 		count_drop(v ? v->id : 0, -verdict);

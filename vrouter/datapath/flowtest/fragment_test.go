@@ -37,7 +37,7 @@ func TestFragmentsOfAnotherVifHaveAnotherHead(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
 	h.put(h.Vifs, uint32(12), bpfVif{Id: 4, Flags: vifPolicy})
-	h.put(h.Policies, uint32(4), outOnly.encode())
+	h.applyAt(4, outOnly)
 	out := split(udp(local4, remote4, 4000), 1480, 77)
 	h.expect("head", admitted, fromWorkload, out[0])
 	if got := h.run(h.Admit, skbContext{Mark: 12}, out[1]); got != withoutHead {
@@ -53,7 +53,7 @@ func TestAFloodOfFragmentsDoesNotHarmOtherPorts(t *testing.T) {
 	h := load(t)
 	h.apply(policy{generation: 1, allowIn: true, allowOut: true})
 	h.put(h.Vifs, uint32(other), bpfVif{Id: other, Vrf: 8, Flags: vifPolicy})
-	h.put(h.Policies, uint32(other), outOnly.encode())
+	h.applyAt(other, outOnly)
 	victims := split(udp(local4, remote4, 4000), 1480, 77)
 	for id := range uint32(fragmentHeads) {
 		h.expect("a first fragment of the victim", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77-fragmentHeads+1+id)[0])

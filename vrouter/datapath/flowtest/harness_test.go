@@ -13,17 +13,18 @@ import (
 
 // harness is the programs and the maps that they use, private to one test.
 type harness struct {
-	t         testing.TB
-	Admit     *ebpf.Program `ebpf:"run_admit"`
-	Choose    *ebpf.Program `ebpf:"run_choose_member"`
-	Settings  *ebpf.Map     `ebpf:"settings"`
-	Vifs      *ebpf.Map     `ebpf:"vifs"`
-	Policies  *ebpf.Map     `ebpf:"policies"`
-	Flows     *ebpf.Map     `ebpf:"flows"`
-	Fragments *ebpf.Map     `ebpf:"fragments"`
-	Members   *ebpf.Map     `ebpf:"members"`
-	Drops     *ebpf.Map     `ebpf:"drops"`
-	Traces    *ebpf.Map     `ebpf:"traces"`
+	t           testing.TB
+	Admit       *ebpf.Program `ebpf:"run_admit"`
+	Choose      *ebpf.Program `ebpf:"run_choose_member"`
+	Settings    *ebpf.Map     `ebpf:"settings"`
+	Vifs        *ebpf.Map     `ebpf:"vifs"`
+	Policies    *ebpf.Map     `ebpf:"policies"`
+	Generations *ebpf.Map     `ebpf:"policy_generations"`
+	Flows       *ebpf.Map     `ebpf:"flows"`
+	Fragments   *ebpf.Map     `ebpf:"fragments"`
+	Members     *ebpf.Map     `ebpf:"members"`
+	Drops       *ebpf.Map     `ebpf:"drops"`
+	Traces      *ebpf.Map     `ebpf:"traces"`
 }
 
 // direction of a packet, as the vif sees it.
@@ -39,6 +40,9 @@ const (
 	vifKey = 11
 	vifID  = 3
 )
+
+// leastHZ is the least number of ticks (jiffies) in a second that a kernel can have.
+const leastHZ = 100
 
 const (
 	idleSeconds       = 100
@@ -98,7 +102,7 @@ func load(t testing.TB, change ...func(*ebpf.CollectionSpec)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, c := range []interface{ Close() error }{h.Admit, h.Choose, h.Settings, h.Vifs, h.Policies,
+		for _, c := range []interface{ Close() error }{h.Admit, h.Choose, h.Settings, h.Vifs, h.Policies, h.Generations,
 			h.Flows, h.Fragments, h.Members, h.Drops, h.Traces} {
 			c.Close()
 		}
@@ -245,7 +249,7 @@ func (h *harness) forget() {
 func (h *harness) age(k bpfFlowKey, seconds int) {
 	h.t.Helper()
 	f := h.flow(k)
-	f.SeenNs = monotonic(h.t) - uint64(seconds)*1e9
+	f.SeenNs, f.SeenTick = monotonic(h.t)-uint64(seconds)*1e9, f.SeenTick-uint32(seconds)*leastHZ
 	h.put(h.Flows, k, f)
 }
 

@@ -14,8 +14,8 @@ func TestOneNetworkLeavesRoomForOthers(t *testing.T) {
 	h.put(h.Vifs, uint32(other), bpfVif{Id: other, Vrf: 8, Flags: vifPolicy})
 	open := policy{generation: 1, allowOut: true}
 	h.apply(open)
-	h.put(h.Policies, uint32(second), open.encode())
-	h.put(h.Policies, uint32(other), open.encode())
+	h.applyAt(second, open)
+	h.applyAt(other, open)
 	next := uint16(2000)
 	fill := func(key uint32) (flows int) {
 		for ; ; flows++ {

@@ -50,9 +50,16 @@ func bit(b bool) uint8 {
 	return 0
 }
 
+// applyAt writes the policy of a vif as the agent does: the generation after the rules.
+func (h *harness) applyAt(vif uint32, p policy) {
+	h.t.Helper()
+	h.put(h.Policies, vif, p.encode())
+	h.put(h.Generations, vif, p.generation)
+}
+
 func (h *harness) apply(p policy) {
 	h.t.Helper()
-	h.put(h.Policies, uint32(vifID), p.encode())
+	h.applyAt(vifID, p)
 }
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
@@ -181,6 +188,7 @@ func TestWithoutAPolicyNothingNewPassesAndNothingOldIsCut(t *testing.T) {
 	h := load(t)
 	h.apply(policy{generation: 1, allowOut: true})
 	h.expect("first", admitted, fromWorkload, udp(local4, remote4, 1))
+	h.put(h.Generations, uint32(vifID), uint32(0))
 	if err := h.Policies.Delete(uint32(vifID)); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestATimeoutOfZeroNeverComes(t *testing.T) {
 	k := flowKey(17, local4, remote4)
 	h.expect("out", admitted, fromWorkload, udp(local4, remote4, 1))
 	f := h.flow(k)
-	f.SeenNs = 1
+	f.SeenNs, f.SeenTick = 1, f.SeenTick-leastHZ
 	h.put(h.Flows, k, f)
 	h.expect("reply, long after", admitted, toWorkload, udp(remote4, local4, 1))
 }
