@@ -13,6 +13,7 @@
 #include <linux/errno.h>
 
 #include "cookie.h"
+#include "jumbo.h"
 #include "mark.h"
 #include "nexthop.h"
 #include "nonce.h"
@@ -74,7 +75,7 @@ static __always_inline void write_shim(__u8 *shim, const struct nexthop *nh, __u
 	}
 	udp->source = entropy_port(in->hash);
 	udp->dest = nh->port;
-	udp->len = bpf_htons(length);
+	udp->len = length_field(length);
 	/* Zero: the inner packet has a checksum (RFC 6935 and 6936 over IPv6). */
 	udp->check = 0;
 	if (nh->encap == ENCAP_MPLS_UDP) {
@@ -103,12 +104,12 @@ static __always_inline void write_ip4(struct iphdr *ip, const struct nexthop *nh
 		id = bpf_get_prandom_u32();
 	}
 	last = bpf_htons(TUNNEL_TTL << 8 | (nh->encap == ENCAP_MPLS_GRE ? IPPROTO_GRE : IPPROTO_UDP));
-	sum = first + bpf_htons(length) + id + frag_off + last +
+	sum = first + length_field(length) + id + frag_off + last +
 	      (source & 0xffff) + (source >> 16) + (destination & 0xffff) + (destination >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	words[0] = first;
-	ip->tot_len = bpf_htons(length);
+	ip->tot_len = length_field(length);
 	ip->id = id;
 	ip->frag_off = frag_off;
 	words[4] = last; /* TTL and protocol */
@@ -121,7 +122,7 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *
 				      const struct path *p, const struct inner *in, __u32 length)
 {
 	*(__be32 *)ip = bpf_htonl(6u << 28 | (__u32)in->tos << 20 | cookie_label(p, in->hash));
-	ip->payload_len = bpf_htons(length - sizeof(*ip));
+	ip->payload_len = length_field(length - sizeof(*ip));
 	ip->nexthdr = nh->encap == ENCAP_MPLS_GRE ? IPPROTO_GRE : IPPROTO_UDP;
 	ip->hop_limit = TUNNEL_TTL;
 	__builtin_memcpy(&ip->saddr, &p->source, 16);

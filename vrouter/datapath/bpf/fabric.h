@@ -114,6 +114,12 @@ static __always_inline int read_shim(struct outer *o, const struct node_settings
 	return NOT_OURS;
 }
 
+/* Returns a length field's value. A superpacket above 64 KiB has 0. */
+static __always_inline __u32 length_of(__be16 field, int superpacket)
+{
+	return superpacket && !field ? 0x10000 : bpf_ntohs(field);
+}
+
 /* superpacket: lengths in the headers are the train's. The caller compares o->frame with the
  * frame's length. */
 static __always_inline int read_outer(struct outer *o, const struct node_settings *s, void *data,
@@ -132,7 +138,7 @@ static __always_inline int read_outer(struct outer *o, const struct node_setting
 		    (ip->protocol != IPPROTO_UDP && ip->protocol != IPPROTO_GRE) ||
 		    (ip->frag_off & bpf_htons(IP_OFFSET)))
 			return NOT_OURS;
-		length = bpf_ntohs(ip->tot_len);
+		length = length_of(ip->tot_len, superpacket);
 		o->family = FAMILY_IPV4;
 		o->tos = ip->tos;
 		mapped(&o->source, ip->saddr);
@@ -154,7 +160,7 @@ static __always_inline int read_outer(struct outer *o, const struct node_setting
 		if ((void *)(ip + 1) > end || !is_local6(s, &ip->daddr) ||
 		    (ip->nexthdr != IPPROTO_UDP && ip->nexthdr != IPPROTO_GRE))
 			return NOT_OURS;
-		length = bpf_ntohs(ip->payload_len);
+		length = length_of(ip->payload_len, superpacket);
 		o->family = FAMILY_IPV6;
 		o->tos = tos6(ip);
 		__builtin_memcpy(&o->source, &ip->saddr, 16);

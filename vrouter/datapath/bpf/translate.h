@@ -94,7 +94,7 @@ static __always_inline int has_prefix(const struct in6_addr *a, const __be32 *pr
 /* Returns 1 for IPv6 packets of a VRF that can be translated. The underlay must not treat such
  * a packet as a control message. So it has no options and no routing header, and if it is
  * ICMPv6, it is an echo. */
-static __noinline int is_translatable6(struct __sk_buff *skb, __u32 vrf)
+static __noinline int is_translatable6(struct __sk_buff *skb, __u32 vrf, int jumbo)
 {
 	struct vrf *n = bpf_map_lookup_elem(&vrfs, &vrf);
 	struct ipv6hdr ip;
@@ -106,19 +106,20 @@ static __noinline int is_translatable6(struct __sk_buff *skb, __u32 vrf)
 	if (ip.nexthdr == IPPROTO_ICMPV6)
 		return !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)) &&
 		       (type == ICMP6_ECHO || type == ICMP6_ECHO_REPLY);
-	return ip.nexthdr == IPPROTO_FRAGMENT || !is_extension(ip.nexthdr);
+	return jumbo || ip.nexthdr == IPPROTO_FRAGMENT || !is_extension(ip.nexthdr);
 }
 
 /* Returns 1 for packets that can be translated without loss. IPv4 packets: without options
- * and whole, small or with DF, and TCP, UDP with a checksum, or an ICMP echo. */
-static __noinline int is_translatable(struct __sk_buff *skb, __u32 vrf)
+ * and whole, small or with DF, and TCP, UDP with a checksum, or an ICMP echo. jumbo: the packet
+ * has a jumbo header, which the kernel removes when it cuts the packet. */
+static __noinline int is_translatable(struct __sk_buff *skb, __u32 vrf, int jumbo)
 {
 	struct iphdr ip;
 	__be16 checksum;
 	__u8 type;
 
 	if (skb->protocol == bpf_htons(ETH_P_IPV6))
-		return is_translatable6(skb, vrf);
+		return is_translatable6(skb, vrf, jumbo);
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl != 5 ||
 	    ip.frag_off & bpf_htons(IP_MF | IP_OFFSET) || ip.ttl < TRANSLATED_TTL)
 		return 0;
@@ -166,7 +167,7 @@ static __always_inline int to_ip6(struct __sk_buff *skb, struct ipv6hdr *h)
 	if (bpf_skb_change_proto(skb, bpf_htons(ETH_P_IPV6), 0))
 		return -DROP_ENCAP_FAILED;
 	*(__be32 *)h = bpf_htonl(6u << 28 | (__u32)ip.tos << 20);
-	h->payload_len = bpf_htons(length);
+	h->payload_len = length_field(length);
 	h->nexthdr = ip.protocol;
 	h->hop_limit = ip.ttl;
 	h->saddr.s6_addr32[3] = ip.saddr;

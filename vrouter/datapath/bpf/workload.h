@@ -10,6 +10,7 @@
 #include "flood.h"
 #include "flow.h"
 #include "icmp.h"
+#include "jumbo.h"
 #include "mss.h"
 #include "nd.h"
 #include "nexthop.h"
@@ -27,6 +28,7 @@ struct frame {
 	__u8 tcp;
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
 	__u8 protocol;   /* IPv6: the next header */
+	__u8 jumbo;      /* a jumbo header is in front of the transport header */
 };
 
 /* Largest packet that leaves as this frame: a superpacket's segments. */
@@ -39,7 +41,7 @@ static __always_inline int fits(struct __sk_buff *skb, const struct frame *f, __
 	if (!skb->gso_size)
 		return 0;
 	/* gso_size is payload: TCP's header has at most 60 bytes, UDP's 8. */
-	header = f->l4 - ETH_HLEN;
+	header = f->l4 - ETH_HLEN - (f->jumbo ? JUMBO_LENGTH : 0); /* segments have no jumbo header */
 	if (!f->tcp)
 		return header + sizeof(struct udphdr) + skb->gso_size <= mtu;
 	if (header + 60 + skb->gso_size <= mtu)
@@ -196,6 +198,11 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->in.hash = stirred(stirred6(stirred6(ip->nexthdr, &ip->saddr), &ip->daddr), *(__be32 *)ip & bpf_htonl(0xfffff));
 	f->in.hash = with_ports(f->in.hash, ip->nexthdr, ip + 1, end);
 	__builtin_memcpy(to, &ip->daddr, 16);
+	if (is_jumbo(skb, ip, end)) {
+		f->jumbo = f->tcp = 1;
+		f->protocol = IPPROTO_TCP;
+		f->l4 += JUMBO_LENGTH;
+	}
 	if (ip->nexthdr == IPPROTO_ICMPV6) {
 		type = (void *)(ip + 1);
 		if ((void *)(type + 1) > end)
@@ -260,6 +267,8 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 	int verdict;
 
 	f->in.hash = hash_of(skb, f);
+	if (f->jumbo && remove_jumbo(skb))
+		return -DROP_ENCAP_FAILED;
 	verdict = bridged ? encapsulate_bridged(skb, id, label, &f->in, &f->eth) :
 			    encapsulate(skb, nh, id, label, &f->in, &f->eth);
 	if (verdict < 0)
@@ -276,7 +285,7 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	int verdict;
 
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
-	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, v->vrf)) {
+	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, v->vrf, f->jumbo)) {
 		if (!nh->fallback)
 			return -DROP_UNTRANSLATABLE;
 		id = nh->fallback;
