@@ -165,11 +165,11 @@ func TestSuperpacketsAbove64KiBAreCutOnAFabricWithoutThem(t *testing.T) {
 }
 
 // A veth fabric carries VXLAN superpackets above 64 KiB whole. The length fields of UDP and of
-// the outer IPv6 header are then 0.
+// the outer IPv4 header are then 0.
 func TestAVXLANSuperpacketAbove64KiBArrivesWhole(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{})
-	x, y := pair(b, model.L3, true, model.VXLAN)
+	x, y := pair(b, model.L3, false, model.VXLAN)
 	b.raise(b.sw, b.nodes[0].ns, b.nodes[1].ns, x.ns, y.ns)
 	big := watchBig(t, b.nodes[1].ns, "fab")
 	if err := transfer(x, y, 4, 100<<20); err != nil {
