@@ -100,6 +100,7 @@ func TestTheReferenceHasExactlyTheKeysAndDefaultsOfTheParser(t *testing.T) {
 	checkRows(t, rows["ladders"], ladderTable)
 	checkRows(t, rows["hypotheses"], hypothesisTable)
 	checkRows(t, rows["published figures"], publishedTable)
+	checkRows(t, rows["causes"], causeTable)
 	checkRows(t, rows["tables"], figureTableTable)
 	checkRows(t, rows["short form"], shortTable)
 	for _, k := range kinds {

@@ -148,6 +148,7 @@ func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 	x.hypotheses()
 	x.tables()
 	x.published()
+	x.causes()
 	if opts.Tool == "" {
 		x.short()
 	}

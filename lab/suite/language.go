@@ -23,6 +23,7 @@ type spec struct {
 	hypotheses               at[[]at[hypothesisSpec]]
 	tables                   at[[]named[figureTableSpec]]
 	published                at[[]at[publishedSpec]]
+	causes                   at[[]at[causeSpec]]
 	short                    at[shortSpec]
 	notes                    at[[]at[string]]
 }
@@ -116,6 +117,13 @@ type publishedSpec struct {
 	value              at[string]
 	source             at[string]
 	note               at[string]
+}
+
+type causeSpec struct {
+	baseline at[string]
+	subjects at[[]at[string]]
+	metrics  at[[]at[string]]
+	cause    at[string]
 }
 
 var (
@@ -345,6 +353,17 @@ var publishedTable = table[publishedSpec]{
 	},
 }
 
+var causeTable = table[causeSpec]{
+	what: "a cause",
+	doc:  "Why measured figures differ from a document: shown where a published figure has the verdict \"differs\", or a hypothesis is refuted.",
+	fields: []field[causeSpec]{
+		bind("subjects", oneOrMore[string](ref), func(c *causeSpec) *at[[]at[string]] { return &c.subjects }, "Scenarios whose figures differ: ids or groups; one or a list.").also("subject").must(),
+		bind("baseline", ref, func(c *causeSpec) *at[string] { return &c.baseline }, "The baseline of the ratios: an id if the subjects are ids, else a group. Default: every baseline, and values without one."),
+		bind("metrics", oneOrMore[string](metric), func(c *causeSpec) *at[[]at[string]] { return &c.metrics }, "Metrics that differ for this reason; one or a list. Default: every metric.").also("metric"),
+		bind("cause", prose, func(c *causeSpec) *at[string] { return &c.cause }, "The cause in a sentence, with the profile or the experiment that shows it.").must(),
+	},
+}
+
 var suiteTable = table[spec]{
 	what: "a suite",
 	doc:  "A suite of Windtunnel: scenarios, and the comparisons between them.",
@@ -368,6 +387,7 @@ var suiteTable = table[spec]{
 		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios, differences and values. The report says whether they hold."),
 		bind("tables", index[figureTableSpec]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[figureTableSpec]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
 		bind("published", list[publishedSpec]{publishedTable, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
+		bind("causes", list[causeSpec]{causeTable, 1, mostNames, false}, func(s *spec) *at[[]at[causeSpec]] { return &s.causes }, "Known causes of differences from the documents."),
 		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "Changes that `run --short` makes."),
 		bind("notes", oneOrMore[string](prose), func(s *spec) *at[[]at[string]] { return &s.notes }, "Remarks printed under the report's tables."),
 	},
@@ -389,6 +409,7 @@ func init() {
 	note(hypothesisTable)
 	note(figureTableTable)
 	note(publishedTable)
+	note(causeTable)
 	note(shortTable)
 	note(suiteTable)
 }

@@ -21,6 +21,7 @@ type Plan struct {
 	Hypotheses  []Hypothesis `json:"hypotheses,omitempty"`
 	Tables      []Table      `json:"tables,omitempty"`
 	Published   []Published  `json:"published,omitempty"`
+	Causes      []Cause      `json:"causes,omitempty"`
 	Notes       []string     `json:"notes,omitempty"` // printed under the report's tables
 	// Systems has the titles of systems, the names that sentences use: "the
 	// bridge" for bridge.

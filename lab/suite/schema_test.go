@@ -69,6 +69,7 @@ func TestTheSchemaHasExactlyTheKeysOfTheParser(t *testing.T) {
 		{keysOf(ladderTable), dig("properties", "ladders", "items")},
 		{keysOf(hypothesisTable), dig("properties", "hypotheses", "items")},
 		{keysOf(publishedTable), dig("properties", "published", "items")},
+		{keysOf(causeTable), dig("properties", "causes", "items")},
 		{keysOf(figureTableTable), dig("properties", "tables", "additionalProperties")},
 		{keysOf(shortTable), dig("properties", "short")},
 	} {

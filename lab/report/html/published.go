@@ -12,8 +12,10 @@ func agreementMark(a model.Agreement) mark {
 	return mark{Sign: a.Sign(), Word: string(a), Class: class}
 }
 
-// judgementMark returns the mark of a hypothesis: ✓ holds, ✗ refuted, ? undecided.
+// judgementMark returns the mark of a hypothesis: ✓ holds, ✗ refuted, ? undecided or cannot
+// be judged here.
 func judgementMark(j model.Judgement) mark {
-	sign := map[model.Judgement]string{model.Holds: "✓", model.Refuted: "✗", model.Undecided: "?"}[j]
-	return mark{Sign: sign, Word: string(j), Class: string(j)}
+	m := map[model.Judgement]mark{model.Holds: {Sign: "✓", Class: "holds"}, model.Refuted: {Sign: "✗", Class: "refuted"}, model.Undecided: {Sign: "?", Class: "undecided"}, model.NotHere: {Sign: "?", Class: "undecided"}}[j]
+	m.Word = string(j)
+	return m
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/model"
@@ -32,11 +33,11 @@ func WritePublished(w io.Writer, reports ...*model.Report) error {
 			g := t.SideBySide()
 			m.table("### "+escape(phrase.Capital(t.Title)), g)
 			m.line("%s", escape("Source: "+t.Source+"."))
-			m.list("", t.Notes())
+			m.list("", append(t.Notes(), t.Causes()...))
 		}
 		conclusions := model.Grid{Heads: []string{"verdict", "conclusion", "figures"}, Words: map[int]bool{0: true, 1: true, 2: true}}
 		for _, h := range r.Hypotheses {
-			conclusions.Add(string(h.Judgement), h.Claim, h.Why)
+			conclusions.Add(string(h.Judgement), h.Claim, strings.TrimSpace(h.Why+" "+h.CauseText()))
 		}
 		m.table("### Conclusions of the document", conclusions)
 		m.list("### Notes", r.Notes)
@@ -53,8 +54,11 @@ func verdictGrid(reports []*model.Report) model.Grid {
 	for _, a := range model.Agreements {
 		g.Heads = append(g.Heads, a.Sign()+" "+string(a))
 	}
-	judgements := []model.Judgement{model.Holds, model.Refuted, model.Undecided}
-	g.Heads = append(g.Heads, "no verdict", "conclusions: holds", "refuted", "undecided")
+	judgements := []model.Judgement{model.Holds, model.Refuted, model.Undecided, model.NotHere}
+	g.Heads = append(g.Heads, "no verdict")
+	for _, j := range judgements {
+		g.Heads = append(g.Heads, "conclusions: "+string(j))
+	}
 	for _, r := range reports {
 		row := []string{r.Run.Suite}
 		for _, a := range append(model.Agreements, "") {

@@ -22,7 +22,8 @@ func (b *builder) hypotheses() []Hypothesis {
 }
 
 // hypothesis judges one hypothesis. It holds if it holds for every subject. It is
-// refuted if it is refuted for one subject. With several subjects their intervals are
+// refuted if it is refuted for one subject, and then has the cause that the suite gives for
+// the first such subject. With several subjects their intervals are
 // wider (Bonferroni): all contain the true ratios with 95 % confidence.
 func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 	out := Hypothesis{Hypothesis: *h, Judgement: Holds}
@@ -35,6 +36,9 @@ func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 	for _, subject := range h.Subjects {
 		o, why := b.observe(h, subject, level)
 		out.Observed, whys = append(out.Observed, o), append(whys, phrase.Capital(why)+".")
+		if o.Judgement == Refuted && out.Judgement != Refuted {
+			out.Cause = b.plan.CauseOf(subject, h.Baseline, h.Metric)
+		}
 		if o.Judgement == Refuted || out.Judgement == Holds {
 			out.Judgement = o.Judgement
 		}
@@ -47,6 +51,9 @@ func (b *builder) hypothesis(h *suite.Hypothesis) Hypothesis {
 func (b *builder) observe(h *suite.Hypothesis, subject string, level float64) (Observed, string) {
 	o := Observed{Subject: subject, Judgement: Undecided}
 	if why := b.lacksFigures(h, subject); why != "" {
+		if b.run.Skipped[subject]+b.run.Skipped[h.Baseline] != "" {
+			o.Judgement = NotHere
+		}
 		return o, why
 	}
 	figure, why := b.hypothesisFigure(h, subject, level)

@@ -37,6 +37,9 @@ type PublishedCell struct {
 	MeasuredRatio  *Interval `json:"measured_ratio,omitempty"` // paired within blocks
 	Agreement      Agreement `json:"agreement,omitempty"`      // "" unless both ratios exist
 	Why            string    `json:"why,omitempty"`            // reason for Agreement, or why there is none
+	// Cause is the suite's cause of a difference; "" unless Agreement is Disagrees, and if
+	// the suite knows none.
+	Cause string `json:"cause,omitempty"`
 	// Doubt explains why a published change contradicts the document's own figures.
 	Doubt string `json:"doubt,omitempty"`
 }
@@ -120,6 +123,9 @@ func (b *builder) measureRatio(c *PublishedCell) {
 			if c.Baseline != "" {
 				c.Absent = c.Why
 			}
+			if why := b.run.Skipped[id]; why != "" {
+				c.Why = string(NotHere) + ": " + why
+			}
 			return
 		}
 	}
@@ -131,7 +137,9 @@ func (b *builder) measureRatio(c *PublishedCell) {
 		c.Why = "there is no ratio: a trial has a figure of zero"
 	default:
 		c.MeasuredRatio = &p.Ratio
-		c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio)
+		if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement == Disagrees {
+			c.Cause = b.plan.CauseOf(c.Scenario, c.Against, c.Metric)
+		}
 	}
 }
 

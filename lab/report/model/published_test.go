@@ -154,6 +154,40 @@ func TestChangesThatFollowFromRoundedFiguresAreNotDoubted(t *testing.T) {
 	}
 }
 
+// A difference has the cause that the suite gives for its subject, baseline and metric, or
+// a mark that none is known.
+func TestADifferenceHasItsCauseOrAMark(t *testing.T) {
+	build := func(causes ...suite.Cause) *Report {
+		run, plan, samples := documented()
+		plan.Published[2].Value = 295 * 8e3 // of the bridge: half of raw's, which it is not here
+		plan.Causes = causes
+		return Build(run, plan, samples)
+	}
+	rate, latency := []string{string(sample.Throughput)}, []string{string(sample.LatencyP50)}
+	for _, c := range []struct {
+		causes       []suite.Cause
+		cell, claims string
+	}{
+		{nil, "≠ bridge, rate: cause not known.", "Cause not known."},
+		{[]suite.Cause{{Subject: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Baseline: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Metrics: latency, Cause: "another"}}, "≠ bridge, rate: cause not known.", "Cause not known."},
+		{[]suite.Cause{{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: rate, Cause: "it copies less."}, {Subject: "bridge/rr", Metrics: latency, Cause: "one more hop"}}, "≠ bridge, rate: it copies less.", "One more hop."},
+	} {
+		r := build(c.causes...)
+		if got := strings.Join(r.Tables[0].Causes(), "\n"); got != c.cell {
+			t.Errorf("%+v: the table says %q, want %q", c.causes, got, c.cell)
+		}
+		for _, h := range r.Hypotheses {
+			want := ""
+			if h.Judgement == Refuted {
+				want = c.claims
+			}
+			if got := h.CauseText(); got != want {
+				t.Errorf("%+v: %s (%s): %q, want %q", c.causes, h.Claim, h.Judgement, got, want)
+			}
+		}
+	}
+}
+
 func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 	_, cell := documentedReport(t)
 	for place, want := range map[[2]string]string{
@@ -168,6 +202,10 @@ func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 		t.Errorf("the CPU of one node over that of two: %+v (%s)", c.MeasuredRatio, c.Verdict())
 	}
 	run, plan, samples := documented()
+	plan.Published[7].Baseline = "macvlan/stream"
+	if got := Build(run, plan, samples).Tables[0].Rows[1].Cells[2].Verdict(); !strings.HasPrefix(got, "cannot be judged here: this kernel has no macvlan") {
+		t.Errorf("the verdict on a change from a skipped scenario is %q", got)
+	}
 	plan.Short = true
 	r := Build(run, plan, samples)
 	if got := r.Tables[0].Rows[4].Cells[0].MeasuredText(); got != "not in the short form" {

@@ -159,6 +159,31 @@ func (t *PublishedTable) Remarks() []string {
 	return lines
 }
 
+// causeNotKnown marks a difference whose cause the suite does not have.
+const causeNotKnown = "cause not known"
+
+// Causes lists the causes of the differences (Disagrees), each with the cells that it is
+// the cause of. The cells without a known cause are marked so.
+func (t *PublishedTable) Causes() (lines []string) {
+	var by phrase.Groups
+	for _, c := range t.Agreeing(Disagrees) {
+		by.Add(cmp.Or(c.Cause, causeNotKnown), c.Row+", "+c.Column)
+	}
+	for cause, cells := range by.All() {
+		lines = append(lines, Disagrees.Sign()+" "+strings.Join(cells, "; ")+": "+strings.TrimSuffix(cause, ".")+".")
+	}
+	return lines
+}
+
+// CauseText returns the cause of a refuted hypothesis as a sentence, or that it is not known; ""
+// if the hypothesis is not refuted.
+func (h Hypothesis) CauseText() string {
+	if h.Judgement != Refuted {
+		return ""
+	}
+	return phrase.Capital(strings.TrimSuffix(cmp.Or(h.Cause, causeNotKnown), ".")) + "."
+}
+
 // Notes lists the table's note, then the notes and doubts of its cells. Each text
 // occurs once, with the cells that have it.
 func (t *PublishedTable) Notes() (lines []string) {

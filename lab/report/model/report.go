@@ -182,6 +182,7 @@ type Hypothesis struct {
 	Judgement Judgement  `json:"judgement"`
 	Observed  []Observed `json:"observed,omitempty"` // one for each subject
 	Why       string     `json:"why"`                // the figures and the reason, in sentences
+	Cause     string     `json:"cause,omitempty"`    // the suite's cause if the hypothesis is refuted; "" if it knows none
 }
 
 // Judgement is the result of a hypothesis.
@@ -191,6 +192,7 @@ const (
 	Holds     Judgement = "holds"
 	Refuted   Judgement = "refuted"
 	Undecided Judgement = "undecided"
+	NotHere   Judgement = "cannot be judged here" // the machine cannot run a scenario; Why has the reason
 )
 
 // Observed is the figure of one subject, and the judgement from it. The figure is a

@@ -1,0 +1,58 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCausesNameTheFiguresThatTheyExplain(t *testing.T) {
+	s, err := Parse("x.yaml", []byte(with(`causes:
+  - {subjects: [bridge], baseline: raw, metrics: [throughput_bps, sender_cpu_percent], cause: a}
+  - {subject: bridge/stream, cause: b}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Expand(ExpandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := []string{"throughput_bps", "sender_cpu_percent"}
+	if diff := cmp.Diff([]Cause{
+		{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: metrics, Cause: "a"},
+		{Subject: "bridge/rr", Baseline: "raw/rr", Metrics: metrics, Cause: "a"},
+		{Subject: "bridge/stream", Cause: "b"},
+	}, p.Causes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, c := range []struct{ subject, baseline, metric, want string }{
+		{"bridge/stream", "raw/stream", "throughput_bps", "a"},
+		{"bridge/stream", "raw/stream", "receiver_cpu_percent", "b"},
+		{"bridge/stream", "", "throughput_bps", "b"},
+		{"bridge/rr", "raw/stream", "throughput_bps", ""},
+		{"raw/stream", "", "throughput_bps", ""},
+	} {
+		if got := p.CauseOf(c.subject, c.baseline, c.metric); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+func TestCausesOfUnknownScenariosAndMetricsAreErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"{subject: brigde/stream, cause: a}":               `"brigde/stream"`,
+		"{subject: bridge, baseline: raw/rr, cause: a}":    "not both scenarios or both groups",
+		"{subject: bridge/rr, metric: speed, cause: a}":    `"speed" is not a metric`,
+		"{subject: bridge/rr}":                             "a cause lacks cause",
+		"{subject: bridge/rr, cause: a, because: nothing}": `unknown key "because" in a cause`,
+	} {
+		s, err := Parse("x.yaml", []byte(with("causes:\n  - "+text)))
+		if err == nil {
+			_, err = s.Expand(ExpandOptions{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
