@@ -126,7 +126,7 @@ func TestPublishedTablesAreTheDocumentsToTheDigit(t *testing.T) {
 			}
 		}
 		for _, table := range p.Tables {
-			of, _ := strings.CutSuffix(table.Name, "-vm") // the same figures beside other scenarios
+			of := strings.TrimSuffix(strings.TrimSuffix(table.Name, "-vm"), "-modelled") // the same figures beside other scenarios
 			if _, known := tables[of]; !known {
 				t.Errorf("%s: table %s is in no transcription", name, table.Name)
 			} else if got := figures(p, table.Name); got != tables[of] {
@@ -226,8 +226,8 @@ func TestContrailWindowsHasTheDocumentsArguments(t *testing.T) {
 	if s := scenario(t, p, "bridge/stream-4-containers"); s.Pairs != 2 || s.Workload.Streams != 1 {
 		t.Errorf("four containers: %d pairs of %d streams", s.Pairs, s.Workload.Streams)
 	}
-	if s := scenario(t, p, "bridge/stream-8-threads"); s.Pairs != 1 || s.Workload.Streams != 8 {
-		t.Errorf("eight threads: %d pairs of %d streams", s.Pairs, s.Workload.Streams)
+	if s := scenario(t, p, "bridge-8-cpus/stream-8-threads"); s.Pairs != 1 || s.Workload.Streams != 8 || s.Fabric.CPUs != 8 {
+		t.Errorf("eight threads: %d pairs of %d streams on %d CPUs", s.Pairs, s.Workload.Streams, s.Fabric.CPUs)
 	}
 	for _, g := range []string{"raw", "bridge", "bridge-colocated", "vrouter"} {
 		scenario(t, p, g+"/udp")
@@ -235,5 +235,25 @@ func TestContrailWindowsHasTheDocumentsArguments(t *testing.T) {
 	}
 	if s := scenario(t, p, "vrouter/stream"); s.System != "vrouter-mpls-udp" {
 		t.Errorf("vrouter is %s", s.System)
+	}
+}
+
+// A cause is of a figure with a ratio, or of a hypothesis: else no report shows it.
+func TestEachCauseIsOfAFigureOfItsSuite(t *testing.T) {
+	for _, name := range experiments {
+		p := plan(t, name)
+		for _, c := range p.Causes {
+			alone := suite.Plan{Causes: []suite.Cause{c}}
+			explains := slices.ContainsFunc(p.Published, func(f suite.Published) bool {
+				return f.Baseline != "" && alone.CauseOf(f.Scenario, f.Baseline, f.Metric) != "" || slices.ContainsFunc(p.Comparisons, func(o suite.Comparison) bool {
+					return o.Subject == f.Scenario && alone.CauseOf(f.Scenario, o.Baseline, f.Metric) != ""
+				})
+			}) || slices.ContainsFunc(p.Hypotheses, func(h suite.Hypothesis) bool {
+				return slices.ContainsFunc(h.Subjects, func(subject string) bool { return alone.CauseOf(subject, h.Baseline, h.Metric) != "" })
+			})
+			if !explains {
+				t.Errorf("%s: the cause of %s over %q (%v) is of no figure: %s", name, c.Subject, c.Baseline, c.Metrics, c.Cause)
+			}
+		}
 	}
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,5 +103,42 @@ func TestFourSuitesRepeatDocuments(t *testing.T) {
 	names, err := documentedSuites()
 	if want := []string{"cloud-instances", "contrail-windows", "converged", "opencontrail"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("%v, %v; want %v", names, err, want)
+	}
+}
+
+// The page's durations are the planner's, for a machine on which no scenario is skipped. A
+// change of a suite by a tenth is not worth an edit.
+func TestThePageAboutDocumentsHasThePlannedDurations(t *testing.T) {
+	page, err := os.ReadFile("../../docs/published.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := documentedSuites()
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) min \\| ([0-9]+)m([0-9]+)s \\|$")
+	var found []string
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		found = append(found, m[1])
+		number := func(i int) time.Duration {
+			n, err := strconv.Atoi(m[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Duration(n)
+		}
+		for short, says := range map[bool]time.Duration{false: number(2) * time.Minute, true: number(3)*time.Minute + number(4)*time.Second} {
+			plan, err := loadPlan(m[1], suite.ExpandOptions{Short: short})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := plan.Estimate(); (says - e).Abs() > e/10 {
+				t.Errorf("%s (short: %v): the page says %v, the planner %v", m[1], short, says, e)
+			}
+		}
+	}
+	if slices.Sort(found); !slices.Equal(found, names) {
+		t.Errorf("the page has durations of %v, want %v", found, names)
 	}
 }

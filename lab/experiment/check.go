@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -15,7 +16,7 @@ const (
 	// that of the fabric, as a share.
 	tolerance = 0.10
 	// slack is the uncertainty of the edges of the tool's window: tools connect
-	// after their start, and report steps of 100 ms.
+	// after their start, and the series has steps of 100 ms.
 	slack = 0.1 // s
 )
 
@@ -26,7 +27,8 @@ func (m *metering) check(said tool.Measurement) error {
 		return nil
 	}
 	from, to := said.Span(m.traffic.scenario.Timing)
-	began := m.traffic.scenario.Timing.Warmup + margin // of the meter's window
+	// A busy CPU delays the reading at the start of the meter's window too.
+	began := time.Duration(m.start.nodes[0].Mono - m.began)
 	if err := contradiction(m.traffic.sample, w.Kind, (from - began).Seconds(), (to - began).Seconds()); err != nil {
 		return failed(sample.Invalid, "%s: %w", m.traffic.tool.Name(), err)
 	}

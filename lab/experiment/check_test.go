@@ -3,9 +3,13 @@ package experiment
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"windtunnel/lab/meter"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+	"windtunnel/lab/tool"
 )
 
 // course is a series in steps of 100 ms from −1 s on, in which the meter's
@@ -98,6 +102,42 @@ func TestLostDatagramsAreHeldAgainstTheFabric(t *testing.T) {
 		}
 		if err != nil && c.kind == suite.UDPStream && c.loss > 0 && !strings.Contains(err.Error(), "2000000000 bit/s sent") {
 			t.Errorf("%s: the error lacks what was sent: %v", name, err)
+		}
+	}
+}
+
+// The rate halves 1 s after the traffic began. The tool's window is late, and so is the
+// meter's: each rate counts for the time when it was measured.
+func TestTheCheckUsesTheTimesOfTheTwoWindows(t *testing.T) {
+	const warmup, duration = 300 * time.Millisecond, 800 * time.Millisecond
+	for name, c := range map[string]struct {
+		meterLate, toolLate time.Duration
+		counted             float64
+		agrees              bool
+	}{
+		"both on time":                             {0, 0, 4e9, true},
+		"the tool's window is 0.7 s late":          {0, 700 * time.Millisecond, 4e9, false},
+		"the same, and its figure is of then":      {700 * time.Millisecond, 0, 2.47e9, true},
+		"the same figure, if the meter was not":    {0, 0, 2.47e9, false},
+		"both late, and the tool reports 4 Gbit/s": {700 * time.Millisecond, 700 * time.Millisecond, 2.47e9, false},
+	} {
+		var series []sample.Point // times since the meter's window began
+		for at := -time.Second; at < 4*time.Second; at += 100 * time.Millisecond {
+			bits := 4e9
+			if since := at + warmup + margin + c.meterLate; since > 1200*time.Millisecond {
+				bits = 2e9
+			}
+			series = append(series, sample.Point{At: at.Seconds(), Bits: bits})
+		}
+		sc := &suite.Scenario{Workload: suite.Workload{Kind: suite.TCPStream}, Timing: suite.Timing{Warmup: warmup, Duration: duration}}
+		s := &sample.Sample{Series: series, Metrics: sample.Metrics{sample.Throughput: 4e9, sample.FabricGoodput: c.counted, sample.WindowSeconds: 0.76}}
+		m := &metering{
+			traffic: &tooling{scenario: sc, sample: s, tool: tool.Builtin{}}, nodes: make([]testbed.Node, 2), began: 5e9,
+			start: edge{nodes: []meter.Reading{{Mono: 5e9 + int64(warmup+margin+c.meterLate)}}},
+		}
+		err := m.check(tool.Measurement{From: warmup + c.toolLate, To: warmup + duration + c.toolLate})
+		if (err == nil) != c.agrees {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type metering struct {
 	traffic *tooling
 	nodes   []testbed.Node // the sender's node, then the receiver's if it differs
 	wire    *meter.Meter   // nil where the fabric has no ports
+	began   int64          // CLOCK_MONOTONIC when traffic began, ns
 	start   edge
 	end     edge
 	series  [][]meter.Light // by node
@@ -125,13 +126,17 @@ func (m *metering) colocated() bool { return len(m.nodes) == 1 }
 // between them.
 func (m *metering) window(ctx context.Context, started time.Time) error {
 	tm := m.traffic.scenario.Timing
+	now, err := meter.Now()
+	if err != nil {
+		return err
+	}
+	m.began = now - int64(time.Since(started))
 	if err := m.track(ctx); err != nil {
 		return err
 	}
 	if err := sleepUntil(ctx, started.Add(tm.Warmup+margin)); err != nil {
 		return err
 	}
-	var err error
 	if m.start, err = m.read(ctx); err != nil {
 		return err
 	}

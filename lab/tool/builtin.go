@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -100,6 +101,7 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		err = builtinTransactions(r, &m)
 	} else {
 		builtinStream(r, job.Workload, m.Metrics)
+		m.From, m.To = receivedSpan(r)
 	}
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v", err)
@@ -160,6 +162,18 @@ func builtinDoubts(r *traffic.Result) (warnings []string) {
 		warnings = append(warnings, fmt.Sprintf("the windows were %.3f s and %.3f s instead of %.3f s: the ends' CPUs were too busy to keep time", r.Local.Seconds, r.Remote.Seconds, requested))
 	}
 	return warnings
+}
+
+// receivedSpan returns the mean window of the flows at their receivers, since traffic
+// began. Received rates are means over these windows.
+func receivedSpan(r *traffic.Result) (from, to time.Duration) {
+	var began, ended float64
+	flows := r.Flows("receive")
+	for _, f := range flows {
+		began, ended = began+f.Began, ended+f.Began+f.Seconds
+	}
+	each := float64(time.Second) / float64(max(len(flows), 1))
+	return time.Duration(began * each), time.Duration(ended * each)
 }
 
 func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {

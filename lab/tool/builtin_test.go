@@ -15,6 +15,7 @@ import (
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/traffic"
 )
 
 var builtinTiming = suite.Timing{Warmup: 100 * time.Millisecond, Duration: 700 * time.Millisecond, Cooldown: 50 * time.Millisecond}
@@ -309,4 +310,22 @@ func FuzzBuiltin(f *testing.F) {
 		m, err := parseBuiltin(kinds[i], stdout)
 		honest(t, m, err)
 	})
+}
+
+// A busy CPU moves the edges of a receiver's window. Received rates are of this window and
+// not of the planned one.
+func TestTheGeneratorsRatesAreOfTheWindowsOfItsReceivers(t *testing.T) {
+	r := traffic.Result{Remote: &traffic.End{}}
+	add := func(to *traffic.End, role string, began, seconds float64) {
+		f := traffic.Flow{Began: began, Seconds: seconds}
+		f.Role = role
+		to.Flows = append(to.Flows, f)
+	}
+	add(&r.Local, "send", 0.1, 0.7)
+	add(r.Remote, "receive", 0.15, 0.9)
+	add(r.Remote, "receive", 0.25, 1.1)
+	from, to := receivedSpan(&r)
+	if from != 200*time.Millisecond || to != 1200*time.Millisecond {
+		t.Errorf("rates are of %v to %v, want 0.2 to 1.2 s", from, to)
+	}
 }

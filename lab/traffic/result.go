@@ -51,7 +51,10 @@ type CPU struct {
 // Flow has the measurements of one worker.
 type Flow struct {
 	flow
-	Bytes        int64   `json:"bytes"`
+	Bytes int64 `json:"bytes"`
+	// Began is the start of the flow's window, s since the traffic of this end began. A
+	// busy CPU delays both edges of a window, so each flow has a window of its own.
+	Began        float64 `json:"began_s"`
 	Seconds      float64 `json:"seconds"`
 	Bits         float64 `json:"bps"`
 	Calls        int64   `json:"calls"`
@@ -83,14 +86,24 @@ func (r Result) ends() []End {
 	return []End{r.Local, *r.Remote}
 }
 
+// Flows lists the flows of both ends in a role ("send" or "receive").
+func (r Result) Flows(role string) (flows []Flow) {
+	for _, e := range r.ends() {
+		for _, f := range e.Flows {
+			if f.Role == role {
+				flows = append(flows, f)
+			}
+		}
+	}
+	return flows
+}
+
 // Rate sums the rates of the flows of a direction in a role ("send" or
 // "receive") over both ends, payload bits per second.
 func (r Result) Rate(direction suite.Direction, role string) (bits float64) {
-	for _, e := range r.ends() {
-		for _, f := range e.Flows {
-			if f.Direction == string(direction) && f.Role == role {
-				bits += f.Bits
-			}
+	for _, f := range r.Flows(role) {
+		if f.Direction == string(direction) {
+			bits += f.Bits
 		}
 	}
 	return bits
@@ -111,18 +124,14 @@ type Datagrams struct {
 // that of the sender's window. If they are too small for a number, it is the loss of the
 // whole run.
 func (r Result) Datagrams() (d Datagrams) {
-	for _, e := range r.ends() {
-		for _, f := range e.Flows {
-			switch f.Role {
-			case roleSend:
-				d.Sent += f.Datagrams
-				d.SentPerS += perSecond(f.Datagrams, f.Seconds)
-			case roleReceive:
-				d.Received += f.Datagrams
-				d.ReceivedPerS += perSecond(f.Datagrams, f.Seconds)
-				d.account(f, r.sender(f))
-			}
-		}
+	for _, f := range r.Flows(roleSend) {
+		d.Sent += f.Datagrams
+		d.SentPerS += perSecond(f.Datagrams, f.Seconds)
+	}
+	for _, f := range r.Flows(roleReceive) {
+		d.Received += f.Datagrams
+		d.ReceivedPerS += perSecond(f.Datagrams, f.Seconds)
+		d.account(f, r.sender(f))
 	}
 	return d
 }
@@ -144,11 +153,9 @@ func (d *Datagrams) account(received Flow, sender *Flow) {
 
 // sender returns the other end of a flow that was received.
 func (r Result) sender(received Flow) *Flow {
-	for _, e := range r.ends() {
-		for i, f := range e.Flows {
-			if f.Role == roleSend && f.Index == received.Index {
-				return &e.Flows[i]
-			}
+	for _, f := range r.Flows(roleSend) {
+		if f.Index == received.Index {
+			return &f
 		}
 	}
 	return nil
@@ -212,6 +219,7 @@ func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 		if err != nil {
 			return End{}, err
 		}
+		f.Began = float64(w.begin.at-c.started) / 1e9
 		e.Flows = append(e.Flows, f)
 		e.Errors += f.Errors
 		e.Retransmits += f.Retransmits

@@ -230,6 +230,9 @@ func checkStream(t *testing.T, r Result, flows int) {
 			if f.Bytes <= 0 || f.Calls <= 0 || !near(f.Bits, float64(f.Bytes)*8/f.Seconds, 1e-9) {
 				t.Errorf("%s flow %+v: want bytes, calls, and the rate they make", e.Role, f)
 			}
+			if due := r.Spec.Timing.Warmup.Seconds(); f.Began < due || f.Began > due+2 {
+				t.Errorf("%s: the window of flow %d began %.3f s after the traffic, want %.3f or a little more", e.Role, f.Index, f.Began, due)
+			}
 			bytes += f.Bytes
 		}
 		if bytes != e.SentBytes+e.ReceivedBytes {

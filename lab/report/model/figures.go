@@ -144,6 +144,9 @@ func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 		list = append(list, Quantity(sample.Capacity, "capacity", rows), ratio)
 	}
 	add(sample.Retransmits, sample.Errors)
+	if !exchange {
+		add(sample.ToolSenderFrame, sample.ToolReceiverFrame)
+	}
 	return append(list, trials(rows))
 }
 

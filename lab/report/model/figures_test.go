@@ -71,11 +71,36 @@ func TestPrintPutsTheUnitWhereItBelongs(t *testing.T) {
 		want   string
 	}{
 		{sample.Throughput, 9.996e9, "10.0 Gbit/s"}, {sample.Throughput, 0, "0 bit/s"}, {sample.Transactions, 830, "830/s"},
-		{sample.Transactions, 27_400, "27.4 k/s"}, {sample.LatencyP50, 31_000, "31.0 µs"}, {sample.MSS, 1448, "1.41 KiB"},
+		{sample.Transactions, 27_400, "27.4 k/s"}, {sample.LatencyP50, 31_000, "31.0 µs"}, {sample.MSS, 1448, "1450 B"},
 		{sample.SegmentsPerSKB, 22.5, "22.5"}, {"unknown", 1.5, "1.50"},
 	} {
 		if got := ScaleOf(c.metric, c.v).Print(c.v); got != c.want {
 			t.Errorf("%s %v is %q, want %q", c.metric, c.v, got, c.want)
+		}
+	}
+}
+
+// NTttcp's average frame size of both ends is a column of streams, in bytes.
+func TestTheFrameSizesOfATrafficToolAreColumns(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	for i := range samples {
+		if samples[i].OK() {
+			samples[i].Metrics[sample.ToolSenderFrame], samples[i].Metrics[sample.ToolReceiverFrame] = 1390, 1391
+		}
+	}
+	for _, f := range Build(run, plan, samples).Figures() {
+		found := ""
+		for _, c := range f.Columns {
+			if c.Key == string(sample.ToolSenderFrame) || c.Key == string(sample.ToolReceiverFrame) {
+				found += c.Name + " in " + c.Unit + ": " + c.Cells[0].Text + "; "
+			}
+		}
+		want := "sender frame size by the tool in B: 1390; receiver frame size by the tool in B: 1390; "
+		if f.Exchange {
+			want = ""
+		}
+		if found != want {
+			t.Errorf("%s: %q, want %q", f.Title, found, want)
 		}
 	}
 }

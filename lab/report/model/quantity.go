@@ -26,7 +26,7 @@ var scales = map[string][]Scale{
 	"%":         {{"%", 1}},
 	"ns/B":      {{"ns/byte", 1}},
 	"ns/packet": {{"ns/packet", 1}, {"µs/packet", 1e3}},
-	"B":         {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}},
+	"B":         {{"B", 1}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}, // packets have bytes
 	"segments":  {{"", 1}},
 	"packets":   {{"", 1}},
 }
