@@ -31,13 +31,30 @@ func publishedReports(store *results.Store, names []string) ([]*model.Report, er
 				return nil, err
 			}
 		}
-		r, err := buildReport(store, name)
+		data, err := store.Load(name)
 		if err != nil {
 			return nil, err
 		}
-		reports = append(reports, r)
+		if err := refreshCauses(&data.Plan); err != nil {
+			return nil, err
+		}
+		reports = append(reports, model.Build(data.Run, data.Plan, data.Samples))
 	}
 	return reports, nil
+}
+
+// refreshCauses replaces the causes of a stored plan by those of its suite, because most
+// causes are found after the run.
+func refreshCauses(plan *suite.Plan) error {
+	if !slices.Contains(suites.Names(), plan.Suite) {
+		return nil
+	}
+	now, err := loadPlan(plan.Suite, suite.ExpandOptions{})
+	if err != nil {
+		return err
+	}
+	plan.Causes = now.Causes
+	return nil
 }
 
 // documentedSuites lists the suites that have tables of documents.

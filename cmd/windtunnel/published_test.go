@@ -83,6 +83,20 @@ func TestAPageAboutDocumentsTakesRunsAndSuites(t *testing.T) {
 	}
 }
 
+func TestAStoredRunHasTheCausesThatItsSuiteHasNow(t *testing.T) {
+	plan := suite.Plan{Suite: "opencontrail", Causes: []suite.Cause{{Subject: "bridge/one", Cause: "as supposed then"}}}
+	if err := refreshCauses(&plan); err != nil {
+		t.Fatal(err)
+	}
+	if plan.CauseOf("bridge/one", "", "") != "" || plan.CauseOf("vrouter-mpls-udp/one", "vrouter-mpls-gre/one", string(sample.ReceiverCores)) == "" {
+		t.Errorf("causes %+v", plan.Causes)
+	}
+	own := suite.Plan{Suite: "my-own", Causes: plan.Causes}
+	if err := refreshCauses(&own); err != nil || len(own.Causes) != len(plan.Causes) {
+		t.Errorf("a suite of a file: %v, causes %+v", err, own.Causes)
+	}
+}
+
 func TestAPageAboutDocumentsSaysWhatIsMissing(t *testing.T) {
 	db := storeOfRuns(t)
 	for args, want := range map[string]string{

@@ -26,13 +26,26 @@ func (m *metering) check(said tool.Measurement) error {
 	if m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
 		return nil
 	}
-	from, to := said.Span(m.traffic.scenario.Timing)
-	// A busy CPU delays the reading at the start of the meter's window too.
-	began := time.Duration(m.start.nodes[0].Mono - m.began)
-	if err := contradiction(m.traffic.sample, w.Kind, (from - began).Seconds(), (to - began).Seconds()); err != nil {
+	from, to := m.measured(said)
+	if err := contradiction(m.traffic.sample, w.Kind, from, to); err != nil {
 		return failed(sample.Invalid, "%s: %w", m.traffic.tool.Name(), err)
 	}
 	return nil
+}
+
+// measured returns the period over which the tool's rates are means, s since the start of
+// the meter's window. A busy CPU delays a tool's clocks and the meter's reading, each by
+// tenths of a second. So the real times count, if the tool tells them by the clock of the
+// engine's kernel.
+func (m *metering) measured(said tool.Measurement) (from, to float64) {
+	sc, start := m.traffic.scenario, m.start.nodes[0].Mono
+	foreign := sc.Endpoint.Kind == suite.VM || slices.ContainsFunc(m.traffic.bench.clocks, func(ahead time.Duration) bool { return ahead != 0 })
+	if said.Ended > 0 && !foreign {
+		return time.Duration(said.Began - start).Seconds(), time.Duration(said.Ended - start).Seconds()
+	}
+	began, ended := said.Span(sc.Timing)
+	traffic := time.Duration(m.began - start)
+	return (began + traffic).Seconds(), (ended + traffic).Seconds()
 }
 
 // contradiction compares a sample's throughput with the fabric's count. from and to

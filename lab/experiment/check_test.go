@@ -132,12 +132,17 @@ func TestTheCheckUsesTheTimesOfTheTwoWindows(t *testing.T) {
 		sc := &suite.Scenario{Workload: suite.Workload{Kind: suite.TCPStream}, Timing: suite.Timing{Warmup: warmup, Duration: duration}}
 		s := &sample.Sample{Series: series, Metrics: sample.Metrics{sample.Throughput: 4e9, sample.FabricGoodput: c.counted, sample.WindowSeconds: 0.76}}
 		m := &metering{
-			traffic: &tooling{scenario: sc, sample: s, tool: tool.Builtin{}}, nodes: make([]testbed.Node, 2), began: 5e9,
+			traffic: &tooling{bench: &Bench{}, scenario: sc, sample: s, tool: tool.Builtin{}}, nodes: make([]testbed.Node, 2), began: 5e9,
 			start: edge{nodes: []meter.Reading{{Mono: 5e9 + int64(warmup+margin+c.meterLate)}}},
 		}
-		err := m.check(tool.Measurement{From: warmup + c.toolLate, To: warmup + duration + c.toolLate})
-		if (err == nil) != c.agrees {
-			t.Errorf("%s: %v", name, err)
+		began := 5e9 + int64(warmup+c.toolLate)
+		for form, said := range map[string]tool.Measurement{
+			"since traffic began": {From: warmup + c.toolLate, To: warmup + duration + c.toolLate},
+			"on the clock":        {Began: began, Ended: began + int64(duration)},
+		} {
+			if err := m.check(said); (err == nil) != c.agrees {
+				t.Errorf("%s, %s: %v", name, form, err)
+			}
 		}
 	}
 }

@@ -20,6 +20,7 @@ func sum(all []tool.Measurement) (tool.Measurement, error) {
 	for _, m := range all {
 		total.Warnings, total.Course = append(total.Warnings, m.Warnings...), append(total.Course, m.Course...)
 		total.From, total.To = min(total.From, m.From), max(total.To, m.To)
+		total.Began, total.Ended = total.Began+m.Began/int64(len(all)), total.Ended+m.Ended/int64(len(all))
 		if m.Latency != "" {
 			histograms = append(histograms, m.Latency)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -101,7 +100,7 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		err = builtinTransactions(r, &m)
 	} else {
 		builtinStream(r, job.Workload, m.Metrics)
-		m.From, m.To = receivedSpan(r)
+		m.Began, m.Ended = received(r)
 	}
 	if err != nil {
 		return Measurement{}, noResult(t.Name(), "%v", err)
@@ -164,16 +163,15 @@ func builtinDoubts(r *traffic.Result) (warnings []string) {
 	return warnings
 }
 
-// receivedSpan returns the mean window of the flows at their receivers, since traffic
-// began. Received rates are means over these windows.
-func receivedSpan(r *traffic.Result) (from, to time.Duration) {
-	var began, ended float64
+// received returns the mean window of the flows at their receivers, as in
+// Measurement.Began. Received rates are means over these windows.
+func received(r *traffic.Result) (began, ended int64) {
 	flows := r.Flows("receive")
 	for _, f := range flows {
-		began, ended = began+f.Began, ended+f.Began+f.Seconds
+		began += f.Began / int64(len(flows))
+		ended += (f.Began + int64(f.Seconds*1e9)) / int64(len(flows))
 	}
-	each := float64(time.Second) / float64(max(len(flows), 1))
-	return time.Duration(began * each), time.Duration(ended * each)
+	return began, ended
 }
 
 func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {

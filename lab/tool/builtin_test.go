@@ -316,16 +316,16 @@ func FuzzBuiltin(f *testing.F) {
 // not of the planned one.
 func TestTheGeneratorsRatesAreOfTheWindowsOfItsReceivers(t *testing.T) {
 	r := traffic.Result{Remote: &traffic.End{}}
-	add := func(to *traffic.End, role string, began, seconds float64) {
+	add := func(to *traffic.End, role string, began int64, seconds float64) {
 		f := traffic.Flow{Began: began, Seconds: seconds}
 		f.Role = role
 		to.Flows = append(to.Flows, f)
 	}
-	add(&r.Local, "send", 0.1, 0.7)
-	add(r.Remote, "receive", 0.15, 0.9)
-	add(r.Remote, "receive", 0.25, 1.1)
-	from, to := receivedSpan(&r)
-	if from != 200*time.Millisecond || to != 1200*time.Millisecond {
-		t.Errorf("rates are of %v to %v, want 0.2 to 1.2 s", from, to)
+	add(&r.Local, "send", 1_000, 0.7)
+	add(r.Remote, "receive", 1_500, 0.9)
+	add(r.Remote, "receive", 2_500, 1.1)
+	began, ended := received(&r)
+	if began != 2_000 || ended != 1e9+2_000 {
+		t.Errorf("rates are of %d to %d ns, want 2000 to 1000002000", began, ended)
 	}
 }

@@ -90,6 +90,9 @@ type Measurement struct {
 	// From and To are the edges of the period over which the rates are means, since
 	// traffic began. Both are 0 if this period is the measured part of the timing.
 	From, To time.Duration
+	// Began and Ended are the real edges of the same period: CLOCK_MONOTONIC of the
+	// receivers' kernel, ns. Both are 0 if the tool does not tell them.
+	Began, Ended int64
 }
 
 // Span returns the period over which the rates are means, since traffic began.

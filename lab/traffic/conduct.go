@@ -24,7 +24,6 @@ type conductor struct {
 	// machine reads the machine's counters at the start and at the end of the
 	// window; nil if they are not needed.
 	machine func() (machine, error)
-	started int64 // now() when the traffic began
 	began   edge
 	ended   edge
 	err     error // errors of machine
@@ -56,7 +55,6 @@ func (c *conductor) readEdge() edge {
 // run starts the crew and sets the phases at their times, until the traffic must stop. It
 // ends earlier if stop is closed, or if every worker has ended.
 func (c *conductor) run(stop <-chan struct{}) error {
-	c.started = now()
 	if c.timing.Warmup == 0 {
 		c.enter(measuring) // before the first call, so that every byte counts
 	}

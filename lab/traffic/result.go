@@ -52,9 +52,9 @@ type CPU struct {
 type Flow struct {
 	flow
 	Bytes int64 `json:"bytes"`
-	// Began is the start of the flow's window, s since the traffic of this end began. A
-	// busy CPU delays both edges of a window, so each flow has a window of its own.
-	Began        float64 `json:"began_s"`
+	// Began is the start of the flow's window: CLOCK_MONOTONIC of this end, ns. A busy CPU
+	// delays both edges of a window, so each flow has a separate window.
+	Began        int64   `json:"began_ns"`
 	Seconds      float64 `json:"seconds"`
 	Bits         float64 `json:"bps"`
 	Calls        int64   `json:"calls"`
@@ -212,6 +212,10 @@ func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 		return End{}, err
 	}
 	e := End{Role: role, Seconds: window.seconds, CPU: window.cpu}
+	atEpoch, err := monotonicAtEpoch()
+	if err != nil {
+		return End{}, err
+	}
 	histogram := newHistogram()
 	var course []sample.RoundTrips
 	for _, w := range c.crew.workers {
@@ -219,7 +223,7 @@ func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 		if err != nil {
 			return End{}, err
 		}
-		f.Began = float64(w.begin.at-c.started) / 1e9
+		f.Began = w.begin.at + atEpoch
 		e.Flows = append(e.Flows, f)
 		e.Errors += f.Errors
 		e.Retransmits += f.Retransmits
