@@ -129,7 +129,7 @@ func (c *client) measure() (Result, error) {
 		return Result{}, err
 	}
 	fmt.Fprintln(c.stderr, "begun")
-	cond := &conductor{crew: c.crew, timing: c.spec.Timing}
+	cond := &conductor{crew: c.crew, timing: c.spec.Timing, peer: c.control.counted}
 	if err := cond.run(stop); err != nil {
 		return Result{}, err
 	}

@@ -24,9 +24,14 @@ type conductor struct {
 	// machine reads the machine's counters at the start and at the end of the
 	// window; nil if they are not needed.
 	machine func() (machine, error)
-	began   edge
-	ended   edge
-	err     error // errors of machine
+	// counted is called at the end of the window; nil if nothing depends on it.
+	counted func()
+	// peer is closed when the window of the other end is over. Until then the traffic
+	// continues. nil: the other end does not tell.
+	peer  <-chan struct{}
+	began edge
+	ended edge
+	err   error // errors of machine
 }
 
 // edge has the process's clock and CPU time at the start or at the end of the
@@ -72,16 +77,34 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	}{
 		{c.timing.Warmup, measuring},
 		{c.timing.Warmup + c.timing.Duration, end},
-		{c.timing.Warmup + c.timing.Duration + c.timing.Cooldown, stopping},
 	}
+	defer c.enter(stopping)
 	for _, m := range marks {
 		if d := time.Until(start.Add(m.after)); d > 0 && !within(d, c.crew.done, stop) {
-			break
+			return nil
 		}
 		c.enter(m.phase)
 	}
-	c.enter(stopping)
+	if end == cooling {
+		c.cool(stop)
+	}
 	return nil
+}
+
+// cool waits until the windows of both ends are over, and then for the cool-down. A busy
+// CPU delays a window by tenths of a second, and traffic must not end inside a window.
+func (c *conductor) cool(stop <-chan struct{}) {
+	if c.peer != nil {
+		late := time.NewTimer(lateTimeout)
+		defer late.Stop()
+		select {
+		case <-c.peer:
+		case <-c.crew.done:
+		case <-stop:
+		case <-late.C:
+		}
+	}
+	within(c.timing.Cooldown, c.crew.done, stop)
 }
 
 // enter sets the phase, and reads the process's clocks at the start and at the end of the
@@ -96,6 +119,9 @@ func (c *conductor) enter(phase int32) {
 	}
 	if phase >= cooling && c.ended.at == 0 && c.began.at != 0 {
 		c.ended = c.readEdge()
+		if c.counted != nil {
+			c.counted()
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type control struct {
 	err      error         // reason for the end of reading; set before lost is closed
 	lost     chan struct{} // closed when no more messages can arrive
 	stop     chan struct{} // closed when the peer asks to end
+	counted  chan struct{} // closed when the peer's window is over
 	done     chan struct{} // closed when the peer's threads have ended
 }
 
@@ -31,7 +32,7 @@ func newControl(conn net.Conn, peer string) *control {
 		tcp.SetKeepAliveConfig(keepAlive) // if this fails, the deadlines still end each wait
 	}
 	c := &control{conn: conn, peer: peer, incoming: make(chan message, 8),
-		lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
+		lost: make(chan struct{}), stop: make(chan struct{}), counted: make(chan struct{}), done: make(chan struct{})}
 	go c.read()
 	return c
 }
@@ -53,6 +54,8 @@ func (c *control) receive() error {
 		switch m.Type {
 		case typeStop:
 			closeOnce(c.stop)
+		case typeCounted:
+			closeOnce(c.counted)
 		case typeDone:
 			closeOnce(c.done)
 		case typeError:

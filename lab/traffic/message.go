@@ -15,6 +15,7 @@ import (
 //	server → client   joined               every data connection is there
 //	client → server   start                both ends begin
 //	either → other    stop                 end now and report what there is
+//	server → client   counted              the server's window is over
 //	client → server   done                 the client's threads have ended
 //	server → client   result{end}          the server's figures
 //	either → other    error{error}         why it cannot go on
@@ -31,22 +32,23 @@ type message struct {
 
 // protocolVersion increases with each change that an end of an older version would not
 // understand.
-const protocolVersion = 1
+const protocolVersion = 2
 
 // maxMessage limits the length of a line. It is many times the size of 4096 flows with a
 // histogram.
 const maxMessage = 16 << 20
 
 const (
-	typeHello  = "hello"
-	typeReady  = "ready"
-	typeJoined = "joined"
-	typeStart  = "start"
-	typeStop   = "stop"
-	typeDone   = "done"
-	typeResult = "result"
-	typeError  = "error"
-	typeNTttcp = "ntttcp"
+	typeHello   = "hello"
+	typeReady   = "ready"
+	typeJoined  = "joined"
+	typeStart   = "start"
+	typeStop    = "stop"
+	typeCounted = "counted"
+	typeDone    = "done"
+	typeResult  = "result"
+	typeError   = "error"
+	typeNTttcp  = "ntttcp"
 )
 
 // decodeMessage decodes one line and checks that it has the fields of its type.
@@ -92,7 +94,7 @@ func (m message) check() error {
 		if m.Error == "" {
 			return fmt.Errorf("the other end failed without saying why")
 		}
-	case typeJoined, typeStart, typeStop, typeDone:
+	case typeJoined, typeStart, typeStop, typeCounted, typeDone:
 	default:
 		return fmt.Errorf("control message of unknown type %q; use the same windtunnel on both ends", m.Type)
 	}

@@ -25,7 +25,7 @@ func TestMessagesReadBackWhatWasSent(t *testing.T) {
 	for _, m := range []message{
 		{Type: typeHello, Version: protocolVersion, Token: 1<<63 + 1, Spec: &spec},
 		{Type: typeReady, Ports: []uint16{5002, 5003}},
-		{Type: typeJoined}, {Type: typeStart}, {Type: typeStop}, {Type: typeDone},
+		{Type: typeJoined}, {Type: typeStart}, {Type: typeStop}, {Type: typeCounted}, {Type: typeDone},
 		{Type: typeResult, End: &End{Role: "server", Seconds: 3, Flows: []Flow{{Bytes: 7, flow: flow{Index: 1, Role: roleSend}}}}},
 		{Type: typeError, Error: "it burns"},
 	} {
@@ -42,8 +42,8 @@ func TestMessagesThatCannotBeAreRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"GET / HTTP/1.1":                         "is the other end a windtunnel?",
 		`{"type":"hello"}`:                       "version 0",
-		`{"type":"hello","version":1}`:           "no spec",
-		`{"type":"hello","version":1,"spec":{}}`: "-duration",
+		`{"type":"hello","version":2}`:           "no spec",
+		`{"type":"hello","version":2,"spec":{}}`: "-duration",
 		`{"type":"ready"}`:                       "0 data ports",
 		`{"type":"ready","ports":[0]}`:           "port 0",
 		`{"type":"result"}`:                      "no figures",

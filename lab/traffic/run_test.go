@@ -567,3 +567,25 @@ func checkCourse(t *testing.T, r Result) {
 		t.Errorf("the longest round trip of the slices is %d ns, the median of the window %d ns", most, r.Local.Latency.P50)
 	}
 }
+
+// The server stands still at the end of its window, as on a busy CPU. The client must send
+// until the server's late window is over, or the window would contain a time without traffic.
+func TestTrafficLastsUntilTheWindowsOfBothEndsAreOver(t *testing.T) {
+	const perSecond = 1000
+	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	server := start(t, "traffic", "server", "-listen", at, "-once", "-wait", "10s")
+	client := start(t, "traffic", "client", "-connect", at, "-kind", "udp_stream", "-buffer", "100", "-rate", fmt.Sprint(perSecond*800),
+		"-warmup", "100ms", "-duration", "400ms", "-cooldown", "50ms")
+	client.flows(400 * time.Millisecond)
+	server.signal(syscall.SIGSTOP)
+	time.Sleep(500 * time.Millisecond) // the traffic is 0.9 s old
+	server.signal(syscall.SIGCONT)
+	code, stdout, stderr := client.wait(20 * time.Second)
+	if code != 0 {
+		t.Fatalf("the client exited with %d: %s", code, stderr)
+	}
+	r := decodeResult(t, stdout)
+	if sent := r.Local.Flows[0].AllDatagrams; sent < 0.85*perSecond {
+		t.Errorf("the client sent %d datagrams, so for %.2f s; the server's window ended after 0.9 s", sent, float64(sent)/perSecond)
+	}
+}

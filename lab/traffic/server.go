@@ -274,7 +274,8 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// lateTimeout is the longest delay of the client's message that its traffic has ended.
+// lateTimeout is the longest delay of the client's message that its traffic has ended, and of
+// the server's message that its window is over.
 const lateTimeout = 3 * time.Second
 
 // measure counts in the window by the server's clock. The client ends the run. Until its
@@ -286,7 +287,9 @@ func (ss *session) measure(peer string) (Result, error) {
 	defer release()
 	timing := ss.spec.Timing
 	timing.Cooldown += lateTimeout
-	cond := &conductor{crew: ss.crew, timing: timing}
+	cond := &conductor{crew: ss.crew, timing: timing, counted: func() {
+		c.send(message{Type: typeCounted}) // if the client is gone, the next steps notice it
+	}}
 	if err := cond.run(stop); err != nil {
 		return Result{}, err
 	}
