@@ -24,9 +24,10 @@ type conductor struct {
 	// machine reads the machine's counters at the start and at the end of the
 	// window; nil if they are not needed.
 	machine func() (machine, error)
-	// counted is called at the end of the window; nil if nothing depends on it.
+	// counted is called when the windows of all workers are over; nil if nothing depends
+	// on it.
 	counted func()
-	// peer is closed when the window of the other end is over. Until then the traffic
+	// peer is closed when the windows of the other end are over. Until then the traffic
 	// continues. nil: the other end does not tell.
 	peer  <-chan struct{}
 	began edge
@@ -120,7 +121,10 @@ func (c *conductor) enter(phase int32) {
 	if phase >= cooling && c.ended.at == 0 && c.began.at != 0 {
 		c.ended = c.readEdge()
 		if c.counted != nil {
-			c.counted()
+			go func() {
+				c.crew.counting.Wait()
+				c.counted()
+			}()
 		}
 	}
 }

@@ -14,12 +14,13 @@ import (
 
 // crew has the workers of one end of a run.
 type crew struct {
-	stage   *stage
-	workers []*worker
-	running sync.WaitGroup
-	done    chan struct{} // closed when every worker has ended
-	drove   chan struct{} // closed when every worker that sends on its own initiative has ended
-	restore func()        // undoes prepare
+	stage    *stage
+	workers  []*worker
+	running  sync.WaitGroup
+	counting sync.WaitGroup // workers whose window is not over
+	done     chan struct{}  // closed when every worker has ended
+	drove    chan struct{}  // closed when every worker that sends on its own initiative has ended
+	restore  func()         // undoes prepare
 }
 
 func newCrew() *crew { return &crew{stage: &stage{}, restore: func() {}} }
@@ -86,7 +87,9 @@ func (c *crew) start() error {
 	}
 	failed := make(chan error, len(c.workers))
 	release := make(chan struct{})
+	c.counting.Add(len(c.workers))
 	for _, w := range c.workers {
+		w.counting = &c.counting
 		c.running.Go(func() {
 			runtime.LockOSThread() // never unlocked: a pinned thread ends with its worker
 			priority.Lower()

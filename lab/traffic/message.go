@@ -15,7 +15,7 @@ import (
 //	server → client   joined               every data connection is there
 //	client → server   start                both ends begin
 //	either → other    stop                 end now and report what there is
-//	server → client   counted              the server's window is over
+//	server → client   counted              the windows of the server's threads are over
 //	client → server   done                 the client's threads have ended
 //	server → client   result{end}          the server's figures
 //	either → other    error{error}         why it cannot go on

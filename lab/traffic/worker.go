@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -26,6 +27,8 @@ type worker struct {
 	tally tally
 	begin mark // at the start of the window
 	end   mark // at its end
+
+	counting *sync.WaitGroup // of the crew: workers whose window is not over; nil after this worker's is
 
 	flow      flow
 	loop      func(*worker)
@@ -94,9 +97,22 @@ func (w *worker) cross() {
 		w.begin = w.mark()
 	}
 	if w.seen < cooling && phase >= cooling {
-		w.end = w.mark()
+		w.endWindow()
 	}
 	w.seen = phase
+}
+
+// endWindow stores the counters at the end of the window.
+func (w *worker) endWindow() {
+	w.end = w.mark()
+	w.stopCounting()
+}
+
+func (w *worker) stopCounting() {
+	if w.counting != nil {
+		w.counting.Done()
+		w.counting = nil
+	}
 }
 
 func (w *worker) mark() mark {
@@ -115,8 +131,9 @@ func (w *worker) finish() {
 		w.cross()
 	}
 	if w.begin.set && !w.end.set {
-		w.end = w.mark()
+		w.endWindow()
 	}
+	w.stopCounting() // the window has not begun
 	if w.tcp && w.drives() {
 		unix.Shutdown(w.fd, unix.SHUT_WR) // data in flight still arrives; an error means that the connection has ended
 	}
