@@ -170,7 +170,7 @@ func TestADifferenceHasItsCauseOrAMark(t *testing.T) {
 	}{
 		{nil, "≠ bridge, rate: cause not known.", "Cause not known."},
 		{[]suite.Cause{{Subject: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Baseline: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Metrics: latency, Cause: "another"}}, "≠ bridge, rate: cause not known.", "Cause not known."},
-		{[]suite.Cause{{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: rate, Cause: "it copies less."}, {Subject: "bridge/rr", Metrics: latency, Cause: "one more hop"}}, "≠ bridge, rate: it copies less.", "One more hop."},
+		{[]suite.Cause{{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: rate, Cause: "it copies less."}, {Subject: "bridge/rr", Metrics: latency, Cause: "one more hop"}}, "≠ bridge, rate: it copies less.", "Cause: one more hop."},
 	} {
 		r := build(c.causes...)
 		if got := strings.Join(r.Tables[0].Causes(), "\n"); got != c.cell {

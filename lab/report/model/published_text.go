@@ -178,10 +178,13 @@ func (t *PublishedTable) Causes() (lines []string) {
 // CauseText returns the cause of a refuted hypothesis as a sentence, or that it is not known; ""
 // if the hypothesis is not refuted.
 func (h Hypothesis) CauseText() string {
-	if h.Judgement != Refuted {
+	switch {
+	case h.Judgement != Refuted:
 		return ""
+	case h.Cause == "":
+		return phrase.Capital(causeNotKnown) + "."
 	}
-	return phrase.Capital(strings.TrimSuffix(cmp.Or(h.Cause, causeNotKnown), ".")) + "."
+	return "Cause: " + strings.TrimSuffix(h.Cause, ".") + "."
 }
 
 // Notes lists the table's note, then the notes and doubts of its cells. Each text
