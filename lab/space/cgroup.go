@@ -45,10 +45,27 @@ func LimitCPU(name string, cpus float64, pid int) error {
 			return fmt.Errorf("limit the CPU time of control group %s: %w", group, err)
 		}
 	}
+	return join(group, pid)
+}
+
+func join(group string, pid int) error {
 	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
 		return fmt.Errorf("move process %d to control group %s: %w", pid, group, err)
 	}
 	return nil
+}
+
+// JoinCPULimit moves a process to the namespace's control group of LimitCPU. It does
+// nothing if there is none.
+func JoinCPULimit(name string, pid int) error {
+	group, _, err := cpuGroup(name)
+	if err != nil {
+		return nil // nothing limits CPU time on this machine
+	}
+	if _, err := os.Stat(group); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return join(group, pid)
 }
 
 // cpuGroup returns the path of the namespace's group in the hierarchy that limits CPU

@@ -13,7 +13,7 @@ import (
 )
 
 // Exec runs a command on a node ("a") or in a container ("a/c1") of a standing
-// testbed, on the node's CPUs, and waits for it.
+// testbed, on the node's CPUs and with its share of the CPU time, and waits for it.
 func Exec(id, where string, cpus []int, cmd *exec.Cmd) error {
 	nodes, err := standing(id)
 	if err != nil {
@@ -32,7 +32,10 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd) error {
 	node, _, _ := strings.Cut(where, "/")
 	for i := range nodes {
 		if nodeName(i) == node {
-			return runOn(s, layout.Nodes[i], cmd)
+			if err := startOn(s, layout.Nodes[i], cmd); err != nil {
+				return err
+			}
+			return errors.Join(space.JoinCPULimit(SpacePrefix(id)+node, cmd.Process.Pid), cmd.Wait())
 		}
 	}
 	return fmt.Errorf("%q is no node of this testbed", node)
@@ -57,15 +60,8 @@ func standing(id string) ([]string, error) {
 	return nodes, nil
 }
 
-// runOn runs a command in a namespace and on some CPUs, which it inherits from
-// the thread that starts it.
-func runOn(s *space.Space, cpus []int, cmd *exec.Cmd) error {
-	if err := startOn(s, cpus, cmd); err != nil {
-		return err
-	}
-	return cmd.Wait()
-}
-
+// startOn starts a command in a namespace and on some CPUs, which it inherits from the
+// thread that starts it.
 func startOn(s *space.Space, cpus []int, cmd *exec.Cmd) error {
 	return s.Do(func() error {
 		var set unix.CPUSet

@@ -3,6 +3,7 @@ package netns
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// A program that computes for a second gets the node's share of it.
+// A program that computes gets the node's share of the CPU time, if the node's agent starts
+// it or `windtunnel lab exec`.
 func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 	x := executor(t)
 	if err := space.CanLimitCPU(); err != nil {
@@ -20,25 +22,41 @@ func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 	}
 	const share, span = 0.25, 2
 	tb := up(t, x, 2, fabric(func(f *suite.Fabric) { f.CPUShare, f.CPUs = share, 1 }))
-	p, err := tb.nodes[1].agent.Start(context.Background(), agent.StartArgs{Argv: []string{"/bin/sh", "-c", fmt.Sprintf("timeout %d sh -c 'while :; do :; done'; times", span)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	// The last line has the user and system time of ended children: 0m0.25s 0m0.00s.
-	lines := strings.Split(strings.TrimSpace(finish(t, ctx, p)), "\n")
-	used := time.Duration(0)
-	for _, text := range strings.Fields(lines[len(lines)-1]) {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			t.Fatal(err)
+	argv := []string{"/bin/sh", "-c", fmt.Sprintf("sleep 0.1; timeout %d sh -c 'while :; do :; done'; times", span)}
+	for how, run := range map[string]func() string{
+		"by the agent": func() string {
+			p, err := tb.nodes[1].agent.Start(context.Background(), agent.StartArgs{Argv: argv})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			return finish(t, ctx, p)
+		},
+		"by Exec": func() string {
+			var out strings.Builder
+			cmd := exec.Command(argv[0], argv[1:]...)
+			cmd.Stdout = &out
+			if err := Exec(tb.id, nodeName(1), x.CPUs, cmd); err != nil {
+				t.Fatal(err)
+			}
+			return out.String()
+		},
+	} {
+		// The last line has the user and system time of ended children: 0m0.25s 0m0.00s.
+		lines := strings.Split(strings.TrimSpace(run()), "\n")
+		used := time.Duration(0)
+		for _, text := range strings.Fields(lines[len(lines)-1]) {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used += d
 		}
-		used += d
-	}
-	got := used.Seconds() / span
-	t.Logf("a program that computes used %.1f %% of a CPU", 100*got)
-	if got > 1.15*share || got < 0.4*share { // other programs may use the CPU too
-		t.Errorf("a program used %.1f %% of a CPU, want %.0f %%", 100*got, 100*share)
+		got := used.Seconds() / span
+		t.Logf("a program that is started %s and computes used %.1f %% of a CPU", how, 100*got)
+		if got > 1.15*share || got < 0.4*share { // other programs may use the CPU too
+			t.Errorf("a program that is started %s used %.1f %% of a CPU, want %.0f %%", how, 100*got, 100*share)
+		}
 	}
 }
