@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,7 +57,8 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 		return fmt.Errorf("make the directory for the files of VMs: %w", err)
 	}
 	s.hasHome = true
-	for _, e := range n.Endpoints {
+	guests := slices.DeleteFunc(slices.Clone(n.Endpoints), func(e system.Endpoint) bool { return e.Guest == nil })
+	for _, e := range guests {
 		c := base
 		c.Name, c.Tap, c.MAC = e.Name, e.Tap(), e.MAC
 		m, err := vm.Start(c, folder, func(cmd *exec.Cmd) error { return s.spawner.start(cmd, s.node) })
@@ -68,7 +70,7 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("the guest did not boot within %v", bootTime))
 	defer cancel()
 	var mu sync.Mutex
-	return parallel.Each(n.Endpoints, func(_ int, e system.Endpoint) error {
+	return parallel.Each(guests, func(_ int, e system.Endpoint) error {
 		settings, err := s.guests[e.Name].ready(ctx, args, e)
 		if err == nil {
 			err = system.SteerTap(n, e)

@@ -19,7 +19,7 @@ const ServiceName = "Agent"
 
 // Protocol is the version of the agent's calls and of their arguments. Increase it
 // with every change that an older or newer agent would misread.
-const Protocol = 2
+const Protocol = 3
 
 // Hello describes an agent and its node.
 type Hello struct {
@@ -53,7 +53,7 @@ type AttachArgs struct {
 // Container describes a container to make on the node. If AttachArgs.Endpoint is a
 // VM, it describes a VM.
 type Container struct {
-	Name   string
+	Name   string // empty: no container, but a virtual NIC of the node itself
 	V4, V6 netip.Prefix
 	MAC    net.HardwareAddr
 }

@@ -108,6 +108,11 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	s.system, s.attached = sys, n
 	for _, c := range args.Containers {
 		e := system.Endpoint{Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC}
+		if c.Name == "" {
+			e.Space = s.node
+			n.Endpoints = append(n.Endpoints, e)
+			continue
+		}
 		if args.Endpoint.Kind == suite.VM {
 			e.Guest = &system.Guest{Queues: queuesOf(args.Endpoint)}
 			n.Endpoints = append(n.Endpoints, e)

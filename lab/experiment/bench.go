@@ -164,7 +164,8 @@ func (b *Bench) detach(ctx context.Context) error {
 }
 
 // placeContainers lists the containers of each node: one side of every pair on
-// each of the first two nodes, or both sides on the first.
+// each of the first two nodes, or both sides on the first. A container without a name is
+// the node itself.
 func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent.Container {
 	on := make([][]agent.Container, nodes)
 	if sys.OnNode() {
@@ -174,9 +175,13 @@ func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent
 	if sc.Placement == suite.Colocated {
 		sides[1] = 0
 	}
-	for range sc.Pairs {
+	for i := range sc.Pairs {
 		for _, node := range sides {
-			on[node] = append(on[node], newContainer(node, len(on[node])+1))
+			c := newContainer(node, len(on[node])+1)
+			if sc.Endpoint.HostVNIC && i == sc.Pairs-1 {
+				c.Name = ""
+			}
+			on[node] = append(on[node], c)
 		}
 	}
 	return on

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
@@ -34,6 +36,56 @@ func TestATeamIsMeteredOverAllItsLinks(t *testing.T) {
 	slices.Sort(nics)
 	if !slices.Equal(nics, []string{"fabb0", "fabb1"}) || least < 1<<20 {
 		t.Errorf("NICs %v, of which one received %d bytes", nics, least)
+	}
+}
+
+// One link of the team is cut under datagrams. Both figures are of this outage: the
+// datagrams that were sent meanwhile on some of the flows are lost.
+func TestAFailoverHasItsLossAndItsTime(t *testing.T) {
+	const flows, size, rate = 16, 1400, 40e6
+	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) {
+		sc.Fabric.Links, sc.Fabric.Team, sc.Fabric.Cut = 2, suite.Bond, 400*time.Millisecond
+		sc.Workload = suite.Workload{Name: "datagrams", Kind: suite.UDPStream, Direction: suite.Forward, Streams: flows, Buffer: size, Rate: rate, IPVersion: 4}
+		sc.Timing.Duration = 1500 * time.Millisecond
+	}))
+	lost, seconds := s.Metrics[sample.LostDatagrams], s.Metrics[sample.Interruption]/1e9
+	t.Logf("%.0f datagrams lost, interrupted for %.0f ms", lost, 1e3*seconds)
+	perFlow := rate / 8 / size / flows // datagrams a second
+	if lost == 0 || seconds < 2/perFlow || seconds > 1 {
+		t.Errorf("%.0f datagrams lost, interrupted for %.3f s; want some, and less than 1 s", lost, seconds)
+	}
+	if most := flows * perFlow * seconds; lost > 1.2*most+flows {
+		t.Errorf("%.0f datagrams lost in %.3f s; at most %.0f were sent", lost, seconds, most)
+	}
+}
+
+// The node's own virtual NIC is on the bridge beside a container, with a share of its own.
+func TestTheHostsVNICSharesTheSwitchWithAContainer(t *testing.T) {
+	sharesSwitch(t, runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Pairs, sc.Endpoint.HostVNIC = 2, true })))
+}
+
+func TestTheHostsVNICSharesTheSwitchWithAVM(t *testing.T) {
+	sharesSwitch(t, runVMs(t, vmScenario(t, "bridge", func(sc *suite.Scenario) { sc.Pairs, sc.Endpoint.HostVNIC = 2, true })))
+}
+
+// sharesSwitch asserts that of two pairs of equal rates, one is the host's.
+func sharesSwitch(t *testing.T, s sample.Sample) {
+	t.Helper()
+	share := s.Metrics[sample.HostShare]
+	if share < 0.4 || share > 0.6 || s.Metrics[sample.HostThroughput] != share*s.Metrics[sample.Throughput] {
+		t.Errorf("the host's NIC has a share of %.3f and %.0f bit/s of %.0f", share, s.Metrics[sample.HostThroughput], s.Metrics[sample.Throughput])
+	}
+	assertFabricAgrees(t, &s)
+	var least uint64
+	hosts := map[string]uint64{}
+	for _, h := range s.Hops {
+		if h.Device == "vif" || h.Role == "endpoint" && h.Endpoint == "" {
+			hosts[h.Node+" "+h.Device] = max(h.RxBytes, h.TxBytes)
+		}
+	}
+	least = min(hosts["a vif"], hosts["a eth0"], hosts["b vif"], hosts["b eth0"])
+	if bytes := s.Metrics[sample.HostThroughput] / 8 * s.Metrics[sample.WindowSeconds]; float64(least) < 0.8*bytes {
+		t.Errorf("the host's virtual NICs counted %v bytes, want %.0f or more", hosts, bytes)
 	}
 }
 

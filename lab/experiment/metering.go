@@ -140,6 +140,14 @@ func (m *metering) window(ctx context.Context, started time.Time) error {
 	if m.start, err = m.read(ctx); err != nil {
 		return err
 	}
+	if cut := m.traffic.scenario.Fabric.Cut; cut > 0 {
+		if err := m.watch(ctx, started.Add(tm.Warmup+cut)); err != nil {
+			return err
+		}
+		if err := m.traffic.bench.Testbed.Fabric().Cut(); err != nil {
+			return err
+		}
+	}
 	end := started.Add(tm.Warmup + tm.Duration - margin)
 	if err := m.watch(ctx, end); err != nil {
 		return err
@@ -372,7 +380,7 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 		Engine:     m.end.engine - m.start.engine,
 	}
 	for _, p := range m.traffic.bench.Pairs {
-		if p.Sender.Name != "" {
+		if p.Sender.Name != "" || sc.Endpoint.HostVNIC {
 			f.SenderEndpoints = append(f.SenderEndpoints, p.Sender.Name)
 			f.ReceiverEndpoints = append(f.ReceiverEndpoints, p.Receiver.Name)
 		}

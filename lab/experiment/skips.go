@@ -35,6 +35,9 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 	} else {
 		why = tooFewCPUs(sc, len(layout.Nodes[0]))
 	}
+	if cut := sc.Fabric.Cut; cut >= sc.Timing.Duration && cut > 0 {
+		why = append(why, fmt.Sprintf("its link is cut after %v, and the measured part ends after %v; choose a longer duration", cut, sc.Timing.Duration))
+	}
 	sys, err := system.ByName(sc.System)
 	if err != nil {
 		return err.Error()
@@ -129,6 +132,12 @@ func tooFewCPUs(sc *suite.Scenario, has int) (why []string) {
 	}
 	if n := sc.Fabric.Queues; n > 1 {
 		lack(fmt.Sprintf("%d receive queues, each served by a CPU of its own", n), n)
+	}
+	if sc.Fabric.MovingQueues {
+		lack("receive queues that move between CPUs", 2)
+	}
+	if sc.Endpoint.Kind == suite.VM && sc.Endpoint.Spread {
+		lack("a VM's receive work spread over its CPUs", sc.Endpoint.CPUs)
 	}
 	if sc.Endpoint.Kind == suite.Container && sc.Endpoint.Spread {
 		lack("an endpoint's receive work spread over CPUs", 2)

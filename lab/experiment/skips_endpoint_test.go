@@ -13,12 +13,13 @@ import (
 func TestWhatASharedCPUWouldMakeMeaninglessIsSkippedWithTheNumbers(t *testing.T) {
 	queues := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.Queues = "queues", 3 })
 	spread := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Endpoint.Spread = "spread", true })
-	plan := planOf(scenario("bridge", nil), queues, spread)
+	moving := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.MovingQueues = "moving", true })
+	plan := planOf(scenario("bridge", nil), queues, spread, moving)
 	for _, c := range []struct {
 		cpus int
 		want map[string]string
 	}{
-		{2, map[string]string{"queues": "needs 3 CPUs per node, this machine gives 1", "spread": "needs 2 CPUs per node, this machine gives 1"}},
+		{2, map[string]string{"queues": "needs 3 CPUs per node, this machine gives 1", "spread": "needs 2 CPUs per node, this machine gives 1", "moving": "needs 2 CPUs per node, this machine gives 1"}},
 		{6, map[string]string{"queues": "needs 3 CPUs per node, this machine gives 2"}}, // one for the wire, one for the engine
 		{8, nil},
 	} {
@@ -31,6 +32,15 @@ func TestWhatASharedCPUWouldMakeMeaninglessIsSkippedWithTheNumbers(t *testing.T)
 				t.Errorf("%d CPUs, %s: %q, want %q", c.cpus, id, skips[id], say)
 			}
 		}
+	}
+}
+
+func TestACutAfterTheMeasuredPartIsSkipped(t *testing.T) {
+	late := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.Cut = "late", sc.Timing.Duration })
+	inTime := scenario("bridge", func(sc *suite.Scenario) { sc.Fabric.Cut = sc.Timing.Duration - 1 })
+	skips := skipsOn(planOf(late, inTime), machine(4))
+	if len(skips) != 1 || !strings.Contains(skips["late"], "cut after 700ms") {
+		t.Errorf("skipped: %v; want the late cut", skips)
 	}
 }
 

@@ -53,7 +53,7 @@ func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 		return 0, false // each tool divides the whole machine's CPU time by the bytes of its pair
 	case sample.LatencyMin:
 		return slices.Min(values), true
-	case sample.LatencyMax:
+	case sample.LatencyMax, sample.Interruption:
 		return slices.Max(values), true
 	case sample.LatencyMean:
 		return weighted(values, all, func(ms sample.Metrics) (float64, bool) {
@@ -68,6 +68,16 @@ func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 		return total / float64(len(all)), true
 	}
 	return total, true
+}
+
+// setHostShare sets how much of the throughput of all pairs is that of the last pair, which
+// runs on the nodes' own virtual NICs.
+func setHostShare(total, host sample.Metrics) {
+	whole, ok := total[sample.Throughput]
+	if part, has := host[sample.Throughput]; ok && has && whole > 0 {
+		total.Set(sample.HostThroughput, part)
+		total.Set(sample.HostShare, part/whole)
+	}
 }
 
 // weighted returns a weighted mean over pairs; ok is false if a weight is unknown.

@@ -356,5 +356,9 @@ func (t *tooling) parse() (tool.Measurement, error) {
 		}
 		all = append(all, m)
 	}
-	return sum(all)
+	total, err := sum(all)
+	if err == nil && t.scenario.Endpoint.HostVNIC {
+		setHostShare(total.Metrics, all[len(all)-1].Metrics)
+	}
+	return total, err
 }

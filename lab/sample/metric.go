@@ -31,6 +31,8 @@ const (
 	ReceiverThroughput Metric = "receiver_throughput_bps" // payload read from the receiving socket, bits per second
 	ForwardThroughput  Metric = "forward_throughput_bps"  // sender to receiver, if both directions run
 	ReverseThroughput  Metric = "reverse_throughput_bps"  // receiver to sender, if both directions run
+	HostThroughput     Metric = "host_throughput_bps"     // part of Throughput of the nodes' own virtual NICs, which share the switch with the other endpoints
+	HostShare          Metric = "host_share_ratio"        // HostThroughput / Throughput, 0..1
 	Transactions       Metric = "transactions_per_s"      // request/response pairs, or connections for connect/request/response
 	LatencyMin         Metric = "latency_ns_min"          // round trip of one transaction, nanoseconds
 	LatencyMean        Metric = "latency_ns_mean"
@@ -45,8 +47,10 @@ const (
 	SocketLoss         Metric = "loss_in_socket_ratio"  // part of LossRatio: datagrams that the receiver's full socket dropped, counted by its namespace's UDP counters
 	PathLoss           Metric = "loss_on_the_way_ratio" // part of LossRatio: all other lost datagrams
 	Reordered          Metric = "reordered_datagrams"   // UDP datagrams that arrived after a later one
+	LostDatagrams      Metric = "lost_datagrams"        // UDP datagrams that were sent in the window and did not arrive
 	DatagramsSent      Metric = "datagrams_sent_per_s"
 	DatagramsReceived  Metric = "datagrams_received_per_s"
+	Interruption       Metric = "interruption_ns"  // longest time in the window in which a stream received nothing: after a link is cut, the time to recover
 	Errors             Metric = "errors"           // failed socket calls, counted by the tool
 	ToolRetransmits    Metric = "tool_retransmits" // from the tool's output
 
@@ -167,6 +171,8 @@ var infos = []Info{
 	{ReceiverThroughput, "receiver throughput", "bit/s", +1, Streams},
 	{ForwardThroughput, "forward throughput", "bit/s", +1, Streams},
 	{ReverseThroughput, "reverse throughput", "bit/s", +1, Streams},
+	{HostThroughput, "throughput of the host's NIC", "bit/s", 0, Streams},
+	{HostShare, "share of the host's NIC", "1", 0, Streams | Percent},
 	{Transactions, "transactions", "1/s", +1, Exchanges},
 	{LatencyMin, "latency min", "ns", -1, Exchanges},
 	{LatencyMean, "latency mean", "ns", -1, Exchanges},
@@ -181,6 +187,8 @@ var infos = []Info{
 	{SocketLoss, "loss in the socket", "1", -1, Datagrams | Percent},
 	{PathLoss, "loss on the way", "1", -1, Datagrams | Percent},
 	{Reordered, "reordered datagrams", "1", -1, Datagrams},
+	{LostDatagrams, "lost datagrams", "packets", -1, Datagrams},
+	{Interruption, "longest interruption", "ns", -1, Streams},
 	{DatagramsSent, "datagrams sent", "1/s", +1, Datagrams},
 	{DatagramsReceived, "datagrams received", "1/s", +1, Datagrams},
 	{Errors, "errors", "1", -1, Summed},

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,12 +93,18 @@ func checkEndpoints(j *journal, s *spec) {
 	}
 }
 
-// checkFabrics reports keys that a plain veth pair does not support, and bonds of
-// fewer than two links.
+// checkFabrics reports keys that a plain veth pair does not support, bonds of fewer
+// than two links, and the choice among fewer than two queues.
 func checkFabrics(j *journal, s *spec) {
 	for _, f := range s.fabrics.V {
 		if n := f.value.cpus.V; n > 0 && f.value.queues.V > n {
 			j.fail(f.value.queues.Pos, fmt.Sprintf("%d receive queues on nodes of %s", f.value.queues.V, phrase.Count(n, "CPU")), "set queues to the number of CPUs or less, or remove cpus")
+		}
+		if f.value.steering.V == string(ByMAC) && f.value.queues.V < 2 {
+			j.fail(f.value.steering.Pos, "a queue for each MAC address needs two queues or more", "set queues: 2 or more, or remove steering")
+		}
+		if f.value.cut.Set && f.value.team.V != string(Bond) {
+			j.fail(f.value.cut.Pos, "only a team goes on when a link is cut", "set team: bond and links: 2 or more, or remove cut")
 		}
 		if f.value.kind.V != Veth {
 			if f.value.team.V == string(Bond) && f.value.links.V < 2 {
@@ -113,6 +120,9 @@ func checkFabrics(j *journal, s *spec) {
 		}
 		if f.value.coalesce.Set {
 			j.fail(f.value.coalesce.Pos, "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")
+		}
+		if f.value.steering.V == string(ByMAC) || f.value.queueCPUs.V == "moving" {
+			j.fail(cmp.Or(f.value.steering.Pos, f.value.queueCPUs.Pos), "steering and queue_cpus have no meaning for a veth pair, which has no NIC", "remove them, or set kind: wire")
 		}
 		if f.value.team.V == string(Bond) {
 			j.fail(f.value.team.Pos, "a bond needs two links or more, and a veth pair is one link", "remove team, or set kind: wire and links: 2")

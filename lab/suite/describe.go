@@ -69,11 +69,20 @@ func (f Fabric) String() string {
 	if f.Queues > 1 {
 		s += fmt.Sprintf(", %d queues", f.Queues)
 	}
+	if f.Steering == ByMAC {
+		s += " by destination MAC"
+	}
+	if f.MovingQueues {
+		s += ", queues on moving CPUs"
+	}
 	if f.Links > 1 {
 		s += fmt.Sprintf(", %d links", f.Links)
 		if f.Team == Bond {
 			s += " bonded"
 		}
+	}
+	if f.Cut > 0 {
+		s += ", one cut after " + units.FormatDuration(float64(f.Cut))
 	}
 	if f.NoCoalescing {
 		s += ", no coalescing"
@@ -92,6 +101,9 @@ func (e Endpoint) String() string {
 	}
 	if e.NoSegmentation {
 		s += ", no send offload"
+	}
+	if e.HostVNIC {
+		s += ", the last pair on the nodes' own virtual NICs"
 	}
 	return s
 }

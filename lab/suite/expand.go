@@ -284,6 +284,9 @@ func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
 	}
 	x.checkPacket(e, c)
+	if v := c.endpoint.value.hostVNIC; v.V && (e.V.pairs.V < 2 || c.placement != TwoNodes) {
+		x.j.fail(or(v.Pos, e.Pos), fmt.Sprintf("the host's virtual NIC of endpoint %q needs other pairs beside it, on two nodes", c.endpoint.name), "set pairs: 2 or more and placement: two-nodes in the scenario, or remove host_vnic")
+	}
 	if c.workload.value.ipVersion.V == 6 && c.fabric.value.mtu.V < leastMTUv6 {
 		x.j.fail(or(c.fabric.value.mtu.Pos, e.Pos), fmt.Sprintf("MTU %d is too small for IPv6, which workload %q uses", c.fabric.value.mtu.V, c.workload.name),
 			fmt.Sprintf("set mtu to %d or more (RFC 8200, section 5), or ip_version: 4", leastMTUv6))

@@ -37,9 +37,12 @@ type fabricSpec struct {
 	rate          at[int64]
 	delay         at[time.Duration]
 	queues, links at[int]
+	steering      at[string]
+	queueCPUs     at[string]
 	cpus          at[int]
 	cpuShare      at[float64]
 	team          at[string]
+	cut           at[time.Duration]
 	coalesce      at[string]
 }
 
@@ -47,6 +50,7 @@ type endpointSpec struct {
 	kind         at[string]
 	spread       at[bool]
 	segmentation at[bool]
+	hostVNIC     at[bool]
 	cpus         at[int]
 	memory       at[int64]
 }
@@ -189,6 +193,8 @@ const (
 	defaultVMCPUs   = 1
 	defaultMemory   = 512 << 20 // of a VM
 	defaultTeam     = "multipath"
+	defaultSteering = "flow"
+	defaultQueueCPU = "fixed"
 	defaultCoalesce = "auto"
 	defaultMTU      = 1500
 	defaultBuffer   = 128 << 10 // tcp_stream
@@ -231,8 +237,11 @@ var fabricTable = table[fabricSpec]{
 		bind("cpus", number(1, mostCPUs), func(f *fabricSpec) *at[int] { return &f.cpus }, "CPUs of each node, such as 2. Default: all that the machine has for a node. A scenario that needs more is skipped."),
 		bind("cpu_share", fraction(leastShare, 1), func(f *fabricSpec) *at[float64] { return &f.cpuShare }, "Share of its CPUs' time that the programs of a node get, such as 25%. Work of the kernel in softirqs is not limited. Default: all."),
 		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
+		preset("steering", choice(defaultSteering, string(ByMAC)), func(f *fabricSpec) *at[string] { return &f.steering }, defaultSteering, "How a NIC chooses the receive queue of a frame. flow: by addresses and ports, like RSS. mac: each destination MAC address has one queue, like VMQ. Needs queues: 2 or more."),
+		preset("queue_cpus", choice(defaultQueueCPU, "moving"), func(f *fabricSpec) *at[string] { return &f.queueCPUs }, defaultQueueCPU, "CPU of each receive queue. fixed: a separate CPU. moving: the scheduler chooses it among the node's CPUs and changes it under load, like dynamic VMQ. Needs a wire."),
 		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
 		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "Use of parallel links. multipath: each link has addresses, and routes spread flows over the links; systems that switch frames cannot use this. bond: one device over all links spreads flows by addresses and ports."),
+		bind("cut", span(leastDuration, mostDuration), func(f *fabricSpec) *at[time.Duration] { return &f.cut }, "Time in the measured part at which the last link loses its carrier, for the rest of the trial. Needs team: bond. Default: never."),
 		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response without a load, as adaptive NIC drivers do. Needs a wire."),
 	},
 }
@@ -244,6 +253,7 @@ var endpointTable = table[endpointSpec]{
 		preset("kind", choice(defaultEndpoint, string(VM)), func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
 		preset("spread", flag, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
 		preset("segmentation", flag, func(e *endpointSpec) *at[bool] { return &e.segmentation }, true, "Large send offload of the endpoint's device. If it is false, the endpoint's kernel cuts streams to the MTU."),
+		preset("host_vnic", flag, func(e *endpointSpec) *at[bool] { return &e.hostVNIC }, false, "Run the last pair of the scenario on the nodes themselves, each with a virtual NIC on the same switch as the other endpoints. Needs pairs: 2 or more, and the system bridge."),
 		preset("cpus", number(1, mostCPUs), func(e *endpointSpec) *at[int] { return &e.cpus }, defaultVMCPUs, "CPUs of a VM."),
 		preset("memory", size(leastMemory, mostMemory), func(e *endpointSpec) *at[int64] { return &e.memory }, defaultMemory, "Memory of a VM, in bytes.").shows("512M"),
 	},

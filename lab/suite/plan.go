@@ -75,9 +75,12 @@ type Endpoint struct {
 	Spread bool `json:"spread,omitempty"`
 	// NoSegmentation: the endpoint's device does not accept superframes (large send
 	// offload is off). So the endpoint's kernel segments streams to the MTU.
-	NoSegmentation bool  `json:"no_segmentation,omitempty"`
-	CPUs           int   `json:"cpus,omitempty"`         // of a VM
-	Memory         int64 `json:"memory_bytes,omitempty"` // of a VM
+	NoSegmentation bool `json:"no_segmentation,omitempty"`
+	// HostVNIC: the last pair of the scenario runs on the nodes themselves, each with a
+	// virtual NIC on the same switch as the other endpoints.
+	HostVNIC bool  `json:"host_vnic,omitempty"`
+	CPUs     int   `json:"cpus,omitempty"`         // of a VM
+	Memory   int64 `json:"memory_bytes,omitempty"` // of a VM
 }
 
 // EndpointKind is the kind of an endpoint.
@@ -156,9 +159,17 @@ type Fabric struct {
 	// machine takes for it.
 	Delay  time.Duration `json:"delay_ns,omitempty"`
 	Queues int           `json:"queues"` // receive queues of each NIC, ≥ 1
-	Links  int           `json:"links"`  // parallel links between the nodes, ≥ 1
-	Team   Team          `json:"team,omitempty"`
-	CPUs   int           `json:"cpus,omitempty"` // of each node; 0: all that the machine has for it
+	// Steering is how a NIC chooses the receive queue of a frame.
+	Steering Steering `json:"steering,omitempty"`
+	// MovingQueues: the scheduler chooses the CPU of each receive queue, and changes it
+	// under load (dynamic VMQ). Otherwise each queue has a CPU of its own.
+	MovingQueues bool `json:"moving_queues,omitempty"`
+	Links        int  `json:"links"` // parallel links between the nodes, ≥ 1
+	Team         Team `json:"team,omitempty"`
+	// Cut is the time in the measured part at which the last link of a team loses its
+	// carrier, for the rest of the trial; 0: never.
+	Cut  time.Duration `json:"cut_ns,omitempty"`
+	CPUs int           `json:"cpus,omitempty"` // of each node; 0: all that the machine has for it
 	// CPUShare is the share of a node's CPU time that the node's programs get, above 0
 	// and up to 1; 0: all.
 	CPUShare float64 `json:"cpu_share,omitempty"`
@@ -166,6 +177,14 @@ type Fabric struct {
 	// frames for some time.
 	NoCoalescing bool `json:"no_coalescing,omitempty"`
 }
+
+// Steering is the rule by which a NIC chooses the receive queue of a frame.
+type Steering string
+
+const (
+	ByFlow Steering = ""    // "flow" in suites: by the hash of addresses and ports, like RSS
+	ByMAC  Steering = "mac" // one queue for each destination MAC address, like VMQ
+)
 
 // Team defines how parallel links are used.
 type Team string

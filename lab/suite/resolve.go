@@ -62,6 +62,7 @@ func fabricOf(f named[fabricSpec], traffic Workload) Fabric {
 	v := f.value
 	return Fabric{
 		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Delay: v.delay.V, CPUs: v.cpus.V, CPUShare: v.cpuShare.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
+		Steering: steeringOf(v.steering.V), MovingQueues: v.queueCPUs.V == "moving", Cut: v.cut.V,
 		NoCoalescing: v.kind.V == Wire && !coalesces(v.coalesce.V, traffic),
 	}
 }
@@ -83,9 +84,16 @@ func teamOf(name string) Team {
 	return Team(name)
 }
 
+func steeringOf(name string) Steering {
+	if name == defaultSteering {
+		return ByFlow
+	}
+	return Steering(name)
+}
+
 func endpointOf(e named[endpointSpec]) Endpoint {
 	v := e.value
-	out := Endpoint{Name: e.name, Spread: v.spread.V, NoSegmentation: !v.segmentation.V}
+	out := Endpoint{Name: e.name, Spread: v.spread.V, NoSegmentation: !v.segmentation.V, HostVNIC: v.hostVNIC.V}
 	if EndpointKind(v.kind.V) == VM {
 		out.Kind, out.CPUs, out.Memory = VM, v.cpus.V, v.memory.V
 	}

@@ -24,6 +24,7 @@ func (Bridge) Features() []string { return []string{"veth", "bridge"} }
 func (Bridge) MTU(fabric int) int { return fabric }
 func (Bridge) OnNode() bool       { return false }
 func (Bridge) PlugsTaps()         {}
+func (Bridge) HostVNICs()         {}
 
 func (Bridge) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("bridge", f) }
 
@@ -71,6 +72,10 @@ func addBridge(n *Node, mtu int) error {
 		}
 	}
 	if err := n.Space.DeviceSysctl("ipv6", bridgeDevice, "disable_ipv6", "1"); err != nil {
+		return err
+	}
+	// The bridge must not answer for the address of the node's virtual NIC.
+	if err := n.Space.DeviceSysctl("ipv4", bridgeDevice, "arp_ignore", "1"); err != nil {
 		return err
 	}
 	return n.Space.Up(bridgeDevice)

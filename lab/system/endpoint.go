@@ -11,8 +11,11 @@ import (
 // SupportsEndpoint returns nil if a system supports the endpoint settings on this
 // fabric, else the reason.
 func SupportsEndpoint(s System, e suite.Endpoint, f suite.Fabric) error {
-	if s.OnNode() && (e.Kind != suite.Container || e.Spread || e.NoSegmentation) {
+	if s.OnNode() && (e.Kind != suite.Container || e.Spread || e.NoSegmentation || e.HostVNIC) {
 		return fmt.Errorf("%s has neither containers nor VMs: its tools run on the nodes, so it does not support the endpoint %s; use a system with containers", s.Name(), e)
+	}
+	if _, can := s.(interface{ HostVNICs() }); e.HostVNIC && !can {
+		return fmt.Errorf("%s gives the nodes themselves no virtual NIC; use the system bridge, or remove host_vnic", s.Name())
 	}
 	if e.Kind == suite.Container && e.Spread && f.Kind == suite.Veth {
 		return errors.New("on a fabric of `kind: veth` all receive work is spread over the node's CPUs already, so spread has no effect; use `kind: wire`")

@@ -123,10 +123,10 @@ type NodeEndpoint struct {
 	MAC    net.HardwareAddr
 }
 
-// Endpoint is a container on the node, or the node itself.
+// Endpoint is a container on the node, or the node itself with a virtual NIC.
 type Endpoint struct {
 	Name   string       // "c1"; empty for the node itself
-	Space  *space.Space // nil for a VM
+	Space  *space.Space // the node's for the node itself; nil for a VM
 	Guest  *Guest       // of a VM; nil for a container
 	V4, V6 netip.Prefix
 	MAC    net.HardwareAddr

@@ -67,6 +67,9 @@ type Fabric interface {
 	Clock() (map[int]float64, error)
 	// Meter opens a meter for the fabric's ports; nil if the fabric has no ports.
 	Meter() (*meter.Meter, error)
+	// Cut takes the carrier from the last link at all its ends, for good. The fabric has
+	// a team of links.
+	Cut() error
 	// Warnings are doubts that hold for every trial on this fabric.
 	Warnings() []string
 }

@@ -183,6 +183,9 @@ func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 		ms.Set(sample.ForwardThroughput, forward)
 		ms.Set(sample.ReverseThroughput, reverse)
 	}
+	if silence := r.Silence(); silence > 0 { // results of earlier versions have none
+		ms.Set(sample.Interruption, float64(silence))
+	}
 	if w.Kind != suite.UDPStream {
 		return
 	}
@@ -193,6 +196,7 @@ func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 		ms.Set(sample.LossRatio, float64(d.Lost)/float64(d.Counted))
 	}
 	if d.Numbered {
+		ms.Set(sample.LostDatagrams, float64(d.Lost))
 		ms.Set(sample.Reordered, float64(d.Reordered))
 	}
 	setOfferedRate(w, ms)

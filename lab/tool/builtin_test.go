@@ -48,7 +48,7 @@ var builtinCaptures = map[string]struct {
 			sample.SenderThroughput: 1999735772.879705, sample.OfferedRate: 2e9,
 			sample.DatagramsSent: 124872 / 0.699375597, sample.DatagramsReceived: 108550 / 0.6997322,
 			// Of the datagrams sent within the sender's window, by their numbers.
-			sample.LossRatio: (124872 - 108485) / 124872.0, sample.Reordered: 0, sample.Errors: 0,
+			sample.LossRatio: (124872 - 108485) / 124872.0, sample.LostDatagrams: 124872 - 108485, sample.Reordered: 0, sample.Errors: 0,
 		},
 	},
 	"builtin_udp_tiny.json": {

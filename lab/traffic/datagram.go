@@ -67,10 +67,12 @@ func (w *worker) receiveDatagrams() {
 			if phase != notTraffic {
 				w.sequence.take(phase, number, now()-sent)
 				w.count(n)
+				w.heard()
 			}
 		case n > 0 && n == size:
 			w.sequence.total++
 			w.count(n)
+			w.heard()
 		case n > 0 && w.anySize:
 			w.count(n)
 		case e == syscall.EAGAIN && w.seen >= stopping:

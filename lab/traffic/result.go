@@ -66,6 +66,8 @@ type Flow struct {
 	Datagrams int64 `json:"datagrams"`
 	// AllDatagrams counts the whole run, warm-up and cool-down included.
 	AllDatagrams int64 `json:"all_datagrams"`
+	// At a receiver: the longest time in the window in which it got nothing, ns.
+	Silence int64 `json:"longest_silence_ns,omitempty"`
 	// At a receiver of numbered datagrams: the datagrams that the sender sent in its
 	// window. It is absent if datagrams are too small for a number.
 	Numbered *Numbered `json:"numbered,omitempty"`
@@ -107,6 +109,16 @@ func (r Result) Rate(direction suite.Direction, role string) (bits float64) {
 		}
 	}
 	return bits
+}
+
+// Silence returns the longest time in which a stream received nothing, ns.
+func (r Result) Silence() (longest int64) {
+	for _, e := range r.ends() {
+		for _, f := range e.Flows {
+			longest = max(longest, f.Silence)
+		}
+	}
+	return longest
 }
 
 // Datagrams counts the datagrams of a UDP stream, over both ends and all flows.
@@ -195,6 +207,9 @@ func (w *worker) figures() (Flow, error) {
 		AllDatagrams: w.tally.datagrams,
 	}
 	f.Bits = float64(f.Bytes) * 8 / f.Seconds
+	if w.flow.Role == roleReceive {
+		f.Silence = w.silence.longest
+	}
 	if s := &w.sequence; w.flow.Role == roleReceive && !w.tcp && len(w.buf) > headerSize {
 		f.Numbered = &Numbered{s.inWindow, s.reordered, s.duplicates, s.jitter}
 	}

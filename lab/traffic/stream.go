@@ -49,6 +49,7 @@ func (w *worker) receiveStream() {
 		if n > 0 {
 			w.tally.bytes += int64(n)
 			w.tally.calls++
+			w.heard()
 			w.workOn(n)
 		} else if e == 0 {
 			w.closedByPeer()

@@ -38,6 +38,7 @@ type worker struct {
 	latency   *hdrhistogram.Histogram // round trips of the transactions in the window, ns
 	course    course                  // of transactions
 	sequence  sequence                // numbers of the datagrams received
+	silence   silence                 // of a receiver
 	file      int                     // file for sendfile; 0 = none
 	fileSize  int64
 	offset    int64 // position of the next sendfile in the file
@@ -95,6 +96,7 @@ func (w *worker) cross() {
 	phase := w.stage.phase.Load()
 	if w.seen < measuring && phase >= measuring {
 		w.begin = w.mark()
+		w.silence = silence{last: w.begin.at}
 	}
 	if w.seen < cooling && phase >= cooling {
 		w.endWindow()
@@ -105,6 +107,7 @@ func (w *worker) cross() {
 // endWindow stores the counters at the end of the window.
 func (w *worker) endWindow() {
 	w.end = w.mark()
+	w.silence.ends(w.end.at)
 	w.stopCounting()
 }
 
@@ -112,6 +115,24 @@ func (w *worker) stopCounting() {
 	if w.counting != nil {
 		w.counting.Done()
 		w.counting = nil
+	}
+}
+
+// silence follows the longest time in the window in which a receiver got nothing, ns.
+type silence struct {
+	last    int64 // now() of the last arrival, or of the window's start; 0 before it
+	longest int64
+}
+
+func (s *silence) ends(at int64) {
+	s.longest = max(s.longest, at-s.last)
+	s.last = at
+}
+
+// heard records an arrival. The window begins and ends at the marks.
+func (w *worker) heard() {
+	if w.seen == measuring {
+		w.silence.ends(now())
 	}
 }
 

@@ -143,6 +143,12 @@ func (r *Report) columns(rows []*Scenario, exchange bool) (list []Column) {
 		ratio.Key, ratio.Name = "capacity_ratio", "ratio of capacity"
 		list = append(list, Quantity(sample.Capacity, "capacity", rows), ratio)
 	}
+	if slices.ContainsFunc(rows, func(s *Scenario) bool { return s.Endpoint.HostVNIC }) {
+		add(sample.HostThroughput, sample.HostShare)
+	}
+	if slices.ContainsFunc(rows, func(s *Scenario) bool { return s.Fabric.Cut > 0 }) {
+		add(sample.Interruption, sample.LostDatagrams)
+	}
 	add(sample.Retransmits, sample.Errors)
 	if !exchange {
 		add(sample.ToolSenderFrame, sample.ToolReceiverFrame)

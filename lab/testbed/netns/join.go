@@ -46,7 +46,7 @@ func (n *node) offload(device string, gro bool) error {
 
 // joinByWire puts a wire between the nodes, and sets up both ends of every cable.
 func (tb *Testbed) joinByWire() error {
-	w, err := newWire(wireSpace(tb.id), tb.spec.Fabric.Delay, tb.countPlaces)
+	w, err := newWire(wireSpace(tb.id), tb.spec.Fabric, tb.countPlaces)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (tb *Testbed) joinByWire() error {
 	}
 	for _, n := range tb.nodes {
 		if n.team != nil && !n.team.kernel {
-			if err := n.team.spread(n.space); err != nil {
+			if err := n.team.spread(n.space, f.Cut > 0); err != nil {
 				return err
 			}
 		}
@@ -133,6 +133,11 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 	if err := n.space.Up(nic); err != nil {
 		return err
 	}
+	if n.fabric.Queues > 1 {
+		if err := numberQueues(n.space, l); err != nil {
+			return err
+		}
+	}
 	c := coalescingOf(n.fabric)
 	for _, kv := range [][2]string{
 		{"threaded", "1"},
@@ -144,7 +149,19 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 		}
 	}
 	n.space.Note(nic+"/napi nice", strconv.Itoa(napiNice))
-	return readyNAPI(n.space, nic, rotated(n.cpus, link*n.fabric.Queues))
+	return readyNAPI(n.space, nic, n.queueCPUs(link))
+}
+
+// queueCPUs returns the CPUs that may serve each receive queue of the NIC on a link: one
+// after the other, or all where the scheduler moves the queues.
+func (n *node) queueCPUs(link int) (sets [][]int) {
+	if n.fabric.MovingQueues {
+		return [][]int{n.cpus}
+	}
+	for _, cpu := range rotated(n.cpus, link*n.fabric.Queues) {
+		sets = append(sets, []int{cpu})
+	}
+	return sets
 }
 
 // rotated returns a list that starts at another element, so that the threads of several

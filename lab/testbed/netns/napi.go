@@ -21,10 +21,10 @@ import (
 // queue and segments the sender's superframes (docs/method.md).
 const napiNice = -10
 
-// readyNAPI pins the threads that poll a device's receive queues to the CPUs,
-// one after the other, and sets their priority. The device must be up and have
+// readyNAPI lets the threads that poll a device's receive queues run on the sets of
+// CPUs, one after the other, and sets their priority. The device must be up and have
 // threaded NAPI on.
-func readyNAPI(s *space.Space, device string, cpus []int) error {
+func readyNAPI(s *space.Space, device string, sets [][]int) error {
 	l, err := s.Link(device)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func readyNAPI(s *space.Space, device string, cpus []int) error {
 	// A listing can be out of date: a thread of a testbed that was just taken
 	// down may end between being found and being pinned.
 	for range 10 {
-		if err = tryReadyNAPI(s, device, l.Attrs().Index, cpus); !errors.Is(err, unix.ESRCH) {
+		if err = tryReadyNAPI(s, device, l.Attrs().Index, sets); !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -40,7 +40,7 @@ func readyNAPI(s *space.Space, device string, cpus []int) error {
 	return err
 }
 
-func tryReadyNAPI(s *space.Space, device string, index int, cpus []int) error {
+func tryReadyNAPI(s *space.Space, device string, index int, sets [][]int) error {
 	pids, err := napiThreads(s, index)
 	if err != nil || len(pids) == 0 {
 		// Kernels before 6.8 do not list them; the name then has to do.
@@ -54,9 +54,12 @@ func tryReadyNAPI(s *space.Space, device string, index int, cpus []int) error {
 	}
 	for i, pid := range pids {
 		var set unix.CPUSet
-		set.Set(cpus[i%len(cpus)])
+		cpus := sets[i%len(sets)]
+		for _, cpu := range cpus {
+			set.Set(cpu)
+		}
 		if err := unix.SchedSetaffinity(pid, &set); err != nil {
-			return fmt.Errorf("pin NAPI thread %d of %s to CPU %d: %w", pid, device, cpus[i%len(cpus)], err)
+			return fmt.Errorf("pin NAPI thread %d of %s to CPUs %v: %w", pid, device, cpus, err)
 		}
 		if err := unix.Setpriority(unix.PRIO_PROCESS, pid, napiNice); err != nil {
 			return fmt.Errorf("set the priority of NAPI thread %d of %s to nice %d: %w", pid, device, napiNice, err)
@@ -73,6 +76,14 @@ const (
 	netdevNAPIPID     = 4
 )
 
+// genericHeader is a generic netlink message's command, version and two reserved bytes.
+// The kernel refuses a dump whose reserved bytes are not 0, and nl.Genlmsg takes them from
+// the memory behind it.
+type genericHeader [nl.SizeofGenlmsg]byte
+
+func (h genericHeader) Len() int          { return len(h) }
+func (h genericHeader) Serialize() []byte { return h[:] }
+
 // napiThreads asks the kernel (netdev family, Linux 6.8) for the threads of a
 // device's NAPI instances, in the order of the instances.
 func napiThreads(s *space.Space, index int) ([]int, error) {
@@ -83,7 +94,7 @@ func napiThreads(s *space.Space, index int) ([]int, error) {
 			return err
 		}
 		req := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_DUMP)
-		req.AddData(&nl.Genlmsg{Command: netdevCmdNAPIGet, Version: 1})
+		req.AddData(genericHeader{netdevCmdNAPIGet, 1})
 		req.AddData(nl.NewRtAttr(netdevNAPIIfindex, binary.NativeEndian.AppendUint32(nil, uint32(index))))
 		msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
 		if err != nil {

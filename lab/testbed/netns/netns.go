@@ -165,6 +165,16 @@ func (tb *Testbed) Meter() (*meter.Meter, error) {
 	return meter.New(config)
 }
 
+// Cut implements testbed.Fabric.
+func (tb *Testbed) Cut() error {
+	last := tb.spec.Fabric.Links - 1
+	var ports []string
+	for i := range tb.nodes {
+		ports = append(ports, portDevice(i, last))
+	}
+	return tb.wire.cut(ports)
+}
+
 // Warnings implements testbed.Fabric.
 func (tb *Testbed) Warnings() []string {
 	w := slices.Clone(tb.warn)
@@ -204,6 +214,12 @@ func (tb *Testbed) Describe() string {
 	}
 	if f.Queues > 1 {
 		fmt.Fprintf(&b, ", %d queues", f.Queues)
+	}
+	if f.Steering == suite.ByMAC {
+		b.WriteString(", the wire chooses the queue by destination MAC address, in place of the NIC")
+	}
+	if f.MovingQueues {
+		b.WriteString(", the scheduler moves the queues' threads among the node's CPUs")
 	}
 	return b.String()
 }

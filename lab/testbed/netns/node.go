@@ -173,6 +173,7 @@ func (n *node) release(ctx context.Context) error {
 		errs = append(errs, n.reap(ctx, lost))
 		n.cmd = nil
 	}
+	n.team.close()
 	return errors.Join(append(errs, n.space.Close())...)
 }
 

@@ -191,8 +191,8 @@ func TestCoalescingIsTheFabrics(t *testing.T) {
 	}
 }
 
-// checkNAPIPriority asserts that a node's NIC preempts applications.
-func checkNAPIPriority(t *testing.T, n *node) {
+// napiOf lists the threads that poll the receive queues of a node's first NIC.
+func napiOf(t *testing.T, n *node) []int {
 	t.Helper()
 	l, err := n.space.Link(fabricDevice(n.index, 0))
 	if err != nil {
@@ -205,7 +205,13 @@ func checkNAPIPriority(t *testing.T, n *node) {
 	if err != nil || len(pids) == 0 {
 		t.Fatalf("NAPI threads of node %s: %v (%v)", n.Name(), pids, err)
 	}
-	for _, pid := range pids {
+	return pids
+}
+
+// checkNAPIPriority asserts that a node's NIC preempts applications.
+func checkNAPIPriority(t *testing.T, n *node) {
+	t.Helper()
+	for _, pid := range napiOf(t, n) {
 		// The system call returns 20 − nice, so that it is never negative.
 		if got, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || got != 20-napiNice {
 			t.Errorf("NAPI thread %d of node %s: 20 − nice is %d (%v), want %d", pid, n.Name(), got, err, 20-napiNice)

@@ -8,18 +8,25 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"structs"
 
 	"github.com/cilium/ebpf"
 )
+
+type teamUsable struct {
+	_     structs.HostLayout
+	Count uint32
+	Nics  [16]uint32
+}
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	teamMapUsable        = "usable"
 	teamProgTeamReceive  = "team_receive"
 	teamProgTeamTransmit = "team_transmit"
-	teamVarLinks         = "links"
-	teamVarNics          = "nics"
+	teamVarFirstNic      = "first_nic"
 )
 
 // loadTeam returns the embedded CollectionSpec for team.
@@ -72,14 +79,14 @@ type teamProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type teamMapSpecs struct {
+	Usable *ebpf.MapSpec `ebpf:"usable"`
 }
 
 // teamVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type teamVariableSpecs struct {
-	Links *ebpf.VariableSpec `ebpf:"links"`
-	Nics  *ebpf.VariableSpec `ebpf:"nics"`
+	FirstNic *ebpf.VariableSpec `ebpf:"first_nic"`
 }
 
 // teamObjects contains all objects after they have been loaded into the kernel.
@@ -102,18 +109,20 @@ func (o *teamObjects) Close() error {
 //
 // It can be passed to loadTeamObjects or ebpf.CollectionSpec.LoadAndAssign.
 type teamMaps struct {
+	Usable *ebpf.Map `ebpf:"usable"`
 }
 
 func (m *teamMaps) Close() error {
-	return _TeamClose()
+	return _TeamClose(
+		m.Usable,
+	)
 }
 
 // teamVariables contains all global variables after they have been loaded into the kernel.
 //
 // It can be passed to loadTeamObjects or ebpf.CollectionSpec.LoadAndAssign.
 type teamVariables struct {
-	Links *ebpf.Variable `ebpf:"links"`
-	Nics  *ebpf.Variable `ebpf:"nics"`
+	FirstNic *ebpf.Variable `ebpf:"first_nic"`
 }
 
 // teamPrograms contains all programs after they have been loaded into the kernel.

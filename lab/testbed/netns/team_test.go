@@ -139,6 +139,31 @@ func TestATeamLosesNothing(t *testing.T) {
 	}
 }
 
+// A cut link's flows go over the others as soon as the team has noticed.
+func TestATeamGoesOnWhenALinkIsCut(t *testing.T) {
+	f := teamOf(2)
+	f.Cut = time.Second
+	tb := up(t, executor(t), 2, f)
+	endpoint := attach(t, tb, "bridge")
+	prove(t, tb, endpoint, 0, 1, 4, 1500)
+	if err := tb.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * monitorEvery)
+	before := carried(t, tb, 1)
+	for range 8 { // by chance, all are on the first link once in 256 runs
+		prove(t, tb, endpoint, 0, 1, 4, 1500)
+		prove(t, tb, endpoint, 1, 0, 6, 1500)
+	}
+	after := carried(t, tb, 1)
+	if n := after[0] - before[0]; n < 16*10<<20 {
+		t.Errorf("the whole link carried %d bytes of 16 flows of 10 MiB", n)
+	}
+	if n := after[1] - before[1]; n > 0 {
+		t.Errorf("the cut link carried %d bytes", n)
+	}
+}
+
 func TestATeamIsRecordedAndDescribed(t *testing.T) {
 	tb := up(t, executor(t), 2, teamOf(2))
 	if got := tb.Describe(); !strings.Contains(got, "2 links as one device") || !strings.Contains(got, "layer3+4") {
@@ -166,12 +191,22 @@ func TestTheTeamSpreadsAsBondingDoes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("running BPF programs needs root")
 	}
-	const links = 4
-	programs, err := loadTeamPrograms([maxLinks]uint32{100, 101, 102, 103}, links)
+	programs, err := loadTeamPrograms([]uint32{100, 101, 102, 103})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer programs.Close()
+	spreadsAs(t, programs, 4)
+	if err := programs.use([]uint32{100, 102, 103}); err != nil { // 101 has lost its carrier
+		t.Fatal(err)
+	}
+	spreadsAs(t, programs, 3)
+}
+
+// spreadsAs sends frames through a team of a number of usable links, the first of which
+// is that of NIC 100.
+func spreadsAs(t *testing.T, programs *teamObjects, links uint32) {
+	t.Helper()
 	for name, c := range map[string]struct {
 		frame []byte
 		hash  uint32

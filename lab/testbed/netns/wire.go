@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -32,19 +31,19 @@ type wire struct {
 // packets wait (nic_transmit).
 const queueLength = 10_000
 
-func newWire(name string, delay time.Duration, countPlaces bool) (*wire, error) {
+func newWire(name string, f suite.Fabric, countPlaces bool) (*wire, error) {
 	s, err := space.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	w := &wire{space: s}
-	if err := w.load(delay, countPlaces); err != nil {
+	if err := w.load(f, countPlaces); err != nil {
 		return nil, errors.Join(err, w.close(), space.Delete(name))
 	}
 	return w, nil
 }
 
-func (w *wire) load(delay time.Duration, countPlaces bool) error {
+func (w *wire) load(f suite.Fabric, countPlaces bool) error {
 	spec, err := loadWire()
 	if err != nil {
 		return fmt.Errorf("read the wire's program: %w", err)
@@ -53,7 +52,15 @@ func (w *wire) load(delay time.Duration, countPlaces bool) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(spec.Variables[wireVarWireNetns].Set(inode), spec.Variables[wireVarDelayNs].Set(uint64(delay))); err != nil {
+	var byAdapter uint32
+	if f.Steering == suite.ByMAC {
+		byAdapter = 1
+	}
+	v := spec.Variables
+	if err := errors.Join(
+		v[wireVarWireNetns].Set(inode), v[wireVarDelayNs].Set(uint64(f.Delay)),
+		v[wireVarNicQueues].Set(uint32(f.Queues)), v[wireVarByAdapter].Set(byAdapter),
+	); err != nil {
 		return fmt.Errorf("prepare the wire's program: %w", err)
 	}
 	if countPlaces {
@@ -195,7 +202,13 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 		}
 	}
 	w.ports = append(w.ports, port)
-	return w.space.Up(port)
+	if err := w.space.Up(port); err != nil {
+		return err
+	}
+	if f.Offload == suite.OffloadNone && f.Queues > 1 { // it polls, too
+		return numberQueues(w.space, l)
+	}
+	return nil
 }
 
 // queueing gives a transmitting veth a queue. A full ring of the peer then stops the queue
@@ -331,6 +344,20 @@ func (w *wire) join(segments [][]string, oneStation bool) error {
 			if err := w.objects.Members.Put(uint32(seg*maxPorts+i), index); err != nil {
 				return fmt.Errorf("tell the wire of port %s: %w", names[i], err)
 			}
+		}
+	}
+	return nil
+}
+
+// cut takes the carrier from both ends of a link.
+func (w *wire) cut(ports []string) error {
+	for _, port := range ports {
+		l, err := w.space.Link(port)
+		if err != nil {
+			return err
+		}
+		if err := w.space.Links.LinkSetDown(l); err != nil {
+			return fmt.Errorf("cut the link at %s: %w", port, err)
 		}
 	}
 	return nil

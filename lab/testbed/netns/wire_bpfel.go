@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type wireAdapter struct {
+	_    structs.HostLayout
+	Port uint32
+	Mac  [6]uint8
+	Pad  [2]uint8
+}
+
 type wireClock struct {
 	_         structs.HostLayout
 	BusyNs    uint64
@@ -41,10 +48,12 @@ type wireStation struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	wireMapAdapters           = "adapters"
 	wireMapClocks             = "clocks"
 	wireMapMembers            = "members"
 	wireMapPlaces             = "places"
 	wireMapPorts              = "ports"
+	wireMapQueues             = "queues"
 	wireMapStations           = "stations"
 	wireProgClockDequeue      = "clock_dequeue"
 	wireProgClockGro          = "clock_gro"
@@ -54,8 +63,10 @@ const (
 	wireProgNicTransmit       = "nic_transmit"
 	wireProgPropagate         = "propagate"
 	wireProgWire              = "wire"
+	wireVarByAdapter          = "by_adapter"
 	wireVarCountPlaces        = "count_places"
 	wireVarDelayNs            = "delay_ns"
+	wireVarNicQueues          = "nic_queues"
 	wireVarWireNetns          = "wire_netns"
 )
 
@@ -115,10 +126,12 @@ type wireProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireMapSpecs struct {
+	Adapters *ebpf.MapSpec `ebpf:"adapters"`
 	Clocks   *ebpf.MapSpec `ebpf:"clocks"`
 	Members  *ebpf.MapSpec `ebpf:"members"`
 	Places   *ebpf.MapSpec `ebpf:"places"`
 	Ports    *ebpf.MapSpec `ebpf:"ports"`
+	Queues   *ebpf.MapSpec `ebpf:"queues"`
 	Stations *ebpf.MapSpec `ebpf:"stations"`
 }
 
@@ -126,8 +139,10 @@ type wireMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireVariableSpecs struct {
+	ByAdapter   *ebpf.VariableSpec `ebpf:"by_adapter"`
 	CountPlaces *ebpf.VariableSpec `ebpf:"count_places"`
 	DelayNs     *ebpf.VariableSpec `ebpf:"delay_ns"`
+	NicQueues   *ebpf.VariableSpec `ebpf:"nic_queues"`
 	WireNetns   *ebpf.VariableSpec `ebpf:"wire_netns"`
 }
 
@@ -151,19 +166,23 @@ func (o *wireObjects) Close() error {
 //
 // It can be passed to loadWireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wireMaps struct {
+	Adapters *ebpf.Map `ebpf:"adapters"`
 	Clocks   *ebpf.Map `ebpf:"clocks"`
 	Members  *ebpf.Map `ebpf:"members"`
 	Places   *ebpf.Map `ebpf:"places"`
 	Ports    *ebpf.Map `ebpf:"ports"`
+	Queues   *ebpf.Map `ebpf:"queues"`
 	Stations *ebpf.Map `ebpf:"stations"`
 }
 
 func (m *wireMaps) Close() error {
 	return _WireClose(
+		m.Adapters,
 		m.Clocks,
 		m.Members,
 		m.Places,
 		m.Ports,
+		m.Queues,
 		m.Stations,
 	)
 }
@@ -172,8 +191,10 @@ func (m *wireMaps) Close() error {
 //
 // It can be passed to loadWireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wireVariables struct {
+	ByAdapter   *ebpf.Variable `ebpf:"by_adapter"`
 	CountPlaces *ebpf.Variable `ebpf:"count_places"`
 	DelayNs     *ebpf.Variable `ebpf:"delay_ns"`
+	NicQueues   *ebpf.Variable `ebpf:"nic_queues"`
 	WireNetns   *ebpf.Variable `ebpf:"wire_netns"`
 }
 

@@ -285,7 +285,7 @@ func placesIn(t *testing.T, w *wire, s *space.Space) map[int]uint64 {
 func TestAPlainVethPairKeepsTheSidesApart(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Kind = suite.Veth }))
 	counter := &wire{space: tb.nodes[0].space} // for its programs only
-	if err := counter.load(0, true); err != nil {
+	if err := counter.load(fabric(nil), true); err != nil {
 		t.Fatal(err)
 	}
 	defer counter.objects.Close()

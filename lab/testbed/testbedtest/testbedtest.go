@@ -170,6 +170,9 @@ func (tb *Testbed) Meter() (*meter.Meter, error) { return nil, nil }
 // Warnings implements testbed.Fabric.
 func (tb *Testbed) Warnings() []string { return nil }
 
+// Cut implements testbed.Fabric.
+func (tb *Testbed) Cut() error { return tb.executor.do(Operation{Up: tb.number, Name: "Cut"}) }
+
 // Down implements testbed.Testbed.
 func (tb *Testbed) Down(ctx context.Context) error {
 	return errors.Join(tb.executor.do(Operation{Up: tb.number, Name: "Down"}), tb.Release(ctx))

@@ -18,9 +18,21 @@
 #define MAX_LINKS 16
 #define IP_FRAGMENT 0x3fff /* more fragments, or an offset */
 
-/* Set by the loader: the NICs by link, in the node's network namespace. */
-volatile const __u32 nics[MAX_LINKS] = {};
-volatile const __u32 links = 0;
+/* Set by the loader: the first NIC, in the node's network namespace. */
+volatile const __u32 first_nic = 0;
+
+/* The NICs that have a carrier, in the order of their links. */
+struct usable {
+	__u32 count;
+	__u32 nics[MAX_LINKS]; /* ifindex */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct usable);
+} usable SEC(".maps");
 
 static __always_inline int has_ports(__u8 protocol)
 {
@@ -79,21 +91,25 @@ static __always_inline __u32 flow_hash(struct __sk_buff *skb)
 SEC("tc")
 int team_transmit(struct __sk_buff *skb)
 {
-	__u32 link;
+	__u32 zero = 0, link, nic;
+	struct usable *u = bpf_map_lookup_elem(&usable, &zero);
 
-	if (!links)
+	if (!u || !u->count)
 		return TC_ACT_UNSPEC;
-	link = flow_hash(skb) % links;
-	if (!link || link >= MAX_LINKS)
+	link = flow_hash(skb) % u->count;
+	if (link >= MAX_LINKS)
 		return TC_ACT_UNSPEC;
-	return bpf_redirect(nics[link], 0);
+	nic = u->nics[link];
+	if (!nic || nic == first_nic)
+		return TC_ACT_UNSPEC;
+	return bpf_redirect(nic, 0);
 }
 
 /* At the ingress of every other NIC, after GRO. */
 SEC("tc")
 int team_receive(struct __sk_buff *skb)
 {
-	return bpf_redirect(nics[0], BPF_F_INGRESS);
+	return bpf_redirect(first_nic, BPF_F_INGRESS);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

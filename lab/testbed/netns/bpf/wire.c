@@ -55,6 +55,10 @@ struct {
 /* Set by the loader: the links' propagation delay, one way. */
 volatile const __u64 delay_ns = 0;
 
+/* Set by the loader: receive queues of each NIC, and whether each adapter has one. */
+volatile const __u32 nic_queues = 1;
+volatile const __u32 by_adapter = 0;
+
 /* A port's segment (one for each parallel link) and its only peer, where the
  * segment has just two ports. */
 struct port {
@@ -93,6 +97,28 @@ struct {
 	__type(key, struct station);
 	__type(value, __u32); /* node */
 } stations SEC(".maps");
+
+/* The receive queue of each adapter behind a port, and how many adapters of a
+ * port have one. */
+struct adapter {
+	__u32 port; /* ifindex */
+	__u8 mac[ETH_ALEN];
+	__u8 pad[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct adapter);
+	__type(value, __u32); /* queue */
+} queues SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, __u32); /* ifindex */
+	__type(value, __u32); /* adapters */
+} adapters SEC(".maps");
 
 /*
  * The clock of one CPU. Receive work: from the moment a frame of the wire is
@@ -135,6 +161,53 @@ static __always_inline void receive_ends(struct clock *c)
 	c->rx_started = 0;
 }
 
+/*
+ * The receive queue of an adapter. Adapters get the queues in the order in which
+ * frames for them first arrive. Without a free queue they share queue 0, which
+ * also has the frames to groups.
+ */
+static __always_inline __u32 queue_of(__u32 port, const struct adapter *a)
+{
+	__u32 *known = bpf_map_lookup_elem(&queues, a), *taken, none = 0, queue;
+
+	if (known)
+		return *known;
+	bpf_map_update_elem(&adapters, &port, &none, BPF_NOEXIST);
+	taken = bpf_map_lookup_elem(&adapters, &port);
+	if (!taken)
+		return 0;
+	/* Not atomic, which Linux 5.12 would need: the proof of connectivity sends the
+	 * first frames of the adapters one after the other. */
+	queue = (*taken)++;
+	if (queue >= nic_queues)
+		queue = 0;
+	bpf_map_update_elem(&queues, a, &queue, BPF_NOEXIST);
+	return queue;
+}
+
+/*
+ * Choose the receive queue of the NIC behind a port: by flow, or as a NIC with a
+ * queue for each adapter (VMQ) does. A port sends a frame with a recorded receive
+ * queue on the transmit queue of that number (skb_tx_hash, net/core/dev.c), and a
+ * veth delivers it to the peer's receive queue of that number. Without this all
+ * frames were on queue 0, because the field still has the number of the sender's
+ * transmit queue. Datagrams of a connected UDP socket keep the queue that the
+ * sender's NIC chose: the socket remembers it.
+ */
+static __always_inline void steer(struct __sk_buff *skb, __u32 port)
+{
+	struct adapter a = { .port = port };
+	__u32 queue = 0;
+
+	if (nic_queues < 2)
+		return;
+	if (!by_adapter)
+		queue = bpf_get_hash_recalc(skb) % nic_queues;
+	else if (!bpf_skb_load_bytes(skb, 0, a.mac, ETH_ALEN) && !(a.mac[0] & 1))
+		queue = queue_of(port, &a);
+	skb->queue_mapping = queue + 1; /* skb_record_rx_queue, linux/skbuff.h */
+}
+
 static __always_inline void flood(struct __sk_buff *skb, __u32 segment)
 {
 	for (__u32 i = 0; i < MAX_PORTS; i++) {
@@ -143,8 +216,10 @@ static __always_inline void flood(struct __sk_buff *skb, __u32 segment)
 
 		if (!out)
 			return;
-		if (*out != skb->ifindex)
-			bpf_clone_redirect(skb, *out, 0);
+		if (*out == skb->ifindex)
+			continue;
+		steer(skb, *out);
+		bpf_clone_redirect(skb, *out, 0);
 	}
 }
 
@@ -158,8 +233,10 @@ int wire(struct __sk_buff *skb)
 	p = bpf_map_lookup_elem(&ports, &in);
 	if (!p)
 		return TC_ACT_SHOT;
-	if (p->peer)
+	if (p->peer) {
+		steer(skb, p->peer);
 		return bpf_redirect(p->peer, 0);
+	}
 
 	st.stations = p->stations;
 	if (bpf_skb_load_bytes(skb, ETH_ALEN, st.mac, ETH_ALEN))
@@ -176,7 +253,10 @@ int wire(struct __sk_buff *skb)
 				return TC_ACT_SHOT;
 			member = p->segment * MAX_PORTS + *known;
 			out = bpf_map_lookup_elem(&members, &member);
-			return out ? bpf_redirect(*out, 0) : TC_ACT_SHOT;
+			if (!out)
+				return TC_ACT_SHOT;
+			steer(skb, *out);
+			return bpf_redirect(*out, 0);
 		}
 	}
 	flood(skb, p->segment);
