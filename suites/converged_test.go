@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Over one link every combination is measured, over a team those with send
-// offload and one queue, and an id says what its scenario is.
+// Over one link every combination is measured without VMQ. With VMQ and over a team,
+// those with send offload are. An id says what its scenario is.
 func TestConvergedCrossesItsSettings(t *testing.T) {
 	p := plan(t, "converged")
 	var links, teams int
@@ -28,31 +28,51 @@ func TestConvergedCrossesItsSettings(t *testing.T) {
 		if has["10g"] {
 			want.Rate = 10e9
 		}
-		if has["queues"] {
-			want.Queues = 2
+		if has["vmq"] || has["dvmq"] {
+			want.Queues, want.Steering, want.MovingQueues = 2, suite.ByMAC, has["dvmq"]
 		}
-		if has["10g"] {
-			want.Rate = 10e9
+		if has["cut"] {
+			want.Cut = 700 * time.Millisecond
 		}
 		if has["team"] {
 			want.Links, want.Team = 2, suite.Bond
-			teams++
-		} else {
-			links++
 		}
 		if diff := cmp.Diff(want, s.Fabric); diff != "" {
 			t.Errorf("%s: fabric (-want +got):\n%s", s.ID, diff)
 		}
-		if s.Endpoint.Spread != has["spread"] || s.Endpoint.NoSegmentation != has["no"] || s.Endpoint.Kind != suite.Container {
+		kind := suite.Container
+		if has["vm"] {
+			kind = suite.VM
+		}
+		if e := s.Endpoint; e.Spread != has["spread"] || e.NoSegmentation != has["no"] || e.Kind != kind || e.HostVNIC != has["host"] || e.Kind == suite.VM && e.Spread != (e.CPUs == 2) {
 			t.Errorf("%s: endpoint %s", s.ID, s.Endpoint)
 		}
-		both := suite.Direction(map[string]suite.Direction{"half": suite.Forward, "full": suite.Both}[direction])
-		if s.Workload.Direction != both || s.Workload.Streams != 4 || s.System != "bridge" || s.Tool != "fio" || s.Pairs != 1 {
-			t.Errorf("%s: %s over %s by %s", s.ID, s.Workload, s.System, s.Tool)
+		pairs := 1
+		if has["two"] || has["host"] {
+			pairs = 2
+		}
+		if s.System != "bridge" || s.Pairs != pairs {
+			t.Errorf("%s: %d pairs over %s", s.ID, s.Pairs, s.System)
+		}
+		both, measured := map[string]suite.Direction{"half": suite.Forward, "full": suite.Both}[direction]
+		if !measured { // failover
+			if s.Workload.Rate != 400e6 || s.Tool != "builtin" || !has["team"] {
+				t.Errorf("%s: %s by %s", s.ID, s.Workload, s.Tool)
+			}
+			continue
+		}
+		if s.Workload.Direction != both || s.Workload.Streams != 4 || s.Tool != "fio" {
+			t.Errorf("%s: %s by %s", s.ID, s.Workload, s.Tool)
+		}
+		switch {
+		case has["team"]:
+			teams++
+		case kind == suite.Container && pairs == 1 && !has["dvmq"]:
+			links++
 		}
 	}
-	if links != 2*2*2*2*2+5 || teams != 8 {
-		t.Errorf("%d scenarios over a link and %d over a team, want 37 (5 of them at 10 Gbit/s) and 8", links, teams)
+	if links != 2*2*2*2+2*2*2+5 || teams != 8 || len(p.Scenarios) != links+teams+2+4+3+2+4 {
+		t.Errorf("%d scenarios, %d of containers over a link and %d over a team, want 52, 29 (8 with VMQ, 5 at 10 Gbit/s) and 8", len(p.Scenarios), links, teams)
 	}
 }
 
@@ -63,7 +83,10 @@ func TestConvergedTurnsEachSettingOnAndOff(t *testing.T) {
 		"9000-10g-lso/half over 1500-10g-lso/half", "9000-10g-lso/full over 1500-10g-lso/full",
 		"1500-lso/half over 1500-no-lso/half", "1500-lso/full over 1500-no-lso/full",
 		"1500-team-lso/half over 1500-lso/half", "1500-team-lso/full over 1500-lso/full",
-		"9000-queues-lso/full over 9000-lso/full", "9000-lso-spread/full over 9000-lso/full",
+		"9000-vmq-lso/full over 9000-lso/full", "9000-dvmq-lso/full over 9000-lso/full",
+		"9000-vmq-two-vnics/full over 9000-two-vnics/full", "9000-dvmq-two-vnics/full over 9000-two-vnics/full",
+		"9000-vm-spread/full over 9000-vm/full", "9000-vmq-vm/full over 9000-vm/full", "9000-vmq-vm-spread/full over 9000-vm/full",
+		"9000-lso-spread/full over 9000-lso/full",
 	}
 	var got []string
 	for _, c := range p.Comparisons {

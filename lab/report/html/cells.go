@@ -74,11 +74,12 @@ func (b *builder) cells() []cellCharts {
 }
 
 // duplexes returns a system's stream scenarios in one direction (half) and in both (full).
-// left is the number of stream scenarios without a throughput, which are in neither list.
+// Streams of a limited rate are left out. left is the number of stream scenarios without a throughput, which are in neither list.
 func (b *builder) duplexes(system string) (half, full []*model.Scenario, left int) {
 	for i := range b.r.Scenarios {
 		s := &b.r.Scenarios[i]
 		switch {
+		case s.Workload.Rate > 0: // the workload limits it, not the setting
 		case s.System != system || s.Workload.Kind != suite.TCPStream && s.Workload.Kind != suite.UDPStream:
 		case s.Throughput == nil:
 			left++
