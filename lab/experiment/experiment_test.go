@@ -52,8 +52,8 @@ func TestEveryScenarioComesFirstAboutEquallyOften(t *testing.T) {
 }
 
 func TestPairsAddUp(t *testing.T) {
-	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1, sample.ToolSenderCPU: 30, sample.ToolSenderCPUPerByte: 2}, Warnings: []string{"one"}}
-	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.LatencyP99: 7, sample.LatencyMax: 8, sample.ToolSenderCPU: 40, sample.ToolSenderCPUPerByte: 3}}
+	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.Interruption: 4, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1, sample.ToolSenderCPU: 30, sample.ToolSenderCPUPerByte: 2}, Warnings: []string{"one"}}
+	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.Interruption: 3, sample.LatencyP99: 7, sample.LatencyMax: 8, sample.ToolSenderCPU: 40, sample.ToolSenderCPUPerByte: 3}}
 	m, err := sum([]tool.Measurement{a, b})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestPairsAddUp(t *testing.T) {
 	if _, ok := m.Metrics[sample.ToolSenderCPUPerByte]; ok || m.Metrics[sample.ToolSenderCPU] != 35 {
 		t.Errorf("each tool told the whole machine's CPU, and the sum says %v", m.Metrics)
 	}
-	if m.Metrics[sample.Throughput] != 3e9 || m.Metrics[sample.LatencyMax] != 9 {
+	if m.Metrics[sample.Throughput] != 3e9 || m.Metrics[sample.LatencyMax] != 9 || m.Metrics[sample.Interruption] != 4 {
 		t.Errorf("sum = %v", m.Metrics)
 	}
 	if _, ok := m.Metrics[sample.LatencyP99]; ok {

@@ -41,7 +41,9 @@ var (
 )
 
 func TestSettingsInBothDirectionsAreDrawnWithTheirCPU(t *testing.T) {
-	b := &builder{r: duplex(t, duplexCells, duplexIDs...), paints: map[string]paint{}}
+	r := duplex(t, duplexCells, append(duplexIDs, "paced/half")...)
+	r.Scenarios[len(r.Scenarios)-1].Workload.Rate = 4e8 // a workload that limits itself shows no setting
+	b := &builder{r: r, paints: map[string]paint{}}
 	list := b.cells()
 	if len(list) != 1 || list[0].System != "bridge" || list[0].Left != 2 || len(list[0].Charts) != 2 {
 		t.Fatalf("charts: %+v", list)

@@ -32,6 +32,38 @@ func TestTableLeavesOutColumnsThatNoRowHas(t *testing.T) {
 	}
 }
 
+// Failover and the host's share have columns only where the run has a scenario of them.
+func TestColumnsOfFailoverAndOfTheHostsShare(t *testing.T) {
+	for _, with := range []bool{false, true} {
+		run, plan, samples := reporttest.Sample()
+		for i := range samples {
+			if !samples[i].OK() {
+				continue
+			}
+			samples[i].Metrics.Set(sample.Interruption, 8e7)
+			samples[i].Metrics.Set(sample.HostShare, 0.25)
+		}
+		for i := range plan.Scenarios {
+			if with {
+				plan.Scenarios[i].Fabric.Cut, plan.Scenarios[i].Endpoint.HostVNIC = 1, true
+			}
+		}
+		cells := map[string]string{}
+		for _, c := range Build(run, plan, samples).Figures()[0].Columns {
+			cells[c.Key] = c.Cells[0].Text + " " + c.Unit
+		}
+		want := map[string]string{}
+		if with {
+			want = map[string]string{"interruption_ns": "80.0 ms", "host_share_ratio": "25.0 %"}
+		}
+		for _, key := range []string{"interruption_ns", "host_share_ratio"} {
+			if cells[key] != want[key] {
+				t.Errorf("with such scenarios %v: %s is %q, want %q", with, key, cells[key], want[key])
+			}
+		}
+	}
+}
+
 func TestFiguresHaveThreeDigitsAndBoundsThatDiffer(t *testing.T) {
 	for _, c := range []struct {
 		metric      sample.Metric

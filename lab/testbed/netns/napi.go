@@ -96,14 +96,42 @@ func napiThreads(s *space.Space, index int) ([]int, error) {
 		req := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_DUMP)
 		req.AddData(genericHeader{netdevCmdNAPIGet, 1})
 		req.AddData(nl.NewRtAttr(netdevNAPIIfindex, binary.NativeEndian.AppendUint32(nil, uint32(index))))
-		msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+		pids, err = dumpThreads(req)
+		return err
+	})
+	slices.Sort(pids)
+	return pids, err
+}
+
+// dumpThreads reads all messages of a dump until its end. The netdev family does not mark
+// them as parts of a dump, so req.Execute would return the first of them only.
+func dumpThreads(req *nl.NetlinkRequest) (pids []int, err error) {
+	socket, err := nl.Subscribe(unix.NETLINK_GENERIC)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	if err := socket.SetReceiveTimeout(&unix.Timeval{Sec: 5}); err != nil {
+		return nil, err
+	}
+	if err := socket.Send(req); err != nil {
+		return nil, err
+	}
+	for {
+		messages, _, err := socket.Receive()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, m := range msgs {
-			attrs, err := nl.ParseRouteAttr(m[nl.SizeofGenlmsg:])
+		for _, m := range messages {
+			switch m.Header.Type {
+			case unix.NLMSG_DONE:
+				return pids, nil
+			case unix.NLMSG_ERROR:
+				return nil, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
+			}
+			attrs, err := nl.ParseRouteAttr(m.Data[nl.SizeofGenlmsg:])
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, a := range attrs {
 				if a.Attr.Type == netdevNAPIPID && len(a.Value) == 4 {
@@ -111,8 +139,5 @@ func napiThreads(s *space.Space, index int) ([]int, error) {
 				}
 			}
 		}
-		return nil
-	})
-	slices.Sort(pids)
-	return pids, err
+	}
 }

@@ -145,7 +145,7 @@ func TestReceiveQueuesHaveACPUEachOrMove(t *testing.T) {
 		tb := up(t, twoCPUs(t), 2, fabric(func(f *suite.Fabric) { f.Queues, f.MovingQueues = 2, moving }))
 		n := tb.nodes[1]
 		pids := napiOf(t, n)
-		served := map[int]int{}                  // by CPU: queues that it may serve
+		served := map[int]int{} // by CPU: queues that it may serve
 		for _, pid := range pids {
 			var set unix.CPUSet
 			if err := unix.SchedGetaffinity(pid, &set); err != nil {
