@@ -338,6 +338,9 @@ func (m *metering) complete(said tool.Measurement) error {
 	w := m.traffic.scenario.Workload
 	s.Limit = meter.Limit(sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
 	condition.Narrow(s.Metrics, inside)
+	if share, ok := s.Metrics[sample.HostShare]; ok {
+		s.Metrics.Set(sample.HostThroughput, share*s.Metrics[sample.Throughput])
+	}
 	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && (w.Kind == suite.TCPStream || w.Kind == suite.UDPStream) {
 		s.Metrics.Set(sample.Capacity, 8e9/busier)
 	}

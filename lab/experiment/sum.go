@@ -70,13 +70,11 @@ func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 	return total, true
 }
 
-// setHostShare sets how much of the throughput of all pairs is that of the last pair, which
+// setHostShare sets which share of the throughput of all pairs is that of the last pair, which
 // runs on the nodes' own virtual NICs.
 func setHostShare(total, host sample.Metrics) {
-	whole, ok := total[sample.Throughput]
-	if part, has := host[sample.Throughput]; ok && has && whole > 0 {
-		total.Set(sample.HostThroughput, part)
-		total.Set(sample.HostShare, part/whole)
+	if whole := total[sample.Throughput]; whole > 0 {
+		total.Set(sample.HostShare, host[sample.Throughput]/whole)
 	}
 }
 
