@@ -79,9 +79,8 @@ func storeInitCommand() *cobra.Command {
 roles of all its clients. Deletes all other users and roles, because until then every
 client could add users and roles. Adds the operator's role, and a role and a user for
 each node of the fleet. The user has the name of the node, so the certificate of the node
-must have this common name. If the store has an older schema, the command upgrades it
-first, and agents of older versions end. A second run deletes nothing, and adds only
-missing roles and users.`,
+must have this common name. A second run deletes nothing, and adds only missing roles
+and users.`,
 		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
 		Args:    cobra.NoArgs,
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, _ []string) error {
@@ -101,7 +100,7 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 	if foreign, err := r.HasForeignKeys(ctx); !enabled && !shared && (err != nil || foreign) {
 		return errors.Join(err, errors.New("enable roles: this etcd has keys of other programs, and their clients would lose access; use an etcd for the fleet alone, or add --lock-others"))
 	}
-	nodes, err := r.upgrade(ctx)
+	nodes, err := r.nodes(ctx)
 	if err == nil && slices.Contains(nodes, store.RootUser) {
 		err = errRootNode
 	}
@@ -132,26 +131,16 @@ func (r *roles) init(ctx context.Context, shared bool) error {
 	return nil
 }
 
-// upgrade upgrades the store and returns the names of its nodes.
-func (r *roles) upgrade(ctx context.Context) (nodes []string, err error) {
-	f := fleet.New(r, fleet.Options{})
-	ended := make(chan error, 1)
-	ctx, end := context.WithCancel(ctx)
-	defer func() { end(); <-ended }()
-	go func() { defer close(ended); ended <- f.Run(ctx) }()
-	moved, err := f.Upgrade(ctx)
+// nodes returns the names of the nodes in the store.
+func (r *roles) nodes(ctx context.Context) (names []string, err error) {
+	v, err := fleet.Read(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if moved > 0 {
-		fmt.Fprintf(r.out, "moved %s to schema %d\n", count(moved, "port"), fleet.SchemaVersion)
+	for _, n := range v.Nodes() {
+		names = append(names, n.Name)
 	}
-	f.Peek(func(v *fleet.View) {
-		for _, n := range v.Nodes() {
-			nodes = append(nodes, n.Name)
-		}
-	})
-	return nodes, nil
+	return names, nil
 }
 
 func (r *roles) nodeRole(node string) string { return r.Role("node/" + node) }

@@ -98,13 +98,13 @@ func (a *agent) inStore(ctx context.Context, in func(context.Context) error) err
 	}
 	err := in(ctx)
 	var refused *fleet.Refusal
-	var newer *fleet.NewerError
+	var other *fleet.SchemaError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &refused):
 		return refuseAs(statusOfRefusal(refused.Why), err)
-	case errors.As(err, &newer):
+	case errors.As(err, &other):
 		return refuse(http.StatusServiceUnavailable, "%w", err)
 	case errors.Is(err, store.ErrDenied):
 		return refuse(http.StatusForbidden, "nothing was changed: %w; make the change on a node whose agent has an operator's certificate", err)

@@ -71,33 +71,14 @@ func (f *Fleet) attendOnce(ctx context.Context, node string, me Alive, held func
 		return err
 	}
 	held()
-	look := time.NewTicker(aliveLook)
-	defer look.Stop()
-	for missing := 0; ; {
-		select {
-		case <-lost:
-			f.log.Warn("this node's lease has expired; other nodes may have removed their routes to it", "node", node)
-			return nil
-		case <-look.C:
-			if missing++; f.Health().Problem != nil || f.hasAlive(node, me.Instance) {
-				missing = 0
-			}
-			if missing == 2 { // the copy has had time to get the key
-				f.log.Warn("this node's alive key was deleted; other nodes may have removed their routes to it", "node", node)
-				return nil
-			}
-		case <-ctx.Done():
-			return nil
+	select {
+	case <-lost:
+		if ctx.Err() == nil {
+			f.log.Warn("this node's alive key has expired or was deleted; other nodes may have removed their routes to it", "node", node)
 		}
+	case <-ctx.Done():
 	}
-}
-
-// aliveLook is the interval at which a node looks for its own alive key.
-const aliveLook = time.Second
-
-func (f *Fleet) hasAlive(node, instance string) (has bool) {
-	f.Peek(func(v *View) { has = v.alive[node].Instance == instance })
-	return has
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -22,60 +22,105 @@ import (
 // objects, then delete the rest. After an interruption, apply the document
 // again.
 func (f *Fleet) Apply(ctx context.Context, s model.State) error {
-	for attempt := 0; ; attempt++ {
-		err := f.applyOnce(ctx, s)
+	found := map[string]int64{} // as in Change
+	for attempt := 0; ; {
+		done, err := f.applyOnce(ctx, s, found)
 		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) || attempt == maxAttempts {
-			return err
-		}
-		if err := f.catchUp(ctx, attempt); err != nil {
+		switch {
+		case errors.As(err, &conflict) && attempt < maxAttempts:
+			maps.Copy(found, conflict.Revisions)
+			if err := f.catchUp(ctx, attempt); err != nil {
+				return err
+			}
+			attempt++
+		case err != nil || done:
 			return err
 		}
 	}
 }
 
-// applyOnce plans commits and makes them one after another. A commit fails if
-// another client has changed the state since the plan.
-func (f *Fleet) applyOnce(ctx context.Context, s model.State) error {
-	var plan []store.Commit
-	var revision int64
+// applyOnce plans commits and makes them one after another. A commit fails if another
+// client has changed something that the plan depends on. Until the plan writes ports, each
+// commit fails if a port was written since the plan. This condition costs the store more
+// the more ports there are. So later commits write only ports, and depend on the keys of
+// these ports. If the plan has other changes after the ports, done is false: call applyOnce
+// again.
+func (f *Fleet) applyOnce(ctx context.Context, s model.State, found map[string]int64) (done bool, err error) {
+	var plan []planned
+	var objects, revision int64
 	var refused error
-	err := f.Look(ctx, func(v *View) {
-		if refused = v.newer(); refused != nil {
-			return
+	err = f.Look(ctx, func(v *View) {
+		if refused = v.known(); refused == nil {
+			plan, refused = v.plan(s, f.store.MaxKeys(), found)
 		}
-		var w desired
-		if w, refused = v.join(s); refused == nil {
-			plan = pack(v.stepsTo(w), f.store.MaxKeys()-1) // one key is left for the schema
-		}
-		for i := range plan {
-			plan[i].Exact = map[string]int64{keySchema: v.revisions[keySchema]}
-		}
-		if len(plan) > 0 {
-			v.checkSchema(&plan[0])
-		}
-		revision = v.revision
+		objects, revision = v.revisions[keyObjects], v.revision
 	})
 	if err = errors.Join(err, refused); err != nil {
-		return err
+		return false, err
 	}
-	for i, c := range plan {
-		if i > 0 && c.Exact[keySchema] == 0 {
-			delete(c.Exact, keySchema) // the first commit has written the schema
+	ports, left := false, plan // whether ports have been written
+	for ; len(left) > 0 && !(ports && left[0].objects); left = left[1:] {
+		c := left[0]
+		c.Exact[keyObjects] = objects
+		if !ports {
+			c.Ranges = map[string]int64{inPorts: c.Base}
 		}
-		c.Ranges = map[string]int64{inNodes: revision, inNetworks: revision, inGateways: revision, inPolicies: revision, inRoutes: revision, inPorts: revision, inFlat: revision}
-		if revision, err = f.store.Commit(ctx, c); err != nil {
-			return err
+		if revision, err = f.store.Commit(ctx, c.Commit); err != nil {
+			return false, err
 		}
+		if c.objects {
+			objects = revision
+		}
+		ports = ports || c.ports
 	}
 	f.awaitRevision(ctx, revision)
-	return nil
+	return len(left) == 0, nil
+}
+
+// planned is a commit of a plan.
+type planned struct {
+	store.Commit
+	ports, objects bool // whether it writes ports, and whether it changes other objects
+}
+
+// plan returns the commits that make the state equal to a document.
+func (v *View) plan(s model.State, maxKeys int, found map[string]int64) ([]planned, error) {
+	w, err := v.join(s)
+	if err != nil {
+		return nil, err
+	}
+	plan := pack(v.stepsTo(w), maxKeys-2) // two keys are left for the schema and the objects
+	for i := range plan {
+		c := &plan[i].Commit
+		c.Base, c.Exact = v.revision, map[string]int64{}
+		if i > 0 {
+			v.exactPorts(c)
+			v.overwrite(c, found)
+		} else {
+			v.checkSchema(c)
+		}
+		if plan[i].objects {
+			c.Put[keyObjects] = nil
+		}
+	}
+	return plan, nil
+}
+
+// exactPorts makes a commit fail if another client has written one of its ports, or a port
+// with a name or an address of these ports.
+func (v *View) exactPorts(c *store.Commit) {
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(c.Put)), c.Delete) {
+		if _, put := c.Put[key]; isPort(key) || put && strings.HasPrefix(key, store.Unique) && !v.isUsed(key) {
+			c.Exact[key] = v.revisions[key]
+		}
+	}
 }
 
 // step is the smallest part of a commit: an object with all its keys.
 type step struct {
 	put    []entry
 	delete []string
+	port   bool // the object is a port
 }
 
 type entry struct {
@@ -84,7 +129,7 @@ type entry struct {
 }
 
 // pack puts steps into as few commits as possible, in order.
-func pack(steps []step, maxKeys int) (plan []store.Commit) {
+func pack(steps []step, maxKeys int) (plan []planned) {
 	size := 0
 	for first, last := 0, 0; last <= len(steps); last++ {
 		more := 0
@@ -101,9 +146,10 @@ func pack(steps []step, maxKeys int) (plan []store.Commit) {
 }
 
 // merged makes one commit of steps that have the given number of keys.
-func merged(steps []step, keys int) store.Commit {
-	c := store.Commit{Put: make(map[string][]byte, keys)}
+func merged(steps []step, keys int) planned {
+	c := planned{Commit: store.Commit{Put: make(map[string][]byte, keys)}}
 	for _, s := range steps {
+		c.ports, c.objects = c.ports || s.port && len(s.put) > 0, c.objects || !s.port
 		for _, e := range s.put {
 			c.Put[e.key] = e.value
 		}
@@ -131,13 +177,15 @@ func (v *View) stepsTo(w desired) (steps []step) {
 	}
 	slices.SortFunc(ports, func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range ports {
-		steps = append(steps, step{put: v.portEntries(*p)})
+		steps = append(steps, step{put: portEntries(*p), port: true})
 	}
 	steps = append(steps, v.puts(w, inRoutes)...)
 	var last []string
 	for key := range v.revisions {
-		kind, _, _ := strings.Cut(key, "/")
-		if slices.Contains([]string{inNodes, inNetworks, inGateways, inPolicies}, kind+"/") && w.objects[key] == nil {
+		if isPort(key) || w.objects[key] != nil {
+			continue
+		}
+		if kind, _, _ := strings.Cut(key, "/"); slices.Contains([]string{inNodes, inNetworks, inGateways, inPolicies}, kind+"/") {
 			last = append(last, key)
 		}
 	}
@@ -154,7 +202,7 @@ func (v *View) portDeletions(w desired) (steps []step) {
 	var stale []string
 	for name, current := range v.ports {
 		p := w.ports[name]
-		if !w.kept[name] && (p == nil || p.Network != current.Network || p.MAC != current.MAC || !slices.Equal(p.IPs, current.IPs) || v.places[name].key != v.keyFor(*p)) {
+		if !w.kept[name] && (p == nil || p.Node != current.Node || p.Network != current.Network || p.MAC != current.MAC || !slices.Equal(p.IPs, current.IPs)) {
 			stale = append(stale, name)
 		}
 	}
@@ -164,7 +212,7 @@ func (v *View) portDeletions(w desired) (steps []step) {
 	slices.Sort(stale)
 	keep := map[string]bool{}
 	for _, p := range w.ports {
-		keep[v.keyFor(*p)] = true
+		keep[portKey(*p)] = true
 		for _, key := range uniqueKeys(*p) {
 			keep[key] = true
 		}
@@ -176,7 +224,7 @@ func (v *View) portDeletions(w desired) (steps []step) {
 	}
 	for _, name := range stale {
 		keys := v.portKeys(name)
-		steps = append(steps, step{delete: slices.DeleteFunc(keys, func(key string) bool { return keep[key] })})
+		steps = append(steps, step{delete: slices.DeleteFunc(keys, func(key string) bool { return keep[key] }), port: true})
 	}
 	return steps
 }
@@ -187,11 +235,11 @@ func (v *View) portKeys(name string) []string {
 }
 
 // portEntries returns the keys of a port with their values.
-func (v *View) portEntries(p model.Port) []entry {
+func portEntries(p model.Port) []entry {
 	keys := uniqueKeys(p)
-	all := append(make([]entry, 0, len(keys)+1), entry{v.keyFor(p), encode(p)}, entry{keys[0], encode(p.Network)})
-	name := encode(p.Name)
-	for _, key := range keys[1:] {
+	all := append(make([]entry, 0, len(keys)+1), entry{portKey(p), encode(p)})
+	name := []byte(p.Name)
+	for _, key := range keys {
 		all = append(all, entry{key, name})
 	}
 	return all
@@ -199,8 +247,7 @@ func (v *View) portEntries(p model.Port) []entry {
 
 func (v *View) hasPort(p *model.Port) bool {
 	current := v.ports[p.Name]
-	key := v.keyFor(*p)
-	return current != nil && v.places[p.Name].key == key && v.broken[key] == nil && current.Equal(*p)
+	return current != nil && current.Equal(*p)
 }
 
 // puts returns steps for the objects under a key prefix that differ from the

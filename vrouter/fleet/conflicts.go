@@ -37,14 +37,6 @@ func (a place) compare(b place) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key))
 }
 
-// keyFor returns the key under which to write a port.
-func (v *View) keyFor(p model.Port) string {
-	if v.schema.Version == flatSchema {
-		return flatKey(p)
-	}
-	return portKey(p)
-}
-
 // dropKey removes the port that is stored under a key.
 func (v *View) dropKey(key string, t *Touched) {
 	delete(v.ignored, key)
@@ -120,10 +112,20 @@ func (v *View) resolve(t *Touched) {
 // and its index keys in one commit. But a node's role also lets the node write an index key
 // without a port, and such a key must not reserve a name or an address. found has the
 // revisions of the keys because of which the store refused earlier attempts of the commit.
-func (v *View) overwrite(c store.Commit, found map[string]int64) {
+// If the copy may lack the port of such a key, the commit fails if a port is newer than the
+// copy.
+func (v *View) overwrite(c *store.Commit, found map[string]int64) {
 	for key, revision := range c.Exact {
-		if at := found[key]; revision == 0 && at != 0 && at <= v.revision && isIndex(key) && !v.isUsed(key) {
-			c.Exact[key] = at
+		at := found[key]
+		if revision != 0 || at == 0 || !strings.HasPrefix(key, store.Unique) || v.isUsed(key) {
+			continue
+		}
+		c.Exact[key] = at
+		if at > v.revision {
+			if c.Ranges == nil {
+				c.Ranges = map[string]int64{}
+			}
+			c.Ranges[inPorts] = v.revision
 		}
 	}
 }
@@ -131,10 +133,10 @@ func (v *View) overwrite(c store.Commit, found map[string]int64) {
 // isUsed reports whether an index key belongs to a port, which may be an ignored port.
 func (v *View) isUsed(index string) bool {
 	has := func(p model.Port) bool { return slices.Contains(uniqueKeys(p), index) }
-	kind, rest, _ := strings.Cut(index, "/")
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(index, store.Unique), "/")
 	network, value, _ := strings.Cut(rest, "/")
 	name := rest
-	switch kind + "/" {
+	switch store.Unique + kind + "/" {
 	case inAddresses:
 		a, _ := netip.ParseAddr(value)
 		name = v.owners[network][a]

@@ -98,61 +98,22 @@ func TestAPortUnderTheKeyOfAnotherNodeIsIgnored(t *testing.T) {
 	})
 }
 
-// vrouter reads and writes a store of schema 1 with flat keys. Upgrade moves the ports to
-// keys that contain the node.
-func TestAStoreOfTheFirstSchemaIsUpgraded(t *testing.T) {
+// A port can move to another node. Its key then contains the new node.
+func TestAPortMovesToAnotherNode(t *testing.T) {
 	f := open(t)
-	if _, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{1})}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.await(ctx(t), func() bool { return f.view != nil && f.view.schema.Version == 1 }); err != nil {
-		t.Fatal(err)
-	}
-	s := small()
-	applied := port("applied", "10.1.0.50")
-	applied.MAC, applied.Origin = model.MAC{2, 0, 0, 0, 0, 50}, model.Applied
-	s.Ports = append(s.Ports, applied)
-	apply(t, f, s)
-	x := add(t, f, port("x"))
-	keys := func(prefix string) (n int) {
-		f.Peek(func(v *View) {
-			for key := range v.revisions {
-				if strings.HasPrefix(key, prefix) {
-					n++
-				}
-			}
-		})
-		return n
-	}
-	if keys(inFlat) != 2 || keys(inPorts) != 0 {
-		t.Fatalf("schema 1: %d ports under flat keys and %d under node keys, want 2 and 0", keys(inFlat), keys(inPorts))
-	}
-	if moved, err := f.Upgrade(ctx(t)); err != nil || moved != 2 {
-		t.Fatalf("Upgrade moves %d ports, %v; want 2", moved, err)
-	}
-	if keys(inFlat) != 0 || keys(inPorts) != 2 {
-		t.Errorf("after Upgrade: %d ports under flat keys and %d under node keys, want 0 and 2", keys(inFlat), keys(inPorts))
-	}
-	if moved, err := f.Upgrade(ctx(t)); err != nil || moved != 0 {
-		t.Errorf("a second Upgrade moves %d ports, %v; want 0", moved, err)
-	}
-	got := state(t, f)
-	if len(got.Ports) != 2 || !got.Ports[1].Equal(x) {
-		t.Errorf("after Upgrade: the ports are %+v", got.Ports)
-	}
+	apply(t, f, small())
+	add(t, f, port("x"))
 	if _, err := f.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.Node = "b"; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if got := state(t, f); got.Ports[1].Node != "b" || keys(inPorts+"b/") != 1 || keys(inPorts) != 2 {
-		t.Errorf("after port x moved to node b: %d ports under node keys, port %+v", keys(inPorts), got.Ports[1])
+	if got := state(t, f); len(got.Ports) != 1 || got.Ports[0].Node != "b" {
+		t.Errorf("after port x moved to node b: ports %+v", got.Ports)
 	}
-	apply(t, f, small())
-	if _, err := f.DeletePort(ctx(t), "x"); err != nil {
-		t.Fatal(err)
-	}
-	if got := state(t, f); len(got.Ports) != 0 {
-		t.Errorf("after both ports are deleted: ports %+v", got.Ports)
-	}
+	f.Peek(func(v *View) {
+		if key := v.places["x"].key; !strings.HasPrefix(key, inPorts+"b/") || v.PortsOn("a") != 0 || v.PortsOn("b") != 1 {
+			t.Errorf("port x has the key %s; node a has %d ports and node b %d, want 0 and 1", key, v.PortsOn("a"), v.PortsOn("b"))
+		}
+	})
 }
 
 // An invalid port that a node wrote does not prevent valid changes. Invalid changes are

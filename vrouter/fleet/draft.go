@@ -8,12 +8,16 @@ import (
 // draft builds a commit: the keys that the commit depends on, writes and
 // deletes.
 type draft struct {
-	view   *View
-	commit store.Commit
+	view    *View
+	commit  store.Commit
+	refused error // the reason why the commit must not be made
 }
 
+// draft begins a commit that fails if an object that is not a port has changed since the
+// view.
 func (v *View) draft() *draft {
-	return &draft{v, store.Commit{Exact: map[string]int64{}, Ranges: map[string]int64{}, Put: map[string][]byte{}}}
+	d := &draft{view: v, commit: store.Commit{Exact: map[string]int64{}, Ranges: map[string]int64{}, Put: map[string][]byte{}}}
+	return d.exact(keyObjects)
 }
 
 // exact makes the commit fail if one of the keys has another revision than in
@@ -36,6 +40,12 @@ func (d *draft) within(prefixes ...string) *draft {
 
 func (d *draft) put(key string, value any) *draft {
 	d.commit.Put[key] = encode(value)
+	return d
+}
+
+// object says that the commit changes an object that is not a port.
+func (d *draft) object() *draft {
+	d.commit.Put[keyObjects] = nil
 	return d
 }
 

@@ -72,16 +72,16 @@ const (
 
 // Run follows the store until ctx ends. It reconnects to a store that was
 // unreachable. It reads the whole store again if the store no longer has the
-// missed commits. Its only error is a *NewerError.
+// missed commits. Its only error is a *SchemaError.
 func (f *Fleet) Run(ctx context.Context) error {
 	wait := firstRetry
 	for {
 		err := f.follow(ctx, func() { wait = firstRetry })
-		var newer *NewerError
+		var other *SchemaError
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &newer):
+		case errors.As(err, &other):
 			f.setProblem(err)
 			return err
 		case !errors.Is(err, store.ErrCompacted):
@@ -120,11 +120,7 @@ func (f *Fleet) follow(ctx context.Context, reached func()) error {
 
 // read replaces the copy with the content of the store.
 func (f *Fleet) read(ctx context.Context) error {
-	image, err := f.store.Read(ctx)
-	if err != nil {
-		return err
-	}
-	view, err := newView(image)
+	view, err := Read(ctx, f.store)
 	if err == nil {
 		f.replace(view)
 	}
@@ -140,7 +136,7 @@ func (f *Fleet) replace(view *View) {
 	f.notify(Touched{All: true})
 }
 
-// change applies a commit to the copy. It returns a *NewerError if a newer program
+// change applies a commit to the copy. It returns a *SchemaError if another version
 // has written the store.
 func (f *Fleet) change(ch store.Changes) error {
 	f.mu.Lock()
@@ -149,7 +145,7 @@ func (f *Fleet) change(ch store.Changes) error {
 	f.absence.change(f.view, ch, time.Now())
 	f.noteAnswerLocked()
 	f.notify(touched)
-	return f.view.newer()
+	return f.view.known()
 }
 
 func (f *Fleet) noteAnswer() {
@@ -276,12 +272,13 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 		var c store.Commit
 		var decided error
 		if err := f.Look(ctx, func(v *View) {
-			if decided = v.newer(); decided != nil {
+			if decided = v.known(); decided != nil {
 				return
 			}
 			if c, decided = decide(v); decided == nil {
+				c.Base = v.revision
 				v.checkSchema(&c)
-				v.overwrite(c, found)
+				v.overwrite(&c, found)
 			}
 		}); err != nil {
 			return err

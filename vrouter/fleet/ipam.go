@@ -96,17 +96,16 @@ func (v *View) routedElsewhere(network string) map[netip.Addr]bool {
 }
 
 // free returns an address of the pools, chosen at random among the first spread
-// free addresses.
+// free addresses. It skips blocks in which every address has a port.
 func (v *View) free(n model.Network, pools []model.Range, spread int, taken func(netip.Addr) bool) (netip.Addr, bool) {
 	owners := v.owners[n.Name]
 	var next []netip.Addr
 	for _, pool := range pools {
-		for a := pool.First; len(next) < spread; a = a.Next() {
-			if owners[a] == "" && !taken(a) {
+		for a := pool.First; len(next) < spread && pool.Contains(a); a = a.Next() {
+			if b := v.fullBlock(n.Name, a); b.IsValid() {
+				a = model.LastAddress(b)
+			} else if owners[a] == "" && !taken(a) {
 				next = append(next, a)
-			}
-			if a == pool.Last {
-				break
 			}
 		}
 	}
@@ -114,4 +113,15 @@ func (v *View) free(n model.Network, pools []model.Range, spread int, taken func
 		return netip.Addr{}, false
 	}
 	return next[rand.IntN(len(next))], true
+}
+
+// fullBlock returns the largest block that contains an address and has no free address;
+// zero: there is none.
+func (v *View) fullBlock(network string, a netip.Addr) netip.Prefix {
+	for _, bits := range blockBits {
+		if b := blockOf(a, bits); v.blocks[network][b] == 1<<bits {
+			return b
+		}
+	}
+	return netip.Prefix{}
 }

@@ -8,63 +8,67 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 // The keys, under the store's prefix:
 //
-//	schema                    {"version": 2}
+//	schema                    {"version": 3}
+//	objects                   nothing; written with each object that is not a port
 //	settings                  model.Settings
 //	nodes/NODE                model.Node
 //	networks/NETWORK          model.Network
 //	node-ports/NODE/NETWORK/PORT/MAC,ADDRESS…  model.Port
-//	ports/NETWORK/PORT        model.Port, in a store of schema 1
-//	names/PORT                the port's network; names are unique in the fleet
-//	addresses/NETWORK/ADDRESS the name of the port that has it
-//	macs/NETWORK/MAC          the name of the port that has it
 //	routes/NETWORK/PREFIX     model.Route
 //	gateways/GATEWAY          model.Gateway
 //	policies/POLICY           model.Policy
 //	alive/NODE                Alive; expires with the node's lease
+//	unique/names/PORT                the port's name; names are unique in the fleet
+//	unique/addresses/NETWORK/ADDRESS the name of the port that has it
+//	unique/macs/NETWORK/MAC          the name of the port that has it
 //
 // A node's role may write alive/NODE and node-ports/NODE/, and the keys under
-// names/, addresses/ and macs/; see NodeRole.
+// unique/; see NodeRole.
 //
-// Values are JSON. One commit writes or deletes a port with its keys under names/,
-// addresses/ and macs/. These keys make the commits of two hosts conflict if both
-// allocate the same address.
+// Values are JSON, except under unique/. One commit writes or deletes a port with its
+// keys under unique/. These keys make the commits of two hosts conflict if both allocate
+// the same address. Copies do not have these keys; see store.Unique.
+//
+// A change of a port depends on all nodes, networks, routes, gateways and policies that
+// were used to check it. One comparison with the revision of the key objects covers them.
 const (
 	keySchema   = "schema"
+	keyObjects  = "objects"
 	keySettings = "settings"
 	inNodes     = "nodes/"
 	inNetworks  = "networks/"
 	inPorts     = "node-ports/"
-	inFlat      = "ports/" // of ports in a store of schema 1
-	inNames     = "names/"
-	inAddresses = "addresses/"
-	inMACs      = "macs/"
+	inNames     = store.Unique + "names/"
+	inAddresses = store.Unique + "addresses/"
+	inMACs      = store.Unique + "macs/"
 	inRoutes    = "routes/"
 	inGateways  = "gateways/"
 	inPolicies  = "policies/"
 	inAlive     = "alive/"
 )
 
-// SchemaVersion is the schema version that this program writes. It is also the
-// newest version that this program reads.
-const SchemaVersion = 2
-
-// flatSchema is the version in which the keys of ports do not contain the node.
-const flatSchema = 1
+// SchemaVersion is the only schema version that this program reads and writes.
+const SchemaVersion = 3
 
 type schema struct {
 	Version int `json:"version"`
 }
 
-// NewerError says that a newer version of vrouter has written the store. This
+// SchemaError says that another version of vrouter has written the store. This
 // version must not use that store.
-type NewerError struct{ Version int }
+type SchemaError struct{ Version int }
 
-func (e *NewerError) Error() string {
-	return fmt.Sprintf("use the store: it has schema %d, this vrouter supports up to %d; nothing was changed; upgrade this vrouter", e.Version, SchemaVersion)
+func (e *SchemaError) Error() string {
+	remedy := "upgrade this vrouter"
+	if e.Version < SchemaVersion {
+		remedy = "save the state with the older vrouter (`vrouter state`), delete the store's keys, and apply the state with this one"
+	}
+	return fmt.Sprintf("use the store: it has schema %d, but this vrouter supports only schema %d; nothing was changed; %s", e.Version, SchemaVersion, remedy)
 }
 
 // portKey returns the key of a port. The key contains all values that only one port may
@@ -81,21 +85,13 @@ func portKey(p model.Port) string {
 
 // portOfKey returns the name of the port that a key contains; "": it is not a port's key.
 func portOfKey(key string) string {
-	parts := strings.Split(key, "/")
-	switch {
-	case len(parts) == 5 && strings.HasPrefix(key, inPorts):
+	if parts := strings.Split(key, "/"); len(parts) == 5 && isPort(key) {
 		return parts[3]
-	case len(parts) == 3 && strings.HasPrefix(key, inFlat):
-		return parts[2]
 	}
 	return ""
 }
 
-func isPort(key string) bool {
-	return strings.HasPrefix(key, inPorts) || strings.HasPrefix(key, inFlat)
-}
-
-func flatKey(p model.Port) string { return inFlat + p.Network + "/" + p.Name }
+func isPort(key string) bool { return strings.HasPrefix(key, inPorts) }
 
 func addressKey(network string, a netip.Addr) string {
 	return inAddresses + network + "/" + a.String()
@@ -121,9 +117,4 @@ func encode(value any) []byte {
 func decode[V any](text []byte) (v V, err error) {
 	err = json.Unmarshal(text, &v, json.RejectUnknownMembers(true))
 	return v, err
-}
-
-// isIndex reports whether a key exists only to make commits conflict.
-func isIndex(key string) bool {
-	return strings.HasPrefix(key, inNames) || strings.HasPrefix(key, inAddresses) || strings.HasPrefix(key, inMACs)
 }

@@ -67,25 +67,11 @@ func (v *View) number(n model.Network) (model.Network, error) {
 }
 
 func (v *View) putNetwork(n model.Network) (store.Commit, error) {
-	before := v.State()
-	if _, is := v.networks[n.Name]; !is {
-		before.Ports, before.Routes = nil, nil // a new network has no ports and routes to check
-	}
-	err := validWith(before, func(s model.State) model.State {
+	d := v.putChecked(inNetworks+n.Name, n, v.nearNetwork(n), func(s model.State) model.State {
 		s.Networks = withElement(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
 		return s
-	})
-	if err != nil {
-		return store.Commit{}, err
-	}
-	d := v.draft().exact(inNetworks+n.Name).within(inNetworks, inNodes)
-	if _, is := v.networks[n.Name]; is {
-		d.within(inPorts, inFlat, inRoutes+n.Name+"/", inGateways)
-	}
-	for _, p := range n.Policies {
-		d.exact(inPolicies + p)
-	}
-	return d.put(inNetworks+n.Name, n).commit, nil
+	}).within(inMACs + n.Name + "/")
+	return d.commit, d.refused
 }
 
 // withElement returns a copy of all with e. e replaces the first element for which
@@ -138,7 +124,6 @@ func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
 				return store.Commit{}, refuse(InUse, "delete network %q: gateway %q serves it; remove it from the gateway first", name, g.Name)
 			}
 		}
-		key := inNetworks + name
-		return v.draft().exact(key).within(inMACs+name+"/", inRoutes+name+"/", inGateways).delete(key).commit, nil
+		return v.draft().object().within(inMACs + name + "/").delete(inNetworks + name).commit, nil
 	})
 }

@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -22,24 +24,47 @@ func examples(ports []*model.Port) string {
 	return strings.Join(names, ", ")
 }
 
-// putChecked validates the whole state and puts one object. The commit depends
-// on every part of the state. Conflicts are unlikely, since such changes are
-// rare.
-func (v *View) putChecked(key string, object any, with func(model.State) model.State) (store.Commit, error) {
-	if err := validWith(v.State(), with); err != nil {
-		return store.Commit{}, err
+// putChecked refuses an object that makes the state invalid. with returns a state with the
+// object. Only an error needs the whole state. Call within if ports that other clients add
+// meanwhile can contradict the object.
+func (v *View) putChecked(key string, object any, near *neighbours, with func(model.State) model.State) *draft {
+	d := v.draft().object().put(key, object)
+	if valid(with(near.state())) != nil {
+		d.refused = validWith(v.State(), with)
 	}
-	d := v.draft().exact(key).within(inNodes, inNetworks, inGateways, inPolicies, inRoutes, inPorts, inFlat)
-	return d.put(key, object).commit, nil
+	return d
 }
+
+// put makes a commit that putChecked returns.
+func (f *Fleet) put(ctx context.Context, make func(*View) *draft) error {
+	return f.Change(ctx, func(v *View) (store.Commit, error) {
+		d := make(v)
+		return d.commit, d.refused
+	})
+}
+
+// withinNetworks makes the commit fail if a port was added to one of the networks after
+// the view.
+func (d *draft) withinNetworks(names []string) *draft {
+	if len(names) > maxRanges {
+		return d.within(inMACs)
+	}
+	for _, name := range names {
+		d.within(inMACs + name + "/")
+	}
+	return d
+}
+
+// maxRanges is below the maximum number of conditions of a commit.
+const maxRanges = 50
 
 // PutNode adds or changes a node.
 func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		return v.putChecked(inNodes+n.Name, n, func(s model.State) model.State {
+	return f.put(ctx, func(v *View) *draft {
+		return v.putChecked(inNodes+n.Name, n, v.nearNode(n), func(s model.State) model.State {
 			s.Nodes = withElement(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
 			return s
-		})
+		}).within(inPorts + n.Name + "/").withinNetworks(slices.Collect(maps.Keys(v.hosts[n.Name])))
 	})
 }
 
@@ -63,7 +88,7 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 			if left > 0 {
 				return v.releaseSome(ports, f.store.MaxKeys())
 			}
-			return v.draft().exact(inNodes+name, inAlive+name).within(inPorts, inFlat).delete(inNodes + name).commit, nil
+			return v.draft().object().exact(inAlive + name).within(inPorts + name + "/").delete(inNodes + name).commit, nil
 		})
 		if err != nil || left == 0 {
 			return err
@@ -73,12 +98,12 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 
 // releaseSome deletes as many ports as fit into one commit.
 func (v *View) releaseSome(ports []model.Port, maxKeys int) (store.Commit, error) {
-	d := v.draft().within(inRoutes)
+	d := v.draft()
 	for _, p := range ports {
 		if len(d.commit.Delete)+len(uniqueKeys(p))+1 > maxKeys {
 			break
 		}
-		if network, route := v.routeVia(p.Name); route != "" {
+		if network, route := v.routeVia(p.Name); route.IsValid() {
 			return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", p.Name, route, network)
 		}
 		d.release(p)
@@ -86,36 +111,37 @@ func (v *View) releaseSome(ports []model.Port, maxKeys int) (store.Commit, error
 	return d.commit, nil
 }
 
-func (v *View) routeVia(port string) (network, prefix string) {
+// routeVia returns a route that uses a port; zero: no route uses it.
+func (v *View) routeVia(port string) (network string, prefix netip.Prefix) {
 	p := v.ports[port]
 	for _, r := range v.routes[p.Network] {
 		if slices.Contains(r.Via, model.Via{Port: port}) {
-			return r.Network, r.Prefix.String()
+			return r.Network, r.Prefix
 		}
 	}
-	return "", ""
+	return "", netip.Prefix{}
 }
 
 // portsOn returns the ports on a node, sorted by name.
-func (v *View) portsOn(node string) (all []model.Port) {
+func (v *View) portsOn(node string) []model.Port {
+	var all []*model.Port
 	for network := range v.hosts[node] {
-		for _, p := range v.members[network] {
-			if p.Node == node {
-				all = append(all, *p)
-			}
-		}
+		all = append(all, v.membersOn(network, node)...)
 	}
-	slices.SortFunc(all, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return copiesByName(all)
 }
 
 // PutPolicy adds or changes a policy.
 func (f *Fleet) PutPolicy(ctx context.Context, p model.Policy) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		return v.putChecked(inPolicies+p.Name, p, func(s model.State) model.State {
+	return f.put(ctx, func(v *View) *draft {
+		d := v.putChecked(inPolicies+p.Name, p, v.nearPolicy(p), func(s model.State) model.State {
 			s.Policies = withElement(s.Policies, p, func(o model.Policy) bool { return o.Name == p.Name })
 			return s
 		})
+		if is, exists := v.policies[p.Name]; exists && len(p.Rules) > len(is.Rules) { // ports may have too many rules then
+			d.within(inPorts)
+		}
+		return d
 	})
 }
 
@@ -130,22 +156,24 @@ func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
 				return store.Commit{}, refuse(InUse, "delete policy %q: network %q uses it; remove it from the network first", name, n.Name)
 			}
 		}
-		for _, p := range v.ports {
-			if slices.Contains(p.Policies, name) {
-				return store.Commit{}, refuse(InUse, "delete policy %q: port %q uses it; remove it from the port first", name, p.Name)
-			}
+		for port := range v.users[name] {
+			return store.Commit{}, refuse(InUse, "delete policy %q: port %q uses it; remove it from the port first", name, port)
 		}
-		return v.draft().exact(inPolicies+name).within(inNetworks, inPorts, inFlat).delete(inPolicies + name).commit, nil
+		return v.draft().object().within(inPorts).delete(inPolicies + name).commit, nil
 	})
 }
 
 // PutGateway adds or changes a gateway.
 func (f *Fleet) PutGateway(ctx context.Context, g model.Gateway) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		return v.putChecked(inGateways+g.Name, g, func(s model.State) model.State {
+	var networks []string
+	for _, n := range g.Networks {
+		networks = append(networks, n.Network)
+	}
+	return f.put(ctx, func(v *View) *draft {
+		return v.putChecked(inGateways+g.Name, g, v.nearGateway(g), func(s model.State) model.State {
 			s.Gateways = withElement(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })
 			return s
-		})
+		}).withinNetworks(networks)
 	})
 }
 
@@ -162,32 +190,26 @@ func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
 				}
 			}
 		}
-		return v.draft().exact(inGateways + name).within(inRoutes).delete(inGateways + name).commit, nil
+		return v.draft().object().delete(inGateways + name).commit, nil
 	})
 }
 
 // PutRoute adds or changes a static route.
 func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
-		err := validWith(v.State(), func(s model.State) model.State {
+	return f.put(ctx, func(v *View) *draft {
+		d := v.putChecked(routeKey(r), r, v.nearRoute(r), func(s model.State) model.State {
 			s.Routes = withElement(s.Routes, r, func(o model.Route) bool { return o.Network == r.Network && o.Prefix == r.Prefix })
 			return s
 		})
-		if err != nil {
-			return store.Commit{}, err
-		}
-		d := v.draft().exact(routeKey(r), inNetworks+r.Network).within(inRoutes+r.Network+"/", inGateways)
 		for _, w := range r.Via {
 			if w.Port != "" {
 				d.exact(v.places[w.Port].key)
-			} else {
-				d.exact(inGateways + w.Gateway)
 			}
 		}
 		if r.Prefix.IsSingleIP() {
 			d.commit.Exact[addressKey(r.Network, r.Prefix.Addr())] = 0
 		}
-		return d.put(routeKey(r), r).commit, nil
+		return d
 	})
 }
 
@@ -197,6 +219,6 @@ func (f *Fleet) DeleteRoute(ctx context.Context, r model.Route) error {
 		if _, ok := v.routes[r.Network][r.Prefix]; !ok {
 			return store.Commit{}, refuse(NotFound, "there is no route to %s in network %q", r.Prefix, r.Network)
 		}
-		return v.draft().exact(routeKey(r)).delete(routeKey(r)).commit, nil
+		return v.draft().object().delete(routeKey(r)).commit, nil
 	})
 }

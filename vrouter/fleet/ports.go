@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -84,11 +83,7 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 		}
 		return model.Port{}, store.Commit{}, err
 	}
-	d := v.draft().exact(inNetworks+n.Name, inNodes+p.Node, v.keyFor(p))
-	d.within(inNodes, inGateways, inRoutes+n.Name+"/")
-	for _, policy := range slices.Concat(p.Policies, n.Policies) {
-		d.exact(inPolicies + policy)
-	}
+	d := v.draft().exact(portKey(p))
 	for _, o := range replaced {
 		d.release(o)
 	}
@@ -142,7 +137,7 @@ func withInterface(p model.Port) model.Port {
 // claim writes a port with its unique keys. The commit fails if another port
 // has one of these keys, unless it deletes that port.
 func (d *draft) claim(p model.Port) *draft {
-	for _, e := range d.view.portEntries(p) {
+	for _, e := range portEntries(p) {
 		d.commit.Put[e.key] = e.value
 	}
 	for _, key := range uniqueKeys(p) {
@@ -168,60 +163,17 @@ func uniqueKeys(p model.Port) []string {
 // fits refuses a port that makes the state invalid. It validates only the objects
 // that the port can contradict.
 func (v *View) fits(p model.Port, replaced ...model.Port) error {
-	s := v.related(p)
-	s.Ports = slices.DeleteFunc(s.Ports, func(o model.Port) bool {
-		return slices.ContainsFunc(replaced, func(r model.Port) bool { return r.Name == o.Name })
-	})
-	return validWith(s, func(s model.State) model.State {
+	with := func(s model.State) model.State {
 		s.Ports = append(slices.Clip(s.Ports), p)
 		return s
-	})
-}
-
-// related returns the part of the state that can contradict a port: the port's network
-// with its routes and gateways, the ports with the same MAC or addresses, the ports
-// that routes use, and one port of each node. The port itself is not in the result.
-func (v *View) related(p model.Port) model.State {
-	s := model.State{Settings: v.settings, Policies: sorted(v.policies), Routes: v.routesOf(p.Network)}
-	if n, ok := v.networks[p.Network]; ok {
-		s.Networks = []model.Network{n}
 	}
-	for _, g := range sorted(v.gateways) {
-		if g = onlyNetworks(g, map[string]int{p.Network: 1}); len(g.Networks) > 0 {
-			s.Gateways = append(s.Gateways, g)
-		}
+	near := v.nearPort(p, replaced)
+	if valid(with(near.state())) == nil {
+		return nil
 	}
-	near := map[string]bool{v.macs[p.Network][p.MAC]: true}
-	for _, a := range p.IPs {
-		near[v.owners[p.Network][a]] = true
-	}
-	for _, r := range s.Routes {
-		for _, w := range r.Via {
-			near[w.Port] = true
-		}
-	}
-	nodes := map[string]bool{}
-	for _, o := range v.members[p.Network] {
-		here := o.Node == p.Node && o.Attach != (model.Attachment{}) && o.Attach == p.Attach
-		if o.Name != p.Name && !nodes[o.Node] || here {
-			nodes[o.Node] = true
-			near[o.Name] = true
-		}
-	}
-	nodes[p.Node] = true
-	delete(near, p.Name)
-	for _, name := range slices.Sorted(maps.Keys(near)) {
-		if o := v.ports[name]; o != nil {
-			s.Ports = append(s.Ports, *o)
-			nodes[o.Node] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		if n, ok := v.nodes[name]; ok {
-			s.Nodes = append(s.Nodes, n)
-		}
-	}
-	return s
+	s := near.state()
+	s.Policies = v.Policies() // an error suggests the name of a policy
+	return validWith(s, with)
 }
 
 // UpdatePort changes a port by calling change. It can set the attachment, the
@@ -246,13 +198,10 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if err := v.fits(made); err != nil {
 			return store.Commit{}, err
 		}
-		key, next := v.places[name].key, v.keyFor(made)
-		d := v.draft().exact(key, next, inNodes+made.Node).within(inNodes)
+		key, next := v.places[name].key, portKey(made)
+		d := v.draft().exact(key, next)
 		if next != key { // the port moves to another node
 			d.delete(key)
-		}
-		for _, policy := range made.Policies {
-			d.exact(inPolicies + policy)
 		}
 		return d.put(next, made).commit, nil
 	})
@@ -268,12 +217,10 @@ func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error)
 			return store.Commit{}, missing("port", "ports", name, v.ports)
 		}
 		was = *is
-		for _, r := range v.routesOf(is.Network) {
-			if slices.Contains(r.Via, model.Via{Port: name}) {
-				return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", name, r.Prefix, r.Network)
-			}
+		if network, route := v.routeVia(name); route.IsValid() {
+			return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", name, route, network)
 		}
-		return v.draft().release(was).within(inRoutes + is.Network + "/").commit, nil
+		return v.draft().release(was).commit, nil
 	})
 	return was, err
 }

@@ -24,7 +24,7 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 			var free []model.Port
 			used = nil
 			for _, p := range v.portsOn(node) {
-				if _, route := v.routeVia(p.Name); route != "" {
+				if _, route := v.routeVia(p.Name); route.IsValid() {
 					used = append(used, p.Name)
 				} else {
 					free = append(free, p)

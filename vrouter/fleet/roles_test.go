@@ -81,7 +81,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 			_, _, err := a.AddPort(ctx(t), PortRequest{Port: func() model.Port { p := port("z"); p.Node = "b"; return p }()})
 			return err
 		},
-		"writes a port of schema 1": func() error { return commit(a, flatKey(y), encode(y)) },
+		"writes the key objects":    func() error { return commit(a, keyObjects, nil) },
 		"writes node b's alive key": func() error { return commit(a, inAlive+"b", []byte("{}")) },
 		"holds node b's alive key": func() error {
 			_, err := a.store.Hold(ctx(t), inAlive+"b", []byte("{}"), 0, a.absence.lease)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,14 +30,14 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	if !f.Peek(func(v *View) { written = v.revisions[keySchema] }) || written == 0 {
 		t.Fatal("the store's schema was not written")
 	}
-	if _, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{keySchema: []byte(`{"version": 3}`)}}); err != nil {
+	if _, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{keySchema: []byte(`{"version": 4}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	var newer *NewerError
+	var newer *SchemaError
 	select {
 	case err := <-ended:
-		if !errors.As(err, &newer) || newer.Version != 3 {
-			t.Errorf("Run of a store with schema 3: %v, want a NewerError", err)
+		if !errors.As(err, &newer) || newer.Version != 4 {
+			t.Errorf("Run of a store with schema 4: %v, want a SchemaError", err)
 		}
 	case <-time.After(5 * time.Second):
 		t.Fatal("it is followed on")
@@ -56,5 +57,21 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	}
 	if after, _ := s.Read(context.Background()); after.Revision != before.Revision {
 		t.Error("it was written to")
+	}
+}
+
+// A store with an older schema is refused, and the error has a remedy.
+func TestAnOlderStoreIsRefused(t *testing.T) {
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if _, err := s.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{2})}}); err != nil {
+		t.Fatal(err)
+	}
+	var other *SchemaError
+	if err := New(s, Options{}).Run(ctx(t)); !errors.As(err, &other) || other.Version != 2 || !strings.Contains(err.Error(), "vrouter state") {
+		t.Errorf("Run of a store with schema 2: %v, want a SchemaError with a remedy", err)
 	}
 }

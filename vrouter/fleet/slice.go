@@ -65,7 +65,7 @@ func (v *View) withoutGone(r model.Route, node string, gone map[string]bool) mod
 }
 
 // onlyNetworks returns a gateway with only the given networks.
-func onlyNetworks(g model.Gateway, networks map[string]int) model.Gateway {
+func onlyNetworks[V any](g model.Gateway, networks map[string]V) model.Gateway {
 	g.Networks = slices.DeleteFunc(slices.Clone(g.Networks), func(n model.GatewayNetwork) bool {
 		_, here := networks[n.Network]
 		return !here

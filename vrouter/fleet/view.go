@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -29,11 +31,22 @@ type View struct {
 	policies map[string]model.Policy
 	routes   map[string]map[netip.Prefix]model.Route // by network
 	ports    map[string]*model.Port                  // by name
-	members  map[string][]*model.Port                // network → ports, sorted by name
+	members  map[string][]*model.Port                // network → ports, sorted by node and name
 	hosts    map[string]map[string]int               // node → network → number of ports
+	users    map[string]map[string]bool              // policy → ports that name it
 	owners   map[string]map[netip.Addr]string        // network → address → port
+	blocks   map[string]map[netip.Prefix]int         // network → block of addresses → number of addresses in use
 	macs     map[string]map[model.MAC]string         // network → MAC → port
 	alive    map[string]Alive
+}
+
+// Read returns a copy of a store that does not follow the store.
+func Read(ctx context.Context, s store.Store) (*View, error) {
+	image, err := s.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newView(image)
 }
 
 // newView decodes an image.
@@ -42,7 +55,8 @@ func newView(i store.Image) (*View, error) {
 		revision: i.Revision, revisions: make(map[string]int64, len(i.Entries)), broken: map[string]error{},
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*model.Port{}, members: map[string][]*model.Port{},
-		hosts: map[string]map[string]int{}, owners: map[string]map[netip.Addr]string{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{},
+		hosts: map[string]map[string]int{}, users: map[string]map[string]bool{},
+		owners: map[string]map[netip.Addr]string{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{},
 		places: map[string]place{}, ignored: map[string]storedPort{},
 	}
 	for _, e := range i.Entries {
@@ -52,13 +66,13 @@ func newView(i store.Image) (*View, error) {
 	if v.broken[keySchema] != nil {
 		return nil, fmt.Errorf("read the store's schema: %w; check that the store belongs to vrouter", v.broken[keySchema])
 	}
-	return v, v.newer()
+	return v, v.known()
 }
 
-// newer returns a *NewerError if a newer program has written the store.
-func (v *View) newer() error {
-	if v.schema.Version > SchemaVersion {
-		return &NewerError{v.schema.Version}
+// known returns a *SchemaError if another version of the program has written the store.
+func (v *View) known() error {
+	if v.revisions[keySchema] != 0 && v.schema.Version != SchemaVersion {
+		return &SchemaError{v.schema.Version}
 	}
 	return nil
 }
@@ -110,9 +124,6 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 // an operator keeps its former value. But a port is removed, because a reader that starts
 // later does not have the former value, and all readers must have the same ports.
 func (v *View) put(e store.Entry, t *Touched) {
-	if isIndex(e.Key) {
-		return // index keys repeat values of the ports
-	}
 	v.revisions[e.Key] = e.Revision
 	delete(v.broken, e.Key)
 	err := v.keep(e, t)
@@ -146,7 +157,7 @@ func (v *View) keep(e store.Entry, t *Touched) (err error) {
 		err = decodeEntry(v.alive, name, e.Value)
 	case inRoutes:
 		err = v.keepRoute(e, t)
-	case inPorts, inFlat:
+	case inPorts:
 		err = v.keepPort(e, t)
 	}
 	return err // keys of later versions are ignored
@@ -196,8 +207,8 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	if err != nil {
 		return err
 	}
-	if e.Key != portKey(p) && e.Key != flatKey(p) || portOfKey(e.Key) != p.Name {
-		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, v.keyFor(p))
+	if e.Key != portKey(p) || portOfKey(e.Key) != p.Name {
+		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, portKey(p))
 	}
 	if len(p.IPs) > maxPortIPs {
 		return fmt.Errorf("port %q has %d addresses, at most %d are allowed", p.Name, len(p.IPs), maxPortIPs)
@@ -211,11 +222,41 @@ func (v *View) insertPort(p model.Port, at place, t *Touched) {
 	v.ports[p.Name], v.places[p.Name] = &p, at
 	v.addMember(&p)
 	inner(v.hosts, p.Node)[p.Network]++
+	for _, policy := range p.Policies {
+		inner(v.users, policy)[p.Name] = true
+	}
 	inner(v.macs, p.Network)[p.MAC] = p.Name
 	for _, a := range p.IPs {
-		inner(v.owners, p.Network)[a] = p.Name
+		v.own(p.Network, a, p.Name)
 	}
 	t.network(p.Network)
+}
+
+// blockBits are the sizes of the blocks of addresses that View counts, in bits.
+var blockBits = [...]int{16, 8}
+
+func blockOf(a netip.Addr, bits int) netip.Prefix {
+	return netip.PrefixFrom(a, a.BitLen()-bits).Masked()
+}
+
+// own records that a port has an address; "": no port has it.
+func (v *View) own(network string, a netip.Addr, port string) {
+	owners, more := inner(v.owners, network), 1
+	switch {
+	case (owners[a] == "") == (port == ""):
+		return
+	case port == "":
+		delete(owners, a)
+		more = -1
+	default:
+		owners[a] = port
+	}
+	for _, bits := range blockBits {
+		blocks, b := inner(v.blocks, network), blockOf(a, bits)
+		if blocks[b] += more; blocks[b] == 0 {
+			delete(blocks, b)
+		}
+	}
 }
 
 // inner returns the map of a name; it makes a missing one.
@@ -245,7 +286,19 @@ func (v *View) removeMember(p *model.Port) {
 }
 
 func (v *View) memberAt(p *model.Port) (at int, is bool) {
-	return slices.BinarySearchFunc(v.members[p.Network], p.Name, func(o *model.Port, name string) int { return strings.Compare(o.Name, name) })
+	return slices.BinarySearchFunc(v.members[p.Network], p, comparePorts)
+}
+
+// comparePorts compares ports by node and name.
+func comparePorts(a, b *model.Port) int {
+	return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Name, b.Name))
+}
+
+// membersOn returns the ports of a network on a node, sorted by name.
+func (v *View) membersOn(network, node string) []*model.Port {
+	all := v.members[network]
+	first, _ := v.memberAt(&model.Port{Network: network, Node: node})
+	return all[first : first+v.hosts[node][network]]
 }
 
 func (v *View) dropPort(name string, t *Touched) {
@@ -256,14 +309,14 @@ func (v *View) dropPort(name string, t *Touched) {
 	delete(v.ports, name)
 	delete(v.places, name)
 	v.removeMember(p)
-	// Another port may have got the address in the same commit.
-	if v.macs[p.Network][p.MAC] == name {
-		delete(v.macs[p.Network], p.MAC)
-	}
-	for _, a := range p.IPs {
-		if v.owners[p.Network][a] == name {
-			delete(v.owners[p.Network], a)
+	for _, policy := range p.Policies {
+		if delete(v.users[policy], name); len(v.users[policy]) == 0 {
+			delete(v.users, policy)
 		}
+	}
+	delete(v.macs[p.Network], p.MAC)
+	for _, a := range p.IPs {
+		v.own(p.Network, a, "")
 	}
 	if v.hosts[p.Node][p.Network]--; v.hosts[p.Node][p.Network] == 0 {
 		delete(v.hosts[p.Node], p.Network)
@@ -300,7 +353,7 @@ func (v *View) remove(key string, t *Touched) {
 			delete(v.routes[network], prefix)
 			t.network(network)
 		}
-	case inPorts, inFlat:
+	case inPorts:
 		v.dropKey(key, t)
 	}
 }
@@ -354,12 +407,18 @@ func (v *View) Policies() []model.Policy { return sorted(v.policies) }
 func (v *View) Ports(network string) []model.Port {
 	from := v.members[network]
 	if network == "" {
-		from = slices.SortedFunc(maps.Values(v.ports), func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
+		from = slices.Collect(maps.Values(v.ports))
 	}
+	return copiesByName(from)
+}
+
+// copiesByName returns copies of ports, sorted by name.
+func copiesByName(from []*model.Port) []model.Port {
 	list := make([]model.Port, 0, len(from))
 	for _, p := range from {
 		list = append(list, *p)
 	}
+	slices.SortFunc(list, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 

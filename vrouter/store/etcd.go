@@ -86,9 +86,9 @@ func (e *Etcd) identified(ctx context.Context) context.Context {
 func (e *Etcd) Read(ctx context.Context) (Image, error) {
 	ctx = e.identified(ctx)
 	var i Image
-	from, end := e.prefix, clientv3.GetPrefixRangeEnd(e.prefix)
+	from := e.prefix
 	for {
-		options := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend)}
+		options := []clientv3.OpOption{clientv3.WithRange(e.prefix + Unique), clientv3.WithLimit(page), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend)}
 		if i.Revision > 0 {
 			options = append(options, clientv3.WithRev(i.Revision))
 		}
@@ -226,7 +226,7 @@ func (e *Etcd) conflict(c Commit, got *clientv3.TxnResponse) *ConflictError {
 func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(e.identified(ctx)))
 	defer cancel()
-	responses := e.client.Watch(ctx, e.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
+	responses := e.client.Watch(ctx, e.prefix, clientv3.WithRange(e.prefix+Unique), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
 	ask := time.NewTicker(proveAlive)
 	defer ask.Stop()
 	heard := time.Now()
@@ -278,9 +278,9 @@ func (e *Etcd) changes(r clientv3.WatchResponse) Changes {
 	return ch
 }
 
-// Hold grants a lease, puts the key with that lease, and renews the lease. The
-// client renews it whenever a third of the lease has passed. After ctx ends,
-// the key expires with the lease.
+// Hold grants a lease, puts the key with that lease, renews the lease, and watches the
+// key. The client renews the lease whenever a third of it has passed. After ctx ends, the
+// key expires with the lease.
 func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (<-chan struct{}, error) {
 	ctx = e.identified(ctx)
 	lease, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
@@ -312,10 +312,24 @@ func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int6
 		return nil, err
 	}
 	lost := make(chan struct{})
+	watch := e.client.Watch(ctx, e.prefix+key, clientv3.WithRev(got.Header.Revision+1))
 	go func() {
-		for range renewals { // closed when the lease or ctx ends
+		defer close(lost)
+		for {
+			select {
+			case _, ok := <-renewals:
+				if !ok { // the lease or ctx has ended
+					return
+				}
+			case r, ok := <-watch:
+				if len(r.Events) > 0 {
+					return
+				}
+				if !ok {
+					watch = nil // the lease still ends
+				}
+			}
 		}
-		close(lost)
 	}()
 	return lost, nil
 }

@@ -43,23 +43,23 @@ func TestAClusterThatLosesMembers(t *testing.T) {
 			}
 		}
 	}
-	if err := write("whole"); err != nil {
+	if err := write("k/whole"); err != nil {
 		t.Fatal(err)
 	}
 	c.Kill(0)
-	if err := write("without m0"); err != nil {
+	if err := write("k/without m0"); err != nil {
 		t.Errorf("one of three was killed: %v", err)
 	}
 	c.StartMember(0)
 	c.CutOff(1)
-	if err := write("without m1"); err != nil {
+	if err := write("k/without m1"); err != nil {
 		t.Errorf("one of three was cut off: %v", err)
 	}
 	c.Rejoin(1)
-	if err := write("whole again"); err != nil {
+	if err := write("k/whole again"); err != nil {
 		t.Error(err)
 	}
-	if got := keys(t, s); !slices.Equal(got, []string{"whole=v", "whole again=v", "without m0=v", "without m1=v"}) {
+	if got := keys(t, s); !slices.Equal(got, []string{"k/whole=v", "k/whole again=v", "k/without m0=v", "k/without m1=v"}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -26,10 +26,17 @@ type File struct {
 
 	mu       sync.Mutex // serialises commits
 	revision int64
-	history  []Changes // the latest commits, for new watches and for conflicts
-	kept     int       // number of entries in history
+	history  []past // the latest commits, for new watches and for conflicts
+	kept     int    // number of keys in history
 	watches  map[*fileWatch]bool
 	closed   chan struct{}
+}
+
+// past is a commit in memory.
+type past struct {
+	Changes
+	unique map[string]bool // the keys under Unique that the commit put (true) or deleted
+	size   int             // number of keys
 }
 
 // fileWatch is one watch with its pending changes.
@@ -45,7 +52,7 @@ func (w *fileWatch) wake() {
 	}
 }
 
-// maxHistory is the number of entries of past commits that stay in memory.
+// maxHistory is the number of keys of past commits that stay in memory.
 const maxHistory = 4096
 
 // initialMap is the size in bytes of the database's first memory mapping. The
@@ -169,22 +176,19 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ch := Changes{Revision: f.revision + 1}
-	for _, key := range c.sortedPut() {
-		ch.Put = append(ch.Put, Entry{key, c.Put[key], ch.Revision, ch.Revision})
-	}
+	ch := newPast(c, f.revision+1)
 	err := f.db.Update(func(tx *bbolt.Tx) error {
 		entries := tx.Bucket(bucketEntries)
 		if keys := f.conflicts(entries, c); len(keys) > 0 {
 			return &ConflictError{Keys: keys}
 		}
-		ch.Deleted = slices.DeleteFunc(slices.Clone(c.Delete), func(key string) bool { return entries.Get([]byte(key)) == nil })
+		ch.Deleted = slices.DeleteFunc(ch.Deleted, func(key string) bool { return entries.Get([]byte(key)) == nil })
 		if also != nil {
 			if err := also(tx); err != nil {
 				return err
 			}
 		}
-		return errors.Join(write(entries, ch), tx.Bucket(bucketMeta).Put(keyRevision, binary.BigEndian.AppendUint64(nil, uint64(ch.Revision))))
+		return errors.Join(write(entries, ch.Changes), tx.Bucket(bucketMeta).Put(keyRevision, binary.BigEndian.AppendUint64(nil, uint64(ch.Revision))))
 	})
 	var conflict *ConflictError
 	switch {
@@ -197,11 +201,46 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	return ch.Revision, nil
 }
 
+// newPast returns a commit with sorted keys. Its list Deleted also has missing keys. If the
+// commit is too large for the history, unique is empty.
+func newPast(c Commit, revision int64) past {
+	p := past{Changes: Changes{Revision: revision}, unique: map[string]bool{}, size: len(c.Put) + len(c.Delete)}
+	note := func(key string, put bool) (is bool) {
+		if is = strings.HasPrefix(key, Unique); is && p.size <= maxHistory {
+			p.unique[key] = put
+		}
+		return is
+	}
+	for key, value := range c.Put {
+		if !note(key, true) {
+			p.Put = append(p.Put, Entry{key, value, revision, revision})
+		}
+	}
+	slices.SortFunc(p.Put, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) }) // bbolt is faster with sorted keys
+	for _, key := range c.Delete {
+		if !note(key, false) {
+			p.Deleted = append(p.Deleted, key)
+		}
+	}
+	return p
+}
+
 // conflicts returns the keys that do not meet the conditions of a commit. The
 // caller holds mu.
 func (f *File) conflicts(entries *bbolt.Bucket, c Commit) (keys []string) {
+	news, all := f.since(c.Base)
 	for key, revision := range c.Exact {
-		if revisionIn(entries.Get([]byte(key))) != revision {
+		if strings.HasPrefix(key, Unique) {
+			taken := !all
+			for _, p := range news {
+				if put, is := p.unique[key]; is {
+					taken = put
+				}
+			}
+			if taken {
+				keys = append(keys, key)
+			}
+		} else if revisionIn(entries.Get([]byte(key))) != revision {
 			keys = append(keys, key)
 		}
 	}
@@ -214,7 +253,8 @@ func (f *File) conflicts(entries *bbolt.Bucket, c Commit) (keys []string) {
 
 // newer returns the keys under a prefix that were written after a revision. It
 // uses the history if the history has all commits since then. Otherwise it
-// scans all keys.
+// scans all keys. Keys under Unique are only in the history; without it newer
+// returns the prefix.
 func (f *File) newer(entries *bbolt.Bucket, prefix string, than int64) (keys []string) {
 	if news, all := f.since(than); all {
 		for _, ch := range news {
@@ -223,8 +263,16 @@ func (f *File) newer(entries *bbolt.Bucket, prefix string, than int64) (keys []s
 					keys = append(keys, e.Key)
 				}
 			}
+			for key, put := range ch.unique {
+				if put && strings.HasPrefix(key, prefix) {
+					keys = append(keys, key)
+				}
+			}
 		}
 		return keys
+	}
+	if strings.HasPrefix(prefix, Unique) {
+		return []string{prefix}
 	}
 	cursor := entries.Cursor()
 	for key, kept := cursor.Seek([]byte(prefix)); key != nil && bytes.HasPrefix(key, []byte(prefix)); key, kept = cursor.Next() {
@@ -259,23 +307,23 @@ func notWritten(path string, err error) error {
 }
 
 // publish passes a commit to the watches. The caller holds mu.
-func (f *File) publish(ch Changes) {
+func (f *File) publish(ch past) {
 	f.revision = ch.Revision
 	f.history = append(f.history, ch)
-	f.kept += len(ch.Put) + len(ch.Deleted)
+	f.kept += ch.size
 	for f.kept > maxHistory {
-		f.kept -= len(f.history[0].Put) + len(f.history[0].Deleted)
+		f.kept -= f.history[0].size
 		f.history = slices.Delete(f.history, 0, 1)
 	}
 	for w := range f.watches {
-		w.news = append(w.news, ch)
+		w.news = append(w.news, ch.Changes)
 		w.wake()
 	}
 }
 
 // since returns the commits after a revision, and false if the history does not
 // have all of them. The caller holds mu.
-func (f *File) since(revision int64) ([]Changes, bool) {
+func (f *File) since(revision int64) ([]past, bool) {
 	if revision >= f.revision {
 		return nil, true
 	}
@@ -325,18 +373,35 @@ func (f *File) watch(after int64) (*fileWatch, error) {
 	if !all {
 		return nil, ErrCompacted
 	}
-	w := &fileWatch{news: slices.Clone(news), woken: make(chan struct{}, 1)}
+	w := &fileWatch{woken: make(chan struct{}, 1)}
+	for _, p := range news {
+		w.news = append(w.news, p.Changes)
+	}
 	f.watches[w] = true
 	return w, nil
 }
 
 // Hold writes the key and marks it as held. The next process that opens the
 // file deletes the key.
-func (f *File) Hold(_ context.Context, key string, value []byte, revision int64, _ time.Duration) (<-chan struct{}, error) {
-	_, err := f.commit(Commit{Exact: map[string]int64{key: revision}, Put: map[string][]byte{key: value}}, func(tx *bbolt.Tx) error {
+func (f *File) Hold(ctx context.Context, key string, value []byte, revision int64, _ time.Duration) (<-chan struct{}, error) {
+	written, err := f.commit(Commit{Exact: map[string]int64{key: revision}, Put: map[string][]byte{key: value}}, func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketHeld).Put([]byte(key), nil)
 	})
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	lost := make(chan struct{})
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer close(lost)
+		defer end()
+		f.Watch(ctx, written, func(ch Changes) { // its only error is that the store was closed
+			if slices.Contains(ch.Deleted, key) || slices.ContainsFunc(ch.Put, func(e Entry) bool { return e.Key == key }) {
+				end()
+			}
+		}, func() {})
+	}()
+	return lost, nil
 }
 
 // Close ends all watches and closes the file.

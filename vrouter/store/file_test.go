@@ -133,3 +133,31 @@ func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
 		}
 	}
 }
+
+// A file store knows only the latest unique keys. It refuses a commit from a copy that is
+// older than these.
+func TestACommitOfAnOldCopyIsRefused(t *testing.T) {
+	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	old := commit(t, s, Commit{Put: put("a", "0")})
+	large := Commit{Put: map[string][]byte{}}
+	for i := range maxHistory {
+		large.Put[fmt.Sprint(Unique, i)] = []byte("v")
+	}
+	large.Put["a"] = []byte("1")
+	now := commit(t, s, large)
+	var conflict *ConflictError
+	for _, c := range []Commit{{Base: old, Exact: map[string]int64{Unique + "x": 0}}, {Base: old, Ranges: map[string]int64{Unique: old}}} {
+		if _, err := s.Commit(context.Background(), c); !errors.As(err, &conflict) {
+			t.Errorf("a commit of an old copy: %v, want a conflict", err)
+		}
+		c.Base = now
+		if c.Ranges != nil {
+			c.Ranges[Unique] = now
+		}
+		commit(t, s, c)
+	}
+}

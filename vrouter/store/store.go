@@ -16,10 +16,10 @@ import (
 // earlier ones. Every entry has the revision of the commit that wrote it. Several
 // goroutines can use a Store at the same time.
 type Store interface {
-	// Read returns every entry, as of one revision.
+	// Read returns every entry, as of one revision, except the keys under Unique.
 	Read(ctx context.Context) (Image, error)
-	// Watch calls changed with every commit after a revision, in order. It
-	// returns an error when ctx ends or when the store no longer answers. It
+	// Watch calls changed with every commit after a revision, in order. It omits
+	// the keys under Unique. It returns an error when ctx ends or when the store no longer answers. It
 	// returns ErrCompacted if the store no longer has the commits after that
 	// revision; call Read again. Watch calls alive whenever the store has
 	// answered, also without a commit.
@@ -32,14 +32,19 @@ type Store interface {
 	// expires ttl after ctx ends, this process dies or the store becomes
 	// unreachable. Before the write the key must have the given revision; 0: it
 	// must be absent. Otherwise Hold returns a *ConflictError. The channel lost
-	// closes when the key has expired because the store was unreachable for
-	// longer than ttl. Call Hold again then.
+	// closes when another commit has deleted or changed the key, or when the key
+	// has expired because the store was unreachable for longer than ttl.
 	Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (lost <-chan struct{}, err error)
 	// MaxKeys is the maximum number of keys that a commit can write. It is also
 	// the maximum number that a commit can depend on.
 	MaxKeys() int
 	Close() error
 }
+
+// Unique is the prefix of keys that exist only so that commits conflict. All other
+// keys must sort before it. Nodes do not need these keys, so a store does not send them.
+// A file store does not write them to the disk; see Commit.Base.
+const Unique = "unique/"
 
 // Entry is a key with its value.
 type Entry struct {
@@ -65,6 +70,10 @@ type Changes struct {
 // Commit is a change that depends on keys that were read before. It fails if one
 // of them has changed.
 type Commit struct {
+	// Base is the revision of the copy from which the commit was computed. For a key
+	// under Unique, a file store knows only the latest commits. It refuses the commit if
+	// it does not have all commits since Base.
+	Base int64
 	// Exact maps keys to the revisions that they must still have; 0: the key
 	// must be absent.
 	Exact map[string]int64

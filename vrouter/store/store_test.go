@@ -193,6 +193,57 @@ func TestAKeyIsHeldBeyondItsTimeToLive(t *testing.T) {
 			t.Error("it was lost")
 		default:
 		}
+		began := time.Now()
+		commit(t, s, Commit{Delete: []string{"alive/a"}})
+		select {
+		case <-lost:
+			t.Logf("the deletion of the key was reported after %v", time.Since(began))
+		case <-time.After(time.Second):
+			t.Error("the deletion of the key was not reported within 1s")
+		}
+	})
+}
+
+// Keys under Unique make commits conflict, but are neither read nor watched.
+func TestUniqueKeysAreNotSent(t *testing.T) {
+	kinds(t, func(t *testing.T, s Store) {
+		before := commit(t, s, Commit{Put: put("a", "0")})
+		ctx, end := context.WithTimeout(context.Background(), 10*time.Second)
+		defer end()
+		var seen []string
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.Watch(ctx, before, func(c Changes) {
+				for _, e := range c.Put {
+					seen = append(seen, e.Key)
+				}
+				if seen = append(seen, c.Deleted...); slices.Contains(seen, "b") {
+					end()
+				}
+			}, func() {})
+		}()
+		mac := Unique + "macs/red/1"
+		claim := Commit{Base: before, Exact: map[string]int64{mac: 0}, Put: put(mac, "x", "a", "1")}
+		claimed := commit(t, s, claim)
+		claim.Put = put(mac, "y", "c", "1")
+		for what, c := range map[string]Commit{
+			"the same key":    claim,
+			"a newer network": {Base: before, Ranges: map[string]int64{Unique + "macs/red/": before}, Put: put("c", "1")},
+		} {
+			var conflict *ConflictError
+			if _, err := s.Commit(ctx, c); !errors.As(err, &conflict) || len(conflict.Keys) != 1 {
+				t.Errorf("%s: error %v, want a conflict", what, err)
+			}
+		}
+		commit(t, s, Commit{Base: claimed, Ranges: map[string]int64{Unique + "macs/red/": claimed}, Delete: []string{mac}})
+		commit(t, s, claim) // the key is free again, also for a commit of an older copy
+		commit(t, s, Commit{Delete: []string{mac}, Put: put("b", "2")})
+		if err := <-ended; !errors.Is(err, context.Canceled) || !slices.Equal(seen, []string{"a", "c", "b"}) {
+			t.Errorf("the watch reported %q and %v, want a, c and b", seen, err)
+		}
+		if got := keys(t, s); !slices.Equal(got, []string{"a=1", "b=2", "c=1"}) {
+			t.Errorf("the store has %q", got)
+		}
 	})
 }
 

@@ -1,0 +1,250 @@
+package fleet
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"windtunnel/vrouter/model"
+)
+
+// neighbours is the part of the state that a changed object can contradict. Each object
+// is there together with the objects that it refers to. So the time to check a change
+// depends on the neighbours of the object, not on the size of the fleet.
+type neighbours struct {
+	view                             *View
+	nodes, networks, ports, policies map[string]bool
+	gateways                         map[string]bool // only with the networks in networks
+	routes                           map[string]model.Route
+	without                          []string // ports that are not added
+}
+
+func (v *View) neighbours(without ...string) *neighbours {
+	set := func() map[string]bool { return map[string]bool{} }
+	return &neighbours{v, set(), set(), set(), set(), set(), map[string]model.Route{}, without}
+}
+
+// state returns the neighbours as a document.
+func (n *neighbours) state() model.State {
+	s := model.State{Settings: n.view.settings, Nodes: chosen(n.view.nodes, n.nodes), Networks: chosen(n.view.networks, n.networks), Policies: chosen(n.view.policies, n.policies)}
+	for _, p := range chosen(n.view.ports, n.ports) {
+		s.Ports = append(s.Ports, *p)
+	}
+	for _, g := range chosen(n.view.gateways, n.gateways) {
+		s.Gateways = append(s.Gateways, onlyNetworks(g, n.networks))
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.routes)) {
+		s.Routes = append(s.Routes, n.routes[key])
+	}
+	return s
+}
+
+// chosen returns the objects with the given names, sorted by name.
+func chosen[V any](all map[string]V, names map[string]bool) (list []V) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if o, is := all[name]; is {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+func (n *neighbours) addNetwork(name string) {
+	n.networks[name] = true
+	n.addPolicies(n.view.networks[name].Policies)
+}
+
+func (n *neighbours) addPolicies(names []string) {
+	for _, name := range names {
+		n.policies[name] = true
+	}
+}
+
+// addPort adds a port of the view; without such a port it does nothing.
+func (n *neighbours) addPort(name string) {
+	if p := n.view.ports[name]; p != nil && !slices.Contains(n.without, name) {
+		n.ports[name], n.nodes[p.Node] = true, true
+		n.addNetwork(p.Network)
+		n.addPolicies(p.Policies)
+	}
+}
+
+// addRoute adds a route with its next hops.
+func (n *neighbours) addRoute(r model.Route) {
+	n.routes[routeKey(r)] = r
+	n.addNetwork(r.Network)
+	for _, w := range r.Via {
+		n.addPort(w.Port)
+		n.gateways[w.Gateway] = true
+	}
+}
+
+// addRoutes adds the routes of a network.
+func (n *neighbours) addRoutes(network string) {
+	for _, r := range n.view.routes[network] {
+		n.addRoute(r)
+	}
+}
+
+// addGateways adds the gateways of a network.
+func (n *neighbours) addGateways(network string) {
+	for name, g := range n.view.gateways {
+		if _, serves := g.Network(network); serves {
+			n.gateways[name] = true
+		}
+	}
+}
+
+// addReach adds a network with one port on each of its nodes, since these nodes must reach
+// each other.
+func (n *neighbours) addReach(network string) {
+	n.addNetwork(network)
+	for all := n.view.members[network]; len(all) > 0; {
+		here := n.view.hosts[all[0].Node][network]
+		for _, p := range all[:here] {
+			if n.addPort(p.Name); n.ports[p.Name] {
+				break
+			}
+		}
+		all = all[here:]
+	}
+}
+
+// addHolder adds the port that has the address of a prefix, and the route to the prefix.
+func (n *neighbours) addHolder(network string, p netip.Prefix) {
+	if p.IsSingleIP() {
+		n.addPort(n.view.owners[network][p.Addr()])
+	}
+	if r, is := n.view.routes[network][p]; is {
+		n.addRoute(r)
+	}
+}
+
+func (v *View) nearNode(node model.Node) *neighbours {
+	n := v.neighbours()
+	for name := range v.nodes { // their addresses and locators must differ
+		n.nodes[name] = true
+	}
+	for name, network := range v.networks {
+		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { _, is := network.Subnet(a); return is }) {
+			n.addNetwork(name)
+		}
+	}
+	for name, g := range v.gateways {
+		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { return slices.Contains(g.Addresses, a) }) {
+			n.gateways[name] = true
+		}
+	}
+	for network := range v.hosts[node.Name] {
+		n.addReach(network)
+	}
+	return n
+}
+
+func (v *View) nearNetwork(network model.Network) *neighbours {
+	n := v.neighbours()
+	for name, o := range v.networks {
+		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || o.Tenant == network.Tenant && overlap(o, network) {
+			n.addNetwork(name)
+		}
+	}
+	n.addPolicies(network.Policies)
+	for name, node := range v.nodes {
+		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { _, is := network.Subnet(a); return is }) {
+			n.nodes[name] = true
+		}
+	}
+	for _, p := range v.members[network.Name] {
+		n.addPort(p.Name)
+	}
+	n.addRoutes(network.Name)
+	n.addGateways(network.Name)
+	return n
+}
+
+func overlap(a, b model.Network) bool {
+	return slices.ContainsFunc(a.Subnets, func(p netip.Prefix) bool { return slices.ContainsFunc(b.Subnets, p.Overlaps) })
+}
+
+func (v *View) nearPolicy(p model.Policy) *neighbours {
+	n := v.neighbours()
+	for port := range v.users[p.Name] {
+		n.addPort(port)
+	}
+	for name, network := range v.networks {
+		if !slices.Contains(network.Policies, p.Name) {
+			continue
+		}
+		n.addNetwork(name)
+		for i, o := range v.members[name] {
+			if i == 0 || len(o.Policies) > 0 || o.Attach.Host { // the other ports have as many rules as the first
+				n.addPort(o.Name)
+			}
+		}
+	}
+	return n
+}
+
+func (v *View) nearGateway(g model.Gateway) *neighbours {
+	n := v.neighbours()
+	for name, node := range v.nodes {
+		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { return slices.Contains(g.Addresses, a) }) {
+			n.nodes[name] = true
+		}
+	}
+	for _, gn := range slices.Concat(g.Networks, v.gateways[g.Name].Networks) {
+		n.addNetwork(gn.Network)
+		n.addRoutes(gn.Network)
+		n.addGateways(gn.Network)
+		for _, p := range gn.Prefixes {
+			n.addHolder(gn.Network, p)
+		}
+		for _, m := range gn.MACs {
+			n.addPort(v.macs[gn.Network][m])
+		}
+	}
+	return n
+}
+
+func (v *View) nearRoute(r model.Route) *neighbours {
+	n := v.neighbours()
+	n.addRoute(r)
+	n.addGateways(r.Network)
+	n.addHolder(r.Network, r.Prefix)
+	return n
+}
+
+// nearPort returns the neighbours of a port, without the port and the ports that it
+// replaces.
+func (v *View) nearPort(p model.Port, replaced []model.Port) *neighbours {
+	n := v.neighbours(p.Name)
+	for _, o := range replaced {
+		n.without = append(n.without, o.Name)
+	}
+	for _, o := range replaced {
+		if network, prefix := v.routeVia(o.Name); prefix.IsValid() {
+			n.addRoute(v.routes[network][prefix])
+		}
+	}
+	n.addReach(p.Network)
+	n.addGateways(p.Network)
+	n.addPolicies(p.Policies)
+	n.nodes[p.Node] = true
+	n.addPort(v.macs[p.Network][p.MAC])
+	for _, a := range p.IPs {
+		n.addHolder(p.Network, netip.PrefixFrom(a, a.BitLen()))
+	}
+	for network := range v.hosts[p.Node] {
+		for _, o := range v.membersOn(network, p.Node) {
+			if samePlace(withInterface(*o).Attach, withInterface(p).Attach) {
+				n.addPort(o.Name)
+			}
+		}
+	}
+	return n
+}
+
+// samePlace reports whether two ports of a node may be attached at one place.
+func samePlace(a, b model.Attachment) bool {
+	return a.Host && b.Host || a.Device != "" && a.Device == b.Device || a.Netns != "" && a.Netns == b.Netns && a.Interface == b.Interface
+}
