@@ -89,7 +89,7 @@ func (v *View) plan(s model.State, maxKeys int, found map[string]int64) ([]plann
 	if err != nil {
 		return nil, err
 	}
-	plan := pack(v.stepsTo(w), maxKeys-2) // two keys are left for the schema and the objects
+	plan := pack(v.stepsTo(w, maxKeys), maxKeys-2) // two keys are left for the schema and the objects
 	for i := range plan {
 		c := &plan[i].Commit
 		c.Base, c.Exact = v.revision, map[string]int64{}
@@ -111,7 +111,7 @@ func (v *View) plan(s model.State, maxKeys int, found map[string]int64) ([]plann
 func (v *View) exactPorts(c *store.Commit) {
 	for _, key := range slices.Concat(slices.Collect(maps.Keys(c.Put)), c.Delete) {
 		if _, put := c.Put[key]; isPort(key) || put && strings.HasPrefix(key, store.Unique) && !v.isUsed(key) {
-			c.Exact[key] = v.revisions[key]
+			c.Exact[key] = v.revisionOf(key)
 		}
 	}
 }
@@ -158,8 +158,9 @@ func merged(steps []step, keys int) planned {
 	return c
 }
 
-// stepsTo returns the steps from the view to the desired objects.
-func (v *View) stepsTo(w desired) (steps []step) {
+// stepsTo returns the steps from the view to the desired objects. A file store does not keep
+// the unique keys of a large commit, so such a commit has none.
+func (v *View) stepsTo(w desired, maxKeys int) (steps []step) {
 	for _, r := range v.Routes() {
 		if key := routeKey(r); w.objects[key] == nil {
 			steps = append(steps, step{delete: []string{key}})
@@ -177,12 +178,12 @@ func (v *View) stepsTo(w desired) (steps []step) {
 	}
 	slices.SortFunc(ports, func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range ports {
-		steps = append(steps, step{put: portEntries(*p), port: true})
+		steps = append(steps, step{put: portEntries(*p, min(len(ports), maxKeys) <= store.MaxHistory), port: true})
 	}
 	steps = append(steps, v.puts(w, inRoutes)...)
 	var last []string
 	for key := range v.revisions {
-		if isPort(key) || w.objects[key] != nil {
+		if w.objects[key] != nil {
 			continue
 		}
 		if kind, _, _ := strings.Cut(key, "/"); slices.Contains([]string{inNodes, inNetworks, inGateways, inPolicies}, kind+"/") {
@@ -231,23 +232,23 @@ func (v *View) portDeletions(w desired) (steps []step) {
 
 // portKeys returns all keys of an existing port.
 func (v *View) portKeys(name string) []string {
-	return append(uniqueKeys(*v.ports[name]), v.places[name].key)
+	return append(uniqueKeys(v.ports[name].Port), v.ports[name].key)
 }
 
-// portEntries returns the keys of a port with their values.
-func portEntries(p model.Port) []entry {
-	keys := uniqueKeys(p)
-	all := append(make([]entry, 0, len(keys)+1), entry{portKey(p), encode(p)})
-	name := []byte(p.Name)
-	for _, key := range keys {
-		all = append(all, entry{key, name})
+// portEntries returns the keys of a port with their values, with or without its unique keys.
+func portEntries(p model.Port, unique bool) []entry {
+	all := []entry{{portKey(p), encode(p)}}
+	if unique {
+		for _, key := range uniqueKeys(p) {
+			all = append(all, entry{key, []byte(p.Name)})
+		}
 	}
 	return all
 }
 
 func (v *View) hasPort(p *model.Port) bool {
 	current := v.ports[p.Name]
-	return current != nil && current.Equal(*p)
+	return current != nil && current.Port.Equal(*p)
 }
 
 // puts returns steps for the objects under a key prefix that differ from the
@@ -348,7 +349,7 @@ func (v *View) sound(ports []model.Port) []model.Port {
 func (v *View) MadeOtherwise() (all []model.Port) {
 	for _, p := range v.ports {
 		if p.Origin != model.Applied {
-			all = append(all, *p)
+			all = append(all, p.Port)
 		}
 	}
 	slices.SortFunc(all, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
@@ -373,9 +374,11 @@ func desiredBy(s model.State) desired {
 	for _, r := range s.Routes {
 		w.objects[routeKey(r)] = r
 	}
-	for _, p := range s.Ports {
+	ports := slices.Clone(s.Ports)
+	for i := range ports {
+		p := &ports[i]
 		p.Origin, p.Owner = model.Applied, ""
-		w.ports[p.Name] = &p
+		w.ports[p.Name] = p
 	}
 	return w
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
 
 	"windtunnel/vrouter/model"
@@ -26,7 +27,7 @@ func BenchmarkApply(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
 			before := heapMB()
-			f := open(b)
+			f := openFile(b)
 			b.StartTimer()
 			apply(b, f, s)
 			b.StopTimer()
@@ -36,7 +37,7 @@ func BenchmarkApply(b *testing.B) {
 		}
 	})
 	b.Run("same", func(b *testing.B) {
-		f := open(b)
+		f := openFile(b)
 		apply(b, f, s)
 		b.ReportAllocs()
 		for b.Loop() {
@@ -44,7 +45,7 @@ func BenchmarkApply(b *testing.B) {
 		}
 	})
 	b.Run("one-more", func(b *testing.B) {
-		f := open(b)
+		f := openFile(b)
 		apply(b, f, s)
 		b.ReportAllocs()
 		n := 0
@@ -53,6 +54,44 @@ func BenchmarkApply(b *testing.B) {
 			add(b, f, port(fmt.Sprint("x", n), fmt.Sprintf("10.200.%d.%d", n>>8, n&255)))
 		}
 	})
+	b.Run("one-more-allocated", func(b *testing.B) {
+		f := openFile(b)
+		apply(b, f, s)
+		n := 0
+		for b.Loop() {
+			n++
+			add(b, f, port(fmt.Sprint("x", n)))
+		}
+	})
+	for what, change := range map[string]func(f *Fleet, n int) error{
+		"node": func(f *Fleet, n int) error {
+			return f.PutNode(ctx(b), model.Node{Name: "c", Underlay: addresses(fmt.Sprint("192.0.2.", 3+n%200))})
+		},
+		"policy": func(f *Fleet, n int) error {
+			return f.PutPolicy(ctx(b), model.Policy{Name: "web", Rules: s.Policies[0].Rules[:n%2]})
+		},
+		"route": func(f *Fleet, n int) error {
+			return f.PutRoute(ctx(b), model.Route{Network: "red", Prefix: prefixes(fmt.Sprintf("172.16.%d.0/24", n%200))[0], Via: []model.Via{{Port: "p7"}}})
+		},
+		"other-network": func(f *Fleet, n int) error {
+			_, err := f.UpdateNetwork(ctx(b), "blue", func(n *model.Network) error { n.VNI ^= 1 << 10; return nil })
+			return err
+		},
+	} {
+		b.Run(what, func(b *testing.B) {
+			f := openFile(b)
+			s := s
+			s.Networks = append(slices.Clone(s.Networks), model.Network{Name: "blue", ID: 2, Subnets: prefixes("172.20.0.0/16")})
+			apply(b, f, s)
+			n := 0
+			for b.Loop() {
+				n++
+				if err := change(f, n); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 func heapMB() float64 {

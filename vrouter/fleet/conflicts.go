@@ -23,14 +23,15 @@ import (
 // The age of a port is the age of its key. The key contains the MAC and the addresses of the
 // port. So if a port gets other addresses, it counts as a new port.
 type storedPort struct {
-	port model.Port
+	model.Port
 	place
 }
 
 // place is the key of a port in the store.
 type place struct {
-	key     string
-	created int64 // revision of the commit that created the key
+	key      string
+	created  int64 // revision of the commit that created the key
+	revision int64 // of the commit that wrote the key
 }
 
 func (a place) compare(b place) int {
@@ -40,8 +41,8 @@ func (a place) compare(b place) int {
 // dropKey removes the port that is stored under a key.
 func (v *View) dropKey(key string, t *Touched) {
 	delete(v.ignored, key)
-	if name := portOfKey(key); v.places[name].key == key {
-		v.dropPort(name, t)
+	if p := v.ports[portOfKey(key)]; p != nil && p.key == key {
+		v.dropPort(p.Name, t)
 		v.freed = true
 	}
 }
@@ -88,22 +89,25 @@ func (v *View) resolve(t *Touched) {
 		addIgnored()
 	}
 	for i := 0; i < len(all); i++ {
-		names, _ := v.conflicts(all[i].port)
+		names, _ := v.conflicts(all[i].Port)
 		for _, name := range names {
-			if used := v.places[name]; all[i].place.compare(used) < 0 {
-				all = append(all, storedPort{*v.ports[name], used})
+			if used := v.ports[name]; all[i].compare(used.place) < 0 {
+				all = append(all, *used)
 				v.dropPort(name, t)
 				addIgnored()
 			}
 		}
 	}
 	v.freed = false
-	slices.SortFunc(all, func(a, b storedPort) int { return a.place.compare(b.place) })
+	if len(v.ports) == 0 {
+		v.ports = make(map[string]*storedPort, len(all))
+	}
+	slices.SortFunc(all, func(a, b storedPort) int { return a.compare(b.place) })
 	for _, p := range all {
-		if names, _ := v.conflicts(p.port); len(names) > 0 {
+		if names, _ := v.conflicts(p.Port); len(names) > 0 {
 			v.ignored[p.key] = p
 		} else {
-			v.insertPort(p.port, p.place, t)
+			v.insertPort(p, t)
 		}
 	}
 }
@@ -145,11 +149,11 @@ func (v *View) isUsed(index string) bool {
 			name = v.macs[network][model.MAC(m)]
 		}
 	}
-	if p := v.ports[name]; p != nil && has(*p) {
+	if p := v.ports[name]; p != nil && has(p.Port) {
 		return true
 	}
 	for _, p := range v.ignored {
-		if has(p.port) {
+		if has(p.Port) {
 			return true
 		}
 	}

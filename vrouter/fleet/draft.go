@@ -24,7 +24,7 @@ func (v *View) draft() *draft {
 // the view.
 func (d *draft) exact(keys ...string) *draft {
 	for _, key := range keys {
-		d.commit.Exact[key] = d.view.revisions[key]
+		d.commit.Exact[key] = d.view.revisionOf(key)
 	}
 	return d
 }

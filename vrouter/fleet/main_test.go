@@ -20,12 +20,23 @@ import (
 // open makes a store and a fleet that follows it.
 func open(t testing.TB) *Fleet {
 	t.Helper()
+	return follow(t, &recorded{Store: fileStore(t), unique: map[string]bool{}})
+}
+
+// openFile is open without a record of the unique keys.
+func openFile(t testing.TB) *Fleet {
+	t.Helper()
+	return follow(t, fileStore(t))
+}
+
+func fileStore(t testing.TB) *store.File {
+	t.Helper()
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return follow(t, &recorded{Store: s, unique: map[string]bool{}})
+	return s
 }
 
 // recorded is a store that records its keys under store.Unique.
@@ -163,7 +174,7 @@ func consistent(t testing.TB, f *Fleet) {
 	}
 	want := map[string]bool{}
 	for _, p := range v.ports {
-		for _, key := range uniqueKeys(*p) {
+		for _, key := range uniqueKeys(p.Port) {
 			want[key] = true
 		}
 	}

@@ -202,8 +202,8 @@ func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
 			return s
 		})
 		for _, w := range r.Via {
-			if w.Port != "" {
-				d.exact(v.places[w.Port].key)
+			if p := v.ports[w.Port]; p != nil {
+				d.exact(p.key)
 			}
 		}
 		if r.Prefix.IsSingleIP() {

@@ -68,8 +68,8 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 		return model.Port{}, store.Commit{}, err
 	}
 	if is := v.ports[p.Name]; is != nil {
-		if matches(*is, p, r) {
-			return *is, noChange(), nil
+		if matches(is.Port, p, r) {
+			return is.Port, noChange(), nil
 		}
 		return model.Port{}, store.Commit{}, refuse(Exists, "port %q already exists, on node %s in network %s; choose another name", p.Name, is.Node, is.Network)
 	}
@@ -109,7 +109,7 @@ func (v *View) replaced(r PortRequest) (all []model.Port, err error) {
 		if p.Origin != r.Origin {
 			return nil, refuse(Exists, "port %q was created by %v and cannot be replaced", name, p.Origin)
 		}
-		all = append(all, *p)
+		all = append(all, p.Port)
 	}
 	return all, nil
 }
@@ -137,7 +137,7 @@ func withInterface(p model.Port) model.Port {
 // claim writes a port with its unique keys. The commit fails if another port
 // has one of these keys, unless it deletes that port.
 func (d *draft) claim(p model.Port) *draft {
-	for _, e := range portEntries(p) {
+	for _, e := range portEntries(p, true) {
 		d.commit.Put[e.key] = e.value
 	}
 	for _, key := range uniqueKeys(p) {
@@ -185,11 +185,11 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if is == nil {
 			return store.Commit{}, missing("port", "ports", name, v.ports)
 		}
-		made = *is
+		made = is.Port
 		if err := change(&made); err != nil {
 			return store.Commit{}, err
 		}
-		if made.Equal(*is) {
+		if made.Equal(is.Port) {
 			return noChange(), nil
 		}
 		if made.Name != is.Name || made.Network != is.Network || made.MAC != is.MAC || !slices.Equal(made.IPs, is.IPs) {
@@ -198,7 +198,7 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if err := v.fits(made); err != nil {
 			return store.Commit{}, err
 		}
-		key, next := v.places[name].key, portKey(made)
+		key, next := is.key, portKey(made)
 		d := v.draft().exact(key, next)
 		if next != key { // the port moves to another node
 			d.delete(key)
@@ -216,7 +216,7 @@ func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error)
 		if is == nil {
 			return store.Commit{}, missing("port", "ports", name, v.ports)
 		}
-		was = *is
+		was = is.Port
 		if network, route := v.routeVia(name); route.IsValid() {
 			return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", name, route, network)
 		}
@@ -227,6 +227,6 @@ func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error)
 
 // release deletes a port with its unique keys.
 func (d *draft) release(p model.Port) *draft {
-	key := d.view.places[p.Name].key
+	key := d.view.ports[p.Name].key
 	return d.exact(key).delete(key).delete(uniqueKeys(p)...)
 }

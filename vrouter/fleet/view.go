@@ -16,9 +16,8 @@ import (
 // View is the shared state at one revision.
 type View struct {
 	revision  int64
-	revisions map[string]int64      // by key, except index keys
+	revisions map[string]int64      // by key, except ports in ports and ignored
 	broken    map[string]error      // errors of values that cannot be decoded, by key
-	places    map[string]place      // by the port's name
 	ignored   map[string]storedPort // ports that conflict with an older port, by key
 	added     []storedPort          // ports for the next call of resolve
 	freed     bool                  // true: a used port was removed since the last call of resolve
@@ -30,7 +29,7 @@ type View struct {
 	gateways map[string]model.Gateway
 	policies map[string]model.Policy
 	routes   map[string]map[netip.Prefix]model.Route // by network
-	ports    map[string]*model.Port                  // by name
+	ports    map[string]*storedPort                  // by name
 	members  map[string][]*model.Port                // network → ports, sorted by node and name
 	hosts    map[string]map[string]int               // node → network → number of ports
 	users    map[string]map[string]bool              // policy → ports that name it
@@ -52,12 +51,12 @@ func Read(ctx context.Context, s store.Store) (*View, error) {
 // newView decodes an image.
 func newView(i store.Image) (*View, error) {
 	v := &View{
-		revision: i.Revision, revisions: make(map[string]int64, len(i.Entries)), broken: map[string]error{},
+		revision: i.Revision, revisions: map[string]int64{}, broken: map[string]error{},
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
-		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*model.Port{}, members: map[string][]*model.Port{},
+		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.Port{},
 		hosts: map[string]map[string]int{}, users: map[string]map[string]bool{},
 		owners: map[string]map[netip.Addr]string{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{},
-		places: map[string]place{}, ignored: map[string]storedPort{},
+		ignored: map[string]storedPort{},
 	}
 	for _, e := range i.Entries {
 		v.put(e, &Touched{})
@@ -126,10 +125,22 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 func (v *View) put(e store.Entry, t *Touched) {
 	v.revisions[e.Key] = e.Revision
 	delete(v.broken, e.Key)
-	err := v.keep(e, t)
-	if err != nil {
+	if err := v.keep(e, t); err != nil {
 		v.broken[e.Key] = err
+	} else if isPort(e.Key) {
+		delete(v.revisions, e.Key)
 	}
+}
+
+// revisionOf returns the revision of a key; 0: the copy does not have the key.
+func (v *View) revisionOf(key string) int64 {
+	if p := v.ports[portOfKey(key)]; p != nil && p.key == key {
+		return p.revision
+	}
+	if p, is := v.ignored[key]; is {
+		return p.revision
+	}
+	return v.revisions[key]
 }
 
 func (v *View) keep(e store.Entry, t *Touched) (err error) {
@@ -213,14 +224,14 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	if len(p.IPs) > maxPortIPs {
 		return fmt.Errorf("port %q has %d addresses, at most %d are allowed", p.Name, len(p.IPs), maxPortIPs)
 	}
-	v.added = append(v.added, storedPort{p, place{e.Key, e.Created}})
+	v.added = append(v.added, storedPort{p, place{e.Key, e.Created, e.Revision}})
 	return nil
 }
 
 // insertPort adds a port that conflicts with no other port.
-func (v *View) insertPort(p model.Port, at place, t *Touched) {
-	v.ports[p.Name], v.places[p.Name] = &p, at
-	v.addMember(&p)
+func (v *View) insertPort(p storedPort, t *Touched) {
+	v.ports[p.Name] = &p
+	v.addMember(&p.Port)
 	inner(v.hosts, p.Node)[p.Network]++
 	for _, policy := range p.Policies {
 		inner(v.users, policy)[p.Name] = true
@@ -307,8 +318,7 @@ func (v *View) dropPort(name string, t *Touched) {
 		return
 	}
 	delete(v.ports, name)
-	delete(v.places, name)
-	v.removeMember(p)
+	v.removeMember(&p.Port)
 	for _, policy := range p.Policies {
 		if delete(v.users[policy], name); len(v.users[policy]) == 0 {
 			delete(v.users, policy)
@@ -370,7 +380,7 @@ func (v *View) Problems() (all []string) {
 		all = append(all, fmt.Sprintf("read %q from the store: %v; %s", key, v.broken[key], remedy))
 	}
 	for _, key := range smallest(v.ignored)[:min(len(v.ignored), model.MaxProblems-len(all))] {
-		all = append(all, fmt.Sprintf("read %q from the store: %v; the newer port is ignored; delete one of the two ports", key, v.explain(v.ignored[key].port)))
+		all = append(all, fmt.Sprintf("read %q from the store: %v; the newer port is ignored; delete one of the two ports", key, v.explain(v.ignored[key].Port)))
 	}
 	if len(all) < count {
 		all = append(all, fmt.Sprintf("and %d more problems in the store", count-len(all)))
@@ -407,7 +417,9 @@ func (v *View) Policies() []model.Policy { return sorted(v.policies) }
 func (v *View) Ports(network string) []model.Port {
 	from := v.members[network]
 	if network == "" {
-		from = slices.Collect(maps.Values(v.ports))
+		for _, p := range v.ports {
+			from = append(from, &p.Port)
+		}
 	}
 	return copiesByName(from)
 }
@@ -448,7 +460,7 @@ func (v *View) routesOf(network string) []model.Route {
 // Port finds a port.
 func (v *View) Port(name string) (model.Port, bool) {
 	if p := v.ports[name]; p != nil {
-		return *p, true
+		return p.Port, true
 	}
 	return model.Port{}, false
 }

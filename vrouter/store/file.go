@@ -52,8 +52,9 @@ func (w *fileWatch) wake() {
 	}
 }
 
-// maxHistory is the number of keys of past commits that stay in memory.
-const maxHistory = 4096
+// MaxHistory is the number of keys of past commits that a file store keeps in memory. A
+// commit with more keys is not kept, and commits from older copies are refused.
+const MaxHistory = 4096
 
 // initialMap is the size in bytes of the database's first memory mapping. The
 // mapping reserves virtual addresses and uses no memory. A commit that outgrows
@@ -206,7 +207,7 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 func newPast(c Commit, revision int64) past {
 	p := past{Changes: Changes{Revision: revision}, unique: map[string]bool{}, size: len(c.Put) + len(c.Delete)}
 	note := func(key string, put bool) (is bool) {
-		if is = strings.HasPrefix(key, Unique); is && p.size <= maxHistory {
+		if is = strings.HasPrefix(key, Unique); is && p.size <= MaxHistory {
 			p.unique[key] = put
 		}
 		return is
@@ -311,7 +312,7 @@ func (f *File) publish(ch past) {
 	f.revision = ch.Revision
 	f.history = append(f.history, ch)
 	f.kept += ch.size
-	for f.kept > maxHistory {
+	for f.kept > MaxHistory {
 		f.kept -= f.history[0].size
 		f.history = slices.Delete(f.history, 0, 1)
 	}

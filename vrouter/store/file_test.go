@@ -51,7 +51,7 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 	}
 	defer s.Close()
 	s.db.NoSync = true
-	for range maxHistory + 10 {
+	for range MaxHistory + 10 {
 		commit(t, s, Commit{Put: put("a", "b")})
 	}
 	if err := s.Watch(context.Background(), 1, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
@@ -74,19 +74,19 @@ func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 	var once sync.Once
 	go func() {
 		watches <- s.Watch(ctx, 0, func(ch Changes) {
-			if told += len(ch.Put); told == maxHistory+2 {
+			if told += len(ch.Put); told == MaxHistory+2 {
 				end()
 			}
 		}, func() { once.Do(func() { close(ready) }) })
 	}()
 	<-ready
 	large := Commit{Put: map[string][]byte{}}
-	for i := range maxHistory + 1 {
+	for i := range MaxHistory + 1 {
 		large.Put[fmt.Sprint("k", i)] = []byte("v")
 	}
 	commit(t, s, large)
 	commit(t, s, Commit{Put: put("a", "b")})
-	if err := <-watches; !errors.Is(err, context.Canceled) || told != maxHistory+2 {
+	if err := <-watches; !errors.Is(err, context.Canceled) || told != MaxHistory+2 {
 		t.Errorf("%d entries were told of, and then %v", told, err)
 	}
 	if len(s.history) != 1 || s.kept != 1 {
@@ -144,7 +144,7 @@ func TestACommitOfAnOldCopyIsRefused(t *testing.T) {
 	defer s.Close()
 	old := commit(t, s, Commit{Put: put("a", "0")})
 	large := Commit{Put: map[string][]byte{}}
-	for i := range maxHistory {
+	for i := range MaxHistory {
 		large.Put[fmt.Sprint(Unique, i)] = []byte("v")
 	}
 	large.Put["a"] = []byte("1")
