@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -53,7 +54,8 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State) error
 	}
 	if a.follower.IsShared() {
 		host, _ := os.Hostname()
-		a.follower.KeepAlive(ctx, fleet.Alive{Instance: a.follower.Own.Instance, Host: host, PID: os.Getpid(), Version: a.version, Since: a.started})
+		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // "" if it cannot be read: no ports are deleted
+		a.follower.KeepAlive(ctx, fleet.Alive{Instance: a.follower.Own.Instance, Boot: strings.TrimSpace(string(boot)), Host: host, PID: os.Getpid(), Version: a.version, Since: a.started})
 	}
 	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", len(a.reconciler.Last.Tables.Routes))
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent

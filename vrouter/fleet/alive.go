@@ -11,7 +11,8 @@ import (
 
 // Alive is the record of a running agent.
 type Alive struct {
-	Instance string    `json:"instance"` // id of the node's state directory; it differs between two nodes with one name
+	Instance string    `json:"instance"`       // id of the node's state directory; it differs between two nodes with one name
+	Boot     string    `json:"boot,omitempty"` // id of the host's boot; "": unknown
 	Host     string    `json:"host"`
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
@@ -37,8 +38,16 @@ func (e *TakenError) Error() string {
 // time it has written the key.
 func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) error {
 	denied := false // ErrDenied has been logged
+	var start int64
+	if f.Look(ctx, func(v *View) { start = v.revision }) != nil {
+		return nil // ctx has ended
+	}
 	for {
-		err := f.attendOnce(ctx, node, me, func() { denied = false; held() })
+		err := f.attendOnce(ctx, node, me, func() {
+			denied = false
+			held()
+			f.releaseLost(ctx, node, me, start)
+		})
 		var taken *TakenError
 		switch {
 		case ctx.Err() != nil:

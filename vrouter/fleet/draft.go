@@ -81,14 +81,14 @@ func validWith(before model.State, change func(model.State) model.State) error {
 	return nil
 }
 
-// noChange is an empty commit.
-func noChange() store.Commit { return store.Commit{Exact: map[string]int64{}} }
-
 // checkSchema makes a commit fail if the store's schema has changed. If the
-// store has no schema, the commit also writes it.
+// store has no schema, the commit also writes it. It does not change an empty commit.
 func (v *View) checkSchema(c *store.Commit) {
+	if len(c.Put)+len(c.Delete) == 0 {
+		return
+	}
 	c.Exact[keySchema] = v.revisions[keySchema]
-	if v.revisions[keySchema] == 0 && len(c.Put)+len(c.Delete) > 0 {
+	if v.revisions[keySchema] == 0 {
 		if c.Put == nil {
 			c.Put = map[string][]byte{}
 		}

@@ -68,6 +68,9 @@ func New(s store.Store, o Options) *Fleet {
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
+	// readShare is the time for each node of the fleet over which the nodes spread their
+	// reads of the whole store after ErrCompacted.
+	readShare = 10 * time.Millisecond
 )
 
 // Run follows the store until ctx ends. It reconnects to a store that was
@@ -88,8 +91,12 @@ func (f *Fleet) Run(ctx context.Context) error {
 			f.setProblem(err)
 		}
 		// Random, so that hosts do not all reconnect or read at the same moment.
+		delay := wait/2 + rand.N(wait)
+		if f.stale {
+			f.Peek(func(v *View) { delay += rand.N(1 + time.Duration(len(v.nodes))*readShare) })
+		}
 		select {
-		case <-time.After(wait/2 + rand.N(wait)):
+		case <-time.After(delay):
 		case <-ctx.Done():
 			return nil
 		}

@@ -23,12 +23,13 @@ import (
 //	gateways/GATEWAY          model.Gateway
 //	policies/POLICY           model.Policy
 //	alive/NODE                Alive; expires with the node's lease
+//	installs/NODE             install
 //	unique/names/PORT                the port's name; names are unique in the fleet
 //	unique/addresses/NETWORK/ADDRESS the name of the port that has it
 //	unique/macs/NETWORK/MAC          the name of the port that has it
 //
-// A node's role may write alive/NODE and node-ports/NODE/, and the keys under
-// unique/; see NodeRole.
+// A node's role may write alive/NODE, installs/NODE and node-ports/NODE/, and the keys
+// under unique/; see NodeRole.
 //
 // Values are JSON, except under unique/. One commit writes or deletes a port with its
 // keys under unique/. These keys make the commits of two hosts conflict if both allocate
@@ -50,6 +51,7 @@ const (
 	inGateways  = "gateways/"
 	inPolicies  = "policies/"
 	inAlive     = "alive/"
+	inInstalls  = "installs/"
 )
 
 // SchemaVersion is the only schema version that this program reads and writes.

@@ -21,7 +21,7 @@ func (f *Fleet) AddNetwork(ctx context.Context, n model.Network) (model.Network,
 		if is, ok := v.networks[n.Name]; ok {
 			if reflect.DeepEqual(fillFrom(is, n), is) {
 				made = is
-				return noChange(), nil
+				return store.Commit{}, nil
 			}
 			return store.Commit{}, refuse(Exists, "network %q already exists; choose another name, or change the network with `vrouter network set`", n.Name)
 		}

@@ -88,7 +88,7 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 			if left > 0 {
 				return v.releaseSome(ports, f.store.MaxKeys())
 			}
-			return v.draft().object().exact(inAlive + name).within(inPorts + name + "/").delete(inNodes + name).commit, nil
+			return v.draft().object().exact(inAlive+name).within(inPorts+name+"/").delete(inNodes+name, inInstalls+name).commit, nil
 		})
 		if err != nil || left == 0 {
 			return err

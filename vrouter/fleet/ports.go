@@ -69,7 +69,7 @@ func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, err
 	}
 	if is := v.ports[p.Name]; is != nil {
 		if matches(is.Port, p, r) {
-			return is.Port, noChange(), nil
+			return is.Port, store.Commit{}, nil
 		}
 		return model.Port{}, store.Commit{}, refuse(Exists, "port %q already exists, on node %s in network %s; choose another name", p.Name, is.Node, is.Network)
 	}
@@ -190,7 +190,7 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 			return store.Commit{}, err
 		}
 		if made.Equal(is.Port) {
-			return noChange(), nil
+			return store.Commit{}, nil
 		}
 		if made.Name != is.Name || made.Network != is.Network || made.MAC != is.MAC || !slices.Equal(made.IPs, is.IPs) {
 			return store.Commit{}, refuse(Invalid, "port %q: its name, network and addresses cannot change; delete it and add another", name)

@@ -2,7 +2,7 @@ package fleet
 
 import (
 	"context"
-	"strings"
+	"slices"
 
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -18,25 +18,9 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 		return 0, err
 	}
 	f.awaitRevision(ctx, revision)
-	var used []string // ports that static routes use
-	for some := 1; some > 0; ports += some {
-		err := f.Change(ctx, func(v *View) (store.Commit, error) {
-			var free []model.Port
-			used = nil
-			for _, p := range v.portsOn(node) {
-				if _, route := v.routeVia(p.Name); route.IsValid() {
-					used = append(used, p.Name)
-				} else {
-					free = append(free, p)
-				}
-			}
-			c, err := v.releaseSome(free, f.store.MaxKeys())
-			some = deletedPorts(c)
-			return c, err
-		})
-		if err != nil {
-			return ports, err
-		}
+	ports, used, err := f.releaseOn(ctx, node, func(storedPort) bool { return true })
+	if err != nil {
+		return ports, err
 	}
 	if len(used) > 0 {
 		return ports, refuse(InUse, "delete the ports of node %q: static routes use the ports %v; delete these routes, then run `vrouter node delete %s --ports`", node, used, node)
@@ -50,12 +34,67 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 	return ports, err
 }
 
-// deletedPorts counts the ports that a commit deletes.
-func deletedPorts(c store.Commit) (n int) {
-	for _, key := range c.Delete {
-		if strings.HasPrefix(key, inNames) {
-			n++
+// releaseOn deletes ports of a node, in as many commits as needed. It returns the number of
+// deleted ports, and the ports that it keeps because static routes use them.
+func (f *Fleet) releaseOn(ctx context.Context, node string, which func(storedPort) bool) (ports int, used []string, err error) {
+	for some := 1; some > 0; ports += some {
+		err = f.Change(ctx, func(v *View) (c store.Commit, err error) {
+			var free []model.Port
+			used, some = nil, 0
+			for _, p := range v.portsOn(node) {
+				if !which(*v.ports[p.Name]) {
+					continue
+				}
+				if _, route := v.routeVia(p.Name); route.IsValid() {
+					used = append(used, p.Name)
+				} else {
+					free = append(free, p)
+				}
+			}
+			if len(free) > 0 {
+				c, err = v.releaseSome(free, f.store.MaxKeys())
+				some = len(slices.DeleteFunc(slices.Clone(c.Delete), func(key string) bool { return !isPort(key) }))
+			}
+			return c, err
+		})
+		if err != nil {
+			return ports, used, err
 		}
 	}
-	return n
+	return ports, used, nil
+}
+
+// install is the last known start of a node's agent.
+type install struct {
+	Instance string `json:"instance"`
+	Boot     string `json:"boot"`
+}
+
+// releaseLost deletes the ports that a node had before it was installed again: the host has
+// booted, and the agent has a new state directory. The workloads of these ports no longer
+// exist. Ports of a document stay. So do ports that are newer than a revision, since they
+// belong to the new installation.
+func (f *Fleet) releaseLost(ctx context.Context, node string, me Alive, before int64) {
+	if me.Boot == "" {
+		return
+	}
+	now := install{me.Instance, me.Boot}
+	var was install
+	err := f.Look(ctx, func(v *View) { was = v.installs[node] })
+	if err != nil || was == now {
+		return
+	}
+	if was.Instance != "" && was.Instance != now.Instance && was.Boot != now.Boot {
+		var ports int
+		ports, _, err = f.releaseOn(ctx, node, func(p storedPort) bool { return p.Origin != model.Applied && p.created <= before })
+		if ports > 0 {
+			f.log.Info("this node was installed again; deleted its former ports, so their addresses are free", "node", node, "ports", ports)
+		}
+	}
+	if err == nil {
+		_, err = f.store.Commit(ctx, store.Commit{Put: map[string][]byte{inInstalls + node: encode(now)}})
+	}
+	if err != nil && ctx.Err() == nil {
+		f.log.Warn("delete the ports that this node had before it was installed again: their addresses stay in use until the next start of the agent", "node", node, "error", err)
+	}
 }

@@ -3,7 +3,7 @@ package fleet
 import "windtunnel/vrouter/store"
 
 // NodeRole returns the key ranges of a node's role. The node may read all keys. It may
-// write its alive key and its ports. networks are the networks in which the node may
+// write its alive key, its install key and its ports. networks are the networks in which the node may
 // have ports; empty: all networks.
 //
 // The keys under unique/ do not contain a node, so every node may
@@ -13,6 +13,7 @@ func NodeRole(node string, networks ...string) []store.Range {
 	all := []store.Range{
 		{Prefix: true},
 		{Key: inAlive + node, Write: true},
+		{Key: inInstalls + node, Write: true},
 		{Key: inNames, Prefix: true, Write: true},
 	}
 	prefixes := []string{inPorts + node + "/", inMACs, inAddresses}

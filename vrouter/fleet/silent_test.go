@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -149,5 +150,84 @@ func TestARetiredNodeLeavesNothing(t *testing.T) {
 	}
 	if s := state(t, f); len(s.Nodes) != 1 {
 		t.Errorf("with record: nodes %+v remain, want node b", s.Nodes)
+	}
+}
+
+// A node that is installed again has a new state directory and has booted. Its former ports
+// are deleted at once. Ports of a document and ports of the new installation stay.
+func TestAnInstalledNodeFreesItsFormerAddresses(t *testing.T) {
+	f := openShared(t)
+	s := small()
+	applied := port("applied", "10.1.0.50")
+	applied.MAC = model.MAC{2, 0, 0, 0, 0, 50}
+	s.Ports = []model.Port{applied}
+	apply(t, f, s)
+	attend := func(instance, boot string, want ...string) {
+		t.Helper()
+		c, end := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- f.Attend(c, "a", Alive{Instance: instance, Boot: boot}, func() {}) }()
+		is := func() bool { return f.view.installs["a"] == install{instance, boot} }
+		if err := f.await(ctx(t), is); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range state(t, f).Ports {
+			got = append(got, p.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("instance %s, boot %s: the fleet has the ports %v, want %v", instance, boot, got, want)
+		}
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := f.Leave(ctx(t), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "" }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attend("one", "boot 1", "applied")
+	x := add(t, f, port("x"))
+	onB := port("y")
+	onB.Node = "b"
+	add(t, f, onB)
+	attend("one", "boot 2", "applied", "x", "y")
+	attend("two", "boot 2", "applied", "x", "y") // the state directory was deleted, but the workloads run
+	attend("three", "boot 3", "applied", "y")
+	if again := add(t, f, port("z")); again.IPs[0] != x.IPs[0] {
+		t.Errorf("port z has %s, want the address %s of the deleted port x", again.IPs[0], x.IPs[0])
+	}
+	attend("three", "boot 3", "applied", "y", "z")
+}
+
+// Routes avoid a dead node within 1 s after the lease of its alive key has ended.
+func TestARouteAvoidsADeadNodeSoon(t *testing.T) {
+	t.Parallel()
+	f := openShared(t) // its lease is 3 s
+	apply(t, f, small())
+	lease, end := context.WithCancel(context.Background())
+	lost, err := f.store.Hold(lease, inAlive+"b", encode(Alive{Instance: "b"}), 0, f.absence.ttl())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.await(ctx(t), func() bool { return f.view.alive["b"].Instance == "b" }); err != nil {
+		t.Fatal(err)
+	}
+	end() // no renewal from now on
+	<-lost
+	began := time.Now()
+	if err := f.await(ctx(t), func() bool { _, there := f.view.alive["b"]; return !there }); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	if gone, _ := f.Gone(); !gone["b"] {
+		t.Errorf("after the end of the lease: silent nodes %v, want node b", gone)
+	}
+	t.Logf("the alive key ended %v after the last moment of a renewal; the lease is %v", took, f.absence.ttl())
+	if took > f.absence.ttl()+time.Second {
+		t.Errorf("the alive key ended after %v, want at most %v", took, f.absence.ttl()+time.Second)
 	}
 }

@@ -37,6 +37,7 @@ type View struct {
 	blocks   map[string]map[netip.Prefix]int         // network → block of addresses → number of addresses in use
 	macs     map[string]map[model.MAC]string         // network → MAC → port
 	alive    map[string]Alive
+	installs map[string]install
 }
 
 // Read returns a copy of a store that does not follow the store.
@@ -55,7 +56,7 @@ func newView(i store.Image) (*View, error) {
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.Port{},
 		hosts: map[string]map[string]int{}, users: map[string]map[string]bool{},
-		owners: map[string]map[netip.Addr]string{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{},
+		owners: map[string]map[netip.Addr]string{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{}, installs: map[string]install{},
 		ignored: map[string]storedPort{},
 	}
 	for _, e := range i.Entries {
@@ -166,6 +167,8 @@ func (v *View) keep(e store.Entry, t *Touched) (err error) {
 	case inAlive:
 		t.Alive = true
 		err = decodeEntry(v.alive, name, e.Value)
+	case inInstalls:
+		err = decodeEntry(v.installs, name, e.Value)
 	case inRoutes:
 		err = v.keepRoute(e, t)
 	case inPorts:
@@ -357,6 +360,8 @@ func (v *View) remove(key string, t *Touched) {
 	case inAlive:
 		t.Alive = true
 		delete(v.alive, name)
+	case inInstalls:
+		delete(v.installs, name)
 	case inRoutes:
 		network, text, _ := splitKey(key, inRoutes)
 		if prefix, err := netip.ParsePrefix(text); err == nil {
