@@ -177,6 +177,7 @@ func (v *View) stepsTo(w desired, maxKeys int) (steps []step) {
 		}
 	}
 	slices.SortFunc(ports, func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
+	steps = slices.Grow(steps, len(ports))
 	for _, p := range ports {
 		steps = append(steps, step{put: portEntries(*p, min(len(ports), maxKeys) <= store.MaxHistory), port: true})
 	}
@@ -334,6 +335,9 @@ func (v *View) ValidOthers() []model.Port { return v.sound(v.MadeOtherwise()) }
 
 // sound removes the ports that are invalid in the current state.
 func (v *View) sound(ports []model.Port) []model.Port {
+	if len(ports) == 0 {
+		return nil
+	}
 	s, err := v.State().Sound()
 	if err == nil {
 		return ports

@@ -51,16 +51,20 @@ func (v *View) dropKey(key string, t *Touched) {
 // describes the last of them.
 func (v *View) conflicts(p model.Port) (names []string, conflict string) {
 	add := func(name, what string) {
-		if name != "" && !slices.Contains(names, name) {
+		if !slices.Contains(names, name) {
 			names, conflict = append(names, name), what
 		}
 	}
 	if v.ports[p.Name] != nil {
 		add(p.Name, "the name")
 	}
-	add(v.macs[p.Network][p.MAC], "the MAC "+p.MAC.String())
+	if name := v.macs[p.Network][p.MAC]; name != "" {
+		add(name, "the MAC "+p.MAC.String())
+	}
 	for _, a := range p.IPs {
-		add(v.owners[p.Network][a], "the address "+a.String())
+		if name := v.owners[p.Network][a]; name != "" {
+			add(name, "the address "+a.String())
+		}
 	}
 	return names, conflict
 }
@@ -92,7 +96,7 @@ func (v *View) resolve(t *Touched) {
 		names, _ := v.conflicts(all[i].Port)
 		for _, name := range names {
 			if used := v.ports[name]; all[i].compare(used.place) < 0 {
-				all = append(all, *used)
+				all = append(all, used)
 				v.dropPort(name, t)
 				addIgnored()
 			}
@@ -102,7 +106,7 @@ func (v *View) resolve(t *Touched) {
 	if len(v.ports) == 0 {
 		v.ports = make(map[string]*storedPort, len(all))
 	}
-	slices.SortFunc(all, func(a, b storedPort) int { return a.compare(b.place) })
+	slices.SortFunc(all, func(a, b *storedPort) int { return a.compare(b.place) })
 	for _, p := range all {
 		if names, _ := v.conflicts(p.Port); len(names) > 0 {
 			v.ignored[p.key] = p

@@ -76,21 +76,20 @@ func (e *SchemaError) Error() string {
 // portKey returns the key of a port. The key contains all values that only one port may
 // have, so these values cannot change while the key exists; see storedPort.
 func portKey(p model.Port) string {
-	var b strings.Builder
-	b.WriteString(inPorts + p.Node + "/" + p.Network + "/" + p.Name + "/" + p.MAC.String())
+	b := []byte(inPorts + p.Node + "/" + p.Network + "/" + p.Name + "/" + p.MAC.String())
 	for _, a := range p.IPs {
-		b.WriteString(",")
-		b.WriteString(a.String())
+		b = a.AppendTo(append(b, ','))
 	}
-	return b.String()
+	return string(b)
 }
 
 // portOfKey returns the name of the port that a key contains; "": it is not a port's key.
 func portOfKey(key string) string {
-	if parts := strings.Split(key, "/"); len(parts) == 5 && isPort(key) {
-		return parts[3]
+	if !isPort(key) || strings.Count(key, "/") != 4 {
+		return ""
 	}
-	return ""
+	key = key[:strings.LastIndexByte(key, '/')]
+	return key[strings.LastIndexByte(key, '/')+1:]
 }
 
 func isPort(key string) bool { return strings.HasPrefix(key, inPorts) }

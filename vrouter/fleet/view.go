@@ -16,11 +16,11 @@ import (
 // View is the shared state at one revision.
 type View struct {
 	revision  int64
-	revisions map[string]int64      // by key, except ports in ports and ignored
-	broken    map[string]error      // errors of values that cannot be decoded, by key
-	ignored   map[string]storedPort // ports that conflict with an older port, by key
-	added     []storedPort          // ports for the next call of resolve
-	freed     bool                  // true: a used port was removed since the last call of resolve
+	revisions map[string]int64       // by key, except ports in ports and ignored
+	broken    map[string]error       // errors of values that cannot be decoded, by key
+	ignored   map[string]*storedPort // ports that conflict with an older port, by key
+	added     []*storedPort          // ports for the next call of resolve
+	freed     bool                   // true: a used port was removed since the last call of resolve
 
 	schema   schema
 	settings model.Settings
@@ -57,7 +57,7 @@ func newView(i store.Image) (*View, error) {
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.Port{},
 		hosts: map[string]map[string]int{}, users: map[string]map[string]bool{},
 		owners: map[string]map[netip.Addr]string{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{}, installs: map[string]install{},
-		ignored: map[string]storedPort{},
+		ignored: map[string]*storedPort{},
 	}
 	for _, e := range i.Entries {
 		v.put(e, &Touched{})
@@ -138,7 +138,7 @@ func (v *View) revisionOf(key string) int64 {
 	if p := v.ports[portOfKey(key)]; p != nil && p.key == key {
 		return p.revision
 	}
-	if p, is := v.ignored[key]; is {
+	if p := v.ignored[key]; p != nil {
 		return p.revision
 	}
 	return v.revisions[key]
@@ -227,13 +227,13 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	if len(p.IPs) > maxPortIPs {
 		return fmt.Errorf("port %q has %d addresses, at most %d are allowed", p.Name, len(p.IPs), maxPortIPs)
 	}
-	v.added = append(v.added, storedPort{p, place{e.Key, e.Created, e.Revision}})
+	v.added = append(v.added, &storedPort{p, place{e.Key, e.Created, e.Revision}})
 	return nil
 }
 
 // insertPort adds a port that conflicts with no other port.
-func (v *View) insertPort(p storedPort, t *Touched) {
-	v.ports[p.Name] = &p
+func (v *View) insertPort(p *storedPort, t *Touched) {
+	v.ports[p.Name] = p
 	v.addMember(&p.Port)
 	inner(v.hosts, p.Node)[p.Network]++
 	for _, policy := range p.Policies {
