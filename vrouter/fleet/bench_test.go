@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store/storetest"
 )
 
 // The cost of a store and its copy with 100,000 ports: time to apply them to an
@@ -99,4 +100,17 @@ func heapMB() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc) / (1 << 20)
+}
+
+// The time to apply 20,000 ports to etcd. Each commit has at most 100 keys.
+func BenchmarkApplyToEtcd(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		f := follow(b, openEtcd(b, storetest.Start(b, 1, nil)))
+		apply(b, f, small())
+		b.StartTimer()
+		if err := f.Apply(b.Context(), largeFleet(200, 100)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -40,7 +40,7 @@ const (
 	// often than every 5 s.
 	keepAlive        = 6 * time.Second
 	keepAliveTimeout = 3 * time.Second
-	// proveAlive is the interval at which a watch asks for progress.
+	// proveAlive is the interval at which a watch asks for progress if no commit arrives.
 	proveAlive = 2 * time.Second
 	silence    = 3 * proveAlive // a store that is silent for longer is unreachable
 	page       = 2000           // entries per request
@@ -251,12 +251,15 @@ func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), al
 				changed(e.changes(r))
 			}
 		case <-ask.C:
-			if time.Since(heard) > silence {
+			quiet := time.Since(heard)
+			if quiet > silence {
 				return fmt.Errorf("watch %s: no answer for %v: %w", e.name, silence, ErrUnavailable)
 			}
-			// RequestProgress blocks on a broken connection, so it needs a
-			// goroutine.
-			go e.client.RequestProgress(ctx)
+			if quiet > proveAlive/2 { // a recent commit is proof enough
+				// RequestProgress blocks on a broken connection, so it needs a
+				// goroutine.
+				go e.client.RequestProgress(ctx)
+			}
 		}
 	}
 }
