@@ -27,7 +27,7 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 			if err != nil {
 				return err
 			}
-			return a.reconciler.Check(reconcile.NewDesired(a.config.Node, a.withOthers(state), a.follower.Own.IDs), links, false)
+			return a.reconciler.Check(reconcile.NewDesired(a.config.Node, a.withOthers(state).Slice(a.config.Node), a.follower.Own.IDs, nil), links, false)
 		})
 		if err != nil {
 			return err

@@ -168,7 +168,7 @@ func (a *agent) workloadFindings(v *view) []api.Finding {
 	for name, d := range v.devices {
 		vif, ok := t.Vifs[uint32(d.Index())]
 		if mtu := d.Link.Attrs().MTU; ok && mtu > int(vif.MTU) {
-			p, _ := v.want.State.Port(name)
+			p, _ := v.want.Port(name)
 			if p.Attach.Device != "" {
 				all = append(all, api.Finding{Topic: "mtu", Level: levelNote, Text: fmt.Sprintf("device %s of port %s has MTU %d, but tunnels carry at most %d: larger packets are dropped and answered with ICMP \"too big\"", d.Link.Attrs().Name, name, mtu, vif.MTU), Remedy: fmt.Sprintf("ip link set %s mtu %d, and set the same MTU on the workload's end", d.Link.Attrs().Name, vif.MTU)})
 			}

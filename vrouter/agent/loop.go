@@ -26,7 +26,7 @@ const (
 )
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
-func (a *agent) serve(ctx context.Context, end func(), first *model.State) error {
+func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error {
 	a.drops = newDropRing()
 	p, err := netdev.OpenPrograms(a.config, a.log, a.space, a.drops.add)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State) error
 	}
 	var want *reconcile.Desired
 	if first != nil {
-		want = reconcile.NewDesired(a.config.Node, *first, a.follower.Own.IDs)
+		want = reconcile.NewDesired(a.config.Node, *first, a.follower.Own.IDs, nil)
 	}
 	a.reconciler = reconcile.New(a.config, a.log, a.space, p, want, a.follower.Own.IDs, a.publish)
 	defer a.reconciler.Tester.Close()
@@ -57,7 +57,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.State) error
 		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // "" if it cannot be read: no ports are deleted
 		a.follower.KeepAlive(ctx, fleet.Alive{Instance: a.follower.Own.Instance, Boot: strings.TrimSpace(string(boot)), Host: host, PID: os.Getpid(), Version: a.version, Since: a.started})
 	}
-	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", len(a.reconciler.Last.Tables.Routes))
+	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", a.reconciler.Last.RouteCount())
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
 	why := a.loop(ctx, events, api)
 	end()

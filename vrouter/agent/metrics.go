@@ -157,7 +157,7 @@ func (m metrics) traffic(v *view, s samples) error {
 	}
 	for id, port := range v.vifs {
 		n := vifs[id] // zero if the port has no packets
-		p, _ := v.want.State.Port(port)
+		p, _ := v.want.Port(port)
 		s.count(vifPackets, n.RxPackets, port, p.Network, "rx")
 		s.count(vifPackets, n.TxPackets, port, p.Network, "tx")
 		s.count(vifBytes, n.RxBytes, port, p.Network, "rx")

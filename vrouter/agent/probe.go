@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -35,12 +36,13 @@ var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // a workload first resolves the destination's MAC address. If no port has the
 // destination address, the probe is the ARP request or neighbour solicitation.
 func makeProbe(v *view, r api.TraceRequest) (probe, error) {
-	port, ok := v.want.State.Port(r.From)
+	port, ok := v.want.Port(r.From)
+	i := slices.IndexFunc(v.want.All, func(p *model.Port) bool { return p.Name == r.From })
 	switch {
+	case !ok && i >= 0:
+		return probe{}, refuse(http.StatusBadRequest, "port %q is on node %s; ask the agent there", r.From, v.want.All[i].Node)
 	case !ok:
 		return probe{}, refuse(http.StatusNotFound, "there is no port %q", r.From)
-	case port.Node != v.want.Node:
-		return probe{}, refuse(http.StatusBadRequest, "port %q is on node %s; ask the agent there", r.From, port.Node)
 	case !r.To.IsValid() || r.To.Zone() != "":
 		return probe{}, refuse(http.StatusBadRequest, "to: the destination must be an IP address without a zone, such as 10.0.0.5")
 	}
@@ -77,7 +79,7 @@ func firstHop(d *reconcile.Desired, n model.Network, to netip.Addr) (mac model.M
 	case n.Forwarding == model.L3, n.Forwarding == model.L2L3 && (!onLink || isGateway):
 		return model.RouterMAC, true
 	}
-	for _, p := range d.State.Ports {
+	for _, p := range d.All {
 		if p.Network != n.Name {
 			continue
 		}

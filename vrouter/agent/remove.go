@@ -47,6 +47,7 @@ func (a *agent) takeDown() error {
 	a.gate.Lock() // wait until all readers of maps have finished
 	a.removed = true
 	a.gate.Unlock()
+	a.follower.EndSaving()
 	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
 	removeEmpty(a.config)
 	a.log.Info("removed the node", "error", err)

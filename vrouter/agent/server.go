@@ -211,7 +211,7 @@ func (a *agent) handleState(*http.Request) (any, error) {
 		return state.WithDefaults(), nil
 	}
 	if want := a.view.Load().want; want != nil {
-		return want.State, nil
+		return want.Whole(), nil
 	}
 	return state, nil
 }

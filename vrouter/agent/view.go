@@ -44,7 +44,7 @@ func (a *agent) publish() {
 		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
 		networks: map[uint32]model.Network{},
-		routes:   len(p.Tables.Routes), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, ports: len(p.Want.Ports),
+		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),
 	}
 	if a.follower.Unfit != nil {

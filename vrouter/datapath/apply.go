@@ -21,8 +21,17 @@ type step interface {
 // that differ. It writes an entry before the entries that refer to it, and deletes in the
 // opposite order, so that every packet finds complete routes. If a map is too small, it
 // returns a *LimitError and writes nothing.
-func (d *Datapath) Apply(want fib.Tables) (Changes, error) {
-	steps, err := d.plan(want)
+func (d *Datapath) Apply(want fib.Tables) (Changes, error) { return d.write(want, nil) }
+
+// Update writes the differences between two tables, and does not read the maps. Apply or
+// Update must have written before as its last call, without an error. Of routes, bridge
+// entries and senders, both tables need only those that differ. The other parts must be
+// complete.
+func (d *Datapath) Update(before, after fib.Tables) (Changes, error) { return d.write(after, &before) }
+
+// write makes the maps equal to want. have has the present entries; nil: write reads them.
+func (d *Datapath) write(want fib.Tables, have *fib.Tables) (Changes, error) {
+	steps, err := d.plan(want, have)
 	if err != nil {
 		return Changes{}, err
 	}
@@ -47,48 +56,53 @@ func (d *Datapath) Apply(want fib.Tables) (Changes, error) {
 // plan compares every table, in the order of writing: a composite follows its
 // members, which follow their nexthops; a vif follows its policy, and that its rules; that unknown
 // sources are refused follows the sources that are known.
-func (d *Datapath) plan(want fib.Tables) ([]step, error) {
-	v, err := encode(want)
+func (d *Datapath) plan(want fib.Tables, have *fib.Tables) ([]step, error) {
+	v, err := d.encode(want)
 	if err != nil {
 		return nil, err
 	}
-	v.addCookies(d.nonce)
+	var h values
+	if have != nil {
+		if h, err = d.encode(*have); err != nil {
+			return nil, err
+		}
+	}
 	t := d.tables()
 	if err := d.haveCounters(v.vifs); err != nil {
 		return nil, err
 	}
-	fresh, err := t.freshVifs(v.vifs)
+	fresh, err := t.freshVifs(h.vifs, v.vifs)
 	if err != nil {
 		return nil, err
 	}
-	nexthops, err := t.nexthops.diff(v.nexthops)
+	nexthops, err := t.nexthops.diff(h.nexthops, v.nexthops)
 	if err != nil {
 		return nil, err
 	}
 	composites := nexthops.split(func(n vrouterNexthop) bool { return fib.NexthopType(n.Type) == fib.Composite })
-	vrfs, err := t.vrfs.diff(v.vrfs)
+	vrfs, err := t.vrfs.diff(h.vrfs, v.vrfs)
 	if err != nil {
 		return nil, err
 	}
 	steps := []step{&renewal{d, fresh, vrfs.keys, nexthops.keys, nexthops.values}, nexthops}
 	for _, compare := range []func() (step, error){
-		func() (step, error) { return t.members.diff(v.members) },
+		func() (step, error) { return t.members.diff(h.members, v.members) },
 		func() (step, error) { return composites, nil },
 		func() (step, error) { return vrfs, nil },
-		func() (step, error) { return t.moreRules.diff(v.moreRules) },
-		func() (step, error) { return t.policies.diff(v.policies) },
-		func() (step, error) { return t.policyGen.diff(v.policyGen) },
-		func() (step, error) { return t.vifs.diff(v.vifs) },
-		func() (step, error) { return t.senders.diff(v.senders) },
-		func() (step, error) { return t.remotes.diff(v.remotes) },
-		func() (step, error) { return t.settings.diff(v.settings) },
-		func() (step, error) { return t.hosts4.diff(v.hosts4) },
-		func() (step, error) { return t.hosts6.diff(v.hosts6) },
-		func() (step, error) { return t.lpm4.diff(v.lpm4) },
-		func() (step, error) { return t.lpm6.diff(v.lpm6) },
-		func() (step, error) { return t.bridge.diff(v.bridge) },
-		func() (step, error) { return t.ilm.diff(v.ilm) },
-		func() (step, error) { return t.vnis.diff(v.vnis) },
+		func() (step, error) { return t.moreRules.diff(h.moreRules, v.moreRules) },
+		func() (step, error) { return t.policies.diff(h.policies, v.policies) },
+		func() (step, error) { return t.policyGen.diff(h.policyGen, v.policyGen) },
+		func() (step, error) { return t.vifs.diff(h.vifs, v.vifs) },
+		func() (step, error) { return t.senders.diff(h.senders, v.senders) },
+		func() (step, error) { return t.remotes.diff(h.remotes, v.remotes) },
+		func() (step, error) { return t.settings.diff(h.settings, v.settings) },
+		func() (step, error) { return t.hosts4.diff(h.hosts4, v.hosts4) },
+		func() (step, error) { return t.hosts6.diff(h.hosts6, v.hosts6) },
+		func() (step, error) { return t.lpm4.diff(h.lpm4, v.lpm4) },
+		func() (step, error) { return t.lpm6.diff(h.lpm6, v.lpm6) },
+		func() (step, error) { return t.bridge.diff(h.bridge, v.bridge) },
+		func() (step, error) { return t.ilm.diff(h.ilm, v.ilm) },
+		func() (step, error) { return t.vnis.diff(h.vnis, v.vnis) },
 	} {
 		s, err := compare()
 		if err != nil {
@@ -172,6 +186,13 @@ type values struct {
 	senders   map[vrouterSenderKey]vrouterSender
 	ilm       map[uint32]vrouterTarget
 	vnis      map[uint32]vrouterTarget
+}
+
+// encode returns tables with the cookies of this node.
+func (d *Datapath) encode(f fib.Tables) (values, error) {
+	v, err := encode(f)
+	v.addCookies(d.nonce)
+	return v, err
 }
 
 func encode(f fib.Tables) (v values, err error) {

@@ -40,7 +40,7 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 	}{
 		{"before the tables were applied", larger, func(*testing.T, string, *Datapath, fib.Tables, int, int) {}},
 		{"in the midst of applying", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, _, _ int) {
-			steps, err := d.plan(want)
+			steps, err := d.plan(want, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,15 +43,15 @@ func (t nexthopTable) put(ids []uint32, values []vrouterNexthop) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	old, err := t.keys()
-	if err != nil {
-		return err
-	}
 	keys := make([]uint32, len(ids))
 	for i, id := range ids {
-		keys[i] = 2 * id
-		if key, ok := old[id]; ok {
-			keys[i] = key ^ 1
+		if err := t.inUse.m.Lookup(id, &keys[i]); err != nil {
+			return fmt.Errorf("read which entry nexthop %d uses: %w", id, err)
+		}
+		if keys[i]/2 == id { // else the nexthop has no entry yet
+			keys[i] ^= 1
+		} else {
+			keys[i] = 2 * id
 		}
 	}
 	t.grace.wait()
@@ -78,8 +78,8 @@ func (t nexthopTable) lookup(id uint32) (v vrouterNexthop, err error) {
 	return v, nil
 }
 
-func (t nexthopTable) diff(want map[uint32]vrouterNexthop) (*difference[uint32, vrouterNexthop], error) {
-	return diff(t, limit{"nexthops", t.inUse.m.MaxEntries(), true}, want)
+func (t nexthopTable) diff(have, want map[uint32]vrouterNexthop) (*difference[uint32, vrouterNexthop], error) {
+	return diff(t, limit{"nexthops", t.inUse.m.MaxEntries(), true}, have, want)
 }
 
 // grace is a grace period: the time in which programs may still use replaced entries.

@@ -94,11 +94,17 @@ func consistentTables(r *rand.Rand) fib.Tables {
 func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
 	d := shared(t)
 	r := rand.New(rand.NewPCG(3, 4))
+	var have *fib.Tables
 	for state := range 40 {
-		steps, err := d.plan(consistentTables(r))
+		want := consistentTables(r)
+		if r.IntN(2) == 0 {
+			have = nil // the maps are read
+		}
+		steps, err := d.plan(want, have)
 		if err != nil {
 			t.Fatal(err)
 		}
+		have = &want
 		for i, s := range steps {
 			if _, err := s.update(); err != nil {
 				t.Fatal(err)
@@ -115,6 +121,9 @@ func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
 				t.Fatalf("state %d, after deletion %d: %v, %v", state, i, bad, err)
 			}
 		}
+		if c, err := d.Apply(want); err != nil || c != (Changes{}) {
+			t.Fatalf("state %d: Apply makes the changes %+v (%v) after all steps, want none", state, c, err)
+		}
 	}
 }
 
@@ -122,7 +131,7 @@ func TestStrictnessComesAfterTheRemotesThatItAllows(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	want.Settings.Strict = true
-	steps, err := d.plan(want)
+	steps, err := d.plan(want, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,6 @@ func (t moreRulesTable) remove(keys []vrouterRulesKey) error {
 	return t.table.remove(keys)
 }
 
-func (t moreRulesTable) diff(want map[vrouterRulesKey]vrouterRuleChunk) (*difference[vrouterRulesKey, vrouterRuleChunk], error) {
-	return diff(t, limit{t.name, t.m.MaxEntries(), false}, want)
+func (t moreRulesTable) diff(have, want map[vrouterRulesKey]vrouterRuleChunk) (*difference[vrouterRulesKey, vrouterRuleChunk], error) {
+	return diff(t, limit{t.name, t.m.MaxEntries(), false}, have, want)
 }

@@ -20,11 +20,17 @@ type renewal struct {
 	values   []vrouterNexthop
 }
 
-// freshVifs returns the ids of the wanted vifs that no present vif has.
-func (t tables) freshVifs(want map[uint32]vrouterVif) ([]uint32, error) {
+// freshVifs returns the ids of the wanted vifs that no present vif has. have has the present
+// vifs; nil: freshVifs reads them.
+func (t tables) freshVifs(have, want map[uint32]vrouterVif) ([]uint32, error) {
 	used := map[uint32]bool{}
-	if err := t.vifs.each(func(_ uint32, v vrouterVif) { used[v.Id] = true }); err != nil {
-		return nil, err
+	for _, v := range have {
+		used[v.Id] = true
+	}
+	if have == nil {
+		if err := t.vifs.each(func(_ uint32, v vrouterVif) { used[v.Id] = true }); err != nil {
+			return nil, err
+		}
 	}
 	var fresh []uint32
 	for _, v := range want {

@@ -96,13 +96,13 @@ type difference[K, V comparable] struct {
 	fresh  int // of keys, those that are not there yet
 }
 
-func (t table[K, V]) diff(want map[K]V) (*difference[K, V], error) {
-	return diff(t, limit{t.name, t.m.MaxEntries(), t.array}, want)
+func (t table[K, V]) diff(have, want map[K]V) (*difference[K, V], error) {
+	return diff(t, limit{t.name, t.m.MaxEntries(), t.array}, have, want)
 }
 
-// diff compares a table with want. It removes entries from want, and writes nothing to the
-// table.
-func diff[K, V comparable](t rows[K, V], l limit, want map[K]V) (*difference[K, V], error) {
+// diff compares a table with want. have has the present entries; nil: diff reads them. diff
+// removes entries from want, and writes nothing to the table.
+func diff[K, V comparable](t rows[K, V], l limit, have, want map[K]V) (*difference[K, V], error) {
 	d := &difference[K, V]{rows: t, limit: l}
 	if !l.array && len(want) > int(l.n) {
 		return nil, &LimitError{Table: l.table, Want: len(want), Limit: l.n}
@@ -115,7 +115,16 @@ func diff[K, V comparable](t rows[K, V], l limit, want map[K]V) (*difference[K, 
 		}
 	}
 	changed := 0
-	err := t.each(func(k K, v V) {
+	each := t.each
+	if have != nil {
+		each = func(f func(K, V)) error {
+			for k, v := range have {
+				f(k, v)
+			}
+			return nil
+		}
+	}
+	err := each(func(k K, v V) {
 		d.have++
 		w, wanted := want[k]
 		switch {

@@ -46,7 +46,7 @@ func BenchmarkCompile(b *testing.B) {
 			facts, ids := factsFor(s, "node0", nil), &IDs{}
 			b.ReportAllocs()
 			for b.Loop() {
-				t, _, err := Compile(s, "node0", facts, ids)
+				t, _, err := compile(s, "node0", facts, ids)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -16,18 +16,20 @@ const (
 	kindRemote  = "remote"
 )
 
-// Compile derives a node's tables from a valid state whose defaults are filled in. The
+// Compile derives a node's tables from a valid slice whose defaults are filled in. The
 // tables have the networks that have ports on the node. Compile allocates numbers in ids,
-// even if it returns an error: to try a state, use a Clone. The warnings name the objects
-// that the tables omit, in the state's order. If a table is too small, the error is a
-// *LimitError. With facts.Partial, the errors of single networks are in Tables.Refused.
-// Equal inputs result in equal tables.
+// even if it returns an error: to try a slice, use a Clone. If the ids of vifs or nexthops
+// are all in use, the error is a *LimitError. With facts.Partial, the errors of single
+// networks are in Tables.Refused. Equal inputs result in equal tables.
+//
+// The cost depends on the ports that differ from the ports of last, an earlier result for the
+// node. If last is nil, the cost depends on all ports.
 //
 // Nexthop 0 discards packets; no table has it.
-func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []string, error) {
-	c := newCompiler(state, node, facts.withDefaults(), ids)
+func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) (*Compiled, error) {
+	c := newCompiler(s, node, facts.withDefaults(), ids, last)
 	if c.self == nil {
-		return Tables{}, nil, fmt.Errorf("node %q is not in the state, which has %s; apply the state of this node's fleet, or correct node in its configuration", node, names(state.Nodes))
+		return nil, fmt.Errorf("node %q is not in the state, which has %s; apply the state of this node's fleet, or correct node in its configuration", node, names(s.Nodes))
 	}
 	c.settings()
 	c.nodePeers()
@@ -42,9 +44,9 @@ func Compile(state model.State, node string, facts Facts, ids *IDs) (Tables, []s
 	c.t.Settings.OneEncapsulation = c.hasOneEncapsulation()
 	c.limits()
 	if err := errors.Join(c.errs...); err != nil {
-		return Tables{}, nil, err
+		return nil, err
 	}
-	return c.t, c.warnings, nil
+	return &Compiled{Tables: c.t, Warnings: c.warnings, slice: c.state, count: c.count, legs: c.legs()}, nil
 }
 
 func names(nodes []model.Node) string {
@@ -60,7 +62,7 @@ func names(nodes []model.Node) string {
 
 // compiler holds the inputs and the intermediate results of Compile.
 type compiler struct {
-	state model.State
+	state model.Slice
 	facts Facts
 	ids   *IDs
 	self  *model.Node
@@ -69,7 +71,7 @@ type compiler struct {
 	here     map[string]*network // networks that have ports on this node, by name
 	peers    map[string]*tunnel  // tunnels to nodes that share a network with this node, by name
 	foreign  map[string]*tunnel  // tunnels to gateways of a network in here, by name
-	portAt   map[string]*model.Port
+	count    map[place]tally
 	policies map[string]*model.Policy
 	encaps   map[string]uint32 // nexthops of the ports that have a device, by name
 
@@ -91,13 +93,13 @@ func (n *network) speaks6() bool {
 	return slices.ContainsFunc(n.Subnets, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }
 
-func newCompiler(state model.State, node string, facts Facts, ids *IDs) *compiler {
+func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Compiled) *compiler {
 	c := &compiler{
-		state: state, facts: facts, ids: ids,
+		state: state, facts: facts, ids: ids, count: last.countPorts(state.All),
 		here: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
-		portAt: map[string]*model.Port{}, policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{},
+		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{},
 		t: Tables{
-			Vifs: map[uint32]Vif{}, VRFs: map[uint32]VRF{}, Nexthops: map[uint32]Nexthop{},
+			Vifs: map[uint32]Vif{}, VRFs: map[uint32]VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]Route{},
 			Bridge: map[BridgeKey]BridgeEntry{}, ILM: map[uint32]Target{}, VNIs: map[uint32]Target{},
 			Remotes: map[netip.Addr]Remote{}, Senders: map[SenderKey]bool{}, Policies: map[uint32]Policy{},
 		},
@@ -114,43 +116,19 @@ func newCompiler(state model.State, node string, facts Facts, ids *IDs) *compile
 	return c
 }
 
-// findNetworks finds the networks with ports on this node, the other nodes with ports of
-// these networks, and the ports that are next hops of static routes.
+// findNetworks finds the networks with ports on this node, and the other nodes with ports of
+// these networks.
 func (c *compiler) findNetworks(node string) {
-	here := map[string]bool{}
-	for i := range c.state.Ports {
-		if p := &c.state.Ports[i]; p.Node == node {
-			here[p.Network] = true
-		}
-	}
 	for _, n := range c.state.Networks {
-		if here[n.Name] {
+		if c.count[place{n.Name, node}].ports > 0 {
 			c.here[n.Name] = &network{Network: n, members: map[string]bool{}}
 		}
 	}
-	for _, r := range c.state.Routes {
-		for _, v := range r.Via {
-			if v.Port != "" && here[r.Network] {
-				c.portAt[v.Port] = nil
-			}
+	for at := range c.count {
+		if n := c.here[at.network]; n != nil && at.node != node {
+			n.members[at.node] = true
 		}
 	}
-	addresses := 0
-	for i := range c.state.Ports {
-		p := &c.state.Ports[i]
-		if _, wanted := c.portAt[p.Name]; wanted {
-			c.portAt[p.Name] = p
-		}
-		n := c.here[p.Network]
-		if n == nil {
-			continue
-		}
-		addresses += len(p.IPs)
-		if p.Node != node {
-			n.members[p.Node] = true
-		}
-	}
-	c.t.Routes = make(map[RouteKey]Route, addresses)
 }
 
 func (c *compiler) warn(format string, args ...any) {
@@ -189,7 +167,7 @@ func (c *compiler) nexthop(name string, n Nexthop) uint32 {
 	return id
 }
 
-// limits adds an error for each table that is too small.
+// limits adds an error if the ids of vifs or nexthops were all in use.
 func (c *compiler) limits() {
 	if n := c.lacking[kindVif]; n > 0 {
 		c.errs = append(c.errs, &LimitError{Table: "vifs", What: "vifs", Setting: "limits.vifs", Want: len(c.t.Vifs) + n, Limit: c.facts.Limits.Vifs})
@@ -197,7 +175,6 @@ func (c *compiler) limits() {
 	if n := c.lacking[kindNexthop]; n > 0 {
 		c.errs = append(c.errs, &LimitError{Table: "nexthops", What: "nexthops", Setting: "limits.nexthops", Want: len(c.t.Nexthops) + n, Limit: c.lastNexthop()})
 	}
-	c.errs = append(c.errs, c.facts.Limits.check(c.t)...)
 }
 
 func (c *compiler) settings() {

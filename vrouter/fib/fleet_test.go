@@ -25,6 +25,15 @@ func linkOf(a netip.Addr, _ uint32) Link {
 	return []Link{LinkFails, LinkUntested, LinkWorks, LinkBridges}[a.As4()[3]%4]
 }
 
+// compile returns the complete tables of a node.
+func compile(s model.State, node string, facts Facts, ids *IDs) (Tables, []string, error) {
+	c, err := Compile(s.Slice(node), node, facts, ids, nil)
+	if err != nil {
+		return Tables{}, nil, err
+	}
+	return c.All(), c.Warnings, nil
+}
+
 // factsFor plugs every port of a node but the absent ones.
 func factsFor(s model.State, node string, absent map[string]bool) Facts {
 	f := Facts{Ports: map[string]PortFact{}, Way: onLink, MTU: 9000, Link: linkOf}
@@ -45,7 +54,7 @@ func worldOf(t testing.TB, s model.State, ids map[string]*IDs, absent map[string
 		if ids[n.Name] == nil {
 			ids[n.Name] = &IDs{}
 		}
-		tables, _, err := Compile(s, n.Name, factsFor(s, n.Name, absent), ids[n.Name])
+		tables, _, err := compile(s, n.Name, factsFor(s, n.Name, absent), ids[n.Name])
 		if err != nil {
 			t.Fatalf("node %s: %v", n.Name, err)
 		}
@@ -429,7 +438,7 @@ func TestEqualInputMakesEqualTables(t *testing.T) {
 		var first Tables
 		var warned []string
 		for i := range 3 {
-			tables, warnings, err := Compile(s, node, factsFor(s, node, nil), &IDs{})
+			tables, warnings, err := compile(s, node, factsFor(s, node, nil), &IDs{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ func crowd() model.State {
 func compileWithin(s model.State, l Limits) error {
 	f := factsFor(s, "a", nil)
 	f.Limits = l
-	_, _, err := Compile(s, "a", f, &IDs{})
+	_, _, err := compile(s, "a", f, &IDs{})
 	return err
 }
 
@@ -47,14 +47,6 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 		limits Limits // one less than what is wanted
 		want   string
 	}{
-		{Limits{Routes: 8}, "table hosts4: 9 IPv4 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration\ntable hosts6: 9 IPv6 host routes are wanted, its limit is 8; raise limits.routes in the node's configuration"},
-		// 5 IPv4 prefixes: 3 static routes, the default route of mx, and the subnet of net0, which the default route contains.
-		{Limits{Prefixes: 4}, "table lpm4: 5 IPv4 prefixes are wanted, its limit is 4; raise limits.prefixes in the node's configuration"},
-		{Limits{Prefixes: 2}, "table lpm4: 5 IPv4 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable lpm6: 3 IPv6 prefixes are wanted, its limit is 2; raise limits.prefixes in the node's configuration\ntable senders: 3 source prefixes of remote ports and gateways are wanted, its limit is 2; raise limits.prefixes in the node's configuration"},
-		{Limits{Bridge: 5}, "table bridge: 6 bridge entries are wanted, its limit is 5; raise limits.bridge in the node's configuration"},
-		{Limits{Labels: 5}, "table ilm: 6 labels are wanted, its limit is 5; raise limits.labels in the node's configuration"},
-		{Limits{Labels: 2}, "table ilm: 6 labels are wanted, its limit is 2; raise limits.labels in the node's configuration\ntable vnis: 3 VNIs are wanted, its limit is 2; raise limits.labels in the node's configuration"},
-		{Limits{Remotes: 4}, "table remotes: 5 underlay addresses of other nodes and gateways are wanted, its limit is 4; raise limits.remotes in the node's configuration"},
 		{Limits{Vifs: 2}, "table vifs: 3 vifs are wanted, its limit is 2; raise limits.vifs in the node's configuration"},
 		// 6 nexthops of each network: VRF-translate, receive, L2-receive, a port, flood, ECMP. 2 tunnels to b, 1 tunnel to mx, and entry 0.
 		{Limits{Nexthops: 21}, "table nexthops: 21 nexthops are wanted, its limit is 20; raise limits.nexthops in the node's configuration"},
@@ -71,25 +63,7 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 }
 
 func TestWhatFitsExactlyIsTaken(t *testing.T) {
-	if err := compileWithin(crowd(), Limits{Routes: 9, Prefixes: 5, Bridge: 6, Labels: 6, Remotes: 5, Vifs: 3, Nexthops: 22}); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestMembersOfCompositesHaveATableOfTheirOwn(t *testing.T) {
-	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
-	for i := range 12 {
-		r := model.Route{Network: "red", Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 100, byte(i), 0}), 24)}
-		for range 14 {
-			r.Via = append(r.Via, model.Via{Port: "pa"})
-		}
-		s.Routes = append(s.Routes, r)
-	}
-	const want = "table members: 168 members of composite nexthops are wanted, its limit is 160; raise limits.nexthops in the node's configuration"
-	if err := compileWithin(s.WithDefaults(), Limits{Nexthops: 20}); err == nil || err.Error() != want {
-		t.Errorf("%v\nwant %s", err, want)
-	}
-	if err := compileWithin(s.WithDefaults(), Limits{Nexthops: 21}); err != nil {
+	if err := compileWithin(crowd(), Limits{Vifs: 3, Nexthops: 22}); err != nil {
 		t.Error(err)
 	}
 }
@@ -120,7 +94,7 @@ func TestANetworkThatFloodsToTooManyPlacesIsRefused(t *testing.T) {
 
 func TestANodeThatIsNotInTheStateIsToldWhichAre(t *testing.T) {
 	s := crowd()
-	_, _, err := Compile(s, "z", Facts{}, &IDs{})
+	_, _, err := compile(s, "z", Facts{}, &IDs{})
 	const want = `node "z" is not in the state, which has ["a" "b" "c"]; apply the state of this node's fleet, or correct node in its configuration`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
@@ -128,7 +102,7 @@ func TestANodeThatIsNotInTheStateIsToldWhichAre(t *testing.T) {
 	for i := range 10 {
 		s.Nodes = append(s.Nodes, model.Node{Name: fmt.Sprint("n", i)})
 	}
-	if _, _, err := Compile(s, "z", Facts{}, &IDs{}); err == nil || !strings.Contains(err.Error(), `["a" "b" "c" "n0" "n1" "n2" "n3" "n4"] and 5 more;`) {
+	if _, _, err := compile(s, "z", Facts{}, &IDs{}); err == nil || !strings.Contains(err.Error(), `["a" "b" "c" "n0" "n1" "n2" "n3" "n4"] and 5 more;`) {
 		t.Errorf("%v does not count the nodes it leaves out", err)
 	}
 }

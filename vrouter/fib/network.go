@@ -38,7 +38,7 @@ func (c *compiler) vrf(n *network) {
 		c.t.ILM[n.Label()] = Target{Nexthop: ethernet.Nexthop}
 		receive := c.nexthop("receive "+n.Name, Nexthop{Type: Receive, VRF: n.ID})
 		for _, s := range n.Subnets {
-			c.host(n, gatewayOf(s), Route{Nexthop: receive})
+			c.t.Routes[hostKey(n.ID, gatewayOf(s))] = Route{Nexthop: receive}
 		}
 	}
 	if n.Bridges() {
@@ -53,8 +53,8 @@ func vni(n *network) uint32 { return cmp.Or(n.VNI, n.ID) }
 // gatewayOf returns the router's address in a subnet: the first host address.
 func gatewayOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
-func (c *compiler) host(n *network, a netip.Addr, r Route) {
-	c.t.Routes[RouteKey{VRF: n.ID, Prefix: netip.PrefixFrom(a, a.BitLen())}] = r
+func hostKey(vrf uint32, a netip.Addr) RouteKey {
+	return RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}
 }
 
 // label returns the number that the remote node expects in packets of a network: the

@@ -6,41 +6,13 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// ports adds the vifs of this node's ports, and the routes and bridge entries of
-// all ports in this node's networks.
+// ports adds the vifs of this node's ports, and their routes and bridge entries.
 func (c *compiler) ports() {
 	for i := range c.state.Ports {
 		p := &c.state.Ports[i]
-		n := c.here[p.Network]
-		switch {
-		case n == nil:
-		case p.Node == c.self.Name:
+		if n := c.here[p.Network]; n != nil {
 			c.localPort(p, n)
-		default:
-			c.remotePort(p, n)
 		}
-	}
-}
-
-func (c *compiler) remotePort(p *model.Port, n *network) {
-	t := c.peers[p.Node]
-	if t == nil {
-		return // nodePeers has already warned about this node
-	}
-	c.portEntries(p, n, t.nexthop(!n.Routes()), t.label(n, !n.Routes()), t.bridged, t.label(n, true))
-}
-
-// portEntries adds the routes and the bridge entry of a port. In a network that
-// bridges, each route also has the port's MAC address: the vrouter needs it to
-// answer ARP requests and neighbour solicitations.
-func (c *compiler) portEntries(p *model.Port, n *network, routed, label, bridged, ethernetLabel uint32) {
-	r := Route{Nexthop: routed, Label: label}
-	if n.Bridges() {
-		r.MAC = p.MAC
-		c.t.Bridge[BridgeKey{VRF: n.ID, MAC: p.MAC}] = BridgeEntry{Nexthop: bridged, Label: ethernetLabel}
-	}
-	for _, a := range p.IPs {
-		c.host(n, a, r)
 	}
 }
 
@@ -77,7 +49,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 		c.t.Policies[id] = policy
 	}
 	c.t.Vifs[fact.Ifindex] = v
-	c.portEntries(p, n, nexthop, 0, nexthop, 0)
+	leg{vrf: n.ID, bridges: n.Bridges(), routed: nexthop, bridged: nexthop}.addTo(&c.t, p)
 	if n.Bridges() {
 		n.flood = append(n.flood, Member{Nexthop: nexthop})
 	}

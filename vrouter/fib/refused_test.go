@@ -26,11 +26,11 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 		model.Port{Name: "q", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 3, 0, 2}, IPs: addrs("10.2.0.6")})
 	s = withTunnels(s).WithDefaults()
 	facts := factsFor(s, "a", nil)
-	if _, _, err := Compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "at most 128 fit") {
+	if _, _, err := compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "at most 128 fit") {
 		t.Errorf("Compile without Partial: error %v, want the limit of broadcast", err)
 	}
 	facts.Partial = true
-	tables, _, err := Compile(s, "a", facts, &IDs{})
+	tables, _, err := compile(s, "a", facts, &IDs{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 		paths, _ := onLink(source, destination)
 		return paths, 1200
 	}
-	tables, _, err := Compile(s, "a", facts, &IDs{})
+	tables, _, err := compile(s, "a", facts, &IDs{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 		}
 	}
 	s.Networks, s.Ports = s.Networks[1:], s.Ports[2:]
-	if _, _, err := Compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "IPv6 needs 1280") {
+	if _, _, err := compile(s, "a", facts, &IDs{}); err == nil || !strings.Contains(err.Error(), "IPv6 needs 1280") {
 		t.Errorf("with network \"six\" alone: error %v, want \"IPv6 needs 1280\"", err)
 	}
 }

@@ -108,13 +108,13 @@ func TestAnUnderlayTooNarrowForIPIsRefused(t *testing.T) {
 		s := withTunnels(c.state).WithDefaults()
 		f := factsFor(s, "a", nil)
 		f.MTU, f.Way = c.mtu, nil
-		_, _, err := Compile(s, "a", f, &IDs{})
+		_, _, err := compile(s, "a", f, &IDs{})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s:\n     %v\nwant %s", c.what, err, c.want)
 		}
 		f.MTU += 32
 		if c.what == "IPv4" {
-			if _, _, err := Compile(s, "a", f, &IDs{}); err != nil {
+			if _, _, err := compile(s, "a", f, &IDs{}); err != nil {
 				t.Errorf("with 32 bytes more: %v", err)
 			}
 		}

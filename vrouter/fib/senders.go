@@ -7,21 +7,11 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// senders adds the sources that other nodes and gateways may use in this node's
-// networks. A remote may always use the addresses and MACs whose routes and bridge
-// entries lead to that remote. In addition, a node may use the allow_sources of its
-// ports, and a gateway may use any source in the networks that it serves.
+// senders adds the sources that gateways may use in this node's networks. A remote may
+// always use the addresses and MACs whose routes and bridge entries lead to that remote. In
+// addition, a gateway may use any source in the networks that it serves, and a node may use
+// the allow_sources of its ports (leg.addSenders).
 func (c *compiler) senders() {
-	for i := range c.state.Ports {
-		p := &c.state.Ports[i]
-		n := c.here[p.Network]
-		if n == nil || p.Node == c.self.Name || len(p.AllowSources) == 0 {
-			continue
-		}
-		for _, s := range p.AllowSources {
-			c.t.Senders[SenderKey{VRF: n.ID, Remote: c.remoteID(p.Node), Prefix: s.Masked()}] = true
-		}
-	}
 	for _, g := range c.state.Gateways {
 		for _, gn := range g.Networks {
 			if n := c.here[gn.Network]; n != nil {

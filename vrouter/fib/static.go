@@ -70,7 +70,7 @@ func (c *compiler) via(v model.Via, n *network) (Member, bool) {
 	if v.Gateway != "" {
 		return c.viaGateway(v.Gateway, n)
 	}
-	p := c.portAt[v.Port]
+	p := c.state.Hops[v.Port]
 	if p == nil {
 		return Member{}, false
 	}

@@ -65,7 +65,7 @@ func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
 	s := wide(model.Via{Port: "pa"}, model.Via{Port: "pb"}).WithDefaults()
 	ids := &IDs{}
 	compile := func(absent map[string]bool) (uint32, Nexthop) {
-		tables, _, err := Compile(s, "a", factsFor(s, "a", absent), ids)
+		tables, _, err := compile(s, "a", factsFor(s, "a", absent), ids)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestARouteWithoutAWayDiscardsAndSaysSo(t *testing.T) {
 	for i := range s.Ports {
 		s.Ports[i].Attach.Netns = s.Ports[i].Name
 	}
-	tables, warnings, err := Compile(s, "a", factsFor(s, "a", map[string]bool{"pa": true}), &IDs{})
+	tables, warnings, err := compile(s, "a", factsFor(s, "a", map[string]bool{"pa": true}), &IDs{})
 	if err != nil {
 		t.Fatal(err)
 	}

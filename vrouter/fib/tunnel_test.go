@@ -195,7 +195,7 @@ func compiled(t *testing.T, s model.State, change func(*Facts)) (Tables, []strin
 	if change != nil {
 		change(&f)
 	}
-	tables, warnings, err := Compile(s, "a", f, &IDs{})
+	tables, warnings, err := compile(s, "a", f, &IDs{})
 	if err != nil {
 		t.Fatal(err)
 	}

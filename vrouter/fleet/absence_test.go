@@ -73,7 +73,7 @@ func TestASliceLeavesOutWhatIsOnNodesThatAreGone(t *testing.T) {
 		for _, g := range gone {
 			missing[g] = true
 		}
-		if err := f.Look(ctx(t), func(v *View) { s = v.Slice(node, missing) }); err != nil {
+		if err := f.Look(ctx(t), func(v *View) { s = v.Slice(node, missing).Whole() }); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Validate(); err != nil {

@@ -49,7 +49,7 @@ func TestANodeDoesNotTakeWhatAnOlderPortHas(t *testing.T) {
 			if n := v.PortsOn("b"); n != 0 {
 				t.Errorf("node b writes a port with %s of port x: node b has %d ports, want 0", what, n)
 			}
-			if n := len(v.Slice("a", nil).Ports); n != 1 {
+			if n := len(v.Slice("a", nil).All); n != 1 {
 				t.Errorf("node b writes a port with %s of port x: the slice of node a has %d ports, want 1", what, n)
 			}
 		})

@@ -185,7 +185,7 @@ func (a *simulatedAgent) pass(ctx context.Context, touched Touched) {
 			concerned = concerned || here
 		}
 		if concerned {
-			s := v.Slice(a.node, nil).WithDefaults()
+			s := v.Slice(a.node, nil).Whole().WithDefaults()
 			state = &s
 		}
 	})
@@ -205,10 +205,11 @@ func (a *simulatedAgent) pass(ctx context.Context, touched Touched) {
 			facts.Ports[p.Name] = fib.PortFact{Ifindex: uint32(i + 1)}
 		}
 	}
-	tables, _, err := fib.Compile(*state, a.node, facts, &a.ids)
+	compiled, err := fib.Compile(state.Slice(a.node), a.node, facts, &a.ids, nil)
 	if err != nil {
 		panic(err)
 	}
+	tables := compiled.All()
 	a.ids.Prune()
 	for key, route := range tables.Routes {
 		if a.tables.Routes[key] != route {

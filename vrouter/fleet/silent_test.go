@@ -54,7 +54,7 @@ func TestARouteAvoidsSilentNodes(t *testing.T) {
 	}
 	f.Peek(func(v *View) {
 		s := v.Slice("a", map[string]bool{"b": false})
-		if len(s.Ports) != 2 || len(s.Routes[0].Via) != 1 || s.Routes[0].Via[0].Port != "x" || len(s.Routes[1].Via) != 1 || s.Routes[1].Discard {
+		if len(s.All) != 2 || len(s.Routes[0].Via) != 1 || s.Routes[0].Via[0].Port != "x" || len(s.Routes[1].Via) != 1 || s.Routes[1].Discard {
 			t.Errorf("the slice of node a, while node b is silent: %+v", s)
 		}
 		s = v.Slice("b", map[string]bool{"b": false})

@@ -11,34 +11,40 @@ import (
 // networks that have ports on the node, with their content. It omits ports on
 // nodes that are gone, except this node's. A route avoids next hops on silent nodes
 // if it has other next hops. If all next hops of a route are gone, the route discards
-// packets. gone is the result of Fleet.Gone.
-func (v *View) Slice(node string, gone map[string]bool) model.State {
-	s := model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}
+// packets. gone is the result of Fleet.Gone. The slice shares its ports with the copy of the
+// store; its State has no ports.
+func (v *View) Slice(node string, gone map[string]bool) model.Slice {
+	s := model.Slice{State: model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}, Hops: map[string]*model.Port{}}
 	names := slices.Sorted(maps.Keys(v.hosts[node]))
 	count := 0
 	for _, name := range names {
 		count += len(v.members[name])
 	}
-	s.Ports = slices.Grow(s.Ports, count)
+	s.All = make([]*model.Port, 0, count)
 	for _, name := range names {
 		n, ok := v.networks[name]
 		if !ok {
 			continue
 		}
 		s.Networks = append(s.Networks, n)
-		for _, p := range v.members[name] {
-			if p.Node == node || !gone[p.Node] {
-				s.Ports = append(s.Ports, *p)
-			}
-		}
+		s.All = append(s.All, v.members[name]...)
 		for _, r := range v.routesOf(name) {
-			s.Routes = append(s.Routes, v.withoutGone(r, node, gone))
+			r = v.withoutGone(r, node, gone)
+			s.Routes = append(s.Routes, r)
+			for _, w := range r.Via {
+				if p := v.ports[w.Port]; p != nil && p.Network == name {
+					s.Hops[p.Name] = &p.Port
+				}
+			}
 		}
 	}
 	for _, g := range sorted(v.gateways) {
 		if g = onlyNetworks(g, v.hosts[node]); len(g.Networks) > 0 {
 			s.Gateways = append(s.Gateways, g)
 		}
+	}
+	if slices.Contains(slices.Collect(maps.Values(gone)), true) {
+		s.All = slices.DeleteFunc(s.All, func(p *model.Port) bool { return p.Node != node && gone[p.Node] })
 	}
 	return s
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -300,12 +299,7 @@ func (v *View) removeMember(p *model.Port) {
 }
 
 func (v *View) memberAt(p *model.Port) (at int, is bool) {
-	return slices.BinarySearchFunc(v.members[p.Network], p, comparePorts)
-}
-
-// comparePorts compares ports by node and name.
-func comparePorts(a, b *model.Port) int {
-	return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Name, b.Name))
+	return slices.BinarySearchFunc(v.members[p.Network], p, model.ComparePorts)
 }
 
 // membersOn returns the ports of a network on a node, sorted by name.

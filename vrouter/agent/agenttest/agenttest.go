@@ -23,7 +23,7 @@ import (
 )
 
 // NeedRoot skips the test if it does not run as root.
-func NeedRoot(t *testing.T) {
+func NeedRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces and eBPF need root")
@@ -33,13 +33,13 @@ func NeedRoot(t *testing.T) {
 var spacesMade atomic.Int32 // tests run in parallel
 
 // NewSpace creates a network namespace and deletes it after the test.
-func NewSpace(t *testing.T, part string) *netdev.Space {
+func NewSpace(t testing.TB, part string) *netdev.Space {
 	t.Helper()
 	return NamedSpace(t, fmt.Sprintf("vr-%d-%d-%s", os.Getpid(), spacesMade.Add(1), part))
 }
 
 // NamedSpace creates a network namespace with a given name and deletes it after the test.
-func NamedSpace(t *testing.T, name string) *netdev.Space {
+func NamedSpace(t testing.TB, name string) *netdev.Space {
 	t.Helper()
 	NeedRoot(t)
 	done := make(chan error, 1)
@@ -73,7 +73,7 @@ func DeleteSpace(name string) {
 }
 
 // Must ends the test if err is not nil.
-func Must(t *testing.T, err error) {
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func Must(t *testing.T, err error) {
 }
 
 // LinkIn finds a device; the test ends if it does not exist.
-func LinkIn(t *testing.T, s *netdev.Space, name string) netlink.Link {
+func LinkIn(t testing.TB, s *netdev.Space, name string) netlink.Link {
 	t.Helper()
 	l, err := s.Link(name)
 	Must(t, err)
@@ -91,13 +91,13 @@ func LinkIn(t *testing.T, s *netdev.Space, name string) netlink.Link {
 	return l
 }
 
-func up(t *testing.T, s *netdev.Space, name string) {
+func up(t testing.TB, s *netdev.Space, name string) {
 	t.Helper()
 	Must(t, s.Links.LinkSetUp(LinkIn(t, s, name)))
 }
 
 // Addressed adds an address to a device, without duplicate address detection.
-func Addressed(t *testing.T, s *netdev.Space, name, prefix string) {
+func Addressed(t testing.TB, s *netdev.Space, name, prefix string) {
 	t.Helper()
 	a := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix(prefix))}
 	if netip.MustParsePrefix(prefix).Addr().Is6() {
@@ -107,7 +107,7 @@ func Addressed(t *testing.T, s *netdev.Space, name, prefix string) {
 }
 
 // Joined creates a veth pair with one end in each namespace, and sets both ends up.
-func Joined(t *testing.T, a, b *netdev.Space, nameA, nameB string, mtu int) {
+func Joined(t testing.TB, a, b *netdev.Space, nameA, nameB string, mtu int) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = nameA, mtu
@@ -127,7 +127,7 @@ type TwoNodes struct {
 const UnderlayMTU = 1600
 
 // NewFleet creates two nodes with the addresses 172.31.0.1 and 172.31.0.2 on device fab0.
-func NewFleet(t *testing.T) *TwoNodes {
+func NewFleet(t testing.TB) *TwoNodes {
 	t.Helper()
 	f := &TwoNodes{A: NewSpace(t, "a"), B: NewSpace(t, "b"), Dir: t.TempDir()}
 	Joined(t, f.A, f.B, "fab0", "fab0", UnderlayMTU)
@@ -176,7 +176,7 @@ func (f *TwoNodes) State(workloads map[string]*netdev.Space, encaps ...model.Enc
 }
 
 // TinyDisk mounts a filesystem of 256 kB and returns its path.
-func TinyDisk(t *testing.T) string {
+func TinyDisk(t testing.TB) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to mount a filesystem")
@@ -194,7 +194,7 @@ func TinyDisk(t *testing.T) string {
 }
 
 // Eventually waits until a condition holds.
-func Eventually(t *testing.T, what string, is func() error) {
+func Eventually(t testing.TB, what string, is func() error) {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -26,6 +26,7 @@ type Follower struct {
 	Kept       Kept
 	Own        KeptNode // node.json; used only by the loop once the loop runs
 	reconciler *reconcile.Reconciler
+	saving     saving
 	publish    func() // called after a change that no pass has published
 
 	Requests   chan func()         // functions for the loop
@@ -84,7 +85,7 @@ func (f *Follower) concerns(t fleet.Touched) bool {
 // possible, it returns the reason.
 func (f *Follower) TakeOver() error {
 	next, ok := f.slice()
-	if !ok || f.reconciler.Want != nil && next.Equal(f.reconciler.Want) {
+	if !ok || next == f.reconciler.Want {
 		return nil
 	}
 	if !next.HasNode() && f.IsShared() && (f.reconciler.Want == nil || !f.reconciler.Want.HasNode()) {
@@ -113,31 +114,16 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 			f.goneAt = time.Time{}
 		}
 	}
-	var s model.State
+	var s model.Slice
 	if !f.Peek(func(v *fleet.View) { s = v.Slice(f.config.Node, gone) }) {
 		return nil, false
 	}
-	return reconcile.NewDesired(f.config.Node, s, f.Own.IDs, f.Own.Leaving...), true
-}
-
-// KeepSlice writes the desired state and its ids to disk, for a start without the
-// store.
-func (f *Follower) KeepSlice() {
-	if self, ok := f.reconciler.Want.Self(); ok {
-		f.Own.Underlay = self.Underlay
-	}
-	err := f.Kept.saveNode(f.Own)
-	if err == nil && f.isRemote() {
-		err = f.Kept.saveSlice(f.reconciler.Want.State)
-	}
-	if err != nil {
-		f.log.Warn("cannot save the desired state: if the agent starts while the store is unreachable, it uses an older state", "error", err)
-	}
+	return reconcile.NewDesired(f.config.Node, s, f.Own.IDs, f.reconciler.Want, f.Own.Leaving...), true
 }
 
 // SavedSlice returns the state that KeepSlice saved last; nil: there is none, or it cannot
 // be read.
-func (f *Follower) SavedSlice() *model.State {
+func (f *Follower) SavedSlice() *model.Slice {
 	slice, _ := f.Kept.loadSlice()
 	return slice
 }

@@ -41,11 +41,17 @@ type KeptNode struct {
 	Leaving  []string     `json:"leaving,omitempty"` // ports to delete when the store is reachable
 }
 
-// keptSlice is slice.json.
-type keptSlice struct {
-	Version int         `json:"version"`
-	Node    string      `json:"node"`
-	State   model.State `json:"state"`
+// keptSlice is slice.json. The type of its state is model.State, or sharedState to write it.
+type keptSlice[S any] struct {
+	Version int    `json:"version"`
+	Node    string `json:"node"`
+	State   S      `json:"state"`
+}
+
+// sharedState is a state that does not have copies of the ports.
+type sharedState struct {
+	model.State
+	Ports []*model.Port `json:"ports"`
 }
 
 // KeptOf is the state directory of a configured agent.
@@ -75,13 +81,14 @@ func (k Kept) LoadNode() (KeptNode, error) {
 }
 
 // loadSlice reads slice.json; nil if the file is missing.
-func (k Kept) loadSlice() (*model.State, error) {
-	var s keptSlice
+func (k Kept) loadSlice() (*model.Slice, error) {
+	var s keptSlice[model.State]
 	found, err := k.read(k.slicePath(), &s)
 	if err != nil || !found {
 		return nil, err
 	}
-	return &s.State, nil
+	slice := s.State.Slice(k.node)
+	return &slice, nil
 }
 
 // read decodes a file of this directory after checking its version and node.
@@ -118,8 +125,8 @@ func (k Kept) read(path string, into any) (found bool, err error) {
 func (k Kept) saveNode(n KeptNode) error { return k.save(k.nodePath(), n) }
 
 // saveSlice replaces slice.json.
-func (k Kept) saveSlice(state model.State) error {
-	return k.save(k.slicePath(), keptSlice{keptVersion, k.node, state})
+func (k Kept) saveSlice(s model.Slice) error {
+	return k.save(k.slicePath(), keptSlice[sharedState]{keptVersion, k.node, sharedState{s.State, s.All}})
 }
 
 func (k Kept) save(path string, what any) error {

@@ -42,7 +42,7 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh.Leaving, fresh.Underlay = []string{"p"}, smallState().Nodes[0].Underlay
-	if err := errors.Join(k.saveSlice(smallState()), k.saveNode(fresh)); err != nil {
+	if err := errors.Join(k.saveSlice(smallState().Slice("a")), k.saveNode(fresh)); err != nil {
 		t.Fatal(err)
 	}
 	slice, err := k.loadSlice()
@@ -51,7 +51,7 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 	}
 	prefixes := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 	addresses := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
-	if d := cmp.Diff(smallState(), *slice, prefixes, addresses); d != "" {
+	if d := cmp.Diff(smallState(), slice.Whole(), prefixes, addresses); d != "" {
 		t.Error(d)
 	}
 	node, err := k.LoadNode()
@@ -117,14 +117,14 @@ func TestANodeWithoutNumbersIsDamaged(t *testing.T) {
 
 func TestAFullDiskRefusesAndLeavesTheOldFile(t *testing.T) {
 	k := Kept{agenttest.TinyDisk(t), "a"}
-	if err := k.saveSlice(smallState()); err != nil {
+	if err := k.saveSlice(smallState().Slice("a")); err != nil {
 		t.Fatal(err)
 	}
 	large := smallState()
 	for i := range 8000 {
 		large.Networks = append(large.Networks, model.Network{Name: fmt.Sprint("network-", i), ID: uint32(i + 2)})
 	}
-	err := k.saveSlice(large)
+	err := k.saveSlice(large.Slice("a"))
 	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "free disk space or repair the directory") {
 		t.Fatalf("error %v", err)
 	}
@@ -146,7 +146,7 @@ func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := k.saveSlice(smallState()); err != nil {
+	if err := k.saveSlice(smallState().Slice("a")); err != nil {
 		t.Fatal(err)
 	}
 	k.removePartialFiles()

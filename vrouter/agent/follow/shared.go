@@ -76,7 +76,7 @@ func (s *shared) isRemote() bool { return s.Address.Kind == store.KindEtcd }
 
 // Join reads the node's files, opens the store and starts to follow it.
 func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.Space) (*Follower, error) {
-	f := &Follower{config: c, log: log, space: here, Kept: KeptOf(c), Requests: make(chan func())}
+	f := &Follower{config: c, log: log, space: here, Kept: KeptOf(c), Requests: make(chan func()), saving: saving{slices: make(chan model.Slice, 1)}}
 	f.Kept.removePartialFiles()
 	var err error
 	if f.Own, err = f.Kept.LoadNode(); err != nil {
@@ -92,6 +92,7 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	}
 	s.Changes = s.Watcher()
 	f.shared = s
+	s.wait.Go(func() { f.saveSlices(ctx) })
 	s.wait.Go(func() {
 		if err := s.Run(ctx); err != nil {
 			s.Ended <- err
@@ -105,6 +106,7 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 // that other nodes do not wait until the key's lease expires.
 func (f *Follower) Close(removed bool) error {
 	f.wait.Wait()
+	f.saveLastSlice()
 	ctx, cancel := context.WithTimeout(context.Background(), StoreWait)
 	defer cancel()
 	if f.IsShared() && !removed {
@@ -122,21 +124,21 @@ func (f *Follower) Close(removed bool) error {
 
 // InitialSlice returns the node's slice when the agent starts: from the store, else
 // from disk. nil: neither has a slice, and the kernel's tables stay as they are.
-func (f *Follower) InitialSlice(ctx context.Context) (*model.State, error) {
+func (f *Follower) InitialSlice(ctx context.Context) (*model.Slice, error) {
 	wait := startWait
 	if !f.isRemote() {
 		wait = time.Minute
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	var slice *model.State
+	var slice *model.Slice
 	var empty bool
 	var taken error
 	err := f.Look(waiting, func(v *fleet.View) {
 		s := v.Slice(f.config.Node, nil)
 		slice, empty = &s, v.IsEmpty()
 		if _, known := v.Node(f.config.Node); !known && f.IsShared() {
-			slice = &model.State{} // an empty slice until register has added the node
+			slice = &model.Slice{} // an empty slice until register has added the node
 		}
 		taken = f.Taken(v, f.config.Node, f.Own.Instance)
 	})
@@ -168,7 +170,7 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.State, error) {
 }
 
 // applyFirst applies the configured state file to an empty store.
-func (f *Follower) applyFirst(ctx context.Context) (*model.State, error) {
+func (f *Follower) applyFirst(ctx context.Context) (*model.Slice, error) {
 	text, err := os.ReadFile(f.config.State)
 	if err != nil {
 		return nil, fmt.Errorf("read the configured state file: %w", err)
@@ -177,7 +179,7 @@ func (f *Follower) applyFirst(ctx context.Context) (*model.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) (*model.State, error) {
+	fail := func(err error) (*model.Slice, error) {
 		return nil, fmt.Errorf("apply the configured state file %s: %w", f.config.State, err)
 	}
 	if err := state.Validate(); err != nil {
@@ -189,7 +191,7 @@ func (f *Follower) applyFirst(ctx context.Context) (*model.State, error) {
 	if err := f.Apply(ctx, state); err != nil {
 		return fail(err)
 	}
-	var slice model.State
+	var slice model.Slice
 	err = f.Look(ctx, func(v *fleet.View) { slice = v.Slice(f.config.Node, nil) })
 	return &slice, err
 }

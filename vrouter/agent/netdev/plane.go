@@ -14,6 +14,7 @@ import (
 // Plane is the data path. *datapath.Datapath implements it, and documents the methods.
 type Plane interface {
 	Apply(fib.Tables) (datapath.Changes, error)
+	Update(before, after fib.Tables) (datapath.Changes, error)
 	Dump() (fib.Tables, error)
 
 	AttachVif(ifindex int) error
@@ -158,6 +159,14 @@ func (p inSpace) Attached() (all []datapath.Attachment, err error) {
 func (p inSpace) Apply(t fib.Tables) (c datapath.Changes, err error) {
 	err = p.space.Do(func() error {
 		c, err = p.Plane.Apply(t)
+		return err
+	})
+	return c, err
+}
+
+func (p inSpace) Update(before, after fib.Tables) (c datapath.Changes, err error) {
+	err = p.space.Do(func() error {
+		c, err = p.Plane.Update(before, after)
 		return err
 	})
 	return c, err

@@ -20,23 +20,32 @@ import (
 // devices. partial: Check ignores errors that concern a single network. Use partial for a
 // state that is already in the store, so that the other networks work.
 func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) error {
+	compiled, err := r.try(next, links, partial)
+	if err == nil {
+		err = checkSizes(compiled.All(), r.Limits)
+	}
+	return err
+}
+
+// try is Check without the sizes of tables.
+func (r *Reconciler) try(next *Desired, links []netlink.Link, partial bool) (*fib.Compiled, error) {
 	if next.wrong != nil && !partial {
-		return unfit(next.wrong)
+		return nil, unfit(next.wrong)
 	}
 	if !next.HasNode() {
-		return unfit(NoSuchNode(next.Node, next.State))
+		return nil, unfit(NoSuchNode(next.Node, next.State))
 	}
 	assumed, err := r.assume(next, links)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	next.ids = next.ids.Clone() // the change may still fail
-	tables, _, err := assumed.compile(next, r.config, fib.Limits{}, partial)
+	compiled, err := assumed.compile(next, r.config, fib.Limits{}, partial, r.Last.Compiled)
 	if err != nil {
-		return unfit(err)
+		return nil, unfit(err)
 	}
 	next.ids.Prune()
-	return checkSizes(tables, r.Limits)
+	return compiled, nil
 }
 
 // checkSizes returns an error if a table exceeds its limit.
@@ -131,6 +140,7 @@ func (r *Reconciler) assume(want *Desired, links []netlink.Link) (*facts, error)
 		return nil, err
 	}
 	f := factsOf(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
+	f.known = r.Last.facts.ways
 	for i, p := range want.Ports {
 		if _, has := f.ports[p.Name]; !has {
 			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("device of port %s", p.Name)}

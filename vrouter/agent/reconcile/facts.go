@@ -18,7 +18,8 @@ import (
 type facts struct {
 	ports map[string]fib.PortFact
 	mtu   int                 // smallest MTU of the fabric devices
-	ways  map[pair]netdev.Way // cached results of way
+	ways  map[pair]netdev.Way // results of way
+	known map[pair]netdev.Way // earlier results that way may use
 	links map[netip.Addr]link // result of testLinks
 	under *netdev.Underlay
 
@@ -37,12 +38,14 @@ func factsOf(devices map[string]*netdev.Device, under *netdev.Underlay) facts {
 	return f
 }
 
-// way looks up the route of a pair and caches the result.
+// way looks up the route of a pair once.
 func (f *facts) way(source, destination netip.Addr) netdev.Way {
 	key := pair{source, destination}
 	w, ok := f.ways[key]
 	if !ok {
-		w = f.under.Way(source, destination)
+		if w, ok = f.known[key]; !ok {
+			w = f.under.Way(source, destination)
+		}
 		f.ways[key] = w
 	}
 	return w
@@ -76,20 +79,21 @@ func (f *facts) sameWays(older facts) bool {
 }
 
 // compile derives the tables of a desired state. If the state is empty, the tables
-// forward nothing. partial sets fib.Facts.Partial.
-func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, partial bool) (fib.Tables, []string, error) {
+// forward nothing. partial sets fib.Facts.Partial. last, which can be nil, is an earlier result.
+func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, partial bool, last *fib.Compiled) (*fib.Compiled, error) {
 	idle, unanswered, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowUnanswered/time.Second), uint32(c.FlowClosed/time.Second)
 	f.ways = map[pair]netdev.Way{}
 	if want.isEmpty() {
-		return fib.Tables{Settings: fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}}, nil, nil
+		settings := fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}
+		return &fib.Compiled{Tables: fib.Tables{Settings: settings}}, nil
 	}
-	state := want.State
+	state := want.Slice
 	if f.refusal != "" { // without a locator, the tables do not translate in either direction
 		state.Nodes = slices.Clone(state.Nodes)
 		i := slices.IndexFunc(state.Nodes, func(n model.Node) bool { return n.Name == want.Node })
 		state.Nodes[i].Locator = netip.Prefix{}
 	}
-	t, warnings, err := fib.Compile(state, want.Node, fib.Facts{
+	compiled, err := fib.Compile(state, want.Node, fib.Facts{
 		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
@@ -102,8 +106,11 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 			}
 			return l.state
 		},
-	}, want.ids)
-	return t, append(warnings, f.unreachableReasons()...), err
+	}, want.ids, last)
+	if err == nil {
+		compiled.Warnings = append(compiled.Warnings, f.unreachableReasons()...)
+	}
+	return compiled, err
 }
 
 // unreachableReasons returns the reasons why pairs of addresses have no path and why this

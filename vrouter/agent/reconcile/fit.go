@@ -41,30 +41,27 @@ func (r *Reconciler) fitting(next, former *Desired, links []netlink.Link) (*Desi
 	if err == nil || !IsLimit(err) {
 		return next, err
 	}
-	was := model.State{}
+	was := model.Slice{}
 	if former != nil {
-		was = former.State
+		was = former.Slice
 	}
-	state, wrong := next.State, []error{next.wrong}
-	overfull := map[string]error{}
-	try := func(name string, content model.State, kept bool) bool {
-		state = limitNetwork(state, content, name)
-		state, _ = state.Sound()
+	wrong, given, overfull := []error{next.wrong}, next.given, map[string]error{}
+	try := func(name string, content model.Slice, kept bool) bool {
 		overfull[name] = &overfullError{name, kept, err}
 		wrong = append(wrong, overfull[name])
-		next = desiredOf(next.Node, next.given, state, errors.Join(wrong...), next.ids)
-		next.Overfull = overfull
+		next = NewDesired(next.Node, limitNetwork(next.Slice, content, name), next.ids, nil)
+		next.given, next.wrong, next.Overfull = given, errors.Join(wrong...), overfull
 		return r.Check(next, links, true) == nil
 	}
-	before, now := sizes(was), sizes(state)
+	before, now := sizes(was), sizes(next.Slice)
 	for _, name := range byNumber(now, func(name string) int { return now[name] - before[name] }) {
 		if now[name] > before[name] && before[name] > 0 && try(name, was, true) {
 			return next, nil
 		}
 	}
-	left := sizes(state)
+	left := sizes(next.Slice)
 	for _, name := range byNumber(left, func(name string) int { return left[name] }) {
-		if try(name, model.State{}, false) {
+		if try(name, model.Slice{}, false) {
 			return next, nil
 		}
 	}
@@ -73,7 +70,7 @@ func (r *Reconciler) fitting(next, former *Desired, links []netlink.Link) (*Desi
 
 // Start makes the first pass. If the state does not fit, Start limits networks to their
 // ports and routes in the saved state.
-func (r *Reconciler) Start(saved func() *model.State) {
+func (r *Reconciler) Start(saved func() *model.Slice) {
 	r.Pass(Starting)
 	if r.Last.limit == nil {
 		return
@@ -81,7 +78,7 @@ func (r *Reconciler) Start(saved func() *model.State) {
 	links, err := netdev.Links(r.space.Links)
 	var former, next *Desired
 	if known := saved(); known != nil {
-		former = NewDesired(r.config.Node, *known, r.IDs)
+		former = NewDesired(r.config.Node, *known, r.IDs, nil)
 	}
 	if err == nil {
 		next, err = r.fitting(r.Want, former, links)
@@ -96,12 +93,12 @@ func (r *Reconciler) Start(saved func() *model.State) {
 }
 
 // sizes estimates the number of table entries of each network.
-func sizes(s model.State) map[string]int {
+func sizes(s model.Slice) map[string]int {
 	all := map[string]int{}
 	for _, n := range s.Networks {
 		all[n.Name] = 1
 	}
-	for _, p := range s.Ports {
+	for _, p := range s.All {
 		all[p.Network] += 1 + len(p.IPs) + len(p.AllowSources)
 	}
 	for _, r := range s.Routes {
@@ -121,11 +118,11 @@ func byNumber(all map[string]int, number func(string) int) (names []string) {
 	return names
 }
 
-// limitNetwork returns the state s without the ports and routes of a network that the
-// state to lacks.
-func limitNetwork(s, to model.State, name string) model.State {
+// limitNetwork returns the slice s without the ports and routes of a network that the
+// slice to lacks.
+func limitNetwork(s, to model.Slice, name string) model.Slice {
 	ports, prefixes := map[string]bool{}, map[netip.Prefix]bool{}
-	for _, p := range to.Ports {
+	for _, p := range to.All {
 		ports[p.Name] = true
 	}
 	for _, r := range to.Routes {
@@ -133,7 +130,7 @@ func limitNetwork(s, to model.State, name string) model.State {
 			prefixes[r.Prefix] = true
 		}
 	}
-	s.Ports = slices.DeleteFunc(slices.Clone(s.Ports), func(p model.Port) bool { return p.Network == name && !ports[p.Name] })
+	s.All = slices.DeleteFunc(slices.Clone(s.All), func(p *model.Port) bool { return p.Network == name && !ports[p.Name] })
 	s.Routes = slices.DeleteFunc(slices.Clone(s.Routes), func(r model.Route) bool { return r.Network == name && !prefixes[r.Prefix] })
 	return s
 }

@@ -52,10 +52,9 @@ type Pass struct {
 	attached map[int]datapath.Attachment
 	Fabric   []FabricDevice
 	facts    facts
-	Tables   fib.Tables
-	Warnings []string
-	compiled bool // Tables belong to the desired state and facts of this pass
-	reused   bool // Tables equal the tables of the last pass
+	*fib.Compiled
+	compiled bool // Compiled belongs to the desired state and facts of this pass
+	reused   bool // Compiled is that of the last pass
 	renewed  bool // the data path was recreated, because pins were missing
 	renewing time.Duration
 	merges   bool // GRODevice exists
@@ -123,9 +122,9 @@ func (r *Reconciler) passOver(why Cause, links []netlink.Link) *Pass {
 		return r.Last
 	}
 	began := time.Now()
-	p := &Pass{r: r, cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation}
+	p := &Pass{r: r, cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}}
 	if p.Want == nil {
-		p.Want = NewDesired(r.config.Node, model.State{}, r.IDs)
+		p.Want = NewDesired(r.config.Node, model.Slice{}, r.IDs, nil)
 		p.fail("", errors.New("the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are"))
 		p.keepLast()
 	} else {
@@ -205,7 +204,7 @@ func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs
 // devices.
 func (p *Pass) keepLast() {
 	if l := p.r.Last; l != nil {
-		p.Devices, p.Fabric, p.facts, p.Tables, p.Warnings = l.Devices, l.Fabric, l.facts, l.Tables, l.Warnings
+		p.Devices, p.Fabric, p.facts, p.Compiled = l.Devices, l.Fabric, l.facts, l.Compiled
 		p.locator, p.refusal = l.locator, l.refusal
 	}
 }
@@ -233,21 +232,26 @@ func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
 	p.facts.links, p.facts.refusal = p.testLinks(), p.refusal
-	if last != nil && last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
-		p.Tables, p.Warnings, p.compiled, p.reused = last.Tables, last.Warnings, true, true
-		p.failRefused()
-		return
+	if last != nil {
+		p.Compiled = last.Compiled
+		if last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
+			p.compiled, p.reused = true, true
+			p.failRefused()
+			return
+		}
+		if p.cause == asked { // the kernel reports changes of its routes
+			p.facts.known = last.facts.ways
+		}
 	}
-	tables, warnings, err := p.facts.compile(p.Want, p.r.config, numbers(p.r.Limits), true)
+	compiled, err := p.facts.compile(p.Want, p.r.config, numbers(p.r.Limits), true, p.Compiled)
 	if err != nil {
 		p.fail("", err)
 		if IsLimit(err) {
 			p.limit = err
 		}
-		p.keepTables()
 		return
 	}
-	p.Tables, p.Warnings, p.compiled = tables, warnings, true
+	p.Compiled, p.compiled = compiled, true
 	p.failRefused()
 }
 
@@ -261,19 +265,28 @@ func (p *Pass) failRefused() {
 	}
 }
 
-func (p *Pass) keepTables() {
-	if l := p.r.Last; l != nil {
-		p.Tables, p.Warnings = l.Tables, l.Warnings
-	}
-}
-
-// apply makes the maps equal to the tables.
+// apply makes the maps equal to the tables. It writes only the differences from the tables
+// that it wrote last. It reads the maps and compares them with the tables to find drift, and
+// if the contents of the maps are not known.
 func (p *Pass) apply() {
 	if !p.compiled || p.cause == Noticing && p.reused && !p.renewed && p.r.Last.Problems == nil {
 		return // no event of the kernel changes the contents of the maps
 	}
-	var err error
-	if p.changes, err = p.r.Programs.Plane().Apply(p.Tables); err != nil {
+	plane, written := p.r.Programs.Plane(), p.r.written
+	p.r.written = nil
+	err := errUnknown
+	if written != nil && p.cause != Looking && !p.renewed {
+		p.changes, err = plane.Update(p.Since(written))
+	}
+	if err != nil {
+		before := p.changes
+		p.changes, err = plane.Apply(p.All())
+		p.changes.Updated += before.Updated
+		p.changes.Deleted += before.Deleted
+	}
+	if err == nil {
+		p.r.written = p.Compiled
+	} else {
 		if IsLimit(err) {
 			p.limit = err
 		}
@@ -285,6 +298,9 @@ func (p *Pass) apply() {
 		p.mended = append(p.mended, fmt.Sprintf("%d table entries differed", n))
 	}
 }
+
+// errUnknown: the contents of the maps are not known.
+var errUnknown = errors.New("the contents of the maps are not known")
 
 // configure configures the workloads' devices and sets them up.
 func (p *Pass) configure() {

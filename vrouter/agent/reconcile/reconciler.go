@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
@@ -39,6 +41,7 @@ type Reconciler struct {
 	Synced     time.Time
 	retry      time.Duration // time until the next pass after a failure
 	ended      bool          // the node has been removed
+	written    *fib.Compiled // tables that the maps have; nil: not known
 }
 
 // New creates a reconciler. It makes no pass. The reconciler calls publish after each pass.
@@ -82,20 +85,35 @@ func (r *Reconciler) Adopt(next *Desired) error {
 		return err
 	}
 	if !next.isEmpty() {
-		if next, err = r.fitting(next, r.Want, links); err != nil {
+		compiled, err := r.try(next, links, true)
+		if err == nil {
+			err = checkSizes(compiled.Tables, r.Limits) // apply checks the sizes with the ports on other nodes
+		}
+		if IsLimit(err) {
+			next, err = r.fitting(next, r.Want, links)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	former := r.Want
-	r.Want = next
-	r.Generation++
-	p := r.passOver(asked, links)
+	p := r.passFor(next, links)
+	if p.limit != nil && next.Overfull == nil && !next.isEmpty() {
+		if fitting, err := r.fitting(next, former, links); err == nil && fitting != next {
+			p = r.passFor(fitting, nil)
+		}
+	}
 	if p.limit == nil || former == nil {
-		r.IDs = next.ids
+		r.IDs = p.Want.ids
 		return p.limit
 	}
-	r.Want = former
-	r.Generation++
-	r.Pass(asked)
+	r.passFor(former, nil)
 	return p.limit
+}
+
+// passFor makes a state the desired state and makes a pass.
+func (r *Reconciler) passFor(want *Desired, links []netlink.Link) *Pass {
+	r.Want = want
+	r.Generation++
+	return r.passOver(asked, links)
 }

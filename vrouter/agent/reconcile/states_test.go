@@ -3,6 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -40,10 +41,11 @@ func statesWanted(t *testing.T) int {
 
 // TestTheMapsFollowAnySequenceOfStates takes random desired states the way that
 // a request takes them (checked, numbered, compiled, written), and reads the
-// maps after each.
+// maps after each. Most states are written as differences from the last state. In between,
+// the agent restarts, or a write fails after some entries.
 func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 	t.Parallel()
-	b := newWriter(t)
+	b := newWriter(t, agenttest.TestLimits.Routes)
 	r := rand.New(rand.NewPCG(7, 11))
 	var s model.State
 	node, taken, refused, written := "", 0, 0, 0
@@ -57,13 +59,13 @@ func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 			s = modeltest.Mutate(r, s)
 		}
 		if _, has := s.Node(node); !has {
-			if err := b.take(s); err == nil {
+			if err := b.take(s, r); err == nil {
 				t.Fatalf("state %d: a state without this node was taken", i)
 			}
 			refused++
 		} else {
 			b.readdress(t, s)
-			if err := b.take(s); err != nil {
+			if err := b.take(s, r); err != nil {
 				t.Fatalf("state %d: %v", i, err)
 			}
 			taken++
@@ -76,7 +78,7 @@ func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 		written += len(got.Routes)
 	}
 	t.Logf("%d states taken, %d refused as without this node, %.1f routes each, %v", taken, refused, float64(written)/float64(taken+refused), time.Since(began))
-	if taken == 0 || written == 0 {
+	if taken == 0 || written == 0 || b.updates < taken/2 {
 		t.Error("nothing was compared")
 	}
 }
@@ -92,19 +94,21 @@ type writer struct {
 	*Reconciler
 	fabric *netdev.Space
 	tables fib.Tables // without names, which the maps do not store
+	// updates is the number of states that were written as differences.
+	updates int
 }
 
-func newWriter(t *testing.T) *writer {
+func newWriter(t testing.TB, routes uint32) *writer {
 	t.Helper()
 	f := agenttest.NewFleet(t)
 	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
-	c.Limits.Vifs, c.Limits.Nexthops = 256, 1024 // a node of a random state has up to 100 ports
+	c.Limits.Routes, c.Limits.Vifs, c.Limits.Nexthops = routes, 256, 1024 // a node of a random state has up to 100 ports
 	s, err := netdev.OpenNode(c)
 	agenttest.Must(t, err)
 	p, err := netdev.OpenPrograms(c, log, s, func(datapath.DropEvent) {})
 	agenttest.Must(t, err)
 	w := &writer{Reconciler: New(c, log, s, p, nil, nil, nil), fabric: f.A}
-	w.Last, w.Limits = &Pass{}, datapath.Limits{}.WithDefaults()
+	w.Last, w.Limits = &Pass{Compiled: &fib.Compiled{}}, datapath.Limits{}.WithDefaults()
 	pinned := c.PinsDir() // read now, because become changes the configuration
 	t.Cleanup(func() {
 		p.Unfollow()
@@ -134,6 +138,13 @@ func (w *writer) become(t *testing.T, node string) {
 	t.Helper()
 	w.config.Node = node
 	w.Want = &Desired{Node: node, ids: &fib.IDs{}}
+	w.restart()
+}
+
+// restart makes the writer an agent that has just started: it knows only the ids.
+func (w *writer) restart() {
+	w.Want = &Desired{Node: w.Want.Node, ids: w.Want.ids}
+	w.written, w.Last = nil, &Pass{Compiled: &fib.Compiled{}}
 }
 
 // readdress sets the fabric's addresses to the node's addresses of a state.
@@ -160,11 +171,16 @@ func (w *writer) readdress(t *testing.T, s model.State) {
 
 // take applies a desired state to the test's agent as putState does, but opens no
 // files and no devices.
-func (w *writer) take(s model.State) error {
+func (w *writer) take(s model.State, r *rand.Rand) error {
 	if err := s.WithDefaults().Validate(); err != nil {
 		return err
 	}
-	next := NewDesired(w.config.Node, s, w.Want.ids)
+	slice := s.Slice(w.config.Node)
+	next := NewDesired(w.config.Node, slice, w.Want.ids, w.Want)
+	whole := NewDesired(w.config.Node, slice, w.Want.ids, nil)
+	if d := cmp.Diff(whole.Whole(), next.Whole(), sameAddress, samePrefix); d != "" {
+		return fmt.Errorf("the desired state made from the former state is not the whole one (-whole +made):\n%s", d)
+	}
 	links, err := netdev.Links(w.space.Links)
 	if err != nil {
 		return err
@@ -183,12 +199,32 @@ func (w *writer) take(s model.State) error {
 			f.links[a] = link{state: []fib.Link{fib.LinkWorks, fib.LinkUntested}[i%2]}
 		}
 	}
-	tables, _, err := f.compile(next, w.config, numbers(w.Limits), false)
+	compiled, err := f.compile(next, w.config, numbers(w.Limits), false, w.Last.Compiled)
 	if err != nil {
 		return err
 	}
-	if _, err := w.Plane().Apply(tables); err != nil {
+	tables := compiled.All()
+	w.Last.Compiled = compiled
+	switch chance := r.IntN(12); {
+	case w.written == nil || chance == 0:
+		_, err = w.Plane().Apply(tables)
+	case chance == 1: // a write that ends after some entries
+		before, part := compiled.Since(w.written)
+		maps.DeleteFunc(part.Routes, func(fib.RouteKey, fib.Route) bool { return r.IntN(2) == 0 })
+		maps.DeleteFunc(part.Bridge, func(fib.BridgeKey, fib.BridgeEntry) bool { return r.IntN(2) == 0 })
+		if _, err := w.Plane().Update(before, part); err != nil {
+			return err
+		}
+		_, err = w.Plane().Apply(tables)
+	default:
+		_, err = w.Plane().Update(compiled.Since(w.written))
+		w.updates++
+	}
+	if err != nil {
 		return err
+	}
+	if w.written = compiled; r.IntN(15) == 0 {
+		w.restart()
 	}
 	again, err := w.Plane().Apply(tables)
 	if err == nil && again != (datapath.Changes{}) {

@@ -1,0 +1,92 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"windtunnel/vrouter/model"
+)
+
+// saveShare limits the CPU time for writing slice.json to 1/saveShare of a CPU.
+const saveShare = 20
+
+// saving writes the node's files after changes. It writes slice.json in the background,
+// because a large slice takes longer to write than to apply.
+type saving struct {
+	node   []byte           // contents of node.json
+	slices chan model.Slice // the newest slice that is not written yet; its capacity is 1
+	mu     sync.Mutex       // held while slice.json is written
+	ended  bool             // the node has been removed
+}
+
+// KeepSlice writes the ids to disk, and lets the background write the desired state. An
+// agent that starts without the store uses both.
+func (f *Follower) KeepSlice() {
+	if self, ok := f.reconciler.Want.Self(); ok {
+		f.Own.Underlay = self.Underlay
+	}
+	text, err := json.Marshal(f.Own, jsonv1.DefaultOptionsV1())
+	if err == nil && !bytes.Equal(text, f.saving.node) {
+		if err = f.Kept.saveNode(f.Own); err == nil {
+			f.saving.node = text
+		}
+	}
+	f.warnUnsaved(err)
+	if f.isRemote() {
+		select {
+		case <-f.saving.slices: // an older slice
+		default:
+		}
+		f.saving.slices <- f.reconciler.Want.Slice
+	}
+}
+
+func (f *Follower) warnUnsaved(err error) {
+	if err != nil {
+		f.log.Warn("cannot save the desired state: if the agent starts while the store is unreachable, it uses an older state", "error", err)
+	}
+}
+
+// saveSlices writes the newest slices until ctx ends.
+func (f *Follower) saveSlices(ctx context.Context) {
+	for {
+		began := time.Now()
+		select {
+		case s := <-f.saving.slices:
+			began = time.Now()
+			f.saveSlice(s)
+		case <-ctx.Done():
+			return
+		}
+		sleepFor(ctx, saveShare*time.Since(began))
+	}
+}
+
+// saveLastSlice writes the newest slice if it is not written yet.
+func (f *Follower) saveLastSlice() {
+	select {
+	case s := <-f.saving.slices:
+		f.saveSlice(s)
+	default:
+	}
+}
+
+func (f *Follower) saveSlice(s model.Slice) {
+	f.saving.mu.Lock()
+	defer f.saving.mu.Unlock()
+	if !f.saving.ended {
+		f.warnUnsaved(f.Kept.saveSlice(s))
+	}
+}
+
+// EndSaving ends the writing of slice.json. Call it before the node's files are deleted.
+func (f *Follower) EndSaving() {
+	f.saving.mu.Lock()
+	defer f.saving.mu.Unlock()
+	f.saving.ended = true
+}

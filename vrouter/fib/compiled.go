@@ -1,0 +1,183 @@
+package fib
+
+import (
+	"maps"
+
+	"windtunnel/vrouter/model"
+)
+
+// Compiled is the result of Compile for one node. It does not store the entries of ports on
+// other nodes. All and Since derive them from the ports.
+type Compiled struct {
+	Tables            // without the entries of ports on other nodes
+	Warnings []string // objects that the tables omit, in the state's order
+
+	slice model.Slice
+	count map[place]tally
+	legs  map[place]leg
+}
+
+// place is a network on a node.
+type place struct{ network, node string }
+
+// tally counts the ports of a place and their addresses.
+type tally struct{ ports, addresses int }
+
+func placeOf(p *model.Port) place { return place{p.Network, p.Node} }
+
+// countPorts counts the ports of each place. c, which can be nil, has earlier counts.
+func (c *Compiled) countPorts(ports []*model.Port) map[place]tally {
+	count, before := map[place]tally{}, []*model.Port(nil)
+	if c != nil && c.count != nil {
+		count, before = maps.Clone(c.count), c.slice.All
+	}
+	add := func(p *model.Port, n int) {
+		if p != nil {
+			t := count[placeOf(p)]
+			count[placeOf(p)] = tally{t.ports + n, t.addresses + n*len(p.IPs)}
+		}
+	}
+	model.DiffPorts(before, ports, func(was, is *model.Port) {
+		add(was, -1)
+		add(is, 1)
+	})
+	maps.DeleteFunc(count, func(_ place, t tally) bool { return t.ports == 0 })
+	return count
+}
+
+// RouteCount returns the number of routes with those to ports on other nodes.
+func (c *Compiled) RouteCount() int {
+	n := len(c.Routes)
+	for at, l := range c.legs {
+		if !l.unreachable {
+			n += c.count[at].addresses
+		}
+	}
+	return n
+}
+
+// leg leads to the ports of a network on one node.
+type leg struct {
+	vrf                  uint32
+	bridges              bool
+	remote               uint32 // id of the other node; 0: this node
+	unreachable          bool
+	routed, label        uint32 // nexthop of routes, and its label
+	bridged, framesLabel uint32 // nexthop of bridge entries, and its label
+}
+
+// legs returns the legs to the ports on other nodes. A node without a tunnel is unreachable;
+// nodePeers has already warned about it.
+func (c *compiler) legs() map[place]leg {
+	all := map[place]leg{}
+	for at := range c.count {
+		n := c.here[at.network]
+		if n == nil || at.node == c.self.Name {
+			continue
+		}
+		l := leg{vrf: n.ID, bridges: n.Bridges(), remote: c.remoteID(at.node), unreachable: true}
+		if t := c.peers[at.node]; t != nil {
+			l.unreachable = false
+			l.routed, l.label = t.nexthop(!n.Routes()), t.label(n, !n.Routes())
+			l.bridged, l.framesLabel = t.bridged, t.label(n, true)
+		}
+		all[at] = l
+	}
+	return all
+}
+
+// addTo adds the routes and the bridge entry of a port to tables. In a network that bridges,
+// each route also has the port's MAC address: the vrouter needs it to answer ARP requests and
+// neighbour solicitations.
+func (l leg) addTo(t *Tables, p *model.Port) {
+	if l.unreachable {
+		return
+	}
+	r := Route{Nexthop: l.routed, Label: l.label}
+	if l.bridges {
+		r.MAC = p.MAC
+		t.Bridge[BridgeKey{VRF: l.vrf, MAC: p.MAC}] = BridgeEntry{Nexthop: l.bridged, Label: l.framesLabel}
+	}
+	for _, a := range p.IPs {
+		t.Routes[hostKey(l.vrf, a)] = r
+	}
+}
+
+// addSenders adds the allow_sources of a port on another node to tables.
+func (l leg) addSenders(t *Tables, p *model.Port) {
+	for _, s := range p.AllowSources {
+		t.Senders[SenderKey{VRF: l.vrf, Remote: l.remote, Prefix: s.Masked()}] = true
+	}
+}
+
+// add adds the entries of a port to t, if it is on another node.
+func (c *Compiled) add(t *Tables, p *model.Port) {
+	if l, ok := c.legs[placeOf(p)]; ok {
+		l.addTo(t, p)
+		l.addSenders(t, p)
+	}
+}
+
+// All returns the tables with the entries of all ports.
+func (c *Compiled) All() Tables {
+	t := c.Tables
+	t.Routes = make(map[RouteKey]Route, len(c.Routes)+len(c.slice.All))
+	maps.Copy(t.Routes, c.Routes)
+	t.Bridge, t.Senders = maps.Clone(c.Bridge), maps.Clone(c.Senders)
+	for _, p := range c.slice.All {
+		c.add(&t, p)
+	}
+	return t
+}
+
+// Since returns the tables of last and of c without equal routes, bridge entries and
+// senders. The other tables are complete. last is another result for the node.
+func (c *Compiled) Since(last *Compiled) (before, after Tables) {
+	before, after = last.Tables, c.Tables
+	before.Routes, after.Routes = differing(last.Routes, c.Routes)
+	before.Bridge, after.Bridge = differing(last.Bridge, c.Bridge)
+	before.Senders, after.Senders = differing(last.Senders, c.Senders)
+	again := map[place]bool{} // places whose ports are all added
+	model.DiffPorts(last.slice.All, c.slice.All, func(was, is *model.Port) {
+		if was != nil {
+			last.add(&before, was)
+			again[placeOf(was)] = again[placeOf(was)] || len(was.AllowSources) > 0 // ports of a place can share a sender
+		}
+		if is != nil {
+			c.add(&after, is)
+			again[placeOf(is)] = again[placeOf(is)] || len(is.AllowSources) > 0
+		}
+	})
+	for at := range c.count {
+		again[at] = again[at] || last.count[at].ports > 0 && last.legs[at] != c.legs[at]
+	}
+	for at, all := range again {
+		if all {
+			last.addPlace(&before, at)
+			c.addPlace(&after, at)
+		}
+	}
+	return before, after
+}
+
+func (c *Compiled) addPlace(t *Tables, at place) {
+	for _, p := range c.slice.On(at.network, at.node) {
+		c.add(t, p)
+	}
+}
+
+// differing returns two maps without the entries that are in both.
+func differing[K, V comparable](a, b map[K]V) (onlyA, onlyB map[K]V) {
+	onlyA, onlyB = map[K]V{}, map[K]V{}
+	for k, v := range a {
+		if w, has := b[k]; !has || w != v {
+			onlyA[k] = v
+		}
+	}
+	for k, v := range b {
+		if w, has := a[k]; !has || w != v {
+			onlyB[k] = v
+		}
+	}
+	return onlyA, onlyB
+}

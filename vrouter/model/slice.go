@@ -1,0 +1,94 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Slice is the part of a state that one node needs: all nodes, and the networks that have
+// ports on the node. Slices of different times share their ports, so copying a slice and
+// comparing two slices costs little.
+type Slice struct {
+	State                  // Ports has at most the ports of the node
+	All   []*Port          // ports of these networks on all nodes, in the order of ComparePorts; read-only
+	Hops  map[string]*Port // ports that are next hops of the routes, by name
+}
+
+// Slice returns the slice of a node. It has all networks of the state.
+func (s State) Slice(node string) Slice {
+	slice := Slice{s, make([]*Port, len(s.Ports)), map[string]*Port{}}
+	slice.Ports = nil
+	hops := map[Via]bool{}
+	for _, r := range s.Routes {
+		for _, v := range r.Via {
+			hops[v] = true
+		}
+	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		slice.All[i] = p
+		if hops[Via{Port: p.Name}] {
+			slice.Hops[p.Name] = p
+		}
+		if p.Node == node {
+			slice.Ports = append(slice.Ports, *p)
+		}
+	}
+	slices.SortFunc(slice.All, ComparePorts)
+	return slice
+}
+
+// Whole returns the slice as a state that has copies of all ports.
+func (s Slice) Whole() State {
+	state := s.State
+	state.Ports = make([]Port, len(s.All))
+	for i, p := range s.All {
+		state.Ports[i] = *p
+	}
+	return state
+}
+
+// On returns the ports of a network on a node, sorted by name.
+func (s Slice) On(network, node string) []*Port {
+	first, _ := slices.BinarySearchFunc(s.All, &Port{Network: network, Node: node}, ComparePorts)
+	last := first
+	for last < len(s.All) && s.All[last].Node == node && s.All[last].Network == network {
+		last++
+	}
+	return s.All[first:last]
+}
+
+// ComparePorts orders ports by network, node and name.
+func ComparePorts(a, b *Port) int {
+	return cmp.Or(cmp.Compare(a.Network, b.Network), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
+}
+
+// DiffPorts calls changed for each port that differs between two lists in the order of
+// ComparePorts. was is nil for a port that is new in a network on a node, and is is nil for a
+// deleted port. Ports that the lists share cost only the comparison of their pointers.
+func DiffPorts(before, after []*Port, changed func(was, is *Port)) {
+	for len(before) > 0 || len(after) > 0 {
+		order := 0
+		switch {
+		case len(before) == 0:
+			order = 1
+		case len(after) == 0:
+			order = -1
+		case before[0] != after[0]:
+			order = ComparePorts(before[0], after[0])
+		}
+		switch {
+		case order < 0:
+			changed(before[0], nil)
+			before = before[1:]
+		case order > 0:
+			changed(nil, after[0])
+			after = after[1:]
+		default:
+			if before[0] != after[0] && !before[0].Equal(*after[0]) {
+				changed(before[0], after[0])
+			}
+			before, after = before[1:], after[1:]
+		}
+	}
+}
