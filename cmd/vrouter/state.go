@@ -173,6 +173,9 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 	for _, p := range s.Problems {
 		fields = append(fields, inspect.Field{Name: "Problem", Value: p})
 	}
+	if !s.Retry.IsZero() {
+		fields = append(fields, inspect.Field{Name: "Retry", Value: "in " + inspect.Duration(max(0, s.Retry.Sub(now)))})
+	}
 	return fields
 }
 

@@ -44,7 +44,8 @@ type agent struct {
 	// Fields of the loop.
 	follower   *follow.Follower
 	reconciler *reconcile.Reconciler
-	freedAt    uint64 // Generation of the reconciler at the last call of freeMemory
+	freedAt    uint64 // Generation of the reconciler when freeMemory last returned memory
+	heap       uint64 // bytes of the heap after that
 }
 
 // Run runs the agent of one node until ctx ends, SIGTERM or SIGINT arrives, or the

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -311,6 +312,9 @@ func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
 	agenttest.Eventually(t, "the report", func() error {
 		return a.complains("port a1", "network namespace "+name+" does not exist", "ip netns add "+name)
 	})
+	if s, err := a.client.Status(t.Context()); err != nil || time.Until(s.Retry) > 10*time.Second || s.Retry.Before(s.Started) {
+		t.Errorf("the agent retries the port at %v (%v), want a time in the next seconds", s.Retry, err)
+	}
 	agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
 	b.workloads["a1"] = agenttest.NamedSpace(t, name)
 	agenttest.Eventually(t, "the port in its new namespace", func() error { return errors.Join(a.healthy(), b.traffic()) })

@@ -23,6 +23,7 @@ const (
 	quotaWait       = 250 * time.Millisecond // minimum interval of relieveFlows
 	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
+	memoryShare     = 8                      // freeMemory runs when the heap has grown by 1/8
 )
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
@@ -160,14 +161,17 @@ func (a *agent) expireFlows() int {
 	return n
 }
 
-// freeMemory returns memory to the system after a change of the desired state. Such a
-// change temporarily needs a second copy of the state. freeMemory runs between
-// changes, because a garbage collection takes time.
+// freeMemory returns memory to the system after a change of the desired state, or if the heap
+// has grown by 1/memoryShare: a check for drift temporarily needs a copy of the tables.
+// freeMemory runs between changes, because a garbage collection takes time.
 func (a *agent) freeMemory() {
-	if a.freedAt == a.reconciler.Generation {
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); a.freedAt == a.reconciler.Generation && m.HeapAlloc <= a.heap+a.heap/memoryShare {
 		return
 	}
 	a.freedAt = a.reconciler.Generation
 	runtime.GC() // the store's page pool (sync.Pool) needs two collections
 	debug.FreeOSMemory()
+	runtime.ReadMemStats(&m)
+	a.heap = m.HeapAlloc
 }

@@ -28,6 +28,7 @@ type view struct {
 	indexes  map[uint32]string         // names of devices by ifindex
 	networks map[uint32]model.Network
 	problems []string
+	retry    time.Time // next pass, if the last pass had problems
 	warnings []string
 	routes   int
 	repairs  uint64
@@ -67,6 +68,7 @@ func (a *agent) publish() {
 	}
 	for _, q := range p.Problems {
 		v.problems = append(v.problems, q.Text)
+		v.retry = time.Now().Add(a.reconciler.NextPass())
 	}
 	a.follower.Peek(func(f *fleet.View) { v.problems = append(v.problems, f.Problems()...) })
 	slices.Sort(v.problems)
@@ -78,7 +80,7 @@ func (a *agent) publish() {
 func (a *agent) status(v *view) api.Status {
 	s := api.Status{
 		Node: a.config.Node, Version: a.version, PID: os.Getpid(), Started: a.started, Synced: v.synced,
-		Problems: append(slices.Clone(v.problems), v.warnings...), Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
+		Problems: append(slices.Clone(v.problems), v.warnings...), Retry: v.retry, Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
 		Store: a.storeStatus(v),
 	}
 	for _, f := range v.fabric {

@@ -47,7 +47,8 @@ type Status struct {
 	PID      int       `json:"pid"`
 	Started  time.Time `json:"started"`
 	Synced   time.Time `json:"synced"`             // last time maps and links equalled the desired state
-	Problems []string  `json:"problems,omitempty"` // objects that could not be written; the agent retries
+	Problems []string  `json:"problems,omitempty"` // objects that are not in force, with the reason
+	Retry    time.Time `json:"retry,omitzero"`     // when the agent retries them; zero: no pass has failed
 	Repairs  uint64    `json:"repairs"`            // differences repaired since the agent started
 	Routes   int       `json:"routes"`
 	Ports    int       `json:"ports"` // of this node

@@ -40,6 +40,7 @@ func BenchmarkAgentWithManyRoutes(b *testing.B) {
 		b.ReportMetric(residentMB(b, d.nodes[0].agent.Process.Pid, "VmHWM:"), "agent-peak-MB")
 		time.Sleep(2 * time.Second) // four times repair_interval: what the change needed is given back
 		b.ReportMetric(residentMB(b, d.nodes[0].agent.Process.Pid, "VmRSS:"), "agent-MB")
+		b.ReportMetric(residentMB(b, d.nodes[0].agent.Process.Pid, "RssAnon:"), "agent-anonymous-MB")
 	}
 }
 
