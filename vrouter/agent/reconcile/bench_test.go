@@ -13,7 +13,8 @@ import (
 )
 
 // BenchmarkOnePortBesideMany measures the time in which a node applies one more port on
-// another node, beside 100,000 ports in network red: in that network, and in network blue.
+// another node, beside 100,000 ports in network red: in that network, and in network blue. It
+// also measures a check for drift.
 func BenchmarkOnePortBesideMany(b *testing.B) {
 	const ports = 100_000
 	w := newWriter(b, 2*ports)
@@ -59,4 +60,11 @@ func BenchmarkOnePortBesideMany(b *testing.B) {
 			}
 		})
 	}
+	b.Run("drift", func(b *testing.B) {
+		for b.Loop() {
+			if w.Pass(Looking); len(w.Last.Problems) > 0 || w.Repairs > 0 {
+				b.Fatalf("problems: %v; %d repairs", w.Last.Problems, w.Repairs)
+			}
+		}
+	})
 }
