@@ -38,7 +38,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 		want = reconcile.NewDesired(a.config.Node, *first, a.follower.Own.IDs, nil)
 	}
 	a.reconciler = reconcile.New(a.config, a.log, a.space, p, want, a.follower.Own.IDs, a.publish)
-	defer a.reconciler.Tester.Close()
+	defer a.reconciler.Close()
 	a.follower.Start(a.reconciler, a.publish)
 	events, err := netdev.Watch(ctx, a.space)
 	if err != nil {
@@ -65,6 +65,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	if a.removed {
 		return nil
 	}
+	a.reconciler.Close()
 	a.log.Info("agent stopped; packets keep flowing")
 	return errors.Join(why, removeSocket(a.config.Socket), p.Close())
 }
@@ -102,6 +103,9 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *serve
 			a.reconciler.Pass(reconcile.Noticing)
 		case <-a.follower.GoneTimer():
 			a.follower.NodeGone()
+		case differs := <-a.reconciler.Comparison.Done:
+			a.reconciler.Compared(differs)
+			a.freeMemory()
 		case _, ok := <-events:
 			if !ok {
 				events = nil

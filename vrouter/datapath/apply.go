@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	"windtunnel/vrouter/fib"
 )
@@ -15,6 +16,7 @@ type Changes struct{ Updated, Deleted int }
 type step interface {
 	update() (int, error)
 	prune() (int, error)
+	size() int // number of entries to write and to delete
 }
 
 // Apply makes the maps equal to the tables. It reads the maps, and writes only entries
@@ -28,6 +30,17 @@ func (d *Datapath) Apply(want fib.Tables) (Changes, error) { return d.write(want
 // entries and senders, both tables need only those that differ. The other parts must be
 // complete.
 func (d *Datapath) Update(before, after fib.Tables) (Changes, error) { return d.write(after, &before) }
+
+// Differs reports whether Apply has anything to do: entries to write or to delete, or older
+// maps to remove. It writes nothing, so it can run at the same time as other methods; then it
+// may report a difference that they remove.
+func (d *Datapath) Differs(want fib.Tables) (bool, error) {
+	if dirs, err := d.others(); err != nil || len(dirs) > 0 {
+		return true, err
+	}
+	steps, err := d.plan(want, nil)
+	return slices.ContainsFunc(steps, func(s step) bool { return s.size() > 0 }), err
+}
 
 // write makes the maps equal to want. have has the present entries; nil: write reads them.
 func (d *Datapath) write(want fib.Tables, have *fib.Tables) (Changes, error) {

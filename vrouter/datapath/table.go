@@ -199,6 +199,8 @@ func (t table[K, V]) put(keys []K, values []V) error {
 	return nil
 }
 
+func (d *difference[K, V]) size() int { return len(d.keys) + len(d.stale) }
+
 // prune deletes the entries that are not wanted. A second call deletes nothing.
 func (d *difference[K, V]) prune() (int, error) {
 	n := len(d.stale)

@@ -15,6 +15,7 @@ import (
 type Plane interface {
 	Apply(fib.Tables) (datapath.Changes, error)
 	Update(before, after fib.Tables) (datapath.Changes, error)
+	Differs(fib.Tables) (bool, error)
 	Dump() (fib.Tables, error)
 
 	AttachVif(ifindex int) error

@@ -19,7 +19,7 @@ func BenchmarkOnePortBesideMany(b *testing.B) {
 	const ports = 100_000
 	w := newWriter(b, 2*ports)
 	w.publish = func() {}
-	defer w.Tester.Close()
+	defer w.Close()
 	s := model.State{Nodes: []model.Node{
 		{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}}, {Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.2")}},
 	}}
@@ -62,7 +62,8 @@ func BenchmarkOnePortBesideMany(b *testing.B) {
 	}
 	b.Run("drift", func(b *testing.B) {
 		for b.Loop() {
-			if w.Pass(Looking); len(w.Last.Problems) > 0 || w.Repairs > 0 {
+			w.Pass(Looking)
+			if w.Compared(<-w.Comparison.Done); len(w.Last.Problems) > 0 || w.Repairs > 0 {
 				b.Fatalf("problems: %v; %d repairs", w.Last.Problems, w.Repairs)
 			}
 		}

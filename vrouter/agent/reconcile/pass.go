@@ -266,16 +266,20 @@ func (p *Pass) failRefused() {
 }
 
 // apply makes the maps equal to the tables. It writes only the differences from the tables
-// that it wrote last. It reads the maps and compares them with the tables to find drift, and
-// if the contents of the maps are not known.
+// that it wrote last. It reads the maps only if their contents are not known. A pass that
+// looks for drift lets the background compare the maps.
 func (p *Pass) apply() {
 	if !p.compiled || p.cause == Noticing && p.reused && !p.renewed && p.r.Last.Problems == nil {
 		return // no event of the kernel changes the contents of the maps
 	}
 	plane, written := p.r.Programs.Plane(), p.r.written
+	if p.cause == Looking && p.reused && written == p.Compiled && !p.renewed {
+		p.r.compare()
+		return
+	}
 	p.r.written = nil
 	err := errUnknown
-	if written != nil && p.cause != Looking && !p.renewed {
+	if written != nil && !p.renewed {
 		p.changes, err = plane.Update(p.Since(written))
 	}
 	if err != nil {

@@ -42,15 +42,15 @@ type Reconciler struct {
 	retry      time.Duration // time until the next pass after a failure
 	ended      bool          // the node has been removed
 	written    *fib.Compiled // tables that the maps have; nil: not known
+	Comparison Comparison
 }
 
 // New creates a reconciler. It makes no pass. The reconciler calls publish after each pass.
-// want nil: the desired state is not known yet. If End is not called, the caller must close
-// Tester.
+// want nil: the desired state is not known yet. The caller must call End or Close.
 func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs, want *Desired, ids *fib.IDs, publish func()) *Reconciler {
 	return &Reconciler{
 		config: c, log: log, space: s, Programs: p, Limits: c.Limits.Datapath().WithDefaults(),
-		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Want: want, IDs: ids,
+		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Comparison: Comparison{Done: make(chan bool, 1)}, Want: want, IDs: ids,
 	}
 }
 
@@ -61,10 +61,19 @@ func (r *Reconciler) Plane() netdev.Plane { return r.Programs.Plane() }
 // a failure.
 func (r *Reconciler) NextPass() time.Duration {
 	wait := max(r.config.RepairInterval, passesShare*r.WholeTook)
+	if !r.Comparison.running {
+		wait = max(wait, passesShare*r.Comparison.took)
+	}
 	if r.retry > 0 {
 		wait = min(wait, r.retry)
 	}
 	return wait
+}
+
+// Close ends the tests of links and waits for the comparison. The kernel's state stays.
+func (r *Reconciler) Close() {
+	r.Tester.Close()
+	r.Comparison.wait.Wait()
 }
 
 // End removes the device pairs of ports, the neighbours, the labels, the programs and the
@@ -72,7 +81,7 @@ func (r *Reconciler) NextPass() time.Duration {
 func (r *Reconciler) End() error {
 	r.ended = true
 	r.Programs.Unfollow()
-	r.Tester.Close()
+	r.Close()
 	self, _ := r.Last.Want.Self()
 	return errors.Join(netdev.KeepLocator(r.space, model.Node{}, r.Last.locator), r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil, true), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), r.Plane().Remove())
 }
