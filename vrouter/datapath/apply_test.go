@@ -101,9 +101,15 @@ func TestDriftIsMended(t *testing.T) {
 		d.maps.Ilm.Put(uint32(18), &vrouterTarget{Nexthop: 99})); err != nil {
 		t.Fatal(err)
 	}
+	if differs, err := d.Differs(want); err != nil || !differs {
+		t.Errorf("the maps are found to be as wanted (%v)", err)
+	}
 	c, err := d.Apply(want)
 	if err != nil || c.Updated != 2 || c.Deleted != 1 {
 		t.Errorf("mended %+v, %v; want 2 updated, 1 deleted", c, err)
+	}
+	if differs, err := d.Differs(want); err != nil || differs {
+		t.Errorf("after Apply the maps are found to differ (%v)", err)
 	}
 	got, err := d.Dump()
 	if diff := cmp.Diff(want, got, sameAddr, samePrefix); err != nil || diff != "" {
