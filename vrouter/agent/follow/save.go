@@ -54,16 +54,14 @@ func (f *Follower) warnUnsaved(err error) {
 
 // saveSlices writes the newest slices until ctx ends.
 func (f *Follower) saveSlices(ctx context.Context) {
-	for {
-		began := time.Now()
+	for ctx.Err() == nil {
 		select {
 		case s := <-f.saving.slices:
-			began = time.Now()
+			began := time.Now()
 			f.saveSlice(s)
+			sleepFor(ctx, saveShare*time.Since(began))
 		case <-ctx.Done():
-			return
 		}
-		sleepFor(ctx, saveShare*time.Since(began))
 	}
 }
 
