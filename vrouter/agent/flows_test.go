@@ -17,7 +17,7 @@ func TestAFlowTableNearAQuotaIsAProblem(t *testing.T) {
 	binary.NativeEndian.PutUint32(key, 1) // id of a vif
 	var now unix.Timespec
 	agenttest.Must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
-	binary.NativeEndian.PutUint64(value[8:], uint64(now.Nano())) // seen_ns of struct flow
+	binary.NativeEndian.PutUint64(value[24:], uint64(now.Nano())) // seen_ns of struct flow
 	for i := range agenttest.TestLimits.Flows*2/5 + 1 {
 		binary.NativeEndian.PutUint32(key[4:], i)
 		agenttest.Must(t, flows.Put(key, value))
