@@ -447,7 +447,7 @@ func TestAStoreThatCannotBeWrittenIsRefusedBeforeMeasuring(t *testing.T) {
 
 func TestAnOrdinaryUserIsToldWhatToDo(t *testing.T) {
 	h := newHome(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	user := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, h.program, args...)

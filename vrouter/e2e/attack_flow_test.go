@@ -40,8 +40,8 @@ func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 }
 
 // A workload sends a datagram to each of 45,000 ports, which is more than its quota of
-// flows. One second later it must be able to open a connection. Connections of another
-// network must succeed all the time.
+// flows. Soon afterwards it must be able to open a connection, long before its flows are idle
+// for too long. Connections of another network must succeed all the time.
 func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 	const flows, datagrams = 60_000, 45_000
 	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"flows": flows}}})
@@ -88,7 +88,7 @@ func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 			c.Close()
 			break
 		}
-		if time.Since(end) > time.Second {
+		if time.Since(end) > 15*time.Second {
 			t.Fatalf("%v after the flood the workload cannot open a connection: %v", time.Since(end), err)
 		}
 	}

@@ -29,7 +29,7 @@ func labelBed(t *testing.T) (b *bed, v, w *workload, attackers map[model.Forward
 		attackers[kind] = b.workload("evil-"+string(kind), string(kind), 1, "10.1.0.11")
 	}
 	b.up()
-	b.nodes[1].awaitWays("a", "direct", "vxlan")
+	b.nodes[1].awaitWays("a", directWays(model.L2L3)...)
 	return b, v, w, attackers
 }
 
