@@ -70,3 +70,22 @@ func TestAFrameOfAProcessWithTheMarkOfDeliveriesIsJudged(t *testing.T) {
 		t.Errorf("a frame with the MAC address of another port: action %d, want it dropped", int32(code))
 	}
 }
+
+// A tagged frame of a workload is dropped at netkit's hook too. The kernel removes a tag from
+// the bytes of a frame at the ingress of a device, but not at this hook.
+func TestATaggedFrameToTheRouterDoesNotLeaveFromNetkitsHook(t *testing.T) {
+	r := newNetkitRig(t)
+	for name, tag := range map[string]byte{"a VLAN": 5, "a priority": 0} {
+		inner := packet(t, addrC, addrB, 0, 64, "hello") // the source is another workload's
+		b := append(append(append([]byte{}, model.RouterMAC[:]...), macA[:]...), 0x81, 0, 0, tag, 0x08, 0)
+		b = append(b, inner...)
+		before, err := r.Drops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, _ := r.runMarked(t, r.programs.FromWorkload, r.vif, b, 0)
+		if reason := r.drop(t, before); code != actUnspec && reason != "vlan" {
+			t.Errorf("a frame with the tag of %s: action %d and drop reason %s, want reason vlan, or that it continues to the ingress", name, int32(code), reason)
+		}
+	}
+}

@@ -10,8 +10,8 @@ import (
 )
 
 // renewal is the step of an Apply that clears the entries of ids that get a new owner. So
-// a port does not inherit the counters of an older port with the same id, and a tunnel does
-// not inherit the learned MTU of another tunnel.
+// a port does not inherit the counters and flows of an older port with the same id, and a
+// tunnel does not inherit the learned MTU of another tunnel.
 type renewal struct {
 	d        *Datapath
 	vifs     []uint32 // ids that are not in use yet
@@ -47,6 +47,9 @@ func (r *renewal) update() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("count the CPUs: %w", err)
 	}
+	if err := r.removeFlows(); err != nil {
+		return 0, err
+	}
 	for _, id := range r.vifs {
 		if err := r.d.maps.VifStats.Put(id, make([]vrouterVifCounters, cpus)); err != nil {
 			return 0, fmt.Errorf("clear the counters of vif %d: %w", id, err)
@@ -74,6 +77,28 @@ func (r *renewal) update() (int, error) {
 		}
 	}
 	return 0, nil
+}
+
+// removeFlows removes the flows of an older vif, because a policy lets packets of its flows
+// pass. ExpireFlows corrects the counts of flows for the quotas.
+func (r *renewal) removeFlows() error {
+	if len(r.vifs) == 0 {
+		return nil
+	}
+	fresh := map[uint32]bool{}
+	for _, id := range r.vifs {
+		fresh[id] = true
+	}
+	var old []vrouterFlowKey
+	t := table[vrouterFlowKey, vrouterFlow]{"flows", r.d.maps.Flows, false}
+	if err := t.each(func(k vrouterFlowKey, _ vrouterFlow) {
+		if fresh[k.Vif] {
+			old = append(old, k)
+		}
+	}); err != nil {
+		return err
+	}
+	return t.remove(old)
 }
 
 func (r *renewal) renewVRF(id uint32, cpus int) error {

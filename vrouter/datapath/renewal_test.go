@@ -87,3 +87,32 @@ func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
 		t.Errorf("%v, %v", mtus, err)
 	}
 }
+
+// A port does not inherit the flows of an older port with the same id, also of another network.
+func TestANewVifHasNoFlowsOfAnOlderVif(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, withRules(2))
+	if code := r.sendTo(t, remoteOf(1)); code != actRedirect {
+		t.Fatalf("a packet that rule 2 allows has action %d, want a redirect", code)
+	}
+	gone := r.tables.Vifs[uint32(r.vif)]
+	policy := r.tables.Policies[1]
+	delete(r.tables.Vifs, uint32(r.vif))
+	delete(r.tables.Policies, 1)
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	r.tables.Vifs[uint32(r.vif)] = gone
+	r.tables.Policies = map[uint32]fib.Policy{1: policy}
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	flows := 0
+	if err := r.Flows(func(k FlowKey, _ Flow) bool {
+		if k.Vif == 1 {
+			flows++
+		}
+		return true
+	}); err != nil || flows != 0 {
+		t.Errorf("the new vif 1 has %d flows, want 0; error %v", flows, err)
+	}
+}

@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,5 +98,56 @@ func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 	over.Store(true)
 	if err := <-blue; err != nil {
 		t.Errorf("a connection of the other network: %v", err)
+	}
+}
+
+// A new port with the number and the address of a deleted port has none of its flows: packets
+// that its policy denies do not pass.
+func TestANewPortHasNoFlowsOfADeletedPort(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
+	b.state.Policies = []model.Policy{{Name: "out", Rules: []model.Rule{{Direction: model.Egress, Action: model.Allow}, {Direction: model.Ingress, Action: model.Deny}}}}
+	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
+	b.state.Ports[0].Policies = []string{"out"}
+	b.up()
+	socket := func(w *workload, port uint16) net.PacketConn {
+		var c net.PacketConn
+		b.must(in(w.ns, func() (err error) {
+			c, err = net.ListenPacket("udp", netip.AddrPortFrom(w.ip(4), port).String())
+			return err
+		}))
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	sx, sy, other := socket(x, 5555), socket(y, 6666), socket(y, 6667)
+	to := func(w *workload, port uint16) net.Addr {
+		return net.UDPAddrFromAddrPort(netip.AddrPortFrom(w.ip(4), port))
+	}
+	soon(t, 10*time.Second, "send from x to y and back", func() error {
+		sx.WriteTo([]byte("request"), to(y, 6666))
+		if receive(sy, 1, 200*time.Millisecond) == 0 {
+			return errTimeout
+		}
+		sy.WriteTo([]byte("reply"), to(x, 5555))
+		if receive(sx, 1, 200*time.Millisecond) == 0 {
+			return errTimeout
+		}
+		return nil
+	})
+	b.state.Ports = slices.DeleteFunc(b.state.Ports, func(p model.Port) bool { return p.Name == "x" })
+	b.apply()
+	z := b.workload("z", "red", 0, "10.1.0.10")
+	b.state.Ports[len(b.state.Ports)-1].Policies = []string{"out"}
+	b.apply()
+	sz := socket(z, 5555)
+	other.WriteTo([]byte("denied"), to(z, 5555))
+	if receive(sz, 1, 500*time.Millisecond) > 0 {
+		t.Error("the policy lets a packet of a new flow pass, so this test says nothing")
+	}
+	sy.WriteTo([]byte("denied too"), to(z, 5555))
+	if receive(sz, 1, 500*time.Millisecond) > 0 {
+		t.Error("port z received a packet that its policy denies: it passed by a flow of the deleted port x")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,8 +47,13 @@ func payload(seed uint64, n int) io.Reader {
 	return io.LimitReader(rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 1}), int64(n))
 }
 
-// bulk is the size of a long transfer, bytes.
-const bulk = 16 << 20
+// bulk is the size of a long transfer, bytes: 16 MiB, or VROUTER_BULK MiB.
+var bulk = func() int {
+	if n, err := strconv.Atoi(os.Getenv("VROUTER_BULK")); err == nil {
+		return n << 20
+	}
+	return 16 << 20
+}()
 
 // transfer sends n bytes over TCP and compares their hashes at both ends.
 func transfer(from, to *workload, version, n int) error {

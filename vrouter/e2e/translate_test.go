@@ -75,7 +75,7 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 			x, y := routedPair(b, model.VXLAN)
 			checkIntact(t, x, y, 1450, bulk)
 			for _, node := range b.nodes {
-				if sent := node.sent(model.Translated); sent < 2*bulk {
+				if sent := node.sent(model.Translated); sent < uint64(2*bulk) {
 					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*bulk)
 				}
 			}

@@ -20,14 +20,16 @@
  * Returns 1 if from_workload runs at netkit's hook of the workload's end, and the frame must
  * not be routed. Such a frame continues to the ingress of the vif, where from_workload runs
  * again: the copies of a flooded frame enter there, and netkit would tell the sender that the
- * original was dropped. The kernel sets ingress_ifindex at the ingress.
+ * original was dropped. There the kernel also takes a VLAN tag out of the frame, so that judge()
+ * finds it. The kernel sets ingress_ifindex at the ingress.
  */
 static __always_inline int is_for_ingress(struct __sk_buff *skb, const struct vif *v)
 {
 	struct ethhdr *eth = (void *)(long)skb->data;
 
 	return v->flags & VIF_F_NETKIT && !skb->ingress_ifindex &&
-	       ((void *)(eth + 1) > (void *)(long)skb->data_end || !is_mac(eth->h_dest, v->router_mac));
+	       ((void *)(eth + 1) > (void *)(long)skb->data_end || !is_mac(eth->h_dest, v->router_mac) ||
+		eth->h_proto == bpf_htons(ETH_P_8021Q) || eth->h_proto == bpf_htons(ETH_P_8021AD));
 }
 
 SEC("tc")
