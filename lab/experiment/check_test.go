@@ -106,8 +106,9 @@ func TestLostDatagramsAreHeldAgainstTheFabric(t *testing.T) {
 	}
 }
 
-// The rate halves 1 s after the traffic began. The tool's window is late, and so is the
-// meter's: each rate counts for the time when it was measured.
+// The rate halves 1 s after the traffic began. The windows of the tool and of the
+// meter both begin late. The check must compare the two rates for the times at which they were
+// measured.
 func TestTheCheckUsesTheTimesOfTheTwoWindows(t *testing.T) {
 	const warmup, duration = 300 * time.Millisecond, 800 * time.Millisecond
 	for name, c := range map[string]struct {

@@ -69,7 +69,7 @@ func TestTheHostsVNICSharesTheSwitchWithAVM(t *testing.T) {
 	sharesSwitch(t, runVMs(t, vmScenario(t, "bridge", func(sc *suite.Scenario) { sc.Pairs, sc.Endpoint.HostVNIC = 2, true })))
 }
 
-// sharesSwitch asserts that of two pairs of equal rates, one is the host's.
+// sharesSwitch asserts that one of two pairs with equal rates runs on the host's virtual NIC.
 func sharesSwitch(t *testing.T, s sample.Sample) {
 	t.Helper()
 	share := s.Metrics[sample.HostShare]

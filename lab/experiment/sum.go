@@ -70,8 +70,8 @@ func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 	return total, true
 }
 
-// setHostShare sets which share of the throughput of all pairs is that of the last pair, which
-// runs on the nodes' own virtual NICs.
+// setHostShare sets the share of the throughput of all pairs that the last pair has. The last
+// pair runs on the nodes' own virtual NICs.
 func setHostShare(total, host sample.Metrics) {
 	if whole := total[sample.Throughput]; whole > 0 {
 		total.Set(sample.HostShare, host[sample.Throughput]/whole)

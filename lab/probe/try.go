@@ -31,10 +31,10 @@ const near = "near"
 
 var benches atomic.Int64
 
-// newBench makes a bench and a name for the receiving end of its veth pair. The thread that
-// polls this end is found by the name, so no other device may have it, not even a device of
-// an earlier bench that is still being removed. The name must be short, because names of
-// threads have at most 15 bytes.
+// newBench makes a bench and a name for the receiving end of its veth pair. The kernel
+// names the thread that polls this end after the device, and the lab finds the thread by that
+// name. So no other device may have the name, not even a device of an earlier bench that is
+// still being removed. The name must be short, because a thread's name has at most 15 bytes.
 func newBench(s *space.Space) *bench {
 	return &bench{Space: s, far: "wt" + strconv.FormatInt(int64(os.Getpid()), 36) + strconv.FormatInt(benches.Add(1), 36)}
 }

@@ -26,8 +26,8 @@ func (x *expansion) causes() {
 	}
 }
 
-// differing returns the pairs of scenarios that a cause is about. Without a baseline the
-// pairs have none.
+// differing returns the pairs of subject and baseline that a cause explains. If the cause has
+// no baseline, the pairs have only a subject.
 func (x *expansion) differing(c causeSpec, subject at[string]) (pairs []Comparison) {
 	if c.baseline.Set {
 		return x.pairs(c.baseline, subject)

@@ -145,8 +145,8 @@ func (c *client) measure() (Result, error) {
 	return Result{Version: ResultVersion, Role: "client", Peer: c.to.String(), Spec: c.spec, Interrupted: interrupted, Local: local, Remote: remote.End}, err
 }
 
-// finish ends the traffic in order: first the flows that this end sends, then, by a
-// message, the flows that the server sends. Data in flight arrives.
+// finish ends the traffic. First it ends the flows that this end sends. Then it sends the
+// server a message to end the flows that the server sends. Data in flight still arrives.
 func (c *client) finish() error {
 	if isClosed(c.stop) {
 		c.control.send(message{Type: typeStop}) // if the server is gone, the next steps notice it

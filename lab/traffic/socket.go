@@ -121,8 +121,8 @@ func dialOnce(to netip.AddrPort, from netip.Addr, o socketOptions, deadline time
 	return fd, nil
 }
 
-// connectBy connects a blocking socket until a deadline. SO_SNDTIMEO limits connect too;
-// the kernel then continues the handshake in the background.
+// connectBy connects a blocking socket, until a deadline. SO_SNDTIMEO can end a call of
+// connect early. The kernel continues the handshake, and connectBy calls connect again.
 func connectBy(fd int, to netip.AddrPort, deadline time.Time) error {
 	sa, err := sockaddr(to)
 	if err != nil {

@@ -129,7 +129,7 @@ func (s *silence) ends(at int64) {
 	s.last = at
 }
 
-// heard records an arrival. The window begins and ends at the marks.
+// heard records an arrival within the window.
 func (w *worker) heard() {
 	if w.seen == measuring {
 		w.silence.ends(now())

@@ -25,15 +25,15 @@ type step interface {
 // returns a *LimitError and writes nothing.
 func (d *Datapath) Apply(want fib.Tables) (Changes, error) { return d.write(want, nil) }
 
-// Update writes the differences between two tables, and does not read the maps. Apply or
-// Update must have written before as its last call, without an error. Of routes, bridge
-// entries and senders, both tables need only those that differ. The other parts must be
+// Update writes the differences between two tables, and does not read the maps. The last call
+// of Apply or Update must have written the older tables without an error. The routes, bridge
+// entries and senders that are equal in both tables can be left out. All other tables must be
 // complete.
 func (d *Datapath) Update(before, after fib.Tables) (Changes, error) { return d.write(after, &before) }
 
 // Differs reports whether Apply has anything to do: entries to write or to delete, or older
-// maps to remove. It writes nothing, so it can run at the same time as other methods; then it
-// may report a difference that they remove.
+// maps to remove. It writes nothing, so it can run at the same time as other methods. Then it
+// may report a difference that such a method has just removed.
 func (d *Datapath) Differs(want fib.Tables) (bool, error) {
 	if dirs, err := d.others(); err != nil || len(dirs) > 0 {
 		return true, err

@@ -95,9 +95,10 @@ func (d *Datapath) AttachVifOfMany(ifindex int) error {
 	return err
 }
 
-// AttachNetkit attaches from_workload to netkit's hook of the workload's end; idempotent.
-// ifindex is the primary's. Packets to be routed then leave without the primary's queue. Attach
-// the program to the primary's ingress too, where other frames continue.
+// AttachNetkit attaches from_workload to netkit's hook of the workload's end. ifindex is the
+// number of the primary. If the program is attached already, nothing changes. Packets that are
+// routed then do not wait in the primary's queue. Attach the program to the primary's ingress
+// too: all other frames go there.
 func (d *Datapath) AttachNetkit(ifindex int) error {
 	err := d.attachLink(hookNetkit, ifindex, func() (link.Link, error) {
 		return link.AttachNetkit(link.NetkitOptions{Interface: ifindex, Program: d.programs.FromWorkload, Attach: ebpf.AttachNetkitPeer})

@@ -17,11 +17,11 @@ import (
 // nhBridged is the nexthop of bridged frames that go to the node far without a tunnel.
 const nhBridged uint32 = 101
 
-// addr50 is in a prefix from which workload A may send, beside its address.
+// addr50 is not the address of workload A, but A may send from it (allow_sources).
 var addr50 = netip.MustParseAddr("10.50.1.1")
 
-// bridgesDirectly changes the scene: frames to the MAC address of B go directly if the node
-// far can restore them, or else by the tunnel for Ethernet payload.
+// bridgesDirectly changes the tables. Frames to the MAC address of B then go directly to the
+// node far if that node can restore them. Other frames take the tunnel for Ethernet payload.
 func bridgesDirectly(f *fib.Tables) {
 	t := f.Nexthops[nhTunnelEthernet]
 	t.Encapsulation, t.DF, t.Port, t.Fallback = model.Direct, false, 0, nhTunnelEthernet

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// shared has beds whose agents several tests use, one after the other: from options to a
-// chan *bed. A nil bed is not made yet.
+// shared has the beds that several tests use one after the other. The keys are options; the
+// values are of type chan *bed. A nil bed in the channel means that the bed must be made.
 var shared sync.Map
 
 // sharedBed returns a bed whose agents run and have only nodes in their state. Use it in a test

@@ -167,7 +167,7 @@ func (c *compiler) nexthop(name string, n Nexthop) uint32 {
 	return id
 }
 
-// limits adds an error if the ids of vifs or nexthops were all in use.
+// limits adds an error if there were too few ids for the vifs or nexthops.
 func (c *compiler) limits() {
 	if n := c.lacking[kindVif]; n > 0 {
 		c.errs = append(c.errs, &LimitError{Table: "vifs", What: "vifs", Setting: "limits.vifs", Want: len(c.t.Vifs) + n, Limit: c.facts.Limits.Vifs})

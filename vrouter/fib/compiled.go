@@ -45,7 +45,7 @@ func (c *Compiled) countPorts(ports []*model.Port) map[place]tally {
 	return count
 }
 
-// RouteCount returns the number of routes with those to ports on other nodes.
+// RouteCount returns the number of all routes, also of the routes to ports on other nodes.
 func (c *Compiled) RouteCount() int {
 	n := len(c.Routes)
 	for at, l := range c.legs {
@@ -56,7 +56,7 @@ func (c *Compiled) RouteCount() int {
 	return n
 }
 
-// leg leads to the ports of a network on one node.
+// leg has the values that all routes to the ports of a network on one node share.
 type leg struct {
 	vrf                  uint32
 	bridges              bool
@@ -66,8 +66,8 @@ type leg struct {
 	bridged, framesLabel uint32 // nexthop of bridge entries, and its label
 }
 
-// legs returns the legs to the ports on other nodes. A node without a tunnel is unreachable;
-// nodePeers has already warned about it.
+// legs returns a leg for each other node and network. A node that cannot be reached has the
+// leg unreachable; nodePeers has already warned about it.
 func (c *compiler) legs() map[place]leg {
 	all := map[place]leg{}
 	for at := range c.count {
@@ -166,7 +166,7 @@ func (c *Compiled) addPlace(t *Tables, at place) {
 	}
 }
 
-// differing returns two maps without the entries that are in both.
+// differing returns copies of two maps without the entries that are equal in both.
 func differing[K, V comparable](a, b map[K]V) (onlyA, onlyB map[K]V) {
 	onlyA, onlyB = map[K]V{}, map[K]V{}
 	for k, v := range a {

@@ -2,7 +2,8 @@ package fib
 
 import "fmt"
 
-// Limits are the numbers of ids in the data path; 0: unlimited. Package datapath checks the
+// Limits are the maximum numbers of vifs and nexthops, whose ids are indexes in the data
+// path; 0: unlimited. Package datapath checks the
 // sizes of the tables.
 type Limits struct {
 	Nexthops uint32 // ids 1 … Nexthops−1: entry 0 discards

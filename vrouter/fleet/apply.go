@@ -40,11 +40,11 @@ func (f *Fleet) Apply(ctx context.Context, s model.State) error {
 }
 
 // applyOnce plans commits and makes them one after another. A commit fails if another
-// client has changed something that the plan depends on. Until the plan writes ports, each
-// commit fails if a port was written since the plan. This condition costs the store more
-// the more ports there are. So later commits write only ports, and depend on the keys of
-// these ports. If the plan has other changes after the ports, done is false: call applyOnce
-// again.
+// client has changed something that the plan depends on. The first
+// commits, which write no ports, fail if any port was written after the plan was made. The
+// store needs the longer for this condition the more ports it has. So the later commits write
+// only ports, and fail only if one of these ports has changed. If other changes must follow
+// the ports, done is false: call applyOnce again.
 func (f *Fleet) applyOnce(ctx context.Context, s model.State, found map[string]int64) (done bool, err error) {
 	var plan []planned
 	var objects, revision int64

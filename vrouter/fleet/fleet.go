@@ -68,7 +68,7 @@ func New(s store.Store, o Options) *Fleet {
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// readShare is the time for each node of the fleet over which the nodes spread their
+	// readShare times the number of nodes is the period over which the nodes spread their
 	// reads of the whole store after ErrCompacted.
 	readShare = 10 * time.Millisecond
 )

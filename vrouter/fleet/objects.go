@@ -24,9 +24,9 @@ func examples(ports []*model.Port) string {
 	return strings.Join(names, ", ")
 }
 
-// putChecked refuses an object that makes the state invalid. with returns a state with the
-// object. Only an error needs the whole state. Call within if ports that other clients add
-// meanwhile can contradict the object.
+// putChecked refuses an object that makes the state invalid. with adds the object to
+// a state. The whole state is read only for the text of an error. If ports that other clients
+// add at the same time can contradict the object, call within too.
 func (v *View) putChecked(key string, object any, near *neighbours, with func(model.State) model.State) *draft {
 	d := v.draft().object().put(key, object)
 	if valid(with(near.state())) != nil {

@@ -72,8 +72,8 @@ type install struct {
 
 // releaseLost deletes the ports that a node had before it was installed again: the host has
 // booted, and the agent has a new state directory. The workloads of these ports no longer
-// exist. Ports of a document stay. So do ports that are newer than a revision, since they
-// belong to the new installation.
+// exist. Ports of a document stay. Ports that were created after the revision before stay
+// too, because they belong to the new installation.
 func (f *Fleet) releaseLost(ctx context.Context, node string, me Alive, before int64) {
 	if me.Boot == "" {
 		return

@@ -13,10 +13,10 @@ type CategoryRow struct {
 	Samples uint64
 }
 
-// Totals is the division of the time of the profile's CPUs, in cores. Busy, Wire and Idle
-// add up to the number of CPUs.
+// Totals says how the CPUs of a profile spent their time, in cores (CPU seconds per second).
+// Busy, Wire and Idle add up to the number of CPUs.
 type Totals struct {
-	Busy float64 // the node's, as its meter reads it: without Wire
+	Busy float64 // busy time of the node by its meter, without Wire
 	Wire float64 // the testbed's wire, where it runs on the node's CPUs
 	Idle float64
 }

@@ -162,8 +162,8 @@ func (t *PublishedTable) Remarks() []string {
 // causeNotKnown marks a difference whose cause the suite does not have.
 const causeNotKnown = "cause not known"
 
-// Causes lists the causes of the differences (Disagrees), each with the cells that it is
-// the cause of. The cells without a known cause are marked so.
+// Causes lists the causes of the differences (Disagrees), each with the cells that it
+// explains. One more entry lists the cells without a known cause.
 func (t *PublishedTable) Causes() (lines []string) {
 	var by phrase.Groups
 	for _, c := range t.Agreeing(Disagrees) {

@@ -152,8 +152,8 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 	return readyNAPI(n.space, nic, n.queueCPUs(link))
 }
 
-// queueCPUs returns the CPUs that may serve each receive queue of the NIC on a link: one
-// after the other, or all where the scheduler moves the queues.
+// queueCPUs returns the sets of CPUs for the receive queues of the NIC on a link. Each set is
+// one CPU of the node. If the scheduler moves the queues, there is one set with all CPUs.
 func (n *node) queueCPUs(link int) (sets [][]int) {
 	if n.fabric.MovingQueues {
 		return [][]int{n.cpus}

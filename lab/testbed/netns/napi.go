@@ -21,8 +21,9 @@ import (
 // queue and segments the sender's superframes (docs/method.md).
 const napiNice = -10
 
-// readyNAPI lets the threads that poll a device's receive queues run on the sets of
-// CPUs, one after the other, and sets their priority. The device must be up and have
+// readyNAPI pins the threads that poll a device's receive queues, and sets their priority.
+// The first thread runs on the first set of CPUs, the second on the second set, and so on;
+// after the last set the first is used again. The device must be up and have
 // threaded NAPI on.
 func readyNAPI(s *space.Space, device string, sets [][]int) error {
 	l, err := s.Link(device)

@@ -12,8 +12,8 @@ import (
 	"windtunnel/lab/space"
 )
 
-// numberQueues makes a veth with several receive queues in NAPI wake the sender's queue
-// that waits. The device must be up.
+// numberQueues makes each receive queue of a veth device wake the peer's transmit queue that
+// waits for it. The device must be up, with NAPI and several receive queues.
 //
 // When a receive queue has room again, a veth wakes the peer's transmit queue of the same
 // number. The number is in the receive queue's XDP data (veth_poll, drivers/net/veth.c),

@@ -203,8 +203,8 @@ func TestTheTeamSpreadsAsBondingDoes(t *testing.T) {
 	spreadsAs(t, programs, 3)
 }
 
-// spreadsAs sends frames through a team of a number of usable links, the first of which
-// is that of NIC 100.
+// spreadsAs sends frames through a team with a number of usable links. The first of these
+// links belongs to NIC 100.
 func spreadsAs(t *testing.T, programs *teamObjects, links uint32) {
 	t.Helper()
 	for name, c := range map[string]struct {

@@ -41,14 +41,14 @@ type KeptNode struct {
 	Leaving  []string     `json:"leaving,omitempty"` // ports to delete when the store is reachable
 }
 
-// keptSlice is slice.json. The type of its state is model.State, or sharedState to write it.
+// keptSlice is slice.json. Its state is read as a model.State, and written as a sharedState.
 type keptSlice[S any] struct {
 	Version int    `json:"version"`
 	Node    string `json:"node"`
 	State   S      `json:"state"`
 }
 
-// sharedState is a state that does not have copies of the ports.
+// sharedState is a state whose ports are pointers, so that writing it needs no copies.
 type sharedState struct {
 	model.State
 	Ports []*model.Port `json:"ports"`

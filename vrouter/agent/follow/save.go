@@ -24,8 +24,8 @@ type saving struct {
 	ended  bool             // the node has been removed
 }
 
-// KeepSlice writes the ids to disk, and lets the background write the desired state. An
-// agent that starts without the store uses both.
+// KeepSlice writes the ids to disk, and hands the desired state to saveSlices, which writes it
+// in the background. An agent that starts while the store is unreachable reads both files.
 func (f *Follower) KeepSlice() {
 	if self, ok := f.reconciler.Want.Self(); ok {
 		f.Own.Underlay = self.Underlay

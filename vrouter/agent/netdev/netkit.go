@@ -12,10 +12,10 @@ import (
 	"windtunnel/vrouter/agent/config"
 )
 
-// newPair describes a pair of devices: the node's end with attrs, and the workload's end
-// inside, with a MAC address and in a network namespace (netlink.NsFd; nil: the
-// node's). The kernel clears the marks of frames
-// from a workload in another namespace.
+// newPair describes a pair of devices. attrs are the attributes of the node's end. inside is
+// the name of the workload's end, mac its MAC address, and namespace its network namespace (a
+// netlink.NsFd; nil: the node's namespace). The kernel clears the marks of frames that come
+// from another namespace.
 func newPair(kind config.WorkloadDevice, attrs netlink.LinkAttrs, inside string, mac net.HardwareAddr, namespace any) netlink.Link {
 	if kind != config.Netkit {
 		return &netlink.Veth{LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: mac, PeerNamespace: namespace}

@@ -47,8 +47,8 @@ func isPair(l netlink.Link) bool {
 	return l.Type() == string(config.Veth) || l.Type() == string(config.Netkit)
 }
 
-// IsNetkit reports whether the device is the primary of a netkit pair. Programs can be
-// attached to both ends of the pair by the primary only.
+// IsNetkit reports whether the device is the primary of a netkit pair. The kernel attaches
+// the programs of both ends through the primary, and refuses the peer.
 func (d Device) IsNetkit() bool {
 	l, ok := d.Link.(*netlink.Netkit)
 	return ok && l.IsPrimary()

@@ -27,7 +27,8 @@ func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) er
 	return err
 }
 
-// try is Check without the sizes of tables.
+// try compiles the state next as Check does, but does not compare the sizes of the tables
+// with their limits.
 func (r *Reconciler) try(next *Desired, links []netlink.Link, partial bool) (*fib.Compiled, error) {
 	if next.wrong != nil && !partial {
 		return nil, unfit(next.wrong)

@@ -27,8 +27,8 @@ type Desired struct {
 // still in the store. NewDesired leaves out these ports and all parts that are not valid. No
 // two ports of the slice may have the same name, or the same MAC or address in a network.
 //
-// If former, which can be nil, has the same objects other than ports, NewDesired checks only
-// the ports that differ. If nothing differs, it returns former.
+// former is an earlier desired state, or nil. If only ports have changed since former,
+// NewDesired checks only the changed ports. If nothing has changed, it returns former.
 func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, leaving ...string) *Desired {
 	if slice.Ports = nil; len(leaving) > 0 {
 		slice.All = slices.DeleteFunc(slices.Clone(slice.All), func(p *model.Port) bool { return p.Node == node && slices.Contains(leaving, p.Name) })
@@ -52,8 +52,8 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 	return d
 }
 
-// toCheck returns the ports that must be checked because of the differences from a former
-// state: the new and changed ports, the ports that former left out, and the next hops of
+// toCheck returns the ports that must be checked after a change from the state former: the
+// new and changed ports, the ports that former left out, and the next hops of
 // routes. If a port of this node differs, it returns all ports of this node, because two ports
 // cannot use one device. Otherwise d gets the checked ports of this node from former.
 func (d *Desired) toCheck(former *Desired) []*model.Port {
@@ -89,8 +89,8 @@ func (d *Desired) toCheck(former *Desired) []*model.Port {
 	return slices.SortedFunc(maps.Keys(check), model.ComparePorts)
 }
 
-// omit makes the valid slice of the given one by a check of some ports. The other ports are
-// valid. The attachments of ports on other nodes are not checked: they concern these nodes.
+// omit sets the valid slice: the given slice without the parts that are not valid. It checks
+// the ports in check. The other ports are known to be valid. The attachments of ports on other nodes are not checked: they concern these nodes.
 func (d *Desired) omit(check []*model.Port) {
 	state := model.Slice{State: d.given.State, All: check}.Whole()
 	for i := range state.Ports {

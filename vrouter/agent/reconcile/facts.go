@@ -38,7 +38,8 @@ func factsOf(devices map[string]*netdev.Device, under *netdev.Underlay) facts {
 	return f
 }
 
-// way looks up the route of a pair once.
+// way returns the route between two underlay addresses. It asks the kernel only once for
+// each pair.
 func (f *facts) way(source, destination netip.Addr) netdev.Way {
 	key := pair{source, destination}
 	w, ok := f.ways[key]

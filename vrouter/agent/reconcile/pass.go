@@ -267,7 +267,7 @@ func (p *Pass) failRefused() {
 
 // apply makes the maps equal to the tables. It writes only the differences from the tables
 // that it wrote last. It reads the maps only if their contents are not known. A pass that
-// looks for drift lets the background compare the maps.
+// looks for drift starts a comparison of the maps in the background.
 func (p *Pass) apply() {
 	if !p.compiled || p.cause == Noticing && p.reused && !p.renewed && p.r.Last.Problems == nil {
 		return // no event of the kernel changes the contents of the maps

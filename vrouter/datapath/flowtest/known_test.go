@@ -21,8 +21,8 @@ func (h *harness) established(protocol uint8, local, remote netip.AddrPort) bpfF
 	return flowKey(protocol, local, remote)
 }
 
-// longAgo is a time of a flow's last packet that only a renewal changes. A flow with this time
-// is forgotten unless its tick is current.
+// longAgo is the time of a flow's last packet in these tests. The fast path does not change
+// it, and admit() does. admit() regards a flow with this time as forgotten.
 const longAgo = 1
 
 // renews reports whether admit() judged the frame: unlike the fast path, it renews the flow
