@@ -25,8 +25,8 @@ RUN printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin
     containerd docker.io etcd-server frr iptables openvswitch-switch runc util-linux wireguard-go wireguard-tools \
     # virtual machines
     busybox-static qemu-system-x86 \
-    # programs of the tests: a browser, packet tools, PDF
-    chromium ethtool iproute2 iputils-ping kmod poppler-utils procps python3-scapy tayga tcpdump traceroute tshark \
+    # programs of the tests: a browser, packet tools, PDF, a database
+    chromium ethtool iproute2 iputils-ping kmod poppler-utils postgresql procps python3-scapy tayga tcpdump traceroute tshark \
  && rm -rf /var/lib/apt/lists/*
 
 COPY --from=go /usr/local/go /usr/local/go

@@ -42,7 +42,7 @@ func propose(ask func(context.Context, *api.Client) ([]string, error)) ([]string
 func completeFrom(words func(model.State) []string) completer {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return propose(func(ctx context.Context, c *api.Client) ([]string, error) {
-			state, err := c.State(ctx)
+			state, err := c.KnownState(ctx)
 			if err != nil {
 				return nil, err
 			}
