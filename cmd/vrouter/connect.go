@@ -56,7 +56,7 @@ func vrfOf(ctx context.Context, c *api.Client, name string) (uint32, error) {
 	if err == nil && number == 0 {
 		return 0, misuse{fmt.Errorf("--vrf 0 is the underlay, which has no tables here: give a number above 0")}
 	}
-	state, stateErr := c.State(ctx)
+	state, stateErr := c.KnownState(ctx)
 	if stateErr != nil {
 		return 0, stateErr
 	}

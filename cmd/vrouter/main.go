@@ -125,7 +125,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand()},
 		"state":  {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
 		"tables": {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
-		"watch":  {dropstatsCommand(), vrfstatsCommand(), topCommand(), traceCommand()},
+		"watch":  {dropstatsCommand(), vrfstatsCommand(), fallbackstatsCommand(), topCommand(), traceCommand()},
 	} {
 		for _, c := range members {
 			c.GroupID = group

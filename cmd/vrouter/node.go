@@ -67,7 +67,7 @@ func nodeAddCommand() *cobra.Command {
 		Example: "  vrouter node add c --underlay 192.0.2.3 --encapsulation vxlan",
 		Args:    cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			n := model.Node{Name: args[0]}
+			n := api.NodeRequest{Node: model.Node{Name: args[0]}}
 			for _, text := range underlay {
 				a, err := netip.ParseAddr(text)
 				if err != nil {
@@ -78,10 +78,10 @@ func nodeAddCommand() *cobra.Command {
 			for _, e := range encapsulations {
 				n.Encapsulations = append(n.Encapsulations, model.Encapsulation(e))
 			}
-			if locator != "" {
+			if n.FromPool = locator == "auto"; locator != "" && !n.FromPool {
 				p, err := netip.ParsePrefix(locator)
 				if err != nil {
-					return misuse{fmt.Errorf("--locator %q is not an IPv6 prefix; write one such as fd00:0:0:17::/64", locator)}
+					return misuse{fmt.Errorf("--locator %q is not an IPv6 prefix; write one such as fd00:0:0:17::/64, or auto", locator)}
 				}
 				n.Locator = p
 			}
@@ -94,7 +94,7 @@ func nodeAddCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "underlay `address` of the node (repeatable)")
 	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
-	cmd.Flags().StringVar(&locator, "locator", "", "IPv6 /64 `prefix` that the underlay routes to the node; direct then also works between nodes on different links")
+	cmd.Flags().StringVar(&locator, "locator", "", "IPv6 /64 or /80 `prefix` that the underlay routes to the node, or auto: one from settings.locators; direct then also works between nodes on different links")
 	cmd.MarkFlagRequired("underlay")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 	return cmd

@@ -232,7 +232,11 @@ func portRows(ctx context.Context, c *api.Client, network string, all bool) ([]p
 	if err != nil {
 		return nil, err
 	}
-	state, err := c.State(ctx)
+	read := c.KnownState
+	if all {
+		read = c.State
+	}
+	state, err := read(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func statusCommand() *cobra.Command {
 			case output == asJSON:
 				return writeJSON(cmd.OutOrStdout(), status)
 			}
-			state, err := c.State(ctx)
+			state, err := c.KnownState(ctx)
 			if err != nil {
 				return err
 			}
@@ -171,10 +171,11 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store when it is reachable", count(n, "port"))})
 	}
 	for _, p := range s.Problems {
-		fields = append(fields, inspect.Field{Name: "Problem", Value: p})
-	}
-	if !s.Retry.IsZero() {
-		fields = append(fields, inspect.Field{Name: "Retry", Value: "in " + inspect.Duration(max(0, s.Retry.Sub(now)))})
+		text := p.Text
+		if !p.Retry.IsZero() {
+			text += fmt.Sprintf(" (%s, retry in %s)", count(p.Tries, "failed attempt"), inspect.Duration(max(0, p.Retry.Sub(now))))
+		}
+		fields = append(fields, inspect.Field{Name: "Problem", Value: text})
 	}
 	return fields
 }
@@ -196,7 +197,7 @@ func contents(s model.State) string {
 	if len(s.Nodes) == 0 {
 		return "none yet; set one with `vrouter apply -f FILE`"
 	}
-	return fmt.Sprintf("%s, %s, %s", count(len(s.Nodes), "node"), count(len(s.Networks), "network"), count(len(s.Ports), "port"))
+	return fmt.Sprintf("%s, %s, %s known", count(len(s.Nodes), "node"), count(len(s.Networks), "network"), count(len(s.Ports), "port"))
 }
 
 func ago(then, now time.Time) string { return inspect.Duration(now.Sub(then)) + " ago" }

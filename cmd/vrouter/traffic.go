@@ -34,6 +34,28 @@ Bytes are the bytes of inner frames, without the outer headers.`,
 	return cmd
 }
 
+func fallbackstatsCommand() *cobra.Command {
+	var v view
+	cmd := &cobra.Command{
+		Use:   "fallbackstats",
+		Short: "Count packets that direct cannot carry, by network and reason",
+		Long: `Counts the packets to nodes that are reached by direct that direct cannot carry. They take
+the next encapsulation that both nodes offer; if there is none, they are dropped
+(untranslatable). The counts are since the tables were created. Packets are packets on the
+wire; vrfstats counts them by the encapsulation that they took.`,
+		Example: "  vrouter fallbackstats\n  vrouter fallbackstats --watch",
+		Args:    cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
+				rows, err := c.Fallbacks(ctx)
+				return reading{rows, inspect.FallbackTable(rows)}, err
+			})
+		}),
+	}
+	v.flags(cmd)
+	return cmd
+}
+
 func topCommand() *cobra.Command {
 	var once bool
 	var output format

@@ -112,7 +112,7 @@ func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
 	return false, refuseAs(http.StatusBadRequest, err)
 }
 
-// known finds a port of the fleet by name.
+// known finds a port of the networks of this node by name.
 func (a *agent) known(name string) (p model.Port, known bool) {
 	a.follower.Peek(func(v *fleet.View) { p, known = v.Port(name) })
 	return p, known
@@ -121,7 +121,7 @@ func (a *agent) known(name string) (p model.Port, known bool) {
 // endLeaving deletes a port from the store. The port is already deleted on this
 // node.
 func (a *agent) endLeaving(ctx context.Context, name string) error {
-	if _, err := a.follower.DeletePort(ctx, name); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
+	if _, err := a.follower.DeletePort(ctx, name, nil); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
 		return err
 	}
 	return a.follower.Ask(ctx, func() error { return a.follower.HasLeft(name) })
@@ -191,7 +191,7 @@ func (a *agent) checkDeviceFree(device string) error {
 // undoAdd deletes a port that could not be connected.
 func (a *agent) undoAdd(ctx context.Context, port string) error {
 	return a.inStore(ctx, func(ctx context.Context) error {
-		_, err := a.follower.DeletePort(ctx, port)
+		_, err := a.follower.DeletePort(ctx, port, nil)
 		return errors.Join(err, a.follower.Ask(ctx, a.follower.Follow))
 	})
 }

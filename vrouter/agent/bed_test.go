@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -53,6 +54,9 @@ func newBedOf(t *testing.T, change func(*config.Config), nodes ...string) *bed {
 		}
 		b.nodes[node] = start(t, c)
 		b.apply(t, node, b.state)
+		if c.RepairInterval < time.Second {
+			agenttest.Eventually(t, "links instead of the first filters", b.nodes[node].linked)
+		}
 	}
 	agenttest.Must(t, b.traffic())
 	return b
@@ -145,6 +149,9 @@ func links(t *testing.T, c config.Config) map[string]link.ID {
 	all := map[string]link.ID{}
 	found, _ := filepath.Glob(filepath.Join(pinsOf(t, c), "links", "*-*"))
 	for _, path := range found {
+		if strings.HasPrefix(filepath.Base(path), "qdisc-") {
+			continue // a note about a hook
+		}
 		l, err := link.LoadPinnedLink(path, nil)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -162,7 +169,19 @@ func links(t *testing.T, c config.Config) map[string]link.ID {
 func (r *running) healthy() error {
 	s, err := r.client.Status(context.Background())
 	if err == nil && len(s.Problems) > 0 {
-		err = fmt.Errorf("status: %q", s.Problems)
+		err = fmt.Errorf("status: %+v", s.Problems)
+	}
+	return err
+}
+
+// linked returns nil if the programs of all vifs are attached by tcx links. A new device first
+// gets a filter.
+func (r *running) linked() error {
+	rows, err := r.client.Vifs(context.Background(), 0)
+	for _, row := range rows {
+		if row.Type == "virtual" && row.Mode != "tcx" && r.config.TCX != config.Off {
+			err = errors.Join(err, fmt.Errorf("the program of port %s is attached by %s", row.Port, row.Mode))
+		}
 	}
 	return err
 }
@@ -176,13 +195,26 @@ func (r *running) complains(words ...string) error {
 	for _, p := range s.Problems {
 		has := true
 		for _, w := range words {
-			has = has && strings.Contains(p, w)
+			has = has && strings.Contains(p.Text, w)
 		}
 		if has {
 			return nil
 		}
 	}
-	return fmt.Errorf("no problem has %q: %q", words, s.Problems)
+	return fmt.Errorf("no problem has %q: %+v", words, s.Problems)
+}
+
+// problemOf returns an object's problem in the status of an agent; zero: it has none.
+func (r *running) problemOf(t *testing.T, kind, name string) api.Problem {
+	t.Helper()
+	s, err := r.client.Status(context.Background())
+	agenttest.Must(t, err)
+	for _, p := range s.Problems {
+		if p.Kind == kind && p.Name == name {
+			return p
+		}
+	}
+	return api.Problem{}
 }
 
 func (r *running) repairs(t *testing.T) uint64 {

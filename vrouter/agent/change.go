@@ -139,9 +139,10 @@ func (a *agent) mayChange() error {
 // warnings.
 func (a *agent) applied(before datapath.Changes) api.Applied {
 	done := api.Applied{Updated: a.reconciler.Written.Updated - before.Updated, Deleted: a.reconciler.Written.Deleted - before.Deleted, Warnings: slices.Clone(a.reconciler.Last.Warnings)}
-	for _, q := range a.reconciler.Last.Problems {
-		done.Warnings = append(done.Warnings, q.Text)
+	for _, f := range a.reconciler.Last.Failures {
+		done.Warnings = append(done.Warnings, f.Text)
 	}
+	slices.Sort(done.Warnings)
 	return done
 }
 
@@ -149,11 +150,13 @@ func (a *agent) applied(before datapath.Changes) api.Applied {
 // node, it deletes the port on the node now, and in the store later.
 func (a *agent) deletePort(ctx context.Context, name string) (api.Applied, error) {
 	began := time.Now()
-	if err := a.follower.Ask(ctx, func() error { return a.mayDelete(name) }); err != nil {
-		return api.Applied{}, err
+	if is, known := a.known(name); known {
+		if err := mayDelete(is); err != nil {
+			return api.Applied{}, err
+		}
 	}
 	done, err := a.change(ctx, began, func(ctx context.Context) error {
-		_, err := a.follower.DeletePort(ctx, name)
+		_, err := a.follower.DeletePort(ctx, name, mayDelete)
 		return err
 	})
 	if err == nil || statusOf(err) != http.StatusServiceUnavailable {
@@ -183,12 +186,9 @@ func (a *agent) deletePort(ctx context.Context, name string) (api.Applied, error
 
 // mayDelete refuses to delete a port of an applied document, since the next apply
 // would add it again.
-func (a *agent) mayDelete(name string) error {
-	if err := a.mayChange(); err != nil {
-		return err
-	}
-	if is, known := a.known(name); known && is.Origin == model.Applied {
-		return refuse(http.StatusConflict, "delete port %q: it is in the applied state; remove it from the state file and apply that again", name)
+func mayDelete(is model.Port) error {
+	if is.Origin == model.Applied {
+		return refuse(http.StatusConflict, "delete port %q: it is in the applied state; remove it from the state file and apply that again", is.Name)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (a *agent) doctor(v *view) []api.Finding {
 	findings = append(findings, a.pinFinding(v))
 	findings = append(findings, a.hostFindings(v)...)
 	for _, p := range v.problems {
-		findings = append(findings, api.Finding{Topic: "state", Level: levelProblem, Text: p})
+		findings = append(findings, api.Finding{Topic: "state", Level: levelProblem, Text: p.Text})
 	}
 	for _, w := range v.warnings {
 		if slices.Contains(v.pins.Warning(), w) {
@@ -54,14 +54,17 @@ func (a *agent) doctor(v *view) []api.Finding {
 func directFindings(v *view) []api.Finding {
 	var fail, lost []string
 	links, works, locators, routed := 0, 0, 0, 0
+	locatorOf := map[netip.Addr]netip.Prefix{}
+	for _, n := range v.want.Nodes {
+		locatorOf[n.LocatorAddress()] = n.Locator
+	}
 	for a, direct := range v.links {
 		switch {
 		case a.Is6() && direct:
 			locators, routed = locators+1, routed+1
 		case a.Is6():
 			locators++
-			prefix, _ := a.Prefix(model.LocatorBits)
-			lost = append(lost, prefix.String())
+			lost = append(lost, locatorOf[a].String())
 		case direct:
 			links, works = links+1, works+1
 		default:
@@ -78,6 +81,9 @@ func directFindings(v *view) []api.Finding {
 	if len(fail) > 0 {
 		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("test frames with labels as MAC addresses get no reply from %s; tunnels are used if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's labels too (list them with bridge fdb show); or remove direct from the encapsulations"})
 	}
+	if links > 0 {
+		all = append(all, labelFinding(v))
+	}
 	if locators > 0 {
 		all = append(all, api.Finding{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("the locators of %d of %d other nodes can be reached; packets to these nodes can be translated", routed, locators)})
 	}
@@ -85,6 +91,28 @@ func directFindings(v *view) []api.Finding {
 		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("echo requests get no reply from the first address of these locators: %s; tunnels are used if both nodes offer one", strings.Join(lost, ", ")), Remedy: "add the routes to the locators of both nodes to the underlay (vrouter node locators prints the routes), and let firewalls pass ICMPv6 echo messages"})
 	}
 	return all
+}
+
+// labelFinding reports of how many networks the node receives labels.
+func labelFinding(v *view) api.Finding {
+	l := v.labels
+	beyond := l.Beyond()
+	f := api.Finding{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("other nodes may use the labels of %d of the %d networks on this node; limits.link_labels is %d", len(l.Networks)-len(beyond), len(l.Networks), l.Limit)}
+	if len(beyond) == 0 {
+		return f
+	}
+	var names []string
+	for _, id := range beyond {
+		names = append(names, v.networks[id].Name)
+	}
+	const most = 5
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	f.Level = levelNote
+	f.Text += "; other nodes send the packets of these networks by the next encapsulation: " + strings.Join(names, ", ")
+	f.Remedy = "raise limits.link_labels if the filters of the fabric devices and the switches have room for more MAC addresses"
+	return f
 }
 
 // kernelFinding reports the kernel's release.

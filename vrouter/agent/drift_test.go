@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -256,9 +257,13 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 		}
 	}
 	unchanged(t, before, now)
-	if now := links(t, a.config); len(now) != len(was) || len(now) < 4 {
-		t.Errorf("links were %v, are %v", was, now)
-	}
+	agenttest.Eventually(t, "links as before", func() error {
+		// The kernel may release the old XDP link after the repair, which then uses tcx at first.
+		if now := links(t, a.config); len(now) != len(was) || len(now) < 4 {
+			return fmt.Errorf("links were %v, are %v", was, now)
+		}
+		return nil
+	})
 	// What is read now is the new maps': a drop is told and counted.
 	mac := b.state.Ports[0].MAC
 	inject(t, b.workloads["a1"], "eth0", 3, datagram(t, mac, mac, "10.7.0.99", "10.7.0.11", 30))
@@ -277,7 +282,44 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	agenttest.Must(t, b.traffic())
 }
 
-// TestADeviceThatIsDeletedIsMadeAnew: pairs by the agent; others it waits for.
+// TestXDPIsUsedOnceAnotherProgramIsGone starts an agent while another XDP program is on the
+// fabric device. Packets then pass by tcx. The agent must use XDP when the other program is
+// detached, without a restart.
+func TestXDPIsUsedOnceAnotherProgramIsGone(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	fab := agenttest.LinkIn(t, b.A, "fab0").Attrs().Index
+	ours := fmt.Sprint("xdp-", fab)
+	a.stop(t)
+	agenttest.Must(t, os.Remove(filepath.Join(pinsOf(t, a.config), "links", ours)))
+	passes, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
+	agenttest.Must(t, err)
+	defer passes.Close()
+	var other link.Link
+	agenttest.Eventually(t, "the other program", func() error { // the kernel releases the unpinned link later
+		return b.A.Do(func() (err error) {
+			other, err = link.AttachXDP(link.XDPOptions{Interface: fab, Program: passes, Flags: link.XDPDriverMode})
+			return err
+		})
+	})
+	a = start(t, a.config)
+	b.nodes["a"] = a
+	agenttest.Must(t, b.traffic())
+	if now := links(t, a.config); now[ours] != 0 {
+		t.Fatalf("the agent has an XDP link beside another program: %v", now)
+	}
+	agenttest.Must(t, other.Close())
+	agenttest.Eventually(t, "an XDP link", func() error {
+		if now := links(t, a.config); now[ours] == 0 {
+			return fmt.Errorf("links are %v", now)
+		}
+		return errors.Join(a.healthy(), b.traffic())
+	})
+}
+
+// TestADeviceThatIsDeletedIsMadeAnew deletes either end of a workload's veth pair. The agent must
+// create the pair again, and packets must pass.
 func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
@@ -296,6 +338,7 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 			t.Errorf("device %d is the old one", now)
 		}
 	}
+	agenttest.Eventually(t, "a link instead of the first filter", a.linked)
 	if n := len(links(t, a.config)); n != 5 { // two vifs with one link each, one fabric device with three
 		t.Errorf("%d links are pinned, want 5", n)
 	}
@@ -312,8 +355,8 @@ func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
 	agenttest.Eventually(t, "the report", func() error {
 		return a.complains("port a1", "network namespace "+name+" does not exist", "ip netns add "+name)
 	})
-	if s, err := a.client.Status(t.Context()); err != nil || time.Until(s.Retry) > 10*time.Second || s.Retry.Before(s.Started) {
-		t.Errorf("the agent retries the port at %v (%v), want a time in the next seconds", s.Retry, err)
+	if p := a.problemOf(t, "port", "a1"); p.Tries == 0 || time.Until(p.Retry) > 10*time.Second || p.Retry.IsZero() {
+		t.Errorf("port a1 is listed as %+v, want a retry in the next seconds", p)
 	}
 	agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
 	b.workloads["a1"] = agenttest.NamedSpace(t, name)

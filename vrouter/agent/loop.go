@@ -44,6 +44,11 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}
+	mounts, err := netdev.WatchMounts(ctx)
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	a.reconciler.Offers = a.follower.SavedOffers()
 	a.reconciler.Start(a.follower.SavedSlice)
 	a.follower.Own.IDs = a.reconciler.IDs
 	if want != nil {
@@ -60,7 +65,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	}
 	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", a.reconciler.Last.RouteCount())
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
-	why := a.loop(ctx, events, api)
+	why := a.loop(ctx, events, mounts, api)
 	end()
 	if a.removed {
 		return nil
@@ -72,9 +77,9 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 
 // loop handles requests, store changes, kernel events and timers, one after another.
 // It returns an error if the store reports that the agent must stop.
-func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *server) (why error) {
+func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-chan struct{}, api *server) (why error) {
 	drift, quota := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait)
-	var burst <-chan time.Time // nil: no event is pending
+	var burst, retry <-chan time.Time // nil: no event is pending; no retry is due
 	done := ctx.Done()
 	closedAlready := make(chan struct{})
 	close(closedAlready)
@@ -114,19 +119,26 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, api *serve
 			if burst == nil {
 				burst = time.After(max(burstWait, eventsShare*a.reconciler.WholeTook))
 			}
-			continue
+			a.reconciler.RetrySoon()
+		case <-mounts:
+			a.reconciler.RetrySoon()
+		case <-retry:
+			a.reconciler.Pass(reconcile.Retrying)
 		case <-burst:
 			burst = nil
 			a.reconciler.Pass(reconcile.Noticing)
 		case <-quota.C:
 			quota.Reset(a.relieveFlows())
-			continue
 		case <-drift.C:
 			a.reconciler.Pass(reconcile.Looking)
 			a.expireFlows()
 			a.freeMemory()
 		}
 		drift.Reset(a.reconciler.NextPass())
+		retry = nil
+		if wait, due := a.reconciler.NextRetry(); due {
+			retry = time.After(wait)
+		}
 	}
 }
 

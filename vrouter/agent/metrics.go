@@ -43,25 +43,26 @@ func newMetric(kind prometheus.ValueType, name, help string, labels []string) *m
 
 // The metrics.
 var (
-	vifPackets  = counter("vif_packets_total", "Packets of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
-	vifBytes    = counter("vif_bytes_total", "Bytes of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
-	vrfPackets  = counter("vrf_packets_total", "Packets of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
-	vrfBytes    = counter("vrf_bytes_total", "Bytes of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
-	dropPackets = counter("drops_total", "Dropped packets by reason and port; without a port: from the fabric.", "reason", "port")
-	outcomes    = counter("frames_total", "Frames that the programs have handled, by outcome.", "outcome")
-	flowCount   = gauge("flows", "Flows in the flow table.")
-	tableCount  = gauge("table_entries", "Entries of a table.", "table")
-	tableLimit  = gauge("table_limit", "Maximum of entries of a table.", "table")
-	syncedAt    = gauge("synced_timestamp_seconds", "Last time at which maps and devices matched the desired state, Unix time.")
-	repairCount = counter("repairs_total", "Differences from the desired state that were repaired since the agent started.")
-	problems    = gauge("problems", "Objects that could not be written; the agent retries.")
-	storeWorks  = gauge("store_up", "1 while the store answers.")
-	storeHeard  = gauge("store_heard_timestamp_seconds", "Last time at which the store answered, Unix time.")
-	storeAt     = gauge("store_revision", "Store revision of this node's copy.")
-	leaving     = gauge("store_waiting_ports", "Ports that are deleted on this node but not yet in the store.")
-	nodeCount   = gauge("nodes", "Nodes of the fleet, by state; gone: the node's lease has expired.", "state")
-	information = gauge("info", "The agent.", "node", "version")
-	scrapeWorks = gauge("scrape_ok", "1 if this scrape could read all maps.")
+	vifPackets      = counter("vif_packets_total", "Packets of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
+	vifBytes        = counter("vif_bytes_total", "Bytes of a port, from its workload (rx) or to it (tx).", "port", "network", "direction")
+	vrfPackets      = counter("vrf_packets_total", "Packets of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
+	vrfBytes        = counter("vrf_bytes_total", "Bytes of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
+	dropPackets     = counter("drops_total", "Dropped packets by reason and port; without a port: from the fabric.", "reason", "port")
+	fallbackPackets = counter("fallback_packets_total", "Packets that direct cannot carry, by network and reason. They take a tunnel, or are dropped if there is none.", "network", "reason")
+	outcomes        = counter("frames_total", "Frames that the programs have handled, by outcome.", "outcome")
+	flowCount       = gauge("flows", "Flows in the flow table.")
+	tableCount      = gauge("table_entries", "Entries of a table.", "table")
+	tableLimit      = gauge("table_limit", "Maximum of entries of a table.", "table")
+	syncedAt        = gauge("synced_timestamp_seconds", "Last time at which maps and devices matched the desired state, Unix time.")
+	repairCount     = counter("repairs_total", "Differences from the desired state that were repaired since the agent started.")
+	problems        = gauge("problems", "Objects that could not be written; the agent retries.")
+	storeWorks      = gauge("store_up", "1 while the store answers.")
+	storeHeard      = gauge("store_heard_timestamp_seconds", "Last time at which the store answered, Unix time.")
+	storeAt         = gauge("store_revision", "Store revision of this node's copy.")
+	leaving         = gauge("store_waiting_ports", "Ports that are deleted on this node but not yet in the store.")
+	nodeCount       = gauge("nodes", "Nodes of the fleet, by state; gone: the node's lease has expired.", "state")
+	information     = gauge("info", "The agent.", "node", "version")
+	scrapeWorks     = gauge("scrape_ok", "1 if this scrape could read all maps.")
 )
 
 // maxScrapes is the maximum number of concurrent scrapes. Each scrape reads all maps.
@@ -92,7 +93,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	s, v, ok := samples{out}, m.agent.view.Load(), 1.0
-	for _, collect := range []func(*view, samples) error{m.traffic, m.drops, m.outcomes, m.sizes} {
+	for _, collect := range []func(*view, samples) error{m.traffic, m.drops, m.fallbacks, m.outcomes, m.sizes} {
 		if err := collect(v, s); err != nil {
 			m.agent.log.Warn("metrics are incomplete", "error", err)
 			ok = 0
@@ -211,6 +212,19 @@ func (m metrics) drops(v *view, s samples) error {
 	return nil
 }
 
+func (m metrics) fallbacks(v *view, s samples) error {
+	all, err := m.agent.reconciler.Plane().Fallbacks()
+	if err != nil {
+		return err
+	}
+	for key, n := range all {
+		if network, ok := v.networks[key.VRF]; ok {
+			s.count(fallbackPackets, n, network.Name, datapath.FallbackReasonOf(key.Reason).Name)
+		}
+	}
+	return nil
+}
+
 func (m metrics) outcomes(_ *view, s samples) error {
 	o, err := m.agent.reconciler.Plane().Outcomes()
 	if err != nil {
@@ -227,7 +241,7 @@ func (m metrics) outcomes(_ *view, s samples) error {
 	return nil
 }
 
-func (m metrics) sizes(_ *view, s samples) error {
+func (m metrics) sizes(v *view, s samples) error {
 	t, err := m.agent.reconciler.Plane().Dump()
 	if err != nil {
 		return err
@@ -241,5 +255,7 @@ func (m metrics) sizes(_ *view, s samples) error {
 		s.add(tableCount, float64(each.Entries), each.Name)
 		s.add(tableLimit, float64(each.Limit), each.Name)
 	}
+	s.add(tableCount, float64(len(v.labels.Received())), "link_labels")
+	s.add(tableLimit, float64(v.labels.Limit), "link_labels")
 	return nil
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 // objectRoutes are the API's routes of single objects of the fleet's state.
@@ -36,7 +38,7 @@ func (a *agent) objectRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/ports/{name}", answer(a.handlePort))
 	mux.Handle("PATCH /v1/ports/{name}", answer(a.handleChangePort))
 
-	mux.Handle("PUT /v1/nodes/{name}", answer(putHandler(a, func(n *model.Node, name string) error { return checkName(&n.Name, name) }, a.putNode)))
+	mux.Handle("PUT /v1/nodes/{name}", answer(putHandler(a, func(n *api.NodeRequest, name string) error { return checkName(&n.Name, name) }, a.putNode)))
 	mux.Handle("PUT /v1/policies/{name}", answer(putHandler(a, func(p *model.Policy, name string) error { return checkName(&p.Name, name) }, a.putPolicy)))
 	mux.Handle("PUT /v1/gateways/{name}", answer(putHandler(a, func(g *model.Gateway, name string) error { return checkName(&g.Name, name) }, a.putGateway)))
 	mux.Handle("PUT /v1/routes", answer(putHandler(a, func(*model.Route, string) error { return nil }, a.putRoute)))
@@ -65,7 +67,12 @@ func (a *agent) objectRoutes(mux *http.ServeMux) {
 	}))
 }
 
-func (a *agent) putNode(ctx context.Context, n model.Node) error { return a.follower.PutNode(ctx, n) }
+func (a *agent) putNode(ctx context.Context, r api.NodeRequest) error {
+	if r.FromPool {
+		return a.follower.PutNodeFromPool(ctx, r.Node)
+	}
+	return a.follower.PutNode(ctx, r.Node)
+}
 func (a *agent) putPolicy(ctx context.Context, p model.Policy) error {
 	return a.follower.PutPolicy(ctx, p)
 }
@@ -150,7 +157,13 @@ func (a *agent) handlePorts(r *http.Request) (any, error) {
 		}
 	}
 	ports := []model.Port{}
-	read := a.follower.Peek(func(v *fleet.View) {
+	need := fleet.Need{Nodes: []string{q.Get("node")}}
+	if q.Get("network") != "" {
+		need = fleet.Need{Networks: []string{q.Get("network")}}
+	} else if q.Get("node") == "" {
+		need = fleet.Need{All: true}
+	}
+	err := a.lookAt(r.Context(), need, func(v *fleet.View) {
 		if address.IsValid() && q.Get("network") != "" {
 			if p, ok := v.PortAt(q.Get("network"), address); ok {
 				ports = append(ports, p)
@@ -163,10 +176,23 @@ func (a *agent) handlePorts(r *http.Request) (any, error) {
 			}
 		}
 	})
-	if !read {
-		return nil, a.notRead()
+	return ports, err
+}
+
+// lookAt calls a function with a state of the fleet that has the ports that need describes.
+func (a *agent) lookAt(ctx context.Context, need fleet.Need, look func(*fleet.View)) error {
+	if !a.follower.Health().Read {
+		return a.notRead()
 	}
-	return ports, nil
+	return unread(a.follower.LookAt(ctx, need, look))
+}
+
+// unread gives an error of a store that does not answer its HTTP status.
+func unread(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		err = refuse(http.StatusServiceUnavailable, "read the ports of other networks: %w; retry when the store is reachable", err)
+	}
+	return err
 }
 
 // matchesFilter reports whether a filter is empty or equals a value.
@@ -175,16 +201,18 @@ func matchesFilter(wanted, value string) bool { return wanted == "" || wanted ==
 // handlePort returns a port, with its device if it is connected here.
 func (a *agent) handlePort(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	var port model.Port
-	var known bool
-	if !a.follower.Peek(func(v *fleet.View) { port, known = v.Port(name) }) {
+	if !a.follower.Health().Read {
 		return nil, a.notRead()
+	}
+	port, known, err := a.follower.FindPort(r.Context(), name)
+	if err != nil {
+		return nil, unread(err)
 	}
 	if !known {
 		return nil, refuse(http.StatusNotFound, "there is no port %q", name)
 	}
 	var got api.Port
-	err := a.follower.Ask(r.Context(), func() error {
+	err = a.follower.Ask(r.Context(), func() error {
 		got = a.describeAddresses(port)
 		if a.reconciler.Last.Devices[name] != nil && a.reconciler.Last.Unfit(name) == nil {
 			got = a.describe(a.reconciler.Last, port)
@@ -256,10 +284,10 @@ func changePort(p *model.Port, change api.PortChange) {
 }
 
 // handleNodes returns the fleet's nodes and their agents.
-func (a *agent) handleNodes(*http.Request) (any, error) {
+func (a *agent) handleNodes(r *http.Request) (any, error) {
 	gone, _ := a.follower.Gone()
 	all := []api.Node{}
-	read := a.follower.Peek(func(v *fleet.View) {
+	err := a.lookAt(r.Context(), fleet.Need{All: true}, func(v *fleet.View) {
 		for _, n := range (model.State{Settings: v.Settings(), Nodes: v.Nodes()}).WithDefaults().Nodes {
 			node := api.Node{Node: n, Ports: v.PortsOn(n.Name), Gone: a.follower.IsShared() && gone[n.Name]}
 			if alive, ok := v.Alive(n.Name); ok && !alive.Stopped {
@@ -268,10 +296,7 @@ func (a *agent) handleNodes(*http.Request) (any, error) {
 			all = append(all, node)
 		}
 	})
-	if !read {
-		return nil, a.notRead()
-	}
-	return all, nil
+	return all, err
 }
 
 // notRead is the error for requests that arrive before the store has been read.

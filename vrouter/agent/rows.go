@@ -14,16 +14,17 @@ import (
 // the maps; only names come from the desired state.
 func (a *agent) tables() map[string]func(v *view, vrf uint32) (any, error) {
 	return map[string]func(*view, uint32) (any, error){
-		"vif":       func(v *view, vrf uint32) (any, error) { return a.vifs(v, vrf) },
-		"nh":        func(v *view, vrf uint32) (any, error) { return a.nexthops(v, vrf) },
-		"rt":        func(v *view, vrf uint32) (any, error) { return a.routesIn(v, vrf) },
-		"bridge":    func(v *view, vrf uint32) (any, error) { return a.bridge(v, vrf) },
-		"mpls":      func(v *view, vrf uint32) (any, error) { return a.targets(vrf, false) },
-		"vxlan":     func(v *view, vrf uint32) (any, error) { return a.targets(vrf, true) },
-		"flow":      func(v *view, vrf uint32) (any, error) { return a.flows(v, vrf) },
-		"dropstats": func(v *view, vrf uint32) (any, error) { return a.dropStats(v, vrf) },
-		"droplog":   func(v *view, vrf uint32) (any, error) { return a.drops.list(v, vrf), nil },
-		"vrfstats":  func(v *view, vrf uint32) (any, error) { return a.vrfStats(v, vrf) },
+		"vif":           func(v *view, vrf uint32) (any, error) { return a.vifs(v, vrf) },
+		"nh":            func(v *view, vrf uint32) (any, error) { return a.nexthops(v, vrf) },
+		"rt":            func(v *view, vrf uint32) (any, error) { return a.routesIn(v, vrf) },
+		"bridge":        func(v *view, vrf uint32) (any, error) { return a.bridge(v, vrf) },
+		"mpls":          func(v *view, vrf uint32) (any, error) { return a.targets(vrf, false) },
+		"vxlan":         func(v *view, vrf uint32) (any, error) { return a.targets(vrf, true) },
+		"flow":          func(v *view, vrf uint32) (any, error) { return a.flows(v, vrf) },
+		"dropstats":     func(v *view, vrf uint32) (any, error) { return a.dropStats(v, vrf) },
+		"droplog":       func(v *view, vrf uint32) (any, error) { return a.drops.list(v, vrf), nil },
+		"fallbackstats": func(v *view, vrf uint32) (any, error) { return a.fallbackStats(v, vrf) },
+		"vrfstats":      func(v *view, vrf uint32) (any, error) { return a.vrfStats(v, vrf) },
 	}
 }
 
@@ -241,5 +242,24 @@ func (a *agent) vrfStats(v *view, vrf uint32) ([]inspect.VRFStats, error) {
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b inspect.VRFStats) int { return cmp.Compare(a.VRF, b.VRF) })
+	return rows, nil
+}
+
+func (a *agent) fallbackStats(v *view, vrf uint32) ([]inspect.Fallback, error) {
+	fallbacks, err := a.reconciler.Plane().Fallbacks()
+	if err != nil {
+		return nil, err
+	}
+	rows := []inspect.Fallback{}
+	for key, n := range fallbacks {
+		if vrf != 0 && key.VRF != vrf {
+			continue
+		}
+		reason := datapath.FallbackReasonOf(key.Reason)
+		rows = append(rows, inspect.Fallback{VRF: key.VRF, Network: v.networks[key.VRF].Name, Reason: reason.Name, Meaning: reason.Meaning, Packets: n})
+	}
+	slices.SortFunc(rows, func(a, b inspect.Fallback) int {
+		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.VRF, b.VRF), cmp.Compare(a.Reason, b.Reason))
+	})
 	return rows, nil
 }

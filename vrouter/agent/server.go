@@ -203,12 +203,14 @@ func vrfOf(r *http.Request) (uint32, error) {
 	return uint32(vrf), nil
 }
 
-// handleState returns the fleet's state, or this node's desired state until the
-// store has been read.
-func (a *agent) handleState(*http.Request) (any, error) {
+// handleState returns the fleet's state, or its known part. Until the store has been read, it
+// returns this node's desired state.
+func (a *agent) handleState(r *http.Request) (any, error) {
 	var state model.State
-	if a.follower.Peek(func(v *fleet.View) { state = v.State() }) {
-		return state.WithDefaults(), nil
+	if a.follower.Health().Read {
+		need := fleet.Need{All: r.URL.Query().Get("known") != "true"}
+		err := a.lookAt(r.Context(), need, func(v *fleet.View) { state = v.State() })
+		return state.WithDefaults(), err
 	}
 	if want := a.view.Load().want; want != nil {
 		return want.Whole(), nil

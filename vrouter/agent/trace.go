@@ -28,7 +28,7 @@ func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
 	}
 	d := v.devices[r.From]
 	if d == nil {
-		return inspect.Trace{}, refuse(http.StatusConflict, "port %q has no device now: %s", r.From, strings.Join(v.problems, "; "))
+		return inspect.Trace{}, refuse(http.StatusConflict, "port %q has no device now: %s", r.From, v.reasons())
 	}
 	steps, action, err := a.reconciler.Plane().Trace(d.Index(), p.frame)
 	if err != nil {
@@ -77,6 +77,11 @@ func pathStep(v *view, s datapath.TraceStep) inspect.Step {
 		return inspect.Step{What: "member", Key: fmt.Sprint(s.Value), Result: fmt.Sprintf("nexthop %d, %s", s.ID, nexthopName(v, s.ID))}
 	case datapath.TraceMTU:
 		return inspect.Step{What: "MTU", Key: fmt.Sprintf("nexthop %d", s.ID), Result: fmt.Sprintf("%d: the packet is larger", s.Value)}
+	case datapath.TraceTranslated:
+		what := map[uint32]string{0: "translated source", 1: "translated destination"}[s.Value]
+		return inspect.Step{What: what, Key: networkWords(v, s.VRF), Result: s.Address.String()}
+	case datapath.TraceFallback:
+		return inspect.Step{What: "translation", Key: networkWords(v, s.VRF), Result: foundWords(s, fmt.Sprintf("the packet cannot be translated; fallback: nexthop %d, %s", s.ID, nexthopName(v, s.ID)), "the packet cannot be translated, and there is no fallback")}
 	case datapath.TraceEncap:
 		return inspect.Step{What: "encapsulation", Key: encapsulationName(s.ID), Result: labelWords(s.ID, s.Value)}
 	case datapath.TraceLabel, datapath.TraceVNI:
@@ -156,7 +161,7 @@ const tcActShot = 2
 
 // verdict describes the result of the packet.
 func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, dropped bool) {
-	var last, nexthop, drop, member *datapath.TraceStep
+	var last, nexthop, drop, member, source, destination, fallback *datapath.TraceStep
 	copies := 0
 	for i := range steps {
 		s := &steps[i]
@@ -168,6 +173,14 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 			copies++
 		case datapath.TraceEncap, datapath.TraceDeliver:
 			last = s
+		case datapath.TraceTranslated:
+			if source == nil {
+				source = s
+			} else {
+				destination = s
+			}
+		case datapath.TraceFallback:
+			fallback = s
 		case datapath.TraceAnswer:
 			if s.Found { // a query that is not answered is flooded
 				last = s
@@ -191,7 +204,14 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 	case last == nil:
 		return "answered by the vrouter itself", false
 	case last.Kind == datapath.TraceEncap:
-		return fmt.Sprintf("forwarded to %s by %s, %s", farEnd(v, nexthop), encapsulationName(last.ID), labelWords(last.ID, last.Value)), false
+		words = fmt.Sprintf("forwarded to %s by %s, %s", farEnd(v, nexthop), encapsulationName(last.ID), labelWords(last.ID, last.Value))
+		if destination != nil {
+			words += fmt.Sprintf(", from %s to %s", source.Address, destination.Address)
+		}
+		if fallback != nil {
+			words += "; the packet cannot be translated"
+		}
+		return words, false
 	case last.Kind == datapath.TraceDeliver:
 		return fmt.Sprintf("delivered to port %s on this node", v.vifs[last.ID]), false
 	}

@@ -23,12 +23,12 @@ type view struct {
 	fabric   []reconcile.FabricDevice
 	devices  map[string]*netdev.Device // by port
 	links    map[netip.Addr]bool       // result of Pass.Links
-	nexthops map[uint32]string         // names of nexthops by id
-	vifs     map[uint32]string         // names of ports by vif id
-	indexes  map[uint32]string         // names of devices by ifindex
+	labels   reconcile.Labels
+	nexthops map[uint32]string // names of nexthops by id
+	vifs     map[uint32]string // names of ports by vif id
+	indexes  map[uint32]string // names of devices by ifindex
 	networks map[uint32]model.Network
-	problems []string
-	retry    time.Time // next pass, if the last pass had problems
+	problems []api.Problem
 	warnings []string
 	routes   int
 	repairs  uint64
@@ -42,7 +42,7 @@ type view struct {
 func (a *agent) publish() {
 	p := a.reconciler.Last
 	v := &view{
-		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
+		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
 		networks: map[uint32]model.Network{},
 		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, ports: len(p.Want.Ports),
@@ -66,29 +66,44 @@ func (a *agent) publish() {
 	for _, n := range p.Want.State.Networks {
 		v.networks[n.ID] = n
 	}
-	for _, q := range p.Problems {
-		v.problems = append(v.problems, q.Text)
-		v.retry = time.Now().Add(a.reconciler.NextPass())
+	for o, f := range p.Failures {
+		v.problems = append(v.problems, api.Problem{Kind: o.Kind, Name: o.Name, Text: f.Text, Tries: f.Tries, Retry: f.Next})
 	}
-	a.follower.Peek(func(f *fleet.View) { v.problems = append(v.problems, f.Problems()...) })
-	slices.Sort(v.problems)
-	v.problems = slices.Compact(v.problems)
+	a.follower.Peek(func(f *fleet.View) {
+		for _, text := range f.Problems() {
+			v.problems = append(v.problems, api.Problem{Text: text})
+		}
+	})
+	slices.SortFunc(v.problems, func(a, b api.Problem) int { return strings.Compare(a.Text, b.Text) })
+	v.problems = slices.CompactFunc(v.problems, func(a, b api.Problem) bool { return a.Text == b.Text })
 	a.view.Store(v)
+}
+
+// reasons returns the texts of the problems.
+func (v *view) reasons() string {
+	var all []string
+	for _, p := range v.problems {
+		all = append(all, p.Text)
+	}
+	return strings.Join(all, "; ")
 }
 
 // status returns the state of the agent.
 func (a *agent) status(v *view) api.Status {
 	s := api.Status{
 		Node: a.config.Node, Version: a.version, PID: os.Getpid(), Started: a.started, Synced: v.synced,
-		Problems: append(slices.Clone(v.problems), v.warnings...), Retry: v.retry, Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
+		Problems: slices.Clone(v.problems), Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
 		Store: a.storeStatus(v),
+	}
+	for _, text := range v.warnings {
+		s.Problems = append(s.Problems, api.Problem{Text: text})
 	}
 	for _, f := range v.fabric {
 		s.Fabric = append(s.Fabric, api.Fabric{Device: f.Link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.Link.Attrs().MTU})
 	}
 	// Warn at 80 % of what one network may have, which is half of the table.
 	if n, limit := a.flowCount.Load(), int64(a.reconciler.Limits.Flows); n*5 >= limit*2 {
-		s.Problems = append(s.Problems, fmt.Sprintf("the flow table has %d of at most %d flows, and one network may have half of them; raise limits.flows, or see `vrouter flow list` for the ports with many flows", n, limit))
+		s.Problems = append(s.Problems, api.Problem{Text: fmt.Sprintf("the flow table has %d of at most %d flows, and one network may have half of them; raise limits.flows, or see `vrouter flow list` for the ports with many flows", n, limit)})
 	}
 	slices.SortFunc(s.Fabric, func(a, b api.Fabric) int { return strings.Compare(a.Device, b.Device) })
 	return s

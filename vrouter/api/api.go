@@ -2,7 +2,7 @@
 // only root can open.
 //
 //	GET    /v1/status              Status
-//	GET    /v1/state               model.State
+//	GET    /v1/state               model.State; with ?known=true without reading the store
 //	PUT    /v1/state               model.State → Applied      an invalid state changes nothing
 //	GET    /v1/ports?network=&node=&address=&origin=   []model.Port of the whole fleet
 //	POST   /v1/ports               PortRequest → Port
@@ -22,6 +22,7 @@
 //	GET    /v1/dropstats           []inspect.Drop
 //	GET    /v1/droplog             []inspect.DropEvent, oldest first
 //	GET    /v1/vrfstats            []inspect.VRFStats
+//	GET    /v1/fallbackstats       []inspect.Fallback
 //	POST   /v1/trace               TraceRequest → inspect.Trace
 //	GET    /v1/doctor              []Finding
 //	POST   /v1/shutdown            ShutdownRequest → {}
@@ -46,14 +47,22 @@ type Status struct {
 	Version  string    `json:"version"`
 	PID      int       `json:"pid"`
 	Started  time.Time `json:"started"`
-	Synced   time.Time `json:"synced"`             // last time maps and links equalled the desired state
-	Problems []string  `json:"problems,omitempty"` // objects that are not in force, with the reason
-	Retry    time.Time `json:"retry,omitzero"`     // when the agent retries them; zero: no pass has failed
-	Repairs  uint64    `json:"repairs"`            // differences repaired since the agent started
+	Synced   time.Time `json:"synced"` // last time maps and links equalled the desired state
+	Problems []Problem `json:"problems,omitempty"`
+	Repairs  uint64    `json:"repairs"` // differences repaired since the agent started
 	Routes   int       `json:"routes"`
 	Ports    int       `json:"ports"` // of this node
 	Fabric   []Fabric  `json:"fabric"`
 	Store    Store     `json:"store"`
+}
+
+// Problem is an object that is not in force, or a warning.
+type Problem struct {
+	Kind  string    `json:"kind,omitempty"`  // port, network, device or node; empty: a warning
+	Name  string    `json:"name,omitempty"`  // of the object; of the kind node: a part of the node
+	Text  string    `json:"text"`            // reason, with the remedy
+	Tries int       `json:"tries,omitempty"` // failed attempts in a row
+	Retry time.Time `json:"retry,omitzero"`  // next attempt; zero: after a change, or at the next check for drift
 }
 
 // Store is the state of the store.

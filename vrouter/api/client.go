@@ -53,9 +53,15 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// State returns the desired state.
+// State returns the desired state of the whole fleet.
 func (c *Client) State(ctx context.Context) (model.State, error) {
 	return call[model.State](ctx, c, http.MethodGet, "/v1/state", nil)
+}
+
+// KnownState returns the desired state as the agent knows it, without reading the store. It has
+// all ports of the networks that have ports on this node, and may lack the ports of the others.
+func (c *Client) KnownState(ctx context.Context) (model.State, error) {
+	return call[model.State](ctx, c, http.MethodGet, "/v1/state?known=true", nil)
 }
 
 // PutState replaces the desired state. An invalid state changes nothing.
@@ -121,6 +127,11 @@ func (c *Client) DropLog(ctx context.Context) ([]inspect.DropEvent, error) {
 // VRFStats returns the counters of networks.
 func (c *Client) VRFStats(ctx context.Context) ([]inspect.VRFStats, error) {
 	return rows[inspect.VRFStats](ctx, c, "vrfstats", 0)
+}
+
+// Fallbacks returns the counters of packets that direct cannot carry.
+func (c *Client) Fallbacks(ctx context.Context) ([]inspect.Fallback, error) {
+	return rows[inspect.Fallback](ctx, c, "fallbackstats", 0)
 }
 
 // Trace runs a test packet through the tables. No packet is sent.

@@ -62,6 +62,7 @@ func TestEveryEndpointIsAskedAsDocumented(t *testing.T) {
 		"GET /v1/flow?vrf=2":         {func(c *Client) (any, error) { return c.Flows(ctx, 2) }, "", []inspect.Flow{{Vif: 1, Protocol: 6, Idle: time.Second}}},
 		"GET /v1/dropstats":          {func(c *Client) (any, error) { return c.Drops(ctx) }, "", []inspect.Drop{{Vif: 1, Reason: "no_route", Packets: 1 << 63}}},
 		"GET /v1/droplog":            {func(c *Client) (any, error) { return c.DropLog(ctx) }, "", []inspect.DropEvent{{Vif: 1, Data: []byte{1, 2}}}},
+		"GET /v1/fallbackstats":      {func(c *Client) (any, error) { return c.Fallbacks(ctx) }, "", []inspect.Fallback{{VRF: 1, Reason: "fragment", Packets: 1 << 63}}},
 		"GET /v1/vrfstats":           {func(c *Client) (any, error) { return c.VRFStats(ctx) }, "", []inspect.VRFStats{{VRF: 1, ByEncapsulation: map[string]inspect.Traffic{"vxlan": {TxBytes: 5}}}}},
 		"GET /v1/doctor":             {func(c *Client) (any, error) { return c.Doctor(ctx) }, "", []Finding{{Topic: "mtu", Level: "ok", Text: "fine"}}},
 		"DELETE /v1/ports/a%2Fb%20c": {func(c *Client) (any, error) { return c.DeletePort(ctx, "a/b c") }, "", Applied{Deleted: 4}},

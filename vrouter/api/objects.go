@@ -61,9 +61,16 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return rows[Node](ctx, c, "nodes", 0)
 }
 
+// NodeRequest adds or changes a node.
+type NodeRequest struct {
+	model.Node
+	// FromPool: a node without a locator gets a free one from the pool settings.locators.
+	FromPool bool `json:"locator_from_pool,omitempty"`
+}
+
 // PutNode adds or changes a node.
-func (c *Client) PutNode(ctx context.Context, n model.Node) error {
-	return c.put(ctx, at("nodes", n.Name), n)
+func (c *Client) PutNode(ctx context.Context, r NodeRequest) error {
+	return c.put(ctx, at("nodes", r.Name), r)
 }
 
 // DeleteNode deletes a node, and with withPorts its ports.

@@ -25,7 +25,8 @@ type InstallOptions struct {
 }
 
 // Install copies this program to the folder of plugins and writes a configuration
-// list. Each file is written atomically.
+// list. Each file is written atomically. If the folder has a link to this program, as a
+// package installs it, Install keeps the link: it needs no new copy after an upgrade.
 func Install(o InstallOptions) (written []string, err error) {
 	if o.Name == "" {
 		o.Name = o.Network
@@ -38,10 +39,12 @@ func Install(o InstallOptions) (written []string, err error) {
 		return nil, err
 	}
 	program := filepath.Join(o.Binaries, "vrouter")
-	if err := copyProgram(self, program); err != nil {
-		return nil, err
+	if !sameFile(self, program) {
+		if err := copyProgram(self, program); err != nil {
+			return nil, err
+		}
+		written = append(written, program)
 	}
-	written = append(written, program)
 	list, err := conflist(o)
 	if err != nil {
 		return written, err
@@ -51,6 +54,13 @@ func Install(o InstallOptions) (written []string, err error) {
 		return written, err
 	}
 	return append(written, path), nil
+}
+
+// sameFile reports whether two paths lead to one file.
+func sameFile(a, b string) bool {
+	first, err1 := os.Stat(a)
+	second, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(first, second)
 }
 
 func copyProgram(from, to string) error {

@@ -58,6 +58,26 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	}
 }
 
+// A package installs the plugin as a link to the program.
+func TestALinkToTheProgramIsKept(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "vrouter")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	written, err := Install(InstallOptions{Network: "red", Binaries: dir, Configs: dir})
+	if err != nil || len(written) != 1 || filepath.Base(written[0]) != "10-red.conflist" {
+		t.Errorf("wrote %v (%v), want the configuration only", written, err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != self {
+		t.Errorf("%s leads to %q (%v), want %s", link, to, err, self)
+	}
+}
+
 func TestWhatCannotBeInstalledIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

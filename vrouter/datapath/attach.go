@@ -36,6 +36,9 @@ type Fabric struct {
 	Why  string // why not by XDP; empty where it is
 }
 
+// OtherXDP is the reason of Fabric.Why that ends when the other program is detached.
+const OtherXDP = "another XDP program is there already"
+
 // hook is one place for a program on a device.
 type hook string
 
@@ -86,10 +89,12 @@ func (d *Datapath) AttachVif(ifindex int) error {
 	return err
 }
 
-// AttachVifOfMany is AttachVif for one of many devices at once. One without a
-// tcx link gets a classic filter: for a new link the kernel waits, with the lock
-// on all devices held, until no packet is in an older program (10 ms and more).
-func (d *Datapath) AttachVifOfMany(ifindex int) error {
+// AttachVifNow is AttachVif without the wait for a new tcx link: a device without a link gets a
+// classic filter. For a new link the kernel waits, with the lock on all devices held, until no
+// packet is in an older program (10 ms and more). A later AttachVif replaces the filter by a
+// link. The device must be down, or it may lose packets: while the kernel adds the filter's
+// hook, a device that is up has no queue (qdisc_graft).
+func (d *Datapath) AttachVifNow(ifindex int) error {
 	_, err := os.Stat(d.pinOf(hookVif, ifindex))
 	_, err = d.attachTC(hookVif, ifindex, !d.options.NoTCX && err == nil)
 	return err
@@ -269,7 +274,7 @@ func (d *Datapath) Detach(ifindex int) error {
 	return errors.Join(
 		d.dropLink(hookFabricXDP, ifindex), // before fabric_tc
 		d.dropLink(hookFabric, ifindex), d.dropLink(hookNetkit, ifindex), d.dropLink(hookVif, ifindex), d.dropLink(hookFabricOut, ifindex),
-		d.removeFilter(hookFabric, ifindex), d.removeFilter(hookVif, ifindex), d.removeFilter(hookFabricOut, ifindex))
+		d.removeFilter(hookFabric, ifindex), d.removeFilter(hookVif, ifindex), d.removeFilter(hookFabricOut, ifindex), d.removeHook(ifindex))
 }
 
 // Attached lists the devices that carry our programs in this namespace, in
@@ -378,7 +383,7 @@ func whyNoXDP(err error) string {
 	case errors.Is(err, ebpf.ErrNotSupported) || strings.Contains(err.Error(), "operation not supported"):
 		return "the driver has no native XDP"
 	case strings.Contains(err.Error(), "device or resource busy") || strings.Contains(err.Error(), "file exists"):
-		return "another XDP program is there already"
+		return OtherXDP
 	case strings.Contains(err.Error(), "numerical result out of range"):
 		return "the device's MTU is too large for its driver's XDP"
 	}

@@ -89,17 +89,22 @@ func TestABridgedFrameLeavesWithLabels(t *testing.T) {
 // Frames that the receiver cannot restore take the tunnel, and are unchanged in it.
 func TestFramesThatCannotBeRestoredTakeTheTunnel(t *testing.T) {
 	r := newRig(t, model.VXLAN, false, bridgesDirectly)
-	for name, b := range map[string][]byte{
-		"the destination is another workload's address": frame(macA, macB, packet(t, addrA, addrC, 0, 64, "hello")),
-		"the destination has no host route":             frame(macA, macB, packet(t, addrA, netip.MustParseAddr("10.9.1.2"), 0, 64, "hello")),
-		"the destination has no route":                  frame(macA, macB, packet(t, addrA, netip.MustParseAddr("10.1.0.99"), 0, 64, "hello")),
-		"the destination is the gateway":                frame(macA, macB, packet(t, addrA, netip.MustParseAddr("10.1.0.1"), 0, 64, "hello")),
-		"the destination is a multicast address":        frame(macA, macB, packet(t, addrA, netip.MustParseAddr("224.0.0.251"), 0, 64, "hello")),
-		"the source is in a prefix":                     frame(macA, macB, packet(t, addr50, addrB, 0, 64, "hello")),
-		"the frame is not IP":                           ethernet(macB, macA, 0x88b6, make([]byte, 60)),
+	for name, c := range map[string]struct {
+		b      []byte
+		reason string
+	}{
+		"the destination is another workload's address": {frame(macA, macB, packet(t, addrA, addrC, 0, 64, "hello")), "destination"},
+		"the destination has no host route":             {frame(macA, macB, packet(t, addrA, netip.MustParseAddr("10.9.1.2"), 0, 64, "hello")), "destination"},
+		"the destination has no route":                  {frame(macA, macB, packet(t, addrA, netip.MustParseAddr("10.1.0.99"), 0, 64, "hello")), "destination"},
+		"the destination is the gateway":                {frame(macA, macB, packet(t, addrA, netip.MustParseAddr("10.1.0.1"), 0, 64, "hello")), "destination"},
+		"the destination is a multicast address":        {frame(macA, macB, packet(t, addrA, netip.MustParseAddr("224.0.0.251"), 0, 64, "hello")), "destination"},
+		"the source is in a prefix":                     {frame(macA, macB, packet(t, addr50, addrB, 0, 64, "hello")), "source"},
+		"the frame is not IP":                           {ethernet(macB, macA, 0x88b6, make([]byte, 60)), "not_ip"},
 	} {
-		code, out := r.run(t, r.programs.FromWorkload, r.vif, b)
-		if b[12] == 0x88 {
+		before := r.fallbacks(t)
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, c.b)
+		r.counted(t, name, before, c.reason)
+		if c.b[12] == 0x88 {
 			if code != actShot || r.drop(t, nil) != "none" { // a clone of the frame leaves (send_raw)
 				t.Errorf("%s: action %d and drop reason %q, want a clone in the tunnel", name, code, r.drop(t, nil))
 			}
@@ -109,8 +114,8 @@ func TestFramesThatCannotBeRestoredTakeTheTunnel(t *testing.T) {
 			t.Errorf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
 			continue
 		}
-		if label, inner, _ := outerOf(t, model.VXLAN, false, out); label != 1001 || !bytes.Equal(inner, b) {
-			t.Errorf("%s: VNI %d with the frame\n%x, want 1001 with\n%x", name, label, inner, b)
+		if label, inner, _ := outerOf(t, model.VXLAN, false, out); label != 1001 || !bytes.Equal(inner, c.b) {
+			t.Errorf("%s: VNI %d with the frame\n%x, want 1001 with\n%x", name, label, inner, c.b)
 		}
 	}
 }
@@ -120,7 +125,7 @@ func TestFramesThatCannotBeRestoredTakeTheTunnel(t *testing.T) {
 func TestRandomFramesAreRestorableOrInTheTunnel(t *testing.T) {
 	r := newRig(t, model.VXLAN, false, bridgesDirectly)
 	seed := uint64(os.Getpid())
-	h := hostile{rand.New(rand.NewPCG(seed, 8))}
+	h := hostile{Rand: rand.New(rand.NewPCG(seed, 8))}
 	labels, tunnels := 0, 0
 	for i := range fuzzPackets(t) {
 		from, to := of(h, addrA, addrA, addrA, addr50), of(h, addrB, addrB, addrB, addrC, addrA, netip.MustParseAddr("10.9.0.1"), netip.MustParseAddr("255.255.255.255"))

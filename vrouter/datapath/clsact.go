@@ -78,13 +78,25 @@ func (d *Datapath) addHook(l netlink.Link) (fresh bool, err error) {
 	return false, errors.Join(fmt.Errorf("add the clsact hook to %s: %w (needs CONFIG_NET_SCH_INGRESS)", l.Attrs().Name, err), gone)
 }
 
-// removeHook removes the clsact hook of a device, if we made it.
-func (d *Datapath) removeHook(l netlink.Link) error {
-	note := d.hookNote(l.Attrs().Index)
+// removeHook removes the clsact hook of a device, if addHook added it and no other program uses
+// it.
+func (d *Datapath) removeHook(ifindex int) error {
+	note := d.hookNote(ifindex)
 	if _, err := os.Stat(note); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err := netlink.QdiscDel(clsact(l)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+	l, err := netlink.LinkByIndex(ifindex)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return os.Remove(note)
+	}
+	if err != nil {
+		return fmt.Errorf("find device %d: %w", ifindex, err)
+	}
+	ours, others, err := ourFilters(l)
+	if err != nil || len(ours)+others > 0 {
+		return err
+	}
+	if err := netlink.QdiscDel(clsact(l)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("remove the clsact hook from %s: %w", l.Attrs().Name, err)
 	}
 	return os.Remove(note)
@@ -133,26 +145,20 @@ func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
 	return false, nil
 }
 
-// removeFilter removes a filter of the data path. It also removes the qdisc if addHook
-// added it and no other program uses it.
+// removeFilter removes a filter of the data path. The hook stays: a device that is up loses
+// packets when its hook is removed.
 func (d *Datapath) removeFilter(h hook, ifindex int) error {
 	l, err := netlink.LinkByIndex(ifindex)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		err := os.Remove(d.hookNote(ifindex))
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		return err
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("find device %d: %w", ifindex, err)
 	}
-	ours, others, err := ourFilters(l)
+	ours, _, err := ourFilters(l)
 	if err != nil {
 		return err
 	}
-	left := len(ours) + others
-	removed := false
 	for _, f := range ours {
 		if f.Name != filterName(h) {
 			continue
@@ -160,10 +166,6 @@ func (d *Datapath) removeFilter(h hook, ifindex int) error {
 		if err := netlink.FilterDel(f); err != nil {
 			return fmt.Errorf("remove the filter from %s: %w", l.Attrs().Name, err)
 		}
-		left, removed = left-1, true
-	}
-	if removed && left == 0 {
-		return d.removeHook(l)
 	}
 	return nil
 }

@@ -12,14 +12,19 @@ import (
 
 func decodeSettings(v vrouterNodeSettings) fib.Settings {
 	s := fib.Settings{
-		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, VXLANPort: netOrder16(v.VxlanPort),
+		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, VXLANPort: netOrder16(v.VxlanPort), LastLabel: uint32(netOrder16(v.LastLabel)),
 		FlowIdle: v.FlowIdleS, FlowUnanswered: v.FlowUnansweredS, FlowClosed: v.FlowClosedS,
 	}
 	if v.Locator != [2]uint32{} {
 		var b [16]byte
 		binary.NativeEndian.PutUint32(b[:], v.Locator[0])
 		binary.NativeEndian.PutUint32(b[4:], v.Locator[1])
-		s.Locator = netip.AddrFrom16(b)
+		binary.NativeEndian.PutUint16(b[8:], v.LocatorEnd)
+		bits := model.LocatorBits
+		if v.LocatorMask != 0 {
+			bits = model.LongLocatorBits
+		}
+		s.Locator = netip.PrefixFrom(netip.AddrFrom16(b), bits)
 	}
 	for _, a := range v.Local4 {
 		if a != 0 {
@@ -80,7 +85,7 @@ func decodeNexthop(v vrouterNexthop) fib.Nexthop {
 		Multicast: v.Flags&nhMulticast != 0, DF: v.Flags&nhDF != 0, Peer: v.Flags&nhPeer != 0,
 	}
 	for _, p := range v.Path[:min(v.Paths, maxPaths)] {
-		f.Paths = append(f.Paths, fib.Path{Source: addrOf(p.Source), Destination: addrOf(p.Destination), Gateway: addrOf(p.Gateway), Oif: p.Oif})
+		f.Paths = append(f.Paths, fib.Path{Source: addrOf(p.Source), Destination: addrOf(p.Destination), Gateway: addrOf(p.Gateway), Oif: p.Oif, Locators: fib.Locators(p.Locators)})
 	}
 	return f
 }
@@ -98,7 +103,7 @@ func decodeTarget(v vrouterTarget) fib.Target {
 }
 
 func decodeRemote(v vrouterRemote) fib.Remote {
-	f := fib.Remote{ID: v.Id, Nexthop: v.Nexthop, Ethernet: v.Ethernet}
+	f := fib.Remote{ID: v.Id, Nexthop: v.Nexthop, Ethernet: v.Ethernet, Locators: fib.Locators(v.Locators)}
 	for _, e := range append(slices.Clone(model.DefaultEncapsulations), model.Translated) {
 		if v.Encaps>>encapNumbers[e]&1 != 0 {
 			f.Encapsulations = append(f.Encapsulations, e)

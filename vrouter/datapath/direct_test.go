@@ -84,10 +84,15 @@ func TestOnlyTheProgramsSendToLabels(t *testing.T) {
 	}
 }
 
-// fabric_tc answers a test request to this node's label of network 0. It passes other
-// frames to that label.
+// fabric_tc answers a test request to this node's label of network 0, if the other node may
+// send directly. It passes other frames to that label.
 func TestALinkTestIsAnswered(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
+	tunnels, unknown := netip.MustParseAddr("172.31.0.77"), netip.MustParseAddr("172.31.0.78")
+	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+		goesDirectly(f)
+		f.Remotes[tunnels] = fib.Remote{ID: 2, Encapsulations: []model.Encapsulation{model.MPLSoUDP, model.VXLAN}}
+		f.Settings.LastLabel = 0x123
+	})
 	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	for _, c := range []struct {
 		what      string
@@ -99,6 +104,8 @@ func TestALinkTestIsAnswered(t *testing.T) {
 	}{
 		{"a request", local, direct.Label(0, far), direct.EtherType, 1, actRedirect},
 		{"a reply", local, direct.Label(0, far), direct.EtherType, 2, actUnspec},
+		{"a request from a node that must not send directly", local, direct.Label(0, tunnels), direct.EtherType, 1, actUnspec},
+		{"a request from an unknown node", local, direct.Label(0, unknown), direct.EtherType, 1, actUnspec},
 		{"a request to another node", far, direct.Label(0, far), direct.EtherType, 1, actUnspec},
 		{"a request from a broadcast address", local, broadcast, direct.EtherType, 1, actUnspec},
 		{"a request from a label of network 1", local, direct.Label(1, far), direct.EtherType, 1, actUnspec},
@@ -116,7 +123,8 @@ func TestALinkTestIsAnswered(t *testing.T) {
 			continue
 		}
 		want := append(append(append([]byte(nil), from[:]...), to[:]...), request[12:]...)
-		want[14+16], want[14+16+9] = 2, 1 // a reply; the node restores bridged frames
+		want[14+16], want[14+16+9] = 2, 1           // a reply; the node restores bridged frames
+		want[14+16+10], want[14+16+11] = 0x01, 0x23 // Settings.LastLabel
 		if !bytes.Equal(out, want) {
 			t.Errorf("%s: the reply is\n%x, want\n%x", c.what, out, want)
 		}

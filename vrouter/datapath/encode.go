@@ -103,9 +103,13 @@ func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
 	v.Flags = flagIf[uint32](s.Strict, setStrict) | flagIf[uint32](s.OneEncapsulation, setOneEncap)
 	v.VxlanPort, v.MplsUdpPort = netOrder16(s.VXLANPort), netOrder16(mplsUDPPort)
 	v.FlowIdleS, v.FlowUnansweredS, v.FlowClosedS = s.FlowIdle, s.FlowUnanswered, s.FlowClosed
+	v.LastLabel = netOrder16(uint16(s.LastLabel))
 	if s.Locator.IsValid() {
-		b := s.Locator.As16()
+		b := s.Locator.Addr().As16()
 		v.Locator = [2]uint32{binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:])}
+		if s.Locator.Bits() == model.LongLocatorBits {
+			v.LocatorEnd, v.LocatorMask = binary.NativeEndian.Uint16(b[8:]), 0xffff
+		}
 	}
 	n4, n6 := 0, 0
 	for _, a := range s.Local {
@@ -187,7 +191,7 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 		}
 		v.Path[v.Paths] = vrouterPath{
 			Source: addressOf(p.Source), Destination: addressOf(p.Destination), Gateway: addressOf(p.Gateway),
-			Oif: p.Oif, GatewayFamily: family(p.Gateway),
+			Oif: p.Oif, GatewayFamily: family(p.Gateway), Locators: uint8(p.Locators),
 		}
 		v.Paths++
 	}
@@ -214,7 +218,7 @@ func encodeTarget(f fib.Target) vrouterTarget {
 }
 
 func encodeRemote(a netip.Addr, f fib.Remote) (v vrouterRemote, err error) {
-	v.Nexthop, v.Ethernet, v.Id = f.Nexthop, f.Ethernet, f.ID
+	v.Nexthop, v.Ethernet, v.Id, v.Locators = f.Nexthop, f.Ethernet, f.ID, uint8(f.Locators)
 	for _, e := range f.Encapsulations {
 		n, known := encapNumbers[e]
 		if !known {

@@ -3,6 +3,7 @@ package datapath
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -30,12 +31,18 @@ var (
 	other = netip.MustParseAddr("172.31.0.3") // sends MPLS over UDP only
 )
 
+// withLocators gives this node and the node far locators.
+func withLocators(f *fib.Tables, own, far netip.Prefix) {
+	delete(f.Remotes, farLocator)
+	f.Settings.Locator = own
+	f.Remotes[far.Addr()] = fib.Remote{ID: 1, Nexthop: nhTunnel, Encapsulations: []model.Encapsulation{model.Translated}, Locators: fib.LocatorsOf(own, far)}
+}
+
 // twoTenants changes scene. far and other are remote nodes. VRF 1 has workload A on this
 // node, B on far and D on other. VRF 2 has workload C on this node, and another B on other.
 func twoTenants(f *fib.Tables) {
 	const second = 2
-	f.Settings.Locator = ownLocator
-	f.Remotes[farLocator] = fib.Remote{ID: 1, Nexthop: nhTunnel, Encapsulations: []model.Encapsulation{model.Translated}}
+	withLocators(f, netip.PrefixFrom(ownLocator, 64), netip.PrefixFrom(farLocator, 64))
 	for i, v := range f.Vifs {
 		if v.ID == 2 {
 			v.VRF = second
@@ -323,23 +330,30 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 		return passes, nil, false
 	}
 	ip, rest := b[14:54], b[54:]
-	network, v6 := uint32(binary.BigEndian.Uint16(ip[24+10:])&0x7fff), ip[24+10]&0x80 != 0
 	isEcho := len(rest) > 0 && (rest[0] == 128 || rest[0] == 129)
-	if locatorOf(ip[24:]) != r.tables.Settings.Locator || network == 0 && !v6 || ip[6] == 58 && len(rest) > 0 && rest[0] < 128 {
+	if !r.tables.Settings.Locator.Contains(netip.AddrFrom16([16]byte(ip[24:40]))) || ip[24+10] == 0 && ip[24+11] == 0 || ip[6] == 58 && len(rest) > 0 && rest[0] < 128 {
 		return passes, nil, false
 	}
-	sender, known := r.tables.Remotes[locatorOf(ip[8:])]
+	sender, known := r.senderOf(ip[8:24])
+	fields := [][]byte{ip[8+10 : 20], ip[24+10 : 36]} // the fields with a network
+	switch sender.Locators {
+	case fib.Locators80Adjustment:
+		fields[1] = fields[0]
+	case fib.Locators80Network:
+		fields[0] = fields[1]
+	}
+	network, v6 := uint32(binary.BigEndian.Uint16(fields[1])&0x7fff), fields[1][0]&0x80 != 0
 	vrf, here := r.tables.VRFs[network]
 	length := int(binary.BigEndian.Uint16(ip[4:]))
 	var prefix [12]byte // the first 96 bits of the workloads' addresses
 	if v6 && vrf.Prefix6.IsValid() {
 		copy(prefix[:], vrf.Prefix6.Addr().AsSlice())
 	}
-	sum := sum16(prefix[:]) % 0xffff
+	sum := 2 * uint32(sum16(prefix[:])) % 0xffff
 	switch {
-	case !bytes.Equal(ip[8+10:20], ip[24+10:36]), !known, !slices.Contains(sender.Encapsulations, model.Translated), !here, !vrf.L3:
+	case !bytes.Equal(fields[0], fields[1]), !known, !slices.Contains(sender.Encapsulations, model.Translated), !here, !vrf.L3:
 		return dropped, nil, true
-	case ip[7] == 0, length > len(rest), sum16(ip[8:20])%0xffff != sum, sum16(ip[24:36])%0xffff != sum:
+	case ip[7] == 0, length > len(rest), (uint32(sum16(ip[8:20]))+uint32(sum16(ip[24:36])))%0xffff != sum:
 		return dropped, nil, true
 	case v6:
 		out := slices.Concat(ip[:8], prefix[:], ip[20:24], prefix[:], ip[36:40], rest)
@@ -363,9 +377,15 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 	return f, frame, true
 }
 
-// locatorOf returns the locator in an IPv6 address, with 0 in its last 64 bits.
-func locatorOf(b []byte) netip.Addr {
-	return netip.AddrFrom16([16]byte(append(slices.Clone(b[:8]), make([]byte, 8)...)))
+// senderOf returns the node whose locator contains an IPv6 address.
+func (r receiver) senderOf(address []byte) (fib.Remote, bool) {
+	for _, length := range []int{8, 10} {
+		key := netip.AddrFrom16([16]byte(append(slices.Clone(address[:length]), make([]byte, 16-length)...)))
+		if sender, known := r.tables.Remotes[key]; known && sender.Locators != fib.NoLocators {
+			return sender, true
+		}
+	}
+	return fib.Remote{}, false
 }
 
 // networkOf returns the number of the network in a label.
@@ -412,7 +432,10 @@ func (r receiver) maySend(vrf uint32, sender fib.Remote, from netip.Addr) bool {
 }
 
 // hostile builds outer packets from few values, so that many packets pass many checks.
-type hostile struct{ *rand.Rand }
+type hostile struct {
+	*rand.Rand
+	own, far netip.Prefix // locators, if one or both have 80 bits; else zero
+}
 
 func (h hostile) oneIn(n int) bool { return h.IntN(n) == 0 }
 
@@ -532,11 +555,21 @@ func (h hostile) packetToLocator() []byte {
 	if h.oneIn(2) {
 		destination, source = of(h, addrA6, addrA6, addrB6, netip.MustParseAddr("fd00:1:1::10")), of(h, addrB6, addrB6, addrB6, addrA6, netip.MustParseAddr("fd00:1:1::11"))
 	}
-	to := inLocator(of(h, ownLocator, ownLocator, ownLocator, farLocator), network, destination)
-	if h.oneIn(20) {
-		network, source = of[uint16](h, 0, 1, 2, 300), of(h, source, addrB, addrB6)
+	var from, to netip.Addr
+	if h.own.IsValid() {
+		to, from = inLocators(of(h, h.own, h.own, h.own, h.far), of(h, h.far, h.far, h.far, h.own, netip.MustParsePrefix("fd77:9:9:9:77::/80")), network, destination, source)
+		if h.oneIn(20) {
+			b := of(h, from, to).As16()
+			b[8+h.IntN(4)] ^= 1 << h.IntN(8)
+			to = netip.AddrFrom16(b)
+		}
+	} else {
+		to = inLocator(of(h, ownLocator, ownLocator, ownLocator, farLocator), network, destination)
+		if h.oneIn(20) {
+			network, source = of[uint16](h, 0, 1, 2, 300), of(h, source, addrB, addrB6)
+		}
+		from = inLocator(of(h, farLocator, farLocator, farLocator, ownLocator, netip.MustParseAddr("fd77:0:0:9::")), network, source)
 	}
-	from := inLocator(of(h, farLocator, farLocator, farLocator, ownLocator, netip.MustParseAddr("fd77:0:0:9::")), network, source)
 	payload := make([]byte, 4+h.IntN(40))
 	for i := range payload {
 		payload[i] = byte(h.Uint32())
@@ -553,13 +586,27 @@ func (h hostile) packetToLocator() []byte {
 // model. Packets as hostile builds them have the same fate in both. Of packets whose
 // bits are changed at random, the programs deliver none that the model refuses.
 func TestHostileSendersReachWhomTheModelLets(t *testing.T) {
-	names := map[bool]string{false: "packets as built", true: "changed packets"}
-	for changed, name := range names {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, model.MPLSoUDP, false, twoTenants)
+	type variant struct {
+		name     string
+		changed  bool
+		own, far netip.Prefix
+	}
+	variants := []variant{{name: "packets as built"}, {name: "changed packets", changed: true}}
+	for _, p := range locatorPairs {
+		variants = append(variants, variant{name: fmt.Sprintf("locators %s and %s", p.own, p.far), own: p.own, far: p.far})
+	}
+	for _, v := range variants {
+		changed := v.changed
+		t.Run(v.name, func(t *testing.T) {
+			r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+				twoTenants(f)
+				if v.own.IsValid() {
+					withLocators(f, v.own, v.far)
+				}
+			})
 			m := receiver{r.tables}
 			seed := uint64(os.Getpid())
-			h := hostile{rand.New(rand.NewPCG(seed, 7))}
+			h := hostile{rand.New(rand.NewPCG(seed, 7)), v.own, v.far}
 			var fates [floods + 1]uint64
 			taken := 0
 			for i := range fuzzPackets(t) {

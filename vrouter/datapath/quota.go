@@ -17,13 +17,8 @@ func (u usage) isCrowded() bool { return 5*u.port > 4*(u.limit-u.all-u.network) 
 // NearQuota reports whether any port has more than 4/5 of its quota of flows. It is fast if
 // the table has few flows.
 func (d *Datapath) NearQuota() (bool, error) {
-	var begun, ended uint32
-	if err := errors.Join(d.maps.VrfFlowsBegun.Lookup(uint32(0), &begun), d.maps.VrfFlowsEnded.Lookup(uint32(0), &ended)); err != nil {
-		return false, fmt.Errorf("read the number of flows: %w", err)
-	}
-	all, limit := int64(int32(begun-ended)), int64(d.options.Limits.Flows)
-	if !(usage{all, all, all, limit}).isCrowded() {
-		return false, nil // a port with all flows of the table would not be crowded
+	if may, err := d.mayCrowd(); !may {
+		return false, err
 	}
 	vrfs, err := d.vifVRFs()
 	if err != nil {
@@ -33,9 +28,23 @@ func (d *Datapath) NearQuota() (bool, error) {
 	return len(crowded) > 0, err
 }
 
+// mayCrowd reports whether a port with all flows of the table would have more than 4/5 of its
+// quota.
+func (d *Datapath) mayCrowd() (bool, error) {
+	var begun, ended uint32
+	if err := errors.Join(d.maps.VrfFlowsBegun.Lookup(uint32(0), &begun), d.maps.VrfFlowsEnded.Lookup(uint32(0), &ended)); err != nil {
+		return false, fmt.Errorf("read the number of flows: %w", err)
+	}
+	all, limit := int64(int32(begun-ended)), int64(d.options.Limits.Flows)
+	return (usage{all, all, all, limit}).isCrowded(), nil
+}
+
 // crowdedVifs returns the vifs that have more than 4/5 of their quotas of flows.
 // vrfs: vif id → VRF.
 func (d *Datapath) crowdedVifs(vrfs map[uint32]uint32) (map[uint32]bool, error) {
+	if may, err := d.mayCrowd(); !may {
+		return nil, err // reading the counts of all vifs takes time
+	}
 	c, err := d.beginCount()
 	if err != nil {
 		return nil, err

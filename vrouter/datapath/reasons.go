@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reason is why packets are dropped.
+// Reason is why packets are dropped, or why direct cannot carry them.
 type Reason struct {
 	Number  uint32
 	Name    string // "no_route"
@@ -16,22 +16,41 @@ type Reason struct {
 //go:embed bpf/drop.list.h
 var dropList string
 
-var dropLine = regexp.MustCompile(`(?m)^DROP\((\w+), "(.*)"\)$`)
+//go:embed bpf/fallback.list.h
+var fallbackList string
 
-var reasons = func() (all []Reason) {
-	for i, m := range dropLine.FindAllStringSubmatch(dropList, -1) {
+var (
+	reasons         = reasonsIn(dropList)
+	fallbackReasons = reasonsIn(fallbackList)
+)
+
+var reasonLine = regexp.MustCompile(`(?m)^[A-Z]+\((\w+), "(.*)"\)$`)
+
+// reasonsIn returns the reasons in a list file of the programs.
+func reasonsIn(list string) (all []Reason) {
+	for i, m := range reasonLine.FindAllStringSubmatch(list, -1) {
 		all = append(all, Reason{Number: uint32(i), Name: strings.ToLower(m[1]), Meaning: m[2]})
 	}
 	return all
-}()
+}
 
-// Reasons are all drop reasons by number; 0 means not dropped.
+// Reasons returns all drop reasons by number. 0: not dropped.
 func Reasons() []Reason { return reasons }
 
-// ReasonOf names a reason; unknown numbers come from a newer data path.
-func ReasonOf(number uint32) Reason {
-	if int(number) < len(reasons) {
-		return reasons[number]
+// FallbackReasons returns by number all reasons why direct cannot carry a packet. 0: direct
+// carries it.
+func FallbackReasons() []Reason { return fallbackReasons }
+
+// ReasonOf returns the drop reason with a number.
+func ReasonOf(number uint32) Reason { return reasonOf(reasons, number) }
+
+// FallbackReasonOf returns the reason with a number why direct cannot carry a packet.
+func FallbackReasonOf(number uint32) Reason { return reasonOf(fallbackReasons, number) }
+
+// reasonOf returns a reason of a list. Programs of a later version may have further numbers.
+func reasonOf(all []Reason, number uint32) Reason {
+	if int(number) < len(all) {
+		return all[number]
 	}
 	return Reason{Number: number, Name: "unknown", Meaning: "a reason that this program does not know"}
 }

@@ -112,6 +112,12 @@ func (r *renewal) renewVRF(id uint32, cpus int) error {
 	if err := r.d.maps.VrfStats.Put(id, make([]vrouterVrfCounters, cpus)); err != nil {
 		return fmt.Errorf("clear the counters of VRF %d: %w", id, err)
 	}
+	for _, reason := range fallbackReasons {
+		err := r.d.maps.Fallbacks.Delete(vrouterFallbackKey{Vrf: id, Reason: reason.Number})
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("clear the fallbacks of VRF %d: %w", id, err)
+		}
+	}
 	return nil
 }
 

@@ -106,8 +106,11 @@ func (s source) policy() fib.Policy {
 func (s source) settings() fib.Settings {
 	f := fib.Settings{Strict: s.bool(), VXLANPort: uint16(s.IntN(1 << 16)), FlowIdle: s.Uint32(), FlowUnanswered: s.Uint32(), FlowClosed: s.Uint32()}
 	if s.bool() {
-		locator, _ := s.addr(true).Prefix(model.LocatorBits)
-		f.Locator = locator.Addr()
+		bits := model.LocatorBits
+		if s.bool() {
+			bits = model.LongLocatorBits
+		}
+		f.Locator, _ = s.addr(true).Prefix(bits)
 	}
 	for _, v6 := range []bool{false, true} {
 		for range s.IntN(maxLocal + 1) {

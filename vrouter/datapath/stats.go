@@ -26,6 +26,12 @@ type DropKey struct {
 	Reason uint32
 }
 
+// FallbackKey is the network of packets that direct cannot carry, and the reason.
+type FallbackKey struct {
+	VRF    uint32
+	Reason uint32
+}
+
 // Outcomes count the ends of the frames that the programs received:
 // Received = Passed + Forwarded + Answered + Replicated + Dropped.
 type Outcomes struct {
@@ -74,10 +80,21 @@ func (d *Datapath) VRFStats() (map[uint32]VRFStats, error) {
 
 // Drops returns the counters of every reason that occurred.
 func (d *Datapath) Drops() (map[DropKey]uint64, error) {
-	all := map[DropKey]uint64{}
-	err := perCPU(d.maps.Drops, func(k vrouterDropKey, cpus []uint64) {
+	return sums(d.maps.Drops, func(k vrouterDropKey) DropKey { return DropKey{k.Vif, k.Reason} })
+}
+
+// Fallbacks returns the packets that direct cannot carry, for every reason that occurred. They
+// take a fallback, or are dropped if there is none.
+func (d *Datapath) Fallbacks() (map[FallbackKey]uint64, error) {
+	return sums(d.maps.Fallbacks, func(k vrouterFallbackKey) FallbackKey { return FallbackKey{k.Vrf, k.Reason} })
+}
+
+// sums returns the counters of a map, summed over all CPUs.
+func sums[K, V comparable](m *ebpf.Map, key func(K) V) (map[V]uint64, error) {
+	all := map[V]uint64{}
+	err := perCPU(m, func(k K, cpus []uint64) {
 		for _, n := range cpus {
-			all[DropKey{k.Vif, k.Reason}] += n
+			all[key(k)] += n
 		}
 	})
 	return all, err

@@ -30,6 +30,8 @@ const (
 	TraceAnswer
 	TraceDrop
 	TracePass
+	TraceTranslated // Value 0: the source address; 1: the destination address
+	TraceFallback   // ID: nexthop for a packet that cannot be translated
 )
 
 // TraceStep is one lookup or decision of the program, as it made it.

@@ -23,21 +23,29 @@ var (
 // nhTranslated is the nexthop that translates packets to the node far.
 const nhTranslated uint32 = 100
 
-// addTranslation changes the tables: IPv4 packets to the node far are translated. The
-// fallback is the tunnel to the node far.
+// addTranslation changes the tables: packets to the node far are translated, and the locators
+// of both nodes have 64 bits. The fallback is the tunnel to the node far.
 func addTranslation(f *fib.Tables) {
-	t := f.Nexthops[nhTunnel]
-	t.Encapsulation, t.DF, t.Port, t.MTU, t.Fallback = model.Translated, false, 0, 1480, nhTunnel
-	t.Paths = []fib.Path{{Source: ownLocator, Destination: farLocator, Gateway: netip.MustParseAddr("fd31::fe"), Oif: t.Paths[0].Oif}}
-	f.Nexthops[nhTranslated] = t
-	for k, r := range f.Routes {
-		if r.Nexthop == nhTunnel {
-			r.Nexthop = nhTranslated
-			f.Routes[k] = r
+	translateBetween(netip.PrefixFrom(ownLocator, 64), netip.PrefixFrom(farLocator, 64))(f)
+}
+
+// translateBetween is like addTranslation, but with other locators.
+func translateBetween(own, far netip.Prefix) func(*fib.Tables) {
+	return func(f *fib.Tables) {
+		locators := fib.LocatorsOf(own, far)
+		t := f.Nexthops[nhTunnel]
+		t.Encapsulation, t.DF, t.Port, t.MTU, t.Fallback = model.Translated, false, 0, 1480, nhTunnel
+		t.Paths = []fib.Path{{Source: own.Addr(), Destination: far.Addr(), Gateway: netip.MustParseAddr("fd31::fe"), Oif: t.Paths[0].Oif, Locators: locators}}
+		f.Nexthops[nhTranslated] = t
+		for k, r := range f.Routes {
+			if r.Nexthop == nhTunnel {
+				r.Nexthop = nhTranslated
+				f.Routes[k] = r
+			}
 		}
+		f.Settings.Locator = own
+		f.Remotes[far.Addr()] = fib.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encapsulations: []model.Encapsulation{model.Translated}, Locators: locators}
 	}
-	f.Settings.Locator = ownLocator
-	f.Remotes[farLocator] = fib.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encapsulations: []model.Encapsulation{model.Translated}}
 }
 
 // inLocator returns the address of a workload in a locator; bpf/translate.h describes it.
@@ -218,33 +226,39 @@ func TestPacketsThatCannotBeTranslatedUseTheFallback(t *testing.T) {
 		ip.NextHeader = next
 		return serialize(t, &ip, gopacket.Payload(payload))
 	}
-	packets := map[string][]byte{
-		"IPv6 to another prefix":           packet(t, addrA6, netip.MustParseAddr("fd00:9::b"), 0, 64, "hello"),
-		"IPv6 with a low hop limit":        packet(t, addrA6, addrB6, 0, 31, "hello"),
-		"an ICMPv6 error":                  header6(58, 1, 4, 0, 0, 0, 0, 0, 0),
-		"an ICMPv6 node information query": header6(58, 139, 0, 0, 0, 0, 0, 0, 0),
-		"IPv6 with hop-by-hop options":     header6(0, 59, 0, 1, 4, 0, 0, 0, 0),
-		"IPv6 with a routing header":       header6(43, 59, 0, 0, 0, 0, 0, 0, 0),
-		"a large packet without DF":        largeWithoutDF(t),
-		"a first fragment":                 udp(func(ip *layers.IPv4) { ip.Flags = layers.IPv4MoreFragments | layers.IPv4DontFragment }),
-		"a low TTL":                        udp(func(ip *layers.IPv4) { ip.TTL = 31 }),
-		"a datagram without checksum":      noChecksum,
-		"an IP option": udp(func(ip *layers.IPv4) {
+	packets := map[string]struct {
+		ip     []byte
+		reason string
+	}{
+		"IPv6 to another prefix":           {packet(t, addrA6, netip.MustParseAddr("fd00:9::b"), 0, 64, "hello"), "prefix"},
+		"an echo to another prefix":        {echoTo(t, netip.MustParseAddr("fd00:9::b")), "prefix"},
+		"IPv6 with a low hop limit":        {packet(t, addrA6, addrB6, 0, 31, "hello"), "low_ttl"},
+		"an ICMPv6 error":                  {header6(58, 1, 4, 0, 0, 0, 0, 0, 0), "icmp"},
+		"an ICMPv6 node information query": {header6(58, 139, 0, 0, 0, 0, 0, 0, 0), "icmp"},
+		"IPv6 with hop-by-hop options":     {header6(0, 59, 0, 1, 4, 0, 0, 0, 0), "extension_header"},
+		"IPv6 with a routing header":       {header6(43, 59, 0, 0, 0, 0, 0, 0, 0), "extension_header"},
+		"a large packet without DF":        {largeWithoutDF(t), "without_df"},
+		"a first fragment":                 {udp(func(ip *layers.IPv4) { ip.Flags = layers.IPv4MoreFragments | layers.IPv4DontFragment }), "fragment"},
+		"a low TTL":                        {udp(func(ip *layers.IPv4) { ip.TTL = 31 }), "low_ttl"},
+		"a datagram without checksum":      {noChecksum, "no_checksum"},
+		"an IP option": {udp(func(ip *layers.IPv4) {
 			ip.Options = []layers.IPv4Option{{OptionType: 1}, {OptionType: 1}, {OptionType: 1}, {OptionType: 0}}
-		}),
-		"another protocol": udp(func(ip *layers.IPv4) { ip.Protocol = 253 }),
-		"an ICMP error":    serialize(t, &icmpError, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(3, 3)}, gopacket.Payload(make([]byte, 28))),
+		}), "ip_options"},
+		"another protocol": {udp(func(ip *layers.IPv4) { ip.Protocol = 253 }), "protocol"},
+		"an ICMP error":    {serialize(t, &icmpError, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(3, 3)}, gopacket.Payload(make([]byte, 28))), "icmp"},
 	}
 	r := newRig(t, model.MPLSoUDP, false, addTranslation)
-	for name, ip := range packets {
-		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, ip))
+	for name, c := range packets {
+		before := r.fallbacks(t)
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, c.ip))
 		if code != actRedirect {
 			t.Errorf("%s: action %d and drop reason %s, want a redirect", name, code, r.drop(t, nil))
 			continue
 		}
-		if label, inner, _ := outerOf(t, model.MPLSoUDP, false, out); label != labelOf(model.MPLSoUDP, false) || len(inner) != len(ip) {
-			t.Errorf("%s: label %d with %d bytes, want label %d with %d", name, label, len(inner), labelOf(model.MPLSoUDP, false), len(ip))
+		if label, inner, _ := outerOf(t, model.MPLSoUDP, false, out); label != labelOf(model.MPLSoUDP, false) || len(inner) != len(c.ip) {
+			t.Errorf("%s: label %d with %d bytes, want label %d with %d", name, label, len(inner), labelOf(model.MPLSoUDP, false), len(c.ip))
 		}
+		r.counted(t, name, before, c.reason)
 	}
 	alone := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
 		addTranslation(f)
@@ -252,13 +266,20 @@ func TestPacketsThatCannotBeTranslatedUseTheFallback(t *testing.T) {
 		n.Fallback = 0
 		f.Nexthops[nhTranslated] = n
 	})
-	for name, ip := range packets {
+	for name, c := range packets {
 		before, _ := alone.Drops()
-		code, _ := alone.run(t, alone.programs.FromWorkload, alone.vif, frame(macA, model.RouterMAC, ip))
+		counts := alone.fallbacks(t)
+		code, _ := alone.run(t, alone.programs.FromWorkload, alone.vif, frame(macA, model.RouterMAC, c.ip))
 		if reason := alone.drop(t, before); code != actShot || reason != "untranslatable" {
 			t.Errorf("%s, without fallback: action %d and drop reason %s, want untranslatable", name, code, reason)
 		}
+		alone.counted(t, name+", without fallback", counts, c.reason)
 	}
+}
+
+// echoTo returns an ICMPv6 echo request of workload A.
+func echoTo(t *testing.T, to netip.Addr) []byte {
+	return serialize(t, transports("hello")["echo request"][1](layers.IPv4{}, ip6(addrA6, to, 64))...)
 }
 
 // largeWithoutDF returns a packet of 1261 bytes.

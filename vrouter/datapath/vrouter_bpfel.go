@@ -65,6 +65,12 @@ type vrouterEgressBucket struct {
 	Rate   uint64
 }
 
+type vrouterFallbackKey struct {
+	_      structs.HostLayout
+	Vrf    uint32
+	Reason uint32
+}
+
 type vrouterFlow struct {
 	_         structs.HostLayout
 	Action    uint8
@@ -200,7 +206,11 @@ type vrouterNodeSettings struct {
 	Flags           uint32
 	VxlanPort       uint16
 	MplsUdpPort     uint16
+	LastLabel       uint16
+	Pad             uint16
 	Locator         [2]uint32
+	LocatorEnd      uint16
+	LocatorMask     uint16
 	Local4          [4]uint32
 	Local6          [4]vrouterAddress
 	FlowIdleS       uint32
@@ -220,7 +230,7 @@ type vrouterPath struct {
 	Gateway       vrouterAddress
 	Oif           uint32
 	GatewayFamily uint8
-	Pad           uint8
+	Locators      uint8
 	Cookie        uint16
 }
 
@@ -239,7 +249,7 @@ type vrouterRemote struct {
 	Ethernet uint32
 	Id       uint32
 	Encaps   uint8
-	Pad      uint8
+	Locators uint8
 	Cookie   uint16
 }
 
@@ -376,6 +386,7 @@ const (
 	vrouterMapDropLog           = "drop_log"
 	vrouterMapDrops             = "drops"
 	vrouterMapEgressBuckets     = "egress_buckets"
+	vrouterMapFallbacks         = "fallbacks"
 	vrouterMapFlows             = "flows"
 	vrouterMapFragments         = "fragments"
 	vrouterMapHosts4            = "hosts4"
@@ -472,6 +483,7 @@ type vrouterMapSpecs struct {
 	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
 	Drops             *ebpf.MapSpec `ebpf:"drops"`
 	EgressBuckets     *ebpf.MapSpec `ebpf:"egress_buckets"`
+	Fallbacks         *ebpf.MapSpec `ebpf:"fallbacks"`
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
@@ -538,6 +550,7 @@ type vrouterMaps struct {
 	DropLog           *ebpf.Map `ebpf:"drop_log"`
 	Drops             *ebpf.Map `ebpf:"drops"`
 	EgressBuckets     *ebpf.Map `ebpf:"egress_buckets"`
+	Fallbacks         *ebpf.Map `ebpf:"fallbacks"`
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Hosts4            *ebpf.Map `ebpf:"hosts4"`
@@ -577,6 +590,7 @@ func (m *vrouterMaps) Close() error {
 		m.DropLog,
 		m.Drops,
 		m.EgressBuckets,
+		m.Fallbacks,
 		m.Flows,
 		m.Fragments,
 		m.Hosts4,

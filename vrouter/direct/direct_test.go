@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"net"
@@ -43,7 +44,7 @@ func TestLabel(t *testing.T) {
 
 func TestOnlyTestFramesAreParsed(t *testing.T) {
 	b := message{kind: request, number: 7}.frame(Label(0, there), Label(0, here))
-	if m, to, from, ok := parse(b); !ok || m != (message{kind: request, number: 7}) || to != Label(0, there) || from != Label(0, here) {
+	if m, to, from, ok := parse(b); !ok || m != (message{kind: request, number: 7, last: AllLabels}) || to != Label(0, there) || from != Label(0, here) {
 		t.Errorf("the parsed frame is %+v from %s to %s (%v), want request 7 from %s to %s", m, from, to, ok, Label(0, here), Label(0, there))
 	}
 	if len(b) < 60 {
@@ -66,8 +67,9 @@ type wire struct {
 	ends map[int]*end
 	lost func(frame []byte) bool
 	seen []model.MAC // source addresses of the frames
-	// ability is in the replies (frame.go).
+	// ability and last are in the replies (frame.go).
 	ability byte
+	last    uint16
 }
 
 // end is the socket of one node on a wire.
@@ -113,6 +115,7 @@ func (w *wire) answer(e *end, b []byte) {
 	}
 	r := message{kind: reply, number: m.number}.frame(from, to)
 	r[headerLength+len(magic)+1+8] = w.ability
+	binary.BigEndian.PutUint16(r[headerLength+len(magic)+1+9:], w.last)
 	if w.lost == nil || !w.lost(r) {
 		e.frames <- r
 	}
@@ -146,8 +149,8 @@ func onWire(t *testing.T, lost func(frame []byte) bool, test func(t *testing.T, 
 		a, b := NewTester(w.listen, slog.New(slog.DiscardHandler)), NewTester(w.listen, slog.New(slog.DiscardHandler))
 		defer a.Close()
 		defer b.Close()
-		a.Set(map[netip.Addr]Target{there: {here, 1}}, map[netip.Addr]int{here: 1}, []uint32{7})
-		b.Set(map[netip.Addr]Target{here: {there, 2}}, map[netip.Addr]int{there: 2}, nil)
+		a.Set(map[netip.Addr]Target{there: {Source: here, Ifindex: 1}}, map[netip.Addr]int{here: 1}, []uint32{7})
+		b.Set(map[netip.Addr]Target{here: {Source: there, Ifindex: 2}}, map[netip.Addr]int{there: 2}, nil)
 		test(t, w, a, b)
 	})
 }
@@ -199,6 +202,32 @@ func TestTheAbilityInAReplyIsAState(t *testing.T) {
 	})
 }
 
+// A reply says of which networks the node receives labels. A node of an earlier version
+// receives all labels.
+func TestAReplyHasTheLastLabel(t *testing.T) {
+	onWire(t, nil, func(t *testing.T, w *wire, a, b *Tester) {
+		expect(t, a, there, Works, 100*time.Millisecond)
+		for _, c := range []struct {
+			sent uint16
+			want uint32
+		}{{0, AllLabels}, {291, 291}, {7, 7}, {4095, AllLabels}} {
+			was := a.Last(there)
+			w.mu.Lock()
+			w.last = c.sent
+			w.mu.Unlock()
+			if was != c.want {
+				expect(t, a, there, Works, 6*time.Second)
+			}
+			if got := a.Last(there); got != c.want {
+				t.Errorf("a reply with %d: the last label is %d, want %d", c.sent, got, c.want)
+			}
+		}
+		if got := a.Last(here); got != AllLabels {
+			t.Errorf("the last label of an address that is no target is %d, want %d", got, AllLabels)
+		}
+	})
+}
+
 func TestALinkThatNeverWorkedFails(t *testing.T) {
 	onWire(t, loseAll, func(t *testing.T, w *wire, a, _ *Tester) {
 		expect(t, a, there, Fails, 2*time.Second)
@@ -215,9 +244,10 @@ func TestSetKeepsTheStateOfATargetThatDoesNotChange(t *testing.T) {
 			targets map[netip.Addr]Target
 			want    State
 		}{
-			{"the same target", map[netip.Addr]Target{there: {here, 1}}, Works},
+			{"the same target", map[netip.Addr]Target{there: {Source: here, Ifindex: 1}}, Works},
+			{"a target of which earlier tests do not count", map[netip.Addr]Target{there: {Source: here, Ifindex: 1, Since: time.Now()}}, Unknown},
 			{"no target", nil, Unknown},
-			{"the target again", map[netip.Addr]Target{there: {here, 1}}, Unknown},
+			{"the target again", map[netip.Addr]Target{there: {Source: here, Ifindex: 1}}, Unknown},
 		} {
 			a.Set(c.targets, map[netip.Addr]int{here: 1}, nil)
 			if got := a.State(there); got != c.want {

@@ -16,6 +16,7 @@ type message struct {
 	kind    byte
 	number  uint64 // number of the request; its reply has the same number
 	bridges bool   // of a reply: the node restores bridged frames
+	last    uint32 // of a reply: the highest network whose label the node receives
 }
 
 const (
@@ -58,7 +59,13 @@ func parse(b []byte) (m message, to, from model.MAC, ok bool) {
 	to, from = model.MAC(b[:6]), model.MAC(b[6:12])
 	m.kind = b[headerLength+len(magic)]
 	m.number = binary.BigEndian.Uint64(b[length-8:])
-	m.bridges = len(b) > length && b[length]&ability != 0
+	m.last = AllLabels
+	if len(b) >= length+3 {
+		m.bridges = b[length]&ability != 0
+		if last := binary.BigEndian.Uint16(b[length+1:]); last != 0 { // 0: of an earlier version
+			m.last = uint32(last)
+		}
+	}
 	return m, to, from, true
 }
 

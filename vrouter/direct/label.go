@@ -12,6 +12,9 @@ import (
 // administered unicast address.
 const labelMark = 0x06
 
+// AllLabels is the highest network that has a label.
+const AllLabels = 4095
+
 // Label returns the MAC address that identifies a network on a node. network is 1 …
 // 4095, or 0 for tests of the link. node is the node's IPv4 underlay address.
 // datapath/bpf/direct.h describes the layout.

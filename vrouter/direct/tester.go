@@ -52,6 +52,7 @@ type Tester struct {
 type Target struct {
 	Source  netip.Addr // address of this node on the link, or in this node's locator
 	Ifindex int        // device of the link; 0: the address is in a locator
+	Since   time.Time  // results of earlier tests do not count
 }
 
 // socket returns the socket of an address of this node.
@@ -77,6 +78,7 @@ const (
 type target struct {
 	Target
 	state   State
+	last    uint32    // highest network whose label the node receives
 	number  uint64    // number of the last request
 	missed  int       // requests in a row without a reply
 	next    time.Time // time of the next request
@@ -120,7 +122,7 @@ func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, netw
 	}
 	for a, want := range targets {
 		if has := t.targets[a]; has == nil || has.Target != want {
-			t.targets[a] = &target{Target: want}
+			t.targets[a] = &target{Target: want, last: AllLabels}
 		}
 	}
 	t.own, t.labels = own, networks
@@ -187,6 +189,17 @@ func (t *Tester) State(a netip.Addr) State {
 	return Unknown
 }
 
+// Last returns the highest network whose label a target receives. Frames with the label of a
+// higher network may not reach it. It is AllLabels for other addresses.
+func (t *Tester) Last(a netip.Addr) uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.targets[a]; x != nil {
+		return x.last
+	}
+	return AllLabels
+}
+
 // Close ends the tests.
 func (t *Tester) Close() {
 	t.once.Do(func() { close(t.ended) })
@@ -233,7 +246,7 @@ func (t *Tester) test(a netip.Addr, x *target, now time.Time) {
 		x.missed++
 	}
 	if x.missed >= attempts {
-		t.become(x, map[bool]State{false: Fails, true: Stopped}[x.worked])
+		t.become(x, map[bool]State{false: Fails, true: Stopped}[x.worked], x.last)
 		x.missed, x.pending = 0, false
 		x.next = now.Add(again)
 		return
@@ -247,11 +260,11 @@ func (t *Tester) test(a netip.Addr, x *target, now time.Time) {
 	t.sendFrame(x.Ifindex, message{kind: request, number: x.number}.frame(Label(0, a), Label(0, x.Source)))
 }
 
-func (t *Tester) become(x *target, s State) {
-	if x.state == s {
+func (t *Tester) become(x *target, s State, last uint32) {
+	if x.state == s && x.last == last {
 		return
 	}
-	x.state = s
+	x.state, x.last = s, last
 	select {
 	case t.changed <- struct{}{}:
 	default: // a value is already waiting for the reader
@@ -304,21 +317,22 @@ func (t *Tester) receive(s Socket, c net.PacketConn) {
 		}
 		if s.Ifindex == 0 {
 			if a, number, ok := parseEcho(b[:n], from); ok {
-				t.handle(s.Ifindex, number, s.Source, a, Works)
+				t.handle(s.Ifindex, number, s.Source, a, Works, AllLabels)
 			}
 		} else if m, to, from, ok := parse(b[:n]); ok && m.kind == reply {
 			self, isLabel := nodeOf(to)
 			other, known := nodeOf(from)
 			if isLabel && known {
-				t.handle(s.Ifindex, m.number, self, other, map[bool]State{false: Works, true: Bridges}[m.bridges])
+				t.handle(s.Ifindex, m.number, self, other, map[bool]State{false: Works, true: Bridges}[m.bridges], m.last)
 			}
 		}
 	}
 }
 
 // handle records the reply of another node to a test. self is the address of this node to
-// which the reply came, state the state that the reply proves.
-func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr, state State) {
+// which the reply came, state the state that the reply proves. last is the highest network
+// whose label the other node receives.
+func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr, state State, last uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own, known := t.own[self]; !known || own != ifindex {
@@ -330,5 +344,5 @@ func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr, stat
 	}
 	x.pending, x.missed, x.worked = false, 0, true
 	x.next = time.Now().Add(period + rand.N(period/10))
-	t.become(x, state)
+	t.become(x, state, last)
 }

@@ -116,7 +116,7 @@ func theStoreIsAway(t *testing.T) {
 	a, c := b.nodes[0], b.nodes[1]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	x, y, z := b.connected("x", "red", 0), b.connected("y", "red", 1), b.connected("z", "red", 1)
-	soon(t, 2*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	soon(t, 10*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
 	ctx, stop := context.WithCancel(context.Background())
 	var g errgroup.Group
 	var sent, received uint64
@@ -181,7 +181,7 @@ func aNodeThatDiesIsDroppedAfterItsLeaseAndBackAtOnce(t *testing.T) {
 	a, c := b.nodes[0], b.nodes[1]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
-	soon(t, 2*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	soon(t, 10*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
 	c.kill(syscall.SIGKILL)
 	time.Sleep(time.Second)
 	if err := datagram(x, y, 4, 64); err != nil {

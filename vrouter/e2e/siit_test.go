@@ -53,13 +53,13 @@ func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own
 	})
 }
 
-// answerTests replies to the tests that other nodes send to the node's locator, as the
-// program fabric_tc does. It ends with the Go test.
-func (n *node) answerTests(t *testing.T) {
+// answerTests replies to the tests that other nodes send to own, the first address of the
+// node's locator, as the program fabric_tc does. It ends with the Go test.
+func (n *node) answerTests(t *testing.T, own netip.Addr) {
 	t.Helper()
 	var c *icmp.PacketConn
 	n.bed.must(in(n.ns, func() (err error) {
-		c, err = icmp.ListenPacket("ip6:ipv6-icmp", n.locator().Addr().Next().String())
+		c, err = icmp.ListenPacket("ip6:ipv6-icmp", own.String())
 		return err
 	}))
 	t.Cleanup(func() { c.Close() })
@@ -96,7 +96,7 @@ func TestTranslationWorksWithAnotherTranslator(t *testing.T) {
 	b.nodes[1].tayga(t, map[netip.Addr]netip.Addr{
 		x.ip(4): b.nodes[0].inLocator(291, x.ip(4)), y.ip(4): b.nodes[1].inLocator(291, y.ip(4)),
 	}, x.ip(4), y.ip(4))
-	b.nodes[1].answerTests(t)
+	b.nodes[1].answerTests(t, b.nodes[1].locator().Addr().Next())
 	b.nodes[0].start()
 	file := filepath.Join(b.dir, "state.yaml")
 	writeJSON(t, file, b.state)

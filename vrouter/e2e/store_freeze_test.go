@@ -79,11 +79,13 @@ func TestAnInvalidObjectDoesNotStopTheOthers(t *testing.T) {
 	s := c.client(t, store.TLS{})
 	port := `{"name": "bad", "network": "crowd", "node": "b", "mac": "02:00:00:00:00:99", "ips": ["192.0.2.77"]}`
 	_, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{
-		"node-ports/b/crowd/bad/02:00:00:00:00:99,192.0.2.77":  []byte(port),
-		"routes/crowd/10.9.0.0/16":                             []byte(`{"network": "crowd", "prefix": "10.9.0.0/16", "via": [{"port": "none"}]}`),
-		"routes/red/10.8.0.0/16":                               []byte(`{"network": "red", "prefix": "10.8.0.0/16", "via": [{"port": "none"}, {"port": "y"}]}`),
-		"networks/odd":                                         []byte(`{"name": "odd", "id": 9000, "subnets": ["10.1.0.0/25"]}`),
-		"node-ports/b/odd/odd-port/02:00:00:00:00:99,10.1.0.9": []byte(strings.NewReplacer("bad", "odd-port", "crowd", "odd", "192.0.2.77", "10.1.0.9").Replace(port)),
+		"switch-ports/b/crowd/bad/02:00:00:00:00:99,192.0.2.77": []byte(port),
+		"hosts/b/crowd":            nil,
+		"hosts/b/odd":              nil,
+		"routes/crowd/10.9.0.0/16": []byte(`{"network": "crowd", "prefix": "10.9.0.0/16", "via": [{"port": "none"}]}`),
+		"routes/red/10.8.0.0/16":   []byte(`{"network": "red", "prefix": "10.8.0.0/16", "via": [{"port": "none"}, {"port": "y"}]}`),
+		"networks/odd":             []byte(`{"name": "odd", "id": 9000, "subnets": ["10.1.0.0/25"]}`),
+		"switch-ports/b/odd/odd-port/02:00:00:00:00:99,10.1.0.9": []byte(strings.NewReplacer("bad", "odd-port", "crowd", "odd", "192.0.2.77", "10.1.0.9").Replace(port)),
 	}})
 	b.must(err)
 	soon(t, 10*time.Second, "`vrouter status` names the port", func() error { return mustContain(c.run("status"), `port "bad"`) })

@@ -128,11 +128,11 @@ func TestANodesCertificateDoesNotWriteAnothersPorts(t *testing.T) {
 		}
 	}
 	s := c.client(t, files("b"))
-	image, err := s.Read(context.Background())
+	image, err := s.Read(context.Background(), 0)
 	b.must(err)
 	tried := 0
 	for _, e := range image.Entries {
-		if strings.HasPrefix(e.Key, "node-ports/b/") || e.Key == "alive/b" || e.Key == "installs/b" {
+		if strings.HasPrefix(e.Key, "switch-ports/b/") || strings.HasPrefix(e.Key, "hosts/b/") || e.Key == "alive/b" || e.Key == "installs/b" {
 			continue
 		}
 		tried++
@@ -178,7 +178,7 @@ func TestANodesCertificateDoesNotWriteAnothersPorts(t *testing.T) {
 	if _, err := d.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1"); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("a revoked node adds a port: %v", err)
 	}
-	if _, err := d.client(t, files("c")).Read(context.Background()); !errors.Is(err, store.ErrDenied) {
+	if _, err := d.client(t, files("c")).Read(context.Background(), 0); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("a revoked node reads: %v", err)
 	}
 	if err := datagram(x, y, 4, 64); err != nil {

@@ -2,8 +2,12 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -79,7 +83,38 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*bulk)
 				}
 			}
+			checkFallbacks(t, b.nodes[0])
 		})
+	}
+}
+
+// checkFallbacks checks that the node of workload x has counted the IPv4 fragments that took the
+// tunnel, and that the metric has the same number.
+func checkFallbacks(t *testing.T, n *node) {
+	t.Helper()
+	var fragments, all, tunnelled uint64
+	for _, f := range rows[inspect.Fallback](n, "fallbackstats") {
+		all += f.Packets
+		if f.Reason == "fragment" {
+			fragments = f.Packets
+		}
+	}
+	for _, network := range rows[inspect.VRFStats](n, "vrfstats") {
+		tunnelled += network.ByEncapsulation[string(model.VXLAN)].TxPackets
+	}
+	if fragments == 0 || all > tunnelled {
+		t.Errorf("node %s has counted %d fragments and %d fallbacks, and has sent %d packets by VXLAN; want some fragments, and no more fallbacks than packets", n.name, fragments, all, tunnelled)
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", n.config["socket"].(string))
+	}}}
+	answer, err := client.Get("http://vrouter/metrics")
+	n.bed.must(err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	n.bed.must(err)
+	if want := fmt.Sprintf("vrouter_fallback_packets_total{network=\"red\",reason=\"fragment\"} %d\n", fragments); !strings.Contains(string(text), want) {
+		t.Errorf("the metrics of node %s lack %q", n.name, want)
 	}
 }
 
@@ -112,8 +147,8 @@ func TestATranslatedPacketIsPlainIPv6(t *testing.T) {
 			t.Errorf("IPv%d, %d bytes more: the packet on the wire is %x, want protocol %d from %s to %s", c.version, c.padding, f, c.header, from, to)
 		}
 		trace := b.nodes[0].run("trace", "--from", "x", "--to", y.ip(c.version).String())
-		if !strings.Contains(trace, "forwarded to node b by translated, network 291") {
-			t.Errorf("IPv%d: the trace does not name translated and network 291:\n%s", c.version, trace)
+		if want := fmt.Sprintf("forwarded to node b by translated, network 291, from %s to %s", from, to); !strings.Contains(trace, want) {
+			t.Errorf("IPv%d: the trace lacks %q:\n%s", c.version, want, trace)
 		}
 	}
 	want := fmt.Sprintf("translated %s → %s via", b.nodes[0].locator().Addr(), b.nodes[1].locator().Addr())

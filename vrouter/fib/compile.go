@@ -180,7 +180,7 @@ func (c *compiler) limits() {
 func (c *compiler) settings() {
 	c.t.Settings = Settings{
 		Strict: !c.state.Settings.AnySource, VXLANPort: c.state.Settings.VXLANPort,
-		Locator: c.self.Locator.Addr(), Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), FlowIdle: c.facts.FlowIdle, FlowUnanswered: c.facts.FlowUnanswered, FlowClosed: c.facts.FlowClosed,
+		Locator: c.self.Locator, Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), LastLabel: c.facts.LastLabel, FlowIdle: c.facts.FlowIdle, FlowUnanswered: c.facts.FlowUnanswered, FlowClosed: c.facts.FlowClosed,
 	}
 }
 

@@ -76,7 +76,7 @@ func (c *compiler) legs() map[place]leg {
 			continue
 		}
 		l := leg{vrf: n.ID, bridges: n.Bridges(), remote: c.remoteID(at.node), unreachable: true}
-		if t := c.peers[at.node]; t != nil {
+		if t := c.peers[at.node].in(n); t != nil {
 			l.unreachable = false
 			l.routed, l.label = t.nexthop(!n.Routes()), t.label(n, !n.Routes())
 			l.bridged, l.framesLabel = t.bridged, t.label(n, true)

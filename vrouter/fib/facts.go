@@ -1,6 +1,9 @@
 package fib
 
-import "net/netip"
+import (
+	"math"
+	"net/netip"
+)
 
 // Facts are the inputs of Compile in addition to the desired state.
 type Facts struct {
@@ -16,6 +19,14 @@ type Facts struct {
 	// Link reports whether translated packets reach the node. If Link is nil, there are no
 	// links.
 	Link func(a netip.Addr, oif uint32) Link
+	// Handovers are the changes of encapsulations that are under way, by name of the other node.
+	Handovers map[string]Handover
+	// LastLabel is the highest network whose label this node receives; 0: all.
+	LastLabel uint32
+	// LabelsOf returns the highest network whose label the node with an underlay address
+	// receives. Packets of higher networks to this node need another encapsulation. If
+	// LabelsOf is nil, all nodes receive all labels.
+	LabelsOf func(a netip.Addr) uint32
 	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int
 	Limits Limits
@@ -75,6 +86,9 @@ func (f Facts) withDefaults() Facts {
 	}
 	if f.Link == nil {
 		f.Link = func(netip.Addr, uint32) Link { return NoLink }
+	}
+	if f.LabelsOf == nil {
+		f.LabelsOf = func(netip.Addr) uint32 { return math.MaxUint32 }
 	}
 	return f
 }

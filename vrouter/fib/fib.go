@@ -18,7 +18,7 @@ type Tables struct {
 	Bridge   map[BridgeKey]BridgeEntry
 	ILM      map[uint32]Target     // by label
 	VNIs     map[uint32]Target     // by VNI
-	Remotes  map[netip.Addr]Remote // by underlay address
+	Remotes  map[netip.Addr]Remote // by underlay address, or first address of a locator
 	Senders  map[SenderKey]bool    // additional sources that remotes may use; Routes and Bridge allow the others
 	Policies map[uint32]Policy     // by vif id
 	Refused  []NetworkError        // errors of networks, with Facts.Partial; not written to maps
@@ -36,8 +36,9 @@ type Settings struct {
 	Strict           bool
 	OneEncapsulation bool // all tunnels have one encapsulation
 	VXLANPort        uint16
-	Locator          netip.Addr   // this node's locator, as an address whose last 64 bits are 0; zero: none
+	Locator          netip.Prefix // this node's locator; zero: none
 	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
+	LastLabel        uint32       // highest network whose label this node receives; 0: all
 	FlowIdle         uint32       // seconds
 	FlowUnanswered   uint32       // seconds
 	FlowClosed       uint32       // seconds
@@ -110,6 +111,7 @@ type Path struct {
 	Source, Destination netip.Addr
 	Gateway             netip.Addr // next hop; if the destination is on the link, the destination
 	Oif                 uint32     // 0: down
+	Locators            Locators   // Tunnel with Translated
 }
 
 // Member of a composite nexthop.
@@ -157,6 +159,7 @@ type Remote struct {
 	Nexthop        uint32                // tunnel to the remote; 0: none
 	Ethernet       uint32                // second tunnel, for Ethernet in MPLS; 0: none
 	Encapsulations []model.Encapsulation // encapsulations it may use: Translated, or some of model.DefaultEncapsulations in their order
+	Locators       Locators              // NoLocators: its key is an underlay address
 }
 
 // SenderKey allows a remote to send packets from a prefix in a VRF. With the zero

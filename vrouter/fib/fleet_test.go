@@ -334,6 +334,7 @@ func (w *world) checkReferences(node string, t Tables) {
 		ids[v.ID] = true
 	}
 	for id, n := range t.Nexthops {
+		used[n.Fallback] = true
 		for _, m := range n.Members {
 			used[m.Nexthop] = true
 			w.checkMember(node, t, n, m)

@@ -128,8 +128,8 @@ func (c *compiler) floods() {
 		}
 		for j := range c.state.Nodes {
 			name := c.state.Nodes[j].Name
-			if t := c.peers[name]; t != nil && n.members[name] && t.ethernet != 0 {
-				n.flood = append(n.flood, Member{Nexthop: t.ethernet, Label: t.label(n, true)})
+			if t := c.peers[name].in(n); t != nil && n.members[name] && t.bridged != 0 {
+				n.flood = append(n.flood, Member{Nexthop: t.bridged, Label: t.label(n, true)})
 			}
 		}
 		if len(n.flood) > mostFlood {

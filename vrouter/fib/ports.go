@@ -19,11 +19,7 @@ func (c *compiler) ports() {
 func (c *compiler) localPort(p *model.Port, n *network) {
 	fact, connected := c.facts.Ports[p.Name]
 	if !connected {
-		if p.Attach == (model.Attachment{}) {
-			return // the port has no attachment yet, which needs no warning
-		}
-		c.warn("port %q has no device yet", p.Name)
-		return
+		return // the caller reports the ports without a device
 	}
 	id := c.number(kindVif, p.Name, c.facts.Limits.Vifs)
 	if id == 0 {

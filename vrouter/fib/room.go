@@ -75,7 +75,7 @@ func (c *compiler) others() map[string]*tunnel {
 			all[n.Name] = t
 			continue
 		}
-		common := commonEncapsulations(*c.self, *n)
+		common := c.sendable(n)
 		pairs := parallel(c.self.Underlay, n.Underlay)
 		if n.Name == c.self.Name || len(common) == 0 || len(pairs) == 0 {
 			continue
@@ -107,8 +107,7 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
 	}
 	for i := range c.state.Nodes {
 		name := c.state.Nodes[i].Name
-		t := others[name]
-		if t != nil {
+		if t := others[name].in(n); t != nil {
 			consider(name, t)
 		}
 	}

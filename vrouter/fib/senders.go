@@ -29,14 +29,29 @@ func (c *compiler) allowAnySource(n *network, id uint32) {
 	c.t.Senders[SenderKey{VRF: n.ID, Remote: id}] = true
 }
 
-// offeredByBoth returns the encapsulations that both nodes offer. A node accepts all
-// of them, not only the preferred one: while a node's list changes, the two nodes
-// may prefer different ones for a short time.
-func offeredByBoth(a, b model.Node) (both []model.Encapsulation) {
+// accepted returns the encapsulations that this node accepts from another node: all that both
+// nodes offer, not only the preferred one, and those that both offered until a short time ago.
+// While the encapsulations change, the two nodes may prefer different ones for a short time.
+func (c *compiler) accepted(n *model.Node) (all []model.Encapsulation) {
+	common, h := commonEncapsulations(*c.self, *n), c.facts.Handovers[n.Name]
 	for _, e := range model.DefaultEncapsulations {
-		if slices.Contains(a.Encapsulations, e) && slices.Contains(b.Encapsulations, e) {
-			both = append(both, e)
+		if slices.Contains(common, e) || h.Accepts(e) {
+			all = append(all, e)
 		}
 	}
-	return both
+	return all
+}
+
+// acceptsTranslated is like accepted, for translated packets.
+func (c *compiler) acceptsTranslated(n *model.Node) bool {
+	both := c.self.Translates() && n.Translates()
+	return both || c.self.Locator.IsValid() && n.Locator.IsValid() && c.facts.Handovers[n.Name].Accepts(model.Translated)
+}
+
+// sendable returns the encapsulations with which this node may send to another node, best first.
+func (c *compiler) sendable(n *model.Node) []model.Encapsulation {
+	if h, changes := c.facts.Handovers[n.Name]; changes {
+		return h.Send
+	}
+	return commonEncapsulations(*c.self, *n)
 }

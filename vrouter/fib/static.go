@@ -78,7 +78,7 @@ func (c *compiler) via(v model.Via, n *network) (Member, bool) {
 		id, connected := c.encaps[p.Name]
 		return Member{Nexthop: id}, connected
 	}
-	t := c.peers[p.Node]
+	t := c.peers[p.Node].in(n)
 	if t == nil {
 		return Member{}, false
 	}

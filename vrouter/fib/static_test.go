@@ -91,7 +91,7 @@ func TestARouteWithoutAWayDiscardsAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, has := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}]
-	want := []string{`port "pa" has no device yet`, `route 10.9.0.0/16 of network "red" has no reachable next hop: its packets are dropped`}
+	want := []string{`route 10.9.0.0/16 of network "red" has no reachable next hop: its packets are dropped`}
 	if !has || r != (Route{}) || !slices.Equal(warnings, want) {
 		t.Errorf("route %+v (%v), warnings %q; want one that discards, and %q", r, has, warnings, want)
 	}

@@ -6,11 +6,42 @@ import (
 	"windtunnel/vrouter/model"
 )
 
+// Locators are the lengths of the locators of this node and of another node. They decide which
+// parts the addresses of packets between the nodes have. The values are equal to the data
+// path's; bpf/translate.h describes the addresses.
+type Locators uint8
+
+const (
+	NoLocators           Locators = iota
+	Locators64                    // both have 64 bits
+	Locators64To80                // this node's has 64 bits, the other's 80
+	Locators80To64                // this node's has 80 bits, the other's 64
+	Locators80Adjustment          // both have 80 bits; the addresses of this node have the adjustment
+	Locators80Network             // both have 80 bits; the addresses of this node have the network
+)
+
+// LocatorsOf returns the Locators of a node with the locator own and another node with the
+// locator other. If own is zero, the node does not translate.
+func LocatorsOf(own, other netip.Prefix) Locators {
+	longer := func(p netip.Prefix) bool { return p.Bits() == model.LongLocatorBits }
+	switch {
+	case longer(own) && longer(other) && own.Addr().Less(other.Addr()):
+		return Locators80Adjustment
+	case longer(own) && longer(other):
+		return Locators80Network
+	case longer(own):
+		return Locators80To64
+	case longer(other):
+		return Locators64To80
+	}
+	return Locators64
+}
+
 // locatorLink returns the test result for a node's locator: whether translated packets reach
 // the node. It returns NoLink if one of the two nodes does not translate, or if no route
 // over a fabric device leads to the locator.
 func (c *compiler) locatorLink(n *model.Node) Link {
-	if !c.self.Translates() || !n.Translates() {
+	if h := c.facts.Handovers[n.Name]; !c.acceptsTranslated(n) || h.Accepts(model.Translated) && !h.Translates {
 		return NoLink
 	}
 	if paths, _ := c.facts.Way(c.self.LocatorAddress(), n.LocatorAddress()); len(paths) == 0 {
@@ -32,31 +63,37 @@ func prefix6(n *network) (p netip.Prefix) {
 	return p
 }
 
-// translate adds a nexthop that translates packets to a node. t is the tunnel to the
-// node, which becomes the fallback of the nexthop; nil: there is no tunnel. translate adds
-// the locator of every node to the remotes, because the guard drops packets to the locators
-// in the remotes if the eBPF programs did not send them.
-func (c *compiler) translate(n *model.Node, t *tunnel, needs payloads) {
+// translate adds a nexthop that translates packets to a node. The tunnel to the node becomes
+// the fallback of the nexthop. translate adds the locator of every node to the remotes, because
+// the guard drops packets to the locators in the remotes if the eBPF programs did not send them.
+func (c *compiler) translate(n *model.Node) {
 	if !n.Locator.IsValid() {
 		return
 	}
-	r := Remote{ID: c.remoteID(n.Name)}
-	if c.self.Translates() && n.Translates() {
+	r := Remote{ID: c.remoteID(n.Name), Locators: LocatorsOf(c.self.Locator, n.Locator)}
+	if c.acceptsTranslated(n) {
 		r.Encapsulations = []model.Encapsulation{model.Translated}
 	}
-	if t != nil && t.translates && needs.ip {
-		nexthop := Nexthop{Type: Tunnel, Encapsulation: model.Translated, Remote: r.ID, DMAC: model.RouterMAC, Fallback: t.ip}
-		paths, mtu := c.ways([]pair{{c.self.LocatorAddress(), n.LocatorAddress()}})
-		for _, p := range paths {
-			p.Source, p.Destination = c.self.Locator.Addr(), n.Locator.Addr()
-			nexthop.Paths = append(nexthop.Paths, p)
-		}
-		nexthop.MTU = clampMTU(mtu - Overhead(model.Translated, false, false))
-		r.Nexthop = c.nexthop("tunnel "+n.Name+" "+string(model.Translated), nexthop)
-		t.ip = r.Nexthop
-		if t.encap == model.Translated {
-			t.mtu = mtu
+	for t := c.peers[n.Name]; t != nil; t = t.beyond {
+		if t.translates && t.needs.ip {
+			r.Nexthop = c.translated(n, t)
 		}
 	}
 	c.t.Remotes[n.Locator.Addr()] = r
+}
+
+// translated adds the nexthop that translates packets to a node.
+func (c *compiler) translated(n *model.Node, t *tunnel) uint32 {
+	nexthop := Nexthop{Type: Tunnel, Encapsulation: model.Translated, Remote: c.remoteID(n.Name), DMAC: model.RouterMAC, Fallback: t.ip}
+	paths, mtu := c.ways([]pair{{c.self.LocatorAddress(), n.LocatorAddress()}})
+	for _, p := range paths {
+		p.Source, p.Destination, p.Locators = c.self.Locator.Addr(), n.Locator.Addr(), LocatorsOf(c.self.Locator, n.Locator)
+		nexthop.Paths = append(nexthop.Paths, p)
+	}
+	nexthop.MTU = clampMTU(mtu - Overhead(model.Translated, false, false))
+	t.ip = c.nexthop("tunnel "+n.Name+" "+string(model.Translated), nexthop)
+	if t.encap == model.Translated {
+		t.mtu = mtu
+	}
+	return t.ip
 }

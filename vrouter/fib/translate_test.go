@@ -66,7 +66,7 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 			t.Errorf("%s: the route is %+v and its fallback %d, want label %d and nexthop %d (%s) with fallback %d; nexthops %v, warnings %v", c.what, r, n.Fallback, c.label, id, c.nexthop, fallback, tables.names(), warnings)
 		}
 		if n.Encapsulation == model.Translated {
-			want := Path{Source: netip.MustParseAddr("fd77:0:0:1::"), Destination: netip.MustParseAddr("fd77:0:0:2::"), Gateway: netip.MustParseAddr("fe80::1"), Oif: 2}
+			want := Path{Source: netip.MustParseAddr("fd77:0:0:1::"), Destination: netip.MustParseAddr("fd77:0:0:2::"), Gateway: netip.MustParseAddr("fe80::1"), Oif: 2, Locators: Locators64}
 			if len(n.Paths) != 1 || n.Paths[0] != want || n.MTU != 1480 {
 				t.Errorf("%s: the nexthop has MTU %d and paths %v, want 1480 and %v", c.what, n.MTU, n.Paths, want)
 			}
@@ -82,6 +82,36 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		}
 		if c.accepts && !c.noWay && asked != netip.MustParseAddr("fd77:0:0:2::1") {
 			t.Errorf("%s: the compiler asked for the test of address %s, want fd77:0:0:2::1", c.what, asked)
+		}
+	}
+}
+
+// Two nodes agree which of them has the adjustment in its addresses. A sender's nexthop and the
+// receiver's remote have the same case, seen from their own nodes.
+func TestTwoNodesAgreeOnTheParts(t *testing.T) {
+	for _, c := range []struct {
+		own, other string
+		want, back Locators // of this node, and of the other node
+	}{
+		{"fd77:0:0:1::/64", "fd77:0:0:2::/64", Locators64, Locators64},
+		{"fd77:0:0:1::/64", "fd77:0:0:2:2::/80", Locators64To80, Locators80To64},
+		{"fd77:0:0:1:1::/80", "fd77:0:0:1:2::/80", Locators80Adjustment, Locators80Network},
+		{"fd77:0:0:2:1::/80", "fd77:0:0:1:2::/80", Locators80Network, Locators80Adjustment},
+	} {
+		own, other := prefix(c.own), prefix(c.other)
+		if got, back := LocatorsOf(own, other), LocatorsOf(other, own); got != c.want || back != c.back {
+			t.Errorf("%s and %s: %d and %d, want %d and %d", own, other, got, back, c.want, c.back)
+		}
+		a := model.Node{Underlay: addrs("192.0.2.1"), Encapsulations: encaps("d v"), Locator: own}
+		b := model.Node{Underlay: addrs("198.51.100.2"), Encapsulations: encaps("d v"), Locator: other}
+		tables, _ := compiled(t, pairOf(a, b, model.L3), func(f *Facts) {
+			f.Link = func(a netip.Addr, _ uint32) Link {
+				return map[bool]Link{true: NoLink, false: LinkWorks}[a.Is4()]
+			}
+		})
+		_, n := tables.named("tunnel b translated")
+		if r := tables.Remotes[other.Addr()]; r.Locators != c.want || len(n.Paths) != 1 || n.Paths[0].Locators != c.want || tables.Settings.Locator != own {
+			t.Errorf("%s and %s: the remote is %+v, the paths are %v and the own locator is %s; want the case %d", own, other, r, n.Paths, tables.Settings.Locator, c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package fib
 
 import (
 	"cmp"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -14,8 +15,22 @@ type tunnel struct {
 	// nexthop of frames to a known MAC address; with bridges it differs from ethernet
 	bridged uint32
 	formats
-	v6  bool // the outer header is IPv6
-	mtu int  // of the outer IP packet
+	v6    bool // the outer header is IPv6
+	mtu   int  // of the outer IP packet
+	needs payloads
+	// true: packets of networks above last use the tunnel beyond, because the node does not
+	// receive the labels of these networks. If beyond is nil, they cannot be sent.
+	limited bool
+	last    uint32
+	beyond  *tunnel
+}
+
+// in returns the tunnel for packets of a network; nil: they cannot be sent.
+func (t *tunnel) in(n *network) *tunnel {
+	if t != nil && t.limited && n.ID > t.last {
+		return t.beyond
+	}
+	return t
 }
 
 // formats are the encapsulations of packets to another node. With direct they differ:
@@ -57,19 +72,26 @@ func (c *compiler) nodePeers() {
 		if n.Name == c.self.Name {
 			continue
 		}
-		needs := c.needs(func(here *network) bool { return here.members[n.Name] })
 		id := c.remoteID(n.Name)
-		t := c.towards(n, needs)
+		t := c.towards(n)
 		if t != nil {
 			c.peers[n.Name] = t
 		}
-		c.remote(n.Underlay, id, t, offeredByBoth(*c.self, *n))
-		c.translate(n, t, needs)
+		if t != nil && t.beyond != nil {
+			t = &tunnel{ip: t.beyond.ip, ethernet: cmp.Or(t.beyond.ethernet, t.ethernet)} // the ones with outer headers
+		}
+		c.remote(n.Underlay, id, t, c.accepted(n))
+		c.translate(n)
 	}
 }
 
 // payloads are the kinds of payload that a tunnel must carry.
 type payloads struct{ ip, ethernet bool }
+
+// needsOf returns the payloads that a node receives in the networks whose id is first … last.
+func (c *compiler) needsOf(n *model.Node, first, last uint32) payloads {
+	return c.needs(func(here *network) bool { return here.members[n.Name] && here.ID >= first && here.ID <= last })
+}
 
 // needs returns the payloads that a peer receives in the networks for which has returns true.
 func (c *compiler) needs(has func(*network) bool) (p payloads) {
@@ -83,11 +105,12 @@ func (c *compiler) needs(has func(*network) bool) (p payloads) {
 }
 
 // towards adds the tunnel to a node. It returns nil if no tunnel is necessary or possible.
-func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
+func (c *compiler) towards(n *model.Node) *tunnel {
+	needs := c.needsOf(n, 0, math.MaxUint32)
 	if needs == (payloads{}) {
 		return nil
 	}
-	common := commonEncapsulations(*c.self, *n)
+	common := c.sendable(n)
 	if len(common) == 0 {
 		c.warn("node %q offers none of this node's encapsulations %v: its ports cannot be reached", n.Name, c.self.Encapsulations)
 		return nil
@@ -105,7 +128,28 @@ func (c *compiler) towards(n *model.Node, needs payloads) *tunnel {
 	case needs.ethernet && f.frames == "":
 		c.warn("the ports of node %q in networks that bridge cannot be reached: both nodes offer only the encapsulation direct, which does not carry all Ethernet frames; add another encapsulation to both nodes", n.Name)
 	}
-	return c.tunnel(n.Name, f, pairs, model.RouterMAC, needs)
+	last := c.lastLabel(pairs)
+	above := c.needsOf(n, last+1, math.MaxUint32)
+	if f.encap != model.Direct && !f.later || above == (payloads{}) {
+		return c.tunnel(n.Name, f, pairs, model.RouterMAC, needs)
+	}
+	t := c.tunnel(n.Name, f, pairs, model.RouterMAC, c.needsOf(n, 0, last))
+	t.limited, t.last = true, last
+	if other, ok := choose(common, LinkFails, c.locatorLink(n)); ok {
+		t.beyond = c.tunnel(n.Name, other, pairs, model.RouterMAC, above)
+	} else {
+		c.warn("the ports of node %q in networks whose id is above %d cannot be reached: both nodes offer only the encapsulation direct, and the node does not receive the labels of these networks; raise limits.link_labels in its configuration, or add another encapsulation to both nodes", n.Name, last)
+	}
+	return t
+}
+
+// lastLabel returns the highest network whose label the destinations of all pairs receive.
+func (c *compiler) lastLabel(pairs []pair) uint32 {
+	last := uint32(math.MaxUint32 - 1)
+	for _, p := range pairs {
+		last = min(last, c.facts.LabelsOf(p.destination))
+	}
+	return last
 }
 
 // link returns the worst state of the links to the destinations of the pairs.
@@ -134,7 +178,7 @@ func (c *compiler) linkBy(pairs []pair) Link {
 }
 
 // choose selects the encapsulations for packets to a node. common has the encapsulations
-// that both nodes offer, best first. link and locator are the results of linkBy and
+// of sendable, best first. link and locator are the results of linkBy and
 // locatorLink. ok is false if IP packets cannot be sent.
 func choose(common []model.Encapsulation, link, locator Link) (f formats, ok bool) {
 	tunnels := slices.DeleteFunc(slices.Clone(common), func(e model.Encapsulation) bool { return e == model.Direct })
@@ -305,7 +349,7 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 // Without payload the tunnel has no nexthop, but still an MTU: a workload's MTU must not
 // change when a route is added.
 func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC, needs payloads) *tunnel {
-	t := &tunnel{formats: f, v6: pairs[0].destination.Is6()}
+	t := &tunnel{formats: f, v6: pairs[0].destination.Is6(), needs: needs}
 	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
 		c.warn("%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)

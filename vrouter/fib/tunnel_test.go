@@ -156,8 +156,8 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 			if e.Nexthop != want || e.Label != 700 {
 				t.Errorf("%s: Ethernet frames use %+v, want label 700 and nexthop %d", c.what, e, want)
 			}
-			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, Member{Nexthop: tunnel, Label: 700}) {
-				t.Errorf("%s: broadcast goes to %+v, want a copy by nexthop %d (VXLAN)", c.what, flood, tunnel)
+			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, Member{Nexthop: want, Label: 700}) {
+				t.Errorf("%s: broadcast goes to %+v, want a copy by nexthop %d, whose programs use the fallback", c.what, flood, want)
 			}
 		}
 	}

@@ -277,7 +277,11 @@ func (w *world) flood(node string, vrf, own uint32, p packet) (ends []end) {
 		if m.Nexthop == own {
 			continue
 		}
-		switch to := w.nexthop(node, m.Nexthop); {
+		to := w.nexthop(node, m.Nexthop)
+		if to.Encapsulation == model.Direct { // broadcast cannot be restored
+			to = w.nexthop(node, to.Fallback)
+		}
+		switch {
 		case to.Type == Encap:
 			ends = append(ends, w.deliver(node, to, true, p))
 		case to.Type == Tunnel && own != 0:

@@ -122,13 +122,11 @@ func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan st
 
 // Leave deletes the alive key of a node at once.
 func (f *Fleet) Leave(ctx context.Context, node string) error {
-	_, err := f.leave(ctx, node)
+	_, err := f.store.Commit(ctx, leaving(node))
 	return err
 }
 
-func (f *Fleet) leave(ctx context.Context, node string) (revision int64, err error) {
-	return f.store.Commit(ctx, store.Commit{Delete: []string{inAlive + node}})
-}
+func leaving(node string) store.Commit { return store.Commit{Delete: []string{inAlive + node}} }
 
 // Taken returns a *TakenError if another instance has the node's alive key and still
 // runs.

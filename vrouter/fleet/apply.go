@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,38 +50,56 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State, found map[string]i
 	var plan []planned
 	var objects, revision int64
 	var refused error
-	err = f.Look(ctx, func(v *View) {
+	listed := map[place]int64{} // revisions of the keys of places
+	err = f.LookAt(ctx, Need{All: true}, func(v *View) {
 		if refused = v.known(); refused == nil {
 			plan, refused = v.plan(s, f.store.MaxKeys(), found)
 		}
-		objects, revision = v.revisions[keyObjects], v.revision
+		for _, c := range plan {
+			for p := range c.places {
+				listed[p] = v.revisions[p.key()]
+			}
+		}
+		objects = v.revisions[keyObjects]
 	})
 	if err = errors.Join(err, refused); err != nil {
 		return false, err
 	}
 	ports, left := false, plan // whether ports have been written
+	made := map[int64]store.Commit{}
 	for ; len(left) > 0 && !(ports && left[0].objects); left = left[1:] {
 		c := left[0]
 		c.Exact[keyObjects] = objects
 		if !ports {
 			c.Ranges = map[string]int64{inPorts: c.Base}
 		}
+		for p := range c.places {
+			if c.Exact[p.key()] = listed[p]; listed[p] == 0 {
+				c.Put[p.key()] = nil
+			}
+		}
 		if revision, err = f.store.Commit(ctx, c.Commit); err != nil {
 			return false, err
+		}
+		for p := range c.places {
+			listed[p] = cmp.Or(listed[p], revision)
 		}
 		if c.objects {
 			objects = revision
 		}
-		ports = ports || c.ports
+		ports, made[revision] = ports || c.ports, c.Commit
 	}
-	f.awaitRevision(ctx, revision)
+	for revision, c := range made {
+		f.awaitCommit(ctx, c, revision)
+	}
 	return len(left) == 0, nil
 }
 
 // planned is a commit of a plan.
 type planned struct {
 	store.Commit
-	ports, objects bool // whether it writes ports, and whether it changes other objects
+	ports, objects bool           // whether it writes ports, and whether it changes other objects
+	places         map[place]bool // of the ports that it writes
 }
 
 // plan returns the commits that make the state equal to a document.
@@ -89,7 +108,7 @@ func (v *View) plan(s model.State, maxKeys int, found map[string]int64) ([]plann
 	if err != nil {
 		return nil, err
 	}
-	plan := pack(v.stepsTo(w, maxKeys), maxKeys-2) // two keys are left for the schema and the objects
+	plan := pack(v.stepsTo(w, maxKeys), maxKeys-3) // three keys are left for the schema, the objects and the place of the first port
 	for i := range plan {
 		c := &plan[i].Commit
 		c.Base, c.Exact = v.revision, map[string]int64{}
@@ -110,7 +129,7 @@ func (v *View) plan(s model.State, maxKeys int, found map[string]int64) ([]plann
 // with a name or an address of these ports.
 func (v *View) exactPorts(c *store.Commit) {
 	for _, key := range slices.Concat(slices.Collect(maps.Keys(c.Put)), c.Delete) {
-		if _, put := c.Put[key]; isPort(key) || put && strings.HasPrefix(key, store.Unique) && !v.isUsed(key) {
+		if _, put := c.Put[key]; isPort(key) || put && isUnique(key) && !v.isUsed(key) {
 			c.Exact[key] = v.revisionOf(key)
 		}
 	}
@@ -120,7 +139,8 @@ func (v *View) exactPorts(c *store.Commit) {
 type step struct {
 	put    []entry
 	delete []string
-	port   bool // the object is a port
+	port   bool  // the object is a port
+	place  place // of a new port
 }
 
 type entry struct {
@@ -128,13 +148,17 @@ type entry struct {
 	value []byte
 }
 
-// pack puts steps into as few commits as possible, in order.
+// pack puts steps into few commits, in order. A commit also writes the keys of the places of
+// its ports.
 func pack(steps []step, maxKeys int) (plan []planned) {
 	size := 0
 	for first, last := 0, 0; last <= len(steps); last++ {
 		more := 0
 		if last < len(steps) {
 			more = len(steps[last].put) + len(steps[last].delete)
+			if last > 0 && steps[last].place != steps[last-1].place {
+				more++
+			}
 		}
 		if size > 0 && (last == len(steps) || size+more > maxKeys) {
 			plan = append(plan, merged(steps[first:last], size))
@@ -147,9 +171,12 @@ func pack(steps []step, maxKeys int) (plan []planned) {
 
 // merged makes one commit of steps that have the given number of keys.
 func merged(steps []step, keys int) planned {
-	c := planned{Commit: store.Commit{Put: make(map[string][]byte, keys)}}
+	c := planned{Commit: store.Commit{Put: make(map[string][]byte, keys)}, places: map[place]bool{}}
 	for _, s := range steps {
 		c.ports, c.objects = c.ports || s.port && len(s.put) > 0, c.objects || !s.port
+		if s.place != (place{}) {
+			c.places[s.place] = true
+		}
 		for _, e := range s.put {
 			c.Put[e.key] = e.value
 		}
@@ -176,10 +203,10 @@ func (v *View) stepsTo(w desired, maxKeys int) (steps []step) {
 			ports = append(ports, p)
 		}
 	}
-	slices.SortFunc(ports, func(a, b *model.Port) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(ports, model.ComparePorts)
 	steps = slices.Grow(steps, len(ports))
 	for _, p := range ports {
-		steps = append(steps, step{put: portEntries(*p, min(len(ports), maxKeys) <= store.MaxHistory), port: true})
+		steps = append(steps, step{put: portEntries(*p, min(len(ports), maxKeys) <= store.MaxHistory), port: true, place: placeOf(*p)})
 	}
 	steps = append(steps, v.puts(w, inRoutes)...)
 	var last []string
@@ -233,7 +260,7 @@ func (v *View) portDeletions(w desired) (steps []step) {
 
 // portKeys returns all keys of an existing port.
 func (v *View) portKeys(name string) []string {
-	return append(uniqueKeys(v.ports[name].Port), v.ports[name].key)
+	return append(uniqueKeys(v.ports[name].Port), portKey(v.ports[name].Port))
 }
 
 // portEntries returns the keys of a port with their values, with or without its unique keys.
@@ -243,6 +270,7 @@ func portEntries(p model.Port, unique bool) []entry {
 		for _, key := range uniqueKeys(p) {
 			all = append(all, entry{key, []byte(p.Name)})
 		}
+		all[1].value = []byte(all[0].key)
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -112,5 +113,28 @@ func BenchmarkApplyToEtcd(b *testing.B) {
 		if err := f.Apply(b.Context(), largeFleet(200, 100)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The memory of a copy with 100,000 ports in one network.
+func BenchmarkCopy(b *testing.B) {
+	const ports = 100_000
+	for b.Loop() {
+		before := heapMB()
+		i := store.Image{Revision: 1, Entries: []store.Entry{{Key: "hosts/b/red", Revision: 1}}}
+		for n := range ports {
+			p := model.Port{
+				Name: fmt.Sprint("p", n), Network: "red", Node: "b", MAC: model.MAC{2, 1, 0, byte(n >> 16), byte(n >> 8), byte(n)},
+				IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, byte(1 + n>>16), byte(n >> 8), byte(n)})},
+			}
+			i.Entries = append(i.Entries, store.Entry{Key: portKey(p), Value: encode(p), Revision: 1})
+		}
+		v, err := newView(i)
+		if err != nil || len(v.ports) != ports {
+			b.Fatalf("the copy has %d ports, %v; want %d", len(v.ports), err, ports)
+		}
+		i = store.Image{}
+		b.ReportMetric(heapMB()-before, "heap-MB")
+		runtime.KeepAlive(v)
 	}
 }

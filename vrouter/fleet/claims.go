@@ -12,6 +12,25 @@ import (
 type claims struct {
 	mu sync.Mutex
 	of map[string]map[netip.Addr]bool
+
+	first sync.Mutex // held while a port is added to a place without a key
+}
+
+// first makes the additions of ports to a place wait until one of them has written the key of
+// the place, since the commits of the others would fail. Call done after the addition.
+func (f *Fleet) first(p place) (done func()) {
+	listed := func() (is bool) {
+		f.Peek(func(v *View) { is = v.listed[p.network][p.node] != 0 })
+		return is
+	}
+	if !listed() {
+		f.claims.first.Lock()
+		if !listed() {
+			return f.claims.first.Unlock
+		}
+		f.claims.first.Unlock()
+	}
+	return func() {}
 }
 
 // choose calls a function with the claimed addresses of a network, and claims

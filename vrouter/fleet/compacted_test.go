@@ -18,7 +18,7 @@ type compactedStore struct {
 	reads atomic.Int64
 }
 
-func (c *compactedStore) Read(ctx context.Context) (store.Image, error) {
+func (c *compactedStore) Read(ctx context.Context, _ int64, _ ...store.Span) (store.Image, error) {
 	if c.reads.Add(1) > 1000 {
 		<-ctx.Done() // the test has failed
 	}
@@ -29,7 +29,7 @@ func (c *compactedStore) Read(ctx context.Context) (store.Image, error) {
 	return i, nil
 }
 
-func (c *compactedStore) Watch(context.Context, int64, func(store.Changes), func()) error {
+func (c *compactedStore) Watch(context.Context, store.Span, int64, func(store.Changes), func()) error {
 	return store.ErrCompacted
 }
 

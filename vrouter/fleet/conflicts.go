@@ -22,26 +22,36 @@ import (
 //
 // The age of a port is the age of its key. The key contains the MAC and the addresses of the
 // port. So if a port gets other addresses, it counts as a new port.
+//
+// A copy that lacks the ports of some networks cannot see that two networks have ports with
+// one name. That does no harm, since only commands use the name of a port on another node.
 type storedPort struct {
 	model.Port
-	place
-}
-
-// place is the key of a port in the store.
-type place struct {
-	key      string
-	created  int64 // revision of the commit that created the key
+	created  int64 // revision of the commit that created the port's key
 	revision int64 // of the commit that wrote the key
 }
 
-func (a place) compare(b place) int {
-	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key))
+// name returns the port's name; "": p is nil.
+func (p *storedPort) name() string {
+	if p == nil {
+		return ""
+	}
+	return p.Name
+}
+
+// compare orders ports by age.
+func (p *storedPort) compare(o *storedPort) int {
+	order := cmp.Or(cmp.Compare(p.created, o.created), model.ComparePorts(&p.Port, &o.Port))
+	if order == 0 { // only ports that a node wrote without vrouter
+		order = cmp.Compare(portKey(p.Port), portKey(o.Port))
+	}
+	return order
 }
 
 // dropKey removes the port that is stored under a key.
 func (v *View) dropKey(key string, t *Touched) {
 	delete(v.ignored, key)
-	if p := v.ports[portOfKey(key)]; p != nil && p.key == key {
+	if p := v.ports[portOfKey(key)]; p != nil && portKey(p.Port) == key {
 		v.dropPort(p.Name, t)
 		v.freed = true
 	}
@@ -58,12 +68,12 @@ func (v *View) conflicts(p model.Port) (names []string, conflict string) {
 	if v.ports[p.Name] != nil {
 		add(p.Name, "the name")
 	}
-	if name := v.macs[p.Network][p.MAC]; name != "" {
-		add(name, "the MAC "+p.MAC.String())
+	if o := v.macs[p.Network][p.MAC]; o != nil {
+		add(o.Name, "the MAC "+p.MAC.String())
 	}
 	for _, a := range p.IPs {
-		if name := v.owners[p.Network][a]; name != "" {
-			add(name, "the address "+a.String())
+		if o := v.owners[p.Network][a]; o != nil {
+			add(o.Name, "the address "+a.String())
 		}
 	}
 	return names, conflict
@@ -95,7 +105,7 @@ func (v *View) resolve(t *Touched) {
 	for i := 0; i < len(all); i++ {
 		names, _ := v.conflicts(all[i].Port)
 		for _, name := range names {
-			if used := v.ports[name]; all[i].compare(used.place) < 0 {
+			if used := v.ports[name]; all[i].compare(used) < 0 {
 				all = append(all, used)
 				v.dropPort(name, t)
 				addIgnored()
@@ -106,10 +116,10 @@ func (v *View) resolve(t *Touched) {
 	if len(v.ports) == 0 {
 		v.ports = make(map[string]*storedPort, len(all))
 	}
-	slices.SortFunc(all, func(a, b *storedPort) int { return a.compare(b.place) })
+	slices.SortFunc(all, (*storedPort).compare)
 	for _, p := range all {
 		if names, _ := v.conflicts(p.Port); len(names) > 0 {
-			v.ignored[p.key] = p
+			v.ignored[portKey(p.Port)] = p
 		} else {
 			v.insertPort(p, t)
 		}
@@ -121,11 +131,14 @@ func (v *View) resolve(t *Touched) {
 // without a port, and such a key must not reserve a name or an address. found has the
 // revisions of the keys because of which the store refused earlier attempts of the commit.
 // If the copy may lack the port of such a key, the commit fails if a port is newer than the
-// copy.
+// copy. A copy that lacks ports overwrites nothing.
 func (v *View) overwrite(c *store.Commit, found map[string]int64) {
+	if v.part {
+		return
+	}
 	for key, revision := range c.Exact {
 		at := found[key]
-		if revision != 0 || at == 0 || !strings.HasPrefix(key, store.Unique) || v.isUsed(key) {
+		if revision != 0 || at == 0 || !isUnique(key) || v.isUsed(key) {
 			continue
 		}
 		c.Exact[key] = at
@@ -147,10 +160,10 @@ func (v *View) isUsed(index string) bool {
 	switch store.Unique + kind + "/" {
 	case inAddresses:
 		a, _ := netip.ParseAddr(value)
-		name = v.owners[network][a]
+		name = v.owners[network][a].name()
 	case inMACs:
 		if m, err := net.ParseMAC(value); err == nil && len(m) == len(model.MAC{}) {
-			name = v.macs[network][model.MAC(m)]
+			name = v.macs[network][model.MAC(m)].name()
 		}
 	}
 	if p := v.ports[name]; p != nil && has(p.Port) {

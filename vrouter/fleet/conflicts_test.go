@@ -12,7 +12,13 @@ import (
 // write writes a port without the checks of Fleet, as the program of a hostile node can.
 func write(t *testing.T, f *Fleet, p model.Port) {
 	t.Helper()
-	revision, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{portKey(p): encode(p)}})
+	c := store.Commit{Put: map[string][]byte{portKey(p): encode(p)}}
+	f.Peek(func(v *View) {
+		if v.listed[p.Network][p.Node] == 0 {
+			c.Put[placeOf(p).key()] = nil
+		}
+	})
+	revision, err := f.store.Commit(ctx(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +59,7 @@ func TestANodeDoesNotTakeWhatAnOlderPortHas(t *testing.T) {
 				t.Errorf("node b writes a port with %s of port x: the slice of node a has %d ports, want 1", what, n)
 			}
 		})
-		if got := problems(f); !strings.Contains(got, "has "+what) || !strings.Contains(got, "node-ports/b/red/") {
+		if got := problems(f); !strings.Contains(got, "has "+what) || !strings.Contains(got, "switch-ports/b/red/") {
 			t.Errorf("node b writes a port with %s of port x: the problems are %q", what, got)
 		}
 		if _, err := f.store.Commit(ctx(t), store.Commit{Delete: []string{portKey(p)}}); err != nil {
@@ -67,7 +73,7 @@ func TestANodeDoesNotTakeWhatAnOlderPortHas(t *testing.T) {
 	p := port("next", "10.1.0.9")
 	p.Node, p.MAC = "b", model.MAC{2, 0, 0, 0, 6, 6}
 	write(t, f, p)
-	if _, err := f.DeletePort(ctx(t), "x"); err != nil {
+	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
 		t.Fatal(err)
 	}
 	f.Peek(func(v *View) {
@@ -83,9 +89,9 @@ func TestAPortUnderTheKeyOfAnotherNodeIsIgnored(t *testing.T) {
 	apply(t, f, small())
 	p := port("x", "10.1.0.9")
 	p.MAC = model.MAC{2, 0, 0, 0, 0, 1}
-	key := portKey(p)
+	key, at := portKey(p), placeOf(p)
 	p.Node = "b"
-	if _, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{key: encode(p)}}); err != nil {
+	if _, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{key: encode(p), at.key(): nil}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.await(ctx(t), func() bool { return len(f.view.broken) == 1 }); err != nil {
@@ -110,7 +116,7 @@ func TestAPortMovesToAnotherNode(t *testing.T) {
 		t.Errorf("after port x moved to node b: ports %+v", got.Ports)
 	}
 	f.Peek(func(v *View) {
-		if key := v.ports["x"].key; !strings.HasPrefix(key, inPorts+"b/") || v.PortsOn("a") != 0 || v.PortsOn("b") != 1 {
+		if key := portKey(v.ports["x"].Port); !strings.HasPrefix(key, inPorts+"b/") || v.PortsOn("a") != 0 || v.PortsOn("b") != 1 {
 			t.Errorf("port x has the key %s; node a has %d ports and node b %d, want 0 and 1", key, v.PortsOn("a"), v.PortsOn("b"))
 		}
 	})

@@ -49,6 +49,15 @@ func (d *draft) object() *draft {
 	return d
 }
 
+// list puts the key of a place, unless it exists. The commit fails if another commit deletes
+// or creates that key.
+func (d *draft) list(p place) *draft {
+	if d.exact(p.key()); d.view.revisions[p.key()] == 0 {
+		d.commit.Put[p.key()] = nil
+	}
+	return d
+}
+
 func (d *draft) delete(keys ...string) *draft {
 	d.commit.Delete = append(d.commit.Delete, keys...)
 	return d

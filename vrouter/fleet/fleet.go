@@ -7,6 +7,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,17 @@ import (
 type Fleet struct {
 	store store.Store
 	log   *slog.Logger
-	stale bool // the copy is too old for a watch; only Run uses stale
+	node  string // the node whose agent this is; "": none
+	whole bool   // the copy has the ports of all networks, not only those around node; only Run uses whole
+	stale bool   // the copy is too old for a watch; only Run uses stale
 
-	claims claims
+	claims    claims
+	maxPlaces int
+	moved     chan struct{} // receives after a change of the places
 
 	mu       sync.RWMutex
-	view     *View // nil: the store has not been read yet
+	view     *View             // nil: the store has not been read yet
+	joined   map[place]*joined // empty if the copy has the ports of all networks
 	absence  absence
 	heard    time.Time     // when the store last answered
 	problem  error         // why the store does not answer; nil: it answers
@@ -43,6 +49,12 @@ type Options struct {
 	// Lease is the time after which a silent node counts as gone.
 	Lease  time.Duration
 	Logger *slog.Logger // nil: no log
+	// Node is the node whose agent this is; "": none. The copy has only the ports of the
+	// networks that have ports on this node, unless Whole is set.
+	Node  string
+	Whole bool
+
+	maxPlaces int // 0: the constant maxPlaces
 }
 
 // DefaultLease is longer than usual outages of a store. A node without the store
@@ -58,7 +70,7 @@ func New(s store.Store, o Options) *Fleet {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Fleet{
-		store: s, log: o.Logger, changed: make(chan struct{}), watchers: map[*Watcher]bool{},
+		store: s, log: o.Logger, node: o.Node, whole: o.Whole || o.Node == "", maxPlaces: cmp.Or(o.maxPlaces, maxPlaces), moved: make(chan struct{}, 1), changed: make(chan struct{}), watchers: map[*Watcher]bool{},
 		claims:  claims{of: map[string]map[netip.Addr]bool{}},
 		absence: absence{lease: o.Lease, since: map[string]time.Time{}},
 	}
@@ -77,6 +89,13 @@ const (
 // unreachable. It reads the whole store again if the store no longer has the
 // missed commits. Its only error is a *SchemaError.
 func (f *Fleet) Run(ctx context.Context) error {
+	if f.node != "" {
+		var tidying sync.WaitGroup
+		defer tidying.Wait()
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		tidying.Go(func() { f.tidy(ctx) })
+	}
 	wait := firstRetry
 	for {
 		err := f.follow(ctx, func() { wait = firstRetry })
@@ -87,6 +106,10 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case errors.As(err, &other):
 			f.setProblem(err)
 			return err
+		case errors.Is(err, errManyPlaces):
+			f.log.Info("watching the ports of all networks", "reason", err, "limit", f.maxPlaces)
+			f.whole, f.stale = true, true
+			continue
 		case !errors.Is(err, store.ErrCompacted):
 			f.setProblem(err)
 		}
@@ -114,30 +137,40 @@ func (f *Fleet) follow(ctx context.Context, reached func()) error {
 		reached()
 	}
 	ctx, end := context.WithCancelCause(ctx)
+	w := &watches{Fleet: f, ctx: ctx, fail: end}
+	defer w.wait.Wait()
 	defer end(nil)
+	watched := store.All
+	if !f.whole {
+		watched = objects
+		w.wait.Go(w.join)
+	}
 	changed := func(ch store.Changes) {
 		if err := f.change(ch); err != nil {
 			end(err)
 		}
 	}
-	err := f.store.Watch(ctx, f.Health().Revision, changed, func() { reached(); f.noteAnswer() })
+	err := f.store.Watch(ctx, watched, f.Health().Revision, changed, func() { reached(); f.noteAnswer() })
 	f.stale = errors.Is(err, store.ErrCompacted)
 	return err
 }
 
 // read replaces the copy with the content of the store.
 func (f *Fleet) read(ctx context.Context) error {
+	if !f.whole {
+		return f.readSlice(ctx)
+	}
 	view, err := Read(ctx, f.store)
 	if err == nil {
-		f.replace(view)
+		f.replace(view, nil)
 	}
 	return err
 }
 
-func (f *Fleet) replace(view *View) {
+func (f *Fleet) replace(view *View, places map[place]*joined) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.view = view
+	f.view, f.joined = view, places
 	f.absence.read(view, time.Now())
 	f.noteAnswerLocked()
 	f.notify(Touched{All: true})
@@ -149,6 +182,12 @@ func (f *Fleet) change(ch store.Changes) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	touched := f.view.apply(ch)
+	if touched.hosts {
+		select {
+		case f.moved <- struct{}{}:
+		default:
+		}
+	}
 	f.absence.change(f.view, ch, time.Now())
 	f.noteAnswerLocked()
 	f.notify(touched)
@@ -257,28 +296,32 @@ func (f *Fleet) await(ctx context.Context, condition func() bool) error {
 	}
 }
 
-// awaitRevision waits until the copy has a commit, but not longer than
-// maxCopyWait. A timeout is no error, since the store already has the commit.
-func (f *Fleet) awaitRevision(ctx context.Context, revision int64) {
+// awaitCommit waits until the copy has a commit, as far as the commit concerns this node, but
+// not longer than maxCopyWait. A timeout is no error, since the store already has the commit.
+func (f *Fleet) awaitCommit(ctx context.Context, c store.Commit, revision int64) {
 	ctx, cancel := context.WithTimeout(ctx, maxCopyWait)
 	defer cancel()
-	if err := f.await(ctx, func() bool { return f.view != nil && f.view.Revision() >= revision }); err != nil {
+	if err := f.await(ctx, func() bool { return f.contains(c, revision) }); err != nil {
 		f.log.Warn("a change was committed, but this host's copy does not have it yet", "revision", revision, "error", err)
 	}
 }
 
-// maxCopyWait is the time limit of awaitRevision.
+// maxCopyWait is the time limit of awaitCommit.
 const maxCopyWait = 5 * time.Second
 
-// Change makes the commit that decide returns, and waits until the copy has it.
+// Change makes the commit that decide returns, and waits until the copy has it. need says of
+// which ports decide must know.
 // On a conflict it calls decide again. It skips empty commits. If Change
 // returns store.ErrUnavailable, the store may still have made the commit.
-func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, error)) error {
-	found := map[string]int64{} // revisions of the keys because of which the store refused a commit
+func (f *Fleet) Change(ctx context.Context, need Need, decide func(*View) (store.Commit, error)) error {
+	found := map[string]int64{}   // revisions of the keys because of which the store refused a commit
+	conflicts := map[string]int{} // and the number of these refusals
 	for attempt := 0; ; attempt++ {
 		var c store.Commit
 		var decided error
-		if err := f.Look(ctx, func(v *View) {
+		var used *View
+		if err := f.LookAt(ctx, need, func(v *View) {
+			used = v
 			if decided = v.known(); decided != nil {
 				return
 			}
@@ -291,6 +334,9 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 			return err
 		}
 		if decided != nil {
+			if need.widen(used, decided, conflicts) {
+				continue
+			}
 			return decided
 		}
 		if len(c.Put) == 0 && len(c.Delete) == 0 {
@@ -300,10 +346,11 @@ func (f *Fleet) Change(ctx context.Context, decide func(*View) (store.Commit, er
 		var conflict *store.ConflictError
 		switch {
 		case err == nil:
-			f.awaitRevision(ctx, revision)
+			f.awaitCommit(ctx, c, revision)
 			return nil
 		case errors.As(err, &conflict) && attempt < maxAttempts:
 			maps.Copy(found, conflict.Revisions)
+			need.widen(used, err, conflicts)
 			if err := f.catchUp(ctx, attempt); err != nil {
 				return err
 			}

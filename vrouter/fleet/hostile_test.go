@@ -40,7 +40,7 @@ func portOfB(name string, ip string) model.Port {
 // checkNewCopy checks that a new copy has the same ports as the copy that followed the changes.
 func checkNewCopy(t *testing.T, f *Fleet, when string) {
 	t.Helper()
-	image, err := f.store.Read(ctx(t))
+	image, err := f.store.Read(ctx(t), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 	}
 	// An index key of an ignored port belongs to that port.
 	evil := portOfB("evil", x.IPs[0].String())
-	writeKeys(t, f, store.Commit{Put: map[string][]byte{portKey(evil): encode(evil), inNames + "evil": encode("red")}})
+	writeKeys(t, f, store.Commit{Put: map[string][]byte{portKey(evil): encode(evil), placeOf(evil).key(): nil, inNames + "evil": encode("red")}})
 	short, end := context.WithTimeout(context.Background(), time.Second)
 	defer end()
 	if _, _, err := f.AddPort(short, PortRequest{Port: port("evil", "10.1.0.77")}); err == nil {
@@ -159,7 +159,7 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 func TestManyConflictingPortsAreReadFast(t *testing.T) {
 	i := store.Image{Revision: 1}
 	x := port("x", "10.1.0.9")
-	i.Entries = append(i.Entries, store.Entry{Key: portKey(x), Value: encode(x), Created: 1})
+	i.Entries = append(i.Entries, store.Entry{Key: placeOf(x).key(), Revision: 1}, store.Entry{Key: place{"b", "red"}.key(), Revision: 1}, store.Entry{Key: portKey(x), Value: encode(x), Created: 1})
 	const count = 20000
 	for n := range count {
 		p := portOfB(fmt.Sprint("p", n), "10.1.0.9")

@@ -26,7 +26,7 @@ func (v *View) complete(n model.Network, r PortRequest, how choice) (model.Port,
 		p.Name = model.PortName(p, func(name string) bool { return v.ports[name] != nil })
 	}
 	if p.MAC.IsZero() {
-		p.MAC = model.PortMAC(p, func(m model.MAC) bool { return v.macs[n.Name][m] != "" || v.behindGateway(n.Name, m) })
+		p.MAC = model.PortMAC(p, func(m model.MAC) bool { return v.macs[n.Name][m] != nil || v.behindGateway(n.Name, m) })
 	}
 	return p, nil
 }
@@ -104,7 +104,7 @@ func (v *View) free(n model.Network, pools []model.Range, spread int, taken func
 		for a := pool.First; len(next) < spread && pool.Contains(a); a = a.Next() {
 			if b := v.fullBlock(n.Name, a); b.IsValid() {
 				a = model.LastAddress(b)
-			} else if owners[a] == "" && !taken(a) {
+			} else if owners[a] == nil && !taken(a) {
 				next = append(next, a)
 			}
 		}

@@ -29,7 +29,7 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 			t.Errorf("%s has %v, %s; want %s", c.got.Name, c.got.IPs, c.got.MAC, c.want)
 		}
 	}
-	if _, err := f.DeletePort(ctx(t), "x"); err != nil {
+	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
 		t.Fatal(err)
 	}
 	if again := add(t, f, port("again")); fmt.Sprint(again.IPs) != "[10.1.0.2 fd00:1::2]" {

@@ -13,23 +13,28 @@ import (
 
 // The keys, under the store's prefix:
 //
-//	schema                    {"version": 3}
+//	schema                    {"version": 4}
 //	objects                   nothing; written with each object that is not a port
 //	settings                  model.Settings
 //	nodes/NODE                model.Node
 //	networks/NETWORK          model.Network
-//	node-ports/NODE/NETWORK/PORT/MAC,ADDRESS…  model.Port
 //	routes/NETWORK/PREFIX     model.Route
 //	gateways/GATEWAY          model.Gateway
 //	policies/POLICY           model.Policy
 //	alive/NODE                Alive; expires with the node's lease
 //	installs/NODE             install
-//	unique/names/PORT                the port's name; names are unique in the fleet
+//	hosts/NODE/NETWORK        nothing; the node has, or had, ports in the network
+//	switch-ports/NODE/NETWORK/PORT/MAC,ADDRESS…  model.Port
+//	unique/names/PORT                the port's key; names are unique in the fleet
 //	unique/addresses/NETWORK/ADDRESS the name of the port that has it
 //	unique/macs/NETWORK/MAC          the name of the port that has it
 //
-// A node's role may write alive/NODE, installs/NODE and node-ports/NODE/, and the keys
-// under unique/; see NodeRole.
+// A node's role may write alive/NODE, installs/NODE, hosts/NODE/ and switch-ports/NODE/, and
+// the keys under unique/; see NodeRole.
+//
+// Every agent watches the keys before switch-ports/ by one watch, and the ports of each place
+// around its node by another; see place. So the keys of ports must sort after the keys of all
+// other objects.
 //
 // Values are JSON, except under unique/. One commit writes or deletes a port with its
 // keys under unique/. These keys make the commits of two hosts conflict if both allocate
@@ -43,7 +48,8 @@ const (
 	keySettings = "settings"
 	inNodes     = "nodes/"
 	inNetworks  = "networks/"
-	inPorts     = "node-ports/"
+	inHosts     = "hosts/"
+	inPorts     = "switch-ports/"
 	inNames     = store.Unique + "names/"
 	inAddresses = store.Unique + "addresses/"
 	inMACs      = store.Unique + "macs/"
@@ -55,7 +61,7 @@ const (
 )
 
 // SchemaVersion is the only schema version that this program reads and writes.
-const SchemaVersion = 3
+const SchemaVersion = 4
 
 type schema struct {
 	Version int `json:"version"`
@@ -92,6 +98,31 @@ func portOfKey(key string) string {
 	return key[strings.LastIndexByte(key, '/')+1:]
 }
 
+// objects has the keys of everything but ports.
+var objects = store.Span{To: inPorts}
+
+// place is a network on a node. Its key under hosts/ tells all agents that the node has ports
+// in the network. The first port of a place is written in one commit with this key. A port
+// is used only if its key was created when the key of its place existed, or with it: a port
+// that other agents did not watch must not become older than their ports later.
+type place struct{ node, network string }
+
+func placeOf(p model.Port) place { return place{p.Node, p.Network} }
+
+func (p place) key() string { return inHosts + p.node + "/" + p.network }
+
+// ports is the prefix of the keys of the place's ports.
+func (p place) ports() string { return inPorts + p.node + "/" + p.network + "/" }
+
+// placeOfKey returns the place of a port's key.
+func placeOfKey(key string) place {
+	node, rest, _ := splitKey(key, inPorts)
+	network, _, _ := strings.Cut(rest, "/")
+	return place{node, network}
+}
+
+func isUnique(key string) bool { return strings.HasPrefix(key, store.Unique) }
+
 func isPort(key string) bool { return strings.HasPrefix(key, inPorts) }
 
 func addressKey(network string, a netip.Addr) string {
@@ -102,8 +133,8 @@ func macKey(network string, m model.MAC) string { return inMACs + network + "/" 
 
 func routeKey(r model.Route) string { return inRoutes + r.Network + "/" + r.Prefix.String() }
 
-// splitKey splits a key after a prefix into the network and the rest.
-func splitKey(key, prefix string) (network, rest string, ok bool) {
+// splitKey splits a key after a prefix into the first part and the rest.
+func splitKey(key, prefix string) (first, rest string, ok bool) {
 	return strings.Cut(strings.TrimPrefix(key, prefix), "/")
 }
 

@@ -145,7 +145,7 @@ func state(t testing.TB, f *Fleet) (s model.State) {
 // the store has no unique keys without a port.
 func consistent(t testing.TB, f *Fleet) {
 	t.Helper()
-	image, err := f.store.Read(ctx(t))
+	image, err := f.store.Read(ctx(t), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +181,14 @@ func consistent(t testing.TB, f *Fleet) {
 	if r, is := f.store.(*recorded); is && !maps.Equal(r.unique, want) {
 		t.Errorf("the store has the unique keys %v, want %v", slices.Sorted(maps.Keys(r.unique)), slices.Sorted(maps.Keys(want)))
 	}
+}
+
+// awaitRevision waits until the copy of all ports has a revision, but at most 2 s: commits of
+// keys that are not watched do not reach the copy.
+func (f *Fleet) awaitRevision(ctx context.Context, revision int64) {
+	ctx, end := context.WithTimeout(ctx, 2*time.Second)
+	defer end()
+	f.await(ctx, func() bool { return f.view != nil && f.view.revision >= revision })
 }
 
 func add(t testing.TB, f *Fleet, p model.Port) model.Port {

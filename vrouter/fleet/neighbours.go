@@ -113,7 +113,7 @@ func (n *neighbours) addReach(network string) {
 // addHolder adds the port that has the address of a prefix, and the route to the prefix.
 func (n *neighbours) addHolder(network string, p netip.Prefix) {
 	if p.IsSingleIP() {
-		n.addPort(n.view.owners[network][p.Addr()])
+		n.addPort(n.view.owners[network][p.Addr()].name())
 	}
 	if r, is := n.view.routes[network][p]; is {
 		n.addRoute(r)
@@ -130,8 +130,9 @@ func (v *View) nearNode(node model.Node) *neighbours {
 			n.addNetwork(name)
 		}
 	}
+	locator := v.locatorOf(node)
 	for name, g := range v.gateways {
-		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { return slices.Contains(g.Addresses, a) }) {
+		if slices.ContainsFunc(g.Addresses, func(a netip.Addr) bool { return locator.Contains(a) || slices.Contains(node.Underlay, a) }) {
 			n.gateways[name] = true
 		}
 	}
@@ -139,6 +140,12 @@ func (v *View) nearNode(node model.Node) *neighbours {
 		n.addReach(network)
 	}
 	return n
+}
+
+// locatorOf returns the locator of a node: the one in its entry, or the one that is derived from
+// settings.locators.
+func (v *View) locatorOf(n model.Node) netip.Prefix {
+	return model.State{Settings: v.settings, Nodes: []model.Node{n}}.WithDefaults().Nodes[0].Locator
 }
 
 func (v *View) nearNetwork(network model.Network) *neighbours {
@@ -188,7 +195,8 @@ func (v *View) nearPolicy(p model.Policy) *neighbours {
 func (v *View) nearGateway(g model.Gateway) *neighbours {
 	n := v.neighbours()
 	for name, node := range v.nodes {
-		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { return slices.Contains(g.Addresses, a) }) {
+		locator := v.locatorOf(node)
+		if slices.ContainsFunc(g.Addresses, func(a netip.Addr) bool { return locator.Contains(a) || slices.Contains(node.Underlay, a) }) {
 			n.nodes[name] = true
 		}
 	}
@@ -200,7 +208,7 @@ func (v *View) nearGateway(g model.Gateway) *neighbours {
 			n.addHolder(gn.Network, p)
 		}
 		for _, m := range gn.MACs {
-			n.addPort(v.macs[gn.Network][m])
+			n.addPort(v.macs[gn.Network][m].name())
 		}
 	}
 	return n
@@ -230,7 +238,7 @@ func (v *View) nearPort(p model.Port, replaced []model.Port) *neighbours {
 	n.addGateways(p.Network)
 	n.addPolicies(p.Policies)
 	n.nodes[p.Node] = true
-	n.addPort(v.macs[p.Network][p.MAC])
+	n.addPort(v.macs[p.Network][p.MAC].name())
 	for _, a := range p.IPs {
 		n.addHolder(p.Network, netip.PrefixFrom(a, a.BitLen()))
 	}

@@ -141,7 +141,7 @@ func viewOf(t *testing.T, s model.State) *View {
 		i.Entries = append(i.Entries, store.Entry{Key: key, Value: encode(object)})
 	}
 	for _, p := range w.ports {
-		i.Entries = append(i.Entries, store.Entry{Key: portKey(*p), Value: encode(p)})
+		i.Entries = append(i.Entries, store.Entry{Key: placeOf(*p).key()}, store.Entry{Key: portKey(*p), Value: encode(p)})
 	}
 	v, err := newView(i)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // identical network exists, it returns that network.
 func (f *Fleet) AddNetwork(ctx context.Context, n model.Network) (model.Network, error) {
 	var made model.Network
-	err := f.Change(ctx, func(v *View) (store.Commit, error) {
+	err := f.Change(ctx, exactly(Need{Networks: []string{n.Name}}), func(v *View) (store.Commit, error) {
 		var err error
 		if made, err = v.number(n); err != nil {
 			return store.Commit{}, err
@@ -90,7 +90,7 @@ func withElement[E any](all []E, e E, matches func(E) bool) []E {
 // UpdateNetwork changes a network by calling change.
 func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (model.Network, error) {
 	var made model.Network
-	err := f.Change(ctx, func(v *View) (store.Commit, error) {
+	err := f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (store.Commit, error) {
 		is, ok := v.networks[name]
 		if !ok {
 			return store.Commit{}, missing("network", "networks", name, v.networks)
@@ -109,7 +109,7 @@ func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*mod
 
 // DeleteNetwork deletes a network that has no ports.
 func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
+	return f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (store.Commit, error) {
 		if _, ok := v.networks[name]; !ok {
 			return store.Commit{}, missing("network", "networks", name, v.networks)
 		}

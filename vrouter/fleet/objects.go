@@ -36,8 +36,8 @@ func (v *View) putChecked(key string, object any, near *neighbours, with func(mo
 }
 
 // put makes a commit that putChecked returns.
-func (f *Fleet) put(ctx context.Context, make func(*View) *draft) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
+func (f *Fleet) put(ctx context.Context, need Need, make func(*View) *draft) error {
+	return f.Change(ctx, exactly(need), func(v *View) (store.Commit, error) {
 		d := make(v)
 		return d.commit, d.refused
 	})
@@ -60,12 +60,14 @@ const maxRanges = 50
 
 // PutNode adds or changes a node.
 func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
-	return f.put(ctx, func(v *View) *draft {
-		return v.putChecked(inNodes+n.Name, n, v.nearNode(n), func(s model.State) model.State {
-			s.Nodes = withElement(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
-			return s
-		}).within(inPorts + n.Name + "/").withinNetworks(slices.Collect(maps.Keys(v.hosts[n.Name])))
-	})
+	return f.put(ctx, Need{Around: n.Name}, func(v *View) *draft { return v.putNode(n) })
+}
+
+func (v *View) putNode(n model.Node) *draft {
+	return v.putChecked(inNodes+n.Name, n, v.nearNode(n), func(s model.State) model.State {
+		s.Nodes = withElement(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
+		return s
+	}).within(inPorts + n.Name + "/").withinNetworks(slices.Collect(maps.Keys(v.hosts[n.Name])))
 }
 
 // DeleteNode deletes a node whose agent does not run. With withPorts it first
@@ -73,7 +75,7 @@ func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
 func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) error {
 	for {
 		left := 0
-		err := f.Change(ctx, func(v *View) (store.Commit, error) {
+		err := f.Change(ctx, exactly(Need{Nodes: []string{name}}), func(v *View) (store.Commit, error) {
 			if _, ok := v.nodes[name]; !ok {
 				return store.Commit{}, missing("node", "nodes", name, v.nodes)
 			}
@@ -87,6 +89,10 @@ func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) err
 			}
 			if left > 0 {
 				return v.releaseSome(ports, f.store.MaxKeys())
+			}
+			if places := v.emptyPlaces(name); len(places) > 0 {
+				left = len(places)
+				return v.draft().unlist(places).commit, nil
 			}
 			return v.draft().object().exact(inAlive+name).within(inPorts+name+"/").delete(inNodes+name, inInstalls+name).commit, nil
 		})
@@ -133,7 +139,7 @@ func (v *View) portsOn(node string) []model.Port {
 
 // PutPolicy adds or changes a policy.
 func (f *Fleet) PutPolicy(ctx context.Context, p model.Policy) error {
-	return f.put(ctx, func(v *View) *draft {
+	return f.put(ctx, Need{All: true}, func(v *View) *draft {
 		d := v.putChecked(inPolicies+p.Name, p, v.nearPolicy(p), func(s model.State) model.State {
 			s.Policies = withElement(s.Policies, p, func(o model.Policy) bool { return o.Name == p.Name })
 			return s
@@ -147,7 +153,7 @@ func (f *Fleet) PutPolicy(ctx context.Context, p model.Policy) error {
 
 // DeletePolicy deletes a policy that no network or port uses.
 func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
+	return f.Change(ctx, Need{All: true}, func(v *View) (store.Commit, error) {
 		if _, ok := v.policies[name]; !ok {
 			return store.Commit{}, missing("policy", "policies", name, v.policies)
 		}
@@ -169,7 +175,7 @@ func (f *Fleet) PutGateway(ctx context.Context, g model.Gateway) error {
 	for _, n := range g.Networks {
 		networks = append(networks, n.Network)
 	}
-	return f.put(ctx, func(v *View) *draft {
+	return f.put(ctx, Need{All: true}, func(v *View) *draft {
 		return v.putChecked(inGateways+g.Name, g, v.nearGateway(g), func(s model.State) model.State {
 			s.Gateways = withElement(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })
 			return s
@@ -179,7 +185,7 @@ func (f *Fleet) PutGateway(ctx context.Context, g model.Gateway) error {
 
 // DeleteGateway deletes a gateway that no route uses.
 func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
+	return f.Change(ctx, Need{}, func(v *View) (store.Commit, error) {
 		if _, ok := v.gateways[name]; !ok {
 			return store.Commit{}, missing("gateway", "gateways", name, v.gateways)
 		}
@@ -196,14 +202,14 @@ func (f *Fleet) DeleteGateway(ctx context.Context, name string) error {
 
 // PutRoute adds or changes a static route.
 func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
-	return f.put(ctx, func(v *View) *draft {
+	return f.put(ctx, Need{Networks: []string{r.Network}}, func(v *View) *draft {
 		d := v.putChecked(routeKey(r), r, v.nearRoute(r), func(s model.State) model.State {
 			s.Routes = withElement(s.Routes, r, func(o model.Route) bool { return o.Network == r.Network && o.Prefix == r.Prefix })
 			return s
 		})
 		for _, w := range r.Via {
 			if p := v.ports[w.Port]; p != nil {
-				d.exact(p.key)
+				d.exact(portKey(p.Port))
 			}
 		}
 		if r.Prefix.IsSingleIP() {
@@ -215,7 +221,7 @@ func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
 
 // DeleteRoute deletes a static route.
 func (f *Fleet) DeleteRoute(ctx context.Context, r model.Route) error {
-	return f.Change(ctx, func(v *View) (store.Commit, error) {
+	return f.Change(ctx, Need{}, func(v *View) (store.Commit, error) {
 		if _, ok := v.routes[r.Network][r.Prefix]; !ok {
 			return store.Commit{}, refuse(NotFound, "there is no route to %s in network %q", r.Prefix, r.Network)
 		}

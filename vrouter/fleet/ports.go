@@ -25,9 +25,10 @@ type PortRequest struct {
 // AddPort allocates a port's addresses and adds it to the fleet. If an identical
 // port exists, AddPort returns that port and isNew is false.
 func (f *Fleet) AddPort(ctx context.Context, r PortRequest) (port model.Port, isNew bool, err error) {
+	defer f.first(place{r.Node, r.Network})()
 	attempt := 0
 	release := func() { f.claims.release(r.Network, port.IPs) }
-	err = f.Change(ctx, func(v *View) (c store.Commit, err error) {
+	err = f.Change(ctx, Need{Networks: []string{r.Network}, Nodes: []string{r.Node}}, func(v *View) (c store.Commit, err error) {
 		release()
 		f.claims.choose(r.Network, func(claimed map[netip.Addr]bool) []netip.Addr {
 			port, c, err = v.addPort(r, choice{candidates(attempt), claimed})
@@ -137,6 +138,7 @@ func withInterface(p model.Port) model.Port {
 // claim writes a port with its unique keys. The commit fails if another port
 // has one of these keys, unless it deletes that port.
 func (d *draft) claim(p model.Port) *draft {
+	d.list(placeOf(p))
 	for _, e := range portEntries(p, true) {
 		d.commit.Put[e.key] = e.value
 	}
@@ -176,11 +178,20 @@ func (v *View) fits(p model.Port, replaced ...model.Port) error {
 	return validWith(s, with)
 }
 
+// changePort is Change for an existing port.
+func (f *Fleet) changePort(ctx context.Context, name string, decide func(*View) (store.Commit, error)) error {
+	need, err := f.needOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	return f.Change(ctx, need, decide)
+}
+
 // UpdatePort changes a port by calling change. It can set the attachment, the
 // policies, the allowed sources and the node.
 func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.Port) error) (model.Port, error) {
 	var made model.Port
-	err := f.Change(ctx, func(v *View) (store.Commit, error) {
+	err := f.changePort(ctx, name, func(v *View) (store.Commit, error) {
 		is := v.ports[name]
 		if is == nil {
 			return store.Commit{}, missing("port", "ports", name, v.ports)
@@ -198,25 +209,31 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if err := v.fits(made); err != nil {
 			return store.Commit{}, err
 		}
-		key, next := is.key, portKey(made)
+		key, next := portKey(is.Port), portKey(made)
 		d := v.draft().exact(key, next)
 		if next != key { // the port moves to another node
-			d.delete(key)
+			d.list(placeOf(made)).delete(key)
+			d.commit.Put[inNames+name] = []byte(next)
 		}
 		return d.put(next, made).commit, nil
 	})
 	return made, err
 }
 
-// DeletePort deletes a port and frees its addresses. It returns the deleted port.
-func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error) {
+// DeletePort deletes a port and frees its addresses. It returns the deleted port. allow may
+// refuse the deletion; nil: it is allowed.
+func (f *Fleet) DeletePort(ctx context.Context, name string, allow func(model.Port) error) (model.Port, error) {
 	var was model.Port
-	err := f.Change(ctx, func(v *View) (store.Commit, error) {
+	err := f.changePort(ctx, name, func(v *View) (store.Commit, error) {
 		is := v.ports[name]
 		if is == nil {
 			return store.Commit{}, missing("port", "ports", name, v.ports)
 		}
-		was = is.Port
+		if was = is.Port; allow != nil {
+			if err := allow(was); err != nil {
+				return store.Commit{}, err
+			}
+		}
 		if network, route := v.routeVia(name); route.IsValid() {
 			return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", name, route, network)
 		}
@@ -227,6 +244,6 @@ func (f *Fleet) DeletePort(ctx context.Context, name string) (model.Port, error)
 
 // release deletes a port with its unique keys.
 func (d *draft) release(p model.Port) *draft {
-	key := d.view.ports[p.Name].key
+	key := portKey(p)
 	return d.exact(key).delete(key).delete(uniqueKeys(p)...)
 }

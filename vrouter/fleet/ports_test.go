@@ -64,16 +64,16 @@ func TestAPortThatOthersNeedStays(t *testing.T) {
 	if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.9.0.0/16")[0], Via: []model.Via{{Port: "x"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.DeletePort(ctx(t), "x"); !IsWhy(err, InUse) || !strings.Contains(err.Error(), "10.9.0.0/16") {
+	if _, err := f.DeletePort(ctx(t), "x", nil); !IsWhy(err, InUse) || !strings.Contains(err.Error(), "10.9.0.0/16") {
 		t.Errorf("a route leads through it: %v", err)
 	}
 	if err := f.DeleteRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.9.0.0/16")[0]}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.DeletePort(ctx(t), "x"); err != nil {
+	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.DeletePort(ctx(t), "x"); !IsWhy(err, NotFound) {
+	if _, err := f.DeletePort(ctx(t), "x", nil); !IsWhy(err, NotFound) {
 		t.Errorf("a second time: %v", err)
 	}
 	state(t, f)

@@ -13,11 +13,11 @@ import (
 // routes use. If there are such ports, it keeps the node too, and returns an error. It
 // returns the number of deleted ports.
 func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int, err error) {
-	revision, err := f.leave(ctx, node)
+	revision, err := f.store.Commit(ctx, leaving(node))
 	if err != nil {
 		return 0, err
 	}
-	f.awaitRevision(ctx, revision)
+	f.awaitCommit(ctx, leaving(node), revision)
 	ports, used, err := f.releaseOn(ctx, node, func(storedPort) bool { return true })
 	if err != nil {
 		return ports, err
@@ -27,6 +27,8 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 	}
 	if record {
 		err = f.DeleteNode(ctx, node, false)
+	} else {
+		err = f.unlist(ctx, node)
 	}
 	if IsWhy(err, NotFound) {
 		err = nil
@@ -38,7 +40,7 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 // deleted ports, and the ports that it keeps because static routes use them.
 func (f *Fleet) releaseOn(ctx context.Context, node string, which func(storedPort) bool) (ports int, used []string, err error) {
 	for some := 1; some > 0; ports += some {
-		err = f.Change(ctx, func(v *View) (c store.Commit, err error) {
+		err = f.Change(ctx, Need{Nodes: []string{node}}, func(v *View) (c store.Commit, err error) {
 			var free []model.Port
 			used, some = nil, 0
 			for _, p := range v.portsOn(node) {

@@ -3,8 +3,8 @@ package fleet
 import "windtunnel/vrouter/store"
 
 // NodeRole returns the key ranges of a node's role. The node may read all keys. It may
-// write its alive key, its install key and its ports. networks are the networks in which the node may
-// have ports; empty: all networks.
+// write its alive key, its install key, the keys of its places and its ports. networks are
+// the networks in which the node may have ports; empty: all networks.
 //
 // The keys under unique/ do not contain a node, so every node may
 // write all of them in its networks. A node can thus occupy free names and addresses. It
@@ -15,6 +15,12 @@ func NodeRole(node string, networks ...string) []store.Range {
 		{Key: inAlive + node, Write: true},
 		{Key: inInstalls + node, Write: true},
 		{Key: inNames, Prefix: true, Write: true},
+	}
+	if len(networks) == 0 {
+		all = append(all, store.Range{Key: inHosts + node + "/", Prefix: true, Write: true})
+	}
+	for _, n := range networks {
+		all = append(all, store.Range{Key: place{node, n}.key(), Write: true})
 	}
 	prefixes := []string{inPorts + node + "/", inMACs, inAddresses}
 	for _, prefix := range prefixes {

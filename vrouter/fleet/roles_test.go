@@ -75,7 +75,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 
 	blue := model.Port{Name: "z", Network: "blue", Node: "b", Origin: model.Added}
 	for what, try := range map[string]func() error{
-		"deletes node b's port": func() error { _, err := a.DeletePort(ctx(t), "y"); return err },
+		"deletes node b's port": func() error { _, err := a.DeletePort(ctx(t), "y", nil); return err },
 		"changes node b's port": func() error { return commit(a, portKey(y), encode(x)) },
 		"adds a port of node b": func() error {
 			_, _, err := a.AddPort(ctx(t), PortRequest{Port: func() model.Port { p := port("z"); p.Node = "b"; return p }()})
@@ -118,15 +118,15 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	_, err = ops.AddNetwork(ctx(t), model.Network{Name: "green", Subnets: prefixes("10.3.0.0/24")})
 	must(err)
 	must(ops.awaitPort(t, "y"))
-	_, err = ops.DeletePort(ctx(t), "y")
+	_, err = ops.DeletePort(ctx(t), "y", nil)
 	must(err)
 
 	_, err = admin.Revoke(ctx(t), "a", "")
 	must(err)
-	if _, err := a.DeletePort(ctx(t), "x"); !errors.Is(err, store.ErrDenied) {
+	if _, err := a.DeletePort(ctx(t), "x", nil); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("the deleted user of node a deletes port x: error %v, want ErrDenied", err)
 	}
-	_, err = ops.DeletePort(ctx(t), "x")
+	_, err = ops.DeletePort(ctx(t), "x", nil)
 	must(err)
 }
 

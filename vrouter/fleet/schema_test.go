@@ -30,19 +30,19 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	if !f.Peek(func(v *View) { written = v.revisions[keySchema] }) || written == 0 {
 		t.Fatal("the store's schema was not written")
 	}
-	if _, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{keySchema: []byte(`{"version": 4}`)}}); err != nil {
+	if _, err := s.Commit(context.Background(), store.Commit{Put: map[string][]byte{keySchema: []byte(`{"version": 5}`)}}); err != nil {
 		t.Fatal(err)
 	}
 	var newer *SchemaError
 	select {
 	case err := <-ended:
-		if !errors.As(err, &newer) || newer.Version != 4 {
-			t.Errorf("Run of a store with schema 4: %v, want a SchemaError", err)
+		if !errors.As(err, &newer) || newer.Version != 5 {
+			t.Errorf("Run of a store with schema 5: %v, want a SchemaError", err)
 		}
 	case <-time.After(5 * time.Second):
 		t.Fatal("it is followed on")
 	}
-	before, _ := s.Read(context.Background())
+	before, _ := s.Read(context.Background(), 0)
 	for what, err := range map[string]error{
 		"a network": func() error {
 			_, err := f.AddNetwork(ctx(t), model.Network{Name: "x", Subnets: prefixes("10.3.0.0/16")})
@@ -55,7 +55,7 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if after, _ := s.Read(context.Background()); after.Revision != before.Revision {
+	if after, _ := s.Read(context.Background(), 0); after.Revision != before.Revision {
 		t.Error("it was written to")
 	}
 }
@@ -67,11 +67,11 @@ func TestAnOlderStoreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{2})}}); err != nil {
+	if _, err := s.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{3})}}); err != nil {
 		t.Fatal(err)
 	}
 	var other *SchemaError
-	if err := New(s, Options{}).Run(ctx(t)); !errors.As(err, &other) || other.Version != 2 || !strings.Contains(err.Error(), "vrouter state") {
-		t.Errorf("Run of a store with schema 2: %v, want a SchemaError with a remedy", err)
+	if err := New(s, Options{}).Run(ctx(t)); !errors.As(err, &other) || other.Version != 3 || !strings.Contains(err.Error(), "vrouter state") {
+		t.Errorf("Run of a store with schema 3: %v, want a SchemaError with a remedy", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unique"
 
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -14,7 +15,8 @@ import (
 
 // View is the shared state at one revision.
 type View struct {
-	revision  int64
+	revision  int64                  // of all objects that are not ports; without part also of the ports
+	part      bool                   // true: ports of some networks are left out
 	revisions map[string]int64       // by key, except ports in ports and ignored
 	broken    map[string]error       // errors of values that cannot be decoded, by key
 	ignored   map[string]*storedPort // ports that conflict with an older port, by key
@@ -31,17 +33,18 @@ type View struct {
 	ports    map[string]*storedPort                  // by name
 	members  map[string][]*model.Port                // network → ports, sorted by node and name
 	hosts    map[string]map[string]int               // node → network → number of ports
+	listed   map[string]map[string]int64             // network → node → revision that created the place's key
 	users    map[string]map[string]bool              // policy → ports that name it
-	owners   map[string]map[netip.Addr]string        // network → address → port
+	owners   map[string]map[netip.Addr]*storedPort   // by network and address
 	blocks   map[string]map[netip.Prefix]int         // network → block of addresses → number of addresses in use
-	macs     map[string]map[model.MAC]string         // network → MAC → port
+	macs     map[string]map[model.MAC]*storedPort    // by network
 	alive    map[string]Alive
 	installs map[string]install
 }
 
 // Read returns a copy of a store that does not follow the store.
 func Read(ctx context.Context, s store.Store) (*View, error) {
-	image, err := s.Read(ctx)
+	image, err := s.Read(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +57,8 @@ func newView(i store.Image) (*View, error) {
 		revision: i.Revision, revisions: map[string]int64{}, broken: map[string]error{},
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.Port{},
-		hosts: map[string]map[string]int{}, users: map[string]map[string]bool{},
-		owners: map[string]map[netip.Addr]string{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]string{}, alive: map[string]Alive{}, installs: map[string]install{},
+		hosts: map[string]map[string]int{}, listed: map[string]map[string]int64{}, users: map[string]map[string]bool{},
+		owners: map[string]map[netip.Addr]*storedPort{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]*storedPort{}, alive: map[string]Alive{}, installs: map[string]install{},
 		ignored: map[string]*storedPort{},
 	}
 	for _, e := range i.Entries {
@@ -87,6 +90,7 @@ type Touched struct {
 	All      bool            // anything: settings, nodes, policies, gateways
 	Networks map[string]bool // networks with changed settings, ports or routes
 	Alive    bool            // which nodes are alive
+	hosts    bool            // which nodes have ports in which networks
 }
 
 func (t *Touched) network(name string) {
@@ -134,7 +138,7 @@ func (v *View) put(e store.Entry, t *Touched) {
 
 // revisionOf returns the revision of a key; 0: the copy does not have the key.
 func (v *View) revisionOf(key string) int64 {
-	if p := v.ports[portOfKey(key)]; p != nil && p.key == key {
+	if p := v.ports[portOfKey(key)]; p != nil && portKey(p.Port) == key {
 		return p.revision
 	}
 	if p := v.ignored[key]; p != nil {
@@ -168,6 +172,8 @@ func (v *View) keep(e store.Entry, t *Touched) (err error) {
 		err = decodeEntry(v.alive, name, e.Value)
 	case inInstalls:
 		err = decodeEntry(v.installs, name, e.Value)
+	case inHosts:
+		v.keepPlace(name, e.Created, t)
 	case inRoutes:
 		err = v.keepRoute(e, t)
 	case inPorts:
@@ -211,6 +217,32 @@ const maxPortValue = 8 << 10
 // maxPortIPs is the maximum number of addresses of a port.
 const maxPortIPs = 2 * model.MaxSources
 
+// keepPlace lists a place: a node and a network of which the node has ports.
+func (v *View) keepPlace(name string, created int64, t *Touched) {
+	node, network, _ := strings.Cut(name, "/")
+	nodes := inner(v.listed, network)
+	if was, is := nodes[node]; is && was != created {
+		v.forget(place{node, network}, t)
+	}
+	nodes[node], t.hosts = created, true
+}
+
+// forget removes the ports of a place, also those that are not used.
+func (v *View) forget(p place, t *Touched) {
+	for _, port := range slices.Clone(v.membersOn(p.network, p.node)) {
+		v.dropPort(port.Name, t)
+		v.freed = true
+	}
+	is := func(key string) bool { return strings.HasPrefix(key, p.ports()) }
+	maps.DeleteFunc(v.ignored, func(key string, _ *storedPort) bool { return is(key) })
+	for key := range v.broken {
+		if is(key) {
+			delete(v.broken, key)
+			delete(v.revisions, key)
+		}
+	}
+}
+
 func (v *View) keepPort(e store.Entry, t *Touched) error {
 	v.dropKey(e.Key, t)
 	if len(e.Value) > maxPortValue {
@@ -226,9 +258,19 @@ func (v *View) keepPort(e store.Entry, t *Touched) error {
 	if len(p.IPs) > maxPortIPs {
 		return fmt.Errorf("port %q has %d addresses, at most %d are allowed", p.Name, len(p.IPs), maxPortIPs)
 	}
-	v.added = append(v.added, &storedPort{p, place{e.Key, e.Created, e.Revision}})
+	if created, is := v.listed[p.Network][p.Node]; !is || e.Created < created {
+		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, placeOf(p).key())
+	}
+	p.Network, p.Node, p.Origin = intern(p.Network), intern(p.Node), intern(p.Origin)
+	for i := range p.Policies {
+		p.Policies[i] = intern(p.Policies[i])
+	}
+	v.added = append(v.added, &storedPort{p, e.Created, e.Revision})
 	return nil
 }
+
+// intern returns an equal string that shares its memory with other equal strings.
+func intern[S ~string](s S) S { return unique.Make(s).Value() }
 
 // insertPort adds a port that conflicts with no other port.
 func (v *View) insertPort(p *storedPort, t *Touched) {
@@ -238,9 +280,9 @@ func (v *View) insertPort(p *storedPort, t *Touched) {
 	for _, policy := range p.Policies {
 		inner(v.users, policy)[p.Name] = true
 	}
-	inner(v.macs, p.Network)[p.MAC] = p.Name
+	inner(v.macs, p.Network)[p.MAC] = p
 	for _, a := range p.IPs {
-		v.own(p.Network, a, p.Name)
+		v.own(p.Network, a, p)
 	}
 	t.network(p.Network)
 }
@@ -252,13 +294,13 @@ func blockOf(a netip.Addr, bits int) netip.Prefix {
 	return netip.PrefixFrom(a, a.BitLen()-bits).Masked()
 }
 
-// own records that a port has an address; "": no port has it.
-func (v *View) own(network string, a netip.Addr, port string) {
+// own records which port has an address. If the port is nil, no port has the address any more.
+func (v *View) own(network string, a netip.Addr, port *storedPort) {
 	owners, more := inner(v.owners, network), 1
 	switch {
-	case (owners[a] == "") == (port == ""):
+	case (owners[a] == nil) == (port == nil):
 		return
-	case port == "":
+	case port == nil:
 		delete(owners, a)
 		more = -1
 	default:
@@ -323,7 +365,7 @@ func (v *View) dropPort(name string, t *Touched) {
 	}
 	delete(v.macs[p.Network], p.MAC)
 	for _, a := range p.IPs {
-		v.own(p.Network, a, "")
+		v.own(p.Network, a, nil)
 	}
 	if v.hosts[p.Node][p.Network]--; v.hosts[p.Node][p.Network] == 0 {
 		delete(v.hosts[p.Node], p.Network)
@@ -361,6 +403,13 @@ func (v *View) remove(key string, t *Touched) {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
 			delete(v.routes[network], prefix)
 			t.network(network)
+		}
+	case inHosts:
+		t.hosts = true
+		node, network, _ := strings.Cut(name, "/")
+		v.forget(place{node, network}, t)
+		if delete(v.listed[network], node); len(v.listed[network]) == 0 {
+			delete(v.listed, network)
 		}
 	case inPorts:
 		v.dropKey(key, t)
@@ -476,6 +525,21 @@ func (v *View) Node(name string) (model.Node, bool) {
 	return n, ok
 }
 
+// around returns the places of which the agent of a node needs the ports: those of the
+// networks that have ports on the node. The values are the revisions that created the places'
+// keys.
+func (v *View) around(node string) map[place]int64 {
+	all := map[place]int64{}
+	for network, nodes := range v.listed {
+		if _, here := nodes[node]; here {
+			for name, created := range nodes {
+				all[place{name, network}] = created
+			}
+		}
+	}
+	return all
+}
+
 // NetworksOf are the networks that have ports on a node.
 func (v *View) NetworksOf(node string) map[string]bool {
 	all := make(map[string]bool, len(v.hosts[node]))
@@ -504,5 +568,5 @@ func (v *View) IsEmpty() bool { return len(v.nodes) == 0 && len(v.networks) == 0
 
 // PortAt is the port that has an address in a network.
 func (v *View) PortAt(network string, a netip.Addr) (model.Port, bool) {
-	return v.Port(v.owners[network][a])
+	return v.Port(v.owners[network][a].name())
 }

@@ -101,6 +101,12 @@ var sampleDrops = []Drop{
 	{Vif: 9, Reason: "vif_gone", Meaning: "the vif's device is gone", Packets: 18446744073709551615},
 }
 
+var sampleFallbacks = []Fallback{
+	{VRF: 7, Network: "red", Reason: "fragment", Meaning: "IPv4 fragment", Packets: 1904},
+	{VRF: 8, Network: "网络红色", Reason: "not_ip", Meaning: "bridged frame that is not IP", Packets: 2},
+	{VRF: 9, Reason: "low_ttl", Meaning: "TTL or hop limit below 32", Packets: 18446744073709551615},
+}
+
 var sampleVRFStats = []VRFStats{
 	{VRF: 7, Network: "red", ByEncapsulation: map[string]Traffic{
 		"vxlan": {TxPackets: 3, TxBytes: 270}, "local": {TxPackets: 5, TxBytes: 490, RxPackets: 5, RxBytes: 490},
@@ -119,6 +125,7 @@ func TestTablesAreAsRecorded(t *testing.T) {
 		"vxlan":    {VNITable(sampleLabels, sampleNexthops), VNITable(nil, nil)},
 		"flow":     {FlowTable(sampleFlows), FlowTable(nil)},
 		"drop":     {DropTable(sampleDrops), DropTable(nil)},
+		"fallback": {FallbackTable(sampleFallbacks), FallbackTable(nil)},
 		"vrfstats": {VRFStatsTable(sampleVRFStats), VRFStatsTable(nil)},
 		"top":      {RateTable(Rates(nil, sampleVRFStats, 2*time.Second)), RateTable(nil)},
 	} {

@@ -119,6 +119,15 @@ type Drop struct {
 	Packets uint64 `json:"packets"`
 }
 
+// Fallback is a row of `vrouter fallbackstats`.
+type Fallback struct {
+	VRF     uint32 `json:"vrf"`
+	Network string `json:"network"`
+	Reason  string `json:"reason"` // as in fallback.list.h, lower case
+	Meaning string `json:"meaning"`
+	Packets uint64 `json:"packets"`
+}
+
 // DropEvent is one dropped packet of `vrouter dropstats --log`.
 type DropEvent struct {
 	Time    time.Time `json:"time"`

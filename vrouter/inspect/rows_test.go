@@ -10,7 +10,7 @@ import (
 func TestRowsAsJSONAreAsRecorded(t *testing.T) {
 	for name, rows := range map[string]any{
 		"vif": sampleVifs, "nh": sampleNexthops, "rt": sampleRoutes, "bridge": sampleBridge, "mpls": sampleLabels,
-		"flow": sampleFlows, "drop": sampleDrops, "vrfstats": sampleVRFStats,
+		"flow": sampleFlows, "drop": sampleDrops, "fallback": sampleFallbacks, "vrfstats": sampleVRFStats,
 	} {
 		text, err := json.MarshalIndent(rows, "", "  ")
 		if err != nil {
@@ -28,6 +28,7 @@ func TestRowsSurviveJSON(t *testing.T) {
 	roundTrip(t, sampleLabels)
 	roundTrip(t, sampleFlows)
 	roundTrip(t, sampleDrops)
+	roundTrip(t, sampleFallbacks)
 	roundTrip(t, sampleVRFStats)
 }
 

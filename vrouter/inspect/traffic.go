@@ -50,6 +50,24 @@ func (r VRFStats) used() []string {
 	return names
 }
 
+// FallbackTable shows the packets that direct cannot carry, with a row per network and reason.
+func FallbackTable(rows []Fallback) Table {
+	t := Table{
+		Empty: "direct has carried all packets of nodes that use it",
+		Columns: []Column{
+			{Name: "Vrf", Right: true, Key: true},
+			{Name: "Network", Least: 8},
+			{Name: "Reason", Key: true},
+			{Name: "Packets", Right: true},
+			{Name: "Meaning", Least: 12, Leave: 1},
+		},
+	}
+	for _, f := range rows {
+		t.Add(number(f.VRF), orNone(f.Network), f.Reason, number(f.Packets), f.Meaning)
+	}
+	return t
+}
+
 // Rate is the traffic of a network and encapsulation per second, between two
 // readings.
 type Rate struct {

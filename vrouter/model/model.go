@@ -23,8 +23,9 @@ type State struct {
 type Settings struct {
 	VXLANPort     uint16 `yaml:"vxlan_port" json:"vxlan_port,omitempty"`         // default 4789
 	AllowFragment bool   `yaml:"allow_fragment" json:"allow_fragment,omitempty"` // outer IPv4 headers without DF
-	// Locators is an IPv6 prefix of 32 bits. A node without a locator gets this prefix
-	// followed by its first IPv4 underlay address.
+	// Locators is an IPv6 prefix of at most 56 bits: the pool from which FreeLocator chooses. If
+	// it has 32 bits, a node without a locator gets it followed by its first IPv4 underlay
+	// address.
 	Locators  netip.Prefix `yaml:"locators" json:"locators,omitzero"`
 	AnySource bool         `yaml:"any_source" json:"any_source,omitempty"` // accept overlay packets from any underlay address, not only of nodes and gateways
 }
@@ -52,7 +53,7 @@ type Node struct {
 	Name           string          `yaml:"name" json:"name"`
 	Underlay       []netip.Addr    `yaml:"underlay" json:"underlay"`                       // several addresses of one family: parallel links
 	Encapsulations []Encapsulation `yaml:"encapsulations" json:"encapsulations,omitempty"` // preferred first; default direct, vxlan, mpls-udp, mpls-gre
-	// Locator is the IPv6 /64 prefix that the underlay routes to the node. With locators,
+	// Locator is the IPv6 /64 or /80 prefix that the underlay routes to the node. With locators,
 	// direct also works between nodes on different links.
 	Locator netip.Prefix `yaml:"locator" json:"locator,omitzero"`
 }

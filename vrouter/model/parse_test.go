@@ -176,6 +176,7 @@ func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 		{"a short MAC", "ports:\n  - {name: a, mac: 02:00:01}\n", `f:2:20: "02:00:01" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
 		{"a MAC of eight bytes", "ports:\n  - mac: 02:00:00:00:00:00:00:01\n", `f:2:10: "02:00:00:00:00:00:00:01" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
 		{"a MAC in dots", "ports: [{mac: 0200.0000.0001}]\n", `f:1:15: "0200.0000.0001" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
+		{"a locator from a pool in a file", "nodes:\n  - {name: a, locator: auto}\n", `f:2:24: auto is only for a node that adds itself to a shared store; write a prefix such as fd00:0:0:17::/64, or settings.locators with 32 bits`},
 		{"a prefix without length", "networks:\n  - subnets: [10.1.0.0]\n", `f:2:15: "10.1.0.0" is not a prefix: no '/'; write one such as 10.1.0.0/16`},
 		{"a prefix too long", "networks:\n  - subnets:\n      - 10.1.0.0/33\n", `f:3:9: "10.1.0.0/33" is not a prefix: prefix length out of range; write one such as 10.1.0.0/16`},
 		{"an address that is none", "nodes:\n  - underlay: [192.0.2.1, 192.0.2.300]\n", `f:2:27: "192.0.2.300" is not an IP address: IPv4 field has value >255`},

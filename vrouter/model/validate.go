@@ -150,12 +150,12 @@ func (v *validation) checkSettings() {
 		v.errs = append(v.errs, fmt.Errorf("settings: vxlan_port: %d is the port of MPLSoUDP (RFC 7510); choose another, such as %d", mplsUDPPort, DefaultVXLANPort))
 	}
 	if l := v.s.Settings.Locators; l.IsValid() && !isLocators(l) {
-		v.errs = append(v.errs, fmt.Errorf("settings: locators: %s is not a unicast IPv6 prefix of %d bits without host bits; write one such as fd00:77::/%d", l, locatorsBits, locatorsBits))
+		v.errs = append(v.errs, fmt.Errorf("settings: locators: %s is not a unicast IPv6 prefix of at most %d bits without host bits; write one such as fd00:77::/32", l, maxLocatorsBits))
 	}
 }
 
 func (v *validation) checkNodes() {
-	owners, locators := map[netip.Addr]string{}, map[netip.Prefix]string{}
+	owners, locators := map[netip.Addr]string{}, OwnersOfLocators(nil)
 	for _, n := range v.s.Nodes {
 		if len(n.Underlay) == 0 {
 			v.fail("node", n.Name, "underlay: needs an address by which other nodes reach it")

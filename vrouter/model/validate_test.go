@@ -76,7 +76,7 @@ func TestNamesAreCheckedOfEveryKind(t *testing.T) {
 
 func TestNodesAndSettingsAreChecked(t *testing.T) {
 	check(t, []refused{
-		{"a prefix of locators with another length", func(s *State) { s.Settings.Locators = netip.MustParsePrefix("fd00:77::/48") }, "settings: locators: fd00:77::/48 is not a unicast IPv6 prefix of 32 bits without host bits; write one such as fd00:77::/32"},
+		{"a prefix of locators with another length", func(s *State) { s.Settings.Locators = netip.MustParsePrefix("fd00:77::/57") }, "settings: locators: fd00:77::/57 is not a unicast IPv6 prefix of at most 56 bits without host bits; write one such as fd00:77::/32"},
 		{"a prefix of locators that contains an underlay address", func(s *State) {
 			s.Settings.Locators = netip.MustParsePrefix("fd00:77::/32")
 			s.Nodes[0].Underlay, s.Nodes[1].Underlay = addrs("192.0.2.1"), addrs("192.0.2.2", "fd00:77:c000:202::1")
@@ -93,12 +93,22 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 			s.Nodes[1].Underlay = addrs("192.0.2.11", "192.0.2.12", "192.0.2.13", "192.0.2.14", "192.0.2.15", "2001:db8::2")
 		}, `node "b": underlay: more than 4 addresses of a family`},
 		{"an encapsulation that is not known", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{"geneve"} }, `node "b": encapsulations: "geneve" is not known; write direct, mpls-udp, mpls-gre or vxlan`},
-		{"an IPv4 prefix as locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("192.0.2.0/24") }, `node "b": locator: 192.0.2.0/24 is not a unicast IPv6 prefix of 64 bits; write one such as fd00:0:0:17::/64`},
-		{"a short locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::/48") }, `node "b": locator: fd00::/48 is not a unicast IPv6 prefix of 64 bits; write one such as fd00:0:0:17::/64`},
+		{"an IPv4 prefix as locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("192.0.2.0/24") }, `node "b": locator: 192.0.2.0/24 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
+		{"a short locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::/48") }, `node "b": locator: fd00::/48 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
+		{"a locator of 96 bits", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::/96") }, `node "b": locator: fd00::/96 is too long: the network needs 16 bits, and an address of a workload 32; write a prefix of 64 or 80 bits, or no locator: then packets take a tunnel`},
 		{"a locator with host bits", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::1/64") }, `node "b": locator: fd00::1/64 has host bits set; did you mean fd00::/64?`},
 		{"a locator of two nodes", func(s *State) {
 			s.Nodes[0].Locator, s.Nodes[1].Locator = netip.MustParsePrefix("fd00:1::/64"), netip.MustParsePrefix("fd00:1::/64")
-		}, `node "b": locator: fd00:1::/64 is already used by node "a"; choose another prefix`},
+		}, `node "b": locator: fd00:1::/64 overlaps the locator of node "a"; choose another prefix`},
+		{"a short locator around a long one", func(s *State) {
+			s.Nodes[0].Locator, s.Nodes[1].Locator = netip.MustParsePrefix("fd00:1:0:0:7::/80"), netip.MustParsePrefix("fd00:1::/64")
+		}, `node "b": locator: fd00:1::/64 overlaps the locator of node "a"; choose another prefix`},
+		{"a long locator in a short one", func(s *State) {
+			s.Nodes[0].Locator, s.Nodes[1].Locator = netip.MustParsePrefix("fd00:1::/64"), netip.MustParsePrefix("fd00:1:0:0:7::/80")
+		}, `node "b": locator: fd00:1:0:0:7::/80 overlaps the locator of node "a"; choose another prefix`},
+		{"a long locator of two nodes", func(s *State) {
+			s.Nodes[0].Locator, s.Nodes[1].Locator = netip.MustParsePrefix("fd00:1:0:0:7::/80"), netip.MustParsePrefix("fd00:1:0:0:7::/80")
+		}, `node "b": locator: fd00:1:0:0:7::/80 overlaps the locator of node "a"; choose another prefix`},
 		{"a locator that contains an underlay address", func(s *State) {
 			s.Nodes[0].Underlay, s.Nodes[1].Locator = addrs("192.0.2.1", "fd77:1::7"), netip.MustParsePrefix("fd77:1::/64")
 		}, `node "b": locator: fd77:1::/64 contains the underlay address fd77:1::7 of node "a"; choose another prefix`},

@@ -93,7 +93,9 @@ func translateAddress(message string) (word, text string) {
 	var m []string
 	if m = noAddress.FindStringSubmatch(message); m != nil {
 		text = fmt.Sprintf("%s is not an IP address: %s", m[1], m[2])
-	} else if m = noPrefix.FindStringSubmatch(message); m != nil {
+	} else if m = noPrefix.FindStringSubmatch(message); m != nil && m[1] == `"auto"` {
+		text = "auto is only for a node that adds itself to a shared store; write a prefix such as fd00:0:0:17::/64, or settings.locators with 32 bits"
+	} else if m != nil {
 		text = fmt.Sprintf("%s is not a prefix: %s; write one such as 10.1.0.0/16", m[1], m[2])
 	} else if m = noMAC.FindStringSubmatch(message); m == nil {
 		return "", message

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ const (
 	// proveAlive is the interval at which a watch asks for progress if no commit arrives.
 	proveAlive = 2 * time.Second
 	silence    = 3 * proveAlive // a store that is silent for longer is unreachable
-	page       = 2000           // entries per request
+	page       = 2000           // maximum number of entries that a request reads
 )
 
 // Dialer connects to HOST:PORT, for example from a network namespace.
@@ -82,31 +83,46 @@ func (e *Etcd) identified(ctx context.Context) context.Context {
 	return e.identify(ctx)
 }
 
-// Read reads pages of entries, all at the revision of the first page.
-func (e *Etcd) Read(ctx context.Context) (Image, error) {
+// Read reads pages of entries, all at the revision of the first page. A page has entries of
+// several spans.
+func (e *Etcd) Read(ctx context.Context, at int64, spans ...Span) (Image, error) {
 	ctx = e.identified(ctx)
-	var i Image
-	from := e.prefix
-	for {
-		options := []clientv3.OpOption{clientv3.WithRange(e.prefix + Unique), clientv3.WithLimit(page), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend)}
-		if i.Revision > 0 {
-			options = append(options, clientv3.WithRev(i.Revision))
+	if spans == nil {
+		spans = []Span{All}
+	}
+	i := Image{Revision: at}
+	for len(spans) > 0 {
+		some := spans[:min(len(spans), e.MaxKeys())]
+		got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			return e.client.Txn(ctx).Then(e.gets(some, i.Revision)...).Commit()
+		})
+		if errors.Is(err, rpctypes.ErrCompacted) {
+			return Image{}, ErrCompacted
 		}
-		got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return e.client.Get(ctx, from, options...) })
 		if err != nil {
 			return Image{}, e.failed("read", err)
 		}
-		if i.Revision == 0 {
-			i.Revision = got.Header.Revision
+		i.Revision = cmp.Or(i.Revision, got.Header.Revision)
+		spans = spans[len(some):]
+		for n, r := range got.Responses {
+			kvs := r.GetResponseRange().Kvs
+			for _, kv := range kvs {
+				i.Entries = append(i.Entries, e.entry(kv))
+			}
+			if r.GetResponseRange().More {
+				spans = append(spans, Span{i.Entries[len(i.Entries)-1].Key + "\x00", some[n].To})
+			}
 		}
-		for _, kv := range got.Kvs {
-			i.Entries = append(i.Entries, e.entry(kv))
-		}
-		if !got.More {
-			return i, nil
-		}
-		from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
 	}
+	return i, nil
+}
+
+// gets returns the requests for a page of entries of spans at a revision; 0: the newest.
+func (e *Etcd) gets(spans []Span, at int64) (all []clientv3.Op) {
+	for _, s := range spans {
+		all = append(all, clientv3.OpGet(e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithLimit(int64(page/len(spans))), clientv3.WithRev(at)))
+	}
+	return all
 }
 
 func (e *Etcd) entry(kv *mvccpb.KeyValue) Entry {
@@ -223,12 +239,16 @@ func (e *Etcd) conflict(c Commit, got *clientv3.TxnResponse) *ConflictError {
 
 // Watch returns an error when the store has sent nothing for the time silence.
 // Without this limit it would not notice a broken connection.
-func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
+func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Changes), alive func()) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(e.identified(ctx)))
 	defer cancel()
-	responses := e.client.Watch(ctx, e.prefix, clientv3.WithRange(e.prefix+Unique), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
-	ask := time.NewTicker(proveAlive)
-	defer ask.Stop()
+	responses := e.client.Watch(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
+	var ask <-chan time.Time
+	if alive != nil {
+		ticker := time.NewTicker(proveAlive)
+		defer ticker.Stop()
+		ask = ticker.C
+	}
 	heard := time.Now()
 	for {
 		select {
@@ -245,12 +265,14 @@ func (e *Etcd) Watch(ctx context.Context, after int64, changed func(Changes), al
 			if err := r.Err(); err != nil {
 				return e.failed("watch", err)
 			}
-			heard = time.Now()
-			alive()
+			if alive != nil {
+				heard = time.Now()
+				alive()
+			}
 			if len(r.Events) > 0 {
 				changed(e.changes(r))
 			}
-		case <-ask.C:
+		case <-ask:
 			quiet := time.Since(heard)
 			if quiet > silence {
 				return fmt.Errorf("watch %s: no answer for %v: %w", e.name, silence, ErrUnavailable)

@@ -150,22 +150,30 @@ func revisionIn(kept []byte) int64 {
 // MaxKeys is the maximum number of keys in a commit.
 func (f *File) MaxKeys() int { return 1 << 24 }
 
-// Read returns every entry.
-func (f *File) Read(context.Context) (i Image, err error) {
-	err = f.db.View(func(tx *bbolt.Tx) error {
-		i.Revision = revisionIn(tx.Bucket(bucketMeta).Get(keyRevision))
-		return tx.Bucket(bucketEntries).ForEach(func(key, kept []byte) error {
-			if len(kept) < 8 {
-				return fmt.Errorf("key %q has no revision", key)
-			}
-			i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept), revisionIn(kept)}) // bbolt's memory is valid only inside the transaction
-			return nil
-		})
-	})
-	if err != nil {
-		return Image{}, unreadable(f.path, err)
+// Read has only the newest revision.
+func (f *File) Read(_ context.Context, at int64, spans ...Span) (i Image, err error) {
+	if spans == nil {
+		spans = []Span{All}
 	}
-	return i, nil
+	err = f.db.View(func(tx *bbolt.Tx) error {
+		if i.Revision = revisionIn(tx.Bucket(bucketMeta).Get(keyRevision)); at != 0 && at != i.Revision {
+			return ErrCompacted
+		}
+		cursor := tx.Bucket(bucketEntries).Cursor()
+		for _, s := range spans {
+			for key, kept := cursor.Seek([]byte(s.From)); key != nil && s.Has(string(key)); key, kept = cursor.Next() {
+				if len(kept) < 8 {
+					return fmt.Errorf("key %q has no revision", key)
+				}
+				i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept), revisionIn(kept)}) // bbolt's memory is valid only inside the transaction
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, ErrCompacted) {
+		err = unreadable(f.path, err)
+	}
+	return i, err
 }
 
 // Commit runs one transaction of the database.
@@ -336,7 +344,7 @@ func (f *File) since(revision int64) ([]past, bool) {
 
 // Watch reports the commits of this process. No other process can have the file
 // open.
-func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error {
+func (f *File) Watch(ctx context.Context, s Span, after int64, changed func(Changes), alive func()) error {
 	w, err := f.watch(after)
 	if err != nil {
 		return err
@@ -351,9 +359,13 @@ func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), al
 		news := w.news
 		w.news = nil
 		f.mu.Unlock()
-		alive()
+		if alive != nil {
+			alive()
+		}
 		for _, ch := range news {
-			changed(ch)
+			if ch = ch.in(s); s == All || len(ch.Put)+len(ch.Deleted) > 0 {
+				changed(ch)
+			}
 		}
 		select {
 		case <-w.woken:
@@ -364,6 +376,25 @@ func (f *File) Watch(ctx context.Context, after int64, changed func(Changes), al
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// in returns the changes of a span.
+func (ch Changes) in(s Span) Changes {
+	if s == All {
+		return ch
+	}
+	part := Changes{Revision: ch.Revision}
+	for _, e := range ch.Put {
+		if s.Has(e.Key) {
+			part.Put = append(part.Put, e)
+		}
+	}
+	for _, key := range ch.Deleted {
+		if s.Has(key) {
+			part.Deleted = append(part.Deleted, key)
+		}
+	}
+	return part
 }
 
 // watch registers a watch whose first changes are those after a revision.
@@ -396,11 +427,7 @@ func (f *File) Hold(ctx context.Context, key string, value []byte, revision int6
 	go func() {
 		defer close(lost)
 		defer end()
-		f.Watch(ctx, written, func(ch Changes) { // its only error is that the store was closed
-			if slices.Contains(ch.Deleted, key) || slices.ContainsFunc(ch.Put, func(e Entry) bool { return e.Key == key }) {
-				end()
-			}
-		}, func() {})
+		f.Watch(ctx, Span{key, key + "\x00"}, written, func(Changes) { end() }, nil) // its only error is that the store was closed
 	}()
 	return lost, nil
 }

@@ -54,7 +54,7 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 	for range MaxHistory + 10 {
 		commit(t, s, Commit{Put: put("a", "b")})
 	}
-	if err := s.Watch(context.Background(), 1, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
+	if err := s.Watch(context.Background(), All, 1, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
 		t.Errorf("%v", err)
 	}
 }
@@ -73,7 +73,7 @@ func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 	told, ready := 0, make(chan struct{})
 	var once sync.Once
 	go func() {
-		watches <- s.Watch(ctx, 0, func(ch Changes) {
+		watches <- s.Watch(ctx, All, 0, func(ch Changes) {
 			if told += len(ch.Put); told == MaxHistory+2 {
 				end()
 			}

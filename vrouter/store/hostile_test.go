@@ -121,7 +121,7 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 			t.Errorf("user %s writes a network over HTTP", user)
 		}
 	}
-	i, err := admin.Read(ctx)
+	i, err := admin.Read(ctx, 0)
 	must(err)
 	if len(i.Entries) != 1 {
 		t.Errorf("the store has %d keys, want 1", len(i.Entries))

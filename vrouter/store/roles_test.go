@@ -125,7 +125,7 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 			a.User, a.Password = user, "known"
 			e, err := OpenEtcd(a, tls, admin.dial)
 			if err == nil {
-				_, err = e.Read(ctx)
+				_, err = e.Read(ctx, 0)
 				e.Close()
 			}
 			if err == nil {

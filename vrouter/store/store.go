@@ -16,14 +16,17 @@ import (
 // earlier ones. Every entry has the revision of the commit that wrote it. Several
 // goroutines can use a Store at the same time.
 type Store interface {
-	// Read returns every entry, as of one revision, except the keys under Unique.
-	Read(ctx context.Context) (Image, error)
-	// Watch calls changed with every commit after a revision, in order. It omits
-	// the keys under Unique. It returns an error when ctx ends or when the store no longer answers. It
+	// Read returns the entries of spans of keys as of a revision; 0: the newest. Without
+	// spans it returns all entries except the keys under Unique. It returns ErrCompacted if
+	// the store no longer has the revision.
+	Read(ctx context.Context, at int64, spans ...Span) (Image, error)
+	// Watch calls changed with the changes of a span by every commit after a revision, in
+	// order. It returns an error when ctx ends or when the store no longer answers. It
 	// returns ErrCompacted if the store no longer has the commits after that
 	// revision; call Read again. Watch calls alive whenever the store has
-	// answered, also without a commit.
-	Watch(ctx context.Context, after int64, changed func(Changes), alive func()) error
+	// answered, also without a commit. If alive is nil, Watch may not notice that the store
+	// no longer answers: then call another Watch with alive at the same time.
+	Watch(ctx context.Context, s Span, after int64, changed func(Changes), alive func()) error
 	// Commit writes everything or nothing. It returns a *ConflictError if a key
 	// that the commit depends on has changed. If it returns ErrUnavailable, the
 	// store may still have made the commit.
@@ -42,9 +45,24 @@ type Store interface {
 }
 
 // Unique is the prefix of keys that exist only so that commits conflict. All other
-// keys must sort before it. Nodes do not need these keys, so a store does not send them.
-// A file store does not write them to the disk; see Commit.Base.
+// keys must sort before it. A file store does not write these keys to the disk, and neither
+// reads nor watches them; see Commit.Base.
 const Unique = "unique/"
+
+// Span has the keys from From up to, but not including, To.
+type Span struct{ From, To string }
+
+// All has all keys except those under Unique.
+var All = Span{"", Unique}
+
+// Under returns the span of the keys with a prefix, which must not be empty.
+func Under(prefix string) Span {
+	last := len(prefix) - 1
+	return Span{prefix, prefix[:last] + string(prefix[last]+1)}
+}
+
+// Has reports whether a span has a key.
+func (s Span) Has(key string) bool { return s.From <= key && key < s.To }
 
 // Entry is a key with its value.
 type Entry struct {
@@ -57,7 +75,7 @@ type Entry struct {
 // Image is the content of a store at a revision.
 type Image struct {
 	Revision int64
-	Entries  []Entry // sorted by key
+	Entries  []Entry // in no order
 }
 
 // Changes are the changes of one commit, or of several together.

@@ -197,7 +197,7 @@ func TinyDisk(t testing.TB) string {
 func Eventually(t testing.TB, what string, is func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if err = is(); err == nil {
 			return
 		}

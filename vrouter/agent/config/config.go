@@ -35,7 +35,7 @@ type Config struct {
 	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
 	Underlay       []netip.Addr          `yaml:"underlay"`        // addresses to register in a shared store; default: those of the fabric devices
 	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // encapsulations to register, preferred first
-	Locator        netip.Prefix          `yaml:"locator"`         // IPv6 /64 prefix to register, which the underlay routes to this node; default: none
+	Locator        Locator               `yaml:"locator"`         // IPv6 /64 or /80 prefix to register, which the underlay routes to this node, or auto; default: none
 	Limits         Limits                `yaml:"limits"`          // sizes of tables
 	XDP            Switch                `yaml:"xdp"`             // auto (default), off
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
@@ -58,6 +58,9 @@ type Limits struct {
 	Labels   uint32 `yaml:"labels"`
 	Remotes  uint32 `yaml:"remotes"`
 	Flows    uint32 `yaml:"flows"`
+	// LinkLabels is the maximum number of networks whose labels (MAC addresses of direct) the
+	// fabric devices receive.
+	LinkLabels uint32 `yaml:"link_labels"`
 }
 
 // Datapath converts the limits. A limit that is not configured stays 0.
@@ -94,6 +97,7 @@ const (
 	defaultFlowIdle       = 3 * time.Minute
 	defaultFlowUnanswered = 30 * time.Second
 	defaultFlowClosed     = 10 * time.Second
+	defaultLinkLabels     = 100 // below the 128 unicast filters of Intel's 82599
 	minRepair             = 100 * time.Millisecond
 	minLease              = 2 * time.Second
 	maxLease              = 24 * time.Hour
@@ -173,6 +177,9 @@ func (c Config) WithDefaults() Config {
 	text((*string)(&c.TCX), string(Auto))
 	text((*string)(&c.VXLANGRO), string(Auto))
 	text((*string)(&c.WorkloadDevice), string(Veth))
+	if c.Limits.LinkLabels == 0 {
+		c.Limits.LinkLabels = defaultLinkLabels
+	}
 	span(&c.RepairInterval, defaultRepair)
 	span(&c.Lease, fleet.DefaultLease)
 	span(&c.FlowIdle, defaultFlowIdle)
@@ -205,8 +212,10 @@ func (c Config) Validate() error {
 	if c.WorkloadDevice != Veth && c.WorkloadDevice != Netkit {
 		fail("workload_device: %q is neither veth nor netkit", c.WorkloadDevice)
 	}
-	if _, err := store.ParseAddress(c.Store); err != nil {
+	if address, err := store.ParseAddress(c.Store); err != nil {
 		fail("%w", err)
+	} else if c.Locator.Auto && address.Kind == store.KindFile {
+		fail("locator: auto needs a store that the nodes share; write the locator of each node, or settings.locators with 32 bits, to the desired state, or set store")
 	}
 	if c.Lease < minLease || c.Lease > maxLease {
 		fail("lease: %v is not within %v … %v; write a time with its unit, such as 90s", c.Lease, minLease, maxLease)

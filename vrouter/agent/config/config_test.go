@@ -21,6 +21,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
 		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
+		Limits: Limits{LinkLabels: 100},
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
 		t.Error(d)
@@ -38,7 +39,7 @@ netns: node-b
 fabric: [eth1, eth2]
 locator: fd00:0:0:17::/64
 state: fleet.yaml
-limits: {routes: 10, prefixes: 11, bridge: 12, nexthops: 13, vifs: 14, labels: 15, remotes: 16, flows: 17}
+limits: {routes: 10, prefixes: 11, bridge: 12, nexthops: 13, vifs: 14, labels: 15, remotes: 16, flows: 17, link_labels: 18}
 xdp: "off"
 tcx: "off"
 workload_device: netkit
@@ -57,7 +58,7 @@ flow_closed: 2s
 	}
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
-		Fabric: []string{"eth1", "eth2"}, Locator: netip.MustParsePrefix("fd00:0:0:17::/64"), State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17},
+		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17, 18},
 		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
@@ -101,6 +102,21 @@ func TestConfigListsEverythingThatIsWrong(t *testing.T) {
 	for _, want := range []string{"node:", "xdp:", "flow_idle:"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+// A node can get its locator from a pool only if the fleet has a shared store.
+func TestALocatorFromThePoolNeedsASharedStore(t *testing.T) {
+	if c, err := parseConfig([]byte("node: a\nlocator: auto\nstore: etcd://127.0.0.1:2379\n"), "/"); err != nil || c.Locator != (Locator{Auto: true}) {
+		t.Errorf("auto with etcd is parsed as %+v, %v", c.Locator, err)
+	}
+	for text, want := range map[string]string{
+		"node: a\nlocator: auto\n": "locator: auto needs a store that the nodes share; write the locator of each node, or settings.locators",
+		"node: a\nlocator: any\n":  "any",
+	} {
+		if _, err := parseConfig([]byte(text), "/"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %q", text, err, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -126,6 +127,17 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 func (f *Follower) SavedSlice() *model.Slice {
 	slice, _ := f.Kept.loadSlice()
 	return slice
+}
+
+// SavedOffers returns the offers that KeepSlice saved last. If they cannot be read, no change of
+// encapsulations is under way.
+func (f *Follower) SavedOffers() *fib.Offers {
+	offers, err := f.Kept.loadOffers()
+	if err != nil {
+		f.log.Warn("cannot read which encapsulations the nodes offered before: packets of a change that is under way may be lost", "error", err)
+		return &fib.Offers{}
+	}
+	return offers
 }
 
 // GoneTimer returns a channel that fires when the next silent node counts as gone; nil: no

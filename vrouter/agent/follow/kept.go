@@ -26,7 +26,8 @@ import (
 const keptVersion = 1
 
 // Kept is the state directory of an agent. node.json has the data of this node
-// only. slice.json has the last known state of a remote store.
+// only. slice.json has the last known state of a remote store. offers.json has the changes of
+// encapsulations that are under way.
 type Kept struct {
 	dir, node string
 }
@@ -54,12 +55,20 @@ type sharedState struct {
 	Ports []*model.Port `json:"ports"`
 }
 
+// keptOffers is offers.json.
+type keptOffers struct {
+	Version int    `json:"version"`
+	Node    string `json:"node"`
+	*fib.Offers
+}
+
 // KeptOf is the state directory of a configured agent.
 func KeptOf(c config.Config) Kept { return Kept{c.StateDir, c.Node} }
 
-func (k Kept) nodePath() string  { return filepath.Join(k.dir, "node.json") }
-func (k Kept) slicePath() string { return filepath.Join(k.dir, "slice.json") }
-func (k Kept) storePath() string { return filepath.Join(k.dir, "store.db") }
+func (k Kept) nodePath() string   { return filepath.Join(k.dir, "node.json") }
+func (k Kept) slicePath() string  { return filepath.Join(k.dir, "slice.json") }
+func (k Kept) offersPath() string { return filepath.Join(k.dir, "offers.json") }
+func (k Kept) storePath() string  { return filepath.Join(k.dir, "store.db") }
 
 // EmbeddedDir is the data directory of an embedded etcd.
 func (k Kept) EmbeddedDir() string { return filepath.Join(k.dir, "embedded") }
@@ -129,6 +138,18 @@ func (k Kept) saveSlice(s model.Slice) error {
 	return k.save(k.slicePath(), keptSlice[sharedState]{keptVersion, k.node, sharedState{s.State, s.All}})
 }
 
+// saveOffers replaces offers.json.
+func (k Kept) saveOffers(o *fib.Offers) error {
+	return k.save(k.offersPath(), keptOffers{keptVersion, k.node, o})
+}
+
+// loadOffers reads offers.json; none if the file is missing.
+func (k Kept) loadOffers() (*fib.Offers, error) {
+	kept := keptOffers{Offers: &fib.Offers{}}
+	_, err := k.read(k.offersPath(), &kept)
+	return kept.Offers, err
+}
+
 func (k Kept) save(path string, what any) error {
 	err := replace(path, func(w io.Writer) error {
 		return json.MarshalWrite(w, what, jsonv1.DefaultOptionsV1())
@@ -185,7 +206,7 @@ func (k Kept) removePartialFiles() {
 // directory if it is empty.
 func (k Kept) Remove() error {
 	k.removePartialFiles()
-	for _, path := range []string{k.nodePath(), k.slicePath(), k.storePath()} {
+	for _, path := range []string{k.nodePath(), k.slicePath(), k.offersPath(), k.storePath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("delete the node's files: %w", err)
 		}

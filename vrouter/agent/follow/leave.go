@@ -40,7 +40,7 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 		return 0, err
 	}
 	defer s.Close()
-	f := fleet.New(s, fleet.Options{Lease: c.Lease})
+	f := fleet.New(s, fleet.Options{Lease: c.Lease, Node: c.Node})
 	ctx, end := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()

@@ -3,12 +3,14 @@ package follow
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
 
@@ -19,13 +21,15 @@ const saveShare = 20
 // because a large slice takes longer to write than to apply.
 type saving struct {
 	node   []byte           // contents of node.json
+	offers *fib.Offers      // contents of offers.json
 	slices chan model.Slice // the newest slice that is not written yet; its capacity is 1
 	mu     sync.Mutex       // held while slice.json is written
 	ended  bool             // the node has been removed
 }
 
-// KeepSlice writes the ids to disk, and hands the desired state to saveSlices, which writes it
-// in the background. An agent that starts while the store is unreachable reads both files.
+// KeepSlice writes the ids and the offers to disk. It hands the desired state to saveSlices,
+// which writes it in the background. An agent that starts while the store is unreachable reads
+// these files.
 func (f *Follower) KeepSlice() {
 	if self, ok := f.reconciler.Want.Self(); ok {
 		f.Own.Underlay = self.Underlay
@@ -34,6 +38,13 @@ func (f *Follower) KeepSlice() {
 	if err == nil && !bytes.Equal(text, f.saving.node) {
 		if err = f.Kept.saveNode(f.Own); err == nil {
 			f.saving.node = text
+		}
+	}
+	if offers := f.reconciler.Offers; offers != f.saving.offers {
+		if failed := f.Kept.saveOffers(offers); failed == nil {
+			f.saving.offers = offers
+		} else {
+			err = errors.Join(err, failed)
 		}
 	}
 	f.warnUnsaved(err)

@@ -87,7 +87,7 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 		return nil, fmt.Errorf("node %s: %w", c.Node, err)
 	}
 	s := &shared{
-		Fleet:   fleet.New(st, fleet.Options{Lease: c.Lease, Logger: log}),
+		Fleet:   fleet.New(st, fleet.Options{Lease: c.Lease, Logger: log, Node: c.Node, Whole: address.Kind == store.KindFile}),
 		Address: address, store: st, Ended: make(chan error, 2), awake: make(chan struct{}, 1),
 	}
 	s.Changes = s.Watcher()
@@ -230,7 +230,11 @@ func (f *Follower) register(ctx context.Context) error {
 		err = fmt.Errorf("this node's underlay address is unknown: set fabric or underlay in the configuration, or use `vrouter node add`")
 	}
 	if err == nil {
-		err = f.PutNode(ctx, model.Node{Name: f.config.Node, Underlay: underlay, Encapsulations: f.config.Encapsulations, Locator: f.config.Locator})
+		put, n := f.PutNode, model.Node{Name: f.config.Node, Underlay: underlay, Encapsulations: f.config.Encapsulations, Locator: f.config.Locator.Prefix}
+		if f.config.Locator.Auto {
+			put = f.PutNodeFromPool
+		}
+		err = put(ctx, n)
 	}
 	if err == nil {
 		err = f.Kept.noteRegistered()
@@ -290,7 +294,7 @@ func (f *Follower) finishLeaving(ctx context.Context) {
 			return
 		}
 		for _, port := range ports {
-			_, err := f.DeletePort(ctx, port)
+			_, err := f.DeletePort(ctx, port, nil)
 			if err != nil && !fleet.IsWhy(err, fleet.NotFound) {
 				if why := err.Error(); why != told && !errors.Is(err, store.ErrUnavailable) {
 					f.log.Warn("cannot delete a port from the store that is deleted on this node", "port", port, "error", err)

@@ -77,7 +77,7 @@ func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
 		return err
 	}
 	labels := Labels{Space: s}
-	if err := labels.Keep(fabric, underlay, nil, nil, true); err != nil {
+	if err := labels.Keep(fabric, underlay, nil, nil, nil, true); err != nil {
 		return err
 	}
 	for k := range managed {

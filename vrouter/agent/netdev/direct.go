@@ -85,12 +85,15 @@ func EthernetLinks(s *Space, self model.Node, fabric []netlink.Link) (links []Et
 // Keep lets the fabric devices receive frames to the labels of networks. It adds these
 // labels to the devices' filters, and removes other labels of the node. underlay: the
 // node's underlay addresses. whole: list the filters even if the wanted labels have not
-// changed.
-func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []EthernetLink, networks []uint32, whole bool) error {
-	want := map[label]bool{}
+// changed. spared: networks whose labels stay in the filters that have them.
+func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []EthernetLink, networks, spared []uint32, whole bool) error {
+	want, stay := map[label]bool{}, map[label]bool{}
 	for _, l := range links {
 		for _, network := range append([]uint32{0}, networks...) {
 			want[label{l.Ifindex, direct.Label(network, l.Source)}] = true
+		}
+		for _, network := range spared {
+			stay[label{l.Ifindex, direct.Label(network, l.Source)}] = true
 		}
 	}
 	if !whole && d.kept != nil && maps.Equal(want, d.kept) {
@@ -113,7 +116,7 @@ func (d *Labels) Keep(fabric []netlink.Link, underlay []netip.Addr, links []Ethe
 		has[l] = true
 	}
 	for l := range has {
-		if want[l] {
+		if want[l] || stay[l] {
 			continue
 		}
 		if err := d.Space.Links.NeighDel(l.entry()); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) {

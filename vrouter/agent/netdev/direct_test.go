@@ -43,7 +43,7 @@ func TestKeepMakesTheLabelsInTheFilterEqualToTheWantedLabels(t *testing.T) {
 				if want > 0 {
 					links = []EthernetLink{{fab.Attrs().Index, a, netip.PrefixFrom(a, 24).Masked()}}
 				}
-				if err := d.Keep(fabric, []netip.Addr{a}, links, []uint32{7}, true); err != nil {
+				if err := d.Keep(fabric, []netip.Addr{a}, links, []uint32{7}, nil, true); err != nil {
 					t.Error(err)
 				}
 				if has, err := d.list(fabric, []netip.Addr{old, now}); err != nil || len(has) != want {

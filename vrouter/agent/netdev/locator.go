@@ -22,16 +22,21 @@ const locatorProtocol = 118
 // the locator that the eBPF programs leave to the kernel must not follow a default route.
 // KeepLocator removes the addresses and routes that an agent added for other locators. It
 // finds these locators by their routes. last is the previous locator of this agent, whose
-// route may be deleted; zero: none. If the node has no locator, it adds nothing.
+// route may be deleted; zero: none. If the node has no locator, or checkLocator refuses it,
+// KeepLocator adds nothing.
 func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 	lo, err := s.Links.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("locator: find device lo: %w", err)
 	}
+	taken := checkLocator(s, self.Locator)
+	if taken != nil {
+		self.Locator = netip.Prefix{}
+	}
 	filter := &netlink.Route{Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN}
 	routes, err := s.Links.RouteListFiltered(netlink.FAMILY_V6, filter, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
 	if err != nil && !self.Locator.IsValid() {
-		return nil // a kernel without IPv6
+		return taken // a kernel without IPv6
 	}
 	if err != nil {
 		return fmt.Errorf("locator: list the IPv6 routes: %w", err)
@@ -41,13 +46,13 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 		found[last] = true
 	}
 	for _, r := range routes {
-		if p, ok := PrefixOf(r.Dst); ok && p.Bits() == model.LocatorBits {
+		if p, ok := PrefixOf(r.Dst); ok && (p.Bits() == model.LocatorBits || p.Bits() == model.LongLocatorBits) {
 			found[p] = true
 		}
 	}
 	has := found[self.Locator]
 	delete(found, self.Locator)
-	var errs []error
+	errs := []error{taken}
 	for p := range found {
 		old := model.Node{Locator: p}
 		if err := s.Links.AddrDel(lo, locatorAddress(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
@@ -69,6 +74,31 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkLocator refuses a locator with an address of the host that the eBPF programs would take
+// for a workload's: then the host would not get the packets to this address.
+func checkLocator(s *Space, locator netip.Prefix) error {
+	if !locator.IsValid() {
+		return nil
+	}
+	addresses, err := list("IPv6 addresses", func() ([]netlink.Addr, error) { return s.Links.AddrList(nil, netlink.FAMILY_V6) })
+	if err != nil {
+		return fmt.Errorf("locator: %w", err)
+	}
+	for _, a := range addresses {
+		if ip, ok := netip.AddrFromSlice(a.IP); ok && locator.Contains(ip) && hasNetwork(ip) {
+			return fmt.Errorf("locator: %s contains the address %s of this host, and packets to it would count as packets to a workload; write a prefix that the underlay routes to this node, and that is not the prefix of a link", locator, ip)
+		}
+	}
+	return nil
+}
+
+// hasNetwork reports whether the part of an address in a locator that identifies a network is
+// not 0 (datapath/bpf/translate.h).
+func hasNetwork(a netip.Addr) bool {
+	b := a.As16()
+	return b[10] != 0 || b[11] != 0
 }
 
 func locatorRoute(locator netip.Prefix) *netlink.Route {

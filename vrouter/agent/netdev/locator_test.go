@@ -58,3 +58,51 @@ func TestTheAddressOfTheLastLocatorIsRemoved(t *testing.T) {
 		t.Errorf("device lo has these addresses, want only the one of %s:\n%s", now, text)
 	}
 }
+
+// The agent finds a locator of 80 bits of an earlier agent by its route, and removes it.
+func TestTheAddressOfALongLocatorIsRemoved(t *testing.T) {
+	s, ip := locatorSpace(t)
+	old := netip.MustParsePrefix("fd77:0:0:1:2::/80")
+	if err := KeepLocator(s, model.Node{Locator: old}, netip.Prefix{}); err != nil {
+		t.Fatal(err)
+	}
+	kernel := func() string { return ip("-6 address show lo") + ip("-6 route show type unreachable") }
+	if text := kernel(); !strings.Contains(text, "fd77::1:2:0:0:1/128") || !strings.Contains(text, old.String()) {
+		t.Errorf("the address or the route of the locator is missing:\n%s", text)
+	}
+	if err := KeepLocator(s, model.Node{}, netip.Prefix{}); err != nil {
+		t.Error(err)
+	}
+	if text := kernel(); strings.Contains(text, "fd77") {
+		t.Errorf("the address or the route of the locator is left:\n%s", text)
+	}
+}
+
+// A locator is refused if the host has an address in it that looks like a workload's. The first
+// address of the locator and others without a network are allowed.
+func TestALocatorWithAnAddressOfTheHostIsRefused(t *testing.T) {
+	s, ip := locatorSpace(t)
+	locator := netip.MustParsePrefix("fd77:0:0:1::/64")
+	kernel := func() string { return ip("-6 address show lo") + ip("-6 route show type unreachable") }
+	ip("address add fd77:0:0:1::7/64 dev lo nodad")
+	for range 2 { // the second time it has the address of the first
+		if err := KeepLocator(s, model.Node{Locator: locator}, netip.Prefix{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ip("address add fd77::1:a8bb:ccff:fedd:1122/64 dev lo nodad") // made from a MAC address
+	err := KeepLocator(s, model.Node{Locator: locator}, locator)
+	if err == nil || !strings.Contains(err.Error(), "fd77:0:0:1::/64 contains the address fd77::1:a8bb:ccff:fedd:1122 of this host") {
+		t.Errorf("the error is %v", err)
+	}
+	if text := kernel(); strings.Contains(text, "fd77:0:0:1::1/128") || strings.Contains(text, "unreachable") {
+		t.Errorf("the address or the route of the locator is left:\n%s", text)
+	}
+	ip("address del fd77::1:a8bb:ccff:fedd:1122/64 dev lo")
+	if err := KeepLocator(s, model.Node{Locator: locator}, locator); err != nil {
+		t.Error(err)
+	}
+	if text := kernel(); !strings.Contains(text, "fd77:0:0:1::1/128") {
+		t.Errorf("the address of the locator is missing:\n%s", text)
+	}
+}

@@ -19,7 +19,7 @@ type Plane interface {
 	Dump() (fib.Tables, error)
 
 	AttachVif(ifindex int) error
-	AttachVifOfMany(ifindex int) error
+	AttachVifNow(ifindex int) error
 	AttachNetkit(ifindex int) error
 	AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error)
 	GuardFabric(ifindex int) error
@@ -29,6 +29,7 @@ type Plane interface {
 	VifStats() (map[uint32]datapath.VifStats, error)
 	VRFStats() (map[uint32]datapath.VRFStats, error)
 	Drops() (map[datapath.DropKey]uint64, error)
+	Fallbacks() (map[datapath.FallbackKey]uint64, error)
 	Outcomes() (datapath.Outcomes, error)
 	LearnedMTUs() (map[uint32]uint32, error)
 	Flows(func(datapath.FlowKey, datapath.Flow) bool) error
@@ -123,8 +124,8 @@ func (p inSpace) AttachVif(ifindex int) error {
 	return p.space.Do(func() error { return p.Plane.AttachVif(ifindex) })
 }
 
-func (p inSpace) AttachVifOfMany(ifindex int) error {
-	return p.space.Do(func() error { return p.Plane.AttachVifOfMany(ifindex) })
+func (p inSpace) AttachVifNow(ifindex int) error {
+	return p.space.Do(func() error { return p.Plane.AttachVifNow(ifindex) })
 }
 
 func (p inSpace) AttachNetkit(ifindex int) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
@@ -53,6 +54,39 @@ func Watch(ctx context.Context, s *Space) (<-chan Event, error) {
 	out := make(chan Event)
 	go merge(raw, out)
 	return out, nil
+}
+
+// WatchMounts sends after mounts of the agent's mount namespace changed, until ctx ends: a
+// network namespace gets its name by a mount (ip-netns(8)). Changes are coalesced.
+func WatchMounts(ctx context.Context) (<-chan struct{}, error) {
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("watch mounts: %w", err)
+	}
+	ended, end, err := os.Pipe()
+	if err != nil {
+		mounts.Close()
+		return nil, fmt.Errorf("watch mounts: %w", err)
+	}
+	context.AfterFunc(ctx, func() { end.Close() })
+	changed := make(chan struct{}, 1)
+	go func() {
+		defer mounts.Close()
+		defer ended.Close()
+		for {
+			fds := []unix.PollFd{{Fd: int32(mounts.Fd()), Events: unix.POLLPRI}, {Fd: int32(ended.Fd())}}
+			if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
+				continue
+			} else if err != nil || fds[1].Revents != 0 {
+				return
+			}
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return changed, nil
 }
 
 // receive returns the event of one datagram; false: the socket is closed.

@@ -3,10 +3,13 @@ package reconcile
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/datapath"
 )
 
@@ -18,9 +21,10 @@ type FabricDevice struct {
 	guarded bool   // fabric_out drops tunnel packets that the programs did not send
 }
 
-// many is the number of devices above which attach uses AttachVifOfMany, which is faster
-// for many devices.
-const many = 8
+const (
+	many     = 8 // number of devices above which attach uses AttachVifNow also for devices that are up
+	switches = 2 // number of devices that a check for drift moves from a filter to a tcx link, which takes 10 ms and more for each
+)
 
 // attach attaches the programs to devices that lack them.
 func (p *Pass) attach() {
@@ -32,28 +36,49 @@ func (p *Pass) attach() {
 	for name, d := range p.Devices {
 		has, ok := p.attached[d.Index()]
 		if !ok || has.Kind != datapath.KindVif || !has.Current || d.IsNetkit() && !has.Netkit {
-			bare = append(bare, name)
+			if !p.waits(portObject(name)) {
+				bare = append(bare, name)
+			}
 		}
 	}
 	slices.Sort(bare)
-	attach := p.r.Programs.Plane().AttachVif
-	if len(bare) > many {
-		attach = p.r.Programs.Plane().AttachVifOfMany
-	}
 	for _, name := range bare {
 		index, netkit := p.Devices[name].Index(), p.Devices[name].IsNetkit()
+		attach := p.r.Programs.Plane().AttachVif
+		if len(bare) > many || p.Devices[name].Link.Attrs().Flags&net.FlagUp == 0 {
+			attach = p.r.Programs.Plane().AttachVifNow
+		}
 		err := attach(index)
 		if err == nil && netkit {
 			err = p.r.Programs.Plane().AttachNetkit(index)
 		}
 		if err != nil {
-			p.fail(name, err)
+			p.fail(portObject(name), err)
 			continue
 		}
 		p.attached[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindVif, Current: true, Netkit: netkit}
 		p.changed(name, "programs attached to "+p.Devices[name].Link.Attrs().Name)
 	}
+	if p.cause == Looking && p.r.config.TCX != config.Off {
+		p.switchToTCX()
+	}
 	p.guard()
+}
+
+// switchToTCX replaces classic filters by tcx links, which cost less per packet. An error is
+// only logged, because the filter works.
+func (p *Pass) switchToTCX() {
+	left := switches
+	for name, d := range p.Devices {
+		has := p.attached[d.Index()]
+		if left == 0 || !has.Current || has.Kind != datapath.KindVif || !strings.HasSuffix(has.Mode, "clsact") {
+			continue
+		}
+		left--
+		if err := p.r.Programs.Plane().AttachVif(d.Index()); err != nil {
+			p.r.log.Debug("the program stays attached by a filter", "port", name, "error", err)
+		}
+	}
 }
 
 // guard attaches fabric_out to the fabric devices. fabric_out drops tunnel packets
@@ -72,8 +97,11 @@ func (p *Pass) guard() {
 		if f.guarded = has.Guarded && has.Current; f.guarded {
 			continue
 		}
+		if p.waits(Object{kindDevice, name}) {
+			continue
+		}
 		if err := p.r.Programs.Plane().GuardFabric(index); err != nil {
-			p.fail("", fmt.Errorf("guard fabric device %s: %w", name, err))
+			p.fail(Object{kindDevice, name}, fmt.Errorf("guard fabric device %s: %w", name, err))
 			continue
 		}
 		f.guarded, has.Guarded = true, true
@@ -85,18 +113,24 @@ func (p *Pass) guard() {
 }
 
 // attachFabric attaches the programs to a fabric device if they differ from the last pass.
-// It does not retry XDP in each pass: a driver without XDP would fail each time.
+// It does not retry XDP in each pass: a driver without XDP would fail each time. But it
+// retries XDP once the other XDP program that was on the device is gone.
 func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) {
 	index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
 	had, known := p.lastFabric(index)
 	why := p.unwantedXDP()
-	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.NoXDP == why {
+	xdp := f.Link.Attrs().Xdp
+	freed := why == "" && had.Why == datapath.OtherXDP && !p.isPartial() && (xdp == nil || !xdp.Attached)
+	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.NoXDP == why && !freed {
 		f.Fabric, f.NoXDP = had.Fabric, had.NoXDP
+		return
+	}
+	if p.waits(Object{kindDevice, name}) {
 		return
 	}
 	now, err := p.r.Programs.Plane().AttachFabric(index, why)
 	if err != nil {
-		p.fail("", fmt.Errorf("attach the programs to fabric device %s: %w", name, err))
+		p.fail(Object{kindDevice, name}, fmt.Errorf("attach the programs to fabric device %s: %w", name, err))
 		return
 	}
 	if known && had.NoXDP == noXDPWhereDirect && why == "" {
@@ -123,11 +157,11 @@ func (p *Pass) lastFabric(index int) (FabricDevice, bool) {
 	return FabricDevice{}, false
 }
 
-// listAttached lists the programs on the node's devices. In a pass for a request it
-// uses the list of the last pass.
+// listAttached lists the programs on the node's devices. A partial pass uses the list of the
+// last pass.
 func (p *Pass) listAttached() {
 	p.attached = map[int]datapath.Attachment{}
-	if last := p.r.Last; p.cause == asked && last != nil && last.attached != nil && len(last.Problems) == 0 && !p.renewed {
+	if last := p.r.Last; p.isPartial() && last.attached != nil && !last.failed(thePrograms) && !p.renewed {
 		here := make(map[int]bool, len(p.wire.Here))
 		for _, l := range p.wire.Here {
 			here[l.Attrs().Index] = true
@@ -138,7 +172,7 @@ func (p *Pass) listAttached() {
 	}
 	all, err := p.r.Programs.Plane().Attached()
 	if err != nil {
-		p.fail("", err)
+		p.fail(thePrograms, err)
 	}
 	for _, a := range all {
 		p.attached[a.Ifindex] = a

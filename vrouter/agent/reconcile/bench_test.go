@@ -55,16 +55,16 @@ func BenchmarkOnePortBesideMany(b *testing.B) {
 				slice.All = slices.Insert(slice.All, at, &p)
 				agenttest.Must(b, w.Adopt(NewDesired("a", slice, w.IDs, w.Want)))
 			}
-			if got := w.Last.RouteCount(); len(w.Last.Problems) > 0 || got < n {
-				b.Fatalf("%d routes, want more than %d; problems: %v", got, n, w.Last.Problems)
+			if got := w.Last.RouteCount(); len(w.Last.Failures) > 0 || got < n {
+				b.Fatalf("%d routes, want more than %d; problems: %v", got, n, w.Last.Failures)
 			}
 		})
 	}
 	b.Run("drift", func(b *testing.B) {
 		for b.Loop() {
 			w.Pass(Looking)
-			if w.Compared(<-w.Comparison.Done); len(w.Last.Problems) > 0 || w.Repairs > 0 {
-				b.Fatalf("problems: %v; %d repairs", w.Last.Problems, w.Repairs)
+			if w.Compared(<-w.Comparison.Done); len(w.Last.Failures) > 0 || w.Repairs > 0 {
+				b.Fatalf("problems: %v; %d repairs", w.Last.Failures, w.Repairs)
 			}
 		}
 	})

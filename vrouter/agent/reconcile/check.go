@@ -16,9 +16,9 @@ import (
 
 // Check returns an error if this node cannot use a desired state. The state must be valid
 // and contain this node, and its tables must not exceed their limits. Check assumes that
-// every port has a device. It frees the ids of deleted objects in next. links: the node's
-// devices. partial: Check ignores errors that concern a single network. Use partial for a
-// state that is already in the store, so that the other networks work.
+// every port has a device. links: the node's devices. partial: Check ignores errors that concern
+// a single network. Use partial for a state that is already in the store, so that the other
+// networks work.
 func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) error {
 	compiled, err := r.try(next, links, partial)
 	if err == nil {
@@ -45,7 +45,6 @@ func (r *Reconciler) try(next *Desired, links []netlink.Link, partial bool) (*fi
 	if err != nil {
 		return nil, unfit(err)
 	}
-	next.ids.Prune()
 	return compiled, nil
 }
 

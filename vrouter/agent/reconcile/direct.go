@@ -1,7 +1,7 @@
 package reconcile
 
 import (
-	"maps"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -21,35 +21,37 @@ const settle = 100 * time.Millisecond
 // the address in the node's locator.
 type link struct {
 	state   fib.Link
-	ifindex int // device on which the address is tested; 0: an address in a locator
+	ifindex int    // device on which the address is tested; 0: an address in a locator
+	last    uint32 // highest network whose label the node receives
 }
 
-// testLinks tests the links to all nodes that offer direct in the desired state, and the
-// paths to the locators of nodes. It returns the states by the address that was tested.
+// testLinks tests the links to all nodes that offer direct in the desired state, or offered it
+// until a short time ago. It also tests the paths to the locators of nodes. It returns the
+// states by the address that was tested.
 func (p *Pass) testLinks() map[netip.Addr]link {
 	targets, own := map[netip.Addr]direct.Target{}, map[netip.Addr]int{}
 	for _, l := range p.ethernet {
 		own[l.Source] = l.Ifindex
 		for _, n := range p.Want.State.Nodes {
-			if n.Name == p.Want.Node || !slices.Contains(n.Encapsulations, model.Direct) {
+			if n = p.other(n); n.Name == p.Want.Node || !slices.Contains(n.Encapsulations, model.Direct) {
 				continue
 			}
 			for _, a := range n.Underlay {
 				if l.Subnet.Contains(a) {
-					targets[a] = direct.Target{Source: l.Source, Ifindex: l.Ifindex}
+					targets[a] = direct.Target{Source: l.Source, Ifindex: l.Ifindex, Since: p.r.Offers.Since(n.Name, model.Direct)}
 				}
 			}
 		}
 	}
 	p.testLocators(targets, own)
-	p.r.Tester.Set(targets, own, p.localNetworks())
+	p.r.Tester.Set(targets, own, p.Labels.Received())
 	if p.cause == Starting {
 		// If the previous agent sent packets directly, this must not stop.
 		p.r.Tester.Settle(settle)
 	}
 	states := make(map[netip.Addr]link, len(targets))
 	for a, t := range targets {
-		states[a] = link{stateOf(p.r.Tester.State(a)), t.Ifindex}
+		states[a] = link{stateOf(p.r.Tester.State(a)), t.Ifindex, p.r.Tester.Last(a)}
 	}
 	return states
 }
@@ -57,24 +59,24 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 // testLocators adds the addresses in the locators of other nodes to targets, and the address
 // in this node's locator to own. It adds nothing if this node cannot translate.
 func (p *Pass) testLocators(targets map[netip.Addr]direct.Target, own map[netip.Addr]int) {
-	self, _ := p.Want.Self()
+	self := p.self()
 	if !self.Translates() || p.refusal != "" {
 		return
 	}
 	own[self.LocatorAddress()] = 0
 	for _, n := range p.Want.State.Nodes {
-		if n.Name != p.Want.Node && n.Translates() {
-			targets[n.LocatorAddress()] = direct.Target{Source: self.LocatorAddress()}
+		if n = p.other(n); n.Name != p.Want.Node && n.Translates() {
+			targets[n.LocatorAddress()] = direct.Target{Source: self.LocatorAddress(), Since: p.r.Offers.Since(n.Name, model.Translated)}
 		}
 	}
 }
 
 // keepLocator adds the address and the route of this node's locator to the kernel. If the
-// node does not translate, keepLocator removes them. If the pass has the cause asked and the
-// locator has not changed, it does nothing. A failure is a warning: the node uses tunnels, and
-// the state may derive the locators of all nodes, also of nodes without IPv6.
+// node does not translate, keepLocator removes them. If the pass is partial and the locator
+// has not changed, it does nothing, or retries after a failure. A failure is mild: the node
+// uses tunnels, and the state may derive the locators of all nodes, also of nodes without IPv6.
 func (p *Pass) keepLocator() {
-	self, _ := p.Want.Self()
+	self := p.self()
 	if !self.Translates() {
 		self.Locator = netip.Prefix{}
 	}
@@ -82,13 +84,14 @@ func (p *Pass) keepLocator() {
 	var before netip.Prefix
 	if last := p.r.Last; last != nil {
 		before = last.locator
-		if p.cause == asked && before == p.locator {
+		if p.isPartial() && before == p.locator && (p.waits(theLocator) || !last.failed(theLocator)) {
 			p.refusal = last.refusal
 			return
 		}
 	}
 	if err := netdev.KeepLocator(p.r.space, self, before); err != nil {
 		p.refusal = err.Error() + "; until then this node does not use direct between links"
+		p.fail(theLocator, errors.New(p.refusal))
 	}
 }
 
@@ -105,25 +108,6 @@ func stateOf(s direct.State) fib.Link {
 		return fib.LinkFails
 	}
 	return fib.LinkUntested
-}
-
-// localNetworks returns the ids of the networks that have ports on this node, sorted.
-func (p *Pass) localNetworks() []uint32 {
-	ids := map[uint32]bool{}
-	for _, port := range p.Want.Ports {
-		if n, ok := p.Want.Network(port.Network); ok {
-			ids[n.ID] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(ids))
-}
-
-// receiveLabels lets the fabric devices receive frames to this node's labels.
-func (p *Pass) receiveLabels() {
-	self, _ := p.Want.Self()
-	if err := p.r.labels.Keep(p.fabricLinks(), self.Underlay, p.ethernet, p.localNetworks(), p.cause != asked); err != nil {
-		p.fail("", err)
-	}
 }
 
 func (p *Pass) fabricLinks() (links []netlink.Link) {

@@ -9,6 +9,7 @@ import (
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -23,7 +24,9 @@ type facts struct {
 	links map[netip.Addr]link // result of testLinks
 	under *netdev.Underlay
 
-	refusal string // Pass.refusal: the node cannot translate
+	refusal   string                  // Pass.refusal: the node cannot translate
+	handovers map[string]fib.Handover // Pass.handovers
+	lastLabel uint32                  // Labels.Last
 }
 
 // pair has the two addresses of an underlay path.
@@ -67,7 +70,7 @@ func (f *facts) equal(older facts) bool {
 
 // sameWays reports whether MTU, links and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
-	if f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
+	if f.mtu != older.mtu || f.refusal != older.refusal || f.lastLabel != older.lastLabel || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
 		return false
 	}
 	for key, w := range f.ways {
@@ -89,13 +92,11 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 		return &fib.Compiled{Tables: fib.Tables{Settings: settings}}, nil
 	}
 	state := want.Slice
-	if f.refusal != "" { // without a locator, the tables do not translate in either direction
-		state.Nodes = slices.Clone(state.Nodes)
-		i := slices.IndexFunc(state.Nodes, func(n model.Node) bool { return n.Name == want.Node })
-		state.Nodes[i].Locator = netip.Prefix{}
+	if f.refusal != "" || len(f.handovers) > 0 {
+		state.Nodes = f.nodes(want)
 	}
 	compiled, err := fib.Compile(state, want.Node, fib.Facts{
-		Ports: f.ports, MTU: f.mtu, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
+		Ports: f.ports, MTU: f.mtu, Handovers: f.handovers, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
 			return w.Paths, w.MTU
@@ -107,6 +108,13 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 			}
 			return l.state
 		},
+		LastLabel: f.lastLabel,
+		LabelsOf: func(a netip.Addr) uint32 {
+			if l, tested := f.links[a]; tested {
+				return l.last
+			}
+			return direct.AllLabels
+		},
 	}, want.ids, last)
 	if err == nil {
 		compiled.Warnings = append(compiled.Warnings, f.unreachableReasons()...)
@@ -114,13 +122,9 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 	return compiled, err
 }
 
-// unreachableReasons returns the reasons why pairs of addresses have no path and why this
-// node does not translate, sorted.
+// unreachableReasons returns the reasons why pairs of addresses have no path, sorted.
 func (f *facts) unreachableReasons() []string {
 	var all []string
-	if f.refusal != "" {
-		all = append(all, f.refusal)
-	}
 	for _, w := range f.ways {
 		if w.Why != "" {
 			all = append(all, w.Why)

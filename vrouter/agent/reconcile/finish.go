@@ -33,7 +33,7 @@ func (p *Pass) noteWhole() {
 		return
 	}
 	for port := range p.Devices {
-		if !p.whole[port] && !p.failed(port) {
+		if !p.whole[port] && !p.failed(portObject(port)) {
 			p.whole[port] = true
 		}
 	}
@@ -48,17 +48,23 @@ func (r *Reconciler) finish(p *Pass) {
 		r.Written.Updated += p.changes.Updated
 		r.Written.Deleted += p.changes.Deleted
 	}
-	switch {
-	case len(p.Problems) == 0:
-		r.Synced, r.retry = time.Now(), 0
-	case r.retry == 0 || p.cause == asked:
-		r.retry = firstRetry
-	case p.cause == Looking:
-		r.retry = min(2*r.retry, r.config.RepairInterval)
+	if p.inSync() {
+		r.Synced = time.Now()
 	}
 	r.Last = p
 	p.wire, p.under, p.links = nil, nil, nil
 	r.publish()
+}
+
+// inSync reports whether all objects are in force. Objects without which the node forwards by
+// other means (isMild) do not count.
+func (p *Pass) inSync() bool {
+	for o := range p.Failures {
+		if !o.isMild() {
+			return false
+		}
+	}
+	return true
 }
 
 // tell logs new problems, solved problems, repaired drift and written tables, each in one
@@ -66,15 +72,15 @@ func (r *Reconciler) finish(p *Pass) {
 func (r *Reconciler) tell(p *Pass) {
 	before := map[string]bool{}
 	if r.Last != nil {
-		for _, text := range r.Last.logged() {
-			before[text] = true
+		for _, f := range r.Last.Failures {
+			before[f.Text] = true
 		}
 	}
-	for _, text := range p.logged() {
-		if !before[text] {
-			r.log.Warn("problem", "what", text)
+	for _, f := range p.Failures {
+		if !before[f.Text] {
+			r.log.Warn("problem", "what", f.Text)
 		}
-		delete(before, text)
+		delete(before, f.Text)
 	}
 	for text := range before {
 		r.log.Info("problem solved", "what", text)
@@ -85,16 +91,4 @@ func (r *Reconciler) tell(p *Pass) {
 	if p.changes != (datapath.Changes{}) {
 		r.log.Info("tables written", "updated", p.changes.Updated, "deleted", p.changes.Deleted, "cause", string(p.cause))
 	}
-}
-
-// logged returns the texts that tell logs once: the problems, and the reason why the node does
-// not translate.
-func (p *Pass) logged() (all []string) {
-	for _, q := range p.Problems {
-		all = append(all, q.Text)
-	}
-	if p.refusal != "" {
-		all = append(all, p.refusal)
-	}
-	return all
 }

@@ -16,12 +16,12 @@ import (
 func (p *Pass) keepPins() {
 	r := p.r
 	lost := r.Programs.Pins.Lost()
-	if lost == 0 {
+	if lost == 0 || p.waits(thePins) {
 		return
 	}
 	began := time.Now()
 	if err := r.Programs.Renew(); err != nil {
-		p.fail("", fmt.Errorf("recreate the %d missing pins in %s: %w", lost, r.config.PinsDir(), err))
+		p.fail(thePins, fmt.Errorf("recreate the %d missing pins in %s: %w", lost, r.config.PinsDir(), err))
 		return
 	}
 	p.renewed, p.renewing = true, time.Since(began)
@@ -34,7 +34,7 @@ func (p *Pass) merge() {
 	self, known := p.Want.Self()
 	if p.r.config.VXLANGRO == config.Off || !known || !speaksOnlyVXLAN(self, p.Want.State.Gateways) {
 		if err := netdev.RemoveMerging(p.r.space, p.Want.Node); err != nil {
-			p.fail("", err)
+			p.fail(Object{kindDevice, netdev.GRODevice}, err)
 		}
 		return
 	}

@@ -8,28 +8,33 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A pass for a request checks only the changed ports: with thousands of ports,
-// checking all of them takes longer than the change. The pass that checks for drift
-// checks everything.
-
-// asLeft returns a port's device if the last pass configured it completely and the
-// node's end of the pair has not changed since then; else nil.
-func (p *Pass) asLeft(port model.Port) *netdev.Device {
-	last := p.r.Last
-	if p.cause != asked || last == nil || !last.compiled || !last.whole[port.Name] {
-		return nil
+// unchanged reports whether a port's desired state is the same as in the last pass. It
+// returns the port's device of that pass; nil: the device no longer exists, or the node's end
+// of the pair has changed.
+func (p *Pass) unchanged(port model.Port) (*netdev.Device, bool) {
+	if !p.isPartial() || !p.r.Last.compiled {
+		return nil, false
 	}
-	was, known := last.Want.Port(port.Name)
-	d := last.Devices[port.Name]
-	if !known || d == nil || !was.Equal(port) || !p.sameNetworkConfig(port.Network) {
-		return nil
+	was, known := p.r.Last.Want.Port(port.Name)
+	if !known || !was.Equal(port) || !p.sameNetworkConfig(port.Network) {
+		return nil, false
+	}
+	d := p.r.Last.Devices[port.Name]
+	if d == nil {
+		return nil, true
 	}
 	had := d.Link.Attrs()
 	l := p.wire.Here[had.Name]
-	if l == nil || l.Attrs().Index != had.Index || l.Attrs().Alias != had.Alias || l.Attrs().Flags&net.FlagUp == 0 {
-		return nil
+	if l == nil || l.Attrs().Index != had.Index || l.Attrs().Alias != had.Alias {
+		return nil, true
 	}
-	return netdev.DeviceOf(l, port)
+	return netdev.DeviceOf(l, port), true
+}
+
+// isWhole reports whether the last pass configured a port completely, and its device d, which
+// can be nil, is up.
+func (p *Pass) isWhole(port string, d *netdev.Device) bool {
+	return d != nil && d.Link.Attrs().Flags&net.FlagUp != 0 && p.r.Last.whole[port] && !p.r.Last.failed(portObject(port))
 }
 
 // sameNetworkConfig reports whether a network's workloads have the same

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -24,18 +26,18 @@ const (
 	Starting Cause = "start"
 	asked    Cause = "request" // the desired state changed
 	Noticing Cause = "event"   // the kernel reported a change
-	Looking  Cause = "timer"   // to find drift, and to retry failed steps
+	Looking  Cause = "timer"   // to find drift
+	Retrying Cause = "retry"   // the next attempt for an object is due
 )
 
 // Times of passes.
 const (
-	firstRetry  = 100 * time.Millisecond // wait after the first failure; it doubles with each further failure
-	passesShare = 20                     // passes that check for drift use at most 1/20 of a CPU
+	passesShare  = 20 // passes that check for drift use at most 1/20 of a CPU
+	retriesShare = 3  // passes for retries use at most 1/4 of a CPU
 )
 
 // Pass makes the kernel's state equal to the desired state once. Each step changes only
-// differences. A failed step is recorded as a problem, and the other steps continue. The
-// next pass retries it.
+// differences. An object that fails does not affect the others.
 type Pass struct {
 	r        *Reconciler
 	cause    Cause
@@ -45,6 +47,7 @@ type Pass struct {
 	under    *netdev.Underlay
 	ethernet []netdev.EthernetLink     // for direct
 	locator  netip.Prefix              // locator of this node; zero: none
+	Labels   Labels                    // networks whose labels the node receives
 	refusal  string                    // why the kernel does not accept the locator; empty: it does
 	Devices  map[string]*netdev.Device // by port
 	whole    map[string]bool           // ports that were as desired in a pass for the same desired state
@@ -59,37 +62,18 @@ type Pass struct {
 	renewing time.Duration
 	merges   bool // GRODevice exists
 	changes  datapath.Changes
-	Problems []Problem
+	Failures map[Object]Failure
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
 	gen      uint64
-}
 
-// Problem is a failed step of a pass.
-type Problem struct {
-	port string // empty: the problem concerns the whole node
-	Text string
-}
-
-func (p *Pass) fail(port string, err error) {
-	text := err.Error()
-	if port != "" {
-		text = fmt.Sprintf("port %s: %s", port, text)
-	}
-	p.Problems = append(p.Problems, Problem{port, text})
-}
-
-// failed reports whether a port has a problem; "": whether the node has one.
-func (p *Pass) failed(port string) bool {
-	return slices.ContainsFunc(p.Problems, func(q Problem) bool { return q.port == port })
+	handovers map[string]fib.Handover // changes of encapsulations that are under way, by other node
 }
 
 // Unfit returns the reason why a port does not forward; nil: it forwards.
 func (p *Pass) Unfit(port string) error {
-	for _, q := range p.Problems {
-		if q.port == port {
-			return errors.New(q.Text)
-		}
+	if f, failed := p.Failures[portObject(port)]; failed {
+		return errors.New(f.Text)
 	}
 	d := p.Devices[port]
 	if d == nil {
@@ -102,36 +86,51 @@ func (p *Pass) Unfit(port string) error {
 }
 
 func (p *Pass) reasons() string {
-	var all []error
-	for _, q := range p.Problems {
-		all = append(all, errors.New(q.Text))
+	var all []string
+	for _, f := range p.Failures {
+		all = append(all, f.Text)
 	}
 	if len(all) == 0 {
 		return "the reason is unknown; see the agent's log"
 	}
-	return errors.Join(all...).Error()
+	slices.Sort(all)
+	return strings.Join(all, "\n")
 }
 
-// Pass makes a pass over everything.
+// isPartial reports whether the pass checks only the ports that changed or failed: with
+// thousands of ports, checking all of them takes longer than the change.
+func (p *Pass) isPartial() bool {
+	return (p.cause == asked || p.cause == Retrying) && p.r.Last != nil
+}
+
+// Pass makes a pass.
 func (r *Reconciler) Pass(why Cause) { r.passOver(why, nil) }
 
 // passOver makes a pass. links are the node's devices if they were just listed,
 // else nil.
 func (r *Reconciler) passOver(why Cause, links []netlink.Link) *Pass {
 	if r.ended {
+		r.looked = time.Now()
 		return r.Last
 	}
 	began := time.Now()
-	p := &Pass{r: r, cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}}
+	p := &Pass{r: r, cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
 	if p.Want == nil {
 		p.Want = NewDesired(r.config.Node, model.Slice{}, r.IDs, nil)
-		p.fail("", errors.New("the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are"))
+		p.block(theState, "the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are")
 		p.keepLast()
 	} else {
 		p.walk()
 	}
-	if why != asked {
-		r.WholeTook = time.Since(began) - p.renewing // without the recreation of the data path, which the next pass does not repeat
+	took := time.Since(began) - p.renewing // without the recreation of the data path, which the next pass does not repeat
+	switch {
+	case why == Retrying:
+		r.retryFrom = time.Now().Add(retriesShare * took)
+	case why != asked:
+		r.WholeTook = took
+	}
+	if why == Looking || why == Starting {
+		r.looked = time.Now()
 	}
 	r.finish(p)
 	return p
@@ -140,18 +139,20 @@ func (r *Reconciler) passOver(why Cause, links []netlink.Link) *Pass {
 // walk runs the steps in order. It writes the tables before it attaches the programs that
 // read them. It does both before a new device is up and sends packets.
 func (p *Pass) walk() {
+	p.handOver()
 	if err := p.look(); err != nil {
-		p.fail("", err)
 		p.keepLast()
+		p.fail(theDevices, err)
 		return
 	}
 	defer p.wire.Close()
 	p.keepPins()
 	p.connect()
 	p.keepLocator()
+	p.findLabels()
 	p.compile()
+	p.receiveLabels() // before the tables: with them, the programs answer tests of links and announce labels
 	p.apply()
-	p.receiveLabels()
 	p.merge()
 	p.attach()
 	p.configure()
@@ -182,18 +183,18 @@ func (p *Pass) look() error {
 		return err
 	}
 	for _, m := range missing {
-		p.Problems = append(p.Problems, Problem{"", m})
+		p.block(theUnderlay, m)
 	}
 	for _, l := range links {
 		w.Fabric[l.Attrs().Name] = true
 		if l.Attrs().Flags&net.FlagUp == 0 {
-			p.Problems = append(p.Problems, Problem{"", isDown(l) + "; ip link set " + l.Attrs().Name + " up"})
+			p.block(Object{kindDevice, l.Attrs().Name}, isDown(l)+"; ip link set "+l.Attrs().Name+" up")
 		}
 		p.Fabric = append(p.Fabric, FabricDevice{Link: l})
 	}
 	p.wire, p.under = w, netdev.NewUnderlay(p.r.space, links)
-	if p.ethernet, err = netdev.EthernetLinks(p.r.space, self, links); err != nil {
-		p.fail("", err)
+	if p.ethernet, err = netdev.EthernetLinks(p.r.space, p.self(), links); err != nil {
+		p.fail(theUnderlay, err)
 	}
 	return nil
 }
@@ -205,20 +206,28 @@ func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs
 func (p *Pass) keepLast() {
 	if l := p.r.Last; l != nil {
 		p.Devices, p.Fabric, p.facts, p.Compiled = l.Devices, l.Fabric, l.facts, l.Compiled
-		p.locator, p.refusal = l.locator, l.refusal
+		p.locator, p.refusal, p.Labels = l.locator, l.refusal, l.Labels
+		for o, f := range l.Failures {
+			if f.Next = (time.Time{}); o != theDevices { // nothing can be tried without the devices
+				p.Failures[o] = f
+			}
+		}
 	}
 }
 
 // connect finds or creates the ports' devices.
 func (p *Pass) connect() {
 	for _, port := range p.Want.Ports {
-		if d := p.asLeft(port); d != nil {
-			p.Devices[port.Name], p.left[port.Name] = d, true
-			continue
-		}
-		d, err := p.wire.Connect(port)
-		if err != nil {
-			p.fail(port.Name, err)
+		d, unchanged := p.unchanged(port)
+		switch {
+		case unchanged && p.waits(portObject(port.Name)):
+		case unchanged && p.isWhole(port.Name, d):
+			p.left[port.Name] = true
+		default:
+			var err error
+			if d, err = p.wire.Connect(port); err != nil {
+				p.fail(portObject(port.Name), err)
+			}
 		}
 		if d != nil {
 			p.Devices[port.Name] = d
@@ -231,21 +240,24 @@ func (p *Pass) connect() {
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
-	p.facts.links, p.facts.refusal = p.testLinks(), p.refusal
+	p.facts.links, p.facts.refusal, p.facts.handovers, p.facts.lastLabel = p.testLinks(), p.refusal, p.handovers, p.Labels.Last
 	if last != nil {
 		p.Compiled = last.Compiled
+		if p.cause == Retrying { // the kernel reports changes of its routes
+			p.facts.known = last.facts.ways
+		}
 		if last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
 			p.compiled, p.reused = true, true
 			p.failRefused()
 			return
 		}
-		if p.cause == asked { // the kernel reports changes of its routes
+		if p.cause == asked {
 			p.facts.known = last.facts.ways
 		}
 	}
 	compiled, err := p.facts.compile(p.Want, p.r.config, numbers(p.r.Limits), true, p.Compiled)
 	if err != nil {
-		p.fail("", err)
+		p.block(theTables, err.Error())
 		if IsLimit(err) {
 			p.limit = err
 		}
@@ -258,10 +270,10 @@ func (p *Pass) compile() {
 // failRefused reports the errors that concern single networks and objects.
 func (p *Pass) failRefused() {
 	for _, r := range p.Tables.Refused {
-		p.fail("", r.Err)
+		p.block(Object{kindNetwork, r.Network}, r.Err.Error())
 	}
 	if p.Want.wrong != nil {
-		p.fail("", p.Want.wrong)
+		p.block(theState, p.Want.wrong.Error())
 	}
 }
 
@@ -269,13 +281,15 @@ func (p *Pass) failRefused() {
 // that it wrote last. It reads the maps only if their contents are not known. A pass that
 // looks for drift starts a comparison of the maps in the background.
 func (p *Pass) apply() {
-	if !p.compiled || p.cause == Noticing && p.reused && !p.renewed && p.r.Last.Problems == nil {
-		return // no event of the kernel changes the contents of the maps
-	}
 	plane, written := p.r.Programs.Plane(), p.r.written
-	if p.cause == Looking && p.reused && written == p.Compiled && !p.renewed {
-		p.r.compare()
+	switch {
+	case !p.compiled, p.cause == Retrying && p.reused && p.waits(theTables):
 		return
+	case p.reused && written == p.Compiled && !p.renewed:
+		if p.cause == Looking {
+			p.r.compare()
+		}
+		return // no event of the kernel changes the contents of the maps
 	}
 	p.r.written = nil
 	err := errUnknown
@@ -288,19 +302,29 @@ func (p *Pass) apply() {
 		p.changes.Updated += before.Updated
 		p.changes.Deleted += before.Deleted
 	}
-	if err == nil {
+	switch {
+	case err == nil && p.reused:
 		p.r.written = p.Compiled
-	} else {
+	case err == nil:
+		p.r.wrote(p.Compiled, p.Want.ids)
+	default:
 		if IsLimit(err) {
 			p.limit = err
 		}
-		p.fail("", fmt.Errorf("write the tables: %w", err))
+		p.fail(theTables, fmt.Errorf("write the tables: %w", err))
 	}
 	n := p.changes.Updated + p.changes.Deleted
 	p.r.Programs.Pins.NoteRetired()
-	if n > 0 && p.reused && !p.renewed && !p.r.Last.failed("") {
+	if n > 0 && p.reused && !p.renewed && !p.r.Last.failed(theTables) {
 		p.mended = append(p.mended, fmt.Sprintf("%d table entries differed", n))
 	}
+}
+
+// wrote notes that the maps have the tables, and frees the ids of objects that are not in the
+// tables any more. Before, entries of the maps may have referred to these ids.
+func (r *Reconciler) wrote(tables *fib.Compiled, ids *fib.IDs) {
+	r.written = tables
+	ids.Prune()
 }
 
 // errUnknown: the contents of the maps are not known.
@@ -310,7 +334,7 @@ var errUnknown = errors.New("the contents of the maps are not known")
 func (p *Pass) configure() {
 	for _, port := range p.Want.Ports {
 		d, connected := p.Devices[port.Name]
-		if !connected || p.failed(port.Name) {
+		if !connected || p.failed(portObject(port.Name)) {
 			continue
 		}
 		vif, ok := p.Tables.Vifs[uint32(d.Index())]
@@ -322,7 +346,7 @@ func (p *Pass) configure() {
 		}
 		network, _ := p.Want.Network(port.Network)
 		if err := p.wire.Configure(port, d, netdev.DeviceConfigOf(network, port), int(vif.MTU)); err != nil {
-			p.fail(port.Name, err)
+			p.fail(portObject(port.Name), err)
 		}
 	}
 }
@@ -335,8 +359,12 @@ func (p *Pass) clear() {
 		wanted[port.Name] = true
 	}
 	for _, l := range p.wire.Strays(wanted) {
+		stray := Object{kindDevice, l.Attrs().Name}
+		if p.waits(stray) {
+			continue
+		}
 		if err := p.wire.Remove(l); err != nil {
-			p.fail("", err)
+			p.fail(stray, err)
 			continue
 		}
 		port, _ := netdev.PortOf(p.Want.Node, l.Attrs().Alias)
@@ -349,11 +377,12 @@ func (p *Pass) clear() {
 		used[f.Link.Attrs().Index] = true
 	}
 	for index := range p.attached {
-		if used[index] {
+		device := Object{kindDevice, strconv.Itoa(index)}
+		if used[index] || p.waits(device) {
 			continue
 		}
 		if err := p.r.Programs.Plane().Detach(index); err != nil {
-			p.fail("", fmt.Errorf("detach the programs from device %d: %w", index, err))
+			p.fail(device, fmt.Errorf("detach the programs from device %d: %w", index, err))
 			continue
 		}
 		delete(p.attached, index)
@@ -371,6 +400,6 @@ func (p *Pass) resolve() {
 		}
 	}
 	if err := p.r.neighbours.Keep(want); err != nil {
-		p.fail("", err)
+		p.fail(theNeighbours, err)
 	}
 }

@@ -39,10 +39,15 @@ type Reconciler struct {
 	Written    datapath.Changes // entries written for changes of the desired state, since the start
 	Repairs    uint64
 	Synced     time.Time
-	retry      time.Duration // time until the next pass after a failure
+	looked     time.Time     // start or end of the last check for drift
+	retryFrom  time.Time     // no pass for retries begins earlier
 	ended      bool          // the node has been removed
 	written    *fib.Compiled // tables that the maps have; nil: not known
 	Comparison Comparison
+
+	Offers   *fib.Offers  // encapsulations of this node and the others, for changes of them
+	noted    []model.Node // the nodes that Offers has
+	handover time.Time    // when the handovers change next; zero: none is under way
 }
 
 // New creates a reconciler. It makes no pass. The reconciler calls publish after each pass.
@@ -50,24 +55,21 @@ type Reconciler struct {
 func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs, want *Desired, ids *fib.IDs, publish func()) *Reconciler {
 	return &Reconciler{
 		config: c, log: log, space: s, Programs: p, Limits: c.Limits.Datapath().WithDefaults(),
-		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Comparison: Comparison{Done: make(chan bool, 1)}, Want: want, IDs: ids,
+		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Comparison: Comparison{Done: make(chan bool, 1)}, Want: want, IDs: ids, Offers: &fib.Offers{},
 	}
 }
 
 // Plane is the data path.
 func (r *Reconciler) Plane() netdev.Plane { return r.Programs.Plane() }
 
-// NextPass returns the time until the next check for drift, or until the retry after
-// a failure.
+// NextPass returns the time until the next check for drift, or until a change of encapsulations
+// enters its next phase.
 func (r *Reconciler) NextPass() time.Duration {
 	wait := max(r.config.RepairInterval, passesShare*r.WholeTook)
 	if !r.Comparison.running {
 		wait = max(wait, passesShare*r.Comparison.took)
 	}
-	if r.retry > 0 {
-		wait = min(wait, r.retry)
-	}
-	return wait
+	return r.untilHandover(wait - time.Since(r.looked))
 }
 
 // Close ends the tests of links and waits for the comparison. The kernel's state stays.
@@ -83,7 +85,7 @@ func (r *Reconciler) End() error {
 	r.Programs.Unfollow()
 	r.Close()
 	self, _ := r.Last.Want.Self()
-	return errors.Join(netdev.KeepLocator(r.space, model.Node{}, r.Last.locator), r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil, true), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), r.Plane().Remove())
+	return errors.Join(netdev.KeepLocator(r.space, model.Node{}, r.Last.locator), r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil, nil, true), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), r.Plane().Remove())
 }
 
 // Adopt makes a state the desired state. If the state is invalid, or its tables

@@ -26,11 +26,12 @@ import (
 // statesVariable is the number of random states to apply.
 const statesVariable = "VROUTER_STATES"
 
-func statesWanted(t *testing.T) int {
+// statesWanted returns the number of states, by default few.
+func statesWanted(t *testing.T, few int) int {
 	t.Helper()
 	text := os.Getenv(statesVariable)
 	if text == "" {
-		return 50
+		return few
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -50,7 +51,7 @@ func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 	var s model.State
 	node, taken, refused, written := "", 0, 0, 0
 	began := time.Now()
-	for i := range statesWanted(t) {
+	for i := range statesWanted(t, 400) {
 		if i%20 == 0 { // another fleet; between them one thing changes at a time
 			s = modeltest.Random(r, 5+r.IntN(60))
 			node = s.Nodes[r.IntN(len(s.Nodes))].Name
@@ -96,6 +97,7 @@ type writer struct {
 	tables fib.Tables // without names, which the maps do not store
 	// updates is the number of states that were written as differences.
 	updates int
+	owners  map[uint32]string // names of the nexthops in the maps, by id
 }
 
 func newWriter(t testing.TB, routes uint32) *writer {
@@ -137,7 +139,7 @@ func newWriter(t testing.TB, routes uint32) *writer {
 func (w *writer) become(t *testing.T, node string) {
 	t.Helper()
 	w.config.Node = node
-	w.Want = &Desired{Node: node, ids: &fib.IDs{}}
+	w.Want, w.owners = &Desired{Node: node, ids: &fib.IDs{}}, nil
 	w.restart()
 }
 
@@ -204,6 +206,11 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 		return err
 	}
 	tables := compiled.All()
+	for id, n := range tables.Nexthops { // while the maps are written, routes still lead to the ids of before
+		if owner, taken := w.owners[id]; taken && owner != n.Name {
+			return fmt.Errorf("nexthop %q gets id %d of %q, to which routes in the maps may lead", n.Name, id, owner)
+		}
+	}
 	w.Last.Compiled = compiled
 	switch chance := r.IntN(12); {
 	case w.written == nil || chance == 0:
@@ -223,7 +230,11 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	if w.written = compiled; r.IntN(15) == 0 {
+	w.owners = map[uint32]string{}
+	for id, n := range tables.Nexthops {
+		w.owners[id] = n.Name
+	}
+	if w.wrote(compiled, next.ids); r.IntN(15) == 0 {
 		w.restart()
 	}
 	again, err := w.Plane().Apply(tables)

@@ -76,15 +76,20 @@ static __always_inline __u32 segments(struct __sk_buff *skb)
 	return skb->gso_segs ? skb->gso_segs : 1;
 }
 
+/* Adds to a counter of a per-CPU hash map. The counter may not exist yet. */
+static __always_inline void add_to(void *map, const void *key, __u64 packets)
+{
+	__u64 *n = bpf_map_lookup_elem(map, key);
+
+	if (n)
+		*n += packets;
+	else if (bpf_map_update_elem(map, key, &packets, BPF_NOEXIST) && (n = bpf_map_lookup_elem(map, key)))
+		*n += packets;
+}
+
 static __noinline void count_drop(__u32 vif, __u32 reason)
 {
 	struct drop_key key = { .vif = vif, .reason = reason };
-	__u64 one = 1, *n;
 
-	n = bpf_map_lookup_elem(&drops, &key);
-	if (n)
-		(*n)++;
-	else if (bpf_map_update_elem(&drops, &key, &one, BPF_NOEXIST) &&
-		 (n = bpf_map_lookup_elem(&drops, &key)))
-		(*n)++;
+	add_to(&drops, &key, 1);
 }

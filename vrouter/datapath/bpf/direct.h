@@ -19,6 +19,7 @@
 
 #include "encap.h"
 #include "fabric.h"
+#include "fallback.h"
 
 #define LABEL_MAC 0x06
 #define BRIDGED_MAC 0x02
@@ -74,28 +75,44 @@ static __always_inline int is_direct(const struct node_settings *s, const struct
  * the 16 bytes between the Ethernet header and the kind. */
 #define TEST_PROTOCOL 0x88b5
 #define TEST_KIND (ETH_HLEN + 16) /* offset of the kind */
-#define TEST_ABILITY (TEST_KIND + 9) /* offset of the abilities of the node that replies */
+#define TEST_ABILITY (TEST_KIND + 9) /* offset of struct test_abilities */
 #define TEST_BRIDGED 1 /* ability: the node restores bridged frames */
 #define TEST_REQUEST 1
 #define TEST_REPLY 2
 
+/* In a reply: the abilities of the node that replies. */
+struct test_abilities {
+	__u8 abilities;
+	__be16 last_label; /* node_settings.last_label */
+} __attribute__((packed));
+
 /* Answers a test request to this node's label of network 0, even if no agent runs on
- * this node. Returns the verdict, or GO_ON for other frames. */
+ * this node. It does not answer nodes whose direct packets this node would refuse. Returns the
+ * verdict, or GO_ON for other frames. */
 static __noinline int answer_test(struct __sk_buff *skb)
 {
+	struct test_abilities own = { .abilities = TEST_BRIDGED };
+	struct outer o = { .encap = ENCAP_DIRECT };
+	struct node_settings *s;
 	struct ethhdr in, out;
-	__u8 kind, ability = TEST_BRIDGED;
+	__u32 zero = 0;
+	__u8 kind;
 
-	if (bpf_skb_load_bytes(skb, 0, &in, sizeof(in)) || in.h_proto != bpf_htons(TEST_PROTOCOL) ||
+	s = bpf_map_lookup_elem(&settings, &zero);
+	if (!s || bpf_skb_load_bytes(skb, 0, &in, sizeof(in)) || in.h_proto != bpf_htons(TEST_PROTOCOL) ||
 	    !is_label_mac(in.h_source) || label_network(in.h_source) ||
 	    bpf_skb_load_bytes(skb, TEST_KIND, &kind, 1) || kind != TEST_REQUEST)
+		return GO_ON;
+	mapped(&o.source, label_node(in.h_source));
+	if (find_sender(s, &o) != GO_ON)
 		return GO_ON;
 	out.h_proto = in.h_proto;
 	__builtin_memcpy(out.h_dest, in.h_source, ETH_ALEN);
 	__builtin_memcpy(out.h_source, in.h_dest, ETH_ALEN);
 	kind = TEST_REPLY;
+	own.last_label = s->last_label;
 	if (bpf_skb_store_bytes(skb, 0, &out, sizeof(out), 0) || bpf_skb_store_bytes(skb, TEST_KIND, &kind, 1, 0) ||
-	    bpf_skb_store_bytes(skb, TEST_ABILITY, &ability, 1, 0))
+	    bpf_skb_store_bytes(skb, TEST_ABILITY, &own, sizeof(own), 0))
 		return -DROP_MALFORMED;
 	return WENT(bpf_redirect(skb->ifindex, 0), OUT_ANSWERED);
 }
@@ -138,6 +155,29 @@ static __noinline int is_restorable(struct __sk_buff *skb, const struct ethhdr *
 		return 0;
 	to = station_route(vrf, &e.to, family);
 	return to && is_mac(eth->h_dest, to->mac);
+}
+
+/* Counts a frame for which is_restorable() returned 0. */
+static __noinline void count_unrestorable(struct __sk_buff *skb, const struct ethhdr *eth, __u32 vrf, __u32 own)
+{
+	__u32 reason = FALLBACK_SOURCE;
+	struct ends e = {};
+	struct route *from;
+	__u8 family;
+
+	if (!eth)
+		return;
+	if (eth->h_dest[0] & 1) {
+		reason = FALLBACK_FLOODED;
+	} else if (!is_ip_type(eth->h_proto)) {
+		reason = FALLBACK_NOT_IP;
+	} else {
+		family = inner_family(skb, &e);
+		from = station_route(vrf, &e.from, family);
+		if (from && from->nexthop == own && is_mac(eth->h_source, from->mac))
+			reason = FALLBACK_DESTINATION;
+	}
+	count_fallback(skb, vrf, reason);
 }
 
 /* Delivers a bridged frame for which is_direct() returned 1. Its MAC addresses become the

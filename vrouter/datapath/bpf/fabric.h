@@ -185,16 +185,20 @@ static __always_inline struct target *target_of(const struct outer *o)
 	return t && t->used ? t : 0;
 }
 
-/* Finds the sending node or gateway by the outer source address. Returns GO_ON, or a
- * negative drop reason if the sender is unknown or must not use the encapsulation. */
-static __always_inline int find_sender(const struct node_settings *s, struct outer *o)
+/* Stores the id of the sending node or gateway. r: its entry; 0: it is unknown. Returns GO_ON,
+ * or a negative drop reason if the sender is unknown or must not use the encapsulation. */
+static __always_inline int admit_sender(const struct node_settings *s, struct outer *o, const struct remote *r)
 {
-	struct remote *r = bpf_map_lookup_elem(&remotes, &o->source);
-
 	if (!r)
 		return s->flags & SET_F_STRICT ? -DROP_UNKNOWN_SOURCE : GO_ON;
 	o->remote = r->id;
 	return r->encaps >> o->encap & 1 ? GO_ON : -DROP_WRONG_ENCAPSULATION;
+}
+
+/* The same for the sender with the outer source address. */
+static __always_inline int find_sender(const struct node_settings *s, struct outer *o)
+{
+	return admit_sender(s, o, bpf_map_lookup_elem(&remotes, &o->source));
 }
 
 /* The decapsulated frame in hand, as delivery sees it. */

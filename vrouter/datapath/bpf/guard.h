@@ -9,6 +9,7 @@
 #pragma once
 
 #include "direct.h"
+#include "locator.h"
 #include "nonce.h"
 
 static __always_inline int is_tunnel_port(const struct node_settings *s, struct __sk_buff *skb, __u32 at)
@@ -33,7 +34,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 	struct address to = {};
 	struct ethhdr eth;
 	struct iphdr ip;
-	__be32 locator[3];
+	struct translated_address in_locator;
 	__u8 protocol;
 	__u32 at;
 
@@ -52,15 +53,9 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 			return 0;
 	} else {
 		/* Packets to a workload's address in a locator are tunnel packets too (translate.h). */
-		if (!bpf_skb_load_bytes(skb, L3_OFFSET + 24, locator, sizeof(locator)) &&
-		    locator[2] & bpf_htonl(0xffff)) {
-			struct address none = {};
-
-			to = none;
-			__builtin_memcpy(&to, locator, 8);
-			if (bpf_map_lookup_elem(&remotes, &to))
-				return 1;
-		}
+		if (!bpf_skb_load_bytes(skb, L3_OFFSET + 24, &in_locator, sizeof(in_locator)) &&
+		    in_locator.network && node_with_locator(&in_locator, &to))
+			return 1;
 		protocol = ((struct ipv6hdr *)&ip)->nexthdr;
 		at = L3_OFFSET + sizeof(struct ipv6hdr);
 	}

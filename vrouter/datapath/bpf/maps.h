@@ -55,6 +55,7 @@ MAP(fragments, BPF_MAP_TYPE_ARRAY, __u32 /* vif id * 2 + direction */, struct fr
 MAP(vif_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vif id */, struct vif_counters, 4353);
 MAP(vrf_stats, BPF_MAP_TYPE_PERCPU_ARRAY, __u32 /* vrf */, struct vrf_counters, MAX_VRFS);
 SPARSE_MAP(drops, BPF_MAP_TYPE_PERCPU_HASH, struct drop_key, __u64, 65536);
+SPARSE_MAP(fallbacks, BPF_MAP_TYPE_PERCPU_HASH, struct fallback_key, __u64 /* wire packets */, 65536);
 MAP(outcomes, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct outcome_counters, 1);
 
 struct {

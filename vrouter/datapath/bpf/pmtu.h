@@ -8,6 +8,7 @@
 #pragma once
 
 #include "encap.h"
+#include "locator.h"
 
 #define MTU_LIFETIME_NS (600ull * 1000000000)
 #define IGNORE_NS 1000000000ull
@@ -119,15 +120,13 @@ struct too_big6 {
 	struct shim_start start;
 } __attribute__((packed));
 
-/* Returns 1 if an address is a workload's address in this node's locator (translate.h).
- * first: the first 96 bits of the address. */
-static __always_inline int is_own_locator(const __be32 *first)
+/* Returns 1 if an address is a workload's address in this node's locator (translate.h). */
+static __always_inline int is_own_workload(const struct translated_address *a)
 {
 	__u32 zero = 0;
 	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
 
-	return s && s->locator[0] && first[0] == s->locator[0] && first[1] == s->locator[1] &&
-	       first[2] & bpf_htonl(0xffff);
+	return s && a->network && is_in_own_locator(s, a);
 }
 
 static __noinline int learn_mtu6(struct __sk_buff *skb)
@@ -135,7 +134,7 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 	struct too_big6 e;
 	struct shim_start start;
 	struct address remote = {};
-	__be32 source[3];
+	struct translated_address source, destination;
 	__u32 mtu, label;
 
 	if (bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(struct ipv6hdr), &e, sizeof(e)))
@@ -143,9 +142,10 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 	if (e.icmp.icmp6_type != ICMPV6_PKT_TOOBIG)
 		return 0;
 	start = e.start;
-	__builtin_memcpy(source, &e.quoted.saddr, sizeof(source));
-	if (is_own_locator(source))
-		__builtin_memcpy(&remote, &e.quoted.daddr, 8);
+	__builtin_memcpy(&source, &e.quoted.saddr, sizeof(source));
+	__builtin_memcpy(&destination, &e.quoted.daddr, sizeof(destination));
+	if (is_own_workload(&source))
+		node_with_locator(&destination, &remote);
 	else if (is_overlay(e.quoted.nexthdr, &start))
 		__builtin_memcpy(&remote, &e.quoted.daddr, 16);
 	else

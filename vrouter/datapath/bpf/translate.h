@@ -3,20 +3,27 @@
  * Translation: nodes on different links send IP packets of workloads to each other as plain
  * IPv6 packets instead of in a tunnel. NICs can segment and merge these packets. IPv4 becomes
  * IPv6 (RFC 7915); of an IPv6 packet, only the addresses change. Each node has a locator: the
- * first 64 bits of its workloads' addresses in the underlay.
+ * first 64 or 80 bits of its workloads' addresses in the underlay.
  *
- *   64 bits locator of the node
+ *   64 bits locator of the node   80 bits locator of the node
  *   16 bits adjustment
- *    4 bits 0: the workload's packet is IPv4; 8: it is IPv6
- *   12 bits network (number of the VRF)
+ *   16 bits network               16 bits network or adjustment
  *   32 bits last 32 bits of the workload's address
+ *
+ * The first 4 bits of the network are 0 for an IPv4 packet of a workload, and 8 for an IPv6
+ * packet. The other 12 bits are the number of the VRF.
  *
  * The first 96 bits of a workload's IPv6 address are not in the packet. They must be equal to
  * prefix6 of the network (struct vrf), which is the same on all nodes.
  *
- * Because of the adjustment, the one's complement sum of the first 96 bits is equal to the sum
- * of prefix6, or to 0 for IPv4. So all checksums behind the addresses stay right (RFC 6052,
- * section 4.1). A nexthop that translates has a fallback: a tunnel for all other packets.
+ * Because of the adjustments, the one's complement sum of the first 96 bits of both addresses
+ * is equal to twice the sum of prefix6, or to 0 for IPv4. So all checksums behind the addresses
+ * stay right (RFC 6052, section 4.1). If both locators have 64 bits, each address has its own
+ * adjustment. If one has 64 bits, the address in it has the adjustment for both. If both have
+ * 80 bits, the address in the lesser locator has the adjustment for both instead of the
+ * network. So the addresses of two workloads are the same in both directions.
+ *
+ * A nexthop that translates has a fallback: a tunnel for all other packets.
  */
 #pragma once
 
@@ -25,7 +32,9 @@
 #include "direct.h"
 #include "encap.h"
 #include "fabric.h"
+#include "fallback.h"
 #include "flowkey.h"
+#include "locator.h"
 
 /* Packets with a lower TTL go by the fallback, so that routers of the underlay do not
  * reduce it to 0. */
@@ -38,13 +47,6 @@
 #define ICMP6_INFORMATION 128 /* types below are errors */
 
 #define TRANSLATED_IPV6 0x8000 /* in the field network */
-
-struct translated_address {
-	__be32 locator[2];
-	__u16 adjustment;
-	__be16 network;
-	__be32 last;
-};
 
 /* Adds one's complement numbers. */
 static __always_inline __u16 sum16(__u32 sum)
@@ -64,20 +66,59 @@ static __always_inline __u16 sum_of_prefix(const __be32 *prefix)
 	return sum16(sum_of32(prefix[0]) + sum_of32(prefix[1]) + sum_of32(prefix[2]));
 }
 
-/* network: with TRANSLATED_IPV6 for IPv6. prefix: sum_of_prefix(), or 0 for IPv4. */
-static __always_inline void write_translated(struct translated_address *to, const struct address *locator,
-					     __u32 network, __u16 prefix, __be32 last)
+/* Returns the sum of the first 96 bits of an address less the sum of the first 96 bits of the
+ * workload's address. prefix: sum_of_prefix(), or 0 for IPv4. */
+static __always_inline __u32 sum_of_difference(const struct translated_address *a, __u16 prefix)
 {
-	__builtin_memcpy(to->locator, locator, sizeof(to->locator));
-	to->network = bpf_htons(network);
-	to->adjustment = ~sum16(sum_of32(to->locator[0]) + sum_of32(to->locator[1]) + to->network + (__u16)~prefix);
-	to->last = last;
+	return sum_of32(a->locator[0]) + sum_of32(a->locator[1]) + a->adjustment + a->network + (__u16)~prefix;
 }
 
-/* Returns 1 if the adjustment of an address is right. */
-static __always_inline int is_adjusted(const struct translated_address *a, __u16 prefix)
+/* Writes the first 96 bits of an address except the adjustment. */
+static __always_inline void write_locator(struct translated_address *to, const struct address *locator, __u16 network)
 {
-	return sum16(sum_of32(a->locator[0]) + sum_of32(a->locator[1]) + a->adjustment + a->network + (__u16)~prefix) == 0xffff;
+	const struct translated_address *l = (const void *)locator;
+
+	to->locator[0] = l->locator[0];
+	to->locator[1] = l->locator[1];
+	to->adjustment = l->adjustment; /* 0 for 64 bits */
+	to->network = network;
+}
+
+/* Writes the first 96 bits of both addresses of a packet. network: in network order, with
+ * TRANSLATED_IPV6 for IPv6. prefix: as in sum_of_difference(). */
+static __always_inline void write_translated(struct ipv6hdr *h, const struct path *p, __u16 network, __u16 prefix)
+{
+	struct translated_address *from = (void *)&h->saddr, *to = (void *)&h->daddr;
+	__u16 adjustment;
+
+	write_locator(from, &p->source, p->locators == LOCATORS_80_ADJUSTMENT ? 0 : network);
+	write_locator(to, &p->destination, p->locators == LOCATORS_80_NETWORK ? 0 : network);
+	if (p->locators == LOCATORS_64_64) {
+		from->adjustment = ~sum16(sum_of_difference(from, prefix));
+		to->adjustment = ~sum16(sum_of_difference(to, prefix));
+		return;
+	}
+	adjustment = ~sum16(sum_of_difference(from, prefix) + sum_of_difference(to, prefix));
+	if (p->locators == LOCATORS_64_80) {
+		from->adjustment = adjustment;
+		return;
+	}
+	if (p->locators == LOCATORS_80_64) {
+		to->adjustment = adjustment;
+		return;
+	}
+	if (!adjustment) /* the same number in one's complement; network 0 means the node */
+		adjustment = 0xffff;
+	if (p->locators == LOCATORS_80_ADJUSTMENT)
+		from->network = adjustment;
+	else
+		to->network = adjustment;
+}
+
+/* Returns 1 if the adjustments of both addresses of a packet are right. */
+static __always_inline int is_adjusted(const struct translated_address *from, const struct translated_address *to, __u16 prefix)
+{
+	return sum16(sum_of_difference(from, prefix) + sum_of_difference(to, prefix)) == 0xffff;
 }
 
 /* Returns the sum of the pseudo-header of an ICMPv6 message, which ICMPv4 does not have. */
@@ -131,6 +172,47 @@ static __noinline int is_translatable(struct __sk_buff *skb, __u32 vrf, int jumb
 		return !skb->gso_size && !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip) + 6, &checksum, sizeof(checksum)) && checksum;
 	return ip.protocol == IPPROTO_ICMP && !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)) &&
 	       (type == ICMP_ECHO || type == ICMP_ECHOREPLY);
+}
+
+/* Returns the reason why is_translatable() returned 0. It is a separate function, so that packets
+ * that can be translated take no further instruction. */
+static __always_inline __u32 untranslatable(struct __sk_buff *skb, int jumbo)
+{
+	struct ipv6hdr ip6;
+	struct iphdr ip;
+	__u8 type = 0;
+
+	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip6, sizeof(ip6)))
+			return FALLBACK_PREFIX;
+		if (ip6.hop_limit < TRANSLATED_TTL)
+			return FALLBACK_LOW_TTL;
+		if (ip6.nexthdr == IPPROTO_ICMPV6) {
+			bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip6), &type, sizeof(type));
+			return type == ICMP6_ECHO || type == ICMP6_ECHO_REPLY ? FALLBACK_PREFIX : FALLBACK_ICMP;
+		}
+		return !jumbo && ip6.nexthdr != IPPROTO_FRAGMENT && is_extension(ip6.nexthdr) ?
+			       FALLBACK_EXTENSION_HEADER : FALLBACK_PREFIX;
+	}
+	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
+		return FALLBACK_PROTOCOL;
+	if (ip.ihl != 5)
+		return FALLBACK_IP_OPTIONS;
+	if (ip.frag_off & bpf_htons(IP_MF | IP_OFFSET))
+		return FALLBACK_FRAGMENT;
+	if (ip.ttl < TRANSLATED_TTL)
+		return FALLBACK_LOW_TTL;
+	if (!(ip.frag_off & bpf_htons(IP_DF)) && bpf_ntohs(ip.tot_len) > TRANSLATED_WITHOUT_DF)
+		return FALLBACK_WITHOUT_DF;
+	if (ip.protocol == IPPROTO_UDP)
+		return skb->gso_size ? FALLBACK_UDP_SEGMENTS : FALLBACK_NO_CHECKSUM;
+	return ip.protocol == IPPROTO_ICMP ? FALLBACK_ICMP : FALLBACK_PROTOCOL;
+}
+
+/* Counts a packet for which is_translatable() returned 0. */
+static __noinline void count_untranslatable(struct __sk_buff *skb, __u32 vrf, int jumbo)
+{
+	count_fallback(skb, vrf, untranslatable(skb, jumbo));
 }
 
 /* Changes the type and checksum of an ICMP echo behind a header of `header` bytes. pseudo:
@@ -205,8 +287,9 @@ static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 net
 	}
 	*(__be32 *)&h = (*(__be32 *)&h & bpf_htonl(0xfff00000)) | bpf_htonl(cookie_label(p, hash));
 	h.hop_limit--;
-	write_translated((void *)&h.saddr, &p->source, network, prefix, h.saddr.s6_addr32[3]);
-	write_translated((void *)&h.daddr, &p->destination, network, prefix, h.daddr.s6_addr32[3]);
+	write_translated(&h, p, bpf_htons(network), prefix);
+	trace6(TRACE_TRANSLATED, nh->vrf, (void *)&h.saddr, id, 0, 1);
+	trace6(TRACE_TRANSLATED, nh->vrf, (void *)&h.daddr, id, 1, 1);
 	if (bpf_skb_store_bytes(skb, L3_OFFSET, &h, sizeof(h), 0))
 		return -DROP_ENCAP_FAILED;
 	return send_to_neighbour(skb, p);
@@ -216,10 +299,8 @@ static __noinline int send_translated(struct __sk_buff *skb, __u32 id, __u32 net
 static __always_inline int is_to_locator(const struct node_settings *s, const struct ethhdr *eth, void *end)
 {
 	const struct ipv6hdr *ip = (void *)(eth + 1);
-	const struct translated_address *to = (void *)&ip->daddr;
 
-	return (void *)(ip + 1) <= end && eth->h_proto == bpf_htons(ETH_P_IPV6) && s->locator[0] &&
-	       to->locator[0] == s->locator[0] && to->locator[1] == s->locator[1];
+	return (void *)(ip + 1) <= end && eth->h_proto == bpf_htons(ETH_P_IPV6) && is_in_own_locator(s, (void *)&ip->daddr);
 }
 
 /* Returns 1 for packets to a workload's address. eth: of a packet for which
@@ -260,8 +341,7 @@ static __noinline int answer_locator(struct __sk_buff *skb)
 	    t.ip.nexthdr != IPPROTO_ICMPV6 || t.icmp.icmp6_type != ICMP6_ECHO ||
 	    t.icmp.icmp6_identifier != bpf_htons(ECHO_ID) || t.kind != bpf_htons(TEST_REQUEST))
 		return GO_ON;
-	__builtin_memcpy(&o.source, &t.ip.saddr, 8);
-	if (find_sender(s, &o) != GO_ON)
+	if (admit_sender(s, &o, node_with_locator((void *)&t.ip.saddr, &o.source)) != GO_ON)
 		return GO_ON;
 	source = t.ip.saddr;
 	if (bpf_l4_csum_replace(skb, checksum, bpf_htons(ICMP6_ECHO << 8), bpf_htons(ICMP6_ECHO_REPLY << 8), 2) ||
@@ -337,6 +417,16 @@ static __always_inline int to_inner_ip6(struct __sk_buff *skb, struct ipv6hdr *h
 	return bpf_skb_store_bytes(skb, L3_OFFSET, h, sizeof(*h), BPF_F_RECOMPUTE_CSUM) ? -DROP_DECAP_FAILED : GO_ON;
 }
 
+/* Returns the field with the network. from_node: the node with the source address; 0: it is
+ * unknown. The result is 0 if the fields of the two addresses contradict each other. */
+static __always_inline __u16 network_of(const struct translated_address *from, const struct translated_address *to,
+					const struct remote *from_node)
+{
+	if (from_node && from_node->locators == LOCATORS_80_ADJUSTMENT)
+		return from->network;
+	return (from_node && from_node->locators == LOCATORS_80_NETWORK) || from->network == to->network ? to->network : 0;
+}
+
 /* Reads a packet for which is_translated() returned 1 into *a, and changes it to the
  * workload's packet. The source must have the same network, and the locator of a node that
  * may send translated packets. Returns GO_ON, or a negative drop reason. */
@@ -348,7 +438,8 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 	struct ipv6hdr h;
 	__u32 zero = 0, vrf, length;
 	struct vrf *n = 0;
-	__u16 prefix = 0;
+	__u16 prefix = 0, network;
+	const struct remote *sender;
 	int verdict, v6;
 
 	s = bpf_map_lookup_elem(&settings, &zero);
@@ -356,12 +447,16 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 		return -DROP_BAD_INNER;
 	from = (void *)&h.saddr;
 	to = (void *)&h.daddr;
-	vrf = bpf_ntohs(to->network) & ~TRANSLATED_IPV6;
-	v6 = bpf_ntohs(to->network) & TRANSLATED_IPV6;
-	if (from->network != to->network)
+	sender = node_with_locator(from, &o.source);
+	network = bpf_ntohs(network_of(from, to, sender));
+	if (!network)
 		return -DROP_UNKNOWN_SOURCE;
-	__builtin_memcpy(&o.source, from->locator, sizeof(from->locator));
-	verdict = admit_network(s, &o, vrf, v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP), a);
+	verdict = admit_sender(s, &o, sender);
+	if (verdict != GO_ON)
+		return verdict;
+	vrf = network & ~TRANSLATED_IPV6;
+	v6 = network & TRANSLATED_IPV6;
+	verdict = enter_network(&o, vrf, v6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP), a);
 	if (verdict != GO_ON)
 		return verdict;
 	if (!h.hop_limit)
@@ -375,7 +470,7 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 			return -DROP_UNKNOWN_LABEL;
 		prefix = sum_of_prefix(n->prefix6);
 	}
-	if (!is_adjusted(from, prefix) || !is_adjusted(to, prefix))
+	if (!is_adjusted(from, to, prefix))
 		return -DROP_UNTRANSLATABLE;
 	if (n)
 		return to_inner_ip6(skb, &h, n->prefix6);

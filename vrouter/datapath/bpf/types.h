@@ -42,6 +42,17 @@ enum encapsulation {
 	ENCAPS,
 };
 
+/* The locators of this node and of another node, and the parts of the addresses of the packets
+ * between them (translate.h). */
+enum locators {
+	LOCATORS_NONE,
+	LOCATORS_64_64,         /* this node's has 64 bits, and so has the other's */
+	LOCATORS_64_80,
+	LOCATORS_80_64,
+	LOCATORS_80_ADJUSTMENT, /* both have 80 bits; this node's addresses have the adjustment */
+	LOCATORS_80_NETWORK,    /* both have 80 bits; this node's addresses have the network */
+};
+
 /* nexthop.flags */
 #define NH_F_MULTICAST (1 << 0) /* composite: replicate; else ECMP */
 #define NH_F_DF (1 << 1)        /* tunnel: the outer IPv4 header forbids fragments */
@@ -55,7 +66,7 @@ struct path {
 	struct address gateway; /* address to resolve: next hop, or the destination */
 	__u32 oif;              /* ifindex of the fabric device; 0: the path is down */
 	__u8 gateway_family;    /* 4 or 6 */
-	__u8 pad;
+	__u8 locators;          /* translated: enum locators */
 	__u16 cookie;           /* cookie of the destination (cookie.h) */
 };
 
@@ -197,7 +208,11 @@ struct node_settings {
 	__u32 flags;
 	__be16 vxlan_port;
 	__be16 mpls_udp_port;
-	__be32 locator[2];                 /* this node's locator (translate.h); 0: none */
+	__be16 last_label;                 /* highest network whose label this node receives; 0: all */
+	__u16 pad;
+	__be32 locator[2];                 /* first 64 bits of this node's locator (translate.h); 0: none */
+	__be16 locator_end;                /* next 16 bits of a locator of 80 bits; else 0 */
+	__be16 locator_mask;               /* 0xffff: the locator has 80 bits; 0: 64 */
 	__be32 local4[MAX_LOCAL];          /* 0: unused */
 	struct address local6[MAX_LOCAL];  /* ::: unused */
 	__u32 flow_idle_s;                 /* an idle flow expires after this time, in seconds */
@@ -211,7 +226,7 @@ struct remote {
 	__u32 ethernet;  /* second tunnel, for Ethernet in MPLS; its MTU is stored too; 0: none */
 	__u32 id;        /* of the node or gateway */
 	__u8 encaps;     /* encapsulations that the remote may use: bits 1 << enum encapsulation */
-	__u8 pad;
+	__u8 locators;   /* enum locators; LOCATORS_NONE: the key is an underlay address */
 	__u16 cookie;    /* cookie of the remote (cookie.h) */
 };
 
@@ -358,6 +373,12 @@ struct drop_key {
 	__u32 reason;
 };
 
+/* Key of fallbacks: packets that direct cannot carry (fallback.h). */
+struct fallback_key {
+	__u32 vrf;
+	__u32 reason; /* enum fallback_reason */
+};
+
 /* What became of the frames that a program was handed: their sum is their
  * number, OUT_RECEIVED. */
 enum outcome {
@@ -394,7 +415,7 @@ enum trace_kind {
 	TRACE_VIF, TRACE_SPOOF, TRACE_FLOW, TRACE_POLICY, TRACE_BRIDGE,
 	TRACE_ROUTE_HOST, TRACE_ROUTE_LPM, TRACE_NEXTHOP, TRACE_MEMBER,
 	TRACE_MTU, TRACE_ENCAP, TRACE_LABEL, TRACE_VNI, TRACE_DELIVER,
-	TRACE_ANSWER, TRACE_DROP, TRACE_PASS,
+	TRACE_ANSWER, TRACE_DROP, TRACE_PASS, TRACE_TRANSLATED, TRACE_FALLBACK,
 };
 
 struct trace_step {

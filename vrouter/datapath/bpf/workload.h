@@ -286,6 +286,8 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
 	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, v->vrf, f->jumbo)) {
+		count_untranslatable(skb, v->vrf, f->jumbo);
+		trace(TRACE_FALLBACK, v->vrf, nh->fallback, 0, !!nh->fallback);
 		if (!nh->fallback)
 			return -DROP_UNTRANSLATABLE;
 		id = nh->fallback;
@@ -390,6 +392,7 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 		return -DROP_NO_NEXTHOP;
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
 	if (nh->encap == ENCAP_DIRECT && !is_restorable(skb, &f->eth, v->vrf, v->nexthop)) {
+		count_unrestorable(skb, &f->eth, v->vrf, v->nexthop);
 		id = nh->fallback;
 		nh = nexthop_of(id);
 		if (!nh)

@@ -89,6 +89,12 @@ const (
 	bpfDropReasonDROP_REASONS               bpfDropReason = 46
 )
 
+type bpfFallbackKey struct {
+	_      structs.HostLayout
+	Vrf    uint32
+	Reason uint32
+}
+
 type bpfFlow struct {
 	_         structs.HostLayout
 	Action    uint8
@@ -223,7 +229,7 @@ type bpfNexthop struct {
 		Gateway       bpfAddress
 		Oif           uint32
 		GatewayFamily uint8
-		Pad           uint8
+		Locators      uint8
 		Cookie        uint16
 	}
 }
@@ -233,7 +239,11 @@ type bpfNodeSettings struct {
 	Flags           uint32
 	VxlanPort       uint16
 	MplsUdpPort     uint16
+	LastLabel       uint16
+	Pad             uint16
 	Locator         [2]uint32
+	LocatorEnd      uint16
+	LocatorMask     uint16
 	Local4          [4]uint32
 	Local6          [4]bpfAddress
 	FlowIdleS       uint32
@@ -261,7 +271,7 @@ type bpfRemote struct {
 	Ethernet uint32
 	Id       uint32
 	Encaps   uint8
-	Pad      uint8
+	Locators uint8
 	Cookie   uint16
 }
 
@@ -395,6 +405,7 @@ const (
 	bpfMapBridge            = "bridge"
 	bpfMapDropLog           = "drop_log"
 	bpfMapDrops             = "drops"
+	bpfMapFallbacks         = "fallbacks"
 	bpfMapFlows             = "flows"
 	bpfMapFragments         = "fragments"
 	bpfMapHosts4            = "hosts4"
@@ -484,6 +495,7 @@ type bpfMapSpecs struct {
 	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
 	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
 	Drops             *ebpf.MapSpec `ebpf:"drops"`
+	Fallbacks         *ebpf.MapSpec `ebpf:"fallbacks"`
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
@@ -547,6 +559,7 @@ type bpfMaps struct {
 	Bridge            *ebpf.Map `ebpf:"bridge"`
 	DropLog           *ebpf.Map `ebpf:"drop_log"`
 	Drops             *ebpf.Map `ebpf:"drops"`
+	Fallbacks         *ebpf.Map `ebpf:"fallbacks"`
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Hosts4            *ebpf.Map `ebpf:"hosts4"`
@@ -583,6 +596,7 @@ func (m *bpfMaps) Close() error {
 		m.Bridge,
 		m.DropLog,
 		m.Drops,
+		m.Fallbacks,
 		m.Flows,
 		m.Fragments,
 		m.Hosts4,

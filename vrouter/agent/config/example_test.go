@@ -1,0 +1,28 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The configuration that the package installs starts no agent. With the comment marks
+// removed it is valid.
+func TestThePackagesConfiguration(t *testing.T) {
+	text, err := os.ReadFile("../../../dist/vrouter/node.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parseConfig(text, "/etc/vrouter"); err == nil || !strings.Contains(err.Error(), "node: is missing") {
+		t.Errorf("the installed configuration: %v, want that the node is missing", err)
+	}
+	enabled := regexp.MustCompile(`(?m)^#([a-z_]+: )`).ReplaceAll(text, []byte("$1"))
+	c, err := parseConfig(enabled, "/etc/vrouter")
+	if err != nil {
+		t.Fatalf("%v in the configuration without comment marks:\n%s", err, enabled)
+	}
+	if c.Node != "rack3-a" || len(c.Fabric) != 1 || c.StoreTLS.CA == "" || c.Metrics == "" {
+		t.Errorf("%+v, want every key of the file", c)
+	}
+}

@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/model"
+)
+
+// TestAPortWithoutItsNamespaceDoesNotDelayTheOthers applies 100 ports. The namespace of one
+// port does not exist. The others must forward, and the status must list this port only. The
+// port must forward as soon as its namespace exists, and not only at the next retry.
+func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, func(c *config.Config) {
+		c.RepairInterval, c.Limits.Vifs, c.Limits.Nexthops = time.Minute, 256, 1024
+	}, "a")
+	a, many, late := b.nodes["a"], agenttest.NewSpace(t, "many"), b.workloads["a1"].Name+"-late"
+	s := b.state
+	for i := range 98 {
+		s.Ports = append(s.Ports, model.Port{
+			Name: fmt.Sprint("p", i), Network: "red", Node: "a", MAC: model.MAC{2, 2, 0, 0, 0, byte(i)},
+			IPs:    []netip.Addr{netip.AddrFrom4([4]byte{10, 7, 0, byte(100 + i)})},
+			Attach: model.Attachment{Netns: many.Name, Interface: fmt.Sprint("p", i)},
+		})
+	}
+	s.Ports[len(s.Ports)-1].Attach = model.Attachment{Netns: late}
+	b.apply(t, "a", s)
+	agenttest.Must(t, exchange(b.workloads["a2"], many, "10.7.0.100"))
+	rows, err := a.client.Vifs(t.Context(), 7)
+	agenttest.Must(t, err)
+	if len(rows) != 99 {
+		t.Errorf("%d ports have a vif, want 99", len(rows))
+	}
+	agenttest.Eventually(t, "seven failed attempts", func() error {
+		if p := a.problemOf(t, "port", "p97"); p.Tries < 7 {
+			return fmt.Errorf("port p97: %+v", p)
+		}
+		return nil
+	})
+	status, err := a.client.Status(t.Context())
+	agenttest.Must(t, err)
+	p := a.problemOf(t, "port", "p97")
+	if len(status.Problems) != 1 || time.Until(p.Retry) < 2*time.Second || status.Repairs != 0 {
+		t.Errorf("the status lists %+v, want one port with a retry after 2 s or more; %d repairs", status.Problems, status.Repairs)
+	}
+	space := agenttest.NamedSpace(t, late)
+	agenttest.Eventually(t, "the port in its namespace", a.healthy)
+	if time.Now().After(p.Retry) {
+		t.Errorf("the port waited until its next retry at %v", p.Retry)
+	}
+	agenttest.Must(t, exchange(b.workloads["a2"], space, "10.7.0.197"))
+}

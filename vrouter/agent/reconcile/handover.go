@@ -1,0 +1,109 @@
+package reconcile
+
+import (
+	"cmp"
+	"net/netip"
+	"reflect"
+	"slices"
+	"time"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// handOver records changes of the nodes' encapsulations, and looks up which changes are under
+// way. It runs before the steps that use the encapsulations.
+func (p *Pass) handOver() {
+	r, now := p.r, time.Now()
+	if nodes := p.Want.State.Nodes; !reflect.DeepEqual(nodes, r.noted) {
+		r.Offers, r.noted = r.Offers.Next(nodes, p.Want.Node, p.reached, now), nodes
+	}
+	p.handovers, r.handover = r.Offers.Handovers(now)
+	forgetMoved(p.handovers, p.Want.State.Nodes)
+}
+
+// forgetMoved removes from the handovers the former locators that a node has now.
+func forgetMoved(handovers map[string]fib.Handover, nodes []model.Node) {
+	if len(handovers) == 0 {
+		return
+	}
+	owners := model.OwnersOfLocators(nodes)
+	for name, h := range handovers {
+		for _, former := range []*netip.Prefix{&h.Own, &h.Other} {
+			if former.IsValid() && owners.Overlapping(*former) != "" {
+				*former = netip.Prefix{}
+			}
+		}
+		handovers[name] = h
+	}
+}
+
+// reached reports whether the last tables sent packets to another node. If this agent has not
+// written tables yet, they may have sent packets.
+func (p *Pass) reached(n model.Node) bool {
+	last := p.r.Last
+	if last == nil || !last.compiled {
+		return true
+	}
+	return slices.ContainsFunc(append(slices.Clone(n.Underlay), n.Locator.Addr()), func(a netip.Addr) bool {
+		return last.Tables.Remotes[a].Nexthop != 0
+	})
+}
+
+// untilHandover returns the time until the next change of the handovers, at most longest.
+func (r *Reconciler) untilHandover(longest time.Duration) time.Duration {
+	if r.handover.IsZero() {
+		return longest
+	}
+	return min(longest, max(time.Until(r.handover), time.Millisecond))
+}
+
+// self returns this node with the settings that direct still needs because of handovers: Direct
+// among its encapsulations, and its locator.
+func (p *Pass) self() model.Node {
+	self, _ := p.Want.Self()
+	for _, h := range p.handovers {
+		self = withFormer(self, h, h.Own)
+	}
+	return self
+}
+
+// other is like self, for another node.
+func (p *Pass) other(n model.Node) model.Node {
+	h := p.handovers[n.Name]
+	return withFormer(n, h, h.Other)
+}
+
+func withFormer(n model.Node, h fib.Handover, locator netip.Prefix) model.Node {
+	if h.Accepts(model.Direct) && !slices.Contains(n.Encapsulations, model.Direct) {
+		n.Encapsulations = append(slices.Clone(n.Encapsulations), model.Direct)
+	}
+	n.Locator = cmp.Or(n.Locator, locator)
+	return n
+}
+
+// nodes returns the nodes for the tables. A node whose locator is not in the desired state any
+// more keeps it during a handover. If the kernel refuses this node's locator, this node has
+// none: then the tables do not translate in either direction.
+func (f *facts) nodes(want *Desired) []model.Node {
+	all := slices.Clone(want.State.Nodes)
+	for i := range all {
+		n := &all[i]
+		if n.Name != want.Node {
+			n.Locator = cmp.Or(n.Locator, f.handovers[n.Name].Other)
+			continue
+		}
+		for _, h := range f.handovers {
+			n.Locator = cmp.Or(n.Locator, h.Own)
+		}
+		if f.refusal != "" {
+			n.Locator = netip.Prefix{}
+		}
+	}
+	return all
+}
+
+// sameHandovers reports whether the handovers equal those of older facts.
+func (f *facts) sameHandovers(older facts) bool {
+	return reflect.DeepEqual(f.handovers, older.handovers)
+}

@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"net/netip"
+	"testing"
+
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// The verdict names the translated addresses, and says if a packet could not be translated.
+func TestTheVerdictOfATraceNamesTheTranslatedAddresses(t *testing.T) {
+	v := &view{nexthops: map[uint32]string{5: "tunnel b translated", 6: "tunnel b vxlan"}, networks: map[uint32]model.Network{7: {Name: "red"}}}
+	number := func(e model.Encapsulation) uint32 {
+		for i, name := range encapsulationNames {
+			if name == string(e) {
+				return uint32(i)
+			}
+		}
+		t.Fatalf("unknown encapsulation %s", e)
+		return 0
+	}
+	from, to := netip.MustParseAddr("fd77:0:0:1::1"), netip.MustParseAddr("fd77:0:0:2::2")
+	translated := datapath.TraceStep{Kind: datapath.TraceNexthop, ID: 5, Value: uint32(fib.Tunnel), Found: true}
+	fallback := datapath.TraceStep{Kind: datapath.TraceFallback, VRF: 7, ID: 6, Found: true}
+	for _, c := range []struct {
+		steps []datapath.TraceStep
+		want  string
+	}{
+		{[]datapath.TraceStep{translated, {Kind: datapath.TraceEncap, ID: number(model.Translated), Value: 7}, {Kind: datapath.TraceTranslated, Address: from}, {Kind: datapath.TraceTranslated, Value: 1, Address: to}},
+			"forwarded to node b by translated, network 7, from fd77:0:0:1::1 to fd77:0:0:2::2"},
+		{[]datapath.TraceStep{translated, fallback, {Kind: datapath.TraceNexthop, ID: 6, Value: uint32(fib.Tunnel), Found: true}, {Kind: datapath.TraceEncap, ID: number(model.VXLAN), Value: 700}},
+			"forwarded to node b by vxlan, VNI 700; the packet cannot be translated"},
+	} {
+		if got, dropped := verdict(v, c.steps, 7); got != c.want || dropped {
+			t.Errorf("the verdict is %q (dropped: %v), want %q", got, dropped, c.want)
+		}
+	}
+	if s := describeStep(v, fallback); s.Result != "the packet cannot be translated; fallback: nexthop 6, tunnel b vxlan" {
+		t.Errorf("the step of the fallback is %+v", s)
+	}
+	fallback.ID, fallback.Found = 0, false
+	if s := describeStep(v, fallback); s.Result != "the packet cannot be translated, and there is no fallback" {
+		t.Errorf("the step without a fallback is %+v", s)
+	}
+}

@@ -1,0 +1,247 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/direct"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// offer makes the encapsulations of all nodes in the state equal to these.
+func (b *bed) offer(encaps ...model.Encapsulation) {
+	for i := range b.state.Nodes {
+		b.state.Nodes[i].Encapsulations = encaps
+	}
+}
+
+// applyApart applies the state to one node after another, with a pause between. backwards: to
+// the last node first.
+func (b *bed) applyApart(pause time.Duration, backwards bool) {
+	b.t.Helper()
+	file := filepath.Join(b.dir, "apart.yaml")
+	writeJSON(b.t, file, b.state)
+	nodes := b.agents()
+	if backwards {
+		slices.Reverse(nodes)
+	}
+	for i, n := range nodes {
+		if i > 0 {
+			time.Sleep(pause)
+		}
+		n.run("apply", "-f", file)
+	}
+}
+
+// encapsulations is a list of encapsulations that nodes offer, and the ways that they then use.
+type encapsulations struct {
+	offered []model.Encapsulation
+	ways    []string
+}
+
+// checkChanges changes the encapsulations of two nodes while datagrams pass in both directions
+// between workloads x and y. The two nodes get each change at the same time, and with a second
+// between. No datagram may be lost.
+func checkChanges(t *testing.T, b *bed, x, y *workload, changes ...encapsulations) {
+	t.Helper()
+	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
+		t.Fatal(err)
+	}
+	datagrams := count(t, x, y)
+	backwards := false
+	for _, pause := range []time.Duration{0, time.Second} {
+		for range 2 {
+			for _, c := range changes {
+				b.offer(c.offered...)
+				b.applyApart(pause, backwards)
+				for i, n := range b.nodes {
+					n.awaitWays(b.nodes[1-i].name, c.ways...)
+				}
+			}
+			backwards = !backwards
+		}
+	}
+	for i := range 3 * len(changes) { // in quick succession
+		b.offer(changes[i%len(changes)].offered...)
+		b.applyApart(0, i%2 == 0)
+	}
+	datagrams.lost(t, 1000)
+}
+
+// Two nodes change between direct and a tunnel while packets pass: none is lost, although the
+// two nodes do not get the change at the same time.
+func TestAChangeBetweenDirectAndATunnelLosesNothing(t *testing.T) {
+	tunnel := encapsulations{[]model.Encapsulation{model.VXLAN}, []string{"vxlan"}}
+	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
+		t.Run(string(forwarding), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, options{})
+			x, y := directPair(b, forwarding, model.VXLAN)
+			checkChanges(t, b, x, y, tunnel, encapsulations{[]model.Encapsulation{model.Direct, model.VXLAN}, directWays(forwarding)})
+		})
+	}
+	t.Run("translated", func(t *testing.T) {
+		t.Parallel()
+		b := newBed(t, options{routed: true})
+		x, y := routedPair(b, model.VXLAN)
+		checkChanges(t, b, x, y, tunnel, encapsulations{[]model.Encapsulation{model.Direct, model.VXLAN}, []string{"translated", "vxlan"}})
+	})
+	t.Run("nothing in common", func(t *testing.T) {
+		t.Parallel()
+		b := newBed(t, options{})
+		x, y := directPair(b, model.L3)
+		checkChanges(t, b, x, y, tunnel, encapsulations{[]model.Encapsulation{model.Direct}, []string{"direct"}})
+	})
+}
+
+// Two nodes change from one tunnel to another while packets pass. No encapsulation is common
+// to the states before and after the change.
+func TestASwapOfTunnelsLosesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	x, y := pair(b, model.L3, false, model.MPLSoUDP)
+	checkChanges(t, b, x, y,
+		encapsulations{[]model.Encapsulation{model.VXLAN}, []string{"vxlan"}},
+		encapsulations{[]model.Encapsulation{model.MPLSoUDP}, []string{"mpls-udp"}})
+}
+
+// The locators are removed from two nodes, a second apart, while packets pass: none is lost, also
+// when the nodes stop accepting translated packets, and when the locators come back.
+func TestRemovedLocatorsLoseNothing(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	x, y := routedPair(b, model.VXLAN)
+	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
+		t.Fatal(err)
+	}
+	datagrams := count(t, x, y)
+	for i := range b.state.Nodes {
+		b.state.Nodes[i].Locator = netip.Prefix{}
+	}
+	b.applyApart(time.Second, false)
+	time.Sleep(fib.AcceptTime + 2*time.Second)
+	for i, n := range b.nodes {
+		n.awaitWays(b.nodes[1-i].name, "vxlan")
+	}
+	for i, n := range b.nodes {
+		b.state.Nodes[i].Locator = n.locator()
+	}
+	b.applyApart(time.Second, true)
+	for i, n := range b.nodes {
+		n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
+	}
+	datagrams.lost(t, 1000)
+}
+
+// Nodes get a change from their shared store while packets pass: none is lost.
+func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
+	t.Parallel()
+	b := fleetBed(t, "10s")
+	a := b.nodes[0]
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
+	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
+	soon(t, 5*time.Second, "the workloads reach each other", func() error { return datagram(x, y, 4, 64) })
+	for i, n := range b.nodes {
+		n.awaitWays(b.nodes[1-i].name, "direct")
+	}
+	datagrams := count(t, x, y)
+	for range 2 {
+		for _, c := range []encapsulations{
+			{[]model.Encapsulation{model.VXLAN}, []string{"vxlan"}},
+			{[]model.Encapsulation{model.MPLSoUDP}, []string{"mpls-udp"}},
+			{[]model.Encapsulation{model.Direct, model.VXLAN}, []string{"direct"}},
+		} {
+			b.state = one[model.State](a, "state")
+			b.offer(c.offered...)
+			file := filepath.Join(b.dir, "state.yaml")
+			writeJSON(t, file, b.state)
+			a.run("apply", "-f", file)
+			for i, n := range b.nodes {
+				n.awaitWays(b.nodes[1-i].name, c.ways...)
+			}
+		}
+	}
+	datagrams.lost(t, 500)
+}
+
+// A node that does not offer direct any more still receives direct packets for a time, also after
+// its agent is restarted. Then it refuses them. The other node, which has not got the change,
+// notices this and uses a tunnel.
+func TestANodeAcceptsAnEncapsulationOfBeforeForATime(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{config: map[string]any{"repair_interval": "1h"}})
+	x, y := directPair(b, model.L3, model.VXLAN)
+	a, other := b.nodes[0], b.nodes[1]
+	label := direct.Label(291, a.v4).String()
+	b.offer(model.VXLAN)
+	file := filepath.Join(b.dir, "first.yaml")
+	writeJSON(t, file, b.state)
+	a.run("apply", "-f", file)
+	a.awaitWays("b", "vxlan")
+	accepts := func(when string) {
+		t.Helper()
+		if !strings.Contains(a.filters(), label) {
+			t.Errorf("%s the filter of node a lacks label %s:\n%s", when, label, a.filters())
+		}
+		if err := datagram(y, x, 4, 64); err != nil {
+			t.Errorf("a datagram to node a %s: %v", when, err)
+		}
+	}
+	accepts("after the change")
+	a.kill(syscall.SIGKILL)
+	a.start()
+	accepts("after a restart")
+	if ways := other.ways("a"); !slices.Equal(ways, []string{"direct"}) {
+		t.Errorf("node b reaches node a with the encapsulations %v, want direct alone", ways)
+	}
+
+	a.kill(syscall.SIGKILL)
+	a.ageOffers(fib.AcceptTime - 3*time.Second)
+	a.start()
+	soon(t, 20*time.Second, "the label is removed from the filter", func() error {
+		if strings.Contains(a.filters(), label) {
+			return errTimeout
+		}
+		return nil
+	})
+	if err := datagram(y, x, 4, 64); err == nil && slices.Equal(other.ways("a"), []string{"direct"}) {
+		t.Error("node a still accepts direct packets")
+	}
+	other.awaitWays("a", "vxlan")
+	if err := datagram(y, x, 4, 64); err != nil {
+		t.Errorf("a datagram by the tunnel: %v", err)
+	}
+}
+
+// ageOffers makes the changes that the node's agent has saved older.
+func (n *node) ageOffers(by time.Duration) {
+	n.bed.t.Helper()
+	path := filepath.Join(n.config["state_dir"].(string), "offers.json")
+	text, err := os.ReadFile(path)
+	n.bed.must(err)
+	var offers fib.Offers
+	var file map[string]json.RawMessage
+	n.bed.must(errors.Join(json.Unmarshal(text, &offers), json.Unmarshal(text, &file)))
+	aged := 0
+	for _, p := range offers.Pairs {
+		for i := range p.Former {
+			p.Former[i].Until = p.Former[i].Until.Add(-by)
+			aged++
+		}
+	}
+	if aged == 0 {
+		n.bed.t.Fatalf("%s has no former encapsulations:\n%s", path, text)
+	}
+	file["pairs"], err = json.Marshal(offers.Pairs)
+	n.bed.must(err)
+	writeJSON(n.bed.t, path, file)
+}

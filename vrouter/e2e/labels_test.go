@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"windtunnel/vrouter/direct"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+// Two nodes receive the labels of one network only. When a network with a lower id is added,
+// the present network uses a tunnel, and then its label is removed from the filters. Nothing is
+// lost. When the added network is removed, the present network is sent directly again.
+func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"link_labels": 1}}})
+	x, y := directPair(b, model.L3, model.VXLAN)
+	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var g errgroup.Group
+	var sent, received uint64
+	g.Go(func() (err error) {
+		sent, received, err = flow10k(ctx, x, y)
+		return err
+	})
+	var stream atomic.Int64
+	g.Go(func() error { return endless(ctx, x, y, &stream) })
+
+	before := b.state
+	b.state.Networks = append(b.state.Networks[:1:1], model.Network{Name: "amber", ID: 100, VNI: 1002, Forwarding: model.L3, Subnets: subnets("10.2.0.0/16", "fd00:2::/64")})
+	v, w := b.workload("v", "amber", 0, "10.2.0.10", "fd00:2::10"), b.workload("w", "amber", 1, "10.2.0.11", "fd00:2::11")
+	b.apply()
+	for i, n := range b.nodes {
+		n.awaitWays(b.nodes[1-i].name, "direct", "vxlan")
+		n.awaitRoute("red", x, y, "vxlan")
+		n.awaitRoute("amber", v, w, "direct")
+		n.awaitFilter(100, 291)
+		if out := n.run("doctor"); !strings.Contains(out, "labels of 1 of the 2 networks") || !strings.Contains(out, "next encapsulation: red") {
+			t.Errorf("doctor of node %s does not show that network red is beyond the limit:\n%s", n.name, out)
+		}
+	}
+	if err := datagram(v, w, 4, 64); err != nil {
+		t.Error(err)
+	}
+	was := b.nodes[0].sentDirectly("red")
+	time.Sleep(200 * time.Millisecond)
+	if now := b.nodes[0].sentDirectly("red"); now != was {
+		t.Errorf("%d packets of network red had labels, want none", now-was)
+	}
+
+	b.state = before
+	b.apply()
+	for i, n := range b.nodes {
+		n.awaitWays(b.nodes[1-i].name, "direct")
+		n.awaitFilter(291, 100)
+	}
+	stop()
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d datagrams, %d bytes of TCP", sent, stream.Load())
+	if sent < 10_000 || received != sent {
+		t.Errorf("%d of %d datagrams arrived; drops %v %v", received, sent, b.nodes[0].drops(), b.nodes[1].drops())
+	}
+}
+
+// awaitRoute waits until the node sends packets of a network to the workload on the other node
+// with an encapsulation.
+func (n *node) awaitRoute(network string, a, b *workload, encapsulation string) {
+	n.bed.t.Helper()
+	to := a
+	if a.port.Node == n.name {
+		to = b
+	}
+	var got string
+	for range 300 {
+		r := one[inspect.Route](n, "rt", "get", to.ip(4).String(), "--vrf", network)
+		for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
+			if nh.ID == r.Nexthop {
+				got = nh.Name
+			}
+		}
+		if strings.HasSuffix(got, " "+encapsulation) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	n.bed.t.Fatalf("node %s sends packets of network %s by %q, want %s", n.name, network, got, encapsulation)
+}
+
+// awaitFilter waits until the filter of the fabric device has the label of network has, and
+// not that of network lacks.
+func (n *node) awaitFilter(has, lacks uint32) {
+	n.bed.t.Helper()
+	var filters string
+	for range 600 {
+		filters = n.filters()
+		if strings.Contains(filters, direct.Label(has, n.v4).String()) && !strings.Contains(filters, direct.Label(lacks, n.v4).String()) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	n.bed.t.Fatalf("the filter of node %s must have the label of network %d and not that of network %d:\n%s", n.name, has, lacks, filters)
+}
+
+// sentDirectly returns the number of packets of a network that the node has sent with labels.
+func (n *node) sentDirectly(network string) uint64 {
+	for _, s := range rows[inspect.VRFStats](n, "vrfstats") {
+		if s.Network == network {
+			return s.ByEncapsulation["direct"].TxPackets
+		}
+	}
+	return 0
+}

@@ -1,0 +1,140 @@
+package fleet
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// locators returns the locators of the fleet's nodes by their names.
+func locators(t *testing.T, f *Fleet) map[string]netip.Prefix {
+	t.Helper()
+	all := map[string]netip.Prefix{}
+	for _, n := range state(t, f).Nodes {
+		all[n.Name] = n.Locator
+	}
+	return all
+}
+
+// joining returns the n-th node that joins.
+func joining(n int) model.Node {
+	return model.Node{Name: fmt.Sprint("n", n), Underlay: addresses(fmt.Sprint("192.0.2.", 10+n))}
+}
+
+// Nodes that join at the same time over two hosts get different locators of the pool.
+func TestNodesThatJoinAtOnceGetDifferentLocators(t *testing.T) {
+	store := fileStore(t)
+	hosts := []*Fleet{follow(t, store), follow(t, store)}
+	s := small()
+	s.Settings.Locators = netip.MustParsePrefix("fd00:77::/48")
+	s.Nodes[0].Locator = netip.MustParsePrefix("fd00:77:0:2::/64")
+	apply(t, hosts[0], s)
+	hosts[1].awaitRevision(ctx(t), hosts[0].Health().Revision) // the pool
+	const count = 16
+	var wait sync.WaitGroup
+	for n := range count {
+		wait.Go(func() {
+			if err := hosts[n%2].PutNodeFromPool(ctx(t), joining(n)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	owners := map[netip.Prefix]string{}
+	for name, l := range locators(t, follow(t, store)) { // the other views may still lack commits of each other
+		if name == "b" {
+			continue // it has none
+		}
+		if owners[l] != "" || !s.Settings.Locators.Contains(l.Addr()) || l.Bits() != 64 {
+			t.Errorf("nodes %q and %q have the locator %s, want one each of the pool %s", name, owners[l], l, s.Settings.Locators)
+		}
+		owners[l] = name
+	}
+	if len(owners) != count+1 {
+		t.Errorf("%d locators, want %d", len(owners), count+1)
+	}
+}
+
+// A node keeps its locator if it is written again. The locator of a deleted node is free.
+func TestALocatorOfThePoolIsKeptAndFreed(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Settings.Locators = netip.MustParsePrefix("fd00:77::/56")
+	apply(t, f, s)
+	put := func(n int) {
+		t.Helper()
+		if err := f.PutNodeFromPool(ctx(t), joining(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(0)
+	put(1)
+	first := locators(t, f)["n0"]
+	put(0)
+	if again := locators(t, f)["n0"]; !first.IsValid() || again != first {
+		t.Errorf("the locator of n0 was %s and is %s, want the same", first, again)
+	}
+	if err := f.DeleteNode(ctx(t), "n0", false); err != nil {
+		t.Fatal(err)
+	}
+	put(2)
+	if l := locators(t, f)["n2"]; l != first {
+		t.Errorf("n2 has the locator %s, want %s, which the deleted node had", l, first)
+	}
+}
+
+func TestAPoolThatIsMissingOrFullIsRefused(t *testing.T) {
+	f := open(t)
+	s := small()
+	apply(t, f, s)
+	if err := f.PutNodeFromPool(ctx(t), joining(0)); !IsWhy(err, Invalid) || !strings.Contains(err.Error(), "set settings.locators") {
+		t.Errorf("without a pool: %v, want a refusal that names settings.locators", err)
+	}
+	s.Settings.Locators = netip.MustParsePrefix("fd00:77::/56")
+	for i := 1; i < 256; i++ {
+		s.Nodes = append(s.Nodes, model.Node{Name: fmt.Sprint("x", i), Underlay: addresses(fmt.Sprint("192.0.3.", i)), Locator: netip.MustParsePrefix(fmt.Sprintf("fd00:77:0:%x::/64", i))})
+	}
+	apply(t, f, s)
+	if err := f.PutNodeFromPool(ctx(t), joining(0)); !IsWhy(err, Full) || !strings.Contains(err.Error(), "delete nodes that will not come back") {
+		t.Errorf("with a full pool: %v, want a refusal that says what to delete", err)
+	}
+}
+
+// A locator and a gateway's address that overlap are refused, whichever is written second.
+func TestALocatorAroundAGatewaysAddressIsRefused(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Nodes[0].Locator = netip.MustParsePrefix("fd00:77:0:1::/64")
+	s.Gateways = []model.Gateway{{Name: "g", Addresses: addresses("fd00:77:0:2::9"), Encapsulation: model.VXLAN}}
+	apply(t, f, s)
+	b := s.Nodes[1]
+	b.Locator = netip.MustParsePrefix("fd00:77:0:2::/64")
+	if err := f.PutNode(ctx(t), b); !IsWhy(err, Invalid) {
+		t.Errorf("a locator around a gateway's address: %v, want a refusal", err)
+	}
+	if err := f.PutGateway(ctx(t), model.Gateway{Name: "h", Addresses: addresses("fd00:77:0:1::9"), Encapsulation: model.VXLAN}); !IsWhy(err, Invalid) {
+		t.Errorf("a gateway in a locator: %v, want a refusal", err)
+	}
+}
+
+// The same for a locator that settings.locators derives.
+func TestADerivedLocatorAroundAGatewaysAddressIsRefused(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Settings.Locators = netip.MustParsePrefix("fd00:77::/32")
+	s.Gateways = []model.Gateway{{Name: "g", Addresses: addresses("fd00:77:c000:304::9"), Encapsulation: model.VXLAN}}
+	apply(t, f, s)
+	if err := f.PutNode(ctx(t), model.Node{Name: "late", Underlay: addresses("192.0.3.4")}); !IsWhy(err, Invalid) {
+		t.Errorf("a node whose locator is around a gateway's address: %v, want a refusal", err)
+	}
+	if err := f.PutNode(ctx(t), joining(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.PutGateway(ctx(t), model.Gateway{Name: "h", Addresses: addresses("fd00:77:c000:20b::9"), Encapsulation: model.VXLAN}); !IsWhy(err, Invalid) {
+		t.Errorf("a gateway in the locator of 192.0.2.11: %v, want a refusal", err)
+	}
+}
