@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"windtunnel/lab/suite"
 )
@@ -219,8 +220,12 @@ func TestContrailWindowsHasTheDocumentsArguments(t *testing.T) {
 				t.Errorf("%s: %+v", s.ID, w)
 			}
 		}
-		if s.Timing.Duration.Seconds() != 15 {
-			t.Errorf("%s takes %v, the document's tests 15 s", s.ID, s.Timing.Duration)
+		want := 15 * time.Second
+		if w.Kind == suite.UDPStream || w.Kind == suite.UDPRR {
+			want = 5 * time.Second // the document has no results for UDP
+		}
+		if s.Timing.Duration != want {
+			t.Errorf("%s takes %v, want %v", s.ID, s.Timing.Duration, want)
 		}
 	}
 	if s := scenario(t, p, "bridge/stream-4-containers"); s.Pairs != 2 || s.Workload.Streams != 1 {

@@ -20,6 +20,7 @@ var vocabulary = suite.Vocabulary{
 	Systems: []string{
 		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-direct-policy", "vrouter-translated", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
 		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "docker-bridge", "vrouter-docker", "ovs-vxlan", "ovs-gre", "wireguard", "udp-tun",
+		"host", "cni", "service",
 	},
 	Tools: []string{"builtin", "builtin-ntttcp", "iperf3", "qperf", "netperf", "sockperf", "ntttcp", "fio"},
 }
@@ -48,7 +49,7 @@ func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 }
 
 func TestEverySuiteIsCalledAsItsFileAndDescribed(t *testing.T) {
-	want := []string{"aa", "agreement", "cloud-instances", "contrail-windows", "converged", "loaded-latency", "opencontrail", "overlay-traffic", "overlay", "packets", "quick-overlay", "quick", "steadiness", "systems", "tour"}
+	want := []string{"aa", "agreement", "cloud-instances", "contrail-windows", "converged", "k8s-cni", "loaded-latency", "opencontrail", "overlay-traffic", "overlay", "packets", "quick-overlay", "quick", "steadiness", "systems", "tour"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
@@ -118,6 +119,20 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 			pairs:  []string{"builtin/stream over iperf3/stream", "builtin/stream over netperf/stream", "builtin/rr over netperf/rr"},
 			trials: 10,
 		},
+		"k8s-cni": {
+			ids: []string{
+				"host/stream", "host/both", "host/udp-64", "host/rr", "cni/stream", "cni/both", "cni/udp-64", "cni/rr",
+				"service/stream", "service/both", "service/udp-64", "service/rr",
+				"cni-colocated/stream", "cni-colocated/both", "cni-colocated/udp-64", "cni-colocated/rr",
+			},
+			pairs: []string{
+				"cni/stream over host/stream", "cni/both over host/both", "cni/udp-64 over host/udp-64", "cni/rr over host/rr",
+				"service/stream over cni/stream", "service/both over cni/both", "service/udp-64 over cni/udp-64", "service/rr over cni/rr",
+				"service/stream over host/stream", "service/both over host/both", "service/udp-64 over host/udp-64", "service/rr over host/rr",
+				"cni-colocated/stream over cni/stream", "cni-colocated/both over cni/both", "cni-colocated/udp-64 over cni/udp-64", "cni-colocated/rr over cni/rr",
+			},
+			trials: 10,
+		},
 		"tour": {
 			ids: []string{
 				"bridge/tcp_stream", "bridge/tcp_stream-reverse", "bridge/tcp_stream-both", "bridge/tcp_stream-sendfile",
@@ -170,7 +185,7 @@ func TestSuitesTakeNoLongerThanTheirTimes(t *testing.T) {
 		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 21 * time.Minute, "overlay-traffic": 26 * time.Minute,
 		"cloud-instances": 2 * time.Hour, "contrail-windows": 80 * time.Minute, "opencontrail": 90 * time.Minute,
 		"packets": 60 * time.Minute, "loaded-latency": 75 * time.Minute,
-		"aa": 2 * time.Minute, "agreement": 8 * time.Minute, "converged": 32 * time.Minute, "steadiness": 4 * time.Minute, "tour": 90 * time.Second,
+		"aa": 2 * time.Minute, "k8s-cni": 12 * time.Minute, "agreement": 8 * time.Minute, "converged": 32 * time.Minute, "steadiness": 4 * time.Minute, "tour": 90 * time.Second,
 	} {
 		p := plan(t, name)
 		if e := p.Estimate(); e <= 0 || e > most {

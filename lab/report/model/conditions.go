@@ -156,7 +156,7 @@ func (r *Report) ConditionLines() (lines phrase.Lines) {
 	}
 	var limits []string
 	for limit, scenarios := range by.All() {
-		limits = append(limits, limit+": "+strings.Join(scenarios, ", "))
+		limits = append(limits, limit+": "+phrase.Some(scenarios, mostNamed))
 	}
 	lines.SayIf(limits != nil, "What limited the traffic: %s.", strings.Join(limits, "; "))
 	return lines

@@ -35,7 +35,7 @@ func (r *Report) Explain() (list []Section) {
 	var unsaid phrase.Lines
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
-		unsaid.SayIf(s.Skipped != "" || s.Unmeasured() != "", "%s %s.", s.ID, s.Lacks())
+		unsaid.SayIf(r.HostMatrices == nil && (s.Skipped != "" || s.Unmeasured() != ""), "%s %s.", s.ID, s.Lacks())
 	}
 	add("What could not be said", append(unsaid, r.Doubts...))
 	add("Validity", r.ValidityLines())
@@ -113,6 +113,9 @@ func (l *Ladder) parts(m sample.Metric) string {
 
 // costs returns all findings, and the causes that profiles show.
 func (r *Report) costs() (list []string) {
+	if r.HostMatrices != nil {
+		return r.Findings
+	}
 	for _, c := range contrasts(r) {
 		list = append(list, c.sentence())
 	}

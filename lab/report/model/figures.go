@@ -61,8 +61,12 @@ func (c Cell) Line(ranged bool) string {
 }
 
 // Figures lists the tables of the report: streams first, then request/response. It
-// leaves out columns without a figure.
+// leaves out columns without a figure. A run between pairs of hosts has matrices and no
+// tables.
 func (r *Report) Figures() []Figures {
+	if r.HostMatrices != nil {
+		return nil
+	}
 	var tables []Figures
 	for _, exchange := range []bool{false, true} {
 		var rows []*Scenario

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,11 @@ type Matrix struct {
 	Baseline string // group with which all ratios compare; empty if there are several or none
 	Columns  []string
 	Rows     []MatrixRow
+
+	// Name, Corner and Lead replace the title, the heading of the rows and the text
+	// below the title; "" for the usual ones. Legend explains marks in the cells.
+	Name, Corner, Lead string
+	Legend             phrase.Lines
 }
 
 // MatrixRow is one group of scenarios.
@@ -32,6 +38,7 @@ type MatrixCell struct {
 	Text     string // the figure, or why there is none
 	Why      string // the reason in a sentence, for a skipped scenario
 	Ratio    string // to the baseline, with the mark of the verdict; empty if there is none
+	Small    string // a further figure that only the HTML report shows
 	// Shade is "better" or "worse" and a degree from 1 to 3; empty if no difference
 	// shows.
 	Shade string
@@ -48,8 +55,21 @@ const (
 
 // Matrices lists the report's matrices: of datagrams, of TCP streams, and of
 // request/response. Request/response beside a load has one matrix for each percentile
-// of the latency, and one of the load.
+// of the latency, and one of the load. A run between pairs of hosts has a matrix of hosts
+// for each scenario.
 func (r *Report) Matrices() (list []Matrix) {
+	for i := range r.HostMatrices {
+		switch x := &r.HostMatrices[i]; {
+		case x.Blocks == 0: // the notes have the reason
+		case len(x.Hosts) > mostMatrixHosts:
+			list = append(list, x.byHost())
+		default:
+			list = append(list, x.matrix())
+		}
+	}
+	if r.HostMatrices != nil {
+		return list
+	}
 	var datagrams, streams, exchanges []*Scenario
 	loaded := false
 	for i := range r.Scenarios {
@@ -158,21 +178,29 @@ func shade(c *Comparison) string {
 	if info.Better < 0 && change > 0 {
 		change = 1 / change
 	}
-	worse := change < 1
-	if worse && change > 0 {
-		change = 1 / change
+	if c.Verdict == Alike || info.Better == 0 {
+		return ""
+	}
+	return shadeOf(change)
+}
+
+// shadeOf returns the shade of a ratio of a figure of which more is better.
+func shadeOf(ratio float64) string {
+	worse := ratio < 1
+	if worse && ratio > 0 {
+		ratio = 1 / ratio
 	}
 	degree := ""
 	for _, d := range []struct {
 		from   float64
 		degree string
 	}{{1.05, "1"}, {1.25, "2"}, {2, "3"}} {
-		if change >= d.from {
+		if ratio >= d.from {
 			degree = d.degree
 		}
 	}
 	switch {
-	case degree == "" || c.Verdict == Alike || info.Better == 0:
+	case degree == "":
 		return ""
 	case worse:
 		return "worse" + degree
@@ -183,6 +211,9 @@ func shade(c *Comparison) string {
 // Title names the figures of the matrix: "Datagrams received in k/s, and the ratio to
 // bridge".
 func (x Matrix) Title() string {
+	if x.Name != "" {
+		return x.Name
+	}
 	title := phrase.Capital(x.Metric.Label())
 	if x.Unit != "" {
 		title += " in " + x.Unit
@@ -205,7 +236,7 @@ func (x Matrix) Compared() bool {
 
 // Grid returns the matrix as texts: "812 (0.93)".
 func (x Matrix) Grid() Grid {
-	g := Grid{Heads: append([]string{"system"}, x.Columns...), Words: map[int]bool{0: true}}
+	g := Grid{Heads: append([]string{cmp.Or(x.Corner, "system")}, x.Columns...), Words: map[int]bool{0: true}}
 	for _, r := range x.Rows {
 		row := []string{r.Name}
 		for _, c := range r.Cells {

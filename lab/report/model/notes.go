@@ -30,13 +30,21 @@ func (b *builder) notes() []string {
 		}
 	}
 	notes.SayIf(emulated != nil, "%s: %s. Compare them with each other only.", phrase.Capital(sample.Emulated), phrase.And(emulated))
-	notes.SayIf(few != nil, "A 95 %% interval needs %d trials. Brackets hold the lowest and the highest trial of scenarios with fewer: %s.", need, phrase.And(few))
+	notes.SayIf(few != nil, "A 95 %% interval needs %d trials. Brackets hold the lowest and the highest trial of scenarios with fewer: %s.", need, several(few))
 	for i := range b.rows {
 		dirty := b.dirty[b.rows[i].ID]
 		slices.Sort(dirty)
 		notes.SayIf(dirty != nil, "%s: values that are not finite numbers are left out (%s).", b.rows[i].ID, strings.Trim(fmt.Sprint(dirty), "[]"))
 	}
 	return append(notes, b.doubt...)
+}
+
+// several lists names for a sentence. Of more than mostNamed it names the first ones.
+func several(names []string) string {
+	if len(names) > mostNamed {
+		return phrase.Some(names, mostNamed)
+	}
+	return phrase.And(names)
 }
 
 // ValidityLines state how many trials count, which planned trials are missing,
@@ -51,7 +59,7 @@ func (r *Report) ValidityLines() []string {
 		id := r.Scenarios[i].ID
 		missing.SayIf(r.Validity.Missing[id] > 0, "%s %d", id, r.Validity.Missing[id])
 	}
-	lines.SayIf(missing != nil, "Planned trials without figures that count: %s.", strings.Join(missing, ", "))
+	lines.SayIf(missing != nil, "Planned trials without figures that count: %s.", phrase.Some(missing, mostNamed))
 	lines = append(lines, r.Outcomes()...)
 	if r.Precision != nil {
 		lines = append(lines, r.Precision.Why)

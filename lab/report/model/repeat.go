@@ -23,9 +23,13 @@ const ByHandHint = "As root, with windtunnel on PATH. The first line builds the 
 	"The lab assigns the same addresses as the run did. Scenarios with VMs are not listed, because VMs end with the run. These lines have no meters, no validity checks and no random order. For a suite of your own, write the path of its file in place of its name."
 
 // ByHand returns the lines for every scenario that ran. It leaves out scenarios with
-// VMs, because a VM ends with the program that started it.
+// VMs, because a VM ends with the program that started it. A run between pairs of hosts
+// has none, because the lines make a testbed on one machine.
 func (r *Report) ByHand() []ByHand {
 	var list []ByHand
+	if r.HostMatrices != nil {
+		return nil
+	}
 	for i := range r.Scenarios {
 		if commands := r.Scenarios[i].commands(); commands != nil && r.Scenarios[i].Endpoint.Kind != suite.VM {
 			list = append(list, ByHand{Scenario: r.Scenarios[i].ID, Lines: byHand(r.Run.Suite, r.Scenarios[i].ID, commands)})

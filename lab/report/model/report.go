@@ -25,9 +25,12 @@ type Report struct {
 	Validity    Validity         `json:"validity"`
 	Precision   *Precision       `json:"precision,omitempty"` // nil if the plan asks for none
 	Profiles    []Profile        `json:"profiles,omitempty"`
-	Findings    []string         `json:"findings,omitempty"` // plain sentences
-	Notes       []string         `json:"notes,omitempty"`
-	Doubts      []string         `json:"-"` // notes on this run's gaps; part of Notes
+	// HostMatrices has the figures between pairs of hosts, for each scenario of the plan;
+	// nil if the plan has no matrix.
+	HostMatrices []HostMatrix `json:"host_matrices,omitempty"`
+	Findings     []string     `json:"findings,omitempty"` // plain sentences
+	Notes        []string     `json:"notes,omitempty"`
+	Doubts       []string     `json:"-"` // notes on this run's gaps; part of Notes
 
 	systems map[string]string           // as in suite.Plan
 	pairs   []suite.Comparison          // of the plan

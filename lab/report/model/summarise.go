@@ -22,6 +22,14 @@ import (
 // the distance with the most trials. Elsewhere has the trials at other distances. If a
 // run adjusts its figures, all trials are adjusted to that distance.
 func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
+	if plan.Matrix != nil {
+		return buildMatrix(run, plan, samples)
+	}
+	return build(run, plan, samples)
+}
+
+// build is Build for a plan whose scenarios are listed.
+func build(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
 	from := source{run: run, plan: plan}
 	samples, from.dirty = clean(samples)
 	for i := range samples {

@@ -18,9 +18,13 @@ type Trouble struct {
 }
 
 // Troubles lists the skipped scenarios and the failed trials, in the order of the
-// scenarios. Each reason occurs once for each scenario.
+// scenarios. Each reason occurs once for each scenario. The troubles of a run between
+// pairs of hosts are in the notes.
 func (r *Report) Troubles() []Trouble {
 	var list []Trouble
+	if r.HostMatrices != nil {
+		return nil
+	}
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		if s.Skipped != "" {

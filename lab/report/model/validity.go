@@ -17,6 +17,11 @@ import (
 // missing.
 func (b *builder) validity() (v Validity) {
 	var failed gateCounts
+	if b.plan.Matrix != nil { // the report has no rows
+		for i := range b.parts[b.part] {
+			v.add(&b.parts[b.part][i], &failed)
+		}
+	}
 	for i := range b.rows {
 		row := &b.rows[i]
 		for j := range row.Samples {
@@ -84,6 +89,10 @@ func (r *Report) Outcomes() (lines phrase.Lines) {
 		for _, g := range s.Flags {
 			lines.Say("%s: %d of %s "+outcomes[g.Name]+".", s.ID, g.Trials, phrase.Count(s.Trials, "trial"), gateFigure(g.Worst))
 		}
+	}
+	if more := len(lines) - mostNamed; r.HostMatrices != nil && more > 0 {
+		lines = lines[:mostNamed]
+		lines.Say("%d further lines on flagged trials are in the JSON report.", more)
 	}
 	return lines
 }

@@ -1,0 +1,50 @@
+package model
+
+import (
+	"maps"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// buildMatrix is Build for a plan with a matrix. The report has the matrices, and the
+// scenario of every pair unless these are too many.
+func buildMatrix(run sample.Run, plan suite.Plan, samples []sample.Sample) *Report {
+	wide, each := plan, run
+	if plan.Large() {
+		wide.Scenarios, wide.Comparisons, wide.Ladders, wide.Hypotheses = nil, nil, nil, nil
+		wide.Tables, wide.Published, wide.Causes = nil, nil, nil
+	} else {
+		wide = *plan.Pairwise()
+		each.Skipped = skippedPairs(run.Skipped, &plan)
+	}
+	r := build(each, wide, samples)
+	clean, _ := clean(samples)
+	r.HostMatrices, r.Findings = hostMatrices(&run, &plan, clean), nil
+	for i := range r.HostMatrices {
+		x := &r.HostMatrices[i]
+		r.Findings = append(r.Findings, x.Findings()...)
+		troubles := x.pairTroubles()
+		r.Notes, r.Doubts = append(r.Notes, troubles...), append(r.Doubts, troubles...)
+	}
+	if r.Findings == nil {
+		r.Findings = []string{"No trial yielded figures that count, so there are no findings. The notes give the reasons."}
+	}
+	return r
+}
+
+// skippedPairs returns the reasons of skipped scenarios by the ID of each pair.
+func skippedPairs(skipped map[string]string, plan *suite.Plan) map[string]string {
+	all := maps.Clone(skipped)
+	for _, sc := range plan.Scenarios {
+		why := skipped[sc.ID]
+		if why == "" {
+			continue
+		}
+		delete(all, sc.ID)
+		for i := range plan.Matrix.Len() {
+			all[suite.PairID(sc.ID, plan.Matrix.Pair(i))] = why
+		}
+	}
+	return all
+}

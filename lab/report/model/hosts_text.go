@@ -1,0 +1,176 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/stats"
+	"windtunnel/lab/suite"
+)
+
+// mostNamed is the maximum number of pairs that the findings name for one reason.
+const mostNamed = 20
+
+// Findings returns a sentence for each slow pair and for each asymmetric pair, the slowest
+// first.
+func (x *HostMatrix) Findings() []string {
+	var lines phrase.Lines
+	if x.Blocks == 0 { // the notes have the reason
+		return nil
+	}
+	if need := stats.MinimumTrials(stats.Level); x.Blocks < need {
+		lines.Say("%s: the median of the pairs is %s. Slow and asymmetric pairs are named from %s on.", x.Scenario, x.scale().Print(x.Median), phrase.Count(need, "trial"))
+		return lines
+	}
+	slow := x.chosen(func(f *PairFigure) (*Interval, bool) { return f.Ratio, f.Slow })
+	for _, f := range slow[:min(len(slow), mostNamed)] {
+		lines.Say("%s: %s is slow: %s, %s of the upper quartile of all pairs (%s).", x.Scenario, f.HostPair(), x.figure(f), f.Ratio.Percent(), x.scale().Print(x.Reference))
+	}
+	lines.SayIf(len(slow) > mostNamed, "%s: %d further pairs are slow; the matrix marks them.", x.Scenario, len(slow)-mostNamed)
+	lopsided := x.chosen(func(f *PairFigure) (*Interval, bool) { return f.Reverse, f.Asymmetric })
+	for _, f := range lopsided[:min(len(lopsided), mostNamed)] {
+		lines.Say("%s: %s and %s are asymmetric: %s to %s is %s, %s of the opposite direction.", x.Scenario, f.From, f.To, f.From, f.To, x.figure(f), f.Reverse.Percent())
+	}
+	lines.SayIf(len(lopsided) > mostNamed, "%s: %d further pairs are asymmetric; the matrix marks them.", x.Scenario, len(lopsided)-mostNamed)
+	lines.SayIf(len(slow)+len(lopsided) == 0, "%s: no pair is certainly slow or asymmetric by more than %s. The median of the pairs is %s.", x.Scenario, Percentage(slowLimit), x.scale().Print(x.Median))
+	return lines
+}
+
+// chosen lists the pairs for which the function is returns true, by ascending ratio.
+func (x *HostMatrix) chosen(is func(*PairFigure) (ratio *Interval, ok bool)) (list []*PairFigure) {
+	for k := range x.Pairs {
+		if _, ok := is(&x.Pairs[k]); ok {
+			list = append(list, &x.Pairs[k])
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *PairFigure) int {
+		ratioA, _ := is(a)
+		ratioB, _ := is(b)
+		return cmp.Compare(ratioA.Median, ratioB.Median)
+	})
+	return list
+}
+
+// scale returns the unit in which all figures of the matrix are printed.
+func (x *HostMatrix) scale() Scale { return ScaleOf(x.Metric, x.Reference) }
+
+// figure prints the figure of a pair with its interval.
+func (x *HostMatrix) figure(f *PairFigure) string {
+	median, bounds := x.scale().Figure(*f.Figure)
+	return strings.TrimSpace(withUnit(median, x.scale().Unit) + " " + bounds)
+}
+
+// mostMatrixHosts is the maximum number of hosts whose matrix a reader gets. A larger one
+// is in the JSON.
+const mostMatrixHosts = 100
+
+const (
+	slowMark     = "▼"
+	lopsidedMark = "⇄"
+)
+
+// matrix returns the matrix for readers: a row for each sender, a column for each receiver.
+func (x *HostMatrix) matrix() Matrix {
+	scale := x.scale()
+	out := Matrix{
+		Metric: x.Metric, Unit: scale.Unit, Columns: x.Hosts, Corner: "from \\ to",
+		Name: fmt.Sprintf("%s: %s in %s between hosts", x.Scenario, x.Metric.Label(), scale.Unit),
+		Lead: fmt.Sprintf("Medians of the trials, from the host of the row to the host of the column. Small figures are ratios to the upper quartile of all pairs, %s.", scale.Print(x.Reference)),
+	}
+	at := make(map[string]int, len(x.Hosts))
+	for i, h := range x.Hosts {
+		at[h] = i
+		out.Rows = append(out.Rows, MatrixRow{Name: h, Cells: make([]MatrixCell, len(x.Hosts))})
+		out.Rows[i].Cells[i].Text = "–"
+	}
+	marked := map[string]bool{}
+	for k := range x.Pairs {
+		f := &x.Pairs[k]
+		cell := &out.Rows[at[f.From]].Cells[at[f.To]]
+		cell.Scenario = suite.PairID(x.Scenario, f.HostPair())
+		if f.Figure == nil {
+			cell.Text, cell.Why = "none", f.Why
+			continue
+		}
+		cell.Text, _ = scale.Figure(*f.Figure)
+		if f.Slow {
+			cell.Text += " " + slowMark
+		}
+		if f.Asymmetric {
+			cell.Text += " " + lopsidedMark
+		}
+		marked[slowMark], marked[lopsidedMark] = marked[slowMark] || f.Slow, marked[lopsidedMark] || f.Asymmetric
+		if f.Ratio != nil {
+			cell.Small = fmt.Sprintf("%.2f", f.Ratio.Median)
+			cell.Shade = shadeOf(f.Ratio.Median)
+		}
+	}
+	out.Legend.SayIf(marked[slowMark], "%s certainly below the upper quartile of all pairs (%s) by more than %s.", slowMark, scale.Print(x.Reference), Percentage(slowLimit))
+	out.Legend.SayIf(marked[lopsidedMark], "%s certainly below the opposite direction by more than %s.", lopsidedMark, Percentage(slowLimit))
+	return out
+}
+
+// byHost returns a table of the hosts in place of a matrix that is too large.
+func (x *HostMatrix) byHost() Matrix {
+	scale := x.scale()
+	out := Matrix{
+		Metric: x.Metric, Unit: scale.Unit, Corner: "host", Columns: []string{"sends, median", "sends, least", "receives, median", "receives, least", "slow pairs"},
+		Name: fmt.Sprintf("%s: %s in %s, by host", x.Scenario, x.Metric.Label(), scale.Unit),
+		Lead: fmt.Sprintf("The matrix of %d hosts is too large for a page; `windtunnel report --format json` has it.", len(x.Hosts)),
+	}
+	sent, received, slow := map[string][]float64{}, map[string][]float64{}, map[string]int{}
+	for k := range x.Pairs {
+		f := &x.Pairs[k]
+		if f.Slow {
+			slow[f.From]++
+			slow[f.To]++
+		}
+		if f.Figure != nil {
+			sent[f.From], received[f.To] = append(sent[f.From], f.Figure.Median), append(received[f.To], f.Figure.Median)
+		}
+	}
+	for _, h := range x.Hosts {
+		row := MatrixRow{Name: h}
+		for _, values := range [][]float64{sent[h], received[h]} {
+			middle, least := MatrixCell{Text: "none"}, MatrixCell{Text: "none"}
+			if iv := MedianInterval(values); iv != nil {
+				middle.Text, _ = scale.Figure(Interval{Median: iv.Median, N: 1})
+				least.Text, _ = scale.Figure(Interval{Median: slices.Min(values), N: 1})
+				middle.Shade = shadeOf(iv.Median / x.Reference)
+			}
+			row.Cells = append(row.Cells, middle, least)
+		}
+		row.Cells = append(row.Cells, MatrixCell{Text: fmt.Sprint(slow[h])})
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// pairTroubles says why pairs have no figure: a line for each reason.
+func (x *HostMatrix) pairTroubles() (lines phrase.Lines) {
+	pairs := map[string][]string{} // by reason
+	var reasons []string
+	for k := range x.Pairs {
+		f := &x.Pairs[k]
+		if f.Figure != nil {
+			continue
+		}
+		why := cmp.Or(f.Why, "not measured")
+		if pairs[why] == nil {
+			reasons = append(reasons, why)
+		}
+		pairs[why] = append(pairs[why], f.HostPair().String())
+	}
+	for _, why := range reasons[:min(len(reasons), mostNamed)] {
+		of := phrase.Some(pairs[why], 8)
+		if len(pairs[why]) == len(x.Pairs) {
+			of = "any pair"
+		}
+		lines.Say("%s: no figure of %s: %s.", x.Scenario, of, strings.TrimSuffix(why, "."))
+	}
+	lines.SayIf(len(reasons) > mostNamed, "%s: %d further reasons for missing figures are in the JSON report.", x.Scenario, len(reasons)-mostNamed)
+	return lines
+}
