@@ -10,13 +10,13 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build demo test test-race bench lint generate clean go-version root
+.PHONY: all help build demo test test-kubernetes test-race bench lint generate dist dist-test clean go-version root
 
 all: build
 
 # Each target with a comment behind two # signs is listed.
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 build: go-version ## Build every program into bin/
 	@mkdir -p bin
@@ -44,10 +44,10 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 # fill them: they run one at a time. The others run three at a time, because some mostly
 # wait, and the slowest (FIRST) run from the beginning. TestFaults counts lost packets, so it
 # runs alone. The lab's tests run the vrouter program, as a user would have it in PATH.
-# `make lint` vets the tests.
-ALONE := ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/... ./lab/tool
+# `make lint` vets the tests. Without symbol tables (-s) they link faster.
+ALONE := ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/tool
 FIRST := ./vrouter/e2e ./cmd/windtunnel
-TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off $(TESTFLAGS)
+TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
 
 test: build ## Run every test; as root, else those that need root are skipped
 	@alone=$$($(GO) list $(ALONE) $(FIRST)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \
@@ -56,10 +56,15 @@ test: build ## Run every test; as root, else those that need root are skipped
 	$(TESTS) -run '^TestFaults$$' ./vrouter/e2e || failed=1; \
 	exit $$failed
 
-# The packages that start goroutines and whose tests need no root. The race
-# detector needs cgo and a C compiler. By default each program with the detector sleeps for
-# 1 s at its end.
-RACE := ./lab/agent ./lab/results ./lab/traffic ./lab/udptun ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
+# Builds Kubernetes once into the user's cache: about 3 minutes, and 4 GB of Go's build cache.
+# Needs the Debian packages containerd, etcd-server, runc and iptables.
+test-kubernetes: root build ## Test the Kubernetes testbed on a cluster that the test starts (root)
+	WINDTUNNEL_KUBERNETES=1 $(GO) test -count=1 -v -timeout 40m -run TestACluster ./lab/testbed/k8s
+
+# The packages that start goroutines, whose tests need no root, and that do not import SQLite,
+# which takes long to compile. The race detector needs cgo and a C compiler. By default each
+# program with the detector sleeps for 1 s at its end.
+RACE := ./lab/agent ./lab/traffic ./lab/udptun ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
 
 test-race: go-version ## Run the tests of concurrent packages under the race detector
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -short -count=1 -vet=off -p 2 $(TESTFLAGS) $(RACE)
@@ -83,6 +88,15 @@ lint: go-version ## Check formatting, vet, staticcheck, unparam, spelling and fi
 # The eBPF objects and the suites' schema. Needs clang and libbpf's headers.
 generate: go-version ## Write generated files: eBPF objects, JSON Schema, charts (clang, libbpf-dev, npm)
 	BPF2GO_CFLAGS="-O2 -g -Wall -Werror -mcpu=v3 -idirafter /usr/include/$$(gcc -print-multiarch 2>/dev/null || dpkg-architecture -qDEB_HOST_MULTIARCH)" $(GO) generate ./...
+
+# Programs, packages and images for amd64 and arm64. The tool is a separate module, so that its
+# libraries are no dependencies of the programs; docs/packages.md.
+dist: go-version ## Build a release into out/dist/: static programs, packages, images, SBOMs
+	cd internal/dist && $(GO) run . -root ../.. -o ../../out/dist
+
+# It builds everything twice: some minutes with an empty build cache.
+dist-test: go-version ## Test the release: packages, images, SBOMs, reproducibility (root)
+	staticcheck=$$($(GO) tool -n staticcheck) && cd internal/dist && $(GO) vet ./... && $$staticcheck ./... && $(GO) test -count=1 -vet=off -timeout 30m $(TESTFLAGS) ./...
 
 clean: ## Remove bin/ and out/
 	rm -rf bin out

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/lab/compare"
-	"windtunnel/lab/results"
-	"windtunnel/lab/sample"
+	"windtunnel/lab/compare/source"
+	"windtunnel/lab/report/html"
 )
 
 // notJudged is the exit status of a comparison that could not be made or whose
@@ -41,6 +41,7 @@ type comparisonFormat struct {
 
 var comparisonFormats = []comparisonFormat{
 	{"table", compare.WriteTable}, {"json", compare.WriteJSON}, {"markdown", compare.WriteMarkdown},
+	{"html", html.Site{}.WriteComparison},
 }
 
 func compareCommand() *cobra.Command {
@@ -82,10 +83,10 @@ not be compared or the gates not judged, with the reason.`,
 	// A mistake in the command line must not look like a failed gate.
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return unjudged(cmd, flagError(cmd, err)) })
 	f := cmd.Flags()
-	f.StringVar(&o.otherDB, "other-db", "", "File of the results with the second run (default: the file of --db)")
+	f.StringVar(&o.otherDB, "other-db", "", "File or URL of the results with the second run (default: that of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
-	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown")
+	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown, html")
 	f.StringVar(&o.gate, "gate", "", "File of gates; if a gate fails, the exit status is 1")
 	f.StringVar(&o.junit, "junit", "", "File to write the results of the gates to, as a JUnit report")
 	f.BoolVar(&o.across, "across-machines", false, "Judge runs of different machines too")
@@ -193,20 +194,8 @@ func loadRuns(db, names string) ([]compare.Side, error) {
 		return nil, err
 	}
 	defer store.Close()
-	var sides []compare.Side
-	for name := range strings.SplitSeq(names, ",") {
-		data, err := store.Load(strings.TrimSpace(name))
-		if err != nil {
-			return nil, err
-		}
-		sides = append(sides, side(data))
-	}
-	return sides, nil
+	return source.Runs(store, names)
 }
-
-// mostHistory is the largest number of stored runs that the spread between runs is
-// estimated from.
-const mostHistory = 30
 
 // history reads the newest complete runs of the suite from both stores.
 func (o *compareOptions) history(suite string) ([]compare.Side, error) {
@@ -227,33 +216,7 @@ func completeRuns(db, suite string) ([]compare.Side, error) {
 		return nil, err
 	}
 	defer store.Close()
-	list, err := store.Runs()
-	if err != nil {
-		return nil, err
-	}
-	list = slices.DeleteFunc(list, func(r results.RunSummary) bool { return r.Suite != suite || r.Status != sample.Complete })
-	slices.SortFunc(list, func(a, b results.RunSummary) int { return b.Started.Compare(a.Started) })
-	var sides []compare.Side
-	for _, r := range list[:min(len(list), mostHistory)] {
-		data, err := store.Load(r.ID)
-		if err != nil {
-			return nil, err
-		}
-		sides = append(sides, side(data))
-	}
-	return sides, nil
-}
-
-// side converts a stored run to the input of a comparison. It drops data that no
-// comparison uses. It keeps the time series, which have the state of the machine
-// during each trial.
-func side(data *results.RunData) compare.Side {
-	samples := make([]sample.Sample, len(data.Samples))
-	for i, s := range data.Samples {
-		s.Hops, s.Latency, s.Profiles = nil, "", nil
-		samples[i] = s
-	}
-	return compare.Side{Run: data.Run, Plan: data.Plan, Samples: samples}
+	return source.History(store, suite)
 }
 
 // writeJUnit writes the JUnit report. After an error there is no partial file.

@@ -18,7 +18,7 @@ import (
 // The scripts compare, follow and delete stored runs of known difference.
 func TestComparisonScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Files: []string{"testdata/compare.txt", "testdata/compare-errors.txt", "testdata/trend.txt", "testdata/runs.txt"},
+		Files: []string{"testdata/compare.txt", "testdata/compare-errors.txt", "testdata/trend.txt", "testdata/runs.txt", "testdata/serve.txt"},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_DATA_HOME", env.WorkDir+"/data")
@@ -135,13 +135,4 @@ func (r stored) put(store *results.Store) error {
 		}
 	}
 	return nil
-}
-
-// The series says at which distance of the CPUs a trial ran: without it all
-// levels would be compared as one.
-func TestAComparedRunKeepsTheStateOfItsTrials(t *testing.T) {
-	data := &results.RunData{Samples: []sample.Sample{{Series: []sample.Point{{CPUDistance: 335}}, Hops: []sample.Hop{{}}}}}
-	if s := side(data).Samples[0]; len(s.Series) != 1 || s.Series[0].CPUDistance != 335 || s.Hops != nil {
-		t.Errorf("sample %+v", s)
-	}
 }

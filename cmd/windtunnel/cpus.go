@@ -44,9 +44,19 @@ func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 		}
 		return placement{l, "as --cpus gives them"}, err
 	}
-	near, err := testbed.Nearest(usable, 2, probe.Core, distance.Between)
-	if err != nil || len(usable) <= 2 {
+	return nearest(f, distance.Between)
+}
+
+// nearest chooses the CPUs that are nearest to each other. roundTrip measures the distance of
+// two CPUs, in ns. If it fails, as on CPUs that are busy, the nodes get the first usable CPUs.
+func nearest(f *probe.Facts, roundTrip func(a, b int) (float64, error)) (placement, error) {
+	usable := f.UsableCPUs()
+	near, err := testbed.Nearest(usable, 2, probe.Core, roundTrip)
+	switch {
+	case len(usable) <= 2:
 		return placement{}, err
+	case err != nil:
+		return placement{choice: fmt.Sprintf("in the order of their numbers (%v); --cpus chooses others", err)}, nil
 	}
 	f.Allowed = near
 	return placement{choice: fmt.Sprintf("the nearest to each other of %d usable CPUs, measured", len(usable))}, nil

@@ -102,6 +102,9 @@ func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
 				lacks = append(lacks, name)
 			}
 		}
+		if system.InCluster(s) {
+			lacks = append(lacks, "a Kubernetes cluster (--testbed k8s)")
+		}
 		d.Systems = append(d.Systems, foundSystem{s.Name(), s.Describe(), len(lacks) == 0, orEmpty(lacks)})
 	}
 	for _, name := range suites.Names() {

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
 
+	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/space"
 	"windtunnel/lab/testbed/netns"
 )
@@ -103,6 +104,7 @@ func (w withPrograms) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(programs)
+	defer postgrestest.StopShared()
 	return w.M.Run()
 }
 

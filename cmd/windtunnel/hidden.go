@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/host"
+	"windtunnel/lab/testbed/k8s"
 	"windtunnel/lab/traffic"
 	"windtunnel/lab/udptun"
 	"windtunnel/lab/vm/guest"
@@ -22,13 +24,20 @@ func hidden(args []string) bool {
 	}
 	switch args[0] {
 	case "agent":
-		if err := agent.Serve(version, os.Stdin, os.Stdout); err != nil {
+		if err := agent.Serve(version, os.Stdin, os.Stdout, nil); err != nil {
 			fmt.Fprintln(os.Stderr, "windtunnel agent:", err)
 			os.Exit(1)
 		}
 		return true
+	case host.Command:
+		exitAfter("windtunnel host:", host.Serve(version, args[len(args)-1], os.Stdin, os.Stdout))
+	case host.AgentCommand:
+		exitAfter("windtunnel node:", host.Agent(version, args[1:], os.Stdin, os.Stdout))
+	case k8s.PodCommand:
+		k8s.KeepPod()
+		return true
 	case guest.Command:
-		guest.Main(func(port *os.File) error { return agent.Serve(version, port, port) })
+		guest.Main(func(port *os.File) error { return agent.Serve(version, port, port, nil) })
 	case "traffic":
 		os.Exit(traffic.Worker(args[1:], os.Stdout, os.Stderr))
 	case udptun.Name:
@@ -37,6 +46,15 @@ func hidden(args []string) bool {
 		os.Exit(traffic.NTttcp(args[1:], os.Stdout, os.Stderr))
 	}
 	return false
+}
+
+// exitAfter ends the program, with an error if there is one.
+func exitAfter(who string, err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, who, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // ntttcpCommand adds ntttcp to the help. The function hidden runs the command.

@@ -14,6 +14,7 @@ import (
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
+	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
@@ -164,12 +165,25 @@ func labDown() *cobra.Command {
 }
 
 func labClean() *cobra.Command {
-	return &cobra.Command{
+	var hosts string
+	var cluster sample.Cluster
+	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove all namespaces and processes of killed runs and running testbeds",
 		Args:  takes(0, 0),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return clean(cmd.OutOrStdout(), netns.Prefix) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if hosts == k8sTestbed {
+				return cleanCluster(cmd.Context(), cmd.OutOrStdout(), cluster)
+			}
+			if hosts != "" {
+				return cleanHosts(cmd.Context(), cmd.OutOrStdout(), hosts)
+			}
+			return clean(cmd.OutOrStdout(), netns.Prefix)
+		},
 	}
+	cmd.Flags().StringVar(&hosts, "testbed", "", "Hosts file: clean these hosts and remove the windtunnel program from them, and not from this machine; k8s: remove the namespaces of ended runs from a Kubernetes cluster")
+	clusterFlags(cmd, &cluster)
+	return cmd
 }
 
 // clean removes the lab's namespaces and processes. It holds the lab's lock meanwhile,

@@ -27,6 +27,7 @@ const version = "0.1.0"
 var errInterrupted = errors.New("interrupted")
 
 func main() {
+	os.Args = append(os.Args[:1], hidePasswords(os.Args[1:])...)
 	if hidden(os.Args[1:]) {
 		return
 	}
@@ -91,7 +92,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.SetFlagErrorFunc(flagError)
-	cmd.AddCommand(versionCommand(), runCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), profileCommand(), doctorCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand())
+	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
 	helpFlags(cmd)
 	return cmd
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
@@ -31,16 +34,109 @@ func publishedReports(store *results.Store, names []string) ([]*model.Report, er
 				return nil, err
 			}
 		}
-		data, err := store.Load(name)
+		r, err := publishedReport(store, name)
 		if err != nil {
 			return nil, err
 		}
-		if err := refreshCauses(&data.Plan); err != nil {
-			return nil, err
-		}
-		reports = append(reports, model.Build(data.Run, data.Plan, data.Samples))
+		reports = append(reports, r)
 	}
 	return reports, nil
+}
+
+// publishedReport returns the report of a run with the causes that its suite has now.
+func publishedReport(store *results.Store, run string) (*model.Report, error) {
+	data, err := store.Load(run)
+	if err != nil {
+		return nil, err
+	}
+	if err := refreshCauses(&data.Plan); err != nil {
+		return nil, err
+	}
+	return model.Build(data.Run, data.Plan, data.Samples), nil
+}
+
+// fullLengthReports returns the reports of the newest full-length run of each suite that has
+// tables of documents. A suite without such a run has no report.
+func fullLengthReports(store *results.Store) ([]*model.Report, error) {
+	names, err := documentedSuites()
+	if err != nil {
+		return nil, err
+	}
+	runs, err := store.Runs()
+	if err != nil {
+		return nil, err
+	}
+	var reports []*model.Report
+	for _, name := range names {
+		now, err := loadPlan(name, suite.ExpandOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range runs {
+			if r.Suite != name || r.Status != sample.Complete {
+				continue
+			}
+			data, err := store.Load(r.ID)
+			if err != nil {
+				return nil, err
+			}
+			if !fullLength(&data.Plan, now) {
+				continue
+			}
+			report, err := publishedReport(store, r.ID)
+			if err != nil {
+				return nil, err
+			}
+			reports = append(reports, report)
+			break
+		}
+	}
+	if len(reports) == 0 {
+		return nil, fmt.Errorf("no suite has a complete run of full length, so no page was written; make one with `windtunnel run SUITE` (%s), or name the runs and suites to show", strings.Join(names, ", "))
+	}
+	return reports, nil
+}
+
+// fullLength reports whether a stored plan has every scenario of the suite's full form, with
+// at least its number of trials and its durations.
+func fullLength(stored, now *suite.Plan) bool {
+	if stored.Trials < now.Trials {
+		return false
+	}
+	for i := range now.Scenarios {
+		wanted := &now.Scenarios[i]
+		at := slices.IndexFunc(stored.Scenarios, func(sc suite.Scenario) bool { return sc.ID == wanted.ID })
+		if at < 0 || stored.Scenarios[at].Timing.Duration < wanted.Timing.Duration {
+			return false
+		}
+	}
+	return true
+}
+
+// publishedPage returns the name of the file with the page of a suite.
+func publishedPage(suite string) string { return "published-" + suite + ".md" }
+
+// writePages writes one page for each report to a directory, and names them on out. It does
+// not change the other files of the directory.
+func writePages(out io.Writer, dir string, reports []*model.Report) error {
+	of := map[string]string{} // run by page
+	for _, r := range reports {
+		page := publishedPage(r.Run.Suite)
+		if other := of[page]; other != "" {
+			return fmt.Errorf("--output %s: the runs %s and %s are both of suite %s, which has one page; name one of them", dir, other, r.Run.ID, r.Run.Suite)
+		}
+		of[page] = r.Run.ID
+	}
+	for _, r := range reports {
+		page := filepath.Join(dir, publishedPage(r.Run.Suite))
+		if err := writeFile(page, publishedFormat, r); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s: run %s\n", page, r.Run.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refreshCauses replaces the causes of a stored plan by those of its suite, because most

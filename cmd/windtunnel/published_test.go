@@ -73,7 +73,7 @@ func TestAPageAboutDocumentsTakesRunsAndSuites(t *testing.T) {
 		var runs []string
 		for _, line := range strings.Split(page, "\n") {
 			if id, is := strings.CutPrefix(line, "Run "); is {
-				id, _, _ = strings.Cut(id, ":")
+				id, _, _ = strings.Cut(id, " of ")
 				runs = append(runs, id)
 			}
 		}
@@ -109,6 +109,85 @@ func TestAPageAboutDocumentsSaysWhatIsMissing(t *testing.T) {
 	} {
 		if _, err := reportOf(t, append([]string{"--db", db}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// Each run is on a machine whose store is not kept, so a directory keeps the pages of earlier
+// runs. A short run does not replace the page of a full one.
+func TestADirectoryHasAPageForEachFullRunAndKeepsTheOthers(t *testing.T) {
+	db, dir := storeOfRuns(t), t.TempDir()
+	kept := filepath.Join(dir, publishedPage("converged"))
+	if err := os.WriteFile(kept, []byte("an earlier run"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said, err := reportOf(t, "--db", db, "--format", "published", "-o", dir)
+	page := filepath.Join(dir, publishedPage("opencontrail"))
+	if want := page + ": run 2-full\n"; err != nil || said != want {
+		t.Fatalf("%q, %v; want %q", said, err, want)
+	}
+	for file, want := range map[string]string{page: "Run 2-full of 23 November 2026: ", kept: "an earlier run"} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q: %v", file, want, err)
+		}
+	}
+	if files, err := filepath.Glob(dir + "/*"); err != nil || len(files) != 2 {
+		t.Errorf("files %v, %v; want two", files, err)
+	}
+	if said, err = reportOf(t, "--db", db, "--format", "published", "-o", dir, "converged"); err != nil || said != kept+": run 5-converged\n" {
+		t.Errorf("a suite that is named: %q, %v", said, err)
+	}
+	for args, want := range map[string]string{
+		"--format published 1-full 2-full": "the runs 1-full and 2-full are both of suite opencontrail, which has one page; name one of them",
+		"--format csv 1-full":              "it is a directory; name a file in it, such as " + filepath.Join(dir, "samples.csv"),
+	} {
+		if _, err := reportOf(t, append([]string{"--db", db, "-o", dir}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestARunOfFullLengthHasTheSuitesScenariosTrialsAndDurations(t *testing.T) {
+	now, err := loadPlan("converged", suite.ExpandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(*suite.Plan){
+		"as planned":       func(*suite.Plan) {},
+		"more trials":      func(p *suite.Plan) { p.Trials += 2 },
+		"a trial less":     func(p *suite.Plan) { p.Trials-- },
+		"a scenario less":  func(p *suite.Plan) { p.Scenarios = p.Scenarios[1:] },
+		"a shorter window": func(p *suite.Plan) { p.Scenarios[3].Timing.Duration /= 2 },
+	} {
+		stored, err := loadPlan("converged", suite.ExpandOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(stored)
+		if want := what == "as planned" || what == "more trials"; fullLength(stored, now) != want {
+			t.Errorf("%s: full length is %v", what, !want)
+		}
+	}
+}
+
+// docs/published.md links the page of each suite that has one, and no other.
+func TestThePageAboutDocumentsLinksTheirResults(t *testing.T) {
+	text, err := os.ReadFile("../../docs/published.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := documentedSuites()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		page := publishedPage(name)
+		_, err := os.Stat("../../docs/" + page)
+		switch linked := strings.Contains(string(text), "]("+page+")"); {
+		case linked && err != nil:
+			t.Errorf("docs/published.md links %s, which is not there; write \"not yet\" in its place", page)
+		case !linked && err == nil:
+			t.Errorf("docs/published.md lacks the link [results](%s) in its first table", page)
 		}
 	}
 }

@@ -43,7 +43,7 @@ var formats = []format{
 	{"benchfmt", "bench.txt", ofOne(export.WriteBenchfmt), false},
 }
 
-var publishedFormat = format{"published", "published-results.md", markdown.WritePublished, true}
+var publishedFormat = format{"published", "published.md", markdown.WritePublished, true}
 
 // ofOne makes the writer of a format out of a writer of one report.
 func ofOne(write func(io.Writer, *model.Report) error) func(io.Writer, ...*model.Report) error {
@@ -88,53 +88,63 @@ func reportCommand() *cobra.Command {
 The format published takes several runs. It writes one page with the tables and
 conclusions of the public documents that the runs' suites repeat. A suite's name
 stands for its complete run with the most scenarios, the newest if there are
-several. The default is every suite with tables of documents.`,
+several. The default is every suite with tables of documents.
+
+If --output is a directory, each suite has a separate page there:
+published-SUITE.md. The default is then every suite with a complete run of full
+length. The pages of the other suites stay as they are.`,
 		Example: `  windtunnel report
   windtunnel report 20261121-093015 --format html -o report.html
-  windtunnel report --format published -o docs/published-results.md
+  windtunnel report --format published -o docs
   windtunnel report --format published opencontrail 20261121-093015`,
 		Args: takes(0, math.MaxInt),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, reports, err := selectReports(db, name, args)
+			f, err := findFormat(name)
 			if err != nil {
 				return err
 			}
-			if out == "" || out == "-" {
-				return f.write(cmd.OutOrStdout(), reports...)
-			}
-			if info, err := os.Stat(out); err == nil && info.IsDir() {
+			info, err := os.Stat(out)
+			toDir := err == nil && info.IsDir()
+			if toDir && !f.several {
 				return fmt.Errorf("--output %s: it is a directory; name a file in it, such as %s", out, filepath.Join(out, f.file))
+			}
+			reports, err := selectReports(db, f, toDir, args)
+			switch {
+			case err != nil:
+				return err
+			case out == "" || out == "-":
+				return f.write(cmd.OutOrStdout(), reports...)
+			case toDir:
+				return writePages(cmd.OutOrStdout(), out, reports)
 			}
 			return writeFile(out, f, reports...)
 		},
 	}
 	cmd.Flags().StringVar(&name, "format", "table", "Format of the report: "+strings.Join(formatNames(), ", "))
-	cmd.Flags().StringVarP(&out, "output", "o", "", "File to write instead of standard output")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "File to write instead of standard output; for the format published also a directory")
 	dbFlag(cmd, &db)
 	return cmd
 }
 
-// selectReports returns the format of this name, and the reports of the runs that it
-// shows: one, or for the format published several.
-func selectReports(db, name string, runs []string) (format, []*model.Report, error) {
-	f, err := findFormat(name)
-	if err != nil {
-		return format{}, nil, err
-	}
+// selectReports returns the reports of the runs that a format shows: one, or for the format
+// published several. toDir reports whether each has a separate page.
+func selectReports(db string, f format, toDir bool, runs []string) ([]*model.Report, error) {
 	if !f.several {
 		if len(runs) > 1 {
-			return format{}, nil, fmt.Errorf("--format %s shows one run, and %d are named; name one, or choose --format %s", name, len(runs), publishedFormat.name)
+			return nil, fmt.Errorf("--format %s shows one run, and %d are named; name one, or choose --format %s", f.name, len(runs), publishedFormat.name)
 		}
 		r, err := loadReport(db, strings.Join(runs, ""))
-		return f, []*model.Report{r}, err
+		return []*model.Report{r}, err
 	}
 	store, err := openStore(db, true)
 	if err != nil {
-		return format{}, nil, err
+		return nil, err
 	}
 	defer store.Close()
-	reports, err := publishedReports(store, runs)
-	return f, reports, err
+	if toDir && len(runs) == 0 {
+		return fullLengthReports(store)
+	}
+	return publishedReports(store, runs)
 }
 
 func loadReport(db, run string) (*model.Report, error) {

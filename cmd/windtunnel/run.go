@@ -50,7 +50,9 @@ type runOptions struct {
 	profiling experiment.Profiling
 	gates     string
 	cpus      cpuOptions
-	placement placement
+	testbed   string // hosts file, or k8sTestbed; "" for a testbed on this machine
+	cluster   sample.Cluster
+	matrix    matrixOptions
 }
 
 // attempts is the maximum number of attempts of each trial.
@@ -72,6 +74,8 @@ Without a suite, --system describes the experiment: every system carries every
   windtunnel run quick --precision 2%
   windtunnel run my.yaml --dry-run
   windtunnel run --system bridge,vxlan --workload tcp_stream --streams 4
+  windtunnel run quick --testbed hosts.yaml
+  windtunnel run k8s-cni --testbed k8s --image REG/windtunnel:TAG
   windtunnel run --resume latest`,
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -94,6 +98,10 @@ Without a suite, --system describes the experiment: every system carries every
 	f.DurationVar(&o.maxTime, "max-time", 0, "Maximum time of the run, such as 20m (needs --precision)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
 	f.BoolVar(profiled, "profile", false, fmt.Sprintf("Run each scenario of the first %d blocks a second time, with a CPU profiler", profiledBlocks))
+	f.StringVar(&o.testbed, "testbed", "", "Hosts file: measure between these hosts, reached by SSH, and not on this machine (docs/hosts.md); k8s: between nodes of a Kubernetes cluster (docs/kubernetes.md)")
+	f.StringVar(&o.cluster.Nodes, "nodes", "", "Nodes of the cluster, separated by commas (default: the first usable ones; needs --testbed k8s)")
+	f.StringVar(&o.cluster.Image, "image", "", "Image with the windtunnel program, such as REG/windtunnel:TAG (needs --testbed k8s)")
+	clusterFlags(cmd, &o.cluster)
 	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
 	return cmd
 }
@@ -162,7 +170,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 }
 
 func dbFlag(cmd *cobra.Command, db *string) {
-	cmd.Flags().StringVar(db, "db", "", "File of the results (default windtunnel.db in the user's data directory)")
+	cmd.Flags().StringVar(db, "db", "", "File of the results, or URL of a PostgreSQL database, such as postgres://USER@HOST/DATABASE (default windtunnel.db in the user's data directory)")
 }
 
 func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) error {
@@ -180,50 +188,56 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 		}
 	}
 	if o.dryRun && plan != nil {
-		facts := probe.Probe()
-		var err error
-		if o.placement, err = o.cpus.place(facts); err != nil {
+		return o.dry(ctx, out, plan)
+	}
+	s := &runner{options: o, plan: plan, out: out}
+	return s.execute(ctx)
+}
+
+// execute makes a new run, or continues an unfinished one.
+func (s *runner) execute(ctx context.Context) (err error) {
+	o, begin := s.options, s.open
+	if o.resume != "" { // the store has the plan and the place
+		begin = s.reopen
+		if s.store, err = openExisting(o.db); err != nil { // a misspelt --db is an error
 			return err
 		}
-		plan.Skipped = experiment.Skips(plan, o.executor(facts), facts)
-		_, err = io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped))
-		return err
-	}
-	if os.Geteuid() != 0 {
-		return errors.New("a measurement makes network namespaces and devices, which needs root: use sudo")
-	}
-	lock, err := takeLock()
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	store, err := o.openStore()
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	s := &runner{options: o, store: store, facts: probe.Probe(), out: out}
-	if o.resume != "" {
-		if err := s.reopen(o.resume); err != nil {
+		defer s.store.Close()
+		if err := s.load(o.resume); err != nil {
 			return err
 		}
 	}
-	if o.placement, err = o.cpus.place(s.facts); err != nil {
+	if s.place, err = o.reach(ctx, s.plan); err != nil {
 		return err
 	}
-	if o.resume == "" {
-		if err := s.open(plan); err != nil {
+	defer func() { err = errors.Join(err, s.place.close()) }()
+	if err := s.place.hold(ctx); err != nil {
+		return err
+	}
+	if s.store == nil {
+		if s.store, err = openStore(o.db, false); err != nil {
 			return err
 		}
+		defer s.store.Close()
+	}
+	s.store.OnOutage(ctx.Done(), func(err error, limit time.Duration) {
+		fmt.Fprintf(os.Stderr, "windtunnel: %v\nwindtunnel: the run waits for the server, %s at most\n", err, units.FormatDuration(float64(limit)))
+	})
+	if err := begin(); err != nil {
+		return err
 	}
 	return s.measure(ctx)
 }
 
-// executor returns the executor for the usable CPUs, which --cpus assigns.
-func (o *runOptions) executor(f *probe.Facts) *netns.Executor {
-	x := executorHere(f)
-	x.Given = o.placement.layout
-	return x
+// dry prints the plan with what cannot run.
+func (o *runOptions) dry(ctx context.Context, out io.Writer, plan *suite.Plan) error {
+	p, err := o.reach(ctx, plan)
+	if err != nil {
+		return err
+	}
+	plan.Skipped = experiment.Skips(plan, p.executor, p.facts...)
+	_, err = io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped))
+	return errors.Join(err, p.close())
 }
 
 // executorHere returns the executor for testbeds on this machine.
@@ -257,16 +271,11 @@ func (o *runOptions) plan(args []string) (*suite.Plan, error) {
 	if len(args) == 0 {
 		return o.line.plan(opts)
 	}
-	return loadPlan(args[0], opts)
-}
-
-// openStore opens the store for a run. A new run may make the store. A resumed run needs
-// an existing one: then a misspelt --db is an error.
-func (o *runOptions) openStore() (*results.Store, error) {
-	if o.resume != "" {
-		return openExisting(o.db)
+	plan, err := loadPlan(args[0], opts)
+	if err == nil && o.matrix.pairs != "" {
+		err = o.matrix.apply(plan, o.testbed)
 	}
-	return openStore(o.db, false)
+	return plan, err
 }
 
 func openStore(path string, readOnly bool) (*results.Store, error) {
@@ -291,7 +300,7 @@ func openStore(path string, readOnly bool) (*results.Store, error) {
 type runner struct {
 	options *runOptions
 	store   *results.Store
-	facts   *probe.Facts
+	place   *place
 	out     io.Writer
 	plan    *suite.Plan
 	run     sample.Run
@@ -299,15 +308,15 @@ type runner struct {
 	counted int             // number of samples whose figures count, with history
 }
 
-// open makes the run of a plan, and stores it.
-func (s *runner) open(plan *suite.Plan) error {
+// open makes the run of the plan, and stores it.
+func (s *runner) open() error {
+	plan := s.plan
 	now := time.Now()
 	seed := s.options.seed
 	if seed == 0 {
 		seed = rand.Uint64()>>11 + 1 // at most 2^53, so that JSON readers keep it exact
 	}
-	s.plan = plan
-	skipped := experiment.Skips(plan, s.options.executor(s.facts), s.facts)
+	skipped := experiment.Skips(plan, s.place.executor, s.place.facts...)
 	if why := nothingRuns(plan, skipped); why != "" {
 		fmt.Fprint(os.Stderr, why)
 		return exitNothing
@@ -317,7 +326,7 @@ func (s *runner) open(plan *suite.Plan) error {
 		Options: sample.Options{
 			Command: s.options.command,
 			Lenient: s.options.gates == "warn", ProfileRate: s.options.profiling.Rate, ProfileBlocks: s.options.profiling.Blocks,
-			CPUs: s.options.cpus.cpus, CPUDistance: s.options.cpus.distance,
+			CPUs: s.options.cpus.cpus, CPUDistance: s.options.cpus.distance, Testbed: s.options.testbed, Cluster: s.options.cluster,
 		},
 		Environment: s.environment(), Skipped: skipped,
 	}
@@ -337,8 +346,8 @@ func (s *runner) create(id string) error {
 	}
 }
 
-// reopen loads an unfinished run, so that measure can continue it.
-func (s *runner) reopen(name string) error {
+// load loads an unfinished run, so that measure can continue it.
+func (s *runner) load(name string) error {
 	data, err := s.store.Load(name)
 	if err != nil {
 		return err
@@ -348,15 +357,21 @@ func (s *runner) reopen(name string) error {
 	}
 	s.plan, s.run = &data.Plan, data.Run
 	estimable(s.plan)
-	s.run.Status = sample.Running
 	if s.options.gates != "" {
 		s.run.Options.Lenient = s.options.gates == "warn"
 	}
 	s.options.cpus = cpuOptions{s.run.Options.CPUs, cmp.Or(s.run.Options.CPUDistance, string(condition.Auto))}
+	s.options.testbed, s.options.cluster = s.run.Options.Testbed, s.run.Options.Cluster
 	s.history = data.Samples
 	for i := range s.history {
 		s.count(&s.history[i])
 	}
+	return nil
+}
+
+// reopen stores that the loaded run continues.
+func (s *runner) reopen() error {
+	s.run.Status = sample.Running
 	return s.store.UpdateRun(s.run)
 }
 
@@ -368,38 +383,29 @@ func (s *runner) count(smp *sample.Sample) {
 }
 
 func (s *runner) environment() sample.Environment {
-	env := s.facts.Environment(experiment.Programs(s.plan))
+	env := s.place.environment(experiment.Programs(s.plan))
 	env.Version, env.Revision = version, revision
-	env.CPUChoice = s.options.placement.choice
-	env.CPUMeter = meter.IdleMethod(meter.FineIdle())
+	env.CPUChoice = s.place.choice
+	env.CPUMeter = meter.IdleMethod(s.place.fineIdle)
 	return env
 }
 
 // measure runs the plan, stores the end of the run, and writes the report. It stores
 // and reports also after an error of the run.
 func (s *runner) measure(ctx context.Context) error {
-	if left, err := netns.Clean(netns.RunPrefix); err != nil {
-		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
-	} else if n := len(left.Namespaces); n > 0 {
-		fmt.Fprintf(os.Stderr, "removed %s of a killed run and ended its processes (%d)\n", phrase.Count(n, "network namespace"), len(left.Processes))
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find the windtunnel program: %w", err)
-	}
 	if err := makeReportDir(s.reportDir()); err != nil {
 		return err
 	}
 	s.plan.Skipped = s.run.Skipped
-	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, phrase.Count(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario"), s.trials(),
+	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, s.scenarios(), s.trials(),
 		units.FormatDuration(s.withProfiling(s.plan.Estimate())), units.FormatDuration(s.withProfiling(s.plan.WorstCase())), renderSkips(s.run.Skipped))
-	fmt.Fprint(os.Stderr, busy(ctx, s.facts.UsableCPUs()))
-	x := s.options.executor(s.facts)
-	x.Agent = []string{self, "agent"}
+	if s.place.here {
+		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
+	}
 	view := newView(s.plan, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
 	e := &experiment.Experiment{
-		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: self, Attempts: attempts,
-		Executor: x,
+		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.place.self, Attempts: attempts,
+		Executor: s.place.executor,
 		Skipped:  s.run.Skipped, History: s.history, Lenient: s.run.Options.Lenient,
 		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},
 		FineIdle:  s.run.Environment.CPUMeter == meter.IdleMethod(true),
@@ -438,6 +444,20 @@ func (s *runner) withProfiling(d time.Duration) float64 {
 		return float64(d)
 	}
 	return float64(d) * (1 + float64(min(o.ProfileBlocks, s.plan.Trials))/float64(s.plan.Trials))
+}
+
+// scenarios describes the number of scenarios, and of the pairs of hosts.
+func (s *runner) scenarios() string {
+	if s.plan.Matrix == nil {
+		return phrase.Count(len(s.plan.Scenarios)-len(s.run.Skipped), "scenario")
+	}
+	n := 0
+	for _, sc := range s.plan.Scenarios {
+		if s.run.Skipped[sc.ID] == "" {
+			n++
+		}
+	}
+	return phrase.Count(n, "scenario") + " between " + s.plan.Matrix.String()
 }
 
 // trials describes the number of trials of each scenario.
@@ -488,16 +508,19 @@ func (s *runner) Record(smp sample.Sample) error {
 // nothingRuns returns the reasons if no scenario of the plan can run; "" if at
 // least one can.
 func nothingRuns(plan *suite.Plan, skips map[string]string) string {
-	if len(skips) < len(plan.Scenarios) {
+	if slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return skips[sc.ID] == "" }) {
 		return ""
 	}
-	return "windtunnel: no scenario can run on this machine:\n" + renderSkips(skips)
+	return "windtunnel: no scenario can run:\n" + renderSkips(skips)
 }
+
+// mostSkipped is the maximum number of scenarios that a line about skipped ones names.
+const mostSkipped = 100
 
 func renderSkips(skips map[string]string) string {
 	var b strings.Builder
 	for _, group := range groupSkips(skips) {
-		fmt.Fprintf(&b, "skipped %s: %s\n", strings.Join(group.ids, ", "), group.why)
+		fmt.Fprintf(&b, "skipped %s: %s\n", phrase.Some(group.ids, mostSkipped), group.why)
 	}
 	return b.String()
 }

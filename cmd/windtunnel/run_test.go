@@ -14,6 +14,7 @@ import (
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
 )
 
 func storeOf(t *testing.T) *results.Store {
@@ -93,7 +94,7 @@ func TestAResumedRunKeepsItsGatesUnlessToldOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &runner{store: store, options: &runOptions{gates: c.flag}}
-		if err := r.reopen("run"); err != nil {
+		if err := r.load("run"); err != nil {
 			t.Fatal(err)
 		}
 		if o := r.run.Options; o.Lenient != c.lenient || o.ProfileRate != 99 || o.ProfileBlocks != 2 || r.counted != 1 || r.options.cpus != (cpuOptions{"a=1,b=0", "far"}) {
@@ -139,11 +140,11 @@ func TestAPlanWithoutARunnableScenarioIsRefusedWithTheReason(t *testing.T) {
 		t.Error(got)
 	}
 	skips["bridge/stream"] = "2 nodes need 2 CPUs"
-	if got := nothingRuns(plan, skips); got != "windtunnel: no scenario can run on this machine:\nskipped bridge/stream, raw/stream: 2 nodes need 2 CPUs\n" {
+	if got := nothingRuns(plan, skips); got != "windtunnel: no scenario can run:\nskipped bridge/stream, raw/stream: 2 nodes need 2 CPUs\n" {
 		t.Errorf("%q", got)
 	}
-	r := &runner{store: storeOf(t), options: &runOptions{}, facts: &probe.Facts{Online: []int{0, 1}, Allowed: []int{0}}}
-	if err := r.open(plan); !errors.Is(err, exitNothing) {
+	r := &runner{store: storeOf(t), options: &runOptions{}, plan: plan, place: &place{executor: &netns.Executor{CPUs: []int{0}}, facts: []*probe.Facts{{Online: []int{0, 1}, Allowed: []int{0}}}}}
+	if err := r.open(); !errors.Is(err, exitNothing) {
 		t.Errorf("the run was not refused: %v", err)
 	}
 }

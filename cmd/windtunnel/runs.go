@@ -14,12 +14,15 @@ import (
 )
 
 func runsCommand() *cobra.Command {
-	var db string
+	var db, format string
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List the stored runs, the newest first; delete runs",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "table" && format != "json" {
+				return fmt.Errorf("--format %s: choose one of table, json", format)
+			}
 			store, err := openStore(db, true)
 			if err != nil {
 				return err
@@ -28,6 +31,9 @@ func runsCommand() *cobra.Command {
 			runs, err := store.Runs()
 			if err != nil {
 				return err
+			}
+			if format == "json" {
+				return results.WriteRunsJSON(cmd.OutOrStdout(), runs)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "RUN\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED")
@@ -38,6 +44,7 @@ func runsCommand() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(runsDelete())
+	cmd.Flags().StringVar(&format, "format", "table", "Format of the list: table, json")
 	dbFlag(cmd, &db)
 	return cmd
 }

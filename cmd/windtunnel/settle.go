@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
@@ -18,7 +19,9 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // of the devices, CPUs of the nodes, and the fabric.
 type settler struct {
 	runner *runner
-	seen   map[string]bool
+
+	mu   sync.Mutex // trials between several pairs of hosts run at the same time
+	seen map[string]bool
 
 	fabrics                    []string           // descriptions of the fabrics, sorted, each once
 	before                     sample.Environment // recorded before the run was resumed
@@ -30,18 +33,20 @@ func newSettler(r *runner) *settler {
 }
 
 func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
-	if s.seen[sc.ID] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known(sc) {
 		return
 	}
-	s.seen[sc.ID] = true
 	env := &s.runner.run.Environment
+	id, _, between := suite.SplitPairID(sc.ID)
 	// Sort, because the order of trials is random.
-	if about := b.Testbed.Fabric().Describe(); !slices.Contains(s.fabrics, about) {
+	if about := b.Testbed.Fabric().Describe(); !slices.Contains(s.fabrics, about) && (!between || len(s.fabrics) == 0) {
 		s.fabrics = append(s.fabrics, about)
 		slices.Sort(s.fabrics)
 	}
 	env.Fabric = strings.Join(s.fabrics, " | ")
-	if cc := space.CongestionControl(); cc != "" {
+	if cc := space.CongestionControl(); cc != "" && s.runner.place.here {
 		env.CongestionControl = cc
 	}
 	if env.NodeCPUs == nil {
@@ -50,14 +55,31 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	for _, n := range b.Testbed.Nodes() {
 		env.NodeCPUs[n.Name()] = fmt.Sprint(n.CPUs())
 	}
-	l := b.Testbed.Layout()
-	env.NodeCPUs["wire"] = cpuList(l.Wire, "shares the sender's CPU; its time is measured and subtracted")
-	env.NodeCPUs["engine"] = cpuList(l.Engine, "shares the nodes' CPUs; its time is measured")
+	if s.runner.place.here {
+		l := b.Testbed.Layout()
+		env.NodeCPUs["wire"] = cpuList(l.Wire, "shares the sender's CPU; its time is measured and subtracted")
+		env.NodeCPUs["engine"] = cpuList(l.Engine, "shares the nodes' CPUs; its time is measured")
+	}
 	set := b.Settings()
-	s.sysctls.add(sc.ID, set.Sysctls)
-	s.offloads.add(sc.ID, set.Offloads)
-	s.setting.add(sc.ID, set.Others)
+	s.sysctls.add(id, set.Sysctls)
+	s.offloads.add(id, set.Offloads)
+	s.setting.add(id, set.Others)
 	env.Sysctls, env.Offloads, env.Settings = s.sysctls.merge(s.before.Sysctls), s.offloads.merge(s.before.Offloads), s.setting.merge(s.before.Settings)
+}
+
+// known reports whether the scenario's facts are complete. Between pairs of hosts these
+// are the facts of both hosts, which are the same in every pair.
+func (s *settler) known(sc *suite.Scenario) bool {
+	keys := []string{sc.ID}
+	if id, pair, ok := suite.SplitPairID(sc.ID); ok {
+		keys = []string{suite.PairID(id, suite.HostPair{From: pair.From}), suite.PairID(id, suite.HostPair{From: pair.To})}
+	}
+	all := true
+	for _, key := range keys {
+		all = all && s.seen[key]
+		s.seen[key] = true
+	}
+	return all
 }
 
 func cpuList(cpus []int, none string) string {

@@ -27,7 +27,7 @@ type view struct {
 
 func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 	v := &view{out: out}
-	running := max(1, len(plan.Scenarios)-len(plan.Skipped))
+	running := max(1, plan.Cells())
 	if live {
 		v.program = tea.NewProgram(&liveModel{left: newCountdown(plan.Estimate()/time.Duration(max(1, plan.Trials*running)), running, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
 		v.ended = make(chan struct{})
@@ -116,7 +116,7 @@ func outcome(s sample.Sample, p experiment.Progress) string {
 	if !s.OK() {
 		return s.Failure.String() + again
 	}
-	text := figures(s.Metrics)
+	text := model.Outline(s.Metrics)
 	if s.Profiled {
 		text += ", profiled"
 	}
@@ -127,29 +127,6 @@ func outcome(s sample.Sample, p experiment.Progress) string {
 		text += "; flagged (" + model.Brief(s.Flags) + ")"
 	}
 	return text + again
-}
-
-func figures(m sample.Metrics) string {
-	text := units.FormatRate(m[sample.Throughput])
-	if has(m, sample.Transactions) {
-		text = units.FormatCount(m[sample.Transactions]) + " transactions/s"
-		if has(m, sample.LatencyP50) {
-			text += ", p50 " + units.FormatDuration(m[sample.LatencyP50])
-		}
-	}
-	if has(m, sample.SenderCPU) && has(m, sample.ReceiverCPU) {
-		text += ", " + bothCPUs(m[sample.SenderCPU], m[sample.ReceiverCPU])
-	}
-	return text
-}
-
-func bothCPUs(sender, receiver float64) string {
-	return fmt.Sprintf("sender CPU %.0f %%, receiver %.0f %%", sender, receiver)
-}
-
-func has(m sample.Metrics, name sample.Metric) bool {
-	_, ok := m[name]
-	return ok
 }
 
 // liveModel is the live line.
@@ -210,7 +187,7 @@ func (m *liveModel) View() string {
 func (m *liveModel) step() string {
 	switch {
 	case m.point != nil:
-		return units.FormatRate(m.point.Bits) + ", " + bothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
+		return units.FormatRate(m.point.Bits) + ", " + model.BothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
 	case m.up:
 		return "measuring"
 	}
@@ -231,19 +208,20 @@ type progressCount struct {
 	begun   int                       // trials with at least one attempt
 	total   int                       // trials of the run, as the engine last reported them
 	repeats map[experiment.Trial]bool // trials that must be repeated
-	current bool                      // an attempt is in progress
+	current int                       // number of attempts in progress
 }
 
 // began counts the start of an attempt. It drops the repeats of earlier blocks: the
 // engine finishes the repeats of a block before the next block, or does not make them.
 func (c *progressCount) began(t experiment.Trial, p experiment.Progress) {
 	maps.DeleteFunc(c.repeats, func(due experiment.Trial, _ bool) bool { return due == t || due.Block < t.Block })
-	c.begun, c.total, c.current = max(c.begun, p.Number), p.Total, true
+	c.begun, c.total = max(c.begun, p.Number), p.Total
+	c.current++
 }
 
 // ended counts the end of an attempt.
 func (c *progressCount) ended(t experiment.Trial, p experiment.Progress) {
-	c.current = false
+	c.current--
 	if p.Repeats {
 		if c.repeats == nil {
 			c.repeats = map[experiment.Trial]bool{}
@@ -254,11 +232,7 @@ func (c *progressCount) ended(t experiment.Trial, p experiment.Progress) {
 
 // finishedTrials returns the number of finished trials.
 func (c *progressCount) finishedTrials() int {
-	n := c.begun - len(c.repeats)
-	if c.current {
-		n--
-	}
-	return n
+	return c.begun - len(c.repeats) - c.current
 }
 
 // countdown estimates the remaining time of a run. The time shown never rises, except

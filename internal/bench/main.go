@@ -1,7 +1,7 @@
 // Command bench measures the figures of docs/performance.md and prints them as
 // Markdown, each with its target. Run nothing else meanwhile.
 //
-//	go run ./internal/bench [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor]
+//	go run ./internal/bench [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor,scale]
 package main
 
 import (
@@ -28,7 +28,7 @@ type bench struct {
 }
 
 func main() {
-	only := flag.String("only", "steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures")
+	only := flag.String("only", "steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures; scale measures simulated hosts and is not among the default ones")
 	noise := flag.String("noise", "", "file for the samples of the honesty runs (CSV), for the simulation over them")
 	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
 	runs := flag.Int("runs", 20, "number of runs of each suite in honesty and power")
@@ -53,7 +53,7 @@ func run(program, noise string, runs int, only []string) error {
 	parts := []struct {
 		name    string
 		measure func() error
-	}{{"steadiness", b.steadiness}, {"distance", b.distances}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}, {"peers", b.peers}, {"honesty", b.honesty}, {"power", b.power}, {"rigor", b.rigor}}
+	}{{"steadiness", b.steadiness}, {"distance", b.distances}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}, {"peers", b.peers}, {"honesty", b.honesty}, {"power", b.power}, {"rigor", b.rigor}, {"scale", b.scale}}
 	for _, p := range parts {
 		if !slices.Contains(only, p.name) {
 			continue

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/rpc"
+	"strings"
 	"time"
 
 	"windtunnel/lab/meter"
@@ -27,7 +28,7 @@ type Client struct {
 // NewClient wraps the pipe to an agent on the named node, and watches whether
 // the agent answers until Close.
 func NewClient(node string, conn io.ReadWriteCloser) *Client {
-	l := &listener{ReadWriteCloser: conn}
+	l := &listener{ReadWriteCloser: conn, ended: make(chan error, 1)}
 	c := newClient("node "+node, l, nodePatience)
 	go c.watch(l)
 	return c
@@ -46,24 +47,30 @@ func (c *Client) Close() error {
 	return c.rpc.Close()
 }
 
-// call returns once the agent has answered, the method's deadline has passed,
+func (c *Client) call(ctx context.Context, method string, args, reply any) error {
+	return c.Call(ctx, ServiceName+"."+method, args, reply)
+}
+
+// Call calls a method of any service of the agent's process, such as "Host.Survey". It
+// returns once the agent has answered, the method's deadline has passed,
 // ctx has ended or the agent is lost. After an error net/rpc may still write to
 // reply: the caller must not read it.
-func (c *Client) call(ctx context.Context, method string, args, reply any) error {
-	limit := c.deadline(method, args)
+func (c *Client) Call(ctx context.Context, method string, args, reply any) error {
+	_, name, _ := strings.Cut(method, ".")
+	limit := c.deadline(name, args)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
-	call := c.rpc.Go(ServiceName+"."+method, args, reply, make(chan *rpc.Call, 1))
+	call := c.rpc.Go(method, args, reply, make(chan *rpc.Call, 1))
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("%s: %s: %w", c.who, method, context.Cause(ctx))
+		return fmt.Errorf("%s: %s: %w", c.who, name, context.Cause(ctx))
 	case <-call.Done:
 	}
 	if call.Error == nil {
 		return nil
 	}
 	if !errors.As(call.Error, new(rpc.ServerError)) { // the pipe failed
-		return c.lose(fmt.Sprintf("has ended unexpectedly (%v)", call.Error))
+		return c.lose(unexpected(call.Error))
 	}
 	return fmt.Errorf("%s: %w", c.who, call.Error)
 }
@@ -148,6 +155,7 @@ func (c *Client) MeterStop(ctx context.Context) ([]meter.Light, error) {
 type Process struct {
 	client *Client
 	id     int
+	pid    int
 	next   int
 }
 
@@ -158,7 +166,7 @@ func (c *Client) Start(ctx context.Context, args StartArgs) (*Process, error) {
 	if err == nil && s.Missing != "" {
 		err = &NotFoundError{c.who, args.Argv[0], s.Missing}
 	}
-	return &Process{client: c, id: s.Process}, err
+	return &Process{client: c, id: s.Process, pid: s.PID}, err
 }
 
 // Next waits for further lines of output or for the end of the process, at most the
@@ -173,6 +181,9 @@ func (p *Process) Next(ctx context.Context, wait time.Duration) (Event, error) {
 
 // ID returns the number that the agent gave the process. MeterTrack needs it.
 func (p *Process) ID() int { return p.id }
+
+// PID returns the PID in the agent's PID namespace; 0 for a program in a VM.
+func (p *Process) PID() int { return p.pid }
 
 // Output returns the complete output of the process.
 func (p *Process) Output(ctx context.Context) (OutputReply, error) {

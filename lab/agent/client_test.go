@@ -196,3 +196,25 @@ func TestTheOffsetOfANodesClockIsMeasured(t *testing.T) {
 		t.Errorf("the offset is %v, want %v (error %v)", offset, clockAhead, err)
 	}
 }
+
+// explained is a pipe whose end has a reason.
+type explained struct {
+	io.ReadWriteCloser
+	reason chan error
+}
+
+func (e explained) Read([]byte) (int, error) { return 0, <-e.reason }
+
+// The loss of an agent has the reason that the transport gives, without a call that waits.
+func TestTheReasonOfATransportIsThatOfTheLoss(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	e := explained{ours, make(chan error, 1)}
+	c := NewClient("b", e)
+	defer c.Close()
+	e.reason <- errors.New("the pod was evicted")
+	<-c.Gone()
+	if err := c.Lost(); err == nil || !strings.Contains(err.Error(), "node b's agent has ended unexpectedly (the pod was evicted)") {
+		t.Errorf("the agent was lost with %v, want the reason of the transport", err)
+	}
+}

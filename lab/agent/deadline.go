@@ -19,6 +19,8 @@ var slow = map[string]time.Duration{
 	"ConfigureGuest": bootTime,
 	"Attach":         2 * time.Minute, // daemons start one after the other; VMs boot
 	"ProfileStop":    time.Minute,     // symbols are resolved
+	"Survey":         time.Minute,     // kernel features are tried, programs are asked for their versions
+	"Prepare":        time.Minute,     // a NIC that changes its namespace negotiates its link again
 }
 
 // waiting is implemented by arguments that ask the agent to wait.

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,16 +29,21 @@ const (
 	lostAfter = 10
 )
 
-// listener records that the agent has sent data.
+// listener records that the agent has sent data, and why the pipe ended.
 type listener struct {
 	io.ReadWriteCloser
 	heard atomic.Bool
+	once  sync.Once
+	ended chan error // gets the first error of Read
 }
 
 func (l *listener) Read(b []byte) (int, error) {
 	n, err := l.ReadWriteCloser.Read(b)
 	if n > 0 {
 		l.heard.Store(true)
+	}
+	if err != nil {
+		l.once.Do(func() { l.ended <- err })
 	}
 	return n, err
 }
@@ -50,6 +57,13 @@ func (c *Client) watch(l *listener) {
 		select {
 		case <-c.open.Done():
 			return
+		case err := <-l.ended:
+			// A transport that knows why its connection ended returns its own error. The
+			// end of a program's output is found by the next call.
+			if c.open.Err() == nil && !errors.Is(err, io.EOF) {
+				_ = c.lose(unexpected(err))
+				return
+			}
 		case <-beats.C:
 		}
 		if l.heard.Swap(false) {
@@ -64,6 +78,9 @@ func (c *Client) watch(l *listener) {
 	_ = c.lose(fmt.Sprintf("has not answered for %v; it was stopped (SIGSTOP, a debugger), or it gets no CPU time", lostAfter*beat))
 	_ = c.Close() // ends the waiting calls
 }
+
+// unexpected describes the end of the pipe with an error.
+func unexpected(err error) string { return fmt.Sprintf("has ended unexpectedly (%v)", err) }
 
 // lose records the reason why the agent is lost, and returns it as a *Lost. Only the
 // first reason counts.

@@ -27,6 +27,10 @@ type MeterArgs struct {
 type TrackArgs struct {
 	Process int
 	Label   string
+	// PID is set for a process that another agent on this machine started, as PID in the
+	// PID namespace with the inode Processes. Process is then not used.
+	PID       int
+	Processes uint32
 }
 
 // series is the time series while it is recorded.
@@ -86,6 +90,9 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 	m, err := s.theMeter()
 	if err != nil {
 		return err
+	}
+	if args.PID != 0 {
+		return s.trackElsewhere(m, args)
 	}
 	p, err := s.process(args.Process)
 	if err != nil {

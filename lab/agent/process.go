@@ -9,16 +9,19 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/vishvananda/netns"
-
 	"windtunnel/lab/priority"
 	"windtunnel/lab/space"
 )
+
+// Self is the first word of a command line that runs the agent's program. Its path can
+// differ between nodes.
+const Self = "windtunnel"
 
 // maxOutput is the maximum size of the stored output of a process, in bytes. Only a
 // broken tool prints more.
@@ -167,9 +170,9 @@ func newSpawner(home *space.Space) *spawner {
 		runtime.LockOSThread()
 		for j := range sp.jobs {
 			priority.Lower() // the program inherits the priority of this thread
-			err := netns.Set(j.where.NS)
+			err := j.where.Enter()
 			if err == nil {
-				err = errors.Join(j.cmd.Start(), netns.Set(home.NS))
+				err = errors.Join(j.cmd.Start(), home.Enter())
 			}
 			j.done <- err
 		}
@@ -206,7 +209,7 @@ func (s *Service) Start(args StartArgs, reply *Started) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.processes = append(s.processes, p)
-	reply.Process = len(s.processes) - 1
+	reply.Process, reply.PID = len(s.processes)-1, p.pid()
 	return nil
 }
 
@@ -218,7 +221,14 @@ func (s *Service) startAt(where location, args StartArgs) (running, error) {
 		}
 		return remote{g, p.id}, nil
 	}
-	p := newProcess(args.Argv, args.Env)
+	argv := slices.Clone(args.Argv)
+	if argv[0] == Self {
+		var err error
+		if argv[0], err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	p := newProcess(argv, args.Env)
 	return p, p.start(s.spawner, where.space)
 }
 

@@ -27,7 +27,7 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 	toAgent, fromClient := io.Pipe()
 	toClient, fromAgent := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- Serve("test", toAgent, fromAgent) }()
+	go func() { served <- Serve("test", toAgent, fromAgent, nil) }()
 	c := NewClient("n", bothWays{toClient, fromClient})
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()

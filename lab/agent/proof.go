@@ -83,7 +83,11 @@ func (s *Service) Reach(args ReachArgs, _ *struct{}) error {
 		ip = 40
 	}
 	const icmp = 8
-	for _, payload := range []int{56, args.MTU - ip - icmp} {
+	payloads := []int{56, args.MTU - ip - icmp}
+	if args.NoEcho {
+		payloads = nil
+	}
+	for _, payload := range payloads {
 		if err := echo(where, args.Address, payload, deadline); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ const ServiceName = "Agent"
 
 // Protocol is the version of the agent's calls and of their arguments. Increase it
 // with every change that an older or newer agent would misread.
-const Protocol = 3
+const Protocol = 4
 
 // Hello describes an agent and its node.
 type Hello struct {
@@ -56,6 +56,9 @@ type Container struct {
 	Name   string // empty: no container, but a virtual NIC of the node itself
 	V4, V6 netip.Prefix
 	MAC    net.HardwareAddr
+	// Network is the inode of the container's network namespace if the container exists
+	// already, such as a pod; else 0. The agent then uses that namespace and never deletes it.
+	Network uint32
 }
 
 // Attached is the result of Attach.
@@ -76,6 +79,7 @@ type StartArgs struct {
 type Started struct {
 	Process int    // number of the process
 	Missing string // why the program was not found; "" if it was started
+	PID     int    // in the agent's PID namespace; 0 for a program in a VM
 }
 
 // Event is the progress of a process since From.
@@ -127,4 +131,5 @@ type ReachArgs struct {
 	MTU      int    // of the endpoint's device
 	Bytes    int    // of TCP each way
 	Wait     time.Duration
+	NoEcho   bool // the address answers no echo requests: test TCP only
 }

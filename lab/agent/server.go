@@ -28,6 +28,8 @@ type Service struct {
 	system     system.System
 	attached   *system.Node
 	containers map[string]*space.Space
+	adopted    map[string]bool // containers that the agent did not make
+	elsewhere  []int           // PIDs of tracked processes that other agents started
 	guests     map[string]*guest
 	hasHome    bool // the node's home has files of guests
 	processes  []running
@@ -41,17 +43,23 @@ type Service struct {
 }
 
 // Serve runs an agent over a pipe until the pipe ends. Then it ends all programs that
-// the agent started. Namespaces and devices stay, because the executor owns them.
-func Serve(version string, in io.ReadCloser, out io.WriteCloser) error {
+// the agent started. Namespaces and devices stay, because the executor owns them. more
+// has other services for the same pipe, by their names in net/rpc.
+func Serve(version string, in io.ReadCloser, out io.WriteCloser, more map[string]any) error {
 	node, err := space.Open("")
 	if err != nil {
 		return err
 	}
 	defer node.Close()
-	s := &Service{version: version, node: node, spawner: newSpawner(node), containers: map[string]*space.Space{}, guests: map[string]*guest{}}
+	s := &Service{version: version, node: node, spawner: newSpawner(node), containers: map[string]*space.Space{}, adopted: map[string]bool{}, guests: map[string]*guest{}}
 	srv := rpc.NewServer()
 	if err := srv.RegisterName(ServiceName, s); err != nil {
 		return fmt.Errorf("register the agent's service: %w", err)
+	}
+	for name, service := range more {
+		if err := srv.RegisterName(name, service); err != nil {
+			return fmt.Errorf("register the service %s: %w", name, err)
+		}
 	}
 	srv.ServeConn(Pipe{in, out})
 	s.abandonBoot()
@@ -115,6 +123,13 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 		}
 		if args.Endpoint.Kind == suite.VM {
 			e.Guest = &system.Guest{Queues: queuesOf(args.Endpoint)}
+			n.Endpoints = append(n.Endpoints, e)
+			continue
+		}
+		if c.Network != 0 {
+			if e.Space, err = s.adopt(c); err != nil {
+				return err
+			}
 			n.Endpoints = append(n.Endpoints, e)
 			continue
 		}
@@ -183,8 +198,12 @@ func (s *Service) Detach(_ struct{}, _ *struct{}) error {
 		s.hasHome = false
 	}
 	for name, sp := range s.containers {
-		errs = append(errs, sp.Close(), space.Delete(sp.Name))
+		errs = append(errs, sp.Close())
+		if !s.adopted[name] {
+			errs = append(errs, space.Delete(sp.Name))
+		}
 		delete(s.containers, name)
+		delete(s.adopted, name)
 	}
 	s.system, s.attached = nil, nil
 	return errors.Join(errs...)

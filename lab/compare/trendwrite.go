@@ -58,12 +58,8 @@ func WriteTrendJSON(w io.Writer, t *Trend) error {
 }
 
 func (s *Series) write(b *strings.Builder) {
-	medians := make([]float64, len(s.Points))
-	for i, p := range s.Points {
-		medians[i] = p.Figure.Median
-	}
-	scale := model.ScaleOf(s.Metric, medians...)
-	fmt.Fprintf(b, "\n%s  %s  %s\n", phrase.Printable(s.Scenario), s.Metric.Label(), Sparkline(medians))
+	scale := s.Scale()
+	fmt.Fprintf(b, "\n%s  %s  %s\n", phrase.Printable(s.Scenario), s.Metric.Label(), Sparkline(s.medians()))
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  RUN\tDATE\tN\tMEDIAN\t[95 %]\tREVISION\tKERNEL\tCHANGE")

@@ -12,9 +12,10 @@ import (
 
 // grid is a table of the Markdown report.
 type grid struct {
-	title string
-	heads []string
-	rows  [][]string
+	title    string
+	heads    []string
+	rows     [][]string
+	verdicts []Verdict // of each row; nil in tables without figures
 }
 
 // WriteTable writes the comparison for a terminal, at most textWidth columns
@@ -84,7 +85,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 	}
 	if c.Judgement != nil {
 		fmt.Fprintf(&b, "\n### Gates\n\n")
-		for _, line := range c.gateLines() {
+		for _, line := range c.GateLines() {
 			fmt.Fprintf(&b, "- %s\n", escape(line))
 		}
 	}
@@ -181,6 +182,7 @@ func figures(title, a, b string, rows []Row) grid {
 		}
 		g.rows = append(g.rows, []string{r.name(), r.Metric.Label(), r.figure(r.A), r.figure(r.B), bracketed(r.Ratio),
 			optional(r.P, probability), optional(r.Adjusted, probability), says})
+		g.verdicts = append(g.verdicts, r.Verdict)
 	}
 	return g
 }
@@ -190,14 +192,18 @@ func (c *Comparison) writeGates(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\nGates\n")
-	for _, line := range c.gateLines() {
+	for _, line := range c.GateLines() {
 		writeWrapped(b, "", line)
 	}
 }
 
-// gateLines summarises the gates. The rows that failed come last.
-func (c *Comparison) gateLines() []string {
+// GateLines summarises the gates. The rows that failed come last. It is nil if no gate
+// was judged.
+func (c *Comparison) GateLines() []string {
 	j := c.Judgement
+	if j == nil {
+		return nil
+	}
 	lines := []string{fmt.Sprintf("%d passed, %d in doubt, %d not judged, %d failed", j.Count(Passed), j.Count(Doubtful), j.Count(Unjudged), j.Count(Failed))}
 	for _, o := range []Outcome{Doubtful, Unjudged, Failed} {
 		for _, g := range j.Gates {

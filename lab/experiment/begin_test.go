@@ -1,11 +1,15 @@
 package experiment
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"windtunnel/lab/agent"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/testbedtest"
 )
 
 func TestTheWindowIsCountedFromTheLastPairsBeginning(t *testing.T) {
@@ -34,6 +38,44 @@ func TestTheWindowIsCountedFromTheLastPairsBeginning(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "2 pairs began 71ms apart, and the cool-down is 50ms") {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A program starts slowly on an emulated CPU. The host's client waits for the VM's, so that
+// both send in the whole window. The engine still meters it, however slow.
+func TestTheClientOfTheHostStartsAfterTheSlowOnesOfVMs(t *testing.T) {
+	const slow = 12 * time.Second
+	vm := newContainer(1, 1).V4.Addr().String()
+	var mu sync.Mutex
+	started := map[string]time.Time{}
+	x := &testbedtest.Executor{
+		Program: func(argv []string) testbedtest.Program {
+			p := testbedtest.Generator(argv)
+			if slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, vm) }) {
+				p.Wakes = slow
+			}
+			return p
+		},
+		Hook: func(o testbedtest.Operation) error {
+			if args, is := o.Args.(agent.StartArgs); is && o.Node == "a" {
+				mu.Lock()
+				defer mu.Unlock()
+				started[args.Endpoint] = time.Now()
+			}
+			return nil
+		},
+	}
+	samples := runFake(t, x, func(e *Experiment) {
+		sc := &e.Plan.Scenarios[0]
+		sc.System, sc.Pairs, sc.Endpoint = "bridge", 2, suite.Endpoint{Kind: suite.VM, CPUs: 1, HostVNIC: true}
+		sc.Timing.Duration = time.Minute
+		e.Attempts = 1
+	})
+	if index(x.Operations(), "a.MeterRead") < 0 {
+		t.Fatalf("nothing was metered: %v", samples[0].Failure)
+	}
+	if after := started[""].Sub(started["c1"]); len(started) != 2 || after < slow {
+		t.Errorf("the client of the host started %v after that of the VM, want %v or more", after, slow)
 	}
 }
 

@@ -45,6 +45,9 @@ type Endpoint struct {
 	// Listen is the container's address if others reach it by V4 of its node, through
 	// published ports.
 	Listen netip.Addr
+
+	agent *agent.Client // in the endpoint; nil if the node's agent starts the tools
+	place agent.Place   // of agent
 }
 
 // String returns the endpoint's name in reports: "a/c1", or "a" for the node.
@@ -73,11 +76,14 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if why := whyUnsupported(sys, sc); len(why) > 0 {
 		return nil, failed(sample.Unsupported, "%s", strings.Join(why, "; "))
 	}
+	if x, err = executorOf(x, sc); err != nil {
+		return nil, err
+	}
 	tb, err := x.Up(ctx, testbed.Spec{ID: id, Nodes: nodes, Fabric: sc.Fabric})
 	if err != nil {
 		return nil, fmt.Errorf("bring the testbed up: %w", err)
 	}
-	b := &Bench{Testbed: tb, MTU: sys.MTU(sc.Fabric.MTU), settings: tb.Settings(), proof: proofSize(sc.Fabric.Rate)}
+	b := &Bench{Testbed: tb, MTU: sys.MTU(sc.Fabric.MTU), settings: tb.Settings(), proof: proofSize(sc)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
@@ -86,11 +92,17 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err := b.compareClocks(ctx); err != nil {
 		return nil, err
 	}
-	plan := placeContainers(sys, sc, nodes)
+	plan, err := b.furnish(sys, sc)
+	if err != nil {
+		return nil, err
+	}
+	if plan == nil {
+		plan = placeContainers(sys, sc, nodes)
+		b.pair(sys, sc, plan)
+	}
 	if err := b.attach(ctx, sys, sc, plan); err != nil {
 		return nil, errors.Join(err, b.detach(context.WithoutCancel(ctx)))
 	}
-	b.pair(sys, sc, plan)
 	return b, nil
 }
 
@@ -133,14 +145,14 @@ func (b *Bench) withOutput(ctx context.Context, err error) error {
 // watched ends a context when a node's agent is lost, with that as its cause.
 func (b *Bench) watched(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	for _, n := range b.Testbed.Nodes() {
-		go func(a *agent.Client) {
+	for _, a := range b.agents() {
+		go func() {
 			select {
 			case <-a.Gone():
 				cancel(a.Lost())
 			case <-ctx.Done():
 			}
-		}(n.Agent())
+		}()
 	}
 	return ctx, func() { cancel(nil) }
 }
@@ -283,12 +295,15 @@ func (b *Bench) Prove(ctx context.Context, version int) error {
 func (b *Bench) provePair(ctx context.Context, p Pair, version int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*proofTimeout)
 	defer cancel()
-	args := agent.ReachArgs{Endpoint: p.Sender.Name, Address: p.Receiver.Addr(version), Port: agent.ProofPort, MTU: b.MTU, Bytes: b.proof, Wait: proofTimeout}
+	sender, from := p.Sender.tools()
+	receiver, at := p.Receiver.tools()
+	args := agent.ReachArgs{Endpoint: from, Address: p.Receiver.Addr(version), Port: agent.ProofPort, MTU: b.MTU, Bytes: b.proof, Wait: proofTimeout}
+	args.NoEcho = p.Receiver.agent != nil && p.Receiver.Listen.IsValid() // the address of a service
 	answer := args
-	answer.Endpoint = p.Receiver.Name
+	answer.Endpoint = at
 	answered := make(chan error, 1)
-	go func() { answered <- p.Receiver.Node.Agent().AnswerProof(ctx, answer) }()
-	if err := p.Sender.Node.Agent().Reach(ctx, args); err != nil {
+	go func() { answered <- receiver.AnswerProof(ctx, answer) }()
+	if err := sender.Reach(ctx, args); err != nil {
 		cancel()
 		<-answered
 		return err

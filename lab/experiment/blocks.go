@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"windtunnel/lab/condition"
+	"windtunnel/lab/suite"
 )
 
 // entry is one trial of a block's schedule.
 type entry struct {
 	scenario int // index in the plan
 	profiled bool
+	pair     int // index in the plan's matrix
 }
 
 // Order returns the order of a block's entries: the same for the same seed,
@@ -22,6 +24,9 @@ func Order(seed uint64, block, entries int) []int {
 // schedule returns a block: every scenario once, in random order. In a run with
 // profiles the first blocks have every scenario a second time, with the profiler.
 func (e *Experiment) schedule(block int) []entry {
+	if e.Plan.Matrix != nil {
+		return e.rounds(block)
+	}
 	n := len(e.Plan.Scenarios)
 	total := n
 	if e.Profiling.Rate > 0 && block < e.Profiling.Blocks {
@@ -29,7 +34,7 @@ func (e *Experiment) schedule(block int) []entry {
 	}
 	list := make([]entry, total)
 	for position, i := range Order(e.Seed, block, total) {
-		list[position] = entry{i % n, i >= n}
+		list[position] = entry{scenario: i % n, profiled: i >= n}
 	}
 	return list
 }
@@ -41,6 +46,9 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan
 	if block < p.Trials {
 		return true
+	}
+	if p.Matrix != nil {
+		return false // a further block of all pairs is too long for a few lost trials
 	}
 	if p.Stop.MaxTime > 0 && elapsed >= p.Stop.MaxTime {
 		return false
@@ -64,6 +72,7 @@ func (e *Experiment) distance() condition.Choice {
 type queued struct {
 	Trial
 	scenario int // index in the plan
+	pair     int // index in the plan's matrix
 	position int // place in the block's order
 	number   int // number among the run's trials, from 1
 	attempt  int // from 1
@@ -76,9 +85,14 @@ func (e *Experiment) queue(h *history, block, before int) []queued {
 	var list []queued
 	for position, entry := range e.schedule(block) {
 		id := e.Plan.Scenarios[entry.scenario].ID
+		skipped := e.Skipped[id] != ""
+		if m := e.Plan.Matrix; m != nil {
+			id = suite.PairID(id, m.Pair(entry.pair))
+			skipped = skipped || e.Skipped[id] != ""
+		}
 		t := Trial{id, block, entry.profiled}
-		if e.Skipped[id] == "" && !h.done[t] {
-			q := queued{Trial: t, scenario: entry.scenario, position: position, number: before + len(list) + 1, attempt: 1, attempts: max(e.Attempts, 1)}
+		if !skipped && !h.done[t] {
+			q := queued{Trial: t, scenario: entry.scenario, pair: entry.pair, position: position, number: before + len(list) + 1, attempt: 1, attempts: max(e.Attempts, 1)}
 			if h.hopeless(id) {
 				q.attempts = 1
 			}
@@ -90,6 +104,11 @@ func (e *Experiment) queue(h *history, block, before int) []queued {
 
 // later counts the remaining trials in the plan's blocks after this one.
 func (e *Experiment) later(h *history, block int) int {
+	if e.Plan.Matrix != nil {
+		plan := *e.Plan
+		plan.Skipped = e.Skipped
+		return (plan.Trials - block - 1) * plan.Cells()
+	}
 	n := 0
 	for b := block + 1; b < e.Plan.Trials; b++ {
 		n += len(e.queue(h, b, 0))

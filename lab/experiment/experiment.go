@@ -52,6 +52,7 @@ type Experiment struct {
 	Adjusting func() error
 
 	conditions conditions
+	failures   map[string]int // by host of the plan's matrix: failed trials since the last success
 
 	// try makes one attempt at a trial and fills the sample; nil: measure does this. last
 	// reports that no further attempt can follow.
@@ -105,7 +106,10 @@ var ErrNoneCounts = errors.New("no trial of the first block counts")
 // the context ends, it returns the context's cause; all finished attempts are
 // recorded.
 func (e *Experiment) Run(ctx context.Context) error {
-	h := newHistory(e.History)
+	h := historyOf(e.History, e.Plan.Matrix != nil)
+	if e.Plan.Matrix != nil {
+		e.Distance = condition.Off // each pair of hosts has another distance
+	}
 	e.conditions.choice, e.conditions.adjust = e.Distance, e.Adjust
 	e.conditions.resumed(e.History)
 	defer e.conditions.close()
@@ -114,7 +118,12 @@ func (e *Experiment) Run(ctx context.Context) error {
 	for block := 0; e.goesOn(h, block, time.Since(started)); block++ {
 		queue := e.queue(h, block, number)
 		number += len(queue)
-		if err := e.block(ctx, h, queue, number+e.later(h, block)); err != nil {
+		run := e.block
+		if e.Plan.Matrix != nil {
+			h.forget(block)
+			run = e.blockOfPairs
+		}
+		if err := run(ctx, h, queue, number+e.later(h, block)); err != nil {
 			return err
 		}
 		if number == 0 || h.anyCounts() || !e.goesOn(h, block+1, time.Since(started)) {
@@ -160,15 +169,31 @@ func (e *Experiment) block(ctx context.Context, h *history, queue []queued, tota
 // attempt attempts a trial once and records the sample. again reports whether
 // another attempt must follow.
 func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progress) (again bool, err error) {
-	sc := &e.Plan.Scenarios[q.scenario]
+	s := e.begin(h, q, p)
+	err = e.perform(ctx, q, p, &s)
+	return e.end(ctx, h, q, p, &s, err)
+}
+
+// begin makes the sample of an attempt.
+func (e *Experiment) begin(h *history, q queued, p Progress) sample.Sample {
 	e.Observer.Began(q.Trial, p)
-	s := sample.Sample{Scenario: q.Scenario, Block: q.Block, Position: q.position, Attempt: h.tried[q.Trial], Profiled: q.Profiled, Started: time.Now()}
+	return sample.Sample{Scenario: q.Scenario, Block: q.Block, Position: q.position, Attempt: h.tried[q.Trial], Profiled: q.Profiled, Started: time.Now()}
+}
+
+// perform makes the attempt and fills the sample. Several goroutines may call it.
+func (e *Experiment) perform(ctx context.Context, q queued, p Progress, s *sample.Sample) error {
 	try := e.try
 	if try == nil {
 		try = e.measure
 	}
-	err = try(ctx, sc, q.Trial, p.Attempt >= p.Attempts, &s)
+	err := try(ctx, e.scenario(q), q.Trial, p.Attempt >= p.Attempts, s)
 	s.Took = time.Since(s.Started)
+	return err
+}
+
+// end records the sample of an attempt. err is the result of perform. again reports
+// whether another attempt must follow.
+func (e *Experiment) end(ctx context.Context, h *history, q queued, p Progress, s *sample.Sample, err error) (again bool, _ error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
@@ -176,20 +201,20 @@ func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progre
 		s.Failure = failure(err)
 	}
 	if e.conditions.adjust {
-		condition.Forgive(&s)
+		condition.Forgive(s)
 	}
-	if err := e.Recorder.Record(s); err != nil {
+	if err := e.Recorder.Record(*s); err != nil {
 		return false, fmt.Errorf("record trial %d of %s: %w", q.Block+1, q.Scenario, err)
 	}
-	h.add(s)
+	h.add(*s)
 	if err := e.mayAdjust(h, 6); err != nil {
 		return false, err
 	}
 	if e.conditions.adjust {
-		condition.Forgive(&s)
+		condition.Forgive(s)
 	}
-	p.Repeats = !settled(&s) && p.Attempt < p.Attempts
-	e.Observer.Ended(s, p)
+	p.Repeats = !settled(s) && p.Attempt < p.Attempts
+	e.Observer.Ended(*s, p)
 	return p.Repeats, nil
 }
 

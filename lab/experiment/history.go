@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"maps"
 	"slices"
 
 	"windtunnel/lab/condition"
@@ -9,15 +10,22 @@ import (
 
 // history is the samples of a run so far, and counts of them.
 type history struct {
-	samples []sample.Sample
-	tried   map[Trial]int  // the number of the next attempt
-	done    map[Trial]bool // no further attempt is needed
-	gated   map[Trial]bool // the last attempt failed a gate
-	valid   map[string]int // by scenario: trials whose figures count
+	samples []sample.Sample // empty in a run with a matrix, because there are too many
+	tried   map[Trial]int   // the number of the next attempt
+	done    map[Trial]bool  // no further attempt is needed
+	gated   map[Trial]bool  // the last attempt failed a gate
+	valid   map[string]int  // by scenario: trials whose figures count
+	invalid map[string]int  // by scenario: trials whose last attempt failed a gate
+	repeats map[int]int     // by block: samples of repeats, without the profiler
+	firsts  map[int]int     // by block: samples of first attempts, without the profiler
+	lean    bool            // keep no samples
 }
 
-func newHistory(samples []sample.Sample) *history {
-	h := &history{tried: map[Trial]int{}, done: map[Trial]bool{}, gated: map[Trial]bool{}, valid: map[string]int{}}
+func newHistory(samples []sample.Sample) *history { return historyOf(samples, false) }
+
+// historyOf is newHistory, but if lean is true the history keeps no samples.
+func historyOf(samples []sample.Sample, lean bool) *history {
+	h := &history{tried: map[Trial]int{}, done: map[Trial]bool{}, gated: map[Trial]bool{}, valid: map[string]int{}, invalid: map[string]int{}, repeats: map[int]int{}, firsts: map[int]int{}, lean: lean}
 	for _, s := range samples {
 		h.add(s)
 	}
@@ -25,16 +33,46 @@ func newHistory(samples []sample.Sample) *history {
 }
 
 func (h *history) add(s sample.Sample) {
-	h.samples = append(h.samples, s)
+	if !h.lean {
+		h.samples = append(h.samples, s)
+	}
+	if !s.Profiled && s.Attempt > 0 {
+		h.repeats[s.Block]++
+	} else if !s.Profiled {
+		h.firsts[s.Block]++
+	}
 	t := Trial{s.Scenario, s.Block, s.Profiled}
 	h.tried[t] = max(h.tried[t], s.Attempt+1)
-	h.gated[t] = s.OK() && len(s.Gates) > 0
+	h.gate(t, s.OK() && len(s.Gates) > 0)
 	if settled(&s) {
 		h.done[t] = true
+		if h.lean {
+			delete(h.tried, t) // no further attempt follows
+		}
 		if s.OK() {
 			h.valid[s.Scenario]++
 		}
 	}
+}
+
+// gate records whether the last attempt at a trial failed a gate.
+func (h *history) gate(t Trial, gated bool) {
+	switch was := h.gated[t]; {
+	case gated && !was:
+		h.gated[t] = true
+		h.invalid[t.Scenario]++
+	case was && !gated:
+		delete(h.gated, t)
+		h.invalid[t.Scenario]--
+	}
+}
+
+// forget removes the trials of the blocks before this one, which no longer matter in a
+// run with a matrix.
+func (h *history) forget(block int) {
+	maps.DeleteFunc(h.tried, func(t Trial, _ int) bool { return t.Block < block })
+	maps.DeleteFunc(h.done, func(t Trial, _ bool) bool { return t.Block < block })
+	maps.DeleteFunc(h.gated, func(t Trial, _ bool) bool { return t.Block < block })
 }
 
 // forgiven returns the history without the gates that do not apply to adjusted
@@ -77,9 +115,12 @@ func settled(s *sample.Sample) bool {
 // extra counts the repeats, and the trials in blocks that replace lost ones. blocks
 // is the number of planned blocks.
 func (h *history) extra(blocks int) (n int) {
-	for _, s := range h.samples {
-		if !s.Profiled && (s.Attempt > 0 || s.Block >= blocks) {
-			n++
+	for _, repeats := range h.repeats {
+		n += repeats
+	}
+	for block, firsts := range h.firsts {
+		if block >= blocks {
+			n += firsts
 		}
 	}
 	return n
@@ -91,16 +132,7 @@ const hopelessAfter = 3
 
 // hopeless reports whether a scenario's trials are no longer repeated.
 func (h *history) hopeless(scenario string) bool {
-	if h.valid[scenario] > 0 {
-		return false
-	}
-	invalid := 0
-	for t, gated := range h.gated {
-		if gated && t.Scenario == scenario {
-			invalid++
-		}
-	}
-	return invalid >= hopelessAfter
+	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
 // lost counts the blocks that lost a trial, among the first blocks of the given number.

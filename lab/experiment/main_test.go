@@ -28,13 +28,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "agent":
-			if err := agent.Serve("test", os.Stdin, os.Stdout); err != nil {
+			if err := agent.Serve("test", os.Stdin, os.Stdout, nil); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
 			return
 		case guest.Command:
-			guest.Main(func(port *os.File) error { return agent.Serve("test", port, port) })
+			guest.Main(func(port *os.File) error { return agent.Serve("test", port, port, nil) })
 		case "traffic":
 			os.Exit(traffic.Worker(os.Args[2:], os.Stdout, os.Stderr))
 		case udptun.Name:

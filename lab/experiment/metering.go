@@ -68,7 +68,7 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 		return nil, err
 	}
 	tm := t.scenario.Timing
-	most := int((tm.Warmup+tm.Duration+tm.Cooldown+10*time.Second)/seriesInterval) + 1
+	most := int((tm.Warmup+tm.Duration+tm.Cooldown+3*t.readyTimeout())/seriesInterval) + 1
 	for i, n := range m.nodes {
 		args := agent.MeterArgs{
 			Node: n.Name(), CPUs: n.CPUs(), Devices: m.devices(i),
@@ -173,7 +173,8 @@ func (m *metering) track(ctx context.Context) error {
 			if r.plan[i].On == tool.OnSender {
 				label = meter.SenderSide
 			}
-			if err := r.at(r.plan[i].On).Node.Agent().MeterTrack(ctx, agent.TrackArgs{Process: p.ID(), Label: label}); err != nil {
+			at := r.at(r.plan[i].On)
+			if err := at.Node.Agent().MeterTrack(ctx, at.tracked(p, label)); err != nil {
 				return err
 			}
 		}

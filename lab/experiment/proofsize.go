@@ -1,21 +1,30 @@
 package experiment
 
-import "time"
+import (
+	"time"
+
+	"windtunnel/lab/suite"
+)
 
 const (
 	proofBytes = 10 << 20 // each way
+	// guestProof is less, because an emulated CPU of a busy machine receives some Mbit/s.
+	guestProof = 1 << 20
 	// leastProof is still dozens of full frames, and crosses a link of 5 Mbit/s
-	// in half a second.
-	leastProof = 256 << 10
-	proofTime  = 250 * time.Millisecond // duration of the transfer on a slow link, each way
+	// in a tenth of a second.
+	leastProof = 64 << 10
+	proofTime  = 50 * time.Millisecond // duration of the transfer on a slow link, each way
 )
 
-// proofSize returns the bytes that the proof of connectivity moves each way over
-// links of a rate, in bit/s; 0 means no limit.
-func proofSize(rate int64) int {
-	if rate <= 0 {
-		return proofBytes
+// proofSize returns the bytes that the proof of connectivity moves each way in a scenario.
+func proofSize(sc *suite.Scenario) int {
+	most := proofBytes
+	if sc.Endpoint.Kind == suite.VM {
+		most = guestProof
 	}
-	carried := float64(rate) / 8 * proofTime.Seconds()
-	return int(min(proofBytes, max(leastProof, carried)))
+	if sc.Fabric.Rate <= 0 {
+		return most
+	}
+	carried := float64(sc.Fabric.Rate) / 8 * proofTime.Seconds()
+	return int(min(float64(most), max(leastProof, carried)))
 }

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/phrase"
@@ -14,9 +15,12 @@ import (
 )
 
 // Skips returns the reasons why scenarios cannot run in an executor's testbeds, by
-// scenario ID. facts describe the machine of the testbeds. Scenarios that can run are
-// absent.
-func Skips(plan *suite.Plan, x testbed.Executor, facts *probe.Facts) map[string]string {
+// scenario ID. facts describe the machines of the testbeds; if the plan has a matrix, they
+// have the order of its hosts. Scenarios that can run are absent.
+func Skips(plan *suite.Plan, x testbed.Executor, facts ...*probe.Facts) map[string]string {
+	if plan.Matrix != nil {
+		return skipsOfPairs(plan, x, facts)
+	}
 	skips := map[string]string{}
 	for i := range plan.Scenarios {
 		if why := skip(&plan.Scenarios[i], plan.Nodes, x, facts); why != "" {
@@ -27,13 +31,13 @@ func Skips(plan *suite.Plan, x testbed.Executor, facts *probe.Facts) map[string]
 }
 
 // skip returns all reasons why a scenario cannot run; "" if it can.
-func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts) string {
+func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.Facts) string {
 	var why []string
 	layout, err := x.Layout(nodes)
 	if err != nil {
 		why = append(why, err.Error())
 	} else {
-		why = tooFewCPUs(sc, len(layout.Nodes[0]))
+		why = tooFewCPUs(sc, fewest(layout.Nodes))
 	}
 	if cut := sc.Fabric.Cut; cut >= sc.Timing.Duration && cut > 0 {
 		why = append(why, fmt.Sprintf("its link is cut after %v, and the measured part ends after %v; choose a longer duration", cut, sc.Timing.Duration))
@@ -42,14 +46,18 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 	if err != nil {
 		return err.Error()
 	}
+	_, cluster := x.(testbed.Cluster)
+	switch in := system.InCluster(sys); {
+	case in && !cluster:
+		return sc.System + " needs a Kubernetes cluster; use --testbed k8s"
+	case cluster && !in:
+		return sc.System + " does not run in a cluster; use the systems host, cni and service"
+	}
 	why = append(why, whyUnsupported(sys, sc)...)
-	why = append(why, lacksForVMs(sc, facts)...)
-	features, err := x.Requires(sc.Fabric)
+	features, err := x.Requires(sc)
 	if err != nil {
 		why = append(why, err.Error())
 	}
-	why = append(why, lacksFeatures(features, facts)...)
-	why = append(why, LacksFor(sys, facts)...)
 	tl, ok := tool.ByName(sc.Tool)
 	if !ok {
 		return fmt.Sprintf("tool %q is unknown; there are %v", sc.Tool, tool.Names())
@@ -60,8 +68,22 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, facts *probe.Facts)
 	if sc.Workload.IPVersion == 6 && system.IPv4Only(sys) {
 		why = append(why, sc.System+" carries IPv4 only")
 	}
-	why = append(why, lacksPrograms(tl.Programs(), facts)...)
+	for _, m := range machines {
+		lacks := slices.Concat(lacksForVMs(sc, m), lacksFeatures(features, m), LacksFor(sys, m), lacksPrograms(tl.Programs(), m))
+		for _, lack := range lacks {
+			why = append(why, m.Where()+lack)
+		}
+	}
 	return strings.Join(why, "; ")
+}
+
+// fewest returns the smallest number of CPUs of a node.
+func fewest(nodes [][]int) int {
+	n := len(nodes[0])
+	for _, cpus := range nodes {
+		n = min(n, len(cpus))
+	}
+	return n
 }
 
 // whyUnsupported returns the reasons why a system does not support the placement,

@@ -48,6 +48,9 @@ const (
 	basePort     = system.PublishedFirst
 	portsPerPair = 32
 	readyTimeout = 5 * time.Second
+	// guestReadyTimeout is readyTimeout for programs in VMs: on an emulated CPU of a busy
+	// machine a program takes many seconds to start.
+	guestReadyTimeout = 30 * time.Second
 	// lookAgain is the interval at which a process that does not listen yet is checked.
 	lookAgain    = 200 * time.Millisecond
 	defaultGrace = 8 * time.Second
@@ -156,7 +159,8 @@ func (t *tooling) note(r *pairRun, p tool.Process) {
 // launch starts a process. Several goroutines may call it.
 func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error {
 	e := r.at(p.On)
-	proc, err := e.Node.Agent().Start(ctx, agent.StartArgs{Endpoint: e.Name, Argv: p.Argv})
+	starter, name := e.tools()
+	proc, err := starter.Start(ctx, agent.StartArgs{Endpoint: name, Argv: p.Argv})
 	if err != nil {
 		kind := sample.ToolFailed
 		if errors.As(err, new(*agent.NotFoundError)) {
@@ -184,8 +188,8 @@ func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Ready == nil {
 		return t.awaitPort(ctx, r, p)
 	}
-	proc := r.processes[len(r.processes)-1]
-	deadline := time.Now().Add(readyTimeout)
+	proc, limit := r.processes[len(r.processes)-1], t.readyTimeout()
+	deadline := time.Now().Add(limit)
 	for {
 		e, err := proc.Next(ctx, time.Until(deadline))
 		if err != nil {
@@ -200,19 +204,28 @@ func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastOutput(ctx, proc))
 		}
 		if !time.Now().Before(deadline) {
-			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.tool.Name(), readyTimeout)
+			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.tool.Name(), limit)
 		}
 	}
+}
+
+// readyTimeout returns the maximum time from the start of a process until it is ready.
+func (t *tooling) readyTimeout() time.Duration {
+	if t.scenario.Endpoint.Kind == suite.VM {
+		return guestReadyTimeout
+	}
+	return readyTimeout
 }
 
 func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Port == 0 {
 		return nil
 	}
-	e, proc := r.at(p.On), r.processes[len(r.processes)-1]
-	deadline := time.Now().Add(readyTimeout)
+	starter, name := r.at(p.On).tools()
+	proc, limit := r.processes[len(r.processes)-1], t.readyTimeout()
+	deadline := time.Now().Add(limit)
 	for {
-		listening, err := e.Node.Agent().Listening(ctx, agent.ListenArgs{Endpoint: e.Name, Port: p.Port, UDP: p.UDP, Wait: lookAgain})
+		listening, err := starter.Listening(ctx, agent.ListenArgs{Endpoint: name, Port: p.Port, UDP: p.UDP, Wait: lookAgain})
 		if err != nil || listening {
 			return err
 		}
@@ -224,7 +237,7 @@ func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) err
 			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
 		}
 		if !time.Now().Before(deadline) {
-			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, readyTimeout, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, limit, lastOutput(ctx, proc))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/vishvananda/netlink/nl"
@@ -56,7 +57,10 @@ func (diagRequest) Serialize() []byte {
 // the loopback device.
 func (d *sockDiag) established(ports PortRange) ([]Socket, error) {
 	list, err := retryDump(func() ([]Socket, error) { return d.list(ports) })
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return nil, fmt.Errorf("list TCP sockets: %w: load the module (modprobe tcp_diag) or use a kernel with CONFIG_INET_DIAG", err)
+	case err != nil:
 		return nil, fmt.Errorf("list TCP sockets: %w", err)
 	}
 	return list, nil

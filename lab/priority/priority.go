@@ -6,6 +6,7 @@ package priority
 import (
 	"os"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,12 +18,29 @@ const highest = -20
 // normal is the nice value with which the process began.
 var normal = niceOf(0)
 
+// raised counts the calls of Raise without their restore.
+var raised struct {
+	sync.Mutex
+	n int
+}
+
 // Raise gives every thread of the process the highest priority. New threads inherit
-// it. restore gives all threads the priority with which the process began. Without
-// CAP_SYS_NICE nothing changes, and the threads wait longer for a busy CPU.
+// it. restore gives all threads the priority with which the process began; if several
+// callers have raised it, the last restore does. Without CAP_SYS_NICE nothing changes, and
+// the threads wait longer for a busy CPU.
 func Raise() (restore func()) {
-	setAll(highest)
-	return func() { setAll(normal) }
+	raised.Lock()
+	defer raised.Unlock()
+	if raised.n++; raised.n == 1 {
+		setAll(highest)
+	}
+	return sync.OnceFunc(func() {
+		raised.Lock()
+		defer raised.Unlock()
+		if raised.n--; raised.n == 0 {
+			setAll(normal)
+		}
+	})
 }
 
 // Lower gives the calling thread the priority with which the process began.

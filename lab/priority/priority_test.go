@@ -60,3 +60,24 @@ func threads(t *testing.T) map[int]int {
 	}
 	return all
 }
+
+// Trials between several pairs of hosts run at the same time, and each raises the priority.
+func TestThePriorityStaysHighUntilTheLastCallerRestoresIt(t *testing.T) {
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, normal-1); err != nil {
+		t.Skipf("raising a priority is not allowed: %v", err)
+	}
+	first, second := Raise(), Raise()
+	first()
+	first() // a second call does nothing
+	for id, nice := range threads(t) {
+		if nice != highest {
+			t.Errorf("after the first restore thread %d has nice %d, want %d", id, nice, highest)
+		}
+	}
+	second()
+	for id, nice := range threads(t) {
+		if nice != normal {
+			t.Errorf("after the last restore thread %d has nice %d, want %d", id, nice, normal)
+		}
+	}
+}

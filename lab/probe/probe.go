@@ -37,6 +37,8 @@ type Facts struct {
 	SysAdmin          bool              `json:"cap_sys_admin"`
 	Features          []Finding         `json:"features"` // in the order of the feature list
 	Warnings          []string          `json:"warnings,omitempty"`
+
+	elsewhere *elsewhere // nil on this machine
 }
 
 // Probe probes the machine once, and returns the same facts each time. It does not fail:

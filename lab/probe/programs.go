@@ -20,8 +20,35 @@ type Program struct {
 	Package string `json:"package,omitempty"` // where to get it
 }
 
+// elsewhere has the findings about programs on another machine.
+type elsewhere struct {
+	name     string
+	programs []Program
+	lacks    map[string]string // by program
+}
+
+// Elsewhere returns facts of another machine, with the findings about programs there.
+// name is the machine's name in reasons.
+func (f Facts) Elsewhere(name string, programs []Program, lacks map[string]string) *Facts {
+	f.elsewhere = &elsewhere{name, programs, lacks}
+	return &f
+}
+
+// Where returns the start of reasons that concern the machine: its name and a colon if
+// it is another one.
+func (f *Facts) Where() string {
+	if f.elsewhere == nil {
+		return ""
+	}
+	return f.elsewhere.name + ": "
+}
+
 // Programs finds programs and their versions. It asks the installed programs in parallel.
+// For another machine it returns all programs that were found there.
 func (f *Facts) Programs(list []program.Program) []Program {
+	if f.elsewhere != nil {
+		return f.elsewhere.programs
+	}
 	found := make([]Program, len(list))
 	var wg sync.WaitGroup
 	for i, p := range list {
@@ -38,6 +65,9 @@ func (f *Facts) Programs(list []program.Program) []Program {
 // Lacks returns the reason why a program cannot be used here, and how to get it; empty: the
 // program is installed and new enough.
 func (f *Facts) Lacks(p program.Program) string {
+	if f.elsewhere != nil {
+		return f.elsewhere.lacks[p.Name]
+	}
 	if p.Path() == "" {
 		return fmt.Sprintf("%s is not installed; get it with: %s", p.Name, p.Package)
 	}

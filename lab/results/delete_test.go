@@ -23,11 +23,15 @@ func rows(t *testing.T, s *Store) (counts []int) {
 }
 
 func TestADeletedRunLeavesNoRowAndTheOthersKeepTheirs(t *testing.T) {
+	onEach(t, testADeletedRunLeavesNoRowAndTheOthersKeepTheirs)
+}
+
+func testADeletedRunLeavesNoRowAndTheOthersKeepTheirs(t *testing.T, b backend) {
 	run, plan, samples := reporttest.Sample()
 	run.Status = sample.Complete
 	run.Skipped = map[string]string{"raw/stream": "no such feature"}
 	samples[0].Profiles = []sample.Profile{{Side: "sender", Cores: 1, Data: "H4s"}}
-	s := fresh(t)
+	s := b.fresh(t)
 	run.ID = "kept"
 	fill(t, s, run, plan, samples)
 	before := rows(t, s)
@@ -51,9 +55,13 @@ func TestADeletedRunLeavesNoRowAndTheOthersKeepTheirs(t *testing.T) {
 }
 
 func TestOnlyANamedRunThatNoProcessMeasuresIsDeleted(t *testing.T) {
+	onEach(t, testOnlyANamedRunThatNoProcessMeasuresIsDeleted)
+}
+
+func testOnlyANamedRunThatNoProcessMeasuresIsDeleted(t *testing.T, b backend) {
 	run, plan, _ := reporttest.Sample()
 	run.ID, run.Status = "busy", sample.Running
-	s := fresh(t)
+	s := b.fresh(t)
 	fill(t, s, run, plan, nil)
 	for name, want := range map[string]error{"nosuch": ErrUnknownRun, "": ErrUnknownRun, "busy": ErrRunning, "latest": ErrRunning} {
 		if id, err := s.DeleteRun(name); !errors.Is(err, want) {

@@ -30,16 +30,23 @@ func engine(pid int) string {
 	return fmt.Sprintf("%s %d %d", strings.TrimSpace(string(boot)), pid, stat.Starttime)
 }
 
-// standing returns the status of a run. stored is the status in the store, and by is
-// the engine that measures the run. If the status is "running" but the engine has ended,
-// the run was interrupted: by a kill, or because the machine stopped.
-func actualStatus(stored sample.Status, by string) sample.Status {
-	if stored != sample.Running {
-		return stored
-	}
+// alive reports whether the process that by identifies runs on this machine.
+func alive(by string) bool {
 	var boot string
 	var pid int
-	if n, _ := fmt.Sscan(by, &boot, &pid); n == 2 && engine(pid) == by {
+	n, _ := fmt.Sscan(by, &boot, &pid)
+	return n == 2 && engine(pid) == by
+}
+
+// measured reports whether an engine measures a run now. by is the engine that the store
+// has for the run.
+type measured func(run, by string) bool
+
+// status returns the status of a run. stored is the status in the store. If it is "running"
+// but the engine has ended, the run was interrupted: by a kill, or because the machine
+// stopped.
+func (m measured) status(stored sample.Status, run, by string) sample.Status {
+	if stored != sample.Running || m(run, by) {
 		return stored
 	}
 	return sample.Stopped

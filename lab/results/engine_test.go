@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -17,23 +19,26 @@ func TestARunWhoseProcessIsGoneWasInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := engine(other.Process.Pid)
-	if by == "" || actualStatus(sample.Running, by) != sample.Running {
-		t.Errorf("while process %q runs its run is %s", by, actualStatus(sample.Running, by))
+	if by == "" || !alive(by) {
+		t.Errorf("process %q runs and counts as ended", by)
 	}
 	other.Process.Kill()
 	waitForZombie(t, other.Process.Pid)
-	if got := actualStatus(sample.Running, by); got != sample.Stopped {
-		t.Errorf("of a killed process that its parent has not waited for: %s", got)
+	if alive(by) {
+		t.Errorf("a killed process that its parent has not waited for counts as running")
 	}
 	other.Wait()
 	boot, rest, _ := strings.Cut(engine(os.Getpid()), " ")
 	pid, _, _ := strings.Cut(rest, " ")
 	for _, by := range []string{by, "", "nonsense", "another-boot " + rest, boot + " " + pid + " 1"} {
-		if got := actualStatus(sample.Running, by); got != sample.Stopped {
-			t.Errorf("engine %q: %s", by, got)
+		if alive(by) {
+			t.Errorf("engine %q counts as running", by)
+		}
+		if got := measured(func(_, by string) bool { return alive(by) }).status(sample.Running, "r", by); got != sample.Stopped {
+			t.Errorf("the run of engine %q is %s, want stopped", by, got)
 		}
 	}
-	if got := actualStatus(sample.Complete, ""); got != sample.Complete {
+	if got := measured(func(_, _ string) bool { return false }).status(sample.Complete, "r", ""); got != sample.Complete {
 		t.Errorf("a complete run is %s", got)
 	}
 }
@@ -48,12 +53,10 @@ func waitForZombie(t *testing.T, pid int) {
 	}
 }
 
-func TestARunKeepsItsOptions(t *testing.T) {
-	s, err := Open(t.TempDir()+"/s.db", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+func TestARunKeepsItsOptions(t *testing.T) { onEach(t, testARunKeepsItsOptions) }
+
+func testARunKeepsItsOptions(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run := sample.Run{ID: "r", Started: time.Now(), Status: sample.Running, Options: sample.Options{ProfileRate: 99, ProfileBlocks: 3}}
 	if err := s.CreateRun(run, suite.Plan{}); err != nil {
 		t.Fatal(err)
@@ -63,7 +66,10 @@ func TestARunKeepsItsOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := s.Load("r")
-	if err != nil || d.Run.Options != run.Options || d.Run.Status != sample.Running {
-		t.Errorf("%+v (%v)", d, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(run.Options, d.Run.Options); diff != "" || d.Run.Status != sample.Running {
+		t.Errorf("the run is %s, want running; its options (−want +got):\n%s", d.Run.Status, diff)
 	}
 }

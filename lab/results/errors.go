@@ -39,6 +39,11 @@ func withCause(cause error, format string, args ...any) error {
 	return &causedError{fmt.Sprintf(format, args...), cause}
 }
 
+// newer is the error for a store that a newer windtunnel wrote.
+func newer(place string, version, newest int) error {
+	return withCause(ErrNewer, "open store %s: its schema is version %d, and this windtunnel knows versions up to %d; use the newer windtunnel that wrote it, or another store with --db", place, version, newest)
+}
+
 // explain adds the operation, the file and the remedy to an error of SQLite. what is the
 // operation, such as "open store".
 func explain(err error, what, path string) error {

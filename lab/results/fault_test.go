@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/sample"
 )
 
@@ -26,7 +26,12 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(childEnv); path != "" {
 		appendForever(path)
 	}
-	os.Exit(m.Run())
+	if path := os.Getenv(engineEnv); path != "" {
+		measure(path, os.Getenv(runEnv))
+	}
+	status := m.Run()
+	postgrestest.StopShared()
+	os.Exit(status)
 }
 
 // appendForever prints the id of every sample once it is stored.
@@ -51,7 +56,11 @@ func appendForever(path string) {
 }
 
 func TestKilledWriterLosesNothingThatWasStored(t *testing.T) {
-	s := fresh(t)
+	onEach(t, testKilledWriterLosesNothingThatWasStored)
+}
+
+func testKilledWriterLosesNothingThatWasStored(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	if err := s.CreateRun(run, plan); err != nil {
 		t.Fatal(err)
@@ -67,7 +76,9 @@ func TestKilledWriterLosesNothingThatWasStored(t *testing.T) {
 			t.Fatalf("round %d: nothing was stored before the kill", round)
 		}
 		again := open(t, s.Path(), Options{})
-		expectSound(t, again.db)
+		if b.name == sqliteBackend.name {
+			expectSound(t, again.db)
+		}
 		data, err := again.Load("")
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +171,11 @@ func killAfter(t *testing.T, path string, n int) []int64 {
 }
 
 func TestReadersSeeWholeSamplesWhileARunWrites(t *testing.T) {
-	s := fresh(t)
+	onEach(t, testReadersSeeWholeSamplesWhileARunWrites)
+}
+
+func testReadersSeeWholeSamplesWhileARunWrites(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, samples := reporttest.Sized(10)
 	if err := s.CreateRun(run, plan); err != nil {
 		t.Fatal(err)
@@ -208,8 +223,10 @@ func readUntil(t *testing.T, reader *Store, stop <-chan struct{}) {
 	}
 }
 
-func TestTwoWritersWaitForEachOther(t *testing.T) {
-	first := fresh(t)
+func TestTwoWritersWaitForEachOther(t *testing.T) { onEach(t, testTwoWritersWaitForEachOther) }
+
+func testTwoWritersWaitForEachOther(t *testing.T, b backend) {
+	first := b.fresh(t)
 	second := open(t, first.Path(), Options{})
 	run, plan, samples := reporttest.Sized(3)
 	if err := first.CreateRun(run, plan); err != nil {
@@ -232,8 +249,12 @@ func TestTwoWritersWaitForEachOther(t *testing.T) {
 }
 
 func TestStoreMadeByManyAtOnceIsMadeOnce(t *testing.T) {
+	onEach(t, testStoreMadeByManyAtOnceIsMadeOnce)
+}
+
+func testStoreMadeByManyAtOnceIsMadeOnce(t *testing.T, b backend) {
 	for range 5 {
-		path := filepath.Join(t.TempDir(), "new", fileName)
+		path := b.place(t)
 		run, plan, samples := reporttest.Sized(1)
 		var makers sync.WaitGroup
 		for i := range 6 {
@@ -279,6 +300,10 @@ func TestWriterThatWaitsTooLongSaysWhatItWaitedFor(t *testing.T) {
 }
 
 func TestDamagedPartsOfASampleAreErrorsThatNameIt(t *testing.T) {
+	onEach(t, testDamagedPartsOfASampleAreErrorsThatNameIt)
+}
+
+func testDamagedPartsOfASampleAreErrorsThatNameIt(t *testing.T, b backend) {
 	for name, c := range map[string]struct{ damage, says string }{
 		"series":      {"UPDATE sample SET series_json = '[{' WHERE id = 1", "series of sample 1"},
 		"hops":        {"UPDATE sample SET hops_json = '{}' WHERE id = 1", "hops of sample 1"},
@@ -287,7 +312,7 @@ func TestDamagedPartsOfASampleAreErrorsThatNameIt(t *testing.T) {
 		"environment": {"UPDATE run SET environment_json = ''", "environment"},
 		"seed":        {"UPDATE run SET seed = '-1'", "seed"},
 	} {
-		s := fresh(t)
+		s := b.fresh(t)
 		run, plan, samples := reporttest.Sized(1)
 		fill(t, s, run, plan, samples)
 		if _, err := s.db.Exec(c.damage); err != nil {
@@ -302,16 +327,26 @@ func TestDamagedPartsOfASampleAreErrorsThatNameIt(t *testing.T) {
 	}
 }
 
-func TestDamagedOutputIsAnError(t *testing.T) {
-	s := fresh(t)
+func TestDamagedOutputIsAnError(t *testing.T) { onEach(t, testDamagedOutputIsAnError) }
+
+func testDamagedOutputIsAnError(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, samples := reporttest.Sized(1)
 	ids := fill(t, s, run, plan, samples)
-	for _, bad := range []string{"x'00112233'", "substr(stdout_zstd, 1, length(stdout_zstd) - 2)", "x'28b52ffd'"} {
-		if _, err := s.db.Exec("UPDATE output SET stdout_zstd = "+bad+" WHERE sample_id = ?", ids[0]); err != nil {
+	var whole []byte
+	if err := s.db.QueryRow(fmt.Sprintf("SELECT stdout_zstd FROM output WHERE ordinal = 0 AND sample_id = %d", ids[0])).Scan(&whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range [][]byte{{0x00, 0x11, 0x22, 0x33}, whole[:len(whole)-2], {0x28, 0xb5, 0x2f, 0xfd}} {
+		err := s.write("damage", func(t *tx) error {
+			_, err := t.Exec("UPDATE output SET stdout_zstd = ? WHERE sample_id = ?", bad, ids[0])
+			return err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.LoadOutputs(ids[0]); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: error %v", bad, err)
+			t.Errorf("% x: error %v", bad, err)
 		}
 	}
 	if outputs, err := s.LoadOutputs(ids[1]); err != nil || len(outputs) != 2 {

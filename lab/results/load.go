@@ -21,27 +21,22 @@ type RunData struct {
 }
 
 // Load reads a run, which may be still in progress. name is the run's ID or a unique beginning
-// of it; "latest" or "" is the newest run.
+// of it; "latest" or "" is the newest run. Of a run with very many pairs of hosts
+// (suite.Plan.Large) it reads the main metrics, failures and gates of the samples only:
+// all data may be larger than the memory.
 func (s *Store) Load(name string) (*RunData, error) {
 	var data RunData
-	err := s.read("load run "+strconv.Quote(name)+" from", func(tx *sql.Tx) error {
-		id, err := resolve(tx, name)
-		if err != nil {
+	err := s.read("load run "+strconv.Quote(name)+" from", func(t *tx) error {
+		if err := data.loadHead(t, name); err != nil {
 			return err
 		}
-		if err := data.loadRun(tx, id); err != nil {
+		if err := data.loadSamples(t); err != nil {
 			return err
 		}
-		if err := data.loadSkips(tx); err != nil {
+		if err := data.loadMetrics(t); err != nil {
 			return err
 		}
-		if err := data.loadSamples(tx); err != nil {
-			return err
-		}
-		if err := data.loadMetrics(tx); err != nil {
-			return err
-		}
-		return data.loadProfiles(tx)
+		return data.loadProfiles(t)
 	})
 	if err != nil {
 		return nil, err
@@ -51,23 +46,41 @@ func (s *Store) Load(name string) (*RunData, error) {
 
 // Resolve returns the ID of the run that name stands for (see Load).
 func (s *Store) Resolve(name string) (id string, err error) {
-	err = s.read("find run "+strconv.Quote(name)+" in", func(tx *sql.Tx) error {
-		id, err = resolve(tx, name)
+	err = s.read("find run "+strconv.Quote(name)+" in", func(t *tx) error {
+		id, err = resolve(t, name)
 		return err
 	})
 	return id, err
 }
 
-func (d *RunData) loadRun(tx *sql.Tx, id string) error {
+// loadHead starts anew, and loads the run that name stands for, with its plan and its skipped
+// scenarios.
+func (d *RunData) loadHead(t *tx, name string) error {
+	*d = RunData{}
+	measured, err := t.dialect.measuring(t)
+	if err != nil {
+		return err
+	}
+	id, err := resolve(t, name)
+	if err != nil {
+		return err
+	}
+	if err := d.loadRun(t, id, measured); err != nil {
+		return err
+	}
+	return d.loadSkips(t)
+}
+
+func (d *RunData) loadRun(t *tx, id string, measured measured) error {
 	var started, seed, environment, plan, by, options string
 	var finished sql.NullString
 	r := &d.Run
-	err := tx.QueryRow("SELECT id, suite, title, started, finished, seed, status, environment_json, plan_json, coalesce(engine, ''), coalesce(options_json, '{}') FROM run WHERE id = ?", id).
+	err := t.QueryRow("SELECT id, suite, title, started, finished, seed, status, environment_json, plan_json, coalesce(engine, ''), coalesce(options_json, '{}') FROM run WHERE id = ?", id).
 		Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &seed, &r.Status, &environment, &plan, &by, &options)
 	if err != nil {
 		return err
 	}
-	r.Status = actualStatus(r.Status, by)
+	r.Status = measured.status(r.Status, r.ID, by)
 	if r.Started, r.Finished, err = times(started, finished); err != nil {
 		return err
 	}
@@ -86,8 +99,8 @@ func (d *RunData) loadRun(tx *sql.Tx, id string) error {
 	return nil
 }
 
-func (d *RunData) loadSkips(tx *sql.Tx) error {
-	rows, err := tx.Query("SELECT scenario, reason FROM skip WHERE run_id = ?", d.Run.ID)
+func (d *RunData) loadSkips(t *tx) error {
+	rows, err := t.Query("SELECT scenario, reason FROM skip WHERE run_id = ?", d.Run.ID)
 	if err != nil {
 		return err
 	}
@@ -105,9 +118,13 @@ func (d *RunData) loadSkips(tx *sql.Tx) error {
 	return rows.Err()
 }
 
-func (d *RunData) loadSamples(tx *sql.Tx) error {
-	rows, err := tx.Query(`SELECT id, scenario, block, position, attempt, started, took_ns, failure_kind, failure_message,
-		latency, series_json, hops_json, warnings_json, commands_json, gates_json, flags_json, profiled, limited_by FROM sample WHERE run_id = ? ORDER BY id`, d.Run.ID)
+func (d *RunData) loadSamples(t *tx) error {
+	details := "latency, series_json, hops_json, warnings_json, commands_json"
+	if d.Plan.Large() {
+		details = "NULL, NULL, NULL, NULL, NULL"
+	}
+	rows, err := t.Query("SELECT id, scenario, block, position, attempt, started, took_ns, failure_kind, failure_message, "+
+		details+", gates_json, flags_json, profiled, limited_by FROM sample WHERE run_id = ? ORDER BY id", d.Run.ID)
 	if err != nil {
 		return err
 	}
@@ -155,8 +172,12 @@ func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
 
 // loadMetrics reads the metrics of all samples with one query. Both d.Samples and the
 // rows are in the order of the sample IDs.
-func (d *RunData) loadMetrics(tx *sql.Tx) error {
-	rows, err := tx.Query("SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?) ORDER BY sample_id", d.Run.ID)
+func (d *RunData) loadMetrics(t *tx) error {
+	which := ""
+	if d.Plan.Large() {
+		which = fmt.Sprintf(" AND metric IN ('%s', '%s')", sample.Throughput, sample.Transactions)
+	}
+	rows, err := t.Query("SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?)"+which+" ORDER BY sample_id", d.Run.ID)
 	if err != nil {
 		return err
 	}

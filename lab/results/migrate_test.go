@@ -91,7 +91,7 @@ func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
 		migration{"next", "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT 'none'; CREATE INDEX run_by_note ON run (note);"},
 		migration{"last", "UPDATE run SET note = 'migrated';"})
 	withConn(t, s, func(conn *sql.Conn) {
-		if err := migrate(context.Background(), conn, steps, s.Path()); err != nil {
+		if err := s.migrate(context.Background(), conn, steps); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -117,7 +117,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	}
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
-		err := migrate(context.Background(), conn, steps, s.Path())
+		err := s.migrate(context.Background(), conn, steps)
 		if err == nil || !strings.Contains(err.Error(), "0099_bad.sql") || !strings.Contains(err.Error(), fmt.Sprintf("version %d", len(steps))) {
 			t.Errorf("error %v", err)
 		}
@@ -160,7 +160,7 @@ func TestStoreOfTheFirstVersionIsMigratedByAWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := migrate(context.Background(), conn, steps[:1], path); err != nil {
+	if err := (&Store{dialect: sqliteFile(path)}).migrate(context.Background(), conn, steps[:1]); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{

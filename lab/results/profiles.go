@@ -1,14 +1,10 @@
 package results
 
-import (
-	"database/sql"
-
-	"windtunnel/lab/sample"
-)
+import "windtunnel/lab/sample"
 
 // loadProfiles reads the profiles of all samples.
-func (d *RunData) loadProfiles(tx *sql.Tx) error {
-	rows, err := tx.Query(`SELECT sample_id, side, cores, data FROM profile
+func (d *RunData) loadProfiles(t *tx) error {
+	rows, err := t.Query(`SELECT sample_id, side, cores, data FROM profile
 		WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?) ORDER BY sample_id, side DESC`, d.Run.ID)
 	if err != nil {
 		return err

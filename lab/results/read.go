@@ -11,28 +11,41 @@ import (
 
 // RunSummary is one line of the list of runs.
 type RunSummary struct {
-	ID        string
-	Suite     string
-	Title     string
-	Started   time.Time
-	Finished  time.Time // zero while the run is in progress, and after a kill
-	Status    sample.Status
-	Scenarios int // in the plan
-	Skipped   int // number of skipped scenarios
-	Samples   int // number of stored samples, with every attempt
-	Failures  int // number of samples without figures
+	ID        string        `json:"id"`
+	Suite     string        `json:"suite"`
+	Title     string        `json:"title"`
+	Started   time.Time     `json:"started"`
+	Finished  time.Time     `json:"finished,omitzero"` // zero while the run is in progress, and after a kill
+	Status    sample.Status `json:"status"`
+	Machine   string        `json:"machine,omitempty"` // host name; "" if it was not recorded
+	Scenarios int           `json:"scenarios"`         // in the plan
+	Skipped   int           `json:"skipped"`           // number of skipped scenarios
+	Samples   int           `json:"samples"`           // number of stored samples, with every attempt
+	Failures  int           `json:"failures"`          // number of samples without figures
 }
 
 // Runs lists every run, newest first.
-func (s *Store) Runs() ([]RunSummary, error) {
-	rows, err := s.db.Query(`SELECT id, suite, title, started, finished, status,
-		CASE WHEN json_valid(plan_json) THEN coalesce(json_array_length(plan_json, '$.scenarios'), 0) ELSE 0 END,
+func (s *Store) Runs() (list []RunSummary, err error) {
+	err = s.read("list the runs of", func(t *tx) error {
+		list, err = listRuns(t)
+		return err
+	})
+	return list, err
+}
+
+func listRuns(t *tx) ([]RunSummary, error) {
+	measured, err := t.dialect.measuring(t)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.Query(`SELECT id, suite, title, started, finished, status,
+		` + t.dialect.scenarios() + `, ` + t.dialect.hostname() + `,
 		(SELECT count(*) FROM skip WHERE run_id = run.id),
 		(SELECT count(*) FROM sample WHERE run_id = run.id),
 		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id), coalesce(engine, '')
 		FROM run ORDER BY started DESC, id DESC`)
 	if err != nil {
-		return nil, explain(err, "list the runs of", s.path)
+		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	var list []RunSummary
@@ -40,28 +53,32 @@ func (s *Store) Runs() ([]RunSummary, error) {
 		var r RunSummary
 		var started, by string
 		var finished sql.NullString
-		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Skipped, &r.Samples, &r.Failures, &by); err != nil {
-			return nil, explain(err, "list the runs of", s.path)
+		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by); err != nil {
+			return nil, err
 		}
-		r.Status = actualStatus(r.Status, by)
+		r.Status = measured.status(r.Status, r.ID, by)
 		if r.Started, r.Finished, err = times(started, finished); err != nil {
-			return nil, fmt.Errorf("list the runs of %s: run %s: %w", s.path, r.ID, err)
+			return nil, fmt.Errorf("run %s: %w", r.ID, err)
 		}
 		list = append(list, r)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, explain(err, "list the runs of", s.path)
-	}
-	return list, nil
+	return list, rows.Err()
 }
 
 // LoadOutputs returns the raw outputs of a sample's processes; nil if it has none.
 // sampleID is from AppendSample or from RunData.IDs.
-func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
-	what := fmt.Sprintf("load the outputs of sample %d from", sampleID)
-	rows, err := s.db.Query("SELECT role, exit, stdout_zstd, stderr_zstd FROM output WHERE sample_id = ? ORDER BY ordinal", sampleID)
+func (s *Store) LoadOutputs(sampleID int64) (list []sample.Output, err error) {
+	err = s.read(fmt.Sprintf("load the outputs of sample %d from", sampleID), func(t *tx) error {
+		list, err = loadOutputs(t, sampleID)
+		return err
+	})
+	return list, err
+}
+
+func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
+	rows, err := t.Query("SELECT role, exit, stdout_zstd, stderr_zstd FROM output WHERE sample_id = ? ORDER BY ordinal", sampleID)
 	if err != nil {
-		return nil, explain(err, what, s.path)
+		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	var list []sample.Output
@@ -69,32 +86,40 @@ func (s *Store) LoadOutputs(sampleID int64) ([]sample.Output, error) {
 		var o sample.Output
 		var stdout, stderr []byte
 		if err := rows.Scan(&o.Role, &o.Exit, &stdout, &stderr); err != nil {
-			return nil, explain(err, what, s.path)
+			return nil, err
 		}
 		if o.Stdout, err = decompress(stdout); err == nil {
 			o.Stderr, err = decompress(stderr)
 		}
 		if err != nil {
-			return nil, damaged(what+" "+s.path+": "+o.Role, err)
+			return nil, damaged(o.Role, err)
 		}
 		list = append(list, o)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, explain(err, what, s.path)
-	}
-	return list, nil
+	return list, rows.Err()
 }
 
 // read runs f in one transaction. All queries of f see the same state of the store, also
-// if another process writes meanwhile.
-func (s *Store) read(what string, f func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return explain(err, what, s.path)
+// if another process writes meanwhile. read calls f again if the connection to a server
+// was lost: after a restart of the server each idle connection is.
+func (s *Store) read(what string, f func(*tx) error) (err error) {
+	for range 3 {
+		if err = s.readOnce(what, f); !s.dialect.away(err) {
+			return err
+		}
 	}
-	defer func() { _ = tx.Rollback() }() // nothing was written
-	if err := f(tx); err != nil {
-		return explain(err, what, s.path)
+	return err
+}
+
+func (s *Store) readOnce(what string, f func(*tx) error) error {
+	ctx := context.Background()
+	t, err := s.db.BeginTx(ctx, s.dialect.reading())
+	if err != nil {
+		return s.explain(err, what)
+	}
+	defer func() { _ = t.Rollback() }() // nothing was written
+	if err := f(&tx{t, ctx, s.dialect}); err != nil {
+		return s.explain(err, what)
 	}
 	return nil
 }

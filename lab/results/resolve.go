@@ -3,6 +3,7 @@ package results
 import (
 	"cmp"
 	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 
@@ -13,13 +14,13 @@ import (
 const Latest = "latest"
 
 // resolve returns the ID of the run that name stands for.
-func resolve(tx *sql.Tx, name string) (string, error) {
-	ids, err := runIDs(tx)
+func resolve(t *tx, name string) (string, error) {
+	ids, err := runIDs(t)
 	if err != nil {
 		return "", err
 	}
 	if len(ids) == 0 {
-		return "", withCause(ErrUnknownRun, "the file has no run yet; `windtunnel run quick` makes the first")
+		return "", withCause(ErrUnknownRun, "the store has no run yet; `windtunnel run quick` makes the first")
 	}
 	if name == "" || name == Latest {
 		return ids[0], nil
@@ -43,8 +44,8 @@ func resolve(tx *sql.Tx, name string) (string, error) {
 }
 
 // runIDs lists every run, newest first.
-func runIDs(tx *sql.Tx) ([]string, error) {
-	rows, err := tx.Query("SELECT id FROM run ORDER BY started DESC, id DESC")
+func runIDs(t *tx) ([]string, error) {
+	rows, err := t.Query("SELECT id FROM run ORDER BY started DESC, id DESC")
 	if err != nil {
 		return nil, err
 	}
@@ -60,25 +61,24 @@ func runIDs(tx *sql.Tx) ([]string, error) {
 	return ids, rows.Err()
 }
 
-// mustExist returns an error if no run has exactly this ID.
-func mustExist(tx *sql.Tx, runID string) error {
-	var n int
-	if err := tx.QueryRow("SELECT count(*) FROM run WHERE id = ?", runID).Scan(&n); err != nil || n == 0 {
-		return unknownRun(tx, runID, err)
+// mustExist returns an error if no run has exactly this ID. No other process changes the
+// run until the transaction ends.
+func mustExist(t *tx, runID string) error {
+	var id string
+	err := t.QueryRow("SELECT id FROM run WHERE id = ?"+t.dialect.lockRow(), runID).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return unknownRun(t, runID)
 	}
-	return nil
+	return err
 }
 
-func unknownRun(tx *sql.Tx, runID string, err error) error {
-	if err != nil {
-		return err
-	}
-	ids, err := runIDs(tx)
+func unknownRun(t *tx, runID string) error {
+	ids, err := runIDs(t)
 	if err != nil {
 		return err
 	}
 	if len(ids) == 0 {
-		return withCause(ErrUnknownRun, "the file has no run")
+		return withCause(ErrUnknownRun, "the store has no run")
 	}
 	return unknownName(ids, runID)
 }

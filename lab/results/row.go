@@ -3,6 +3,7 @@ package results
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -54,7 +55,7 @@ func encode(smp sample.Sample) (*row, error) {
 	return r, nil
 }
 
-func (r *row) insert(tx *sql.Tx, runID string) (id int64, err error) {
+func (r *row) insert(t *tx, runID string) (id int64, err error) {
 	s := &r.sample
 	var kind, message, latency any
 	if s.Failure != nil {
@@ -63,35 +64,44 @@ func (r *row) insert(tx *sql.Tx, runID string) (id int64, err error) {
 	if s.Latency != "" {
 		latency = s.Latency
 	}
-	result, err := tx.Exec(`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns,
+	err = t.QueryRow(`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns,
 		failure_kind, failure_message, latency, series_json, hops_json, warnings_json, commands_json, gates_json, flags_json, profiled, limited_by)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 		runID, s.Scenario, s.Block, s.Position, s.Attempt, stamp(s.Started), s.Took.Nanoseconds(),
-		kind, message, latency, r.series, r.hops, r.warnings, r.commands, r.gates, r.flags, s.Profiled, s.Limit)
+		kind, message, latency, r.series, r.hops, r.warnings, r.commands, r.gates, r.flags, s.Profiled, string(s.Limit)).Scan(&id)
 	if err != nil {
 		return 0, err
 	}
-	if id, err = result.LastInsertId(); err != nil {
-		return 0, err
-	}
-	if err := insertMetrics(tx, id, s.Metrics); err != nil {
+	if err := insertMetrics(t, id, s.Metrics); err != nil {
 		return 0, err
 	}
 	for i, o := range r.outputs {
-		if _, err := tx.Exec("INSERT INTO output (sample_id, ordinal, role, exit, stdout_zstd, stderr_zstd) VALUES (?, ?, ?, ?, ?, ?)",
+		if _, err := t.Exec("INSERT INTO output (sample_id, ordinal, role, exit, stdout_zstd, stderr_zstd) VALUES (?, ?, ?, ?, ?, ?)",
 			id, i, o.role, o.exit, o.stdout, o.stderr); err != nil {
 			return 0, err
 		}
 	}
 	for _, p := range s.Profiles {
-		if _, err := tx.Exec("INSERT INTO profile (sample_id, side, cores, data) VALUES (?, ?, ?, ?)", id, p.Side, p.Cores, p.Data); err != nil {
+		if _, err := t.Exec("INSERT INTO profile (sample_id, side, cores, data) VALUES (?, ?, ?, ?)", id, p.Side, p.Cores, p.Data); err != nil {
 			return 0, err
 		}
 	}
 	return id, nil
 }
 
-func insertMetrics(tx *sql.Tx, id int64, metrics sample.Metrics) error {
+// stored returns the ID of the sample if an earlier attempt stored it; otherwise 0. No two
+// samples of a run have the same trial, attempt and start.
+func (r *row) stored(t *tx, runID string) (id int64, err error) {
+	s := &r.sample
+	err = t.QueryRow("SELECT id FROM sample WHERE run_id = ? AND scenario = ? AND block = ? AND attempt = ? AND profiled = ? AND started = ?",
+		runID, s.Scenario, s.Block, s.Attempt, s.Profiled, stamp(s.Started)).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return id, err
+}
+
+func insertMetrics(t *tx, id int64, metrics sample.Metrics) error {
 	if len(metrics) == 0 {
 		return nil
 	}
@@ -99,6 +109,6 @@ func insertMetrics(tx *sql.Tx, id int64, metrics sample.Metrics) error {
 	for m, v := range metrics {
 		args = append(args, id, string(m), v)
 	}
-	_, err := tx.Exec("INSERT INTO metric (sample_id, metric, value) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(metrics)-1), args...)
+	_, err := t.Exec("INSERT INTO metric (sample_id, metric, value) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(metrics)-1), args...)
 	return err
 }

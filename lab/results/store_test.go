@@ -3,7 +3,6 @@ package results
 import (
 	"errors"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func open(t testing.TB, path string, opts Options) *Store {
 
 func fresh(t testing.TB) *Store {
 	t.Helper()
-	return open(t, filepath.Join(t.TempDir(), "deep", "er", fileName), Options{})
+	return sqliteBackend.fresh(t)
 }
 
 // fill stores the run of reporttest and returns the samples' ids.
@@ -49,9 +48,13 @@ func fill(t testing.TB, s *Store, run sample.Run, plan suite.Plan, samples []sam
 }
 
 func TestRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
+	onEach(t, testRunComesBackAsItWasStoredAlsoAfterReopening)
+}
+
+func testRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T, b backend) {
 	run, plan, samples := reporttest.Sample()
 	run.Seed = math.MaxUint64
-	s := fresh(t)
+	s := b.fresh(t)
 	ids := fill(t, s, run, plan, samples)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -79,13 +82,17 @@ func TestRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
 }
 
 func TestGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T) {
+	onEach(t, testGatesFlagsAndProfilesComeBackWithTheirSample)
+}
+
+func testGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T, b backend) {
 	run, plan, samples := reporttest.Sample()
 	samples = samples[:2]
 	samples[0].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 31.5, Limit: 3, Unit: "%", Message: "ffmpeg took 31.5 %"}}
 	samples[0].Flags = []sample.Gate{{Name: sample.Unsteady, Value: 26, Limit: 10, Unit: "%", Message: "the rate fell by 26 %"}}
 	samples[1].Profiled, samples[1].Limit = true, sample.ReceiverLimit
 	samples[1].Profiles = []sample.Profile{{Side: "sender", Cores: 0.98, Data: "H4s"}, {Side: "receiver", Cores: 0.61, Data: "H4t"}}
-	s := fresh(t)
+	s := b.fresh(t)
 	fill(t, s, run, plan, samples)
 	got, err := s.Load(run.ID)
 	if err != nil {
@@ -110,7 +117,11 @@ func TestStoreWaitsForNoReaderAndSyncsEachCommit(t *testing.T) {
 }
 
 func TestOutputsAreKeptByteForByteAndCompressed(t *testing.T) {
-	s := fresh(t)
+	onEach(t, testOutputsAreKeptByteForByteAndCompressed)
+}
+
+func testOutputsAreKeptByteForByteAndCompressed(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	if err := s.CreateRun(run, plan); err != nil {
 		t.Fatal(err)
@@ -137,7 +148,11 @@ func TestOutputsAreKeptByteForByteAndCompressed(t *testing.T) {
 }
 
 func TestRunsAreListedNewestFirstWithTheirCounts(t *testing.T) {
-	s := fresh(t)
+	onEach(t, testRunsAreListedNewestFirstWithTheirCounts)
+}
+
+func testRunsAreListedNewestFirstWithTheirCounts(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, samples := reporttest.Sample()
 	fill(t, s, run, plan, samples)
 	older := run
@@ -151,16 +166,18 @@ func TestRunsAreListedNewestFirstWithTheirCounts(t *testing.T) {
 	}
 	// 8 scenarios × 6 blocks, one repeated after a hung tool, one failed twice.
 	want := []RunSummary{
-		{ID: run.ID, Suite: "quick", Title: run.Title, Started: run.Started, Finished: run.Finished, Status: sample.Complete, Scenarios: 9, Skipped: 1, Samples: 50, Failures: 3},
-		{ID: older.ID, Suite: "quick", Title: run.Title, Started: older.Started, Status: sample.Running, Scenarios: 9},
+		{ID: run.ID, Suite: "quick", Title: run.Title, Started: run.Started, Finished: run.Finished, Status: sample.Complete, Machine: "lab-1", Scenarios: 9, Skipped: 1, Samples: 50, Failures: 3},
+		{ID: older.ID, Suite: "quick", Title: run.Title, Started: older.Started, Status: sample.Running, Machine: "lab-1", Scenarios: 9},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestMetricsCanBeQueriedBySQL(t *testing.T) {
-	s := fresh(t)
+func TestMetricsCanBeQueriedBySQL(t *testing.T) { onEach(t, testMetricsCanBeQueriedBySQL) }
+
+func testMetricsCanBeQueriedBySQL(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, samples := reporttest.Sample()
 	fill(t, s, run, plan, samples)
 	var n int
@@ -173,7 +190,11 @@ func TestMetricsCanBeQueriedBySQL(t *testing.T) {
 }
 
 func TestUpdateRunChangesWhatARunLearnsAndKeepsTheRest(t *testing.T) {
-	s := fresh(t)
+	onEach(t, testUpdateRunChangesWhatARunLearnsAndKeepsTheRest)
+}
+
+func testUpdateRunChangesWhatARunLearnsAndKeepsTheRest(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	begun := run
 	begun.Finished, begun.Status, begun.Skipped, begun.Environment = time.Time{}, sample.Running, nil, sample.Environment{}
@@ -210,8 +231,10 @@ func expectRun(t *testing.T, s *Store, want sample.Run) {
 	}
 }
 
-func TestSecondRunOfTheSameIDIsRefused(t *testing.T) {
-	s := fresh(t)
+func TestSecondRunOfTheSameIDIsRefused(t *testing.T) { onEach(t, testSecondRunOfTheSameIDIsRefused) }
+
+func testSecondRunOfTheSameIDIsRefused(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	if err := s.CreateRun(run, plan); err != nil {
 		t.Fatal(err)
@@ -224,8 +247,10 @@ func TestSecondRunOfTheSameIDIsRefused(t *testing.T) {
 	expectRun(t, s, run)
 }
 
-func TestRunIsFoundByPrefixAndLatest(t *testing.T) {
-	s := fresh(t)
+func TestRunIsFoundByPrefixAndLatest(t *testing.T) { onEach(t, testRunIsFoundByPrefixAndLatest) }
+
+func testRunIsFoundByPrefixAndLatest(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	for i, id := range []string{"20261121-093015-quick", "20261121-101500-aa", "20261122-080000-quick"} {
 		r := run
@@ -259,8 +284,10 @@ func TestRunIsFoundByPrefixAndLatest(t *testing.T) {
 	}
 }
 
-func TestUnknownRunIsAnErrorEverywhere(t *testing.T) {
-	s := fresh(t)
+func TestUnknownRunIsAnErrorEverywhere(t *testing.T) { onEach(t, testUnknownRunIsAnErrorEverywhere) }
+
+func testUnknownRunIsAnErrorEverywhere(t *testing.T, b backend) {
+	s := b.fresh(t)
 	if _, err := s.Load(""); !errors.Is(err, ErrUnknownRun) || !strings.Contains(err.Error(), "no run yet") {
 		t.Errorf("Load of an empty store: %v", err)
 	}
@@ -282,7 +309,11 @@ func TestUnknownRunIsAnErrorEverywhere(t *testing.T) {
 }
 
 func TestWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T) {
-	s := fresh(t)
+	onEach(t, testWhatIsNotANumberIsLeftOutWithAWarning)
+}
+
+func testWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	if err := s.CreateRun(run, plan); err != nil {
 		t.Fatal(err)
@@ -314,8 +345,10 @@ func TestWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T) {
 	}
 }
 
-func TestReadOnlyStoreRefusesToWrite(t *testing.T) {
-	s := fresh(t)
+func TestReadOnlyStoreRefusesToWrite(t *testing.T) { onEach(t, testReadOnlyStoreRefusesToWrite) }
+
+func testReadOnlyStoreRefusesToWrite(t *testing.T, b backend) {
+	s := b.fresh(t)
 	run, plan, samples := reporttest.Sample()
 	fill(t, s, run, plan, samples[:1])
 	reader := open(t, s.Path(), Options{ReadOnly: true})

@@ -2,8 +2,8 @@ package results
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -16,90 +16,123 @@ import (
 // CreateRun stores a new run with its plan, and records that this process measures the
 // run. If the store has a run with this ID already, the error wraps ErrTaken.
 func (s *Store) CreateRun(run sample.Run, plan suite.Plan) error {
-	return s.write("store run "+run.ID+" in", func(tx *sql.Tx) error {
-		environment, err := json.Marshal(run.Environment)
-		if err != nil {
-			return err
-		}
-		planJSON, err := json.Marshal(plan)
-		if err != nil {
-			return err
-		}
-		var taken bool
-		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM run WHERE id = ?)", run.ID).Scan(&taken); err != nil {
-			return err
-		}
-		if taken {
-			return ErrTaken
-		}
-		options, err := json.Marshal(run.Options)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(`INSERT INTO run (id, suite, title, started, finished, seed, status, environment_json, plan_json, engine, options_json)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			run.ID, run.Suite, run.Title, stamp(run.Started), stampOrNull(run.Finished),
-			strconv.FormatUint(run.Seed, 10), string(run.Status), string(environment), string(planJSON), engine(os.Getpid()), string(options))
-		if err != nil {
-			return err
-		}
-		return replaceSkips(tx, run)
-	})
+	what := "store run " + run.ID + " in"
+	release, err := s.hold(run)
+	switch {
+	case errors.Is(err, ErrRunning):
+		return s.explain(ErrTaken, what)
+	case err != nil:
+		return s.explain(err, what)
+	}
+	err = s.write(what, func(t *tx) error { return insertRun(t, run, plan) })
+	if err != nil {
+		release()
+	}
+	return err
+}
+
+func insertRun(t *tx, run sample.Run, plan suite.Plan) error {
+	environment, err := json.Marshal(run.Environment)
+	if err != nil {
+		return err
+	}
+	planJSON, err := json.Marshal(plan)
+	if err != nil {
+		return err
+	}
+	options, err := json.Marshal(run.Options)
+	if err != nil {
+		return err
+	}
+	result, err := t.Exec(`INSERT INTO run (id, suite, title, started, finished, seed, status, environment_json, plan_json, engine, options_json)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		run.ID, run.Suite, run.Title, stamp(run.Started), stampOrNull(run.Finished),
+		strconv.FormatUint(run.Seed, 10), string(run.Status), string(environment), string(planJSON), engine(os.Getpid()), string(options))
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, ErrTaken)
+	}
+	return replaceSkips(t, run)
 }
 
 // UpdateRun stores the fields of a run that can change: title, status, finish,
 // environment, options, and the skipped scenarios unless run.Skipped is nil. It ignores
-// suite, start, seed and plan. It records that this process measures the run.
+// suite, start, seed and plan. It records that this process measures the run. If another
+// process of a shared store measures it, the error wraps ErrRunning.
 func (s *Store) UpdateRun(run sample.Run) error {
-	return s.write("update run "+run.ID+" in", func(tx *sql.Tx) error {
-		environment, err := json.Marshal(run.Environment)
-		if err != nil {
-			return err
-		}
-		options, err := json.Marshal(run.Options)
-		if err != nil {
-			return err
-		}
-		result, err := tx.Exec("UPDATE run SET title = ?, finished = ?, status = ?, environment_json = ?, engine = ?, options_json = ? WHERE id = ?",
-			run.Title, stampOrNull(run.Finished), string(run.Status), string(environment), engine(os.Getpid()), string(options), run.ID)
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return unknownRun(tx, run.ID, err)
-		}
-		if run.Skipped == nil {
-			return nil
-		}
-		return replaceSkips(tx, run)
-	})
+	what := "update run " + run.ID + " in"
+	release, err := s.hold(run)
+	if err != nil {
+		return s.explain(err, what)
+	}
+	err = s.insist(what, run.ID, func(t *tx, _ bool) error { return updateRun(t, run) })
+	switch {
+	case err != nil:
+		release()
+	case run.Status != sample.Running:
+		s.holds.release(run.ID)
+	}
+	return err
+}
+
+func updateRun(t *tx, run sample.Run) error {
+	environment, err := json.Marshal(run.Environment)
+	if err != nil {
+		return err
+	}
+	options, err := json.Marshal(run.Options)
+	if err != nil {
+		return err
+	}
+	result, err := t.Exec("UPDATE run SET title = ?, finished = ?, status = ?, environment_json = ?, engine = ?, options_json = ? WHERE id = ?",
+		run.Title, stampOrNull(run.Finished), string(run.Status), string(environment), engine(os.Getpid()), string(options), run.ID)
+	if err != nil {
+		return err
+	}
+	switch n, err := result.RowsAffected(); {
+	case err != nil:
+		return err
+	case n == 0:
+		return unknownRun(t, run.ID)
+	case run.Skipped == nil:
+		return nil
+	}
+	return replaceSkips(t, run)
 }
 
 // SkipScenario stores the reason why a scenario of the run cannot run here.
 func (s *Store) SkipScenario(runID, scenario, reason string) error {
-	return s.write("store a skipped scenario of run "+runID+" in", func(tx *sql.Tx) error {
-		if err := mustExist(tx, runID); err != nil {
+	return s.insist("store a skipped scenario of run "+runID+" in", runID, func(t *tx, _ bool) error {
+		if err := mustExist(t, runID); err != nil {
 			return err
 		}
-		_, err := tx.Exec("INSERT INTO skip (run_id, scenario, reason) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET reason = excluded.reason", runID, scenario, reason)
+		_, err := t.Exec("INSERT INTO skip (run_id, scenario, reason) VALUES (?, ?, ?) ON CONFLICT (run_id, scenario) DO UPDATE SET reason = excluded.reason", runID, scenario, reason)
 		return err
 	})
 }
 
 // AppendSample stores a sample with its raw outputs and returns its ID. After an error
-// nothing of the sample is stored. After success the sample survives a kill and a power
+// nothing of the sample is stored, unless a server did not answer the commit. After success the sample survives a kill and a power
 // failure. AppendSample omits metrics and points of the series that are not finite
-// numbers, and adds a warning to the stored sample.
+// numbers, and adds a warning to the stored sample. While a server does not answer, it
+// tries again, and stores the sample once.
 func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err error) {
 	row, err := encode(smp)
 	if err != nil {
-		return 0, fmt.Errorf("store a sample of %s in %s: %w", smp.Scenario, s.path, err)
+		return 0, fmt.Errorf("store a sample of %s in %s: %w", smp.Scenario, s.place, err)
 	}
-	err = s.write(fmt.Sprintf("store block %d of %s in", smp.Block, smp.Scenario), func(tx *sql.Tx) error {
-		if err := mustExist(tx, runID); err != nil {
+	err = s.insist(fmt.Sprintf("store block %d of %s in", smp.Block, smp.Scenario), runID, func(t *tx, again bool) error {
+		if err := mustExist(t, runID); err != nil {
 			return err
 		}
-		id, err = row.insert(tx, runID)
+		if again {
+			if id, err = row.stored(t, runID); err != nil || id != 0 {
+				return err
+			}
+		}
+		id, err = row.insert(t, runID)
 		return err
 	})
 	return id, err
@@ -107,30 +140,35 @@ func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err err
 
 // write runs f in one transaction. After an error nothing is stored. what is the
 // operation, for errors.
-func (s *Store) write(what string, f func(*sql.Tx) error) error {
+func (s *Store) write(what string, f func(*tx) error) error {
+	return s.writeWithin(context.Background(), what, f)
+}
+
+// writeWithin is write with a context that ends the transaction.
+func (s *Store) writeWithin(ctx context.Context, what string, f func(*tx) error) error {
 	if s.readOnly {
-		return withCause(ErrReadOnly, "%s %s: the store was opened for reading only", what, s.path)
+		return withCause(ErrReadOnly, "%s %s: the store was opened for reading only", what, s.place)
 	}
-	tx, err := s.db.BeginTx(context.Background(), nil)
+	t, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
-		return explain(err, what, s.path)
+		return s.explain(err, what)
 	}
-	if err := f(tx); err != nil {
-		_ = tx.Rollback() // report the error of f instead
-		return explain(err, what, s.path)
+	if err := f(&tx{t, ctx, s.dialect}); err != nil {
+		_ = t.Rollback() // report the error of f instead
+		return s.explain(err, what)
 	}
-	if err := tx.Commit(); err != nil {
-		return explain(err, what, s.path)
+	if err := t.Commit(); err != nil {
+		return s.explain(err, what)
 	}
 	return nil
 }
 
-func replaceSkips(tx *sql.Tx, run sample.Run) error {
-	if _, err := tx.Exec("DELETE FROM skip WHERE run_id = ?", run.ID); err != nil {
+func replaceSkips(t *tx, run sample.Run) error {
+	if _, err := t.Exec("DELETE FROM skip WHERE run_id = ?", run.ID); err != nil {
 		return err
 	}
 	for scenario, reason := range run.Skipped {
-		if _, err := tx.Exec("INSERT INTO skip (run_id, scenario, reason) VALUES (?, ?, ?)", run.ID, scenario, reason); err != nil {
+		if _, err := t.Exec("INSERT INTO skip (run_id, scenario, reason) VALUES (?, ?, ?)", run.ID, scenario, reason); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,18 @@ type Options struct {
 	Adjusted      bool   `json:"adjusted,omitempty"`       // figures are adjusted for steal and for the distance of the CPUs
 	CPUs          string `json:"cpus,omitempty"`           // CPUs of each node, in the form of --cpus
 	CPUDistance   string `json:"cpu_distance,omitempty"`   // chosen CPU distance, in the form of --cpu-distance
+	// Testbed is the path of the hosts file, or "k8s" for a Kubernetes cluster; "": network
+	// namespaces of the engine's machine.
+	Testbed string  `json:"testbed,omitempty"`
+	Cluster Cluster `json:"cluster,omitzero"`
+}
+
+// Cluster names the nodes that a run uses, and their Kubernetes cluster.
+type Cluster struct {
+	Kubeconfig string `json:"kubeconfig,omitempty"` // file; "": the default
+	Context    string `json:"context,omitempty"`    // of the kubeconfig; "": the current context
+	Nodes      string `json:"nodes,omitempty"`      // names, separated by commas, in the order of the testbed
+	Image      string `json:"image,omitempty"`      // with the windtunnel program
 }
 
 // Status of a run.

@@ -69,6 +69,9 @@ func Open(name string) (*Space, error) {
 // namespace.
 func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil && name == "" { // see Enter
+		links, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+	}
 	if err != nil {
 		ns.Close()
 		return nil, fmt.Errorf("open netlink in namespace %q: %w", name, err)
@@ -93,9 +96,12 @@ func (s *Space) Close() error {
 	return s.NS.Close()
 }
 
-// Delete removes a named namespace with all its devices, and its home. A missing name
-// is no error.
+// Delete removes a named namespace with all its devices, and its home. It returns a
+// borrowed device before. A missing name is no error.
 func Delete(name string) error {
+	if err := giveBack(name); err != nil {
+		return err
+	}
 	err := netns.DeleteNamed(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("delete network namespace %s: %w", name, err)
@@ -116,11 +122,32 @@ func (s *Space) Inode() (uint32, error) {
 // opens belong to the namespace also after f has returned.
 func (s *Space) Do(f func() error) error {
 	return OwnThread(func() error {
-		if err := netns.Set(s.NS); err != nil {
-			return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
+		if err := s.Enter(); err != nil {
+			return err
 		}
 		return f()
 	})
+}
+
+// Enter moves the calling thread to the namespace. The thread must be locked to its
+// goroutine. setns(2) needs CAP_SYS_ADMIN also if the thread is in the namespace already;
+// then Enter needs no privilege.
+func (s *Space) Enter() error {
+	err := netns.Set(s.NS)
+	if errors.Is(err, unix.EPERM) && s.isCurrent() {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// isCurrent reports whether the calling thread is in the namespace.
+func (s *Space) isCurrent() bool {
+	var st unix.Stat_t
+	inode, err := s.Inode()
+	return err == nil && unix.Stat("/proc/thread-self/ns/net", &st) == nil && uint32(st.Ino) == inode
 }
 
 // OwnThread runs f on a thread that ends afterwards, so that nothing f does

@@ -46,6 +46,26 @@ func (s *Space) Workloads() error {
 	return s.readSysctls(recorded)
 }
 
+// Node prepares the namespace of a compute node: for tools, and for systems that
+// forward packets.
+func (s *Space) Node() error {
+	if err := s.Workloads(); err != nil {
+		return err
+	}
+	for _, kv := range [][2]string{
+		{"net.ipv4.ip_forward", "1"},
+		{"net.ipv4.conf.all.rp_filter", "0"},
+		{"net.ipv4.conf.default.rp_filter", "0"},
+		{"net.ipv4.fib_multipath_hash_policy", "1"},
+		{"net.ipv6.fib_multipath_hash_policy", "1"},
+	} {
+		if err := s.Sysctl(kv[0], kv[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Connect gives a device an address and the route to its network.
 func (s *Space) Connect(device string, p netip.Prefix) error {
 	if err := s.address(device, p, ifaFlagNoPrefixRoute); err != nil {

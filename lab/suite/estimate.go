@@ -10,9 +10,9 @@ const (
 	typicalProof    = 50 * time.Millisecond  // ARP, ping, full-MTU ping, TCP each way
 	typicalStart    = 50 * time.Millisecond  // the tool's processes, until traffic flows
 	typicalTakeDown = 150 * time.Millisecond
-	typicalBoot     = 8 * time.Second  // additional time if VMs boot without KVM, all at the same time
-	worstOverhead   = 15 * time.Second // all parts above without the boot, on a slow machine
-	worstBoot       = 60 * time.Second // the engine's limit for the boot, including the test for KVM
+	typicalBoot     = 8 * time.Second   // additional time if VMs boot without KVM, all at the same time
+	worstOverhead   = 15 * time.Second  // all parts above without the boot, on a slow machine
+	worstBoot       = 115 * time.Second // the engine's limit for the boot, including the test for KVM
 )
 
 // Estimate returns the duration of a run of the plan without failures. If the plan has
@@ -24,14 +24,23 @@ func (p *Plan) Estimate() time.Duration {
 			block += float64(p.SetUp[sc.System])
 		}
 	}
-	return clamp(block * float64(p.Trials))
+	return clamp(p.overPairs(block) * float64(p.Trials))
+}
+
+// overPairs returns the duration of a block with all pairs of hosts. block is the
+// duration with one pair.
+func (p *Plan) overPairs(block float64) float64 {
+	if p.Matrix == nil {
+		return block
+	}
+	return block * float64(p.Matrix.Len()) / float64(p.Matrix.Concurrent())
 }
 
 // WorstCase returns the duration if every trial is slow and all repeats are used. The
 // plan's trials always run, even beyond the maximum time. A block that began before
 // the maximum time is finished.
 func (p *Plan) WorstCase() time.Duration {
-	block, scenarios := p.block(worstOverhead, worstBoot), p.scenarios()
+	block, scenarios := p.overPairs(p.block(worstOverhead, worstBoot)), p.Cells()
 	if scenarios == 0 {
 		return 0
 	}
@@ -49,21 +58,11 @@ func (p *Plan) WorstCase() time.Duration {
 // of blocks. Additional trials are repeats, and trials of blocks that replace a block
 // with a lost trial. The maximum is half of the run's trials, and at least 3 for each
 // block. A machine that needs more is not suitable for measurements.
-func (p *Plan) Repeats(blocks int) int { return blocks * max(3, (p.scenarios()+1)/2) }
+func (p *Plan) Repeats(blocks int) int { return blocks * max(3, (p.Cells()+1)/2) }
 
 // Replacements returns the maximum number of blocks that replace a block with a lost
 // trial: half of the given number of blocks, rounded up.
 func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
-
-// scenarios returns the number of scenarios that are not skipped.
-func (p *Plan) scenarios() (n int) {
-	for _, sc := range p.Scenarios {
-		if p.Skipped[sc.ID] == "" {
-			n++
-		}
-	}
-	return n
-}
 
 // block returns the duration of one block in ns. It is a float64, because the sum of
 // very long trials exceeds an int64.

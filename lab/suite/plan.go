@@ -23,6 +23,9 @@ type Plan struct {
 	Published   []Published  `json:"published,omitempty"`
 	Causes      []Cause      `json:"causes,omitempty"`
 	Notes       []string     `json:"notes,omitempty"` // printed under the report's tables
+	// Matrix has the pairs of hosts between which each scenario runs; nil if the
+	// scenarios run between the first hosts of the testbed.
+	Matrix *Matrix `json:"matrix,omitempty"`
 	// Systems has the titles of systems, the names that sentences use: "the
 	// bridge" for bridge.
 	Systems map[string]string `json:"systems,omitempty"`
@@ -63,6 +66,7 @@ type Scenario struct {
 	Fabric    Fabric    `json:"fabric"`
 	Endpoint  Endpoint  `json:"endpoint,omitzero"`
 	Timing    Timing    `json:"timing"`
+	Hosts     HostPair  `json:"hosts,omitzero"` // of the nodes, if the plan has a matrix
 }
 
 // Endpoint is the container or VM in which the tools run, on both sides. A system

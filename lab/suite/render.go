@@ -17,6 +17,9 @@ func Render(p *Plan) string {
 	fmt.Fprintln(&b, headline(p))
 	fmt.Fprintf(&b, "%s: %s\n", p.form(), p.Title)
 	fmt.Fprintf(&b, "%s × %s on %s\n", phrase.Count(len(p.Scenarios), "scenario"), trials(p), phrase.Count(p.Nodes, "node"))
+	if p.Matrix != nil {
+		fmt.Fprintln(&b, p.Matrix)
+	}
 	if until := p.Stop.String(); until != "" {
 		fmt.Fprintln(&b, until)
 	}
@@ -39,7 +42,7 @@ func Render(p *Plan) string {
 
 // headline returns the line with the duration of the plan.
 func headline(p *Plan) string {
-	if p.scenarios() == 0 {
+	if p.Cells() == 0 {
 		return "no scenario can run on this machine"
 	}
 	usual := ""

@@ -85,6 +85,12 @@ func IPv4Only(s System) bool {
 	return only
 }
 
+// OnNode reports whether the endpoints of the named system are the nodes themselves.
+func OnNode(name string) bool {
+	s, err := ByName(name)
+	return err == nil && s.OnNode()
+}
+
 // Node is the node on which a system is attached.
 type Node struct {
 	Index     int          // from 0
@@ -168,6 +174,9 @@ func Registry() []System {
 		WireGuard{},
 		DockerOverlay{},
 		DockerBridge{},
+		Host{},
+		CNI{},
+		ServiceIP{},
 	}
 }
 

@@ -2,6 +2,7 @@ package system
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 )
@@ -18,13 +19,26 @@ func startWireGuardGo(n *Node) error {
 	if err != nil {
 		return err
 	}
-	return n.start(daemon{
-		name: "wireguard-go",
-		argv: argv,
-		ready: func() error {
-			return wireGuardCommand(n, "wg", "show", wireGuardDevice, "listen-port")
-		},
-	})
+	home, err := n.home()
+	if err != nil {
+		return err
+	}
+	return n.start(daemon{name: "wireguard-go", argv: argv, ready: func() error { return wireGuardListens(home) }})
+}
+
+// wireGuardListens returns an error if the wireguard-go of a node does not listen yet. home
+// is the node's home. wg(8) would not do: it deletes a socket that refuses its connection,
+// and wireguard-go ends when its socket is deleted between bind(2) and listen(2).
+func wireGuardListens(home string) error {
+	c, err := net.Dial("unix", wireGuardSocket(home))
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+func wireGuardSocket(home string) string {
+	return filepath.Join(home, wireGuardSockets, "wireguard", wireGuardDevice+".sock")
 }
 
 // wireGuardCommand runs a program that can access the sockets of the node's

@@ -2,6 +2,7 @@ package system
 
 import (
 	"encoding/base64"
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // wireGuardNodes are the nodes of a testbed, without a testbed.
@@ -143,11 +146,40 @@ func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(home, wireGuardSockets, "wireguard", wireGuardDevice+".sock")); err != nil {
+	if _, err := os.Stat(wireGuardSocket(home)); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat("/var/run/wireguard/" + wireGuardDevice + ".sock"); err == nil {
 		t.Error("the socket is in the host's /var/run")
+	}
+}
+
+// A socket that is bound and does not listen yet refuses connections.
+func TestAWireGuardGoThatStartsKeepsItsSocket(t *testing.T) {
+	home := t.TempDir()
+	at := wireGuardSocket(home)
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: at}); err != nil {
+		t.Fatal(err)
+	}
+	if err := wireGuardListens(home); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("before listen: %v, want a refused connection", err)
+	}
+	if _, err := os.Stat(at); err != nil {
+		t.Errorf("the question deleted the socket: %v", err)
+	}
+	if err := unix.Listen(fd, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := wireGuardListens(home); err != nil {
+		t.Errorf("after listen: %v, want no error", err)
 	}
 }
 

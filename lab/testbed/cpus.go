@@ -15,6 +15,21 @@ type Layout struct {
 	Shared bool
 }
 
+// OnMachines returns the layout of nodes that are whole machines. machine returns the boot ID
+// and the CPUs of node i. Nodes with the same boot ID are on one machine.
+func OnMachines(nodes int, machine func(i int) (boot string, cpus []int)) (l Layout) {
+	for i := range nodes {
+		boot, cpus := machine(i)
+		for j, others := range l.Nodes {
+			if other, _ := machine(j); other == boot && slices.ContainsFunc(cpus, func(c int) bool { return slices.Contains(others, c) }) {
+				l.Shared = true
+			}
+		}
+		l.Nodes = append(l.Nodes, cpus)
+	}
+	return l
+}
+
 // CPUs lists all CPUs of the layout.
 func (l Layout) CPUs() []int {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Concat(l.Nodes...), l.Wire, l.Engine)))

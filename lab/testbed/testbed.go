@@ -24,11 +24,19 @@ type Executor interface {
 	// Layout returns the CPUs of a testbed with this number of nodes. The error says
 	// why the executor cannot make such a testbed.
 	Layout(nodes int) (Layout, error)
-	// Requires lists the kernel features that a fabric needs, by their names in
-	// lab/probe. The error says why the executor cannot make such a fabric.
-	Requires(f suite.Fabric) (features []string, err error)
+	// Requires lists the kernel features that a scenario's testbed needs, by their names
+	// in lab/probe. The error says why the executor cannot make it.
+	Requires(sc *suite.Scenario) (features []string, err error)
 	// Up makes a testbed. If it fails, it removes all that it has made.
 	Up(ctx context.Context, spec Spec) (Testbed, error)
+}
+
+// Chooser is an executor for which the caller can choose the hosts of the nodes.
+type Chooser interface {
+	Executor
+	// Between returns an executor of testbeds with two nodes: the named hosts, in this
+	// order. Both executors share the hosts and their connections.
+	Between(from, to string) (Executor, error)
 }
 
 // Testbed is nodes joined by a fabric.
@@ -41,6 +49,30 @@ type Testbed interface {
 	Down(ctx context.Context) error
 	// Release ends the agents, but keeps namespaces and devices, for use by hand.
 	Release(ctx context.Context) error
+}
+
+// Cluster is implemented by executors whose testbeds are in a Kubernetes cluster. They run
+// the systems for which system.InCluster is true, and no others.
+type Cluster interface{ Cluster() }
+
+// Furnished is implemented by testbeds whose endpoints exist before the system is
+// attached, such as pods. The engine makes no containers there.
+type Furnished interface {
+	// Endpoints returns the sender and the receiver of a scenario whose system does not
+	// run on the nodes themselves.
+	Endpoints(sc *suite.Scenario) (sender, receiver Endpoint, err error)
+}
+
+// Endpoint is an endpoint of a Furnished testbed.
+type Endpoint struct {
+	Node   int    // index of its node
+	Name   string // unique on its node
+	V4, V6 netip.Addr
+	// Listen is the address on which the endpoint listens, if others reach it by V4 at
+	// another address.
+	Listen netip.Addr
+	Agent  *agent.Client // runs in the endpoint, and starts the tools there
+	Place  agent.Place   // of Agent
 }
 
 // Node is a compute node. Each node has separate CPUs, unless Layout.Shared is set.

@@ -24,6 +24,9 @@ type conductor struct {
 	// machine reads the machine's counters at the start and at the end of the
 	// window; nil if they are not needed.
 	machine func() (machine, error)
+	// started is called when every worker runs. The time counts from its end; nil: from the
+	// start of the workers, which a busy CPU delays.
+	started func() error
 	// counted is called when the windows of all workers are over; nil if nothing depends
 	// on it.
 	counted func()
@@ -67,6 +70,13 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	start := time.Now()
 	if err := c.crew.start(); err != nil {
 		return err
+	}
+	if c.started != nil {
+		c.crew.starting.Wait()
+		if err := c.started(); err != nil {
+			return err
+		}
+		start = time.Now()
 	}
 	end := int32(cooling)
 	if c.timing.Cooldown == 0 {

@@ -17,6 +17,7 @@ type crew struct {
 	stage    *stage
 	workers  []*worker
 	running  sync.WaitGroup
+	starting sync.WaitGroup // workers that have not read the first phase
 	counting sync.WaitGroup // workers whose window is not over
 	done     chan struct{}  // closed when every worker has ended
 	drove    chan struct{}  // closed when every worker that sends on its own initiative has ended
@@ -87,6 +88,7 @@ func (c *crew) start() error {
 	}
 	failed := make(chan error, len(c.workers))
 	release := make(chan struct{})
+	c.starting.Add(len(c.workers))
 	c.counting.Add(len(c.workers))
 	for _, w := range c.workers {
 		w.counting = &c.counting
@@ -96,7 +98,9 @@ func (c *crew) start() error {
 			err := w.pin()
 			failed <- err
 			<-release
-			if w.over(); err == nil {
+			w.over()
+			c.starting.Done()
+			if err == nil {
 				w.loop(w)
 			}
 			w.finish()

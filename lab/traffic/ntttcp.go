@@ -293,6 +293,15 @@ func (n *ntttcp) listen() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// started tells the senders to begin, if this is the receiver. Its workers already count, so
+// no sender ends before the receiver's time is over.
+func (n *ntttcp) started() error {
+	if n.sender {
+		return nil
+	}
 	for _, p := range n.peers {
 		if err := p.send(message{Type: typeStart}); err != nil {
 			return err
@@ -447,7 +456,7 @@ func (n *ntttcp) measure() (account, error) {
 	if err != nil {
 		return account{}, err
 	}
-	cond := &conductor{crew: n.crew, timing: n.timing(), machine: func() (machine, error) { return readMachine(proc, n.udp) }}
+	cond := &conductor{crew: n.crew, timing: n.timing(), started: n.started, machine: func() (machine, error) { return readMachine(proc, n.udp) }}
 	fmt.Fprintln(n.stdout, "Network activity progressing...")
 	if err := cond.run(stop); err != nil {
 		return account{}, err

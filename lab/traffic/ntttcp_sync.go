@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Without -ns sender and receiver begin together. They use a control connection to the
+// Without -ns the receiver begins just before the sender. They use a control connection to the
 // port before the first data port:
 //
 //	sender → receiver   ntttcp{threads}
 //	receiver → sender   ready{port}  the receiver's data sockets are open
 //	                    (the sender connects its threads)
-//	receiver → sender   start        every thread is connected; both begin
+//	receiver → sender   start        every thread is connected, and the receiver's threads count
 //
 // The connection stays open until the sender's threads have ended. Microsoft's
 // NTttcp has another protocol, documented only by its source. With Microsoft's

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"windtunnel/lab/suite"
 )
 
 func TestLinesOfNTttcpsDocumentationAreRead(t *testing.T) {
@@ -550,6 +552,36 @@ func TestWithoutDelayEachBufferIsAPacket(t *testing.T) {
 	for end, text := range map[string]string{"sender": sent, "receiver": received} {
 		if packets := row(t, text, "Packets Sent"); packets[0] < 40000 || packets[1] < 40000 {
 			t.Errorf("%s: %.0f packets sent, %.0f received for 40000 buffers", end, packets[0], packets[1])
+		}
+	}
+}
+
+// A busy CPU starts threads late. The time asked for counts from the start of the last one,
+// and from the message to the sender.
+func TestTheTimeAskedForCountsFromTheStartOfEveryThread(t *testing.T) {
+	const late, duration = 80 * time.Millisecond, 100 * time.Millisecond
+	c := newCrew()
+	for range 2 {
+		c.add(&worker{fd: -1, cpu: -1, loop: func(w *worker) {
+			for !w.over() {
+				time.Sleep(time.Millisecond)
+			}
+		}})
+	}
+	cond := &conductor{crew: c, timing: suite.Timing{Duration: duration}, started: func() error {
+		for i, w := range c.workers {
+			if !w.begin.set {
+				t.Errorf("thread %d does not count yet", i)
+			}
+		}
+		time.Sleep(late)
+		return nil
+	}}
+	must(t, cond.run(nil))
+	must(t, c.close())
+	for i, w := range c.workers {
+		if f, err := w.figures(); err != nil || f.Seconds < (late+duration).Seconds() {
+			t.Errorf("thread %d counted for %.3f s (%v), want %v or more", i, f.Seconds, err, late+duration)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func Open(cpus []int) (*Meter, error) {
 	if len(cpus) == 0 {
 		return nil, errors.New("meter foreign CPU time: no CPUs given; a node needs at least one of its own")
 	}
-	m := &Meter{cpus: slices.Clone(cpus)}
+	m := &Meter{cpus: slices.Compact(slices.Sorted(slices.Values(cpus)))} // nodes can share a CPU
 	if err := m.open(); err != nil {
 		m.Close()
 		return nil, fmt.Errorf("meter foreign CPU time: %w", err)

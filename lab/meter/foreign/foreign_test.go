@@ -268,3 +268,12 @@ func TestManyShortProcessesShowAsOneProgram(t *testing.T) {
 		t.Errorf("%d processes named sh with %.4f s were seen of 20, and %.4f s of the culprit", runs, sum, most)
 	}
 }
+
+// Two nodes share a CPU where there are more nodes than CPUs.
+func TestACPUThatIsGivenTwiceIsMeteredOnce(t *testing.T) {
+	cpu := lastCPU(t)
+	m := open(t, cpu, cpu)
+	if got := len(read(t, m)); got != 1 {
+		t.Errorf("%d CPUs were read, want 1", got)
+	}
+}

@@ -8,144 +8,58 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
 )
 
-// tab is a page in a real browser, and all that went wrong in it.
-type tab struct {
-	context.Context
-	end func()
-	url string
-
-	mu       sync.Mutex
-	problems []string // console errors and exceptions
-	requests []string // all requests of the page, without the page itself
-}
-
-func (p *tab) seen() (problems, requests []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.problems, p.requests
-}
+// tab is a page in a real browser.
+type tab struct{ *browsertest.Tab }
 
 // browse writes the report to a file and opens it in chromium at this width.
 func browse(t *testing.T, r *model.Report, width int64, first ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
-	chromium := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			chromium = path
-			break
-		}
-	}
-	if chromium == "" {
-		t.Skip("no chromium to open the page with: apt-get install chromium")
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "report.html")
-	if err := os.WriteFile(file, written(t, r), 0o644); err != nil {
+	return open(t, written(t, r), width, first...)
+}
+
+// open writes a page to a file and opens it in chromium at this width.
+func open(t *testing.T, page []byte, width int64, first ...chromedp.Action[chromedp.Void]) *tab {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, page, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.UserDataDir(filepath.Join(dir, "profile")))
-	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(endAllocator)
-	ctx, end := chromedp.NewContext(allocator)
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // waits for the browser to end
-		end()
-	})
-	p := &tab{Context: ctx, end: end, url: "file://" + file}
-	p.do(t, chromedp.EmulateViewport(width, 900))
-	p.listen(t)
-	p.do(t, append(first, chromedp.Navigate(p.url))...)
-	return p
+	return &tab{browsertest.Open(t, "file://"+file, width, first...)}
 }
 
-// listen collects the page's console errors and requests from now on.
-func (p *tab) listen(t *testing.T) {
-	console := chromedp.Console(p)
-	requests := chromedp.Events(p, network.RequestWillBeSent)
-	if _, err := chromedp.Call(p, network.Enable, network.EnableParams{}); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for m, err := range console {
-			if err != nil {
-				return // the browser has ended
-			}
-			if m.Type != chromedp.ConsoleLog {
-				p.note(&p.problems, m.String())
-			}
-		}
-	}()
-	go func() {
-		for e, err := range requests {
-			if err != nil {
-				return
-			}
-			if e.Request.URL != p.url {
-				p.note(&p.requests, e.Request.URL)
-			}
-		}
-	}()
-}
+func (p *tab) seen() (problems, requests []string) { return p.Seen() }
 
-func (p *tab) note(list *[]string, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	*list = append(*list, text)
-}
-
-// do runs actions, each within a bound of time.
 func (p *tab) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	for _, a := range actions {
-		run(t, p, a)
-	}
+	p.Do(t, actions...)
 }
 
-// run returns what an action yields.
+func (p *tab) until(t *testing.T, expression, want string) {
+	t.Helper()
+	p.Until(t, expression, want)
+}
+
 func run[T any](t *testing.T, p *tab, a chromedp.Action[T]) T {
 	t.Helper()
-	bound := time.AfterFunc(30*time.Second, p.end)
-	defer bound.Stop()
-	v, err := chromedp.Run(p, a)
-	if err != nil {
-		problems, _ := p.seen()
-		t.Fatalf("chromium: %v (the page said %q)", err, problems)
-	}
-	return v
+	return browsertest.Run(t, p.Tab, a)
 }
 
-// eval returns what an expression is in the page.
 func eval[T any](t *testing.T, p *tab, expression string) T {
 	t.Helper()
-	return run(t, p, chromedp.Evaluate[T](expression))
+	return browsertest.Eval[T](t, p.Tab, expression)
 }
 
-// scheme makes the page light or dark.
-func scheme(name string) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
-		})
-		return err
-	})
-}
+func scheme(name string) chromedp.Action[chromedp.Void] { return browsertest.Scheme(name) }
 
 // drawn waits until the page's charts are there and returns, by chart, how many
 // data its series have.
@@ -345,19 +259,6 @@ func choose(id string, index int) chromedp.Action[chromedp.Void] {
 			`(s => { s.selectedIndex = %d; s.dispatchEvent(new Event('change')); return true; })(document.getElementById(%q))`, index, id)))
 		return err
 	})
-}
-
-// until waits until an expression has a value, because the browser reports changes to the
-// page with a delay.
-func (p *tab) until(t *testing.T, expression, want string) {
-	t.Helper()
-	got := ""
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if got = eval[string](t, p, expression); got == want {
-			return
-		}
-	}
-	t.Errorf("%s stays %q, want %q", expression, got, want)
 }
 
 // printed checks the paper: the charts' writing is on it, and no controls.

@@ -44,7 +44,7 @@ type row struct {
 	Label string `json:"label"`
 	paint
 	Absent string `json:"absent,omitempty"` // the reason why the row has no bars
-	Bars   []*bar `json:"bars"`             // one for each side; nil if not measured
+	Bars   []*bar `json:"bars"`             // one for each side, nil if not measured
 }
 
 // bar is a median with its interval and the values of all trials. In a panel of latency
@@ -148,7 +148,7 @@ func (b *builder) panel(f model.Figures, p panel, metrics ...sample.Metric) (pan
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {
-		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent()}
+		r := row{ID: s.ID, Label: f.Names[i], paint: b.paints[s.ID], Absent: s.Absent(), Bars: []*bar{}}
 		for j, m := range metrics {
 			iv := s.Interval(m)
 			switch {

@@ -31,16 +31,28 @@ func asset(name string) string {
 
 var (
 	echarts = strings.TrimSpace(asset("echarts.min.js"))
-	script  = assemble()
+	script  = assemble(parts)
+	sheet   = assemble(sheetParts)
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark,
 	}).ParseFS(assets, "assets/*.html"))
 )
 
-// policy is the page's Content-Security-Policy. It allows only the page's two scripts,
-// and no requests. So a hostile name in a suite does no harm, even if it is not escaped.
-var policy = fmt.Sprintf("default-src 'none'; style-src 'unsafe-inline'; script-src %s %s; base-uri 'none'; form-action 'none'", digest(echarts), digest(script))
+// policy is the Content-Security-Policy of a page with the chart library and these
+// scripts. It allows no other script and no request. So a hostile name in a suite does no
+// harm, even if it is not escaped.
+func policy(scripts ...string) string {
+	allowed := digest(echarts)
+	for _, s := range scripts {
+		allowed += " " + digest(s)
+	}
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src " + allowed + "; base-uri 'none'; form-action 'none'"
+}
+
+// Policy is the Content-Security-Policy for a server of this package's pages. Each page
+// also has its own policy, which is as strict or stricter.
+var Policy = policy(script, sheet)
 
 // digest returns the hash of a script, in the form of a Content-Security-Policy.
 func digest(script string) string {
@@ -48,19 +60,43 @@ func digest(script string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Write writes the page. For a large run it omits the time series and per-hop counters of
-// some trials. The page then says how many trials have them.
-func Write(w io.Writer, r *model.Report) error {
+// Site is the web site that a page is a part of. The zero value is for pages that stand
+// alone.
+type Site struct {
+	Links []Link // above the title
+	// Run returns the URL of a run's report; nil if there is none.
+	Run func(id string) string
+}
+
+// Link is a link to another page of the site.
+type Link struct{ Text, URL string }
+
+// Write writes the page of a run that stands alone; see Site.Write.
+func Write(w io.Writer, r *model.Report) error { return Site{}.Write(w, r) }
+
+// Write writes the page of a run. For a large run it omits the time series and per-hop
+// counters of some trials. The page then says how many trials have them.
+func (s Site) Write(w io.Writer, r *model.Report) error {
 	p, err := newPage(r)
+	if err == nil {
+		p.Links = s.Links
+		err = send(w, "page.html", p)
+	}
 	if err != nil {
-		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
-	}
-	var b bytes.Buffer
-	if err := layout.Execute(&b, p); err != nil {
-		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
-	}
-	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
 	}
 	return nil
 }
+
+// send writes a page, or nothing if the page cannot be made.
+func send(w io.Writer, name string, page any) error {
+	var b bytes.Buffer
+	if err := layout.ExecuteTemplate(&b, name, page); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// Style returns the style sheet of the pages. The other pages of a site use it too.
+func Style() string { return style }

@@ -18,6 +18,7 @@ import (
 type page struct {
 	*model.Report
 	Policy, Title, Line string
+	Links               []Link
 	Cards               []card
 	Counts              *validity
 	Waterfalls          []ladder
@@ -69,7 +70,16 @@ type builder struct {
 	kept   kept
 }
 
+// mostPairRows is the maximum number of scenarios between pairs of hosts for which the page
+// has charts of every trial, time series and paths.
+const mostPairRows = 60
+
 func newPage(r *model.Report) (*page, error) {
+	if r.HostMatrices != nil && len(r.Scenarios) > mostPairRows {
+		small := *r
+		small.Scenarios, small.Comparisons = nil, nil
+		r = &small
+	}
 	b := &builder{r: r, paints: paints(r), kept: keep(r)}
 	figures := r.Figures()
 	c := b.charts(figures)
@@ -86,7 +96,7 @@ func newPage(r *model.Report) (*page, error) {
 		return nil, err
 	}
 	p := &page{
-		Report: r, Policy: policy, Title: cmp.Or(r.Run.Title, r.Run.ID), Line: line(r),
+		Report: r, Policy: policy(script), Title: cmp.Or(r.Run.Title, r.Run.ID), Line: line(r),
 		Cards: b.cards(), Counts: b.validity(), Waterfalls: c.Ladders, Trials: c.Trials != nil, Profiles: profiles,
 		Elsewhere: b.elsewhere(), Panels: make(map[string][]panel), Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios),
 		Series: c.Series, RoundTrips: slices.ContainsFunc(c.Series, series.exchanged), Topologies: b.topologies(), Documents: r.Tables, Rule: model.AgreementRule, ByHandHint: model.ByHandHint,

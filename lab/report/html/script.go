@@ -2,15 +2,18 @@ package html
 
 import "strings"
 
-// parts are the parts of the page's script, in the order in which they run. They
+// parts are the parts of the report's script, in the order in which they run. They
 // share one closure, so a part may use the names of earlier parts.
 var parts = []string{
 	"kit", "bars", "cells", "latency", "ratios", "series", "roundtrips", "ladder", "trials",
-	"draw", "choose", "tree", "flame", "profiles", "tables", "download",
+	"charts", "report", "draw", "choose", "tree", "flame", "profiles", "tables", "download",
 }
 
-// assemble joins the parts to one script. The script defines no global names.
-func assemble() string {
+// sheetParts are the parts of the script of comparisons and trends.
+var sheetParts = []string{"kit", "ratios", "trend", "charts", "sheet", "draw"}
+
+// assemble joins parts to one script. The script defines no global names.
+func assemble(parts []string) string {
 	var b strings.Builder
 	b.WriteString("(function () {\n'use strict';\n")
 	for _, name := range parts {

@@ -79,7 +79,11 @@ func (b *builder) strips() strips {
 }
 
 func (b *builder) strip(s *model.Scenario, metrics []stripMetric) strip {
-	out := strip{ID: s.ID, paint: b.paints[s.ID], Failed: []string{}, Values: make([][]*float64, len(metrics))}
+	// The script expects lists, also if every trial failed.
+	out := strip{ID: s.ID, paint: b.paints[s.ID], Block: []int{}, Attempt: []int{}, State: []string{}, Why: []string{}, Failed: []string{}, Values: make([][]*float64, len(metrics))}
+	for j := range out.Values {
+		out.Values[j] = []*float64{}
+	}
 	counting := make(map[*sample.Sample]bool)
 	for _, sm := range s.Counting() {
 		counting[sm] = true

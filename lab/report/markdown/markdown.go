@@ -24,6 +24,7 @@ func Write(w io.Writer, r *model.Report) error {
 	m.list("", r.Findings)
 	for _, x := range r.Matrices() {
 		m.table("## "+escape(x.Title()), x.Grid())
+		m.lines(x.Legend)
 	}
 	m.figures(r.Figures())
 	m.list("## Conditions", r.ConditionLines())

@@ -3,6 +3,7 @@ package markdown
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ const publishedLegend = "`windtunnel report --format published` wrote this page 
 // measured figures, and its hypotheses. Every report must have a table.
 func WritePublished(w io.Writer, reports ...*model.Report) error {
 	var m markdown
-	m.line("# Published experiments: results")
+	m.line("# Published experiments: %s", escape(publishedTitle(reports)))
 	m.line("%s", publishedLegend+escape(model.ByToolNote))
 	m.table("## All verdicts", verdictGrid(reports))
 	for _, r := range reports {
@@ -46,6 +47,14 @@ func WritePublished(w io.Writer, reports ...*model.Report) error {
 		return fmt.Errorf("write the published experiments as Markdown: %w", err)
 	}
 	return nil
+}
+
+// publishedTitle returns the suite of the page, or "results" if the page has several suites.
+func publishedTitle(reports []*model.Report) string {
+	if len(reports) == 1 {
+		return reports[0].Run.Suite
+	}
+	return "results"
 }
 
 // verdictGrid counts the verdicts on the figures and hypotheses of each report.
@@ -82,12 +91,34 @@ func verdictGrid(reports []*model.Report) model.Grid {
 	return g
 }
 
-// publishedSource names the run of a report, and the facts that its figures depend on.
+// publishedSource names the run of a report, with its date and number of trials, and the
+// facts that its figures depend on.
 func publishedSource(r *model.Report) string {
 	e := r.Run.Environment
-	text := fmt.Sprintf("Run %s: %s. %s %s, %s, Linux %s", r.Run.ID, r.Run.Command(), r.Validity.Line(), e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
+	text := fmt.Sprintf("Run %s of %s: %s. %s %s %s, %s, Linux %s", r.Run.ID, r.Run.Started.UTC().Format("2 January 2006"), r.Run.Command(),
+		trialsEach(r), r.Validity.Line(), e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
 	if e.Revision != "" {
 		text += ", revision " + e.Revision
 	}
 	return text + "."
+}
+
+// trialsEach states the number of scenarios with figures, and of their trials that count:
+// "Figures of 24 scenarios, each of 9 to 11 trials."
+func trialsEach(r *model.Report) string {
+	var counts []int
+	for i := range r.Scenarios {
+		if n := r.Scenarios[i].Trials; n > 0 {
+			counts = append(counts, n)
+		}
+	}
+	if len(counts) == 0 {
+		return "No scenario has figures."
+	}
+	least, most := slices.Min(counts), slices.Max(counts)
+	each := phrase.Count(most, "trial")
+	if least < most {
+		each = fmt.Sprintf("%d to %s", least, each)
+	}
+	return fmt.Sprintf("Figures of %s, each of %s.", phrase.Count(len(counts), "scenario"), each)
 }

@@ -31,6 +31,7 @@ func Write(w io.Writer, r *model.Report, opts Options) error {
 	for _, x := range r.Matrices() {
 		t.title(x.Title())
 		t.halves(x.Grid())
+		t.faint(x.Legend)
 	}
 	t.figures(r.Figures())
 	for i := range r.Elsewhere {

@@ -31,6 +31,9 @@ func Clean(prefix string) (Cleaned, error) {
 	if err != nil {
 		return c, err
 	}
+	if names, err = ours(names); err != nil {
+		return c, err
+	}
 	homes, err := space.Homes(prefix)
 	if err != nil || len(names)+len(homes) == 0 {
 		return c, err
@@ -52,12 +55,30 @@ func Clean(prefix string) (Cleaned, error) {
 		}
 		c.Namespaces = append(c.Namespaces, n)
 	}
+	if homes, err = ours(homes); err != nil {
+		errs = append(errs, err)
+	}
 	for _, n := range homes {
 		if !slices.Contains(names, n) { // its namespace is gone
-			errs = append(errs, space.DeleteCgroups(n), space.DeleteHome(n))
+			errs = append(errs, space.DeleteCgroups(n), space.Delete(n))
 		}
 	}
 	return c, errors.Join(errs...)
+}
+
+// ours omits the namespaces with a device of another host namespace on this machine. A
+// process there removes them.
+func ours(names []string) (list []string, err error) {
+	for _, n := range names {
+		elsewhere, err := space.LentElsewhere(n)
+		if err != nil {
+			return nil, err
+		}
+		if !elsewhere {
+			list = append(list, n)
+		}
+	}
+	return list, nil
 }
 
 const processesEnd = 2 * time.Second

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch role {
 	case "agent":
-		err = agent.Serve("test", os.Stdin, os.Stdout)
+		err = agent.Serve("test", os.Stdin, os.Stdout, nil)
 	case "sink", "source":
 		err = playTraffic(role)
 	case "victim":

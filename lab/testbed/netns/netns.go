@@ -107,7 +107,8 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 }
 
 // Requires implements testbed.Executor.
-func (x *Executor) Requires(f suite.Fabric) (features []string, err error) {
+func (x *Executor) Requires(sc *suite.Scenario) (features []string, err error) {
+	f := sc.Fabric
 	features = []string{"netns", "veth"}
 	if f.Kind == suite.Wire {
 		features = append(features, "clsact", "bpf")

@@ -40,19 +40,8 @@ func newNode(id string, index int, cpus []int, f suite.Fabric) (*node, error) {
 		return nil, err
 	}
 	n := &node{index: index, space: s, cpus: cpus, fabric: f}
-	if err := s.Workloads(); err != nil {
+	if err := s.Node(); err != nil {
 		return nil, errors.Join(err, n.down(context.Background()))
-	}
-	for _, kv := range [][2]string{
-		{"net.ipv4.ip_forward", "1"},
-		{"net.ipv4.conf.all.rp_filter", "0"},
-		{"net.ipv4.conf.default.rp_filter", "0"},
-		{"net.ipv4.fib_multipath_hash_policy", "1"},
-		{"net.ipv6.fib_multipath_hash_policy", "1"},
-	} {
-		if err := s.Sysctl(kv[0], kv[1]); err != nil {
-			return nil, errors.Join(err, n.down(context.Background()))
-		}
 	}
 	return n, nil
 }

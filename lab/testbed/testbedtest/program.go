@@ -1,6 +1,7 @@
 package testbedtest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 type Program struct {
 	Missing bool          // the program is not installed
 	Prints  string        // line of output at the start
+	Wakes   time.Duration // time from the start until Prints
 	Lasts   time.Duration // run time; negative: until the traffic ends
 	Ends    string        // line of output at the end
 	Exit    int           // exit status
@@ -25,7 +27,10 @@ const Rate = 1e9
 
 // Generator returns the Program that behaves like the lab's traffic generator with
 // these arguments.
-func Generator(argv []string) Program {
+func Generator(argv []string) Program { return generator(argv, Rate) }
+
+// generator is Generator with another rate, bit/s.
+func generator(argv []string, rate float64) Program {
 	option := func(name string) time.Duration {
 		i := slices.Index(argv, name)
 		if i < 0 || i+1 == len(argv) {
@@ -40,7 +45,7 @@ func Generator(argv []string) Program {
 	measured := option("-duration")
 	total := option("-warmup") + measured + option("-cooldown")
 	flow := func(role string) string {
-		return fmt.Sprintf(`{"seconds":%g,"flows":[{"direction":"forward","role":%q,"seconds":%g,"bps":%g}]}`, measured.Seconds(), role, measured.Seconds(), Rate)
+		return fmt.Sprintf(`{"seconds":%g,"flows":[{"direction":"forward","role":%q,"seconds":%g,"bps":%g}]}`, measured.Seconds(), role, measured.Seconds(), rate)
 	}
 	return Program{Prints: "begun", Lasts: total, Sends: total, Ends: fmt.Sprintf(
 		`{"windtunnel_traffic":1,"spec":{"workload":{"kind":"tcp_stream"},"timing":{"duration_ns":%d}},"local":%s,"remote":%s}`, measured, flow("send"), flow("receive"))}
@@ -51,6 +56,9 @@ type traffic struct {
 	mu         sync.Mutex
 	begun, end time.Time
 }
+
+// bits returns the payload that crosses the fabric while a program sends, bit/s.
+func (tb *Testbed) bits() float64 { return cmp.Or(tb.rate, Rate) }
 
 // received returns the packets and bytes that the node has received until then.
 func (a *fakeAgent) received(then time.Time) (t meter.Traffic) {
@@ -64,7 +72,7 @@ func (a *fakeAgent) received(then time.Time) (t meter.Traffic) {
 		return t
 	}
 	const segment, headers = 1448, 52
-	payload := Rate / 8 * then.Sub(f.begun).Seconds()
+	payload := a.testbed.bits() / 8 * then.Sub(f.begun).Seconds()
 	t.RxPackets = uint64(payload / segment)
 	t.RxBytes = uint64(payload) + headers*t.RxPackets
 	return t
@@ -83,7 +91,7 @@ func (a *fakeAgent) Start(args agent.StartArgs, reply *agent.Started) error {
 	}
 	program := a.testbed.executor.Program
 	if program == nil {
-		program = Generator
+		program = func(argv []string) Program { return generator(argv, a.testbed.bits()) }
 	}
 	p := &process{Program: program(args.Argv), began: time.Now(), ended: make(chan struct{})}
 	if p.Missing {
@@ -123,10 +131,18 @@ func (a *fakeAgent) left(p *process) time.Duration {
 	return time.Until(f.end)
 }
 
+// next returns the time until the process prints its first line, or until it ends.
+func (a *fakeAgent) next(p *process) time.Duration {
+	if wakes := time.Until(p.began.Add(p.Wakes)); wakes > 0 {
+		return wakes
+	}
+	return a.left(p)
+}
+
 // lines returns the lines that the process has printed so far. over reports whether
 // the process has ended.
 func (a *fakeAgent) lines(p *process) (list []agent.Line, over bool) {
-	if p.Prints != "" {
+	if p.Prints != "" && time.Since(p.began) >= p.Wakes {
 		list = append(list, agent.Line{Text: p.Prints})
 	}
 	select {
@@ -146,7 +162,7 @@ func (a *fakeAgent) Follow(args agent.FollowArgs, reply *agent.Event) error {
 	if lines, over := a.lines(p); len(lines) <= args.From && !over {
 		select {
 		case <-p.ended:
-		case <-time.After(min(max(args.Wait, 0), a.left(p))):
+		case <-time.After(min(max(args.Wait, 0), a.next(p))):
 		}
 	}
 	lines, over := a.lines(p)

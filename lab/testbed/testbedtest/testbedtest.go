@@ -38,9 +38,10 @@ type Executor struct {
 	// is Generator.
 	Program func(argv []string) Program
 
-	mu   sync.Mutex
-	done []Operation
-	up   *Testbed // the testbed that was made last
+	mu     sync.Mutex
+	done   []Operation
+	up     *Testbed // the testbed that was made last
+	forget bool     // do not keep the operations
 }
 
 // Operation is a call to the executor or to an agent.
@@ -68,9 +69,11 @@ func (x *Executor) Operations() []Operation {
 
 // do records an operation and calls the hook.
 func (x *Executor) do(o Operation) error {
-	x.mu.Lock()
-	x.done = append(x.done, o)
-	x.mu.Unlock()
+	if !x.forget {
+		x.mu.Lock()
+		x.done = append(x.done, o)
+		x.mu.Unlock()
+	}
 	if x.Hook != nil {
 		return x.Hook(o)
 	}
@@ -105,7 +108,7 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 }
 
 // Requires implements testbed.Executor.
-func (x *Executor) Requires(suite.Fabric) ([]string, error) { return nil, x.NoFabric }
+func (x *Executor) Requires(*suite.Scenario) ([]string, error) { return nil, x.NoFabric }
 
 // Up implements testbed.Executor.
 func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
@@ -139,6 +142,8 @@ type Testbed struct {
 	layout   testbed.Layout
 	nodes    []*node
 	traffic  traffic
+	hosts    []string // names of the nodes, each on another machine; nil: a, b, … on one machine
+	rate     float64  // payload that crosses the fabric while a program sends, bit/s; 0: Rate
 }
 
 // Nodes implements testbed.Testbed.
@@ -205,6 +210,9 @@ type node struct {
 func (tb *Testbed) addNode(ctx context.Context, i int, spec testbed.Spec) (*node, error) {
 	near, far := net.Pipe()
 	n := &node{index: i, name: string(rune('a' + i)), cpus: tb.layout.Nodes[i], mtu: spec.Fabric.MTU, pipe: &pipe{Conn: far}}
+	if tb.hosts != nil {
+		n.name = tb.hosts[i]
+	}
 	n.client = agent.NewClient(n.name, near)
 	tb.nodes = append(tb.nodes, n)
 	a := &fakeAgent{node: n, testbed: tb, hello: tb.executor.Hello, began: time.Now()}
@@ -213,7 +221,10 @@ func (tb *Testbed) addNode(ctx context.Context, i int, spec testbed.Spec) (*node
 	}
 	a.hello.CPUs, a.hello.Boot = n.cpus, agent.Boot()
 	if i < len(tb.executor.Ahead) {
-		a.ahead, a.hello.Boot = tb.executor.Ahead[i], "of node "+n.name
+		a.ahead = tb.executor.Ahead[i]
+	}
+	if i < len(tb.executor.Ahead) || tb.hosts != nil {
+		a.hello.Boot = "of node " + n.name
 	}
 	server := rpc.NewServer()
 	if err := server.RegisterName(agent.ServiceName, a); err != nil {

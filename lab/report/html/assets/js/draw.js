@@ -1,17 +1,4 @@
 // ---- drawing, and drawing again when theme, width or paper change.
-const panels = data.panels || [];
-const charts = [];
-function add(id, make) {
-  const place = document.getElementById(id);
-  if (place) charts.push({ place, make, chart: null });
-}
-panels.forEach(p => add('c-' + p.id, width => (p.kind === 'latency' ? latency : bars)(p, width)));
-(data.cells || []).forEach(c => add('c-' + c.id, width => cells(c, width)));
-if (data.ratios) add('c-ratios', width => ratios(data.ratios, width));
-if (data.series) { add('c-series', time); add('c-series-latency', roundTrips); }
-(data.ladders || []).forEach(l => add('c-' + l.id, width => waterfall(l, width)));
-if (data.trials) add('c-trials', everyTrial);
-
 const paperWidth = 700;
 function draw(c) {
   const width = root.dataset.paper ? paperWidth : c.place.clientWidth;
@@ -36,7 +23,7 @@ function drawAll() { readTheme(); charts.forEach(draw); }
 drawAll();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
 window.addEventListener('beforeprint', () => { root.dataset.paper = 'yes'; document.querySelectorAll('.topology, .profile').forEach(t => { t.hidden = false; }); drawAll(); });
-window.addEventListener('afterprint', () => { delete root.dataset.paper; showPath(); showProfile(); drawAll(); });
+window.addEventListener('afterprint', () => { delete root.dataset.paper; if ('panels' in data) { showPath(); showProfile(); } drawAll(); });
 let last = window.innerWidth, due = 0;
 window.addEventListener('resize', () => {
   if (window.innerWidth === last || root.dataset.paper) return;

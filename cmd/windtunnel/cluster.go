@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed/k8s"
+)
+
+// k8sTestbed is the value of --testbed for a Kubernetes cluster.
+const k8sTestbed = "k8s"
+
+// afterRun is added to the longest duration of a plan to get the lifetime of its pods.
+const afterRun = 15 * time.Minute
+
+// clusterFlags adds the flags that choose a cluster.
+func clusterFlags(cmd *cobra.Command, c *sample.Cluster) {
+	cmd.Flags().StringVar(&c.Kubeconfig, "kubeconfig", "", "Kubeconfig file of the cluster (default: $KUBECONFIG, ~/.kube/config; needs --testbed k8s)")
+	cmd.Flags().StringVar(&c.Context, "context", "", "Context of the kubeconfig (default: its current context; needs --testbed k8s)")
+}
+
+// reachCluster returns nodes of a Kubernetes cluster as the place. It makes the run's pods.
+func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place, error) {
+	if o.cpus.cpus != "" {
+		return nil, errors.New("--cpus and --testbed k8s do not go together: pods use all CPUs that their node gives them")
+	}
+	if o.cluster.Image == "" {
+		return nil, errors.New("--testbed k8s needs --image: an image with the windtunnel program (docs/kubernetes.md says how to make it)")
+	}
+	uses := func(f func(sc *suite.Scenario) bool) bool {
+		return slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return f(&sc) })
+	}
+	options := clusterOptions(o.cluster)
+	options.Least, options.Lifetime = plan.Nodes, plan.WorstCase()+afterRun
+	options.Colocated = uses(func(sc *suite.Scenario) bool { return sc.Placement == suite.Colocated })
+	options.Service = uses(func(sc *suite.Scenario) bool { return sc.System == system.ServiceIP{}.Name() })
+	x, err := k8s.Connect(ctx, options, experiment.Programs(plan))
+	if err != nil {
+		return nil, err
+	}
+	o.cluster.Nodes = strings.Join(x.Nodes(), ",") // a resumed run uses the same nodes
+	for i := range plan.Scenarios {
+		plan.Scenarios[i].Fabric.MTU = x.MTU() // the fabric is the cluster's network
+	}
+	p := &place{executor: x, self: agent.Self, choice: "all CPUs that the nodes give their pods", close: func() error { return x.Close(context.WithoutCancel(ctx)) }}
+	p.facts, p.fineIdle = x.Facts()
+	p.hold = func(ctx context.Context) error {
+		removed, err := x.Hold(ctx)
+		if n := len(removed); n > 0 {
+			fmt.Fprintf(os.Stderr, "removed %s of ended runs from the cluster\n", phrase.Count(n, "namespace"))
+		}
+		return err
+	}
+	return p, nil
+}
+
+func clusterOptions(c sample.Cluster) k8s.Options {
+	o := k8s.Options{Kubeconfig: c.Kubeconfig, Context: c.Context, Image: c.Image}
+	if c.Nodes != "" {
+		o.Nodes = strings.Split(c.Nodes, ",")
+	}
+	return o
+}
+
+// cleanCluster removes the namespaces of ended runs from a cluster.
+func cleanCluster(ctx context.Context, out io.Writer, c sample.Cluster) error {
+	removed, running, err := k8s.Clean(ctx, clusterOptions(c))
+	fmt.Fprintf(out, "removed %s of ended runs\n", phrase.Count(len(removed), "namespace"))
+	if len(running) > 0 {
+		fmt.Fprintf(out, "runs that go on: %s\n", strings.Join(running, ", "))
+	}
+	return err
+}
+
+func k8sCommand() *cobra.Command {
+	return group("k8s", "Print what a Kubernetes cluster needs for measurements", k8sManifest())
+}
+
+func k8sManifest() *cobra.Command {
+	var user string
+	cmd := &cobra.Command{
+		Use:     "manifest",
+		Short:   "Print the smallest role that can measure in a cluster, for kubectl apply",
+		Example: "  windtunnel k8s manifest | kubectl apply -f -\n  windtunnel k8s manifest --user jane | kubectl apply -f -",
+		Args:    takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := io.WriteString(cmd.OutOrStdout(), k8s.Manifest(user))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&user, "user", "", "User of the cluster who gets the role (default: a service account windtunnel in the namespace default)")
+	return cmd
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/lab/condition"
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/ssh"
+)
+
+// matrixOptions are the flags of `windtunnel matrix` about the pairs of hosts.
+type matrixOptions struct {
+	pairs    string // "" for a run without a matrix
+	parallel int
+}
+
+func matrixCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "matrix SUITE|FILE.yaml --testbed hosts.yaml",
+		Short: "Run a suite between every pair of hosts, and name the slow and the asymmetric pairs",
+		Long: `Run a suite between every pair of hosts, and name the slow and the asymmetric pairs.
+
+Each scenario runs in both directions between the hosts of the file: a block has
+every scenario once between every pair, in random order. No host is in two trials
+at once. --parallel N lets up to N trials run at the same time between different
+hosts. The default is 1, because trials on one fabric can disturb each other.
+
+A pair is slow if its figure is certainly below the upper quartile of all pairs by
+more than 10 %. It is asymmetric if one direction is certainly below the other by
+more than 10 %. This needs 6 trials or more. The samples are in an ordinary run:
+every command for runs works with it.`,
+		Example: `  windtunnel matrix quick --testbed hosts.yaml --scenario raw/stream --dry-run
+  windtunnel matrix quick --testbed hosts.yaml --scenario raw/stream
+  windtunnel matrix quick --testbed hosts.yaml --pairs ring --parallel 4
+  windtunnel matrix quick --testbed hosts.yaml --pairs a:b,b:a,a:c
+  windtunnel matrix --resume latest`,
+		Args: takes(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.command = recorded(cmd, args)
+			if err := errors.Join(resumable(cmd), aboveZero(cmd, "trials", "duration", "parallel")); err != nil {
+				return err
+			}
+			switch {
+			case o.resume != "":
+				o.matrix = matrixOptions{} // the plan has the pairs
+			case o.testbed == "":
+				return errors.New("a matrix needs hosts: give a hosts file with --testbed (docs/hosts.md)")
+			case len(args) == 0:
+				return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --resume")
+			case o.matrix.pairs == "":
+				return errors.New("--pairs is empty; write all, ring, or pairs such as a:b,b:a")
+			}
+			o.cpus.distance = string(condition.Off)
+			return o.run(cmd.Context(), cmd.OutOrStdout(), args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.testbed, "testbed", "", "Hosts file (docs/hosts.md)")
+	f.StringVar(&o.matrix.pairs, "pairs", "all", "Pairs of hosts: all, ring (each host to the next one), or a list such as a:b,b:a")
+	f.IntVar(&o.matrix.parallel, "parallel", 1, "Maximum number of trials at the same time, between different hosts; trials on one fabric can disturb each other")
+	f.BoolVar(&o.short, "short", false, "Run the suite's short form")
+	f.StringSliceVar(&o.scenarios, "scenario", nil, "Run only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
+	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")
+	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
+	f.IntVar(&o.trials, "trials", 0, "Trials of each scenario between each pair")
+	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
+	f.StringVar(&o.gates, "gates", "", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
+	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
+	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
+	dbFlag(cmd, &o.db)
+	return cmd
+}
+
+// apply adds the matrix to a plan. A run between pairs has a fixed number of trials.
+func (o *matrixOptions) apply(plan *suite.Plan, testbed string) error {
+	if plan.Nodes != 2 {
+		return fmt.Errorf("suite %s has %s, and a matrix measures between two; choose another suite", plan.Suite, phrase.Count(plan.Nodes, "node"))
+	}
+	hosts, err := ssh.ReadHosts(testbed)
+	if err != nil {
+		return err
+	}
+	if plan.Matrix, err = suite.NewMatrix(hosts.Names(), o.pairs, o.parallel); err != nil {
+		return fmt.Errorf("--pairs %s --parallel %d: %w", o.pairs, o.parallel, err)
+	}
+	plan.Stop = suite.Stop{}
+	return nil
+}

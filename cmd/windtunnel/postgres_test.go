@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/results"
+	"windtunnel/lab/results/postgrestest"
+	"windtunnel/lab/sample"
+)
+
+// A run into the store of a server is killed, resumed, and sees the server restart. The
+// password of --db is neither in the process list nor in anything that the run writes.
+func TestARunIntoTheStoreOfAServerIsKilledAndResumed(t *testing.T) {
+	h := newHome(t)
+	server := postgrestest.Shared(t)
+	const password = "hidden-word"
+	db := server.URL("postgres:"+password, server.Database(t))
+	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any", "--db", db)
+	argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+	if err != nil || bytes.Contains(argv, []byte(password)) || !bytes.Contains(argv, []byte("postgres://postgres:***********@/")) {
+		t.Errorf("command line %q, %v, want --db without its password", argv, err)
+	}
+	if out, err := h.run("runs", "--db", db); err != nil || !strings.Contains(out, " running ") {
+		t.Errorf("runs during the run: %v\n%s", err, out)
+	}
+	if out, err := h.run("runs", "delete", "latest", "--db", db); err == nil || !strings.Contains(out, "is being measured") {
+		t.Errorf("delete during the run: %v\n%s", err, out)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if out, err := h.run("runs", "--db", db); err != nil || !strings.Contains(out, " interrupted ") {
+		t.Errorf("runs after the kill: %v\n%s", err, out)
+	}
+	cmd = h.untilTrials(1, "run", "--resume", "latest", "--db", db)
+	server.Kill()
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the resumed run: %v", err)
+	}
+	store, err := results.Open(db, results.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	data, err := store.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := map[int]bool{}
+	for i := range data.Samples {
+		if data.Samples[i].Counts() {
+			blocks[data.Samples[i].Block] = true
+		}
+	}
+	if data.Run.Status != sample.Complete || len(blocks) != 6 {
+		t.Errorf("the run is %s with samples of %d blocks, want complete with 6", data.Run.Status, len(blocks))
+	}
+	if text := fmt.Sprintf("%+v", data); strings.Contains(text, password) {
+		t.Error("the stored run has the password")
+	}
+	files := 0
+	err = filepath.WalkDir(filepath.Join(h.dir, "out"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(password)) {
+			t.Errorf("%s has the password", path)
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files of the report, %v", files, err)
+	}
+}

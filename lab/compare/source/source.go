@@ -1,0 +1,116 @@
+// Package source loads runs from a store for comparisons and trends.
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/compare"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+)
+
+// Side converts a stored run to the input of a comparison. It drops data that no
+// comparison uses. It keeps the time series, which have the state of the machine
+// during each trial.
+func Side(data *results.RunData) compare.Side {
+	samples := make([]sample.Sample, len(data.Samples))
+	for i, s := range data.Samples {
+		s.Hops, s.Latency, s.Profiles = nil, "", nil
+		samples[i] = s
+	}
+	plan := &data.Plan
+	if !plan.Large() {
+		plan = plan.Pairwise()
+	}
+	return compare.Side{Run: data.Run, Plan: *plan, Samples: samples}
+}
+
+// Runs loads the runs of one side. Commas separate their names; see results.Store.Load.
+func Runs(store *results.Store, names string) ([]compare.Side, error) {
+	var sides []compare.Side
+	for name := range strings.SplitSeq(names, ",") {
+		data, err := store.Load(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, Side(data))
+	}
+	return sides, nil
+}
+
+// MostHistory is the largest number of stored runs that the spread between runs is
+// estimated from.
+const MostHistory = 30
+
+// History loads the newest complete runs of a suite, at most MostHistory.
+func History(store *results.Store, suite string) ([]compare.Side, error) {
+	list, err := store.Runs()
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(r results.RunSummary) bool { return r.Suite != suite || r.Status != sample.Complete })
+	slices.SortFunc(list, func(a, b results.RunSummary) int { return b.Started.Compare(a.Started) })
+	var sides []compare.Side
+	for _, r := range list[:min(len(list), MostHistory)] {
+		data, err := store.Load(r.ID)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, Side(data))
+	}
+	return sides, nil
+}
+
+// Suite loads the runs of a suite for a trend: of the complete runs the newest, at most
+// most of them; 0 is all. Of incomplete runs it loads no samples, because a trend only
+// counts them.
+func Suite(store *results.Store, suite string, most int) ([]compare.Side, error) {
+	list, err := store.Runs()
+	if err != nil {
+		return nil, err
+	}
+	var runs []compare.Side
+	complete := 0
+	for _, r := range list {
+		if r.Suite != suite {
+			continue
+		}
+		if r.Status != sample.Complete {
+			runs = append(runs, compare.Side{Run: sample.Run{ID: r.ID, Suite: r.Suite, Started: r.Started, Status: r.Status}})
+			continue
+		}
+		if complete++; most > 0 && complete > most {
+			continue
+		}
+		data, err := store.Load(r.ID)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, Side(data))
+	}
+	if len(runs) == 0 {
+		return nil, noRuns(store, list, suite)
+	}
+	return runs, nil
+}
+
+// noRuns is the error for a suite without runs. It lists the suites that have some.
+func noRuns(store *results.Store, list []results.RunSummary, suite string) error {
+	if len(list) == 0 {
+		return fmt.Errorf("trend of suite %q: %s has no run yet; `windtunnel run quick` makes the first", suite, store.Path())
+	}
+	return fmt.Errorf("trend of suite %q: %s has no run of this suite; it has runs of: %s", suite, store.Path(), strings.Join(Suites(list), ", "))
+}
+
+// Suites returns the suites of a list of runs, in the order in which they first occur.
+func Suites(list []results.RunSummary) []string {
+	var names []string
+	for _, r := range list {
+		if !slices.Contains(names, r.Suite) {
+			names = append(names, r.Suite)
+		}
+	}
+	return names
+}

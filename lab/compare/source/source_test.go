@@ -1,0 +1,93 @@
+package source
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+)
+
+// The series says at which distance of the CPUs a trial ran: without it all
+// levels would be compared as one.
+func TestASideKeepsTheStateOfItsTrials(t *testing.T) {
+	data := &results.RunData{Samples: []sample.Sample{{Series: []sample.Point{{CPUDistance: 335}}, Hops: []sample.Hop{{}}}}}
+	if s := Side(data).Samples[0]; len(s.Series) != 1 || s.Series[0].CPUDistance != 335 || s.Hops != nil {
+		t.Errorf("sample %+v, want its series without hops", s)
+	}
+	if len(data.Samples[0].Hops) != 1 {
+		t.Error("the stored run has lost its hops")
+	}
+}
+
+// filled returns a store with five complete runs of the suite quick, two that did not
+// complete, and one of another suite. A later run has a higher number.
+func filled(t *testing.T) *results.Store {
+	t.Helper()
+	store, err := results.Open(filepath.Join(t.TempDir(), "windtunnel.db"), results.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for i := range 8 {
+		run, plan, samples := reporttest.Sized(1)
+		run.ID, run.Started = fmt.Sprintf("run-%d", i), run.Started.AddDate(0, 0, i)
+		switch i {
+		case 2, 6:
+			run.Status = sample.Stopped
+		case 4:
+			run.Suite = "other"
+		}
+		if err := store.CreateRun(run, plan); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.AppendSample(run.ID, samples[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store
+}
+
+func TestATrendLoadsTheNewestCompleteRuns(t *testing.T) {
+	store := filled(t)
+	for most, want := range map[int]string{
+		0: "run-7 1, run-6 0, run-5 1, run-3 1, run-2 0, run-1 1, run-0 1",
+		2: "run-7 1, run-6 0, run-5 1, run-2 0",
+		9: "run-7 1, run-6 0, run-5 1, run-3 1, run-2 0, run-1 1, run-0 1",
+	} {
+		sides, err := Suite(store, "quick", most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range sides {
+			got = append(got, fmt.Sprintf("%s %d", s.Run.ID, len(s.Samples)))
+		}
+		if diff := cmp.Diff(want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("at most %d complete runs with their samples (−want +got):\n%s", most, diff)
+		}
+	}
+	if _, err := Suite(store, "quik", 0); err == nil || !strings.Contains(err.Error(), "it has runs of: quick, other") {
+		t.Errorf("an unknown suite: %v, want the suites that have runs", err)
+	}
+}
+
+func TestASideHasTheRunsThatAreNamed(t *testing.T) {
+	store := filled(t)
+	sides, err := Runs(store, "run-1, run-3,latest")
+	if err != nil || len(sides) != 3 || sides[0].Run.ID != "run-1" || sides[2].Run.ID != "run-7" {
+		t.Errorf("%d runs, %v, want run-1, run-3 and run-7", len(sides), err)
+	}
+	if _, err := Runs(store, "run-1,nothing"); err == nil {
+		t.Error("an unknown run is no error")
+	}
+	history, err := History(store, "quick")
+	if err != nil || len(history) != 5 || history[0].Run.ID != "run-7" {
+		t.Errorf("%d runs of history, %v, want the 5 complete ones, the newest first", len(history), err)
+	}
+}

@@ -1,0 +1,55 @@
+package compare
+
+import "windtunnel/lab/report/model"
+
+// Table is one table of a comparison, as text.
+type Table struct {
+	Title string
+	Heads []string
+	Rows  []TableRow
+}
+
+// TableRow is one row of a table. Verdict is "" in tables without figures.
+type TableRow struct {
+	Cells   []string
+	Verdict Verdict
+}
+
+// Tables returns the tables of the comparison, in the order of its Markdown form.
+func (c *Comparison) Tables() []Table {
+	var all []Table
+	for _, g := range c.grids() {
+		t := Table{Title: g.title, Heads: g.heads}
+		for i, cells := range g.rows {
+			row := TableRow{Cells: cells}
+			if g.verdicts != nil {
+				row.Verdict = g.verdicts[i]
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// RatioText prints the ratio B over A with its interval: "0.951 [0.940, 0.962]"; "—" if
+// there is none.
+func (r *Row) RatioText() string { return bracketed(r.Ratio) }
+
+// Scale returns the unit in which all figures of the series are printed.
+func (s *Series) Scale() model.Scale { return model.ScaleOf(s.Metric, s.medians()...) }
+
+func (s *Series) medians() []float64 {
+	list := make([]float64, len(s.Points))
+	for i, p := range s.Points {
+		list[i] = p.Figure.Median
+	}
+	return list
+}
+
+// RevisionText returns the git revision of the run, shortened for readers; "—" if it is
+// not known.
+func (p *TrendPoint) RevisionText() string { return orNone(short(p.Revision)) }
+
+// Text describes the change: "◀ ×0.921, p < 0.001".
+func (c *Change) Text() string { return c.mark() }

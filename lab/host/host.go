@@ -1,0 +1,258 @@
+// Package host runs on a machine that is reached over a transport, such as SSH. It
+// reports what the machine has, keeps other measurements away from it, and prepares the
+// nodes of testbeds. When its connection ends, it removes everything that it made.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/program"
+	"windtunnel/lab/space"
+	"windtunnel/lab/testbed/netns"
+)
+
+// Command is the argument with which the windtunnel program serves this package.
+const Command = "host"
+
+// serviceName is the service's name in net/rpc.
+const serviceName = "Host"
+
+// Service answers the engine. Its exported methods are the protocol.
+type Service struct {
+	session netip.Addr // this machine's address in the session to the engine; may be invalid
+
+	mu    sync.Mutex
+	lock  *netns.Lock
+	nodes []string // namespaces of nodes
+}
+
+// Serve serves the machine over a pipe until the pipe ends, or until the engine is
+// silent for too long. Then it removes the nodes and releases the lock. session is
+// sshd's variable SSH_CONNECTION.
+func Serve(version, session string, in io.Reader, out io.WriteCloser) error {
+	if os.Geteuid() != 0 {
+		return errors.New("the lab needs root on this machine: log in as root, or set `sudo: true` in the hosts file")
+	}
+	// Without a handler, a write to a closed pipe or the end of the session ends the
+	// process before it has removed its nodes.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
+	s := &Service{session: sessionAddress(session)}
+	err := agent.Serve(version, agent.Expire(in, Silence), out, map[string]any{serviceName: s})
+	return errors.Join(err, s.close())
+}
+
+// Silence is the time after which the engine counts as lost. It is longer than the time
+// after which the engine counts an agent as lost.
+const Silence = 15 * time.Second
+
+func (s *Service) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, name := range s.nodes {
+		_, err := netns.Clean(name)
+		errs = append(errs, err)
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}
+
+// SurveyArgs ask for the facts about a machine.
+type SurveyArgs struct {
+	Programs []program.Program // that a plan needs
+	Data     []netip.Addr      // addresses of the machine that the traffic uses
+}
+
+// Survey has the facts about a machine.
+type Survey struct {
+	Facts    probe.Facts
+	Lacks    map[string]string // by name of a program: why it cannot be used
+	Programs []probe.Program
+	FineIdle bool // the meters can read idle time exactly; see meter.FineIdle
+	Device   Device
+}
+
+// Survey describes the machine.
+func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
+	f := probe.Probe()
+	*reply = Survey{Facts: *f, Lacks: map[string]string{}, Programs: f.Programs(args.Programs), FineIdle: meter.FineIdle()}
+	for _, p := range args.Programs {
+		if lack := f.Lacks(p); lack != "" {
+			reply.Lacks[p.Name] = lack
+		}
+	}
+	var err error
+	reply.Device, err = deviceOf(args.Data, s.session)
+	return err
+}
+
+// HoldArgs keep other measurements away from the machine.
+type HoldArgs struct {
+	// Machine takes the lock of the whole machine. If several hosts of a testbed are one
+	// machine, only one takes it, and the others take the lock of their network namespace.
+	Machine bool
+}
+
+// Hold takes a lock, which the service keeps until its end.
+func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lock != nil {
+		return nil
+	}
+	path := netns.LockPath
+	if !args.Machine {
+		own, err := space.Open("")
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		inode, err := own.Inode()
+		if err != nil {
+			return err
+		}
+		path += fmt.Sprintf(".%d", inode)
+	}
+	var err error
+	s.lock, err = netns.TakeLock(path)
+	return err
+}
+
+// Clean removes the remains of killed runs. All hosts of the testbed must be held. names
+// has the names of the removed namespaces.
+func (s *Service) Clean(_ struct{}, names *[]string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lock == nil {
+		return errors.New("remove the remains of killed runs: the machine is not held")
+	}
+	c, err := netns.Clean(netns.RunPrefix)
+	*names = c.Namespaces
+	return err
+}
+
+// PrepareArgs describe a node.
+type PrepareArgs struct {
+	Space     string // name of its namespace; "" for the host's namespace
+	Device    Device
+	Addresses []netip.Prefix // of the device in the namespace
+}
+
+// Prepare makes a node's namespace with the host's device in it, and returns its
+// settings. It does nothing if the node exists. A node in the host's namespace needs no
+// preparation, and the settings of its device are read.
+func (s *Service) Prepare(args PrepareArgs, reply *space.Settings) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	where, err := space.Open(args.Space)
+	if args.Space != "" && (err != nil || !slices.Contains(s.nodes, args.Space)) {
+		if err == nil {
+			where.Close()
+		}
+		where, err = s.makeNode(args)
+	}
+	if err != nil {
+		return err
+	}
+	defer where.Close()
+	return readSettings(where, args.Device.Name, reply)
+}
+
+func (s *Service) makeNode(args PrepareArgs) (_ *space.Space, err error) {
+	if len(args.Device.Blocks) > 0 {
+		return nil, fmt.Errorf("device %s cannot be moved to a network namespace: %s", args.Device.Name, args.Device.Blocks[0])
+	}
+	where, err := space.Create(args.Space)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, where.Close(), space.Delete(args.Space))
+		}
+	}()
+	if err := where.Node(); err != nil {
+		return nil, err
+	}
+	device := args.Device.Name
+	if err := where.Borrow(device); err != nil {
+		return nil, err
+	}
+	if err := where.DeviceSysctl("ipv6", device, "accept_ra", "0"); err != nil {
+		return nil, err
+	}
+	if err := where.Up(device); err != nil {
+		return nil, err
+	}
+	for _, a := range args.Addresses {
+		if err := where.Connect(device, a); err != nil {
+			return nil, err
+		}
+	}
+	if err := awaitCarrier(where, device); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(s.nodes, args.Space) {
+		s.nodes = append(s.nodes, args.Space)
+	}
+	return where, nil
+}
+
+// Discard removes a node's namespace, and ends the processes in it.
+func (s *Service) Discard(name string, _ *struct{}) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := netns.Clean(name)
+	if err == nil {
+		s.nodes = slices.DeleteFunc(s.nodes, func(n string) bool { return n == name })
+	}
+	return err
+}
+
+// Remove removes the program from the machine.
+func (s *Service) Remove(struct{}, *struct{}) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return removeProgram(self)
+}
+
+// removeProgram removes the program's file, all other versions of it, and their
+// directory if it is empty then.
+func removeProgram(self string) error {
+	dir := filepath.Dir(self)
+	all, err := filepath.Glob(filepath.Join(dir, ProgramPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, path := range all {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove the program from this machine: %w", err))
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
+		errs = append(errs, fmt.Errorf("remove the program's directory: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// ProgramPrefix starts the file name of the program on a host. A checksum follows.
+const ProgramPrefix = "windtunnel-"

@@ -1,0 +1,153 @@
+// Package browsertest opens pages in a real browser, for tests. A test is skipped if the
+// machine has no chromium.
+package browsertest
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// Tab is a page in a real browser, and all that went wrong in it.
+type Tab struct {
+	context.Context
+	end func()
+	url string
+
+	mu       sync.Mutex
+	problems []string // console errors and exceptions
+	requests []string // all requests of the page, without the page itself
+}
+
+// Open opens a URL in chromium. The window is width pixels wide. The actions of first run
+// before the page loads.
+func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chromedp.Void]) *Tab {
+	t.Helper()
+	chromium := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			chromium = path
+			break
+		}
+	}
+	if chromium == "" {
+		t.Skip("no chromium to open the page with: apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.UserDataDir(filepath.Join(t.TempDir(), "profile")))
+	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(endAllocator)
+	ctx, end := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // waits for the browser to end
+		end()
+	})
+	p := &Tab{Context: ctx, end: end, url: url}
+	p.Do(t, chromedp.EmulateViewport(width, 900))
+	p.listen(t)
+	p.Do(t, append(first, chromedp.Navigate(p.url))...)
+	return p
+}
+
+// Seen returns the console errors and exceptions of the page, and the URLs that it asked
+// for. The URL that was given to Open is not among them.
+func (p *Tab) Seen() (problems, requests []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.problems, p.requests
+}
+
+// listen collects the page's console errors and requests from now on.
+func (p *Tab) listen(t *testing.T) {
+	console := chromedp.Console(p)
+	requests := chromedp.Events(p, network.RequestWillBeSent)
+	if _, err := chromedp.Call(p, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for m, err := range console {
+			if err != nil {
+				return // the browser has ended
+			}
+			if m.Type != chromedp.ConsoleLog {
+				p.note(&p.problems, m.String())
+			}
+		}
+	}()
+	go func() {
+		for e, err := range requests {
+			if err != nil {
+				return
+			}
+			if e.Request.URL != p.url {
+				p.note(&p.requests, e.Request.URL)
+			}
+		}
+	}()
+}
+
+func (p *Tab) note(list *[]string, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*list = append(*list, text)
+}
+
+// Do runs actions, each within a bound of time.
+func (p *Tab) Do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	for _, a := range actions {
+		Run(t, p, a)
+	}
+}
+
+// Run returns what an action yields.
+func Run[T any](t *testing.T, p *Tab, a chromedp.Action[T]) T {
+	t.Helper()
+	bound := time.AfterFunc(30*time.Second, p.end)
+	defer bound.Stop()
+	v, err := chromedp.Run(p, a)
+	if err != nil {
+		problems, _ := p.Seen()
+		t.Fatalf("chromium: %v (the page said %q)", err, problems)
+	}
+	return v
+}
+
+// Eval returns what an expression is in the page.
+func Eval[T any](t *testing.T, p *Tab, expression string) T {
+	t.Helper()
+	return Run(t, p, chromedp.Evaluate[T](expression))
+}
+
+// Until waits until an expression has a value, because the browser reports changes to the
+// page with a delay.
+func (p *Tab) Until(t *testing.T, expression, want string) {
+	t.Helper()
+	got := ""
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if got = Eval[string](t, p, expression); got == want {
+			return
+		}
+	}
+	t.Errorf("%s stays %q, want %q", expression, got, want)
+}
+
+// Scheme makes the page light or dark.
+func Scheme(name string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		})
+		return err
+	})
+}

@@ -1,0 +1,8 @@
+// ---- the charts of a report.
+const panels = data.panels || [];
+panels.forEach(p => add('c-' + p.id, width => (p.kind === 'latency' ? latency : bars)(p, width)));
+(data.cells || []).forEach(c => add('c-' + c.id, width => cells(c, width)));
+if (data.ratios) add('c-ratios', width => ratios(data.ratios, width));
+if (data.series) { add('c-series', time); add('c-series-latency', roundTrips); }
+(data.ladders || []).forEach(l => add('c-' + l.id, width => waterfall(l, width)));
+if (data.trials) add('c-trials', everyTrial);

@@ -1,0 +1,68 @@
+package html
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/text"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// hostReport is the report of three hosts, of which c is slow.
+func hostReport(t *testing.T) *model.Report {
+	t.Helper()
+	m, err := suite.NewMatrix([]string{"a", "b", "<cc>"}, "all", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := suite.Plan{Suite: "test", Title: "Hosts", Nodes: 2, Trials: 6, Matrix: m, Scenarios: []suite.Scenario{{
+		ID: "raw/one", Title: "raw", System: "raw", Placement: suite.TwoNodes, Pairs: 1, Workload: suite.Workload{Name: "one", Kind: suite.TCPStream},
+	}}}
+	var samples []sample.Sample
+	for block := range plan.Trials {
+		for i := range m.Len() {
+			bits := 9e9 + 1e7*float64(block+i)
+			if m.Pair(i).Has("<cc>") {
+				bits /= 3
+			}
+			samples = append(samples, sample.Sample{Scenario: suite.PairID("raw/one", m.Pair(i)), Block: block, Metrics: sample.Metrics{sample.Throughput: bits}})
+		}
+	}
+	return model.Build(sample.Run{ID: "r", Suite: "test", Title: "Hosts", Status: sample.Complete}, plan, samples)
+}
+
+func TestThePageHasTheMatrixOfTheHosts(t *testing.T) {
+	r := hostReport(t)
+	var page, md, table bytes.Buffer
+	if err := Write(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"<h2>raw/one: throughput in Gbit/s between hosts</h2>", `<th scope="col">from \ to</th>`, `<th scope="row">&lt;cc&gt;</th>`,
+		`<td class="n worse3">3.01 ▼<br><small>0.33</small></td>`, `<td class="n ">–</td>`, "a→&lt;cc&gt; is slow: 3.01 Gbit/s",
+		"▼ certainly below the upper quartile of all pairs",
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(page.String(), "<cc>") {
+		t.Error("a host's name is not escaped")
+	}
+	if err := markdown.Write(&md, r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(md.String(), "## raw/one: throughput in Gbit/s between hosts") || !strings.Contains(md.String(), "3.01 ▼") {
+		t.Errorf("the Markdown lacks the matrix:\n%s", &md)
+	}
+	if err := text.Write(&table, r, text.Options{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(table.String(), "raw/one: throughput in Gbit/s between hosts") || !strings.Contains(table.String(), "3.01 ▼") || strings.Contains(table.String(), "streams") {
+		t.Errorf("the table lacks the matrix, or has another one:\n%s", &table)
+	}
+}

@@ -1,0 +1,175 @@
+package html
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"windtunnel/lab/compare"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+)
+
+// runs returns runs of which those from change on have 0.8 of the throughput.
+func runs(n, change int) (list []compare.Side) {
+	for i := range n {
+		run, plan, samples := reporttest.Sample()
+		run.ID, run.Seed = fmt.Sprintf("run-%02d", i), uint64(i)
+		run.Started = run.Started.AddDate(0, 0, i)
+		for k := range samples {
+			if v, ok := samples[k].Metrics[sample.Throughput]; ok {
+				v *= 1 + 0.004*float64(i%3)
+				if i >= change {
+					v *= 0.8
+				}
+				samples[k].Metrics[sample.Throughput] = v
+			}
+		}
+		if i >= change {
+			run.Environment.Kernel = "6.18.9"
+		}
+		list = append(list, compare.Side{Run: run, Plan: plan, Samples: samples})
+	}
+	return list
+}
+
+func slower(t testing.TB) *compare.Comparison {
+	t.Helper()
+	all := runs(12, 6)
+	c, err := compare.Runs(all[3:6], all[6:9], compare.Options{History: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func followed(t testing.TB) *compare.Trend {
+	t.Helper()
+	trend, err := compare.NewTrend("quick", runs(12, 6), compare.TrendOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trend
+}
+
+func linked() Site {
+	return Site{Links: []Link{{"Runs", "/"}}, Run: func(id string) string { return "/runs/" + id }}
+}
+
+func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
+	c := slower(t)
+	var b bytes.Buffer
+	if err := linked().WriteComparison(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	text := prose(b.Bytes())
+	want := append([]string{`<a href="/">Runs</a>`, `<a href="/runs/run-03">run-03</a>`, `<a href="/runs/run-08">run-08</a>`, "kernel", "6.18.9", `class="says worse"`}, c.Notes...)
+	for _, table := range c.Tables() {
+		want = append(want, table.Title)
+		for _, row := range table.Rows {
+			want = append(want, row.Cells...)
+		}
+	}
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("the page lacks %q", w)
+		}
+	}
+	b.Reset()
+	if err := (Site{}).WriteComparison(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	if text := prose(b.Bytes()); strings.Contains(text, "<a ") || !strings.Contains(text, "run-03") {
+		t.Error("a page that stands alone has links, or lacks the runs")
+	}
+}
+
+func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
+	trend := followed(t)
+	var b bytes.Buffer
+	if err := linked().WriteTrend(&b, trend); err != nil {
+		t.Fatal(err)
+	}
+	text := prose(b.Bytes())
+	want := append([]string{"12 runs", "Trend of suite quick", "kernel: 6.18.3 → 6.18.9"}, trend.Notes...)
+	changes := 0
+	for i := range trend.Series {
+		s := &trend.Series[i]
+		want = append(want, s.Scenario, s.Metric.Label())
+		for _, p := range s.Points {
+			median, bounds := s.Scale().Figure(p.Figure)
+			want = append(want, `<a href="/runs/`+p.Run+`">`, median, bounds, p.Started.Format(time.DateOnly))
+			if p.Change != nil {
+				changes++
+				want = append(want, p.Change.Text())
+			}
+		}
+	}
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("the page lacks %q", w)
+		}
+	}
+	if changes < 3 || strings.Count(text, `class="changed"`) != changes {
+		t.Errorf("%d changes are marked, and the trend has %d, want 3 or more", strings.Count(text, `class="changed"`), changes)
+	}
+}
+
+func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
+	trend, err := compare.NewTrend("quick", runs(1, 6), compare.TrendOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := (Site{}).WriteTrend(&b, trend); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(prose(b.Bytes()), "A trend needs two or more") {
+		t.Error("the page does not say that a trend needs two runs")
+	}
+}
+
+func TestComparisonAndTrendInABrowser(t *testing.T) {
+	t.Parallel()
+	var comparison, trend bytes.Buffer
+	if err := linked().WriteComparison(&comparison, slower(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := linked().WriteTrend(&trend, followed(t)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		page   []byte
+		charts int
+	}{"comparison": {comparison.Bytes(), 1}, "trend": {trend.Bytes(), 8}} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, c.page, 1280)
+			for _, width := range []int64{1280, 400} {
+				for name, ground := range map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"} {
+					p.do(t, chromedp.EmulateViewport(width, 900), scheme(name))
+					p.until(t, `getComputedStyle(document.body).backgroundColor`, ground)
+					p.until(t, `String([...document.querySelectorAll('.chart svg')].every(e => e.clientWidth <= innerWidth))`, "true")
+					if over := eval[int](t, p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+						t.Errorf("at %d pixels, %s, the page scrolls sideways by %d", width, name, over)
+					}
+				}
+			}
+			if got := eval[int](t, p, `[...document.querySelectorAll('.chart')].filter(c => c.querySelectorAll('svg path, svg text').length > 10).length`); got != c.charts {
+				t.Errorf("%d charts are drawn, want %d", got, c.charts)
+			}
+			// The tooltip of every datum is HTML that the page makes from names.
+			eval[int](t, p, `[...document.querySelectorAll('.chart')].map(c => {
+				const chart = echarts.getInstanceByDom(c);
+				chart.getOption().series.forEach((s, i) => chart.dispatchAction({ type: 'showTip', seriesIndex: i, dataIndex: 0 }));
+				return c;
+			}).length`)
+			if problems, requests := p.seen(); len(problems) > 0 || len(requests) > 0 {
+				t.Errorf("the page said %q and asked for %q", problems, requests)
+			}
+		})
+	}
+}

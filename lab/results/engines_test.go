@@ -1,0 +1,422 @@
+package results
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/results/postgrestest"
+	"windtunnel/lab/sample"
+)
+
+// engineEnv, set to a store, makes the test program measure the run of runEnv until its
+// standard input ends.
+const (
+	engineEnv = "WINDTUNNEL_RESULTS_TEST_ENGINE"
+	runEnv    = "WINDTUNNEL_RESULTS_TEST_RUN"
+)
+
+// measure creates a run, prints a line for each sample that is stored, and completes the
+// run at the end of the standard input.
+func measure(place, id string) {
+	check := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	s, err := Open(place, Options{})
+	check(err)
+	run, plan, samples := reporttest.Sized(1)
+	run.ID, run.Status, run.Finished = id, sample.Running, time.Time{}
+	check(s.CreateRun(run, plan))
+	end := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(end)
+	}()
+	for attempt := 0; ; attempt++ {
+		smp := samples[0]
+		smp.Attempt = attempt
+		_, err := s.AppendSample(id, smp)
+		check(err)
+		fmt.Println(attempt)
+		select {
+		case <-end:
+			run.Status = sample.Complete
+			check(s.UpdateRun(run))
+			check(s.Close())
+			os.Exit(0)
+		default:
+		}
+	}
+}
+
+// engineProcess is a process that runs measure.
+type engineProcess struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	lines  *bufio.Reader
+	errors strings.Builder
+	stored int
+}
+
+func startEngine(t *testing.T, place, run string) *engineProcess {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engineProcess{cmd: exec.Command(self)}
+	e.cmd.Env = append(os.Environ(), engineEnv+"="+place, runEnv+"="+run)
+	e.cmd.Stderr = &e.errors
+	stdin, err := e.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := e.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.stdin, e.lines = stdin, bufio.NewReader(stdout)
+	if err := e.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.cmd.Process.Kill() })
+	return e
+}
+
+// read reads n acknowledgements; all of them if n < 0.
+func (e *engineProcess) read(n int) error {
+	for ; n != 0; n-- {
+		if _, err := e.lines.ReadString('\n'); err != nil {
+			if n < 0 && err == io.EOF {
+				return nil
+			}
+			return fmt.Errorf("%w; the engine said: %s", err, e.errors.String())
+		}
+		e.stored++
+	}
+	return nil
+}
+
+func statuses(t *testing.T, s *Store) map[string]sample.Status {
+	t.Helper()
+	runs, err := s.Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]sample.Status{}
+	for _, r := range runs {
+		of[r.ID] = r.Status
+	}
+	return of
+}
+
+// awaitStatus waits until a run has a status.
+func awaitStatus(t *testing.T, s *Store, run string, want sample.Status) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		got := statuses(t, s)[run]
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("run %s is %q, want %q", run, got, want)
+		}
+	}
+}
+
+func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
+	s := postgresBackend.fresh(t)
+	var engines []*engineProcess
+	for _, run := range []string{"a", "b", "killed"} {
+		engines = append(engines, startEngine(t, s.Path(), run))
+	}
+	var readers sync.WaitGroup
+	for i, e := range engines {
+		readers.Go(func() {
+			if err := e.read(10); err != nil {
+				t.Errorf("engine %d: %v", i, err)
+			}
+		})
+	}
+	readers.Wait()
+	if t.Failed() {
+		return
+	}
+	for _, run := range []string{"a", "b", "killed"} {
+		if got := statuses(t, s)[run]; got != sample.Running {
+			t.Errorf("run %s is %q while its engine measures, want %q", run, got, sample.Running)
+		}
+	}
+	if _, err := s.DeleteRun("killed"); !errors.Is(err, ErrRunning) {
+		t.Errorf("delete a run of another engine: %v, want ErrRunning", err)
+	}
+	data, err := s.Load("killed")
+	if err != nil || data.Run.Status != sample.Running {
+		t.Fatalf("the run of another engine is loaded with status %q, %v, want %q", data.Run.Status, err, sample.Running)
+	}
+	err = s.UpdateRun(data.Run)
+	if !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", engines[2].cmd.Process.Pid)) {
+		t.Errorf("resume a run of another engine: %v, want ErrRunning with its process %d", err, engines[2].cmd.Process.Pid)
+	}
+	if err := s.CreateRun(data.Run, data.Plan); !errors.Is(err, ErrTaken) {
+		t.Errorf("create a run of this ID: %v, want ErrTaken", err)
+	}
+
+	if err := engines[2].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range engines {
+		_ = e.stdin.Close()
+		if err := e.read(-1); err != nil {
+			t.Errorf("engine %d: %v", i, err)
+		}
+		if err := e.cmd.Wait(); err != nil && i < 2 {
+			t.Errorf("engine %d: %v: %s", i, err, e.errors.String())
+		}
+	}
+	awaitStatus(t, s, "killed", sample.Stopped)
+	for i, run := range []string{"a", "b", "killed"} {
+		data, err := s.Load(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 && data.Run.Status != sample.Complete {
+			t.Errorf("run %s is %q, want %q", run, data.Run.Status, sample.Complete)
+		}
+		// At most one more sample of the killed engine was stored without its line.
+		if extra := len(data.Samples) - engines[i].stored; extra < 0 || extra > 1 || i < 2 && extra != 0 {
+			t.Errorf("run %s has %d samples, and its engine stored %d", run, len(data.Samples), engines[i].stored)
+		}
+	}
+	resumed := data.Run
+	if err := s.UpdateRun(resumed); err != nil {
+		t.Errorf("resume the run of the killed engine: %v", err)
+	}
+	if got := statuses(t, s)["killed"]; got != sample.Running {
+		t.Errorf("the resumed run is %q, want %q", got, sample.Running)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := statuses(t, open(t, s.Path(), Options{ReadOnly: true}))["killed"]; got != sample.Stopped {
+		t.Errorf("the run of a closed store is %q, want %q", got, sample.Stopped)
+	}
+}
+
+// measuringStore returns a store in which this process measures a run, and a sample of the run.
+func measuringStore(t *testing.T, opts Options) (*Store, sample.Run, sample.Sample) {
+	t.Helper()
+	s := open(t, postgresBackend.place(t), opts)
+	run, plan, samples := reporttest.Sized(1)
+	run.Status = sample.Running
+	if err := s.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	return s, run, samples[0]
+}
+
+func TestAServerThatIsKilledAndRestartedDuringARunLosesAndDoublesNothing(t *testing.T) {
+	s, run, smp := measuringStore(t, Options{})
+	server := postgrestest.Shared(t)
+	waited := make(chan error, 100)
+	s.OnOutage(nil, func(err error, _ time.Duration) { waited <- err })
+	var stored atomic.Int64
+	var enough atomic.Bool
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for !enough.Load() {
+			one := smp
+			one.Attempt = int(stored.Load())
+			if _, err := s.AppendSample(run.ID, one); err != nil {
+				t.Errorf("sample %d: %v", one.Attempt, err)
+				return
+			}
+			stored.Add(1)
+		}
+	})
+	await := func(n int64) {
+		for deadline := time.Now().Add(time.Minute); stored.Load() < n; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d samples are stored, want %d", stored.Load(), n)
+			}
+		}
+	}
+	for range 3 {
+		await(stored.Load() + 10)
+		server.Kill()
+		err := <-waited
+		if !strings.Contains(err.Error(), s.Path()) || !strings.Contains(err.Error(), "start the server") || !strings.Contains(err.Error(), "resume the run") {
+			t.Errorf("the error of the outage is %q, want the place and the remedy", err)
+		}
+		if err := server.Up(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(stored.Load() + 10)
+	enough.Store(true)
+	writer.Wait()
+	data, err := s.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := map[int]int{}
+	for i := range data.Samples {
+		times[data.Samples[i].Attempt]++
+	}
+	if total := int(stored.Load()); len(times) != total || len(data.Samples) != total {
+		t.Errorf("%d samples are in the store, %d of them different, want %d", len(data.Samples), len(times), total)
+	}
+	other := open(t, s.Path(), Options{})
+	if got := statuses(t, other)[run.ID]; got != sample.Running {
+		t.Errorf("after restarts of the server the run is %q, want %q", got, sample.Running)
+	}
+	if err := other.UpdateRun(run); !errors.Is(err, ErrRunning) {
+		t.Errorf("another engine resumes the run: %v, want ErrRunning", err)
+	}
+}
+
+func TestAnEngineThatWritesNothingTakesItsLockAgainAfterARestart(t *testing.T) {
+	s, run, _ := measuringStore(t, Options{})
+	server := postgrestest.Shared(t)
+	server.Kill()
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, open(t, s.Path(), Options{ReadOnly: true}), run.ID, sample.Running)
+}
+
+func TestAnEngineWhoseConnectionWasLostTakesItsLockFromTheOldSession(t *testing.T) {
+	s, run, smp := measuringStore(t, Options{})
+	one := s.holds.of[run.ID]
+	// After a network failure the server keeps the session of the lost connection for some
+	// time, and with it the lock. This connection stands for that session.
+	conn, err := one.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	key := one.key + 1
+	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock($1)", key); err != nil {
+		t.Fatal(err)
+	}
+	again := &hold{run: run.ID, key: key, connect: one.connect}
+	if got, err := again.acquire(t.Context(), 0); !errors.Is(err, ErrRunning) {
+		t.Errorf("acquire %v: %v, want ErrRunning", got, err)
+	}
+	got := again.acquireAgain(t.Context(), conn.PgConn().PID())
+	if got == nil {
+		t.Fatalf("the lock of the lost session was not taken: %v", again.err())
+	}
+	again.free(got)
+	if _, err := s.AppendSample(run.ID, smp); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEngineThatLostItsRunToAnotherStoresNothingMore(t *testing.T) {
+	s, run, smp := measuringStore(t, Options{})
+	other := open(t, s.Path(), Options{})
+	// The other engine resumes the run while the first has no connection.
+	s.holds.of[run.ID].stop()
+	if err := other.UpdateRun(run); err != nil {
+		t.Fatal(err)
+	}
+	lost := s.holds.of[run.ID]
+	if conn := lost.acquireAgain(t.Context(), 0); conn != nil {
+		t.Fatal("both engines have the lock")
+	}
+	_, err := s.AppendSample(run.ID, smp)
+	for what, err := range map[string]error{"AppendSample": err, "UpdateRun": s.UpdateRun(run)} {
+		if !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), "measured by another engine") {
+			t.Errorf("%s: %v, want ErrRunning", what, err)
+		}
+	}
+	if _, err := other.AppendSample(run.ID, smp); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerThatStaysAwayEndsTheWaitAndTheRunIsResumedLater(t *testing.T) {
+	s, run, smp := measuringStore(t, Options{Outage: time.Second})
+	server := postgrestest.Shared(t)
+	calls := 0
+	s.OnOutage(nil, func(error, time.Duration) { calls++ })
+	server.Kill()
+	for range 2 { // the second does not wait
+		_, err := s.AppendSample(run.ID, smp)
+		if err == nil || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "resume the run") || !strings.Contains(err.Error(), s.Path()) {
+			t.Errorf("error %v, want the place and the remedy", err)
+		}
+	}
+	if _, err := s.Load(""); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("load: %v", err)
+	}
+	if _, err := Open(s.Path(), Options{}); err == nil || !strings.Contains(err.Error(), "start the server") {
+		t.Errorf("open: %v", err)
+	}
+	if calls != 1 {
+		t.Errorf("%d waits were announced, want 1", calls)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, s.Path(), Options{})
+	if err := again.UpdateRun(run); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.AppendSample(run.ID, smp); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := again.Load(""); err != nil || len(data.Samples) != 1 {
+		t.Errorf("%v, want 1 sample", err)
+	}
+}
+
+func TestAnInterruptEndsTheWaitForAServer(t *testing.T) {
+	s, run, smp := measuringStore(t, Options{})
+	server := postgrestest.Shared(t)
+	stop := make(chan struct{})
+	s.OnOutage(stop, func(error, time.Duration) { close(stop) })
+	server.Kill()
+	if _, err := s.AppendSample(run.ID, smp); err == nil {
+		t.Error("a sample was stored without a server")
+	}
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAServerThatAcceptsAndDoesNotAnswerCountsAsAway(t *testing.T) {
+	defer func(was time.Duration) { answerWithin = was }(answerWithin)
+	answerWithin = time.Second
+	s, run, smp := measuringStore(t, Options{Wait: time.Second})
+	resume := func() {}
+	defer func() { resume() }()
+	waited := make(chan error, 1)
+	s.OnOutage(nil, func(err error, _ time.Duration) { resume(); waited <- err })
+	resume = postgrestest.Shared(t).Pause()
+	if _, err := s.AppendSample(run.ID, smp); err != nil {
+		t.Errorf("after the server continued: %v", err)
+	}
+	if len(waited) == 0 {
+		t.Error("the store did not wait for the stopped server")
+	}
+	if data, err := s.Load(""); err != nil || len(data.Samples) != 1 {
+		t.Errorf("%v, want 1 sample", err)
+	}
+}

@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"windtunnel/lab/compare"
+	"windtunnel/lab/compare/source"
+	"windtunnel/lab/report/html"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+)
+
+// Limits of one comparison. Each run is loaded with all its samples.
+const mostCompared = 20
+
+// comparison is what a request asks to compare. Each side has names of runs, separated by
+// commas.
+type comparison struct {
+	A, B, Metric, Scenario string
+	Across                 bool
+	Metrics                []sample.Info // for the form
+}
+
+// comparePage compares side b with side a. Without both it is a form. The list of runs
+// sends the selected runs as run; the older one is then A.
+func (s *Site) comparePage(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	if selected := q["run"]; len(selected) > 0 {
+		return s.selected(w, r, selected)
+	}
+	c := comparison{A: strings.Join(q["a"], ","), B: strings.Join(q["b"], ","), Metric: strings.Join(q["metric"], ","), Scenario: strings.Join(q["scenario"], ","), Across: q.Get("across") != ""}
+	if c.A == "" || c.B == "" || q.Has("change") {
+		c.Metrics = sample.Known()
+		s.show(w, http.StatusOK, "compare.html", page{Title: "Compare runs", Links: []html.Link{toRuns}, Data: c})
+		return nil
+	}
+	opts, err := c.options()
+	if err != nil {
+		return badRequest(err)
+	}
+	list, err := s.options.Store.Runs()
+	if err != nil {
+		return err
+	}
+	ids, err := s.sides(c)
+	if err != nil {
+		return err
+	}
+	// The spread between runs comes from the complete runs of the suite.
+	key := fingerprint(list, func(r results.RunSummary) bool { return r.Status == sample.Complete || slices.Contains(ids, r.ID) })
+	page, err := keep(r.Context(), s, strings.Join([]string{"compare", r.URL.RawQuery, key}, " "), func() ([]byte, error) { return s.compare(c, opts) })
+	if err != nil {
+		return err
+	}
+	sendReport(w, page)
+	return nil
+}
+
+// selected redirects from the runs that are selected in the list to the address of their
+// comparison.
+func (s *Site) selected(w http.ResponseWriter, r *http.Request, ids []string) error {
+	if len(ids) != 2 {
+		return &problem{http.StatusBadRequest, "Select two runs", "Select two runs in the list. To compare several runs of each side, write their IDs into the form of /compare, separated by commas."}
+	}
+	list, err := s.options.Store.Runs()
+	if err != nil {
+		return err
+	}
+	order := func(id string) int {
+		return slices.IndexFunc(list, func(r results.RunSummary) bool { return r.ID == id })
+	}
+	if order(ids[0]) < order(ids[1]) { // the list begins with the newest
+		slices.Reverse(ids)
+	}
+	http.Redirect(w, r, query("/compare", "a", ids[0], "b", ids[1]), http.StatusFound)
+	return nil
+}
+
+func (c comparison) options() (opts compare.Options, err error) {
+	opts = compare.Options{AcrossMachines: c.Across, Scenarios: names(c.Scenario)}
+	for _, name := range names(c.Metric) {
+		m, err := compare.Metric(name)
+		if err != nil {
+			return opts, err
+		}
+		opts.Metrics = append(opts.Metrics, m)
+	}
+	if n := len(names(c.A)) + len(names(c.B)); n > mostCompared {
+		return opts, errors.New("the comparison has too many runs; name at most 10 runs for each side")
+	}
+	return opts, nil
+}
+
+// names splits a list at its commas.
+func names(list string) []string {
+	var all []string
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// sides returns the IDs of all runs of a comparison.
+func (s *Site) sides(c comparison) (ids []string, err error) {
+	for _, name := range names(c.A + "," + c.B) {
+		id, err := s.options.Store.Resolve(name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func (s *Site) compare(c comparison, opts compare.Options) ([]byte, error) {
+	a, err := source.Runs(s.options.Store, strings.Join(names(c.A), ","))
+	if err != nil {
+		return nil, err
+	}
+	b, err := source.Runs(s.options.Store, strings.Join(names(c.B), ","))
+	if err != nil {
+		return nil, err
+	}
+	if opts.History, err = source.History(s.options.Store, b[0].Run.Suite); err != nil {
+		return nil, err
+	}
+	made, err := compare.Runs(a, b, opts)
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	change := query("/compare", "a", c.A, "b", c.B, "metric", c.Metric, "scenario", c.Scenario, "change", "1")
+	var page bytes.Buffer
+	err = html.Site{Links: []html.Link{toRuns, {Text: "Change the comparison", URL: change}}, Run: runURL}.WriteComparison(&page, made)
+	return page.Bytes(), err
+}
+
+// badRequest returns the error for a mistake in the address.
+func badRequest(err error) error {
+	return &problem{http.StatusBadRequest, "This cannot be shown", err.Error()}
+}

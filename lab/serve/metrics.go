@@ -1,0 +1,150 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"windtunnel/lab/compare"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+)
+
+// metrics reads the store on each scrape. Figures are those of each suite's newest
+// complete run, in the unit that the metric's name ends in.
+type metrics struct {
+	site *Site
+}
+
+func gauge(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("windtunnel_"+name, help, labels, nil)
+}
+
+// The metrics.
+var (
+	runCount    = gauge("runs", "Stored runs, by suite and status.", "suite", "status")
+	runSamples  = gauge("running_samples", "Stored samples of a run in progress.", "suite", "run")
+	newestInfo  = gauge("newest_run_info", "The newest complete run of a suite.", "suite", "run", "machine")
+	newestStart = gauge("newest_run_start_timestamp_seconds", "Start of the newest complete run of a suite, Unix time.", "suite")
+	newestLost  = gauge("newest_run_failed_samples", "Samples without figures in the newest complete run of a suite.", "suite")
+	figure      = gauge("figure", "Median of a scenario in the newest complete run of a suite, in the unit of the metric.", "suite", "scenario", "metric")
+	figureLow   = gauge("figure_low", "Lower bound of the 95 % interval of windtunnel_figure.", "suite", "scenario", "metric")
+	figureHigh  = gauge("figure_high", "Upper bound of the 95 % interval of windtunnel_figure.", "suite", "scenario", "metric")
+	scrapeWorks = gauge("scrape_ok", "1 if this scrape could read all runs.")
+)
+
+// maxScrapes is the maximum number of concurrent scrapes.
+const maxScrapes = 2
+
+// metricsHandler serves the metrics in Prometheus' formats.
+func (s *Site) metricsHandler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics{s})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: s.options.Log, MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true})
+}
+
+func (s *Site) metricsPage(w http.ResponseWriter, r *http.Request) error {
+	s.metrics.ServeHTTP(w, r)
+	return nil
+}
+
+// Describe implements prometheus.Collector.
+func (m metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{runCount, runSamples, newestInfo, newestStart, newestLost, figure, figureLow, figureHigh, scrapeWorks} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. If a run cannot be read, it still sends the
+// metrics of the others.
+func (m metrics) Collect(out chan<- prometheus.Metric) {
+	add := func(d *prometheus.Desc, v float64, labels ...string) {
+		for i := range labels {
+			labels[i] = strings.ToValidUTF8(labels[i], "�") // else the whole scrape fails
+		}
+		made, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, v, labels...)
+		if err != nil {
+			made = prometheus.NewInvalidMetric(d, err)
+		}
+		out <- made
+	}
+	works := 1.0
+	defer func() { add(scrapeWorks, works) }()
+	list, err := m.site.options.Store.Runs()
+	if err != nil {
+		m.site.options.Log.Printf("metrics: %v", err)
+		works = 0
+		return
+	}
+	counts := make(map[[2]string]int)
+	seen := make(map[string]bool)
+	for _, r := range list {
+		counts[[2]string{r.Suite, string(r.Status)}]++
+		if r.Status == sample.Running {
+			add(runSamples, float64(r.Samples), r.Suite, r.ID)
+		}
+		if r.Status != sample.Complete || seen[r.Suite] {
+			continue
+		}
+		seen[r.Suite] = true
+		add(newestInfo, 1, r.Suite, r.ID, r.Machine)
+		add(newestStart, float64(r.Started.UnixMilli())/1000, r.Suite)
+		add(newestLost, float64(r.Failures), r.Suite)
+		figures, err := m.figures(r)
+		if err != nil {
+			m.site.options.Log.Printf("metrics: %v", err)
+			works = 0
+			continue
+		}
+		for _, f := range figures {
+			add(figure, f.Median, r.Suite, f.scenario, f.metric)
+			add(figureLow, f.Low, r.Suite, f.scenario, f.metric)
+			add(figureHigh, f.High, r.Suite, f.scenario, f.metric)
+		}
+	}
+	for key, n := range counts {
+		add(runCount, float64(n), key[0], key[1])
+	}
+}
+
+// measured is one figure of a scenario.
+type measured struct {
+	scenario, metric string
+	model.Interval
+}
+
+// scrapeTime is the longest time that a scrape waits until it may read a run.
+const scrapeTime = 30 * time.Second
+
+// figures returns the headline figures of a complete run.
+func (m metrics) figures(r results.RunSummary) ([]measured, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	key := fmt.Sprintf("figures %s %d %d", r.ID, r.Finished.UnixNano(), r.Samples)
+	return keep(ctx, m.site, key, func() ([]measured, error) {
+		report, err := m.site.build(r.ID)
+		if err != nil {
+			return nil, err
+		}
+		return headline(report), nil
+	})
+}
+
+func headline(r *model.Report) []measured {
+	list := []measured{}
+	for i := range r.Scenarios {
+		sc := &r.Scenarios[i]
+		for _, name := range compare.Headline {
+			if iv := sc.Interval(name); iv != nil {
+				list = append(list, measured{sc.ID, string(name), *iv})
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+	prommodel "github.com/prometheus/common/model"
+
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/sample"
+)
+
+const openMetrics = "application/openmetrics-text; version=1.0.0"
+
+// openMetricsLine is a sample in OpenMetrics 1.0, without exemplars and timestamps.
+var openMetricsLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\["\\n])*"(,[a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\["\\n])*")*)?\})? (\S+)$`)
+
+func TestMetricsAreOpenMetricsOfTheNewestRuns(t *testing.T) {
+	writer, reader, running, _ := filled(t)
+	stopped, plan, samples := later(5, 0.1)
+	stopped.Status = sample.Stopped
+	put(t, writer, stopped, plan, samples[:2])
+	_, at := site(t, reader)
+
+	a := get(t, at+"/metrics", "Accept", openMetrics)
+	a.expect(t, "OpenMetrics", http.StatusOK, "# TYPE windtunnel_figure gauge\n")
+	if kind := a.header.Get("Content-Type"); !strings.HasPrefix(kind, "application/openmetrics-text") {
+		t.Errorf("the type is %q", kind)
+	}
+	if !strings.HasSuffix(a.body, "\n# EOF\n") {
+		t.Error("the text does not end with # EOF")
+	}
+	got := map[string]float64{}
+	for line := range strings.Lines(strings.TrimSuffix(a.body, "# EOF\n")) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "# ") {
+			continue
+		}
+		parts := openMetricsLine.FindStringSubmatch(line)
+		if parts == nil {
+			t.Fatalf("not a line of OpenMetrics: %q", line)
+		}
+		v, err := strconv.ParseFloat(parts[len(parts)-1], 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		got[parts[1]+parts[2]] = v
+	}
+	run, plan, samples := later(1, 1)
+	figure := model.Build(run, plan, samples).Row("vxlan/stream").Interval(sample.Throughput)
+	for name, want := range map[string]float64{
+		`windtunnel_runs{status="complete",suite="quick"}`:                                        3,
+		`windtunnel_runs{status="interrupted",suite="quick"}`:                                     1,
+		`windtunnel_runs{status="running",suite="slow"}`:                                          1,
+		fmt.Sprintf(`windtunnel_running_samples{run="%s",suite="slow"}`, running.ID):              3,
+		fmt.Sprintf(`windtunnel_newest_run_info{machine="lab-1",run="%s",suite="quick"}`, run.ID): 1,
+		`windtunnel_newest_run_start_timestamp_seconds{suite="quick"}`:                            float64(run.Started.Unix()),
+		`windtunnel_newest_run_failed_samples{suite="quick"}`:                                     3,
+		`windtunnel_figure{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`:        figure.Median,
+		`windtunnel_figure_low{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`:    figure.Low,
+		`windtunnel_figure_high{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`:   figure.High,
+		`windtunnel_scrape_ok`: 1,
+	} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want)
+		}
+	}
+	if got[`windtunnel_figure{metric="latency_ns_p50",scenario="raw/rr",suite="quick"}`] < 20_000 {
+		t.Error("the latency is not there, or not in ns")
+	}
+
+	classic := get(t, at+"/metrics").body
+	parser := expfmt.NewTextParser(prommodel.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(classic))
+	if err != nil || len(families["windtunnel_figure"].GetMetric()) < 20 {
+		t.Errorf("Prometheus' parser: %v, %d figures, want 20 or more", err, len(families["windtunnel_figure"].GetMetric()))
+	}
+	problems, err := promlint.New(strings.NewReader(classic)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestMetricsOfAnEmptyStoreAndOfStrangeNames(t *testing.T) {
+	writer, reader := store(t)
+	_, at := site(t, reader)
+	get(t, at+"/metrics").expect(t, "an empty store", http.StatusOK, "windtunnel_scrape_ok 1")
+	get(t, at+"/").expect(t, "the list of an empty store", http.StatusOK, "There is no run")
+	get(t, at+"/trend").expect(t, "trends of an empty store", http.StatusOK, "The store has no run")
+	get(t, at+"/runs/latest").expect(t, "the latest of no runs", http.StatusNotFound, "no run yet")
+	if body := get(t, at+"/api/runs").body; body != "[]\n" {
+		t.Errorf("the list of an empty store as JSON is %q, want []", body)
+	}
+	run, plan, samples := reporttest.Sample()
+	run.Suite, run.Environment.Hostname = "sp\"a\\ce\n{é}", "lab"
+	put(t, writer, run, plan, samples)
+	get(t, at+"/metrics").expect(t, "a strange name", http.StatusOK, `suite="sp\"a\\ce\n{é}"`, "windtunnel_scrape_ok 1")
+}
+
+// One damaged run must not hide the others.
+func TestADamagedRunLeavesTheOtherMetrics(t *testing.T) {
+	writer, reader, _, _ := filled(t)
+	run, plan, samples := reporttest.Sample()
+	run.ID, run.Suite = "broken", "broken"
+	put(t, writer, run, plan, samples)
+	change(t, writer.Path(), "UPDATE sample SET series_json = 'not JSON' WHERE run_id = 'broken'")
+	_, at := site(t, reader)
+	get(t, at+"/metrics").expect(t, "the metrics", http.StatusOK, "windtunnel_scrape_ok 0", `windtunnel_runs{status="complete",suite="broken"} 1`, `windtunnel_figure{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`)
+}

@@ -1,0 +1,197 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"windtunnel/lab/phrase"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+	"windtunnel/lab/suite"
+)
+
+// tracker follows a run from its samples.
+type tracker struct {
+	run      sample.Run
+	plan     suite.Plan
+	status   sample.Status
+	rows     []*trackedRow // in the plan's order
+	byID     map[string]*trackedRow
+	attempts []attempt // in the order in which they were stored
+	starts   []time.Time
+	last     int64 // ID of the newest sample
+}
+
+// trackedRow has the trials of one scenario.
+type trackedRow struct {
+	scenario *suite.Scenario
+	skipped  string
+	measured map[int]bool    // blocks with an attempt without the profiler
+	values   map[int]float64 // throughput or transactions by block, of attempts that count
+	left     int             // attempts that do not count
+	newest   string
+}
+
+// attempt is one line of the live view.
+type attempt struct {
+	ID       int64  `json:"id"`
+	Time     string `json:"time"` // of the start, UTC
+	Scenario string `json:"scenario"`
+	Trial    int    `json:"trial"`             // from 1
+	Attempt  int    `json:"attempt,omitempty"` // from 1; 0 for the first
+	Text     string `json:"text"`              // figures or failure
+	Counts   bool   `json:"counts"`
+}
+
+// liveView is the data of live.html, and of the event "state".
+type liveView struct {
+	ID       string        `json:"-"`
+	Suite    string        `json:"-"`
+	Started  time.Time     `json:"-"`
+	Machine  string        `json:"-"`
+	Last     int64         `json:"-"`
+	Lines    []attempt     `json:"-"` // the newest first
+	Status   sample.Status `json:"status"`
+	Running  bool          `json:"running"`
+	Measured int           `json:"measured"` // trials with an attempt
+	Total    int           `json:"total"`    // planned trials
+	Left     string        `json:"left"`     // what remains, in words
+	Rows     []liveRow     `json:"rows"`
+}
+
+// liveRow is one scenario.
+type liveRow struct {
+	Scenario string `json:"scenario"`
+	Trials   string `json:"trials"` // "3 of 10"
+	Median   string `json:"median"`
+	Newest   string `json:"newest"`
+	Rejected int    `json:"rejected"` // attempts that do not count
+	Skipped  string `json:"skipped,omitempty"`
+}
+
+func newTracker(head *results.RunData) *tracker {
+	t := &tracker{run: head.Run, plan: head.Plan, status: head.Run.Status, byID: make(map[string]*trackedRow)}
+	for i := range t.plan.Scenarios {
+		sc := &t.plan.Scenarios[i]
+		row := &trackedRow{scenario: sc, skipped: head.Run.Skipped[sc.ID], measured: make(map[int]bool), values: make(map[int]float64)}
+		t.rows, t.byID[sc.ID] = append(t.rows, row), row
+	}
+	return t
+}
+
+// add adds the new samples of a run, and its status.
+func (t *tracker) add(p *results.Progress) {
+	t.status = p.Status
+	for i := range p.Samples {
+		smp := &p.Samples[i]
+		a := attempt{ID: p.IDs[i], Time: smp.Started.UTC().Format(time.TimeOnly), Scenario: smp.Scenario, Trial: smp.Block + 1, Text: describe(smp), Counts: smp.Counts()}
+		if smp.Attempt > 0 {
+			a.Attempt = smp.Attempt + 1
+		}
+		t.attempts, t.starts, t.last = append(t.attempts, a), append(t.starts, smp.Started), a.ID
+		row := t.byID[smp.Scenario]
+		if row == nil || smp.Profiled {
+			continue
+		}
+		row.measured[smp.Block], row.newest = true, a.Text
+		if !smp.Counts() {
+			row.left++
+		} else if v, ok := smp.Metrics[row.metric()]; ok {
+			row.values[smp.Block] = v
+		}
+	}
+}
+
+// metric is the metric of the row's median.
+func (r *trackedRow) metric() sample.Metric {
+	if r.scenario.Workload.Kind.Exchange() {
+		return sample.Transactions
+	}
+	return sample.Throughput
+}
+
+// describe returns the figures of an attempt or its failure, and why it does not count.
+func describe(s *sample.Sample) string {
+	if !s.OK() {
+		return phrase.Printable(s.Failure.String())
+	}
+	text := model.Outline(s.Metrics)
+	if s.Profiled {
+		text += ", profiled"
+	}
+	if len(s.Gates) > 0 {
+		text += "; rejected (" + model.Brief(s.Gates) + ")"
+	}
+	if len(s.Flags) > 0 {
+		text += "; flagged (" + model.Brief(s.Flags) + ")"
+	}
+	return text
+}
+
+func (t *tracker) title() string { return cmp.Or(t.run.Title, t.run.Suite) }
+
+// lines returns the newest attempts, the newest first.
+func (t *tracker) lines() []attempt {
+	var list []attempt
+	for i := len(t.attempts) - 1; i >= max(0, len(t.attempts)-mostLines); i-- {
+		list = append(list, t.attempts[i])
+	}
+	return list
+}
+
+func (t *tracker) view() liveView {
+	v := liveView{ID: t.run.ID, Suite: t.run.Suite, Started: t.run.Started, Machine: t.run.Environment.Hostname, Last: t.last, Status: t.status, Running: t.status == sample.Running}
+	blocks := t.plan.Trials
+	for _, r := range t.rows {
+		for block := range r.measured {
+			blocks = max(blocks, block+1)
+		}
+	}
+	for _, r := range t.rows {
+		v.Rows = append(v.Rows, r.view(blocks))
+		if r.skipped == "" {
+			v.Total += blocks
+			v.Measured += len(r.measured)
+		}
+	}
+	v.Left = t.left(v)
+	return v
+}
+
+func (r *trackedRow) view(blocks int) liveRow {
+	row := liveRow{Scenario: r.scenario.ID, Trials: fmt.Sprintf("%d of %d", len(r.measured), blocks), Median: "—", Newest: cmp.Or(r.newest, "—"), Rejected: r.left, Skipped: r.skipped}
+	var values []float64
+	for _, v := range r.values {
+		values = append(values, v)
+	}
+	if median, ok, err := stats.Median(values); ok && err == nil {
+		row.Median = model.ScaleOf(r.metric(), median).Print(median)
+	}
+	return row
+}
+
+// left estimates the remaining time from the usual time between two attempts.
+func (t *tracker) left(v liveView) string {
+	if !v.Running {
+		return ""
+	}
+	if v.Measured >= v.Total {
+		return "the planned trials are measured; some may be repeated"
+	}
+	var gaps []float64
+	for i := 1; i < len(t.starts); i++ {
+		gaps = append(gaps, float64(t.starts[i].Sub(t.starts[i-1])))
+	}
+	usual, ok, err := stats.Median(gaps)
+	if !ok || err != nil {
+		return "the remaining time is not known yet"
+	}
+	left := (time.Duration(usual) * time.Duration(v.Total-v.Measured)).Round(time.Second)
+	if t.plan.Stop.Precision > 0 {
+		return fmt.Sprintf("at least %v left", left)
+	}
+	return fmt.Sprintf("about %v left", left)
+}

@@ -1,0 +1,70 @@
+package system
+
+import (
+	"strconv"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// CNI is the network of a Kubernetes cluster's pods, as its CNI plugin made it. The
+// executor makes the pods.
+type CNI struct{}
+
+func (CNI) Name() string       { return "cni" }
+func (CNI) Title() string      { return "the pod network" }
+func (CNI) Describe() string   { return "pods on the pod network of a Kubernetes cluster" }
+func (CNI) Features() []string { return nil }
+func (CNI) MTU(fabric int) int { return fabric } // the engine uses the MTU of the pods' devices
+func (CNI) OnNode() bool       { return false }
+func (CNI) Detach(*Node) error { return nil }
+
+func (CNI) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+// Attach records the devices of the node's pods.
+func (CNI) Attach(n *Node) error {
+	for _, e := range n.Endpoints {
+		l, err := e.Space.Link(EndpointDevice)
+		if err != nil {
+			return err
+		}
+		e.Space.Note(EndpointDevice+" MTU", strconv.Itoa(l.Attrs().MTU))
+		e.Space.Note(EndpointDevice+" kind", l.Type())
+		on, err := e.Space.OffloadsOn(EndpointDevice)
+		if err != nil {
+			return err
+		}
+		set := space.Settings{Offloads: map[string]string{}}
+		for _, feature := range on {
+			set.Offloads[EndpointDevice+" "+feature] = "on"
+		}
+		e.Space.Include("", set)
+	}
+	return nil
+}
+
+// Devices lists the pods' devices, their other ends if they are pairs, and the node's NIC.
+func (CNI) Devices(n *Node) []Device {
+	var ds []Device
+	for _, e := range n.Endpoints {
+		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
+		if vif := pairOf(n, e); vif != "" {
+			ds = append(ds, Device{Name: vif, Role: "vif"})
+		}
+	}
+	return append(ds, fabricDevices(n)...)
+}
+
+// pairOf returns the name of the node's device that is the other end of the endpoint's
+// device; "" if the endpoint's device is not one end of a pair.
+func pairOf(n *Node, e Endpoint) string {
+	l, err := e.Space.Link(EndpointDevice)
+	if err != nil || l.Type() != "veth" && l.Type() != "netkit" {
+		return ""
+	}
+	vif, err := vifOf(n, e)
+	if err != nil { // the other end is in another namespace
+		return ""
+	}
+	return vif
+}

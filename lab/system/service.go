@@ -1,0 +1,28 @@
+package system
+
+import (
+	"errors"
+
+	"windtunnel/lab/suite"
+)
+
+// ServiceIP is the pod network of a Kubernetes cluster through a ClusterIP: the sender
+// connects to the address of a service, which kube-proxy or the CNI plugin replaces by the
+// address of the receiver's pod.
+type ServiceIP struct{ CNI }
+
+func (ServiceIP) Name() string  { return "service" }
+func (ServiceIP) Title() string { return "the service address" }
+func (ServiceIP) Describe() string {
+	return "pods on the pod network of a Kubernetes cluster, reached by the ClusterIP of a service"
+}
+
+// Publishes marks the system.
+func (ServiceIP) Publishes() {}
+
+func (ServiceIP) Supports(p suite.Placement, _ suite.Fabric) error {
+	if p == suite.Colocated {
+		return errors.New("service does not support placement colocated; use the system cni")
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	api "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// otherRun is the namespace of another run.
+type otherRun struct {
+	namespace core.Namespace
+	lease     *coordination.Lease // nil if it has none
+}
+
+// verdict says whether another run has ended.
+type verdict string
+
+const (
+	runs  verdict = "runs"
+	ended verdict = "ended"
+	// silent: its lease is not renewed, or the clocks of the two engines differ.
+	silent verdict = "silent"
+	leaves verdict = "leaves" // the cluster removes it already
+)
+
+// startTime is the maximum time between the making of a namespace and of its lease.
+const startTime = time.Minute
+
+// judge returns the verdict about a run at a time.
+func (r *otherRun) judge(now time.Time) verdict {
+	switch {
+	case r.namespace.DeletionTimestamp != nil:
+		return leaves
+	case r.lease == nil && now.Sub(r.namespace.CreationTimestamp.Time) < startTime:
+		return runs
+	case r.lease == nil || r.lease.Spec.RenewTime == nil:
+		return ended
+	case r.lease.Spec.HolderIdentity != nil && parseHolder(*r.lease.Spec.HolderIdentity).hasEnded():
+		return ended
+	case now.Sub(r.lease.Spec.RenewTime.Time) > leaseTime:
+		return silent
+	}
+	return runs
+}
+
+// nodes lists the nodes of the run.
+func (r *otherRun) nodes() []string {
+	if r.lease == nil {
+		return nil
+	}
+	return strings.Split(r.lease.Annotations[nodesMark], ",")
+}
+
+// before reports whether the run began before another one.
+func (r *otherRun) before(other *otherRun) bool {
+	a, b := r.namespace, other.namespace
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// others lists all runs of the cluster.
+func (c *cluster) others(ctx context.Context) ([]otherRun, error) {
+	spaces, err := c.namespaces.List(ctx, meta.ListOptions{LabelSelector: runLabel})
+	if err != nil {
+		return nil, fmt.Errorf("list the namespaces of runs: %w", err)
+	}
+	var list []otherRun
+	for _, ns := range spaces.Items {
+		r := otherRun{namespace: ns}
+		r.lease, err = c.leases(ns.Name).Get(ctx, leaseName, meta.GetOptions{})
+		if api.IsNotFound(err) {
+			r.lease = nil
+		} else if err != nil {
+			return nil, fmt.Errorf("look at the run of namespace %s: %w", ns.Name, err)
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// clean removes the namespaces of ended runs, and returns their names. running has the
+// runs that go on. own is the namespace of the caller's run; "" if it has none.
+func (c *cluster) clean(ctx context.Context, own string) (removed []string, running []otherRun, err error) {
+	all, err := c.others(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err = c.lookTwice(ctx, slices.DeleteFunc(all, func(r otherRun) bool { return r.namespace.Name == own }))
+	if err != nil {
+		return nil, nil, err
+	}
+	var errs []error
+	for _, r := range all {
+		switch r.judge(time.Now()) {
+		case runs:
+			running = append(running, r)
+		case ended, silent:
+			err := c.deleteNamespace(ctx, r.namespace.Name)
+			errs = append(errs, err)
+			if err == nil {
+				removed = append(removed, r.namespace.Name)
+			}
+		}
+	}
+	return removed, running, errors.Join(errs...)
+}
+
+// lookTwice waits for a sign of life of the silent runs: their engines' clocks can be
+// wrong. A run that renews its lease meanwhile is returned with the time of that renewal as
+// seen here.
+func (c *cluster) lookTwice(ctx context.Context, all []otherRun) ([]otherRun, error) {
+	if !slices.ContainsFunc(all, func(r otherRun) bool { return r.judge(time.Now()) == silent }) {
+		return all, nil
+	}
+	if err := wait(ctx, renewTime+2*time.Second); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		r := &all[i]
+		if r.judge(time.Now()) != silent {
+			continue
+		}
+		again, err := c.leases(r.namespace.Name).Get(ctx, leaseName, meta.GetOptions{})
+		if api.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look at the run of namespace %s: %w", r.namespace.Name, err)
+		}
+		if !again.Spec.RenewTime.Equal(r.lease.Spec.RenewTime) {
+			now := meta.NewMicroTime(time.Now())
+			r.lease = again
+			r.lease.Spec.RenewTime = &now
+		}
+	}
+	return all, nil
+}
+
+// busyNodes returns an error if an earlier run uses one of the nodes.
+func busyNodes(own *otherRun, running []otherRun, nodes []string) error {
+	for _, r := range running {
+		if !r.before(own) {
+			continue
+		}
+		for _, n := range r.nodes() {
+			if slices.Contains(nodes, n) {
+				return fmt.Errorf("another measurement runs on node %s (namespace %s, process %s); both would spoil each other's figures: wait for it, or end it", n, r.namespace.Name, *r.lease.Spec.HolderIdentity)
+			}
+		}
+	}
+	return nil
+}
+
+// namespaceTime is the maximum time until a deleted namespace is gone.
+const namespaceTime = 40 * time.Second
+
+// deleteNamespace deletes a namespace with everything in it, and waits until it is gone.
+func (c *cluster) deleteNamespace(ctx context.Context, name string) error {
+	deadline := time.Now().Add(namespaceTime)
+	for asked := false; ; asked = true {
+		var err error
+		if asked {
+			_, err = c.namespaces.Get(ctx, name, meta.GetOptions{})
+		} else {
+			err = c.namespaces.Delete(ctx, name, meta.DeleteOptions{})
+		}
+		if api.IsNotFound(err) {
+			return nil
+		}
+		if err != nil && !api.IsConflict(err) { // a conflict: it is being deleted
+			return fmt.Errorf("delete namespace %s: %w; delete it with: kubectl delete namespace %s", name, err, name)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("namespace %s was deleted, and is not gone after %v; `kubectl get all -n %s` shows what is left", name, namespaceTime, name)
+		}
+		if err := wait(ctx, lookTime); err != nil {
+			return err
+		}
+	}
+}

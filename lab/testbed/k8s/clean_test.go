@@ -1,0 +1,200 @@
+package k8s
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	action "k8s.io/client-go/testing"
+)
+
+// aRun is a run that began and was last renewed some time ago, in whole seconds: the API
+// stores creation times in seconds.
+type aRun struct {
+	name           string
+	began, renewed time.Duration // ago
+	holder         holder        // zero: a host elsewhere
+	noLease        bool
+	leaves         bool
+}
+
+func (a aRun) run() otherRun {
+	now := time.Now()
+	r := otherRun{namespace: core.Namespace{ObjectMeta: meta.ObjectMeta{Name: a.name, Labels: map[string]string{runLabel: a.name}, CreationTimestamp: meta.NewTime(now.Add(-a.began))}}}
+	if a.leaves {
+		r.namespace.DeletionTimestamp = &meta.Time{Time: now}
+	}
+	if a.noLease {
+		return r
+	}
+	h := a.holder
+	if h == (holder{}) {
+		h = holder{"elsewhere", "another boot", 1, 1}
+	}
+	o := runObjects{namespace: a.name}
+	r.lease = o.leaseObject(h, []string{"n1", "n2"}, now.Add(-a.renewed))
+	return r
+}
+
+func (a aRun) objects() []runtime.Object {
+	r := a.run()
+	if r.lease == nil {
+		return []runtime.Object{&r.namespace}
+	}
+	return []runtime.Object{&r.namespace, r.lease}
+}
+
+func TestRunsAreJudgedByTheirLease(t *testing.T) {
+	gone := self()
+	gone.start-- // a process with this PID that began earlier
+	for name, c := range map[string]struct {
+		run  aRun
+		want verdict
+	}{
+		"renewed":                        {aRun{began: time.Hour, renewed: time.Second}, runs},
+		"not renewed":                    {aRun{began: time.Hour, renewed: 2 * leaseTime}, silent},
+		"its process runs here":          {aRun{began: time.Hour, renewed: time.Second, holder: self()}, runs},
+		"its process here has ended":     {aRun{began: time.Minute, renewed: time.Second, holder: gone}, ended},
+		"no lease yet":                   {aRun{began: time.Second, noLease: true}, runs},
+		"killed before it made a lease":  {aRun{began: 2 * startTime, noLease: true}, ended},
+		"the cluster deletes it already": {aRun{began: time.Hour, renewed: 2 * leaseTime, leaves: true}, leaves},
+	} {
+		r := c.run.run()
+		if got := r.judge(time.Now()); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	r := aRun{began: time.Hour}.run()
+	r.lease.Spec.RenewTime = nil
+	if got := r.judge(time.Now()); got != ended {
+		t.Errorf("a lease without a time: %s, want %s", got, ended)
+	}
+}
+
+func TestAHolderIsReadAsItIsWritten(t *testing.T) {
+	me := self()
+	if me.pid != os.Getpid() || me.start == 0 || me.hasEnded() {
+		t.Errorf("this process is %+v, ended %t", me, me.hasEnded())
+	}
+	if got := parseHolder(me.String()); got != me {
+		t.Errorf("read %+v, wrote %+v", got, me)
+	}
+	for _, text := range []string{"", "x", "a/b/c/d", "a/b/1", "a/b/1/2/3"} {
+		if h := parseHolder(text); h != (holder{}) || h.hasEnded() {
+			t.Errorf("%q is read as %+v", text, h)
+		}
+	}
+}
+
+func namespaces(t *testing.T, c *cluster) (names []string) {
+	t.Helper()
+	list, err := c.namespaces.List(context.Background(), meta.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range list.Items {
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestOnlyEndedRunsAreRemoved(t *testing.T) {
+	gone := self()
+	gone.start--
+	foreign := &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: "wt-of-another"}} // without the label
+	objects := slices.Concat([]runtime.Object{foreign},
+		aRun{name: "wt-own", began: time.Second, renewed: time.Second, holder: self()}.objects(),
+		aRun{name: "wt-running", began: time.Hour, renewed: time.Second}.objects(),
+		aRun{name: "wt-killed", began: time.Hour, renewed: time.Second, holder: gone}.objects(),
+		aRun{name: "wt-begun", began: 2 * time.Hour, noLease: true}.objects())
+	c, _ := simulated(objects...)
+	removed, running, err := c.clean(context.Background(), "wt-own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(removed)
+	if got := strings.Join(removed, " "); got != "wt-begun wt-killed" {
+		t.Errorf("removed %q, want the ended runs", got)
+	}
+	if len(running) != 1 || running[0].namespace.Name != "wt-running" {
+		t.Errorf("%d runs go on, want wt-running alone", len(running))
+	}
+	if got := strings.Join(namespaces(t, c), " "); got != "wt-of-another wt-own wt-running" {
+		t.Errorf("namespaces %q", got)
+	}
+}
+
+// A run whose engine has a slow clock renews its lease, and stays.
+func TestASilentRunThatRenewsItsLeaseStays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a renewal of a lease")
+	}
+	slow := aRun{name: "wt-slow", began: time.Hour, renewed: time.Hour}
+	dead := aRun{name: "wt-dead", began: time.Hour, renewed: time.Hour}
+	c, _ := simulated(slices.Concat(slow.objects(), dead.objects())...)
+	done := make(chan error, 1)
+	time.AfterFunc(time.Second, func() {
+		r := slow.run()
+		r.lease.Spec.RenewTime = &meta.MicroTime{Time: time.Now().Add(-time.Hour + time.Second)}
+		_, err := c.leases("wt-slow").Update(context.Background(), r.lease, meta.UpdateOptions{})
+		done <- err
+	})
+	removed, running, err := c.clean(context.Background(), "")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || len(removed) != 1 || removed[0] != "wt-dead" || len(running) != 1 {
+		t.Errorf("removed %v, %d go on, %v; want wt-dead removed", removed, len(running), err)
+	}
+}
+
+func TestAnEarlierRunOnTheSameNodeIsNamed(t *testing.T) {
+	earlier, own, later := aRun{name: "wt-1", began: time.Hour}.run(), aRun{name: "wt-2", began: time.Minute}.run(), aRun{name: "wt-3", began: time.Second}.run()
+	err := busyNodes(&own, []otherRun{later, earlier}, []string{"n2", "n3"})
+	if err == nil || !strings.Contains(err.Error(), "runs on node n2 (namespace wt-1, process elsewhere/") {
+		t.Errorf("error %v", err)
+	}
+	for name, err := range map[string]error{
+		"other nodes": busyNodes(&own, []otherRun{earlier}, []string{"n3"}),
+		"a later run": busyNodes(&own, []otherRun{later}, []string{"n1", "n2"}),
+		"no lease":    busyNodes(&own, []otherRun{{namespace: earlier.namespace}}, []string{"n1"}),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheLeaseIsRenewed(t *testing.T) {
+	r := aRun{name: "wt-own", began: time.Hour, renewed: time.Hour}
+	c, f := simulated(r.objects()...)
+	lease, err := c.leases("wt-own").Get(context.Background(), leaseName, meta.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	renewed := make(chan *coordination.Lease, 1)
+	f.PrependReactor("update", "leases", func(a action.Action) (bool, runtime.Object, error) {
+		object := a.(action.UpdateAction).GetObject()
+		renewed <- object.(*coordination.Lease)
+		return true, object, nil
+	})
+	go c.keepLease(ctx, lease)
+	defer cancel()
+	select {
+	case got := <-renewed:
+		if time.Since(got.Spec.RenewTime.Time) > time.Minute {
+			t.Errorf("renewed at %v", got.Spec.RenewTime)
+		}
+	case <-time.After(10 * renewTime):
+		t.Error("the lease was not renewed")
+	}
+}

@@ -1,0 +1,53 @@
+package k8s
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// Options say which cluster and which of its nodes a testbed uses.
+type Options struct {
+	Kubeconfig string   // file; default: $KUBECONFIG, ~/.kube/config, the pod's service account
+	Context    string   // of the kubeconfig; default: its current context
+	Nodes      []string // names; default: the first usable nodes in the order of their names
+	Image      string   // has the windtunnel program in its PATH
+	// Lifetime is the time after which the cluster ends the pods, even if the engine is
+	// gone.
+	Lifetime time.Duration
+	Least    int // number of nodes that the plan needs
+	// Colocated adds a second pod on the first node; Service adds a service.
+	Colocated, Service bool
+}
+
+const (
+	// callTime is the maximum time of a request to the API server.
+	callTime = 10 * time.Second
+	// awayTime is the time for which requests are repeated while the API server does not
+	// answer, such as during its restart.
+	awayTime = time.Minute
+)
+
+// dial reads the kubeconfig. It sends no request.
+func dial(o Options) (*cluster, error) {
+	// client-go logs broken connections to the standard error. The executor reports them.
+	klog.SetLogger(logr.Discard())
+	loading := clientcmd.NewDefaultClientConfigLoadingRules()
+	loading.ExplicitPath = o.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("find the cluster: there is no kubeconfig; give its file by --kubeconfig, or set KUBECONFIG")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w; correct --kubeconfig and --context (`kubectl config get-contexts` lists the contexts)", err)
+	}
+	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{} // about privileged pods
+	config.UserAgent = "windtunnel"
+	return connect(config)
+}

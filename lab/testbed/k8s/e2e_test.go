@@ -1,0 +1,331 @@
+package k8s
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	rbac "k8s.io/api/rbac/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+)
+
+// engine is a windtunnel program that runs in the master's namespace.
+type engine struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+// start starts the windtunnel program as a user of the cluster.
+func (k *testCluster) start(user string, args ...string) *engine {
+	t := k.t
+	t.Helper()
+	program, err := filepath.Abs("../../../bin/windtunnel")
+	must(t, err)
+	e := &engine{Cmd: exec.Command(program, append(args, "--kubeconfig", k.path(user))...)}
+	e.Dir, e.Stdout, e.Stderr = k.dir, &e.out, &e.out
+	e.Env = append(os.Environ(), "XDG_DATA_HOME="+k.path("data"))
+	must(t, k.master.Do(e.Start))
+	return e
+}
+
+// wait returns the output and the exit status.
+func (e *engine) wait(t *testing.T) (string, int) {
+	t.Helper()
+	err := e.Wait()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return e.out.String(), e.ProcessState.ExitCode()
+}
+
+// measure returns the arguments of a run.
+func measure(args ...string) []string {
+	return append([]string{"run", "k8s-cni", "--testbed", "k8s", "--image", testImage, "--gates", "warn"}, args...)
+}
+
+// resume returns the command line that continues the last run. A resumed run keeps its
+// kubeconfig, so it takes no flag for it.
+func (k *testCluster) resume() *engine {
+	t := k.t
+	program, err := filepath.Abs("../../../bin/windtunnel")
+	must(t, err)
+	e := &engine{Cmd: exec.Command(program, "run", "--resume", "latest")}
+	e.Dir, e.Stdout, e.Stderr = k.dir, &e.out, &e.out
+	e.Env = append(os.Environ(), "XDG_DATA_HOME="+k.path("data"))
+	must(t, k.master.Do(e.Start))
+	return e
+}
+
+// load returns the last run.
+func (k *testCluster) load() *results.RunData {
+	k.t.Helper()
+	store, err := results.Open(k.path("data/windtunnel/windtunnel.db"), results.Options{ReadOnly: true})
+	must(k.t, err)
+	defer store.Close()
+	data, err := store.Load(results.Latest)
+	must(k.t, err)
+	return data
+}
+
+// awaitTrial waits until the agents of a run's pods run tools. It returns the run's
+// namespace.
+func (k *testCluster) awaitTrial() (namespace string) {
+	k.t.Helper()
+	k.await("a trial runs", func() bool {
+		for _, name := range k.spaces() {
+			namespace = name
+		}
+		return namespace != "" && k.tools() > 0
+	})
+	return namespace
+}
+
+// tools counts the running traffic programs on the nodes.
+func (k *testCluster) tools() (n int) {
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(k.t, err)
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(text), "windtunnel\x00traffic\x00") {
+			n++
+		}
+	}
+	return n
+}
+
+// assertNothingLeft asserts that the cluster has no namespace of a run and the nodes no
+// traffic program.
+func (k *testCluster) assertNothingLeft() {
+	k.t.Helper()
+	if left := k.spaces(); len(left) > 0 {
+		k.t.Errorf("namespaces left in the cluster: %v", left)
+	}
+	if n := k.tools(); n > 0 {
+		k.t.Errorf("%d traffic programs still run", n)
+	}
+}
+
+func (k *testCluster) grant(user string) {
+	t, ctx := k.t, context.Background()
+	for _, document := range strings.Split(Manifest(user), "---\n") {
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(document), nil, nil)
+		must(t, err)
+		switch o := object.(type) {
+		case *rbac.ClusterRole:
+			_, err = k.api.RbacV1().ClusterRoles().Create(ctx, o, meta.CreateOptions{})
+		case *rbac.ClusterRoleBinding:
+			_, err = k.api.RbacV1().ClusterRoleBindings().Create(ctx, o, meta.CreateOptions{})
+		}
+		must(t, err)
+	}
+}
+
+// A real cluster of two nodes, whose programs the test builds: etcd, the API server, the
+// controllers, and on each node containerd, kubelet, kube-proxy and the CNI plugin bridge.
+func TestACluster(t *testing.T) {
+	k := startCluster(t)
+	step := func(name string, f func(t *testing.T)) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			outer := k.t
+			k.t = t
+			defer func() { k.t = outer }()
+			f(t)
+			k.assertNothingLeft()
+		})
+	}
+	step("a user without permissions is told what to do", func(t *testing.T) {
+		said, exit := k.start("limited", measure()...).wait(t)
+		if exit != 1 || !strings.Contains(said, "may not create namespaces") || !strings.Contains(said, ManifestCommand) {
+			t.Errorf("exit status %d, output:\n%s", exit, said)
+		}
+	})
+	k.grant("limited")
+	step("the suite runs with the permissions of the manifest", k.testSuite)
+	step("what cannot run says why", k.testRefusals)
+	step("an interrupted run removes everything", func(t *testing.T) {
+		e := k.start("limited", measure("--trials", "3", "--scenario", "cni/stream")...)
+		k.awaitTrial()
+		must(t, e.Process.Signal(syscall.SIGINT))
+		if said, exit := e.wait(t); exit != 130 {
+			t.Errorf("exit status %d, output:\n%s", exit, said)
+		}
+	})
+	step("a killed run is cleaned up and resumed", k.testKilled)
+	step("a deleted pod fails its trial only", func(t *testing.T) {
+		k.testFault("is gone|was deleted", func(namespace string) {
+			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), "pod-b1", meta.DeleteOptions{}))
+		})
+	})
+	step("an API server that restarts fails its trial only", func(t *testing.T) {
+		if ws, spdy := k.execs("get"), k.execs("create"); ws == 0 || spdy > 0 {
+			t.Errorf("%d agents were reached by WebSocket and %d by SPDY, want all by WebSocket", ws, spdy)
+		}
+		k.testFault("agent", func(string) {
+			must(t, k.server.Process.Kill())
+			_ = k.server.Wait()
+			time.Sleep(2 * time.Second)
+			k.startServer("--feature-gates", "TranslateStreamCloseWebsocketRequests=false") // the next trials use SPDY
+			k.await("the API server answers again", func() bool {
+				_, err := k.api.Discovery().ServerVersion()
+				return err == nil
+			})
+		})
+	})
+	if k.execs("create") == 0 {
+		t.Error("no agent was reached by SPDY after the API server was started without WebSocket")
+	}
+	step("a drained node fails trials until it is uncordoned, and the run is resumed", k.testDrained)
+}
+
+// testSuite runs every scenario of the suite.
+func (k *testCluster) testSuite(t *testing.T) {
+	said, exit := k.start("limited", measure("--short", "--trials", "1")...).wait(t)
+	if exit != 0 {
+		t.Fatalf("exit status %d, output:\n%s", exit, said)
+	}
+	t.Log(said)
+	data := k.load()
+	seen := map[string]bool{}
+	for _, s := range data.Samples {
+		if !s.OK() {
+			t.Errorf("%s: %v", s.Scenario, s.Failure)
+			continue
+		}
+		seen[s.Scenario] = true
+		for _, m := range []sample.Metric{sample.SenderCores, sample.SenderToolCores} {
+			if used := s.Metrics[m]; used <= 0 || used > 1.05 {
+				t.Errorf("%s: %s is %.3f on a node with one CPU", s.Scenario, m, used)
+			}
+		}
+	}
+	if want := len(data.Plan.Scenarios); len(seen) != want || want != 16 {
+		t.Errorf("%d of %d scenarios have figures, want 16: %v", len(seen), want, data.Run.Skipped)
+	}
+	env := data.Run.Environment
+	for name, want := range map[string]string{
+		nodeName(0) + " CNI": "test-network: bridge", nodeName(1) + " kube-proxy": "iptables", nodeName(0) + " kubelet": kubernetesVersion,
+		nodeName(0) + " eth0 MTU": "1500", nodeName(0) + " pod-a1 eth0 kind": "veth",
+	} {
+		if got := env.Settings[name]; !strings.HasPrefix(got, want) {
+			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
+		}
+	}
+	if env.NodeCPUs[nodeName(0)] != "[0]" || env.NodeCPUs[nodeName(1)] != "[1]" {
+		t.Errorf("CPUs of the nodes: %v", env.NodeCPUs)
+	}
+}
+
+func (k *testCluster) testRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no image", []string{"--image", "wt.test/absent:1"}, "its image wt.test/absent:1 cannot be pulled"},
+		{"no such node", []string{"--nodes", "x,y"}, `the cluster has no node "x"; its nodes: ` + nodeName(0) + ", " + nodeName(1)},
+		{"one node", []string{"--nodes", nodeName(0)}, "the plan needs 2 nodes, and --nodes has 1"},
+	} {
+		said, exit := k.start("limited", measure(append(c.args, "--trials", "1", "--scenario", "host/rr")...)...).wait(t)
+		if exit != 1 || !strings.Contains(said, c.want) {
+			t.Errorf("%s: exit status %d, want 1 and %q; output:\n%s", c.name, exit, c.want, said)
+		}
+	}
+	k.cordon(1, true)
+	defer k.cordon(1, false)
+	said, exit := k.start("limited", measure("--trials", "1", "--scenario", "host/rr")...).wait(t)
+	if exit != 1 || !strings.Contains(said, "kubectl uncordon "+nodeName(1)) {
+		t.Errorf("a cordoned node: exit status %d, output:\n%s", exit, said)
+	}
+}
+
+func (k *testCluster) testKilled(t *testing.T) {
+	e := k.start("limited", measure("--trials", "2", "--scenario", "cni/stream,cni/rr")...)
+	k.awaitTrial()
+	must(t, e.Process.Kill())
+	e.wait(t)
+	k.await("the tools end on the nodes", func() bool { return k.tools() == 0 })
+	if left := k.spaces(); len(left) != 1 {
+		t.Errorf("the killed run has the namespaces %v: the test does not test", left)
+	}
+	said, exit := k.start("limited", "lab", "clean", "--testbed", "k8s").wait(t)
+	if exit != 0 || !strings.Contains(said, "removed 1 namespace of ended runs") {
+		t.Errorf("lab clean: exit status %d, output:\n%s", exit, said)
+	}
+	k.assertNothingLeft()
+	if said, exit := k.resume().wait(t); exit != 0 {
+		t.Errorf("resume: exit status %d, output:\n%s", exit, said)
+	}
+	if data := k.load(); data.Run.Status != sample.Complete || len(data.Samples) < 4 {
+		t.Errorf("the resumed run is %s with %d samples, want 4", data.Run.Status, len(data.Samples))
+	}
+}
+
+// testFault runs trials, and causes a fault in the first. The failure's message has one of
+// the words. The run then goes on.
+func (k *testCluster) testFault(words string, fault func(namespace string)) {
+	t := k.t
+	t.Helper()
+	e := k.start("limited", measure("--trials", "2", "--scenario", "cni/stream", "--duration", "4s")...)
+	fault(k.awaitTrial())
+	said, exit := e.wait(t)
+	if exit != 0 {
+		t.Fatalf("exit status %d, output:\n%s", exit, said)
+	}
+	failed, counted := 0, 0
+	for _, s := range k.load().Samples {
+		if s.OK() {
+			counted++
+			continue
+		}
+		failed++
+		known := false
+		for _, w := range strings.Split(words, "|") {
+			known = known || strings.Contains(s.Failure.Message, w)
+		}
+		if s.Failure.Kind != sample.AgentLost && s.Failure.Kind != sample.SetupFailed || !known {
+			t.Errorf("the trial failed with %s: %s; want one of %q", s.Failure.Kind, s.Failure.Message, words)
+		}
+		t.Logf("%s: %s", s.Failure.Kind, s.Failure.Message)
+	}
+	if failed == 0 || counted != 2 {
+		t.Errorf("%d trials failed and %d succeeded, want at least 1 and 2; output:\n%s", failed, counted, said)
+	}
+}
+
+// testDrained cordons a node and deletes its pods, as `kubectl drain` does.
+func (k *testCluster) testDrained(t *testing.T) {
+	e := k.start("limited", measure("--trials", "2", "--scenario", "cni/stream", "--duration", "3s")...)
+	namespace := k.awaitTrial()
+	k.cordon(1, true)
+	for _, p := range k.pods(namespace) {
+		if p.Spec.NodeName == nodeName(1) {
+			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), p.Name, meta.DeleteOptions{}))
+		}
+	}
+	said, exit := e.wait(t)
+	k.cordon(1, false)
+	drained := 0
+	for _, s := range k.load().Samples {
+		if !s.OK() && strings.Contains(s.Failure.Message, "kubectl uncordon "+nodeName(1)) {
+			drained++
+		}
+	}
+	if exit == 0 || drained == 0 {
+		t.Errorf("exit status %d, %d trials say how to uncordon the node; output:\n%s", exit, drained, said)
+	}
+	if said, exit := k.resume().wait(t); exit != 0 {
+		t.Errorf("resume: exit status %d, output:\n%s", exit, said)
+	}
+}

@@ -1,0 +1,418 @@
+// Package k8s makes testbeds of the nodes of a Kubernetes cluster. On each node it runs a
+// privileged pod on the host network, whose agent meters the node, and ordinary pods, in
+// which the tools run. The API server's exec carries the agents' standard input and output.
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/host"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/parallel"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/program"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
+)
+
+// Executor makes testbeds of the nodes of a cluster.
+type Executor struct {
+	cluster  *cluster
+	objects  *runObjects
+	machines []*machine
+	own      otherRun
+	service  netip.Addr         // ClusterIP of the run's service; not valid if there is none
+	stop     context.CancelFunc // ends the renewal of the lease
+}
+
+// Connect checks the permissions, makes a namespace with the pods of a run, and surveys the
+// nodes. programs are the executables that the plan needs.
+func Connect(ctx context.Context, o Options, programs []program.Program) (_ *Executor, err error) {
+	c, err := dial(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkAccess(ctx); err != nil {
+		return nil, err
+	}
+	all, err := c.allNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := chooseNodes(all, o.Nodes, o.Least)
+	if err != nil {
+		return nil, err
+	}
+	x := &Executor{cluster: c, stop: func() {}, objects: &runObjects{
+		namespace: fmt.Sprintf("wt-run%x-%x", time.Now().Unix(), os.Getpid()), image: o.Image, lifetime: o.Lifetime,
+	}}
+	for i, n := range chosen {
+		ordinary := 1
+		if o.Colocated && i == 0 {
+			ordinary = 2
+		}
+		m, err := newMachine(c, x.objects, n, i, ordinary)
+		if err != nil {
+			return nil, err
+		}
+		x.machines = append(x.machines, m)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := x.begin(ctx, o); err != nil {
+		return nil, err
+	}
+	err = each(x.machines, func(_ int, m *machine) error {
+		if err := m.ensure(ctx); err != nil {
+			return err
+		}
+		return m.look(ctx, programs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// begin makes the run's namespace, its lease and its service.
+func (x *Executor) begin(ctx context.Context, o Options) error {
+	c, r := x.cluster, x.objects
+	made, err := c.namespaces.Create(ctx, r.namespaceObject(), meta.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make namespace %s: %w", r.namespace, err)
+	}
+	x.own.namespace = *made
+	lease, err := c.leases(r.namespace).Create(ctx, r.leaseObject(self(), x.Nodes(), time.Now()), meta.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make the lease of the run: %w", err)
+	}
+	x.own.lease = lease
+	r.own(lease)
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	x.stop = stop
+	go c.keepLease(renewing, lease)
+	if !o.Service || len(x.machines) < 2 {
+		return nil
+	}
+	receiver := x.machines[1].pods[1].name
+	service, err := c.services(r.namespace).Create(ctx, r.serviceObject(receiver), meta.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make the service of the run: %w", err)
+	}
+	x.service, err = netip.ParseAddr(service.Spec.ClusterIP)
+	if err != nil {
+		return fmt.Errorf("the cluster gave the service the address %q: %w", service.Spec.ClusterIP, err)
+	}
+	return nil
+}
+
+// Cluster implements testbed.Cluster.
+func (x *Executor) Cluster() {}
+
+// Nodes lists the names of the nodes.
+func (x *Executor) Nodes() (names []string) {
+	for _, m := range x.machines {
+		names = append(names, m.node.Name)
+	}
+	return names
+}
+
+// MTU returns the MTU of the first node's device that has its internal address.
+func (x *Executor) MTU() int { return x.machines[0].survey.Device.MTU }
+
+// Hold removes the namespaces of ended runs, and returns their names. It returns an error
+// if an earlier run uses one of the nodes.
+func (x *Executor) Hold(ctx context.Context) ([]string, error) {
+	removed, running, err := x.cluster.clean(ctx, x.objects.namespace)
+	if err != nil {
+		return removed, err
+	}
+	return removed, busyNodes(&x.own, running, x.Nodes())
+}
+
+// Clean removes the namespaces of ended runs from a cluster. It returns their names, and
+// those of the runs that go on.
+func Clean(ctx context.Context, o Options) (removed, running []string, err error) {
+	c, err := dial(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	removed, others, err := c.clean(ctx, "")
+	for _, r := range others {
+		running = append(running, r.namespace.Name)
+	}
+	return removed, running, err
+}
+
+// Facts describes the nodes, in their order. FineIdle reports whether all meters can read
+// idle time exactly.
+func (x *Executor) Facts() (facts []*probe.Facts, fineIdle bool) {
+	fineIdle = true
+	for _, m := range x.machines {
+		facts = append(facts, m.survey.Facts.Elsewhere("node "+m.node.Name, m.survey.Programs, m.survey.Lacks))
+		fineIdle = fineIdle && m.survey.FineIdle
+	}
+	return facts, fineIdle
+}
+
+// closeTime is the maximum wait for the end of the agents.
+const closeTime = 5 * time.Second
+
+// Close removes the run's namespace with everything in it.
+func (x *Executor) Close(ctx context.Context) error {
+	x.stop()
+	if x.own.namespace.Name == "" {
+		return nil
+	}
+	err := patiently(ctx, func() error { return x.cluster.deleteNamespace(ctx, x.objects.namespace) })
+	if err == nil {
+		x.own.namespace.Name = ""
+	}
+	return err
+}
+
+// Layout implements testbed.Executor.
+func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
+	if nodes > len(x.machines) {
+		return testbed.Layout{}, fmt.Errorf("a testbed of %d nodes: the run has %d nodes of the cluster", nodes, len(x.machines))
+	}
+	return testbed.OnMachines(nodes, func(i int) (string, []int) { return x.machines[i].hello.Boot, x.machines[i].cpus }), nil
+}
+
+// Requires implements testbed.Executor.
+func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
+	f := sc.Fabric
+	for _, lack := range []struct {
+		asked bool
+		what  string
+	}{
+		{f.Rate > 0, "a rate"}, {f.Delay > 0, "a delay"}, {f.Links > 1, "parallel links"}, {f.Cut > 0, "a link that is cut"}, {f.CPUs > 0, "a number of CPUs"},
+		{f.Queues > 1, "a number of queues"}, {f.Steering != suite.ByFlow, "a choice of queues"}, {f.MovingQueues, "queues that move"}, {f.CPUShare > 0, "a share of CPU time"},
+	} {
+		if lack.asked {
+			return nil, fmt.Errorf("its fabric has %s, which the network of a cluster does not offer", lack.what)
+		}
+	}
+	switch e := sc.Endpoint; {
+	case e.Kind == suite.VM:
+		return nil, errors.New("VMs as endpoints do not run in a cluster")
+	case e.Spread, e.NoSegmentation, e.HostVNIC:
+		return nil, errors.New("the lab does not change the devices of a cluster's pods; remove spread, segmentation and host_vnic from the endpoint")
+	case sc.Pairs > 1 && !system.OnNode(sc.System):
+		return nil, fmt.Errorf("it has %d pairs, and in a cluster there is one; use streams", sc.Pairs)
+	}
+	for _, m := range x.machines {
+		if d := m.survey.Device; d.MTU != f.MTU {
+			return nil, fmt.Errorf("node %s: device %s has MTU %d, and the scenario has %d; use nodes with devices of one MTU", m.node.Name, d.Name, d.MTU, f.MTU)
+		}
+		if v := sc.Workload.IPVersion; !address(m.data, v).IsValid() {
+			return nil, fmt.Errorf("node %s has no internal IPv%d address", m.node.Name, v)
+		}
+	}
+	return nil, nil
+}
+
+// Up implements testbed.Executor.
+func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed, err error) {
+	layout, err := x.Layout(spec.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	tb := &Testbed{executor: x, layout: layout, mtu: spec.Fabric.MTU}
+	for i, m := range x.machines[:spec.Nodes] {
+		tb.nodes = append(tb.nodes, &node{machine: m, testbed: tb, index: i})
+	}
+	if err := each(tb.nodes, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
+		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
+	}
+	return tb, nil
+}
+
+// Testbed is nodes of a cluster. It is its own fabric.
+type Testbed struct {
+	executor *Executor
+	layout   testbed.Layout
+	nodes    []*node
+	mtu      int
+}
+
+// Nodes implements testbed.Testbed.
+func (tb *Testbed) Nodes() (list []testbed.Node) {
+	for _, n := range tb.nodes {
+		list = append(list, n)
+	}
+	return list
+}
+
+// Layout implements testbed.Testbed.
+func (tb *Testbed) Layout() testbed.Layout { return tb.layout }
+
+// Fabric implements testbed.Testbed.
+func (tb *Testbed) Fabric() testbed.Fabric { return tb }
+
+// Describe implements testbed.Fabric.
+func (tb *Testbed) Describe() string {
+	var devices []string
+	for _, n := range tb.nodes {
+		devices = append(devices, n.Name()+" "+n.survey.Device.Name)
+	}
+	return fmt.Sprintf("the network between nodes of a Kubernetes cluster (%s); MTU %d; the lab does not change offloads and coalescing of the devices", strings.Join(devices, ", "), tb.mtu)
+}
+
+// Clock implements testbed.Fabric.
+func (tb *Testbed) Clock() (map[int]float64, error) { return nil, nil }
+
+// Meter implements testbed.Fabric.
+func (tb *Testbed) Meter() (*meter.Meter, error) { return nil, nil }
+
+// Cut implements testbed.Fabric.
+func (tb *Testbed) Cut() error { return errors.New("the lab does not cut links of a cluster") }
+
+// Warnings implements testbed.Fabric.
+func (tb *Testbed) Warnings() []string {
+	if tb.layout.Shared {
+		return []string{"nodes of this cluster are on one machine and share CPUs: their CPU figures cannot be told apart"}
+	}
+	return nil
+}
+
+// Settings implements testbed.Testbed.
+func (tb *Testbed) Settings() (all space.Settings) {
+	for _, n := range tb.nodes {
+		all.Add(n.Name(), n.base)
+	}
+	return all
+}
+
+// Down implements testbed.Testbed. The pods stay until the executor is closed.
+func (tb *Testbed) Down(ctx context.Context) error {
+	return parallel.Each(tb.nodes, func(_ int, n *node) error { return n.stop(ctx) })
+}
+
+// Release implements testbed.Testbed.
+func (tb *Testbed) Release(ctx context.Context) error { return tb.Down(ctx) }
+
+// Endpoints implements testbed.Furnished.
+func (tb *Testbed) Endpoints(sc *suite.Scenario) (sender, receiver testbed.Endpoint, err error) {
+	sender = tb.nodes[0].agents[1].endpoint(0)
+	if sc.Placement == suite.Colocated {
+		if len(tb.nodes[0].agents) < 3 {
+			return sender, receiver, errors.New("the first node has no second pod")
+		}
+		return sender, tb.nodes[0].agents[2].endpoint(0), nil
+	}
+	receiver = tb.nodes[1].agents[1].endpoint(1)
+	if s, err := system.ByName(sc.System); err == nil && system.Publishes(s) {
+		if !tb.executor.service.Is4() {
+			return sender, receiver, fmt.Errorf("the cluster's services have no IPv4 addresses (%s)", tb.executor.service)
+		}
+		receiver.Listen, receiver.V4 = receiver.V4, tb.executor.service
+	}
+	return sender, receiver, nil
+}
+
+// node is a node of the testbed.
+type node struct {
+	*machine
+	testbed *Testbed
+	index   int
+	agents  []*podAgent // of the machine's pods, in their order
+}
+
+// podAgent is a running agent in a pod.
+type podAgent struct {
+	pod     *pod
+	client  *agent.Client
+	session *session
+	hello   agent.Hello
+	place   agent.Place // of an ordinary pod
+}
+
+// endpoint returns the pod as an endpoint of a node.
+func (a *podAgent) endpoint(node int) testbed.Endpoint {
+	return testbed.Endpoint{Node: node, Name: a.pod.name, V4: address(a.pod.addresses, 4), V6: address(a.pod.addresses, 6), Agent: a.client, Place: a.place}
+}
+
+// start starts the agents of the node's pods.
+func (n *node) start(ctx context.Context) error {
+	if err := patiently(ctx, func() error { return n.ensure(ctx) }); err != nil {
+		return err
+	}
+	n.agents = make([]*podAgent, len(n.pods))
+	err := each(n.pods, func(i int, p *pod) (err error) {
+		a := &podAgent{pod: p}
+		if a.client, a.session, a.hello, err = p.start(ctx, host.AgentCommand, "-cpus", cpuList(n.cpus)); err != nil {
+			return err
+		}
+		n.agents[i] = a
+		if !p.privileged {
+			a.place, err = a.client.Place(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if got := n.agents[0].hello.CPUs; !slices.Equal(got, n.cpus) {
+		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: its CPU manager forbids it", n.Name(), got, n.cpus)
+	}
+	return nil
+}
+
+func cpuList(cpus []int) string {
+	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(cpus)), ","), "[]")
+}
+
+// stop ends the agents. If one was lost, its pod is replaced before the next testbed. The
+// loss is no error here, because the agent's calls have failed.
+func (n *node) stop(context.Context) error {
+	return parallel.Each(n.agents, func(_ int, a *podAgent) error {
+		if a == nil {
+			return nil
+		}
+		if a.client.Lost() != nil {
+			a.pod.lost = true
+			_ = a.client.Close()
+			a.session.drop()
+			return nil
+		}
+		if err := a.session.finish(a.client); err != nil {
+			a.pod.lost = true
+			return fmt.Errorf("node %s: %w", n.Name(), err)
+		}
+		return nil
+	})
+}
+
+func (n *node) Name() string { return n.node.Name }
+
+func (n *node) CPUs() []int { return n.cpus }
+
+func (n *node) Addr(version int) netip.Addr { return address(n.data, version) }
+
+func (n *node) Agent() *agent.Client { return n.agents[0].client }
+
+func (n *node) Hello() agent.Hello { return n.agents[0].hello }
+
+func (n *node) Attachment() agent.AttachArgs {
+	args := agent.AttachArgs{Index: n.index, Fabric: []string{n.survey.Device.Name}, MTU: n.testbed.mtu, CPUs: n.cpus}
+	for _, other := range n.testbed.nodes {
+		args.Underlay = append(args.Underlay, other.Addr(4))
+	}
+	return args
+}

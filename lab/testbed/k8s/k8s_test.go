@@ -1,0 +1,215 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authorization "k8s.io/api/authorization/v1"
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	api "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	action "k8s.io/client-go/testing"
+
+	"windtunnel/lab/system"
+)
+
+// simulated returns a cluster whose API server only stores objects.
+func simulated(objects ...runtime.Object) (*cluster, *fake.Clientset) {
+	f := fake.NewClientset(objects...)
+	return &cluster{
+		namespaces: f.CoreV1().Namespaces(), nodes: f.CoreV1().Nodes(), reviews: f.AuthorizationV1().SelfSubjectAccessReviews(),
+		pods:     func(in string) kind[*core.Pod, *core.PodList] { return f.CoreV1().Pods(in) },
+		services: func(in string) kind[*core.Service, *core.ServiceList] { return f.CoreV1().Services(in) },
+		events:   func(in string) kind[*core.Event, *core.EventList] { return f.CoreV1().Events(in) },
+		leases: func(in string) kind[*coordination.Lease, *coordination.LeaseList] {
+			return f.CoordinationV1().Leases(in)
+		},
+	}, f
+}
+
+// allowing makes the API server allow all but the given permissions.
+func allowing(f *fake.Clientset, except ...string) {
+	f.PrependReactor("create", "selfsubjectaccessreviews", func(a action.Action) (bool, runtime.Object, error) {
+		r := a.(action.CreateAction).GetObject().(*authorization.SelfSubjectAccessReview)
+		at := r.Spec.ResourceAttributes
+		r.Status.Allowed = !slices.Contains(except, permission{at.Group, at.Resource, at.Subresource, at.Verb}.String())
+		return true, r, nil
+	})
+}
+
+func TestMissingPermissionsAreNamedWithTheCommandThatGrantsThem(t *testing.T) {
+	c, f := simulated()
+	allowing(f)
+	if err := c.checkAccess(context.Background()); err != nil {
+		t.Errorf("a user with all permissions is refused: %v", err)
+	}
+	for _, lack := range []string{"create pods", "create pods/exec", "get pods/exec", "update leases.coordination.k8s.io", "list nodes"} {
+		c, f := simulated()
+		allowing(f, lack)
+		err := c.checkAccess(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "may not "+lack+" in the cluster") || !strings.Contains(err.Error(), ManifestCommand) {
+			t.Errorf("without %q: error %v; want the verb, the resource and %q", lack, err, ManifestCommand)
+		}
+		for _, a := range f.Actions() {
+			if a.GetResource().Resource != "selfsubjectaccessreviews" {
+				t.Errorf("without %q: the check also did %s %s", lack, a.GetVerb(), a.GetResource().Resource)
+			}
+		}
+	}
+}
+
+// The manifest grants exactly what checkAccess asks for.
+func TestTheManifestGrantsEveryPermission(t *testing.T) {
+	decode := scheme.Codecs.UniversalDeserializer().Decode
+	for user, subject := range map[string]string{"": "ServiceAccount windtunnel", "jane": "User jane"} {
+		var granted []string
+		bound := ""
+		for _, document := range strings.Split(Manifest(user), "---\n") {
+			object, _, err := decode([]byte(document), nil, nil)
+			if err != nil {
+				t.Fatalf("user %q: %v in\n%s", user, err, document)
+			}
+			granted = append(granted, grantedBy(object)...)
+			bound += boundBy(object)
+		}
+		var want []string
+		for _, p := range permissions() {
+			want = append(want, p.String())
+		}
+		if d := cmp.Diff(want, granted); d != "" {
+			t.Errorf("user %q: permissions (-want +granted):\n%s", user, d)
+		}
+		if bound != subject {
+			t.Errorf("user %q: the role is bound to %q, want %q", user, bound, subject)
+		}
+	}
+}
+
+// ready returns a node that can be used, and changes it.
+func ready(name string, changes ...func(*core.Node)) core.Node {
+	n := core.Node{ObjectMeta: meta.ObjectMeta{Name: name}}
+	n.Status.Conditions = []core.NodeCondition{{Type: core.NodeReady, Status: core.ConditionTrue}}
+	for _, c := range changes {
+		c(&n)
+	}
+	return n
+}
+
+func cordoned(n *core.Node) { n.Spec.Unschedulable = true }
+func down(n *core.Node) {
+	n.Status.Conditions[0] = core.NodeCondition{Type: core.NodeReady, Status: core.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped"}
+}
+func taint(n *core.Node) {
+	n.Spec.Taints = []core.Taint{{Key: "x", Effect: core.TaintEffectNoSchedule}}
+}
+
+func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
+	all := []core.Node{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", taint)}
+	for _, x := range []struct {
+		names []string
+		least int
+		want  string // names, or a part of the error
+	}{
+		{nil, 2, "c d"},
+		{nil, 1, "c"},
+		{[]string{"d", "c"}, 2, "d c"},
+		{[]string{"t", "c"}, 2, "t c"}, // a named node may have taints
+		{[]string{"c"}, 2, "the plan needs 2 nodes, and --nodes has 1"},
+		{[]string{"c", "c"}, 2, "--nodes names c twice"},
+		{[]string{"c", "x"}, 2, `no node "x"; its nodes: a, b, c, d, t`},
+		{[]string{"c", "b"}, 2, "kubectl uncordon b"},
+		{[]string{"a", "c"}, 2, "node a is not ready (NodeStatusUnknown: Kubelet stopped)"},
+		{nil, 3, "the plan needs 3 nodes, and 2 of the cluster's 5 can be used: node a is not ready"},
+	} {
+		chosen, err := chooseNodes(all, x.names, x.least)
+		got := ""
+		for _, n := range chosen {
+			got += " " + n.Name
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if strings.TrimSpace(got) != x.want && (err == nil || !strings.Contains(got, x.want)) {
+			t.Errorf("--nodes %v of %d: %q, want %q", x.names, x.least, got, x.want)
+		}
+	}
+}
+
+func TestPodsThatCannotRunSayWhy(t *testing.T) {
+	waiting := func(reason string) core.PodStatus {
+		return core.PodStatus{Phase: core.PodPending, ContainerStatuses: []core.ContainerStatus{{Image: "reg/w:1", State: core.ContainerState{Waiting: &core.ContainerStateWaiting{Reason: reason, Message: "manifest unknown"}}}}}
+	}
+	for want, status := range map[string]core.PodStatus{
+		"cannot be pulled (ImagePullBackOff: manifest unknown); --image": waiting("ImagePullBackOff"),
+		"is not a name of an image":                                      waiting("InvalidImageName"),
+		"the pull policy forbids":                                        waiting("ErrImageNeverPull"),
+		"no windtunnel program in its PATH":                              waiting("RunContainerError"),
+		"the kubelet evicted it: low on memory":                          {Phase: core.PodFailed, Reason: "Evicted", Message: "low on memory"},
+		"maximum lifetime":                                               {Phase: core.PodFailed, Reason: "DeadlineExceeded"},
+		"exit status 128 (StartError: no such file)": {Phase: core.PodFailed, ContainerStatuses: []core.ContainerStatus{{
+			State: core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "no such file"}}}}},
+	} {
+		_, err := stateOf(&core.Pod{ObjectMeta: meta.ObjectMeta{Name: "agent-a"}, Spec: core.PodSpec{NodeName: "n1"}, Status: status})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "agent-a on node n1") {
+			t.Errorf("error %v, want pod, node and %q", err, want)
+		}
+	}
+	for phase, want := range map[core.PodPhase]bool{core.PodPending: false, core.PodRunning: true} {
+		running, err := stateOf(&core.Pod{Status: core.PodStatus{Phase: phase}})
+		if running != want || err != nil {
+			t.Errorf("%s: running %t, %v; want %t", phase, running, err, want)
+		}
+	}
+	deleted := core.Pod{Status: core.PodStatus{Phase: core.PodRunning}}
+	deleted.DeletionTimestamp = &meta.Time{Time: time.Now()}
+	if _, err := stateOf(&deleted); err == nil || !strings.Contains(err.Error(), "drain") {
+		t.Errorf("a deleted pod: %v", err)
+	}
+}
+
+func TestPodsHaveAnOwnerAnEndAndOnlyOneHasPrivileges(t *testing.T) {
+	r := &runObjects{namespace: "wt-run1", image: "reg/w:1", lifetime: time.Hour}
+	r.own(&coordination.Lease{ObjectMeta: meta.ObjectMeta{Name: leaseName, UID: "u1"}})
+	for _, privileged := range []bool{true, false} {
+		p := r.podObject("p", "n1", privileged)
+		s, security := p.Spec, p.Spec.Containers[0].SecurityContext
+		if s.HostNetwork != privileged || s.HostPID != privileged || (security.Privileged != nil) != privileged {
+			t.Errorf("privileged %t: host network %t, host PIDs %t, %+v", privileged, s.HostNetwork, s.HostPID, security)
+		}
+		if *s.ActiveDeadlineSeconds != 3600 || *s.TerminationGracePeriodSeconds < 1 || s.RestartPolicy != core.RestartPolicyNever || *s.AutomountServiceAccountToken {
+			t.Errorf("the pod's end: %+v", s)
+		}
+		if len(p.OwnerReferences) != 1 || p.OwnerReferences[0].UID != "u1" || p.Labels[runLabel] != "wt-run1" || s.NodeName != "n1" {
+			t.Errorf("the pod's owner and place: %+v on %s", p.ObjectMeta, s.NodeName)
+		}
+	}
+	ports := map[core.Protocol]int{}
+	for _, p := range r.serviceObject("p").Spec.Ports {
+		ports[p.Protocol]++
+	}
+	tools := system.PublishedLast - system.PublishedFirst + 1
+	if ports[core.ProtocolTCP] != tools+1 || ports[core.ProtocolUDP] != tools {
+		t.Errorf("the service has %v ports, want %d for TCP and %d for UDP", ports, tools+1, tools)
+	}
+}
+
+func TestAQuotaIsNamed(t *testing.T) {
+	c, f := simulated()
+	f.PrependReactor("create", "pods", func(action.Action) (bool, runtime.Object, error) {
+		return true, nil, api.NewForbidden(core.Resource("pods"), "agent-a", errors.New("exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"))
+	})
+	r := &runObjects{namespace: "wt-run1"}
+	err := c.createPod(context.Background(), r.podObject("agent-a", "n1", true))
+	if err == nil || !strings.Contains(err.Error(), "a quota of the cluster forbids it") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,257 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	api "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/host"
+	"windtunnel/lab/program"
+	"windtunnel/lab/space"
+)
+
+// machine is a node of the cluster with the run's pods on it.
+type machine struct {
+	cluster *cluster
+	objects *runObjects
+	node    core.Node
+	data    []netip.Addr // internal addresses
+	cpus    []int
+	hello   agent.Hello // of the first agent
+	survey  *host.Survey
+	base    space.Settings // of the node, for the run's record
+	pods    []*pod         // the privileged pod, then the ordinary ones
+}
+
+// pod is a pod of the run.
+type pod struct {
+	machine    *machine
+	name       string
+	privileged bool
+	addresses  []netip.Addr
+	// lost is set if an agent in the pod was lost: its programs may still run. The pod is
+	// replaced before the next testbed.
+	lost  bool
+	again bool // the pod was made before
+}
+
+// newMachine returns a node with its pods, which do not exist yet.
+func newMachine(c *cluster, r *runObjects, node core.Node, index, ordinary int) (*machine, error) {
+	m := &machine{cluster: c, objects: r, node: node}
+	for _, text := range addressesOf(&node) {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: its internal address %q is no IP address", node.Name, text)
+		}
+		m.data = append(m.data, a)
+	}
+	if len(m.data) == 0 {
+		return nil, fmt.Errorf("node %s has no internal address, by which other nodes reach it", node.Name)
+	}
+	letter := string(rune('a' + index))
+	m.pods = []*pod{{machine: m, name: "agent-" + letter, privileged: true}}
+	for i := range ordinary {
+		m.pods = append(m.pods, &pod{machine: m, name: fmt.Sprintf("pod-%s%d", letter, i+1)})
+	}
+	return m, nil
+}
+
+// ensure makes the pods that do not run, and replaces those whose agent was lost.
+func (m *machine) ensure(ctx context.Context) error {
+	return each(m.pods, func(_ int, p *pod) error { return p.ensure(ctx) })
+}
+
+func (p *pod) ensure(ctx context.Context) error {
+	c, namespace := p.machine.cluster, p.machine.objects.namespace
+	now, err := c.pods(namespace).Get(ctx, p.name, meta.GetOptions{})
+	if err != nil && !api.IsNotFound(err) {
+		return fmt.Errorf("look at pod %s: %w", p.name, err)
+	}
+	if err == nil && !p.lost {
+		if running, _ := stateOf(now); running {
+			return nil
+		}
+	}
+	if p.again {
+		if err := p.machine.stillUsable(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.deletePod(ctx, namespace, p.name); err != nil {
+		return err
+	}
+	p.lost, p.again = false, true
+	if err := c.createPod(ctx, p.machine.objects.podObject(p.name, p.machine.node.Name, p.privileged)); err != nil {
+		return err
+	}
+	running, err := c.awaitRunning(ctx, namespace, p.name)
+	if err != nil {
+		return err
+	}
+	p.addresses = nil
+	for _, ip := range running.Status.PodIPs {
+		a, err := netip.ParseAddr(ip.IP)
+		if err != nil {
+			return fmt.Errorf("pod %s: its address %q is no IP address", p.name, ip.IP)
+		}
+		p.addresses = append(p.addresses, a)
+	}
+	return nil
+}
+
+// stillUsable returns the reason why no pod can be started on the node now.
+func (m *machine) stillUsable(ctx context.Context) error {
+	n, err := m.cluster.nodes.Get(ctx, m.node.Name, meta.GetOptions{})
+	if api.IsNotFound(err) {
+		return fmt.Errorf("node %s was removed from the cluster", m.node.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("look at node %s: %w", m.node.Name, err)
+	}
+	return usable(n)
+}
+
+// address returns the first address of an IP version; not valid if there is none.
+func address(list []netip.Addr, version int) netip.Addr {
+	for _, a := range list {
+		if a.Is4() == (version == 4) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+const (
+	helloTime = 15 * time.Second
+	askTime   = 3 * time.Second
+)
+
+// start starts the windtunnel program in the pod with arguments that make it serve calls on
+// its standard input and output.
+func (p *pod) start(ctx context.Context, args ...string) (*agent.Client, *session, agent.Hello, error) {
+	m := p.machine
+	s, err := m.cluster.exec(m.objects.namespace, p.name, append([]string{programName}, args...), p.explain)
+	if err != nil {
+		return nil, nil, agent.Hello{}, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
+	}
+	who := m.node.Name
+	if !p.privileged {
+		who += "/" + p.name
+	}
+	client := agent.NewClient(who, s)
+	ctx, cancel := context.WithTimeout(ctx, helloTime)
+	defer cancel()
+	hello, err := client.Hello(ctx)
+	if err == nil {
+		return client, s, hello, nil
+	}
+	client.Close()
+	s.drop()
+	p.lost = true
+	if errors.As(err, new(*agent.ProtocolError)) {
+		return nil, nil, hello, fmt.Errorf("%w: --image must name an image of this version", err)
+	}
+	if said := s.errors.String(); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return nil, nil, hello, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
+}
+
+// explain returns the reason why the connection to a program in the pod ended with err.
+func (p *pod) explain(err error) error {
+	if err == nil {
+		err = errors.New("the program has ended")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	m := p.machine
+	now, asked := m.cluster.pods(m.objects.namespace).Get(ctx, p.name, meta.GetOptions{})
+	switch {
+	case api.IsNotFound(asked):
+		return fmt.Errorf("pod %s is gone, as after `kubectl drain` (%w)", p.name, err)
+	case asked != nil:
+		return fmt.Errorf("the API server does not answer: %w (%w)", asked, err)
+	}
+	if _, why := stateOf(now); why != nil {
+		return fmt.Errorf("%w (%w)", why, err)
+	}
+	return fmt.Errorf("the connection to pod %s ended: %w", p.name, err)
+}
+
+// look asks the privileged pod for the facts of its node.
+func (m *machine) look(ctx context.Context, programs []program.Program) (err error) {
+	client, s, hello, err := m.pods[0].start(ctx, host.Command)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.finish(client)) }()
+	service := host.Client{Client: client}
+	if m.survey, err = service.Survey(ctx, host.SurveyArgs{Programs: programs, Data: m.data}); err != nil {
+		return err
+	}
+	if m.base, err = service.Prepare(ctx, host.PrepareArgs{Device: m.survey.Device}); err != nil {
+		return err
+	}
+	network, err := service.Network(ctx)
+	if err != nil {
+		return err
+	}
+	images, err := m.networkImages(ctx)
+	if err != nil {
+		return err
+	}
+	info := m.node.Status.NodeInfo
+	m.hello, m.cpus = hello, m.survey.Facts.UsableCPUs()
+	m.survey.Facts.OS, m.survey.Facts.Hostname = info.OSImage, m.node.Name
+	for name, value := range map[string]string{
+		"kernel": info.KernelVersion, "kubelet": info.KubeletVersion, "container runtime": info.ContainerRuntimeVersion,
+		"CNI": network.CNI, "kube-proxy": network.Proxy, "network programs": strings.Join(images, ", "),
+	} {
+		if value != "" {
+			m.base.Note(name, value)
+		}
+	}
+	return nil
+}
+
+// finish closes a client and waits until its program has ended.
+func (s *session) finish(client *agent.Client) error {
+	err := client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return errors.Join(err, s.end(ctx))
+}
+
+// networkAgents are words in the names of pods that carry or change the packets of other
+// pods.
+var networkAgents = []string{
+	"antrea", "aws-node", "azure-cni", "calico", "canal", "cilium", "contrail", "flannel", "kindnet", "kube-proxy", "kube-router", "multus", "netd", "ovn", "ovs", "romana", "weave",
+}
+
+// networkImages lists the images of the network's programs on the node, such as the CNI
+// plugin's agent and kube-proxy.
+func (m *machine) networkImages(ctx context.Context) (images []string, err error) {
+	list, err := m.cluster.pods("").List(ctx, meta.ListOptions{FieldSelector: "spec.nodeName=" + m.node.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", m.node.Name, err)
+	}
+	for _, p := range list.Items {
+		for _, word := range networkAgents {
+			if p.Spec.HostNetwork && strings.Contains(p.Name, word) {
+				for _, c := range p.Spec.Containers {
+					images = append(images, c.Image)
+				}
+				break
+			}
+		}
+	}
+	return images, nil
+}

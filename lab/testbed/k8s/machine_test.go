@@ -1,0 +1,209 @@
+package k8s
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// nodeVariable makes the test binary the first process of a node of the test cluster. Its
+// value is a folder with the node's files.
+const nodeVariable = "WT_TEST_CLUSTER_NODE"
+
+func TestMain(m *testing.M) {
+	folder := os.Getenv(nodeVariable)
+	if folder == "" {
+		os.Exit(m.Run())
+	}
+	if err := runNode(folder, os.Getenv("WT_TEST_PROGRAMS")); err != nil {
+		fmt.Fprintln(os.Stderr, "node:", err)
+		os.Exit(1)
+	}
+}
+
+// runNode is process 1 of a node: it has network, mount, UTS, IPC and PID namespaces of its
+// own. It starts containerd, kubelet and kube-proxy, and ends when its input ends. The
+// kernel then ends all processes of the node.
+func runNode(folder, bin string) error {
+	if err := mountNode(folder); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(filepath.Base(folder))); err != nil {
+		return err
+	}
+	os.Unsetenv(nodeVariable)
+	os.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	if err := launch(folder, "containerd", "--config", folder+"/containerd.toml"); err != nil {
+		return err
+	}
+	go reap()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.Stat("/run/containerd/containerd.sock"); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			return errors.New("containerd makes no socket")
+		}
+	}
+	for _, argv := range [][]string{
+		{"ctr", "--namespace", "k8s.io", "images", "import", folder + "/../image.tar"},
+		{"kubelet", "--config", folder + "/kubelet.yaml", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--node-ip", os.Getenv("WT_TEST_ADDRESS"), "--v=1"},
+		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", podNetwork,
+			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"},
+	} {
+		if err := launch(folder, argv[0], argv[1:]...); err != nil {
+			return err
+		}
+		if argv[0] == "ctr" {
+			time.Sleep(time.Second) // the import is short; the kubelet repeats what comes too early
+		}
+	}
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// mountNode gives the node file systems of its own where its programs write.
+func mountNode(folder string) error {
+	etc := folder + "/etc"
+	for _, dir := range []string{etc + "/upper/cni/net.d", etc + "/work"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	conflist, err := os.ReadFile(folder + "/cni.conflist")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(etc+"/upper/cni/net.d/10-test.conflist", conflist, 0o644); err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		source, target, kind string
+		flags                uintptr
+		options              string
+	}{
+		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
+		{"proc", "/proc", "proc", 0, ""},
+		{"overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=" + etc + "/upper,workdir=" + etc + "/work"},
+		{"tmpfs", "/run", "tmpfs", 0, ""},
+		{"tmpfs", "/var/lib", "tmpfs", 0, ""},
+		{"tmpfs", "/var/log", "tmpfs", 0, ""},
+		{"", "/", "", unix.MS_REC | unix.MS_SHARED, ""},
+	} {
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.options); err != nil {
+			return fmt.Errorf("mount %s: %w", m.target, err)
+		}
+	}
+	return nil
+}
+
+// launch starts a program, whose output goes to a file. Process 1 reaps it.
+func launch(folder, name string, args ...string) error {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(folder, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	none, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer none.Close()
+	_, err = os.StartProcess(path, append([]string{name}, args...), &os.ProcAttr{Env: os.Environ(), Files: []*os.File{none, log, log}})
+	return err
+}
+
+// reap reaps all processes that end on the node.
+func reap() {
+	for {
+		pid, err := unix.Wait4(-1, nil, 0, nil)
+		if err != nil && pid <= 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// startNode starts a node in the network namespace of sp.
+func (k *testCluster) startNode(i int) {
+	t := k.t
+	t.Helper()
+	folder := filepath.Join(k.dir, nodeName(i))
+	must(t, os.MkdirAll(folder, 0o755))
+	for name, text := range map[string]string{
+		"containerd.toml": strings.NewReplacer("IMAGE", testImage, "BIN", k.bin).Replace(containerdConfig),
+		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, k.cgroup(i)),
+		"cni.conflist":    fmt.Sprintf(cniConfig, i),
+	} {
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+	}
+	k.makeCgroups(i)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.bin, "WT_TEST_ADDRESS="+nodeAddress(i))
+	log, err := os.Create(folder + "/node.log")
+	must(t, err)
+	defer log.Close()
+	cmd.Stderr, cmd.Stdout = log, log
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWPID}
+	must(t, k.nodes[i].Do(cmd.Start))
+	k.inits = append(k.inits, cmd)
+	t.Cleanup(func() {
+		stdin.Close()
+		_ = cmd.Process.Kill() // process 1 of the node: the kernel ends the others
+		_ = cmd.Wait()
+	})
+}
+
+const containerdConfig = `version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]
+[grpc]
+address = "/run/containerd/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "IMAGE"
+restrict_oom_score_adj = true
+disable_apparmor = true
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "overlayfs"
+default_runtime_name = "runc"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = false
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "BIN"
+conf_dir = "/etc/cni/net.d"
+`
+
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+cgroupRoot: %s
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+enforceNodeAllocatable: [none]
+evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, nodefs.inodesFree: "0%%", imagefs.available: 1Mi}
+failSwapOn: false
+makeIPTablesUtilChains: false
+nodeStatusUpdateFrequency: 2s
+`
+
+const cniConfig = `{"cniVersion": "1.0.0", "name": "test-network", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false,
+"ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.%d.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+`

@@ -1,0 +1,125 @@
+package k8s
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// kubernetesVersion is the version that the test cluster runs. staging is that of its libraries.
+const (
+	kubernetesVersion = "v1.31.4"
+	staging           = "v0.31.4"
+	plugins           = "v1.9.1" // of the CNI project
+)
+
+// stagingModules are the modules that k8s.io/kubernetes replaces by folders of its own.
+var stagingModules = strings.Fields(`api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider
+	cluster-bootstrap code-generator component-base component-helpers controller-manager cri-api cri-client csi-translation-lib
+	dynamic-resource-allocation endpointslice kms kube-aggregator kube-controller-manager kube-proxy kube-scheduler kubectl kubelet
+	metrics mount-utils pod-security-admission sample-apiserver sample-cli-plugin sample-controller`)
+
+var (
+	components  = []string{"kube-apiserver", "kube-controller-manager", "kube-proxy", "kubelet"}
+	cniPrograms = []string{"main/bridge", "main/loopback", "ipam/host-local"}
+)
+
+// clusterPrograms returns the folder with the programs of a cluster. It builds them once, in
+// a module in the user's cache: about 3 minutes and 4 GB of build cache.
+func clusterPrograms(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	must(t, err)
+	folder := filepath.Join(cache, "windtunnel", "kubernetes-"+kubernetesVersion)
+	bin := filepath.Join(folder, "bin")
+	if _, err := os.Stat(filepath.Join(bin, "done")); err == nil {
+		return bin
+	}
+	must(t, os.MkdirAll(bin, 0o755))
+	var mod strings.Builder
+	fmt.Fprintf(&mod, "module cluster\n\ngo 1.23\n\nrequire (\n\tk8s.io/kubernetes %s\n\tgithub.com/containernetworking/plugins %s\n)\n\nreplace (\n", kubernetesVersion, plugins)
+	for _, m := range stagingModules {
+		fmt.Fprintf(&mod, "\tk8s.io/%s => k8s.io/%[1]s %s\n", m, staging)
+	}
+	mod.WriteString(")\n")
+	must(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(mod.String()), 0o644))
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=" + kubernetesVersion, "-o", bin + "/"}
+	for _, c := range components {
+		args = append(args, "k8s.io/kubernetes/cmd/"+c)
+	}
+	for _, c := range cniPrograms {
+		args = append(args, "github.com/containernetworking/plugins/plugins/"+c)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the programs of a cluster: %v\n%s", err, last(out))
+	}
+	must(t, os.WriteFile(filepath.Join(bin, "done"), nil, 0o644))
+	return bin
+}
+
+// last returns the last lines of a text.
+func last(text []byte) string {
+	const most = 4000
+	return string(text[max(0, len(text)-most):])
+}
+
+// testImage is the image of all pods of the test cluster.
+const testImage = "wt.test/windtunnel:test"
+
+// writeImage writes a docker archive of an image that has the windtunnel program alone.
+func writeImage(t *testing.T, program, archive string) {
+	t.Helper()
+	text, err := os.ReadFile(program)
+	must(t, err)
+	layer := tarOf(t, file{"bin/", nil}, file{"tmp/", nil}, file{"run/", nil}, file{"etc/", nil}, file{"bin/windtunnel", text})
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Entrypoint": []string{"/bin/windtunnel", PodCommand}, "Env": []string{"PATH=/bin"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+	})
+	must(t, err)
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{testImage}, "Layers": []string{"layer.tar"}}})
+	must(t, err)
+	must(t, os.WriteFile(archive, tarOf(t, file{"manifest.json", manifest}, file{"config.json", config}, file{"layer.tar", layer}), 0o644))
+}
+
+// file is an entry of an archive; a folder if its name ends with "/".
+type file struct {
+	name string
+	text []byte
+}
+
+func tarOf(t *testing.T, files ...file) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		h := &tar.Header{Name: f.name, Mode: 0o755, Size: int64(len(f.text)), Typeflag: tar.TypeReg}
+		if strings.HasSuffix(f.name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		must(t, w.WriteHeader(h))
+		_, err := w.Write(f.text)
+		must(t, err)
+	}
+	must(t, w.Close())
+	return b.Bytes()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

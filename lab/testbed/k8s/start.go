@@ -1,0 +1,184 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	api "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// pullTime is the maximum time until a pod runs, with the pull of its image.
+	pullTime = 3 * time.Minute
+	// accountTime is the maximum time until a new namespace has its default service
+	// account, without which it accepts no pods.
+	accountTime = 15 * time.Second
+	// goneTime is the maximum time until a deleted pod is gone.
+	goneTime = 30 * time.Second
+	lookTime = 200 * time.Millisecond
+)
+
+// createPod makes a pod.
+func (c *cluster) createPod(ctx context.Context, p *core.Pod) error {
+	deadline := time.Now().Add(accountTime)
+	for {
+		_, err := c.pods(p.Namespace).Create(ctx, p, meta.CreateOptions{})
+		switch {
+		case err == nil:
+			return nil
+		case strings.Contains(err.Error(), "serviceaccount") && time.Now().Before(deadline):
+		case strings.Contains(err.Error(), "exceeded quota"):
+			return fmt.Errorf("make pod %s: a quota of the cluster forbids it (%w); raise the quota of new namespaces", p.Name, err)
+		default:
+			return fmt.Errorf("make pod %s on node %s: %w", p.Name, p.Spec.NodeName, err)
+		}
+		if err := wait(ctx, lookTime); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitRunning waits until a pod runs, and returns it.
+func (c *cluster) awaitRunning(ctx context.Context, namespace, name string) (*core.Pod, error) {
+	deadline := time.Now().Add(pullTime)
+	for {
+		p, err := c.pods(namespace).Get(ctx, name, meta.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("look at pod %s: %w", name, err)
+		}
+		running, err := stateOf(p)
+		if err != nil || running {
+			return p, err
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("pod %s did not start on node %s within %v: %s", name, p.Spec.NodeName, pullTime, c.lastEvent(ctx, p))
+		}
+		if err := wait(ctx, lookTime); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// hopeless has the reasons with which a container waits for an event that does not come by
+// itself. ErrImagePull becomes ImagePullBackOff after the second attempt.
+var hopeless = map[string]string{
+	"ImagePullBackOff":           "its image %s cannot be pulled",
+	"InvalidImageName":           "%s is not a name of an image",
+	"ErrImageNeverPull":          "its image %s is not on the node, and the pull policy forbids to pull it",
+	"CreateContainerConfigError": "its container of image %s cannot be configured",
+	"CreateContainerError":       "its container of image %s cannot be made",
+	"RunContainerError":          "its image %s has no windtunnel program in its PATH, or the program cannot run there",
+}
+
+// stateOf reports whether a pod runs. The error says why it does not run, and never will.
+func stateOf(p *core.Pod) (running bool, err error) {
+	if p.DeletionTimestamp != nil {
+		return false, fmt.Errorf("pod %s was deleted on node %s, as by `kubectl drain`", p.Name, p.Spec.NodeName)
+	}
+	failed := func(format string, args ...any) (bool, error) {
+		return false, fmt.Errorf("pod %s on node %s: %s", p.Name, p.Spec.NodeName, fmt.Sprintf(format, args...))
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil && hopeless[w.Reason] != "" {
+			return failed(hopeless[w.Reason]+" (%s: %s); --image names the image (docs/kubernetes.md says how to make it)", s.Image, w.Reason, w.Message)
+		}
+		if end := s.State.Terminated; end != nil && p.Status.Reason == "" {
+			return failed("the windtunnel program of image %s ended with exit status %d (%s: %s); use an image of this windtunnel version and of the node's CPU architecture", s.Image, end.ExitCode, end.Reason, end.Message)
+		}
+	}
+	switch p.Status.Phase {
+	case core.PodRunning:
+		return true, nil
+	case core.PodFailed, core.PodSucceeded:
+		switch p.Status.Reason {
+		case "Evicted":
+			return failed("the kubelet evicted it: %s", p.Status.Message)
+		case "DeadlineExceeded":
+			return failed("it reached its maximum lifetime")
+		}
+		return failed("it ended (%s: %s)", p.Status.Reason, p.Status.Message)
+	}
+	return false, nil
+}
+
+// lastEvent returns the last warning about a pod.
+func (c *cluster) lastEvent(ctx context.Context, p *core.Pod) string {
+	list, err := c.events(p.Namespace).List(ctx, meta.ListOptions{FieldSelector: "involvedObject.name=" + p.Name})
+	if err != nil {
+		return err.Error()
+	}
+	said := "the cluster gives no reason"
+	for _, e := range list.Items {
+		if e.Type == core.EventTypeWarning {
+			said = e.Reason + ": " + e.Message
+		}
+	}
+	return said
+}
+
+// deletePod deletes a pod and waits until it is gone. An absent pod is no error.
+func (c *cluster) deletePod(ctx context.Context, namespace, name string) error {
+	grace := int64(graceTime)
+	deadline := time.Now().Add(goneTime)
+	for {
+		err := c.pods(namespace).Delete(ctx, name, meta.DeleteOptions{GracePeriodSeconds: &grace})
+		if api.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("delete pod %s: %w", name, err)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("delete pod %s: it was not gone after %v; its kubelet does not answer", name, goneTime)
+		}
+		if err := wait(ctx, lookTime); err != nil {
+			return err
+		}
+	}
+}
+
+// patiently repeats f while the API server does not answer, at most for awayTime.
+func patiently(ctx context.Context, f func() error) error {
+	deadline := time.Now().Add(awayTime)
+	for {
+		err := f()
+		if !away(err) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the API server did not answer within %v: %w", awayTime, err)
+		}
+		if err := wait(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// away reports whether an error says that the API server does not answer now.
+func away(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var network *url.Error
+	// An API server that has just started does not know the roles yet.
+	if api.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") {
+		return true
+	}
+	return errors.As(err, &network) || api.IsServerTimeout(err) || api.IsTooManyRequests(err) || api.IsServiceUnavailable(err)
+}
+
+// wait waits for a duration.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,222 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	sshagent "golang.org/x/crypto/ssh/agent"
+)
+
+// connectTime is the maximum time to connect to a host and to log in, through all jump
+// hosts.
+const connectTime = 15 * time.Second
+
+// dial connects to the host through its jump hosts.
+func (h *Host) dial(ctx context.Context) (*ssh.Client, error) {
+	stops, err := h.route()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := h.keys()
+	if err != nil {
+		return nil, err
+	}
+	defer keys.close()
+	known, err := h.knownKeys()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	var client *ssh.Client
+	for _, s := range stops {
+		next, err := s.dial(ctx, client, keys, known)
+		if err != nil {
+			if client != nil {
+				client.Close()
+			}
+			return nil, err
+		}
+		if before := client; before != nil {
+			go func() { // a connection through a jump host ends with it, and the other way round
+				_ = next.Wait()
+				before.Close()
+			}()
+		}
+		client = next
+	}
+	return client, nil
+}
+
+// dial connects to the stop through a client; nil means directly.
+func (s stop) dial(ctx context.Context, through *ssh.Client, keys *keys, known *knownhosts.HostKeyDB) (*ssh.Client, error) {
+	conn, err := s.connect(ctx, through)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w; check the address, the port, that sshd runs, and firewalls", s.address, err)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline) // a connection through a jump host has none
+	}
+	stopped := context.AfterFunc(ctx, func() { conn.Close() })
+	config := &ssh.ClientConfig{
+		User: s.user, Auth: keys.methods(), HostKeyCallback: known.HostKeyCallback(), HostKeyAlgorithms: known.HostKeyAlgorithms(s.address),
+	}
+	c, channels, requests, err := ssh.NewClientConn(conn, s.address, config)
+	if !stopped() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, s.explain(err, keys)
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+func (s stop) connect(ctx context.Context, through *ssh.Client) (net.Conn, error) {
+	if through != nil {
+		return through.DialContext(ctx, "tcp", s.address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", s.address)
+}
+
+// explain returns the error of a login with its remedy.
+func (s stop) explain(err error, keys *keys) error {
+	host, port, _ := net.SplitHostPort(s.address)
+	switch {
+	case knownhosts.IsHostKeyChanged(err):
+		return fmt.Errorf("the host key of %s is not the key in the known_hosts file: another machine may answer there; if the host was installed again, remove the old key with `ssh-keygen -R %s` and log in once with ssh", s.address, inKnownHosts(host, port))
+	case knownhosts.IsHostUnknown(err):
+		return fmt.Errorf("the host key of %s is not known; log in once with `ssh -p %s %s@%s` and check the key, or add the output of `ssh-keyscan -p %s %s` to the known_hosts file", s.address, port, s.user, host, port, host)
+	case strings.Contains(err.Error(), "unable to authenticate"):
+		return fmt.Errorf("%s does not accept user %s with %s; add the public key to ~%s/.ssh/authorized_keys there, or set `key` and `user` in the hosts file", s.address, s.user, keys, s.user)
+	}
+	return fmt.Errorf("log in to %s as %s: %w", s.address, s.user, err)
+}
+
+// inKnownHosts returns the name of an address in known_hosts files.
+func inKnownHosts(host, port string) string {
+	return "'" + knownhosts.Normalize(net.JoinHostPort(host, port)) + "'"
+}
+
+// withPort adds a port to an address without one.
+func withPort(address string, port int) (string, error) {
+	if host, p, err := net.SplitHostPort(address); err == nil {
+		if n, err := strconv.Atoi(p); host == "" || err != nil || n < 1 || n > 65535 {
+			return "", fmt.Errorf("%q is no address with a port", address)
+		}
+		return address, nil
+	}
+	host := strings.Trim(address, "[]")
+	if host == "" {
+		return "", errors.New("an address is empty")
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port)), nil
+}
+
+// knownKeys reads the known_hosts files.
+func (h *Host) knownKeys() (*knownhosts.HostKeyDB, error) {
+	files := []string{h.knownHosts}
+	if h.knownHosts == "" {
+		files = []string{"~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"}
+		files = slices.DeleteFunc(files, func(f string) bool {
+			_, err := os.Stat(expanded(f))
+			return errors.Is(err, os.ErrNotExist)
+		})
+	}
+	for i, f := range files {
+		files[i] = expanded(f)
+	}
+	known, err := knownhosts.NewDB(files...)
+	if err != nil {
+		return nil, fmt.Errorf("read the known host keys: %w", err)
+	}
+	return known, nil
+}
+
+// expanded replaces "~/" at the start of a path by the user's home directory.
+func expanded(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return path
+}
+
+// keys has the private keys for a login.
+type keys struct {
+	signers []ssh.Signer
+	from    []string // the files and the agent
+	agent   net.Conn // nil if there is none
+}
+
+// keys reads the key file of the host. Without one, it asks the SSH agent and reads the
+// default files.
+func (h *Host) keys() (*keys, error) {
+	k := &keys{}
+	if h.Key != "" {
+		return k, k.read(h.Key)
+	}
+	k.ask()
+	for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
+		// A default file may be absent, or its passphrase may be known only to the agent.
+		_ = k.read("~/.ssh/" + name)
+	}
+	if len(k.signers) == 0 {
+		k.close()
+		return nil, errors.New("there is no private key: set `key` in the hosts file, start an SSH agent with a key (ssh-add), or make one with ssh-keygen")
+	}
+	return k, nil
+}
+
+// ask adds the keys of the SSH agent, if one runs.
+func (k *keys) ask() {
+	conn, err := net.Dial("unix", os.Getenv("SSH_AUTH_SOCK"))
+	if err != nil {
+		return
+	}
+	signers, err := sshagent.NewClient(conn).Signers()
+	if err != nil || len(signers) == 0 {
+		conn.Close()
+		return
+	}
+	k.agent, k.signers = conn, append(k.signers, signers...)
+	k.from = append(k.from, "the keys of the SSH agent")
+}
+
+func (k *keys) read(path string) error {
+	text, err := os.ReadFile(expanded(path))
+	if err != nil {
+		return fmt.Errorf("read the private key: %w", err)
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	if missing := new(ssh.PassphraseMissingError); errors.As(err, &missing) {
+		return fmt.Errorf("the private key %s has a passphrase; add it to an SSH agent with `ssh-add %s`, and omit `key`", path, path)
+	}
+	if err != nil {
+		return fmt.Errorf("read the private key %s: %w", path, err)
+	}
+	k.signers, k.from = append(k.signers, signer), append(k.from, path)
+	return nil
+}
+
+func (k *keys) methods() []ssh.AuthMethod { return []ssh.AuthMethod{ssh.PublicKeys(k.signers...)} }
+
+func (k *keys) String() string { return strings.Join(k.from, ", ") }
+
+func (k *keys) close() {
+	if k.agent != nil {
+		k.agent.Close()
+	}
+}

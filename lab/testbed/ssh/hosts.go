@@ -1,0 +1,168 @@
+package ssh
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"windtunnel/lab/probe"
+)
+
+// Hosts is the content of a hosts file.
+type Hosts struct {
+	// Dedicated reports that the data devices carry nothing else. The lab may then move
+	// them to network namespaces.
+	Dedicated  bool   `yaml:"dedicated"`
+	KnownHosts string `yaml:"known_hosts"` // file; default: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts
+	Hosts      []Host `yaml:"hosts"`
+}
+
+// Host is a machine that is reached by SSH.
+type Host struct {
+	Name      string   `yaml:"name"`
+	Address   string   `yaml:"address"` // name or IP address for SSH
+	Port      int      `yaml:"port"`    // default 22
+	User      string   `yaml:"user"`    // default: the user that runs windtunnel
+	Key       string   `yaml:"key"`     // file of the private key; default: the SSH agent's keys, then ~/.ssh/id_*
+	Jump      []string `yaml:"jump"`    // hosts to connect through, in order: [user@]address[:port]
+	Sudo      bool     `yaml:"sudo"`    // run the agent by `sudo -n`
+	CPUs      string   `yaml:"cpus"`    // list; default: all that a process of the user may use
+	Data      string   `yaml:"data"`    // IPv4 address of the device that carries the traffic
+	Data6     string   `yaml:"data6"`   // IPv6 address of the same device
+	Directory string   `yaml:"directory"`
+
+	cpus       []int
+	data       []netip.Addr
+	knownHosts string
+}
+
+// mostHosts is the maximum number of hosts. Each has a connection to the engine.
+const mostHosts = 1000
+
+// ReadHosts reads a hosts file.
+func ReadHosts(path string) (*Hosts, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the hosts of the testbed: %w", err)
+	}
+	h, err := ParseHosts(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return h, nil
+}
+
+// ParseHosts reads the text of a hosts file. An unknown key is an error.
+func ParseHosts(text []byte) (*Hosts, error) {
+	h := &Hosts{}
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(h); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	if n := len(h.Hosts); n < 2 || n > mostHosts {
+		return nil, fmt.Errorf("the file has %d hosts; list 2 to %d hosts below `hosts:`", n, mostHosts)
+	}
+	names := map[string]bool{}
+	for i := range h.Hosts {
+		host := &h.Hosts[i]
+		if err := host.check(); err != nil {
+			return nil, fmt.Errorf("host %d (%s): %w", i+1, host.Name, err)
+		}
+		if names[host.Name] {
+			return nil, fmt.Errorf("two hosts have the name %s; give each host a different name", host.Name)
+		}
+		names[host.Name] = true
+		host.knownHosts = h.KnownHosts
+	}
+	return h, nil
+}
+
+// Names lists the names of the hosts.
+func (h *Hosts) Names() (names []string) {
+	for i := range h.Hosts {
+		names = append(names, h.Hosts[i].Name)
+	}
+	return names
+}
+
+// Only removes all other hosts. It is an error if a host is not in the file.
+func (h *Hosts) Only(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(h.Names(), name) {
+			return fmt.Errorf("the run needs host %s, which the hosts file does not have; add it to the file", name)
+		}
+	}
+	h.Hosts = slices.DeleteFunc(h.Hosts, func(host Host) bool { return !slices.Contains(names, host.Name) })
+	return nil
+}
+
+var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$`)
+
+func (h *Host) check() error {
+	if !validName.MatchString(h.Name) {
+		return fmt.Errorf("%q is no name; use letters, digits, dots, hyphens and underscores", h.Name)
+	}
+	if h.Address == "" {
+		h.Address = h.Name
+	}
+	if h.Port == 0 {
+		h.Port = 22
+	}
+	if h.Port < 1 || h.Port > 65535 {
+		return fmt.Errorf("%d is no port", h.Port)
+	}
+	if h.User == "" {
+		h.User = os.Getenv("USER")
+	}
+	if h.User == "" {
+		return errors.New("`user` is missing")
+	}
+	if h.CPUs != "" {
+		var err error
+		if h.cpus, err = probe.ParseCPUList(h.CPUs); err != nil || len(h.cpus) == 0 {
+			return fmt.Errorf("cpus %q is no list of CPUs such as 0-3,8", h.CPUs)
+		}
+	}
+	for i, text := range []string{h.Data, h.Data6} {
+		if text == "" && i == 1 {
+			continue
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.Is4() != (i == 0) {
+			return fmt.Errorf("%s: %q is no IPv%d address; give the address of the device that carries the traffic, without a prefix length", [...]string{"data", "data6"}[i], text, [...]int{4, 6}[i])
+		}
+		h.data = append(h.data, a)
+	}
+	if h.Directory != "" && !filepath.IsAbs(h.Directory) {
+		return fmt.Errorf("directory %q is not absolute", h.Directory)
+	}
+	_, err := h.route()
+	return err
+}
+
+// stop is a machine on the way to a host, or the host.
+type stop struct{ user, address string }
+
+// route lists the jump hosts and then the host.
+func (h *Host) route() (stops []stop, err error) {
+	for _, text := range h.Jump {
+		s := stop{h.User, text}
+		if user, address, ok := strings.Cut(text, "@"); ok {
+			s = stop{user, address}
+		}
+		if s.address, err = withPort(s.address, 22); err != nil || s.user == "" {
+			return nil, fmt.Errorf("jump %q is not of the form [user@]address[:port]", text)
+		}
+		stops = append(stops, s)
+	}
+	address, err := withPort("["+strings.Trim(h.Address, "[]")+"]", h.Port)
+	return append(stops, stop{h.User, address}), err
+}

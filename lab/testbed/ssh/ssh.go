@@ -1,0 +1,395 @@
+// Package ssh makes testbeds of Linux hosts that are reached by SSH. The hosts' existing
+// network is the fabric. The windtunnel program is copied to each host and runs there as
+// the node's agent; SSH carries its standard input and output.
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"windtunnel/lab/agent"
+	"windtunnel/lab/host"
+	"windtunnel/lab/meter"
+	"windtunnel/lab/parallel"
+	"windtunnel/lab/probe"
+	wanted "windtunnel/lab/program"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
+	"windtunnel/lab/testbed/netns"
+)
+
+// Executor makes testbeds of the hosts of a hosts file.
+type Executor struct {
+	dedicated bool
+	machines  []*machine
+}
+
+// Connect connects to all hosts, copies the program to them where it is missing, and
+// surveys them. programs are the executables that the plan needs.
+func Connect(ctx context.Context, hosts *Hosts, programs []wanted.Program) (_ *Executor, err error) {
+	own, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
+	x := &Executor{dedicated: hosts.Dedicated}
+	for i, h := range hosts.Hosts {
+		x.machines = append(x.machines, &machine{Host: h, number: i, program: own})
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	err = parallel.Each(x.machines, func(_ int, m *machine) error {
+		if err := m.connect(ctx); err != nil {
+			return err
+		}
+		survey, err := m.service.Survey(ctx, host.SurveyArgs{Programs: programs, Data: m.data})
+		if err != nil {
+			return err
+		}
+		m.survey = survey
+		return m.checkCPUs()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, x.checkNetwork()
+}
+
+// checkCPUs sets the host's CPUs.
+func (m *machine) checkCPUs() error {
+	usable := m.survey.Facts.UsableCPUs()
+	if len(m.cpus) == 0 {
+		m.cpus = usable
+	}
+	for _, c := range m.cpus {
+		if !slices.Contains(usable, c) {
+			return fmt.Errorf("host %s: CPU %d is not usable there (offline, or outside the process's CPU set)", m.Name, c)
+		}
+	}
+	return nil
+}
+
+// checkNetwork returns an error unless dedicated devices are in one network: a node's
+// namespace has no other routes.
+func (x *Executor) checkNetwork() error {
+	if !x.dedicated {
+		return nil
+	}
+	first := x.machines[0].survey.Device.Addresses
+	for _, m := range x.machines[1:] {
+		for i, a := range m.survey.Device.Addresses {
+			if i < len(first) && first[i].Masked() != a.Masked() {
+				return fmt.Errorf("the data addresses %s of host %s and %s of host %s are in different networks; dedicated devices must be in one", first[i], x.machines[0].Name, a, m.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Hold takes the lock of each machine and removes the remains of killed runs there. It
+// returns the names of the removed namespaces by host.
+func (x *Executor) Hold(ctx context.Context) (map[string][]string, error) {
+	var boots []string
+	for _, m := range x.machines {
+		m.whole = m.hello.Boot == "" || !slices.Contains(boots, m.hello.Boot)
+		boots = append(boots, m.hello.Boot)
+	}
+	err := parallel.Each(x.machines, func(_ int, m *machine) error { return m.service.Hold(ctx, host.HoldArgs{Machine: m.whole}) })
+	if err != nil {
+		return nil, err
+	}
+	cleaned := make([][]string, len(x.machines))
+	err = parallel.Each(x.machines, func(i int, m *machine) (err error) {
+		m.held = true
+		cleaned[i], err = m.service.Clean(ctx)
+		return err
+	})
+	byHost := map[string][]string{}
+	for i, m := range x.machines {
+		byHost[m.Name] = cleaned[i]
+	}
+	return byHost, err
+}
+
+// Remove removes the windtunnel program from the hosts.
+func (x *Executor) Remove(ctx context.Context) error {
+	return parallel.Each(x.machines, func(_ int, m *machine) error { return m.service.Remove(ctx) })
+}
+
+// Facts describes the hosts, in their order. FineIdle reports whether all meters can
+// read idle time exactly.
+func (x *Executor) Facts() (facts []*probe.Facts, fineIdle bool) {
+	fineIdle = true
+	for _, m := range x.machines {
+		f := m.survey.Facts
+		facts = append(facts, f.Elsewhere("host "+m.Name, m.survey.Programs, m.survey.Lacks))
+		fineIdle = fineIdle && m.survey.FineIdle
+	}
+	return facts, fineIdle
+}
+
+// closeTime is the maximum time to remove the nodes of all hosts.
+const closeTime = 15 * time.Second
+
+// Close removes the nodes and ends the connections.
+func (x *Executor) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	return parallel.Each(x.machines, func(_ int, m *machine) error { return m.close(ctx) })
+}
+
+// Between implements testbed.Chooser.
+func (x *Executor) Between(from, to string) (testbed.Executor, error) {
+	pair := &Executor{dedicated: x.dedicated}
+	for _, name := range []string{from, to} {
+		i := slices.IndexFunc(x.machines, func(m *machine) bool { return m.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("the testbed has no host %s; add it to the hosts file", name)
+		}
+		pair.machines = append(pair.machines, x.machines[i])
+	}
+	return pair, nil
+}
+
+// Layout implements testbed.Executor.
+func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
+	if nodes > len(x.machines) {
+		return testbed.Layout{}, fmt.Errorf("a testbed of %d nodes: the hosts file has %d hosts", nodes, len(x.machines))
+	}
+	return testbed.OnMachines(nodes, func(i int) (string, []int) { return x.machines[i].hello.Boot, x.machines[i].cpus }), nil
+}
+
+// Requires implements testbed.Executor.
+func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
+	f := sc.Fabric
+	for _, lack := range []struct {
+		asked bool
+		what  string
+	}{
+		{f.Rate > 0, "a rate"}, {f.Delay > 0, "a delay"}, {f.Links > 1, "parallel links"}, {f.Cut > 0, "a link that is cut"},
+		{f.Queues > 1, "a number of queues"}, {f.Steering != suite.ByFlow, "a choice of queues"}, {f.MovingQueues, "queues that move"}, {f.CPUShare > 0, "a share of CPU time"},
+	} {
+		if lack.asked {
+			return nil, fmt.Errorf("its fabric has %s, which the existing network between hosts does not offer", lack.what)
+		}
+	}
+	if sc.Endpoint.Kind == suite.VM {
+		return nil, errors.New("VMs as endpoints do not run on hosts that are reached by SSH")
+	}
+	for _, m := range x.machines {
+		d := m.survey.Device
+		if d.MTU != f.MTU {
+			return nil, fmt.Errorf("host %s: device %s has MTU %d, and the scenario needs %d; set it on all hosts, such as `ip link set %s mtu %d`", m.Name, d.Name, d.MTU, f.MTU, d.Name, f.MTU)
+		}
+		if sc.Workload.IPVersion == 6 && m.Data6 == "" && system.OnNode(sc.System) {
+			return nil, fmt.Errorf("host %s: the scenario needs IPv6; set `data6` in the hosts file", m.Name)
+		}
+		if x.dedicated && len(d.Blocks) > 0 {
+			return nil, fmt.Errorf("host %s: device %s cannot be moved to a network namespace: %s", m.Name, d.Name, d.Blocks[0])
+		}
+	}
+	if !x.dedicated && !system.OnNode(sc.System) {
+		return nil, fmt.Errorf("%s needs a network namespace with the host's data device; set `dedicated: true` in the hosts file if the data devices carry nothing else", sc.System)
+	}
+	if x.dedicated {
+		return []string{probe.Netns}, nil
+	}
+	return nil, nil
+}
+
+// Up implements testbed.Executor.
+func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed, err error) {
+	layout, err := x.Layout(spec.Nodes)
+	if err == nil {
+		layout, err = layout.Limit(spec.Fabric.CPUs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tb := &Testbed{layout: layout, nodes: make([]*node, spec.Nodes)}
+	for i := range tb.nodes {
+		tb.nodes[i] = &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU}
+		if x.dedicated {
+			tb.nodes[i].space = netns.SpacePrefix(spec.ID) + x.machines[i].suffix()
+		}
+	}
+	for _, n := range tb.nodes {
+		for _, other := range tb.nodes {
+			n.underlay = append(n.underlay, other.Addr(4))
+		}
+	}
+	if err := parallel.Each(tb.nodes, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
+		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
+	}
+	return tb, nil
+}
+
+// Testbed is nodes on hosts. It is its own fabric.
+type Testbed struct {
+	layout testbed.Layout
+	nodes  []*node
+}
+
+// Nodes implements testbed.Testbed.
+func (tb *Testbed) Nodes() (list []testbed.Node) {
+	for _, n := range tb.nodes {
+		list = append(list, n)
+	}
+	return list
+}
+
+// Layout implements testbed.Testbed.
+func (tb *Testbed) Layout() testbed.Layout { return tb.layout }
+
+// Fabric implements testbed.Testbed.
+func (tb *Testbed) Fabric() testbed.Fabric { return tb }
+
+// Describe implements testbed.Fabric.
+func (tb *Testbed) Describe() string {
+	var devices []string
+	for _, n := range tb.nodes {
+		devices = append(devices, n.Name()+" "+n.survey.Device.Name)
+	}
+	return fmt.Sprintf("the existing network between hosts (%s); MTU %d; the lab does not change offloads and coalescing of the devices", strings.Join(devices, ", "), tb.nodes[0].mtu)
+}
+
+// Clock implements testbed.Fabric.
+func (tb *Testbed) Clock() (map[int]float64, error) { return nil, nil }
+
+// Meter implements testbed.Fabric.
+func (tb *Testbed) Meter() (*meter.Meter, error) { return nil, nil }
+
+// Cut implements testbed.Fabric.
+func (tb *Testbed) Cut() error {
+	return errors.New("the lab does not cut links of the existing network between hosts")
+}
+
+// Warnings implements testbed.Fabric.
+func (tb *Testbed) Warnings() []string {
+	if tb.layout.Shared {
+		return []string{"hosts of this testbed are on one machine and share CPUs: their CPU figures cannot be told apart"}
+	}
+	return nil
+}
+
+// Settings implements testbed.Testbed.
+func (tb *Testbed) Settings() (all space.Settings) {
+	for _, n := range tb.nodes {
+		all.Add(n.Name(), n.settings)
+	}
+	return all
+}
+
+// Down implements testbed.Testbed. The nodes' namespaces stay until the executor is
+// closed, because a NIC that changes its namespace negotiates its link again.
+func (tb *Testbed) Down(ctx context.Context) error {
+	return parallel.Each(tb.nodes, func(_ int, n *node) error { return n.stop(ctx) })
+}
+
+// Release implements testbed.Testbed.
+func (tb *Testbed) Release(ctx context.Context) error { return tb.Down(ctx) }
+
+// node is a compute node on a host.
+type node struct {
+	*machine
+	index    int
+	space    string // name of the namespace; "" for the host's
+	cpus     []int
+	mtu      int
+	underlay []netip.Addr // of every node
+	settings space.Settings
+
+	agent   *agent.Client
+	session *session
+	hello   agent.Hello
+}
+
+// start prepares the node and starts its agent.
+func (n *node) start(ctx context.Context) (err error) {
+	if err := n.connect(ctx); err != nil {
+		return err
+	}
+	d := n.survey.Device
+	if n.settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.space, Device: d, Addresses: d.Addresses}); err != nil {
+		return err
+	}
+	n.agent, n.session, n.hello, err = n.startAgent(ctx, host.AgentArgs(n.space, cpuList(n.cpus))...)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", n.Name(), err)
+	}
+	if !slices.Equal(n.hello.CPUs, n.cpus) {
+		return fmt.Errorf("the agent of host %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), n.hello.CPUs, n.cpus)
+	}
+	return nil
+}
+
+func cpuList(cpus []int) string {
+	var words []string
+	for _, c := range cpus {
+		words = append(words, strconv.Itoa(c))
+	}
+	return strings.Join(words, ",")
+}
+
+// stop ends the node's agent. If the agent was lost, stop removes the node, and the
+// connection if that fails. The loss is no error here, because the agent's calls have
+// failed.
+func (n *node) stop(ctx context.Context) error {
+	if n.agent == nil {
+		return nil
+	}
+	lost := n.agent.Lost() != nil
+	err := n.agent.Close()
+	n.agent = nil
+	if !lost {
+		if ended := n.session.end(ctx); ended != nil {
+			err = errors.Join(err, fmt.Errorf("host %s: %w", n.Name(), ended))
+		}
+		return err
+	}
+	n.session.ssh.Close()
+	if n.space != "" {
+		err = n.service.Discard(ctx, n.space)
+	} else {
+		err = n.service.Ping(ctx)
+	}
+	if err != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.drop()
+	}
+	return nil
+}
+
+func (n *node) Name() string { return n.Host.Name }
+
+func (n *node) CPUs() []int { return n.cpus }
+
+func (n *node) Addr(version int) netip.Addr {
+	for _, a := range n.data {
+		if a.Is4() == (version == 4) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+func (n *node) Agent() *agent.Client { return n.agent }
+
+func (n *node) Hello() agent.Hello { return n.hello }
+
+func (n *node) Attachment() agent.AttachArgs {
+	return agent.AttachArgs{
+		Index: n.index, SpaceBase: n.space, Fabric: []string{n.survey.Device.Name}, Underlay: n.underlay, MTU: n.mtu, CPUs: n.cpus,
+	}
+}

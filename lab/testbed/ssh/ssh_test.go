@@ -1,0 +1,384 @@
+package ssh
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/probe"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+)
+
+// assertFigures checks that a trial measured the paced stream on both hosts.
+func assertFigures(t *testing.T, s sample.Sample) {
+	t.Helper()
+	if !s.OK() {
+		t.Fatalf("%s: %v", s.Scenario, s.Failure)
+	}
+	if bits := s.Metrics[sample.Throughput]; bits < 150e6 || bits > 210e6 {
+		t.Errorf("%s: throughput %.0f bit/s of a stream of 200 Mbit/s", s.Scenario, bits)
+	}
+	if ratio := s.Metrics[sample.FabricGoodput] / s.Metrics[sample.Throughput]; ratio < 0.9 || ratio > 1.1 {
+		t.Errorf("%s: the devices of the hosts counted %.3f of the throughput", s.Scenario, ratio)
+	}
+	for _, m := range []sample.Metric{sample.SenderCores, sample.ReceiverCores} {
+		if used := s.Metrics[m]; used <= 0 || used > 1.05 {
+			t.Errorf("%s: %s is %.3f on a host with one CPU", s.Scenario, m, used)
+		}
+	}
+}
+
+func TestRawRunsBetweenHostsAndLeavesNothing(t *testing.T) {
+	s := newSite(t)
+	x := s.connect()
+	s.hold(x)
+	n := &notebook{}
+	s.must(runTrials(x, n, 2, scenario("raw", 600*time.Millisecond)))
+	if len(n.samples) < 2 { // one more replaces a trial that a gate rejected
+		t.Fatalf("%d samples, want those of 2 trials", len(n.samples))
+	}
+	counted := slices.DeleteFunc(slices.Clone(n.samples), func(smp sample.Sample) bool { return !smp.Counts() })
+	if len(counted) == 0 {
+		t.Errorf("no trial counts: %+v", n.samples)
+	}
+	for _, smp := range counted {
+		assertFigures(t, smp)
+	}
+	if argv := n.samples[0].Commands[0].Argv; argv[0] != "windtunnel" {
+		t.Errorf("the tool was started as %q", argv)
+	}
+	s.must(x.Remove(context.Background()))
+	if _, err := os.Stat(s.path("program")); !os.IsNotExist(err) {
+		t.Errorf("the program's directory is left: %v", err)
+	}
+	s.must(x.Close(context.Background()))
+	if left := leftovers(t, runID()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// dataDevice describes the data device of a host with its addresses and routes.
+func (s *site) dataDevice(i int) string {
+	s.t.Helper()
+	sp := s.spaces[i]
+	l, err := sp.Link("data")
+	s.must(err)
+	addresses, err := sp.Links.AddrList(l, netlink.FAMILY_V4)
+	s.must(err)
+	routes, err := sp.Links.RouteList(l, netlink.FAMILY_V4)
+	s.must(err)
+	text := fmt.Sprintf("up %t, MTU %d;", l.Attrs().Flags&1 == 1, l.Attrs().MTU)
+	for _, a := range addresses {
+		text += " " + a.IPNet.String()
+	}
+	for _, r := range routes {
+		text += fmt.Sprintf("; %s via %s", r.Dst, r.Gw)
+	}
+	s.must(sp.Do(func() error {
+		value, err := os.ReadFile("/proc/sys/net/ipv4/conf/data/arp_ignore")
+		text += "; arp_ignore " + strings.TrimSpace(string(value))
+		return err
+	}))
+	return text
+}
+
+func TestSystemsUseDedicatedDevicesAndReturnThem(t *testing.T) {
+	s := newSite(t)
+	l, err := s.spaces[0].Link("data")
+	s.must(err)
+	s.must(s.spaces[0].Links.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: space.IPNet(netip.MustParsePrefix("10.99.0.0/16")), Gw: []byte{10, 77, 0, 2}}))
+	s.must(s.spaces[0].DeviceSysctl("ipv4", "data", "arp_ignore", "2"))
+	before := s.dataDevice(0)
+	s.hosts.Dedicated = true
+	x := s.connect()
+	s.hold(x)
+	n := &notebook{}
+	s.must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond), scenario("bridge", 600*time.Millisecond), scenario("vxlan", 600*time.Millisecond)))
+	for _, smp := range n.samples {
+		assertFigures(t, smp)
+	}
+	if _, err := s.spaces[0].Link("data"); err == nil {
+		t.Error("the data device is on the host during the run: the test does not test")
+	}
+	s.must(x.Close(context.Background()))
+	if after := s.dataDevice(0); after != before {
+		t.Errorf("the data device was %q before the run, and is %q after it", before, after)
+	}
+	if left := leftovers(t, runID()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestAHostThatVanishesFailsItsTrialAndNotTheRun(t *testing.T) {
+	s := newSite(t)
+	x := s.connect()
+	s.hold(x)
+	b := s.spaces[1]
+	link, err := b.Link("mgmt")
+	s.must(err)
+	n := &notebook{}
+	cut := false
+	n.moved = func() {
+		if !cut && len(n.samples) == 1 { // the link comes back when the second trial has failed
+			cut = true
+			s.must(b.Links.LinkSetDown(link))
+			time.AfterFunc(7*time.Second, func() { _ = b.Links.LinkSetUp(link) })
+		}
+	}
+	s.must(runTrials(x, n, 6, scenario("raw", 1500*time.Millisecond)))
+	if lost := n.samples[1]; lost.OK() || lost.Failure.Kind != sample.AgentLost || !strings.Contains(lost.Failure.Message, "node b's agent") {
+		t.Errorf("the trial during the cut: %v", lost.Failure)
+	}
+	assertFigures(t, n.samples[len(n.samples)-1])
+}
+
+func TestARunSurvivesWhenItsProgramsOnAHostAreKilled(t *testing.T) {
+	s := newSite(t)
+	before := s.dataDevice(1)
+	s.hosts.Dedicated = true
+	x := s.connect()
+	s.hold(x)
+	b := x.machines[1]
+	n := &notebook{}
+	var agentPID int
+	n.up = func(bench *experiment.Bench) { agentPID = bench.Testbed.Nodes()[1].Hello().PID }
+	killed := map[int]bool{}
+	n.moved = func() {
+		trial := len(n.samples)
+		victim := map[int]int{1: agentPID, 3: b.hello.PID}[trial]
+		if victim == 0 || killed[trial] {
+			return
+		}
+		killed[trial] = true
+		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+			t.Errorf("kill %d in trial %d: %v", victim, trial, err)
+		}
+	}
+	s.must(runTrials(x, n, 5, scenario("bridge", 1500*time.Millisecond)))
+	if len(killed) != 2 {
+		t.Fatalf("killed in the trials %v, want 1 and 3", killed)
+	}
+	assertFigures(t, n.samples[0])
+	if lost := n.samples[1]; lost.OK() || lost.Failure.Kind != sample.AgentLost {
+		t.Errorf("the trial whose agent was killed: %v", lost.Failure)
+	}
+	assertFigures(t, n.samples[2])
+	assertFigures(t, n.samples[4])
+	s.must(x.Close(context.Background()))
+	if after := s.dataDevice(1); after != before {
+		t.Errorf("the data device was %q before the run, and is %q after it", before, after)
+	}
+	if left := leftovers(t, runID()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestAnEngineThatIsKilledLeavesNothingOnTheHosts(t *testing.T) {
+	s := newSite(t)
+	before := s.dataDevice(1)
+	s.write("hosts.yaml", fmt.Sprintf(`known_hosts: %s
+dedicated: true
+hosts:
+  - {name: a, address: 198.18.78.2, user: root, key: %[2]s, directory: %[3]s, data: 10.77.0.1, cpus: "0"}
+  - {name: b, address: 198.18.78.6, user: root, key: %[2]s, directory: %[3]s, data: 10.77.0.2, cpus: "1"}
+`, s.path("known"), s.path("key"), s.path("program")))
+	self, err := os.Executable()
+	s.must(err)
+	cmd := exec.Command(self)
+	cmd.Env, cmd.Stderr = append(os.Environ(), engineVariable+"="+s.path("hosts.yaml")), os.Stderr
+	out, err := cmd.StdoutPipe()
+	s.must(err)
+	s.must(cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if _, err := out.Read(make([]byte, 16)); err != nil { // the traffic flows
+		t.Fatal(err)
+	}
+	id := fmt.Sprintf("run%x", cmd.Process.Pid)
+	if left := leftovers(t, id); len(left) < 2 || len(s.processes(0)) == 1 {
+		t.Errorf("during the run there are the namespaces %v: the test does not test", left)
+	}
+	s.must(cmd.Process.Kill())
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		left := leftovers(t, id)
+		if len(left) == 0 && len(s.processes(0)) == 1 && len(s.processes(1)) == 1 { // sshd
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after the kill there are the namespaces %v and the processes %v and %v", left, s.processes(0), s.processes(1))
+		}
+	}
+	if after := s.dataDevice(1); after != before {
+		t.Errorf("the data device was %q before the run, and is %q after the kill", before, after)
+	}
+}
+
+// engine is the engine that the test kills: it prints a line when traffic flows.
+func engine(path string) error {
+	hosts, err := ReadHosts(path)
+	if err != nil {
+		return err
+	}
+	x, err := Connect(context.Background(), hosts, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := x.Hold(context.Background()); err != nil {
+		return err
+	}
+	n := &notebook{moved: func() { fmt.Println("moved") }}
+	return runTrials(x, n, 1, scenario("bridge", 30*time.Second))
+}
+
+func TestErrorsOfHostsNameTheHostAndTheRemedy(t *testing.T) {
+	s := newSite(t)
+	s.writeKey("other")
+	s.write("empty", "")
+	known, err := os.ReadFile(s.path("known"))
+	s.must(err)
+	first, _, _ := strings.Cut(string(known), "\n") // the line of host a
+	s.write("changed", strings.ReplaceAll(first, "198.18.78.2", "198.18.78.6")+"\n")
+	for name, c := range map[string]struct {
+		change func(*Host)
+		want   string
+	}{
+		"unknown host key":   {func(h *Host) { h.knownHosts = s.path("empty") }, "ssh-keyscan"},
+		"changed host key":   {func(h *Host) { h.knownHosts = s.path("changed") }, "ssh-keygen -R"},
+		"wrong key":          {func(h *Host) { h.Key = s.path("other") }, "authorized_keys"},
+		"missing key":        {func(h *Host) { h.Key = s.path("absent") }, "no such file"},
+		"unreachable":        {func(h *Host) { h.Port = 23 }, "connect to 198.18.78.6:23"},
+		"no such address":    {func(h *Host) { h.Data = "10.77.0.9" }, "ip address"},
+		"no directory":       {func(h *Host) { h.Directory = "/proc/wt" }, "copy the windtunnel program|look for the windtunnel program"},
+		"unreachable jump":   {func(h *Host) { h.Jump = []string{"198.18.78.2:24"} }, "connect to 198.18.78.2:24"},
+		"CPU that is absent": {func(h *Host) { h.CPUs = "4000" }, "CPU 4000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := *s.hosts
+			hosts.Hosts = append([]Host(nil), s.hosts.Hosts...)
+			b := &hosts.Hosts[1]
+			c.change(b)
+			b.data = nil
+			s.must(b.check())
+			x, err := Connect(context.Background(), &hosts, nil)
+			if err == nil {
+				x.Close(context.Background())
+				t.Fatal("no error")
+			}
+			wanted := false
+			for _, w := range strings.Split(c.want, "|") {
+				wanted = wanted || strings.Contains(err.Error(), w)
+			}
+			if !wanted || !strings.Contains(err.Error(), "host b") && !strings.Contains(err.Error(), "node b") {
+				t.Errorf("error: %v", err)
+			}
+		})
+	}
+}
+
+func TestAHostIsReachedThroughAJumpHostAndBySudo(t *testing.T) {
+	if _, err := exec.LookPath("sudo"); err != nil {
+		t.Skip("sudo is not installed; get it with: apt-get install sudo")
+	}
+	s := newSite(t)
+	b := &s.hosts.Hosts[1]
+	b.Jump, b.Address, b.Sudo = []string{"root@198.18.78.2"}, "10.77.0.2", true
+	x := s.connect()
+	if blocks := x.machines[1].survey.Device.Blocks; len(blocks) != 1 || !strings.Contains(blocks[0], "SSH session") {
+		t.Errorf("a device that the session uses may be moved: %q", blocks)
+	}
+	tb, err := x.Up(context.Background(), testbed.Spec{ID: runID(), Nodes: 2, Fabric: suite.Fabric{MTU: 1500}})
+	s.must(err)
+	defer tb.Down(context.Background())
+	if hello := tb.Nodes()[1].Hello(); len(hello.CPUs) != 1 || hello.CPUs[0] != 1 {
+		t.Errorf("the agent of host b: %+v", hello)
+	}
+}
+
+func TestScenariosThatTheHostsCannotRunAreRefused(t *testing.T) {
+	s := newSite(t)
+	x := s.connect()
+	for want, change := range map[string]func(*suite.Scenario){
+		"dedicated: true":          func(sc *suite.Scenario) { sc.System = "bridge" },
+		"has MTU 1500":             func(sc *suite.Scenario) { sc.Fabric.MTU = 9000 },
+		"set `data6`":              func(sc *suite.Scenario) { sc.Workload.IPVersion = 6 },
+		"its fabric has a rate":    func(sc *suite.Scenario) { sc.Fabric.Rate = 1e9 },
+		"VMs as endpoints do not ": func(sc *suite.Scenario) { sc.Endpoint.Kind = suite.VM },
+	} {
+		sc := scenario("raw", time.Second)
+		change(&sc)
+		if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	x.dedicated = true
+	bridge := scenario("bridge", time.Second)
+	if features, err := x.Requires(&bridge); err != nil || len(features) != 1 || features[0] != probe.Netns {
+		t.Errorf("bridge on dedicated devices: %v, %v", features, err)
+	}
+}
+
+// sshdCPU returns the CPU time of sshd on both hosts, s.
+func (s *site) sshdCPU() (seconds float64) {
+	s.t.Helper()
+	for i := range s.spaces {
+		for _, pid := range s.processes(i) {
+			p, err := procfs.NewProc(pid)
+			if err != nil {
+				continue // it has ended
+			}
+			stat, err := p.Stat()
+			if err == nil && strings.HasPrefix(stat.Comm, "sshd") {
+				seconds += stat.CPUTime()
+			}
+		}
+	}
+	return seconds
+}
+
+func TestTheTransportIsCheap(t *testing.T) {
+	if os.Getenv("WINDTUNNEL_TIMING_TESTS") == "" {
+		t.Skip("times depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one")
+	}
+	s := newSite(t)
+	x := s.connect()
+	s.hold(x)
+	started := time.Now()
+	tb, err := x.Up(context.Background(), testbed.Spec{ID: runID(), Nodes: 2, Fabric: suite.Fabric{MTU: 1500}})
+	s.must(err)
+	took := time.Since(started)
+	s.must(tb.Down(context.Background()))
+	if took > time.Second {
+		t.Errorf("the agents of two hosts started in %v, want at most 1s", took)
+	}
+
+	n := &notebook{}
+	var first, last time.Time
+	var before, after float64
+	n.moved = func() {
+		last, after = time.Now(), s.sshdCPU()
+		if first.IsZero() {
+			first, before = last, after
+		}
+	}
+	s.must(runTrials(x, n, 1, scenario("raw", 5*time.Second)))
+	assertFigures(t, n.samples[0])
+	share := (after - before) / last.Sub(first).Seconds() / 2
+	if last.Sub(first) < 2*time.Second || share > 0.01 {
+		t.Errorf("sshd took %.2f %% of a CPU on each host in %v, want at most 1 %% in 2s or more", 100*share, last.Sub(first))
+	}
+	t.Logf("agents started in %v; sshd took %.2f %% of a CPU on each host", took, 100*share)
+}
