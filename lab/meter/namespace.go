@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"windtunnel/lab/space"
+	"windtunnel/internal/netspace"
 )
 
 // Namespace is a network namespace to meter.
@@ -93,7 +93,7 @@ func insideOf(ns netns.NsHandle, f func() error) error {
 	if !ns.IsOpen() {
 		return f()
 	}
-	return space.OwnThread(func() error {
+	return netspace.OwnThread(func() error {
 		if err := netns.Set(ns); err != nil {
 			return fmt.Errorf("enter the network namespace (needs CAP_SYS_ADMIN): %w", err)
 		}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/netspace"
 )
 
 // joined is two namespaces of the test's own, joined by a veth pair "left"
@@ -38,30 +39,17 @@ func join(t testing.TB) joined {
 func newSpace(t testing.TB, side string) netns.NsHandle {
 	t.Helper()
 	name := fmt.Sprintf("wt-meter-%d-%s", os.Getpid(), side)
-	var ns netns.NsHandle
-	err := onThread(func() (err error) {
-		ns, err = netns.NewNamed(name)
-		return err
-	})
+	ns, err := netspace.Create(name)
 	if err != nil {
 		t.Skipf("cannot make a network namespace: %v", err)
 	}
 	t.Cleanup(func() {
 		ns.Close()
-		if err := netns.DeleteNamed(name); err != nil {
-			t.Errorf("remove namespace %s: %v", name, err)
+		if err := netspace.Delete(name); err != nil {
+			t.Error(err)
 		}
 	})
 	return ns
-}
-
-func onThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		done <- f()
-	}()
-	return <-done
 }
 
 func at(t testing.TB, ns netns.NsHandle) *netlink.Handle {

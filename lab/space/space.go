@@ -8,17 +8,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/netspace"
 )
 
-// Dir is the directory in which named network namespaces are bound, as iproute2
-// does.
-const Dir = "/run/netns"
+// Dir is the directory in which named network namespaces are bound.
+const Dir = netspace.Dir
 
 // Space is an open network namespace.
 type Space struct {
@@ -36,17 +36,11 @@ func Create(name string) (*Space, error) {
 	if _, err := os.Stat(filepath.Join(Dir, name)); err == nil {
 		return nil, fmt.Errorf("create network namespace %s: it exists already; `windtunnel lab clean` removes the leftovers of killed runs", name)
 	}
-	err := OwnThread(func() error {
-		ns, err := netns.NewNamed(name)
-		if err != nil {
-			return err
-		}
-		return ns.Close()
-	})
+	ns, err := netspace.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("create network namespace %s (root is needed): %w", name, err)
 	}
-	s, err := Open(name)
+	s, err := fromHandle(name, ns)
 	if err != nil {
 		return nil, errors.Join(err, Delete(name))
 	}
@@ -102,9 +96,8 @@ func Delete(name string) error {
 	if err := giveBack(name); err != nil {
 		return err
 	}
-	err := netns.DeleteNamed(name)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("delete network namespace %s: %w", name, err)
+	if err := netspace.Delete(name); err != nil {
+		return err
 	}
 	return DeleteHome(name)
 }
@@ -121,7 +114,7 @@ func (s *Space) Inode() (uint32, error) {
 // Do runs f on a thread inside the namespace. Sockets, and files under /proc, that f
 // opens belong to the namespace also after f has returned.
 func (s *Space) Do(f func() error) error {
-	return OwnThread(func() error {
+	return netspace.OwnThread(func() error {
 		if err := s.Enter(); err != nil {
 			return err
 		}
@@ -148,15 +141,4 @@ func (s *Space) isCurrent() bool {
 	var st unix.Stat_t
 	inode, err := s.Inode()
 	return err == nil && unix.Stat("/proc/thread-self/ns/net", &st) == nil && uint32(st.Ino) == inode
-}
-
-// OwnThread runs f on a thread that ends afterwards, so that nothing f does
-// to the thread (its namespace, its affinity) can leak to other goroutines.
-func OwnThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- f()
-	}()
-	return <-done
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
@@ -155,20 +156,20 @@ func (b *bed) must(err error) {
 func (b *bed) namespace(part string) netns.NsHandle {
 	b.t.Helper()
 	name := b.name + "-" + part
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := netns.Get()
+	ns, err := netspace.Create(name)
 	b.must(err)
-	defer home.Close()
-	ns, err := netns.NewNamed(name)
-	if err == nil {
-		err = os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0o644)
-	}
-	if back := netns.Set(home); back != nil {
-		panic(back)
-	}
-	b.must(err)
-	b.t.Cleanup(func() { ns.Close(); netns.DeleteNamed(name) })
+	b.t.Cleanup(func() {
+		ns.Close()
+		if err := netspace.Delete(name); err != nil {
+			b.t.Error(err)
+		}
+	})
+	b.must(netspace.OwnThread(func() error {
+		if err := netns.Set(ns); err != nil {
+			return err
+		}
+		return os.WriteFile("/proc/sys/net/ipv6/conf/default/accept_dad", []byte("0"), 0o644)
+	}))
 	h := b.handle(ns)
 	lo, err := h.LinkByName("lo")
 	b.must(err)

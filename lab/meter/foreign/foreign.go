@@ -18,7 +18,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"windtunnel/lab/space"
+	"windtunnel/internal/netspace"
 )
 
 // Meter adds up foreign CPU time on some CPUs of this machine. Only one
@@ -153,7 +153,7 @@ func replace(set *ebpf.Map, wanted []uint32) error {
 // is checked when it gets the CPU back. A CPU that this process may not use is
 // left to its next switch.
 func visit(cpus []int) {
-	_ = space.OwnThread(func() error {
+	_ = netspace.OwnThread(func() error {
 		for _, c := range cpus {
 			var one unix.CPUSet
 			one.Set(c)

@@ -3,7 +3,6 @@
 package agenttest
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -14,9 +13,9 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
@@ -42,19 +41,11 @@ func NewSpace(t testing.TB, part string) *netdev.Space {
 func NamedSpace(t testing.TB, name string) *netdev.Space {
 	t.Helper()
 	NeedRoot(t)
-	done := make(chan error, 1)
-	go func() {
-		// Use a new thread that ends: NewNamed moves the thread into the new namespace.
-		LockThread()
-		h, err := netns.NewNamed(name)
-		if err == nil {
-			h.Close()
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
+	h, err := netspace.Create(name)
+	if err != nil {
 		t.Fatalf("create network namespace %s: %v", name, err)
 	}
+	h.Close()
 	t.Cleanup(func() { DeleteSpace(name) })
 	s, err := netdev.Open(name)
 	if err != nil {
@@ -67,8 +58,8 @@ func NamedSpace(t testing.TB, name string) *netdev.Space {
 
 // DeleteSpace deletes a network namespace if it exists.
 func DeleteSpace(name string) {
-	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintln(os.Stderr, "delete network namespace", name, err)
+	if err := netspace.Delete(name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 }
 

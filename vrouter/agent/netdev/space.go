@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/agent/config"
 )
 
@@ -40,9 +41,6 @@ func (e *NoNamespaceError) Error() string {
 	return fmt.Sprintf("network namespace %s does not exist (path %s); create it with `ip netns add %s`", e.name, e.path, e.name)
 }
 
-// namespaces is iproute2's directory of named namespaces.
-const namespaces = "/run/netns"
-
 // Open opens a namespace by name or path; "": the process's namespace.
 func Open(name string) (*Space, error) {
 	path := name
@@ -50,7 +48,7 @@ func Open(name string) (*Space, error) {
 	case name == "":
 		path = "/proc/self/ns/net"
 	case !strings.ContainsRune(name, '/'):
-		path = filepath.Join(namespaces, name)
+		path = filepath.Join(netspace.Dir, name)
 	}
 	ns, err := netns.GetFromPath(path)
 	if err != nil {

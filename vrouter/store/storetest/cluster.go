@@ -21,6 +21,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"windtunnel/internal/netspace"
 )
 
 // Cluster is an etcd cluster. A bridge in the namespace Hub connects the members'
@@ -269,17 +271,12 @@ func (c *Cluster) awaitClients() {
 func (c *Cluster) namespace(part string) netns.NsHandle {
 	c.tb.Helper()
 	name := c.name + "-" + part
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := netns.Get()
+	ns, err := netspace.Create(name)
 	must(c.tb, err)
-	defer home.Close()
-	ns, err := netns.NewNamed(name)
-	if back := netns.Set(home); back != nil {
-		panic(back)
-	}
-	must(c.tb, err)
-	c.tb.Cleanup(func() { ns.Close(); netns.DeleteNamed(name) })
+	c.tb.Cleanup(func() {
+		ns.Close()
+		must(c.tb, netspace.Delete(name))
+	})
 	in(c.tb, ns, func(h *netlink.Handle) {
 		lo, err := h.LinkByName("lo")
 		must(c.tb, err)
