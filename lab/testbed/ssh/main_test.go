@@ -360,7 +360,7 @@ func runPairs(x *Executor, n *notebook, pairs string, blocks, parallel int, sc s
 	}
 	plan := suite.Plan{Suite: "test", Nodes: 2, Trials: blocks, Scenarios: []suite.Scenario{sc}, Matrix: matrix}
 	e := &experiment.Experiment{
-		Plan: &plan, Seed: 1, Executor: x, ID: runID(), Self: agent.Self, Attempts: 3, Lenient: true, Recorder: n, Observer: n, Grace: time.Second,
+		Plan: &plan, Seed: 1, Executor: x, ID: runID(), Self: agent.Self, Attempts: 3, Lenient: true, Recorder: n, Observer: n, Grace: 300 * time.Millisecond,
 	}
 	if err := e.Run(context.Background()); err != nil {
 		return nil, err

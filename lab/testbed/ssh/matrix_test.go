@@ -23,7 +23,7 @@ func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
-	r, err := runPairs(x, n, "a:b,b:a,b:c,c:b", stats.MinimumTrials(stats.Level), 1, scenario("raw", 500*time.Millisecond))
+	r, err := runPairs(x, n, "a:b,b:a,b:c,c:b", stats.MinimumTrials(stats.Level), 1, scenario("raw", 300*time.Millisecond))
 	s.must(err)
 	for _, smp := range n.samples {
 		if !smp.OK() {
