@@ -75,8 +75,8 @@ func TestConvergedCrossesItsSettings(t *testing.T) {
 			links++
 		}
 	}
-	if links != 2*2*2*2+2*2*2+5 || teams != 8 || len(p.Scenarios) != links+teams+2+4+3+2+4 {
-		t.Errorf("%d scenarios, %d of containers over a link and %d over a team, want 52, 29 (8 with VMQ, 5 at 10 Gbit/s) and 8", len(p.Scenarios), links, teams)
+	if links != 2*2*2*2+2*2*2+5 || teams != 8 || len(p.Scenarios) != links+teams+2+6+3+2+4 {
+		t.Errorf("%d scenarios, %d of containers over a link and %d over a team, want 54, 29 (8 with VMQ, 5 at 10 Gbit/s) and 8", len(p.Scenarios), links, teams)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestConvergedTurnsEachSettingOnAndOff(t *testing.T) {
 	p := plan(t, "converged")
 	want := []string{
 		"9000-lso/half over 1500-lso/half", "9000-lso/full over 1500-lso/full",
-		"9000-10g-lso/half over 1500-10g-lso/half", "9000-10g-lso/full over 1500-10g-lso/full",
+		"9000-10g-lso/half over 1500-10g-lso/half", "9000-10g-lso/full over 1500-10g-lso/full", "9000-vm/half over 1500-vm/half",
 		"1500-lso/half over 1500-no-lso/half", "1500-lso/full over 1500-no-lso/full",
 		"1500-team-lso/half over 1500-lso/half", "1500-team-lso/full over 1500-lso/full",
 		"9000-vmq-lso/full over 9000-lso/full", "9000-dvmq-lso/full over 9000-lso/full",
