@@ -119,6 +119,9 @@ func (o LocatorOwners) Overlapping(l netip.Prefix) string {
 	return cmp.Or(o.of[l], o.of[wide])
 }
 
+// Has reports whether a prefix is the locator of a node.
+func (o LocatorOwners) Has(l netip.Prefix) bool { return o.of[l] != "" }
+
 func (o LocatorOwners) add(l netip.Prefix, node string) {
 	o.of[l] = node
 	if wide, _ := l.Addr().Prefix(LocatorBits); l.Bits() != LocatorBits {
