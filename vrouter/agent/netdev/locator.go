@@ -74,7 +74,7 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 		}
 		// Do not use AddrReplace: then the kernel reports a change even if the address exists.
 		if err := s.Links.AddrAdd(lo, locatorAddress(self)); err != nil && !errors.Is(err, unix.EEXIST) {
-			errs = append(errs, fmt.Errorf("locator: add address %s to device lo: %w; check that the sysctl net.ipv6.conf.lo.disable_ipv6 is 0", self.LocatorAddress(), err))
+			errs = append(errs, fmt.Errorf("locator: add address %s to device lo: %w; check that the kernel has IPv6, and that the sysctl net.ipv6.conf.lo.disable_ipv6 is 0", self.LocatorAddress(), err))
 		}
 	}
 	return errors.Join(errs...)
