@@ -397,6 +397,34 @@ func TestALocatorOnALinkOfTheHostIsNotUsed(t *testing.T) {
 	}
 }
 
+// If the prefix of a link is the locator of a node, no node on the link uses it: the hosts on the
+// link still reach each other.
+func TestThePrefixOfACommonLinkIsNoLocator(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{nodes: 3, bare: 1})
+	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)[:2]
+	b.state.Nodes[0].Locator = netip.MustParsePrefix("fd30::/64")
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
+	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
+	other := b.nodes[2]
+	other.ip("address", "add", "fd30::a8bb:ccff:fedd:1122/64", "dev", "fab", "nodad") // made from a MAC address
+	other.v6 = netip.MustParseAddr("fd30::a8bb:ccff:fedd:1122")
+	b.up()
+	for i, n := range b.nodes[:2] {
+		n.awaitWays(b.nodes[1-i].name, "direct")
+		if err := transfer(n.itself(), other.itself(), 6, 1<<20); err != nil {
+			t.Errorf("an IPv6 transfer of node %s to a host on the link: %v; the drops are %v", n.name, err, n.drops())
+		}
+		reason := []string{"contains fd30::/64, the prefix of a link, on device fab", "the locator fd30::/64 of node a contains the address fd30::2 of this host"}[i]
+		if text, _ := n.try("status"); !strings.Contains(text, reason) {
+			t.Errorf("the status of node %s lacks the reason %q:\n%s", n.name, reason, text)
+		}
+	}
+	if err := transfer(x, y, 4, 1<<20); err != nil {
+		t.Errorf("a transfer between the workloads: %v", err)
+	}
+}
+
 // gateway returns the router on the link of the first node (options.routed).
 func (b *bed) gateway() *node {
 	return &node{bed: b, ns: b.sw, v4: netip.MustParseAddr("172.30.1.254"), v6: netip.MustParseAddr("fd30:0:0:1::fe")}

@@ -33,14 +33,12 @@ func HostUseOf(s *Space) (*HostUse, error) {
 
 func hostUseOf(s *Space, routes []netlink.Route) (*HostUse, error) {
 	u := &HostUse{s, map[netip.Prefix]use{}, map[netip.Addr]bool{}}
-	addresses, err := list("IPv6 addresses", func() ([]netlink.Addr, error) { return s.Links.AddrList(nil, netlink.FAMILY_V6) })
+	addresses, err := Addresses6(s)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range addresses {
-		if ip, ok := netip.AddrFromSlice(a.IP); ok {
-			u.own[ip] = true
-		}
+		u.own[a] = true
 	}
 	neighbours, err := list("IPv6 neighbours", func() ([]netlink.Neigh, error) { return s.Links.NeighList(0, netlink.FAMILY_V6) })
 	if err != nil {
@@ -121,6 +119,17 @@ func (u *HostUse) device(index int) string {
 		return fmt.Sprint(index)
 	}
 	return l.Attrs().Name
+}
+
+// Addresses6 lists the host's IPv6 addresses.
+func Addresses6(s *Space) (all []netip.Addr, err error) {
+	addresses, err := list("IPv6 addresses", func() ([]netlink.Addr, error) { return s.Links.AddrList(nil, netlink.FAMILY_V6) })
+	for _, a := range addresses {
+		if ip, ok := netip.AddrFromSlice(a.IP); ok {
+			all = append(all, ip)
+		}
+	}
+	return all, err
 }
 
 // routes6 lists the IPv6 routes of all tables.

@@ -2,11 +2,14 @@ package reconcile
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
 	"time"
 
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -79,6 +82,44 @@ func (p *Pass) self() model.Node {
 	return self
 }
 
+// findForeign finds the other nodes whose locators contain an address of this host. Such a locator is
+// the prefix of a link. If this node translated to it, the programs would drop the packets of this
+// host to other hosts on the link. A partial pass for the same nodes finds nothing new.
+func (p *Pass) findForeign() {
+	if last := p.r.Last; last != nil && last.Want != nil && p.isPartial() && reflect.DeepEqual(last.Want.State.Nodes, p.Want.State.Nodes) {
+		p.foreign = last.foreign
+	} else {
+		p.foreign = p.foreignNow()
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.foreign)) {
+		p.block(theLocator, p.foreign[name])
+	}
+}
+
+func (p *Pass) foreignNow() map[string]string {
+	others := slices.DeleteFunc(slices.Clone(p.Want.State.Nodes), func(n model.Node) bool { return n.Name == p.Want.Node || !n.Locator.IsValid() })
+	if len(others) == 0 {
+		return nil
+	}
+	own, err := netdev.Addresses6(p.r.space)
+	if err != nil {
+		p.fail(theLocator, err)
+		return nil
+	}
+	var former netip.Addr // of this node's locator: the next step may remove it
+	if last := p.r.Last; last != nil {
+		former = model.Node{Locator: last.locator}.LocatorAddress()
+	}
+	foreign := map[string]string{}
+	for _, n := range others {
+		i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.IsGlobalUnicast() && a != former && n.Locator.Contains(a) })
+		if i >= 0 {
+			foreign[n.Name] = fmt.Sprintf("locator: the locator %s of node %s contains the address %s of this host; give node %s a prefix that no link uses; until then this node does not translate packets to it", n.Locator, n.Name, own[i], n.Name)
+		}
+	}
+	return foreign
+}
+
 // formerOwn returns the locator that this node keeps because of handovers; zero: none. If the
 // locator changed several times, the handovers may have different ones.
 func formerOwn(handovers map[string]fib.Handover) (own netip.Prefix) {
@@ -90,10 +131,13 @@ func formerOwn(handovers map[string]fib.Handover) (own netip.Prefix) {
 	return own
 }
 
-// other is like self, for another node.
+// other is like self, for another node. A locator that is not used counts as none.
 func (p *Pass) other(n model.Node) model.Node {
 	h := p.handovers[n.Name]
-	return withFormer(n, h, h.Other)
+	if n = withFormer(n, h, h.Other); p.foreign[n.Name] != "" {
+		n.Locator = netip.Prefix{}
+	}
+	return n
 }
 
 func withFormer(n model.Node, h fib.Handover, locator netip.Prefix) model.Node {
@@ -112,7 +156,9 @@ func (f *facts) nodes(want *Desired) []model.Node {
 	for i := range all {
 		n := &all[i]
 		if n.Name != want.Node {
-			n.Locator = cmp.Or(f.handovers[n.Name].Other, n.Locator)
+			if n.Locator = cmp.Or(f.handovers[n.Name].Other, n.Locator); f.foreign[n.Name] != "" {
+				n.Locator = netip.Prefix{}
+			}
 			continue
 		}
 		n.Locator = cmp.Or(own, n.Locator)
