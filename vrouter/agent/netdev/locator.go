@@ -59,10 +59,10 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 	errs := []error{taken}
 	for p := range found {
 		old := model.Node{Locator: p}
-		if err := s.Links.AddrDel(lo, locatorAddress(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+		if err := s.Links.AddrDel(lo, locatorAddress(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.EOPNOTSUPP) { // the kernel may lack IPv6
 			errs = append(errs, fmt.Errorf("locator: remove address %s from device lo: %w", old.LocatorAddress(), err))
 		}
-		if err := s.Links.RouteDel(locatorRoute(p)); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := s.Links.RouteDel(locatorRoute(p)); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EOPNOTSUPP) {
 			errs = append(errs, fmt.Errorf("locator: remove the route to %s: %w", p, err))
 		}
 	}
