@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
@@ -138,6 +141,54 @@ func TestRemovedLocatorsLoseNothing(t *testing.T) {
 	b.applyApart(time.Second, true)
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
+	}
+	datagrams.lost(t, 1000)
+}
+
+// Two nodes get other locators while packets pass, a second apart: first one node, then both. None is
+// lost. The nodes use the former locators until the handover ends, and then the new ones.
+func TestChangedLocatorsLoseNothing(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	x, y := routedPair(b, model.VXLAN)
+	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
+		t.Fatal(err)
+	}
+	router, paths := b.handle(b.sw), func(n *node) string { return n.run("nh", "list") }
+	path := func(i int) string {
+		return "translated " + b.state.Nodes[i].Locator.Addr().String() + " → " + b.state.Nodes[1-i].Locator.Addr().String() + " via"
+	}
+	datagrams := count(t, x, y)
+	for round, changed := range [][]int{{1}, {0, 1}} {
+		before := []string{path(0), path(1)}
+		for _, i := range changed {
+			l := netip.MustParsePrefix(fmt.Sprintf("fd78:0:%d:%d::/64", round, i+1))
+			b.must(router.RouteAdd(&netlink.Route{Dst: ipNet(l), Gw: b.nodes[i].v6.AsSlice()}))
+			b.state.Nodes[i].Locator = l
+		}
+		began := time.Now()
+		b.applyApart(time.Second, round == 1)
+		for i, n := range b.nodes {
+			if text := paths(n); time.Since(began) < fib.HoldTime && !strings.Contains(text, before[i]) {
+				t.Errorf("round %d: node %s does not use the former locators %q:\n%s", round, n.name, before[i], text)
+			}
+		}
+		soon(t, fib.AcceptTime+20*time.Second, "the nodes use the new locators", func() error {
+			for i, n := range b.nodes {
+				if text := paths(n); !strings.Contains(text, path(i)) {
+					return fmt.Errorf("node %s has the nexthops\n%s\nwant %q", n.name, text, path(i))
+				}
+			}
+			return nil
+		})
+		if took := time.Since(began); took < fib.AcceptTime {
+			t.Errorf("round %d: the nodes use the new locators after %v, before the handover ends", round, took)
+		}
+		time.Sleep(time.Second)
+	}
+	sent := b.nodes[0].sent(model.Translated)
+	if err := transfer(x, y, 4, 1<<20); err != nil || b.nodes[0].sent(model.Translated)-sent < 1<<20 {
+		t.Errorf("a transfer with the new locators (%v) sent %d bytes in translated packets, want at least 1 MiB", err, b.nodes[0].sent(model.Translated)-sent)
 	}
 	datagrams.lost(t, 1000)
 }

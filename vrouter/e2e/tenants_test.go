@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,101 @@ func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 			}
 			if n := b.nodes[0].drops()["arp_unknown"]; n == 0 {
 				t.Error("blue's question for red's address was not counted as arp_unknown")
+			}
+		})
+	}
+}
+
+// carriers are the two ways of direct between two nodes.
+var carriers = []struct {
+	name          string
+	routed        bool
+	pair          func(b *bed) (x, y *workload)
+	encapsulation model.Encapsulation
+}{
+	{"labels", false, func(b *bed) (x, y *workload) { return directPair(b, model.L3, model.VXLAN) }, model.Direct},
+	{"translated", true, func(b *bed) (x, y *workload) { return routedPair(b, model.VXLAN) }, model.Translated},
+}
+
+// Two tenants use the same addresses on the same two nodes. Each reaches the workloads of its
+// own network only, also without a tunnel, and with traceroute.
+func TestDirectSeparatesTenantsWithTheSameAddresses(t *testing.T) {
+	needs(t, "traceroute")
+	for _, c := range carriers {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := sharedBed(t, options{routed: c.routed})
+			b.state.Networks = []model.Network{{Name: "blue", ID: 292, Tenant: "two", Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+			blue := [2]*workload{b.workload("bx", "blue", 0, "10.1.0.10", "fd00:1::10"), b.workload("by", "blue", 1, "10.1.0.11", "fd00:1::11")}
+			lonely := b.workload("z", "red", 1, "10.1.0.12", "fd00:1::12")
+			x, y := c.pair(b)
+			const n = 1 << 20
+			for _, version := range []int{4, 6} {
+				for _, pair := range [][2]*workload{{x, y}, {x, lonely}, blue} {
+					before := b.nodes[0].sent(c.encapsulation)
+					if err := transfer(pair[0], pair[1], version, n); err != nil {
+						t.Errorf("IPv%d in %s: %v", version, pair[0].port.Network, err)
+					}
+					if sent := b.nodes[0].sent(c.encapsulation) - before; sent < n {
+						t.Errorf("IPv%d in %s: %d bytes in %s packets, want at least %d", version, pair[0].port.Network, sent, c.name, n)
+					}
+					out, err := pair[0].command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", pair[1].ip(version).String())
+					if hops := strings.Split(strings.TrimSpace(out), "\n"); err != nil || len(hops) != 3 || !strings.Contains(hops[2], pair[1].ip(version).String()+" ") {
+						t.Errorf("traceroute by IPv%d in %s: %v\n%s", version, pair[0].port.Network, err, out)
+					}
+				}
+				l, err := lonely.listen(version)
+				b.must(err)
+				defer l.Close()
+				if conn, err := blue[0].dialFor("tcp", l.Addr().String(), time.Second); err == nil {
+					conn.Close()
+					t.Errorf("IPv%d: a workload of blue reaches one of red", version)
+				}
+			}
+		})
+	}
+}
+
+// Without a tunnel, a workload's policy decides which flows reach it, and lets the replies to its
+// own flows pass.
+func TestPoliciesHoldWithoutATunnel(t *testing.T) {
+	for _, c := range carriers {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := sharedBed(t, options{routed: c.routed})
+			b.state.Policies = []model.Policy{{Name: "only", Rules: []model.Rule{
+				{Direction: model.Ingress, Action: model.Allow, Remote: netip.MustParsePrefix("10.1.0.10/32")},
+				{Direction: model.Ingress, Action: model.Allow, Remote: netip.MustParsePrefix("fd00:1::10/128")},
+			}}}
+			z := b.workload("z", "red", 0, "10.1.0.12", "fd00:1::12")
+			x, y := c.pair(b)
+			for i := range b.state.Ports {
+				if p := &b.state.Ports[i]; p.Name == "y" {
+					p.Policies = []string{"only"}
+				}
+			}
+			b.apply()
+			before := b.nodes[0].sent(c.encapsulation)
+			for _, version := range []int{4, 6} {
+				for _, ends := range [][2]*workload{{x, y}, {y, x}, {y, z}} {
+					if err := transfer(ends[0], ends[1], version, 1<<20); err != nil {
+						t.Errorf("an IPv%d transfer from workload %s to workload %s: %v", version, ends[0].port.Name, ends[1].port.Name, err)
+					}
+				}
+				denied := b.nodes[1].drops()["policy"]
+				l, err := y.listen(version)
+				b.must(err)
+				defer l.Close()
+				if conn, err := z.dialFor("tcp", l.Addr().String(), time.Second); err == nil {
+					conn.Close()
+					t.Errorf("workload z reaches workload y by IPv%d, which y's policy denies", version)
+				}
+				if n := b.nodes[1].drops()["policy"]; n == denied {
+					t.Errorf("IPv%d: node b counts %d drops with the reason policy, as before", version, n)
+				}
+			}
+			if sent := b.nodes[0].sent(c.encapsulation) - before; sent < 2<<20 {
+				t.Errorf("node a has sent %d bytes in %s packets, want at least the 2 MiB of x's transfers", sent, c.name)
 			}
 		})
 	}

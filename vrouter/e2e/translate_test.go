@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -214,33 +215,6 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 	}
 }
 
-// Two tenants use the same addresses on the same two nodes. Each reaches the workloads of its
-// own network only, also with translated packets and with traceroute.
-func TestTranslationSeparatesTenantsWithTheSameAddresses(t *testing.T) {
-	t.Parallel()
-	needs(t, "traceroute")
-	b := sharedBed(t, options{routed: true})
-	b.state.Networks = []model.Network{{Name: "blue", ID: 292, Tenant: "two", Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
-	blue := [2]*workload{b.workload("bx", "blue", 0, "10.1.0.10", "fd00:1::10"), b.workload("by", "blue", 1, "10.1.0.11", "fd00:1::11")}
-	x, y := routedPair(b, model.VXLAN)
-	const n = 1 << 20
-	for _, pair := range [][2]*workload{{x, y}, blue} {
-		for _, version := range []int{4, 6} {
-			before := b.nodes[0].sent(model.Translated)
-			if err := transfer(pair[0], pair[1], version, n); err != nil {
-				t.Errorf("IPv%d in %s: %v", version, pair[0].port.Network, err)
-			}
-			if sent := b.nodes[0].sent(model.Translated) - before; sent < n {
-				t.Errorf("IPv%d in %s: %d bytes in translated packets, want at least %d", version, pair[0].port.Network, sent, n)
-			}
-			out, err := pair[0].command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", pair[1].ip(version).String())
-			if hops := strings.Split(strings.TrimSpace(out), "\n"); err != nil || len(hops) != 3 || !strings.Contains(hops[2], pair[1].ip(version).String()+" ") {
-				t.Errorf("traceroute by IPv%d in %s: %v\n%s", version, pair[0].port.Network, err, out)
-			}
-		}
-	}
-}
-
 // A node must drop a translated packet that a process on another node sends, that a host
 // outside the fleet sends, or that a node sends for a workload that it does not have.
 func TestForgedTranslatedPacketsAreNotDelivered(t *testing.T) {
@@ -361,6 +335,155 @@ func TestANodeWithoutIPv6OnLoUsesTunnels(t *testing.T) {
 	disable("0")
 	n.awaitWays("b", "translated", "vxlan")
 	b.nodes[1].awaitWays("a", "translated", "vxlan")
+}
+
+// If IPv6 is off on the host, or on its fabric device, packets to and from the node take a tunnel.
+func TestANodeWithoutIPv6UsesTunnels(t *testing.T) {
+	t.Parallel()
+	for device, reason := range map[string]string{"all": "net.ipv6.conf.lo.disable_ipv6", "fab": ""} {
+		t.Run(device, func(t *testing.T) {
+			b := newBed(t, options{routed: true})
+			x, y := routedState(b, model.VXLAN)
+			n := b.nodes[0]
+			b.must(in(n.ns, func() error {
+				return os.WriteFile("/proc/sys/net/ipv6/conf/"+device+"/disable_ipv6", []byte("1"), 0o644)
+			}))
+			b.up()
+			n.awaitWays("b", "vxlan")
+			b.nodes[1].awaitWays("a", "vxlan")
+			for _, version := range []int{4, 6} {
+				if err := transfer(x, y, version, 1<<20); err != nil {
+					t.Errorf("an IPv%d transfer: %v", version, err)
+				}
+			}
+			if text, _ := n.try("status"); !strings.Contains(text, reason) {
+				t.Errorf("the status lacks the reason %s:\n%s", reason, text)
+			}
+		})
+	}
+}
+
+// A locator that contains the prefix of a link of the host, or its first addresses, is not used:
+// packets take a tunnel, and the hosts on the link stay reachable.
+func TestALocatorOnALinkOfTheHostIsNotUsed(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true, config: map[string]any{"repair_interval": "500ms"}})
+	x, y := routedState(b, model.VXLAN)
+	n := b.nodes[0]
+	for i, c := range []struct{ locator, reason string }{
+		{"fd30:0:0:1::/64", "locator: fd30:0:0:1::/64 contains fd30:0:0:1::/64, the prefix of a link, on device fab"},
+		{"fd30:0:0:1::/80", "locator: fd30:0:0:1::/80 contains the first addresses of fd30:0:0:1::/64, the prefix of a link, on device fab"},
+	} {
+		b.state.Nodes[0].Locator = netip.MustParsePrefix(c.locator)
+		b.up()
+		n.awaitWays("b", "vxlan")
+		b.nodes[1].awaitWays("a", "vxlan")
+		for _, version := range []int{4, 6} {
+			if err := transfer(x, y, version, 1<<20); err != nil {
+				t.Errorf("locator %s: an IPv%d transfer: %v", c.locator, version, err)
+			}
+		}
+		if text, _ := n.try("status"); !strings.Contains(text, c.reason) {
+			t.Errorf("the status lacks the reason %q:\n%s", c.reason, text)
+		}
+		for _, to := range []*node{b.gateway(), b.nodes[1]} {
+			if err := transfer(n.itself(), to.itself(), 6, 1<<20); err != nil {
+				t.Errorf("locator %s: an IPv6 transfer of the host to %s: %v", c.locator, to.v6, err)
+			}
+		}
+		if log := n.log(); strings.Count(log, c.reason) != 1 {
+			t.Errorf("round %d: the log has the reason %d times, want 1:\n%s", i, strings.Count(log, c.reason), log)
+		}
+	}
+}
+
+// If the prefix of a link is the locator of a node, no node on the link uses it: the hosts on the
+// link still reach each other.
+func TestThePrefixOfACommonLinkIsNoLocator(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{nodes: 3, bare: 1})
+	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)[:2]
+	b.state.Nodes[0].Locator = netip.MustParsePrefix("fd30::/64")
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
+	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
+	other := b.nodes[2]
+	other.ip("address", "add", "fd30::a8bb:ccff:fedd:1122/64", "dev", "fab", "nodad") // made from a MAC address
+	other.v6 = netip.MustParseAddr("fd30::a8bb:ccff:fedd:1122")
+	b.up()
+	for i, n := range b.nodes[:2] {
+		n.awaitWays(b.nodes[1-i].name, "direct")
+		if err := transfer(n.itself(), other.itself(), 6, 1<<20); err != nil {
+			t.Errorf("an IPv6 transfer of node %s to a host on the link: %v; the drops are %v", n.name, err, n.drops())
+		}
+		reason := []string{"contains fd30::/64, the prefix of a link, on device fab", "the locator fd30::/64 of node a contains the address fd30::2 of this host"}[i]
+		if text, _ := n.try("status"); !strings.Contains(text, reason) {
+			t.Errorf("the status of node %s lacks the reason %q:\n%s", n.name, reason, text)
+		}
+	}
+	if err := transfer(x, y, 4, 1<<20); err != nil {
+		t.Errorf("a transfer between the workloads: %v", err)
+	}
+}
+
+// gateway returns the router on the link of the first node (options.routed).
+func (b *bed) gateway() *node {
+	return &node{bed: b, ns: b.sw, v4: netip.MustParseAddr("172.30.1.254"), v6: netip.MustParseAddr("fd30:0:0:1::fe")}
+}
+
+// States whose locators overlap each other or an underlay address are refused with the reason while
+// packets pass, and none is lost: first by a tunnel, then with translation and a tunnel.
+func TestARefusedLocatorKeepsWhatIsInUse(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	x, y := routedState(b, model.VXLAN)
+	good := slices.Clone(b.state.Nodes)
+	own := good[0].Locator
+	refused := []struct {
+		change func(nodes []model.Node)
+		want   string
+	}{
+		{func(nodes []model.Node) { nodes[0].Locator, nodes[1].Locator = own, own }, "overlaps the locator of node"},
+		{func(nodes []model.Node) {
+			nodes[0].Locator, nodes[1].Locator = own, netip.PrefixFrom(own.Addr(), model.LongLocatorBits)
+		}, "overlaps the locator of node"},
+		{func(nodes []model.Node) {
+			nodes[0].Underlay = append(slices.Clone(nodes[0].Underlay), b.nodes[0].v6)
+			nodes[1].Locator = netip.PrefixFrom(b.nodes[0].v6, model.LocatorBits).Masked()
+		}, "contains the underlay address " + b.nodes[0].v6.String() + ` of node "a"`},
+		{func(nodes []model.Node) { nodes[1].Locator = netip.MustParsePrefix("fd77:0:0:9::1/128") }, "is too long"},
+	}
+	for i := range b.state.Nodes {
+		b.state.Nodes[i].Locator = netip.Prefix{}
+	}
+	b.up()
+	var datagrams *counted
+	for _, ways := range [][]string{{"vxlan"}, {"translated", "vxlan"}} {
+		for i, n := range b.nodes {
+			n.awaitWays(b.nodes[1-i].name, ways...)
+		}
+		if datagrams == nil {
+			b.must(datagram(x, y, 4, 64)) // neighbours resolved
+			datagrams = count(t, x, y)
+		}
+		for _, c := range refused {
+			bad := b.state
+			bad.Nodes = slices.Clone(good)
+			c.change(bad.Nodes)
+			file := filepath.Join(b.dir, "bad.yaml")
+			writeJSON(t, file, bad)
+			for i, n := range b.nodes {
+				if _, err := n.try("apply", "-f", file); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("the state is refused with the error %v, want one with %q", err, c.want)
+				}
+				if now := n.ways(b.nodes[1-i].name); !slices.Equal(now, ways) {
+					t.Errorf("after the refusal (%s), node %s uses the encapsulations %v, want %v", c.want, n.name, now, ways)
+				}
+			}
+		}
+		b.state.Nodes = good
+		b.apply()
+	}
+	datagrams.lost(t, 1000)
 }
 
 // Translated flows use all underlay links to which the routes of the locators lead.

@@ -194,26 +194,32 @@ func TestLocatorsOfAllLengthsWorkTogether(t *testing.T) {
 	}
 }
 
-// `vrouter node add --locator auto` gives a node a locator of the pool. The node keeps it.
+// `vrouter node add --locator auto` gives a node a locator of the pool. The node keeps it. The node of
+// the agent gets none that its host uses.
 func TestANodeGetsALocatorOfThePool(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{})
 	routedState(b, model.VXLAN)
 	b.state.Settings.Locators = netip.MustParsePrefix("fd00:77::/48")
+	b.state.Nodes[0].Locator = netip.Prefix{}
 	b.up()
-	for range 2 {
-		b.nodes[0].run("node", "add", "c", "--underlay", "172.30.0.99", "--locator", "auto")
+	a := b.nodes[0]
+	a.ip("address", "add", "fd00:77:0:2::7/64", "dev", "fab", "nodad")
+	for _, c := range []struct{ node, underlay, want string }{
+		{"c", "172.30.0.99", "fd00:77:0:1::/64"}, {"c", "172.30.0.99", "fd00:77:0:1::/64"}, {"a", a.v4.String(), "fd00:77:0:3::/64"},
+	} {
+		a.run("node", "add", c.node, "--underlay", c.underlay, "--locator", "auto")
 		found := ""
-		for _, n := range rows[api.Node](b.nodes[0], "node", "list") {
-			if n.Name == "c" {
+		for _, n := range rows[api.Node](a, "node", "list") {
+			if n.Name == c.node {
 				found = n.Locator.String()
 			}
 		}
-		if found != "fd00:77:0:1::/64" {
-			t.Errorf("node c has the locator %q, want the first of the pool fd00:77::/48", found)
+		if found != c.want {
+			t.Errorf("node %s has the locator %q, want %s, the first of the pool fd00:77::/48 that is free", c.node, found, c.want)
 		}
 	}
-	if out, err := b.nodes[0].try("node", "add", "d", "--underlay", "172.30.0.98", "--locator", "fd00:77:0:1:5::/80"); err == nil || !strings.Contains(err.Error()+out, `overlaps the locator of node "c"`) {
+	if out, err := a.try("node", "add", "d", "--underlay", "172.30.0.98", "--locator", "fd00:77:0:1:5::/80"); err == nil || !strings.Contains(err.Error()+out, `overlaps the locator of node "c"`) {
 		t.Errorf("a locator in the locator of node c: %v\n%s", err, out)
 	}
 }

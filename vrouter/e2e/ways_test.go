@@ -65,17 +65,24 @@ func TestTracerouteShowsTheHop(t *testing.T) {
 	t.Parallel()
 	needs(t, "traceroute")
 	b := sharedBed(t, options{})
-	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
-	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64", "fd00:2::/64")}}
-	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
-	b.workload("y", "red", 1, "10.2.0.10", "fd00:2::10")
-	b.up()
-	for to, hop := range map[string]string{"10.2.0.10": "10.1.0.1", "fd00:2::10": "fd00:1::1"} {
-		out, err := x.command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", to)
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		if err != nil || len(lines) != 3 || !strings.Contains(lines[1], " "+hop+" ") || !strings.Contains(lines[2], " "+to+" ") {
-			t.Errorf("traceroute to %s, %v:\n%s", to, err, out)
-		}
+	for _, encap := range []model.Encapsulation{model.MPLSoUDP, model.Direct} {
+		b.run(string(encap), func(t *testing.T) {
+			b.state.Nodes = b.nodesOf(false, encap)
+			b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64", "fd00:2::/64")}}
+			x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+			b.workload("y", "red", 1, "10.2.0.10", "fd00:2::10")
+			b.up()
+			for i, n := range b.nodes {
+				n.awaitWays(b.nodes[1-i].name, string(encap))
+			}
+			for to, hop := range map[string]string{"10.2.0.10": "10.1.0.1", "fd00:2::10": "fd00:1::1"} {
+				out, err := x.command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", to)
+				lines := strings.Split(strings.TrimSpace(out), "\n")
+				if err != nil || len(lines) != 3 || !strings.Contains(lines[1], " "+hop+" ") || !strings.Contains(lines[2], " "+to+" ") {
+					t.Errorf("traceroute to %s, %v:\n%s", to, err, out)
+				}
+			}
+		})
 	}
 }
 

@@ -49,6 +49,7 @@ type Handover struct {
 	Accept []model.Encapsulation // this node accepts them, although not both nodes offer them any more
 	Send   []model.Encapsulation // encapsulations that this node may send with, best first
 	// Own and Other are the locators of this node and the other node, if Accept has Translated.
+	// They stay in use until the handover ends, also if the nodes have other locators by then.
 	Own, Other netip.Prefix
 	Translates bool // this node may still send translated packets, if Accept has Translated
 }
@@ -84,19 +85,25 @@ func offersOf(self, other model.Node) (common []Offer) {
 	return common
 }
 
-// next returns the offers of a pair after it has these in common. A nil pair is new.
+// next returns the offers of a pair after it has these in common. A nil pair is new. If a locator
+// changes again before its handover has ended, the locators in between were never in use.
 func (p *PairOffers) next(common []Offer, reached bool, now time.Time) *PairOffers {
 	if p == nil {
 		return &PairOffers{Common: common}
 	}
 	next := &PairOffers{Common: common}
+	kept := false // the locators of before p.Common are in use
 	for _, f := range p.Former {
-		if find(common, f.Encapsulation) == nil && now.Before(f.Until.Add(AcceptTime)) {
+		if !now.Before(f.Until.Add(AcceptTime)) {
+			continue
+		}
+		kept = kept || f.Encapsulation == model.Translated
+		if !hasOffer(common, f) {
 			next.Former = append(next.Former, f)
 		}
 	}
 	for _, was := range p.Common {
-		if find(common, was.Encapsulation) == nil {
+		if !hasOffer(common, was) && !(kept && was.Encapsulation == model.Translated) {
 			was.Until = now
 			next.Former = append(next.Former, was)
 		}
@@ -138,6 +145,12 @@ func (o *Offers) Since(other string, e model.Encapsulation) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// hasOffer reports whether an encapsulation is among the offers, with the same locators.
+func hasOffer(all []Offer, o Offer) bool {
+	same := find(all, o.Encapsulation)
+	return same != nil && same.Own == o.Own && same.Other == o.Other
 }
 
 func find(all []Offer, e model.Encapsulation) *Offer {
@@ -182,7 +195,7 @@ func (p *PairOffers) handover(ahead func(begin time.Time, length time.Duration) 
 		}
 		h.Accept = append(h.Accept, f.Encapsulation)
 		if f.Encapsulation == model.Translated {
-			h.Own, h.Other, h.Translates = f.Own, f.Other, ahead(f.Until, HoldTime)
+			h.Own, h.Other, h.Translates = f.Own, f.Other, ahead(f.Until, HoldTime) || p.onlyTranslates()
 		} else if ahead(f.Until, HoldTime) {
 			held = append(held, f)
 		}
@@ -204,6 +217,12 @@ func (p *PairOffers) handover(ahead func(begin time.Time, length time.Duration) 
 	}
 	h.Send = append(h.Send, recent...)
 	return h, len(h.Accept)+len(recent) > 0
+}
+
+// onlyTranslates reports whether the pair has translation in common, but no tunnel. Then, after a
+// change of the locators, translated packets cannot take a tunnel until the handover ends.
+func (p *PairOffers) onlyTranslates() bool {
+	return find(p.Common, model.Translated) != nil && !slices.ContainsFunc(p.Common, func(o Offer) bool { return !isTested(o.Encapsulation) })
 }
 
 // doubtful returns the beginning of a former offer that ended within HoldTime: the other node may

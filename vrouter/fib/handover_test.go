@@ -265,3 +265,49 @@ func TestARemovedLocatorIsNotUsedUntilItIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A node and another node keep their former locators until the handover ends, whatever locators
+// they get before. They soon take a tunnel, because the other node may end its handover earlier. If
+// they have no tunnel in common, they translate with the former locators until the end.
+func TestAFormerLocatorIsUsedUntilTheHandoverEnds(t *testing.T) {
+	p := prefix
+	a, b := p("fd00:0:0:a::/64"), p("fd00:0:0:b::/64")
+	type step struct {
+		after      time.Duration
+		own, other netip.Prefix // of the state from then on; zero: no change
+		wantOwn    netip.Prefix // of the handover; zero: no handover with locators
+		translates bool
+	}
+	const s = time.Second
+	for _, c := range []struct {
+		what, offer string
+		steps       []step
+	}{
+		{"this node's changes", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {HoldTime, a, a, a, false}, {AcceptTime - 1, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
+		{"the other node's changes", "d v", []step{{0, a, p("fd00:0:0:c::/64"), a, true}, {HoldTime, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
+		{"no tunnel", "d", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {AcceptTime - 1, a, a, a, true}, {AcceptTime, a, a, netip.Prefix{}, false}}},
+		{"it changes twice", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {10 * s, p("fd00:0:0:d::/64"), b, a, false}, {AcceptTime - 1, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
+		{"it changes back", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {2 * s, a, b, netip.Prefix{}, false}}},
+		{"it is removed, and another is added", "d v", []step{{0, netip.Prefix{}, b, a, true}, {10 * s, p("fd00:0:0:c::/64"), b, a, false}, {AcceptTime - 1, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
+	} {
+		nodes := offering(c.offer)
+		nodes[0].Locator, nodes[1].Locator = a, b
+		o := (&Offers{}).Next(nodes, "a", always, start.Add(-time.Hour))
+		for i, step := range c.steps {
+			now := start.Add(step.after)
+			if step.own != step.other {
+				nodes = slices.Clone(nodes)
+				nodes[0].Locator, nodes[1].Locator = step.own, step.other
+				o = o.Next(nodes, "a", always, now)
+			}
+			all, _ := o.Handovers(now)
+			wantOther := b
+			if !step.wantOwn.IsValid() {
+				wantOther = netip.Prefix{}
+			}
+			if h := all["b"]; h.Own != step.wantOwn || h.Other != wantOther || h.Translates != step.translates {
+				t.Errorf("%s, step %d: the handover is %+v, want the former locators %s and %s, and that it translates: %v", c.what, i, h, step.wantOwn, wantOther, step.translates)
+			}
+		}
+	}
+}

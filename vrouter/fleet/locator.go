@@ -2,20 +2,22 @@ package fleet
 
 import (
 	"context"
+	"net/netip"
 
 	"windtunnel/vrouter/model"
 )
 
 // PutNodeFromPool is like PutNode, but the fleet chooses the locator: a node that has one keeps
 // it, and another node gets a free one from the pool settings.locators. Every commit of a node
-// depends on all other nodes, so two nodes never get the same locator.
-func (f *Fleet) PutNodeFromPool(ctx context.Context, n model.Node) error {
+// depends on all other nodes, so two nodes never get the same locator. avoid
+// refuses locators that the node's host cannot have; nil: it refuses none.
+func (f *Fleet) PutNodeFromPool(ctx context.Context, n model.Node, avoid func(netip.Prefix) error) error {
 	return f.put(ctx, Need{Around: n.Name}, func(v *View) *draft {
 		n := n
 		if n.Locator = v.nodes[n.Name].Locator; n.Locator.IsValid() {
 			return v.putNode(n)
 		}
-		free, err := model.State{Settings: v.settings, Nodes: v.Nodes(), Gateways: v.Gateways()}.FreeLocator()
+		free, err := model.State{Settings: v.settings, Nodes: v.Nodes(), Gateways: v.Gateways()}.FreeLocator(avoid)
 		if err != nil {
 			d := v.draft()
 			why := Invalid

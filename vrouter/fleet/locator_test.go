@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +40,7 @@ func TestNodesThatJoinAtOnceGetDifferentLocators(t *testing.T) {
 	var wait sync.WaitGroup
 	for n := range count {
 		wait.Go(func() {
-			if err := hosts[n%2].PutNodeFromPool(ctx(t), joining(n)); err != nil {
+			if err := hosts[n%2].PutNodeFromPool(ctx(t), joining(n), nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -59,6 +61,37 @@ func TestNodesThatJoinAtOnceGetDifferentLocators(t *testing.T) {
 	}
 }
 
+// Two nodes are written with one locator over two hosts at the same time: one of them is refused.
+func TestOneOfTwoNodesWithOneLocatorIsRefused(t *testing.T) {
+	store := fileStore(t)
+	hosts := []*Fleet{follow(t, store), follow(t, store)}
+	apply(t, hosts[0], small())
+	for round := range 20 {
+		locator := netip.MustParsePrefix(fmt.Sprintf("fd00:77:0:%x::/64", round+1))
+		var errs [2]error
+		var wait sync.WaitGroup
+		for i, host := range hosts {
+			n := joining(2*round + i)
+			n.Locator = locator
+			wait.Go(func() { errs[i] = host.PutNode(ctx(t), n) })
+		}
+		wait.Wait()
+		refused := slices.IndexFunc(errs[:], func(err error) bool { return IsWhy(err, Invalid) })
+		if refused < 0 || errs[1-refused] != nil || !strings.Contains(errs[refused].Error(), "overlaps the locator of node") {
+			t.Fatalf("round %d: two nodes with the locator %s gave the errors %v and %v, want that one is refused because of the other", round, locator, errs[0], errs[1])
+		}
+		owners := 0
+		for _, l := range locators(t, follow(t, store)) {
+			if l == locator {
+				owners++
+			}
+		}
+		if owners != 1 {
+			t.Fatalf("round %d: %d nodes have the locator %s, want 1", round, owners, locator)
+		}
+	}
+}
+
 // A node keeps its locator if it is written again. The locator of a deleted node is free.
 func TestALocatorOfThePoolIsKeptAndFreed(t *testing.T) {
 	f := open(t)
@@ -67,7 +100,7 @@ func TestALocatorOfThePoolIsKeptAndFreed(t *testing.T) {
 	apply(t, f, s)
 	put := func(n int) {
 		t.Helper()
-		if err := f.PutNodeFromPool(ctx(t), joining(n)); err != nil {
+		if err := f.PutNodeFromPool(ctx(t), joining(n), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,11 +120,35 @@ func TestALocatorOfThePoolIsKeptAndFreed(t *testing.T) {
 	}
 }
 
+// A node gets no locator that its host refuses.
+func TestALocatorOfThePoolSuitsTheHost(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Settings.Locators = netip.MustParsePrefix("fd00:77::/48")
+	apply(t, f, s)
+	avoid := func(l netip.Prefix) error {
+		if l.Addr().Less(netip.MustParseAddr("fd00:77:0:3::")) {
+			return errors.New("a link of the host has this prefix")
+		}
+		return nil
+	}
+	if err := f.PutNodeFromPool(ctx(t), joining(0), avoid); err != nil {
+		t.Fatal(err)
+	}
+	if l := locators(t, f)["n0"]; l != netip.MustParsePrefix("fd00:77:0:3::/64") {
+		t.Errorf("n0 has the locator %s, want fd00:77:0:3::/64, the first that its host does not refuse", l)
+	}
+	refuse := func(netip.Prefix) error { return errors.New("the host refuses all") }
+	if err := f.PutNodeFromPool(ctx(t), joining(1), refuse); !IsWhy(err, Full) {
+		t.Errorf("without a locator that the host accepts: %v, want a refusal", err)
+	}
+}
+
 func TestAPoolThatIsMissingOrFullIsRefused(t *testing.T) {
 	f := open(t)
 	s := small()
 	apply(t, f, s)
-	if err := f.PutNodeFromPool(ctx(t), joining(0)); !IsWhy(err, Invalid) || !strings.Contains(err.Error(), "set settings.locators") {
+	if err := f.PutNodeFromPool(ctx(t), joining(0), nil); !IsWhy(err, Invalid) || !strings.Contains(err.Error(), "set settings.locators") {
 		t.Errorf("without a pool: %v, want a refusal that names settings.locators", err)
 	}
 	s.Settings.Locators = netip.MustParsePrefix("fd00:77::/56")
@@ -99,7 +156,7 @@ func TestAPoolThatIsMissingOrFullIsRefused(t *testing.T) {
 		s.Nodes = append(s.Nodes, model.Node{Name: fmt.Sprint("x", i), Underlay: addresses(fmt.Sprint("192.0.3.", i)), Locator: netip.MustParsePrefix(fmt.Sprintf("fd00:77:0:%x::/64", i))})
 	}
 	apply(t, f, s)
-	if err := f.PutNodeFromPool(ctx(t), joining(0)); !IsWhy(err, Full) || !strings.Contains(err.Error(), "delete nodes that will not come back") {
+	if err := f.PutNodeFromPool(ctx(t), joining(0), nil); !IsWhy(err, Full) || !strings.Contains(err.Error(), "delete nodes that will not come back") {
 		t.Errorf("with a full pool: %v, want a refusal that says what to delete", err)
 	}
 }

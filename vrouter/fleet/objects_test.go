@@ -1,12 +1,42 @@
 package fleet
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
 
 	"windtunnel/vrouter/model"
 )
+
+// If all ids of networks are used, a further network is refused, and the fleet stays as it is. The
+// id of a deleted network is free.
+func TestANetworkNeedsAFreeID(t *testing.T) {
+	f := openFile(t)
+	s := small()
+	s.Networks = nil
+	for id := uint32(1); id <= model.MaxNetworkID; id++ {
+		s.Networks = append(s.Networks, model.Network{Name: fmt.Sprint("n", id), ID: id, VNI: id, Forwarding: model.L2})
+	}
+	apply(t, f, s)
+	_, err := f.AddNetwork(ctx(t), model.Network{Name: "late", Forwarding: model.L2})
+	if !IsWhy(err, Full) || !strings.Contains(err.Error(), `add network "late": all 4095 ids are in use; delete networks`) {
+		t.Errorf("the network after the last id: %v, want a refusal", err)
+	}
+	_, err = f.AddNetwork(ctx(t), model.Network{Name: "late", ID: model.MaxNetworkID + 1, Forwarding: model.L2})
+	if !IsWhy(err, Invalid) || !strings.Contains(err.Error(), "4096 is not from 1 to 4095") {
+		t.Errorf("a network with the id 4096: %v, want a refusal", err)
+	}
+	if now := state(t, f); len(now.Networks) != model.MaxNetworkID {
+		t.Errorf("the fleet has %d networks, want %d", len(now.Networks), model.MaxNetworkID)
+	}
+	if err := f.DeleteNetwork(ctx(t), "n77"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := f.AddNetwork(ctx(t), model.Network{Name: "late", Forwarding: model.L2}); err != nil || n.ID != 77 {
+		t.Errorf("after network n77 was deleted, the new one has the id %d (%v), want 77", n.ID, err)
+	}
+}
 
 func TestANetworkIsGivenItsNumbers(t *testing.T) {
 	f := open(t)

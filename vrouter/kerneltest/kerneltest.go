@@ -20,10 +20,11 @@ const Key = "VROUTER_TEST_KERNEL"
 
 // Guest is the machine that runs a test.
 type Guest struct {
-	Seconds  int      // the guest is ended after this time
-	Megabyte int      // memory
-	Modules  []string // kernel modules to load, each after the modules that it needs; missing ones may be part of the kernel
-	Program  string   // path of a program for the guest; "": none
+	Seconds    int      // the guest is ended after this time
+	Megabyte   int      // memory
+	Modules    []string // kernel modules to load, each after the modules that it needs; missing ones may be part of the kernel
+	Program    string   // path of a program for the guest; "": none
+	Parameters string   // more parameters of the kernel
 }
 
 // Program is the path of Guest.Program in the guest.
@@ -54,7 +55,7 @@ func Run(t *testing.T, g Guest) {
 	}
 	out, err := exec.Command("timeout", fmt.Sprint(g.Seconds), qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
 		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(g.Megabyte), "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
-		"-append", "console=ttyS0 quiet panic=-1 -- -test.v -test.run=^"+t.Name()+"$").CombinedOutput()
+		"-append", "console=ttyS0 quiet panic=-1 "+g.Parameters+" -- -test.v -test.run=^"+t.Name()+"$").CombinedOutput()
 	switch {
 	case err == nil && strings.Contains(string(out), "--- PASS: "+t.Name()+" "):
 		t.Logf("kernel %s:\n%s", kernel, out)

@@ -55,10 +55,11 @@ func isLocators(p netip.Prefix) bool {
 }
 
 // FreeLocator returns the first prefix of 64 bits in Settings.Locators that no node and no
-// gateway uses, after the prefix with the number 0. If Locators has 32 bits, this cannot be the
+// gateway uses, and that avoid does not refuse, after the prefix with the number 0. avoid nil:
+// it refuses none. If Locators has 32 bits, this cannot be the
 // derived locator of a later node: the low numbers are addresses in 0.0.0.0/8, which no node
 // has. The state must be valid.
-func (s State) FreeLocator() (netip.Prefix, error) {
+func (s State) FreeLocator(avoid func(netip.Prefix) error) (netip.Prefix, error) {
 	pool := s.Settings.Locators
 	if !isLocators(pool) {
 		return netip.Prefix{}, fmt.Errorf("locator: auto needs a pool of locators, and the fleet has none; set settings.locators to an IPv6 prefix of at most %d bits, such as fd00:77::/48", maxLocatorsBits)
@@ -85,7 +86,7 @@ func (s State) FreeLocator() (netip.Prefix, error) {
 	last := first | (1<<(LocatorBits-pool.Bits()) - 1)
 	for number := first + 1; ; number++ {
 		binary.BigEndian.PutUint64(b[:], number)
-		if p := netip.PrefixFrom(netip.AddrFrom16(b), LocatorBits); !taken[p] {
+		if p := netip.PrefixFrom(netip.AddrFrom16(b), LocatorBits); !taken[p] && (avoid == nil || avoid(p) == nil) {
 			return p, nil
 		}
 		if number == last {
@@ -117,6 +118,9 @@ func (o LocatorOwners) Overlapping(l netip.Prefix) string {
 	}
 	return cmp.Or(o.of[l], o.of[wide])
 }
+
+// Has reports whether a prefix is the locator of a node.
+func (o LocatorOwners) Has(l netip.Prefix) bool { return o.of[l] != "" }
 
 func (o LocatorOwners) add(l netip.Prefix, node string) {
 	o.of[l] = node

@@ -30,7 +30,7 @@ func TestFreeLocatorSkipsUsedPrefixes(t *testing.T) {
 		{"fd00:77:0:ff00::/56", []Node{{Locator: netip.MustParsePrefix("fd00:77:0:ff01::/64")}}, "fd00:77:0:ff02::/64"},
 	} {
 		s := State{Settings: Settings{Locators: netip.MustParsePrefix(c.pool)}, Nodes: c.nodes}
-		if got, err := s.FreeLocator(); err != nil || got != netip.MustParsePrefix(c.want) {
+		if got, err := s.FreeLocator(nil); err != nil || got != netip.MustParsePrefix(c.want) {
 			t.Errorf("pool %s, nodes %v: the locator is %s (%v), want %s", c.pool, c.nodes, got, err, c.want)
 		}
 	}
@@ -40,16 +40,16 @@ func TestFreeLocatorSkipsUsedPrefixes(t *testing.T) {
 func TestAPoolWithoutFreeLocatorsIsRefused(t *testing.T) {
 	s := State{Settings: Settings{Locators: netip.MustParsePrefix("fd00:77::/56")}}
 	for i := range 255 {
-		l, err := s.FreeLocator()
+		l, err := s.FreeLocator(nil)
 		if want := netip.MustParsePrefix(fmt.Sprintf("fd00:77:0:%x::/64", i+1)); err != nil || l != want {
 			t.Fatalf("locator %d is %s (%v), want %s", i, l, err, want)
 		}
 		s.Nodes = append(s.Nodes, Node{Locator: l})
 	}
-	if l, err := s.FreeLocator(); err == nil || !strings.Contains(err.Error(), "all prefixes of 64 bits in the pool fd00:77::/56 are used; delete nodes") {
+	if l, err := s.FreeLocator(nil); err == nil || !strings.Contains(err.Error(), "all prefixes of 64 bits in the pool fd00:77::/56 are used; delete nodes") {
 		t.Errorf("the 256th locator is %s (%v), want an error", l, err)
 	}
-	if l, err := (State{}).FreeLocator(); err == nil || !strings.Contains(err.Error(), "set settings.locators") {
+	if l, err := (State{}).FreeLocator(nil); err == nil || !strings.Contains(err.Error(), "set settings.locators") {
 		t.Errorf("without a pool, the locator is %s (%v), want an error", l, err)
 	}
 }

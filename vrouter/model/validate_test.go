@@ -96,6 +96,12 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 		{"an IPv4 prefix as locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("192.0.2.0/24") }, `node "b": locator: 192.0.2.0/24 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
 		{"a short locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::/48") }, `node "b": locator: fd00::/48 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
 		{"a locator of 96 bits", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::/96") }, `node "b": locator: fd00::/96 is too long: the network needs 16 bits, and an address of a workload 32; write a prefix of 64 or 80 bits, or no locator: then packets take a tunnel`},
+		{"the unspecified prefix as locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("::/64") }, `node "b": locator: ::/64 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
+		{"a multicast locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("ff05:1::/64") }, `node "b": locator: ff05:1::/64 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
+		{"a link-local locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fe80::/64") }, `node "b": locator: fe80::/64 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
+		{"an IPv4-mapped locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("::ffff:0:0/80") }, `node "b": locator: ::ffff:0.0.0.0/80 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
+		{"a locator around the loopback address", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("::/80") }, `node "b": locator: ::/80 is not a unicast IPv6 prefix of 64 or 80 bits; write one such as fd00:0:0:17::/64`},
+		{"an address as locator", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::1/128") }, `node "b": locator: fd00::1/128 is too long: the network needs 16 bits, and an address of a workload 32; write a prefix of 64 or 80 bits, or no locator: then packets take a tunnel`},
 		{"a locator with host bits", func(s *State) { s.Nodes[1].Locator = netip.MustParsePrefix("fd00::1/64") }, `node "b": locator: fd00::1/64 has host bits set; did you mean fd00::/64?`},
 		{"a locator of two nodes", func(s *State) {
 			s.Nodes[0].Locator, s.Nodes[1].Locator = netip.MustParsePrefix("fd00:1::/64"), netip.MustParsePrefix("fd00:1::/64")

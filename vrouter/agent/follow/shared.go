@@ -246,6 +246,19 @@ func (f *Follower) register(ctx context.Context) error {
 	return nil
 }
 
+// PutNodeFromPool is like Fleet.PutNodeFromPool. If the node is this one, it gets no locator that
+// its host refuses.
+func (f *Follower) PutNodeFromPool(ctx context.Context, n model.Node) error {
+	if n.Name != f.config.Node {
+		return f.Fleet.PutNodeFromPool(ctx, n, nil)
+	}
+	use, err := netdev.HostUseOf(f.space)
+	if err != nil {
+		return fmt.Errorf("locator: auto: %w", err)
+	}
+	return f.Fleet.PutNodeFromPool(ctx, n, use.Check)
+}
+
 // underlayAddresses returns the configured addresses, else those of the fabric
 // devices.
 func (f *Follower) underlayAddresses() ([]netip.Addr, error) {

@@ -22,30 +22,34 @@ const locatorProtocol = 118
 // the locator that the eBPF programs leave to the kernel must not follow a default route.
 // KeepLocator removes the addresses and routes that an agent added for other locators. It
 // finds these locators by their routes. last is the previous locator of this agent, whose
-// route may be deleted; zero: none. If the node has no locator, or checkLocator refuses it,
-// KeepLocator adds nothing.
+// route may be deleted; zero: none. If the node has no locator, or the host uses a part of it
+// (HostUse.Check), KeepLocator adds nothing.
 func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 	lo, err := s.Links.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("locator: find device lo: %w", err)
 	}
-	taken := checkLocator(s, self.Locator)
-	if taken != nil {
-		self.Locator = netip.Prefix{}
-	}
-	filter := &netlink.Route{Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN}
-	routes, err := s.Links.RouteListFiltered(netlink.FAMILY_V6, filter, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
+	routes, err := routes6(s)
 	if err != nil && !self.Locator.IsValid() {
-		return taken // a kernel without IPv6
+		return nil // a kernel without IPv6
 	}
 	if err != nil {
-		return fmt.Errorf("locator: list the IPv6 routes: %w", err)
+		return fmt.Errorf("locator: %w", err)
+	}
+	var taken error
+	if self.Locator.IsValid() {
+		if taken = checkLocator(s, routes, self.Locator); taken != nil {
+			self.Locator = netip.Prefix{}
+		}
 	}
 	found := map[netip.Prefix]bool{}
 	if last.IsValid() && last != self.Locator {
 		found[last] = true
 	}
 	for _, r := range routes {
+		if r.Protocol != locatorProtocol || r.Table != unix.RT_TABLE_MAIN {
+			continue
+		}
 		if p, ok := PrefixOf(r.Dst); ok && (p.Bits() == model.LocatorBits || p.Bits() == model.LongLocatorBits) {
 			found[p] = true
 		}
@@ -55,10 +59,10 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 	errs := []error{taken}
 	for p := range found {
 		old := model.Node{Locator: p}
-		if err := s.Links.AddrDel(lo, locatorAddress(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+		if err := s.Links.AddrDel(lo, locatorAddress(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.EOPNOTSUPP) { // the kernel may lack IPv6
 			errs = append(errs, fmt.Errorf("locator: remove address %s from device lo: %w", old.LocatorAddress(), err))
 		}
-		if err := s.Links.RouteDel(locatorRoute(p)); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := s.Links.RouteDel(locatorRoute(p)); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EOPNOTSUPP) {
 			errs = append(errs, fmt.Errorf("locator: remove the route to %s: %w", p, err))
 		}
 	}
@@ -70,28 +74,18 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 		}
 		// Do not use AddrReplace: then the kernel reports a change even if the address exists.
 		if err := s.Links.AddrAdd(lo, locatorAddress(self)); err != nil && !errors.Is(err, unix.EEXIST) {
-			errs = append(errs, fmt.Errorf("locator: add address %s to device lo: %w; check that the sysctl net.ipv6.conf.lo.disable_ipv6 is 0", self.LocatorAddress(), err))
+			errs = append(errs, fmt.Errorf("locator: add address %s to device lo: %w; check that the kernel has IPv6, and that the sysctl net.ipv6.conf.lo.disable_ipv6 is 0", self.LocatorAddress(), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// checkLocator refuses a locator with an address of the host that the eBPF programs would take
-// for a workload's: then the host would not get the packets to this address.
-func checkLocator(s *Space, locator netip.Prefix) error {
-	if !locator.IsValid() {
-		return nil
-	}
-	addresses, err := list("IPv6 addresses", func() ([]netlink.Addr, error) { return s.Links.AddrList(nil, netlink.FAMILY_V6) })
+func checkLocator(s *Space, routes []netlink.Route, locator netip.Prefix) error {
+	use, err := hostUseOf(s, routes)
 	if err != nil {
 		return fmt.Errorf("locator: %w", err)
 	}
-	for _, a := range addresses {
-		if ip, ok := netip.AddrFromSlice(a.IP); ok && locator.Contains(ip) && hasNetwork(ip) {
-			return fmt.Errorf("locator: %s contains the address %s of this host, and packets to it would count as packets to a workload; write a prefix that the underlay routes to this node, and that is not the prefix of a link", locator, ip)
-		}
-	}
-	return nil
+	return use.Check(locator)
 }
 
 // hasNetwork reports whether the part of an address in a locator that identifies a network is

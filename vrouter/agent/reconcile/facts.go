@@ -25,6 +25,7 @@ type facts struct {
 	under *netdev.Underlay
 
 	refusal   string                  // Pass.refusal: the node cannot translate
+	foreign   map[string]string       // Pass.foreign: nodes to which this node does not translate
 	handovers map[string]fib.Handover // Pass.handovers
 	lastLabel uint32                  // Labels.Last
 }
@@ -70,7 +71,7 @@ func (f *facts) equal(older facts) bool {
 
 // sameWays reports whether MTU, links and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
-	if f.mtu != older.mtu || f.refusal != older.refusal || f.lastLabel != older.lastLabel || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
+	if f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.foreign, older.foreign) || f.lastLabel != older.lastLabel || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
 		return false
 	}
 	for key, w := range f.ways {
@@ -92,7 +93,7 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 		return &fib.Compiled{Tables: fib.Tables{Settings: settings}}, nil
 	}
 	state := want.Slice
-	if f.refusal != "" || len(f.handovers) > 0 {
+	if f.refusal != "" || len(f.foreign) > 0 || len(f.handovers) > 0 {
 		state.Nodes = f.nodes(want)
 	}
 	compiled, err := fib.Compile(state, want.Node, fib.Facts{

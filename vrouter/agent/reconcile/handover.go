@@ -2,11 +2,14 @@ package reconcile
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
 	"time"
 
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -19,20 +22,30 @@ func (p *Pass) handOver() {
 		r.Offers, r.noted = r.Offers.Next(nodes, p.Want.Node, p.reached, now), nodes
 	}
 	p.handovers, r.handover = r.Offers.Handovers(now)
-	forgetMoved(p.handovers, p.Want.State.Nodes)
+	forgetMoved(p.handovers, p.Want.State.Nodes, p.Want.Node)
 }
 
-// forgetMoved removes from the handovers the former locators that a node has now.
-func forgetMoved(handovers map[string]fib.Handover, nodes []model.Node) {
+// forgetMoved removes from the handovers the former locators that a node has now. If they are not
+// the whole locator of the same node, the handover of translated packets ends: the nodes use their
+// new locators. node is the name of this node.
+func forgetMoved(handovers map[string]fib.Handover, nodes []model.Node, node string) {
 	if len(handovers) == 0 {
 		return
 	}
 	owners := model.OwnersOfLocators(nodes)
 	for name, h := range handovers {
-		for _, former := range []*netip.Prefix{&h.Own, &h.Other} {
-			if former.IsValid() && owners.Overlapping(*former) != "" {
-				*former = netip.Prefix{}
+		for former, of := range map[*netip.Prefix]string{&h.Own: node, &h.Other: name} {
+			owner := ""
+			if former.IsValid() {
+				owner = owners.Overlapping(*former)
 			}
+			if owner == "" {
+				continue
+			}
+			if owner != of || !owners.Has(*former) {
+				h.Accept = slices.DeleteFunc(slices.Clone(h.Accept), func(e model.Encapsulation) bool { return e == model.Translated })
+			}
+			*former = netip.Prefix{}
 		}
 		handovers[name] = h
 	}
@@ -59,43 +72,96 @@ func (r *Reconciler) untilHandover(longest time.Duration) time.Duration {
 }
 
 // self returns this node with the settings that direct still needs because of handovers: Direct
-// among its encapsulations, and its locator.
+// among its encapsulations, and its former locator.
 func (p *Pass) self() model.Node {
 	self, _ := p.Want.Self()
+	own := formerOwn(p.handovers)
 	for _, h := range p.handovers {
-		self = withFormer(self, h, h.Own)
+		self = withFormer(self, h, own)
 	}
 	return self
 }
 
-// other is like self, for another node.
+// findForeign finds the other nodes whose locators contain an address of this host. Such a locator is
+// the prefix of a link. If this node translated to it, the programs would drop the packets of this
+// host to other hosts on the link. A partial pass for the same nodes finds nothing new.
+func (p *Pass) findForeign() {
+	if last := p.r.Last; last != nil && last.Want != nil && p.isPartial() && reflect.DeepEqual(last.Want.State.Nodes, p.Want.State.Nodes) {
+		p.foreign = last.foreign
+	} else {
+		p.foreign = p.foreignNow()
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.foreign)) {
+		p.block(theLocator, p.foreign[name])
+	}
+}
+
+func (p *Pass) foreignNow() map[string]string {
+	others := slices.DeleteFunc(slices.Clone(p.Want.State.Nodes), func(n model.Node) bool { return n.Name == p.Want.Node || !n.Locator.IsValid() })
+	if len(others) == 0 {
+		return nil
+	}
+	own, err := netdev.Addresses6(p.r.space)
+	if err != nil {
+		p.fail(theLocator, err)
+		return nil
+	}
+	var former netip.Addr // of this node's locator: the next step may remove it
+	if last := p.r.Last; last != nil {
+		former = model.Node{Locator: last.locator}.LocatorAddress()
+	}
+	foreign := map[string]string{}
+	for _, n := range others {
+		i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.IsGlobalUnicast() && a != former && n.Locator.Contains(a) })
+		if i >= 0 {
+			foreign[n.Name] = fmt.Sprintf("locator: the locator %s of node %s contains the address %s of this host; give node %s a prefix that no link uses; until then this node does not translate packets to it", n.Locator, n.Name, own[i], n.Name)
+		}
+	}
+	return foreign
+}
+
+// formerOwn returns the locator that this node keeps because of handovers; zero: none. If the
+// locator changed several times, the handovers may have different ones.
+func formerOwn(handovers map[string]fib.Handover) (own netip.Prefix) {
+	for _, h := range handovers {
+		if h.Own.IsValid() && (!own.IsValid() || h.Own.Addr().Less(own.Addr())) {
+			own = h.Own
+		}
+	}
+	return own
+}
+
+// other is like self, for another node. A locator that is not used counts as none.
 func (p *Pass) other(n model.Node) model.Node {
 	h := p.handovers[n.Name]
-	return withFormer(n, h, h.Other)
+	if n = withFormer(n, h, h.Other); p.foreign[n.Name] != "" {
+		n.Locator = netip.Prefix{}
+	}
+	return n
 }
 
 func withFormer(n model.Node, h fib.Handover, locator netip.Prefix) model.Node {
 	if h.Accepts(model.Direct) && !slices.Contains(n.Encapsulations, model.Direct) {
 		n.Encapsulations = append(slices.Clone(n.Encapsulations), model.Direct)
 	}
-	n.Locator = cmp.Or(n.Locator, locator)
+	n.Locator = cmp.Or(locator, n.Locator)
 	return n
 }
 
 // nodes returns the nodes for the tables. A node whose locator is not in the desired state any
-// more keeps it during a handover. If the kernel refuses this node's locator, this node has
-// none: then the tables do not translate in either direction.
+// more keeps it during a handover, also if it has another one by then. If the kernel refuses this
+// node's locator, this node has none: then the tables do not translate in either direction.
 func (f *facts) nodes(want *Desired) []model.Node {
-	all := slices.Clone(want.State.Nodes)
+	all, own := slices.Clone(want.State.Nodes), formerOwn(f.handovers)
 	for i := range all {
 		n := &all[i]
 		if n.Name != want.Node {
-			n.Locator = cmp.Or(n.Locator, f.handovers[n.Name].Other)
+			if n.Locator = cmp.Or(f.handovers[n.Name].Other, n.Locator); f.foreign[n.Name] != "" {
+				n.Locator = netip.Prefix{}
+			}
 			continue
 		}
-		for _, h := range f.handovers {
-			n.Locator = cmp.Or(n.Locator, h.Own)
-		}
+		n.Locator = cmp.Or(own, n.Locator)
 		if f.refusal != "" {
 			n.Locator = netip.Prefix{}
 		}

@@ -49,6 +49,7 @@ type Pass struct {
 	locator  netip.Prefix              // locator of this node; zero: none
 	Labels   Labels                    // networks whose labels the node receives
 	refusal  string                    // why the kernel does not accept the locator; empty: it does
+	foreign  map[string]string         // other nodes whose locators are not used, with the reasons (findForeign)
 	Devices  map[string]*netdev.Device // by port
 	whole    map[string]bool           // ports that were as desired in a pass for the same desired state
 	left     map[string]bool           // ports whose devices have not changed since the last pass (asLeft)
@@ -140,6 +141,7 @@ func (r *Reconciler) passOver(why Cause, links []netlink.Link) *Pass {
 // read them. It does both before a new device is up and sends packets.
 func (p *Pass) walk() {
 	p.handOver()
+	p.findForeign()
 	if err := p.look(); err != nil {
 		p.keepLast()
 		p.fail(theDevices, err)
@@ -206,7 +208,7 @@ func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs
 func (p *Pass) keepLast() {
 	if l := p.r.Last; l != nil {
 		p.Devices, p.Fabric, p.facts, p.Compiled = l.Devices, l.Fabric, l.facts, l.Compiled
-		p.locator, p.refusal, p.Labels = l.locator, l.refusal, l.Labels
+		p.locator, p.refusal, p.foreign, p.Labels = l.locator, l.refusal, l.foreign, l.Labels
 		for o, f := range l.Failures {
 			if f.Next = (time.Time{}); o != theDevices { // nothing can be tried without the devices
 				p.Failures[o] = f
@@ -240,7 +242,7 @@ func (p *Pass) connect() {
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
-	p.facts.links, p.facts.refusal, p.facts.handovers, p.facts.lastLabel = p.testLinks(), p.refusal, p.handovers, p.Labels.Last
+	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last
 	if last != nil {
 		p.Compiled = last.Compiled
 		if p.cause == Retrying { // the kernel reports changes of its routes

@@ -1,0 +1,37 @@
+package netdev
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"windtunnel/vrouter/kerneltest"
+	"windtunnel/vrouter/model"
+)
+
+// On a kernel without IPv6, a locator is refused with the reason. A node without a locator needs
+// no IPv6.
+func TestAKernelWithoutIPv6RefusesALocator(t *testing.T) {
+	if !kerneltest.In() {
+		kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 512, Parameters: "ipv6.disable=1"})
+		return
+	}
+	if err := kerneltest.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	locator := netip.MustParsePrefix("fd77:0:0:1::/64")
+	if err := KeepLocator(s, model.Node{Locator: locator}, netip.Prefix{}); err == nil || !strings.Contains(err.Error(), "check that the kernel has IPv6") {
+		t.Errorf("a locator gives the error %v, want one that names IPv6", err)
+	}
+	if err := KeepLocator(s, model.Node{}, locator); err != nil {
+		t.Errorf("without a locator: %v", err)
+	}
+	if use, err := HostUseOf(s); err != nil || use.Check(locator) != nil {
+		t.Errorf("the host uses a part of the locator: %v, %v; want that it does not", err, use.Check(locator))
+	}
+}
