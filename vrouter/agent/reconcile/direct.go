@@ -129,21 +129,18 @@ func (p *Pass) Links() map[netip.Addr]bool {
 
 // Reasons why XDP must not be attached to a fabric device.
 const (
-	noXDPWhereMerged = "the kernel merges VXLAN packets itself (device " + netdev.GRODevice + "); XDP would decapsulate them before that"
-	noXDPWhereDirect = "all nodes are reached directly or by translation, so XDP has few or no tunnel packets to decapsulate"
+	noXDPWhereMerged = "no tunnel of this node uses MPLS, and the kernel merges VXLAN packets itself (device " + netdev.GRODevice + "); XDP would decapsulate them before that"
+	noXDPWhereDirect = "all nodes are reached directly, by translation or by VXLAN packets that the kernel merges itself, so XDP has few or no tunnel packets to decapsulate"
 )
 
 // unwantedXDP returns the reason why XDP must not be attached; empty: it may be attached.
+// Nexthops say what XDP has to decapsulate, because both ends of a tunnel choose the same
+// encapsulation. Packets of other encapsulations are decapsulated in tc.
+//
 // Some NICs lose their link for seconds when XDP is attached or detached. Then all tests of
 // links fail, and XDP would be attached again. To end this cycle, the agent detaches XDP
 // because of direct only once.
 func (p *Pass) unwantedXDP() string {
-	if p.merges {
-		return noXDPWhereMerged
-	}
-	if p.r.xdpAgain {
-		return ""
-	}
 	direct, fallback := false, map[uint32]bool{}
 	for _, n := range p.Tables.Nexthops {
 		fallback[n.Fallback] = true // few packets need this tunnel
@@ -153,12 +150,16 @@ func (p *Pass) unwantedXDP() string {
 		case n.Type != fib.Tunnel || fallback[id]:
 		case n.Encapsulation == model.Direct, n.Encapsulation == model.Translated:
 			direct = true
+		case n.Encapsulation == model.VXLAN && p.merges:
 		default:
 			return ""
 		}
 	}
-	if direct {
+	switch {
+	case direct && !p.r.xdpAgain:
 		return noXDPWhereDirect
+	case p.merges && !direct:
+		return noXDPWhereMerged
 	}
 	return ""
 }
