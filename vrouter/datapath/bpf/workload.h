@@ -285,8 +285,8 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	int verdict;
 
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
-	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, v->vrf, f->jumbo)) {
-		count_untranslatable(skb, v->vrf, f->jumbo);
+	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, f->family, v->vrf, f->jumbo)) {
+		count_untranslatable(skb, f->family, v->vrf, f->jumbo);
 		trace(TRACE_FALLBACK, v->vrf, nh->fallback, 0, !!nh->fallback);
 		if (!nh->fallback)
 			return -DROP_UNTRANSLATABLE;
