@@ -123,7 +123,7 @@ func TestALinkTestIsAnswered(t *testing.T) {
 			continue
 		}
 		want := append(append(append([]byte(nil), from[:]...), to[:]...), request[12:]...)
-		want[14+16], want[14+16+9] = 2, 1           // a reply; the node restores bridged frames
+		want[14+16], want[14+16+9] = 2, 1|2         // a reply; the node restores both kinds of bridged frames
 		want[14+16+10], want[14+16+11] = 0x01, 0x23 // Settings.LastLabel
 		if !bytes.Equal(out, want) {
 			t.Errorf("%s: the reply is\n%x, want\n%x", c.what, out, want)

@@ -411,7 +411,8 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	if (nh->encap == ENCAP_DIRECT) {
 		__u32 packets = segments(skb), bytes = skb->len;
 
-		verdict = send_direct(skb, nh, BRIDGED_MAC, v->vrf, nh->paths > 1 ? hash_of(skb, f) : 0);
+		/* The other nodes send to LABEL_MAC. So switches learn it from frames of this node. */
+		verdict = send_direct(skb, nh, v->flags & VIF_F_L3 ? BRIDGED_MAC : LABEL_MAC, v->vrf, nh->paths > 1 ? hash_of(skb, f) : 0);
 		if (verdict < 0)
 			return verdict;
 		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);
