@@ -21,6 +21,7 @@ const settle = 100 * time.Millisecond
 // the address in the node's locator.
 type link struct {
 	state   fib.Link
+	tested  direct.State
 	ifindex int    // device on which the address is tested; 0: an address in a locator
 	last    uint32 // highest network whose label the node receives
 }
@@ -51,7 +52,8 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 	}
 	states := make(map[netip.Addr]link, len(targets))
 	for a, t := range targets {
-		states[a] = link{stateOf(p.r.Tester.State(a)), t.Ifindex, p.r.Tester.Last(a)}
+		s := p.r.Tester.State(a)
+		states[a] = link{stateOf(s), s, t.Ifindex, p.r.Tester.Last(a)}
 	}
 	return states
 }
@@ -117,12 +119,12 @@ func (p *Pass) fabricLinks() (links []netlink.Link) {
 	return links
 }
 
-// Links returns the tested addresses of other nodes: underlay addresses on common links, and
-// addresses in locators. true: packets reach the address without a tunnel.
-func (p *Pass) Links() map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
+// Links returns the states of the tested addresses of other nodes: underlay addresses on common
+// links, and addresses in locators.
+func (p *Pass) Links() map[netip.Addr]direct.State {
+	all := map[netip.Addr]direct.State{}
 	for a, l := range p.facts.links {
-		all[a] = l.state >= fib.LinkWorks
+		all[a] = l.tested
 	}
 	return all
 }
