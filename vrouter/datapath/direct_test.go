@@ -3,6 +3,7 @@ package datapath
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -131,23 +132,44 @@ func TestALinkTestIsAnswered(t *testing.T) {
 	}
 }
 
-// BenchmarkDirectPacket measures from_workload and fabric_tc for a packet without a tunnel.
+// BenchmarkDirectPacket measures from_workload and fabric_tc for packets without a tunnel, less
+// an empty program: with one host route, and with a million of which random ones are used.
 func BenchmarkDirectPacket(b *testing.B) {
-	r := newRig(b, model.MPLSoUDP, false, goesDirectly)
-	out := frame(macA, model.RouterMAC, packet(b, addrA, addrB, 0, 64, "x"))
-	in := frame(direct.Label(1, far), direct.Label(1, local), packet(b, addrB, addrA, 0, 64, "x"))
-	for _, x := range []struct {
-		p      *ebpf.Program
-		device int
-		frame  []byte
-	}{{r.programs.FromWorkload, r.vif, out}, {r.programs.FabricTc, r.fabric, in}} {
-		if code, _ := r.run(b, x.p, x.device, x.frame); code != actRedirect {
-			b.Fatalf("program %s returns action %d, want a redirect", x.p, code)
+	for _, v6 := range []bool{false, true} {
+		for _, n := range []int{1, 1_000_000} {
+			b.Run(fmt.Sprintf("IPv%d/%d routes", map[bool]int{false: 4, true: 6}[v6], n), func(b *testing.B) {
+				r, others := rigWithRoutes(b, n, v6, goesDirectly)
+				empty := emptyProgram(b)
+				near := addrA
+				if v6 {
+					near = addrA6
+				}
+				var out, in [][]byte
+				for _, a := range others {
+					out = append(out, frame(macA, model.RouterMAC, packet(b, near, a, 0, 64, "x")))
+					in = append(in, frame(direct.Label(1, far), direct.Label(1, local), packet(b, a, near, 0, 64, "x")))
+				}
+				for _, x := range []struct {
+					p      *ebpf.Program
+					device int
+					frame  []byte
+				}{{r.programs.FromWorkload, r.vif, out[0]}, {r.programs.FabricTc, r.fabric, in[0]}} {
+					if code, _ := r.run(b, x.p, x.device, x.frame); code != actRedirect {
+						b.Fatalf("program %s returns action %d, want a redirect", x.p, code)
+					}
+				}
+				for b.Loop() {
+					i := 0
+					each := func(p *ebpf.Program, device int, frames [][]byte) float64 {
+						return nanoseconds(b, p, func() { r.run(b, p, device, frames[i%len(frames)]); i++ })
+					}
+					idle := each(empty, r.vif, out)
+					b.ReportMetric(each(r.programs.FromWorkload, r.vif, out)-idle, "ns/from_workload")
+					b.ReportMetric(each(r.programs.FabricTc, r.fabric, in)-idle, "ns/fabric_tc")
+					b.ReportMetric(idle, "ns/empty")
+				}
+			})
 		}
-	}
-	for b.Loop() {
-		b.ReportMetric(nanoseconds(b, r.programs.FromWorkload, func() { r.run(b, r.programs.FromWorkload, r.vif, out) }), "ns/from_workload")
-		b.ReportMetric(nanoseconds(b, r.programs.FabricTc, func() { r.run(b, r.programs.FabricTc, r.fabric, in) }), "ns/fabric_tc")
 	}
 }
 
