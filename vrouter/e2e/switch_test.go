@@ -28,7 +28,7 @@ func (b *bed) strict(age time.Duration) {
 		}
 	}
 	hundredths := strconv.FormatInt(age.Milliseconds()/10, 10)
-	if out, err := exec.Command("ip", "-n", b.name+"-sw", "link", "set", "br", "type", "bridge", "ageing_time", hundredths).CombinedOutput(); err != nil {
+	if out, err := exec.Command("ip", "-n", b.name+"-sw", "link", "set", "dev", "br", "type", "bridge", "ageing_time", hundredths).CombinedOutput(); err != nil {
 		b.t.Fatalf("set the ageing time: %v: %s", err, out)
 	}
 }
