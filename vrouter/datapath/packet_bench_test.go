@@ -63,9 +63,9 @@ func nanoseconds(b *testing.B, p *ebpf.Program, run func()) float64 {
 	return rounds[len(rounds)/2]
 }
 
-// rigWithRoutes returns a rig with n more host routes to the node far, and up to 1000 of their
-// addresses. change, if not nil, changes the tables.
-func rigWithRoutes(b *testing.B, n int, v6 bool, change func(*fib.Tables)) (r *rig, to []netip.Addr) {
+// rigWithRoutes returns a rig with n more host routes to the node far, and up to `used` of their
+// addresses in random order. change, if not nil, changes the tables.
+func rigWithRoutes(b *testing.B, n, used int, v6 bool, change func(*fib.Tables)) (r *rig, to []netip.Addr) {
 	b.Helper()
 	dir := pins(b)
 	devices := enterSpace(b, 3)
@@ -79,7 +79,7 @@ func rigWithRoutes(b *testing.B, n int, v6 bool, change func(*fib.Tables)) (r *r
 			a = netip.AddrFrom16([16]byte{0xfd, 0, 0, 1, 8: 100, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)})
 		}
 		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}] = fib.Route{Nexthop: nhTunnel, Label: 18}
-		if i%(n/1000+1) == 0 {
+		if i%(n/used+1) == 0 {
 			to = append(to, a)
 		}
 	}
@@ -109,7 +109,7 @@ func emptyProgram(b *testing.B) *ebpf.Program {
 func BenchmarkPacket(b *testing.B) {
 	for _, n := range []int{1, 1_000_000} {
 		b.Run(fmt.Sprintf("%d routes", n), func(b *testing.B) {
-			r, to := rigWithRoutes(b, n, false, nil)
+			r, to := rigWithRoutes(b, n, 1000, false, nil)
 			empty := emptyProgram(b)
 			var frames [][]byte
 			for _, a := range to {
