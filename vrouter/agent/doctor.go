@@ -13,6 +13,7 @@ import (
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -52,21 +53,25 @@ func (a *agent) doctor(v *view) []api.Finding {
 // directFindings reports which addresses of other nodes can be reached without a tunnel:
 // underlay addresses on the links of this node, and addresses in locators.
 func directFindings(v *view) []api.Finding {
-	var fail, lost []string
+	var fail, lost, stopped []string
 	links, works, locators, routed := 0, 0, 0, 0
 	locatorOf := map[netip.Addr]netip.Prefix{}
 	for _, n := range v.want.Nodes {
 		locatorOf[n.LocatorAddress()] = n.Locator
 	}
-	for a, direct := range v.links {
+	for a, state := range v.links {
+		reached := state == direct.Works || state == direct.Bridges
 		switch {
-		case a.Is6() && direct:
+		case a.Is6() && reached:
 			locators, routed = locators+1, routed+1
 		case a.Is6():
 			locators++
 			lost = append(lost, locatorOf[a].String())
-		case direct:
+		case reached:
 			links, works = links+1, works+1
+		case state == direct.Stopped:
+			links++
+			stopped = append(stopped, a.String())
 		default:
 			links++
 			fail = append(fail, a.String())
@@ -74,12 +79,16 @@ func directFindings(v *view) []api.Finding {
 	}
 	slices.Sort(fail)
 	slices.Sort(lost)
+	slices.Sort(stopped)
 	var all []api.Finding
 	if links > 0 {
 		all = append(all, api.Finding{Topic: "direct", Level: levelOK, Text: fmt.Sprintf("%d of %d underlay addresses on the links of this node can be reached directly, without a tunnel", works, links)})
 	}
 	if len(fail) > 0 {
 		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("test frames with labels as MAC addresses get no reply from %s; tunnels are used if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's labels too (list them with bridge fdb show); or remove direct from the encapsulations"})
+	}
+	if len(stopped) > 0 {
+		all = append(all, api.Finding{Topic: "direct", Level: levelProblem, Text: fmt.Sprintf("test frames got replies from %s, but now they get none; tunnels are used, and the agent tests the links again every few seconds. The workloads keep the MTU of direct: IPv4 packets without DF that are larger than the tunnel's MTU are dropped (too_big)", strings.Join(stopped, ", ")), Remedy: "start these nodes, or let the switches on the way pass labels again. If they do not pass labels any more, restart this agent: it then lowers the MTU of the workloads"})
 	}
 	if links > 0 {
 		all = append(all, labelFinding(v))

@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
 )
 
 // The doctor lists the locators that cannot be reached with their lengths.
 func TestTheDoctorListsLocatorsThatCannotBeReached(t *testing.T) {
-	v := &view{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]bool{}}
+	v := &view{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]direct.State{}}
 	for name, text := range map[string]string{"b": "fd77:0:0:2::/64", "c": "fd77:0:0:3:5::/80", "d": "fd77:0:0:3:6::/80"} {
 		n := model.Node{Name: name, Locator: netip.MustParsePrefix(text)}
 		v.want.Nodes = append(v.want.Nodes, n)
-		v.links[n.LocatorAddress()] = name == "d"
+		v.links[n.LocatorAddress()] = map[bool]direct.State{false: direct.Fails, true: direct.Works}[name == "d"]
 	}
 	found := ""
 	for _, f := range directFindings(v) {
@@ -24,6 +25,29 @@ func TestTheDoctorListsLocatorsThatCannotBeReached(t *testing.T) {
 	for _, want := range []string{"the locators of 1 of 3 other nodes can be reached", "fd77:0:0:2::/64, fd77:0:0:3:5::/80;"} {
 		if !strings.Contains(found, want) {
 			t.Errorf("the findings lack %q:\n%s", want, found)
+		}
+	}
+}
+
+// A link that worked before is a problem: the workloads keep an MTU that is too large for the
+// tunnel. A link that never worked is a note.
+func TestTheDoctorDistinguishesLinksThatWorkedBefore(t *testing.T) {
+	v := &view{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]direct.State{
+		netip.MustParseAddr("192.0.2.1"): direct.Works, netip.MustParseAddr("192.0.2.2"): direct.Bridges,
+		netip.MustParseAddr("192.0.2.3"): direct.Fails, netip.MustParseAddr("192.0.2.4"): direct.Stopped,
+		netip.MustParseAddr("192.0.2.5"): direct.Stopped,
+	}}
+	byLevel := map[string]string{}
+	for _, f := range directFindings(v) {
+		byLevel[f.Level] += f.Text + "\n"
+	}
+	for level, want := range map[string]string{
+		levelOK:      "2 of 5 underlay addresses",
+		levelNote:    "no reply from 192.0.2.3;",
+		levelProblem: "got replies from 192.0.2.4, 192.0.2.5, but now they get none",
+	} {
+		if !strings.Contains(byLevel[level], want) {
+			t.Errorf("the findings of level %s lack %q:\n%s", level, want, byLevel[level])
 		}
 	}
 }

@@ -263,7 +263,7 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 }
 
 // TestRemovalTakesTheMergingDeviceToo checks that removal deletes the VXLAN device for
-// GRO, which a node with VXLAN only has.
+// GRO.
 func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)

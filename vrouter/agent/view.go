@@ -11,6 +11,7 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -21,8 +22,8 @@ type view struct {
 	want     *reconcile.Desired
 	pins     netdev.Pins
 	fabric   []reconcile.FabricDevice
-	devices  map[string]*netdev.Device // by port
-	links    map[netip.Addr]bool       // result of Pass.Links
+	devices  map[string]*netdev.Device   // by port
+	links    map[netip.Addr]direct.State // result of Pass.Links
 	labels   reconcile.Labels
 	nexthops map[uint32]string // names of nexthops by id
 	vifs     map[uint32]string // names of ports by vif id

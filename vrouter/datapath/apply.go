@@ -49,19 +49,25 @@ func (d *Datapath) write(want fib.Tables, have *fib.Tables) (Changes, error) {
 		return Changes{}, err
 	}
 	var c Changes
-	for _, s := range steps {
-		n, err := s.update()
-		c.Updated += n
-		if err != nil {
-			return c, err
+	err = d.changeCached(func() error {
+		for _, s := range steps {
+			n, err := s.update()
+			c.Updated += n
+			if err != nil {
+				return err
+			}
 		}
-	}
-	for i := len(steps) - 1; i >= 0; i-- {
-		n, err := steps[i].prune()
-		c.Deleted += n
-		if err != nil {
-			return c, err
+		for _, s := range slices.Backward(steps) {
+			n, err := s.prune()
+			c.Deleted += n
+			if err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return c, err
 	}
 	return c, d.retire()
 }

@@ -86,6 +86,32 @@ func TestABridgedFrameLeavesWithLabels(t *testing.T) {
 	}
 }
 
+// In a network that only bridges, the source of a bridged frame is the label to which other
+// nodes send. So switches learn this label from the frame.
+func TestABridgedFrameTeachesSwitchesTheLabelOfItsNetwork(t *testing.T) {
+	r := newRig(t, model.VXLAN, false, func(f *fib.Tables) {
+		bridgesDirectly(f)
+		onlyBridges(f)
+	})
+	for _, ip := range [][]byte{packet(t, addrA, addrB, 0xb9, 1, "hello"), packet(t, addrA6, addrB6, 0xb9, 255, "hello")} {
+		code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, macB, ip))
+		if want := frame(direct.Label(1, local), direct.Label(1, far), ip); code != actRedirect || !bytes.Equal(out, want) {
+			t.Errorf("action %d, drop reason %s, and the frame is\n%x, want a redirect of\n%x", code, r.drop(t, nil), out, want)
+		}
+	}
+}
+
+// onlyBridges changes the tables: network 1 does not route.
+func onlyBridges(f *fib.Tables) {
+	vrf := f.VRFs[1]
+	vrf.L3 = false
+	f.VRFs[1] = vrf
+	for i, v := range f.Vifs {
+		v.L3 = v.L3 && v.VRF != 1
+		f.Vifs[i] = v
+	}
+}
+
 // Frames that the receiver cannot restore take the tunnel, and are unchanged in it.
 func TestFramesThatCannotBeRestoredTakeTheTunnel(t *testing.T) {
 	r := newRig(t, model.VXLAN, false, bridgesDirectly)
@@ -185,11 +211,11 @@ func TestABridgedFrameWithLabelsIsRestored(t *testing.T) {
 	for _, routes := range []bool{true, false} {
 		r := newRig(t, model.VXLAN, false, func(f *fib.Tables) {
 			bridgesDirectly(f)
-			vrf := f.VRFs[1]
-			vrf.L3 = routes
-			f.VRFs[1] = vrf
+			if !routes {
+				onlyBridges(f)
+			}
 		})
-		for _, c := range []struct {
+		type arrival struct {
 			name      string
 			network   uint32
 			from      model.MAC
@@ -197,7 +223,8 @@ func TestABridgedFrameWithLabelsIsRestored(t *testing.T) {
 			ip        []byte
 			delivered bool
 			reason    string
-		}{
+		}
+		cases := []arrival{
 			{"IPv4", 1, bridgedLabel(1, far), 0x0800, packet(t, addrB, addrA, 0, 1, "hello"), true, ""},
 			{"IPv6", 1, bridgedLabel(1, far), 0x86dd, packet(t, addrB6, addrA6, 0, 255, "hello"), true, ""},
 			{"an unknown node", 1, bridgedLabel(1, unknown), 0x0800, packet(t, addrB, addrA, 0, 64, "hello"), false, "unknown_source"},
@@ -211,7 +238,15 @@ func TestABridgedFrameWithLabelsIsRestored(t *testing.T) {
 			{"a destination on the other node", 1, bridgedLabel(1, far), 0x0800, packet(t, addrB, addrB, 0, 64, "hello"), false, "reflected"},
 			{"another type than its IP version", 1, bridgedLabel(1, far), 0x86dd, packet(t, addrB, addrA, 0, 64, "twenty more bytes, or the kernel refuses to run it"), false, "bad_inner"},
 			{"ARP", 1, bridgedLabel(1, far), 0x0806, packet(t, addrB, addrA, 0, 64, "hello"), false, "bad_inner"},
-		} {
+		}
+		for _, c := range cases {
+			// In a network that only bridges, the source can also be the label of a routed packet.
+			if c.from = direct.Label(c.network, far); !routes && c.reason != "unknown_source" {
+				c.name += ", with one label"
+				cases = append(cases, c)
+			}
+		}
+		for _, c := range cases {
 			before, _ := r.Drops()
 			code, out := r.run(t, r.programs.FabricTc, r.fabric, ethernet(direct.Label(c.network, local), c.from, c.kind, c.ip))
 			if !c.delivered {

@@ -3,6 +3,7 @@ package datapath
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -123,7 +124,7 @@ func TestALinkTestIsAnswered(t *testing.T) {
 			continue
 		}
 		want := append(append(append([]byte(nil), from[:]...), to[:]...), request[12:]...)
-		want[14+16], want[14+16+9] = 2, 1           // a reply; the node restores bridged frames
+		want[14+16], want[14+16+9] = 2, 1|2         // a reply; the node restores both kinds of bridged frames
 		want[14+16+10], want[14+16+11] = 0x01, 0x23 // Settings.LastLabel
 		if !bytes.Equal(out, want) {
 			t.Errorf("%s: the reply is\n%x, want\n%x", c.what, out, want)
@@ -131,23 +132,45 @@ func TestALinkTestIsAnswered(t *testing.T) {
 	}
 }
 
-// BenchmarkDirectPacket measures from_workload and fabric_tc for a packet without a tunnel.
+// BenchmarkDirectPacket measures from_workload and fabric_tc for packets without a tunnel, less
+// an empty program: with one host route, and with a million of which
+// 20,000 random ones are used, so that the caches of the programs have few of them.
 func BenchmarkDirectPacket(b *testing.B) {
-	r := newRig(b, model.MPLSoUDP, false, goesDirectly)
-	out := frame(macA, model.RouterMAC, packet(b, addrA, addrB, 0, 64, "x"))
-	in := frame(direct.Label(1, far), direct.Label(1, local), packet(b, addrB, addrA, 0, 64, "x"))
-	for _, x := range []struct {
-		p      *ebpf.Program
-		device int
-		frame  []byte
-	}{{r.programs.FromWorkload, r.vif, out}, {r.programs.FabricTc, r.fabric, in}} {
-		if code, _ := r.run(b, x.p, x.device, x.frame); code != actRedirect {
-			b.Fatalf("program %s returns action %d, want a redirect", x.p, code)
+	for _, v6 := range []bool{false, true} {
+		for _, n := range []int{1, 1_000_000} {
+			b.Run(fmt.Sprintf("IPv%d/%d routes", map[bool]int{false: 4, true: 6}[v6], n), func(b *testing.B) {
+				r, others := rigWithRoutes(b, n, 20_000, v6, goesDirectly)
+				empty := emptyProgram(b)
+				near := addrA
+				if v6 {
+					near = addrA6
+				}
+				var out, in [][]byte
+				for _, a := range others {
+					out = append(out, frame(macA, model.RouterMAC, packet(b, near, a, 0, 64, "x")))
+					in = append(in, frame(direct.Label(1, far), direct.Label(1, local), packet(b, a, near, 0, 64, "x")))
+				}
+				for _, x := range []struct {
+					p      *ebpf.Program
+					device int
+					frame  []byte
+				}{{r.programs.FromWorkload, r.vif, out[0]}, {r.programs.FabricTc, r.fabric, in[0]}} {
+					if code, _ := r.run(b, x.p, x.device, x.frame); code != actRedirect {
+						b.Fatalf("program %s returns action %d, want a redirect", x.p, code)
+					}
+				}
+				for b.Loop() {
+					i := 0
+					each := func(p *ebpf.Program, device int, frames [][]byte) float64 {
+						return nanoseconds(b, p, func() { r.run(b, p, device, frames[i%len(frames)]); i++ })
+					}
+					idle := each(empty, r.vif, out)
+					b.ReportMetric(each(r.programs.FromWorkload, r.vif, out)-idle, "ns/from_workload")
+					b.ReportMetric(each(r.programs.FabricTc, r.fabric, in)-idle, "ns/fabric_tc")
+					b.ReportMetric(idle, "ns/empty")
+				}
+			})
 		}
-	}
-	for b.Loop() {
-		b.ReportMetric(nanoseconds(b, r.programs.FromWorkload, func() { r.run(b, r.programs.FromWorkload, r.vif, out) }), "ns/from_workload")
-		b.ReportMetric(nanoseconds(b, r.programs.FabricTc, func() { r.run(b, r.programs.FabricTc, r.fabric, in) }), "ns/fabric_tc")
 	}
 }
 
@@ -167,18 +190,21 @@ func BenchmarkDirectPacketInALoop(b *testing.B) {
 		n.DMAC, n.SMAC = direct.Label(1, local), direct.Label(1, far)
 		f.Nexthops[nhVif] = n
 	})
+	empty := emptyProgram(b)
 	loop := func(p *ebpf.Program, device int, frame []byte) float64 {
 		context := make([]byte, contextBytes)
 		binary.NativeEndian.PutUint32(context[contextIngress:], uint32(device))
 		binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(device))
 		return nanoseconds(b, p, func() {
-			if code, err := p.Run(&ebpf.RunOptions{Data: frame, Context: context, Repeat: 200}); err != nil || code != actRedirect {
+			if code, err := p.Run(&ebpf.RunOptions{Data: frame, Context: context, Repeat: 200}); err != nil || code != actRedirect && p != empty {
 				b.Fatalf("program %s returns action %d, want a redirect: %v", p, code, err)
 			}
 		})
 	}
 	for b.Loop() {
-		b.ReportMetric(loop(r.programs.FromWorkload, r.vif, frame(direct.Label(0x321, local), direct.Label(0x321, far), packet(b, addrA, addrB, 0, 255, "x"))), "ns/from_workload")
-		b.ReportMetric(loop(r.programs.FabricTc, r.fabric, frame(direct.Label(1, far), direct.Label(1, local), packet(b, addrB, addrA, 0, 64, "x"))), "ns/fabric_tc")
+		idle := loop(empty, r.vif, frame(macA, macB, packet(b, addrA, addrB, 0, 255, "x")))
+		b.ReportMetric(idle, "ns/empty")
+		b.ReportMetric(loop(r.programs.FromWorkload, r.vif, frame(direct.Label(0x321, local), direct.Label(0x321, far), packet(b, addrA, addrB, 0, 255, "x")))-idle, "ns/from_workload")
+		b.ReportMetric(loop(r.programs.FabricTc, r.fabric, frame(direct.Label(1, far), direct.Label(1, local), packet(b, addrB, addrA, 0, 64, "x")))-idle, "ns/fabric_tc")
 	}
 }

@@ -85,6 +85,22 @@ func TestACopyOfABroadcastIsCounted(t *testing.T) {
 	r.counted(t, "a copy of a broadcast", before, "flooded")
 }
 
+// superpacket gives from_workload a frame of several segments. size: bytes of a segment's payload.
+func (r *rig) superpacket(t *testing.T, frame []byte, segments, size uint32) (code uint32) {
+	t.Helper()
+	const contextSegments, contextSegmentSize = 164, 176 // gso_segs and gso_size in struct __sk_buff
+	context := make([]byte, contextBytes)
+	binary.NativeEndian.PutUint32(context[contextIngress:], uint32(r.vif))
+	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(r.vif))
+	binary.NativeEndian.PutUint32(context[contextSegments:], segments)
+	binary.NativeEndian.PutUint32(context[contextSegmentSize:], size)
+	code, err := r.programs.FromWorkload.Run(&ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: context})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
 // A superpacket counts as the packets on the wire. BPF_PROG_TEST_RUN cannot send it into a
 // tunnel, because its context has no type of segmentation.
 func TestASuperpacketOfDatagramsIsCounted(t *testing.T) {
@@ -94,17 +110,48 @@ func TestASuperpacketOfDatagramsIsCounted(t *testing.T) {
 		n.Fallback = 0
 		f.Nexthops[nhTranslated] = n
 	})
-	const contextSegments, contextSegmentSize = 164, 176 // gso_segs and gso_size in struct __sk_buff
-	context := make([]byte, contextBytes)
-	binary.NativeEndian.PutUint32(context[contextIngress:], uint32(r.vif))
-	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(r.vif))
-	binary.NativeEndian.PutUint32(context[contextSegments:], 3)
-	binary.NativeEndian.PutUint32(context[contextSegmentSize:], 100)
 	b := frame(macA, model.RouterMAC, serialize(t, transports(string(make([]byte, 300)))["UDP"][0](ip4(addrA, addrB, 64), layers.IPv6{})...))
 	before := r.fallbacks(t)
-	if code, err := r.programs.FromWorkload.Run(&ebpf.RunOptions{Data: b, DataOut: make([]byte, len(b)+256), Context: context}); r.drop(t, nil) != "untranslatable" || err != nil {
-		t.Errorf("action %d, drop reason %s, %v; want untranslatable", code, r.drop(t, nil), err)
+	if code := r.superpacket(t, b, 3, 100); r.drop(t, nil) != "untranslatable" {
+		t.Errorf("action %d, drop reason %s, want untranslatable", code, r.drop(t, nil))
 	}
 	before["udp_segments"] += 2
 	r.counted(t, "a superpacket of 3 datagrams", before, "udp_segments")
+}
+
+// A superpacket above 64 KiB has the length 0. Its segments are too large to be translated
+// without DF.
+func TestASuperpacketWithoutALengthAndWithoutDFTakesTheTunnel(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+		addTranslation(f)
+		n := f.Nexthops[nhTranslated]
+		n.Fallback = 0
+		f.Nexthops[nhTranslated] = n
+	})
+	for name, c := range map[string]struct {
+		df     layers.IPv4Flag
+		reason string
+	}{"with DF": {layers.IPv4DontFragment, ""}, "without DF": {0, "without_df"}} {
+		ip := ip4(addrA, addrB, 64)
+		ip.Flags = c.df
+		b := frame(macA, model.RouterMAC, serialize(t, transports(string(make([]byte, 3000)))["TCP"][0](ip, layers.IPv6{})...))
+		binary.BigEndian.PutUint16(b[14+2:], 0)
+		before := r.fallbacks(t)
+		drops, err := r.Drops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.superpacket(t, b, 3, 1000)
+		if c.reason == "" {
+			if got := r.drop(t, drops); got == "untranslatable" {
+				t.Errorf("%s: the superpacket is not translated", name)
+			}
+			continue
+		}
+		if got := r.drop(t, drops); got != "untranslatable" {
+			t.Errorf("%s: drop reason %s, want untranslatable", name, got)
+		}
+		before[c.reason] += 2
+		r.counted(t, name, before, c.reason)
+	}
 }

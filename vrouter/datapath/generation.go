@@ -11,7 +11,7 @@ import (
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 8
+const layoutVersion = 9
 
 const generationPrefix = "g"
 

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -62,33 +63,54 @@ func nanoseconds(b *testing.B, p *ebpf.Program, run func()) float64 {
 	return rounds[len(rounds)/2]
 }
 
+// rigWithRoutes returns a rig with n more host routes to the node far, and up to `used` of their
+// addresses in random order. change, if not nil, changes the tables.
+func rigWithRoutes(b *testing.B, n, used int, v6 bool, change func(*fib.Tables)) (r *rig, to []netip.Addr) {
+	b.Helper()
+	dir := pins(b)
+	devices := enterSpace(b, 3)
+	limits := small
+	limits.Routes = uint32(n + 100)
+	r = &rig{Datapath: open(b, Options{Pins: dir, Limits: limits}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
+	f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
+	for i := range n {
+		a := netip.AddrFrom4([4]byte{100, byte(i >> 16), byte(i >> 8), byte(i)})
+		if v6 {
+			a = netip.AddrFrom16([16]byte{0xfd, 0, 0, 1, 8: 100, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)})
+		}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}] = fib.Route{Nexthop: nhTunnel, Label: 18}
+		if i%(n/used+1) == 0 {
+			to = append(to, a)
+		}
+	}
+	if change != nil {
+		change(&f)
+	}
+	if _, err := r.Apply(f); err != nil {
+		b.Fatal(err)
+	}
+	rand.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+	return r, to
+}
+
+// emptyProgram returns a program that does nothing.
+func emptyProgram(b *testing.B) *ebpf.Program {
+	b.Helper()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { p.Close() })
+	return p
+}
+
 // The time of one packet through each program, with one route and with a
 // million host routes of which random ones are asked for.
 func BenchmarkPacket(b *testing.B) {
 	for _, n := range []int{1, 1_000_000} {
 		b.Run(fmt.Sprintf("%d routes", n), func(b *testing.B) {
-			dir := pins(b)
-			devices := enterSpace(b, 3)
-			limits := small
-			limits.Routes = uint32(n + 100)
-			r := &rig{Datapath: open(b, Options{Pins: dir, Limits: limits}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
-			f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
-			var to []netip.Addr
-			for i := range n {
-				a := netip.AddrFrom4([4]byte{100, byte(i >> 16), byte(i >> 8), byte(i)})
-				f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, 32)}] = fib.Route{Nexthop: nhTunnel, Label: 18}
-				if i%(n/1000+1) == 0 {
-					to = append(to, a)
-				}
-			}
-			if _, err := r.Apply(f); err != nil {
-				b.Fatal(err)
-			}
-			empty, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer empty.Close()
+			r, to := rigWithRoutes(b, n, 1000, false, nil)
+			empty := emptyProgram(b)
 			var frames [][]byte
 			for _, a := range to {
 				frames = append(frames, frame(macA, model.RouterMAC, packet(b, addrA, a, 0, 64, "x")))

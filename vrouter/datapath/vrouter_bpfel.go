@@ -36,6 +36,21 @@ type vrouterBucket struct {
 	FullNs uint64
 }
 
+type vrouterCachedRoute struct {
+	_          structs.HostLayout
+	Generation uint64
+	Key        vrouterHost4Key
+	Route      vrouterRoute
+}
+
+type vrouterCachedVif struct {
+	_          structs.HostLayout
+	Generation uint64
+	Ifindex    uint32
+	Pad        uint32
+	Vif        vrouterVif
+}
+
 type vrouterChunk struct {
 	_     structs.HostLayout
 	Bytes [512]uint8
@@ -383,6 +398,7 @@ type vrouterVrfCounters struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	vrouterMapBridge            = "bridge"
+	vrouterMapCacheGeneration   = "cache_generation"
 	vrouterMapDropLog           = "drop_log"
 	vrouterMapDrops             = "drops"
 	vrouterMapEgressBuckets     = "egress_buckets"
@@ -405,10 +421,12 @@ const (
 	vrouterMapPolicies          = "policies"
 	vrouterMapPolicyGenerations = "policy_generations"
 	vrouterMapRemotes           = "remotes"
+	vrouterMapRouteCache        = "route_cache"
 	vrouterMapScratch           = "scratch"
 	vrouterMapSenders           = "senders"
 	vrouterMapSettings          = "settings"
 	vrouterMapTraces            = "traces"
+	vrouterMapVifCache          = "vif_cache"
 	vrouterMapVifFlowsBegun     = "vif_flows_begun"
 	vrouterMapVifFlowsEnded     = "vif_flows_ended"
 	vrouterMapVifStats          = "vif_stats"
@@ -480,6 +498,7 @@ type vrouterProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterMapSpecs struct {
 	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
+	CacheGeneration   *ebpf.MapSpec `ebpf:"cache_generation"`
 	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
 	Drops             *ebpf.MapSpec `ebpf:"drops"`
 	EgressBuckets     *ebpf.MapSpec `ebpf:"egress_buckets"`
@@ -502,10 +521,12 @@ type vrouterMapSpecs struct {
 	Policies          *ebpf.MapSpec `ebpf:"policies"`
 	PolicyGenerations *ebpf.MapSpec `ebpf:"policy_generations"`
 	Remotes           *ebpf.MapSpec `ebpf:"remotes"`
+	RouteCache        *ebpf.MapSpec `ebpf:"route_cache"`
 	Scratch           *ebpf.MapSpec `ebpf:"scratch"`
 	Senders           *ebpf.MapSpec `ebpf:"senders"`
 	Settings          *ebpf.MapSpec `ebpf:"settings"`
 	Traces            *ebpf.MapSpec `ebpf:"traces"`
+	VifCache          *ebpf.MapSpec `ebpf:"vif_cache"`
 	VifFlowsBegun     *ebpf.MapSpec `ebpf:"vif_flows_begun"`
 	VifFlowsEnded     *ebpf.MapSpec `ebpf:"vif_flows_ended"`
 	VifStats          *ebpf.MapSpec `ebpf:"vif_stats"`
@@ -547,6 +568,7 @@ func (o *vrouterObjects) Close() error {
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterMaps struct {
 	Bridge            *ebpf.Map `ebpf:"bridge"`
+	CacheGeneration   *ebpf.Map `ebpf:"cache_generation"`
 	DropLog           *ebpf.Map `ebpf:"drop_log"`
 	Drops             *ebpf.Map `ebpf:"drops"`
 	EgressBuckets     *ebpf.Map `ebpf:"egress_buckets"`
@@ -569,10 +591,12 @@ type vrouterMaps struct {
 	Policies          *ebpf.Map `ebpf:"policies"`
 	PolicyGenerations *ebpf.Map `ebpf:"policy_generations"`
 	Remotes           *ebpf.Map `ebpf:"remotes"`
+	RouteCache        *ebpf.Map `ebpf:"route_cache"`
 	Scratch           *ebpf.Map `ebpf:"scratch"`
 	Senders           *ebpf.Map `ebpf:"senders"`
 	Settings          *ebpf.Map `ebpf:"settings"`
 	Traces            *ebpf.Map `ebpf:"traces"`
+	VifCache          *ebpf.Map `ebpf:"vif_cache"`
 	VifFlowsBegun     *ebpf.Map `ebpf:"vif_flows_begun"`
 	VifFlowsEnded     *ebpf.Map `ebpf:"vif_flows_ended"`
 	VifStats          *ebpf.Map `ebpf:"vif_stats"`
@@ -587,6 +611,7 @@ type vrouterMaps struct {
 func (m *vrouterMaps) Close() error {
 	return _VrouterClose(
 		m.Bridge,
+		m.CacheGeneration,
 		m.DropLog,
 		m.Drops,
 		m.EgressBuckets,
@@ -609,10 +634,12 @@ func (m *vrouterMaps) Close() error {
 		m.Policies,
 		m.PolicyGenerations,
 		m.Remotes,
+		m.RouteCache,
 		m.Scratch,
 		m.Senders,
 		m.Settings,
 		m.Traces,
+		m.VifCache,
 		m.VifFlowsBegun,
 		m.VifFlowsEnded,
 		m.VifStats,

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -186,6 +187,42 @@ func TestALinkIsTestedAgainAndAgain(t *testing.T) {
 	})
 }
 
+// The wait between the tests of a link that has failed doubles up to the interval of the tests
+// of a link that works. So the link is tested for ever.
+func TestAFailedLinkIsTestedWithBackOff(t *testing.T) {
+	onWire(t, nil, func(t *testing.T, w *wire, a, _ *Tester) {
+		expect(t, a, there, Works, 100*time.Millisecond)
+		var sent []time.Time
+		w.lose(func(f []byte) bool {
+			if m, to, _, ok := parse(f); ok && m.kind == request && to == Label(0, there) {
+				sent = append(sent, time.Now())
+			}
+			return true
+		})
+		expect(t, a, there, Stopped, 8*time.Second)
+		time.Sleep(time.Hour)
+		w.mu.Lock()
+		var waits []time.Duration
+		for i := attempts; i < len(sent); i += attempts { // the first request after each failed test
+			waits = append(waits, sent[i].Sub(sent[i-1]).Round(100*time.Millisecond)-(firstWait<<(attempts-1)))
+		}
+		w.mu.Unlock()
+		if len(waits) < 500 {
+			t.Fatalf("the link was tested %d times in an hour, want at least 500", len(waits))
+		}
+		for i, got := range waits[:6] {
+			if want := min(again<<i, period); got != want {
+				t.Errorf("wait %d is %v, want %v", i+1, got, want)
+			}
+		}
+		if last := waits[len(waits)-1]; last != period {
+			t.Errorf("the last wait is %v, want %v", last, period)
+		}
+		w.lose(nil)
+		expect(t, a, there, Works, period+time.Second)
+	})
+}
+
 // The reply of a node that restores bridged frames has another state than the reply of a node
 // of an earlier version.
 func TestTheAbilityInAReplyIsAState(t *testing.T) {
@@ -317,6 +354,53 @@ func TestNetworksAreAnnounced(t *testing.T) {
 		if n < 2 {
 			t.Errorf("network 7 was announced %d times in 11 s, want at least 2", n)
 		}
+	})
+}
+
+// A new network is announced at once, to all nodes of the link. So no packet to it is lost in a
+// switch that does not flood. All networks are announced again when a device comes back, and
+// every minute.
+func TestANewNetworkIsAnnouncedToAllAtOnce(t *testing.T) {
+	onWire(t, nil, func(t *testing.T, w *wire, a, _ *Tester) {
+		var seen []model.MAC
+		w.lose(func(f []byte) bool {
+			if m, to, from, ok := parse(f); ok && m.kind == announcement && to == (model.MAC{255, 255, 255, 255, 255, 255}) {
+				seen = append(seen, from)
+			}
+			return false
+		})
+		announced := func(what string, want ...uint32) {
+			t.Helper()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			var labels []model.MAC
+			for _, network := range want {
+				labels = append(labels, Label(network, here))
+			}
+			if !slices.Equal(seen, labels) {
+				t.Errorf("%s: the labels %v are announced, want %v", what, seen, labels)
+			}
+			seen = nil
+		}
+		set := func(networks ...uint32) {
+			a.Set(map[netip.Addr]Target{there: {Source: here, Ifindex: 1}}, map[netip.Addr]int{here: 1}, networks)
+		}
+		set(7, 9)
+		announced("network 9 is new", 9)
+		set(7, 9)
+		announced("nothing is new")
+		set(9)
+		set(7, 9)
+		announced("network 7 is back", 7)
+		w.mu.Lock()
+		broken := w.ends[1]
+		w.mu.Unlock()
+		close(broken.failed)
+		time.Sleep(reopen + tick)
+		synctest.Wait()
+		announced("the device is back", 7, 9)
+		time.Sleep(refresh)
+		announced("after a minute", 7, 9)
 	})
 }
 

@@ -26,8 +26,11 @@ const (
 )
 
 // ability is a bit of the byte behind the number: the node that replies restores bridged
-// frames. Nodes of earlier versions reply with 0.
-const ability = 1
+// frames, also if their source is the label of routed packets. Nodes of earlier versions reply
+// with 0, or with another bit if they restore only frames with another source.
+const ability = 2
+
+var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
 // magic distinguishes test frames from other frames with the same EtherType.
 const magic = "vrouter direct 1"

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +45,7 @@ type Tester struct {
 	targets map[netip.Addr]*target
 	own     map[netip.Addr]int // address of this node → ifindex; 0: the address is in the locator
 	conns   map[Socket]net.PacketConn
-	labels  []uint32 // networks whose labels are announced
+	labels  []uint32 // networks whose labels are announced, sorted
 }
 
 // Target says how to test an address of another node: an underlay address over a common
@@ -78,12 +79,13 @@ const (
 type target struct {
 	Target
 	state   State
-	last    uint32    // highest network whose label the node receives
-	number  uint64    // number of the last request
-	missed  int       // requests in a row without a reply
-	next    time.Time // time of the next request
-	pending bool      // the last request has no reply yet
-	worked  bool      // at least one request got a reply
+	last    uint32        // highest network whose label the node receives
+	number  uint64        // number of the last request
+	missed  int           // requests in a row without a reply
+	wait    time.Duration // wait after the last failed test
+	next    time.Time     // time of the next request
+	pending bool          // the last request has no reply yet
+	worked  bool          // at least one request got a reply
 }
 
 // Times of the tests.
@@ -91,7 +93,8 @@ const (
 	firstWait = 50 * time.Millisecond // wait for the first reply; it doubles after each missed reply
 	attempts  = 5                     // a test fails after this number of requests without a reply
 	period    = 5 * time.Second       // interval between two tests of a target
-	again     = time.Second           // wait after a failed test
+	again     = time.Second           // wait after a failed test; it doubles up to period
+	refresh   = time.Minute           // interval between two announcements to all nodes of a link
 	reopen    = time.Second           // interval at which missing sockets are opened
 	tick      = 25 * time.Millisecond // interval at which run looks for due requests
 )
@@ -110,8 +113,8 @@ func NewTester(listen func(Socket) (net.PacketConn, error), log *slog.Logger) *T
 func (t *Tester) Changed() <-chan struct{} { return t.changed }
 
 // Set replaces the targets. own maps each address of this node to an ifindex; 0: the address
-// is in this node's locator. networks are the networks whose labels are announced. A target
-// that does not change keeps its state.
+// is in this node's locator. networks, sorted, are the networks whose labels are announced. A
+// target that does not change keeps its state.
 func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, networks []uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,7 +128,14 @@ func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, netw
 			t.targets[a] = &target{Target: want, last: AllLabels}
 		}
 	}
-	t.own, t.labels = own, networks
+	var added []uint32
+	for _, network := range networks {
+		if _, has := slices.BinarySearch(t.labels, network); !has {
+			added = append(added, network)
+		}
+	}
+	t.own, t.labels = own, slices.Clone(networks)
+	t.announceToAll(added)
 	t.open()
 	now := time.Now()
 	for a, x := range t.targets {
@@ -155,6 +165,11 @@ func (t *Tester) hasUnknown() bool {
 
 // open opens the sockets in use and closes the others.
 func (t *Tester) open() {
+	select {
+	case <-t.ended: // run may be in its last round
+		return
+	default:
+	}
 	used := map[Socket]bool{}
 	for a, ifindex := range t.own {
 		used[socket(a, ifindex)] = true
@@ -175,6 +190,7 @@ func (t *Tester) open() {
 			continue
 		}
 		t.conns[s] = c
+		t.announceOn(s.Ifindex, t.labels)
 		go t.receive(s, c)
 	}
 }
@@ -215,6 +231,7 @@ func (t *Tester) run() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var announced, opened time.Time
+	refreshed := time.Now()
 	for {
 		select {
 		case <-t.ended:
@@ -232,6 +249,10 @@ func (t *Tester) run() {
 				announced = now
 				t.announce()
 			}
+			if now.Sub(refreshed) >= refresh {
+				refreshed = now
+				t.announceToAll(t.labels)
+			}
 			t.mu.Unlock()
 		}
 	}
@@ -248,7 +269,8 @@ func (t *Tester) test(a netip.Addr, x *target, now time.Time) {
 	if x.missed >= attempts {
 		t.become(x, map[bool]State{false: Fails, true: Stopped}[x.worked], x.last)
 		x.missed, x.pending = 0, false
-		x.next = now.Add(again)
+		x.wait = min(max(2*x.wait, again), period)
+		x.next = now.Add(x.wait)
 		return
 	}
 	x.number, x.pending = rand.Uint64(), true
@@ -282,9 +304,29 @@ func (t *Tester) send(s Socket, b []byte, to net.Addr) {
 	}
 }
 
-// announce sends a frame from each network's label to a random node on each link. From
-// these frames switches learn the port of each label, even if this node sends no other
-// frames.
+// announceToAll sends a broadcast frame from the label of each network on each link. From
+// it all switches of the link learn the port of the label.
+func (t *Tester) announceToAll(networks []uint32) {
+	for s := range t.conns {
+		t.announceOn(s.Ifindex, networks)
+	}
+}
+
+// announceOn does this on one link. ifindex 0 is the socket of the locator, which has no labels.
+func (t *Tester) announceOn(ifindex int, networks []uint32) {
+	for own, on := range t.own {
+		if on != ifindex || ifindex == 0 {
+			continue
+		}
+		for _, network := range networks {
+			t.sendFrame(ifindex, message{kind: announcement}.frame(broadcast, Label(network, own)))
+		}
+	}
+}
+
+// announce sends a frame from each network's label to a random node on each link, even if this
+// node sends no other frames. The switches on the way learn the label again. Broadcasts every 5 s
+// would be too many in a large fleet.
 func (t *Tester) announce() {
 	to := map[int]netip.Addr{}
 	for a, x := range t.targets { // Go iterates in random order
@@ -342,7 +384,7 @@ func (t *Tester) handle(ifindex int, number uint64, self, other netip.Addr, stat
 	if x == nil || x.Ifindex != ifindex || !x.pending || x.number != number {
 		return
 	}
-	x.pending, x.missed, x.worked = false, 0, true
+	x.pending, x.missed, x.wait, x.worked = false, 0, 0, true
 	x.next = time.Now().Add(period + rand.N(period/10))
 	t.become(x, state, last)
 }

@@ -40,7 +40,7 @@ type Config struct {
 	XDP            Switch                `yaml:"xdp"`             // auto (default), off
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
 	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: veth (default), netkit
-	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets on a node with VXLAN only; off: XDP there too
+	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
 	FlowIdle       time.Duration         `yaml:"flow_idle"`       // timeout of idle flows; default 3m

@@ -15,7 +15,7 @@ import (
 // handle them, so that the programs decapsulate many TCP segments at once. The kernel
 // merges packets for which it has a VXLAN socket (vxlan_gro_receive). So the agent
 // creates a VXLAN device without a VNI: it opens the socket and receives no packets.
-// The kernel cannot merge MPLS packets. For MPLS, XDP decapsulates them before GRO.
+// The kernel cannot merge MPLS packets. XDP decapsulates them before GRO.
 const GRODevice = HostPrefix + "gro"
 
 // Attributes of linux/if_link.h that the netlink package lacks.

@@ -21,6 +21,7 @@ const settle = 100 * time.Millisecond
 // the address in the node's locator.
 type link struct {
 	state   fib.Link
+	tested  direct.State
 	ifindex int    // device on which the address is tested; 0: an address in a locator
 	last    uint32 // highest network whose label the node receives
 }
@@ -51,7 +52,8 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 	}
 	states := make(map[netip.Addr]link, len(targets))
 	for a, t := range targets {
-		states[a] = link{stateOf(p.r.Tester.State(a)), t.Ifindex, p.r.Tester.Last(a)}
+		s := p.r.Tester.State(a)
+		states[a] = link{stateOf(s), s, t.Ifindex, p.r.Tester.Last(a)}
 	}
 	return states
 }
@@ -117,33 +119,30 @@ func (p *Pass) fabricLinks() (links []netlink.Link) {
 	return links
 }
 
-// Links returns the tested addresses of other nodes: underlay addresses on common links, and
-// addresses in locators. true: packets reach the address without a tunnel.
-func (p *Pass) Links() map[netip.Addr]bool {
-	all := map[netip.Addr]bool{}
+// Links returns the states of the tested addresses of other nodes: underlay addresses on common
+// links, and addresses in locators.
+func (p *Pass) Links() map[netip.Addr]direct.State {
+	all := map[netip.Addr]direct.State{}
 	for a, l := range p.facts.links {
-		all[a] = l.state >= fib.LinkWorks
+		all[a] = l.tested
 	}
 	return all
 }
 
 // Reasons why XDP must not be attached to a fabric device.
 const (
-	noXDPWhereMerged = "the kernel merges VXLAN packets itself (device " + netdev.GRODevice + "); XDP would decapsulate them before that"
-	noXDPWhereDirect = "all nodes are reached directly or by translation, so XDP has few or no tunnel packets to decapsulate"
+	noXDPWhereMerged = "no tunnel of this node uses MPLS, and the kernel merges VXLAN packets itself (device " + netdev.GRODevice + "); XDP would decapsulate them before that"
+	noXDPWhereDirect = "all nodes are reached directly, by translation or by VXLAN packets that the kernel merges itself, so XDP has few or no tunnel packets to decapsulate"
 )
 
 // unwantedXDP returns the reason why XDP must not be attached; empty: it may be attached.
+// Nexthops say what XDP has to decapsulate, because both ends of a tunnel choose the same
+// encapsulation. Packets of other encapsulations are decapsulated in tc.
+//
 // Some NICs lose their link for seconds when XDP is attached or detached. Then all tests of
 // links fail, and XDP would be attached again. To end this cycle, the agent detaches XDP
 // because of direct only once.
 func (p *Pass) unwantedXDP() string {
-	if p.merges {
-		return noXDPWhereMerged
-	}
-	if p.r.xdpAgain {
-		return ""
-	}
 	direct, fallback := false, map[uint32]bool{}
 	for _, n := range p.Tables.Nexthops {
 		fallback[n.Fallback] = true // few packets need this tunnel
@@ -153,12 +152,16 @@ func (p *Pass) unwantedXDP() string {
 		case n.Type != fib.Tunnel || fallback[id]:
 		case n.Encapsulation == model.Direct, n.Encapsulation == model.Translated:
 			direct = true
+		case n.Encapsulation == model.VXLAN && p.merges:
 		default:
 			return ""
 		}
 	}
-	if direct {
+	switch {
+	case direct && !p.r.xdpAgain:
 		return noXDPWhereDirect
+	case p.merges && !direct:
+		return noXDPWhereMerged
 	}
 	return ""
 }

@@ -28,11 +28,11 @@ func (p *Pass) keepPins() {
 	p.mended = append(p.mended, fmt.Sprintf("%d pins in %s were missing", lost, r.config.PinsDir()))
 }
 
-// merge creates or deletes the device that makes the kernel merge VXLAN packets, depending
-// on the node's encapsulations.
+// merge creates the device that makes the kernel merge VXLAN packets, or deletes it if this
+// node does not offer VXLAN.
 func (p *Pass) merge() {
 	self, known := p.Want.Self()
-	if p.r.config.VXLANGRO == config.Off || !known || !speaksOnlyVXLAN(self, p.Want.State.Gateways) {
+	if p.r.config.VXLANGRO == config.Off || !known || !slices.Contains(self.Encapsulations, model.VXLAN) {
 		if err := netdev.RemoveMerging(p.r.space, p.Want.Node); err != nil {
 			p.fail(Object{kindDevice, netdev.GRODevice}, err)
 		}
@@ -50,10 +50,4 @@ func (p *Pass) merge() {
 	if made && p.r.Last != nil && p.r.Last.merges && p.cause != asked {
 		p.mended = append(p.mended, "device "+netdev.GRODevice+" was missing")
 	}
-}
-
-func speaksOnlyVXLAN(self model.Node, gateways []model.Gateway) bool {
-	foreign := slices.ContainsFunc(gateways, func(g model.Gateway) bool { return g.Encapsulation != model.VXLAN })
-	others := slices.ContainsFunc(self.Encapsulations, func(e model.Encapsulation) bool { return e != model.VXLAN && e != model.Direct })
-	return !foreign && !others && slices.Contains(self.Encapsulations, model.VXLAN)
 }

@@ -5,7 +5,8 @@
  * and the node:
  *
  *   12 bits network (number of the VRF), low 8 bits in the second byte
- *    4 bits 0110: locally administered, unicast; 0010 in the source of a bridged frame
+ *    4 bits 0110: locally administered, unicast; 0010 in the source of a bridged frame of a
+ *           network that also routes
  *   32 bits IPv4 underlay address of the node
  *
  * A bridged frame goes directly if its MAC addresses are the addresses of the workloads that
@@ -47,7 +48,8 @@ static __always_inline __be32 label_node(const __u8 *mac)
 	return label.node;
 }
 
-/* kind: LABEL_MAC, or BRIDGED_MAC for the source of a bridged frame. */
+/* kind: LABEL_MAC, or BRIDGED_MAC for the source of a bridged frame of a network that also
+ * routes. */
 static __always_inline void write_label_mac(__u8 *mac, __u8 kind, __u32 network, const struct address *node)
 {
 	const __u16 *v4 = (const void *)(node->bytes + 12);
@@ -76,7 +78,8 @@ static __always_inline int is_direct(const struct node_settings *s, const struct
 #define TEST_PROTOCOL 0x88b5
 #define TEST_KIND (ETH_HLEN + 16) /* offset of the kind */
 #define TEST_ABILITY (TEST_KIND + 9) /* offset of struct test_abilities */
-#define TEST_BRIDGED 1 /* ability: the node restores bridged frames */
+#define TEST_BRIDGED 1 /* ability: the node restores bridged frames from BRIDGED_MAC */
+#define TEST_ONE_LABEL 2 /* ability: also frames from LABEL_MAC, in a network that only bridges */
 #define TEST_REQUEST 1
 #define TEST_REPLY 2
 
@@ -91,7 +94,7 @@ struct test_abilities {
  * verdict, or GO_ON for other frames. */
 static __noinline int answer_test(struct __sk_buff *skb)
 {
-	struct test_abilities own = { .abilities = TEST_BRIDGED };
+	struct test_abilities own = { .abilities = TEST_BRIDGED | TEST_ONE_LABEL };
 	struct outer o = { .encap = ENCAP_DIRECT };
 	struct node_settings *s;
 	struct ethhdr in, out;
@@ -117,8 +120,7 @@ static __noinline int answer_test(struct __sk_buff *skb)
 	return WENT(bpf_redirect(skb->ifindex, 0), OUT_ANSWERED);
 }
 
-/* Sends a packet to a node on the same link. kind: LABEL_MAC for a routed packet, BRIDGED_MAC
- * for a bridged frame. label: the network's number. The destination MAC address is a label, so
+/* Sends a packet to a node on the same link. kind: as for write_label_mac(). label: the network's number. The destination MAC address is a label, so
  * no neighbour entry is needed. fabric_out lets packets with this mark pass. Returns a tc
  * action, or a negative drop reason. */
 static __always_inline int send_direct(struct __sk_buff *skb, const struct nexthop *nh, __u8 kind, __u32 label,
@@ -203,7 +205,8 @@ static __noinline int arrive_restored(struct __sk_buff *skb)
 		return -DROP_BAD_INNER;
 	vrf = label_network(eth->h_dest);
 	protocol = eth->h_proto;
-	if ((eth->h_source[0] & 0x0f) != BRIDGED_MAC || label_network(eth->h_source) != vrf)
+	if (((eth->h_source[0] & 0x0f) != BRIDGED_MAC && !is_label_mac(eth->h_source)) ||
+	    label_network(eth->h_source) != vrf)
 		return -DROP_UNKNOWN_SOURCE;
 	mapped(&o.source, label_node(eth->h_source));
 	verdict = find_sender(s, &o);
@@ -240,14 +243,17 @@ static __always_inline int read_direct(struct __sk_buff *skb, const struct node_
 	struct outer o = { .encap = ENCAP_DIRECT };
 	const struct iphdr *ip = (void *)(eth + 1);
 	__u32 vrf = label_network(eth->h_dest);
+	int verdict = GO_ON;
 
 	if (!eth->h_proto) /* a->protocol 0 means that the frame had a tunnel header */
 		return -DROP_BAD_INNER;
 	if (!is_label_mac(eth->h_source) || label_network(eth->h_source) != vrf)
 		return arrive_restored(skb);
 	mapped(&o.source, label_node(eth->h_source));
+	/* If the inner source is checked, o.remote stays 0. */
 	if ((void *)(ip + 1) > end || ip->version != 4 || !is_from_far_end(vrf, ip->saddr, ENCAP_DIRECT, &o.source))
-		return admit_network(s, &o, vrf, eth->h_proto, a);
-	/* The inner source is checked, so a->remote stays 0. */
-	return enter_network(&o, vrf, eth->h_proto, a);
+		verdict = find_sender(s, &o);
+	if (verdict == GO_ON)
+		verdict = enter_network(&o, vrf, eth->h_proto, a);
+	return verdict == -DROP_UNKNOWN_LABEL ? arrive_restored(skb) : verdict; /* the network may only bridge */
 }

@@ -227,15 +227,6 @@ static __always_inline int enter_network(const struct outer *o, __u32 vrf, __be1
 	return GO_ON;
 }
 
-/* The same for a packet from o->source, which must be a node that may use o->encap. */
-static __always_inline int admit_network(const struct node_settings *s, struct outer *o, __u32 vrf,
-					 __be16 protocol, struct arrival *a)
-{
-	int verdict = find_sender(s, o);
-
-	return verdict == GO_ON ? enter_network(o, vrf, protocol, a) : verdict;
-}
-
 static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *nh,
 				  const struct arrival *a, int routed, __be16 protocol, int raw)
 {

@@ -2,6 +2,7 @@
 /* Where to: exact host routes first, the trie behind them. */
 #pragma once
 
+#include "cache.h"
 #include "maps.h"
 #include "trace.h"
 
@@ -9,7 +10,7 @@
 static __always_inline struct route *route4(__u32 vrf, __be32 destination)
 {
 	struct lpm4_key key = { .prefixlen = 64, .vrf = vrf, .address = destination };
-	struct route *r = bpf_map_lookup_elem(&hosts4, &key.vrf);
+	struct route *r = host4((void *)&key.vrf);
 
 	trace4(TRACE_ROUTE_HOST, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
 	if (r)

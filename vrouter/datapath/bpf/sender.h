@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "cache.h"
 #include "maps.h"
 #include "nexthop.h"
 
@@ -31,7 +32,7 @@ static __always_inline int same_address(const struct address *a, const struct ad
 static __always_inline int is_from_far_end(__u32 vrf, __be32 source, __u8 encap, const struct address *outer)
 {
 	struct host4_key key = { .vrf = vrf, .address = source };
-	struct route *r = bpf_map_lookup_elem(&hosts4, &key);
+	struct route *r = host4(&key);
 	struct nexthop *nh = r ? nexthop_of(r->nexthop) : 0;
 	int i;
 

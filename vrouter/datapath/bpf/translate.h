@@ -150,21 +150,31 @@ static __noinline int is_translatable6(struct __sk_buff *skb, __u32 vrf, int jum
 	return jumbo || ip.nexthdr == IPPROTO_FRAGMENT || !is_extension(ip.nexthdr);
 }
 
+/* Returns 1 for IPv4 packets that routers may fragment, and that may be too large for a link
+ * after translation. A superpacket above 64 KiB has the length 0. */
+static __always_inline int is_large_without_df(const struct iphdr *ip)
+{
+	__u16 length = bpf_ntohs(ip->tot_len);
+
+	return !(ip->frag_off & bpf_htons(IP_DF)) && (!length || length > TRANSLATED_WITHOUT_DF);
+}
+
 /* Returns 1 for packets that can be translated without loss. IPv4 packets: without options
  * and whole, small or with DF, and TCP, UDP with a checksum, or an ICMP echo. jumbo: the packet
- * has a jumbo header, which the kernel removes when it cuts the packet. */
-static __noinline int is_translatable(struct __sk_buff *skb, __u32 vrf, int jumbo)
+ * has a jumbo header, which the kernel removes when it cuts the packet. The helpers of the
+ * kernel use skb->protocol, which a packet socket of a netkit device can set to another family. */
+static __noinline int is_translatable(struct __sk_buff *skb, __u8 family, __u32 vrf, int jumbo)
 {
 	struct iphdr ip;
 	__be16 checksum;
 	__u8 type;
 
-	if (skb->protocol == bpf_htons(ETH_P_IPV6))
+	if (skb->protocol != protocol_of(family))
+		return 0;
+	if (family == FAMILY_IPV6)
 		return is_translatable6(skb, vrf, jumbo);
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl != 5 ||
-	    ip.frag_off & bpf_htons(IP_MF | IP_OFFSET) || ip.ttl < TRANSLATED_TTL)
-		return 0;
-	if (!(ip.frag_off & bpf_htons(IP_DF)) && bpf_ntohs(ip.tot_len) > TRANSLATED_WITHOUT_DF)
+	    ip.frag_off & bpf_htons(IP_MF | IP_OFFSET) || ip.ttl < TRANSLATED_TTL || is_large_without_df(&ip))
 		return 0;
 	if (ip.protocol == IPPROTO_TCP)
 		return 1;
@@ -176,13 +186,15 @@ static __noinline int is_translatable(struct __sk_buff *skb, __u32 vrf, int jumb
 
 /* Returns the reason why is_translatable() returned 0. It is a separate function, so that packets
  * that can be translated take no further instruction. */
-static __always_inline __u32 untranslatable(struct __sk_buff *skb, int jumbo)
+static __always_inline __u32 untranslatable(struct __sk_buff *skb, __u8 family, int jumbo)
 {
 	struct ipv6hdr ip6;
 	struct iphdr ip;
 	__u8 type = 0;
 
-	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+	if (skb->protocol != protocol_of(family))
+		return FALLBACK_PROTOCOL;
+	if (family == FAMILY_IPV6) {
 		if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip6, sizeof(ip6)))
 			return FALLBACK_PREFIX;
 		if (ip6.hop_limit < TRANSLATED_TTL)
@@ -202,7 +214,7 @@ static __always_inline __u32 untranslatable(struct __sk_buff *skb, int jumbo)
 		return FALLBACK_FRAGMENT;
 	if (ip.ttl < TRANSLATED_TTL)
 		return FALLBACK_LOW_TTL;
-	if (!(ip.frag_off & bpf_htons(IP_DF)) && bpf_ntohs(ip.tot_len) > TRANSLATED_WITHOUT_DF)
+	if (is_large_without_df(&ip))
 		return FALLBACK_WITHOUT_DF;
 	if (ip.protocol == IPPROTO_UDP)
 		return skb->gso_size ? FALLBACK_UDP_SEGMENTS : FALLBACK_NO_CHECKSUM;
@@ -210,9 +222,9 @@ static __always_inline __u32 untranslatable(struct __sk_buff *skb, int jumbo)
 }
 
 /* Counts a packet for which is_translatable() returned 0. */
-static __noinline void count_untranslatable(struct __sk_buff *skb, __u32 vrf, int jumbo)
+static __noinline void count_untranslatable(struct __sk_buff *skb, __u8 family, __u32 vrf, int jumbo)
 {
-	count_fallback(skb, vrf, untranslatable(skb, jumbo));
+	count_fallback(skb, vrf, untranslatable(skb, family, jumbo));
 }
 
 /* Changes the type and checksum of an ICMP echo behind a header of `header` bytes. pseudo:

@@ -6,6 +6,7 @@
  * Packets outside the overlay pass unchanged.
  */
 #include "headers.h"
+#include "cache.h"
 #include "checksum.h"
 #include "direct.h"
 #include "egress.h"
@@ -45,7 +46,7 @@ int from_workload(struct __sk_buff *skb)
 		skb->mark = 0;
 		return bpf_redirect(ifindex, 0); /* so was this one */
 	}
-	v = bpf_map_lookup_elem(&vifs, &ifindex);
+	v = vif_at(ifindex);
 	if (!v)
 		return finish(skb, 0, 0, -DROP_NO_VIF);
 	if (is_for_ingress(skb, v))

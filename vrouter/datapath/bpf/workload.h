@@ -285,8 +285,8 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	int verdict;
 
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
-	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, v->vrf, f->jumbo)) {
-		count_untranslatable(skb, v->vrf, f->jumbo);
+	if (nh->encap == ENCAP_TRANSLATED && !is_translatable(skb, f->family, v->vrf, f->jumbo)) {
+		count_untranslatable(skb, f->family, v->vrf, f->jumbo);
 		trace(TRACE_FALLBACK, v->vrf, nh->fallback, 0, !!nh->fallback);
 		if (!nh->fallback)
 			return -DROP_UNTRANSLATABLE;
@@ -411,7 +411,8 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	if (nh->encap == ENCAP_DIRECT) {
 		__u32 packets = segments(skb), bytes = skb->len;
 
-		verdict = send_direct(skb, nh, BRIDGED_MAC, v->vrf, nh->paths > 1 ? hash_of(skb, f) : 0);
+		/* The other nodes send to LABEL_MAC. So switches learn it from frames of this node. */
+		verdict = send_direct(skb, nh, v->flags & VIF_F_L3 ? BRIDGED_MAC : LABEL_MAC, v->vrf, nh->paths > 1 ? hash_of(skb, f) : 0);
 		if (verdict < 0)
 			return verdict;
 		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);

@@ -1,0 +1,41 @@
+package reconcile
+
+import (
+	"testing"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// XDP is attached only if a tunnel that carries more than the fallback of direct needs it.
+func TestUnwantedXDP(t *testing.T) {
+	tunnel := func(e model.Encapsulation, fallback uint32) fib.Nexthop {
+		return fib.Nexthop{Type: fib.Tunnel, Encapsulation: e, Fallback: fallback}
+	}
+	for _, c := range []struct {
+		what     string
+		nexthops map[uint32]fib.Nexthop
+		merges   bool // the kernel merges VXLAN packets
+		again    bool // XDP was attached again after it was detached because of direct
+		want     string
+	}{
+		{"no tunnel", nil, false, false, ""},
+		{"no tunnel, merged", nil, true, false, noXDPWhereMerged},
+		{"local workloads", map[uint32]fib.Nexthop{1: {Type: fib.Encap}}, true, false, noXDPWhereMerged},
+		{"VXLAN", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, false, false, ""},
+		{"VXLAN, merged", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, true, false, noXDPWhereMerged},
+		{"VXLAN and MPLS", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0), 2: tunnel(model.MPLSoUDP, 0)}, true, false, ""},
+		{"direct", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0)}, false, false, noXDPWhereDirect},
+		{"direct and VXLAN", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0), 2: tunnel(model.VXLAN, 0)}, false, false, ""},
+		{"direct and VXLAN, merged", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0), 2: tunnel(model.VXLAN, 0)}, true, false, noXDPWhereDirect},
+		{"MPLS as fallback", map[uint32]fib.Nexthop{1: tunnel(model.Translated, 2), 2: tunnel(model.MPLSoGRE, 0)}, true, false, noXDPWhereDirect},
+		{"MPLS as fallback, and MPLS", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 2), 2: tunnel(model.MPLSoGRE, 0), 3: tunnel(model.MPLSoGRE, 0)}, true, false, ""},
+		{"direct, again", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0)}, true, true, ""},
+		{"VXLAN, merged, again", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, true, true, noXDPWhereMerged},
+	} {
+		p := &Pass{r: &Reconciler{xdpAgain: c.again}, merges: c.merges, Compiled: &fib.Compiled{Tables: fib.Tables{Nexthops: c.nexthops}}}
+		if got := p.unwantedXDP(); got != c.want {
+			t.Errorf("%s: the reason against XDP is %q, want %q", c.what, got, c.want)
+		}
+	}
+}

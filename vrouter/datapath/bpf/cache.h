@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Caches of each CPU for vifs and IPv4 host routes. A hash lookup is a call of a function. An
+ * array lookup is not: the verifier inlines it.
+ *
+ * cache_generation counts the changes of the tables. An entry is valid only if it has the present
+ * generation. While the agent changes the tables, the generation is odd, and no entry is valid.
+ * If the agent dies meanwhile, it stays odd. A program reads the generation before it reads a
+ * table, so an entry with older data never has a later generation.
+ */
+#pragma once
+
+#include "maps.h"
+#include "trace.h"
+
+#define CACHED_ROUTES 1024 /* powers of 2 */
+#define CACHED_VIFS 64
+
+struct cached_route {
+	__u64 generation;
+	struct host4_key key;
+	struct route route;
+};
+
+struct cached_vif {
+	__u64 generation;
+	__u32 ifindex;
+	__u32 pad;
+	struct vif vif;
+};
+
+MAP(cache_generation, BPF_MAP_TYPE_ARRAY, __u32, __u64, 1);
+MAP(route_cache, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct cached_route, CACHED_ROUTES);
+MAP(vif_cache, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct cached_vif, CACHED_VIFS);
+
+#define NOT_CACHED 1 /* no valid generation is odd */
+
+/* Returns the generation of valid entries; NOT_CACHED: no entry is valid. */
+static __always_inline __u64 generation_of_caches(void)
+{
+	__u32 zero = 0;
+	__u64 *generation = bpf_map_lookup_elem(&cache_generation, &zero);
+	__u64 now = generation && !tracing ? *(volatile __u64 *)generation : NOT_CACHED;
+
+	return now & 1 ? NOT_CACHED : now;
+}
+
+/* Returns the host route of an IPv4 address. After a miss, the route is in the cache entry too, but
+ * the entry may not be valid for later packets. So the verifier has one kind of pointer to check. */
+static __always_inline struct route *host4(const struct host4_key *key)
+{
+	__u64 now = generation_of_caches();
+	__u32 slot = ((key->address ^ key->vrf) * 0x9e3779b1) >> 22;
+	struct cached_route *c = bpf_map_lookup_elem(&route_cache, &slot);
+	struct route *r;
+
+	if (!c)
+		return 0;
+	if (now != NOT_CACHED && c->generation == now && c->key.address == key->address && c->key.vrf == key->vrf)
+		return &c->route;
+	r = bpf_map_lookup_elem(&hosts4, key);
+	if (!r)
+		return 0;
+	c->generation = NOT_CACHED; /* a program that interrupts this one must not use half an entry */
+	barrier();
+	c->key = *key;
+	c->route = *r;
+	barrier();
+	c->generation = now;
+	return &c->route;
+}
+
+/* The same for the vif of a device. */
+static __always_inline struct vif *vif_at(__u32 ifindex)
+{
+	__u64 now = generation_of_caches();
+	__u32 slot = ifindex & (CACHED_VIFS - 1);
+	struct cached_vif *c = bpf_map_lookup_elem(&vif_cache, &slot);
+	struct vif *v;
+
+	if (!c)
+		return 0;
+	if (now != NOT_CACHED && c->generation == now && c->ifindex == ifindex)
+		return &c->vif;
+	v = bpf_map_lookup_elem(&vifs, &ifindex);
+	if (!v)
+		return 0;
+	c->generation = NOT_CACHED;
+	barrier();
+	c->ifindex = ifindex;
+	c->vif = *v;
+	barrier();
+	c->generation = now;
+	return &c->vif;
+}

@@ -1,0 +1,139 @@
+package datapath
+
+import (
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// onOneCPU keeps the test on one CPU, because each CPU has its own caches.
+func onOneCPU(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	var before, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range 1024 {
+		if before.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		unix.SchedSetaffinity(0, &before)
+		runtime.UnlockOSThread()
+	})
+}
+
+// The programs cache vifs and IPv4 host routes. After each Apply, the next packet uses the new
+// tables. An Apply that writes nothing also ends the use of the cached entries.
+func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
+	onOneCPU(t)
+	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
+	host := fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(addrB, 32)}
+	send := func(want string) {
+		t.Helper()
+		for range 2 { // the second packet finds the entries in the caches
+			before, err := r.Drops()
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
+			if got := r.drop(t, before); got != want || code != map[bool]uint32{true: actRedirect, false: actShot}[want == "none"] {
+				t.Errorf("action %d and drop reason %s, want %s", code, got, want)
+			}
+		}
+	}
+	apply := func(change func()) {
+		t.Helper()
+		change()
+		if _, err := r.Apply(r.tables); err != nil {
+			t.Fatal(err)
+		}
+	}
+	route, vif := r.tables.Routes[host], r.tables.Vifs[uint32(r.vif)]
+	send("none")
+	apply(func() { r.tables.Routes[host] = fib.Route{Nexthop: nhFlood + 100} })
+	send("discard")
+	apply(func() { r.tables.Routes[host] = route })
+	send("none")
+	apply(func() { vif.MAC[5]++; r.tables.Vifs[uint32(r.vif)] = vif })
+	send("spoofed_mac")
+	apply(func() { vif.MAC[5]--; r.tables.Vifs[uint32(r.vif)] = vif })
+	send("none")
+
+	// The caches are in use: a change without Apply has no effect.
+	key := vrouterHost4Key{Vrf: 1, Address: be32(addrB)}
+	if err := r.maps.Hosts4.Put(key, encodeRoute(fib.Route{Nexthop: nhFlood + 100})); err != nil {
+		t.Fatal(err)
+	}
+	send("none")
+	apply(func() {})
+	send("none") // Apply has repaired the map
+}
+
+// While an agent changes the tables, and after it has died meanwhile, the programs do not use
+// the caches. The next Apply makes them use the caches again.
+func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
+	onOneCPU(t)
+	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
+	generation := func() (n uint64) {
+		t.Helper()
+		if err := r.maps.CacheGeneration.Lookup(uint32(0), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	send := func() string {
+		t.Helper()
+		before, err := r.Drops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
+		return r.drop(t, before)
+	}
+	if got := send(); got != "none" {
+		t.Fatalf("drop reason %s, want none", got)
+	}
+	was := generation()
+	key := vrouterHost4Key{Vrf: 1, Address: be32(addrB)}
+	err := r.changeCached(func() error {
+		if n := generation(); n%2 == 0 {
+			t.Errorf("the generation is %d during a change, want an odd number", n)
+		}
+		for _, c := range []struct {
+			route fib.Route
+			want  string
+		}{{fib.Route{Nexthop: nhFlood + 100}, "discard"}, {fib.Route{Nexthop: nhTunnel, Label: 0x321}, "none"}, {fib.Route{Nexthop: nhFlood + 100}, "discard"}} {
+			if err := r.maps.Hosts4.Put(key, encodeRoute(c.route)); err != nil {
+				t.Fatal(err)
+			}
+			if got := send(); got != c.want {
+				t.Errorf("after the change to nexthop %d the drop reason is %s, want %s", c.route.Nexthop, got, c.want)
+			}
+		}
+		return unix.EINTR
+	})
+	if err == nil || generation()%2 == 0 {
+		t.Errorf("after a failed change the error is %v and the generation %d, want an odd number", err, generation())
+	}
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	if n := generation(); n%2 != 0 || n <= was {
+		t.Errorf("after an Apply the generation is %d, want an even number above %d", n, was)
+	}
+	if got := send(); got != "none" {
+		t.Errorf("after an Apply the drop reason is %s, want none", got)
+	}
+}
