@@ -108,8 +108,8 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			a.reconciler.Pass(reconcile.Noticing)
 		case <-a.follower.GoneTimer():
 			a.follower.NodeGone()
-		case differs := <-a.reconciler.Comparison.Done:
-			a.reconciler.Compared(differs)
+		case found := <-a.reconciler.Comparison.Done:
+			a.reconciler.Compared(found)
 			a.freeMemory()
 		case _, ok := <-events:
 			if !ok {
