@@ -172,8 +172,11 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 	}
 	for _, p := range s.Problems {
 		text := p.Text
-		if !p.Retry.IsZero() {
+		switch {
+		case !p.Retry.IsZero():
 			text += fmt.Sprintf(" (%s, retry in %s)", count(p.Tries, "failed attempt"), inspect.Duration(max(0, p.Retry.Sub(now))))
+		case p.Kind != "":
+			text += " (retry after a change)"
 		}
 		fields = append(fields, inspect.Field{Name: "Problem", Value: text})
 	}

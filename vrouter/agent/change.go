@@ -138,7 +138,10 @@ func (a *agent) mayChange() error {
 // applied returns the number of entries written since before, and the node's
 // warnings.
 func (a *agent) applied(before datapath.Changes) api.Applied {
-	done := api.Applied{Updated: a.reconciler.Written.Updated - before.Updated, Deleted: a.reconciler.Written.Deleted - before.Deleted, Warnings: slices.Clone(a.reconciler.Last.Warnings)}
+	done := api.Applied{Updated: a.reconciler.Written.Updated - before.Updated, Deleted: a.reconciler.Written.Deleted - before.Deleted}
+	for _, w := range a.reconciler.Last.Warnings {
+		done.Warnings = append(done.Warnings, w.Text)
+	}
 	for _, f := range a.reconciler.Last.Failures {
 		done.Warnings = append(done.Warnings, f.Text)
 	}

@@ -45,7 +45,7 @@ func (a *agent) doctor(v *view) []api.Finding {
 		if slices.Contains(v.pins.Warning(), w) {
 			continue // pinFinding reports this warning, with the remedy
 		}
-		findings = append(findings, api.Finding{Topic: "state", Level: levelNote, Text: w})
+		findings = append(findings, api.Finding{Topic: "state", Level: levelNote, Text: w.Text})
 	}
 	return findings
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -403,6 +404,9 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 		none := &netlink.Route{Dst: netdev.IPNet(netip.MustParsePrefix("172.31.0.2/32")), Type: unix.RTN_UNREACHABLE}
 		agenttest.Must(t, b.A.Links.RouteAdd(none))
 		agenttest.Eventually(t, "the report", func() error { return a.complains("no route from 172.31.0.1 to 172.31.0.2") })
+		if p := a.problemOf(t, "tunnel", "b"); !strings.Contains(p.Text, "no way through the underlay") || !p.Retry.IsZero() {
+			t.Errorf("the problem of the tunnel to node b is %+v", p)
+		}
 		agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
 		agenttest.Must(t, b.A.Links.RouteDel(none))
 		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))

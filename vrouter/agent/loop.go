@@ -23,6 +23,7 @@ const (
 	quotaWait       = 250 * time.Millisecond // minimum interval of relieveFlows
 	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
+	memoryWait      = time.Second            // wait after the last change or comparison, before freeMemory
 	memoryShare     = 8                      // freeMemory runs when the heap has grown by 1/8
 )
 
@@ -78,7 +79,8 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 // loop handles requests, store changes, kernel events and timers, one after another.
 // It returns an error if the store reports that the agent must stop.
 func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-chan struct{}, api *server) (why error) {
-	drift, quota := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait)
+	drift, quota, memory := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait), time.NewTimer(memoryWait)
+	generation := a.reconciler.Generation
 	var burst, retry <-chan time.Time // nil: no event is pending; no retry is due
 	done := ctx.Done()
 	closedAlready := make(chan struct{})
@@ -108,9 +110,9 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			a.reconciler.Pass(reconcile.Noticing)
 		case <-a.follower.GoneTimer():
 			a.follower.NodeGone()
-		case differs := <-a.reconciler.Comparison.Done:
-			a.reconciler.Compared(differs)
-			a.freeMemory()
+		case found := <-a.reconciler.Comparison.Done:
+			a.reconciler.Compared(found)
+			memory.Reset(memoryWait)
 		case _, ok := <-events:
 			if !ok {
 				events = nil
@@ -132,7 +134,12 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 		case <-drift.C:
 			a.reconciler.Pass(reconcile.Looking)
 			a.expireFlows()
+		case <-memory.C:
 			a.freeMemory()
+		}
+		if generation != a.reconciler.Generation {
+			generation = a.reconciler.Generation
+			memory.Reset(memoryWait)
 		}
 		drift.Reset(a.reconciler.NextPass())
 		retry = nil

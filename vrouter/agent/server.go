@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -223,16 +222,8 @@ func (a *agent) handlePutState(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, err := a.putState(r.Context(), state)
-	if len(state.Ports) > manyPorts {
-		debug.FreeOSMemory() // release the memory of the request and of the old state
-	}
-	return done, err
+	return a.putState(r.Context(), state)
 }
-
-// manyPorts: after a document with at least this many ports, the agent releases
-// memory immediately.
-const manyPorts = 10_000
 
 func (a *agent) handleAddPort(r *http.Request) (any, error) {
 	request, err := read[api.PortRequest](r)

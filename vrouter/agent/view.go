@@ -12,6 +12,7 @@ import (
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -30,7 +31,7 @@ type view struct {
 	indexes  map[uint32]string // names of devices by ifindex
 	networks map[uint32]model.Network
 	problems []api.Problem
-	warnings []string
+	warnings []fib.Problem
 	routes   int
 	repairs  uint64
 	synced   time.Time
@@ -96,8 +97,8 @@ func (a *agent) status(v *view) api.Status {
 		Problems: slices.Clone(v.problems), Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
 		Store: a.storeStatus(v),
 	}
-	for _, text := range v.warnings {
-		s.Problems = append(s.Problems, api.Problem{Text: text})
+	for _, w := range v.warnings {
+		s.Problems = append(s.Problems, api.Problem{Kind: w.Kind, Name: w.Name, Text: w.Text})
 	}
 	for _, f := range v.fabric {
 		s.Fabric = append(s.Fabric, api.Fabric{Device: f.Link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.Link.Attrs().MTU})

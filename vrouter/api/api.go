@@ -58,8 +58,8 @@ type Status struct {
 
 // Problem is an object that is not in force, or a warning.
 type Problem struct {
-	Kind  string    `json:"kind,omitempty"`  // port, network, device or node; empty: a warning
-	Name  string    `json:"name,omitempty"`  // of the object; of the kind node: a part of the node
+	Kind  string    `json:"kind,omitempty"`  // port, network, route, tunnel, device or node; empty: a warning
+	Name  string    `json:"name,omitempty"`  // of the object; route: NETWORK PREFIX; tunnel: a node, or gateway NAME; node: a part of this node
 	Text  string    `json:"text"`            // reason, with the remedy
 	Tries int       `json:"tries,omitempty"` // failed attempts in a row
 	Retry time.Time `json:"retry,omitzero"`  // next attempt; zero: after a change, or at the next check for drift

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 
 	"windtunnel/vrouter/fib"
 )
@@ -16,7 +15,13 @@ type Changes struct{ Updated, Deleted int }
 type step interface {
 	update() (int, error)
 	prune() (int, error)
-	size() int // number of entries to write and to delete
+	note(all map[Entry]bool) // adds the entries to write and to delete
+}
+
+// Entry is an entry of a map.
+type Entry struct {
+	Table string
+	Key   any
 }
 
 // Apply makes the maps equal to the tables. It reads the maps, and writes only entries
@@ -31,15 +36,23 @@ func (d *Datapath) Apply(want fib.Tables) (Changes, error) { return d.write(want
 // complete.
 func (d *Datapath) Update(before, after fib.Tables) (Changes, error) { return d.write(after, &before) }
 
-// Differs reports whether Apply has anything to do: entries to write or to delete, or older
-// maps to remove. It writes nothing, so it can run at the same time as other methods. Then it
-// may report a difference that such a method has just removed.
-func (d *Datapath) Differs(want fib.Tables) (bool, error) {
-	if dirs, err := d.others(); err != nil || len(dirs) > 0 {
-		return true, err
+// Differs returns the entries that Apply would write or delete, and the directories of older
+// maps that it would remove. It writes nothing, so it can run at the same time as other methods.
+// Then it may return a difference that such a method has just removed.
+func (d *Datapath) Differs(want fib.Tables) (map[Entry]bool, error) {
+	all := map[Entry]bool{}
+	dirs, err := d.others()
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		all[Entry{"older maps", dir}] = true
 	}
 	steps, err := d.plan(want, nil)
-	return slices.ContainsFunc(steps, func(s step) bool { return s.size() > 0 }), err
+	for _, s := range steps {
+		s.note(all)
+	}
+	return all, err
 }
 
 // write makes the maps equal to want. have has the present entries; nil: write reads them.

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -101,15 +102,16 @@ func TestDriftIsMended(t *testing.T) {
 		d.maps.Ilm.Put(uint32(18), &vrouterTarget{Nexthop: 99})); err != nil {
 		t.Fatal(err)
 	}
-	if differs, err := d.Differs(want); err != nil || !differs {
-		t.Errorf("the maps are found to be as wanted (%v)", err)
+	differing := map[Entry]bool{{"hosts4", gone}: true, {"hosts4", stray}: true, {"ilm", uint32(18)}: true}
+	if got, err := d.Differs(want); err != nil || !maps.Equal(got, differing) {
+		t.Errorf("the differing entries are %v, %v; want %v", got, err, differing)
 	}
 	c, err := d.Apply(want)
 	if err != nil || c.Updated != 2 || c.Deleted != 1 {
 		t.Errorf("mended %+v, %v; want 2 updated, 1 deleted", c, err)
 	}
-	if differs, err := d.Differs(want); err != nil || differs {
-		t.Errorf("after Apply the maps are found to differ (%v)", err)
+	if got, err := d.Differs(want); err != nil || len(got) > 0 {
+		t.Errorf("after Apply these entries differ: %v, %v", got, err)
 	}
 	got, err := d.Dump()
 	if diff := cmp.Diff(want, got, sameAddr, samePrefix); err != nil || diff != "" {

@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 )
@@ -199,7 +200,11 @@ func (t table[K, V]) put(keys []K, values []V) error {
 	return nil
 }
 
-func (d *difference[K, V]) size() int { return len(d.keys) + len(d.stale) }
+func (d *difference[K, V]) note(all map[Entry]bool) {
+	for _, k := range slices.Concat(d.keys, d.stale) {
+		all[Entry{d.limit.table, k}] = true
+	}
+}
 
 // prune deletes the entries that are not wanted. A second call deletes nothing.
 func (d *difference[K, V]) prune() (int, error) {

@@ -76,7 +76,7 @@ type compiler struct {
 	encaps   map[string]uint32 // nexthops of the ports that have a device, by name
 
 	lacking  map[string]int // how many numbers were missing, by kind
-	warnings []string
+	warnings []Problem
 	errs     []error
 }
 
@@ -131,8 +131,8 @@ func (c *compiler) findNetworks(node string) {
 	}
 }
 
-func (c *compiler) warn(format string, args ...any) {
-	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+func (c *compiler) warn(kind, name, format string, args ...any) {
+	c.warnings = append(c.warnings, Problem{kind, name, fmt.Sprintf(format, args...)})
 }
 
 // refuse records an error that concerns a single network.

@@ -9,8 +9,8 @@ import (
 // Compiled is the result of Compile for one node. It does not store the entries of ports on
 // other nodes. All and Since derive them from the ports.
 type Compiled struct {
-	Tables            // without the entries of ports on other nodes
-	Warnings []string // objects that the tables omit, in the state's order
+	Tables             // without the entries of ports on other nodes
+	Warnings []Problem // objects that the tables omit, in the state's order
 
 	slice model.Slice
 	count map[place]tally

@@ -24,6 +24,15 @@ type Tables struct {
 	Refused  []NetworkError        // errors of networks, with Facts.Partial; not written to maps
 }
 
+// Kinds of a Problem.
+const (
+	kindRoute  = "route"  // its name has the network and the prefix
+	kindTunnel = "tunnel" // its name is a node, or a gatewayName
+)
+
+// Problem is an object that cannot be in force until the desired state or the underlay changes.
+type Problem struct{ Kind, Name, Text string }
+
 // NetworkError is an error that concerns only one network. The tables have the
 // entries of that network that are valid.
 type NetworkError struct {

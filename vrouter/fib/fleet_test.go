@@ -31,7 +31,11 @@ func compile(s model.State, node string, facts Facts, ids *IDs) (Tables, []strin
 	if err != nil {
 		return Tables{}, nil, err
 	}
-	return c.All(), c.Warnings, nil
+	var warnings []string
+	for _, w := range c.Warnings {
+		warnings = append(warnings, w.Text)
+	}
+	return c.All(), warnings, nil
 }
 
 // factsFor plugs every port of a node but the absent ones.

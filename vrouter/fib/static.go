@@ -26,7 +26,7 @@ func (c *compiler) staticRoutes() {
 		route := Route{}
 		switch {
 		case len(members) == 0 && !r.Discard:
-			c.warn("route %s of network %q has no reachable next hop: its packets are dropped", r.Prefix, r.Network)
+			c.warn(kindRoute, r.Network+" "+r.Prefix.String(), "route %s of network %q has no reachable next hop: its packets are dropped", r.Prefix, r.Network)
 		case len(members) == 1 && len(r.Via) == 1:
 			route = Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
 		case len(members) > 0: // a composite even with one member left: flows refer to the composite's id

@@ -112,21 +112,21 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 	}
 	common := c.sendable(n)
 	if len(common) == 0 {
-		c.warn("node %q offers none of this node's encapsulations %v: its ports cannot be reached", n.Name, c.self.Encapsulations)
+		c.warn(kindTunnel, n.Name, "node %q offers none of this node's encapsulations %v: its ports cannot be reached", n.Name, c.self.Encapsulations)
 		return nil
 	}
 	pairs := parallel(c.self.Underlay, n.Underlay)
 	if len(pairs) == 0 {
-		c.warn("node %q has no underlay address of this node's families: its ports cannot be reached", n.Name)
+		c.warn(kindTunnel, n.Name, "node %q has no underlay address of this node's families: its ports cannot be reached", n.Name)
 		return nil
 	}
 	f, ok := choose(common, c.linkBy(pairs), c.locatorLink(n))
 	switch {
 	case !ok:
-		c.warn("the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
+		c.warn(kindTunnel, n.Name, "the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
 		return nil
 	case needs.ethernet && f.frames == "":
-		c.warn("the ports of node %q in networks that bridge cannot be reached: both nodes offer only the encapsulation direct, which does not carry all Ethernet frames; add another encapsulation to both nodes", n.Name)
+		c.warn(kindTunnel, n.Name, "the ports of node %q in networks that bridge cannot be reached: both nodes offer only the encapsulation direct, which does not carry all Ethernet frames; add another encapsulation to both nodes", n.Name)
 	}
 	last := c.lastLabel(pairs)
 	above := c.needsOf(n, last+1, math.MaxUint32)
@@ -138,7 +138,7 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 	if other, ok := choose(common, LinkFails, c.locatorLink(n)); ok {
 		t.beyond = c.tunnel(n.Name, other, pairs, model.RouterMAC, above)
 	} else {
-		c.warn("the ports of node %q in networks whose id is above %d cannot be reached: both nodes offer only the encapsulation direct, and the node does not receive the labels of these networks; raise limits.link_labels in its configuration, or add another encapsulation to both nodes", n.Name, last)
+		c.warn(kindTunnel, n.Name, "the ports of node %q in networks whose id is above %d cannot be reached: both nodes offer only the encapsulation direct, and the node does not receive the labels of these networks; raise limits.link_labels in its configuration, or add another encapsulation to both nodes", n.Name, last)
 	}
 	return t
 }
@@ -219,7 +219,7 @@ func (c *compiler) gatewayPeers() {
 				t = c.tunnel(gatewayName(g.Name), formats{encap: g.Encapsulation, frames: g.Encapsulation}, pairs, router, needs)
 				c.foreign[g.Name] = t
 			} else {
-				c.warn("gateway %q has no underlay address of this node's families: it cannot be reached", g.Name)
+				c.warn(kindTunnel, gatewayName(g.Name), "gateway %q has no underlay address of this node's families: it cannot be reached", g.Name)
 			}
 		}
 		c.remote(g.Addresses, c.remoteID(gatewayName(g.Name)), t, []model.Encapsulation{g.Encapsulation})
@@ -352,7 +352,7 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 	t := &tunnel{formats: f, v6: pairs[0].destination.Is6(), needs: needs}
 	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
-		c.warn("%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
+		c.warn(kindTunnel, name, "%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU
 	}
 	if f.encap == model.Translated {

@@ -27,7 +27,7 @@ type Fleet struct {
 	store store.Store
 	log   *slog.Logger
 	node  string // the node whose agent this is; "": none
-	whole bool   // the copy has the ports of all networks, not only those around node; only Run uses whole
+	whole bool   // the copy always has the ports of all networks, not only those around node
 	stale bool   // the copy is too old for a watch; only Run uses stale
 
 	claims    claims
@@ -107,8 +107,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 			f.setProblem(err)
 			return err
 		case errors.Is(err, errManyPlaces):
-			f.log.Info("watching the ports of all networks", "reason", err, "limit", f.maxPlaces)
-			f.whole, f.stale = true, true
+			f.stale = true
 			continue
 		case !errors.Is(err, store.ErrCompacted):
 			f.setProblem(err)
@@ -140,8 +139,9 @@ func (f *Fleet) follow(ctx context.Context, reached func()) error {
 	w := &watches{Fleet: f, ctx: ctx, fail: end}
 	defer w.wait.Wait()
 	defer end(nil)
-	watched := store.All
-	if !f.whole {
+	watched, part := store.All, false
+	f.Peek(func(v *View) { part = v.part })
+	if part {
 		watched = objects
 		w.wait.Go(w.join)
 	}
@@ -155,10 +155,15 @@ func (f *Fleet) follow(ctx context.Context, reached func()) error {
 	return err
 }
 
-// read replaces the copy with the content of the store.
+// read replaces the copy with the content of the store. The copy has the ports of all networks
+// if the node needs too many places now.
 func (f *Fleet) read(ctx context.Context) error {
 	if !f.whole {
-		return f.readSlice(ctx)
+		err := f.readSlice(ctx)
+		if !errors.Is(err, errManyPlaces) {
+			return err
+		}
+		f.log.Info("watching the ports of all networks", "reason", err, "limit", f.maxPlaces)
 	}
 	view, err := Read(ctx, f.store)
 	if err == nil {

@@ -105,6 +105,7 @@ func TestTheSliceOfANodeNeedsOnlyThePortsAroundIt(t *testing.T) {
 				agents[n], stores[n] = agentOf(t, c, n, limit)
 			}
 			r := rand.New(rand.NewPCG(3, 4))
+			whole := map[string]bool{} // the copy of the node had the ports of all networks at a time
 			some := func() string { return nodes[r.IntN(3)] }
 			for i := range 150 {
 				f := agents[some()]
@@ -129,19 +130,54 @@ func TestTheSliceOfANodeNeedsOnlyThePortsAroundIt(t *testing.T) {
 				if i%10 == 9 {
 					for _, n := range nodes {
 						sameSlice(t, agents[n], all, n)
+						agents[n].Peek(func(v *View) { whole[n] = whole[n] || !v.part })
 					}
 				}
 			}
 			for _, n := range nodes {
-				var part bool
-				agents[n].Peek(func(v *View) { part = v.part })
-				if part != (limit == maxPlaces) {
-					t.Errorf("the copy of node %s lacks ports of some networks: %v, want %v", n, part, !part)
+				if whole[n] != (limit < maxPlaces) {
+					t.Errorf("the copy of node %s had the ports of all networks: %v, want %v", n, whole[n], !whole[n])
 				}
 			}
 			consistent(t, all)
 		})
 	}
+}
+
+// An agent that needs too many places watches all ports. When it reads the store again and needs
+// fewer places, it watches them one by one again.
+func TestAnAgentWatchesFewPlacesOneByOneAgain(t *testing.T) {
+	t.Parallel()
+	c := storetest.Start(t, 1, nil)
+	all := follow(t, openEtcd(t, c))
+	s := threeNodes()
+	for i := range 4 {
+		s.Ports = append(s.Ports, model.Port{Name: fmt.Sprint("p", i), Network: fmt.Sprint("n", i), Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, byte(i)}, IPs: addresses(fmt.Sprintf("10.%d.0.10", i))})
+	}
+	apply(t, all, s)
+	f, watched := agentOf(t, c, "a", 3)
+	check := func(want int) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); len(watched.spans()) != want && time.Now().Before(deadline); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := watched.spans(); len(got) != want {
+			t.Fatalf("the agent watches %q, want %d spans", got, want)
+		}
+		sameSlice(t, f, all, "a")
+	}
+	check(1)
+	for i := range 3 {
+		if _, err := f.DeletePort(ctx(t), fmt.Sprint("p", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.unlist(ctx(t), "a"); err != nil {
+		t.Fatal(err)
+	}
+	check(1)
+	watched.end(store.ErrCompacted)
+	check(2)
 }
 
 // An agent watches only the places of networks that have ports on its node. It forgets a

@@ -347,11 +347,8 @@ func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int6
 					return
 				}
 			case r, ok := <-watch:
-				if len(r.Events) > 0 {
+				if !ok || len(r.Events) > 0 { // !ok: the store has compacted the watch's revision
 					return
-				}
-				if !ok {
-					watch = nil // the lease still ends
 				}
 			}
 		}

@@ -206,3 +206,39 @@ func TestAWatchThatIsTooOldSaysSo(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The watch of a held key ends unnoticed by the lease when the store has compacted its revision
+// before the client connects again.
+func TestADeletedKeyIsLostAfterACompactionAndAReconnect(t *testing.T) {
+	t.Parallel()
+	c := storetest.Start(t, 1, nil)
+	s := connect(t, c, "etcd+insecure", TLS{})
+	ctx := context.Background()
+	lost, err := s.Hold(ctx, "alive/a", []byte("x"), 0, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last int64
+	for range 10 {
+		last = commit(t, s, Commit{Put: put("a", "b")})
+	}
+	if _, err := s.client.Compact(ctx, last); err != nil {
+		t.Fatal(err)
+	}
+	c.Kill(0)
+	c.StartMember(0)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		_, err := s.Commit(ctx, Commit{Delete: []string{"alive/a"}})
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-lost:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the holder does not notice that its key was deleted")
+	}
+}

@@ -35,8 +35,9 @@ type Store interface {
 	// expires ttl after ctx ends, this process dies or the store becomes
 	// unreachable. Before the write the key must have the given revision; 0: it
 	// must be absent. Otherwise Hold returns a *ConflictError. The channel lost
-	// closes when another commit has deleted or changed the key, or when the key
-	// has expired because the store was unreachable for longer than ttl.
+	// closes when another commit has deleted or changed the key, when the key
+	// has expired because the store was unreachable for longer than ttl, or when
+	// Hold cannot find out.
 	Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (lost <-chan struct{}, err error)
 	// MaxKeys is the maximum number of keys that a commit can write. It is also
 	// the maximum number that a commit can depend on.

@@ -13,6 +13,7 @@ import (
 
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
 )
 
 // Pins are the pinned maps and links of the data path, on the node's bpf
@@ -136,9 +137,9 @@ func EndingRemedy(c config.Config) string {
 }
 
 // Warning returns the warning about the pins for `vrouter status`.
-func (p *Pins) Warning() []string {
+func (p *Pins) Warning() []fib.Problem {
 	if p.EndWith == "" {
 		return nil
 	}
-	return []string{p.EndWith + ": when the agent ends, the pins and all forwarding end too; see `vrouter doctor` for the remedy"}
+	return []fib.Problem{{Kind: "node", Name: "pins", Text: p.EndWith + ": when the agent ends, the pins and all forwarding end too; see `vrouter doctor` for the remedy"}}
 }

@@ -15,7 +15,7 @@ import (
 type Plane interface {
 	Apply(fib.Tables) (datapath.Changes, error)
 	Update(before, after fib.Tables) (datapath.Changes, error)
-	Differs(fib.Tables) (bool, error)
+	Differs(fib.Tables) (map[datapath.Entry]bool, error)
 	Dump() (fib.Tables, error)
 
 	AttachVif(ifindex int) error

@@ -36,7 +36,7 @@ func (p *Pass) attach() {
 	for name, d := range p.Devices {
 		has, ok := p.attached[d.Index()]
 		if !ok || has.Kind != datapath.KindVif || !has.Current || d.IsNetkit() && !has.Netkit {
-			if !p.waits(portObject(name)) {
+			if !p.failed(portObject(name)) { // a port that waits for its next attempt has failed, too
 				bare = append(bare, name)
 			}
 		}

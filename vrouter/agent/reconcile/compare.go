@@ -1,17 +1,31 @@
 package reconcile
 
 import (
+	"maps"
 	"sync"
 	"time"
+
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
 )
 
 // Comparison compares the maps with the tables that were written last, to find drift. It runs
 // in the background, because reading many entries takes longer than a change.
 type Comparison struct {
-	Done    chan bool // receives true if the maps may differ, else false
+	Done    chan Difference
 	wait    sync.WaitGroup
 	running bool
 	took    time.Duration // duration of the last comparison
+	// doubtful has the differences that the last comparison found, if the agent wrote the maps at
+	// the same time. nil: it did not.
+	doubtful map[datapath.Entry]bool
+}
+
+// Difference is the result of a comparison.
+type Difference struct {
+	tables  *fib.Compiled           // the comparison expected these in the maps
+	entries map[datapath.Entry]bool // entries that differ
+	err     error
 }
 
 // compare starts a comparison, unless one is running.
@@ -23,17 +37,31 @@ func (r *Reconciler) compare() {
 	c.running = true
 	c.wait.Go(func() {
 		began := time.Now()
-		differs, err := plane.Differs(want.All())
+		entries, err := plane.Differs(want.All())
 		c.took = time.Since(began)
-		c.Done <- differs || err != nil
+		c.Done <- Difference{want, entries, err}
 	})
 }
 
-// Compared takes the result of a comparison. If the maps may differ, it makes a pass that reads
-// and repairs them: a change during the comparison also looks like a difference.
-func (r *Reconciler) Compared(differs bool) {
-	r.Comparison.running = false
-	if differs {
+// Compared takes the result of a comparison. If the maps differ, it makes a pass that reads and
+// repairs them. An entry that the agent wrote during the comparison also looks like a difference.
+// So Compared then starts a second comparison, and ignores the entries that differ in only one.
+func (r *Reconciler) Compared(found Difference) {
+	c := &r.Comparison
+	before := c.doubtful
+	c.running, c.doubtful = false, nil
+	if r.ended || r.written == nil {
+		return // r.written: the next pass reads the maps
+	}
+	if found.tables != r.written && found.err == nil {
+		if before == nil && len(found.entries) > 0 {
+			c.doubtful = found.entries
+			r.compare()
+			return
+		}
+		maps.DeleteFunc(found.entries, func(e datapath.Entry, _ bool) bool { return !before[e] })
+	}
+	if len(found.entries) > 0 || found.err != nil {
 		r.written = nil
 		r.Pass(Looking)
 	}

@@ -118,7 +118,9 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 		},
 	}, want.ids, last)
 	if err == nil {
-		compiled.Warnings = append(compiled.Warnings, f.unreachableReasons()...)
+		for _, text := range f.unreachableReasons() {
+			compiled.Warnings = append(compiled.Warnings, fib.Problem{Kind: theUnderlay.Kind, Name: theUnderlay.Name, Text: text})
+		}
 	}
 	return compiled, err
 }

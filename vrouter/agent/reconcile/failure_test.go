@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -360,5 +361,37 @@ func TestTheNextAttemptComesNearerWhileRequestsArrive(t *testing.T) {
 		}
 		last = wait
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestACorrectedPortIsInForceAtOnce attaches a port to a device that does not exist. After some
+// failed attempts the port gets an existing device. The port must not wait for the next attempt
+// of the former device, and must not keep its failure.
+func TestACorrectedPortIsInForceAtOnce(t *testing.T) {
+	t.Parallel()
+	n := newFaulty(t)
+	defer func() { n.Close() }()
+	n.state.Ports = slices.DeleteFunc(n.state.Ports, func(p model.Port) bool { return p.Name != "none" })
+	n.adopt(t)
+	for range 3 {
+		time.Sleep(time.Until(n.Last.Failures[portObject("none")].Next))
+		n.Pass(Retrying)
+	}
+	if f := n.Last.Failures[portObject("none")]; f.Tries != 4 {
+		t.Fatalf("after 4 attempts the failure is %+v", f)
+	}
+	device(t, n.fabric, "right0", true)
+	n.state.Ports = slices.Clone(n.state.Ports)
+	n.state.Ports[0].Attach.Device = "right0"
+	n.adopt(t)
+	if err := n.Last.Unfit("none"); err != nil {
+		t.Error(err)
+	}
+	d := n.Last.Devices["none"]
+	if d == nil || d.Link.Attrs().Name != "right0" || !n.Last.attached[d.Index()].Current {
+		t.Errorf("the port has device %+v with programs %+v, want right0 with the current program", d, n.Last.attached)
+	}
+	if agenttest.LinkIn(t, n.fabric, "right0").Attrs().Flags&net.FlagUp == 0 {
+		t.Error("device right0 is down")
 	}
 }
