@@ -15,6 +15,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -187,7 +188,7 @@ func (f *Fleet) change(ch store.Changes) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	touched := f.view.apply(ch)
-	if touched.hosts {
+	if slices.ContainsFunc(touched.hosts, f.concerns) {
 		select {
 		case f.moved <- struct{}{}:
 		default:
@@ -197,6 +198,11 @@ func (f *Fleet) change(ch store.Changes) error {
 	f.noteAnswerLocked()
 	f.notify(touched)
 	return f.view.known()
+}
+
+// concerns reports whether a place is around the node, or was until its key was deleted.
+func (f *Fleet) concerns(p place) bool {
+	return p.node == f.node || f.view.listed[p.network][f.node] != 0
 }
 
 func (f *Fleet) noteAnswer() {

@@ -90,7 +90,7 @@ type Touched struct {
 	All      bool            // anything: settings, nodes, policies, gateways
 	Networks map[string]bool // networks with changed settings, ports or routes
 	Alive    bool            // which nodes are alive
-	hosts    bool            // which nodes have ports in which networks
+	hosts    []place         // places with changed keys
 }
 
 func (t *Touched) network(name string) {
@@ -224,7 +224,8 @@ func (v *View) keepPlace(name string, created int64, t *Touched) {
 	if was, is := nodes[node]; is && was != created {
 		v.forget(place{node, network}, t)
 	}
-	nodes[node], t.hosts = created, true
+	nodes[node] = created
+	t.hosts = append(t.hosts, place{node, network})
 }
 
 // forget removes the ports of a place, also those that are not used.
@@ -405,8 +406,8 @@ func (v *View) remove(key string, t *Touched) {
 			t.network(network)
 		}
 	case inHosts:
-		t.hosts = true
 		node, network, _ := strings.Cut(name, "/")
+		t.hosts = append(t.hosts, place{node, network})
 		v.forget(place{node, network}, t)
 		if delete(v.listed[network], node); len(v.listed[network]) == 0 {
 			delete(v.listed, network)

@@ -124,7 +124,9 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 		if f.prober != nil {
 			f.prober.Set(v.Alternatives(f.config.Node))
 			for _, node := range f.prober.Silent() {
-				gone[node] = gone[node]
+				if _, is := gone[node]; !is {
+					gone[node] = false
+				}
 			}
 		}
 		s = v.Slice(f.config.Node, gone)
