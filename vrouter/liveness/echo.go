@@ -3,6 +3,7 @@ package liveness
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -51,7 +52,7 @@ type echo struct {
 }
 
 // Run starts a prober that ends with ctx. in runs a function in the node's network namespace.
-// Close waits until the prober has ended.
+// wait waits until the prober has ended.
 func Run(ctx context.Context, interval time.Duration, in func(func() error) error, log *slog.Logger, wait *sync.WaitGroup) *Prober {
 	e := &echo{in: in, log: log, token: rand.Text(), conns: map[bool]*icmp.PacketConn{}}
 	p := newProber(interval, e.send)
@@ -90,6 +91,9 @@ func (e *echo) send(to netip.Addr) {
 	c.WriteTo(b, &net.IPAddr{IP: to.AsSlice()})
 }
 
+// readRetry is the wait after an error of a socket.
+const readRetry = 100 * time.Millisecond
+
 // id identifies the requests of probers, for people who read captures.
 const id = 0x7670
 
@@ -110,8 +114,12 @@ func (e *echo) receive(f family, c *icmp.PacketConn) {
 	buffer := make([]byte, 1500)
 	for {
 		n, from, err := c.ReadFrom(buffer)
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil {
+			time.Sleep(readRetry)
+			continue
 		}
 		m, err := icmp.ParseMessage(f.reply.Protocol(), buffer[:n])
 		if err != nil {
