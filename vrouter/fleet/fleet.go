@@ -107,7 +107,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case errors.As(err, &other):
 			f.setProblem(err)
 			return err
-		case errors.Is(err, errManyPlaces):
+		case errors.Is(err, errManyPlaces), errors.Is(err, errFewPlaces):
 			f.stale = true
 			continue
 		case !errors.Is(err, store.ErrCompacted):
@@ -183,7 +183,7 @@ func (f *Fleet) replace(view *View, places map[place]*joined) {
 }
 
 // change applies a commit to the copy. It returns a *SchemaError if another version
-// has written the store.
+// has written the store, and errFewPlaces if a copy of all ports is no longer necessary.
 func (f *Fleet) change(ch store.Changes) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,6 +197,9 @@ func (f *Fleet) change(ch store.Changes) error {
 	f.absence.change(f.view, ch, time.Now())
 	f.noteAnswerLocked()
 	f.notify(touched)
+	if !f.whole && !f.view.part && len(touched.hosts) > 0 && len(f.view.around(f.node)) <= f.maxPlaces/2 {
+		return errFewPlaces
+	}
 	return f.view.known()
 }
 
