@@ -187,6 +187,11 @@ func (f *Fleet) replace(view *View, places map[place]*joined) {
 func (f *Fleet) change(ch store.Changes) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if ch.IsEmpty() {
+		f.view.revision = max(f.view.revision, ch.Revision)
+		f.wake()
+		return nil
+	}
 	touched := f.view.apply(ch)
 	if slices.ContainsFunc(touched.hosts, f.concerns) {
 		select {
@@ -225,10 +230,15 @@ func (f *Fleet) noteAnswerLocked() {
 	f.heard = time.Now()
 }
 
-// notify wakes all waiting goroutines and watchers. The caller holds mu.
-func (f *Fleet) notify(t Touched) {
+// wake wakes all goroutines in await. The caller holds mu.
+func (f *Fleet) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// notify wakes all waiting goroutines and watchers. The caller holds mu.
+func (f *Fleet) notify(t Touched) {
+	f.wake()
 	for w := range f.watchers {
 		w.add(t)
 	}

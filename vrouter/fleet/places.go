@@ -135,7 +135,10 @@ func (w *watches) watch(p place, j *joined) {
 			if w.joined[p] != j {
 				return
 			}
-			j.revision = ch.Revision
+			if j.revision = ch.Revision; ch.IsEmpty() {
+				w.wake()
+				return
+			}
 			ch.Revision = 0 // the other objects are not of this revision
 			w.notify(w.view.apply(ch))
 		}, nil)
