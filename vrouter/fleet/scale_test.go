@@ -161,7 +161,7 @@ func addSteadily(t *testing.T, c *storetest.Cluster, agents []*simulatedAgent, r
 	for _, p := range slices.DeleteFunc(ports, func(p plannedPort) bool { return p.name == "" }) {
 		var seen, compiled time.Time
 		for _, a := range p.agents {
-			a.await(t, func() bool { return !a.seen[p.name].IsZero() && (!a.compiles || !a.inTable[p.name].IsZero()) })
+			a.await(t, func() bool { return a.knows(p.name) })
 			seen, compiled = later(seen, a.seen[p.name]), later(compiled, a.inTable[p.name])
 		}
 		added, copies = append(added, p.added.Sub(p.due)), append(copies, seen.Sub(p.due))
@@ -404,6 +404,11 @@ func (a *simulatedAgent) ready(t *testing.T) {
 	a.await(t, func() bool { return a.passes > 0 })
 }
 
+// knows reports whether a port is in the copy and in the tables of an agent. The caller holds mu.
+func (a *simulatedAgent) knows(port string) bool {
+	return !a.seen[port].IsZero() && (!a.compiles || !a.inTable[port].IsZero())
+}
+
 // learned returns the times at which a port was in the copies and in the tables of all agents
 // with the port's network.
 func (a *simulatedAgent) learned(t *testing.T, agents []*simulatedAgent, port model.Port) (seen, compiled time.Time) {
@@ -416,7 +421,7 @@ func (a *simulatedAgent) learned(t *testing.T, agents []*simulatedAgent, port mo
 	})
 	for _, b := range agents {
 		if hosts[b.node] {
-			b.await(t, func() bool { return !b.inTable[port.Name].IsZero() })
+			b.await(t, func() bool { return b.knows(port.Name) })
 			b.mu.Lock()
 			seen, compiled = later(seen, b.seen[port.Name]), later(compiled, b.inTable[port.Name])
 			b.mu.Unlock()
