@@ -227,7 +227,7 @@ func TestTheAgentRunsInAContainer(t *testing.T) {
 	start := func() {
 		t.Helper()
 		argv := []string{"docker", "run", "--detach", "--name", "agent", "--pull", "never", "--network", "host", "--pid", "host", "--cap-drop", "ALL"}
-		for _, c := range []string{"NET_ADMIN", "SYS_ADMIN", "SYS_PTRACE", "SYS_CHROOT", "DAC_OVERRIDE"} {
+		for _, c := range []string{"NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE", "SYS_CHROOT", "DAC_OVERRIDE"} {
 			argv = append(argv, "--cap-add", c)
 		}
 		for _, part := range []string{"seccomp", "apparmor", "systempaths"} {

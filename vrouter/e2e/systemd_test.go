@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,7 +11,7 @@ import (
 )
 
 // TestTheUnitsCapabilitiesSuffice runs agents with the capabilities of the systemd unit:
-// they start, forward, take over from a killed agent and remove everything.
+// they start, test the link, send directly, take over from a killed agent and remove everything.
 func TestTheUnitsCapabilitiesSuffice(t *testing.T) {
 	t.Parallel()
 	needs(t, "setpriv")
@@ -23,11 +24,14 @@ func TestTheUnitsCapabilitiesSuffice(t *testing.T) {
 	if !found || set == "" {
 		t.Fatal("the unit has no CapabilityBoundingSet")
 	}
+	if _, families, _ := strings.Cut(string(unit), "\nRestrictAddressFamilies="); !slices.Contains(strings.Fields(families), "AF_PACKET") {
+		t.Error("the unit does not allow packet sockets, which test the link")
+	}
 	b := newBed(t, options{})
 	for _, n := range b.nodes {
 		n.under = []string{"setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all," + strings.ToLower(strings.ReplaceAll("+"+strings.ReplaceAll(set, " ", ",+"), "CAP_", ""))}
 	}
-	x, y := pair(b, model.L3, false, model.MPLSoUDP)
+	x, y := directPair(b, model.L3, model.MPLSoUDP)
 	if err := transfer(x, y, 4, 1<<20); err != nil {
 		t.Error(err)
 	}

@@ -204,10 +204,11 @@ func (v *View) stepsTo(w desired, maxKeys int) (steps []step) {
 		}
 	}
 	slices.SortFunc(ports, model.ComparePorts)
-	steps = slices.Grow(steps, len(ports))
-	for _, p := range ports {
-		steps = append(steps, step{put: portEntries(*p, min(len(ports), maxKeys) <= store.MaxHistory), port: true, place: placeOf(*p)})
-	}
+	first := len(steps)
+	steps = append(steps, make([]step, len(ports))...)
+	onAllCPUs(len(ports), func(i int) {
+		steps[first+i] = step{put: portEntries(ports[i], min(len(ports), maxKeys) <= store.MaxHistory), port: true, place: placeOf(*ports[i])}
+	})
 	steps = append(steps, v.puts(w, inRoutes)...)
 	var last []string
 	for key := range v.revisions {
@@ -264,10 +265,10 @@ func (v *View) portKeys(name string) []string {
 }
 
 // portEntries returns the keys of a port with their values, with or without its unique keys.
-func portEntries(p model.Port, unique bool) []entry {
-	all := []entry{{portKey(p), encode(p)}}
+func portEntries(p *model.Port, unique bool) []entry {
+	all := []entry{{portKey(*p), encode(p)}}
 	if unique {
-		for _, key := range uniqueKeys(p) {
+		for _, key := range uniqueKeys(*p) {
 			all = append(all, entry{key, []byte(p.Name)})
 		}
 		all[1].value = []byte(all[0].key)

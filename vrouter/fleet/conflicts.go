@@ -51,7 +51,7 @@ func (p *storedPort) compare(o *storedPort) int {
 // dropKey removes the port that is stored under a key.
 func (v *View) dropKey(key string, t *Touched) {
 	delete(v.ignored, key)
-	if p := v.ports[portOfKey(key)]; p != nil && portKey(p.Port) == key {
+	if p := v.ports[portOfKey(key)]; p != nil && hasKey(&p.Port, key) {
 		v.dropPort(p.Name, t)
 		v.freed = true
 	}

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,7 +107,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case errors.As(err, &other):
 			f.setProblem(err)
 			return err
-		case errors.Is(err, errManyPlaces):
+		case errors.Is(err, errManyPlaces), errors.Is(err, errFewPlaces):
 			f.stale = true
 			continue
 		case !errors.Is(err, store.ErrCompacted):
@@ -182,12 +183,17 @@ func (f *Fleet) replace(view *View, places map[place]*joined) {
 }
 
 // change applies a commit to the copy. It returns a *SchemaError if another version
-// has written the store.
+// has written the store, and errFewPlaces if a copy of all ports is no longer necessary.
 func (f *Fleet) change(ch store.Changes) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if ch.IsEmpty() {
+		f.view.revision = max(f.view.revision, ch.Revision)
+		f.wake()
+		return nil
+	}
 	touched := f.view.apply(ch)
-	if touched.hosts {
+	if slices.ContainsFunc(touched.hosts, f.concerns) {
 		select {
 		case f.moved <- struct{}{}:
 		default:
@@ -196,7 +202,15 @@ func (f *Fleet) change(ch store.Changes) error {
 	f.absence.change(f.view, ch, time.Now())
 	f.noteAnswerLocked()
 	f.notify(touched)
+	if !f.whole && !f.view.part && len(touched.hosts) > 0 && len(f.view.around(f.node)) <= f.maxPlaces/2 {
+		return errFewPlaces
+	}
 	return f.view.known()
+}
+
+// concerns reports whether a place is around the node, or was until its key was deleted.
+func (f *Fleet) concerns(p place) bool {
+	return p.node == f.node || f.view.listed[p.network][f.node] != 0
 }
 
 func (f *Fleet) noteAnswer() {
@@ -216,10 +230,15 @@ func (f *Fleet) noteAnswerLocked() {
 	f.heard = time.Now()
 }
 
-// notify wakes all waiting goroutines and watchers. The caller holds mu.
-func (f *Fleet) notify(t Touched) {
+// wake wakes all goroutines in await. The caller holds mu.
+func (f *Fleet) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// notify wakes all waiting goroutines and watchers. The caller holds mu.
+func (f *Fleet) notify(t Touched) {
+	f.wake()
 	for w := range f.watchers {
 		w.add(t)
 	}

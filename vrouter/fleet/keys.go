@@ -81,12 +81,24 @@ func (e *SchemaError) Error() string {
 
 // portKey returns the key of a port. The key contains all values that only one port may
 // have, so these values cannot change while the key exists; see storedPort.
-func portKey(p model.Port) string {
-	b := []byte(inPorts + p.Node + "/" + p.Network + "/" + p.Name + "/" + p.MAC.String())
+func portKey(p model.Port) string { return string(appendPortKey(make([]byte, 0, usualKey), &p)) }
+
+// hasKey reports whether key is the key of a port.
+func hasKey(p *model.Port, key string) bool {
+	return string(appendPortKey(make([]byte, 0, usualKey), p)) == key
+}
+
+// usualKey is the length up to which a port's key needs no memory while it is made.
+const usualKey = 256
+
+func appendPortKey(b []byte, p *model.Port) []byte {
+	for _, part := range []string{inPorts, p.Node, "/", p.Network, "/", p.Name, "/", p.MAC.String()} {
+		b = append(b, part...)
+	}
 	for _, a := range p.IPs {
 		b = a.AppendTo(append(b, ','))
 	}
-	return string(b)
+	return b
 }
 
 // portOfKey returns the name of the port that a key contains; "": it is not a port's key.
@@ -147,6 +159,10 @@ func encode(value any) []byte {
 }
 
 func decode[V any](text []byte) (v V, err error) {
-	err = json.Unmarshal(text, &v, json.RejectUnknownMembers(true))
+	err = decodeTo(&v, text)
 	return v, err
+}
+
+func decodeTo(into any, text []byte) error {
+	return json.Unmarshal(text, into, json.RejectUnknownMembers(true))
 }

@@ -26,6 +26,9 @@ type joined struct {
 // errManyPlaces ends the watches of a copy that needs more than maxPlaces places.
 var errManyPlaces = errors.New("the node needs the ports of too many places")
 
+// errFewPlaces ends the watch of all ports if the node needs at most half of maxPlaces places.
+var errFewPlaces = errors.New("the node needs the ports of few places")
+
 // watches are the watches of a connection to the store.
 type watches struct {
 	*Fleet
@@ -132,7 +135,10 @@ func (w *watches) watch(p place, j *joined) {
 			if w.joined[p] != j {
 				return
 			}
-			j.revision = ch.Revision
+			if j.revision = ch.Revision; ch.IsEmpty() {
+				w.wake()
+				return
+			}
 			ch.Revision = 0 // the other objects are not of this revision
 			w.notify(w.view.apply(ch))
 		}, nil)

@@ -139,7 +139,7 @@ func withInterface(p model.Port) model.Port {
 // has one of these keys, unless it deletes that port.
 func (d *draft) claim(p model.Port) *draft {
 	d.list(placeOf(p))
-	for _, e := range portEntries(p, true) {
+	for _, e := range portEntries(&p, true) {
 		d.commit.Put[e.key] = e.value
 	}
 	for _, key := range uniqueKeys(p) {

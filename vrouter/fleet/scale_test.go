@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -9,9 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -29,32 +33,14 @@ const scaleVariable = "VROUTER_FLEET"
 // in their tables. Then the agents follow the store, but do not compile tables. The test adds
 // ports without a wait between them, and measures the work of etcd.
 func TestAPortIsKnownEverywhereSoon(t *testing.T) {
-	nodes, perNode, wanted, calm := 8, 50, 20, 100*time.Millisecond
-	if text := os.Getenv(scaleVariable); text != "" {
-		var err error
-		if nodes, err = strconv.Atoi(text); err != nil || nodes < 2 {
-			t.Fatalf("%s=%s is no number of nodes", scaleVariable, text)
-		}
-		perNode, wanted, calm = 100, 200, 20*time.Second
+	wanted, calm := 20, 100*time.Millisecond
+	nodes, large := setting(t, scaleVariable, 8)
+	if large {
+		wanted, calm = 200, 20*time.Second
 	}
 	c := storetest.Start(t, 1, nil)
-	first := simulated(t, c, "")
-	apply(t, first.Fleet, largeFleet(nodes, perNode))
-	agents := []*simulatedAgent{first}
-	for i := range nodes {
-		a := simulated(t, c, nodeName(i))
-		agents = append(agents, a)
-		if i%20 == 19 {
-			for _, a := range agents {
-				a.ready(t)
-			}
-		}
-	}
-	began := time.Now()
-	for _, a := range agents[1:] {
-		a.ready(t)
-	}
-	t.Logf("%d agents know %d ports %v after the last one started; %.0f MB each", nodes, nodes*perNode, time.Since(began).Round(time.Millisecond), heap()/float64(nodes))
+	first := simulated(t, c, "", false)
+	agents := append([]*simulatedAgent{first}, simulatedFleet(t, c, first.Fleet, nodes, large)...)
 
 	time.Sleep(calm / 2) // all agents open their watches
 	idle := loadOf(c)
@@ -103,6 +89,154 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 	}
 }
 
+// rateVariable is the numbers of changes per second in TestAFleetUnderSteadyChanges, separated
+// by commas.
+const rateVariable = "VROUTER_RATE"
+
+// TestAFleetUnderSteadyChanges simulates the agents of a fleet as TestAPortIsKnownEverywhereSoon
+// does. Of manyAgents every twentieth compiles tables. Each port is added by the agent
+// of its node, at a time that does not depend on the other ports. Every tenth port is the first
+// of its network on its node. The test measures the time from the planned time of each port
+// until all agents of its network have it.
+func TestAFleetUnderSteadyChanges(t *testing.T) {
+	nodes, large := setting(t, scaleVariable, 12)
+	if nodes <= 10 || nodes%7 == 0 {
+		t.Fatalf("%s=%d: the number must be larger than 10 and no multiple of 7, so that each network is on ten nodes", scaleVariable, nodes)
+	}
+	rates, length := "50", time.Second
+	if large {
+		rates, length = cmp.Or(os.Getenv(rateVariable), rates), 20*time.Second
+	}
+	c := storetest.Start(t, 1, nil)
+	agents := simulatedFleet(t, c, follow(t, openEtcd(t, c)), nodes, large)
+	for text := range strings.SplitSeq(rates, ",") {
+		rate, err := strconv.Atoi(text)
+		if err != nil || rate < 1 {
+			t.Fatalf("%s: %q is not a positive number", rateVariable, text)
+		}
+		addSteadily(t, c, agents, rate, length)
+	}
+}
+
+// plannedPort is a port that is added at a planned time.
+type plannedPort struct {
+	name       string // "": AddPort has failed
+	due, added time.Time
+	agents     []*simulatedAgent // of the nodes with ports in the port's network
+}
+
+// addSteadily adds a number of ports in each second, and logs how long they took.
+func addSteadily(t *testing.T, c *storetest.Cluster, agents []*simulatedAgent, rate int, length time.Duration) {
+	t.Helper()
+	before, own := loadOf(c), cpuTime(t)
+	start := time.Now()
+	ports := make([]plannedPort, int(length.Seconds())*rate)
+	var adding sync.WaitGroup
+	for i := range ports {
+		p := &ports[i]
+		network := rand.IntN(len(agents))
+		for j := range 10 {
+			p.agents = append(p.agents, agents[(network+j*(len(agents)-7))%len(agents)])
+		}
+		on := p.agents[rand.IntN(10)]
+		if i%10 == 9 {
+			for slices.Contains(p.agents, on) {
+				on = agents[rand.IntN(len(agents))]
+			}
+			p.agents = append(p.agents, on)
+		}
+		p.due = start.Add(time.Duration(i) * time.Second / time.Duration(rate))
+		time.Sleep(time.Until(p.due))
+		adding.Go(func() {
+			made, _, err := on.AddPort(ctx(t), PortRequest{Port: model.Port{Name: fmt.Sprintf("new-%d-%d", rate, i), Network: fmt.Sprintf("n%d", network), Node: on.node, Origin: model.Added}})
+			if err != nil {
+				t.Errorf("add port %d: %v", i, err)
+			}
+			p.name, p.added = made.Name, time.Now()
+		})
+	}
+	adding.Wait()
+	now, spent := loadOf(c), cpuTime(t)-own
+	var added, copies, tables []time.Duration
+	for _, p := range slices.DeleteFunc(ports, func(p plannedPort) bool { return p.name == "" }) {
+		var seen, compiled time.Time
+		for _, a := range p.agents {
+			a.await(t, func() bool { return a.knows(p.name) })
+			seen, compiled = later(seen, a.seen[p.name]), later(compiled, a.inTable[p.name])
+		}
+		added, copies = append(added, p.added.Sub(p.due)), append(copies, seen.Sub(p.due))
+		if !compiled.IsZero() {
+			tables = append(tables, compiled.Sub(p.due))
+		}
+	}
+	t.Logf("%d ports per second; etcd: %s; all agents together: %.1f %% of a CPU", rate, now.since(before), spent.Seconds()/now.at.Sub(before.at).Seconds()*100)
+	for _, figure := range []struct {
+		what string
+		took []time.Duration
+	}{{"AddPort returns", added}, {"the ports are in the copies", copies}, {"the ports are in the tables", tables}} {
+		if len(figure.took) == 0 {
+			t.Fatalf("%s: none", figure.what)
+		}
+		t.Logf("%s: %d, after p50 %v, p99 %v, at most %v", figure.what, len(figure.took), quantile(figure.took, 0.5), quantile(figure.took, 0.99), quantile(figure.took, 1))
+	}
+}
+
+// setting returns a number from the environment.
+func setting(t *testing.T, variable string, without int) (n int, set bool) {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return without, false
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s is not a positive number", variable, text)
+	}
+	return n, true
+}
+
+// cpuTime is the CPU time of this process.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// manyAgents are too many agents for one machine to compile the tables of all.
+const manyAgents = 500
+
+// simulatedFleet writes a fleet and starts an agent for each of its nodes. It returns when all
+// agents have their tables.
+func simulatedFleet(t *testing.T, c *storetest.Cluster, f *Fleet, nodes int, large bool) (agents []*simulatedAgent) {
+	t.Helper()
+	perNode := 50
+	if large {
+		perNode = 100
+	}
+	writing, end := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer end()
+	began := time.Now()
+	if err := f.Apply(writing, largeFleet(nodes, perNode)); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d ports applied in %v", nodes*perNode, time.Since(began).Round(time.Millisecond))
+	without := memory()
+	began = time.Now()
+	for i := range nodes {
+		agents = append(agents, simulated(t, c, nodeName(i), !large || nodes < manyAgents || i%20 == 0))
+		if i%20 == 19 || i == nodes-1 {
+			for _, a := range agents {
+				a.ready(t)
+			}
+		}
+	}
+	t.Logf("%d agents know their ports of %d after %v; %.1f MB each", nodes, nodes*perNode, time.Since(began).Round(time.Millisecond), (memory()-without)/float64(nodes))
+	return agents
+}
+
 // etcdLoad is the work that etcd has done up to a time.
 type etcdLoad struct {
 	at      time.Time
@@ -129,19 +263,21 @@ func (l etcdLoad) since(o etcdLoad) string {
 
 func nodeName(i int) string { return fmt.Sprintf("node%03d", i) }
 
-// largeFleet has as many networks as nodes. Each network has ports on ten nodes.
+// largeFleet has as many networks as nodes, at most 4,096. Each network has ports on ten nodes.
 func largeFleet(nodes, perNode int) (s model.State) {
+	address := func(network, host int) netip.Addr {
+		return netip.AddrFrom4([4]byte{10, byte(network >> 4), byte(network<<4 | host>>8), byte(host)})
+	}
 	for i := range nodes {
 		s.Nodes = append(s.Nodes, model.Node{Name: nodeName(i), Underlay: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, byte(2 + i>>8), byte(i)})}})
-		s.Networks = append(s.Networks, model.Network{Name: fmt.Sprintf("n%d", i), ID: uint32(i + 1), Subnets: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i), 0, 0}), 16)}})
+		s.Networks = append(s.Networks, model.Network{Name: fmt.Sprintf("n%d", i), ID: uint32(i + 1), Subnets: []netip.Prefix{netip.PrefixFrom(address(i, 0), 20)}})
 	}
 	for i := range nodes * perNode {
-		node := i % nodes
-		network := (node + i/nodes%10*7) % nodes
-		host := 2 + i/nodes*nodes + i%nodes
+		node, n := i%nodes, i/nodes
+		network := (node + n%10*7) % nodes
 		s.Ports = append(s.Ports, model.Port{
 			Name: fmt.Sprint("p", i), Network: fmt.Sprintf("n%d", network), Node: nodeName(node),
-			MAC: model.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, byte(network), byte(host >> 8), byte(host)})},
+			MAC: model.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}, IPs: []netip.Addr{address(network, 2+n)},
 		})
 	}
 	return s
@@ -150,23 +286,25 @@ func largeFleet(nodes, perNode int) (s model.State) {
 // simulatedAgent is an agent that keeps its tables in memory.
 type simulatedAgent struct {
 	*Fleet
-	node    string
-	watcher *Watcher
-	end     func() // ends the work on changes
+	node     string
+	compiles bool // makes tables
+	watcher  *Watcher
+	end      func() // ends the work on changes
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	ids     fib.IDs
-	tables  fib.Tables
+	slice   model.Slice
+	tables  *fib.Compiled
+	passes  int
 	seen    map[string]time.Time // ports' first times in the copy
 	inTable map[string]time.Time // and in the tables
-	passes  int
 }
 
 // simulated starts an agent; without a node it only follows.
-func simulated(t *testing.T, c *storetest.Cluster, node string) *simulatedAgent {
+func simulated(t *testing.T, c *storetest.Cluster, node string, compiles bool) *simulatedAgent {
 	t.Helper()
-	agent := &simulatedAgent{Fleet: followWith(t, openEtcd(t, c), Options{Node: node}), node: node, seen: map[string]time.Time{}, inTable: map[string]time.Time{}}
+	agent := &simulatedAgent{Fleet: followWith(t, openEtcd(t, c), Options{Node: node}), node: node, compiles: compiles, seen: map[string]time.Time{}, inTable: map[string]time.Time{}}
 	agent.changed = sync.NewCond(&agent.mu)
 	agent.watcher = agent.Watcher()
 	ctx, leave := context.WithCancel(context.Background())
@@ -194,71 +332,81 @@ func (a *simulatedAgent) run(ctx context.Context) {
 	}
 }
 
-// pass handles a change as an agent does.
+// pass handles a change as an agent does, without the checks of the slice.
 func (a *simulatedAgent) pass(ctx context.Context, touched Touched) {
-	var state *model.State
-	now := time.Now()
+	began := time.Now()
+	concerned := touched.All
+	var slice model.Slice
 	a.Look(ctx, func(v *View) {
 		a.mu.Lock()
-		for name := range v.ports {
-			if _, known := a.seen[name]; !known && len(name) > 4 && name[:4] == "new-" {
-				a.seen[name] = now
+		defer a.mu.Unlock()
+		for network := range touched.Networks {
+			if v.hosts[a.node][network] == 0 {
+				continue
+			}
+			concerned = true
+			for _, p := range v.members[network] {
+				if strings.HasPrefix(p.Name, "new-") && a.seen[p.Name].IsZero() {
+					a.seen[p.Name] = began
+				}
 			}
 		}
-		a.mu.Unlock()
-		concerned := touched.All
-		for network := range touched.Networks {
-			_, here := v.hosts[a.node][network]
-			concerned = concerned || here
-		}
-		if concerned {
-			s := v.Slice(a.node, nil).Whole().WithDefaults()
-			state = &s
+		if concerned && a.compiles {
+			slice = v.Slice(a.node, nil)
 		}
 	})
+	if concerned && a.compiles && ctx.Err() == nil {
+		a.compile(slice)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer a.changed.Broadcast()
 	a.passes++
-	if state == nil {
-		return
-	}
-	way := func(source, destination netip.Addr) ([]fib.Path, int) {
+	a.changed.Broadcast()
+}
+
+// compile makes the tables of a slice.
+func (a *simulatedAgent) compile(slice model.Slice) {
+	slice.State = slice.State.WithDefaults()
+	facts := fib.Facts{Ports: map[string]fib.PortFact{}, Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 		return []fib.Path{{Source: source, Destination: destination, Gateway: destination, Oif: 1}}, 1500
-	}
-	facts := fib.Facts{Ports: map[string]fib.PortFact{}, Way: way}
-	for i, p := range state.Ports {
-		if p.Node == a.node {
-			facts.Ports[p.Name] = fib.PortFact{Ifindex: uint32(i + 1)}
+	}}
+	for _, n := range slice.Networks {
+		for _, p := range slice.On(n.Name, a.node) {
+			slice.Ports = append(slice.Ports, *p)
+			facts.Ports[p.Name] = fib.PortFact{Ifindex: uint32(len(slice.Ports))}
 		}
 	}
-	compiled, err := fib.Compile(state.Slice(a.node), a.node, facts, &a.ids, nil)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	compiled, err := fib.Compile(slice, a.node, facts, &a.ids, a.tables)
 	if err != nil {
 		panic(err)
 	}
-	tables := compiled.All()
+	if a.tables != nil {
+		compiled.Since(a.tables) // the entries that the data path would write
+	}
 	a.ids.Prune()
-	for key, route := range tables.Routes {
-		if a.tables.Routes[key] != route {
-			a.tables.Routes = tables.Routes // the data path would be written
-			break
+	now := time.Now()
+	model.DiffPorts(a.slice.All, slice.All, func(was, is *model.Port) {
+		if was == nil && strings.HasPrefix(is.Name, "new-") {
+			a.inTable[is.Name] = now
 		}
-	}
-	now = time.Now()
-	for _, p := range state.Ports {
-		if len(p.Name) > 4 && p.Name[:4] == "new-" && a.inTable[p.Name].IsZero() {
-			a.inTable[p.Name] = now
-		}
-	}
+	})
+	a.slice, a.tables = slice, compiled
 }
 
-// ready waits until the agent has its tables.
+// ready waits until the agent has its copy and its tables.
 func (a *simulatedAgent) ready(t *testing.T) {
 	t.Helper()
 	if a.node == "" {
 		return
 	}
-	a.await(t, func() bool { return a.tables.Routes != nil })
+	a.await(t, func() bool { return a.passes > 0 })
+}
+
+// knows reports whether a port is in the copy and in the tables of an agent. The caller holds mu.
+func (a *simulatedAgent) knows(port string) bool {
+	return !a.seen[port].IsZero() && (!a.compiles || !a.inTable[port].IsZero())
 }
 
 // learned returns the times at which a port was in the copies and in the tables of all agents
@@ -273,7 +421,7 @@ func (a *simulatedAgent) learned(t *testing.T, agents []*simulatedAgent, port mo
 	})
 	for _, b := range agents {
 		if hosts[b.node] {
-			b.await(t, func() bool { return !b.inTable[port.Name].IsZero() })
+			b.await(t, func() bool { return b.knows(port.Name) })
 			b.mu.Lock()
 			seen, compiled = later(seen, b.seen[port.Name]), later(compiled, b.inTable[port.Name])
 			b.mu.Unlock()
@@ -309,10 +457,10 @@ func quantile(all []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)].Round(100 * time.Microsecond)
 }
 
-// heap is the memory in use, MB.
-func heap() float64 {
+// memory is the memory that heap and stacks use, MB.
+func memory() float64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc) / 1e6
+	return float64(m.HeapAlloc+m.StackInuse) / 1e6
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"windtunnel/vrouter/model"
@@ -47,6 +48,25 @@ func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 		s.All = slices.DeleteFunc(s.All, func(p *model.Port) bool { return p.Node != node && gone[p.Node] })
 	}
 	return s
+}
+
+// Alternatives returns the underlay addresses of the other nodes that have next hops of routes
+// with several next hops, in the networks that have ports on a node. The values are the names
+// of the other nodes.
+func (v *View) Alternatives(node string) map[netip.Addr]string {
+	all := map[netip.Addr]string{}
+	for network := range v.hosts[node] {
+		for _, r := range v.routes[network] {
+			for _, w := range r.Via {
+				if p := v.ports[w.Port]; len(r.Via) > 1 && p != nil && p.Node != node {
+					for _, a := range v.nodes[p.Node].Underlay {
+						all[a] = p.Node
+					}
+				}
+			}
+		}
+	}
+	return all
 }
 
 // withoutGone removes the next hops on silent nodes from a route. If no next hop would

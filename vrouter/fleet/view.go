@@ -61,9 +61,7 @@ func newView(i store.Image) (*View, error) {
 		owners: map[string]map[netip.Addr]*storedPort{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]*storedPort{}, alive: map[string]Alive{}, installs: map[string]install{},
 		ignored: map[string]*storedPort{},
 	}
-	for _, e := range i.Entries {
-		v.put(e, &Touched{})
-	}
+	v.putAll(i.Entries, &Touched{})
 	v.resolve(&Touched{})
 	if v.broken[keySchema] != nil {
 		return nil, fmt.Errorf("read the store's schema: %w; check that the store belongs to vrouter", v.broken[keySchema])
@@ -90,7 +88,7 @@ type Touched struct {
 	All      bool            // anything: settings, nodes, policies, gateways
 	Networks map[string]bool // networks with changed settings, ports or routes
 	Alive    bool            // which nodes are alive
-	hosts    bool            // which nodes have ports in which networks
+	hosts    []place         // places with changed keys
 }
 
 func (t *Touched) network(name string) {
@@ -115,21 +113,32 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 	for _, key := range ch.Deleted {
 		v.remove(key, &t)
 	}
-	for _, e := range ch.Put {
-		v.put(e, &t)
-	}
+	v.putAll(ch.Put, &t)
 	v.resolve(&t)
 	v.revision = max(v.revision, ch.Revision)
 	return t
 }
 
-// put decodes an entry. If the value is invalid, Problems lists the error. Then an object of
+// putAll updates entries. It decodes the ports first, on all CPUs.
+func (v *View) putAll(entries []store.Entry, t *Touched) {
+	ports := make([]decodedPort, len(entries))
+	onAllCPUs(len(entries), func(i int) {
+		if isPort(entries[i].Key) {
+			ports[i] = decodePort(entries[i])
+		}
+	})
+	for i, e := range entries {
+		v.put(e, ports[i], t)
+	}
+}
+
+// put updates an entry. port is its value if it is a port. If the value is invalid, Problems lists the error. Then an object of
 // an operator keeps its former value. But a port is removed, because a reader that starts
 // later does not have the former value, and all readers must have the same ports.
-func (v *View) put(e store.Entry, t *Touched) {
+func (v *View) put(e store.Entry, port decodedPort, t *Touched) {
 	v.revisions[e.Key] = e.Revision
 	delete(v.broken, e.Key)
-	if err := v.keep(e, t); err != nil {
+	if err := v.keep(e, port, t); err != nil {
 		v.broken[e.Key] = err
 	} else if isPort(e.Key) {
 		delete(v.revisions, e.Key)
@@ -138,7 +147,7 @@ func (v *View) put(e store.Entry, t *Touched) {
 
 // revisionOf returns the revision of a key; 0: the copy does not have the key.
 func (v *View) revisionOf(key string) int64 {
-	if p := v.ports[portOfKey(key)]; p != nil && portKey(p.Port) == key {
+	if p := v.ports[portOfKey(key)]; p != nil && hasKey(&p.Port, key) {
 		return p.revision
 	}
 	if p := v.ignored[key]; p != nil {
@@ -147,7 +156,7 @@ func (v *View) revisionOf(key string) int64 {
 	return v.revisions[key]
 }
 
-func (v *View) keep(e store.Entry, t *Touched) (err error) {
+func (v *View) keep(e store.Entry, port decodedPort, t *Touched) (err error) {
 	kind, name, _ := strings.Cut(e.Key, "/")
 	switch kind + "/" {
 	case keySchema + "/":
@@ -177,7 +186,10 @@ func (v *View) keep(e store.Entry, t *Touched) (err error) {
 	case inRoutes:
 		err = v.keepRoute(e, t)
 	case inPorts:
-		err = v.keepPort(e, t)
+		v.dropKey(e.Key, t)
+		if err = port.err; err == nil {
+			err = v.keepPort(e.Key, port.port)
+		}
 	}
 	return err // keys of later versions are ignored
 }
@@ -224,7 +236,8 @@ func (v *View) keepPlace(name string, created int64, t *Touched) {
 	if was, is := nodes[node]; is && was != created {
 		v.forget(place{node, network}, t)
 	}
-	nodes[node], t.hosts = created, true
+	nodes[node] = created
+	t.hosts = append(t.hosts, place{node, network})
 }
 
 // forget removes the ports of a place, also those that are not used.
@@ -243,29 +256,35 @@ func (v *View) forget(p place, t *Touched) {
 	}
 }
 
-func (v *View) keepPort(e store.Entry, t *Touched) error {
-	v.dropKey(e.Key, t)
+// decodedPort is the value of a port's key, or the reason why it cannot be used.
+type decodedPort struct {
+	port *storedPort
+	err  error
+}
+
+func decodePort(e store.Entry) decodedPort {
 	if len(e.Value) > maxPortValue {
-		return fmt.Errorf("the value has %d bytes, at most %d are allowed", len(e.Value), maxPortValue)
+		return decodedPort{err: fmt.Errorf("the value has %d bytes, at most %d are allowed", len(e.Value), maxPortValue)}
 	}
-	p, err := decode[model.Port](e.Value)
-	if err != nil {
-		return err
-	}
-	if e.Key != portKey(p) || portOfKey(e.Key) != p.Name {
-		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, portKey(p))
+	p := &storedPort{created: e.Created, revision: e.Revision}
+	return decodedPort{p, decodeTo(&p.Port, e.Value)}
+}
+
+func (v *View) keepPort(key string, p *storedPort) error {
+	if !hasKey(&p.Port, key) || portOfKey(key) != p.Name {
+		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, portKey(p.Port))
 	}
 	if len(p.IPs) > maxPortIPs {
 		return fmt.Errorf("port %q has %d addresses, at most %d are allowed", p.Name, len(p.IPs), maxPortIPs)
 	}
-	if created, is := v.listed[p.Network][p.Node]; !is || e.Created < created {
-		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, placeOf(p).key())
+	if created, is := v.listed[p.Network][p.Node]; !is || p.created < created {
+		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, placeOf(p.Port).key())
 	}
 	p.Network, p.Node, p.Origin = intern(p.Network), intern(p.Node), intern(p.Origin)
 	for i := range p.Policies {
 		p.Policies[i] = intern(p.Policies[i])
 	}
-	v.added = append(v.added, &storedPort{p, e.Created, e.Revision})
+	v.added = append(v.added, p)
 	return nil
 }
 
@@ -405,8 +424,8 @@ func (v *View) remove(key string, t *Touched) {
 			t.network(network)
 		}
 	case inHosts:
-		t.hosts = true
 		node, network, _ := strings.Cut(name, "/")
+		t.hosts = append(t.hosts, place{node, network})
 		v.forget(place{node, network}, t)
 		if delete(v.listed[network], node); len(v.listed[network]) == 0 {
 			delete(v.listed, network)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -30,6 +31,7 @@ type Etcd struct {
 	// identify adds a user to the context of a call. It is nil if the client has a
 	// connection: etcd then reads the user from the connection's certificate.
 	identify func(context.Context) context.Context
+	exact    atomic.Bool // result of hasExactProgress
 }
 
 // Times of an etcd client.
@@ -43,8 +45,11 @@ const (
 	keepAliveTimeout = 3 * time.Second
 	// proveAlive is the interval at which a watch asks for progress if no commit arrives.
 	proveAlive = 2 * time.Second
-	silence    = 3 * proveAlive // a store that is silent for longer is unreachable
-	page       = 2000           // maximum number of entries that a request reads
+	// progressTime is the interval at which a watch asks for progress even if commits arrive:
+	// other watches of the connection may have no commits.
+	progressTime = time.Minute
+	silence      = 3 * proveAlive // a store that is silent for longer is unreachable
+	page         = 2000           // maximum number of entries that a request reads
 )
 
 // Dialer connects to HOST:PORT, for example from a network namespace.
@@ -245,11 +250,12 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 	responses := e.client.Watch(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
 	var ask <-chan time.Time
 	if alive != nil {
+		go func() { e.exact.Store(e.hasExactProgress(ctx)) }()
 		ticker := time.NewTicker(proveAlive)
 		defer ticker.Stop()
 		ask = ticker.C
 	}
-	heard := time.Now()
+	heard, progressed := time.Now(), time.Now()
 	for {
 		select {
 		case r, ok := <-responses:
@@ -269,21 +275,59 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 				heard = time.Now()
 				alive()
 			}
-			if len(r.Events) > 0 {
+			switch {
+			case len(r.Events) > 0:
 				changed(e.changes(r))
+			case r.IsProgressNotify():
+				progressed = time.Now()
+				if e.exact.Load() {
+					changed(Changes{Revision: r.Header.Revision})
+				}
 			}
 		case <-ask:
 			quiet := time.Since(heard)
 			if quiet > silence {
 				return fmt.Errorf("watch %s: no answer for %v: %w", e.name, silence, ErrUnavailable)
 			}
-			if quiet > proveAlive/2 { // a recent commit is proof enough
+			if quiet > proveAlive/2 || time.Since(progressed) > progressTime { // a recent commit is proof enough
 				// RequestProgress blocks on a broken connection, so it needs a
 				// goroutine.
 				go e.client.RequestProgress(ctx)
 			}
 		}
 	}
+}
+
+// hasExactProgress reports whether all servers send a progress notification only after all
+// events up to its revision, to all watches of the connection. Versions before 3.4.25 and 3.5.8
+// may send it earlier (github.com/etcd-io/etcd/issues/15220).
+func (e *Etcd) hasExactProgress(ctx context.Context) bool {
+	for _, endpoint := range e.client.Endpoints() {
+		status, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.StatusResponse, error) {
+			return e.client.Status(ctx, endpoint)
+		})
+		if err != nil || !isExact(status.Version) {
+			return false
+		}
+	}
+	return true
+}
+
+// isExact reports whether an etcd version has exact progress notifications.
+func isExact(version string) bool {
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		return false
+	}
+	switch {
+	case major != 3:
+		return major > 3
+	case minor == 4:
+		return patch >= 25
+	case minor == 5:
+		return patch >= 8
+	}
+	return minor > 5
 }
 
 // changes merges the events of a response. The last event of a key counts.

@@ -21,7 +21,7 @@ type Store interface {
 	// the store no longer has the revision.
 	Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 	// Watch calls changed with the changes of a span by every commit after a revision, in
-	// order. It returns an error when ctx ends or when the store no longer answers. It
+	// order. Changes without keys say that there are none up to their revision. It returns an error when ctx ends or when the store no longer answers. It
 	// returns ErrCompacted if the store no longer has the commits after that
 	// revision; call Read again. Watch calls alive whenever the store has
 	// answered, also without a commit. If alive is nil, Watch may not notice that the store
@@ -85,6 +85,9 @@ type Changes struct {
 	Put      []Entry
 	Deleted  []string
 }
+
+// IsEmpty reports whether no key has changed.
+func (c Changes) IsEmpty() bool { return len(c.Put) == 0 && len(c.Deleted) == 0 }
 
 // Commit is a change that depends on keys that were read before. It fails if one
 // of them has changed.

@@ -33,6 +33,7 @@ type Config struct {
 	StoreListen    string                `yaml:"store_listen"`    // host:port of an embedded store for other nodes; default: none
 	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store serves without TLS
 	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
+	Liveness       time.Duration         `yaml:"liveness"`        // interval of the tests whether nodes of ECMP routes answer, such as 300ms; default: no tests
 	Underlay       []netip.Addr          `yaml:"underlay"`        // addresses to register in a shared store; default: those of the fabric devices
 	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // encapsulations to register, preferred first
 	Locator        Locator               `yaml:"locator"`         // IPv6 /64 or /80 prefix to register, which the underlay routes to this node, or auto; default: none
@@ -101,6 +102,8 @@ const (
 	minRepair             = 100 * time.Millisecond
 	minLease              = 2 * time.Second
 	maxLease              = 24 * time.Hour
+	minLiveness           = 50 * time.Millisecond
+	maxLiveness           = 10 * time.Second
 	minFlowTime           = time.Second
 	maxFlowTime           = 7 * 24 * time.Hour
 	maxConfigBytes        = 1 << 20
@@ -219,6 +222,9 @@ func (c Config) Validate() error {
 	}
 	if c.Lease < minLease || c.Lease > maxLease {
 		fail("lease: %v is not within %v … %v; write a time with its unit, such as 90s", c.Lease, minLease, maxLease)
+	}
+	if c.Liveness != 0 && (c.Liveness < minLiveness || c.Liveness > maxLiveness) {
+		fail("liveness: %v is not within %v … %v; write a time with its unit, such as 300ms", c.Liveness, minLiveness, maxLiveness)
 	}
 	for i, d := range c.Fabric {
 		if d == "" || len(d) > 15 || strings.ContainsAny(d, "/ ") {

@@ -44,6 +44,7 @@ xdp: "off"
 tcx: "off"
 workload_device: netkit
 metrics: 127.0.0.1:9464
+liveness: 300ms
 repair_interval: 250ms
 flow_idle: 30s
 flow_unanswered: 3s
@@ -59,7 +60,7 @@ flow_closed: 2s
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17, 18},
-		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
+		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
 		t.Error(d)
@@ -77,6 +78,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\nworkload_device: tap":       `workload_device: "tap" is neither veth nor netkit`,
 		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is not a device name`,
 		"node: a\nfabric: [a-name-too-long1]": "fabric[0]",
+		"node: a\nliveness: 1ms":              "liveness: 1ms is not within 50ms … 10s",
 		"node: a\nrepair_interval: 1ms":       "repair_interval: 1ms is less than 100ms",
 		"node: a\nflow_idle: 10ms":            "flow_idle: 10ms is not within",
 		"node: a\nflow_closed: 200h":          "flow_closed: 200h0m0s is not within",

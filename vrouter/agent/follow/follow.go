@@ -3,6 +3,7 @@
 package follow
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/liveness"
 	"windtunnel/vrouter/model"
 )
 
@@ -28,7 +30,8 @@ type Follower struct {
 	Own        KeptNode // node.json; used only by the loop once the loop runs
 	reconciler *reconcile.Reconciler
 	saving     saving
-	publish    func() // called after a change that no pass has published
+	prober     *liveness.Prober // nil: liveness is not configured
+	publish    func()           // called after a change that no pass has published
 
 	Requests   chan func()         // functions for the loop
 	coming     atomic.Int32        // requests whose changes are not committed yet
@@ -104,9 +107,10 @@ func (f *Follower) TakeOver() error {
 	return nil
 }
 
-// slice returns the node's slice of the store's current state.
+// slice returns the node's slice of the store's current state. Nodes that do not answer the
+// prober are silent.
 func (f *Follower) slice() (*reconcile.Desired, bool) {
-	var gone map[string]bool
+	gone := map[string]bool{}
 	if f.IsShared() {
 		var next time.Duration
 		if gone, next = f.Gone(); next > 0 {
@@ -116,7 +120,17 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 		}
 	}
 	var s model.Slice
-	if !f.Peek(func(v *fleet.View) { s = v.Slice(f.config.Node, gone) }) {
+	if !f.Peek(func(v *fleet.View) {
+		if f.prober != nil {
+			f.prober.Set(v.Alternatives(f.config.Node))
+			for _, node := range f.prober.Silent() {
+				if _, is := gone[node]; !is {
+					gone[node] = false
+				}
+			}
+		}
+		s = v.Slice(f.config.Node, gone)
+	}) {
 		return nil, false
 	}
 	return reconcile.NewDesired(f.config.Node, s, f.Own.IDs, f.reconciler.Want, f.Own.Leaving...), true
@@ -153,4 +167,18 @@ func (f *Follower) GoneTimer() <-chan time.Time {
 func (f *Follower) NodeGone() {
 	f.Unfit = f.TakeOver()
 	f.publish()
+}
+
+// probe applies the state of the fleet when nodes stop or start to answer the prober, until ctx
+// ends.
+func (f *Follower) probe(ctx context.Context) {
+	for {
+		select {
+		case <-f.prober.Changed():
+			f.log.Info("the nodes that do not answer have changed", "silent", f.prober.Silent())
+			f.Ask(ctx, func() error { f.NodeGone(); return nil }) // fails only if ctx has ended
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/liveness"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -92,6 +93,10 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	}
 	s.Changes = s.Watcher()
 	f.shared = s
+	if c.Liveness > 0 {
+		f.prober = liveness.Run(ctx, c.Liveness, here.Once, log, &s.wait)
+		s.wait.Go(func() { f.probe(ctx) })
+	}
 	s.wait.Go(func() { f.saveSlices(ctx) })
 	s.wait.Go(func() {
 		if err := s.Run(ctx); err != nil {

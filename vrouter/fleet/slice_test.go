@@ -1,0 +1,43 @@
+package fleet
+
+import (
+	"maps"
+	"net/netip"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// Only nodes whose next hops have alternatives need a test whether they reply.
+func TestTheAlternativesOfANode(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Nodes = append(s.Nodes, model.Node{Name: "c", Underlay: addresses("192.0.2.3", "2001:db8::3")}, model.Node{Name: "d", Underlay: addresses("192.0.2.4")})
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 2, Subnets: prefixes("10.2.0.0/24")})
+	s.Ports = []model.Port{
+		{Name: "a1", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 1}, IPs: addresses("10.1.0.11")},
+		{Name: "b1", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 0, 0, 2}, IPs: addresses("10.1.0.12")},
+		{Name: "c1", Network: "red", Node: "c", MAC: model.MAC{2, 0, 0, 0, 0, 3}, IPs: addresses("10.1.0.13")},
+		{Name: "c2", Network: "blue", Node: "c", MAC: model.MAC{2, 0, 0, 0, 0, 4}, IPs: addresses("10.2.0.13")},
+		{Name: "d2", Network: "blue", Node: "d", MAC: model.MAC{2, 0, 0, 0, 0, 5}, IPs: addresses("10.2.0.14")},
+	}
+	s.Routes = []model.Route{
+		{Network: "red", Prefix: prefixes("172.16.0.0/24")[0], Via: []model.Via{{Port: "a1"}, {Port: "c1"}}},
+		{Network: "red", Prefix: prefixes("172.16.1.0/24")[0], Via: []model.Via{{Port: "b1"}}},
+		{Network: "blue", Prefix: prefixes("172.16.0.0/24")[0], Via: []model.Via{{Port: "c2"}, {Port: "d2"}}},
+	}
+	apply(t, f, s)
+	a, c, c6, d := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("2001:db8::3"), netip.MustParseAddr("192.0.2.4")
+	for node, want := range map[string]map[netip.Addr]string{
+		"a": {c: "c", c6: "c"},
+		"b": {a: "a", c: "c", c6: "c"},
+		"c": {a: "a", d: "d"},
+		"d": {c: "c", c6: "c"},
+	} {
+		f.Peek(func(v *View) {
+			if got := v.Alternatives(node); !maps.Equal(got, want) {
+				t.Errorf("node %s: %v, want %v", node, got, want)
+			}
+		})
+	}
+}

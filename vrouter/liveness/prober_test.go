@@ -1,0 +1,160 @@
+package liveness
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const interval = 300 * time.Millisecond
+
+// wire replies to the requests of a prober at once, except for addresses that are cut.
+type wire struct {
+	*Prober
+	mu  sync.Mutex
+	cut map[netip.Addr]bool
+}
+
+var b, c = netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::3")
+
+// onWire runs a test of a prober of b and c with simulated time. before runs before each request.
+func onWire(t *testing.T, before func(*wire, netip.Addr), test func(*wire)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{cut: map[netip.Addr]bool{}}
+		w.Prober = newProber(interval, func(a netip.Addr) {
+			if before != nil {
+				before(w, a)
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if !w.cut[a] {
+				w.heard(a)
+			}
+		})
+		w.Set(map[netip.Addr]string{b: "b", c: "c"})
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(ctx) }()
+		defer func() { end(); <-done }()
+		test(w)
+	})
+}
+
+func (w *wire) setCut(a netip.Addr, cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut[a] = cut
+}
+
+// neverSilent fails the test if a node is silent within five minutes.
+func (w *wire) neverSilent(t *testing.T) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < 5*time.Minute; time.Sleep(time.Millisecond) {
+		if silent := w.Silent(); len(silent) > 0 {
+			t.Errorf("silent nodes after %v: %q", time.Since(began), silent)
+			return
+		}
+	}
+}
+
+func (w *wire) isSilent(node string) bool { return slices.Contains(w.Silent(), node) }
+
+// until returns the time until a condition holds, at most a minute.
+func until(condition func() bool) time.Duration {
+	began := time.Now()
+	for !condition() && time.Since(began) < time.Minute {
+		time.Sleep(time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+func TestANodeThatStopsToReplyIsSilentAfterThreeIntervals(t *testing.T) {
+	onWire(t, nil, func(w *wire) {
+		for range 20 {
+			time.Sleep(10 * time.Second)
+			w.setCut(b, true)
+			if took := until(func() bool { return w.isSilent("b") }); took < 2*interval || took > 3*interval+time.Millisecond {
+				t.Errorf("node b is silent %v after its last possible reply, want 2 to 3 intervals of %v", took, interval)
+			}
+			if w.isSilent("c") {
+				t.Error("node c is silent, but it replies")
+			}
+			<-w.Changed()
+			w.setCut(b, false)
+			if took := until(func() bool { return !w.isSilent("b") }); took < interval || took > 3*interval {
+				t.Errorf("node b is no longer silent after %v, want the time of three replies", took)
+			}
+			<-w.Changed()
+		}
+	})
+}
+
+func TestTwoLostRepliesDoNotMakeANodeSilent(t *testing.T) {
+	sent := map[netip.Addr]int{}
+	onWire(t, func(w *wire, a netip.Addr) {
+		sent[a]++
+		w.setCut(a, sent[a] > 10 && sent[a]%3 > 0)
+	}, func(w *wire) { w.neverSilent(t) })
+	if sent[b] < 1000 {
+		t.Errorf("%d requests to b, want at least 1000", sent[b])
+	}
+}
+
+func TestANodeThatNeverRepliesIsNotSilent(t *testing.T) {
+	onWire(t, nil, func(w *wire) {
+		time.Sleep(time.Second)
+		far := netip.MustParseAddr("192.0.2.4")
+		w.setCut(far, true)
+		w.Set(map[netip.Addr]string{b: "b", far: "d"})
+		w.neverSilent(t)
+	})
+}
+
+func TestAPauseOfTheProberMakesNoNodeSilent(t *testing.T) {
+	pauses := 0
+	onWire(t, func(w *wire, a netip.Addr) {
+		if a == b {
+			time.Sleep(10 * time.Second) // the process was stopped
+			pauses++
+		}
+	}, func(w *wire) { w.neverSilent(t) })
+	if pauses < 20 {
+		t.Errorf("%d pauses, want at least 20", pauses)
+	}
+}
+
+func TestRepliesOfTheKernelArrive(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("raw sockets need root")
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	p := Run(ctx, 20*time.Millisecond, func(f func() error) error { return f() }, slog.New(slog.DiscardHandler), &wait)
+	local := map[netip.Addr]string{netip.MustParseAddr("127.0.0.1"): "four", netip.IPv6Loopback(): "six"}
+	p.Set(local)
+	replies := func() (list []string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for a, x := range p.peers {
+			list = append(list, fmt.Sprint(a, " ", x.replied))
+		}
+		slices.Sort(list)
+		return list
+	}
+	want := []string{"127.0.0.1 true", "::1 true"}
+	for deadline := time.Now().Add(5 * time.Second); !slices.Equal(replies(), want) && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if got := replies(); !slices.Equal(got, want) {
+		t.Errorf("replies: %q, want %q", got, want)
+	}
+	end()
+	wait.Wait()
+}
