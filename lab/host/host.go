@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -234,19 +235,27 @@ func (s *Service) Remove(struct{}, *struct{}) error {
 	return removeProgram(self)
 }
 
-// removeProgram removes the program's file, all other versions of it, and their
-// directory if it is empty then.
+// removeProgram removes the program's file, all other versions of it, and unfinished
+// copies. It removes the directory if the lab has made it and it is empty then.
 func removeProgram(self string) error {
 	dir := filepath.Dir(self)
-	all, err := filepath.Glob(filepath.Join(dir, ProgramPrefix+"*"))
-	if err != nil {
-		return err
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // two hosts can be one machine
+		return fmt.Errorf("list the program's directory: %w", err)
 	}
 	var errs []error
-	for _, path := range all {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	made := false
+	for _, f := range files {
+		made = made || f.Name() == MadeMark
+		if f.Name() != MadeMark && !versionFile.MatchString(f.Name()) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove the program from this machine: %w", err))
 		}
+	}
+	if !made {
+		return errors.Join(errs...)
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("remove the program's directory: %w", err))
@@ -254,5 +263,13 @@ func removeProgram(self string) error {
 	return errors.Join(errs...)
 }
 
-// ProgramPrefix starts the file name of the program on a host. A checksum follows.
-const ProgramPrefix = "windtunnel-"
+const (
+	// ProgramPrefix starts the file name of the program on a host. 16 hexadecimal digits of
+	// a checksum follow.
+	ProgramPrefix = "windtunnel-"
+	// MadeMark is the name of a file in a directory that the lab has made.
+	MadeMark = ".windtunnel"
+)
+
+// versionFile matches the names of the program's versions, and of unfinished copies.
+var versionFile = regexp.MustCompile(`^` + ProgramPrefix + `[0-9a-f]{16}(\.new\.[0-9]+)?$`)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,22 +73,56 @@ func TestDevicesThatTheLabMustNotMoveAreNamed(t *testing.T) {
 	}
 }
 
-func TestTheProgramIsRemovedWithItsVersions(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "windtunnel-0")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	self := filepath.Join(dir, ProgramPrefix+"1")
-	for _, path := range []string{self, filepath.Join(dir, ProgramPrefix+"2")} {
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
+// programFile is the name of a version of the program.
+func programFile(version string) string { return ProgramPrefix + strings.Repeat(version, 16) }
+
+// makeFiles makes empty files in a directory.
+func makeFiles(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := removeProgram(self); err != nil {
+}
+
+func TestTheProgramIsRemovedWithItsVersionsAndItsDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "lab")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	makeFiles(t, dir, programFile("1"), programFile("a"), programFile("1")+".new.4711", MadeMark)
+	if err := removeProgram(filepath.Join(dir, programFile("1"))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is left: %v", err)
+	}
+}
+
+func TestFilesAndDirectoriesOfTheUserStay(t *testing.T) {
+	for name, c := range map[string]struct{ lab, user []string }{
+		"similar names":            {[]string{programFile("1")}, []string{"windtunnel-results.tar.gz", programFile("1") + ".txt", programFile("G"), "windtunnel-1"}},
+		"files in the lab's place": {[]string{programFile("1"), MadeMark}, []string{"notes"}},
+		"an empty directory":       {[]string{programFile("1")}, nil},
+	} {
+		dir := t.TempDir()
+		makeFiles(t, dir, append(c.lab, c.user...)...)
+		if err := removeProgram(filepath.Join(dir, programFile("1"))); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var names []string
+		for _, f := range left {
+			names = append(names, f.Name())
+		}
+		slices.Sort(c.user)
+		if !slices.Equal(names, c.user) {
+			t.Errorf("%s: %v is left, want %v", name, names, c.user)
+		}
 	}
 }
 

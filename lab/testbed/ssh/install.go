@@ -39,7 +39,7 @@ const directory = `set -eu
 umask 077
 dir=%s
 [ -n "$dir" ] || dir=/var/tmp/windtunnel-$(id -u)
-[ -d "$dir" ] || mkdir "$dir"
+[ -d "$dir" ] || { mkdir "$dir" && : >"$dir/` + host.MadeMark + `"; } || [ -d "$dir" ]
 [ -O "$dir" ] && [ ! -L "$dir" ] || { echo "$dir belongs to another user; remove it, or set directory in the hosts file" >&2; exit 1; }
 `
 
