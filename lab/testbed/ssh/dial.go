@@ -10,19 +10,49 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 	sshagent "golang.org/x/crypto/ssh/agent"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/host"
 )
 
 // connectTime is the maximum time to connect to a host and to log in, through all jump
 // hosts.
 const connectTime = 15 * time.Second
 
+// lostTime is the time without an acknowledgement after which a connection ends. It is that
+// of the host's side.
+const lostTime = host.Silence
+
+// connection is an SSH connection to a host.
+type connection struct {
+	*ssh.Client
+	first net.Conn // to the host, or to the first jump host
+}
+
+// Close ends the connection at once. Closing an SSH session or a client behind a jump host
+// sends messages, which can wait forever if the network is cut.
+func (c *connection) Close() error { return c.first.Close() }
+
+// until closes the connection when ctx ends. The function that it returns ends this, and
+// replaces the error of a closed connection by the cause of ctx.
+func (c *connection) until(ctx context.Context, err *error) func() {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	return func() {
+		stop()
+		if *err != nil && ctx.Err() != nil {
+			*err = context.Cause(ctx)
+		}
+	}
+}
+
 // dial connects to the host through its jump hosts.
-func (h *Host) dial(ctx context.Context) (*ssh.Client, error) {
+func (h *Host) dial(ctx context.Context) (*connection, error) {
 	stops, err := h.route()
 	if err != nil {
 		return nil, err
@@ -39,13 +69,17 @@ func (h *Host) dial(ctx context.Context) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	var client *ssh.Client
+	var first net.Conn
 	for _, s := range stops {
-		next, err := s.dial(ctx, client, keys, known)
+		next, conn, err := s.dial(ctx, client, keys, known)
 		if err != nil {
 			if client != nil {
 				client.Close()
 			}
 			return nil, err
+		}
+		if first == nil {
+			first = conn
 		}
 		if before := client; before != nil {
 			go func() { // a connection through a jump host ends with it, and the other way round
@@ -55,14 +89,14 @@ func (h *Host) dial(ctx context.Context) (*ssh.Client, error) {
 		}
 		client = next
 	}
-	return client, nil
+	return &connection{client, first}, nil
 }
 
 // dial connects to the stop through a client; nil means directly.
-func (s stop) dial(ctx context.Context, through *ssh.Client, keys *keys, known *knownhosts.HostKeyDB) (*ssh.Client, error) {
+func (s stop) dial(ctx context.Context, through *ssh.Client, keys *keys, known *knownhosts.HostKeyDB) (*ssh.Client, net.Conn, error) {
 	conn, err := s.connect(ctx, through)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w; check the address, the port, that sshd runs, and firewalls", s.address, err)
+		return nil, nil, fmt.Errorf("connect to %s: %w; check the address, the port, that sshd runs, and firewalls", s.address, err)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline) // a connection through a jump host has none
@@ -77,17 +111,26 @@ func (s stop) dial(ctx context.Context, through *ssh.Client, keys *keys, known *
 	}
 	if err != nil {
 		conn.Close()
-		return nil, s.explain(err, keys)
+		return nil, nil, s.explain(err, keys)
 	}
 	_ = conn.SetDeadline(time.Time{})
-	return ssh.NewClient(c, channels, requests), nil
+	return ssh.NewClient(c, channels, requests), conn, nil
 }
 
 func (s stop) connect(ctx context.Context, through *ssh.Client) (net.Conn, error) {
 	if through != nil {
 		return through.DialContext(ctx, "tcp", s.address)
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", s.address)
+	return (&net.Dialer{Control: endWhenCut}).DialContext(ctx, "tcp", s.address)
+}
+
+// endWhenCut makes a TCP connection end if the other end does not acknowledge data for
+// lostTime. The kernel's default is about 15 minutes (tcp_retries2).
+func endWhenCut(_, _ string, c syscall.RawConn) (err error) {
+	failed := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(lostTime.Milliseconds()))
+	})
+	return errors.Join(failed, err)
 }
 
 // explain returns the error of a login with its remedy.
