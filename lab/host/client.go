@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"net/netip"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/space"
@@ -13,6 +14,11 @@ type Client struct{ *agent.Client }
 // Survey describes the machine.
 func (c Client) Survey(ctx context.Context, args SurveyArgs) (*Survey, error) {
 	return ask[*Survey](ctx, c, "Survey", args)
+}
+
+// FindDevice describes the device with the given addresses.
+func (c Client) FindDevice(ctx context.Context, addresses []netip.Addr) (Device, error) {
+	return ask[Device](ctx, c, "FindDevice", addresses)
 }
 
 // Hold takes a lock of the machine.

@@ -38,6 +38,7 @@ type Service struct {
 
 	mu    sync.Mutex
 	lock  *netns.Lock
+	roots *os.File // root's lock file, if the service has no root
 	nodes []string // namespaces of nodes
 }
 
@@ -45,9 +46,6 @@ type Service struct {
 // silent for too long. Then it removes the nodes and releases the lock. session is
 // sshd's variable SSH_CONNECTION.
 func Serve(version, session string, in io.Reader, out io.WriteCloser) error {
-	if os.Geteuid() != 0 {
-		return errors.New("the lab needs root on this machine: log in as root, or set `sudo: true` in the hosts file")
-	}
 	// Without a handler, a write to a closed pipe or the end of the session ends the
 	// process before it has removed its nodes.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
@@ -71,6 +69,9 @@ func (s *Service) close() error {
 	if s.lock != nil {
 		errs = append(errs, s.lock.Unlock())
 	}
+	if s.roots != nil {
+		errs = append(errs, s.roots.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -85,21 +86,38 @@ type Survey struct {
 	Facts    probe.Facts
 	Lacks    map[string]string // by name of a program: why it cannot be used
 	Programs []probe.Program
+	Root     bool // the service runs as root
 	FineIdle bool // the meters can read idle time exactly; see meter.FineIdle
 	Device   Device
+	// NoDevice is the reason why Device is empty: a killed run may have the device. Clean
+	// returns it.
+	NoDevice string
 }
 
 // Survey describes the machine.
 func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
 	f := probe.Probe()
-	*reply = Survey{Facts: *f, Lacks: map[string]string{}, Programs: f.Programs(args.Programs), FineIdle: meter.FineIdle()}
+	*reply = Survey{Facts: *f, Lacks: map[string]string{}, Programs: f.Programs(args.Programs), Root: isRoot(), FineIdle: meter.FineIdle()}
 	for _, p := range args.Programs {
 		if lack := f.Lacks(p); lack != "" {
 			reply.Lacks[p.Name] = lack
 		}
 	}
-	var err error
-	reply.Device, err = deviceOf(args.Data, s.session)
+	err := s.FindDevice(args.Data, &reply.Device)
+	if err == nil {
+		return nil
+	}
+	remains, failed := space.Homes(netns.RunPrefix)
+	if failed != nil || len(remains) == 0 {
+		return errors.Join(err, failed)
+	}
+	reply.NoDevice = err.Error()
+	return nil
+}
+
+// FindDevice describes the device with the given addresses.
+func (s *Service) FindDevice(addresses []netip.Addr, reply *Device) (err error) {
+	*reply, err = deviceOf(addresses, s.session)
 	return err
 }
 
@@ -118,6 +136,12 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 		return nil
 	}
 	path := netns.LockPath
+	if !isRoot() {
+		if err := s.excludeRoot(); err != nil {
+			return err
+		}
+		path = fmt.Sprintf("/tmp/windtunnel-%d.lock", os.Geteuid())
+	}
 	if !args.Machine {
 		own, err := space.Open("")
 		if err != nil {
@@ -135,6 +159,29 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 	return err
 }
 
+func isRoot() bool { return os.Geteuid() == 0 }
+
+// excludeRoot keeps root's measurements away: an ordinary user can lock root's file if it
+// exists, but cannot make it.
+func (s *Service) excludeRoot() (err error) {
+	s.roots, err = os.Open(netns.LockPath)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the lock file %s: %w", netns.LockPath, err)
+	}
+	err = unix.Flock(int(s.roots.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if err != nil {
+		s.roots.Close()
+		s.roots = nil
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errors.New("a measurement of root runs on this machine; wait for it, or end it")
+	}
+	return err
+}
+
 // Clean removes the remains of killed runs. All hosts of the testbed must be held. names
 // has the names of the removed namespaces.
 func (s *Service) Clean(_ struct{}, names *[]string) error {
@@ -142,6 +189,9 @@ func (s *Service) Clean(_ struct{}, names *[]string) error {
 	defer s.mu.Unlock()
 	if s.lock == nil {
 		return errors.New("remove the remains of killed runs: the machine is not held")
+	}
+	if !isRoot() {
+		return nil // a run without root makes no namespaces
 	}
 	c, err := netns.Clean(netns.RunPrefix)
 	*names = c.Namespaces
@@ -153,11 +203,14 @@ type PrepareArgs struct {
 	Space     string // name of its namespace; "" for the host's namespace
 	Device    Device
 	Addresses []netip.Prefix // of the device in the namespace
+	// Offloads are features of the device by the kernel's names. They are set only in a
+	// namespace of the lab. When the device returns, its former features are restored.
+	Offloads map[string]bool
 }
 
-// Prepare makes a node's namespace with the host's device in it, and returns its
-// settings. It does nothing if the node exists. A node in the host's namespace needs no
-// preparation, and the settings of its device are read.
+// Prepare makes a node's namespace with the host's device in it, unless the node exists,
+// and sets the device's offloads. It returns the settings. A node in the host's namespace
+// needs no preparation, and the settings of its device are read.
 func (s *Service) Prepare(args PrepareArgs, reply *space.Settings) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,6 +225,14 @@ func (s *Service) Prepare(args PrepareArgs, reply *space.Settings) error {
 		return err
 	}
 	defer where.Close()
+	if args.Space != "" {
+		if err := where.Offloads(args.Device.Name, args.Offloads); err != nil {
+			return err
+		}
+		if err := awaitCarrier(where, args.Device.Name); err != nil {
+			return err
+		}
+	}
 	return readSettings(where, args.Device.Name, reply)
 }
 
@@ -205,9 +266,6 @@ func (s *Service) makeNode(args PrepareArgs) (_ *space.Space, err error) {
 		if err := where.Connect(device, a); err != nil {
 			return nil, err
 		}
-	}
-	if err := awaitCarrier(where, device); err != nil {
-		return nil, err
 	}
 	if !slices.Contains(s.nodes, args.Space) {
 		s.nodes = append(s.nodes, args.Space)

@@ -1,7 +1,7 @@
 package host
 
 import (
-	"bytes"
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"windtunnel/lab/agent"
 )
 
 func TestMain(m *testing.M) {
@@ -23,33 +25,64 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestAUserWithoutRootIsTold(t *testing.T) {
-	cmd := exec.Command("/proc/self/exe", Command)
-	if os.Geteuid() == 0 {
-		const nobody = 65534
-		self, err := os.ReadFile("/proc/self/exe")
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir, err := os.MkdirTemp("/var/tmp", "windtunnel-test") // nobody cannot enter t.TempDir
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		program := filepath.Join(dir, "program")
-		if err := os.WriteFile(program, self, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		cmd = exec.Command(program, Command)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+// serve starts the service as a user.
+func serve(t *testing.T, program string, user uint32) Client {
+	t.Helper()
+	cmd := exec.Command(program, Command)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), "sudo: true") {
-		t.Errorf("%v, %q", err, said.String())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := Client{agent.NewClient("a", agent.Pipe{ReadCloser: out, Out: in})}
+	t.Cleanup(func() {
+		c.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the service of user %d: %v", user, err)
+		}
+	})
+	return c
+}
+
+func TestAnOrdinaryUserHoldsTheMachineWithoutRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("starting a program as another user needs root")
+	}
+	const nobody = 65534
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "windtunnel-test") // nobody cannot enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "program")
+	if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	first, second := serve(t, program, nobody), serve(t, program, nobody)
+	survey, err := first.Survey(t.Context(), SurveyArgs{Data: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
+	if err != nil || survey.Root {
+		t.Errorf("survey: %v; root %t, want no root", err, survey.Root)
+	}
+	if err := first.Hold(t.Context(), HoldArgs{Machine: true}); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := first.Clean(t.Context()); err != nil || len(names) > 0 {
+		t.Errorf("clean: %v, %v", names, err)
+	}
+	if err := second.Hold(t.Context(), HoldArgs{Machine: true}); err == nil || !strings.Contains(err.Error(), "another measurement runs") {
+		t.Errorf("a second run at the same time: %v", err)
 	}
 }
 

@@ -24,6 +24,7 @@ type loan struct {
 	Addresses []loanAddress
 	Routes    []loanRoute
 	Sysctls   map[string]string // files below /proc/sys/net
+	Features  map[string]bool   // requested offload features, by the kernel's names
 }
 
 type loanAddress struct {
@@ -48,7 +49,7 @@ type loanRoute struct {
 const loanFile = "device.json"
 
 // Borrow moves a device of the process's namespace into s. Delete returns the device,
-// with its addresses, routes, MTU and sysctls. The device is down afterwards.
+// with its addresses, routes, MTU, sysctls and offloads. The device is down afterwards.
 func (s *Space) Borrow(device string) error {
 	host, err := Open("")
 	if err != nil {
@@ -78,6 +79,11 @@ func (s *Space) describeLoan(l netlink.Link) (b loan, err error) {
 	if b.Host, err = s.Inode(); err != nil {
 		return b, err
 	}
+	features, err := s.Features(a.Name)
+	if err != nil {
+		return b, err
+	}
+	b.Features = wanted(features)
 	addresses, err := s.Links.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {
 		return b, err
@@ -243,6 +249,7 @@ func (b loan) restore(host *Space) error {
 			fail("sysctl "+path, os.WriteFile(file, []byte(value), 0))
 		}
 	}
+	fail("offloads", host.restoreFeatures(b.Device, b.Features))
 	if b.Up {
 		fail("the state", host.Links.LinkSetUp(l))
 	}

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
+)
+
+// profileNeeds are the features without which a NIC does not have a profile. Other features
+// of a profile, such as segmentation with ECN, may be missing.
+var profileNeeds = map[suite.Offload][]string{
+	suite.OffloadTCP:    plainTCP,
+	suite.OffloadTunnel: append(slices.Clone(plainTCP), "tx-udp_tnl-segmentation", "tx-gre-segmentation"),
+}
+
+var plainTCP = []string{"tx-tcp-segmentation", "tx-tcp6-segmentation"}
+
+// Offloads returns the states of the device's segmentation features for a profile, without
+// the features that the driver does not change. For OffloadKept these are the states of the
+// survey.
+func (d Device) Offloads(profile suite.Offload) map[string]bool {
+	states := netns.NICOffloads(slices.Collect(maps.Keys(d.Features)), profile)
+	for name := range states {
+		if profile == suite.OffloadKept {
+			states[name] = d.Features[name].Wanted
+		}
+		if d.Features[name].Fixed {
+			delete(states, name)
+		}
+	}
+	return states
+}
+
+// CanOffload returns an error if the lab cannot give the device a profile.
+func (d Device) CanOffload(profile suite.Offload) error {
+	feature, on := d.lacks(profile, true, true)
+	if feature == "" {
+		return nil
+	}
+	return fmt.Errorf("the driver of device %s keeps %s %s, and the scenario's offload %s needs it %s", d.Name, feature, onOff(!on), profile, onOff(on))
+}
+
+// HasOffload returns an error if the device does not have a profile now. Without tunnels,
+// only the segmentation of plain TCP counts.
+func (d Device) HasOffload(profile suite.Offload, tunnels bool) error {
+	feature, on := d.lacks(profile, false, tunnels)
+	if feature == "" {
+		return nil
+	}
+	return fmt.Errorf("device %s has %s %s, and the scenario's offload %s needs it %s; set it, such as `ethtool -K %s %s %s`", d.Name, feature, onOff(!on), profile, onOff(on), d.Name, feature, onOff(on))
+}
+
+// lacks returns the first feature that prevents a profile, and its state in the profile; ""
+// if there is none. With change, features that the driver changes do not prevent it.
+func (d Device) lacks(profile suite.Offload, change, tunnels bool) (feature string, on bool) {
+	if profile == suite.OffloadKept {
+		return "", false
+	}
+	states := netns.NICOffloads(slices.Collect(maps.Keys(d.Features)), profile)
+	for _, name := range profileNeeds[profile] { // an old kernel does not list it
+		states[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		f, on := d.Features[name], states[name]
+		_, known := d.Features[name]
+		switch {
+		case f.On == on, change && known && !f.Fixed:
+		case on && !slices.Contains(profileNeeds[profile], name):
+		case !tunnels && !slices.Contains(plainTCP, name):
+		default:
+			return name, on
+		}
+	}
+	return "", false
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

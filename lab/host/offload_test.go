@@ -1,0 +1,74 @@
+package host
+
+import (
+	"strings"
+	"testing"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+)
+
+// nic is a device that segments plain TCP and tunnels. GRE is fixed to off.
+func nic() Device {
+	on, off := space.Feature{On: true, Wanted: true}, space.Feature{}
+	return Device{Name: "eth0", Features: map[string]space.Feature{
+		"tx-tcp-segmentation": on, "tx-tcp6-segmentation": on, "tx-tcp-ecn-segmentation": {Fixed: true},
+		"tx-udp_tnl-segmentation": on, "tx-gre-segmentation": {Fixed: true}, "tx-udp-segmentation": off, "rx-gro": on,
+	}}
+}
+
+func TestAProfileIsSetByTheFeaturesThatChange(t *testing.T) {
+	d := nic()
+	for profile, want := range map[suite.Offload]map[string]bool{
+		suite.OffloadNone: {"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false, "tx-udp_tnl-segmentation": false, "tx-udp-segmentation": false},
+		suite.OffloadTCP:  {"tx-tcp-segmentation": true, "tx-tcp6-segmentation": true, "tx-udp_tnl-segmentation": false, "tx-udp-segmentation": false},
+		suite.OffloadKept: {"tx-tcp-segmentation": true, "tx-tcp6-segmentation": true, "tx-udp_tnl-segmentation": true, "tx-udp-segmentation": false},
+	} {
+		got := d.Offloads(profile)
+		if len(got) != len(want) {
+			t.Errorf("profile %q sets %v, want %v", profile, got, want)
+		}
+		for name, on := range want {
+			if got[name] != on {
+				t.Errorf("profile %q sets %s to %t", profile, name, got[name])
+			}
+		}
+	}
+}
+
+func TestAProfileThatADeviceLacksIsRefused(t *testing.T) {
+	fixedOn := nic()
+	fixedOn.Features["tx-tcp-segmentation"] = space.Feature{On: true, Wanted: true, Fixed: true}
+	slow := nic()
+	slow.Features["tx-tcp-segmentation"] = space.Feature{}
+	old := nic()
+	delete(old.Features, "tx-tcp6-segmentation")
+	for name, c := range map[string]struct {
+		device  Device
+		profile suite.Offload
+		can     string // part of CanOffload's error; "" for no error
+		has     string // of HasOffload's, with tunnels
+		plain   string // of HasOffload's, without tunnels
+	}{
+		"nothing is asked":         {nic(), suite.OffloadKept, "", "", ""},
+		"tunnels are segmented":    {nic(), suite.OffloadTCP, "", "tx-udp_tnl-segmentation on, and the scenario's offload tcp needs it off", ""},
+		"GRE is not":               {nic(), suite.OffloadTunnel, "keeps tx-gre-segmentation off", "tx-gre-segmentation off", ""},
+		"TCP is segmented":         {nic(), suite.OffloadNone, "", "tx-tcp-segmentation on", "`ethtool -K eth0 tx-tcp-segmentation off`"},
+		"TCP is always segmented":  {fixedOn, suite.OffloadNone, "keeps tx-tcp-segmentation on", "tx-tcp-segmentation on", "tx-tcp-segmentation on"},
+		"TCP is not segmented":     {slow, suite.OffloadTCP, "", "tx-tcp-segmentation off", "`ethtool -K eth0 tx-tcp-segmentation on`"},
+		"the kernel lacks TCP6":    {old, suite.OffloadTCP, "tx-tcp6-segmentation", "tx-tcp6-segmentation", "tx-tcp6-segmentation"},
+		"TCP6 is not asked either": {old, suite.OffloadKept, "", "", ""},
+	} {
+		for method, r := range map[string]struct {
+			err  error
+			want string
+		}{
+			"CanOffload": {c.device.CanOffload(c.profile), c.can}, "HasOffload": {c.device.HasOffload(c.profile, true), c.has},
+			"HasOffload without tunnels": {c.device.HasOffload(c.profile, false), c.plain},
+		} {
+			if (r.err == nil) != (r.want == "") || r.err != nil && !strings.Contains(r.err.Error(), r.want) {
+				t.Errorf("%s: %s: error %v, want %q", name, method, r.err, r.want)
+			}
+		}
+	}
+}
