@@ -18,11 +18,19 @@ var profileNeeds = map[suite.Offload][]string{
 
 var plainTCP = []string{"tx-tcp-segmentation", "tx-tcp6-segmentation"}
 
+// segmentation returns the states of the device's segmentation features for a profile.
+func (d Device) segmentation(profile suite.Offload) map[string]bool {
+	states := netns.NICOffloads(slices.Collect(maps.Keys(d.Features)), profile)
+	delete(states, "tx-generic-segmentation") // the kernel's software
+	delete(states, "tx-gso-partial")          // how some NICs segment tunnels, if that is on
+	return states
+}
+
 // Offloads returns the states of the device's segmentation features for a profile, without
 // the features that the driver does not change. For OffloadKept these are the states of the
 // survey.
 func (d Device) Offloads(profile suite.Offload) map[string]bool {
-	states := netns.NICOffloads(slices.Collect(maps.Keys(d.Features)), profile)
+	states := d.segmentation(profile)
 	for name := range states {
 		if profile == suite.OffloadKept {
 			states[name] = d.Features[name].Wanted
@@ -59,7 +67,7 @@ func (d Device) lacks(profile suite.Offload, change, tunnels bool) (feature stri
 	if profile == suite.OffloadKept {
 		return "", false
 	}
-	states := netns.NICOffloads(slices.Collect(maps.Keys(d.Features)), profile)
+	states := d.segmentation(profile)
 	for _, name := range profileNeeds[profile] { // an old kernel does not list it
 		states[name] = true
 	}

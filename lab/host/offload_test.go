@@ -14,15 +14,17 @@ func nic() Device {
 	return Device{Name: "eth0", Features: map[string]space.Feature{
 		"tx-tcp-segmentation": on, "tx-tcp6-segmentation": on, "tx-tcp-ecn-segmentation": {Fixed: true},
 		"tx-udp_tnl-segmentation": on, "tx-gre-segmentation": {Fixed: true}, "tx-udp-segmentation": off, "rx-gro": on,
+		"tx-generic-segmentation": on, "tx-gso-partial": on,
 	}}
 }
 
 func TestAProfileIsSetByTheFeaturesThatChange(t *testing.T) {
 	d := nic()
 	for profile, want := range map[suite.Offload]map[string]bool{
-		suite.OffloadNone: {"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false, "tx-udp_tnl-segmentation": false, "tx-udp-segmentation": false},
-		suite.OffloadTCP:  {"tx-tcp-segmentation": true, "tx-tcp6-segmentation": true, "tx-udp_tnl-segmentation": false, "tx-udp-segmentation": false},
-		suite.OffloadKept: {"tx-tcp-segmentation": true, "tx-tcp6-segmentation": true, "tx-udp_tnl-segmentation": true, "tx-udp-segmentation": false},
+		suite.OffloadNone:   {"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false, "tx-udp_tnl-segmentation": false, "tx-udp-segmentation": false},
+		suite.OffloadTCP:    {"tx-tcp-segmentation": true, "tx-tcp6-segmentation": true, "tx-udp_tnl-segmentation": false, "tx-udp-segmentation": false},
+		suite.OffloadKept:   {"tx-tcp-segmentation": true, "tx-tcp6-segmentation": true, "tx-udp_tnl-segmentation": true, "tx-udp-segmentation": false},
+		suite.OffloadTunnel: {"tx-tcp-segmentation": true, "tx-tcp6-segmentation": true, "tx-udp_tnl-segmentation": true, "tx-udp-segmentation": false},
 	} {
 		got := d.Offloads(profile)
 		if len(got) != len(want) {
@@ -41,6 +43,8 @@ func TestAProfileThatADeviceLacksIsRefused(t *testing.T) {
 	fixedOn.Features["tx-tcp-segmentation"] = space.Feature{On: true, Wanted: true, Fixed: true}
 	slow := nic()
 	slow.Features["tx-tcp-segmentation"] = space.Feature{}
+	plain := nic()
+	plain.Features["tx-udp_tnl-segmentation"] = space.Feature{}
 	old := nic()
 	delete(old.Features, "tx-tcp6-segmentation")
 	for name, c := range map[string]struct {
@@ -52,6 +56,7 @@ func TestAProfileThatADeviceLacksIsRefused(t *testing.T) {
 	}{
 		"nothing is asked":         {nic(), suite.OffloadKept, "", "", ""},
 		"tunnels are segmented":    {nic(), suite.OffloadTCP, "", "tx-udp_tnl-segmentation on, and the scenario's offload tcp needs it off", ""},
+		"plain TCP is segmented":   {plain, suite.OffloadTCP, "", "", ""},
 		"GRE is not":               {nic(), suite.OffloadTunnel, "keeps tx-gre-segmentation off", "tx-gre-segmentation off", ""},
 		"TCP is segmented":         {nic(), suite.OffloadNone, "", "tx-tcp-segmentation on", "`ethtool -K eth0 tx-tcp-segmentation off`"},
 		"TCP is always segmented":  {fixedOn, suite.OffloadNone, "keeps tx-tcp-segmentation on", "tx-tcp-segmentation on", "tx-tcp-segmentation on"},

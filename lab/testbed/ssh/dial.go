@@ -57,17 +57,16 @@ func (h *Host) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := h.keys()
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("no answer within %v", connectTime))
+	defer cancel()
+	keys, err := h.keys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer keys.close()
 	known, err := h.knownKeys()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
 	var client *ssh.Client
 	var first net.Conn
 	for _, s := range stops {
@@ -201,41 +200,46 @@ func expanded(path string) string {
 type keys struct {
 	signers []ssh.Signer
 	from    []string // the files and the agent
-	agent   net.Conn // nil if there is none
 }
 
 // keys reads the key file of the host. Without one, it asks the SSH agent and reads the
-// default files.
-func (h *Host) keys() (*keys, error) {
+// default files. The agent's keys can be used until ctx ends.
+func (h *Host) keys(ctx context.Context) (*keys, error) {
 	k := &keys{}
 	if h.Key != "" {
 		return k, k.read(h.Key)
 	}
-	k.ask()
+	if err := k.ask(ctx); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
 		// A default file may be absent, or its passphrase may be known only to the agent.
 		_ = k.read("~/.ssh/" + name)
 	}
 	if len(k.signers) == 0 {
-		k.close()
 		return nil, errors.New("there is no private key: set `key` in the hosts file, start an SSH agent with a key (ssh-add), or make one with ssh-keygen")
 	}
 	return k, nil
 }
 
 // ask adds the keys of the SSH agent, if one runs.
-func (k *keys) ask() {
-	conn, err := net.Dial("unix", os.Getenv("SSH_AUTH_SOCK"))
+func (k *keys) ask(ctx context.Context) error {
+	path := os.Getenv("SSH_AUTH_SOCK")
+	conn, err := net.Dial("unix", path)
 	if err != nil {
-		return
+		return nil
 	}
+	context.AfterFunc(ctx, func() { conn.Close() })
 	signers, err := sshagent.NewClient(conn).Signers()
-	if err != nil || len(signers) == 0 {
-		conn.Close()
-		return
+	if ctx.Err() != nil {
+		return fmt.Errorf("ask the SSH agent at %s for its keys: %w", path, context.Cause(ctx))
 	}
-	k.agent, k.signers = conn, append(k.signers, signers...)
+	if err != nil || len(signers) == 0 {
+		return nil
+	}
+	k.signers = append(k.signers, signers...)
 	k.from = append(k.from, "the keys of the SSH agent")
+	return nil
 }
 
 func (k *keys) read(path string) error {
@@ -257,9 +261,3 @@ func (k *keys) read(path string) error {
 func (k *keys) methods() []ssh.AuthMethod { return []ssh.AuthMethod{ssh.PublicKeys(k.signers...)} }
 
 func (k *keys) String() string { return strings.Join(k.from, ", ") }
-
-func (k *keys) close() {
-	if k.agent != nil {
-		k.agent.Close()
-	}
-}

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -122,6 +123,23 @@ func TestKeysOfTheSSHAgentAreUsed(t *testing.T) {
 		s.hosts.Hosts[i].Key = ""
 	}
 	s.connect()
+}
+
+func TestAnInterruptEndsTheWaitForAnSSHAgent(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "agent")
+	l, err := net.Listen("unix", socket) // nothing answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("SSH_AUTH_SOCK", socket)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(interrupted) })
+	_, err = (&Host{Name: "a", Address: "192.0.2.1", Port: 22, User: "lab"}).dial(ctx)
+	if !errors.Is(err, interrupted) || !strings.Contains(err.Error(), "ask the SSH agent at "+socket) {
+		t.Errorf("error: %v", err)
+	}
 }
 
 func TestAnSSHAgentWithoutTheKeyIsNamed(t *testing.T) {
