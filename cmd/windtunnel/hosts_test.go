@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/testbed/ssh/sshtest"
 )
 
@@ -214,4 +216,62 @@ func TestThePublishedExperimentRunsBetweenHosts(t *testing.T) {
 		t.Errorf("the run does not say why scenarios on 2 CPUs are skipped:\n%s", out)
 	}
 	f.untouched(before)
+}
+
+const ratioSuite = `suite: ratios
+trials: 6
+timing: {warmup: 200ms, duration: 600ms, cooldown: 50ms}
+fabrics:
+  veth: {kind: veth, mtu: 1500, offload: tcp}
+workloads:
+  stream: {kind: tcp_stream, buffer: 128k}
+scenarios:
+  - system: [raw, bridge, vxlan]
+    workload: stream
+comparisons:
+  - {baseline: raw, subjects: bridge}
+  - {baseline: bridge, subjects: vxlan}
+`
+
+// ratios returns the ratios of a run's report, by subject and metric.
+func (f *fleet) ratios(args ...string) map[string]model.Interval {
+	f.t.Helper()
+	if out, err := f.run(append([]string{"run", "ratios.yaml", "--gates", "warn", "--out", "report"}, args...)...); err != nil {
+		f.t.Fatalf("run: %v\n%s", err, out)
+	}
+	var r model.Report
+	if err := json.Unmarshal([]byte(f.read("report/report.json")), &r); err != nil {
+		f.t.Fatal(err)
+	}
+	all := map[string]model.Interval{}
+	for _, c := range r.Comparisons {
+		all[c.Subject+" "+string(c.Metric)] = c.Ratio
+	}
+	return all
+}
+
+// The same systems on the same CPUs have the same costs, whichever executor joins the nodes
+// by a veth pair.
+func TestHostsGiveTheRatiosOfNodesOnThisMachine(t *testing.T) {
+	if os.Getenv("WINDTUNNEL_TIMING_TESTS") == "" {
+		t.Skip("ratios depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one")
+	}
+	f := newFleet(t, "dedicated: true")
+	for i, h := range f.site.Hosts {
+		if err := h.Space.SteerReceive("data", 1, []int{i}); err != nil { // as the fabric veth of this machine
+			t.Fatal(err)
+		}
+	}
+	f.writeSuite("ratios.yaml", ratioSuite)
+	here, there := f.ratios("--cpu-distance", "any"), f.ratios("--testbed", f.file)
+	for _, key := range sortedKeys(here) {
+		a, b := here[key], there[key]
+		t.Logf("%s: %.3f [%.3f, %.3f] here, %.3f [%.3f, %.3f] between hosts", key, a.Median, a.Low, a.High, b.Median, b.Low, b.High)
+		if strings.HasSuffix(key, "throughput_bps") && (a.Low > b.High || b.Low > a.High) {
+			t.Errorf("%s: the intervals have nothing in common", key)
+		}
+	}
+	if len(here) == 0 || len(there) != len(here) {
+		t.Errorf("%d ratios here and %d between hosts", len(here), len(there))
+	}
 }
