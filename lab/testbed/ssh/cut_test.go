@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +80,33 @@ func TestACopyToAHostThatIsCutOffEnds(t *testing.T) {
 	done := s.connectUntilCopying(context.Background())
 	if err := s.await(done, lostTime+15*time.Second); err == nil || !strings.Contains(err.Error(), "host b: copy the windtunnel program") {
 		t.Errorf("error: %v", err)
+	}
+}
+
+func TestALoginEndsOnAHostThatDoesNotAnswer(t *testing.T) {
+	for name, through := range map[string][]string{"directly": nil, "through a jump host": {"root@198.18.78.2"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			b := &s.hosts.Hosts[1]
+			if b.Jump = through; through != nil {
+				b.Address = "10.77.0.2"
+			}
+			sshd := s.Processes(1)[0]
+			s.Must(syscall.Kill(sshd, syscall.SIGSTOP)) // the kernel accepts the connection
+			defer syscall.Kill(sshd, syscall.SIGCONT)
+			interrupted := errors.New("interrupted")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			time.AfterFunc(time.Second, func() { cancel(interrupted) })
+			done := make(chan error, 1)
+			go func() {
+				_, err := b.dial(ctx)
+				done <- err
+			}()
+			if err := s.await(done, 5*time.Second); !errors.Is(err, interrupted) || !strings.Contains(err.Error(), "log in to") {
+				t.Errorf("error: %v", err)
+			}
+		})
 	}
 }
 

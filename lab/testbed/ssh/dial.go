@@ -37,7 +37,12 @@ type connection struct {
 
 // Close ends the connection at once. Closing an SSH session or a client behind a jump host
 // sends messages, which can wait forever if the network is cut.
-func (c *connection) Close() error { return c.first.Close() }
+func (c *connection) Close() error {
+	if c.first == nil {
+		return nil
+	}
+	return c.first.Close()
+}
 
 // until closes the connection when ctx ends. The function that it returns ends this, and
 // replaces the error of a closed connection by the cause of ctx.
@@ -67,53 +72,46 @@ func (h *Host) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	var client *ssh.Client
-	var first net.Conn
+	c := &connection{}
 	for _, s := range stops {
-		next, conn, err := s.dial(ctx, client, keys, known)
+		next, err := s.dial(ctx, c, keys, known)
 		if err != nil {
-			if client != nil {
-				client.Close()
-			}
+			c.Close()
 			return nil, err
 		}
-		if first == nil {
-			first = conn
-		}
-		if before := client; before != nil {
+		if before := c.Client; before != nil {
 			go func() { // a connection through a jump host ends with it, and the other way round
 				_ = next.Wait()
 				before.Close()
 			}()
 		}
-		client = next
+		c.Client = next
 	}
-	return &connection{client, first}, nil
+	return c, nil
 }
 
-// dial connects to the stop through a client; nil means directly.
-func (s stop) dial(ctx context.Context, through *ssh.Client, keys *keys, known *knownhosts.HostKeyDB) (*ssh.Client, net.Conn, error) {
-	conn, err := s.connect(ctx, through)
+// dial connects to the stop through a connection. With an empty connection, it connects
+// directly and makes this the connection's first part.
+func (s stop) dial(ctx context.Context, through *connection, keys *keys, known *knownhosts.HostKeyDB) (*ssh.Client, error) {
+	conn, err := s.connect(ctx, through.Client)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect to %s: %w; check the address, the port, that sshd runs, and firewalls", s.address, err)
+		return nil, fmt.Errorf("connect to %s: %w; check the address, the port, that sshd runs, and firewalls", s.address, err)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection through a jump host has none
+	if through.first == nil {
+		through.first = conn
 	}
-	stopped := context.AfterFunc(ctx, func() { conn.Close() })
 	config := &ssh.ClientConfig{
 		User: s.user, Auth: keys.methods(), HostKeyCallback: known.HostKeyCallback(), HostKeyAlgorithms: known.HostKeyAlgorithms(s.address),
 	}
+	stopped := context.AfterFunc(ctx, func() { through.Close() })
 	c, channels, requests, err := ssh.NewClientConn(conn, s.address, config)
-	if !stopped() && err == nil {
-		err = ctx.Err()
+	if !stopped() {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
-		conn.Close()
-		return nil, nil, s.explain(err, keys)
+		return nil, s.explain(err, keys)
 	}
-	_ = conn.SetDeadline(time.Time{})
-	return ssh.NewClient(c, channels, requests), conn, nil
+	return ssh.NewClient(c, channels, requests), nil
 }
 
 func (s stop) connect(ctx context.Context, through *ssh.Client) (net.Conn, error) {
