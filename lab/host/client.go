@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"net/netip"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/space"
@@ -16,9 +15,9 @@ func (c Client) Survey(ctx context.Context, args SurveyArgs) (*Survey, error) {
 	return ask[*Survey](ctx, c, "Survey", args)
 }
 
-// FindDevice describes the device with the given addresses.
-func (c Client) FindDevice(ctx context.Context, addresses []netip.Addr) (Device, error) {
-	return ask[Device](ctx, c, "FindDevice", addresses)
+// FindDevice describes the device with the data addresses.
+func (c Client) FindDevice(ctx context.Context, args SurveyArgs) (Device, error) {
+	return ask[Device](ctx, c, "FindDevice", args)
 }
 
 // Hold takes a lock of the machine.

@@ -103,7 +103,7 @@ func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
 			reply.Lacks[p.Name] = lack
 		}
 	}
-	err := s.FindDevice(args.Data, &reply.Device)
+	err := s.FindDevice(args, &reply.Device)
 	if err == nil {
 		return nil
 	}
@@ -115,9 +115,9 @@ func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
 	return nil
 }
 
-// FindDevice describes the device with the given addresses.
-func (s *Service) FindDevice(addresses []netip.Addr, reply *Device) (err error) {
-	*reply, err = deviceOf(addresses, s.session)
+// FindDevice describes the device with the data addresses.
+func (s *Service) FindDevice(args SurveyArgs, reply *Device) (err error) {
+	*reply, err = deviceOf(args.Data, s.session)
 	return err
 }
 

@@ -115,7 +115,7 @@ func (x *Executor) Hold(ctx context.Context) (map[string][]string, error) {
 			return err
 		}
 		m.survey.NoDevice = ""
-		m.survey.Device, err = m.service.FindDevice(ctx, m.data)
+		m.survey.Device, err = m.service.FindDevice(ctx, host.SurveyArgs{Data: m.data})
 		return err
 	})
 	byHost := map[string][]string{}
