@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
@@ -44,45 +45,45 @@ func (d Device) Offloads(profile suite.Offload) map[string]bool {
 
 // CanOffload returns an error if the lab cannot give the device a profile.
 func (d Device) CanOffload(profile suite.Offload) error {
-	feature, on := d.lacks(profile, true, true)
-	if feature == "" {
+	lacks := d.lacks(profile, true, true)
+	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the driver of device %s keeps %s %s, and the scenario's offload %s needs it %s", d.Name, feature, onOff(!on), profile, onOff(on))
+	return fmt.Errorf("the driver of device %s does not set %s, which the scenario's offload %s needs", d.Name, strings.Join(lacks, ", "), profile)
 }
 
-// HasOffload returns an error if the device does not have a profile now. Without tunnels,
-// only the segmentation of plain TCP counts.
+// HasOffload returns an error if the device does not have a profile now. Without tunnels, a
+// device that also segments tunnels has the profile OffloadTCP.
 func (d Device) HasOffload(profile suite.Offload, tunnels bool) error {
-	feature, on := d.lacks(profile, false, tunnels)
-	if feature == "" {
+	lacks := d.lacks(profile, false, tunnels)
+	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("device %s has %s %s, and the scenario's offload %s needs it %s; set it, such as `ethtool -K %s %s %s`", d.Name, feature, onOff(!on), profile, onOff(on), d.Name, feature, onOff(on))
+	return fmt.Errorf("device %s does not have the scenario's offload %s; set it with `ethtool -K %s %s`", d.Name, profile, d.Name, strings.Join(lacks, " "))
 }
 
-// lacks returns the first feature that prevents a profile, and its state in the profile; ""
-// if there is none. With change, features that the driver changes do not prevent it.
-func (d Device) lacks(profile suite.Offload, change, tunnels bool) (feature string, on bool) {
+// lacks lists the features that prevent a profile, with their states in the profile:
+// "tx-tcp-segmentation on". With change, features that the driver changes do not prevent it.
+func (d Device) lacks(profile suite.Offload, change, tunnels bool) (list []string) {
 	if profile == suite.OffloadKept {
-		return "", false
+		return nil
 	}
 	states := d.segmentation(profile)
 	for _, name := range profileNeeds[profile] { // an old kernel does not list it
 		states[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(states)) {
-		f, on := d.Features[name], states[name]
-		_, known := d.Features[name]
+		f, known := d.Features[name]
+		on := states[name]
 		switch {
 		case f.On == on, change && known && !f.Fixed:
 		case on && !slices.Contains(profileNeeds[profile], name):
-		case !tunnels && !slices.Contains(plainTCP, name):
+		case !tunnels && profile == suite.OffloadTCP && !slices.Contains(plainTCP, name):
 		default:
-			return name, on
+			list = append(list, name+" "+onOff(on))
 		}
 	}
-	return "", false
+	return list
 }
 
 func onOff(on bool) string {

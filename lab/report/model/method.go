@@ -43,7 +43,8 @@ func (r *Report) Method() (list []Passage) {
 		{r.fabric(suite.Existing), "Fabric", "The fabric is the network that joins the hosts, with their NICs and drivers. Coalescing, queues and GRO are those of the hosts."},
 		{r.existing(suite.OffloadKept), "Offload", "NICs segment what they segmented before the run. The environment lists their offloads."},
 		{r.offload(suite.OffloadNone), "Offload none", "The NIC segments nothing: the sending node cuts segments in software."},
-		{r.offload(suite.OffloadTCP), "Offload tcp", "The NIC segments plain TCP only: tunnelled traffic is cut in software on the sending node."},
+		{r.existing(suite.OffloadTCP), "Offload tcp", "The NICs segment plain TCP: a system's tunnelled traffic is cut in software on the sending node."},
+		{r.emulated(suite.OffloadTCP), "Offload tcp", "The NIC segments plain TCP only: tunnelled traffic is cut in software on the sending node."},
 		{r.offload(suite.OffloadTunnel), "Offload tunnel", "The NIC segments plain and tunnelled TCP."},
 	} {
 		if p.applies {
@@ -67,6 +68,10 @@ func (r *Report) fabric(kind suite.FabricKind) bool {
 
 func (r *Report) existing(o suite.Offload) bool {
 	return r.any(func(s *Scenario) bool { return s.Fabric.Kind == suite.Existing && s.Fabric.Offload == o })
+}
+
+func (r *Report) emulated(o suite.Offload) bool {
+	return r.any(func(s *Scenario) bool { return s.Fabric.Kind != suite.Existing && s.Fabric.Offload == o })
 }
 
 func (r *Report) offload(o suite.Offload) bool {

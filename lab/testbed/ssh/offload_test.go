@@ -84,7 +84,7 @@ func TestOtherOffloadsAreRefusedOnDevicesThatAreNotDedicated(t *testing.T) {
 	s.Must(s.spaces[1].Offloads("data", map[string]bool{"tx-tcp-segmentation": false}))
 	x := s.connect()
 	for profile, want := range map[suite.Offload]string{
-		suite.OffloadTCP: "host b: device data has tx-tcp-segmentation off", suite.OffloadNone: "host a: device data has tx-tcp", suite.OffloadKept: "",
+		suite.OffloadTCP: "host b: device data does not have the scenario's offload tcp; set it with `ethtool -K data tx-tcp-segmentation on`", suite.OffloadNone: "host a: device data does not have the scenario's offload none", suite.OffloadKept: "",
 	} {
 		sc := scenario("raw", time.Second)
 		sc.Fabric.Offload = profile
@@ -99,7 +99,7 @@ func TestADriverThatKeepsAFeatureIsNamed(t *testing.T) {
 	d := host.Device{Name: "eth0", MTU: 1500, Features: map[string]space.Feature{"tx-tcp-segmentation": {Fixed: true}}}
 	x := &Executor{dedicated: true, machines: []*machine{{Host: Host{Name: "a"}, survey: &host.Survey{Device: d, Root: true}}}}
 	sc := scenario("raw", time.Second)
-	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device eth0 keeps tx-tcp-segmentation off") {
+	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device eth0 does not set tx-tcp-segmentation on, tx-tcp6-segmentation on") {
 		t.Errorf("error: %v", err)
 	}
 }
