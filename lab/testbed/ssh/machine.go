@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -165,7 +166,11 @@ func (m *machine) close(ctx context.Context) error {
 	if m.service.Lost() != nil {
 		return nil // the service has ended, or ends by itself
 	}
-	if err := m.service.Close(); err != nil {
+	err := m.service.Close()
+	if errors.Is(err, io.EOF) {
+		return nil // the connection has ended, so the service ends by itself
+	}
+	if err != nil {
 		return fmt.Errorf("host %s: end the lab's service: %w", m.Name, err)
 	}
 	m.service = nil
