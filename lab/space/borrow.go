@@ -68,7 +68,7 @@ func (s *Space) Borrow(device string) error {
 		return err
 	}
 	if err := host.Links.LinkSetNsFd(l, int(s.NS)); err != nil {
-		return errors.Join(fmt.Errorf("move device %s to network namespace %s: %w", device, s.Name, err), DeleteHome(s.Name))
+		return errors.Join(fmt.Errorf("move device %s to network namespace %s: %w", device, s.Name, err), forgetLoan(s.Name), DeleteHome(s.Name))
 	}
 	return nil
 }
@@ -166,6 +166,14 @@ func loanOf(name string) (b loan, ok bool, err error) {
 		return b, false, fmt.Errorf("read which device is in namespace %s: %w", name, err)
 	}
 	return b, true, nil
+}
+
+// forgetLoan removes the record of a namespace's loan.
+func forgetLoan(name string) error {
+	if err := os.Remove(filepath.Join(Home(name), loanFile)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // LentElsewhere reports whether a namespace has a device of another host namespace

@@ -84,6 +84,9 @@ func TestABorrowedDeviceIsReturnedAsItWas(t *testing.T) {
 	if err := node.Offloads("data", map[string]bool{"tx-tcp-segmentation": false, "tx-udp_tnl-segmentation": false}); err != nil {
 		t.Error(err)
 	}
+	if err := DeleteHome(node.Name); err != nil { // as a system does when its daemons end
+		t.Error(err)
+	}
 	if elsewhere, err := LentElsewhere(node.Name); err != nil || !elsewhere {
 		t.Errorf("seen from another namespace: %t, %v", elsewhere, err)
 	}
