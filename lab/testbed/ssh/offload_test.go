@@ -99,7 +99,7 @@ func TestADriverThatKeepsAFeatureIsNamed(t *testing.T) {
 	d := host.Device{Name: "eth0", MTU: 1500, Features: map[string]space.Feature{"tx-tcp-segmentation": {Fixed: true}}}
 	x := &Executor{dedicated: true, machines: []*machine{{Host: Host{Name: "a"}, survey: &host.Survey{Device: d, Root: true}}}}
 	sc := scenario("raw", time.Second)
-	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device eth0 does not set tx-tcp-segmentation on, tx-tcp6-segmentation on") {
+	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device eth0 does not set tx-tcp-segmentation on, which") {
 		t.Errorf("error: %v", err)
 	}
 }

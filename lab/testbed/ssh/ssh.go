@@ -210,7 +210,7 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 		if x.dedicated && len(d.Blocks) > 0 {
 			return nil, fmt.Errorf("host %s: device %s cannot be moved to a network namespace: %s", m.Name, d.Name, d.Blocks[0])
 		}
-		if err := x.offload(d, f.Offload); err != nil {
+		if err := x.offload(d, sc); err != nil {
 			return nil, fmt.Errorf("host %s: %w", m.Name, err)
 		}
 	}
@@ -223,13 +223,13 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 	return nil, nil
 }
 
-// offload returns an error if a device does not have an offload profile and the lab cannot
-// set it. The lab changes dedicated devices only.
-func (x *Executor) offload(d host.Device, profile suite.Offload) error {
+// offload returns an error if a device does not have a scenario's offload profile and the lab
+// cannot set it. The lab changes dedicated devices only.
+func (x *Executor) offload(d host.Device, sc *suite.Scenario) error {
 	if x.dedicated {
-		return d.CanOffload(profile)
+		return d.CanOffload(sc.Fabric.Offload, sc.Workload.IPVersion)
 	}
-	if err := d.HasOffload(profile, false); err != nil {
+	if err := d.HasOffload(sc.Fabric.Offload, sc.Workload.IPVersion, false); err != nil {
 		return fmt.Errorf("%w; or set `dedicated: true` in the hosts file, and the lab sets it for the time of the run", err)
 	}
 	return nil
