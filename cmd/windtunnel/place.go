@@ -38,6 +38,9 @@ type place struct {
 
 // reach returns the place of the options.
 func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error) {
+	if o.testbed != "" {
+		plan.UseExistingNetwork()
+	}
 	if o.testbed == k8sTestbed {
 		return o.reachCluster(ctx, plan)
 	}
@@ -124,7 +127,7 @@ func (p *place) holdHere(context.Context) error {
 }
 
 // environment returns the part of a run's record that depends on the machines. Where
-// they differ, a text has the value of each.
+// they differ, a text has each value once.
 func (p *place) environment(programs []program.Program) sample.Environment {
 	env := p.facts[0].Environment(programs)
 	for _, f := range p.facts[1:] {
@@ -137,9 +140,7 @@ func (p *place) environment(programs []program.Program) sample.Environment {
 			{&env.Virtualization, other.Virtualization}, {&env.ClockSource, other.ClockSource},
 			{&env.IRQTimeAccounting, other.IRQTimeAccounting}, {&env.CongestionControl, other.CongestionControl},
 		} {
-			if *v.all != v.one {
-				*v.all += " | " + v.one
-			}
+			*v.all = phrase.Once(*v.all+" | "+v.one, " | ")
 		}
 	}
 	return env

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +19,8 @@ import (
 
 const echoID = 0x7774
 
-// openEcho opens a raw ICMP socket that forbids fragmentation.
+// openEcho opens a raw ICMP socket that forbids fragmentation, or a ping socket if the
+// process may not open raw sockets.
 func openEcho(to netip.Addr) (net.PacketConn, error) {
 	network, level, option, do := "ip4:icmp", unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
 	if to.Is6() {
@@ -29,7 +31,50 @@ func openEcho(to netip.Addr) (net.PacketConn, error) {
 		err := c.Control(func(fd uintptr) { setting = unix.SetsockoptInt(int(fd), level, option, do) })
 		return errors.Join(err, setting)
 	}}
-	return config.ListenPacket(context.Background(), network, "")
+	c, err := config.ListenPacket(context.Background(), network, "")
+	if errors.Is(err, unix.EPERM) {
+		return openPing(to, level, option, do)
+	}
+	return c, err
+}
+
+// openPing opens an ICMP socket that sends echo requests only. It needs no privilege if
+// net.ipv4.ping_group_range has a group of the process.
+func openPing(to netip.Addr, level, option, value int) (net.PacketConn, error) {
+	family, protocol := unix.AF_INET, unix.IPPROTO_ICMP
+	if to.Is6() {
+		family, protocol = unix.AF_INET6, unix.IPPROTO_ICMPV6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+	if errors.Is(err, unix.EACCES) {
+		return nil, errors.New("send an echo request: the user may not; use root, or run `sysctl net.ipv4.ping_group_range='0 2147483647'` as root")
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	f := os.NewFile(uintptr(fd), "ping")
+	defer f.Close() // the connection has a duplicate
+	if err := unix.SetsockoptInt(fd, level, option, value); err != nil {
+		return nil, os.NewSyscallError("setsockopt", err)
+	}
+	c, err := net.FilePacketConn(f)
+	return pingConn{c}, err
+}
+
+// pingConn is a ping socket with the interface of a raw ICMP socket. The kernel replaces the
+// identifier of a request, and delivers only the replies to it.
+type pingConn struct{ net.PacketConn }
+
+func (c pingConn) WriteTo(b []byte, to net.Addr) (int, error) {
+	return c.PacketConn.WriteTo(b, &net.UDPAddr{IP: to.(*net.IPAddr).IP})
+}
+
+func (c pingConn) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, from, err := c.PacketConn.ReadFrom(b)
+	if n >= 6 {
+		binary.BigEndian.PutUint16(b[4:], echoID)
+	}
+	return n, from, err
 }
 
 // pingOnce sends one echo request and waits for its reply.

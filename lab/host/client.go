@@ -15,6 +15,11 @@ func (c Client) Survey(ctx context.Context, args SurveyArgs) (*Survey, error) {
 	return ask[*Survey](ctx, c, "Survey", args)
 }
 
+// FindDevice describes the device with the data addresses.
+func (c Client) FindDevice(ctx context.Context, args SurveyArgs) (Device, error) {
+	return ask[Device](ctx, c, "FindDevice", args)
+}
+
 // Hold takes a lock of the machine.
 func (c Client) Hold(ctx context.Context, args HoldArgs) error {
 	return c.Call(ctx, serviceName+".Hold", args, &struct{}{})

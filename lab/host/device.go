@@ -22,6 +22,7 @@ type Device struct {
 	Name      string
 	MTU       int
 	Addresses []netip.Prefix // the asked addresses, each with its network
+	Features  map[string]space.Feature
 	// Blocks has the reasons why the device cannot be moved to a network namespace.
 	Blocks []string
 }
@@ -57,6 +58,9 @@ func deviceOf(addresses []netip.Addr, session netip.Addr) (Device, error) {
 		return d, fmt.Errorf("find device %d: %w", index, err)
 	}
 	d.Name, d.MTU = l.Attrs().Name, l.Attrs().MTU
+	if d.Features, err = host.Features(d.Name); err != nil {
+		return d, err
+	}
 	d.Blocks, err = blocks(host, l, session)
 	return d, err
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type Service struct {
 
 	mu    sync.Mutex
 	lock  *netns.Lock
+	roots *os.File // root's lock file, if the service has no root
 	nodes []string // namespaces of nodes
 }
 
@@ -44,9 +46,6 @@ type Service struct {
 // silent for too long. Then it removes the nodes and releases the lock. session is
 // sshd's variable SSH_CONNECTION.
 func Serve(version, session string, in io.Reader, out io.WriteCloser) error {
-	if os.Geteuid() != 0 {
-		return errors.New("the lab needs root on this machine: log in as root, or set `sudo: true` in the hosts file")
-	}
 	// Without a handler, a write to a closed pipe or the end of the session ends the
 	// process before it has removed its nodes.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
@@ -70,6 +69,9 @@ func (s *Service) close() error {
 	if s.lock != nil {
 		errs = append(errs, s.lock.Unlock())
 	}
+	if s.roots != nil {
+		errs = append(errs, s.roots.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -84,21 +86,38 @@ type Survey struct {
 	Facts    probe.Facts
 	Lacks    map[string]string // by name of a program: why it cannot be used
 	Programs []probe.Program
+	Root     bool // the service runs as root
 	FineIdle bool // the meters can read idle time exactly; see meter.FineIdle
 	Device   Device
+	// NoDevice is the reason why Device is empty: a killed run may have the device. Clean
+	// returns it.
+	NoDevice string
 }
 
 // Survey describes the machine.
 func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
 	f := probe.Probe()
-	*reply = Survey{Facts: *f, Lacks: map[string]string{}, Programs: f.Programs(args.Programs), FineIdle: meter.FineIdle()}
+	*reply = Survey{Facts: *f, Lacks: map[string]string{}, Programs: f.Programs(args.Programs), Root: isRoot(), FineIdle: meter.FineIdle()}
 	for _, p := range args.Programs {
 		if lack := f.Lacks(p); lack != "" {
 			reply.Lacks[p.Name] = lack
 		}
 	}
-	var err error
-	reply.Device, err = deviceOf(args.Data, s.session)
+	err := s.FindDevice(args, &reply.Device)
+	if err == nil {
+		return nil
+	}
+	remains, failed := space.Homes(netns.RunPrefix)
+	if failed != nil || len(remains) == 0 {
+		return errors.Join(err, failed)
+	}
+	reply.NoDevice = err.Error()
+	return nil
+}
+
+// FindDevice describes the device with the data addresses.
+func (s *Service) FindDevice(args SurveyArgs, reply *Device) (err error) {
+	*reply, err = deviceOf(args.Data, s.session)
 	return err
 }
 
@@ -117,6 +136,12 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 		return nil
 	}
 	path := netns.LockPath
+	if !isRoot() {
+		if err := s.excludeRoot(); err != nil {
+			return err
+		}
+		path = fmt.Sprintf("/tmp/windtunnel-%d.lock", os.Geteuid())
+	}
 	if !args.Machine {
 		own, err := space.Open("")
 		if err != nil {
@@ -134,6 +159,29 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 	return err
 }
 
+func isRoot() bool { return os.Geteuid() == 0 }
+
+// excludeRoot keeps root's measurements away: an ordinary user can lock root's file if it
+// exists, but cannot make it.
+func (s *Service) excludeRoot() (err error) {
+	s.roots, err = os.Open(netns.LockPath)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the lock file %s: %w", netns.LockPath, err)
+	}
+	err = unix.Flock(int(s.roots.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if err != nil {
+		s.roots.Close()
+		s.roots = nil
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errors.New("a measurement of root runs on this machine; wait for it, or end it")
+	}
+	return err
+}
+
 // Clean removes the remains of killed runs. All hosts of the testbed must be held. names
 // has the names of the removed namespaces.
 func (s *Service) Clean(_ struct{}, names *[]string) error {
@@ -141,6 +189,9 @@ func (s *Service) Clean(_ struct{}, names *[]string) error {
 	defer s.mu.Unlock()
 	if s.lock == nil {
 		return errors.New("remove the remains of killed runs: the machine is not held")
+	}
+	if !isRoot() {
+		return nil // a run without root makes no namespaces
 	}
 	c, err := netns.Clean(netns.RunPrefix)
 	*names = c.Namespaces
@@ -152,11 +203,14 @@ type PrepareArgs struct {
 	Space     string // name of its namespace; "" for the host's namespace
 	Device    Device
 	Addresses []netip.Prefix // of the device in the namespace
+	// Offloads are features of the device by the kernel's names. They are set only in a
+	// namespace of the lab. When the device returns, its former features are restored.
+	Offloads map[string]bool
 }
 
-// Prepare makes a node's namespace with the host's device in it, and returns its
-// settings. It does nothing if the node exists. A node in the host's namespace needs no
-// preparation, and the settings of its device are read.
+// Prepare makes a node's namespace with the host's device in it, unless the node exists,
+// and sets the device's offloads. It returns the settings. A node in the host's namespace
+// needs no preparation, and the settings of its device are read.
 func (s *Service) Prepare(args PrepareArgs, reply *space.Settings) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,6 +225,14 @@ func (s *Service) Prepare(args PrepareArgs, reply *space.Settings) error {
 		return err
 	}
 	defer where.Close()
+	if args.Space != "" {
+		if err := where.Offloads(args.Device.Name, args.Offloads); err != nil {
+			return err
+		}
+		if err := awaitCarrier(where, args.Device.Name); err != nil {
+			return err
+		}
+	}
 	return readSettings(where, args.Device.Name, reply)
 }
 
@@ -205,9 +267,6 @@ func (s *Service) makeNode(args PrepareArgs) (_ *space.Space, err error) {
 			return nil, err
 		}
 	}
-	if err := awaitCarrier(where, device); err != nil {
-		return nil, err
-	}
 	if !slices.Contains(s.nodes, args.Space) {
 		s.nodes = append(s.nodes, args.Space)
 	}
@@ -234,19 +293,27 @@ func (s *Service) Remove(struct{}, *struct{}) error {
 	return removeProgram(self)
 }
 
-// removeProgram removes the program's file, all other versions of it, and their
-// directory if it is empty then.
+// removeProgram removes the program's file, all other versions of it, and unfinished
+// copies. It removes the directory if the lab has made it and it is empty then.
 func removeProgram(self string) error {
 	dir := filepath.Dir(self)
-	all, err := filepath.Glob(filepath.Join(dir, ProgramPrefix+"*"))
-	if err != nil {
-		return err
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // two hosts can be one machine
+		return fmt.Errorf("list the program's directory: %w", err)
 	}
 	var errs []error
-	for _, path := range all {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	made := false
+	for _, f := range files {
+		made = made || f.Name() == MadeMark
+		if f.Name() != MadeMark && !versionFile.MatchString(f.Name()) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove the program from this machine: %w", err))
 		}
+	}
+	if !made {
+		return errors.Join(errs...)
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("remove the program's directory: %w", err))
@@ -254,5 +321,13 @@ func removeProgram(self string) error {
 	return errors.Join(errs...)
 }
 
-// ProgramPrefix starts the file name of the program on a host. A checksum follows.
-const ProgramPrefix = "windtunnel-"
+const (
+	// ProgramPrefix starts the file name of the program on a host. 16 hexadecimal digits of
+	// a checksum follow.
+	ProgramPrefix = "windtunnel-"
+	// MadeMark is the name of a file in a directory that the lab has made.
+	MadeMark = ".windtunnel"
+)
+
+// versionFile matches the names of the program's versions, and of unfinished copies.
+var versionFile = regexp.MustCompile(`^` + ProgramPrefix + `[0-9a-f]{16}(\.new\.[0-9]+)?$`)

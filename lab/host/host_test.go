@@ -1,14 +1,17 @@
 package host
 
 import (
-	"bytes"
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"windtunnel/lab/agent"
 )
 
 func TestMain(m *testing.M) {
@@ -22,33 +25,64 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestAUserWithoutRootIsTold(t *testing.T) {
-	cmd := exec.Command("/proc/self/exe", Command)
-	if os.Geteuid() == 0 {
-		const nobody = 65534
-		self, err := os.ReadFile("/proc/self/exe")
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir, err := os.MkdirTemp("/var/tmp", "windtunnel-test") // nobody cannot enter t.TempDir
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		program := filepath.Join(dir, "program")
-		if err := os.WriteFile(program, self, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		cmd = exec.Command(program, Command)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+// serve starts the service as a user.
+func serve(t *testing.T, program string, user uint32) Client {
+	t.Helper()
+	cmd := exec.Command(program, Command)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), "sudo: true") {
-		t.Errorf("%v, %q", err, said.String())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := Client{agent.NewClient("a", agent.Pipe{ReadCloser: out, Out: in})}
+	t.Cleanup(func() {
+		c.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the service of user %d: %v", user, err)
+		}
+	})
+	return c
+}
+
+func TestAnOrdinaryUserHoldsTheMachineWithoutRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("starting a program as another user needs root")
+	}
+	const nobody = 65534
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "windtunnel-test") // nobody cannot enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "program")
+	if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	first, second := serve(t, program, nobody), serve(t, program, nobody)
+	survey, err := first.Survey(t.Context(), SurveyArgs{Data: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
+	if err != nil || survey.Root {
+		t.Errorf("survey: %v; root %t, want no root", err, survey.Root)
+	}
+	if err := first.Hold(t.Context(), HoldArgs{Machine: true}); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := first.Clean(t.Context()); err != nil || len(names) > 0 {
+		t.Errorf("clean: %v, %v", names, err)
+	}
+	if err := second.Hold(t.Context(), HoldArgs{Machine: true}); err == nil || !strings.Contains(err.Error(), "another measurement runs") {
+		t.Errorf("a second run at the same time: %v", err)
 	}
 }
 
@@ -72,22 +106,56 @@ func TestDevicesThatTheLabMustNotMoveAreNamed(t *testing.T) {
 	}
 }
 
-func TestTheProgramIsRemovedWithItsVersions(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "windtunnel-0")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	self := filepath.Join(dir, ProgramPrefix+"1")
-	for _, path := range []string{self, filepath.Join(dir, ProgramPrefix+"2")} {
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
+// programFile is the name of a version of the program.
+func programFile(version string) string { return ProgramPrefix + strings.Repeat(version, 16) }
+
+// makeFiles makes empty files in a directory.
+func makeFiles(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := removeProgram(self); err != nil {
+}
+
+func TestTheProgramIsRemovedWithItsVersionsAndItsDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "lab")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	makeFiles(t, dir, programFile("1"), programFile("a"), programFile("1")+".new.4711", MadeMark)
+	if err := removeProgram(filepath.Join(dir, programFile("1"))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is left: %v", err)
+	}
+}
+
+func TestFilesAndDirectoriesOfTheUserStay(t *testing.T) {
+	for name, c := range map[string]struct{ lab, user []string }{
+		"similar names":            {[]string{programFile("1")}, []string{"windtunnel-results.tar.gz", programFile("1") + ".txt", programFile("G"), "windtunnel-1"}},
+		"files in the lab's place": {[]string{programFile("1"), MadeMark}, []string{"notes"}},
+		"an empty directory":       {[]string{programFile("1")}, nil},
+	} {
+		dir := t.TempDir()
+		makeFiles(t, dir, append(c.lab, c.user...)...)
+		if err := removeProgram(filepath.Join(dir, programFile("1"))); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var names []string
+		for _, f := range left {
+			names = append(names, f.Name())
+		}
+		slices.Sort(c.user)
+		if !slices.Equal(names, c.user) {
+			t.Errorf("%s: %v is left, want %v", name, names, c.user)
+		}
 	}
 }
 

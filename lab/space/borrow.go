@@ -24,6 +24,7 @@ type loan struct {
 	Addresses []loanAddress
 	Routes    []loanRoute
 	Sysctls   map[string]string // files below /proc/sys/net
+	Features  map[string]bool   // requested offload features, by the kernel's names
 }
 
 type loanAddress struct {
@@ -48,7 +49,7 @@ type loanRoute struct {
 const loanFile = "device.json"
 
 // Borrow moves a device of the process's namespace into s. Delete returns the device,
-// with its addresses, routes, MTU and sysctls. The device is down afterwards.
+// with its addresses, routes, MTU, sysctls and offloads. The device is down afterwards.
 func (s *Space) Borrow(device string) error {
 	host, err := Open("")
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Space) Borrow(device string) error {
 		return err
 	}
 	if err := host.Links.LinkSetNsFd(l, int(s.NS)); err != nil {
-		return errors.Join(fmt.Errorf("move device %s to network namespace %s: %w", device, s.Name, err), DeleteHome(s.Name))
+		return errors.Join(fmt.Errorf("move device %s to network namespace %s: %w", device, s.Name, err), forgetLoan(s.Name), DeleteHome(s.Name))
 	}
 	return nil
 }
@@ -78,6 +79,11 @@ func (s *Space) describeLoan(l netlink.Link) (b loan, err error) {
 	if b.Host, err = s.Inode(); err != nil {
 		return b, err
 	}
+	features, err := s.Features(a.Name)
+	if err != nil {
+		return b, err
+	}
+	b.Features = wanted(features)
 	addresses, err := s.Links.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {
 		return b, err
@@ -162,6 +168,14 @@ func loanOf(name string) (b loan, ok bool, err error) {
 	return b, true, nil
 }
 
+// forgetLoan removes the record of a namespace's loan.
+func forgetLoan(name string) error {
+	if err := os.Remove(filepath.Join(Home(name), loanFile)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // LentElsewhere reports whether a namespace has a device of another host namespace
 // than the process's. Only a process in that host namespace can return the device.
 func LentElsewhere(name string) (bool, error) {
@@ -243,6 +257,7 @@ func (b loan) restore(host *Space) error {
 			fail("sysctl "+path, os.WriteFile(file, []byte(value), 0))
 		}
 	}
+	fail("offloads", host.restoreFeatures(b.Device, b.Features))
 	if b.Up {
 		fail("the state", host.Links.LinkSetUp(l))
 	}

@@ -38,6 +38,11 @@ func deviceState(t *testing.T, s *Space, device string) string {
 			text += fmt.Sprintf("; route %s via %v metric %d", r.Dst, r.Gw, r.Priority)
 		}
 	}
+	features, err := s.Features(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text += fmt.Sprintf("; TSO %+v, GSO partial %+v", features["tx-tcp-segmentation"], features["tx-gso-partial"])
 	err = s.Do(func() error {
 		value, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + device + "/rp_filter")
 		text += "; rp_filter " + strings.TrimSpace(string(value))
@@ -76,7 +81,10 @@ func TestABorrowedDeviceIsReturnedAsItWas(t *testing.T) {
 	if err := host.Do(func() error { return node.Borrow("data") }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.Link("data"); err != nil {
+	if err := node.Offloads("data", map[string]bool{"tx-tcp-segmentation": false, "tx-udp_tnl-segmentation": false}); err != nil {
+		t.Error(err)
+	}
+	if err := DeleteHome(node.Name); err != nil { // as a system does when its daemons end
 		t.Error(err)
 	}
 	if elsewhere, err := LentElsewhere(node.Name); err != nil || !elsewhere {

@@ -42,7 +42,8 @@ func entries(dir, prefix string) ([]string, error) {
 	return names, nil
 }
 
-// DeleteHome removes a namespace's home and all mounts in it.
+// DeleteHome removes a namespace's home and all mounts in it. While the namespace has a
+// borrowed device, the record of the device stays.
 func DeleteHome(name string) error {
 	home := Home(name)
 	defer os.Remove(homes) // succeeds only if no other home is left
@@ -58,7 +59,17 @@ func DeleteHome(name string) error {
 			return fmt.Errorf("unmount %s: %w", m, err)
 		}
 	}
-	if err := os.RemoveAll(home); err != nil {
+	files, err := os.ReadDir(home)
+	errs := []error{err}
+	for _, f := range files {
+		if f.Name() != loanFile {
+			errs = append(errs, os.RemoveAll(filepath.Join(home, f.Name())))
+		}
+	}
+	if err := os.Remove(home); !errors.Is(err, unix.ENOTEMPTY) {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove the home of namespace %s: %w", name, err)
 	}
 	return nil

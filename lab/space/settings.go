@@ -158,6 +158,58 @@ func (s *Space) Offloads(device string, want map[string]bool) error {
 	return nil
 }
 
+// Feature is the state of an offload feature of a device.
+type Feature struct {
+	On     bool
+	Wanted bool // requested by the user; the kernel turns it on if it can
+	Fixed  bool // the driver does not change it
+}
+
+// Features returns a device's offload features by the kernel's names.
+func (s *Space) Features(device string) (map[string]Feature, error) {
+	features := map[string]Feature{}
+	err := s.ethtool(func(e *ethtool.Ethtool) error {
+		has, err := e.FeaturesWithState(device)
+		for name, f := range has {
+			features[name] = Feature{On: f.Active, Wanted: f.Requested, Fixed: f.NeverChanged || !f.Available}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s.Name, err)
+	}
+	return features, nil
+}
+
+// wanted keeps the features that can change, with their requested states.
+func wanted(features map[string]Feature) map[string]bool {
+	states := map[string]bool{}
+	for name, f := range features {
+		if !f.Fixed {
+			states[name] = f.Wanted
+		}
+	}
+	return states
+}
+
+// restoreFeatures requests the states of features again. It changes no other feature.
+func (s *Space) restoreFeatures(device string, states map[string]bool) error {
+	now, err := s.Features(device)
+	if err != nil {
+		return err
+	}
+	change := map[string]bool{}
+	for name, on := range states {
+		if f := now[name]; f.Wanted != on && !f.Fixed {
+			change[name] = on
+		}
+	}
+	if len(change) == 0 {
+		return nil
+	}
+	return s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
+}
+
 // OffloadsOn lists a device's offload features that are on, by the kernel's names.
 func (s *Space) OffloadsOn(device string) (on []string, err error) {
 	err = s.ethtool(func(e *ethtool.Ethtool) error {

@@ -99,7 +99,7 @@ func Delete(name string) error {
 	if err := netspace.Delete(name); err != nil {
 		return err
 	}
-	return DeleteHome(name)
+	return errors.Join(forgetLoan(name), DeleteHome(name))
 }
 
 // Inode returns the inode of the namespace, as /proc/PID/ns/net shows it.

@@ -93,10 +93,11 @@ func checkEndpoints(j *journal, s *spec) {
 	}
 }
 
-// checkFabrics reports keys that a plain veth pair does not support, bonds of fewer
-// than two links, and the choice among fewer than two queues.
+// checkFabrics reports keys that a plain veth pair or an existing network does not support,
+// bonds of fewer than two links, and the choice among fewer than two queues.
 func checkFabrics(j *journal, s *spec) {
 	for _, f := range s.fabrics.V {
+		checkExisting(j, f.value)
 		if n := f.value.cpus.V; n > 0 && f.value.queues.V > n {
 			j.fail(f.value.queues.Pos, fmt.Sprintf("%d receive queues on nodes of %s", f.value.queues.V, phrase.Count(n, "CPU")), "set queues to the number of CPUs or less, or remove cpus")
 		}
@@ -129,6 +130,27 @@ func checkFabrics(j *journal, s *spec) {
 		}
 		if s.nodes.V > 2 {
 			j.fail(f.value.kind.Pos, fmt.Sprintf("a veth pair connects two nodes, but the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
+		}
+	}
+}
+
+// checkExisting reports keys of an emulated fabric that the network between hosts does not
+// have.
+func checkExisting(j *journal, f fabricSpec) {
+	if f.kind.V != Existing {
+		return
+	}
+	for _, k := range []struct {
+		key   string
+		asked bool
+		pos   position
+	}{
+		{"rate", f.rate.V > 0, f.rate.Pos}, {"delay", f.delay.V > 0, f.delay.Pos}, {"cpu_share", f.cpuShare.V > 0, f.cpuShare.Pos},
+		{"queues", f.queues.V > 1, f.queues.Pos}, {"steering", f.steering.V == string(ByMAC), f.steering.Pos}, {"queue_cpus", f.queueCPUs.V == "moving", f.queueCPUs.Pos},
+		{"links", f.links.V > 1, f.links.Pos}, {"team", f.team.V == string(Bond), f.team.Pos}, {"coalesce", f.coalesce.Set, f.coalesce.Pos},
+	} {
+		if k.asked {
+			j.fail(k.pos, k.key+" has no meaning for an existing network", "remove "+k.key+", or set kind: wire")
 		}
 	}
 }

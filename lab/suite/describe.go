@@ -53,7 +53,10 @@ func exchange(w Workload) string {
 
 // String describes the fabric in a few words: "wire, MTU 1500, offload tcp".
 func (f Fabric) String() string {
-	s := fmt.Sprintf("%s, MTU %d, offload %s", f.Kind, f.MTU, f.Offload)
+	s := fmt.Sprintf("%s, MTU %d", f.Kind, f.MTU)
+	if f.Offload != OffloadKept {
+		s += ", offload " + string(f.Offload)
+	}
 	if f.Rate > 0 {
 		s += ", " + units.FormatRate(float64(f.Rate))
 	}

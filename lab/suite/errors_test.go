@@ -63,6 +63,8 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{workload("kind: tcp_stream, buffer: 1k, rate: 8k"), 3, 48, "rate 8 kbit/s is less than one packet of 1 KiB per second", "write the unit"},
 		{swap("suite: small", "name: small"), 1, 1, `unknown key "name" in a suite`, `did you mean "suite"?`},
 		{workload("kind: tcp_strem"), 3, 18, `"tcp_strem" is not known here`, `did you mean "tcp_stream"? allowed: tcp_stream, tcp_rr, tcp_crr, udp_stream, udp_rr`},
+		{fabric("kind: existing, rate: 1G"), 8, 37, "rate has no meaning for an existing network", "remove rate, or set kind: wire"},
+		{fabric("kind: existing, coalesce: off"), 8, 41, "coalesce has no meaning for an existing network", "set kind: wire"},
 		{fabric("offload: tso"), 8, 24, `"tso" is not known here`, "allowed: none, tcp, tunnel"},
 		{workload("kind: tcp_stream, no_delay: yes"), 3, 40, `"yes" is neither true nor false`, "write true or false"},
 		{workload("kind: tcp_stream, ip_version: 5"), 3, 42, `"5" is not known here`, "allowed: 4, 6"},

@@ -229,9 +229,9 @@ var fabricTable = table[fabricSpec]{
 	what: "a fabric",
 	doc:  "The underlay between the nodes.",
 	fields: []field[fabricSpec]{
-		preset("kind", choice(Wire, Veth), func(f *fabricSpec) *at[FabricKind] { return &f.kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes."),
+		preset("kind", choice(Wire, Veth, Existing), func(f *fabricSpec) *at[FabricKind] { return &f.kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes. existing: the network that joins the hosts of --testbed. With --testbed every fabric is an existing network."),
 		preset("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 if a workload uses IPv6."),
-		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP."),
+		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP. The lab sets it on dedicated devices of hosts, and restores the devices; else a scenario whose NICs differ is skipped. Default of kind existing: as the NICs are."),
 		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
 		preset("delay", span(0, mostDelay), func(f *fabricSpec) *at[time.Duration] { return &f.delay }, 0, "Time that a frame is on its way on a link, one way; a round trip takes twice as much longer. Needs a wire."),
 		bind("cpus", number(1, mostCPUs), func(f *fabricSpec) *at[int] { return &f.cpus }, "CPUs of each node, such as 2. Default: all that the machine has for a node. A scenario that needs more is skipped."),

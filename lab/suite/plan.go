@@ -42,6 +42,17 @@ type Plan struct {
 	Skipped map[string]string `json:"-"`
 }
 
+// UseExistingNetwork replaces the emulated fabrics by the network that joins the hosts of
+// a testbed. All other properties stay requests: an executor refuses a scenario whose
+// request it cannot fulfil. Coalescing is no request, because its default depends on the
+// traffic.
+func (p *Plan) UseExistingNetwork() {
+	for i := range p.Scenarios {
+		f := &p.Scenarios[i].Fabric
+		f.Kind, f.NoCoalescing = Existing, false
+	}
+}
+
 // Stop is the rule for the end of a run. With the zero value a run has exactly the
 // plan's trials.
 type Stop struct {
@@ -204,12 +215,15 @@ type FabricKind string
 const (
 	Wire FabricKind = "wire" // two NICs and a wire: segmentation at the port, GRO at the receiver, backpressure
 	Veth FabricKind = "veth" // a plain veth pair, two nodes only
+	// Existing is the network that already joins hosts or the nodes of a cluster.
+	Existing FabricKind = "existing"
 )
 
 // Offload is the NIC's segmentation profile.
 type Offload string
 
 const (
+	OffloadKept   Offload = ""       // what the NICs segment already; only of an existing network
 	OffloadNone   Offload = "none"   // nothing; the kernel segments in software (GSO) before the NIC
 	OffloadTCP    Offload = "tcp"    // plain TCP; tunnels are segmented in software
 	OffloadTunnel Offload = "tunnel" // plain and tunnelled TCP

@@ -60,8 +60,12 @@ func workloadOf(w named[workloadSpec]) Workload {
 // fabricOf returns the settings of fabric f for a workload.
 func fabricOf(f named[fabricSpec], traffic Workload) Fabric {
 	v := f.value
+	offload := v.offload.V
+	if v.kind.V == Existing && !v.offload.Set {
+		offload = OffloadKept
+	}
 	return Fabric{
-		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: v.offload.V, Rate: v.rate.V, Delay: v.delay.V, CPUs: v.cpus.V, CPUShare: v.cpuShare.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
+		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: offload, Rate: v.rate.V, Delay: v.delay.V, CPUs: v.cpus.V, CPUShare: v.cpuShare.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
 		Steering: steeringOf(v.steering.V), MovingQueues: v.queueCPUs.V == "moving", Cut: v.cut.V,
 		NoCoalescing: v.kind.V == Wire && !coalesces(v.coalesce.V, traffic),
 	}

@@ -92,6 +92,29 @@ func TestCoalescingFollowsTheTrafficUnlessTheSuiteSetsIt(t *testing.T) {
 	}
 }
 
+func TestAnExistingNetworkKeepsItsOffloadsUnlessTheSuiteSetsThem(t *testing.T) {
+	for keys, want := range map[string]string{
+		"kind: existing":                "existing, MTU 1500",
+		"kind: existing, offload: none": "existing, MTU 1500, offload none",
+		"kind: wire":                    "wire, MTU 1500, offload tcp",
+	} {
+		p := mustExpand(t, with("fabrics: {f: {"+keys+"}}"), ExpandOptions{})
+		if got := p.Scenarios[0].Fabric.String(); got != want {
+			t.Errorf("%s: the fabric is %q, want %q", keys, got, want)
+		}
+	}
+}
+
+func TestATestbedOfHostsReplacesTheEmulatedFabrics(t *testing.T) {
+	p := mustExpand(t, with("fabrics: {f: {coalesce: off, rate: 1G}}"), ExpandOptions{})
+	p.UseExistingNetwork()
+	for _, sc := range p.Scenarios {
+		if got, want := sc.Fabric.String(), "existing, MTU 1500, offload tcp, 1 Gbit/s"; got != want {
+			t.Errorf("%s: the fabric is %q, want %q", sc.ID, got, want)
+		}
+	}
+}
+
 func TestEveryKeyReachesThePlan(t *testing.T) {
 	p := mustExpand(t, `
 suite: all

@@ -278,7 +278,7 @@ func (v VRouter) Detach(n *Node) error {
 	if v.Encap == vrouterTranslated {
 		err = errors.Join(err, removeUnderlay6(n))
 	}
-	return errors.Join(err, removeTaps(n), os.RemoveAll(home))
+	return errors.Join(err, removeTaps(n), space.DeleteHome(n.Name))
 }
 
 func (v VRouter) Devices(n *Node) []Device {

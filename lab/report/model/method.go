@@ -40,8 +40,11 @@ func (r *Report) Method() (list []Passage) {
 		{r.has(sample.LatencyP50), "Latency", "Latency is the round trip of one transaction. Each trial has its own percentiles and its longest round trip (max). The figure shown is the median over the trials."},
 		{r.fabric(suite.Wire), "Fabric", "The fabric emulates two NICs and a wire. Its ports cut segments to the MTU, as a NIC does. The receiving node merges frames by GRO on its own CPUs. A full queue stops the sender instead of dropping frames. The fabric has no propagation delay and no real NIC's driver."},
 		{r.fabric(suite.Veth), "Fabric", "The fabric is a plain veth pair. It delivers large segments whole, so a receiver appears cheaper than behind a NIC."},
+		{r.fabric(suite.Existing), "Fabric", "The fabric is the network that joins the hosts, with their NICs and drivers. Coalescing, queues and GRO are those of the hosts."},
+		{r.existing(suite.OffloadKept), "Offload", "NICs segment what they segmented before the run. The environment lists their offloads."},
 		{r.offload(suite.OffloadNone), "Offload none", "The NIC segments nothing: the sending node cuts segments in software."},
-		{r.offload(suite.OffloadTCP), "Offload tcp", "The NIC segments plain TCP only: tunnelled traffic is cut in software on the sending node."},
+		{r.existing(suite.OffloadTCP), "Offload tcp", "The NICs segment plain TCP: a system's tunnelled traffic is cut in software on the sending node."},
+		{r.emulated(suite.OffloadTCP), "Offload tcp", "The NIC segments plain TCP only: tunnelled traffic is cut in software on the sending node."},
 		{r.offload(suite.OffloadTunnel), "Offload tunnel", "The NIC segments plain and tunnelled TCP."},
 	} {
 		if p.applies {
@@ -61,6 +64,14 @@ func (r *Report) has(m sample.Metric) bool {
 
 func (r *Report) fabric(kind suite.FabricKind) bool {
 	return r.any(func(s *Scenario) bool { return s.Fabric.Kind == kind })
+}
+
+func (r *Report) existing(o suite.Offload) bool {
+	return r.any(func(s *Scenario) bool { return s.Fabric.Kind == suite.Existing && s.Fabric.Offload == o })
+}
+
+func (r *Report) emulated(o suite.Offload) bool {
+	return r.any(func(s *Scenario) bool { return s.Fabric.Kind != suite.Existing && s.Fabric.Offload == o })
 }
 
 func (r *Report) offload(o suite.Offload) bool {

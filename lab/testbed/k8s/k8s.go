@@ -220,6 +220,9 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 		if d := m.survey.Device; d.MTU != f.MTU {
 			return nil, fmt.Errorf("node %s: device %s has MTU %d, and the scenario has %d; use nodes with devices of one MTU", m.node.Name, d.Name, d.MTU, f.MTU)
 		}
+		if err := m.survey.Device.HasOffload(f.Offload, sc.Workload.IPVersion, !system.OnNode(sc.System)); err != nil {
+			return nil, fmt.Errorf("node %s: %w", m.node.Name, err)
+		}
 		if v := sc.Workload.IPVersion; !address(m.data, v).IsValid() {
 			return nil, fmt.Errorf("node %s has no internal IPv%d address", m.node.Name, v)
 		}

@@ -14,9 +14,9 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// nicOffloads are the segmentation features of a NIC by profile; every other
-// kind of segmentation is off.
-func nicOffloads(features []string, profile suite.Offload) map[string]bool {
+// NICOffloads returns the states of a NIC's segmentation features for a profile. Every
+// kind of segmentation that the profile does not name is off.
+func NICOffloads(features []string, profile suite.Offload) map[string]bool {
 	on := map[suite.Offload][]string{
 		suite.OffloadTCP: {"tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation"},
 	}
@@ -39,7 +39,7 @@ func (n *node) offload(device string, gro bool) error {
 	if err != nil {
 		return err
 	}
-	want := nicOffloads(features, n.fabric.Offload)
+	want := NICOffloads(features, n.fabric.Offload)
 	want["rx-gro"] = gro
 	return n.space.Offloads(device, want)
 }

@@ -109,6 +109,9 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 // Requires implements testbed.Executor.
 func (x *Executor) Requires(sc *suite.Scenario) (features []string, err error) {
 	f := sc.Fabric
+	if f.Kind == suite.Existing {
+		return nil, errors.New("its fabric is an existing network, which joins the hosts of --testbed")
+	}
 	features = []string{"netns", "veth"}
 	if f.Kind == suite.Wire {
 		features = append(features, "clsact", "bpf")

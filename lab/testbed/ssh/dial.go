@@ -10,76 +10,107 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 	sshagent "golang.org/x/crypto/ssh/agent"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/host"
 )
 
 // connectTime is the maximum time to connect to a host and to log in, through all jump
 // hosts.
 const connectTime = 15 * time.Second
 
+// lostTime is the time without an acknowledgement after which a connection ends. It is that
+// of the host's side.
+const lostTime = host.Silence
+
+// connection is an SSH connection to a host.
+type connection struct {
+	*ssh.Client
+	first net.Conn // to the host, or to the first jump host
+}
+
+// Close ends the connection at once. Closing an SSH session or a client behind a jump host
+// sends messages, which can wait forever if the network is cut.
+func (c *connection) Close() error {
+	if c.first == nil {
+		return nil
+	}
+	return c.first.Close()
+}
+
+// until closes the connection when ctx ends. The function that it returns ends this, and
+// replaces the error of a closed connection by the cause of ctx.
+func (c *connection) until(ctx context.Context, err *error) func() {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	return func() {
+		stop()
+		if *err != nil && ctx.Err() != nil {
+			*err = context.Cause(ctx)
+		}
+	}
+}
+
 // dial connects to the host through its jump hosts.
-func (h *Host) dial(ctx context.Context) (*ssh.Client, error) {
+func (h *Host) dial(ctx context.Context) (*connection, error) {
 	stops, err := h.route()
 	if err != nil {
 		return nil, err
 	}
-	keys, err := h.keys()
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("no answer within %v", connectTime))
+	defer cancel()
+	keys, err := h.keys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer keys.close()
 	known, err := h.knownKeys()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-	var client *ssh.Client
+	c := &connection{}
 	for _, s := range stops {
-		next, err := s.dial(ctx, client, keys, known)
+		next, err := s.dial(ctx, c, keys, known)
 		if err != nil {
-			if client != nil {
-				client.Close()
-			}
+			c.Close()
 			return nil, err
 		}
-		if before := client; before != nil {
+		if before := c.Client; before != nil {
 			go func() { // a connection through a jump host ends with it, and the other way round
 				_ = next.Wait()
 				before.Close()
 			}()
 		}
-		client = next
+		c.Client = next
 	}
-	return client, nil
+	return c, nil
 }
 
-// dial connects to the stop through a client; nil means directly.
-func (s stop) dial(ctx context.Context, through *ssh.Client, keys *keys, known *knownhosts.HostKeyDB) (*ssh.Client, error) {
-	conn, err := s.connect(ctx, through)
+// dial connects to the stop through a connection. With an empty connection, it connects
+// directly and makes this the connection's first part.
+func (s stop) dial(ctx context.Context, through *connection, keys *keys, known *knownhosts.HostKeyDB) (*ssh.Client, error) {
+	conn, err := s.connect(ctx, through.Client)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w; check the address, the port, that sshd runs, and firewalls", s.address, err)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection through a jump host has none
+	if through.first == nil {
+		through.first = conn
 	}
-	stopped := context.AfterFunc(ctx, func() { conn.Close() })
 	config := &ssh.ClientConfig{
 		User: s.user, Auth: keys.methods(), HostKeyCallback: known.HostKeyCallback(), HostKeyAlgorithms: known.HostKeyAlgorithms(s.address),
 	}
+	stopped := context.AfterFunc(ctx, func() { through.Close() })
 	c, channels, requests, err := ssh.NewClientConn(conn, s.address, config)
-	if !stopped() && err == nil {
-		err = ctx.Err()
+	if !stopped() {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
-		conn.Close()
 		return nil, s.explain(err, keys)
 	}
-	_ = conn.SetDeadline(time.Time{})
 	return ssh.NewClient(c, channels, requests), nil
 }
 
@@ -87,7 +118,16 @@ func (s stop) connect(ctx context.Context, through *ssh.Client) (net.Conn, error
 	if through != nil {
 		return through.DialContext(ctx, "tcp", s.address)
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", s.address)
+	return (&net.Dialer{Control: endWhenCut}).DialContext(ctx, "tcp", s.address)
+}
+
+// endWhenCut makes a TCP connection end if the other end does not acknowledge data for
+// lostTime. The kernel's default is about 15 minutes (tcp_retries2).
+func endWhenCut(_, _ string, c syscall.RawConn) (err error) {
+	failed := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(lostTime.Milliseconds()))
+	})
+	return errors.Join(failed, err)
 }
 
 // explain returns the error of a login with its remedy.
@@ -158,41 +198,46 @@ func expanded(path string) string {
 type keys struct {
 	signers []ssh.Signer
 	from    []string // the files and the agent
-	agent   net.Conn // nil if there is none
 }
 
 // keys reads the key file of the host. Without one, it asks the SSH agent and reads the
-// default files.
-func (h *Host) keys() (*keys, error) {
+// default files. The agent's keys can be used until ctx ends.
+func (h *Host) keys(ctx context.Context) (*keys, error) {
 	k := &keys{}
 	if h.Key != "" {
 		return k, k.read(h.Key)
 	}
-	k.ask()
+	if err := k.ask(ctx); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
 		// A default file may be absent, or its passphrase may be known only to the agent.
 		_ = k.read("~/.ssh/" + name)
 	}
 	if len(k.signers) == 0 {
-		k.close()
 		return nil, errors.New("there is no private key: set `key` in the hosts file, start an SSH agent with a key (ssh-add), or make one with ssh-keygen")
 	}
 	return k, nil
 }
 
 // ask adds the keys of the SSH agent, if one runs.
-func (k *keys) ask() {
-	conn, err := net.Dial("unix", os.Getenv("SSH_AUTH_SOCK"))
+func (k *keys) ask(ctx context.Context) error {
+	path := os.Getenv("SSH_AUTH_SOCK")
+	conn, err := net.Dial("unix", path)
 	if err != nil {
-		return
+		return nil
 	}
+	context.AfterFunc(ctx, func() { conn.Close() })
 	signers, err := sshagent.NewClient(conn).Signers()
-	if err != nil || len(signers) == 0 {
-		conn.Close()
-		return
+	if ctx.Err() != nil {
+		return fmt.Errorf("ask the SSH agent at %s for its keys: %w", path, context.Cause(ctx))
 	}
-	k.agent, k.signers = conn, append(k.signers, signers...)
+	if err != nil || len(signers) == 0 {
+		return nil
+	}
+	k.signers = append(k.signers, signers...)
 	k.from = append(k.from, "the keys of the SSH agent")
+	return nil
 }
 
 func (k *keys) read(path string) error {
@@ -214,9 +259,3 @@ func (k *keys) read(path string) error {
 func (k *keys) methods() []ssh.AuthMethod { return []ssh.AuthMethod{ssh.PublicKeys(k.signers...)} }
 
 func (k *keys) String() string { return strings.Join(k.from, ", ") }
-
-func (k *keys) close() {
-	if k.agent != nil {
-		k.agent.Close()
-	}
-}

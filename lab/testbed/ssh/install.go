@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"strings"
 
-	"golang.org/x/crypto/ssh"
-
 	"windtunnel/lab/host"
 	"windtunnel/lab/phrase"
 )
@@ -39,7 +37,7 @@ const directory = `set -eu
 umask 077
 dir=%s
 [ -n "$dir" ] || dir=/var/tmp/windtunnel-$(id -u)
-[ -d "$dir" ] || mkdir "$dir"
+[ -d "$dir" ] || { mkdir "$dir" && : >"$dir/` + host.MadeMark + `"; } || [ -d "$dir" ]
 [ -O "$dir" ] && [ ! -L "$dir" ] || { echo "$dir belongs to another user; remove it, or set directory in the hosts file" >&2; exit 1; }
 `
 
@@ -64,9 +62,9 @@ var machines = map[string][]string{"amd64": {"x86_64"}, "arm64": {"aarch64", "ar
 
 // install copies the program to a host if the host does not have it, and returns its
 // path there.
-func (p *program) install(ctx context.Context, client *ssh.Client, directory string) (string, error) {
+func (p *program) install(ctx context.Context, c *connection, directory string) (string, error) {
 	dir, file := phrase.Shell([]string{directory}), p.file()
-	out, err := run(ctx, client, fmt.Sprintf(survey, dir, file), nil)
+	out, err := run(ctx, c, fmt.Sprintf(survey, dir, file), nil)
 	if err != nil {
 		return "", fmt.Errorf("look for the windtunnel program: %w", err)
 	}
@@ -81,7 +79,7 @@ func (p *program) install(ctx context.Context, client *ssh.Client, directory str
 	if len(lines) > 2 {
 		return path, nil
 	}
-	if _, err := run(ctx, client, fmt.Sprintf(receive, dir, file, p.checksum), bytes.NewReader(p.text)); err != nil {
+	if _, err := run(ctx, c, fmt.Sprintf(receive, dir, file, p.checksum), bytes.NewReader(p.text)); err != nil {
 		return "", fmt.Errorf("copy the windtunnel program to %s: %w", lines[1], err)
 	}
 	return path, nil

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
@@ -23,7 +22,7 @@ type machine struct {
 	survey  *host.Survey
 
 	mu      sync.Mutex
-	client  *ssh.Client  // nil while there is no connection
+	client  *connection  // nil while there is no connection
 	service *host.Client // nil while there is no connection
 	session *session     // of service
 	path    string       // of the program on the host
@@ -110,13 +109,13 @@ func (m *machine) startAgent(ctx context.Context, args ...string) (*agent.Client
 	if m.Sudo {
 		argv = append([]string{"sudo", "-n", "--"}, argv...)
 	}
-	s, err := start(m.client, phrase.Shell(argv)+` "$SSH_CONNECTION"`) // sshd sets the variable, and sudo removes it
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("no answer within %v", startTime))
+	defer cancel()
+	s, err := start(ctx, m.client, phrase.Shell(argv)+` "$SSH_CONNECTION"`) // sshd sets the variable, and sudo removes it
 	if err != nil {
 		return nil, nil, agent.Hello{}, fmt.Errorf("start the agent: %w", err)
 	}
 	client := agent.NewClient(m.Name, s)
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
 	hello, err := client.Hello(ctx)
 	if err == nil {
 		return client, s, hello, nil
@@ -136,8 +135,6 @@ func explainStart(said, user, path string, err error) error {
 		return errors.New("sudo is not installed; install it, or log in as root and omit `sudo`")
 	case strings.Contains(said, "sudo:") && strings.Contains(said, "password"), strings.Contains(said, "may not run sudo"), strings.Contains(said, "not in the sudoers"), strings.Contains(said, "not allowed to execute"):
 		return fmt.Errorf("user %s may not use sudo without a password; add a line to /etc/sudoers.d there, such as `%s ALL=(root) NOPASSWD: ALL`, or log in as root (%s)", user, user, said)
-	case strings.Contains(said, "needs root"):
-		return errors.New(strings.TrimPrefix(said, "windtunnel host: "))
 	case strings.Contains(said, "ermission denied"):
 		return fmt.Errorf("the program %s may not run there: its file system forbids programs (noexec); set `directory` in the hosts file (%s)", path, said)
 	case said == "":
@@ -148,13 +145,13 @@ func explainStart(said, user, path string, err error) error {
 
 // drop ends the connection. The caller holds mu.
 func (m *machine) drop() {
-	if m.service != nil {
-		m.service.Close()
-		m.service = nil
-	}
 	if m.client != nil {
 		m.client.Close()
 		m.client = nil
+	}
+	if m.service != nil {
+		m.service.Close()
+		m.service = nil
 	}
 }
 
@@ -169,7 +166,11 @@ func (m *machine) close(ctx context.Context) error {
 	if m.service.Lost() != nil {
 		return nil // the service has ended, or ends by itself
 	}
-	if err := m.service.Close(); err != nil {
+	err := m.service.Close()
+	if errors.Is(err, io.EOF) {
+		return nil // the connection has ended, so the service ends by itself
+	}
+	if err != nil {
 		return fmt.Errorf("host %s: end the lab's service: %w", m.Name, err)
 	}
 	m.service = nil

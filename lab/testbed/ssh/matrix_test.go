@@ -17,14 +17,14 @@ import (
 // Host c is slow in both directions, and host a sends slowly.
 func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
 	s := newSiteOf(t, []string{"a", "b", "c"})
-	s.limit(s.spaces[2], "data", 110e6) // c sends
-	s.limit(s.fabric, "c", 110e6)       // c receives
-	s.limit(s.spaces[0], "data", 155e6) // a sends
+	s.Limit(s.spaces[2], "data", 110e6) // c sends
+	s.Limit(s.Switch, "c", 110e6)       // c receives
+	s.Limit(s.spaces[0], "data", 155e6) // a sends
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
 	r, err := runPairs(x, n, "a:b,b:a,b:c,c:b", stats.MinimumTrials(stats.Level), 1, scenario("raw", 300*time.Millisecond))
-	s.must(err)
+	s.Must(err)
 	for _, smp := range n.samples {
 		if !smp.OK() {
 			t.Errorf("%s: %v", smp.Scenario, smp.Failure)
@@ -43,7 +43,7 @@ func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
 		}
 	}
 	var page bytes.Buffer
-	s.must(text.Write(&page, r, text.Options{Width: 100}))
+	s.Must(text.Write(&page, r, text.Options{Width: 100}))
 	if want := []string{"b→c", "c→b"}; !slices.Equal(slow, want) {
 		t.Errorf("the slow pairs are %v, want %v, those of host c:\n%s", slow, want, &page)
 	}
@@ -55,7 +55,7 @@ func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
 			t.Errorf("no finding says %q:\n%s", want, strings.Join(r.Findings, "\n"))
 		}
 	}
-	s.must(x.Close(context.Background()))
+	s.Must(x.Close(context.Background()))
 	if left := leftovers(t, runID()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -74,7 +74,7 @@ func TestDedicatedHostsChangeTheirRoles(t *testing.T) {
 	s.hold(x)
 	n := &notebook{}
 	_, err := runPairs(x, n, "ring", 1, 1, scenario("bridge", 500*time.Millisecond))
-	s.must(err)
+	s.Must(err)
 	seen := map[string]int{}
 	for _, smp := range n.samples {
 		if !smp.OK() {
@@ -90,7 +90,7 @@ func TestDedicatedHostsChangeTheirRoles(t *testing.T) {
 	if left := leftovers(t, runID()); len(left) != 3 {
 		t.Errorf("during the run there are the namespaces %v, want one of each host", left)
 	}
-	s.must(x.Close(context.Background()))
+	s.Must(x.Close(context.Background()))
 	for i := range s.spaces {
 		if after := s.dataDevice(i); after != before[i] {
 			t.Errorf("the data device of host %s was %q before the run, and is %q after it", s.hosts.Hosts[i].Name, before[i], after)
@@ -104,7 +104,7 @@ func TestTrialsOfDifferentHostsRunAtTheSameTime(t *testing.T) {
 	s.hold(x)
 	n := &notebook{}
 	r, err := runPairs(x, n, "a:b,b:a,c:d,d:c", 1, 2, scenario("raw", 500*time.Millisecond))
-	s.must(err)
+	s.Must(err)
 	for _, f := range r.HostMatrices[0].Pairs {
 		if f.Figure == nil {
 			t.Errorf("%v has no figure: %s", f.HostPair(), f.Why)

@@ -1,11 +1,13 @@
 package ssh
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 
@@ -22,9 +24,11 @@ type session struct {
 	exit   error         // of the program, once it has ended
 }
 
-// start starts a program on a host, by a command line for the login shell.
-func start(client *ssh.Client, command string) (*session, error) {
-	s, err := client.NewSession()
+// start starts a program on a host, by a command line for the login shell. If ctx ends
+// meanwhile, start closes the connection: a host that is cut off answers nothing.
+func start(ctx context.Context, c *connection, command string) (_ *session, err error) {
+	defer c.until(ctx, &err)()
+	s, err := c.NewSession()
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +42,9 @@ func start(client *ssh.Client, command string) (*session, error) {
 		s.Close()
 		return nil, err
 	}
-	run := &session{Pipe: agent.Pipe{ReadCloser: io.NopCloser(out), Out: in}, ssh: s, errors: &agent.Tail{}, ended: make(chan struct{})}
+	run := &session{Pipe: agent.Pipe{ReadCloser: io.NopCloser(&marked{from: bufio.NewReader(out)}), Out: in}, ssh: s, errors: &agent.Tail{}, ended: make(chan struct{})}
 	s.Stderr = run.errors
-	if err := s.Start(command); err != nil {
+	if err := s.Start("echo " + mark + "; exec " + command); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -76,22 +80,42 @@ func (s *session) hasEnded(ctx context.Context) bool {
 	}
 }
 
-// run runs a shell script on a host, with stdin as its input, and returns its output.
-func run(ctx context.Context, client *ssh.Client, script string, stdin io.Reader) (string, error) {
-	s, err := client.NewSession()
+// run runs a shell script on a host, with stdin as its input, and returns its output. If
+// ctx ends meanwhile, run closes the connection.
+func run(ctx context.Context, c *connection, script string, stdin io.Reader) (_ string, err error) {
+	defer c.until(ctx, &err)()
+	s, err := c.NewSession()
 	if err != nil {
 		return "", err
 	}
 	defer s.Close()
-	defer context.AfterFunc(ctx, func() { s.Close() })()
 	var out bytes.Buffer
 	said := &agent.Tail{}
 	s.Stdin, s.Stdout, s.Stderr = stdin, &out, said
-	if err := s.Run(phrase.Shell([]string{"sh", "-c", script})); err != nil {
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
+	if err := s.Run(phrase.Shell([]string{"sh", "-c", "echo " + mark + "\n" + script})); err != nil {
 		return "", fmt.Errorf("%s (%w)", said, err)
 	}
-	return out.String(), nil
+	text, err := io.ReadAll(&marked{from: bufio.NewReader(&out)})
+	return string(text), err
+}
+
+// mark is a line before the output of a program. A login shell can print before it, such as
+// by an echo in ~/.bashrc.
+const mark = "windtunnel-begins"
+
+// marked reads the text after the mark.
+type marked struct {
+	from  *bufio.Reader
+	begun bool
+}
+
+func (m *marked) Read(b []byte) (int, error) {
+	for !m.begun {
+		line, err := m.from.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		m.begun = strings.HasSuffix(strings.TrimSpace(line), mark)
+	}
+	return m.from.Read(b)
 }

@@ -82,7 +82,7 @@ func (m *machine) checkCPUs() error {
 // checkNetwork returns an error unless dedicated devices are in one network: a node's
 // namespace has no other routes.
 func (x *Executor) checkNetwork() error {
-	if !x.dedicated {
+	if !x.dedicated || slices.ContainsFunc(x.machines, func(m *machine) bool { return m.survey.NoDevice != "" }) {
 		return nil
 	}
 	first := x.machines[0].survey.Device.Addresses
@@ -111,12 +111,19 @@ func (x *Executor) Hold(ctx context.Context) (map[string][]string, error) {
 	cleaned := make([][]string, len(x.machines))
 	err = parallel.Each(x.machines, func(i int, m *machine) (err error) {
 		m.held = true
-		cleaned[i], err = m.service.Clean(ctx)
+		if cleaned[i], err = m.service.Clean(ctx); err != nil || m.survey.NoDevice == "" {
+			return err
+		}
+		m.survey.NoDevice = ""
+		m.survey.Device, err = m.service.FindDevice(ctx, host.SurveyArgs{Data: m.data})
 		return err
 	})
 	byHost := map[string][]string{}
 	for i, m := range x.machines {
 		byHost[m.Name] = cleaned[i]
+	}
+	if err == nil {
+		err = x.checkNetwork()
 	}
 	return byHost, err
 }
@@ -188,14 +195,23 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 	}
 	for _, m := range x.machines {
 		d := m.survey.Device
+		if m.survey.NoDevice != "" {
+			return nil, fmt.Errorf("host %s: %s; a killed run may have the device: `windtunnel lab clean --testbed` returns it", m.Name, m.survey.NoDevice)
+		}
 		if d.MTU != f.MTU {
 			return nil, fmt.Errorf("host %s: device %s has MTU %d, and the scenario needs %d; set it on all hosts, such as `ip link set %s mtu %d`", m.Name, d.Name, d.MTU, f.MTU, d.Name, f.MTU)
 		}
 		if sc.Workload.IPVersion == 6 && m.Data6 == "" && system.OnNode(sc.System) {
 			return nil, fmt.Errorf("host %s: the scenario needs IPv6; set `data6` in the hosts file", m.Name)
 		}
+		if x.dedicated && !m.survey.Root {
+			return nil, fmt.Errorf("host %s: moving device %s to a network namespace needs root; log in as root or set `sudo: true` in the hosts file, or remove `dedicated: true`", m.Name, d.Name)
+		}
 		if x.dedicated && len(d.Blocks) > 0 {
 			return nil, fmt.Errorf("host %s: device %s cannot be moved to a network namespace: %s", m.Name, d.Name, d.Blocks[0])
+		}
+		if err := x.offload(d, sc); err != nil {
+			return nil, fmt.Errorf("host %s: %w", m.Name, err)
 		}
 	}
 	if !x.dedicated && !system.OnNode(sc.System) {
@@ -207,6 +223,18 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 	return nil, nil
 }
 
+// offload returns an error if a device does not have a scenario's offload profile and the lab
+// cannot set it. The lab changes dedicated devices only.
+func (x *Executor) offload(d host.Device, sc *suite.Scenario) error {
+	if x.dedicated {
+		return d.CanOffload(sc.Fabric.Offload, sc.Workload.IPVersion)
+	}
+	if err := d.HasOffload(sc.Fabric.Offload, sc.Workload.IPVersion, false); err != nil {
+		return fmt.Errorf("%w; or set `dedicated: true` in the hosts file, and the lab sets it for the time of the run", err)
+	}
+	return nil
+}
+
 // Up implements testbed.Executor.
 func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed, err error) {
 	layout, err := x.Layout(spec.Nodes)
@@ -216,9 +244,9 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	if err != nil {
 		return nil, err
 	}
-	tb := &Testbed{layout: layout, nodes: make([]*node, spec.Nodes)}
+	tb := &Testbed{layout: layout, nodes: make([]*node, spec.Nodes), offload: spec.Fabric.Offload}
 	for i := range tb.nodes {
-		tb.nodes[i] = &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU}
+		tb.nodes[i] = &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU, offload: spec.Fabric.Offload}
 		if x.dedicated {
 			tb.nodes[i].space = netns.SpacePrefix(spec.ID) + x.machines[i].suffix()
 		}
@@ -236,8 +264,9 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 
 // Testbed is nodes on hosts. It is its own fabric.
 type Testbed struct {
-	layout testbed.Layout
-	nodes  []*node
+	layout  testbed.Layout
+	nodes   []*node
+	offload suite.Offload
 }
 
 // Nodes implements testbed.Testbed.
@@ -260,7 +289,11 @@ func (tb *Testbed) Describe() string {
 	for _, n := range tb.nodes {
 		devices = append(devices, n.Name()+" "+n.survey.Device.Name)
 	}
-	return fmt.Sprintf("the existing network between hosts (%s); MTU %d; the lab does not change offloads and coalescing of the devices", strings.Join(devices, ", "), tb.nodes[0].mtu)
+	offloads := "the lab does not change the offloads of the devices"
+	if tb.offload != suite.OffloadKept && tb.nodes[0].space != "" {
+		offloads = fmt.Sprintf("the lab set offload %s on the devices", tb.offload)
+	}
+	return fmt.Sprintf("the existing network between hosts (%s); MTU %d; %s", strings.Join(devices, ", "), tb.nodes[0].mtu, offloads)
 }
 
 // Clock implements testbed.Fabric.
@@ -306,6 +339,7 @@ type node struct {
 	space    string // name of the namespace; "" for the host's
 	cpus     []int
 	mtu      int
+	offload  suite.Offload
 	underlay []netip.Addr // of every node
 	settings space.Settings
 
@@ -320,7 +354,7 @@ func (n *node) start(ctx context.Context) (err error) {
 		return err
 	}
 	d := n.survey.Device
-	if n.settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.space, Device: d, Addresses: d.Addresses}); err != nil {
+	if n.settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.space, Device: d, Addresses: d.Addresses, Offloads: d.Offloads(n.offload)}); err != nil {
 		return err
 	}
 	n.agent, n.session, n.hello, err = n.startAgent(ctx, host.AgentArgs(n.space, cpuList(n.cpus))...)

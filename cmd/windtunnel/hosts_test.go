@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/testbed/ssh/sshtest"
+)
+
+// fleet is two hosts with sshd, a home on the engine's machine, and a hosts file.
+type fleet struct {
+	*home
+	site *sshtest.Site
+	file string
+}
+
+// newFleet starts the hosts a and b. options are lines for sshd's configuration.
+func newFleet(t *testing.T, first string, options ...string) *fleet {
+	t.Helper()
+	f := &fleet{home: newHome(t), site: sshtest.New(t, []string{"a", "b"}, options...)}
+	f.file = f.site.WriteHosts(first)
+	return f
+}
+
+// features returns the features of each host's data device, or "absent".
+func (f *fleet) features() (all []string) {
+	f.t.Helper()
+	for _, h := range f.site.Hosts {
+		features, err := h.Space.Features("data")
+		if err != nil {
+			all = append(all, "absent")
+			continue
+		}
+		all = append(all, fmt.Sprint(features))
+	}
+	return all
+}
+
+// untouched checks that the hosts are as before a run: sshd alone runs, no namespace is
+// left, and the data devices have their features.
+func (f *fleet) untouched(features []string) {
+	f.t.Helper()
+	var left string
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		left = strings.Join(leftovers(f.t), " ")
+		for i, h := range f.site.Hosts {
+			if p := f.site.Processes(i); len(p) != 1 {
+				left += fmt.Sprintf(" processes %v on host %s", p, h.Name)
+			}
+		}
+		if now := f.features(); strings.Join(now, "; ") != strings.Join(features, "; ") {
+			left += fmt.Sprintf(" devices %v, which were %v", now, features)
+		}
+		if left == "" {
+			return
+		}
+	}
+	f.t.Errorf("left behind: %s", left)
+}
+
+func (f *fleet) writeSuite(name, text string) {
+	f.t.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o644); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) read(name string) string {
+	f.t.Helper()
+	text, err := os.ReadFile(filepath.Join(f.dir, name))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Both stacks, the report's words about the network, and lab clean.
+func TestARunBetweenHostsIsReportedAsSuch(t *testing.T) {
+	f := newFleet(t, "dedicated: false")
+	before := f.features()
+	f.writeSuite("both.yaml", slowSuite+`  - id: raw/six
+    system: raw
+    workload: six
+`)
+	f.writeSuite("both.yaml", strings.Replace(f.read("both.yaml"), "scenarios:", "  six: {kind: tcp_stream, buffer: 64k, rate: 200M, ip_version: 6}\nscenarios:", 1))
+	out, err := f.run("run", "both.yaml", "--gates", "warn", "--trials", "1", "--testbed", f.file, "--out", "report")
+	if err != nil || f.samples() != 2 {
+		t.Fatalf("run: %v\n%s", err, out)
+	}
+	page := f.read("report/report.md")
+	for _, want := range []string{"The fabric is the network that joins the hosts", "the existing network between hosts (a data, b data)"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	if strings.Contains(page, "emulates two NICs") {
+		t.Error("the report says that the fabric is emulated")
+	}
+	f.untouched(before)
+	if err := os.WriteFile(filepath.Join(f.site.Path("program"), "windtunnel-results.tar.gz"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := f.run("lab", "clean", "--testbed", f.file); err != nil || !strings.Contains(out, "b: removed 0 network namespaces and the windtunnel program") {
+		t.Errorf("lab clean: %v\n%s", err, out)
+	}
+	left, err := os.ReadDir(f.site.Path("program"))
+	if err != nil || len(left) != 1 || left[0].Name() != "windtunnel-results.tar.gz" {
+		t.Errorf("the program's directory has %v (%v), want the user's file alone", left, err)
+	}
+	f.untouched(before)
+}
+
+// Three offload profiles on dedicated devices, and what the devices had before.
+func TestCtrlCEndsARunBetweenHostsAndRestoresTheirDevices(t *testing.T) {
+	f := newFleet(t, "dedicated: true")
+	before := f.features()
+	f.writeSuite("none.yaml", strings.Replace(slowSuite, "offload: tcp", "offload: none", 1))
+	cmd := f.untilTrials(1, "run", "none.yaml", "--gates", "warn", "--testbed", f.file, "--out", "stopped")
+	if now := f.features(); now[0] != "absent" || now[1] != "absent" {
+		t.Errorf("during the run the hosts have the devices %v: the test does not test", now)
+	}
+	f.interrupt(cmd)
+	if page := f.read("stopped/report.md"); !strings.Contains(page, "the lab set offload none on the devices") {
+		t.Error("the report does not say that the lab set the offload")
+	}
+	f.untouched(before)
+}
+
+func TestAKilledRunBetweenHostsIsResumed(t *testing.T) {
+	f := newFleet(t, "dedicated: true")
+	before := f.features()
+	cmd := f.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--testbed", f.file)
+	time.Sleep(300 * time.Millisecond) // into the third trial
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	f.untouched(before)
+	out, err := f.run("run", "--resume", "latest")
+	if err != nil || f.samples() != 6 {
+		t.Errorf("resume: %d samples, want 6: %v\n%s", f.samples(), err, out)
+	}
+	f.untouched(before)
+}
+
+// hostService returns the process of the lab's service on a host.
+func (f *fleet) hostService(i int) int {
+	f.t.Helper()
+	for _, pid := range f.site.Processes(i) {
+		argv, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if regexp.MustCompile(`windtunnel-[0-9a-f]{16}\x00host\x00`).Match(argv) {
+			return pid
+		}
+	}
+	f.t.Fatalf("no service runs on host %d", i)
+	return 0
+}
+
+// The services of the hosts are killed with the run, so nothing returns the devices.
+func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
+	f := newFleet(t, "dedicated: true")
+	before := f.features()
+	f.writeSuite("none.yaml", strings.Replace(slowSuite, "offload: tcp", "offload: none", 1))
+	for _, next := range [][]string{{"lab", "clean"}, {"run", "none.yaml", "--gates", "warn", "--trials", "1"}} {
+		cmd := f.untilTrials(1, "run", "none.yaml", "--gates", "warn", "--testbed", f.file)
+		services := []int{f.hostService(0), f.hostService(1)}
+		cmd.Process.Kill()
+		for _, pid := range services {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd.Wait()
+		if left := leftovers(t); len(left) != 2 {
+			t.Errorf("the killed run left %v: the test does not test", left)
+		}
+		if out, err := f.run(append(next, "--testbed", f.file)...); err != nil || !strings.Contains(out, "1 network namespace") {
+			t.Errorf("%v: %v\n%s", next, err, out)
+		}
+		f.untouched(before)
+	}
+}
+
+// The published experiment runs unchanged between hosts, with its own systems.
+func TestThePublishedExperimentRunsBetweenHosts(t *testing.T) {
+	programs := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(programs, "vrouter"), "windtunnel/cmd/vrouter").CombinedOutput(); err != nil {
+		t.Fatalf("build vrouter: %v\n%s", err, out)
+	}
+	f := newFleet(t, "dedicated: true", "SetEnv PATH="+programs+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	before := f.features()
+	out, err := f.run("run", "contrail-windows", "--short", "--trials", "1", "--duration", "300ms", "--gates", "warn", "--testbed", f.file, "--out", "report")
+	if err != nil {
+		t.Fatalf("run: %v\n%s", err, out)
+	}
+	page := f.read("report/samples.csv")
+	for _, id := range []string{"raw/stream", "bridge/stream", "bridge-colocated/stream", "vrouter/stream", "vrouter/no-seg", "bridge/stream-4-containers"} {
+		if !strings.Contains(page, id+",") {
+			t.Errorf("the report has no figures of %s", id)
+		}
+	}
+	if n := f.samples(); n < 6 {
+		t.Errorf("%d trials succeeded, want 6 or more:\n%s", n, out)
+	}
+	if !strings.Contains(out, "2-cpus") || !strings.Contains(out, "needs") {
+		t.Errorf("the run does not say why scenarios on 2 CPUs are skipped:\n%s", out)
+	}
+	f.untouched(before)
+}
+
+const ratioSuite = `suite: ratios
+trials: 6
+timing: {warmup: 200ms, duration: 600ms, cooldown: 50ms}
+fabrics:
+  veth: {kind: veth, mtu: 1500, offload: tcp}
+workloads:
+  stream: {kind: tcp_stream, buffer: 128k}
+scenarios:
+  - system: [raw, bridge, vxlan]
+    workload: stream
+comparisons:
+  - {baseline: raw, subjects: bridge}
+  - {baseline: bridge, subjects: vxlan}
+`
+
+// ratios returns the ratios of a run's report, by subject and metric.
+func (f *fleet) ratios(args ...string) map[string]model.Interval {
+	f.t.Helper()
+	if out, err := f.run(append([]string{"run", "ratios.yaml", "--gates", "warn", "--out", "report"}, args...)...); err != nil {
+		f.t.Fatalf("run: %v\n%s", err, out)
+	}
+	var r model.Report
+	if err := json.Unmarshal([]byte(f.read("report/report.json")), &r); err != nil {
+		f.t.Fatal(err)
+	}
+	all := map[string]model.Interval{}
+	for _, c := range r.Comparisons {
+		all[c.Subject+" "+string(c.Metric)] = c.Ratio
+	}
+	return all
+}
+
+// The same systems on the same CPUs have the same costs, whichever executor joins the nodes
+// by a veth pair.
+func TestHostsGiveTheRatiosOfNodesOnThisMachine(t *testing.T) {
+	if os.Getenv("WINDTUNNEL_TIMING_TESTS") == "" {
+		t.Skip("ratios depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one")
+	}
+	f := newFleet(t, "dedicated: true")
+	for i, h := range f.site.Hosts {
+		if err := h.Space.SteerReceive("data", 1, []int{i}); err != nil { // as the fabric veth of this machine
+			t.Fatal(err)
+		}
+	}
+	f.writeSuite("ratios.yaml", ratioSuite)
+	here, there := f.ratios("--cpu-distance", "any"), f.ratios("--testbed", f.file)
+	for _, key := range sortedKeys(here) {
+		a, b := here[key], there[key]
+		t.Logf("%s: %.3f [%.3f, %.3f] here, %.3f [%.3f, %.3f] between hosts", key, a.Median, a.Low, a.High, b.Median, b.Low, b.High)
+		if strings.HasSuffix(key, "throughput_bps") && (a.Low > b.High || b.Low > a.High) {
+			t.Errorf("%s: the intervals have nothing in common", key)
+		}
+	}
+	if len(here) == 0 || len(there) != len(here) {
+		t.Errorf("%d ratios here and %d between hosts", len(here), len(there))
+	}
+}

@@ -1,0 +1,135 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/testbed/ssh/sshtest"
+)
+
+// cut takes the carrier from the link to a host.
+func (s *site) cut(i int) {
+	s.t.Helper()
+	link, err := s.spaces[i].Link("mgmt")
+	s.Must(err)
+	s.Must(s.spaces[i].Links.LinkSetDown(link))
+	s.t.Cleanup(func() { _ = s.spaces[i].Links.LinkSetUp(link) }) // so that sshd notices the end of its connections
+}
+
+// connectUntilCopying connects to the hosts and cuts the link to host b while the program
+// is copied there.
+func (s *site) connectUntilCopying(ctx context.Context) <-chan error {
+	s.t.Helper()
+	s.hosts.Hosts[1].Directory = s.Path("program-b")
+	here, err := space.Open("")
+	s.Must(err)
+	defer here.Close()
+	s.Limit(here, sshtest.LinkTo("b"), 20e6)
+	done := make(chan error, 1)
+	go func() {
+		x, err := Connect(ctx, s.hosts, nil)
+		if err == nil {
+			err = errors.Join(errors.New("the connection succeeded"), x.Close(context.Background()))
+		}
+		done <- err
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if unfinished, _ := filepath.Glob(s.Path("program-b/*.new.*")); len(unfinished) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal("the copy to host b did not begin")
+		}
+	}
+	s.cut(1)
+	return done
+}
+
+// await returns the error of a call that must return in time.
+func (s *site) await(done <-chan error, limit time.Duration) error {
+	s.t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		s.t.Fatalf("the call has not returned after %v", limit)
+		return nil
+	}
+}
+
+func TestAnInterruptEndsACopyToAHostThatIsCutOff(t *testing.T) {
+	s := newSite(t)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	done := s.connectUntilCopying(ctx)
+	cancel(interrupted)
+	if err := s.await(done, 5*time.Second); !errors.Is(err, interrupted) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestACopyToAHostThatIsCutOffEnds(t *testing.T) {
+	s := newSite(t)
+	done := s.connectUntilCopying(context.Background())
+	if err := s.await(done, lostTime+15*time.Second); err == nil || !strings.Contains(err.Error(), "host b: copy the windtunnel program") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestALoginEndsOnAHostThatDoesNotAnswer(t *testing.T) {
+	for name, through := range map[string][]string{"directly": nil, "through a jump host": {"root@198.18.78.2"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			b := &s.hosts.Hosts[1]
+			if b.Jump = through; through != nil {
+				b.Address = "10.77.0.2"
+			}
+			sshd := s.Processes(1)[0]
+			s.Must(syscall.Kill(sshd, syscall.SIGSTOP)) // the kernel accepts the connection
+			defer syscall.Kill(sshd, syscall.SIGCONT)
+			interrupted := errors.New("interrupted")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			time.AfterFunc(time.Second, func() { cancel(interrupted) })
+			done := make(chan error, 1)
+			go func() {
+				_, err := b.dial(ctx)
+				done <- err
+			}()
+			if err := s.await(done, 5*time.Second); !errors.Is(err, interrupted) || !strings.Contains(err.Error(), "log in to") {
+				t.Errorf("error: %v", err)
+			}
+		})
+	}
+}
+
+func TestAnAgentIsNotStartedOnAHostThatIsCutOff(t *testing.T) {
+	for name, through := range map[string][]string{"directly": nil, "through a jump host": {"root@198.18.78.2"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			cut := 1
+			if through != nil {
+				cut = 0
+				s.hosts.Hosts[1].Jump, s.hosts.Hosts[1].Address = through, "10.77.0.2"
+			}
+			x := s.connect()
+			s.cut(cut)
+			began, done := time.Now(), make(chan error, 1)
+			go func() {
+				_, _, _, err := x.machines[1].startAgent(context.Background(), "node")
+				done <- err
+			}()
+			if err := s.await(done, startTime+5*time.Second); err == nil || !strings.Contains(err.Error(), "start the agent") {
+				t.Errorf("error: %v", err)
+			}
+			t.Logf("the call returned after %v", time.Since(began))
+		})
+	}
+}

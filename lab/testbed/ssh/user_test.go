@@ -1,0 +1,193 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	sshagent "golang.org/x/crypto/ssh/agent"
+)
+
+// ordinaryUser makes sshd run all commands as an ordinary user, nobody.
+const ordinaryUser = `ForceCommand exec setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "$SSH_ORIGINAL_COMMAND"`
+
+// newSiteOfUser starts two hosts with an ordinary user. The program is in the default
+// directory.
+func newSiteOfUser(t *testing.T) *site {
+	t.Helper()
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("setpriv is not installed; get it with: apt-get install util-linux")
+	}
+	s := newSite(t, ordinaryUser)
+	for i := range s.hosts.Hosts {
+		s.hosts.Hosts[i].Directory = ""
+	}
+	return s
+}
+
+func TestRawNeedsNoRoot(t *testing.T) {
+	s := newSiteOfUser(t)
+	for _, sp := range s.spaces {
+		s.Must(sp.Sysctl("net.ipv4.ping_group_range", "0 2147483647")) // as systemd sets it
+	}
+	x := s.connect()
+	if x.machines[0].survey.Root {
+		t.Fatal("the service runs as root: the test does not test")
+	}
+	s.hold(x)
+	n := &notebook{}
+	six := scenario("raw", 600*time.Millisecond)
+	six.ID, six.Workload.IPVersion = "raw-6", 6
+	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond), six))
+	for _, smp := range n.samples {
+		assertFigures(t, smp)
+	}
+	x.dedicated = true
+	sc := scenario("bridge", time.Second)
+	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "needs root") {
+		t.Errorf("a system that needs root: %v", err)
+	}
+	s.Must(x.Remove(context.Background()))
+	if _, err := os.Stat("/var/tmp/windtunnel-65534"); !os.IsNotExist(err) {
+		t.Errorf("the program's directory is left: %v", err)
+	}
+}
+
+func TestAnEchoThatTheUserMayNotSendIsExplained(t *testing.T) {
+	s := newSiteOfUser(t)
+	x := s.connect()
+	s.hold(x)
+	n := &notebook{}
+	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond)))
+	if f := n.samples[0].Failure; f == nil || !strings.Contains(f.Message, "ping_group_range") {
+		t.Errorf("failure: %v", f)
+	}
+	s.Must(x.Remove(context.Background()))
+}
+
+func TestASudoThatRefusesIsExplained(t *testing.T) {
+	if _, err := exec.LookPath("sudo"); err != nil {
+		t.Skip("sudo is not installed; get it with: apt-get install sudo")
+	}
+	s := newSiteOfUser(t)
+	t.Cleanup(func() { os.RemoveAll("/var/tmp/windtunnel-65534") })
+	s.hosts.Hosts[1].Sudo = true
+	x, err := Connect(context.Background(), s.hosts, nil)
+	if err == nil {
+		x.Close(context.Background())
+	}
+	if err == nil || !strings.Contains(err.Error(), "host b: user root may not use sudo without a password") || !strings.Contains(err.Error(), "NOPASSWD") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+// serveAgent starts an SSH agent with the given keys, and makes it the user's.
+func serveAgent(t *testing.T, s *site, names ...string) {
+	t.Helper()
+	ring := sshagent.NewKeyring()
+	for _, name := range names {
+		text, err := os.ReadFile(s.Path(name))
+		s.Must(err)
+		key, err := ssh.ParseRawPrivateKey(text)
+		s.Must(err)
+		s.Must(ring.Add(sshagent.AddedKey{PrivateKey: key}))
+	}
+	l, err := net.Listen("unix", s.Path("agent"))
+	s.Must(err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go sshagent.ServeAgent(ring, c)
+		}
+	}()
+	t.Setenv("SSH_AUTH_SOCK", s.Path("agent"))
+	t.Setenv("HOME", s.Path("")) // without key files
+}
+
+func TestKeysOfTheSSHAgentAreUsed(t *testing.T) {
+	s := newSite(t)
+	s.WriteKey("other")
+	serveAgent(t, s, "other", "key")
+	for i := range s.hosts.Hosts {
+		s.hosts.Hosts[i].Key = ""
+	}
+	s.connect()
+}
+
+func TestAnInterruptEndsTheWaitForAnSSHAgent(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "agent")
+	l, err := net.Listen("unix", socket) // nothing answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("SSH_AUTH_SOCK", socket)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(interrupted) })
+	_, err = (&Host{Name: "a", Address: "192.0.2.1", Port: 22, User: "lab"}).dial(ctx)
+	if !errors.Is(err, interrupted) || !strings.Contains(err.Error(), "ask the SSH agent at "+socket) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestAnSSHAgentWithoutTheKeyIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys []string
+		want string
+	}{
+		"another key": {[]string{"other"}, "with the keys of the SSH agent"},
+		"no key":      {nil, "there is no private key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.WriteKey("other")
+			serveAgent(t, s, c.keys...)
+			s.hosts.Hosts[1].Key = ""
+			x, err := Connect(context.Background(), s.hosts, nil)
+			if err == nil {
+				x.Close(context.Background())
+			}
+			if err == nil || !strings.Contains(err.Error(), "host b: ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestTheProgramIsCopiedOnce(t *testing.T) {
+	s := newSite(t)
+	s.hosts.Hosts[1].Directory = s.Path("program-b")
+	var copies []os.FileInfo
+	for range 2 {
+		x, err := Connect(context.Background(), s.hosts, nil)
+		s.Must(err)
+		s.Must(x.Close(context.Background()))
+		files, err := filepath.Glob(s.Path("program-b/windtunnel-*"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("the directory has %v (%v), want one program", files, err)
+		}
+		info, err := os.Stat(files[0])
+		s.Must(err)
+		copies = append(copies, info)
+	}
+	if !os.SameFile(copies[0], copies[1]) || !copies[0].ModTime().Equal(copies[1].ModTime()) {
+		t.Errorf("the second connection has written the program again: %v, %v", copies[0].ModTime(), copies[1].ModTime())
+	}
+	own, err := ownProgram()
+	s.Must(err)
+	if copies[0].Name() != own.file() || copies[0].Size() != int64(len(own.text)) {
+		t.Errorf("the copy is %s of %d bytes, want %s of %d bytes", copies[0].Name(), copies[0].Size(), own.file(), len(own.text))
+	}
+}
