@@ -165,7 +165,7 @@ func TestACluster(t *testing.T) {
 	step("a killed run is cleaned up and resumed", k.testKilled)
 	step("a deleted pod fails its trial only", func(t *testing.T) {
 		k.testFault("is gone|was deleted", func(namespace string) {
-			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), "pod-b1", meta.DeleteOptions{}))
+			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), "pod-2-1", meta.DeleteOptions{}))
 		})
 	})
 	step("an API server that restarts fails its trial only", func(t *testing.T) {
@@ -216,7 +216,7 @@ func (k *testCluster) testSuite(t *testing.T) {
 	env := data.Run.Environment
 	for name, want := range map[string]string{
 		nodeName(0) + " CNI": "test-network: bridge", nodeName(1) + " kube-proxy": "iptables", nodeName(0) + " kubelet": kubernetesVersion,
-		nodeName(0) + " eth0 MTU": "1500", nodeName(0) + " pod-a1 eth0 kind": "veth",
+		nodeName(0) + " eth0 MTU": "1500", nodeName(0) + " pod-1-1 eth0 kind": "veth",
 	} {
 		if got := env.Settings[name]; !strings.HasPrefix(got, want) {
 			t.Errorf("the environment says of %s: %q, want %q", name, got, want)

@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	api "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	action "k8s.io/client-go/testing"
@@ -102,6 +104,14 @@ func ready(name string, changes ...func(*core.Node)) core.Node {
 		c(&n)
 	}
 	return n
+}
+
+func at(addresses ...string) func(*core.Node) {
+	return func(n *core.Node) {
+		for _, a := range addresses {
+			n.Status.Addresses = append(n.Status.Addresses, core.NodeAddress{Type: core.NodeInternalIP, Address: a})
+		}
+	}
 }
 
 func cordoned(n *core.Node) { n.Spec.Unschedulable = true }
@@ -199,6 +209,26 @@ func TestPodsHaveAnOwnerAnEndAndOnlyOneHasPrivileges(t *testing.T) {
 	tools := system.PublishedLast - system.PublishedFirst + 1
 	if ports[core.ProtocolTCP] != tools+1 || ports[core.ProtocolUDP] != tools {
 		t.Errorf("the service has %v ports, want %d for TCP and %d for UDP", ports, tools+1, tools)
+	}
+}
+
+func TestPodsOfManyNodesHaveValidNames(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range 100 {
+		node := ready(fmt.Sprint("n", i), at("192.0.2.1"))
+		m, err := newMachine(nil, &runObjects{}, node, i, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range m.pods {
+			if wrong := validation.IsDNS1123Label(p.name); len(wrong) > 0 || seen[p.name] {
+				t.Errorf("node %d: pod %q: used before %t, %v", i, p.name, seen[p.name], wrong)
+			}
+			seen[p.name] = true
+		}
+	}
+	if len(seen) != 300 {
+		t.Errorf("%d pods, want 300", len(seen))
 	}
 }
 

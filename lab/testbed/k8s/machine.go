@@ -56,10 +56,9 @@ func newMachine(c *cluster, r *runObjects, node core.Node, index, ordinary int) 
 	if len(m.data) == 0 {
 		return nil, fmt.Errorf("node %s has no internal address, by which other nodes reach it", node.Name)
 	}
-	letter := string(rune('a' + index))
-	m.pods = []*pod{{machine: m, name: "agent-" + letter, privileged: true}}
+	m.pods = []*pod{{machine: m, name: fmt.Sprintf("agent-%d", index+1), privileged: true}}
 	for i := range ordinary {
-		m.pods = append(m.pods, &pod{machine: m, name: fmt.Sprintf("pod-%s%d", letter, i+1)})
+		m.pods = append(m.pods, &pod{machine: m, name: fmt.Sprintf("pod-%d-%d", index+1, i+1)})
 	}
 	return m, nil
 }
