@@ -29,6 +29,7 @@ type machine struct {
 	survey  *host.Survey
 	base    space.Settings // of the node, for the run's record
 	pods    []*pod         // the privileged pod, then the ordinary ones
+	service netip.Addr     // ClusterIP of the service of its first ordinary pod; not valid if there is none
 }
 
 // pod is a pod of the run.
@@ -61,6 +62,19 @@ func newMachine(c *cluster, r *runObjects, node core.Node, index, ordinary int) 
 		m.pods = append(m.pods, &pod{machine: m, name: fmt.Sprintf("pod-%d-%d", index+1, i+1)})
 	}
 	return m, nil
+}
+
+// makeService makes the service of the node's first ordinary pod.
+func (m *machine) makeService(ctx context.Context) error {
+	object := m.objects.serviceObject(m.pods[1].name)
+	made, err := m.cluster.services(object.Namespace).Create(ctx, object, meta.CreateOptions{})
+	if err != nil {
+		return notMade("service "+object.Name, err)
+	}
+	if m.service, err = netip.ParseAddr(made.Spec.ClusterIP); err != nil {
+		return fmt.Errorf("the cluster gave service %s the address %q: %w", object.Name, made.Spec.ClusterIP, err)
+	}
+	return nil
 }
 
 // ensure makes the pods that do not run, and replaces those whose agent was lost.

@@ -19,6 +19,9 @@ const (
 	kubernetesVersion = "v1.31.4"
 	staging           = "v0.31.4"
 	plugins           = "v1.9.1" // of the CNI project
+	// The CNI project's last version with the plugin of flannel, and flannel's daemon.
+	flannelPlugin = "github.com/containernetworking/plugins/plugins/meta/flannel@v0.9.1"
+	flannelDaemon = "github.com/flannel-io/flannel@v0.26.7"
 )
 
 // stagingModules are the modules that k8s.io/kubernetes replaces by folders of its own.
@@ -58,12 +61,20 @@ func clusterPrograms(t *testing.T) string {
 	for _, c := range cniPrograms {
 		args = append(args, "github.com/containernetworking/plugins/plugins/"+c)
 	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the programs of a cluster: %v\n%s", err, last(out))
+	build := func(settings []string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("go", args...)
+		cmd.Dir = folder
+		cmd.Env = append(append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOBIN="+bin), settings...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("build the programs of a cluster: %v\n%s", err, last(out))
+		}
 	}
+	build([]string{"CGO_ENABLED=0"}, args...)
+	// The daemon's backend udp is C. Both programs have the name flannel.
+	build([]string{"CGO_ENABLED=1"}, "install", "-trimpath", "-ldflags", "-s -w -extldflags -static", flannelDaemon)
+	must(t, os.Rename(filepath.Join(bin, "flannel"), filepath.Join(bin, "flanneld")))
+	build([]string{"CGO_ENABLED=0"}, "install", "-trimpath", "-ldflags", "-s -w", flannelPlugin)
 	must(t, os.WriteFile(filepath.Join(bin, "done"), nil, 0o644))
 	return bin
 }
