@@ -30,7 +30,7 @@ const afterRun = 15 * time.Minute
 // imageFlags adds the flags of a measurement in a cluster.
 func imageFlags(cmd *cobra.Command, c *sample.Cluster, nodes string) {
 	cmd.Flags().StringVar(&c.Nodes, "nodes", "", "Nodes of the cluster, separated by commas (default: "+nodes+"; needs --testbed k8s)")
-	cmd.Flags().StringVar(&c.Image, "image", "", "Image with the windtunnel program, such as REG/windtunnel:TAG (needs --testbed k8s)")
+	cmd.Flags().StringVar(&c.Image, "image", "", "Image with the windtunnel program, such as REG/windtunnel:TAG (default: the image of make image, loaded into the nodes' container runtime; needs --testbed k8s)")
 	clusterFlags(cmd, c)
 }
 
@@ -40,13 +40,16 @@ func clusterFlags(cmd *cobra.Command, c *sample.Cluster) {
 	cmd.Flags().StringVar(&c.Context, "context", "", "Context of the kubeconfig (default: its current context; needs --testbed k8s)")
 }
 
+// ownImage is the name of the image that `make image` makes of this program.
+func ownImage() string { return "windtunnel:" + revision }
+
 // reachCluster returns nodes of a Kubernetes cluster as the place. It makes the run's pods.
 func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place, error) {
 	if o.cpus.cpus != "" {
 		return nil, errors.New("--cpus and --testbed k8s do not go together: pods use all CPUs that their node gives them")
 	}
 	if o.cluster.Image == "" {
-		return nil, errors.New("--testbed k8s needs --image: an image with the windtunnel program (docs/kubernetes.md says how to make it)")
+		o.cluster.Image = ownImage()
 	}
 	uses := func(f func(sc *suite.Scenario) bool) bool {
 		return slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return f(&sc) })

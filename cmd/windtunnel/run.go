@@ -75,6 +75,7 @@ Without a suite, --system describes the experiment: every system carries every
   windtunnel run my.yaml --dry-run
   windtunnel run --system bridge,vxlan --workload tcp_stream --streams 4
   windtunnel run quick --testbed hosts.yaml
+  windtunnel run k8s-cni --testbed k8s
   windtunnel run k8s-cni --testbed k8s --image REG/windtunnel:TAG
   windtunnel run --resume latest`,
 		Args: takes(0, 1),

@@ -77,6 +77,8 @@ func (s *Service) close() error {
 type SurveyArgs struct {
 	Programs []program.Program // that a plan needs
 	Data     []netip.Addr      // addresses of the machine that the traffic uses
+	// Some permits addresses that the device with the first one lacks.
+	Some bool
 }
 
 // Survey has the facts about a machine.
@@ -98,7 +100,7 @@ func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
 		}
 	}
 	var err error
-	reply.Device, err = deviceOf(args.Data, s.session)
+	reply.Device, err = deviceOf(args.Data, args.Some, s.session)
 	return err
 }
 

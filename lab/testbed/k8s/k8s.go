@@ -266,7 +266,7 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 			return nil, fmt.Errorf("node %s: device %s has MTU %d, and the scenario has %d; use nodes with devices of one MTU", m.node.Name, d.Name, d.MTU, f.MTU)
 		}
 		if v := sc.Workload.IPVersion; !address(m.data, v).IsValid() {
-			return nil, fmt.Errorf("node %s has no internal IPv%d address", m.node.Name, v)
+			return nil, fmt.Errorf("node %s has no internal IPv%d address on device %s", m.node.Name, v, m.survey.Device.Name)
 		}
 	}
 	return nil, nil

@@ -23,7 +23,7 @@ type machine struct {
 	cluster *cluster
 	objects *runObjects
 	node    core.Node
-	data    []netip.Addr // internal addresses
+	data    []netip.Addr // internal addresses; after the survey those of one device
 	cpus    []int
 	hello   agent.Hello // of the first agent
 	survey  *host.Survey
@@ -207,8 +207,12 @@ func (m *machine) look(ctx context.Context, programs []program.Program) (err err
 	}
 	defer func() { err = errors.Join(err, s.finish(client)) }()
 	service := host.Client{Client: client}
-	if m.survey, err = service.Survey(ctx, host.SurveyArgs{Programs: programs, Data: m.data}); err != nil {
+	if m.survey, err = service.Survey(ctx, host.SurveyArgs{Programs: programs, Data: m.data, Some: true}); err != nil {
 		return err
+	}
+	m.data = nil
+	for _, a := range m.survey.Device.Addresses {
+		m.data = append(m.data, a.Addr())
 	}
 	if m.base, err = service.Prepare(ctx, host.PrepareArgs{Device: m.survey.Device}); err != nil {
 		return err

@@ -62,4 +62,3 @@ func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
 		t.Errorf("a node that is not in the run: %v", err)
 	}
 }
-
