@@ -413,6 +413,9 @@ func (n *node) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := n.meterGroups(ctx, n.agents[0].client); err != nil {
+		return err
+	}
 	if got := n.agents[0].hello.CPUs; !slices.Equal(got, n.cpus) {
 		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: its CPU manager forbids it", n.Name(), got, n.cpus)
 	}

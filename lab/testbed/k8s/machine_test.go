@@ -55,6 +55,7 @@ func runNode(folder, bin string) error {
 		}
 	}
 	for _, argv := range [][]string{
+		{"ctr", "--namespace", "k8s.io", "images", "import", folder + "/../sandbox.tar"},
 		{"ctr", "--namespace", "k8s.io", "images", "import", folder + "/../image.tar"},
 		{"kubelet", "--config", folder + "/kubelet.yaml", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--node-ip", os.Getenv("WT_TEST_ADDRESS"), "--v=1"},
 		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", podNetwork,
@@ -143,7 +144,7 @@ func (k *testCluster) startNode(i int) {
 	folder := filepath.Join(k.dir, nodeName(i))
 	must(t, os.MkdirAll(folder, 0o755))
 	for name, text := range map[string]string{
-		"containerd.toml": strings.NewReplacer("IMAGE", testImage, "BIN", k.bin).Replace(containerdConfig),
+		"containerd.toml": strings.NewReplacer("IMAGE", sandboxImage, "BIN", k.bin).Replace(containerdConfig),
 		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, k.cgroup(i)),
 		"cni.conflist":    fmt.Sprintf(cniConfig, i),
 	} {

@@ -85,22 +85,50 @@ func last(text []byte) string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// testImage is the image of all pods of the test cluster.
-const testImage = "wt.test/windtunnel:test"
+// sandboxImage is the image of the containers that keep the namespaces of pods, and of
+// flannel's pods. It has the programs windtunnel and flanneld.
+const sandboxImage = "wt.test/sandbox:test"
 
-// writeImage writes a docker archive of an image that has the windtunnel program alone.
-func writeImage(t *testing.T, program, archive string) {
+// productImage is the file of the image that `make image` makes. All pods of runs use it.
+const productImage = "../../../out/windtunnel.image.tar"
+
+// tagsOf lists the tags of an image in a docker archive.
+func tagsOf(t *testing.T, archive string) []string {
 	t.Helper()
-	text, err := os.ReadFile(program)
-	must(t, err)
-	layer := tarOf(t, file{"bin/", nil}, file{"tmp/", nil}, file{"run/", nil}, file{"etc/", nil}, file{"bin/windtunnel", text})
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatalf("%v; make the image by: make image", err)
+	}
+	defer f.Close()
+	for r := tar.NewReader(f); ; {
+		h, err := r.Next()
+		must(t, err)
+		if h.Name != "manifest.json" {
+			continue
+		}
+		var manifest []struct{ RepoTags []string }
+		must(t, json.NewDecoder(r).Decode(&manifest))
+		return manifest[0].RepoTags
+	}
+}
+
+// writeSandbox writes a docker archive of the sandbox image.
+func writeSandbox(t *testing.T, programs []string, archive string) {
+	t.Helper()
+	files := []file{{"bin/", nil}, {"tmp/", nil}, {"run/", nil}, {"etc/", nil}}
+	for _, p := range programs {
+		text, err := os.ReadFile(p)
+		must(t, err)
+		files = append(files, file{"bin/" + filepath.Base(p), text})
+	}
+	layer := tarOf(t, files...)
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
 		"config": map[string]any{"Entrypoint": []string{"/bin/windtunnel", PodCommand}, "Env": []string{"PATH=/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	must(t, err)
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{testImage}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{sandboxImage}, "Layers": []string{"layer.tar"}}})
 	must(t, err)
 	must(t, os.WriteFile(archive, tarOf(t, file{"manifest.json", manifest}, file{"config.json", config}, file{"layer.tar", layer}), 0o644))
 }
