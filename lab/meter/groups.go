@@ -30,9 +30,12 @@ type GroupArgs struct {
 	Own      []string // UIDs of the experiment's pods
 }
 
-// OtherPods is the name of the group of all pods that are in no other group and do not
-// belong to the experiment.
-const OtherPods = "other pods"
+// OwnPods is the name of the group of the experiment's pods, and OtherPods that of all pods
+// that are in no other group.
+const (
+	OwnPods   = "the run's pods"
+	OtherPods = "other pods"
+)
 
 // FindGroups finds groups of a node below root, the directory of the node's control groups.
 // proc is a proc file system with the node's processes. A group that the node does not have
@@ -47,9 +50,9 @@ func FindGroups(root, proc string, args GroupArgs) ([]Group, error) {
 		return nil, fmt.Errorf("list the control groups of %s: %w", s.root, err)
 	}
 	if s.kubepods != "" {
-		other := &Group{Name: OtherPods, Files: []string{filepath.Join(s.kubepods, s.file)}, Less: s.own}
+		other := &Group{Name: OtherPods, Files: []string{filepath.Join(s.kubepods, s.file)}}
 		for _, name := range sortedNames(s.found) {
-			if s.Pods[name] != nil {
+			if name == OwnPods || s.Pods[name] != nil {
 				other.Less = append(other.Less, s.found[name].Files...)
 			}
 		}
@@ -75,7 +78,6 @@ type groupSearch struct {
 	GroupArgs
 	root, proc, file string
 	found            map[string]*Group
-	own              []string
 	kubepods         string // directory of all pods of the node
 }
 
@@ -90,7 +92,7 @@ func (s *groupSearch) visit(path string, d fs.DirEntry, err error) error {
 	}
 	base := d.Name()
 	if slices.ContainsFunc(s.Own, func(uid string) bool { return isPod(base, uid) }) {
-		s.own = append(s.own, filepath.Join(path, s.file))
+		s.add(OwnPods, path)
 		s.kubepods = podsOf(path)
 		return fs.SkipDir
 	}

@@ -56,8 +56,8 @@ func TestGroupsOfANodeAreFoundAndRead(t *testing.T) {
 		files map[string]string
 		want  map[string]int64
 	}{
-		"v1": {v1, map[string]int64{"kube-proxy": 3000, "flannel": 700, OtherPods: 50000 - 3000 - 40000}},
-		"v2": {v2, map[string]int64{"kube-proxy": 3000, "flannel": 7000, OtherPods: 50000 - 3000 - 40000}},
+		"v1": {v1, map[string]int64{"kube-proxy": 3000, "flannel": 700, OwnPods: 40000, OtherPods: 50000 - 3000 - 40000}},
+		"v2": {v2, map[string]int64{"kube-proxy": 3000, "flannel": 7000, OwnPods: 40000, OtherPods: 50000 - 3000 - 40000}},
 	} {
 		root := aTree(t, c.files)
 		groups, err := FindGroups(root, proc, args)
@@ -75,8 +75,8 @@ func TestGroupsOfANodeAreFoundAndRead(t *testing.T) {
 				}
 			}
 		}
-		if got, err := readGroups(groups); err != nil || len(got) != 1 || got["flannel"] != c.want["flannel"] {
-			t.Errorf("%s: after the end of a pod: %v, %v; want flannel alone", name, got, err)
+		if got, err := readGroups(groups); err != nil || len(got) != 2 || got["flannel"] != c.want["flannel"] {
+			t.Errorf("%s: after the end of a pod: %v, %v; want flannel and the run's pods", name, got, err)
 		}
 	}
 }

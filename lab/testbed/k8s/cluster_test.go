@@ -148,7 +148,11 @@ func (k *testCluster) wire() {
 }
 
 func (k *testCluster) route(sp *space.Space, to, by string) {
-	must(k.t, sp.Links.RouteAdd(&netlink.Route{Dst: space.IPNet(netip.MustParsePrefix(to)), Gw: net.ParseIP(by)}))
+	must(k.t, sp.Links.RouteAdd(k.routeTo(to, by)))
+}
+
+func (k *testCluster) routeTo(to, by string) *netlink.Route {
+	return &netlink.Route{Dst: space.IPNet(netip.MustParsePrefix(to)), Gw: net.ParseIP(by)}
 }
 
 // writeKeys writes the certificates, the tokens and the kubeconfigs.

@@ -20,6 +20,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"windtunnel/lab/meter"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -203,6 +204,7 @@ func TestACluster(t *testing.T) {
 		t.Error("no agent was reached by SPDY after the API server was started without WebSocket")
 	}
 	step("a drained node fails trials until it is uncordoned, and the run is resumed", k.testDrained)
+	step("flannel carries the packets of pods", k.testFlannel)
 }
 
 // overhead is the maximum time of a run besides the measuring: pods, survey, set-up of the
@@ -241,6 +243,7 @@ func (k *testCluster) testSuite(t *testing.T) {
 				t.Errorf("%s: %s is %.3f on a node with one CPU", s.Scenario, m, used)
 			}
 		}
+		k.assertGroups(&s, "kube-proxy", meter.OtherPods)
 	}
 	if want := len(data.Plan.Scenarios); len(seen) != want || want != 16 {
 		t.Errorf("%d of %d scenarios have figures, want 16: %v", len(seen), want, data.Run.Skipped)
@@ -256,6 +259,23 @@ func (k *testCluster) testSuite(t *testing.T) {
 	}
 	if env.NodeCPUs[nodeName(0)] != "[0]" || env.NodeCPUs[nodeName(1)] != "[1]" {
 		t.Errorf("CPUs of the nodes: %v", env.NodeCPUs)
+	}
+}
+
+// assertGroups asserts that a sample has the CPU of these control groups on the sender's node,
+// and that of the run's pods between the CPU of the tools and that of the whole node. The
+// kernel charges softirqs on top of the tools to the pods, too.
+func (k *testCluster) assertGroups(s *sample.Sample, names ...string) {
+	t := k.t
+	t.Helper()
+	for _, name := range names {
+		if used, ok := s.Metrics[sample.GroupCores("sender", name)]; !ok || used > 0.2 {
+			t.Errorf("%s: %s used %.4f cores (known %t), want a small part", s.Scenario, name, used, ok)
+		}
+	}
+	own, tools, node := s.Metrics[sample.GroupCores("sender", meter.OwnPods)], s.Metrics[sample.SenderToolCores], s.Metrics[sample.SenderCores]
+	if own < 0.95*tools || own > 1.05*node+0.02 {
+		t.Errorf("%s: the run's pods used %.3f cores, want between the tools' %.3f and the node's %.3f", s.Scenario, own, tools, node)
 	}
 }
 
