@@ -209,7 +209,7 @@ cgroupDriver: cgroupfs
 cgroupRoot: %s
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 enforceNodeAllocatable: [none]
-evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, nodefs.inodesFree: "0%%", imagefs.available: 1Mi}
+evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFree: "0%%", imagefs.available: "0%%"}
 failSwapOn: false
 makeIPTablesUtilChains: false
 nodeStatusUpdateFrequency: 2s
