@@ -370,15 +370,7 @@ func (k *testCluster) testRefusals(t *testing.T) {
 }
 
 func (k *testCluster) testKilled(t *testing.T) {
-	e := k.start("limited", measure("--trials", "2", "--scenario", "cni/stream,cni/rr")...)
-	k.awaitTrial()
-	must(t, e.Process.Kill())
-	e.wait(t)
-	k.await("the tools end on the nodes", func() bool { return k.tools() == 0 })
-	if left := k.spaces(); len(left) != 1 {
-		t.Errorf("the killed run has the namespaces %v: the test does not test", left)
-	}
-	k.testOwner(t)
+	k.kill("--trials", "2", "--scenario", "cni/stream,cni/rr")
 	said, exit := k.start("limited", "lab", "clean", "--testbed", "k8s").wait(t)
 	if exit != 0 || !strings.Contains(said, "removed 1 namespace of ended runs") {
 		t.Errorf("lab clean: exit status %d, output:\n%s", exit, said)
@@ -390,11 +382,34 @@ func (k *testCluster) testKilled(t *testing.T) {
 	if data := k.load(); data.Run.Status != sample.Complete || len(data.Samples) < 4 {
 		t.Errorf("the resumed run is %s with %d samples, want 4", data.Run.Status, len(data.Samples))
 	}
+	k.kill("--trials", "1", "--scenario", "cni/stream")
+	said, exit = k.start("limited", measure("--trials", "1", "--scenario", "host/rr")...).wait(t)
+	if exit != 0 || !strings.Contains(said, "removed 1 namespace of ended runs from the cluster") {
+		t.Errorf("the next run: exit status %d, output:\n%s", exit, said)
+	}
+	k.assertNothingLeft()
+	k.testOwner(k.kill("--trials", "1", "--scenario", "cni/stream"))
+}
+
+// kill kills a run during a trial. It returns the namespace that the run leaves.
+func (k *testCluster) kill(args ...string) (namespace string) {
+	t := k.t
+	t.Helper()
+	e := k.start("limited", measure(args...)...)
+	k.awaitTrial()
+	must(t, e.Process.Kill())
+	e.wait(t)
+	k.await("the tools end on the nodes", func() bool { return k.tools() == 0 })
+	left := k.spaces()
+	if len(left) != 1 {
+		t.Fatalf("the killed run has the namespaces %v, want one", left)
+	}
+	return left[0]
 }
 
 // testOwner deletes the lease of the killed run, which owns all other objects.
-func (k *testCluster) testOwner(t *testing.T) {
-	namespace, ctx := k.spaces()[0], context.Background()
+func (k *testCluster) testOwner(namespace string) {
+	t, ctx := k.t, context.Background()
 	for _, p := range k.pods(namespace) {
 		if p.Spec.ActiveDeadlineSeconds == nil {
 			t.Errorf("pod %s has no end", p.Name)
@@ -402,6 +417,8 @@ func (k *testCluster) testOwner(t *testing.T) {
 	}
 	must(t, k.api.CoordinationV1().Leases(namespace).Delete(ctx, leaseName, meta.DeleteOptions{}))
 	k.await("the cluster deletes the pods of the deleted lease", func() bool { return len(k.pods(namespace)) == 0 })
+	must(t, k.api.CoreV1().Namespaces().Delete(ctx, namespace, meta.DeleteOptions{}))
+	k.await("the namespace is deleted", func() bool { return len(k.spaces()) == 0 })
 }
 
 // testFault runs trials, and causes a fault in the first. The failure's message has one of
