@@ -56,8 +56,9 @@ test: build ## Run every test; as root, else those that need root are skipped
 	$(TESTS) -run '^TestFaults$$' ./vrouter/e2e || failed=1; \
 	exit $$failed
 
-# Builds Kubernetes once into the user's cache: about 3 minutes, and 4 GB of Go's build cache.
-# Needs the Debian packages containerd, etcd-server, runc and iptables.
+# Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's
+# build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and
+# iptables.
 test-kubernetes: root build image ## Test the Kubernetes testbed on a cluster that the test starts (root)
 	WINDTUNNEL_KUBERNETES=1 $(GO) test -count=1 -v -timeout 40m -run TestACluster ./lab/testbed/k8s
 

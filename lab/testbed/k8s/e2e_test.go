@@ -140,7 +140,8 @@ func (k *testCluster) grant(user string) {
 }
 
 // A real cluster of two nodes, whose programs the test builds: etcd, the API server, the
-// controllers, and on each node containerd, kubelet, kube-proxy and the CNI plugin bridge.
+// controllers, and on each node containerd, kubelet, kube-proxy and the CNI plugin bridge, at
+// the end flannel.
 func TestACluster(t *testing.T) {
 	k := startCluster(t)
 	step := func(name string, f func(t *testing.T)) {

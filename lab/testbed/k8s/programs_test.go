@@ -36,14 +36,14 @@ var (
 )
 
 // clusterPrograms returns the folder with the programs of a cluster. It builds them once, in
-// a module in the user's cache: about 3 minutes and 4 GB of build cache.
+// a module in the user's cache: about 6 minutes and 4 GB of build cache.
 func clusterPrograms(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	must(t, err)
 	folder := filepath.Join(cache, "windtunnel", "kubernetes-"+kubernetesVersion)
 	bin := filepath.Join(folder, "bin")
-	if _, err := os.Stat(filepath.Join(bin, "done")); err == nil {
+	if _, err := os.Stat(filepath.Join(bin, "complete")); err == nil {
 		return bin
 	}
 	must(t, os.MkdirAll(bin, 0o755))
@@ -75,7 +75,7 @@ func clusterPrograms(t *testing.T) string {
 	build([]string{"CGO_ENABLED=1"}, "install", "-trimpath", "-ldflags", "-s -w -extldflags -static", flannelDaemon)
 	must(t, os.Rename(filepath.Join(bin, "flannel"), filepath.Join(bin, "flanneld")))
 	build([]string{"CGO_ENABLED=0"}, "install", "-trimpath", "-ldflags", "-s -w", flannelPlugin)
-	must(t, os.WriteFile(filepath.Join(bin, "done"), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(bin, "complete"), nil, 0o644))
 	return bin
 }
 
