@@ -21,7 +21,7 @@ import (
 )
 
 // runImage builds the image of the lab alone, and writes it to o.image. It is for the first
-// architecture.
+// architecture. Its tag is the revision, from which the program derives its default image.
 func runImage(ctx context.Context, o options) error {
 	r, err := begin(ctx, o)
 	if err != nil {
@@ -48,14 +48,17 @@ func runImage(ctx context.Context, o options) error {
 	if err := os.MkdirAll(filepath.Dir(o.image), 0o755); err != nil {
 		return err
 	}
-	return writeFile(o.image, func(w io.Writer) error { return r.writeImage(w, lab, b, contents) })
+	return writeFile(o.image, func(w io.Writer) error { return r.writeImage(w, lab, b, contents, r.revision) })
 }
 
 // writeImage writes an image with one layer, in the format of `docker save`. The layer holds the
-// static program, its licences, and the folders that programs expect. The image has two tags: the
-// version of the package, and the revision, from which the program derives its default image.
-func (r *release) writeImage(w io.Writer, p product, b binary, contents []file) error {
+// static program, its licences, and the folders that programs expect.
+func (r *release) writeImage(w io.Writer, p product, b binary, contents []file, version string) error {
 	layer, err := r.layer(p, contents)
+	if err != nil {
+		return err
+	}
+	tag, err := name.NewTag(p.name + ":" + imageTag(version))
 	if err != nil {
 		return err
 	}
@@ -87,15 +90,7 @@ func (r *release) writeImage(w io.Writer, p product, b binary, contents []file) 
 	if err != nil {
 		return err
 	}
-	tagged := map[name.Reference]v1.Image{}
-	for _, text := range []string{b.version, r.revision} {
-		tag, err := name.NewTag(p.name + ":" + imageTag(text))
-		if err != nil {
-			return err
-		}
-		tagged[tag] = image
-	}
-	return tarball.MultiRefWrite(tagged, w)
+	return tarball.Write(tag, image, w)
 }
 
 // imageTag returns a version as a tag: tags have no tilde.

@@ -98,7 +98,7 @@ func (r *release) publish(p product, arch string) error {
 	for name, write := range map[string]func(io.Writer) error{
 		linux:                func(w io.Writer) error { return copyFrom(w, b.path) },
 		linux + ".cdx.json":  func(w io.Writer) error { return r.writeSBOM(w, b) },
-		linux + ".image.tar": func(w io.Writer) error { return r.writeImage(w, p, b, contents) },
+		linux + ".image.tar": func(w io.Writer) error { return r.writeImage(w, p, b, contents, b.version) },
 		fmt.Sprintf("%s_%s_%s.deb", p.name, b.version, arch): func(w io.Writer) error { return r.writeDeb(w, p, b, contents) },
 	} {
 		if err := writeFile(filepath.Join(r.ready(), name), write); err != nil {
