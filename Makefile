@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build demo test test-kubernetes test-race bench lint generate dist dist-test clean go-version root
+.PHONY: all help build demo test test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -56,9 +56,10 @@ test: build ## Run every test; as root, else those that need root are skipped
 	$(TESTS) -run '^TestFaults$$' ./vrouter/e2e || failed=1; \
 	exit $$failed
 
-# Builds Kubernetes once into the user's cache: about 3 minutes, and 4 GB of Go's build cache.
-# Needs the Debian packages containerd, etcd-server, runc and iptables.
-test-kubernetes: root build ## Test the Kubernetes testbed on a cluster that the test starts (root)
+# Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's
+# build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and
+# iptables.
+test-kubernetes: root build image ## Test the Kubernetes testbed on a cluster that the test starts (root)
 	WINDTUNNEL_KUBERNETES=1 $(GO) test -count=1 -v -timeout 40m -run TestACluster ./lab/testbed/k8s
 
 # The packages that start goroutines, whose tests need no root, and that do not import SQLite,
@@ -93,6 +94,10 @@ generate: go-version ## Write generated files: eBPF objects, JSON Schema, charts
 # libraries are no dependencies of the programs; docs/packages.md.
 dist: go-version ## Build a release into out/dist/: static programs, packages, images, SBOMs
 	cd internal/dist && $(GO) run . -root ../.. -o ../../out/dist
+
+# With the revision of `make build`, the programs find the image without --image.
+image: go-version ## Build the container image of windtunnel, out/windtunnel.image.tar, without a daemon
+	cd internal/dist && $(GO) run . -root ../.. -revision '$(REVISION)' -image ../../out/windtunnel.image.tar
 
 # It builds everything twice: some minutes with an empty build cache.
 dist-test: go-version ## Test the release: packages, images, SBOMs, reproducibility (root)

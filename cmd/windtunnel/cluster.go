@@ -27,11 +27,21 @@ const k8sTestbed = "k8s"
 // afterRun is added to the longest duration of a plan to get the lifetime of its pods.
 const afterRun = 15 * time.Minute
 
+// imageFlags adds the flags of a measurement in a cluster.
+func imageFlags(cmd *cobra.Command, c *sample.Cluster, nodes string) {
+	cmd.Flags().StringVar(&c.Nodes, "nodes", "", "Nodes of the cluster, separated by commas (default: "+nodes+"; needs --testbed k8s)")
+	cmd.Flags().StringVar(&c.Image, "image", "", "Image with the windtunnel program, such as REG/windtunnel:TAG (default: the image of make image, loaded into the nodes' container runtime; needs --testbed k8s)")
+	clusterFlags(cmd, c)
+}
+
 // clusterFlags adds the flags that choose a cluster.
 func clusterFlags(cmd *cobra.Command, c *sample.Cluster) {
 	cmd.Flags().StringVar(&c.Kubeconfig, "kubeconfig", "", "Kubeconfig file of the cluster (default: $KUBECONFIG, ~/.kube/config; needs --testbed k8s)")
 	cmd.Flags().StringVar(&c.Context, "context", "", "Context of the kubeconfig (default: its current context; needs --testbed k8s)")
 }
+
+// ownImage is the name of the image that `make image` makes of this program.
+func ownImage() string { return "windtunnel:" + revision }
 
 // reachCluster returns nodes of a Kubernetes cluster as the place. It makes the run's pods.
 func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place, error) {
@@ -39,7 +49,7 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 		return nil, errors.New("--cpus and --testbed k8s do not go together: pods use all CPUs that their node gives them")
 	}
 	if o.cluster.Image == "" {
-		return nil, errors.New("--testbed k8s needs --image: an image with the windtunnel program (docs/kubernetes.md says how to make it)")
+		o.cluster.Image = ownImage()
 	}
 	uses := func(f func(sc *suite.Scenario) bool) bool {
 		return slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return f(&sc) })
@@ -48,7 +58,13 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 	options.Least, options.Lifetime = plan.Nodes, plan.WorstCase()+afterRun
 	options.Colocated = uses(func(sc *suite.Scenario) bool { return sc.Placement == suite.Colocated })
 	options.Service = uses(func(sc *suite.Scenario) bool { return sc.System == system.ServiceIP{}.Name() })
-	x, err := k8s.Connect(ctx, options, experiment.Programs(plan))
+	if options.Pairs = plan.Matrix != nil; options.Pairs {
+		options.Nodes = plan.Matrix.Hosts
+	}
+	x, removed, err := k8s.Connect(ctx, options, experiment.Programs(plan))
+	if n := len(removed); n > 0 {
+		fmt.Fprintf(os.Stderr, "removed %s of ended runs from the cluster\n", phrase.Count(n, "namespace"))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +74,22 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 	}
 	p := &place{executor: x, self: agent.Self, choice: "all CPUs that the nodes give their pods", close: func() error { return x.Close(context.WithoutCancel(ctx)) }}
 	p.facts, p.fineIdle = x.Facts()
-	p.hold = func(ctx context.Context) error {
-		removed, err := x.Hold(ctx)
-		if n := len(removed); n > 0 {
-			fmt.Fprintf(os.Stderr, "removed %s of ended runs from the cluster\n", phrase.Count(n, "namespace"))
-		}
-		return err
-	}
+	p.hold = func(context.Context) error { return nil } // Connect holds the nodes
 	return p, nil
+}
+
+// clusterHosts returns the nodes of a matrix: those of --nodes, or all usable nodes.
+func clusterHosts(ctx context.Context, c sample.Cluster) ([]string, error) {
+	options := clusterOptions(c)
+	options.Least, options.Pairs = 2, true
+	nodes, left, err := k8s.Nodes(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	for _, why := range left {
+		fmt.Fprintf(os.Stderr, "not in the matrix: %s\n", why)
+	}
+	return nodes, nil
 }
 
 func clusterOptions(c sample.Cluster) k8s.Options {

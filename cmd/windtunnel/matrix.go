@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -21,12 +22,13 @@ type matrixOptions struct {
 func matrixCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "matrix SUITE|FILE.yaml --testbed hosts.yaml",
+		Use:   "matrix SUITE|FILE.yaml --testbed hosts.yaml|k8s",
 		Short: "Run a suite between every pair of hosts, and name the slow and the asymmetric pairs",
 		Long: `Run a suite between every pair of hosts, and name the slow and the asymmetric pairs.
 
-Each scenario runs in both directions between the hosts of the file: a block has
-every scenario once between every pair, in random order. No host is in two trials
+The hosts are those of a hosts file, or the nodes of a Kubernetes cluster. Each
+scenario runs in both directions between them: a block has every scenario once
+between every pair, in random order. No host is in two trials
 at once. --parallel N lets up to N trials run at the same time between different
 hosts. The default is 1, because trials on one fabric can disturb each other.
 
@@ -38,6 +40,7 @@ every command for runs works with it.`,
   windtunnel matrix quick --testbed hosts.yaml --scenario raw/stream
   windtunnel matrix quick --testbed hosts.yaml --pairs ring --parallel 4
   windtunnel matrix quick --testbed hosts.yaml --pairs a:b,b:a,a:c
+  windtunnel matrix k8s-cni --testbed k8s --scenario host/stream,cni/stream
   windtunnel matrix --resume latest`,
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +52,7 @@ every command for runs works with it.`,
 			case o.resume != "":
 				o.matrix = matrixOptions{} // the plan has the pairs
 			case o.testbed == "":
-				return errors.New("a matrix needs hosts: give a hosts file with --testbed (docs/hosts.md)")
+				return errors.New("a matrix needs hosts: give a hosts file with --testbed (docs/hosts.md), or --testbed k8s (docs/kubernetes.md)")
 			case len(args) == 0:
 				return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --resume")
 			case o.matrix.pairs == "":
@@ -60,7 +63,8 @@ every command for runs works with it.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.testbed, "testbed", "", "Hosts file (docs/hosts.md)")
+	f.StringVar(&o.testbed, "testbed", "", "Hosts file (docs/hosts.md); k8s: the nodes of a Kubernetes cluster (docs/kubernetes.md)")
+	imageFlags(cmd, &o.cluster, "all usable ones")
 	f.StringVar(&o.matrix.pairs, "pairs", "all", "Pairs of hosts: all, ring (each host to the next one), or a list such as a:b,b:a")
 	f.IntVar(&o.matrix.parallel, "parallel", 1, "Maximum number of trials at the same time, between different hosts; trials on one fabric can disturb each other")
 	f.BoolVar(&o.short, "short", false, "Run the suite's short form")
@@ -77,18 +81,30 @@ every command for runs works with it.`,
 	return cmd
 }
 
-// apply adds the matrix to a plan. A run between pairs has a fixed number of trials.
-func (o *matrixOptions) apply(plan *suite.Plan, testbed string) error {
+// addMatrix adds the matrix to a plan. A run between pairs has a fixed number of trials.
+func (o *runOptions) addMatrix(ctx context.Context, plan *suite.Plan) error {
 	if plan.Nodes != 2 {
 		return fmt.Errorf("suite %s has %s, and a matrix measures between two; choose another suite", plan.Suite, phrase.Count(plan.Nodes, "node"))
 	}
-	hosts, err := ssh.ReadHosts(testbed)
+	hosts, err := o.hosts(ctx)
 	if err != nil {
 		return err
 	}
-	if plan.Matrix, err = suite.NewMatrix(hosts.Names(), o.pairs, o.parallel); err != nil {
-		return fmt.Errorf("--pairs %s --parallel %d: %w", o.pairs, o.parallel, err)
+	if plan.Matrix, err = suite.NewMatrix(hosts, o.matrix.pairs, o.matrix.parallel); err != nil {
+		return fmt.Errorf("--pairs %s --parallel %d: %w", o.matrix.pairs, o.matrix.parallel, err)
 	}
 	plan.Stop = suite.Stop{}
 	return nil
+}
+
+// hosts returns the names of the testbed's hosts.
+func (o *runOptions) hosts(ctx context.Context) ([]string, error) {
+	if o.testbed == k8sTestbed {
+		return clusterHosts(ctx, o.cluster)
+	}
+	hosts, err := ssh.ReadHosts(o.testbed)
+	if err != nil {
+		return nil, err
+	}
+	return hosts.Names(), nil
 }

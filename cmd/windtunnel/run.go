@@ -75,6 +75,7 @@ Without a suite, --system describes the experiment: every system carries every
   windtunnel run my.yaml --dry-run
   windtunnel run --system bridge,vxlan --workload tcp_stream --streams 4
   windtunnel run quick --testbed hosts.yaml
+  windtunnel run k8s-cni --testbed k8s
   windtunnel run k8s-cni --testbed k8s --image REG/windtunnel:TAG
   windtunnel run --resume latest`,
 		Args: takes(0, 1),
@@ -99,9 +100,7 @@ Without a suite, --system describes the experiment: every system carries every
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
 	f.BoolVar(profiled, "profile", false, fmt.Sprintf("Run each scenario of the first %d blocks a second time, with a CPU profiler", profiledBlocks))
 	f.StringVar(&o.testbed, "testbed", "", "Hosts file: measure between these hosts, reached by SSH, and not on this machine (docs/hosts.md); k8s: between nodes of a Kubernetes cluster (docs/kubernetes.md)")
-	f.StringVar(&o.cluster.Nodes, "nodes", "", "Nodes of the cluster, separated by commas (default: the first usable ones; needs --testbed k8s)")
-	f.StringVar(&o.cluster.Image, "image", "", "Image with the windtunnel program, such as REG/windtunnel:TAG (needs --testbed k8s)")
-	clusterFlags(cmd, &o.cluster)
+	imageFlags(cmd, &o.cluster, "the first usable ones")
 	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
 	return cmd
 }
@@ -183,7 +182,7 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	var plan *suite.Plan
 	if o.resume == "" {
 		var err error
-		if plan, err = o.plan(args); err != nil {
+		if plan, err = o.plan(ctx, args); err != nil {
 			return err
 		}
 	}
@@ -257,7 +256,7 @@ func (o *runOptions) oneSource(args []string) error {
 	return nil
 }
 
-func (o *runOptions) plan(args []string) (*suite.Plan, error) {
+func (o *runOptions) plan(ctx context.Context, args []string) (*suite.Plan, error) {
 	opts := suite.ExpandOptions{
 		Short: o.short, Scenarios: o.scenarios, Tool: o.tool, Duration: o.duration,
 		Trials: o.trials, MaxTrials: o.maxTrials, MaxTime: o.maxTime,
@@ -273,7 +272,7 @@ func (o *runOptions) plan(args []string) (*suite.Plan, error) {
 	}
 	plan, err := loadPlan(args[0], opts)
 	if err == nil && o.matrix.pairs != "" {
-		err = o.matrix.apply(plan, o.testbed)
+		err = o.addMatrix(ctx, plan)
 	}
 	return plan, err
 }

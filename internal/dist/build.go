@@ -31,14 +31,14 @@ type module struct {
 	key           string // path in go.mod, before a replacement
 }
 
-// build compiles all products for an architecture.
-func (r *release) build(ctx context.Context, arch string) error {
+// build compiles products for an architecture.
+func (r *release) build(ctx context.Context, arch string, list []product) error {
 	dir := filepath.Join(r.stage, arch)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	args := []string{"build", "-ldflags", "-s -w -X main.revision=" + r.revision, "-o", dir + "/"}
-	for _, p := range products {
+	for _, p := range list {
 		args = append(args, "./cmd/"+p.name)
 	}
 	if _, err := r.goTool(ctx, arch, args...); err != nil {

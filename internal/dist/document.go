@@ -17,8 +17,8 @@ var completions = map[string]string{
 	"zsh":  "/usr/share/zsh/vendor-completions/_%s",
 }
 
-// document lets a program write its manual pages and completions, and reads its version.
-func (r *release) document(ctx context.Context, p product) error {
+// askVersion reads a program's version.
+func (r *release) askVersion(ctx context.Context, p product) error {
 	out, err := r.native(ctx, p.name, "version")
 	if err != nil {
 		return err
@@ -28,6 +28,14 @@ func (r *release) document(ctx context.Context, p product) error {
 		return fmt.Errorf("%s version prints %q, want the revision %s", p.name, out, r.revision)
 	}
 	r.versions[p.name] = version[strings.LastIndex(version, " ")+1:]
+	return nil
+}
+
+// document lets a program write its manual pages and completions, and reads its version.
+func (r *release) document(ctx context.Context, p product) error {
+	if err := r.askVersion(ctx, p); err != nil {
+		return err
+	}
 	dir := filepath.Join(r.stage, "papers", p.name)
 	pages := filepath.Join(dir, "man")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -4,9 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path"
+	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -16,14 +20,45 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
+// runImage builds the image of the lab alone, and writes it to o.image. It is for the first
+// architecture. Its tag is the revision, from which the program derives its default image.
+func runImage(ctx context.Context, o options) error {
+	r, err := begin(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.stage)
+	lab, arch := products[0], o.architectures[0]
+	for _, a := range union(o.architectures[:1], runtime.GOARCH) {
+		if err := r.build(ctx, a, products[:1]); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(r.askVersion(ctx, lab), r.findLicences(ctx, arch, products[:1])); err != nil {
+		return err
+	}
+	b, err := r.inspect(lab, arch)
+	if err != nil {
+		return err
+	}
+	contents, err := r.contents(lab, b)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(o.image), 0o755); err != nil {
+		return err
+	}
+	return writeFile(o.image, func(w io.Writer) error { return r.writeImage(w, lab, b, contents, r.revision) })
+}
+
 // writeImage writes an image with one layer, in the format of `docker save`. The layer holds the
 // static program, its licences, and the folders that programs expect.
-func (r *release) writeImage(w io.Writer, p product, b binary, contents []file) error {
+func (r *release) writeImage(w io.Writer, p product, b binary, contents []file, version string) error {
 	layer, err := r.layer(p, contents)
 	if err != nil {
 		return err
 	}
-	tag, err := name.NewTag(p.name + ":" + imageTag(b.version))
+	tag, err := name.NewTag(p.name + ":" + imageTag(version))
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
+
+// The image of the lab alone is that of the release, with the revision as its tag.
+func TestTheImageAloneIsThatOfTheRelease(t *testing.T) {
+	s, err := findSource(t.Context(), "../..", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag("windtunnel:" + s.revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range supported {
+		path := filepath.Join(t.TempDir(), "folder", "image.tar")
+		if err := runImage(t.Context(), options{root: "../..", image: path, architectures: []string{arch}}); err != nil {
+			t.Fatal(err)
+		}
+		alone, err := tarball.ImageFromPath(path, &tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		released, err := tarball.ImageFromPath(artifact(t, "windtunnel", "linux_"+arch+".image.tar"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := alone.Digest()
+		want, other := released.Digest()
+		if err := errors.Join(err, other); err != nil || got != want {
+			t.Errorf("the image of windtunnel alone for %s is %v (%v), and that of the release %v", arch, got, err, want)
+		}
+	}
+	if _, err := build(t.Context(), options{image: "x", architectures: supported}); err == nil || !strings.Contains(err.Error(), "-image has one architecture") {
+		t.Errorf("an image for two architectures: %v", err)
+	}
+}
 
 func TestAnImageHoldsTheProgram(t *testing.T) {
 	for _, p := range products {

@@ -26,10 +26,10 @@ const (
 
 var licenceFile = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|notice)([-._].*)?$`)
 
-// findLicences reads the licences of all modules in the programs of an architecture.
-func (r *release) findLicences(ctx context.Context, arch string) error {
+// findLicences reads the licences of all modules in products for an architecture.
+func (r *release) findLicences(ctx context.Context, arch string, list []product) error {
 	args := []string{"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}"}
-	for _, p := range products {
+	for _, p := range list {
 		args = append(args, "./cmd/"+p.name)
 	}
 	out, err := r.goTool(ctx, arch, args...)

@@ -3,6 +3,7 @@
 // The same commit and the same version of Go give the same bytes in every directory.
 //
 //	make dist
+//	make image
 //	cd internal/dist && go run . -o FOLDER
 //
 // This is a separate module, so that the libraries that write packages and images are no
@@ -17,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,6 +28,7 @@ import (
 type options struct {
 	root          string   // folder of the repository
 	out           string   // folder to write to
+	image         string   // file of the lab's image; if set, nothing else is built
 	given         string   // revision; "": git describe
 	maintainer    string   // of the Debian packages, as "Name <address>"
 	architectures []string // as Go names them
@@ -38,11 +41,19 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", "../..", "`folder` of the repository")
 	flag.StringVar(&o.out, "o", "../../out/dist", "`folder` to write to; a former release there is deleted")
+	flag.StringVar(&o.image, "image", "", "`file`: write only the image of windtunnel, for one architecture")
 	flag.StringVar(&o.given, "revision", "", "`revision` that the programs print (default: git describe)")
 	flag.StringVar(&o.maintainer, "maintainer", "Windtunnel maintainers <maintainers@windtunnel.invalid>", "maintainer of the Debian packages, as `\"Name <address>\"`")
-	architectures := flag.String("arch", strings.Join(supported, ","), "`list` of architectures")
+	architectures := flag.String("arch", "", "`list` of architectures (default: "+strings.Join(supported, ",")+"; with -image that of this machine)")
 	flag.Parse()
-	o.architectures = strings.Split(*architectures, ",")
+	switch {
+	case *architectures != "":
+		o.architectures = strings.Split(*architectures, ",")
+	case o.image != "":
+		o.architectures = []string{runtime.GOARCH}
+	default:
+		o.architectures = supported
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	names, err := checked(ctx, o)
 	stop()
@@ -51,7 +62,7 @@ func main() {
 		os.Exit(1)
 	}
 	for _, name := range names {
-		fmt.Println(filepath.Join(o.out, name))
+		fmt.Println(name)
 	}
 }
 
@@ -64,9 +75,24 @@ func checked(ctx context.Context, o options) ([]string, error) {
 			return nil, fmt.Errorf("-arch %s: unknown architecture %q; choose from %s", strings.Join(o.architectures, ","), arch, strings.Join(supported, ", "))
 		}
 	}
-	names, err := run(ctx, o)
+	names, err := build(ctx, o)
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted")
 	}
 	return names, err
+}
+
+// build builds a release or an image, and returns the paths of the files.
+func build(ctx context.Context, o options) (paths []string, err error) {
+	if o.image != "" {
+		if len(o.architectures) != 1 {
+			return nil, fmt.Errorf("-image has one architecture, and -arch has %d: give one", len(o.architectures))
+		}
+		return []string{o.image}, runImage(ctx, o)
+	}
+	names, err := run(ctx, o)
+	for _, name := range names {
+		paths = append(paths, filepath.Join(o.out, name))
+	}
+	return paths, err
 }

@@ -20,27 +20,35 @@ type release struct {
 	licences map[string]licence // of each module, by its path in go.mod
 }
 
-// run builds a release and returns the names of the files in o.out.
-func run(ctx context.Context, o options) ([]string, error) {
+// begin finds the source, and makes the temporary folder. The caller removes r.stage.
+func begin(ctx context.Context, o options) (*release, error) {
 	s, err := findSource(ctx, o.root, o.given)
 	if err != nil {
-		return nil, err
-	}
-	if err := emptyFolder(o.out); err != nil {
 		return nil, err
 	}
 	stage, err := os.MkdirTemp("", "windtunnel-dist-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(stage)
-	r := &release{options: o, source: s, stage: stage, versions: map[string]string{}, papers: map[string][]file{}, licences: map[string]licence{}}
+	return &release{options: o, source: s, stage: stage, versions: map[string]string{}, papers: map[string][]file{}, licences: map[string]licence{}}, nil
+}
+
+// run builds a release and returns the names of the files in o.out.
+func run(ctx context.Context, o options) ([]string, error) {
+	r, err := begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(r.stage)
+	if err := emptyFolder(o.out); err != nil {
+		return nil, err
+	}
 	if err := os.Mkdir(r.ready(), 0o755); err != nil {
 		return nil, err
 	}
 	// The programs of this machine's architecture write the manual pages of all.
 	for _, arch := range union(o.architectures, runtime.GOARCH) {
-		if err := r.build(ctx, arch); err != nil {
+		if err := r.build(ctx, arch, products); err != nil {
 			return nil, err
 		}
 	}
@@ -50,7 +58,7 @@ func run(ctx context.Context, o options) ([]string, error) {
 		}
 	}
 	for _, arch := range o.architectures {
-		if err := r.findLicences(ctx, arch); err != nil {
+		if err := r.findLicences(ctx, arch, products); err != nil {
 			return nil, err
 		}
 		for _, p := range products {
@@ -90,7 +98,7 @@ func (r *release) publish(p product, arch string) error {
 	for name, write := range map[string]func(io.Writer) error{
 		linux:                func(w io.Writer) error { return copyFrom(w, b.path) },
 		linux + ".cdx.json":  func(w io.Writer) error { return r.writeSBOM(w, b) },
-		linux + ".image.tar": func(w io.Writer) error { return r.writeImage(w, p, b, contents) },
+		linux + ".image.tar": func(w io.Writer) error { return r.writeImage(w, p, b, contents, b.version) },
 		fmt.Sprintf("%s_%s_%s.deb", p.name, b.version, arch): func(w io.Writer) error { return r.writeDeb(w, p, b, contents) },
 	} {
 		if err := writeFile(filepath.Join(r.ready(), name), write); err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -51,7 +52,7 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	config := meter.Config{Node: args.Node, CPUs: args.CPUs, FineIdle: args.FineIdle, Devices: s.devicesOf("", args.Devices)}
+	config := meter.Config{Node: args.Node, CPUs: args.CPUs, FineIdle: args.FineIdle, Devices: s.devicesOf("", args.Devices), Groups: s.groups}
 	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None(), NoSockets: len(s.containers)+len(s.guests) > 0})
 	for name, sp := range s.containers {
 		config.Namespaces = append(config.Namespaces, meter.Namespace{Name: name, NS: sp.NS})
@@ -83,6 +84,34 @@ func (s *Service) theMeter() (*meter.Meter, error) {
 		return nil, errors.New("no meter runs on this node")
 	}
 	return s.meter, nil
+}
+
+// The file systems of the machine, from a container that sees the machine's processes.
+const (
+	machineCgroups = "/proc/1/root/sys/fs/cgroup"
+	machineProc    = "/proc"
+)
+
+// MeterGroups finds control groups of the machine, whose CPU time all later meters read. The
+// reply has their names.
+func (s *Service) MeterGroups(args meter.GroupArgs, names *[]string) error {
+	groups, err := meter.FindGroups(machineCgroups, machineProc, args)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups = groups
+	for _, g := range groups {
+		*names = append(*names, g.Name)
+	}
+	return nil
+}
+
+// MeterGroups makes the agent meter control groups of its machine, and returns the names of
+// those that the machine has.
+func (c *Client) MeterGroups(ctx context.Context, args meter.GroupArgs) ([]string, error) {
+	return ask[[]string](ctx, c, "MeterGroups", args)
 }
 
 // MeterTrack adds a process of a tool.

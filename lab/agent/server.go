@@ -34,6 +34,7 @@ type Service struct {
 	hasHome    bool // the node's home has files of guests
 	processes  []running
 	meter      *meter.Meter
+	groups     []meter.Group // of every meter
 	series     *series
 	machine    machine          // without meters if the agent of another node watches the machine
 	sampler    *profile.Sampler // set during a CPU profile

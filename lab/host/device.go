@@ -27,9 +27,10 @@ type Device struct {
 	Blocks []string
 }
 
-// deviceOf finds the device with all the given addresses. session is this machine's
-// address in the session to the engine.
-func deviceOf(addresses []netip.Addr, session netip.Addr) (Device, error) {
+// deviceOf finds the device with all the given addresses. If some is set, it finds the device
+// with the first address that a device has, and leaves out the addresses that this device
+// lacks. session is this machine's address in the session to the engine.
+func deviceOf(addresses []netip.Addr, some bool, session netip.Addr) (Device, error) {
 	var d Device
 	host, err := space.Open("")
 	if err != nil {
@@ -43,6 +44,9 @@ func deviceOf(addresses []netip.Addr, session netip.Addr) (Device, error) {
 	index := 0
 	for _, want := range addresses {
 		i := slices.IndexFunc(all, func(a netlink.Addr) bool { return a.IP.Equal(want.AsSlice()) })
+		if some && (i < 0 || index != 0 && all[i].LinkIndex != index) {
+			continue
+		}
 		if i < 0 {
 			return d, fmt.Errorf("no device of this machine has the address %s; correct `data`, or add the address to the device (`ip address` lists all)", want)
 		}
@@ -52,6 +56,9 @@ func deviceOf(addresses []netip.Addr, session netip.Addr) (Device, error) {
 		index = all[i].LinkIndex
 		bits, _ := all[i].Mask.Size()
 		d.Addresses = append(d.Addresses, netip.PrefixFrom(want, bits))
+	}
+	if index == 0 {
+		return d, fmt.Errorf("no device of this machine has one of its internal addresses %v; set the kubelet's --node-ip to an address of a device (`ip address` lists all)", addresses)
 	}
 	l, err := host.Links.LinkByIndex(index)
 	if err != nil {

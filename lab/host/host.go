@@ -79,6 +79,8 @@ func (s *Service) close() error {
 type SurveyArgs struct {
 	Programs []program.Program // that a plan needs
 	Data     []netip.Addr      // addresses of the machine that the traffic uses
+	// Some permits addresses that the device with the first one lacks.
+	Some bool
 }
 
 // Survey has the facts about a machine.
@@ -117,7 +119,7 @@ func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
 
 // FindDevice describes the device with the data addresses.
 func (s *Service) FindDevice(args SurveyArgs, reply *Device) (err error) {
-	*reply, err = deviceOf(args.Data, s.session)
+	*reply, err = deviceOf(args.Data, args.Some, s.session)
 	return err
 }
 

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/space"
 )
 
 func TestMain(m *testing.M) {
@@ -91,7 +93,7 @@ func TestDevicesThatTheLabMustNotMoveAreNamed(t *testing.T) {
 		t.Skip("opening a network namespace needs root")
 	}
 	local := netip.MustParseAddr("127.0.0.1")
-	d, err := deviceOf([]netip.Addr{local}, sessionAddress("192.0.2.1 51234 127.0.0.1 22"))
+	d, err := deviceOf([]netip.Addr{local}, false, sessionAddress("192.0.2.1 51234 127.0.0.1 22"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +103,51 @@ func TestDevicesThatTheLabMustNotMoveAreNamed(t *testing.T) {
 	if why := strings.Join(d.Blocks, "; "); !strings.Contains(why, "loopback") || !strings.Contains(why, "SSH session") {
 		t.Errorf("reasons: %s", why)
 	}
-	if _, err := deviceOf([]netip.Addr{netip.MustParseAddr("192.0.2.200")}, netip.Addr{}); err == nil || !strings.Contains(err.Error(), "192.0.2.200") {
+	if _, err := deviceOf([]netip.Addr{netip.MustParseAddr("192.0.2.200")}, false, netip.Addr{}); err == nil || !strings.Contains(err.Error(), "192.0.2.200") {
 		t.Errorf("an address that the machine does not have: %v", err)
+	}
+}
+
+// A node of a cluster can have its internal addresses on several devices, or on none: behind
+// NAT.
+func TestTheFirstDeviceWithAnAddressIsEnough(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	name := fmt.Sprintf("wt-host%d", os.Getpid())
+	sp, err := space.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(sp.Close(), space.Delete(name)); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := errors.Join(sp.Pair(space.Veth{Name: "one", PeerName: "two", MTU: 1500}, sp),
+		sp.Address("one", netip.MustParsePrefix("192.0.2.1/24")), sp.Address("two", netip.MustParsePrefix("192.0.2.65/26"))); err != nil {
+		t.Fatal(err)
+	}
+	none, one, two := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.65")
+	for _, c := range []struct {
+		addresses []netip.Addr
+		some      bool
+		want      string // device and addresses, or a part of the error
+	}{
+		{[]netip.Addr{one, two}, true, "one [192.0.2.1/24]"},
+		{[]netip.Addr{none, two, one}, true, "two [192.0.2.65/26]"},
+		{[]netip.Addr{none}, true, "no device of this machine has one of its internal addresses [198.51.100.1]"},
+		{[]netip.Addr{one, two}, false, "are on different devices"},
+		{[]netip.Addr{one, none}, false, "no device of this machine has the address 198.51.100.1"},
+	} {
+		var d Device
+		err := sp.Do(func() (err error) {
+			d, err = deviceOf(c.addresses, c.some, netip.Addr{})
+			return err
+		})
+		if got := fmt.Sprint(d.Name, " ", d.Addresses); err != nil && !strings.Contains(err.Error(), c.want) || err == nil && got != c.want {
+			t.Errorf("%v, some %t: %s, %v; want %s", c.addresses, c.some, got, err, c.want)
+		}
 	}
 }
 

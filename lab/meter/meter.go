@@ -27,6 +27,7 @@ type Config struct {
 	// FineIdle reads idle time to the nanosecond; see FineIdle. Otherwise it is
 	// known in ticks of 10 ms.
 	FineIdle bool
+	Groups   []Group // see FindGroups
 }
 
 // Meter reads one node. Several goroutines may call its methods.
@@ -201,6 +202,9 @@ func (m *Meter) Read() (Reading, error) {
 		return r, err
 	}
 	if r.Processes, err = m.processes.read(); err != nil {
+		return r, err
+	}
+	if r.Groups, err = readGroups(m.config.Groups); err != nil {
 		return r, err
 	}
 	if r.Self, err = selfCPU(); err != nil {

@@ -29,6 +29,7 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 		t.cpu(ms, receiver, receiverCPU, payload, packets)
 	}
 	t.tools(ms)
+	t.groups(ms)
 	t.tcp(ms)
 	t.datagrams(ms)
 	t.receivePlace(ms)
@@ -61,6 +62,15 @@ func (t trial) wire(ms sample.Metrics) {
 	ms.Set(sample.FabricCores, all/t.sender.Seconds)
 	if t.receiver != nil {
 		ms.Set(sample.ReceiverFabricCores, receiver/t.sender.Seconds)
+	}
+}
+
+// groups records the CPU time of each node's control groups.
+func (t trial) groups(ms sample.Metrics) {
+	for i, n := range t.nodes() {
+		for name, seconds := range n.Groups {
+			ms.Set(sample.GroupCores([...]string{SenderSide, ReceiverSide}[i], name), seconds/n.Seconds)
+		}
 	}
 }
 

@@ -12,7 +12,8 @@ type Reading struct {
 	Namespaces []NamespaceReading `json:"namespaces,omitempty"`
 	Processes  []Process          `json:"processes,omitempty"`
 	Guests     []GuestReading     `json:"guests,omitempty"`
-	Self       int64              `json:"self_ns"` // CPU time of the agent itself
+	Groups     map[string]int64   `json:"groups_ns,omitempty"` // CPU time by name, see Group
+	Self       int64              `json:"self_ns"`             // CPU time of the agent itself
 }
 
 // NamespaceReading has the counters of one network namespace.

@@ -263,8 +263,25 @@ var byMetric = func() map[Metric]Info {
 // Known lists every metric in the order of the reports.
 func Known() []Info { return append([]Info(nil), infos...) }
 
+// groupCores is the part of a metric's name between the side and the group of GroupCores.
+const groupCores = "_group_cpu_cores/"
+
+// GroupCores is the CPU time of a node's control groups, such as those of the CNI plugin's
+// agent, in CPU-seconds per second. Known does not list these metrics: their names depend on
+// the node.
+func GroupCores(side, group string) Metric { return Metric(side + groupCores + group) }
+
+// Group returns the name of the control groups of a GroupCores metric; "" for others.
+func (m Metric) Group() string {
+	_, group, _ := strings.Cut(string(m), groupCores)
+	return group
+}
+
 // Describe returns how to print m; ok is false for a name that is not a metric.
 func Describe(m Metric) (info Info, ok bool) {
+	if group := m.Group(); group != "" {
+		return Info{m, m.Side() + " CPU of " + group, "cores", -1, 0}, true
+	}
 	info, ok = byMetric[m]
 	return info, ok
 }

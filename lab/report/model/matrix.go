@@ -55,7 +55,7 @@ const (
 
 // Matrices lists the report's matrices: of datagrams, of TCP streams, and of
 // request/response. Request/response beside a load has one matrix for each percentile
-// of the latency, and one of the load. A run between pairs of hosts has a matrix of hosts
+// of the latency, and one of the load. A run in a cluster has one of control groups. A run between pairs of hosts has a matrix of hosts
 // for each scenario.
 func (r *Report) Matrices() (list []Matrix) {
 	for i := range r.HostMatrices {
@@ -96,6 +96,9 @@ func (r *Report) Matrices() (list []Matrix) {
 		add(exchanges, sample.LatencyP50, sample.LatencyP99, sample.LatencyP999, sample.LoadThroughput)
 	} else {
 		add(exchanges, sample.Transactions)
+	}
+	if x, ok := r.groupMatrix(); ok {
+		list = append(list, x)
 	}
 	return list
 }

@@ -11,32 +11,64 @@ import (
 )
 
 // chooseNodes returns the nodes with the given names. Without names it returns the first
-// usable nodes without taints, in the order of their names. least is the smallest number.
-func chooseNodes(all []core.Node, names []string, least int) ([]core.Node, error) {
+// usable nodes without taints, in the order of their names, or all of them if every is set.
+// They have one CPU architecture, because an image is mostly for one. least is the smallest
+// number. left has the reasons why it left nodes out.
+func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen []core.Node, left []string, err error) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b core.Node) int { return strings.Compare(a.Name, b.Name) })
 	if len(names) > 0 {
-		return namedNodes(all, names, least)
+		chosen, err = namedNodes(all, names, least)
+		return chosen, nil, err
 	}
-	var chosen []core.Node
-	var why []string
+	var usables []core.Node
 	for _, n := range all {
 		err := usable(&n)
 		if err == nil && tainted(&n) {
 			err = fmt.Errorf("node %s has a taint; name the node in --nodes to use it", n.Name)
 		}
 		if err != nil {
-			why = append(why, err.Error())
+			left = append(left, err.Error())
 			continue
 		}
-		if len(chosen) < least {
-			chosen = append(chosen, n)
+		usables = append(usables, n)
+	}
+	enough := least
+	if every {
+		enough = len(usables)
+	}
+	chosen = oneArchitecture(usables, enough)
+	for _, n := range usables {
+		if a := n.Status.NodeInfo.Architecture; a != chosen[0].Status.NodeInfo.Architecture {
+			left = append(left, fmt.Sprintf("node %s has another CPU architecture (%s); name the nodes in --nodes if the image is for several", n.Name, a))
 		}
 	}
 	if len(chosen) < least {
-		return nil, fmt.Errorf("the plan needs %d nodes, and %d of the cluster's %d can be used: %s", least, len(chosen), len(all), strings.Join(append(why, "add nodes"), "; "))
+		return nil, left, fmt.Errorf("the plan needs %d nodes, and %d of the cluster's %d can be used: %s", least, len(chosen), len(all), strings.Join(append(left, "add nodes"), "; "))
 	}
-	return chosen, nil
+	if !every {
+		chosen = chosen[:least]
+	}
+	return chosen, left, nil
+}
+
+// oneArchitecture returns the nodes of the first CPU architecture that has enough of them,
+// or of the one that has the most.
+func oneArchitecture(all []core.Node, least int) (most []core.Node) {
+	same := map[string][]core.Node{}
+	for _, n := range all {
+		same[n.Status.NodeInfo.Architecture] = append(same[n.Status.NodeInfo.Architecture], n)
+	}
+	for _, n := range all {
+		group := same[n.Status.NodeInfo.Architecture]
+		if len(group) > len(most) {
+			most = group
+		}
+		if len(most) >= least {
+			break
+		}
+	}
+	return most
 }
 
 func namedNodes(all []core.Node, names []string, least int) ([]core.Node, error) {
@@ -66,6 +98,9 @@ func namedNodes(all []core.Node, names []string, least int) ([]core.Node, error)
 
 // usable returns the reason why no pod can be started on a node.
 func usable(n *core.Node) error {
+	if os := n.Status.NodeInfo.OperatingSystem; os != "linux" {
+		return fmt.Errorf("node %s runs the operating system %q, and the lab needs linux", n.Name, os)
+	}
 	if n.Spec.Unschedulable {
 		return fmt.Errorf("node %s is cordoned or drained; `kubectl uncordon %s` makes it available", n.Name, n.Name)
 	}

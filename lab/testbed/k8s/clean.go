@@ -53,19 +53,15 @@ func (r *otherRun) judge(now time.Time) verdict {
 
 // nodes lists the nodes of the run.
 func (r *otherRun) nodes() []string {
-	if r.lease == nil {
-		return nil
-	}
-	return strings.Split(r.lease.Annotations[nodesMark], ",")
+	return strings.Split(r.namespace.Annotations[nodesMark], ",")
 }
 
-// before reports whether the run began before another one.
-func (r *otherRun) before(other *otherRun) bool {
-	a, b := r.namespace, other.namespace
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+// String names the run.
+func (r *otherRun) String() string {
+	if r.lease == nil || r.lease.Spec.HolderIdentity == nil {
+		return "namespace " + r.namespace.Name
 	}
-	return a.Name < b.Name
+	return fmt.Sprintf("namespace %s, process %s", r.namespace.Name, *r.lease.Spec.HolderIdentity)
 }
 
 // others lists all runs of the cluster.
@@ -146,15 +142,17 @@ func (c *cluster) lookTwice(ctx context.Context, all []otherRun) ([]otherRun, er
 	return all, nil
 }
 
-// busyNodes returns an error if an earlier run uses one of the nodes.
+// busyNodes returns an error if an earlier run uses one of the nodes. The API server knows
+// the beginning of a run to the second. Of two runs that begin in the same second, none
+// counts as the later one.
 func busyNodes(own *otherRun, running []otherRun, nodes []string) error {
 	for _, r := range running {
-		if !r.before(own) {
+		if own.namespace.CreationTimestamp.Before(&r.namespace.CreationTimestamp) {
 			continue
 		}
 		for _, n := range r.nodes() {
 			if slices.Contains(nodes, n) {
-				return fmt.Errorf("another measurement runs on node %s (namespace %s, process %s); both would spoil each other's figures: wait for it, or end it", n, r.namespace.Name, *r.lease.Spec.HolderIdentity)
+				return fmt.Errorf("another measurement runs on node %s (%s); both would spoil each other's figures: wait for it, or end it", n, &r)
 			}
 		}
 	}

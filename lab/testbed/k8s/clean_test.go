@@ -27,7 +27,7 @@ type aRun struct {
 
 func (a aRun) run() otherRun {
 	now := time.Now()
-	r := otherRun{namespace: core.Namespace{ObjectMeta: meta.ObjectMeta{Name: a.name, Labels: map[string]string{runLabel: a.name}, CreationTimestamp: meta.NewTime(now.Add(-a.began))}}}
+	r := otherRun{namespace: core.Namespace{ObjectMeta: meta.ObjectMeta{Name: a.name, Labels: map[string]string{runLabel: a.name}, Annotations: map[string]string{nodesMark: "n1,n2"}, CreationTimestamp: meta.NewTime(now.Add(-a.began))}}}
 	if a.leaves {
 		r.namespace.DeletionTimestamp = &meta.Time{Time: now}
 	}
@@ -39,7 +39,7 @@ func (a aRun) run() otherRun {
 		h = holder{"elsewhere", "another boot", 1, 1}
 	}
 	o := runObjects{namespace: a.name}
-	r.lease = o.leaseObject(h, []string{"n1", "n2"}, now.Add(-a.renewed))
+	r.lease = o.leaseObject(h, now.Add(-a.renewed))
 	return r
 }
 
@@ -165,11 +165,50 @@ func TestAnEarlierRunOnTheSameNodeIsNamed(t *testing.T) {
 	for name, err := range map[string]error{
 		"other nodes": busyNodes(&own, []otherRun{earlier}, []string{"n3"}),
 		"a later run": busyNodes(&own, []otherRun{later}, []string{"n1", "n2"}),
-		"no lease":    busyNodes(&own, []otherRun{{namespace: earlier.namespace}}, []string{"n1"}),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The engine makes the namespace before the lease.
+func TestAnEarlierRunWithoutALeaseIsNamed(t *testing.T) {
+	earlier, own := aRun{name: "wt-1", began: 2 * time.Second, noLease: true}.run(), aRun{name: "wt-2", began: time.Second}.run()
+	same := aRun{name: "wt-3", began: time.Second, noLease: true}.run()
+	same.namespace.CreationTimestamp = own.namespace.CreationTimestamp
+	for _, r := range []otherRun{earlier, same} {
+		if err := busyNodes(&own, []otherRun{r}, []string{"n2"}); err == nil || !strings.Contains(err.Error(), "runs on node n2 (namespace "+r.namespace.Name+")") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// A refused run makes no pod: the pull of the image and the survey would disturb the other
+// run.
+func TestARunOnBusyNodesMakesNoPod(t *testing.T) {
+	earlier := aRun{name: "wt-1", began: time.Hour, renewed: time.Second}
+	ended := aRun{name: "wt-0", began: time.Hour, noLease: true}
+	c, f := simulated(slices.Concat(earlier.objects(), ended.objects(), []runtime.Object{aNode("n1", at("192.0.2.1")), aNode("n2", at("192.0.2.2"))})...)
+	allowing(f)
+	f.PrependReactor("create", "namespaces", func(a action.Action) (bool, runtime.Object, error) {
+		a.(action.CreateAction).GetObject().(*core.Namespace).CreationTimestamp = meta.Now()
+		return false, nil, nil
+	})
+	_, removed, err := c.testbeds(context.Background(), Options{Least: 2, Service: true}, nil)
+	if err == nil || !strings.Contains(err.Error(), "runs on node n1 (namespace wt-1, process elsewhere/") {
+		t.Errorf("error %v", err)
+	}
+	for _, a := range f.Actions() {
+		if kind := a.GetResource().Resource; kind == "pods" || kind == "services" {
+			t.Errorf("the refused run did %s %s", a.GetVerb(), kind)
+		}
+	}
+	if got := strings.Join(removed, " "); got != "wt-0" {
+		t.Errorf("removed %q, want the ended run", got)
+	}
+	if got := strings.Join(namespaces(t, c), " "); got != "wt-1" {
+		t.Errorf("namespaces %q, want that of the earlier run", got)
 	}
 }
 

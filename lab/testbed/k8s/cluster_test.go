@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -54,7 +55,9 @@ type testCluster struct {
 	nodes  []*space.Space
 	inits  []*exec.Cmd // process 1 of each node
 	server *exec.Cmd   // the API server
-	api    *kubernetes.Clientset
+	// controllers is the controller manager.
+	controllers *exec.Cmd
+	api         *kubernetes.Clientset
 }
 
 // startCluster starts a cluster for the test. It skips the test unless it was asked for.
@@ -74,7 +77,12 @@ func startCluster(t *testing.T) *testCluster {
 	k := &testCluster{t: t, whole: t, dir: t.TempDir(), bin: clusterPrograms(t)}
 	program, err := filepath.Abs("../../../bin/windtunnel")
 	must(t, err)
-	writeImage(t, program, k.path("image.tar"))
+	writeSandbox(t, []string{program, filepath.Join(k.bin, "flanneld")}, k.path("sandbox.tar"))
+	product, err := os.ReadFile(productImage)
+	if err != nil {
+		t.Fatalf("%v; make the image by: make image", err)
+	}
+	must(t, os.WriteFile(k.path("image.tar"), product, 0o644))
 	k.keepSysctls("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory")
 	k.wire()
 	k.writeKeys()
@@ -140,7 +148,11 @@ func (k *testCluster) wire() {
 }
 
 func (k *testCluster) route(sp *space.Space, to, by string) {
-	must(k.t, sp.Links.RouteAdd(&netlink.Route{Dst: space.IPNet(netip.MustParsePrefix(to)), Gw: net.ParseIP(by)}))
+	must(k.t, sp.Links.RouteAdd(k.routeTo(to, by)))
+}
+
+func (k *testCluster) routeTo(to, by string) *netlink.Route {
+	return &netlink.Route{Dst: space.IPNet(netip.MustParsePrefix(to)), Gw: net.ParseIP(by)}
 }
 
 // writeKeys writes the certificates, the tokens and the kubeconfigs.
@@ -219,7 +231,7 @@ func (k *testCluster) run(name string, args ...string) *exec.Cmd {
 func (k *testCluster) startMaster() {
 	k.run("etcd", "--data-dir", k.path("etcd"), "--unsafe-no-fsync", "--log-level", "error")
 	k.startServer()
-	k.run("kube-controller-manager", "--kubeconfig", k.path("kubeconfig"), "--leader-elect=false", "--service-account-private-key-file", k.path("account.key"),
+	k.controllers = k.run("kube-controller-manager", "--kubeconfig", k.path("kubeconfig"), "--leader-elect=false", "--service-account-private-key-file", k.path("account.key"),
 		"--root-ca-file", k.path("ca.crt"), "--use-service-account-credentials=false", "--bind-address", "127.0.0.1", "--authentication-skip-lookup")
 	config := &rest.Config{Host: "https://" + masterAddress + ":6443", BearerToken: adminToken, TLSClientConfig: rest.TLSClientConfig{CAFile: k.path("ca.crt")}, Dial: k.dial, Timeout: 10 * time.Second, QPS: 100, Burst: 200}
 	var err error
@@ -291,19 +303,33 @@ func (k *testCluster) logNodes() {
 	}
 }
 
+// awaitNodes waits until both nodes are ready and have the image of the runs.
 func (k *testCluster) awaitNodes() {
+	tags := tagsOf(k.t, k.path("image.tar"))
 	k.await("both nodes are ready", func() bool {
 		list, err := k.api.CoreV1().Nodes().List(context.Background(), meta.ListOptions{})
 		count := 0
 		if err == nil {
 			for _, n := range list.Items {
-				if usable(&n) == nil && !tainted(&n) {
+				if usable(&n) == nil && !tainted(&n) && hasImage(&n, tags) {
 					count++
 				}
 			}
 		}
 		return count == len(k.nodes)
 	})
+}
+
+// hasImage reports whether a node has an image with one of the tags.
+func hasImage(n *core.Node, tags []string) bool {
+	for _, image := range n.Status.Images {
+		for _, name := range image.Names {
+			if slices.ContainsFunc(tags, func(tag string) bool { return strings.HasSuffix(name, "/"+tag) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // cgroup is the control group of all pods of a node, from the root of each hierarchy.

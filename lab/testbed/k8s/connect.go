@@ -21,8 +21,11 @@ type Options struct {
 	// gone.
 	Lifetime time.Duration
 	Least    int // number of nodes that the plan needs
-	// Colocated adds a second pod on the first node; Service adds a service.
+	// Colocated adds a second pod on the first node; Service adds services.
 	Colocated, Service bool
+	// Pairs is set for a matrix: every node sends and receives. Without Nodes, all usable
+	// nodes are in it.
+	Pairs bool
 }
 
 const (

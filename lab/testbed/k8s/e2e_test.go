@@ -7,17 +7,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	core "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"windtunnel/lab/meter"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // engine is a windtunnel program that runs in the master's namespace.
@@ -49,9 +56,10 @@ func (e *engine) wait(t *testing.T) (string, int) {
 	return e.out.String(), e.ProcessState.ExitCode()
 }
 
-// measure returns the arguments of a run.
+// measure returns the arguments of a run. It uses the image of `make image`, which the nodes
+// have.
 func measure(args ...string) []string {
-	return append([]string{"run", "k8s-cni", "--testbed", "k8s", "--image", testImage, "--gates", "warn"}, args...)
+	return append([]string{"run", "k8s-cni", "--testbed", "k8s", "--gates", "warn"}, args...)
 }
 
 // resume returns the command line that continues the last run. A resumed run keeps its
@@ -132,7 +140,8 @@ func (k *testCluster) grant(user string) {
 }
 
 // A real cluster of two nodes, whose programs the test builds: etcd, the API server, the
-// controllers, and on each node containerd, kubelet, kube-proxy and the CNI plugin bridge.
+// controllers, and on each node containerd, kubelet, kube-proxy and the CNI plugin bridge, at
+// the end flannel.
 func TestACluster(t *testing.T) {
 	k := startCluster(t)
 	step := func(name string, f func(t *testing.T)) {
@@ -153,7 +162,10 @@ func TestACluster(t *testing.T) {
 	})
 	k.grant("limited")
 	step("the suite runs with the permissions of the manifest", k.testSuite)
+	step("a matrix measures between all pairs of nodes", k.testMatrix)
 	step("what cannot run says why", k.testRefusals)
+	step("a quota is named", k.testQuota)
+	step("a second run on the same nodes is refused", k.testBusy)
 	step("an interrupted run removes everything", func(t *testing.T) {
 		e := k.start("limited", measure("--trials", "3", "--scenario", "cni/stream")...)
 		k.awaitTrial()
@@ -165,7 +177,13 @@ func TestACluster(t *testing.T) {
 	step("a killed run is cleaned up and resumed", k.testKilled)
 	step("a deleted pod fails its trial only", func(t *testing.T) {
 		k.testFault("is gone|was deleted", func(namespace string) {
-			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), "pod-b1", meta.DeleteOptions{}))
+			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), "pod-2-1", meta.DeleteOptions{}))
+		})
+	})
+	step("an evicted pod fails its trial only", func(t *testing.T) {
+		k.testFault("is gone|was deleted", func(namespace string) {
+			eviction := &policy.Eviction{ObjectMeta: meta.ObjectMeta{Name: "pod-2-1", Namespace: namespace}}
+			must(t, k.api.CoreV1().Pods(namespace).EvictV1(context.Background(), eviction))
 		})
 	})
 	step("an API server that restarts fails its trial only", func(t *testing.T) {
@@ -187,16 +205,33 @@ func TestACluster(t *testing.T) {
 		t.Error("no agent was reached by SPDY after the API server was started without WebSocket")
 	}
 	step("a drained node fails trials until it is uncordoned, and the run is resumed", k.testDrained)
+	step("flannel carries the packets of pods", k.testFlannel)
 }
+
+// overhead is the maximum time of a run besides the measuring: pods, survey, set-up of the
+// trials, report and removal.
+const overhead = time.Minute
 
 // testSuite runs every scenario of the suite.
 func (k *testCluster) testSuite(t *testing.T) {
+	begun := time.Now()
 	said, exit := k.start("limited", measure("--short", "--trials", "1")...).wait(t)
+	took := time.Since(begun)
 	if exit != 0 {
 		t.Fatalf("exit status %d, output:\n%s", exit, said)
 	}
 	t.Log(said)
 	data := k.load()
+	var measuring time.Duration
+	for _, s := range data.Samples { // with those that were repeated
+		at := slices.IndexFunc(data.Plan.Scenarios, func(sc suite.Scenario) bool { return sc.ID == s.Scenario })
+		timing := data.Plan.Scenarios[at].Timing
+		measuring += timing.Warmup + timing.Duration + timing.Cooldown
+	}
+	t.Logf("the run took %v, of which %v were measuring (%d trials)", took, measuring, len(data.Samples))
+	if took-measuring > overhead {
+		t.Errorf("the run took %v besides %v of measuring, want %v at most", took-measuring, measuring, overhead)
+	}
 	seen := map[string]bool{}
 	for _, s := range data.Samples {
 		if !s.OK() {
@@ -209,6 +244,7 @@ func (k *testCluster) testSuite(t *testing.T) {
 				t.Errorf("%s: %s is %.3f on a node with one CPU", s.Scenario, m, used)
 			}
 		}
+		k.assertGroups(&s, "kube-proxy", meter.OtherPods)
 	}
 	if want := len(data.Plan.Scenarios); len(seen) != want || want != 16 {
 		t.Errorf("%d of %d scenarios have figures, want 16: %v", len(seen), want, data.Run.Skipped)
@@ -216,7 +252,7 @@ func (k *testCluster) testSuite(t *testing.T) {
 	env := data.Run.Environment
 	for name, want := range map[string]string{
 		nodeName(0) + " CNI": "test-network: bridge", nodeName(1) + " kube-proxy": "iptables", nodeName(0) + " kubelet": kubernetesVersion,
-		nodeName(0) + " eth0 MTU": "1500", nodeName(0) + " pod-a1 eth0 kind": "veth",
+		nodeName(0) + " eth0 MTU": "1500", nodeName(0) + " pod-1-1 eth0 kind": "veth",
 	} {
 		if got := env.Settings[name]; !strings.HasPrefix(got, want) {
 			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
@@ -224,6 +260,90 @@ func (k *testCluster) testSuite(t *testing.T) {
 	}
 	if env.NodeCPUs[nodeName(0)] != "[0]" || env.NodeCPUs[nodeName(1)] != "[1]" {
 		t.Errorf("CPUs of the nodes: %v", env.NodeCPUs)
+	}
+}
+
+// assertGroups asserts that a sample has the CPU of these control groups on the sender's node,
+// and that of the run's pods between the CPU of the tools and that of the whole node. The
+// kernel charges softirqs on top of the tools to the pods, too.
+func (k *testCluster) assertGroups(s *sample.Sample, names ...string) {
+	t := k.t
+	t.Helper()
+	for _, name := range names {
+		if used, ok := s.Metrics[sample.GroupCores("sender", name)]; !ok || used > 0.2 {
+			t.Errorf("%s: %s used %.4f cores (known %t), want a small part", s.Scenario, name, used, ok)
+		}
+	}
+	own, tools, node := s.Metrics[sample.GroupCores("sender", meter.OwnPods)], s.Metrics[sample.SenderToolCores], s.Metrics[sample.SenderCores]
+	if own < 0.95*tools || own > 1.05*node+0.02 {
+		t.Errorf("%s: the run's pods used %.3f cores, want between the tools' %.3f and the node's %.3f", s.Scenario, own, tools, node)
+	}
+}
+
+// testMatrix measures in both directions, with the service of each node.
+func (k *testCluster) testMatrix(t *testing.T) {
+	args := []string{"matrix", "k8s-cni", "--testbed", "k8s", "--gates", "warn", "--pairs", "all", "--scenario", "host/rr,cni/stream,service/stream,cni-colocated/rr", "--trials", "1", "--duration", "1s"}
+	said, exit := k.start("limited", args...).wait(t)
+	if exit != 0 {
+		t.Fatalf("exit status %d, output:\n%s", exit, said)
+	}
+	t.Log(said)
+	data := k.load()
+	seen := map[string]bool{}
+	for _, s := range data.Samples {
+		seen[s.Scenario] = seen[s.Scenario] || s.OK()
+	}
+	for _, scenario := range []string{"host/rr", "cni/stream", "service/stream"} {
+		for i := range 2 {
+			pair := suite.HostPair{From: nodeName(i), To: nodeName(1 - i)}
+			if id := suite.PairID(scenario, pair); !seen[id] {
+				t.Errorf("%s has no figures", id)
+			}
+		}
+	}
+	if len(seen) != 6 || !strings.Contains(data.Run.Skipped["cni-colocated/rr"], "does not run between hosts") {
+		t.Errorf("figures of %v, skipped %v", seen, data.Run.Skipped)
+	}
+	if r := model.Build(data.Run, data.Plan, data.Samples); len(r.HostMatrices) != 4 {
+		t.Errorf("the report has %d matrices, want one for each scenario", len(r.HostMatrices))
+	}
+}
+
+// testQuota makes a quota in the run's namespace before the run can make its pods: without
+// the controllers the namespace has no service account, which pods need.
+func (k *testCluster) testQuota(t *testing.T) {
+	must(t, k.controllers.Process.Signal(syscall.SIGSTOP))
+	resumed := false
+	resume := func() {
+		if !resumed {
+			resumed = true
+			must(t, k.controllers.Process.Signal(syscall.SIGCONT))
+		}
+	}
+	defer resume()
+	e := k.start("limited", measure("--trials", "1", "--scenario", "cni/rr")...)
+	k.await("the run makes its namespace", func() bool { return len(k.spaces()) == 1 })
+	hard := core.ResourceList{core.ResourcePods: resource.MustParse("1")}
+	quota := &core.ResourceQuota{ObjectMeta: meta.ObjectMeta{Name: "small"}, Spec: core.ResourceQuotaSpec{Hard: hard}}
+	_, err := k.api.CoreV1().ResourceQuotas(k.spaces()[0]).Create(context.Background(), quota, meta.CreateOptions{})
+	must(t, err)
+	resume()
+	said, exit := e.wait(t)
+	if exit != 1 || !strings.Contains(said, "a quota of the cluster forbids it") || !strings.Contains(said, "exceeded quota: small") || !strings.Contains(said, "raise the quota of new namespaces") {
+		t.Errorf("exit status %d, output:\n%s", exit, said)
+	}
+}
+
+// testBusy starts a run while another one measures on the same nodes.
+func (k *testCluster) testBusy(t *testing.T) {
+	e := k.start("limited", measure("--trials", "1", "--scenario", "cni/stream", "--duration", "8s")...)
+	k.awaitTrial()
+	said, exit := k.start("limited", measure("--trials", "1", "--scenario", "cni/rr")...).wait(t)
+	if exit != 1 || !strings.Contains(said, "another measurement runs on node "+nodeName(0)) {
+		t.Errorf("the second run: exit status %d, output:\n%s", exit, said)
+	}
+	if said, exit := e.wait(t); exit != 0 {
+		t.Errorf("the first run: exit status %d, output:\n%s", exit, said)
 	}
 }
 
@@ -251,14 +371,7 @@ func (k *testCluster) testRefusals(t *testing.T) {
 }
 
 func (k *testCluster) testKilled(t *testing.T) {
-	e := k.start("limited", measure("--trials", "2", "--scenario", "cni/stream,cni/rr")...)
-	k.awaitTrial()
-	must(t, e.Process.Kill())
-	e.wait(t)
-	k.await("the tools end on the nodes", func() bool { return k.tools() == 0 })
-	if left := k.spaces(); len(left) != 1 {
-		t.Errorf("the killed run has the namespaces %v: the test does not test", left)
-	}
+	k.kill("--trials", "2", "--scenario", "cni/stream,cni/rr")
 	said, exit := k.start("limited", "lab", "clean", "--testbed", "k8s").wait(t)
 	if exit != 0 || !strings.Contains(said, "removed 1 namespace of ended runs") {
 		t.Errorf("lab clean: exit status %d, output:\n%s", exit, said)
@@ -270,6 +383,43 @@ func (k *testCluster) testKilled(t *testing.T) {
 	if data := k.load(); data.Run.Status != sample.Complete || len(data.Samples) < 4 {
 		t.Errorf("the resumed run is %s with %d samples, want 4", data.Run.Status, len(data.Samples))
 	}
+	k.kill("--trials", "1", "--scenario", "cni/stream")
+	said, exit = k.start("limited", measure("--trials", "1", "--scenario", "host/rr")...).wait(t)
+	if exit != 0 || !strings.Contains(said, "removed 1 namespace of ended runs from the cluster") {
+		t.Errorf("the next run: exit status %d, output:\n%s", exit, said)
+	}
+	k.assertNothingLeft()
+	k.testOwner(k.kill("--trials", "1", "--scenario", "cni/stream"))
+}
+
+// kill kills a run during a trial. It returns the namespace that the run leaves.
+func (k *testCluster) kill(args ...string) (namespace string) {
+	t := k.t
+	t.Helper()
+	e := k.start("limited", measure(args...)...)
+	k.awaitTrial()
+	must(t, e.Process.Kill())
+	e.wait(t)
+	k.await("the tools end on the nodes", func() bool { return k.tools() == 0 })
+	left := k.spaces()
+	if len(left) != 1 {
+		t.Fatalf("the killed run has the namespaces %v, want one", left)
+	}
+	return left[0]
+}
+
+// testOwner deletes the lease of the killed run, which owns all other objects.
+func (k *testCluster) testOwner(namespace string) {
+	t, ctx := k.t, context.Background()
+	for _, p := range k.pods(namespace) {
+		if p.Spec.ActiveDeadlineSeconds == nil {
+			t.Errorf("pod %s has no end", p.Name)
+		}
+	}
+	must(t, k.api.CoordinationV1().Leases(namespace).Delete(ctx, leaseName, meta.DeleteOptions{}))
+	k.await("the cluster deletes the pods of the deleted lease", func() bool { return len(k.pods(namespace)) == 0 })
+	must(t, k.api.CoreV1().Namespaces().Delete(ctx, namespace, meta.DeleteOptions{}))
+	k.await("the namespace is deleted", func() bool { return len(k.spaces()) == 0 })
 }
 
 // testFault runs trials, and causes a fault in the first. The failure's message has one of

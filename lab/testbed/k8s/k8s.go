@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windtunnel/lab/agent"
@@ -33,27 +34,26 @@ type Executor struct {
 	objects  *runObjects
 	machines []*machine
 	own      otherRun
-	service  netip.Addr         // ClusterIP of the run's service; not valid if there is none
 	stop     context.CancelFunc // ends the renewal of the lease
 }
 
 // Connect checks the permissions, makes a namespace with the pods of a run, and surveys the
-// nodes. programs are the executables that the plan needs.
-func Connect(ctx context.Context, o Options, programs []program.Program) (_ *Executor, err error) {
+// nodes. programs are the executables that the plan needs. Before it makes a pod, it removes
+// the namespaces of ended runs, whose names it returns, also with an error. It returns an
+// error if another run uses one of the nodes.
+func Connect(ctx context.Context, o Options, programs []program.Program) (_ *Executor, removed []string, err error) {
 	c, err := dial(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := c.checkAccess(ctx); err != nil {
-		return nil, err
-	}
-	all, err := c.allNodes(ctx)
+	return c.testbeds(ctx, o, programs)
+}
+
+// testbeds is Connect for a connected cluster.
+func (c *cluster) testbeds(ctx context.Context, o Options, programs []program.Program) (_ *Executor, removed []string, err error) {
+	chosen, _, err := c.choose(ctx, o)
 	if err != nil {
-		return nil, err
-	}
-	chosen, err := chooseNodes(all, o.Nodes, o.Least)
-	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	x := &Executor{cluster: c, stop: func() {}, objects: &runObjects{
 		namespace: fmt.Sprintf("wt-run%x-%x", time.Now().Unix(), os.Getpid()), image: o.Image, lifetime: o.Lifetime,
@@ -65,7 +65,7 @@ func Connect(ctx context.Context, o Options, programs []program.Program) (_ *Exe
 		}
 		m, err := newMachine(c, x.objects, n, i, ordinary)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		x.machines = append(x.machines, m)
 	}
@@ -74,8 +74,14 @@ func Connect(ctx context.Context, o Options, programs []program.Program) (_ *Exe
 			err = errors.Join(err, x.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := x.begin(ctx, o); err != nil {
-		return nil, err
+	if err := x.begin(ctx); err != nil {
+		return nil, nil, err
+	}
+	if removed, err = x.hold(ctx); err != nil {
+		return nil, removed, err
+	}
+	if err := x.makeServices(ctx, o); err != nil {
+		return nil, removed, err
 	}
 	err = each(x.machines, func(_ int, m *machine) error {
 		if err := m.ensure(ctx); err != nil {
@@ -84,20 +90,46 @@ func Connect(ctx context.Context, o Options, programs []program.Program) (_ *Exe
 		return m.look(ctx, programs)
 	})
 	if err != nil {
-		return nil, err
+		return nil, removed, err
 	}
-	return x, nil
+	return x, removed, nil
 }
 
-// begin makes the run's namespace, its lease and its service.
-func (x *Executor) begin(ctx context.Context, o Options) error {
+// choose checks the permissions and returns the nodes of a run; see chooseNodes.
+func (c *cluster) choose(ctx context.Context, o Options) (chosen []core.Node, left []string, err error) {
+	if err := c.checkAccess(ctx); err != nil {
+		return nil, nil, err
+	}
+	all, err := c.allNodes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return chooseNodes(all, o.Nodes, o.Least, o.Pairs)
+}
+
+// Nodes returns the names of the nodes that Connect chooses, and the reasons why it leaves
+// out others. It makes nothing in the cluster.
+func Nodes(ctx context.Context, o Options) (names, left []string, err error) {
+	c, err := dial(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen, left, err := c.choose(ctx, o)
+	for _, n := range chosen {
+		names = append(names, n.Name)
+	}
+	return names, left, err
+}
+
+// begin makes the run's namespace and its lease.
+func (x *Executor) begin(ctx context.Context) error {
 	c, r := x.cluster, x.objects
-	made, err := c.namespaces.Create(ctx, r.namespaceObject(), meta.CreateOptions{})
+	made, err := c.namespaces.Create(ctx, r.namespaceObject(x.Nodes()), meta.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("make namespace %s: %w", r.namespace, err)
 	}
 	x.own.namespace = *made
-	lease, err := c.leases(r.namespace).Create(ctx, r.leaseObject(self(), x.Nodes(), time.Now()), meta.CreateOptions{})
+	lease, err := c.leases(r.namespace).Create(ctx, r.leaseObject(self(), time.Now()), meta.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("make the lease of the run: %w", err)
 	}
@@ -106,19 +138,19 @@ func (x *Executor) begin(ctx context.Context, o Options) error {
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
 	go c.keepLease(renewing, lease)
-	if !o.Service || len(x.machines) < 2 {
+	return nil
+}
+
+// makeServices makes the service of each node that receives.
+func (x *Executor) makeServices(ctx context.Context, o Options) error {
+	if !o.Service {
 		return nil
 	}
-	receiver := x.machines[1].pods[1].name
-	service, err := c.services(r.namespace).Create(ctx, r.serviceObject(receiver), meta.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("make the service of the run: %w", err)
+	receivers := x.machines
+	if !o.Pairs {
+		receivers = x.machines[1:]
 	}
-	x.service, err = netip.ParseAddr(service.Spec.ClusterIP)
-	if err != nil {
-		return fmt.Errorf("the cluster gave the service the address %q: %w", service.Spec.ClusterIP, err)
-	}
-	return nil
+	return each(receivers, func(_ int, m *machine) error { return m.makeService(ctx) })
 }
 
 // Cluster implements testbed.Cluster.
@@ -135,14 +167,27 @@ func (x *Executor) Nodes() (names []string) {
 // MTU returns the MTU of the first node's device that has its internal address.
 func (x *Executor) MTU() int { return x.machines[0].survey.Device.MTU }
 
-// Hold removes the namespaces of ended runs, and returns their names. It returns an error
+// hold removes the namespaces of ended runs, and returns their names. It returns an error
 // if an earlier run uses one of the nodes.
-func (x *Executor) Hold(ctx context.Context) ([]string, error) {
+func (x *Executor) hold(ctx context.Context) ([]string, error) {
 	removed, running, err := x.cluster.clean(ctx, x.objects.namespace)
 	if err != nil {
 		return removed, err
 	}
 	return removed, busyNodes(&x.own, running, x.Nodes())
+}
+
+// Between implements testbed.Chooser.
+func (x *Executor) Between(from, to string) (testbed.Executor, error) {
+	pair := &Executor{cluster: x.cluster, objects: x.objects, stop: func() {}}
+	for _, name := range []string{from, to} {
+		i := slices.Index(x.Nodes(), name)
+		if i < 0 {
+			return nil, fmt.Errorf("the run has no node %s; add it to --nodes", name)
+		}
+		pair.machines = append(pair.machines, x.machines[i])
+	}
+	return pair, nil
 }
 
 // Clean removes the namespaces of ended runs from a cluster. It returns their names, and
@@ -224,7 +269,7 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 			return nil, fmt.Errorf("node %s: %w", m.node.Name, err)
 		}
 		if v := sc.Workload.IPVersion; !address(m.data, v).IsValid() {
-			return nil, fmt.Errorf("node %s has no internal IPv%d address", m.node.Name, v)
+			return nil, fmt.Errorf("node %s has no internal IPv%d address on device %s", m.node.Name, v, m.survey.Device.Name)
 		}
 	}
 	return nil, nil
@@ -236,7 +281,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	if err != nil {
 		return nil, err
 	}
-	tb := &Testbed{executor: x, layout: layout, mtu: spec.Fabric.MTU}
+	tb := &Testbed{layout: layout, mtu: spec.Fabric.MTU}
 	for i, m := range x.machines[:spec.Nodes] {
 		tb.nodes = append(tb.nodes, &node{machine: m, testbed: tb, index: i})
 	}
@@ -248,10 +293,9 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 
 // Testbed is nodes of a cluster. It is its own fabric.
 type Testbed struct {
-	executor *Executor
-	layout   testbed.Layout
-	nodes    []*node
-	mtu      int
+	layout testbed.Layout
+	nodes  []*node
+	mtu    int
 }
 
 // Nodes implements testbed.Testbed.
@@ -321,10 +365,11 @@ func (tb *Testbed) Endpoints(sc *suite.Scenario) (sender, receiver testbed.Endpo
 	}
 	receiver = tb.nodes[1].agents[1].endpoint(1)
 	if s, err := system.ByName(sc.System); err == nil && system.Publishes(s) {
-		if !tb.executor.service.Is4() {
-			return sender, receiver, fmt.Errorf("the cluster's services have no IPv4 addresses (%s)", tb.executor.service)
+		service := tb.nodes[1].service
+		if !service.Is4() {
+			return sender, receiver, fmt.Errorf("the cluster's services have no IPv4 addresses (%s)", service)
 		}
-		receiver.Listen, receiver.V4 = receiver.V4, tb.executor.service
+		receiver.Listen, receiver.V4 = receiver.V4, service
 	}
 	return sender, receiver, nil
 }
@@ -369,6 +414,9 @@ func (n *node) start(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := n.meterGroups(ctx, n.agents[0].client); err != nil {
 		return err
 	}
 	if got := n.agents[0].hello.CPUs; !slices.Equal(got, n.cpus) {

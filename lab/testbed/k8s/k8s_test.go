@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	api "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	action "k8s.io/client-go/testing"
@@ -22,9 +24,13 @@ import (
 	"windtunnel/lab/system"
 )
 
-// simulated returns a cluster whose API server only stores objects.
+// simulated returns a cluster whose API server only stores objects. A service gets an address.
 func simulated(objects ...runtime.Object) (*cluster, *fake.Clientset) {
 	f := fake.NewClientset(objects...)
+	f.PrependReactor("create", "services", func(a action.Action) (bool, runtime.Object, error) {
+		a.(action.CreateAction).GetObject().(*core.Service).Spec.ClusterIP = "10.96.0.9"
+		return false, nil, nil
+	})
 	return &cluster{
 		namespaces: f.CoreV1().Namespaces(), nodes: f.CoreV1().Nodes(), reviews: f.AuthorizationV1().SelfSubjectAccessReviews(),
 		pods:     func(in string) kind[*core.Pod, *core.PodList] { return f.CoreV1().Pods(in) },
@@ -97,6 +103,7 @@ func TestTheManifestGrantsEveryPermission(t *testing.T) {
 // ready returns a node that can be used, and changes it.
 func ready(name string, changes ...func(*core.Node)) core.Node {
 	n := core.Node{ObjectMeta: meta.ObjectMeta{Name: name}}
+	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.Architecture = "linux", "amd64"
 	n.Status.Conditions = []core.NodeCondition{{Type: core.NodeReady, Status: core.ConditionTrue}}
 	for _, c := range changes {
 		c(&n)
@@ -104,6 +111,22 @@ func ready(name string, changes ...func(*core.Node)) core.Node {
 	return n
 }
 
+func at(addresses ...string) func(*core.Node) {
+	return func(n *core.Node) {
+		for _, a := range addresses {
+			n.Status.Addresses = append(n.Status.Addresses, core.NodeAddress{Type: core.NodeInternalIP, Address: a})
+		}
+	}
+}
+
+// aNode is ready as an object of a simulated cluster.
+func aNode(name string, changes ...func(*core.Node)) *core.Node {
+	n := ready(name, changes...)
+	return &n
+}
+
+func arm(n *core.Node)      { n.Status.NodeInfo.Architecture = "arm64" }
+func windows(n *core.Node)  { n.Status.NodeInfo.OperatingSystem = "windows" }
 func cordoned(n *core.Node) { n.Spec.Unschedulable = true }
 func down(n *core.Node) {
 	n.Status.Conditions[0] = core.NodeCondition{Type: core.NodeReady, Status: core.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped"}
@@ -130,16 +153,45 @@ func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
 		{[]string{"a", "c"}, 2, "node a is not ready (NodeStatusUnknown: Kubelet stopped)"},
 		{nil, 3, "the plan needs 3 nodes, and 2 of the cluster's 5 can be used: node a is not ready"},
 	} {
-		chosen, err := chooseNodes(all, x.names, x.least)
-		got := ""
-		for _, n := range chosen {
-			got += " " + n.Name
-		}
-		if err != nil {
-			got = err.Error()
-		}
+		got, err := choice(all, x.names, x.least, false)
 		if strings.TrimSpace(got) != x.want && (err == nil || !strings.Contains(got, x.want)) {
 			t.Errorf("--nodes %v of %d: %q, want %q", x.names, x.least, got, x.want)
+		}
+	}
+}
+
+// choice returns the names of the chosen nodes, or the error.
+func choice(all []core.Node, names []string, least int, every bool) (string, error) {
+	chosen, _, err := chooseNodes(all, names, least, every)
+	if err != nil {
+		return err.Error(), err
+	}
+	var words []string
+	for _, n := range chosen {
+		words = append(words, n.Name)
+	}
+	return strings.Join(words, " "), nil
+}
+
+func TestChosenNodesRunLinuxOnOneArchitecture(t *testing.T) {
+	mixed := []core.Node{ready("a", windows), ready("b", arm), ready("c"), ready("d"), ready("e", arm), ready("f")}
+	for _, x := range []struct {
+		all   []core.Node
+		names []string
+		least int
+		every bool
+		want  string
+	}{
+		{mixed, nil, 2, false, "b e"},
+		{mixed, nil, 2, true, "c d f"},  // the most
+		{mixed, nil, 3, false, "c d f"}, // arm64 has two
+		{mixed[2:], nil, 2, true, "c d f"},
+		{mixed, []string{"b", "c"}, 2, false, "b c"}, // an image can be for several architectures
+		{mixed, []string{"a", "b"}, 2, false, `node a runs the operating system "windows"`},
+		{mixed[:4], nil, 3, false, "the plan needs 3 nodes, and 2 of the cluster's 4 can be used: node a runs the operating system \"windows\", and the lab needs linux; node b has another CPU architecture (arm64)"},
+	} {
+		if got, err := choice(x.all, x.names, x.least, x.every); got != x.want && (err == nil || !strings.Contains(got, x.want)) {
+			t.Errorf("--nodes %v of %d, all %t: %q, want %q", x.names, x.least, x.every, got, x.want)
 		}
 	}
 }
@@ -202,14 +254,63 @@ func TestPodsHaveAnOwnerAnEndAndOnlyOneHasPrivileges(t *testing.T) {
 	}
 }
 
+func TestPodsOfManyNodesHaveValidNames(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range 100 {
+		node := ready(fmt.Sprint("n", i), at("192.0.2.1"))
+		m, err := newMachine(nil, &runObjects{}, node, i, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range m.pods {
+			if wrong := validation.IsDNS1123Label(p.name); len(wrong) > 0 || seen[p.name] {
+				t.Errorf("node %d: pod %q: used before %t, %v", i, p.name, seen[p.name], wrong)
+			}
+			seen[p.name] = true
+		}
+	}
+	if len(seen) != 300 {
+		t.Errorf("%d pods, want 300", len(seen))
+	}
+}
+
+// The messages are those of the admission plugin ResourceQuota.
 func TestAQuotaIsNamed(t *testing.T) {
+	for said, want := range map[string]string{
+		"exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4":         "a quota of the cluster forbids it",
+		"failed quota: small: must specify limits.cpu for: windtunnel":                    "remove these resources from the quota",
+		"insufficient quota to consume: pods":                                             "only in namespaces with a quota for it",
+		"exceeded quota: s, requested: services=1, used: services=0, limited: services=0": "raise the quota of new namespaces",
+	} {
+		c, f := simulated(aNode("n1", at("192.0.2.1")), aNode("n2", at("192.0.2.2")))
+		kind, object := "pods", "pod "
+		if strings.Contains(said, "services") {
+			kind, object = "services", "service pod-2-1"
+		}
+		f.PrependReactor("create", kind, func(action.Action) (bool, runtime.Object, error) {
+			return true, nil, api.NewForbidden(core.Resource(kind), "x", errors.New(said))
+		})
+		allowing(f)
+		_, _, err := c.testbeds(context.Background(), Options{Least: 2, Service: true}, nil)
+		if err == nil || !strings.Contains(err.Error(), "make "+object) || !strings.Contains(err.Error(), ": a quota of the cluster forbids it") || !strings.Contains(err.Error(), said) || !strings.Contains(err.Error(), want) {
+			t.Errorf("quota %q: error %v, want %q", said, err, want)
+		}
+	}
+}
+
+// The controllers compute the state of a new quota.
+func TestAQuotaWithoutAStateIsAwaited(t *testing.T) {
 	c, f := simulated()
+	refusals := 3
 	f.PrependReactor("create", "pods", func(action.Action) (bool, runtime.Object, error) {
-		return true, nil, api.NewForbidden(core.Resource("pods"), "agent-a", errors.New("exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"))
+		if refusals == 0 {
+			return false, nil, nil
+		}
+		refusals--
+		return true, nil, api.NewForbidden(core.Resource("pods"), "agent-1", errors.New("status unknown for quota: small, resources: pods"))
 	})
 	r := &runObjects{namespace: "wt-run1"}
-	err := c.createPod(context.Background(), r.podObject("agent-a", "n1", true))
-	if err == nil || !strings.Contains(err.Error(), "a quota of the cluster forbids it") {
-		t.Errorf("error %v", err)
+	if err := c.createPod(context.Background(), r.podObject("agent-1", "n1", true)); err != nil || refusals > 0 {
+		t.Errorf("error %v, %d refusals are left", err, refusals)
 	}
 }

@@ -1,19 +1,23 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	core "k8s.io/api/core/v1"
 	api "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
+	"windtunnel/lab/meter"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 )
@@ -23,12 +27,13 @@ type machine struct {
 	cluster *cluster
 	objects *runObjects
 	node    core.Node
-	data    []netip.Addr // internal addresses
+	data    []netip.Addr // internal addresses; after the survey those of one device
 	cpus    []int
 	hello   agent.Hello // of the first agent
 	survey  *host.Survey
 	base    space.Settings // of the node, for the run's record
 	pods    []*pod         // the privileged pod, then the ordinary ones
+	service netip.Addr     // ClusterIP of the service of its first ordinary pod; not valid if there is none
 }
 
 // pod is a pod of the run.
@@ -37,6 +42,7 @@ type pod struct {
 	name       string
 	privileged bool
 	addresses  []netip.Addr
+	uid        types.UID
 	// lost is set if an agent in the pod was lost: its programs may still run. The pod is
 	// replaced before the next testbed.
 	lost  bool
@@ -56,12 +62,24 @@ func newMachine(c *cluster, r *runObjects, node core.Node, index, ordinary int) 
 	if len(m.data) == 0 {
 		return nil, fmt.Errorf("node %s has no internal address, by which other nodes reach it", node.Name)
 	}
-	letter := string(rune('a' + index))
-	m.pods = []*pod{{machine: m, name: "agent-" + letter, privileged: true}}
+	m.pods = []*pod{{machine: m, name: fmt.Sprintf("agent-%d", index+1), privileged: true}}
 	for i := range ordinary {
-		m.pods = append(m.pods, &pod{machine: m, name: fmt.Sprintf("pod-%s%d", letter, i+1)})
+		m.pods = append(m.pods, &pod{machine: m, name: fmt.Sprintf("pod-%d-%d", index+1, i+1)})
 	}
 	return m, nil
+}
+
+// makeService makes the service of the node's first ordinary pod.
+func (m *machine) makeService(ctx context.Context) error {
+	object := m.objects.serviceObject(m.pods[1].name)
+	made, err := m.cluster.services(object.Namespace).Create(ctx, object, meta.CreateOptions{})
+	if err != nil {
+		return notMade("service "+object.Name, err)
+	}
+	if m.service, err = netip.ParseAddr(made.Spec.ClusterIP); err != nil {
+		return fmt.Errorf("the cluster gave service %s the address %q: %w", object.Name, made.Spec.ClusterIP, err)
+	}
+	return nil
 }
 
 // ensure makes the pods that do not run, and replaces those whose agent was lost.
@@ -96,7 +114,7 @@ func (p *pod) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.addresses = nil
+	p.addresses, p.uid = nil, running.UID
 	for _, ip := range running.Status.PodIPs {
 		a, err := netip.ParseAddr(ip.IP)
 		if err != nil {
@@ -194,8 +212,12 @@ func (m *machine) look(ctx context.Context, programs []program.Program) (err err
 	}
 	defer func() { err = errors.Join(err, s.finish(client)) }()
 	service := host.Client{Client: client}
-	if m.survey, err = service.Survey(ctx, host.SurveyArgs{Programs: programs, Data: m.data}); err != nil {
+	if m.survey, err = service.Survey(ctx, host.SurveyArgs{Programs: programs, Data: m.data, Some: true}); err != nil {
 		return err
+	}
+	m.data = nil
+	for _, a := range m.survey.Device.Addresses {
+		m.data = append(m.data, a.Addr())
 	}
 	if m.base, err = service.Prepare(ctx, host.PrepareArgs{Device: m.survey.Device}); err != nil {
 		return err
@@ -236,22 +258,64 @@ var networkAgents = []string{
 	"antrea", "aws-node", "azure-cni", "calico", "canal", "cilium", "contrail", "flannel", "kindnet", "kube-proxy", "kube-router", "multus", "netd", "ovn", "ovs", "romana", "weave",
 }
 
-// networkImages lists the images of the network's programs on the node, such as the CNI
-// plugin's agent and kube-proxy.
-func (m *machine) networkImages(ctx context.Context) (images []string, err error) {
+// networkPods returns the pods of the network on the node, such as those of the CNI plugin's
+// agent and of kube-proxy, by the word in their names.
+func (m *machine) networkPods(ctx context.Context) (map[string][]core.Pod, error) {
 	list, err := m.cluster.pods("").List(ctx, meta.ListOptions{FieldSelector: "spec.nodeName=" + m.node.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of node %s: %w", m.node.Name, err)
 	}
+	pods := map[string][]core.Pod{}
 	for _, p := range list.Items {
-		for _, word := range networkAgents {
-			if p.Spec.HostNetwork && strings.Contains(p.Name, word) {
-				for _, c := range p.Spec.Containers {
-					images = append(images, c.Image)
-				}
-				break
+		word := slices.IndexFunc(networkAgents, func(word string) bool { return strings.Contains(p.Name, word) })
+		if p.Spec.HostNetwork && word >= 0 {
+			pods[networkAgents[word]] = append(pods[networkAgents[word]], p)
+		}
+	}
+	return pods, nil
+}
+
+// networkImages lists the images of the network's pods on the node.
+func (m *machine) networkImages(ctx context.Context) (images []string, err error) {
+	pods, err := m.networkPods(ctx)
+	for _, word := range networkAgents {
+		for _, p := range pods[word] {
+			for _, c := range p.Spec.Containers {
+				images = append(images, c.Image)
 			}
 		}
 	}
-	return images, nil
+	return images, err
+}
+
+// meterGroups makes the agent of the privileged pod meter the control groups of the network's
+// programs and of the other pods.
+func (m *machine) meterGroups(ctx context.Context, a *agent.Client) error {
+	pods, err := m.networkPods(ctx)
+	if err != nil {
+		return err
+	}
+	args := meter.GroupArgs{Pods: map[string][]string{}, Programs: networkAgents}
+	for word, list := range pods {
+		for _, p := range list {
+			args.Pods[word] = append(args.Pods[word], groupUID(&p))
+		}
+	}
+	for _, p := range m.pods {
+		args.Own = append(args.Own, string(p.uid))
+	}
+	names, err := a.MeterGroups(ctx, args)
+	said := strings.Join(names, ", ")
+	if err != nil {
+		said = "not metered: " + err.Error()
+	}
+	m.base.Note("control groups with a CPU figure", said)
+	return nil
+}
+
+// groupUID returns the UID in the name of a pod's control group. A pod that the kubelet reads
+// from a file has another one than its object.
+func groupUID(p *core.Pod) string {
+	const fileUID = "kubernetes.io/config.hash"
+	return cmp.Or(p.Annotations[fileUID], string(p.UID))
 }

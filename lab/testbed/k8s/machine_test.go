@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +43,7 @@ func runNode(folder, bin string) error {
 	}
 	os.Unsetenv(nodeVariable)
 	os.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	if err := launch(folder, "containerd", "--config", folder+"/containerd.toml"); err != nil {
+	if _, err := launch(folder, "containerd", "--config", folder+"/containerd.toml"); err != nil {
 		return err
 	}
 	go reap()
@@ -54,17 +55,28 @@ func runNode(folder, bin string) error {
 			return errors.New("containerd makes no socket")
 		}
 	}
+	proxy := "/sys/fs/cgroup/cpuacct" + os.Getenv("WT_TEST_CGROUP") + "/kube-proxy" // as systemd makes it
+	if err := os.MkdirAll(proxy, 0o755); err != nil {
+		return err
+	}
 	for _, argv := range [][]string{
+		{"ctr", "--namespace", "k8s.io", "images", "import", folder + "/../sandbox.tar"},
 		{"ctr", "--namespace", "k8s.io", "images", "import", folder + "/../image.tar"},
 		{"kubelet", "--config", folder + "/kubelet.yaml", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--node-ip", os.Getenv("WT_TEST_ADDRESS"), "--v=1"},
 		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", podNetwork,
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"},
 	} {
-		if err := launch(folder, argv[0], argv[1:]...); err != nil {
+		p, err := launch(folder, argv[0], argv[1:]...)
+		if err != nil {
 			return err
 		}
-		if argv[0] == "ctr" {
+		switch argv[0] {
+		case "ctr":
 			time.Sleep(time.Second) // the import is short; the kubelet repeats what comes too early
+		case "kube-proxy":
+			if err := os.WriteFile(proxy+"/cgroup.procs", []byte(strconv.Itoa(p.Pid)), 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	_, err := io.Copy(io.Discard, os.Stdin)
@@ -107,23 +119,22 @@ func mountNode(folder string) error {
 }
 
 // launch starts a program, whose output goes to a file. Process 1 reaps it.
-func launch(folder, name string, args ...string) error {
+func launch(folder, name string, args ...string) (*os.Process, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	log, err := os.OpenFile(filepath.Join(folder, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close()
 	none, err := os.Open(os.DevNull)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer none.Close()
-	_, err = os.StartProcess(path, append([]string{name}, args...), &os.ProcAttr{Env: os.Environ(), Files: []*os.File{none, log, log}})
-	return err
+	return os.StartProcess(path, append([]string{name}, args...), &os.ProcAttr{Env: os.Environ(), Files: []*os.File{none, log, log}})
 }
 
 // reap reaps all processes that end on the node.
@@ -143,7 +154,7 @@ func (k *testCluster) startNode(i int) {
 	folder := filepath.Join(k.dir, nodeName(i))
 	must(t, os.MkdirAll(folder, 0o755))
 	for name, text := range map[string]string{
-		"containerd.toml": strings.NewReplacer("IMAGE", testImage, "BIN", k.bin).Replace(containerdConfig),
+		"containerd.toml": strings.NewReplacer("IMAGE", sandboxImage, "BIN", k.bin).Replace(containerdConfig),
 		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, k.cgroup(i)),
 		"cni.conflist":    fmt.Sprintf(cniConfig, i),
 	} {
@@ -151,7 +162,7 @@ func (k *testCluster) startNode(i int) {
 	}
 	k.makeCgroups(i)
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.bin, "WT_TEST_ADDRESS="+nodeAddress(i))
+	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.bin, "WT_TEST_ADDRESS="+nodeAddress(i), "WT_TEST_CGROUP="+k.cgroup(i))
 	log, err := os.Create(folder + "/node.log")
 	must(t, err)
 	defer log.Close()
@@ -198,7 +209,7 @@ cgroupDriver: cgroupfs
 cgroupRoot: %s
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 enforceNodeAllocatable: [none]
-evictionHard: {memory.available: 1Mi, nodefs.available: 1Mi, nodefs.inodesFree: "0%%", imagefs.available: 1Mi}
+evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFree: "0%%", imagefs.available: "0%%"}
 failSwapOn: false
 makeIPTablesUtilChains: false
 nodeStatusUpdateFrequency: 2s

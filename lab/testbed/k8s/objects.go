@@ -17,11 +17,10 @@ const (
 	// runLabel marks the namespaces of runs, and all objects in them.
 	runLabel = "windtunnel/run"
 	podLabel = "windtunnel/pod" // name of the pod
-	// nodesMark is the annotation with the names of a run's nodes.
+	// nodesMark is the annotation of a run's namespace with the names of its nodes.
 	nodesMark     = "windtunnel/nodes"
 	containerName = "windtunnel"
 	leaseName     = "run"
-	serviceName   = "receiver"
 	programName   = "windtunnel" // in the image's PATH
 	// graceTime is the time that a pod's process has to end, s. With 0, the kubelet
 	// forgets a pod before its processes have released their ports.
@@ -48,17 +47,17 @@ func (r *runObjects) labels(pod string) map[string]string {
 }
 
 // namespaceObject returns the run's namespace. It admits privileged pods.
-func (r *runObjects) namespaceObject() *core.Namespace {
+func (r *runObjects) namespaceObject(nodes []string) *core.Namespace {
 	labels := r.labels("")
 	labels["pod-security.kubernetes.io/enforce"] = "privileged"
-	return &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: r.namespace, Labels: labels}}
+	return &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: r.namespace, Labels: labels, Annotations: map[string]string{nodesMark: strings.Join(nodes, ",")}}}
 }
 
 // leaseObject returns the lease that the engine renews while the run lasts.
-func (r *runObjects) leaseObject(h holder, nodes []string, now time.Time) *coordination.Lease {
+func (r *runObjects) leaseObject(h holder, now time.Time) *coordination.Lease {
 	identity, seconds, renewed := h.String(), int32(leaseTime/time.Second), meta.NewMicroTime(now)
 	return &coordination.Lease{
-		ObjectMeta: meta.ObjectMeta{Name: leaseName, Namespace: r.namespace, Labels: r.labels(""), Annotations: map[string]string{nodesMark: strings.Join(nodes, ",")}},
+		ObjectMeta: meta.ObjectMeta{Name: leaseName, Namespace: r.namespace, Labels: r.labels("")},
 		Spec:       coordination.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: &seconds, AcquireTime: &renewed, RenewTime: &renewed},
 	}
 }
@@ -96,10 +95,11 @@ func (r *runObjects) podObject(name, node string, privileged bool) *core.Pod {
 	return p
 }
 
-// serviceObject returns a service whose ClusterIP leads to the tools' ports of a pod.
+// serviceObject returns a service with the name of a pod, whose ClusterIP leads to the
+// tools' ports of the pod.
 func (r *runObjects) serviceObject(pod string) *core.Service {
 	s := &core.Service{
-		ObjectMeta: meta.ObjectMeta{Name: serviceName, Namespace: r.namespace, Labels: r.labels(""), OwnerReferences: r.owner},
+		ObjectMeta: meta.ObjectMeta{Name: pod, Namespace: r.namespace, Labels: r.labels(""), OwnerReferences: r.owner},
 		Spec:       core.ServiceSpec{Type: core.ServiceTypeClusterIP, Selector: r.labels(pod)},
 	}
 	add := func(port int, protocol core.Protocol) {

@@ -19,6 +19,9 @@ const (
 	kubernetesVersion = "v1.31.4"
 	staging           = "v0.31.4"
 	plugins           = "v1.9.1" // of the CNI project
+	// The CNI project's last version with the plugin of flannel, and flannel's daemon.
+	flannelPlugin = "github.com/containernetworking/plugins/plugins/meta/flannel@v0.9.1"
+	flannelDaemon = "github.com/flannel-io/flannel@v0.26.7"
 )
 
 // stagingModules are the modules that k8s.io/kubernetes replaces by folders of its own.
@@ -33,14 +36,14 @@ var (
 )
 
 // clusterPrograms returns the folder with the programs of a cluster. It builds them once, in
-// a module in the user's cache: about 3 minutes and 4 GB of build cache.
+// a module in the user's cache: about 6 minutes and 4 GB of build cache.
 func clusterPrograms(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	must(t, err)
 	folder := filepath.Join(cache, "windtunnel", "kubernetes-"+kubernetesVersion)
 	bin := filepath.Join(folder, "bin")
-	if _, err := os.Stat(filepath.Join(bin, "done")); err == nil {
+	if _, err := os.Stat(filepath.Join(bin, "complete")); err == nil {
 		return bin
 	}
 	must(t, os.MkdirAll(bin, 0o755))
@@ -58,13 +61,21 @@ func clusterPrograms(t *testing.T) string {
 	for _, c := range cniPrograms {
 		args = append(args, "github.com/containernetworking/plugins/plugins/"+c)
 	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the programs of a cluster: %v\n%s", err, last(out))
+	build := func(settings []string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("go", args...)
+		cmd.Dir = folder
+		cmd.Env = append(append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOBIN="+bin), settings...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("build the programs of a cluster: %v\n%s", err, last(out))
+		}
 	}
-	must(t, os.WriteFile(filepath.Join(bin, "done"), nil, 0o644))
+	build([]string{"CGO_ENABLED=0"}, args...)
+	// The daemon's backend udp is C. Both programs have the name flannel.
+	build([]string{"CGO_ENABLED=1"}, "install", "-trimpath", "-ldflags", "-s -w -extldflags -static", flannelDaemon)
+	must(t, os.Rename(filepath.Join(bin, "flannel"), filepath.Join(bin, "flanneld")))
+	build([]string{"CGO_ENABLED=0"}, "install", "-trimpath", "-ldflags", "-s -w", flannelPlugin)
+	must(t, os.WriteFile(filepath.Join(bin, "complete"), nil, 0o644))
 	return bin
 }
 
@@ -74,22 +85,50 @@ func last(text []byte) string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// testImage is the image of all pods of the test cluster.
-const testImage = "wt.test/windtunnel:test"
+// sandboxImage is the image of the containers that keep the namespaces of pods, and of
+// flannel's pods. It has the programs windtunnel and flanneld.
+const sandboxImage = "wt.test/sandbox:test"
 
-// writeImage writes a docker archive of an image that has the windtunnel program alone.
-func writeImage(t *testing.T, program, archive string) {
+// productImage is the file of the image that `make image` makes. All pods of runs use it.
+const productImage = "../../../out/windtunnel.image.tar"
+
+// tagsOf lists the tags of an image in a docker archive.
+func tagsOf(t *testing.T, archive string) []string {
 	t.Helper()
-	text, err := os.ReadFile(program)
-	must(t, err)
-	layer := tarOf(t, file{"bin/", nil}, file{"tmp/", nil}, file{"run/", nil}, file{"etc/", nil}, file{"bin/windtunnel", text})
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatalf("%v; make the image by: make image", err)
+	}
+	defer f.Close()
+	for r := tar.NewReader(f); ; {
+		h, err := r.Next()
+		must(t, err)
+		if h.Name != "manifest.json" {
+			continue
+		}
+		var manifest []struct{ RepoTags []string }
+		must(t, json.NewDecoder(r).Decode(&manifest))
+		return manifest[0].RepoTags
+	}
+}
+
+// writeSandbox writes a docker archive of the sandbox image.
+func writeSandbox(t *testing.T, programs []string, archive string) {
+	t.Helper()
+	files := []file{{"bin/", nil}, {"tmp/", nil}, {"run/", nil}, {"etc/", nil}}
+	for _, p := range programs {
+		text, err := os.ReadFile(p)
+		must(t, err)
+		files = append(files, file{"bin/" + filepath.Base(p), text})
+	}
+	layer := tarOf(t, files...)
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
 		"config": map[string]any{"Entrypoint": []string{"/bin/windtunnel", PodCommand}, "Env": []string{"PATH=/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	must(t, err)
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{testImage}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{sandboxImage}, "Layers": []string{"layer.tar"}}})
 	must(t, err)
 	must(t, os.WriteFile(archive, tarOf(t, file{"manifest.json", manifest}, file{"config.json", config}, file{"layer.tar", layer}), 0o644))
 }

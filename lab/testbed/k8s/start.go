@@ -32,16 +32,31 @@ func (c *cluster) createPod(ctx context.Context, p *core.Pod) error {
 		switch {
 		case err == nil:
 			return nil
-		case strings.Contains(err.Error(), "serviceaccount") && time.Now().Before(deadline):
-		case strings.Contains(err.Error(), "exceeded quota"):
-			return fmt.Errorf("make pod %s: a quota of the cluster forbids it (%w); raise the quota of new namespaces", p.Name, err)
+		case (strings.Contains(err.Error(), "serviceaccount") || strings.Contains(err.Error(), "status unknown for quota")) && time.Now().Before(deadline):
 		default:
-			return fmt.Errorf("make pod %s on node %s: %w", p.Name, p.Spec.NodeName, err)
+			return notMade(fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName), err)
 		}
 		if err := wait(ctx, lookTime); err != nil {
 			return err
 		}
 	}
+}
+
+// quotas has the refusals of the admission plugin ResourceQuota, with their remedies.
+var quotas = map[string]string{
+	"exceeded quota":     "raise the quota of new namespaces",
+	"insufficient quota": "the cluster admits it only in namespaces with a quota for it: give new namespaces this quota",
+	"must specify":       "the quota limits CPU or memory, and the pods of a measurement have no limits: remove these resources from the quota of new namespaces",
+}
+
+// notMade returns the error of a request to make an object.
+func notMade(object string, err error) error {
+	for words, remedy := range quotas {
+		if api.IsForbidden(err) && strings.Contains(err.Error(), words) {
+			return fmt.Errorf("make %s: a quota of the cluster forbids it (%w); %s", object, err, remedy)
+		}
+	}
+	return fmt.Errorf("make %s: %w", object, err)
 }
 
 // awaitRunning waits until a pod runs, and returns it.

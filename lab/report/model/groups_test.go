@@ -1,0 +1,38 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+func TestTheReportShowsTheCPUOfControlGroups(t *testing.T) {
+	plan := suite.Plan{Suite: "s", Nodes: 2, Trials: 2, Scenarios: []suite.Scenario{{ID: "cni/stream"}, {ID: "cni-colocated/stream"}}}
+	var samples []sample.Sample
+	for block, cores := range []float64{0.01, 0.03} {
+		samples = append(samples,
+			sample.Sample{Scenario: "cni/stream", Block: block, Metrics: sample.Metrics{
+				sample.Throughput: 1e9, sample.GroupCores("sender", "kube-proxy"): cores, sample.GroupCores("receiver", "kube-proxy"): 0.5, sample.GroupCores("receiver", "other pods"): 0}},
+			sample.Sample{Scenario: "cni-colocated/stream", Block: block, Metrics: sample.Metrics{sample.Throughput: 1e9, sample.GroupCores("sender", "kube-proxy"): 1.25}})
+	}
+	r := Build(sample.Run{Status: sample.Complete}, plan, samples)
+	list := r.Matrices()
+	if len(list) != 1 || list[0].Title() != "CPU of control groups, in % of a CPU" {
+		t.Fatalf("matrices %+v", list)
+	}
+	var lines []string
+	for _, row := range append([][]string{list[0].Grid().Heads}, list[0].Grid().Rows...) {
+		lines = append(lines, strings.Join(row, "|"))
+	}
+	want := "scenario|kube-proxy at the sender|kube-proxy at the receiver|other pods at the receiver\n" +
+		"cni/stream|2.00|50.0|0\n" +
+		"cni-colocated/stream|125|none|none"
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("the matrix is\n%s\nwant\n%s", got, want)
+	}
+	if len(Build(sample.Run{}, plan, samples[:0]).Matrices()) > 0 {
+		t.Error("a run without control groups has a matrix of them")
+	}
+}

@@ -1,0 +1,128 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"windtunnel/lab/meter"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/sample"
+)
+
+const (
+	flannelNetwork = "cbr0"
+	// flannelConflist is that of flannel's manifest.
+	flannelConflist = `{"cniVersion": "0.3.1", "name": "` + flannelNetwork + `", "plugins": [{"type": "flannel", "delegate": {"hairpinMode": true, "isDefaultGateway": true}}]}`
+	flannelSpace    = "kube-flannel"
+)
+
+// startFlannel replaces the CNI plugin bridge by flannel with VXLAN. Its daemon is a pod on
+// each node.
+func (k *testCluster) startFlannel() {
+	t, ctx := k.t, context.Background()
+	t.Helper()
+	k.write("net-conf.json", `{"Network": "`+podNetwork+`", "Backend": {"Type": "vxlan"}}`)
+	_, err := k.api.CoreV1().Namespaces().Create(ctx, &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: flannelSpace}}, meta.CreateOptions{})
+	must(t, err)
+	k.await("the namespace of flannel has a service account", func() bool {
+		_, err := k.api.CoreV1().ServiceAccounts(flannelSpace).Get(ctx, "default", meta.GetOptions{})
+		return err == nil
+	})
+	for i, n := range k.nodes {
+		patch := fmt.Sprintf(`{"spec": {"podCIDR": "10.88.%[1]d.0/24", "podCIDRs": ["10.88.%[1]d.0/24"]}}`, i)
+		_, err := k.api.CoreV1().Nodes().Patch(ctx, nodeName(i), "application/strategic-merge-patch+json", []byte(patch), meta.PatchOptions{})
+		must(t, err)
+		bridge, err := n.Link("cni0")
+		must(t, err)
+		must(t, n.Links.LinkDel(bridge))
+		must(t, n.Links.RouteDel(k.routeTo(fmt.Sprintf("10.88.%d.0/24", 1-i), nodeAddress(1-i))))
+		_, err = k.api.CoreV1().Pods(flannelSpace).Create(ctx, k.flannelPod(i), meta.CreateOptions{})
+		must(t, err)
+	}
+	for i, init := range k.inits {
+		root := fmt.Sprintf("/proc/%d/root", init.Process.Pid)
+		k.await("flannel has the subnet of "+nodeName(i), func() bool {
+			_, err := os.Stat(root + "/run/flannel/subnet.env")
+			return err == nil
+		})
+		must(t, os.WriteFile(root+"/etc/cni/net.d/10-test.conflist", []byte(flannelConflist), 0o644))
+	}
+}
+
+// flannelPod returns the pod of flannel's daemon on a node.
+func (k *testCluster) flannelPod(i int) *core.Pod {
+	yes, grace, create := true, int64(1), core.HostPathDirectoryOrCreate
+	mount := func(name, path string) (core.Volume, core.VolumeMount) {
+		return core.Volume{Name: name, VolumeSource: core.VolumeSource{HostPath: &core.HostPathVolumeSource{Path: path, Type: &create}}}, core.VolumeMount{Name: name, MountPath: path}
+	}
+	run, runMount := mount("run", "/run/flannel")
+	files, filesMount := mount("files", k.dir)
+	return &core.Pod{
+		ObjectMeta: meta.ObjectMeta{Name: "kube-flannel-ds-" + nodeName(i), Namespace: flannelSpace},
+		Spec: core.PodSpec{
+			NodeName: nodeName(i), HostNetwork: true, TerminationGracePeriodSeconds: &grace, Volumes: []core.Volume{run, files},
+			Containers: []core.Container{{
+				Name: "kube-flannel", Image: sandboxImage, ImagePullPolicy: core.PullNever, SecurityContext: &core.SecurityContext{Privileged: &yes}, VolumeMounts: []core.VolumeMount{runMount, filesMount},
+				Env: []core.EnvVar{{Name: "NODE_NAME", Value: nodeName(i)}},
+				Command: []string{"flanneld", "--kube-subnet-mgr", "--kubeconfig-file", k.path("kubeconfig"), "--net-config-path", k.path("net-conf.json"),
+					"--iface", "eth0", "--ip-masq=false", "--iptables-forward-rules=false"},
+			}},
+		},
+	}
+}
+
+// testFlannel runs on flannel, and asserts that VXLAN carried the packets.
+func (k *testCluster) testFlannel(t *testing.T) {
+	k.startFlannel()
+	said, exit := k.start("limited", measure("--trials", "1", "--scenario", "host/stream,cni/stream,cni/rr,cni-colocated/stream,service/stream")...).wait(t)
+	if exit != 0 {
+		for _, p := range k.pods(flannelSpace) {
+			t.Logf("pod %s: %+v", p.Name, p.Status)
+		}
+		k.logNodes()
+		t.Fatalf("exit status %d, output:\n%s", exit, said)
+	}
+	t.Log(said)
+	data := k.load()
+	throughput := map[string]float64{}
+	for _, s := range data.Samples {
+		if !s.OK() {
+			t.Errorf("%s: %v", s.Scenario, s.Failure)
+			continue
+		}
+		throughput[s.Scenario] = s.Metrics[sample.Throughput]
+		k.assertGroups(&s, "flannel", "kube-proxy", meter.OtherPods)
+	}
+	if len(throughput) != 5 || throughput["cni/stream"] <= 0 {
+		t.Errorf("figures of %v, want 5 scenarios", throughput)
+	}
+	settings := data.Run.Environment.Settings
+	for name, want := range map[string]string{"CNI": flannelNetwork + ": flannel", "network programs": sandboxImage, "pod-1-1 eth0 MTU": "1450"} {
+		if got := settings[nodeName(0)+" "+name]; got != want {
+			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
+		}
+	}
+	tunnel, err := k.nodes[0].Link("flannel.1")
+	must(t, err)
+	_, vxlan := tunnel.(*netlink.Vxlan)
+	carried := float64(tunnel.Attrs().Statistics.TxBytes)
+	if least := throughput["cni/stream"] / 8; !vxlan || carried < least {
+		t.Errorf("the tunnel (VXLAN %t) carried %.0f bytes, want at least those of a second, %.0f", vxlan, carried, least)
+	}
+	var columns []string
+	for _, x := range model.Build(data.Run, data.Plan, data.Samples).Matrices() {
+		columns = append(columns, x.Columns...)
+	}
+	for _, name := range []string{"flannel at the sender", "other pods at the receiver"} {
+		if !slices.Contains(columns, name) {
+			t.Errorf("the report has the columns %q, want %q", columns, name)
+		}
+	}
+}
