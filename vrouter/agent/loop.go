@@ -21,7 +21,8 @@ import (
 const (
 	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
 	quotaWait       = 250 * time.Millisecond // minimum interval of relieveFlows
-	eventsShare     = 4                      // passes after kernel events use at most 1/4 of a CPU
+	quotaShare      = 4                      // relieveFlows uses at most 1/5 of a CPU
+	eventsShare     = 9                      // passes after kernel events use at most 1/10 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
 	memoryWait      = time.Second            // wait after the last change or comparison, before freeMemory
 	memoryShare     = 8                      // freeMemory runs when the heap has grown by 1/8
@@ -82,6 +83,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 	drift, quota, memory := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait), time.NewTimer(memoryWait)
 	generation := a.reconciler.Generation
 	var burst, retry <-chan time.Time // nil: no event is pending; no retry is due
+	var eventsFrom time.Time          // no pass after kernel events begins earlier
 	done := ctx.Done()
 	closedAlready := make(chan struct{})
 	close(closedAlready)
@@ -119,7 +121,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 				break
 			}
 			if burst == nil {
-				burst = time.After(max(burstWait, eventsShare*a.reconciler.WholeTook))
+				burst = time.After(max(burstWait, time.Until(eventsFrom)))
 			}
 			a.reconciler.RetrySoon()
 		case <-mounts:
@@ -129,6 +131,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 		case <-burst:
 			burst = nil
 			a.reconciler.Pass(reconcile.Noticing)
+			eventsFrom = time.Now().Add(eventsShare * a.reconciler.WholeTook)
 		case <-quota.C:
 			quota.Reset(a.relieveFlows())
 		case <-drift.C:
@@ -164,7 +167,7 @@ func (a *agent) relieveFlows() time.Duration {
 	if near && a.expireFlows() == 0 {
 		return max(quotaWait, a.config.RepairInterval)
 	}
-	return max(quotaWait, eventsShare*time.Since(start))
+	return max(quotaWait, quotaShare*time.Since(start))
 }
 
 // expireFlows deletes expired flows and returns their number.

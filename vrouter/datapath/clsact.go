@@ -133,11 +133,11 @@ func oursAmong(all []netlink.Filter) (ours []*netlink.BpfFilter) {
 }
 
 func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
-	ours, _, err := ourFilters(l)
+	all, err := netlink.FilterList(l, h.parent())
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("list the filters of %s: %w", l.Attrs().Name, err)
 	}
-	for _, f := range ours {
+	for _, f := range oursAmong(all) {
 		if f.Name == filterName(h) && f.Id == int(d.ids[h]) {
 			return true, nil
 		}

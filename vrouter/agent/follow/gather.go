@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// gatherShare limits the time to gather changes. A pass over thousands of ports is
-// slow, so one pass should apply several changes. If other changes are being
-// committed, FollowSoon waits for them, at most 1/gatherShare of followTook.
-const gatherShare = 4
-
 // ChangePending counts a request that will change the store. Call arrived when the
 // change is committed or has failed; more calls have no effect.
 func (f *Follower) ChangePending() (arrived func()) {
@@ -46,13 +41,14 @@ func (f *Follower) Ask(ctx context.Context, do func() error) error {
 	}
 }
 
-// FollowSoon applies the store's changes now, or waits to gather more changes. Call it in
-// the loop.
+// FollowSoon applies the store's changes now. If other changes are being committed, FollowSoon
+// waits for them, at most followTook: a pass over thousands of ports is slow, so one pass should
+// apply several changes. Call it in the loop.
 func (f *Follower) FollowSoon() {
 	if f.coming.Load() == 0 || f.followTook == 0 {
 		f.CatchUp()
 	} else if f.Gathered == nil {
-		f.Gathered = time.After(f.followTook / gatherShare)
+		f.Gathered = time.After(f.followTook)
 	}
 }
 

@@ -27,6 +27,7 @@ type Wire struct {
 	Fabric  map[string]bool         // underlay devices, which ports must not use
 	made    map[string]bool         // ports whose pair was created in this pass
 	changed func(port, what string) // called for each change
+	Checked func(port string) bool  // reports whether the sysctls of a port's device need no check; nil: of no port
 	Limited func(port string) bool  // reports whether an earlier pass may have set bandwidth limits on a port; nil: on every port
 }
 
@@ -250,7 +251,7 @@ func (w *Wire) joins(l netlink.Link, space *nsCache) bool {
 
 func (w *Wire) makePair(p model.Port, name string, space *nsCache) (netlink.Link, error) {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name = name
+	attrs.Name, attrs.MTU = name, HostMTU
 	inside := InterfaceOf(p)
 	err := w.own.Links.LinkAdd(newPair(w.kind, attrs, inside, p.MAC[:], netlink.NsFd(space.Ns)))
 	if errors.Is(err, unix.EEXIST) {
@@ -272,17 +273,21 @@ func (w *Wire) makePair(p model.Port, name string, space *nsCache) (netlink.Link
 }
 
 // nodeEnd configures the node's end of a pair. IPv6 is off, so that the node does
-// not send its own IPv6 packets into the workload's network.
+// not send its own IPv6 packets into the workload's network. A new device also ignores router
+// advertisements, in case somebody turns IPv6 on.
 func (w *Wire) nodeEnd(p model.Port, l netlink.Link) error {
-	name := l.Attrs().Name
+	name, settings := l.Attrs().Name, []Setting{{"disable_ipv6", "1"}}
 	if want := alias(w.node, p); l.Attrs().Alias != want {
 		if err := w.own.Links.LinkSetAlias(l, want); err != nil {
 			return fmt.Errorf("set the alias of device %s: %w", name, err)
 		}
 		l.Attrs().Alias = want
 		w.changed(p.Name, "device "+name+" marked as its own")
+		settings = append(settings, Setting{"accept_ra", "0"})
+	} else if w.Checked != nil && w.Checked(p.Name) {
+		return nil
 	}
-	return w.own.Sysctls("ipv6", name, Setting{"accept_ra", "0"}, Setting{"disable_ipv6", "1"})
+	return w.own.Sysctls("ipv6", name, settings...)
 }
 
 // Remove deletes a device of the node.

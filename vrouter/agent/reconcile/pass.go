@@ -172,6 +172,8 @@ func (p *Pass) look() error {
 	}
 	w := netdev.NewWire(p.r.space, p.Want.Node, p.links, p.r.config, p.changed)
 	if last := p.r.Last; last != nil && last.Want != nil {
+		// The kernel reports no change of a sysctl, so a pass because of an event need not check them.
+		w.Checked = func(port string) bool { return p.cause == Noticing && last.whole[port] }
 		// Only the agent sets bandwidth limits, so a port that never had a limit needs no check.
 		w.Limited = func(port string) bool {
 			was, _ := last.Want.Port(port)
