@@ -66,7 +66,11 @@ func directFindings(v *view) []api.Finding {
 			locators, routed = locators+1, routed+1
 		case a.Is6():
 			locators++
-			lost = append(lost, locatorOf[a].String())
+			if locator, known := locatorOf[a]; known {
+				lost = append(lost, locator.String())
+			} else { // a former locator, used until the handover ends
+				lost = append(lost, a.String())
+			}
 		case reached:
 			links, works = links+1, works+1
 		case state == direct.Stopped:
