@@ -92,7 +92,7 @@ func directFindings(v *view) []api.Finding {
 		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("test frames with labels as MAC addresses get no reply from %s; tunnels are used if both nodes offer one", strings.Join(fail, ", ")), Remedy: "if switches or hypervisors on the way accept only known MAC addresses (port security, anti-spoofing), allow this node's labels too (list them with bridge fdb show); or remove direct from the encapsulations"})
 	}
 	if len(stopped) > 0 {
-		all = append(all, api.Finding{Topic: "direct", Level: levelProblem, Text: fmt.Sprintf("test frames got replies from %s, but now they get none; tunnels are used, and the agent tests the links again every few seconds. The workloads keep the MTU of direct: IPv4 packets without DF that are larger than the tunnel's MTU are dropped (too_big)", strings.Join(stopped, ", ")), Remedy: "start these nodes, or let the switches on the way pass labels again. If they do not pass labels any more, restart this agent: it then lowers the MTU of the workloads"})
+		all = append(all, api.Finding{Topic: "direct", Level: levelNote, Text: fmt.Sprintf("test frames got replies from %s, but now they get none; tunnels are used, and the agent tests the links again every few seconds. The workloads keep the MTU of direct: IPv4 packets without DF that are larger than the tunnel's MTU are dropped (too_big)", strings.Join(stopped, ", ")), Remedy: "start these nodes, or let the switches on the way pass labels again. If they do not pass labels any more, restart this agent: it then lowers the MTU of the workloads"})
 	}
 	if links > 0 {
 		all = append(all, labelFinding(v))

@@ -15,7 +15,7 @@ func TestANodeWithTheDefaultEncapsulationsCarriesVXLANAndMPLS(t *testing.T) {
 	b := newBed(t, options{nodes: 3})
 	b.state.Nodes = b.nodesOf(false)
 	b.state.Nodes[0].Encapsulations = model.DefaultEncapsulations
-	b.state.Nodes[1].Encapsulations = []model.Encapsulation{model.VXLAN, model.MPLSoGRE}
+	b.state.Nodes[1].Encapsulations = []model.Encapsulation{model.VXLAN, model.MPLSoUDP}
 	b.state.Nodes[2].Encapsulations = []model.Encapsulation{model.MPLSoUDP}
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
 	x, y := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
