@@ -47,6 +47,15 @@ type Host struct {
 
 const sshd = "/usr/sbin/sshd"
 
+// holdAddresses waits until no other process has a site. All sites have the same addresses.
+func (s *Site) holdAddresses() {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "windtunnel-sshtest.lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	s.Must(err)
+	s.t.Cleanup(func() { f.Close() })
+	s.Must(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+}
+
 // New starts the named hosts. options are lines for sshd's configuration. The hosts end
 // with the test.
 func New(t *testing.T, names []string, options ...string) *Site {
@@ -58,6 +67,7 @@ func New(t *testing.T, names []string, options ...string) *Site {
 		t.Skip("sshd is not installed; get it with: apt-get install openssh-server")
 	}
 	s := &Site{t: t, dir: t.TempDir()}
+	s.holdAddresses()
 	signer, err := ssh.NewSignerFromKey(s.WriteKey("key"))
 	s.Must(err)
 	s.Write("authorized", string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
