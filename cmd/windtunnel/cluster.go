@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,6 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 	if o.cpus.cpus != "" {
 		return nil, errors.New("--cpus and --testbed k8s do not go together: pods use all CPUs that their node gives them")
 	}
-	if o.cluster.Image == "" {
-		o.cluster.Image = ownImage()
-	}
 	uses := func(f func(sc *suite.Scenario) bool) bool {
 		return slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return f(&sc) })
 	}
@@ -74,7 +72,6 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 	}
 	p := &place{executor: x, self: agent.Self, choice: "all CPUs that the nodes give their pods", close: func() error { return x.Close(context.WithoutCancel(ctx)) }}
 	p.facts, p.fineIdle = x.Facts()
-	p.hold = func(context.Context) error { return nil } // Connect holds the nodes
 	return p, nil
 }
 
@@ -93,7 +90,7 @@ func clusterHosts(ctx context.Context, c sample.Cluster) ([]string, error) {
 }
 
 func clusterOptions(c sample.Cluster) k8s.Options {
-	o := k8s.Options{Kubeconfig: c.Kubeconfig, Context: c.Context, Image: c.Image}
+	o := k8s.Options{Kubeconfig: c.Kubeconfig, Context: c.Context, Image: cmp.Or(c.Image, ownImage()), NeverPull: c.Image == ""}
 	if c.Nodes != "" {
 		o.Nodes = strings.Split(c.Nodes, ",")
 	}

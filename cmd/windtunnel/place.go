@@ -31,7 +31,7 @@ type place struct {
 	choice   string         // how the CPUs were chosen; see sample.Environment
 	fineIdle bool           // see meter.FineIdle
 	// hold keeps other measurements away until close, and removes the remains of killed
-	// runs.
+	// runs. nil: there is nothing to hold.
 	hold  func(ctx context.Context) error
 	close func() error
 }

@@ -210,8 +210,10 @@ func (s *runner) execute(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.place.close()) }()
-	if err := s.place.hold(ctx); err != nil {
-		return err
+	if s.place.hold != nil {
+		if err := s.place.hold(ctx); err != nil {
+			return err
+		}
 	}
 	if s.store == nil {
 		if s.store, err = openStore(o.db, false); err != nil {

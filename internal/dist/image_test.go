@@ -20,7 +20,7 @@ import (
 
 // The image of the lab alone is that of the release, with the revision as its tag.
 func TestTheImageAloneIsThatOfTheRelease(t *testing.T) {
-	s, err := findSource(t.Context(), "../..", "")
+	s, err := findSource(t.Context(), "../..", "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,4 +303,20 @@ func TestTheAgentRunsInAContainer(t *testing.T) {
 		t.Errorf("vrouter remove left %s (%v)", pins, err)
 	}
 	d.run(t, "docker", "rm", "--force", "agent")
+}
+
+// An image can be built from a source archive. A release needs the time of its commit.
+func TestOnlyAnImageIsBuiltWithoutGitHistory(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	tree := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(tree, "cmd", "vrouter"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := findSource(t.Context(), tree, "unknown", true)
+	if err != nil || s.time.Unix() != 0 {
+		t.Errorf("the time is %v (%v), want 1970", s.time, err)
+	}
+	if _, err := findSource(t.Context(), tree, "unknown", false); err == nil || !strings.Contains(err.Error(), "set SOURCE_DATE_EPOCH") {
+		t.Errorf("a release without git history: %v", err)
+	}
 }

@@ -20,8 +20,9 @@ type source struct {
 }
 
 // findSource reads what the caller did not set from git. The length of the abbreviated hash is
-// fixed, because git's default depends on the number of objects in the clone.
-func findSource(ctx context.Context, root, revision string) (source, error) {
+// fixed, because git's default depends on the number of objects in the clone. undated permits
+// a tree without git history: its time is 1970.
+func findSource(ctx context.Context, root, revision string, undated bool) (source, error) {
 	tree, err := filepath.Abs(root)
 	if err != nil {
 		return source{}, err
@@ -36,7 +37,11 @@ func findSource(ctx context.Context, root, revision string) (source, error) {
 	}
 	epoch := os.Getenv("SOURCE_DATE_EPOCH")
 	if epoch == "" {
-		if epoch, err = git(ctx, tree, "log", "-1", "--format=%ct"); err != nil {
+		epoch, err = git(ctx, tree, "log", "-1", "--format=%ct")
+		if err != nil && undated {
+			epoch, err = "0", nil
+		}
+		if err != nil {
 			return source{}, fmt.Errorf("find the time of the commit: %w; outside a git repository set SOURCE_DATE_EPOCH", err)
 		}
 	}

@@ -47,7 +47,7 @@ func openPing(to netip.Addr, level, option, value int) (net.PacketConn, error) {
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 	if errors.Is(err, unix.EACCES) {
-		return nil, errors.New("send an echo request: the user may not; use root, or run `sysctl net.ipv4.ping_group_range='0 2147483647'` as root")
+		return nil, fmt.Errorf("send an echo request: user %d has no permission; log in as root, or run `sysctl net.ipv4.ping_group_range='0 2147483647'` as root", os.Geteuid())
 	}
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)

@@ -142,7 +142,11 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 		if err := s.excludeRoot(); err != nil {
 			return err
 		}
-		path = fmt.Sprintf("/tmp/windtunnel-%d.lock", os.Geteuid())
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		path = userLock(self)
 	}
 	if !args.Machine {
 		own, err := space.Open("")
@@ -163,8 +167,12 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 
 func isRoot() bool { return os.Geteuid() == 0 }
 
-// excludeRoot keeps root's measurements away: an ordinary user can lock root's file if it
-// exists, but cannot make it.
+// userLock returns the path of an ordinary user's lock file: in the directory of the program,
+// to which other users cannot write.
+func userLock(self string) string { return filepath.Join(filepath.Dir(self), lockFile) }
+
+// excludeRoot takes a shared lock on root's lock file, so that no measurement of root runs at
+// the same time.
 func (s *Service) excludeRoot() (err error) {
 	s.roots, err = os.Open(netns.LockPath)
 	if errors.Is(err, os.ErrNotExist) {
@@ -208,6 +216,9 @@ type PrepareArgs struct {
 	// Offloads are features of the device by the kernel's names. They are set only in a
 	// namespace of the lab. When the device returns, its former features are restored.
 	Offloads map[string]bool
+	// Kept: Offloads are the features that the user requested. The device need not have
+	// turned them on.
+	Kept bool
 }
 
 // Prepare makes a node's namespace with the host's device in it, unless the node exists,
@@ -228,7 +239,11 @@ func (s *Service) Prepare(args PrepareArgs, reply *space.Settings) error {
 	}
 	defer where.Close()
 	if args.Space != "" {
-		if err := where.Offloads(args.Device.Name, args.Offloads); err != nil {
+		set := where.Offloads
+		if args.Kept {
+			set = where.RestoreFeatures
+		}
+		if err := set(args.Device.Name, args.Offloads); err != nil {
 			return err
 		}
 		if err := awaitCarrier(where, args.Device.Name); err != nil {
@@ -295,8 +310,8 @@ func (s *Service) Remove(struct{}, *struct{}) error {
 	return removeProgram(self)
 }
 
-// removeProgram removes the program's file, all other versions of it, and unfinished
-// copies. It removes the directory if the lab has made it and it is empty then.
+// removeProgram removes the program's file, all other versions of it, unfinished copies and
+// lock files. It removes the directory if the lab has made it and it is empty then.
 func removeProgram(self string) error {
 	dir := filepath.Dir(self)
 	files, err := os.ReadDir(dir)
@@ -306,8 +321,9 @@ func removeProgram(self string) error {
 	var errs []error
 	made := false
 	for _, f := range files {
-		made = made || f.Name() == MadeMark
-		if f.Name() != MadeMark && !versionFile.MatchString(f.Name()) {
+		mark := f.Name() == MadeMark
+		made = made || mark
+		if !mark && !labFile.MatchString(f.Name()) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -329,7 +345,10 @@ const (
 	ProgramPrefix = "windtunnel-"
 	// MadeMark is the name of a file in a directory that the lab has made.
 	MadeMark = ".windtunnel"
+	// lockFile is the name of an ordinary user's lock file.
+	lockFile = "windtunnel.lock"
 )
 
-// versionFile matches the names of the program's versions, and of unfinished copies.
-var versionFile = regexp.MustCompile(`^` + ProgramPrefix + `[0-9a-f]{16}(\.new\.[0-9]+)?$`)
+// labFile matches the names of the program's versions, of unfinished copies, and of lock
+// files.
+var labFile = regexp.MustCompile(`^(` + ProgramPrefix + `[0-9a-f]{16}(\.new\.[0-9]+)?|` + regexp.QuoteMeta(lockFile) + `(\.[0-9]+)?)$`)

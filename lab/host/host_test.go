@@ -69,7 +69,7 @@ func TestAnOrdinaryUserHoldsTheMachineWithoutRoot(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "program")
-	if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
 	first, second := serve(t, program, nobody), serve(t, program, nobody)
@@ -79,6 +79,9 @@ func TestAnOrdinaryUserHoldsTheMachineWithoutRoot(t *testing.T) {
 	}
 	if err := first.Hold(t.Context(), HoldArgs{Machine: true}); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
+		t.Errorf("the lock file is not in the program's directory: %v", err)
 	}
 	if names, err := first.Clean(t.Context()); err != nil || len(names) > 0 {
 		t.Errorf("clean: %v, %v", names, err)
@@ -169,7 +172,7 @@ func TestTheProgramIsRemovedWithItsVersionsAndItsDirectory(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	makeFiles(t, dir, programFile("1"), programFile("a"), programFile("1")+".new.4711", MadeMark)
+	makeFiles(t, dir, programFile("1"), programFile("a"), programFile("1")+".new.4711", MadeMark, "windtunnel.lock", "windtunnel.lock.4026531840")
 	if err := removeProgram(filepath.Join(dir, programFile("1"))); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +183,7 @@ func TestTheProgramIsRemovedWithItsVersionsAndItsDirectory(t *testing.T) {
 
 func TestFilesAndDirectoriesOfTheUserStay(t *testing.T) {
 	for name, c := range map[string]struct{ lab, user []string }{
-		"similar names":            {[]string{programFile("1")}, []string{"windtunnel-results.tar.gz", programFile("1") + ".txt", programFile("G"), "windtunnel-1"}},
+		"similar names":            {[]string{programFile("1")}, []string{"windtunnel-results.tar.gz", programFile("1") + ".txt", programFile("G"), "windtunnel-1", "windtunnel.lock.old"}},
 		"files in the lab's place": {[]string{programFile("1"), MadeMark}, []string{"notes"}},
 		"an empty directory":       {[]string{programFile("1")}, nil},
 	} {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
 )
@@ -38,20 +39,26 @@ func (d Device) segmentation(profile suite.Offload) map[string]bool {
 
 // Offloads returns the states of the device's segmentation features for a profile, without
 // the features that the driver does not change. A feature that the profile leaves as it was
-// has the state of the survey, because an earlier profile may have changed it.
+// has the requested state of the survey, because an earlier profile may have changed it.
+// The profile OffloadKept has all requested states, also those that the device does not reach.
 func (d Device) Offloads(profile suite.Offload) map[string]bool {
 	named, states := d.segmentation(profile), map[string]bool{}
 	for name := range d.segmentation(suite.OffloadNone) {
+		f := d.Features[name]
 		on, ok := named[name]
 		if !ok || profile == suite.OffloadKept {
-			on = d.Features[name].Wanted
+			on = f.Wanted
 		}
-		if !d.Features[name].Fixed {
+		if !f.Fixed && (!on || !staysOff(f) || profile == suite.OffloadKept) {
 			states[name] = on
 		}
 	}
 	return states
 }
+
+// staysOff reports whether a feature is off although it is requested: "off [requested on]" of
+// ethtool.
+func staysOff(f space.Feature) bool { return f.Wanted && !f.On }
 
 // CanOffload returns an error if the lab cannot give the device a profile for traffic of an
 // IP version.
@@ -87,7 +94,7 @@ func (d Device) lacks(profile suite.Offload, version int, change, tunnels bool) 
 		f, known := d.Features[name]
 		on := states[name]
 		switch {
-		case f.On == on, change && known && !f.Fixed:
+		case f.On == on, change && known && !f.Fixed && !staysOff(f):
 		case on && !slices.Contains(needs, name):
 		case !on && !tunnels && profile == suite.OffloadTCP:
 		default:

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,6 +36,35 @@ func TestAProfileIsSetByTheFeaturesThatChange(t *testing.T) {
 			if got[name] != on {
 				t.Errorf("profile %q sets %s to %t", profile, name, got[name])
 			}
+		}
+	}
+}
+
+// A device can keep a feature off that is requested, such as TCP segmentation without checksums.
+func TestARequestedFeatureThatStaysOffIsNotSet(t *testing.T) {
+	stuck := space.Feature{Wanted: true}
+	d := nic()
+	d.Features["tx-tcp-accecn-segmentation"], d.Features["tx-tcp-ecn-segmentation"] = stuck, stuck
+	if err := d.CanOffload(suite.OffloadTCP, 6); err != nil {
+		t.Errorf("features that the profile does not need: %v", err)
+	}
+	for profile, want := range map[suite.Offload]string{
+		suite.OffloadNone: "accecn false true, ecn false true", suite.OffloadTCP: "accecn false false, ecn false false", suite.OffloadKept: "accecn true true, ecn true true",
+	} {
+		states := d.Offloads(profile)
+		accecn, has := states["tx-tcp-accecn-segmentation"]
+		ecn, hasECN := states["tx-tcp-ecn-segmentation"]
+		if got := fmt.Sprintf("accecn %t %t, ecn %t %t", accecn, has, ecn, hasECN); got != want {
+			t.Errorf("profile %q: %s, want %s", profile, got, want)
+		}
+	}
+	d.Features["tx-tcp-segmentation"] = stuck
+	if err := d.CanOffload(suite.OffloadTCP, 4); err == nil || !strings.Contains(err.Error(), "does not set tx-tcp-segmentation on, which") {
+		t.Errorf("TCP segmentation stays off: error %v", err)
+	}
+	for _, profile := range []suite.Offload{suite.OffloadNone, suite.OffloadKept} {
+		if err := d.CanOffload(profile, 4); err != nil {
+			t.Errorf("profile %q: %v", profile, err)
 		}
 	}
 }

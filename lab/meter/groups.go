@@ -52,8 +52,10 @@ func FindGroups(root, proc string, args GroupArgs) ([]Group, error) {
 	if s.kubepods != "" {
 		other := &Group{Name: OtherPods, Files: []string{filepath.Join(s.kubepods, s.file)}}
 		for _, name := range sortedNames(s.found) {
-			if name == OwnPods || s.Pods[name] != nil {
-				other.Less = append(other.Less, s.found[name].Files...)
+			for _, file := range s.found[name].Files {
+				if strings.HasPrefix(file, s.kubepods+"/") {
+					other.Less = append(other.Less, file)
+				}
 			}
 		}
 		s.found[OtherPods] = other
@@ -117,7 +119,8 @@ func (s *groupSearch) add(name, path string) {
 }
 
 // addPrograms adds a control group if all of its processes run one of the programs. In a
-// group with other programs too, their CPU time cannot be told apart.
+// group with other programs too, the kernel does not separate their CPU time. The CPU time of
+// a control group contains that of its children.
 func (s *groupSearch) addPrograms(path string) error {
 	text, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 	if err != nil {
@@ -137,6 +140,7 @@ func (s *groupSearch) addPrograms(path string) error {
 	}
 	if word != "" {
 		s.add(word, path)
+		return fs.SkipDir
 	}
 	return nil
 }

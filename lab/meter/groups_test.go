@@ -30,17 +30,19 @@ const (
 	uidMore  = "bbbbbbbb-2222-3333-4444-555555555555"
 )
 
-// Both versions of control groups, with the kubelet's drivers cgroupfs and systemd. Another
-// node's pods are on the same machine in the first.
+// Both versions of control groups, with the kubelet's drivers cgroupfs and systemd. In the
+// first, another node's pods are on the same machine, a program's control group has a child,
+// and a kube-proxy outside of pods is in the group of a pod.
 func TestGroupsOfANodeAreFoundAndRead(t *testing.T) {
 	under := func(s string) string { return strings.ReplaceAll(s, "-", "_") }
 	v1 := map[string]string{"unified/cgroup.controllers": ""}
 	for path, ns := range map[string]int{
 		"": 90000, "node-1/kubepods": 50000, "node-1/kubepods/burstable/pod" + uidProxy: 3000, "node-1/kubepods/besteffort/pod" + uidOwn: 40000,
-		"node-1/kubepods/besteffort/pod" + uidMore: 500, "node-2/kubepods": 20000, "node-2/kubepods/podx": 10, "node-1/flanneld": 700, "node-1/mixed": 800,
+		"node-1/kubepods/besteffort/pod" + uidMore: 500, "node-2/kubepods": 20000, "node-2/kubepods/podx": 10, "node-1/flanneld": 700, "node-1/flanneld/child": 600, "node-1/mixed": 800, "node-1/proxy": 300,
 	} {
 		v1["cpuacct/"+path+"/cpuacct.usage"] = fmt.Sprintln(ns)
 	}
+	v1["cpuacct/node-1/flanneld/child/cgroup.procs"], v1["cpuacct/node-1/proxy/cgroup.procs"] = "8\n", "6\n"
 	v1["cpuacct/cgroup.procs"], v1["cpuacct/node-1/flanneld/cgroup.procs"], v1["cpuacct/node-1/mixed/cgroup.procs"] = "1\n", "7\n8\n", "7\n9\n"
 	v2 := map[string]string{"cgroup.controllers": "cpu", "cgroup.procs": "1\n", "kubepods.slice/cgroup.procs": ""}
 	for path, us := range map[string]int{
@@ -50,13 +52,13 @@ func TestGroupsOfANodeAreFoundAndRead(t *testing.T) {
 		v2[path+"/cpu.stat"] = fmt.Sprintf("usage_usec %d\nuser_usec 1\n", us)
 	}
 	v2["system.slice/flanneld.service/cgroup.procs"] = "7\n8\n"
-	proc := aTree(t, map[string]string{"1/comm": "systemd\n", "7/comm": "flanneld\n", "8/comm": "flanneld\n", "9/comm": "bash\n"})
-	args := GroupArgs{Pods: map[string][]string{"kube-proxy": {uidProxy}, "cilium": {"absent"}}, Programs: []string{"cilium", "flannel"}, Own: []string{uidOwn}}
+	proc := aTree(t, map[string]string{"1/comm": "systemd\n", "6/comm": "kube-proxy\n", "7/comm": "flanneld\n", "8/comm": "flanneld\n", "9/comm": "bash\n"})
+	args := GroupArgs{Pods: map[string][]string{"kube-proxy": {uidProxy}, "cilium": {"absent"}}, Programs: []string{"cilium", "flannel", "kube-proxy"}, Own: []string{uidOwn}}
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  map[string]int64
 	}{
-		"v1": {v1, map[string]int64{"kube-proxy": 3000, "flannel": 700, OwnPods: 40000, OtherPods: 50000 - 3000 - 40000}},
+		"v1": {v1, map[string]int64{"kube-proxy": 3000 + 300, "flannel": 700, OwnPods: 40000, OtherPods: 50000 - 3000 - 40000}},
 		"v2": {v2, map[string]int64{"kube-proxy": 3000, "flannel": 7000, OwnPods: 40000, OtherPods: 50000 - 3000 - 40000}},
 	} {
 		root := aTree(t, c.files)

@@ -96,6 +96,9 @@ func (d *RunData) loadRun(t *tx, id string, measured measured) error {
 	if err := json.Unmarshal([]byte(options), &r.Options); err != nil {
 		return damaged("options", err)
 	}
+	if r.Options.Testbed != "" { // earlier versions stored the suite's emulated fabrics
+		d.Plan.UseExistingNetwork()
+	}
 	return nil
 }
 

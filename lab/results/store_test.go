@@ -81,6 +81,38 @@ func testRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T, b backend) {
 	}
 }
 
+// Earlier versions stored the suite's fabrics also for runs between hosts.
+func TestAStoredRunBetweenHostsHasTheExistingNetwork(t *testing.T) {
+	for testbed, want := range map[string]string{"hosts.yaml": "existing, MTU 1500", "k8s": "existing, MTU 1500", "": "wire, MTU 1500, offload tcp"} {
+		run, plan, _ := reporttest.Sample()
+		run.Options.Testbed = testbed
+		plan.Scenarios[0].Fabric.NoCoalescing = testbed != ""
+		s := fresh(t)
+		fill(t, s, run, plan, nil)
+		got, err := s.Load(run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sc := range got.Plan.Scenarios {
+			if sc.Fabric.String() != want || sc.Fabric.NoCoalescing {
+				t.Errorf("testbed %q: %s has the fabric %q, without coalescing %t; want %q", testbed, sc.ID, sc.Fabric, sc.Fabric.NoCoalescing, want)
+			}
+		}
+	}
+	run, plan, _ := reporttest.Sample()
+	run.Options.Testbed = "hosts.yaml"
+	plan.Scenarios[0].Fabric.Kind, plan.Scenarios[0].Fabric.Offload = suite.Existing, suite.OffloadTunnel
+	s := fresh(t)
+	fill(t, s, run, plan, nil)
+	got, err := s.Load(run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := got.Plan.Scenarios[0].Fabric; f.Offload != suite.OffloadTunnel {
+		t.Errorf("the offload that the suite set came back as %q", f.Offload)
+	}
+}
+
 func TestGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T) {
 	onEach(t, testGatesFlagsAndProfilesComeBackWithTheirSample)
 }

@@ -279,7 +279,7 @@ func (m Metric) Group() string {
 
 // Describe returns how to print m; ok is false for a name that is not a metric.
 func Describe(m Metric) (info Info, ok bool) {
-	if group := m.Group(); group != "" {
+	if group := m.Group(); group != "" && m.Side() != "" {
 		return Info{m, m.Side() + " CPU of " + group, "cores", -1, 0}, true
 	}
 	info, ok = byMetric[m]

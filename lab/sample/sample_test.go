@@ -43,3 +43,14 @@ func TestCleanLeavesOutWhatIsNotFiniteAndSaysSo(t *testing.T) {
 		t.Errorf("the argument was changed: %+v", dirty)
 	}
 }
+
+func TestACPUMetricOfAGroupNeedsASide(t *testing.T) {
+	for m, want := range map[Metric]string{
+		GroupCores("sender", "cilium"): "sender CPU of cilium", GroupCores("receiver", "a_b/c"): "receiver CPU of a_b/c",
+		GroupCores("", "cilium"): "", GroupCores("x", "y"): "", GroupCores("sender", ""): "",
+	} {
+		if info, ok := Describe(m); ok != (want != "") || info.Label != want {
+			t.Errorf("%s: %q, %t; want %q", m, info.Label, ok, want)
+		}
+	}
+}

@@ -257,7 +257,7 @@ func (b loan) restore(host *Space) error {
 			fail("sysctl "+path, os.WriteFile(file, []byte(value), 0))
 		}
 	}
-	fail("offloads", host.restoreFeatures(b.Device, b.Features))
+	fail("offloads", host.RestoreFeatures(b.Device, b.Features))
 	if b.Up {
 		fail("the state", host.Links.LinkSetUp(l))
 	}

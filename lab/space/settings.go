@@ -192,8 +192,9 @@ func wanted(features map[string]Feature) map[string]bool {
 	return states
 }
 
-// restoreFeatures requests the states of features again. It changes no other feature.
-func (s *Space) restoreFeatures(device string, states map[string]bool) error {
+// RestoreFeatures requests the states of features again. It changes no other feature. The
+// device can keep a feature off that is requested.
+func (s *Space) RestoreFeatures(device string, states map[string]bool) error {
 	now, err := s.Features(device)
 	if err != nil {
 		return err
@@ -207,7 +208,11 @@ func (s *Space) restoreFeatures(device string, states map[string]bool) error {
 	if len(change) == 0 {
 		return nil
 	}
-	return s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
+	err = s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
+	if err != nil {
+		return fmt.Errorf("request offloads of %s in %s: %w", device, s.Name, err)
+	}
+	return nil
 }
 
 // OffloadsOn lists a device's offload features that are on, by the kernel's names.

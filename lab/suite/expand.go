@@ -225,7 +225,7 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 	sc := Scenario{
 		System: c.system, Placement: c.placement, Pairs: e.V.pairs.V, Tool: c.tool, Workload: workloadOf(c.workload),
 	}
-	sc.Fabric = fabricOf(c.fabric, sc.Workload)
+	sc.Fabric, sc.OffloadSet = fabricOf(c.fabric, sc.Workload), c.fabric.value.offload.Set
 	if len(x.s.endpoints.V) > 0 {
 		sc.Endpoint = endpointOf(c.endpoint)
 	}

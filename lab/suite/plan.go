@@ -43,12 +43,16 @@ type Plan struct {
 }
 
 // UseExistingNetwork replaces the emulated fabrics by the network that joins the hosts of
-// a testbed. All other properties stay requests: an executor refuses a scenario whose
-// request it cannot fulfil. Coalescing is no request, because its default depends on the
-// traffic.
+// a testbed. The NICs keep their offloads unless the suite sets an offload. All other
+// properties stay requests: an executor refuses a scenario whose request it cannot fulfil.
+// Coalescing is no request, because its default depends on the traffic.
 func (p *Plan) UseExistingNetwork() {
 	for i := range p.Scenarios {
-		f := &p.Scenarios[i].Fabric
+		sc := &p.Scenarios[i]
+		f := &sc.Fabric
+		if f.Kind != Existing && !sc.OffloadSet {
+			f.Offload = OffloadKept
+		}
 		f.Kind, f.NoCoalescing = Existing, false
 	}
 }
@@ -75,9 +79,11 @@ type Scenario struct {
 	Workload  Workload  `json:"workload"`
 	Tool      string    `json:"tool"`
 	Fabric    Fabric    `json:"fabric"`
-	Endpoint  Endpoint  `json:"endpoint,omitzero"`
-	Timing    Timing    `json:"timing"`
-	Hosts     HostPair  `json:"hosts,omitzero"` // of the nodes, if the plan has a matrix
+	// OffloadSet: the suite sets the fabric's offload. It is false in a stored plan.
+	OffloadSet bool     `json:"-"`
+	Endpoint   Endpoint `json:"endpoint,omitzero"`
+	Timing     Timing   `json:"timing"`
+	Hosts      HostPair `json:"hosts,omitzero"` // of the nodes, if the plan has a matrix
 }
 
 // Endpoint is the container or VM in which the tools run, on both sides. A system
@@ -223,7 +229,7 @@ const (
 type Offload string
 
 const (
-	OffloadKept   Offload = ""       // what the NICs segment already; only of an existing network
+	OffloadKept   Offload = ""       // the NICs' current settings; only of an existing network
 	OffloadNone   Offload = "none"   // nothing; the kernel segments in software (GSO) before the NIC
 	OffloadTCP    Offload = "tcp"    // plain TCP; tunnels are segmented in software
 	OffloadTunnel Offload = "tunnel" // plain and tunnelled TCP

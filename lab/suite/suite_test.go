@@ -106,11 +106,19 @@ func TestAnExistingNetworkKeepsItsOffloadsUnlessTheSuiteSetsThem(t *testing.T) {
 }
 
 func TestATestbedOfHostsReplacesTheEmulatedFabrics(t *testing.T) {
-	p := mustExpand(t, with("fabrics: {f: {coalesce: off, rate: 1G}}"), ExpandOptions{})
-	p.UseExistingNetwork()
-	for _, sc := range p.Scenarios {
-		if got, want := sc.Fabric.String(), "existing, MTU 1500, offload tcp, 1 Gbit/s"; got != want {
-			t.Errorf("%s: the fabric is %q, want %q", sc.ID, got, want)
+	for keys, want := range map[string]string{
+		"coalesce: off, rate: 1G":         "existing, MTU 1500, 1 Gbit/s",
+		"coalesce: off, offload: tcp":     "existing, MTU 1500, offload tcp",
+		"kind: existing":                  "existing, MTU 1500",
+		"kind: existing, offload: tunnel": "existing, MTU 1500, offload tunnel",
+	} {
+		p := mustExpand(t, with("fabrics: {f: {"+keys+"}}"), ExpandOptions{})
+		p.UseExistingNetwork()
+		p.UseExistingNetwork() // as a resumed run does
+		for _, sc := range p.Scenarios {
+			if got := sc.Fabric.String(); got != want || sc.Fabric.NoCoalescing {
+				t.Errorf("%s: %s: the fabric is %q, want %q", keys, sc.ID, got, want)
+			}
 		}
 	}
 }
@@ -168,8 +176,8 @@ notes: [one, two]
 	want := &Plan{
 		Suite: "all", Title: "A title", Description: "A description", Nodes: 3, Trials: 7,
 		Scenarios: []Scenario{
-			{ID: "x/up", Title: "bridge colocated up fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: up, Tool: "netperf", Fabric: fast, Timing: Timing{time.Second, 4 * time.Second, time.Second}},
-			{ID: "x/ask", Title: "bridge colocated ask fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: ask, Tool: "netperf", Fabric: quiet, Timing: Timing{0, 5 * time.Second, time.Second}},
+			{ID: "x/up", Title: "bridge colocated up fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: up, Tool: "netperf", Fabric: fast, OffloadSet: true, Timing: Timing{time.Second, 4 * time.Second, time.Second}},
+			{ID: "x/ask", Title: "bridge colocated ask fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: ask, Tool: "netperf", Fabric: quiet, OffloadSet: true, Timing: Timing{0, 5 * time.Second, time.Second}},
 		},
 		Comparisons: []Comparison{{Title: "T", Baseline: "x/up", Subject: "x/ask"}},
 		Published: []Published{

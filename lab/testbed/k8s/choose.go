@@ -53,7 +53,7 @@ func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen
 }
 
 // oneArchitecture returns the nodes of the first CPU architecture that has enough of them,
-// or of the one that has the most.
+// or the nodes of the architecture with the most nodes.
 func oneArchitecture(all []core.Node, least int) (most []core.Node) {
 	same := map[string][]core.Node{}
 	for _, n := range all {

@@ -152,7 +152,7 @@ func busyNodes(own *otherRun, running []otherRun, nodes []string) error {
 		}
 		for _, n := range r.nodes() {
 			if slices.Contains(nodes, n) {
-				return fmt.Errorf("another measurement runs on node %s (%s); both would spoil each other's figures: wait for it, or end it", n, &r)
+				return fmt.Errorf("another measurement runs on node %s (%s); two measurements on one node falsify each other: wait for it, or end it", n, &r)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ type Options struct {
 	Context    string   // of the kubeconfig; default: its current context
 	Nodes      []string // names; default: the first usable nodes in the order of their names
 	Image      string   // has the windtunnel program in its PATH
+	NeverPull  bool     // the nodes must have the image
 	// Lifetime is the time after which the cluster ends the pods, even if the engine is
 	// gone.
 	Lifetime time.Duration

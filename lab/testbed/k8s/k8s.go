@@ -56,7 +56,7 @@ func (c *cluster) testbeds(ctx context.Context, o Options, programs []program.Pr
 		return nil, nil, err
 	}
 	x := &Executor{cluster: c, stop: func() {}, objects: &runObjects{
-		namespace: fmt.Sprintf("wt-run%x-%x", time.Now().Unix(), os.Getpid()), image: o.Image, lifetime: o.Lifetime,
+		namespace: fmt.Sprintf("wt-run%x-%x", time.Now().Unix(), os.Getpid()), image: o.Image, neverPull: o.NeverPull, lifetime: o.Lifetime,
 	}}
 	for i, n := range chosen {
 		ordinary := 1

@@ -254,6 +254,15 @@ func TestPodsHaveAnOwnerAnEndAndOnlyOneHasPrivileges(t *testing.T) {
 	}
 }
 
+func TestOnlyANamedImageIsPulled(t *testing.T) {
+	for never, want := range map[bool]core.PullPolicy{true: core.PullNever, false: ""} {
+		r := &runObjects{namespace: "wt-run1", image: "windtunnel:1", neverPull: never}
+		if got := r.podObject("p", "n1", false).Spec.Containers[0].ImagePullPolicy; got != want {
+			t.Errorf("never pull %t: the policy is %q, want %q", never, got, want)
+		}
+	}
+}
+
 func TestPodsOfManyNodesHaveValidNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 100 {

@@ -313,8 +313,8 @@ func (m *machine) meterGroups(ctx context.Context, a *agent.Client) error {
 	return nil
 }
 
-// groupUID returns the UID in the name of a pod's control group. A pod that the kubelet reads
-// from a file has another one than its object.
+// groupUID returns the UID in the name of a pod's control group. For a static pod, this UID
+// differs from the UID of the pod object.
 func groupUID(p *core.Pod) string {
 	const fileUID = "kubernetes.io/config.hash"
 	return cmp.Or(p.Annotations[fileUID], string(p.UID))

@@ -34,6 +34,7 @@ const PodCommand = "pod"
 type runObjects struct {
 	namespace string
 	image     string
+	neverPull bool
 	lifetime  time.Duration
 	owner     []meta.OwnerReference // the run's lease
 }
@@ -85,6 +86,9 @@ func (r *runObjects) podObject(name, node string, privileged bool) *core.Pod {
 				SecurityContext: &core.SecurityContext{RunAsUser: &root},
 			}},
 		},
+	}
+	if r.neverPull {
+		p.Spec.Containers[0].ImagePullPolicy = core.PullNever
 	}
 	security := p.Spec.Containers[0].SecurityContext
 	if privileged {

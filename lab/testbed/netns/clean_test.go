@@ -248,6 +248,47 @@ func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
 	}
 }
 
+// Any user can make a link in a directory such as /tmp.
+func TestTheLockDoesNotFollowALink(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "lock"), filepath.Join(dir, "other")
+	if err := errors.Join(os.WriteFile(other, []byte("text"), 0o600), os.Symlink(other, path)); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := TakeLock(path); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("lock %v, error %v; want ELOOP", l, err)
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "text" {
+		t.Errorf("the file at the link has %q (%v)", text, err)
+	}
+}
+
+// lab clean removes lock files with the program. Then another measurement can have a lock
+// file with the same name.
+func TestUnlockRemovesOnlyItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := TakeLock(path)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := TakeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if l, err := TakeLock(path); err == nil {
+		t.Errorf("a third lock beside the second: %v", l)
+	}
+	if err := second.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	holder := exec.Command("flock", path, "sleep", "60")

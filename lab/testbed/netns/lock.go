@@ -22,7 +22,7 @@ func TakeLock(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory of the lock file %s: %w", path, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file %s: %w", path, err)
 	}
@@ -30,7 +30,7 @@ func TakeLock(path string) (*Lock, error) {
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		holder, _ := os.ReadFile(path)
 		f.Close()
-		return nil, fmt.Errorf("another measurement runs on this machine (%s); both would spoil each other's figures: wait for it, or end it", strings.TrimSpace(string(holder)))
+		return nil, fmt.Errorf("another measurement runs on this machine (%s); two measurements on one node falsify each other: wait for it, or end it", strings.TrimSpace(string(holder)))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
@@ -53,11 +53,15 @@ func writeHolder(f *os.File) error {
 // stillAt reports whether path is the file that was opened.
 func stillAt(f *os.File, path string) bool {
 	opened, err1 := f.Stat()
-	now, err2 := os.Stat(path)
+	now, err2 := os.Lstat(path)
 	return err1 == nil && err2 == nil && os.SameFile(opened, now)
 }
 
-// Unlock releases the lock and removes the file.
+// Unlock releases the lock and removes the file. The file can be removed already.
 func (l *Lock) Unlock() error {
-	return errors.Join(os.Remove(l.file.Name()), l.file.Close())
+	var err error
+	if path := l.file.Name(); stillAt(l.file, path) {
+		err = os.Remove(path)
+	}
+	return errors.Join(err, l.file.Close())
 }

@@ -78,6 +78,35 @@ func TestOffloadsAreSetOnDedicatedDevicesAndRestored(t *testing.T) {
 	}
 }
 
+// Without checksums, the kernel turns off the requested segmentation.
+func TestADeviceThatKeepsARequestedFeatureOffIsUsedAsItIs(t *testing.T) {
+	s := newSite(t)
+	s.Must(s.spaces[0].Offloads("data", map[string]bool{"tx-checksum-ip-generic": false}))
+	before, err := s.spaces[0].Features("data")
+	s.Must(err)
+	if f := before["tx-tcp-segmentation"]; f.On || !f.Wanted {
+		t.Fatalf("TCP segmentation is %+v: the test does not test", f)
+	}
+	s.hosts.Dedicated = true
+	x := s.connect()
+	s.hold(x)
+	sc := scenario("raw", time.Second)
+	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device data does not set tx-tcp-segmentation on") {
+		t.Errorf("offload tcp: error %v", err)
+	}
+	for _, profile := range []suite.Offload{suite.OffloadKept, suite.OffloadNone, suite.OffloadKept} {
+		tb, err := x.Up(context.Background(), testbed.Spec{ID: runID(), Nodes: 2, Fabric: suite.Fabric{Kind: suite.Existing, MTU: 1500, Offload: profile}})
+		if err != nil {
+			t.Fatalf("offload %q: %v", profile, err)
+		}
+		s.Must(tb.Down(context.Background()))
+	}
+	s.Must(x.Close(context.Background()))
+	if after, err := s.spaces[0].Features("data"); err != nil || after["tx-tcp-segmentation"] != before["tx-tcp-segmentation"] {
+		t.Errorf("TCP segmentation was %+v, and is %+v (%v)", before["tx-tcp-segmentation"], after["tx-tcp-segmentation"], err)
+	}
+}
+
 // A device that is not dedicated must not change. So the lab refuses other offloads.
 func TestOtherOffloadsAreRefusedOnDevicesThatAreNotDedicated(t *testing.T) {
 	s := newSite(t)

@@ -244,7 +244,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	if err != nil {
 		return nil, err
 	}
-	tb := &Testbed{layout: layout, nodes: make([]*node, spec.Nodes), offload: spec.Fabric.Offload}
+	tb := &Testbed{layout: layout, nodes: make([]*node, spec.Nodes)}
 	for i := range tb.nodes {
 		tb.nodes[i] = &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU, offload: spec.Fabric.Offload}
 		if x.dedicated {
@@ -264,9 +264,8 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 
 // Testbed is nodes on hosts. It is its own fabric.
 type Testbed struct {
-	layout  testbed.Layout
-	nodes   []*node
-	offload suite.Offload
+	layout testbed.Layout
+	nodes  []*node
 }
 
 // Nodes implements testbed.Testbed.
@@ -290,8 +289,8 @@ func (tb *Testbed) Describe() string {
 		devices = append(devices, n.Name()+" "+n.survey.Device.Name)
 	}
 	offloads := "the lab does not change the offloads of the devices"
-	if tb.offload != suite.OffloadKept && tb.nodes[0].space != "" {
-		offloads = fmt.Sprintf("the lab set offload %s on the devices", tb.offload)
+	if o := tb.nodes[0].offload; o != suite.OffloadKept && tb.nodes[0].space != "" {
+		offloads = fmt.Sprintf("the lab set offload %s on the devices", o)
 	}
 	return fmt.Sprintf("the existing network between hosts (%s); MTU %d; %s", strings.Join(devices, ", "), tb.nodes[0].mtu, offloads)
 }
@@ -354,7 +353,7 @@ func (n *node) start(ctx context.Context) (err error) {
 		return err
 	}
 	d := n.survey.Device
-	if n.settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.space, Device: d, Addresses: d.Addresses, Offloads: d.Offloads(n.offload)}); err != nil {
+	if n.settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.space, Device: d, Addresses: d.Addresses, Offloads: d.Offloads(n.offload), Kept: n.offload == suite.OffloadKept}); err != nil {
 		return err
 	}
 	n.agent, n.session, n.hello, err = n.startAgent(ctx, host.AgentArgs(n.space, cpuList(n.cpus))...)
