@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -24,7 +25,8 @@ const (
 	quotaShare      = 4                      // relieveFlows uses at most 1/5 of a CPU
 	eventsShare     = 9                      // passes after kernel events use at most 1/10 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
-	memoryWait      = time.Second            // wait after the last change or comparison, before freeMemory
+	memoryWait      = time.Second            // minimum wait after a change or a comparison, before freeMemory
+	freeShare       = 19                     // freeMemory uses at most 1/20 of a CPU
 	memoryShare     = 8                      // freeMemory runs when the heap has grown by 1/8
 )
 
@@ -80,7 +82,8 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 // loop handles requests, store changes, kernel events and timers, one after another.
 // It returns an error if the store reports that the agent must stop.
 func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-chan struct{}, api *server) (why error) {
-	drift, quota, memory := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait), time.NewTimer(memoryWait)
+	drift, quota := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait)
+	memory, memoryPause := time.After(memoryWait), memoryWait // memory nil: not due. Steady changes must not postpone it
 	generation := a.reconciler.Generation
 	var burst, retry <-chan time.Time // nil: no event is pending; no retry is due
 	var eventsFrom time.Time          // no pass after kernel events begins earlier
@@ -114,7 +117,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			a.follower.NodeGone()
 		case found := <-a.reconciler.Comparison.Done:
 			a.reconciler.Compared(found)
-			memory.Reset(memoryWait)
+			memory = cmp.Or(memory, time.After(memoryPause))
 		case _, ok := <-events:
 			if !ok {
 				events = nil
@@ -137,12 +140,14 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 		case <-drift.C:
 			a.reconciler.Pass(reconcile.Looking)
 			a.expireFlows()
-		case <-memory.C:
+		case <-memory:
+			start := time.Now()
 			a.freeMemory()
+			memory, memoryPause = nil, max(memoryWait, freeShare*time.Since(start))
 		}
 		if generation != a.reconciler.Generation {
 			generation = a.reconciler.Generation
-			memory.Reset(memoryWait)
+			memory = cmp.Or(memory, time.After(memoryPause))
 		}
 		drift.Reset(a.reconciler.NextPass())
 		retry = nil

@@ -2,12 +2,24 @@ package datapath
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"strings"
 )
+
+// isPreemptRT reports whether the kernel is a PREEMPT_RT kernel (kernel/ksysfs.c).
+func isPreemptRT() bool {
+	text, err := os.ReadFile("/sys/kernel/realtime")
+	return err == nil && strings.TrimSpace(string(text)) == "1"
+}
 
 // changeCached runs a function that changes tables. Meanwhile the programs do not use their
 // caches of these tables (bpf/cache.h), and afterwards no cached entry is valid. If change fails,
-// or the agent dies meanwhile, the programs use no cache until the next call succeeds.
+// or the agent dies meanwhile, the programs use no cache until the next call succeeds. A second
+// process must not call it at the same time: the lock of agent/lock.go prevents this.
+//
+// On a PREEMPT_RT kernel the programs never use their caches, because there a program can
+// interrupt another one on the same CPU.
 func (d *Datapath) changeCached(change func() error) error {
 	var generation uint64
 	if err := d.maps.CacheGeneration.Lookup(uint32(0), &generation); err != nil {
@@ -19,6 +31,9 @@ func (d *Datapath) changeCached(change func() error) error {
 	}
 	if err := change(); err != nil {
 		return err
+	}
+	if d.preemptRT {
+		return nil // the generation stays odd
 	}
 	if runtime.GOARCH != "amd64" { // a program may have read a table before it reads the generation
 		awaitPrograms()

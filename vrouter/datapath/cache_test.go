@@ -82,7 +82,7 @@ func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
 }
 
 // While an agent changes the tables, and after it has died meanwhile, the programs do not use
-// the caches. The next Apply makes them use the caches again.
+// the caches. The next Apply makes them use the caches again, but not on a PREEMPT_RT kernel.
 func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 	onOneCPU(t)
 	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
@@ -135,5 +135,12 @@ func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 	}
 	if got := send(); got != "none" {
 		t.Errorf("after an Apply the drop reason is %s, want none", got)
+	}
+	r.preemptRT = true
+	if _, err := r.Apply(r.tables); err != nil {
+		t.Fatal(err)
+	}
+	if n := generation(); n%2 == 0 {
+		t.Errorf("after an Apply on a PREEMPT_RT kernel the generation is %d, want an odd number", n)
 	}
 }

@@ -39,6 +39,7 @@ type Datapath struct {
 	swapping   sync.Once    // the first time that a link's program is swapped for ours
 	grace      grace        // grace period of replaced nexthops
 	metadata   func() error // whether XDP metadata reaches tc; tested once
+	preemptRT  bool         // the programs must not use their caches
 }
 
 // Open loads the programs, on the maps that are pinned where they are of the
@@ -53,7 +54,7 @@ func Open(o Options) (*Datapath, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift the limit on locked memory: %w (run as root)", err)
 	}
-	d := &Datapath{options: o, generation: filepath.Join(o.Pins, generationName(o.Limits)), metadata: sync.OnceValue(tryMetadata)}
+	d := &Datapath{options: o, generation: filepath.Join(o.Pins, generationName(o.Limits)), metadata: sync.OnceValue(tryMetadata), preemptRT: isPreemptRT()}
 	for _, dir := range []string{d.generation, d.linkDir()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make a place for pins: %w (is %s a bpf filesystem?)", err, o.Pins)

@@ -312,7 +312,7 @@ func (t *Tester) announceToAll(networks []uint32) {
 	}
 }
 
-// announceOn does this on one link. ifindex 0 is the socket of the locator, which has no labels.
+// announceOn sends these broadcast frames on one link. ifindex 0 is the socket of the locator, which has no labels.
 func (t *Tester) announceOn(ifindex int, networks []uint32) {
 	for own, on := range t.own {
 		if on != ifindex || ifindex == 0 {

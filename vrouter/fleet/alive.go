@@ -83,7 +83,7 @@ func (f *Fleet) attendOnce(ctx context.Context, node string, me Alive, held func
 	select {
 	case <-lost:
 		if ctx.Err() == nil {
-			f.log.Warn("this node's alive key has expired or was deleted; other nodes may have removed their routes to it", "node", node)
+			f.log.Warn("this node's alive key has expired or was deleted, or its watch has ended; other nodes may have removed their routes to it", "node", node)
 		}
 	case <-ctx.Done():
 	}

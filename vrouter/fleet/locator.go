@@ -7,14 +7,14 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// PutNodeFromPool is like PutNode, but the fleet chooses the locator: a node that has one keeps
-// it, and another node gets a free one from the pool settings.locators. Every commit of a node
-// depends on all other nodes, so two nodes never get the same locator. avoid
-// refuses locators that the node's host cannot have; nil: it refuses none.
+// PutNodeFromPool is like PutNode, but the fleet chooses the locator. A node keeps the locator
+// that it has if avoid does not refuse it. Otherwise it gets a free one from the pool
+// settings.locators. Every commit of a node depends on all other nodes, so two nodes never get
+// the same locator. avoid refuses locators that the node's host cannot have; nil: it refuses none.
 func (f *Fleet) PutNodeFromPool(ctx context.Context, n model.Node, avoid func(netip.Prefix) error) error {
 	return f.put(ctx, Need{Around: n.Name}, func(v *View) *draft {
 		n := n
-		if n.Locator = v.nodes[n.Name].Locator; n.Locator.IsValid() {
+		if n.Locator = v.nodes[n.Name].Locator; n.Locator.IsValid() && (avoid == nil || avoid(n.Locator) == nil) {
 			return v.putNode(n)
 		}
 		free, err := model.State{Settings: v.settings, Nodes: v.Nodes(), Gateways: v.Gateways()}.FreeLocator(avoid)

@@ -120,7 +120,7 @@ func TestALocatorOfThePoolIsKeptAndFreed(t *testing.T) {
 	}
 }
 
-// A node gets no locator that its host refuses.
+// A node gets no locator that its host refuses, and a new one if its host begins to use it.
 func TestALocatorOfThePoolSuitsTheHost(t *testing.T) {
 	f := open(t)
 	s := small()
@@ -137,6 +137,20 @@ func TestALocatorOfThePoolSuitsTheHost(t *testing.T) {
 	}
 	if l := locators(t, f)["n0"]; l != netip.MustParsePrefix("fd00:77:0:3::/64") {
 		t.Errorf("n0 has the locator %s, want fd00:77:0:3::/64, the first that its host does not refuse", l)
+	}
+	later := func(l netip.Prefix) error { // the host has one more link
+		if l == netip.MustParsePrefix("fd00:77:0:3::/64") {
+			return errors.New("a link of the host has this prefix")
+		}
+		return avoid(l)
+	}
+	for range 2 { // the second time it keeps the locator
+		if err := f.PutNodeFromPool(ctx(t), joining(0), later); err != nil {
+			t.Fatal(err)
+		}
+		if l := locators(t, f)["n0"]; l != netip.MustParsePrefix("fd00:77:0:4::/64") {
+			t.Errorf("n0 has the locator %s after its host uses the last one, want fd00:77:0:4::/64", l)
+		}
 	}
 	refuse := func(netip.Prefix) error { return errors.New("the host refuses all") }
 	if err := f.PutNodeFromPool(ctx(t), joining(1), refuse); !IsWhy(err, Full) {

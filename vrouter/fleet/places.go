@@ -135,7 +135,7 @@ func (w *watches) watch(p place, j *joined) {
 			if w.joined[p] != j {
 				return
 			}
-			if j.revision = ch.Revision; ch.IsEmpty() {
+			if j.revision = max(j.revision, ch.Revision); ch.IsEmpty() {
 				w.wake()
 				return
 			}

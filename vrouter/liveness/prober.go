@@ -28,8 +28,8 @@ type Prober struct {
 	silent map[string]bool
 }
 
-// Missed intervals without a reply make a node silent. Replies is the number of replies after
-// which an address counts again.
+// Missed intervals without a reply make a node silent. Replies is the number of requests in a
+// row with a reply after which an address counts again.
 const (
 	Missed  = 3
 	Replies = 3
@@ -39,8 +39,9 @@ const (
 type peer struct {
 	node    string
 	last    time.Time // of the last reply
-	replies int       // in a row, at most Replies
-	replied bool      // there were Replies in a row at least once
+	asked   bool      // the last request has no reply yet
+	replies int       // requests in a row with a reply, at most Replies
+	replied bool      // replies was Replies at least once
 }
 
 func newProber(interval time.Duration, send func(netip.Addr)) *Prober {
@@ -70,7 +71,7 @@ func (p *Prober) Set(nodes map[netip.Addr]string) {
 	}
 }
 
-// heard records a reply.
+// heard records a reply. A second reply to the same request does not count.
 func (p *Prober) heard(from netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,8 +79,10 @@ func (p *Prober) heard(from netip.Addr) {
 	if x == nil {
 		return
 	}
-	x.last, x.replies = time.Now(), min(x.replies+1, Replies)
-	x.replied = x.replied || x.replies == Replies
+	if x.last = time.Now(); x.asked {
+		x.asked, x.replies = false, min(x.replies+1, Replies)
+		x.replied = x.replied || x.replies == Replies
+	}
 }
 
 // run sends requests and updates the silent nodes until ctx ends. Pauses between requests are
@@ -92,7 +95,7 @@ func (p *Prober) run(ctx context.Context) {
 			p.excuse(now, late)
 		}
 		if !now.Before(next) {
-			for _, a := range p.addresses() {
+			for _, a := range p.ask() {
 				p.send(a)
 			}
 			next = now.Add(p.interval*3/4 + rand.N(p.interval/4))
@@ -104,9 +107,17 @@ func (p *Prober) run(ctx context.Context) {
 	}
 }
 
-func (p *Prober) addresses() []netip.Addr {
+// ask records that each address gets a request, and returns the addresses. If the last request
+// to an address has no reply, the replies are not in a row.
+func (p *Prober) ask() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, x := range p.peers {
+		if x.asked && x.replies < Replies {
+			x.replies = 0
+		}
+		x.asked = true
+	}
 	return slices.Collect(maps.Keys(p.peers))
 }
 

@@ -107,6 +107,31 @@ func TestTwoLostRepliesDoNotMakeANodeSilent(t *testing.T) {
 	}
 }
 
+// A silent node stays silent if it loses every third request, also if each reply arrives twice.
+func TestASilentNodeStaysSilentUntilThreeRequestsInARowHaveAReply(t *testing.T) {
+	sent := 0
+	onWire(t, func(w *wire, a netip.Addr) {
+		if a != b {
+			return
+		}
+		sent++
+		w.setCut(b, sent > 10 && (sent < 20 || sent%3 == 0))
+		if !w.cut[b] {
+			w.heard(b)
+		}
+	}, func(w *wire) {
+		if until(func() bool { return w.isSilent("b") }); !w.isSilent("b") {
+			t.Fatal("node b is not silent, but it does not reply")
+		}
+		if took := until(func() bool { return !w.isSilent("b") }); took < time.Minute {
+			t.Errorf("node b is no longer silent after %v, but it loses every third request", took)
+		}
+	})
+	if sent < 100 {
+		t.Errorf("%d requests to b, want at least 100", sent)
+	}
+}
+
 func TestANodeThatNeverRepliesIsNotSilent(t *testing.T) {
 	onWire(t, nil, func(w *wire) {
 		time.Sleep(time.Second)

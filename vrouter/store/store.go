@@ -21,9 +21,10 @@ type Store interface {
 	// the store no longer has the revision.
 	Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 	// Watch calls changed with the changes of a span by every commit after a revision, in
-	// order. Changes without keys say that there are none up to their revision. It returns an error when ctx ends or when the store no longer answers. It
-	// returns ErrCompacted if the store no longer has the commits after that
-	// revision; call Read again. Watch calls alive whenever the store has
+	// order. Changes without keys mean that no key of the span changed up to their revision.
+	// Watch returns an error when ctx ends or when the store no longer answers. It returns
+	// ErrCompacted if the store no longer has the commits after that revision; call Read
+	// again. Watch calls alive whenever the store has
 	// answered, also without a commit. If alive is nil, Watch may not notice that the store
 	// no longer answers: then call another Watch with alive at the same time.
 	Watch(ctx context.Context, s Span, after int64, changed func(Changes), alive func()) error
@@ -37,7 +38,7 @@ type Store interface {
 	// must be absent. Otherwise Hold returns a *ConflictError. The channel lost
 	// closes when another commit has deleted or changed the key, when the key
 	// has expired because the store was unreachable for longer than ttl, or when
-	// Hold cannot find out.
+	// the watch of the key ends.
 	Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (lost <-chan struct{}, err error)
 	// MaxKeys is the maximum number of keys that a commit can write. It is also
 	// the maximum number that a commit can depend on.

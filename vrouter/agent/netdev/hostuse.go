@@ -22,7 +22,7 @@ type use struct {
 	ifindex int
 }
 
-// HostUseOf returns what a host uses.
+// HostUseOf lists the prefixes and addresses that a host uses.
 func HostUseOf(s *Space) (*HostUse, error) {
 	routes, err := routes6(s)
 	if err != nil {
@@ -44,7 +44,8 @@ func hostUseOf(s *Space, routes []netlink.Route) (*HostUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	const answered = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
+	// One solicitation with a false source adds a STALE entry. It must not refuse a locator.
+	const answered = netlink.NUD_REACHABLE | netlink.NUD_PERMANENT
 	for _, n := range neighbours {
 		if ip, ok := netip.AddrFromSlice(n.IP); ok && n.State&answered != 0 {
 			u.uses[netip.PrefixFrom(ip, ip.BitLen())] = use{"the address of a neighbour", n.LinkIndex}

@@ -38,21 +38,19 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 	}
 	var taken error
 	if self.Locator.IsValid() {
-		if taken = checkLocator(s, routes, self.Locator); taken != nil {
+		use, err := hostUseOf(s, routes)
+		if err != nil {
+			taken = fmt.Errorf("locator: %w", err)
+		} else {
+			taken = use.Check(self.Locator)
+		}
+		if taken != nil {
 			self.Locator = netip.Prefix{}
 		}
 	}
-	found := map[netip.Prefix]bool{}
+	found := keptLocators(routes)
 	if last.IsValid() && last != self.Locator {
 		found[last] = true
-	}
-	for _, r := range routes {
-		if r.Protocol != locatorProtocol || r.Table != unix.RT_TABLE_MAIN {
-			continue
-		}
-		if p, ok := PrefixOf(r.Dst); ok && (p.Bits() == model.LocatorBits || p.Bits() == model.LongLocatorBits) {
-			found[p] = true
-		}
 	}
 	has := found[self.Locator]
 	delete(found, self.Locator)
@@ -80,12 +78,24 @@ func KeepLocator(s *Space, self model.Node, last netip.Prefix) error {
 	return errors.Join(errs...)
 }
 
-func checkLocator(s *Space, routes []netlink.Route, locator netip.Prefix) error {
-	use, err := hostUseOf(s, routes)
-	if err != nil {
-		return fmt.Errorf("locator: %w", err)
+// KeptLocators returns the locators that KeepLocator has added to the kernel, also those of an
+// earlier agent.
+func KeptLocators(s *Space) (map[netip.Prefix]bool, error) {
+	routes, err := routes6(s)
+	return keptLocators(routes), err
+}
+
+func keptLocators(routes []netlink.Route) map[netip.Prefix]bool {
+	kept := map[netip.Prefix]bool{}
+	for _, r := range routes {
+		if r.Protocol != locatorProtocol || r.Table != unix.RT_TABLE_MAIN {
+			continue
+		}
+		if p, ok := PrefixOf(r.Dst); ok && (p.Bits() == model.LocatorBits || p.Bits() == model.LongLocatorBits) {
+			kept[p] = true
+		}
 	}
-	return use.Check(locator)
+	return kept
 }
 
 // hasNetwork reports whether the part of an address in a locator that identifies a network is

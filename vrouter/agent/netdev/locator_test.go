@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"windtunnel/vrouter/model"
 )
@@ -123,8 +124,10 @@ func TestALocatorThatTheHostUsesIsRefused(t *testing.T) {
 		{"a next hop", "-6 route add default via fd77:0:0:1::1 dev fab onlink", "fd77:0:0:1::/64", "fd77:0:0:1::/64 contains fd77:0:0:1::1, the next hop of a route, on device fab"},
 		{"a next hop of several", "-6 route add fd79::/64 nexthop via fe80::7 dev fab nexthop via fd77:0:0:1::9 dev fab onlink", "fd77:0:0:1::/64", "fd77:0:0:1::/64 contains fd77:0:0:1::9, the next hop of a route, on device fab"},
 		{"a next hop in another table", "-6 route add default via fd77:0:0:1::1 dev fab onlink table 100", "fd77:0:0:1::/64", "fd77:0:0:1::/64 contains fd77:0:0:1::1, the next hop of a route, on device fab"},
-		{"a neighbour", "neighbour add fd77:0:0:1:5::9 lladdr 02:00:00:00:00:09 nud stale dev fab", "fd77:0:0:1:5::/80", "fd77:0:0:1:5::/80 contains fd77::1:5:0:0:9, the address of a neighbour, on device fab"},
+		{"a neighbour", "neighbour add fd77:0:0:1:5::9 lladdr 02:00:00:00:00:09 nud permanent dev fab", "fd77:0:0:1:5::/80", "fd77:0:0:1:5::/80 contains fd77::1:5:0:0:9, the address of a neighbour, on device fab"},
+		{"a neighbour that answered", "neighbour add fd77:0:0:1:5::9 lladdr 02:00:00:00:00:09 nud reachable dev fab", "fd77:0:0:1:5::/80", "fd77:0:0:1:5::/80 contains fd77::1:5:0:0:9, the address of a neighbour, on device fab"},
 
+		{"a neighbour of which only a solicitation arrived", "neighbour add fd77:0:0:1:5::9 lladdr 02:00:00:00:00:09 nud stale dev fab", "fd77:0:0:1:5::/80", ""},
 		{"a neighbour that did not answer", "neighbour add fd77:0:0:1::9 nud failed dev fab", "fd77:0:0:1::/64", ""},
 		{"a default route", "-6 route add default via fe80::1 dev fab", "fd77:0:0:1::/64", ""},
 		{"a route for a prefix around it", "-6 route add fd77::/32 via fe80::1 dev fab", "fd77:0:0:1::/64", ""},
@@ -140,6 +143,16 @@ func TestALocatorThatTheHostUsesIsRefused(t *testing.T) {
 			ip("link set far up")
 			ip(c.setup)
 			n := model.Node{Locator: netip.MustParsePrefix(c.locator)}
+			// The kernel adds the route to the other end of a link later (addrconf_dad_work).
+			for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				use, err := HostUseOf(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if (use.Check(n.Locator) == nil) == (c.want == "") {
+					break
+				}
+			}
 			for range 2 { // the second time the kernel may have the locator
 				err := KeepLocator(s, n, n.Locator)
 				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), "locator: "+c.want+";")) {

@@ -274,7 +274,7 @@ func (w *Wire) makePair(p model.Port, name string, space *nsCache) (netlink.Link
 
 // nodeEnd configures the node's end of a pair. IPv6 is off, so that the node does
 // not send its own IPv6 packets into the workload's network. A new device also ignores router
-// advertisements, in case somebody turns IPv6 on.
+// advertisements, so that they have no effect if IPv6 is turned on later.
 func (w *Wire) nodeEnd(p model.Port, l netlink.Link) error {
 	name, settings := l.Attrs().Name, []Setting{{"disable_ipv6", "1"}}
 	if want := alias(w.node, p); l.Attrs().Alias != want {

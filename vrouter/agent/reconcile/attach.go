@@ -119,10 +119,13 @@ func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) 
 	index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
 	had, known := p.lastFabric(index)
 	why := p.unwantedXDP()
+	same := (had.NoXDP == "") == (why == "") // whether XDP is wanted
 	xdp := f.Link.Attrs().Xdp
 	freed := why == "" && had.Why == datapath.OtherXDP && !p.isPartial() && (xdp == nil || !xdp.Attached)
-	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && had.NoXDP == why && !freed {
-		f.Fabric, f.NoXDP = had.Fabric, had.NoXDP
+	if has, ok := there[index]; ok && known && has.Current && has.Kind == datapath.KindFabric && has.Mode == had.Mode && same && !freed {
+		if f.Fabric, f.NoXDP = had.Fabric, why; why != "" && had.Why == had.NoXDP {
+			f.Why = why
+		}
 		return
 	}
 	if p.waits(Object{kindDevice, name}) {
@@ -140,7 +143,7 @@ func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) 
 	has := there[index]
 	there[index] = datapath.Attachment{Ifindex: index, Kind: datapath.KindFabric, Mode: now.Mode, Current: true, Guarded: has.Guarded && has.Current}
 	p.r.log.Info("programs attached to fabric device", "device", name, "mode", now.Mode, "why_no_xdp", now.Why)
-	if known && had.Mode == now.Mode && had.NoXDP == f.NoXDP {
+	if known && had.Mode == now.Mode && same {
 		p.mended = append(p.mended, "programs were missing on fabric device "+name)
 	}
 }

@@ -17,7 +17,7 @@ type Comparison struct {
 	running bool
 	took    time.Duration // duration of the last comparison
 	// doubtful has the differences that the last comparison found, if the agent wrote the maps at
-	// the same time. nil: it did not.
+	// the same time. nil: the agent did not write meanwhile, or nothing differed.
 	doubtful map[datapath.Entry]bool
 }
 

@@ -140,8 +140,8 @@ const (
 // encapsulation. Packets of other encapsulations are decapsulated in tc.
 //
 // Some NICs lose their link for seconds when XDP is attached or detached. Then all tests of
-// links fail, and XDP would be attached again. To end this cycle, the agent detaches XDP
-// because of direct only once.
+// links fail, and XDP would be attached again. To end this cycle, XDP stays attached after it was
+// detached because of direct and attached again.
 func (p *Pass) unwantedXDP() string {
 	direct, fallback := false, map[uint32]bool{}
 	for _, n := range p.Tables.Nexthops {
@@ -158,9 +158,11 @@ func (p *Pass) unwantedXDP() string {
 		}
 	}
 	switch {
-	case direct && !p.r.xdpAgain:
+	case p.r.xdpAgain:
+		return ""
+	case direct:
 		return noXDPWhereDirect
-	case p.merges && !direct:
+	case p.merges:
 		return noXDPWhereMerged
 	}
 	return ""

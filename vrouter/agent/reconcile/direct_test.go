@@ -3,6 +3,9 @@ package reconcile
 import (
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -31,11 +34,33 @@ func TestUnwantedXDP(t *testing.T) {
 		{"MPLS as fallback", map[uint32]fib.Nexthop{1: tunnel(model.Translated, 2), 2: tunnel(model.MPLSoGRE, 0)}, true, false, noXDPWhereDirect},
 		{"MPLS as fallback, and MPLS", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 2), 2: tunnel(model.MPLSoGRE, 0), 3: tunnel(model.MPLSoGRE, 0)}, true, false, ""},
 		{"direct, again", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0)}, true, true, ""},
-		{"VXLAN, merged, again", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, true, true, noXDPWhereMerged},
+		{"VXLAN, merged, again", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, true, true, ""},
 	} {
 		p := &Pass{r: &Reconciler{xdpAgain: c.again}, merges: c.merges, Compiled: &fib.Compiled{Tables: fib.Tables{Nexthops: c.nexthops}}}
 		if got := p.unwantedXDP(); got != c.want {
 			t.Errorf("%s: the reason against XDP is %q, want %q", c.what, got, c.want)
 		}
+	}
+}
+
+// If only the reason against XDP changes, the programs are not attached again.
+func TestAnotherReasonAgainstXDPAttachesNothing(t *testing.T) {
+	device := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "fab", Index: 7}}
+	tables := func(e model.Encapsulation) *fib.Compiled {
+		return &fib.Compiled{Tables: fib.Tables{Nexthops: map[uint32]fib.Nexthop{1: {Type: fib.Tunnel, Encapsulation: e}}}}
+	}
+	last := FabricDevice{Link: device, Fabric: datapath.Fabric{Mode: "tcx", Why: noXDPWhereMerged}, NoXDP: noXDPWhereMerged}
+	there := map[int]datapath.Attachment{7: {Ifindex: 7, Kind: datapath.KindFabric, Mode: "tcx", Current: true}}
+	r := &Reconciler{Last: &Pass{Fabric: []FabricDevice{last}}} // without Programs: to attach would panic
+	for _, c := range []struct {
+		encapsulation model.Encapsulation
+		want          string
+	}{{model.Direct, noXDPWhereDirect}, {model.VXLAN, noXDPWhereMerged}, {model.VXLAN, noXDPWhereMerged}} {
+		p := &Pass{r: r, merges: true, Compiled: tables(c.encapsulation), Fabric: []FabricDevice{{Link: device}}}
+		p.attachFabric(&p.Fabric[0], there)
+		if f := p.Fabric[0]; f.NoXDP != c.want || f.Why != c.want || f.Mode != "tcx" {
+			t.Errorf("with %s, the reason against XDP is %q, shown as %q, and the mode %q; want %q and tcx", c.encapsulation, f.NoXDP, f.Why, f.Mode, c.want)
+		}
+		r.Last = p
 	}
 }

@@ -84,7 +84,8 @@ func (p *Pass) self() model.Node {
 
 // findForeign finds the other nodes whose locators contain an address of this host. Such a locator is
 // the prefix of a link. If this node translated to it, the programs would drop the packets of this
-// host to other hosts on the link. A partial pass for the same nodes finds nothing new.
+// host to other hosts on the link. A partial pass for the same nodes finds nothing new. If
+// findForeign cannot list the addresses, it finds the same nodes as the last pass.
 func (p *Pass) findForeign() {
 	if last := p.r.Last; last != nil && last.Want != nil && p.isPartial() && reflect.DeepEqual(last.Want.State.Nodes, p.Want.State.Nodes) {
 		p.foreign = last.foreign
@@ -101,18 +102,27 @@ func (p *Pass) foreignNow() map[string]string {
 	if len(others) == 0 {
 		return nil
 	}
+	last := p.r.Last
 	own, err := netdev.Addresses6(p.r.space)
-	if err != nil {
-		p.fail(theLocator, err)
-		return nil
+	former := map[netip.Prefix]bool{} // locators of this node: the next step may remove their addresses
+	switch {
+	case last != nil:
+		former[last.locator] = true
+	case err == nil && len(own) > 0: // not on a kernel without IPv6
+		former, err = netdev.KeptLocators(p.r.space)
 	}
-	var former netip.Addr // of this node's locator: the next step may remove it
-	if last := p.r.Last; last != nil {
-		former = model.Node{Locator: last.locator}.LocatorAddress()
+	if err != nil {
+		if p.fail(theLocator, err); last == nil {
+			return nil
+		}
+		return last.foreign
+	}
+	for l := range former {
+		own = slices.DeleteFunc(own, func(a netip.Addr) bool { return a == model.Node{Locator: l}.LocatorAddress() })
 	}
 	foreign := map[string]string{}
 	for _, n := range others {
-		i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.IsGlobalUnicast() && a != former && n.Locator.Contains(a) })
+		i := slices.IndexFunc(own, func(a netip.Addr) bool { return a.IsGlobalUnicast() && n.Locator.Contains(a) })
 		if i >= 0 {
 			foreign[n.Name] = fmt.Sprintf("locator: the locator %s of node %s contains the address %s of this host; give node %s a prefix that no link uses; until then this node does not translate packets to it", n.Locator, n.Name, own[i], n.Name)
 		}
@@ -131,7 +141,8 @@ func formerOwn(handovers map[string]fib.Handover) (own netip.Prefix) {
 	return own
 }
 
-// other is like self, for another node. A locator that is not used counts as none.
+// other returns another node with the settings that direct still needs because of handovers. A
+// locator that is not used counts as none.
 func (p *Pass) other(n model.Node) model.Node {
 	h := p.handovers[n.Name]
 	if n = withFormer(n, h, h.Other); p.foreign[n.Name] != "" {

@@ -3,8 +3,11 @@ package reconcile
 import (
 	"cmp"
 	"net/netip"
+	"os"
 	"testing"
 
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -77,5 +80,27 @@ func TestANodeKeepsOneFormerLocator(t *testing.T) {
 		if own := formerOwn(handovers); own != first {
 			t.Fatalf("the node keeps the locator %s, want %s", own, first)
 		}
+	}
+}
+
+// An agent that starts ignores the address of its former locator, which another node has now. It
+// finds other addresses in the locator of the other node.
+func TestAStartingAgentIgnoresItsFormerLocator(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to create network namespaces")
+	}
+	former := netip.MustParsePrefix("fd77:0:0:1::/64")
+	s := agenttest.NewSpace(t, "locator")
+	agenttest.Must(t, netdev.KeepLocator(s, model.Node{Locator: former}, netip.Prefix{}))
+	want := &Desired{}
+	want.Node, want.State.Nodes = "a", []model.Node{{Name: "a", Locator: netip.MustParsePrefix("fd77:0:0:2::/64")}, {Name: "b", Locator: former}}
+	r := &Reconciler{space: s}
+	found := func() map[string]string { return (&Pass{r: r, Want: want}).foreignNow() }
+	if f := found(); len(f) > 0 {
+		t.Errorf("with the address of the former locator: %q, want no node", f)
+	}
+	agenttest.Addressed(t, s, "lo", "fd77:0:0:1::9/128")
+	if f := found(); f["b"] == "" || len(f) > 1 {
+		t.Errorf("with another address in the locator of node b: %q, want node b", f)
 	}
 }

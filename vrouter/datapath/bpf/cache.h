@@ -7,6 +7,10 @@
  * generation. While the agent changes the tables, the generation is odd, and no entry is valid.
  * If the agent dies meanwhile, it stays odd. A program reads the generation before it reads a
  * table, so an entry with older data never has a later generation.
+ *
+ * Forwarding programs run with softirqs disabled, so on one CPU they do not interrupt each other.
+ * On PREEMPT_RT kernels they do. A program could then change the entry that another one uses. So
+ * the agent keeps the generation odd there (cache.go).
  */
 #pragma once
 
@@ -45,8 +49,9 @@ static __always_inline __u64 generation_of_caches(void)
 	return now & 1 ? NOT_CACHED : now;
 }
 
-/* Returns the host route of an IPv4 address. After a miss, the route is in the cache entry too, but
- * the entry may not be valid for later packets. So the verifier has one kind of pointer to check. */
+/* Returns the host route of an IPv4 address. Always returns a pointer to the cache entry, also after
+ * a miss, so that the verifier checks one pointer type. After a miss the entry may be invalid for
+ * later packets. */
 static __always_inline struct route *host4(const struct host4_key *key)
 {
 	__u64 now = generation_of_caches();
@@ -61,7 +66,9 @@ static __always_inline struct route *host4(const struct host4_key *key)
 	r = bpf_map_lookup_elem(&hosts4, key);
 	if (!r)
 		return 0;
-	c->generation = NOT_CACHED; /* a program that interrupts this one must not use half an entry */
+	/* The entry is invalid while it is written. barrier() makes the compiler keep the order of the
+	 * writes. Only this CPU uses the entry, so the CPU needs no barrier. */
+	c->generation = NOT_CACHED;
 	barrier();
 	c->key = *key;
 	c->route = *r;
@@ -70,7 +77,7 @@ static __always_inline struct route *host4(const struct host4_key *key)
 	return &c->route;
 }
 
-/* The same for the vif of a device. */
+/* Returns the vif of a device, from the cache or from the map vifs. */
 static __always_inline struct vif *vif_at(__u32 ifindex)
 {
 	__u64 now = generation_of_caches();

@@ -120,9 +120,9 @@ static __noinline int answer_test(struct __sk_buff *skb)
 	return WENT(bpf_redirect(skb->ifindex, 0), OUT_ANSWERED);
 }
 
-/* Sends a packet to a node on the same link. kind: as for write_label_mac(). label: the network's number. The destination MAC address is a label, so
- * no neighbour entry is needed. fabric_out lets packets with this mark pass. Returns a tc
- * action, or a negative drop reason. */
+/* Sends a packet to a node on the same link. kind: as for write_label_mac(). label: the network's
+ * number. The destination MAC address is a label, so no neighbour entry is needed. fabric_out lets
+ * packets with this mark pass. Returns a tc action, or a negative drop reason. */
 static __always_inline int send_direct(struct __sk_buff *skb, const struct nexthop *nh, __u8 kind, __u32 label,
 				       __u32 hash)
 {
