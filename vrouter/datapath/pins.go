@@ -48,7 +48,7 @@ func UnmountPins(dir string) error {
 }
 
 func inOwnMounts() bool {
-	ours, err1 := os.Readlink("/proc/self/ns/mnt")
+	ours, err1 := os.Readlink("/proc/thread-self/ns/mnt")
 	first, err2 := os.Readlink("/proc/1/ns/mnt")
 	return err1 == nil && err2 == nil && ours != first
 }

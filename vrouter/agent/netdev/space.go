@@ -46,7 +46,7 @@ func Open(name string) (*Space, error) {
 	path := name
 	switch {
 	case name == "":
-		path = "/proc/self/ns/net"
+		path = "/proc/thread-self/ns/net" // the main thread may be in another namespace
 	case !strings.ContainsRune(name, '/'):
 		path = filepath.Join(netspace.Dir, name)
 	}

@@ -59,22 +59,24 @@ func Watch(ctx context.Context, s *Space) (<-chan Event, error) {
 // WatchMounts sends after mounts of the agent's mount namespace changed, until ctx ends: a
 // network namespace gets its name by a mount (ip-netns(8)). Changes are coalesced.
 func WatchMounts(ctx context.Context) (<-chan struct{}, error) {
-	mounts, err := os.Open("/proc/self/mountinfo")
+	// os.Open would add the file to the epoll of Go's runtime. Each poll of the file consumes the
+	// event (mounts_poll), so the runtime would take some of them.
+	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("watch mounts: %w", err)
 	}
 	ended, end, err := os.Pipe()
 	if err != nil {
-		mounts.Close()
+		unix.Close(mounts)
 		return nil, fmt.Errorf("watch mounts: %w", err)
 	}
 	context.AfterFunc(ctx, func() { end.Close() })
 	changed := make(chan struct{}, 1)
 	go func() {
-		defer mounts.Close()
+		defer unix.Close(mounts)
 		defer ended.Close()
 		for {
-			fds := []unix.PollFd{{Fd: int32(mounts.Fd()), Events: unix.POLLPRI}, {Fd: int32(ended.Fd())}}
+			fds := []unix.PollFd{{Fd: int32(mounts), Events: unix.POLLPRI}, {Fd: int32(ended.Fd())}}
 			if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
 				continue
 			} else if err != nil || fds[1].Revents != 0 {
