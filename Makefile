@@ -40,11 +40,12 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
 
 # What cannot run here (no root, no browser, a tool that is not installed) is
-# skipped with its reason and counted. The packages of ALONE read the CPUs,
-# fill them or hold the machine: they run one at a time. The others run three at a time, because some mostly
-# wait, and the slowest (FIRST) run from the beginning. TestFaults counts lost packets, so it
-# runs alone. The lab's tests run the vrouter program, as a user would have it in PATH.
-# `make lint` vets the tests. Without symbol tables (-s) they link faster.
+# skipped with its reason and counted. The packages of ALONE read the CPUs, fill
+# them, or hold the machine: they run one at a time. The others run three at a time,
+# because some mostly wait, and the slowest (FIRST) run from the beginning. TestFaults
+# counts lost packets, so it runs alone. The lab's tests run the vrouter program, as a
+# user would have it in PATH. `make lint` vets the tests. Without symbol tables (-s)
+# they link faster.
 ALONE := ./lab/experiment ./lab/host ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/tool
 FIRST := ./vrouter/e2e ./cmd/windtunnel
 TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
