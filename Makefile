@@ -42,19 +42,20 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 # What cannot run here (no root, no browser, a tool that is not installed) is
 # skipped with its reason and counted. The packages of ALONE read the CPUs, fill
 # them, or hold the machine: they run one at a time. The others run three at a time,
-# because some mostly wait, and the slowest (FIRST) run from the beginning. TestFaults
-# counts lost packets, so it runs alone. The lab's tests run the vrouter program, as a
-# user would have it in PATH. `make lint` vets the tests. Without symbol tables (-s)
-# they link faster.
+# because some mostly wait, and the slowest (FIRST) run from the beginning. The tests of
+# LATE run alone: TestFaults counts lost packets, and measurements between hosts fill both
+# CPUs. The lab's tests run the vrouter program, as a user would have it in PATH. `make
+# lint` vets the tests. Without symbol tables (-s) they link faster.
 ALONE := ./lab/experiment ./lab/host ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/tool
 FIRST := ./vrouter/e2e ./cmd/windtunnel
+LATE  := ^Test(Faults|ARunBetweenHosts|CtrlCEndsARunBetweenHosts|AKilledRunBetweenHosts|LabCleanReturnsTheDevicesOfHosts|ThePublishedExperimentRunsBetweenHosts)
 TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
 
 test: build ## Run every test; as root, else those that need root are skipped
 	@alone=$$($(GO) list $(ALONE) $(FIRST)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \
-	$(TESTS) -p 3 -skip '^TestFaults$$' $(FIRST) $$others || failed=1; \
+	$(TESTS) -p 3 -skip '$(LATE)' $(FIRST) $$others || failed=1; \
 	$(TESTS) -p 1 $(ALONE) || failed=1; \
-	$(TESTS) -run '^TestFaults$$' ./vrouter/e2e || failed=1; \
+	$(TESTS) -p 1 -run '$(LATE)' $(FIRST) || failed=1; \
 	exit $$failed
 
 # Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,36 +125,30 @@ func (s *Space) mountSysfs() error {
 // ("tx-tcp-segmentation"). Features that the device lacks are skipped and recorded as
 // absent.
 func (s *Space) Offloads(device string, want map[string]bool) error {
-	err := s.ethtool(func(e *ethtool.Ethtool) error {
-		has, err := e.Features(device)
-		if err != nil {
-			return err
-		}
-		change := map[string]bool{}
-		for name, on := range want {
-			if _, ok := has[name]; ok {
-				change[name] = on
-			} else {
-				s.note(&s.record.Offloads, device+" "+name, "absent")
-			}
-		}
-		if err := e.Change(device, change); err != nil {
-			return err
-		}
-		now, err := e.Features(device)
-		if err != nil {
-			return err
-		}
-		for name, on := range change {
-			if now[name] != on {
-				return fmt.Errorf("the device keeps %s %s", name, onOff(now[name]))
-			}
-			s.note(&s.record.Offloads, device+" "+name, onOff(on))
-		}
-		return nil
-	})
+	has, err := s.Features(device)
 	if err != nil {
-		return fmt.Errorf("set offloads of %s in %s: %w", device, s.Name, err)
+		return err
+	}
+	change := map[string]bool{}
+	for name, on := range want {
+		if _, ok := has[name]; ok {
+			change[name] = on
+		} else {
+			s.note(&s.record.Offloads, device+" "+name, "absent")
+		}
+	}
+	if err := s.RestoreFeatures(device, change); err != nil {
+		return err
+	}
+	now, err := s.Features(device)
+	if err != nil {
+		return err
+	}
+	for name, on := range change {
+		if now[name].On != on {
+			return fmt.Errorf("set offloads of %s in %s: the device keeps %s %s", device, s.Name, name, onOff(now[name].On))
+		}
+		s.note(&s.record.Offloads, device+" "+name, onOff(on))
 	}
 	return nil
 }
@@ -165,8 +160,26 @@ type Feature struct {
 	Fixed  bool // the driver does not change it
 }
 
-// Features returns a device's offload features by the kernel's names.
+// Features returns a device's offload features by the kernel's names. It reads until two
+// readings in a row are the same: safchain/ethtool gives the kernel the addresses of variables
+// as numbers, and if Go moves the stack meanwhile, the answer is lost.
 func (s *Space) Features(device string) (map[string]Feature, error) {
+	const most = 10 // readings
+	var last map[string]Feature
+	for range most {
+		now, err := s.readFeatures(device)
+		if err != nil {
+			return nil, err
+		}
+		if last != nil && maps.Equal(now, last) {
+			return now, nil
+		}
+		last = now
+	}
+	return nil, fmt.Errorf("read offloads of %s in %s: they change from reading to reading (%d readings)", device, s.Name, most)
+}
+
+func (s *Space) readFeatures(device string) (map[string]Feature, error) {
 	features := map[string]Feature{}
 	err := s.ethtool(func(e *ethtool.Ethtool) error {
 		has, err := e.FeaturesWithState(device)
@@ -192,27 +205,32 @@ func wanted(features map[string]Feature) map[string]bool {
 	return states
 }
 
-// RestoreFeatures requests the states of features again. It changes no other feature. The
+// RestoreFeatures requests the states of features. It changes no other feature. The
 // device can keep a feature off that is requested.
 func (s *Space) RestoreFeatures(device string, states map[string]bool) error {
-	now, err := s.Features(device)
-	if err != nil {
-		return err
-	}
-	change := map[string]bool{}
-	for name, on := range states {
-		if f := now[name]; f.Wanted != on && !f.Fixed {
-			change[name] = on
+	const most = 3 // attempts: a request can be lost as a reading can
+	for attempt := 0; ; attempt++ {
+		now, err := s.Features(device)
+		if err != nil {
+			return err
+		}
+		change := map[string]bool{}
+		for name, on := range states {
+			if f := now[name]; f.Wanted != on && !f.Fixed {
+				change[name] = on
+			}
+		}
+		if len(change) == 0 {
+			return nil
+		}
+		if attempt == most {
+			return fmt.Errorf("request offloads of %s in %s: the device does not take %v", device, s.Name, change)
+		}
+		err = s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
+		if err != nil {
+			return fmt.Errorf("request offloads of %s in %s: %w", device, s.Name, err)
 		}
 	}
-	if len(change) == 0 {
-		return nil
-	}
-	err = s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
-	if err != nil {
-		return fmt.Errorf("request offloads of %s in %s: %w", device, s.Name, err)
-	}
-	return nil
 }
 
 // OffloadsOn lists a device's offload features that are on, by the kernel's names.

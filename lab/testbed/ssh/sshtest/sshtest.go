@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -244,6 +245,16 @@ func (s *Site) startServer(i int, options []string) {
 	}
 }
 
+// hasThreadIn reports whether a thread of a process is in a network namespace. The main thread
+// of a Go program can be in another one than the others.
+func hasThreadIn(pid int, namespace uint32) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/ns/net", pid))
+	return slices.ContainsFunc(threads, func(path string) bool {
+		var st syscall.Stat_t
+		return syscall.Stat(path, &st) == nil && uint32(st.Ino) == namespace
+	})
+}
+
 // Processes lists the processes in a host's namespace.
 func (s *Site) Processes(i int) (pids []int) {
 	s.t.Helper()
@@ -252,9 +263,8 @@ func (s *Site) Processes(i int) (pids []int) {
 	all, err := procfs.AllProcs()
 	s.Must(err)
 	for _, p := range all {
-		var st syscall.Stat_t
 		// A thread of the test can stay in the namespace.
-		if p.PID != os.Getpid() && syscall.Stat(fmt.Sprintf("/proc/%d/ns/net", p.PID), &st) == nil && uint32(st.Ino) == own {
+		if p.PID != os.Getpid() && hasThreadIn(p.PID, own) {
 			pids = append(pids, p.PID)
 		}
 	}
