@@ -6,6 +6,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,7 +56,13 @@ func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chrome
 	p := &Tab{Context: ctx, end: end, url: url}
 	p.Do(t, chromedp.EmulateViewport(width, 900))
 	p.listen(t)
-	p.Do(t, append(first, chromedp.Navigate(p.url))...)
+	p.Do(t, first...)
+	// If the server redirects to another page, the wait for the first page ends with this error.
+	bound := time.AfterFunc(30*time.Second, p.end)
+	defer bound.Stop()
+	if _, err := chromedp.Run(p, chromedp.Navigate(p.url)); err != nil && !strings.Contains(err.Error(), "Inspected target navigated or closed") {
+		t.Fatalf("open %s: %v", p.url, err)
+	}
 	return p
 }
 
