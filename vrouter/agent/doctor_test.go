@@ -30,7 +30,8 @@ func TestTheDoctorListsLocatorsThatCannotBeReached(t *testing.T) {
 }
 
 // If a link worked before, the workloads keep an MTU that is too large for the tunnel. So the
-// finding differs from that of a link that never worked. Both are notes: the node may be down.
+// doctor reports it with another text than a link that never worked. Both findings are notes,
+// because the node may be down.
 func TestTheDoctorDistinguishesLinksThatWorkedBefore(t *testing.T) {
 	v := &view{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]direct.State{
 		netip.MustParseAddr("192.0.2.1"): direct.Works, netip.MustParseAddr("192.0.2.2"): direct.Bridges,

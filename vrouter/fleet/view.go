@@ -132,9 +132,10 @@ func (v *View) putAll(entries []store.Entry, t *Touched) {
 	}
 }
 
-// put updates an entry. port is its value if it is a port. If the value is invalid, Problems lists the error. Then an object of
-// an operator keeps its former value. But a port is removed, because a reader that starts
-// later does not have the former value, and all readers must have the same ports.
+// put updates an entry. If the entry is a port, the argument port is its decoded value. If the
+// value is invalid, Problems lists the error, and an object of an operator keeps its former value.
+// An invalid port is removed: a reader that starts later does not have the former value, and all
+// readers must have the same ports.
 func (v *View) put(e store.Entry, port decodedPort, t *Touched) {
 	v.revisions[e.Key] = e.Revision
 	delete(v.broken, e.Key)

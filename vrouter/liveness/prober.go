@@ -132,8 +132,8 @@ func (p *Prober) excuse(now time.Time, late time.Duration) {
 	}
 }
 
-// update finds the silent nodes. It returns the time of the next call: next, or earlier if an
-// address may become silent before.
+// update finds the silent nodes. It returns the time of the next call. This is the time next, or
+// an earlier time at which an address can become silent.
 func (p *Prober) update(now, next time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
