@@ -162,7 +162,8 @@ type Feature struct {
 
 // Features returns a device's offload features by the kernel's names. It reads until two
 // readings in a row are the same: safchain/ethtool gives the kernel the addresses of variables
-// as numbers, and if Go moves the stack meanwhile, the answer is lost.
+// as numbers, and if Go moves the stack meanwhile, the answer is lost. Its pull request 139 mends
+// this; with a release that has it, one reading is enough.
 func (s *Space) Features(device string) (map[string]Feature, error) {
 	const most = 10 // readings
 	var last map[string]Feature
