@@ -178,7 +178,7 @@ func TestPublishedFiguresAreReadInTheirUnits(t *testing.T) {
 		t.Errorf("the two forms of the document part by %v, want 2^20 / 10^6", slip)
 	}
 	notes := strings.Join(plan(t, "contrail-windows").Notes, " ")
-	for _, want := range []string{"4.6 % low", "7733.4", "1670.0", "4.63", "C / B is 1.45 and D / B is 1.57", "default"} {
+	for _, want := range []string{"4.6 % too low", "7733.4", "1670.0", "4.63", "C has 1.45 times the throughput of B and not 2 times, and D has 1.57 times", "default"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q: %s", want, notes)
 		}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -43,13 +46,13 @@ func publishedReports(store *results.Store, names []string) ([]*model.Report, er
 	return reports, nil
 }
 
-// publishedReport returns the report of a run with the causes that its suite has now.
+// publishedReport returns the report of a run with the present texts of its suite.
 func publishedReport(store *results.Store, run string) (*model.Report, error) {
 	data, err := store.Load(run)
 	if err != nil {
 		return nil, err
 	}
-	if err := refreshCauses(&data.Plan); err != nil {
+	if err := refreshTexts(&data.Plan); err != nil {
 		return nil, err
 	}
 	return model.Build(data.Run, data.Plan, data.Samples), nil
@@ -139,9 +142,11 @@ func writePages(out io.Writer, dir string, reports []*model.Report) error {
 	return nil
 }
 
-// refreshCauses replaces the causes of a stored plan by those of its suite, because most
-// causes are found after the run.
-func refreshCauses(plan *suite.Plan) error {
+// refreshTexts replaces the causes of a stored plan with those of its suite, because most
+// causes are found after the run. If the suite still has the same scenarios, refreshTexts also
+// replaces the notes and the published figures, which can have been corrected. The hypotheses
+// stay, because they must precede the run.
+func refreshTexts(plan *suite.Plan) error {
 	if !slices.Contains(suites.Names(), plan.Suite) {
 		return nil
 	}
@@ -150,6 +155,14 @@ func refreshCauses(plan *suite.Plan) error {
 		return err
 	}
 	plan.Causes = now.Causes
+	then, thenErr := json.Marshal(plan.Scenarios)
+	today, todayErr := json.Marshal(now.Scenarios)
+	if err := errors.Join(thenErr, todayErr); err != nil {
+		return fmt.Errorf("compare the stored scenarios of %s with the suite: %w", plan.Suite, err)
+	}
+	if bytes.Equal(then, today) {
+		plan.Notes, plan.Tables, plan.Published = now.Notes, now.Tables, now.Published
+	}
 	return nil
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,15 +87,41 @@ func TestAPageAboutDocumentsTakesRunsAndSuites(t *testing.T) {
 
 func TestAStoredRunHasTheCausesThatItsSuiteHasNow(t *testing.T) {
 	plan := suite.Plan{Suite: "opencontrail", Causes: []suite.Cause{{Subject: "bridge/one", Cause: "as supposed then"}}}
-	if err := refreshCauses(&plan); err != nil {
+	if err := refreshTexts(&plan); err != nil {
 		t.Fatal(err)
 	}
 	if plan.CauseOf("bridge/one", "", "") != "" || plan.CauseOf("vrouter-mpls-udp/one", "vrouter-mpls-gre/one", string(sample.ReceiverCores)) == "" {
 		t.Errorf("causes %+v", plan.Causes)
 	}
 	own := suite.Plan{Suite: "my-own", Causes: plan.Causes}
-	if err := refreshCauses(&own); err != nil || len(own.Causes) != len(plan.Causes) {
+	if err := refreshTexts(&own); err != nil || len(own.Causes) != len(plan.Causes) {
 		t.Errorf("a suite of a file: %v, causes %+v", err, own.Causes)
+	}
+}
+
+func TestAStoredRunHasTheTextsOfItsSuiteWhileTheScenariosAreTheSame(t *testing.T) {
+	plan, err := loadPlan("opencontrail", suite.ExpandOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := strings.Join(plan.Notes, "\n")
+	for change, want := range map[string]string{"": now, "another tool": "as written then"} {
+		old := *plan
+		old.Notes, old.Scenarios = []string{"as written then"}, slices.Clone(plan.Scenarios)
+		if change != "" {
+			old.Scenarios[0].Tool = change
+		}
+		text, err := json.Marshal(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored suite.Plan
+		if err := errors.Join(json.Unmarshal(text, &stored), refreshTexts(&stored)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(stored.Notes, "\n"); got != want {
+			t.Errorf("change %q: notes %q, want %q", change, got, want)
+		}
 	}
 }
 

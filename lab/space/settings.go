@@ -160,14 +160,14 @@ type Feature struct {
 	Fixed  bool // the driver does not change it
 }
 
-// Features returns a device's offload features by the kernel's names. It reads until two
-// readings in a row are the same: safchain/ethtool gives the kernel the addresses of variables
-// as numbers, and if Go moves the stack meanwhile, the answer is lost. Its pull request 139 mends
-// this; with a release that has it, one reading is enough.
+// Features returns a device's offload features by the kernel's names. It reads the features
+// until two consecutive results are equal, because a result can be wrong: safchain/ethtool passes
+// addresses of variables to the kernel as integers, and Go can move the variables during the
+// call. Pull request 139 of safchain/ethtool fixes this. With a release that contains it, read once.
 func (s *Space) Features(device string) (map[string]Feature, error) {
-	const most = 10 // readings
+	const attempts = 10
 	var last map[string]Feature
-	for range most {
+	for range attempts {
 		now, err := s.readFeatures(device)
 		if err != nil {
 			return nil, err
@@ -177,7 +177,7 @@ func (s *Space) Features(device string) (map[string]Feature, error) {
 		}
 		last = now
 	}
-	return nil, fmt.Errorf("read offloads of %s in %s: they change from reading to reading (%d readings)", device, s.Name, most)
+	return nil, fmt.Errorf("read offloads of %s in %s: %d consecutive results differ; stop other programs that change the device", device, s.Name, attempts)
 }
 
 func (s *Space) readFeatures(device string) (map[string]Feature, error) {
@@ -206,10 +206,10 @@ func wanted(features map[string]Feature) map[string]bool {
 	return states
 }
 
-// RestoreFeatures requests the states of features. It changes no other feature. The
-// device can keep a feature off that is requested.
+// RestoreFeatures sets the requested states of features. It changes no other feature. A
+// feature can stay off although it is requested on.
 func (s *Space) RestoreFeatures(device string, states map[string]bool) error {
-	const most = 3 // attempts: a request can be lost as a reading can
+	const attempts = 3 // the kernel can receive a wrong request; see Features
 	for attempt := 0; ; attempt++ {
 		now, err := s.Features(device)
 		if err != nil {
@@ -224,8 +224,8 @@ func (s *Space) RestoreFeatures(device string, states map[string]bool) error {
 		if len(change) == 0 {
 			return nil
 		}
-		if attempt == most {
-			return fmt.Errorf("request offloads of %s in %s: the device does not take %v", device, s.Name, change)
+		if attempt == attempts {
+			return fmt.Errorf("request offloads of %s in %s: after %d attempts these requests are not in force: %v; set them with `ethtool -K %s`", device, s.Name, attempts, change, device)
 		}
 		err = s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
 		if err != nil {

@@ -103,7 +103,7 @@ func logRatios(subject, baseline []float64) ([]float64, error) {
 	for i, s := range subject {
 		b := baseline[i]
 		if s <= 0 || b <= 0 {
-			return nil, fmt.Errorf("pair %d of %d, %v over %v, has no ratio", i+1, len(subject), s, b)
+			return nil, fmt.Errorf("the figures of pair %d of %d are %v and %v, and a ratio needs figures above zero", i+1, len(subject), s, b)
 		}
 		logs[i] = logRatio(s, b)
 	}

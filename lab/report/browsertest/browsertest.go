@@ -57,7 +57,7 @@ func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chrome
 	p.Do(t, chromedp.EmulateViewport(width, 900))
 	p.listen(t)
 	p.Do(t, first...)
-	// If the server redirects to another page, the wait for the first page ends with this error.
+	// A redirect to another page ends the wait for the first page with this error.
 	bound := time.AfterFunc(30*time.Second, p.end)
 	defer bound.Stop()
 	if _, err := chromedp.Run(p, chromedp.Navigate(p.url)); err != nil && !strings.Contains(err.Error(), "Inspected target navigated or closed") {

@@ -13,7 +13,7 @@ import (
 
 const publishedLegend = "`windtunnel report --format published` wrote this page from stored runs. " +
 	"[Published experiments](published.md) has the documents, the rule of the verdicts, and the differences from the documents. " +
-	"Brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or its baseline is not in the document: it belongs to its hardware. "
+	"Brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware. "
 
 // WritePublished writes a page about the documents that the reports' suites repeat. The
 // page has the number of each verdict, and for each report its documents' tables beside the

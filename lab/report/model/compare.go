@@ -30,7 +30,7 @@ func (b *builder) compare(apart map[suite.Comparison]string) (list []*Comparison
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.doubt.Say("%s, so they cannot be compared.", why)
 		} else if shown, elsewhere := b.commonBlocks(c.Subject, c.Baseline); elsewhere > 0 {
-			b.doubt.Say("%s and %s are compared in %s, in which both ran at this CPU distance. In %s both ran at another distance.", c.Subject, c.Baseline, phrase.Count(shown, "block"), phrase.Count(elsewhere, "block"))
+			b.doubt.Say("%s and %s are compared in %s, in which both ran at the CPU distance of these figures. Not counted: %s at another distance.", c.Subject, c.Baseline, phrase.Count(shown, "block"), phrase.Count(elsewhere, "block"))
 		}
 		for _, m := range compared {
 			if !comparable(m, subject.scenario, baseline.scenario) {

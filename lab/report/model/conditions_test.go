@@ -202,5 +202,5 @@ func TestBlocksAtAnotherDistanceAreCountedBesideAComparison(t *testing.T) {
 		}
 		return 52
 	})
-	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks, in which both ran at this CPU distance. In 3 blocks both ran at another distance.")
+	expectNote(t, Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks, in which both ran at the CPU distance of these figures. Not counted: 3 blocks at another distance.")
 }

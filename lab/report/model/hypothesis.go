@@ -116,7 +116,7 @@ func (b *builder) hypothesisFigure(h *suite.Hypothesis, subject string, level fl
 	}
 	e, ok, err := estimate(over, under, level)
 	if err != nil {
-		return Interval{}, fmt.Sprintf("%s of %s has no ratio: %v", m.Label(), of, err)
+		return Interval{}, fmt.Sprintf("%s: there is no ratio of %s, because %v", m.Label(), of, err)
 	}
 	if !ok {
 		return Interval{}, fmt.Sprintf("%s of %s has no ratio", m.Label(), of)

@@ -164,7 +164,7 @@ func TestHypothesisThatCannotBeJudgedSaysWhy(t *testing.T) {
 		"It names no subject.",
 		"Sender CPU was not measured in b/stream.",
 		"No block has retransmits of both b/stream and a/stream.",
-		"Zero of b/stream and a/stream has no ratio: ",
+		"Zero: there is no ratio of b/stream and a/stream, because ",
 	} {
 		judgement := Undecided
 		if strings.Contains(want, "was skipped") {

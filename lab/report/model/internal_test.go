@@ -124,3 +124,11 @@ func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 		t.Errorf("the text for a difference of 0 is %q, for an unknown difference %q", got, detectableText(nil, 1))
 	}
 }
+
+func TestOnlyTheCPUOfOneNodeIsNotComparableWithThatOfTwo(t *testing.T) {
+	for m, want := range map[sample.Metric]bool{sample.SenderThroughput: true, sample.ReceiverThroughput: true, sample.SenderCPU: false, sample.Capacity: false} {
+		if got := comparable(m, &suite.Scenario{Placement: suite.Colocated}, &suite.Scenario{Placement: suite.TwoNodes}); got != want {
+			t.Errorf("%s: %v, want %v", m, got, want)
+		}
+	}
+}

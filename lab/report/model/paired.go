@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -35,7 +36,7 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 	over, under, blocks := pair(m, b.cells[subject], b.cells[baseline])
 	e, ok, err := b.ratio(over, under, stats.Level)
 	if err != nil {
-		b.doubt.Say("%s of %s and %s has no ratio: %v.", m.Label(), subject, baseline, err)
+		b.doubt.Say("%s: there is no ratio of %s to %s, because %v.", phrase.Capital(m.Label()), subject, baseline, err)
 	}
 	if !ok || err != nil {
 		return nil

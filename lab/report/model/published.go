@@ -101,7 +101,7 @@ func (b *builder) publishedCell(p *suite.Published) *PublishedCell {
 		}
 		c.Against = b.baselineOf(p.Scenario)
 		if base := b.cells[c.Against]; base != nil && b.cells[p.Scenario] != nil && !comparable(sample.Metric(p.Metric), b.cells[p.Scenario].scenario, base.scenario) {
-			c.Why = "the CPU of one node that plays both sides is not compared with that of two"
+			c.Why = "both endpoints are on one node, so its CPU is not compared with that of a node that has one endpoint"
 			break
 		}
 		c.PublishedRatio = b.publishedRatio(p, c.Against)

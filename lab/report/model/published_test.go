@@ -198,7 +198,7 @@ func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 			t.Errorf("%v: %q, agreement %q; want %q", place, c.MeasuredText(), c.Agreement, want)
 		}
 	}
-	if c := cell("colocated", "CPU"); c.Measured == nil || c.MeasuredRatio != nil || c.PublishedRatio != nil || !strings.Contains(c.Verdict(), "one node that plays both sides") {
+	if c := cell("colocated", "CPU"); c.Measured == nil || c.MeasuredRatio != nil || c.PublishedRatio != nil || !strings.Contains(c.Verdict(), "both endpoints are on one node") {
 		t.Errorf("the CPU of one node over that of two: %+v (%s)", c.MeasuredRatio, c.Verdict())
 	}
 	run, plan, samples := documented()

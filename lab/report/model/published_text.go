@@ -119,7 +119,7 @@ func changeText(ratio float64) string {
 }
 
 // ByToolNote explains how the tool's own CPU figure differs from the meter's.
-const ByToolNote = "The measured CPU is by the lab's meter, of one node. The traffic tool's own figure covers all CPUs of the machine, so it includes the other node if both are on one machine. Ratios and verdicts are by the meter."
+const ByToolNote = "The lab's meter measures the CPU of one node. The traffic tool counts all CPUs of the machine, so its figure includes the other node if both nodes are on one machine. Ratios and verdicts use the meter's figure."
 
 // Cells lists the cells with a published figure, row by row.
 func (t *PublishedTable) Cells() (list []*PublishedCell) {

@@ -245,7 +245,7 @@ func TestBaselineOfZeroHasNoRatioAndSaysSo(t *testing.T) {
 	if len(r.Comparisons) != 0 {
 		t.Errorf("comparisons %+v", r.Comparisons)
 	}
-	expectNote(t, r, "sender CPU of b/stream and a/stream has no ratio")
+	expectNote(t, r, "Sender CPU: there is no ratio of b/stream to a/stream, because ")
 }
 
 func TestPublishedFiguresStandBesideTheMeasured(t *testing.T) {

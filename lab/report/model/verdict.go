@@ -30,7 +30,9 @@ func comparable(m sample.Metric, subject, baseline *suite.Scenario) bool {
 }
 
 // ofSide reports whether a metric is the CPU of the sender or the receiver.
-func ofSide(m sample.Metric) bool { return m.Side() != "" || m == sample.Capacity }
+func ofSide(m sample.Metric) bool {
+	return m.Side() != "" && m != sample.SenderThroughput && m != sample.ReceiverThroughput || m == sample.Capacity
+}
 
 // settle sets the corrected p-values and the verdicts. One family contains all
 // comparisons of the report and the steps of its ladders. It has each pair once.

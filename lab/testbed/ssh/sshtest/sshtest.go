@@ -245,8 +245,8 @@ func (s *Site) startServer(i int, options []string) {
 	}
 }
 
-// hasThreadIn reports whether a thread of a process is in a network namespace. The main thread
-// of a Go program can be in another one than the others.
+// hasThreadIn reports whether a thread of a process is in a network namespace. In a Go program
+// the main thread and the other threads can be in different namespaces.
 func hasThreadIn(pid int, namespace uint32) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/ns/net", pid))
 	return slices.ContainsFunc(threads, func(path string) bool {
@@ -263,7 +263,7 @@ func (s *Site) Processes(i int) (pids []int) {
 	all, err := procfs.AllProcs()
 	s.Must(err)
 	for _, p := range all {
-		// A thread of the test can stay in the namespace.
+		// The test is not a process of the host, but its threads can be in the namespace.
 		if p.PID != os.Getpid() && hasThreadIn(p.PID, own) {
 			pids = append(pids, p.PID)
 		}
