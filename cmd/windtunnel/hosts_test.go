@@ -93,7 +93,7 @@ func TestARunBetweenHostsIsReportedAsSuch(t *testing.T) {
     workload: six
 `)
 	f.writeSuite("both.yaml", strings.Replace(f.read("both.yaml"), "scenarios:", "  six: {kind: tcp_stream, buffer: 64k, rate: 200M, ip_version: 6}\nscenarios:", 1))
-	out, err := f.run("run", "both.yaml", "--gates", "warn", "--trials", "1", "--testbed", f.file, "--out", "report")
+	out, err := f.run("run", "both.yaml", "--gates", "warn", "--cpu-distance", "any", "--trials", "1", "--testbed", f.file, "--out", "report")
 	if err != nil || f.samples() != 2 {
 		t.Fatalf("run: %v\n%s", err, out)
 	}
@@ -139,7 +139,7 @@ func TestCtrlCEndsARunBetweenHostsAndRestoresTheirDevices(t *testing.T) {
 func TestAKilledRunBetweenHostsIsResumed(t *testing.T) {
 	f := newFleet(t, "dedicated: true")
 	before := f.features()
-	cmd := f.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--testbed", f.file)
+	cmd := f.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any", "--testbed", f.file)
 	time.Sleep(300 * time.Millisecond) // into the third trial
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
