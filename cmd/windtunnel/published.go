@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -143,7 +141,7 @@ func writePages(out io.Writer, dir string, reports []*model.Report) error {
 }
 
 // refreshTexts replaces the causes of a stored plan with those of its suite, because most
-// causes are found after the run. If the suite still has the same scenarios, refreshTexts also
+// causes are found after the run. If the suite still has each scenario of the plan, refreshTexts also
 // replaces the notes and the published figures, which can have been corrected. The hypotheses
 // stay, because they must precede the run.
 func refreshTexts(plan *suite.Plan) error {
@@ -155,14 +153,24 @@ func refreshTexts(plan *suite.Plan) error {
 		return err
 	}
 	plan.Causes = now.Causes
-	then, thenErr := json.Marshal(plan.Scenarios)
-	today, todayErr := json.Marshal(now.Scenarios)
-	if err := errors.Join(thenErr, todayErr); err != nil {
-		return fmt.Errorf("compare the stored scenarios of %s with the suite: %w", plan.Suite, err)
+	known := map[string]bool{} // scenarios of the suite, as JSON
+	for _, sc := range now.Scenarios {
+		text, err := json.Marshal(sc)
+		if err != nil {
+			return fmt.Errorf("encode scenario %s of suite %s: %w", sc.ID, plan.Suite, err)
+		}
+		known[string(text)] = true
 	}
-	if bytes.Equal(then, today) {
-		plan.Notes, plan.Tables, plan.Published = now.Notes, now.Tables, now.Published
+	for _, sc := range plan.Scenarios {
+		text, err := json.Marshal(sc)
+		if err != nil {
+			return fmt.Errorf("encode scenario %s of a stored run of %s: %w", sc.ID, plan.Suite, err)
+		}
+		if !known[string(text)] {
+			return nil
+		}
 	}
+	plan.Notes, plan.Tables, plan.Published = now.Notes, now.Tables, now.Published
 	return nil
 }
 

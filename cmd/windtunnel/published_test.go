@@ -105,10 +105,13 @@ func TestAStoredRunHasTheTextsOfItsSuiteWhileTheScenariosAreTheSame(t *testing.T
 		t.Fatal(err)
 	}
 	now := strings.Join(plan.Notes, "\n")
-	for change, want := range map[string]string{"": now, "another tool": "as written then"} {
+	for change, want := range map[string]string{"": now, "one scenario alone": now, "another tool": "as written then"} {
 		old := *plan
 		old.Notes, old.Scenarios = []string{"as written then"}, slices.Clone(plan.Scenarios)
-		if change != "" {
+		switch change {
+		case "one scenario alone":
+			old.Scenarios = old.Scenarios[1:2]
+		case "another tool":
 			old.Scenarios[0].Tool = change
 		}
 		text, err := json.Marshal(old)

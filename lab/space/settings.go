@@ -177,7 +177,7 @@ func (s *Space) Features(device string) (map[string]Feature, error) {
 		}
 		last = now
 	}
-	return nil, fmt.Errorf("read offloads of %s in %s: %d consecutive results differ; stop other programs that change the device", device, s.Name, attempts)
+	return nil, fmt.Errorf("read offloads of %s in %s: they changed between all of %d readings; stop other programs that change the device", device, s.Name, attempts)
 }
 
 func (s *Space) readFeatures(device string) (map[string]Feature, error) {
@@ -225,7 +225,7 @@ func (s *Space) RestoreFeatures(device string, states map[string]bool) error {
 			return nil
 		}
 		if attempt == attempts {
-			return fmt.Errorf("request offloads of %s in %s: after %d attempts these requests are not in force: %v; set them with `ethtool -K %s`", device, s.Name, attempts, change, device)
+			return fmt.Errorf("set offloads of %s in %s: the device did not accept %v in %d attempts; set them by hand: `ethtool -K %s FEATURE on|off`", device, s.Name, change, attempts, device)
 		}
 		err = s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
 		if err != nil {
