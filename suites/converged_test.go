@@ -121,8 +121,8 @@ func TestConvergedHasTheFiguresThatTheTextStates(t *testing.T) {
 	want := []string{
 		"text; without jumbo frames; 1500-lso/half; throughput_bps; 4.8 Gbps",
 		"text; jumbo frames (9014 bytes); 9000-lso/half; throughput_bps; 9 Gbps",
-		"cited; from; 1500-lso/half; throughput_bps; 3.5 Gbps",
-		"cited; to; 1500-lso/half; throughput_bps; 4.5 Gbps",
+		"cited; lower end; 1500-lso/half; throughput_bps; 3.5 Gbps",
+		"cited; upper end; 1500-lso/half; throughput_bps; 4.5 Gbps",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
