@@ -27,7 +27,14 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 			if err != nil {
 				return err
 			}
-			return a.reconciler.Check(reconcile.NewDesired(a.config.Node, a.withOthers(state).Slice(a.config.Node), a.follower.Own.IDs, nil), links, false)
+			all := a.withOthers(state)
+			err = a.reconciler.Check(reconcile.NewDesired(a.config.Node, all.Around(a.config.Node).Slice(a.config.Node), a.follower.Own.IDs, nil), links, false)
+			if err != nil {
+				if invalid := all.Validate(); invalid != nil { // the slice has only some of the problems
+					return refuse(http.StatusBadRequest, "%w", invalid)
+				}
+			}
+			return err
 		})
 		if err != nil {
 			return err
@@ -39,18 +46,17 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 // withOthers adds the existing ports that the CLI, CNI or Docker created to a
 // document.
 func (a *agent) withOthers(s model.State) model.State {
-	s.Ports = slices.Clone(s.Ports)
-	has := map[string]bool{}
+	var others []model.Port
+	a.follower.Peek(func(v *fleet.View) { others = v.ValidOthers() })
+	if len(others) == 0 {
+		return s
+	}
+	has := make(map[string]bool, len(s.Ports))
 	for _, p := range s.Ports {
 		has[p.Name] = true
 	}
-	a.follower.Peek(func(v *fleet.View) {
-		for _, p := range v.ValidOthers() {
-			if !has[p.Name] {
-				s.Ports = append(s.Ports, p)
-			}
-		}
-	})
+	others = slices.DeleteFunc(others, func(p model.Port) bool { return has[p.Name] })
+	s.Ports = slices.Concat(s.Ports, others)
 	return s
 }
 

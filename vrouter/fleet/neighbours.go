@@ -31,7 +31,7 @@ func (n *neighbours) state() model.State {
 		s.Ports = append(s.Ports, p.Port)
 	}
 	for _, g := range chosen(n.view.gateways, n.gateways) {
-		s.Gateways = append(s.Gateways, onlyNetworks(g, n.networks))
+		s.Gateways = append(s.Gateways, model.GatewayIn(g, n.networks))
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.routes)) {
 		s.Routes = append(s.Routes, n.routes[key])

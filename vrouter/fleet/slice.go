@@ -40,7 +40,7 @@ func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 		}
 	}
 	for _, g := range sorted(v.gateways) {
-		if g = onlyNetworks(g, v.hosts[node]); len(g.Networks) > 0 {
+		if g = model.GatewayIn(g, v.hosts[node]); len(g.Networks) > 0 {
 			s.Gateways = append(s.Gateways, g)
 		}
 	}
@@ -88,13 +88,4 @@ func (v *View) withoutGone(r model.Route, node string, gone map[string]bool) mod
 	}
 	r.Discard = len(r.Via) == 0
 	return r
-}
-
-// onlyNetworks returns a gateway with only the given networks.
-func onlyNetworks[V any](g model.Gateway, networks map[string]V) model.Gateway {
-	g.Networks = slices.DeleteFunc(slices.Clone(g.Networks), func(n model.GatewayNetwork) bool {
-		_, here := networks[n.Network]
-		return !here
-	})
-	return g
 }

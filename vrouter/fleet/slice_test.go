@@ -1,9 +1,13 @@
 package fleet
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/vrouter/model"
 )
@@ -39,5 +43,33 @@ func TestTheAlternativesOfANode(t *testing.T) {
 				t.Errorf("node %s: %v, want %v", node, got, want)
 			}
 		})
+	}
+}
+
+// Before a node's agent writes a document, it checks the part that its slice will have.
+func TestAPartOfADocumentHasTheSliceOfTheStore(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	v, with, without := viewOf(t, model.State{}), 0, 0
+	for range 1000 {
+		_, _, change := randomChange(r, v)
+		next := change(v.State())
+		if next.Validate() != nil {
+			continue
+		}
+		v = viewOf(t, next)
+		for i := range 3 {
+			node := fmt.Sprint("node", i)
+			want := v.Slice(node, nil).Whole()
+			if diff := cmp.Diff(string(encode(want)), string(encode(v.State().Around(node).Slice(node).Whole()))); diff != "" {
+				t.Fatalf("node %s (-want +got):\n%s", node, diff)
+			}
+			if with++; len(want.Gateways) == 0 || len(want.Routes) == 0 || len(want.Networks) == len(next.Networks) {
+				with--
+				without++
+			}
+		}
+	}
+	if with < 20 || without < 20 {
+		t.Errorf("%d slices with gateways, routes and fewer networks, and %d without", with, without)
 	}
 }

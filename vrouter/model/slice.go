@@ -38,6 +38,38 @@ func (s State) Slice(node string) Slice {
 	return slice
 }
 
+// Around returns all nodes and policies, and the networks that have ports on a node, with
+// their content.
+func (s State) Around(node string) State {
+	here := map[string]bool{}
+	for i := range s.Ports {
+		if p := &s.Ports[i]; p.Node == node {
+			here[p.Network] = true
+		}
+	}
+	all := s
+	s.Networks = keep(all.Networks, func(n Network) bool { return here[n.Name] })
+	s.Routes = keep(all.Routes, func(r Route) bool { return here[r.Network] })
+	s.Ports, s.Gateways = nil, nil
+	for i := range all.Ports { // without a copy of the other ports, which are many
+		if p := &all.Ports[i]; here[p.Network] {
+			s.Ports = append(s.Ports, *p)
+		}
+	}
+	for _, g := range all.Gateways {
+		if g = GatewayIn(g, here); len(g.Networks) > 0 {
+			s.Gateways = append(s.Gateways, g)
+		}
+	}
+	return s
+}
+
+// GatewayIn returns a gateway with only the given networks.
+func GatewayIn[V any](g Gateway, networks map[string]V) Gateway {
+	g.Networks = keep(g.Networks, func(n GatewayNetwork) bool { _, is := networks[n.Network]; return is })
+	return g
+}
+
 // Whole returns the slice as a state that has copies of all ports.
 func (s Slice) Whole() State {
 	state := s.State

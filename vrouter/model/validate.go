@@ -27,7 +27,18 @@ const MaxProblems = 50
 // maxName is the maximum length of a name in characters.
 const maxName = 63
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+// isName reports whether a name has at most maxName letters, digits, dots, dashes and
+// underscores, a letter or digit first.
+func isName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case i == 0 || c != '.' && c != '-' && c != '_':
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= maxName
+}
 
 // Validate returns nil, or all problems of the state. Each names the object, the
 // field, the reason and the remedy. Validate fills in the defaults first.
@@ -133,7 +144,7 @@ func (v *validation) index() {
 func indexByName[E any](v *validation, object string, all []E, into map[string]*E, name func(*E) string) {
 	for i := range all {
 		n := name(&all[i])
-		if !nameForm.MatchString(n) {
+		if !isName(n) {
 			v.fail(object, n, "name: up to 63 letters, digits, dots, dashes and underscores, a letter or digit first")
 		} else if into[n] != nil {
 			v.fail(object, n, "name: two objects have it; rename one")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"windtunnel/lab/space"
-	"windtunnel/lab/testbed/ssh/sshtest"
 )
 
 // cut takes the carrier from the link to a host.
@@ -30,7 +29,7 @@ func (s *site) connectUntilCopying(ctx context.Context) <-chan error {
 	here, err := space.Open("")
 	s.Must(err)
 	defer here.Close()
-	s.Limit(here, sshtest.LinkTo("b"), 20e6)
+	s.Limit(here, s.LinkTo("b"), 20e6)
 	done := make(chan error, 1)
 	go func() {
 		x, err := Connect(ctx, s.hosts, nil)
@@ -51,6 +50,12 @@ func (s *site) connectUntilCopying(ctx context.Context) <-chan error {
 	return done
 }
 
+// jump makes host b reachable only through host a.
+func (s *site) jump() {
+	b := &s.hosts.Hosts[1]
+	b.Jump, b.Address = []string{"root@" + s.Hosts[0].Address}, s.Hosts[1].Data
+}
+
 // await returns the error of a call that must return in time.
 func (s *site) await(done <-chan error, limit time.Duration) error {
 	s.t.Helper()
@@ -64,6 +69,7 @@ func (s *site) await(done <-chan error, limit time.Duration) error {
 }
 
 func TestAnInterruptEndsACopyToAHostThatIsCutOff(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -76,6 +82,7 @@ func TestAnInterruptEndsACopyToAHostThatIsCutOff(t *testing.T) {
 }
 
 func TestACopyToAHostThatIsCutOffEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	done := s.connectUntilCopying(context.Background())
 	if err := s.await(done, lostTime+15*time.Second); err == nil || !strings.Contains(err.Error(), "host b: copy the windtunnel program") {
@@ -84,12 +91,14 @@ func TestACopyToAHostThatIsCutOffEnds(t *testing.T) {
 }
 
 func TestALoginEndsOnAHostThatDoesNotAnswer(t *testing.T) {
-	for name, through := range map[string][]string{"directly": nil, "through a jump host": {"root@198.18.78.2"}} {
+	t.Parallel()
+	for name, through := range map[string]bool{"directly": false, "through a jump host": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			b := &s.hosts.Hosts[1]
-			if b.Jump = through; through != nil {
-				b.Address = "10.77.0.2"
+			if through {
+				s.jump()
 			}
 			sshd := s.Processes(1)[0]
 			s.Must(syscall.Kill(sshd, syscall.SIGSTOP)) // the kernel accepts the connection
@@ -111,13 +120,15 @@ func TestALoginEndsOnAHostThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestAnAgentIsNotStartedOnAHostThatIsCutOff(t *testing.T) {
-	for name, through := range map[string][]string{"directly": nil, "through a jump host": {"root@198.18.78.2"}} {
+	t.Parallel()
+	for name, through := range map[string]bool{"directly": false, "through a jump host": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t)
 			cut := 1
-			if through != nil {
+			if through {
 				cut = 0
-				s.hosts.Hosts[1].Jump, s.hosts.Hosts[1].Address = through, "10.77.0.2"
+				s.jump()
 			}
 			x := s.connect()
 			s.cut(cut)

@@ -248,7 +248,7 @@ func TestErrorsOfHostsNameTheHostAndTheRemedy(t *testing.T) {
 	known, err := os.ReadFile(s.Path("known"))
 	s.Must(err)
 	first, _, _ := strings.Cut(string(known), "\n") // the line of host a
-	s.Write("changed", strings.ReplaceAll(first, "198.18.78.2", "198.18.78.6")+"\n")
+	s.Write("changed", strings.ReplaceAll(first, s.Hosts[0].Address, s.Hosts[1].Address)+"\n")
 	for name, c := range map[string]struct {
 		change func(*Host)
 		want   string
@@ -257,10 +257,10 @@ func TestErrorsOfHostsNameTheHostAndTheRemedy(t *testing.T) {
 		"changed host key":   {func(h *Host) { h.knownHosts = s.Path("changed") }, "ssh-keygen -R"},
 		"wrong key":          {func(h *Host) { h.Key = s.Path("other") }, "authorized_keys"},
 		"missing key":        {func(h *Host) { h.Key = s.Path("absent") }, "no such file"},
-		"unreachable":        {func(h *Host) { h.Port = 23 }, "connect to 198.18.78.6:23"},
+		"unreachable":        {func(h *Host) { h.Port = 23 }, "connect to " + s.Hosts[1].Address + ":23"},
 		"no such address":    {func(h *Host) { h.Data = "10.77.0.9" }, "ip address"},
 		"no directory":       {func(h *Host) { h.Directory = "/proc/wt" }, "copy the windtunnel program|look for the windtunnel program"},
-		"unreachable jump":   {func(h *Host) { h.Jump = []string{"198.18.78.2:24"} }, "connect to 198.18.78.2:24"},
+		"unreachable jump":   {func(h *Host) { h.Jump = []string{s.Hosts[0].Address + ":24"} }, "connect to " + s.Hosts[0].Address + ":24"},
 		"CPU that is absent": {func(h *Host) { h.CPUs = "4000" }, "CPU 4000"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,8 +291,8 @@ func TestAHostIsReachedThroughAJumpHostAndBySudo(t *testing.T) {
 		t.Skip("sudo is not installed; get it with: apt-get install sudo")
 	}
 	s := newSite(t)
-	b := &s.hosts.Hosts[1]
-	b.Jump, b.Address, b.Sudo = []string{"root@198.18.78.2"}, "10.77.0.2", true
+	s.jump()
+	s.hosts.Hosts[1].Sudo = true
 	x := s.connect()
 	if blocks := x.machines[1].survey.Device.Blocks; len(blocks) != 1 || !strings.Contains(blocks[0], "SSH session") {
 		t.Errorf("a device that the session uses may be moved: %q", blocks)

@@ -36,6 +36,7 @@ type Site struct {
 	Switch *space.Space // nil for two hosts
 	t      *testing.T
 	dir    string
+	number int // of the sites that exist on this machine
 }
 
 // Host is a host of a site.
@@ -48,14 +49,24 @@ type Host struct {
 
 const sshd = "/usr/sbin/sshd"
 
-// holdAddresses waits until no other process has a site. All sites have the same addresses.
-func (s *Site) holdAddresses() {
+// takeNumber takes a number that no other site on this machine has. The addresses follow from it.
+func (s *Site) takeNumber() {
 	s.t.Helper()
-	f, err := os.OpenFile(filepath.Join(os.TempDir(), "windtunnel-sshtest.lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
-	s.Must(err)
-	s.t.Cleanup(func() { f.Close() })
-	s.Must(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	for ; s.number < mostSites; s.number++ {
+		f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("windtunnel-sshtest-%d.lock", s.number)), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+		s.Must(err)
+		s.t.Cleanup(func() { f.Close() })
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+			s.Must(err)
+			return
+		}
+	}
+	s.t.Fatalf("%d sites exist already", mostSites)
 }
+
+// mostSites is the number of networks for sites in 198.18.0.0/16, which is reserved for
+// benchmarks (RFC 2544).
+const mostSites = 256
 
 // New starts the named hosts. options are lines for sshd's configuration. The hosts end
 // with the test.
@@ -68,7 +79,7 @@ func New(t *testing.T, names []string, options ...string) *Site {
 		t.Skip("sshd is not installed; get it with: apt-get install openssh-server")
 	}
 	s := &Site{t: t, dir: t.TempDir()}
-	s.holdAddresses()
+	s.takeNumber()
 	signer, err := ssh.NewSignerFromKey(s.WriteKey("key"))
 	s.Must(err)
 	s.Write("authorized", string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
@@ -130,12 +141,17 @@ func (s *Site) WriteKey(name string) ed25519.PrivateKey {
 }
 
 // LinkTo names the test's end of the link to a host.
-func LinkTo(host string) string { return fmt.Sprintf("wts%d%s", os.Getpid(), host) }
+func (s *Site) LinkTo(host string) string {
+	return fmt.Sprintf("wts%d-%d%s", os.Getpid(), s.number, host)
+}
+
+// address returns the last-th address of the links between the test and the hosts.
+func (s *Site) address(last int) string { return fmt.Sprintf("198.18.%d.%d", s.number, last) }
 
 // addHost makes a host's namespace and its link to the test.
 func (s *Site) addHost(i int, name string) {
 	s.t.Helper()
-	sp, err := space.Create(fmt.Sprintf("wt-ssh%d-%s", os.Getpid(), name))
+	sp, err := space.Create(fmt.Sprintf("wt-ssh%d-%d-%s", os.Getpid(), s.number, name))
 	s.Must(err)
 	s.t.Cleanup(func() {
 		sp.Close()
@@ -145,19 +161,19 @@ func (s *Site) addHost(i int, name string) {
 	})
 	here, err := space.Open("")
 	s.Must(err)
+	link := s.LinkTo(name)
 	s.t.Cleanup(func() {
-		if err := errors.Join(here.Remove(LinkTo(name)), here.Close()); err != nil {
+		if err := errors.Join(here.Remove(link), here.Close()); err != nil {
 			s.t.Error(err)
 		}
 	})
-	link := LinkTo(name)
 	s.Must(here.Pair(space.Veth{Name: link, PeerName: "mgmt", MTU: 1500}, sp))
-	s.Must(here.Address(link, netip.MustParsePrefix(fmt.Sprintf("198.18.78.%d/30", 4*i+1))))
+	s.Must(here.Address(link, netip.MustParsePrefix(s.address(4*i+1)+"/30")))
 	s.Must(here.Up(link))
-	s.Must(sp.Address("mgmt", netip.MustParsePrefix(fmt.Sprintf("198.18.78.%d/30", 4*i+2))))
+	s.Must(sp.Address("mgmt", netip.MustParsePrefix(s.address(4*i+2)+"/30")))
 	s.Must(sp.Up("mgmt"))
 	s.Hosts = append(s.Hosts, Host{
-		Name: name, Address: fmt.Sprintf("198.18.78.%d", 4*i+2), CPUs: fmt.Sprint(i % runtime.NumCPU()),
+		Name: name, Address: s.address(4*i + 2), CPUs: fmt.Sprint(i % runtime.NumCPU()),
 		Data: fmt.Sprintf("10.77.0.%d", i+1), Data6: fmt.Sprintf("fd00:77::%d", i+1), Space: sp,
 	})
 }
@@ -166,7 +182,7 @@ func (s *Site) addHost(i int, name string) {
 // named c.
 func (s *Site) addSwitch() {
 	s.t.Helper()
-	sp, err := space.Create(fmt.Sprintf("wt-ssh%d-switch", os.Getpid()))
+	sp, err := space.Create(fmt.Sprintf("wt-ssh%d-%d-switch", os.Getpid(), s.number))
 	s.Must(err)
 	s.Switch = sp
 	s.t.Cleanup(func() {
