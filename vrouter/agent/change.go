@@ -30,7 +30,7 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 			all := a.withOthers(state)
 			err = a.reconciler.Check(reconcile.NewDesired(a.config.Node, all.Around(a.config.Node).Slice(a.config.Node), a.follower.Own.IDs, nil), links, false)
 			if err != nil {
-				if invalid := all.Validate(); invalid != nil { // the slice has only some of the problems
+				if invalid := all.Validate(); invalid != nil { // all problems of the document, and not only those around this node
 					return refuse(http.StatusBadRequest, "%w", invalid)
 				}
 			}

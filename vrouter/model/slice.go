@@ -38,8 +38,8 @@ func (s State) Slice(node string) Slice {
 	return slice
 }
 
-// Around returns all nodes and policies, and the networks that have ports on a node, with
-// their content.
+// Around returns the part of a state that the agent of a node uses: all nodes and policies, and
+// the networks that have ports on the node, with all their ports, routes and gateways.
 func (s State) Around(node string) State {
 	here := map[string]bool{}
 	for i := range s.Ports {
@@ -51,7 +51,7 @@ func (s State) Around(node string) State {
 	s.Networks = keep(all.Networks, func(n Network) bool { return here[n.Name] })
 	s.Routes = keep(all.Routes, func(r Route) bool { return here[r.Network] })
 	s.Ports, s.Gateways = nil, nil
-	for i := range all.Ports { // without a copy of the other ports, which are many
+	for i := range all.Ports { // keep would first copy all ports, which are many
 		if p := &all.Ports[i]; here[p.Network] {
 			s.Ports = append(s.Ports, *p)
 		}

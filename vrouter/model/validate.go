@@ -27,8 +27,8 @@ const MaxProblems = 50
 // maxName is the maximum length of a name in characters.
 const maxName = 63
 
-// isName reports whether a name has at most maxName letters, digits, dots, dashes and
-// underscores, a letter or digit first.
+// isName reports whether s can be a name: 1 to maxName ASCII letters, digits, dots, dashes and
+// underscores, beginning with a letter or a digit.
 func isName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ type Site struct {
 	Switch *space.Space // nil for two hosts
 	t      *testing.T
 	dir    string
-	number int // of the sites that exist on this machine
+	number int // its addresses and names contain it
 }
 
 // Host is a host of a site.
@@ -49,24 +50,28 @@ type Host struct {
 
 const sshd = "/usr/sbin/sshd"
 
-// takeNumber takes a number that no other site on this machine has. The addresses follow from it.
+// Sites of one process exist side by side. Those of different processes do not, because their
+// addresses and the measurements between their hosts exclude each other.
+var (
+	count sync.Mutex
+	sites int      // the number of sites that this process has made
+	lock  *os.File // excludes sites of other processes until this process ends
+)
+
+// takeNumber gives the site its number.
 func (s *Site) takeNumber() {
 	s.t.Helper()
-	for ; s.number < mostSites; s.number++ {
-		f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("windtunnel-sshtest-%d.lock", s.number)), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	count.Lock()
+	defer count.Unlock()
+	if lock == nil {
+		f, err := os.OpenFile(filepath.Join(os.TempDir(), "windtunnel-sshtest.lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 		s.Must(err)
-		s.t.Cleanup(func() { f.Close() })
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
-			s.Must(err)
-			return
-		}
+		s.Must(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+		lock = f
 	}
-	s.t.Fatalf("%d sites exist already", mostSites)
+	s.number = sites % 256 // the addresses are in 198.18.0.0/16, which is reserved for benchmarks (RFC 2544)
+	sites++
 }
-
-// mostSites is the number of networks for sites in 198.18.0.0/16, which is reserved for
-// benchmarks (RFC 2544).
-const mostSites = 256
 
 // New starts the named hosts. options are lines for sshd's configuration. The hosts end
 // with the test.
@@ -145,7 +150,8 @@ func (s *Site) LinkTo(host string) string {
 	return fmt.Sprintf("wts%d-%d%s", os.Getpid(), s.number, host)
 }
 
-// address returns the last-th address of the links between the test and the hosts.
+// address returns the address with a last byte in the site's network between the test and the
+// hosts.
 func (s *Site) address(last int) string { return fmt.Sprintf("198.18.%d.%d", s.number, last) }
 
 // addHost makes a host's namespace and its link to the test.
