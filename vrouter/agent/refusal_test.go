@@ -78,6 +78,12 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		{"a state without this node", func() error { s := b.state; s.Nodes = s.Nodes[1:]; s.Ports = nil; s.Routes = nil; return put(s) }, 400, []string{`does not have this node, "a"`, "its nodes are b"}},
 		{"a state without any node", func() error { return put(model.State{}) }, 400, []string{`does not have this node, "a"`}},
 		{"two ports of one address", func() error { s := b.withPorts(2); s.Ports[4].IPs = s.Ports[3].IPs; return put(s) }, 400, []string{"10.7.0.100", "far"}},
+		{"problems around this node and elsewhere", func() error {
+			s := b.withPorts(2)
+			s.Ports[4].IPs = s.Ports[3].IPs
+			s.Networks = append(slices.Clone(s.Networks), model.Network{Name: "else where", ID: 4000})
+			return put(s)
+		}, 400, []string{"10.7.0.100", "else where"}},
 		{"subnets that overlap", func() error {
 			s := b.state
 			s.Networks = slices.Clone(s.Networks)
