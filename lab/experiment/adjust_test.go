@@ -57,6 +57,26 @@ func TestTrialsThatCountAdjustedAreNotRepeated(t *testing.T) {
 	}
 }
 
+// The host changes its habits after 40 good trials: 15 attempts later the run adjusts.
+func TestTheNewestTrialsMakeARunAdjust(t *testing.T) {
+	n, asked := &notebook{}, 0
+	e := rehearsal(n, 30, func(trial Trial, _ int, s *sample.Sample) error {
+		if trial.Block < 20 {
+			return nil
+		}
+		return stolen(trial, 0, s)
+	}, "a", "b")
+	e.Adjusting = func() error {
+		if asked++; len(n.samples) != 40+newestFailed {
+			t.Errorf("the run adjusts after %d attempts, want %d", len(n.samples), 40+newestFailed)
+		}
+		return nil
+	}
+	if err := e.Run(context.Background()); err != nil || asked != 1 {
+		t.Errorf("Run returned %v; Adjusting was called %d times", err, asked)
+	}
+}
+
 func TestOtherConditionsAndChosenDistancesDoNotMakeARunAdjust(t *testing.T) {
 	never := func() error { t.Error("Adjusting was called"); return nil }
 	busy := rehearsal(&notebook{}, 4, func(_ Trial, _ int, s *sample.Sample) error { return gated(s) }, "a", "b")

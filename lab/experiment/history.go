@@ -84,18 +84,30 @@ func (h *history) forgiven() *history {
 	return newHistory(h.samples)
 }
 
-// unsettled reports whether the machine changes its state too often: most trials so
-// far failed for that reason. It returns false while there are fewer trials than least.
+// The host of a long run can change its habits: then the newest trials decide.
+const (
+	newest       = 20
+	newestFailed = 15
+)
+
+// unsettled reports whether the machine changes its state too often: for that reason most
+// trials so far failed, or newestFailed of the newest. It returns false while there are fewer
+// trials than least.
 func (h *history) unsettled(least int) bool {
-	all, failed := 0, 0
-	for i := range h.samples {
-		if s := &h.samples[i]; s.OK() && !s.Profiled {
-			if all++; slices.ContainsFunc(s.Gates, condition.Adjustable) {
-				failed++
-			}
+	all, failed, lately := 0, 0, 0
+	for i := range slices.Backward(h.samples) {
+		s := &h.samples[i]
+		if !s.OK() || s.Profiled {
+			continue
+		}
+		if all++; slices.ContainsFunc(s.Gates, condition.Adjustable) {
+			failed++
+		}
+		if all == newest {
+			lately = failed
 		}
 	}
-	return all >= least && 2*failed > all
+	return all >= least && (2*failed > all || lately >= newestFailed)
 }
 
 // anyCounts reports whether some trial's figures count.
