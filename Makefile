@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build demo test test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
+.PHONY: all help build weaver demo test test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -21,6 +21,16 @@ help: ## List the targets
 build: go-version ## Build every program into bin/
 	@mkdir -p bin
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+# Weave Net is no longer developed, and no distribution has its router. The system weave needs
+# it. Weave sets the MTU of its bridge by a dummy device. Some kernels have no dummy devices, so
+# an ifb device takes its place.
+weaver: go-version ## Build Weave's router from its source, and install it (C compiler, libpcap-dev)
+	@cd lab/system/weaver && made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && cp go.mod go.sum "$$made" && $(GO) mod download github.com/weaveworks/weave && \
+	cp -r "$$($(GO) list -m -f '{{.Dir}}' github.com/weaveworks/weave)" "$$made/weave" && chmod -R u+w "$$made/weave" && \
+	echo 'module github.com/weaveworks/weave' >"$$made/weave/go.mod" && sed -i 's/netlink[.]Dummy{/netlink.Ifb{/' "$$made/weave/net/bridge.go" && \
+	$(GO) mod edit -replace "github.com/weaveworks/weave=$$made/weave" "$$made/go.mod" && \
+	CGO_ENABLED=1 $(GO) install -modfile "$$made/go.mod" -ldflags '-s -w -X main.version=2.6.5' github.com/weaveworks/weave/prog/weaver
 
 # Go 1.21 and newer fetch the wanted toolchain by themselves.
 go-version:

@@ -19,7 +19,7 @@ import (
 var vocabulary = suite.Vocabulary{
 	Systems: []string{
 		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-direct-policy", "vrouter-translated", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
-		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "docker-bridge", "vrouter-docker", "ovs-vxlan", "ovs-gre", "wireguard", "udp-tun",
+		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "docker-bridge", "vrouter-docker", "ovs-vxlan", "ovs-gre", "wireguard", "udp-tun", "weave",
 		"host", "cni", "service",
 	},
 	Tools: []string{"builtin", "builtin-ntttcp", "iperf3", "qperf", "netperf", "sockperf", "ntttcp", "fio"},
@@ -344,11 +344,11 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 			"throughput_bps of raw-a1/bw: 9e+07 or more", "throughput_bps of raw-a2/bw: 1.8e+08 or more", "throughput_bps of raw-a3/bw: 3.6e+08 or more",
 			"throughput_bps of raw-d1-share/bw over raw-a2-share/bw: 1.05 or more", "latency_ns_mean of raw-d1-far/lat over raw-a2-far/lat: 0 to 0.95",
 			"throughput_bps of raw-a8/bw over raw-d2/bw: 2 or more",
-			"throughput_bps of udp-tun-a1-share/bw over raw-a1-share/bw: 0 to 0.75", "throughput_bps of udp-tun-a2-share/bw over raw-a2-share/bw: 0 to 0.75",
-			"throughput_bps of udp-tun-a3-share/bw over raw-a3-share/bw: 0 to 0.75", "throughput_bps of udp-tun-a8-share/bw over raw-a8-share/bw: 0 to 0.75",
-			"throughput_bps of udp-tun-d1-share/bw over raw-d1-share/bw: 0 to 0.75", "throughput_bps of udp-tun-d2-share/bw over raw-d2-share/bw: 0 to 0.75",
-			"throughput_bps of vxlan-a8/bw over udp-tun-a8/bw: 0.9 to 1.1",
-			"throughput_bps of flannel-vxlan-a8/bw vxlan-a8/bw over udp-tun-a8/bw: 1.05 or more",
+			"throughput_bps of weave-a1-share/bw over raw-a1-share/bw: 0 to 0.75", "throughput_bps of weave-a2-share/bw over raw-a2-share/bw: 0 to 0.75",
+			"throughput_bps of weave-a3-share/bw over raw-a3-share/bw: 0 to 0.75", "throughput_bps of weave-a8-share/bw over raw-a8-share/bw: 0 to 0.75",
+			"throughput_bps of weave-d1-share/bw over raw-d1-share/bw: 0 to 0.75", "throughput_bps of weave-d2-share/bw over raw-d2-share/bw: 0 to 0.75",
+			"throughput_bps of vxlan-a8/bw over weave-a8/bw: 0.9 to 1.1",
+			"throughput_bps of flannel-vxlan-a8/bw vxlan-a8/bw over weave-a8/bw: 1.05 or more",
 		},
 		"overlay-traffic": {
 			"throughput_bps of vrouter-direct/both over bridge/both: 0.97 or more",

@@ -16,30 +16,40 @@ import (
 // Each scenario's slices are regressed, in logarithms, on the distance and the
 // steal at that time. A trial's figures change by the factor by which the
 // median of its slices changes. Steal and changes of the distance no longer
-// discard a trial: their gates become flags. Adjust returns new samples and
+// discard a trial: their gates become flags. Trials that failed other gates are
+// not part of the regression and stay as they are. Adjust returns new samples and
 // does not change the given ones.
 func Adjust(samples []sample.Sample, choice Choice) []sample.Sample {
-	levels, _, shown := Split(samples, choice)
 	adjusted := slices.Clone(samples)
-	byScenario := map[string][]*sample.Sample{}
+	for i := range adjusted {
+		if s := &adjusted[i]; s.OK() {
+			s.Metrics = sample.Metrics{}
+			s.Metrics.Merge(samples[i].Metrics)
+			Forgive(s)
+		}
+	}
+	levels, _, shown := Split(adjusted, choice)
+	to := 0.0
+	if len(levels) > 0 {
+		to = levels[shown].Median
+	}
+	type series struct {
+		scenario string
+		profiled bool
+	}
+	all := map[series][]*sample.Sample{}
 	for i := range adjusted {
 		s := &adjusted[i]
-		if !s.OK() {
+		if !s.OK() || len(s.Gates) > 0 {
 			continue
 		}
-		s.Metrics = sample.Metrics{}
-		s.Metrics.Merge(samples[i].Metrics)
-		Forgive(s)
 		if _, ok := s.Metrics[sample.CPUDistance]; ok && len(levels) > 0 {
-			s.Metrics.Set(sample.CPUDistance, levels[shown].Median)
+			s.Metrics.Set(sample.CPUDistance, to)
 		}
-		byScenario[s.Scenario] = append(byScenario[s.Scenario], s)
+		k := series{s.Scenario, s.Profiled}
+		all[k] = append(all[k], s)
 	}
-	for _, trials := range byScenario {
-		to := 0.0
-		if len(levels) > 0 {
-			to = levels[shown].Median
-		}
+	for _, trials := range all {
 		adjust(trials, to)
 	}
 	return adjusted

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"windtunnel/lab/sample"
@@ -102,6 +103,45 @@ func TestFiguresAreAdjustedToOneState(t *testing.T) {
 	}
 	if median, _, _ := stats.Median(rates); math.Abs(median/10e9-1) > 0.03 {
 		t.Errorf("the baseline carries %.2f Gbit/s, want 10", median/1e9)
+	}
+}
+
+// A trial that another program disturbed does not count, and does not change what the others are
+// adjusted to.
+func TestADisturbedTrialDoesNotChangeTheOthers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	quiet := unsettled(rng, 11)
+	disturbed := quiet[0]
+	disturbed.Gates = []sample.Gate{{Name: sample.ForeignCPU}}
+	disturbed.Series = slices.Clone(disturbed.Series)
+	for i := range disturbed.Series {
+		disturbed.Series[i].CPUDistance = 340
+		disturbed.Series[i].Bits /= 20
+	}
+	want, got := Adjust(quiet, Auto), Adjust(append(slices.Clone(quiet), disturbed), Auto)
+	for i := range want {
+		if a, b := want[i].Metrics[sample.Throughput], got[i].Metrics[sample.Throughput]; a != b {
+			t.Errorf("trial %d of %s: %g beside a disturbed trial, %g without", want[i].Block, want[i].Scenario, b, a)
+		}
+	}
+}
+
+// Trials that only their distance disqualified decide which state the figures are adjusted to.
+func TestFiguresAreAdjustedToTheStateOfMostTrials(t *testing.T) {
+	samples := unsettled(rand.New(rand.NewPCG(7, 8)), 11)
+	for i := range samples {
+		d := 60.0
+		if i < 4 {
+			d = 340
+		} else {
+			samples[i].Gates = []sample.Gate{{Name: sample.CPUMoved}}
+		}
+		samples[i].Metrics.Set(sample.CPUDistance, d)
+	}
+	for _, s := range Adjust(samples, Auto) {
+		if d := s.Metrics[sample.CPUDistance]; d != 60 {
+			t.Fatalf("the figures are adjusted to %v ns, want 60", d)
+		}
 	}
 }
 

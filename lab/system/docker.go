@@ -44,7 +44,7 @@ func dockerPrograms() []program.Program {
 		{Name: "docker", Package: from, Version: []string{"docker", "--version"}, Least: "20.10"},
 		{Name: "containerd", Package: from, Version: []string{"containerd", "--version"}},
 		{Name: "runc", Package: from, Version: []string{"runc", "--version"}},
-		{Name: "iptables", Package: "apt-get install iptables", Version: []string{"iptables", "--version"}},
+		iptablesProgram,
 		{Name: "unshare", Package: "apt-get install util-linux", Version: []string{"unshare", "--version"}, Least: "2.32"}, // --kill-child
 	}
 }
@@ -248,28 +248,13 @@ func (d dockerd) down() error {
 	}
 	started := d.running() != nil
 	if started {
-		errs = append(errs, d.removeRules())
+		errs = append(errs, removeRules(d.node, d.env()))
 	}
 	errs = append(errs, d.node.stopDaemons(), space.DeleteCgroups(d.node.Name))
 	if started {
 		errs = append(errs, d.removeDevices())
 	}
 	return errors.Join(errs...)
-}
-
-// dockerRules is a shell script that removes all rules of iptables. If iptables uses
-// nftables, the script also removes the hooks: with empty chains the kernel would
-// still track every packet.
-const dockerRules = `for table in filter nat mangle raw; do
-	for chain in PREROUTING INPUT FORWARD OUTPUT POSTROUTING; do iptables -w 2 -t $table -P $chain ACCEPT 2>/dev/null || :; done
-	iptables -w 2 -t $table -F 2>/dev/null && iptables -w 2 -t $table -X || :
-done`
-
-func (d dockerd) removeRules() error {
-	if _, err := d.node.commandWith(d.env(), "sh", "-c", dockerRules); err != nil {
-		return fmt.Errorf("remove Docker's rules from node %s: %w", d.node.Name, err)
-	}
-	return nil
 }
 
 // removeDevices deletes the devices that Docker leaves in the node's namespace.

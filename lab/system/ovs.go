@@ -85,19 +85,11 @@ func (o OVS) connect(n *Node, e Endpoint, path ovsDatapath) error {
 		return err
 	}
 	if path == ovsUserspace {
-		// The userspace datapath reads the container's frames from a packet socket.
-		// With offloads these frames would be superframes without checksums.
-		if err := e.Space.Offloads(EndpointDevice, ovsContainerOffloads); err != nil {
+		if err := e.Space.Offloads(EndpointDevice, userspaceOffloads); err != nil {
 			return err
 		}
 	}
 	return bringUp(n, e)
-}
-
-var ovsContainerOffloads = map[string]bool{
-	"tx-checksum-ip-generic": false, "tx-checksum-sctp": false,
-	"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false, "tx-tcp-ecn-segmentation": false, "tx-tcp-mangleid-segmentation": false,
-	"tx-generic-segmentation": false, "tx-udp-segmentation": false, "tx-sctp-segmentation": false,
 }
 
 // wiring returns the arguments with which ovs-vsctl creates the containers' bridge

@@ -171,6 +171,7 @@ func Registry() []System {
 		Flannel{flannelHostGW},
 		UDPTun{},
 		UDPTun{Batch: true},
+		Weave{},
 		WireGuard{},
 		DockerOverlay{},
 		DockerBridge{},

@@ -1,0 +1,164 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
+)
+
+// Weave is Weave Net without its fast datapath. On each node a router in user space, weaver,
+// captures the frames of the node's bridge and sends them to the other routers in UDP
+// datagrams. Weave calls this overlay sleeve. Weave 1.0 has no other.
+type Weave struct{}
+
+const (
+	// weaveOverhead on an IPv4 underlay: IPv4 20, UDP 8, the name of the sender 6, the names
+	// of both routers 12, length 2, inner Ethernet 14 (sleeveCrypto.Overhead, router/sleeve.go).
+	weaveOverhead = 62
+	weaveRouter   = "weaver"
+	weaveUplink   = "vethwe-bridge" // the bridge's end of the pair that weaver captures from
+	weaveAnswers  = time.Second
+	weaveMost     = 1 << 20 // bytes of an answer
+)
+
+var weaveProgram = program.Program{
+	Name:    weaveRouter,
+	Module:  "github.com/weaveworks/weave@v2.6.5+incompatible",
+	Package: "`make weaver` in Windtunnel's source (needs a C compiler and libpcap-dev)",
+	Version: []string{weaveRouter, "--version"},
+}
+
+func (Weave) Name() string  { return "weave" }
+func (Weave) Title() string { return "Weave" }
+func (Weave) Describe() string {
+	return "containers on a Linux bridge on each node, joined by Weave Net's router in user space (sleeve)"
+}
+
+// SetUp returns the time until the routers have connected and know the path's MTU.
+func (Weave) SetUp() time.Duration                         { return 1900 * time.Millisecond }
+func (Weave) Features() []string                           { return []string{"veth", "bridge", "ifb"} }
+func (Weave) Programs() []program.Program                  { return []program.Program{weaveProgram, iptablesProgram} }
+func (Weave) OnNode() bool                                 { return false }
+func (Weave) Supports(suite.Placement, suite.Fabric) error { return nil }
+
+// MTU returns the MTU that weaver finds for its path. Weave's own containers have 65535 and
+// learn this MTU by ICMP.
+func (Weave) MTU(fabric int) int { return fabric - weaveOverhead }
+
+func (w Weave) Attach(n *Node) error {
+	mtu := w.MTU(n.MTU)
+	if err := addBridge(n, mtu); err != nil {
+		return err
+	}
+	if err := connectContainers(n, mtu); err != nil {
+		return err
+	}
+	for _, e := range n.Endpoints {
+		if err := e.Space.Offloads(EndpointDevice, userspaceOffloads); err != nil {
+			return err
+		}
+	}
+	return w.startRouter(n)
+}
+
+// startRouter starts weaver and waits until it has connected to all other nodes.
+func (w Weave) startRouter(n *Node) error {
+	home, err := n.home()
+	if err != nil {
+		return err
+	}
+	socket := filepath.Join(home, "weave.sock")
+	return n.start(daemon{
+		name: weaveRouter,
+		argv: w.argv(n, home, socket),
+		env:  append(weaveEnv(home), "CHECKPOINT_DISABLE=1"), // it asks for newer versions otherwise
+		ready: func() error {
+			status, err := weaveConnections(socket)
+			if err != nil {
+				return err
+			}
+			return weaveConnected(status, len(n.Underlay)-1, w.MTU(n.MTU))
+		},
+	})
+}
+
+// weaveEnv is the environment of iptables: a node has its own lock.
+func weaveEnv(home string) []string {
+	return []string{"XTABLES_LOCKFILE=" + filepath.Join(home, "xtables.lock")}
+}
+
+func (Weave) argv(n *Node, home, socket string) []string {
+	argv := []string{
+		weaveProgram.Path(),
+		"--name=" + fmt.Sprintf("02:77:65:61:76:%02x", n.Index), "--nickname=" + n.Name,
+		"--host=" + n.Underlay[n.Index].String(),
+		"--weave-bridge=" + bridgeDevice, "--no-fastdp",
+		"--no-dns", "--docker-api=",
+		"--http-addr=" + socket, "--db-prefix=" + filepath.Join(home, "weave"),
+	}
+	for _, peer := range n.peers() {
+		argv = append(argv, peer.String())
+	}
+	return argv
+}
+
+// weaveConnections returns the list of connections that weaver prints.
+func weaveConnections(socket string) (string, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: weaveAnswers}
+	answer, err := client.Get("http://weave/status/connections")
+	if err != nil {
+		return "", fmt.Errorf("ask weaver for its connections: %w", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, weaveMost))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read weaver's connections: %w", err)
+	}
+	return string(text), nil
+}
+
+// weaveConnected returns nil if weaver has a connection to each peer and found this MTU on
+// its path.
+func weaveConnected(status string, peers, mtu int) error {
+	connected := 0
+	for line := range strings.Lines(status) {
+		fields := strings.Fields(line) // direction, address, state, overlay, peer, MTU
+		if len(fields) >= 4 && fields[2] == "established" && fields[3] == "sleeve" && fields[len(fields)-1] == "mtu="+strconv.Itoa(mtu) {
+			connected++
+		}
+	}
+	if connected < peers {
+		return fmt.Errorf("%d of %d nodes are connected with an MTU of %d; connections: %s", connected, peers, mtu, strings.TrimSpace(status))
+	}
+	return nil
+}
+
+// Detach also removes the rules of iptables that weaver leaves.
+func (Weave) Detach(n *Node) error {
+	var errs []error
+	if home, err := n.home(); len(n.daemons) > 0 && err == nil {
+		errs = append(errs, removeRules(n, weaveEnv(home)))
+	}
+	return errors.Join(append(errs, n.stopDaemons(), disconnectContainers(n), n.Space.Remove(weaveUplink), n.Space.Remove(bridgeDevice))...)
+}
+
+func (Weave) Devices(n *Node) []Device {
+	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: weaveUplink, Role: "tunnel"})
+	return append(ds, fabricDevices(n)...)
+}

@@ -1,0 +1,56 @@
+package system
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/suite"
+)
+
+func TestWeavesMTULeavesRoomForItsEncapsulation(t *testing.T) {
+	if got := (Weave{}).MTU(1500); got != 1438 {
+		t.Errorf("on a fabric of 1500: MTU %d, want 1438", got)
+	}
+	if err := (Weave{}).Supports(suite.TwoNodes, suite.Fabric{Links: 2}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEachWeaveRouterKnowsItsPeers(t *testing.T) {
+	n := &Node{Index: 1, Name: "wt-x-b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}}
+	got := strings.Join(Weave{}.argv(n, "/h", "/h/weave.sock")[1:], " ")
+	want := "--name=02:77:65:61:76:01 --nickname=wt-x-b --host=192.0.2.2 --weave-bridge=br0 --no-fastdp" +
+		" --no-dns --docker-api= --http-addr=/h/weave.sock --db-prefix=/h/weave 192.0.2.1 192.0.2.3"
+	if got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// Connections of one router of three, as weaver 2.6.5 prints them, and one that waits.
+const weaveStatus = `<- 172.31.0.2:40273      established sleeve 02:77:65:61:76:01(wt-lab-b) mtu=1438
+-> 172.31.0.3:6783       established sleeve 02:77:65:61:76:02(wt-lab-c) mtu=1438
+-> 172.31.0.4:6783       retrying    dial tcp4 :0->172.31.0.4:6783: connect: connection refused
+`
+
+func TestWeaveIsUpWhenAllNodesAreConnectedWithThePathsMTU(t *testing.T) {
+	if err := weaveConnected(weaveStatus, 2, 1438); err != nil {
+		t.Error(err)
+	}
+	for say, err := range map[string]error{
+		"2 of 3 nodes are connected":                     weaveConnected(weaveStatus, 3, 1438),
+		"0 of 2 nodes are connected with an MTU of 1376": weaveConnected(weaveStatus, 2, 1376),
+		"0 of 1 nodes": weaveConnected("", 1, 1438),
+	} {
+		wantError(t, err, say)
+	}
+}
+
+func TestAWeaveRouterThatCannotStartSaysWhy(t *testing.T) {
+	if weaveProgram.Path() == "" {
+		t.Skip("weaver is not installed; get it with: " + weaveProgram.Package)
+	}
+	n := loneNode(t)
+	listen(t, n, 6783)
+	wantError(t, attach(t, Weave{}, n), "weaver ended at once", "address already in use")
+}
