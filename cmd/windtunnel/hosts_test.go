@@ -262,7 +262,6 @@ func TestHostsGiveTheRatiosOfNodesOnThisMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.site.CompleteOnSender()
 	f.writeSuite("ratios.yaml", ratioSuite)
 	here, there := f.ratios("--cpu-distance", "any"), f.ratios("--testbed", f.file)
 	for _, key := range sortedKeys(here) {
