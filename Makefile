@@ -22,9 +22,10 @@ build: go-version ## Build every program into bin/
 	@mkdir -p bin
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
-# Weave Net is no longer developed, and no distribution has its router. The system weave needs
-# it. Weave sets the MTU of its bridge by a dummy device. Some kernels have no dummy devices, so
-# an ifb device takes its place.
+# The lab's system "weave" needs weaver, the router of Weave Net, which no distribution packages.
+# weaver creates a dummy device for a moment, to set the MTU of a bridge. Some kernels have no
+# dummy devices, so this build uses an ifb device instead. The go command does not let a build
+# replace a file of the module cache, so the source is copied.
 weaver: go-version ## Build Weave's router from its source, and install it (C compiler, libpcap-dev)
 	@cd lab/system/weaver && made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && cp go.mod go.sum "$$made" && $(GO) mod download github.com/weaveworks/weave && \
 	cp -r "$$($(GO) list -m -f '{{.Dir}}' github.com/weaveworks/weave)" "$$made/weave" && chmod -R u+w "$$made/weave" && \

@@ -16,9 +16,10 @@ import (
 // Each scenario's slices are regressed, in logarithms, on the distance and the
 // steal at that time. A trial's figures change by the factor by which the
 // median of its slices changes. Steal and changes of the distance no longer
-// discard a trial: their gates become flags. Trials that failed other gates are
-// not part of the regression and stay as they are. Adjust returns new samples and
-// does not change the given ones.
+// discard a trial: their gates become flags. The distance is that of most trials
+// that count then. The regression leaves out trials that failed other gates, and
+// their figures do not change. Adjust returns new samples and does not change the
+// given ones.
 func Adjust(samples []sample.Sample, choice Choice) []sample.Sample {
 	adjusted := slices.Clone(samples)
 	for i := range adjusted {

@@ -106,8 +106,8 @@ func TestFiguresAreAdjustedToOneState(t *testing.T) {
 	}
 }
 
-// A trial that another program disturbed does not count, and does not change what the others are
-// adjusted to.
+// The CPU use of another program disturbed one trial. The adjusted figures of the other trials
+// are the same with and without it.
 func TestADisturbedTrialDoesNotChangeTheOthers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	quiet := unsettled(rng, 11)
@@ -126,7 +126,8 @@ func TestADisturbedTrialDoesNotChangeTheOthers(t *testing.T) {
 	}
 }
 
-// Trials that only their distance disqualified decide which state the figures are adjusted to.
+// Most trials ran at 60 ns, and the gate for the CPU distance rejected them. When the figures are
+// adjusted, these trials count again, so 60 ns is the distance of most trials that count.
 func TestFiguresAreAdjustedToTheStateOfMostTrials(t *testing.T) {
 	samples := unsettled(rand.New(rand.NewPCG(7, 8)), 11)
 	for i := range samples {

@@ -57,7 +57,7 @@ func TestTrialsThatCountAdjustedAreNotRepeated(t *testing.T) {
 	}
 }
 
-// The host changes its habits after 40 good trials: 15 attempts later the run adjusts.
+// After 40 good trials every attempt fails. The run begins to adjust after newestFailed of them.
 func TestTheNewestTrialsMakeARunAdjust(t *testing.T) {
 	n, asked := &notebook{}, 0
 	e := rehearsal(n, 30, func(trial Trial, _ int, s *sample.Sample) error {

@@ -84,15 +84,16 @@ func (h *history) forgiven() *history {
 	return newHistory(h.samples)
 }
 
-// The host of a long run can change its habits: then the newest trials decide.
+// A run whose newest trials mostly fail would last for hours, even if most of its trials before
+// were good.
 const (
-	newest       = 20
-	newestFailed = 15
+	newest       = 20 // number of trials that unsettled looks at separately
+	newestFailed = 15 // number of failed ones among them from which the run is unsettled
 )
 
-// unsettled reports whether the machine changes its state too often: for that reason most
-// trials so far failed, or newestFailed of the newest. It returns false while there are fewer
-// trials than least.
+// unsettled reports whether the machine changes its state too often: because of that, more than
+// half of the trials so far have failed, or newestFailed of the newest. It returns false if the
+// run has fewer trials than least.
 func (h *history) unsettled(least int) bool {
 	all, failed, lately := 0, 0, 0
 	for i := range slices.Backward(h.samples) {

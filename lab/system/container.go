@@ -49,9 +49,9 @@ func addVif(n *Node, e Endpoint, mtu int) error {
 	return steer(n, n.Space, vifName(e))
 }
 
-// userspaceOffloads are the offload features of a container's device that must be off if a
-// program on the node reads the container's frames from a packet socket. With them, these frames
-// would be superframes without checksums.
+// userspaceOffloads turns off all transmit offloads of a container's device. This is necessary if
+// a program on the node reads the container's frames from a packet socket: with offloads the
+// frames would be superframes without checksums.
 var userspaceOffloads = map[string]bool{
 	"tx-checksum-ip-generic": false, "tx-checksum-sctp": false,
 	"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false, "tx-tcp-ecn-segmentation": false, "tx-tcp-mangleid-segmentation": false,

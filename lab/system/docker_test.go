@@ -260,18 +260,7 @@ func assertNoDocker(t *testing.T, n *Node) {
 			t.Errorf("device %s is left in %s", name, n.Name)
 		}
 	}
-	err = n.Space.Do(func() error {
-		rules, err := exec.Command("iptables-save").Output()
-		for line := range strings.Lines(string(rules)) {
-			if strings.HasPrefix(line, "-A") || strings.Contains(line, "DROP") || strings.HasPrefix(line, ":DOCKER") {
-				t.Errorf("rule %q is left in %s", strings.TrimSpace(line), n.Name)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	assertNoRules(t, n)
 	for _, path := range argvOf(t) {
 		if strings.Contains(path, dockerOf(n).home) {
 			t.Errorf("a process is left: %q", path)

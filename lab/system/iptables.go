@@ -8,19 +8,18 @@ import (
 
 var iptablesProgram = program.Program{Name: "iptables", Package: "apt-get install iptables", Version: []string{"iptables", "--version"}}
 
-// noRules is a shell script that removes all rules of iptables. If iptables uses
-// nftables, the script also removes the hooks: with empty chains the kernel would
-// still track every packet.
+// noRules is a shell script that deletes all iptables rules and chains. With empty chains the
+// kernel would still track every packet. It ignores tables that the kernel does not have.
 const noRules = `for table in filter nat mangle raw; do
 	for chain in PREROUTING INPUT FORWARD OUTPUT POSTROUTING; do iptables -w 2 -t $table -P $chain ACCEPT 2>/dev/null || :; done
 	iptables -w 2 -t $table -F 2>/dev/null && iptables -w 2 -t $table -X || :
 done`
 
-// removeRules removes all rules of iptables from the node's namespace. env is added to the
-// environment of iptables.
+// removeRules deletes all iptables rules in the node's namespace. iptables runs with the
+// environment variables env in addition to those of this process.
 func removeRules(n *Node, env []string) error {
 	if _, err := n.commandWith(env, "sh", "-c", noRules); err != nil {
-		return fmt.Errorf("remove the rules of iptables from node %s: %w", n.Name, err)
+		return fmt.Errorf("delete the iptables rules of node %s: %w", n.Name, err)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ const (
 	weaveOverhead = 62
 	weaveRouter   = "weaver"
 	weaveUplink   = "vethwe-bridge" // the bridge's end of the pair that weaver captures from
-	weaveAnswers  = time.Second
-	weaveMost     = 1 << 20 // bytes of an answer
+	weaveAnswers  = time.Second     // maximum time for an answer
+	weaveMost     = 1 << 20         // maximum length of an answer in bytes
 )
 
 var weaveProgram = program.Program{
@@ -51,8 +51,8 @@ func (Weave) Programs() []program.Program                  { return []program.Pr
 func (Weave) OnNode() bool                                 { return false }
 func (Weave) Supports(suite.Placement, suite.Fabric) error { return nil }
 
-// MTU returns the MTU that weaver finds for its path. Weave's own containers have 65535 and
-// learn this MTU by ICMP.
+// MTU returns the largest packet that weaver sends in one datagram on this fabric. Weave itself
+// gives containers an MTU of 65535, and weaver sends them ICMP errors with this value.
 func (Weave) MTU(fabric int) int { return fabric - weaveOverhead }
 
 func (w Weave) Attach(n *Node) error {
@@ -63,7 +63,7 @@ func (w Weave) Attach(n *Node) error {
 	if err := connectContainers(n, mtu); err != nil {
 		return err
 	}
-	for _, e := range n.Endpoints {
+	for _, e := range n.Endpoints { // weaver reads the frames from a packet socket
 		if err := e.Space.Offloads(EndpointDevice, userspaceOffloads); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (w Weave) startRouter(n *Node) error {
 	return n.start(daemon{
 		name: weaveRouter,
 		argv: w.argv(n, home, socket),
-		env:  append(weaveEnv(home), "CHECKPOINT_DISABLE=1"), // it asks for newer versions otherwise
+		env:  append(weaveEnv(home), "CHECKPOINT_DISABLE=1"), // do not look for a newer version on the Internet
 		ready: func() error {
 			status, err := weaveConnections(socket)
 			if err != nil {
@@ -92,7 +92,7 @@ func (w Weave) startRouter(n *Node) error {
 	})
 }
 
-// weaveEnv is the environment of iptables: a node has its own lock.
+// weaveEnv returns environment variables for iptables: each node uses a separate lock file.
 func weaveEnv(home string) []string {
 	return []string{"XTABLES_LOCKFILE=" + filepath.Join(home, "xtables.lock")}
 }
@@ -133,8 +133,8 @@ func weaveConnections(socket string) (string, error) {
 	return string(text), nil
 }
 
-// weaveConnected returns nil if weaver has a connection to each peer and found this MTU on
-// its path.
+// weaveConnected returns nil if weaver is connected to all its peers, and the path to each has
+// this MTU. status is the list of weaveConnections.
 func weaveConnected(status string, peers, mtu int) error {
 	connected := 0
 	for line := range strings.Lines(status) {
@@ -144,12 +144,12 @@ func weaveConnected(status string, peers, mtu int) error {
 		}
 	}
 	if connected < peers {
-		return fmt.Errorf("%d of %d nodes are connected with an MTU of %d; connections: %s", connected, peers, mtu, strings.TrimSpace(status))
+		return fmt.Errorf("%d of %d other nodes are connected with a path MTU of %d; weaver lists: %s", connected, peers, mtu, strings.TrimSpace(status))
 	}
 	return nil
 }
 
-// Detach also removes the rules of iptables that weaver leaves.
+// Detach also removes weaver's iptables rules. weaver adds them only when it starts.
 func (Weave) Detach(n *Node) error {
 	var errs []error
 	if home, err := n.home(); len(n.daemons) > 0 && err == nil {

@@ -20,7 +20,7 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// soakVariable is the environment variable with the length of the test below, in seconds.
+// soakVariable is an environment variable: for how many seconds the clients make changes.
 const soakVariable = "VROUTER_SOAK"
 
 const (
@@ -187,8 +187,9 @@ type soakClient struct {
 
 type soakChange struct {
 	make func(context.Context) error
-	// done reports whether a second attempt's error shows that the first attempt has made the
-	// change; nil: the change can be repeated without an error
+	// done is called with the error of a repeated attempt. It reports whether the error means that
+	// an earlier attempt, which seemed to fail, has made the change. nil: a repeated change never
+	// gives such an error
 	done func(error) bool
 }
 

@@ -38,8 +38,9 @@ func (s State) Slice(node string) Slice {
 	return slice
 }
 
-// Around returns the part of a state that the agent of a node uses: all nodes and policies, and
-// the networks that have ports on the node, with all their ports, routes and gateways.
+// Around returns the part of a state that the agent of the given node needs. It contains all
+// nodes and all policies. It contains only the networks that have a port on the node, but of
+// these networks all ports, on all nodes, all routes and all gateways.
 func (s State) Around(node string) State {
 	here := map[string]bool{}
 	for i := range s.Ports {

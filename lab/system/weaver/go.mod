@@ -1,5 +1,6 @@
-// Versions of the modules with which Weave Net 2.6.5 compiles: its own are in a folder vendor, which a
-// module does not have. `make weaver` builds it; `go mod tidy` would remove everything.
+// The dependencies of Weave Net 2.6.5, in versions with which it compiles. Weave itself has them in
+// a vendor folder, which the Go module proxy leaves out. `make weaver` uses this file. Do not run
+// `go mod tidy` here: this module has no Go files, so it would remove all lines.
 module windtunnel/lab/system/weaver
 
 go 1.26.0
