@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,13 +84,26 @@ func (w Weave) startRouter(n *Node) error {
 		argv: w.argv(n, home, socket),
 		env:  append(weaveEnv(home), "CHECKPOINT_DISABLE=1"), // do not look for a newer version on the Internet
 		ready: func() error {
-			status, err := weaveConnections(socket)
-			if err != nil {
+			status, err := askWeave(socket, "/status/connections", nil)
+			if err == nil {
+				err = weaveConnected(status, len(n.Underlay)-1, w.MTU(n.MTU))
+			}
+			if err == nil || n.Index == 0 {
 				return err
 			}
-			return weaveConnected(status, len(n.Underlay)-1, w.MTU(n.MTU))
+			_, failed := askWeave(socket, "/connect", url.Values{"peer": weavePeers(n)})
+			return errors.Join(err, failed)
 		},
 	})
+}
+
+// weavePeers returns the nodes that weaver of this node must connect to. Of two nodes only one
+// connects: if both do at the same time, the connection that remains sometimes carries no data.
+func weavePeers(n *Node) (addrs []string) {
+	for _, addr := range n.Underlay[:n.Index] {
+		addrs = append(addrs, addr.String())
+	}
+	return addrs
 }
 
 // weaveEnv returns environment variables for iptables: each node uses a separate lock file.
@@ -98,7 +112,7 @@ func weaveEnv(home string) []string {
 }
 
 func (Weave) argv(n *Node, home, socket string) []string {
-	argv := []string{
+	return []string{
 		weaveProgram.Path(),
 		"--name=" + fmt.Sprintf("02:77:65:61:76:%02x", n.Index), "--nickname=" + n.Name,
 		"--host=" + n.Underlay[n.Index].String(),
@@ -106,29 +120,29 @@ func (Weave) argv(n *Node, home, socket string) []string {
 		"--no-dns", "--docker-api=",
 		"--http-addr=" + socket, "--db-prefix=" + filepath.Join(home, "weave"),
 	}
-	for _, peer := range n.peers() {
-		argv = append(argv, peer.String())
-	}
-	return argv
 }
 
-// weaveConnections returns the list of connections that weaver prints.
-func weaveConnections(socket string) (string, error) {
+// askWeave sends weaver a request, with POST if it has a form, and returns the answer.
+func askWeave(socket, path string, form url.Values) (string, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: weaveAnswers}
-	answer, err := client.Get("http://weave/status/connections")
+	ask := func() (*http.Response, error) { return client.Get("http://weave" + path) }
+	if form != nil {
+		ask = func() (*http.Response, error) { return client.PostForm("http://weave"+path, form) }
+	}
+	answer, err := ask()
 	if err != nil {
-		return "", fmt.Errorf("ask weaver for its connections: %w", err)
+		return "", fmt.Errorf("ask weaver: %w", err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, weaveMost))
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = errors.New(answer.Status)
+		err = fmt.Errorf("%s: %s", answer.Status, text)
 	}
 	if err != nil {
-		return "", fmt.Errorf("read weaver's connections: %w", err)
+		return "", fmt.Errorf("ask weaver for %s: %w", path, err)
 	}
 	return string(text), nil
 }

@@ -2,6 +2,7 @@ package system
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,13 +18,16 @@ func TestWeavesMTULeavesRoomForItsEncapsulation(t *testing.T) {
 	}
 }
 
-func TestEachWeaveRouterKnowsItsPeers(t *testing.T) {
+func TestOfTwoWeaveRoutersOneConnects(t *testing.T) {
 	n := &Node{Index: 1, Name: "wt-x-b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}}
 	got := strings.Join(Weave{}.argv(n, "/h", "/h/weave.sock")[1:], " ")
 	want := "--name=02:77:65:61:76:01 --nickname=wt-x-b --host=192.0.2.2 --weave-bridge=br0 --no-fastdp" +
-		" --no-dns --docker-api= --http-addr=/h/weave.sock --db-prefix=/h/weave 192.0.2.1 192.0.2.3"
+		" --no-dns --docker-api= --http-addr=/h/weave.sock --db-prefix=/h/weave"
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+	if peers := weavePeers(n); !slices.Equal(peers, []string{"192.0.2.1"}) {
+		t.Errorf("connects to %v, want the node before it", peers)
 	}
 }
 

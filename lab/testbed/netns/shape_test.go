@@ -80,7 +80,7 @@ func TestParallelLinksShareTheFlows(t *testing.T) {
 	}
 }
 
-// A rate limits what passes, without a drop.
+// A rate limits what passes. TCP fills the short queue at the start and loses some segments.
 func TestARateLimitsTheWire(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Rate = 100e6 }))
 	before, began := countersOf(t, tb), time.Now()
@@ -91,7 +91,7 @@ func TestARateLimitsTheWire(t *testing.T) {
 	if float64(bytes) > allowed || float64(bytes) < allowed/10 {
 		t.Errorf("%d bytes passed, want at most %.0f at 100 Mbit/s and a tenth of that or more", bytes, allowed)
 	}
-	if c := arrived(t, tb, before); c.lost() != 0 || c.segments == 0 {
+	if c := arrived(t, tb, before); c.segments == 0 || c.lost() > c.segments/20 {
 		t.Errorf("%d of %d segments were lost", c.lost(), c.segments)
 	}
 }

@@ -222,7 +222,9 @@ func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
 	}
 	// The burst holds 4 ms at the rate, so that a timer that is late on a busy CPU
 	// loses no rate: with 1 ms a link of 10 Gbit/s carried 7 to 9.7. It is never less
-	// than a superframe, which TBF would else cut by itself.
+	// than a superframe, which TBF would else cut by itself. The queue holds 8 ms. A raw
+	// socket's send buffer holds 185 frames of 1500 bytes: with more in the queue the
+	// kernel returns ENOBUFS, and Weave's router gives up its connection.
 	rate := uint64(f.Rate) / 8
 	burst := max(rate/250, 64<<10+uint64(f.MTU))
 	ticks := float64(burst) * 1e6 / float64(rate) * netlink.TickInUsec()
@@ -230,7 +232,7 @@ func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0)},
 		Rate:       rate,
 		Buffer:     uint32(min(ticks, math.MaxUint32)),
-		Limit:      uint32(max(rate/125, burst, 4<<20)),
+		Limit:      uint32(max(2*burst, 256<<10)),
 	}
 	if err := w.space.Links.QdiscAdd(q); err != nil {
 		return fmt.Errorf("limit %s to %d bit/s (TBF; needs CONFIG_NET_SCH_TBF): %w", l.Attrs().Name, f.Rate, err)
