@@ -36,14 +36,15 @@ func labUp() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return bringUp(cmd.Context(), cmd.OutOrStdout(), plan)
+			return bringUp(cmd.Context(), cmd.OutOrStdout(), args[0], plan)
 		},
 	}
 	cmd.Flags().StringVar(&scenario, "scenario", "", "ID of the scenario")
 	return cmd
 }
 
-func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
+// bringUp brings up the first scenario of a plan. name is the suite's name or file, as the user gave it.
+func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) error {
 	if plan.Scenarios[0].Endpoint.Kind == suite.VM {
 		return fmt.Errorf("scenario %s has VMs, which end with the program that started them: choose a scenario with containers by --scenario", plan.Scenarios[0].ID)
 	}
@@ -72,7 +73,7 @@ func bringUp(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 			fmt.Fprintf(out, "  %-6s %s  %s  CPUs %v\n", e, e.V4, e.V6, e.Node.CPUs())
 		}
 	}
-	fmt.Fprintf(out, "run a command there:  windtunnel lab exec %s %s -- ping -c 1 %s\n", plan.Suite, b.Pairs[0].Sender, b.Pairs[0].Receiver.V4)
+	fmt.Fprintf(out, "run a command there:  windtunnel lab exec %s %s -- ping -c 1 %s\n", name, b.Pairs[0].Sender, b.Pairs[0].Receiver.V4)
 	return b.Testbed.Release(ctx)
 }
 

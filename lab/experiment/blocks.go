@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"windtunnel/lab/condition"
@@ -40,8 +41,8 @@ func (e *Experiment) schedule(block int) []entry {
 }
 
 // goesOn reports whether the given block runs. The plan's blocks always run. After
-// them one block runs for each block that lost a trial. With a precision, blocks
-// run until the precision or a bound of the plan is reached.
+// them blocks run that replace lost trials. With a precision, blocks run until the
+// precision or a bound of the plan is reached.
 func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan
 	if block < p.Trials {
@@ -56,7 +57,27 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	if p.Stop.Precision > 0 && block < p.Stop.MaxTrials && e.Imprecise != nil {
 		return e.Imprecise(h.samples)
 	}
-	return block-h.lost(block, e.distance()) < p.Trials && block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials)
+	return block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials) && len(e.owed(h, block)) > 0
+}
+
+// owed returns the scenarios of a block that replaces lost trials: those that lost more trials
+// than earlier blocks have replaced, and all that are compared with them.
+func (e *Experiment) owed(h *history, block int) map[string]bool {
+	owed, lost := map[string]bool{}, h.lost(block, e.distance())
+	for _, group := range e.Plan.Compared() {
+		if slices.ContainsFunc(group, func(id string) bool { return lost[id] > h.tries(id, e.Plan.Trials, block) }) {
+			for _, id := range group {
+				owed[id] = true
+			}
+		}
+	}
+	return owed
+}
+
+// replaces reports whether a block only replaces lost trials.
+func (e *Experiment) replaces(block int) bool {
+	p := e.Plan
+	return p.Matrix == nil && block >= p.Trials && (p.Stop.Precision == 0 || block >= p.Stop.MaxTrials)
 }
 
 // distance returns the CPU distance at which a trial must run to count. A run that
@@ -80,12 +101,16 @@ type queued struct {
 }
 
 // queue lists the trials of a block in their order, without those that are
-// skipped or done. before is the number of the run's trials in earlier blocks.
+// skipped, done, or not needed in a block that replaces lost trials. before is the number of the run's trials in earlier blocks.
 func (e *Experiment) queue(h *history, block, before int) []queued {
 	var list []queued
+	var owed map[string]bool
+	if e.replaces(block) {
+		owed = e.owed(h, block)
+	}
 	for position, entry := range e.schedule(block) {
 		id := e.Plan.Scenarios[entry.scenario].ID
-		skipped := e.Skipped[id] != ""
+		skipped := e.Skipped[id] != "" || owed != nil && !owed[id]
 		if m := e.Plan.Matrix; m != nil {
 			id = suite.PairID(id, m.Pair(entry.pair))
 			skipped = skipped || e.Skipped[id] != ""

@@ -104,9 +104,9 @@ func TestATrialWithAFlagIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A block that lost a trial is made up for by another at the end, and those
-// are at most half of the plan's.
-func TestABlockThatLostATrialIsMadeUpFor(t *testing.T) {
+// A block at the end replaces a lost trial, with the scenarios that are compared with it.
+// There are at most half as many such blocks as planned ones.
+func TestABlockReplacesALostTrial(t *testing.T) {
 	for bad, want := range map[int]int{0: 6, 1: 7, 2: 8, 3: 9, 5: 9} {
 		n := &notebook{}
 		e := rehearsal(n, 6, func(t Trial, _ int, s *sample.Sample) error {
@@ -114,12 +114,16 @@ func TestABlockThatLostATrialIsMadeUpFor(t *testing.T) {
 				return gated(s)
 			}
 			return nil
-		}, "a", "b")
+		}, "a", "b", "c")
+		e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
 		if err := e.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if _, valid := n.counts("a"); valid != want {
-			t.Errorf("%d blocks lost a trial: %d blocks were run, want %d", bad, valid, want)
+			t.Errorf("%d blocks lost a trial: a was run %d times, want %d", bad, valid, want)
+		}
+		if _, valid := n.counts("c"); valid != 6 {
+			t.Errorf("%d blocks lost a trial: c, which is not compared with it, was run %d times, want 6", bad, valid)
 		}
 	}
 }
@@ -140,6 +144,7 @@ func TestABlockWithATrialAtAnotherDistanceIsReplaced(t *testing.T) {
 			}
 			return nil
 		}, "a", "b")
+		e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
 		e.Distance = choice
 		if err := e.Run(context.Background()); err != nil {
 			t.Fatal(err)

@@ -148,23 +148,37 @@ func (h *history) hopeless(scenario string) bool {
 	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
-// lost counts the blocks that lost a trial, among the first blocks of the given number.
-// A trial is lost if its last attempt failed a gate or ran at another CPU distance than the run's.
-// Trials of hopeless scenarios do not count.
-func (h *history) lost(blocks int, choice condition.Choice) int {
-	in := map[int]bool{}
+// lost counts, by scenario, the lost trials of the blocks before this one. A trial is lost if its
+// last attempt failed a gate or ran at another CPU distance than the run's. Trials of hopeless
+// scenarios do not count.
+func (h *history) lost(block int, choice condition.Choice) map[string]int {
+	lost := map[Trial]bool{}
 	for t, gated := range h.gated {
-		if gated && !t.Profiled && t.Block < blocks && !h.hopeless(t.Scenario) {
-			in[t.Block] = true
+		if gated && !h.hopeless(t.Scenario) {
+			lost[t] = true
 		}
 	}
 	if choice != condition.Any {
 		_, parts, shown := condition.Split(h.samples, choice)
 		for _, s := range slices.Concat(slices.Delete(parts, shown, shown+1)...) {
-			if !s.Profiled && s.Block < blocks {
-				in[s.Block] = true
-			}
+			lost[Trial{s.Scenario, s.Block, s.Profiled}] = true
 		}
 	}
-	return len(in)
+	n := map[string]int{}
+	for t := range lost {
+		if !t.Profiled && t.Block < block {
+			n[t.Scenario]++
+		}
+	}
+	return n
+}
+
+// tries counts the trials of a scenario in the blocks from the first to before the second.
+func (h *history) tries(scenario string, from, to int) (n int) {
+	for block := from; block < to; block++ {
+		if h.tried[Trial{Scenario: scenario, Block: block}] > 0 {
+			n++
+		}
+	}
+	return n
 }
