@@ -54,18 +54,30 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	if p.Stop.MaxTime > 0 && elapsed >= p.Stop.MaxTime {
 		return false
 	}
-	if p.Stop.Precision > 0 && block < p.Stop.MaxTrials && e.Imprecise != nil {
+	if e.seeksPrecision(block) {
 		return e.Imprecise(h.samples)
 	}
 	return block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials) && len(e.owed(h, block)) > 0
 }
 
-// owed returns the scenarios of a block that replaces lost trials: those that lost more trials
-// than earlier blocks have replaced, and all that are compared with them.
+// owed returns the scenarios of a block that replaces lost trials: each group of scenarios that are
+// compared with each other and lost trials in more blocks than earlier blocks have replaced.
+// Comparisons are paired within blocks, so two trials lost in two blocks need two blocks.
 func (e *Experiment) owed(h *history, block int) map[string]bool {
 	owed, lost := map[string]bool{}, h.lost(block, e.distance())
 	for _, group := range e.Plan.Compared() {
-		if slices.ContainsFunc(group, func(id string) bool { return lost[id] > h.tries(id, e.Plan.Trials, block) }) {
+		missing, replaced := map[int]bool{}, map[int]bool{}
+		for _, t := range lost {
+			if e.Skipped[t.Scenario] == "" && slices.Contains(group, t.Scenario) {
+				missing[t.Block] = true
+			}
+		}
+		for t := range h.tried {
+			if t.Block >= e.Plan.Trials && t.Block < block && slices.Contains(group, t.Scenario) {
+				replaced[t.Block] = true
+			}
+		}
+		if len(missing) > len(replaced) {
 			for _, id := range group {
 				owed[id] = true
 			}
@@ -76,8 +88,12 @@ func (e *Experiment) owed(h *history, block int) map[string]bool {
 
 // replaces reports whether a block only replaces lost trials.
 func (e *Experiment) replaces(block int) bool {
-	p := e.Plan
-	return p.Matrix == nil && block >= p.Trials && (p.Stop.Precision == 0 || block >= p.Stop.MaxTrials)
+	return e.Plan.Matrix == nil && block >= e.Plan.Trials && !e.seeksPrecision(block)
+}
+
+// seeksPrecision reports whether a block after the plan's runs because a precision is wanted.
+func (e *Experiment) seeksPrecision(block int) bool {
+	return e.Plan.Stop.Precision > 0 && block < e.Plan.Stop.MaxTrials && e.Imprecise != nil
 }
 
 // distance returns the CPU distance at which a trial must run to count. A run that

@@ -128,6 +128,70 @@ func TestABlockReplacesALostTrial(t *testing.T) {
 	}
 }
 
+// Comparisons are paired within blocks, so each block that lost a trial needs a replacement,
+// whichever of the compared scenarios lost it.
+func TestEachIncompletePairIsReplaced(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 6, func(t Trial, _ int, s *sample.Sample) error {
+		if t == (Trial{Scenario: "a", Block: 1}) || t == (Trial{Scenario: "b", Block: 2}) {
+			return gated(s)
+		}
+		return nil
+	}, "a", "b")
+	e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	valid := map[int]int{} // trials that count, by block
+	for _, s := range n.samples {
+		if len(s.Gates) == 0 {
+			valid[s.Block]++
+		}
+	}
+	pairs := 0
+	for _, trials := range valid {
+		if trials == 2 {
+			pairs++
+		}
+	}
+	if pairs != 6 || len(valid) != 8 {
+		t.Errorf("%d pairs in %d blocks, want 6 in 8", pairs, len(valid))
+	}
+}
+
+// A run that was interrupted in a block of replacements goes on with the scenarios of that block.
+func TestABlockOfReplacementsIsResumed(t *testing.T) {
+	lose := func(t Trial, _ int, s *sample.Sample) error {
+		if t == (Trial{Scenario: "b", Block: 2}) {
+			return gated(s)
+		}
+		return nil
+	}
+	n := &notebook{}
+	e := rehearsal(n, 6, lose, "a", "b", "c")
+	e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	last := len(n.samples) - 1
+	resumed := &notebook{}
+	e = rehearsal(resumed, 6, lose, "a", "b", "c")
+	e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
+	e.History = n.samples[:last]
+	if err := e.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var again []string
+	for _, s := range resumed.samples {
+		if s.Block == 6 {
+			again = append(again, s.Scenario)
+		}
+	}
+	if !slices.Equal(again, []string{n.samples[last].Scenario}) {
+		t.Errorf("after the interruption block 6 ran %v, want only %s", again, n.samples[last].Scenario)
+	}
+}
+
 // A trial whose last attempt ran at another CPU distance is lost for the run's
 // comparisons.
 func TestABlockWithATrialAtAnotherDistanceIsReplaced(t *testing.T) {

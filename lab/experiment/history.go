@@ -148,10 +148,10 @@ func (h *history) hopeless(scenario string) bool {
 	return h.valid[scenario] == 0 && h.invalid[scenario] >= hopelessAfter
 }
 
-// lost counts, by scenario, the lost trials of the blocks before this one. A trial is lost if its
-// last attempt failed a gate or ran at another CPU distance than the run's. Trials of hopeless
-// scenarios do not count.
-func (h *history) lost(block int, choice condition.Choice) map[string]int {
+// lost returns the lost trials of the blocks before this one. A trial is lost if its last attempt
+// failed a gate or ran at another CPU distance than the run's. Trials of hopeless scenarios do not
+// count.
+func (h *history) lost(block int, choice condition.Choice) []Trial {
 	lost := map[Trial]bool{}
 	for t, gated := range h.gated {
 		if gated && !h.hopeless(t.Scenario) {
@@ -164,21 +164,6 @@ func (h *history) lost(block int, choice condition.Choice) map[string]int {
 			lost[Trial{s.Scenario, s.Block, s.Profiled}] = true
 		}
 	}
-	n := map[string]int{}
-	for t := range lost {
-		if !t.Profiled && t.Block < block {
-			n[t.Scenario]++
-		}
-	}
-	return n
-}
-
-// tries counts the trials of a scenario in the blocks from the first to before the second.
-func (h *history) tries(scenario string, from, to int) (n int) {
-	for block := from; block < to; block++ {
-		if h.tried[Trial{Scenario: scenario, Block: block}] > 0 {
-			n++
-		}
-	}
-	return n
+	maps.DeleteFunc(lost, func(t Trial, _ bool) bool { return t.Profiled || t.Block >= block })
+	return slices.Collect(maps.Keys(lost))
 }

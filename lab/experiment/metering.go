@@ -406,10 +406,14 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 }
 
 // headers returns the length of all headers of a data frame on the fabric, in
-// bytes. The system's headers are the fabric's MTU less the endpoints' MTU. The
-// rest are the headers of the workload's protocol.
+// bytes: those of the workload's protocol, and those that the system adds.
 func headers(sc *suite.Scenario, b *Bench) int {
 	added := sc.Fabric.MTU - b.MTU
+	if sys, err := system.ByName(sc.System); err == nil {
+		if bytes, ok := system.Adds(sys, sc.Workload.IPVersion); ok {
+			added = bytes
+		}
+	}
 	switch sc.Workload.Kind {
 	case suite.UDPStream, suite.UDPRR:
 		return meter.UDPHeaders(sc.Workload.IPVersion) + added

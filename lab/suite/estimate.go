@@ -55,13 +55,13 @@ func (p *Plan) WorstCase() time.Duration {
 }
 
 // Repeats returns the maximum number of additional trials in a run of the given number
-// of blocks. Additional trials are repeats, and trials of blocks that replace a block
-// with a lost trial. The maximum is half of the run's trials, and at least 3 for each
+// of blocks. Additional trials are repeats, and trials of blocks that replace lost
+// trials. The maximum is half of the run's trials, and at least 3 for each
 // block. A machine that needs more is not suitable for measurements.
 func (p *Plan) Repeats(blocks int) int { return blocks * max(3, (p.Cells()+1)/2) }
 
-// Replacements returns the maximum number of blocks that replace a block with a lost
-// trial: half of the given number of blocks, rounded up.
+// Replacements returns the maximum number of blocks that replace lost trials: half of
+// the given number of blocks, rounded up.
 func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
 
 // block returns the duration of one block in ns. It is a float64, because the sum of

@@ -78,6 +78,15 @@ func Titles() map[string]string {
 	return all
 }
 
+// Adds returns the length in bytes of the headers that a system adds to a data packet. ok is false
+// if it is the fabric's MTU less that of the endpoints, as for most systems.
+func Adds(s System, ipVersion int) (bytes int, ok bool) {
+	if a, has := s.(interface{ Adds(int) (int, bool) }); has {
+		return a.Adds(ipVersion)
+	}
+	return 0, false
+}
+
 // IPv4Only reports whether a system cannot carry IPv6. Such a system has a method
 // IPv4Only.
 func IPv4Only(s System) bool {

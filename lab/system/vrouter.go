@@ -76,6 +76,14 @@ func (v VRouter) MTU(fabric int) int {
 	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap]
 }
 
+// Adds returns the growth of packets that are translated: IPv6 takes the place of IPv4.
+func (v VRouter) Adds(ipVersion int) (bytes int, ok bool) {
+	if ipVersion != 6 {
+		bytes = 40 - 20
+	}
+	return bytes, v.Encap == vrouterTranslated
+}
+
 // The parts of vrouter's files that are used here.
 type (
 	vrouterState struct {

@@ -85,12 +85,14 @@ func (w Weave) startRouter(n *Node) error {
 		env:  append(weaveEnv(home), "CHECKPOINT_DISABLE=1"), // do not look for a newer version on the Internet
 		ready: func() error {
 			status, err := askWeave(socket, "/status/connections", nil)
-			if err == nil {
-				err = weaveConnected(status, len(n.Underlay)-1, w.MTU(n.MTU))
+			if err != nil {
+				return err
 			}
+			err = weaveConnected(status, len(n.Underlay)-1, w.MTU(n.MTU))
 			if err == nil || n.Index == 0 {
 				return err
 			}
+			// Again and again, because weaver itself waits for 2 s and more until its next attempt.
 			_, failed := askWeave(socket, "/connect", url.Values{"peer": weavePeers(n)})
 			return errors.Join(err, failed)
 		},
@@ -117,7 +119,7 @@ func (Weave) argv(n *Node, home, socket string) []string {
 		"--name=" + fmt.Sprintf("02:77:65:61:76:%02x", n.Index), "--nickname=" + n.Name,
 		"--host=" + n.Underlay[n.Index].String(),
 		"--weave-bridge=" + bridgeDevice, "--no-fastdp",
-		"--no-dns", "--docker-api=",
+		"--no-dns", "--docker-api=", "--no-discovery",
 		"--http-addr=" + socket, "--db-prefix=" + filepath.Join(home, "weave"),
 	}
 }
@@ -148,7 +150,7 @@ func askWeave(socket, path string, form url.Values) (string, error) {
 }
 
 // weaveConnected returns nil if weaver is connected to all its peers, and the path to each has
-// this MTU. status is the list of weaveConnections.
+// this MTU. status is weaver's answer to /status/connections.
 func weaveConnected(status string, peers, mtu int) error {
 	connected := 0
 	for line := range strings.Lines(status) {

@@ -22,7 +22,7 @@ func TestOfTwoWeaveRoutersOneConnects(t *testing.T) {
 	n := &Node{Index: 1, Name: "wt-x-b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}}
 	got := strings.Join(Weave{}.argv(n, "/h", "/h/weave.sock")[1:], " ")
 	want := "--name=02:77:65:61:76:01 --nickname=wt-x-b --host=192.0.2.2 --weave-bridge=br0 --no-fastdp" +
-		" --no-dns --docker-api= --http-addr=/h/weave.sock --db-prefix=/h/weave"
+		" --no-dns --docker-api= --no-discovery --http-addr=/h/weave.sock --db-prefix=/h/weave"
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
