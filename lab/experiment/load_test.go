@@ -8,8 +8,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// The queue of a link with a rate holds 4 MiB: 671 ms at 50 Mbit/s. Streams fill it, and
-// each request waits in it. Requests on an idle link wait for no queue.
+// The queue of a link of 50 Mbit/s holds 256 KiB, which is 42 ms. Streams fill it, and each
+// request waits in it. Requests on an idle link wait for no queue.
 func TestRequestsWaitInTheQueueThatStreamsFill(t *testing.T) {
 	rated := func(load int) suite.Scenario {
 		return scenario("bridge", func(sc *suite.Scenario) {
@@ -18,7 +18,7 @@ func TestRequestsWaitInTheQueueThatStreamsFill(t *testing.T) {
 			sc.Timing.Duration = 1200 * time.Millisecond
 			if load > 0 {
 				sc.Workload.Load, sc.Workload.Direction = load, suite.Forward
-				sc.Timing.Warmup = 1500 * time.Millisecond // the streams fill the queue
+				sc.Timing.Warmup = 500 * time.Millisecond // the streams fill the queue
 			}
 		})
 	}
