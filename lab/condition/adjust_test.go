@@ -126,8 +126,8 @@ func TestADisturbedTrialDoesNotChangeTheOthers(t *testing.T) {
 	}
 }
 
-// Most trials ran at 60 ns, and the gate for the CPU distance rejected them. When the figures are
-// adjusted, these trials count again, so 60 ns is the distance of most trials that count.
+// The gate for the CPU distance rejected the trials at 60 ns. Adjust accepts them again. They are
+// then the majority, so the figures are adjusted to 60 ns.
 func TestFiguresAreAdjustedToTheStateOfMostTrials(t *testing.T) {
 	samples := unsettled(rand.New(rand.NewPCG(7, 8)), 11)
 	for i := range samples {

@@ -40,8 +40,8 @@ func (e *Experiment) schedule(block int) []entry {
 	return list
 }
 
-// goesOn reports whether the given block runs. The plan's blocks always run. After
-// them blocks run that replace lost trials. With a precision, blocks run until the
+// goesOn reports whether the given block runs. The plan's blocks always run. Additional
+// blocks replace lost trials. If the plan sets a precision, blocks run until the
 // precision or a bound of the plan is reached.
 func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan
@@ -60,9 +60,11 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	return block < p.Trials+p.Replacements(p.Trials) && h.extra(p.Trials) < p.Repeats(p.Trials) && len(e.owed(h, block)) > 0
 }
 
-// owed returns the scenarios of a block that replaces lost trials: each group of scenarios that are
-// compared with each other and lost trials in more blocks than earlier blocks have replaced.
-// Comparisons are paired within blocks, so two trials lost in two blocks need two blocks.
+// owed returns the scenarios that an additional block must run to replace lost trials.
+//
+// Scenarios that are compared with each other make a group. A comparison needs the trials of both
+// scenarios in the same block. So each block in which a group lost a trial needs one additional
+// block with the whole group. A group that has had all its additional blocks is not in the result.
 func (e *Experiment) owed(h *history, block int) map[string]bool {
 	owed, lost := map[string]bool{}, h.lost(block, e.distance())
 	for _, group := range e.Plan.Compared() {
@@ -86,12 +88,13 @@ func (e *Experiment) owed(h *history, block int) map[string]bool {
 	return owed
 }
 
-// replaces reports whether a block only replaces lost trials.
+// replaces reports whether the purpose of a block is only to replace lost trials.
 func (e *Experiment) replaces(block int) bool {
 	return e.Plan.Matrix == nil && block >= e.Plan.Trials && !e.seeksPrecision(block)
 }
 
-// seeksPrecision reports whether a block after the plan's runs because a precision is wanted.
+// seeksPrecision reports whether an additional block runs until the figures have the precision that
+// the plan sets.
 func (e *Experiment) seeksPrecision(block int) bool {
 	return e.Plan.Stop.Precision > 0 && block < e.Plan.Stop.MaxTrials && e.Imprecise != nil
 }
@@ -116,8 +119,9 @@ type queued struct {
 	attempts int // maximum
 }
 
-// queue lists the trials of a block in their order, without those that are
-// skipped, done, or not needed in a block that replaces lost trials. before is the number of the run's trials in earlier blocks.
+// queue lists the trials of a block in their order. It omits trials of skipped scenarios and trials
+// that are done. A block that only replaces lost trials has only the scenarios of owed. before is
+// the number of the run's trials in earlier blocks.
 func (e *Experiment) queue(h *history, block, before int) []queued {
 	var list []queued
 	var owed map[string]bool

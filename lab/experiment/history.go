@@ -87,8 +87,8 @@ func (h *history) forgiven() *history {
 // A run whose newest trials mostly fail would last for hours, even if most of its trials before
 // were good.
 const (
-	newest       = 20 // number of trials that unsettled looks at separately
-	newestFailed = 15 // number of failed ones among them from which the run is unsettled
+	newest       = 20 // number of the latest trials that unsettled checks
+	newestFailed = 15 // the run is unsettled if so many of them failed
 )
 
 // unsettled reports whether the machine changes its state too often: because of that, more than

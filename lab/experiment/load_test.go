@@ -34,6 +34,9 @@ func TestRequestsWaitInTheQueueThatStreamsFill(t *testing.T) {
 			t.Errorf("%s is %.2f ms idle and %.2f ms under load; the queue takes more than 20 ms", m, before/1e6, after/1e6)
 		}
 	}
+	if p50 := loaded.Metrics[sample.LatencyP50]; p50 > 100e6 {
+		t.Errorf("the median is %.2f ms under load, but the queue holds only 42 ms", p50/1e6)
+	}
 	for name, s := range map[string]sample.Sample{"idle": idle, "loaded": loaded} {
 		inside, with, longest := 0, 0, 0.0
 		for _, p := range s.Series {

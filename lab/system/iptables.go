@@ -19,7 +19,7 @@ done`
 // environment variables env in addition to those of this process.
 func removeRules(n *Node, env []string) error {
 	if _, err := n.commandWith(env, "sh", "-c", noRules); err != nil {
-		return fmt.Errorf("delete the iptables rules of node %s: %w", n.Name, err)
+		return fmt.Errorf("delete the iptables rules in network namespace %s: %w", n.Name, err)
 	}
 	return nil
 }

@@ -78,11 +78,12 @@ func Titles() map[string]string {
 	return all
 }
 
-// Adds returns the length in bytes of the headers that a system adds to a data packet. ok is false
-// if it is the fabric's MTU less that of the endpoints, as for most systems.
-func Adds(s System, ipVersion int) (bytes int, ok bool) {
-	if a, has := s.(interface{ Adds(int) (int, bool) }); has {
-		return a.Adds(ipVersion)
+// AddedBytes returns by how many bytes a system lengthens a data packet of an IP version (4 or 6).
+// Most systems lengthen each packet by the fabric's MTU minus the endpoints' MTU. For these, ok is
+// false.
+func AddedBytes(s System, ipVersion int) (bytes int, ok bool) {
+	if a, has := s.(interface{ AddedBytes(int) (int, bool) }); has {
+		return a.AddedBytes(ipVersion)
 	}
 	return 0, false
 }

@@ -76,8 +76,10 @@ func (v VRouter) MTU(fabric int) int {
 	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap]
 }
 
-// Adds returns the growth of packets that are translated: IPv6 takes the place of IPv4.
-func (v VRouter) Adds(ipVersion int) (bytes int, ok bool) {
+// AddedBytes returns by how many bytes translation lengthens a packet: an IPv6 header (40 bytes)
+// replaces an IPv4 header (20). IPv6 packets keep their length. ok is false for the other
+// encapsulations.
+func (v VRouter) AddedBytes(ipVersion int) (bytes int, ok bool) {
 	if ipVersion != 6 {
 		bytes = 40 - 20
 	}

@@ -29,14 +29,14 @@ func TestNodesThatTranslateHaveLocators(t *testing.T) {
 	}
 }
 
-func TestOnlyTranslatedPacketsAddLessThanTheMTULeaves(t *testing.T) {
+func TestTranslationLengthensPacketsByLessThanTheMTUReserves(t *testing.T) {
 	for name, want := range map[string]map[int]int{"vrouter-translated": {4: 20, 6: 0}, "vrouter-vxlan": nil, "bridge": nil} {
 		s, err := ByName(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, version := range []int{4, 6} {
-			bytes, ok := Adds(s, version)
+			bytes, ok := AddedBytes(s, version)
 			if wanted, has := want[version]; ok != has || bytes != wanted && ok {
 				t.Errorf("%s adds %d bytes to IPv%d packets (%v), want %d (%v)", name, bytes, version, ok, wanted, has)
 			}

@@ -23,12 +23,13 @@ import (
 type Weave struct{}
 
 const (
-	// weaveOverhead on an IPv4 underlay: IPv4 20, UDP 8, the name of the sender 6, the names
-	// of both routers 12, length 2, inner Ethernet 14 (sleeveCrypto.Overhead, router/sleeve.go).
+	// weaveOverhead is the length of Weave's headers on an IPv4 underlay, in bytes: IPv4 20, UDP 8,
+	// name of the sending router 6, names of the frame's first and last router 12, length of the
+	// frame 2, inner Ethernet 14 (function sleeveCrypto.Overhead in Weave's router/sleeve.go).
 	weaveOverhead = 62
 	weaveRouter   = "weaver"
-	weaveUplink   = "vethwe-bridge" // the bridge's end of the pair that weaver captures from
-	weaveAnswers  = time.Second     // maximum time for an answer
+	weaveUplink   = "vethwe-bridge" // end on the bridge of the veth pair; weaver captures from the other end
+	weaveAnswers  = time.Second     // timeout of a request to weaver
 	weaveMost     = 1 << 20         // maximum length of an answer in bytes
 )
 
@@ -45,15 +46,16 @@ func (Weave) Describe() string {
 	return "containers on a Linux bridge on each node, joined by Weave Net's router in user space (sleeve)"
 }
 
-// SetUp returns the time until the routers have connected and know the path's MTU.
+// SetUp returns the time that the routers need to connect and to discover the path MTU.
 func (Weave) SetUp() time.Duration                         { return 1900 * time.Millisecond }
 func (Weave) Features() []string                           { return []string{"veth", "bridge", "ifb"} }
 func (Weave) Programs() []program.Program                  { return []program.Program{weaveProgram, iptablesProgram} }
 func (Weave) OnNode() bool                                 { return false }
 func (Weave) Supports(suite.Placement, suite.Fabric) error { return nil }
 
-// MTU returns the largest packet that weaver sends in one datagram on this fabric. Weave itself
-// gives containers an MTU of 65535, and weaver sends them ICMP errors with this value.
+// MTU returns the length of the largest packet that fits into one of weaver's datagrams. The lab
+// sets it on the containers. Weave itself sets 65535, and containers then learn the value from
+// weaver's ICMP errors.
 func (Weave) MTU(fabric int) int { return fabric - weaveOverhead }
 
 func (w Weave) Attach(n *Node) error {
@@ -92,15 +94,16 @@ func (w Weave) startRouter(n *Node) error {
 			if err == nil || n.Index == 0 {
 				return err
 			}
-			// Again and again, because weaver itself waits for 2 s and more until its next attempt.
+			// Each poll requests a new attempt: weaver itself retries only after 2 s or more.
 			_, failed := askWeave(socket, "/connect", url.Values{"peer": weavePeers(n)})
 			return errors.Join(err, failed)
 		},
 	})
 }
 
-// weavePeers returns the nodes that weaver of this node must connect to. Of two nodes only one
-// connects: if both do at the same time, the connection that remains sometimes carries no data.
+// weavePeers returns the addresses of the nodes that this node's weaver connects to: the nodes with
+// a lower index. So only one node of each pair connects. If both connect at the same time, weaver
+// closes one connection, and sometimes the other carries no data.
 func weavePeers(n *Node) (addrs []string) {
 	for _, addr := range n.Underlay[:n.Index] {
 		addrs = append(addrs, addr.String())
@@ -108,7 +111,8 @@ func weavePeers(n *Node) (addrs []string) {
 	return addrs
 }
 
-// weaveEnv returns environment variables for iptables: each node uses a separate lock file.
+// weaveEnv returns the environment of iptables. It names a separate lock file for each node, so
+// that nodes do not wait for each other.
 func weaveEnv(home string) []string {
 	return []string{"XTABLES_LOCKFILE=" + filepath.Join(home, "xtables.lock")}
 }
@@ -124,7 +128,8 @@ func (Weave) argv(n *Node, home, socket string) []string {
 	}
 }
 
-// askWeave sends weaver a request, with POST if it has a form, and returns the answer.
+// askWeave sends an HTTP request to weaver and returns the body of the answer. The method is POST
+// if form is not nil, else GET.
 func askWeave(socket, path string, form url.Values) (string, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -149,8 +154,8 @@ func askWeave(socket, path string, form url.Values) (string, error) {
 	return string(text), nil
 }
 
-// weaveConnected returns nil if weaver is connected to all its peers, and the path to each has
-// this MTU. status is weaver's answer to /status/connections.
+// weaveConnected returns an error if fewer than peers connections are established with this path
+// MTU. status is weaver's answer to /status/connections.
 func weaveConnected(status string, peers, mtu int) error {
 	connected := 0
 	for line := range strings.Lines(status) {

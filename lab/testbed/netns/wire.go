@@ -223,8 +223,9 @@ func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
 	// The burst holds 4 ms at the rate, so that a timer that is late on a busy CPU
 	// loses no rate: with 1 ms a link of 10 Gbit/s carried 7 to 9.7. It is never less
 	// than a superframe, which TBF would else cut by itself. The queue holds 8 ms, at least
-	// 256 KiB. Up to 262 Mbit/s that is 173 frames of 1500 bytes. A raw socket may have about 185
-	// in it: beyond these the kernel returns ENOBUFS, and Weave's router gives up its connection.
+	// 256 KiB. Up to 262 Mbit/s it holds 173 frames of 1500 bytes. The limit is the send buffer of
+	// a raw socket: with more than about 185 queued frames a send fails with ENOBUFS, and
+	// Weave's router closes its connection.
 	rate := uint64(f.Rate) / 8
 	burst := max(rate/250, 64<<10+uint64(f.MTU))
 	ticks := float64(burst) * 1e6 / float64(rate) * netlink.TickInUsec()
