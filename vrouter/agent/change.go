@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"windtunnel/vrouter/agent/follow"
-	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
@@ -23,12 +22,8 @@ func (a *agent) putState(ctx context.Context, state model.State) (api.Applied, e
 	began := time.Now()
 	return a.change(ctx, began, func(ctx context.Context) error {
 		err := a.follower.Ask(ctx, func() error {
-			links, err := netdev.Links(a.space.Links)
-			if err != nil {
-				return err
-			}
 			all := a.withOthers(state)
-			err = a.reconciler.Check(reconcile.NewDesired(a.config.Node, all.Around(a.config.Node).Slice(a.config.Node), a.follower.Own.IDs, nil), links, false)
+			err := a.reconciler.Check(reconcile.NewDesired(a.config.Node, all.Around(a.config.Node).Slice(a.config.Node), a.follower.Own.IDs, nil), false)
 			if err != nil {
 				if invalid := all.Validate(); invalid != nil { // all problems of the document, and not only those around this node
 					return refuse(http.StatusBadRequest, "%w", invalid)

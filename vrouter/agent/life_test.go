@@ -99,7 +99,7 @@ func (c *conversation) say() error {
 		_, err := c.near.Write(text)
 		sent <- err
 	}()
-	_, err := io.ReadFull(c.far, text)
+	_, err := io.ReadFull(c.far, make([]byte, len(text)))
 	return errors.Join(err, <-sent)
 }
 

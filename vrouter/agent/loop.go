@@ -112,17 +112,19 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 		case <-a.follower.Gathered:
 			a.follower.CatchUp()
 		case <-a.reconciler.Tester.Changed():
+			a.reconciler.Notice(netdev.Event{})
 			a.reconciler.Pass(reconcile.Noticing)
 		case <-a.follower.GoneTimer():
 			a.follower.NodeGone()
 		case found := <-a.reconciler.Comparison.Done:
 			a.reconciler.Compared(found)
 			memory = cmp.Or(memory, time.After(memoryPause))
-		case _, ok := <-events:
+		case e, ok := <-events:
 			if !ok {
 				events = nil
 				break
 			}
+			a.reconciler.Notice(e)
 			if burst == nil {
 				burst = time.After(max(burstWait, time.Until(eventsFrom)))
 			}
@@ -134,7 +136,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 		case <-burst:
 			burst = nil
 			a.reconciler.Pass(reconcile.Noticing)
-			eventsFrom = time.Now().Add(eventsShare * a.reconciler.WholeTook)
+			eventsFrom = time.Now().Add(eventsShare * a.reconciler.Last.Took)
 		case <-quota.C:
 			quota.Reset(a.relieveFlows())
 		case <-drift.C:

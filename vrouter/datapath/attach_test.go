@@ -107,11 +107,7 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 func TestWhatOthersAttachedStays(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t), NoTCX: true})
-	l, err := netlink.LinkByIndex(devices[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := netlink.QdiscAdd(clsact(l)); err != nil {
+	if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
 		t.Fatal(err)
 	}
 	foreign := &netlink.MatchAll{FilterAttrs: netlink.FilterAttrs{
@@ -137,7 +133,7 @@ func TestWhatOthersAttachedStays(t *testing.T) {
 	if err := d.Detach(devices[0]); err != nil {
 		t.Fatal(err)
 	}
-	ours, others, err := ourFilters(l)
+	ours, others, err := d.ourFilters(devices[0])
 	if err != nil || len(ours) != 0 || others != 1 {
 		t.Errorf("%d of ours, %d others, %v", len(ours), others, err)
 	}

@@ -21,21 +21,11 @@ const (
 
 func filterName(h hook) string { return "vrouter_" + string(h) }
 
-// attachFilter puts a program at the clsact ingress of a device. A replaced
-// filter is swapped in one step.
+// attachFilter attaches a program to the clsact hook of a device. The kernel replaces an older
+// filter in one step.
 func (d *Datapath) attachFilter(h hook, ifindex int) error {
-	l, err := netlink.LinkByIndex(ifindex)
-	if err != nil {
-		return fmt.Errorf("find device %d: %w", ifindex, err)
-	}
-	fresh, err := d.addHook(l)
-	if err != nil {
+	if err := d.addHook(ifindex); err != nil {
 		return err
-	}
-	if !fresh {
-		if current, err := d.filterIsCurrent(h, l); err != nil || current {
-			return err
-		}
 	}
 	d.beforeSwap()
 	f := &netlink.BpfFilter{
@@ -45,8 +35,8 @@ func (d *Datapath) attachFilter(h hook, ifindex int) error {
 		},
 		Fd: d.programOf(h).FD(), Name: filterName(h), DirectAction: true,
 	}
-	if err := netlink.FilterReplace(f); err != nil {
-		return fmt.Errorf("add the filter to %s: %w (needs CONFIG_NET_CLS_BPF)", l.Attrs().Name, err)
+	if err := d.tc.FilterReplace(f); err != nil {
+		return fmt.Errorf("add the filter to device %d: %w (needs CONFIG_NET_CLS_BPF)", ifindex, err)
 	}
 	return nil
 }
@@ -58,24 +48,23 @@ func (d *Datapath) hookNote(ifindex int) string {
 
 const hookNotePrefix = "qdisc-"
 
-// addHook adds the clsact qdisc if the device has none, and records that in a note. A fresh
-// qdisc has no filters. It writes the note first, so that a hook is removed even after a
-// crash.
-func (d *Datapath) addHook(l netlink.Link) (fresh bool, err error) {
-	note := d.hookNote(l.Attrs().Index)
+// addHook adds the clsact qdisc if the device has none, and records that in a note. It writes
+// the note first, so that a hook is removed even after a crash.
+func (d *Datapath) addHook(ifindex int) error {
+	note := d.hookNote(ifindex)
 	known := os.Mkdir(note, 0o700)
 	if known != nil && !errors.Is(known, os.ErrExist) {
-		return false, fmt.Errorf("note that the clsact hook of %s is ours: %w", l.Attrs().Name, known)
+		return fmt.Errorf("note that the clsact hook of device %d is ours: %w", ifindex, known)
 	}
-	err = netlink.QdiscAdd(clsact(l))
+	err := d.tc.QdiscAdd(clsact(ifindex))
 	if err == nil || errors.Is(err, unix.EEXIST) && known != nil {
-		return err == nil, nil
+		return nil
 	}
 	gone := os.Remove(note)
 	if errors.Is(err, unix.EEXIST) {
-		return false, gone
+		return gone
 	}
-	return false, errors.Join(fmt.Errorf("add the clsact hook to %s: %w (needs CONFIG_NET_SCH_INGRESS)", l.Attrs().Name, err), gone)
+	return errors.Join(fmt.Errorf("add the clsact hook to device %d: %w (needs CONFIG_NET_SCH_INGRESS)", ifindex, err), gone)
 }
 
 // removeHook removes the clsact hook of a device, if addHook added it and no other program uses
@@ -85,37 +74,30 @@ func (d *Datapath) removeHook(ifindex int) error {
 	if _, err := os.Stat(note); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	l, err := netlink.LinkByIndex(ifindex)
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return os.Remove(note)
-	}
-	if err != nil {
-		return fmt.Errorf("find device %d: %w", ifindex, err)
-	}
-	ours, others, err := ourFilters(l)
+	ours, others, err := d.ourFilters(ifindex)
 	if err != nil || len(ours)+others > 0 {
 		return err
 	}
-	if err := netlink.QdiscDel(clsact(l)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("remove the clsact hook from %s: %w", l.Attrs().Name, err)
+	if err := d.tc.QdiscDel(clsact(ifindex)); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove the clsact hook from device %d: %w", ifindex, err)
 	}
 	return os.Remove(note)
 }
 
-func clsact(l netlink.Link) netlink.Qdisc {
+func clsact(ifindex int) netlink.Qdisc {
 	return &netlink.GenericQdisc{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
 		QdiscType:  "clsact",
 	}
 }
 
 // ourFilters returns the vrouter's filters on a device, and the number of other
-// filters.
-func ourFilters(l netlink.Link) (ours []*netlink.BpfFilter, others int, err error) {
+// filters. A missing device has none.
+func (d *Datapath) ourFilters(ifindex int) (ours []*netlink.BpfFilter, others int, err error) {
 	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
-		all, err := netlink.FilterList(l, parent)
+		all, err := d.filters(ifindex, parent)
 		if err != nil {
-			return nil, 0, fmt.Errorf("list the filters of %s: %w", l.Attrs().Name, err)
+			return nil, 0, err
 		}
 		mine := oursAmong(all)
 		ours, others = append(ours, mine...), others+len(all)-len(mine)
@@ -132,30 +114,19 @@ func oursAmong(all []netlink.Filter) (ours []*netlink.BpfFilter) {
 	return ours
 }
 
-func (d *Datapath) filterIsCurrent(h hook, l netlink.Link) (bool, error) {
-	all, err := netlink.FilterList(l, h.parent())
+// filters lists the filters of a device's hook.
+func (d *Datapath) filters(ifindex int, parent uint32) ([]netlink.Filter, error) {
+	all, err := d.tc.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: ifindex}}, parent)
 	if err != nil {
-		return false, fmt.Errorf("list the filters of %s: %w", l.Attrs().Name, err)
+		return nil, fmt.Errorf("list the filters of device %d: %w", ifindex, err)
 	}
-	for _, f := range oursAmong(all) {
-		if f.Name == filterName(h) && f.Id == int(d.ids[h]) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return all, nil
 }
 
 // removeFilter removes a filter of the data path. The hook stays: a device that is up loses
 // packets when its hook is removed.
 func (d *Datapath) removeFilter(h hook, ifindex int) error {
-	l, err := netlink.LinkByIndex(ifindex)
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("find device %d: %w", ifindex, err)
-	}
-	ours, _, err := ourFilters(l)
+	ours, _, err := d.ourFilters(ifindex)
 	if err != nil {
 		return err
 	}
@@ -163,29 +134,24 @@ func (d *Datapath) removeFilter(h hook, ifindex int) error {
 		if f.Name != filterName(h) {
 			continue
 		}
-		if err := netlink.FilterDel(f); err != nil {
-			return fmt.Errorf("remove the filter from %s: %w", l.Attrs().Name, err)
+		if err := d.tc.FilterDel(f); err != nil {
+			return fmt.Errorf("remove the filter from device %d: %w", ifindex, err)
 		}
 	}
 	return nil
 }
 
-// filtersAttached asks over one socket: there may be thousands of devices.
+// filtersAttached calls note for each filter of the vrouter.
 func (d *Datapath) filtersAttached(note func(hook, int, string, bool)) error {
-	has, err := clsactDevices(nil)
+	has, err := d.clsactDevices()
 	if err != nil {
 		return err
 	}
-	asked, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("open netlink: %w", err)
-	}
-	defer asked.Close()
 	for index := range has {
 		for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
-			all, err := asked.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, parent)
+			all, err := d.filters(index, parent)
 			if err != nil {
-				return fmt.Errorf("list the filters of device %d: %w", index, err)
+				return err
 			}
 			isVif := false
 			for _, f := range oursAmong(all) {
@@ -201,10 +167,9 @@ func (d *Datapath) filtersAttached(note func(hook, int, string, bool)) error {
 	return nil
 }
 
-// clsactDevices are the devices that have a clsact, or an ingress, of one or of
-// all. The kernel walks all devices for each question.
-func clsactDevices(of netlink.Link) (map[int]bool, error) {
-	qdiscs, err := netlink.QdiscList(of)
+// clsactDevices returns the devices that have a clsact or an ingress qdisc.
+func (d *Datapath) clsactDevices() (map[int]bool, error) {
+	qdiscs, err := d.tc.QdiscList(nil)
 	if err != nil {
 		return nil, fmt.Errorf("list queueing disciplines: %w", err)
 	}

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -17,7 +18,7 @@ func TestAHookThatWasThereBeforeStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := netlink.QdiscAdd(clsact(l)); err != nil {
+	if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.AttachVif(devices[0]); err != nil {
@@ -29,7 +30,7 @@ func TestAHookThatWasThereBeforeStays(t *testing.T) {
 	if err := d.Detach(devices[0]); err != nil {
 		t.Fatal(err)
 	}
-	if ours, _, err := ourFilters(l); err != nil || len(ours) != 0 || !hasClsact(l) {
+	if ours, _, err := d.ourFilters(devices[0]); err != nil || len(ours) != 0 || !hasClsact(l) {
 		t.Errorf("filters left: %v, clsact hook there: %v, %v", ours, hasClsact(l), err)
 	}
 }
@@ -103,11 +104,7 @@ func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
 		t.Run(c.mode, func(t *testing.T) {
 			devices := enterSpace(t, 1)
 			d := open(t, Options{Pins: pins(t), NoTCX: c.noTCX})
-			l, err := netlink.LinkByIndex(devices[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := netlink.QdiscAdd(clsact(l)); err != nil {
+			if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
 				t.Fatal(err)
 			}
 			unspecified := passing(t, ebpf.SchedCLS, -1)
@@ -133,7 +130,7 @@ func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
 			if err := d.Detach(devices[0]); err != nil {
 				t.Fatal(err)
 			}
-			if ours, others, err := ourFilters(l); err != nil || len(ours) != 0 || others != 2 {
+			if ours, others, err := d.ourFilters(devices[0]); err != nil || len(ours) != 0 || others != 2 {
 				t.Errorf("%d of ours, %d others, %v", len(ours), others, err)
 			}
 			if info, err := theirs.Info(); err != nil || info.XDP().Ifindex != uint32(devices[0]) {
@@ -144,6 +141,6 @@ func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
 }
 
 func hasClsact(l netlink.Link) bool {
-	has, err := clsactDevices(l)
-	return err == nil && has[l.Attrs().Index]
+	all, err := netlink.QdiscList(l)
+	return err == nil && slices.ContainsFunc(all, func(q netlink.Qdisc) bool { return q.Type() == "clsact" })
 }

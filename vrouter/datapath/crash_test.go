@@ -169,7 +169,7 @@ func TestAHookWhoseMakerCrashedIsStillRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.made {
-				if err := netlink.QdiscAdd(clsact(l)); err != nil {
+				if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Options of Open.
@@ -36,10 +38,11 @@ type Datapath struct {
 	ids        map[hook]ebpf.ProgramID // the programs' numbers
 	spec       *ebpf.CollectionSpec
 	nonce      nonce
-	swapping   sync.Once    // the first time that a link's program is swapped for ours
-	grace      grace        // grace period of replaced nexthops
-	metadata   func() error // whether XDP metadata reaches tc; tested once
-	preemptRT  bool         // the programs must not use their caches
+	tc         *netlink.Handle // socket for filters, in the namespace in which Open was called
+	swapping   sync.Once       // the first time that a link's program is swapped for ours
+	grace      grace           // grace period of replaced nexthops
+	metadata   func() error    // whether XDP metadata reaches tc; tested once
+	preemptRT  bool            // the programs must not use their caches
 }
 
 // Open loads the programs, on the maps that are pinned where they are of the
@@ -63,8 +66,11 @@ func Open(o Options) (*Datapath, error) {
 	if err := d.load(); err != nil {
 		return nil, err
 	}
-	var err error
-	if d.ids, err = d.programIDs(); err != nil {
+	err := d.openTC()
+	if err == nil {
+		d.ids, err = d.programIDs()
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	if err := d.adoptFlows(); err != nil {
@@ -79,7 +85,17 @@ func (d *Datapath) linkDir() string { return filepath.Join(d.options.Pins, links
 
 // Close lets go of the programs and maps. What is pinned stays: packets go on.
 func (d *Datapath) Close() error {
+	d.tc.Close()
 	return errors.Join(d.maps.Close(), d.programs.Close())
+}
+
+// openTC opens the socket for filters. There may be thousands of devices, and a socket for each
+// request takes longer than the request.
+func (d *Datapath) openTC() (err error) {
+	if d.tc, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	return nil
 }
 
 // Remove detaches everything and removes the pins. The datapath is closed.
@@ -98,6 +114,9 @@ func RemoveStopped(pins string) error {
 	d := &Datapath{options: Options{Pins: pins}}
 	if err := os.MkdirAll(d.linkDir(), 0o700); err != nil {
 		return fmt.Errorf("make a place for pins: %w", err)
+	}
+	if err := d.openTC(); err != nil {
+		return err
 	}
 	return d.Remove()
 }

@@ -105,7 +105,7 @@ func attachTest(ifindex int, xdp, tc *ebpf.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := netlink.QdiscAdd(clsact(l)); err != nil {
+	if err := netlink.QdiscAdd(clsact(ifindex)); err != nil {
 		return fmt.Errorf("add the qdisc clsact: %w", err)
 	}
 	filter := &netlink.BpfFilter{

@@ -151,6 +151,9 @@ func onWire(t *testing.T, lost func(frame []byte) bool, test func(t *testing.T, 
 		defer a.Close()
 		defer b.Close()
 		a.Set(map[netip.Addr]Target{there: {Source: here, Ifindex: 1}}, map[netip.Addr]int{here: 1}, []uint32{7})
+		if got := a.State(there); got != Unknown {
+			t.Errorf("before the other node replies the state is %d, want %d", got, Unknown)
+		}
 		b.Set(map[netip.Addr]Target{here: {Source: there, Ifindex: 2}}, map[netip.Addr]int{there: 2}, nil)
 		test(t, w, a, b)
 	})
@@ -173,9 +176,6 @@ func expect(t *testing.T, x *Tester, target netip.Addr, want State, within time.
 
 func TestALinkIsTestedAgainAndAgain(t *testing.T) {
 	onWire(t, nil, func(t *testing.T, w *wire, a, b *Tester) {
-		if got := a.State(there); got != Unknown {
-			t.Errorf("before the first test the state is %d, want %d", got, Unknown)
-		}
 		expect(t, a, there, Works, 100*time.Millisecond)
 		expect(t, b, here, Works, 100*time.Millisecond)
 		// A link must pass frames in both directions.

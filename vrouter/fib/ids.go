@@ -1,10 +1,12 @@
 package fib
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // IDs allocates ids to the names of nexthops, vifs and remotes. A name keeps its id
@@ -96,13 +98,13 @@ func (ids *IDs) Clone() *IDs {
 	return c
 }
 
-// MarshalJSON encodes the ids by kind and name.
-func (ids *IDs) MarshalJSON() ([]byte, error) {
+// MarshalJSONTo encodes the ids by kind and name.
+func (ids *IDs) MarshalJSONTo(to *jsontext.Encoder) error {
 	out := map[string]map[string]uint32{}
 	for kind, n := range ids.kinds {
 		out[kind] = n.byName
 	}
-	return json.Marshal(out)
+	return json.MarshalEncode(to, out)
 }
 
 // UnmarshalJSON decodes the ids. It returns an error if two names have the same id,

@@ -1,8 +1,9 @@
 package fib
 
 import (
-	"encoding/json"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 )
 
 func mustGet(t *testing.T, ids *IDs, name string, want uint32) {
@@ -72,7 +73,7 @@ func TestNumbersAreKeptOverRestarts(t *testing.T) {
 	mustGet(t, ids, "a", 1)
 	mustGet(t, ids, "c", 3)
 	ids.Prune()
-	text, err := json.Marshal(ids)
+	text, err := json.Marshal(ids, json.Deterministic(true))
 	if want := `{"nexthop":{"a":1,"c":3}}`; err != nil || string(text) != want {
 		t.Fatalf("they are written %s, %v; want %s", text, err, want)
 	}
@@ -90,10 +91,10 @@ func TestNumbersThatCannotBeAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"vif":{"a":1,"b":1}}`: `decode the ids of table entries: vif "b" has id 1, which is 0 or used twice`,
 		`{"vif":{"a":0}}`:       `decode the ids of table entries: vif "a" has id 0, which is 0 or used twice`,
-		`{"vif":{"a":-1}}`:      `decode the ids of table entries: json: cannot unmarshal number -1 into Go value of type uint32`,
+		`{"vif":{"a":-1}}`:      `decode the ids of table entries: json: cannot unmarshal JSON number -1 into Go uint32 within "/vif/a": invalid syntax`,
 	} {
 		var ids IDs
-		if err := json.Unmarshal([]byte(text), &ids); err == nil || err.Error() != want {
+		if err := ids.UnmarshalJSON([]byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", text, err, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
@@ -61,7 +62,7 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 	if d := cmp.Diff(fresh, node, addresses, cmpopts.IgnoreUnexported(fib.IDs{})); d != "" {
 		t.Error(d)
 	}
-	if text, err := node.IDs.MarshalJSON(); err != nil || string(text) != `{"nexthop":{"x":1}}` {
+	if text, err := json.Marshal(node.IDs); err != nil || string(text) != `{"nexthop":{"x":1}}` {
 		t.Errorf("the numbers are %s (%v)", text, err)
 	}
 	if info, err := os.Stat(k.slicePath()); err != nil || info.Mode().Perm()&0o077 != 0 {

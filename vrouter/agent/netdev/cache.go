@@ -11,42 +11,11 @@ import (
 // changes the namespace also updates the cache.
 type nsCache struct {
 	*Space
-	byIndex   map[int]netlink.Link
+	devices   *Devices
 	addresses map[int][]netip.Prefix // by device
 	buckets   map[int]*netlink.Tbf   // the agent's limits, by device
 	defaults  map[int]bool           // whether there is a default route, by family
 	netnsID   *int                   // id of this namespace in the node's namespace; negative: none
-}
-
-// device finds a device by ifindex; nil: it does not exist.
-func (s *nsCache) device(index int) (netlink.Link, error) {
-	if s.byIndex == nil {
-		all, err := Links(s.Links)
-		if err != nil {
-			return nil, err
-		}
-		s.keep(all)
-	}
-	return s.byIndex[index], nil
-}
-
-func (s *nsCache) keep(links []netlink.Link) {
-	s.byIndex = make(map[int]netlink.Link, len(links))
-	for _, l := range links {
-		s.byIndex[l.Attrs().Index] = l
-	}
-}
-
-// renew updates one device in the cache. It does nothing if devices are not cached.
-func (s *nsCache) renew(index int) error {
-	if s.byIndex == nil {
-		return nil
-	}
-	l, err := s.Links.LinkByIndex(index)
-	if err == nil {
-		s.byIndex[index] = l
-	}
-	return err
 }
 
 func (s *nsCache) addressesOf(l netlink.Link) ([]netip.Prefix, error) {

@@ -13,14 +13,14 @@ import (
 
 // RemovePairs deletes the device pairs of a node's ports.
 func RemovePairs(s *Space, node string) error {
-	links, err := Links(s.Links)
-	if err != nil {
+	here := NewDevices(s)
+	if err := here.List(); err != nil {
 		return err
 	}
-	w := NewWire(s, node, links, config.Config{}, func(string, string) {})
+	w := NewWire(here, node, config.Config{}, func(string, string) {})
 	defer w.Close()
 	var errs []error
-	for _, l := range w.Strays(nil) {
+	for _, l := range w.Strays(nil, func(string) bool { return false }) {
 		errs = append(errs, w.Remove(l))
 	}
 	return errors.Join(errs...)
@@ -68,11 +68,7 @@ func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	links, err := Links(s.Links)
-	if err != nil {
-		return err
-	}
-	fabric, _, err := FabricDevices(s, ByName(links), c.Fabric, underlay)
+	fabric, _, err := FabricDevices(NewDevices(s), c.Fabric, underlay)
 	if err != nil {
 		return err
 	}

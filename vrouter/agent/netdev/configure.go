@@ -63,7 +63,7 @@ func (w *Wire) Configure(p model.Port, d *Device, o DeviceConfig, mtu int) error
 // The kernel renames only a device that is down.
 func (w *Wire) inside(p model.Port, d *Device, space *nsCache) (netlink.Link, error) {
 	index := d.Link.Attrs().ParentIndex
-	l, err := space.device(index)
+	l, err := space.devices.Index(index)
 	if err == nil && l == nil {
 		err = unix.ENODEV
 	}
@@ -79,10 +79,13 @@ func (w *Wire) inside(p model.Port, d *Device, space *nsCache) (netlink.Link, er
 		return nil, fmt.Errorf("rename device %s in %s to %s: %w", was, describeNamespace(p), want, err)
 	}
 	w.changed(p.Name, "device "+was+" renamed to "+want)
-	if err := space.renew(index); err != nil {
+	if l, err = space.devices.Renew(index); err == nil && l == nil {
+		err = unix.ENODEV
+	}
+	if err != nil {
 		return nil, fmt.Errorf("find device %s in %s: %w", want, describeNamespace(p), err)
 	}
-	return space.device(index)
+	return l, nil
 }
 
 func (w *Wire) mtu(p model.Port, s *nsCache, l netlink.Link, mtu int) error {
@@ -115,6 +118,7 @@ func (w *Wire) up(p model.Port, s *nsCache, l netlink.Link) error {
 	if err := s.Links.LinkSetUp(l); err != nil {
 		return fmt.Errorf("set device %s up: %w", l.Attrs().Name, err)
 	}
+	l.Attrs().Flags |= net.FlagUp
 	w.changed(p.Name, "device "+l.Attrs().Name+" set up")
 	return nil
 }
@@ -150,9 +154,12 @@ func deviceSysctls(p model.Port, space *nsCache, name string, o DeviceConfig, fr
 }
 
 func (w *Wire) addresses(p model.Port, space *nsCache, l netlink.Link, o DeviceConfig) error {
-	have, err := space.addressesOf(l)
-	if err != nil {
-		return err
+	var have []netip.Prefix // a new device has at most link-local addresses
+	if !w.made[p.Name] {
+		var err error
+		if have, err = space.addressesOf(l); err != nil {
+			return err
+		}
 	}
 	add, remove := o.addressChanges(have)
 	for _, a := range remove {

@@ -36,10 +36,11 @@ type EthernetLink struct {
 	Subnet  netip.Prefix
 }
 
-// NewTester creates a tester for the links of the node.
+// NewTester creates a tester for the links of the node. It opens its sockets on threads of their
+// own: a pass, which uses the node's thread, can wait for the tester.
 func NewTester(s *Space, log *slog.Logger) *direct.Tester {
 	return direct.NewTester(func(socket direct.Socket) (c net.PacketConn, err error) {
-		err = s.Do(func() error {
+		err = s.Once(func() error {
 			c, err = direct.Listen(socket)
 			return err
 		})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -26,7 +25,15 @@ type Space struct {
 	Name  string // as given to Open
 	Ns    netns.NsHandle
 	Links *netlink.Handle
-	work  chan func() // functions for the thread of stay; nil: there is no such thread
+	home  *thread // runs the functions of Do; nil: each call starts a new thread
+	owner bool    // Close ends the thread
+}
+
+// thread is a thread in the node's network namespace.
+type thread struct {
+	id   int
+	ns   netns.NsHandle
+	work chan func()
 }
 
 // NoNamespaceError is the error that a network namespace does not exist.
@@ -83,41 +90,65 @@ func OpenNode(c config.Config) (*Space, error) {
 
 // Close closes the handles. The namespace stays.
 func (s *Space) Close() error {
-	if s.work != nil {
-		close(s.work)
+	if s.owner {
+		close(s.home.work)
 	}
 	s.Links.Close()
 	return s.Ns.Close()
 }
 
-// stay starts a thread in the namespace. After stay, do uses this thread; before, each
-// call of do starts a new thread.
+// stay starts a thread in the namespace. After stay, Do uses this thread; before, each
+// call of Do starts a new thread.
 func (s *Space) stay() error {
-	work, entered := make(chan func()), make(chan error)
+	t, entered := &thread{ns: s.Ns, work: make(chan func())}, make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		t.id = unix.Gettid()
 		entered <- netns.Set(s.Ns)
-		for f := range work {
+		for f := range t.work {
 			f()
 		}
 	}()
 	if err := <-entered; err != nil {
-		close(work)
+		close(t.work)
 		return fmt.Errorf("enter network namespace %s (needs root): %w", s.Name, err)
 	}
-	s.work = work
+	s.home, s.owner = t, true
 	return nil
 }
 
 // Do runs f on a thread inside the namespace. Use it for kernel interfaces that
-// depend on the thread's namespace: ifindexes in bpf(2), /proc/sys/net, ethtool.
+// depend on the thread's namespace: ifindexes in bpf(2), /proc/sys/net, ethtool. f may call
+// Do: the inner function runs on the same thread.
 func (s *Space) Do(f func() error) error {
-	if s.work == nil {
+	t := s.home
+	if t == nil {
 		return s.Once(f)
 	}
+	if s.Ns != t.ns {
+		f = t.visit(s, f)
+	}
+	if unix.Gettid() == t.id {
+		return f()
+	}
 	done := make(chan error, 1)
-	s.work <- func() { done <- f() }
+	t.work <- func() { done <- f() }
 	return <-done
+}
+
+// visit makes f run in another namespace. The thread then returns to its own namespace.
+func (t *thread) visit(s *Space, f func() error) func() error {
+	return func() error {
+		if err := netns.Set(s.Ns); err != nil {
+			return fmt.Errorf("enter network namespace %s (needs root): %w", s.Name, err)
+		}
+		defer func() {
+			if err := netns.Set(t.ns); err != nil {
+				panic(fmt.Sprintf("return to the node's network namespace: %v", err))
+			}
+		}()
+		return f()
+	}
 }
 
 // Setting is a sysctl of a device and its value.
@@ -128,18 +159,29 @@ type Setting struct{ Key, Value string }
 func (s *Space) Sysctls(family, device string, want ...Setting) error {
 	return s.Do(func() error {
 		for _, w := range want {
-			path := filepath.Join("/proc/sys/net", family, "conf", device, w.Key)
-			now, err := os.ReadFile(path)
-			if err == nil && strings.TrimSpace(string(now)) == w.Value {
-				continue
-			}
-			err = os.WriteFile(path, []byte(w.Value), 0)
+			err := setSysctl(filepath.Join("/proc/sys/net", family, "conf", device, w.Key), w.Value)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("set %s of device %s to %s: %w", w.Key, device, w.Value, err)
 			}
 		}
 		return nil
 	})
+}
+
+// setSysctl sets a sysctl if its value differs. It opens the file only once, and not with package
+// os, which would add it to the poller: for thousands of devices that takes most of the time.
+func setSysctl(path, value string) error {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var now [32]byte
+	if n, err := unix.Pread(fd, now[:], 0); err == nil && strings.TrimSpace(string(now[:n])) == value {
+		return nil
+	}
+	_, err = unix.Pwrite(fd, []byte(value), 0)
+	return err
 }
 
 // Link finds a device by name; nil: it does not exist.

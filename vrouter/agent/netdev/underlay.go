@@ -142,9 +142,13 @@ func (u *Underlay) name(index int) string {
 // FabricDevices returns the configured devices. If none are configured, it returns
 // the devices that have the addresses. missing has one text for each device that was
 // not found.
-func FabricDevices(s *Space, here map[string]netlink.Link, configured []string, addresses []netip.Addr) (fabric []netlink.Link, missing []string, err error) {
+func FabricDevices(here *Devices, configured []string, addresses []netip.Addr) (fabric []netlink.Link, missing []string, err error) {
 	for _, name := range configured {
-		if l := here[name]; l != nil {
+		l, err := here.Name(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if l != nil {
 			fabric = append(fabric, l)
 			continue
 		}
@@ -153,7 +157,7 @@ func FabricDevices(s *Space, here map[string]netlink.Link, configured []string, 
 	if len(configured) > 0 || len(addresses) == 0 {
 		return fabric, missing, nil
 	}
-	holders, err := devicesWith(s, addresses)
+	holders, err := devicesWith(here.space, addresses)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -163,11 +167,15 @@ func FabricDevices(s *Space, here map[string]netlink.Link, configured []string, 
 			missing = append(missing, fmt.Sprintf("no device has this node's underlay address %s; add the address to a device, or list the devices under fabric in the configuration", a))
 			continue
 		}
-		has := slices.ContainsFunc(fabric, func(l netlink.Link) bool { return l.Attrs().Index == index })
-		for _, l := range here {
-			if l.Attrs().Index == index && !has {
-				fabric = append(fabric, l)
-			}
+		if slices.ContainsFunc(fabric, func(l netlink.Link) bool { return l.Attrs().Index == index }) {
+			continue
+		}
+		l, err := here.Index(index)
+		if err != nil {
+			return nil, nil, err
+		}
+		if l != nil {
+			fabric = append(fabric, l)
 		}
 	}
 	return fabric, missing, nil

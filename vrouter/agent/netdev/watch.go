@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/vishvananda/netlink/nl"
@@ -12,15 +13,26 @@ import (
 )
 
 // Event is a set of possible changes in the kernel.
-type Event uint8
+type Event struct {
+	Links map[int]bool // ifindexes of devices that were created, deleted or changed
+	Other bool         // addresses, routes or neighbours have changed, or any device
+}
 
-const (
-	linksChanged     Event = 1 << iota // devices: created, deleted, up, down, MTU, MAC
-	underlayChanged                    // addresses and routes
-	neighbourDropped                   // a neighbour was deleted
-)
+// Add adds the changes of another event.
+func (e *Event) Add(other Event) {
+	e.Other = e.Other || other.Other
+	if e.Links == nil {
+		e.Links = other.Links
+		return
+	}
+	maps.Copy(e.Links, other.Links)
+}
 
-const everythingChanged = linksChanged | underlayChanged | neighbourDropped
+func (e Event) isEmpty() bool { return !e.Other && len(e.Links) == 0 }
+
+// eventBuffer is the size of the buffer for events, in bytes. After an overflow the agent looks at
+// everything. The kernel's default has room for the events of about 15 new ports.
+const eventBuffer = 4 << 20
 
 // Watch sends the changes in a namespace until ctx ends. Pending events are merged;
 // none is lost.
@@ -32,6 +44,10 @@ func Watch(ctx context.Context, s *Space) (<-chan Event, error) {
 	}
 	socket, err := nl.SubscribeAt(s.Ns, netns.None(), unix.NETLINK_ROUTE, groups...)
 	if err != nil {
+		return nil, fmt.Errorf("watch the devices and routes of network namespace %q: %w", s.Name, err)
+	}
+	if err := socket.SetReceiveBufferSize(eventBuffer, true); err != nil {
+		socket.Close()
 		return nil, fmt.Errorf("watch the devices and routes of network namespace %q: %w", s.Name, err)
 	}
 	raw := make(chan Event)
@@ -46,7 +62,7 @@ func Watch(ctx context.Context, s *Space) (<-chan Event, error) {
 			if !ok {
 				return
 			}
-			if e != 0 {
+			if !e.isEmpty() {
 				raw <- e
 			}
 		}
@@ -95,28 +111,21 @@ func WatchMounts(ctx context.Context) (<-chan struct{}, error) {
 func receive(socket *nl.NetlinkSocket) (Event, bool) {
 	messages, _, err := socket.Receive()
 	if errors.Is(err, unix.ENOBUFS) { // netlink(7): messages were lost
-		return everythingChanged, true
+		return Event{Other: true}, true
 	}
 	if err != nil {
-		return 0, false
+		return Event{}, false
 	}
-	var e Event
+	e := Event{Links: map[int]bool{}}
 	for _, m := range messages {
-		e |= eventOf(m.Header.Type)
+		switch m.Header.Type {
+		case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+			e.Links[int(nl.DeserializeIfInfomsg(m.Data).Index)] = true
+		case unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.RTM_NEWROUTE, unix.RTM_DELROUTE, unix.RTM_DELNEIGH:
+			e.Other = true
+		}
 	}
 	return e, true
-}
-
-func eventOf(kind uint16) Event {
-	switch kind {
-	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		return linksChanged
-	case unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
-		return underlayChanged
-	case unix.RTM_DELNEIGH:
-		return neighbourDropped
-	}
-	return 0
 }
 
 // merge merges pending events into one.
@@ -124,7 +133,7 @@ func merge(in <-chan Event, out chan<- Event) {
 	defer close(out)
 	var held Event
 	for {
-		if held == 0 {
+		if held.isEmpty() {
 			e, ok := <-in
 			if !ok {
 				return
@@ -136,9 +145,9 @@ func merge(in <-chan Event, out chan<- Event) {
 			if !ok {
 				return
 			}
-			held |= e
+			held.Add(e)
 		case out <- held:
-			held = 0
+			held = Event{}
 		}
 	}
 }

@@ -22,7 +22,6 @@ type Wire struct {
 	own     *nsCache
 	node    string
 	kind    config.WorkloadDevice   // kind of new pairs
-	Here    map[string]netlink.Link // the node's devices
 	opened  map[string]*nsCache     // workloads' namespaces that this pass has opened
 	Fabric  map[string]bool         // underlay devices, which ports must not use
 	made    map[string]bool         // ports whose pair was created in this pass
@@ -64,26 +63,16 @@ const HostPrefix = "vr-"
 // ownPrefix begins the name of a device that connects the node itself to a network.
 const ownPrefix = "vrh-"
 
-// NewWire makes the wire of a pass. links are the node's devices.
-func NewWire(s *Space, node string, links []netlink.Link, c config.Config, changed func(port, what string)) *Wire {
+// NewWire makes the wire of a pass. here are the node's devices.
+func NewWire(here *Devices, node string, c config.Config, changed func(port, what string)) *Wire {
 	w := &Wire{
-		own: &nsCache{Space: s}, node: node, kind: c.WorkloadDevice, Here: ByName(links), changed: changed,
+		own: &nsCache{Space: here.space, devices: here}, node: node, kind: c.WorkloadDevice, changed: changed,
 		opened: map[string]*nsCache{}, Fabric: map[string]bool{}, made: map[string]bool{},
 	}
-	w.own.keep(links)
 	for _, f := range c.Fabric {
 		w.Fabric[f] = true
 	}
 	return w
-}
-
-// ByName maps devices by name.
-func ByName(links []netlink.Link) map[string]netlink.Link {
-	all := make(map[string]netlink.Link, len(links))
-	for _, l := range links {
-		all[l.Attrs().Name] = l
-	}
-	return all
 }
 
 // Close closes the workloads' namespaces.
@@ -106,8 +95,16 @@ func (w *Wire) namespace(name string) (*nsCache, error) {
 		s.Close()
 		return nil, fmt.Errorf("open the workload's network namespace %s: it is the namespace of the node or of process 1, which workloads must not use; to connect the node itself, set attach.host: true", name)
 	}
-	w.opened[name] = &nsCache{Space: s}
-	return w.opened[name], nil
+	s.home = w.own.home
+	opened := &nsCache{Space: s, devices: NewDevices(s)}
+	if w.own.devices.listed { // this pass looks at all ports
+		if err := opened.devices.List(); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("open network namespace %s: %w", name, err)
+		}
+	}
+	w.opened[name] = opened
+	return opened, nil
 }
 
 // isHostNamespace reports whether a namespace is the node's or that of process 1.
@@ -178,12 +175,15 @@ func (w *Wire) Connect(p model.Port) (*Device, error) {
 	name := hostName(w.node, p.Name)
 	space, err := w.namespaceOf(p)
 	if err != nil {
-		if l := w.Here[name]; l != nil {
+		if l, _ := w.own.devices.Name(name); l != nil {
 			return DeviceOf(l, p), err
 		}
 		return nil, err
 	}
-	l := w.Here[name]
+	l, err := w.own.devices.Name(name)
+	if err != nil {
+		return nil, err
+	}
 	if l != nil && !(w.isOurs(l, p) && w.joins(l, space)) {
 		if err := w.Remove(l); err != nil {
 			return nil, err
@@ -202,8 +202,10 @@ func (w *Wire) Connect(p model.Port) (*Device, error) {
 // existing finds the existing device of a port.
 func (w *Wire) existing(p model.Port) (*Device, error) {
 	name := p.Attach.Device
-	l := w.Here[name]
+	l, err := w.own.devices.Name(name)
 	switch {
+	case err != nil:
+		return nil, err
 	case w.Fabric[name]:
 		return nil, fmt.Errorf("device %s is an underlay device of the node; choose another device", name)
 	case l == nil:
@@ -245,7 +247,7 @@ func (w *Wire) joins(l netlink.Link, space *nsCache) bool {
 	if !isPair(l) || l.Attrs().NetNsID != space.idIn(w.own) || l.Attrs().NetNsID < 0 && space != w.own {
 		return false
 	}
-	peer, err := space.device(l.Attrs().ParentIndex)
+	peer, err := space.devices.Index(l.Attrs().ParentIndex)
 	return err == nil && peer != nil && peer.Type() == l.Type() && peer.Attrs().ParentIndex == l.Attrs().Index
 }
 
@@ -262,12 +264,13 @@ func (w *Wire) makePair(p model.Port, name string, space *nsCache) (netlink.Link
 	}
 	l, err := w.own.Links.LinkByName(name)
 	if err == nil {
-		err = space.renew(l.Attrs().ParentIndex)
+		w.own.devices.put(l)
+		_, err = space.devices.Renew(l.Attrs().ParentIndex)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the new device %s: %w", name, err)
 	}
-	w.Here[name], w.own.byIndex[l.Attrs().Index], w.made[p.Name] = l, l, true
+	w.made[p.Name] = true
 	w.changed(p.Name, string(w.kind)+" pair created: "+name+" on the node, "+inside+" in "+describeNamespace(p))
 	return l, nil
 }
@@ -293,8 +296,7 @@ func (w *Wire) nodeEnd(p model.Port, l netlink.Link) error {
 // Remove deletes a device of the node.
 func (w *Wire) Remove(l netlink.Link) error {
 	name := l.Attrs().Name
-	delete(w.Here, name)
-	delete(w.own.byIndex, l.Attrs().Index)
+	w.own.devices.forget(l)
 	err := w.own.Links.LinkDel(l)
 	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EINVAL) { // already deleted
 		return fmt.Errorf("delete device %s: %w", name, err)
@@ -302,11 +304,15 @@ func (w *Wire) Remove(l netlink.Link) error {
 	return nil
 }
 
-// Strays returns the pairs whose ports are not in the desired state.
-func (w *Wire) Strays(wanted map[string]bool) []netlink.Link {
+// Strays returns the pairs of ports that are not wanted. used: ifindexes of devices that are not
+// strays.
+func (w *Wire) Strays(used map[int]bool, isWanted func(port string) bool) []netlink.Link {
 	var all []netlink.Link
-	for _, l := range w.Here {
-		if port, ours := PortOf(w.node, l.Attrs().Alias); ours && !wanted[port] {
+	for index, l := range w.own.devices.byIndex {
+		if used[index] {
+			continue
+		}
+		if port, ours := PortOf(w.node, l.Attrs().Alias); ours && !isWanted(port) {
 			all = append(all, l)
 		}
 	}

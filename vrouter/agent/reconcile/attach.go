@@ -165,8 +165,9 @@ func (p *Pass) lastFabric(index int) (FabricDevice, bool) {
 func (p *Pass) listAttached() {
 	p.attached = map[int]datapath.Attachment{}
 	if last := p.r.Last; p.isPartial() && last.attached != nil && !last.failed(thePrograms) && !p.renewed {
-		here := make(map[int]bool, len(p.wire.Here))
-		for _, l := range p.wire.Here {
+		known := p.r.devices.Known()
+		here := make(map[int]bool, len(known))
+		for _, l := range known {
 			here[l.Attrs().Index] = true
 		}
 		maps.Copy(p.attached, last.attached)

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
@@ -16,11 +14,10 @@ import (
 
 // Check returns an error if this node cannot use a desired state. The state must be valid
 // and contain this node, and its tables must not exceed their limits. Check assumes that
-// every port has a device. links: the node's devices. partial: Check ignores errors that concern
-// a single network. Use partial for a state that is already in the store, so that the other
+// every port has a device. partial: Check ignores errors that concern a single network. Use partial for a state that is already in the store, so that the other
 // networks work.
-func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) error {
-	compiled, err := r.try(next, links, partial)
+func (r *Reconciler) Check(next *Desired, partial bool) error {
+	compiled, err := r.try(next, partial)
 	if err == nil {
 		err = checkSizes(compiled.All(), r.Limits)
 	}
@@ -29,14 +26,14 @@ func (r *Reconciler) Check(next *Desired, links []netlink.Link, partial bool) er
 
 // try compiles the state next as Check does, but does not compare the sizes of the tables
 // with their limits.
-func (r *Reconciler) try(next *Desired, links []netlink.Link, partial bool) (*fib.Compiled, error) {
+func (r *Reconciler) try(next *Desired, partial bool) (*fib.Compiled, error) {
 	if next.wrong != nil && !partial {
 		return nil, unfit(next.wrong)
 	}
 	if !next.HasNode() {
 		return nil, unfit(NoSuchNode(next.Node, next.State))
 	}
-	assumed, err := r.assume(next, links)
+	assumed, err := r.assume(next)
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +128,10 @@ func NoSuchNode(node string, s model.State) error {
 // ifindexes of real devices.
 const assumedDevice = 1 << 30
 
-// assume returns the facts as if every port had its device. links are the node's
-// devices.
-func (r *Reconciler) assume(want *Desired, links []netlink.Link) (*facts, error) {
+// assume returns the facts as if every port had its device.
+func (r *Reconciler) assume(want *Desired) (*facts, error) {
 	self, _ := want.Self()
-	fabric, _, err := netdev.FabricDevices(r.space, netdev.ByName(links), r.config.Fabric, self.Underlay)
+	fabric, _, err := netdev.FabricDevices(netdev.NewDevices(r.space), r.config.Fabric, self.Underlay)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (r *Reconciler) finish(p *Pass) {
 		r.Synced = time.Now()
 	}
 	r.Last = p
-	p.wire, p.under, p.links = nil, nil, nil
+	p.wire, p.under = nil, nil
 	r.publish()
 }
 

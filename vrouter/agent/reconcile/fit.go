@@ -7,9 +7,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/vishvananda/netlink"
-
-	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
 )
 
@@ -36,8 +33,8 @@ func (e *overfullError) Unwrap() error { return e.err }
 // fitting rejects the new ports and routes of a network, of the network that grew most
 // first. If next still does not fit, for example after a start, fitting leaves out networks,
 // the largest first. The other networks keep working.
-func (r *Reconciler) fitting(next, former *Desired, links []netlink.Link) (*Desired, error) {
-	err := r.Check(next, links, true)
+func (r *Reconciler) fitting(next, former *Desired) (*Desired, error) {
+	err := r.Check(next, true)
 	if err == nil || !IsLimit(err) {
 		return next, err
 	}
@@ -51,7 +48,7 @@ func (r *Reconciler) fitting(next, former *Desired, links []netlink.Link) (*Desi
 		wrong = append(wrong, overfull[name])
 		next = NewDesired(next.Node, limitNetwork(next.Slice, content, name), next.ids, nil)
 		next.given, next.wrong, next.Overfull = given, errors.Join(wrong...), overfull
-		return r.Check(next, links, true) == nil
+		return r.Check(next, true) == nil
 	}
 	before, now := sizes(was), sizes(next.Slice)
 	for _, name := range byNumber(now, func(name string) int { return now[name] - before[name] }) {
@@ -75,14 +72,11 @@ func (r *Reconciler) Start(saved func() *model.Slice) {
 	if r.Last.limit == nil {
 		return
 	}
-	links, err := netdev.Links(r.space.Links)
-	var former, next *Desired
+	var former *Desired
 	if known := saved(); known != nil {
 		former = NewDesired(r.config.Node, *known, r.IDs, nil)
 	}
-	if err == nil {
-		next, err = r.fitting(r.Want, former, links)
-	}
+	next, err := r.fitting(r.Want, former)
 	if err != nil {
 		r.log.Error("cannot use the state", "error", err)
 		return

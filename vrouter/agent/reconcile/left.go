@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"net"
 	"slices"
 
 	"windtunnel/vrouter/agent/netdev"
@@ -9,8 +8,7 @@ import (
 )
 
 // unchanged reports whether a port's desired state is the same as in the last pass. It
-// returns the port's device of that pass; nil: the device no longer exists, or the node's end
-// of the pair has changed.
+// returns the port's device of that pass; nil: the device no longer exists, or it has changed.
 func (p *Pass) unchanged(port model.Port) (*netdev.Device, bool) {
 	if !p.isPartial() || !p.r.Last.compiled {
 		return nil, false
@@ -24,17 +22,16 @@ func (p *Pass) unchanged(port model.Port) (*netdev.Device, bool) {
 		return nil, true
 	}
 	had := d.Link.Attrs()
-	l := p.wire.Here[had.Name]
-	if l == nil || l.Attrs().Index != had.Index || l.Attrs().Alias != had.Alias {
+	l := p.r.devices.Known()[had.Name]
+	if l == nil || !sameDevice(had, l.Attrs()) {
 		return nil, true
 	}
 	return netdev.DeviceOf(l, port), true
 }
 
-// isWhole reports whether the last pass configured a port completely, and its device d, which
-// can be nil, is up.
+// isWhole reports whether the last pass configured a port, whose device d can be nil, completely.
 func (p *Pass) isWhole(port string, d *netdev.Device) bool {
-	return d != nil && d.Link.Attrs().Flags&net.FlagUp != 0 && p.r.Last.whole[port] && !p.r.Last.failed(portObject(port))
+	return d != nil && p.r.Last.whole[port] && !p.r.Last.failed(portObject(port))
 }
 
 // sameNetworkConfig reports whether a network's workloads have the same

@@ -41,8 +41,8 @@ const (
 type Pass struct {
 	r        *Reconciler
 	cause    Cause
+	narrow   bool // a pass after an event that concerns only devices of ports
 	Want     *Desired
-	links    []netlink.Link // the node's devices, once they are listed
 	wire     *netdev.Wire
 	under    *netdev.Underlay
 	ethernet []netdev.EthernetLink     // for direct
@@ -63,6 +63,7 @@ type Pass struct {
 	renewing time.Duration
 	merges   bool // GRODevice exists
 	changes  datapath.Changes
+	Took     time.Duration // without the recreation of the data path, which the next pass does not repeat
 	Failures map[Object]Failure
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
@@ -101,34 +102,33 @@ func (p *Pass) reasons() string {
 // isPartial reports whether the pass checks only the ports that changed or failed: with
 // thousands of ports, checking all of them takes longer than the change.
 func (p *Pass) isPartial() bool {
-	return (p.cause == asked || p.cause == Retrying) && p.r.Last != nil
+	return (p.cause == asked || p.cause == Retrying || p.narrow) && p.r.Last != nil
 }
 
 // Pass makes a pass.
-func (r *Reconciler) Pass(why Cause) { r.passOver(why, nil) }
+func (r *Reconciler) Pass(why Cause) { r.passOver(why) }
 
-// passOver makes a pass. links are the node's devices if they were just listed,
-// else nil.
-func (r *Reconciler) passOver(why Cause, links []netlink.Link) *Pass {
+// passOver makes a pass and returns it.
+func (r *Reconciler) passOver(why Cause) *Pass {
 	if r.ended {
 		r.looked = time.Now()
 		return r.Last
 	}
 	began := time.Now()
-	p := &Pass{r: r, cause: why, Want: r.Want, links: links, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
+	p := &Pass{r: r, cause: why, Want: r.Want, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
 	if p.Want == nil {
 		p.Want = NewDesired(r.config.Node, model.Slice{}, r.IDs, nil)
 		p.block(theState, "the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are")
 		p.keepLast()
 	} else {
-		p.walk()
+		r.space.Do(func() error { p.walk(); return nil }) // on one thread: to change between threads takes longer than most steps for a port
 	}
-	took := time.Since(began) - p.renewing // without the recreation of the data path, which the next pass does not repeat
+	p.Took = time.Since(began) - p.renewing
 	switch {
 	case why == Retrying:
-		r.retryFrom = time.Now().Add(retriesShare * took)
-	case why != asked:
-		r.WholeTook = took
+		r.retryFrom = time.Now().Add(retriesShare * p.Took)
+	case !p.isPartial():
+		r.wholeTook = p.Took
 	}
 	if why == Looking || why == Starting {
 		r.looked = time.Now()
@@ -162,15 +162,25 @@ func (p *Pass) walk() {
 	p.resolve()
 }
 
-// look finds the node's devices and its underlay devices.
+// look finds the node's devices and its underlay devices. A partial pass looks up only the
+// devices that it needs: events of the kernel cause a pass that lists all devices.
 func (p *Pass) look() error {
-	if p.links == nil {
-		var err error
-		if p.links, err = netdev.Links(p.r.space.Links); err != nil {
-			return err
-		}
+	p.r.devices.Expire()
+	p.narrow = p.isNarrow()
+	var err error
+	switch {
+	case !p.isPartial() || p.r.Last.failed(theDevices):
+		err = p.r.devices.List()
+	case p.narrow:
+		err = p.lookAtNoticed()
 	}
-	w := netdev.NewWire(p.r.space, p.Want.Node, p.links, p.r.config, p.changed)
+	if p.cause == Noticing {
+		p.r.noticed = nil
+	}
+	if err != nil {
+		return err
+	}
+	w := netdev.NewWire(p.r.devices, p.Want.Node, p.r.config, p.changed)
 	if last := p.r.Last; last != nil && last.Want != nil {
 		// The kernel reports no change of a sysctl, so a pass because of an event need not check them.
 		w.Checked = func(port string) bool { return p.cause == Noticing && last.whole[port] }
@@ -181,7 +191,7 @@ func (p *Pass) look() error {
 		}
 	}
 	self, _ := p.Want.Self()
-	links, missing, err := netdev.FabricDevices(p.r.space, w.Here, p.r.config.Fabric, self.Underlay)
+	links, missing, err := netdev.FabricDevices(p.r.devices, p.r.config.Fabric, self.Underlay)
 	if err != nil {
 		w.Close()
 		return err
@@ -247,7 +257,7 @@ func (p *Pass) compile() {
 	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last
 	if last != nil {
 		p.Compiled = last.Compiled
-		if p.cause == Retrying { // the kernel reports changes of its routes
+		if p.cause == Retrying || p.narrow { // the kernel reports changes of its routes
 			p.facts.known = last.facts.ways
 		}
 		if last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
@@ -358,11 +368,15 @@ func (p *Pass) configure() {
 // clear deletes the device pairs of deleted ports. It detaches the programs from devices that
 // are neither a port's device nor a fabric device.
 func (p *Pass) clear() {
-	wanted, used := map[string]bool{}, map[int]bool{}
-	for _, port := range p.Want.Ports {
-		wanted[port.Name] = true
+	used := make(map[int]bool, len(p.Devices))
+	for _, d := range p.Devices {
+		used[d.Index()] = true
 	}
-	for _, l := range p.wire.Strays(wanted) {
+	isWanted := func(port string) bool {
+		_, is := p.Want.Port(port)
+		return is
+	}
+	for _, l := range p.wire.Strays(used, isWanted) {
 		stray := Object{kindDevice, l.Attrs().Name}
 		if p.waits(stray) {
 			continue
@@ -373,9 +387,6 @@ func (p *Pass) clear() {
 		}
 		port, _ := netdev.PortOf(p.Want.Node, l.Attrs().Alias)
 		p.r.log.Info("port changed", "port", port, "change", "device pair removed: "+l.Attrs().Name)
-	}
-	for _, d := range p.Devices {
-		used[d.Index()] = true
 	}
 	for _, f := range p.Fabric {
 		used[f.Link.Attrs().Index] = true

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
@@ -23,18 +21,20 @@ type Reconciler struct {
 	config     config.Config
 	log        *slog.Logger
 	space      *netdev.Space
+	devices    *netdev.Devices // the node's devices
 	Programs   *netdev.Programs
 	Limits     datapath.Limits // with the defaults filled in
 	neighbours *netdev.Neighbours
 	labels     *netdev.Labels
 	Tester     *direct.Tester
-	xdpAgain   bool   // XDP was attached again after it was detached because of direct
-	publish    func() // called after each pass
+	noticed    *netdev.Event // changes in the kernel since the last pass; nil: not known
+	xdpAgain   bool          // XDP was attached again after it was detached because of direct
+	publish    func()        // called after each pass
 
 	Want       *Desired         // nil: not known yet; the kernel's tables stay as they are
 	IDs        *fib.IDs         // ids of the objects in Want
 	Generation uint64           // version of Want, incremented on each change
-	WholeTook  time.Duration    // duration of the last complete pass
+	wholeTook  time.Duration    // duration of the last complete pass
 	Last       *Pass            // the last pass
 	Written    datapath.Changes // entries written for changes of the desired state, since the start
 	Repairs    uint64
@@ -54,7 +54,7 @@ type Reconciler struct {
 // want nil: the desired state is not known yet. The caller must call End or Close.
 func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs, want *Desired, ids *fib.IDs, publish func()) *Reconciler {
 	return &Reconciler{
-		config: c, log: log, space: s, Programs: p, Limits: c.Limits.Datapath().WithDefaults(),
+		config: c, log: log, space: s, devices: netdev.NewDevices(s), Programs: p, Limits: c.Limits.Datapath().WithDefaults(),
 		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Comparison: Comparison{Done: make(chan Difference, 1)}, Want: want, IDs: ids, Offers: &fib.Offers{},
 	}
 }
@@ -65,7 +65,7 @@ func (r *Reconciler) Plane() netdev.Plane { return r.Programs.Plane() }
 // NextPass returns the time until the next check for drift, or until a change of encapsulations
 // enters its next phase.
 func (r *Reconciler) NextPass() time.Duration {
-	wait := max(r.config.RepairInterval, passesShare*r.WholeTook)
+	wait := max(r.config.RepairInterval, passesShare*r.wholeTook)
 	if !r.Comparison.running {
 		wait = max(wait, passesShare*r.Comparison.took)
 	}
@@ -91,40 +91,36 @@ func (r *Reconciler) End() error {
 // Adopt makes a state the desired state. If the state is invalid, or its tables
 // exceed their limits, the previous state stays.
 func (r *Reconciler) Adopt(next *Desired) error {
-	links, err := netdev.Links(r.space.Links)
-	if err != nil {
-		return err
-	}
 	if !next.isEmpty() {
-		compiled, err := r.try(next, links, true)
+		compiled, err := r.try(next, true)
 		if err == nil {
 			err = checkSizes(compiled.Tables, r.Limits) // apply checks the sizes with the ports on other nodes
 		}
 		if IsLimit(err) {
-			next, err = r.fitting(next, r.Want, links)
+			next, err = r.fitting(next, r.Want)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	former := r.Want
-	p := r.passFor(next, links)
+	p := r.passFor(next)
 	if p.limit != nil && next.Overfull == nil && !next.isEmpty() {
-		if fitting, err := r.fitting(next, former, links); err == nil && fitting != next {
-			p = r.passFor(fitting, nil)
+		if fitting, err := r.fitting(next, former); err == nil && fitting != next {
+			p = r.passFor(fitting)
 		}
 	}
 	if p.limit == nil || former == nil {
 		r.IDs = p.Want.ids
 		return p.limit
 	}
-	r.passFor(former, nil)
+	r.passFor(former)
 	return p.limit
 }
 
 // passFor makes a state the desired state and makes a pass.
-func (r *Reconciler) passFor(want *Desired, links []netlink.Link) *Pass {
+func (r *Reconciler) passFor(want *Desired) *Pass {
 	r.Want = want
 	r.Generation++
-	return r.passOver(asked, links)
+	return r.passOver(asked)
 }

@@ -183,15 +183,11 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 	if d := cmp.Diff(whole.Whole(), next.Whole(), sameAddress, samePrefix); d != "" {
 		return fmt.Errorf("the desired state made from the former state is not the whole one (-whole +made):\n%s", d)
 	}
-	links, err := netdev.Links(w.space.Links)
-	if err != nil {
-		return err
-	}
-	if err := w.Check(next, links, false); err != nil {
+	if err := w.Check(next, false); err != nil {
 		return err
 	}
 	w.Want = next
-	f, err := w.assume(next, links)
+	f, err := w.assume(next)
 	if err != nil {
 		return err
 	}

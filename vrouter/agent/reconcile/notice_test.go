@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
+)
+
+// A pass after an event about the device of one port repairs that port and looks at no other.
+func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
+	n := newFaulty(t)
+	defer func() { n.Close() }()
+	for _, f := range n.faults {
+		f.set(t, false)
+	}
+	n.adopt(t)
+	agenttest.Eventually(t, "all ports", n.settled)
+	port := n.state.Ports[0].Name
+	l := n.Last.Devices[port].Link
+	index := l.Attrs().Index
+
+	n.Notice(netdev.Event{Links: map[int]bool{index: true}})
+	repairs := n.Repairs
+	n.Pass(Noticing)
+	if got := len(n.Last.left); !n.Last.narrow || got != len(n.Last.Devices) || n.Repairs != repairs {
+		t.Errorf("an event without a change: narrow %v, %d of %d ports left as they are, %d repairs", n.Last.narrow, got, len(n.Last.Devices), n.Repairs-repairs)
+	}
+
+	for what, do := range map[string]func(netlink.Link) error{
+		"down":  n.fabric.Links.LinkSetDown,
+		"small": func(l netlink.Link) error { return n.fabric.Links.LinkSetMTU(l, 1300) },
+		"gone":  n.fabric.Links.LinkDel,
+	} {
+		agenttest.Must(t, do(n.Last.Devices[port].Link))
+		n.Notice(netdev.Event{Links: map[int]bool{n.Last.Devices[port].Index(): true}})
+		repairs := n.Repairs
+		n.Pass(Noticing)
+		if got := len(n.Last.left); !n.Last.narrow || got != len(n.Last.Devices)-1 || n.Repairs <= repairs || len(n.Last.Failures) > 0 {
+			t.Errorf("device %s: narrow %v, %d of %d ports left as they are, %d repairs, failures %v", what, n.Last.narrow, got, len(n.Last.Devices), n.Repairs-repairs, n.Last.Failures)
+		}
+	}
+
+	for what, e := range map[string]netdev.Event{
+		"a fabric device": {Links: map[int]bool{n.Last.Fabric[0].Link.Attrs().Index: true}},
+		"a route":         {Other: true},
+	} {
+		n.Notice(e)
+		n.Pass(Noticing)
+		if n.Last.narrow || len(n.Last.left) > 0 {
+			t.Errorf("after an event of %s the pass left %d ports as they are", what, len(n.Last.left))
+		}
+	}
+}
+
+// A request looks up the devices that it names, also if no event has announced them.
+func TestARequestFindsADeviceThatIsNew(t *testing.T) {
+	n := newFaulty(t)
+	defer func() { n.Close() }()
+	for _, f := range n.faults {
+		f.set(t, false)
+	}
+	n.adopt(t)
+	for i := range 3 {
+		name := fmt.Sprint("new", i)
+		device(t, n.fabric, name, true)
+		n.addPort(name, model.Attachment{Device: name})
+		n.state.Ports = append(n.state.Ports, n.ports[len(n.ports)-1])
+		n.adopt(t)
+		if d := n.Last.Devices[name]; d == nil || len(n.Last.left) < len(n.Last.Devices)-1 {
+			t.Errorf("port %s has device %v; %d of %d ports left as they are", name, d, len(n.Last.left), len(n.Last.Devices))
+		}
+		device(t, n.fabric, name, true) // another with the same name
+		n.Notice(netdev.Event{Links: map[int]bool{n.Last.Devices[name].Index(): true, agenttest.LinkIn(t, n.fabric, name).Attrs().Index: true}})
+		n.Pass(Noticing)
+		if got, want := n.Last.Devices[name], agenttest.LinkIn(t, n.fabric, name).Attrs().Index; got == nil || got.Index() != want || len(n.Last.Failures) > 0 {
+			t.Errorf("port %s has device %v, want %d; failures %v", name, got, want, n.Last.Failures)
+		}
+	}
+}
