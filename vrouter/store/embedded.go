@@ -83,6 +83,9 @@ func embeddedConfig(o EmbeddedOptions) (*embed.Config, error) {
 	}
 	c := embed.NewConfig()
 	c.Name, c.Dir, c.LogLevel = "vrouter", filepath.Join(o.Dir, "etcd"), "fatal"
+	// The member waits up to this time before it elects itself. There are no others whose
+	// heartbeats it could miss.
+	c.ElectionMs, c.TickMs = 100, 10
 	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModePeriodic, "10m"
 	own := url.URL{Scheme: "unix", Path: filepath.Join(o.Dir, "peer.sock")}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{own}, []url.URL{own}
