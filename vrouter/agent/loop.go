@@ -23,7 +23,7 @@ const (
 	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
 	quotaWait       = 250 * time.Millisecond // minimum interval of relieveFlows
 	quotaShare      = 4                      // relieveFlows uses at most 1/5 of a CPU
-	eventsShare     = 9                      // passes after kernel events use at most 1/10 of a CPU
+	eventsShare     = 19                     // passes after kernel events use at most 1/20 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
 	memoryWait      = time.Second            // minimum wait after a change or a comparison, before freeMemory
 	freeShare       = 19                     // freeMemory uses at most 1/20 of a CPU

@@ -156,7 +156,7 @@ func (m metrics) traffic(v *view, s samples) error {
 	if err != nil {
 		return err
 	}
-	for id, port := range v.vifs {
+	for id, port := range v.names().vifs {
 		n := vifs[id] // zero if the port has no packets
 		p, _ := v.want.Port(port)
 		s.count(vifPackets, n.RxPackets, port, p.Network, "rx")
@@ -200,7 +200,7 @@ func (m metrics) drops(v *view, s samples) error {
 	for key, n := range all {
 		port := ""
 		if key.Vif != 0 {
-			if port = v.vifs[key.Vif]; port == "" {
+			if port = v.names().vifs[key.Vif]; port == "" {
 				port = "gone"
 			}
 		}

@@ -99,7 +99,7 @@ func (a *agent) fabricRows(v *view, modes map[uint32]string, dropped uint64) []i
 
 func vifRow(v *view, ifindex uint32, f fib.Vif) inspect.Vif {
 	return inspect.Vif{
-		ID: f.ID, Device: v.device(f.ID, ifindex), Ifindex: ifindex, Type: "virtual", Port: v.vifs[f.ID],
+		ID: f.ID, Device: v.device(f.ID, ifindex), Ifindex: ifindex, Type: "virtual", Port: v.names().vifs[f.ID],
 		Network: v.networks[f.VRF].Name, VRF: f.VRF, Nexthop: f.Nexthop, MAC: f.MAC, MTU: f.MTU,
 		Flags: flags(f.L2, "L2", f.L3, "L3", f.Policy, "Policy"), Sources: f.Sources,
 	}

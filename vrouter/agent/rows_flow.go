@@ -35,7 +35,7 @@ func comparePorts(a, b netip.AddrPort) int { return a.Compare(b) }
 
 func flowRow(v *view, k datapath.FlowKey, f datapath.Flow) inspect.Flow {
 	row := inspect.Flow{
-		Vif: k.Vif, Port: v.vifs[k.Vif], Protocol: k.Protocol, Local: k.Local, Remote: k.Remote,
+		Vif: k.Vif, Port: v.names().vifs[k.Vif], Protocol: k.Protocol, Local: k.Local, Remote: k.Remote,
 		Action: "forward", Rule: f.Rule, Initiated: "local",
 		State:      flags(f.SYN, "SYN", f.Established, "EST", f.FIN, "FIN", f.RST, "RST"),
 		PacketsOut: f.Packets[0], PacketsIn: f.Packets[1], BytesOut: f.Bytes[0], BytesIn: f.Bytes[1],

@@ -44,7 +44,7 @@ func (a *agent) nexthops(v *view, vrf uint32) ([]inspect.Nexthop, error) {
 
 func nexthopRow(v *view, id uint32, n fib.Nexthop) inspect.Nexthop {
 	row := inspect.Nexthop{
-		ID: id, Type: nexthopTypes[n.Type], Name: v.nexthops[id], VRF: n.VRF, Vif: n.Vif,
+		ID: id, Type: nexthopTypes[n.Type], Name: v.names().nexthops[id], VRF: n.VRF, Vif: n.Vif,
 		Encapsulation: n.Encapsulation, MTU: n.MTU, DMAC: n.DMAC,
 		Flags: flags(n.DF, "DF", n.Type == fib.Composite && !n.Multicast, "ECMP", n.Multicast, "Multicast", n.Peer, "Peer"),
 	}
@@ -52,7 +52,7 @@ func nexthopRow(v *view, id uint32, n fib.Nexthop) inspect.Nexthop {
 		row.Device = v.device(n.Vif, n.Oif)
 	}
 	for _, p := range n.Paths {
-		row.Paths = append(row.Paths, inspect.Path{Source: p.Source, Destination: p.Destination, Gateway: p.Gateway, Device: v.indexes[p.Oif]})
+		row.Paths = append(row.Paths, inspect.Path{Source: p.Source, Destination: p.Destination, Gateway: p.Gateway, Device: v.names().indexes[p.Oif]})
 	}
 	for _, m := range n.Members {
 		row.Members = append(row.Members, inspect.Member(m))

@@ -47,7 +47,7 @@ func describeStep(v *view, s datapath.TraceStep) inspect.Step {
 	network := networkWords(v, s.VRF)
 	switch s.Kind {
 	case datapath.TraceVif:
-		return inspect.Step{What: "vif", Key: v.indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s, %s", s.ID, v.vifs[s.ID], network)}
+		return inspect.Step{What: "vif", Key: v.names().indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s, %s", s.ID, v.names().vifs[s.ID], network)}
 	case datapath.TraceSpoof:
 		return inspect.Step{What: "source", Key: "MAC and address", Result: foundWords(s, "the vif's own", "not the vif's")}
 	case datapath.TraceFlow:
@@ -88,7 +88,7 @@ func pathStep(v *view, s datapath.TraceStep) inspect.Step {
 		what := map[bool]string{true: "label", false: "VNI"}[s.Kind == datapath.TraceLabel]
 		return inspect.Step{What: what, Key: fmt.Sprint(s.ID), Result: foundWords(s, fmt.Sprintf("nexthop %d, %s", s.Value, nexthopName(v, s.Value)), "unknown")}
 	case datapath.TraceDeliver:
-		return inspect.Step{What: "deliver", Key: v.indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s", s.ID, v.vifs[s.ID])}
+		return inspect.Step{What: "deliver", Key: v.names().indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s", s.ID, v.names().vifs[s.ID])}
 	case datapath.TraceAnswer:
 		return inspect.Step{What: "answer", Key: networkWords(v, s.VRF), Result: foundWords(s, "the vrouter answers the workload", "the vrouter does not answer the workload")}
 	case datapath.TraceDrop:
@@ -133,7 +133,7 @@ func nexthopName(v *view, id uint32) string {
 	if id == 0 {
 		return "discard" // the nexthop's entry is empty
 	}
-	if name := v.nexthops[id]; name != "" {
+	if name := v.names().nexthops[id]; name != "" {
 		return name
 	}
 	return "unnamed"
@@ -213,7 +213,7 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 		}
 		return words, false
 	case last.Kind == datapath.TraceDeliver:
-		return fmt.Sprintf("delivered to port %s on this node", v.vifs[last.ID]), false
+		return fmt.Sprintf("delivered to port %s on this node", v.names().vifs[last.ID]), false
 	}
 	return "answered by the vrouter itself", false
 }
@@ -224,7 +224,7 @@ func farEnd(v *view, nexthop *datapath.TraceStep) string {
 	if nexthop == nil {
 		return "an unknown end"
 	}
-	words := strings.Fields(v.nexthops[nexthop.ID])
+	words := strings.Fields(v.names().nexthops[nexthop.ID])
 	if len(words) < 3 || words[0] != "tunnel" {
 		return nexthopName(v, nexthop.ID)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"windtunnel/vrouter/agent/netdev"
@@ -26,9 +27,7 @@ type view struct {
 	devices  map[string]*netdev.Device   // by port
 	links    map[netip.Addr]direct.State // result of Pass.Links
 	labels   reconcile.Labels
-	nexthops map[uint32]string // names of nexthops by id
-	vifs     map[uint32]string // names of ports by vif id
-	indexes  map[uint32]string // names of devices by ifindex
+	names    func() *names // computes the names at the first call
 	networks map[uint32]model.Network
 	problems []api.Problem
 	warnings []fib.Problem
@@ -40,30 +39,42 @@ type view struct {
 	leaving  []string
 }
 
+// names are the names of a node's objects by their ids in the kernel's maps.
+type names struct {
+	nexthops map[uint32]string
+	vifs     map[uint32]string // ports
+	indexes  map[uint32]string // devices, by ifindex
+}
+
+func namesOf(p *reconcile.Pass) *names {
+	n := &names{nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: make(map[uint32]string, len(p.Tables.Vifs)), indexes: make(map[uint32]string, len(p.Devices))}
+	for id, nexthop := range p.Tables.Nexthops {
+		n.nexthops[id] = nexthop.Name
+	}
+	for _, vif := range p.Tables.Vifs {
+		n.vifs[vif.ID] = vif.Name
+	}
+	for _, d := range p.Devices {
+		n.indexes[uint32(d.Index())] = d.Link.Attrs().Name
+	}
+	for _, f := range p.Fabric {
+		n.indexes[uint32(f.Link.Attrs().Index)] = f.Link.Attrs().Name
+	}
+	return n
+}
+
 // publish replaces the view.
 func (a *agent) publish() {
 	p := a.reconciler.Last
 	v := &view{
 		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
-		nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: map[uint32]string{}, indexes: map[uint32]string{},
+		names:    sync.OnceValue(func() *names { return namesOf(p) }),
 		networks: map[uint32]model.Network{},
 		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),
 	}
 	if a.follower.Unfit != nil {
 		v.refused = notInForce(a.follower.Unfit)
-	}
-	for id, n := range p.Tables.Nexthops {
-		v.nexthops[id] = n.Name
-	}
-	for _, vif := range p.Tables.Vifs {
-		v.vifs[vif.ID] = vif.Name
-	}
-	for _, d := range p.Devices {
-		v.indexes[uint32(d.Index())] = d.Link.Attrs().Name
-	}
-	for _, f := range p.Fabric {
-		v.indexes[uint32(f.Link.Attrs().Index)] = f.Link.Attrs().Name
 	}
 	for _, n := range p.Want.State.Networks {
 		v.networks[n.ID] = n
@@ -113,10 +124,10 @@ func (a *agent) status(v *view) api.Status {
 
 // device is the name of a vif's device; "": the fabric.
 func (v *view) device(vif uint32, ifindex uint32) string {
-	if name := v.indexes[ifindex]; name != "" {
+	if name := v.names().indexes[ifindex]; name != "" {
 		return name
 	}
-	if d := v.devices[v.vifs[vif]]; d != nil {
+	if d := v.devices[v.names().vifs[vif]]; d != nil {
 		return d.Link.Attrs().Name
 	}
 	return ""

@@ -347,7 +347,7 @@ type networkKey[K comparable] struct {
 }
 
 func (v *validation) checkPorts() {
-	places := map[string]string{}
+	places := map[Place]string{}
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
 		if v.nodes[p.Node] == nil {
@@ -455,31 +455,27 @@ func (v *validation) checkAddress(p *Port, n *Network, a netip.Addr) {
 
 var deviceForm = regexp.MustCompile(`^[^\s/:]{1,15}$`)
 
-func (v *validation) checkAttachment(p *Port, places map[string]string) {
+func (v *validation) checkAttachment(p *Port, places map[Place]string) {
 	a := p.Attach
-	place := ""
+	place, attached := p.Place()
+	if !attached {
+		return
+	}
 	switch {
 	case a.Netns != "" && a.Device != "":
 		v.fail("port", p.Name, "attach: has both netns and device; keep one: netns creates a pair of devices, device uses an existing device")
 	case a.Host && a.Netns+a.Device != "":
 		v.fail("port", p.Name, "attach: has host together with netns or device; keep one")
 	case a.Host:
-		place = p.Node + " host " + p.Network
 		if a.Interface != "" && !deviceForm.MatchString(a.Interface) {
 			v.fail("port", p.Name, "attach: interface %q is not a device name of up to 15 characters", a.Interface)
 		}
 	case a.Netns != "":
-		place = p.Node + " netns " + a.Netns + " " + a.Interface
 		if !deviceForm.MatchString(a.Interface) {
 			v.fail("port", p.Name, "attach: interface %q is not a device name of up to 15 characters", a.Interface)
 		}
-	case a.Device != "":
-		place = p.Node + " device " + a.Device
-		if !deviceForm.MatchString(a.Device) {
-			v.fail("port", p.Name, "attach: device %q is not a device name of up to 15 characters", a.Device)
-		}
-	default:
-		return // not attached yet
+	case !deviceForm.MatchString(a.Device):
+		v.fail("port", p.Name, "attach: device %q is not a device name of up to 15 characters", a.Device)
 	}
 	if a.AcceptRA && a.Netns == "" {
 		v.fail("port", p.Name, "attach: accept_ra needs netns, since the agent configures only devices that it creates; remove accept_ra")

@@ -7,8 +7,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Devices are the devices of a network namespace, as far as they were looked up. The caller must
-// not change the devices that the methods return.
+// Devices are the devices of a network namespace, as far as they were looked up. Users outside this
+// package must not change the devices that the methods return.
 type Devices struct {
 	space   *Space
 	listed  bool         // all devices were listed since Expire
@@ -45,6 +45,9 @@ func (d *Devices) Expire() {
 
 // Known returns the devices that were found, by name. They may have changed since.
 func (d *Devices) Known() map[string]netlink.Link { return d.byName }
+
+// Has reports whether a device was found. It may have been deleted since.
+func (d *Devices) Has(index int) bool { return d.byIndex[index] != nil }
 
 // Name finds a device by name; nil: it does not exist.
 func (d *Devices) Name(name string) (netlink.Link, error) {

@@ -34,6 +34,9 @@ func (p *Pass) attach() {
 	}
 	var bare []string // ports whose devices lack the program
 	for name, d := range p.Devices {
+		if p.resumed && p.left[name] {
+			continue
+		}
 		has, ok := p.attached[d.Index()]
 		if !ok || has.Kind != datapath.KindVif || !has.Current || d.IsNetkit() && !has.Netkit {
 			if !p.failed(portObject(name)) { // a port that waits for its next attempt has failed, too
@@ -85,8 +88,8 @@ func (p *Pass) switchToTCX() {
 // without the programs' mark. The programs of an older agent do not set the mark. So
 // guard does nothing until every port has the current program.
 func (p *Pass) guard() {
-	for _, d := range p.Devices {
-		if !p.attached[d.Index()].Current {
+	for name, d := range p.Devices {
+		if !(p.resumed && p.left[name]) && !p.attached[d.Index()].Current {
 			return
 		}
 	}
@@ -160,18 +163,13 @@ func (p *Pass) lastFabric(index int) (FabricDevice, bool) {
 	return FabricDevice{}, false
 }
 
-// listAttached lists the programs on the node's devices. A partial pass uses the list of the
+// listAttached lists the programs on the node's devices. A partial pass continues the list of the
 // last pass.
 func (p *Pass) listAttached() {
 	p.attached = map[int]datapath.Attachment{}
 	if last := p.r.Last; p.isPartial() && last.attached != nil && !last.failed(thePrograms) && !p.renewed {
-		known := p.r.devices.Known()
-		here := make(map[int]bool, len(known))
-		for _, l := range known {
-			here[l.Attrs().Index] = true
-		}
-		maps.Copy(p.attached, last.attached)
-		maps.DeleteFunc(p.attached, func(index int, _ datapath.Attachment) bool { return !here[index] })
+		p.attached, p.resumed = last.attached, true
+		maps.DeleteFunc(p.attached, func(index int, _ datapath.Attachment) bool { return !p.r.devices.Has(index) })
 		return
 	}
 	all, err := p.r.Programs.Plane().Attached()

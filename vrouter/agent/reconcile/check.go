@@ -14,8 +14,8 @@ import (
 
 // Check returns an error if this node cannot use a desired state. The state must be valid
 // and contain this node, and its tables must not exceed their limits. Check assumes that
-// every port has a device. partial: Check ignores errors that concern a single network. Use partial for a state that is already in the store, so that the other
-// networks work.
+// every port has a device. partial: Check ignores errors that concern a single network. Use
+// partial for a state that is already in the store, so that the other networks work.
 func (r *Reconciler) Check(next *Desired, partial bool) error {
 	compiled, err := r.try(next, partial)
 	if err == nil {
@@ -131,7 +131,7 @@ const assumedDevice = 1 << 30
 // assume returns the facts as if every port had its device.
 func (r *Reconciler) assume(want *Desired) (*facts, error) {
 	self, _ := want.Self()
-	fabric, _, err := netdev.FabricDevices(netdev.NewDevices(r.space), r.config.Fabric, self.Underlay)
+	fabric, _, err := r.fabric(netdev.NewDevices(r.space), self, true)
 	if err != nil {
 		return nil, err
 	}

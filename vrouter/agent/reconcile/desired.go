@@ -36,16 +36,16 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 		maps.DeleteFunc(slice.Hops, func(name string, _ *model.Port) bool { return slices.Contains(leaving, name) })
 	}
 	d := &Desired{Node: node, given: slice, ids: ids, named: map[string]int{}}
-	check := slice.All
+	check, known := slice.All, []model.Port(nil)
 	if former != nil && reflect.DeepEqual(slice.State, former.given.State) {
 		if slices.Equal(slice.All, former.given.All) {
 			return former
 		}
 		if former.Overfull == nil {
-			check = d.toCheck(former)
+			check, known = d.toCheck(former)
 		}
 	}
-	d.omit(check)
+	d.omit(check, known)
 	for i, p := range d.Ports {
 		d.named[p.Name] = i
 	}
@@ -53,13 +53,17 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 }
 
 // toCheck returns the ports that must be checked after a change from the state former: the
-// new and changed ports, the ports that former left out, and the next hops of
-// routes. If a port of this node differs, it returns all ports of this node, because two ports
-// cannot use one device. Otherwise d gets the checked ports of this node from former.
-func (d *Desired) toCheck(former *Desired) []*model.Port {
+// new and changed ports, the ports that former left out, the next hops of routes, and ports with
+// the place of one of these. known are the other ports of this node. If no port of this node
+// differs, known is nil, and d gets the ports of this node from former.
+func (d *Desired) toCheck(former *Desired) (all []*model.Port, known []model.Port) {
 	check := map[*model.Port]bool{}
-	localDiffers := false
-	differs := func(p *model.Port) { localDiffers = localDiffers || p.Node == d.Node }
+	different := map[string]bool{} // ports of this node, by name
+	differs := func(p *model.Port) {
+		if p.Node == d.Node {
+			different[p.Name] = true
+		}
+	}
 	model.DiffPorts(former.given.All, d.given.All, func(was, is *model.Port) {
 		if was != nil {
 			differs(was)
@@ -78,34 +82,62 @@ func (d *Desired) toCheck(former *Desired) []*model.Port {
 	for _, p := range d.given.Hops {
 		check[p] = true
 	}
-	if d.Ports = former.Ports; localDiffers {
-		d.Ports = nil
-		for _, n := range d.given.Networks {
-			for _, p := range d.given.On(n.Name, d.Node) {
-				check[p] = true
-			}
+	if len(different) == 0 {
+		d.Ports = former.Ports
+	} else {
+		known = d.known(former, different, check)
+	}
+	return slices.SortedFunc(maps.Keys(check), model.ComparePorts), known
+}
+
+// known returns the ports of this node that are valid in the state former and need no check. It
+// adds the other ones, except those that are different, to check.
+func (d *Desired) known(former *Desired, different map[string]bool, check map[*model.Port]bool) []model.Port {
+	places := map[model.Place]bool{}
+	for p := range check {
+		if p.Node == d.Node {
+			different[p.Name] = true
+		}
+		if at, attached := p.Place(); attached {
+			places[at] = true
 		}
 	}
-	return slices.SortedFunc(maps.Keys(check), model.ComparePorts)
+	known := make([]model.Port, 0, len(former.Ports))
+	for i := range former.Ports {
+		p := &former.Ports[i]
+		if different[p.Name] {
+			continue
+		}
+		if at, _ := p.Place(); !places[at] {
+			known = append(known, *p)
+		} else if at, has := slices.BinarySearchFunc(d.given.All, p, model.ComparePorts); has {
+			check[d.given.All[at]] = true
+		}
+	}
+	return known
 }
 
 // omit sets the valid slice: the given slice without the parts that are not valid. It checks
-// the ports in check. The other ports are known to be valid. The attachments of ports on other nodes are not checked: they concern these nodes.
-func (d *Desired) omit(check []*model.Port) {
+// the ports in check. known are the valid ports of this node that are not in check. The
+// attachments of ports on other nodes are not checked: they concern these nodes.
+func (d *Desired) omit(check []*model.Port, known []model.Port) {
 	state := model.Slice{State: d.given.State, All: check}.Whole()
 	for i := range state.Ports {
 		if p := &state.Ports[i]; p.Node != d.Node {
 			p.Attach = model.Attachment{}
 		}
 	}
-	checked := d.Ports == nil
 	state, d.wrong = state.Sound()
 	valid := make(map[string]bool, len(state.Ports))
+	var local []model.Port
 	for _, p := range state.Ports {
 		valid[p.Name] = true
-		if checked && p.Node == d.Node {
-			d.Ports = append(d.Ports, p)
+		if p.Node == d.Node {
+			local = append(local, p)
 		}
+	}
+	if d.Ports == nil {
+		d.Ports = merged(known, local)
 	}
 	omitted := map[*model.Port]bool{}
 	for _, p := range check {
@@ -119,6 +151,20 @@ func (d *Desired) omit(check []*model.Port) {
 	if len(omitted) > 0 {
 		d.All = slices.DeleteFunc(slices.Clone(d.All), func(p *model.Port) bool { return omitted[p] })
 	}
+}
+
+// merged returns the ports of two lists in the order of ComparePorts.
+func merged(a, b []model.Port) []model.Port {
+	if len(a) == 0 {
+		return b
+	}
+	all := make([]model.Port, 0, len(a)+len(b))
+	for _, p := range b {
+		at, _ := slices.BinarySearchFunc(a, &p, func(q model.Port, p *model.Port) int { return model.ComparePorts(&q, p) })
+		all = append(append(all, a[:at]...), p)
+		a = a[at:]
+	}
+	return append(all, a...)
 }
 
 // HasNode reports whether the state has this node.

@@ -45,6 +45,7 @@ type Pass struct {
 	Want     *Desired
 	wire     *netdev.Wire
 	under    *netdev.Underlay
+	node     model.Node                // this node, with encapsulations that it offered until a short time ago
 	ethernet []netdev.EthernetLink     // for direct
 	locator  netip.Prefix              // locator of this node; zero: none
 	Labels   Labels                    // networks whose labels the node receives
@@ -59,6 +60,7 @@ type Pass struct {
 	*fib.Compiled
 	compiled bool // Compiled belongs to the desired state and facts of this pass
 	reused   bool // Compiled is that of the last pass
+	resumed  bool // attached continues the list of the last pass, so the devices of left ports have the program
 	renewed  bool // the data path was recreated, because pins were missing
 	renewing time.Duration
 	merges   bool // GRODevice exists
@@ -190,8 +192,8 @@ func (p *Pass) look() error {
 			return was.Bandwidth != (model.Bandwidth{}) || !last.whole[port]
 		}
 	}
-	self, _ := p.Want.Self()
-	links, missing, err := netdev.FabricDevices(p.r.devices, p.r.config.Fabric, self.Underlay)
+	p.node = p.self()
+	links, missing, err := p.r.fabric(p.r.devices, p.node, p.isPartial())
 	if err != nil {
 		w.Close()
 		return err
@@ -207,7 +209,9 @@ func (p *Pass) look() error {
 		p.Fabric = append(p.Fabric, FabricDevice{Link: l})
 	}
 	p.wire, p.under = w, netdev.NewUnderlay(p.r.space, links)
-	if p.ethernet, err = netdev.EthernetLinks(p.r.space, p.self(), links); err != nil {
+	if p.isPartial() && p.r.Last.hasUnderlayOf(p.node) {
+		p.ethernet = p.r.Last.ethernet
+	} else if p.ethernet, err = netdev.EthernetLinks(p.r.space, p.node, links); err != nil {
 		p.fail(theUnderlay, err)
 	}
 	return nil
