@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/space"
 	"windtunnel/lab/testbed/netns"
@@ -196,12 +197,24 @@ func leftovers(t *testing.T) []string {
 	return names
 }
 
+// untilNamespaces waits until the namespaces of a trial that has ended are removed, and the next
+// trial has made one.
+func untilNamespaces(t *testing.T) {
+	t.Helper()
+	time.Sleep(300 * time.Millisecond)
+	for began := time.Now(); len(leftovers(t)) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("the next trial has made no namespaces within 10 s")
+		}
+	}
+}
+
 // A killed run loses only the current trial. The resumed run removes the leftovers and
 // runs the remaining trials.
 func TestAKilledRunIsResumed(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any")
-	time.Sleep(300 * time.Millisecond) // into the third trial
+	untilNamespaces(t)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +222,8 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	if n := h.samples(); n < 2 {
 		t.Errorf("%d samples are kept of 2", n)
 	}
-	if len(leftovers(t)) == 0 {
+	left := len(leftovers(t))
+	if left == 0 {
 		t.Error("the killed run left no namespaces: the test does not test")
 	}
 	out, err := h.run("runs")
@@ -217,14 +231,14 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		t.Errorf("runs: %s (%v)", out, err)
 	}
 	out, err = h.run("run", "--resume", "latest") // with its own --gates warn
-	if err != nil || !strings.Contains(out, "removed 3 network namespaces") {
-		t.Errorf("resume: %v\n%s", err, out)
+	if want := "removed " + phrase.Count(left, "network namespace"); err != nil || !strings.Contains(out, want) {
+		t.Errorf("resume: %v, want %q\n%s", err, want, out)
 	}
 	if n := h.samples(); n != 6 {
 		t.Errorf("after the resumed run there are %d samples, want 6", n)
 	}
-	if left := leftovers(t); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if still := leftovers(t); len(still) > 0 {
+		t.Errorf("left behind: %v", still)
 	}
 	if out, _ = h.run("runs"); !strings.Contains(out, " complete ") || strings.Count(out, "slow") != 2 {
 		t.Errorf("runs: %s", out)
@@ -234,7 +248,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 func TestLabCleanRemovesWhatAKilledRunLeft(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn")
-	time.Sleep(200 * time.Millisecond)
+	untilNamespaces(t)
 	cmd.Process.Kill()
 	cmd.Wait()
 	out, err := h.run("lab", "clean")

@@ -135,8 +135,10 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			a.reconciler.Pass(reconcile.Retrying)
 		case <-burst:
 			burst = nil
-			a.reconciler.Pass(reconcile.Noticing)
-			eventsFrom = time.Now().Add(eventsShare * a.reconciler.Last.Took)
+			if a.reconciler.HasNoticed() { // else a pass for another reason has handled the events
+				a.reconciler.Pass(reconcile.Noticing)
+				eventsFrom = time.Now().Add(eventsShare * a.reconciler.Last.Took)
+			}
 		case <-quota.C:
 			quota.Reset(a.relieveFlows())
 		case <-drift.C:

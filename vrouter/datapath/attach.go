@@ -82,8 +82,8 @@ func (d *Datapath) programOf(h hook) *ebpf.Program {
 	return d.programs.FabricXdp
 }
 
-// AttachVif attaches from_workload to a device's ingress. It is idempotent: it keeps the
-// present program, replaces an older one atomically, and attaches a missing one.
+// AttachVif attaches from_workload to a device's ingress. It is idempotent: it
+// replaces an older program atomically, and attaches a missing one.
 func (d *Datapath) AttachVif(ifindex int) error {
 	_, err := d.attachTC(hookVif, ifindex, !d.options.NoTCX)
 	return err

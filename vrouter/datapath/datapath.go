@@ -2,8 +2,8 @@
 // are attached. Everything that it makes is pinned, so that packets go on
 // while no program of ours runs.
 //
-// Devices are named by ifindex: of the network namespace that the calling
-// thread is in.
+// Devices are named by ifindex, of the network namespace of the calling thread. It must be
+// the namespace in which Open was called.
 package datapath
 
 import (
@@ -85,7 +85,9 @@ func (d *Datapath) linkDir() string { return filepath.Join(d.options.Pins, links
 
 // Close lets go of the programs and maps. What is pinned stays: packets go on.
 func (d *Datapath) Close() error {
-	d.tc.Close()
+	if d.tc != nil {
+		d.tc.Close()
+	}
 	return errors.Join(d.maps.Close(), d.programs.Close())
 }
 

@@ -464,8 +464,10 @@ func (v *validation) checkAttachment(p *Port, places map[Place]string) {
 	switch {
 	case a.Netns != "" && a.Device != "":
 		v.fail("port", p.Name, "attach: has both netns and device; keep one: netns creates a pair of devices, device uses an existing device")
+		return
 	case a.Host && a.Netns+a.Device != "":
 		v.fail("port", p.Name, "attach: has host together with netns or device; keep one")
+		return
 	case a.Host:
 		if a.Interface != "" && !deviceForm.MatchString(a.Interface) {
 			v.fail("port", p.Name, "attach: interface %q is not a device name of up to 15 characters", a.Interface)

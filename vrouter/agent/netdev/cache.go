@@ -6,9 +6,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// nsCache caches the devices, addresses, limits and routes of a network namespace
-// during one pass, so that the pass lists them once for all ports. A pass that
-// changes the namespace also updates the cache.
+// nsCache caches the addresses, limits and routes of a network namespace during one pass, so
+// that the pass lists them once for all ports. A pass that changes the namespace also updates the
+// cache. The devices of the node's namespace stay cached for the next pass.
 type nsCache struct {
 	*Space
 	devices   *Devices

@@ -49,18 +49,25 @@ func (d *Devices) Known() map[string]netlink.Link { return d.byName }
 // Has reports whether a device was found. It may have been deleted since.
 func (d *Devices) Has(index int) bool { return d.byIndex[index] != nil }
 
-// Name finds a device by name; nil: it does not exist.
+// Forget removes a device that was deleted.
+func (d *Devices) Forget(index int) { d.forget(d.byIndex[index]) }
+
+// Name finds a device by name; nil: it does not exist. An alternative name (ip-link(8), altname)
+// finds no device.
 func (d *Devices) Name(name string) (netlink.Link, error) {
 	if l := d.byName[name]; d.listed || l != nil && d.fresh[l.Attrs().Index] {
 		return l, nil
 	}
 	l, err := d.space.Link(name)
-	if err == nil && l != nil {
-		d.put(l)
-	} else if err == nil {
-		d.forget(d.byName[name])
+	if err != nil {
+		return nil, err
 	}
-	return l, err
+	if l == nil || l.Attrs().Name != name {
+		d.forget(d.byName[name])
+		return nil, nil
+	}
+	d.put(l)
+	return l, nil
 }
 
 // Index finds a device by ifindex; nil: it does not exist.

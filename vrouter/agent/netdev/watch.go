@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 
 	"github.com/vishvananda/netlink/nl"
@@ -14,9 +13,17 @@ import (
 
 // Event is a set of possible changes in the kernel.
 type Event struct {
-	Links map[int]bool // ifindexes of devices that were created, deleted or changed
-	Other bool         // addresses, routes or neighbours have changed, or any device
+	Links map[int]LinkEvent // devices that have changed, by ifindex
+	Other bool              // addresses, routes or neighbours have changed, or any device
 }
+
+// LinkEvent is a set of changes of a device.
+type LinkEvent uint8
+
+const (
+	LinkChanged LinkEvent = 1 << iota // the device is new or has changed
+	LinkDeleted                       // it was deleted; another device may have its ifindex now
+)
 
 // Add adds the changes of another event.
 func (e *Event) Add(other Event) {
@@ -25,7 +32,9 @@ func (e *Event) Add(other Event) {
 		e.Links = other.Links
 		return
 	}
-	maps.Copy(e.Links, other.Links)
+	for index, l := range other.Links {
+		e.Links[index] |= l
+	}
 }
 
 func (e Event) isEmpty() bool { return !e.Other && len(e.Links) == 0 }
@@ -113,11 +122,15 @@ func receive(socket *nl.NetlinkSocket) (Event, bool) {
 	if err != nil {
 		return Event{}, false
 	}
-	e := Event{Links: map[int]bool{}}
+	e := Event{Links: map[int]LinkEvent{}}
 	for _, m := range messages {
 		switch m.Header.Type {
 		case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-			e.Links[int(nl.DeserializeIfInfomsg(m.Data).Index)] = true
+			l, is := nl.DeserializeIfInfomsg(m.Data), LinkChanged
+			if m.Header.Type == unix.RTM_DELLINK && l.Family == unix.AF_UNSPEC { // other families: the device left a bridge
+				is = LinkDeleted
+			}
+			e.Links[int(l.Index)] |= is
 		case unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.RTM_NEWROUTE, unix.RTM_DELROUTE, unix.RTM_DELNEIGH:
 			e.Other = true
 		}

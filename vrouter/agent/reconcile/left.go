@@ -8,7 +8,8 @@ import (
 )
 
 // unchanged reports whether a port's desired state is the same as in the last pass. It
-// returns the port's device of that pass; nil: the device no longer exists, or it has changed.
+// returns the port's device of that pass; nil: the device no longer exists, or the node's end
+// of the pair has changed.
 func (p *Pass) unchanged(port model.Port) (*netdev.Device, bool) {
 	if !p.isPartial() || !p.r.Last.compiled {
 		return nil, false
@@ -23,15 +24,17 @@ func (p *Pass) unchanged(port model.Port) (*netdev.Device, bool) {
 	}
 	had := d.Link.Attrs()
 	l := p.r.devices.Known()[had.Name]
-	if l == nil || !sameDevice(had, l.Attrs()) {
+	if l == nil || l.Attrs().Index != had.Index || l.Attrs().Alias != had.Alias || p.deleted[had.Index] {
 		return nil, true
 	}
 	return netdev.DeviceOf(l, port), true
 }
 
-// isWhole reports whether the last pass configured a port, whose device d can be nil, completely.
-func (p *Pass) isWhole(port string, d *netdev.Device) bool {
-	return d != nil && p.r.Last.whole[port] && !p.r.Last.failed(portObject(port))
+// isWhole reports whether the last pass configured a port completely, and its device d, which
+// can be nil, has not changed since.
+func (p *Pass) isWhole(port model.Port, d *netdev.Device) bool {
+	last := p.r.Last
+	return d != nil && last.whole[port.Name] && !last.failed(portObject(port.Name)) && isSame(port, last.Devices[port.Name].Link, d.Link)
 }
 
 // sameNetworkConfig reports whether a network's workloads have the same

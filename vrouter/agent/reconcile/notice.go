@@ -6,6 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
 )
 
 // Notice records changes in the kernel for the next pass because of an event.
@@ -16,36 +17,55 @@ func (r *Reconciler) Notice(e netdev.Event) {
 	r.noticed.Add(e)
 }
 
-// isNarrow reports whether the pass is because of an event that concerns no more than devices
-// of ports. Such a pass looks only at these ports. With thousands of ports, each new device would
-// otherwise make the agent look at all ports.
+// HasNoticed reports whether changes are recorded that no pass has handled.
+func (r *Reconciler) HasNoticed() bool { return r.noticed != nil }
+
+// isNarrow reports whether the pass is because of an event that concerns only devices of ports
+// and devices that are not known, which are new or were already deleted. Such a pass looks only at
+// these ports. With thousands of ports, each new port would otherwise make the agent look at all.
 func (p *Pass) isNarrow() bool {
 	noticed, last := p.r.noticed, p.r.Last
 	if p.cause != Noticing || noticed == nil || noticed.Other || last == nil || !last.compiled {
 		return false
 	}
-	for _, f := range last.Fabric {
-		if noticed.Links[f.Link.Attrs().Index] {
+	ours := make(map[int]bool, len(last.Devices))
+	for _, d := range last.Devices {
+		ours[d.Index()] = true
+	}
+	for index := range noticed.Links {
+		if !ours[index] && p.r.devices.Has(index) {
 			return false
 		}
 	}
 	return true
 }
 
-// lookAtNoticed looks up the devices that events have named.
+// lookAtNoticed looks up the devices that events have named, and forgets those that were deleted.
 func (p *Pass) lookAtNoticed() error {
-	for index := range p.r.noticed.Links {
-		if _, err := p.r.devices.Renew(index); err != nil {
-			return err
+	if p.r.noticed == nil {
+		return nil
+	}
+	for index, l := range p.r.noticed.Links {
+		if l&netdev.LinkDeleted != 0 {
+			p.r.devices.Forget(index)
+			delete(p.r.Last.attached, index)
+			p.deleted[index] = true
 		}
+		if l != 0 {
+			if _, err := p.r.devices.Renew(index); err != nil {
+				return err
+			}
+		}
+		p.r.noticed.Links[index] = 0 // a narrow pass still counts the device
 	}
 	return nil
 }
 
-// sameDevice reports whether a device is as it was, or has the state of a complete port: it has
-// carrier, so the workload's end is up, too.
-func sameDevice(was, is *netlink.LinkAttrs) bool {
-	return is.Index == was.Index && is.Alias == was.Alias && is.MTU == was.MTU &&
-		is.ParentIndex == was.ParentIndex && is.NetNsID == was.NetNsID && is.MasterIndex == was.MasterIndex &&
-		is.Flags&net.FlagUp != 0 && (is.OperState == netlink.OperUp || is.OperState == was.OperState)
+// isSame reports whether a port's device is as it was in the last pass, or has the state of a
+// complete port: it has carrier, so the workload's end is up.
+func isSame(port model.Port, was, is netlink.Link) bool {
+	a, b := was.Attrs(), is.Attrs()
+	return was == is || a.MTU == b.MTU && a.ParentIndex == b.ParentIndex && a.NetNsID == b.NetNsID &&
+		a.MasterIndex == b.MasterIndex && b.Flags&net.FlagUp != 0 &&
+		(b.OperState == netlink.OperUp || port.Attach.Device != "" && a.OperState == b.OperState)
 }

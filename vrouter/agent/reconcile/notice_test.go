@@ -2,12 +2,14 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
 )
 
@@ -24,7 +26,7 @@ func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
 	l := n.Last.Devices[port].Link
 	index := l.Attrs().Index
 
-	n.Notice(netdev.Event{Links: map[int]bool{index: true}})
+	n.Notice(netdev.Event{Links: map[int]netdev.LinkEvent{index: netdev.LinkChanged}})
 	repairs := n.Repairs
 	n.Pass(Noticing)
 	if got := len(n.Last.left); !n.Last.narrow || got != len(n.Last.Devices) || n.Repairs != repairs {
@@ -37,7 +39,11 @@ func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
 		"gone":  n.fabric.Links.LinkDel,
 	} {
 		agenttest.Must(t, do(n.Last.Devices[port].Link))
-		n.Notice(netdev.Event{Links: map[int]bool{n.Last.Devices[port].Index(): true}})
+		event := netdev.LinkChanged
+		if what == "gone" {
+			event = netdev.LinkDeleted
+		}
+		n.Notice(netdev.Event{Links: map[int]netdev.LinkEvent{n.Last.Devices[port].Index(): event}})
 		repairs := n.Repairs
 		n.Pass(Noticing)
 		if got := len(n.Last.left); !n.Last.narrow || got != len(n.Last.Devices)-1 || n.Repairs <= repairs || len(n.Last.Failures) > 0 {
@@ -46,7 +52,7 @@ func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
 	}
 
 	for what, e := range map[string]netdev.Event{
-		"a fabric device": {Links: map[int]bool{n.Last.Fabric[0].Link.Attrs().Index: true}},
+		"a fabric device": {Links: map[int]netdev.LinkEvent{n.Last.Fabric[0].Link.Attrs().Index: netdev.LinkChanged}},
 		"a route":         {Other: true},
 	} {
 		n.Notice(e)
@@ -75,10 +81,50 @@ func TestARequestFindsADeviceThatIsNew(t *testing.T) {
 			t.Errorf("port %s has device %v; %d of %d ports left as they are", name, d, len(n.Last.left), len(n.Last.Devices))
 		}
 		device(t, n.fabric, name, true) // another with the same name
-		n.Notice(netdev.Event{Links: map[int]bool{n.Last.Devices[name].Index(): true, agenttest.LinkIn(t, n.fabric, name).Attrs().Index: true}})
+		n.Notice(netdev.Event{Links: map[int]netdev.LinkEvent{n.Last.Devices[name].Index(): netdev.LinkDeleted, agenttest.LinkIn(t, n.fabric, name).Attrs().Index: netdev.LinkChanged}})
 		n.Pass(Noticing)
 		if got, want := n.Last.Devices[name], agenttest.LinkIn(t, n.fabric, name).Attrs().Index; got == nil || got.Index() != want || len(n.Last.Failures) > 0 {
 			t.Errorf("port %s has device %v, want %d; failures %v", name, got, want, n.Last.Failures)
 		}
+	}
+}
+
+// A device that is deleted and created again with its old ifindex has lost its program.
+func TestADeviceThatTakesANumberAgainGetsTheProgram(t *testing.T) {
+	n := newFaulty(t)
+	defer func() { n.Close() }()
+	n.addPort("again", model.Attachment{Device: "again0"})
+	n.state.Ports = append(n.state.Ports, n.ports[len(n.ports)-1])
+	device(t, n.fabric, "again0", true)
+	n.adopt(t)
+	index := n.Last.Devices["again"].Index()
+	agenttest.Must(t, n.fabric.Links.LinkDel(n.Last.Devices["again"].Link))
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.Index = "again0", index
+	agenttest.Must(t, n.fabric.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "again0p"}))
+	n.Notice(netdev.Event{Links: map[int]netdev.LinkEvent{index: netdev.LinkDeleted | netdev.LinkChanged}})
+	n.Pass(Noticing)
+	all, err := n.Plane().Attached()
+	agenttest.Must(t, err)
+	if !n.Last.narrow || !slices.ContainsFunc(all, func(a datapath.Attachment) bool { return a.Ifindex == index && a.Current }) {
+		t.Errorf("narrow %v; programs are on the devices %+v, want also on %d", n.Last.narrow, all, index)
+	}
+}
+
+// An alternative name of a device finds it in no kind of pass.
+func TestAnAlternativeNameFindsNoDevice(t *testing.T) {
+	n := newFaulty(t)
+	defer func() { n.Close() }()
+	device(t, n.fabric, "plain0", true)
+	agenttest.Must(t, n.fabric.Links.LinkAddAltName(agenttest.LinkIn(t, n.fabric, "plain0"), "other0"))
+	n.adopt(t)
+	n.addPort("alt", model.Attachment{Device: "other0"})
+	n.state.Ports = append(n.state.Ports, n.ports[len(n.ports)-1])
+	n.adopt(t)
+	for _, cause := range []Cause{Retrying, Looking} {
+		if d := n.Last.Devices["alt"]; d != nil || !n.Last.failed(portObject("alt")) {
+			t.Errorf("before the pass for cause %s the port has device %v", cause, d)
+		}
+		n.Pass(cause)
 	}
 }

@@ -53,6 +53,7 @@ type Pass struct {
 	foreign  map[string]string         // other nodes whose locators are not used, with the reasons (findForeign)
 	Devices  map[string]*netdev.Device // by port
 	whole    map[string]bool           // ports that were as desired in a pass for the same desired state
+	deleted  map[int]bool              // ifindexes of devices that were deleted since the last pass
 	left     map[string]bool           // ports whose devices have not changed since the last pass (asLeft)
 	attached map[int]datapath.Attachment
 	Fabric   []FabricDevice
@@ -117,7 +118,7 @@ func (r *Reconciler) passOver(why Cause) *Pass {
 		return r.Last
 	}
 	began := time.Now()
-	p := &Pass{r: r, cause: why, Want: r.Want, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
+	p := &Pass{r: r, cause: why, Want: r.Want, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, deleted: map[int]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
 	if p.Want == nil {
 		p.Want = NewDesired(r.config.Node, model.Slice{}, r.IDs, nil)
 		p.block(theState, "the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are")
@@ -165,18 +166,17 @@ func (p *Pass) walk() {
 }
 
 // look finds the node's devices and its underlay devices. A partial pass looks up only the
-// devices that it needs: events of the kernel cause a pass that lists all devices.
+// devices that it needs, and those that events have named.
 func (p *Pass) look() error {
 	p.r.devices.Expire()
 	p.narrow = p.isNarrow()
 	var err error
-	switch {
-	case !p.isPartial() || p.r.Last.failed(theDevices):
-		err = p.r.devices.List()
-	case p.narrow:
+	if p.isPartial() && !p.r.Last.failed(theDevices) {
 		err = p.lookAtNoticed()
+	} else {
+		err = p.r.devices.List()
 	}
-	if p.cause == Noticing {
+	if p.narrow || !p.isPartial() {
 		p.r.noticed = nil
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *Pass) connect() {
 		d, unchanged := p.unchanged(port)
 		switch {
 		case unchanged && p.waits(portObject(port.Name)):
-		case unchanged && p.isWhole(port.Name, d):
+		case unchanged && p.isWhole(port, d):
 			p.left[port.Name] = true
 		default:
 			var err error
