@@ -17,13 +17,15 @@ import (
 // Host c is slow in both directions, and host a sends slowly.
 func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
 	s := newSiteOf(t, []string{"a", "b", "c"})
-	s.Limit(s.spaces[2], "data", 110e6) // c sends
-	s.Limit(s.Switch, "c", 110e6)       // c receives
-	s.Limit(s.spaces[0], "data", 155e6) // a sends
+	s.Limit(s.spaces[2], "data", 440e6) // c sends
+	s.Limit(s.Switch, "c", 440e6)       // c receives
+	s.Limit(s.spaces[0], "data", 620e6) // a sends
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
-	r, err := runPairs(x, n, "a:b,b:a,b:c,c:b", stats.MinimumTrials(stats.Level), 1, scenario("raw", 300*time.Millisecond))
+	sc := scenario("raw", 300*time.Millisecond)
+	sc.Workload.Rate = 800e6
+	r, err := runPairs(x, n, "a:b,b:a,b:c,c:b", stats.MinimumTrials(stats.Level), 1, sc)
 	s.Must(err)
 	for _, smp := range n.samples {
 		if !smp.OK() {
