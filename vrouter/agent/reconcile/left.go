@@ -8,8 +8,7 @@ import (
 )
 
 // unchanged reports whether a port's desired state is the same as in the last pass. It
-// returns the port's device of that pass; nil: the device no longer exists, or the node's end
-// of the pair has changed.
+// returns the port's device of that pass; nil: the device no longer exists, or is another one.
 func (p *Pass) unchanged(port model.Port) (*netdev.Device, bool) {
 	if !p.isPartial() || !p.r.Last.compiled {
 		return nil, false

@@ -45,6 +45,11 @@ func (p *Pass) lookAtNoticed() error {
 	if p.r.noticed == nil {
 		return nil
 	}
+	for _, f := range p.r.Last.Fabric {
+		if _, is := p.r.noticed.Links[f.Link.Attrs().Index]; is { // it may be forgotten before the next narrow pass
+			p.r.noticed.Other = true
+		}
+	}
 	for index, l := range p.r.noticed.Links {
 		if l&netdev.LinkDeleted != 0 {
 			p.r.devices.Forget(index)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -126,5 +127,38 @@ func TestAnAlternativeNameFindsNoDevice(t *testing.T) {
 			t.Errorf("before the pass for cause %s the port has device %v", cause, d)
 		}
 		n.Pass(cause)
+	}
+}
+
+// A pass that failed may have lost an event of a route. So the next pass looks the routes up.
+func TestRoutesAreLookedUpAfterAPassThatFailed(t *testing.T) {
+	n := newFaulty(t)
+	defer func() { n.Close() }()
+	far := n.ports[slices.IndexFunc(n.ports, func(p model.Port) bool { return p.Node == "b" })]
+	n.state.Ports = append(n.state.Ports, far)
+	n.adopt(t)
+	there := netip.MustParseAddr("172.31.0.2")
+	mtu := func() int {
+		for at, w := range n.Last.facts.ways {
+			if at.destination == there {
+				return w.MTU
+			}
+		}
+		return 0
+	}
+	before := mtu()
+	if before < 1000 {
+		t.Fatalf("the MTU to the other node is %d", before)
+	}
+	route := &netlink.Route{Dst: netdev.IPNet(netip.PrefixFrom(there, 32)), LinkIndex: n.Last.Fabric[0].Link.Attrs().Index, Scope: netlink.SCOPE_LINK, MTU: before - 100}
+	agenttest.Must(t, n.fabric.Links.RouteAdd(route))
+	n.Pass(Retrying)
+	if got := mtu(); got != before {
+		t.Fatalf("without an event a retry finds MTU %d, want the former %d: the test does not test", got, before)
+	}
+	n.Last.compiled = false // as after a pass that could not list the devices
+	n.Pass(Retrying)
+	if got := mtu(); got != before-100 {
+		t.Errorf("after a pass that failed, the MTU to the other node is %d, want %d", got, before-100)
 	}
 }

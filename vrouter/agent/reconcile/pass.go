@@ -41,7 +41,7 @@ const (
 type Pass struct {
 	r        *Reconciler
 	cause    Cause
-	narrow   bool // a pass after an event that concerns only devices of ports
+	narrow   bool // a pass because of an event that concerns no other known device (isNarrow)
 	Want     *Desired
 	wire     *netdev.Wire
 	under    *netdev.Underlay
@@ -176,9 +176,6 @@ func (p *Pass) look() error {
 	} else {
 		err = p.r.devices.List()
 	}
-	if p.narrow || !p.isPartial() {
-		p.r.noticed = nil
-	}
 	if err != nil {
 		return err
 	}
@@ -213,6 +210,9 @@ func (p *Pass) look() error {
 		p.ethernet = p.r.Last.ethernet
 	} else if p.ethernet, err = netdev.EthernetLinks(p.r.space, p.node, links); err != nil {
 		p.fail(theUnderlay, err)
+	}
+	if p.narrow || !p.isPartial() {
+		p.r.noticed = nil
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (p *Pass) compile() {
 	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last
 	if last != nil {
 		p.Compiled = last.Compiled
-		if p.cause == Retrying || p.narrow { // the kernel reports changes of its routes
+		if last.compiled && (p.cause == Retrying || p.narrow) { // the kernel reports changes of its routes
 			p.facts.known = last.facts.ways
 		}
 		if last.compiled && last.gen == p.gen && p.facts.equal(last.facts) {
@@ -269,7 +269,7 @@ func (p *Pass) compile() {
 			p.failRefused()
 			return
 		}
-		if p.cause == asked {
+		if last.compiled && p.cause == asked {
 			p.facts.known = last.facts.ways
 		}
 	}

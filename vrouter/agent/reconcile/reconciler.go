@@ -27,7 +27,7 @@ type Reconciler struct {
 	neighbours *netdev.Neighbours
 	labels     *netdev.Labels
 	Tester     *direct.Tester
-	noticed    *netdev.Event // changes in the kernel since the last pass; nil: not known
+	noticed    *netdev.Event // changes in the kernel that no pass has handled; nil: none
 	xdpAgain   bool          // XDP was attached again after it was detached because of direct
 	publish    func()        // called after each pass
 
