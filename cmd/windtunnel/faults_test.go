@@ -197,14 +197,14 @@ func leftovers(t *testing.T) []string {
 	return names
 }
 
-// untilNamespaces waits until the namespaces of a trial that has ended are removed, and the next
-// trial has made one.
+// untilNamespaces waits until a trial has made namespaces. Before, it gives the run 300 ms to remove
+// those of a trial that has ended.
 func untilNamespaces(t *testing.T) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond)
 	for began := time.Now(); len(leftovers(t)) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > 10*time.Second {
-			t.Fatal("the next trial has made no namespaces within 10 s")
+			t.Fatal("no trial has made namespaces within 10 s")
 		}
 	}
 }

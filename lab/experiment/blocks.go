@@ -41,8 +41,8 @@ func (e *Experiment) schedule(block int) []entry {
 }
 
 // goesOn reports whether the given block runs. The plan's blocks always run. Additional
-// blocks replace lost trials. If the plan sets a precision, blocks run until the
-// precision or a bound of the plan is reached.
+// blocks replace lost trials. If the plan sets a precision, blocks run until the figures are that
+// precise, or until the plan's maximum of trials or of time is reached.
 func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 	p := e.Plan
 	if block < p.Trials {
@@ -63,8 +63,8 @@ func (e *Experiment) goesOn(h *history, block int, elapsed time.Duration) bool {
 // owed returns the scenarios that an additional block must run to replace lost trials.
 //
 // Scenarios that are compared with each other make a group. A comparison needs the trials of both
-// scenarios in the same block. So each block in which a group lost a trial needs one additional
-// block with the whole group. A group that has had all its additional blocks is not in the result.
+// scenarios in the same block. So for each block in which a group lost a trial, the whole group runs
+// in one additional block. After these blocks, owed no longer returns the group's scenarios.
 func (e *Experiment) owed(h *history, block int) map[string]bool {
 	owed, lost := map[string]bool{}, h.lost(block, e.distance())
 	for _, group := range e.Plan.Compared() {

@@ -104,8 +104,9 @@ func TestATrialWithAFlagIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A block at the end replaces a lost trial, with the scenarios that are compared with it.
-// There are at most half as many such blocks as planned ones.
+// For a lost trial, an additional block runs at the end. It runs the trial's scenario and the
+// scenarios that are compared with it. There are at most half as many additional blocks as planned
+// blocks.
 func TestABlockReplacesALostTrial(t *testing.T) {
 	for bad, want := range map[int]int{0: 6, 1: 7, 2: 8, 3: 9, 5: 9} {
 		n := &notebook{}

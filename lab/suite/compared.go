@@ -2,9 +2,9 @@ package suite
 
 import "slices"
 
-// Compared returns the IDs of the plan's scenarios in groups. The scenarios of a group are
-// compared with each other, directly or through others of the group: by comparisons, ladders,
-// hypotheses and published figures.
+// Compared divides the IDs of the plan's scenarios into groups. Comparisons, ladders, hypotheses
+// and published figures compare two scenarios. Then both are in one group. A scenario that is
+// compared with no other is a group of its own.
 func (p *Plan) Compared() [][]string {
 	group := map[string]int{} // number of the group by ID, from 1
 	for i, sc := range p.Scenarios {

@@ -78,9 +78,9 @@ func Titles() map[string]string {
 	return all
 }
 
-// AddedBytes returns by how many bytes a system lengthens a data packet of an IP version (4 or 6).
-// Most systems lengthen each packet by the fabric's MTU minus the endpoints' MTU. For these, ok is
-// false.
+// AddedBytes returns the number of bytes that a system adds to each data packet of an IP version
+// (4 or 6). Most systems add as many bytes as the fabric's MTU is larger than the endpoints' MTU. For
+// these systems, ok is false.
 func AddedBytes(s System, ipVersion int) (bytes int, ok bool) {
 	if a, has := s.(interface{ AddedBytes(int) (int, bool) }); has {
 		return a.AddedBytes(ipVersion)

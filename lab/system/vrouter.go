@@ -76,9 +76,9 @@ func (v VRouter) MTU(fabric int) int {
 	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap]
 }
 
-// AddedBytes returns by how many bytes translation lengthens a packet: an IPv6 header (40 bytes)
-// replaces an IPv4 header (20). IPv6 packets keep their length. ok is false for the other
-// encapsulations.
+// AddedBytes returns the number of bytes that translation adds to a packet. It replaces an IPv4
+// header (20 bytes) with an IPv6 header (40 bytes), and adds nothing to IPv6 packets. For tunnels
+// and for direct packets, ok is false.
 func (v VRouter) AddedBytes(ipVersion int) (bytes int, ok bool) {
 	if ipVersion != 6 {
 		bytes = 40 - 20

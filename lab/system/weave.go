@@ -23,9 +23,14 @@ import (
 type Weave struct{}
 
 const (
-	// weaveOverhead is the length of Weave's headers on an IPv4 underlay, in bytes: IPv4 20, UDP 8,
-	// name of the sending router 6, names of the frame's first and last router 12, length of the
-	// frame 2, inner Ethernet 14 (function sleeveCrypto.Overhead in Weave's router/sleeve.go).
+	// weaveOverhead is the length in bytes of all headers that Weave adds on an IPv4 underlay
+	// (sleeveCrypto.Overhead in Weave's router/sleeve.go):
+	//   - 20: the IPv4 header
+	//   - 8: the UDP header
+	//   - 6: the name of the router that sends the datagram
+	//   - 12: the names of the first and the last router of the frame
+	//   - 2: the length of the frame
+	//   - 14: the Ethernet header of the frame
 	weaveOverhead = 62
 	weaveRouter   = "weaver"
 	weaveUplink   = "vethwe-bridge" // end on the bridge of the veth pair; weaver captures from the other end

@@ -54,7 +54,7 @@ func (d *Datapath) addHook(ifindex int) error {
 	note := d.hookNote(ifindex)
 	known := os.Mkdir(note, 0o700)
 	if known != nil && !errors.Is(known, os.ErrExist) {
-		return fmt.Errorf("note that the clsact hook of device %d is ours: %w", ifindex, known)
+		return fmt.Errorf("record in the pins that vrouter adds the clsact hook of device %d: %w", ifindex, known)
 	}
 	err := d.tc.QdiscAdd(clsact(ifindex))
 	if err == nil || errors.Is(err, unix.EEXIST) && known != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Devices are the devices of a network namespace, as far as they were looked up. Users outside this
-// package must not change the devices that the methods return.
+// Devices is a cache of the devices of a network namespace. Only this package may change the
+// devices that its methods return.
 type Devices struct {
 	space   *Space
 	listed  bool         // all devices were listed since Expire
@@ -37,23 +37,23 @@ func (d *Devices) List() error {
 	return nil
 }
 
-// Expire makes the methods look each device up again.
+// Expire marks all cached devices as old: Name and Index then ask the kernel again.
 func (d *Devices) Expire() {
 	d.listed = false
 	clear(d.fresh)
 }
 
-// Known returns the devices that were found, by name. They may have changed since.
+// Known returns the cached devices by name. They may have changed in the kernel.
 func (d *Devices) Known() map[string]netlink.Link { return d.byName }
 
-// Has reports whether a device was found. It may have been deleted since.
+// Has reports whether a device is in the cache. The kernel may have deleted it.
 func (d *Devices) Has(index int) bool { return d.byIndex[index] != nil }
 
 // Forget removes a device that was deleted.
 func (d *Devices) Forget(index int) { d.forget(d.byIndex[index]) }
 
-// Name finds a device by name; nil: it does not exist. An alternative name (ip-link(8), altname)
-// finds no device.
+// Name finds a device by its name; nil: it does not exist. It finds no device by an alternative
+// name (altname in ip-link(8)).
 func (d *Devices) Name(name string) (netlink.Link, error) {
 	if l := d.byName[name]; d.listed || l != nil && d.fresh[l.Attrs().Index] {
 		return l, nil
@@ -78,7 +78,8 @@ func (d *Devices) Index(index int) (netlink.Link, error) {
 	return d.Renew(index)
 }
 
-// Renew looks a device up by ifindex; nil: it does not exist.
+// Renew asks the kernel for a device by its ifindex, and updates the cache; nil: the device does
+// not exist.
 func (d *Devices) Renew(index int) (netlink.Link, error) {
 	l, err := d.space.Links.LinkByIndex(index)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {

@@ -39,8 +39,8 @@ func (e *Event) Add(other Event) {
 
 func (e Event) isEmpty() bool { return !e.Other && len(e.Links) == 0 }
 
-// eventBuffer is the size of the buffer for events, in bytes. After an overflow the agent looks at
-// all ports. The kernel's default size is 212,992 bytes.
+// eventBuffer is the size of the socket's buffer for events, in bytes. If the buffer overflows,
+// events are lost, and the agent must check all ports. The kernel's default is 212,992 bytes.
 const eventBuffer = 4 << 20
 
 // Watch sends the changes in a namespace until ctx ends. Pending events are merged;

@@ -304,8 +304,8 @@ func (w *Wire) Remove(l netlink.Link) error {
 	return nil
 }
 
-// Strays returns the pairs of ports that are not wanted. used: ifindexes of devices that are not
-// strays.
+// Strays returns the device pairs of ports that are not wanted. used has the ifindexes of devices
+// that are in use, which Strays does not check.
 func (w *Wire) Strays(used map[int]bool, isWanted func(port string) bool) []netlink.Link {
 	var all []netlink.Link
 	for index, l := range w.own.devices.byIndex {

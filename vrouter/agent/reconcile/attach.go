@@ -163,7 +163,7 @@ func (p *Pass) lastFabric(index int) (FabricDevice, bool) {
 	return FabricDevice{}, false
 }
 
-// listAttached lists the programs on the node's devices. A partial pass continues the list of the
+// listAttached lists the programs on the node's devices. A partial pass updates the list of the
 // last pass.
 func (p *Pass) listAttached() {
 	p.attached = map[int]datapath.Attachment{}

@@ -52,10 +52,15 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 	return d
 }
 
-// toCheck returns the ports that must be checked after a change from the state former: the
-// new and changed ports, the ports that former left out, the next hops of routes, and ports with
-// the place of one of these. known are the other ports of this node. If no port of this node
-// differs, known is nil, and d gets the ports of this node from former.
+// toCheck divides the ports after a change from the state former. It returns in all the ports that
+// must be checked:
+//   - new and changed ports
+//   - ports that former left out
+//   - ports that are next hops of routes
+//   - ports of this node that are attached at the same place as one of these
+//
+// It returns in known the other ports of this node. If no port of this node differs from former,
+// known is nil, and d.Ports is former.Ports.
 func (d *Desired) toCheck(former *Desired) (all []*model.Port, known []model.Port) {
 	check := map[*model.Port]bool{}
 	different := map[string]bool{} // ports of this node, by name
@@ -90,8 +95,9 @@ func (d *Desired) toCheck(former *Desired) (all []*model.Port, known []model.Por
 	return slices.SortedFunc(maps.Keys(check), model.ComparePorts), known
 }
 
-// known returns the ports of this node that are valid in the state former and need no check. It
-// adds the other ones, except those that are different, to check.
+// known returns the ports of this node that are valid in the state former and need no check. A
+// port that is attached at the same place as a port in check needs a check: known adds it to check.
+// different has the names of the ports that differ from former.
 func (d *Desired) known(former *Desired, different map[string]bool, check map[*model.Port]bool) []model.Port {
 	places := map[model.Place]bool{}
 	for p := range check {
@@ -118,8 +124,8 @@ func (d *Desired) known(former *Desired, different map[string]bool, check map[*m
 }
 
 // omit sets the valid slice: the given slice without the parts that are not valid. It checks
-// the ports in check. known are the valid ports of this node that are not in check. The
-// attachments of ports on other nodes are not checked: they concern these nodes.
+// the ports in check. known are the valid ports of this node that are not in check. omit
+// does not check how ports on other nodes are attached, because those nodes check it.
 func (d *Desired) omit(check []*model.Port, known []model.Port) {
 	state := model.Slice{State: d.given.State, All: check}.Whole()
 	for i := range state.Ports {

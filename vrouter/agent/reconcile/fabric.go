@@ -10,9 +10,9 @@ import (
 )
 
 // fabric finds the underlay devices of a node. missing has one text for each device that was not
-// found. If partial and the last pass found all devices of the same node, it looks only these up:
-// the kernel reports changes of addresses, and to list the addresses of thousands of devices takes
-// longer than the change.
+// found. If partial is true and the last pass found all devices of the same node, fabric looks up
+// only these devices. It does not list addresses: the kernel reports their changes, and a list of
+// the addresses of thousands of devices takes longer than the rest of the pass.
 func (r *Reconciler) fabric(devices *netdev.Devices, self model.Node, partial bool) (links []netlink.Link, missing []string, err error) {
 	if last := r.Last; partial && last.hasUnderlayOf(self) {
 		for _, f := range last.Fabric {

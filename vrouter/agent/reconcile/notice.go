@@ -20,9 +20,9 @@ func (r *Reconciler) Notice(e netdev.Event) {
 // HasNoticed reports whether changes are recorded that no pass has handled.
 func (r *Reconciler) HasNoticed() bool { return r.noticed != nil }
 
-// isNarrow reports whether the pass is because of an event that concerns only devices of ports
-// and devices that are not known, which are new or were already deleted. Such a pass looks only at
-// these ports. With thousands of ports, each new port would otherwise make the agent look at all.
+// isNarrow reports whether all events before this pass concern devices of ports, or devices that
+// are not in the cache, because they are new or deleted. Such a pass checks only these ports. With
+// thousands of ports, each new port would otherwise make the agent check all ports.
 func (p *Pass) isNarrow() bool {
 	noticed, last := p.r.noticed, p.r.Last
 	if p.cause != Noticing || noticed == nil || noticed.Other || last == nil || !last.compiled {
@@ -46,7 +46,7 @@ func (p *Pass) lookAtNoticed() error {
 		return nil
 	}
 	for _, f := range p.r.Last.Fabric {
-		if _, is := p.r.noticed.Links[f.Link.Attrs().Index]; is { // it may be forgotten before the next narrow pass
+		if _, is := p.r.noticed.Links[f.Link.Attrs().Index]; is { // a deleted one leaves the cache below, so isNarrow would not see it
 			p.r.noticed.Other = true
 		}
 	}
@@ -61,13 +61,14 @@ func (p *Pass) lookAtNoticed() error {
 				return err
 			}
 		}
-		p.r.noticed.Links[index] = 0 // a narrow pass still counts the device
+		p.r.noticed.Links[index] = 0 // it is looked up, and isNarrow still sees the index
 	}
 	return nil
 }
 
-// isSame reports whether a port's device is as it was in the last pass, or has the state of a
-// complete port: it has carrier, so the workload's end is up.
+// isSame reports whether a port's device needs no check. It needs none if its settings are those of
+// the last pass and it has carrier, because then the workload's end is up. An existing device
+// (attach.device) needs none without carrier either, if it had none before.
 func isSame(port model.Port, was, is netlink.Link) bool {
 	a, b := was.Attrs(), is.Attrs()
 	return was == is || a.MTU == b.MTU && a.ParentIndex == b.ParentIndex && a.NetNsID == b.NetNsID &&

@@ -14,14 +14,21 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A pass after an event about the device of one port repairs that port and looks at no other.
-func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
+// newSound returns a node whose ports are in force.
+func newSound(t *testing.T) *faulty {
+	t.Helper()
 	n := newFaulty(t)
-	defer func() { n.Close() }()
+	t.Cleanup(n.Close)
 	for _, f := range n.faults {
 		f.set(t, false)
 	}
 	n.adopt(t)
+	return n
+}
+
+// A pass after an event about the device of one port repairs that port and looks at no other.
+func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
+	n := newSound(t)
 	agenttest.Eventually(t, "all ports", n.settled)
 	port := n.state.Ports[0].Name
 	l := n.Last.Devices[port].Link
@@ -64,14 +71,9 @@ func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
 	}
 }
 
-// A request looks up the devices that it names, also if no event has announced them.
+// A pass for a request finds a device before the kernel's event about it is handled.
 func TestARequestFindsADeviceThatIsNew(t *testing.T) {
-	n := newFaulty(t)
-	defer func() { n.Close() }()
-	for _, f := range n.faults {
-		f.set(t, false)
-	}
-	n.adopt(t)
+	n := newSound(t)
 	for i := range 3 {
 		name := fmt.Sprint("new", i)
 		device(t, n.fabric, name, true)
@@ -112,7 +114,7 @@ func TestADeviceThatTakesANumberAgainGetsTheProgram(t *testing.T) {
 	}
 }
 
-// An alternative name of a device finds it in no kind of pass.
+// No kind of pass finds a device by its alternative name.
 func TestAnAlternativeNameFindsNoDevice(t *testing.T) {
 	n := newFaulty(t)
 	defer func() { n.Close() }()

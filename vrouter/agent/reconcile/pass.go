@@ -61,7 +61,7 @@ type Pass struct {
 	*fib.Compiled
 	compiled bool // Compiled belongs to the desired state and facts of this pass
 	reused   bool // Compiled is that of the last pass
-	resumed  bool // attached continues the list of the last pass, so the devices of left ports have the program
+	resumed  bool // attached is the list of the last pass. In that pass the devices of left ports had the program
 	renewed  bool // the data path was recreated, because pins were missing
 	renewing time.Duration
 	merges   bool // GRODevice exists
