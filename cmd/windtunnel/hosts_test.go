@@ -257,18 +257,18 @@ func TestHostsGiveTheRatiosOfNodesOnThisMachine(t *testing.T) {
 		t.Skip("ratios depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one")
 	}
 	f := newFleet(t, "dedicated: true")
-	for i, h := range f.site.Hosts {
-		if err := h.Space.SteerReceive("data", 1, []int{i}); err != nil { // as the fabric veth of this machine
-			t.Fatal(err)
-		}
-	}
+	f.site.EmulateNICs()
 	f.writeSuite("ratios.yaml", ratioSuite)
-	here, there := f.ratios("--cpu-distance", "any"), f.ratios("--testbed", f.file)
+	here := f.ratios("--cpu-distance", "any")
+	// The hosts' NICs have the offloads already, and a macvlan's cannot be set.
+	f.writeSuite("ratios.yaml", strings.Replace(ratioSuite, ", offload: tcp", "", 1))
+	there := f.ratios("--testbed", f.file)
+	const hop = 1.03 // only the hosts have a macvlan: VXLAN's receiver has 0 to 5 % more cost for it
 	for _, key := range sortedKeys(here) {
 		a, b := here[key], there[key]
 		t.Logf("%s: %.3f [%.3f, %.3f] here, %.3f [%.3f, %.3f] between hosts", key, a.Median, a.Low, a.High, b.Median, b.Low, b.High)
-		if strings.HasSuffix(key, "throughput_bps") && (a.Low > b.High || b.Low > a.High) {
-			t.Errorf("%s: the intervals have nothing in common", key)
+		if a.Low > hop*b.High || b.Low > hop*a.High {
+			t.Errorf("%s: the intervals, widened by the macvlan's cost, have nothing in common", key)
 		}
 	}
 	if len(here) == 0 || len(there) != len(here) {

@@ -194,21 +194,12 @@ func (tb *Testbed) joinByVeth() error {
 	if err := a.space.Pair(v, b.space); err != nil {
 		return err
 	}
-	transmit, err := loadTransmit()
-	if err != nil {
-		return err
-	}
-	defer transmit.Close() // the devices hold it from then on
 	for i, n := range tb.nodes {
 		nic := fabricDevice(i, 0)
 		if err := n.offload(nic, false); err != nil {
 			return err
 		}
-		l, err := n.space.Link(nic)
-		if err != nil {
-			return err
-		}
-		if err := attachProgram(n.space, l, netlink.HANDLE_MIN_EGRESS, transmit, wireProgNicTransmit); err != nil {
+		if err := CompleteTransmit(n.space, nic); err != nil {
 			return err
 		}
 		// On a plain pair the sender's CPU would do the receiver's work.

@@ -91,17 +91,23 @@ func (w *wire) load(f suite.Fabric, countPlaces bool) error {
 	return nil
 }
 
-// loadTransmit loads only the program of a NIC's transmit side.
-func loadTransmit() (*ebpf.Program, error) {
+// CompleteTransmit makes a veth complete the transmission of TCP packets on the sender's CPU, as
+// a NIC does, and not on the receiver's: nic_transmit in bpf/wire.c.
+func CompleteTransmit(s *space.Space, device string) error {
 	spec, err := loadWire()
 	if err != nil {
-		return nil, fmt.Errorf("read the NIC's program: %w", err)
+		return fmt.Errorf("read the NIC's program: %w", err)
 	}
 	p, err := ebpf.NewProgram(spec.Programs[wireProgNicTransmit])
 	if err != nil {
-		return nil, fmt.Errorf("load the NIC's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
+		return fmt.Errorf("load the NIC's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
 	}
-	return p, nil
+	defer p.Close() // the device holds it from then on
+	l, err := s.Link(device)
+	if err != nil {
+		return err
+	}
+	return attachProgram(s, l, netlink.HANDLE_MIN_EGRESS, p, wireProgNicTransmit)
 }
 
 // startClock attaches the programs that measure the time of the wire's work.

@@ -26,6 +26,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed/netns"
 )
 
 // Site is hosts with sshd: namespaces joined by a data link, or by a switch if they are
@@ -97,9 +99,7 @@ func New(t *testing.T, names []string, options ...string) *Site {
 		s.addSwitch()
 	}
 	for _, h := range s.Hosts {
-		s.Must(h.Space.Address("data", netip.MustParsePrefix(h.Data+"/24")))
-		s.Must(h.Space.Address("data", netip.MustParsePrefix(h.Data6+"/64")))
-		s.Must(h.Space.Up("data"))
+		s.readyData(h)
 	}
 	s.Must(os.MkdirAll("/run/sshd", 0o755)) // sshd's empty directory, which its service makes
 	for i := range s.Hosts {
@@ -182,6 +182,37 @@ func (s *Site) addHost(i int, name string) {
 		Name: name, Address: s.address(4*i + 2), CPUs: fmt.Sprint(i % runtime.NumCPU()),
 		Data: fmt.Sprintf("10.77.0.%d", i+1), Data6: fmt.Sprintf("fd00:77::%d", i+1), Space: sp,
 	})
+}
+
+// readyData gives a host's data device its addresses, and sets it up.
+func (s *Site) readyData(h Host) {
+	s.t.Helper()
+	s.Must(h.Space.Address("data", netip.MustParsePrefix(h.Data+"/24")))
+	s.Must(h.Space.Address("data", netip.MustParsePrefix(h.Data6+"/64")))
+	s.Must(h.Space.Up("data"))
+}
+
+// EmulateNICs gives both hosts of a pair data devices that behave as the lab's own NICs (fabric
+// kind veth, offload tcp). A veth loses its program when it moves to another namespace. So the
+// data device is a macvlan, and the veth below it stays.
+func (s *Site) EmulateNICs() {
+	s.t.Helper()
+	s.Must(s.Hosts[0].Space.Remove("data"))
+	s.Must(s.Hosts[0].Space.Pair(space.Veth{Name: "nic", PeerName: "nic", MTU: 1500}, s.Hosts[1].Space))
+	for i, h := range s.Hosts {
+		features, err := h.Space.OffloadsOn("nic")
+		s.Must(err)
+		s.Must(h.Space.Offloads("nic", netns.NICOffloads(features, suite.OffloadTCP)))
+		s.Must(netns.CompleteTransmit(h.Space, "nic"))
+		s.Must(h.Space.SteerReceive("nic", 1, []int{i % runtime.NumCPU()}))
+		s.Must(h.Space.Up("nic"))
+		nic, err := h.Space.Link("nic")
+		s.Must(err)
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.ParentIndex = "data", nic.Attrs().Index
+		s.Must(h.Space.Add(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_PASSTHRU}))
+		s.readyData(h)
+	}
 }
 
 // addSwitch joins the data devices of the hosts by a bridge. The bridge's port to host c is
