@@ -80,6 +80,14 @@ func openHandle(name string) (netns.NsHandle, error) {
 	return netns.GetFromName(name)
 }
 
+// String names the namespace in errors.
+func (s *Space) String() string {
+	if s.Name == "" {
+		return "the current network namespace"
+	}
+	return "network namespace " + s.Name
+}
+
 // Close releases the handles; the namespace itself stays.
 func (s *Space) Close() error {
 	s.Links.Close()
@@ -106,7 +114,7 @@ func Delete(name string) error {
 func (s *Space) Inode() (uint32, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(s.NS), &st); err != nil {
-		return 0, fmt.Errorf("stat network namespace %s: %w", s.Name, err)
+		return 0, fmt.Errorf("stat %s: %w", s, err)
 	}
 	return uint32(st.Ino), nil
 }
@@ -131,7 +139,7 @@ func (s *Space) Enter() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
+		return fmt.Errorf("enter %s: %w", s, err)
 	}
 	return nil
 }
