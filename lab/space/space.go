@@ -99,15 +99,18 @@ func (s *Space) Close() error {
 }
 
 // Delete removes a named namespace with all its devices, and its home. It returns a
-// borrowed device before. A missing name is no error.
+// borrowed device before. If the device cannot be returned, everything stays. If some of its
+// settings cannot be restored, the error names them, and Delete removes everything. A missing
+// name is no error.
 func Delete(name string) error {
-	if err := giveBack(name); err != nil {
+	lost, err := giveBack(name)
+	if err != nil {
 		return err
 	}
 	if err := netspace.Delete(name); err != nil {
-		return err
+		return errors.Join(lost, err)
 	}
-	return errors.Join(forgetLoan(name), DeleteHome(name))
+	return errors.Join(lost, forgetLoan(name), DeleteHome(name))
 }
 
 // Inode returns the inode of the namespace, as /proc/PID/ns/net shows it.
