@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -29,8 +28,8 @@ type Device struct {
 
 // deviceOf finds the device with all the given addresses. If some is set, it finds the device
 // with the first address that a device has, and leaves out the addresses that this device
-// lacks. session is this machine's address in the session to the engine.
-func deviceOf(addresses []netip.Addr, some bool, session netip.Addr) (Device, error) {
+// lacks. ssh is the session to the engine.
+func deviceOf(addresses []netip.Addr, some bool, ssh session) (Device, error) {
 	var d Device
 	host, err := space.Open("")
 	if err != nil {
@@ -68,25 +67,25 @@ func deviceOf(addresses []netip.Addr, some bool, session netip.Addr) (Device, er
 	if d.Features, err = host.Features(d.Name); err != nil {
 		return d, err
 	}
-	d.Blocks, err = blocks(host, l, session)
+	d.Blocks, err = blocks(host, l, ssh)
 	return d, err
 }
 
 // blocks lists the reasons why a device cannot be moved to a network namespace. The
 // session to the engine must not use it.
-func blocks(host *space.Space, l netlink.Link, session netip.Addr) (why []string, err error) {
+func blocks(host *space.Space, l netlink.Link, ssh session) (why []string, err error) {
 	if l.Attrs().Flags&net.FlagLoopback != 0 {
 		why = append(why, "it is the loopback device")
 	}
 	if l.Attrs().MasterIndex != 0 {
 		why = append(why, "it is a port of a bridge or a bond")
 	}
-	own, err := host.Links.AddrList(l, netlink.FAMILY_ALL)
+	over, err := ssh.over(host, l)
 	if err != nil {
 		return nil, err
 	}
-	if session.IsValid() && slices.ContainsFunc(own, func(a netlink.Addr) bool { return a.IP.Equal(session.AsSlice()) }) {
-		why = append(why, fmt.Sprintf("the SSH session uses its address %s", session))
+	if over != "" {
+		why = append(why, over)
 	}
 	routes, err := host.Links.RouteList(l, netlink.FAMILY_ALL)
 	if err != nil {
@@ -95,7 +94,8 @@ func blocks(host *space.Space, l netlink.Link, session netip.Addr) (why []string
 	if slices.ContainsFunc(routes, isDefault) {
 		why = append(why, "the machine's default route uses it")
 	}
-	return why, nil
+	shared, err := host.Unreturnable(l)
+	return append(why, shared...), err
 }
 
 func isDefault(r netlink.Route) bool {
@@ -104,17 +104,6 @@ func isDefault(r netlink.Route) bool {
 	}
 	ones, _ := r.Dst.Mask.Size()
 	return ones == 0
-}
-
-// sessionAddress returns the third word of sshd's variable SSH_CONNECTION, this
-// machine's address. It is not valid if the variable is not set.
-func sessionAddress(session string) netip.Addr {
-	words := strings.Fields(session)
-	if len(words) != 4 {
-		return netip.Addr{}
-	}
-	a, _ := netip.ParseAddr(words[2])
-	return a.Unmap()
 }
 
 const (

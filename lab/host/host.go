@@ -34,7 +34,7 @@ const serviceName = "Host"
 
 // Service answers the engine. Its exported methods are the protocol.
 type Service struct {
-	session netip.Addr // this machine's address in the session to the engine; may be invalid
+	session session // to the engine
 
 	mu    sync.Mutex
 	lock  *netns.Lock
@@ -49,7 +49,7 @@ func Serve(version, session string, in io.Reader, out io.WriteCloser) error {
 	// Without a handler, a write to a closed pipe or the end of the session ends the
 	// process before it has removed its nodes.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
-	s := &Service{session: sessionAddress(session)}
+	s := &Service{session: parseSession(session)}
 	err := agent.Serve(version, agent.Expire(in, Silence), out, map[string]any{serviceName: s})
 	return errors.Join(err, s.close())
 }

@@ -1,86 +1,129 @@
 package space
 
 import (
-	"fmt"
-	"net"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+	"github.com/google/go-cmp/cmp"
 )
 
-// deviceState describes a device with everything that a loan must keep.
-func deviceState(t *testing.T, s *Space, device string) string {
+// run runs a command in a namespace, and returns its output.
+func run(t *testing.T, s *Space, command string) string {
 	t.Helper()
-	l, err := s.Link(device)
-	if err != nil {
-		t.Fatal(err)
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("iproute2 is not installed; get it with: apt-get install iproute2")
 	}
-	addresses, err := s.Links.AddrList(l, netlink.FAMILY_ALL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	routes, err := s.Links.RouteList(l, netlink.FAMILY_ALL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("MTU %d, up %t", l.Attrs().MTU, l.Attrs().Flags&net.FlagUp != 0)
-	for _, a := range addresses {
-		if a.Scope != unix.RT_SCOPE_LINK {
-			text += fmt.Sprintf("; %s %s broadcast %v", a.IPNet, a.Label, a.Broadcast)
-		}
-	}
-	for _, r := range routes {
-		if r.Dst.IP.To4() != nil {
-			text += fmt.Sprintf("; route %s via %v metric %d", r.Dst, r.Gw, r.Priority)
-		}
-	}
-	features, err := s.Features(device)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text += fmt.Sprintf("; TSO %+v, GSO partial %+v", features["tx-tcp-segmentation"], features["tx-gso-partial"])
-	err = s.Do(func() error {
-		value, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + device + "/rp_filter")
-		text += "; rp_filter " + strings.TrimSpace(string(value))
+	var out []byte
+	err := s.Do(func() (err error) {
+		out, err = exec.Command("sh", "-ec", command).CombinedOutput()
 		return err
 	})
 	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// deviceState prints everything that a loan must keep of the device "data".
+func deviceState(t *testing.T, s *Space) string {
+	t.Helper()
+	text := run(t, s, `
+ip -details address show dev data | sed 's/ nodad//; s/ tentative//; s/ qdisc.*//'
+ip route show table all dev data
+ip -6 route show table all dev data
+ip neighbour show dev data nud permanent
+ip neighbour show proxy dev data
+cd /proc/sys/net
+grep -s . ipv4/conf/data/* ipv6/conf/data/* ipv4/neigh/data/* ipv6/neigh/data/*`+" || true")
+	features, err := s.Features("data")
+	if err != nil {
 		t.Fatal(err)
+	}
+	for name, f := range features {
+		if f.On && name == "tx-tcp-segmentation" {
+			text += "TSO is on"
+		}
 	}
 	return text
 }
 
-func TestABorrowedDeviceIsReturnedAsItWas(t *testing.T) {
+// assertState requires that the device "data" is as it was.
+func assertState(t *testing.T, s *Space, before string) {
+	t.Helper()
+	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(deviceState(t, s), "\n")); diff != "" {
+		t.Errorf("the device was (-) and is (+):\n%s", diff)
+	}
+}
+
+// lender makes a namespace with the device "data", and an empty node to lend it to.
+func lender(t *testing.T) (host, node *Space) {
+	t.Helper()
 	host, peer := fresh(t, "host"), fresh(t, "peer")
 	if err := host.Pair(Veth{Name: "data", PeerName: "far", MTU: 1400}, peer); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
 		host.Address("data", netip.MustParsePrefix("10.1.0.1/24")), host.Address("data", netip.MustParsePrefix("fd00:1::1/64")),
-		host.DeviceSysctl("ipv4", "data", "rp_filter", "2"), host.Up("data"), peer.Up("far"),
+		host.DeviceSysctl("ipv6", "data", "accept_dad", "0"), host.Up("data"), peer.Up("far"),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	l, err := host.Link("data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	route := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: IPNet(netip.MustParsePrefix("10.2.0.0/16")), Gw: net.IPv4(10, 1, 0, 9), Priority: 77}
-	if err := host.Links.RouteAdd(route); err != nil {
-		t.Fatal(err)
-	}
-	before := deviceState(t, host, "data")
+	node = fresh(t, "node")
+	t.Cleanup(func() {
+		if err := remove(host, node); err != nil {
+			t.Error(err)
+		}
+	})
+	return host, node
+}
 
-	node := fresh(t, "node")
+// lend moves the device "data" to the node.
+func lend(t *testing.T, host, node *Space) {
+	t.Helper()
 	if err := host.Do(func() error { return node.Borrow("data") }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func remove(host, node *Space) error { return host.Do(func() error { return Delete(node.Name) }) }
+
+// assertRemoved requires that neither the namespace nor the loan is left.
+func assertRemoved(t *testing.T, host, node *Space) {
+	t.Helper()
+	for _, path := range []string{filepath.Join(Dir, node.Name), Home(node.Name)} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is left (%v)", path, err)
+		}
+	}
+	if err := remove(host, node); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+}
+
+// assertNames requires an error that has each of the texts.
+func assertNames(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v\ndoes not name: %s", err, text)
+		}
+	}
+}
+
+func TestABorrowedDeviceIsReturnedAsItWas(t *testing.T) {
+	host, node := lender(t)
+	run(t, host, `
+echo 2 > /proc/sys/net/ipv4/conf/data/rp_filter
+ip route add 10.2.0.0/16 via 10.1.0.9 dev data metric 77`)
+	before := deviceState(t, host)
+	lend(t, host, node)
 	if err := node.Offloads("data", map[string]bool{"tx-tcp-segmentation": false, "tx-udp_tnl-segmentation": false}); err != nil {
 		t.Error(err)
 	}
@@ -90,13 +133,89 @@ func TestABorrowedDeviceIsReturnedAsItWas(t *testing.T) {
 	if elsewhere, err := LentElsewhere(node.Name); err != nil || !elsewhere {
 		t.Errorf("seen from another namespace: %t, %v", elsewhere, err)
 	}
-	if err := Delete(node.Name); err == nil || !strings.Contains(err.Error(), "belongs to another network namespace") {
-		t.Errorf("a process in another namespace removed the node: %v", err)
-	}
-	if err := host.Do(func() error { return Delete(node.Name) }); err != nil {
+	assertNames(t, Delete(node.Name), "belongs to another network namespace")
+	if err := remove(host, node); err != nil {
 		t.Fatal(err)
 	}
-	if after := deviceState(t, host, "data"); after != before {
-		t.Errorf("the device was\n%s, and is\n%s", before, after)
+	assertState(t, host, before)
+}
+
+func TestAllSettingsOfABorrowedDeviceAreReturned(t *testing.T) {
+	for name, setting := range map[string]string{
+		"link-local addresses": "ip address add fe80::77/64 dev data; ip address add 169.254.7.7/16 dev data scope link",
+		"an address metric":    "ip address add 10.8.0.1/24 dev data metric 300; ip address add fd00:8::1/64 dev data metric 301",
+		"a peer and a label":   "ip address add 10.8.0.1 peer 10.8.0.2/32 dev data label data:x",
+		"secondary addresses":  "ip address add 10.1.0.3/24 dev data; ip address add 10.1.0.2/24 dev data broadcast +",
+		"address flags":        "ip address add fd00:8::1/64 dev data noprefixroute home; ip address add fd00:9::1/64 dev data",
+		"sysctls of neighbours": `
+echo 77000 > /proc/sys/net/ipv4/neigh/data/base_reachable_time_ms; echo 7 > /proc/sys/net/ipv4/neigh/data/gc_stale_time
+echo 1234 > /proc/sys/net/ipv6/neigh/data/retrans_time_ms`,
+		"a sysctl that changes another": "echo fd00::7 > /proc/sys/net/ipv6/conf/data/stable_secret; echo 1 > /proc/sys/net/ipv6/conf/data/addr_gen_mode",
+		"attributes of routes": `
+ip route add 10.2.0.0/16 via 10.99.0.1 dev data onlink
+ip route add 10.3.0.0/16 via 10.1.0.9 dev data tos 0x10 src 10.1.0.1 realm 7
+ip route add 10.4.0.0/16 via 10.1.0.9 dev data initcwnd 7 initrwnd 8 rto_min 77ms hoplimit 9 quickack 1 features ecn mtu lock 1300 advmss 1200 window 9000
+ip route add 10.5.0.0/16 via 10.1.0.9 dev data mtu lock 1300 advmss lock 1200 congctl reno table 700 proto 99
+ip route add local 10.6.0.0/16 dev data table local proto static
+ip -6 route add fd00:4::/64 via fd00:1::9 dev data hoplimit 9 initcwnd 7 mtu lock 1300 pref low metric 5`,
+		"several routes to one network":    "ip route add 10.2.0.0/16 via 10.1.0.9 dev data; ip route append 10.2.0.0/16 via 10.1.0.7 dev data; ip route append 10.2.0.0/16 via 10.1.0.8 dev data",
+		"a tunnel without a device":        "ip route add 10.2.0.0/16 encap ip id 7 dst 10.1.0.9 via 10.1.0.9 dev data",
+		"an IPv6 gateway of an IPv4 route": "ip route add 10.2.0.0/16 via inet6 fd00:1::9 dev data",
+		"a network manager's routes":       "ip address add 10.8.0.1/24 dev data noprefixroute; ip route add 10.8.0.0/24 dev data proto kernel scope link src 10.8.0.1 metric 100",
+		"routes that another device has":   "ip link add name oth type veth peer name oth-peer; ip link set oth up; ip link set oth-peer up; ip -6 route add fd00:9::/64 dev oth; ip -6 route append fd00:9::/64 dev data",
+		"routes that need later ones":      "ip route add 10.9.0.0/24 dev data; ip route add 10.3.0.0/16 via 10.9.0.1; ip route add 10.2.0.0/16 via 10.3.0.1 dev data onlink",
+		"permanent and proxy neighbours":   "ip neighbour add 10.1.0.9 lladdr 02:00:00:00:00:09 dev data nud permanent; ip neighbour add fd00:1::9 lladdr 02:00:00:00:00:09 router dev data nud permanent; ip neighbour add proxy 10.1.0.7 dev data; ip neighbour add proxy fd00:1::7 dev data",
+		"a device that is down":            "ip link set data down",
+	} {
+		t.Run(name, func(t *testing.T) {
+			host, node := lender(t)
+			run(t, host, setting)
+			before := deviceState(t, host)
+			lend(t, host, node)
+			run(t, node, "ip link set data address 02:00:00:00:00:99 mtu 1300")
+			if err := remove(host, node); err != nil {
+				t.Error(err)
+			}
+			assertState(t, host, before)
+		})
+	}
+}
+
+func TestADeviceThatCannotReturnAsItWasIsNotMoved(t *testing.T) {
+	for want, setting := range map[string]string{
+		"the multipath route default uses it":                        "ip link add name oth type veth peer name oth-peer; ip link set oth up; ip link set oth-peer up; ip address add 10.7.0.1/24 dev oth; ip route add default nexthop via 10.7.0.9 dev oth nexthop via 10.1.0.9 dev data",
+		"the multipath route 10.5.0.0/16 table 700 metric 7 uses it": "ip route add 10.5.0.0/16 table 700 metric 7 nexthop via 10.1.0.8 dev data nexthop via 10.1.0.9 dev data",
+		"the multipath route fd00:5::/64 metric 1024 uses it":        "ip -6 route add fd00:5::/64 nexthop via fd00:1::8 dev data nexthop via fd00:1::9 dev data",
+		"nexthop object 7 uses it":                                   "ip nexthop add id 7 via 10.1.0.9 dev data; ip route add 10.5.0.0/16 nhid 7",
+		"macvlan device up uses it":                                  "ip link add link data name up type macvlan",
+		"vxlan device vx uses it":                                    "ip link add vx type vxlan id 10 dev data dstport 4789",
+	} {
+		t.Run(want, func(t *testing.T) {
+			host, node := lender(t)
+			run(t, host, setting)
+			assertNames(t, host.Do(func() error { return node.Borrow("data") }), want)
+			if _, err := host.Link("data"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestLifetimesContinueAndTemporaryAddressesAreNew(t *testing.T) {
+	host, node := lender(t)
+	run(t, host, `
+echo 2 > /proc/sys/net/ipv6/conf/data/use_tempaddr
+ip address add fd00:5::1/64 dev data mngtmpaddr valid_lft 90000 preferred_lft 80000
+ip -6 route add fd00:4::/64 via fd00:1::9 dev data expires 1000`)
+	lend(t, host, node)
+	if err := remove(host, node); err != nil {
+		t.Error(err)
+	}
+	addresses, route := run(t, host, "ip -6 address show dev data"), run(t, host, "ip -6 route show fd00:4::/64")
+	if strings.Count(addresses, " temporary ") != 1 || !regexp.MustCompile(`fd00:5::1/64 .*mngtmpaddr.*\n *valid_lft (90000|8999[0-9])sec preferred_lft (80000|7999[0-9])sec`).MatchString(addresses) {
+		t.Errorf("addresses:\n%s", addresses)
+	}
+	if !regexp.MustCompile(`expires (1000|99[0-9])sec`).MatchString(route) {
+		t.Errorf("route: %s", route)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func (s *Space) Link(device string) (netlink.Link, error) {
 	l, err := s.Links.LinkByName(device)
 	if err != nil {
-		return nil, fmt.Errorf("find device %s in %s: %w", device, s.Name, err)
+		return nil, fmt.Errorf("find device %s in %s: %w", device, s, err)
 	}
 	return l, nil
 }
@@ -24,7 +24,7 @@ func (s *Space) Link(device string) (netlink.Link, error) {
 // Add makes a device.
 func (s *Space) Add(l netlink.Link) error {
 	if err := s.Links.LinkAdd(l); err != nil {
-		return fmt.Errorf("add %s device %s in %s: %w", l.Type(), l.Attrs().Name, s.Name, err)
+		return fmt.Errorf("add %s device %s in %s: %w", l.Type(), l.Attrs().Name, s, err)
 	}
 	return nil
 }
@@ -36,10 +36,10 @@ func (s *Space) Remove(device string) error {
 		if _, gone := err.(netlink.LinkNotFoundError); gone {
 			return nil
 		}
-		return fmt.Errorf("find device %s in %s: %w", device, s.Name, err)
+		return fmt.Errorf("find device %s in %s: %w", device, s, err)
 	}
 	if err := s.Links.LinkDel(l); err != nil {
-		return fmt.Errorf("delete device %s in %s: %w", device, s.Name, err)
+		return fmt.Errorf("delete device %s in %s: %w", device, s, err)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (s *Space) Up(device string) error {
 		return err
 	}
 	if err := s.Links.LinkSetUp(l); err != nil {
-		return fmt.Errorf("set %s up in %s: %w", device, s.Name, err)
+		return fmt.Errorf("set %s up in %s: %w", device, s, err)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (s *Space) Enslave(device, bridge string) error {
 		return err
 	}
 	if err := s.Links.LinkSetMaster(l, b); err != nil {
-		return fmt.Errorf("make %s a port of %s in %s: %w", device, bridge, s.Name, err)
+		return fmt.Errorf("make %s a port of %s in %s: %w", device, bridge, s, err)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (s *Space) address(device string, p netip.Prefix, flags int) error {
 		a.Flags |= ifaFlagNoDAD
 	}
 	if err := s.Links.AddrAdd(l, a); err != nil {
-		return fmt.Errorf("add address %s to %s in %s: %w", p, device, s.Name, err)
+		return fmt.Errorf("add address %s to %s in %s: %w", p, device, s, err)
 	}
 	return nil
 }

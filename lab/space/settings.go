@@ -34,7 +34,7 @@ func (s *Space) sysctlFile(key, path, value string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("set sysctl %s=%s in %s: %w", key, value, s.Name, err)
+		return fmt.Errorf("set sysctl %s=%s in %s: %w", key, value, s, err)
 	}
 	s.note(&s.record.Sysctls, key, value)
 	return nil
@@ -53,7 +53,7 @@ func (s *Space) readSysctls(keys []string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("read sysctl %s in %s: %w", key, s.Name, err)
+			return fmt.Errorf("read sysctl %s in %s: %w", key, s, err)
 		}
 		s.note(&s.record.Sysctls, key, strings.Join(strings.Fields(string(value)), " "))
 	}
@@ -65,11 +65,11 @@ func (s *Space) readSysctls(keys []string) error {
 func (s *Space) Sysfs(path, value string) error {
 	fd, err := s.openSysfs(path, unix.O_WRONLY)
 	if err != nil {
-		return fmt.Errorf("set /sys/class/net/%s in %s: %w", path, s.Name, err)
+		return fmt.Errorf("set /sys/class/net/%s in %s: %w", path, s, err)
 	}
 	defer unix.Close(fd)
 	if _, err := unix.Write(fd, []byte(value)); err != nil {
-		return fmt.Errorf("set /sys/class/net/%s to %s in %s: %w", path, value, s.Name, err)
+		return fmt.Errorf("set /sys/class/net/%s to %s in %s: %w", path, value, s, err)
 	}
 	s.note(&s.record.Others, path, value)
 	return nil
@@ -79,13 +79,13 @@ func (s *Space) Sysfs(path, value string) error {
 func (s *Space) ReadSysfs(path string) (string, error) {
 	fd, err := s.openSysfs(path, unix.O_RDONLY)
 	if err != nil {
-		return "", fmt.Errorf("read /sys/class/net/%s in %s: %w", path, s.Name, err)
+		return "", fmt.Errorf("read /sys/class/net/%s in %s: %w", path, s, err)
 	}
 	defer unix.Close(fd)
 	buf := make([]byte, 4096)
 	n, err := unix.Read(fd, buf)
 	if err != nil {
-		return "", fmt.Errorf("read /sys/class/net/%s in %s: %w", path, s.Name, err)
+		return "", fmt.Errorf("read /sys/class/net/%s in %s: %w", path, s, err)
 	}
 	return strings.TrimSpace(string(buf[:n])), nil
 }
@@ -146,7 +146,7 @@ func (s *Space) Offloads(device string, want map[string]bool) error {
 	}
 	for name, on := range change {
 		if now[name].On != on {
-			return fmt.Errorf("set offloads of %s in %s: the device keeps %s %s", device, s.Name, name, onOff(now[name].On))
+			return fmt.Errorf("set offloads of %s in %s: the device keeps %s %s", device, s, name, onOff(now[name].On))
 		}
 		s.note(&s.record.Offloads, device+" "+name, onOff(on))
 	}
@@ -177,7 +177,7 @@ func (s *Space) Features(device string) (map[string]Feature, error) {
 		}
 		last = now
 	}
-	return nil, fmt.Errorf("read offloads of %s in %s: they changed between all of %d readings; stop other programs that change the device", device, s.Name, attempts)
+	return nil, fmt.Errorf("read offloads of %s in %s: they changed between all of %d readings; stop other programs that change the device", device, s, attempts)
 }
 
 func (s *Space) readFeatures(device string) (map[string]Feature, error) {
@@ -190,7 +190,7 @@ func (s *Space) readFeatures(device string) (map[string]Feature, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s.Name, err)
+		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s, err)
 	}
 	return features, nil
 }
@@ -225,11 +225,11 @@ func (s *Space) RestoreFeatures(device string, states map[string]bool) error {
 			return nil
 		}
 		if attempt == attempts {
-			return fmt.Errorf("set offloads of %s in %s: the device did not accept %v in %d attempts; set them by hand: `ethtool -K %s FEATURE on|off`", device, s.Name, change, attempts, device)
+			return fmt.Errorf("set offloads of %s in %s: the device did not accept %v in %d attempts; set them by hand: `ethtool -K %s FEATURE on|off`", device, s, change, attempts, device)
 		}
 		err = s.ethtool(func(e *ethtool.Ethtool) error { return e.Change(device, change) })
 		if err != nil {
-			return fmt.Errorf("request offloads of %s in %s: %w", device, s.Name, err)
+			return fmt.Errorf("request offloads of %s in %s: %w", device, s, err)
 		}
 	}
 }
@@ -246,7 +246,7 @@ func (s *Space) OffloadsOn(device string) (on []string, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s.Name, err)
+		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s, err)
 	}
 	return on, nil
 }

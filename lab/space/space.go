@@ -80,6 +80,14 @@ func openHandle(name string) (netns.NsHandle, error) {
 	return netns.GetFromName(name)
 }
 
+// String names the namespace in errors.
+func (s *Space) String() string {
+	if s.Name == "" {
+		return "the current network namespace"
+	}
+	return "network namespace " + s.Name
+}
+
 // Close releases the handles; the namespace itself stays.
 func (s *Space) Close() error {
 	s.Links.Close()
@@ -91,22 +99,25 @@ func (s *Space) Close() error {
 }
 
 // Delete removes a named namespace with all its devices, and its home. It returns a
-// borrowed device before. A missing name is no error.
+// borrowed device before. If the device cannot be returned, everything stays. If some of its
+// settings cannot be restored, the error names them, and Delete removes everything. A missing
+// name is no error.
 func Delete(name string) error {
-	if err := giveBack(name); err != nil {
+	lost, err := giveBack(name)
+	if err != nil {
 		return err
 	}
 	if err := netspace.Delete(name); err != nil {
-		return err
+		return errors.Join(lost, err)
 	}
-	return errors.Join(forgetLoan(name), DeleteHome(name))
+	return errors.Join(lost, forgetLoan(name), DeleteHome(name))
 }
 
 // Inode returns the inode of the namespace, as /proc/PID/ns/net shows it.
 func (s *Space) Inode() (uint32, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(s.NS), &st); err != nil {
-		return 0, fmt.Errorf("stat network namespace %s: %w", s.Name, err)
+		return 0, fmt.Errorf("stat %s: %w", s, err)
 	}
 	return uint32(st.Ino), nil
 }
@@ -131,7 +142,7 @@ func (s *Space) Enter() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("enter network namespace %s: %w", s.Name, err)
+		return fmt.Errorf("enter %s: %w", s, err)
 	}
 	return nil
 }

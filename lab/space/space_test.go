@@ -152,4 +152,12 @@ func TestErrorsNameDeviceAndNamespace(t *testing.T) {
 	if err := s.Remove("nodev"); err != nil {
 		t.Errorf("removing what is not there: %v", err)
 	}
+	current, err := Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer current.Close()
+	if _, err := current.Link("nodev"); err == nil || !strings.Contains(err.Error(), "find device nodev in the current network namespace: ") {
+		t.Errorf("without a name: %v", err)
+	}
 }

@@ -87,14 +87,14 @@ func (s *Space) Reconnect(device string, p netip.Prefix) error {
 	}
 	routes, err := s.Links.RouteList(l, family)
 	if err != nil {
-		return fmt.Errorf("list the routes over %s in %s: %w", device, s.Name, err)
+		return fmt.Errorf("list the routes over %s in %s: %w", device, s, err)
 	}
 	for _, r := range routes {
 		if r.Dst == nil || r.Dst.String() != IPNet(p.Masked()).String() {
 			continue
 		}
 		if err := s.Links.RouteDel(&r); err != nil {
-			return fmt.Errorf("replace the route to %s over %s in %s: %w", p.Masked(), device, s.Name, err)
+			return fmt.Errorf("replace the route to %s over %s in %s: %w", p.Masked(), device, s, err)
 		}
 	}
 	return s.connectedRoute(device, p)
@@ -114,7 +114,7 @@ func (s *Space) connectedRoute(device string, p netip.Prefix) error {
 		r.Scope = netlink.SCOPE_LINK
 	}
 	if err := s.Links.RouteAdd(r); err != nil {
-		return fmt.Errorf("add the route to %s over %s in %s: %w", p.Masked(), device, s.Name, err)
+		return fmt.Errorf("add the route to %s over %s in %s: %w", p.Masked(), device, s, err)
 	}
 	s.Note("route "+p.Masked().String()+" congctl", CongestionControl())
 	return nil

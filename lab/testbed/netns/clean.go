@@ -49,11 +49,10 @@ func Clean(prefix string) (Cleaned, error) {
 	c.Processes, err = endProcesses(inodes)
 	errs = append(errs, err)
 	for _, n := range names {
-		if err := errors.Join(space.DeleteCgroups(n), space.Delete(n)); err != nil {
-			errs = append(errs, err)
-			continue
+		errs = append(errs, space.DeleteCgroups(n), space.Delete(n))
+		if _, err := os.Stat(filepath.Join(space.Dir, n)); errors.Is(err, os.ErrNotExist) {
+			c.Namespaces = append(c.Namespaces, n)
 		}
-		c.Namespaces = append(c.Namespaces, n)
 	}
 	if homes, err = ours(homes); err != nil {
 		errs = append(errs, err)

@@ -1,0 +1,77 @@
+package netns
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/space"
+)
+
+// Clean reports a device once that vanished from a namespace. A device whose name the host
+// has given to another device waits until the name is free.
+func TestCleanEndsTheLoanOfADevice(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	id := testID(t)
+	node := SpacePrefix(id) + "a"
+	host, err := space.Create("wt-host-" + id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(host.Close(), space.Delete("wt-host-"+id)); err != nil {
+			t.Error(err)
+		}
+	}()
+	add := func(name string) error {
+		return host.Pair(space.Veth{Name: name, PeerName: name + "-peer", MTU: 1400}, host)
+	}
+	lend := func() error {
+		s, err := space.Create(node)
+		if err != nil {
+			return err
+		}
+		return errors.Join(s.Borrow("data"), s.Close())
+	}
+	clean := func(want string, removed ...string) {
+		t.Helper()
+		c, err := Clean(SpacePrefix(id))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if !slices.Equal(c.Namespaces, removed) {
+			t.Errorf("removed %v, want %v", c.Namespaces, removed)
+		}
+	}
+	err = host.Do(func() error {
+		if err := errors.Join(add("data"), lend(), host.Remove("data-peer")); err != nil {
+			return err
+		}
+		clean("device data (MAC address ", node)
+		clean("")
+		if err := errors.Join(add("data"), lend(), add("data2")); err != nil {
+			return err
+		}
+		l, err := host.Link("data2")
+		if err != nil {
+			return err
+		}
+		if err := host.Links.LinkSetName(l, "data"); err != nil {
+			return err
+		}
+		clean("rename that (`ip link set data name NEW`)")
+		if err := host.Links.LinkSetName(l, "data2"); err != nil {
+			return err
+		}
+		clean("", node)
+		_, err = host.Link("data")
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
