@@ -40,9 +40,19 @@ func TestTheClocksOfHostsNeedNotAgree(t *testing.T) {
 			}
 		}
 	}
-	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond)))
+	s.Must(runTrials(x, n, 1, scenario("raw", time.Second)))
 	if len(n.samples) == 0 {
 		t.Fatal("there are no samples")
 	}
 	assertFigures(t, n.samples[0])
+	// With a wrong offset every point of the sender has the same step of the receiver.
+	steps := map[float64]bool{}
+	for _, p := range n.samples[0].Series {
+		if p.At > 0 && p.At < 1 && p.Bits > 100e6 && p.Bits < 300e6 {
+			steps[p.Bits] = true
+		}
+	}
+	if len(steps) < 4 {
+		t.Errorf("the points in the window have %d steps of the receiver, want 4 or more: %+v", len(steps), n.samples[0].Series)
+	}
 }
