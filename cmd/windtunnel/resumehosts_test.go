@@ -53,8 +53,8 @@ func TestAResumedRunContinuesOnItsHosts(t *testing.T) {
 	lines := f.hostLines()
 	a, b := lines[0], lines[1]+"\n"
 	for want, hosts := range map[string][]string{
-		"the file does not have all hosts of the run: b":                {a, absentHost},
-		"data 10.77.0.9 and data6 fd00:77::2 in the hosts file, and th": {a, strings.Replace(b, "10.77.0.2", "10.77.0.9", 1)},
+		"the file does not have all hosts of the run: b": {a, absentHost},
+		"host b: the hosts file has address":             {a, strings.Replace(b, "10.77.0.2", "10.77.0.9", 1)},
 	} {
 		f.writeHosts(hosts...)
 		if out, err := f.run("run", "--resume", "latest"); err == nil || !strings.Contains(out, want) {

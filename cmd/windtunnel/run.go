@@ -50,7 +50,7 @@ type runOptions struct {
 	profiling experiment.Profiling
 	gates     string
 	cpus      cpuOptions
-	testbed   string // hosts file, or k8sTestbed; "" for a testbed on this machine
+	testbed   string        // hosts file, or k8sTestbed; "" for a testbed on this machine
 	hosts     []sample.Host // of the hosts file, which the run uses
 	lost      []string      // hosts of a resumed run which the hosts file does not have any more
 	cluster   sample.Cluster

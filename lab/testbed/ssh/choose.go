@@ -48,7 +48,7 @@ func (h *Hosts) Resume(recorded []sample.Host) (missing []string, err error) {
 			continue
 		}
 		if now := h.Hosts[i].record(); now != want {
-			err = errors.Join(err, fmt.Errorf("host %s is %s in the hosts file, and the run measured %s; restore the addresses in the file, or start a new run", want.Name, now, want))
+			err = errors.Join(err, fmt.Errorf("host %s: the hosts file has %s, and the run used %s; restore the addresses, or start a new run", want.Name, now, want))
 		}
 		kept = append(kept, h.Hosts[i])
 	}

@@ -53,7 +53,7 @@ func TestAResumedRunHasItsHostsInTheirOrder(t *testing.T) {
 	} {
 		h := parsed(t, "h1", "h2", "h3")
 		change(&h.Hosts[1])
-		if _, err := h.Resume(recorded); err == nil || !strings.Contains(err.Error(), "the run measured address h2:22 with data 10.0.0.2; restore") {
+		if _, err := h.Resume(recorded); err == nil || !strings.Contains(err.Error(), "and the run used address h2:22 with data 10.0.0.2; restore") {
 			t.Errorf("another %s: %v", name, err)
 		}
 	}
