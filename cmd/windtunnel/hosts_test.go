@@ -17,7 +17,7 @@ import (
 	"windtunnel/lab/testbed/ssh/sshtest"
 )
 
-// fleet is two hosts with sshd, a home on the engine's machine, and a hosts file.
+// fleet is hosts with sshd, a home on the engine's machine, and a hosts file.
 type fleet struct {
 	*home
 	site *sshtest.Site
@@ -27,7 +27,13 @@ type fleet struct {
 // newFleet starts the hosts a and b. options are lines for sshd's configuration.
 func newFleet(t *testing.T, first string, options ...string) *fleet {
 	t.Helper()
-	f := &fleet{home: newHome(t), site: sshtest.New(t, []string{"a", "b"}, options...)}
+	return newFleetOf(t, []string{"a", "b"}, first, options...)
+}
+
+// newFleetOf starts the named hosts.
+func newFleetOf(t *testing.T, names []string, first string, options ...string) *fleet {
+	t.Helper()
+	f := &fleet{home: newHome(t), site: sshtest.New(t, names, options...)}
 	f.file = f.site.WriteHosts(first)
 	return f
 }

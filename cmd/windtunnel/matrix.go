@@ -86,7 +86,7 @@ func (o *runOptions) addMatrix(ctx context.Context, plan *suite.Plan) error {
 	if plan.Nodes != 2 {
 		return fmt.Errorf("suite %s has %s, and a matrix measures between two; choose another suite", plan.Suite, phrase.Count(plan.Nodes, "node"))
 	}
-	hosts, err := o.hosts(ctx)
+	hosts, err := o.hostNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (o *runOptions) addMatrix(ctx context.Context, plan *suite.Plan) error {
 	return nil
 }
 
-// hosts returns the names of the testbed's hosts.
-func (o *runOptions) hosts(ctx context.Context) ([]string, error) {
+// hostNames returns the names of the testbed's hosts.
+func (o *runOptions) hostNames(ctx context.Context) ([]string, error) {
 	if o.testbed == k8sTestbed {
 		return clusterHosts(ctx, o.cluster)
 	}

@@ -58,7 +58,11 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 		return nil, err
 	}
 	o.testbed = path
-	x, err := connect(ctx, path, experiment.Programs(plan), plan.Matrix)
+	hosts, err := o.chooseHosts(plan)
+	if err != nil {
+		return nil, err
+	}
+	x, err := ssh.Connect(ctx, hosts, experiment.Programs(plan))
 	if err != nil {
 		return nil, err
 	}
@@ -74,18 +78,6 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 		return err
 	}
 	return p, nil
-}
-
-// connect connects to the hosts of a hosts file, or to those of a matrix.
-func connect(ctx context.Context, path string, programs []program.Program, matrix *suite.Matrix) (*ssh.Executor, error) {
-	hosts, err := ssh.ReadHosts(path)
-	if err == nil && matrix != nil {
-		err = hosts.Only(matrix.Hosts)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return ssh.Connect(ctx, hosts, programs)
 }
 
 // placeHere returns this machine as the place.
@@ -148,7 +140,11 @@ func (p *place) environment(programs []program.Program) sample.Environment {
 
 // cleanHosts removes everything of the lab from the hosts of a hosts file.
 func cleanHosts(ctx context.Context, out io.Writer, path string) error {
-	x, err := connect(ctx, path, nil, nil)
+	hosts, err := ssh.ReadHosts(path)
+	if err != nil {
+		return err
+	}
+	x, err := ssh.Connect(ctx, hosts, nil)
 	if err != nil {
 		return err
 	}

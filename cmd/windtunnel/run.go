@@ -50,7 +50,9 @@ type runOptions struct {
 	profiling experiment.Profiling
 	gates     string
 	cpus      cpuOptions
-	testbed   string // hosts file, or k8sTestbed; "" for a testbed on this machine
+	testbed   string        // hosts file, or k8sTestbed; "" for a testbed on this machine
+	hosts     []sample.Host // of the hosts file, which the run uses
+	lost      []string      // hosts of a resumed run which the hosts file does not have any more
 	cluster   sample.Cluster
 	matrix    matrixOptions
 }
@@ -327,7 +329,7 @@ func (s *runner) open() error {
 		Options: sample.Options{
 			Command: s.options.command,
 			Lenient: s.options.gates == "warn", ProfileRate: s.options.profiling.Rate, ProfileBlocks: s.options.profiling.Blocks,
-			CPUs: s.options.cpus.cpus, CPUDistance: s.options.cpus.distance, Testbed: s.options.testbed, Cluster: s.options.cluster,
+			CPUs: s.options.cpus.cpus, CPUDistance: s.options.cpus.distance, Testbed: s.options.testbed, Hosts: s.options.hosts, Cluster: s.options.cluster,
 		},
 		Environment: s.environment(), Skipped: skipped,
 	}
@@ -362,7 +364,7 @@ func (s *runner) load(name string) error {
 		s.run.Options.Lenient = s.options.gates == "warn"
 	}
 	s.options.cpus = cpuOptions{s.run.Options.CPUs, cmp.Or(s.run.Options.CPUDistance, string(condition.Auto))}
-	s.options.testbed, s.options.cluster = s.run.Options.Testbed, s.run.Options.Cluster
+	s.options.testbed, s.options.hosts, s.options.cluster = s.run.Options.Testbed, s.run.Options.Hosts, s.run.Options.Cluster
 	s.history = data.Samples
 	for i := range s.history {
 		s.count(&s.history[i])
@@ -373,6 +375,9 @@ func (s *runner) load(name string) error {
 // reopen stores that the loaded run continues.
 func (s *runner) reopen() error {
 	s.run.Status = sample.Running
+	if s.plan.Matrix != nil {
+		s.run.Skipped = skipLost(s.plan, s.run.Skipped, s.options.lost)
+	}
 	return s.store.UpdateRun(s.run)
 }
 

@@ -31,7 +31,25 @@ type Options struct {
 	// Testbed is the path of the hosts file, or "k8s" for a Kubernetes cluster; "": network
 	// namespaces of the engine's machine.
 	Testbed string  `json:"testbed,omitempty"`
+	Hosts   []Host  `json:"hosts,omitempty"` // of the hosts file, in the order of the testbed
 	Cluster Cluster `json:"cluster,omitzero"`
+}
+
+// Host identifies a host of a hosts file. A resumed run needs the same hosts.
+type Host struct {
+	Name    string `json:"name"`
+	Address string `json:"address"` // for SSH, with the port
+	Data    string `json:"data"`    // IPv4 address of the device that carries the traffic
+	Data6   string `json:"data6,omitempty"`
+}
+
+// String returns the addresses.
+func (h Host) String() string {
+	text := "address " + h.Address + " with data " + h.Data
+	if h.Data6 != "" {
+		text += " and data6 " + h.Data6
+	}
+	return text
 }
 
 // Cluster names the nodes that a run uses, and their Kubernetes cluster.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,19 +151,21 @@ func inKnownHosts(host, port string) string {
 	return "'" + knownhosts.Normalize(net.JoinHostPort(host, port)) + "'"
 }
 
+var hostName = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`)
+
 // withPort adds a port to an address without one.
 func withPort(address string, port int) (string, error) {
-	if host, p, err := net.SplitHostPort(address); err == nil {
-		if n, err := strconv.Atoi(p); host == "" || err != nil || n < 1 || n > 65535 {
-			return "", fmt.Errorf("%q is no address with a port", address)
-		}
-		return address, nil
+	host, p, err := net.SplitHostPort(address)
+	if err != nil {
+		host, p = strings.Trim(address, "[]"), strconv.Itoa(port)
 	}
-	host := strings.Trim(address, "[]")
-	if host == "" {
-		return "", errors.New("an address is empty")
+	if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+		return "", fmt.Errorf("%q is no port from 1 to 65535", p)
 	}
-	return net.JoinHostPort(host, strconv.Itoa(port)), nil
+	if _, err := netip.ParseAddr(host); err != nil && !hostName.MatchString(host) {
+		return "", fmt.Errorf("%q is no host name and no IP address", host)
+	}
+	return net.JoinHostPort(host, p), nil
 }
 
 // knownKeys reads the known_hosts files.
@@ -179,7 +183,7 @@ func (h *Host) knownKeys() (*knownhosts.HostKeyDB, error) {
 	}
 	known, err := knownhosts.NewDB(files...)
 	if err != nil {
-		return nil, fmt.Errorf("read the known host keys: %w", err)
+		return nil, fmt.Errorf("read the known host keys: %w; correct the file, or set `known_hosts` in the hosts file to a file of OpenSSH's format", err)
 	}
 	return known, nil
 }
@@ -243,14 +247,14 @@ func (k *keys) ask(ctx context.Context) error {
 func (k *keys) read(path string) error {
 	text, err := os.ReadFile(expanded(path))
 	if err != nil {
-		return fmt.Errorf("read the private key: %w", err)
+		return fmt.Errorf("read the private key: %w; set `key` in the hosts file to a file that you can read, or omit it to use the SSH agent and the default files", err)
 	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if missing := new(ssh.PassphraseMissingError); errors.As(err, &missing) {
 		return fmt.Errorf("the private key %s has a passphrase; add it to an SSH agent with `ssh-add %s`, and omit `key`", path, path)
 	}
 	if err != nil {
-		return fmt.Errorf("read the private key %s: %w", path, err)
+		return fmt.Errorf("read the private key %s: %w; set `key` in the hosts file to the private key, which is the file without .pub", path, err)
 	}
 	k.signers, k.from = append(k.signers, signer), append(k.from, path)
 	return nil

@@ -1,18 +1,14 @@
 package ssh
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 
 	"windtunnel/lab/probe"
 )
@@ -48,41 +44,30 @@ type Host struct {
 // mostHosts is the maximum number of hosts. Each has a connection to the engine.
 const mostHosts = 1000
 
-// ReadHosts reads a hosts file.
-func ReadHosts(path string) (*Hosts, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the hosts of the testbed: %w", err)
-	}
-	h, err := ParseHosts(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return h, nil
-}
-
-// ParseHosts reads the text of a hosts file. An unknown key is an error.
-func ParseHosts(text []byte) (*Hosts, error) {
-	h := &Hosts{}
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(h); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
-	}
+// check checks the hosts and completes them.
+func (h *Hosts) check() error {
 	if n := len(h.Hosts); n < 2 || n > mostHosts {
-		return nil, fmt.Errorf("the file has %d hosts; list 2 to %d hosts below `hosts:`", n, mostHosts)
+		return fmt.Errorf("the file has %d hosts; list 2 to %d hosts below `hosts:`", n, mostHosts)
 	}
-	names := map[string]bool{}
+	names, owners := map[string]bool{}, map[netip.Addr]string{}
 	for i := range h.Hosts {
 		host := &h.Hosts[i]
 		if err := host.check(); err != nil {
-			return nil, fmt.Errorf("host %d (%s): %w", i+1, host.Name, err)
+			return fmt.Errorf("host %d (%s): %w", i+1, host.Name, err)
 		}
 		if names[host.Name] {
-			return nil, fmt.Errorf("two hosts have the name %s; give each host a different name", host.Name)
+			return fmt.Errorf("two hosts have the name %s; give each host a different name", host.Name)
+		}
+		for _, a := range host.data {
+			if owners[a] != "" {
+				return fmt.Errorf("the hosts %s and %s have the data address %s; give the address of each host's own device", owners[a], host.Name, a)
+			}
+			owners[a] = host.Name
 		}
 		names[host.Name] = true
 		host.knownHosts = h.KnownHosts
 	}
-	return h, nil
+	return nil
 }
 
 // Names lists the names of the hosts.
@@ -91,17 +76,6 @@ func (h *Hosts) Names() (names []string) {
 		names = append(names, h.Hosts[i].Name)
 	}
 	return names
-}
-
-// Only removes all other hosts. It is an error if a host is not in the file.
-func (h *Hosts) Only(names []string) error {
-	for _, name := range names {
-		if !slices.Contains(h.Names(), name) {
-			return fmt.Errorf("the run needs host %s, which the hosts file does not have; add it to the file", name)
-		}
-	}
-	h.Hosts = slices.DeleteFunc(h.Hosts, func(host Host) bool { return !slices.Contains(names, host.Name) })
-	return nil
 }
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$`)
@@ -113,6 +87,9 @@ func (h *Host) check() error {
 	if h.Address == "" {
 		h.Address = h.Name
 	}
+	if address, port, err := net.SplitHostPort(h.Address); err == nil {
+		return fmt.Errorf("address %q contains a port; write `address: %q` and `port: %s`", h.Address, address, port)
+	}
 	if h.Port == 0 {
 		h.Port = 22
 	}
@@ -123,7 +100,7 @@ func (h *Host) check() error {
 		h.User = os.Getenv("USER")
 	}
 	if h.User == "" {
-		return errors.New("`user` is missing")
+		return errors.New("there is no login user: set `user` in the hosts file, because the environment variable USER is not set")
 	}
 	if h.CPUs != "" {
 		var err error
@@ -131,21 +108,33 @@ func (h *Host) check() error {
 			return fmt.Errorf("cpus %q is no list of CPUs such as 0-3,8", h.CPUs)
 		}
 	}
-	for i, text := range []string{h.Data, h.Data6} {
-		if text == "" && i == 1 {
-			continue
-		}
-		a, err := netip.ParseAddr(text)
-		if err != nil || a.Is4() != (i == 0) {
-			return fmt.Errorf("%s: %q is no IPv%d address; give the address of the device that carries the traffic, without a prefix length", [...]string{"data", "data6"}[i], text, [...]int{4, 6}[i])
-		}
-		h.data = append(h.data, a)
+	if err := h.checkData(); err != nil {
+		return err
 	}
 	if h.Directory != "" && !filepath.IsAbs(h.Directory) {
 		return fmt.Errorf("directory %q is not absolute", h.Directory)
 	}
 	_, err := h.route()
 	return err
+}
+
+// checkData reads the data addresses.
+func (h *Host) checkData() error {
+	for i, text := range []string{h.Data, h.Data6} {
+		if text == "" && i == 1 {
+			continue
+		}
+		key := [...]string{"data", "data6"}[i]
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.Is4() != (i == 0) || a.Is4In6() {
+			return fmt.Errorf("%s: %q is no IPv%d address; give the address of the device that carries the traffic, without a prefix length", key, text, [...]int{4, 6}[i])
+		}
+		if linkLocal4 := a.Is4() && a.IsLinkLocalUnicast(); !a.IsGlobalUnicast() && !linkLocal4 {
+			return fmt.Errorf("%s: other hosts cannot send to %s; give a unicast address of the device that carries the traffic", key, a)
+		}
+		h.data = append(h.data, a)
+	}
+	return nil
 }
 
 // stop is a machine on the way to a host, or the host.
@@ -164,5 +153,8 @@ func (h *Host) route() (stops []stop, err error) {
 		stops = append(stops, s)
 	}
 	address, err := withPort("["+strings.Trim(h.Address, "[]")+"]", h.Port)
-	return append(stops, stop{h.User, address}), err
+	if err != nil {
+		return nil, fmt.Errorf("address: %w", err)
+	}
+	return append(stops, stop{h.User, address}), nil
 }

@@ -2,6 +2,8 @@ package ssh
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,24 +33,70 @@ func TestHostsAreReadWithTheirDefaults(t *testing.T) {
 
 func TestMistakesInAHostsFileAreErrors(t *testing.T) {
 	for want, text := range map[string]string{
-		`unknown field "usr"`:              strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
-		"[2:35]":                           strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
-		"the file has 1 hosts":             strings.Join(strings.SplitAfter(twoHosts, "\n")[:2], ""),
-		"the file has 0 hosts":             "",
-		"two hosts have the name a":        strings.Replace(twoHosts, "name: b", "name: a, address: b", 1),
-		`host 1 (a): data: ""`:             strings.Replace(twoHosts, "data: 10.0.0.1, ", "", 1),
-		`data: "10.0.0.1/24" is no IPv4`:   strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1/24,", 1),
-		`data6: "10.0.0.3" is no IPv6`:     strings.Replace(twoHosts, `"fd00::2"`, "10.0.0.3", 1),
-		`cpus "x" is no list`:              strings.Replace(twoHosts, "cpus: 2-3", "cpus: x", 1),
-		"70000 is no port":                 strings.Replace(twoHosts, "port: 2200", "port: 70000", 1),
-		`jump "@gate" is not of the form`:  strings.Replace(twoHosts, "[gate", `["@gate"`, 1),
-		`jump "gate:x" is not of the form`: strings.Replace(twoHosts, "[gate", `["gate:x"`, 1),
-		`"a b" is no name`:                 strings.Replace(twoHosts, "name: a", "name: a b", 1),
-		`directory "tmp" is not absolute`:  strings.Replace(twoHosts, "sudo: true", "directory: tmp", 1),
+		`unknown field "usr"`:                              strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
+		"[2:35]":                                           strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
+		"the file has 1 hosts":                             strings.Join(strings.SplitAfter(twoHosts, "\n")[:2], ""),
+		"the file has 0 hosts":                             "",
+		"two hosts have the name a":                        strings.Replace(twoHosts, "name: b", "name: a, address: b", 1),
+		`host 1 (a): data: ""`:                             strings.Replace(twoHosts, "data: 10.0.0.1, ", "", 1),
+		`data: "10.0.0.1/24" is no IPv4`:                   strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1/24,", 1),
+		`data6: "10.0.0.3" is no IPv6`:                     strings.Replace(twoHosts, `"fd00::2"`, "10.0.0.3", 1),
+		`cpus "x" is no list`:                              strings.Replace(twoHosts, "cpus: 2-3", "cpus: x", 1),
+		"70000 is no port":                                 strings.Replace(twoHosts, "port: 2200", "port: 70000", 1),
+		`jump "@gate" is not of the form`:                  strings.Replace(twoHosts, "[gate", `["@gate"`, 1),
+		`jump "gate:x" is not of the form`:                 strings.Replace(twoHosts, "[gate", `["gate:x"`, 1),
+		`"a b" is no name`:                                 strings.Replace(twoHosts, "name: a", "name: a b", 1),
+		`directory "tmp" is not absolute`:                  strings.Replace(twoHosts, "sudo: true", "directory: tmp", 1),
+		"a and b have the data address 10.0.0.1":           strings.Replace(twoHosts, "10.0.0.2", "10.0.0.1", 1),
+		"a and b have the data address fd00::2":            strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1, data6: 'fd00:0::2',", 1),
+		"data: other hosts cannot send to 0.0.0.0":         strings.Replace(twoHosts, "10.0.0.2", "0.0.0.0", 1),
+		"data: other hosts cannot send to 224.0.0.1":       strings.Replace(twoHosts, "10.0.0.2", "224.0.0.1", 1),
+		"data6: other hosts cannot send to ff02::1":        strings.Replace(twoHosts, "fd00::2", "ff02::1", 1),
+		"write `address: \"192.0.2.1\"` and `port: 22`":    strings.Replace(twoHosts, "address: 192.0.2.1", "address: '192.0.2.1:22'", 1),
+		`address: "a b" is no host name and no IP address`: strings.Replace(twoHosts, "192.0.2.1", "a b", 1),
+		`jump "a b" is not of the form`:                    strings.Replace(twoHosts, "[gate", `["a b"`, 1),
+		"[2:68] write a list, such as [gate]":              strings.Replace(twoHosts, `[gate, "me@10.1.1.1:2222"]`, "gate", 1),
+		`[3:32] write a number, not "abc"`:                 strings.Replace(twoHosts, "2200", "abc", 1),
+		`[3:44] write true or false, not "maybe"`:          strings.Replace(twoHosts, "true", "maybe", 1),
+		"[2:12] write one word, not a list":                strings.Replace(twoHosts, "name: a", "name: [a]", 1),
+		"[2:3] write a list, such as [a]":                  "hosts:\n  a",
+		"write keys with values":                           "hosts: [a, b]",
+		"is too large":                                     strings.Replace(twoHosts, "2200", "99999999999999999999", 1),
+		"[4:1] a hosts file has one YAML document; remove": twoHosts + "---\nhosts: []\n",
 	} {
 		if _, err := ParseHosts([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
+	}
+}
+
+func TestAHostsFileCanHaveAMarkerAndComments(t *testing.T) {
+	if _, err := ParseHosts([]byte("# lab\n---\n" + twoHosts + "---\n# end\n")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAHostWithoutALoginUserIsAnErrorWithTheRemedy(t *testing.T) {
+	t.Setenv("USER", "")
+	_, err := ParseHosts([]byte(strings.Replace(twoHosts, "user: lab, ", "", 1)))
+	if err == nil || !strings.Contains(err.Error(), "host 1 (a): ") || !strings.Contains(err.Error(), "set `user`") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestPathsOfAHostsFileAreRelativeToIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "hosts.yaml")
+	text := "known_hosts: keys/known\n" + strings.NewReplacer("name: a", "name: a, key: keys/a", "name: b", "name: b, key: ~/b").Replace(twoHosts)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := ReadHosts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := filepath.Join(filepath.Dir(file), "keys")
+	if a, b := h.Hosts[0], h.Hosts[1]; a.Key != keys+"/a" || a.knownHosts != keys+"/known" || b.Key != "~/b" || b.knownHosts != keys+"/known" {
+		t.Errorf("keys %s and %s, known hosts %s and %s", a.Key, b.Key, a.knownHosts, b.knownHosts)
 	}
 }
 

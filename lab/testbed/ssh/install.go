@@ -44,7 +44,7 @@ dir=%s
 const survey = directory + `file=%s
 echo "$(uname -s) $(uname -m)"
 echo "$dir"
-[ ! -x "$dir/$file" ] || echo present
+[ -x "$dir/$file" ] && sum=$(sha256sum <"$dir/$file") && [ "${sum%%%% *}" = %s ] && echo present || :
 `
 
 const receive = directory + `file=%s
@@ -60,11 +60,11 @@ mv "$new" "$dir/$file"
 // machines has the names of `uname -m` for GOARCH.
 var machines = map[string][]string{"amd64": {"x86_64"}, "arm64": {"aarch64", "arm64"}}
 
-// install copies the program to a host if the host does not have it, and returns its
+// install copies the program to a host unless the host has it undamaged, and returns its
 // path there.
 func (p *program) install(ctx context.Context, c *connection, directory string) (string, error) {
 	dir, file := phrase.Shell([]string{directory}), p.file()
-	out, err := run(ctx, c, fmt.Sprintf(survey, dir, file), nil)
+	out, err := run(ctx, c, fmt.Sprintf(survey, dir, file, p.checksum), nil)
 	if err != nil {
 		return "", fmt.Errorf("look for the windtunnel program: %w", err)
 	}

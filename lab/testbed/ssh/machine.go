@@ -66,11 +66,11 @@ func (m *machine) open(ctx context.Context) (err error) {
 	if m.path, err = m.program.install(copying, m.client, m.Directory); err != nil {
 		return err
 	}
-	var client *agent.Client
-	if client, m.session, m.hello, err = m.startAgent(ctx, host.Command); err != nil {
-		return err
+	client, session, hello, err := m.startAgent(ctx, host.Command)
+	if err != nil {
+		return err // Layout reads hello also while there is no connection
 	}
-	m.service = &host.Client{Client: client}
+	m.service, m.session, m.hello = &host.Client{Client: client}, session, hello
 	if m.held { // this is a new connection within a run
 		return m.hold(ctx)
 	}

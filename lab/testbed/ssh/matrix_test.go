@@ -3,7 +3,6 @@ package ssh
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -127,27 +126,5 @@ func TestTrialsOfDifferentHostsRunAtTheSameTime(t *testing.T) {
 	}
 	if together == 0 {
 		t.Error("no two trials ran at the same time")
-	}
-}
-
-func TestHostsOfARunAreChosenFromTheFile(t *testing.T) {
-	var text strings.Builder
-	text.WriteString("hosts:\n")
-	for i := range 30 {
-		fmt.Fprintf(&text, "  - {name: h%d, user: lab, data: 10.0.0.%d}\n", i, i+1)
-	}
-	h, err := ParseHosts([]byte(text.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Only([]string{"h3", "h28"}); err != nil || !slices.Equal(h.Names(), []string{"h3", "h28"}) {
-		t.Errorf("the hosts are %v (%v), want h3 and h28", h.Names(), err)
-	}
-	if err := h.Only([]string{"h3", "h4"}); err == nil || !strings.Contains(err.Error(), "needs host h4") {
-		t.Errorf("the error is %v, want the name of the host that is not in the file", err)
-	}
-	first, last := (&machine{number: 25}).suffix(), (&machine{number: 26}).suffix()
-	if first != "z" || last != "0026" {
-		t.Errorf("the namespaces of the hosts end with %q and %q, want z and 0026", first, last)
 	}
 }

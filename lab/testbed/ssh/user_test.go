@@ -1,8 +1,11 @@
 package ssh
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -190,4 +193,39 @@ func TestTheProgramIsCopiedOnce(t *testing.T) {
 	if copies[0].Name() != own.file() || copies[0].Size() != int64(len(own.text)) {
 		t.Errorf("the copy is %s of %d bytes, want %s of %d bytes", copies[0].Name(), copies[0].Size(), own.file(), len(own.text))
 	}
+}
+
+func TestADamagedProgramIsCopiedAgain(t *testing.T) {
+	s := newSite(t)
+	own, err := ownProgram()
+	s.Must(err)
+	s.Must(os.Mkdir(s.Path("program"), 0o700))
+	copied := filepath.Join(s.Path("program"), own.file())
+	for name, damaged := range map[string]string{"empty": "", "cut": string(own.text[:len(own.text)/2])} {
+		s.Must(os.WriteFile(copied, []byte(damaged), 0o700))
+		x, err := Connect(context.Background(), s.hosts, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		s.Must(x.Close(context.Background()))
+		if text, err := os.ReadFile(copied); err != nil || !bytes.Equal(text, own.text) {
+			t.Errorf("%s: the program on the host has %d bytes, want %d: %v", name, len(text), len(own.text), err)
+		}
+	}
+}
+
+func TestAHostKeepsItsDescriptionWhenAReconnectionFails(t *testing.T) {
+	s := newSite(t)
+	m := s.connect().machines[1]
+	m.mu.Lock()
+	m.drop()
+	m.mu.Unlock()
+	good, text := m.program, []byte("#!/bin/sh\nexit 1\n")
+	m.program = &program{text, fmt.Sprintf("%x", sha256.Sum256(text))}
+	if err := m.connect(context.Background()); err == nil || m.hello.Boot == "" {
+		t.Errorf("after a failed reconnection (%v) the host has the boot ID %q", err, m.hello.Boot)
+	}
+	m.program = good
+	s.Must(m.connect(context.Background()))
 }
