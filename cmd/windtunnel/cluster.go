@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
@@ -39,6 +40,20 @@ func imageFlags(cmd *cobra.Command, c *sample.Cluster, nodes string) {
 func clusterFlags(cmd *cobra.Command, c *sample.Cluster) {
 	cmd.Flags().StringVar(&c.Kubeconfig, "kubeconfig", "", "Kubeconfig file of the cluster (default: $KUBECONFIG, ~/.kube/config; needs --testbed k8s)")
 	cmd.Flags().StringVar(&c.Context, "context", "", "Context of the kubeconfig (default: its current context; needs --testbed k8s)")
+}
+
+// clusterOnly refuses the flags of a cluster if the testbed is not in a cluster.
+func clusterOnly(cmd *cobra.Command, testbed string) error {
+	var given []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains([]string{"image", "nodes", "kubeconfig", "context"}, f.Name) {
+			given = append(given, "--"+f.Name)
+		}
+	})
+	if len(given) == 0 || testbed == k8sTestbed {
+		return nil
+	}
+	return fmt.Errorf("%s: only a Kubernetes cluster has these settings; add --testbed k8s, or omit them", phrase.And(given))
 }
 
 // ownImage is the name of the image that `make image` makes of this program.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ every command for runs works with it.`,
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
-			if err := errors.Join(resumable(cmd), aboveZero(cmd, "trials", "duration", "parallel")); err != nil {
+			if err := cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "duration", "parallel")); err != nil {
 				return err
 			}
 			switch {

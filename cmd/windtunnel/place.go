@@ -44,9 +44,6 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 	if o.testbed == k8sTestbed {
 		return o.reachCluster(ctx, plan)
 	}
-	if o.cluster != (sample.Cluster{}) {
-		return nil, errors.New("--image, --nodes, --kubeconfig and --context need --testbed k8s")
-	}
 	if o.testbed == "" {
 		return placeHere(&o.cpus)
 	}

@@ -81,7 +81,7 @@ Without a suite, --system describes the experiment: every system carries every
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
-			if err := errors.Join(resumable(cmd), aboveZero(cmd, "trials", "max-trials", "max-time", "duration")); err != nil {
+			if err := cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "max-trials", "max-time", "duration")); err != nil {
 				return err
 			}
 			if *profiled {
