@@ -107,7 +107,9 @@ func clusterHosts(ctx context.Context, c sample.Cluster) ([]string, error) {
 func clusterOptions(c sample.Cluster) k8s.Options {
 	o := k8s.Options{Kubeconfig: c.Kubeconfig, Context: c.Context, Image: cmp.Or(c.Image, ownImage()), NeverPull: c.Image == ""}
 	if c.Nodes != "" {
-		o.Nodes = strings.Split(c.Nodes, ",")
+		for name := range strings.SplitSeq(c.Nodes, ",") {
+			o.Nodes = append(o.Nodes, strings.TrimSpace(name))
+		}
 	}
 	return o
 }

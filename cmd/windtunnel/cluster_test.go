@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/lab/sample"
 )
 
 // refusal runs a command that must fail, and returns the error's text.
@@ -44,6 +47,26 @@ func TestFlagsOfAClusterNeedATestbedInACluster(t *testing.T) {
 	} {
 		if got := refusal(t, c.cmd, c.args...); !strings.Contains(got, c.want) {
 			t.Errorf("%s %v: %q, want %q", c.cmd.Name(), c.args, got, c.want)
+		}
+	}
+}
+
+func TestNodesMayHaveSpaces(t *testing.T) {
+	if got := clusterOptions(sample.Cluster{Nodes: " a, b "}).Nodes; !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("nodes %q", got)
+	}
+}
+
+func TestAFlagOf0NamesItsDefault(t *testing.T) {
+	for want, c := range map[string]struct {
+		cmd  *cobra.Command
+		args []string
+	}{
+		"--parallel 0: give a value above 0, or omit the flag to use the default, 1":  {matrixCommand(), []string{"quick", "--parallel", "0"}},
+		"--trials 0: give a value above 0, or omit the flag to use the suite's value": {runCommand(), []string{"quick", "--trials", "0"}},
+	} {
+		if got := refusal(t, c.cmd, c.args...); got != want {
+			t.Errorf("%v: %q, want %q", c.args, got, want)
 		}
 	}
 }

@@ -143,12 +143,16 @@ func recorded(cmd *cobra.Command, args []string) string {
 	return phrase.Shell(words)
 }
 
-// aboveZero returns an error for a given flag whose value is 0. Without the flag,
-// 0 stands for the suite's own value.
+// aboveZero returns an error for a given flag whose value is 0. A default of 0 stands for
+// the suite's value.
 func aboveZero(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return fmt.Errorf("--%s %s: give a value above 0, or omit the flag to use the suite's value", name, f.Value)
+			value := "the suite's value"
+			if f.DefValue != f.Value.String() {
+				value = "the default, " + f.DefValue
+			}
+			return fmt.Errorf("--%s %s: give a value above 0, or omit the flag to use %s", name, f.Value, value)
 		}
 	}
 	return nil

@@ -145,7 +145,8 @@ func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
 		{nil, 2, "c d"},
 		{nil, 1, "c"},
 		{[]string{"d", "c"}, 2, "d c"},
-		{[]string{"t", "c"}, 2, "t c"}, // a named node may have taints
+		{[]string{"t", "c"}, 2, "t c"},      // a named node may have taints
+		{[]string{"d", "c", "b"}, 2, "d c"}, // a run does not use the third
 		{[]string{"c"}, 2, "the plan needs 2 nodes, and --nodes has 1"},
 		{[]string{"c", "c"}, 2, "--nodes names c twice"},
 		{[]string{"c", "x"}, 2, `no node "x"; its nodes: a, b, c, d, t`},
@@ -186,6 +187,7 @@ func TestChosenNodesRunLinuxOnOneArchitecture(t *testing.T) {
 		{mixed, nil, 2, true, "c d f"},  // the most
 		{mixed, nil, 3, false, "c d f"}, // arm64 has two
 		{mixed[2:], nil, 2, true, "c d f"},
+		{mixed, []string{"f", "d", "c"}, 2, true, "f d c"},
 		{mixed, []string{"b", "c"}, 2, false, "b c"}, // an image can be for several architectures
 		{mixed, []string{"a", "b"}, 2, false, `node a runs the operating system "windows"`},
 		{mixed[:4], nil, 3, false, "the plan needs 3 nodes, and 2 of the cluster's 4 can be used: node a runs the operating system \"windows\", and the lab needs linux; node b has another CPU architecture (arm64)"},
