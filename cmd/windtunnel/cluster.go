@@ -81,7 +81,9 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 	if err != nil {
 		return nil, err
 	}
-	o.cluster.Nodes = strings.Join(x.Nodes(), ",") // a resumed run uses the same nodes
+	// A resumed run uses the same nodes of the same cluster.
+	o.cluster.Nodes = strings.Join(x.Nodes(), ",")
+	o.cluster.Kubeconfig, o.cluster.Context = x.Config()
 	for i := range plan.Scenarios {
 		plan.Scenarios[i].Fabric.MTU = x.MTU() // the fabric is the cluster's network
 	}
