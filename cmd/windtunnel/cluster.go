@@ -119,7 +119,9 @@ func clusterOptions(c sample.Cluster) k8s.Options {
 // cleanCluster removes the namespaces of ended runs from a cluster.
 func cleanCluster(ctx context.Context, out io.Writer, c sample.Cluster) error {
 	removed, running, err := k8s.Clean(ctx, clusterOptions(c))
-	fmt.Fprintf(out, "removed %s of ended runs\n", phrase.Count(len(removed), "namespace"))
+	if err == nil || len(removed) > 0 {
+		fmt.Fprintf(out, "removed %s of ended runs\n", phrase.Count(len(removed), "namespace"))
+	}
 	if len(running) > 0 {
 		fmt.Fprintf(out, "runs that go on: %s\n", strings.Join(running, ", "))
 	}

@@ -112,7 +112,7 @@ func usable(n *core.Node) error {
 			return nil
 		}
 		if c.Type == core.NodeReady {
-			return fmt.Errorf("node %s is not ready (%s: %s)", n.Name, c.Reason, c.Message)
+			return fmt.Errorf("node %s is not ready (%s)", n.Name, given(c.Reason, c.Message))
 		}
 	}
 	return fmt.Errorf("node %s is not ready: its kubelet has not reported", n.Name)
@@ -138,7 +138,7 @@ func addressesOf(n *core.Node) (list []string) {
 func (c *cluster) allNodes(ctx context.Context) ([]core.Node, error) {
 	list, err := c.nodes.List(ctx, meta.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list the cluster's nodes: %w", err)
+		return nil, c.contactError(ctx, "list the cluster's nodes", err)
 	}
 	return list.Items, nil
 }

@@ -131,12 +131,15 @@ func cordoned(n *core.Node) { n.Spec.Unschedulable = true }
 func down(n *core.Node) {
 	n.Status.Conditions[0] = core.NodeCondition{Type: core.NodeReady, Status: core.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped"}
 }
+func silentlyDown(n *core.Node) {
+	n.Status.Conditions[0] = core.NodeCondition{Type: core.NodeReady, Status: core.ConditionUnknown}
+}
 func taint(n *core.Node) {
 	n.Spec.Taints = []core.Taint{{Key: "x", Effect: core.TaintEffectNoSchedule}}
 }
 
 func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
-	all := []core.Node{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", taint)}
+	all := []core.Node{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", taint), ready("s", silentlyDown)}
 	for _, x := range []struct {
 		names []string
 		least int
@@ -149,10 +152,11 @@ func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
 		{[]string{"d", "c", "b"}, 2, "d c"}, // a run does not use the third
 		{[]string{"c"}, 2, "the plan needs 2 nodes, and --nodes has 1"},
 		{[]string{"c", "c"}, 2, "--nodes names c twice"},
-		{[]string{"c", "x"}, 2, `no node "x"; its nodes: a, b, c, d, t`},
+		{[]string{"c", "x"}, 2, `no node "x"; its nodes: a, b, c, d, s, t`},
 		{[]string{"c", "b"}, 2, "kubectl uncordon b"},
 		{[]string{"a", "c"}, 2, "node a is not ready (NodeStatusUnknown: Kubelet stopped)"},
-		{nil, 3, "the plan needs 3 nodes, and 2 of the cluster's 5 can be used: node a is not ready"},
+		{[]string{"s", "c"}, 2, "node s is not ready (the cluster gives no reason)"},
+		{nil, 3, "the plan needs 3 nodes, and 2 of the cluster's 6 can be used: node a is not ready"},
 	} {
 		got, err := choice(all, x.names, x.least, false)
 		if strings.TrimSpace(got) != x.want && (err == nil || !strings.Contains(got, x.want)) {
@@ -208,6 +212,7 @@ func TestPodsThatCannotRunSayWhy(t *testing.T) {
 		"the pull policy forbids":                                        waiting("ErrImageNeverPull"),
 		"no windtunnel program in its PATH":                              waiting("RunContainerError"),
 		"the kubelet evicted it: low on memory":                          {Phase: core.PodFailed, Reason: "Evicted", Message: "low on memory"},
+		"it ended (the cluster gives no reason)":                         {Phase: core.PodFailed},
 		"maximum lifetime":                                               {Phase: core.PodFailed, Reason: "DeadlineExceeded"},
 		"exit status 128 (StartError: no such file)": {Phase: core.PodFailed, ContainerStatuses: []core.ContainerStatus{{
 			State: core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "no such file"}}}}},
