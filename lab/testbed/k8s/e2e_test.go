@@ -57,9 +57,9 @@ func (e *engine) wait(t *testing.T) (string, int) {
 }
 
 // measure returns the arguments of a run. It uses the image of `make image`, which the nodes
-// have.
+// have. All trials count, at any distance of the CPUs.
 func measure(args ...string) []string {
-	return append([]string{"run", "k8s-cni", "--testbed", "k8s", "--gates", "warn"}, args...)
+	return append([]string{"run", "k8s-cni", "--testbed", "k8s", "--gates", "warn", "--cpu-distance", "any"}, args...)
 }
 
 // resume continues the last run from another directory. A resumed run keeps its kubeconfig, so
@@ -452,8 +452,8 @@ func (k *testCluster) testFault(words string, fault func(namespace string)) {
 		}
 		t.Logf("%s: %s", s.Failure.Kind, s.Failure.Message)
 	}
-	if failed == 0 || counted != 2 {
-		t.Errorf("%d trials failed and %d succeeded, want at least 1 and 2; output:\n%s", failed, counted, said)
+	if failed == 0 || counted < 2 {
+		t.Errorf("%d trials failed and %d succeeded, want at least 1 and at least 2; output:\n%s", failed, counted, said)
 	}
 }
 
