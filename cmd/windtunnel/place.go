@@ -73,6 +73,19 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 	return p, nil
 }
 
+// placeable refuses a plan none of whose systems can run on the remote testbed. It comes
+// before the connection, which makes pods in a cluster.
+func (o *runOptions) placeable(plan *suite.Plan) error {
+	if o.testbed == "" {
+		return nil
+	}
+	if why := nothingRuns(plan, experiment.Misplaced(plan, o.testbed == k8sTestbed)); why != "" {
+		fmt.Fprint(os.Stderr, why)
+		return exitNothing
+	}
+	return nil
+}
+
 // connect connects to the hosts of a hosts file, or to those of a matrix.
 func connect(ctx context.Context, path string, programs []program.Program, matrix *suite.Matrix) (*ssh.Executor, error) {
 	hosts, err := ssh.ReadHosts(path)

@@ -273,10 +273,16 @@ func (o *runOptions) plan(ctx context.Context, args []string) (*suite.Plan, erro
 			return nil, fmt.Errorf("--precision: %w", err)
 		}
 	}
+	var plan *suite.Plan
+	var err error
 	if len(args) == 0 {
-		return o.line.plan(opts)
+		plan, err = o.line.plan(opts)
+	} else {
+		plan, err = loadPlan(args[0], opts)
 	}
-	plan, err := loadPlan(args[0], opts)
+	if err == nil {
+		err = o.placeable(plan)
+	}
 	if err == nil && o.matrix.pairs != "" {
 		err = o.addMatrix(ctx, plan)
 	}
