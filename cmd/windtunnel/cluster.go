@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
@@ -41,6 +42,20 @@ func clusterFlags(cmd *cobra.Command, c *sample.Cluster) {
 	cmd.Flags().StringVar(&c.Context, "context", "", "Context of the kubeconfig (default: its current context; needs --testbed k8s)")
 }
 
+// clusterOnly refuses the flags of a cluster if the testbed is not in a cluster.
+func clusterOnly(cmd *cobra.Command, testbed string) error {
+	var given []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if slices.Contains([]string{"image", "nodes", "kubeconfig", "context"}, f.Name) {
+			given = append(given, "--"+f.Name)
+		}
+	})
+	if len(given) == 0 || testbed == k8sTestbed {
+		return nil
+	}
+	return fmt.Errorf("%s: only a Kubernetes cluster has these settings; add --testbed k8s, or omit them", phrase.And(given))
+}
+
 // ownImage is the name of the image that `make image` makes of this program.
 func ownImage() string { return "windtunnel:" + revision }
 
@@ -66,7 +81,9 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 	if err != nil {
 		return nil, err
 	}
-	o.cluster.Nodes = strings.Join(x.Nodes(), ",") // a resumed run uses the same nodes
+	// A resumed run uses the same nodes of the same cluster.
+	o.cluster.Nodes = strings.Join(x.Nodes(), ",")
+	o.cluster.Kubeconfig, o.cluster.Context = x.Config()
 	for i := range plan.Scenarios {
 		plan.Scenarios[i].Fabric.MTU = x.MTU() // the fabric is the cluster's network
 	}
@@ -92,7 +109,9 @@ func clusterHosts(ctx context.Context, c sample.Cluster) ([]string, error) {
 func clusterOptions(c sample.Cluster) k8s.Options {
 	o := k8s.Options{Kubeconfig: c.Kubeconfig, Context: c.Context, Image: cmp.Or(c.Image, ownImage()), NeverPull: c.Image == ""}
 	if c.Nodes != "" {
-		o.Nodes = strings.Split(c.Nodes, ",")
+		for name := range strings.SplitSeq(c.Nodes, ",") {
+			o.Nodes = append(o.Nodes, strings.TrimSpace(name))
+		}
 	}
 	return o
 }
@@ -100,7 +119,9 @@ func clusterOptions(c sample.Cluster) k8s.Options {
 // cleanCluster removes the namespaces of ended runs from a cluster.
 func cleanCluster(ctx context.Context, out io.Writer, c sample.Cluster) error {
 	removed, running, err := k8s.Clean(ctx, clusterOptions(c))
-	fmt.Fprintf(out, "removed %s of ended runs\n", phrase.Count(len(removed), "namespace"))
+	if err == nil || len(removed) > 0 {
+		fmt.Fprintf(out, "removed %s of ended runs\n", phrase.Count(len(removed), "namespace"))
+	}
 	if len(running) > 0 {
 		fmt.Fprintf(out, "runs that go on: %s\n", strings.Join(running, ", "))
 	}

@@ -173,6 +173,9 @@ func labClean() *cobra.Command {
 		Short: "Remove all namespaces and processes of killed runs and running testbeds",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := clusterOnly(cmd, hosts); err != nil {
+				return err
+			}
 			if hosts == k8sTestbed {
 				return cleanCluster(cmd.Context(), cmd.OutOrStdout(), cluster)
 			}

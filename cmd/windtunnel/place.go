@@ -44,9 +44,6 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 	if o.testbed == k8sTestbed {
 		return o.reachCluster(ctx, plan)
 	}
-	if o.cluster != (sample.Cluster{}) {
-		return nil, errors.New("--image, --nodes, --kubeconfig and --context need --testbed k8s")
-	}
 	if o.testbed == "" {
 		return placeHere(&o.cpus)
 	}
@@ -78,6 +75,19 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 		return err
 	}
 	return p, nil
+}
+
+// placeable refuses a plan none of whose systems can run on the remote testbed. It comes
+// before the connection, which makes pods in a cluster.
+func (o *runOptions) placeable(plan *suite.Plan) error {
+	if o.testbed == "" {
+		return nil
+	}
+	if why := nothingRuns(plan, experiment.Misplaced(plan, o.testbed == k8sTestbed)); why != "" {
+		fmt.Fprint(os.Stderr, why)
+		return exitNothing
+	}
+	return nil
 }
 
 // placeHere returns this machine as the place.

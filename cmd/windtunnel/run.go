@@ -83,7 +83,7 @@ Without a suite, --system describes the experiment: every system carries every
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
-			if err := errors.Join(resumable(cmd), aboveZero(cmd, "trials", "max-trials", "max-time", "duration")); err != nil {
+			if err := cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "max-trials", "max-time", "duration")); err != nil {
 				return err
 			}
 			if *profiled {
@@ -145,12 +145,16 @@ func recorded(cmd *cobra.Command, args []string) string {
 	return phrase.Shell(words)
 }
 
-// aboveZero returns an error for a given flag whose value is 0. Without the flag,
-// 0 stands for the suite's own value.
+// aboveZero returns an error for a given flag whose value is 0. A default of 0 stands for
+// the suite's value.
 func aboveZero(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return fmt.Errorf("--%s %s: give a value above 0, or omit the flag to use the suite's value", name, f.Value)
+			value := "the suite's value"
+			if f.DefValue != f.Value.String() {
+				value = "the default, " + f.DefValue
+			}
+			return fmt.Errorf("--%s %s: give a value above 0, or omit the flag to use %s", name, f.Value, value)
 		}
 	}
 	return nil
@@ -271,10 +275,16 @@ func (o *runOptions) plan(ctx context.Context, args []string) (*suite.Plan, erro
 			return nil, fmt.Errorf("--precision: %w", err)
 		}
 	}
+	var plan *suite.Plan
+	var err error
 	if len(args) == 0 {
-		return o.line.plan(opts)
+		plan, err = o.line.plan(opts)
+	} else {
+		plan, err = loadPlan(args[0], opts)
 	}
-	plan, err := loadPlan(args[0], opts)
+	if err == nil {
+		err = o.placeable(plan)
+	}
 	if err == nil && o.matrix.pairs != "" {
 		err = o.addMatrix(ctx, plan)
 	}

@@ -47,11 +47,8 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.F
 		return err.Error()
 	}
 	_, cluster := x.(testbed.Cluster)
-	switch in := system.InCluster(sys); {
-	case in && !cluster:
-		return sc.System + " needs a Kubernetes cluster; use --testbed k8s"
-	case cluster && !in:
-		return sc.System + " does not run in a cluster; use the systems host, cni and service"
+	if why := misplaced(sys, cluster); why != "" {
+		return why
 	}
 	why = append(why, whyUnsupported(sys, sc)...)
 	features, err := x.Requires(sc)
@@ -75,6 +72,33 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.F
 		}
 	}
 	return strings.Join(why, "; ")
+}
+
+// Misplaced returns the scenarios whose systems cannot run in a testbed, by ID, with the
+// reasons. It needs no connection to the testbed. cluster is set for a Kubernetes cluster.
+func Misplaced(plan *suite.Plan, cluster bool) map[string]string {
+	skips := map[string]string{}
+	for _, sc := range plan.Scenarios {
+		sys, err := system.ByName(sc.System)
+		if err != nil {
+			continue // Skips names it
+		}
+		if why := misplaced(sys, cluster); why != "" {
+			skips[sc.ID] = why
+		}
+	}
+	return skips
+}
+
+// misplaced returns the reason why a system cannot run in a testbed; "" if it can.
+func misplaced(sys system.System, cluster bool) string {
+	switch in := system.InCluster(sys); {
+	case in && !cluster:
+		return sys.Name() + " needs a Kubernetes cluster; use --testbed k8s"
+	case cluster && !in:
+		return sys.Name() + " does not run in a cluster; use the systems host, cni and service"
+	}
+	return ""
 }
 
 // fewest returns the smallest number of CPUs of a node.

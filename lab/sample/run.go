@@ -54,8 +54,8 @@ func (h Host) String() string {
 
 // Cluster names the nodes that a run uses, and their Kubernetes cluster.
 type Cluster struct {
-	Kubeconfig string `json:"kubeconfig,omitempty"` // file; "": the default
-	Context    string `json:"context,omitempty"`    // of the kubeconfig; "": the current context
+	Kubeconfig string `json:"kubeconfig,omitempty"` // absolute path of the file, or of several, separated as in $KUBECONFIG; "": the service account of the engine's pod
+	Context    string `json:"context,omitempty"`    // of the kubeconfig
 	Nodes      string `json:"nodes,omitempty"`      // names, separated by commas, in the order of the testbed
 	Image      string `json:"image,omitempty"`      // with the windtunnel program
 }

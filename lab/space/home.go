@@ -43,7 +43,8 @@ func entries(dir, prefix string) ([]string, error) {
 }
 
 // DeleteHome removes a namespace's home and all mounts in it. While the namespace has a
-// borrowed device, the record of the device stays.
+// borrowed device, the record of the device stays. Another process may remove the home at the
+// same time.
 func DeleteHome(name string) error {
 	home := Home(name)
 	defer os.Remove(homes) // succeeds only if no other home is left
@@ -60,13 +61,16 @@ func DeleteHome(name string) error {
 		}
 	}
 	files, err := os.ReadDir(home)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	errs := []error{err}
 	for _, f := range files {
 		if f.Name() != loanFile {
 			errs = append(errs, os.RemoveAll(filepath.Join(home, f.Name())))
 		}
 	}
-	if err := os.Remove(home); !errors.Is(err, unix.ENOTEMPTY) {
+	if err := os.Remove(home); !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, os.ErrNotExist) {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

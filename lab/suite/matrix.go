@@ -180,6 +180,7 @@ func parsePair(word string, hosts []string) (p HostPair, err error) {
 	if p.From, p.To, ok = strings.Cut(word, ":"); !ok {
 		return p, fmt.Errorf("%q is no pair of hosts; write all, ring, or pairs such as %s:%s,%s:%s", clip(word), hosts[0], hosts[1], hosts[1], hosts[0])
 	}
+	p.From, p.To = strings.TrimSpace(p.From), strings.TrimSpace(p.To)
 	for _, h := range []string{p.From, p.To} {
 		if !slices.Contains(hosts, h) {
 			return p, fmt.Errorf("the pair %s: there is no host %q; %s", clip(word), clip(h), Suggest(h, "hosts", hosts))

@@ -40,6 +40,13 @@ func TestRoundsHaveEveryPairOnceAndNoHostTwice(t *testing.T) {
 	}
 }
 
+func TestPairsMayHaveSpaces(t *testing.T) {
+	m, err := NewMatrix(hostNames(3), " h0 : h1 , h1 :h2", 1)
+	if want := []HostPair{{"h0", "h1"}, {"h1", "h2"}}; err != nil || !slices.Equal(m.Pairs, want) {
+		t.Errorf("%+v (%v), want %v", m, err, want)
+	}
+}
+
 // checkRounds checks that each pair is in one round, and each host in one pair of a round.
 func checkRounds(t *testing.T, m *Matrix) {
 	t.Helper()

@@ -54,6 +54,9 @@ func (p permission) String() string {
 // ManifestCommand prints the objects that grant all permissions.
 const ManifestCommand = "windtunnel k8s manifest"
 
+// grantCommand grants all permissions.
+const grantCommand = ManifestCommand + " | kubectl apply -f -"
+
 // checkAccess returns an error that names the permissions that the user lacks. It makes
 // nothing in the cluster.
 func (c *cluster) checkAccess(ctx context.Context) error {
@@ -66,7 +69,7 @@ func (c *cluster) checkAccess(ctx context.Context) error {
 			}},
 		}, meta.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("ask the cluster whether this user may %s: %w", p, err)
+			return c.contactError(ctx, "ask for the permissions of this user", err)
 		}
 		if !review.Status.Allowed {
 			lacks[i] = p.String()
@@ -106,7 +109,7 @@ func refused(lacks []string) error {
 	if len(named) == 0 {
 		return nil
 	}
-	return errors.New("this user may not " + strings.Join(named, ", ") + " in the cluster; an administrator grants it with: " + ManifestCommand + " | kubectl apply -f -")
+	return errors.New("this user may not " + strings.Join(named, ", ") + " in the cluster; an administrator grants it with: " + grantCommand)
 }
 
 // Manifest returns the YAML of the smallest role that can run experiments, bound to a user,

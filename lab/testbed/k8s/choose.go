@@ -10,14 +10,17 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// chooseNodes returns the nodes with the given names. Without names it returns the first
-// usable nodes without taints, in the order of their names, or all of them if every is set.
-// They have one CPU architecture, because an image is mostly for one. least is the smallest
-// number. left has the reasons why it left nodes out.
+// chooseNodes returns the first least of the named nodes, or all of them if every is set.
+// Without names it returns the first usable nodes without taints, in the order of their
+// names, or all of them if every is set. They have one CPU architecture, because an image is
+// mostly for one. least is the smallest number. left has the reasons why it left nodes out.
 func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen []core.Node, left []string, err error) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b core.Node) int { return strings.Compare(a.Name, b.Name) })
 	if len(names) > 0 {
+		if !every {
+			names = names[:min(least, len(names))]
+		}
 		chosen, err = namedNodes(all, names, least)
 		return chosen, nil, err
 	}
@@ -109,7 +112,7 @@ func usable(n *core.Node) error {
 			return nil
 		}
 		if c.Type == core.NodeReady {
-			return fmt.Errorf("node %s is not ready (%s: %s)", n.Name, c.Reason, c.Message)
+			return fmt.Errorf("node %s is not ready (%s)", n.Name, given(c.Reason, c.Message))
 		}
 	}
 	return fmt.Errorf("node %s is not ready: its kubelet has not reported", n.Name)
@@ -135,7 +138,7 @@ func addressesOf(n *core.Node) (list []string) {
 func (c *cluster) allNodes(ctx context.Context) ([]core.Node, error) {
 	list, err := c.nodes.List(ctx, meta.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list the cluster's nodes: %w", err)
+		return nil, c.contactError(ctx, "list the cluster's nodes", err)
 	}
 	return list.Items, nil
 }

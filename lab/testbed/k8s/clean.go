@@ -68,7 +68,7 @@ func (r *otherRun) String() string {
 func (c *cluster) others(ctx context.Context) ([]otherRun, error) {
 	spaces, err := c.namespaces.List(ctx, meta.ListOptions{LabelSelector: runLabel})
 	if err != nil {
-		return nil, fmt.Errorf("list the namespaces of runs: %w", err)
+		return nil, c.contactError(ctx, "list the namespaces of runs", err)
 	}
 	var list []otherRun
 	for _, ns := range spaces.Items {

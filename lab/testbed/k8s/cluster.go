@@ -29,6 +29,8 @@ type cluster struct {
 	leases     func(namespace string) kind[*coordination.Lease, *coordination.LeaseList]
 	reviews    reviews
 
+	server string // URL
+	origin origin
 	config *rest.Config
 	core   rest.Interface // for exec
 }

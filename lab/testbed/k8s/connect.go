@@ -1,19 +1,18 @@
 package k8s
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 )
 
 // Options say which cluster and which of its nodes a testbed uses.
 type Options struct {
-	Kubeconfig string   // file; default: $KUBECONFIG, ~/.kube/config, the pod's service account
+	// Kubeconfig is a file, or several, separated as in $KUBECONFIG; default: $KUBECONFIG,
+	// ~/.kube/config, the pod's service account.
+	Kubeconfig string
 	Context    string   // of the kubeconfig; default: its current context
 	Nodes      []string // names; default: the first usable nodes in the order of their names
 	Image      string   // has the windtunnel program in its PATH
@@ -41,17 +40,17 @@ const (
 func dial(o Options) (*cluster, error) {
 	// client-go logs broken connections to the standard error. The executor reports them.
 	klog.SetLogger(logr.Discard())
-	loading := clientcmd.NewDefaultClientConfigLoadingRules()
-	loading.ExplicitPath = o.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("find the cluster: there is no kubeconfig; give its file by --kubeconfig, or set KUBECONFIG")
-	}
+	config, from, err := readConfig(o)
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w; correct --kubeconfig and --context (`kubectl config get-contexts` lists the contexts)", err)
+		return nil, err
 	}
 	config.QPS, config.Burst = 50, 100
 	config.WarningHandler = rest.NoWarnings{} // about privileged pods
 	config.UserAgent = "windtunnel"
-	return connect(config)
+	c, err := connect(config)
+	if err != nil {
+		return nil, err
+	}
+	c.origin, c.server = from, config.Host
+	return c, nil
 }

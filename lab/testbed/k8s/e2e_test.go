@@ -39,7 +39,7 @@ func (k *testCluster) start(user string, args ...string) *engine {
 	t.Helper()
 	program, err := filepath.Abs("../../../bin/windtunnel")
 	must(t, err)
-	e := &engine{Cmd: exec.Command(program, append(args, "--kubeconfig", k.path(user))...)}
+	e := &engine{Cmd: exec.Command(program, append(args, "--kubeconfig", user)...)} // in k.dir
 	e.Dir, e.Stdout, e.Stderr = k.dir, &e.out, &e.out
 	e.Env = append(os.Environ(), "XDG_DATA_HOME="+k.path("data"))
 	must(t, k.master.Do(e.Start))
@@ -57,19 +57,19 @@ func (e *engine) wait(t *testing.T) (string, int) {
 }
 
 // measure returns the arguments of a run. It uses the image of `make image`, which the nodes
-// have.
+// have. All trials count, at any distance of the CPUs.
 func measure(args ...string) []string {
-	return append([]string{"run", "k8s-cni", "--testbed", "k8s", "--gates", "warn"}, args...)
+	return append([]string{"run", "k8s-cni", "--testbed", "k8s", "--gates", "warn", "--cpu-distance", "any"}, args...)
 }
 
-// resume returns the command line that continues the last run. A resumed run keeps its
-// kubeconfig, so it takes no flag for it.
+// resume continues the last run from another directory. A resumed run keeps its kubeconfig, so
+// it takes no flag for it.
 func (k *testCluster) resume() *engine {
 	t := k.t
 	program, err := filepath.Abs("../../../bin/windtunnel")
 	must(t, err)
 	e := &engine{Cmd: exec.Command(program, "run", "--resume", "latest")}
-	e.Dir, e.Stdout, e.Stderr = k.dir, &e.out, &e.out
+	e.Dir, e.Stdout, e.Stderr = t.TempDir(), &e.out, &e.out
 	e.Env = append(os.Environ(), "XDG_DATA_HOME="+k.path("data"))
 	must(t, k.master.Do(e.Start))
 	return e
@@ -257,6 +257,9 @@ func (k *testCluster) testSuite(t *testing.T) {
 		if got := env.Settings[name]; !strings.HasPrefix(got, want) {
 			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
 		}
+	}
+	if at := data.Run.Options.Cluster; at.Kubeconfig != k.path("limited") || at.Context != "test" {
+		t.Errorf("the record names the cluster %+v", at)
 	}
 	if env.NodeCPUs[nodeName(0)] != "[0]" || env.NodeCPUs[nodeName(1)] != "[1]" {
 		t.Errorf("CPUs of the nodes: %v", env.NodeCPUs)
@@ -449,8 +452,8 @@ func (k *testCluster) testFault(words string, fault func(namespace string)) {
 		}
 		t.Logf("%s: %s", s.Failure.Kind, s.Failure.Message)
 	}
-	if failed == 0 || counted != 2 {
-		t.Errorf("%d trials failed and %d succeeded, want at least 1 and 2; output:\n%s", failed, counted, said)
+	if failed == 0 || counted < 2 {
+		t.Errorf("%d trials failed and %d succeeded, want at least 1 and at least 2; output:\n%s", failed, counted, said)
 	}
 }
 

@@ -164,6 +164,12 @@ func (x *Executor) Nodes() (names []string) {
 	return names
 }
 
+// Config returns the kubeconfig and the context of the cluster. As Options they lead to the
+// same cluster later, from any directory.
+func (x *Executor) Config() (kubeconfig, context string) {
+	return x.cluster.origin.files, x.cluster.origin.context
+}
+
 // MTU returns the MTU of the first node's device that has its internal address.
 func (x *Executor) MTU() int { return x.machines[0].survey.Device.MTU }
 

@@ -131,12 +131,15 @@ func cordoned(n *core.Node) { n.Spec.Unschedulable = true }
 func down(n *core.Node) {
 	n.Status.Conditions[0] = core.NodeCondition{Type: core.NodeReady, Status: core.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped"}
 }
+func silentlyDown(n *core.Node) {
+	n.Status.Conditions[0] = core.NodeCondition{Type: core.NodeReady, Status: core.ConditionUnknown}
+}
 func taint(n *core.Node) {
 	n.Spec.Taints = []core.Taint{{Key: "x", Effect: core.TaintEffectNoSchedule}}
 }
 
 func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
-	all := []core.Node{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", taint)}
+	all := []core.Node{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", taint), ready("s", silentlyDown)}
 	for _, x := range []struct {
 		names []string
 		least int
@@ -145,13 +148,15 @@ func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
 		{nil, 2, "c d"},
 		{nil, 1, "c"},
 		{[]string{"d", "c"}, 2, "d c"},
-		{[]string{"t", "c"}, 2, "t c"}, // a named node may have taints
+		{[]string{"t", "c"}, 2, "t c"},      // a named node may have taints
+		{[]string{"d", "c", "b"}, 2, "d c"}, // a run does not use the third
 		{[]string{"c"}, 2, "the plan needs 2 nodes, and --nodes has 1"},
 		{[]string{"c", "c"}, 2, "--nodes names c twice"},
-		{[]string{"c", "x"}, 2, `no node "x"; its nodes: a, b, c, d, t`},
+		{[]string{"c", "x"}, 2, `no node "x"; its nodes: a, b, c, d, s, t`},
 		{[]string{"c", "b"}, 2, "kubectl uncordon b"},
 		{[]string{"a", "c"}, 2, "node a is not ready (NodeStatusUnknown: Kubelet stopped)"},
-		{nil, 3, "the plan needs 3 nodes, and 2 of the cluster's 5 can be used: node a is not ready"},
+		{[]string{"s", "c"}, 2, "node s is not ready (the cluster gives no reason)"},
+		{nil, 3, "the plan needs 3 nodes, and 2 of the cluster's 6 can be used: node a is not ready"},
 	} {
 		got, err := choice(all, x.names, x.least, false)
 		if strings.TrimSpace(got) != x.want && (err == nil || !strings.Contains(got, x.want)) {
@@ -186,6 +191,7 @@ func TestChosenNodesRunLinuxOnOneArchitecture(t *testing.T) {
 		{mixed, nil, 2, true, "c d f"},  // the most
 		{mixed, nil, 3, false, "c d f"}, // arm64 has two
 		{mixed[2:], nil, 2, true, "c d f"},
+		{mixed, []string{"f", "d", "c"}, 2, true, "f d c"},
 		{mixed, []string{"b", "c"}, 2, false, "b c"}, // an image can be for several architectures
 		{mixed, []string{"a", "b"}, 2, false, `node a runs the operating system "windows"`},
 		{mixed[:4], nil, 3, false, "the plan needs 3 nodes, and 2 of the cluster's 4 can be used: node a runs the operating system \"windows\", and the lab needs linux; node b has another CPU architecture (arm64)"},
@@ -206,6 +212,7 @@ func TestPodsThatCannotRunSayWhy(t *testing.T) {
 		"the pull policy forbids":                                        waiting("ErrImageNeverPull"),
 		"no windtunnel program in its PATH":                              waiting("RunContainerError"),
 		"the kubelet evicted it: low on memory":                          {Phase: core.PodFailed, Reason: "Evicted", Message: "low on memory"},
+		"it ended (the cluster gives no reason)":                         {Phase: core.PodFailed},
 		"maximum lifetime":                                               {Phase: core.PodFailed, Reason: "DeadlineExceeded"},
 		"exit status 128 (StartError: no such file)": {Phase: core.PodFailed, ContainerStatuses: []core.ContainerStatus{{
 			State: core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "no such file"}}}}},

@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,10 +102,10 @@ func stateOf(p *core.Pod) (running bool, err error) {
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if w := s.State.Waiting; w != nil && hopeless[w.Reason] != "" {
-			return failed(hopeless[w.Reason]+" (%s: %s); --image names the image (docs/kubernetes.md says how to make it)", s.Image, w.Reason, w.Message)
+			return failed(hopeless[w.Reason]+" (%s); --image names the image (docs/kubernetes.md says how to make it)", s.Image, given(w.Reason, w.Message))
 		}
 		if end := s.State.Terminated; end != nil && p.Status.Reason == "" {
-			return failed("the windtunnel program of image %s ended with exit status %d (%s: %s); use an image of this windtunnel version and of the node's CPU architecture", s.Image, end.ExitCode, end.Reason, end.Message)
+			return failed("the windtunnel program of image %s ended with exit status %d (%s); use an image of this windtunnel version and of the node's CPU architecture", s.Image, end.ExitCode, given(end.Reason, end.Message))
 		}
 	}
 	switch p.Status.Phase {
@@ -117,9 +118,20 @@ func stateOf(p *core.Pod) (running bool, err error) {
 		case "DeadlineExceeded":
 			return failed("it reached its maximum lifetime")
 		}
-		return failed("it ended (%s: %s)", p.Status.Reason, p.Status.Message)
+		return failed("it ended (%s)", given(p.Status.Reason, p.Status.Message))
 	}
 	return false, nil
+}
+
+// noReason stands for a missing explanation.
+const noReason = "the cluster gives no reason"
+
+// given joins a reason and a message of the cluster, either of which can be empty.
+func given(reason, message string) string {
+	if reason == "" || message == "" {
+		return cmp.Or(reason, message, noReason)
+	}
+	return reason + ": " + message
 }
 
 // lastEvent returns the last warning about a pod.
@@ -128,10 +140,10 @@ func (c *cluster) lastEvent(ctx context.Context, p *core.Pod) string {
 	if err != nil {
 		return err.Error()
 	}
-	said := "the cluster gives no reason"
+	said := noReason
 	for _, e := range list.Items {
 		if e.Type == core.EventTypeWarning {
-			said = e.Reason + ": " + e.Message
+			said = given(e.Reason, e.Message)
 		}
 	}
 	return said
