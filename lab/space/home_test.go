@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/parallel"
 )
 
 func TestANamespacesHomeGoesWithItAndWhatIsMountedThere(t *testing.T) {
@@ -40,5 +42,20 @@ func TestANamespacesHomeGoesWithItAndWhatIsMountedThere(t *testing.T) {
 	}
 	if left, err := mountsBelow(Home(name)); err != nil || len(left) > 0 {
 		t.Errorf("mounts left: %v, %v", left, err)
+	}
+}
+
+func TestAHomeCanBeRemovedByTwoProcesses(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: makes directories in " + homes)
+	}
+	name := fmt.Sprintf("wt-twice%d", os.Getpid())
+	for range 200 {
+		if err := os.MkdirAll(filepath.Join(Home(name), "a", "b"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := parallel.Each([]int{0, 1}, func(int, int) error { return DeleteHome(name) }); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
