@@ -43,6 +43,9 @@ type dialect interface {
 	measuring(t *tx) (measured, error)
 	// away reports whether the database did not answer, so that a later attempt can succeed.
 	away(err error) bool
+	// state returns a text. If it differs before and after a transaction that only reads, the
+	// transaction can have read parts of two states of the store.
+	state() string
 	// explain adds the operation, the place of the store and the remedy to an error. what is
 	// the operation, such as "open store".
 	explain(err error, what string) error

@@ -172,6 +172,7 @@ func (p *postgres) argument(value any) any {
 	return value
 }
 
+func (p *postgres) state() string     { return "" } // the server isolates transactions
 func (p *postgres) lockRow() string   { return " FOR NO KEY UPDATE" }
 func (p *postgres) scenarios() string { return "windtunnel_scenarios(plan_json)" }
 func (p *postgres) hostname() string  { return "windtunnel_hostname(environment_json)" }

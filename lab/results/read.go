@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -101,15 +102,27 @@ func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
 
 // read runs f in one transaction. All queries of f see the same state of the store, also
 // if another process writes meanwhile. read calls f again if the connection to a server
-// was lost: after a restart of the server each idle connection is.
+// was lost: after a restart of the server each idle connection is. It also calls f again if f
+// can have seen two states (see dialect.state).
 func (s *Store) read(what string, f func(*tx) error) (err error) {
 	for range 3 {
-		if err = s.readOnce(what, f); !s.dialect.away(err) {
+		before := s.dialect.state()
+		err = s.readOnce(what, f)
+		switch {
+		case s.dialect.state() != before:
+			err = errors.Join(err, errChanged)
+		case !s.dialect.away(err):
 			return err
 		}
 	}
+	if errors.Is(err, errChanged) {
+		return s.explain(errChanged, what)
+	}
 	return err
 }
+
+// errChanged is the error for a file that changed while it was read without locks.
+var errChanged = errors.New("other processes changed the file during each of three attempts; try again")
 
 func (s *Store) readOnce(what string, f func(*tx) error) error {
 	ctx := context.Background()
