@@ -287,14 +287,18 @@ func openStore(path string, readOnly bool) (*results.Store, error) {
 		}
 	}
 	store, err := results.Open(path, results.Options{ReadOnly: readOnly})
-	if readOnly && errors.Is(err, results.ErrOlder) {
-		// An earlier version wrote this store. Opening it for writing updates its
-		// schema.
-		if store, err := results.Open(path, results.Options{}); err == nil {
-			return store, nil
-		}
+	if !readOnly || !errors.Is(err, results.ErrOlder) {
+		return store, err
 	}
-	return store, err
+	// An earlier version wrote this store. Opening it for writing updates its schema.
+	writable, failed := results.Open(path, results.Options{})
+	if failed != nil {
+		return nil, err
+	}
+	if err := writable.Close(); err != nil {
+		return nil, err
+	}
+	return results.Open(path, results.Options{ReadOnly: true})
 }
 
 // runner is one execution of `windtunnel run`.
