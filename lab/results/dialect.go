@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"database/sql"
+	"time"
 )
 
 // dialect has everything that differs between the databases that can hold a store: SQLite
@@ -43,6 +44,8 @@ type dialect interface {
 	measuring(t *tx) (measured, error)
 	// away reports whether the database did not answer, so that a later attempt can succeed.
 	away(err error) bool
+	// limit returns a context that ends when a server has sent nothing for some time.
+	limit(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc)
 	// state returns a text. If it differs before and after a transaction that only reads, the
 	// transaction can have read parts of two states of the store.
 	state() string

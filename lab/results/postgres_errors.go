@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,7 +57,7 @@ func (p *postgres) away(err error) bool {
 	}
 	for _, cause := range []error{
 		driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, errHeldByUs,
-		context.DeadlineExceeded, sql.ErrTxDone, sql.ErrConnDone, // of a transaction that took too long
+		context.DeadlineExceeded, context.Canceled, sql.ErrTxDone, sql.ErrConnDone, // of a transaction that took too long
 	} {
 		if errors.Is(err, cause) {
 			return true
@@ -83,7 +84,7 @@ func (p *postgres) explain(err error, what string) error {
 	if errors.As(err, &dns) && dns.IsNotFound {
 		return withCause(err, "%s: the host %s is unknown; correct it in --db, or repair the name service: %s", head, dns.Name, dns)
 	}
-	remedy := "start the server or repair the network, then try again, or resume the run (the store keeps the finished trials)"
+	remedy := "start the server or repair the network, then try again"
 	if what == "open store" {
 		remedy = "start the server, or correct the host, the port and the TLS options of --db"
 	}
@@ -118,6 +119,9 @@ func (p *postgres) explainAnswer(err error, pg *pgconn.PgError, head string) err
 	return withCause(err, "%s: %s", head, oneLine(pg))
 }
 
+// noAnswer is the text of Go and pgx for a time limit.
+var noAnswer = regexp.MustCompile(`([A-Za-z][A-Za-z ]*: )*context (deadline exceeded|canceled)`)
+
 // oneLine returns the text of an error on one line. Attempts at several addresses, with and
 // without TLS, have a line each, often with the same text.
 func oneLine(err error) string {
@@ -132,6 +136,7 @@ func oneLine(err error) string {
 		if _, dial, found := strings.Cut(line, "dial error: "); found { // the text of dial has the address too
 			line = dial
 		}
+		line = noAnswer.ReplaceAllString(line, "no answer in time")
 		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}

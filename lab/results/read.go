@@ -116,15 +116,18 @@ func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
 // read runs f in one transaction. All queries of f see the same state of the store, also
 // if another process writes meanwhile. read calls f again if the connection to a server
 // was lost: after a restart of the server each idle connection is. It also calls f again if f
-// can have seen two states (see dialect.state).
+// can have seen two states (see dialect.state). It waits answerWithin for each answer of a
+// server.
 func (s *Store) read(what string, f func(*tx) error) (err error) {
+	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
+	defer cancel()
 	for range 3 {
 		before := s.dialect.state()
-		err = s.readOnce(what, f)
+		err = s.readOnce(ctx, what, f)
 		switch {
 		case s.dialect.state() != before:
 			err = errors.Join(err, errChanged)
-		case !s.dialect.away(err):
+		case !s.dialect.away(err) || ctx.Err() != nil:
 			return err
 		}
 	}
@@ -137,8 +140,7 @@ func (s *Store) read(what string, f func(*tx) error) (err error) {
 // errChanged is the error for a file that changed while it was read without locks.
 var errChanged = errors.New("other processes changed the file during each of three attempts; try again")
 
-func (s *Store) readOnce(what string, f func(*tx) error) error {
-	ctx := context.Background()
+func (s *Store) readOnce(ctx context.Context, what string, f func(*tx) error) error {
 	t, err := s.db.BeginTx(ctx, s.dialect.reading())
 	if err != nil {
 		return s.explain(err, what)

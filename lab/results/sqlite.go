@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -84,6 +85,11 @@ func (sqliteFile) lockRow() string                { return "" } // a writer lock
 func (sqliteFile) reading() *sql.TxOptions        { return &sql.TxOptions{ReadOnly: true} }
 func (sqliteFile) away(error) bool                { return false }
 func (f sqliteFile) state() string                { return fileState(string(f)) }
+
+// limit has no effect, because there is no server.
+func (sqliteFile) limit(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+	return ctx, func() {}
+}
 
 func (sqliteFile) scenarios() string {
 	return "CASE WHEN json_valid(plan_json) THEN coalesce(json_array_length(plan_json, '$.scenarios'), 0) ELSE 0 END"

@@ -106,7 +106,8 @@ func (s *Store) readyWithin(wait time.Duration) error {
 // ready checks that the database is a store. It migrates a store of an older version, and
 // makes a store in an empty database, unless the store is read-only.
 func (s *Store) ready() error {
-	ctx := context.Background()
+	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
+	defer cancel()
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return s.explain(err, "open store")
