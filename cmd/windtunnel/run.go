@@ -169,7 +169,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 }
 
 func dbFlag(cmd *cobra.Command, db *string) {
-	cmd.Flags().StringVar(db, "db", "", "File of the results, or URL of a PostgreSQL database, such as postgres://USER@HOST/DATABASE (default windtunnel.db in the user's data directory)")
+	cmd.Flags().Var((*nonEmpty)(db), "db", "File of the results, or URL of a PostgreSQL database, such as postgres://USER@HOST/DATABASE (default windtunnel.db in the user's data directory)")
 }
 
 func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) error {
