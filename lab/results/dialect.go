@@ -42,7 +42,8 @@ type dialect interface {
 
 	// measuring returns a function that reports whether an engine measures a run now.
 	measuring(t *tx) (measured, error)
-	// away reports whether the database did not answer, so that a later attempt can succeed.
+	// away reports whether the database did not answer, or was being opened or closed by another
+	// process, so that a later attempt can succeed.
 	away(err error) bool
 	// limit returns a context that ends when a server has sent nothing for some time.
 	limit(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc)

@@ -121,7 +121,8 @@ func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
 func (s *Store) read(what string, f func(*tx) error) (err error) {
 	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
 	defer cancel()
-	for range 3 {
+	for attempt := range 5 {
+		time.Sleep(time.Duration(attempt) * 10 * time.Millisecond)
 		before := s.dialect.state()
 		err = s.readOnce(ctx, what, f)
 		switch {
@@ -138,7 +139,7 @@ func (s *Store) read(what string, f func(*tx) error) (err error) {
 }
 
 // errChanged is the error for a file that changed while it was read without locks.
-var errChanged = errors.New("other processes changed the file during each of three attempts; try again")
+var errChanged = errors.New("other processes changed the file during each attempt to read it; try again")
 
 func (s *Store) readOnce(ctx context.Context, what string, f func(*tx) error) error {
 	t, err := s.db.BeginTx(ctx, s.dialect.reading())

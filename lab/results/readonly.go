@@ -1,9 +1,13 @@
 package results
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // A reader who cannot write the directory of a SQLite file cannot make the files of its
@@ -39,4 +43,11 @@ func fileState(path string) string {
 		return err.Error()
 	}
 	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+}
+
+// unsettled reports whether SQLite found a log whose files another process was making or
+// deleting, and which it could neither make nor recover itself.
+func unsettled(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (primary(e) == sqlite3.SQLITE_READONLY || primary(e) == sqlite3.SQLITE_CANTOPEN)
 }

@@ -83,7 +83,7 @@ func (sqliteFile) argument(value any) any         { return value }
 func (sqliteFile) schema(migration string) string { return migration }
 func (sqliteFile) lockRow() string                { return "" } // a writer locks the file
 func (sqliteFile) reading() *sql.TxOptions        { return &sql.TxOptions{ReadOnly: true} }
-func (sqliteFile) away(error) bool                { return false }
+func (sqliteFile) away(err error) bool            { return unsettled(err) }
 func (f sqliteFile) state() string                { return fileState(string(f)) }
 
 // limit has no effect, because there is no server.

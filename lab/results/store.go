@@ -95,7 +95,7 @@ func (s *Store) readyWithin(wait time.Duration) error {
 	for {
 		before := s.dialect.state()
 		err := s.ready()
-		again := isBusy(err) || s.dialect.state() != before
+		again := isBusy(err) || s.readOnly && unsettled(err) || s.dialect.state() != before
 		if !again || time.Now().After(deadline) {
 			return err
 		}
