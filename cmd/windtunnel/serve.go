@@ -27,9 +27,9 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Show the stored runs in a browser: reports, comparisons, trends, runs in progress",
 		Long: `Show the stored runs in a browser: the list of runs, their reports, comparisons,
-trends, and runs in progress. The server only reads the store, and its pages need
-nothing from other hosts. /metrics has the newest figures for Prometheus, and
-/api/runs the list of runs as JSON.
+trends, and runs in progress. The server only reads the store, after the migration of
+a store of an older windtunnel. Its pages need nothing from other hosts. /metrics has
+the newest figures for Prometheus, and /api/runs the list of runs as JSON.
 
 The server listens on the loopback address. On any other address each browser and
 program needs a token: the address with the token is printed, or the token is in
