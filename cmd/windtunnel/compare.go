@@ -83,7 +83,7 @@ not be compared or the gates not judged, with the reason.`,
 	// A mistake in the command line must not look like a failed gate.
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return unjudged(cmd, flagError(cmd, err)) })
 	f := cmd.Flags()
-	f.StringVar(&o.otherDB, "other-db", "", "File or URL of the results with the second run (default: that of --db)")
+	f.Var((*nonEmpty)(&o.otherDB), "other-db", "File or URL of the results with the second run (default: that of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
 	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown, html")

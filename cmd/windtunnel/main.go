@@ -33,12 +33,13 @@ func main() {
 	}
 	ctx, stop := interruptible()
 	err := root().ExecuteContext(ctx)
+	interrupted := errors.Is(err, errInterrupted) || err != nil && errors.Is(context.Cause(ctx), errInterrupted)
 	stop()
 	var code exitCode
 	switch {
 	case errors.As(err, &code):
 		os.Exit(int(code))
-	case errors.Is(err, errInterrupted):
+	case interrupted:
 		fmt.Fprintln(os.Stderr, "windtunnel:", err)
 		os.Exit(130)
 	case err != nil:

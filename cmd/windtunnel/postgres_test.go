@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,5 +84,38 @@ func TestARunIntoTheStoreOfAServerIsKilledAndResumed(t *testing.T) {
 	})
 	if err != nil || files == 0 {
 		t.Errorf("%d files of the report, %v", files, err)
+	}
+}
+
+func TestCtrlCWhileTheStoresServerIsAwayEndsWithStatus130(t *testing.T) {
+	h := newHome(t)
+	server := postgrestest.Shared(t)
+	db := server.URL("postgres", server.Database(t))
+	cmd := h.command("run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any", "--db", db)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, killed, waits := bufio.NewScanner(stderr), false, false
+	for !waits && lines.Scan() {
+		if !killed && strings.Contains(lines.Text(), "sender CPU") {
+			server.Kill()
+			killed = true
+		}
+		waits = strings.Contains(lines.Text(), "the run waits for the server")
+	}
+	if !waits {
+		t.Error("the run does not wait for the server")
+	}
+	go func() { _, _ = io.Copy(io.Discard, stderr) }()
+	h.interrupt(cmd)
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := h.run("runs", "--db", db); err != nil || !strings.Contains(out, " interrupted ") {
+		t.Errorf("runs after the interrupt: %v\n%s", err, out)
 	}
 }

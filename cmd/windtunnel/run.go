@@ -175,7 +175,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 }
 
 func dbFlag(cmd *cobra.Command, db *string) {
-	cmd.Flags().StringVar(db, "db", "", "File of the results, or URL of a PostgreSQL database, such as postgres://USER@HOST/DATABASE (default windtunnel.db in the user's data directory)")
+	cmd.Flags().Var((*nonEmpty)(db), "db", "File of the results, or URL of a PostgreSQL database, such as postgres://USER@HOST/DATABASE (default windtunnel.db in the user's data directory)")
 }
 
 func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) error {
@@ -299,14 +299,18 @@ func openStore(path string, readOnly bool) (*results.Store, error) {
 		}
 	}
 	store, err := results.Open(path, results.Options{ReadOnly: readOnly})
-	if readOnly && errors.Is(err, results.ErrOlder) {
-		// An earlier version wrote this store. Opening it for writing updates its
-		// schema.
-		if store, err := results.Open(path, results.Options{}); err == nil {
-			return store, nil
-		}
+	if !readOnly || !errors.Is(err, results.ErrOlder) {
+		return store, err
 	}
-	return store, err
+	// An earlier version wrote this store. Opening it for writing updates its schema.
+	writable, failed := results.Open(path, results.Options{})
+	if failed != nil {
+		return nil, err
+	}
+	if err := writable.Close(); err != nil {
+		return nil, err
+	}
+	return results.Open(path, results.Options{ReadOnly: true})
 }
 
 // runner is one execution of `windtunnel run`.

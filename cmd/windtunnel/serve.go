@@ -27,9 +27,9 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Show the stored runs in a browser: reports, comparisons, trends, runs in progress",
 		Long: `Show the stored runs in a browser: the list of runs, their reports, comparisons,
-trends, and runs in progress. The server only reads the store, and its pages need
-nothing from other hosts. /metrics has the newest figures for Prometheus, and
-/api/runs the list of runs as JSON.
+trends, and runs in progress. The server only reads the store, after the migration of
+a store of an older windtunnel. Its pages need nothing from other hosts. /metrics has
+the newest figures for Prometheus, and /api/runs the list of runs as JSON.
 
 The server listens on the loopback address. On any other address each browser and
 program needs a token: the address with the token is printed, or the token is in
@@ -38,11 +38,16 @@ the file of --token-file. Ctrl-C ends the server.`,
   windtunnel serve --listen 127.0.0.1:9000 --db results.db
   windtunnel serve --listen :8420 --token-file /etc/windtunnel/token --host lab.example.net`,
 		Args: takes(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("host") && len(o.hosts) == 0 {
+				return errors.New("--host \"\": the value is empty; give a host name, or omit the flag")
+			}
+			return o.run(cmd.Context(), cmd.OutOrStdout())
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8420", "Address and port to listen on; an address other than loopback needs a token")
-	f.StringVar(&o.tokenFile, "token-file", "", "File with the token of requests (default: no token on loopback, else a generated one)")
+	f.Var((*nonEmpty)(&o.tokenFile), "token-file", "File with the token of requests (default: no token on loopback, else a generated one)")
 	f.StringSliceVar(&o.hosts, "host", nil, "More host names under which browsers reach the server, separated by commas, such as the name of a proxy")
 	dbFlag(cmd, &o.db)
 	return cmd
@@ -66,12 +71,12 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer) error {
 	token := ""
 	if o.tokenFile != "" {
 		if token, err = serve.ReadToken(o.tokenFile); err != nil {
-			return err
+			return fmt.Errorf("--token-file: %w", err)
 		}
 	}
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return fmt.Errorf("%w; choose another address with --listen", err)
+		return fmt.Errorf("--listen %s: %w; choose another address or port", o.listen, err)
 	}
 	defer l.Close()
 	place, ok := l.Addr().(*net.TCPAddr)

@@ -20,6 +20,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var lacks *pflag.ValueRequiredError
 	switch {
+	case errors.As(err, &value) && value.GetValue() == "":
+		return fmt.Errorf("--%s \"\": the value is empty; give one, or omit the flag", value.GetFlag().Name)
 	case errors.As(err, &value):
 		return fmt.Errorf("--%s %s: %s", value.GetFlag().Name, value.GetValue(), remedy(value.GetFlag().Value.Type(), value.GetValue()))
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
@@ -32,6 +34,21 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; `%s --help` lists the flags with their values", err, cmd.CommandPath())
 	}
 	return err
+}
+
+// nonEmpty is the value of a flag that must not be empty: an empty variable of a shell script must
+// not stand for the default.
+type nonEmpty string
+
+func (v *nonEmpty) String() string { return string(*v) }
+func (v *nonEmpty) Type() string   { return "string" }
+
+func (v *nonEmpty) Set(given string) error {
+	if given == "" {
+		return errors.New("the value is empty")
+	}
+	*v = nonEmpty(given)
+	return nil
 }
 
 func flagNames(cmd *cobra.Command) []string {

@@ -75,6 +75,7 @@ func (b *bench) fleet(hosts, parallel int, target bool) error {
 	}
 	b.row(what+"CPU of engine and hosts", goal("< 20 % of a core"), fmt.Sprintf("%.1f %%", 100*share), !target || share < 0.2)
 	b.row(what+"resident memory of engine and hosts", goal("< 300 MB"), fmt.Sprintf("%.0f MB, at most %.0f MB", float64(to.resident)/1e6, float64(to.peak)/1e6), !target || to.resident < 300e6)
+	b.row(what+"most trials of a host at the same time", "1", fmt.Sprint(out.Most), out.Most == 1)
 	b.row(what+"finished trials", "–", fmt.Sprintf("%d", out.Samples), out.Samples > 0)
 	if out.Samples > 0 {
 		b.row(what+"bytes in the store for each sample", "–", fmt.Sprintf("%d", size/int64(out.Samples)), true)

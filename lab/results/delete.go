@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"errors"
 	"strconv"
 
@@ -14,7 +15,9 @@ var ErrRunning = errors.New("the run is being measured")
 // it, and returns its ID. name is as for Load, but must not be empty. A SQLite
 // file keeps its size; later runs use the space.
 func (s *Store) DeleteRun(name string) (id string, err error) {
-	err = s.write("delete run "+strconv.Quote(name)+" from", func(t *tx) error {
+	ctx, cancel := s.dialect.limit(context.Background(), deleteWithin)
+	defer cancel()
+	err = s.writeWithin(ctx, "delete run "+strconv.Quote(name)+" from", func(t *tx) error {
 		if name == "" {
 			return withCause(ErrUnknownRun, "the name is empty; give the ID of the run")
 		}

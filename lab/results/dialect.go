@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"database/sql"
+	"time"
 )
 
 // dialect has everything that differs between the databases that can hold a store: SQLite
@@ -41,8 +42,14 @@ type dialect interface {
 
 	// measuring returns a function that reports whether an engine measures a run now.
 	measuring(t *tx) (measured, error)
-	// away reports whether the database did not answer, so that a later attempt can succeed.
+	// away reports whether the database did not answer, or was being opened or closed by another
+	// process, so that a later attempt can succeed.
 	away(err error) bool
+	// limit returns a context that ends when a server has sent nothing for some time.
+	limit(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc)
+	// state returns a text. If it differs before and after a transaction that only reads, the
+	// transaction can have read parts of two states of the store.
+	state() string
 	// explain adds the operation, the place of the store and the remedy to an error. what is
 	// the operation, such as "open store".
 	explain(err error, what string) error

@@ -16,6 +16,7 @@ import (
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // engineEnv, set to a store, makes the test program measure the run of runEnv until its
@@ -418,5 +419,92 @@ func TestAServerThatAcceptsAndDoesNotAnswerCountsAsAway(t *testing.T) {
 	}
 	if data, err := s.Load(""); err != nil || len(data.Samples) != 1 {
 		t.Errorf("%v, want 1 sample", err)
+	}
+}
+
+// within fails unless f returns in time.
+func within(t *testing.T, limit time.Duration, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(limit):
+		t.Fatalf("%s does not return within %v", what, limit)
+	}
+}
+
+func TestAServerThatDoesNotAnswerEndsReadsWithAClearError(t *testing.T) {
+	defer func(was time.Duration) { answerWithin = was }(answerWithin)
+	s, run, smp := measuringStore(t, Options{})
+	if _, err := s.AppendSample(run.ID, smp); err != nil {
+		t.Fatal(err)
+	}
+	answerWithin = time.Second
+	resume := postgrestest.Shared(t).Pause()
+	defer resume()
+	for what, read := range map[string]func() error{
+		"Runs":     func() error { _, err := s.Runs(); return err },
+		"Load":     func() error { _, err := s.Load(""); return err },
+		"Progress": func() error { _, err := s.Progress(run.ID, 0); return err },
+		"CreateRun": func() error {
+			other := run
+			other.ID, other.Status = "other", sample.Complete
+			return s.CreateRun(other, suite.Plan{})
+		},
+	} {
+		var err error
+		within(t, 20*time.Second, what, func() { err = read() })
+		if err == nil || !strings.Contains(err.Error(), "does not answer; start the server or repair the network, then try again: ") || strings.Contains(err.Error(), "resume") || strings.Contains(err.Error(), "context") {
+			t.Errorf("%s: %v, want the remedy of a reader", what, err)
+		}
+	}
+	resume()
+	if data, err := s.Load(""); err != nil || len(data.Samples) != 1 {
+		t.Errorf("after the server continued: %v, want 1 sample", err)
+	}
+}
+
+func TestAnInterruptEndsTheWaitForAServerThatDoesNotAnswer(t *testing.T) {
+	s, run, smp := measuringStore(t, Options{})
+	stop := make(chan struct{})
+	s.OnOutage(stop, func(error, time.Duration) {})
+	resume := postgrestest.Shared(t).Pause()
+	defer resume()
+	time.AfterFunc(500*time.Millisecond, func() { close(stop) })
+	var err error
+	within(t, finishWithin+10*time.Second, "AppendSample", func() { _, err = s.AppendSample(run.ID, smp) }) // its first attempt may take a minute
+	if err == nil || !strings.Contains(err.Error(), "resume the run later") {
+		t.Errorf("a sample stored without a server: %v, want the remedy", err)
+	}
+	within(t, finishWithin+10*time.Second, "UpdateRun", func() { err = s.UpdateRun(run) })
+	if err == nil {
+		t.Error("a run was updated without a server")
+	}
+	resume()
+	if _, err := s.AppendSample(run.ID, smp); err != nil {
+		t.Errorf("after the interrupt and the outage: %v", err)
+	}
+}
+
+func TestAnInterruptEndsALaterAttemptAtOnce(t *testing.T) {
+	defer func(was time.Duration) { answerWithin = was }(answerWithin)
+	answerWithin = time.Second
+	s, run, smp := measuringStore(t, Options{})
+	stop := make(chan struct{})
+	var stopped time.Time
+	s.OnOutage(stop, func(error, time.Duration) {
+		answerWithin = time.Minute // of the second attempt
+		time.AfterFunc(2*retryEvery, func() { stopped = time.Now(); close(stop) })
+	})
+	resume := postgrestest.Shared(t).Pause()
+	defer resume()
+	var err error
+	within(t, time.Minute, "AppendSample", func() { _, err = s.AppendSample(run.ID, smp) })
+	if err == nil {
+		t.Error("a sample was stored without a server")
+	}
+	if took := time.Since(stopped); took > finishWithin/2 {
+		t.Errorf("the write waited %v after the interrupt", took)
 	}
 }

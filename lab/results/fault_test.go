@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(engineEnv); path != "" {
 		measure(path, os.Getenv(runEnv))
 	}
+	if path := os.Getenv(readerEnv); path != "" {
+		readOnRequest(path)
+	}
 	status := m.Run()
 	postgrestest.StopShared()
 	os.Exit(status)

@@ -14,13 +14,14 @@ type outage struct {
 	vain    atomic.Bool // the last wait was in vain, so the next write tries once
 }
 
-// answerWithin is the longest time for one attempt at a write, so that a server that accepts
-// connections and does not answer is noticed. Tests shorten it.
-var answerWithin = time.Minute
+// finishWithin is the longest time that a write may take after stop is closed, so that an
+// interrupted run is stored if the server answers.
+const finishWithin = 5 * time.Second
 
 // OnOutage sets what happens while the server of the store does not answer. A write that
-// begins to wait calls waiting once, with the error and the longest time of its wait. It
-// stops waiting when stop is closed. OnOutage must be called before the first write.
+// begins to wait calls waiting once, with the error and the longest time of its wait. When
+// stop is closed, it stops waiting at once, and a first attempt in progress ends within
+// finishWithin. OnOutage must be called before the first write.
 func (s *Store) OnOutage(stop <-chan struct{}, waiting func(err error, limit time.Duration)) {
 	s.outage.stop, s.outage.waiting = stop, waiting
 }
@@ -34,29 +35,59 @@ func (s *Store) insist(what, run string, f func(t *tx, again bool) error) error 
 	}
 	deadline := time.Now().Add(s.outage.limit)
 	for again := false; ; again = true {
-		err := s.tryOnce(what, run, func(t *tx) error { return f(t, again) })
+		err := s.tryOnce(what, run, again, f)
 		if !s.dialect.away(err) {
 			s.outage.vain.Store(false)
 			return err
 		}
-		if s.outage.vain.Load() || s.outage.over(deadline) {
+		if !again && s.outage.waiting != nil && !s.outage.vain.Load() && !s.outage.over(deadline) {
+			s.outage.waiting(err, s.outage.limit)
+		}
+		if s.outage.vain.Load() || !s.outage.pause() || s.outage.over(deadline) {
 			s.outage.vain.Store(true)
 			return err
 		}
-		if !again && s.outage.waiting != nil {
-			s.outage.waiting(err, s.outage.limit)
-		}
-		s.outage.pause()
 	}
 }
 
-func (s *Store) tryOnce(what, run string, f func(t *tx) error) error {
-	if err := s.holds.check(run); err != nil {
-		return s.explain(err, what)
-	}
+// tryOnce is one attempt of insist.
+func (s *Store) tryOnce(what, run string, again bool, f func(t *tx, again bool) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
-	return s.writeWithin(ctx, what, f)
+	rest := finishWithin
+	if again {
+		rest = 0
+	}
+	defer s.outage.onStop(rest, cancel)()
+	err := s.holds.check(run)
+	if err != nil {
+		err = s.explain(err, what)
+	} else {
+		err = s.writeWithin(ctx, what, func(t *tx) error { return f(t, again) })
+	}
+	if s.dialect.away(err) {
+		return withCause(err, "%v; or resume the run later (the store keeps the finished trials)", err)
+	}
+	return err
+}
+
+// onStop calls cancel some time after stop is closed, unless the returned function is called
+// before.
+func (o *outage) onStop(rest time.Duration, cancel func()) (end func()) {
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+			return
+		case <-o.stop:
+		}
+		select {
+		case <-ended:
+		case <-time.After(rest):
+			cancel()
+		}
+	}()
+	return func() { close(ended) }
 }
 
 // over reports whether the wait must end.
@@ -69,10 +100,12 @@ func (o *outage) over(deadline time.Time) bool {
 	}
 }
 
-// pause waits before the next attempt.
-func (o *outage) pause() {
+// pause waits before the next attempt. It returns false if stop is closed meanwhile.
+func (o *outage) pause() bool {
 	select {
 	case <-o.stop:
+		return false
 	case <-time.After(retryEvery):
+		return true
 	}
 }

@@ -26,20 +26,6 @@ func DefaultPath() (string, error) {
 	return filepath.Join(base, "windtunnel", fileName), nil
 }
 
-// readOnlyDir reports whether the directory of the store is read-only. SQLite needs a
-// writable directory for the shared memory of its write-ahead log. Without it the store
-// must be read without the log. readOnlyDir returns an error if the log has samples that
-// the store's file does not have.
-func readOnlyDir(path string) (bool, error) {
-	if writableDir(filepath.Dir(path)) {
-		return false, nil
-	}
-	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
-		return false, withCause(ErrReadOnly, "open store %s: its directory cannot be written, and %s-wal has samples that the file lacks; copy both files to a writable directory and open the copy", path, filepath.Base(path))
-	}
-	return true, nil
-}
-
 // prepare checks the store's file and directory before SQLite opens the file. Its errors
 // are clearer than SQLite's, which are mostly "unable to open database file".
 func prepare(path string, readOnly bool) error {

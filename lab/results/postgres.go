@@ -29,6 +29,7 @@ type postgres struct {
 	place      string // the URL without password
 	readOnly   bool
 	schemaName string // name of the schema with the tables; set by check
+	heard      heard
 }
 
 // openPostgres returns the store at a URL. It makes no connection.
@@ -47,13 +48,14 @@ func openPostgres(place, scheme string, opts Options) (*Store, error) {
 		delete(config.RuntimeParams, option)
 	}
 	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
-	config.DialFunc = (&net.Dialer{Timeout: config.ConnectTimeout, KeepAliveConfig: keepAlive}).DialContext
+	p := &postgres{config: config, readOnly: opts.ReadOnly}
+	config.DialFunc = p.heard.dial((&net.Dialer{Timeout: config.ConnectTimeout, KeepAliveConfig: keepAlive}).DialContext)
 	config.AfterConnect = sessionSettings(opts)
 	if config.RuntimeParams["application_name"] == "" {
 		host, _ := os.Hostname()
 		config.RuntimeParams["application_name"] = fmt.Sprintf("windtunnel on %s, process %d", host, os.Getpid())
 	}
-	p := &postgres{config: config, place: publicURL(config), readOnly: opts.ReadOnly}
+	p.place = publicURL(config)
 	s := &Store{
 		db: stdlib.OpenDB(*config), dialect: p, place: p.place, readOnly: opts.ReadOnly,
 		outage: outage{limit: cmp.Or(opts.Outage, 5*time.Minute)},
@@ -170,6 +172,11 @@ func (p *postgres) argument(value any) any {
 		}
 	}
 	return value
+}
+
+func (p *postgres) state() string { return "" } // the server isolates transactions
+func (p *postgres) limit(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc) {
+	return p.heard.limit(ctx, silence)
 }
 
 func (p *postgres) lockRow() string   { return " FOR NO KEY UPDATE" }

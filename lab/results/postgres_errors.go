@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,7 +57,7 @@ func (p *postgres) away(err error) bool {
 	}
 	for _, cause := range []error{
 		driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, errHeldByUs,
-		context.DeadlineExceeded, sql.ErrTxDone, sql.ErrConnDone, // of a transaction that took too long
+		context.DeadlineExceeded, context.Canceled, sql.ErrTxDone, sql.ErrConnDone, // of a transaction that took too long
 	} {
 		if errors.Is(err, cause) {
 			return true
@@ -73,7 +74,7 @@ func (p *postgres) explain(err error, what string) error {
 	head := what + " " + p.place
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && !unreachable(pg.Code) {
-		return p.explainAnswer(err, pg, head)
+		return p.explainAnswer(err, pg, what)
 	}
 	var known *causedError
 	if errors.As(err, &known) || !p.away(err) {
@@ -83,7 +84,7 @@ func (p *postgres) explain(err error, what string) error {
 	if errors.As(err, &dns) && dns.IsNotFound {
 		return withCause(err, "%s: the host %s is unknown; correct it in --db, or repair the name service: %s", head, dns.Name, dns)
 	}
-	remedy := "start the server or repair the network, then try again, or resume the run (the store keeps the finished trials)"
+	remedy := "start the server or repair the network, then try again"
 	if what == "open store" {
 		remedy = "start the server, or correct the host, the port and the TLS options of --db"
 	}
@@ -91,7 +92,8 @@ func (p *postgres) explain(err error, what string) error {
 }
 
 // explainAnswer explains an error that the server returned.
-func (p *postgres) explainAnswer(err error, pg *pgconn.PgError, head string) error {
+func (p *postgres) explainAnswer(err error, pg *pgconn.PgError, what string) error {
+	head := what + " " + p.place
 	user, database := p.config.User, cmp.Or(p.config.Database, p.config.User)
 	switch pg.Code {
 	case wrongPassword:
@@ -101,7 +103,7 @@ func (p *postgres) explainAnswer(err error, pg *pgconn.PgError, head string) err
 	case noDatabase:
 		return withCause(err, "%s: there is no such database; make it with `createdb -T template0 -E UTF8 -O %s %s`, or name another with --db: %s", head, user, database, pg.Message)
 	case noRight:
-		return withCause(errors.Join(ErrReadOnly, err), "%s: user %s lacks a right; grant it (USAGE and CREATE on schema %q, and all on its tables), or give another user with --db: %s", head, user, p.schemaName, pg.Message)
+		return withCause(errors.Join(ErrReadOnly, err), "%s: user %s lacks a right; grant it (%s), or give another user with --db: %s", head, user, p.rights(what), pg.Message)
 	case unknownOption:
 		return withCause(err, "%s: the server does not know an option of --db; correct or omit it: %s", head, pg.Message)
 	case readOnlyServer:
@@ -118,6 +120,21 @@ func (p *postgres) explainAnswer(err error, pg *pgconn.PgError, head string) err
 	return withCause(err, "%s: %s", head, oneLine(pg))
 }
 
+// rights lists what a user needs for an operation.
+func (p *postgres) rights(operation string) string {
+	schema := fmt.Sprintf("USAGE on schema %q", p.schemaName)
+	switch {
+	case p.readOnly:
+		return schema + ", and SELECT on its tables"
+	case strings.HasPrefix(operation, "migrate store"):
+		return fmt.Sprintf("USAGE and CREATE on schema %q to make the tables; only their owner can migrate them", p.schemaName)
+	}
+	return schema + ", and SELECT, INSERT, UPDATE and DELETE on its tables"
+}
+
+// noAnswer is the text of Go and pgx for a time limit.
+var noAnswer = regexp.MustCompile(`([A-Za-z][A-Za-z ]*: )*context (deadline exceeded|canceled)`)
+
 // oneLine returns the text of an error on one line. Attempts at several addresses, with and
 // without TLS, have a line each, often with the same text.
 func oneLine(err error) string {
@@ -132,7 +149,10 @@ func oneLine(err error) string {
 		if _, dial, found := strings.Cut(line, "dial error: "); found { // the text of dial has the address too
 			line = dial
 		}
-		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+		line = noAnswer.ReplaceAllString(line, "no answer in time")
+		line = strings.TrimSpace(line)
+		known := slices.ContainsFunc(lines, func(earlier string) bool { return strings.HasSuffix(earlier, line) })
+		if line != "" && !known {
 			lines = append(lines, line)
 		}
 	}

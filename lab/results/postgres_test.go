@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -290,6 +291,50 @@ func TestWrongServersAreClearErrorsWithoutThePassword(t *testing.T) {
 				t.Errorf("%s: the error has the password: %v", name, err)
 			}
 		}
+	}
+}
+
+func TestAMissingRightIsNamed(t *testing.T) {
+	server := postgrestest.Shared(t)
+	database := server.Database(t)
+	run, plan, _ := reporttest.Sample()
+	if err := open(t, server.URL("postgres", database), Options{}).CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	guarded := server.URL(url.UserPassword(postgrestest.Guarded, postgrestest.Password).String(), database)
+	expect := func(err error, rights string) {
+		t.Helper()
+		if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "grant it ("+rights+")") {
+			t.Errorf("error %v, want the rights %s", err, rights)
+		}
+	}
+	server.Exec(t, database, "GRANT SELECT ON windtunnel_schema TO "+postgrestest.Guarded)
+	_, err := open(t, guarded, Options{ReadOnly: true}).Runs()
+	expect(err, `USAGE on schema "public", and SELECT on its tables`)
+	server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+postgrestest.Guarded)
+	s := open(t, guarded, Options{})
+	_, err = s.DeleteRun(run.ID)
+	expect(err, `USAGE on schema "public", and SELECT, INSERT, UPDATE and DELETE on its tables`)
+	server.Exec(t, database, "GRANT UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "+postgrestest.Guarded)
+	if _, err = s.DeleteRun(run.ID); err != nil {
+		t.Errorf("delete with the rights UPDATE and DELETE: %v", err)
+	}
+	_, err = Open(server.URL(url.UserPassword(postgrestest.Guarded, postgrestest.Password).String(), server.Database(t)), Options{})
+	expect(err, `USAGE and CREATE on schema "public" to make the tables; only their owner can migrate them`)
+}
+
+// A host that accepts connections and is no server of PostgreSQL.
+func TestAHostThatSendsNothingIsAClearError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	at := l.Addr().String()
+	_, err = Open("postgres://u@"+at+"/db", Options{Wait: time.Second})
+	want := "open store postgres://u@" + at + "/db: the server does not answer; start the server, or correct the host, the port and the TLS options of --db: " + at + " (127.0.0.1): no answer in time"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 

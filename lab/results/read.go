@@ -3,10 +3,13 @@ package results
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // RunSummary is one line of the list of runs.
@@ -18,7 +21,7 @@ type RunSummary struct {
 	Finished  time.Time     `json:"finished,omitzero"` // zero while the run is in progress, and after a kill
 	Status    sample.Status `json:"status"`
 	Machine   string        `json:"machine,omitempty"` // host name; "" if it was not recorded
-	Scenarios int           `json:"scenarios"`         // in the plan
+	Scenarios int           `json:"scenarios"`         // in the plan; of a matrix, between all pairs of hosts
 	Skipped   int           `json:"skipped"`           // number of skipped scenarios
 	Samples   int           `json:"samples"`           // number of stored samples, with every attempt
 	Failures  int           `json:"failures"`          // number of samples without figures
@@ -42,7 +45,8 @@ func listRuns(t *tx) ([]RunSummary, error) {
 		` + t.dialect.scenarios() + `, ` + t.dialect.hostname() + `,
 		(SELECT count(*) FROM skip WHERE run_id = run.id),
 		(SELECT count(*) FROM sample WHERE run_id = run.id),
-		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id), coalesce(engine, '')
+		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id), coalesce(engine, ''),
+		CASE WHEN plan_json LIKE '%"matrix":%' THEN plan_json ELSE '' END
 		FROM run ORDER BY started DESC, id DESC`)
 	if err != nil {
 		return nil, err
@@ -51,11 +55,12 @@ func listRuns(t *tx) ([]RunSummary, error) {
 	var list []RunSummary
 	for rows.Next() {
 		var r RunSummary
-		var started, by string
+		var started, by, matrixPlan string
 		var finished sql.NullString
-		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by); err != nil {
+		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by, &matrixPlan); err != nil {
 			return nil, err
 		}
+		r.Scenarios *= pairsOf(matrixPlan)
 		r.Status = measured.status(r.Status, r.ID, by)
 		if r.Started, r.Finished, err = times(started, finished); err != nil {
 			return nil, fmt.Errorf("run %s: %w", r.ID, err)
@@ -63,6 +68,15 @@ func listRuns(t *tx) ([]RunSummary, error) {
 		list = append(list, r)
 	}
 	return list, rows.Err()
+}
+
+// pairsOf returns the number of pairs of hosts of a plan; 1 if it has no matrix or is damaged.
+func pairsOf(planJSON string) int {
+	var plan suite.Plan
+	if json.Unmarshal([]byte(planJSON), &plan) != nil || plan.Matrix == nil {
+		return 1
+	}
+	return plan.Matrix.Len()
 }
 
 // LoadOutputs returns the raw outputs of a sample's processes; nil if it has none.
@@ -101,18 +115,33 @@ func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
 
 // read runs f in one transaction. All queries of f see the same state of the store, also
 // if another process writes meanwhile. read calls f again if the connection to a server
-// was lost: after a restart of the server each idle connection is.
+// was lost: after a restart of the server each idle connection is. It also calls f again if f
+// can have seen two states (see dialect.state). It waits answerWithin for each answer of a
+// server.
 func (s *Store) read(what string, f func(*tx) error) (err error) {
-	for range 3 {
-		if err = s.readOnce(what, f); !s.dialect.away(err) {
+	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
+	defer cancel()
+	for attempt := range 5 {
+		time.Sleep(time.Duration(attempt) * 10 * time.Millisecond)
+		before := s.dialect.state()
+		err = s.readOnce(ctx, what, f)
+		switch {
+		case s.dialect.state() != before:
+			err = errors.Join(err, errChanged)
+		case !s.dialect.away(err) || ctx.Err() != nil:
 			return err
 		}
+	}
+	if errors.Is(err, errChanged) {
+		return s.explain(errChanged, what)
 	}
 	return err
 }
 
-func (s *Store) readOnce(what string, f func(*tx) error) error {
-	ctx := context.Background()
+// errChanged is the error for a file that changed while it was read without locks.
+var errChanged = errors.New("other processes changed the file during each attempt to read it; try again")
+
+func (s *Store) readOnce(ctx context.Context, what string, f func(*tx) error) error {
 	t, err := s.db.BeginTx(ctx, s.dialect.reading())
 	if err != nil {
 		return s.explain(err, what)

@@ -83,12 +83,24 @@ func unknownRun(t *tx, runID string) error {
 	return unknownName(ids, runID)
 }
 
-// unknown returns the error for a name that is not the name of a run. The error
+// unknownName returns the error for a name that is not the name of a run. The error
 // lists runs with similar IDs. ids are the runs of the store, newest first.
 func unknownName(ids []string, name string) error {
-	near := slices.Clone(ids)
-	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance(a, name), distance(b, name)) })
-	return withCause(ErrUnknownRun, "there is no run of this name; similar runs: %s", some(near))
+	return withCause(ErrUnknownRun, "there is no run of this name; similar runs: %s", some(nearest(ids, name, distance)))
+}
+
+// mostCompared is the number of bytes of a name that are compared with the runs' IDs. The time
+// of a comparison grows with the length.
+const mostCompared = 64
+
+// nearest returns the IDs in the order of their distance to name.
+func nearest(ids []string, name string, distance func(id, name string) int) []string {
+	name = name[:min(len(name), mostCompared)]
+	distances := make(map[string]int, len(ids))
+	for _, id := range ids {
+		distances[id] = distance(id, name)
+	}
+	return slices.SortedStableFunc(slices.Values(ids), func(a, b string) int { return cmp.Compare(distances[a], distances[b]) })
 }
 
 func some(ids []string) string {

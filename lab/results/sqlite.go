@@ -3,11 +3,13 @@ package results
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"time"
 
-	_ "modernc.org/sqlite" // registers the driver
+	"modernc.org/sqlite"
 )
 
 // sqliteFile is the dialect of a store in a SQLite file. Its value is the absolute path of
@@ -28,16 +30,30 @@ func openSQLite(path string, opts Options) (*Store, error) {
 	if err := prepare(abs, opts.ReadOnly); err != nil {
 		return nil, err
 	}
-	dsn, err := dsn(abs, opts)
-	if err != nil {
-		return nil, err
-	}
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		return nil, explain(err, "open store", abs)
+	db := sql.OpenDB(connector{abs, opts})
+	if opts.ReadOnly && !writableDir(filepath.Dir(abs)) {
+		db.SetMaxIdleConns(-1) // each read opens the files that are there then
 	}
 	return &Store{db: db, dialect: sqliteFile(abs), place: abs, readOnly: opts.ReadOnly}, nil
 }
+
+// connector opens connections to the file at path.
+type connector struct {
+	path string
+	opts Options
+}
+
+// Connect implements driver.Connector.
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	name, err := dsn(c.path, c.opts)
+	if err != nil {
+		return nil, err
+	}
+	return c.Driver().Open(name)
+}
+
+// Driver implements driver.Connector.
+func (connector) Driver() driver.Driver { return &sqlite.Driver{} }
 
 // dsn returns the data source name of the store, with its options. With synchronous=FULL
 // SQLite syncs the log at each commit, so a power failure loses only the current trial.
@@ -51,11 +67,11 @@ func dsn(path string, opts Options) (string, error) {
 	q.Set("_error_rc", "1")
 	if opts.ReadOnly {
 		q.Set("mode", "ro")
-		frozen, err := readOnlyDir(path)
+		alone, err := withoutLog(path)
 		if err != nil {
 			return "", err
 		}
-		if frozen {
+		if alone {
 			q.Set("immutable", "1")
 		}
 	}
@@ -67,7 +83,13 @@ func (sqliteFile) argument(value any) any         { return value }
 func (sqliteFile) schema(migration string) string { return migration }
 func (sqliteFile) lockRow() string                { return "" } // a writer locks the file
 func (sqliteFile) reading() *sql.TxOptions        { return &sql.TxOptions{ReadOnly: true} }
-func (sqliteFile) away(error) bool                { return false }
+func (sqliteFile) away(err error) bool            { return unsettled(err) }
+func (f sqliteFile) state() string                { return fileState(string(f)) }
+
+// limit has no effect, because there is no server.
+func (sqliteFile) limit(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+	return ctx, func() {}
+}
 
 func (sqliteFile) scenarios() string {
 	return "CASE WHEN json_valid(plan_json) THEN coalesce(json_array_length(plan_json, '$.scenarios'), 0) ELSE 0 END"

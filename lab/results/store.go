@@ -29,7 +29,7 @@ type Store struct {
 // Options of Open. The zero value opens for reading and writing.
 type Options struct {
 	// ReadOnly opens an existing store and changes no byte of it. The file system may
-	// be read-only.
+	// be read-only, and the user need not have the right to write the directory.
 	ReadOnly bool
 	// Wait is the longest time to wait until another process has finished its write, and
 	// until a server accepts a connection; 0 means 10 s.
@@ -93,8 +93,10 @@ func (s *Store) explain(err error, what string) error { return s.dialect.explain
 func (s *Store) readyWithin(wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for {
+		before := s.dialect.state()
 		err := s.ready()
-		if !isBusy(err) || time.Now().After(deadline) {
+		again := isBusy(err) || s.readOnly && unsettled(err) || s.dialect.state() != before
+		if !again || time.Now().After(deadline) {
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -104,7 +106,8 @@ func (s *Store) readyWithin(wait time.Duration) error {
 // ready checks that the database is a store. It migrates a store of an older version, and
 // makes a store in an empty database, unless the store is read-only.
 func (s *Store) ready() error {
-	ctx := context.Background()
+	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
+	defer cancel()
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return s.explain(err, "open store")

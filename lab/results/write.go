@@ -141,7 +141,9 @@ func (s *Store) AppendSample(runID string, smp sample.Sample) (id int64, err err
 // write runs f in one transaction. After an error nothing is stored. what is the
 // operation, for errors.
 func (s *Store) write(what string, f func(*tx) error) error {
-	return s.writeWithin(context.Background(), what, f)
+	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
+	defer cancel()
+	return s.writeWithin(ctx, what, f)
 }
 
 // writeWithin is write with a context that ends the transaction.

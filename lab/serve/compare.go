@@ -134,7 +134,7 @@ func (s *Site) compare(c comparison, opts compare.Options) ([]byte, error) {
 	if err != nil {
 		return nil, badRequest(err)
 	}
-	change := query("/compare", "a", c.A, "b", c.B, "metric", c.Metric, "scenario", c.Scenario, "change", "1")
+	change := query("/compare", "a", c.A, "b", c.B, "metric", c.Metric, "scenario", c.Scenario, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
 	err = html.Site{Links: []html.Link{toRuns, {Text: "Change the comparison", URL: change}}, Run: runURL}.WriteComparison(&page, made)
 	return page.Bytes(), err

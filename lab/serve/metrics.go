@@ -126,8 +126,8 @@ const scrapeTime = 30 * time.Second
 func (m metrics) figures(r results.RunSummary) ([]measured, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
-	key := fmt.Sprintf("figures %s %d %d", r.ID, r.Finished.UnixNano(), r.Samples)
-	return keep(ctx, m.site, key, func() ([]measured, error) {
+	state := fmt.Sprintf("%s %d %d", r.ID, r.Finished.UnixNano(), r.Samples)
+	return newest(ctx, m.site, m.site.figures, r.Suite, state, func() ([]measured, error) {
 		report, err := m.site.build(r.ID)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/prometheus/common/expfmt"
@@ -116,4 +117,30 @@ func TestADamagedRunLeavesTheOtherMetrics(t *testing.T) {
 	change(t, writer.Path(), "UPDATE sample SET series_json = 'not JSON' WHERE run_id = 'broken'")
 	_, at := site(t, reader)
 	get(t, at+"/metrics").expect(t, "the metrics", http.StatusOK, "windtunnel_scrape_ok 0", `windtunnel_runs{status="complete",suite="broken"} 1`, `windtunnel_figure{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`)
+}
+
+// The first scrape reads each run, and later ones only what is new. Here the samples cannot be
+// read any more after the first scrape.
+func TestLaterScrapesReadNoRunAgain(t *testing.T) {
+	writer, reader := store(t)
+	const suites = mostKept + 8
+	run, plan, samples := reporttest.Sized(1)
+	for n := range suites {
+		run := run
+		run.ID, run.Suite = fmt.Sprint("run-", n), fmt.Sprint("suite-", n)
+		put(t, writer, run, plan, samples)
+	}
+	_, at := site(t, reader)
+	get(t, at+"/metrics").expect(t, "the first scrape", http.StatusOK, "windtunnel_scrape_ok 1")
+	change(t, writer.Path(), "UPDATE sample SET series_json = 'not JSON'")
+	a := get(t, at+"/metrics")
+	a.expect(t, "the second scrape", http.StatusOK, "windtunnel_scrape_ok 1")
+	for n := range suites {
+		if want := fmt.Sprintf(`windtunnel_figure{metric="throughput_bps",scenario="raw/stream",suite="suite-%d"}`, n); !strings.Contains(a.body, want) {
+			t.Errorf("the second scrape has no %s", want)
+		}
+	}
+	run.ID, run.Suite, run.Started = "newer", "suite-0", run.Started.Add(time.Hour)
+	put(t, writer, run, plan, samples[:6])
+	get(t, at+"/metrics").expect(t, "after a new run", http.StatusOK, `windtunnel_newest_run_info{machine="lab-1",run="newer",suite="suite-0"}`, "windtunnel_scrape_ok 1")
 }

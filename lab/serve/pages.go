@@ -49,6 +49,14 @@ func query(path string, pairs ...string) string {
 	return path + "?" + values.Encode()
 }
 
+// flag returns the value of a parameter of query that is set or not.
+func flag(set bool) string {
+	if set {
+		return "1"
+	}
+	return ""
+}
+
 var toRuns = html.Link{Text: "Runs", URL: "/"}
 
 // show answers with a page of the application.

@@ -35,20 +35,21 @@ type Site struct {
 	cookie  cookie
 	mux     *http.ServeMux
 	metrics http.Handler
-	// kept has pages and figures that were made before. slot lets only one be made at a
-	// time, because the machine may be measuring.
-	kept    *lru.Cache
-	slot    chan struct{}
-	streams chan struct{} // holds a value for each open stream
-	poll    time.Duration // between two looks at a run in progress
+	// kept has pages that were made before, and figures the newest figures of each suite. slot
+	// lets only one be made at a time, because the machine may be measuring.
+	kept, figures *lru.Cache
+	slot          chan struct{}
+	streams       chan struct{} // holds a value for each open stream
+	poll          time.Duration // between two looks at a run in progress
 	// Time of a request and of its answer, live views excepted.
 	requestTime, answerTime time.Duration
 }
 
 // Limits of a server.
 const (
-	mostKept        = 32 // rendered pages of up to a few MB each, and figures of runs
-	mostStreams     = 32 // live views
+	mostKept        = 32   // rendered pages of up to a few MB each
+	mostSuites      = 1000 // whose figures are kept
+	mostStreams     = 32   // live views
 	mostConnections = 256
 	headerTime      = 10 * time.Second
 	idleTime        = 2 * time.Minute
@@ -63,7 +64,7 @@ func New(o Options) *Site {
 		o.Log = log.Default()
 	}
 	s := &Site{
-		options: o, cookie: cookieOf(o.Token), mux: http.NewServeMux(), kept: lru.New(mostKept),
+		options: o, cookie: cookieOf(o.Token), mux: http.NewServeMux(), kept: lru.New(mostKept), figures: lru.New(mostSuites),
 		slot: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams), poll: time.Second,
 		requestTime: 30 * time.Second, answerTime: 2 * time.Minute,
 	}
@@ -119,11 +120,31 @@ func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// keep returns what make returned for this key, or calls make. Only one make runs at a
-// time.
-func keep[T any](ctx context.Context, s *Site, key string, make func() (T, error)) (made T, err error) {
-	if kept, ok := s.kept.Get(key); ok {
-		return kept.(T), nil
+// keep returns the page of this key that was made before, or calls make. Only one make runs at
+// a time.
+func keep(ctx context.Context, s *Site, key string, make func() ([]byte, error)) ([]byte, error) {
+	return newest(ctx, s, s.kept, key, key, make)
+}
+
+// dated is a value of a cache with the state of the store that it was made from.
+type dated struct {
+	state string
+	value any
+}
+
+// newest returns the value of the cache for this key if it was made from this state. Else it
+// calls make, and replaces the value. Only one make runs at a time.
+func newest[T any](ctx context.Context, s *Site, cache *lru.Cache, key, state string, make func() (T, error)) (made T, err error) {
+	find := func() bool {
+		found, ok := cache.Get(key)
+		if d, _ := found.(dated); ok && d.state == state {
+			made = d.value.(T)
+			return true
+		}
+		return false
+	}
+	if find() {
+		return made, nil
 	}
 	select {
 	case s.slot <- struct{}{}:
@@ -131,11 +152,11 @@ func keep[T any](ctx context.Context, s *Site, key string, make func() (T, error
 	case <-ctx.Done():
 		return made, ctx.Err()
 	}
-	if kept, ok := s.kept.Get(key); ok { // made while this request waited
-		return kept.(T), nil
+	if find() { // made while this request waited
+		return made, nil
 	}
 	if made, err = make(); err == nil {
-		s.kept.Add(key, made)
+		cache.Add(key, dated{state, made})
 	}
 	return made, err
 }

@@ -435,6 +435,20 @@ func TestATrendMarksTheChange(t *testing.T) {
 	get(t, at+"/trend?suite=quick&scenario=vxlan/stream&last=4").expect(t, "the newest four", http.StatusOK, "4 runs")
 }
 
+func TestLinksToChangeAPageKeepItsChoices(t *testing.T) {
+	_, reader, _, _ := filled(t)
+	_, at := site(t, reader)
+	for path, want := range map[string]string{
+		"/compare?a=20261121&b=20261202&metric=throughput_bps&scenario=bridge&across=1": "/compare?a=20261121&across=1&b=20261202&change=1&metric=throughput_bps&scenario=bridge",
+		"/trend?suite=quick&last=3&scenario=raw&across=1":                               "/trend?across=1&change=1&last=3&scenario=raw&suite=quick",
+	} {
+		if body := unescape(get(t, at+path).body); !strings.Contains(body, `href="`+want+`"`) {
+			t.Errorf("%s has no link to %s", path, want)
+		}
+		get(t, at+want).expect(t, want, http.StatusOK, `name="across" value="1" checked`)
+	}
+}
+
 // running starts a server as `windtunnel serve` does.
 func running(t *testing.T, s *Site) (at string, end func() error) {
 	t.Helper()

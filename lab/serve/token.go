@@ -19,14 +19,15 @@ func NewToken() string { return rand.Text() }
 
 // ReadToken reads a token from a file. White space around it does not count.
 func ReadToken(path string) (string, error) {
+	const remedy = "name a readable file with a token; `openssl rand -hex 32 > token` makes one"
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("read the token: %w", err)
+		return "", fmt.Errorf("read the token: %w; %s", err, remedy)
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, 2*mostToken))
 	if err != nil {
-		return "", fmt.Errorf("read the token: %w", err)
+		return "", fmt.Errorf("read the token: %w; %s", err, remedy)
 	}
 	token := strings.TrimSpace(string(text))
 	printable := strings.IndexFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) < 0

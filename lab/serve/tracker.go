@@ -18,21 +18,28 @@ type tracker struct {
 	run      sample.Run
 	plan     suite.Plan
 	status   sample.Status
-	rows     []*trackedRow // in the plan's order
-	byID     map[string]*trackedRow
-	attempts []attempt // in the order in which they were stored
+	rows     []*trackedRow          // in the plan's order
+	byID     map[string]*trackedRow // by the scenarios of samples, or by those of the plan
+	attempts []attempt              // in the order in which they were stored
 	starts   []time.Time
 	last     int64 // ID of the newest sample
 }
 
-// trackedRow has the trials of one scenario.
+// trackedRow has the trials of one scenario: between one pair of hosts, or between all.
 type trackedRow struct {
 	scenario *suite.Scenario
+	cells    int // trials in a block
 	skipped  string
-	measured map[int]bool    // blocks with an attempt without the profiler
-	values   map[int]float64 // throughput or transactions by block, of attempts that count
-	left     int             // attempts that do not count
+	measured map[trial]bool    // with an attempt without the profiler
+	values   map[trial]float64 // throughput or transactions, of attempts that count
+	left     int               // attempts that do not count
 	newest   string
+}
+
+// trial is one trial of a run.
+type trial struct {
+	scenario string
+	block    int
 }
 
 // attempt is one line of the live view.
@@ -73,13 +80,35 @@ type liveRow struct {
 }
 
 func newTracker(head *results.RunData) *tracker {
-	t := &tracker{run: head.Run, plan: head.Plan, status: head.Run.Status, byID: make(map[string]*trackedRow)}
-	for i := range t.plan.Scenarios {
-		sc := &t.plan.Scenarios[i]
-		row := &trackedRow{scenario: sc, skipped: head.Run.Skipped[sc.ID], measured: make(map[int]bool), values: make(map[int]float64)}
+	plan, skipped := head.Plan, head.Run.Skipped
+	t := &tracker{run: head.Run, plan: plan, status: head.Run.Status, byID: make(map[string]*trackedRow)}
+	pairs := 1
+	if plan.Large() {
+		pairs = plan.Matrix.Len()
+	} else {
+		plan = *plan.Pairwise()
+	}
+	for i := range plan.Scenarios {
+		sc := &plan.Scenarios[i]
+		id, _, _ := suite.SplitPairID(sc.ID)
+		row := &trackedRow{scenario: sc, cells: pairs, skipped: cmp.Or(skipped[sc.ID], skipped[id]), measured: make(map[trial]bool), values: make(map[trial]float64)}
 		t.rows, t.byID[sc.ID] = append(t.rows, row), row
 	}
+	for id := range skipped {
+		if row := t.row(id); row != nil && row.scenario.ID != id { // one pair of the row
+			row.cells--
+		}
+	}
 	return t
+}
+
+// row returns the row of a sample's scenario; nil if there is none.
+func (t *tracker) row(scenario string) *trackedRow {
+	if row := t.byID[scenario]; row != nil {
+		return row
+	}
+	id, _, _ := suite.SplitPairID(scenario)
+	return t.byID[id]
 }
 
 // add adds the new samples of a run, and its status.
@@ -92,15 +121,15 @@ func (t *tracker) add(p *results.Progress) {
 			a.Attempt = smp.Attempt + 1
 		}
 		t.attempts, t.starts, t.last = append(t.attempts, a), append(t.starts, smp.Started), a.ID
-		row := t.byID[smp.Scenario]
+		row, one := t.row(smp.Scenario), trial{smp.Scenario, smp.Block}
 		if row == nil || smp.Profiled {
 			continue
 		}
-		row.measured[smp.Block], row.newest = true, a.Text
+		row.measured[one], row.newest = true, a.Text
 		if !smp.Counts() {
 			row.left++
 		} else if v, ok := smp.Metrics[row.metric()]; ok {
-			row.values[smp.Block] = v
+			row.values[one] = v
 		}
 	}
 }
@@ -146,14 +175,14 @@ func (t *tracker) view() liveView {
 	v := liveView{ID: t.run.ID, Suite: t.run.Suite, Started: t.run.Started, Machine: t.run.Environment.Hostname, Last: t.last, Status: t.status, Running: t.status == sample.Running}
 	blocks := t.plan.Trials
 	for _, r := range t.rows {
-		for block := range r.measured {
-			blocks = max(blocks, block+1)
+		for one := range r.measured {
+			blocks = max(blocks, one.block+1)
 		}
 	}
 	for _, r := range t.rows {
 		v.Rows = append(v.Rows, r.view(blocks))
 		if r.skipped == "" {
-			v.Total += blocks
+			v.Total += r.cells * blocks
 			v.Measured += len(r.measured)
 		}
 	}
@@ -162,7 +191,7 @@ func (t *tracker) view() liveView {
 }
 
 func (r *trackedRow) view(blocks int) liveRow {
-	row := liveRow{Scenario: r.scenario.ID, Trials: fmt.Sprintf("%d of %d", len(r.measured), blocks), Median: "—", Newest: cmp.Or(r.newest, "—"), Rejected: r.left, Skipped: r.skipped}
+	row := liveRow{Scenario: r.scenario.ID, Trials: fmt.Sprintf("%d of %d", len(r.measured), r.cells*blocks), Median: "—", Newest: cmp.Or(r.newest, "—"), Rejected: r.left, Skipped: r.skipped}
 	var values []float64
 	for _, v := range r.values {
 		values = append(values, v)
@@ -181,9 +210,13 @@ func (t *tracker) left(v liveView) string {
 	if v.Measured >= v.Total {
 		return "the planned trials are measured; some may be repeated"
 	}
+	parallel := 1
+	if t.plan.Matrix != nil {
+		parallel = t.plan.Matrix.Concurrent()
+	}
 	var gaps []float64
-	for i := 1; i < len(t.starts); i++ {
-		gaps = append(gaps, float64(t.starts[i].Sub(t.starts[i-1])))
+	for i := parallel; i < len(t.starts); i++ {
+		gaps = append(gaps, float64(t.starts[i].Sub(t.starts[i-parallel]))/float64(parallel))
 	}
 	usual, ok, err := stats.Median(gaps)
 	if !ok || err != nil {

@@ -75,14 +75,11 @@ func (s *Site) trend(c trendChoice, opts compare.TrendOptions) ([]byte, error) {
 	if err != nil {
 		return nil, badRequest(err)
 	}
-	across, last := "", ""
-	if c.Across {
-		across = "1"
-	}
+	last := ""
 	if c.Last != usualTrend {
 		last = strconv.Itoa(c.Last)
 	}
-	change := query("/trend", "suite", c.Suite, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", across, "change", "1")
+	change := query("/trend", "suite", c.Suite, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
 	err = html.Site{Links: []html.Link{toRuns, {Text: "Other metrics and scenarios", URL: change}}, Run: runURL}.WriteTrend(&page, t)
 	return page.Bytes(), err

@@ -17,7 +17,7 @@ func hostNames(n int) (names []string) {
 }
 
 func TestRoundsHaveEveryPairOnceAndNoHostTwice(t *testing.T) {
-	for _, n := range []int{2, 3, 4, 5, 6, 7, 8, 9, 26, 27, 100, 101} {
+	for _, n := range []int{2, 3, 4, 5, 6, 7, 8, 9, 26, 27, 100, 101, 1000} {
 		m, err := NewMatrix(hostNames(n), "all", 1)
 		if err != nil {
 			t.Fatal(err)

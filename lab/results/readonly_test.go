@@ -1,0 +1,208 @@
+package results
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/lab/report/reporttest"
+)
+
+// readerEnv, set to a path, makes the test program open that store for reading. For each line of
+// its standard input it prints the runs with their numbers of samples, or an error.
+const readerEnv = "WINDTUNNEL_RESULTS_TEST_READER"
+
+func readOnRequest(path string) {
+	s, err := Open(path, Options{ReadOnly: true})
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if err != nil {
+			fmt.Println("open:", err)
+			continue
+		}
+		fmt.Println(contents(s))
+	}
+	os.Exit(0)
+}
+
+// contents returns the runs of a store with their numbers of samples, such as "b:6 a:6".
+func contents(s *Store) string {
+	runs, err := s.Runs()
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var words []string
+	for _, r := range runs {
+		data, err := s.Load(r.ID)
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		words = append(words, fmt.Sprintf("%s:%d", r.ID, len(data.Samples)))
+	}
+	return strings.Join(words, " ")
+}
+
+// stranger reads a store as a user who can write neither its file nor its directory.
+type stranger struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func startStranger(t *testing.T, path string) *stranger {
+	t.Helper()
+	const nobody = 65534
+	cmd := exec.Command("/proc/self/exe") // the path of the test program may be closed to others
+	cmd.Env = append(os.Environ(), readerEnv+"="+path)
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	return &stranger{in, bufio.NewReader(out)}
+}
+
+func (s *stranger) read(t *testing.T) string {
+	t.Helper()
+	if _, err := io.WriteString(s.in, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := s.out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// publicPlace returns the path of a store in a directory that every user can read, and only root
+// can write.
+func publicPlace(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("another user's process needs root")
+	}
+	dir, err := os.MkdirTemp("", "wt-public-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, fileName)
+}
+
+// addRun stores a run of six samples that is later than the others.
+func addRun(t *testing.T, s *Store, id string) {
+	t.Helper()
+	run, plan, samples := reporttest.Sized(1)
+	run.ID, run.Started = id, time.Now()
+	fill(t, s, run, plan, samples[:6])
+}
+
+func closeStore(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAUserWithoutWriteAccessSeesLaterWrites(t *testing.T) {
+	path := publicPlace(t)
+	writer := open(t, path, Options{})
+	addRun(t, writer, "a")
+	closeStore(t, writer)
+	reader := startStranger(t, path)
+	expect := func(when, want string) {
+		t.Helper()
+		if got := reader.read(t); got != want {
+			t.Errorf("%s: the reader sees %q, want %q", when, got, want)
+		}
+		if got := startStranger(t, path).read(t); got != want {
+			t.Errorf("%s: a new reader sees %q, want %q", when, got, want)
+		}
+	}
+	expect("at the start", "a:6")
+	writer = open(t, path, Options{})
+	addRun(t, writer, "b")
+	expect("while a process writes", "b:6 a:6")
+	closeStore(t, writer)
+	expect("after its end", "b:6 a:6")
+	writer = open(t, path, Options{})
+	if _, err := writer.DeleteRun("a"); err != nil {
+		t.Fatal(err)
+	}
+	expect("after a deletion", "b:6")
+	closeStore(t, writer)
+	expect("after its end", "b:6")
+	writer = open(t, path, Options{})
+	run, plan, _ := reporttest.Sample()
+	if err := writer.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, writer)
+	stored := len(killAfter(t, path, 3))
+	if got := reader.read(t); !strings.Contains(got, fmt.Sprintf("%s:%d", run.ID, stored)) && !strings.Contains(got, fmt.Sprintf("%s:%d", run.ID, stored+1)) {
+		t.Errorf("after a kill: the reader sees %q, want %d samples of %s", got, stored, run.ID)
+	}
+}
+
+func TestAUserWithoutWriteAccessReadsWhileOthersOpenAndClose(t *testing.T) {
+	path := publicPlace(t)
+	writer := open(t, path, Options{})
+	addRun(t, writer, "kept")
+	closeStore(t, writer)
+	reader := startStranger(t, path)
+	end := make(chan struct{})
+	go func() {
+		defer close(end)
+		for i := range 20 {
+			s, err := Open(path, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			addRun(t, s, fmt.Sprint("run", i))
+			_ = s.Close()
+			time.Sleep(20 * time.Millisecond)
+			if s, err = Open(path, Options{}); err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := s.DeleteRun(fmt.Sprint("run", i)); err != nil {
+				t.Error(err)
+			}
+			_ = s.Close()
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	for reads := 0; ; reads++ {
+		// A run that is listed may be deleted before it is loaded.
+		if got := reader.read(t); !strings.Contains(got, "kept:6") && !strings.Contains(got, "there is no run of this name") {
+			t.Errorf("the reader sees %q, want the run kept", got)
+		}
+		select {
+		case <-end:
+			if reads < 20 {
+				t.Errorf("%d reads while the store was opened and closed, want 20 or more", reads)
+			}
+			return
+		default:
+		}
+	}
+}
