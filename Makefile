@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build weaver demo test test-hold test-others test-alone test-late test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
+.PHONY: all help build weaver demo test test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -51,35 +51,23 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
 
 # What cannot run here (no root, no browser, a tool that is not installed) is
-# skipped with its reason and counted. The packages of ALONE read the CPUs or fill
-# them: they run one at a time. Those of HOLD take the lock of the machine, and mostly wait:
-# they run one at a time beside the others, of which two run at a time. The tests of
+# skipped with its reason and counted. The packages of ALONE read the CPUs, fill
+# them, or hold the machine: they run one at a time. The others run three at a time,
+# because some mostly wait, and the slowest (FIRST) run from the beginning. The tests of
 # LATE run alone: TestFaults counts lost packets, and measurements between hosts fill both
 # CPUs. The lab's tests run the vrouter program, as a user would have it in PATH. `make
 # lint` vets the tests. Without symbol tables (-s) they link faster.
-ALONE := ./lab/experiment ./lab/host ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/tool
-HOLD  := ./cmd/windtunnel ./lab/testbed/ssh
-FIRST := ./vrouter/e2e
+ALONE := ./lab/experiment ./lab/host ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/tool
+FIRST := ./vrouter/e2e ./cmd/windtunnel
 LATE  := ^Test(Faults|ARunBetweenHosts|CtrlCEndsARunBetweenHosts|AKilledRunBetweenHosts|LabCleanReturnsTheDevicesOfHosts|ThePublishedExperimentRunsBetweenHosts)
 TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
 
 test: build ## Run every test; as root, else those that need root are skipped
-	@failed=0; for part in '-j2 test-hold test-others' test-alone test-late; do \
-		$(MAKE) -k --no-print-directory $$part || failed=1; \
-	done; exit $$failed
-
-test-hold:
-	@$(TESTS) -p 1 -skip '$(LATE)' $(HOLD)
-
-test-others:
-	@listed=$$($(GO) list $(ALONE) $(HOLD) $(FIRST)) && others=$$($(GO) list ./... | grep -vxF "$$listed") && \
-	$(TESTS) -p 2 -skip '$(LATE)' $(FIRST) $$others
-
-test-alone:
-	@$(TESTS) -p 1 $(ALONE)
-
-test-late:
-	@$(TESTS) -p 1 -run '$(LATE)' $(FIRST) ./cmd/windtunnel
+	@alone=$$($(GO) list $(ALONE) $(FIRST)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \
+	$(TESTS) -p 3 -skip '$(LATE)' $(FIRST) $$others || failed=1; \
+	$(TESTS) -p 1 $(ALONE) || failed=1; \
+	$(TESTS) -p 1 -run '$(LATE)' $(FIRST) || failed=1; \
+	exit $$failed
 
 # Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's
 # build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and
