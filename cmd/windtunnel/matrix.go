@@ -67,7 +67,7 @@ every command for runs works with it.`,
 	f.StringVar(&o.testbed, "testbed", "", "Hosts file (docs/hosts.md); k8s: the nodes of a Kubernetes cluster (docs/kubernetes.md)")
 	imageFlags(cmd, &o.cluster, "all usable ones")
 	f.StringVar(&o.matrix.pairs, "pairs", "all", "Pairs of hosts: all, ring (each host to the next one), or a list such as a:b,b:a")
-	f.IntVar(&o.matrix.parallel, "parallel", 1, "Maximum number of trials at the same time, between different hosts: half of the hosts at most, also if the number is larger; trials on one fabric can disturb each other")
+	f.IntVar(&o.matrix.parallel, "parallel", 1, "Maximum number of trials at the same time, between different hosts; a number above half of the hosts counts as half of them; trials on one fabric can disturb each other")
 	f.BoolVar(&o.short, "short", false, "Run the suite's short form")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Run only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
 	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")

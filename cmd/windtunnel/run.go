@@ -388,7 +388,7 @@ func (s *runner) load(name string) error {
 
 // reopen stores that the loaded run continues.
 func (s *runner) reopen() error {
-	s.run.Status = sample.Running
+	s.run.Status, s.run.Options.Hosts = sample.Running, s.options.hosts
 	if s.plan.Matrix != nil {
 		s.run.Skipped = skipLost(s.plan, s.run.Skipped, s.options.lost)
 	}

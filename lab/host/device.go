@@ -78,7 +78,7 @@ func blocks(host *space.Space, l netlink.Link, ssh session) (why []string, err e
 		why = append(why, "it is the loopback device")
 	}
 	if l.Attrs().MasterIndex != 0 {
-		why = append(why, "it is a port of a bridge or a bond")
+		why = append(why, "it is a port of a bridge, a bond or a VRF")
 	}
 	over, err := ssh.over(host, l)
 	if err != nil {

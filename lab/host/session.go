@@ -33,15 +33,18 @@ func (s session) over(host *space.Space, l netlink.Link) (why string, err error)
 	if !s.local.IsValid() || !s.peer.IsValid() {
 		return "", nil
 	}
+	if zone := s.peer.Zone(); zone != "" { // a link-local address
+		if zone == l.Attrs().Name {
+			why = fmt.Sprintf("the SSH session's peer %s is on it", s.peer)
+		}
+		return why, nil
+	}
 	own, err := host.Links.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {
 		return "", err
 	}
 	if slices.ContainsFunc(own, func(a netlink.Addr) bool { return a.IP.Equal(s.local.AsSlice()) }) {
 		return fmt.Sprintf("the SSH session uses its address %s", s.local), nil
-	}
-	if s.peer.Zone() == l.Attrs().Name {
-		return fmt.Sprintf("the SSH session's peer %s is on it", s.peer), nil
 	}
 	routes, err := host.Links.RouteGetWithOptions(s.peer.AsSlice(), &netlink.RouteGetOptions{SrcAddr: s.local.AsSlice()})
 	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {

@@ -18,7 +18,8 @@ var answerWithin = time.Minute
 // has deleted all samples.
 const deleteWithin = 30 * time.Minute
 
-// heard is the time at which the server last sent something, in Unix nanoseconds.
+// heard is the time at which the server last sent something over any connection, in Unix
+// nanoseconds.
 type heard struct{ at atomic.Int64 }
 
 // dial returns a DialFunc whose connections record when the server sends something.

@@ -110,7 +110,7 @@ func loanOf(name string) (b loan, ok bool, err error) {
 		err = in.Decode(&b)
 	}
 	if err != nil {
-		return b, false, fmt.Errorf("read which device is in namespace %s: %w; return the device by hand (`ip -n %s link set DEVICE netns 1`), then delete %s", name, err, name, file)
+		return b, false, fmt.Errorf("read which device is in namespace %s: %w; the file %s has the name and the settings of the device: return the device by hand (`ip -n %s link set DEVICE netns 1`), restore its settings, and delete the file", name, err, file, name)
 	}
 	return b, true, nil
 }

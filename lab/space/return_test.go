@@ -70,7 +70,7 @@ func TestADamagedLoanHasARemedy(t *testing.T) {
 	host, node := lender(t)
 	lend(t, host, node)
 	run(t, host, "echo {} > "+Home(node.Name)+"/good; mv "+Home(node.Name)+"/"+loanFile+" "+Home(node.Name)+"/good; echo '{' > "+Home(node.Name)+"/"+loanFile)
-	assertNames(t, remove(host, node), "then delete "+Home(node.Name)+"/"+loanFile)
+	assertNames(t, remove(host, node), "the file "+Home(node.Name)+"/"+loanFile+" has the name and the settings")
 	run(t, host, "mv "+Home(node.Name)+"/good "+Home(node.Name)+"/"+loanFile)
 	if err := remove(host, node); err != nil {
 		t.Error(err)

@@ -31,13 +31,15 @@ func Clean(prefix string) (Cleaned, error) {
 	if err != nil {
 		return c, err
 	}
-	if names, err = ours(names); err != nil {
-		return c, err
-	}
 	homes, err := space.Homes(prefix)
 	if err != nil || len(names)+len(homes) == 0 {
 		return c, err
 	}
+	homes = slices.DeleteFunc(homes, func(n string) bool { return slices.Contains(names, n) }) // left: those whose namespace is gone
+	names, err = ours(names)
+	errs := []error{err}
+	homes, err = ours(homes)
+	errs = append(errs, err)
 	inodes := map[uint64]bool{}
 	for _, n := range names {
 		var st unix.Stat_t
@@ -45,7 +47,6 @@ func Clean(prefix string) (Cleaned, error) {
 			inodes[st.Ino] = true
 		}
 	}
-	var errs []error
 	c.Processes, err = endProcesses(inodes)
 	errs = append(errs, err)
 	for _, n := range names {
@@ -54,30 +55,23 @@ func Clean(prefix string) (Cleaned, error) {
 			c.Namespaces = append(c.Namespaces, n)
 		}
 	}
-	if homes, err = ours(homes); err != nil {
-		errs = append(errs, err)
-	}
 	for _, n := range homes {
-		if !slices.Contains(names, n) { // its namespace is gone
-			errs = append(errs, space.DeleteCgroups(n), space.Delete(n))
-		}
+		errs = append(errs, space.DeleteCgroups(n), space.Delete(n))
 	}
 	return c, errors.Join(errs...)
 }
 
 // ours omits the namespaces with a device of another host namespace on this machine. A
-// process there removes them.
+// process there removes them. It also omits those whose loan cannot be read.
 func ours(names []string) (list []string, err error) {
 	for _, n := range names {
-		elsewhere, err := space.LentElsewhere(n)
-		if err != nil {
-			return nil, err
-		}
-		if !elsewhere {
+		elsewhere, failed := space.LentElsewhere(n)
+		if failed == nil && !elsewhere {
 			list = append(list, n)
 		}
+		err = errors.Join(err, failed)
 	}
-	return list, nil
+	return list, err
 }
 
 const processesEnd = 2 * time.Second

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"windtunnel/lab/sample"
 )
@@ -33,7 +34,11 @@ func (h *Hosts) Record() (list []sample.Host) {
 }
 
 func (h *Host) record() sample.Host {
-	return sample.Host{Name: h.Name, Address: net.JoinHostPort(h.Address, strconv.Itoa(h.Port)), Data: h.Data, Data6: h.Data6}
+	r := sample.Host{Name: h.Name, Address: net.JoinHostPort(strings.Trim(h.Address, "[]"), strconv.Itoa(h.Port)), Data: h.data[0].String()}
+	if len(h.data) > 1 {
+		r.Data6 = h.data[1].String()
+	}
+	return r
 }
 
 // Resume keeps the hosts of a run's record, in the order of the record. It returns the names of

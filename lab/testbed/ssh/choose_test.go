@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -48,14 +49,19 @@ func TestAResumedRunHasItsHostsInTheirOrder(t *testing.T) {
 	for name, change := range map[string]func(*Host){
 		"address": func(b *Host) { b.Address = "192.0.2.9" },
 		"port":    func(b *Host) { b.Port = 23 },
-		"data":    func(b *Host) { b.Data = "10.0.0.9" },
-		"data6":   func(b *Host) { b.Data6 = "fd00::9" },
+		"data":    func(b *Host) { b.data[0] = netip.MustParseAddr("10.0.0.9") },
+		"data6":   func(b *Host) { b.data = append(b.data, netip.MustParseAddr("fd00::9")) },
 	} {
 		h := parsed(t, "h1", "h2", "h3")
 		change(&h.Hosts[1])
 		if _, err := h.Resume(recorded); err == nil || !strings.Contains(err.Error(), "and the run used address h2:22 with data 10.0.0.2; restore") {
 			t.Errorf("another %s: %v", name, err)
 		}
+	}
+	h = parsed(t, "h1", "h2", "h3")
+	h.Hosts[1].Address = "[h2]"
+	if missing, err := h.Resume(recorded); err != nil || len(missing) > 0 {
+		t.Errorf("another spelling of an address: %v, without %v", err, missing)
 	}
 }
 

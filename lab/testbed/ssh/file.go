@@ -78,7 +78,10 @@ func inWords(err error) error {
 	var large *yaml.OverflowError
 	switch {
 	case errors.As(err, &node) && node.Expected == ast.SequenceType:
-		return wrong(node.Token, "write a list, such as [%s]", node.Token.Value)
+		if node.Actual != ast.MappingType {
+			return wrong(node.Token, "write a list, such as [%s]", node.Token.Value)
+		}
+		return wrong(node.Token, "write a list: begin each element with `-`")
 	case errors.As(err, &node):
 		return wrong(node.Token, "write keys with values, such as `name: a`")
 	case errors.As(err, &large):
