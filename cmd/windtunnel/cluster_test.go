@@ -25,7 +25,8 @@ func refusal(t *testing.T, cmd *cobra.Command, args ...string) string {
 	return err.Error()
 }
 
-// The test holds the lock, so a command that cleans this machine fails at the lock.
+// The test holds the lock of the machine. So a command that does not refuse the flag fails, because
+// it cannot take the lock, and cleans nothing.
 func TestFlagsOfAClusterNeedATestbedInACluster(t *testing.T) {
 	if os.Geteuid() == 0 {
 		lock, err := takeLock()

@@ -11,7 +11,7 @@ import (
 )
 
 // chooseHosts returns the hosts of the hosts file that the plan uses. A resumed run uses the
-// hosts of its record. If its plan has a matrix, hosts may have left the file.
+// hosts of its record. If the plan has a matrix, some of these may be missing from the file.
 func (o *runOptions) chooseHosts(plan *suite.Plan) (*ssh.Hosts, error) {
 	hosts, err := ssh.ReadHosts(o.testbed)
 	if err != nil {
@@ -63,8 +63,8 @@ func whyLost(host string) string {
 	return "host " + host + " was not in the hosts file when the run was resumed"
 }
 
-// skipLost returns the skipped scenarios of a resumed matrix with the pairs of the lost hosts.
-// The pairs of a host that is in the file again are not skipped any more.
+// skipLost adds the pairs of the lost hosts to the skipped scenarios of a resumed matrix. It removes
+// the pairs of hosts that are in the file again.
 func skipLost(plan *suite.Plan, skipped map[string]string, lost []string) map[string]string {
 	all := maps.Clone(skipped)
 	if all == nil {

@@ -77,8 +77,8 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 	return p, nil
 }
 
-// placeable refuses a plan none of whose systems can run on the remote testbed. It comes
-// before the connection, which makes pods in a cluster.
+// placeable returns an error if no system of the plan can run on the remote testbed. It is called
+// before the engine connects, because a connection to a cluster makes pods.
 func (o *runOptions) placeable(plan *suite.Plan) error {
 	if o.testbed == "" {
 		return nil

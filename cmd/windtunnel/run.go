@@ -51,7 +51,7 @@ type runOptions struct {
 	gates     string
 	cpus      cpuOptions
 	testbed   string        // hosts file, or k8sTestbed; "" for a testbed on this machine
-	hosts     []sample.Host // of the hosts file, which the run uses
+	hosts     []sample.Host // those hosts of the hosts file that the run uses
 	lost      []string      // hosts of a resumed run which the hosts file does not have any more
 	cluster   sample.Cluster
 	matrix    matrixOptions
@@ -145,8 +145,8 @@ func recorded(cmd *cobra.Command, args []string) string {
 	return phrase.Shell(words)
 }
 
-// aboveZero returns an error for a given flag whose value is 0. A default of 0 stands for
-// the suite's value.
+// aboveZero returns an error if the user sets one of these flags to 0. If the default of a flag is
+// 0, the suite's value is used without the flag.
 func aboveZero(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {

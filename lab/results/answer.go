@@ -9,13 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// answerWithin is the longest time to wait for a server that accepts connections and does not
-// answer: the time of one attempt at a write, and the time without a byte of a read. Tests
-// shorten it.
+// answerWithin limits the wait for a server that accepts connections and does not answer. A write
+// may take this long. A read ends if the server sends nothing for this long. Tests shorten it.
 var answerWithin = time.Minute
 
-// deleteWithin is answerWithin for the deletion of a run. The server sends nothing before it
-// has deleted all samples.
+// deleteWithin takes the place of answerWithin when a run is deleted, because the server sends
+// nothing until it has deleted all samples.
 const deleteWithin = 30 * time.Minute
 
 // heard is the time at which the server last sent something over any connection, in Unix

@@ -47,8 +47,9 @@ type dialect interface {
 	away(err error) bool
 	// limit returns a context that ends when a server has sent nothing for some time.
 	limit(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc)
-	// state returns a text. If it differs before and after a transaction that only reads, the
-	// transaction can have read parts of two states of the store.
+	// state returns a text that changes when the store is written without isolation from readers.
+	// If the text differs before and after a transaction that only reads, that transaction may
+	// have read parts of two states of the store.
 	state() string
 	// explain adds the operation, the place of the store and the remedy to an error. what is
 	// the operation, such as "open store".

@@ -71,8 +71,7 @@ func (s *Store) tryOnce(what, run string, again bool, f func(t *tx, again bool) 
 	return err
 }
 
-// onStop calls cancel some time after stop is closed, unless the returned function is called
-// before.
+// onStop calls cancel some time after stop is closed. The returned function prevents this.
 func (o *outage) onStop(rest time.Duration, cancel func()) (end func()) {
 	ended := make(chan struct{})
 	go func() {

@@ -70,7 +70,8 @@ func listRuns(t *tx) ([]RunSummary, error) {
 	return list, rows.Err()
 }
 
-// pairsOf returns the number of pairs of hosts of a plan; 1 if it has no matrix or is damaged.
+// pairsOf returns the number of pairs of hosts in a plan. It returns 1 if the plan has no matrix,
+// or if it cannot be decoded.
 func pairsOf(planJSON string) int {
 	var plan suite.Plan
 	if json.Unmarshal([]byte(planJSON), &plan) != nil || plan.Matrix == nil {
@@ -115,9 +116,9 @@ func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
 
 // read runs f in one transaction. All queries of f see the same state of the store, also
 // if another process writes meanwhile. read calls f again if the connection to a server
-// was lost: after a restart of the server each idle connection is. It also calls f again if f
-// can have seen two states (see dialect.state). It waits answerWithin for each answer of a
-// server.
+// was lost, which happens to each idle connection when the server restarts. It also calls f again
+// if f may have seen two states of the store (see dialect.state). It ends with an error if a server
+// sends nothing for the time answerWithin.
 func (s *Store) read(what string, f func(*tx) error) (err error) {
 	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
 	defer cancel()

@@ -45,8 +45,8 @@ func fileState(path string) string {
 	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 }
 
-// unsettled reports whether SQLite found a log whose files another process was making or
-// deleting, and which it could neither make nor recover itself.
+// unsettled reports whether an error comes from a log whose files another process was just making
+// or deleting. SQLite cannot make them itself in a directory that it cannot write.
 func unsettled(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (primary(e) == sqlite3.SQLITE_READONLY || primary(e) == sqlite3.SQLITE_CANTOPEN)

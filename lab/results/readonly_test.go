@@ -31,7 +31,8 @@ func readOnRequest(path string) {
 	os.Exit(0)
 }
 
-// contents returns the runs of a store with their numbers of samples, such as "b:6 a:6".
+// contents returns the runs of a store with their numbers of samples, such as
+// "b:6 a:6" for the runs b and a with six samples each.
 func contents(s *Store) string {
 	runs, err := s.Runs()
 	if err != nil {
@@ -57,7 +58,7 @@ type stranger struct {
 func startStranger(t *testing.T, path string) *stranger {
 	t.Helper()
 	const nobody = 65534
-	cmd := exec.Command("/proc/self/exe") // the path of the test program may be closed to others
+	cmd := exec.Command("/proc/self/exe") // other users may not be able to reach the program's path
 	cmd.Env = append(os.Environ(), readerEnv+"="+path)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
@@ -107,7 +108,7 @@ func publicPlace(t *testing.T) string {
 	return filepath.Join(dir, fileName)
 }
 
-// addRun stores a run of six samples that is later than the others.
+// addRun stores a run of six samples. Its start is later than that of all stored runs.
 func addRun(t *testing.T, s *Store, id string) {
 	t.Helper()
 	run, plan, samples := reporttest.Sized(1)

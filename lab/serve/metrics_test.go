@@ -119,8 +119,8 @@ func TestADamagedRunLeavesTheOtherMetrics(t *testing.T) {
 	get(t, at+"/metrics").expect(t, "the metrics", http.StatusOK, "windtunnel_scrape_ok 0", `windtunnel_runs{status="complete",suite="broken"} 1`, `windtunnel_figure{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`)
 }
 
-// The first scrape reads each run, and later ones only what is new. Here the samples cannot be
-// read any more after the first scrape.
+// The first scrape reads each run. Later scrapes read new runs only. The test removes the samples
+// after the first scrape, so a later scrape that read a run again would fail.
 func TestLaterScrapesReadNoRunAgain(t *testing.T) {
 	writer, reader := store(t)
 	const suites = mostKept + 8

@@ -35,8 +35,9 @@ type Site struct {
 	cookie  cookie
 	mux     *http.ServeMux
 	metrics http.Handler
-	// kept has pages that were made before, and figures the newest figures of each suite. slot
-	// lets only one be made at a time, because the machine may be measuring.
+	// kept is a cache of pages. figures is a cache of the newest figures of each suite. slot lets
+	// the server make only one page or set of figures at a time, because the machine may be
+	// measuring.
 	kept, figures *lru.Cache
 	slot          chan struct{}
 	streams       chan struct{} // holds a value for each open stream
@@ -126,7 +127,7 @@ func keep(ctx context.Context, s *Site, key string, make func() ([]byte, error))
 	return newest(ctx, s, s.kept, key, key, make)
 }
 
-// dated is a value of a cache with the state of the store that it was made from.
+// dated is a value in a cache, with the state of the run from which it was made.
 type dated struct {
 	state string
 	value any

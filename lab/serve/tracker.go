@@ -19,7 +19,7 @@ type tracker struct {
 	plan     suite.Plan
 	status   sample.Status
 	rows     []*trackedRow          // in the plan's order
-	byID     map[string]*trackedRow // by the scenarios of samples, or by those of the plan
+	byID     map[string]*trackedRow // by the ID of a scenario, as samples or the plan have it
 	attempts []attempt              // in the order in which they were stored
 	starts   []time.Time
 	last     int64 // ID of the newest sample

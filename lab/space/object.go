@@ -18,7 +18,8 @@ type object struct {
 	Data []byte
 }
 
-// objectTypes has the length of each type's header, and the flags that make an object.
+// objectTypes has, for each type, the length of its header in bytes, and the flags of the request
+// that adds an object.
 var objectTypes = map[uint16]struct{ header, flags int }{
 	unix.RTM_NEWADDR:    {unix.SizeofIfAddrmsg, unix.NLM_F_CREATE},
 	unix.RTM_NEWNEIGH:   {unix.SizeofNdMsg, unix.NLM_F_CREATE | unix.NLM_F_REPLACE}, // the kernel may have resolved the neighbour
@@ -46,7 +47,7 @@ const (
 	routeFlagsAt  = 8
 )
 
-// attributes returns the attributes by type. They share the object's memory.
+// attributes returns the attributes by type. A change of a value changes the object.
 func (o object) attributes() map[uint16][]byte {
 	list, _ := nl.ParseRouteAttr(o.Data[objectTypes[o.Type].header:]) // the kernel's messages are well-formed
 	all := map[uint16][]byte{}
@@ -56,7 +57,7 @@ func (o object) attributes() map[uint16][]byte {
 	return all
 }
 
-// link returns the bytes of the device's index; nil if the object has no single device.
+// link returns the bytes of the device's index; nil if the object has none or several devices.
 func (o object) link() []byte {
 	switch o.Type {
 	case unix.RTM_NEWROUTE:
@@ -127,7 +128,8 @@ func (s *Space) objectsOf(index int) (list []object, err error) {
 	return list, nil
 }
 
-// isSetting is false for the objects that the kernel adds and removes on its own.
+// isSetting reports whether a person or a program has set an object. The kernel adds and removes
+// the others on its own.
 func (o object) isSetting() bool {
 	switch d := o.Data; o.Type {
 	case unix.RTM_NEWADDR:
@@ -142,8 +144,8 @@ func (o object) isSetting() bool {
 // expiresAt is the offset of a route's lifetime in RTA_CACHEINFO, in ticks of 1/100 s.
 const expiresAt, ticks = 8, 100
 
-// onto returns the object for the device with an index, without the state that the kernel
-// does not accept back.
+// onto returns a copy of the object for the device with the given index. The copy lacks flags and
+// attributes that the kernel reports but does not accept.
 func (o object) onto(index int) object {
 	o.Data = append([]byte(nil), o.Data...)
 	binary.NativeEndian.PutUint32(o.link(), uint32(index))
@@ -164,7 +166,7 @@ func (o object) onto(index int) object {
 	return o
 }
 
-// add makes an object in the namespace. An object that exists is no error.
+// add adds an object in the namespace. It is no error if the object exists already.
 func (s *Space) add(o object) error {
 	return s.Do(func() error {
 		request := nl.NewNetlinkRequest(int(o.Type), objectTypes[o.Type].flags|unix.NLM_F_ACK)

@@ -34,7 +34,7 @@ var routeTypes = map[byte]string{
 	unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit", unix.RTN_THROW: "throw",
 }
 
-// route names a route by its destination and gateway.
+// route describes a route as iproute2 does: type, destination, gateway, table and metric.
 func (o object) route() string {
 	a := o.attributes()
 	text := "default"
@@ -58,7 +58,7 @@ func (o object) route() string {
 	return text
 }
 
-// others prints the attributes of a route that route does not name, as a comment.
+// others returns a shell comment with the attributes of a route that the method route omits.
 func others(route map[uint16][]byte) string {
 	var text strings.Builder
 	for _, kind := range slices.Sorted(maps.Keys(route)) {

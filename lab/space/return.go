@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveBack returns the borrowed device of a namespace. It does nothing if the namespace has
-// none. After err, the device is still in the namespace. lost has the settings that could not
-// be restored, with the commands that restore them; a further call cannot restore them.
+// giveBack returns the borrowed device of a namespace to the host. It does nothing if the namespace
+// has none. If err is set, the device is still in the namespace. lost is the error about settings
+// that could not be restored, with the commands for them. A second call would not restore them.
 func giveBack(name string) (lost, err error) {
 	b, ok, err := loanOf(name)
 	if err != nil || !ok {
@@ -68,7 +68,7 @@ func (b loan) move(name string, host *Space) (bool, error) {
 	}
 	err = s.Links.LinkSetNsFd(l, int(host.NS))
 	if errors.Is(err, unix.EEXIST) {
-		return false, fmt.Errorf("the machine has another device of this name; rename that (`ip link set %s name NEW`), then run `windtunnel lab clean --testbed FILE`", b.Device)
+		return false, fmt.Errorf("the machine has another device of this name; rename the other one (`ip link set %s name NEW`), then run `windtunnel lab clean --testbed FILE`", b.Device)
 	}
 	return err == nil, err
 }
@@ -125,9 +125,9 @@ func (b loan) restore(host *Space, l netlink.Link) error {
 	return errors.Join(errs...)
 }
 
-// addObjects adds the addresses, neighbours and routes. A route can need a later one, on
-// which its gateway is, so it tries again as long as an object is added. It returns the
-// objects that cannot be added, and the errors.
+// addObjects adds the addresses, neighbours and routes. The gateway of a route may only be reached
+// over another route of the list. So addObjects repeats the list until nothing more can be added.
+// It returns the objects that are left, and the error of each.
 func (b loan) addObjects(host *Space, index int) (left []object, why []error) {
 	for left = b.Objects; ; {
 		var again []object

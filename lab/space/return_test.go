@@ -19,8 +19,8 @@ ip address add 10.8.0.1 peer 10.8.0.2/32 dev data`)
 	assertRemoved(t, host, node)
 }
 
-// After the namespace's end, the kernel deletes a veth. The machine can have another device
-// of the name.
+// The kernel deletes a veth together with its namespace. Meanwhile the machine can have got another
+// device of the same name.
 func TestAnotherDeviceDoesNotGetTheSettingsOfAVanishedOne(t *testing.T) {
 	host, node := lender(t)
 	lend(t, host, node)

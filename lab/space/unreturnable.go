@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unreturnable returns the reasons why a device that leaves the namespace cannot come back as
-// it was: objects that the kernel drops, and that belong to more than the device.
+// Unreturnable returns the reasons why a device cannot be moved to another namespace and come back
+// as it was: the routes, nexthop objects and devices that depend on it and that the lab cannot
+// restore.
 func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	index := l.Attrs().Index
 	routes, err := s.dump(unix.RTM_NEWROUTE, make([]byte, unix.SizeofRtMsg))

@@ -79,8 +79,8 @@ func Titles() map[string]string {
 }
 
 // AddedBytes returns the number of bytes that a system adds to each data packet of an IP version
-// (4 or 6). Most systems add as many bytes as the fabric's MTU is larger than the endpoints' MTU. For
-// these systems, ok is false.
+// (4 or 6). ok is false if this number is the difference between the fabric's MTU and the
+// endpoints' MTU. That is so for most systems.
 func AddedBytes(s System, ipVersion int) (bytes int, ok bool) {
 	if a, has := s.(interface{ AddedBytes(int) (int, bool) }); has {
 		return a.AddedBytes(ipVersion)

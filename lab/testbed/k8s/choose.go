@@ -12,8 +12,9 @@ import (
 
 // chooseNodes returns the first least of the named nodes, or all of them if every is set.
 // Without names it returns the first usable nodes without taints, in the order of their
-// names, or all of them if every is set. They have one CPU architecture, because an image is
-// mostly for one. least is the smallest number. left has the reasons why it left nodes out.
+// names, or all of them if every is set. These nodes have the same CPU architecture, because most
+// images are for one architecture only. least is the number of nodes that the run needs. left has
+// the reason for each node that was not chosen.
 func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen []core.Node, left []string, err error) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b core.Node) int { return strings.Compare(a.Name, b.Name) })

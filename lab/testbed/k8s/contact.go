@@ -47,7 +47,7 @@ func contactRemedy(err error) string {
 	return "no API server of Kubernetes answers there: correct the server in the kubeconfig, " + another
 }
 
-// codeOf returns the HTTP status of an answer; 0 if it is no answer of an API server.
+// codeOf returns the HTTP status in the error of a request; 0 if no API server answered.
 func codeOf(err error) int {
 	var status api.APIStatus
 	if errors.As(err, &status) {

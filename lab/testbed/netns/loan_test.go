@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/space"
 )
 
-// Clean reports a device once that vanished from a namespace. A device whose name the host
-// has given to another device waits until the name is free.
+// A device has vanished from its namespace: Clean reports it once. The host has another device of
+// the same name: the device stays in the namespace until the name is free.
 func TestCleanEndsTheLoanOfADevice(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")

@@ -45,7 +45,7 @@ func TestTheClocksOfHostsNeedNotAgree(t *testing.T) {
 		t.Fatal("there are no samples")
 	}
 	assertFigures(t, n.samples[0])
-	// With a wrong offset every point of the sender has the same step of the receiver.
+	// With a wrong offset, all points in the window have the same rate.
 	steps := map[float64]bool{}
 	for _, p := range n.samples[0].Series {
 		if p.At > 0 && p.At < 1 && p.Bits > 100e6 && p.Bits < 300e6 {

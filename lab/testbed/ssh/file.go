@@ -71,7 +71,7 @@ func document(text []byte) (body ast.Node, err error) {
 	return body, nil
 }
 
-// inWords replaces the types of this program in an error by the words of a hosts file.
+// inWords replaces errors that name Go types by errors that say what to write in the hosts file.
 func inWords(err error) error {
 	var kind *yaml.TypeError
 	var node *yaml.UnexpectedNodeTypeError
