@@ -128,8 +128,8 @@ func (s *Space) objectsOf(index int) (list []object, err error) {
 	return list, nil
 }
 
-// isSetting reports whether a person or a program has set an object. The kernel adds and removes
-// the others on its own.
+// isSetting reports whether an object must be stored. The kernel makes the others on its own:
+// temporary addresses, neighbours that it has resolved, and cached and local routes.
 func (o object) isSetting() bool {
 	switch d := o.Data; o.Type {
 	case unix.RTM_NEWADDR:
@@ -145,7 +145,8 @@ func (o object) isSetting() bool {
 const expiresAt, ticks = 8, 100
 
 // onto returns a copy of the object for the device with the given index. The copy lacks flags and
-// attributes that the kernel reports but does not accept.
+// attributes that the kernel reports but does not accept. Duplicate address detection is off for a
+// copy of an IPv6 address.
 func (o object) onto(index int) object {
 	o.Data = append([]byte(nil), o.Data...)
 	binary.NativeEndian.PutUint32(o.link(), uint32(index))
