@@ -63,7 +63,7 @@ func TestCleanEndsTheLoanOfADevice(t *testing.T) {
 		if err := host.Links.LinkSetName(l, "data"); err != nil {
 			return err
 		}
-		clean("rename that (`ip link set data name NEW`)")
+		clean("rename the other one (`ip link set data name NEW`)")
 		if err := host.Links.LinkSetName(l, "data2"); err != nil {
 			return err
 		}
