@@ -33,6 +33,11 @@ weaver: go-version ## Build Weave's router from its source, and install it (C co
 	$(GO) mod edit -replace "github.com/weaveworks/weave=$$made/weave" "$$made/go.mod" && \
 	CGO_ENABLED=1 $(GO) install -modfile "$$made/go.mod" -ldflags '-s -w -X main.version=2.6.5' github.com/weaveworks/weave/prog/weaver
 
+# The lab's systems "flannel-…" need flanneld, which no distribution packages either.
+FLANNEL := v0.26.7
+flannel: go-version ## Build flannel from its source, and install it (C compiler)
+	CGO_ENABLED=1 $(GO) install -ldflags '-s -w -X github.com/flannel-io/flannel/pkg/version.Version=$(FLANNEL)' github.com/flannel-io/flannel@$(FLANNEL)
+
 # Go 1.21 and newer fetch the wanted toolchain by themselves.
 go-version:
 	@command -v $(GO) >/dev/null 2>&1 || { echo "Go is not installed. Windtunnel needs Go $(GO_WANTED) (1.21 or newer fetches it by itself): see https://go.dev/doc/install, or 'apt-get install golang' where the distribution's is new enough." >&2; exit 1; }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -52,12 +53,17 @@ grep -s . ipv4/conf/data/* ipv6/conf/data/* ipv4/neigh/data/* ipv6/neigh/data/*`
 	return text
 }
 
-// assertState requires that the device "data" is as it was.
+// assertState requires that the device "data" is as it was, at the latest when the kernel has
+// added the routes of its addresses (net/ipv6/addrconf.c, addrconf_dad_work).
 func assertState(t *testing.T, s *Space, before string) {
 	t.Helper()
-	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(deviceState(t, s), "\n")); diff != "" {
-		t.Errorf("the device was (-) and is (+):\n%s", diff)
+	var diff string
+	for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+		if diff = cmp.Diff(strings.Split(before, "\n"), strings.Split(deviceState(t, s), "\n")); diff == "" {
+			return
+		}
 	}
+	t.Errorf("the device was (-) and is (+):\n%s", diff)
 }
 
 // lender makes a namespace with the device "data", and an empty node to lend it to.
@@ -75,6 +81,9 @@ func lender(t *testing.T) (host, node *Space) {
 			t.Fatal(err)
 		}
 	}
+	// The kernel adds the link-local address when the carrier is seen, and its routes later
+	// (net/ipv6/addrconf.c, addrconf_dad_work).
+	run(t, host, `for i in $(seq 500); do ip -6 route show table local dev data | grep -q "^local fe80" && exit 0; sleep 0.01; done; exit 1`)
 	node = fresh(t, "node")
 	t.Cleanup(func() {
 		if err := remove(host, node); err != nil {

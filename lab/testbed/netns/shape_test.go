@@ -249,7 +249,7 @@ func TestTheHostStaysAsItWas(t *testing.T) {
 	x := executor(t)
 	state := func() string {
 		var b strings.Builder
-		for _, f := range []string{"/proc/net/dev", "/proc/net/route", "/proc/net/if_inet6"} {
+		for _, f := range []string{"/proc/thread-self/net/dev", "/proc/thread-self/net/route", "/proc/thread-self/net/if_inet6"} {
 			text, _ := os.ReadFile(f)
 			for line := range strings.Lines(string(text)) {
 				b.WriteString(strings.Fields(line + " -")[0] + "\n")

@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,27 +51,23 @@ type Host struct {
 
 const sshd = "/usr/sbin/sshd"
 
-// Sites of one process exist side by side. Those of different processes do not, because their
-// addresses and the measurements between their hosts exclude each other.
-var (
-	count sync.Mutex
-	sites int      // the number of sites that this process has made
-	lock  *os.File // excludes sites of other processes until this process ends
-)
+// networks is the number of sites that can exist at once on a machine. Each has a /24 of
+// 198.18.0.0/15, which is reserved for benchmarks (RFC 2544).
+const networks = 512
 
-// takeNumber gives the site its number.
+// takeNumber gives the site a number that no other site of this machine has. An abstract
+// socket marks it: the kernel removes it with the process.
 func (s *Site) takeNumber() {
 	s.t.Helper()
-	count.Lock()
-	defer count.Unlock()
-	if lock == nil {
-		f, err := os.OpenFile(filepath.Join(os.TempDir(), "windtunnel-sshtest.lock"), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
-		s.Must(err)
-		s.Must(syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-		lock = f
+	for i := range networks {
+		n := (os.Getpid() + i) % networks
+		if mark, err := net.Listen("unix", fmt.Sprintf("@wt-sshtest-%d", n)); err == nil {
+			s.t.Cleanup(func() { mark.Close() })
+			s.number = n
+			return
+		}
 	}
-	s.number = sites % 256 // the addresses are in 198.18.0.0/16, which is reserved for benchmarks (RFC 2544)
-	sites++
+	s.t.Fatalf("all %d networks of sites are in use", networks)
 }
 
 // New starts the named hosts. options are lines for sshd's configuration. The hosts end
@@ -152,7 +147,9 @@ func (s *Site) LinkTo(host string) string {
 
 // address returns the address with a last byte in the site's network between the test and the
 // hosts.
-func (s *Site) address(last int) string { return fmt.Sprintf("198.18.%d.%d", s.number, last) }
+func (s *Site) address(last int) string {
+	return fmt.Sprintf("198.%d.%d.%d", 18+s.number/256, s.number%256, last)
+}
 
 // addHost makes a host's namespace and its link to the test.
 func (s *Site) addHost(i int, name string) {

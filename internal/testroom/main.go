@@ -1,0 +1,117 @@
+// Testroom runs a test binary in a room: a private mount namespace with an empty /run and an
+// empty directory for temporary files. So test binaries that use the same lock and the same
+// names of network namespaces run side by side. When a test binary ends or is killed, the
+// processes that it started are killed, and its files and the names of its network namespaces
+// vanish with the room. `make test` passes testroom to `go test -exec`.
+//
+// Process numbers and the network namespace are those of the host: the lab pins kernel threads
+// and measures the CPU time of all processes, and some sysctls exist only in the first network
+// namespace.
+//
+// Without root it runs the test binary as it is.
+//
+//	go test -exec 'bin/testroom -each cmd/windtunnel=4' ./...
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/setup"
+)
+
+// inside is the first argument of the process that a room begins with.
+const inside = "-inside"
+
+var began = time.Now()
+
+func main() {
+	var err error
+	if len(os.Args) > 2 && os.Args[1] == inside {
+		err = enter(os.Args[2:])
+	} else {
+		err = run()
+	}
+	if f := os.Getenv("ROOMTIMES"); f != "" && (len(os.Args) < 2 || os.Args[1] != inside) {
+		var ru syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru)
+		dir, _ := os.Getwd()
+		fh, _ := os.OpenFile(f, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		fmt.Fprintf(fh, "%s wall %.1f user %.1f sys %.1f\n", dir, time.Since(began).Seconds(), float64(ru.Utime.Sec)+float64(ru.Utime.Usec)/1e6, float64(ru.Stime.Sec)+float64(ru.Stime.Usec)/1e6)
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		os.Exit(max(exit.ExitCode(), 1))
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "testroom:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	each := flag.String("each", "", "packages whose tests get a room each, and how many of them run at once, such as cmd/windtunnel=4,lab/host=2")
+	hide := flag.Bool("hide", false, "cover the optional programs of "+setup.File+", so that they are not found")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		return errors.New("which test binary? go test -exec gives it")
+	}
+	if os.Geteuid() != 0 {
+		if *hide {
+			return errors.New("covering programs needs root")
+		}
+		return unix.Exec(flag.Arg(0), flag.Args(), os.Environ())
+	}
+	r := room{}
+	if *hide {
+		r.covers = setup.Installed()
+	}
+	atOnce, err := atOnce(*each)
+	if err != nil {
+		return err
+	}
+	if atOnce > 1 && !lists(flag.Args()) {
+		return r.runEach(atOnce, flag.Args())
+	}
+	return r.run(flag.Args(), os.Stdout, os.Stderr)
+}
+
+// atOnce returns how many rooms the flag -each wants for the package of the current
+// directory; 1 if the flag does not name it.
+func atOnce(each string) (int, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return 0, err
+	}
+	for entry := range strings.SplitSeq(each, ",") {
+		name, n, _ := strings.Cut(entry, "=")
+		if name == "" || !strings.HasSuffix(dir, "/"+filepath.Clean(name)) {
+			continue
+		}
+		return strconv.Atoi(n)
+	}
+	return 1, nil
+}
+
+// forward passes the signals that end or dump a program on to a process, until stop.
+func forward(p *os.Process) (stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
+	go func() {
+		for s := range signals {
+			_ = p.Signal(s) // it may have ended
+		}
+	}()
+	return func() { signal.Stop(signals); close(signals) }
+}

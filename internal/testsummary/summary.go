@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"windtunnel/internal/setup"
+)
+
+// summary counts tests and subtests by their results.
+type summary struct {
+	passed, failed int
+	skipped        map[reason]int
+	output         map[string][]string // lines by package and test, until the test's result
+}
+
+// reason is why tests were skipped, and the command that runs them; empty if there is none.
+type reason struct{ said, command string }
+
+// event is a line of `go test -json` (go doc test2json).
+type event struct{ Action, Package, Test, Output string }
+
+func (s *summary) addFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := s.add(f); err != nil {
+		return fmt.Errorf("read the results in %s: %w", path, err)
+	}
+	return nil
+}
+
+func (s *summary) add(r io.Reader) error {
+	if s.skipped == nil {
+		s.skipped, s.output = map[reason]int{}, map[string][]string{}
+	}
+	for d := json.NewDecoder(bufio.NewReader(r)); ; {
+		var e event
+		if err := d.Decode(&e); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if e.Test == "" {
+			continue
+		}
+		id := e.Package + " " + e.Test
+		switch e.Action {
+		case "output":
+			s.output[id] = append(s.output[id], e.Output)
+			continue
+		case "pass":
+			s.passed++
+		case "fail":
+			s.failed++
+		case "skip":
+			s.skipped[remedy(message(s.output[id]))]++
+		default:
+			continue
+		}
+		delete(s.output, id)
+	}
+}
+
+// position is the place that the package testing writes before a message.
+var position = regexp.MustCompile(`^\s+[\w.-]+\.go:\d+: `)
+
+// message returns the last message that a test wrote, in one line.
+func message(output []string) string {
+	var words []string
+	for _, line := range output {
+		switch at := position.FindString(line); {
+		case at != "":
+			words = []string{line[len(at):]}
+		case len(words) > 0 && strings.HasPrefix(line, "        "):
+			words = append(words, line)
+		}
+	}
+	text := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+	return cmp.Or(text, "no reason given")
+}
+
+var (
+	absent   = regexp.MustCompile(`^(\S+)(?: \([^)]*\))? is not installed`)
+	root     = regexp.MustCompile(`\broot\b`)
+	variable = regexp.MustCompile(`\b[A-Z]+_[A-Z_]+=\w+`)
+)
+
+// remedy returns the reason of a skip in the form that all tests with this reason share.
+func remedy(message string) reason {
+	said, command, _ := strings.Cut(message, "; get it with: ")
+	if m := absent.FindStringSubmatch(said); m != nil {
+		if pkg := setup.Of(m[1]); pkg != "" {
+			command = "apt-get install " + pkg
+		}
+		return reason{m[1] + " is not installed", command}
+	}
+	if command == "" && root.MatchString(said) {
+		return reason{"needs root", "sudo make test"}
+	}
+	if command == "" && variable.MatchString(said) {
+		command = variable.FindString(said) + " make test"
+	}
+	return reason{said, command}
+}
+
+// write writes the table, the most frequent reason first.
+func (s *summary) write(w io.Writer) error {
+	skipped := 0
+	for _, n := range s.skipped {
+		skipped += n
+	}
+	if skipped > 0 {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprint(t, "\nskipped\tbecause\tto run them\n")
+		for _, why := range slices.SortedFunc(maps.Keys(s.skipped), func(a, b reason) int {
+			return cmp.Or(s.skipped[b]-s.skipped[a], strings.Compare(a.said, b.said))
+		}) {
+			fmt.Fprintf(t, "%d\t%s\t%s\n", s.skipped[why], why.said, why.command)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, skipped)
+	return err
+}
