@@ -5,6 +5,7 @@ package setup
 import (
 	_ "embed"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -60,9 +61,20 @@ func Missing(program string) string {
 	return fmt.Sprintf("%s is not installed; get it with: apt-get install %s", program, pkg)
 }
 
-// Installed returns the paths of the files of the list that exist here.
+// Built are the optional programs that no distribution packages: the Makefile builds them.
+var Built = []string{"weaver", "flanneld", "flannel"}
+
+// Installed returns the paths of the optional programs and files that exist here.
 func Installed() []string {
 	var paths []string
+	home, _ := os.UserHomeDir()
+	for _, name := range Built {
+		for _, path := range []string{name, filepath.Join(home, "go/bin", name)} {
+			if path, err := exec.LookPath(path); err == nil && !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
 	for _, p := range Packages() {
 		for _, file := range p.Files {
 			if !filepath.IsAbs(file) {

@@ -4,9 +4,10 @@
 // processes that it started are killed, and its files and the names of its network namespaces
 // vanish with the room. `make test` passes testroom to `go test -exec`.
 //
-// Process numbers and the network namespace are those of the host: the lab pins kernel threads
-// and measures the CPU time of all processes, and some sysctls exist only in the first network
-// namespace.
+// The network namespace is that of the host, because some sysctls exist only there. Process
+// numbers are those of the host too, because the lab pins kernel threads and measures the CPU
+// time of all processes; but vrouter finds the host's mount namespace at its first process, so
+// -pids gives its tests a private process namespace.
 //
 // Without root it runs the test binary as it is.
 //
@@ -20,7 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,6 +63,7 @@ func main() {
 
 func run() error {
 	each := flag.String("each", "", "packages whose tests get a room each, and how many of them run at once, such as cmd/windtunnel=4,lab/host=2")
+	pids := flag.String("pids", "", "directories whose packages get a private process namespace, such as cmd/vrouter,vrouter")
 	hide := flag.Bool("hide", false, "cover the optional programs of "+setup.File+", so that they are not found")
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -73,11 +75,17 @@ func run() error {
 		}
 		return unix.Exec(flag.Arg(0), flag.Args(), os.Environ())
 	}
-	r := room{}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	r := room{pids: slices.ContainsFunc(strings.Split(*pids, ","), func(d string) bool {
+		return d != "" && strings.Contains(dir+"/", "/"+d+"/")
+	})}
 	if *hide {
 		r.covers = setup.Installed()
 	}
-	atOnce, err := atOnce(*each)
+	atOnce, err := atOnce(*each, dir)
 	if err != nil {
 		return err
 	}
@@ -87,19 +95,14 @@ func run() error {
 	return r.run(flag.Args(), os.Stdout, os.Stderr)
 }
 
-// atOnce returns how many rooms the flag -each wants for the package of the current
-// directory; 1 if the flag does not name it.
-func atOnce(each string) (int, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return 0, err
-	}
+// atOnce returns how many rooms the flag -each wants for the package in a directory; 1 if the
+// flag does not name it.
+func atOnce(each, dir string) (int, error) {
 	for entry := range strings.SplitSeq(each, ",") {
 		name, n, _ := strings.Cut(entry, "=")
-		if name == "" || !strings.HasSuffix(dir, "/"+filepath.Clean(name)) {
-			continue
+		if name != "" && strings.HasSuffix(dir, "/"+name) {
+			return strconv.Atoi(n)
 		}
-		return strconv.Atoi(n)
 	}
 	return 1, nil
 }

@@ -16,6 +16,7 @@ import (
 // room is the settings of the namespaces in which test binaries run.
 type room struct {
 	covers []string // files and directories that are not visible inside
+	pids   bool     // whether it has a private process namespace
 }
 
 // run runs argv in a new room, with the output to stdout and stderr.
@@ -27,6 +28,9 @@ func (r room) run(argv []string, stdout, stderr io.Writer) error {
 	cmd := exec.Command("/proc/self/exe", append([]string{inside, tmp, strings.Join(r.covers, ":")}, argv...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
+	if r.pids {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWPID
+	}
 	runtime.LockOSThread() // a parent's death is the death of the thread that forked (prctl(2))
 	defer runtime.UnlockOSThread()
 	if err = cmd.Start(); err == nil {
@@ -42,6 +46,7 @@ func enter(args []string) error {
 	tmp, covers, argv := args[0], args[1], args[2:]
 	m := mounts{}
 	m.do("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	m.do("proc", "/proc", "proc", 0, "")
 	m.do("tmpfs", "/run", "tmpfs", 0, "mode=755")
 	m.do("tmpfs", tmp, "tmpfs", 0, "")
 	m.do("tmpfs", "/var/tmp", "tmpfs", 0, "")

@@ -30,6 +30,7 @@ import (
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/netns"
+	"windtunnel/lab/testbed/ssh/sshtest"
 )
 
 // twoNodeHops are the roles of a system's hops between two nodes, in path order.
@@ -570,8 +571,13 @@ func network(t *testing.T, h *netlink.Handle, state map[string]string) {
 	for _, l := range links {
 		names[l.Attrs().Index] = l.Attrs().Name
 	}
+	// The tests of hosts, which run at the same time, make such devices in the host's namespace.
+	others := func(index int) bool { return strings.HasPrefix(names[index], sshtest.LinkPrefix) }
 	for _, l := range links {
 		at := l.Attrs()
+		if others(at.Index) {
+			continue
+		}
 		state["device "+at.Name] = fmt.Sprint(l.Type(), " mtu ", at.MTU, " of ", names[at.MasterIndex], " ", at.HardwareAddr)
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
@@ -580,7 +586,7 @@ func network(t *testing.T, h *netlink.Handle, state map[string]string) {
 			t.Error(err)
 		}
 		for _, a := range addresses {
-			if !a.IP.IsLinkLocalUnicast() {
+			if !a.IP.IsLinkLocalUnicast() && !others(a.LinkIndex) {
 				state[fmt.Sprintf("address %s of %s", a.IPNet, names[a.LinkIndex])] = ""
 			}
 		}
@@ -590,7 +596,7 @@ func network(t *testing.T, h *netlink.Handle, state map[string]string) {
 		}
 		for _, r := range routes {
 			byItself := r.Type == unix.RTN_ANYCAST || r.Dst != nil && (r.Dst.IP.IsLinkLocalUnicast() || r.Dst.IP.IsMulticast())
-			if !byItself {
+			if !byItself && !others(r.LinkIndex) {
 				state[fmt.Sprintf("route to %s via %s dev %s table %d", r.Dst, r.Gw, names[r.LinkIndex], r.Table)] = r.Congctl
 			}
 		}
@@ -628,7 +634,7 @@ func firewall(program string, state map[string]string) {
 // sysctls reads all that can be read. Gauges are no settings.
 func sysctls(dir string, state map[string]string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(path, "_count") {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_count") || strings.Contains(path, "/"+sshtest.LinkPrefix) {
 			return nil
 		}
 		if value, err := os.ReadFile(path); err == nil {

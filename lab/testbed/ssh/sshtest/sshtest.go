@@ -140,9 +140,12 @@ func (s *Site) WriteKey(name string) ed25519.PrivateKey {
 	return key
 }
 
+// LinkPrefix begins the names of the devices that sites make in the host's network namespace.
+const LinkPrefix = "wts"
+
 // LinkTo names the test's end of the link to a host.
 func (s *Site) LinkTo(host string) string {
-	return fmt.Sprintf("wts%d-%d%s", os.Getpid(), s.number, host)
+	return fmt.Sprintf(LinkPrefix+"%d-%d%s", os.Getpid(), s.number, host)
 }
 
 // address returns the address with a last byte in the site's network between the test and the
