@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build weaver demo test test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
+.PHONY: all help build setup weaver flannel demo test test-bare test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -22,7 +22,7 @@ build: go-version ## Build every program into bin/
 	@mkdir -p bin
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
-# The lab's system "weave" needs weaver, the router of Weave Net, which no distribution packages.
+# The lab's system "weave" needs weaver, the router of Weave Net.
 # weaver creates a dummy device for a moment, to set the MTU of a bridge. Some kernels have no
 # dummy devices, so this build uses an ifb device instead. The go command does not let a build
 # replace a file of the module cache, so the source is copied.
@@ -33,7 +33,6 @@ weaver: go-version ## Build Weave's router from its source, and install it (C co
 	$(GO) mod edit -replace "github.com/weaveworks/weave=$$made/weave" "$$made/go.mod" && \
 	CGO_ENABLED=1 $(GO) install -modfile "$$made/go.mod" -ldflags '-s -w -X main.version=2.6.5' github.com/weaveworks/weave/prog/weaver
 
-# The lab's systems "flannel-…" need flanneld, which no distribution packages either.
 FLANNEL := v0.26.7
 flannel: go-version ## Build flannel from its source, and install it (C compiler)
 	CGO_ENABLED=1 $(GO) install -ldflags '-s -w -X github.com/flannel-io/flannel/pkg/version.Version=$(FLANNEL)' github.com/flannel-io/flannel@$(FLANNEL)
@@ -55,24 +54,44 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 	bin/windtunnel run quick
 	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
 
-# What cannot run here (no root, no browser, a tool that is not installed) is
-# skipped with its reason and counted. The packages of ALONE read the CPUs, fill
-# them, or hold the machine: they run one at a time. The others run three at a time,
-# because some mostly wait, and the slowest (FIRST) run from the beginning. The tests of
-# LATE run alone: TestFaults counts lost packets, and measurements between hosts fill both
-# CPUs. The lab's tests run the vrouter program, as a user would have it in PATH. `make
-# lint` vets the tests. Without symbol tables (-s) they link faster.
-ALONE := ./lab/experiment ./lab/host ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/tool
-FIRST := ./vrouter/e2e ./cmd/windtunnel
-LATE  := ^Test(Faults|ARunBetweenHosts|CtrlCEndsARunBetweenHosts|AKilledRunBetweenHosts|LabCleanReturnsTheDevicesOfHosts|ThePublishedExperimentRunsBetweenHosts)
-TESTS  = PATH="$(CURDIR)/bin:$$PATH" $(GO) tool gotestsum --format standard-quiet -- -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
+# The optional programs that the tests and some systems use: Debian's packages of
+# internal/setup/packages.txt, Weave and flannel, which no distribution packages, and a kernel
+# for guests. What is there already stays as it is.
+setup: build ## Install the optional programs of tests and systems (root and apt-get; else only says what lacks)
+	@internal/setup/setup.sh
+	@if command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ]; then \
+		bin=$$($(GO) env GOBIN); bin=$${bin:-$$($(GO) env GOPATH)/bin}; \
+		[ -x "$$bin/flannel" ] || command -v flanneld >/dev/null || $(MAKE) --no-print-directory flannel || true; \
+		[ -x "$$bin/weaver" ] || command -v weaver >/dev/null || [ ! -e /usr/include/pcap/pcap.h ] || $(MAKE) --no-print-directory weaver || true; \
+	fi
+	@[ -n "$$($(KERNEL))" ] || ! command -v apt-get >/dev/null || bin/windtunnel vm fetch || true
 
-test: build ## Run every test; as root, else those that need root are skipped
-	@alone=$$($(GO) list $(ALONE) $(FIRST)) && others=$$($(GO) list ./... | grep -vxF "$$alone") || exit 1; failed=0; \
-	$(TESTS) -p 3 -skip '$(LATE)' $(FIRST) $$others || failed=1; \
-	$(TESTS) -p 1 $(ALONE) || failed=1; \
-	$(TESTS) -p 1 -run '$(LATE)' $(FIRST) || failed=1; \
-	exit $$failed
+# Debian's kernel, in which tests load vrouter's programs and boot guests.
+KERNEL := ls $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/vm/kernel-*/boot/vmlinuz-* 2>/dev/null | tail -n 1
+
+# Each test binary runs in a room (internal/testroom), so that most packages run side by side.
+# The tests of EACH run in a room each. The tests of ALONE measure: they run one at a time, and
+# nothing runs beside them. What cannot run here is skipped, and the table at the end says why.
+# The lab's tests run the vrouter program, as a user would have it in PATH. `make lint` vets the
+# tests. Without symbol tables (-s) they link faster.
+EACH  := cmd/windtunnel=3,lab/testbed/netns=2,lab/testbed/ssh=3,lab/experiment=3
+ALONE := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|Faults)
+ALONE_IN := ./lab/testbed/netns ./lab/experiment ./vrouter/e2e
+ROOM   = $(CURDIR)/bin/testroom $(if $(HIDE),-hide) -pids cmd/vrouter,vrouter
+TEST   = PATH="$(CURDIR)/bin:$$PATH" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$($(KERNEL)))" $(GO) tool gotestsum --format standard-quiet --hide-summary skipped
+GOTEST = -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
+
+# SETUP=no leaves the machine as it is. HIDE=yes hides the optional programs (root).
+test: build ## Run every test (SETUP=no: install nothing); as root, else those that need root are skipped
+	@$(if $(filter no,$(SETUP)),,$(MAKE) --no-print-directory setup)
+	@$(GO) build -o bin/ ./internal/testroom ./internal/testsummary; rm -rf out/test; mkdir -p out/test; failed=0; \
+	$(TEST) --jsonfile out/test/beside.json -- -p 4 -exec '$(ROOM) -each $(EACH)' -skip '$(ALONE)' $(GOTEST) ./... || failed=1; \
+	$(TEST) --jsonfile out/test/alone.json -- -p 1 -exec '$(ROOM)' -run '$(ALONE)' $(GOTEST) $(ALONE_IN) || failed=1; \
+	bin/testsummary out/test/*.json; exit $$failed
+
+# The same without the optional programs, on a machine that has them: mounts hide them.
+test-bare: root ## Run every test with the optional programs hidden (root)
+	@$(MAKE) --no-print-directory test SETUP=no HIDE=yes
 
 # Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's
 # build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and

@@ -161,7 +161,7 @@ func (d *diagnosis) addMissingPrograms(programs []program.Program) (names []stri
 	for _, p := range programs {
 		if long := d.Facts.Lacks(p); long != "" {
 			reason, _, _ := strings.Cut(long, "; get it with: ")
-			d.addMissing(missing{Name: p.Name, Reason: reason, Remedy: strings.TrimPrefix(p.Package, "none; "), longs: []string{long}})
+			d.addMissing(missing{Name: p.Name, Reason: reason, Remedy: strings.TrimPrefix(p.Remedy(), "none; "), longs: []string{long}})
 			names = append(names, p.Name)
 		}
 	}

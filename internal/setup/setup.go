@@ -4,7 +4,6 @@ package setup
 
 import (
 	_ "embed"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,27 +37,21 @@ func Packages() []Package {
 	return all
 }
 
-// Of returns the name of the Debian package that has a program; empty if the list has none.
-func Of(program string) string {
+// Command returns the command that installs the Debian package with a program, given by its
+// name or path, and the package's component if that is not main. It is empty if no package of
+// the list has the program.
+func Command(program string) string {
 	for _, p := range Packages() {
-		if slices.ContainsFunc(p.Files, func(file string) bool { return filepath.Base(file) == program }) {
-			return p.Name
+		if !slices.ContainsFunc(p.Files, func(file string) bool { return file == program || filepath.Base(file) == program }) {
+			continue
 		}
+		command := "apt-get install " + p.Name
+		if _, component, found := strings.Cut(p.For, " (component "); found {
+			command += " (component " + component
+		}
+		return command
 	}
 	return ""
-}
-
-// Missing returns the reason why a program cannot be used, with the command that installs it.
-// It is empty if the program is in PATH.
-func Missing(program string) string {
-	if _, err := exec.LookPath(program); err == nil {
-		return ""
-	}
-	pkg := Of(program)
-	if pkg == "" {
-		return program + " is not installed"
-	}
-	return fmt.Sprintf("%s is not installed; get it with: apt-get install %s", program, pkg)
 }
 
 // Built are the optional programs that no distribution packages: the Makefile builds them.

@@ -101,10 +101,7 @@ var (
 func remedy(message string) reason {
 	said, command, _ := strings.Cut(message, "; get it with: ")
 	if m := absent.FindStringSubmatch(said); m != nil {
-		if pkg := setup.Of(m[1]); pkg != "" {
-			command = "apt-get install " + pkg
-		}
-		return reason{m[1] + " is not installed", command}
+		return reason{m[1] + " is not installed", cmp.Or(setup.Command(m[1]), command)}
 	}
 	if command == "" && root.MatchString(said) {
 		return reason{"needs root", "sudo make test"}

@@ -24,7 +24,7 @@ const results = `{"Action":"run","Package":"p","Test":"TestA"}
 
 const table = `
 skipped  because                                                                to run them
-2        tayga is not installed                                                 apt-get install tayga
+2        tayga is not installed  apt-get install tayga
 1 needs root sudo make test
 1 no reason given
 1        times depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one  WINDTUNNEL_TIMING_TESTS=1 make test

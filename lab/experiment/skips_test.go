@@ -99,7 +99,7 @@ func TestAllObstaclesAreNamedAtOnce(t *testing.T) {
 }
 
 func TestAnOldProgramIsSkippedWithWhatIsWanted(t *testing.T) {
-	old := program.Program{Name: filepath.Join(t.TempDir(), "peer"), Package: "peer", Version: []string{"", "--version"}, Least: "2.1"}
+	old := program.Program{Name: filepath.Join(t.TempDir(), "peer"), Build: "peer", Version: []string{"", "--version"}, Least: "2.1"}
 	old.Version[0] = old.Name
 	for said, want := range map[string]string{
 		"peer 2.0.9": `says "peer 2.0.9", and 2.1 or newer is needed; get it with: peer`,

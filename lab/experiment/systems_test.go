@@ -291,7 +291,7 @@ func TestFlannelThatIsAbsentIsSkippedWithHowToGetIt(t *testing.T) {
 		t.Setenv(variable, nowhere)
 	}
 	why := skipsOn(planOf(scenario("flannel-udp", nil)), probe.Probe())["flannel-udp"]
-	for _, want := range []string{"etcd is not installed; get it with: etcd-server", "flanneld is not installed", "go install", "github.com/flannel-io/flannel@v", "needs a C compiler"} {
+	for _, want := range []string{"etcd is not installed; get it with: apt-get install etcd-server", "flanneld is not installed", "go install", "github.com/flannel-io/flannel@v", "needs a C compiler"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("the reason lacks %q: %s", want, why)
 		}

@@ -3,6 +3,7 @@ package probe
 import (
 	"fmt"
 
+	"windtunnel/internal/setup"
 	"windtunnel/lab/vm/kernel"
 )
 
@@ -67,7 +68,7 @@ var features = []Feature{
 	{VRouter, "the vrouter program", "build it with `make build`; windtunnel looks in its own folder, then in PATH"},
 	{OpenVSwitch, "Open vSwitch's kernel datapath", module("openvswitch", "CONFIG_OPENVSWITCH", "; without it Open vSwitch switches in userspace")},
 	{BridgeFilter, "bridges that hand frames to iptables (flannel needs them)", module("br_netfilter", "CONFIG_BRIDGE_NETFILTER", "")},
-	{QEMU, "the machine emulator QEMU (for VMs as endpoints)", "apt-get install --no-install-recommends qemu-system-x86"},
+	{QEMU, "the machine emulator QEMU (for VMs as endpoints)", setup.Command("qemu-system-x86_64")},
 	{GuestKernel, "a kernel for VMs to boot", kernel.FetchCommand},
 	{KVM, "hardware virtualisation that runs a guest (KVM)", "enable it in the firmware or in the hypervisor above (nested virtualisation); without it VMs are emulated, and their figures are not those of real VMs"},
 	{Pacing, "TCP pacing by SO_MAX_PACING_RATE", "use Linux 4.13 or later"},

@@ -136,13 +136,13 @@ func TestProgramsAreFoundWithTheirVersions(t *testing.T) {
 	script(t, "wt-mute", "exit 0")
 	script(t, "wt-loud", "yes loud | head -c 3000000")
 	list := []program.Program{
-		{Name: "wt-good", Version: []string{"wt-good", "-v"}, Package: "good"}, {Name: "wt-errs", Version: []string{"wt-errs"}},
+		{Name: "wt-good", Version: []string{"wt-good", "-v"}, Build: "good"}, {Name: "wt-errs", Version: []string{"wt-errs"}},
 		{Name: "wt-mute", Version: []string{"wt-mute"}}, {Name: "wt-loud", Version: []string{"wt-loud"}},
-		{Name: "wt-none", Version: []string{"wt-none"}, Package: "apt-get install none"}, {Name: "sh"},
+		{Name: "wt-none", Version: []string{"wt-none"}, Build: "apt-get install none"}, {Name: "sh"},
 	}
 	got := Probe().Programs(list)
 	for i, want := range []string{"good 1.2.3", "errs 4", "", "loud", "", ""} {
-		if got[i].Version != want || got[i].Name != list[i].Name || got[i].Package != list[i].Package {
+		if got[i].Version != want || got[i].Name != list[i].Name || got[i].Package != list[i].Remedy() {
 			t.Errorf("%+v, want version %q", got[i], want)
 		}
 	}

@@ -52,7 +52,7 @@ func (f *Facts) Programs(list []program.Program) []Program {
 	found := make([]Program, len(list))
 	var wg sync.WaitGroup
 	for i, p := range list {
-		found[i] = Program{Name: p.Name, Path: p.Path(), Package: p.Package}
+		found[i] = Program{Name: p.Name, Path: p.Path(), Package: p.Remedy()}
 		if found[i].Path == "" || len(p.Version) == 0 {
 			continue
 		}
@@ -69,13 +69,13 @@ func (f *Facts) Lacks(p program.Program) string {
 		return f.elsewhere.lacks[p.Name]
 	}
 	if p.Path() == "" {
-		return fmt.Sprintf("%s is not installed; get it with: %s", p.Name, p.Package)
+		return fmt.Sprintf("%s is not installed; get it with: %s", p.Name, p.Remedy())
 	}
 	if p.Least == "" || len(p.Version) == 0 {
 		return ""
 	}
 	if said := askVersion(p.VersionCommand()); !p.Serves(said) {
-		return fmt.Sprintf("%s says %q, and %s or newer is needed; get it with: %s", p.Name, said, p.Least, p.Package)
+		return fmt.Sprintf("%s says %q, and %s or newer is needed; get it with: %s", p.Name, said, p.Least, p.Remedy())
 	}
 	return ""
 }

@@ -3,15 +3,18 @@
 package program
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
+
+	"windtunnel/internal/setup"
 )
 
 // Program is an executable that must be installed.
 type Program struct {
 	Name    string   // looked up in PATH
 	Also    []string // names of the executable on other systems
-	Package string   // Debian's package, with the component if that is not main; or how to build it
+	Build   string   // how to get it, if no package of Debian has it
 	Version []string // argv that prints its version
 	// Least is the oldest usable version, such as "3.4"; empty if every version is
 	// usable.
@@ -21,6 +24,9 @@ type Program struct {
 	// the folders of `go install`, which PATH often lacks.
 	Module string
 }
+
+// Remedy returns the command that installs the program, or how to build it.
+func (p Program) Remedy() string { return cmp.Or(p.Build, setup.Command(p.Name)) }
 
 // Serves reports whether a program's version text is Least or newer. A text without
 // a number passes.

@@ -38,14 +38,13 @@ var dockerEnter string
 // dockerPrograms returns the programs that every system with Docker needs. Docker
 // 20.10 is the oldest tested version.
 func dockerPrograms() []program.Program {
-	const from = "apt-get install --no-install-recommends docker.io, or Docker's own packages"
 	return []program.Program{
-		{Name: "dockerd", Package: from, Version: []string{"dockerd", "--version"}, Least: "20.10"},
-		{Name: "docker", Package: from, Version: []string{"docker", "--version"}, Least: "20.10"},
-		{Name: "containerd", Package: from, Version: []string{"containerd", "--version"}},
-		{Name: "runc", Package: from, Version: []string{"runc", "--version"}},
+		{Name: "dockerd", Version: []string{"dockerd", "--version"}, Least: "20.10"},
+		{Name: "docker", Version: []string{"docker", "--version"}, Least: "20.10"},
+		{Name: "containerd", Version: []string{"containerd", "--version"}},
+		{Name: "runc", Version: []string{"runc", "--version"}},
 		iptablesProgram,
-		{Name: "unshare", Package: "apt-get install util-linux", Version: []string{"unshare", "--version"}, Least: "2.32"}, // --kill-child
+		{Name: "unshare", Build: "apt-get install util-linux", Version: []string{"unshare", "--version"}, Least: "2.32"}, // --kill-child
 	}
 }
 

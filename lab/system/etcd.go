@@ -30,7 +30,6 @@ type etcd struct {
 
 var etcdProgram = program.Program{
 	Name:    "etcd",
-	Package: "etcd-server",
 	Version: []string{"etcd", "--version"},
 	Least:   "3.4", // the gateway's paths begin with /v3
 }

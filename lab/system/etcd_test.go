@@ -37,7 +37,7 @@ func nodeOf(t *testing.T, name string) *Node {
 
 func TestWhatIsPutIntoEtcdIsReadFromIt(t *testing.T) {
 	if etcdProgram.Path() == "" {
-		t.Skip("etcd is not installed; get it with: " + etcdProgram.Package)
+		t.Skip("etcd is not installed; get it with: " + etcdProgram.Remedy())
 	}
 	n := nodeOf(t, "etcd")
 	if err := n.Space.Do(func() error { return startEtcd(n) }); err != nil {

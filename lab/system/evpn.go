@@ -37,9 +37,9 @@ func (EVPN) Supports(suite.Placement, suite.Fabric) error { return nil }
 func (EVPN) Programs() []program.Program {
 	var ps []program.Program
 	for _, path := range []string{frrZebra, frrBGP} {
-		ps = append(ps, program.Program{Name: path, Package: "frr", Version: []string{path, "--version"}, Least: frrLeast})
+		ps = append(ps, program.Program{Name: path, Version: []string{path, "--version"}, Least: frrLeast})
 	}
-	return append(ps, program.Program{Name: "vtysh", Package: "frr"}, program.Program{Name: "unshare", Package: "util-linux"})
+	return append(ps, program.Program{Name: "vtysh"}, program.Program{Name: "unshare", Build: "apt-get install util-linux"})
 }
 
 // Attach implements System. It returns when frames for unknown destinations go

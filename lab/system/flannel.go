@@ -39,7 +39,7 @@ var flannelProgram = program.Program{
 	Name:   "flanneld",
 	Also:   []string{"flannel"}, // name of the executable after `go install`
 	Module: flannelModule,
-	Package: "CGO_ENABLED=1 go install -ldflags '-X github.com/flannel-io/flannel/pkg/version.Version=v0.26.7' " + flannelModule +
+	Build: "CGO_ENABLED=1 go install -ldflags '-X github.com/flannel-io/flannel/pkg/version.Version=v0.26.7' " + flannelModule +
 		" (needs a C compiler: on amd64 its udp backend is C, and it does not build without)",
 	Version: []string{"flanneld", "-version"},
 }

@@ -6,7 +6,7 @@ import (
 	"windtunnel/lab/program"
 )
 
-var iptablesProgram = program.Program{Name: "iptables", Package: "apt-get install iptables", Version: []string{"iptables", "--version"}}
+var iptablesProgram = program.Program{Name: "iptables", Version: []string{"iptables", "--version"}}
 
 // noRules is a shell script that deletes all iptables rules and chains. With empty chains the
 // kernel would still track every packet. It ignores tables that the kernel does not have.

@@ -39,7 +39,7 @@ func (OVS) OnNode() bool       { return false }
 func (OVS) Programs() []program.Program {
 	var ps []program.Program
 	for _, name := range []string{"ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-appctl", "ovs-dpctl"} {
-		ps = append(ps, program.Program{Name: name, Package: "openvswitch-switch", Version: []string{name, "--version"}, Least: ovsLeast})
+		ps = append(ps, program.Program{Name: name, Version: []string{name, "--version"}, Least: ovsLeast})
 	}
 	return ps
 }

@@ -28,7 +28,7 @@ func nodesOnASwitch(t *testing.T, s System, n int) []*Node {
 	}
 	for _, p := range Programs(s) {
 		if _, err := exec.LookPath(p.Name); err != nil {
-			t.Skipf("%s is not installed (%s)", p.Name, p.Package)
+			t.Skipf("%s is not installed; get it with: %s", p.Name, p.Remedy())
 		}
 	}
 	fabric := freshSpace(t, "switch")

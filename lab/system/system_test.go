@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/setup"
 	"windtunnel/lab/suite"
 )
 
@@ -20,6 +21,11 @@ func TestEverySystemIsFoundByItsOneName(t *testing.T) {
 		}
 		if s.Describe() == "" {
 			t.Errorf("%s does not say what it is", s.Name())
+		}
+		for _, p := range Programs(s) {
+			if p.Remedy() == "" {
+				t.Errorf("%s: nothing says how to get %s: add its package to %s, or set Build", s.Name(), p.Name, setup.File)
+			}
 		}
 	}
 	if _, err := ByName("carrier-pigeon"); err == nil || !strings.Contains(err.Error(), "vxlan") {

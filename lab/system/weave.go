@@ -41,7 +41,7 @@ const (
 var weaveProgram = program.Program{
 	Name:    weaveRouter,
 	Module:  "github.com/weaveworks/weave@v2.6.5+incompatible",
-	Package: "`make weaver` in Windtunnel's source (needs a C compiler and libpcap-dev)",
+	Build:   "`make weaver` in Windtunnel's source (needs a C compiler and libpcap-dev)",
 	Version: []string{weaveRouter, "--version"},
 }
 

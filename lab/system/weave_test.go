@@ -52,7 +52,7 @@ func TestWeaveIsUpWhenAllNodesAreConnectedWithThePathsMTU(t *testing.T) {
 
 func TestAWeaveRouterThatCannotStartSaysWhyAndLeavesNoRules(t *testing.T) {
 	if weaveProgram.Path() == "" {
-		t.Skip("weaver is not installed; get it with: " + weaveProgram.Package)
+		t.Skip("weaver is not installed; get it with: " + weaveProgram.Remedy())
 	}
 	n := loneNode(t)
 	listen(t, n, 6783)

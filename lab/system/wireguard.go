@@ -74,13 +74,13 @@ func (WireGuard) Features() []string {
 // Programs returns the programs of the implementation that will be used. So the
 // run's record names the implementation.
 func (WireGuard) Programs() []program.Program {
-	wg := program.Program{Name: "wg", Package: "wireguard-tools", Version: []string{"wg", "--version"}}
+	wg := program.Program{Name: "wg", Version: []string{"wg", "--version"}}
 	if kernelWireGuard() {
 		return []program.Program{wg}
 	}
 	return []program.Program{wg, {
 		Name:    "wireguard-go",
-		Package: "wireguard-go; or use a kernel with CONFIG_WIREGUARD",
+		Build:   "apt-get install wireguard-go; or use a kernel with CONFIG_WIREGUARD",
 		Version: []string{"wireguard-go", "--version"},
 	}}
 }

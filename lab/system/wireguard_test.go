@@ -97,7 +97,7 @@ func needWireGuard(t *testing.T) {
 	t.Helper()
 	for _, p := range (WireGuard{}).Programs() {
 		if _, err := exec.LookPath(p.Name); err != nil {
-			t.Skip("needs ", p.Name, " (", p.Package, ")")
+			t.Skipf("%s is not installed; get it with: %s", p.Name, p.Remedy())
 		}
 	}
 }

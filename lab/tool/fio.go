@@ -17,7 +17,7 @@ type Fio struct{}
 func (Fio) Name() string { return "fio" }
 
 func (Fio) Programs() []Program {
-	return []Program{{Name: "fio", Package: "fio", Version: []string{"fio", "--version"}, Least: "3.0"}}
+	return []Program{{Name: "fio", Version: []string{"fio", "--version"}, Least: "3.0"}}
 }
 
 func (t Fio) Supports(w suite.Workload) error {

@@ -13,7 +13,7 @@ type Iperf3 struct{}
 func (Iperf3) Name() string { return "iperf3" }
 
 func (Iperf3) Programs() []Program {
-	return []Program{{Name: "iperf3", Package: "iperf3", Version: []string{"iperf3", "--version"}}}
+	return []Program{{Name: "iperf3", Version: []string{"iperf3", "--version"}}}
 }
 
 // iperf3MaxStreams is MAX_STREAMS of iperf3's source.

@@ -148,7 +148,7 @@ func TestEveryPlannedWorkloadRunsWithTheRealProgram(t *testing.T) {
 			}
 			for _, p := range driver.Programs() {
 				if _, err := exec.LookPath(p.Name); err != nil {
-					t.Skipf("%s is not installed (Debian package: %s)", p.Name, p.Package)
+					t.Skipf("%s is not installed; get it with: %s", p.Name, p.Remedy())
 				}
 			}
 			pair := newNamespacePair(t)

@@ -14,10 +14,9 @@ type Netperf struct{}
 func (Netperf) Name() string { return "netperf" }
 
 func (Netperf) Programs() []Program {
-	const from = "netperf (Debian: component non-free)"
 	return []Program{
-		{Name: "netperf", Package: from, Version: []string{"netperf", "-V"}},
-		{Name: "netserver", Package: from, Version: []string{"netserver", "-V"}},
+		{Name: "netperf", Version: []string{"netperf", "-V"}},
+		{Name: "netserver", Version: []string{"netserver", "-V"}},
 	}
 }
 

@@ -16,7 +16,7 @@ type NTttcp struct{}
 func (NTttcp) Name() string { return "ntttcp" }
 
 func (NTttcp) Programs() []Program {
-	return []Program{{Name: "ntttcp", Package: "none; build it from github.com/microsoft/ntttcp-for-linux", Version: []string{"ntttcp", "-h"}}}
+	return []Program{{Name: "ntttcp", Build: "none; build it from github.com/microsoft/ntttcp-for-linux", Version: []string{"ntttcp", "-h"}}}
 }
 
 // ntttcpStreams is the maximum number of streams. One port of the job is for the

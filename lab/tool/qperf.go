@@ -16,7 +16,7 @@ type Qperf struct{}
 func (Qperf) Name() string { return "qperf" }
 
 func (Qperf) Programs() []Program {
-	return []Program{{Name: "qperf", Package: "qperf", Version: []string{"qperf", "--version"}}}
+	return []Program{{Name: "qperf", Version: []string{"qperf", "--version"}}}
 }
 
 // oneSegment is a message that fits one TCP segment on any IPv6 link. Nagle's

@@ -23,7 +23,7 @@ func TestEveryToolIsFoundByItsOwnName(t *testing.T) {
 			t.Errorf("Names lacks %s", name)
 		}
 		for _, p := range want.Programs() {
-			if p.Name == "" || p.Package == "" || len(p.Version) == 0 || p.Version[0] != p.Name {
+			if p.Name == "" || p.Remedy() == "" || len(p.Version) == 0 || p.Version[0] != p.Name {
 				t.Errorf("%s needs %+v: name, package and version command are wanted", name, p)
 			}
 		}

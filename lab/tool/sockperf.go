@@ -15,7 +15,7 @@ type Sockperf struct{}
 func (Sockperf) Name() string { return "sockperf" }
 
 func (Sockperf) Programs() []Program {
-	return []Program{{Name: "sockperf", Package: "sockperf", Version: []string{"sockperf", "--version"}}}
+	return []Program{{Name: "sockperf", Version: []string{"sockperf", "--version"}}}
 }
 
 // sockperfHeader is the size of sockperf's header in bytes, and so the smallest

@@ -124,6 +124,7 @@ func newBed(t testing.TB, o options) *bed {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes network namespaces and loads eBPF programs")
 	}
+	needs(t, "ip")
 	if o.nodes == 0 {
 		o.nodes = 2
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/setup"
 	"windtunnel/vrouter/model"
 )
 
@@ -22,11 +23,11 @@ type capture struct {
 }
 
 // needs skips the test where a program is not installed.
-func needs(t *testing.T, programs ...string) {
+func needs(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("%s is not installed", p)
+			t.Skipf("%s is not installed; get it with: %s", p, setup.Command(p))
 		}
 	}
 }

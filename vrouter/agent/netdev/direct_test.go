@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+
+	"windtunnel/internal/setup"
 )
 
 // Keep removes the labels of an earlier address, and adds a deleted label again. The next
@@ -15,6 +17,9 @@ import (
 func TestKeepMakesTheLabelsInTheFilterEqualToTheWantedLabels(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to create network namespaces")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("ip is not installed; get it with: " + setup.Command("ip"))
 	}
 	for _, kind := range []string{"bridge", "veth peer name f1"} {
 		t.Run(kind, func(t *testing.T) {

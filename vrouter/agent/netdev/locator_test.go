@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/setup"
 	"windtunnel/vrouter/model"
 )
 
@@ -18,6 +19,9 @@ func locatorSpace(t *testing.T) (*Space, func(args string) string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to create network namespaces")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("ip is not installed; get it with: " + setup.Command("ip"))
 	}
 	name := fmt.Sprintf("vr-locator-%d", os.Getpid())
 	run := func(args ...string) string {

@@ -24,6 +24,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/crypto/ssh"
 
+	"windtunnel/internal/setup"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
@@ -77,8 +78,8 @@ func New(t *testing.T, names []string, options ...string) *Site {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
-	if _, err := os.Stat(sshd); err != nil {
-		t.Skip("sshd is not installed; get it with: apt-get install openssh-server")
+	if _, err := exec.LookPath(sshd); err != nil {
+		t.Skip("sshd is not installed; get it with: " + setup.Command(sshd))
 	}
 	s := &Site{t: t, dir: t.TempDir()}
 	s.takeNumber()
