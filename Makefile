@@ -78,7 +78,7 @@ EACH  := cmd/windtunnel=3,lab/testbed/netns=2,lab/testbed/ssh=3,lab/experiment=3
 ALONE := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|Faults)
 ALONE_IN := ./lab/testbed/netns ./lab/experiment ./vrouter/e2e
 ROOM   = $(CURDIR)/bin/testroom $(if $(HIDE),-hide) -pids cmd/vrouter,vrouter
-TEST   = PATH="$(CURDIR)/bin:$$PATH" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$($(KERNEL)))" $(GO) tool gotestsum --format standard-quiet --hide-summary skipped
+TEST   = PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$($(KERNEL)))" $(GO) tool gotestsum --format standard-quiet --hide-summary skipped
 GOTEST = -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
 
 # SETUP=no leaves the machine as it is. HIDE=yes hides the optional programs (root).

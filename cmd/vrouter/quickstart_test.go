@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/testprogram"
 )
 
 // The commands of the handbook's quick start run unchanged, except for the names of
@@ -60,7 +62,7 @@ func TestTheQuickStartWorks(t *testing.T) {
 const tidy = `trap 'for c in [ab].yaml; do [ -e "$c" ] && vrouter remove --config "$c" > /dev/null 2>&1 || true; done' EXIT
 `
 
-// buildProgram builds vrouter into a temporary directory.
+// buildProgram returns a directory with the program vrouter.
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vr-qs") // short: sockets are in it
@@ -68,8 +70,9 @@ func buildProgram(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if text, err := exec.Command("go", "build", "-o", filepath.Join(dir, "vrouter"), ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	program, err := testprogram.Build(dir, "vrouter")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return dir
+	return filepath.Dir(program)
 }

@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/space"
@@ -65,13 +65,7 @@ func newHome(t *testing.T) *home {
 	}
 	awaitLock(t)
 	h := &home{t, dir, filepath.Join(dir, "windtunnel")}
-	built, err := buildProgram()
-	if err == nil {
-		err = os.Link(built, h.program)
-	}
-	if err != nil {
-		t.Fatalf("build the program: %v", err)
-	}
+	h.install("windtunnel")
 	if err := os.WriteFile(filepath.Join(dir, "slow.yaml"), []byte(slowSuite), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -109,14 +103,21 @@ func (w withPrograms) Run() int {
 	return w.M.Run()
 }
 
-// buildProgram builds the program once for all tests.
-var buildProgram = sync.OnceValues(func() (path string, err error) {
-	path = filepath.Join(programs, "windtunnel")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
+// install copies a program into the home, which every user can read.
+func (h *home) install(name string) {
+	h.t.Helper()
+	built, err := testprogram.Build(programs, name)
+	if err != nil {
+		h.t.Fatal(err)
 	}
-	return path, nil
-})
+	text, err := os.ReadFile(built)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(h.dir, name), text, 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+}
 
 func (h *home) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(h.program, args...)
@@ -263,9 +264,7 @@ func TestLabCleanRemovesWhatAKilledRunLeft(t *testing.T) {
 // A system with programs of its own leaves those too: agents, mounts, files.
 func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 	h := newHome(t)
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(h.dir, "vrouter"), "windtunnel/cmd/vrouter").CombinedOutput(); err != nil {
-		t.Fatalf("build vrouter: %v\n%s", err, out)
-	}
+	h.install("vrouter")
 	suite := strings.Replace(slowSuite, "system: raw", "system: vrouter\n    encap: mpls-udp", 1)
 	if err := os.WriteFile(filepath.Join(h.dir, "overlay.yaml"), []byte(suite), 0o644); err != nil {
 		t.Fatal(err)

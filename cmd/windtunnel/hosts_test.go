@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/testbed/ssh/sshtest"
 )
@@ -201,11 +201,11 @@ func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
 // The published experiment runs unchanged between hosts, with its own systems. The variable
 // WINDTUNNEL_PUBLISHED can have other flags, such as "--trials 6", which takes half an hour.
 func TestThePublishedExperimentRunsBetweenHosts(t *testing.T) {
-	programs := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(programs, "vrouter"), "windtunnel/cmd/vrouter").CombinedOutput(); err != nil {
-		t.Fatalf("build vrouter: %v\n%s", err, out)
+	vrouter, err := testprogram.Build(programs, "vrouter")
+	if err != nil {
+		t.Fatal(err)
 	}
-	f := newFleet(t, "dedicated: true", "SetEnv PATH="+programs+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	f := newFleet(t, "dedicated: true", "SetEnv PATH="+filepath.Dir(vrouter)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	before := f.features()
 	flags := cmp.Or(os.Getenv("WINDTUNNEL_PUBLISHED"), "--short --trials 1 --duration 300ms --gates warn")
 	out, err := f.run(append([]string{"run", "contrail-windows", "--testbed", f.file, "--out", "report"}, strings.Fields(flags)...)...)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"windtunnel/internal/testprogram"
 )
 
 // fetch returns status and body of a page.
@@ -47,7 +49,7 @@ func firstLine(t *testing.T, out io.Reader) *url.URL {
 }
 
 func TestServeEndsWithStatus0AtASignal(t *testing.T) {
-	program, err := buildProgram()
+	program, err := testprogram.Build(programs, "windtunnel")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"windtunnel/internal/netspace"
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
@@ -56,11 +57,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "vrouter")
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "windtunnel/cmd/vrouter")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+		if program, err = testprogram.Build(dir, "vrouter"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		waitTogether()

@@ -1,0 +1,31 @@
+// Package testprogram gives tests the project's programs.
+package testprogram
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Directory is the environment variable with the directory of the programs that `make build`
+// made. `make test` sets it. Without it, tests build the programs from the present source.
+const Directory = "WINDTUNNEL_BIN"
+
+// Build returns the path of a program of cmd/. Where Directory is not set, it builds the program
+// in dir, unless dir has it already.
+func Build(dir, name string) (path string, err error) {
+	if bin := os.Getenv(Directory); bin != "" {
+		return filepath.Join(bin, name), nil
+	}
+	path = filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "windtunnel/cmd/"+name)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return path, nil
+}
