@@ -1,0 +1,4 @@
+-- The user's name of a run, which several runs can have, and the user's note.
+
+ALTER TABLE run ADD COLUMN name TEXT NOT NULL DEFAULT '';
+ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT '';
