@@ -24,10 +24,11 @@ type RunSummary struct {
 	Status   sample.Status `json:"status"`
 	Machine  string        `json:"machine,omitempty"` // host name; "" if it was not recorded
 	sample.Form
-	Scenarios int `json:"scenarios"` // in the plan; of a matrix, between all pairs of hosts
-	Skipped   int `json:"skipped"`   // number of skipped scenarios
-	Samples   int `json:"samples"`   // number of stored samples, with every attempt
-	Failures  int `json:"failures"`  // number of samples without figures
+	Options   sample.Options `json:"-"`
+	Scenarios int            `json:"scenarios"` // in the plan; of a matrix, between all pairs of hosts
+	Skipped   int            `json:"skipped"`   // number of skipped scenarios
+	Samples   int            `json:"samples"`   // number of stored samples, with every attempt
+	Failures  int            `json:"failures"`  // number of samples without figures
 }
 
 // Runs lists every run, newest first.
@@ -64,7 +65,9 @@ func listRuns(t *tx) ([]RunSummary, error) {
 			return nil, err
 		}
 		r.Scenarios *= pairsOf(matrixPlan)
-		r.Form = formOf(options)
+		if json.Unmarshal([]byte(options), &r.Options) == nil { // of damaged options the list has none
+			r.Form = r.Options.Form()
+		}
 		r.Status = measured.status(r.Status, r.ID, by)
 		if r.Started, r.Finished, err = times(started, finished); err != nil {
 			return nil, fmt.Errorf("run %s: %w", r.ID, err)
@@ -82,15 +85,6 @@ func pairsOf(planJSON string) int {
 		return 1
 	}
 	return plan.Matrix.Len()
-}
-
-// formOf returns the form of a run. It is empty if the options cannot be decoded.
-func formOf(optionsJSON string) sample.Form {
-	var options sample.Options
-	if json.Unmarshal([]byte(optionsJSON), &options) != nil {
-		return sample.Form{}
-	}
-	return options.Form()
 }
 
 // LoadOutputs returns the raw outputs of a sample's processes; nil if it has none.

@@ -22,11 +22,11 @@ const (
 
 // trendChoice is what a request asks to follow.
 type trendChoice struct {
-	Suite, Metric, Scenario string
-	Last                    int
-	Across                  bool
-	Suites                  []string      // for the form
-	Metrics                 []sample.Info // for the form
+	Suite, Like, Metric, Scenario string
+	Last                          int
+	Across                        bool
+	Suites                        []string      // for the form
+	Metrics                       []sample.Info // for the form
 }
 
 // trendPage shows a metric over the runs of a suite. Without a suite it is a form.
@@ -36,7 +36,7 @@ func (s *Site) trendPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := trendChoice{Suite: q.Get("suite"), Metric: q.Get("metric"), Scenario: strings.Join(q["scenario"], ","), Last: usualTrend, Across: q.Get("across") != ""}
+	c := trendChoice{Suite: q.Get("suite"), Like: q.Get("like"), Metric: q.Get("metric"), Scenario: strings.Join(q["scenario"], ","), Last: usualTrend, Across: q.Get("across") != ""}
 	if text := q.Get("last"); text != "" {
 		if c.Last, err = strconv.Atoi(text); err != nil || c.Last < 1 || c.Last > mostTrend {
 			return &problem{http.StatusBadRequest, "This cannot be shown", "A trend has 1 to " + strconv.Itoa(mostTrend) + " runs: correct last."}
@@ -67,10 +67,11 @@ func (s *Site) trendPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Site) trend(c trendChoice, opts compare.TrendOptions) ([]byte, error) {
-	runs, err := source.Suite(s.options.Store, c.Suite, c.Last)
+	runs, form, err := source.Suite(s.options.Store, c.Suite, c.Like, c.Last)
 	if err != nil {
 		return nil, err
 	}
+	opts.Form = form
 	t, err := compare.NewTrend(c.Suite, runs, opts)
 	if err != nil {
 		return nil, badRequest(err)
@@ -79,7 +80,7 @@ func (s *Site) trend(c trendChoice, opts compare.TrendOptions) ([]byte, error) {
 	if c.Last != usualTrend {
 		last = strconv.Itoa(c.Last)
 	}
-	change := query("/trend", "suite", c.Suite, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", flag(c.Across), "change", "1")
+	change := query("/trend", "suite", c.Suite, "like", c.Like, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
 	err = html.Site{Links: []html.Link{toRuns, {Text: "Other metrics and scenarios", URL: change}}, Run: runURL}.WriteTrend(&page, t)
 	return page.Bytes(), err
