@@ -57,8 +57,9 @@ A difference must stand out from the spread between runs of the same software.
 It is measured within both sides and among the stored runs of the suite on this
 machine; with too few of them it is assumed, and the output says so.
 
-Exit status: 0 compared, and no gate failed; 1 a gate failed; 2 the runs could
-not be compared or the gates not judged, with the reason.`,
+Exit status: 0 compared, and every gate passed; 1 a gate failed; 2 the runs could
+not be compared or the gates not judged, with the reason. A gate is not judged if
+noise can hide a change of its size, unless the gate has on_doubt: pass or fail.`,
 		Example: `  windtunnel compare 20261120 latest
   windtunnel compare 20261120 latest --metric throughput_bps --format markdown
   windtunnel compare main1,main2,main3 new1,new2,new3
