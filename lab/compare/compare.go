@@ -98,6 +98,7 @@ func Runs(a, b []Side, opts Options) (*Comparison, error) {
 		if len(OtherTrials(c.Environment)) > 0 || p.otherDistance() {
 			undecide(rows)
 		}
+		noisyLast(rows)
 	}
 	c.Notes = p.notes(c)
 	c.tidy()

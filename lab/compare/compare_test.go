@@ -60,6 +60,33 @@ func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
 	}
 }
 
+func TestARowThatCannotShowAFactorOfTwoIsTooNoisyAndLast(t *testing.T) {
+	a := made{id: "a", blocks: 10, seed: 1, noise: 0.01}.runs()
+	b := made{id: "b", blocks: 10, seed: 2, noise: 0.01}.runs()
+	for k, side := range [][]Side{a, b} {
+		for i := range side {
+			for n := range side[i].Samples { // each run has another level of the first scenario
+				if s := &side[i].Samples[n]; s.Scenario == "raw/stream" {
+					s.Metrics[sample.Throughput] *= math.Pow(3, float64((2*i+k)%5))
+				}
+			}
+		}
+	}
+	c, err := Runs(a, b, throughput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := &c.Values[len(c.Values)-1]
+	if len(c.Values) < 2 || last.Scenario != "raw/stream" || last.Verdict != TooNoisy || *last.Smallest <= 1 || last.Says() != "too noisy to judge" {
+		t.Errorf("%d rows, the last is %s, detectable %v", len(c.Values), last.line(), last.Smallest)
+	}
+	for i := range c.Values[:len(c.Values)-1] {
+		if r := &c.Values[i]; r.Verdict == TooNoisy || strings.Contains(r.Says(), "noisy") {
+			t.Errorf("%s, want it judged", r.line())
+		}
+	}
+}
+
 func TestDirectionFollowsTheMetric(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.runs()
 	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.1}}.runs()
@@ -370,7 +397,7 @@ func TestOneRunASideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
 	}
 	for _, rows := range [][]Row{c.Values, c.Ratios} {
 		for i := range rows {
-			if r := &rows[i]; r.Verdict != Alike || !r.Spread.Assumed || r.Smallest == nil || *r.Smallest < 0.15 {
+			if r := &rows[i]; r.Verdict != Alike && r.Verdict != TooNoisy || !r.Spread.Assumed || r.Smallest == nil || *r.Smallest < 0.15 {
 				t.Errorf("%s: spread %+v", r.line(), r.Spread)
 			}
 		}
