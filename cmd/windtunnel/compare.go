@@ -49,9 +49,10 @@ func compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare RUN[,RUN…] RUN[,RUN…]",
 		Short: "Compare two runs; with gates, fail on a regression",
-		Long: `Compare the second run (B) with the first (A), scenario by scenario. Runs are
-named as in "windtunnel runs", by a beginning, or as "latest". A side may have
-several runs of the same software, separated by commas.
+		Long: `Compare the second run (B) with the first (A), scenario by scenario. A run
+is named by its ID, by a beginning of it, by its name (NAME@latest is the newest
+run of this name), or as "latest". A side may have several runs of the same
+software, separated by commas.
 
 A difference must stand out from the spread between runs of the same software.
 It is measured within both sides and among the stored runs of the suite on this
@@ -62,6 +63,7 @@ not be compared or the gates not judged, with the reason. A gate is not judged i
 noise can hide a change of its size, unless the gate has on_doubt: pass or fail.`,
 		Example: `  windtunnel compare 20261120 latest
   windtunnel compare 20261120 latest --metric throughput_bps --format markdown
+  windtunnel compare main@latest fix/mtu@latest
   windtunnel compare main1,main2,main3 new1,new2,new3
   windtunnel compare main latest --db main.db --other-db branch.db --gate gate.yaml --junit gates.xml`,
 		Args: func(cmd *cobra.Command, args []string) error {

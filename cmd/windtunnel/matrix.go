@@ -78,6 +78,7 @@ every command for runs works with it.`,
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
 	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
 	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
+	nameFlags(cmd, &o)
 	dbFlag(cmd, &o.db)
 	return cmd
 }

@@ -39,6 +39,8 @@ type Options struct {
 // RunInfo names one of the runs.
 type RunInfo struct {
 	ID       string        `json:"id"`
+	Name     string        `json:"name,omitempty"`
+	Note     string        `json:"note,omitempty"`
 	Suite    string        `json:"suite"`
 	Started  time.Time     `json:"started"`
 	Status   sample.Status `json:"status"`

@@ -74,7 +74,7 @@ func (s *Series) write(b *strings.Builder) {
 	fmt.Fprintln(w, "  RUN\tDATE\tN\tMEDIAN\t[95 %]\tREVISION\tKERNEL\tCHANGE")
 	for _, p := range s.Points {
 		median, bounds := scale.Figure(p.Figure)
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", phrase.Printable(p.Run), p.Started.UTC().Format(time.DateOnly), p.Figure.N,
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", phrase.Printable(p.RunText()), p.Started.UTC().Format(time.DateOnly), p.Figure.N,
 			strings.TrimSpace(median+" "+scale.Unit), bounds, phrase.Printable(orNone(short(p.Revision))), phrase.Printable(orNone(p.Kernel)), p.Change.mark())
 	}
 	w.Flush()
@@ -87,6 +87,9 @@ func (s *Series) write(b *strings.Builder) {
 		}
 	}
 }
+
+// RunText returns the run's ID, with its name if it has one: "20261121-093015-quick main".
+func (p *TrendPoint) RunText() string { return strings.TrimSpace(p.Run + " " + p.Name) }
 
 func (c *Change) mark() string {
 	if c == nil {
