@@ -89,7 +89,11 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 	f.Var((*nonEmpty)(&o.otherDB), "other-db", "File or URL of the results with the second run (default: that of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
-	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown, html")
+	var names []string
+	for _, f := range comparisonFormats {
+		names = append(names, f.name)
+	}
+	formatFlag(cmd, &o.format, "the comparison", names...)
 	f.StringVar(&o.gate, "gate", "", "File of gates; if a gate fails, the exit status is 1")
 	f.StringVar(&o.junit, "junit", "", "File to write the results of the gates to, as a JUnit report")
 	f.BoolVar(&o.across, "across-machines", false, "Judge runs of different machines too")
@@ -139,8 +143,10 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 // read checks the flags before any store is opened.
 func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, err error) {
 	opts = compare.Options{Scenarios: o.scenarios, AcrossMachines: o.across}
-	if format, err = findComparisonFormat(o.format); err != nil {
-		return format, opts, err
+	for _, f := range comparisonFormats {
+		if f.name == o.format {
+			format = f
+		}
 	}
 	for _, name := range o.metrics {
 		m, err := compare.Metric(strings.TrimSpace(name))
@@ -156,17 +162,6 @@ func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, 
 		err = errors.New("--junit writes the results of gates: give their file with --gate")
 	}
 	return format, opts, err
-}
-
-func findComparisonFormat(name string) (comparisonFormat, error) {
-	var names []string
-	for _, f := range comparisonFormats {
-		if f.name == name {
-			return f, nil
-		}
-		names = append(names, f.name)
-	}
-	return comparisonFormat{}, fmt.Errorf("--format %s: choose one of %s", name, strings.Join(names, ", "))
 }
 
 func readGates(path string) (*compare.Gates, error) {

@@ -171,11 +171,15 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")
 	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
 	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
-	f.StringVar(&o.gates, "gates", "", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
+	gatesFlag(cmd, &o.gates)
 	o.cpus.flags(cmd)
 	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
 	nameFlags(cmd, o)
 	dbFlag(cmd, &o.db)
+}
+
+func gatesFlag(cmd *cobra.Command, gates *string) {
+	cmd.Flags().Var(choice{gates, []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
 }
 
 // nameFlags adds the flags that describe a run.
@@ -194,9 +198,6 @@ func dbFlag(cmd *cobra.Command, db *string) {
 func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) error {
 	if err := o.oneSource(args); err != nil {
 		return err
-	}
-	if o.gates != "" && o.gates != "enforce" && o.gates != "warn" {
-		return fmt.Errorf("--gates %s: choose enforce or warn", o.gates)
 	}
 	if o.name != "" {
 		if err := sample.CheckName(o.name); err != nil {

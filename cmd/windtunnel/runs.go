@@ -22,9 +22,6 @@ func runsCommand() *cobra.Command {
 		Short: "List the stored runs, the newest first; delete runs",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "table" && format != "json" {
-				return fmt.Errorf("--format %s: choose one of table, json", format)
-			}
 			store, err := openStore(db, true)
 			if err != nil {
 				return err
@@ -47,7 +44,7 @@ func runsCommand() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(runsDelete())
-	cmd.Flags().StringVar(&format, "format", "table", "Format of the list: table, json")
+	listFormat(cmd, &format)
 	dbFlag(cmd, &db)
 	return cmd
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,25 +36,27 @@ func trendCommand() *cobra.Command {
   windtunnel trend quick --like 20261121-093015`,
 		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var names []string
+			t, err := o.trend(args[0])
+			if err != nil {
+				return err
+			}
 			for _, f := range trendFormats {
 				if f.name == o.format {
-					t, err := o.trend(args[0])
-					if err != nil {
-						return err
-					}
-					return f.write(cmd.OutOrStdout(), t)
+					err = f.write(cmd.OutOrStdout(), t)
 				}
-				names = append(names, f.name)
 			}
-			return fmt.Errorf("--format %s: choose one of %s", o.format, strings.Join(names, ", "))
+			return err
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.metric, "metric", "", "Metric to show (default: throughput_bps for streams, transactions_per_s for request/response)")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Show only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
 	f.IntVar(&o.last, "last", 50, "Show at most this many of the newest runs (0: all)")
-	f.StringVar(&o.format, "format", "table", "Format of the trend: table, json, html")
+	var names []string
+	for _, f := range trendFormats {
+		names = append(names, f.name)
+	}
+	formatFlag(cmd, &o.format, "the trend", names...)
 	f.StringVar(&o.like, "like", "", "Show runs with the testbed and flags of this run (default: runs of the whole suite without --testbed)")
 	f.BoolVar(&o.across, "across-machines", false, "Show runs of other machines too")
 	dbFlag(cmd, &o.db)
