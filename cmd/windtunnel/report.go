@@ -187,6 +187,11 @@ func (s *runner) report() error {
 	if err != nil {
 		return err
 	}
+	if len(r.Findings) > 0 {
+		if err := s.store.SetHeadline(s.run.ID, r.Findings[0]); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintln(s.out)
 	if err := formats[0].write(s.out, r); err != nil {
 		return err

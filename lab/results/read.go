@@ -23,6 +23,7 @@ type RunSummary struct {
 	Finished time.Time     `json:"finished,omitzero"` // zero while the run is in progress, and after a kill
 	Status   sample.Status `json:"status"`
 	Machine  string        `json:"machine,omitempty"` // host name; "" if it was not recorded
+	Headline  string        `json:"headline,omitempty"` // first finding of the report; see SetHeadline
 	sample.Form
 	Options   sample.Options `json:"-"`
 	Scenarios int            `json:"scenarios"` // in the plan; of a matrix, between all pairs of hosts
@@ -45,7 +46,7 @@ func listRuns(t *tx) ([]RunSummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := t.Query(`SELECT id, name, note, suite, title, started, finished, status,
+	rows, err := t.Query(`SELECT id, name, note, headline, suite, title, started, finished, status,
 		` + t.dialect.scenarios() + `, ` + t.dialect.hostname() + `,
 		(SELECT count(*) FROM skip WHERE run_id = run.id),
 		(SELECT count(*) FROM sample WHERE run_id = run.id),
@@ -61,7 +62,7 @@ func listRuns(t *tx) ([]RunSummary, error) {
 		var r RunSummary
 		var started, by, options, matrixPlan string
 		var finished sql.NullString
-		if err := rows.Scan(&r.ID, &r.Name, &r.Note, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by, &options, &matrixPlan); err != nil {
+		if err := rows.Scan(&r.ID, &r.Name, &r.Note, &r.Headline, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by, &options, &matrixPlan); err != nil {
 			return nil, err
 		}
 		r.Scenarios *= pairsOf(matrixPlan)

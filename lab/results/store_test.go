@@ -224,6 +224,12 @@ func testANamedRunIsFoundByItsNameAndListedWithItsForm(t *testing.T, b backend) 
 			t.Fatal(err)
 		}
 	}
+	if err := s.SetHeadline("20261122-080000-quick", "The bridge carries 3 % less."); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetHeadline("nosuch", "x"); !errors.Is(err, ErrUnknownRun) {
+		t.Errorf("the headline of no run: %v", err)
+	}
 	for name, want := range map[string]string{
 		"fix/mtu": "20261122-080000-quick", "fix/mtu@latest": "20261122-080000-quick", "main@latest": "20261123-080000-quick", "latest": "20261124-080000-quick",
 		"20261121": "20261121-080000-quick",
@@ -246,7 +252,7 @@ func testANamedRunIsFoundByItsNameAndListedWithItsForm(t *testing.T, b backend) 
 	if err != nil || len(list) != 4 {
 		t.Fatalf("%d runs, %v", len(list), err)
 	}
-	if r := list[2]; r.Name != "fix/mtu" || r.Note != "a note, with 'quotes'" || r.Form != (sample.Form{Flags: "--short"}) || list[0].Form != (sample.Form{}) {
+	if r := list[2]; r.Name != "fix/mtu" || r.Note != "a note, with 'quotes'" || r.Headline != "The bridge carries 3 % less." || list[0].Headline != "" || r.Form != (sample.Form{Flags: "--short"}) || list[0].Form != (sample.Form{}) {
 		t.Errorf("the list has %+v and %+v", r, list[0])
 	}
 	data, err := s.Load("fix/mtu")

@@ -102,6 +102,17 @@ func updateRun(t *tx, run sample.Run) error {
 	return replaceSkips(t, run)
 }
 
+// SetHeadline stores the first finding of a run's report, which lists of runs show.
+func (s *Store) SetHeadline(runID, text string) error {
+	return s.write("store the headline of run "+runID+" in", func(t *tx) error {
+		if err := mustExist(t, runID); err != nil {
+			return err
+		}
+		_, err := t.Exec("UPDATE run SET headline = ? WHERE id = ?", text, runID)
+		return err
+	})
+}
+
 // SkipScenario stores the reason why a scenario of the run cannot run here.
 func (s *Store) SkipScenario(runID, scenario, reason string) error {
 	return s.insist("store a skipped scenario of run "+runID+" in", runID, func(t *tx, _ bool) error {

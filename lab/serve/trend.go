@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,11 +26,53 @@ type trendChoice struct {
 	Suite, Like, Metric, Scenario string
 	Last                          int
 	Across                        bool
-	Suites                        []string      // for the form
-	Metrics                       []sample.Info // for the form
+	Series                        []seriesChoice // for the form
+	Metrics                       []sample.Info  // for the form
 }
 
-// trendPage shows a metric over the runs of a suite. Without a suite it is a form.
+// seriesChoice is a series of runs that the form offers: those of one suite and form. Run is the
+// newest of them.
+type seriesChoice struct {
+	Run, Text string
+	Selected  bool
+}
+
+// allSeries returns the series of a list of runs, with the one that is selected.
+func allSeries(list []results.RunSummary, selected series) (choices []seriesChoice) {
+	seen := make(map[series]bool)
+	for _, r := range list {
+		if of := seriesOf(r); !seen[of] {
+			seen[of] = true
+			choices = append(choices, seriesChoice{r.ID, strings.TrimSuffix(r.Suite+", "+r.Form.String(), ", "), of == selected})
+		}
+	}
+	slices.SortFunc(choices, func(a, b seriesChoice) int { return strings.Compare(a.Text, b.Text) })
+	return choices
+}
+
+// likeRun sets the suite to that of the run like, and returns the run's series.
+func (s *Site) likeRun(c *trendChoice, list []results.RunSummary) (series, error) {
+	if c.Like == "" {
+		return series{suite: c.Suite}, nil
+	}
+	id, err := s.options.Store.Resolve(c.Like)
+	if err != nil {
+		return series{}, err
+	}
+	for _, r := range list {
+		switch {
+		case r.ID != id:
+		case c.Suite != "" && c.Suite != r.Suite:
+			return series{}, badRequest(fmt.Errorf("run %s is of suite %s: correct suite, or omit it", id, r.Suite))
+		default:
+			c.Suite = r.Suite
+			return seriesOf(r), nil
+		}
+	}
+	return series{}, badRequest(fmt.Errorf("run %s is new: try again", id))
+}
+
+// trendPage shows a metric over the runs of a suite. Without a suite or a run it is a form.
 func (s *Site) trendPage(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	list, err := s.options.Store.Runs()
@@ -42,9 +85,12 @@ func (s *Site) trendPage(w http.ResponseWriter, r *http.Request) error {
 			return &problem{http.StatusBadRequest, "This cannot be shown", "A trend has 1 to " + strconv.Itoa(mostTrend) + " runs: correct last."}
 		}
 	}
+	selected, err := s.likeRun(&c, list)
+	if err != nil {
+		return err
+	}
 	if c.Suite == "" || q.Has("change") {
-		c.Suites, c.Metrics = source.Suites(list), sample.Known()
-		slices.Sort(c.Suites)
+		c.Series, c.Metrics = allSeries(list, selected), sample.Known()
 		s.show(w, http.StatusOK, "trend.html", page{Title: "Trend", Links: []html.Link{toRuns}, Data: c})
 		return nil
 	}
