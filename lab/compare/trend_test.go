@@ -72,6 +72,31 @@ func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
 	}
 }
 
+func TestRunsOfOneDayHaveTheirTimeInTheTrend(t *testing.T) {
+	day := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	for _, c := range []struct {
+		second time.Time
+		want   []string
+	}{
+		{day.AddDate(0, 0, 1), []string{"2026-11-21", "2026-11-22"}},
+		{day.Add(time.Hour), []string{"2026-11-21 09:30", "2026-11-21 10:30"}},
+		{day.Add(5 * time.Second), []string{"2026-11-21 09:30:00", "2026-11-21 09:30:05"}},
+		{day, []string{"2026-11-21 09:30:00", "2026-11-21 09:30:00"}},
+	} {
+		s := Series{Points: []TrendPoint{{Started: day}, {Started: c.second}}}
+		if got := s.Dates(); !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	runs := history(2, 9, 1)
+	runs[1].Run.Started = runs[0].Run.Started.Add(time.Hour)
+	trend, err := NewTrend("pair", runs, TrendOptions{})
+	var table bytes.Buffer
+	if err != nil || WriteTrend(&table, trend) != nil || !strings.Contains(table.String(), "2026-11-01 01:00  ") {
+		t.Errorf("%v, want the times of both runs:\n%s", err, table.String())
+	}
+}
+
 func TestTrendOfOneRunIsASentence(t *testing.T) {
 	trend, err := NewTrend("pair", history(1, 9, 1), TrendOptions{})
 	if err != nil {

@@ -72,9 +72,10 @@ func (s *Series) write(b *strings.Builder) {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  RUN\tDATE\tN\tMEDIAN\t[95 %]\tREVISION\tKERNEL\tCHANGE")
-	for _, p := range s.Points {
+	dates := s.Dates()
+	for i, p := range s.Points {
 		median, bounds := scale.Figure(p.Figure)
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", phrase.Printable(p.RunText()), p.Started.UTC().Format(time.DateOnly), p.Figure.N,
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", phrase.Printable(p.RunText()), dates[i], p.Figure.N,
 			strings.TrimSpace(median+" "+scale.Unit), bounds, phrase.Printable(orNone(short(p.Revision))), phrase.Printable(orNone(p.Kernel)), p.Change.mark())
 	}
 	w.Flush()

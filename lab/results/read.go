@@ -22,8 +22,8 @@ type RunSummary struct {
 	Started  time.Time     `json:"started"`
 	Finished time.Time     `json:"finished,omitzero"` // zero while the run is in progress, and after a kill
 	Status   sample.Status `json:"status"`
-	Machine  string        `json:"machine,omitempty"` // host name; "" if it was not recorded
-	Headline  string        `json:"headline,omitempty"` // first finding of the report; see SetHeadline
+	Machine  string        `json:"machine,omitempty"`  // host name; "" if it was not recorded
+	Headline string        `json:"headline,omitempty"` // first finding of the report; see SetHeadline
 	sample.Form
 	Options   sample.Options `json:"-"`
 	Scenarios int            `json:"scenarios"` // in the plan; of a matrix, between all pairs of hosts

@@ -97,10 +97,11 @@ func (s Site) trendOf(x *compare.Series, id string) (trendSeries, trendChart) {
 	table := trendSeries{Chart: id, Scenario: x.Scenario, Label: x.Metric.Label(), Unit: scale.Unit}
 	chart := trendChart{ID: id, Unit: scale.Unit, Levels: levels(x.Points, scale)}
 	var said []string
+	dates := x.Dates()
 	for i := range x.Points {
 		point := &x.Points[i]
 		median, bounds := scale.Figure(point.Figure)
-		row := trendRow{Run: point.Run, Name: point.Name, URL: s.url(point.Run), Date: point.Started.UTC().Format(time.DateOnly), N: point.Figure.N,
+		row := trendRow{Run: point.Run, Name: point.Name, URL: s.url(point.Run), Date: dates[i], N: point.Figure.N,
 			Median: median, Range: bounds, Revision: point.RevisionText(), Kernel: point.Kernel}
 		dot := trendPoint{Date: row.Date, Median: digits(point.Figure.Median/scale.By, 5), Low: digits(point.Figure.Low/scale.By, 5), High: digits(point.Figure.High/scale.By, 5),
 			Tip: []string{point.RunText(), strings.TrimSpace(strings.Join([]string{median, scale.Unit, bounds}, " ")), point.Started.UTC().Format(time.DateTime + " UTC"), "revision " + row.Revision}}
