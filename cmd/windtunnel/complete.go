@@ -153,7 +153,7 @@ func runNames(list []results.RunSummary) []string {
 		values = append(values, results.Latest+"\tsuite "+list[0].Suite)
 	}
 	for _, r := range list {
-		values = append(values, r.ID+"\t"+strings.TrimSpace(r.Name+" "+r.Form.String()+" "+string(r.Status)))
+		values = append(values, r.ID+"\t"+strings.TrimSpace(r.Name+" "+r.Form.Words()+" "+string(r.Status)))
 	}
 	return values
 }

@@ -38,7 +38,7 @@ func runsCommand() *cobra.Command {
 			fmt.Fprintln(w, "RUN\tNAME\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED\tTESTBED, FLAGS\tNOTE")
 			for _, r := range runs {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.ID, cmp.Or(r.Name, "-"), r.Suite, r.Started.Local().Format(time.DateTime), r.Status,
-					r.Scenarios, r.Samples, r.Failures, r.Skipped, cmp.Or(phrase.Printable(r.Form.String()), "-"), cmp.Or(phrase.Printable(r.Note), "-"))
+					r.Scenarios, r.Samples, r.Failures, r.Skipped, cmp.Or(phrase.Printable(r.Form.Words()), "-"), cmp.Or(phrase.Printable(r.Note), "-"))
 			}
 			return w.Flush()
 		},

@@ -68,7 +68,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	if len(chosen) == 0 {
 		form := ""
 		if t.Form != (sample.Form{}) {
-			form = fmt.Sprintf(" and has this form (%s)", t.Form)
+			form = fmt.Sprintf(" and has this form (%s)", t.Form.Words())
 		}
 		return nil, fmt.Errorf("trend of suite %s: none of its %s is complete%s; `windtunnel runs` lists them", suite, phrase.Count(len(runs), "run"), form)
 	}
@@ -148,7 +148,7 @@ func (t *Trend) noteForms(runs []*sample.Run) {
 	var forms []string
 	for _, r := range runs {
 		if form := r.Options.Form(); count[form] > 0 {
-			forms = append(forms, fmt.Sprintf("%s (%d, such as %s)", cmp.Or(form.String(), "the whole suite on this machine"), count[form], r.ID))
+			forms = append(forms, fmt.Sprintf("%s (%d, such as %s)", cmp.Or(form.Words(), "the whole suite on this machine"), count[form], r.ID))
 			count[form] = 0
 		}
 	}

@@ -40,7 +40,7 @@ func WriteTrend(w io.Writer, t *Trend) error {
 // Title returns the suite with the form of the runs: "suite quick, testbed h1, h2 --short".
 func (t *Trend) Title() string {
 	title := "suite " + t.Suite
-	if form := t.Form.String(); form != "" {
+	if form := t.Form.Words(); form != "" {
 		title += ", " + form
 	}
 	return title

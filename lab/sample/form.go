@@ -24,8 +24,8 @@ type Form struct {
 	Flags string `json:"flags,omitempty"`
 }
 
-// String returns the form in words; "" for the whole suite on the engine's machine.
-func (f Form) String() string {
+// Words returns the form for readers; "" for the whole suite on the engine's machine.
+func (f Form) Words() string {
 	if f.Testbed == "" {
 		return f.Flags
 	}

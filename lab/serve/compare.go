@@ -58,7 +58,7 @@ func (s *Site) choices(c comparison) (runs []runChoice, err error) {
 func runText(r results.RunSummary) string {
 	parts := phrase.Lines{r.ID}
 	parts.SayIf(r.Name != "", "%s", r.Name)
-	parts.SayIf(r.Form.String() != "", "%s", r.Form)
+	parts.SayIf(r.Form.Words() != "", "%s", r.Form.Words())
 	parts.SayIf(r.Status != sample.Complete, "%s", r.Status)
 	return strings.Join(parts, " · ")
 }

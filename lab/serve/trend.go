@@ -43,7 +43,7 @@ func allSeries(list []results.RunSummary, selected series) (choices []seriesChoi
 	for _, r := range list {
 		if of := seriesOf(r); !seen[of] {
 			seen[of] = true
-			choices = append(choices, seriesChoice{r.ID, strings.TrimSuffix(r.Suite+", "+r.Form.String(), ", "), of == selected})
+			choices = append(choices, seriesChoice{r.ID, strings.TrimSuffix(r.Suite+", "+r.Form.Words(), ", "), of == selected})
 		}
 	}
 	slices.SortFunc(choices, func(a, b seriesChoice) int { return strings.Compare(a.Text, b.Text) })
