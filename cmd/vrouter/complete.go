@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -101,4 +106,71 @@ func firstArgument(propose completer) completer {
 		}
 		return propose(cmd, args, typed)
 	}
+}
+
+// values are flags with known values whose commands do not set a completion.
+var values = map[string]completer{
+	"store": words("file", "embedded", "etcd://"), "locator": words("auto"), "chain": words("portmap", "bandwidth"),
+	"device": completeDevices, "netns": completeNamespaces,
+	"bin-dir": completeFolders, "conf-dir": completeFolders, "plugin-dir": completeFolders,
+}
+
+// files are flags with the path of a file.
+var files = []string{"socket", "docker-socket", "config", "file", "state", "tls-ca", "tls-cert", "tls-key"}
+
+// arguments are commands with known arguments that do not set a completion.
+var arguments = map[string]completer{
+	"vrouter man": completeFolders, "vrouter docker package": completeFolders,
+	"vrouter route add": firstArgument(completeNetworks), "vrouter route delete": firstArgument(completeNetworks),
+	"vrouter flow get": firstArgument(words("tcp", "udp", "icmp", "icmp6", "sctp")), "vrouter store grant node": firstArgument(completeFleetNodes),
+}
+
+// completions sets the completion of the arguments and flags below cmd that have none. Only
+// arguments and flags with paths complete to files.
+func completions(cmd *cobra.Command) {
+	if complete := arguments[cmd.CommandPath()]; complete != nil {
+		cmd.ValidArgsFunction = complete
+	} else if cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		complete := values[f.Name]
+		if complete == nil {
+			complete = cobra.NoFileCompletions
+		}
+		if _, has := cmd.GetFlagCompletionFunc(f.Name); !has && !slices.Contains(files, f.Name) {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails only for flags that have one
+		}
+	})
+	for _, below := range cmd.Commands() {
+		completions(below)
+	}
+}
+
+func completeFolders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeDevices proposes the network devices of this host.
+func completeDevices(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+	devices, err := net.Interfaces()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, d := range devices {
+		names = append(names, d.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNamespaces proposes the named network namespaces, and files if none of them fits.
+func completeNamespaces(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+	entries, err := os.ReadDir("/run/netns")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }

@@ -134,6 +134,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 	}
 	cmd.AddCommand(versionCommand(), manCommand())
 	markFailures(cmd)
+	completions(cmd)
 	return cmd
 }
 

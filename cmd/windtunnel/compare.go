@@ -49,18 +49,21 @@ func compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare RUN[,RUN…] RUN[,RUN…]",
 		Short: "Compare two runs; with gates, fail on a regression",
-		Long: `Compare the second run (B) with the first (A), scenario by scenario. Runs are
-named as in "windtunnel runs", by a beginning, or as "latest". A side may have
-several runs of the same software, separated by commas.
+		Long: `Compare the second run (B) with the first (A), scenario by scenario. A run
+is named by its ID, by a beginning of it, by its name (NAME@latest is the newest
+run of this name), or as "latest". A side may have several runs of the same
+software, separated by commas.
 
 A difference must stand out from the spread between runs of the same software.
 It is measured within both sides and among the stored runs of the suite on this
 machine; with too few of them it is assumed, and the output says so.
 
-Exit status: 0 compared, and no gate failed; 1 a gate failed; 2 the runs could
-not be compared or the gates not judged, with the reason.`,
+Exit status: 0 compared, and every gate passed; 1 a gate failed; 2 the runs could
+not be compared or the gates not judged, with the reason. A gate is not judged if
+noise can hide a change of its size, unless the gate has on_doubt: pass or fail.`,
 		Example: `  windtunnel compare 20261120 latest
   windtunnel compare 20261120 latest --metric throughput_bps --format markdown
+  windtunnel compare main@latest fix/mtu@latest
   windtunnel compare main1,main2,main3 new1,new2,new3
   windtunnel compare main latest --db main.db --other-db branch.db --gate gate.yaml --junit gates.xml`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +89,11 @@ not be compared or the gates not judged, with the reason.`,
 	f.Var((*nonEmpty)(&o.otherDB), "other-db", "File or URL of the results with the second run (default: that of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
-	f.StringVar(&o.format, "format", "table", "Format of the comparison: table, json, markdown, html")
+	var names []string
+	for _, f := range comparisonFormats {
+		names = append(names, f.name)
+	}
+	formatFlag(cmd, &o.format, "the comparison", names...)
 	f.StringVar(&o.gate, "gate", "", "File of gates; if a gate fails, the exit status is 1")
 	f.StringVar(&o.junit, "junit", "", "File to write the results of the gates to, as a JUnit report")
 	f.BoolVar(&o.across, "across-machines", false, "Judge runs of different machines too")
@@ -136,8 +143,10 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 // read checks the flags before any store is opened.
 func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, err error) {
 	opts = compare.Options{Scenarios: o.scenarios, AcrossMachines: o.across}
-	if format, err = findComparisonFormat(o.format); err != nil {
-		return format, opts, err
+	for _, f := range comparisonFormats {
+		if f.name == o.format {
+			format = f
+		}
 	}
 	for _, name := range o.metrics {
 		m, err := compare.Metric(strings.TrimSpace(name))
@@ -153,17 +162,6 @@ func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, 
 		err = errors.New("--junit writes the results of gates: give their file with --gate")
 	}
 	return format, opts, err
-}
-
-func findComparisonFormat(name string) (comparisonFormat, error) {
-	var names []string
-	for _, f := range comparisonFormats {
-		if f.name == name {
-			return f, nil
-		}
-		names = append(names, f.name)
-	}
-	return comparisonFormat{}, fmt.Errorf("--format %s: choose one of %s", name, strings.Join(names, ", "))
 }
 
 func readGates(path string) (*compare.Gates, error) {

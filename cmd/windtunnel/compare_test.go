@@ -33,9 +33,9 @@ func TestComparisonScripts(t *testing.T) {
 // bridge/stream is 5 % slower, made in turns; history.db
 // has runs of which the later six are 8 % slower, and empty.db none.
 func storeRuns(dir string) error {
-	slower := func(r *stored) { r.bridge = 0.95; r.env.Revision = "slower" }
+	slower := func(r *stored) { r.bridge = 0.95; r.env.Revision = "slower"; r.name = "slower" }
 	if err := putAll(dir, "main.db",
-		newStored("main", 1), newStored("again", 2), newStored("few", 3, func(r *stored) { r.blocks = 1 }),
+		newStored("main", 1), newStored("again", 2), newStored("few", 3, func(r *stored) { r.blocks, r.command = 1, "run pair --short" }),
 		newStored("elsewhere", 4, func(r *stored) { r.env.CPUModel = "another" }),
 		newStored("foreign", 5, func(r *stored) { r.suite = "other"; r.group = "gre" }),
 		newStored("stopped", 6, func(r *stored) { r.status = sample.Stopped })); err != nil {
@@ -43,7 +43,7 @@ func storeRuns(dir string) error {
 	}
 	var before, after []stored
 	for i := range uint64(4) {
-		before = append(before, newStored(fmt.Sprintf("m%d", i), 40+2*i))
+		before = append(before, newStored(fmt.Sprintf("m%d", i), 40+2*i, func(r *stored) { r.name = "base" }))
 		after = append(after, newStored(fmt.Sprintf("s%d", i), 41+2*i, slower))
 	}
 	if err := putAll(dir, "many.db", before...); err != nil {
@@ -69,6 +69,7 @@ func storeRuns(dir string) error {
 // stored describes a run.
 type stored struct {
 	id, suite, group string
+	name, command    string
 	seed             uint64
 	blocks           int
 	bridge           float64 // factor on its throughput
@@ -116,7 +117,7 @@ func (r stored) put(store *results.Store) error {
 		plan.Comparisons = []suite.Comparison{{Baseline: "raw/stream", Subject: r.group + "/stream"}}
 	}
 	started := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, int(r.seed))
-	run := sample.Run{ID: r.id, Suite: r.suite, Title: plan.Title, Started: started, Finished: started.Add(time.Minute), Seed: r.seed, Status: r.status, Environment: r.env}
+	run := sample.Run{ID: r.id, Name: r.name, Suite: r.suite, Title: plan.Title, Started: started, Finished: started.Add(time.Minute), Seed: r.seed, Status: r.status, Options: sample.Options{Command: r.command}, Environment: r.env}
 	if err := store.CreateRun(run, plan); err != nil {
 		return err
 	}

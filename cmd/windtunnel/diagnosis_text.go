@@ -27,40 +27,88 @@ func entry(out io.Writer, label, line string) {
 	fmt.Fprintln(out, strings.TrimRight(label+text.Wrap(line, textWidth, indent), " "))
 }
 
-// write prints the diagnosis for a person.
+// write prints the diagnosis for a person: the machine, how much can run here, and what is
+// missing.
 func (d *diagnosis) write(out io.Writer) error {
 	var b strings.Builder
 	d.writeMachine(&b)
-	b.WriteString("\nKernel features\n")
+	d.writeSummary(&b)
+	d.writeRemedies(&b)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// writeSummary prints how much can run here, and the kernel features that do not work.
+func (d *diagnosis) writeSummary(b *strings.Builder) {
+	tools, systems, whole, some := 0, 0, 0, 0
+	for _, t := range d.Tools {
+		if t.Runs {
+			tools++
+		}
+	}
+	for _, s := range d.Systems {
+		if s.Runs {
+			systems++
+		}
+	}
+	for _, s := range d.Suites {
+		switch len(s.Skipped) {
+		case 0:
+			whole++
+		case s.Scenarios:
+		default:
+			some++
+		}
+	}
+	works, lines := 0, strings.Builder{}
 	for _, x := range d.Facts.Features {
 		switch {
 		case x.Works:
-			row(&b, "yes", x.Name, x.What)
+			works++
 		case strings.HasPrefix(x.Reason, probe.NotTried):
-			row(&b, "?", x.Name, x.Reason)
+			row(&lines, "?", x.Name, x.Reason)
 		default:
-			row(&b, "no", x.Name, x.Reason)
+			row(&lines, "no", x.Name, x.Reason)
 		}
 	}
-	b.WriteString("\nTools\n")
+	entry(b, "suites    ", fmt.Sprintf("%d of %d run here, and a part of %d more; list: windtunnel doctor suites", whole, len(d.Suites), some))
+	entry(b, "systems   ", fmt.Sprintf("%d of %d run here; list: windtunnel systems", systems, len(d.Systems)))
+	entry(b, "tools     ", fmt.Sprintf("%d of %d run here; list: windtunnel tools", tools, len(d.Tools)))
+	entry(b, "features  ", fmt.Sprintf("%d of %d features of the kernel and the machine work", works, len(d.Facts.Features)))
+	if lines.Len() > 0 {
+		b.WriteString("\nFeatures that do not work\n" + lines.String())
+	}
+}
+
+// tools returns the list of tools, and its table.
+func (d *diagnosis) tools() (list any, table string) {
+	var b strings.Builder
 	for _, t := range d.Tools {
 		d.writeTool(&b, t)
 	}
-	b.WriteString("\nSystems\n")
+	return d.Tools, b.String()
+}
+
+// systems returns the list of systems, and its table.
+func (d *diagnosis) systems() (list any, table string) {
+	var b strings.Builder
 	for _, s := range d.Systems {
 		if s.Runs {
 			row(&b, "yes", s.Name, s.Describe)
 		} else {
-			row(&b, "no", s.Name, "lacks "+strings.Join(s.Lacks, ", "))
+			row(&b, "no", s.Name, s.Describe+"; lacks "+strings.Join(s.Lacks, ", "))
 		}
 	}
-	b.WriteString("\nSuites\n")
+	return d.Systems, b.String()
+}
+
+// suites returns the list of suites, and its table.
+func (d *diagnosis) suites() (list any, table string) {
+	var b strings.Builder
 	for _, s := range d.Suites {
 		s.write(&b)
 	}
-	d.writeRemedies(&b)
-	_, err := io.WriteString(out, b.String())
-	return err
+	return d.Suites, b.String()
 }
 
 func (d *diagnosis) writeMachine(b *strings.Builder) {

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
@@ -22,32 +23,97 @@ const distanceTime = 5 * time.Second
 
 func doctorCommand() *cobra.Command {
 	var brief, asJSON bool
+	var format string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show which tools, systems and suites can run here, and how to install missing programs",
-		Args:  takes(0, 0),
+		Short: "Show what this machine can measure, and how to install missing programs",
+		Long: `Show what this machine can measure, and how to install missing programs.
+
+The lists are separate commands: "windtunnel tools", "windtunnel systems" and
+"windtunnel doctor suites". With --format json doctor prints all of them.`,
+		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			facts := probe.Probe()
-			if _, err := (&cpuOptions{distance: string(condition.Auto)}).place(facts); err != nil {
-				facts.Warnings = append(facts.Warnings, err.Error())
-			}
+			say := progress(cmd)
+			say("testing kernel features and programs …")
+			facts := probedFacts()
 			if brief {
+				say("")
 				return diagnoseBriefly(cmd.OutOrStdout(), facts)
 			}
-			d, err := diagnose(facts, distanceLine(facts, distanceTime))
-			if err != nil {
+			say(fmt.Sprintf("measuring the distance of the CPUs, %s …", distanceTime))
+			distance := distanceLine(facts, distanceTime)
+			say("expanding the suites …")
+			d, err := diagnose(facts, distance)
+			say("")
+			switch {
+			case err != nil:
 				return err
-			}
-			if asJSON {
-				return d.writeJSON(cmd.OutOrStdout())
+			case asJSON || format == "json":
+				return writeJSON(cmd.OutOrStdout(), d)
 			}
 			return d.write(cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&brief, "brief", false, "Show only what the suite quick lacks here")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "Print everything as JSON (docs/operating.md lists the fields)")
+	formatFlag(cmd, &format, "the diagnosis", "table", "json")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "Print everything as JSON, as --format json does")
+	_ = cmd.Flags().MarkHidden("json") // an error means that there is no such flag
 	cmd.MarkFlagsMutuallyExclusive("brief", "json")
+	cmd.MarkFlagsMutuallyExclusive("brief", "format")
+	cmd.AddCommand(foundCommand("suites", "List the scenarios of each suite that cannot run here, and why", (*diagnosis).suites))
 	return cmd
+}
+
+func toolsCommand() *cobra.Command {
+	return foundCommand("tools", "List the traffic tools, and which can run here", (*diagnosis).tools)
+}
+
+func systemsCommand() *cobra.Command {
+	return foundCommand("systems", "List the systems under test, and which can run here", (*diagnosis).systems)
+}
+
+// foundCommand returns a command that lists one part of the diagnosis.
+func foundCommand(use, short string, part func(*diagnosis) (list any, table string)) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			say := progress(cmd)
+			say("testing kernel features and programs …")
+			d, err := diagnose(probedFacts(), "")
+			say("")
+			if err != nil {
+				return err
+			}
+			list, table := part(d)
+			if format == "json" {
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), table)
+			return err
+		},
+	}
+	listFormat(cmd, &format)
+	return cmd
+}
+
+// probedFacts returns the facts of this machine, with the CPUs that a run would use.
+func probedFacts() *probe.Facts {
+	facts := probe.Probe()
+	if _, err := (&cpuOptions{distance: string(condition.Auto)}).place(facts); err != nil {
+		facts.Warnings = append(facts.Warnings, err.Error())
+	}
+	return facts
+}
+
+// progress returns a function that shows what a command does now, on one line of a terminal;
+// an empty text removes the line. Without a terminal the function does nothing.
+func progress(cmd *cobra.Command) func(string) {
+	out := cmd.ErrOrStderr()
+	if f, ok := out.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return func(string) {}
+	}
+	return func(text string) { fmt.Fprint(out, "\r\x1b[K"+text) }
 }
 
 // leastBacklog is the smallest net.core.netdev_max_backlog with which a tunnel loses no
@@ -64,17 +130,6 @@ func backlogWarning(f *probe.Facts, l *testbed.Layout) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is %d, and the wire shares the sender's CPU: tunnels can lose frames there (docs/method.md, \"Where the wire drops\"); set it with: sysctl -w %s=%d", name, n, name, leastBacklog)
-}
-
-// writeJSON prints the diagnosis for programs.
-func (d *diagnosis) writeJSON(out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(d); err != nil {
-		return fmt.Errorf("write the diagnosis as JSON: %w", err)
-	}
-	return nil
 }
 
 // diagnoseBriefly prints only the reasons why a first run cannot measure everything.

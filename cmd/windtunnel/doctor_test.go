@@ -37,7 +37,10 @@ func TestTheDiagnosisFitsATerminalAndSaysEachRemedyOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for line := range strings.Lines(text) {
+	_, tools := d.tools()
+	_, systems := d.systems()
+	_, suites := d.suites()
+	for line := range strings.Lines(text + tools + systems + suites) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > textWidth {
 			t.Errorf("%d columns: %q", n, line)
 		}
@@ -58,9 +61,16 @@ func TestTheDiagnosisFitsATerminalAndSaysEachRemedyOnce(t *testing.T) {
 	if strings.Contains(last, "netperf") {
 		t.Errorf("the last command has a package of another component: %q", last)
 	}
+	if head, _, _ := strings.Cut(text, "\n\n"); !strings.HasPrefix(text, "machine ") || !strings.Contains(head, "suites    0 of ") || !strings.Contains(head, "list: windtunnel systems") {
+		t.Errorf("the summary is not first:\n%s", head)
+	}
+	if strings.Contains(text, "skips ") || strings.Contains(text, "containers on") {
+		t.Error("the diagnosis has the long lists of suites or systems")
+	}
+	flat += strings.Join(strings.Fields(tools+systems+suites), " ")
 	for _, want := range []string{
 		"warning net.core.netdev_max_backlog is 1000, and the wire shares the sender's CPU",
-		"no vxlan lacks ", "no quick 0 of 8 scenarios run here skips ", "lacks bpf, bridge, clsact, netns, veth",
+		"no vxlan containers on a Linux bridge, joined by the kernel's VXLAN device; lacks ", "no quick 0 of 8 scenarios run here skips ", "lacks bpf, bridge, clsact, netns, veth",
 	} {
 		if !strings.Contains(flat, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
@@ -106,7 +116,7 @@ func TestTheJSONOfDoctorIsDocumentedFieldByField(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := d.writeJSON(&out); err != nil {
+	if err := writeJSON(&out, d); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "null") {

@@ -90,7 +90,8 @@ func proveAll(ctx context.Context, b *experiment.Bench, sc *suite.Scenario) erro
 }
 
 func labList() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:   "list [FILE.yaml|SUITE]",
 		Short: "List the namespaces of the running testbeds",
 		Args:  takes(0, 1),
@@ -110,12 +111,17 @@ func labList() *cobra.Command {
 			if len(names) == 0 {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no testbed is running; `windtunnel lab up SUITE` starts one")
 			}
+			if format == "json" {
+				return writeJSON(cmd.OutOrStdout(), orEmpty(names))
+			}
 			for _, n := range names {
 				fmt.Fprintln(cmd.OutOrStdout(), n)
 			}
 			return nil
 		},
 	}
+	listFormat(cmd, &format)
+	return cmd
 }
 
 // labID returns the ID of a suite's testbed.

@@ -91,9 +91,12 @@ func root() *cobra.Command {
 		Version:       version + " (" + revision + ")",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+
+		PersistentPreRunE: useVariables,
 	}
 	cmd.SetFlagErrorFunc(flagError)
-	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
+	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), toolsCommand(), systemsCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
 	helpFlags(cmd)
+	completions(cmd)
 	return cmd
 }

@@ -74,10 +74,11 @@ every command for runs works with it.`,
 	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
 	f.IntVar(&o.trials, "trials", 0, "Trials of each scenario between each pair")
 	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
-	f.StringVar(&o.gates, "gates", "", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
+	gatesFlag(cmd, &o.gates)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
 	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
 	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
+	nameFlags(cmd, &o)
 	dbFlag(cmd, &o.db)
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -58,13 +59,10 @@ func formatNames() []string {
 	return names
 }
 
-func findFormat(name string) (format, error) {
-	for _, f := range append(formats, publishedFormat) {
-		if f.name == name {
-			return f, nil
-		}
-	}
-	return format{}, fmt.Errorf("--format %s: choose one of %s", name, strings.Join(formatNames(), ", "))
+// findFormat returns the format with a name of formatNames.
+func findFormat(name string) format {
+	all := append(formats, publishedFormat)
+	return all[slices.IndexFunc(all, func(f format) bool { return f.name == name })]
 }
 
 func tableOptions(w io.Writer) text.Options {
@@ -99,10 +97,7 @@ length. The pages of the other suites stay as they are.`,
   windtunnel report --format published opencontrail 20261121-093015`,
 		Args: takes(0, math.MaxInt),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := findFormat(name)
-			if err != nil {
-				return err
-			}
+			f := findFormat(name)
 			info, err := os.Stat(out)
 			toDir := err == nil && info.IsDir()
 			if toDir && !f.several {
@@ -120,7 +115,7 @@ length. The pages of the other suites stay as they are.`,
 			return writeFile(out, f, reports...)
 		},
 	}
-	cmd.Flags().StringVar(&name, "format", "table", "Format of the report: "+strings.Join(formatNames(), ", "))
+	formatFlag(cmd, &name, "the report", formatNames()...)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "File to write instead of standard output; for the format published also a directory")
 	dbFlag(cmd, &db)
 	return cmd
@@ -191,6 +186,11 @@ func (s *runner) report() error {
 	r, err := buildReport(s.store, s.run.ID)
 	if err != nil {
 		return err
+	}
+	if len(r.Findings) > 0 {
+		if err := s.store.SetHeadline(s.run.ID, r.Findings[0]); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(s.out)
 	if err := formats[0].write(s.out, r); err != nil {

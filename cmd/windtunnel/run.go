@@ -46,6 +46,8 @@ type runOptions struct {
 	dryRun    bool
 	db        string
 	out       string
+	name      string
+	note      string
 	resume    string
 	profiling experiment.Profiling
 	gates     string
@@ -74,6 +76,7 @@ Without a suite, --system describes the experiment: every system carries every
   windtunnel run contrail-windows --short
   windtunnel run quick --scenario bridge,vxlan --trials 10
   windtunnel run quick --precision 2%
+  windtunnel run quick --name main --note 'after the update of the kernel'
   windtunnel run my.yaml --dry-run
   windtunnel run --system bridge,vxlan --workload tcp_stream --streams 4
   windtunnel run quick --testbed hosts.yaml
@@ -126,7 +129,7 @@ func resumable(cmd *cobra.Command) error {
 }
 
 // recorded returns the subcommand with the arguments that affect the figures,
-// quoted for a shell. The run stores --gates and --seed in other fields.
+// quoted for a shell. The run stores --gates, --seed, --name and --note in other fields.
 func recorded(cmd *cobra.Command, args []string) string {
 	words := append([]string{cmd.Name()}, args...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -135,7 +138,7 @@ func recorded(cmd *cobra.Command, args []string) string {
 			value = strings.Join(list.GetSlice(), ",")
 		}
 		switch {
-		case slices.Contains([]string{"db", "out", "resume", "dry-run", "gates", "seed"}, f.Name) || value == "false":
+		case slices.Contains([]string{"db", "out", "resume", "dry-run", "gates", "seed", "name", "note"}, f.Name) || value == "false":
 		case value == "true":
 			words = append(words, "--"+f.Name)
 		default:
@@ -168,11 +171,25 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")
 	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
 	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
-	f.StringVar(&o.gates, "gates", "", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
+	gatesFlag(cmd, &o.gates)
 	o.cpus.flags(cmd)
 	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
+	nameFlags(cmd, o)
 	dbFlag(cmd, &o.db)
 }
+
+func gatesFlag(cmd *cobra.Command, gates *string) {
+	cmd.Flags().Var(choice{gates, []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
+}
+
+// nameFlags adds the flags that describe a run.
+func nameFlags(cmd *cobra.Command, o *runOptions) {
+	cmd.Flags().Var((*nonEmpty)(&o.name), "name", "Name of the run, such as a branch; several runs can have it, and NAME@latest is the newest of them")
+	cmd.Flags().StringVar(&o.note, "note", "", "Note to store with the run")
+}
+
+// mostNote is the largest number of bytes of a note.
+const mostNote = 1000
 
 func dbFlag(cmd *cobra.Command, db *string) {
 	cmd.Flags().Var((*nonEmpty)(db), "db", "File of the results, or URL of a PostgreSQL database, such as postgres://USER@HOST/DATABASE (default windtunnel.db in the user's data directory)")
@@ -182,8 +199,13 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 	if err := o.oneSource(args); err != nil {
 		return err
 	}
-	if o.gates != "" && o.gates != "enforce" && o.gates != "warn" {
-		return fmt.Errorf("--gates %s: choose enforce or warn", o.gates)
+	if o.name != "" {
+		if err := sample.CheckName(o.name); err != nil {
+			return fmt.Errorf("--name %s: %w", phrase.Clip(o.name), err)
+		}
+	}
+	if len(o.note) > mostNote {
+		return fmt.Errorf("--note: it has %d bytes, and a note may have %d; shorten it", len(o.note), mostNote)
 	}
 	var plan *suite.Plan
 	if o.resume == "" {
@@ -339,7 +361,7 @@ func (s *runner) open() error {
 		return exitNothing
 	}
 	s.run = sample.Run{
-		Suite: plan.Suite, Title: plan.Title, Started: now, Seed: seed, Status: sample.Running,
+		Suite: plan.Suite, Title: plan.Title, Name: s.options.name, Note: s.options.note, Started: now, Seed: seed, Status: sample.Running,
 		Options: sample.Options{
 			Command: s.options.command,
 			Lenient: s.options.gates == "warn", ProfileRate: s.options.profiling.Rate, ProfileBlocks: s.options.profiling.Blocks,

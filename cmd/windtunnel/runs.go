@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/results"
 )
 
@@ -20,9 +22,6 @@ func runsCommand() *cobra.Command {
 		Short: "List the stored runs, the newest first; delete runs",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format != "table" && format != "json" {
-				return fmt.Errorf("--format %s: choose one of table, json", format)
-			}
 			store, err := openStore(db, true)
 			if err != nil {
 				return err
@@ -36,15 +35,16 @@ func runsCommand() *cobra.Command {
 				return results.WriteRunsJSON(cmd.OutOrStdout(), runs)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "RUN\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED")
+			fmt.Fprintln(w, "RUN\tNAME\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED\tTESTBED, FLAGS\tNOTE")
 			for _, r := range runs {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", r.ID, r.Suite, r.Started.Local().Format(time.DateTime), r.Status, r.Scenarios, r.Samples, r.Failures, r.Skipped)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", r.ID, cmp.Or(r.Name, "-"), r.Suite, r.Started.Local().Format(time.DateTime), r.Status,
+					r.Scenarios, r.Samples, r.Failures, r.Skipped, cmp.Or(phrase.Printable(r.Form.Words()), "-"), cmp.Or(phrase.Printable(r.Note), "-"))
 			}
 			return w.Flush()
 		},
 	}
 	cmd.AddCommand(runsDelete())
-	cmd.Flags().StringVar(&format, "format", "table", "Format of the list: table, json")
+	listFormat(cmd, &format)
 	dbFlag(cmd, &db)
 	return cmd
 }

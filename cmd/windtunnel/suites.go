@@ -26,50 +26,84 @@ import (
 )
 
 func suitesCommand() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:   "suites",
 		Short: "List the suites, and how much of each can run here",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			say := progress(cmd)
+			say("testing kernel features and programs …")
 			facts := probe.Probe()
 			// Choose the CPUs as `run` does. If that fails, the scenarios' reasons say so.
 			_, _ = (&cpuOptions{distance: string(condition.Auto)}).place(facts)
-			return listSuites(cmd.OutOrStdout(), facts)
+			list, err := readSuites(facts)
+			say("")
+			switch {
+			case err != nil:
+				return err
+			case format == "json":
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			return writeSuites(cmd.OutOrStdout(), list)
 		},
 	}
+	listFormat(cmd, &format)
+	return cmd
 }
 
-// listSuites prints one line for each suite. For root the line says how many of the
-// suite's scenarios can run on this machine: other users cannot test the kernel's
-// features.
-func listSuites(out io.Writer, facts *probe.Facts) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	hint := ""
-	if !facts.Root() {
-		hint = "as root (sudo) the list says how much of each suite can run here"
-	}
+// listedSuite is a suite of the list. Its fields are those of the JSON output.
+type listedSuite struct {
+	Name      string  `json:"name"`
+	Title     string  `json:"title"`
+	Scenarios int     `json:"scenarios"`
+	Trials    int     `json:"trials"` // of each scenario
+	Seconds   float64 `json:"seconds,omitempty"`
+	// Runs is the number of scenarios that can run on this machine. It is nil without root: other
+	// users cannot test the kernel's features.
+	Runs *int `json:"runs,omitempty"`
+}
+
+func readSuites(facts *probe.Facts) (list []listedSuite, err error) {
 	for _, name := range suites.Names() {
 		plan, err := loadPlan(name, suite.ExpandOptions{})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		here := ""
+		s := listedSuite{Name: name, Title: plan.Title, Scenarios: len(plan.Scenarios), Trials: plan.Trials}
 		if facts.Root() {
 			plan.Skipped = experiment.Skips(plan, executorHere(facts), facts)
-			here = runsHere(len(plan.Scenarios)-len(plan.Skipped), len(plan.Scenarios)) + "\t"
-			if len(plan.Skipped) > 0 {
-				hint = "`windtunnel doctor` says why scenarios cannot run here, and how to change that"
+			n := len(plan.Scenarios) - len(plan.Skipped)
+			s.Runs = &n
+		}
+		s.Seconds = plan.Estimate().Seconds()
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// writeSuites prints one line for each suite.
+func writeSuites(out io.Writer, list []listedSuite) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	hint := ""
+	for _, s := range list {
+		here, runs := "", phrase.Count(s.Scenarios, "scenario")
+		if s.Runs == nil {
+			hint = "as root (sudo) the list says how much of each suite can run here"
+		} else {
+			here = runsHere(*s.Runs, s.Scenarios) + "\t"
+			if *s.Runs < s.Scenarios {
+				hint = "`windtunnel doctor suites` says why scenarios cannot run here, and `windtunnel doctor` how to change that"
+				if *s.Runs > 0 {
+					runs = fmt.Sprintf("%d of %s", *s.Runs, runs)
+				}
 			}
 		}
-		runs := phrase.Count(len(plan.Scenarios), "scenario")
-		if n := len(plan.Scenarios) - len(plan.Skipped); n > 0 && n < len(plan.Scenarios) {
-			runs = fmt.Sprintf("%d of %s", n, runs)
+		size := fmt.Sprintf("%s × %s", runs, phrase.Count(s.Trials, "trial"))
+		if s.Seconds > 0 {
+			size += ", about " + units.FormatDuration(s.Seconds*1e9)
 		}
-		size := fmt.Sprintf("%s × %s", runs, phrase.Count(plan.Trials, "trial"))
-		if t := plan.Estimate(); t > 0 {
-			size += ", about " + units.FormatDuration(float64(t))
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", name, size, here, plan.Title)
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", s.Name, size, here, s.Title)
 	}
 	if err := w.Flush(); err != nil || hint == "" {
 		return err

@@ -3,21 +3,21 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"windtunnel/lab/compare"
 	"windtunnel/lab/compare/source"
 	"windtunnel/lab/report/html"
+	"windtunnel/lab/sample"
 )
 
 // trendOptions are the flags of `windtunnel trend`.
 type trendOptions struct {
-	db, metric, format string
-	scenarios          []string
-	last               int
-	across             bool
+	db, metric, format, like string
+	scenarios                []string
+	last                     int
+	across                   bool
 }
 
 // trendFormats has a writer for each format of a trend.
@@ -32,28 +32,32 @@ func trendCommand() *cobra.Command {
 		Use:   "trend SUITE",
 		Short: "Show one metric over the runs of a suite, and mark where its level changed",
 		Example: `  windtunnel trend quick
-  windtunnel trend quick --metric receiver_cpu_ns_per_byte --scenario 'bridge/*' --last 20`,
+  windtunnel trend quick --metric receiver_cpu_ns_per_byte --scenario 'bridge/*' --last 20
+  windtunnel trend quick --like 20261121-093015`,
 		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var names []string
+			t, err := o.trend(args[0])
+			if err != nil {
+				return err
+			}
 			for _, f := range trendFormats {
 				if f.name == o.format {
-					t, err := o.trend(args[0])
-					if err != nil {
-						return err
-					}
-					return f.write(cmd.OutOrStdout(), t)
+					err = f.write(cmd.OutOrStdout(), t)
 				}
-				names = append(names, f.name)
 			}
-			return fmt.Errorf("--format %s: choose one of %s", o.format, strings.Join(names, ", "))
+			return err
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.metric, "metric", "", "Metric to show (default: throughput_bps for streams, transactions_per_s for request/response)")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Show only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
 	f.IntVar(&o.last, "last", 50, "Show at most this many of the newest runs (0: all)")
-	f.StringVar(&o.format, "format", "table", "Format of the trend: table, json, html")
+	var names []string
+	for _, f := range trendFormats {
+		names = append(names, f.name)
+	}
+	formatFlag(cmd, &o.format, "the trend", names...)
+	f.StringVar(&o.like, "like", "", "Show runs with the testbed and flags of this run (default: runs of the whole suite without --testbed)")
 	f.BoolVar(&o.across, "across-machines", false, "Show runs of other machines too")
 	dbFlag(cmd, &o.db)
 	return cmd
@@ -71,19 +75,20 @@ func (o *trendOptions) trend(suite string) (*compare.Trend, error) {
 		}
 		opts.Metric = m
 	}
-	runs, err := o.load(suite)
+	runs, form, err := o.load(suite)
 	if err != nil {
 		return nil, err
 	}
+	opts.Form = form
 	return compare.NewTrend(suite, runs, opts)
 }
 
 // load reads the suite's runs.
-func (o *trendOptions) load(suite string) ([]compare.Side, error) {
+func (o *trendOptions) load(suite string) ([]compare.Side, sample.Form, error) {
 	store, err := openStore(o.db, true)
 	if err != nil {
-		return nil, err
+		return nil, sample.Form{}, err
 	}
 	defer store.Close()
-	return source.Suite(store, suite, 0)
+	return source.Suite(store, suite, o.like, 0)
 }

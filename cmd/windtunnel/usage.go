@@ -23,7 +23,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &value) && value.GetValue() == "":
 		return fmt.Errorf("--%s \"\": the value is empty; give one, or omit the flag", value.GetFlag().Name)
 	case errors.As(err, &value):
-		return fmt.Errorf("--%s %s: %s", value.GetFlag().Name, value.GetValue(), remedy(value.GetFlag().Value.Type(), value.GetValue()))
+		return fmt.Errorf("--%s %s: %s", value.GetFlag().Name, value.GetValue(), remedyOf(value))
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		hint := fmt.Sprintf("`%s --help` lists the flags", cmd.CommandPath())
 		if near := suite.Nearest(unknown.GetSpecifiedName(), flagNames(cmd)); near != "" {
@@ -59,6 +59,14 @@ func flagNames(cmd *cobra.Command) []string {
 		}
 	})
 	return names
+}
+
+// remedyOf explains how to write the value of a flag.
+func remedyOf(err *pflag.InvalidValueError) string {
+	if c, ok := err.GetFlag().Value.(choice); ok {
+		return c.Set(err.GetValue()).Error()
+	}
+	return remedy(err.GetFlag().Value.Type(), err.GetValue())
 }
 
 // remedy explains how to write a value of a flag's type.

@@ -135,7 +135,7 @@ func (c *columns) ids() []string {
 
 func (c *columns) info() RunInfo {
 	r := c.side.Run
-	info := RunInfo{ID: r.ID, Suite: r.Suite, Started: r.Started, Status: r.Status, Revision: r.Environment.Revision}
+	info := RunInfo{ID: r.ID, Name: r.Name, Note: r.Note, Suite: r.Suite, Started: r.Started, Status: r.Status, Revision: r.Environment.Revision}
 	for _, cell := range c.cells {
 		info.Trials += len(cell)
 	}

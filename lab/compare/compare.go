@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,6 +39,8 @@ type Options struct {
 // RunInfo names one of the runs.
 type RunInfo struct {
 	ID       string        `json:"id"`
+	Name     string        `json:"name,omitempty"`
+	Note     string        `json:"note,omitempty"`
 	Suite    string        `json:"suite"`
 	Started  time.Time     `json:"started"`
 	Status   sample.Status `json:"status"`
@@ -98,6 +101,7 @@ func Runs(a, b []Side, opts Options) (*Comparison, error) {
 		if len(OtherTrials(c.Environment)) > 0 || p.otherDistance() {
 			undecide(rows)
 		}
+		noisyLast(rows)
 	}
 	c.Notes = p.notes(c)
 	c.tidy()
@@ -178,7 +182,7 @@ func (p *pairing) choose() error {
 	}
 	p.common, p.leftOut = common(before, after)
 	if len(p.common) == 0 {
-		return fmt.Errorf("no scenario is in both runs: A has %s, B has %s; run the same suite twice%s", scenarioNames(before), scenarioNames(after), reasons(p.leftOut))
+		return fmt.Errorf("%sno scenario is in both: A has %s, B has %s; name two runs of one suite on one testbed", apart(before, after, p.leftOut), scenarioNames(before), scenarioNames(after))
 	}
 	var err error
 	if p.ids, err = selection(p.opts.Scenarios, p.common); err != nil {
@@ -234,11 +238,24 @@ func scenarioNames(s *Side) string {
 	return phrase.Some(ids, 6)
 }
 
-// reasons lists how scenarios of the same name differ.
-func reasons(out []LeftOut) string {
+// apart says why two runs have no common scenario, with a colon; "" if there is no known reason.
+func apart(a, b *Side, out []LeftOut) string {
+	before, after := a.Run.Options.Form(), b.Run.Options.Form()
+	differ := func(what, a, b string) string { return fmt.Sprintf("the runs %s, A %s and B %s: ", what, a, b) }
+	const here = "network namespaces of one machine"
+	switch machine := OtherMachine(Environments(a.Run.Environment, b.Run.Environment)); {
+	case a.Run.Suite != b.Run.Suite:
+		return differ("are of different suites", "of "+a.Run.Suite, "of "+b.Run.Suite)
+	case before.Testbed != after.Testbed:
+		return differ("have different testbeds", cmp.Or(before.Testbed, here), cmp.Or(after.Testbed, here))
+	case len(machine) > 0:
+		return fmt.Sprintf("%s (%s): ", ErrOtherMachine, changes(machine))
+	case before.Flags != after.Flags:
+		return differ("have different flags", cmp.Or(before.Flags, "none"), cmp.Or(after.Flags, "none"))
+	}
 	for _, l := range out {
-		if strings.HasPrefix(l.Reason, "it is defined") {
-			return fmt.Sprintf(" (%s: %s)", l.Scenario, l.Reason)
+		if strings.HasPrefix(l.Reason, otherwise) {
+			return fmt.Sprintf("the runs define all scenarios differently (%s: %s): ", l.Scenario, l.Reason)
 		}
 	}
 	return ""

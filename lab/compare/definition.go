@@ -19,6 +19,9 @@ type LeftOut struct {
 	Reason   string `json:"reason"`
 }
 
+// otherwise begins the reason of a scenario that both runs have.
+const otherwise = "it is defined otherwise: "
+
 // common returns the ids of the scenarios that both plans define alike, in the
 // order of the second plan. out has the other scenarios with the differences.
 func common(a, b *Side) (ids []string, out []LeftOut) {
@@ -30,7 +33,7 @@ func common(a, b *Side) (ids []string, out []LeftOut) {
 			out = append(out, LeftOut{after.ID, "run A does not have it"})
 		default:
 			if changes := Definition(*before, *after); len(changes) > 0 {
-				out = append(out, LeftOut{after.ID, "it is defined otherwise: " + strings.Join(changes, ", ")})
+				out = append(out, LeftOut{after.ID, otherwise + strings.Join(changes, ", ")})
 				continue
 			}
 			ids = append(ids, after.ID)

@@ -84,8 +84,9 @@ func OtherTrials(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return !d.Trials })
 }
 
-func rank(machine bool) int {
-	if machine {
+// rank orders what has the property before what has not.
+func rank(first bool) int {
+	if first {
 		return 0
 	}
 	return 1

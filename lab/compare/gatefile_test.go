@@ -2,6 +2,7 @@ package compare
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestGateFileIsReadWithItsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Gate{
-		{Metrics: []sample.Metric{sample.Throughput}, Scenarios: []suite.Pattern{{Text: "bridge/*", Line: 4, Column: 17}, {Text: "raw", Line: 4, Column: 29}}, WorseBy: 0.03, Of: suite.OfValue, OnDoubt: suite.PassOnDoubt, Line: 3},
+		{Metrics: []sample.Metric{sample.Throughput}, Scenarios: []suite.Pattern{{Text: "bridge/*", Line: 4, Column: 17}, {Text: "raw", Line: 4, Column: 29}}, WorseBy: 0.03, Of: suite.OfValue, OnDoubt: suite.UnjudgedOnDoubt, Line: 3},
 		{Metrics: []sample.Metric{sample.LatencyP50, sample.LatencyP99}, WorseBy: 0.005, Of: suite.OfRatio, OnDoubt: suite.FailOnDoubt, Line: 6},
 	}
 	if diff := cmp.Diff(want, g.List, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
@@ -62,7 +63,7 @@ func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {
 		"not a number":          {"gates:\n  - metric: drops\n    worse_by: NaN%\n", 3, 15, []string{"does not start with a number"}},
 		"more than all":         {"gates:\n  - metric: throughput_bps\n    worse_by: 100%\n", 2, 5, []string{"cannot get worse by 100 %"}},
 		"wrong of":              {gate("    of: ration\n"), 4, 9, []string{`did you mean "ratio"?`}},
-		"wrong doubt":           {gate("    on_doubt: maybe\n"), 4, 15, []string{"allowed: pass, fail"}},
+		"wrong doubt":           {gate("    on_doubt: maybe\n"), 4, 15, []string{"allowed: unjudged, pass, fail"}},
 		"pattern of no meaning": {gate("    scenarios: ['[a']\n"), 4, 17, []string{`"[a" cannot be read`}},
 		"alias for a pattern":   {gate("    scenarios: [*/stream]\n"), 4, 17, []string{"quotes"}},
 		"no list":               {"gates: 3\n", 1, 8, []string{"gates has no entry"}},
@@ -146,7 +147,7 @@ func FuzzParseGates(f *testing.F) {
 			if len(gate.Metrics) == 0 || gate.WorseBy < 0 || gate.WorseBy > 10 || gate.Line < 1 || gate.Title() == "" {
 				t.Fatalf("gate %+v", gate)
 			}
-			if gate.Of != suite.OfValue && gate.Of != suite.OfRatio || gate.OnDoubt != suite.PassOnDoubt && gate.OnDoubt != suite.FailOnDoubt {
+			if gate.Of != suite.OfValue && gate.Of != suite.OfRatio || !slices.Contains([]suite.OnDoubt{suite.UnjudgedOnDoubt, suite.PassOnDoubt, suite.FailOnDoubt}, gate.OnDoubt) {
 				t.Fatalf("gate %+v", gate)
 			}
 		}

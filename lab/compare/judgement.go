@@ -37,8 +37,8 @@ type Outcome string
 const (
 	Passed   Outcome = "passed"
 	Failed   Outcome = "failed"
-	Doubtful Outcome = "doubtful" // the noise hides a change of the gate's size
-	Unjudged Outcome = "unjudged" // the row has no figures to evaluate
+	Doubtful Outcome = "doubtful" // the noise hides a change of the gate's size, and the gate says `on_doubt: pass`
+	Unjudged Outcome = "unjudged" // the row has no figures to evaluate, or the noise hides a change of the gate's size
 )
 
 // Count returns the number of rows with an outcome, over all gates.
@@ -159,10 +159,13 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 		return Passed, figures
 	}
 	figures += fmt.Sprintf("; the spread between runs hides a change of %s: name more runs for each side", units.FormatPercent(g.WorseBy))
-	if g.OnDoubt == suite.FailOnDoubt {
+	switch g.OnDoubt {
+	case suite.FailOnDoubt:
 		return Failed, figures
+	case suite.PassOnDoubt:
+		return Doubtful, figures
 	}
-	return Doubtful, figures
+	return Unjudged, figures + ", or write on_doubt: pass or fail in the gate"
 }
 
 // sees reports whether the row would have shown a change of the gate's size.

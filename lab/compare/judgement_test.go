@@ -69,18 +69,22 @@ func TestImprovementPassesEveryGate(t *testing.T) {
 	}
 }
 
-func TestNoiseThatHidesTheGatesSizeIsDoubtAndFailsOnlyOnRequest(t *testing.T) {
+func TestNoiseThatHidesTheGatesSizeIsNotJudgedUnlessTheGateSaysHow(t *testing.T) {
 	a, b := made{id: "a", blocks: 10, seed: 5, noise: 0.2}.runs(), made{id: "b", blocks: 10, seed: 6, noise: 0.2}.runs()
-	c, outcomes := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream}]")
-	if c.Judgement.Status() != 0 || outcomes["raw/stream throughput_bps"] != Doubtful {
-		t.Errorf("%v", outcomes)
-	}
-	if text := c.Judgement.Gates[0].Findings[0].Text; !strings.Contains(text, "the spread between runs hides a change of 1 %: name more runs for each side") {
-		t.Errorf("text %q", text)
-	}
-	c, outcomes = judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream, on_doubt: fail}]")
-	if c.Judgement.Status() != 1 || outcomes["raw/stream throughput_bps"] != Failed {
-		t.Errorf("on request: %v", outcomes)
+	for onDoubt, want := range map[string]struct {
+		status  int
+		outcome Outcome
+	}{
+		"": {2, Unjudged}, ", on_doubt: unjudged": {2, Unjudged}, ", on_doubt: pass": {0, Doubtful}, ", on_doubt: fail": {1, Failed},
+	} {
+		c, outcomes := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 1%, scenarios: raw/stream"+onDoubt+"}]")
+		if c.Judgement.Status() != want.status || outcomes["raw/stream throughput_bps"] != want.outcome {
+			t.Errorf("%q: status %d, %v, want %d, %s", onDoubt, c.Judgement.Status(), outcomes, want.status, want.outcome)
+		}
+		text := c.Judgement.Gates[0].Findings[0].Text
+		if says := "the spread between runs hides a change of 1 %: name more runs for each side"; !strings.Contains(text, says) || strings.Contains(text, "on_doubt: pass") != (want.outcome == Unjudged) {
+			t.Errorf("%q: text %q", onDoubt, text)
+		}
 	}
 }
 
@@ -156,7 +160,7 @@ func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
 			}
 		}
 	}
-	c, _ := judged(t, a, b, "gates:\n- {metric: throughput_bps, worse_by: 3%}\n- {metric: latency_ns_p50, worse_by: 0.001%}")
+	c, _ := judged(t, a, b, "gates:\n- {metric: throughput_bps, worse_by: 3%}\n- {metric: latency_ns_p50, worse_by: 0.001%, on_doubt: pass}")
 	var out bytes.Buffer
 	if err := WriteJUnit(&out, c); err != nil {
 		t.Fatal(err)

@@ -47,9 +47,19 @@ const (
 	Undecided   Verdict = "undecided"           // the runs count different trials, or had the CPUs at different distances
 	Suggested   Verdict = "suggested"           // the interval excludes 1, but not after the correction
 	Alike       Verdict = "no difference shows" // the interval holds 1
+	TooNoisy    Verdict = "too noisy to judge"  // the interval holds 1, and only differences above tooNoisy would have been found
 	TooFew      Verdict = "too few trials"
 	NotMeasured Verdict = "not measured" // a side has no figure
 )
+
+// tooNoisy is the smallest detectable difference above which a row shows nothing: a figure that
+// doubled would not have been found.
+const tooNoisy = 1
+
+// noisyLast moves the rows that are too noisy to the end, and keeps the order otherwise.
+func noisyLast(rows []Row) {
+	slices.SortStableFunc(rows, func(a, b Row) int { return rank(a.Verdict != TooNoisy) - rank(b.Verdict != TooNoisy) })
+}
 
 // values returns the rows of the figures themselves.
 func (p *pairing) values() []Row {
@@ -200,6 +210,9 @@ func (r *Row) decide(rows int, neutral bool) {
 		if d, err := r.spread.Detectable(len(r.after), len(r.before), model.Alpha/float64(rows), model.Power); err == nil && !r.linear {
 			if d = math.Expm1(d); units.Finite(d) {
 				r.Smallest = &d
+			}
+			if r.Verdict == Alike && d > tooNoisy {
+				r.Verdict = TooNoisy
 			}
 		}
 	case info.Better == 0 || neutral:

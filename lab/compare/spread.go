@@ -164,7 +164,8 @@ func (g group) sameDefinition(now *columns, r *Row) group {
 }
 
 // past groups stored runs by software. A stored run is kept if it is complete, is from
-// this machine, counts the same trials, and is not among the compared runs.
+// this machine, has the form of a compared run, counts the same trials, and is not among
+// the compared runs.
 func past(stored []Side, now *Side, compared ...[]Side) []group {
 	type software struct{ revision, kernel string }
 	groups := make(map[software]group)
@@ -174,7 +175,10 @@ func past(stored []Side, now *Side, compared ...[]Side) []group {
 		in := func(side []Side) bool {
 			return slices.ContainsFunc(side, func(c Side) bool { return c.same(s) })
 		}
-		if s.Run.Status != sample.Complete || slices.ContainsFunc(compared, in) || len(OtherMachine(Environments(now.Run.Environment, s.Run.Environment))) > 0 ||
+		alike := func(side []Side) bool {
+			return slices.ContainsFunc(side, func(c Side) bool { return c.Run.Options.Form() == s.Run.Options.Form() })
+		}
+		if s.Run.Status != sample.Complete || !slices.ContainsFunc(compared, alike) || slices.ContainsFunc(compared, in) || len(OtherMachine(Environments(now.Run.Environment, s.Run.Environment))) > 0 ||
 			len(OtherTrials(options(now.Run.Options, s.Run.Options))) > 0 {
 			continue
 		}

@@ -123,16 +123,18 @@ func TestRunsAtDifferentDistancesAreNotDecided(t *testing.T) {
 	}
 }
 
-// Stored runs that count other trials do not show the spread of the compared runs.
-func TestHistoryIsOfRunsThatCountTheSameTrials(t *testing.T) {
+// Stored runs that count other trials, or that have another testbed or length, do not show the
+// spread of the compared runs.
+func TestHistoryIsOfRunsThatCountTheSameTrialsInTheSameForm(t *testing.T) {
 	now := made{id: "b", blocks: 6, seed: 2}.run()
 	stored := made{id: "h", blocks: 6, seed: 3}.runs()
 	stored[0].Run.Options.Lenient = true
+	stored[1].Run.Options.Command = "run pair --short"
 	kept := 0
-	for _, g := range past(stored, &now) {
+	for _, g := range past(stored, &now, []Side{now}) {
 		kept += len(g)
 	}
-	if kept != 3 {
-		t.Errorf("%d stored runs are used, want 3", kept)
+	if kept != 2 {
+		t.Errorf("%d stored runs are used, want 2", kept)
 	}
 }

@@ -1,6 +1,11 @@
 package compare
 
-import "windtunnel/lab/report/model"
+import (
+	"slices"
+	"time"
+
+	"windtunnel/lab/report/model"
+)
 
 // Table is one table of a comparison, as text.
 type Table struct {
@@ -38,6 +43,21 @@ func (r *Row) RatioText() string { return bracketed(r.Ratio) }
 
 // Scale returns the unit in which all figures of the series are printed.
 func (s *Series) Scale() model.Scale { return model.ScaleOf(s.Metric, s.medians()...) }
+
+// Dates returns the start of each run in UTC: its date, or with the time if two runs began on
+// one day.
+func (s *Series) Dates() (list []string) {
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
+		list = nil
+		for i := range s.Points {
+			list = append(list, s.Points[i].Started.UTC().Format(layout))
+		}
+		if n := len(slices.Compact(slices.Sorted(slices.Values(list)))); n == len(list) {
+			break
+		}
+	}
+	return list
+}
 
 func (s *Series) medians() []float64 {
 	list := make([]float64, len(s.Points))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"windtunnel/lab/phrase"
@@ -14,7 +15,8 @@ import (
 
 // Trend is one metric of a suite's scenarios over its runs.
 type Trend struct {
-	Suite  string   `json:"suite"`
+	Suite string `json:"suite"`
+	sample.Form
 	Runs   int      `json:"runs"` // number of runs shown
 	Series []Series `json:"series"`
 	Notes  []string `json:"notes"`
@@ -30,6 +32,7 @@ type Series struct {
 // TrendPoint is one run's figure.
 type TrendPoint struct {
 	Run      string         `json:"run"`
+	Name     string         `json:"name,omitempty"`
 	Started  time.Time      `json:"started"`
 	Revision string         `json:"revision,omitempty"`
 	Kernel   string         `json:"kernel,omitempty"`
@@ -47,8 +50,9 @@ type Change struct {
 }
 
 // TrendOptions select what a trend shows. The zero value shows every scenario's
-// throughput or transactions, on the machine of the newest run.
+// throughput or transactions, in runs of the whole suite on the machine of the newest run.
 type TrendOptions struct {
+	Form           sample.Form
 	Metric         sample.Metric
 	Scenarios      []string
 	Last           int // show at most so many of the newest runs; 0 is all
@@ -56,13 +60,17 @@ type TrendOptions struct {
 }
 
 // NewTrend follows a metric through runs of one suite. It leaves out and counts
-// runs that are not complete, runs from another machine than the newest run,
-// and runs in which the scenario was defined differently.
+// runs that are not complete, runs of another form, runs from another machine than the
+// newest run, and runs in which the scenario was defined differently.
 func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
-	t := &Trend{Suite: suite}
+	t := &Trend{Suite: suite, Form: opts.Form}
 	chosen := t.choose(runs, opts)
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("trend of suite %s: none of its %s is complete; `windtunnel runs` lists them", suite, phrase.Count(len(runs), "run"))
+		form := ""
+		if t.Form != (sample.Form{}) {
+			form = fmt.Sprintf(" and has this form (%s)", t.Form.Words())
+		}
+		return nil, fmt.Errorf("trend of suite %s: none of its %s is complete%s; `windtunnel runs` lists them", suite, phrase.Count(len(runs), "run"), form)
 	}
 	t.Runs = len(chosen)
 	newest := chosen[len(chosen)-1].side
@@ -90,13 +98,17 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 // choose returns the runs that can be compared, oldest first.
 func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 	var complete []*columns
+	var others []*sample.Run
 	unfinished, foreign := 0, 0
 	for i := range runs {
-		if runs[i].Run.Status != sample.Complete {
+		switch run := &runs[i].Run; {
+		case run.Status != sample.Complete:
 			unfinished++
-			continue
+		case run.Options.Form() != opts.Form:
+			others = append(others, run)
+		default:
+			complete = append(complete, newColumns(&runs[i]))
 		}
-		complete = append(complete, newColumns(&runs[i]))
 	}
 	slices.SortStableFunc(complete, func(a, b *columns) int { return a.side.Run.Started.Compare(b.side.Run.Started) })
 	if len(complete) == 0 {
@@ -113,6 +125,7 @@ func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 	if unfinished > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("Left out: %s that did not complete.", phrase.Count(unfinished, "run")))
 	}
+	t.noteForms(others)
 	if foreign > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("Left out: %s from another machine than the newest run (--across-machines shows them).", phrase.Count(foreign, "run")))
 	}
@@ -120,6 +133,31 @@ func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 		complete = complete[len(complete)-opts.Last:]
 	}
 	return complete
+}
+
+// noteForms adds a note with the forms of the runs that are left out because of their form.
+func (t *Trend) noteForms(runs []*sample.Run) {
+	if len(runs) == 0 {
+		return
+	}
+	slices.SortStableFunc(runs, func(a, b *sample.Run) int { return b.Started.Compare(a.Started) })
+	count := make(map[sample.Form]int)
+	for _, r := range runs {
+		count[r.Options.Form()]++
+	}
+	var forms []string
+	for _, r := range runs {
+		if form := r.Options.Form(); count[form] > 0 {
+			forms = append(forms, fmt.Sprintf("%s (%d, such as %s)", cmp.Or(form.Words(), "the whole suite on this machine"), count[form], r.ID))
+			count[form] = 0
+		}
+	}
+	const most = 4
+	list := strings.Join(forms[:min(most, len(forms))], "; ")
+	if n := len(forms) - most; n > 0 {
+		list += fmt.Sprintf("; and %d more", n)
+	}
+	t.Notes = append(t.Notes, fmt.Sprintf("Left out: %s with another testbed or other flags (--like RUN shows those): %s.", phrase.Count(len(runs), "run"), list))
 }
 
 // add appends the series of one scenario.
@@ -146,7 +184,7 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 			continue
 		}
 		run := c.side.Run
-		series.Points = append(series.Points, TrendPoint{Run: run.ID, Started: run.Started, Revision: run.Environment.Revision, Kernel: run.Environment.Kernel, Figure: *iv})
+		series.Points = append(series.Points, TrendPoint{Run: run.ID, Name: run.Name, Started: run.Started, Revision: run.Environment.Revision, Kernel: run.Environment.Kernel, Figure: *iv})
 	}
 	if len(series.Points) == 0 {
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,31 @@ func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
 	}
 }
 
+func TestRunsOfOneDayHaveTheirTimeInTheTrend(t *testing.T) {
+	day := time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	for _, c := range []struct {
+		second time.Time
+		want   []string
+	}{
+		{day.AddDate(0, 0, 1), []string{"2026-11-21", "2026-11-22"}},
+		{day.Add(time.Hour), []string{"2026-11-21 09:30", "2026-11-21 10:30"}},
+		{day.Add(5 * time.Second), []string{"2026-11-21 09:30:00", "2026-11-21 09:30:05"}},
+		{day, []string{"2026-11-21 09:30:00", "2026-11-21 09:30:00"}},
+	} {
+		s := Series{Points: []TrendPoint{{Started: day}, {Started: c.second}}}
+		if got := s.Dates(); !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	runs := history(2, 9, 1)
+	runs[1].Run.Started = runs[0].Run.Started.Add(time.Hour)
+	trend, err := NewTrend("pair", runs, TrendOptions{})
+	var table bytes.Buffer
+	if err != nil || WriteTrend(&table, trend) != nil || !strings.Contains(table.String(), "2026-11-01 01:00  ") {
+		t.Errorf("%v, want the times of both runs:\n%s", err, table.String())
+	}
+}
+
 func TestTrendOfOneRunIsASentence(t *testing.T) {
 	trend, err := NewTrend("pair", history(1, 9, 1), TrendOptions{})
 	if err != nil {
@@ -125,6 +151,39 @@ func TestTrendLeavesOutAndCountsWhatIsNotComparable(t *testing.T) {
 	trend, err = NewTrend("pair", runs, TrendOptions{Scenarios: []string{"raw/stream"}, AcrossMachines: true, Last: 3})
 	if err != nil || trend.Runs != 3 || trend.Series[0].Points[0].Run != "run-06" {
 		t.Errorf("the last three: %v, %+v", err, trend)
+	}
+}
+
+// A run between hosts, a short run and a run of some scenarios are not points of the suite's series.
+func TestTrendHasRunsOfOneForm(t *testing.T) {
+	runs := history(9, 99, 1)
+	runs[3].Run.Options.Command = "run pair --scenario raw"
+	runs[5].Run.Options.Command = "run pair --short"
+	runs[6].Run.Options.Command = "run pair --duration 1s"
+	runs[8].Run.Options = sample.Options{Command: "run pair --short", Testbed: "hosts.yaml", Hosts: []sample.Host{{Name: "h1", Data: "192.0.2.1"}, {Name: "h2", Data: "192.0.2.2"}}}
+	for _, c := range []struct {
+		form   sample.Form
+		points []string
+		note   string
+	}{
+		{sample.Form{}, []string{"run-00", "run-01", "run-02", "run-04", "run-07"}, "Left out: 4 runs with another testbed or other flags (--like RUN shows those): testbed h1 192.0.2.1, h2 192.0.2.2 --short (1, such as run-08); --duration 1s (1, such as run-06)"},
+		{sample.Form{Flags: "--short"}, []string{"run-05"}, "Left out: 8 runs with another testbed or other flags (--like RUN shows those): testbed h1 192.0.2.1, h2 192.0.2.2 --short (1, such as run-08); the whole suite on this machine (5, such as run-07)"},
+		{runs[8].Run.Options.Form(), []string{"run-08"}, "Left out: 8 runs"},
+	} {
+		trend, err := NewTrend("pair", runs, TrendOptions{Form: c.form, Scenarios: []string{"raw/stream"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var points []string
+		for _, p := range trend.Series[0].Points {
+			points = append(points, p.Run)
+		}
+		if notes := strings.Join(trend.Notes, "\n"); !slices.Equal(points, c.points) || trend.Form != c.form || !strings.Contains(notes, c.note) {
+			t.Errorf("form %+v: points %v of form %+v, notes %q", c.form, points, trend.Form, notes)
+		}
+	}
+	if trend, err := NewTrend("pair", runs, TrendOptions{Form: sample.Form{Flags: "--tool iperf3"}}); trend != nil || err == nil || !strings.Contains(err.Error(), "none of its 9 runs is complete and has this form (--tool iperf3)") {
+		t.Errorf("a form without runs: %v", err)
 	}
 }
 

@@ -22,7 +22,7 @@ func WriteTrend(w io.Writer, t *Trend) error {
 	if t.Runs == 1 {
 		t.writeOne(&b)
 	} else {
-		fmt.Fprintf(&b, "suite %s, %s\n", phrase.Printable(t.Suite), phrase.Count(t.Runs, "run"))
+		fmt.Fprintf(&b, "%s, %s\n", phrase.Printable(t.Title()), phrase.Count(t.Runs, "run"))
 		for i := range t.Series {
 			t.Series[i].write(&b)
 		}
@@ -37,11 +37,20 @@ func WriteTrend(w io.Writer, t *Trend) error {
 	return nil
 }
 
+// Title returns the suite with the form of the runs: "suite quick, testbed h1, h2 --short".
+func (t *Trend) Title() string {
+	title := "suite " + t.Suite
+	if form := t.Form.Words(); form != "" {
+		title += ", " + form
+	}
+	return title
+}
+
 // writeOne writes the sentence for a trend of one run.
 func (t *Trend) writeOne(b *strings.Builder) {
 	run := t.Series[0].Points[0]
-	writeWrapped(b, "", fmt.Sprintf("suite %s has one run to show, %s of %s: a trend needs two or more, so run the suite again; `windtunnel report %s` prints this one",
-		t.Suite, run.Run, run.Started.UTC().Format(time.DateOnly), run.Run))
+	writeWrapped(b, "", fmt.Sprintf("%s has one run to show, %s of %s: a trend needs two or more, so run the suite again; `windtunnel report %s` prints this one",
+		t.Title(), run.Run, run.Started.UTC().Format(time.DateOnly), run.Run))
 }
 
 // WriteTrendJSON writes a trend for programs; figures are in SI units.
@@ -63,9 +72,10 @@ func (s *Series) write(b *strings.Builder) {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "  RUN\tDATE\tN\tMEDIAN\t[95 %]\tREVISION\tKERNEL\tCHANGE")
-	for _, p := range s.Points {
+	dates := s.Dates()
+	for i, p := range s.Points {
 		median, bounds := scale.Figure(p.Figure)
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", phrase.Printable(p.Run), p.Started.UTC().Format(time.DateOnly), p.Figure.N,
+		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", phrase.Printable(p.RunText()), dates[i], p.Figure.N,
 			strings.TrimSpace(median+" "+scale.Unit), bounds, phrase.Printable(orNone(short(p.Revision))), phrase.Printable(orNone(p.Kernel)), p.Change.mark())
 	}
 	w.Flush()
@@ -78,6 +88,9 @@ func (s *Series) write(b *strings.Builder) {
 		}
 	}
 }
+
+// RunText returns the run's ID, with its name if it has one: "20261121-093015-quick main".
+func (p *TrendPoint) RunText() string { return strings.TrimSpace(p.Run + " " + p.Name) }
 
 func (c *Change) mark() string {
 	if c == nil {

@@ -110,10 +110,21 @@ func send(w io.Writer, text string, c *Comparison) error {
 	return nil
 }
 
+// Line describes the run on one line, without its ID: name, suite, start, valid trials, note.
+func (r *RunInfo) Line() string {
+	var parts phrase.Lines
+	parts.SayIf(r.Name != "", "%s", r.Name)
+	parts.Say("suite %s", r.Suite)
+	parts.Say("%s", r.Started.UTC().Format(time.DateTime+" UTC"))
+	parts.Say("%s", phrase.Count(r.Trials, "valid trial"))
+	parts.SayIf(r.Note != "", "%s", r.Note)
+	return strings.Join(parts, ", ")
+}
+
 // heading returns lines that name the runs.
 func (c *Comparison) heading() []string {
 	line := func(name string, r RunInfo) string {
-		return fmt.Sprintf("run %s: %s, suite %s, %s, %s", name, r.ID, r.Suite, r.Started.UTC().Format(time.DateTime+" UTC"), phrase.Count(r.Trials, "valid trial"))
+		return fmt.Sprintf("run %s: %s, %s", name, r.ID, r.Line())
 	}
 	var lines []string
 	for _, run := range append([]RunInfo{c.A}, c.MoreA...) {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report/export"
+	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -106,5 +108,23 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 				t.Errorf("the report differs from %s; if the change is right, update the file with go test -update:\n%s", file, diff)
 			}
 		})
+	}
+}
+
+// The name and the note of a run stand in every form that readers see.
+func TestNameAndNoteOfARunStandInTheReport(t *testing.T) {
+	run, plan, samples := reporttest.Sized(1)
+	run.Name, run.Note = "fix/mtu", "after the update"
+	r := model.Build(run, plan, samples)
+	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": markdown.Write, "HTML": html.Write, "JSON": export.WriteJSON} {
+		var b bytes.Buffer
+		if err := write(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{run.Name, run.Note} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: lacks %q", form, want)
+			}
+		}
 	}
 }

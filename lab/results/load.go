@@ -20,8 +20,9 @@ type RunData struct {
 	IDs     []int64         // ID of each sample, in the order of Samples
 }
 
-// Load reads a run, which may be still in progress. name is the run's ID or a unique beginning
-// of it; "latest" or "" is the newest run. Of a run with very many pairs of hosts
+// Load reads a run, which may be still in progress. name is the run's ID, a unique beginning of
+// it, or the name that the user gave to one run; NAME@latest is the newest run of a name, and
+// "latest" or "" the newest of all. Of a run with very many pairs of hosts
 // (suite.Plan.Large) it reads the main metrics, failures and gates of the samples only:
 // all data may be larger than the memory.
 func (s *Store) Load(name string) (*RunData, error) {
@@ -75,8 +76,8 @@ func (d *RunData) loadRun(t *tx, id string, measured measured) error {
 	var started, seed, environment, plan, by, options string
 	var finished sql.NullString
 	r := &d.Run
-	err := t.QueryRow("SELECT id, suite, title, started, finished, seed, status, environment_json, plan_json, coalesce(engine, ''), coalesce(options_json, '{}') FROM run WHERE id = ?", id).
-		Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &seed, &r.Status, &environment, &plan, &by, &options)
+	err := t.QueryRow("SELECT id, name, note, suite, title, started, finished, seed, status, environment_json, plan_json, coalesce(engine, ''), coalesce(options_json, '{}') FROM run WHERE id = ?", id).
+		Scan(&r.ID, &r.Name, &r.Note, &r.Suite, &r.Title, &started, &finished, &seed, &r.Status, &environment, &plan, &by, &options)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 	}
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		_, err := Open(s.Path(), opts)
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 5;") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 6;") {
 			t.Errorf("read only %v: error %v, want one that names both versions", opts.ReadOnly, err)
 		}
 	}
@@ -88,8 +88,8 @@ func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps = append(steps,
-		migration{"next", "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT 'none'; CREATE INDEX run_by_note ON run (note);"},
-		migration{"last", "UPDATE run SET note = 'migrated';"})
+		migration{"next", "ALTER TABLE run ADD COLUMN remark TEXT NOT NULL DEFAULT 'none'; CREATE INDEX run_by_remark ON run (remark);"},
+		migration{"last", "UPDATE run SET remark = 'migrated';"})
 	withConn(t, s, func(conn *sql.Conn) {
 		if err := s.migrate(context.Background(), conn, steps); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
 	})
 	var note string
 	var version int
-	if err := s.db.QueryRow("SELECT note, user_version FROM run, pragma_user_version").Scan(&note, &version); err != nil || note != "migrated" || version != len(steps) {
+	if err := s.db.QueryRow("SELECT remark, user_version FROM run, pragma_user_version").Scan(&note, &version); err != nil || note != "migrated" || version != len(steps) {
 		t.Errorf("note %q, version %d, %v, want migrated, %d", note, version, err, len(steps))
 	}
 	if data, err := s.Load(""); err != nil || len(data.Samples) != len(samples) {

@@ -14,17 +14,22 @@ import (
 
 // RunSummary is one line of the list of runs.
 type RunSummary struct {
-	ID        string        `json:"id"`
-	Suite     string        `json:"suite"`
-	Title     string        `json:"title"`
-	Started   time.Time     `json:"started"`
-	Finished  time.Time     `json:"finished,omitzero"` // zero while the run is in progress, and after a kill
-	Status    sample.Status `json:"status"`
-	Machine   string        `json:"machine,omitempty"` // host name; "" if it was not recorded
-	Scenarios int           `json:"scenarios"`         // in the plan; of a matrix, between all pairs of hosts
-	Skipped   int           `json:"skipped"`           // number of skipped scenarios
-	Samples   int           `json:"samples"`           // number of stored samples, with every attempt
-	Failures  int           `json:"failures"`          // number of samples without figures
+	ID       string        `json:"id"`
+	Name     string        `json:"name,omitempty"`
+	Note     string        `json:"note,omitempty"`
+	Suite    string        `json:"suite"`
+	Title    string        `json:"title"`
+	Started  time.Time     `json:"started"`
+	Finished time.Time     `json:"finished,omitzero"` // zero while the run is in progress, and after a kill
+	Status   sample.Status `json:"status"`
+	Machine  string        `json:"machine,omitempty"`  // host name; "" if it was not recorded
+	Headline string        `json:"headline,omitempty"` // first finding of the report; see SetHeadline
+	sample.Form
+	Options   sample.Options `json:"-"`
+	Scenarios int            `json:"scenarios"` // in the plan; of a matrix, between all pairs of hosts
+	Skipped   int            `json:"skipped"`   // number of skipped scenarios
+	Samples   int            `json:"samples"`   // number of stored samples, with every attempt
+	Failures  int            `json:"failures"`  // number of samples without figures
 }
 
 // Runs lists every run, newest first.
@@ -41,11 +46,11 @@ func listRuns(t *tx) ([]RunSummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := t.Query(`SELECT id, suite, title, started, finished, status,
+	rows, err := t.Query(`SELECT id, name, note, headline, suite, title, started, finished, status,
 		` + t.dialect.scenarios() + `, ` + t.dialect.hostname() + `,
 		(SELECT count(*) FROM skip WHERE run_id = run.id),
 		(SELECT count(*) FROM sample WHERE run_id = run.id),
-		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id), coalesce(engine, ''),
+		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id), coalesce(engine, ''), coalesce(options_json, '{}'),
 		CASE WHEN plan_json LIKE '%"matrix":%' THEN plan_json ELSE '' END
 		FROM run ORDER BY started DESC, id DESC`)
 	if err != nil {
@@ -55,12 +60,15 @@ func listRuns(t *tx) ([]RunSummary, error) {
 	var list []RunSummary
 	for rows.Next() {
 		var r RunSummary
-		var started, by, matrixPlan string
+		var started, by, options, matrixPlan string
 		var finished sql.NullString
-		if err := rows.Scan(&r.ID, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by, &matrixPlan); err != nil {
+		if err := rows.Scan(&r.ID, &r.Name, &r.Note, &r.Headline, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by, &options, &matrixPlan); err != nil {
 			return nil, err
 		}
 		r.Scenarios *= pairsOf(matrixPlan)
+		if json.Unmarshal([]byte(options), &r.Options) == nil { // of damaged options the list has none
+			r.Form = r.Options.Form()
+		}
 		r.Status = measured.status(r.Status, r.ID, by)
 		if r.Started, r.Finished, err = times(started, finished); err != nil {
 			return nil, fmt.Errorf("run %s: %w", r.ID, err)

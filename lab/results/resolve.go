@@ -15,50 +15,60 @@ const Latest = "latest"
 
 // resolve returns the ID of the run that name stands for.
 func resolve(t *tx, name string) (string, error) {
-	ids, err := runIDs(t)
+	runs, err := listNames(t)
 	if err != nil {
 		return "", err
 	}
-	if len(ids) == 0 {
+	if len(runs) == 0 {
 		return "", withCause(ErrUnknownRun, "the store has no run yet; `windtunnel run quick` makes the first")
 	}
 	if name == "" || name == Latest {
-		return ids[0], nil
+		return runs[0].id, nil
 	}
-	var matches []string
-	for _, id := range ids {
-		if id == name {
-			return id, nil
+	newest := strings.TrimSuffix(name, "@"+Latest)
+	var named, begins []string
+	for _, r := range runs {
+		switch {
+		case r.id == name:
+			return r.id, nil
+		case r.name != "" && r.name == newest:
+			named = append(named, r.id)
+		case strings.HasPrefix(r.id, name):
+			begins = append(begins, r.id)
 		}
-		if strings.HasPrefix(id, name) {
-			matches = append(matches, id)
-		}
 	}
-	switch len(matches) {
-	case 1:
-		return matches[0], nil
-	case 0:
-		return "", unknownName(ids, name)
+	switch {
+	case len(named) == 1 || len(named) > 1 && newest != name:
+		return named[0], nil
+	case len(named) > 1:
+		return "", withCause(ErrUnknownRun, "%d runs have this name: %s; %s@latest is the newest of them, or give an ID", len(named), some(named), name)
+	case len(begins) == 1:
+		return begins[0], nil
+	case len(begins) > 1:
+		return "", withCause(ErrUnknownRun, "the IDs of %d runs begin with this: %s; give more of the ID", len(begins), some(begins))
 	}
-	return "", withCause(ErrUnknownRun, "the IDs of %d runs begin with this: %s; give more of the ID", len(matches), some(matches))
+	return "", unknownName(runs, newest)
 }
 
-// runIDs lists every run, newest first.
-func runIDs(t *tx) ([]string, error) {
-	rows, err := t.Query("SELECT id FROM run ORDER BY started DESC, id DESC")
+// runName has the two names of a run.
+type runName struct{ id, name string }
+
+// listNames lists every run, newest first.
+func listNames(t *tx) ([]runName, error) {
+	rows, err := t.Query("SELECT id, name FROM run ORDER BY started DESC, id DESC")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	var ids []string
+	var runs []runName
 	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
+		var r runName
+		if err := rows.Scan(&r.id, &r.name); err != nil {
 			return nil, err
 		}
-		ids = append(ids, id)
+		runs = append(runs, r)
 	}
-	return ids, rows.Err()
+	return runs, rows.Err()
 }
 
 // mustExist returns an error if no run has exactly this ID. No other process changes the
@@ -73,20 +83,26 @@ func mustExist(t *tx, runID string) error {
 }
 
 func unknownRun(t *tx, runID string) error {
-	ids, err := runIDs(t)
+	runs, err := listNames(t)
 	if err != nil {
 		return err
 	}
-	if len(ids) == 0 {
+	if len(runs) == 0 {
 		return withCause(ErrUnknownRun, "the store has no run")
 	}
-	return unknownName(ids, runID)
+	return unknownName(runs, runID)
 }
 
 // unknownName returns the error for a name that is not the name of a run. The error
-// lists runs with similar IDs. ids are the runs of the store, newest first.
-func unknownName(ids []string, name string) error {
-	return withCause(ErrUnknownRun, "there is no run of this name; similar runs: %s", some(nearest(ids, name, distance)))
+// lists similar names and IDs. runs are those of the store, newest first.
+func unknownName(runs []runName, name string) error {
+	var known []string
+	for _, r := range runs {
+		if known = append(known, r.id); r.name != "" && !slices.Contains(known, r.name) {
+			known = append(known, r.name)
+		}
+	}
+	return withCause(ErrUnknownRun, "there is no run of this name; similar runs: %s", some(nearest(known, name, distance)))
 }
 
 // mostCompared is the number of bytes of a name that are compared with the runs' IDs. The time

@@ -2,6 +2,7 @@ package results
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -203,6 +204,60 @@ func testRunsAreListedNewestFirstWithTheirCounts(t *testing.T, b backend) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestANamedRunIsFoundByItsNameAndListedWithItsForm(t *testing.T) {
+	onEach(t, testANamedRunIsFoundByItsNameAndListedWithItsForm)
+}
+
+func testANamedRunIsFoundByItsNameAndListedWithItsForm(t *testing.T, b backend) {
+	s := b.fresh(t)
+	run, plan, _ := reporttest.Sample()
+	for i, name := range []string{"main", "fix/mtu", "main", ""} {
+		run := run
+		run.ID, run.Name, run.Started = fmt.Sprintf("2026112%d-080000-quick", i+1), name, run.Started.AddDate(0, 0, i)
+		if name == "fix/mtu" {
+			run.Note, run.Options.Command = "a note, with 'quotes'", "run quick --short"
+		}
+		if err := s.CreateRun(run, plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SetHeadline("20261122-080000-quick", "The bridge carries 3 % less."); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetHeadline("nosuch", "x"); !errors.Is(err, ErrUnknownRun) {
+		t.Errorf("the headline of no run: %v", err)
+	}
+	for name, want := range map[string]string{
+		"fix/mtu": "20261122-080000-quick", "fix/mtu@latest": "20261122-080000-quick", "main@latest": "20261123-080000-quick", "latest": "20261124-080000-quick",
+		"20261121": "20261121-080000-quick",
+	} {
+		if id, err := s.Resolve(name); err != nil || id != want {
+			t.Errorf("Resolve(%q) = %s, %v, want %s", name, id, err, want)
+		}
+	}
+	for name, says := range map[string]string{
+		"main":         "2 runs have this name: 20261123-080000-quick, 20261121-080000-quick; main@latest is the newest of them",
+		"mian":         "similar runs: main",
+		"other@latest": "there is no run of this name",
+		"@latest":      "there is no run of this name",
+	} {
+		if _, err := s.Resolve(name); !errors.Is(err, ErrUnknownRun) || !strings.Contains(err.Error(), says) {
+			t.Errorf("Resolve(%q): %v, want %q", name, err, says)
+		}
+	}
+	list, err := s.Runs()
+	if err != nil || len(list) != 4 {
+		t.Fatalf("%d runs, %v", len(list), err)
+	}
+	if r := list[2]; r.Name != "fix/mtu" || r.Note != "a note, with 'quotes'" || r.Headline != "The bridge carries 3 % less." || list[0].Headline != "" || r.Form != (sample.Form{Flags: "--short"}) || list[0].Form != (sample.Form{}) {
+		t.Errorf("the list has %+v and %+v", r, list[0])
+	}
+	data, err := s.Load("fix/mtu")
+	if err != nil || data.Run.Name != "fix/mtu" || data.Run.Note != list[2].Note {
+		t.Errorf("loaded %q with the note %q, %v", data.Run.Name, data.Run.Note, err)
 	}
 }
 

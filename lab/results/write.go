@@ -44,9 +44,9 @@ func insertRun(t *tx, run sample.Run, plan suite.Plan) error {
 	if err != nil {
 		return err
 	}
-	result, err := t.Exec(`INSERT INTO run (id, suite, title, started, finished, seed, status, environment_json, plan_json, engine, options_json)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-		run.ID, run.Suite, run.Title, stamp(run.Started), stampOrNull(run.Finished),
+	result, err := t.Exec(`INSERT INTO run (id, name, note, suite, title, started, finished, seed, status, environment_json, plan_json, engine, options_json)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		run.ID, run.Name, run.Note, run.Suite, run.Title, stamp(run.Started), stampOrNull(run.Finished),
 		strconv.FormatUint(run.Seed, 10), string(run.Status), string(environment), string(planJSON), engine(os.Getpid()), string(options))
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func insertRun(t *tx, run sample.Run, plan suite.Plan) error {
 
 // UpdateRun stores the fields of a run that can change: title, status, finish,
 // environment, options, and the skipped scenarios unless run.Skipped is nil. It ignores
-// suite, start, seed and plan. It records that this process measures the run. If another
+// name, note, suite, start, seed and plan. It records that this process measures the run. If another
 // process of a shared store measures it, the error wraps ErrRunning.
 func (s *Store) UpdateRun(run sample.Run) error {
 	what := "update run " + run.ID + " in"
@@ -100,6 +100,17 @@ func updateRun(t *tx, run sample.Run) error {
 		return nil
 	}
 	return replaceSkips(t, run)
+}
+
+// SetHeadline stores the first finding of a run's report, which lists of runs show.
+func (s *Store) SetHeadline(runID, text string) error {
+	return s.write("store the headline of run "+runID+" in", func(t *tx) error {
+		if err := mustExist(t, runID); err != nil {
+			return err
+		}
+		_, err := t.Exec("UPDATE run SET headline = ? WHERE id = ?", text, runID)
+		return err
+	})
 }
 
 // SkipScenario stores the reason why a scenario of the run cannot run here.

@@ -4,7 +4,9 @@ import "time"
 
 // Run is one execution of a suite.
 type Run struct {
-	ID          string      `json:"id"` // sortable: 20261121-093015-quick
+	ID          string      `json:"id"`             // sortable: 20261121-093015-quick
+	Name        string      `json:"name,omitempty"` // given by the user; several runs can have it; see CheckName
+	Note        string      `json:"note,omitempty"` // given by the user
 	Suite       string      `json:"suite"`
 	Title       string      `json:"title"`
 	Started     time.Time   `json:"started"`

@@ -45,6 +45,15 @@ func TestEveryPageInABrowser(t *testing.T) {
 		run, plan, samples := later(2+n, factor)
 		put(t, writer, run, plan, samples)
 	}
+	// A list with long names fits, too.
+	named, plan, samples := later(12, 1)
+	named.ID, named.Suite, named.Environment.Hostname = "20261213-093015-contrail-windows", "contrail-windows", "compute-node-17.lab.example.net"
+	named.Name, named.Note = "feature/vrouter-direct-checksums", "after the update of the kernel to 6.18.9 on both hosts"
+	named.Options.Command = "run contrail-windows --scenario bridge/stream,vxlan/stream --short"
+	put(t, writer, named, plan, samples[:2])
+	if err := writer.SetHeadline(named.ID, strings.Repeat("The bridge carries 3.6 % less than raw [2.4, 4.1], completes 15.0 % fewer transactions. ", 3)); err != nil {
+		t.Fatal(err)
+	}
 	_, at := site(t, reader)
 	paths := []string{
 		"/", "/?suite=slow", "/runs/20261121-093015-quick", "/runs/" + running.ID, "/runs/" + running.ID + "/live", "/runs/20261121-093015-quick/live",

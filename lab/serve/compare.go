@@ -9,6 +9,7 @@ import (
 
 	"windtunnel/lab/compare"
 	"windtunnel/lab/compare/source"
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -23,6 +24,43 @@ type comparison struct {
 	A, B, Metric, Scenario string
 	Across                 bool
 	Metrics                []sample.Info // for the form
+	Runs                   []runChoice   // for the form
+}
+
+// runChoice is a run that a form offers.
+type runChoice struct {
+	ID, Text string
+	A, B     bool // the run is selected for the side
+}
+
+// choices returns the stored runs with those that are selected for the sides.
+func (s *Site) choices(c comparison) (runs []runChoice, err error) {
+	list, err := s.options.Store.Runs()
+	if err != nil {
+		return nil, err
+	}
+	selected := func(side string) (ids []string) {
+		for _, name := range names(side) {
+			if id, err := s.options.Store.Resolve(name); err == nil { // the form omits unknown runs
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	}
+	a, b := selected(c.A), selected(c.B)
+	for _, r := range list {
+		runs = append(runs, runChoice{r.ID, runText(r), slices.Contains(a, r.ID), slices.Contains(b, r.ID)})
+	}
+	return runs, nil
+}
+
+// runText names a run in a list to choose from.
+func runText(r results.RunSummary) string {
+	parts := phrase.Lines{r.ID}
+	parts.SayIf(r.Name != "", "%s", r.Name)
+	parts.SayIf(r.Form.Words() != "", "%s", r.Form.Words())
+	parts.SayIf(r.Status != sample.Complete, "%s", r.Status)
+	return strings.Join(parts, " · ")
 }
 
 // comparePage compares side b with side a. Without both it is a form. The list of runs
@@ -35,6 +73,10 @@ func (s *Site) comparePage(w http.ResponseWriter, r *http.Request) error {
 	c := comparison{A: strings.Join(q["a"], ","), B: strings.Join(q["b"], ","), Metric: strings.Join(q["metric"], ","), Scenario: strings.Join(q["scenario"], ","), Across: q.Get("across") != ""}
 	if c.A == "" || c.B == "" || q.Has("change") {
 		c.Metrics = sample.Known()
+		var err error
+		if c.Runs, err = s.choices(c); err != nil {
+			return err
+		}
 		s.show(w, http.StatusOK, "compare.html", page{Title: "Compare runs", Links: []html.Link{toRuns}, Data: c})
 		return nil
 	}
@@ -64,7 +106,7 @@ func (s *Site) comparePage(w http.ResponseWriter, r *http.Request) error {
 // comparison.
 func (s *Site) selected(w http.ResponseWriter, r *http.Request, ids []string) error {
 	if len(ids) != 2 {
-		return &problem{http.StatusBadRequest, "Select two runs", "Select two runs in the list. To compare several runs of each side, write their IDs into the form of /compare, separated by commas."}
+		return &problem{http.StatusBadRequest, "Select two runs", "Select two runs in the list. To compare several runs of each side, select them in the form of /compare."}
 	}
 	list, err := s.options.Store.Runs()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// metrics reads the store on each scrape. Figures are those of each suite's newest
-// complete run, in the unit that the metric's name ends in.
+// metrics reads the store on each scrape. Figures are those of the newest complete run of
+// each suite and form (see sample.Form), in the unit that the metric's name ends in.
 type metrics struct {
 	site *Site
 }
@@ -29,13 +29,13 @@ func gauge(name, help string, labels ...string) *prometheus.Desc {
 // The metrics.
 var (
 	runCount    = gauge("runs", "Stored runs, by suite and status.", "suite", "status")
-	runSamples  = gauge("running_samples", "Stored samples of a run in progress.", "suite", "run")
-	newestInfo  = gauge("newest_run_info", "The newest complete run of a suite.", "suite", "run", "machine")
-	newestStart = gauge("newest_run_start_timestamp_seconds", "Start of the newest complete run of a suite, Unix time.", "suite")
-	newestLost  = gauge("newest_run_failed_samples", "Samples without figures in the newest complete run of a suite.", "suite")
-	figure      = gauge("figure", "Median of a scenario in the newest complete run of a suite, in the unit of the metric.", "suite", "scenario", "metric")
-	figureLow   = gauge("figure_low", "Lower bound of the 95 % interval of windtunnel_figure.", "suite", "scenario", "metric")
-	figureHigh  = gauge("figure_high", "Upper bound of the 95 % interval of windtunnel_figure.", "suite", "scenario", "metric")
+	runSamples  = gauge("running_samples", "Stored samples of a run in progress.", "suite", "testbed", "flags", "run", "name")
+	newestInfo  = gauge("newest_run_info", "The newest complete run of a suite with a testbed and flags.", "suite", "testbed", "flags", "run", "name", "machine")
+	newestStart = gauge("newest_run_start_timestamp_seconds", "Start of the newest complete run, Unix time.", "suite", "testbed", "flags")
+	newestLost  = gauge("newest_run_failed_samples", "Samples without figures in the newest complete run.", "suite", "testbed", "flags")
+	figure      = gauge("figure", "Median of a scenario in the newest complete run, in the unit of the metric.", "suite", "testbed", "flags", "scenario", "metric")
+	figureLow   = gauge("figure_low", "Lower bound of the 95 % interval of windtunnel_figure.", "suite", "testbed", "flags", "scenario", "metric")
+	figureHigh  = gauge("figure_high", "Upper bound of the 95 % interval of windtunnel_figure.", "suite", "testbed", "flags", "scenario", "metric")
 	scrapeWorks = gauge("scrape_ok", "1 if this scrape could read all runs.")
 )
 
@@ -83,19 +83,19 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	counts := make(map[[2]string]int)
-	seen := make(map[string]bool)
+	seen := make(map[series]bool)
 	for _, r := range list {
 		counts[[2]string{r.Suite, string(r.Status)}]++
 		if r.Status == sample.Running {
-			add(runSamples, float64(r.Samples), r.Suite, r.ID)
+			add(runSamples, float64(r.Samples), r.Suite, r.Testbed, r.Flags, r.ID, r.Name)
 		}
-		if r.Status != sample.Complete || seen[r.Suite] {
+		if r.Status != sample.Complete || seen[seriesOf(r)] {
 			continue
 		}
-		seen[r.Suite] = true
-		add(newestInfo, 1, r.Suite, r.ID, r.Machine)
-		add(newestStart, float64(r.Started.UnixMilli())/1000, r.Suite)
-		add(newestLost, float64(r.Failures), r.Suite)
+		seen[seriesOf(r)] = true
+		add(newestInfo, 1, r.Suite, r.Testbed, r.Flags, r.ID, r.Name, r.Machine)
+		add(newestStart, float64(r.Started.UnixMilli())/1000, r.Suite, r.Testbed, r.Flags)
+		add(newestLost, float64(r.Failures), r.Suite, r.Testbed, r.Flags)
 		figures, err := m.figures(r)
 		if err != nil {
 			m.site.options.Log.Printf("metrics: %v", err)
@@ -103,15 +103,20 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		for _, f := range figures {
-			add(figure, f.Median, r.Suite, f.scenario, f.metric)
-			add(figureLow, f.Low, r.Suite, f.scenario, f.metric)
-			add(figureHigh, f.High, r.Suite, f.scenario, f.metric)
+			add(figure, f.Median, r.Suite, r.Testbed, r.Flags, f.scenario, f.metric)
+			add(figureLow, f.Low, r.Suite, r.Testbed, r.Flags, f.scenario, f.metric)
+			add(figureHigh, f.High, r.Suite, r.Testbed, r.Flags, f.scenario, f.metric)
 		}
 	}
 	for key, n := range counts {
 		add(runCount, float64(n), key[0], key[1])
 	}
 }
+
+// series has the runs of which only the newest one's figures are current.
+type series struct{ suite, testbed, flags string }
+
+func seriesOf(r results.RunSummary) series { return series{r.Suite, r.Testbed, r.Flags} }
 
 // measured is one figure of a scenario.
 type measured struct {
@@ -127,7 +132,7 @@ func (m metrics) figures(r results.RunSummary) ([]measured, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	state := fmt.Sprintf("%s %d %d", r.ID, r.Finished.UnixNano(), r.Samples)
-	return newest(ctx, m.site, m.site.figures, r.Suite, state, func() ([]measured, error) {
+	return newest(ctx, m.site, m.site.figures, fmt.Sprintf("%q", seriesOf(r)), state, func() ([]measured, error) {
 		report, err := m.site.build(r.ID)
 		if err != nil {
 			return nil, err

@@ -57,23 +57,23 @@ func TestMetricsAreOpenMetricsOfTheNewestRuns(t *testing.T) {
 	run, plan, samples := later(1, 1)
 	figure := model.Build(run, plan, samples).Row("vxlan/stream").Interval(sample.Throughput)
 	for name, want := range map[string]float64{
-		`windtunnel_runs{status="complete",suite="quick"}`:                                        3,
-		`windtunnel_runs{status="interrupted",suite="quick"}`:                                     1,
-		`windtunnel_runs{status="running",suite="slow"}`:                                          1,
-		fmt.Sprintf(`windtunnel_running_samples{run="%s",suite="slow"}`, running.ID):              3,
-		fmt.Sprintf(`windtunnel_newest_run_info{machine="lab-1",run="%s",suite="quick"}`, run.ID): 1,
-		`windtunnel_newest_run_start_timestamp_seconds{suite="quick"}`:                            float64(run.Started.Unix()),
-		`windtunnel_newest_run_failed_samples{suite="quick"}`:                                     3,
-		`windtunnel_figure{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`:        figure.Median,
-		`windtunnel_figure_low{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`:    figure.Low,
-		`windtunnel_figure_high{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`:   figure.High,
+		`windtunnel_runs{status="complete",suite="quick"}`:                                                                    3,
+		`windtunnel_runs{status="interrupted",suite="quick"}`:                                                                 1,
+		`windtunnel_runs{status="running",suite="slow"}`:                                                                      1,
+		fmt.Sprintf(`windtunnel_running_samples{flags="",name="",run="%s",suite="slow",testbed=""}`, running.ID):              3,
+		fmt.Sprintf(`windtunnel_newest_run_info{flags="",machine="lab-1",name="",run="%s",suite="quick",testbed=""}`, run.ID): 1,
+		`windtunnel_newest_run_start_timestamp_seconds{flags="",suite="quick",testbed=""}`:                                    float64(run.Started.Unix()),
+		`windtunnel_newest_run_failed_samples{flags="",suite="quick",testbed=""}`:                                             3,
+		`windtunnel_figure{flags="",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed=""}`:                figure.Median,
+		`windtunnel_figure_low{flags="",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed=""}`:            figure.Low,
+		`windtunnel_figure_high{flags="",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed=""}`:           figure.High,
 		`windtunnel_scrape_ok`: 1,
 	} {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want)
 		}
 	}
-	if got[`windtunnel_figure{metric="latency_ns_p50",scenario="raw/rr",suite="quick"}`] < 20_000 {
+	if got[`windtunnel_figure{flags="",metric="latency_ns_p50",scenario="raw/rr",suite="quick",testbed=""}`] < 20_000 {
 		t.Error("the latency is not there, or not in ns")
 	}
 
@@ -108,6 +108,35 @@ func TestMetricsOfAnEmptyStoreAndOfStrangeNames(t *testing.T) {
 	get(t, at+"/metrics").expect(t, "a strange name", http.StatusOK, `suite="sp\"a\\ce\n{é}"`, "windtunnel_scrape_ok 1")
 }
 
+// A later run between hosts, a short run and a run of some scenarios have series of their own.
+func TestMetricsOfOtherFormsDoNotReplaceTheSuitesFigures(t *testing.T) {
+	writer, reader := store(t)
+	run, plan, samples := later(0, 1)
+	run.Name = "main"
+	put(t, writer, run, plan, samples)
+	figure := model.Build(run, plan, samples).Row("vxlan/stream").Interval(sample.Throughput).Median
+	for n, options := range []sample.Options{
+		{Command: "run quick --short"}, {Command: "run quick --scenario vxlan"}, {Testbed: "hosts.yaml", Hosts: []sample.Host{{Name: "h1", Data: "192.0.2.1"}}},
+	} {
+		run, plan, samples := later(n+1, 0.5)
+		run.Options = options
+		put(t, writer, run, plan, samples)
+	}
+	_, at := site(t, reader)
+	a := get(t, at+"/metrics")
+	for _, want := range []string{
+		`windtunnel_newest_run_info{flags="",machine="lab-1",name="main",run="` + run.ID + `",suite="quick",testbed=""} 1`,
+		`windtunnel_figure{flags="",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed=""} ` + strconv.FormatFloat(figure, 'g', -1, 64),
+		`windtunnel_figure{flags="--short",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed=""}`,
+		`windtunnel_figure{flags="--scenario vxlan",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed=""}`,
+		`windtunnel_figure{flags="",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed="h1 192.0.2.1"}`,
+	} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
 // One damaged run must not hide the others.
 func TestADamagedRunLeavesTheOtherMetrics(t *testing.T) {
 	writer, reader, _, _ := filled(t)
@@ -116,7 +145,7 @@ func TestADamagedRunLeavesTheOtherMetrics(t *testing.T) {
 	put(t, writer, run, plan, samples)
 	change(t, writer.Path(), "UPDATE sample SET series_json = 'not JSON' WHERE run_id = 'broken'")
 	_, at := site(t, reader)
-	get(t, at+"/metrics").expect(t, "the metrics", http.StatusOK, "windtunnel_scrape_ok 0", `windtunnel_runs{status="complete",suite="broken"} 1`, `windtunnel_figure{metric="throughput_bps",scenario="vxlan/stream",suite="quick"}`)
+	get(t, at+"/metrics").expect(t, "the metrics", http.StatusOK, "windtunnel_scrape_ok 0", `windtunnel_runs{status="complete",suite="broken"} 1`, `windtunnel_figure{flags="",metric="throughput_bps",scenario="vxlan/stream",suite="quick",testbed=""}`)
 }
 
 // The first scrape reads each run. Later scrapes read new runs only. The test removes the samples
@@ -136,11 +165,11 @@ func TestLaterScrapesReadNoRunAgain(t *testing.T) {
 	a := get(t, at+"/metrics")
 	a.expect(t, "the second scrape", http.StatusOK, "windtunnel_scrape_ok 1")
 	for n := range suites {
-		if want := fmt.Sprintf(`windtunnel_figure{metric="throughput_bps",scenario="raw/stream",suite="suite-%d"}`, n); !strings.Contains(a.body, want) {
+		if want := fmt.Sprintf(`windtunnel_figure{flags="",metric="throughput_bps",scenario="raw/stream",suite="suite-%d",testbed=""}`, n); !strings.Contains(a.body, want) {
 			t.Errorf("the second scrape has no %s", want)
 		}
 	}
 	run.ID, run.Suite, run.Started = "newer", "suite-0", run.Started.Add(time.Hour)
 	put(t, writer, run, plan, samples[:6])
-	get(t, at+"/metrics").expect(t, "after a new run", http.StatusOK, `windtunnel_newest_run_info{machine="lab-1",run="newer",suite="suite-0"}`, "windtunnel_scrape_ok 1")
+	get(t, at+"/metrics").expect(t, "after a new run", http.StatusOK, `windtunnel_newest_run_info{flags="",machine="lab-1",name="",run="newer",suite="suite-0",testbed=""}`, "windtunnel_scrape_ok 1")
 }

@@ -57,7 +57,11 @@ func (s *Site) report(id string, running bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	links := []html.Link{toRuns, {Text: "Compare with another run", URL: query("/compare", "b", id)}, {Text: "Trend of " + r.Run.Suite, URL: query("/trend", "suite", r.Run.Suite)}}
+	trend := query("/trend", "suite", r.Run.Suite)
+	if r.Run.Options.Form() != (sample.Form{}) {
+		trend = query("/trend", "like", id)
+	}
+	links := []html.Link{toRuns, {Text: "Compare with another run", URL: query("/compare", "b", id)}, {Text: "Trend of " + r.Run.Suite, URL: trend}}
 	if running {
 		links = append(links, html.Link{Text: "Live view", URL: runURL(id) + "/live"})
 	}

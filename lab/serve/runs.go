@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,8 +30,9 @@ type runList struct {
 
 type runRow struct {
 	results.RunSummary
-	Took string
-	Live bool
+	Took  string
+	Live  bool
+	Shown string // headline, or the title of the suite
 }
 
 // runsPage is the list of runs, newest first. It reads no samples.
@@ -69,7 +71,7 @@ func (s *Site) runsPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func rowOf(r results.RunSummary) runRow {
-	row := runRow{RunSummary: r, Live: r.Status == sample.Running}
+	row := runRow{RunSummary: r, Live: r.Status == sample.Running, Shown: cmp.Or(r.Headline, r.Title)}
 	if !r.Finished.IsZero() {
 		row.Took = r.Finished.Sub(r.Started).Round(time.Second).String()
 	}

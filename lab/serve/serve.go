@@ -35,7 +35,7 @@ type Site struct {
 	cookie  cookie
 	mux     *http.ServeMux
 	metrics http.Handler
-	// kept is a cache of pages. figures is a cache of the newest figures of each suite. slot lets
+	// kept is a cache of pages. figures is a cache of the newest figures of each series. slot lets
 	// the server make only one page or set of figures at a time, because the machine may be
 	// measuring.
 	kept, figures *lru.Cache
@@ -49,7 +49,7 @@ type Site struct {
 // Limits of a server.
 const (
 	mostKept        = 32   // rendered pages of up to a few MB each
-	mostSuites      = 1000 // whose figures are kept
+	mostSeries      = 1000 // whose figures are kept
 	mostStreams     = 32   // live views
 	mostConnections = 256
 	headerTime      = 10 * time.Second
@@ -65,7 +65,7 @@ func New(o Options) *Site {
 		o.Log = log.Default()
 	}
 	s := &Site{
-		options: o, cookie: cookieOf(o.Token), mux: http.NewServeMux(), kept: lru.New(mostKept), figures: lru.New(mostSuites),
+		options: o, cookie: cookieOf(o.Token), mux: http.NewServeMux(), kept: lru.New(mostKept), figures: lru.New(mostSeries),
 		slot: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams), poll: time.Second,
 		requestTime: 30 * time.Second, answerTime: 2 * time.Minute,
 	}

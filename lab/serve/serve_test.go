@@ -164,11 +164,11 @@ func TestEveryPageShowsTheStore(t *testing.T) {
 		"/runs/20270101-000000-slow":       {"Live view"},
 		"/runs/20270101-000000-slow/live":  {`data-running="true"`, "3 of 48 trials measured", "macvlan", "Newest attempts"},
 		"/runs/20261121-093015-quick/live": {`data-running="false"`, "48 of 48 trials measured", "The run has ended"},
-		"/compare":                         {`name="a"`, "throughput_bps"},
-		"/compare?b=x":                     {`name="b" value="x"`},
+		"/compare":                         {`<select name="a" multiple required><option value="20270101-000000-slow">20270101-000000-slow · running</option>`, "throughput_bps"},
+		"/compare?b=20261201":              {`<select name="b" multiple`, `<option value="20261201-093015-quick" selected>`},
 		"/compare?a=20261121-093015-quick&b=20261202-093015-quick":                      {"Comparison of suite quick", "B over A", `href="/runs/20261121-093015-quick"`, "Change the comparison", "valid trials"},
 		"/compare?a=20261121&b=20261201,20261202&metric=throughput_bps&scenario=bridge": {"bridge/stream", "20261201-093015-quick"},
-		"/trend":             {`<option>quick</option>`, "throughput_bps"},
+		"/trend":             {`<option value="20261202-093015-quick">quick</option>`, "throughput_bps"},
 		"/trend?suite=quick": {"Trend of suite quick", "3 runs", "bridge/stream", `href="/runs/20261202-093015-quick"`, "Other metrics and scenarios"},
 		"/trend?suite=quick&scenario=raw&metric=sender_cpu_ns_per_byte": {"raw/stream", "sender CPU per byte"},
 		"/static/style.css": {"--accent", ".attempts"},
@@ -266,6 +266,8 @@ func TestMistakesAreAnsweredWithTheRemedy(t *testing.T) {
 		"/trend?suite=slow":                  {400, "none of its 1 run is complete"},
 		"/trend?suite=quick&metric=speed":    {400, "there is no metric"},
 		"/trend?suite=quick&scenario=brigde": {400, "did you mean"},
+		"/trend?suite=slow&like=20261121":    {400, "is of suite quick"},
+		"/trend?like=nothing":                {404, "there is no run of this name"},
 		"/trend?suite=quick&last=9999":       {400, "1 to 200 runs"},
 	} {
 		a := get(t, at+path)
@@ -461,4 +463,29 @@ func running(t *testing.T, s *Site) (at string, end func() error) {
 	go func() { done <- s.Serve(ctx, l) }()
 	t.Cleanup(cancel)
 	return "http://" + l.Addr().String(), func() error { cancel(); return <-done }
+}
+
+// A run's name, note, headline, testbed and flags are in the list, and the forms offer it by them.
+func TestRunsAreNamedAndSeparatedByTheirForm(t *testing.T) {
+	writer, reader, _, _ := filled(t)
+	run, plan, samples := later(5, 0.5)
+	run.Name, run.Note, run.Options.Command = "fix/mtu", "after the update", "run quick --short"
+	put(t, writer, run, plan, samples)
+	if err := writer.SetHeadline(run.ID, "The bridge carries 3.6 % less than raw."); err != nil {
+		t.Fatal(err)
+	}
+	_, at := site(t, reader)
+	for path, want := range map[string][]string{
+		"/":                                   {"<b>fix/mtu</b>", "after the update", "The bridge carries 3.6 % less than raw.", "<small>--short</small>", "What a virtual network costs, in three minutes"},
+		"/runs/" + run.ID:                     {"fix/mtu", "after the update", `href="/trend?like=` + run.ID + `"`},
+		"/compare":                            {">" + run.ID + " · fix/mtu · --short</option>"},
+		"/compare?a=fix/mtu@latest":           {`<option value="` + run.ID + `" selected>`},
+		"/trend":                              {`<option value="` + run.ID + `">quick, --short</option>`},
+		"/trend?suite=quick":                  {"3 runs", "Left out: 1 run with another testbed or other flags", "--short (1, such as " + run.ID + ")"},
+		"/trend?like=fix/mtu@latest":          {"Trend of suite quick, --short", "fix/mtu"},
+		"/trend?like=" + run.ID + "&change=1": {`<option value="` + run.ID + `" selected>quick, --short</option>`},
+		"/api/runs":                           {`"name": "fix/mtu"`, `"flags": "--short"`, `"headline": "The bridge`},
+	} {
+		get(t, at+path).expect(t, path, http.StatusOK, want...)
+	}
 }

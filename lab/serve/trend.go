@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,29 +23,74 @@ const (
 
 // trendChoice is what a request asks to follow.
 type trendChoice struct {
-	Suite, Metric, Scenario string
-	Last                    int
-	Across                  bool
-	Suites                  []string      // for the form
-	Metrics                 []sample.Info // for the form
+	Suite, Like, Metric, Scenario string
+	Last                          int
+	Across                        bool
+	Series                        []seriesChoice // for the form
+	Metrics                       []sample.Info  // for the form
 }
 
-// trendPage shows a metric over the runs of a suite. Without a suite it is a form.
+// seriesChoice is a series of runs that the form offers: those of one suite and form. Run is the
+// newest of them.
+type seriesChoice struct {
+	Run, Text string
+	Selected  bool
+}
+
+// allSeries returns the series of a list of runs, with the one that is selected.
+func allSeries(list []results.RunSummary, selected series) (choices []seriesChoice) {
+	seen := make(map[series]bool)
+	for _, r := range list {
+		if of := seriesOf(r); !seen[of] {
+			seen[of] = true
+			choices = append(choices, seriesChoice{r.ID, strings.TrimSuffix(r.Suite+", "+r.Form.Words(), ", "), of == selected})
+		}
+	}
+	slices.SortFunc(choices, func(a, b seriesChoice) int { return strings.Compare(a.Text, b.Text) })
+	return choices
+}
+
+// likeRun sets the suite to that of the run like, and returns the run's series.
+func (s *Site) likeRun(c *trendChoice, list []results.RunSummary) (series, error) {
+	if c.Like == "" {
+		return series{suite: c.Suite}, nil
+	}
+	id, err := s.options.Store.Resolve(c.Like)
+	if err != nil {
+		return series{}, err
+	}
+	for _, r := range list {
+		switch {
+		case r.ID != id:
+		case c.Suite != "" && c.Suite != r.Suite:
+			return series{}, badRequest(fmt.Errorf("run %s is of suite %s: correct suite, or omit it", id, r.Suite))
+		default:
+			c.Suite = r.Suite
+			return seriesOf(r), nil
+		}
+	}
+	return series{}, badRequest(fmt.Errorf("run %s is new: try again", id))
+}
+
+// trendPage shows a metric over the runs of a suite. Without a suite or a run it is a form.
 func (s *Site) trendPage(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	list, err := s.options.Store.Runs()
 	if err != nil {
 		return err
 	}
-	c := trendChoice{Suite: q.Get("suite"), Metric: q.Get("metric"), Scenario: strings.Join(q["scenario"], ","), Last: usualTrend, Across: q.Get("across") != ""}
+	c := trendChoice{Suite: q.Get("suite"), Like: q.Get("like"), Metric: q.Get("metric"), Scenario: strings.Join(q["scenario"], ","), Last: usualTrend, Across: q.Get("across") != ""}
 	if text := q.Get("last"); text != "" {
 		if c.Last, err = strconv.Atoi(text); err != nil || c.Last < 1 || c.Last > mostTrend {
 			return &problem{http.StatusBadRequest, "This cannot be shown", "A trend has 1 to " + strconv.Itoa(mostTrend) + " runs: correct last."}
 		}
 	}
+	selected, err := s.likeRun(&c, list)
+	if err != nil {
+		return err
+	}
 	if c.Suite == "" || q.Has("change") {
-		c.Suites, c.Metrics = source.Suites(list), sample.Known()
-		slices.Sort(c.Suites)
+		c.Series, c.Metrics = allSeries(list, selected), sample.Known()
 		s.show(w, http.StatusOK, "trend.html", page{Title: "Trend", Links: []html.Link{toRuns}, Data: c})
 		return nil
 	}
@@ -67,10 +113,11 @@ func (s *Site) trendPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Site) trend(c trendChoice, opts compare.TrendOptions) ([]byte, error) {
-	runs, err := source.Suite(s.options.Store, c.Suite, c.Last)
+	runs, form, err := source.Suite(s.options.Store, c.Suite, c.Like, c.Last)
 	if err != nil {
 		return nil, err
 	}
+	opts.Form = form
 	t, err := compare.NewTrend(c.Suite, runs, opts)
 	if err != nil {
 		return nil, badRequest(err)
@@ -79,7 +126,7 @@ func (s *Site) trend(c trendChoice, opts compare.TrendOptions) ([]byte, error) {
 	if c.Last != usualTrend {
 		last = strconv.Itoa(c.Last)
 	}
-	change := query("/trend", "suite", c.Suite, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", flag(c.Across), "change", "1")
+	change := query("/trend", "suite", c.Suite, "like", c.Like, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
 	err = html.Site{Links: []html.Link{toRuns, {Text: "Other metrics and scenarios", URL: change}}, Run: runURL}.WriteTrend(&page, t)
 	return page.Bytes(), err

@@ -62,8 +62,9 @@ type OnDoubt string
 
 // The outcomes in doubt.
 const (
-	PassOnDoubt OnDoubt = "pass" // with a warning
-	FailOnDoubt OnDoubt = "fail"
+	UnjudgedOnDoubt OnDoubt = "unjudged" // the comparison ends with the status "not judged"
+	PassOnDoubt     OnDoubt = "pass"     // with a warning
+	FailOnDoubt     OnDoubt = "fail"
 )
 
 type gateSpec struct {
@@ -79,7 +80,7 @@ var gateTable = table[gateSpec]{what: "a gate", alone: true, fields: []field[gat
 	bind("scenarios", oneOrMore[string](sentence(200)), func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns of scenarios; default is every scenario."),
 	bind("worse_by", fraction(0, 10), func(g *gateSpec) *at[float64] { return &g.worseBy }, `Smallest change for the worse that fails the gate; "0%": any significant change.`).must(),
 	preset("of", choice(OfValue, OfRatio), func(g *gateSpec) *at[Of] { return &g.of }, OfValue, "What the gate compares: the figure itself, or its ratio to the baseline."),
-	preset("on_doubt", choice(PassOnDoubt, FailOnDoubt), func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, PassOnDoubt, "Result of the gate if the noise could hide a change of this size."),
+	preset("on_doubt", choice(UnjudgedOnDoubt, PassOnDoubt, FailOnDoubt), func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, UnjudgedOnDoubt, "Result of the gate if the noise could hide a change of this size."),
 }}
 
 // gatedMetric is a metric with a better direction, as a gate needs.

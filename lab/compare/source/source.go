@@ -63,37 +63,60 @@ func History(store *results.Store, suite string) ([]compare.Side, error) {
 	return sides, nil
 }
 
-// Suite loads the runs of a suite for a trend: of the complete runs the newest, at most
-// most of them; 0 is all. Of incomplete runs it loads no samples, because a trend only
-// counts them.
-func Suite(store *results.Store, suite string, most int) ([]compare.Side, error) {
+// Suite loads the runs of a suite for a trend, and returns the form of the runs to show: that of
+// the run like (see results.Store.Load). If like is empty, these are the runs of the whole suite
+// on the engine's machine, or if there are none, the runs of the newest run's form. Of the
+// complete runs of the form it loads the newest, at most most of them; 0 is all. Of other runs
+// it loads no samples, because a trend only counts them.
+func Suite(store *results.Store, suite, like string, most int) (runs []compare.Side, form sample.Form, err error) {
 	list, err := store.Runs()
 	if err != nil {
-		return nil, err
+		return nil, form, err
 	}
-	var runs []compare.Side
-	complete := 0
-	for _, r := range list {
-		if r.Suite != suite {
+	of := slices.DeleteFunc(slices.Clone(list), func(r results.RunSummary) bool { return r.Suite != suite })
+	if len(of) == 0 {
+		return nil, form, noRuns(store, list, suite)
+	}
+	if form, err = formLike(store, of, like); err != nil {
+		return nil, form, fmt.Errorf("trend of suite %q: %w", suite, err)
+	}
+	shown := 0
+	for _, r := range of {
+		if r.Status != sample.Complete || r.Form != form {
+			runs = append(runs, compare.Side{Run: sample.Run{ID: r.ID, Suite: r.Suite, Started: r.Started, Status: r.Status, Options: r.Options}})
 			continue
 		}
-		if r.Status != sample.Complete {
-			runs = append(runs, compare.Side{Run: sample.Run{ID: r.ID, Suite: r.Suite, Started: r.Started, Status: r.Status}})
-			continue
-		}
-		if complete++; most > 0 && complete > most {
+		if shown++; most > 0 && shown > most {
 			continue
 		}
 		data, err := store.Load(r.ID)
 		if err != nil {
-			return nil, err
+			return nil, form, err
 		}
 		runs = append(runs, Side(data))
 	}
-	if len(runs) == 0 {
-		return nil, noRuns(store, list, suite)
+	return runs, form, nil
+}
+
+// formLike returns the form of the run like. If like is empty, it returns the form that Suite
+// shows by default. list has the runs of one suite, the newest first.
+func formLike(store *results.Store, list []results.RunSummary, like string) (sample.Form, error) {
+	if like != "" {
+		id, err := store.Resolve(like)
+		if err != nil {
+			return sample.Form{}, err
+		}
+		i := slices.IndexFunc(list, func(r results.RunSummary) bool { return r.ID == id })
+		if i < 0 {
+			return sample.Form{}, fmt.Errorf("run %s is of another suite; name a run of this suite", id)
+		}
+		return list[i].Form, nil
 	}
-	return runs, nil
+	complete := slices.DeleteFunc(slices.Clone(list), func(r results.RunSummary) bool { return r.Status != sample.Complete })
+	if len(complete) == 0 || slices.ContainsFunc(complete, func(r results.RunSummary) bool { return r.Form == sample.Form{} }) {
+		return sample.Form{}, nil
+	}
+	return complete[0].Form, nil
 }
 
 // noRuns is the error for a suite without runs. It lists the suites that have some.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/compare"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -60,7 +61,7 @@ func TestATrendLoadsTheNewestCompleteRuns(t *testing.T) {
 		2: "run-7 1, run-6 0, run-5 1, run-2 0",
 		9: "run-7 1, run-6 0, run-5 1, run-3 1, run-2 0, run-1 1, run-0 1",
 	} {
-		sides, err := Suite(store, "quick", most)
+		sides, _, err := Suite(store, "quick", "", most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,8 +73,47 @@ func TestATrendLoadsTheNewestCompleteRuns(t *testing.T) {
 			t.Errorf("at most %d complete runs with their samples (−want +got):\n%s", most, diff)
 		}
 	}
-	if _, err := Suite(store, "quik", 0); err == nil || !strings.Contains(err.Error(), "it has runs of: quick, other") {
+	if _, _, err := Suite(store, "quik", "", 0); err == nil || !strings.Contains(err.Error(), "it has runs of: quick, other") {
 		t.Errorf("an unknown suite: %v, want the suites that have runs", err)
+	}
+}
+
+func TestATrendShowsTheWholeSuiteOrTheFormOfARun(t *testing.T) {
+	store := filled(t)
+	for i, command := range []string{"run odd --short", "run odd --scenario raw"} {
+		run, plan, samples := reporttest.Sized(1)
+		for _, suite := range []string{"quick", "odd"} {
+			run.ID, run.Suite, run.Name, run.Started, run.Options.Command = fmt.Sprint(suite, i), suite, suite+"-name", run.Started.AddDate(1, 0, i), command
+			if err := store.CreateRun(run, plan); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.AppendSample(run.ID, samples[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		suite, like string
+		form        sample.Form
+		loaded      int
+	}{
+		{"quick", "", sample.Form{}, 5}, {"odd", "", sample.Form{Flags: "--scenario raw"}, 1}, {"odd", "odd0", sample.Form{Flags: "--short"}, 1},
+		{"quick", "run-1", sample.Form{}, 5}, {"quick", "quick-name@latest", sample.Form{Flags: "--scenario raw"}, 1},
+	} {
+		sides, form, err := Suite(store, c.suite, c.like, 0)
+		loaded := 0
+		for _, s := range sides {
+			loaded += len(s.Samples)
+		}
+		if err != nil || form != c.form || loaded != c.loaded {
+			t.Errorf("%s like %q: form %+v, %d loaded, %v; want %+v, %d", c.suite, c.like, form, loaded, err, c.form, c.loaded)
+		}
+		if _, err := compare.NewTrend(c.suite, sides, compare.TrendOptions{Form: form}); err != nil {
+			t.Errorf("%s like %q: %v", c.suite, c.like, err)
+		}
+	}
+	if _, _, err := Suite(store, "quick", "odd0", 0); err == nil || !strings.Contains(err.Error(), "run odd0 is of another suite") {
+		t.Errorf("a run of another suite: %v", err)
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
-	"time"
 
 	"windtunnel/lab/compare"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 )
 
@@ -96,7 +94,7 @@ func (s Site) comparison(c *compare.Comparison) (p *comparisonPage, err error) {
 func (s Site) comparedSide(name string, first compare.RunInfo, more []compare.RunInfo) comparedSide {
 	side := comparedSide{Name: name}
 	for _, r := range append([]compare.RunInfo{first}, more...) {
-		side.Runs = append(side.Runs, comparedRun{r.ID, s.url(r.ID), fmt.Sprintf("suite %s, %s, %s", r.Suite, r.Started.UTC().Format(time.DateTime+" UTC"), phrase.Count(r.Trials, "valid trial"))})
+		side.Runs = append(side.Runs, comparedRun{r.ID, s.url(r.ID), r.Line()})
 	}
 	return side
 }

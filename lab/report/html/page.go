@@ -117,7 +117,10 @@ func newPage(r *model.Report) (*page, error) {
 
 // line returns the line below the title: date, CPU, kernel and command.
 func line(r *model.Report) string {
-	parts := phrase.Lines{r.Run.Started.UTC().Format("2 January 2006")}
+	var parts phrase.Lines
+	parts.SayIf(r.Run.Name != "", "%s", r.Run.Name)
+	parts.SayIf(r.Run.Note != "", "%s", r.Run.Note)
+	parts.Say("%s", r.Run.Started.UTC().Format("2 January 2006"))
 	parts.SayIf(r.Run.Short, "short form")
 	parts.SayIf(r.Run.Environment.CPUModel != "", "%s", r.Run.Environment.CPUModel)
 	parts.SayIf(r.Run.Environment.Kernel != "", "Linux %s", r.Run.Environment.Kernel)

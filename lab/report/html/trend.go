@@ -30,7 +30,8 @@ type trendSeries struct {
 // trendRow is one run. Changes lists what else changed with a run at which the level
 // changed.
 type trendRow struct {
-	Run, URL, Date   string
+	Run, Name, URL   string
+	Date             string
 	N                int
 	Median, Range    string
 	Revision, Kernel string
@@ -86,7 +87,7 @@ func (s Site) trend(t *compare.Trend) (p *trendPage, err error) {
 		row, chart := s.trendOf(&t.Series[i], fmt.Sprintf("c-trend-%d", i))
 		p.Series, data.Series = append(p.Series, row), append(data.Series, chart)
 	}
-	p.frame, err = s.frame("Trend of suite "+t.Suite, data)
+	p.frame, err = s.frame("Trend of "+t.Title(), data)
 	return p, err
 }
 
@@ -96,13 +97,14 @@ func (s Site) trendOf(x *compare.Series, id string) (trendSeries, trendChart) {
 	table := trendSeries{Chart: id, Scenario: x.Scenario, Label: x.Metric.Label(), Unit: scale.Unit}
 	chart := trendChart{ID: id, Unit: scale.Unit, Levels: levels(x.Points, scale)}
 	var said []string
+	dates := x.Dates()
 	for i := range x.Points {
 		point := &x.Points[i]
 		median, bounds := scale.Figure(point.Figure)
-		row := trendRow{Run: point.Run, URL: s.url(point.Run), Date: point.Started.UTC().Format(time.DateOnly), N: point.Figure.N,
+		row := trendRow{Run: point.Run, Name: point.Name, URL: s.url(point.Run), Date: dates[i], N: point.Figure.N,
 			Median: median, Range: bounds, Revision: point.RevisionText(), Kernel: point.Kernel}
 		dot := trendPoint{Date: row.Date, Median: digits(point.Figure.Median/scale.By, 5), Low: digits(point.Figure.Low/scale.By, 5), High: digits(point.Figure.High/scale.By, 5),
-			Tip: []string{row.Run, strings.TrimSpace(strings.Join([]string{median, scale.Unit, bounds}, " ")), point.Started.UTC().Format(time.DateTime + " UTC"), "revision " + row.Revision}}
+			Tip: []string{point.RunText(), strings.TrimSpace(strings.Join([]string{median, scale.Unit, bounds}, " ")), point.Started.UTC().Format(time.DateTime + " UTC"), "revision " + row.Revision}}
 		if c := point.Change; c != nil {
 			row.Change, row.Level, row.Changes = c.Text(), scale.Print(c.Before)+" → "+scale.Print(c.After), c.Environment
 			dot.Change = "×" + model.Scale{By: 1}.Print(c.Ratio)

@@ -20,7 +20,10 @@ func Write(w io.Writer, r *model.Report) error {
 	if r.Run.Description != "" {
 		m.line("%s", escape(r.Run.Description))
 	}
-	m.line("%s", escape(r.Run.ID+": "+r.Run.Command()))
+	m.line("%s", escape(strings.TrimSpace(r.Run.ID+" "+r.Run.Name)+": "+r.Run.Command()))
+	if r.Run.Note != "" {
+		m.line("%s", escape(r.Run.Note))
+	}
 	m.list("", r.Findings)
 	for _, x := range r.Matrices() {
 		m.table("## "+escape(x.Title()), x.Grid())

@@ -26,6 +26,8 @@ func (r *Report) Facts() []Fact {
 		}
 	}
 	add("Run", r.Run.ID)
+	add("Name", r.Run.Name)
+	add("Note", r.Run.Note)
 	add("Suite", r.Run.Suite)
 	add("Started", r.Run.Started.UTC().Format("2 January 2006, 15:04:05 UTC"))
 	if r.Run.Finished != nil {

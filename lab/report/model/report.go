@@ -40,6 +40,8 @@ type Report struct {
 // RunInfo identifies the run.
 type RunInfo struct {
 	ID          string             `json:"id"`
+	Name        string             `json:"name,omitempty"` // as the user gave it, and the note
+	Note        string             `json:"note,omitempty"`
 	Suite       string             `json:"suite"`
 	Title       string             `json:"title"`
 	Description string             `json:"description,omitempty"`

@@ -213,7 +213,7 @@ func (c *cell) limit() (most sample.Limit, share float64) {
 
 func runInfo(run sample.Run, plan suite.Plan) RunInfo {
 	info := RunInfo{
-		ID: run.ID, Suite: run.Suite, Title: cmp.Or(run.Title, plan.Title), Description: plan.Description, Short: plan.Short,
+		ID: run.ID, Name: run.Name, Note: run.Note, Suite: run.Suite, Title: cmp.Or(run.Title, plan.Title), Description: plan.Description, Short: plan.Short,
 		Started: run.Started, Status: run.Status, Seed: run.Seed, Options: run.Options, Environment: run.Environment,
 	}
 	if !run.Finished.IsZero() {

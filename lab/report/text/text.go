@@ -93,6 +93,9 @@ func (t *terminal) heading(r *model.Report) {
 	t.paragraph(t.style.title, "", r.Run.Title)
 	e := r.Run.Environment
 	facts := []string{r.Run.ID}
+	if r.Run.Name != "" {
+		facts = append(facts, r.Run.Name)
+	}
 	if e.CPUs > 0 {
 		facts = append(facts, phrase.Count(e.CPUs, "CPU"))
 	}
@@ -106,6 +109,9 @@ func (t *terminal) heading(r *model.Report) {
 		facts = append(facts, string(r.Run.Status))
 	}
 	t.paragraph(t.style.faint, "", strings.Join(facts, ", "))
+	if r.Run.Note != "" {
+		t.paragraph(t.style.faint, "  ", r.Run.Note)
+	}
 	if r.Run.Options.Command != "" {
 		t.paragraph(t.style.faint, "  ", r.Run.Command())
 	}

@@ -12,7 +12,7 @@ function trend(s) {
     height: 230,
     option: Object.assign(base(), {
       grid: { left: 8, right: 14, top: 30, bottom: 6, containLabel: true },
-      xAxis: { type: 'category', data: s.points.map(p => p.date), axisTick: { show: false }, axisLine: { lineStyle: { color: theme.line } }, axisLabel: { color: theme.soft, hideOverlap: true } },
+      xAxis: { type: 'category', data: s.points.map(p => p.date), axisTick: { show: false }, axisLine: { lineStyle: { color: theme.line } }, axisLabel: { color: theme.soft, hideOverlap: true, formatter: d => d.replace(' ', '\n') } },
       yAxis: valueAxis({ name: s.unit, min: low - pad, max: high + pad, nameTextStyle: { color: theme.soft, align: 'left' }, axisLabel: { color: theme.soft, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: figure } }),
       series: [
         { type: 'line', name: 'median', silent: true, symbol: 'none', data: s.points.map(p => p.median), lineStyle: { color: hue, width: 1.2, opacity: 0.5 } },
