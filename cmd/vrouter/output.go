@@ -84,9 +84,12 @@ func optionsFor(w io.Writer) inspect.Options {
 	return inspect.Options{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-func isTerminal(w io.Writer) bool {
+// canRedraw reports whether a live table can be drawn on w: w is a terminal that understands
+// escape sequences, and no CI system records it.
+func canRedraw(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	ci := os.Getenv("CI")
+	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
 }
 
 // count formats a number with its noun: "1 port", "2 ports", "2 policies".
