@@ -8,7 +8,9 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -140,12 +142,19 @@ func labExec() *cobra.Command {
 			}
 			c := exec.Command(args[2], args[3:]...)
 			c.Stdin, c.Stdout, c.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
-			err = netns.Exec(id, args[1], probe.Probe().UsableCPUs(), c)
+			// The command decides what a signal does, also a second one.
+			signals := make(chan os.Signal, 8)
+			signal.Reset(stopSignals()...)
+			signal.Notify(signals, stopSignals()...)
+			err = netns.Exec(id, args[1], probe.Probe().UsableCPUs(), c, signals)
 			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				return exitCode(exit.ExitCode())
+			if !errors.As(err, &exit) {
+				return err
 			}
-			return err
+			if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+				return exitCode(128 + int(status.Signal())) // as a shell reports it
+			}
+			return exitCode(exit.ExitCode())
 		},
 	}
 }
