@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"text/tabwriter"
@@ -23,12 +24,7 @@ func runsCommand() *cobra.Command {
 			if format != "table" && format != "json" {
 				return fmt.Errorf("--format %s: choose one of table, json", format)
 			}
-			store, err := openStore(db, true)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			runs, err := store.Runs()
+			runs, err := storedRuns(db)
 			if err != nil {
 				return err
 			}
@@ -47,6 +43,19 @@ func runsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", "table", "Format of the list: table, json")
 	dbFlag(cmd, &db)
 	return cmd
+}
+
+// storedRuns returns the stored runs: none before the first run, which makes the default store.
+func storedRuns(db string) ([]results.RunSummary, error) {
+	store, err := openStore(db, true)
+	if db == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return store.Runs()
 }
 
 func runsDelete() *cobra.Command {
