@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/stdout"
 	"windtunnel/vrouter/cni"
 )
 
@@ -46,7 +47,12 @@ func main() {
 		return
 	}
 	ctx, stop := cancelOnSignal()
-	cmd, err := root().ExecuteContextC(ctx)
+	top, out := root(), &stdout.File{}
+	top.SetOut(out)
+	cmd, err := top.ExecuteContextC(ctx)
+	if failed := out.Or(nil); failed != nil { // cobra returns it as wrong usage
+		err = failure{failed}
+	}
 	stop()
 	os.Exit(report(cmd, err))
 }

@@ -22,3 +22,21 @@ func TestCommandsSendATerminalNoQuery(t *testing.T) {
 		}
 	}
 }
+
+// A command that cannot print its result must not succeed.
+func TestAFullStandardOutputIsAFailure(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range []string{"version", "--version", "--help", "port --help"} {
+		cmd := exec.Command("vrouter", strings.Fields(args)...)
+		var problems bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &problems
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(problems.String(), "no space left on device") {
+			t.Errorf("vrouter %s: %v, %q; want exit status 1 and the reason", args, err, problems.String())
+		}
+	}
+}

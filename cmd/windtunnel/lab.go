@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) 
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
+	}
+	if running, err := space.Named(netns.SpacePrefix(netns.LabID(plan.Suite))); err != nil || len(running) > 0 {
+		return cmp.Or(err, fmt.Errorf("bring up the testbed of %s: it is running already; `windtunnel lab down %s` removes it", name, name))
 	}
 	x := executorHere(probe.Probe())
 	x.Agent = []string{self, "agent"}
@@ -141,7 +145,7 @@ func labExec() *cobra.Command {
 				return err
 			}
 			c := exec.Command(args[2], args[3:]...)
-			c.Stdin, c.Stdout, c.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 			// The command decides what a signal does, also a second one.
 			signals := make(chan os.Signal, 8)
 			signal.Reset(stopSignals()...)

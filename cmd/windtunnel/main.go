@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/stdout"
 )
 
 // revision is set by the linker to the git revision that was built.
@@ -32,7 +34,9 @@ func main() {
 		return
 	}
 	ctx, stop := interruptible()
-	err := root().ExecuteContext(ctx)
+	top, out := root(), &stdout.File{}
+	top.SetOut(out)
+	err := out.Or(top.ExecuteContext(ctx))
 	interrupted := errors.Is(err, errInterrupted) || err != nil && errors.Is(context.Cause(ctx), errInterrupted)
 	stop()
 	var code exitCode

@@ -70,7 +70,7 @@ func findFormat(name string) (format, error) {
 
 func tableOptions(w io.Writer) text.Options {
 	o := text.Options{Width: 100}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := w.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			o.Width = width

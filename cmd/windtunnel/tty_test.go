@@ -83,3 +83,21 @@ func TestTheLiveLineSendsNoQuery(t *testing.T) {
 		t.Errorf("the live line sends the query %q in %q", q, out)
 	}
 }
+
+// A command that cannot print its result must not succeed.
+func TestAFullStandardOutputIsAFailure(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range []string{"version", "--version", "--help", "suites", "lab --help", "schema", "ntttcp -h"} {
+		cmd := exec.Command("windtunnel", strings.Fields(args)...)
+		var problems bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &problems
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(problems.String(), "no space left on device") {
+			t.Errorf("windtunnel %s: %v, %q; want exit status 1 and the reason", args, err, problems.String())
+		}
+	}
+}
