@@ -207,6 +207,10 @@ func labClean() *cobra.Command {
 // so that it never removes the testbed of a run in progress.
 func clean(out io.Writer, prefix string) error {
 	lock, err := takeLock()
+	var held *netns.HeldError
+	if errors.As(err, &held) {
+		return fmt.Errorf("remove namespaces and processes: a measurement may use them (%s); wait for its end, or end it", held.Holder)
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"errors"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,5 +49,20 @@ func TestLabExecForwardsSignals(t *testing.T) {
 			t.Errorf("after %v the command, process %d, is still there (%v)", s, child, err)
 			syscall.Kill(child, syscall.SIGKILL)
 		}
+	}
+}
+
+func TestLabCleanSaysWhichMeasurementPreventsIt(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the lock is root's")
+	}
+	lock, err := takeLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	err = clean(io.Discard, "wt-none-")
+	if err == nil || !strings.HasPrefix(err.Error(), "remove namespaces and processes: a measurement may use them (process ") || strings.Contains(err.Error(), "falsify") {
+		t.Errorf("got %v, want the measurement that prevents the removal", err)
 	}
 }
