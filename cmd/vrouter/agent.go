@@ -23,7 +23,7 @@ func agentCommand() *cobra.Command {
 		Use:   "agent --config FILE",
 		Short: "Run the agent of this node",
 		Long: `Writes the desired state into the kernel's forwarding tables and serves the other
-commands on /run/vrouter/NODE.sock. SIGINT and SIGTERM stop it. Packets keep
+commands on /run/vrouter/NODE.sock. SIGINT, SIGTERM and SIGHUP stop it. Packets keep
 flowing, even if the agent is killed. The next agent takes over.`,
 		Example: `  vrouter agent --config node.yaml
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/stdout"
 	"windtunnel/vrouter/cni"
 )
 
@@ -30,7 +31,7 @@ var revision = "unknown"
 
 const version = "0.1.0"
 
-// errInterrupted is the cause of a context that SIGINT or SIGTERM cancelled.
+// errInterrupted is the cause of a context that a signal cancelled.
 var errInterrupted = errors.New("interrupted")
 
 // Exit codes.
@@ -46,7 +47,12 @@ func main() {
 		return
 	}
 	ctx, stop := cancelOnSignal()
-	cmd, err := root().ExecuteContextC(ctx)
+	top, out := root(), &stdout.File{}
+	top.SetOut(out)
+	cmd, err := top.ExecuteContextC(ctx)
+	if failed := out.Or(nil); failed != nil { // cobra returns it as wrong usage
+		err = failure{failed}
+	}
 	stop()
 	os.Exit(report(cmd, err))
 }
@@ -77,12 +83,22 @@ func printError(err error) {
 	fmt.Fprintln(os.Stderr, program+text)
 }
 
-// cancelOnSignal cancels the context on the first SIGINT or SIGTERM. The second
+// stopSignals are the signals that end a command. SIGHUP comes from a closed terminal; nohup(1)
+// ignores it.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+// cancelOnSignal cancels the context on the first SIGINT, SIGTERM or SIGHUP. The second
 // signal ends the program at once.
 func cancelOnSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, stopSignals()...)
 	go func() {
 		<-signals
 		cancel(errInterrupted)

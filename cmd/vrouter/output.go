@@ -73,7 +73,7 @@ func writeJSON(w io.Writer, value any) error {
 // they have its width and colours; NO_COLOR turns colours off (no-color.org). In
 // a file or pipe they have full width and no colours.
 func optionsFor(w io.Writer) inspect.Options {
-	file, ok := w.(*os.File)
+	file, ok := w.(interface{ Fd() uintptr })
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return inspect.Options{}
 	}
@@ -84,9 +84,12 @@ func optionsFor(w io.Writer) inspect.Options {
 	return inspect.Options{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+// canRedraw reports whether a live table can be drawn on w: w is a terminal that understands
+// escape sequences, and no CI system records it.
+func canRedraw(w io.Writer) bool {
+	file, ok := w.(interface{ Fd() uintptr })
+	ci := os.Getenv("CI")
+	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
 }
 
 // count formats a number with its noun: "1 port", "2 ports", "2 policies".

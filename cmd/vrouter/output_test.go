@@ -1,42 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"windtunnel/internal/ptytest"
 	"windtunnel/vrouter/inspect"
 )
-
-// terminal opens a pseudo-terminal with a width in columns (pts(4)).
-func terminal(t *testing.T, columns uint16) *os.File {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no pseudo-terminals here: ", err)
-	}
-	t.Cleanup(func() { master.Close() })
-	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("the pseudo-terminal cannot be opened: ", err)
-	}
-	t.Cleanup(func() { slave.Close() })
-	return slave
-}
 
 func TestTablesFitATerminalAndAreWholeElsewhere(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -44,7 +15,7 @@ func TestTablesFitATerminalAndAreWholeElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	screen := terminal(t, 72)
+	_, screen := ptytest.Open(t, 72)
 	for _, c := range []struct {
 		to            *os.File
 		noColor, term string
@@ -61,7 +32,17 @@ func TestTablesFitATerminalAndAreWholeElsewhere(t *testing.T) {
 			t.Errorf("NO_COLOR=%q TERM=%q: %+v, want %+v", c.noColor, c.term, got, c.want)
 		}
 	}
-	if !isTerminal(screen) || isTerminal(file) {
-		t.Error("a terminal is not told from a file")
+	for _, c := range []struct {
+		to       *os.File
+		term, ci string
+		want     bool
+	}{
+		{screen, "xterm", "", true}, {screen, "xterm", "false", true}, {screen, "dumb", "", false}, {screen, "xterm", "true", false}, {file, "xterm", "", false},
+	} {
+		t.Setenv("TERM", c.term)
+		t.Setenv("CI", c.ci)
+		if canRedraw(c.to) != c.want {
+			t.Errorf("TERM=%q CI=%q %s: a live table can be drawn: %v, want %v", c.term, c.ci, c.to.Name(), !c.want, c.want)
+		}
 	}
 }

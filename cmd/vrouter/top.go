@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -38,8 +39,8 @@ func topOnTerminal(ctx context.Context, c *api.Client) error {
 	if err != nil {
 		return err
 	}
-	m := topModel{ctx: ctx, client: c, before: first, node: status.Node, options: inspect.Options{Colour: true}}
-	end, err := tea.NewProgram(m, tea.WithAltScreen(), tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
+	m := topModel{ctx: ctx, client: c, before: first, node: status.Node, options: optionsFor(os.Stdout)}
+	end, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -64,7 +65,7 @@ func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.options.Width, m.height = msg.Width, msg.Height
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		switch msg.String() {
 		case "q", "esc", "ctrl+c":
 			return m, tea.Quit
@@ -80,8 +81,15 @@ func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// View draws as many rows as the terminal has lines for.
-func (m topModel) View() string {
+// View fills the terminal.
+func (m topModel) View() tea.View {
+	v := tea.NewView(m.text())
+	v.AltScreen = true
+	return v
+}
+
+// text has as many rows as the terminal has lines for.
+func (m topModel) text() string {
 	head := fmt.Sprintf("node %s  %s  q quits\n\n", m.node, m.before.at.Format("15:04:05"))
 	if m.rates == nil {
 		return head + "measuring for one second…\n"

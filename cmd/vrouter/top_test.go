@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"windtunnel/vrouter/inspect"
 )
@@ -22,8 +22,8 @@ func TestTopShowsRatesBetweenReadings(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	var m tea.Model = topModel{node: "a", before: sample{stats(0), start}}
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
-	if !strings.Contains(m.View(), "measuring for one second") {
-		t.Errorf("before the second reading:\n%s", m.View())
+	if !strings.Contains(m.(topModel).text(), "measuring for one second") {
+		t.Errorf("before the second reading:\n%s", m.(topModel).text())
 	}
 	m, next := m.Update(sampled{sample: sample{stats(2000), start.Add(2 * time.Second)}})
 	if next == nil {
@@ -36,16 +36,16 @@ red        1  vxlan          1.00 k     800 k       0         0
 blue       2  mpls-gre            0         0     500     400 k
 red        1  local               0         0       0         0
 `
-	if m.View() != want {
-		t.Errorf("got\n%s\nwant\n%s", m.View(), want)
+	if m.(topModel).text() != want {
+		t.Errorf("got\n%s\nwant\n%s", m.(topModel).text(), want)
 	}
 }
 
 func TestTopSaysThatNothingWasCarriedYet(t *testing.T) {
 	var m tea.Model = topModel{node: "a"}
 	m, _ = m.Update(sampled{sample: sample{nil, time.Now()}})
-	if !strings.HasSuffix(m.View(), "\nno network has carried a packet yet\n") {
-		t.Errorf("%s", m.View())
+	if !strings.HasSuffix(m.(topModel).text(), "\nno network has carried a packet yet\n") {
+		t.Errorf("%s", m.(topModel).text())
 	}
 }
 
@@ -54,14 +54,14 @@ func TestTopOnALowTerminalShowsTheBusiest(t *testing.T) {
 	var m tea.Model = topModel{before: sample{stats(0), start}}
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 80, Height: 8})
 	m, _ = m.Update(sampled{sample: sample{stats(10), start.Add(time.Second)}})
-	if v := m.View(); strings.Contains(v, "local") || !strings.HasSuffix(v, "and 1 less busy\n") {
+	if v := m.(topModel).text(); strings.Contains(v, "local") || !strings.HasSuffix(v, "and 1 less busy\n") {
 		t.Errorf("%s", v)
 	}
 }
 
 func TestTopEndsOnQAndOnAnError(t *testing.T) {
 	m := topModel{}
-	if _, quit := m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")}); quit == nil || quit() != (tea.QuitMsg{}) {
+	if _, quit := m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); quit == nil || quit() != (tea.QuitMsg{}) {
 		t.Error("q does not leave")
 	}
 	gone := errors.New("the agent is gone")

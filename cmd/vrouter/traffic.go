@@ -68,7 +68,7 @@ Elsewhere one line is printed every second.`,
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			out := cmd.OutOrStdout()
-			if !once && output == asTable && isTerminal(out) {
+			if !once && output == asTable && canRedraw(out) {
 				return topOnTerminal(ctx, c)
 			}
 			return top(ctx, out, c, once, output)

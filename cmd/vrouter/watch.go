@@ -73,7 +73,7 @@ func (v *view) again(out io.Writer, before, now reading) error {
 		return json.NewEncoder(out).Encode(now.rows)
 	}
 	var b bytes.Buffer
-	if isTerminal(out) {
+	if canRedraw(out) {
 		b.WriteString("\x1b[H\x1b[2J") // home, clear: ECMA-48
 	}
 	fmt.Fprintf(&b, "%s\n", time.Now().Format("15:04:05"))

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"windtunnel/lab/compare"
@@ -29,6 +26,7 @@ type compareOptions struct {
 	metrics     []string
 	scenarios   []string
 	format      string
+	out         string
 	gate, junit string
 	across      bool
 }
@@ -43,6 +41,9 @@ var comparisonFormats = []comparisonFormat{
 	{"table", compare.WriteTable}, {"json", compare.WriteJSON}, {"markdown", compare.WriteMarkdown},
 	{"html", html.Site{}.WriteComparison},
 }
+
+// comparisonEndings choose a format without --format.
+var comparisonEndings = []ending{{".html", "html"}, {".md", "markdown"}, {".json", "json"}, {".txt", "table"}}
 
 func compareCommand() *cobra.Command {
 	var o compareOptions
@@ -73,6 +74,12 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("format") {
+				var err error
+				if o.format, err = formatOf(o.out, o.format, comparisonEndings); err != nil {
+					return unjudged(cmd, err)
+				}
+			}
 			status, err := o.run(cmd.OutOrStdout(), args[0], args[1])
 			if err != nil {
 				return unjudged(cmd, err)
@@ -93,7 +100,8 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 	for _, f := range comparisonFormats {
 		names = append(names, f.name)
 	}
-	formatFlag(cmd, &o.format, "the comparison", names...)
+	formatFlag(cmd, &o.format, "the comparison (default: by the ending of --output, or table)", names...)
+	f.StringVarP(&o.out, "output", "o", "", "File to write instead of standard output")
 	f.StringVar(&o.gate, "gate", "", "File of gates; if a gate fails, the exit status is 1")
 	f.StringVar(&o.junit, "junit", "", "File to write the results of the gates to, as a JUnit report")
 	f.BoolVar(&o.across, "across-machines", false, "Judge runs of different machines too")
@@ -126,18 +134,26 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 	}
 	// Print the comparison also if the gates were not judged: its differences may be
 	// the reason.
-	if writeErr := format.write(out, c); writeErr != nil || err != nil {
+	if writeErr := o.write(out, format, c); writeErr != nil || err != nil {
 		return 0, errors.Join(writeErr, err)
 	}
 	if c.Judgement == nil {
 		return 0, nil
 	}
 	if o.junit != "" {
-		if err := writeJUnit(o.junit, c); err != nil {
+		if err := writeOutput(o.junit, "the JUnit report", func(w io.Writer) error { return compare.WriteJUnit(w, c) }); err != nil {
 			return 0, err
 		}
 	}
 	return c.Judgement.Status(), nil
+}
+
+// write writes the comparison to --output, or to out.
+func (o *compareOptions) write(out io.Writer, format comparisonFormat, c *compare.Comparison) error {
+	if o.out == "" || o.out == "-" {
+		return format.write(out, c)
+	}
+	return writeOutput(o.out, "the "+format.name+" comparison", func(w io.Writer) error { return format.write(w, c) })
 }
 
 // read checks the flags before any store is opened.
@@ -215,16 +231,4 @@ func completeRuns(db, suite string) ([]compare.Side, error) {
 	}
 	defer store.Close()
 	return source.History(store, suite)
-}
-
-// writeJUnit writes the JUnit report. After an error there is no partial file.
-func writeJUnit(path string, c *compare.Comparison) error {
-	var b bytes.Buffer
-	if err := compare.WriteJUnit(&b, c); err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("write the JUnit report %s: %w", path, systemError(err))
-	}
-	return nil
 }

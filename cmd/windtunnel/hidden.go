@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/stdout"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
 	"windtunnel/lab/testbed/k8s"
@@ -43,7 +44,12 @@ func hidden(args []string) bool {
 	case udptun.Name:
 		os.Exit(udptun.Command(args[1:], os.Stdout, os.Stderr))
 	case "ntttcp":
-		os.Exit(traffic.NTttcp(args[1:], os.Stdout, os.Stderr))
+		out := &stdout.File{}
+		code := traffic.NTttcp(args[1:], out, os.Stderr)
+		if err := out.Or(nil); err != nil && code == 0 {
+			exitAfter("windtunnel ntttcp:", err)
+		}
+		os.Exit(code)
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +59,9 @@ func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) 
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
+	}
+	if running, err := space.Named(netns.SpacePrefix(netns.LabID(plan.Suite))); err != nil || len(running) > 0 {
+		return cmp.Or(err, fmt.Errorf("bring up the testbed of %s: it is running already; `windtunnel lab down %s` removes it", name, name))
 	}
 	x := executorHere(probe.Probe())
 	x.Agent = []string{self, "agent"}
@@ -145,13 +151,20 @@ func labExec() *cobra.Command {
 				return err
 			}
 			c := exec.Command(args[2], args[3:]...)
-			c.Stdin, c.Stdout, c.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
-			err = netns.Exec(id, args[1], probe.Probe().UsableCPUs(), c)
+			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+			// The command decides what a signal does, also a second one.
+			signals := make(chan os.Signal, 8)
+			signal.Reset(stopSignals()...)
+			signal.Notify(signals, stopSignals()...)
+			err = netns.Exec(id, args[1], probe.Probe().UsableCPUs(), c, signals)
 			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				return exitCode(exit.ExitCode())
+			if !errors.As(err, &exit) {
+				return err
 			}
-			return err
+			if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+				return exitCode(128 + int(status.Signal())) // as a shell reports it
+			}
+			return exitCode(exit.ExitCode())
 		},
 	}
 }
@@ -200,6 +213,10 @@ func labClean() *cobra.Command {
 // so that it never removes the testbed of a run in progress.
 func clean(out io.Writer, prefix string) error {
 	lock, err := takeLock()
+	var held *netns.HeldError
+	if errors.As(err, &held) {
+		return fmt.Errorf("remove namespaces and processes: a measurement may use them (%s); wait for its end, or end it", held.Holder)
+	}
 	if err != nil {
 		return err
 	}

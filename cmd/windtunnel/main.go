@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/stdout"
 )
 
 // revision is set by the linker to the git revision that was built.
@@ -32,7 +34,9 @@ func main() {
 		return
 	}
 	ctx, stop := interruptible()
-	err := root().ExecuteContext(ctx)
+	top, out := root(), &stdout.File{}
+	top.SetOut(out)
+	err := out.Or(top.ExecuteContext(ctx))
 	interrupted := errors.Is(err, errInterrupted) || err != nil && errors.Is(context.Cause(ctx), errInterrupted)
 	stop()
 	var code exitCode
@@ -56,12 +60,22 @@ const exitNothing exitCode = 3
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
 
-// interruptible ends the context on the first SIGINT or SIGTERM, so that the
+// stopSignals are the signals that end a command. SIGHUP comes from a closed terminal; nohup(1)
+// ignores it.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+// interruptible ends the context on the first SIGINT, SIGTERM or SIGHUP, so that the
 // testbed is removed before the program ends. A second signal ends the program at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, stopSignals()...)
 	go func() {
 		<-signals
 		cancel(errInterrupted)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,9 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -44,6 +40,11 @@ var formats = []format{
 	{"benchfmt", "bench.txt", ofOne(export.WriteBenchfmt), false},
 }
 
+// reportEndings choose a format without --format; the first match counts.
+var reportEndings = []ending{
+	{".html", "html"}, {".md", "markdown"}, {".json", "json"}, {".csv", "csv"}, {"bench.txt", "benchfmt"}, {".txt", "table"},
+}
+
 var publishedFormat = format{"published", "published.md", markdown.WritePublished, true}
 
 // ofOne makes the writer of a format out of a writer of one report.
@@ -67,8 +68,8 @@ func findFormat(name string) format {
 
 func tableOptions(w io.Writer) text.Options {
 	o := text.Options{Width: 100}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		o.Color = os.Getenv("NO_COLOR") == ""
+	if f, ok := w.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
+		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			o.Width = width
 		}
@@ -92,11 +93,17 @@ If --output is a directory, each suite has a separate page there:
 published-SUITE.md. The default is then every suite with a complete run of full
 length. The pages of the other suites stay as they are.`,
 		Example: `  windtunnel report
-  windtunnel report 20261121-093015 --format html -o report.html
+  windtunnel report 20261121-093015 -o report.html
   windtunnel report --format published -o docs
   windtunnel report --format published opencontrail 20261121-093015`,
 		Args: takes(0, math.MaxInt),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("format") {
+				var err error
+				if name, err = formatOf(out, name, reportEndings); err != nil {
+					return err
+				}
+			}
 			f := findFormat(name)
 			info, err := os.Stat(out)
 			toDir := err == nil && info.IsDir()
@@ -115,7 +122,7 @@ length. The pages of the other suites stay as they are.`,
 			return writeFile(out, f, reports...)
 		},
 	}
-	formatFlag(cmd, &name, "the report", formatNames()...)
+	formatFlag(cmd, &name, "the report (default: by the ending of --output, or table)", formatNames()...)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "File to write instead of standard output; for the format published also a directory")
 	dbFlag(cmd, &db)
 	return cmd
@@ -159,26 +166,9 @@ func buildReport(store *results.Store, run string) (*model.Report, error) {
 	return model.Build(data.Run, data.Plan, data.Samples), nil
 }
 
-// systemError returns the system's error in err, or err. The text of a system's error
-// does not have the name of a temporary file.
-func systemError(err error) error {
-	var cause syscall.Errno
-	if errors.As(err, &cause) {
-		return cause
-	}
-	return err
-}
-
-// writeFile writes reports to one file. After an error there is no partial file.
+// writeFile writes reports to one file.
 func writeFile(path string, f format, reports ...*model.Report) error {
-	var b bytes.Buffer
-	if err := f.write(&b, reports...); err != nil {
-		return fmt.Errorf("make the %s report: %w", f.name, err)
-	}
-	if err := renameio.WriteFile(path, b.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
-		return fmt.Errorf("write the report %s: %w", path, systemError(err))
-	}
-	return nil
+	return writeOutput(path, "the "+f.name+" report", func(w io.Writer) error { return f.write(w, reports...) })
 }
 
 // report prints the table of the run, and writes the report's files.

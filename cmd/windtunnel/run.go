@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
@@ -444,7 +443,7 @@ func (s *runner) measure(ctx context.Context) error {
 	if s.place.here {
 		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
 	}
-	view := newView(s.plan, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
+	view := newView(s.plan, os.Stderr, canRedraw(os.Stderr))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.place.self, Attempts: attempts,
 		Executor: s.place.executor,

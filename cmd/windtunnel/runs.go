@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"text/tabwriter"
@@ -22,12 +23,7 @@ func runsCommand() *cobra.Command {
 		Short: "List the stored runs, the newest first; delete runs",
 		Args:  takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := openStore(db, true)
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			runs, err := store.Runs()
+			runs, err := storedRuns(db)
 			if err != nil {
 				return err
 			}
@@ -47,6 +43,19 @@ func runsCommand() *cobra.Command {
 	listFormat(cmd, &format)
 	dbFlag(cmd, &db)
 	return cmd
+}
+
+// storedRuns returns the stored runs: none before the first run, which makes the default store.
+func storedRuns(db string) ([]results.RunSummary, error) {
+	store, err := openStore(db, true)
+	if db == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	return store.Runs()
 }
 
 func runsDelete() *cobra.Command {

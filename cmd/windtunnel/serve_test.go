@@ -57,7 +57,7 @@ func TestServeEndsWithStatus0AtASignal(t *testing.T) {
 	if err := putAll(dir, "main.db", newStored("main", 1)); err != nil {
 		t.Fatal(err)
 	}
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		cmd := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--db", filepath.Join(dir, "main.db"))
 		var problems bytes.Buffer
 		cmd.Stderr = &problems

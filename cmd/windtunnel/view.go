@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/lipgloss"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"golang.org/x/term"
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/report/model"
@@ -23,6 +25,13 @@ type view struct {
 	program *tea.Program // nil without a terminal
 	ended   chan struct{}
 	done    progressCount
+}
+
+// canRedraw reports whether a live line can be drawn on a file: the file is a terminal that
+// understands escape sequences, and no CI system records it.
+func canRedraw(f *os.File) bool {
+	ci := os.Getenv("CI")
+	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
 }
 
 func newView(plan *suite.Plan, out io.Writer, live bool) *view {
@@ -173,7 +182,10 @@ var (
 	faint  = lipgloss.NewStyle().Faint(true)
 )
 
-func (m *liveModel) View() string {
+func (m *liveModel) View() tea.View { return tea.NewView(m.line()) }
+
+// line returns the live line; "" before the first trial and after the last.
+func (m *liveModel) line() string {
 	if m.gone || m.began.Total == 0 {
 		return ""
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
 )
@@ -146,7 +148,7 @@ func TestTheLiveLineSaysWhatHappensAndNamesBothCPUs(t *testing.T) {
 	m := &liveModel{left: newCountdown(2*time.Second, 1, time.Now())}
 	shows := func(want string) {
 		t.Helper()
-		if got := m.View(); !strings.Contains(got, want) {
+		if got := ansi.Strip(m.line()); !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
 		}
 	}

@@ -139,6 +139,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{swap("- system", "- id: '{system'\n    system"), 6, 9, `"{" without "}"`, "{system}"},
 		{swap("- system", "- id: 'system}'\n    system"), 6, 9, `"}" without "{"`, "{system}"},
 		{swap("- system", "- id: a/b/c\n    system"), 6, 9, `"a/b/c" cannot be an id`, `at most one "/"`},
+		{swap("- system", "- id: 'a b/c'\n    system"), 6, 10, `"a b/c" cannot be an id`, `letters, digits, ".", "_" and "-"`},
 		{swap("- system", "- id: '-{system}/{workload}'\n    system"), 6, 9, `"-raw/stream" cannot be an id`, ""},
 		{with("  - {system: bridge, workload: rr}"), 8, 5, `two scenarios have the id "bridge/rr", the first from line 6`, `such as "bridge/rr-2"`},
 		{with("  - {id: raw, system: bridge, workload: rr}"), 8, 5, `"raw" is a scenario and also the group of "raw/stream"`, `"raw/stream"`},
@@ -231,6 +232,9 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 					t.Errorf("file %q, text %q; want %q", e.File, e.Text, want)
 				}
 			}
+		}
+		if strings.Contains(err.Error(), `""`) && !strings.Contains(c.text, `""`) {
+			t.Errorf("an error is about an empty text that is not in the file:\n%v", err)
 		}
 		if !found {
 			t.Errorf("no error at %d:%d says %q and %q; there is:\n%v", c.line, c.column, c.problem, c.remedy, err)

@@ -237,12 +237,13 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 		sc.Timing.Duration = x.opts.Duration
 	}
 	sc.ID = x.id(e, c)
-	if _, problem, _ := ref.parse(sc.ID); problem != "" {
-		x.j.fail(or(e.V.id.Pos, e.Pos), fmt.Sprintf("%q cannot be an id", clip(sc.ID)), `let it start with a letter or digit, and have at most one "/" and 200 characters before and behind it`)
+	malformed := e.V.id.Set && e.V.id.V == "" // the parser has reported it
+	if _, problem, _ := ref.parse(sc.ID); problem != "" && !malformed {
+		x.j.fail(or(e.V.id.Pos, e.Pos), fmt.Sprintf("%q cannot be an id", clip(sc.ID)), `use letters, digits, ".", "_" and "-"; let it start with a letter or digit, and have at most one "/" and 200 characters before and behind it`)
 	}
 	sc.Title = x.title(e, c, sc)
 	x.checkCell(e, c)
-	if first, taken := x.defined[sc.ID]; taken {
+	if first, taken := x.defined[sc.ID]; taken && !malformed {
 		x.duplicate(e, sc.ID, first)
 		return
 	}

@@ -210,7 +210,7 @@ var (
 	name     = word("a name", `^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`, nameRemedy)
 	ref      = word("a scenario or group", `^[A-Za-z0-9][A-Za-z0-9._-]{0,199}(/[A-Za-z0-9._-]{1,199})?$`, `write a scenario's id such as "bridge/stream", or a group such as "bridge"`)
 	pattern  = word("a scenario, group or pattern", `^[][A-Za-z0-9._/*?^-]{1,200}$`, `write an id such as "bridge/stream", a group such as "bridge", or a pattern such as "vrouter-*"`)
-	template = word("an id", `^[A-Za-z0-9._{}-]{1,99}(/[A-Za-z0-9._{}-]{1,99})?$`, `write it like "bridge/stream" or "{system}/{workload}", with at most one "/"`)
+	template = word("an id", `^[A-Za-z0-9._{}-]{1,99}(/[A-Za-z0-9._{}-]{1,99})?$`, `write it like "bridge/stream" or "{system}/{workload}", of letters, digits, ".", "_" and "-", with at most one "/"`)
 	title    = sentence(200)
 	prose    = sentence(4000)
 )

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -55,6 +56,13 @@ const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [mor
 //
 // The first SIGINT ends the run, which prints its figures; a second one ends the program.
 func NTttcp(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && slices.Contains([]string{"-h", "--help", "-help", "-?", "/?"}, strings.ToLower(args[0])) {
+		if _, err := io.WriteString(stdout, ntttcpUsage); err != nil {
+			fmt.Fprintln(stderr, "windtunnel ntttcp: print the help:", err)
+			return 1
+		}
+		return 0
+	}
 	o, err := parseNTttcp(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "windtunnel ntttcp: %v\n\n%s", err, ntttcpUsage)

@@ -128,7 +128,7 @@ func (p *ntttcpParser) flag() error {
 	case "-a":
 		return p.outstanding(given)
 	}
-	return fmt.Errorf("%q is no flag of NTttcp", given)
+	return fmt.Errorf("%q is not a flag of NTttcp", given)
 }
 
 func (p *ntttcpParser) switches() map[string]func() {

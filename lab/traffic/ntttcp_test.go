@@ -85,7 +85,7 @@ func TestWrongNTttcpFlagsAreSaidWithUsage(t *testing.T) {
 		"-s -m 1,*,h -u -l 128k":       "at most 65507",
 		"-s -m 1,*,h -t -5":            `-t "-5"`,
 		"-s -m 9,*,h -p 65530":         "ports up to 65538",
-		"-s -m 1,*,h -z":               `"-z" is no flag`,
+		"-s -m 1,*,h -z":               `"-z" is not a flag`,
 		"-s -m 1,*,h -uso 1400":        "not offered",
 		"-r -m 1,*,h -nic 10.0.0.1":    "-nic",
 		"-r -m 1,*,h -thr 100":         "-thr",

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"windtunnel/vrouter/agent/config"
@@ -48,7 +46,7 @@ type agent struct {
 	heap       uint64 // bytes of the heap after that
 }
 
-// Run runs the agent of one node until ctx ends, SIGTERM or SIGINT arrives, or the
+// Run runs the agent of one node until ctx ends, which its caller does at a signal, or the
 // API stops it. Packets keep flowing afterwards, unless the API removed the node.
 func Run(ctx context.Context, c config.Config, o Options) error {
 	c = c.WithDefaults()
@@ -58,8 +56,6 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	l, err := takeLock(c)
 	if err != nil {
 		return err

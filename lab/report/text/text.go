@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/lipgloss"
-	"github.com/muesli/termenv"
+	"charm.land/lipgloss/v2"
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/model"
@@ -78,15 +77,11 @@ type terminal struct {
 type styles struct{ plain, title, faint, bad lipgloss.Style }
 
 func newTerminal(o Options) *terminal {
-	r := lipgloss.NewRenderer(io.Discard)
-	r.SetColorProfile(termenv.Ascii)
+	var s styles
 	if o.Color {
-		r.SetColorProfile(termenv.ANSI)
+		s.title, s.faint, s.bad = s.title.Bold(true), s.faint.Faint(true), s.bad.Foreground(lipgloss.Red)
 	}
-	return &terminal{width: max(cmp.Or(o.Width, 100), 40), style: styles{
-		plain: r.NewStyle(), title: r.NewStyle().Bold(true), faint: r.NewStyle().Faint(true),
-		bad: r.NewStyle().Foreground(lipgloss.Color("1")),
-	}}
+	return &terminal{width: max(cmp.Or(o.Width, 100), 40), style: s}
 }
 
 func (t *terminal) heading(r *model.Report) {

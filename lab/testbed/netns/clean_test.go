@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -347,5 +348,29 @@ func TestAHomeWithoutANamespaceIsCleanedAway(t *testing.T) {
 	}
 	if _, err := os.Stat(space.Home(name)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the home is still there: %v", err)
+	}
+}
+
+// A suite's name can be the beginning of another suite's name.
+func TestCleanLeavesTheTestbedsOfOtherSuites(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	const removed = "quick"
+	others := []string{"quick-overlay", "quick-a", "quick_overlay", "quick._overlay", "quick..overlay"}
+	for _, suite := range append(others, removed) {
+		name := nodeSpace(LabID(suite), 0)
+		s, err := space.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		t.Cleanup(func() { space.Delete(name) })
+	}
+	if c, err := Clean(SpacePrefix(LabID(removed))); err != nil || !slices.Equal(c.Namespaces, []string{nodeSpace(LabID(removed), 0)}) {
+		t.Errorf("Clean removed %v (%v), want only the testbed of %s", c.Namespaces, err, removed)
+	}
+	if names, err := space.Named(SpacePrefix(LabID("quick-overlay"))); err != nil || len(names) != 1 {
+		t.Errorf("the namespaces of quick-overlay: %v (%v), want one", names, err)
 	}
 }

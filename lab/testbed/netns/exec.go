@@ -3,18 +3,21 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"windtunnel/lab/space"
 	"windtunnel/lab/testbed"
 )
 
 // Exec runs a command on a node ("a") or in a container ("a/c1") of a standing
-// testbed, on the node's CPUs and with its share of the CPU time, and waits for it.
-func Exec(id, where string, cpus []int, cmd *exec.Cmd) error {
+// testbed, on the node's CPUs and with its share of the CPU time, and waits for it. It sends the
+// signals to the command.
+func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal) error {
 	nodes, err := standing(id)
 	if err != nil {
 		return err
@@ -35,10 +38,30 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd) error {
 			if err := startOn(s, layout.Nodes[i], cmd); err != nil {
 				return err
 			}
+			defer forward(cmd.Process, signals)()
 			return errors.Join(space.JoinCPULimit(SpacePrefix(id)+node, cmd.Process.Pid), cmd.Wait())
 		}
 	}
 	return fmt.Errorf("%q is no node of this testbed", node)
+}
+
+// forward sends signals to a process until the returned function is called. A terminal sends
+// Ctrl-C to the process too, because it is in the same process group.
+func forward(p *os.Process, signals <-chan os.Signal) (stop func()) {
+	ended := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				if s != os.Interrupt || !term.IsTerminal(int(os.Stdin.Fd())) {
+					_ = p.Signal(s) // fails only if the process has ended
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { close(ended) }
 }
 
 // standing returns the nodes of a testbed that `windtunnel lab up` made.

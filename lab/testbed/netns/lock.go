@@ -16,7 +16,14 @@ const LockPath = "/run/windtunnel.lock"
 // Lock prevents that two measurements run at once.
 type Lock struct{ file *os.File }
 
-// TakeLock takes the lock. If another process has it, the error names that process. The
+// HeldError is the error of TakeLock while another process has the lock.
+type HeldError struct{ Holder string } // process ID and command line
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("another measurement runs on this machine (%s); two measurements on one node falsify each other: wait for it, or end it", e.Holder)
+}
+
+// TakeLock takes the lock. If another process has it, the error is a HeldError. The
 // kernel releases the lock when the process ends.
 func TakeLock(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -30,7 +37,7 @@ func TakeLock(path string) (*Lock, error) {
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		holder, _ := os.ReadFile(path)
 		f.Close()
-		return nil, fmt.Errorf("another measurement runs on this machine (%s); two measurements on one node falsify each other: wait for it, or end it", strings.TrimSpace(string(holder)))
+		return nil, &HeldError{strings.TrimSpace(string(holder))}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 )
 
 // Prefix starts the names of all namespaces of the lab, so that Clean finds the namespaces
@@ -17,8 +18,13 @@ const (
 // RunID is the id of a run's testbeds.
 func RunID(pid int) string { return fmt.Sprintf("run%x", pid) }
 
-// LabID is the id of the testbed of a suite that is brought up by hand.
-func LabID(suite string) string { return "lab-" + suite }
+// labName writes a suite's name without "-", which separates the parts of a namespace's name.
+// Different suites have different names: each "." begins a pair.
+var labName = strings.NewReplacer("-", "_", "_", "._", ".", "..")
+
+// LabID is the id of the testbed of a suite that is brought up by hand: lab-quick_overlay of the
+// suite quick-overlay. No SpacePrefix of such an id is the beginning of another one.
+func LabID(suite string) string { return "lab-" + labName.Replace(suite) }
 
 // SpacePrefix returns the start of the names of all namespaces of a testbed.
 func SpacePrefix(id string) string { return Prefix + id + "-" }

@@ -37,7 +37,7 @@ func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 			var out strings.Builder
 			cmd := exec.Command(argv[0], argv[1:]...)
 			cmd.Stdout = &out
-			if err := Exec(tb.id, nodeName(1), x.CPUs, cmd); err != nil {
+			if err := Exec(tb.id, nodeName(1), x.CPUs, cmd, nil); err != nil {
 				t.Fatal(err)
 			}
 			return out.String()

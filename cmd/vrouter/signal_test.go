@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A closed terminal sends SIGHUP. Without a handler it would end the program without a cleanup.
+func TestEachStopSignalCancelsTheContext(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		ctx, stop := cancelOnSignal()
+		if err := syscall.Kill(syscall.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+		}
+		if err := context.Cause(ctx); !errors.Is(err, errInterrupted) {
+			t.Errorf("after %v the context's cause is %v, want %v", s, err, errInterrupted)
+		}
+		stop()
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// `lab exec` must not leave its command behind.
+func TestLabExecForwardsSignals(t *testing.T) {
+	h := newHome(t)
+	if out, err := h.run("lab", "up", "slow.yaml"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Cleanup(func() { h.run("lab", "down", "slow.yaml") })
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		cmd := h.command("lab", "exec", "slow.yaml", "a", "--", "sh", "-c", "echo $$; exec sleep 60")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		late := time.AfterFunc(10*time.Second, func() { syscall.Kill(child, syscall.SIGKILL) })
+		cmd.Wait()
+		late.Stop()
+		if got := cmd.ProcessState.ExitCode(); got != 128+int(s) {
+			t.Errorf("after %v lab exec ended with status %d, want %d", s, got, 128+int(s))
+		}
+		if err := syscall.Kill(child, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("after %v the command, process %d, is still there (%v)", s, child, err)
+			syscall.Kill(child, syscall.SIGKILL)
+		}
+	}
+}
+
+func TestLabCleanSaysWhichMeasurementPreventsIt(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the lock is root's")
+	}
+	lock, err := takeLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
+	err = clean(io.Discard, "wt-none-")
+	if err == nil || !strings.HasPrefix(err.Error(), "remove namespaces and processes: a measurement may use them (process ") || strings.Contains(err.Error(), "falsify") {
+		t.Errorf("got %v, want the measurement that prevents the removal", err)
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"windtunnel/internal/ptytest"
+	"windtunnel/lab/experiment"
+	"windtunnel/lab/suite"
+)
+
+// onTerminal runs windtunnel on a terminal that answers no query, and returns what it wrote.
+func onTerminal(t *testing.T, args string, env ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("windtunnel", strings.Fields(args)...)
+	cmd.Env = append(os.Environ(), append([]string{"TERM=xterm-256color", "CI=", "NO_COLOR="}, env...)...)
+	out, _ := ptytest.Run(t, cmd)
+	if len(out) == 0 {
+		t.Errorf("windtunnel %s wrote nothing", args)
+	}
+	return out
+}
+
+// A terminal that answers no query must not delay a command, and a log must get no escape sequence.
+func TestCommandsSendATerminalNoQuery(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"--version", "version", "--help", "run --help", "suites", "no-such-command"} {
+		if out := onTerminal(t, args); bytes.ContainsRune(out, '\x1b') {
+			t.Errorf("windtunnel %s wrote %q, want text without escape sequences", args, out)
+		}
+	}
+}
+
+func TestNoColorAndADumbTerminalGetPlainText(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := putAll(dir, "main.db", newStored("main", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"report", "explain"} {
+		command += " --db " + dir + "/main.db"
+		if out := onTerminal(t, command); !bytes.Contains(out, []byte("\x1b[1m")) {
+			t.Errorf("windtunnel %s on a terminal wrote %.200q, want bold titles", command, out)
+		}
+		for _, plain := range []string{"NO_COLOR=1", "TERM=dumb"} {
+			if out := onTerminal(t, command, plain); bytes.ContainsRune(out, '\x1b') {
+				t.Errorf("%s windtunnel %s wrote %.200q, want no escape sequence", plain, command, out)
+			}
+		}
+	}
+}
+
+// Answers to queries would appear on the screen, because the live line reads no input.
+func TestTheLiveLineSendsNoQuery(t *testing.T) {
+	t.Setenv("TERM", "xterm-256color")
+	t.Setenv("CI", "")
+	screen, replica := ptytest.Open(t, 100)
+	if !canRedraw(replica) {
+		t.Fatal("a terminal gets no live line")
+	}
+	v := newView(&suite.Plan{Trials: 1}, replica, true)
+	v.Began(experiment.Trial{Scenario: "raw/stream"}, experiment.Progress{Number: 1, Total: 1, Attempt: 1})
+	v.Close()
+	for _, env := range []string{"TERM=dumb", "CI=true"} {
+		name, value, _ := strings.Cut(env, "=")
+		t.Setenv(name, value)
+		if canRedraw(replica) {
+			t.Errorf("a terminal with %s gets a live line", env)
+		}
+	}
+	replica.Close()
+	out, _ := io.ReadAll(screen)
+	if !bytes.Contains(out, []byte("raw/stream")) {
+		t.Errorf("%q lacks the scenario", out)
+	}
+	// Queries of a terminal: DA, DSR, DECRQM, OSC with a question mark, the Kitty keyboard's state.
+	if q := regexp.MustCompile(`\x1b\[[?>=0-9;]*(c|n|\$p|q)|\x1b\][0-9;]*\?|\x1b\[\?u`).Find(out); q != nil {
+		t.Errorf("the live line sends the query %q in %q", q, out)
+	}
+}
+
+// A command that cannot print its result must not succeed.
+func TestAFullStandardOutputIsAFailure(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range []string{"version", "--version", "--help", "suites", "lab --help", "schema", "ntttcp -h"} {
+		cmd := exec.Command("windtunnel", strings.Fields(args)...)
+		var problems bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &problems
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(problems.String(), "no space left on device") {
+			t.Errorf("windtunnel %s: %v, %q; want exit status 1 and the reason", args, err, problems.String())
+		}
+	}
+}
