@@ -18,7 +18,12 @@ type statement struct{ verb, fewer, noun, what string }
 var statements = map[sample.Metric]statement{
 	sample.Throughput:           {"carries", "less", "", "throughput"},
 	sample.Transactions:         {"completes", "fewer", " transactions", "transactions"},
+	sample.Capacity:             {"has", "less", " capacity", "the capacity"},
+	sample.LoadThroughput:       {"carries", "less", " beside the requests", "the throughput beside the requests"},
 	sample.LatencyP50:           {"has", "less", " median latency", "the median latency"},
+	sample.LatencyP99:           {"has", "less", " latency p99", "the latency p99"},
+	sample.SenderCPU:            {"uses", "less", " CPU on the sender", "the sender's CPU"},
+	sample.ReceiverCPU:          {"uses", "less", " CPU on the receiver", "the receiver's CPU"},
 	sample.SenderCPUPerByte:     {"costs the sender", "less", " CPU per byte", "the sender's CPU per byte"},
 	sample.ReceiverCPUPerByte:   {"costs the receiver", "less", " CPU per byte", "the receiver's CPU per byte"},
 	sample.SenderCPUPerPacket:   {"costs the sender", "less", " CPU per packet", "the sender's CPU per packet"},
@@ -27,12 +32,16 @@ var statements = map[sample.Metric]statement{
 
 // clause returns the words for one ratio. than is the name of the baseline;
 // empty if the sentence has named it already. For the brackets see statistics.
-func (c *Comparison) clause(than string) string {
+// A brief clause has no interval.
+func (c *Comparison) clause(than string, brief bool) string {
 	s, word := statements[c.Metric], "more"
 	if c.Ratio.Median < 1 {
 		word = s.fewer
 	}
 	figure, bounds := c.change()
+	if brief {
+		bounds = ""
+	}
 	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics(bounds)
 }
 
@@ -40,7 +49,7 @@ func (c *Comparison) clause(than string) string {
 // 4.1". It omits the sign if the clause says "more" or "less".
 func (c *Comparison) change() (figure, bounds string) {
 	iv := Interval{Median: 100 * (c.Ratio.Median - 1), Low: 100 * (c.Ratio.Low - 1), High: 100 * (c.Ratio.High - 1), N: c.Ratio.N}
-	if iv.Median < 0 && c.Verdict != Alike {
+	if iv.Median < 0 && !c.Verdict.Equal() {
 		iv.Median, iv.Low, iv.High = -iv.Median, -iv.High, -iv.Low
 	}
 	figure, bounds, _ = strings.Cut(strings.ReplaceAll(bracketed(iv, 0, " %", 0), "-", "−"), " [")
@@ -59,6 +68,8 @@ func (c *Comparison) statistics(bounds string) string {
 	case Alike:
 		bounds += " %"
 		verdict = detectableText(c.Detectable, c.Ratio.Median)
+	case TooNoisy:
+		bounds += " %"
 	}
 	parts := slices.DeleteFunc([]string{bounds, verdict}, func(part string) bool { return part == "" })
 	if len(parts) == 0 {
@@ -82,39 +93,61 @@ type contrasted struct {
 	workload string
 }
 
-// sentence lists the differences between the subject and its baseline, and then
-// the metrics without a difference.
-func (c *contrast) sentence() string {
+// certainty is the order of the verdicts in a sentence.
+var certainty = []Verdict{Differs, Suggested, TooFew, Alike, TooNoisy}
+
+// sentence lists the differences between the subject and its baseline, the confirmed ones
+// first, then the metrics without a difference, and those too noisy to judge. A brief
+// sentence has no intervals, and only the main figures and the median latency.
+func (c *contrast) sentence(brief bool) string {
 	if len(c.ratios) == 0 {
 		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + cmp.Or(strings.Join(c.absent, ", "), "no block has figures of both") + "."
 	}
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
-		return after(a.Metric.Side() != "", b.Metric.Side() != "")
+		return cmp.Or(cmp.Compare(slices.Index(certainty, a.Verdict), slices.Index(certainty, b.Verdict)), after(a.Metric.Side() != "", b.Metric.Side() != ""))
 	})
-	var says, alike []string
+	var says, alike, noisy []string
 	than := " than " + c.baseline.text
 	for _, r := range c.ratios {
-		if r.Verdict == Alike {
+		if brief && !Headline(r.Metric, true) && !Headline(r.Metric, false) && r.Metric != sample.LatencyP50 && len(c.ratios) > 1 {
+			continue
+		}
+		what := statements[r.Metric].what
+		if r.Verdict.Equal() && !brief {
 			_, bounds := r.change()
-			alike = append(alike, statements[r.Metric].what+r.statistics(bounds))
-		} else {
-			says, than = append(says, r.clause(than)), ""
+			what += r.statistics(bounds)
+		}
+		switch r.Verdict {
+		case Alike:
+			alike = append(alike, what)
+		case TooNoisy:
+			noisy = append(noisy, what)
+		default:
+			says, than = append(says, r.clause(than, brief)), ""
 		}
 	}
 	in, subject := "", c.subject.opening()
 	if c.workload != "" {
 		in, subject = "In "+c.workload+", ", c.subject.text
 	}
-	none := "no difference shows in " + phrase.And(alike)
-	switch {
-	case len(says) == 0:
-		return phrase.Capital(in + "between " + c.subject.text + " and " + c.baseline.text + " " + none + ".")
-	case len(alike) == 0:
-		none = ""
-	default:
-		none = "; " + none
+	var parts []string
+	if len(says) > 0 {
+		parts = append(parts, subject+" "+phrase.And(says))
 	}
-	return in + subject + " " + phrase.And(says) + none + "."
+	if len(alike) > 0 {
+		parts = append(parts, "no difference shows in "+phrase.And(alike))
+	}
+	if len(noisy) > 0 {
+		parts = append(parts, phrase.And(noisy)+map[bool]string{true: " is ", false: " are "}[len(noisy) == 1]+string(TooNoisy))
+	}
+	if len(says) == 0 {
+		parts[0] = "between " + c.subject.text + " and " + c.baseline.text + " " + parts[0]
+	}
+	text := in + strings.Join(parts, "; ") + "."
+	if len(says) == 0 {
+		return phrase.Capital(text)
+	}
+	return text
 }
 
 // byWorkload splits a contrast that has a metric of several workloads into one
@@ -185,7 +218,8 @@ func Names(subject, baseline string) (a, b string, grouped bool) {
 	return subject, baseline, false
 }
 
-// add adds the headline metrics of a comparison.
+// add adds the headline metrics of a comparison, and each other metric with a confirmed
+// difference.
 func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 	if why := r.apart[suite.Comparison{Subject: subject.ID, Baseline: baseline.ID}]; why != "" {
 		c.absent = append(c.absent, why)
@@ -198,10 +232,28 @@ func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 	workload := cmp.Or(suite.Part(subject.ID), subject.Workload.Name)
 	for i := range r.Comparisons {
 		of := &r.Comparisons[i]
-		if of.Subject == subject.ID && of.Baseline == baseline.ID && Headline(of.Metric, subject.Transactions != nil) {
+		if of.Subject == subject.ID && of.Baseline == baseline.ID && (Headline(of.Metric, subject.Transactions != nil) || of.Verdict == Differs && !r.covered(of)) {
 			c.ratios = append(c.ratios, contrasted{of, workload})
 		}
 	}
+}
+
+// covered reports whether the same sentence confirms a difference in CPU per byte of the
+// side: then the CPU in percent or per packet, and the capacity of a CPU, say nothing new.
+func (r *Report) covered(of *Comparison) bool {
+	sides := []sample.Metric{sample.SenderCPUPerByte, sample.ReceiverCPUPerByte}
+	switch of.Metric {
+	case sample.Capacity:
+	case sample.SenderCPU, sample.SenderCPUPerPacket:
+		sides = sides[:1]
+	case sample.ReceiverCPU, sample.ReceiverCPUPerPacket:
+		sides = sides[1:]
+	default:
+		return false
+	}
+	return slices.ContainsFunc(r.Comparisons, func(c Comparison) bool {
+		return c.Subject == of.Subject && c.Baseline == of.Baseline && slices.Contains(sides, c.Metric) && c.Verdict == Differs
+	})
 }
 
 // name returns the name of a system or scenario within a sentence.
