@@ -57,7 +57,7 @@ func outline(r *model.Report) []string {
 
 func TestCardOfSeveralWorkloadsSaysWhichEachFigureIsOf(t *testing.T) {
 	r := compared([2]string{"vrouter/stream", "bridge/stream"}, [2]string{"vrouter/no-seg", "bridge/no-seg"})
-	want := []string{"vrouter compared with bridge | stream: throughput, sender CPU per byte, | no-seg: throughput, sender CPU per byte,"}
+	want := []string{"vrouter against bridge | stream: throughput, sender CPU per byte, | no-seg: throughput, sender CPU per byte,"}
 	if diff := cmp.Diff(want, outline(r)); diff != "" {
 		t.Error(diff)
 	}
@@ -70,7 +70,7 @@ func TestCardOfSeveralWorkloadsSaysWhichEachFigureIsOf(t *testing.T) {
 
 func TestCardOfOneWorkloadHasNoHeading(t *testing.T) {
 	r := compared([2]string{"vrouter/stream", "bridge/stream"})
-	want := []string{"vrouter compared with bridge | : throughput, sender CPU per byte,"}
+	want := []string{"vrouter against bridge | : throughput, sender CPU per byte,"}
 	if diff := cmp.Diff(want, outline(r)); diff != "" {
 		t.Error(diff)
 	}
@@ -82,9 +82,9 @@ func TestCardOfOneWorkloadHasNoHeading(t *testing.T) {
 func TestCardsWithinOneSystemOrAcrossWorkloadsNameTheScenarios(t *testing.T) {
 	r := compared([2]string{"bridge/no-seg", "bridge/stream"}, [2]string{"bridge/threads", "bridge/stream"}, [2]string{"vrouter/no-seg", "bridge/stream"})
 	want := []string{
-		"bridge/no-seg compared with bridge/stream | : throughput, sender CPU per byte,",
-		"bridge/threads compared with bridge/stream | : throughput, sender CPU per byte,",
-		"vrouter/no-seg compared with bridge/stream | : throughput, sender CPU per byte,",
+		"bridge/no-seg against bridge/stream | : throughput, sender CPU per byte,",
+		"bridge/threads against bridge/stream | : throughput, sender CPU per byte,",
+		"vrouter/no-seg against bridge/stream | : throughput, sender CPU per byte,",
 	}
 	if diff := cmp.Diff(want, outline(r)); diff != "" {
 		t.Error(diff)

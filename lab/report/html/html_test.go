@@ -53,7 +53,7 @@ func prose(page []byte) string {
 func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	r := quick(t)
 	text := prose(written(t, r))
-	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, r.Findings, r.Notes)
+	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, r.Brief(), r.Notes)
 	for _, f := range r.Figures() {
 		want = append(want, f.Title)
 		for _, c := range f.Columns {

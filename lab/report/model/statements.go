@@ -39,10 +39,11 @@ func (c *Comparison) clause(than string, brief bool) string {
 		word = s.fewer
 	}
 	figure, bounds := c.change()
+	said := c.statistics(bounds)
 	if brief {
-		bounds = ""
+		said = map[Verdict]string{Suggested: " (suggested)"}[c.Verdict]
 	}
-	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics(bounds)
+	return s.verb + " " + figure + " " + word + s.noun + than + said
 }
 
 // change prints a ratio as a change in percent, "3.6 %", and its bounds, "2.4,
@@ -106,7 +107,7 @@ func (c *contrast) sentence(brief bool) string {
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
 		return cmp.Or(cmp.Compare(slices.Index(certainty, a.Verdict), slices.Index(certainty, b.Verdict)), after(a.Metric.Side() != "", b.Metric.Side() != ""))
 	})
-	var says, alike, noisy []string
+	var says, alike, noisy, few []string
 	than := " than " + c.baseline.text
 	for _, r := range c.ratios {
 		if brief && !Headline(r.Metric, true) && !Headline(r.Metric, false) && r.Metric != sample.LatencyP50 && len(c.ratios) > 1 {
@@ -122,6 +123,12 @@ func (c *contrast) sentence(brief bool) string {
 			alike = append(alike, what)
 		case TooNoisy:
 			noisy = append(noisy, what)
+		case TooFew:
+			if brief {
+				few = append(few, what)
+				continue
+			}
+			fallthrough
 		default:
 			says, than = append(says, r.clause(than, brief)), ""
 		}
@@ -136,6 +143,9 @@ func (c *contrast) sentence(brief bool) string {
 	}
 	if len(alike) > 0 {
 		parts = append(parts, "no difference shows in "+phrase.And(alike))
+	}
+	if len(few) > 0 {
+		parts = append(parts, "there are too few trials to tell a difference in "+phrase.And(few))
 	}
 	if len(noisy) > 0 {
 		parts = append(parts, phrase.And(noisy)+map[bool]string{true: " is ", false: " are "}[len(noisy) == 1]+string(TooNoisy))

@@ -43,7 +43,7 @@ function bars(panel, width) {
   }
   const who = item => escape(item.row.id) + (sides > 1 ? (single(item.row) ? ', the node' : ', ' + panel.sides[item.side]) : '');
   return {
-    rows: panel.rows.length, step: sides > 1 || panels.some(p => p.sides.length > 1) ? 54 : 46,
+    rows: panel.rows.length, step: sides > 1 || panels.some(p => p.sides.length > 1) ? 40 : 36,
     option: Object.assign(base(), {
       grid: { left: room, right: Math.max(48, widest(bar.map(b => b.bar.text), 12) + 14), top: 6, bottom: 26 },
       xAxis: valueAxis({ min: 0, max: panel.max || undefined }),

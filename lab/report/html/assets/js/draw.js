@@ -22,7 +22,7 @@ function draw(c) {
 function drawAll() { readTheme(); charts.forEach(draw); }
 drawAll();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
-window.addEventListener('beforeprint', () => { root.dataset.paper = 'yes'; document.querySelectorAll('.topology, .profile').forEach(t => { t.hidden = false; }); drawAll(); });
+window.addEventListener('beforeprint', () => { root.dataset.paper = 'yes'; document.querySelectorAll('.topology, .profile').forEach(t => { t.hidden = false; }); document.querySelectorAll('.fold > details').forEach(d => { d.open = true; }); drawAll(); });
 window.addEventListener('afterprint', () => { delete root.dataset.paper; if ('panels' in data) { showPath(); showProfile(); } drawAll(); });
 let last = window.innerWidth, due = 0;
 window.addEventListener('resize', () => {
