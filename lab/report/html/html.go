@@ -35,7 +35,7 @@ var (
 	sheet   = assemble(sheetParts)
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark,
+		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark, "prose": prose,
 	}).ParseFS(assets, "assets/*.html"))
 )
 
@@ -86,6 +86,22 @@ func (s Site) Write(w io.Writer, r *model.Report) error {
 		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
 	}
 	return nil
+}
+
+// prose escapes a sentence, and marks the text between two backticks as code.
+func prose(sentence string) template.HTML {
+	parts := strings.Split(template.HTMLEscapeString(sentence), "`")
+	if len(parts)%2 == 0 {
+		return template.HTML(strings.Join(parts, "`"))
+	}
+	var b strings.Builder
+	for i, part := range parts {
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
 }
 
 // send writes a page, or nothing if the page cannot be made.

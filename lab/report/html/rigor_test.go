@@ -30,7 +30,7 @@ func contains(t *testing.T, text string, all ...string) {
 
 func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	r := rigorous(t)
-	text := prose(written(t, r))
+	text := readable(written(t, r))
 	contains(t, text, r.Validity.Line(), "2 of 5 trials had an unsteady rate (by up to 14.0 %).", gateMessage, "vxlan/stream lacks 1 planned block.", "foreign-cpu",
 		r.Precision.Why,
 		"receiver CPU of vxlan/stream to that of raw/stream is known within ±3.4 %",
