@@ -108,7 +108,7 @@ func (o *overview) column(r *model.Report, m sample.Metric, scenarios map[string
 	}
 	scale, longest := model.ScaleOf(m, medians...), slices.Max(medians)
 	head := overviewColumn{Name: strings.TrimSuffix(m.Label(), " per byte"), Under: scale.Unit}
-	if part != "" {
+	if part != "" && m.Side() == "" {
 		head.Under += ", " + part
 	}
 	o.Columns = append(o.Columns, head)

@@ -71,7 +71,7 @@ type builder struct {
 	kept   kept
 }
 
-// mostVerdict is the number of findings on the first screen.
+// mostVerdict is the largest number of findings on the first screen.
 const mostVerdict = 3
 
 // mostPairRows is the maximum number of scenarios between pairs of hosts for which the page
@@ -110,8 +110,8 @@ func newPage(r *model.Report) (*page, error) {
 	if len(r.Findings) > 0 {
 		p.Verdict = r.Brief()
 	}
-	if len(p.Verdict) > mostVerdict {
-		p.Verdict, p.More = p.Verdict[:mostVerdict], p.Verdict[mostVerdict:]
+	if len(p.Verdict) > mostVerdict { // the line that opens the others needs room
+		p.Verdict, p.More = p.Verdict[:mostVerdict-1], p.Verdict[mostVerdict-1:]
 	}
 	for _, f := range figures {
 		t := b.table(f)

@@ -164,3 +164,28 @@ func TestEachCategoryOfAProfileHasItsOwnLook(t *testing.T) {
 		}
 	}
 }
+
+func TestEachChartIsSavedAsSVGAndPNG(t *testing.T) {
+	t.Parallel()
+	p := browse(t, rigorous(t), 1280)
+	eval[bool](t, p, `(window.files = [], HTMLAnchorElement.prototype.click = function () { files.push(this.download + ' ' + this.href.slice(0, 40)); }, true)`)
+	charts := eval[int](t, p, `document.querySelectorAll('.chart svg').length`)
+	eval[bool](t, p, `(document.querySelectorAll('.save button').forEach(b => b.click()), true)`)
+	p.until(t, `String(files.length)`, fmt.Sprint(2*charts))
+	files := strings.Join(eval[[]string](t, p, `files`), "\n")
+	for _, want := range []string{"streams-main.svg data:image/svg+xml;charset=utf-8,", "streams-main.png data:image/png;base64,", "ratios.png data:image/png;base64,"} {
+		if !strings.Contains(files, want) {
+			t.Errorf("there is no file %q:\n%s", want, files)
+		}
+	}
+	// 2 pixels of the picture are 1 of the chart.
+	if got := run(t, p, chromedp.Evaluate[string](`new Promise(done => {
+		HTMLAnchorElement.prototype.click = function () { const i = new Image(); i.onload = () => done(i.width + ' ' + i.height); i.src = this.href; };
+		document.querySelectorAll('.save button')[1].click();
+	})`, chromedp.EvalAwaitPromise)); got != eval[string](t, p, `(s => 2 * s.getAttribute('width') + ' ' + 2 * s.getAttribute('height'))(document.querySelector('.chart svg'))`) {
+		t.Errorf("the picture has the size %s", got)
+	}
+	if problems, requests := p.seen(); len(problems)+len(requests) > 0 {
+		t.Errorf("the page said %q and asked for %q", problems, requests)
+	}
+}

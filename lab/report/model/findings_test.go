@@ -291,10 +291,10 @@ func TestFiguresTooNoisyToJudgeAreSaidSoLast(t *testing.T) {
 		t.Fatalf("the verdict is %s with a detectable difference of %v", c.Verdict, *c.Detectable)
 	}
 	said := r.Findings[0]
-	if !strings.HasSuffix(said, "] is too noisy to judge.") || !strings.Contains(said, "; no difference shows in the receiver's CPU per byte [") {
+	if !strings.HasSuffix(said, "] are too noisy to judge.") || !strings.Contains(said, "; no difference shows in the receiver's CPU per byte [") {
 		t.Errorf("%q", said)
 	}
-	if brief := r.Brief()[0]; !strings.HasSuffix(brief, "no difference shows in the receiver's CPU per byte; the sender's CPU per byte is too noisy to judge.") {
+	if brief := r.Brief()[0]; !strings.HasSuffix(brief, "no difference shows in the receiver's CPU per byte; the figures of the sender's CPU per byte are too noisy to judge.") {
 		t.Errorf("%q", brief)
 	}
 }

@@ -144,11 +144,14 @@ func (c *contrast) sentence(brief bool) string {
 	if len(alike) > 0 {
 		parts = append(parts, "no difference shows in "+phrase.And(alike))
 	}
-	if len(few) > 0 {
+	switch {
+	case len(few) > 0 && len(few) == len(c.ratios):
+		parts = append(parts, "there are too few trials to tell a difference")
+	case len(few) > 0:
 		parts = append(parts, "there are too few trials to tell a difference in "+phrase.And(few))
 	}
 	if len(noisy) > 0 {
-		parts = append(parts, phrase.And(noisy)+map[bool]string{true: " is ", false: " are "}[len(noisy) == 1]+string(TooNoisy))
+		parts = append(parts, "the figures of "+phrase.And(noisy)+" are "+string(TooNoisy))
 	}
 	if len(says) == 0 {
 		parts[0] = "between " + c.subject.text + " and " + c.baseline.text + " " + parts[0]

@@ -11,7 +11,10 @@ function draw(c) {
   }
   const height = made.height || made.rows * made.step + 40;
   c.place.style.height = root.dataset.paper ? 'auto' : height + 'px';
-  if (!c.chart) c.chart = echarts.init(c.place, null, { renderer: 'svg', width, height });
+  if (!c.chart) {
+    c.chart = echarts.init(c.place, null, { renderer: 'svg', width, height });
+    offerFiles(c.place);
+  }
   c.chart.resize({ width, height });
   c.chart.setOption(made.option, true);
   c.chart.getZr().flush(); // before paper is printed
