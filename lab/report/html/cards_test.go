@@ -90,3 +90,20 @@ func TestCardsWithinOneSystemOrAcrossWorkloadsNameTheScenarios(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWhatIsTooNoisyToJudgeComesLast(t *testing.T) {
+	r := compared([2]string{"vrouter/stream", "bridge/stream"}, [2]string{"direct/stream", "bridge/stream"})
+	r.Comparisons[0].Verdict, r.Comparisons[0].Detectable = model.TooNoisy, at(85.43)
+	b := &builder{r: r, paints: paints(r)}
+	lines := b.cards()[0].Parts[0].Lines
+	if last := lines[len(lines)-1]; len(lines) != 2 || last.Name != "throughput" || last.Big != "too noisy to judge" || last.Mark.Word != "" {
+		t.Errorf("%+v", lines)
+	}
+	rows := b.ratios()[0].Rows
+	if last := rows[len(rows)-1]; len(rows) != 2 || last.Subject != "vrouter/stream" || last.Mark.Text() != "! too noisy to judge" {
+		t.Errorf("%+v", rows)
+	}
+	if page := string(written(t, r)); strings.Contains(page, "8543") {
+		t.Error("the page has the detectable difference of a figure that is too noisy to judge")
+	}
+}

@@ -22,6 +22,7 @@ type overviewColumn struct{ Name, Under string }
 type overviewRow struct {
 	Name    string // group of the scenarios
 	Against string // "against raw", "baseline", or the reason why there are no figures
+	base    string // group of the baseline
 	Paint   paint
 	Cells   []overviewCell // one for each column
 }
@@ -52,7 +53,7 @@ func (b *builder) overview() overview {
 		row := overviewRow{Name: group, Paint: b.paints[of.ID], Against: of.Absent()}
 		if c := b.r.Ratio(of.ID, ""); c != nil {
 			_, baseline, _ := model.Names(c.Subject, c.Baseline)
-			row.Against = "against " + baseline
+			row.Against, row.base = "against "+baseline, suite.Group(c.Baseline)
 		} else if slices.ContainsFunc(b.r.Comparisons, func(c model.Comparison) bool { return c.Baseline == of.ID }) {
 			row.Against = "baseline"
 		}
@@ -121,7 +122,7 @@ func (o *overview) column(r *model.Report, m sample.Metric, scenarios map[string
 			if longest > 0 {
 				cell.Share = int(100*iv.Median/longest + 0.5)
 			}
-			if c := r.Ratio(s.ID, m); c != nil {
+			if c := r.Ratio(s.ID, m); c != nil && suite.Group(c.Baseline) == row.base {
 				cell.Change, cell.Tone = changed(c)
 			}
 		}

@@ -97,6 +97,7 @@ func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
 		{model.Differs, nil, "≠ differs (p < 0.001)"},
 		{model.Suggested, &adjusted, "? suggested (not confirmed by the correction for many comparisons)"},
 		{model.Alike, &adjusted, "~ no difference shows (detectable: 3.1 %)"},
+		{model.TooNoisy, &adjusted, "! too noisy to judge"},
 		{model.TooFew, nil, "… too few trials to tell"},
 		{"", nil, ""},
 	} {

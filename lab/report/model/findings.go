@@ -23,7 +23,7 @@ func findings(r *Report, brief bool) []string {
 	}
 	all := contrasts(r)
 	if len(all) == 0 {
-		return fastest(r)
+		return fastest(r, brief)
 	}
 	shown := surest(all)
 	var sentences []string
@@ -69,7 +69,7 @@ func surest(all []*contrast) []*contrast {
 
 // fastest names the two fastest scenarios of each kind of traffic. It is for plans
 // without comparisons.
-func fastest(r *Report) (sentences []string) {
+func fastest(r *Report, brief bool) (sentences []string) {
 	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions} {
 		var field []*Scenario
 		for i := range r.Scenarios {
@@ -82,6 +82,9 @@ func fastest(r *Report) (sentences []string) {
 		for _, s := range field[:min(len(field), 2)] {
 			scale := ScaleOf(m, s.Interval(m).Median)
 			median, bounds := scale.Figure(*s.Interval(m))
+			if brief {
+				bounds = ""
+			}
 			reach = append(reach, s.ID+" reaches "+strings.TrimSpace(withUnit(median, scale.Unit)+" "+bounds))
 		}
 		switch {

@@ -9,6 +9,7 @@ import (
 
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -335,6 +336,17 @@ func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
 		if got := iv.Percent(); got != want {
 			t.Errorf("Percent of %+v = %q, want %q", iv, got, want)
 		}
+	}
+}
+
+func TestATableMarksARatioThatIsTooNoisyToJudge(t *testing.T) {
+	r, c := metricOf(t, sample.Throughput, spread(1e9, 1e9, 8), []float64{.1e9, 20e9, .05e9, 9e9, .2e9, 30e9, .1e9, 8e9})
+	if c.Verdict != TooNoisy {
+		t.Fatalf("the verdict is %s", c.Verdict)
+	}
+	table := tabled(t, r, text.Options{Width: 140})
+	if !strings.Contains(table, "] !") || !strings.Contains(table, "! too noisy to judge: only a difference above 100 % would have been detected.") || strings.Contains(table, "or more would have been detected") {
+		t.Errorf("%s", table)
 	}
 }
 
