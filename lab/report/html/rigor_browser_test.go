@@ -183,7 +183,7 @@ func flameGraph(t *testing.T, p *tab, text func(string) string, shows func(strin
 		shows("the legend", text("#flame-legend"), "costs more in vxlan/stream", "costs less than in raw/stream", "ns per byte")
 		shows("the sum of the change", text("#flame-changes"), "vxlan/stream against raw/stream", "▲ +", "VXLAN")
 		shows("a box", eval[string](t, p, named("vxlan_xmit")+`.getAttribute('aria-label')`), "raw/stream 0,", "costs more")
-		shows("its colour", eval[string](t, p, named("vxlan_xmit")+`.style.background`), "--more")
+		shows("its colour", eval[string](t, p, named("vxlan_xmit")+`.style.backgroundColor`), "--more")
 		run(t, p, write("flame-search", "vxlan"))
 		shows("the sum", text("#flame-sum"), "0 → 0.1", "ns/byte (+0.1")
 		p.do(t, choose("flame-against", 0))
