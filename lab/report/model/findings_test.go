@@ -263,6 +263,38 @@ func TestAConfirmedLatencyIsStatedBeforeASuggestedThroughput(t *testing.T) {
 	}
 }
 
+// The CPU time of request/response is confirmed in three units, and its throughput follows
+// from the transactions.
+func TestADifferenceIsStatedInOneUnit(t *testing.T) {
+	_, plan := twoSystems()
+	for i := range plan.Scenarios {
+		plan.Scenarios[i].Workload.Kind = suite.TCPRR
+	}
+	baseline, subject := column("a/stream", sample.Transactions, spread(1000, 1000, 10)...), column("b/stream", sample.Transactions, spread(900, 910, 10)...)
+	for i := range baseline {
+		for _, m := range []sample.Metric{sample.Throughput, sample.SenderCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket} {
+			baseline[i].Metrics[m], subject[i].Metrics[m] = 100, spread(92.5, 93.5, 10)[i]
+		}
+	}
+	want := []string{"The bridge completes 9.5 % fewer transactions than raw [9.2, 9.8] and costs the sender 7.0 % less CPU per packet [6.7, 7.3]."}
+	if diff := cmp.Diff(want, sentencesOf(plan, baseline, subject)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Only the latency of many requests was compared: the brief finding states it.
+func TestABriefFindingWithoutAMainFigureStatesTheOthers(t *testing.T) {
+	_, plan := twoSystems()
+	baseline, subject := column("a/stream", sample.LatencyP99, spread(100, 100, 10)...), column("b/stream", sample.LatencyP99, spread(92.5, 93.5, 10)...)
+	for i := range baseline {
+		baseline[i].Metrics[sample.SenderCPU], subject[i].Metrics[sample.SenderCPU] = 50, spread(40, 40.5, 10)[i]
+	}
+	want := []string{"The bridge has 7.0 % less latency p99 than raw and uses 19.5 % less CPU on the sender."}
+	if diff := cmp.Diff(want, Build(sample.Run{ID: "r"}, plan, append(baseline, subject...)).Brief()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestABriefFindingHasNoIntervals(t *testing.T) {
 	if said := quick(t).Brief()[2]; !strings.HasSuffix(said, " more CPU per byte; there are too few trials to tell a difference in transactions.") {
 		t.Errorf("%q", said)

@@ -92,6 +92,7 @@ type contrast struct {
 type contrasted struct {
 	*Comparison
 	workload string
+	main     bool // a headline or the median latency: brief sentences have it
 }
 
 // certainty is the order of the verdicts in a sentence.
@@ -107,12 +108,16 @@ func (c *contrast) sentence(brief bool) string {
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
 		return cmp.Or(cmp.Compare(slices.Index(certainty, a.Verdict), slices.Index(certainty, b.Verdict)), after(a.Metric.Side() != "", b.Metric.Side() != ""))
 	})
+	ratios := c.ratios
+	if brief {
+		main := slices.DeleteFunc(slices.Clone(ratios), func(r contrasted) bool { return !r.main })
+		if len(main) > 0 {
+			ratios = main
+		}
+	}
 	var says, alike, noisy, few []string
 	than := " than " + c.baseline.text
-	for _, r := range c.ratios {
-		if brief && !Headline(r.Metric, true) && !Headline(r.Metric, false) && r.Metric != sample.LatencyP50 && len(c.ratios) > 1 {
-			continue
-		}
+	for _, r := range ratios {
 		what := statements[r.Metric].what
 		if r.Verdict.Equal() && !brief {
 			_, bounds := r.change()
@@ -145,7 +150,7 @@ func (c *contrast) sentence(brief bool) string {
 		parts = append(parts, "no difference shows in "+phrase.And(alike))
 	}
 	switch {
-	case len(few) > 0 && len(few) == len(c.ratios):
+	case len(few) > 0 && len(few) == len(ratios):
 		parts = append(parts, "there are too few trials to tell a difference")
 	case len(few) > 0:
 		parts = append(parts, "there are too few trials to tell a difference in "+phrase.And(few))
@@ -243,29 +248,40 @@ func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 		}
 	}
 	workload := cmp.Or(suite.Part(subject.ID), subject.Workload.Name)
+	exchange := subject.Transactions != nil
 	for i := range r.Comparisons {
 		of := &r.Comparisons[i]
-		if of.Subject == subject.ID && of.Baseline == baseline.ID && (Headline(of.Metric, subject.Transactions != nil) || of.Verdict == Differs && !r.covered(of)) {
-			c.ratios = append(c.ratios, contrasted{of, workload})
+		if of.Subject != subject.ID || of.Baseline != baseline.ID {
+			continue
+		}
+		if main := Headline(of.Metric, exchange); main || of.Verdict == Differs && !r.covered(of, exchange) {
+			c.ratios = append(c.ratios, contrasted{of, workload, main || of.Metric == sample.LatencyP50})
 		}
 	}
 }
 
-// covered reports whether the same sentence confirms a difference in CPU per byte of the
-// side: then the CPU in percent or per packet, and the capacity of a CPU, say nothing new.
-func (r *Report) covered(of *Comparison) bool {
-	sides := []sample.Metric{sample.SenderCPUPerByte, sample.ReceiverCPUPerByte}
+// covered reports whether the same sentence confirms a difference from which this one
+// follows. The CPU time of a side is stated per byte of a stream, and per packet of
+// request/response: then its other units, and the capacity of a CPU, say nothing new.
+// The throughput of request/response follows from the transactions.
+func (r *Report) covered(of *Comparison, exchange bool) bool {
+	sender, receiver := sample.SenderCPUPerByte, sample.ReceiverCPUPerByte
+	if exchange {
+		sender, receiver = sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket
+	}
+	var by []sample.Metric
 	switch of.Metric {
+	case sample.Throughput:
+		by = []sample.Metric{sample.Transactions}
 	case sample.Capacity:
-	case sample.SenderCPU, sample.SenderCPUPerPacket:
-		sides = sides[:1]
-	case sample.ReceiverCPU, sample.ReceiverCPUPerPacket:
-		sides = sides[1:]
-	default:
-		return false
+		by = []sample.Metric{sender, receiver}
+	case sample.SenderCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket:
+		by = []sample.Metric{sender}
+	case sample.ReceiverCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket:
+		by = []sample.Metric{receiver}
 	}
 	return slices.ContainsFunc(r.Comparisons, func(c Comparison) bool {
-		return c.Subject == of.Subject && c.Baseline == of.Baseline && slices.Contains(sides, c.Metric) && c.Verdict == Differs
+		return c.Subject == of.Subject && c.Baseline == of.Baseline && c.Metric != of.Metric && slices.Contains(by, c.Metric) && c.Verdict == Differs
 	})
 }
 
