@@ -95,6 +95,9 @@ func TestTheFirstScreen(t *testing.T) {
 				if over := eval[[]string](t, p, `[...document.querySelectorAll('.systems th')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)`); len(over) > 0 {
 					t.Errorf("at %d pixels these headings are cut: %q", width, over)
 				}
+				if over := eval[int](t, p, `[...document.querySelectorAll('.save')].filter(b => { const hint = b.closest('section').querySelector('.panels + .hint'); return hint && b.getBoundingClientRect().bottom > hint.getBoundingClientRect().top && b.getBoundingClientRect().top < hint.getBoundingClientRect().bottom; }).length`); over > 0 {
+					t.Errorf("buttons of %d charts cover the text below", over)
+				}
 				cards := eval[bool](t, p, `getComputedStyle(document.querySelector('.systems tr:nth-child(2)')).display === 'grid'`)
 				if cards != (width == 400) {
 					t.Errorf("at %d pixels rows are cards: %v", width, cards)
