@@ -376,6 +376,9 @@ func TestATableMarksARatioThatIsTooNoisyToJudge(t *testing.T) {
 	if c.Verdict != TooNoisy {
 		t.Fatalf("the verdict is %s", c.Verdict)
 	}
+	if diff := cmp.Diff([]string{"Between the bridge and raw the figures are too noisy to judge."}, r.Brief()); diff != "" {
+		t.Error(diff)
+	}
 	table := tabled(t, r, text.Options{Width: 140})
 	if !strings.Contains(table, "] !") || !strings.Contains(table, "! too noisy to judge: only a difference above 100 % would have been detected.") || strings.Contains(table, "or more would have been detected") {
 		t.Errorf("%s", table)

@@ -155,7 +155,10 @@ func (c *contrast) sentence(brief bool) string {
 	case len(few) > 0:
 		parts = append(parts, "there are too few trials to tell a difference in "+phrase.And(few))
 	}
-	if len(noisy) > 0 {
+	switch {
+	case brief && len(noisy) > 0 && len(noisy) == len(ratios):
+		parts = append(parts, "the figures are "+string(TooNoisy))
+	case len(noisy) > 0:
 		parts = append(parts, "the figures of "+phrase.And(noisy)+" are "+string(TooNoisy))
 	}
 	if len(says) == 0 {
