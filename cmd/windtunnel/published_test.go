@@ -135,7 +135,7 @@ func TestAPageAboutDocumentsSaysWhatIsMissing(t *testing.T) {
 		"--format published 6-quick":         "run 6-quick of suite quick has no table of a document",
 		"--format published 7":               "there is no run of this name",
 		"--format csv 1-full 2-full":         "--format csv shows one run, and 2 are named; name one, or choose --format published",
-		"--format pdf":                       "choose one of table, html, markdown, json, csv, benchfmt, published",
+		"--format pdf":                       "choose one of table, html, svg, svg-dark, markdown, json, csv, benchfmt, published",
 		"--format published contrail-window": "there is no run of this name",
 	} {
 		if _, err := reportOf(t, append([]string{"--db", db}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {

@@ -34,6 +34,8 @@ type format struct {
 var formats = []format{
 	{"table", "report.txt", ofOne(func(w io.Writer, r *model.Report) error { return text.Write(w, r, tableOptions(w)) }), false},
 	{"html", "report.html", ofOne(html.Write), false},
+	{"svg", "chart.svg", ofOne(html.SVG), false},
+	{"svg-dark", "chart-dark.svg", ofOne(html.DarkSVG), false},
 	{"markdown", "report.md", ofOne(markdown.Write), false},
 	{"json", "report.json", ofOne(export.WriteJSON), false},
 	{"csv", "samples.csv", ofOne(export.WriteCSV), false},
@@ -43,6 +45,7 @@ var formats = []format{
 // reportEndings choose a format without --format; the first match counts.
 var reportEndings = []ending{
 	{".html", "html"}, {".md", "markdown"}, {".json", "json"}, {".csv", "csv"}, {"bench.txt", "benchfmt"}, {".txt", "table"},
+	{"dark.svg", "svg-dark"}, {".svg", "svg"},
 }
 
 var publishedFormat = format{"published", "published.md", markdown.WritePublished, true}

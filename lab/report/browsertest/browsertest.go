@@ -96,7 +96,7 @@ func (p *Tab) listen(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if e.Request.URL != p.url {
+			if e.Request.URL != p.url && !strings.HasPrefix(e.Request.URL, "data:") { // a data URL needs no network
 				p.note(&p.requests, e.Request.URL)
 			}
 		}

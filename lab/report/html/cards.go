@@ -15,7 +15,7 @@ import (
 type card struct {
 	Paint paint
 	Title string // "vxlan"
-	Under string // "compared with raw"
+	Under string // "against raw"
 	Parts []cardPart
 }
 
@@ -32,6 +32,7 @@ type cardLine struct {
 	Small string // "[−22.1, −21.2]"
 	Tone  string // "worse", "better", "none" or ""
 	Mark  mark   // verdict of the comparison
+	noisy bool   // the verdict is TooNoisy: the line is last
 }
 
 // mostCards is the largest number of cards. More do not fit on a screen.
@@ -54,17 +55,31 @@ func (b *builder) cards() []card {
 		if !known {
 			at = len(list)
 			index[key] = at
-			list = append(list, card{Paint: b.paints[c.Subject], Title: key[0], Under: "compared with " + key[1]})
+			list = append(list, card{Paint: b.paints[c.Subject], Title: key[0], Under: "against " + key[1]})
 		}
 		list[at].add(suite.Part(c.Subject), costLine(name, c))
 	}
 	list = list[:min(len(list), mostCards)]
 	for i := range list {
+		for _, part := range list[i].Parts {
+			slices.SortStableFunc(part.Lines, func(a, b cardLine) int { return last(a.noisy, b.noisy) })
+		}
 		if parts := list[i].Parts; len(parts) == 1 {
 			parts[0].Name = ""
 		}
 	}
 	return list
+}
+
+// last compares for sorting: what is too noisy to judge comes last.
+func last(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // add adds a line to the part of the workload. It makes the part if necessary.
@@ -94,9 +109,11 @@ func (b *builder) keyName(c *model.Comparison) (name string, ok bool) {
 
 func costLine(name string, c *model.Comparison) cardLine {
 	v := c.Verdict
-	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio), Mark: markOfComparison(c)}
+	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio), Mark: markOfComparison(c), noisy: v == model.TooNoisy}
 	line.Tone = toneOf(c.Metric, v, c.Ratio.Median-1)
 	switch v {
+	case model.TooNoisy:
+		line.Big, line.Tone, line.Mark = "too noisy to judge", "none", mark{}
 	case model.Alike:
 		line.Big, line.Tone = "no difference", "none"
 		line.Mark = mark{} // Big already says "no difference"

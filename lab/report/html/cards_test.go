@@ -57,7 +57,7 @@ func outline(r *model.Report) []string {
 
 func TestCardOfSeveralWorkloadsSaysWhichEachFigureIsOf(t *testing.T) {
 	r := compared([2]string{"vrouter/stream", "bridge/stream"}, [2]string{"vrouter/no-seg", "bridge/no-seg"})
-	want := []string{"vrouter compared with bridge | stream: throughput, sender CPU per byte, | no-seg: throughput, sender CPU per byte,"}
+	want := []string{"vrouter against bridge | stream: throughput, sender CPU per byte, | no-seg: throughput, sender CPU per byte,"}
 	if diff := cmp.Diff(want, outline(r)); diff != "" {
 		t.Error(diff)
 	}
@@ -70,7 +70,7 @@ func TestCardOfSeveralWorkloadsSaysWhichEachFigureIsOf(t *testing.T) {
 
 func TestCardOfOneWorkloadHasNoHeading(t *testing.T) {
 	r := compared([2]string{"vrouter/stream", "bridge/stream"})
-	want := []string{"vrouter compared with bridge | : throughput, sender CPU per byte,"}
+	want := []string{"vrouter against bridge | : throughput, sender CPU per byte,"}
 	if diff := cmp.Diff(want, outline(r)); diff != "" {
 		t.Error(diff)
 	}
@@ -82,11 +82,28 @@ func TestCardOfOneWorkloadHasNoHeading(t *testing.T) {
 func TestCardsWithinOneSystemOrAcrossWorkloadsNameTheScenarios(t *testing.T) {
 	r := compared([2]string{"bridge/no-seg", "bridge/stream"}, [2]string{"bridge/threads", "bridge/stream"}, [2]string{"vrouter/no-seg", "bridge/stream"})
 	want := []string{
-		"bridge/no-seg compared with bridge/stream | : throughput, sender CPU per byte,",
-		"bridge/threads compared with bridge/stream | : throughput, sender CPU per byte,",
-		"vrouter/no-seg compared with bridge/stream | : throughput, sender CPU per byte,",
+		"bridge/no-seg against bridge/stream | : throughput, sender CPU per byte,",
+		"bridge/threads against bridge/stream | : throughput, sender CPU per byte,",
+		"vrouter/no-seg against bridge/stream | : throughput, sender CPU per byte,",
 	}
 	if diff := cmp.Diff(want, outline(r)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatIsTooNoisyToJudgeComesLast(t *testing.T) {
+	r := compared([2]string{"vrouter/stream", "bridge/stream"}, [2]string{"direct/stream", "bridge/stream"})
+	r.Comparisons[0].Verdict, r.Comparisons[0].Detectable = model.TooNoisy, at(85.43)
+	b := &builder{r: r, paints: paints(r)}
+	lines := b.cards()[0].Parts[0].Lines
+	if last := lines[len(lines)-1]; len(lines) != 2 || last.Name != "throughput" || last.Big != "too noisy to judge" || last.Mark.Word != "" {
+		t.Errorf("%+v", lines)
+	}
+	rows := b.ratios()[0].Rows
+	if last := rows[len(rows)-1]; len(rows) != 2 || last.Subject != "vrouter/stream" || last.Mark.Text() != "! too noisy to judge" {
+		t.Errorf("%+v", rows)
+	}
+	if page := string(written(t, r)); strings.Contains(page, "8543") {
+		t.Error("the page has the detectable difference of a figure that is too noisy to judge")
 	}
 }

@@ -77,6 +77,7 @@ type dot struct {
 	Distinct bool    `json:"distinct"`
 	Text     string  `json:"text"`
 	Mark     mark    `json:"mark"`
+	noisy    bool    // the verdict is TooNoisy: the row is last
 }
 
 // series is the time series of a scenario's kept trials.
@@ -203,6 +204,7 @@ func (b *builder) ratios() []ratios {
 				}
 			}
 		}
+		slices.SortStableFunc(g.Rows, func(a, b dot) int { return last(a.noisy, b.noisy) })
 		if len(g.Rows) > 0 {
 			list = append(list, g)
 		}
@@ -220,7 +222,7 @@ func (b *builder) dot(c *model.Comparison) (d dot, ok bool) {
 	d = dot{
 		Subject: c.Subject, Baseline: c.Baseline, paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
-		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c),
+		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c), noisy: c.Verdict == model.TooNoisy,
 	}
 	d.Label = suite.Group(c.Subject) + " / " + suite.Group(c.Baseline)
 	if !b.oneWorkload(c) {

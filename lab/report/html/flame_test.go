@@ -118,7 +118,7 @@ func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
 			t.Errorf("of %s, %s only %d frames are left", s.Scenario, s.Side, len(s.Name))
 		}
 	}
-	contains(t, prose(page), "are merged into", "The download leaves out the stacks of the CPU profiles")
+	contains(t, readable(page), "are merged into", "The download leaves out the stacks of the CPU profiles")
 	var back model.Report
 	if err := json.Unmarshal(unpacked(t, page), &back); err != nil || len(back.Profiles) != 16 || back.Profiles[0].Data != "" || r.Profiles[0].Data == "" {
 		t.Errorf("the download has %d profiles (%v), want 16 without stacks, and the report its own as they were", len(back.Profiles), err)
@@ -162,7 +162,7 @@ func TestDamagedProfileIsSaidAndTheOthersStand(t *testing.T) {
 	if got := len(flamesOf(t, page).Sides); got != 3 {
 		t.Errorf("%d flame graphs, want the 3 that can be read", got)
 	}
-	contains(t, prose(page), "This profile cannot be shown.", "raw/stream, receiver", "vxlan/stream, receiver")
+	contains(t, readable(page), "This profile cannot be shown.", "raw/stream, receiver", "vxlan/stream, receiver")
 
 	for i := range r.Profiles {
 		r.Profiles[i].Data = "no profile"
@@ -179,7 +179,7 @@ func TestDamagedProfileIsSaidAndTheOthersStand(t *testing.T) {
 func TestProfileWithoutTimeHasNoFigures(t *testing.T) {
 	r := rigorous(t)
 	r.Profiles = []model.Profile{packedProfile(t, "raw/stream", &folded.Profile{Side: "sender", Clock: "cpu-clock"}, 0)}
-	page := prose(written(t, r))
+	page := readable(written(t, r))
 	for _, bad := range []string{"NaN", "Inf", "+0 %"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page of an empty profile says %s", bad)

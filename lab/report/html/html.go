@@ -35,19 +35,20 @@ var (
 	sheet   = assemble(sheetParts)
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark,
+		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark, "prose": prose,
 	}).ParseFS(assets, "assets/*.html"))
 )
 
 // policy is the Content-Security-Policy of a page with the chart library and these
-// scripts. It allows no other script and no request. So a hostile name in a suite does no
+// scripts. It allows no other script and no request; a chart becomes a PNG by way of an
+// image in a data URL. So a hostile name in a suite does no
 // harm, even if it is not escaped.
 func policy(scripts ...string) string {
 	allowed := digest(echarts)
 	for _, s := range scripts {
 		allowed += " " + digest(s)
 	}
-	return "default-src 'none'; style-src 'unsafe-inline'; script-src " + allowed + "; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src " + allowed + "; base-uri 'none'; form-action 'none'"
 }
 
 // Policy is the Content-Security-Policy for a server of this package's pages. Each page
@@ -86,6 +87,22 @@ func (s Site) Write(w io.Writer, r *model.Report) error {
 		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
 	}
 	return nil
+}
+
+// prose escapes a sentence, and marks the text between two backticks as code.
+func prose(sentence string) template.HTML {
+	parts := strings.Split(template.HTMLEscapeString(sentence), "`")
+	if len(parts)%2 == 0 {
+		return template.HTML(strings.Join(parts, "`"))
+	}
+	var b strings.Builder
+	for i, part := range parts {
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
 }
 
 // send writes a page, or nothing if the page cannot be made.

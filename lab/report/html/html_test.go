@@ -45,15 +45,17 @@ func block(t *testing.T, page []byte, id string) string {
 	return string(found[1])
 }
 
-// prose is the page without its scripts and style, its entities resolved.
-func prose(page []byte) string {
+// readable is the page without its scripts and style, its entities resolved. Code is between
+// backticks, as in the report.
+func readable(page []byte) string {
+	page = regexp.MustCompile("</?code>").ReplaceAll(page, []byte("`"))
 	return html.UnescapeString(string(regexp.MustCompile(`(?s)<(script|style)[ >].*?</(script|style)>`).ReplaceAll(page, nil)))
 }
 
 func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	r := quick(t)
-	text := prose(written(t, r))
-	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, r.Findings, r.Notes)
+	text := readable(written(t, r))
+	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, r.Brief(), r.Notes)
 	for _, f := range r.Figures() {
 		want = append(want, f.Title)
 		for _, c := range f.Columns {
@@ -85,6 +87,21 @@ func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
 		if !strings.Contains(text, w) {
 			t.Errorf("the page lacks %q", w)
 		}
+	}
+}
+
+func TestCodeInSentencesIsMarkedAsCode(t *testing.T) {
+	r := quick(t)
+	r.Notes = append(r.Notes, "one ` alone, and <b>")
+	page := string(written(t, r))
+	for _, want := range []string{"load the module with <code>modprobe macvlan</code>", "one ` alone, and &lt;b&gt;"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	text := regexp.MustCompile(`(?s)<(script|style|pre)[ >].*?</(script|style|pre)>`).ReplaceAllString(page, "")
+	if n := strings.Count(text, "`"); n != 1 {
+		t.Errorf("%d backticks are in the page, want 1", n)
 	}
 }
 
@@ -319,10 +336,10 @@ func TestPageOfALargeRunStaysSmallAndSaysWhatItLeavesOut(t *testing.T) {
 		if len(page) > most {
 			t.Errorf("the page of %d samples of %d points has %d bytes, more than %d", size.samples, size.points, len(page), most)
 		}
-		if !strings.Contains(prose(page), "it holds the time series and per-hop counters of") {
+		if !strings.Contains(readable(page), "it holds the time series and per-hop counters of") {
 			t.Errorf("the page of %d samples does not say which trials it holds whole", size.samples)
 		}
-		if raw := block(t, page, "raw"); raw == "" && !strings.Contains(prose(page), "too large for this page") {
+		if raw := block(t, page, "raw"); raw == "" && !strings.Contains(readable(page), "too large for this page") {
 			t.Errorf("the page of %d samples has no download and does not say why", size.samples)
 		}
 	}
@@ -414,7 +431,7 @@ func TestReportOfManyWorkloadsNamesEveryScenario(t *testing.T) {
 			}
 		}
 	}
-	text := prose(written(t, model.Build(run, plan, samples)))
+	text := readable(written(t, model.Build(run, plan, samples)))
 	for _, name := range []string{"bridge/stream", "bridge/stream-64k", "vxlan/stream-64k"} {
 		if !strings.Contains(text, `</i>`+name) {
 			t.Errorf("no row is named %s", name)

@@ -19,6 +19,8 @@ type page struct {
 	*model.Report
 	Policy, Title, Line string
 	Links               []Link
+	Verdict, More       []string // the findings of the first screen, and the others
+	Overview            overview
 	Cards               []card
 	Counts              *validity
 	Waterfalls          []ladder
@@ -26,7 +28,6 @@ type page struct {
 	Profiles            profiles
 	Tables              []table
 	Elsewhere           []elsewhere
-	Panels              map[string][]panel // by table
 	Cells               []cellCharts
 	Ratios              bool
 	RatioAlt            string
@@ -70,6 +71,9 @@ type builder struct {
 	kept   kept
 }
 
+// mostVerdict is the largest number of findings on the first screen.
+const mostVerdict = 3
+
 // mostPairRows is the maximum number of scenarios between pairs of hosts for which the page
 // has charts of every trial, time series and paths.
 const mostPairRows = 60
@@ -98,19 +102,25 @@ func newPage(r *model.Report) (*page, error) {
 	p := &page{
 		Report: r, Policy: policy(script), Title: cmp.Or(r.Run.Title, r.Run.ID), Line: line(r),
 		Cards: b.cards(), Counts: b.validity(), Waterfalls: c.Ladders, Trials: c.Trials != nil, Profiles: profiles,
-		Elsewhere: b.elsewhere(), Panels: make(map[string][]panel), Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios),
+		Elsewhere: b.elsewhere(), Overview: b.overview(), Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios),
 		Series: c.Series, RoundTrips: slices.ContainsFunc(c.Series, series.exchanged), Topologies: b.topologies(), Documents: r.Tables, Rule: model.AgreementRule, ByHandHint: model.ByHandHint,
 		Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
 		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Flames: template.HTML(flames), Style: template.CSS(style),
 	}
+	if len(r.Findings) > 0 {
+		p.Verdict = r.Brief()
+	}
+	if len(p.Verdict) > mostVerdict { // the line that opens the others needs room
+		p.Verdict, p.More = p.Verdict[:mostVerdict-1], p.Verdict[mostVerdict-1:]
+	}
 	for _, f := range figures {
 		t := b.table(f)
-		p.Tables = append(p.Tables, t)
 		for _, panel := range c.Panels {
 			if strings.HasPrefix(panel.ID, t.ID) {
-				p.Panels[t.ID] = append(p.Panels[t.ID], panel)
+				t.Panels = append(t.Panels, panel)
 			}
 		}
+		p.Tables = append(p.Tables, t)
 	}
 	return p, nil
 }
@@ -151,6 +161,7 @@ type table struct {
 	model.Figures
 	ID      string
 	Heading string
+	Panels  []panel
 	Few     bool // a row has fewer trials than a 95 % interval needs
 	Rows    []tableRow
 	Every   []model.Column // every metric that was measured, by scenario

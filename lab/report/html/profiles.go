@@ -49,15 +49,16 @@ type categoryRow struct {
 	Apart   bool   // idle time or the lab's wire, which are not in the sum
 }
 
-// colourCount is the number of category colours in style.css.
+// colourCount is the number of category colours in style.css. More categories have the
+// same colours with a pattern.
 const colourCount = 12
 
-// Hue returns the row's colour as a class of style.css.
+// Hue returns the row's colour and pattern as classes of style.css.
 func (r categoryRow) Hue() string {
 	if r.Apart {
 		return "apart"
 	}
-	return fmt.Sprintf("k%d", r.Colour%colourCount)
+	return fmt.Sprintf("k%d p%d", r.Colour%colourCount, r.Colour/colourCount)
 }
 
 // topRow has the CPU time of one function, without the functions that it calls.

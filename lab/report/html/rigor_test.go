@@ -30,7 +30,7 @@ func contains(t *testing.T, text string, all ...string) {
 
 func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	r := rigorous(t)
-	text := prose(written(t, r))
+	text := readable(written(t, r))
 	contains(t, text, r.Validity.Line(), "2 of 5 trials had an unsteady rate (by up to 14.0 %).", gateMessage, "vxlan/stream lacks 1 planned block.", "foreign-cpu",
 		r.Precision.Why,
 		"receiver CPU of vxlan/stream to that of raw/stream is known within ±3.4 %",
@@ -97,6 +97,7 @@ func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
 		{model.Differs, nil, "≠ differs (p < 0.001)"},
 		{model.Suggested, &adjusted, "? suggested (not confirmed by the correction for many comparisons)"},
 		{model.Alike, &adjusted, "~ no difference shows (detectable: 3.1 %)"},
+		{model.TooNoisy, &adjusted, "! too noisy to judge"},
 		{model.TooFew, nil, "… too few trials to tell"},
 		{"", nil, ""},
 	} {

@@ -6,11 +6,11 @@ import "strings"
 // share one closure, so a part may use the names of earlier parts.
 var parts = []string{
 	"kit", "bars", "cells", "latency", "ratios", "series", "roundtrips", "ladder", "trials",
-	"charts", "report", "draw", "choose", "tree", "flame", "profiles", "tables", "download",
+	"charts", "save", "report", "draw", "choose", "tree", "flame", "profiles", "tables", "download",
 }
 
 // sheetParts are the parts of the script of comparisons and trends.
-var sheetParts = []string{"kit", "ratios", "trend", "charts", "sheet", "draw"}
+var sheetParts = []string{"kit", "ratios", "trend", "charts", "save", "sheet", "draw"}
 
 // assemble joins parts to one script. The script defines no global names.
 func assemble(parts []string) string {

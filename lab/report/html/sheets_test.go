@@ -66,7 +66,7 @@ func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 	if err := linked().WriteComparison(&b, c); err != nil {
 		t.Fatal(err)
 	}
-	text := prose(b.Bytes())
+	text := readable(b.Bytes())
 	want := append([]string{`<a href="/">Runs</a>`, `<a href="/runs/run-03">run-03</a>`, `<a href="/runs/run-08">run-08</a>`, "kernel", "6.18.9", `class="says worse"`}, c.Notes...)
 	for _, table := range c.Tables() {
 		want = append(want, table.Title)
@@ -83,7 +83,7 @@ func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 	if err := (Site{}).WriteComparison(&b, c); err != nil {
 		t.Fatal(err)
 	}
-	if text := prose(b.Bytes()); strings.Contains(text, "<a ") || !strings.Contains(text, "run-03") {
+	if text := readable(b.Bytes()); strings.Contains(text, "<a ") || !strings.Contains(text, "run-03") {
 		t.Error("a page that stands alone has links, or lacks the runs")
 	}
 }
@@ -94,7 +94,7 @@ func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 	if err := linked().WriteTrend(&b, trend); err != nil {
 		t.Fatal(err)
 	}
-	text := prose(b.Bytes())
+	text := readable(b.Bytes())
 	want := append([]string{"12 runs", "Trend of suite quick", "kernel: 6.18.3 → 6.18.9"}, trend.Notes...)
 	changes := 0
 	for i := range trend.Series {
@@ -128,7 +128,7 @@ func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
 	if err := (Site{}).WriteTrend(&b, trend); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(prose(b.Bytes()), "A trend needs two or more") {
+	if !strings.Contains(readable(b.Bytes()), "A trend needs two or more") {
 		t.Error("the page does not say that a trend needs two runs")
 	}
 }

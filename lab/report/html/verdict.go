@@ -42,6 +42,8 @@ func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 			m.More = "detectable: " + model.Percentage(*detectable)
 		}
 		return m
+	case model.TooNoisy:
+		return mark{Sign: "!", Word: string(model.TooNoisy), Class: "noisy"}
 	case model.TooFew:
 		return mark{Sign: "…", Word: "too few trials to tell", Class: "few"}
 	}

@@ -25,10 +25,6 @@ func (r *Report) Row(id string) *Scenario {
 	return &r.Scenarios[i]
 }
 
-// Alike reports whether the verdict is Alike: there were enough trials, and no
-// difference shows.
-func (c *Comparison) Alike() bool { return c.Verdict == Alike }
-
 // ratioColumns returns a column with the ratio to the baseline, and a column with the
 // baseline's name. If all rows have the same baseline, the heading of the ratio names
 // it, and the second column is omitted.

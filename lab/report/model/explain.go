@@ -83,7 +83,7 @@ func (l *Ladder) sentences() (list []string) {
 			}
 		}
 		if len(c.ratios) > 0 {
-			list = append(list, c.sentence())
+			list = append(list, c.sentence(false))
 		}
 	}
 	return list
@@ -117,7 +117,7 @@ func (r *Report) costs() (list []string) {
 		return r.Findings
 	}
 	for _, c := range contrasts(r) {
-		list = append(list, c.sentence())
+		list = append(list, c.sentence(false))
 	}
 	if len(list) == 0 {
 		return r.Findings

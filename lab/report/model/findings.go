@@ -9,26 +9,26 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// mostFindings is the largest number of sentences among the findings.
+// mostFindings is the largest number of sentences, unless more contrasts have a confirmed
+// difference: the findings state each of these.
 const mostFindings = 4
 
-// findings returns one sentence for each pair of systems that the plan compares.
-// A sentence states a difference only if the comparison's verdict does. A plan
-// without comparisons gets a sentence on the fastest scenario.
-func findings(r *Report) []string {
+// findings returns one sentence for each pair of systems that the plan compares. Pairs
+// with a confirmed difference come first. A sentence states a difference only if the
+// comparison's verdict does. A plan without comparisons gets a sentence on the fastest
+// scenario. Brief sentences have no intervals.
+func findings(r *Report, brief bool) []string {
 	if !slices.ContainsFunc(r.Scenarios, func(s Scenario) bool { return s.Trials > 0 }) {
-		return []string{"No trial yielded figures that count, so there are no findings. The section Validity gives the reasons."}
+		return []string{"No trial yielded figures that count, so there are no findings."}
 	}
 	all := contrasts(r)
 	if len(all) == 0 {
-		return fastest(r)
+		return fastest(r, brief)
 	}
 	shown := surest(all)
 	var sentences []string
-	for _, c := range all { // in the plan's order
-		if slices.Contains(shown, c) {
-			sentences = append(sentences, c.sentence())
-		}
+	for _, c := range shown {
+		sentences = append(sentences, c.sentence(brief))
 	}
 	if more := len(all) - len(shown); more > 0 {
 		sentences[len(shown)-1] += fmt.Sprintf(" (%d further in the table.)", more)
@@ -36,21 +36,40 @@ func findings(r *Report) []string {
 	return sentences
 }
 
-// surest returns the mostFindings most important contrasts. Contrasts with a certain
-// difference come first, and among equals the largest difference.
+// Brief returns the findings without intervals, for a reader who has ten seconds.
+func (r *Report) Brief() []string {
+	if r.HostMatrices != nil {
+		return r.Findings
+	}
+	return findings(r, true)
+}
+
+// surest returns the contrasts with a confirmed difference, and others up to mostFindings:
+// those with the largest suggested difference. Each of the two groups has the plan's order.
 func surest(all []*contrast) []*contrast {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b *contrast) int {
 		certainA, farA := a.weight()
 		certainB, farB := b.weight()
+		if certainA && certainB {
+			return 0
+		}
 		return cmp.Or(after(!certainA, !certainB), cmp.Compare(farB, farA))
 	})
-	return list[:min(len(list), mostFindings)]
+	certain := 0
+	for _, c := range list {
+		if sure, _ := c.weight(); sure {
+			certain++
+		}
+	}
+	others := list[certain:min(len(list), max(certain, mostFindings))]
+	slices.SortFunc(others, func(a, b *contrast) int { return cmp.Compare(slices.Index(all, a), slices.Index(all, b)) })
+	return list[:certain+len(others)]
 }
 
 // fastest names the two fastest scenarios of each kind of traffic. It is for plans
 // without comparisons.
-func fastest(r *Report) (sentences []string) {
+func fastest(r *Report, brief bool) (sentences []string) {
 	for _, m := range []sample.Metric{sample.Throughput, sample.Transactions} {
 		var field []*Scenario
 		for i := range r.Scenarios {
@@ -63,6 +82,9 @@ func fastest(r *Report) (sentences []string) {
 		for _, s := range field[:min(len(field), 2)] {
 			scale := ScaleOf(m, s.Interval(m).Median)
 			median, bounds := scale.Figure(*s.Interval(m))
+			if brief {
+				bounds = ""
+			}
 			reach = append(reach, s.ID+" reaches "+strings.TrimSpace(withUnit(median, scale.Unit)+" "+bounds))
 		}
 		switch {

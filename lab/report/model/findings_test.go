@@ -9,6 +9,7 @@ import (
 
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -156,9 +157,9 @@ func TestFindingsOfTheQuickSuite(t *testing.T) {
 		t.Fatalf("%d sentences: %q", len(got), got)
 	}
 	for i, parts := range [][]string{
-		{"The bridge carries 3.3 % less than raw [", "], completes 15.2 % fewer transactions [", "], costs the sender 10.6 % more CPU per byte [", "] and costs the receiver 8.1 % less CPU per byte ["},
+		{"The bridge carries 3.3 % less than raw [", "], completes 15.2 % fewer transactions [", "], has 17.6 % more median latency [", "], costs the sender 10.6 % more CPU per byte [", "], costs the receiver 8.1 % less CPU per byte [", "], costs the sender 17.8 % more CPU per packet ["},
 		// Both endpoints are on one node, so the sentence does not mention the sender's CPU.
-		{"The bridge on one node carries 25.8 % more than raw [", "] and completes 29.2 % more transactions ["},
+		{"The bridge on one node carries 25.8 % more than raw [", "], completes 29.2 % more transactions [", "], has 22.5 % less median latency ["},
 		{"Kernel VXLAN carries 21.4 % less than raw [", "], completes 27.9 % fewer transactions [", "], costs the sender 46.7 % more CPU per byte ["},
 	} {
 		for _, part := range parts {
@@ -213,23 +214,121 @@ func TestFindingSaysWhyThereIsNothingToCompare(t *testing.T) {
 	}
 }
 
-func TestAtMostFourFindingsAndTheDearestOfThem(t *testing.T) {
-	plan := suite.Plan{}
+// systemsAgainstRaw is a plan and samples of systems with these throughputs, against one of 1.
+func systemsAgainstRaw(throughputs ...[]float64) (suite.Plan, [][]sample.Sample) {
+	plan := suite.Plan{Scenarios: []suite.Scenario{{ID: "raw/stream", System: "raw"}}}
 	columns := [][]sample.Sample{column("raw/stream", sample.Throughput, spread(1, 1, 10)...)}
-	plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: "raw/stream", System: "raw"})
-	for system, share := range map[string]float64{"u": 0.95, "v": 0.9, "w": 0.5, "x": 0.99, "y": 0.7, "z": 0.8} {
-		id := system + "/stream"
-		columns = append(columns, column(id, sample.Throughput, spread(share, share, 10)...))
-		plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: id, System: system})
-	}
-	for _, system := range []string{"u", "v", "w", "x", "y", "z"} {
+	for i, values := range throughputs {
+		system := string(rune('u' + i))
+		columns = append(columns, column(system+"/stream", sample.Throughput, values...))
+		plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: system + "/stream", System: system})
 		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "raw/stream", Subject: system + "/stream"})
 	}
-	got := sentencesOf(plan, columns...)
-	want := []string{"v carries 10.0 % less than raw [10.0, 10.0].", "w carries 50.0 % less than raw [50.0, 50.0].",
-		"y carries 30.0 % less than raw [30.0, 30.0].", "z carries 20.0 % less than raw [20.0, 20.0]. (2 further in the table.)"}
-	if diff := cmp.Diff(want, got); diff != "" {
+	return plan, columns
+}
+
+func TestEveryConfirmedDifferenceIsAmongTheFindings(t *testing.T) {
+	plan, columns := systemsAgainstRaw(spread(.95, .95, 10), spread(.9, .9, 10), spread(.98, 1.02, 10), spread(.5, .5, 10), spread(.99, .99, 10), spread(.7, .7, 10))
+	want := []string{"u carries 5.0 % less than raw [5.0, 5.0].", "v carries 10.0 % less than raw [10.0, 10.0].", "x carries 50.0 % less than raw [50.0, 50.0].",
+		"y carries 1.0 % less than raw [1.0, 1.0].", "z carries 30.0 % less than raw [30.0, 30.0]. (1 further in the table.)"}
+	if diff := cmp.Diff(want, sentencesOf(plan, columns...)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestConfirmedDifferencesComeBeforeOthersAndFourAreEnough(t *testing.T) {
+	none := func(seed int) []float64 { return around(1, 0.03, 10, seed) }
+	plan, columns := systemsAgainstRaw(none(1), none(2), spread(.5, .5, 10), none(3), none(4))
+	got := sentencesOf(plan, columns...)
+	if len(got) != 4 || !strings.HasPrefix(got[0], "w carries 50.0 % less than raw") || !strings.HasPrefix(got[1], "Between u and raw ") || !strings.HasSuffix(got[3], "(1 further in the table.)") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A difference of the median latency is confirmed, one of the transactions is suggested.
+func TestAConfirmedLatencyIsStatedBeforeASuggestedThroughput(t *testing.T) {
+	_, plan := twoSystems()
+	for i := range plan.Scenarios {
+		plan.Scenarios[i].Workload.Kind = suite.TCPRR
+	}
+	baseline := column("a/stream", sample.Transactions, spread(1000, 1000, 10)...)
+	subject := column("b/stream", sample.Transactions, 990, 980, 950, 1040, 1030, 1060, 1070, 1080, 1090, 1100)
+	for i := range baseline {
+		baseline[i].Metrics[sample.LatencyP50], subject[i].Metrics[sample.LatencyP50] = 100, spread(92.5, 93.5, 10)[i]
+		baseline[i].Metrics[sample.LatencyP99], subject[i].Metrics[sample.LatencyP99] = 100, spread(97, 103, 10)[i]
+	}
+	got := sentencesOf(plan, baseline, subject)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "The bridge has 7.0 % less median latency than raw [6.7, 7.3] and completes ") || !strings.Contains(got[0], "; suggested]") {
+		t.Errorf("%q", got)
+	}
+}
+
+// The CPU time of request/response is confirmed in three units, and its throughput follows
+// from the transactions.
+func TestADifferenceIsStatedInOneUnit(t *testing.T) {
+	_, plan := twoSystems()
+	for i := range plan.Scenarios {
+		plan.Scenarios[i].Workload.Kind = suite.TCPRR
+	}
+	baseline, subject := column("a/stream", sample.Transactions, spread(1000, 1000, 10)...), column("b/stream", sample.Transactions, spread(900, 910, 10)...)
+	for i := range baseline {
+		for _, m := range []sample.Metric{sample.Throughput, sample.SenderCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket} {
+			baseline[i].Metrics[m], subject[i].Metrics[m] = 100, spread(92.5, 93.5, 10)[i]
+		}
+	}
+	want := []string{"The bridge completes 9.5 % fewer transactions than raw [9.2, 9.8] and costs the sender 7.0 % less CPU per packet [6.7, 7.3]."}
+	if diff := cmp.Diff(want, sentencesOf(plan, baseline, subject)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Only the latency of many requests was compared: the brief finding states it.
+func TestABriefFindingWithoutAMainFigureStatesTheOthers(t *testing.T) {
+	_, plan := twoSystems()
+	baseline, subject := column("a/stream", sample.LatencyP99, spread(100, 100, 10)...), column("b/stream", sample.LatencyP99, spread(92.5, 93.5, 10)...)
+	for i := range baseline {
+		baseline[i].Metrics[sample.SenderCPU], subject[i].Metrics[sample.SenderCPU] = 50, spread(40, 40.5, 10)[i]
+	}
+	want := []string{"The bridge has 7.0 % less latency p99 than raw and uses 19.5 % less CPU on the sender."}
+	if diff := cmp.Diff(want, Build(sample.Run{ID: "r"}, plan, append(baseline, subject...)).Brief()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestABriefFindingHasNoIntervals(t *testing.T) {
+	if said := quick(t).Brief()[2]; !strings.HasSuffix(said, " more CPU per byte; there are too few trials to tell a difference in transactions.") {
+		t.Errorf("%q", said)
+	}
+	for _, sentence := range quick(t).Brief() {
+		if !strings.Contains(sentence, " % ") || strings.Contains(sentence, "[") {
+			t.Errorf("the brief finding has an interval: %s", sentence)
+		}
+	}
+	_, plan := twoSystems()
+	r := Build(sample.Run{ID: "r"}, plan, append(column("a/stream", sample.Throughput, around(1, 0.03, 8, 0)...), column("b/stream", sample.Throughput, around(1, 0.03, 8, 1)...)...))
+	if diff := cmp.Diff([]string{"Between the bridge and raw no difference shows in throughput."}, r.Brief()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFiguresTooNoisyToJudgeAreSaidSoLast(t *testing.T) {
+	_, plan := twoSystems()
+	baseline := column("a/stream", sample.Throughput, around(10e9, 0.01, 8, 0)...)
+	subject := column("b/stream", sample.Throughput, spread(9e9, 9.1e9, 8)...)
+	for i := range baseline {
+		baseline[i].Metrics[sample.SenderCPUPerByte], subject[i].Metrics[sample.SenderCPUPerByte] = 1, []float64{.1, 20, .05, 9, .2, 30, .1, 8}[i]
+		baseline[i].Metrics[sample.ReceiverCPUPerByte], subject[i].Metrics[sample.ReceiverCPUPerByte] = 1, []float64{1.01, .99, 1.02, .98, 1.01, .99, 1, 1}[i]
+	}
+	r := Build(sample.Run{ID: "r"}, plan, append(baseline, subject...))
+	if c := r.Ratio("b/stream", sample.SenderCPUPerByte); c.Verdict != TooNoisy || *c.Detectable <= NoisyAbove {
+		t.Fatalf("the verdict is %s with a detectable difference of %v", c.Verdict, *c.Detectable)
+	}
+	said := r.Findings[0]
+	if !strings.HasSuffix(said, "] are too noisy to judge.") || !strings.Contains(said, "; no difference shows in the receiver's CPU per byte [") {
+		t.Errorf("%q", said)
+	}
+	if brief := r.Brief()[0]; !strings.HasSuffix(brief, "no difference shows in the receiver's CPU per byte; the figures of the sender's CPU per byte are too noisy to judge.") {
+		t.Errorf("%q", brief)
 	}
 }
 
@@ -268,6 +367,30 @@ func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
 	} {
 		if got := iv.Percent(); got != want {
 			t.Errorf("Percent of %+v = %q, want %q", iv, got, want)
+		}
+	}
+}
+
+func TestATableMarksARatioThatIsTooNoisyToJudge(t *testing.T) {
+	r, c := metricOf(t, sample.Throughput, spread(1e9, 1e9, 8), []float64{.1e9, 20e9, .05e9, 9e9, .2e9, 30e9, .1e9, 8e9})
+	if c.Verdict != TooNoisy {
+		t.Fatalf("the verdict is %s", c.Verdict)
+	}
+	if diff := cmp.Diff([]string{"Between the bridge and raw the figures are too noisy to judge."}, r.Brief()); diff != "" {
+		t.Error(diff)
+	}
+	table := tabled(t, r, text.Options{Width: 140})
+	if !strings.Contains(table, "] !") || !strings.Contains(table, "! too noisy to judge: only a difference above 100 % would have been detected.") || strings.Contains(table, "or more would have been detected") {
+		t.Errorf("%s", table)
+	}
+}
+
+func TestARunWithoutFiguresRefersToNoSection(t *testing.T) {
+	_, plan := twoSystems()
+	want := []string{"No trial yielded figures that count, so there are no findings."}
+	for _, plan := range []suite.Plan{plan, {Scenarios: plan.Scenarios, Matrix: &suite.Matrix{Hosts: []string{"n1", "n2"}}}} {
+		if diff := cmp.Diff(want, sentencesOf(plan)); diff != "" {
+			t.Error(diff)
 		}
 	}
 }

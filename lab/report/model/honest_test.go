@@ -111,11 +111,11 @@ func contradictions(r *Report) []string {
 	for i := range r.Comparisons {
 		c := &r.Comparisons[i]
 		switch {
-		case c.Alike() && c.Distinct, c.Distinct != (c.Verdict == Differs), c.Verdict == "":
-			add("%s of %s is %s, alike %v and distinct %v", c.Metric, c.Subject, c.Verdict, c.Alike(), c.Distinct)
+		case c.Verdict.Equal() && c.Distinct, c.Distinct != (c.Verdict == Differs), c.Verdict == "":
+			add("%s of %s is %s, alike %v and distinct %v", c.Metric, c.Subject, c.Verdict, c.Verdict.Equal(), c.Distinct)
 		case c.Verdict == TooFew && c.Ratio.N >= 6, c.Verdict != TooFew && c.Ratio.N < 6:
 			add("%s of %s with %d blocks is %s", c.Metric, c.Subject, c.Ratio.N, c.Verdict)
-		case c.Verdict != TooFew && (c.Verdict == Alike) == (c.Ratio.Low > 1 || c.Ratio.High < 1), c.Verdict != TooFew && (c.Verdict == Alike) != (*c.P > 0.05), c.Verdict == Differs && *c.Adjusted > 0.05:
+		case c.Verdict != TooFew && c.Verdict.Equal() == (c.Ratio.Low > 1 || c.Ratio.High < 1), c.Verdict != TooFew && c.Verdict.Equal() != (*c.P > 0.05), c.Verdict == Differs && *c.Adjusted > 0.05:
 			add("%s of %s with p %v is %s", c.Metric, c.Subject, *c.P, c.Verdict)
 		case c.Ratio.Low > c.Ratio.Median || c.Ratio.High < c.Ratio.Median:
 			add("%s of %s: %+v", c.Metric, c.Subject, c.Ratio)

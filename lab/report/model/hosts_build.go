@@ -28,7 +28,7 @@ func buildMatrix(run sample.Run, plan suite.Plan, samples []sample.Sample) *Repo
 		r.Notes, r.Doubts = append(r.Notes, troubles...), append(r.Doubts, troubles...)
 	}
 	if r.Findings == nil {
-		r.Findings = []string{"No trial yielded figures that count, so there are no findings. The notes give the reasons."}
+		r.Findings = []string{"No trial yielded figures that count, so there are no findings."}
 	}
 	return r
 }

@@ -218,3 +218,25 @@ func BenchmarkTheReportOf100Hosts(b *testing.B) {
 		}
 	}
 }
+
+// Of two pairs the upper quartile is the faster pair's figure. In most blocks the other
+// pair is faster here, so the ratios within blocks are below 1.
+func TestTheSmallFiguresOfAMatrixAreRatiosOfItsFigures(t *testing.T) {
+	run, plan, samples := hostRun(t, 2, 7, "all", func(suite.HostPair) float64 { return 1 })
+	rates := map[string][]float64{"h0→h1": {10, 10, 10, 10, 9, 9, 9}, "h1→h0": {9.9, 9.9, 9.9, 9.9, 12, 12, 12}}
+	for i := range samples {
+		_, p, _ := suite.SplitPairID(samples[i].Scenario)
+		samples[i].Metrics[sample.Throughput] = 1e9 * rates[p.From+"→"+p.To][samples[i].Block]
+	}
+	x := model.Build(run, plan, samples).Matrices()[0]
+	for _, row := range x.Rows {
+		for _, cell := range row.Cells {
+			if want := map[string]string{"–": "", "10.0": "1.00", "9.90": "0.99"}[cell.Text]; cell.Small != want {
+				t.Errorf("%s of a quartile of 10.0 has the ratio %q, want %q", cell.Text, cell.Small, want)
+			}
+		}
+	}
+	if !strings.Contains(x.Lead, "A pair is slow by its ratios within blocks") {
+		t.Errorf("the lead does not say how pairs are judged: %s", x.Lead)
+	}
+}

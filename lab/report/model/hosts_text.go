@@ -78,7 +78,7 @@ func (x *HostMatrix) matrix() Matrix {
 	out := Matrix{
 		Metric: x.Metric, Unit: scale.Unit, Columns: x.Hosts, Corner: "from \\ to",
 		Name: fmt.Sprintf("%s: %s in %s between hosts", x.Scenario, x.Metric.Label(), scale.Unit),
-		Lead: fmt.Sprintf("Medians of the trials, from the host of the row to the host of the column. Small figures are ratios to the upper quartile of all pairs, %s.", scale.Print(x.Reference)),
+		Lead: fmt.Sprintf("Medians of the trials, from the host of the row to the host of the column. Small figures are ratios to the upper quartile of all pairs, %s. A pair is slow by its ratios within blocks, which can differ a little.", scale.Print(x.Reference)),
 	}
 	at := make(map[string]int, len(x.Hosts))
 	for i, h := range x.Hosts {
@@ -104,8 +104,8 @@ func (x *HostMatrix) matrix() Matrix {
 		}
 		marked[slowMark], marked[lopsidedMark] = marked[slowMark] || f.Slow, marked[lopsidedMark] || f.Asymmetric
 		if f.Ratio != nil {
-			cell.Small = fmt.Sprintf("%.2f", f.Ratio.Median)
-			cell.Shade = shadeOf(f.Ratio.Median)
+			cell.Small = fmt.Sprintf("%.2f", f.Figure.Median/x.Reference)
+			cell.Shade = shadeOf(f.Figure.Median / x.Reference)
 		}
 	}
 	out.Legend.SayIf(marked[slowMark], "%s certainly below the upper quartile of all pairs (%s) by more than %s.", slowMark, scale.Print(x.Reference), Percentage(slowLimit))

@@ -41,8 +41,8 @@ func Misspoken(r *Report) []string {
 		if statements[c.Metric].verb == "" {
 			continue
 		}
-		alone := &contrast{subject: name{text: "s"}, baseline: name{text: "b"}, ratios: []contrasted{{c, "w"}}}
-		said := alone.sentence()
+		alone := &contrast{subject: name{text: "s"}, baseline: name{text: "b"}, ratios: []contrasted{{c, "w", true}}}
+		said := alone.sentence(false)
 		if none := strings.Contains(said, "no difference shows"); none != (c.Verdict == Alike) {
 			list = append(list, fmt.Sprintf("%s of %s is %s, and said as %q", c.Metric, c.Subject, c.Verdict, said))
 		}

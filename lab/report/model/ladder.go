@@ -140,5 +140,5 @@ func (b *builder) climb(c *Cost, id, from, last string) {
 // and the medians must differ in the direction of the ratio. The ratio is computed
 // within blocks. If blocks drift, it can disagree with the medians.
 func (c *Cost) Adds() bool {
-	return c.Added != nil && c.Ratio != nil && c.Verdict != Alike && c.Added.Median*(c.Ratio.Median-1) > 0
+	return c.Added != nil && c.Ratio != nil && !c.Verdict.Equal() && c.Added.Median*(c.Ratio.Median-1) > 0
 }

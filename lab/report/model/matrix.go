@@ -181,7 +181,7 @@ func shade(c *Comparison) string {
 	if info.Better < 0 && change > 0 {
 		change = 1 / change
 	}
-	if c.Verdict == Alike || info.Better == 0 {
+	if c.Verdict.Equal() || info.Better == 0 {
 		return ""
 	}
 	return shadeOf(change)

@@ -53,6 +53,9 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 	}
 	if d, ok, err := stats.DetectableRatio(over, under, 1-b.level(stats.Level), Power); ok && err == nil {
 		c.Detectable = &d
+		if c.Verdict == Alike && d > NoisyAbove {
+			c.Verdict = TooNoisy
+		}
 	}
 	b.pairs[key] = c
 	return c

@@ -96,7 +96,7 @@ func TestTheTableOfAProfileAddsUpBesideTheMeter(t *testing.T) {
 		t.Errorf("rows: %s\nwant: %s\n%s", got, want, &b)
 	}
 	// 0.3 cores over 0.97 × 8.025 Gbit/s are 0.308 ns/byte.
-	for name, want := range map[string]string{"copy": "0.300 75.0 0.308", "bridge": "0.100 25.0 0.103", folded.Wire: "0.100 0.103", "idle": "0.500 0.514", "busy, by the samples": "0.400 100.0 0.411", "busy, by the meter": "0.410 102.5 0.421"} {
+	for name, want := range map[string]string{"copy": "0.300 75.0 0.308 1794", "bridge": "0.100 25.0 0.103 600", folded.Wire: "0.100 0.103 600", "idle": "0.500 0.514 2994", "busy, by the samples": "0.400 100.0 0.411", "busy, by the meter": "0.410 102.5 0.421"} {
 		if got := strings.Join(rows[name], " "); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

@@ -139,11 +139,20 @@ type Comparison struct {
 type Verdict string
 
 const (
-	Differs   Verdict = "differs"   // significant after the correction for many comparisons
-	Suggested Verdict = "suggested" // the interval excludes 1, but not after the correction
-	Alike     Verdict = "alike"     // the interval contains 1; see Detectable
-	TooFew    Verdict = "too few"   // too few blocks to show a difference
+	Differs   Verdict = "differs"            // significant after the correction for many comparisons
+	Suggested Verdict = "suggested"          // the interval excludes 1, but not after the correction
+	Alike     Verdict = "alike"              // the interval contains 1; see Detectable
+	TooFew    Verdict = "too few"            // too few blocks to show a difference
+	TooNoisy  Verdict = "too noisy to judge" // as Alike, but Detectable is above NoisyAbove
 )
+
+// NoisyAbove is the bound of the smallest detectable difference, as a share. Where only a
+// larger difference would show, the figures are too noisy to judge.
+const NoisyAbove = 1.0
+
+// Equal reports whether the interval contains 1: no difference shows, or the figures are
+// too noisy.
+func (v Verdict) Equal() bool { return v == Alike || v == TooNoisy }
 
 // Ladder is a plan's ladder with the cost of each step.
 type Ladder struct {

@@ -18,7 +18,12 @@ type statement struct{ verb, fewer, noun, what string }
 var statements = map[sample.Metric]statement{
 	sample.Throughput:           {"carries", "less", "", "throughput"},
 	sample.Transactions:         {"completes", "fewer", " transactions", "transactions"},
+	sample.Capacity:             {"has", "less", " capacity", "the capacity"},
+	sample.LoadThroughput:       {"carries", "less", " beside the requests", "the throughput beside the requests"},
 	sample.LatencyP50:           {"has", "less", " median latency", "the median latency"},
+	sample.LatencyP99:           {"has", "less", " latency p99", "the latency p99"},
+	sample.SenderCPU:            {"uses", "less", " CPU on the sender", "the sender's CPU"},
+	sample.ReceiverCPU:          {"uses", "less", " CPU on the receiver", "the receiver's CPU"},
 	sample.SenderCPUPerByte:     {"costs the sender", "less", " CPU per byte", "the sender's CPU per byte"},
 	sample.ReceiverCPUPerByte:   {"costs the receiver", "less", " CPU per byte", "the receiver's CPU per byte"},
 	sample.SenderCPUPerPacket:   {"costs the sender", "less", " CPU per packet", "the sender's CPU per packet"},
@@ -27,20 +32,25 @@ var statements = map[sample.Metric]statement{
 
 // clause returns the words for one ratio. than is the name of the baseline;
 // empty if the sentence has named it already. For the brackets see statistics.
-func (c *Comparison) clause(than string) string {
+// A brief clause has no interval.
+func (c *Comparison) clause(than string, brief bool) string {
 	s, word := statements[c.Metric], "more"
 	if c.Ratio.Median < 1 {
 		word = s.fewer
 	}
 	figure, bounds := c.change()
-	return s.verb + " " + figure + " " + word + s.noun + than + c.statistics(bounds)
+	said := c.statistics(bounds)
+	if brief {
+		said = map[Verdict]string{Suggested: " (suggested)"}[c.Verdict]
+	}
+	return s.verb + " " + figure + " " + word + s.noun + than + said
 }
 
 // change prints a ratio as a change in percent, "3.6 %", and its bounds, "2.4,
 // 4.1". It omits the sign if the clause says "more" or "less".
 func (c *Comparison) change() (figure, bounds string) {
 	iv := Interval{Median: 100 * (c.Ratio.Median - 1), Low: 100 * (c.Ratio.Low - 1), High: 100 * (c.Ratio.High - 1), N: c.Ratio.N}
-	if iv.Median < 0 && c.Verdict != Alike {
+	if iv.Median < 0 && !c.Verdict.Equal() {
 		iv.Median, iv.Low, iv.High = -iv.Median, -iv.High, -iv.Low
 	}
 	figure, bounds, _ = strings.Cut(strings.ReplaceAll(bracketed(iv, 0, " %", 0), "-", "−"), " [")
@@ -59,6 +69,8 @@ func (c *Comparison) statistics(bounds string) string {
 	case Alike:
 		bounds += " %"
 		verdict = detectableText(c.Detectable, c.Ratio.Median)
+	case TooNoisy:
+		bounds += " %"
 	}
 	parts := slices.DeleteFunc([]string{bounds, verdict}, func(part string) bool { return part == "" })
 	if len(parts) == 0 {
@@ -80,41 +92,83 @@ type contrast struct {
 type contrasted struct {
 	*Comparison
 	workload string
+	main     bool // a headline or the median latency: brief sentences have it
 }
 
-// sentence lists the differences between the subject and its baseline, and then
-// the metrics without a difference.
-func (c *contrast) sentence() string {
+// certainty is the order of the verdicts in a sentence.
+var certainty = []Verdict{Differs, Suggested, TooFew, Alike, TooNoisy}
+
+// sentence lists the differences between the subject and its baseline, the confirmed ones
+// first, then the metrics without a difference, and those too noisy to judge. A brief
+// sentence has no intervals, and only the main figures and the median latency.
+func (c *contrast) sentence(brief bool) string {
 	if len(c.ratios) == 0 {
 		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + cmp.Or(strings.Join(c.absent, ", "), "no block has figures of both") + "."
 	}
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
-		return after(a.Metric.Side() != "", b.Metric.Side() != "")
+		return cmp.Or(cmp.Compare(slices.Index(certainty, a.Verdict), slices.Index(certainty, b.Verdict)), after(a.Metric.Side() != "", b.Metric.Side() != ""))
 	})
-	var says, alike []string
+	ratios := c.ratios
+	if brief {
+		main := slices.DeleteFunc(slices.Clone(ratios), func(r contrasted) bool { return !r.main })
+		if len(main) > 0 {
+			ratios = main
+		}
+	}
+	var says, alike, noisy, few []string
 	than := " than " + c.baseline.text
-	for _, r := range c.ratios {
-		if r.Verdict == Alike {
+	for _, r := range ratios {
+		what := statements[r.Metric].what
+		if r.Verdict.Equal() && !brief {
 			_, bounds := r.change()
-			alike = append(alike, statements[r.Metric].what+r.statistics(bounds))
-		} else {
-			says, than = append(says, r.clause(than)), ""
+			what += r.statistics(bounds)
+		}
+		switch r.Verdict {
+		case Alike:
+			alike = append(alike, what)
+		case TooNoisy:
+			noisy = append(noisy, what)
+		case TooFew:
+			if brief {
+				few = append(few, what)
+				continue
+			}
+			fallthrough
+		default:
+			says, than = append(says, r.clause(than, brief)), ""
 		}
 	}
 	in, subject := "", c.subject.opening()
 	if c.workload != "" {
 		in, subject = "In "+c.workload+", ", c.subject.text
 	}
-	none := "no difference shows in " + phrase.And(alike)
-	switch {
-	case len(says) == 0:
-		return phrase.Capital(in + "between " + c.subject.text + " and " + c.baseline.text + " " + none + ".")
-	case len(alike) == 0:
-		none = ""
-	default:
-		none = "; " + none
+	var parts []string
+	if len(says) > 0 {
+		parts = append(parts, subject+" "+phrase.And(says))
 	}
-	return in + subject + " " + phrase.And(says) + none + "."
+	if len(alike) > 0 {
+		parts = append(parts, "no difference shows in "+phrase.And(alike))
+	}
+	switch {
+	case len(few) > 0 && len(few) == len(ratios):
+		parts = append(parts, "there are too few trials to tell a difference")
+	case len(few) > 0:
+		parts = append(parts, "there are too few trials to tell a difference in "+phrase.And(few))
+	}
+	switch {
+	case brief && len(noisy) > 0 && len(noisy) == len(ratios):
+		parts = append(parts, "the figures are "+string(TooNoisy))
+	case len(noisy) > 0:
+		parts = append(parts, "the figures of "+phrase.And(noisy)+" are "+string(TooNoisy))
+	}
+	if len(says) == 0 {
+		parts[0] = "between " + c.subject.text + " and " + c.baseline.text + " " + parts[0]
+	}
+	text := in + strings.Join(parts, "; ") + "."
+	if len(says) == 0 {
+		return phrase.Capital(text)
+	}
+	return text
 }
 
 // byWorkload splits a contrast that has a metric of several workloads into one
@@ -185,7 +239,8 @@ func Names(subject, baseline string) (a, b string, grouped bool) {
 	return subject, baseline, false
 }
 
-// add adds the headline metrics of a comparison.
+// add adds the headline metrics of a comparison, and each other metric with a confirmed
+// difference.
 func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 	if why := r.apart[suite.Comparison{Subject: subject.ID, Baseline: baseline.ID}]; why != "" {
 		c.absent = append(c.absent, why)
@@ -196,12 +251,41 @@ func (c *contrast) add(r *Report, subject, baseline *Scenario) {
 		}
 	}
 	workload := cmp.Or(suite.Part(subject.ID), subject.Workload.Name)
+	exchange := subject.Transactions != nil
 	for i := range r.Comparisons {
 		of := &r.Comparisons[i]
-		if of.Subject == subject.ID && of.Baseline == baseline.ID && Headline(of.Metric, subject.Transactions != nil) {
-			c.ratios = append(c.ratios, contrasted{of, workload})
+		if of.Subject != subject.ID || of.Baseline != baseline.ID {
+			continue
+		}
+		if main := Headline(of.Metric, exchange); main || of.Verdict == Differs && !r.covered(of, exchange) {
+			c.ratios = append(c.ratios, contrasted{of, workload, main || of.Metric == sample.LatencyP50})
 		}
 	}
+}
+
+// covered reports whether the same sentence confirms a difference from which this one
+// follows. The CPU time of a side is stated per byte of a stream, and per packet of
+// request/response: then its other units, and the capacity of a CPU, say nothing new.
+// The throughput of request/response follows from the transactions.
+func (r *Report) covered(of *Comparison, exchange bool) bool {
+	sender, receiver := sample.SenderCPUPerByte, sample.ReceiverCPUPerByte
+	if exchange {
+		sender, receiver = sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket
+	}
+	var by []sample.Metric
+	switch of.Metric {
+	case sample.Throughput:
+		by = []sample.Metric{sample.Transactions}
+	case sample.Capacity:
+		by = []sample.Metric{sender, receiver}
+	case sample.SenderCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket:
+		by = []sample.Metric{sender}
+	case sample.ReceiverCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket:
+		by = []sample.Metric{receiver}
+	}
+	return slices.ContainsFunc(r.Comparisons, func(c Comparison) bool {
+		return c.Subject == of.Subject && c.Baseline == of.Baseline && c.Metric != of.Metric && slices.Contains(by, c.Metric) && c.Verdict == Differs
+	})
 }
 
 // name returns the name of a system or scenario within a sentence.

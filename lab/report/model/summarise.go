@@ -113,7 +113,7 @@ func (from source) report(part int) *Report {
 	r.Comparisons, r.Ladders = b.comparisons(r.apart)
 	r.Published, r.Tables = b.published(), b.publishedTables()
 	r.Validity, r.Precision, r.Profiles = b.validity(), b.precision(), b.profiles()
-	r.Findings = findings(r)
+	r.Findings = findings(r, false)
 	r.Notes, r.Doubts = b.notes(), b.doubt
 	return r
 }

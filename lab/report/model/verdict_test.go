@@ -44,8 +44,8 @@ func TestVerdictsFollowTheTestAndTheCorrection(t *testing.T) {
 			t.Errorf("%s: no comparison", c.name)
 			continue
 		}
-		if got.Verdict != c.want || got.Distinct != (c.want == Differs) || got.Alike() != (c.want == Alike) {
-			t.Errorf("%s: %s, distinct %v, alike %v, want %s", c.name, got.Verdict, got.Distinct, got.Alike(), c.want)
+		if got.Verdict != c.want || got.Distinct != (c.want == Differs) || got.Verdict.Equal() != (c.want == Alike) {
+			t.Errorf("%s: %s, distinct %v, alike %v, want %s", c.name, got.Verdict, got.Distinct, got.Verdict.Equal(), c.want)
 		}
 		if (got.P == nil) != (c.want == TooFew) || (got.Effect == nil) != (got.P == nil) {
 			t.Errorf("%s: p %v, effect %v", c.name, got.P, got.Effect)

@@ -67,7 +67,7 @@ func detectableText(detectable *float64, ratio float64) string {
 }
 
 // marks has the signs after ratios in tables.
-var marks = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…"}
+var marks = map[Verdict]string{Alike: "~", Suggested: "?", TooFew: "…", TooNoisy: "!"}
 
 // ratioMark is a ratio whose table cell has a mark. name is the name of the ratio.
 type ratioMark struct {
@@ -95,5 +95,6 @@ func legend(list []ratioMark) (lines phrase.Lines) {
 	lines.SayIf(seen[Alike], "~ no difference shows%s.", text)
 	lines.SayIf(seen[Suggested], "? suggested: the 95 %% interval excludes 1, but the correction for many comparisons does not confirm the difference.")
 	lines.SayIf(seen[TooFew], "… too few trials to tell a difference from chance.")
+	lines.SayIf(seen[TooNoisy], "! %s: only a difference above %s would have been detected.", TooNoisy, Percentage(NoisyAbove))
 	return lines
 }

@@ -13,7 +13,7 @@ function bars(panel, width) {
   const single = row => row.bars.filter(Boolean).length < 2;
   // One bar of two stands in the middle of its row.
   const lane = (api, row, side) => {
-    const band = api.size([0, 1])[1] * 0.62;
+    const step = api.size([0, 1])[1], band = step * (step < 36 ? 0.84 : 0.62);
     const n = single(row) ? 1 : sides;
     const height = Math.min(band / n, 20);
     const centre = n === 1 ? 0 : (side - (n - 1) / 2) * (height + 2);
@@ -43,7 +43,7 @@ function bars(panel, width) {
   }
   const who = item => escape(item.row.id) + (sides > 1 ? (single(item.row) ? ', the node' : ', ' + panel.sides[item.side]) : '');
   return {
-    rows: panel.rows.length, step: sides > 1 || panels.some(p => p.sides.length > 1) ? 54 : 46,
+    rows: panel.rows.length, step: Math.max(26, Math.min(40, 200 / panel.rows.length)),
     option: Object.assign(base(), {
       grid: { left: room, right: Math.max(48, widest(bar.map(b => b.bar.text), 12) + 14), top: 6, bottom: 26 },
       xAxis: valueAxis({ min: 0, max: panel.max || undefined }),

@@ -11,7 +11,10 @@ function draw(c) {
   }
   const height = made.height || made.rows * made.step + 40;
   c.place.style.height = root.dataset.paper ? 'auto' : height + 'px';
-  if (!c.chart) c.chart = echarts.init(c.place, null, { renderer: 'svg', width, height });
+  if (!c.chart) {
+    c.chart = echarts.init(c.place, null, { renderer: 'svg', width, height });
+    offerFiles(c.place);
+  }
   c.chart.resize({ width, height });
   c.chart.setOption(made.option, true);
   c.chart.getZr().flush(); // before paper is printed
@@ -22,7 +25,7 @@ function draw(c) {
 function drawAll() { readTheme(); charts.forEach(draw); }
 drawAll();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
-window.addEventListener('beforeprint', () => { root.dataset.paper = 'yes'; document.querySelectorAll('.topology, .profile').forEach(t => { t.hidden = false; }); drawAll(); });
+window.addEventListener('beforeprint', () => { root.dataset.paper = 'yes'; document.querySelectorAll('.topology, .profile').forEach(t => { t.hidden = false; }); document.querySelectorAll('.fold > details').forEach(d => { d.open = true; }); drawAll(); });
 window.addEventListener('afterprint', () => { delete root.dataset.paper; if ('panels' in data) { showPath(); showProfile(); } drawAll(); });
 let last = window.innerWidth, due = 0;
 window.addEventListener('resize', () => {

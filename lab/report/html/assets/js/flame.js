@@ -1,6 +1,6 @@
 // ---- one flame graph: boxes that can be pointed at, clicked and walked by keys.
 
-// how: paint(node) gives a background, label(node) what stands in a box, words(node)
+// how: paint(node) gives a colour, kind(node) a class with a pattern (optional), label(node) what stands in a box, words(node)
 // what a pointer or a screen reader is told.
 function flameGraph(place, status, tip) {
   const state = { root: null, focus: null, at: null, hits: new Set(), how: null, boxes: new Map(), nodes: new WeakMap() };
@@ -10,13 +10,13 @@ function flameGraph(place, status, tip) {
 
   function box(n, depth, left, width, faded) {
     const e = document.createElement('div');
-    e.className = 'box' + (faded ? ' above' : '') + (state.hits.has(n) ? ' hit' : '') + (n === state.at ? ' at' : '');
+    e.className = 'box' + (faded ? ' above' : '') + (state.hits.has(n) ? ' hit' : '') + (n === state.at ? ' at' : '') + (state.how.kind ? ' ' + state.how.kind(n) : '');
     e.id = 'box-' + state.boxes.size;
     e.setAttribute('role', 'treeitem');
     e.setAttribute('aria-level', depth + 1);
     e.setAttribute('aria-selected', n === state.at);
     e.setAttribute('aria-label', state.how.words(n).join(', '));
-    Object.assign(e.style, { left: left * 100 + '%', width: width * 100 + '%', top: depth * rowHeight + 'px', background: state.how.paint(n) });
+    Object.assign(e.style, { left: left * 100 + '%', width: width * 100 + '%', top: depth * rowHeight + 'px', backgroundColor: state.how.paint(n) });
     if (width * place.clientWidth > 24) e.textContent = state.how.label(n);
     state.boxes.set(n, e);
     state.nodes.set(e, n);

@@ -32,7 +32,8 @@ function profileCharts(flames) {
     const part = n => (whole ? n.value / whole : 0);
     place.setAttribute('aria-label', `Flame graph of ${side.scenario}, ${side.side}. Arrow keys walk it, Enter zooms, Escape shows all.`);
     graph.show(root, {
-      paint: n => `var(--${n.parent ? hueOf(flames.categories[n.category], n.category) : 'raised'})`,
+      paint: n => `var(--${n.parent ? hueOf(flames.categories[n.category], n.category).split(' ')[0] : 'raised'})`,
+      kind: n => (n.parent ? hueOf(flames.categories[n.category], n.category).split(' ')[1] : ''),
       label: shortName,
       words: n => [fullName(n), percent(part(n)) + ' of the side', figure(n.value) + ' cores'].concat(side.rate > 0 ? [figure(n.value * 1e9 / side.rate) + ' ns/byte'] : [], [n.samples.toLocaleString('en-US') + ' samples'], n.parent ? ['mostly ' + flames.categories[n.category]] : []),
     });
@@ -127,7 +128,7 @@ function profileCharts(flames) {
 }
 
 const isApart = name => ['idle', 'fabric (the lab\'s wire)'].includes(name);
-const hueOf = (name, i) => (isApart(name) ? 'apart' : 'k' + (i % 12));
+const hueOf = (name, i) => (isApart(name) ? 'apart' : `k${i % 12} p${Math.floor(i / 12)}`);
 if (shownSide) {
   showProfile();
   if (document.getElementById('flames').textContent.trim()) {

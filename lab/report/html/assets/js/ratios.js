@@ -9,17 +9,17 @@ function ratios(groups, width) {
     blocks.push({ value: [1, first, labels.length - 1], better: g.better });
   });
   const small = narrow();
-  const texts = dots.map(d => small ? d.row.text.split(' ')[0] : d.row.text);
+  const texts = dots.map(d => small ? d.row.text.replace(' [', '\n[') : d.row.text);
   const low = Math.min(0.95, ...dots.map(d => d.row.low)), high = Math.max(1.05, ...dots.map(d => d.row.high));
   const log = high / Math.max(low, 1e-6) > 6 && low > 0;
   const pad = (high - low) * 0.06;
   const from = log ? low / 1.1 : Math.max(0, low - pad), to = log ? high * 1.1 : high + pad;
   const room = Math.min(widest(labels, 12.5, 700) + 18, width * 0.48);
   return {
-    rows: labels.length, step: 27,
+    rows: labels.length, step: small ? 34 : 27,
     option: Object.assign(base(), {
-      grid: { left: room, right: widest(texts, 12) + 18, top: 6, bottom: 26 },
-      xAxis: valueAxis({ type: log ? 'log' : 'value', min: from, max: to, axisLabel: { color: theme.soft, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: v => figure(v).replace(/0+$/, '').replace(/\.$/, '') } }),
+      grid: { left: room, right: widest(texts.flatMap(t => t.split('\n')), 12) + 18, top: 6, bottom: 26 },
+      xAxis: valueAxis({ type: log ? 'log' : 'value', min: from, max: to, axisLabel: { color: theme.soft, hideOverlap: true, showMinLabel: false, showMaxLabel: false, formatter: v => String(Number(v.toPrecision(6))) } }),
       yAxis: Object.assign(rowAxis(labels, true, room - 10), {
         axisLabel: { interval: 0, margin: 10, width: room - 10, overflow: 'truncate', formatter: (v, i) => rich[i] ? '{head|' + v.replace(/[{}|]/g, '') + '}' : v.replace(/[{}|]/g, ''), color: theme.ink, rich: { head: { fontWeight: 700, fontSize: 12.5, color: theme.ink, fontFamily: font } } },
       }),

@@ -1,3 +1,9 @@
+// ---- a link to a folded section opens it.
+document.querySelectorAll('.contents a').forEach(a => a.addEventListener('click', () => {
+  const fold = document.querySelector(a.hash).closest('details');
+  if (fold) fold.open = true;
+}));
+
 // ---- the charts of a report.
 const panels = data.panels || [];
 panels.forEach(p => add('c-' + p.id, width => (p.kind === 'latency' ? latency : bars)(p, width)));
