@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"unicode/utf8"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/phrase"
@@ -113,7 +114,11 @@ func progress(cmd *cobra.Command) func(string) {
 	if f, ok := out.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return func(string) {}
 	}
-	return func(text string) { fmt.Fprint(out, "\r\x1b[K"+text) }
+	shown := 0 // columns; blanks remove them, so that a log of the terminal has no escape sequence
+	return func(text string) {
+		fmt.Fprintf(out, "\r%*s\r%s", shown, "", text)
+		shown = utf8.RuneCountInString(text)
+	}
 }
 
 // leastBacklog is the smallest net.core.netdev_max_backlog with which a tunnel loses no

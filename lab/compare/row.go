@@ -43,18 +43,14 @@ type Verdict string
 const (
 	Better      Verdict = "better"
 	Worse       Verdict = "worse"
-	Differs     Verdict = "differs"             // the metric has no better direction, or the machines differ
-	Undecided   Verdict = "undecided"           // the runs count different trials, or had the CPUs at different distances
-	Suggested   Verdict = "suggested"           // the interval excludes 1, but not after the correction
-	Alike       Verdict = "no difference shows" // the interval holds 1
-	TooNoisy    Verdict = "too noisy to judge"  // the interval holds 1, and only differences above tooNoisy would have been found
+	Differs     Verdict = "differs"               // the metric has no better direction, or the machines differ
+	Undecided   Verdict = "undecided"             // the runs count different trials, or had the CPUs at different distances
+	Suggested   Verdict = "suggested"             // the interval excludes 1, but not after the correction
+	Alike       Verdict = "no difference shows"   // the interval holds 1
+	TooNoisy            = Verdict(model.TooNoisy) // the interval holds 1, and only differences above model.NoisyAbove would have been found
 	TooFew      Verdict = "too few trials"
 	NotMeasured Verdict = "not measured" // a side has no figure
 )
-
-// tooNoisy is the smallest detectable difference above which a row shows nothing: a figure that
-// doubled would not have been found.
-const tooNoisy = 1
 
 // noisyLast moves the rows that are too noisy to the end, and keeps the order otherwise.
 func noisyLast(rows []Row) {
@@ -211,7 +207,7 @@ func (r *Row) decide(rows int, neutral bool) {
 			if d = math.Expm1(d); units.Finite(d) {
 				r.Smallest = &d
 			}
-			if r.Verdict == Alike && d > tooNoisy {
+			if r.Verdict == Alike && d > model.NoisyAbove {
 				r.Verdict = TooNoisy
 			}
 		}
