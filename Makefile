@@ -55,37 +55,39 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
 
 # The optional programs that the tests and some systems use: Debian's packages of
-# internal/setup/packages.txt, Weave and flannel, which no distribution packages, and a kernel
-# for guests. What is there already stays as it is.
-setup: build ## Install the optional programs of tests and systems (root and apt-get; else only says what lacks)
-	@internal/setup/setup.sh
+# internal/setup/packages.txt, a kernel of Debian for tests, and Weave and flannel, which no
+# distribution packages. What is there already stays as it is.
+setup: build ## Install the optional programs of tests and systems (root and apt-get; else only says what is missing)
+	@internal/setup/setup.sh "$(KERNEL)"
 	@if command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ]; then \
 		bin=$$($(GO) env GOBIN); bin=$${bin:-$$($(GO) env GOPATH)/bin}; \
 		[ -x "$$bin/flannel" ] || command -v flanneld >/dev/null || $(MAKE) --no-print-directory flannel || true; \
 		[ -x "$$bin/weaver" ] || command -v weaver >/dev/null || [ ! -e /usr/include/pcap/pcap.h ] || $(MAKE) --no-print-directory weaver || true; \
 	fi
-	@[ -n "$$($(KERNEL))" ] || ! command -v apt-get >/dev/null || bin/windtunnel vm fetch || true
-
-# Debian's kernel, in which tests load vrouter's programs and boot guests.
-KERNEL := ls $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/vm/kernel-*/boot/vmlinuz-* 2>/dev/null | tail -n 1
 
 # Each test binary runs in a room (internal/testroom), so that most packages run side by side.
-# The tests of EACH run in a room each. The tests of ALONE measure: they run one at a time, and
-# nothing runs beside them. What cannot run here is skipped, and the table at the end says why.
-# The lab's tests run the vrouter program, as a user would have it in PATH. `make lint` vets the
-# tests. Without symbol tables (-s) they link faster.
-EACH  := cmd/windtunnel=3,lab/testbed/netns=2,lab/testbed/ssh=3,lab/experiment=3
-ALONE := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|Faults)
+# The tests of EACH run in a room each, those of LONG first. The packages of MEASURE read the
+# CPUs or compare counters: they run one at a time, at most two of their tests side by side, and
+# the tests of ALONE run by themselves. What cannot run here is skipped, and the table at the
+# end says why. The lab's tests run the vrouter program, as a user would have it in PATH.
+# `make lint` vets the tests. Without symbol tables (-s) they link faster.
+KERNEL  := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/test-kernel
+MEASURE := ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/tool ./lab/traffic
+ALONE   := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|Faults)
 ALONE_IN := ./lab/testbed/netns ./lab/experiment ./vrouter/e2e
-ROOM   = $(CURDIR)/bin/testroom $(if $(HIDE),-hide) -pids cmd/vrouter,vrouter
-TEST   = PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$($(KERNEL)))" $(GO) tool gotestsum --format standard-quiet --hide-summary skipped
-GOTEST = -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
+LONG    := Scripts|Published|EverySystemComesUp|WhatKilledAgents|AMatrixNames
+ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide) -pids cmd/vrouter,vrouter
+TEST     = PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$(ls $(KERNEL)/boot/vmlinuz-* 2>/dev/null))" \
+	$(GO) tool gotestsum --format standard-quiet --hide-summary skipped
+GOTEST   = -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
 
 # SETUP=no leaves the machine as it is. HIDE=yes hides the optional programs (root).
 test: build ## Run every test (SETUP=no: install nothing); as root, else those that need root are skipped
 	@$(if $(filter no,$(SETUP)),,$(MAKE) --no-print-directory setup)
-	@$(GO) build -o bin/ ./internal/testroom ./internal/testsummary; rm -rf out/test; mkdir -p out/test; failed=0; \
-	$(TEST) --jsonfile out/test/beside.json -- -p 4 -exec '$(ROOM) -each $(EACH)' -skip '$(ALONE)' $(GOTEST) ./... || failed=1; \
+	@$(GO) build -o bin/ ./internal/testroom ./internal/testsummary && rm -rf out/test && mkdir -p out/test
+	@measure=$$($(GO) list $(MEASURE)) && others=$$($(GO) list ./... | grep -vxF "$$measure") || exit 1; failed=0; \
+	$(TEST) --jsonfile out/test/others.json -- -p 4 -exec '$(ROOM) -each cmd/windtunnel=3 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) ./vrouter/e2e ./cmd/windtunnel $$others || failed=1; \
+	$(TEST) --jsonfile out/test/measure.json -- -p 1 -exec '$(ROOM) -each lab/experiment=2,lab/testbed/ssh=2,lab/testbed/netns=2 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) $$measure || failed=1; \
 	$(TEST) --jsonfile out/test/alone.json -- -p 1 -exec '$(ROOM)' -run '$(ALONE)' $(GOTEST) $(ALONE_IN) || failed=1; \
 	bin/testsummary out/test/*.json; exit $$failed
 

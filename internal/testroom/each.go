@@ -24,13 +24,20 @@ func lists(args []string) bool {
 	return false
 }
 
-// runEach runs each test of a binary in a new room, at most atOnce side by side. A test's
-// output is written when the test has ended.
-func (r room) runEach(atOnce int, argv []string) error {
+// runEach runs each test of a binary in a new room, at most atOnce side by side, the tests that
+// first matches first. A test's output is written when the test has ended.
+func (r room) runEach(atOnce int, first *regexp.Regexp, argv []string) error {
 	tests, err := testsOf(argv[0])
 	if err != nil {
 		return err
 	}
+	rank := func(test string) int {
+		if first.MatchString(test) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(tests, func(a, b string) int { return rank(a) - rank(b) })
 	var (
 		out    sync.Mutex
 		failed bool

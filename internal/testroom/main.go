@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +64,7 @@ func main() {
 
 func run() error {
 	each := flag.String("each", "", "packages whose tests get a room each, and how many of them run at once, such as cmd/windtunnel=4,lab/host=2")
+	long := flag.String("long", "^$", "pattern of the tests that -each starts first")
 	pids := flag.String("pids", "", "directories whose packages get a private process namespace, such as cmd/vrouter,vrouter")
 	hide := flag.Bool("hide", false, "cover the optional programs of "+setup.File+", so that they are not found")
 	flag.Parse()
@@ -90,7 +92,11 @@ func run() error {
 		return err
 	}
 	if atOnce > 1 && !lists(flag.Args()) {
-		return r.runEach(atOnce, flag.Args())
+		first, err := regexp.Compile(*long)
+		if err != nil {
+			return err
+		}
+		return r.runEach(atOnce, first, flag.Args())
 	}
 	return r.run(flag.Args(), os.Stdout, os.Stderr)
 }
