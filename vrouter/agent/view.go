@@ -124,11 +124,8 @@ func (a *agent) status(v *view) api.Status {
 
 // device is the name of a vif's device; "": the fabric.
 func (v *view) device(vif uint32, ifindex uint32) string {
-	if name := v.names().indexes[ifindex]; name != "" {
-		return name
-	}
 	if d := v.devices[v.names().vifs[vif]]; d != nil {
 		return d.Link.Attrs().Name
 	}
-	return ""
+	return v.names().indexes[ifindex]
 }
