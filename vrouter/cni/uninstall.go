@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,16 +58,16 @@ func Uninstall(o InstallOptions) (removed []string, err error) {
 
 // usesPlugin reports whether a configuration has a plugin of type vrouter.
 func usesPlugin(path string) (bool, error) {
-	if _, err := os.Stat(path); err != nil {
-		return false, err
-	}
-	list, err := libcni.ConfListFromFile(path)
-	if err == nil {
-		return slices.ContainsFunc(list.Plugins, func(p *libcni.PluginConfig) bool { return p.Network.Type == "vrouter" }), nil
-	}
-	one, err := libcni.ConfFromFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return false, err
 	}
-	return one.Network.Type == "vrouter", nil
+	var c struct {
+		Type    string // of a file with one plugin
+		Plugins []struct{ Type string }
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return false, fmt.Errorf("read the configuration %s: %w", path, err)
+	}
+	return c.Type == "vrouter" || slices.ContainsFunc(c.Plugins, func(p struct{ Type string }) bool { return p.Type == "vrouter" }), nil
 }
