@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
 )
