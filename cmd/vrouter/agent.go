@@ -112,10 +112,14 @@ store, --with-store is required.`,
 			if os.Geteuid() != 0 {
 				return fmt.Errorf("remove node %s: only root can do this; use sudo", c.Node)
 			}
+			done := "nothing is left of node %s\n"
+			if agent.IsPresent(c) {
+				done = "removed node %s\n"
+			}
 			if err := agent.Remove(c, withStore); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "removed node %s\n", c.Node)
+			fmt.Fprintf(cmd.OutOrStdout(), done, c.Node)
 			ports, err := follow.LeaveFleet(cmd.Context(), c)
 			if err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: %v\n", err)

@@ -12,13 +12,13 @@ import (
 func cniCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:     "cni",
-		Short:   "Install vrouter as a CNI plugin",
+		Short:   "Install vrouter as a CNI plugin, or uninstall it",
 		Example: "  vrouter cni install --network red",
 		Long: `Container runtimes with CNI (Kubernetes, containerd, CRI-O, Podman) start this
 program with the environment variable CNI_COMMAND. It then asks the agent of the
 node for a port.`,
 	})
-	cmd.AddCommand(cniInstallCommand())
+	cmd.AddCommand(cniInstallCommand(), cniUninstallCommand())
 	return cmd
 }
 
@@ -44,14 +44,44 @@ func cniInstallCommand() *cobra.Command {
 			return err
 		},
 	}
+	cniFlags(cmd, &o)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.Chain, "chain", nil, "plugins to run after vrouter, such as portmap")
+	flags.StringVar(&o.Node, "node", "", "`name` of the node, if several agents run on this host")
+	return cmd
+}
+
+func cniUninstallCommand() *cobra.Command {
+	var o cni.InstallOptions
+	cmd := &cobra.Command{
+		Use:   "uninstall --network NETWORK",
+		Short: "Delete the configuration list, and the plugin if no other configuration uses it",
+		Long: `Deletes what "vrouter cni install" wrote with the same flags. The ports of running
+containers stay: stop the containers first.`,
+		Example: "  vrouter cni uninstall --network red",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			removed, err := cni.Uninstall(o)
+			for _, path := range removed {
+				fmt.Fprintln(cmd.OutOrStdout(), "deleted", path)
+			}
+			if err == nil && len(removed) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "nothing is left to delete")
+			}
+			return err
+		},
+	}
+	cniFlags(cmd, &o)
+	return cmd
+}
+
+// cniFlags adds the flags that select the files.
+func cniFlags(cmd *cobra.Command, o *cni.InstallOptions) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Network, "network", "", "`name` of the virtual network")
 	flags.StringVar(&o.Name, "name", "", "`name` of the configuration (default: the network's)")
 	flags.StringVar(&o.Binaries, "bin-dir", "/opt/cni/bin", "`folder` of CNI plugins")
 	flags.StringVar(&o.Configs, "conf-dir", "/etc/cni/net.d", "`folder` of CNI configurations")
-	flags.StringSliceVar(&o.Chain, "chain", nil, "plugins to run after vrouter, such as portmap")
-	flags.StringVar(&o.Node, "node", "", "`name` of the node, if several agents run on this host")
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
-	return cmd
 }

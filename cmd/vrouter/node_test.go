@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf/rlimit"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -28,7 +26,7 @@ func TestNodes(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/node",
 		Setup: makeNodes,
-		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"await": await, "gone": gone, "metrics": metrics},
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"gone": gone, "metrics": metrics},
 	})
 }
 
@@ -144,20 +142,6 @@ func run(line string) error {
 		return fmt.Errorf("%s: %w: %s", line, err, text)
 	}
 	return nil
-}
-
-// await waits until an agent answers on a socket.
-func await(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: await SOCKET")
-	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("unix", args[0]); err == nil {
-			c.Close()
-			return
-		}
-	}
-	ts.Fatalf("no agent answers on %s within 20 s", args[0])
 }
 
 // metrics writes a node's metrics to a file, and checks that the handbook names

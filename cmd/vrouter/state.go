@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,10 +120,11 @@ func stateCommand() *cobra.Command {
 
 func statusCommand() *cobra.Command {
 	var output format
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "Show the agent's state, problems and repairs",
-		Example: "  vrouter status\n  vrouter status -o json",
+		Example: "  vrouter status\n  vrouter status -o json\n  vrouter status --wait 10s",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			status, err := c.Status(ctx)
@@ -139,7 +143,71 @@ func statusCommand() *cobra.Command {
 		}),
 	}
 	outputFlag(cmd, &output)
+	show := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("wait") {
+			if err := awaitSync(cmd.Context(), wait); err != nil {
+				return err
+			}
+		}
+		return show(cmd, args)
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait until the agent runs and the node is in sync; fail after this `time`")
 	return cmd
+}
+
+// awaitPause is the time between two looks at a node that is not in sync.
+const awaitPause = 20 * time.Millisecond
+
+// awaitSync waits until an agent answers and its node is in sync. When the limit is over, the
+// error says why the node is not in sync.
+func awaitSync(ctx context.Context, limit time.Duration) error {
+	if limit <= 0 {
+		return misuse{fmt.Errorf("--wait %v: give a time above 0, such as 10s", limit)}
+	}
+	for deadline := time.Now().Add(limit); ; {
+		node, why := notInSync(ctx, time.Until(deadline))
+		var none *api.Unreachable
+		switch {
+		case why == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case node == "" && !errors.As(why, &none), errors.Is(why, fs.ErrPermission):
+			return why
+		case time.Until(deadline) <= awaitPause:
+			return fmt.Errorf("wait for the node: %s is not in sync after %v: %w", cmp.Or(node, "it"), limit, why)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(awaitPause):
+		}
+	}
+}
+
+// notInSync returns why a node is not in sync; nil: it is. node is "" if no agent answered.
+func notInSync(ctx context.Context, limit time.Duration) (node string, why error) {
+	c, err := connect()
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	s, err := c.Within(max(limit, awaitPause)).Status(ctx)
+	if err != nil || s.InSync {
+		return "", err
+	}
+	var reasons []string
+	for _, r := range []string{s.Store.Problem, s.Store.Refused} {
+		if r != "" {
+			reasons = append(reasons, r)
+		}
+	}
+	for _, p := range s.Problems {
+		if p.Kind != "" {
+			reasons = append(reasons, p.Text)
+		}
+	}
+	return "node " + s.Node, errors.New(cmp.Or(strings.Join(reasons, "; "), "the agent is still starting"))
 }
 
 func statusFields(s api.Status, state model.State, now time.Time) []inspect.Field {

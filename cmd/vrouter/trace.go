@@ -20,7 +20,8 @@ func traceCommand() *cobra.Command {
 		Use:   "trace --from PORT --to IP",
 		Short: "Show every lookup of a test packet, and whether it is forwarded",
 		Long: `Runs a test packet through the program that forwards packets, with its current
-tables. Nothing is sent and no counter changes.`,
+tables. Nothing is sent and no counter changes. If the policies of a receiver on another
+node deny the packet, the last line says so.`,
 		Example: `  vrouter trace --from web1 --to 10.0.0.4
   vrouter trace --from web1 --to 10.0.0.4 --proto tcp --dport 80
   vrouter trace --from web1 --to 2001:db8::4 --proto udp --dport 53 --length 1400`,

@@ -146,6 +146,9 @@ func kernelFinding() api.Finding {
 // attachFindings report how programs are attached to the fabric devices.
 func attachFindings(v *view) []api.Finding {
 	if len(v.fabric) == 0 {
+		if slices.ContainsFunc(v.problems, func(p api.Problem) bool { return p.Kind == "node" && p.Name == "underlay" }) {
+			return nil // the problem is listed, with its remedy
+		}
 		return []api.Finding{{Topic: "attach", Level: levelNote, Text: "no fabric devices: packets cannot be sent to or received from other nodes", Remedy: "apply a state with this node's underlay addresses, or list devices under fabric in the configuration"}}
 	}
 	var all []api.Finding

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
 )
@@ -50,5 +51,17 @@ func TestTheDoctorDistinguishesLinksThatWorkedBefore(t *testing.T) {
 		if !strings.Contains(byLevel[level], want) {
 			t.Errorf("the findings of level %s lack %q:\n%s", level, want, byLevel[level])
 		}
+	}
+}
+
+// A missing underlay is listed once: as the problem, which has the addresses and the remedy.
+func TestTheDoctorListsAMissingUnderlayOnce(t *testing.T) {
+	t.Parallel()
+	if got := attachFindings(&view{}); len(got) != 1 || got[0].Topic != "attach" {
+		t.Errorf("without a state: %+v, want one note", got)
+	}
+	v := &view{problems: []api.Problem{{Kind: "node", Name: "underlay", Text: "no device has this node's underlay address 192.0.2.1"}}}
+	if got := attachFindings(v); len(got) != 0 {
+		t.Errorf("the problem is listed again: %+v", got)
 	}
 }

@@ -41,8 +41,12 @@ func (r *dropRing) list(v *view, vrf uint32) []inspect.DropEvent {
 			continue
 		}
 		reason := datapath.ReasonOf(e.Reason)
+		device, denied := v.device(e.Vif, e.Ifindex), ""
+		if reason.Name == "policy" {
+			denied = v.deniedFrame(e.Vif, v.names().indexes[e.Ifindex] == device, e.Data)
+		}
 		rows = append(rows, inspect.DropEvent{
-			Time: e.Time, Reason: reason.Name, Meaning: reason.Meaning, Vif: e.Vif, Device: v.device(e.Vif, e.Ifindex),
+			Time: e.Time, Reason: reason.Name, Meaning: reason.Meaning, Vif: e.Vif, Device: device, Denied: denied,
 			VRF: e.VRF, Length: e.Length, Packet: describeFrame(e.Data), Data: e.Data,
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,6 +71,15 @@ const (
 	removing   = 30 * time.Second // maximum time in which a running agent must remove everything
 	removeWait = 20 * time.Millisecond
 )
+
+// IsPresent reports whether a node has files on this host: a socket, a lock, pins or state.
+func IsPresent(c config.Config) bool {
+	c = c.WithDefaults()
+	return slices.ContainsFunc([]string{c.Socket, c.LockPath(), c.NodeDir(), c.StateDir}, func(path string) bool {
+		_, err := os.Lstat(path)
+		return err == nil
+	})
+}
 
 // Remove removes everything of a node. If the node's agent is running, the agent does
 // it, else this process. It deletes an embedded store that other nodes may use only

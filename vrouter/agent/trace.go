@@ -38,7 +38,9 @@ func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
 	for _, s := range steps {
 		t.Steps = append(t.Steps, describeStep(v, s))
 	}
-	t.Verdict, t.Dropped = verdict(v, steps, action)
+	if t.Verdict, t.Dropped = verdict(v, steps, action); !t.Dropped {
+		t.Elsewhere = v.deniedThere(r.From, p.frame)
+	}
 	return t, nil
 }
 

@@ -34,6 +34,7 @@ type view struct {
 	routes   int
 	repairs  uint64
 	synced   time.Time
+	inSync   bool
 	ports    int
 	refused  string
 	leaving  []string
@@ -70,7 +71,7 @@ func (a *agent) publish() {
 		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
 		networks: map[uint32]model.Network{},
-		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, ports: len(p.Want.Ports),
+		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),
 	}
 	if a.follower.Unfit != nil {
@@ -108,6 +109,7 @@ func (a *agent) status(v *view) api.Status {
 		Problems: slices.Clone(v.problems), Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
 		Store: a.storeStatus(v),
 	}
+	s.InSync = v.inSync && s.Store.Refused == "" && s.Store.Problem == ""
 	for _, w := range v.warnings {
 		s.Problems = append(s.Problems, api.Problem{Kind: w.Kind, Name: w.Name, Text: w.Text})
 	}
@@ -124,11 +126,8 @@ func (a *agent) status(v *view) api.Status {
 
 // device is the name of a vif's device; "": the fabric.
 func (v *view) device(vif uint32, ifindex uint32) string {
-	if name := v.names().indexes[ifindex]; name != "" {
-		return name
-	}
 	if d := v.devices[v.names().vifs[vif]]; d != nil {
 		return d.Link.Attrs().Name
 	}
-	return ""
+	return v.names().indexes[ifindex]
 }

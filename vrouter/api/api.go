@@ -47,7 +47,8 @@ type Status struct {
 	Version  string    `json:"version"`
 	PID      int       `json:"pid"`
 	Started  time.Time `json:"started"`
-	Synced   time.Time `json:"synced"` // last time maps and links equalled the desired state
+	Synced   time.Time `json:"synced"`  // last time maps and links equalled the desired state
+	InSync   bool      `json:"in_sync"` // they do now, and the state is the store's
 	Problems []Problem `json:"problems,omitempty"`
 	Repairs  uint64    `json:"repairs"` // differences repaired since the agent started
 	Routes   int       `json:"routes"`

@@ -81,7 +81,7 @@ func socketOf(dir, node string) (string, error) {
 	case len(nodes) == 0:
 		return "", noAgent(dir)
 	}
-	return "", fmt.Errorf("no agent of a node %q runs on this host; the nodes are: %s", node, strings.Join(nodes, ", "))
+	return "", &Unreachable{fmt.Sprintf("no agent of a node %q runs on this host; the nodes are: %s", node, strings.Join(nodes, ", ")), fs.ErrNotExist}
 }
 
 // answering returns the nodes whose agents run. A killed agent leaves its socket

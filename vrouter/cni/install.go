@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,12 +29,11 @@ type InstallOptions struct {
 // list. Each file is written atomically. If the folder has a link to this program, as a
 // package installs it, Install keeps the link: it needs no new copy after an upgrade.
 func Install(o InstallOptions) (written []string, err error) {
-	if o.Name == "" {
-		o.Name = o.Network
+	path, err := o.configPath()
+	if err != nil {
+		return nil, err
 	}
-	if strings.ContainsAny(o.Name, "/ ") || o.Name == "" {
-		return nil, fmt.Errorf("%q is not a valid name of a configuration: it must not be empty or contain / or spaces", o.Name)
-	}
+	o.Name = cmp.Or(o.Name, o.Network)
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -49,11 +49,19 @@ func Install(o InstallOptions) (written []string, err error) {
 	if err != nil {
 		return written, err
 	}
-	path := filepath.Join(o.Configs, "10-"+o.Name+".conflist")
 	if err := writeFile(path, 0o644, func(w io.Writer) error { _, err := w.Write(list); return err }); err != nil {
 		return written, err
 	}
 	return append(written, path), nil
+}
+
+// configPath is the path of the configuration list.
+func (o InstallOptions) configPath() (string, error) {
+	name := cmp.Or(o.Name, o.Network)
+	if strings.ContainsAny(name, "/ ") || name == "" {
+		return "", fmt.Errorf("%q is not a valid name of a configuration: it must not be empty or contain / or spaces", name)
+	}
+	return filepath.Join(o.Configs, "10-"+name+".conflist"), nil
 }
 
 // sameFile reports whether two paths lead to one file.

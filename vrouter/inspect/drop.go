@@ -26,9 +26,12 @@ func DropTable(rows []Drop) Table {
 
 // String is one line of `vrouter dropstats --log`.
 func (e DropEvent) String() string {
-	device := orNone(e.Device)
+	device, meaning := orNone(e.Device), e.Meaning
+	if e.Denied != "" {
+		meaning += ": " + e.Denied
+	}
 	return printable(fmt.Sprintf("%s  %s  vif %d (%s)  vrf %d  %d bytes  %s  (%s)",
-		e.Time.Local().Format("15:04:05.000000"), e.Reason, e.Vif, device, e.VRF, e.Length, e.Packet, e.Meaning))
+		e.Time.Local().Format("15:04:05.000000"), e.Reason, e.Vif, device, e.VRF, e.Length, e.Packet, meaning))
 }
 
 // Later returns the events that are new in the later of two readings of the

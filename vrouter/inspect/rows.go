@@ -133,8 +133,9 @@ type DropEvent struct {
 	Time    time.Time `json:"time"`
 	Reason  string    `json:"reason"`
 	Meaning string    `json:"meaning"`
-	Vif     uint32    `json:"vif"`
-	Device  string    `json:"device,omitempty"`
+	Denied  string    `json:"denied,omitempty"` // port and rule of the policy that denied it
+	Vif     uint32    `json:"vif"`              // 0: dropped before a vif was known
+	Device  string    `json:"device,omitempty"` // of the vif; vif 0: where the packet was
 	VRF     uint32    `json:"vrf"`
 	Length  uint32    `json:"length"`
 	Packet  string    `json:"packet"` // decoded, one line
@@ -169,6 +170,8 @@ type Trace struct {
 	Steps   []Step `json:"steps"`
 	Verdict string `json:"verdict"` // "forwarded to node b by mpls-udp, label 18", "dropped: no_route", …
 	Dropped bool   `json:"dropped"`
+	// Elsewhere says which port and rule deny the packet on the receiver's node.
+	Elsewhere string `json:"elsewhere,omitempty"`
 	// Leaves has one line per underlay path of the packet. WithLeaves fills it in;
 	// the agent's answer does not have it.
 	Leaves []string `json:"leaves,omitempty"`

@@ -30,6 +30,9 @@ func (t Trace) Text(o Options) string {
 	for _, line := range t.Leaves {
 		b.WriteString(printable(line) + "\n")
 	}
+	if t.Elsewhere != "" {
+		b.WriteString(paint(printable(t.Elsewhere), red, o.Colour) + "\n")
+	}
 	return b.String()
 }
 

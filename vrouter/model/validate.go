@@ -114,15 +114,24 @@ func (v *validation) problem(object, name, format string, args ...any) {
 	v.errs = append(v.errs, fmt.Errorf("%s %q: %s", object, name, fmt.Sprintf(format, args...)))
 }
 
-// missing says that an object does not exist. It suggests a similar name, or the
-// list to define it in.
-func missing[E any](v *validation, kind, given string, known map[string]*E, where string) string {
+// missing says that an object does not exist. It suggests a similar name, or where to
+// define it.
+func missing[E any](v *validation, kind, given string, known map[string]*E) string {
 	if len(v.errs) < MaxProblems { // later problems are only counted, so they need no text
 		if meant := nearest(given, slices.Sorted(maps.Keys(known))); meant != "" {
 			return fmt.Sprintf("there is no %s %q; did you mean %q?", kind, given, meant)
 		}
 	}
-	return fmt.Sprintf("there is no %s %q; define it under %s", kind, given, where)
+	return fmt.Sprintf("there is no %s %q; define it %s", kind, given, definitions[kind])
+}
+
+// definitions says where each kind of object is defined.
+var definitions = map[string]string{
+	"node":    `under nodes in the state, or with "vrouter node add"`,
+	"network": `under networks in the state, or with "vrouter network create"`,
+	"policy":  `under policies in the state, or with "vrouter policy create"`,
+	"gateway": `under gateways in the state, or with "vrouter gateway create"`,
+	"port":    `under ports in the state, or with "vrouter port add"`,
 }
 
 func (v *validation) result() error {
@@ -276,7 +285,7 @@ func (v *validation) checkRanges(n Network) {
 func (v *validation) checkPolicyNames(object, name string, policies []string) {
 	for _, p := range policies {
 		if v.policies[p] == nil {
-			v.fail(object, name, "policies: %s", missing(v, "policy", p, v.policies, "policies"))
+			v.fail(object, name, "policies: %s", missing(v, "policy", p, v.policies))
 		}
 	}
 }
@@ -351,11 +360,11 @@ func (v *validation) checkPorts() {
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
 		if v.nodes[p.Node] == nil {
-			v.fail("port", p.Name, "node: %s", missing(v, "node", p.Node, v.nodes, "nodes"))
+			v.fail("port", p.Name, "node: %s", missing(v, "node", p.Node, v.nodes))
 		}
 		n := v.networks[p.Network]
 		if n == nil {
-			v.fail("port", p.Name, "network: %s", missing(v, "network", p.Network, v.networks, "networks"))
+			v.fail("port", p.Name, "network: %s", missing(v, "network", p.Network, v.networks))
 			continue
 		}
 		v.checkMAC(p)

@@ -51,7 +51,7 @@ func (v *validation) checkGatewayAddresses(g Gateway, nodes map[netip.Addr]strin
 func (v *validation) checkGatewayNetwork(g Gateway, gn GatewayNetwork) {
 	n := v.networks[gn.Network]
 	if n == nil {
-		v.fail("gateway", g.Name, "networks: %s", missing(v, "network", gn.Network, v.networks, "networks"))
+		v.fail("gateway", g.Name, "networks: %s", missing(v, "network", gn.Network, v.networks))
 		return
 	}
 	fail := func(format string, args ...any) {

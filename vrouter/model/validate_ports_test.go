@@ -24,7 +24,7 @@ func TestPortsAreChecked(t *testing.T) {
 			s.Nodes[1].Name = "compute-2"
 			s.Ports[1].Node = "compute2"
 		}, `port "web2": node: there is no node "compute2"; did you mean "compute-2"?`},
-		{"a node that is not there", port2(func(p *Port) { p.Node = "elsewhere" }), `port "web2": node: there is no node "elsewhere"; define it under nodes`},
+		{"a node that is not there", port2(func(p *Port) { p.Node = "elsewhere" }), `port "web2": node: there is no node "elsewhere"; define it under nodes in the state, or with "vrouter node add"`},
 		{"a network that is nearly there", port2(func(p *Port) { p.Network = "rde" }), `port "web2": network: there is no network "rde"; did you mean "red"?`},
 		{"a network in capitals", port2(func(p *Port) { p.Network = "Red" }), `port "web2": network: there is no network "Red"; did you mean "red"?`},
 		{"no MAC", port2(func(p *Port) { p.MAC = MAC{} }), `port "web2": mac: is missing; write one such as 02:00:00:00:00:01`},

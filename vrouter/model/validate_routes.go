@@ -12,7 +12,7 @@ func (v *validation) checkRoutes() {
 		name := routeName(r)
 		n := v.networks[r.Network]
 		if n == nil {
-			v.fail("route", name, "network: %s", missing(v, "network", r.Network, v.networks, "networks"))
+			v.fail("route", name, "network: %s", missing(v, "network", r.Network, v.networks))
 			continue
 		}
 		if !n.Routes() {
@@ -69,7 +69,7 @@ func (v *validation) checkVia(name string, r Route, w Via) {
 		v.fail("route", name, "via: each next hop must be either a port or a gateway")
 	case w.Port != "":
 		if p := v.ports[w.Port]; p == nil {
-			v.fail("route", name, "via: %s", missing(v, "port", w.Port, v.ports, "ports"))
+			v.fail("route", name, "via: %s", missing(v, "port", w.Port, v.ports))
 		} else if p.Network != r.Network {
 			v.fail("route", name, "via: port %q is in network %q; choose one of network %q", w.Port, p.Network, r.Network)
 		}
@@ -81,7 +81,7 @@ func (v *validation) checkVia(name string, r Route, w Via) {
 func (v *validation) checkViaGateway(name, network, gateway string) {
 	g := v.gateways[gateway]
 	if g == nil {
-		v.fail("route", name, "via: %s", missing(v, "gateway", gateway, v.gateways, "gateways"))
+		v.fail("route", name, "via: %s", missing(v, "gateway", gateway, v.gateways))
 		return
 	}
 	gn, serves := g.Network(network)

@@ -32,7 +32,7 @@ func TestRoutesAreChecked(t *testing.T) {
 		{"an empty way", to("10.9.0.0/16", Via{}), `route "red 10.9.0.0/16": via: each next hop must be either a port or a gateway`},
 		{"a way that is two", to("10.9.0.0/16", Via{Port: "web1", Gateway: "mx"}), `route "red 10.9.0.0/16": via: each next hop must be either a port or a gateway`},
 		{"a port that is nearly there", to("10.9.0.0/16", Via{Port: "web11"}), `route "red 10.9.0.0/16": via: there is no port "web11"; did you mean "web1"?`},
-		{"a gateway that is not there", to("10.9.0.0/16", Via{Gateway: "border"}), `route "red 10.9.0.0/16": via: there is no gateway "border"; define it under gateways`},
+		{"a gateway that is not there", to("10.9.0.0/16", Via{Gateway: "border"}), `route "red 10.9.0.0/16": via: there is no gateway "border"; define it under gateways in the state, or with "vrouter gateway create"`},
 		{"a port of another network", func(s *State) {
 			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.0.0/16")})
 			s.Routes = append(s.Routes, Route{Network: "blue", Prefix: prefixes("10.9.0.0/16")[0], Via: []Via{web1}})

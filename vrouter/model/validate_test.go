@@ -143,7 +143,7 @@ func TestNetworksAreChecked(t *testing.T) {
 		{"a VNI of 25 bits", add(Network{Name: "blue", ID: 8, VNI: 1 << 24, Forwarding: L2}), `network "blue": vni: 16777216 is not from 1 to 16777215`},
 		{"forwarding that is not known", add(Network{Name: "blue", ID: 8, Tenant: "other", Forwarding: "l4", Subnets: prefixes("10.0.0.0/8")}), `network "blue": forwarding: "l4" is not known; write l3, l2 or l2l3`},
 		{"routing without a subnet", subnets(), `network "blue": subnets: a network that routes needs one`},
-		{"a policy that is not there", add(Network{Name: "blue", ID: 8, Forwarding: L2, Policies: []string{"strict"}}), `network "blue": policies: there is no policy "strict"; define it under policies`},
+		{"a policy that is not there", add(Network{Name: "blue", ID: 8, Forwarding: L2, Policies: []string{"strict"}}), `network "blue": policies: there is no policy "strict"; define it under policies in the state, or with "vrouter policy create"`},
 		{"subnets that overlap", subnets("10.2.0.0/16", "10.2.7.0/24"), `network "blue": subnets: 10.2.7.0/24 overlaps 10.2.0.0/16; change one of them`},
 		{"a subnet twice", subnets("fd00:2::/64", "fd00:2::/64"), `network "blue": subnets: fd00:2::/64 overlaps fd00:2::/64; change one of them`},
 		{"a subnet with more bits", subnets("10.2.0.1/16"), `network "blue": subnets: 10.2.0.1/16 has host bits set; did you mean 10.2.0.0/16?`},

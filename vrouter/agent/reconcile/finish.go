@@ -48,7 +48,7 @@ func (r *Reconciler) finish(p *Pass) {
 		r.Written.Updated += p.changes.Updated
 		r.Written.Deleted += p.changes.Deleted
 	}
-	if p.inSync() {
+	if r.InSync = p.inSync(); r.InSync {
 		r.Synced = time.Now()
 	}
 	r.Last = p

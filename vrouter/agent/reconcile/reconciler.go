@@ -39,6 +39,7 @@ type Reconciler struct {
 	Written    datapath.Changes // entries written for changes of the desired state, since the start
 	Repairs    uint64
 	Synced     time.Time
+	InSync     bool          // the last pass was in sync
 	looked     time.Time     // start or end of the last check for drift
 	retryFrom  time.Time     // no pass for retries begins earlier
 	ended      bool          // the node has been removed

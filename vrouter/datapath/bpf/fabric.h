@@ -204,6 +204,7 @@ static __always_inline int find_sender(const struct node_settings *s, struct out
 /* The decapsulated frame in hand, as delivery sees it. */
 struct arrival {
 	__u32 vrf;
+	__u32 vif;     /* vif whose delivery dropped the frame; 0: the frame did not get that far */
 	__u8 encap;
 	__u8 ethernet; /* it arrived with an inner Ethernet header */
 	__be16 protocol; /* EtherType of a received frame without a tunnel header; else 0 */
@@ -228,7 +229,7 @@ static __always_inline int enter_network(const struct outer *o, __u32 vrf, __be1
 }
 
 static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *nh,
-				  const struct arrival *a, int routed, __be16 protocol, int raw)
+				  struct arrival *a, int routed, __be16 protocol, int raw)
 {
 	int verdict;
 
@@ -236,8 +237,10 @@ static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *n
 		return nh->type == NH_TUNNEL ? -DROP_REFLECTED :
 		       nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
 	verdict = deliver(skb, nh, routed, protocol, raw);
-	if (verdict < 0)
+	if (verdict < 0) {
+		a->vif = nh->vif;
 		return verdict;
+	}
 	count_vrf(a->vrf, a->encap, 1, segments(skb), skb->len);
 	return WENT(verdict, OUT_FORWARDED);
 }
@@ -311,7 +314,7 @@ static __always_inline __be16 protocol_of(__u8 family)
 	return family == FAMILY_IPV4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
-static __always_inline int arrive_routed(struct __sk_buff *skb, const struct arrival *a)
+static __always_inline int arrive_routed(struct __sk_buff *skb, struct arrival *a)
 {
 	struct ends e = {};
 	struct nexthop *nh;
@@ -363,7 +366,7 @@ static __always_inline int is_for_router(struct __sk_buff *skb, const struct arr
 	       is_ip_type(eth->h_proto) && is_mac(eth->h_dest, n->router_mac);
 }
 
-static __noinline int arrive_bridged(struct __sk_buff *skb, const struct arrival *a)
+static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)
 {
 	struct bridge_key key = {};
 	struct bridge_entry *b;
@@ -399,7 +402,7 @@ static __noinline int arrive_bridged(struct __sk_buff *skb, const struct arrival
 
 /* Delivers the decapsulated frame in hand, or returns GO_ON if it must be routed. nh: where
  * its label or VNI leads. */
-static __always_inline int arrive(struct __sk_buff *skb, const struct nexthop *nh, const struct arrival *a)
+static __always_inline int arrive(struct __sk_buff *skb, const struct nexthop *nh, struct arrival *a)
 {
 	switch (nh->type) {
 	case NH_VRF:

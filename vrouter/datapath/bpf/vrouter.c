@@ -341,7 +341,9 @@ int fabric_tc(struct __sk_buff *skb)
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
-	return finish(skb, 0, 0, verdict == GO_ON ? arrive_routed(skb, &a) : verdict);
+	if (verdict == GO_ON)
+		verdict = arrive_routed(skb, &a);
+	return finish(skb, a.vif, a.vrf, verdict);
 }
 
 SEC("tc")

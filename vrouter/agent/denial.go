@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"windtunnel/vrouter/model"
+)
+
+// opening is the first packet of a flow, as the rules of a policy see it.
+type opening struct {
+	source, destination netip.Addr
+	protocol            uint8
+	port                uint16 // destination port
+	ported              bool   // the protocol has ports
+}
+
+// openingOf reads a frame. ok is false if a rule cannot judge the packet alone: ICMP errors, later
+// fragments, packets with IPv6 extension headers, and frames that are not IP.
+func openingOf(frame []byte) (o opening, ok bool) {
+	packet := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.DecodeOptions{NoCopy: true})
+	switch ip := packet.NetworkLayer().(type) {
+	case *layers.IPv4:
+		o.source, _ = netip.AddrFromSlice(ip.SrcIP.To4())
+		o.destination, _ = netip.AddrFromSlice(ip.DstIP.To4())
+		o.protocol = uint8(ip.Protocol)
+		ok = ip.FragOffset == 0
+	case *layers.IPv6:
+		o.source, _ = netip.AddrFromSlice(ip.SrcIP)
+		o.destination, _ = netip.AddrFromSlice(ip.DstIP)
+		o.protocol = uint8(ip.NextHeader)
+		ok = !slices.Contains([]layers.IPProtocol{layers.IPProtocolIPv6HopByHop, layers.IPProtocolIPv6Routing, layers.IPProtocolIPv6Fragment, layers.IPProtocolIPv6Destination}, ip.NextHeader)
+	}
+	for _, l := range packet.Layers() {
+		switch l := l.(type) {
+		case *layers.TCP:
+			o.port, o.ported = uint16(l.DstPort), true
+		case *layers.UDP:
+			o.port, o.ported = uint16(l.DstPort), true
+		case *layers.SCTP:
+			o.port, o.ported = uint16(l.DstPort), true
+		case *layers.ICMPv4:
+			ok = ok && (l.TypeCode.Type() == layers.ICMPv4TypeEchoRequest || l.TypeCode.Type() == layers.ICMPv4TypeEchoReply)
+		case *layers.ICMPv6:
+			ok = ok && l.TypeCode.Type() >= layers.ICMPv6TypeEchoRequest // smaller types are errors (RFC 4443, section 2.1)
+		}
+	}
+	return o, ok
+}
+
+// matches reports whether a rule decides about the packet. It is rule_matches of bpf/policy.h.
+func (o opening) matches(r model.Rule, d model.Direction) bool {
+	remote := o.source
+	if d == model.Egress {
+		remote = o.destination
+	}
+	first, last, err1 := r.PortRange()
+	protocol, err2 := r.ProtocolNumber()
+	return err1 == nil && err2 == nil && r.Direction == d &&
+		(protocol == 0 || protocol == o.protocol) &&
+		(!r.Remote.IsValid() || r.Remote.Contains(remote)) &&
+		(first == 0 && last == 65535 || o.ported && first <= o.port && o.port <= last)
+}
+
+// denial says which rule of a port denies the packet in a direction; "": none does. It
+// follows (*compiler).policy in package fib.
+func (v *view) denial(p *model.Port, d model.Direction, o opening) string {
+	network, _ := v.want.Network(p.Network)
+	names := slices.Concat(p.Policies, network.Policies)
+	guarded := false
+	if p.Attach.Host && len(p.Policies) == 0 && d == model.Ingress {
+		return fmt.Sprintf("port %s, which connects the node itself and has no policies", p.Name)
+	}
+	for _, name := range names {
+		policy, _ := v.want.State.Policy(name)
+		for i, r := range policy.Rules {
+			guarded = guarded || r.Direction == d
+			switch {
+			case !o.matches(r, d):
+			case r.Action == model.Allow:
+				return ""
+			default:
+				return fmt.Sprintf("port %s, rule %d of policy %s", p.Name, i+1, name)
+			}
+		}
+	}
+	if !guarded {
+		return ""
+	}
+	return fmt.Sprintf("port %s, no %s rule of policy %s allows it", p.Name, d, strings.Join(names, ", "))
+}
+
+// portAt returns the port with an address in a network; nil: none has it.
+func (v *view) portAt(network string, ip netip.Addr) *model.Port {
+	for _, p := range v.want.All {
+		if p.Network == network && slices.Contains(p.IPs, ip) {
+			return p
+		}
+	}
+	return nil
+}
+
+// deniedFrame says which port and rule deny a frame that the policy of a vif dropped. entered: the frame
+// came from the vif's workload; its receiver may be on this node too.
+func (v *view) deniedFrame(vif uint32, entered bool, frame []byte) string {
+	p, known := v.want.Port(v.names().vifs[vif])
+	o, ok := openingOf(frame)
+	switch {
+	case !known || !ok:
+		return ""
+	case !entered:
+		return v.denial(&p, model.Ingress, o)
+	}
+	if words := v.denial(&p, model.Egress, o); words != "" {
+		return words
+	}
+	if to := v.portAt(p.Network, o.destination); to != nil && to.Node == p.Node {
+		return v.denial(to, model.Ingress, o)
+	}
+	return ""
+}
+
+// deniedThere says where the node of the receiver drops a packet of a port by policy; "": it does
+// not. The receiver's flows are unknown here.
+func (v *view) deniedThere(from string, frame []byte) string {
+	p, _ := v.want.Port(from)
+	o, ok := openingOf(frame)
+	if !ok {
+		return ""
+	}
+	to := v.portAt(p.Network, o.destination)
+	if to == nil || to.Node == p.Node {
+		return ""
+	}
+	words := v.denial(to, model.Ingress, o)
+	if words == "" {
+		return ""
+	}
+	return fmt.Sprintf("dropped on node %s: policy (%s), unless it answers a flow of %s", to.Node, words, to.Name)
+}

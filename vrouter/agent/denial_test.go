@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"net/netip"
+	"testing"
+
+	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// The words about a denial name the port and the rule that decides.
+func TestADenialNamesThePortAndTheRule(t *testing.T) {
+	t.Parallel()
+	address := netip.MustParseAddr
+	state := model.State{
+		Nodes: []model.Node{{Name: "a", Underlay: []netip.Addr{address("192.0.2.1")}}, {Name: "b", Underlay: []netip.Addr{address("192.0.2.2")}}},
+		Networks: []model.Network{{Name: "red", ID: 7, Forwarding: model.L3, Policies: []string{"all"},
+			Subnets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("fd00::/64")}}},
+		Ports: []model.Port{
+			{Name: "web1", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 3}, IPs: []netip.Addr{address("10.0.0.3"), address("fd00::3")}, Attach: model.Attachment{Netns: "n1"}},
+			{Name: "web2", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 0, 0, 4}, IPs: []netip.Addr{address("10.0.0.4"), address("fd00::4")}, Attach: model.Attachment{Netns: "n2"}, Policies: []string{"web"}},
+			{Name: "here", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 5}, IPs: []netip.Addr{address("10.0.0.5")}, Attach: model.Attachment{Netns: "n5"}, Policies: []string{"web"}},
+		},
+		Policies: []model.Policy{
+			{Name: "web", Rules: []model.Rule{
+				{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp", Ports: "80-81"},
+				{Direction: model.Ingress, Action: model.Deny, Protocol: "udp", Remote: netip.MustParsePrefix("10.0.0.3/32")},
+			}},
+			{Name: "all", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "icmp"}}},
+		},
+	}
+	want := reconcile.NewDesired("a", state.Slice("a"), &fib.IDs{}, nil)
+	v := &view{want: want, names: func() *names { return &names{vifs: map[uint32]string{1: "web1", 2: "here"}} }}
+	for _, c := range []struct {
+		to, protocol string
+		port         uint16
+		want         string
+	}{
+		{"10.0.0.4", "tcp", 81, ""},
+		{"10.0.0.4", "icmp", 0, ""},
+		{"10.0.0.4", "tcp", 82, "dropped on node b: policy (port web2, no ingress rule of policy web, all allows it), unless it answers a flow of web2"},
+		{"10.0.0.4", "udp", 80, "dropped on node b: policy (port web2, rule 2 of policy web), unless it answers a flow of web2"},
+		{"fd00::4", "udp", 80, "dropped on node b: policy (port web2, no ingress rule of policy web, all allows it), unless it answers a flow of web2"},
+		{"10.0.0.5", "udp", 80, ""}, // on this node: the trace has the policy as a step
+		{"10.0.0.9", "udp", 80, ""}, // no port
+	} {
+		p, err := makeProbe(v, api.TraceRequest{From: "web1", To: address(c.to), Protocol: c.protocol, DestinationPort: c.port})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := v.deniedThere("web1", p.frame); got != c.want {
+			t.Errorf("%s to %s: %q, want %q", p.words, c.to, got, c.want)
+		}
+	}
+	p, err := makeProbe(v, api.TraceRequest{From: "web1", To: address("10.0.0.5"), Protocol: "udp", DestinationPort: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		vif     uint32
+		entered bool
+		want    string
+	}{
+		{1, true, "port here, rule 2 of policy web"}, // between two ports of this node, the vif is the sender's
+		{2, false, "port here, rule 2 of policy web"},
+		{0, false, ""},
+	} {
+		if got := v.deniedFrame(c.vif, c.entered, p.frame); got != c.want {
+			t.Errorf("vif %d, entered %v: %q, want %q", c.vif, c.entered, got, c.want)
+		}
+	}
+}
