@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/setup"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -45,7 +46,7 @@ func namespace(t *testing.T, name string, mtu int) {
 		t.Skip("making network namespaces needs root")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("iproute2 is not installed")
+		t.Skip("ip is not installed; get it with: " + setup.Command("ip"))
 	}
 	run := func(line string) {
 		t.Helper()

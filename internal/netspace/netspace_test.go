@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/setup"
 )
 
 const inside = "WINDTUNNEL_TEST_NETSPACE"
@@ -22,7 +24,7 @@ func TestNamespacesAreDeletedAlsoIfOthersMadeTheDirectoryAMountPoint(t *testing.
 	}
 	ip, err := exec.LookPath("ip")
 	if err != nil {
-		t.Skip("iproute2 is not installed")
+		t.Skip("ip is not installed; get it with: " + setup.Command("ip"))
 	}
 	if os.Getenv(inside) == "" {
 		again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")

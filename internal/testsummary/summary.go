@@ -94,7 +94,7 @@ func message(output []string) string {
 var (
 	absent   = regexp.MustCompile(`^(\S+)(?: \([^)]*\))? is not installed`)
 	root     = regexp.MustCompile(`\broot\b`)
-	variable = regexp.MustCompile(`\b[A-Z]+_[A-Z_]+=\w+`)
+	variable = regexp.MustCompile(`\b(WINDTUNNEL|VROUTER)_[A-Z_]+=\w+`)
 )
 
 // remedy returns the reason of a skip in the form that all tests with this reason share.

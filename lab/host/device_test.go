@@ -17,7 +17,7 @@ func TestADeviceThatTheMachineNeedsIsNotMoved(t *testing.T) {
 		t.Skip("making network namespaces needs root")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("iproute2 is not installed; get it with: apt-get install iproute2")
+		t.Skip("ip is not installed; get it with: apt-get install iproute2")
 	}
 	const peer = "192.0.2.77"
 	for name, c := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 func run(t *testing.T, s *Space, command string) string {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("iproute2 is not installed; get it with: apt-get install iproute2")
+		t.Skip("ip is not installed; get it with: apt-get install iproute2")
 	}
 	var out []byte
 	err := s.Do(func() (err error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/setup"
 	"windtunnel/vrouter/model"
 )
 
@@ -23,7 +24,7 @@ func scapy(t *testing.T) string {
 			return python
 		}
 	}
-	t.Skip("Scapy is not installed")
+	t.Skip("scapy is not installed; get it with: " + setup.Command("scapy"))
 	return ""
 }
 

@@ -23,9 +23,7 @@ import (
 func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own netip.Addr) {
 	t.Helper()
 	path, err := exec.LookPath("tayga")
-	if err != nil {
-		t.Skip("tayga is not installed")
-	}
+	n.bed.must(err)
 	config := "tun-device nat64\nipv4-addr 192.168.255.1\nipv6-addr fd99::1\n"
 	for v4, v6 := range addresses {
 		config += fmt.Sprintf("map %s %s\n", v4, v6)
@@ -82,6 +80,7 @@ func (n *node) answerTests(t *testing.T, own netip.Addr) {
 // node that translates with TAYGA.
 func TestTranslationWorksWithAnotherTranslator(t *testing.T) {
 	t.Parallel()
+	needs(t, "tayga")
 	b := newBed(t, options{routed: true})
 	t.Cleanup(b.nodes[0].down)
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)

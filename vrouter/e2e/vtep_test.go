@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/setup"
 	"windtunnel/vrouter/model"
 )
 
@@ -43,7 +44,7 @@ func scapy(t *testing.T) string {
 			return python
 		}
 	}
-	t.Skip("Scapy is not installed")
+	t.Skip("scapy is not installed; get it with: " + setup.Command("scapy"))
 	return ""
 }
 

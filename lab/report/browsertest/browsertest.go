@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"windtunnel/internal/setup"
 )
 
 // Tab is a page in a real browser, and all that went wrong in it.
@@ -39,7 +41,7 @@ func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chrome
 		}
 	}
 	if chromium == "" {
-		t.Skip("no chromium to open the page with: apt-get install chromium")
+		t.Skip("chromium is not installed; get it with: " + setup.Command("chromium"))
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,

@@ -20,6 +20,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/setup"
 )
 
 // Server is a PostgreSQL server with its data in a temporary directory. It listens on a Unix
@@ -53,7 +56,7 @@ var shared struct {
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	if len(programDirs()) == 0 {
-		t.Skip("PostgreSQL is not installed: apt-get install postgresql")
+		t.Skip("postgres is not installed; get it with: " + setup.Command("postgres"))
 	}
 	shared.once.Do(func() { shared.server, shared.err = Start() })
 	if shared.err != nil {
@@ -73,6 +76,7 @@ func StopShared() {
 // in PATH, the newest version last.
 func programDirs() []string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	found = slices.DeleteFunc(found, func(path string) bool { return unix.Access(path, unix.X_OK) != nil })
 	if path, err := exec.LookPath("postgres"); err == nil {
 		found = append(found, path)
 	}
@@ -86,7 +90,7 @@ func programDirs() []string {
 func Start() (s *Server, err error) {
 	dirs := programDirs()
 	if len(dirs) == 0 {
-		return nil, errors.New("PostgreSQL is not installed: apt-get install postgresql")
+		return nil, errors.New("postgres is not installed; get it with: " + setup.Command("postgres"))
 	}
 	s = &Server{programs: dirs[len(dirs)-1]}
 	if s.dir, err = os.MkdirTemp("", "wt-pg-"); err != nil {
