@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -15,21 +16,34 @@ import (
 // Without them all data are in the file, and the reader reads the file without locks. So it
 // opens the file for each read anew, and reads again if the file changed meanwhile.
 
+// closing is the longest time in which the last process that closes a store has deleted the -shm
+// file and not yet the -wal file (SQLite, wal.c, sqlite3WalClose).
+const closing = time.Second
+
 // withoutLog reports whether the file at path must be read without a log. It returns an error
 // if the log has samples that the file lacks, and SQLite cannot read the log.
 func withoutLog(path string) (bool, error) {
 	if writableDir(filepath.Dir(path)) {
 		return false, nil
 	}
-	log, err := os.Stat(path + "-wal")
-	if err != nil || log.Size() == 0 {
-		return true, nil
+	return lacksLog(path)
+}
+
+// lacksLog is withoutLog in a directory that cannot be written.
+func lacksLog(path string) (bool, error) {
+	for limit := time.Now().Add(closing); ; time.Sleep(5 * time.Millisecond) {
+		log, err := os.Stat(path + "-wal")
+		if err != nil || log.Size() == 0 {
+			return true, nil
+		}
+		if _, err := os.Stat(path + "-shm"); err == nil {
+			return false, nil
+		}
+		if time.Now().After(limit) {
+			name := filepath.Base(path)
+			return false, withCause(ErrReadOnly, "its directory cannot be written, and %s-wal has samples that the file lacks; copy %[1]s and %[1]s-wal to a writable directory and open the copy", name)
+		}
 	}
-	if _, err := os.Stat(path + "-shm"); err != nil {
-		name := filepath.Base(path)
-		return false, withCause(ErrReadOnly, "its directory cannot be written, and %s-wal has samples that the file lacks; copy %[1]s and %[1]s-wal to a writable directory and open the copy", name)
-	}
-	return false, nil
 }
 
 // fileState returns a text that changes if a writer can have changed the file at path since the

@@ -163,6 +163,18 @@ func TestAUserWithoutWriteAccessSeesLaterWrites(t *testing.T) {
 	}
 }
 
+// The last process that closes a store deletes first the -shm file, then the -wal file.
+func TestAReaderWaitsWhileALogIsDeleted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), fileName)
+	if err := os.WriteFile(path+"-wal", []byte("samples"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(30*time.Millisecond, func() { os.Remove(path + "-wal") })
+	if without, err := lacksLog(path); err != nil || !without {
+		t.Errorf("%t, %v; want to read without the log", without, err)
+	}
+}
+
 func TestAUserWithoutWriteAccessReadsWhileOthersOpenAndClose(t *testing.T) {
 	path := publicPlace(t)
 	writer := open(t, path, Options{})
