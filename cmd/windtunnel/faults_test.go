@@ -220,8 +220,9 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if n := h.samples(); n < 2 {
-		t.Errorf("%d samples are kept of 2", n)
+	kept := h.samples()
+	if kept < 2 {
+		t.Errorf("%d samples are kept of 2", kept)
 	}
 	left := len(leftovers(t))
 	if left == 0 {
@@ -234,6 +235,9 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	out, err = h.run("run", "--resume", "latest") // with its own --gates warn
 	if want := "removed " + phrase.Count(left, "network namespace"); err != nil || !strings.Contains(out, want) {
 		t.Errorf("resume: %v, want %q\n%s", err, want, out)
+	}
+	if want := fmt.Sprintf("-slow: %d of 6 trials left, about ", 6-kept); !strings.Contains(out, want) {
+		t.Errorf("resume: want %q\n%s", want, out)
 	}
 	if n := h.samples(); n != 6 {
 		t.Errorf("after the resumed run there are %d samples, want 6", n)

@@ -438,12 +438,6 @@ func (s *runner) measure(ctx context.Context) error {
 		return err
 	}
 	s.plan.Skipped = s.run.Skipped
-	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, s.scenarios(), s.trials(),
-		units.FormatDuration(s.withProfiling(s.plan.Estimate())), units.FormatDuration(s.withProfiling(s.plan.WorstCase())), renderSkips(s.run.Skipped))
-	if s.place.here {
-		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
-	}
-	view := newView(s.plan, os.Stderr, canRedraw(os.Stderr))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.place.self, Attempts: attempts,
 		Executor: s.place.executor,
@@ -455,8 +449,13 @@ func (s *runner) measure(ctx context.Context) error {
 		Adjust:    s.run.Options.Adjusted,
 		Adjusting: s.adjust,
 		Recorder:  s,
-		Observer:  observers{view, newSettler(s)},
 	}
+	fmt.Fprintf(s.out, "run %s: %s\n%s", s.run.ID, s.announce(e), renderSkips(s.run.Skipped))
+	if s.place.here {
+		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
+	}
+	view := newView(s.plan, os.Stderr, canRedraw(os.Stderr))
+	e.Observer = observers{view, newSettler(s)}
 	runErr := e.Run(ctx)
 	view.Close()
 	if err := s.close(runErr); err != nil {
@@ -477,14 +476,33 @@ func (s *runner) measure(ctx context.Context) error {
 	return exitNothing
 }
 
-// withProfiling returns a duration of the plan with the time of the profiled trials, in
-// nanoseconds. With --profile the first blocks run each scenario a second time.
-func (s *runner) withProfiling(d time.Duration) float64 {
+// announce describes the trials of the run and their duration. For a resumed run these are the
+// remaining trials.
+func (s *runner) announce(e *experiment.Experiment) string {
+	if s.options.resume == "" {
+		return fmt.Sprintf("%s × %s, %s", s.scenarios(), s.trials(), s.plan.Lasts(s.profiling()))
+	}
+	whole := *e
+	whole.History = nil
+	left, all := e.Remaining(), whole.Remaining()
+	text := fmt.Sprintf("%d of %s left", left, phrase.Count(all, "trial"))
+	if s.plan.Stop.Precision > 0 {
+		text += fmt.Sprintf(", and more until ±%s", units.FormatPercent(s.plan.Stop.Precision))
+	}
+	if left > 0 {
+		text += ", about " + units.FormatDuration(float64(s.plan.Estimate())*s.profiling()*float64(left)/float64(all))
+	}
+	return text
+}
+
+// profiling returns the factor by which the profiled trials prolong the run. With --profile the
+// first blocks run each scenario a second time.
+func (s *runner) profiling() float64 {
 	o := s.run.Options
 	if o.ProfileRate == 0 {
-		return float64(d)
+		return 1
 	}
-	return float64(d) * (1 + float64(min(o.ProfileBlocks, s.plan.Trials))/float64(s.plan.Trials))
+	return 1 + float64(min(o.ProfileBlocks, s.plan.Trials))/float64(s.plan.Trials)
 }
 
 // scenarios describes the number of scenarios, and of the pairs of hosts.
