@@ -145,7 +145,7 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 	}
 	var said strings.Builder
 	lines := bufio.NewScanner(io.TeeReader(stderr, &said))
-	yielded := regexp.MustCompile(`  \d+/\d+  .*bit/s, sender CPU`)
+	yielded := regexp.MustCompile(`  \d+/\d+.*  .*bit/s, sender CPU`)
 	for lines.Scan() {
 		if yielded.MatchString(lines.Text()) {
 			n--

@@ -43,6 +43,7 @@ type runOptions struct {
 	maxTime   time.Duration
 	seed      uint64
 	dryRun    bool
+	quiet     bool
 	db        string
 	out       string
 	name      string
@@ -117,7 +118,7 @@ func resumable(cmd *cobra.Command) error {
 	}
 	var others []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "gates", "db", "out"}, f.Name) {
+		if !slices.Contains([]string{"resume", "gates", "db", "out", "quiet"}, f.Name) {
 			others = append(others, "--"+f.Name)
 		}
 	})
@@ -137,7 +138,7 @@ func recorded(cmd *cobra.Command, args []string) string {
 			value = strings.Join(list.GetSlice(), ",")
 		}
 		switch {
-		case slices.Contains([]string{"db", "out", "resume", "dry-run", "gates", "seed", "name", "note"}, f.Name) || value == "false":
+		case slices.Contains([]string{"db", "out", "resume", "dry-run", "gates", "seed", "name", "note", "quiet"}, f.Name) || value == "false":
 		case value == "true":
 			words = append(words, "--"+f.Name)
 		default:
@@ -173,6 +174,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	gatesFlag(cmd, &o.gates)
 	o.cpus.flags(cmd)
 	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "Print no progress, only the report, warnings and errors")
 	nameFlags(cmd, o)
 	dbFlag(cmd, &o.db)
 }
@@ -450,11 +452,17 @@ func (s *runner) measure(ctx context.Context) error {
 		Adjusting: s.adjust,
 		Recorder:  s,
 	}
-	fmt.Fprintf(s.out, "run %s: %s\n%s", s.run.ID, s.announce(e), renderSkips(s.run.Skipped))
+	progress, live := io.Writer(os.Stderr), canRedraw(os.Stderr)
+	if s.options.quiet {
+		progress, live = io.Discard, false
+	} else {
+		fmt.Fprintf(s.out, "run %s: %s\n", s.run.ID, s.announce(e))
+	}
+	fmt.Fprint(s.out, renderSkips(s.run.Skipped))
 	if s.place.here {
 		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
 	}
-	view := newView(s.plan, os.Stderr, canRedraw(os.Stderr))
+	view := newView(s.plan, progress, live)
 	e.Observer = observers{view, newSettler(s)}
 	runErr := e.Run(ctx)
 	view.Close()

@@ -18,13 +18,27 @@ import (
 	"windtunnel/lab/units"
 )
 
-// view shows the progress of a run: a live line on a terminal, or one line for each
-// trial in a log.
+// view shows the progress of a run: a live line on a terminal, or lines in a log.
 type view struct {
 	out     io.Writer
 	program *tea.Program // nil without a terminal
 	ended   chan struct{}
 	done    progressCount
+
+	latest string    // line about the latest attempt that the log does not have yet
+	logged time.Time // time of the last line in the log
+	block  int       // current block
+}
+
+// logInterval is the time between two lines in a log, unless a block ends.
+const logInterval = 10 * time.Second
+
+// log writes the line about the latest attempt, once.
+func (v *view) log() {
+	if v.latest != "" {
+		fmt.Fprintln(v.out, v.latest)
+		v.latest, v.logged = "", time.Now()
+	}
 }
 
 // canRedraw reports whether a live line can be drawn on a file: the file is a terminal that
@@ -47,8 +61,9 @@ func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 	return v
 }
 
-// Close ends the live view and removes its line.
+// Close ends the live view and removes its line, or completes the log.
 func (v *view) Close() {
+	v.log()
 	if v.program != nil {
 		v.program.Quit()
 		<-v.ended
@@ -73,6 +88,10 @@ type endedMsg beganMsg
 
 func (v *view) Began(t experiment.Trial, p experiment.Progress) {
 	v.done.began(t, p)
+	if t.Block != v.block {
+		v.log()
+		v.block = t.Block
+	}
 	if v.program != nil {
 		v.program.Send(beganMsg{t, p})
 	}
@@ -89,7 +108,10 @@ func (v *view) Ended(s sample.Sample, p experiment.Progress) {
 	t := experiment.Trial{Scenario: s.Scenario, Block: s.Block, Profiled: s.Profiled}
 	v.done.ended(t, p)
 	if v.program == nil {
-		fmt.Fprintln(v.out, v.linePrefix(s, p)+what)
+		v.latest = v.linePrefix(s, p) + what
+		if time.Since(v.logged) >= logInterval {
+			v.log()
+		}
 		return
 	}
 	v.program.Send(endedMsg{t, p})
@@ -100,10 +122,10 @@ func (v *view) Ended(s sample.Sample, p experiment.Progress) {
 }
 
 // linePrefix returns the first columns of the line about a finished attempt: the time
-// of its start, the number of finished trials of the run, the scenario, and the number
+// of its start, the numbers of finished trials and of repeats, the scenario, and the number
 // of the trial.
 func (v *view) linePrefix(s sample.Sample, p experiment.Progress) string {
-	return fmt.Sprintf("%s  %d/%d  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finishedTrials(), max(p.Number, p.Total), s.Scenario, s.Block+1, attemptOf(p))
+	return fmt.Sprintf("%s  %d/%d%s  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finishedTrials(), max(p.Number, p.Total), v.done.repeatsDue(), s.Scenario, s.Block+1, attemptOf(p))
 }
 
 // attemptOf returns the number of an attempt, " (attempt 2 of 3)"; "" for the first.

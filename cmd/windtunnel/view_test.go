@@ -2,14 +2,17 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 func TestAnAttemptIsOneShortLine(t *testing.T) {
@@ -119,6 +122,35 @@ func TestTheTimeLeftDoesNotRiseTwiceForOneRepeat(t *testing.T) {
 	if left := step(rejected, experiment.Progress{Number: 1, Total: 3, Attempt: 2}); left >= before {
 		t.Errorf("the second attempt begins with %v left, want less than the %v of the trial before it", left, before)
 	}
+}
+
+func TestALogHasALineForEachBlockAndEveryTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		v := newView(&suite.Plan{Trials: 2}, &log, false)
+		attempt := func(block int, scenario string, took time.Duration, repeats bool) {
+			trial := experiment.Trial{Scenario: scenario, Block: block}
+			p := experiment.Progress{Number: v.done.begun + 1, Total: 8, Attempt: 1, Attempts: 3, Repeats: repeats}
+			v.Began(trial, p)
+			time.Sleep(took)
+			v.Ended(sample.Sample{Scenario: scenario, Block: block}, p)
+		}
+		for _, scenario := range []string{"a", "b", "c", "d"} {
+			attempt(0, scenario, 2*time.Second, scenario == "b")
+		}
+		attempt(1, "a", 2*time.Second, false)
+		attempt(1, "b", 9*time.Second, false)
+		attempt(1, "c", time.Second, false)
+		v.Close()
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			got = append(got, strings.Join(strings.Fields(line)[1:], " "))
+		}
+		want := []string{"1/8 a trial 1 0 bit/s", "3/8, 1 to repeat d trial 1 0 bit/s", "6/8 b trial 2 0 bit/s", "7/8 c trial 2 0 bit/s"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the log has %q, want %q", got, want)
+		}
+	})
 }
 
 // If each attempt is rejected, a trial takes several attempts: 10 of 24 trials were attempted, and
