@@ -487,4 +487,12 @@ func TestAnOrdinaryUserIsToldWhatToDo(t *testing.T) {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
+	// The features that need root are assumed, so the plan has the scenarios of a run as root.
+	out, err := user("run", "quick", "--dry-run")
+	if err != nil || !strings.HasPrefix(out, "about ") || strings.Contains(out, "skipped ") || !strings.HasSuffix(out, dryWithoutRoot) {
+		t.Errorf("dry run: %v\n%s", err, out)
+	}
+	if out, err := user("run", "k8s-cni", "--dry-run"); err != nil || !strings.HasPrefix(out, "no scenario can run on this machine\n") || !strings.Contains(out, "needs a Kubernetes cluster") {
+		t.Errorf("dry run of a suite for a cluster: %v\n%s", err, out)
+	}
 }

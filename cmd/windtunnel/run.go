@@ -259,14 +259,21 @@ func (s *runner) execute(ctx context.Context) (err error) {
 	return s.measure(ctx)
 }
 
+// dryWithoutRoot is the note about a dry run of a user who is not root.
+const dryWithoutRoot = "\nthe plan assumes the kernel features that only root can test; use sudo to test them\n"
+
 // dry prints the plan with what cannot run.
 func (o *runOptions) dry(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 	p, err := o.reach(ctx, plan)
 	if err != nil {
 		return err
 	}
+	note := ""
+	if p.here && !p.facts[0].Root() {
+		p.facts[0], note = p.facts[0].AssumeRoot(), dryWithoutRoot
+	}
 	plan.Skipped = experiment.Skips(plan, p.executor, p.facts...)
-	_, err = io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped))
+	_, err = io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped)+note)
 	return errors.Join(err, p.close())
 }
 
