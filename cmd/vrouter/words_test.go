@@ -92,5 +92,10 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\-`, "-"), says) {
 			t.Errorf("%v: page %s does not speak of %q", err, page, says)
 		}
+		for _, section := range []string{"EXIT STATUS", "ENVIRONMENT", "FILES"} {
+			if !strings.Contains(string(text), "\n.SH "+section+"\n") {
+				t.Errorf("page %s has no section %s", page, section)
+			}
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 	}
 	var said strings.Builder
 	lines := bufio.NewScanner(io.TeeReader(stderr, &said))
-	yielded := regexp.MustCompile(`  \d+/\d+  .*bit/s, sender CPU`)
+	yielded := regexp.MustCompile(`  \d+/\d+.*  .*bit/s, sender CPU`)
 	for lines.Scan() {
 		if yielded.MatchString(lines.Text()) {
 			n--
@@ -220,8 +220,9 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if n := h.samples(); n < 2 {
-		t.Errorf("%d samples are kept of 2", n)
+	kept := h.samples()
+	if kept < 2 {
+		t.Errorf("%d samples are kept of 2", kept)
 	}
 	left := len(leftovers(t))
 	if left == 0 {
@@ -234,6 +235,9 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	out, err = h.run("run", "--resume", "latest") // with its own --gates warn
 	if want := "removed " + phrase.Count(left, "network namespace"); err != nil || !strings.Contains(out, want) {
 		t.Errorf("resume: %v, want %q\n%s", err, want, out)
+	}
+	if want := fmt.Sprintf("-slow: %d of 6 trials left, about ", 6-kept); !strings.Contains(out, want) {
+		t.Errorf("resume: want %q\n%s", want, out)
 	}
 	if n := h.samples(); n != 6 {
 		t.Errorf("after the resumed run there are %d samples, want 6", n)
@@ -482,5 +486,13 @@ func TestAnOrdinaryUserIsToldWhatToDo(t *testing.T) {
 		if out, err := user(args...); err != nil {
 			t.Errorf("%v: %v\n%s", args, err, out)
 		}
+	}
+	// The features that need root are assumed, so the plan has the scenarios of a run as root.
+	out, err := user("run", "quick", "--dry-run")
+	if err != nil || !strings.HasPrefix(out, "about ") || strings.Contains(out, "skipped ") || !strings.HasSuffix(out, dryWithoutRoot) {
+		t.Errorf("dry run: %v\n%s", err, out)
+	}
+	if out, err := user("run", "k8s-cni", "--dry-run"); err != nil || !strings.HasPrefix(out, "no scenario can run on this machine\n") || !strings.Contains(out, "needs a Kubernetes cluster") {
+		t.Errorf("dry run of a suite for a cluster: %v\n%s", err, out)
 	}
 }

@@ -43,6 +43,7 @@ type runOptions struct {
 	maxTime   time.Duration
 	seed      uint64
 	dryRun    bool
+	quiet     bool
 	db        string
 	out       string
 	name      string
@@ -117,7 +118,7 @@ func resumable(cmd *cobra.Command) error {
 	}
 	var others []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "gates", "db", "out"}, f.Name) {
+		if !slices.Contains([]string{"resume", "gates", "db", "out", "quiet"}, f.Name) {
 			others = append(others, "--"+f.Name)
 		}
 	})
@@ -137,7 +138,7 @@ func recorded(cmd *cobra.Command, args []string) string {
 			value = strings.Join(list.GetSlice(), ",")
 		}
 		switch {
-		case slices.Contains([]string{"db", "out", "resume", "dry-run", "gates", "seed", "name", "note"}, f.Name) || value == "false":
+		case slices.Contains([]string{"db", "out", "resume", "dry-run", "gates", "seed", "name", "note", "quiet"}, f.Name) || value == "false":
 		case value == "true":
 			words = append(words, "--"+f.Name)
 		default:
@@ -173,6 +174,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	gatesFlag(cmd, &o.gates)
 	o.cpus.flags(cmd)
 	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "Print no progress, only the report, warnings and errors")
 	nameFlags(cmd, o)
 	dbFlag(cmd, &o.db)
 }
@@ -257,14 +259,21 @@ func (s *runner) execute(ctx context.Context) (err error) {
 	return s.measure(ctx)
 }
 
+// dryWithoutRoot is the note about a dry run of a user who is not root.
+const dryWithoutRoot = "\nthe plan assumes the kernel features that only root can test; use sudo to test them\n"
+
 // dry prints the plan with what cannot run.
 func (o *runOptions) dry(ctx context.Context, out io.Writer, plan *suite.Plan) error {
 	p, err := o.reach(ctx, plan)
 	if err != nil {
 		return err
 	}
+	note := ""
+	if p.here && !p.facts[0].Root() {
+		p.facts[0], note = p.facts[0].AssumeRoot(), dryWithoutRoot
+	}
 	plan.Skipped = experiment.Skips(plan, p.executor, p.facts...)
-	_, err = io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped))
+	_, err = io.WriteString(out, suite.Render(plan)+renderSkips(plan.Skipped)+note)
 	return errors.Join(err, p.close())
 }
 
@@ -438,12 +447,6 @@ func (s *runner) measure(ctx context.Context) error {
 		return err
 	}
 	s.plan.Skipped = s.run.Skipped
-	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, s.scenarios(), s.trials(),
-		units.FormatDuration(s.withProfiling(s.plan.Estimate())), units.FormatDuration(s.withProfiling(s.plan.WorstCase())), renderSkips(s.run.Skipped))
-	if s.place.here {
-		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
-	}
-	view := newView(s.plan, os.Stderr, canRedraw(os.Stderr))
 	e := &experiment.Experiment{
 		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.place.self, Attempts: attempts,
 		Executor: s.place.executor,
@@ -455,8 +458,19 @@ func (s *runner) measure(ctx context.Context) error {
 		Adjust:    s.run.Options.Adjusted,
 		Adjusting: s.adjust,
 		Recorder:  s,
-		Observer:  observers{view, newSettler(s)},
 	}
+	progress, live := io.Writer(os.Stderr), canRedraw(os.Stderr)
+	if s.options.quiet {
+		progress, live = io.Discard, false
+	} else {
+		fmt.Fprintf(s.out, "run %s: %s\n", s.run.ID, s.announce(e))
+	}
+	fmt.Fprint(s.out, renderSkips(s.run.Skipped))
+	if s.place.here {
+		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
+	}
+	view := newView(s.plan, progress, live)
+	e.Observer = observers{view, newSettler(s)}
 	runErr := e.Run(ctx)
 	view.Close()
 	if err := s.close(runErr); err != nil {
@@ -477,14 +491,33 @@ func (s *runner) measure(ctx context.Context) error {
 	return exitNothing
 }
 
-// withProfiling returns a duration of the plan with the time of the profiled trials, in
-// nanoseconds. With --profile the first blocks run each scenario a second time.
-func (s *runner) withProfiling(d time.Duration) float64 {
+// announce describes the trials of the run and their duration. For a resumed run these are the
+// remaining trials.
+func (s *runner) announce(e *experiment.Experiment) string {
+	if s.options.resume == "" {
+		return fmt.Sprintf("%s × %s, %s", s.scenarios(), s.trials(), s.plan.Lasts(s.profiling()))
+	}
+	whole := *e
+	whole.History = nil
+	left, all := e.Remaining(), whole.Remaining()
+	text := fmt.Sprintf("%d of %s left", left, phrase.Count(all, "trial"))
+	if s.plan.Stop.Precision > 0 {
+		text += fmt.Sprintf(", and more until ±%s", units.FormatPercent(s.plan.Stop.Precision))
+	}
+	if left > 0 {
+		text += ", about " + units.FormatDuration(float64(s.plan.Estimate())*s.profiling()*float64(left)/float64(all))
+	}
+	return text
+}
+
+// profiling returns the factor by which the profiled trials prolong the run. With --profile the
+// first blocks run each scenario a second time.
+func (s *runner) profiling() float64 {
 	o := s.run.Options
 	if o.ProfileRate == 0 {
-		return float64(d)
+		return 1
 	}
-	return float64(d) * (1 + float64(min(o.ProfileBlocks, s.plan.Trials))/float64(s.plan.Trials))
+	return 1 + float64(min(o.ProfileBlocks, s.plan.Trials))/float64(s.plan.Trials)
 }
 
 // scenarios describes the number of scenarios, and of the pairs of hosts.

@@ -119,7 +119,7 @@ func TestAResumedRunRefusesAnotherPlan(t *testing.T) {
 func TestARunRecordsTheArgumentsThatAffectItsFigures(t *testing.T) {
 	for want, args := range map[string][]string{
 		"run quick --scenario 'bridge/*,vxlan' --trials 9":          {"quick", "--scenario", "bridge/*", "--scenario", "vxlan", "--trials", "9", "--out", "x", "--gates", "warn"},
-		"run --streams 4 --system raw,bridge --workload tcp_stream": {"--system", "raw,bridge", "--workload", "tcp_stream", "--streams", "4", "--db", "x.db", "--seed", "3"},
+		"run --streams 4 --system raw,bridge --workload tcp_stream": {"--system", "raw,bridge", "--workload", "tcp_stream", "--streams", "4", "--db", "x.db", "--seed", "3", "-q"},
 		"run 'my suite.yaml' --cpu-distance near --short":           {"my suite.yaml", "--short", "--cpu-distance", "near"},
 	} {
 		cmd := runCommand()

@@ -18,13 +18,27 @@ import (
 	"windtunnel/lab/units"
 )
 
-// view shows the progress of a run: a live line on a terminal, or one line for each
-// trial in a log.
+// view shows the progress of a run: a live line on a terminal, or lines in a log.
 type view struct {
 	out     io.Writer
 	program *tea.Program // nil without a terminal
 	ended   chan struct{}
 	done    progressCount
+
+	latest string    // line about the latest attempt that the log does not have yet
+	logged time.Time // time of the last line in the log
+	block  int       // current block
+}
+
+// logInterval is the time between two lines in a log, unless a block ends.
+const logInterval = 10 * time.Second
+
+// log writes the line about the latest attempt, once.
+func (v *view) log() {
+	if v.latest != "" {
+		fmt.Fprintln(v.out, v.latest)
+		v.latest, v.logged = "", time.Now()
+	}
 }
 
 // canRedraw reports whether a live line can be drawn on a file: the file is a terminal that
@@ -36,9 +50,8 @@ func canRedraw(f *os.File) bool {
 
 func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 	v := &view{out: out}
-	running := max(1, plan.Cells())
 	if live {
-		v.program = tea.NewProgram(&liveModel{left: newCountdown(plan.Estimate()/time.Duration(max(1, plan.Trials*running)), running, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
+		v.program = tea.NewProgram(&liveModel{left: countdownOf(plan, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
 		v.ended = make(chan struct{})
 		go func() {
 			defer close(v.ended)
@@ -48,8 +61,9 @@ func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 	return v
 }
 
-// Close ends the live view and removes its line.
+// Close ends the live view and removes its line, or completes the log.
 func (v *view) Close() {
+	v.log()
 	if v.program != nil {
 		v.program.Quit()
 		<-v.ended
@@ -74,6 +88,10 @@ type endedMsg beganMsg
 
 func (v *view) Began(t experiment.Trial, p experiment.Progress) {
 	v.done.began(t, p)
+	if t.Block != v.block {
+		v.log()
+		v.block = t.Block
+	}
 	if v.program != nil {
 		v.program.Send(beganMsg{t, p})
 	}
@@ -90,7 +108,10 @@ func (v *view) Ended(s sample.Sample, p experiment.Progress) {
 	t := experiment.Trial{Scenario: s.Scenario, Block: s.Block, Profiled: s.Profiled}
 	v.done.ended(t, p)
 	if v.program == nil {
-		fmt.Fprintln(v.out, v.linePrefix(s, p)+what)
+		v.latest = v.linePrefix(s, p) + what
+		if time.Since(v.logged) >= logInterval {
+			v.log()
+		}
 		return
 	}
 	v.program.Send(endedMsg{t, p})
@@ -101,10 +122,10 @@ func (v *view) Ended(s sample.Sample, p experiment.Progress) {
 }
 
 // linePrefix returns the first columns of the line about a finished attempt: the time
-// of its start, the number of finished trials of the run, the scenario, and the number
+// of its start, the numbers of finished trials and of repeats, the scenario, and the number
 // of the trial.
 func (v *view) linePrefix(s sample.Sample, p experiment.Progress) string {
-	return fmt.Sprintf("%s  %d/%d  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finishedTrials(), max(p.Number, p.Total), s.Scenario, s.Block+1, attemptOf(p))
+	return fmt.Sprintf("%s  %d/%d%s  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finishedTrials(), max(p.Number, p.Total), v.done.repeatsDue(), s.Scenario, s.Block+1, attemptOf(p))
 }
 
 // attemptOf returns the number of an attempt, " (attempt 2 of 3)"; "" for the first.
@@ -161,7 +182,7 @@ func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case beganMsg:
 		m.began, m.point, m.up = msg, nil, false
 		m.left.done.began(msg.trial, msg.Progress)
-		m.left.began(time.Now())
+		m.left.began(msg.Progress, time.Now())
 	case endedMsg:
 		m.left.done.ended(msg.trial, msg.Progress)
 		m.left.ended(msg.Progress)
@@ -191,7 +212,7 @@ func (m *liveModel) line() string {
 	}
 	b := m.began
 	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, attemptOf(b.Progress), m.step(),
-		faint.Render(fmt.Sprintf("%d of %d finished, %s left", m.left.done.finishedTrials(), b.Total, m.remains(time.Now()))))
+		faint.Render(fmt.Sprintf("%d of %d finished%s, %s left", m.left.done.finishedTrials(), b.Total, m.left.done.repeatsDue(), m.remains(time.Now()))))
 }
 
 // step returns the current step of the trial: "setting up", "measuring", or the latest
@@ -247,6 +268,15 @@ func (c *progressCount) finishedTrials() int {
 	return c.begun - len(c.repeats) - c.current
 }
 
+// repeatsDue returns the number of trials that wait for their repeat, as ", 3 to repeat"; "" for
+// none.
+func (c *progressCount) repeatsDue() string {
+	if len(c.repeats) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d to repeat", len(c.repeats))
+}
+
 // countdown estimates the remaining time of a run. The time shown never rises, except
 // for three reasons: trials were added, a trial must be repeated, or trials take clearly
 // longer than estimated.
@@ -258,18 +288,38 @@ type countdown struct {
 	shown    time.Duration // remaining time, as last shown
 	total    int           // trials of the run at the start of the last attempt
 	attempts int           // finished attempts
+	rejected int           // finished attempts whose trial must be repeated
+	repeats  int           // maximum number of repeats in the run
 	repeated bool          // the trial of the last attempt must be repeated
 	done     progressCount
 }
 
-func newCountdown(each time.Duration, prior int, now time.Time) *countdown {
-	return &countdown{started: now, each: each, prior: prior}
+func countdownOf(plan *suite.Plan, now time.Time) *countdown {
+	cells := max(1, plan.Cells())
+	return newCountdown(plan.Estimate()/time.Duration(max(1, plan.Trials*cells)), cells, plan.Repeats(max(plan.Trials, plan.Stop.MaxTrials)), now)
+}
+
+func newCountdown(each time.Duration, prior, repeats int, now time.Time) *countdown {
+	return &countdown{started: now, each: each, prior: prior, repeats: repeats}
+}
+
+// attemptsLeft estimates the number of attempts until the end of the run: one for each unfinished
+// trial, and repeats as often as so far, within the maximum for a trial and for the run.
+func (c *countdown) attemptsLeft(most int) float64 {
+	unfinished := float64(c.done.total - c.done.finishedTrials())
+	rejected := float64(c.rejected) / float64(c.attempts+c.prior)
+	each, share := 1.0, 1.0
+	for range most - 1 {
+		share *= rejected
+		each += share
+	}
+	return min(unfinished*each, unfinished+float64(max(0, c.repeats-c.rejected)))
 }
 
 // began updates the estimate at the start of an attempt.
-func (c *countdown) began(now time.Time) {
+func (c *countdown) began(p experiment.Progress, now time.Time) {
 	mean := (now.Sub(c.started) + time.Duration(c.prior)*c.each) / time.Duration(c.attempts+c.prior)
-	left := mean * time.Duration(c.done.total-c.done.finishedTrials())
+	left := time.Duration(float64(mean) * c.attemptsLeft(p.Attempts))
 	c.end = now.Add(left)
 	if c.done.total > c.total || c.repeated || left > c.shown*5/4+5*time.Second {
 		c.shown = left
@@ -280,6 +330,9 @@ func (c *countdown) began(now time.Time) {
 // ended counts a finished attempt.
 func (c *countdown) ended(p experiment.Progress) {
 	c.attempts++
+	if p.Repeats {
+		c.rejected++
+	}
 	c.repeated = c.repeated || p.Repeats
 }
 

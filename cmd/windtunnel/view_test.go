@@ -1,14 +1,18 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 func TestAnAttemptIsOneShortLine(t *testing.T) {
@@ -39,7 +43,7 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 
 func TestTheTimeLeftDoesNotClimbWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	c := newCountdown(2*time.Second, 1, now)
+	c := newCountdown(2*time.Second, 1, 3, now)
 	last := time.Hour
 	for n := 1; n <= 10; n++ {
 		startAttempt(c, now, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
@@ -64,7 +68,7 @@ func TestTheTimeLeftDoesNotClimbWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 // startAttempt calls the countdown at the start of an attempt, as the live view does.
 func startAttempt(c *countdown, now time.Time, t experiment.Trial, p experiment.Progress) {
 	c.done.began(t, p)
-	c.began(now)
+	c.began(p, now)
 }
 
 // endAttempt calls the countdown at the end of an attempt, as the live view does.
@@ -85,7 +89,7 @@ func TestTheTimeLeftRisesForAReason(t *testing.T) {
 		"a repeat":      {2 * time.Second, true, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
 		"slower trials": {20 * time.Second, false, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
 	} {
-		d := newCountdown(2*time.Second, 1, begun)
+		d := newCountdown(2*time.Second, 1, 3, begun)
 		startAttempt(d, begun, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1})
 		if left := d.at(begun); left < 19*time.Second || left > 21*time.Second {
 			t.Errorf("%s: at first %v are left, want about 20s", name, left)
@@ -103,7 +107,7 @@ func TestTheTimeLeftRisesForAReason(t *testing.T) {
 // When the first attempt fails, the time left already includes the second attempt.
 func TestTheTimeLeftDoesNotRiseTwiceForOneRepeat(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	c := newCountdown(2*time.Second, 3, now)
+	c := newCountdown(2*time.Second, 3, 3, now)
 	rejected := experiment.Trial{Scenario: "1"}
 	step := func(t experiment.Trial, p experiment.Progress) time.Duration {
 		startAttempt(c, now, t, p)
@@ -117,6 +121,54 @@ func TestTheTimeLeftDoesNotRiseTwiceForOneRepeat(t *testing.T) {
 	before = min(before, step(experiment.Trial{Scenario: "3"}, experiment.Progress{Number: 3, Total: 3, Attempt: 1}))
 	if left := step(rejected, experiment.Progress{Number: 1, Total: 3, Attempt: 2}); left >= before {
 		t.Errorf("the second attempt begins with %v left, want less than the %v of the trial before it", left, before)
+	}
+}
+
+func TestALogHasALineForEachBlockAndEveryTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		v := newView(&suite.Plan{Trials: 2}, &log, false)
+		attempt := func(block int, scenario string, took time.Duration, repeats bool) {
+			trial := experiment.Trial{Scenario: scenario, Block: block}
+			p := experiment.Progress{Number: v.done.begun + 1, Total: 8, Attempt: 1, Attempts: 3, Repeats: repeats}
+			v.Began(trial, p)
+			time.Sleep(took)
+			v.Ended(sample.Sample{Scenario: scenario, Block: block}, p)
+		}
+		for _, scenario := range []string{"a", "b", "c", "d"} {
+			attempt(0, scenario, 2*time.Second, scenario == "b")
+		}
+		attempt(1, "a", 2*time.Second, false)
+		attempt(1, "b", 9*time.Second, false)
+		attempt(1, "c", time.Second, false)
+		v.Close()
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			got = append(got, strings.Join(strings.Fields(line)[1:], " "))
+		}
+		want := []string{"1/8 a trial 1 0 bit/s", "3/8, 1 to repeat d trial 1 0 bit/s", "6/8 b trial 2 0 bit/s", "7/8 c trial 2 0 bit/s"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the log has %q, want %q", got, want)
+		}
+	})
+}
+
+// If each attempt is rejected, a trial takes several attempts: 10 of 24 trials were attempted, and
+// the remaining 14 first attempts and all repeats are left.
+func TestTheTimeLeftIncludesTheRepeatsToExpect(t *testing.T) {
+	for repeats, most := range map[int]time.Duration{100: 2 * 72 * time.Second, 14: 2 * 28 * time.Second} {
+		now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+		c := newCountdown(2*time.Second, 8, repeats, now)
+		for n := 1; n <= 10; n++ {
+			p := experiment.Progress{Number: n, Total: 24, Attempt: 1, Attempts: 3, Repeats: true}
+			startAttempt(c, now, experiment.Trial{Scenario: fmt.Sprint(n)}, p)
+			now = now.Add(2 * time.Second)
+			endAttempt(c, experiment.Trial{Scenario: fmt.Sprint(n)}, p)
+		}
+		startAttempt(c, now, experiment.Trial{Scenario: "11"}, experiment.Progress{Number: 11, Total: 24, Attempt: 1, Attempts: 3})
+		if left := c.at(now); left <= 2*24*time.Second || left > most {
+			t.Errorf("after 10 rejected attempts and with %d repeats at most, %v are left, want more than 48s and at most %v", repeats, left, most)
+		}
 	}
 }
 
@@ -145,7 +197,7 @@ func TestTheCountOfFinishedTrialsNeverFalls(t *testing.T) {
 }
 
 func TestTheLiveLineSaysWhatHappensAndNamesBothCPUs(t *testing.T) {
-	m := &liveModel{left: newCountdown(2*time.Second, 1, time.Now())}
+	m := &liveModel{left: newCountdown(2*time.Second, 1, 3, time.Now())}
 	shows := func(want string) {
 		t.Helper()
 		if got := ansi.Strip(m.line()); !strings.Contains(got, want) {
@@ -159,9 +211,16 @@ func TestTheLiveLineSaysWhatHappensAndNamesBothCPUs(t *testing.T) {
 	m.Update(sample.Point{Bits: 9.61e9, SenderCPU: 54.4, ReceiverCPU: 73})
 	shows("  9.61 Gbit/s, sender CPU 54 %, receiver 73 %  ")
 	m.Update(endedMsg{experiment.Trial{Scenario: "raw/stream", Block: 2}, experiment.Progress{Number: 3, Total: 10, Attempt: 2, Attempts: 3}})
-	shows("  3 of 10 finished")
+	shows("  3 of 10 finished, about ")
+	next := experiment.Trial{Scenario: "raw/rr", Block: 2}
+	m.Update(beganMsg{next, experiment.Progress{Number: 4, Total: 10, Attempt: 1, Attempts: 3}})
+	m.Update(endedMsg{next, experiment.Progress{Number: 4, Total: 10, Attempt: 1, Attempts: 3, Repeats: true}})
+	shows("  3 of 10 finished, 1 to repeat, about ")
+	m.Update(beganMsg{next, experiment.Progress{Number: 4, Total: 10, Attempt: 2, Attempts: 3}})
+	m.Update(endedMsg{next, experiment.Progress{Number: 4, Total: 10, Attempt: 2, Attempts: 3}})
+	shows("  4 of 10 finished, about ")
 	m.pursues = true
 	shows("at least ")
-	m.Update(beganMsg{experiment.Trial{Scenario: "raw/stream", Block: 3}, experiment.Progress{Number: 4, Total: 10, Attempt: 1}})
+	m.Update(beganMsg{experiment.Trial{Scenario: "raw/stream", Block: 3}, experiment.Progress{Number: 5, Total: 10, Attempt: 1}})
 	shows("  setting up  ")
 }

@@ -147,6 +147,20 @@ func (e *Experiment) queue(h *history, block, before int) []queued {
 	return list
 }
 
+// Remaining returns the number of the plan's trials that are not done: all without a History.
+func (e *Experiment) Remaining() int {
+	h := historyOf(e.History, e.Plan.Matrix != nil)
+	left := e.later(h, -1)
+	if e.Plan.Matrix != nil { // later does not look at the history
+		for t := range h.done {
+			if e.Skipped[t.Scenario] == "" {
+				left--
+			}
+		}
+	}
+	return left
+}
+
 // later counts the remaining trials in the plan's blocks after this one.
 func (e *Experiment) later(h *history, block int) int {
 	if e.Plan.Matrix != nil {

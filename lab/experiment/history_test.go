@@ -4,7 +4,26 @@ import (
 	"testing"
 
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
+
+func TestTheRemainingTrialsAreThoseThatAreNotDone(t *testing.T) {
+	pair := suite.HostPair{From: "a", To: "b"}
+	gate := []sample.Gate{{Name: sample.Steal}}
+	for name, c := range map[string]struct {
+		e    Experiment
+		want int
+	}{
+		"scenarios": {Experiment{Plan: &suite.Plan{Trials: 3, Scenarios: []suite.Scenario{{ID: "a"}, {ID: "b"}, {ID: "c"}}}, Skipped: map[string]string{"c": "no"},
+			History: []sample.Sample{{Scenario: "a"}, {Scenario: "b", Gates: gate}}}, 5},
+		"pairs of hosts": {Experiment{Plan: &suite.Plan{Trials: 3, Scenarios: []suite.Scenario{{ID: "s"}}, Matrix: &suite.Matrix{Pairs: []suite.HostPair{pair, {From: "b", To: "a"}}}},
+			History: []sample.Sample{{Scenario: suite.PairID("s", pair)}}}, 5},
+	} {
+		if got := c.e.Remaining(); got != c.want {
+			t.Errorf("%s: %d trials remain, want %d", name, got, c.want)
+		}
+	}
+}
 
 // A resumed run does not repeat what yielded figures that count, nor what
 // failed in a way that a repeat cannot help. All else it tries again.

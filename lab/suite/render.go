@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/units"
@@ -45,11 +46,19 @@ func headline(p *Plan) string {
 	if p.Cells() == 0 {
 		return "no scenario can run on this machine"
 	}
-	usual := ""
+	return p.Lasts(1)
+}
+
+// Lasts describes the usual duration of a run, its longest duration, and what causes the longest.
+// factor is the run's duration relative to the plan's, above 1 for a run with profiled trials.
+func (p *Plan) Lasts(factor float64) string {
+	usual, cause, repeated := "", "", phrase.Count(p.Repeats(p.Trials), "trial")
 	if p.Stop.Precision > 0 {
-		usual = " with the fewest trials"
+		usual, cause, repeated = " with the fewest trials", "the precision is not reached, ", "trials"
 	}
-	return fmt.Sprintf("about %s%s, at worst %s", units.FormatDuration(float64(p.Estimate())), usual, units.FormatDuration(float64(p.WorstCase())))
+	duration := func(d time.Duration) string { return units.FormatDuration(factor * float64(d)) }
+	return fmt.Sprintf("about %s%s, at worst %s (if %severy set-up takes %s and %s are repeated)",
+		duration(p.Estimate()), usual, duration(p.WorstCase()), cause, units.FormatDuration(float64(worstOverhead)), repeated)
 }
 
 func trials(p *Plan) string {

@@ -114,7 +114,7 @@ func TestTheWorstCaseCountsRepeatsAndThePursuitOfAPrecision(t *testing.T) {
 
 func TestRenderSaysFirstHowLongAPrecisionMayTake(t *testing.T) {
 	got := Render(mustExpand(t, with("precision: 2%\nmax_time: 20m"), ExpandOptions{}))
-	want := `about 1m14s with the fewest trials, at worst 21m11s
+	want := `about 1m14s with the fewest trials, at worst 21m11s (if the precision is not reached, every set-up takes 15 s and trials are repeated)
 small: small
 4 scenarios × 6 to 40 trials on 2 nodes
 until figures are known to ± 2 %; beyond the fewest trials no block begins after 20m

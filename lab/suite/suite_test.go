@@ -416,7 +416,7 @@ scenarios: [{system: raw, workload: [st, rr]}, {system: bridge, placement: coloc
 comparisons: [{title: why, baseline: raw/st, subject: raw/rr}, {baseline: raw, subject: bridge-colocated}]
 published: [{scenario: raw/st, metric: throughput_bps, value: 1 Gbit/s, source: a table}]
 `, ExpandOptions{})
-	want := `about 9.3 s, at worst 1m46s
+	want := `about 9.3 s, at worst 1m46s (if every set-up takes 15 s and 3 trials are repeated)
 s: A title
 3 scenarios × 1 trial on 2 nodes
 
