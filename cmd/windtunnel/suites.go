@@ -148,7 +148,7 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 // expand makes the plan of a suite's text. file is the name of the text in errors.
 func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, error) {
 	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
-	s, err := suite.ParseFor(file, data, opts.Vocabulary)
+	s, err := suite.ParseFor(file, data, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -155,15 +155,16 @@ func checkExisting(j *journal, f fabricSpec) {
 	}
 }
 
-// checkScenarios resolves the names that scenarios use. It returns false if the
+// checkScenarios resolves the names that scenarios use. It marks the entries whose
 // expansion would only report the same errors again.
-func checkScenarios(j *journal, s *spec) bool {
-	before := len(j.errs) + j.more
+func checkScenarios(j *journal, s *spec) {
 	workloads := namesOf(s.workloads.V)
-	fabrics, endpoints := namesOr(s.fabrics.V, defaultFabric), namesOr(s.endpoints.V, defaultEndpoint)
+	fabrics, endpoints := namesOr(s.fabrics, defaultFabric), namesOr(s.endpoints, defaultEndpoint)
+	resolvable := len(workloads) > 0 && len(fabrics) > 0 && len(endpoints) > 0
 	for i := range s.scenarios.V {
 		e := &s.scenarios.V[i].V
 		pos := s.scenarios.V[i].Pos
+		before := j.calls
 		checkNames(j, "workload", "workloads", e.workload, workloads, pos)
 		checkNames(j, "fabric", "fabrics", e.fabric, fabrics, pos)
 		checkNames(j, "endpoint", "endpoints", e.endpoint, endpoints, pos)
@@ -172,16 +173,21 @@ func checkScenarios(j *journal, s *spec) bool {
 		checkRepeats(j, "tool", e.tool.V)
 		checkPlaceholders(j, e.id)
 		checkPlaceholders(j, e.title)
-	}
-	for _, e := range s.scenarios.V {
-		if len(e.V.system.V) == 0 || slices.ContainsFunc(e.V.system.V, func(a at[string]) bool { return a.V == "" }) {
-			return false
+		read := len(e.system.V) > 0 && !unreadable(e.placement.V)
+		for _, list := range [][]at[string]{e.system.V, e.encap.V, e.workload.V, e.fabric.V, e.endpoint.V, e.tool.V} {
+			read = read && !unreadable(list)
 		}
+		e.faulty = !resolvable || !read || j.calls > before
 	}
-	return len(s.scenarios.V) > 0 && len(workloads) > 0 && len(j.errs)+j.more == before
 }
 
-// checkNames reports names in a list that the suite does not define.
+// unreadable reports whether a value of the list could not be read.
+func unreadable[V ~string](list []at[V]) bool {
+	return slices.ContainsFunc(list, func(a at[V]) bool { return a.V == "" })
+}
+
+// checkNames reports names in a list that the suite does not define. If known is empty, the
+// section could not be read, and every name may be right.
 func checkNames(j *journal, key, section string, list at[[]at[string]], known []string, scenario position) {
 	if !list.Set {
 		if len(known) > 1 {
@@ -190,7 +196,7 @@ func checkNames(j *journal, key, section string, list at[[]at[string]], known []
 		return
 	}
 	for _, n := range list.V {
-		if n.V != "" && !slices.Contains(known, n.V) {
+		if n.V != "" && len(known) > 0 && !slices.Contains(known, n.V) {
 			j.fail(n.Pos, fmt.Sprintf("%q is not defined under %s", n.V, section), Suggest(n.V, section, known))
 		}
 	}
@@ -240,10 +246,10 @@ func namesOf[T any](entries []named[T]) []string {
 	return out
 }
 
-// namesOr returns the names of the entries, or preset if the suite defines no entry.
-func namesOr[T any](entries []named[T], preset string) []string {
-	if len(entries) == 0 {
+// namesOr returns the names of a section's entries, or preset if the suite lacks the section.
+func namesOr[T any](section at[[]named[T]], preset string) []string {
+	if !section.Set {
 		return []string{preset}
 	}
-	return namesOf(entries)
+	return namesOf(section.V)
 }

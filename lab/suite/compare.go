@@ -23,8 +23,7 @@ func (x *expansion) compare(c comparisonSpec, subject at[string]) {
 
 // pairs returns the pairs of scenarios that a baseline and a subject name. Two ids are
 // one pair. Two groups give one pair for each part after the "/" that both groups
-// have. If the tool is replaced, a scenario may be missing; pairs then omits it
-// without an error.
+// have. If the plan is partial, pairs omits missing scenarios without an error.
 func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 	base, isGroup, ok := x.lookUp(baseline)
 	if !ok {
@@ -49,7 +48,7 @@ func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 			}
 		}
 	}
-	if found == nil && x.opts.Tool == "" {
+	if found == nil && !x.partial {
 		x.j.fail(subject.Pos, fmt.Sprintf("groups %q and %q have no scenario with the same part after the \"/\"", baseline.V, subject.V),
 			"scenarios: "+enumerate(append(base, subj...)))
 	}
@@ -88,7 +87,7 @@ func (x *expansion) lookUp(name at[string]) (ids []string, isGroup, ok bool) {
 	if len(ids) > 0 {
 		return ids, true, true
 	}
-	if x.opts.Tool == "" {
+	if !x.partial {
 		x.j.fail(name.Pos, fmt.Sprintf("there is no scenario or group %q", name.V), Suggest(name.V, "scenarios and groups", known))
 	}
 	return nil, false, false

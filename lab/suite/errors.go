@@ -100,6 +100,7 @@ type journal struct {
 	lines []string
 	errs  Errors
 	more  int // errors beyond mostErrors
+	calls int // of fail, with those for a position that already has an error
 }
 
 // full reports whether the journal only counts further errors, because it already has
@@ -109,6 +110,7 @@ func (j *journal) full() bool { return j.more > 0 }
 // fail adds an error at p. It drops further errors at the same position, because they
 // follow from the first one.
 func (j *journal) fail(p position, problem, remedy string) {
+	j.calls++
 	e := &Error{File: j.file, Line: p.line, Column: p.column, Problem: problem, Remedy: remedy}
 	if p.line > 0 && p.line <= len(j.lines) {
 		e.Text = j.lines[p.line-1]

@@ -256,12 +256,8 @@ comparisons: [{baseline: nope, subject: raw/st}]
 	if !errors.As(err, &es) {
 		t.Fatalf("got %T %v", err, err)
 	}
-	var got []string
-	for _, e := range es {
-		got = append(got, fmt.Sprintf("%d:%d", e.Line, e.Column))
-	}
-	if want := "1:8 2:9 3:20 3:42 5:35 8:26"; strings.Join(got, " ") != want {
-		t.Errorf("errors at %v, want %s:\n%v", got, want, err)
+	if got, want := places(err), "1:8 2:9 3:20 3:42 5:35 8:26"; got != want {
+		t.Errorf("errors at %s, want %s:\n%v", got, want, err)
 	}
 	var one *Error
 	if !errors.As(err, &one) || one != es[0] {
@@ -330,6 +326,51 @@ func TestEveryMetricHasAUnitThatAPublishedFigureCanBeWrittenIn(t *testing.T) {
 	for _, i := range sample.Known() {
 		if len(scales[i.Unit]) == 0 {
 			t.Errorf("metric %s is in %q, which published figures do not know", i.Metric, i.Unit)
+		}
+	}
+}
+
+// places lists the positions of the errors of err.
+func places(err error) string {
+	var es Errors
+	errors.As(err, &es)
+	var out []string
+	for _, e := range es {
+		out = append(out, fmt.Sprintf("%d:%d", e.Line, e.Column))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestMistakesAreReportedTogetherAndNothingThatFollowsFromThem(t *testing.T) {
+	known := Vocabulary{Systems: []string{"raw", "bridge", "vxlan", "vrouter-vxlan", "vrouter-direct"}, Tools: []string{"builtin", "iperf3"}}
+	const workloads = "suite: s\nworkloads: {st: {kind: tcp_stream}, rr: {kind: tcp_rr}}\n"
+	for _, c := range []struct{ what, text, want string }{
+		{"every name of a scenario", workloads + "scenarios:\n  - {system: vxlann, workload: strem, tool: iperf, fabric: f, endpoint: e}", "4:14 4:32 4:45 4:60 4:73"},
+		{"the names of different scenarios", workloads + "scenarios:\n  - {system: raw, workload: [st, rrr]}\n  - {system: vxlann, workload: rr}", "4:34 5:14"},
+		{"the parts of another scenario that do not fit", workloads + "nodes: 1\nscenarios:\n  - {system: vxlann, workload: st}\n  - {system: raw, workload: rr}", "5:5 5:14 6:5"},
+		{"a reference to a misspelt scenario is not checked", workloads + "scenarios:\n  - {system: [raw, vxlann], workload: st}\ncomparisons: [{baseline: raw, subject: vxlan}]\nladders: [{steps: [raw, vxlan]}]", "4:20"},
+		{"other mistakes of a comparison", workloads + "scenarios:\n  - {system: [raw, vxlann], workload: st}\ncomparisons: [{baseline: raw, subject: raw}]\ntables: {t: {title: x, source: y}}", "4:20 5:40 6:10"},
+		{"the metric of a misspelt scenario", workloads + "scenarios:\n  - {system: [raw, bridge], workload: st}\n  - {system: [raw, brdge], workload: rr}\nhypotheses: [{claim: c, metric: transactions_per_s, baseline: raw, subjects: bridge, ratio: '>= 0.5'}]", "5:20"},
+		{"a misspelt block", strings.Replace(workloads, "workloads", "wokloads", 1) + "scenarios:\n  - {system: raw, workload: st}\n  - {system: vxlan, workload: [rr, rrr]}", "2:1 5:36"},
+		{"mistakes in a misspelt block", "suite: s\nwokloads: {st: {kind: tcp_strem}}\nscenarios: [{system: raw, workload: st}]", "2:1 2:23"},
+		{"a misspelt block of fabrics", workloads + "fabriks: {f: {}}\nscenarios: [{system: raw, workload: st, fabric: f}]", "3:1"},
+		{"a misspelt block of scenarios", workloads + "scenaros: [{system: raw, workload: st}]\ncomparisons: [{baseline: raw, subject: rw}]", "3:1 4:40"},
+		{"a misspelt key of a scenario", workloads + "scenarios: [{system: raw, wokload: st}]", "3:27"},
+		{"a misspelt key that is also right", workloads + "title: a\ntilte: [b]\nscenarios: [{system: raw, workload: st}]", "4:1"},
+		{"no workloads", "suite: s\nscenarios: [{system: raw, workload: st}]", "1:1"},
+		{"workloads that cannot be read", "suite: s\nworkloads: x\nscenarios: [{system: raw, workload: st}]", "2:12"},
+		{"fabrics that cannot be read", workloads + "fabrics: x\nscenarios: [{system: raw, workload: st, fabric: f}]", "3:10"},
+		{"tables that cannot be read", workloads + "tables: x\nscenarios: [{system: raw, workload: st}]\npublished: [{table: t, row: a, column: b, scenario: raw, metric: throughput_bps, value: 1 Gbit/s}]", "3:9"},
+		{"figures that cannot be read", workloads + "tables: {t: {title: x, source: y}}\nscenarios: [{system: raw, workload: st}]\npublished: x", "5:12"},
+		{"a kind that cannot be read", "suite: s\nworkloads: {rr: {kind: tcp_r}}\nscenarios: [{system: [raw, bridge], workload: rr}]\nhypotheses: [{claim: c, metric: transactions_per_s, baseline: raw, subjects: bridge, ratio: '>= 0.5'}]", "2:24"},
+		{"an MTU that cannot be read", "suite: s\nfabrics: {f: {mtu: 9k}}\nworkloads: {st: {kind: tcp_stream, buffer: 1k, packet_per_send: true}}\nscenarios: [{system: raw, workload: st}]", "2:20"},
+		{"a misspelt system with encapsulations", workloads + "scenarios: [{system: vroutr, encap: [vxlan, direct], workload: st}]", "3:22"},
+		{"a misspelt encapsulation", workloads + "scenarios: [{system: vrouter, encap: [vxlan, drect], workload: st}]", "3:46"},
+		{"tools of the suite and of its short form", workloads + "tool: iperf\nscenarios: [{system: raw, workload: st}]\nshort: {trials: 6, tool: bultin}", "3:7 5:26"},
+	} {
+		_, err := ParseFor("f.yaml", []byte(c.text), ExpandOptions{Vocabulary: known})
+		if got := places(err); got != c.want {
+			t.Errorf("%s: errors at %q, want %q:\n%v", c.what, got, c.want, err)
 		}
 	}
 }

@@ -52,8 +52,7 @@ func (s *Suite) Expand(opts ExpandOptions) (*Plan, error) {
 		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
 	}
 	j := &journal{file: s.file, lines: s.lines}
-	checkVocabulary(j, &s.spec, opts)
-	plan := expand(j, &s.spec, opts)
+	plan := expand(j, &s.spec, opts, checkVocabulary(j, &s.spec, opts))
 	if err := j.result(); err != nil {
 		return nil, err
 	}
@@ -90,6 +89,10 @@ func (o ExpandOptions) check(suite string) error {
 func checkSystems(j *journal, s *spec, known []string) bool {
 	good := true
 	for _, e := range s.scenarios.V {
+		if e.V.encap.Set && known != nil && !checkFamilies(j, e.V.system.V, known) {
+			good = false
+			continue
+		}
 		for _, n := range e.V.systems() {
 			good = checkName(j, "system", n, known) && good
 		}
@@ -97,17 +100,38 @@ func checkSystems(j *journal, s *spec, known []string) bool {
 	return good
 }
 
+// checkFamilies adds an error for each system that no known system has before an
+// encapsulation, and reports whether all have one.
+func checkFamilies(j *journal, systems []at[string], known []string) bool {
+	var families []string
+	for _, k := range known {
+		if family, _, found := strings.Cut(k, "-"); found && !slices.Contains(families, family) {
+			families = append(families, family)
+		}
+	}
+	good := true
+	for _, n := range systems {
+		if n.V != "" && !slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, n.V+"-") }) {
+			j.fail(n.Pos, fmt.Sprintf("there is no system %q with encapsulations", n.V), Suggest(n.V, "systems with encapsulations", families))
+			good = false
+		}
+	}
+	return good
+}
+
 // checkName adds an error for a name that is not in known. If known is nil,
-// every name is valid.
+// every name is valid. The name is "" if the parser has reported it.
 func checkName(j *journal, what string, a at[string], known []string) bool {
-	if known == nil || slices.Contains(known, a.V) {
+	if known == nil || a.V == "" || slices.Contains(known, a.V) {
 		return true
 	}
 	j.fail(a.Pos, fmt.Sprintf("there is no %s %q", what, a.V), Suggest(a.V, what+"s", known))
 	return false
 }
 
-func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
+// checkVocabulary adds an error for each unknown system and tool, and reports whether all
+// systems are known.
+func checkVocabulary(j *journal, s *spec, opts ExpandOptions) bool {
 	tools := opts.Vocabulary.Tools
 	if s.tool.Set && opts.Tool == "" {
 		checkName(j, "tool", s.tool, tools)
@@ -115,7 +139,6 @@ func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
 	if s.short.V.tool.Set {
 		checkName(j, "tool", s.short.V.tool, tools)
 	}
-	checkSystems(j, s, opts.Vocabulary.Systems)
 	for _, e := range s.scenarios.V {
 		for _, n := range e.V.tool.V {
 			if opts.Tool == "" {
@@ -123,11 +146,12 @@ func checkVocabulary(j *journal, s *spec, opts ExpandOptions) {
 			}
 		}
 	}
+	return checkSystems(j, s, opts.Vocabulary.Systems)
 }
 
 // expand makes the plan of s and adds all errors to j. After an error the plan is not
-// usable.
-func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
+// usable. systems reports whether all systems are known.
+func expand(j *journal, s *spec, opts ExpandOptions, systems bool) *Plan {
 	p := &Plan{Suite: s.name.V, Title: s.title.V, Description: s.description.V, Nodes: s.nodes.V, Short: opts.Short}
 	if p.Title == "" {
 		p.Title = p.Suite
@@ -137,8 +161,11 @@ func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 		p.Notes = append(p.Notes, n.V)
 	}
 	x := expansion{j: j, s: s, opts: opts, plan: p, defined: map[string]position{}}
+	x.partial = opts.Tool != "" || !systems || len(s.scenarios.V) == 0
 	for _, e := range s.scenarios.V {
-		if !x.scenario(e) {
+		if e.V.faulty {
+			x.partial = true
+		} else if !x.scenario(e) {
 			return p
 		}
 	}
@@ -149,7 +176,7 @@ func expand(j *journal, s *spec, opts ExpandOptions) *Plan {
 	x.tables()
 	x.published()
 	x.causes()
-	if opts.Tool == "" {
+	if !x.partial {
 		x.short()
 	}
 	return p
@@ -162,6 +189,10 @@ type expansion struct {
 	opts    ExpandOptions
 	plan    *Plan
 	defined map[string]position // scenario ID → position of the entry that makes it
+	// partial reports that the plan may lack scenarios, because the tool is replaced, or
+	// because of mistakes that are reported. Then a reference to a missing scenario is not
+	// an error.
+	partial bool
 }
 
 // systems returns the systems of an entry, combined with each of its encapsulations. A
@@ -284,10 +315,13 @@ func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 	if x.plan.Nodes == 1 && c.placement == TwoNodes {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
 	}
-	x.checkPacket(e, c)
 	if v := c.endpoint.value.hostVNIC; v.V && (e.V.pairs.V < 2 || c.placement != TwoNodes) {
 		x.j.fail(or(v.Pos, e.Pos), fmt.Sprintf("the host's virtual NIC of endpoint %q needs other pairs beside it, on two nodes", c.endpoint.name), "set pairs: 2 or more and placement: two-nodes in the scenario, or remove host_vnic")
 	}
+	if c.fabric.value.mtu.V == 0 {
+		return // unreadable; already reported
+	}
+	x.checkPacket(e, c)
 	if c.workload.value.ipVersion.V == 6 && c.fabric.value.mtu.V < leastMTUv6 {
 		x.j.fail(or(c.fabric.value.mtu.Pos, e.Pos), fmt.Sprintf("MTU %d is too small for IPv6, which workload %q uses", c.fabric.value.mtu.V, c.workload.name),
 			fmt.Sprintf("set mtu to %d or more (RFC 8200, section 5), or ip_version: 4", leastMTUv6))

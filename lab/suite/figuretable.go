@@ -32,7 +32,7 @@ func (x *expansion) checkTableCell(e at[publishedSpec], seen map[[3]string]posit
 	}
 	names := namesOf(x.s.tables.V)
 	switch {
-	case p.table.V == "":
+	case p.table.V == "" || x.s.tables.Set && names == nil:
 		return false // unreadable; already reported
 	case !slices.Contains(names, p.table.V):
 		x.j.fail(p.table.Pos, fmt.Sprintf("%q is not defined under tables", p.table.V), Suggest(p.table.V, "tables", names))
@@ -61,6 +61,9 @@ func (x *expansion) sourceOf(table string) string {
 
 // checkEmptyTables reports tables without a figure.
 func (x *expansion) checkEmptyTables() {
+	if x.s.published.Set && x.s.published.V == nil {
+		return // unreadable; already reported
+	}
 	for _, t := range x.s.tables.V {
 		if !slices.ContainsFunc(x.s.published.V, func(p at[publishedSpec]) bool { return p.V.table.V == t.name }) {
 			x.j.fail(t.pos, fmt.Sprintf("table %q has no figures", t.name), fmt.Sprintf("add figures with %q under published, or remove it", "table: "+t.name))

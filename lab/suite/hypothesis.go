@@ -136,7 +136,7 @@ func (h hypothesisSpec) metricOf(k Kind) string {
 }
 
 // pairsWithMetric returns the pairs in which both scenarios have the metric. If no
-// pair has the metric, it reports an error.
+// pair has the metric, it reports an error, unless the plan is partial.
 func (x *expansion) pairsWithMetric(h hypothesisSpec, subject at[string], pairs []Comparison) (out []Comparison) {
 	for _, p := range pairs {
 		about := h.metricOf(x.workload(p.Baseline).Kind)
@@ -144,7 +144,7 @@ func (x *expansion) pairsWithMetric(h hypothesisSpec, subject at[string], pairs 
 			out = append(out, p)
 		}
 	}
-	if len(pairs) > 0 && out == nil {
+	if len(pairs) > 0 && out == nil && !x.partial {
 		b, s := x.workload(pairs[0].Baseline).Kind, x.workload(pairs[0].Subject).Kind
 		x.j.fail(or(h.metric.Pos, subject.Pos), fmt.Sprintf("%s is not measured in both %q (%s) and %q (%s)", h.metricOf(b), pairs[0].Baseline, b, pairs[0].Subject, s),
 			"streams have throughput_bps, request/response has transactions_per_s and latencies: name a metric that both have")
@@ -157,6 +157,8 @@ func (x *expansion) pairsWithMetric(h hypothesisSpec, subject at[string], pairs 
 func yields(k Kind, metric string) bool {
 	info, _ := sample.Describe(sample.Metric(metric))
 	switch {
+	case k == "": // unreadable; already reported
+		return true
 	case info.Is(sample.Streams):
 		return !k.Exchange()
 	case info.Is(sample.Datagrams):

@@ -42,7 +42,7 @@ func (x *expansion) ladder(l ladderSpec) {
 }
 
 // steps finds the scenarios of a ladder's entries. It returns false if fewer than two
-// steps remain, or after an error. If the tool is replaced, a step may be missing
+// steps remain, or after an error. If the plan is partial, a step may be missing
 // without an error.
 func (x *expansion) steps(l ladderSpec) (steps []step, isGroup, ok bool) {
 	if l.names.Set && len(l.names.V) > 0 && len(l.names.V) != len(l.steps.V) {
@@ -52,7 +52,7 @@ func (x *expansion) steps(l ladderSpec) (steps []step, isGroup, ok bool) {
 	for i, s := range l.steps.V {
 		ids, group, found := x.lookUp(s)
 		if !found {
-			if x.opts.Tool == "" {
+			if !x.partial {
 				return nil, false, false
 			}
 			continue
@@ -96,7 +96,7 @@ func (x *expansion) addLadder(title, part string, steps []step) {
 			id = s.V + "/" + part
 		}
 		if !slices.Contains(s.ids, id) {
-			if x.opts.Tool == "" {
+			if !x.partial {
 				x.j.fail(s.Pos, fmt.Sprintf("group %q has no %q, which another step of this ladder has", s.V, part),
 					fmt.Sprintf("add the scenario %q, or make ladders of scenarios that there are: %s", id, enumerate(s.ids)))
 			}

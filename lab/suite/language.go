@@ -81,6 +81,7 @@ type scenarioSpec struct {
 	tool      at[[]at[string]]
 	pairs     at[int]
 	timing    at[timingSpec]
+	faulty    bool // a mistake in the names: the entry is not expanded
 }
 
 type comparisonSpec struct {

@@ -74,7 +74,7 @@ func (x *expansion) published() {
 }
 
 // checkComparable reports errors of a figure that cannot be compared. It returns false
-// if the figure must be omitted. If the tool is replaced, the figure's scenario may be
+// if the figure must be omitted. If the plan is partial, the figure's scenario may be
 // missing without an error.
 func (x *expansion) checkComparable(e at[publishedSpec], known []string) bool {
 	p := e.V
@@ -89,7 +89,7 @@ func (x *expansion) checkComparable(e at[publishedSpec], known []string) bool {
 		if id.V == "" || slices.Contains(known, id.V) {
 			continue
 		}
-		if x.opts.Tool == "" {
+		if !x.partial {
 			x.j.fail(id.Pos, fmt.Sprintf("there is no scenario %q", id.V), Suggest(id.V, "scenarios", known))
 		}
 		return false

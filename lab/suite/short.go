@@ -45,7 +45,7 @@ func (o ExpandOptions) checkShort(s *spec) error {
 	if !o.Short || s.short.Set {
 		return nil
 	}
-	plan := expand(&journal{}, s, ExpandOptions{})
+	plan := expand(&journal{}, s, ExpandOptions{}, true)
 	return fmt.Errorf("it has no short form (the complete suite takes about %s); add a block \"short:\" with the key trials, or use --trials, --duration and --scenario",
 		plan.Estimate().Round(time.Second))
 }
@@ -119,7 +119,7 @@ func (p *Plan) form() string {
 
 // checkShortForm reports errors that occur only in the expansion of the short form.
 func checkShortForm(j *journal, s *spec) {
-	if s.short.Set && len(j.errs)+j.more == 0 {
-		expand(j, s, ExpandOptions{Short: true}.withShortForm(s))
+	if s.short.Set && j.calls == 0 {
+		expand(j, s, ExpandOptions{Short: true}.withShortForm(s), true)
 	}
 }

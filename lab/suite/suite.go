@@ -19,13 +19,12 @@ type Suite struct {
 //
 // Parse accepts all names of systems and tools. Expand checks these names.
 func Parse(name string, data []byte) (*Suite, error) {
-	return ParseFor(name, data, Vocabulary{})
+	return ParseFor(name, data, ExpandOptions{})
 }
 
-// ParseFor is Parse with a list of the existing systems. Then a misspelt system
-// is an error at its own line. Parse would report the comparison that has the
-// right name.
-func ParseFor(name string, data []byte, known Vocabulary) (*Suite, error) {
+// ParseFor is Parse with the options for Expand. It reports names of systems and tools that
+// are not in the vocabulary.
+func ParseFor(name string, data []byte, opts ExpandOptions) (*Suite, error) {
 	j := &journal{file: name}
 	root := document(j, data, suiteLanguage)
 	if root == nil {
@@ -40,10 +39,9 @@ func ParseFor(name string, data []byte, known Vocabulary) (*Suite, error) {
 	checkFabrics(j, &s.spec)
 	checkEndpoints(j, &s.spec)
 	checkStop(j, &s.spec)
-	if checkScenarios(j, &s.spec) && checkSystems(j, &s.spec, known.Systems) {
-		expand(j, &s.spec, ExpandOptions{})
-		checkShortForm(j, &s.spec)
-	}
+	checkScenarios(j, &s.spec)
+	expand(j, &s.spec, ExpandOptions{}, checkVocabulary(j, &s.spec, opts.withShortForm(&s.spec)))
+	checkShortForm(j, &s.spec)
 	if err := j.result(); err != nil {
 		return nil, err
 	}

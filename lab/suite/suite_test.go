@@ -374,7 +374,7 @@ test.yaml:6:20: there is no tool "iperf2"
 		t.Errorf("got:\n%v\nwant:\n%s", err, want)
 	}
 	// The comparison has the right name, so the error must not be there.
-	_, err = ParseFor("test.yaml", []byte(strings.Replace(small, "bridge", "maclan", 1)+"comparisons: [{baseline: raw, subject: macvlan}]\n"), Vocabulary{Systems: []string{"raw", "bridge", "macvlan"}})
+	_, err = ParseFor("test.yaml", []byte(strings.Replace(small, "bridge", "maclan", 1)+"comparisons: [{baseline: raw, subject: macvlan}]\n"), ExpandOptions{Vocabulary: Vocabulary{Systems: []string{"raw", "bridge", "macvlan"}}})
 	want = `test.yaml:6:19: there is no system "maclan"
      6 |   - system: [raw, maclan]
        |                   ^

@@ -94,6 +94,7 @@ func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 	}
 	seen := map[string]position{}
 	good := true
+	var misspelt []*ast.MappingValueNode
 	for _, e := range entries {
 		if j.full() {
 			return out, false
@@ -106,7 +107,7 @@ func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 		f, known := t.field(key.text)
 		if !known {
 			j.fail(key.pos, fmt.Sprintf("unknown key %q in %s", clip(key.text), t.what), t.remedy(key.text))
-			good = false
+			misspelt = append(misspelt, e)
 			continue
 		}
 		if first, twice := seen[f.key]; twice {
@@ -117,7 +118,23 @@ func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 		seen[f.key] = key.pos
 		good = f.read(j, e.Value, key.pos, &out) && good
 	}
-	return out, t.complete(j, n, seen) && good
+	t.readMisspelt(j, misspelt, seen, &out)
+	return out, t.complete(j, n, seen) && good && misspelt == nil
+}
+
+// readMisspelt reads the values of unknown keys as those of the most similar keys that the
+// mapping lacks. So an unknown key does not cause errors about what is missing, and mistakes
+// in its value are reported too.
+func (t table[T]) readMisspelt(j *journal, entries []*ast.MappingValueNode, seen map[string]position, out *T) {
+	for _, e := range entries {
+		key, _ := keyOf(j, e)
+		f, near := t.field(Nearest(key.text, t.keys()))
+		if _, taken := seen[f.key]; !near || taken || j.full() {
+			continue
+		}
+		seen[f.key] = key.pos
+		f.read(j, e.Value, key.pos, out)
+	}
 }
 
 // complete reports the missing mandatory keys.
@@ -152,16 +169,21 @@ func (t table[T]) field(key string) (field[T], bool) {
 	return t.fields[i], true
 }
 
-// remedy returns the remedy for an unknown key: a similar key, or the table that has
-// the key.
-func (t table[T]) remedy(key string) string {
-	var known []string
+// keys lists the names of the keys, with their aliases.
+func (t table[T]) keys() (known []string) {
 	for _, f := range t.fields {
 		known = append(known, f.key)
 		if f.alias != "" {
 			known = append(known, f.alias)
 		}
 	}
+	return known
+}
+
+// remedy returns the remedy for an unknown key: a similar key, or the table that has
+// the key.
+func (t table[T]) remedy(key string) string {
+	known := t.keys()
 	if !t.alone && Nearest(key, known) == "" {
 		if home := homeOf(key); home != "" && home != t.what {
 			return fmt.Sprintf("%q belongs in %s; known here: %s", key, home, enumerate(known))

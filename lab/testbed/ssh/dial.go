@@ -18,9 +18,11 @@ import (
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 	sshagent "golang.org/x/crypto/ssh/agent"
+	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/host"
+	"windtunnel/lab/phrase"
 )
 
 // connectTime is the maximum time to connect to a host and to log in, through all jump
@@ -135,20 +137,18 @@ func endWhenCut(_, _ string, c syscall.RawConn) (err error) {
 // explain returns the error of a login with its remedy.
 func (s stop) explain(err error, keys *keys) error {
 	host, port, _ := net.SplitHostPort(s.address)
+	var changed *xknownhosts.KeyError
 	switch {
-	case knownhosts.IsHostKeyChanged(err):
-		return fmt.Errorf("the host key of %s is not the key in the known_hosts file: another machine may answer there; if the host was installed again, remove the old key with `ssh-keygen -R %s` and log in once with ssh", s.address, inKnownHosts(host, port))
+	case errors.As(err, &changed) && len(changed.Want) > 0:
+		file := changed.Want[0].Filename
+		remove := phrase.Shell([]string{"ssh-keygen", "-f", file, "-R", knownhosts.Normalize(s.address)})
+		return fmt.Errorf("the host key of %s is not the key in %s: another machine may answer there; if the host was installed again, remove the old key with `%s` and log in once with ssh", s.address, file, remove)
 	case knownhosts.IsHostUnknown(err):
 		return fmt.Errorf("the host key of %s is not known; log in once with `ssh -p %s %s@%s` and check the key, or add the output of `ssh-keyscan -p %s %s` to the known_hosts file", s.address, port, s.user, host, port, host)
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return fmt.Errorf("%s does not accept user %s with %s; add the public key to ~%s/.ssh/authorized_keys there, or set `key` and `user` in the hosts file", s.address, s.user, keys, s.user)
 	}
 	return fmt.Errorf("log in to %s as %s: %w", s.address, s.user, err)
-}
-
-// inKnownHosts returns the name of an address in known_hosts files.
-func inKnownHosts(host, port string) string {
-	return "'" + knownhosts.Normalize(net.JoinHostPort(host, port)) + "'"
 }
 
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`)

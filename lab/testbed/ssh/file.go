@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -40,10 +41,11 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// ParseHosts reads the text of a hosts file. An unknown key is an error.
+// ParseHosts reads the text of a hosts file. An unknown key is an error. The text may begin
+// with a byte order mark, which some editors write.
 func ParseHosts(text []byte) (*Hosts, error) {
 	h := &Hosts{}
-	body, err := document(text)
+	body, err := document(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err == nil && body != nil {
 		err = yaml.NodeToValue(body, h, yaml.Strict())
 	}

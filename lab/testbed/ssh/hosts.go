@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 )
 
@@ -78,7 +79,10 @@ func (h *Hosts) Names() (names []string) {
 	return names
 }
 
-var validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$`)
+var (
+	validName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$`)
+	validUser = regexp.MustCompile(`^[^\s:/]+$`) // of SSH: also user@realm and DOMAIN\user
+)
 
 func (h *Host) check() error {
 	if !validName.MatchString(h.Name) {
@@ -87,8 +91,8 @@ func (h *Host) check() error {
 	if h.Address == "" {
 		h.Address = h.Name
 	}
-	if address, port, err := net.SplitHostPort(h.Address); err == nil {
-		return fmt.Errorf("address %q contains a port; write `address: %q` and `port: %s`", h.Address, address, port)
+	if err := h.checkAddress(); err != nil {
+		return err
 	}
 	if h.Port == 0 {
 		h.Port = 22
@@ -101,6 +105,9 @@ func (h *Host) check() error {
 	}
 	if h.User == "" {
 		return errors.New("there is no login user: set `user` in the hosts file, because the environment variable USER is not set")
+	}
+	if !validUser.MatchString(h.User) {
+		return fmt.Errorf("user %q contains a space, a colon or a slash; write the login name only", h.User)
 	}
 	if h.CPUs != "" {
 		var err error
@@ -116,6 +123,33 @@ func (h *Host) check() error {
 	}
 	_, err := h.route()
 	return err
+}
+
+// checkAddress reports an address with a user or a port, which have their own keys.
+func (h *Host) checkAddress() error {
+	rest := strings.TrimSuffix(strings.TrimPrefix(h.Address, "ssh://"), "/")
+	user, address := cutUser(rest)
+	port := ""
+	if host, p, err := net.SplitHostPort(address); err == nil {
+		address, port = host, p
+	}
+	if address == h.Address {
+		return nil
+	}
+	keys := []string{fmt.Sprintf("`address: %q`", strings.Trim(address, "[]"))}
+	if user != "" {
+		keys = append(keys, fmt.Sprintf("`user: %q`", user))
+	}
+	if port != "" {
+		keys = append(keys, fmt.Sprintf("`port: %s`", port))
+	}
+	return fmt.Errorf("address %q is not only a host; write %s", h.Address, phrase.And(keys))
+}
+
+// cutUser splits [user@]address. A user may contain "@", as in user@realm.
+func cutUser(text string) (user, address string) {
+	i := strings.LastIndex(text, "@")
+	return text[:max(i, 0)], text[i+1:]
 }
 
 // checkData reads the data addresses.
@@ -143,14 +177,17 @@ type stop struct{ user, address string }
 // route lists the jump hosts and then the host.
 func (h *Host) route() (stops []stop, err error) {
 	for _, text := range h.Jump {
-		s := stop{h.User, text}
-		if user, address, ok := strings.Cut(text, "@"); ok {
-			s = stop{user, address}
+		if plain, isURI := strings.CutPrefix(text, "ssh://"); isURI {
+			return nil, fmt.Errorf("jump %q begins with ssh://; write %q", text, strings.TrimSuffix(plain, "/"))
 		}
-		if s.address, err = withPort(s.address, 22); err != nil || s.user == "" {
+		user, address := h.User, text
+		if strings.Contains(text, "@") {
+			user, address = cutUser(text)
+		}
+		if address, err = withPort(address, 22); err != nil || !validUser.MatchString(user) {
 			return nil, fmt.Errorf("jump %q is not of the form [user@]address[:port]", text)
 		}
-		stops = append(stops, s)
+		stops = append(stops, stop{user, address})
 	}
 	address, err := withPort("["+strings.Trim(h.Address, "[]")+"]", h.Port)
 	if err != nil {

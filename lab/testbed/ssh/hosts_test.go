@@ -4,12 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const twoHosts = `hosts:
-  - {name: a, address: 192.0.2.1, user: lab, data: 10.0.0.1, jump: [gate, "me@10.1.1.1:2222"]}
+  - {name: a, address: 192.0.2.1, user: lab, data: 10.0.0.1, jump: [gate, "me@10.1.1.1:2222", "me@realm@gate2"]}
   - {name: b, user: lab, port: 2200, sudo: true, cpus: 2-3, data: 10.0.0.2, data6: "fd00::2"}
 `
 
@@ -22,8 +23,8 @@ func TestHostsAreReadWithTheirDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []stop{{"lab", "gate:22"}, {"me", "10.1.1.1:2222"}, {"lab", "192.0.2.1:22"}}
-	if len(route) != 3 || route[0] != want[0] || route[1] != want[1] || route[2] != want[2] {
+	want := []stop{{"lab", "gate:22"}, {"me", "10.1.1.1:2222"}, {"me@realm", "gate2:22"}, {"lab", "192.0.2.1:22"}}
+	if !slices.Equal(route, want) {
 		t.Errorf("route %v, want %v", route, want)
 	}
 	if b := h.Hosts[1]; b.Address != "b" || b.Port != 2200 || len(b.cpus) != 2 || len(b.data) != 2 || h.Dedicated {
@@ -33,36 +34,43 @@ func TestHostsAreReadWithTheirDefaults(t *testing.T) {
 
 func TestMistakesInAHostsFileAreErrors(t *testing.T) {
 	for want, text := range map[string]string{
-		`unknown field "usr"`:                              strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
-		"[2:35]":                                           strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
-		"the file has 1 hosts":                             strings.Join(strings.SplitAfter(twoHosts, "\n")[:2], ""),
-		"the file has 0 hosts":                             "",
-		"two hosts have the name a":                        strings.Replace(twoHosts, "name: b", "name: a, address: b", 1),
-		`host 1 (a): data: ""`:                             strings.Replace(twoHosts, "data: 10.0.0.1, ", "", 1),
-		`data: "10.0.0.1/24" is no IPv4`:                   strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1/24,", 1),
-		`data6: "10.0.0.3" is no IPv6`:                     strings.Replace(twoHosts, `"fd00::2"`, "10.0.0.3", 1),
-		`cpus "x" is no list`:                              strings.Replace(twoHosts, "cpus: 2-3", "cpus: x", 1),
-		"70000 is no port":                                 strings.Replace(twoHosts, "port: 2200", "port: 70000", 1),
-		`jump "@gate" is not of the form`:                  strings.Replace(twoHosts, "[gate", `["@gate"`, 1),
-		`jump "gate:x" is not of the form`:                 strings.Replace(twoHosts, "[gate", `["gate:x"`, 1),
-		`"a b" is no name`:                                 strings.Replace(twoHosts, "name: a", "name: a b", 1),
-		`directory "tmp" is not absolute`:                  strings.Replace(twoHosts, "sudo: true", "directory: tmp", 1),
-		"a and b have the data address 10.0.0.1":           strings.Replace(twoHosts, "10.0.0.2", "10.0.0.1", 1),
-		"a and b have the data address fd00::2":            strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1, data6: 'fd00:0::2',", 1),
-		"data: other hosts cannot send to 0.0.0.0":         strings.Replace(twoHosts, "10.0.0.2", "0.0.0.0", 1),
-		"data: other hosts cannot send to 224.0.0.1":       strings.Replace(twoHosts, "10.0.0.2", "224.0.0.1", 1),
-		"data6: other hosts cannot send to ff02::1":        strings.Replace(twoHosts, "fd00::2", "ff02::1", 1),
-		"write `address: \"192.0.2.1\"` and `port: 22`":    strings.Replace(twoHosts, "address: 192.0.2.1", "address: '192.0.2.1:22'", 1),
-		`address: "a b" is no host name and no IP address`: strings.Replace(twoHosts, "192.0.2.1", "a b", 1),
-		`jump "a b" is not of the form`:                    strings.Replace(twoHosts, "[gate", `["a b"`, 1),
-		"[2:68] write a list, such as [gate]":              strings.Replace(twoHosts, `[gate, "me@10.1.1.1:2222"]`, "gate", 1),
-		`[3:32] write a number, not "abc"`:                 strings.Replace(twoHosts, "2200", "abc", 1),
-		`[3:44] write true or false, not "maybe"`:          strings.Replace(twoHosts, "true", "maybe", 1),
-		"[2:12] write one word, not a list":                strings.Replace(twoHosts, "name: a", "name: [a]", 1),
-		"[2:3] write a list, such as [a]":                  "hosts:\n  a",
-		"write keys with values":                           "hosts: [a, b]",
-		"is too large":                                     strings.Replace(twoHosts, "2200", "99999999999999999999", 1),
-		"[4:1] a hosts file has one YAML document; remove": twoHosts + "---\nhosts: []\n",
+		`unknown field "usr"`:                                    strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
+		"[2:35]":                                                 strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
+		"the file has 1 hosts":                                   strings.Join(strings.SplitAfter(twoHosts, "\n")[:2], ""),
+		"the file has 0 hosts":                                   "",
+		"two hosts have the name a":                              strings.Replace(twoHosts, "name: b", "name: a, address: b", 1),
+		`host 1 (a): data: ""`:                                   strings.Replace(twoHosts, "data: 10.0.0.1, ", "", 1),
+		`data: "10.0.0.1/24" is no IPv4`:                         strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1/24,", 1),
+		`data6: "10.0.0.3" is no IPv6`:                           strings.Replace(twoHosts, `"fd00::2"`, "10.0.0.3", 1),
+		`cpus "x" is no list`:                                    strings.Replace(twoHosts, "cpus: 2-3", "cpus: x", 1),
+		"70000 is no port":                                       strings.Replace(twoHosts, "port: 2200", "port: 70000", 1),
+		`jump "@gate" is not of the form`:                        strings.Replace(twoHosts, "[gate", `["@gate"`, 1),
+		`jump "gate:x" is not of the form`:                       strings.Replace(twoHosts, "[gate", `["gate:x"`, 1),
+		`"a b" is no name`:                                       strings.Replace(twoHosts, "name: a", "name: a b", 1),
+		`directory "tmp" is not absolute`:                        strings.Replace(twoHosts, "sudo: true", "directory: tmp", 1),
+		"a and b have the data address 10.0.0.1":                 strings.Replace(twoHosts, "10.0.0.2", "10.0.0.1", 1),
+		"a and b have the data address fd00::2":                  strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1, data6: 'fd00:0::2',", 1),
+		"data: other hosts cannot send to 0.0.0.0":               strings.Replace(twoHosts, "10.0.0.2", "0.0.0.0", 1),
+		"data: other hosts cannot send to 224.0.0.1":             strings.Replace(twoHosts, "10.0.0.2", "224.0.0.1", 1),
+		"data6: other hosts cannot send to ff02::1":              strings.Replace(twoHosts, "fd00::2", "ff02::1", 1),
+		"write `address: \"192.0.2.1\"` and `port: 22`":          strings.Replace(twoHosts, "address: 192.0.2.1", "address: '192.0.2.1:22'", 1),
+		"write `address: \"h\"` and `user: \"u\"`":               strings.Replace(twoHosts, "192.0.2.1", "u@h", 1),
+		"write `address: \"h\"`, `user: \"u\"` and `port: 22`":   strings.Replace(twoHosts, "192.0.2.1", "'ssh://u@h:22/'", 1),
+		"write `address: \"fd00::1\"` and `user: \"u\"`":         strings.Replace(twoHosts, "192.0.2.1", "'u@[fd00::1]'", 1),
+		"write `address: \"h\"`":                                 strings.Replace(twoHosts, "192.0.2.1", "'ssh://h'", 1),
+		`jump "ssh://u@gate" begins with ssh://; write "u@gate"`: strings.Replace(twoHosts, "[gate", `["ssh://u@gate"`, 1),
+		`jump "u:p@gate" is not of the form`:                     strings.Replace(twoHosts, "[gate", `["u:p@gate"`, 1),
+		`user "ssh://u" contains`:                                strings.Replace(twoHosts, "user: lab", "user: 'ssh://u'", 1),
+		`address: "a b" is no host name and no IP address`:       strings.Replace(twoHosts, "192.0.2.1", "a b", 1),
+		`jump "a b" is not of the form`:                          strings.Replace(twoHosts, "[gate", `["a b"`, 1),
+		"[2:68] write a list, such as [gate]":                    strings.Replace(twoHosts, `[gate, "me@10.1.1.1:2222", "me@realm@gate2"]`, "gate", 1),
+		`[3:32] write a number, not "abc"`:                       strings.Replace(twoHosts, "2200", "abc", 1),
+		`[3:44] write true or false, not "maybe"`:                strings.Replace(twoHosts, "true", "maybe", 1),
+		"[2:12] write one word, not a list":                      strings.Replace(twoHosts, "name: a", "name: [a]", 1),
+		"[2:3] write a list, such as [a]":                        "hosts:\n  a",
+		"write keys with values":                                 "hosts: [a, b]",
+		"is too large":                                           strings.Replace(twoHosts, "2200", "99999999999999999999", 1),
+		"[4:1] a hosts file has one YAML document; remove":       twoHosts + "---\nhosts: []\n",
 	} {
 		if _, err := ParseHosts([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -70,9 +78,12 @@ func TestMistakesInAHostsFileAreErrors(t *testing.T) {
 	}
 }
 
-func TestAHostsFileCanHaveAMarkerAndComments(t *testing.T) {
-	if _, err := ParseHosts([]byte("# lab\n---\n" + twoHosts + "---\n# end\n")); err != nil {
-		t.Error(err)
+func TestAHostsFileCanHaveMarkersAndComments(t *testing.T) {
+	for _, text := range []string{"# lab\n---\n" + twoHosts + "---\n# end\n", "\ufeff" + twoHosts} {
+		h, err := ParseHosts([]byte(text))
+		if err != nil || len(h.Hosts) != 2 || h.Hosts[0].User != "lab" {
+			t.Errorf("%.10q: hosts %+v, error %v", text, h, err)
+		}
 	}
 }
 

@@ -254,7 +254,7 @@ func TestErrorsOfHostsNameTheHostAndTheRemedy(t *testing.T) {
 		want   string
 	}{
 		"unknown host key":   {func(h *Host) { h.knownHosts = s.Path("empty") }, "ssh-keyscan"},
-		"changed host key":   {func(h *Host) { h.knownHosts = s.Path("changed") }, "ssh-keygen -R"},
+		"changed host key":   {func(h *Host) { h.knownHosts = s.Path("changed") }, "`ssh-keygen -f " + s.Path("changed") + " -R "},
 		"wrong key":          {func(h *Host) { h.Key = s.Path("other") }, "authorized_keys"},
 		"missing key":        {func(h *Host) { h.Key = s.Path("absent") }, "no such file or directory; set `key`"},
 		"no private key":     {func(h *Host) { h.Key = s.Path("known") }, "the file without .pub"},
