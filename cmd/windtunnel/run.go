@@ -440,6 +440,11 @@ func (s *runner) measure(ctx context.Context) error {
 	s.plan.Skipped = s.run.Skipped
 	fmt.Fprintf(s.out, "run %s: %s × %s, about %s, at worst %s\n%s", s.run.ID, s.scenarios(), s.trials(),
 		units.FormatDuration(s.withProfiling(s.plan.Estimate())), units.FormatDuration(s.withProfiling(s.plan.WorstCase())), renderSkips(s.run.Skipped))
+	for _, f := range s.place.facts {
+		if warning := f.QuotaWarning(); warning != "" {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", f.Hostname, warning)
+		}
+	}
 	if s.place.here {
 		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
 	}
