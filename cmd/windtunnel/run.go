@@ -466,6 +466,11 @@ func (s *runner) measure(ctx context.Context) error {
 		fmt.Fprintf(s.out, "run %s: %s\n", s.run.ID, s.announce(e))
 	}
 	fmt.Fprint(s.out, renderSkips(s.run.Skipped))
+	for _, f := range s.place.facts {
+		if warning := f.QuotaWarning(); warning != "" {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", f.Hostname, warning)
+		}
+	}
 	if s.place.here {
 		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
 	}

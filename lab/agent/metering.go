@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/meter"
 	"windtunnel/lab/priority"
+	"windtunnel/lab/space"
 )
 
 // MeterArgs say what to meter on the node.
@@ -53,6 +54,9 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	config := meter.Config{Node: args.Node, CPUs: args.CPUs, FineIdle: args.FineIdle, Devices: s.devicesOf("", args.Devices), Groups: s.groups}
+	if s.attached != nil {
+		config.Limited = space.Cgroup(s.attached.Name)
+	}
 	config.Namespaces = append(config.Namespaces, meter.Namespace{NS: netns.None(), NoSockets: len(s.containers)+len(s.guests) > 0})
 	for name, sp := range s.containers {
 		config.Namespaces = append(config.Namespaces, meter.Namespace{Name: name, NS: sp.NS})

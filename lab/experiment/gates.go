@@ -104,6 +104,8 @@ func (m *metering) judge(deltas []*meter.Delta) error {
 	}
 	for i, n := range m.nodes {
 		side := validity.Side{Node: n.Name(), CPUs: len(n.CPUs()), Readings: m.readings(i)}
+		quota := deltas[i].Throttled
+		side.Group, side.Periods, side.Throttled = quota.Group, quota.Periods, quota.Throttled
 		watcher := m.gates.watchers[i]
 		before, after := m.start.machines[watcher], m.end.machines[watcher]
 		if why := m.gates.blind[watcher]; why != "" {

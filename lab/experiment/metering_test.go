@@ -168,6 +168,10 @@ func TestConditionsOfTheMachineAreGates(t *testing.T) {
 		want    sample.GateName
 	}{
 		"a clock that was set": {func(m *metering) { m.end.nodes[0].Wall += 5e9 }, sample.ClockJump},
+		"a CPU quota that stopped the tool": {func(m *metering) {
+			m.start.nodes[1].Throttled = []meter.Throttling{{Group: "/ci", Periods: 100, Throttled: 10}}
+			m.end.nodes[1].Throttled = []meter.Throttling{{Group: "/ci", Periods: 110, Throttled: 17}}
+		}, sample.CPUQuota},
 		"an engine that stood still": {func(m *metering) {
 			m.series[1] = slices.Delete(m.series[1], 5, 9)
 		}, sample.MachineStall},

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ type Config struct {
 	// known in ticks of 10 ms.
 	FineIdle bool
 	Groups   []Group // see FindGroups
+	// Limited is the control group whose CPU quota is part of the experiment; "" if none is.
+	Limited string
 }
 
 // Meter reads one node. Several goroutines may call its methods.
@@ -43,6 +46,7 @@ type Meter struct {
 	processes  tree
 	guests     []Guest
 	ports      PortRange
+	quotas     []quotaFile
 	wall       int64      // wall clock of the current reading
 	times      []CPUTimes // by slot, of the current reading
 	seen       []bool     // by slot
@@ -83,6 +87,7 @@ func (m *Meter) open() (err error) {
 	if err := m.openNamespaces(); err != nil {
 		return err
 	}
+	m.watchQuotas(os.Getpid())
 	if !m.config.FineIdle {
 		return nil
 	}
@@ -165,6 +170,10 @@ func (m *Meter) Close() {
 		f.close()
 		*f = closed
 	}
+	for _, q := range m.quotas {
+		q.file.close()
+	}
+	m.quotas = nil
 }
 
 // Track adds a tool's process, with its threads and all descendants, under a
@@ -173,6 +182,7 @@ func (m *Meter) Track(label string, pid int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.processes.track(label, pid)
+	m.watchQuotas(pid)
 }
 
 // SetPorts selects the sockets that readings list.
@@ -205,6 +215,9 @@ func (m *Meter) Read() (Reading, error) {
 		return r, err
 	}
 	if r.Groups, err = readGroups(m.config.Groups); err != nil {
+		return r, err
+	}
+	if r.Throttled, err = m.readQuotas(); err != nil {
 		return r, err
 	}
 	if r.Self, err = selfCPU(); err != nil {

@@ -13,6 +13,7 @@ type Reading struct {
 	Processes  []Process          `json:"processes,omitempty"`
 	Guests     []GuestReading     `json:"guests,omitempty"`
 	Groups     map[string]int64   `json:"groups_ns,omitempty"` // CPU time by name, see Group
+	Throttled  []Throttling       `json:"throttled,omitempty"` // control groups with CPU quotas
 	Self       int64              `json:"self_ns"`             // CPU time of the agent itself
 }
 

@@ -16,6 +16,7 @@ type Delta struct {
 	Tools      map[string]float64 `json:"tools,omitempty"`  // CPU seconds by label; absent if the processes ended
 	Guests     map[string]float64 `json:"guests,omitempty"` // CPU seconds of virtual machines by name, see Guest
 	Groups     map[string]float64 `json:"groups,omitempty"` // CPU seconds of control groups by name, see Group
+	Throttled  Throttling         `json:"throttled"`        // the control group that its CPU quota stopped in most periods
 	Observer   float64            `json:"observer_s"`       // CPU seconds of the agent
 	Warnings   []string           `json:"warnings,omitempty"`
 }
@@ -87,6 +88,7 @@ func Window(a, b Reading) (Delta, error) {
 	d.Observer = float64(observer) / 1e9
 	d.tools(a.Processes, b.Processes)
 	d.groups(a.Groups, b.Groups)
+	d.throttling(a.Throttled, b.Throttled)
 	if err := d.guests(a.Guests, b.Guests); err != nil {
 		return Delta{}, d.wrap(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
 )
 
 // kernelConfig reads the build configuration from where kernels keep it: the
@@ -77,25 +79,12 @@ func container() string {
 	return ""
 }
 
-const (
-	unifiedMount = "/sys/fs/cgroup"
-	cpusetMount  = "/sys/fs/cgroup/cpuset"
-	cpuMount     = "/sys/fs/cgroup/cpu"
-)
-
 // cgroupCPUs lists the CPUs of the control group (v1 or v2); empty if the group sets
 // no limit or cannot be read.
 func cgroupCPUs() []int {
-	group, v2, ok := cgroupPath(ownCgroups(), "cpuset")
-	if !ok {
-		return nil
-	}
-	mount, file := cpusetMount, "cpuset.effective_cpus"
-	if v2 {
-		mount, file = unifiedMount, "cpuset.cpus.effective"
-	}
-	for _, path := range controlFiles(mount, group, file) {
-		if cpus, err := ParseCPUList(text(path)); err == nil && len(cpus) > 0 {
+	files, _ := space.ControlFiles("/", os.Getpid(), "cpuset", "cpuset.effective_cpus", "cpuset.cpus.effective")
+	for _, f := range files {
+		if cpus, err := ParseCPUList(text(f.Path)); err == nil && len(cpus) > 0 {
 			return cpus
 		}
 	}
@@ -105,24 +94,18 @@ func cgroupCPUs() []int {
 // cpuQuota returns the smallest bandwidth limit of the control group and of the groups
 // above it, in CPUs; 0: there is none.
 func cpuQuota() float64 {
-	group, v2, ok := cgroupPath(ownCgroups(), "cpu")
-	if !ok {
-		return 0
-	}
+	files, v2 := space.ControlFiles("/", os.Getpid(), "cpu", "cpu.cfs_quota_us", "cpu.max")
 	least := 0.0
-	limit := func(q float64) {
+	for _, f := range files {
+		var q float64
+		if v2 {
+			q = quotaV2(text(f.Path))
+		} else {
+			q = quota(text(f.Path), text(filepath.Join(filepath.Dir(f.Path), "cpu.cfs_period_us")))
+		}
 		if q > 0 && (least == 0 || q < least) {
 			least = q
 		}
-	}
-	if v2 {
-		for _, path := range controlFiles(unifiedMount, group, "cpu.max") {
-			limit(quotaV2(text(path)))
-		}
-		return least
-	}
-	for _, path := range controlFiles(cpuMount, group, "cpu.cfs_quota_us") {
-		limit(quota(text(path), text(filepath.Join(filepath.Dir(path), "cpu.cfs_period_us"))))
 	}
 	return least
 }

@@ -96,9 +96,18 @@ func (f *Facts) lookAtCPUs(affinity []uint64) {
 	}
 	f.Allowed = narrow(narrow(f.Online, own), cgroupCPUs())
 	f.Quota = cpuQuota()
-	if f.Quota > 0 && f.Quota < float64(len(f.Allowed)) {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("the control group limits this process to %.2f of %d CPUs, which lowers the throughput: raise cpu.max, or run outside the group", f.Quota, len(f.Allowed)))
+	if warning := f.QuotaWarning(); warning != "" {
+		f.Warnings = append(f.Warnings, warning)
 	}
+}
+
+// QuotaWarning warns that a CPU quota can stop the experiment's programs. It returns "" if
+// there is no quota below the usable CPUs.
+func (f *Facts) QuotaWarning() string {
+	if f.Quota <= 0 || f.Quota >= float64(len(f.Allowed)) {
+		return ""
+	}
+	return fmt.Sprintf("a control group limits this process to %.2f of %d CPUs; trials in which the limit takes effect do not count: remove the quota (cpu.max, cpu.cfs_quota_us), or run outside the group", f.Quota, len(f.Allowed))
 }
 
 // UsableCPUs returns the CPUs for testbeds: the online CPUs that the process's affinity and

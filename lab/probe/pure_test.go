@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/procfs"
 )
 
 func TestCPULists(t *testing.T) {
@@ -126,27 +125,16 @@ func TestVirtualization(t *testing.T) {
 	}
 }
 
-func TestControlGroups(t *testing.T) {
-	v1 := []procfs.Cgroup{
-		{HierarchyID: 9, Controllers: []string{"name=systemd"}, Path: "/"}, {HierarchyID: 3, Controllers: []string{"cpuset"}, Path: "/docker/abc"},
-		{HierarchyID: 2, Controllers: []string{"cpu", "cpuacct"}, Path: "/docker/abc"}, {Path: "/"},
+func TestAQuotaBelowTheCPUsIsAWarning(t *testing.T) {
+	for quota, warns := range map[float64]bool{0: false, 0.5: true, 1.99: true, 2: false, 3: false} {
+		f := &Facts{Allowed: []int{0, 1}, Quota: quota}
+		if w := f.QuotaWarning(); strings.Contains(w, "of 2 CPUs") != warns || (w != "") != warns {
+			t.Errorf("quota %v: %q", quota, w)
+		}
 	}
-	if group, v2, ok := cgroupPath(v1, "cpuset"); group != "/docker/abc" || v2 || !ok {
-		t.Error(group, v2, ok)
-	}
-	if group, v2, ok := cgroupPath([]procfs.Cgroup{{Path: "/user.slice/a:b"}}, "cpuset"); group != "/user.slice/a:b" || !v2 || !ok {
-		t.Error(group, v2, ok)
-	}
-	if _, _, ok := cgroupPath(nil, "cpuset"); ok {
-		t.Error("a process without groups has one")
-	}
-	want := []string{"/m/a/b/f", "/m/a/f", "/m/f"}
-	if d := cmp.Diff(want, controlFiles("/m", "/a/b", "f")); d != "" {
-		t.Error(d)
-	}
-	if d := cmp.Diff([]string{"/m/f"}, controlFiles("/m", "/../..", "f")); d != "" {
-		t.Error(d)
-	}
+}
+
+func TestLimitsOfControlGroups(t *testing.T) {
 	for text, want := range map[string]float64{"max 100000": 0, "150000 100000": 1.5, "": 0, "x y": 0, "1 0": 0} {
 		if got := quotaV2(text); got != want {
 			t.Errorf("%q: %v", text, got)
@@ -238,11 +226,6 @@ func FuzzTexts(f *testing.F) {
 		}
 		if hz := parseConfig(text).hz(); hz < 0 || hz > 10_000 {
 			t.Errorf("HZ %d", hz)
-		}
-		for _, file := range controlFiles("/m", text, "f") {
-			if !strings.HasPrefix(file, "/m/") {
-				t.Errorf("control group %q has file %s, want a file in /m", text, file)
-			}
 		}
 		if q := quotaV2(text); q < 0 {
 			t.Errorf("quota %v", q)

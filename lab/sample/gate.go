@@ -8,6 +8,7 @@ type GateName string
 const (
 	ForeignCPU   GateName = "foreign-cpu"   // programs outside the experiment ran on the nodes' CPUs
 	Steal        GateName = "steal"         // the host of a virtual machine took the nodes' CPUs away
+	CPUQuota     GateName = "cpu-quota"     // a control group's CPU quota stopped the experiment's processes
 	StrayCPU     GateName = "stray-cpu"     // softirq work saturated a CPU that belongs to no node
 	ClockJump    GateName = "clock-jump"    // the difference between the wall clock and the monotonic clock changed
 	MachineStall GateName = "machine-stall" // the machine was paused

@@ -48,7 +48,8 @@ const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [mor
 
 // NTttcp is Microsoft's NTttcp with the lab's engine. args are the arguments after the
 // program's name. It prints NTttcp's output, or writes the file of -xml, and returns the
-// exit code. Unlike NTttcp's, the exit code is not 0 if nothing was measured.
+// exit code. Unlike NTttcp's, the exit code is not 0 if nothing was measured, or if the other end
+// ended the run early.
 //
 // A command copied from NTttcp's documentation runs. Two ends of this program synchronise
 // on port -p minus 1. If the other end is Microsoft's NTttcp, both ends need -ns; thread i
@@ -132,7 +133,29 @@ func (n *ntttcp) run() (err error) {
 	if n.json {
 		err = errors.Join(err, a.printJSON(n.stdout))
 	}
-	return err
+	return errors.Join(err, n.complete(a))
+}
+
+// leastTime is the part of -t that each thread must measure. Two ends do not begin at the same
+// moment, and an end without -cd stops the other one.
+const leastTime = 0.9
+
+// complete returns an error if the other end ended the run early. An interrupt of this end is
+// no error.
+func (n *ntttcp) complete(a account) error {
+	if isClosed(n.stop) {
+		return nil
+	}
+	const remedy = "the figures are of that part only; keep the other end running, and give both ends the same -t, -wu, -cd and -n"
+	for i, t := range a.threads {
+		switch wanted := n.runTime.Seconds(); {
+		case n.timed && t.seconds < leastTime*wanted:
+			return fmt.Errorf("thread %d measured %.2f s of the %.3g s asked for (-t), because the other end ended or the network failed; %s", i, t.seconds, wanted, remedy)
+		case !n.timed && !n.udp && t.bytes < n.buffers*int64(n.length) && t.seconds < leastTime*n.limit.Seconds():
+			return fmt.Errorf("thread %d moved %d of %d bytes (-n × -l), because the other end ended or the network failed; %s", i, t.bytes, n.buffers*int64(n.length), remedy)
+		}
+	}
+	return nil
 }
 
 // writable checks before the run that the figures can be written.
@@ -362,6 +385,8 @@ func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
 			return fd, n.socketOptions().apply(fd, unix.SOCK_STREAM)
 		}
 		switch {
+		case isClosed(n.stop) && i > 0:
+			return -1, fmt.Errorf("the run was interrupted: %d of %d threads have a sender, and the run begins when all have one; nothing was measured; start the other senders, or give fewer threads in -m", i, len(n.threads))
 		case isClosed(n.stop):
 			return -1, errStopped
 		case !errors.Is(err, unix.ETIMEDOUT):

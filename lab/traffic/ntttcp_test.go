@@ -248,12 +248,61 @@ func TestNTttcpEndsOnSIGINTWithItsFiguresSoFar(t *testing.T) {
 	if totals := row(t, out, "Bytes(MEG)"); totals[0] <= 0 || totals[1] > 5 {
 		t.Errorf("totals %v: want bytes of a short run", totals)
 	}
-	if code, _, stderr := r.wait(5 * time.Second); code != 0 {
+	if code, _, stderr := r.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "s of the 60 s") {
 		t.Errorf("the receiver exited with %d: %s", code, stderr)
 	}
 	if d := readXML(t, file); d.XMLName.Local != "ntttcpr" || number(t, d.Bytes.Value) <= 0 {
 		t.Errorf("the receiver's XML holds %+v", d.Bytes)
 	}
+}
+
+// The figures are printed, too.
+func TestNTttcpFailsIfTheOtherEndEndsEarly(t *testing.T) {
+	for name, flags := range map[string][2]string{
+		"a shorter sender, synchronised": {"-t 60", "-t 1"},
+		"a shorter sender":               {"-t 60 -ns", "-t 1 -ns"},
+		"fewer buffers":                  {"-n 20000 -l 1000", "-n 200 -l 1000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mapping := fmt.Sprintf("-p %d -m 2,*,127.0.0.1 ", freePort(t)+1)
+			r := start(t, "ntttcp", strings.Fields("-r "+mapping+flags[0])...)
+			s := start(t, "ntttcp", strings.Fields("-s "+mapping+flags[1]+" -thr 20000")...)
+			if code, _, stderr := s.wait(20 * time.Second); code != 0 {
+				t.Errorf("the sender exited with %d: %s", code, stderr)
+			}
+			code, out, stderr := r.wait(20 * time.Second)
+			if code != 1 || !strings.Contains(stderr, "the other end") || row(t, out, "Bytes(MEG)")[0] <= 0 {
+				t.Errorf("the receiver exited with %d: %s%s", code, stderr, out)
+			}
+		})
+	}
+}
+
+func TestNTttcpFailsIfTheReceiverIsKilled(t *testing.T) {
+	t.Parallel()
+	mapping := fmt.Sprintf("-p %d -m 1,*,127.0.0.1 -t 60", freePort(t)+1)
+	r := start(t, "ntttcp", strings.Fields("-r "+mapping)...)
+	s := start(t, "ntttcp", strings.Fields("-s "+mapping)...)
+	time.Sleep(500 * time.Millisecond)
+	r.signal(syscall.SIGKILL)
+	if code, _, stderr := s.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "s of the 60 s") {
+		t.Errorf("the sender exited with %d: %s", code, stderr)
+	}
+}
+
+func TestNTttcpNamesTheNumberOfMissingSenders(t *testing.T) {
+	t.Parallel()
+	port := freePort(t) + 1
+	r := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 2,*,127.0.0.1 -t 1 -ns", port))...)
+	s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 60 -ns", port))...)
+	time.Sleep(500 * time.Millisecond)
+	r.signal(syscall.SIGINT)
+	if code, _, stderr := r.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "1 of 2 threads have a sender") {
+		t.Errorf("the receiver exited with %d: %s", code, stderr)
+	}
+	s.signal(syscall.SIGINT)
+	s.wait(5 * time.Second)
 }
 
 func TestNTttcpEndsOnSIGINTWhileItWaitsForTheOtherEnd(t *testing.T) {

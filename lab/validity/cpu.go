@@ -77,6 +77,24 @@ func (v *verdict) steal() {
 		most, v.where(worst), v.limits.Steal))
 }
 
+// quota fails if the CPU quota of a control group stopped the processes of a side.
+func (v *verdict) quota() {
+	worst, most, _ := v.worst(v.limits.Quota, func(i int) (float64, bool) {
+		s := v.Sides[i]
+		if s.Throttled == 0 {
+			return 0, true
+		}
+		return finite(100 * float64(s.Throttled) / float64(max(s.Throttled, s.Periods)))
+	})
+	if worst < 0 {
+		return
+	}
+	s := v.Sides[worst]
+	v.fail(sample.CPUQuota, most, v.limits.Quota, "%", fmt.Sprintf(
+		"the CPU quota of control group %s stopped processes of %s in %d of %d periods; the limit is %.3g %%: remove the quota (cpu.max, cpu.cfs_quota_us), or run outside the group",
+		s.Group, v.where(worst), s.Throttled, max(s.Throttled, s.Periods), v.limits.Quota))
+}
+
 func (v *verdict) stray() {
 	if v.Stray == nil {
 		v.skip(sample.StrayCPU, "the CPUs that belong to no node were not metered")

@@ -24,7 +24,7 @@ func FuzzJudge(f *testing.F) {
 			},
 			Window: window, Step: step,
 			Sides: []Side{
-				{"a", int(kind), []float64{x, y, z}, &x, "p", y}, {"b", int(rate % 8), []float64{0, step, z}, &z, "", x}, {"c", 1, nil, &y, "q", z},
+				{"a", int(kind), []float64{x, y, z}, &x, "p", y, "/g", uint64(kind), uint64(rate)}, {"b", int(rate % 8), []float64{0, step, z}, &z, "", x, "", 0, uint64(kind)}, {"c", 1, nil, &y, "q", z, "", 0, 0},
 			},
 			Stray:     map[int]float64{1: x, 2: y, 3: z},
 			Quiet:     &x,
@@ -43,8 +43,8 @@ func FuzzJudge(f *testing.F) {
 			in.Series = append(in.Series, sample.Point{At: at, Bits: bits})
 		}
 		failed, flags, unjudged := Judge(in, Default)
-		if len(failed)+len(flags)+len(unjudged) > 8 {
-			t.Errorf("%d gates failed, %d are flags and %d were not judged, of 8", len(failed), len(flags), len(unjudged))
+		if len(failed)+len(flags)+len(unjudged) > 10 {
+			t.Errorf("%d gates failed, %d are flags and %d were not judged, of 10", len(failed), len(flags), len(unjudged))
 		}
 		for _, g := range slices.Concat(failed, flags) {
 			_, value := finite(g.Value)

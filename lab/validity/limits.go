@@ -4,6 +4,7 @@ package validity
 type Limits struct {
 	Foreign      float64 // percent of a node's CPUs
 	Steal        float64 // percent of a node's CPUs
+	Quota        float64 // percent of the periods of a control group's CPU quota
 	Stray        float64 // percent of one CPU
 	StartUp      float64 // percent of the steady rate: difference of a start-up of half of the window
 	Trend        float64 // percent of the median rate, over the whole window
@@ -29,6 +30,9 @@ var Default = Limits{
 	// Steal is the same loss, caused by the host of the virtual machine. /proc/stat
 	// counts steal in steps of 10 ms: 1 % of a window of 1 s. 2 % needs two steps.
 	Steal: 2,
+	// A quota stops a process for most of a period of 100 ms, which also delays the other
+	// node. No trial with a quota that took effect is one of the machine without it.
+	Quota: 0,
 	// A CPU outside the experiment must not process the experiment's packets. If
 	// softirq work fills such a CPU, the nodes' figures lack this work. A smaller
 	// share can be another program's traffic.

@@ -48,6 +48,10 @@ type Side struct {
 	// CPU seconds; empty if unknown.
 	Culprit     string
 	CulpritTook float64
+	// Periods counts the periods of a control group's CPU quota within the window, and
+	// Throttled those in which the kernel stopped the group's processes.
+	Group              string
+	Periods, Throttled uint64
 }
 
 // ForeignPercent returns Foreign as a percentage of the node's CPUs over a window, as
@@ -80,6 +84,7 @@ func Judge(in Input, limits Limits) (failed, flags []sample.Gate, unjudged []str
 	}{
 		{sample.ForeignCPU, v.foreign},
 		{sample.Steal, v.steal},
+		{sample.CPUQuota, v.quota},
 		{sample.StrayCPU, v.stray},
 		{sample.Unsteady, v.unsteady},
 		{sample.OffTarget, v.offTarget},

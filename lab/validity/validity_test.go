@@ -225,3 +225,19 @@ func packets(in *Input, size float64) {
 	in.Workload = suite.Workload{Kind: suite.TCPStream, Buffer: 1390, PacketPerSend: true}
 	in.Metrics[sample.SentPacket] = size
 }
+
+// The limit is 0: a quota stops processes for most of a period.
+func TestAQuotaThatTookEffectFailsTheTrial(t *testing.T) {
+	in := good()
+	in.Sides[0].Group, in.Sides[0].Periods, in.Sides[0].Throttled = "/x", 20, 1
+	in.Sides[1].Group, in.Sides[1].Periods, in.Sides[1].Throttled = "/ci", 269, 175
+	failed, _, _ := Judge(in, Default)
+	if len(failed) != 1 || failed[0].Name != sample.CPUQuota || math.Abs(failed[0].Value-100*175.0/269) > 1e-9 ||
+		!strings.Contains(failed[0].Message, "control group /ci stopped processes of node b (receiver) in 175 of 269 periods") {
+		t.Errorf("%+v", failed)
+	}
+	in.Sides[0].Throttled, in.Sides[1].Throttled = 0, 0
+	if failed, _, _ := Judge(in, Default); len(failed) > 0 {
+		t.Errorf("a quota without effect: %+v", failed)
+	}
+}

@@ -1,0 +1,108 @@
+package meter
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"windtunnel/lab/space"
+)
+
+// The quota is that of the group above the process's.
+func TestThePeriodsInWhichAQuotaStoppedATool(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("control groups need root")
+	}
+	if err := space.CanLimitCPU(); err != nil {
+		t.Skip(err)
+	}
+	name := fmt.Sprintf("wt-quota-%d", os.Getpid())
+	busy := exec.Command("sh", "-c", "while :; do :; done")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = busy.Process.Kill()
+		_ = busy.Wait()
+		if err := space.DeleteCgroups(name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := space.LimitCPU(name, 0.1, busy.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := filepath.Glob("/sys/fs/cgroup/cpu/" + name)
+	if err != nil || len(groups) == 0 {
+		t.Skip("there is no hierarchy of version 1")
+	}
+	inner := filepath.Join(groups[0], "inner")
+	if err := os.Mkdir(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(inner, "cgroup.procs"), fmt.Append(nil, busy.Process.Pid), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for limited, want := range map[string]bool{"": true, space.Cgroup(name): false} {
+		m, err := New(Config{Node: "n", CPUs: allCPUs(t), Limited: limited})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		m.Track("sender", busy.Process.Pid)
+		a, err := m.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			b, err := m.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := Window(a, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !want && d.Seconds < 0.05 {
+				continue
+			}
+			if got := d.Throttled; got.Throttled > 0 != want || want && (got.Group != "/"+name || got.Periods < got.Throttled) {
+				if want && got.Throttled == 0 && time.Now().Before(deadline) {
+					continue
+				}
+				t.Errorf("limited on purpose %q: %+v", limited, got)
+			}
+			break
+		}
+	}
+}
+
+func TestPeriodsOfBothVersionsOfControlGroups(t *testing.T) {
+	want := Throttling{Periods: 269, Throttled: 175}
+	for text, want := range map[string]Throttling{
+		"nr_periods 269\nnr_throttled 175\nthrottled_time 8000000\n":                                        want,
+		"usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 269\nnr_throttled 175\nthrottled_usec 8000\n": want,
+		"usage_usec 5\nuser_usec 3\nsystem_usec 2\n":                                                        {}, // the root of version 2
+	} {
+		if got, err := parseThrottling(text); got != want || err != nil {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	if got, err := parseThrottling("nr_periods x\n"); err == nil {
+		t.Errorf("a word was read as %+v", got)
+	}
+}
+
+func TestTheWindowHasTheGroupThatWasStoppedMost(t *testing.T) {
+	at := func(mono int64, counts ...Throttling) Reading {
+		return Reading{Node: "n", Mono: mono, Throttled: counts}
+	}
+	a := at(1, Throttling{"/", 10, 1}, Throttling{"/x", 100, 50}, Throttling{"/gone", 1, 1})
+	b := at(2e9, Throttling{"/", 30, 2}, Throttling{"/x", 120, 63}, Throttling{"/new", 20, 2})
+	d, err := Window(a, b)
+	if want := (Throttling{"/x", 20, 13}); err != nil || d.Throttled != want {
+		t.Errorf("%+v, %v; want %+v", d.Throttled, err, want)
+	}
+}

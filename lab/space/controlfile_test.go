@@ -1,0 +1,43 @@
+package space
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/procfs"
+)
+
+func TestControlGroupsOfAProcess(t *testing.T) {
+	v1 := []procfs.Cgroup{
+		{HierarchyID: 9, Controllers: []string{"name=systemd"}, Path: "/"}, {HierarchyID: 3, Controllers: []string{"cpuset"}, Path: "/docker/abc"},
+		{HierarchyID: 2, Controllers: []string{"cpu", "cpuacct"}, Path: "/docker/abc"}, {Path: "/"},
+	}
+	if group, v2, ok := cgroupPath(v1, "cpuset"); group != "/docker/abc" || v2 || !ok {
+		t.Error(group, v2, ok)
+	}
+	if group, v2, ok := cgroupPath([]procfs.Cgroup{{Path: "/user.slice/a:b"}}, "cpuset"); group != "/user.slice/a:b" || !v2 || !ok {
+		t.Error(group, v2, ok)
+	}
+	if _, _, ok := cgroupPath(nil, "cpuset"); ok {
+		t.Error("a process without groups has one")
+	}
+	want := []ControlFile{{"/a/b", "/m/a/b/f"}, {"/a", "/m/a/f"}, {"/", "/m/f"}}
+	if d := cmp.Diff(want, controlFiles("/m", "/a/b", "f")); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]ControlFile{{"/", "/m/f"}}, controlFiles("/m", "/../..", "f")); d != "" {
+		t.Error(d)
+	}
+}
+
+func FuzzControlFiles(f *testing.F) {
+	f.Add("/a/../../b")
+	f.Fuzz(func(t *testing.T, group string) {
+		for _, file := range controlFiles("/m", group, "f") {
+			if !strings.HasPrefix(file.Path, "/m/") {
+				t.Errorf("control group %q has file %s, want a file in /m", group, file.Path)
+			}
+		}
+	})
+}
