@@ -26,7 +26,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,21 +35,12 @@ import (
 // inside is the first argument of the process that a room begins with.
 const inside = "-inside"
 
-var began = time.Now()
-
 func main() {
 	var err error
 	if len(os.Args) > 2 && os.Args[1] == inside {
 		err = enter(os.Args[2:])
 	} else {
 		err = run()
-	}
-	if f := os.Getenv("ROOMTIMES"); f != "" && (len(os.Args) < 2 || os.Args[1] != inside) {
-		var ru syscall.Rusage
-		syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru)
-		dir, _ := os.Getwd()
-		fh, _ := os.OpenFile(f, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		fmt.Fprintf(fh, "%s wall %.1f user %.1f sys %.1f\n", dir, time.Since(began).Seconds(), float64(ru.Utime.Sec)+float64(ru.Utime.Usec)/1e6, float64(ru.Stime.Sec)+float64(ru.Stime.Usec)/1e6)
 	}
 	var exit *exec.ExitError
 	switch {

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The test binary is also the first process of the rooms.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == inside {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// runIn runs a script in a room, and returns its output and exit status.
+func runIn(t *testing.T, r room, script string) (string, int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a room needs root")
+	}
+	var out bytes.Buffer
+	err := r.run([]string{"/bin/sh", "-c", script}, &out, &out)
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if err != nil && !failed {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	if failed {
+		return out.String(), exit.ExitCode()
+	}
+	return out.String(), 0
+}
+
+func TestWhatATestLeavesEndsWithItsRoom(t *testing.T) {
+	for _, pids := range []bool{false, true} {
+		out, status := runIn(t, room{pids: pids}, `
+touch /run/left "$TMPDIR/left"; echo "$TMPDIR"
+(trap '' TERM HUP; sleep 1000) </dev/null >/dev/null 2>&1 &
+echo $!; exit 3`)
+		lines := strings.Fields(out)
+		if status != 3 || len(lines) != 2 {
+			t.Fatalf("exit status %d, want 3, with two lines: %s", status, out)
+		}
+		for _, path := range []string{"/run/left", lines[0]} {
+			if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: %v, want no such file", path, err)
+			}
+		}
+		if pid, err := strconv.Atoi(lines[1]); err != nil || !pids && unix.Kill(pid, 0) == nil {
+			t.Errorf("process %s runs after the test's end (%v)", lines[1], err)
+		}
+	}
+}
+
+func TestAKilledTestLeavesNoProcess(t *testing.T) {
+	out, status := runIn(t, room{}, "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; kill -KILL $$")
+	pid, err := strconv.Atoi(strings.Fields(out)[0])
+	if status == 0 || err != nil || unix.Kill(pid, 0) == nil {
+		t.Errorf("exit status %d, process %d runs: %s (%v)", status, pid, out, err)
+	}
+}
+
+func TestCoveredProgramsAndDirectoriesAreNotFound(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "wt-program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	library := filepath.Join(dir, "library")
+	if err := os.MkdirAll(filepath.Join(library, "module"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := "PATH=" + dir + ":$PATH; command -v wt-program; ls " + library
+	if out, _ := runIn(t, room{}, script); out != program+"\nmodule\n" {
+		t.Errorf("uncovered: %q", out)
+	}
+	if out, _ := runIn(t, room{covers: []string{program, library}}, script); out != "" {
+		t.Errorf("covered: %q, want nothing", out)
+	}
+}
+
+func TestThePackageHasOneVerdict(t *testing.T) {
+	got := withoutVerdict([]byte("\x16=== RUN   TestA\n\x16--- PASS: TestA (0.00s)\n\x16PASS\nFAIL\n"))
+	if want := "\x16=== RUN   TestA\n\x16--- PASS: TestA (0.00s)\n"; string(got) != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
