@@ -34,6 +34,7 @@ func (p *program) file() string { return host.ProgramPrefix + p.checksum[:16] }
 // directory prints the directory for the program on a host, and makes it. Only its
 // user may write to it: it must not belong to another user.
 const directory = `set -eu
+command -v sha256sum >/dev/null || { echo "sha256sum is not installed; install coreutils there" >&2; exit 1; }
 umask 077
 dir=%s
 [ -n "$dir" ] || dir=/var/tmp/windtunnel-$(id -u)
@@ -64,7 +65,7 @@ var machines = map[string][]string{"amd64": {"x86_64"}, "arm64": {"aarch64", "ar
 // path there.
 func (p *program) install(ctx context.Context, c *connection, directory string) (string, error) {
 	dir, file := phrase.Shell([]string{directory}), p.file()
-	out, err := run(ctx, c, fmt.Sprintf(survey, dir, file, p.checksum), nil)
+	out, err := run(ctx, c, fmt.Sprintf(survey, dir, file, p.checksum), strings.NewReader(""))
 	if err != nil {
 		return "", fmt.Errorf("look for the windtunnel program: %w", err)
 	}

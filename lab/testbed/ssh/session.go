@@ -12,7 +12,6 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"windtunnel/lab/agent"
-	"windtunnel/lab/phrase"
 )
 
 // session is a program that runs on a host, with a pipe to it.
@@ -24,8 +23,17 @@ type session struct {
 	exit   error         // of the program, once it has ended
 }
 
-// start starts a program on a host, by a command line for the login shell. If ctx ends
-// meanwhile, start closes the connection: a host that is cut off answers nothing.
+// shell is a command line that starts sh from any login shell, also from one that is not a
+// POSIX shell, such as tcsh. sh reads one line, and runs the script in it; see oneLine. The
+// script has the rest of the standard input: read takes no more than the line.
+const shell = `exec sh -c 'IFS= read -r script; eval "$(printf %b "$script")"'`
+
+// oneLine encodes a script as the line that shell reads.
+func oneLine(script string) string {
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace("echo "+mark+"\n"+script) + "\n"
+}
+
+// start starts a program on a host, by a command line for sh. If ctx ends meanwhile, start closes the connection: a host that is cut off answers nothing.
 func start(ctx context.Context, c *connection, command string) (_ *session, err error) {
 	defer c.until(ctx, &err)()
 	s, err := c.NewSession()
@@ -44,7 +52,11 @@ func start(ctx context.Context, c *connection, command string) (_ *session, err 
 	}
 	run := &session{Pipe: agent.Pipe{ReadCloser: io.NopCloser(&marked{from: bufio.NewReader(out)}), Out: in}, ssh: s, errors: &agent.Tail{}, ended: make(chan struct{})}
 	s.Stderr = run.errors
-	if err := s.Start("echo " + mark + "; exec " + command); err != nil {
+	if err := s.Start(shell); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if _, err := io.WriteString(in, oneLine("exec "+command)); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -91,12 +103,24 @@ func run(ctx context.Context, c *connection, script string, stdin io.Reader) (_ 
 	defer s.Close()
 	var out bytes.Buffer
 	said := &agent.Tail{}
-	s.Stdin, s.Stdout, s.Stderr = stdin, &out, said
-	if err := s.Run(phrase.Shell([]string{"sh", "-c", "echo " + mark + "\n" + script})); err != nil {
-		return "", fmt.Errorf("%s (%w)", said, err)
+	s.Stdin, s.Stdout, s.Stderr = io.MultiReader(strings.NewReader(oneLine(script)), stdin), &out, said
+	if err := s.Run(shell); err != nil {
+		return "", explainScript(out.String(), said.String(), err)
 	}
 	text, err := io.ReadAll(&marked{from: bufio.NewReader(&out)})
 	return string(text), err
+}
+
+// explainScript returns the reason why a script failed. out and said are what it and the login
+// shell wrote to the standard output and the standard error.
+func explainScript(out, said string, err error) error {
+	if !strings.Contains(out, mark) {
+		return fmt.Errorf("the user's login shell did not start sh, and wrote %q (%w); set a login shell there, such as with `chsh -s /bin/sh`", strings.TrimSpace(out+said), err)
+	}
+	if said == "" {
+		return fmt.Errorf("the script ended without a reason (%w)", err)
+	}
+	return fmt.Errorf("%s (%w)", said, err)
 }
 
 // mark is a line before the output of a program. A login shell can print before it, such as
