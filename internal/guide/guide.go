@@ -17,8 +17,8 @@ import (
 var block = regexp.MustCompile("(?ms)^```go ?([^\n]*)\n(.*?)^```$")
 
 // Files returns the files that a page's Go blocks make, by their paths below the module's root
-// directory. A block "```go PATH" is a new file. A block
-// "```go PATH after TEXT" is put behind the line of the existing file that contains TEXT.
+// directory. A block "```go PATH" is a new file. A block "```go PATH after TEXT" has lines for
+// an existing file; they are put behind its line that contains TEXT.
 func Files(t *testing.T, root, page string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -366,6 +366,8 @@ func TestMistakesAreReportedTogetherAndNothingThatFollowsFromThem(t *testing.T) 
 		{"an MTU that cannot be read", "suite: s\nfabrics: {f: {mtu: 9k}}\nworkloads: {st: {kind: tcp_stream, buffer: 1k, packet_per_send: true}}\nscenarios: [{system: raw, workload: st}]", "2:20"},
 		{"a misspelt system with encapsulations", workloads + "scenarios: [{system: vroutr, encap: [vxlan, direct], workload: st}]", "3:22"},
 		{"a misspelt encapsulation", workloads + "scenarios: [{system: vrouter, encap: [vxlan, drect], workload: st}]", "3:46"},
+		{"a system that cannot be read, with an encapsulation", workloads + "scenarios: [{system: '-', encap: vxlan, workload: st}]", "3:23"},
+		{"an encapsulation that cannot be read", workloads + "scenarios: [{system: vrouter, encap: ['-', vxlan], workload: st}]", "3:40"},
 		{"tools of the suite and of its short form", workloads + "tool: iperf\nscenarios: [{system: raw, workload: st}]\nshort: {trials: 6, tool: bultin}", "3:7 5:26"},
 	} {
 		_, err := ParseFor("f.yaml", []byte(c.text), ExpandOptions{Vocabulary: known})

@@ -204,8 +204,10 @@ func (s scenarioSpec) systems() []at[string] {
 	var all []at[string]
 	for _, system := range s.system.V {
 		for _, encap := range s.encap.V {
-			encap.V = system.V + "-" + encap.V
-			all = append(all, encap)
+			if system.V != "" && encap.V != "" { // else unreadable
+				encap.V = system.V + "-" + encap.V
+				all = append(all, encap)
+			}
 		}
 	}
 	return all
