@@ -33,7 +33,8 @@ func oneLine(script string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace("echo "+mark+"\n"+script) + "\n"
 }
 
-// start starts a program on a host, by a command line for sh. If ctx ends meanwhile, start closes the connection: a host that is cut off answers nothing.
+// start starts a program on a host, by a command line for sh. If ctx ends meanwhile, start
+// closes the connection: a host that is cut off answers nothing.
 func start(ctx context.Context, c *connection, command string) (_ *session, err error) {
 	defer c.until(ctx, &err)()
 	s, err := c.NewSession()
