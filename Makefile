@@ -73,7 +73,7 @@ setup: build ## Install the optional programs of tests and systems (root and apt
 # `make lint` vets the tests. Without symbol tables (-s) they link faster.
 KERNEL  := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/test-kernel
 MEASURE := ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/tool ./lab/traffic
-ALONE   := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|Faults)
+ALONE   := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AnECMPRouteMoves|Faults)
 ALONE_IN := ./lab/testbed/netns ./lab/experiment ./vrouter/e2e
 LONG    := Scripts|Published|EverySystemComesUp|WhatKilledAgents|AMatrixNames
 ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide) -pids cmd/vrouter,vrouter

@@ -99,10 +99,10 @@ func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {
 func TestEveryMistakeOfAGateFileIsSaidAtOnce(t *testing.T) {
 	_, err := ParseGates("gate.yaml", []byte("gates:\n  - metric: nosuch\n    worse_by: 3\n    off: 1\n"))
 	var es suite.Errors
-	if !errors.As(err, &es) || len(es) != 3 {
+	if !errors.As(err, &es) || len(es) != 4 { // the key "off" is read as "of", and its value is wrong, too
 		t.Fatalf("%v", err)
 	}
-	for i, line := range []int{2, 3, 4} {
+	for i, line := range []int{2, 3, 4, 4} {
 		if es[i].Line != line {
 			t.Errorf("error %d stands at line %d, want %d", i, es[i].Line, line)
 		}
