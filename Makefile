@@ -86,7 +86,7 @@ test: build ## Run every test (SETUP=no: install nothing); as root, else those t
 	@$(if $(filter no,$(SETUP)),,$(MAKE) --no-print-directory setup)
 	@$(GO) build -o bin/ ./internal/testroom ./internal/testsummary && rm -rf out/test && mkdir -p out/test
 	@measure=$$($(GO) list $(MEASURE)) && others=$$($(GO) list ./... | grep -vxF "$$measure") || exit 1; failed=0; \
-	$(TEST) --jsonfile out/test/others.json -- -p 4 -exec '$(ROOM) -each cmd/windtunnel=3 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) ./vrouter/e2e ./cmd/windtunnel $$others || failed=1; \
+	$(TEST) --jsonfile out/test/others.json -- -p 3 -exec '$(ROOM) -each cmd/windtunnel=3 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) ./vrouter/e2e ./cmd/windtunnel $$others || failed=1; \
 	$(TEST) --jsonfile out/test/measure.json -- -p 1 -exec '$(ROOM) -each lab/experiment=2,lab/testbed/ssh=2,lab/testbed/netns=2 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) $$measure || failed=1; \
 	$(TEST) --jsonfile out/test/alone.json -- -p 1 -exec '$(ROOM)' -run '$(ALONE)' $(GOTEST) $(ALONE_IN) || failed=1; \
 	bin/testsummary out/test/*.json; exit $$failed
