@@ -85,7 +85,7 @@ func optionsFor(w io.Writer) inspect.Options {
 }
 
 // canRedraw reports whether a live table can be drawn on w: w is a terminal that understands
-// escape sequences, and no CI system records it.
+// escape sequences, and the variable CI is not set.
 func canRedraw(w io.Writer) bool {
 	file, ok := w.(interface{ Fd() uintptr })
 	ci := os.Getenv("CI")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// `lab exec` must not leave its command behind.
+// After a signal to `lab exec`, its command must have ended, too.
 func TestLabExecForwardsSignals(t *testing.T) {
 	h := newHome(t)
 	if out, err := h.run("lab", "up", "slow.yaml"); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// writeOutput writes the file at path. A regular file of this user is replaced at once, so that
-// after an error there is no partial file. A symbolic link keeps pointing to the file. Devices,
-// pipes, files with several names and files of other users are opened and written. what names
-// the content for errors.
+// writeOutput writes the file at path. It replaces a regular file of this user at once: after an
+// error the old file is complete. It writes into devices, pipes, the targets of symbolic links,
+// files with several hard links, and files of other users. Errors use what as the name of the
+// content, such as "the html report".
 func writeOutput(path, what string, write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {

@@ -42,7 +42,7 @@ func (v *view) log() {
 }
 
 // canRedraw reports whether a live line can be drawn on a file: the file is a terminal that
-// understands escape sequences, and no CI system records it.
+// understands escape sequences, and the variable CI is not set.
 func canRedraw(f *os.File) bool {
 	ci := os.Getenv("CI")
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")

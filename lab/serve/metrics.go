@@ -113,7 +113,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// series has the runs of which only the newest one's figures are current.
+// series identifies runs that repeat one measurement: /metrics shows the newest run of each series.
 type series struct{ suite, testbed, flags string }
 
 func seriesOf(r results.RunSummary) series { return series{r.Suite, r.Testbed, r.Flags} }

@@ -136,8 +136,8 @@ func (n *ntttcp) run() (err error) {
 	return errors.Join(err, n.complete(a))
 }
 
-// leastTime is the part of -t that each thread must measure. Two ends do not begin at the same
-// moment, and an end without -cd stops the other one.
+// leastTime is the part of -t that each thread must measure. It is below 1 because the ends
+// begin at different moments, and without -cd the end that finishes first stops the other.
 const leastTime = 0.9
 
 // complete returns an error if the other end ended the run early. An interrupt of this end is
