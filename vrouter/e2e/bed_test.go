@@ -115,6 +115,12 @@ type options struct {
 	config  map[string]any
 }
 
+// smallLimits are enough for most tests. An agent reads its tables at each start and each check, and
+// an empty table of default size takes as long to read as a full one.
+var smallLimits = map[string]any{
+	"routes": 4096, "prefixes": 1024, "bridge": 4096, "nexthops": 1024, "vifs": 256, "labels": 1024, "remotes": 512, "flows": 16384,
+}
+
 // newBed makes the namespaces and the switch between them; agents are not
 // started yet.
 func newBed(t testing.TB, o options) *bed {
@@ -230,7 +236,7 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 	n.config = map[string]any{
 		"node": n.name, "netns": n.space, "fabric": []string{"fab"},
 		"socket": filepath.Join(b.dir, n.name+".sock"), "state_dir": filepath.Join(b.dir, "state-"+n.name),
-		"run_dir": filepath.Join(b.dir, "run-"+n.name),
+		"run_dir": filepath.Join(b.dir, "run-"+n.name), "limits": smallLimits,
 	}
 	for k, v := range o.config {
 		n.config[k] = v

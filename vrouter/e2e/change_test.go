@@ -45,6 +45,17 @@ func (b *bed) applyApart(pause time.Duration, backwards bool) {
 	}
 }
 
+// Times of the tests of changes: a tenth to a half of the presets, which are not waited for here
+// (TestNodesGoOnWithAnEncapsulationOfBefore in package fib has them). apart is the time by which one
+// node gets a change later than the other.
+const (
+	hold   = 2 * time.Second
+	accept = fib.AcceptHolds * hold
+	apart  = hold / 5
+)
+
+var held = map[string]any{"handover": hold.String()}
+
 // encapsulations is a list of encapsulations that nodes offer, and the ways that they then use.
 type encapsulations struct {
 	offered []model.Encapsulation
@@ -52,8 +63,8 @@ type encapsulations struct {
 }
 
 // checkChanges changes the encapsulations of two nodes while datagrams pass in both directions
-// between workloads x and y. The two nodes get each change at the same time, and with a second
-// between. No datagram may be lost.
+// between workloads x and y. The two nodes get each change at the same time, and one after the
+// other. No datagram may be lost.
 func checkChanges(t *testing.T, b *bed, x, y *workload, changes ...encapsulations) {
 	t.Helper()
 	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
@@ -61,7 +72,7 @@ func checkChanges(t *testing.T, b *bed, x, y *workload, changes ...encapsulation
 	}
 	datagrams := count(t, x, y)
 	backwards := false
-	for _, pause := range []time.Duration{0, time.Second} {
+	for _, pause := range []time.Duration{0, apart} {
 		for range 2 {
 			for _, c := range changes {
 				b.offer(c.offered...)
@@ -87,20 +98,20 @@ func TestAChangeBetweenDirectAndATunnelLosesNothing(t *testing.T) {
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 		t.Run(string(forwarding), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, options{})
+			b := newBed(t, options{config: held})
 			x, y := directPair(b, forwarding, model.VXLAN)
 			checkChanges(t, b, x, y, tunnel, encapsulations{[]model.Encapsulation{model.Direct, model.VXLAN}, directWays(forwarding)})
 		})
 	}
 	t.Run("translated", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t, options{routed: true})
+		b := newBed(t, options{routed: true, config: held})
 		x, y := routedPair(b, model.VXLAN)
 		checkChanges(t, b, x, y, tunnel, encapsulations{[]model.Encapsulation{model.Direct, model.VXLAN}, []string{"translated", "vxlan"}})
 	})
 	t.Run("nothing in common", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t, options{})
+		b := newBed(t, options{config: held})
 		x, y := directPair(b, model.L3)
 		checkChanges(t, b, x, y, tunnel, encapsulations{[]model.Encapsulation{model.Direct}, []string{"direct"}})
 	})
@@ -110,18 +121,18 @@ func TestAChangeBetweenDirectAndATunnelLosesNothing(t *testing.T) {
 // to the states before and after the change.
 func TestASwapOfTunnelsLosesNothing(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{})
+	b := newBed(t, options{config: held})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	checkChanges(t, b, x, y,
 		encapsulations{[]model.Encapsulation{model.VXLAN}, []string{"vxlan"}},
 		encapsulations{[]model.Encapsulation{model.MPLSoUDP}, []string{"mpls-udp"}})
 }
 
-// The locators are removed from two nodes, a second apart, while packets pass: none is lost, also
+// The locators are removed from two nodes, one after the other, while packets pass: none is lost, also
 // when the nodes stop accepting translated packets, and when the locators come back.
 func TestRemovedLocatorsLoseNothing(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{routed: true})
+	b := newBed(t, options{routed: true, config: held})
 	x, y := routedPair(b, model.VXLAN)
 	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
 		t.Fatal(err)
@@ -130,26 +141,26 @@ func TestRemovedLocatorsLoseNothing(t *testing.T) {
 	for i := range b.state.Nodes {
 		b.state.Nodes[i].Locator = netip.Prefix{}
 	}
-	b.applyApart(time.Second, false)
-	time.Sleep(fib.AcceptTime + 2*time.Second)
+	b.applyApart(apart, false)
+	time.Sleep(accept + 2*time.Second)
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, "vxlan")
 	}
 	for i, n := range b.nodes {
 		b.state.Nodes[i].Locator = n.locator()
 	}
-	b.applyApart(time.Second, true)
+	b.applyApart(apart, true)
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
 	}
 	datagrams.lost(t, 1000)
 }
 
-// Two nodes get other locators while packets pass, a second apart: first one node, then both. None is
+// Two nodes get other locators while packets pass, one after the other: first one node, then both. None is
 // lost. The nodes use the former locators until the handover ends, and then the new ones.
 func TestChangedLocatorsLoseNothing(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{routed: true})
+	b := newBed(t, options{routed: true, config: held})
 	x, y := routedPair(b, model.VXLAN)
 	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
 		t.Fatal(err)
@@ -167,13 +178,13 @@ func TestChangedLocatorsLoseNothing(t *testing.T) {
 			b.state.Nodes[i].Locator = l
 		}
 		began := time.Now()
-		b.applyApart(time.Second, round == 1)
+		b.applyApart(apart, round == 1)
 		for i, n := range b.nodes {
-			if text := paths(n); time.Since(began) < fib.HoldTime && !strings.Contains(text, before[i]) {
+			if text := paths(n); time.Since(began) < hold && !strings.Contains(text, before[i]) {
 				t.Errorf("round %d: node %s does not use the former locators %q:\n%s", round, n.name, before[i], text)
 			}
 		}
-		soon(t, fib.AcceptTime+20*time.Second, "the nodes use the new locators", func() error {
+		soon(t, accept+20*time.Second, "the nodes use the new locators", func() error {
 			for i, n := range b.nodes {
 				if text := paths(n); !strings.Contains(text, path(i)) {
 					return fmt.Errorf("node %s has the nexthops\n%s\nwant %q", n.name, text, path(i))
@@ -181,7 +192,7 @@ func TestChangedLocatorsLoseNothing(t *testing.T) {
 			}
 			return nil
 		})
-		if took := time.Since(began); took < fib.AcceptTime {
+		if took := time.Since(began); took < accept {
 			t.Errorf("round %d: the nodes use the new locators after %v, before the handover ends", round, took)
 		}
 		time.Sleep(time.Second)
@@ -229,7 +240,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 // notices this and uses a tunnel.
 func TestANodeAcceptsAnEncapsulationOfBeforeForATime(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{config: map[string]any{"repair_interval": "1h"}})
+	b := newBed(t, options{config: map[string]any{"repair_interval": "1h", "handover": hold.String()}})
 	x, y := directPair(b, model.L3, model.VXLAN)
 	a, other := b.nodes[0], b.nodes[1]
 	label := direct.Label(291, a.v4).String()
@@ -256,7 +267,7 @@ func TestANodeAcceptsAnEncapsulationOfBeforeForATime(t *testing.T) {
 	}
 
 	a.kill(syscall.SIGKILL)
-	a.ageOffers(fib.AcceptTime - 3*time.Second)
+	a.ageOffers(accept - time.Second)
 	a.start()
 	soon(t, 20*time.Second, "the label is removed from the filter", func() error {
 		if strings.Contains(a.filters(), label) {

@@ -46,7 +46,7 @@ func (b *bed) connected(name, network string, node int) *workload {
 }
 
 // soon repeats try until it succeeds. It waits between tries, so that tries that run
-// programs use at most half a CPU.
+// programs use at most a fifth of a CPU.
 func soon(t testing.TB, within time.Duration, what string, try func() error) {
 	t.Helper()
 	deadline := time.Now().Add(within)
@@ -59,7 +59,7 @@ func soon(t testing.TB, within time.Duration, what string, try func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(min(max(20*time.Millisecond, time.Since(began)), 200*time.Millisecond))
+		time.Sleep(min(max(20*time.Millisecond, 4*time.Since(began)), 400*time.Millisecond))
 	}
 }
 

@@ -1,6 +1,7 @@
 package fib
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -8,17 +9,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Times of a change of encapsulations. They begin when this node gets the change.
-const (
-	// HoldTime is the time for which a node still sends with an encapsulation of before. It is
-	// the longest time that may pass until the other node has the change, too.
-	HoldTime = 5 * time.Second
-	// AcceptTime is the time for which a node still accepts the encapsulations of before. The
-	// other node may get the change HoldTime later, and then sends with them for HoldTime. The
-	// rest is for changes that remove an encapsulation while another stays: the other node may
-	// get such a change this much later.
-	AcceptTime = 30 * time.Second
-)
+// HoldTime is the preset of Offers.Hold.
+const HoldTime = 5 * time.Second
 
 // Offers are the encapsulations that this node and each other node have in common, and had in
 // common until a short time ago. They let a change of encapsulations lose no packet although the
@@ -27,7 +19,22 @@ const (
 // is ready for use.
 type Offers struct {
 	Pairs map[string]*PairOffers `json:"pairs"` // by name of the other node
+	// Hold is the time for which a node still sends with an encapsulation of before, after it got
+	// the change. It is the longest time that may pass until the other node has the change, too.
+	// All nodes have the same. 0: HoldTime.
+	Hold time.Duration `json:"-"`
 }
+
+// AcceptHolds is for how many times Hold a node still accepts the encapsulations of before. The
+// other node may get the change Hold later, and then sends with them for Hold. The rest is for
+// changes that remove an encapsulation while another stays: the other node may get such a change
+// this much later.
+const AcceptHolds = 6
+
+func (o *Offers) hold() time.Duration { return cmp.Or(o.Hold, HoldTime) }
+
+// accept is the time for which a node still accepts the encapsulations of before.
+func (o *Offers) accept() time.Duration { return AcceptHolds * o.hold() }
 
 // PairOffers are the encapsulations of this node and another node.
 type PairOffers struct {
@@ -68,10 +75,10 @@ func (o *Offers) Next(nodes []model.Node, node string, reached func(model.Node) 
 	pairs := make(map[string]*PairOffers, len(nodes))
 	for _, n := range nodes {
 		if n.Name != node {
-			pairs[n.Name] = o.Pairs[n.Name].next(offersOf(nodes[i], n), reached(n), now)
+			pairs[n.Name] = o.next(o.Pairs[n.Name], offersOf(nodes[i], n), reached(n), now)
 		}
 	}
-	return &Offers{pairs}
+	return &Offers{pairs, o.Hold}
 }
 
 // offersOf returns what two nodes have in common. self is this node.
@@ -87,14 +94,14 @@ func offersOf(self, other model.Node) (common []Offer) {
 
 // next returns the offers of a pair after it has these in common. A nil pair is new. If a locator
 // changes again before its handover has ended, the locators in between were never in use.
-func (p *PairOffers) next(common []Offer, reached bool, now time.Time) *PairOffers {
+func (o *Offers) next(p *PairOffers, common []Offer, reached bool, now time.Time) *PairOffers {
 	if p == nil {
 		return &PairOffers{Common: common}
 	}
 	next := &PairOffers{Common: common}
 	kept := false // the locators of before p.Common are in use
 	for _, f := range p.Former {
-		if !now.Before(f.Until.Add(AcceptTime)) {
+		if !now.Before(f.Until.Add(o.accept())) {
 			continue
 		}
 		kept = kept || f.Encapsulation == model.Translated
@@ -110,21 +117,21 @@ func (p *PairOffers) next(common []Offer, reached bool, now time.Time) *PairOffe
 	}
 	for i := range common {
 		if reached {
-			common[i].Since = p.since(common[i].Encapsulation, now)
+			common[i].Since = p.since(common[i].Encapsulation, o.hold(), now)
 		}
 	}
 	return next
 }
 
 // since returns the time since which the pair has an encapsulation in common. If the pair has it
-// again after a time shorter than HoldTime, that time does not count: the other node accepts it
+// again after a time shorter than hold, that time does not count: the other node accepts it
 // also if it has not seen any of the changes. But the other node may never have known an
-// encapsulation that was only in common for a time shorter than HoldTime.
-func (p *PairOffers) since(e model.Encapsulation, now time.Time) time.Time {
+// encapsulation that was only in common for a time shorter than hold.
+func (p *PairOffers) since(e model.Encapsulation, hold time.Duration, now time.Time) time.Time {
 	if was := find(p.Common, e); was != nil {
 		return was.Since
 	}
-	if was := find(p.Former, e); was != nil && now.Before(was.Until.Add(HoldTime)) && was.doubtful().IsZero() {
+	if was := find(p.Former, e); was != nil && now.Before(was.Until.Add(hold)) && was.doubtful(hold).IsZero() {
 		return was.Since
 	}
 	return now
@@ -168,7 +175,7 @@ func (o *Offers) Handovers(now time.Time) (all map[string]Handover, next time.Ti
 	all = map[string]Handover{}
 	ahead := func(begin time.Time, length time.Duration) bool {
 		end := begin.Add(length)
-		if !now.Before(end) || begin.After(now.Add(AcceptTime)) { // the system's clock was set back
+		if !now.Before(end) || begin.After(now.Add(o.accept())) { // the system's clock was set back
 			return false
 		}
 		if next.IsZero() || end.Before(next) {
@@ -177,7 +184,7 @@ func (o *Offers) Handovers(now time.Time) (all map[string]Handover, next time.Ti
 		return true
 	}
 	for name, p := range o.Pairs {
-		if h, changes := p.handover(ahead); changes {
+		if h, changes := o.handover(p, ahead); changes {
 			all[name] = h
 		}
 	}
@@ -186,17 +193,17 @@ func (o *Offers) Handovers(now time.Time) (all map[string]Handover, next time.Ti
 
 // handover returns the pair's handover. changes is false if none is under way. ahead reports
 // whether the end of a time is ahead.
-func (p *PairOffers) handover(ahead func(begin time.Time, length time.Duration) bool) (h Handover, changes bool) {
+func (o *Offers) handover(p *PairOffers, ahead func(begin time.Time, length time.Duration) bool) (h Handover, changes bool) {
 	var held []Offer
 	var recent []model.Encapsulation
 	for _, f := range p.Former {
-		if !ahead(f.Until, AcceptTime) {
+		if !ahead(f.Until, o.accept()) {
 			continue
 		}
 		h.Accept = append(h.Accept, f.Encapsulation)
 		if f.Encapsulation == model.Translated {
-			h.Own, h.Other, h.Translates = f.Own, f.Other, ahead(f.Until, HoldTime) || p.onlyTranslates()
-		} else if ahead(f.Until, HoldTime) {
+			h.Own, h.Other, h.Translates = f.Own, f.Other, ahead(f.Until, o.hold()) || p.onlyTranslates()
+		} else if ahead(f.Until, o.hold()) {
 			held = append(held, f)
 		}
 	}
@@ -205,13 +212,13 @@ func (p *PairOffers) handover(ahead func(begin time.Time, length time.Duration) 
 		case c.Encapsulation == model.Translated: // goes with Direct
 		case isTested(c.Encapsulation):
 			h.Send = append(h.Send, c.Encapsulation)
-		case ahead(c.Since, HoldTime):
+		case ahead(c.Since, o.hold()):
 			recent = append(recent, c.Encapsulation)
 		default:
 			h.Send = append(h.Send, c.Encapsulation)
 		}
 	}
-	slices.SortStableFunc(held, func(x, y Offer) int { return x.doubtful().Compare(y.doubtful()) })
+	slices.SortStableFunc(held, func(x, y Offer) int { return x.doubtful(o.hold()).Compare(y.doubtful(o.hold())) })
 	for _, f := range held {
 		h.Send = append(h.Send, f.Encapsulation)
 	}
@@ -225,10 +232,10 @@ func (p *PairOffers) onlyTranslates() bool {
 	return find(p.Common, model.Translated) != nil && !slices.ContainsFunc(p.Common, func(o Offer) bool { return !isTested(o.Encapsulation) })
 }
 
-// doubtful returns the beginning of a former offer that ended within HoldTime: the other node may
+// doubtful returns the beginning of a former offer that ended within hold: the other node may
 // not have known it, so older offers are better. It is zero for other offers.
-func (f Offer) doubtful() time.Time {
-	if f.Until.Sub(f.Since) < HoldTime {
+func (f Offer) doubtful(hold time.Duration) time.Time {
+	if f.Until.Sub(f.Since) < hold {
 		return f.Since
 	}
 	return time.Time{}

@@ -24,6 +24,8 @@ func offering(text string) []model.Node {
 	return []model.Node{{Name: "a", Encapsulations: encaps(text)}, {Name: "b", Encapsulations: encaps(text)}}
 }
 
+const acceptTime = AcceptHolds * HoldTime
+
 func always(model.Node) bool { return true }
 
 func never(model.Node) bool { return false }
@@ -124,8 +126,8 @@ func TestTranslatedPacketsAreAcceptedAfterDirectIsRemoved(t *testing.T) {
 	if h := all["b"]; letters(h.Accept) != "dt" || h.Own != own || h.Other != other {
 		t.Errorf("the handover is %+v, want that direct and translated packets are accepted, with the locators %s and %s", h, own, other)
 	}
-	if all, _ := o.Handovers(start.Add(AcceptTime)); len(all) != 0 {
-		t.Errorf("after %v the handovers are %+v, want none", AcceptTime, all)
+	if all, _ := o.Handovers(start.Add(acceptTime)); len(all) != 0 {
+		t.Errorf("after %v the handovers are %+v, want none", acceptTime, all)
 	}
 }
 
@@ -135,7 +137,7 @@ func TestAHandoverEndsAlthoughTheClockIsSetBack(t *testing.T) {
 	for _, c := range []struct {
 		now  time.Duration
 		want int
-	}{{-time.Hour, 0}, {-AcceptTime / 2, 1}, {0, 1}} {
+	}{{-time.Hour, 0}, {-acceptTime / 2, 1}, {0, 1}} {
 		if all, _ := o.Handovers(start.Add(c.now)); len(all) != c.want {
 			t.Errorf("%v after the change the handovers are %+v, want %d", c.now, all, c.want)
 		}
@@ -247,7 +249,7 @@ func TestARemovedLocatorIsNotUsedUntilItIsRefused(t *testing.T) {
 		after   time.Duration
 		sends   bool
 		accepts bool
-	}{{HoldTime - 1, true, true}, {HoldTime, false, true}, {AcceptTime, false, false}} {
+	}{{HoldTime - 1, true, true}, {HoldTime, false, true}, {acceptTime, false, false}} {
 		all, _ := o.Handovers(start.Add(c.after))
 		nodes := offering("d v")
 		if h, changes := all["b"]; changes {
@@ -283,12 +285,12 @@ func TestAFormerLocatorIsUsedUntilTheHandoverEnds(t *testing.T) {
 		what, offer string
 		steps       []step
 	}{
-		{"this node's changes", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {HoldTime, a, a, a, false}, {AcceptTime - 1, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
-		{"the other node's changes", "d v", []step{{0, a, p("fd00:0:0:c::/64"), a, true}, {HoldTime, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
-		{"no tunnel", "d", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {AcceptTime - 1, a, a, a, true}, {AcceptTime, a, a, netip.Prefix{}, false}}},
-		{"it changes twice", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {10 * s, p("fd00:0:0:d::/64"), b, a, false}, {AcceptTime - 1, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
+		{"this node's changes", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {HoldTime, a, a, a, false}, {acceptTime - 1, a, a, a, false}, {acceptTime, a, a, netip.Prefix{}, false}}},
+		{"the other node's changes", "d v", []step{{0, a, p("fd00:0:0:c::/64"), a, true}, {HoldTime, a, a, a, false}, {acceptTime, a, a, netip.Prefix{}, false}}},
+		{"no tunnel", "d", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {acceptTime - 1, a, a, a, true}, {acceptTime, a, a, netip.Prefix{}, false}}},
+		{"it changes twice", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {10 * s, p("fd00:0:0:d::/64"), b, a, false}, {acceptTime - 1, a, a, a, false}, {acceptTime, a, a, netip.Prefix{}, false}}},
 		{"it changes back", "d v", []step{{0, p("fd00:0:0:c::/64"), b, a, true}, {2 * s, a, b, netip.Prefix{}, false}}},
-		{"it is removed, and another is added", "d v", []step{{0, netip.Prefix{}, b, a, true}, {10 * s, p("fd00:0:0:c::/64"), b, a, false}, {AcceptTime - 1, a, a, a, false}, {AcceptTime, a, a, netip.Prefix{}, false}}},
+		{"it is removed, and another is added", "d v", []step{{0, netip.Prefix{}, b, a, true}, {10 * s, p("fd00:0:0:c::/64"), b, a, false}, {acceptTime - 1, a, a, a, false}, {acceptTime, a, a, netip.Prefix{}, false}}},
 	} {
 		nodes := offering(c.offer)
 		nodes[0].Locator, nodes[1].Locator = a, b

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -44,6 +45,7 @@ type Config struct {
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
+	Handover       time.Duration         `yaml:"handover"`        // time for which nodes go on with an encapsulation of before a change; default 5s; all nodes have the same
 	FlowIdle       time.Duration         `yaml:"flow_idle"`       // timeout of idle flows; default 3m
 	FlowUnanswered time.Duration         `yaml:"flow_unanswered"` // idle timeout of unanswered flows other than TCP; default 30s
 	FlowClosed     time.Duration         `yaml:"flow_closed"`     // timeout of closed or half-open TCP flows; default 10s
@@ -100,6 +102,8 @@ const (
 	defaultFlowClosed     = 10 * time.Second
 	defaultLinkLabels     = 100 // below the 128 unicast filters of Intel's 82599
 	minRepair             = 100 * time.Millisecond
+	minHandover           = time.Second
+	maxHandover           = 10 * time.Minute
 	minLease              = 2 * time.Second
 	maxLease              = 24 * time.Hour
 	minLiveness           = 50 * time.Millisecond
@@ -185,6 +189,7 @@ func (c Config) WithDefaults() Config {
 	}
 	span(&c.RepairInterval, defaultRepair)
 	span(&c.Lease, fleet.DefaultLease)
+	span(&c.Handover, fib.HoldTime)
 	span(&c.FlowIdle, defaultFlowIdle)
 	span(&c.FlowUnanswered, defaultFlowUnanswered)
 	span(&c.FlowClosed, defaultFlowClosed)
@@ -233,6 +238,9 @@ func (c Config) Validate() error {
 	}
 	if c.RepairInterval < minRepair {
 		fail("repair_interval: %v is less than %v; write a time with its unit, such as 5s", c.RepairInterval, minRepair)
+	}
+	if c.Handover < minHandover || c.Handover > maxHandover {
+		fail("handover: %v is not within %v … %v; write a time with its unit, such as 5s", c.Handover, minHandover, maxHandover)
 	}
 	for _, s := range []struct {
 		name  string

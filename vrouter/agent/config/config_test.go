@@ -20,7 +20,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	}
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 		Limits: Limits{LinkLabels: 100},
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
@@ -46,6 +46,7 @@ workload_device: netkit
 metrics: 127.0.0.1:9464
 liveness: 300ms
 repair_interval: 250ms
+handover: 8s
 flow_idle: 30s
 flow_unanswered: 3s
 flow_closed: 2s
@@ -60,7 +61,7 @@ flow_closed: 2s
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17, 18},
-		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
+		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
 		t.Error(d)
@@ -80,6 +81,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\nfabric: [a-name-too-long1]": "fabric[0]",
 		"node: a\nliveness: 1ms":              "liveness: 1ms is not within 50ms … 10s",
 		"node: a\nrepair_interval: 1ms":       "repair_interval: 1ms is less than 100ms",
+		"node: a\nhandover: 10ms":             "handover: 10ms is not within",
 		"node: a\nflow_idle: 10ms":            "flow_idle: 10ms is not within",
 		"node: a\nflow_closed: 200h":          "flow_closed: 200h0m0s is not within",
 		"node: a\nflow_unanswered: 5ms":       "flow_unanswered: 5ms is not within",

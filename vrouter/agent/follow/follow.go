@@ -149,8 +149,9 @@ func (f *Follower) SavedOffers() *fib.Offers {
 	offers, err := f.Kept.loadOffers()
 	if err != nil {
 		f.log.Warn("cannot read which encapsulations the nodes offered before: packets of a change that is under way may be lost", "error", err)
-		return &fib.Offers{}
+		offers = &fib.Offers{}
 	}
+	offers.Hold = f.config.Handover
 	return offers
 }
 
