@@ -83,9 +83,19 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	if f.Own, err = f.Kept.LoadNode(); err != nil {
 		return nil, err
 	}
+	if c.Store == string(store.KindEmbedded) && store.IsNewEmbedded(f.Kept.EmbeddedDir()) { // opening it creates its data
+		if err := f.checkNewStore(); err != nil {
+			return nil, err
+		}
+	}
 	address, st, err := openStore(c, here)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", c.Node, err)
+	}
+	if file, is := st.(*store.File); is && file.IsNew() {
+		if err := f.checkNewStore(); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
 	}
 	s := &shared{
 		Fleet:   fleet.New(st, fleet.Options{Lease: c.Lease, Logger: log, Node: c.Node, Whole: address.Kind == store.KindFile}),
@@ -104,6 +114,16 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 		}
 	})
 	return f, nil
+}
+
+// checkNewStore refuses a store without any data if the node had ports, because they would all be
+// removed.
+func (f *Follower) checkNewStore() error {
+	ports := f.Own.IDs.Vifs()
+	if ports == 0 || f.config.NewStore {
+		return nil
+	}
+	return fmt.Errorf("node %s: its store in %s is missing or empty, and all ports of the node (there were %d) would be removed; packets keep flowing; restore the store from a backup, or start the agent once with --new-store", f.config.Node, f.Kept.dir, ports)
 }
 
 // Close tells the other nodes that the agent stops, and closes the store. Call it after the
