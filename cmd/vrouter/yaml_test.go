@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -63,6 +64,7 @@ func TestApplyReadsEveryStateThatIsPrinted(t *testing.T) {
 		}
 		states = append(states, s, s.WithDefaults())
 	}
+	states = append(states, model.State{Ports: slices.Repeat(states[0].Ports, 20_000)})
 	for _, s := range states {
 		text, err := stateYAML(s)
 		if err != nil {
