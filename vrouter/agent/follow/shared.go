@@ -116,14 +116,14 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	return f, nil
 }
 
-// checkNewStore refuses a store without any data if the node had ports, because they would all be
-// removed.
+// checkNewStore refuses a store that was never used if the node had ports, because they would all
+// be removed.
 func (f *Follower) checkNewStore() error {
 	ports := f.Own.IDs.Vifs()
 	if ports == 0 || f.config.NewStore {
 		return nil
 	}
-	return fmt.Errorf("node %s: its store in %s is missing or empty, and all ports of the node (there were %d) would be removed; packets keep flowing; restore the store from a backup, or start the agent once with --new-store", f.config.Node, f.Kept.dir, ports)
+	return fmt.Errorf("node %s: its store is missing or empty, and all ports of the node (there were %d) would be removed; packets keep flowing; restore the store from a backup, or start the agent once with --new-store", f.config.Node, ports)
 }
 
 // Close tells the other nodes that the agent stops, and closes the store. Call it after the
@@ -157,11 +157,11 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.Slice, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var slice *model.Slice
-	var empty bool
+	var empty, isNew bool
 	var taken error
 	err := f.Look(waiting, func(v *fleet.View) {
 		s := v.Slice(f.config.Node, nil)
-		slice, empty = &s, v.IsEmpty()
+		slice, empty, isNew = &s, v.IsEmpty(), v.IsNew()
 		if _, known := v.Node(f.config.Node); !known && f.IsShared() {
 			slice = &model.Slice{} // an empty slice until register has added the node
 		}
@@ -172,6 +172,8 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.Slice, error) {
 		return nil, taken
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case err == nil && isNew && f.checkNewStore() != nil:
+		return nil, f.checkNewStore()
 	case err == nil && empty && f.config.State != "":
 		return f.applyFirst(ctx)
 	case err == nil:
