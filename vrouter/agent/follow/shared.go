@@ -223,20 +223,18 @@ func (f *Follower) applyFirst(ctx context.Context) (*model.Slice, error) {
 	return &slice, err
 }
 
-// KeepAlive adds the node to a shared store and keeps its alive key.
+// KeepAlive adds the node to a shared store and keeps its alive key. It also keeps the underlay
+// addresses of a node that an agent added.
 func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
 	s := f.shared
 	s.wait.Go(func() {
-		for told := ""; ctx.Err() == nil; {
-			err := f.register(ctx)
-			if err != nil && err.Error() != told {
-				told = err.Error()
-				f.log.Warn("cannot add the node to the store; if the store checks roles, an operator must run `vrouter node add`", "error", err)
-			}
-			if err == nil || !sleepFor(ctx, retryLeaves) {
-				break
-			}
+		for !f.registered(ctx, true) && sleepFor(ctx, retryLeaves) {
 		}
+		s.wait.Go(func() {
+			for sleepFor(ctx, f.config.RepairInterval) {
+				f.registered(ctx, false)
+			}
+		})
 		err := s.Attend(ctx, f.config.Node, me, func() { f.log.Info("the node's alive key is written", "store", s.Address.String()) })
 		if err != nil {
 			s.Ended <- err
@@ -245,12 +243,38 @@ func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
 	s.wait.Go(func() { f.finishLeaving(ctx) })
 }
 
-// register adds the node to the store if it is missing. It does not change the
-// underlay addresses of an existing node.
-func (f *Follower) register(ctx context.Context) error {
+// registered calls register. It logs each error once, and keeps it for the status.
+func (f *Follower) registered(ctx context.Context, add bool) bool {
+	text, err := "", f.register(ctx, add)
+	if err != nil && ctx.Err() == nil {
+		text = fmt.Sprintf("cannot add this node to the store, or change its underlay addresses there: %v; if the store checks roles, an operator must run `vrouter node add`", err)
+	}
+	if was, _ := f.unregistered.Swap(text).(string); text != "" && text != was {
+		f.log.Warn("the node's entry in the store is not right", "error", text)
+	}
+	return err == nil
+}
+
+// Unregistered returns why the node's entry in a shared store is missing or has old underlay
+// addresses; "": it is right.
+func (f *Follower) Unregistered() string {
+	text, _ := f.unregistered.Load().(string)
+	return text
+}
+
+// register adds the node to the store if it is missing and add is set. It changes the underlay
+// addresses of a node that an agent added if the host no longer has one of them.
+func (f *Follower) register(ctx context.Context, add bool) error {
+	var is model.Node
 	var known bool
-	if err := f.Look(ctx, func(v *fleet.View) { _, known = v.Node(f.config.Node) }); err != nil || known {
+	if err := f.Look(ctx, func(v *fleet.View) { is, known = v.Node(f.config.Node) }); err != nil {
 		return err
+	}
+	if known {
+		return f.renew(ctx, is)
+	}
+	if !add {
+		return nil // an operator deleted it
 	}
 	underlay, err := f.underlayAddresses()
 	if err == nil && len(underlay) == 0 {
@@ -273,6 +297,29 @@ func (f *Follower) register(ctx context.Context) error {
 	return nil
 }
 
+// renew changes the underlay addresses in the node's entry if an agent added the entry and the host
+// no longer has one of them.
+func (f *Follower) renew(ctx context.Context, n model.Node) error {
+	if !f.Kept.isRegistered() {
+		return nil
+	}
+	has, err := f.space.Addresses()
+	if err != nil || !slices.ContainsFunc(n.Underlay, func(a netip.Addr) bool { return !has[a] }) {
+		return err
+	}
+	underlay, err := f.underlayAddresses()
+	if err != nil || len(underlay) == 0 || slices.Equal(underlay, n.Underlay) {
+		return err
+	}
+	was := n.Underlay
+	n.Underlay = underlay
+	if err := f.PutNode(ctx, n); err != nil {
+		return err
+	}
+	f.log.Info("changed the node's underlay addresses in the store", "was", was, "underlay", underlay)
+	return nil
+}
+
 // PutNodeFromPool is like Fleet.PutNodeFromPool. If the node is this one, it gets no locator that
 // its host refuses.
 func (f *Follower) PutNodeFromPool(ctx context.Context, n model.Node) error {
@@ -292,7 +339,7 @@ func (f *Follower) underlayAddresses() ([]netip.Addr, error) {
 	if len(f.config.Underlay) > 0 {
 		return f.config.Underlay, nil
 	}
-	return f.space.GlobalAddresses(f.config.Fabric)
+	return f.space.UnderlayAddresses(f.config.Fabric)
 }
 
 func sleepFor(ctx context.Context, d time.Duration) bool {

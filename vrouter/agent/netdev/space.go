@@ -260,8 +260,15 @@ func (s *Space) Once(f func() error) error {
 	return <-done
 }
 
-// GlobalAddresses returns the addresses with global scope of some devices.
-func (s *Space) GlobalAddresses(devices []string) (all []netip.Addr, err error) {
+// unsteady are the flags of addresses that may move to another node or be replaced (rtnetlink(7)):
+// secondary ones, which for IPv6 are temporary, and those that the kernel does not use.
+const unsteady = unix.IFA_F_SECONDARY | unix.IFA_F_DEPRECATED | unix.IFA_F_DADFAILED
+
+// UnderlayAddresses returns the addresses with global scope of some devices by which other nodes
+// can reach this node for long. An address without a subnet, such as that of a service that moves
+// between nodes, is among them only if there is no other.
+func (s *Space) UnderlayAddresses(devices []string) ([]netip.Addr, error) {
+	var all, single []netip.Addr
 	for _, name := range devices {
 		l, err := s.Link(name)
 		if err != nil {
@@ -275,9 +282,32 @@ func (s *Space) GlobalAddresses(devices []string) (all []netip.Addr, err error) 
 			return nil, fmt.Errorf("list the addresses of %s: %w", name, err)
 		}
 		for _, a := range addresses {
-			if ip, ok := netip.AddrFromSlice(a.IP); ok && a.Scope == unix.RT_SCOPE_UNIVERSE {
-				all = append(all, ip.Unmap())
+			p, ok := PrefixOf(a.IPNet)
+			switch {
+			case !ok || a.Scope != unix.RT_SCOPE_UNIVERSE || a.Flags&unsteady != 0:
+			case p.IsSingleIP():
+				single = append(single, p.Addr())
+			default:
+				all = append(all, p.Addr())
 			}
+		}
+	}
+	if len(all) == 0 {
+		return single, nil
+	}
+	return all, nil
+}
+
+// Addresses returns the addresses of all devices.
+func (s *Space) Addresses() (map[netip.Addr]bool, error) {
+	addresses, err := listAddresses(s.Links)
+	if err != nil {
+		return nil, err
+	}
+	all := map[netip.Addr]bool{}
+	for _, a := range addresses {
+		if p, ok := PrefixOf(a.IPNet); ok {
+			all[p.Addr()] = true
 		}
 	}
 	return all, nil
