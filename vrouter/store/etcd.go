@@ -48,9 +48,10 @@ type sight struct {
 	times         int // the store went back
 }
 
-// isBefore reports whether an answer is of an older or another store.
+// isBefore reports whether an answer is of an older or another store. A member that has started
+// may not know its term yet.
 func (s sight) isBefore(h *pb.ResponseHeader) bool {
-	return h.Revision < s.revision || h.RaftTerm < s.term || s.cluster != 0 && h.ClusterId != s.cluster
+	return h.Revision < s.revision || h.RaftTerm != 0 && h.RaftTerm < s.term || s.cluster != 0 && h.ClusterId != s.cluster
 }
 
 // asking returns what is known before a request. The answer to a linearizable request has at
