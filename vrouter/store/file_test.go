@@ -268,3 +268,38 @@ func TestAFileThatIsCutOffInUseIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// etcd would use the older state of a damaged database, or end the process.
+func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	if !IsNewEmbedded(dir) {
+		t.Error("a directory without data is not new")
+	}
+	s, err := OpenEmbedded(EmbeddedOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, Commit{Put: put("a", "b")})
+	if err := s.Close(); err != nil || IsNewEmbedded(dir) {
+		t.Fatalf("the store is closed with %v, and new: %v", err, IsNewEmbedded(dir))
+	}
+	path := filepath.Join(dir, "etcd", embeddedFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	broken := bytes.Clone(whole)
+	clear(broken[page : 2*page])
+	for why, text := range map[string][]byte{"page 1 of the file is damaged": broken, "cut off": whole[:2*page]} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := OpenEmbedded(EmbeddedOptions{Dir: dir}); err == nil {
+			s.Close()
+			t.Errorf("the store opens, want %q", why)
+		} else if !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want %q", err, why)
+		}
+	}
+}
