@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +17,15 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	apply(t, f, small())
 	add(t, f, port("old", "10.1.0.10"))
 	backup := c.Backup(0)
+	done := make(chan error, 1)
+	attending, end := context.WithCancel(ctx(t))
+	go func() { done <- f.Attend(attending, "a", Alive{Instance: "one"}, func() {}) }()
+	defer func() {
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
 	for i := range 20 {
 		add(t, f, port(fmt.Sprint("new", i), fmt.Sprintf("10.1.0.%d", 20+i)))
 	}
@@ -31,6 +41,9 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 		t.Errorf("the health is %+v, want a note that the store went back", h)
 	}
 	add(t, f, port("later", "10.1.0.11"))
+	if err := f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "one" }); err != nil {
+		t.Errorf("the alive key, which the backup does not have, is not written again: %v", err)
+	}
 
 	// An empty store does not take the state from a running fleet.
 	c.Kill(0)

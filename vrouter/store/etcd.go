@@ -77,6 +77,13 @@ func (e *Etcd) answered(before sight, h *pb.ResponseHeader) {
 	}
 }
 
+// goesBack returns a channel that closes when the store goes back.
+func (e *Etcd) goesBack() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.back
+}
+
 // checkBack returns an error if the newest revision of a span is before after. A watch cannot
 // know it by itself, because it may be of a member that is behind the others.
 func (e *Etcd) checkBack(ctx context.Context, s Span, after int64) error {
@@ -319,9 +326,7 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 		ask = ticker.C
 	}
 	heard, progressed := time.Now(), time.Now()
-	e.mu.Lock()
-	back := e.back
-	e.mu.Unlock()
+	back := e.goesBack()
 	var checked chan error // nil: no check whether the store went back is under way
 	for {
 		select {
@@ -457,12 +462,14 @@ func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int6
 		})
 		return nil, err
 	}
-	lost := make(chan struct{})
+	lost, back := make(chan struct{}), e.goesBack()
 	watch := e.client.Watch(ctx, e.prefix+key, clientv3.WithRev(got.Header.Revision+1))
 	go func() {
 		defer close(lost)
 		for {
 			select {
+			case <-back: // the store may not have the key
+				return
 			case _, ok := <-renewals:
 				if !ok { // the lease or ctx has ended
 					return

@@ -38,8 +38,8 @@ type Store interface {
 	// unreachable. Before the write the key must have the given revision; 0: it
 	// must be absent. Otherwise Hold returns a *ConflictError. The channel lost
 	// closes when another commit has deleted or changed the key, when the key
-	// has expired because the store was unreachable for longer than ttl, or when
-	// the watch of the key ends.
+	// has expired because the store was unreachable for longer than ttl, when the store
+	// went back to an older revision, or when the watch of the key ends.
 	Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (lost <-chan struct{}, err error)
 	// MaxKeys is the maximum number of keys that a commit can write. It is also
 	// the maximum number that a commit can depend on.
