@@ -13,6 +13,7 @@ import (
 
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/store/storetest"
 )
 
 // Other users open none of the agent's files, and so cannot lock them, also if the agent is
@@ -99,6 +100,13 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 	embedded := a.config
 	embedded.Store = "embedded"
 	refused("a new embedded store", embedded, "missing or empty")
+	t.Run("etcd", func(t *testing.T) {
+		c := storetest.Start(t, 1, nil)
+		c.Connect(b.A.Ns)
+		remote := a.config
+		remote.Store = "etcd+insecure://" + c.Endpoints()
+		refused("an empty etcd", remote, "missing or empty")
+	})
 
 	agenttest.Must(t, os.Remove(path))
 	a.config.NewStore = true
