@@ -19,6 +19,7 @@ func agentCommand() *cobra.Command {
 	var path string
 	var level slog.Level
 	var from storeFlags
+	var newStore bool
 	cmd := &cobra.Command{
 		Use:   "agent --config FILE",
 		Short: "Run the agent of this node",
@@ -43,6 +44,7 @@ flowing, even if the agent is killed. The next agent takes over.`,
 				return err
 			}
 			from.fill(&c)
+			c.NewStore = newStore
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(50) // less memory for more CPU time: the agent is mostly idle
 			}
@@ -56,6 +58,7 @@ flowing, even if the agent is killed. The next agent takes over.`,
 	}
 	configFlag(cmd, &path)
 	from.add(cmd)
+	cmd.Flags().BoolVar(&newStore, "new-store", false, "begin with an empty store although the node had ports: they are removed")
 	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "lowest `level` to log: debug, info, warn, error")
 	cmd.RegisterFlagCompletionFunc("log", words("debug", "info", "warn", "error"))
 	return cmd

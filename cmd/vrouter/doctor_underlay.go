@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -51,16 +52,12 @@ func enter(name string) error {
 	if name == "" {
 		return nil
 	}
-	get := netns.GetFromName
-	if strings.ContainsRune(name, '/') {
-		get = netns.GetFromPath
-	}
-	ns, err := get(name)
+	s, err := netdev.Open(name)
 	if err != nil {
 		return err
 	}
-	defer ns.Close()
-	return netns.Set(ns)
+	defer s.Close()
+	return netns.Set(s.Ns)
 }
 
 // underlayDevices returns the devices that the configuration lists. Without a

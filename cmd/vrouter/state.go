@@ -232,6 +232,9 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		}
 		fields = append(fields, inspect.Field{Name: "Fabric", Value: value})
 	}
+	if s.Store.WentBack != "" {
+		fields = append(fields, inspect.Field{Name: "Note", Value: s.Store.WentBack})
+	}
 	if s.Store.Refused != "" {
 		fields = append(fields, inspect.Field{Name: "Problem", Value: s.Store.Refused})
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // stateYAML formats a state as YAML. It omits empty fields and writes lists of
-// scalars on one line. It converts the state's JSON, which has the same names.
+// scalars on one line. It converts the state's JSON, which has the same names. A state that is
+// too large for YAML stays JSON, which is also YAML.
 func stateYAML(s model.State) ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -30,6 +31,9 @@ func stateYAML(s model.State) ([]byte, error) {
 		return []byte("{}\n"), nil
 	}
 	root.write(&b, "")
+	if !model.FitsYAML(b.Bytes()) {
+		return append(text, '\n'), nil
+	}
 	return b.Bytes(), nil
 }
 

@@ -2,7 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/model/modeltest"
 )
 
 func TestTheEmptyStateIsAnEmptyDocument(t *testing.T) {
@@ -38,6 +43,74 @@ func TestAStateSurvivesItsYAML(t *testing.T) {
 		if got, want := asText(t, back), asText(t, state); got != want {
 			t.Errorf("%q came back as %s, was %s; as YAML\n%s", name, got, want, text)
 		}
+	}
+}
+
+// `vrouter apply` reads what `vrouter state` prints: each field of each object.
+func TestApplyReadsEveryStateThatIsPrinted(t *testing.T) {
+	random := rand.New(rand.NewPCG(35, 7))
+	states := []model.State{{}}
+	fill(reflect.ValueOf(&states[0]).Elem(), 1)
+	for size := range 60 {
+		s := modeltest.Random(random, size)
+		for i := range s.Ports {
+			s.Ports[i].Origin = []model.Origin{model.Applied, model.Added, model.Docker, model.CNI}[random.IntN(4)]
+			if s.Ports[i].Origin != model.Applied {
+				s.Ports[i].Owner = fmt.Sprintf("net %d/%x/eth0", i, random.Uint32())
+			}
+		}
+		for i := range s.Networks {
+			s.Networks[i].Origin = []model.Origin{model.Applied, model.Docker}[random.IntN(2)]
+		}
+		states = append(states, s, s.WithDefaults())
+	}
+	states = append(states, model.State{Ports: slices.Repeat(states[0].Ports, 20_000)})
+	for _, s := range states {
+		text, err := stateYAML(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := model.Parse("state", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if got, want := asText(t, back), asText(t, s); got != want {
+			t.Fatalf("the state came back as %s, was %s; as YAML\n%s", got, want, text)
+		}
+	}
+}
+
+// fill sets every field of a value. Lists get two items.
+func fill(v reflect.Value, n int) {
+	switch x := v.Addr().Interface().(type) {
+	case *netip.Addr:
+		*x = netip.MustParseAddr(fmt.Sprintf("fd00::%d", n))
+		return
+	case *netip.Prefix:
+		*x = netip.MustParsePrefix(fmt.Sprintf("fd00:%d::/64", n))
+		return
+	case *model.MAC:
+		*x = model.MAC{2, 5: byte(n)}
+		return
+	case *model.Rate:
+		*x = model.Rate(n * 1000)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n+i)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), n)
+		fill(v.Index(1), n+1)
+	case reflect.String:
+		v.SetString(fmt.Sprintf("%d: text", n))
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		v.SetUint(uint64(n))
 	}
 }
 

@@ -1,11 +1,14 @@
-// Package netspace creates and deletes named network namespaces as iproute2 does.
+// Package netspace creates, opens and deletes named network namespaces as iproute2 does.
 package netspace
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
+	"sync"
+	"time"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -73,4 +76,91 @@ func OwnThread(f func() error) error {
 		done <- f()
 	}()
 	return <-done
+}
+
+// ErrOther is the error that a file is not a namespace.
+var ErrOther = errors.New("the file is not a network namespace")
+
+// Limits of Open.
+const (
+	openWait  = time.Second // for a file system that does not answer
+	maxSilent = 16          // paths that are waited for at the same time; each holds a thread
+)
+
+// silent has the paths that threads in the background still wait for.
+var silent = struct {
+	sync.Mutex
+	paths map[string]bool
+}{paths: map[string]bool{}}
+
+// Open opens a network namespace by a path that may come from outside. It opens only files of
+// the kernel's namespace file system: a FIFO waits for a writer, and a device node may have
+// effects. It returns an error if a file system, such as FUSE or NFS, does not answer.
+func Open(path string) (netns.NsHandle, error) {
+	fail := func(format string, args ...any) (netns.NsHandle, error) {
+		return netns.None(), &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf(format, args...)}
+	}
+	silent.Lock()
+	waits, many := silent.paths[path], len(silent.paths) >= maxSilent
+	silent.Unlock()
+	switch {
+	case waits:
+		return fail("its file system does not answer")
+	case many:
+		return fail("the file systems of %d other paths do not answer; remove those mounts", maxSilent)
+	}
+	type result struct {
+		ns  netns.NsHandle
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		ns, err := openNamespace(path)
+		done <- result{ns, err}
+	}()
+	select {
+	case r := <-done:
+		return r.ns, r.err
+	case <-time.After(openWait):
+	}
+	silent.Lock()
+	defer silent.Unlock()
+	silent.paths[path] = true
+	go func() {
+		r := <-done
+		r.ns.Close()
+		silent.Lock()
+		defer silent.Unlock()
+		delete(silent.paths, path)
+	}()
+	return fail("its file system does not answer")
+}
+
+// openNamespace checks the file before it opens it.
+func openNamespace(path string) (netns.NsHandle, error) {
+	fail := func(err error) (netns.NsHandle, error) {
+		return netns.None(), &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	file, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
+	}
+	defer unix.Close(file)
+	var system unix.Statfs_t
+	var stat unix.Stat_t
+	if err := errors.Join(unix.Fstatfs(file, &system), unix.Fstat(file, &stat)); err != nil {
+		return fail(err)
+	}
+	if system.Type != unix.NSFS_MAGIC || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fail(ErrOther)
+	}
+	ns, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail(err)
+	}
+	if kind, err := unix.IoctlRetInt(ns, unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
+		unix.Close(ns)
+		return fail(ErrOther)
+	}
+	return netns.NsHandle(ns), nil
 }

@@ -1,13 +1,19 @@
 package netspace
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -88,4 +94,84 @@ func names(t *testing.T) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// Whoever may write a node's ports can name any path of the node.
+func TestOpenRefusesFilesThatAreNoNamespaces(t *testing.T) {
+	dir := t.TempDir()
+	fifo, socket := filepath.Join(dir, "fifo"), filepath.Join(dir, "socket")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(fifo, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, socket, link, dir, os.Args[0], "/dev/null", "/dev/tty", "/proc/self/status", "/proc/self/ns"} {
+		refused(t, path)
+	}
+	if _, err := Open(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file gives the error %v", err)
+	}
+	ns, err := Open("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Close()
+}
+
+// refused checks that Open returns without a namespace.
+func refused(t *testing.T, path string) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := Open(path)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, ErrOther) {
+			t.Errorf("%s gives the error %v, want %v", path, err, ErrOther)
+		}
+	case <-time.After(20 * time.Second):
+		t.Errorf("%s holds its caller", path)
+	}
+}
+
+// A FUSE file system whose server does not answer holds each call that looks a name up.
+func TestOpenDoesNotWaitForAFileSystemWithoutAnAnswer(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a file system needs root")
+	}
+	server, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer server.Close()
+	dir := t.TempDir()
+	if err := unix.Mount("silent", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server.Fd())); err != nil {
+		t.Skipf("cannot mount a FUSE file system: %v", err)
+	}
+	defer func() {
+		server.Close() // ends the calls that wait
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	silent := filepath.Join(dir, "x")
+	for range 2 * maxSilent { // a second call for a path does not wait
+		if _, err := Open(silent); err == nil || !strings.Contains(err.Error(), "does not answer") {
+			t.Fatalf("a silent file system gives the error %v", err)
+		}
+	}
+	ns, err := Open("/proc/self/ns/net")
+	if err != nil {
+		t.Fatalf("beside a silent path: %v", err)
+	}
+	ns.Close()
 }

@@ -48,9 +48,9 @@ func TryKVM(ctx context.Context, k kernel.Kernel) error {
 }
 
 // once calls try, unless a file has its answer since the machine's boot. Other callers wait
-// meanwhile.
+// meanwhile. Other users cannot open the file, and so cannot lock it.
 func once(ctx context.Context, path, release string, try func() (why string, err error)) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("keep what was found out of KVM: %w", err)
 	}

@@ -203,6 +203,9 @@ func TestKVMIsTriedOnceAfterABootAndForEachKernelAnew(t *testing.T) {
 	if tried != 1 {
 		t.Errorf("tried %d times", tried)
 	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the answer has the mode %v (%v), so that other users can lock it", info.Mode(), err)
+	}
 	if err := ask("6.12"); err == nil || tried != 2 {
 		t.Errorf("another kernel: %v after %d", err, tried)
 	}

@@ -35,7 +35,7 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 		return err
 	})
 	if err == nil && here && !isThere && r.Attach.Netns != "" {
-		err = refuseAs(http.StatusBadRequest, checkInterfaceFree(r.Port))
+		err = refuseAs(http.StatusBadRequest, a.checkInterfaceFree(r.Port))
 	}
 	if err != nil {
 		return api.Port{}, err
@@ -128,8 +128,8 @@ func (a *agent) endLeaving(ctx context.Context, name string) error {
 }
 
 // checkInterfaceFree checks that the workload's device can be created.
-func checkInterfaceFree(port model.Port) error {
-	there, err := netdev.Open(port.Attach.Netns)
+func (a *agent) checkInterfaceFree(port model.Port) error {
+	there, err := netdev.OpenWorkload(port.Attach.Netns, a.space)
 	if err != nil {
 		return err
 	}

@@ -28,16 +28,21 @@ func (e *heldError) Error() string {
 	return fmt.Sprintf("node %s already has an agent, process %s; stop that process first, or configure another node name here", e.node, e.pid)
 }
 
-// takeLock takes a node's lock. If another agent holds it, it returns a *heldError.
+// takeLock takes a node's lock. If another agent holds it, it returns a *heldError. Only root
+// can open the file: flock(2) needs no right to write it.
 func takeLock(c config.Config) (*lock, error) {
 	path := c.LockPath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("create the directory of node %s's lock: %w", c.Node, err)
 	}
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("open node %s's lock (needs root): %w", c.Node, err)
+		}
+		if err := f.Chmod(0o600); err != nil { // of an older version
+			f.Close()
+			return nil, fmt.Errorf("set the mode of %s: %w", path, err)
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			defer f.Close()

@@ -307,7 +307,7 @@ func (a *agent) notRead() error {
 // storeStatus returns the state of the store.
 func (a *agent) storeStatus(v *view) api.Store {
 	h := a.follower.Health()
-	s := api.Store{Address: a.follower.Address.String(), Revision: h.Revision, Heard: h.Heard, Refused: v.refused, Waiting: v.leaving}
+	s := api.Store{Address: a.follower.Address.String(), Revision: h.Revision, Heard: h.Heard, WentBack: h.WentBack, Refused: v.refused, Waiting: v.leaving}
 	if h.Problem != nil {
 		s.Problem = h.Problem.Error()
 	}

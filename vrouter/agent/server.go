@@ -30,7 +30,7 @@ type server struct {
 
 // Limits of a request.
 const (
-	maxBody    = 64 << 20
+	maxBody    = model.MaxFileBytes
 	headerTime = 10 * time.Second
 	bodyTime   = 60 * time.Second
 )
@@ -178,10 +178,14 @@ func answer(handle func(*http.Request) (any, error)) http.Handler {
 // read decodes a request's body.
 func read[T any](r *http.Request) (T, error) {
 	var body T
-	err := follow.Decode(r.Body, &body)
+	err := follow.Decode(model.LimitValues(r.Body), &body)
 	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	var many *model.TooManyError
+	switch {
+	case errors.As(err, &large):
 		return body, refuse(http.StatusBadRequest, "read the request: its body has more than %d MB", maxBody>>20)
+	case errors.As(err, &many):
+		return body, refuse(http.StatusBadRequest, "read the request: %w", many)
 	}
 	if err != nil {
 		return body, refuse(http.StatusBadRequest, "read the request: %w", err)

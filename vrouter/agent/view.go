@@ -113,6 +113,9 @@ func (a *agent) status(v *view) api.Status {
 	for _, w := range v.warnings {
 		s.Problems = append(s.Problems, api.Problem{Kind: w.Kind, Name: w.Name, Text: w.Text})
 	}
+	if why := a.follower.Unregistered(); why != "" {
+		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})
+	}
 	for _, f := range v.fabric {
 		s.Fabric = append(s.Fabric, api.Fabric{Device: f.Link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.Link.Attrs().MTU})
 	}

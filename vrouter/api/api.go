@@ -69,11 +69,12 @@ type Problem struct {
 // Store is the state of the store.
 type Store struct {
 	Address  string    `json:"address"`
-	Revision int64     `json:"revision"`          // revision of the agent's copy of the state
-	Heard    time.Time `json:"heard"`             // when the store last answered
-	Problem  string    `json:"problem,omitempty"` // why the store does not answer
-	Refused  string    `json:"refused,omitempty"` // why the agent does not use the store's state
-	Waiting  []string  `json:"waiting,omitempty"` // ports to delete when the store answers
+	Revision int64     `json:"revision"`            // revision of the agent's copy of the state
+	Heard    time.Time `json:"heard"`               // when the store last answered
+	Problem  string    `json:"problem,omitempty"`   // why the store does not answer
+	WentBack string    `json:"went_back,omitempty"` // when and how the store last went back to an older revision
+	Refused  string    `json:"refused,omitempty"`   // why the agent does not use the store's state
+	Waiting  []string  `json:"waiting,omitempty"`   // ports to delete when the store answers
 }
 
 // Fabric is an underlay device.

@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -26,6 +27,12 @@ func add(args *skel.CmdArgs) error {
 		return err
 	}
 	defer end()
+	if err := model.CheckDevice(args.IfName); err != nil {
+		return types.NewError(types.ErrInvalidEnvironmentVariables, "CNI_IFNAME", err.Error())
+	}
+	if err := checkNetns(args); err != nil {
+		return err
+	}
 	port, err := r.client.AddPort(r.ctx, api.PortRequest{
 		Port: model.Port{
 			Name: r.port(), Network: r.config.Network, IPs: r.config.ips, MAC: r.config.mac, Policies: r.config.Policies,
@@ -45,6 +52,28 @@ func add(args *skel.CmdArgs) error {
 		return failed("add "+args.IfName+" to network "+r.config.Network, err)
 	}
 	return types.PrintResult(r.result(port), r.config.CNIVersion)
+}
+
+// checkNetns refuses the namespace of this process. Package skel refuses it only after add has
+// added a port.
+func checkNetns(args *skel.CmdArgs) error {
+	if strings.EqualFold(args.NetnsOverride, "true") || args.NetnsOverride == "1" {
+		return nil
+	}
+	there, err := netspace.Open(args.Netns)
+	if err != nil {
+		return nil // the agent reports it
+	}
+	defer there.Close()
+	own, err := netns.Get()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	if own.Equal(there) {
+		return types.NewError(types.ErrInvalidNetNS, "CNI_NETNS is the network namespace of the plugin: "+args.Netns, "")
+	}
+	return nil
 }
 
 // nodeOwner is the owner of ports that connect nodes to networks.
@@ -159,7 +188,7 @@ func (r *request) differences(p api.Port) (wrong []error) {
 
 // inside checks the container's device.
 func inside(path, device string, p api.Port) (wrong []error) {
-	ns, err := netns.GetFromPath(path)
+	ns, err := netspace.Open(path)
 	if err != nil {
 		return []error{fmt.Errorf("open network namespace %s: %w", path, err)}
 	}

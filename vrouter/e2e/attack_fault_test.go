@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store/storetest"
@@ -114,16 +116,20 @@ func TestAPortOfTheStoreDoesNotTakeTheNodesOwn(t *testing.T) {
 	a.ip("link", "add", "br0", "type", "bridge")
 	a.ip("link", "add", "member", "type", "veth", "peer", "name", "member-peer")
 	a.ip("link", "set", "member", "master", "br0")
-	for i, attachment := range []model.Attachment{
+	fifo := filepath.Join(b.dir, "fifo")
+	b.must(unix.Mkfifo(fifo, 0o600))
+	evil := []model.Attachment{
 		{Netns: "/proc/1/ns/net", Interface: "evil0"}, {Netns: a.space, Interface: "evil0"}, {Device: "mgmt"}, {Device: "member"},
-	} {
+		{Netns: "/proc/self/ns/net", Interface: "evil0"}, {Netns: fifo}, {Netns: "/dev/tty"},
+	}
+	for i, attachment := range evil {
 		b.state.Ports = append(b.state.Ports, model.Port{
 			Name: fmt.Sprintf("evil%d", i), Network: "red", Node: a.name, MAC: model.MAC{2, 0, 0, 9, 9, byte(i)}, Attach: attachment,
 		})
 	}
 	b.up()
 	status := a.run("status")
-	for i := range 4 {
+	for i := range evil {
 		if !strings.Contains(status, fmt.Sprintf("evil%d: ", i)) {
 			t.Errorf("port evil%d is not refused:\n%s", i, status)
 		}
@@ -137,6 +143,11 @@ func TestAPortOfTheStoreDoesNotTakeTheNodesOwn(t *testing.T) {
 	for _, v := range rows[inspect.Vif](a, "vif", "list") {
 		if v.Port != "" && v.Port != x.port.Name { // the first is the fabric
 			t.Errorf("vif of %s", v.Port)
+		}
+	}
+	for _, path := range []string{fifo, "/proc/self/ns/net"} {
+		if out, err := a.try("port", "add", "--name", "worse", "--network", "red", "--netns", path); err == nil || strings.Contains(a.run("port", "list"), "worse") {
+			t.Errorf("a port at %s is not refused, or is left: %s", path, out)
 		}
 	}
 }

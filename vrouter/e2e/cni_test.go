@@ -192,6 +192,18 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: code %+v", c.what, typed)
 		}
 	}
+	for change, want := range map[*libcni.RuntimeConf]string{
+		{ContainerID: "x", NetNS: "/proc/self/ns/net", IfName: "eth0"}:                  "CNI_NETNS is the network namespace of the plugin",
+		{ContainerID: "x", NetNS: "/run/netns/" + b.nodes[0].space, IfName: "eth0"}:     "must not use",
+		{ContainerID: "x", NetNS: "/run/netns/" + b.name + "-x", IfName: "e%d"}:         `"e%d" is not a device name`,
+		{ContainerID: "x", NetNS: filepath.Join(b.dir, "a.yaml"), IfName: "eth0"}:       "is not a network namespace",
+		{ContainerID: "x", NetNS: filepath.Join(b.dir, "no-such-file"), IfName: "eth0"}: "does not exist",
+	} {
+		r := newRuntime(t, b.nodes[0], "")
+		if _, err := r.AddNetworkList(ctx, r.list, change); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ADD of %+v: %v, want %q", *change, err, want)
+		}
+	}
 	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 1 {
 		t.Errorf("after the failures the fleet has the ports %+v, want only port taken", ports)
 	}

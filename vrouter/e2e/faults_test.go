@@ -114,7 +114,7 @@ func (f *faultyFleet) toggle(t *testing.T, n *node, name string) {
 // there should be.
 func (f *faultyFleet) converged(n *node) error {
 	status := one[api.Status](n, "status")
-	if status.Store.Problem != "" || status.Store.Refused != "" || len(status.Store.Waiting)+len(status.Problems) > 0 {
+	if status.Store.Problem != "" || status.Store.Refused != "" || status.Store.WentBack != "" || len(status.Store.Waiting)+len(status.Problems) > 0 {
 		return fmt.Errorf("node %s: %+v, problems %v", n.name, status.Store, status.Problems)
 	}
 	var known []string

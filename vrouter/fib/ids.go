@@ -86,6 +86,9 @@ func (ids *IDs) Prune() {
 	}
 }
 
+// Vifs returns the number of ports with an id.
+func (ids *IDs) Vifs() int { return len(ids.kind(kindVif).byName) }
+
 // Clone returns a copy.
 func (ids *IDs) Clone() *IDs {
 	c := &IDs{}

@@ -16,7 +16,7 @@ import (
 
 // Apply replaces the state with a document. Ports of other clients (CLI, CNI,
 // Docker) stay; a document that contradicts them is refused before anything is
-// written.
+// written. A port whose origin the document names stays the port of that client.
 //
 // Apply makes one commit if the difference fits into it, else several. Several
 // commits first delete the objects that conflict with new ones, then put
@@ -323,10 +323,17 @@ type desired struct {
 	kept    map[string]bool        // names of ports of other clients
 }
 
+var origins = []model.Origin{model.Applied, model.Added, model.Docker, model.CNI}
+
 // join refuses a document that is not valid together with the ports that stay.
 func (v *View) join(s model.State) (desired, error) {
 	if err := valid(s); err != nil {
 		return desired{}, err
+	}
+	for _, p := range s.Ports {
+		if !slices.Contains(origins, p.Origin) {
+			return desired{}, refuse(Invalid, "port %q: origin: %q is none of added, docker and cni; remove origin and owner for a port of the document", p.Name, string(p.Origin))
+		}
 	}
 	s = s.WithDefaults()
 	w := desiredBy(s)
@@ -335,7 +342,9 @@ func (v *View) join(s model.State) (desired, error) {
 		name := p.Name
 		if applied := w.ports[name]; applied != nil {
 			a := *applied
-			a.Origin, a.Owner = p.Origin, p.Owner
+			if a.Origin == model.Applied {
+				a.Origin, a.Owner = p.Origin, p.Owner
+			}
 			if withInterface(a).Equal(withInterface(p)) {
 				continue // equal to the port of the document, which replaces it
 			}
@@ -410,7 +419,9 @@ func desiredBy(s model.State) desired {
 	ports := slices.Clone(s.Ports)
 	for i := range ports {
 		p := &ports[i]
-		p.Origin, p.Owner = model.Applied, ""
+		if p.Origin == model.Applied {
+			p.Owner = ""
+		}
 		w.ports[p.Name] = p
 	}
 	return w

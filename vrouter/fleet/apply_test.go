@@ -71,8 +71,18 @@ func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-	// A document that has the port as it is takes it over.
+	// A document that is the state changes nothing.
 	s.Ports = state(t, f).Ports
+	apply(t, f, s)
+	if got := state(t, f).Ports[0]; !got.Equal(s.Ports[0]) || got.Origin != model.Added {
+		t.Errorf("the port is %+v, want %+v", got, s.Ports[0])
+	}
+	s.Ports[0].Origin = "cn"
+	if err := f.Apply(ctx(t), s); !IsWhy(err, Invalid) || !strings.Contains(err.Error(), `origin: "cn"`) {
+		t.Errorf("an unknown origin: %v", err)
+	}
+	// A document that has the port without its client takes it over.
+	s.Ports[0].Origin, s.Ports[0].Owner = model.Applied, ""
 	apply(t, f, s)
 	if got := state(t, f).Ports[0]; got.Origin != model.Applied {
 		t.Errorf("it is still %v's", got.Origin)

@@ -41,6 +41,7 @@ type Fleet struct {
 	absence  absence
 	heard    time.Time     // when the store last answered
 	problem  error         // why the store does not answer; nil: it answers
+	wentBack string        // when and how the store last went back to an older revision; "": never
 	changed  chan struct{} // closed and replaced on each change
 	watchers map[*Watcher]bool
 }
@@ -113,6 +114,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case !errors.Is(err, store.ErrCompacted):
 			f.setProblem(err)
 		}
+		f.noteBack(err)
 		// Random, so that hosts do not all reconnect or read at the same moment.
 		delay := wait/2 + rand.N(wait)
 		if f.stale {
@@ -168,18 +170,36 @@ func (f *Fleet) read(ctx context.Context) error {
 	}
 	view, err := Read(ctx, f.store)
 	if err == nil {
-		f.replace(view, nil)
+		err = f.replace(view, nil)
 	}
 	return err
 }
 
-func (f *Fleet) replace(view *View, places map[place]*joined) {
+// replace refuses an empty store in place of a used one, because all ports would be removed.
+func (f *Fleet) replace(view *View, places map[place]*joined) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.view != nil && !f.view.IsNew() && view.IsNew() {
+		return fmt.Errorf("the store lost its content: it is empty at revision %d, and had revision %d; the copy of its state stays in use; restore a backup of the store, or start the agents with --new-store", view.revision, f.view.revision)
+	}
 	f.view, f.joined = view, places
 	f.absence.read(view, time.Now())
 	f.noteAnswerLocked()
 	f.notify(Touched{All: true})
+	return nil
+}
+
+// noteBack records that the store went back to an older revision, if this is the error.
+func (f *Fleet) noteBack(err error) {
+	var back *store.WentBackError
+	if !errors.As(err, &back) {
+		return
+	}
+	f.log.Warn("the store is read again", "error", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wentBack = fmt.Sprintf("at %s %v; it was read again", time.Now().UTC().Format(time.RFC3339), err)
+	f.notify(Touched{})
 }
 
 // change applies a commit to the copy. It returns a *SchemaError if another version
@@ -260,13 +280,14 @@ type Health struct {
 	Heard    time.Time // when it last answered
 	Problem  error     // why the store does not answer; nil: it answers
 	Revision int64     // of the copy
+	WentBack string    // when and how the store last went back to an older revision; "": never
 }
 
 // Health returns the state of the store and of its copy.
 func (f *Fleet) Health() Health {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	h := Health{Read: f.view != nil, Heard: f.heard, Problem: f.problem}
+	h := Health{Read: f.view != nil, Heard: f.heard, Problem: f.problem, WentBack: f.wentBack}
 	if f.view != nil {
 		h.Revision = f.view.Revision()
 	}

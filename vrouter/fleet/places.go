@@ -161,8 +161,7 @@ func (f *Fleet) readSlice(ctx context.Context) error {
 	if len(places) > f.maxPlaces {
 		return errManyPlaces
 	}
-	f.replace(v, places)
-	return nil
+	return f.replace(v, places)
 }
 
 // emptyPlaces returns the places of a node that have no ports, not even ports that are not

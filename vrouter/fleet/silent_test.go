@@ -159,7 +159,7 @@ func TestAnInstalledNodeFreesItsFormerAddresses(t *testing.T) {
 	f := openShared(t)
 	s := small()
 	applied := port("applied", "10.1.0.50")
-	applied.MAC = model.MAC{2, 0, 0, 0, 0, 50}
+	applied.MAC, applied.Origin = model.MAC{2, 0, 0, 0, 0, 50}, model.Applied
 	s.Ports = []model.Port{applied}
 	apply(t, f, s)
 	attend := func(instance, boot string, want ...string) {

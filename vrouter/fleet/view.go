@@ -583,6 +583,9 @@ func (v *View) Alive(node string) (Alive, bool) {
 	return a, ok
 }
 
+// IsNew reports whether no agent has ever written to the store.
+func (v *View) IsNew() bool { return v.revisions[keySchema] == 0 }
+
 // IsEmpty reports whether the state has no nodes, networks and ports.
 func (v *View) IsEmpty() bool { return len(v.nodes) == 0 && len(v.networks) == 0 && len(v.ports) == 0 }
 

@@ -77,7 +77,7 @@ type Network struct {
 	VNI        uint32         `yaml:"vni" json:"vni,omitempty"`         // 1 … 2^24−1; default: id
 	Forwarding Forwarding     `yaml:"forwarding" json:"forwarding,omitempty"`
 	Policies   []string       `yaml:"policies" json:"policies,omitempty"`
-	Origin     Origin         `yaml:"-" json:"origin,omitempty"` // the client that created the network
+	Origin     Origin         `yaml:"origin" json:"origin,omitempty"` // the client that created the network
 }
 
 // Attachment is the device of a port.
@@ -108,10 +108,8 @@ type Port struct {
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`
 	Router       bool           `yaml:"router" json:"router,omitempty"` // the workload may send router advertisements and answer DHCP
 	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
-	// Origin is the client that created the port. State files have neither
-	// Origin nor Owner.
-	Origin Origin `yaml:"-" json:"origin,omitempty"`
-	Owner  string `yaml:"-" json:"owner,omitempty"` // the client's id of the port, such as a container id
+	Origin       Origin         `yaml:"origin" json:"origin,omitempty"` // the client that created the port
+	Owner        string         `yaml:"owner" json:"owner,omitempty"`   // the client's id of the port, such as a container id
 }
 
 // Origin is the client that created an object.

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"reflect"
 	"unicode/utf8"
 
@@ -13,11 +14,46 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits of a state file, so that a hostile file cannot use much memory or time.
+// Limits of a state file, so that a hostile file cannot use much memory or time. A fleet of
+// 100,000 ports has about 20 MB and 1,700,000 values as JSON.
 const (
-	MaxFileBytes = 64 << 20
+	MaxFileBytes = 32 << 20
+	MaxValues    = 2_000_000 // of JSON: a value takes up to 200 bytes of memory
+	maxTokens    = 500_000   // of YAML: a token takes up to 1 kB, and its library 10 µs
 	maxNesting   = 32
 )
+
+// valuesIn returns about the number of values in JSON. An object counts as four more, because it
+// takes memory also for the fields that it does not have.
+func valuesIn(text []byte) int {
+	return 4*bytes.Count(text, []byte{'{'}) + bytes.Count(text, []byte{','})
+}
+
+// LimitValues returns a reader of JSON that fails after MaxValues.
+func LimitValues(r io.Reader) io.Reader { return &valueLimit{r: r} }
+
+type valueLimit struct {
+	r io.Reader
+	n int
+}
+
+func (l *valueLimit) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.n += valuesIn(p[:n]); l.n > MaxValues {
+		return 0, &TooManyError{MaxValues, "JSON values"}
+	}
+	return n, err
+}
+
+// TooManyError is the error that a state exceeds a limit of its form.
+type TooManyError struct {
+	limit int
+	what  string
+}
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("it has more than %d %s, which are allowed; split the fleet", e.limit, e.what)
+}
 
 // Parse decodes a desired state from YAML or JSON. An unknown key is an error.
 // Errors have the position in the file. Parse does not validate the state.
@@ -31,15 +67,51 @@ func Parse(name string, data []byte) (s State, err error) {
 	switch {
 	case len(data) > MaxFileBytes:
 		return s, fmt.Errorf("%s: the file has %d bytes, at most %d are allowed; split the fleet", name, len(data), MaxFileBytes)
+	case len(text) > 0 && text[0] == '{' && valuesIn(text) > MaxValues:
+		return s, fmt.Errorf("%s: %w", name, &TooManyError{MaxValues, "JSON values"})
 	case len(text) == 0:
 		return s, isEmpty(name)
 	case !utf8.Valid(data):
 		return s, notUTF8(name, data)
 	}
-	if text[0] == '{' && json.Unmarshal(data, &s, json.RejectUnknownMembers(true)) == nil {
-		return s, nil // the JSON decoder is twenty times faster; the YAML decoder has positions for errors
+	var notJSON error
+	if text[0] == '{' {
+		if notJSON = json.Unmarshal(data, &s, json.RejectUnknownMembers(true)); notJSON == nil {
+			return s, nil // the JSON decoder is twenty times faster; the YAML decoder has positions for errors
+		}
 	}
-	return parseYAML(name, data)
+	switch {
+	case FitsYAML(text):
+		return parseYAML(name, data)
+	case notJSON != nil:
+		return State{}, fmt.Errorf("%s: the JSON is not a state: %w", name, notJSON)
+	}
+	return s, fmt.Errorf("%s: the file has more than %d YAML tokens (words and signs), which are allowed; write it as JSON, as `vrouter state -o json` does", name, maxTokens)
+}
+
+// FitsYAML reports whether Parse reads a YAML text: it has at most maxTokens.
+func FitsYAML(text []byte) bool { return aboutTokens(text) <= maxTokens }
+
+// aboutTokens returns a number of which YAML has at most a few tokens more.
+func aboutTokens(text []byte) (n int) {
+	signs, quotes, between := 0, 0, true
+	for _, c := range text {
+		switch c {
+		case ' ', '\t', '\n', '\r':
+			between = true
+			continue
+		case ',', '[', ']', '{', '}':
+			signs, between = signs+1, true
+			continue
+		case '"', '\'':
+			quotes++
+		}
+		if between {
+			n++
+		}
+		between = false
+	}
+	return n + signs + quotes/2
 }
 
 func parseYAML(name string, data []byte) (s State, err error) {

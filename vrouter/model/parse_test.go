@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -211,9 +212,30 @@ func TestABadAddressThatStandsTwiceIsSaidWithoutAPlace(t *testing.T) {
 
 func TestAFileThatIsTooLongIsNotRead(t *testing.T) {
 	_, err := Parse("f", bytes.Repeat([]byte(" "), MaxFileBytes+1))
-	const want = "f: the file has 67108865 bytes, at most 67108864 are allowed; split the fleet"
+	const want = "f: the file has 33554433 bytes, at most 33554432 are allowed; split the fleet"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
+	}
+}
+
+// A small file can have so many parts that they use much memory.
+func TestAFileWithTooManyPartsIsNotRead(t *testing.T) {
+	many := func(part string) string { return strings.Repeat(part, MaxValues) }
+	for _, text := range []string{
+		`{"ports": [` + many("{},") + "{}]}", `{"ports": [{"ips": [` + many(`"",`) + `""]}]}`, // JSON
+		"a: [" + many("*a,") + "]", "ports:\n" + many("- {}\n"), "a: " + many("[")[:maxTokens], many("a\n"), many(`""`), many("- "), "#" + many("\n#"),
+		`{"x": [` + strings.Repeat("1,", maxTokens) + "1]}", // JSON with a mistake
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Parse("f", []byte(text))
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprint(MaxValues)) && !strings.Contains(err.Error(), fmt.Sprint(maxTokens)) && !strings.Contains(err.Error(), "not a state") {
+			t.Errorf("%.30q gives the error %v, want one that names the limit", text, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 4*uint64(len(text)) {
+			t.Errorf("%.30q of %d bytes uses %d bytes of memory", text, len(text), used)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 )
 
@@ -462,13 +461,16 @@ func (v *validation) checkAddress(p *Port, n *Network, a netip.Addr) {
 	}
 }
 
-var deviceForm = regexp.MustCompile(`^[^\s/:]{1,15}$`)
-
 func (v *validation) checkAttachment(p *Port, places map[Place]string) {
 	a := p.Attach
 	place, attached := p.Place()
 	if !attached {
 		return
+	}
+	device := func(field, name string) {
+		if err := CheckDevice(name); err != nil {
+			v.fail("port", p.Name, "attach: %s %v", field, err)
+		}
 	}
 	switch {
 	case a.Netns != "" && a.Device != "":
@@ -478,15 +480,13 @@ func (v *validation) checkAttachment(p *Port, places map[Place]string) {
 		v.fail("port", p.Name, "attach: has host together with netns or device; keep one")
 		return
 	case a.Host:
-		if a.Interface != "" && !deviceForm.MatchString(a.Interface) {
-			v.fail("port", p.Name, "attach: interface %q is not a device name of up to 15 characters", a.Interface)
+		if a.Interface != "" {
+			device("interface", a.Interface)
 		}
 	case a.Netns != "":
-		if !deviceForm.MatchString(a.Interface) {
-			v.fail("port", p.Name, "attach: interface %q is not a device name of up to 15 characters", a.Interface)
-		}
-	case !deviceForm.MatchString(a.Device):
-		v.fail("port", p.Name, "attach: device %q is not a device name of up to 15 characters", a.Device)
+		device("interface", a.Interface)
+	default:
+		device("device", a.Device)
 	}
 	if a.AcceptRA && a.Netns == "" {
 		v.fail("port", p.Name, "attach: accept_ra needs netns, since the agent configures only devices that it creates; remove accept_ra")

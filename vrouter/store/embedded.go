@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -43,6 +44,10 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
+	path := filepath.Join(c.Dir, embeddedFile)
+	if err := checkPages(path); err != nil {
+		return nil, unreadable(path, err)
+	}
 	server, err := embed.StartEtcd(c)
 	if err != nil {
 		return nil, fmt.Errorf("start the embedded store in %s: %w", o.Dir, err)
@@ -64,6 +69,15 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 	})
 	e.identify = asRoot
 	return e, nil
+}
+
+// embeddedFile is etcd's database in its directory.
+const embeddedFile = "member/snap/db"
+
+// IsNewEmbedded reports whether an embedded store has no data yet. Opening it creates data.
+func IsNewEmbedded(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, "etcd", embeddedFile))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 // asRoot adds the certificate of the user root to the context of a call. etcd then

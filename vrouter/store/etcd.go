@@ -9,9 +9,11 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -32,6 +34,71 @@ type Etcd struct {
 	// connection: etcd then reads the user from the connection's certificate.
 	identify func(context.Context) context.Context
 	exact    atomic.Bool // result of hasExactProgress
+
+	mu   sync.Mutex
+	seen sight
+	back chan struct{} // closed and replaced when the store goes back
+}
+
+// sight is what answers of a store say about it. A store that was restored from a backup has an
+// older revision, or another id, or counts the terms of its leaders anew.
+type sight struct {
+	revision      int64
+	term, cluster uint64
+	times         int // the store went back
+}
+
+// isBefore reports whether an answer is of an older or another store. A member that has started
+// may not know its term yet.
+func (s sight) isBefore(h *pb.ResponseHeader) bool {
+	return h.Revision < s.revision || h.RaftTerm != 0 && h.RaftTerm < s.term || s.cluster != 0 && h.ClusterId != s.cluster
+}
+
+// asking returns what is known before a request. The answer to a linearizable request has at
+// least this revision.
+func (e *Etcd) asking() sight {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seen
+}
+
+// answered notes the header of an answer. If the store went back, all watches end.
+func (e *Etcd) answered(before sight, h *pb.ResponseHeader) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case before.times != e.seen.times: // another answer has shown it
+	case before.isBefore(h):
+		e.seen = sight{h.Revision, h.RaftTerm, h.ClusterId, before.times + 1}
+		close(e.back)
+		e.back = make(chan struct{})
+	default:
+		e.seen.revision, e.seen.term, e.seen.cluster = max(e.seen.revision, h.Revision), max(e.seen.term, h.RaftTerm), h.ClusterId
+	}
+}
+
+// goesBack returns a channel that closes when the store goes back.
+func (e *Etcd) goesBack() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.back
+}
+
+// checkBack returns an error if the newest revision of a span is before after. A watch cannot
+// know it by itself, because it may be of a member that is behind the others.
+func (e *Etcd) checkBack(ctx context.Context, s Span, after int64) error {
+	before := e.asking()
+	got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return e.client.Get(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+	})
+	if err != nil {
+		return nil // the watch notices it
+	}
+	e.answered(before, got.Header)
+	if got.Header.Revision < after {
+		return &WentBackError{after, got.Header.Revision}
+	}
+	return nil
 }
 
 // Times of an etcd client.
@@ -78,7 +145,7 @@ func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 }
 
 func newEtcd(client *clientv3.Client, prefix, name string, close func() error) *Etcd {
-	return &Etcd{client: client, prefix: strings.TrimSuffix(prefix, "/") + "/", name: name, close: close}
+	return &Etcd{client: client, prefix: strings.TrimSuffix(prefix, "/") + "/", name: name, close: close, back: make(chan struct{})}
 }
 
 func (e *Etcd) identified(ctx context.Context) context.Context {
@@ -97,7 +164,7 @@ func (e *Etcd) Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 	}
 	i := Image{Revision: at}
 	for len(spans) > 0 {
-		some := spans[:min(len(spans), e.MaxKeys())]
+		some, before := spans[:min(len(spans), e.MaxKeys())], e.asking()
 		got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return e.client.Txn(ctx).Then(e.gets(some, i.Revision)...).Commit()
 		})
@@ -107,6 +174,7 @@ func (e *Etcd) Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 		if err != nil {
 			return Image{}, e.failed("read", err)
 		}
+		e.answered(before, got.Header)
 		i.Revision = cmp.Or(i.Revision, got.Header.Revision)
 		spans = spans[len(some):]
 		for n, r := range got.Responses {
@@ -199,12 +267,14 @@ func (e *Etcd) Commit(ctx context.Context, c Commit) (int64, error) {
 	for _, key := range slices.Sorted(maps.Keys(c.Exact)) {
 		otherwise = append(otherwise, clientv3.OpGet(e.prefix+key, clientv3.WithKeysOnly()))
 	}
+	before := e.asking()
 	got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return e.client.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
 	})
 	if err != nil {
 		return 0, e.failed("write to", err)
 	}
+	e.answered(before, got.Header)
 	if !got.Succeeded {
 		return 0, e.conflict(c, got)
 	}
@@ -256,8 +326,16 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 		ask = ticker.C
 	}
 	heard, progressed := time.Now(), time.Now()
+	back := e.goesBack()
+	var checked chan error // nil: no check whether the store went back is under way
 	for {
 		select {
+		case <-back:
+			return &WentBackError{after, e.asking().revision}
+		case err := <-checked:
+			if checked = nil; err != nil {
+				return err
+			}
 		case r, ok := <-responses:
 			switch {
 			case !ok && ctx.Err() != nil:
@@ -270,6 +348,10 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 			}
 			if err := r.Err(); err != nil {
 				return e.failed("watch", err)
+			}
+			if h := r.Header; checked == nil && h != nil && (h.Revision < after || e.asking().isBefore(h)) {
+				checked = make(chan error, 1)
+				go func() { checked <- e.checkBack(ctx, s, after) }()
 			}
 			if alive != nil {
 				heard = time.Now()
@@ -380,12 +462,14 @@ func (e *Etcd) Hold(ctx context.Context, key string, value []byte, revision int6
 		})
 		return nil, err
 	}
-	lost := make(chan struct{})
+	lost, back := make(chan struct{}), e.goesBack()
 	watch := e.client.Watch(ctx, e.prefix+key, clientv3.WithRev(got.Header.Revision+1))
 	go func() {
 		defer close(lost)
 		for {
 			select {
+			case <-back: // the store may not have the key
+				return
 			case _, ok := <-renewals:
 				if !ok { // the lease or ctx has ended
 					return

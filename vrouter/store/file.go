@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,8 +23,9 @@ import (
 // File is a store of one host: a bbolt database. One process can open it at a
 // time. A commit is on the disk when Commit returns.
 type File struct {
-	path string
-	db   *bbolt.DB
+	path    string
+	db      *bbolt.DB
+	damaged atomic.Bool // an operation met a damaged page, and bbolt may hold its locks
 
 	mu       sync.Mutex // serialises commits
 	revision int64
@@ -75,19 +78,59 @@ func OpenFile(path string) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory of the store: %w", err)
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: initialMap})
+	f := &File{path: path, watches: map[*fileWatch]bool{}, closed: make(chan struct{})}
+	err := checkPages(path)
+	if err == nil {
+		err = f.guard(func() (err error) {
+			f.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: initialMap})
+			return err
+		})
+	}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("open the store %s: another process has it open; stop that process first", path)
 	case err != nil:
 		return nil, unreadable(path, err)
 	}
-	f := &File{path: path, db: db, watches: map[*fileWatch]bool{}, closed: make(chan struct{})}
-	if err := f.prepare(); err != nil {
-		db.Close()
+	if err := f.guard(func() error { return errors.Join(f.prepare(), f.db.View(f.checkEntries)) }); err != nil {
+		f.Close()
 		return nil, unreadable(path, err)
 	}
 	return f, nil
+}
+
+// IsNew reports whether nothing was ever committed to the store.
+func (f *File) IsNew() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.revision == 0
+}
+
+// guard makes a panic of bbolt, or an access to a part of the file that does not exist, an error.
+func (f *File) guard(do func() error) (err error) {
+	if f.damaged.Load() {
+		return errors.New("the file is damaged")
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			f.damaged.Store(true)
+			err = fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	return do()
+}
+
+// checkEntries reads all pages of the entries.
+func (f *File) checkEntries(tx *bbolt.Tx) error {
+	var last []byte
+	return tx.Bucket(bucketEntries).ForEach(func(key, kept []byte) error {
+		if len(kept) < 8 || last != nil && bytes.Compare(last, key) >= 0 {
+			return fmt.Errorf("the file is damaged: key %q has no revision, or is not in its place", key)
+		}
+		last = key
+		return nil
+	})
 }
 
 // unreadable wraps an error of a file that cannot be opened or read.
@@ -95,7 +138,7 @@ func unreadable(path string, why error) error {
 	if isFull(why) {
 		return fmt.Errorf("open the store %s: the disk is full; free some space: %w", path, why)
 	}
-	return fmt.Errorf("read the store %s: %w; restore a backup, or move the file away and apply the state again", path, why)
+	return fmt.Errorf("read the store %s: %w; restore a backup, or move the file away, start the agent with --new-store and apply the state again", path, why)
 }
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
@@ -155,20 +198,22 @@ func (f *File) Read(_ context.Context, at int64, spans ...Span) (i Image, err er
 	if spans == nil {
 		spans = []Span{All}
 	}
-	err = f.db.View(func(tx *bbolt.Tx) error {
-		if i.Revision = revisionIn(tx.Bucket(bucketMeta).Get(keyRevision)); at != 0 && at != i.Revision {
-			return ErrCompacted
-		}
-		cursor := tx.Bucket(bucketEntries).Cursor()
-		for _, s := range spans {
-			for key, kept := cursor.Seek([]byte(s.From)); key != nil && s.Has(string(key)); key, kept = cursor.Next() {
-				if len(kept) < 8 {
-					return fmt.Errorf("key %q has no revision", key)
-				}
-				i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept), revisionIn(kept)}) // bbolt's memory is valid only inside the transaction
+	err = f.guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			if i.Revision = revisionIn(tx.Bucket(bucketMeta).Get(keyRevision)); at != 0 && at != i.Revision {
+				return ErrCompacted
 			}
-		}
-		return nil
+			cursor := tx.Bucket(bucketEntries).Cursor()
+			for _, s := range spans {
+				for key, kept := cursor.Seek([]byte(s.From)); key != nil && s.Has(string(key)); key, kept = cursor.Next() {
+					if len(kept) < 8 {
+						return fmt.Errorf("key %q has no revision", key)
+					}
+					i.Entries = append(i.Entries, Entry{string(key), bytes.Clone(kept[8:]), revisionIn(kept), revisionIn(kept)}) // bbolt's memory is valid only inside the transaction
+				}
+			}
+			return nil
+		})
 	})
 	if err != nil && !errors.Is(err, ErrCompacted) {
 		err = unreadable(f.path, err)
@@ -186,18 +231,20 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ch := newPast(c, f.revision+1)
-	err := f.db.Update(func(tx *bbolt.Tx) error {
-		entries := tx.Bucket(bucketEntries)
-		if keys := f.conflicts(entries, c); len(keys) > 0 {
-			return &ConflictError{Keys: keys}
-		}
-		ch.Deleted = slices.DeleteFunc(ch.Deleted, func(key string) bool { return entries.Get([]byte(key)) == nil })
-		if also != nil {
-			if err := also(tx); err != nil {
-				return err
+	err := f.guard(func() error {
+		return f.db.Update(func(tx *bbolt.Tx) error {
+			entries := tx.Bucket(bucketEntries)
+			if keys := f.conflicts(entries, c); len(keys) > 0 {
+				return &ConflictError{Keys: keys}
 			}
-		}
-		return errors.Join(write(entries, ch.Changes), tx.Bucket(bucketMeta).Put(keyRevision, binary.BigEndian.AppendUint64(nil, uint64(ch.Revision))))
+			ch.Deleted = slices.DeleteFunc(ch.Deleted, func(key string) bool { return entries.Get([]byte(key)) == nil })
+			if also != nil {
+				if err := also(tx); err != nil {
+					return err
+				}
+			}
+			return errors.Join(write(entries, ch.Changes), tx.Bucket(bucketMeta).Put(keyRevision, binary.BigEndian.AppendUint64(nil, uint64(ch.Revision))))
+		})
 	})
 	var conflict *ConflictError
 	switch {
@@ -441,6 +488,9 @@ func (f *File) Close() error {
 		return nil
 	default:
 		close(f.closed)
+		if f.db == nil || f.damaged.Load() {
+			return nil
+		}
 		return f.db.Close()
 	}
 }

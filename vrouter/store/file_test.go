@@ -35,7 +35,7 @@ func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "invalid database; restore a backup") {
+	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "not a bbolt database; restore a backup") {
 		t.Errorf("%v", err)
 	}
 	if now, _ := os.ReadFile(path); !bytes.Equal(now, text) {
@@ -159,5 +159,147 @@ func TestACommitOfAnOldCopyIsRefused(t *testing.T) {
 			c.Ranges[Unique] = now
 		}
 		commit(t, s, c)
+	}
+}
+
+// stored returns the path of a closed store with a number of keys.
+func stored(t *testing.T, keys int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.IsNew() {
+		t.Error("a new store is not new")
+	}
+	all := map[string][]byte{}
+	for i := range keys {
+		all[fmt.Sprintf("key-%06d", i)] = bytes.Repeat([]byte{'v'}, 200)
+	}
+	commit(t, s, Commit{Put: all})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Damage that bbolt does not report: it would use an older state, panic, or read memory that does
+// not exist.
+func TestADamagedFileIsAnErrorAndNotANewStore(t *testing.T) {
+	const keys = 2000
+	whole := stored(t, keys)
+	data, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	used := len(bytes.TrimRight(data, "\x00")) // bbolt makes the file larger in advance
+	data = data[:(used+page-1)/page*page]
+	open := func(text []byte) (*File, error) {
+		path := filepath.Join(t.TempDir(), "store.db")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return OpenFile(path)
+	}
+	refused := func(what string, text []byte) {
+		t.Helper()
+		s, err := open(text)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: the store opens", what)
+		} else if !strings.Contains(err.Error(), "restore a backup") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	random := rand.New(rand.NewPCG(4, 35))
+	for first := range 2 {
+		broken := bytes.Clone(data)
+		for i := range page {
+			broken[first*page+i] = byte(random.Uint32())
+		}
+		refused(fmt.Sprintf("page %d is damaged", first), broken)
+	}
+	for _, size := range []int{1, page, 2 * page, len(data) / 2, len(data) - page} {
+		refused(fmt.Sprintf("the file ends after %d bytes", size), data[:size])
+	}
+	for range 200 {
+		broken, at := bytes.Clone(data), 2+random.IntN(len(data)/page-2)
+		for i := range page {
+			broken[at*page+i] = byte(random.Uint32())
+		}
+		s, err := open(broken)
+		if err != nil {
+			continue
+		}
+		// The page is not in use, or has old data.
+		if i, err := s.Read(context.Background(), 0); err != nil || len(i.Entries) != keys {
+			t.Errorf("with page %d damaged, %d entries were read (%v)", at, len(i.Entries), err)
+		}
+		s.Close()
+	}
+	s, err := open(data)
+	if err != nil || s.IsNew() {
+		t.Fatalf("the whole file: %v", err)
+	}
+	s.Close()
+}
+
+// A file that is cut off while the store is open.
+func TestAFileThatIsCutOffInUseIsAnError(t *testing.T) {
+	path := stored(t, 2000)
+	s, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Read(context.Background(), 0); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("Read: %v", err)
+		}
+		if _, err := s.Commit(context.Background(), Commit{Put: put("a", "b")}); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("Commit: %v", err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// etcd would use the older state of a damaged database, or end the process.
+func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	if !IsNewEmbedded(dir) {
+		t.Error("a directory without data is not new")
+	}
+	s, err := OpenEmbedded(EmbeddedOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, Commit{Put: put("a", "b")})
+	if err := s.Close(); err != nil || IsNewEmbedded(dir) {
+		t.Fatalf("the store is closed with %v, and new: %v", err, IsNewEmbedded(dir))
+	}
+	path := filepath.Join(dir, "etcd", embeddedFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := os.Getpagesize()
+	broken := bytes.Clone(whole)
+	clear(broken[page : 2*page])
+	for why, text := range map[string][]byte{"page 1 of the file is damaged": broken, "cut off": whole[:2*page]} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := OpenEmbedded(EmbeddedOptions{Dir: dir}); err == nil {
+			s.Close()
+			t.Errorf("the store opens, want %q", why)
+		} else if !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want %q", err, why)
+		}
 	}
 }

@@ -23,7 +23,8 @@ type Store interface {
 	// Watch calls changed with the changes of a span by every commit after a revision, in
 	// order. Changes without keys mean that no key of the span changed up to their revision.
 	// Watch returns an error when ctx ends or when the store no longer answers. It returns
-	// ErrCompacted if the store no longer has the commits after that revision; call Read
+	// ErrCompacted if the store no longer has the commits after that revision, and a
+	// *WentBackError if the store has an older revision than before; call Read
 	// again. Watch calls alive whenever the store has
 	// answered, also without a commit. If alive is nil, Watch may not notice that the store
 	// no longer answers: then call another Watch with alive at the same time.
@@ -37,8 +38,8 @@ type Store interface {
 	// unreachable. Before the write the key must have the given revision; 0: it
 	// must be absent. Otherwise Hold returns a *ConflictError. The channel lost
 	// closes when another commit has deleted or changed the key, when the key
-	// has expired because the store was unreachable for longer than ttl, or when
-	// the watch of the key ends.
+	// has expired because the store was unreachable for longer than ttl, when the store
+	// went back to an older revision, or when the watch of the key ends.
 	Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (lost <-chan struct{}, err error)
 	// MaxKeys is the maximum number of keys that a commit can write. It is also
 	// the maximum number that a commit can depend on.
@@ -112,6 +113,18 @@ const MaxValue = 1 << 20
 
 // ErrCompacted says that a watch cannot continue from a revision.
 var ErrCompacted = errors.New("the store no longer has the changes since that revision")
+
+// WentBackError says that the store has an older revision than before, for example because it
+// was restored from a backup. It wraps ErrCompacted: read the store again.
+type WentBackError struct {
+	From, To int64 // revisions
+}
+
+func (e *WentBackError) Error() string {
+	return fmt.Sprintf("the store went back from revision %d to %d: it was restored from a backup, or is another one", e.From, e.To)
+}
+
+func (*WentBackError) Unwrap() error { return ErrCompacted }
 
 // ErrUnavailable is wrapped by the errors of a store that does not answer.
 var ErrUnavailable = errors.New("the store is unreachable")

@@ -31,6 +31,7 @@ type Config struct {
 	State          string                `yaml:"state"`           // state file to apply to an empty store
 	Store          string                `yaml:"store"`           // address of the store: file (default), embedded, etcd://HOST:PORT,HOST:PORT
 	StoreTLS       store.TLS             `yaml:"store_tls"`       // TLS files of an etcd client, or of an embedded store with store_listen
+	NewStore       bool                  `yaml:"-"`               // begin with an empty store although the node had ports; only a flag sets it
 	StoreListen    string                `yaml:"store_listen"`    // host:port of an embedded store for other nodes; default: none
 	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store serves without TLS
 	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
@@ -232,8 +233,8 @@ func (c Config) Validate() error {
 		fail("liveness: %v is not within %v … %v; write a time with its unit, such as 300ms", c.Liveness, minLiveness, maxLiveness)
 	}
 	for i, d := range c.Fabric {
-		if d == "" || len(d) > 15 || strings.ContainsAny(d, "/ ") {
-			fail("fabric[%d]: %q is not a device name", i, d)
+		if err := model.CheckDevice(d); err != nil {
+			fail("fabric[%d]: %w", i, err)
 		}
 	}
 	if c.RepairInterval < minRepair {

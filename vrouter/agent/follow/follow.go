@@ -33,13 +33,14 @@ type Follower struct {
 	prober     *liveness.Prober // nil: liveness is not configured
 	publish    func()           // called after a change that no pass has published
 
-	Requests   chan func()         // functions for the loop
-	coming     atomic.Int32        // requests whose changes are not committed yet
-	Unfit      error               // reason why the node cannot use the store's state; nil: it uses the state
-	goneAt     time.Time           // time at which the next silent node counts as gone; zero: no node is silent
-	followTook time.Duration       // duration of the last call of TakeOver
-	waiting    []func(unfit error) // CatchUp calls them after the node has applied the store's changes
-	Gathered   <-chan time.Time    // fires when CatchUp is due for gathered changes; nil: no changes are gathered
+	Requests     chan func()         // functions for the loop
+	coming       atomic.Int32        // requests whose changes are not committed yet
+	unregistered atomic.Value        // see Unregistered
+	Unfit        error               // reason why the node cannot use the store's state; nil: it uses the state
+	goneAt       time.Time           // time at which the next silent node counts as gone; zero: no node is silent
+	followTook   time.Duration       // duration of the last call of TakeOver
+	waiting      []func(unfit error) // CatchUp calls them after the node has applied the store's changes
+	Gathered     <-chan time.Time    // fires when CatchUp is due for gathered changes; nil: no changes are gathered
 }
 
 // Start sets the reconciler to which the follower applies the store's changes. The

@@ -51,8 +51,7 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 		return 0, fmt.Errorf("the store at %s does not answer: %w", address, err)
 	}
 	k := KeptOf(c)
-	_, err = os.Stat(k.registeredPath())
-	if ports, err = f.Retire(ctx, c.Node, err == nil); err != nil {
+	if ports, err = f.Retire(ctx, c.Node, k.isRegistered()); err != nil {
 		return ports, err
 	}
 	os.Remove(k.registeredPath())
@@ -63,6 +62,11 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 // registeredPath is a file that exists if the agent added the node to the store. It
 // stays until LeaveFleet has deleted the node.
 func (k Kept) registeredPath() string { return filepath.Join(k.dir, "registered") }
+
+func (k Kept) isRegistered() bool {
+	_, err := os.Stat(k.registeredPath())
+	return err == nil
+}
 
 func (k Kept) noteRegistered() error {
 	err := os.MkdirAll(k.dir, 0o700)

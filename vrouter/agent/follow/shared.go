@@ -83,9 +83,19 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	if f.Own, err = f.Kept.LoadNode(); err != nil {
 		return nil, err
 	}
+	if c.Store == string(store.KindEmbedded) && store.IsNewEmbedded(f.Kept.EmbeddedDir()) { // opening it creates its data
+		if err := f.checkNewStore(); err != nil {
+			return nil, err
+		}
+	}
 	address, st, err := openStore(c, here)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", c.Node, err)
+	}
+	if file, is := st.(*store.File); is && file.IsNew() {
+		if err := f.checkNewStore(); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
 	}
 	s := &shared{
 		Fleet:   fleet.New(st, fleet.Options{Lease: c.Lease, Logger: log, Node: c.Node, Whole: address.Kind == store.KindFile}),
@@ -104,6 +114,16 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 		}
 	})
 	return f, nil
+}
+
+// checkNewStore refuses a store that was never used if the node had ports, because they would all
+// be removed.
+func (f *Follower) checkNewStore() error {
+	ports := f.Own.IDs.Vifs()
+	if ports == 0 || f.config.NewStore {
+		return nil
+	}
+	return fmt.Errorf("node %s: its store is missing or empty, and all ports of the node (there were %d) would be removed; packets keep flowing; restore the store from a backup, or start the agent once with --new-store", f.config.Node, ports)
 }
 
 // Close tells the other nodes that the agent stops, and closes the store. Call it after the
@@ -137,11 +157,11 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.Slice, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var slice *model.Slice
-	var empty bool
+	var empty, isNew bool
 	var taken error
 	err := f.Look(waiting, func(v *fleet.View) {
 		s := v.Slice(f.config.Node, nil)
-		slice, empty = &s, v.IsEmpty()
+		slice, empty, isNew = &s, v.IsEmpty(), v.IsNew()
 		if _, known := v.Node(f.config.Node); !known && f.IsShared() {
 			slice = &model.Slice{} // an empty slice until register has added the node
 		}
@@ -152,6 +172,8 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.Slice, error) {
 		return nil, taken
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case err == nil && isNew && f.checkNewStore() != nil:
+		return nil, f.checkNewStore()
 	case err == nil && empty && f.config.State != "":
 		return f.applyFirst(ctx)
 	case err == nil:
@@ -201,20 +223,18 @@ func (f *Follower) applyFirst(ctx context.Context) (*model.Slice, error) {
 	return &slice, err
 }
 
-// KeepAlive adds the node to a shared store and keeps its alive key.
+// KeepAlive adds the node to a shared store and keeps its alive key. It also keeps the underlay
+// addresses of a node that an agent added.
 func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
 	s := f.shared
 	s.wait.Go(func() {
-		for told := ""; ctx.Err() == nil; {
-			err := f.register(ctx)
-			if err != nil && err.Error() != told {
-				told = err.Error()
-				f.log.Warn("cannot add the node to the store; if the store checks roles, an operator must run `vrouter node add`", "error", err)
-			}
-			if err == nil || !sleepFor(ctx, retryLeaves) {
-				break
-			}
+		for !f.registered(ctx, true) && sleepFor(ctx, retryLeaves) {
 		}
+		s.wait.Go(func() {
+			for sleepFor(ctx, f.config.RepairInterval) {
+				f.registered(ctx, false)
+			}
+		})
 		err := s.Attend(ctx, f.config.Node, me, func() { f.log.Info("the node's alive key is written", "store", s.Address.String()) })
 		if err != nil {
 			s.Ended <- err
@@ -223,12 +243,38 @@ func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
 	s.wait.Go(func() { f.finishLeaving(ctx) })
 }
 
-// register adds the node to the store if it is missing. It does not change the
-// underlay addresses of an existing node.
-func (f *Follower) register(ctx context.Context) error {
+// registered calls register. It logs each error once, and keeps it for the status.
+func (f *Follower) registered(ctx context.Context, add bool) bool {
+	text, err := "", f.register(ctx, add)
+	if err != nil && ctx.Err() == nil {
+		text = fmt.Sprintf("cannot add this node to the store, or change its underlay addresses there: %v; if the store checks roles, an operator must run `vrouter node add`", err)
+	}
+	if was, _ := f.unregistered.Swap(text).(string); text != "" && text != was {
+		f.log.Warn("the node's entry in the store is not right", "error", text)
+	}
+	return err == nil
+}
+
+// Unregistered returns why the node's entry in a shared store is missing or has old underlay
+// addresses; "": it is right.
+func (f *Follower) Unregistered() string {
+	text, _ := f.unregistered.Load().(string)
+	return text
+}
+
+// register adds the node to the store if it is missing and add is set. It changes the underlay
+// addresses of a node that an agent added if the host no longer has one of them.
+func (f *Follower) register(ctx context.Context, add bool) error {
+	var is model.Node
 	var known bool
-	if err := f.Look(ctx, func(v *fleet.View) { _, known = v.Node(f.config.Node) }); err != nil || known {
+	if err := f.Look(ctx, func(v *fleet.View) { is, known = v.Node(f.config.Node) }); err != nil {
 		return err
+	}
+	if known {
+		return f.renew(ctx, is)
+	}
+	if !add {
+		return nil // an operator deleted it
 	}
 	underlay, err := f.underlayAddresses()
 	if err == nil && len(underlay) == 0 {
@@ -251,6 +297,29 @@ func (f *Follower) register(ctx context.Context) error {
 	return nil
 }
 
+// renew changes the underlay addresses in the node's entry if an agent added the entry and the host
+// no longer has one of them.
+func (f *Follower) renew(ctx context.Context, n model.Node) error {
+	if !f.Kept.isRegistered() {
+		return nil
+	}
+	has, err := f.space.Addresses()
+	if err != nil || !slices.ContainsFunc(n.Underlay, func(a netip.Addr) bool { return !has[a] }) {
+		return err
+	}
+	underlay, err := f.underlayAddresses()
+	if err != nil || len(underlay) == 0 || slices.Equal(underlay, n.Underlay) {
+		return err
+	}
+	was := n.Underlay
+	n.Underlay = underlay
+	if err := f.PutNode(ctx, n); err != nil {
+		return err
+	}
+	f.log.Info("changed the node's underlay addresses in the store", "was", was, "underlay", underlay)
+	return nil
+}
+
 // PutNodeFromPool is like Fleet.PutNodeFromPool. If the node is this one, it gets no locator that
 // its host refuses.
 func (f *Follower) PutNodeFromPool(ctx context.Context, n model.Node) error {
@@ -270,7 +339,7 @@ func (f *Follower) underlayAddresses() ([]netip.Addr, error) {
 	if len(f.config.Underlay) > 0 {
 		return f.config.Underlay, nil
 	}
-	return f.space.GlobalAddresses(f.config.Fabric)
+	return f.space.UnderlayAddresses(f.config.Fabric)
 }
 
 func sleepFor(ctx context.Context, d time.Duration) bool {

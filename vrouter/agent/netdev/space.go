@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -39,10 +40,14 @@ type thread struct {
 // NoNamespaceError is the error that a network namespace does not exist.
 type NoNamespaceError struct {
 	name, path string
+	other      bool // the path is another file
 }
 
 func (e *NoNamespaceError) Error() string {
-	if e.name == e.path {
+	switch {
+	case e.other:
+		return fmt.Sprintf("the file %s is not a network namespace", e.path)
+	case e.name == e.path:
 		return fmt.Sprintf("network namespace %s does not exist", e.path)
 	}
 	return fmt.Sprintf("network namespace %s does not exist (path %s); create it with `ip netns add %s`", e.name, e.path, e.name)
@@ -50,29 +55,66 @@ func (e *NoNamespaceError) Error() string {
 
 // Open opens a namespace by name or path; "": the process's namespace.
 func Open(name string) (*Space, error) {
-	path := name
+	path, open := name, netspace.Open
 	switch {
 	case name == "":
-		path = "/proc/thread-self/ns/net" // the main thread may be in another namespace
+		path, open = "/proc/thread-self/ns/net", netns.GetFromPath // the main thread may be in another namespace
 	case !strings.ContainsRune(name, '/'):
 		path = filepath.Join(netspace.Dir, name)
 	}
-	ns, err := netns.GetFromPath(path)
+	ns, err := open(path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &NoNamespaceError{name, path}
+		if other := errors.Is(err, netspace.ErrOther); other || errors.Is(err, fs.ErrNotExist) {
+			return nil, &NoNamespaceError{name, path, other}
 		}
-		return nil, fmt.Errorf("open network namespace %s: %w", path, err)
+		return nil, fmt.Errorf("open network namespace %s: %w", name, err)
 	}
 	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		ns.Close()
-		if errors.Is(err, unix.EINVAL) { // setns(2): the file is not a namespace
-			return nil, &NoNamespaceError{name, path}
-		}
 		return nil, fmt.Errorf("open netlink in network namespace %s (needs root): %w", path, err)
 	}
 	return &Space{Name: name, Ns: ns, Links: links}, nil
+}
+
+// OpenWorkload opens a workload's namespace by name or path. It refuses the namespaces of the
+// node, of process 1 and of this process. The check is necessary because every client that can
+// add a port to the store can set any path.
+func OpenWorkload(name string, node *Space) (*Space, error) {
+	s, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkWorkload(node); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("open the workload's network namespace %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// processNs is the network namespace of this process. Threads that are locked may be in others.
+var processNs = sync.OnceValues(func() (ns netns.NsHandle, err error) {
+	err = netspace.OwnThread(func() (err error) {
+		ns, err = netns.Get()
+		return err
+	})
+	return ns, err
+})
+
+func (s *Space) checkWorkload(node *Space) error {
+	own, err := processNs()
+	if err != nil {
+		return fmt.Errorf("it cannot be compared with the agent's: %w", err)
+	}
+	first, err := netns.GetFromPath("/proc/1/ns/net")
+	if err != nil {
+		return fmt.Errorf("it cannot be compared with the namespace of process 1 (needs CAP_SYS_PTRACE): %w", err)
+	}
+	defer first.Close()
+	if s.Ns.Equal(node.Ns) || s.Ns.Equal(own) || s.Ns.Equal(first) {
+		return errors.New("it is the namespace of the node, of its agent or of process 1, which workloads must not use; to connect the node itself, set attach.host: true")
+	}
+	return nil
 }
 
 // OpenNode opens the node's network namespace and starts a thread in it.
@@ -218,8 +260,15 @@ func (s *Space) Once(f func() error) error {
 	return <-done
 }
 
-// GlobalAddresses returns the addresses with global scope of some devices.
-func (s *Space) GlobalAddresses(devices []string) (all []netip.Addr, err error) {
+// unsteady are the flags of addresses that may move to another node or be replaced (rtnetlink(7)):
+// secondary ones, which for IPv6 are temporary, and those that the kernel does not use.
+const unsteady = unix.IFA_F_SECONDARY | unix.IFA_F_DEPRECATED | unix.IFA_F_DADFAILED
+
+// UnderlayAddresses returns the addresses with global scope of some devices by which other nodes
+// can reach this node for long. An address without a subnet, such as that of a service that moves
+// between nodes, is among them only if there is no other.
+func (s *Space) UnderlayAddresses(devices []string) ([]netip.Addr, error) {
+	var all, single []netip.Addr
 	for _, name := range devices {
 		l, err := s.Link(name)
 		if err != nil {
@@ -233,9 +282,32 @@ func (s *Space) GlobalAddresses(devices []string) (all []netip.Addr, err error) 
 			return nil, fmt.Errorf("list the addresses of %s: %w", name, err)
 		}
 		for _, a := range addresses {
-			if ip, ok := netip.AddrFromSlice(a.IP); ok && a.Scope == unix.RT_SCOPE_UNIVERSE {
-				all = append(all, ip.Unmap())
+			p, ok := PrefixOf(a.IPNet)
+			switch {
+			case !ok || a.Scope != unix.RT_SCOPE_UNIVERSE || a.Flags&unsteady != 0:
+			case p.IsSingleIP():
+				single = append(single, p.Addr())
+			default:
+				all = append(all, p.Addr())
 			}
+		}
+	}
+	if len(all) == 0 {
+		return single, nil
+	}
+	return all, nil
+}
+
+// Addresses returns the addresses of all devices.
+func (s *Space) Addresses() (map[netip.Addr]bool, error) {
+	addresses, err := listAddresses(s.Links)
+	if err != nil {
+		return nil, err
+	}
+	all := map[netip.Addr]bool{}
+	for _, a := range addresses {
+		if p, ok := PrefixOf(a.IPNet); ok {
+			all[p.Addr()] = true
 		}
 	}
 	return all, nil

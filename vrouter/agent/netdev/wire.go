@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/agent/config"
@@ -87,13 +86,9 @@ func (w *Wire) namespace(name string) (*nsCache, error) {
 	if s, ok := w.opened[name]; ok {
 		return s, nil
 	}
-	s, err := Open(name)
+	s, err := OpenWorkload(name, w.own.Space)
 	if err != nil {
 		return nil, err
-	}
-	if isHostNamespace(s.Ns, w.own.Ns) {
-		s.Close()
-		return nil, fmt.Errorf("open the workload's network namespace %s: it is the namespace of the node or of process 1, which workloads must not use; to connect the node itself, set attach.host: true", name)
 	}
 	s.home = w.own.home
 	opened := &nsCache{Space: s, devices: NewDevices(s)}
@@ -105,21 +100,6 @@ func (w *Wire) namespace(name string) (*nsCache, error) {
 	}
 	w.opened[name] = opened
 	return opened, nil
-}
-
-// isHostNamespace reports whether a namespace is the node's or that of process 1.
-// Workloads must not use these. The check is necessary because every client that can
-// add a port to the store can set any path.
-func isHostNamespace(ns, own netns.NsHandle) bool {
-	if ns.Equal(own) {
-		return true
-	}
-	first, err := netns.GetFromPath("/proc/1/ns/net")
-	if err != nil {
-		return false
-	}
-	defer first.Close()
-	return ns.Equal(first)
 }
 
 // namespaceOf returns the namespace of a port's workload. For a port that connects the

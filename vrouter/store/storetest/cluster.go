@@ -201,6 +201,25 @@ func (c *Cluster) StartMember(i int) {
 	must(c.tb, <-started)
 }
 
+// Backup copies the data of a member. No client may write meanwhile.
+func (c *Cluster) Backup(i int) (dir string) {
+	c.tb.Helper()
+	dir = filepath.Join(c.tb.TempDir(), "data")
+	must(c.tb, os.CopyFS(dir, os.DirFS(filepath.Join(c.Members[i].dir, "data"))))
+	return dir
+}
+
+// Restore starts a member, which Kill has ended, with the data of Backup; "": without data.
+func (c *Cluster) Restore(i int, backup string) {
+	c.tb.Helper()
+	data := filepath.Join(c.Members[i].dir, "data")
+	must(c.tb, os.RemoveAll(data))
+	if backup != "" {
+		must(c.tb, os.CopyFS(data, os.DirFS(backup)))
+	}
+	c.StartMember(i)
+}
+
 // CutOff sets the link of a member down; -1: the links of all members.
 func (c *Cluster) CutOff(i int) {
 	c.links(i, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/store/storetest"
+)
+
+// Other users open none of the agent's files, and so cannot lock them, also if the agent is
+// started by hand with any umask.
+func TestOtherUsersCannotOpenTheAgentsFiles(t *testing.T) {
+	defer unix.Umask(unix.Umask(0))
+	b := newBedOf(t, func(c *config.Config) {
+		agenttest.Must(t, os.MkdirAll(filepath.Dir(c.LockPath()), 0o755))
+		agenttest.Must(t, os.Mkdir(c.StateDir, 0o755))
+		agenttest.Must(t, os.WriteFile(c.LockPath(), nil, 0o644)) // of an older version
+	}, "a")
+	second := b.Config("b")
+	second.Store = "embedded"
+	agenttest.Must(t, os.Mkdir(second.StateDir, 0o755))
+	start(t, second)
+	found := map[string]bool{}
+	for _, root := range []string{second.RunDir, b.nodes["a"].config.StateDir, second.StateDir} {
+		agenttest.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			found[d.Name()] = true
+			switch {
+			case path == root:
+			case info.Mode()&0o077 != 0:
+				t.Errorf("%s has mode %v", path, info.Mode())
+			case d.IsDir():
+				return fs.SkipDir // others reach nothing in it
+			}
+			return nil
+		}))
+	}
+	for _, name := range []string{"a.lock", "a.sock", "node.json", "store.db", "embedded"} {
+		if !found[name] {
+			t.Errorf("there is no file %s", name)
+		}
+	}
+}
+
+// A store that is lost or damaged is not a new one: the node keeps its ports.
+func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, nil, "a")
+	a := b.nodes["a"]
+	a.stop(t)
+	path := filepath.Join(a.config.StateDir, "store.db")
+	whole, err := os.ReadFile(path)
+	agenttest.Must(t, err)
+	refused := func(what string, c config.Config, why string) {
+		t.Helper()
+		ctx, end := context.WithTimeout(context.Background(), 20*time.Second)
+		defer end()
+		if err := Run(ctx, c, Options{}); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "--new-store") {
+			t.Errorf("%s: the agent ended with %v, want %q", what, err, why)
+		}
+		agenttest.Must(t, b.traffic())
+	}
+	with := func(change func(text []byte) []byte) {
+		t.Helper()
+		agenttest.Must(t, os.WriteFile(path, change(append([]byte(nil), whole...)), 0o600))
+	}
+	page := os.Getpagesize()
+	damaged := func(n int) func([]byte) []byte {
+		return func(text []byte) []byte {
+			clear(text[n*page : (n+1)*page])
+			return text
+		}
+	}
+	agenttest.Must(t, os.Remove(path))
+	refused("the file is missing", a.config, "missing or empty")
+	refused("the start before was refused", a.config, "missing or empty")
+	with(func([]byte) []byte { return nil })
+	refused("the file is empty", a.config, "missing or empty")
+	with(damaged(0))
+	refused("page 0 is damaged", a.config, "page 0 of the file is damaged")
+	with(damaged(1))
+	refused("page 1 is damaged", a.config, "page 1 of the file is damaged")
+	with(func(text []byte) []byte { return text[:3*page] })
+	refused("the file is cut off", a.config, "cut off")
+	embedded := a.config
+	embedded.Store = "embedded"
+	refused("a new embedded store", embedded, "missing or empty")
+	t.Run("etcd", func(t *testing.T) {
+		c := storetest.Start(t, 1, nil)
+		c.Connect(b.A.Ns)
+		remote := a.config
+		remote.Store = "etcd+insecure://" + c.Endpoints()
+		refused("an empty etcd", remote, "missing or empty")
+	})
+
+	agenttest.Must(t, os.Remove(path))
+	a.config.NewStore = true
+	s, err := start(t, a.config).client.State(t.Context())
+	if err != nil || len(s.Ports) != 0 {
+		t.Errorf("with --new-store the state has the ports %+v (%v), want none", s.Ports, err)
+	}
+}

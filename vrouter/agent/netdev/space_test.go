@@ -1,0 +1,51 @@
+package netdev
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// asAlone is the environment variable of a test program in a network namespace that only it has.
+const asAlone = "VROUTER_TEST_ALONE"
+
+// The namespace of an agent's process may be another than the node's and that of process 1.
+func TestAWorkloadDoesNotUseTheAgentsNamespace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	if os.Getenv(asAlone) == "" {
+		again := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+		again.Env = append(os.Environ(), asAlone+"=1")
+		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
+		if out, err := again.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	node, err := Open("/proc/1/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	refused := func(path, why string) {
+		t.Helper()
+		if s, err := OpenWorkload(path, node); err == nil {
+			s.Close()
+			t.Errorf("a workload may use %s", path)
+		} else if !strings.Contains(err.Error(), why) {
+			t.Errorf("%s is refused with %v, want %q", path, err, why)
+		}
+	}
+	refused("/proc/self/ns/net", "must not use")
+	refused("/proc/1/ns/net", "must not use")
+
+	if err := unix.Mount("tmpfs", "/proc/1", "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	refused("/proc/self/ns/net", "process 1")
+}

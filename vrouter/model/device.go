@@ -1,0 +1,31 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxDevice is the maximum length of a device name in bytes (IFNAMSIZ in linux/if.h, without the
+// final zero).
+const maxDevice = 15
+
+// CheckDevice returns an error if the kernel refuses a device name or changes it (dev_valid_name
+// and __dev_alloc_name in net/core/dev.c). The kernel replaces %d by a number. For it, byte 0xA0
+// is white space.
+func CheckDevice(name string) error {
+	i := strings.IndexFunc(name, func(r rune) bool { return strings.ContainsRune("\x00%/:\t\n\v\f\r ", r) })
+	if nbsp := strings.IndexByte(name, 0xa0); i < 0 {
+		i = nbsp
+	}
+	switch {
+	case name == "":
+		return fmt.Errorf("%q is not a device name: it is empty", name)
+	case name == "." || name == "..":
+		return fmt.Errorf("%q is not a device name", name)
+	case len(name) > maxDevice:
+		return fmt.Errorf("%q is not a device name: it has %d bytes, at most %d are allowed", clip(name), len(name), maxDevice)
+	case i >= 0:
+		return fmt.Errorf("%q is not a device name: the kernel does not take the byte %q", name, name[i])
+	}
+	return nil
+}
