@@ -6,10 +6,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"windtunnel/internal/testprogram"
 )
 
 // A closed terminal sends SIGHUP. Without a handler it would end the program without a cleanup.
 func TestEachStopSignalCancelsTheContext(t *testing.T) {
+	testprogram.HeedHangups()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		ctx, stop := interruptible()
 		if err := syscall.Kill(syscall.Getpid(), s); err != nil {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 )
 
 // Directory is the environment variable with the directory of the programs that `make build`
@@ -15,6 +17,7 @@ const Directory = "WINDTUNNEL_BIN"
 // Build returns the path of a program of cmd/. Where Directory is not set, it builds the program
 // in dir, unless dir has it already.
 func Build(dir, name string) (path string, err error) {
+	HeedHangups()
 	if bin := os.Getenv(Directory); bin != "" {
 		return filepath.Join(bin, name), nil
 	}
@@ -28,4 +31,12 @@ func Build(dir, name string) (path string, err error) {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}
 	return path, nil
+}
+
+// HeedHangups makes programs heed SIGHUP that this process starts from now on, although nohup makes
+// it ignore the signal: programs inherit that.
+func HeedHangups() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 }
