@@ -55,7 +55,7 @@ const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [mor
 // on port -p minus 1. If the other end is Microsoft's NTttcp, both ends need -ns; thread i
 // then uses port -p + i without synchronisation.
 //
-// The first SIGINT ends the run, which prints its figures; a second one ends the program.
+// The first SIGINT, SIGTERM or SIGHUP ends the run, which prints its figures; a second one ends the program.
 func NTttcp(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && slices.Contains([]string{"-h", "--help", "-help", "-?", "/?"}, strings.ToLower(args[0])) {
 		if _, err := io.WriteString(stdout, ntttcpUsage); err != nil {

@@ -303,16 +303,20 @@ func TestNTttcpNamesTheNumberOfMissingSenders(t *testing.T) {
 	}
 }
 
-func TestNTttcpEndsOnSIGINTWhileItWaitsForTheOtherEnd(t *testing.T) {
-	port := freePort(t) + 1
-	mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // accepts and never answers
-	must(t, err)
-	defer mute.Close()
-	s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
-	time.Sleep(300 * time.Millisecond)
-	s.signal(syscall.SIGINT)
-	if code, _, stderr := s.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
-		t.Errorf("exit %d, %q", code, stderr)
+func TestNTttcpEndsOnASignalWhileItWaitsForTheOtherEnd(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		port := freePort(t) + 1
+		mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // never answers
+		must(t, err)
+		s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
+		connected, err := mute.Accept()
+		must(t, err)
+		s.signal(signal)
+		if code, _, stderr := s.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
+			t.Errorf("%v: exit %d, %q", signal, code, stderr)
+		}
+		must(t, connected.Close())
+		must(t, mute.Close())
 	}
 }
 
