@@ -24,13 +24,12 @@ type conductor struct {
 	// machine reads the machine's counters at the start and at the end of the
 	// window; nil if they are not needed.
 	machine func() (machine, error)
-	// started is called when every worker runs. The time counts from its end; nil: from the
-	// start of the workers, which a busy CPU delays.
+	// started is called when every worker runs, before any traffic. The time counts from its
+	// end; nil: from the release of the workers.
 	started func() error
-	// counted is called when the windows of all workers are over; nil if nothing depends
-	// on it.
+	// counted is called when the window is over; nil if nothing depends on it.
 	counted func()
-	// peer is closed when the windows of the other end are over. Until then the traffic
+	// peer is closed when the window of the other end is over. Until then the traffic
 	// continues. nil: the other end does not tell.
 	peer  <-chan struct{}
 	began edge
@@ -38,15 +37,18 @@ type conductor struct {
 	err   error // errors of machine
 }
 
-// edge has the process's clock and CPU time at the start or at the end of the
-// window.
+// edge has the process's clock and CPU time at the start or at the end of the window. The
+// workers have their counters at the same moment.
 type edge struct {
 	at      int64
 	cpu     CPU
 	machine machine
 }
 
-func (c *conductor) readEdge() edge {
+func (c *conductor) readEdge(of func(*worker) *mark) edge {
+	for _, w := range c.crew.workers {
+		*of(w) = mark{w.tally.read(), now()}
+	}
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return edge{at: now()} // cannot fail for RUSAGE_SELF
@@ -61,23 +63,23 @@ func (c *conductor) readEdge() edge {
 	return e
 }
 
-// run starts the crew and sets the phases at their times, until the traffic must stop. It
+// run releases the workers and sets the phases at their times, until the traffic must stop. It
 // ends earlier if stop is closed, or if every worker has ended.
 func (c *conductor) run(stop <-chan struct{}) error {
+	if c.started != nil {
+		c.crew.release()
+		c.crew.starting.Wait()
+	}
 	if c.timing.Warmup == 0 {
 		c.enter(measuring) // before the first call, so that every byte counts
 	}
-	start := time.Now()
-	if err := c.crew.start(); err != nil {
-		return err
-	}
 	if c.started != nil {
-		c.crew.starting.Wait()
 		if err := c.started(); err != nil {
 			return err
 		}
-		start = time.Now()
 	}
+	start := time.Now()
+	c.crew.release()
 	end := int32(cooling)
 	if c.timing.Cooldown == 0 {
 		end = stopping // set before the next step, because a sender must not send in between
@@ -102,8 +104,8 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	return nil
 }
 
-// cool waits until the windows of both ends are over, and then for the cool-down. A busy
-// CPU delays a window by tenths of a second, and traffic must not end inside a window.
+// cool waits until the windows of both ends are over, and then for the cool-down. A busy CPU
+// delays a window by tenths of a second, and traffic must not end inside a window.
 func (c *conductor) cool(stop <-chan struct{}) {
 	if c.peer != nil {
 		late := time.NewTimer(lateTimeout)
@@ -126,15 +128,12 @@ func (c *conductor) enter(phase int32) {
 	}
 	c.crew.stage.phase.Store(phase)
 	if phase == measuring {
-		c.began = c.readEdge()
+		c.began = c.readEdge(func(w *worker) *mark { return &w.begin })
 	}
 	if phase >= cooling && c.ended.at == 0 && c.began.at != 0 {
-		c.ended = c.readEdge()
+		c.ended = c.readEdge(func(w *worker) *mark { return &w.end })
 		if c.counted != nil {
-			go func() {
-				c.crew.counting.Wait()
-				c.counted()
-			}()
+			go c.counted()
 		}
 	}
 }

@@ -121,6 +121,12 @@ func (n *ntttcp) run() (err error) {
 		return err
 	}
 	n.crew.prepare()
+	if err := n.crew.start(); err != nil {
+		return err
+	}
+	if err := n.meet(); err != nil {
+		return err
+	}
 	a, err := n.measure()
 	if err != nil {
 		return err
@@ -248,11 +254,6 @@ func (n *ntttcp) connect() error {
 			return err
 		}
 	}
-	for _, p := range n.peers {
-		if _, err := n.await(p, typeStart, n.wait); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -327,14 +328,32 @@ func (n *ntttcp) listen() error {
 	return nil
 }
 
-// started tells the senders to begin, if this is the receiver. Its workers already count, so
-// no sender ends before the receiver's time is over.
-func (n *ntttcp) started() error {
+// meet waits until the threads of both ends exist, because the time of both counts from the
+// receiver's next message.
+func (n *ntttcp) meet() error {
+	awaited := typeJoined
 	if n.sender {
-		return nil
+		awaited = typeStart
+		if err := n.tell(typeJoined); err != nil {
+			return err
+		}
 	}
 	for _, p := range n.peers {
-		if err := p.send(message{Type: typeStart}); err != nil {
+		if _, err := n.await(p, awaited, n.wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// started tells the senders to begin. The receiver's workers already count, so no sender ends
+// before the receiver's time is over.
+func (n *ntttcp) started() error { return n.tell(typeStart) }
+
+// tell sends a message of a type to every synchronised peer.
+func (n *ntttcp) tell(kind string) error {
+	for _, p := range n.peers {
+		if err := p.send(message{Type: kind}); err != nil {
 			return err
 		}
 	}
@@ -489,7 +508,10 @@ func (n *ntttcp) measure() (account, error) {
 	if err != nil {
 		return account{}, err
 	}
-	cond := &conductor{crew: n.crew, timing: n.timing(), started: n.started, machine: func() (machine, error) { return readMachine(proc, n.udp) }}
+	cond := &conductor{crew: n.crew, timing: n.timing(), machine: func() (machine, error) { return readMachine(proc, n.udp) }}
+	if !n.sender && len(n.peers) > 0 {
+		cond.started = n.started
+	}
 	fmt.Fprintln(n.stdout, "Network activity progressing...")
 	if err := cond.run(stop); err != nil {
 		return account{}, err

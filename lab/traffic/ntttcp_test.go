@@ -621,13 +621,14 @@ func TestTheTimeAskedForCountsFromTheStartOfEveryThread(t *testing.T) {
 	}
 	cond := &conductor{crew: c, timing: suite.Timing{Duration: duration}, started: func() error {
 		for i, w := range c.workers {
-			if !w.begin.set {
+			if w.begin.at == 0 {
 				t.Errorf("thread %d does not count yet", i)
 			}
 		}
 		time.Sleep(late)
 		return nil
 	}}
+	must(t, c.start())
 	must(t, cond.run(nil))
 	must(t, c.close())
 	for i, w := range c.workers {

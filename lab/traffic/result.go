@@ -190,21 +190,27 @@ const (
 
 // figures returns a worker's counts in the window.
 func (w *worker) figures() (Flow, error) {
-	if !w.begin.set || !w.end.set || w.end.at <= w.begin.at {
+	a, b := w.begin, w.end
+	if w.ended > 0 {
+		b.at = min(b.at, w.ended) // the counters have not changed since
+	}
+	if a.at == 0 || b.at <= a.at {
 		return Flow{}, fmt.Errorf("stream %d ended before its window began", w.flow.Index)
 	}
-	a, b := w.begin, w.end
 	f := Flow{
 		flow:         w.flow,
 		Bytes:        b.bytes - a.bytes,
 		Seconds:      float64(b.at-a.at) / 1e9,
-		Calls:        b.calls - a.calls,
+		Calls:        b.calls - a.calls + b.datagrams - a.datagrams,
 		Errors:       b.errors - a.errors,
-		Retransmits:  b.retransmits - a.retransmits,
+		Retransmits:  w.segments[1] - w.segments[0],
 		Transactions: b.transactions - a.transactions,
-		Lost:         w.tally.lost,
+		Lost:         w.lost,
 		Datagrams:    b.datagrams - a.datagrams,
-		AllDatagrams: w.tally.datagrams,
+		AllDatagrams: w.tally.datagrams.Load(),
+	}
+	if w.marked > 0 {
+		f.Datagrams = w.marked
 	}
 	f.Bits = float64(f.Bytes) * 8 / f.Seconds
 	if w.flow.Role == roleReceive {
