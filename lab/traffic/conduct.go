@@ -3,6 +3,7 @@ package traffic
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,8 +22,8 @@ type span struct {
 type conductor struct {
 	crew   *crew
 	timing suite.Timing
-	// machine reads the machine's counters at the start and at the end of the
-	// window; nil if they are not needed.
+	// machine reads the machine's counters at the start and at the end of the window; nil if
+	// they are not needed. On a busy machine this takes seconds, and the phases do not wait.
 	machine func() (machine, error)
 	// started is called when every worker runs, before any traffic. The time counts from its
 	// end; nil: from the release of the workers.
@@ -34,7 +35,7 @@ type conductor struct {
 	peer  <-chan struct{}
 	began edge
 	ended edge
-	err   error // errors of machine
+	reads sync.WaitGroup // of the machine
 }
 
 // edge has the process's clock and CPU time at the start or at the end of the window. The
@@ -43,6 +44,8 @@ type edge struct {
 	at      int64
 	cpu     CPU
 	machine machine
+	err     error         // of the reading of the machine
+	read    chan struct{} // closed after this reading
 }
 
 func (c *conductor) readEdge(of func(*worker) *mark) edge {
@@ -54,13 +57,24 @@ func (c *conductor) readEdge(of func(*worker) *mark) edge {
 		return edge{at: now()} // cannot fail for RUSAGE_SELF
 	}
 	seconds := func(t unix.Timeval) float64 { return float64(t.Nano()) / 1e9 }
-	e := edge{at: now(), cpu: CPU{seconds(u.Utime), seconds(u.Stime)}}
-	if c.machine != nil {
-		var err error
-		e.machine, err = c.machine()
-		c.err = errors.Join(c.err, err)
+	return edge{at: now(), cpu: CPU{seconds(u.Utime), seconds(u.Stime)}}
+}
+
+// readMachine starts to read the machine's counters for an edge, after the reading for an
+// earlier edge.
+func (c *conductor) readMachine(e *edge, earlier <-chan struct{}) {
+	if c.machine == nil {
+		return
 	}
-	return e
+	e.read = make(chan struct{})
+	c.reads.Go(func() {
+		defer close(e.read)
+		if earlier != nil {
+			<-earlier
+		}
+		e.machine, e.err = c.machine()
+		e.machine.at = now()
+	})
 }
 
 // run releases the workers and sets the phases at their times, until the traffic must stop. It
@@ -129,9 +143,11 @@ func (c *conductor) enter(phase int32) {
 	c.crew.stage.phase.Store(phase)
 	if phase == measuring {
 		c.began = c.readEdge(func(w *worker) *mark { return &w.begin })
+		c.readMachine(&c.began, nil)
 	}
 	if phase >= cooling && c.ended.at == 0 && c.began.at != 0 {
 		c.ended = c.readEdge(func(w *worker) *mark { return &w.end })
+		c.readMachine(&c.ended, c.began.read)
 		if c.counted != nil {
 			go c.counted()
 		}
@@ -158,12 +174,14 @@ func (c *conductor) window() (span, error) {
 	if c.began.at == 0 || c.ended.at <= c.began.at {
 		return span{}, fmt.Errorf("the run ended before its window began, %v after its start; nothing was measured", c.timing.Warmup)
 	}
-	if c.err != nil {
-		return span{}, c.err
+	c.reads.Wait()
+	if err := errors.Join(c.began.err, c.ended.err); err != nil {
+		return span{}, err
 	}
+	seconds := float64(c.ended.at-c.began.at) / 1e9
 	return span{
-		machine: c.ended.machine.since(c.began.machine),
-		seconds: float64(c.ended.at-c.began.at) / 1e9,
+		machine: c.ended.machine.since(c.began.machine, seconds),
+		seconds: seconds,
 		cpu:     CPU{c.ended.cpu.User - c.began.cpu.User, c.ended.cpu.System - c.began.cpu.System},
 	}, nil
 }
