@@ -64,12 +64,13 @@ func (w *worker) receiveDatagrams() {
 	size := len(w.buf) - 1 // one more byte shows a datagram that is too long
 	headed := size >= headerSize
 	for {
-		n, e := receive(w.fd, w.buf, 0)
+		n, dropped, e := w.overflow.receive(w.fd, w.buf)
 		switch {
 		case n > 0 && headed && n == size && !w.anySize:
 			phase, number, sent := readHeader(w.buf)
 			if phase != notTraffic {
 				w.sequence.take(phase, number, now()-sent)
+				w.overflow.take(phase, number, dropped)
 				w.count(n)
 				w.heard()
 			}

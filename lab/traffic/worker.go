@@ -37,6 +37,7 @@ type worker struct {
 	latency   *hdrhistogram.Histogram // round trips of the transactions in the window, ns
 	course    course                  // of transactions
 	sequence  sequence                // numbers of the datagrams received
+	overflow  overflow                // of a receiver of numbered datagrams
 	silence   silence                 // of a receiver
 	marked    int64                   // datagrams sent with the mark of the window
 	lost      int64                   // datagram transactions in the window without a response in time
