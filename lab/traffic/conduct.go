@@ -111,6 +111,7 @@ func (c *conductor) run(stop <-chan struct{}) error {
 			return nil
 		}
 		c.enter(m.phase)
+		start = start.Add(max(0, time.Since(start.Add(m.after)))) // a window that begins late has its full length
 	}
 	if end == cooling {
 		c.cool(stop)

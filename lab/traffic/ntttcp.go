@@ -152,7 +152,7 @@ func (n *ntttcp) complete(a account) error {
 	if isClosed(n.stop) {
 		return nil
 	}
-	const remedy = "the figures are of that part only; keep the other end running, and give both ends the same -t, -wu, -cd and -n"
+	const remedy = "the figures are of that part only; keep the other end running, give both ends the same -t, -wu, -cd and -n, and not more threads than their CPUs can serve"
 	for i, t := range a.threads {
 		switch wanted := n.runTime.Seconds(); {
 		case n.timed && t.seconds < leastTime*wanted:
