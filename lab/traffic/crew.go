@@ -96,9 +96,9 @@ func (c *crew) start() error {
 			err := w.pin()
 			failed <- err
 			<-c.free
-			w.over()
+			over := w.over()
 			c.starting.Done()
-			if err == nil {
+			if err == nil && !over {
 				w.loop(w)
 			}
 			w.finish()
