@@ -17,12 +17,12 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/stdout"
+	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/cni"
 )
 
@@ -83,22 +83,12 @@ func printError(err error) {
 	fmt.Fprintln(os.Stderr, program+text)
 }
 
-// stopSignals are the signals that end a command. SIGHUP comes from a closed terminal; nohup(1)
-// ignores it.
-func stopSignals() []os.Signal {
-	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signals
-}
-
 // cancelOnSignal cancels the context on the first SIGINT, SIGTERM or SIGHUP. The second
 // signal ends the program at once.
 func cancelOnSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, stopSignals()...)
+	signal.Notify(signals, stopsignal.List()...)
 	go func() {
 		<-signals
 		cancel(errInterrupted)

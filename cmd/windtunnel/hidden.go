@@ -16,7 +16,8 @@ import (
 )
 
 // hidden runs the commands that the lab itself starts: the node's agent, client and
-// server of the traffic generator, and the UDP tunnel. It runs before cobra parses the
+// server of the traffic generator, the UDP tunnel, and the credential plugin of a
+// kubeconfig. It runs before cobra parses the
 // command line. It also runs the command ntttcp, because cobra cannot parse NTttcp's
 // flags.
 func hidden(args []string) bool {
@@ -37,6 +38,8 @@ func hidden(args []string) bool {
 	case k8s.PodCommand:
 		k8s.KeepPod()
 		return true
+	case k8s.CredentialsCommand:
+		os.Exit(k8s.Credentials(args[1:]))
 	case guest.Command:
 		guest.Main(func(port *os.File) error { return agent.Serve(version, port, port, nil) })
 	case "traffic":

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/sample"
@@ -154,8 +155,8 @@ func labExec() *cobra.Command {
 			c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 			// The command decides what a signal does, also a second one.
 			signals := make(chan os.Signal, 8)
-			signal.Reset(stopSignals()...)
-			signal.Notify(signals, stopSignals()...)
+			signal.Reset(stopsignal.List()...)
+			signal.Notify(signals, stopsignal.List()...)
 			err = netns.Exec(id, args[1], probe.Probe().UsableCPUs(), c, signals)
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) {

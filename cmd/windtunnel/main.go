@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/stdout"
+	"windtunnel/internal/stopsignal"
 )
 
 // revision is set by the linker to the git revision that was built.
@@ -60,22 +60,12 @@ const exitNothing exitCode = 3
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
 
-// stopSignals are the signals that end a command. SIGHUP comes from a closed terminal; nohup(1)
-// ignores it.
-func stopSignals() []os.Signal {
-	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signals
-}
-
 // interruptible ends the context on the first SIGINT, SIGTERM or SIGHUP, so that the
 // testbed is removed before the program ends. A second signal ends the program at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, stopSignals()...)
+	signal.Notify(signals, stopsignal.List()...)
 	go func() {
 		<-signals
 		cancel(errInterrupted)

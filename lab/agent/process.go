@@ -42,7 +42,7 @@ type process struct {
 	truncated bool
 	exited    bool
 	exit      int
-	left      bool // it ended, but a child keeps its output open
+	left      bool // it ended, but children in its process group did not
 }
 
 func newProcess(argv, env []string) *process {
@@ -62,12 +62,12 @@ func (p *process) start(sp *spawner, where *space.Space) error {
 		return err
 	}
 	go func() {
-		err := p.cmd.Wait()
+		p.cmd.Wait()
 		stdout.flush()
 		stderr.flush()
 		p.change(func() {
 			p.exited, p.exit = true, p.cmd.ProcessState.ExitCode()
-			p.left = errors.Is(err, exec.ErrWaitDelay)
+			p.left = syscall.Kill(-p.pid(), 0) == nil
 		})
 	}()
 	return nil

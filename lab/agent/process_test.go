@@ -1,7 +1,11 @@
 package agent
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,9 +46,18 @@ func followed(t *testing.T, p *process) (lines []Line, exit int) {
 	}
 }
 
-// A child that the program leaves behind keeps the pipe open.
+// A child that the program leaves behind keeps the pipe open. It must end with the agent.
 func TestAProgramEndsThoughItsChildHoldsItsOutput(t *testing.T) {
-	p := started(t, "sleep 20 & echo out; echo err >&2; printf unfinished; exit 3")
+	fifo := filepath.Join(t.TempDir(), "child")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := started(t, "{ sleep 20; echo survived >&3; } 3>"+fifo+" & echo out; echo err >&2; printf unfinished; exit 3")
+	child, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Close()
 	lines, exit := followed(t, p)
 	if exit != 3 {
 		t.Errorf("status %d", exit)
@@ -52,6 +65,10 @@ func TestAProgramEndsThoughItsChildHoldsItsOutput(t *testing.T) {
 	o, err := p.output()
 	if err != nil || o.Stdout != "out\nunfinished" || o.Stderr != "err\n" || len(lines) != 3 {
 		t.Errorf("%+v, lines %v, %v", o, lines, err)
+	}
+	p.end()
+	if text, err := io.ReadAll(child); err != nil || len(text) > 0 {
+		t.Errorf("the child writes %q, %v, want its end", text, err)
 	}
 }
 

@@ -70,6 +70,20 @@ func TestATrialOnAFakeTestbedHasItsFigures(t *testing.T) {
 	}
 }
 
+// The traffic goes on for a moment after the tools have ended.
+func TestTrafficAfterTheToolsEndIsSeen(t *testing.T) {
+	samples := runFake(t, &testbedtest.Executor{Program: func(argv []string) testbedtest.Program {
+		p := testbedtest.Generator(argv)
+		if p.Sends += p.Sends / 10; p.Lasts < 0 {
+			p.Lasts = 2200 * time.Millisecond // the server ends after the client, before the traffic
+		}
+		return p
+	}}, nil)
+	if len(samples) != 1 || !slices.ContainsFunc(samples[0].Flags, func(g sample.Gate) bool { return g.Name == sample.StillMoving }) {
+		t.Errorf("the samples are %+v, want one with the flag %s", samples, sample.StillMoving)
+	}
+}
+
 // The server must start before the client. Within the window the engine may only
 // read meters.
 func TestTheOrderOfATrial(t *testing.T) {

@@ -164,6 +164,24 @@ func lacksPrograms(programs []program.Program, facts *probe.Facts) (why []string
 	return why
 }
 
+// streamsPerCPU is the largest number of streams for each CPU of a node. With more, a stream
+// waits seconds for its turn. Then receivers read in the window what arrived before it, or do
+// not read what arrives, and most throughputs differ from the fabric's by more than 10 %.
+const streamsPerCPU = 128
+
+// streams returns the number of the streams of a scenario that load a node; 0 for
+// request/response.
+func streams(sc *suite.Scenario) int {
+	if sc.Workload.Kind.Exchange() {
+		return 0
+	}
+	n := sc.Workload.Streams * max(sc.Pairs, 1)
+	if sc.Workload.Direction == suite.Both {
+		n *= 2
+	}
+	return n
+}
+
 // tooFewCPUs names a setting that spreads work over more CPUs than a node has. The
 // figures of such a setting would be meaningless. has is the number of CPUs per node.
 func tooFewCPUs(sc *suite.Scenario, has int) (why []string) {
@@ -175,6 +193,9 @@ func tooFewCPUs(sc *suite.Scenario, has int) (why []string) {
 	if n := sc.Fabric.CPUs; n > 0 {
 		lack("nodes of "+phrase.Count(n, "CPU"), n)
 		has = min(has, n)
+	}
+	if n := streams(sc); n > streamsPerCPU {
+		lack(fmt.Sprintf("%d streams, of which at most %d share a CPU (more wait for each other so long that their sockets hold a large part of what was sent)", n, streamsPerCPU), (n+streamsPerCPU-1)/streamsPerCPU)
 	}
 	if n := sc.Fabric.Queues; n > 1 {
 		lack(fmt.Sprintf("%d receive queues, each served by a CPU of its own", n), n)

@@ -74,6 +74,30 @@ func TestOneCPUSkipsEverythingAndSaysWhy(t *testing.T) {
 	}
 }
 
+func TestMoreStreamsThanCPUsCanServeAreSkipped(t *testing.T) {
+	for name, c := range map[string]struct {
+		cpus int
+		set  func(*suite.Scenario)
+		want string
+	}{
+		"128 on one CPU":          {2, func(sc *suite.Scenario) { sc.Workload.Streams = 128 }, ""},
+		"129 on one CPU":          {2, func(sc *suite.Scenario) { sc.Workload.Streams = 129 }, "129 streams, of which at most 128 share a CPU"},
+		"1024 on one CPU":         {2, func(sc *suite.Scenario) { sc.Workload.Streams = 1024 }, "needs 8 CPUs per node, this machine gives 1"},
+		"1024 on many CPUs":       {32, func(sc *suite.Scenario) { sc.Workload.Streams = 1024 }, ""},
+		"1024 on one CPU of many": {32, func(sc *suite.Scenario) { sc.Workload.Streams, sc.Fabric.CPUs = 1024, 1 }, "needs 8 CPUs per node"},
+		"65 in both directions":   {2, func(sc *suite.Scenario) { sc.Workload.Streams, sc.Workload.Direction = 65, suite.Both }, "130 streams"},
+		"65 of two pairs":         {2, func(sc *suite.Scenario) { sc.Workload.Streams, sc.Pairs = 65, 2 }, "130 streams"},
+		"1024 connections that transact": {2, func(sc *suite.Scenario) {
+			sc.Workload = suite.Workload{Kind: suite.TCPRR, Streams: 1024, Request: 1, Response: 1, IPVersion: 4}
+		}, ""},
+	} {
+		why := skipsOn(planOf(scenario("bridge", c.set)), machine(c.cpus))["bridge"]
+		if (why == "") != (c.want == "") || !strings.Contains(why, c.want) {
+			t.Errorf("%s: %q, want %q", name, why, c.want)
+		}
+	}
+}
+
 func TestAToolThatCannotOrIsNotThereIsSkippedWithWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	absent := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Tool = "absent", "qperf" })

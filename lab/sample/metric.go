@@ -44,7 +44,7 @@ const (
 	LoadThroughput     Metric = "load_bps"              // received payload of the streams beside request/response, bits per second, both directions
 	OfferedRate        Metric = "offered_bps"           // requested UDP payload, bits per second
 	LossRatio          Metric = "loss_ratio"            // UDP datagrams lost / sent, 0..1
-	SocketLoss         Metric = "loss_in_socket_ratio"  // part of LossRatio: datagrams that the receiver's full socket dropped, counted by its namespace's UDP counters
+	SocketLoss         Metric = "loss_in_socket_ratio"  // part of LossRatio: datagrams that the receiver's full socket dropped, counted by the socket, or by its namespace's UDP counters
 	PathLoss           Metric = "loss_on_the_way_ratio" // part of LossRatio: all other lost datagrams
 	Reordered          Metric = "reordered_datagrams"   // UDP datagrams that arrived after a later one
 	LostDatagrams      Metric = "lost_datagrams"        // UDP datagrams that were sent in the window and did not arrive

@@ -199,6 +199,15 @@ func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 		ms.Set(sample.LostDatagrams, float64(d.Lost))
 		ms.Set(sample.Reordered, float64(d.Reordered))
 	}
+	if d.Missing > 0 || d.Numbered && d.Lost == 0 { // else the counters of the network namespace are more exact
+		loss := ms[sample.LossRatio]
+		socket := 0.0
+		if d.Missing > 0 {
+			socket = loss * float64(d.Overflow) / float64(d.Missing)
+		}
+		ms.Set(sample.SocketLoss, socket)
+		ms.Set(sample.PathLoss, loss-socket)
+	}
 	setOfferedRate(w, ms)
 }
 

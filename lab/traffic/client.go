@@ -125,6 +125,9 @@ func (c *client) dial(to netip.AddrPort, g greeting) (fd int, err error) {
 func (c *client) measure() (Result, error) {
 	stop, release := first(c.stop, c.control.stop, c.control.lost)
 	defer release()
+	if err := c.crew.start(); err != nil {
+		return Result{}, err
+	}
 	if err := c.control.send(message{Type: typeStart}); err != nil {
 		return Result{}, err
 	}

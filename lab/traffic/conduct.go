@@ -3,6 +3,7 @@ package traffic
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,63 +22,78 @@ type span struct {
 type conductor struct {
 	crew   *crew
 	timing suite.Timing
-	// machine reads the machine's counters at the start and at the end of the
-	// window; nil if they are not needed.
+	// machine reads the machine's counters at the start and at the end of the window; nil if
+	// they are not needed. On a busy machine this takes seconds, and the phases do not wait.
 	machine func() (machine, error)
-	// started is called when every worker runs. The time counts from its end; nil: from the
-	// start of the workers, which a busy CPU delays.
+	// started is called when every worker runs, before any traffic. The time counts from its
+	// end; nil: from the release of the workers.
 	started func() error
-	// counted is called when the windows of all workers are over; nil if nothing depends
-	// on it.
+	// counted is called when the window is over; nil if nothing depends on it.
 	counted func()
-	// peer is closed when the windows of the other end are over. Until then the traffic
+	// peer is closed when the window of the other end is over. Until then the traffic
 	// continues. nil: the other end does not tell.
 	peer  <-chan struct{}
 	began edge
 	ended edge
-	err   error // errors of machine
+	reads sync.WaitGroup // of the machine
 }
 
-// edge has the process's clock and CPU time at the start or at the end of the
-// window.
+// edge has the process's clock and CPU time at the start or at the end of the window. The
+// workers have their counters at the same moment.
 type edge struct {
 	at      int64
 	cpu     CPU
 	machine machine
+	err     error         // of the reading of the machine
+	read    chan struct{} // closed after this reading
 }
 
-func (c *conductor) readEdge() edge {
+func (c *conductor) readEdge(of func(*worker) *mark) edge {
+	for _, w := range c.crew.workers {
+		*of(w) = mark{w.tally.read(), now()}
+	}
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		return edge{at: now()} // cannot fail for RUSAGE_SELF
 	}
 	seconds := func(t unix.Timeval) float64 { return float64(t.Nano()) / 1e9 }
-	e := edge{at: now(), cpu: CPU{seconds(u.Utime), seconds(u.Stime)}}
-	if c.machine != nil {
-		var err error
-		e.machine, err = c.machine()
-		c.err = errors.Join(c.err, err)
-	}
-	return e
+	return edge{at: now(), cpu: CPU{seconds(u.Utime), seconds(u.Stime)}}
 }
 
-// run starts the crew and sets the phases at their times, until the traffic must stop. It
+// readMachine starts to read the machine's counters for an edge, after the reading for an
+// earlier edge.
+func (c *conductor) readMachine(e *edge, earlier <-chan struct{}) {
+	if c.machine == nil {
+		return
+	}
+	e.read = make(chan struct{})
+	c.reads.Go(func() {
+		defer close(e.read)
+		if earlier != nil {
+			<-earlier
+		}
+		e.machine, e.err = c.machine()
+		e.machine.at = now()
+	})
+}
+
+// run releases the workers and sets the phases at their times, until the traffic must stop. It
 // ends earlier if stop is closed, or if every worker has ended.
 func (c *conductor) run(stop <-chan struct{}) error {
+	if c.started != nil {
+		c.crew.release()
+		c.crew.starting.Wait()
+	}
 	if c.timing.Warmup == 0 {
 		c.enter(measuring) // before the first call, so that every byte counts
 	}
-	start := time.Now()
-	if err := c.crew.start(); err != nil {
-		return err
-	}
 	if c.started != nil {
-		c.crew.starting.Wait()
 		if err := c.started(); err != nil {
 			return err
 		}
-		start = time.Now()
 	}
+	start := time.Now()
+	c.crew.release()
 	end := int32(cooling)
 	if c.timing.Cooldown == 0 {
 		end = stopping // set before the next step, because a sender must not send in between
@@ -95,6 +111,7 @@ func (c *conductor) run(stop <-chan struct{}) error {
 			return nil
 		}
 		c.enter(m.phase)
+		start = start.Add(max(0, time.Since(start.Add(m.after)))) // a window that begins late has its full length
 	}
 	if end == cooling {
 		c.cool(stop)
@@ -102,8 +119,8 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	return nil
 }
 
-// cool waits until the windows of both ends are over, and then for the cool-down. A busy
-// CPU delays a window by tenths of a second, and traffic must not end inside a window.
+// cool waits until the windows of both ends are over, and then for the cool-down. A busy CPU
+// delays a window by tenths of a second, and traffic must not end inside a window.
 func (c *conductor) cool(stop <-chan struct{}) {
 	if c.peer != nil {
 		late := time.NewTimer(lateTimeout)
@@ -126,15 +143,14 @@ func (c *conductor) enter(phase int32) {
 	}
 	c.crew.stage.phase.Store(phase)
 	if phase == measuring {
-		c.began = c.readEdge()
+		c.began = c.readEdge(func(w *worker) *mark { return &w.begin })
+		c.readMachine(&c.began, nil)
 	}
 	if phase >= cooling && c.ended.at == 0 && c.began.at != 0 {
-		c.ended = c.readEdge()
+		c.ended = c.readEdge(func(w *worker) *mark { return &w.end })
+		c.readMachine(&c.ended, c.began.read)
 		if c.counted != nil {
-			go func() {
-				c.crew.counting.Wait()
-				c.counted()
-			}()
+			go c.counted()
 		}
 	}
 }
@@ -159,12 +175,14 @@ func (c *conductor) window() (span, error) {
 	if c.began.at == 0 || c.ended.at <= c.began.at {
 		return span{}, fmt.Errorf("the run ended before its window began, %v after its start; nothing was measured", c.timing.Warmup)
 	}
-	if c.err != nil {
-		return span{}, c.err
+	c.reads.Wait()
+	if err := errors.Join(c.began.err, c.ended.err); err != nil {
+		return span{}, err
 	}
+	seconds := float64(c.ended.at-c.began.at) / 1e9
 	return span{
-		machine: c.ended.machine.since(c.began.machine),
-		seconds: float64(c.ended.at-c.began.at) / 1e9,
+		machine: c.ended.machine.since(c.began.machine, seconds),
+		seconds: seconds,
 		cpu:     CPU{c.ended.cpu.User - c.began.cpu.User, c.ended.cpu.System - c.began.cpu.System},
 	}, nil
 }

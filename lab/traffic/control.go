@@ -20,7 +20,7 @@ type control struct {
 	err      error         // reason for the end of reading; set before lost is closed
 	lost     chan struct{} // closed when no more messages can arrive
 	stop     chan struct{} // closed when the peer asks to end
-	counted  chan struct{} // closed when the windows of the peer's threads are over
+	counted  chan struct{} // closed when the peer's window is over
 	done     chan struct{} // closed when the peer's threads have ended
 }
 

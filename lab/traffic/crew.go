@@ -18,7 +18,7 @@ type crew struct {
 	workers  []*worker
 	running  sync.WaitGroup
 	starting sync.WaitGroup // workers that have not read the first phase
-	counting sync.WaitGroup // workers whose window is not over
+	free     chan struct{}  // closed when the workers may begin
 	done     chan struct{}  // closed when every worker has ended
 	drove    chan struct{}  // closed when every worker that sends on its own initiative has ended
 	restore  func()         // undoes prepare
@@ -77,9 +77,10 @@ func (c *crew) prepare() {
 	})
 }
 
-// start runs each worker on a separate thread.
+// start makes a thread for each worker. The threads wait for release: to make them is slow
+// while others already carry traffic.
 func (c *crew) start() error {
-	c.done, c.drove = make(chan struct{}), make(chan struct{})
+	c.done, c.drove, c.free = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var driving sync.WaitGroup
 	for _, w := range c.workers {
 		if w.drives() {
@@ -87,20 +88,17 @@ func (c *crew) start() error {
 		}
 	}
 	failed := make(chan error, len(c.workers))
-	release := make(chan struct{})
 	c.starting.Add(len(c.workers))
-	c.counting.Add(len(c.workers))
 	for _, w := range c.workers {
-		w.counting = &c.counting
 		c.running.Go(func() {
 			runtime.LockOSThread() // never unlocked: a pinned thread ends with its worker
 			priority.Lower()
 			err := w.pin()
 			failed <- err
-			<-release
-			w.over()
+			<-c.free
+			over := w.over()
 			c.starting.Done()
-			if err == nil {
+			if err == nil && !over {
 				w.loop(w)
 			}
 			w.finish()
@@ -115,10 +113,6 @@ func (c *crew) start() error {
 			err = e
 		}
 	}
-	if err != nil {
-		c.stage.phase.Store(closing)
-	}
-	close(release)
 	go func() {
 		c.running.Wait()
 		close(c.done)
@@ -128,6 +122,13 @@ func (c *crew) start() error {
 		close(c.drove)
 	}()
 	return err
+}
+
+// release lets the workers begin.
+func (c *crew) release() {
+	if c.free != nil && !isClosed(c.free) {
+		close(c.free)
+	}
 }
 
 // drives reports whether a worker sends on its own initiative; other workers answer.
@@ -159,6 +160,7 @@ const stuckTimeout = 3 * time.Second
 func (c *crew) close() error {
 	defer c.restore()
 	c.stage.phase.Store(closing)
+	c.release()
 	for _, w := range c.workers {
 		if w.fd >= 0 {
 			unix.Shutdown(w.fd, unix.SHUT_RDWR) // an error means that it is closed already

@@ -34,12 +34,16 @@ func (w *worker) sendDatagrams() {
 	paced := w.pace.interval > 0
 	for {
 		if !paced || w.pace.wait() {
+			phase := min(w.stage.phase.Load(), cooling)
 			if headed {
-				putHeader(w.buf, min(w.seen, cooling), uint64(w.tally.datagrams), now())
+				putHeader(w.buf, phase, uint64(w.tally.datagrams.Load()), now())
 			}
 			_, e := send(w.fd, w.buf, 0)
 			if e == 0 {
 				w.count(len(w.buf))
+				if phase == measuring {
+					w.marked++
+				}
 			} else if !w.transient(e) {
 				w.datagramFailed()
 				if e == syscall.EMSGSIZE {
@@ -48,7 +52,7 @@ func (w *worker) sendDatagrams() {
 				}
 			}
 		}
-		if w.over() || w.tally.bytes >= w.limit {
+		if w.over() || w.tally.bytes.Load() >= w.limit {
 			return
 		}
 	}
@@ -60,12 +64,13 @@ func (w *worker) receiveDatagrams() {
 	size := len(w.buf) - 1 // one more byte shows a datagram that is too long
 	headed := size >= headerSize
 	for {
-		n, e := receive(w.fd, w.buf, 0)
+		n, dropped, e := w.overflow.receive(w.fd, w.buf)
 		switch {
 		case n > 0 && headed && n == size && !w.anySize:
 			phase, number, sent := readHeader(w.buf)
 			if phase != notTraffic {
 				w.sequence.take(phase, number, now()-sent)
+				w.overflow.take(phase, number, dropped)
 				w.count(n)
 				w.heard()
 			}
@@ -78,24 +83,22 @@ func (w *worker) receiveDatagrams() {
 		case e == syscall.EAGAIN && w.seen >= stopping:
 			return
 		case e == syscall.EAGAIN && w.idleEnd > 0 && w.mayEnd():
-			w.finish()
-			w.end.at = max(w.end.at-w.idleEnd, w.begin.at+1) // the silence was not part of the traffic
+			w.ended = -w.idleEnd // the silence was not part of the traffic
 			return
 		case e != 0 && !w.transient(e):
 			w.datagramFailed()
 		case n == 0 && e == 0 && w.seen >= stopping:
 			return // the socket was shut down
 		}
-		if w.over() || w.tally.bytes >= w.limit {
+		if w.over() || w.tally.bytes.Load() >= w.limit {
 			return
 		}
 	}
 }
 
 func (w *worker) count(n int) {
-	w.tally.datagrams++
-	w.tally.calls++
-	w.tally.bytes += int64(n)
+	w.tally.datagrams.Add(1)
+	w.tally.bytes.Add(int64(n))
 }
 
 // sequence follows the numbers of the datagrams received.

@@ -98,6 +98,9 @@ func (w *worker) receives(s Spec) error {
 		return nil
 	}
 	w.loop = (*worker).receiveDatagrams
+	if err := w.overflow.count(w.fd); err != nil {
+		return fmt.Errorf("count the datagrams that a full socket drops: %w", err)
+	}
 	return setTimeouts(w.fd, drainTimeout)
 }
 

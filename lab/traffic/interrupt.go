@@ -4,13 +4,14 @@ import (
 	"context"
 	"os/signal"
 	"sync"
-	"syscall"
+
+	"windtunnel/internal/stopsignal"
 )
 
-// onInterrupt returns a channel that is closed at the first SIGINT or SIGTERM. The run then
-// ends and prints its figures. The second signal ends the program at once.
+// onInterrupt returns a channel that is closed at the first SIGINT, SIGTERM or SIGHUP. The
+// run then ends and prints its figures. The second signal ends the program at once.
 func onInterrupt() (stop <-chan struct{}, release func()) {
-	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, release := signal.NotifyContext(context.Background(), stopsignal.List()...)
 	context.AfterFunc(ctx, release)
 	return ctx.Done(), release
 }

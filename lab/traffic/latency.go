@@ -35,7 +35,7 @@ func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, longest
 func (w *worker) record(began, ended int64) {
 	ns := ended - began
 	w.course.add(ended, ns)
-	if w.seen == measuring {
+	if w.stage.phase.Load() == measuring {
 		w.latency.RecordValue(min(max(ns, 1), longestLatency)) // in range: no error
 	}
 }

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/prometheus/procfs"
 )
@@ -9,6 +10,7 @@ import (
 // machine has the counters that NTttcp reads of the whole machine: the time of all CPUs,
 // and the packet counters of the network namespace.
 type machine struct {
+	at          int64   // now() after the reading
 	busy, total float64 // seconds, sums of all CPUs; busy is without idle, iowait and steal
 	processors  int
 	interrupts  uint64
@@ -108,16 +110,22 @@ func sum(counters ...*float64) (n uint64) {
 	return n
 }
 
-// since returns the growth of the counters since an earlier reading.
-func (m machine) since(before machine) machine {
-	m.busy -= before.busy
-	m.total -= before.total
-	m.interrupts -= before.interrupts
-	m.sent -= before.sent
-	m.received -= before.received
-	m.retransmits -= before.retransmits
-	m.errors -= before.errors
-	return m
+// since returns the growth of the counters since an earlier reading, in a window of that many
+// seconds. Readings take time, so the time between them can differ from the window.
+func (m machine) since(before machine, window float64) machine {
+	share := ratio(window*1e9, float64(m.at-before.at))
+	grown := func(now, then uint64) uint64 { return uint64(math.Round(share * float64(now-then))) }
+	return machine{
+		at:          m.at,
+		busy:        share * (m.busy - before.busy),
+		total:       share * (m.total - before.total),
+		processors:  m.processors,
+		interrupts:  grown(m.interrupts, before.interrupts),
+		sent:        grown(m.sent, before.sent),
+		received:    grown(m.received, before.received),
+		retransmits: grown(m.retransmits, before.retransmits),
+		errors:      grown(m.errors, before.errors),
+	}
 }
 
 // cpu returns the CPU use in percent of all CPUs.

@@ -12,10 +12,10 @@ import (
 //	client → server   hello{spec, token}   what to run; the token marks data connections
 //	server → client   ready{ports}         data sockets listen there
 //	                  (data connections are made)
-//	server → client   joined               every data connection is there
-//	client → server   start                both ends begin
+//	server → client   joined               every data connection is there, and the server's threads
+//	client → server   start                the client's threads are there; both ends begin
 //	either → other    stop                 end now and report what there is
-//	server → client   counted              the windows of the server's threads are over
+//	server → client   counted              the server's window is over
 //	client → server   done                 the client's threads have ended
 //	server → client   result{end}          the server's figures
 //	either → other    error{error}         why it cannot go on
@@ -32,7 +32,7 @@ type message struct {
 
 // protocolVersion increases with each change that an end of an older version would not
 // understand.
-const protocolVersion = 2
+const protocolVersion = 3
 
 // maxMessage limits the length of a line. It is many times the size of 4096 flows with a
 // histogram.

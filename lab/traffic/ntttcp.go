@@ -55,7 +55,7 @@ const ntttcpUsage = `usage: windtunnel ntttcp -s|-r -m THREADS,CPU,RECEIVER [mor
 // on port -p minus 1. If the other end is Microsoft's NTttcp, both ends need -ns; thread i
 // then uses port -p + i without synchronisation.
 //
-// The first SIGINT ends the run, which prints its figures; a second one ends the program.
+// The first SIGINT, SIGTERM or SIGHUP ends the run, which prints its figures; a second one ends the program.
 func NTttcp(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && slices.Contains([]string{"-h", "--help", "-help", "-?", "/?"}, strings.ToLower(args[0])) {
 		if _, err := io.WriteString(stdout, ntttcpUsage); err != nil {
@@ -121,6 +121,12 @@ func (n *ntttcp) run() (err error) {
 		return err
 	}
 	n.crew.prepare()
+	if err := n.crew.start(); err != nil {
+		return err
+	}
+	if err := n.meet(); err != nil {
+		return err
+	}
 	a, err := n.measure()
 	if err != nil {
 		return err
@@ -146,7 +152,7 @@ func (n *ntttcp) complete(a account) error {
 	if isClosed(n.stop) {
 		return nil
 	}
-	const remedy = "the figures are of that part only; keep the other end running, and give both ends the same -t, -wu, -cd and -n"
+	const remedy = "the figures are of that part only; keep the other end running, give both ends the same -t, -wu, -cd and -n, and not more threads than their CPUs can serve"
 	for i, t := range a.threads {
 		switch wanted := n.runTime.Seconds(); {
 		case n.timed && t.seconds < leastTime*wanted:
@@ -248,11 +254,6 @@ func (n *ntttcp) connect() error {
 			return err
 		}
 	}
-	for _, p := range n.peers {
-		if _, err := n.await(p, typeStart, n.wait); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -327,14 +328,32 @@ func (n *ntttcp) listen() error {
 	return nil
 }
 
-// started tells the senders to begin, if this is the receiver. Its workers already count, so
-// no sender ends before the receiver's time is over.
-func (n *ntttcp) started() error {
+// meet waits until the threads of both ends exist, because the time of both counts from the
+// receiver's next message.
+func (n *ntttcp) meet() error {
+	awaited := typeJoined
 	if n.sender {
-		return nil
+		awaited = typeStart
+		if err := n.tell(typeJoined); err != nil {
+			return err
+		}
 	}
 	for _, p := range n.peers {
-		if err := p.send(message{Type: typeStart}); err != nil {
+		if _, err := n.await(p, awaited, n.wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// started tells the senders to begin. The receiver's workers already count, so no sender ends
+// before the receiver's time is over.
+func (n *ntttcp) started() error { return n.tell(typeStart) }
+
+// tell sends a message of a type to every synchronised peer.
+func (n *ntttcp) tell(kind string) error {
+	for _, p := range n.peers {
+		if err := p.send(message{Type: kind}); err != nil {
 			return err
 		}
 	}
@@ -489,12 +508,19 @@ func (n *ntttcp) measure() (account, error) {
 	if err != nil {
 		return account{}, err
 	}
-	cond := &conductor{crew: n.crew, timing: n.timing(), started: n.started, machine: func() (machine, error) { return readMachine(proc, n.udp) }}
+	cond := &conductor{crew: n.crew, timing: n.timing(), machine: func() (machine, error) { return readMachine(proc, n.udp) }}
+	if !n.sender && len(n.peers) > 0 {
+		cond.started = n.started
+	}
 	fmt.Fprintln(n.stdout, "Network activity progressing...")
 	if err := cond.run(stop); err != nil {
 		return account{}, err
 	}
-	within(graceTimeout, n.crew.done, nil)
+	grace := graceTimeout
+	if !n.sender && len(n.peers) > 0 {
+		grace = lateTimeout // the sender's time may begin and end later
+	}
+	within(grace, n.crew.done, n.stop)
 	if err := n.crew.close(); err != nil {
 		return account{}, err
 	}

@@ -15,7 +15,8 @@ import (
 //	sender → receiver   ntttcp{threads}
 //	receiver → sender   ready{port}  the receiver's data sockets are open
 //	                    (the sender connects its threads)
-//	receiver → sender   start        every thread is connected, and the receiver's threads count
+//	sender → receiver   joined       every thread is connected
+//	receiver → sender   start        the receiver's threads count; the time of both ends begins
 //
 // The connection stays open until the sender's threads have ended. Microsoft's
 // NTttcp has another protocol, documented only by its source. With Microsoft's

@@ -303,16 +303,20 @@ func TestNTttcpNamesTheNumberOfMissingSenders(t *testing.T) {
 	}
 }
 
-func TestNTttcpEndsOnSIGINTWhileItWaitsForTheOtherEnd(t *testing.T) {
-	port := freePort(t) + 1
-	mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // accepts and never answers
-	must(t, err)
-	defer mute.Close()
-	s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
-	time.Sleep(300 * time.Millisecond)
-	s.signal(syscall.SIGINT)
-	if code, _, stderr := s.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
-		t.Errorf("exit %d, %q", code, stderr)
+func TestNTttcpEndsOnASignalWhileItWaitsForTheOtherEnd(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		port := freePort(t) + 1
+		mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // never answers
+		must(t, err)
+		s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
+		connected, err := mute.Accept()
+		must(t, err)
+		s.signal(signal)
+		if code, _, stderr := s.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
+			t.Errorf("%v: exit %d, %q", signal, code, stderr)
+		}
+		must(t, connected.Close())
+		must(t, mute.Close())
 	}
 }
 
@@ -553,7 +557,8 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 }
 
 func TestUsageIsWhatHappenedBetweenTwoReadings(t *testing.T) {
-	u := machine{busy: 150, total: 300, processors: 2, sent: 10}.since(machine{busy: 100, total: 200, sent: 4})
+	// The readings are 3 s apart, and the window has 1 s.
+	u := machine{at: 5e9, busy: 350, total: 500, processors: 2, sent: 22}.since(machine{at: 2e9, busy: 200, total: 200, sent: 4}, 1)
 	if u.cpu() != 50 || u.sent != 6 {
 		t.Errorf("%+v: want 50 %% and 6 packets", u)
 	}
@@ -617,18 +622,60 @@ func TestTheTimeAskedForCountsFromTheStartOfEveryThread(t *testing.T) {
 	}
 	cond := &conductor{crew: c, timing: suite.Timing{Duration: duration}, started: func() error {
 		for i, w := range c.workers {
-			if !w.begin.set {
+			if w.begin.at == 0 {
 				t.Errorf("thread %d does not count yet", i)
 			}
 		}
 		time.Sleep(late)
 		return nil
 	}}
+	must(t, c.start())
 	must(t, cond.run(nil))
 	must(t, c.close())
 	for i, w := range c.workers {
 		if f, err := w.figures(); err != nil || f.Seconds < (late+duration).Seconds() {
 			t.Errorf("thread %d counted for %.3f s (%v), want %v or more", i, f.Seconds, err, late+duration)
 		}
+	}
+}
+
+// On a busy machine its counters are read late. The window must not become longer.
+func TestTheWindowDoesNotWaitForTheMachinesCounters(t *testing.T) {
+	c := newCrew()
+	c.add(&worker{fd: -1, cpu: -1, loop: func(w *worker) {
+		for !w.over() {
+			w.tally.bytes.Add(1)
+			time.Sleep(time.Millisecond)
+		}
+	}})
+	over := make(chan struct{})
+	reading := uint64(0)
+	cond := &conductor{crew: c, timing: suite.Timing{Duration: 20 * time.Millisecond}, machine: func() (machine, error) {
+		<-over
+		reading++
+		return machine{sent: 1000 * reading}, nil
+	}}
+	must(t, c.start())
+	must(t, cond.run(nil))
+	close(over)
+	must(t, c.close())
+	if s, err := cond.window(); err != nil || s.machine.sent == 0 || s.machine.at == 0 {
+		t.Errorf("window %+v, %v; want the counters of two readings", s, err)
+	}
+}
+
+// A busy CPU can give a thread no time in the whole window. Its counters are read nevertheless.
+func TestAThreadThatGetsNoTimeDoesNotMoveTheWindow(t *testing.T) {
+	c := newCrew()
+	over := make(chan struct{})
+	c.add(&worker{fd: -1, cpu: -1, loop: func(*worker) { <-over }})
+	cond := &conductor{crew: c, timing: suite.Timing{Warmup: time.Millisecond, Duration: 20 * time.Millisecond}}
+	must(t, c.start())
+	must(t, cond.run(nil))
+	close(over)
+	must(t, c.close())
+	f, err := c.workers[0].figures()
+	if err != nil || f.Seconds < 0.02 || f.Bytes != 0 {
+		t.Errorf("figures %+v (%v), want those of a window of 20 ms without traffic", f, err)
 	}
 }

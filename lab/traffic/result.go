@@ -25,8 +25,8 @@ const ResultVersion = 1
 // the same time, except for the delay of one message.
 type End struct {
 	Role string `json:"role"` // client or server
-	// Seconds is the length of the window by the conductor's clock. Each stream also
-	// measures its window, and rates use the stream's time.
+	// Seconds is the length of the window. A stream that ends early has a shorter one, and
+	// rates use the stream's time.
 	Seconds       float64  `json:"seconds"`
 	SentBytes     int64    `json:"sent_bytes"`
 	ReceivedBytes int64    `json:"received_bytes"`
@@ -52,8 +52,7 @@ type CPU struct {
 type Flow struct {
 	flow
 	Bytes int64 `json:"bytes"`
-	// Began is the start of the flow's window: CLOCK_MONOTONIC of this end, ns. A busy CPU
-	// delays both edges of a window, so each flow has a separate window.
+	// Began is the start of the flow's window: CLOCK_MONOTONIC of this end, ns.
 	Began        int64   `json:"began_ns"`
 	Seconds      float64 `json:"seconds"`
 	Bits         float64 `json:"bps"`
@@ -62,7 +61,8 @@ type Flow struct {
 	Retransmits  int64   `json:"retransmits"`
 	Transactions int64   `json:"transactions"`
 	Lost         int64   `json:"lost_transactions"`
-	// Datagrams in the window of the end's own clock.
+	// Datagrams in the window of the end's own clock. A sender counts those that it marks as
+	// datagrams of the window.
 	Datagrams int64 `json:"datagrams"`
 	// AllDatagrams counts the whole run, warm-up and cool-down included.
 	AllDatagrams int64 `json:"all_datagrams"`
@@ -79,6 +79,11 @@ type Numbered struct {
 	Reordered  int64   `json:"reordered"`
 	Duplicates int64   `json:"duplicates"`
 	Jitter     float64 `json:"jitter_ns"` // RFC 3550, at the end of the run
+	// Missing are the datagrams that did not arrive between the first one of the window and
+	// the first one behind it. The receiver's full socket dropped Overflow of them. Both are 0
+	// if no datagram from behind the window arrived.
+	Missing  int64 `json:"missing"`
+	Overflow int64 `json:"overflow"`
 }
 
 func (r Result) ends() []End {
@@ -123,13 +128,14 @@ func (r Result) Silence() (longest int64) {
 
 // Datagrams counts the datagrams of a UDP stream, over both ends and all flows.
 type Datagrams struct {
-	Sent, Received         int64 // each in the window of that end
+	Sent, Received         int64 // in the sender's window; datagrams without numbers: each in the window of that end
 	SentPerS, ReceivedPerS float64
 	Lost                   int64 // lost datagrams of Counted
 	Counted                int64 // datagrams sent whose loss is known
 	Reordered              int64
 	Duplicates             int64
-	Numbered               bool // Reordered and Duplicates are known
+	Missing, Overflow      int64 // sums of those in Numbered
+	Numbered               bool  // the five fields before are known
 }
 
 // Datagrams counts the datagrams of a UDP stream. If they are numbered, the loss is exactly
@@ -141,23 +147,30 @@ func (r Result) Datagrams() (d Datagrams) {
 		d.SentPerS += perSecond(f.Datagrams, f.Seconds)
 	}
 	for _, f := range r.Flows(roleReceive) {
-		d.Received += f.Datagrams
-		d.ReceivedPerS += perSecond(f.Datagrams, f.Seconds)
 		d.account(f, r.sender(f))
 	}
 	return d
 }
 
 func (d *Datagrams) account(received Flow, sender *Flow) {
+	n := received.Numbered
+	if sender == nil || n == nil {
+		d.Received += received.Datagrams
+		d.ReceivedPerS += perSecond(received.Datagrams, received.Seconds)
+	}
 	if sender == nil {
 		return
 	}
 	sent, got := sender.AllDatagrams, received.AllDatagrams
-	if n := received.Numbered; n != nil {
+	if n != nil {
 		sent, got = sender.Datagrams, n.Received
+		d.Received += got
+		d.ReceivedPerS += perSecond(got, sender.Seconds)
 		d.Numbered = true
 		d.Reordered += n.Reordered
 		d.Duplicates += n.Duplicates
+		d.Missing += n.Missing
+		d.Overflow += n.Overflow
 	}
 	d.Counted += sent
 	d.Lost += max(0, sent-got)
@@ -190,28 +203,37 @@ const (
 
 // figures returns a worker's counts in the window.
 func (w *worker) figures() (Flow, error) {
-	if !w.begin.set || !w.end.set || w.end.at <= w.begin.at {
+	a, b := w.begin, w.end
+	if w.ended > 0 {
+		b.at = min(b.at, w.ended) // the counters have not changed since
+	}
+	if a.at == 0 || b.at <= a.at {
 		return Flow{}, fmt.Errorf("stream %d ended before its window began", w.flow.Index)
 	}
-	a, b := w.begin, w.end
 	f := Flow{
 		flow:         w.flow,
 		Bytes:        b.bytes - a.bytes,
 		Seconds:      float64(b.at-a.at) / 1e9,
-		Calls:        b.calls - a.calls,
+		Calls:        b.calls - a.calls + b.datagrams - a.datagrams,
 		Errors:       b.errors - a.errors,
-		Retransmits:  b.retransmits - a.retransmits,
+		Retransmits:  w.segments[1] - w.segments[0],
 		Transactions: b.transactions - a.transactions,
-		Lost:         w.tally.lost,
+		Lost:         w.lost,
 		Datagrams:    b.datagrams - a.datagrams,
-		AllDatagrams: w.tally.datagrams,
+		AllDatagrams: w.tally.datagrams.Load(),
+	}
+	if w.marked > 0 {
+		f.Datagrams = w.marked
 	}
 	f.Bits = float64(f.Bytes) * 8 / f.Seconds
 	if w.flow.Role == roleReceive {
 		f.Silence = w.silence.longest
 	}
 	if s := &w.sequence; w.flow.Role == roleReceive && !w.tcp && len(w.buf) > headerSize {
-		f.Numbered = &Numbered{s.inWindow, s.reordered, s.duplicates, s.jitter}
+		f.Numbered = &Numbered{Received: s.inWindow, Reordered: s.reordered, Duplicates: s.duplicates, Jitter: s.jitter}
+		if dropped, missing, ok := w.overflow.result(s.inWindow); ok {
+			f.Numbered.Missing, f.Numbered.Overflow = missing, dropped
+		}
 	}
 	return f, nil
 }

@@ -117,7 +117,6 @@ func (s *server) serve(conn net.Conn) (Result, error) {
 	if err != nil {
 		return Result{}, c.refuse(err)
 	}
-	ss.crew.prepare()
 	if err := start(); err != nil {
 		return Result{}, c.refuse(err)
 	}
@@ -155,7 +154,16 @@ func (ss *session) join() (start func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return ss.awaitStart, ss.control.send(message{Type: typeJoined})
+	return ss.awaitStart, ss.joined()
+}
+
+// joined makes the threads, and tells the client that it can start the traffic.
+func (ss *session) joined() error {
+	ss.crew.prepare()
+	if err := ss.crew.start(); err != nil {
+		return err
+	}
+	return ss.control.send(message{Type: typeJoined})
 }
 
 func (ss *session) awaitStart() error {
@@ -246,7 +254,7 @@ func (ss *session) answer(a *answers) error {
 		}
 		if a.left == 0 && !told {
 			told = true
-			if err := ss.control.send(message{Type: typeJoined}); err != nil {
+			if err := ss.joined(); err != nil {
 				return err
 			}
 		}

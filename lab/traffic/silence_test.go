@@ -16,7 +16,7 @@ func TestTheLongestSilenceIsOfTheWindowOnly(t *testing.T) {
 		t.Errorf("arrivals at 110, 150 and 155 after 100: the longest silence is %d, want 40", s.longest)
 	}
 	w = worker{stage: &stage{}, seen: measuring, fd: -1, silence: silence{last: now() - 1e9}}
-	w.endWindow()
+	w.leave()
 	if w.silence.longest < 1e9 {
 		t.Errorf("the silence until the window's end is left out: %+v", w.silence)
 	}

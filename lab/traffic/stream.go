@@ -13,17 +13,17 @@ func (w *worker) sendStream() {
 	paced := w.pace.interval > 0
 	for {
 		if !paced || w.pace.wait() {
-			n, e := w.sendBuffer(min(len(w.buf), int(w.limit-w.tally.bytes)))
+			n, e := w.sendBuffer(min(len(w.buf), int(w.limit-w.tally.bytes.Load())))
 			if e == 0 {
-				w.tally.bytes += int64(n)
-				w.tally.calls++
+				w.tally.bytes.Add(int64(n))
+				w.tally.calls.Add(1)
 			} else if !w.transient(e) {
 				w.failed("send", e)
 				return
 			}
 			w.pace.sent(n, len(w.buf))
 		}
-		if w.over() || w.tally.bytes >= w.limit {
+		if w.over() || w.tally.bytes.Load() >= w.limit {
 			return
 		}
 	}
@@ -47,8 +47,8 @@ func (w *worker) receiveStream() {
 	for {
 		n, e := receive(w.fd, w.buf, w.flags)
 		if n > 0 {
-			w.tally.bytes += int64(n)
-			w.tally.calls++
+			w.tally.bytes.Add(int64(n))
+			w.tally.calls.Add(1)
 			w.heard()
 			w.workOn(n)
 		} else if e == 0 {
@@ -69,7 +69,7 @@ func (w *worker) sendAll(fd int, p []byte) (ok bool) {
 	for {
 		n, e := send(fd, p, 0)
 		if e == 0 {
-			w.tally.calls++
+			w.tally.calls.Add(1)
 			if n == len(p) {
 				return true
 			}
@@ -90,7 +90,7 @@ func (w *worker) receiveAll(fd int, p []byte) (ok, closed bool) {
 		n, e := receive(fd, p[got:], 0)
 		switch {
 		case n > 0:
-			w.tally.calls++
+			w.tally.calls.Add(1)
 			got += n
 		case e == 0:
 			return false, true

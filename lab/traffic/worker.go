@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -13,8 +13,8 @@ import (
 )
 
 // worker is one thread of traffic: its socket, its buffer and its counters.
-// While its loop runs, no other thread uses it; only the stage is shared. The padding
-// prevents that two workers share a cache line.
+// While its loop runs, other threads use only the stage and the tally. The padding prevents
+// that two workers share a cache line.
 type worker struct {
 	_ [64]byte
 
@@ -25,10 +25,9 @@ type worker struct {
 	tcp   bool
 	buf   []byte
 	tally tally
-	begin mark // at the start of the window
-	end   mark // at its end
-
-	counting *sync.WaitGroup // of the crew: workers whose window is not over; nil after this worker's is
+	begin mark  // at the start of the window, by the conductor
+	end   mark  // at its end, by the conductor
+	ended int64 // now() at the end of the loop
 
 	flow      flow
 	loop      func(*worker)
@@ -38,7 +37,11 @@ type worker struct {
 	latency   *hdrhistogram.Histogram // round trips of the transactions in the window, ns
 	course    course                  // of transactions
 	sequence  sequence                // numbers of the datagrams received
+	overflow  overflow                // of a receiver of numbered datagrams
 	silence   silence                 // of a receiver
+	marked    int64                   // datagrams sent with the mark of the window
+	lost      int64                   // datagram transactions in the window without a response in time
+	segments  [2]int64                // segments retransmitted before the start and before the end of the window
 	file      int                     // file for sendfile; 0 = none
 	fileSize  int64
 	offset    int64 // position of the next sendfile in the file
@@ -71,51 +74,48 @@ type flow struct {
 	Load bool `json:"load,omitempty"`
 }
 
-// tally has a worker's counters since its start.
-type tally struct {
+// tally has a worker's counters since its start. Only the worker changes them. The conductor
+// reads them at the edges of the window, because a busy CPU can delay the worker by seconds.
+type tally struct{ bytes, calls, datagrams, transactions, errors atomic.Int64 }
+
+// counts is a tally at one moment.
+type counts struct {
 	bytes        int64 // payload written to or read from sockets
-	calls        int64 // socket calls that moved payload
+	calls        int64 // socket calls that moved payload, except those for datagrams of a stream
 	datagrams    int64
 	transactions int64
 	errors       int64 // failed calls, except those that the end of the run causes
-	lost         int64 // datagram transactions without a response in time
+}
+
+func (t *tally) read() counts {
+	return counts{t.bytes.Load(), t.calls.Load(), t.datagrams.Load(), t.transactions.Load(), t.errors.Load()}
 }
 
 // mark is a tally at an edge of the window.
 type mark struct {
-	tally
-	at          int64 // now()
-	retransmits int64 // of the socket since it was opened; TCP only
-	set         bool
+	counts
+	at int64 // now(); 0: not set
 }
 
 const noLimit = math.MaxInt64
 
-// cross stores the counters at the start and at the end of the window.
+// cross is called when the worker reads a new phase.
 func (w *worker) cross() {
 	phase := w.stage.phase.Load()
 	if w.seen < measuring && phase >= measuring {
-		w.begin = w.mark()
-		w.silence = silence{last: w.begin.at}
+		w.segments[0] = w.retransmitted()
+		w.silence = silence{last: now()}
 	}
 	if w.seen < cooling && phase >= cooling {
-		w.endWindow()
+		w.leave()
 	}
 	w.seen = phase
 }
 
-// endWindow stores the counters at the end of the window.
-func (w *worker) endWindow() {
-	w.end = w.mark()
-	w.silence.ends(w.end.at)
-	w.stopCounting()
-}
-
-func (w *worker) stopCounting() {
-	if w.counting != nil {
-		w.counting.Done()
-		w.counting = nil
-	}
+// leave is called when the worker reads that the window is over, or ends.
+func (w *worker) leave() {
+	w.segments[1] = w.retransmitted()
+	w.silence.ends(now())
 }
 
 // silence follows the longest time in the window in which a receiver got nothing, ns.
@@ -136,25 +136,26 @@ func (w *worker) heard() {
 	}
 }
 
-func (w *worker) mark() mark {
-	m := mark{tally: w.tally, at: now(), set: true}
+// retransmitted returns the segments that the socket has retransmitted since it was opened;
+// TCP only.
+func (w *worker) retransmitted() int64 {
 	if w.tcp && w.fd >= 0 {
 		if info, err := unix.GetsockoptTCPInfo(w.fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			m.retransmits = int64(info.Total_retrans)
+			return int64(info.Total_retrans)
 		}
 	}
-	return m
+	return 0
 }
 
-// finish stores the counters at the end of the loop, if the window has not ended.
+// finish is called at the end of the loop.
 func (w *worker) finish() {
+	w.ended += now()
 	if w.stage.phase.Load() != w.seen {
 		w.cross()
 	}
-	if w.begin.set && !w.end.set {
-		w.endWindow()
+	if w.seen == measuring {
+		w.leave()
 	}
-	w.stopCounting() // the window has not begun
 	if w.tcp && w.drives() {
 		unix.Shutdown(w.fd, unix.SHUT_WR) // data in flight still arrives; an error means that the connection has ended
 	}
@@ -191,7 +192,7 @@ func (w *worker) failed(what string, e syscall.Errno) {
 	if w.tolerates && hungUp(e) {
 		return
 	}
-	w.tally.errors++
+	w.tally.errors.Add(1)
 	w.fatal = fmt.Errorf("%s: %w", what, e)
 }
 

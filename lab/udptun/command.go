@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"windtunnel/internal/stopsignal"
 )
 
 // Name is the name of the command in the windtunnel program.
@@ -25,7 +27,7 @@ line says that the tunnel is ready, set the device up and add routes to it.
 On SIGUSR1 and at its end the command prints counters as JSON.
 `
 
-// Command is the program: it carries packets until SIGTERM or SIGINT and
+// Command is the program: it carries packets until SIGINT, SIGTERM or SIGHUP and
 // returns the exit status.
 func Command(args []string, stdout, stderr io.Writer) int {
 	c, err := parseFlags(args, stderr)
@@ -78,7 +80,7 @@ func parseFlags(args []string, stderr io.Writer) (Config, error) {
 // carry runs the tunnel until a signal ends it.
 func carry(c Config, stdout io.Writer) error {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
+	signal.Notify(signals, append(stopsignal.List(), syscall.SIGUSR1)...)
 	defer signal.Stop(signals)
 	t, err := Open(c)
 	if err != nil {

@@ -105,7 +105,7 @@ func TestTheProgramSaysThatItIsReadyAndCountsOnASignalAndAtItsEnd(t *testing.T) 
 		return c.ToPeers.Packets + c.FromPeers.Packets
 	})
 	ping()
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	must(t, cmd.Process.Signal(syscall.SIGHUP)) // of a closed terminal
 	if c := counted(t, lines); c.ToPeers.Packets != 2 || c.FromPeers.Packets != 2 || c.FromPeers.Bytes != 64 {
 		t.Errorf("after two: %+v", c)
 	}

@@ -155,6 +155,22 @@ func TestAPauseOfTheProberMakesNoNodeSilent(t *testing.T) {
 	}
 }
 
+// The process stops after its requests have left. Their replies arrive a moment after it continues.
+func TestAPauseBeforeTheRepliesMakesNoNodeSilent(t *testing.T) {
+	pauses := 0
+	onWire(t, func(w *wire, a netip.Addr) {
+		w.setCut(a, true) // no reply at once
+		time.AfterFunc(10*time.Second+time.Millisecond, func() { w.heard(a) })
+		if a == b {
+			time.Sleep(10 * time.Second)
+			pauses++
+		}
+	}, func(w *wire) { w.neverSilent(t) })
+	if pauses < 20 {
+		t.Errorf("%d pauses, want at least 20", pauses)
+	}
+}
+
 func TestRepliesOfTheKernelArrive(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("raw sockets need root")

@@ -66,12 +66,17 @@ var parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.N
 
 // connect makes the clients. It sends no request.
 func connect(config *rest.Config) (*cluster, error) {
+	limit, err := limitPlugin(config)
+	if err != nil {
+		return nil, err
+	}
 	bounded := rest.CopyConfig(config)
 	bounded.Timeout = callTime
 	shared, err := rest.HTTPClientFor(bounded)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
+	limit(shared)
 	c := &cluster{config: config} // without a timeout: exec lasts for a trial
 	if c.core, err = client(bounded, shared, "/api", core.SchemeGroupVersion); err != nil {
 		return nil, err

@@ -5,13 +5,15 @@ import (
 	"os/signal"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/stopsignal"
 )
 
 // KeepPod is the first process of a pod's container. It reaps the processes whose parent has
-// ended, until SIGTERM.
+// ended, until a signal of stopsignal.
 func KeepPod() {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGCHLD)
+	signal.Notify(signals, append(stopsignal.List(), unix.SIGCHLD)...)
 	for s := range signals {
 		if s != unix.SIGCHLD {
 			return

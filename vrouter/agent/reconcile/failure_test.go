@@ -364,6 +364,27 @@ func TestTheNextAttemptComesNearerWhileRequestsArrive(t *testing.T) {
 	}
 }
 
+// An attempt that is not due can come from any pass: of a request, of an event, of a check. If it
+// fails, the next attempt must stay due at its time, and the wait after it must not grow.
+func TestAnEarlyAttemptDoesNotPostponeTheNextOne(t *testing.T) {
+	o := portObject("p")
+	due := Failure{Tries: 3, Next: time.Now().Add(time.Hour)}
+	r := &Reconciler{Last: &Pass{Failures: map[Object]Failure{o: due}}}
+	r.config.RepairInterval = 24 * time.Hour
+	for cause, waits := range map[Cause]bool{asked: true, Retrying: true, Noticing: false, Looking: false, Starting: false} {
+		p := &Pass{r: r, cause: cause, Failures: map[Object]Failure{}}
+		if p.waits(o) != waits {
+			t.Errorf("a pass for %q waits for the next attempt: %t, want %t", cause, !waits, waits)
+		}
+		if !waits {
+			p.fail(o, errors.New("still"))
+		}
+		if f := p.Failures[o]; f.Tries != due.Tries || !f.Next.Equal(due.Next) {
+			t.Errorf("after a pass for %q the failure is %+v, want the tries and the next attempt of %+v", cause, f, due)
+		}
+	}
+}
+
 // TestACorrectedPortIsInForceAtOnce attaches a port to a device that does not exist. After some
 // failed attempts the port gets an existing device. The port must not wait for the next attempt
 // of the former device, and must not keep its failure.
