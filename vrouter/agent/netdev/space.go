@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -106,15 +107,32 @@ func (s *Space) checkWorkload(node *Space) error {
 	if err != nil {
 		return fmt.Errorf("it cannot be compared with the agent's: %w", err)
 	}
-	first, err := netns.GetFromPath("/proc/1/ns/net")
-	if err != nil {
-		return fmt.Errorf("it cannot be compared with the namespace of process 1 (needs CAP_SYS_PTRACE): %w", err)
+	forbidden := s.Ns.Equal(node.Ns) || s.Ns.Equal(own)
+	if first, err := netns.GetFromPath("/proc/1/ns/net"); err == nil {
+		forbidden = forbidden || s.Ns.Equal(first)
+		first.Close()
+	} else if !forbidden { // this process has fewer capabilities than process 1, as in many containers
+		if forbidden, err = s.isInitial(); err != nil {
+			return fmt.Errorf("it cannot be compared with the namespace of process 1: %w", err)
+		}
 	}
-	defer first.Close()
-	if s.Ns.Equal(node.Ns) || s.Ns.Equal(own) || s.Ns.Equal(first) {
+	if forbidden {
 		return errors.New("it is the namespace of the node, of its agent or of process 1, which workloads must not use; to connect the node itself, set attach.host: true")
 	}
 	return nil
+}
+
+// isInitial reports whether this is the machine's first network namespace: no other has the
+// settings that are the same for all.
+func (s *Space) isInitial() (initial bool, err error) {
+	err = s.Do(func() error {
+		_, err := os.Stat("/proc/sys/net/core/dev_weight")
+		if initial = err == nil; errors.Is(err, fs.ErrNotExist) {
+			_, err = os.Stat("/proc/sys/net/core")
+		}
+		return err
+	})
+	return initial, err
 }
 
 // OpenNode opens the node's network namespace and starts a thread in it.

@@ -1,19 +1,24 @@
 package netdev
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/netspace"
 )
 
 // asAlone is the environment variable of a test program in a network namespace that only it has.
 const asAlone = "VROUTER_TEST_ALONE"
 
-// The namespace of an agent's process may be another than the node's and that of process 1.
+// The namespace of an agent's process may be another than the node's and that of process 1, and the
+// agent may lack the right to look at process 1.
 func TestAWorkloadDoesNotUseTheAgentsNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -47,5 +52,28 @@ func TestAWorkloadDoesNotUseTheAgentsNamespace(t *testing.T) {
 	if err := unix.Mount("tmpfs", "/proc/1", "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	refused("/proc/self/ns/net", "process 1")
+	refused("/proc/self/ns/net", "must not use")
+	initial := fmt.Sprintf("/proc/self/fd/%d", node.Ns)
+	node = newSpace(t)
+	refused(initial, "must not use")
+	w := newSpace(t)
+	if err := w.checkWorkload(node); err != nil {
+		t.Errorf("a workload's own namespace is refused: %v", err)
+	}
+}
+
+func newSpace(t *testing.T) *Space {
+	t.Helper()
+	var s *Space
+	err := netspace.OwnThread(func() (err error) {
+		if _, err = netns.New(); err == nil {
+			s, err = Open("")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
