@@ -65,6 +65,9 @@ func namespace(t *testing.T, name string, mtu int) {
 func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
 	namespace(t, name, 9000)
+	if text, err := exec.Command("ip", "-n", name, "link", "set", "under1", "up").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
 	state := filepath.Join(t.TempDir(), "state.yaml")
 	if err := os.WriteFile(state, []byte("nodes:\n  - name: a\n    underlay: [192.0.2.1]\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -98,6 +101,7 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 	}{
 		"a small MTU":    {config.Config{Netns: name, Fabric: []string{"under0"}}, "mtu", "under0 has MTU 1300"},
 		"a device down":  {config.Config{Netns: name, Fabric: []string{"under1"}}, "attach", "under1 is down"},
+		"no carrier":     {config.Config{Netns: name, Fabric: []string{"under0"}}, "attach", "under0 has no carrier"},
 		"no such device": {config.Config{Netns: name, Fabric: []string{"none0"}}, "attach", "there is no underlay device none0"},
 		"no namespace":   {config.Config{Netns: "vr-nobody-has-this"}, "attach", "enter the network namespace vr-nobody-has-this"},
 		"no state file":  {config.Config{Netns: name, State: "/nonexistent"}, "attach", "read the desired state"},

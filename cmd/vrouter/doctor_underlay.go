@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -124,8 +124,8 @@ func checkDevice(name string) []api.Finding {
 		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("read the underlay device %s: %v", name, err)}}
 	}
 	findings := []api.Finding{mtuFinding(name, l.Attrs().MTU)}
-	if l.Attrs().Flags&net.FlagUp == 0 {
-		findings = append(findings, api.Finding{Topic: "attach", Level: levelProblem, Text: "the underlay device " + name + " is down", Remedy: "ip link set " + name + " up"})
+	if why, remedy := netdev.Unusable(l); why != "" {
+		findings = append(findings, api.Finding{Topic: "attach", Level: levelProblem, Text: "the underlay device " + name + " " + why, Remedy: remedy})
 	}
 	return append(findings, offloadFindings(name)...)
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -439,4 +440,43 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 			t.Errorf("%d links are pinned, want 5", n)
 		}
 	})
+}
+
+// TestALinkThatIsCutCarriesNoPackets has two underlay links. A node must leave the link without
+// carrier, and report it. The kernel keeps the route of a device that is up and has no carrier.
+func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	agenttest.Joined(t, b.A, b.B, "fab1", "fab1", agenttest.UnderlayMTU)
+	agenttest.Addressed(t, b.A, "fab1", "172.31.1.1/24")
+	agenttest.Addressed(t, b.B, "fab1", "172.31.1.2/24")
+	b.state.Nodes = slices.Clone(b.state.Nodes)
+	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, netip.MustParseAddr("172.31.1.1"))
+	b.state.Nodes[1].Underlay = append(b.state.Nodes[1].Underlay, netip.MustParseAddr("172.31.1.2"))
+	b.apply(t, "a", b.state)
+	b.apply(t, "b", b.state)
+	uses := func(want ...string) func() error {
+		return func() error {
+			rows, err := a.client.Nexthops(context.Background(), 0)
+			agenttest.Must(t, err)
+			for _, row := range rows {
+				var devices []string
+				for _, p := range row.Paths {
+					devices = append(devices, p.Device)
+				}
+				if row.Type == "tunnel" && !slices.Equal(devices, want) {
+					return fmt.Errorf("the paths to node b leave by %q, want %q", devices, want)
+				}
+			}
+			return b.traffic()
+		}
+	}
+	agenttest.Eventually(t, "two links", uses("fab0", "fab1"))
+	agenttest.Must(t, b.B.Links.LinkSetDown(agenttest.LinkIn(t, b.B, "fab1")))
+	agenttest.Eventually(t, "one link", uses("fab0"))
+	agenttest.Must(t, a.complains("fab1", "no carrier"))
+	agenttest.Must(t, b.B.Links.LinkSetUp(agenttest.LinkIn(t, b.B, "fab1")))
+	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
+	agenttest.Eventually(t, "no problem", a.healthy)
 }

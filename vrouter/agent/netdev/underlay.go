@@ -80,19 +80,26 @@ func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way 
 	}
 	hops := r.MultiPath
 	if len(hops) == 0 {
-		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
+		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via, Flags: r.Flags}}
 	}
 	w := Way{}
 	for _, hop := range hops {
 		l, ok := u.fabric[hop.LinkIndex]
+		why := ""
+		if ok {
+			why, _ = Unusable(l)
+		}
 		switch {
 		case !ok:
 			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which is not a fabric device; add it to fabric in the configuration, or correct the route", source, destination, u.name(hop.LinkIndex))
 			continue
-		case l.Attrs().Flags&net.FlagUp == 0:
-			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which is down", source, destination, l.Attrs().Name)
+		case why != "":
+			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which %s", source, destination, l.Attrs().Name, why)
 			continue
-		case hop.Flags&unix.RTNH_F_DEAD != 0 || len(w.Paths) == maxPaths:
+		case hop.Flags&(unix.RTNH_F_DEAD|unix.RTNH_F_LINKDOWN) != 0:
+			w.Why = fmt.Sprintf("the next hop of the route from %s to %s by %s is dead", source, destination, l.Attrs().Name)
+			continue
+		case len(w.Paths) == maxPaths:
 			continue
 		}
 		w.Paths = append(w.Paths, fib.Path{Source: source, Destination: destination, Gateway: gatewayOf(hop, destination), Oif: uint32(hop.LinkIndex)})
@@ -111,6 +118,19 @@ func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way 
 		return cmp.Or(cmp.Compare(a.Oif, b.Oif), a.Gateway.Compare(b.Gateway))
 	})
 	return w
+}
+
+// Unusable returns the reason why an underlay device carries no packets of the overlay, as a
+// predicate, and what to do. It returns "" if the device carries packets. The kernel keeps the
+// routes of a device that is up and has no carrier.
+func Unusable(l netlink.Link) (why, remedy string) {
+	switch a := l.Attrs(); {
+	case a.Flags&net.FlagUp == 0:
+		return "is down", "ip link set " + a.Name + " up"
+	case a.RawFlags&unix.IFF_LOWER_UP == 0:
+		return "has no carrier", "check its cable, and that the device at the other end is up"
+	}
+	return "", ""
 }
 
 // gatewayOf returns the address of a next hop that the node resolves to a MAC

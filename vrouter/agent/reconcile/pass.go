@@ -3,14 +3,11 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
@@ -200,8 +197,8 @@ func (p *Pass) look() error {
 	}
 	for _, l := range links {
 		w.Fabric[l.Attrs().Name] = true
-		if l.Attrs().Flags&net.FlagUp == 0 {
-			p.block(Object{kindDevice, l.Attrs().Name}, isDown(l)+"; ip link set "+l.Attrs().Name+" up")
+		if why, remedy := netdev.Unusable(l); why != "" {
+			p.block(Object{kindDevice, l.Attrs().Name}, fmt.Sprintf("fabric device %s %s; %s", l.Attrs().Name, why, remedy))
 		}
 		p.Fabric = append(p.Fabric, FabricDevice{Link: l})
 	}
@@ -216,8 +213,6 @@ func (p *Pass) look() error {
 	}
 	return nil
 }
-
-func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs().Name + " is down" }
 
 // keepLast copies the results of the last pass, because this pass could not list the
 // devices.
