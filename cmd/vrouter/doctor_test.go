@@ -94,6 +94,9 @@ func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
 	namespace(t, name, 1300)
+	if text, err := exec.Command("ip", "-n", name, "tuntap", "add", "tun0", "mode", "tun").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
 	for what, c := range map[string]struct {
 		config config.Config
 		topic  string
@@ -102,6 +105,7 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 		"a small MTU":    {config.Config{Netns: name, Fabric: []string{"under0"}}, "mtu", "under0 has MTU 1300"},
 		"a device down":  {config.Config{Netns: name, Fabric: []string{"under1"}}, "attach", "under1 is down"},
 		"no carrier":     {config.Config{Netns: name, Fabric: []string{"under0"}}, "attach", "under0 has no carrier"},
+		"no Ethernet":    {config.Config{Netns: name, Fabric: []string{"tun0"}}, "attach", "tun0 has no Ethernet header"},
 		"no such device": {config.Config{Netns: name, Fabric: []string{"none0"}}, "attach", "there is no underlay device none0"},
 		"no namespace":   {config.Config{Netns: "vr-nobody-has-this"}, "attach", "enter the network namespace vr-nobody-has-this"},
 		"no state file":  {config.Config{Netns: name, State: "/nonexistent"}, "attach", "read the desired state"},

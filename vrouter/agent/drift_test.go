@@ -480,3 +480,29 @@ func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
 	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
 	agenttest.Eventually(t, "no problem", a.healthy)
 }
+
+// The data path reads and writes Ethernet headers, so a node must not use a device without them.
+func TestAnUnderlayDeviceWithoutEthernetIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, nil, "a")
+	agenttest.Must(t, b.A.Once(func() error {
+		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tun0"}, Mode: netlink.TUNTAP_MODE_TUN})
+	}))
+	agenttest.Must(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "tun0")))
+	agenttest.Addressed(t, b.A, "tun0", "172.31.1.1/24")
+	b.state.Nodes = slices.Clone(b.state.Nodes)
+	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, netip.MustParseAddr("172.31.1.1"))
+	b.state.Nodes[1].Underlay = append(b.state.Nodes[1].Underlay, netip.MustParseAddr("172.31.1.2"))
+	b.apply(t, "a", b.state)
+	for range 2 { // also in a pass that looks up only what changed
+		agenttest.Must(t, b.nodes["a"].complains("fabric device tun0 has no Ethernet header"))
+		agenttest.Must(t, b.nodes["a"].complains("the route from 172.31.1.1 to 172.31.1.2 leaves by device tun0, which has no Ethernet header"))
+		b.state.Routes = nil
+		b.apply(t, "a", b.state)
+	}
+	for name := range links(t, b.nodes["a"].config) {
+		if strings.HasSuffix(name, fmt.Sprintf("-%d", agenttest.LinkIn(t, b.A, "tun0").Attrs().Index)) {
+			t.Errorf("tun0 has a program: %s", name)
+		}
+	}
+}
