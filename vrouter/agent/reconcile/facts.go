@@ -11,7 +11,6 @@ import (
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
-	"windtunnel/vrouter/model"
 )
 
 // facts are the inputs of the tables that are not in the desired state: the ports'
@@ -89,7 +88,7 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 	idle, unanswered, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowUnanswered/time.Second), uint32(c.FlowClosed/time.Second)
 	f.ways = map[pair]netdev.Way{}
 	if want.isEmpty() {
-		settings := fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}
+		settings := fib.Settings{Strict: true, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}
 		return &fib.Compiled{Tables: fib.Tables{Settings: settings}}, nil
 	}
 	state := want.Slice
