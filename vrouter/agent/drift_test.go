@@ -22,6 +22,7 @@ import (
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
 )
 
 // harm is something that somebody does to a node that works.
@@ -505,4 +506,47 @@ func TestAnUnderlayDeviceWithoutEthernetIsRefused(t *testing.T) {
 			t.Errorf("tun0 has a program: %s", name)
 		}
 	}
+}
+
+// In a network that bridges, workloads have neighbour entries of each other. A port's new MAC
+// address must reach them at once: entries that TCP uses are not asked again for up to 49 s.
+func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	b.state.Networks = slices.Clone(b.state.Networks)
+	b.state.Networks[0].Forwarding = model.L2L3
+	b.apply(t, "a", b.state)
+	b.apply(t, "b", b.state)
+	agenttest.Eventually(t, "traffic", b.traffic)
+	knows := func(from, address string, mac model.MAC) error {
+		entries, err := b.workloads[from].Links.NeighList(0, netlink.FAMILY_ALL)
+		agenttest.Must(t, err)
+		for _, e := range entries {
+			if e.IP.String() == address && e.HardwareAddr.String() == mac.String() {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s does not know that %s has %s: %v", from, address, mac, entries)
+	}
+	for _, w := range []string{"b1", "a2"} {
+		entries, err := b.workloads[w].Links.NeighList(0, netlink.FAMILY_ALL) // with the router's MAC address
+		agenttest.Must(t, err)
+		for _, e := range entries {
+			agenttest.Must(t, b.workloads[w].Links.NeighDel(&e))
+		}
+		for _, address := range []string{"10.7.0.10", "fd07::10"} {
+			agenttest.Must(t, exchange(b.workloads[w], b.workloads["a1"], address))
+			agenttest.Must(t, knows(w, address, b.state.Ports[0].MAC))
+		}
+	}
+	b.state.Ports = slices.Clone(b.state.Ports)
+	b.state.Ports[0].MAC = model.MAC{2, 0, 0, 0, 7, 99}
+	b.apply(t, "a", b.state)
+	b.apply(t, "b", b.state)
+	for _, address := range []string{"10.7.0.10", "fd07::10"} {
+		for _, w := range []string{"b1", "a2"} {
+			agenttest.Eventually(t, "the announcement", func() error { return knows(w, address, b.state.Ports[0].MAC) })
+		}
+	}
+	agenttest.Must(t, b.traffic())
 }

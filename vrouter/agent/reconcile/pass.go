@@ -160,6 +160,7 @@ func (p *Pass) walk() {
 	p.configure()
 	p.clear()
 	p.resolve()
+	p.announce()
 }
 
 // look finds the node's devices and its underlay devices. A partial pass looks up only the
