@@ -154,6 +154,9 @@ func removeStopped(c config.Config) error {
 		return err
 	}
 	defer s.Close()
+	if err := claimSpace(s); err != nil { // of the same node with another run_dir, or of another node: the devices are in use
+		return fmt.Errorf("remove node %s: %w", c.Node, err)
+	}
 	errs := []error{netdev.RemovePairs(s, c.Node), netdev.RemoveMerging(s, c.Node), s.Do(func() error { return netdev.RemovePlane(c) })}
 	if own, err := follow.KeptOf(c).LoadNode(); err == nil { // else the underlay is unknown
 		errs = append(errs, netdev.RemoveManaged(s, c, own.Underlay))
