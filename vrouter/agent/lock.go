@@ -75,6 +75,9 @@ func claimSpace(s *netdev.Space) error {
 	return fmt.Errorf("network namespace %s has an agent already, process %s, with another node or run_dir in its configuration; stop that process first", name, spaceHolder(s))
 }
 
+// releaseSpace ends the claim of claimSpace.
+func releaseSpace(s *netdev.Space) error { return unix.Flock(int(s.Ns), unix.LOCK_UN) }
+
 // spaceHolder returns the process that has claimed a namespace: the owner of the lock in proc(5),
 // locks.
 func spaceHolder(s *netdev.Space) string {

@@ -268,6 +268,9 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 				if config.Socket == a.config.Socket {
 					config.Socket = ""
 				}
+				if config.Netns == a.config.Netns {
+					config.Netns = b.B.Name // a namespace has one agent
+				}
 				t.Cleanup(func() { takenAway(t, config) })
 			}
 			err := Run(context.Background(), config, Options{})

@@ -49,7 +49,7 @@ func (a *agent) takeDown() error {
 	a.removed = true
 	a.gate.Unlock()
 	a.follower.EndSaving()
-	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), a.lock.remove())
+	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), releaseSpace(a.space), a.lock.remove())
 	removeEmpty(a.config)
 	a.log.Info("removed the node", "error", err)
 	return err

@@ -24,7 +24,7 @@ func (d *Datapath) evict(h hook, ifindex int) error {
 		return fmt.Errorf("list the programs on device %d: %w", ifindex, err)
 	}
 	for _, a := range attached {
-		if !d.isEarlier(h, a.program) {
+		if !d.isEarlier(h, a.program) || d.hasPin(h, ifindex, a.link) {
 			continue
 		}
 		l, err := link.NewFromID(a.link)
@@ -40,6 +40,17 @@ func (d *Datapath) evict(h hook, ifindex int) error {
 		d.options.Logger.Warn("detached a program of an earlier agent, which had another run_dir", "program", programNames[h], "ifindex", ifindex)
 	}
 	return nil
+}
+
+// hasPin reports whether a link of a hook is pinned here.
+func (d *Datapath) hasPin(h hook, ifindex int, id link.ID) bool {
+	l, err := link.LoadPinnedLink(d.pinOf(h, ifindex), nil)
+	if err != nil {
+		return false
+	}
+	defer l.Close()
+	info, err := l.Info()
+	return err == nil && info.ID == id
 }
 
 // linked is a program with its link.
