@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -449,6 +450,52 @@ func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]
+	uses := b.addLink(t)
+	agenttest.Must(t, b.B.Links.LinkSetDown(agenttest.LinkIn(t, b.B, "fab1")))
+	agenttest.Eventually(t, "one link", uses("fab0"))
+	agenttest.Eventually(t, "the report", func() error { return a.complains("fab1", "no carrier") })
+	agenttest.Must(t, b.B.Links.LinkSetUp(agenttest.LinkIn(t, b.B, "fab1")))
+	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
+	agenttest.Eventually(t, "no problem", a.healthy)
+}
+
+// A link that is cut elsewhere keeps its carrier here. The node must leave it when the other node
+// does not answer on it, without a route of several next hops.
+func TestALinkOnWhichANodeIsSilentCarriesNoPackets(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, func(c *config.Config) { c.Liveness = 50 * time.Millisecond })
+	uses := b.addLink(t)
+	far := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix("172.31.1.2/24"))}
+	agenttest.Eventually(t, "replies", func() error { // at least three of each address
+		var text []byte
+		agenttest.Must(t, b.A.Do(func() (err error) { text, err = os.ReadFile("/proc/thread-self/net/snmp"); return err }))
+		var names, values []string
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "IcmpMsg:") {
+				names, values = values, strings.Fields(line)
+			}
+		}
+		at := slices.Index(names, "InType0")
+		if at < 0 {
+			return errors.New("no echo reply")
+		}
+		if n, err := strconv.Atoi(values[at]); err != nil || n < 10 {
+			return fmt.Errorf("%s echo replies, %w", values[at], err)
+		}
+		return nil
+	})
+	agenttest.Must(t, b.B.Links.AddrDel(agenttest.LinkIn(t, b.B, "fab1"), far))
+	agenttest.Eventually(t, "one link", uses("fab0"))
+	agenttest.Eventually(t, "the report", func() error { return b.nodes["a"].complains("node \"b\" does not answer", "172.31.1.2") })
+	agenttest.Must(t, b.B.Links.AddrAdd(agenttest.LinkIn(t, b.B, "fab1"), far))
+	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
+	agenttest.Eventually(t, "no problem", b.nodes["a"].healthy)
+}
+
+// addLink adds a second link between the nodes. It returns a function that makes a check whether
+// the paths of node a to node b leave by some devices.
+func (b *bed) addLink(t *testing.T) (uses func(devices ...string) func() error) {
+	t.Helper()
 	agenttest.Joined(t, b.A, b.B, "fab1", "fab1", agenttest.UnderlayMTU)
 	agenttest.Addressed(t, b.A, "fab1", "172.31.1.1/24")
 	agenttest.Addressed(t, b.B, "fab1", "172.31.1.2/24")
@@ -457,9 +504,9 @@ func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
 	b.state.Nodes[1].Underlay = append(b.state.Nodes[1].Underlay, netip.MustParseAddr("172.31.1.2"))
 	b.apply(t, "a", b.state)
 	b.apply(t, "b", b.state)
-	uses := func(want ...string) func() error {
+	uses = func(want ...string) func() error {
 		return func() error {
-			rows, err := a.client.Nexthops(context.Background(), 0)
+			rows, err := b.nodes["a"].client.Nexthops(context.Background(), 0)
 			agenttest.Must(t, err)
 			for _, row := range rows {
 				var devices []string
@@ -474,12 +521,7 @@ func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
 		}
 	}
 	agenttest.Eventually(t, "two links", uses("fab0", "fab1"))
-	agenttest.Must(t, b.B.Links.LinkSetDown(agenttest.LinkIn(t, b.B, "fab1")))
-	agenttest.Eventually(t, "one link", uses("fab0"))
-	agenttest.Must(t, a.complains("fab1", "no carrier"))
-	agenttest.Must(t, b.B.Links.LinkSetUp(agenttest.LinkIn(t, b.B, "fab1")))
-	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
-	agenttest.Eventually(t, "no problem", a.healthy)
+	return uses
 }
 
 // The data path reads and writes Ethernet headers, so a node must not use a device without them.

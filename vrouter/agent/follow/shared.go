@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,10 +107,8 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	}
 	s.Changes = s.Watcher()
 	f.shared = s
-	if c.Liveness > 0 {
-		f.prober = liveness.Run(ctx, c.Liveness, here.Once, log, &s.wait)
-		s.wait.Go(func() { f.probe(ctx) })
-	}
+	f.prober = liveness.Run(ctx, cmp.Or(c.Liveness, liveness.DefaultInterval), here.Once, log, &s.wait)
+	s.wait.Go(func() { f.probe(ctx) })
 	s.wait.Go(func() { f.saveSlices(ctx) })
 	s.wait.Go(func() {
 		if err := s.Run(ctx); err != nil {

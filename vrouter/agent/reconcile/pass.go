@@ -254,7 +254,7 @@ func (p *Pass) connect() {
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
-	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last
+	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel, p.facts.silent = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last, p.r.Silent
 	if last != nil {
 		p.Compiled = last.Compiled
 		if last.compiled && (p.cause == Retrying || p.narrow) { // the kernel reports changes of its routes
