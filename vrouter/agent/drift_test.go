@@ -581,14 +581,22 @@ func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
 			agenttest.Must(t, knows(w, address, b.state.Ports[0].MAC))
 		}
 	}
-	b.state.Ports = slices.Clone(b.state.Ports)
-	b.state.Ports[0].MAC = model.MAC{2, 0, 0, 0, 7, 99}
-	b.apply(t, "a", b.state)
-	b.apply(t, "b", b.state)
-	for _, address := range []string{"10.7.0.10", "fd07::10"} {
-		for _, w := range []string{"b1", "a2"} {
-			agenttest.Eventually(t, "the announcement", func() error { return knows(w, address, b.state.Ports[0].MAC) })
+	all := b.state.Ports
+	for i, between := range []bool{false, true} { // whether the port is deleted before the new one
+		if between {
+			b.state.Ports = all[1:]
+			b.apply(t, "a", b.state)
+			b.apply(t, "b", b.state)
 		}
+		b.state.Ports = slices.Clone(all)
+		b.state.Ports[0].MAC = model.MAC{2, 0, 0, 0, 7, byte(90 + i)}
+		b.apply(t, "a", b.state)
+		b.apply(t, "b", b.state)
+		for _, address := range []string{"10.7.0.10", "fd07::10"} {
+			for _, w := range []string{"b1", "a2"} {
+				agenttest.Eventually(t, "the announcement", func() error { return knows(w, address, b.state.Ports[0].MAC) })
+			}
+		}
+		agenttest.Eventually(t, "traffic", b.traffic)
 	}
-	agenttest.Must(t, b.traffic())
 }
