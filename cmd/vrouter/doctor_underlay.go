@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -44,7 +43,28 @@ func checkUnderlay(c config.Config) []api.Finding {
 	for _, name := range devices {
 		findings = append(findings, checkDevice(name)...)
 	}
-	return findings
+	return append(findings, otherVXLAN(c)...)
+}
+
+// otherVXLAN reports other VXLAN devices on the port that this node may use.
+func otherVXLAN(c config.Config) []api.Finding {
+	port := uint16(model.DefaultVXLANPort)
+	if c.State != "" {
+		if s, err := readState(c.State, os.Stdin); err == nil {
+			port = s.WithDefaults().Settings.VXLANPort
+		}
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("list the devices: %v", err)}}
+	}
+	var all []api.Finding
+	for _, l := range links {
+		if v, is := l.(*netlink.Vxlan); is && v.Port == int(port) && v.Name != netdev.GRODevice {
+			all = append(all, api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("VXLAN device %s uses UDP port %d: if this node and another one offer vxlan, its packets from and to the nodes are dropped", v.Name, port), Remedy: "set settings.vxlan_port to another port, or remove vxlan from the nodes' encapsulations"})
+		}
+	}
+	return all
 }
 
 // enter moves this thread into a network namespace, given by name or path.
@@ -121,8 +141,8 @@ func checkDevice(name string) []api.Finding {
 		return []api.Finding{{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("read the underlay device %s: %v", name, err)}}
 	}
 	findings := []api.Finding{mtuFinding(name, l.Attrs().MTU)}
-	if l.Attrs().Flags&net.FlagUp == 0 {
-		findings = append(findings, api.Finding{Topic: "attach", Level: levelProblem, Text: "the underlay device " + name + " is down", Remedy: "ip link set " + name + " up"})
+	if why, remedy := netdev.Unusable(l); why != "" {
+		findings = append(findings, api.Finding{Topic: "attach", Level: levelProblem, Text: "the underlay device " + name + " " + why, Remedy: remedy})
 	}
 	return append(findings, offloadFindings(name)...)
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// After a signal to `lab exec`, its command must have ended, too.
+// After a signal to `lab exec`, its command and the programs that the command started must have
+// ended, too.
 func TestLabExecForwardsSignals(t *testing.T) {
 	h := newHome(t)
 	if out, err := h.run("lab", "up", "slow.yaml"); err != nil {
@@ -20,7 +21,7 @@ func TestLabExecForwardsSignals(t *testing.T) {
 	}
 	t.Cleanup(func() { h.run("lab", "down", "slow.yaml") })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		cmd := h.command("lab", "exec", "slow.yaml", "a", "--", "sh", "-c", "echo $$; exec sleep 60")
+		cmd := h.command("lab", "exec", "slow.yaml", "a", "--", "sh", "-c", "sh -c 'echo $$; exec sleep 60'; true")
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"k8s.io/utils/lru"
 
 	"windtunnel/lab/results"
@@ -52,7 +51,8 @@ const (
 	mostSeries      = 1000 // whose figures are kept
 	mostStreams     = 32   // live views
 	mostConnections = 256
-	headerTime      = 10 * time.Second
+	mostOfClient    = 64 // connections of one client, see limiter
+	headerTime      = 2 * time.Second
 	idleTime        = 2 * time.Minute
 	mostHeader      = 64 << 10 // bytes
 	// graceTime is the time for answers in progress when the server ends.
@@ -99,13 +99,14 @@ func (s *Site) routes() {
 // Serve answers requests on l until ctx ends. Then it ends the live views and closes l,
 // within a second.
 func (s *Site) Serve(ctx context.Context, l net.Listener) error {
+	limited := &limiter{Listener: l, all: mostConnections, each: mostOfClient}
 	server := &http.Server{
-		Handler: s, ErrorLog: s.options.Log, MaxHeaderBytes: mostHeader,
+		Handler: s, ConnState: limited.note, ErrorLog: s.options.Log, MaxHeaderBytes: mostHeader,
 		ReadHeaderTimeout: headerTime, ReadTimeout: s.requestTime, WriteTimeout: s.answerTime, IdleTimeout: idleTime,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(netutil.LimitListener(l, mostConnections)) }()
+	go func() { failed <- server.Serve(limited) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)

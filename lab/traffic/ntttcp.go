@@ -404,9 +404,10 @@ func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
 			return fd, n.socketOptions().apply(fd, unix.SOCK_STREAM)
 		}
 		switch {
-		case isClosed(n.stop) && i > 0:
-			return -1, fmt.Errorf("the run was interrupted: %d of %d threads have a sender, and the run begins when all have one; nothing was measured; start the other senders, or give fewer threads in -m", i, len(n.threads))
 		case isClosed(n.stop):
+			if have := i + n.waiting(i); have > 0 {
+				return -1, fmt.Errorf("the run was interrupted: %d of %d threads have a sender, and the first one without is on port %d. The run begins when all have one, so nothing was measured; start the other senders, or give fewer threads in -m", have, len(n.threads), n.threads[i].at.Port())
+			}
 			return -1, errStopped
 		case !errors.Is(err, unix.ETIMEDOUT):
 			return -1, err
@@ -414,6 +415,16 @@ func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
 			return -1, fmt.Errorf("no sender connected to %v within %v (-to); start one with the same -p and -m", n.threads[i].at, n.wait)
 		}
 	}
+}
+
+// waiting returns the number of threads from thread i on whose connection is not accepted yet.
+func (n *ntttcp) waiting(i int) int {
+	var fds []unix.PollFd
+	for _, fd := range n.sockets[i:] {
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	k, _ := unix.Poll(fds, 0) // after an error no thread counts
+	return max(k, 0)
 }
 
 // firstDatagram waits until a datagram arrives on a socket of any thread.

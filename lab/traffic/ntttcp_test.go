@@ -292,14 +292,19 @@ func TestNTttcpFailsIfTheReceiverIsKilled(t *testing.T) {
 }
 
 func TestNTttcpNamesTheNumberOfMissingSenders(t *testing.T) {
-	t.Parallel()
-	port := freePort(t) + 1
-	r := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 2,*,127.0.0.1 -t 1 -ns", port))...)
-	start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 60 -ns", port))...)
-	time.Sleep(500 * time.Millisecond)
-	r.signal(syscall.SIGINT)
-	if code, _, stderr := r.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "1 of 2 threads have a sender") {
-		t.Errorf("the receiver exited with %d: %s", code, stderr)
+	for missing := range 2 {
+		t.Run(fmt.Sprintf("thread %d", missing), func(t *testing.T) {
+			t.Parallel()
+			port := freePort(t) + 1
+			r := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 2,*,127.0.0.1 -t 1 -ns", port))...)
+			start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 60 -ns", port+1-missing))...)
+			time.Sleep(500 * time.Millisecond)
+			r.signal(syscall.SIGINT)
+			want := fmt.Sprintf("1 of 2 threads have a sender, and the first one without is on port %d", port+missing)
+			if code, _, stderr := r.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, want) {
+				t.Errorf("the receiver exited with %d: %s", code, stderr)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -79,6 +80,9 @@ func (a *agent) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer a.space.Close()
+	if err := claimSpace(a.space); err != nil {
+		return fmt.Errorf("node %s: %w", a.config.Node, err)
+	}
 	ctx, end := context.WithCancel(ctx)
 	if a.follower, err = follow.Join(ctx, a.config, a.log, a.space); err != nil {
 		end()

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
 )
 
 // harm is something that somebody does to a node that works.
@@ -439,4 +442,161 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 			t.Errorf("%d links are pinned, want 5", n)
 		}
 	})
+}
+
+// TestALinkThatIsCutCarriesNoPackets has two underlay links. A node must leave the link without
+// carrier, and report it. The kernel keeps the route of a device that is up and has no carrier.
+func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a := b.nodes["a"]
+	uses := b.addLink(t)
+	agenttest.Must(t, b.B.Links.LinkSetDown(agenttest.LinkIn(t, b.B, "fab1")))
+	agenttest.Eventually(t, "one link", uses("fab0"))
+	agenttest.Eventually(t, "the report", func() error { return a.complains("fab1", "no carrier") })
+	agenttest.Must(t, b.B.Links.LinkSetUp(agenttest.LinkIn(t, b.B, "fab1")))
+	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
+	agenttest.Eventually(t, "no problem", a.healthy)
+}
+
+// A link that is cut elsewhere keeps its carrier here. The node must leave it when the other node
+// does not answer on it, without a route of several next hops.
+func TestALinkOnWhichANodeIsSilentCarriesNoPackets(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, func(c *config.Config) { c.Liveness = 50 * time.Millisecond })
+	uses := b.addLink(t)
+	far := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix("172.31.1.2/24"))}
+	agenttest.Eventually(t, "replies", func() error { // at least three of each address
+		var text []byte
+		agenttest.Must(t, b.A.Do(func() (err error) { text, err = os.ReadFile("/proc/thread-self/net/snmp"); return err }))
+		var names, values []string
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "IcmpMsg:") {
+				names, values = values, strings.Fields(line)
+			}
+		}
+		at := slices.Index(names, "InType0")
+		if at < 0 {
+			return errors.New("no echo reply")
+		}
+		if n, err := strconv.Atoi(values[at]); err != nil || n < 10 {
+			return fmt.Errorf("%s echo replies, %w", values[at], err)
+		}
+		return nil
+	})
+	agenttest.Must(t, b.B.Links.AddrDel(agenttest.LinkIn(t, b.B, "fab1"), far))
+	agenttest.Eventually(t, "one link", uses("fab0"))
+	agenttest.Eventually(t, "the report", func() error { return b.nodes["a"].complains("node \"b\" does not answer", "172.31.1.2") })
+	agenttest.Must(t, b.B.Links.AddrAdd(agenttest.LinkIn(t, b.B, "fab1"), far))
+	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
+	agenttest.Eventually(t, "no problem", b.nodes["a"].healthy)
+}
+
+// addLink adds a second link between the nodes. It returns a function that makes a check whether
+// the paths of node a to node b leave by some devices.
+func (b *bed) addLink(t *testing.T) (uses func(devices ...string) func() error) {
+	t.Helper()
+	agenttest.Joined(t, b.A, b.B, "fab1", "fab1", agenttest.UnderlayMTU)
+	agenttest.Addressed(t, b.A, "fab1", "172.31.1.1/24")
+	agenttest.Addressed(t, b.B, "fab1", "172.31.1.2/24")
+	b.state.Nodes = slices.Clone(b.state.Nodes)
+	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, netip.MustParseAddr("172.31.1.1"))
+	b.state.Nodes[1].Underlay = append(b.state.Nodes[1].Underlay, netip.MustParseAddr("172.31.1.2"))
+	b.apply(t, "a", b.state)
+	b.apply(t, "b", b.state)
+	uses = func(want ...string) func() error {
+		return func() error {
+			rows, err := b.nodes["a"].client.Nexthops(context.Background(), 0)
+			agenttest.Must(t, err)
+			for _, row := range rows {
+				var devices []string
+				for _, p := range row.Paths {
+					devices = append(devices, p.Device)
+				}
+				if row.Type == "tunnel" && !slices.Equal(devices, want) {
+					return fmt.Errorf("the paths to node b leave by %q, want %q", devices, want)
+				}
+			}
+			return b.traffic()
+		}
+	}
+	agenttest.Eventually(t, "two links", uses("fab0", "fab1"))
+	return uses
+}
+
+// The data path reads and writes Ethernet headers, so a node must not use a device without them.
+func TestAnUnderlayDeviceWithoutEthernetIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, nil, "a")
+	agenttest.Must(t, b.A.Once(func() error {
+		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tun0"}, Mode: netlink.TUNTAP_MODE_TUN})
+	}))
+	agenttest.Must(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "tun0")))
+	agenttest.Addressed(t, b.A, "tun0", "172.31.1.1/24")
+	b.state.Nodes = slices.Clone(b.state.Nodes)
+	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, netip.MustParseAddr("172.31.1.1"))
+	b.state.Nodes[1].Underlay = append(b.state.Nodes[1].Underlay, netip.MustParseAddr("172.31.1.2"))
+	b.apply(t, "a", b.state)
+	for range 2 { // also in a pass that looks up only what changed
+		agenttest.Must(t, b.nodes["a"].complains("fabric device tun0 has no Ethernet header"))
+		agenttest.Must(t, b.nodes["a"].complains("the route from 172.31.1.1 to 172.31.1.2 leaves by device tun0, which has no Ethernet header"))
+		b.state.Routes = nil
+		b.apply(t, "a", b.state)
+	}
+	for name := range links(t, b.nodes["a"].config) {
+		if strings.HasSuffix(name, fmt.Sprintf("-%d", agenttest.LinkIn(t, b.A, "tun0").Attrs().Index)) {
+			t.Errorf("tun0 has a program: %s", name)
+		}
+	}
+}
+
+// In a network that bridges, workloads have neighbour entries of each other. A port's new MAC
+// address must reach them at once: entries that TCP uses are not asked again for up to 49 s.
+func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	b.state.Networks = slices.Clone(b.state.Networks)
+	b.state.Networks[0].Forwarding = model.L2L3
+	b.apply(t, "a", b.state)
+	b.apply(t, "b", b.state)
+	agenttest.Eventually(t, "traffic", b.traffic)
+	knows := func(from, address string, mac model.MAC) error {
+		entries, err := b.workloads[from].Links.NeighList(0, netlink.FAMILY_ALL)
+		agenttest.Must(t, err)
+		for _, e := range entries {
+			if e.IP.String() == address && e.HardwareAddr.String() == mac.String() {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s does not know that %s has %s: %v", from, address, mac, entries)
+	}
+	for _, w := range []string{"b1", "a2"} {
+		entries, err := b.workloads[w].Links.NeighList(0, netlink.FAMILY_ALL) // with the router's MAC address
+		agenttest.Must(t, err)
+		for _, e := range entries {
+			agenttest.Must(t, b.workloads[w].Links.NeighDel(&e))
+		}
+		for _, address := range []string{"10.7.0.10", "fd07::10"} {
+			agenttest.Must(t, exchange(b.workloads[w], b.workloads["a1"], address))
+			agenttest.Must(t, knows(w, address, b.state.Ports[0].MAC))
+		}
+	}
+	all := b.state.Ports
+	for i, between := range []bool{false, true} { // whether the port is deleted before the new one
+		if between {
+			b.state.Ports = all[1:]
+			b.apply(t, "a", b.state)
+			b.apply(t, "b", b.state)
+		}
+		b.state.Ports = slices.Clone(all)
+		b.state.Ports[0].MAC = model.MAC{2, 0, 0, 0, 7, byte(90 + i)}
+		b.apply(t, "a", b.state)
+		b.apply(t, "b", b.state)
+		for _, address := range []string{"10.7.0.10", "fd07::10"} {
+			for _, w := range []string{"b1", "a2"} {
+				agenttest.Eventually(t, "the announcement", func() error { return knows(w, address, b.state.Ports[0].MAC) })
+			}
+		}
+		agenttest.Eventually(t, "traffic", b.traffic)
+	}
 }

@@ -9,10 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/vrouter/agent/agenttest"
@@ -197,4 +199,49 @@ func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
 	if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
 		t.Errorf("the maps are others:\n%s", d)
 	}
+}
+
+// With another run_dir the agent finds no pins. The programs of the earlier agent are still on the
+// devices, and would drop packets that the new programs send.
+func TestAnAgentWithAnotherRunDirReplacesThePrograms(t *testing.T) {
+	for _, tcx := range []config.Switch{config.Auto, config.Off} {
+		t.Run("tcx="+string(tcx), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, func(c *config.Config) { c.TCX = tcx })
+			was := b.nodes["a"]
+			was.stop(t)
+			agenttest.Must(t, b.traffic())
+			c := was.config
+			c.RunDir, c.Socket, c.TCX = filepath.Join(b.Dir, "elsewhere"), "", config.Auto
+			b.nodes["a"] = start(t, c.WithDefaults())
+			agenttest.Eventually(t, "traffic", b.traffic)
+			agenttest.Must(t, b.nodes["a"].healthy())
+			if err := Remove(was.config, false); err == nil || !strings.Contains(err.Error(), "has an agent already") {
+				t.Errorf("removing the node by its former run_dir: %v", err)
+			}
+			agenttest.Must(t, b.traffic())
+			for name, id := range links(t, was.config) {
+				l, err := link.NewFromID(id)
+				agenttest.Must(t, err)
+				info, err := l.Info()
+				agenttest.Must(t, err)
+				l.Close()
+				if tcx := info.TCX(); tcx != nil && tcx.Ifindex != 0 {
+					t.Errorf("link %s of the earlier agent is still on device %d", name, tcx.Ifindex)
+				}
+			}
+		})
+	}
+}
+
+func TestANetworkNamespaceHasOneAgent(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, nil, "a")
+	c := b.nodes["a"].config
+	c.Node, c.RunDir, c.Socket, c.StateDir = "other", filepath.Join(b.Dir, "elsewhere"), "", filepath.Join(b.Dir, "state-other")
+	err := Run(t.Context(), c, Options{})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has an agent already, process %d", os.Getpid())) || !strings.Contains(err.Error(), b.A.Name) {
+		t.Errorf("a second agent in the namespace: %v", err)
+	}
+	agenttest.Must(t, b.traffic())
 }

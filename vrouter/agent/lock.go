@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/netdev"
 )
 
 // lock prevents a second agent on a node. The kernel releases it when the process
@@ -61,6 +63,41 @@ func takeLock(c config.Config) (*lock, error) {
 		}
 		return &lock{f}, nil
 	}
+}
+
+// claimSpace claims a node's network namespace, until the namespace is closed here: the programs of
+// two agents would drop each other's packets. The lock of takeLock is in run_dir, so an agent with
+// another run_dir does not see it.
+func claimSpace(s *netdev.Space) error {
+	err := unix.Flock(int(s.Ns), unix.LOCK_EX|unix.LOCK_NB)
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	name := s.Name
+	if name == "" {
+		name = "of this process"
+	}
+	return fmt.Errorf("network namespace %s has an agent already, process %s, with another node or run_dir in its configuration; stop that process first", name, spaceHolder(s))
+}
+
+// releaseSpace ends the claim of claimSpace.
+func releaseSpace(s *netdev.Space) error { return unix.Flock(int(s.Ns), unix.LOCK_UN) }
+
+// spaceHolder returns the process that has claimed a namespace: the owner of the lock in proc(5),
+// locks.
+func spaceHolder(s *netdev.Space) string {
+	var file unix.Stat_t
+	if err := unix.Fstat(int(s.Ns), &file); err != nil {
+		return "unknown"
+	}
+	locks, _ := os.ReadFile("/proc/locks")
+	for line := range strings.Lines(string(locks)) {
+		f := strings.Fields(line)
+		if len(f) > 5 && f[1] == "FLOCK" && strings.HasSuffix(f[5], fmt.Sprintf(":%d", file.Ino)) {
+			return f[4]
+		}
+	}
+	return "unknown"
 }
 
 // holder reads the process id of the agent that holds the lock.

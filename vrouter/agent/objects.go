@@ -300,8 +300,15 @@ func (a *agent) handleNodes(r *http.Request) (any, error) {
 }
 
 // notRead is the error for requests that arrive before the store has been read.
-func (a *agent) notRead() error {
-	return refuse(http.StatusServiceUnavailable, "the store has not been read yet: %v; retry when it is reachable", a.follower.Health().Problem)
+func (a *agent) notRead() error { return notReadBecause(a.follower.Health().Problem) }
+
+// notReadBecause returns the error of notRead. problem nil: the store has no problem.
+func notReadBecause(problem error) error {
+	why := "the agent is still reading it; try again in a moment"
+	if problem != nil {
+		why = problem.Error() + "; try again when it is reachable"
+	}
+	return refuse(http.StatusServiceUnavailable, "the store has not been read yet: %s", why)
 }
 
 // storeStatus returns the state of the store.

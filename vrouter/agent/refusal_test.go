@@ -21,6 +21,7 @@ import (
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 // statusIn is the HTTP status of a client's error; 0: none.
@@ -267,6 +268,9 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 				if config.Socket == a.config.Socket {
 					config.Socket = ""
 				}
+				if config.Netns == a.config.Netns {
+					config.Netns = b.B.Name // a namespace has one agent
+				}
 				t.Cleanup(func() { takenAway(t, config) })
 			}
 			err := Run(context.Background(), config, Options{})
@@ -422,4 +426,15 @@ func asNobody(f func() error) error {
 		done <- f()
 	}()
 	return <-done
+}
+
+func TestAStoreThatHasNotBeenReadHasAReason(t *testing.T) {
+	for problem, want := range map[error]string{
+		nil:                  "the store has not been read yet: the agent is still reading it; try again in a moment",
+		store.ErrUnavailable: "the store has not been read yet: the store is unreachable; try again when it is reachable",
+	} {
+		if got := notReadBecause(problem).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

@@ -108,6 +108,9 @@ func (d *Datapath) AttachNetkit(ifindex int) error {
 	err := d.attachLink(hookNetkit, ifindex, func() (link.Link, error) {
 		return link.AttachNetkit(link.NetkitOptions{Interface: ifindex, Program: d.programs.FromWorkload, Attach: ebpf.AttachNetkitPeer})
 	})
+	if err == nil {
+		err = d.evict(hookNetkit, ifindex)
+	}
 	if err != nil {
 		return fmt.Errorf("attach %s to netkit device %d: %w", hookVif, ifindex, err)
 	}
@@ -119,6 +122,11 @@ func (d *Datapath) AttachNetkit(ifindex int) error {
 // decapsulated must never climb the host's stack. noXDP is why XDP is not wanted
 // here; empty: where it can be had.
 func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
+	// The fabric_tc of this Datapath does not take packets that an earlier XDP program decapsulated.
+	err := errors.Join(d.evict(hookFabricXDP, ifindex), d.evict(hookFabricOut, ifindex))
+	if err != nil {
+		return Fabric{}, err
+	}
 	mode, err := d.attachTC(hookFabric, ifindex, !d.options.NoTCX)
 	if err != nil {
 		return Fabric{}, err
@@ -151,8 +159,14 @@ func (d *Datapath) GuardFabric(ifindex int) error {
 	return err
 }
 
-// attachTC attaches by tcx if it is wanted and there, else by a clsact filter.
+// attachTC attaches by tcx if it is wanted and there, else by a clsact filter. Then it detaches
+// the program of an earlier agent.
 func (d *Datapath) attachTC(h hook, ifindex int, tcx bool) (mode string, err error) {
+	defer func() {
+		if err == nil {
+			err = d.evict(h, ifindex)
+		}
+	}()
 	if tcx {
 		err := d.attachTCX(h, ifindex)
 		if err == nil {

@@ -85,10 +85,8 @@ func (p *Plugin) Handler() http.Handler {
 	answer(h, "/NetworkDriver.EndpointOperInfo", p.endpointInfo)
 	answer(h, "/NetworkDriver.Join", p.join)
 	answer(h, "/NetworkDriver.Leave", p.leave)
-	for _, path := range []string{
-		"/NetworkDriver.DiscoverNew", "/NetworkDriver.DiscoverDelete",
-		"/NetworkDriver.ProgramExternalConnectivity", "/NetworkDriver.RevokeExternalConnectivity",
-	} {
+	answer(h, "/NetworkDriver.ProgramExternalConnectivity", p.refusePublished)
+	for _, path := range []string{"/NetworkDriver.DiscoverNew", "/NetworkDriver.DiscoverDelete", "/NetworkDriver.RevokeExternalConnectivity"} {
 		answer(h, path, func(context.Context, *nothing) (any, error) { return nothing{}, nil }) // not used by this driver
 	}
 	answer(h, "/NetworkDriver.AllocateNetwork", p.allocateNetwork)

@@ -119,6 +119,15 @@ func (p *Plugin) join(ctx context.Context, r *endpointRequest) (any, error) {
 	return response, nil
 }
 
+// refusePublished refuses the ports of docker run --publish: this driver does not translate
+// packets to the host's addresses.
+func (p *Plugin) refusePublished(_ context.Context, r *externalRequest) (any, error) {
+	if published := r.Options.Published; len(published) > 0 {
+		return nil, fmt.Errorf("--publish: port %d: a vrouter network publishes no ports on the host; start the container without --publish and reach its address in the virtual network, or connect it to a bridge network too", published[0].Port)
+	}
+	return nothing{}, nil
+}
+
 // leave deletes the veth pair. The port and its addresses stay until the endpoint
 // is deleted.
 func (p *Plugin) leave(ctx context.Context, r *endpointRequest) (any, error) {

@@ -102,6 +102,7 @@ func TestCallsThatCannotBeServedSayWhy(t *testing.T) {
 		{"/NetworkDriver.CreateEndpoint", `{"NetworkID": "n2", "EndpointID": "e1"}`, "has no docker network n2"},
 		{"/NetworkDriver.Join", `{"NetworkID": "n1", "EndpointID": ""}`, "is not a Docker id"},
 		{"/NetworkDriver.Join", `{"NetworkID": "n1", "EndpointID": "e1"}`, "there is no port"},
+		{"/NetworkDriver.ProgramExternalConnectivity", `{"NetworkID": "n1", "EndpointID": "e1", "Options": {"com.docker.network.portmap": [{"Proto": 6, "Port": 80, "HostPort": 8080}]}}`, "--publish: port 80"},
 		{"/IpamDriver.RequestPool", `{"Pool": "10.9.0.0/16"}`, "no virtual network has this subnet"},
 		{"/IpamDriver.RequestPool", `{"Pool": "ten", "Options": {"network": "red"}}`, `--subnet "ten"`},
 		{"/IpamDriver.RequestAddress", `{"PoolID": "red"}`, "is not a pool"},
@@ -109,6 +110,11 @@ func TestCallsThatCannotBeServedSayWhy(t *testing.T) {
 	} {
 		if status, told := call(t, p, c.path, []byte(c.body)); status != http.StatusInternalServerError || !strings.Contains(told, c.says) {
 			t.Errorf("%s %s: %d %q, want %q", c.path, c.body, status, told, c.says)
+		}
+	}
+	for _, options := range []string{`{}`, `{"com.docker.network.portmap": null}`, `{"com.docker.network.portmap": []}`, `{"com.docker.network.endpoint.exposedports": [{"Proto": 6, "Port": 80}]}`} {
+		if status, told := call(t, p, "/NetworkDriver.ProgramExternalConnectivity", []byte(`{"NetworkID": "n1", "EndpointID": "e1", "Options": `+options+`}`)); status != http.StatusOK {
+			t.Errorf("without published ports, %s: %d %s", options, status, told)
 		}
 	}
 	if big, told := call(t, p, "/NetworkDriver.Leave", []byte(`{"NetworkID": "`+strings.Repeat("x", maxBody)+`"}`)); big != http.StatusInternalServerError || !strings.Contains(told, "too large") {

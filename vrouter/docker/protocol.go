@@ -69,6 +69,14 @@ type endpointRequest struct {
 	EndpointID string
 }
 
+// externalRequest has the ports to publish on the host. Docker makes the call for the endpoint
+// that has the container's default route.
+type externalRequest struct {
+	Options struct {
+		Published []struct{ Port uint16 } `json:"com.docker.network.portmap"`
+	}
+}
+
 type endpointInfoResponse struct {
 	Value map[string]string
 }

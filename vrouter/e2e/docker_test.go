@@ -353,7 +353,7 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 }
 
 // Without the fleet's address manager two daemons choose the same addresses: the
-// second is told what to do.
+// second is told what to do. A published port is refused too: no packet would come to it.
 func TestAnAddressThatTwoDaemonsChooseIsRefusedWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	b := fleetBed(t, "30s")
@@ -365,5 +365,9 @@ func TestAnAddressThatTwoDaemonsChooseIsRefusedWithTheRemedy(t *testing.T) {
 	_, err := second.try("run", "--detach", "--name", "cy", "--network", "red", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
 	if err == nil || !strings.Contains(err.Error(), "--ipam-driver vrouter") {
 		t.Errorf("%v", err)
+	}
+	_, err = first.try("run", "--detach", "--name", "cz", "--network", "red", "--publish", "8080:80", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
+	if err == nil || !strings.Contains(err.Error(), "--publish") {
+		t.Errorf("a published port: %v", err)
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/icmp"
-	"golang.org/x/net/ipv6"
-
 	"windtunnel/vrouter/model"
 )
 
@@ -51,29 +48,25 @@ func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own
 	})
 }
 
-// answerTests replies to the tests that other nodes send to own, the first address of the
-// node's locator, as the program fabric_tc does. It ends with the Go test.
+// answerTests runs the program of docs/direct.md that replies to the tests which other nodes send
+// to own, the first address of the node's locator. It ends with the Go test.
 func (n *node) answerTests(t *testing.T, own netip.Addr) {
 	t.Helper()
-	var c *icmp.PacketConn
-	n.bed.must(in(n.ns, func() (err error) {
-		c, err = icmp.ListenPacket("ip6:ipv6-icmp", own.String())
-		return err
-	}))
-	t.Cleanup(func() { c.Close() })
-	go func() {
-		for b := make([]byte, 1500); ; {
-			size, from, err := c.ReadFrom(b)
-			if err != nil {
-				return
-			}
-			const kind = 8 + 17 // offset of the kind, which precedes the number of the test
-			if size > kind && b[0] == byte(ipv6.ICMPTypeEchoRequest) && b[kind] == 1 {
-				b[0], b[kind] = byte(ipv6.ICMPTypeEchoReply), 2
-				c.WriteTo(b[:size], from) // the kernel writes the checksum
-			}
-		}
-	}()
+	needs(t, "python3")
+	docs, err := os.ReadFile("../../docs/direct.md")
+	n.bed.must(err)
+	_, program, _ := strings.Cut(string(docs), "```python\n")
+	program, _, _ = strings.Cut(program, "```")
+	const address = "fd00:0:0:17::1"
+	if strings.Count(program, address) != 1 {
+		t.Fatalf("docs/direct.md has no program for %s: %q", address, program)
+	}
+	cmd := exec.Command("ip", "netns", "exec", n.space, "python3", "-c", strings.Replace(program, address, own.String(), 1))
+	n.bed.must(startLogged(cmd, filepath.Join(n.bed.dir, "answers.log")))
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
 }
 
 // The programs translate as RFC 7915 says: TCP, UDP and ping work in both directions with a

@@ -42,6 +42,9 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.staticRoutes()
 	c.subnets()
 	c.t.Settings.OneEncapsulation = c.hasOneEncapsulation()
+	if c.acceptsVXLAN() {
+		c.t.Settings.VXLANPort = c.state.Settings.VXLANPort
+	}
 	c.limits()
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
@@ -179,7 +182,7 @@ func (c *compiler) limits() {
 
 func (c *compiler) settings() {
 	c.t.Settings = Settings{
-		Strict: !c.state.Settings.AnySource, VXLANPort: c.state.Settings.VXLANPort,
+		Strict:  !c.state.Settings.AnySource,
 		Locator: c.self.Locator, Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), LastLabel: c.facts.LastLabel, FlowIdle: c.facts.FlowIdle, FlowUnanswered: c.facts.FlowUnanswered, FlowClosed: c.facts.FlowClosed,
 	}
 }
@@ -192,6 +195,20 @@ func (c *compiler) hasOneEncapsulation() bool {
 		}
 	}
 	return len(used) == 1
+}
+
+// acceptsVXLAN reports whether this node accepts VXLAN packets. If it does not, packets to the
+// port of VXLAN belong to another program.
+func (c *compiler) acceptsVXLAN() bool {
+	if c.state.Settings.AnySource && slices.Contains(c.self.Encapsulations, model.VXLAN) {
+		return true
+	}
+	for _, r := range c.t.Remotes {
+		if slices.Contains(r.Encapsulations, model.VXLAN) {
+			return true
+		}
+	}
+	return false
 }
 
 // fourFirst puts IPv4 prefixes before IPv6 prefixes, as the maps have them. It keeps the

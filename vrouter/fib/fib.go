@@ -43,8 +43,8 @@ type NetworkError struct {
 // Settings of the node.
 type Settings struct {
 	Strict           bool
-	OneEncapsulation bool // all tunnels have one encapsulation
-	VXLANPort        uint16
+	OneEncapsulation bool         // all tunnels have one encapsulation
+	VXLANPort        uint16       // 0: this node accepts no VXLAN packets
 	Locator          netip.Prefix // this node's locator; zero: none
 	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
 	LastLabel        uint32       // highest network whose label this node receives; 0: all

@@ -120,6 +120,7 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 		c.warn(kindTunnel, n.Name, "node %q has no underlay address of this node's families: its ports cannot be reached", n.Name)
 		return nil
 	}
+	pairs = c.usable(n, pairs)
 	f, ok := choose(common, c.linkBy(pairs), c.locatorLink(n))
 	switch {
 	case !ok:
@@ -141,6 +142,35 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 		c.warn(kindTunnel, n.Name, "the ports of node %q in networks whose id is above %d cannot be reached: both nodes offer only the encapsulation direct, and the node does not receive the labels of these networks; raise limits.link_labels in its configuration, or add another encapsulation to both nodes", n.Name, last)
 	}
 	return t
+}
+
+// usable returns the pairs that have a path and whose other end answers. If there is none, it
+// returns all pairs.
+func (c *compiler) usable(n *model.Node, pairs []pair) (use []pair) {
+	for _, p := range pairs {
+		if paths, _ := c.facts.Way(p.source, p.destination); len(paths) > 0 && !c.facts.Silent[p.destination] {
+			use = append(use, p)
+		}
+	}
+	if len(use) == 0 {
+		return pairs
+	}
+	for _, p := range pairs {
+		if c.facts.Silent[p.destination] {
+			c.warn(kindTunnel, n.Name, "node %q does not answer at its underlay address %s, and answered before: its packets take its other addresses", n.Name, p.destination)
+		}
+	}
+	return use
+}
+
+// Pairs returns the underlay addresses of another node to which packets of a node go, with their
+// source addresses.
+func Pairs(self, other model.Node) map[netip.Addr]netip.Addr {
+	all := map[netip.Addr]netip.Addr{}
+	for _, p := range parallel(self.Underlay, other.Underlay) {
+		all[p.destination] = p.source
+	}
+	return all
 }
 
 // lastLabel returns the highest network whose label the destinations of all pairs receive.

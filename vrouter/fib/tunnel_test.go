@@ -415,3 +415,32 @@ func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
 		}
 	}
 }
+
+// Without a pair that uses VXLAN, packets to VXLAN's port belong to another program.
+func TestTheVXLANPortIsInTheTablesWhileVXLANIsUsed(t *testing.T) {
+	gateway := model.Gateway{Name: "mx", Addresses: addrs("192.0.2.9"), Encapsulation: model.VXLAN}
+	for _, c := range []struct {
+		what, a, b string
+		change     func(*model.State)
+		want       uint16
+	}{
+		{"both", "u v", "v", nil, 4789},
+		{"this node", "u v", "u", nil, 0},
+		{"the other node", "u", "u v", nil, 0},
+		{"none", "u g", "u g", nil, 0},
+		{"a gateway", "u", "u", func(s *model.State) { s.Gateways = []model.Gateway{gateway} }, 4789},
+		{"this node, from any source", "u v", "u", func(s *model.State) { s.Settings.AnySource = true }, 4789},
+	} {
+		s := model.State{Settings: model.Settings{VXLANPort: 4789}, Nodes: []model.Node{
+			{Name: "a", Underlay: addrs("192.0.2.1"), Encapsulations: encaps(c.a)},
+			{Name: "b", Underlay: addrs("192.0.2.2"), Encapsulations: encaps(c.b)},
+		}}
+		if c.change != nil {
+			c.change(&s)
+		}
+		tables, _, err := compile(s, "a", Facts{}, &IDs{})
+		if got := tables.Settings.VXLANPort; err != nil || got != c.want {
+			t.Errorf("VXLAN is offered by %s: the port is %d, want %d; %v", c.what, got, c.want, err)
+		}
+	}
+}

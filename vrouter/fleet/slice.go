@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 
 	"windtunnel/vrouter/model"
@@ -50,19 +49,29 @@ func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 	return s
 }
 
-// Alternatives returns the underlay addresses of the other nodes that have next hops of routes
-// with several next hops, in the networks that have ports on a node. The values are the names
-// of the other nodes.
-func (v *View) Alternatives(node string) map[netip.Addr]string {
-	all := map[netip.Addr]string{}
+// Alternatives returns the names of the other nodes that have next hops of routes with several
+// next hops, in the networks that have ports on a node.
+func (v *View) Alternatives(node string) map[string]bool {
+	all := map[string]bool{}
 	for network := range v.hosts[node] {
 		for _, r := range v.routes[network] {
 			for _, w := range r.Via {
 				if p := v.ports[w.Port]; len(r.Via) > 1 && p != nil && p.Node != node {
-					for _, a := range v.nodes[p.Node].Underlay {
-						all[a] = p.Node
-					}
+					all[p.Node] = true
 				}
+			}
+		}
+	}
+	return all
+}
+
+// Peers returns the names of the other nodes that have ports in networks of a node.
+func (v *View) Peers(node string) map[string]bool {
+	all := map[string]bool{}
+	for other, networks := range v.hosts {
+		for network := range networks {
+			if _, shared := v.hosts[node][network]; shared && other != node {
+				all[other] = true
 			}
 		}
 	}

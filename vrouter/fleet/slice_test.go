@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,16 +30,25 @@ func TestTheAlternativesOfANode(t *testing.T) {
 		{Network: "blue", Prefix: prefixes("172.16.0.0/24")[0], Via: []model.Via{{Port: "c2"}, {Port: "d2"}}},
 	}
 	apply(t, f, s)
-	a, c, c6, d := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("2001:db8::3"), netip.MustParseAddr("192.0.2.4")
-	for node, want := range map[string]map[netip.Addr]string{
-		"a": {c: "c", c6: "c"},
-		"b": {a: "a", c: "c", c6: "c"},
-		"c": {a: "a", d: "d"},
-		"d": {c: "c", c6: "c"},
+	set := func(names ...string) map[string]bool {
+		all := map[string]bool{}
+		for _, n := range names {
+			all[n] = true
+		}
+		return all
+	}
+	for node, want := range map[string]struct{ alternatives, peers map[string]bool }{
+		"a": {set("c"), set("b", "c")},
+		"b": {set("a", "c"), set("a", "c")},
+		"c": {set("a", "d"), set("a", "b", "d")},
+		"d": {set("c"), set("c")},
 	} {
 		f.Peek(func(v *View) {
-			if got := v.Alternatives(node); !maps.Equal(got, want) {
-				t.Errorf("node %s: %v, want %v", node, got, want)
+			if got := v.Alternatives(node); !maps.Equal(got, want.alternatives) {
+				t.Errorf("node %s: alternatives %v, want %v", node, got, want.alternatives)
+			}
+			if got := v.Peers(node); !maps.Equal(got, want.peers) {
+				t.Errorf("node %s: peers %v, want %v", node, got, want.peers)
 			}
 		})
 	}

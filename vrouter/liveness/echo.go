@@ -68,7 +68,7 @@ func Run(ctx context.Context, interval time.Duration, in func(func() error) erro
 }
 
 // send sends a request. Errors to send count as requests without a reply.
-func (e *echo) send(to netip.Addr) {
+func (e *echo) send(to, source netip.Addr) {
 	f := families[to.Is4()]
 	c := e.conns[to.Is4()]
 	if c == nil {
@@ -88,7 +88,11 @@ func (e *echo) send(to netip.Addr) {
 	if err != nil {
 		panic(err) // Marshal does not fail for an echo
 	}
-	c.WriteTo(b, &net.IPAddr{IP: to.AsSlice()})
+	if at := (&net.IPAddr{IP: to.AsSlice()}); to.Is4() {
+		c.IPv4PacketConn().WriteTo(b, &ipv4.ControlMessage{Src: source.AsSlice()}, at)
+	} else {
+		c.IPv6PacketConn().WriteTo(b, &ipv6.ControlMessage{Src: source.AsSlice()}, at)
+	}
 }
 
 // readRetry is the wait after an error of a socket.

@@ -15,18 +15,28 @@ import (
 // Prober sends echo requests to the underlay addresses of nodes. The kernels of these nodes
 // reply, also while no agent runs there.
 //
-// A node is silent if an address that has replied before does not reply for Missed intervals.
-// It stays silent until Replies requests in a row have a reply. A node whose addresses have
-// never replied is not silent: a firewall may drop the requests.
+// An address is silent if it has replied before and does not reply for Missed intervals.
+// It stays silent until Replies requests in a row have a reply. An address that has
+// never replied is not silent: a firewall may drop the requests. A node is silent if some of its
+// addresses are silent, and no other address replies.
 type Prober struct {
 	interval time.Duration
-	send     func(netip.Addr) // sends a request; replies arrive at heard
-	changed  chan struct{}    // receives after the result of Silent has changed
+	send     func(to, source netip.Addr) // sends a request; replies arrive at heard
+	changed  chan struct{}               // receives after the result of Addresses has changed
 
 	mu     sync.Mutex
 	peers  map[netip.Addr]*peer
-	silent map[string]bool
+	silent map[netip.Addr]bool
 }
+
+// Target says how to test an underlay address.
+type Target struct {
+	Node   string
+	Source netip.Addr // of the requests: they take the path of packets from this address
+}
+
+// DefaultInterval is the interval if the configuration has none.
+const DefaultInterval = time.Second
 
 // Missed intervals without a reply make a node silent. Replies is the number of requests in a
 // row with a reply after which an address counts again.
@@ -37,36 +47,53 @@ const (
 
 // peer is an underlay address.
 type peer struct {
-	node    string
+	Target
 	last    time.Time // of the last reply
 	asked   bool      // the last request has no reply yet
 	replies int       // requests in a row with a reply, at most Replies
 	replied bool      // replies was Replies at least once
 }
 
-func newProber(interval time.Duration, send func(netip.Addr)) *Prober {
-	return &Prober{interval: interval, send: send, changed: make(chan struct{}, 1), peers: map[netip.Addr]*peer{}, silent: map[string]bool{}}
+func newProber(interval time.Duration, send func(to, source netip.Addr)) *Prober {
+	return &Prober{interval: interval, send: send, changed: make(chan struct{}, 1), peers: map[netip.Addr]*peer{}, silent: map[netip.Addr]bool{}}
 }
 
-// Changed receives a value after the result of Silent has changed.
+// Changed receives a value after the result of Addresses has changed.
 func (p *Prober) Changed() <-chan struct{} { return p.changed }
+
+// Addresses returns the silent addresses.
+func (p *Prober) Addresses() map[netip.Addr]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.silent)
+}
 
 // Silent returns the silent nodes.
 func (p *Prober) Silent() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Collect(maps.Keys(p.silent))
+	nodes := map[string]bool{}
+	for a := range p.silent {
+		if x := p.peers[a]; x != nil {
+			nodes[x.Node] = true
+		}
+	}
+	for a, x := range p.peers {
+		if x.replied && !p.silent[a] {
+			delete(nodes, x.Node)
+		}
+	}
+	return slices.Collect(maps.Keys(nodes))
 }
 
-// Set replaces the addresses to test. The values are their nodes. An address that stays keeps
-// its state.
-func (p *Prober) Set(nodes map[netip.Addr]string) {
+// Set replaces the addresses to test. An address that stays keeps its state.
+func (p *Prober) Set(targets map[netip.Addr]Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.peers, func(a netip.Addr, x *peer) bool { return nodes[a] != x.node })
-	for a, node := range nodes {
+	maps.DeleteFunc(p.peers, func(a netip.Addr, x *peer) bool { return targets[a] != x.Target })
+	for a, target := range targets {
 		if p.peers[a] == nil {
-			p.peers[a] = &peer{node: node}
+			p.peers[a] = &peer{Target: target}
 		}
 	}
 }
@@ -95,8 +122,8 @@ func (p *Prober) run(ctx context.Context) {
 			p.excuse(now, late)
 		}
 		if !now.Before(next) {
-			for _, a := range p.ask() {
-				p.send(a)
+			for a, source := range p.ask() {
+				p.send(a, source)
 			}
 			next = now.Add(p.interval*3/4 + rand.N(p.interval/4))
 		}
@@ -107,18 +134,20 @@ func (p *Prober) run(ctx context.Context) {
 	}
 }
 
-// ask records that each address gets a request, and returns the addresses. If the last request
-// to an address has no reply, the replies are not in a row.
-func (p *Prober) ask() []netip.Addr {
+// ask records that each address gets a request, and returns the addresses with their sources. If
+// the last request to an address has no reply, the replies are not in a row.
+func (p *Prober) ask() map[netip.Addr]netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, x := range p.peers {
+	all := map[netip.Addr]netip.Addr{}
+	for a, x := range p.peers {
+		all[a] = x.Source
 		if x.asked && x.replies < Replies {
 			x.replies = 0
 		}
 		x.asked = true
 	}
-	return slices.Collect(maps.Keys(p.peers))
+	return all
 }
 
 // excuse ignores a time in which this process did not run.
@@ -132,13 +161,13 @@ func (p *Prober) excuse(now time.Time, late time.Duration) {
 	}
 }
 
-// update finds the silent nodes. It returns the time of the next call. This is the time next, or
+// update finds the silent addresses. It returns the time of the next call. This is the time next, or
 // an earlier time at which an address can become silent.
 func (p *Prober) update(now, next time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	silent := map[string]bool{}
-	for _, x := range p.peers {
+	silent := map[netip.Addr]bool{}
+	for a, x := range p.peers {
 		switch end := x.last.Add(Missed * p.interval); {
 		case !now.Before(end):
 			x.replies = 0
@@ -146,7 +175,7 @@ func (p *Prober) update(now, next time.Time) time.Time {
 			next = end
 		}
 		if x.replied && x.replies < Replies {
-			silent[x.node] = true
+			silent[a] = true
 		}
 	}
 	if !maps.Equal(silent, p.silent) {

@@ -28,7 +28,7 @@ var b, c = netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::3")
 func onWire(t *testing.T, before func(*wire, netip.Addr), test func(*wire)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{cut: map[netip.Addr]bool{}}
-		w.Prober = newProber(interval, func(a netip.Addr) {
+		w.Prober = newProber(interval, func(a, _ netip.Addr) {
 			if before != nil {
 				before(w, a)
 			}
@@ -38,7 +38,7 @@ func onWire(t *testing.T, before func(*wire, netip.Addr), test func(*wire)) {
 				w.heard(a)
 			}
 		})
-		w.Set(map[netip.Addr]string{b: "b", c: "c"})
+		w.Set(map[netip.Addr]Target{b: {Node: "b"}, c: {Node: "c"}})
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.run(ctx) }()
@@ -96,6 +96,23 @@ func TestANodeThatStopsToReplyIsSilentAfterThreeIntervals(t *testing.T) {
 	})
 }
 
+// A node with an address that replies is not silent, and its silent address is known.
+func TestANodeWithAnotherAddressThatRepliesIsNotSilent(t *testing.T) {
+	onWire(t, nil, func(w *wire) {
+		second := netip.MustParseAddr("198.51.100.2")
+		w.Set(map[netip.Addr]Target{b: {Node: "b"}, second: {Node: "b"}})
+		time.Sleep(10 * time.Second)
+		w.setCut(second, true)
+		if until(func() bool { return w.Addresses()[second] }); len(w.Addresses()) != 1 || len(w.Silent()) > 0 {
+			t.Errorf("silent addresses %v and nodes %q, want address %s and no node", w.Addresses(), w.Silent(), second)
+		}
+		w.setCut(b, true)
+		if until(func() bool { return w.isSilent("b") }); !w.isSilent("b") {
+			t.Error("node b is not silent, but none of its addresses replies")
+		}
+	})
+}
+
 func TestTwoLostRepliesDoNotMakeANodeSilent(t *testing.T) {
 	sent := map[netip.Addr]int{}
 	onWire(t, func(w *wire, a netip.Addr) {
@@ -137,7 +154,7 @@ func TestANodeThatNeverRepliesIsNotSilent(t *testing.T) {
 		time.Sleep(time.Second)
 		far := netip.MustParseAddr("192.0.2.4")
 		w.setCut(far, true)
-		w.Set(map[netip.Addr]string{b: "b", far: "d"})
+		w.Set(map[netip.Addr]Target{b: {Node: "b"}, far: {Node: "d"}})
 		w.neverSilent(t)
 	})
 }
@@ -178,7 +195,7 @@ func TestRepliesOfTheKernelArrive(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	p := Run(ctx, 20*time.Millisecond, func(f func() error) error { return f() }, slog.New(slog.DiscardHandler), &wait)
-	local := map[netip.Addr]string{netip.MustParseAddr("127.0.0.1"): "four", netip.IPv6Loopback(): "six"}
+	local := map[netip.Addr]Target{netip.MustParseAddr("127.0.0.1"): {"four", netip.MustParseAddr("127.0.0.2")}, netip.IPv6Loopback(): {Node: "six"}}
 	p.Set(local)
 	replies := func() (list []string) {
 		p.mu.Lock()

@@ -33,7 +33,8 @@ type Etcd struct {
 	// identify adds a user to the context of a call. It is nil if the client has a
 	// connection: etcd then reads the user from the connection's certificate.
 	identify func(context.Context) context.Context
-	exact    atomic.Bool // result of hasExactProgress
+	exact    atomic.Bool           // result of hasExactProgress
+	noDial   atomic.Pointer[error] // why the last attempt to connect failed; nil: it did not. The client's errors omit it
 
 	mu   sync.Mutex
 	seen sight
@@ -134,14 +135,25 @@ func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		PermitWithoutStream: true, Logger: zap.NewNop(), // no log: each call returns its error
 	}
-	if dial != nil {
-		config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(dial))
+	e := newEtcd(nil, a.Prefix, a.String(), nil)
+	if dial == nil {
+		dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
 	}
+	config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := dial(ctx, address)
+		if e.noDial.Store(nil); err != nil {
+			e.noDial.Store(&err)
+		}
+		return conn, err
+	}))
 	client, err := clientv3.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", a, err)
 	}
-	return newEtcd(client, a.Prefix, a.String(), client.Close), nil
+	e.client, e.close = client, client.Close
+	return e, nil
 }
 
 func newEtcd(client *clientv3.Client, prefix, name string, close func() error) *Etcd {
@@ -222,6 +234,9 @@ func withDeadline[R any](ctx context.Context, f func(context.Context) (R, error)
 // failed wraps an error of the client. It adds ErrUnavailable if the store could
 // not be reached.
 func (e *Etcd) failed(what string, err error) error {
+	if why := e.noDial.Load(); why != nil && isUnavailable(err) {
+		return fmt.Errorf("%s %s: %w: %w: %w", what, e.name, ErrUnavailable, *why, err)
+	}
 	if isUnavailable(err) {
 		return fmt.Errorf("%s %s: %w: %w", what, e.name, ErrUnavailable, err)
 	}

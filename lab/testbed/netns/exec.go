@@ -16,7 +16,7 @@ import (
 
 // Exec runs a command on a node ("a") or in a container ("a/c1") of a standing
 // testbed, on the node's CPUs and with its share of the CPU time, and waits for it. It sends the
-// signals to the command.
+// signals to the command and to the programs that the command started.
 func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal) error {
 	nodes, err := standing(id)
 	if err != nil {
@@ -35,26 +35,32 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal)
 	node, _, _ := strings.Cut(where, "/")
 	for i := range nodes {
 		if nodeName(i) == node {
+			// On a terminal the command stays in this process group, so that Ctrl-C and Ctrl-Z reach it.
+			cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: !term.IsTerminal(int(os.Stdin.Fd()))}
 			if err := startOn(s, layout.Nodes[i], cmd); err != nil {
 				return err
 			}
-			defer forward(cmd.Process, signals)()
+			defer forward(cmd, signals)()
 			return errors.Join(space.JoinCPULimit(SpacePrefix(id)+node, cmd.Process.Pid), cmd.Wait())
 		}
 	}
 	return fmt.Errorf("%q is no node of this testbed", node)
 }
 
-// forward sends signals to a process until the returned function is called. A terminal sends
-// Ctrl-C to the process too, because it is in the same process group.
-func forward(p *os.Process, signals <-chan os.Signal) (stop func()) {
-	ended := make(chan struct{})
+// forward sends signals to a command until the returned function is called: to its process group,
+// or to the command alone if it is in the group of this process. A terminal sends Ctrl-C to that
+// group itself.
+func forward(cmd *exec.Cmd, signals <-chan os.Signal) (stop func()) {
+	ended, to := make(chan struct{}), cmd.Process.Pid
+	if cmd.SysProcAttr.Setpgid {
+		to = -to
+	}
 	go func() {
 		for {
 			select {
 			case s := <-signals:
-				if s != os.Interrupt || !term.IsTerminal(int(os.Stdin.Fd())) {
-					_ = p.Signal(s) // fails only if the process has ended
+				if s != os.Interrupt || to < 0 {
+					_ = unix.Kill(to, s.(unix.Signal)) // fails only if the processes have ended
 				}
 			case <-ended:
 				return

@@ -35,7 +35,7 @@ type Config struct {
 	StoreListen    string                `yaml:"store_listen"`    // host:port of an embedded store for other nodes; default: none
 	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store serves without TLS
 	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
-	Liveness       time.Duration         `yaml:"liveness"`        // interval of the tests whether nodes of ECMP routes answer, such as 300ms; default: no tests
+	Liveness       time.Duration         `yaml:"liveness"`        // interval of the tests whether other nodes answer, such as 300ms; default: no tests of nodes of ECMP routes, and 1s for nodes with several links
 	Underlay       []netip.Addr          `yaml:"underlay"`        // addresses to register in a shared store; default: those of the fabric devices
 	Encapsulations []model.Encapsulation `yaml:"encapsulations"`  // encapsulations to register, preferred first
 	Locator        Locator               `yaml:"locator"`         // IPv6 /64 or /80 prefix to register, which the underlay routes to this node, or auto; default: none

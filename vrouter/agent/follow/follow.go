@@ -5,6 +5,9 @@ package follow
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +33,8 @@ type Follower struct {
 	Own        KeptNode // node.json; used only by the loop once the loop runs
 	reconciler *reconcile.Reconciler
 	saving     saving
-	prober     *liveness.Prober // nil: liveness is not configured
-	publish    func()           // called after a change that no pass has published
+	prober     *liveness.Prober
+	publish    func() // called after a change that no pass has published
 
 	Requests     chan func()         // functions for the loop
 	coming       atomic.Int32        // requests whose changes are not committed yet
@@ -122,12 +125,10 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 	}
 	var s model.Slice
 	if !f.Peek(func(v *fleet.View) {
-		if f.prober != nil {
-			f.prober.Set(v.Alternatives(f.config.Node))
-			for _, node := range f.prober.Silent() {
-				if _, is := gone[node]; !is {
-					gone[node] = false
-				}
+		f.prober.Set(f.targets(v))
+		for _, node := range f.prober.Silent() {
+			if _, is := gone[node]; !is && f.config.Liveness > 0 {
+				gone[node] = false
 			}
 		}
 		s = v.Slice(f.config.Node, gone)
@@ -135,6 +136,31 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 		return nil, false
 	}
 	return reconcile.NewDesired(f.config.Node, s, f.Own.IDs, f.reconciler.Want, f.Own.Leaving...), true
+}
+
+// targets returns the underlay addresses to test: of nodes to which several links lead, because
+// packets can take another link; and with liveness in the configuration, of nodes that routes with
+// several next hops can avoid.
+func (f *Follower) targets(v *fleet.View) map[netip.Addr]liveness.Target {
+	all := map[netip.Addr]liveness.Target{}
+	self, _ := v.Node(f.config.Node)
+	add := func(nodes map[string]bool, links int) {
+		for name := range nodes {
+			other, _ := v.Node(name)
+			if pairs := fib.Pairs(self, other); len(pairs) >= links {
+				for a, source := range pairs {
+					all[a] = liveness.Target{Node: name, Source: source}
+				}
+			}
+		}
+	}
+	if len(self.Underlay) > 1 {
+		add(v.Peers(self.Name), 2)
+	}
+	if f.config.Liveness > 0 {
+		add(v.Alternatives(self.Name), 1)
+	}
+	return all
 }
 
 // SavedSlice returns the state that KeepSlice saved last; nil: there is none, or it cannot
@@ -171,14 +197,25 @@ func (f *Follower) NodeGone() {
 	f.publish()
 }
 
-// probe applies the state of the fleet when nodes stop or start to answer the prober, until ctx
-// ends.
+// answersChanged makes a pass after addresses have stopped or started to answer the prober.
+func (f *Follower) answersChanged() {
+	before := f.reconciler.Last
+	f.reconciler.Silent = f.prober.Addresses()
+	f.NodeGone()
+	if f.reconciler.Last == before { // no route changed
+		f.reconciler.Notice(netdev.Event{Other: true})
+		f.reconciler.Pass(reconcile.Noticing)
+	}
+}
+
+// probe calls answersChanged in the loop when addresses stop or start to answer the prober, until
+// ctx ends.
 func (f *Follower) probe(ctx context.Context) {
 	for {
 		select {
 		case <-f.prober.Changed():
-			f.log.Info("the nodes that do not answer have changed", "silent", f.prober.Silent())
-			f.Ask(ctx, func() error { f.NodeGone(); return nil }) // fails only if ctx has ended
+			f.log.Info("the nodes that do not answer have changed", "silent", f.prober.Silent(), "addresses", slices.Collect(maps.Keys(f.prober.Addresses())))
+			f.Ask(ctx, func() error { f.answersChanged(); return nil }) // fails only if ctx has ended
 		case <-ctx.Done():
 			return
 		}

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func openStore(c config.Config, here *netdev.Space) (a store.Address, s store.St
 	case store.KindEmbedded:
 		err = here.Once(func() (err error) {
 			s, err = store.OpenEmbedded(store.EmbeddedOptions{Dir: k.EmbeddedDir(), Listen: c.StoreListen, TLS: c.StoreTLS, Insecure: c.StoreInsecure})
-			return err
+			return inNamespace(c.Netns, c.StoreListen, err)
 		})
 	default:
 		s, err = store.OpenEtcd(a, c.StoreTLS, func(ctx context.Context, address string) (conn net.Conn, err error) {
@@ -63,10 +64,23 @@ func openStore(c config.Config, here *netdev.Space) (a store.Address, s store.St
 				conn, err = d.DialContext(ctx, "tcp", address)
 				return err
 			})
-			return conn, err
+			return conn, inNamespace(c.Netns, address, err)
 		})
 	}
 	return a, s, err
+}
+
+// inNamespace adds to an error of an address in which network namespace it was used. There a
+// loopback address is not the host's.
+func inNamespace(netns, address string, err error) error {
+	if err == nil || netns == "" {
+		return err
+	}
+	host, _, _ := net.SplitHostPort(address)
+	if a, parsed := netip.ParseAddr(host); host == "localhost" || parsed == nil && a.IsLoopback() {
+		return fmt.Errorf("in network namespace %s (netns), whose loopback addresses are not the host's: %w", netns, err)
+	}
+	return fmt.Errorf("in network namespace %s (netns): %w", netns, err)
 }
 
 // IsShared reports whether other nodes can use the store.
@@ -103,10 +117,8 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	}
 	s.Changes = s.Watcher()
 	f.shared = s
-	if c.Liveness > 0 {
-		f.prober = liveness.Run(ctx, c.Liveness, here.Once, log, &s.wait)
-		s.wait.Go(func() { f.probe(ctx) })
-	}
+	f.prober = liveness.Run(ctx, cmp.Or(c.Liveness, liveness.DefaultInterval), here.Once, log, &s.wait)
+	s.wait.Go(func() { f.probe(ctx) })
 	s.wait.Go(func() { f.saveSlices(ctx) })
 	s.wait.Go(func() {
 		if err := s.Run(ctx); err != nil {

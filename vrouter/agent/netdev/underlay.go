@@ -18,7 +18,7 @@ import (
 type Underlay struct {
 	space   *Space
 	fabric  map[int]netlink.Link // underlay devices by ifindex
-	devices map[int]string       // cached names of devices outside the fabric, by ifindex
+	devices map[int]string       // cached results of outside, by ifindex
 }
 
 // Way has the paths of the underlay from an address of this node to an address of another
@@ -80,19 +80,26 @@ func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way 
 	}
 	hops := r.MultiPath
 	if len(hops) == 0 {
-		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
+		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via, Flags: r.Flags}}
 	}
 	w := Way{}
 	for _, hop := range hops {
 		l, ok := u.fabric[hop.LinkIndex]
+		why := ""
+		if ok {
+			why, _ = Unusable(l)
+		}
 		switch {
 		case !ok:
-			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which is not a fabric device; add it to fabric in the configuration, or correct the route", source, destination, u.name(hop.LinkIndex))
+			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s", source, destination, u.outside(hop.LinkIndex))
 			continue
-		case l.Attrs().Flags&net.FlagUp == 0:
-			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which is down", source, destination, l.Attrs().Name)
+		case why != "":
+			w.Why = fmt.Sprintf("the route from %s to %s leaves by %s, which %s", source, destination, l.Attrs().Name, why)
 			continue
-		case hop.Flags&unix.RTNH_F_DEAD != 0 || len(w.Paths) == maxPaths:
+		case hop.Flags&(unix.RTNH_F_DEAD|unix.RTNH_F_LINKDOWN) != 0:
+			w.Why = fmt.Sprintf("the next hop of the route from %s to %s by %s is dead", source, destination, l.Attrs().Name)
+			continue
+		case len(w.Paths) == maxPaths:
 			continue
 		}
 		w.Paths = append(w.Paths, fib.Path{Source: source, Destination: destination, Gateway: gatewayOf(hop, destination), Oif: uint32(hop.LinkIndex)})
@@ -113,6 +120,27 @@ func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way 
 	return w
 }
 
+// Unusable returns the reason why an underlay device carries no packets of the overlay, as a
+// predicate, and what to do. It returns "" if the device carries packets. The kernel keeps the
+// routes of a device that is up and has no carrier.
+func Unusable(l netlink.Link) (why, remedy string) {
+	switch a := l.Attrs(); {
+	case !hasEthernet(l):
+		return "has no Ethernet header", "use an Ethernet device; through tun, WireGuard or Tailscale, for example a gretap device"
+	case a.Flags&net.FlagUp == 0:
+		return "is down", "ip link set " + a.Name + " up"
+	case a.RawFlags&unix.IFF_LOWER_UP == 0:
+		return "has no carrier", "check its cable, and that the device at the other end is up"
+	}
+	return "", ""
+}
+
+// hasEthernet reports whether a device's packets have an Ethernet header. The programs read and
+// write one.
+func hasEthernet(l netlink.Link) bool {
+	return l.Attrs().EncapType == "ether" || l.Attrs().EncapType == "loopback"
+}
+
 // gatewayOf returns the address of a next hop that the node resolves to a MAC
 // address.
 func gatewayOf(hop *netlink.NexthopInfo, destination netip.Addr) netip.Addr {
@@ -127,29 +155,46 @@ func gatewayOf(hop *netlink.NexthopInfo, destination netip.Addr) netip.Addr {
 	return destination
 }
 
-func (u *Underlay) name(index int) string {
-	if name, ok := u.devices[index]; ok {
-		return name
+// outside names a device that is not in the fabric, and says why a route must not use it.
+func (u *Underlay) outside(index int) string {
+	if text, ok := u.devices[index]; ok {
+		return text
 	}
-	name := fmt.Sprintf("device %d", index)
-	if l, err := u.space.Links.LinkByIndex(index); err == nil {
-		name = "device " + l.Attrs().Name
+	text := fmt.Sprintf("device %d", index)
+	l, err := u.space.Links.LinkByIndex(index)
+	if err == nil {
+		text = "device " + l.Attrs().Name
 	}
-	u.devices[index] = name
-	return name
+	if err == nil && !hasEthernet(l) {
+		text += ", which has no Ethernet header"
+	} else {
+		text += ", which is not a fabric device; add it to fabric in the configuration, or correct the route"
+	}
+	u.devices[index] = text
+	return text
 }
 
 // FabricDevices returns the configured devices. If none are configured, it returns
 // the devices that have the addresses. missing has one text for each device that was
-// not found.
+// not found or has no Ethernet header.
 func FabricDevices(here *Devices, configured []string, addresses []netip.Addr) (fabric []netlink.Link, missing []string, err error) {
+	add := func(l netlink.Link) {
+		switch {
+		case slices.ContainsFunc(fabric, func(f netlink.Link) bool { return f.Attrs().Index == l.Attrs().Index }):
+		case hasEthernet(l):
+			fabric = append(fabric, l)
+		default:
+			why, remedy := Unusable(l)
+			missing = append(missing, fmt.Sprintf("fabric device %s %s; %s", l.Attrs().Name, why, remedy))
+		}
+	}
 	for _, name := range configured {
 		l, err := here.Name(name)
 		if err != nil {
 			return nil, nil, err
 		}
 		if l != nil {
-			fabric = append(fabric, l)
+			add(l)
 			continue
 		}
 		missing = append(missing, fmt.Sprintf("fabric device %s does not exist", name))
@@ -167,15 +212,12 @@ func FabricDevices(here *Devices, configured []string, addresses []netip.Addr) (
 			missing = append(missing, fmt.Sprintf("no device has this node's underlay address %s; add the address to a device, or list the devices under fabric in the configuration", a))
 			continue
 		}
-		if slices.ContainsFunc(fabric, func(l netlink.Link) bool { return l.Attrs().Index == index }) {
-			continue
-		}
 		l, err := here.Index(index)
 		if err != nil {
 			return nil, nil, err
 		}
 		if l != nil {
-			fabric = append(fabric, l)
+			add(l)
 		}
 	}
 	return fabric, missing, nil

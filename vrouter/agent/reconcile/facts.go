@@ -11,7 +11,6 @@ import (
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
-	"windtunnel/vrouter/model"
 )
 
 // facts are the inputs of the tables that are not in the desired state: the ports'
@@ -28,6 +27,7 @@ type facts struct {
 	foreign   map[string]string       // Pass.foreign: nodes to which this node does not translate
 	handovers map[string]fib.Handover // Pass.handovers
 	lastLabel uint32                  // Labels.Last
+	silent    map[netip.Addr]bool     // Reconciler.Silent
 }
 
 // pair has the two addresses of an underlay path.
@@ -71,7 +71,7 @@ func (f *facts) equal(older facts) bool {
 
 // sameWays reports whether MTU, links and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
-	if f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.foreign, older.foreign) || f.lastLabel != older.lastLabel || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
+	if f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.foreign, older.foreign) || f.lastLabel != older.lastLabel || !maps.Equal(f.silent, older.silent) || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
 		return false
 	}
 	for key, w := range f.ways {
@@ -89,7 +89,7 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 	idle, unanswered, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowUnanswered/time.Second), uint32(c.FlowClosed/time.Second)
 	f.ways = map[pair]netdev.Way{}
 	if want.isEmpty() {
-		settings := fib.Settings{Strict: true, VXLANPort: model.DefaultVXLANPort, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}
+		settings := fib.Settings{Strict: true, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}
 		return &fib.Compiled{Tables: fib.Tables{Settings: settings}}, nil
 	}
 	state := want.Slice
@@ -97,7 +97,7 @@ func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, parti
 		state.Nodes = f.nodes(want)
 	}
 	compiled, err := fib.Compile(state, want.Node, fib.Facts{
-		Ports: f.ports, MTU: f.mtu, Handovers: f.handovers, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
+		Ports: f.ports, MTU: f.mtu, Handovers: f.handovers, Silent: f.silent, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
 			return w.Paths, w.MTU

@@ -27,12 +27,13 @@ var (
 	theLabels     = Object{kindNode, "labels"}
 	thePrograms   = Object{kindNode, "programs"}
 	theNeighbours = Object{kindNode, "neighbours"}
+	theVXLANPort  = Object{kindNode, "vxlan_port"}
 )
 
 func portObject(name string) Object { return Object{kindPort, name} }
 
-// isMild reports whether the node forwards by other means while the object is not in force.
-func (o Object) isMild() bool { return o == theLocator }
+// isMild reports whether the node forwards while the object is not in force.
+func (o Object) isMild() bool { return o == theLocator || o == theVXLANPort }
 
 // Failure is an object that is not in force.
 type Failure struct {

@@ -3,11 +3,13 @@ package reconcile
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
-	"windtunnel/vrouter/model"
 )
 
 // keepPins recreates the data path if pins are missing. A link without a pin is
@@ -29,16 +31,30 @@ func (p *Pass) keepPins() {
 }
 
 // merge creates the device that makes the kernel merge VXLAN packets, or deletes it if this
-// node does not offer VXLAN.
+// node accepts no VXLAN packets. It reports other devices that use the port.
 func (p *Pass) merge() {
-	self, known := p.Want.Self()
-	if p.r.config.VXLANGRO == config.Off || !known || !slices.Contains(self.Encapsulations, model.VXLAN) {
+	if !p.compiled {
+		p.merges = p.r.Last != nil && p.r.Last.merges
+		return
+	}
+	port := p.Tables.Settings.VXLANPort
+	var others []string
+	for name, l := range p.r.devices.Known() {
+		if v, is := l.(*netlink.Vxlan); is && port != 0 && v.Port == int(port) && name != netdev.GRODevice {
+			others = append(others, name)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		p.block(theVXLANPort, fmt.Sprintf("VXLAN device %s uses UDP port %d, the port of this node's VXLAN tunnels: its packets from and to the other nodes are dropped; set settings.vxlan_port to another port, or remove vxlan from the nodes' encapsulations", strings.Join(others, ", "), port))
+	}
+	if p.r.config.VXLANGRO == config.Off || port == 0 {
 		if err := netdev.RemoveMerging(p.r.space, p.Want.Node); err != nil {
 			p.fail(Object{kindDevice, netdev.GRODevice}, err)
 		}
 		return
 	}
-	made, err := netdev.KeepMerging(p.r.space, p.Want.Node, p.Want.State.Settings.VXLANPort)
+	made, err := netdev.KeepMerging(p.r.space, p.Want.Node, port)
 	if err != nil {
 		// Another VXLAN device uses the UDP port, or the kernel lacks VXLAN.
 		if last := p.r.Last; last == nil || last.merges {

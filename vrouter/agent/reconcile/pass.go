@@ -3,14 +3,11 @@ package reconcile
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
@@ -163,6 +160,7 @@ func (p *Pass) walk() {
 	p.configure()
 	p.clear()
 	p.resolve()
+	p.announce()
 }
 
 // look finds the node's devices and its underlay devices. A partial pass looks up only the
@@ -200,8 +198,8 @@ func (p *Pass) look() error {
 	}
 	for _, l := range links {
 		w.Fabric[l.Attrs().Name] = true
-		if l.Attrs().Flags&net.FlagUp == 0 {
-			p.block(Object{kindDevice, l.Attrs().Name}, isDown(l)+"; ip link set "+l.Attrs().Name+" up")
+		if why, remedy := netdev.Unusable(l); why != "" {
+			p.block(Object{kindDevice, l.Attrs().Name}, fmt.Sprintf("fabric device %s %s; %s", l.Attrs().Name, why, remedy))
 		}
 		p.Fabric = append(p.Fabric, FabricDevice{Link: l})
 	}
@@ -216,8 +214,6 @@ func (p *Pass) look() error {
 	}
 	return nil
 }
-
-func isDown(fabric netlink.Link) string { return "fabric device " + fabric.Attrs().Name + " is down" }
 
 // keepLast copies the results of the last pass, because this pass could not list the
 // devices.
@@ -258,7 +254,7 @@ func (p *Pass) connect() {
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts = factsOf(p.Devices, p.under)
-	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last
+	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel, p.facts.silent = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last, p.r.Silent
 	if last != nil {
 		p.Compiled = last.Compiled
 		if last.compiled && (p.cause == Retrying || p.narrow) { // the kernel reports changes of its routes
