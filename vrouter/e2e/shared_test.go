@@ -38,8 +38,15 @@ func sharedBed(t *testing.T, o options) *bed {
 			l.end()
 			b = nil
 		default:
+			cleared := false
+			defer func() {
+				if !cleared { // clear has ended the test
+					l.end()
+					b = nil
+				}
+			}()
 			b.clear()
-			b.t = l
+			b.t, cleared = l, true
 		}
 	})
 	if b == nil {
