@@ -312,3 +312,55 @@ func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
 		}
 	}
 }
+
+// A receiver ignores the padding behind an IP packet, so nothing in the padding is answered. Options
+// do not hide the port of a DHCP server.
+func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
+	cut := func(b []byte, length uint16) []byte {
+		b = slices.Clone(b)
+		at := 14 + 4
+		if b[14]>>4 == 4 {
+			at = 14 + 2
+		}
+		binary.BigEndian.PutUint16(b[at:], length)
+		return b
+	}
+	echo := func(from, to netip.Addr) []byte {
+		b := frame(macA, model.RouterMAC, packet(t, from, to, 0, 64, "x"))
+		if from.Is4() {
+			b[14+9], b[34] = 1, 8
+			return b
+		}
+		b[14+6], b[54] = 58, 128
+		return b
+	}
+	dhcp := packet(t, addrA6, addrB6, 0, 64, "x")
+	binary.BigEndian.PutUint16(dhcp[40:], 547)
+	options := slices.Concat(dhcp[:40], []byte{17, 0, 1, 4, 0, 0, 0, 0}, dhcp[40:])
+	options[5], options[6] = options[5]+8, 60
+	ns := solicitation(t, addrA6, gateway6, false)
+	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+	})
+	r.answer(t, ns)
+	for name, c := range map[string]struct {
+		reason string
+		frame  []byte
+	}{
+		"solicitation without a target": {"malformed", cut(ns, 8)},
+		"solicitation without a type":   {"malformed", cut(ns, 0)},
+		"echo":                          {"icmp_failed", cut(echo(addrA, gateway4), 24)},
+		"echo, IPv6":                    {"icmp_failed", cut(echo(addrA6, gateway6), 4)},
+		"DHCPv6 behind options":         {"rogue_router", frame(macA, macB, options)},
+		"DHCPv6 in the padding":         {"rogue_router", cut(frame(macA, macB, options), 8)},
+	} {
+		before, err := r.Drops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame)
+		if got := r.drop(t, before); code != actShot || got != c.reason {
+			t.Errorf("%s: action %d, dropped as %s, want %s", name, int32(code), got, c.reason)
+		}
+	}
+}

@@ -172,7 +172,8 @@ func TestRandomFramesAreRestorableOrInTheTunnel(t *testing.T) {
 			binary.BigEndian.PutUint16(ip[6:], uint16(h.Uint32()))
 		}
 		if v6 && (ip[6] == 0 || ip[6] == 44) {
-			ip[7] = 64 // with 255 a header in front of neighbour discovery is refused
+			ip[7] = 64              // with 255 a header in front of neighbour discovery is refused
+			ip[40], ip[41] = 253, 0 // a chain with an end, and without a DHCP server's port
 		}
 		kind := map[bool]uint16{false: 0x0800, true: 0x86dd}[v6]
 		if slices.Contains([]uint16{67, 547}, binary.BigEndian.Uint16(payload)) {

@@ -118,6 +118,7 @@ type vrouterFlowPacket struct {
 	_       structs.HostLayout
 	Key     vrouterFlowKey
 	At      uint32
+	End     uint32
 	Id      uint32
 	Whole   uint8
 	Part    uint8

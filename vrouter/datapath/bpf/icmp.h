@@ -212,7 +212,8 @@ static __noinline int echo4(struct __sk_buff *skb, const struct vif *v)
 	if (!(ip.frag_off & bpf_htons(IP_OFFSET))) {
 		__u32 at = L3_OFFSET + ip.ihl * 4;
 
-		if (bpf_skb_load_bytes(skb, at, &type, 1) || type != ICMP_ECHO)
+		if (bpf_ntohs(ip.tot_len) < ip.ihl * 4 + sizeof(struct icmphdr) || bpf_skb_load_bytes(skb, at, &type, 1) ||
+		    type != ICMP_ECHO)
 			return -DROP_ICMP_FAILED;
 		type = ICMP_ECHOREPLY;
 		if (bpf_l4_csum_replace(skb, at + 2, bpf_htons(ICMP_ECHO << 8), bpf_htons(ICMP_ECHOREPLY << 8), 2) ||
@@ -242,7 +243,8 @@ static __noinline int echo6(struct __sk_buff *skb, const struct vif *v)
 		return -DROP_MALFORMED;
 	if (ip.nexthdr != IPPROTO_ICMPV6)
 		return icmp_error6(skb, v, CAUSE_NO_PORT, 0);
-	if (bpf_skb_load_bytes(skb, L3_OFFSET + 40, &type, 1) || type != ICMPV6_ECHO_ASKED)
+	if (bpf_ntohs(ip.payload_len) < sizeof(struct icmp6hdr) || bpf_skb_load_bytes(skb, L3_OFFSET + 40, &type, 1) ||
+	    type != ICMPV6_ECHO_ASKED)
 		return -DROP_ICMP_FAILED;
 	type = ICMPV6_ECHO_ANSWERED;
 	__builtin_memcpy(&asked, &ip.daddr, 16);

@@ -128,13 +128,13 @@ static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s.ip) + 4))
 		return -DROP_MALFORMED;
 	l2 = v->flags & VIF_F_L2;
-	if (s.ip.hop_limit != 255)
+	if (s.ip.hop_limit != 255 || bpf_ntohs(s.ip.payload_len) < 8)
 		return -DROP_MALFORMED;
 	if ((s.type == ND_ROUTER_ADVERTISEMENT || s.type == ND_REDIRECT) && !(v->flags & VIF_F_ROUTER))
 		return -DROP_ROGUE_ROUTER;
 	if (s.type != ND_NEIGHBOUR_SOLICITATION && s.type != ND_NEIGHBOUR_ADVERTISEMENT)
 		return l2 ? GO_ON : -DROP_LINK_LOCAL;
-	if (bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s)))
+	if (bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s)) || bpf_ntohs(s.ip.payload_len) < sizeof(s) - sizeof(s.ip))
 		return -DROP_MALFORMED;
 	if (s.type == ND_NEIGHBOUR_ADVERTISEMENT)
 		return !may_advertise(v, &s.target) ? -DROP_SPOOFED_IP : l2 ? GO_ON : -DROP_LINK_LOCAL;

@@ -87,8 +87,8 @@ int fabric_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (read_outer(&o, s, data, end, 0) != GO_ON || o.checksum || find_sender(s, &o) != GO_ON)
 		return XDP_PASS;
-	/* Only a frame with fragments is longer than its linear part. */
-	if (o.frame > end - data && o.frame > bpf_xdp_get_buff_len(ctx))
+	/* tc removes padding. Only a frame with fragments is longer than its linear part. */
+	if (o.frame != end - data && o.frame != bpf_xdp_get_buff_len(ctx))
 		return XDP_PASS;
 	t = target_of(&o);
 	if (!t)
@@ -267,10 +267,11 @@ static __always_inline void learn(struct __sk_buff *skb)
 
 	if ((void *)(ip + 1) > end)
 		return;
-	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_ICMP && ip->ihl == 5)
+	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_ICMP && ip->ihl == 5 &&
+	    bpf_ntohs(ip->tot_len) >= sizeof(*ip) + sizeof(struct too_big4))
 		learn_mtu4(skb);
 	else if (eth->h_proto == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end &&
-		 ip6->nexthdr == IPPROTO_ICMPV6)
+		 ip6->nexthdr == IPPROTO_ICMPV6 && bpf_ntohs(ip6->payload_len) >= sizeof(struct too_big6))
 		learn_mtu6(skb);
 }
 
@@ -326,9 +327,12 @@ static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 	verdict = read_outer(&o, s, data, end, skb->gso_size != 0);
 	if (verdict == NOT_OURS)
 		learn(skb);
-	if (verdict == GO_ON && o.frame > skb->len)
+	if (verdict != GO_ON)
+		return verdict;
+	/* Without its padding, the frame has nothing behind the outer packet. */
+	if (o.frame && o.frame != skb->len && (o.frame > skb->len || bpf_skb_change_tail(skb, o.frame, 0)))
 		return -DROP_OUTER_LENGTH;
-	return verdict == GO_ON ? open_outer(skb, s, &o, a) : verdict;
+	return open_outer(skb, s, &o, a);
 }
 
 SEC("tc")

@@ -429,11 +429,18 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	return WENT(verdict, OUT_FORWARDED);
 }
 
-/* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415). */
+/* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415), and for packets
+ * whose extension headers may hide that port (RFC 7610). */
 static __noinline int is_dhcp_answer(struct __sk_buff *skb, const struct frame *f)
 {
 	__be16 port;
 
+	if (f && f->family == FAMILY_IPV6 && is_extension(f->protocol)) {
+		struct flow_packet p = { .at = L3_OFFSET };
+
+		return read_headers(skb, &p, IN_PERSON) < 0 ||
+		       (p.key.protocol == IPPROTO_UDP && p.key.local_port == bpf_htons(547));
+	}
 	if (!f || f->protocol != IPPROTO_UDP || !f->l4 || bpf_skb_load_bytes(skb, f->l4, &port, sizeof(port)))
 		return 0;
 	return port == bpf_htons(f->family == FAMILY_IPV4 ? 67 : 547);
