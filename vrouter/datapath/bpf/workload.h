@@ -489,6 +489,20 @@ static __noinline int send_copy(struct __sk_buff *skb, const struct vif *v, stru
 	return verdict < 0 ? verdict : WENT(VERDICT_ACTION(verdict), OUT_FORWARDED);
 }
 
+/* Returns 1 if a frame that is neither IP nor ARP may be bridged. A frame with a length in place
+ * of an EtherType can have IP, ARP or a VLAN tag behind an LLC/SNAP header, where no check reads
+ * them. So of these frames only spanning tree (IEEE 802.1D) and IS-IS may pass. */
+static __noinline int may_bridge(struct __sk_buff *skb, __be16 type)
+{
+	__u32 length = bpf_ntohs(type);
+	__u8 llc[3]; /* destination, source, control */
+
+	if (length >= ETH_P_802_3_MIN)
+		return 1;
+	return length + ETH_HLEN <= skb->len && !bpf_skb_load_bytes(skb, ETH_HLEN, llc, sizeof(llc)) &&
+	       (llc[0] == 0x42 || llc[0] == 0xfe) && llc[1] == llc[0] && llc[2] == 3;
+}
+
 static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 {
 	void *data, *end;
@@ -530,7 +544,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
 		return bridge_frame(skb, v, &f);
 	default:
-		if (!(v->flags & VIF_F_L2))
+		if (!(v->flags & VIF_F_L2) || !may_bridge(skb, f.eth.h_proto))
 			return -DROP_UNSUPPORTED_PROTOCOL;
 		verdict = GO_ON;
 	}
