@@ -364,3 +364,34 @@ func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
 		}
 	}
 }
+
+// A network that only bridges has no gateway. A packet that is too large for the way, for example by
+// a learned MTU, is answered in the name of its destination; else TCP waits forever.
+func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
+	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
+		r := newRig(t, encap, v6, func(f *fib.Tables) {
+			for i, v := range f.Vifs {
+				v.L3, v.Gateway4, v.Gateway6 = false, netip.Addr{}, netip.Addr{}
+				f.Vifs[i] = v
+			}
+		})
+		_, outer := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, macB, packet(t, addrA, addrB, 0, 9, string(make([]byte, 1300)))))
+		r.run(t, r.programs.FabricTc, r.fabric, tooBig(t, v6, 1330, outer))
+		mtu := uint32(1330 - 14 - map[bool]int{false: 20, true: 40}[v6] - map[model.Encapsulation]int{model.MPLSoGRE: 8, model.MPLSoUDP: 12, model.VXLAN: 16}[encap])
+		big := string(make([]byte, 1370))
+		ip := r.answer(t, frame(macA, macB, packet(t, addrA, addrB, 0, 9, big))).Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+		if body := ip.Payload; !ip.SrcIP.Equal(addrB.AsSlice()) || !ip.DstIP.Equal(addrA.AsSlice()) || sum16(body) != 0xffff ||
+			body[0] != 3 || body[1] != 4 || uint32(binary.BigEndian.Uint16(body[6:])) != mtu {
+			t.Errorf("the answer %v %x, want fragmentation needed from %s with MTU %d", ip, body, addrB, mtu)
+		}
+		p := r.answer(t, frame(macA, macB, packet(t, addrA6, addrB6, 0, 9, big)))
+		ip6 := p.Layer(layers.LayerTypeIPv6).(*layers.IPv6)
+		if icmp := checkICMPv6(t, p); icmp.TypeCode.Type() != 2 || !ip6.SrcIP.Equal(addrB6.AsSlice()) || binary.BigEndian.Uint32(ip6.Payload[4:]) != max(mtu, 1280) {
+			t.Errorf("the answer %v, want packet too big from %s with MTU %d", p, addrB6, max(mtu, 1280))
+		}
+		group := frame(macA, model.MAC{0x33, 0x33, 0, 0, 0, 1}, packet(t, addrA6, netip.MustParseAddr("ff02::1"), 0, 9, big))
+		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, group); code == actRedirect {
+			t.Error("a packet to a group was answered")
+		}
+	})
+}
