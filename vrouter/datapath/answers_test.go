@@ -395,3 +395,109 @@ func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
 		}
 	})
 }
+
+// A VXLAN gateway of a network that only routes asks for the MAC addresses of its next hops.
+func TestAGatewaysQuestionsAreAnsweredInANetworkThatOnlyRoutes(t *testing.T) {
+	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	for _, v6 := range []bool{false, true} {
+		r := newRig(t, model.VXLAN, v6, func(f *fib.Tables) {
+			onlyL3(f)
+			n := f.VRFs[1]
+			n.L2, n.Flood = false, 0
+			f.VRFs[1] = n
+			f.VNIs[1001] = fib.Target{Nexthop: nhVRF, Ethernet: true}
+			f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+		})
+		ask := func(target netip.Addr, to model.MAC, summed bool) []byte {
+			var inner []byte
+			if target.Is4() {
+				inner = arpFrame(t, 1, macB, addrB, target)
+			} else {
+				inner = solicitation(t, addrB6, target, true)
+				copy(inner[6:], macB[:])
+			}
+			copy(inner, to[:])
+			b := wrapped(t, model.VXLAN, v6, 1001, 0, inner)
+			if summed {
+				setOuterChecksum(b)
+			}
+			return b
+		}
+		for _, target := range []netip.Addr{addrA, gateway4, addrA6, gateway6} {
+			for _, to := range []model.MAC{broadcast, model.RouterMAC} {
+				if to == model.RouterMAC && target.Is6() {
+					continue // a packet to the router, which is routed
+				}
+				for _, summed := range []bool{false, true} {
+					b := ask(target, to, summed)
+					code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
+					if code != actRedirect {
+						t.Fatalf("%s: action %d, %s", target, int32(code), r.drop(t, nil))
+					}
+					if _, meta, _ := r.xdp(t, b); meta != nil {
+						t.Errorf("%s: XDP decapsulated the question", target)
+					}
+					if !bytes.Equal(out[:6], b[6:12]) || !bytes.Equal(out[6:12], b[:6]) {
+						t.Errorf("%s: the answer has the outer Ethernet header %x, the question had %x", target, out[:14], b[:14])
+					}
+					checkAnswer(t, out, v6, target, summed)
+				}
+			}
+		}
+		for _, target := range []netip.Addr{addrB, netip.MustParseAddr("10.1.0.77"), addrB6, netip.MustParseAddr("10.9.0.1")} {
+			if code, _ := r.run(t, r.programs.FabricTc, r.fabric, ask(target, broadcast, false)); code != actShot {
+				t.Errorf("%s, which is not here: action %d", target, int32(code))
+			}
+		}
+	}
+}
+
+// outerUDP returns the addresses, and the UDP header with its payload, of a tunnel packet.
+func outerUDP(b []byte) (addresses, udp []byte) {
+	if b[12] == 0x86 {
+		return b[14+8 : 14+40], b[14+40:]
+	}
+	return b[14+12 : 14+20], b[14+20:]
+}
+
+// udpSum is 0xffff for a right UDP checksum.
+func udpSum(b []byte) uint16 {
+	addresses, udp := outerUDP(b)
+	sum := slices.Concat(addresses, []byte{0, 17}, udp[4:6], udp)
+	if len(sum)%2 == 1 {
+		sum = append(sum, 0)
+	}
+	return sum16(sum)
+}
+
+func setOuterChecksum(b []byte) {
+	_, udp := outerUDP(b)
+	binary.BigEndian.PutUint16(udp[6:], ^udpSum(b))
+}
+
+func checkAnswer(t *testing.T, out []byte, v6 bool, target netip.Addr, summed bool) {
+	t.Helper()
+	addresses, udp := outerUDP(out)
+	want := append(local.AsSlice(), far.AsSlice()...)
+	if v6 {
+		want = append(local6.AsSlice(), far6.AsSlice()...)
+	}
+	if !bytes.Equal(addresses, want) || binary.BigEndian.Uint16(udp[2:]) != 4789 || binary.BigEndian.Uint32(udp[12:])>>8 != 1001 {
+		t.Errorf("%s: the answer has the outer addresses %x and UDP %x", target, addresses, udp[:16])
+	}
+	if has := udp[6] != 0 || udp[7] != 0; has != summed || has && udpSum(out) != 0xffff {
+		t.Errorf("%s: outer checksum %x, the question had one: %v", target, udp[6:8], summed)
+	}
+	p := gopacket.NewPacket(udp[16:], layers.LayerTypeEthernet, gopacket.Default)
+	if a, ok := p.Layer(layers.LayerTypeARP).(*layers.ARP); ok {
+		if a.Operation != 2 || !bytes.Equal(a.SourceHwAddress, hw(model.RouterMAC)) || !bytes.Equal(a.SourceProtAddress, target.AsSlice()) || !bytes.Equal(a.DstHwAddress, hw(macB)) {
+			t.Errorf("%s: %v", target, p)
+		}
+		return
+	}
+	icmp := checkICMPv6(t, p)
+	na, ok := p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement).(*layers.ICMPv6NeighborAdvertisement)
+	if icmp.TypeCode.Type() != 136 || !ok || !na.TargetAddress.Equal(target.AsSlice()) || len(na.Options) != 1 || !bytes.Equal(na.Options[0].Data, hw(model.RouterMAC)) || !bytes.Equal(udp[16:22], macB[:]) {
+		t.Errorf("%s: %v", target, p)
+	}
+}

@@ -113,6 +113,29 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 	return part >= 0 && folded(pseudo + part + (__u16)~field) == 0xffff;
 }
 
+/* Starts the sum over the outer pseudo-header and the datagram. udp: offset of the UDP header.
+ * Returns 0 if that fails. */
+static __always_inline int begin_sum(struct summing *s, const struct outer *o, __u32 udp)
+{
+	__u32 zero = 0, n = o->family == FAMILY_IPV4 ? 8 : 32; /* both addresses */
+	__u8 addresses[32] __attribute__((aligned(4))) = {};
+	__s64 part;
+
+	s->chunk = bpf_map_lookup_elem(&scratch, &zero);
+	if (!s->chunk || o->datagram < sizeof(struct udphdr) || bpf_skb_load_bytes(s->skb, udp - n, addresses, n))
+		return 0;
+	part = bpf_csum_diff(0, 0, (void *)addresses, sizeof(addresses), 0);
+	s->sum = part + bpf_htons(o->datagram) + bpf_htons(IPPROTO_UDP);
+	s->at = udp;
+	s->left = o->datagram;
+	return part >= 0;
+}
+
+static __always_inline __u32 outer_udp(const struct outer *o)
+{
+	return ETH_HLEN + (o->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+}
+
 /*
  * Whether the UDP checksum is right. A sender on the same host may have left
  * the sum over the payload to a NIC that does not exist (CHECKSUM_PARTIAL):
@@ -123,32 +146,28 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 __noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o, int ethernet)
 {
 	struct summing s = { .skb = skb };
-	__u32 zero = 0, udp;
-	__u8 addresses[32];
 	__u16 field;
-	__s64 part;
 
-	s.chunk = bpf_map_lookup_elem(&scratch, &zero);
-	if (!s.chunk || !o || o->datagram < sizeof(struct udphdr))
+	if (!o || !begin_sum(&s, o, outer_udp(o)) || bpf_skb_load_bytes(skb, outer_udp(o) + 6, &field, 2))
 		return 0;
-	if (o->family == FAMILY_IPV4) {
-		udp = ETH_HLEN + sizeof(struct iphdr);
-		if (bpf_skb_load_bytes(skb, L3_OFFSET + 12, addresses, 8))
-			return 0;
-		part = bpf_csum_diff(0, 0, (void *)addresses, 8, 0);
-	} else {
-		udp = ETH_HLEN + sizeof(struct ipv6hdr);
-		if (bpf_skb_load_bytes(skb, L3_OFFSET + 8, addresses, 32))
-			return 0;
-		part = bpf_csum_diff(0, 0, (void *)addresses, 32, 0);
-	}
-	if (part < 0 || bpf_skb_load_bytes(skb, udp + 6, &field, 2))
-		return 0;
-	s.sum = part + bpf_htons(o->datagram) + bpf_htons(IPPROTO_UDP);
-	if (field == folded(s.sum) || inner_is_left_to_nic(skb, s.chunk, s.sum, udp, o->length, ethernet))
+	if (field == folded(s.sum) || inner_is_left_to_nic(skb, s.chunk, s.sum, s.at, o->length, ethernet))
 		return 1;
-	s.at = udp;
-	s.left = o->datagram;
 	bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
 	return !s.left && folded(s.sum) == 0xffff;
+}
+
+/* Writes the outer UDP checksum. Returns 0 if that succeeds. Global function: the verifier checks
+ * it once. */
+__noinline int write_checksum(struct __sk_buff *skb, struct outer *o)
+{
+	struct summing s = { .skb = skb };
+	__u16 field = 0;
+
+	if (!o || bpf_skb_store_bytes(skb, outer_udp(o) + 6, &field, 2, 0) || !begin_sum(&s, o, outer_udp(o)))
+		return -1;
+	bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
+	field = ~folded(s.sum);
+	if (!field)
+		field = 0xffff; /* 0 means that there is no checksum */
+	return s.left || bpf_skb_store_bytes(skb, outer_udp(o) + 6, &field, 2, 0);
 }

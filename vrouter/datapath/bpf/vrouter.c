@@ -14,6 +14,7 @@
 #include "guard.h"
 #include "log.h"
 #include "meta.h"
+#include "outside.h"
 #include "translate.h"
 #include "workload.h"
 
@@ -105,6 +106,8 @@ int fabric_xdp(struct xdp_md *ctx)
 		if ((void *)(eth + 1) > end)
 			return XDP_PASS;
 		protocol = eth->h_proto;
+		if (eth->h_dest[0] & 1 || protocol == bpf_htons(ETH_P_ARP))
+			return XDP_PASS; /* tc may answer it */
 		data += ETH_HLEN;
 	} else {
 		if (data + 1 > end)
@@ -252,6 +255,11 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 	ethernet = t->ethernet;
 	if (o->checksum && !skb->gso_size && !checksum_is_right(skb, o, ethernet))
 		return -DROP_OUTER_CHECKSUM;
+	if (ethernet && may_ask(skb, o)) {
+		verdict = answer_outside(skb, o, nexthop);
+		if (verdict != GO_ON)
+			return verdict;
+	}
 	verdict = decapsulate(skb, o, ethernet);
 	if (verdict < 0)
 		return verdict;
