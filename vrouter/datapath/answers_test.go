@@ -454,7 +454,7 @@ func TestAGatewaysQuestionsAreAnsweredInANetworkThatOnlyRoutes(t *testing.T) {
 
 // outerUDP returns the addresses, and the UDP header with its payload, of a tunnel packet.
 func outerUDP(b []byte) (addresses, udp []byte) {
-	if b[12] == 0x86 {
+	if b[14]>>4 == 6 {
 		return b[14+8 : 14+40], b[14+40:]
 	}
 	return b[14+12 : 14+20], b[14+20:]

@@ -176,7 +176,7 @@ func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{bare: 1})
 	kernel := b.nodes[1]
-	for _, v6 := range []bool{false} {
+	for _, v6 := range []bool{false, true} {
 		b.run(fmt.Sprintf("underlay-v6=%v", v6), func(t *testing.T) {
 			own, far := kernel.v4, b.nodes[0].v4
 			if v6 {

@@ -3,50 +3,7 @@
 #pragma once
 
 #include "fabric.h"
-#include "sum.h"
-
-#define CHUNK 512
-
-struct chunk {
-	__u8 bytes[CHUNK];
-};
-
-MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct chunk, 1);
-
-struct summing {
-	struct __sk_buff *skb;
-	struct chunk *chunk;
-	__u64 sum;
-	__u32 at;
-	__u32 left;
-};
-
-static long add_chunk(__u32 index, struct summing *s)
-{
-	__u32 n = s->left;
-	__s64 part;
-
-	if (n >= CHUNK) {
-		if (bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, CHUNK))
-			return 1;
-		part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, CHUNK, 0);
-		n = CHUNK;
-	} else {
-		__builtin_memset(s->chunk->bytes, 0, CHUNK);
-		if (!n)
-			return 1;
-		n = bounded(n, CHUNK);
-		if (bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, n))
-			return 1;
-		part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, CHUNK, 0);
-	}
-	if (part < 0)
-		return 1;
-	s->sum += part;
-	s->at += n;
-	s->left -= n;
-	return s->left == 0;
-}
+#include "udpsum.h"
 
 /* Where an inner packet's transport header is, and its checksum in it. */
 struct transport {
@@ -113,27 +70,14 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 	return part >= 0 && folded(pseudo + part + (__u16)~field) == 0xffff;
 }
 
-/* Starts the sum over the outer pseudo-header and the datagram. udp: offset of the UDP header.
- * Returns 0 if that fails. */
-static __always_inline int begin_sum(struct summing *s, const struct outer *o, __u32 udp)
-{
-	__u32 zero = 0, n = o->family == FAMILY_IPV4 ? 8 : 32; /* both addresses */
-	__u8 addresses[32] __attribute__((aligned(4))) = {};
-	__s64 part;
-
-	s->chunk = bpf_map_lookup_elem(&scratch, &zero);
-	if (!s->chunk || o->datagram < sizeof(struct udphdr) || bpf_skb_load_bytes(s->skb, udp - n, addresses, n))
-		return 0;
-	part = bpf_csum_diff(0, 0, (void *)addresses, sizeof(addresses), 0);
-	s->sum = part + bpf_htons(o->datagram) + bpf_htons(IPPROTO_UDP);
-	s->at = udp;
-	s->left = o->datagram;
-	return part >= 0;
-}
-
 static __always_inline __u32 outer_udp(const struct outer *o)
 {
 	return ETH_HLEN + (o->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+}
+
+static __always_inline __u32 outer_addresses(const struct outer *o)
+{
+	return o->family == FAMILY_IPV4 ? 8 : 32;
 }
 
 /*
@@ -148,26 +92,10 @@ __noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o, int eth
 	struct summing s = { .skb = skb };
 	__u16 field;
 
-	if (!o || !begin_sum(&s, o, outer_udp(o)) || bpf_skb_load_bytes(skb, outer_udp(o) + 6, &field, 2))
+	if (!o || !begin_sum(&s, outer_udp(o), outer_addresses(o), o->datagram) || bpf_skb_load_bytes(skb, outer_udp(o) + 6, &field, 2))
 		return 0;
 	if (field == folded(s.sum) || inner_is_left_to_nic(skb, s.chunk, s.sum, s.at, o->length, ethernet))
 		return 1;
 	bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
 	return !s.left && folded(s.sum) == 0xffff;
-}
-
-/* Writes the outer UDP checksum. Returns 0 if that succeeds. Global function: the verifier checks
- * it once. */
-__noinline int write_checksum(struct __sk_buff *skb, struct outer *o)
-{
-	struct summing s = { .skb = skb };
-	__u16 field = 0;
-
-	if (!o || bpf_skb_store_bytes(skb, outer_udp(o) + 6, &field, 2, 0) || !begin_sum(&s, o, outer_udp(o)))
-		return -1;
-	bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
-	field = ~folded(s.sum);
-	if (!field)
-		field = 0xffff; /* 0 means that there is no checksum */
-	return s.left || bpf_skb_store_bytes(skb, outer_udp(o) + 6, &field, 2, 0);
 }

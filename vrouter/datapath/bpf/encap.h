@@ -17,6 +17,7 @@
 #include "mark.h"
 #include "nexthop.h"
 #include "nonce.h"
+#include "udpsum.h"
 #include "verdict.h"
 
 /* What the outer headers say of the inner packet. */
@@ -45,6 +46,8 @@ static __always_inline __u32 shim_length(__u8 encap)
 		return sizeof(struct udphdr) + sizeof(struct vxlan);
 	}
 }
+
+#define OUTER_UDP6 (ETH_HLEN + sizeof(struct ipv6hdr)) /* offset of an outer UDP header over IPv6 */
 
 static __always_inline __u32 outer_ip_length(__u8 family)
 {
@@ -76,8 +79,7 @@ static __always_inline void write_shim(__u8 *shim, const struct nexthop *nh, __u
 	udp->source = entropy_port(in->hash);
 	udp->dest = nh->port;
 	udp->len = length_field(length);
-	/* Zero: the inner packet has a checksum (RFC 6935 and 6936 over IPv6). */
-	udp->check = 0;
+	udp->check = 0; /* finish_tunnel() writes the checksum that IPv6 needs */
 	if (nh->encap == ENCAP_MPLS_UDP) {
 		*(__be32 *)(shim + sizeof(*udp)) = label_entry(label, in);
 	} else {
@@ -209,6 +211,19 @@ static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 f
 	return bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) ? -DROP_ENCAP_FAILED : TC_ACT_SHOT;
 }
 
+/*
+ * Writes the outer UDP checksum of a packet over IPv6: receivers drop datagrams without one unless
+ * they are told to take them (RFC 6935). The kernel writes no checksum into the packets of a
+ * superpacket, because bpf_skb_adjust_room() cannot ask for it: they have none. ip: offset of the
+ * inner IP header. Returns 0 if that succeeds.
+ */
+static __always_inline int finish_tunnel(struct __sk_buff *skb, const struct nexthop *nh, __u32 ip)
+{
+	if (nh->family != FAMILY_IPV6 || nh->encap == ENCAP_MPLS_GRE || skb->gso_size)
+		return 0;
+	return write_udp_checksum(skb, OUTER_UDP6, 32, ip);
+}
+
 /* The second half: the outer packet, on its way to its neighbour. */
 static __noinline int sent_raw(struct __sk_buff *skb)
 {
@@ -218,6 +233,8 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 
 	skb->mark = 0;
 	if (!nh || nh->type != NH_TUNNEL)
+		return TC_ACT_SHOT;
+	if (finish_tunnel(skb, nh, OUTER_UDP6 + shim_length(nh->encap) + (nh->encap == ENCAP_VXLAN ? ETH_HLEN : 0)))
 		return TC_ACT_SHOT;
 	p = choose_path(nh, 0);
 	return p ? send_to_neighbour(skb, p) : TC_ACT_SHOT;

@@ -253,7 +253,9 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 		return o->encap == ENCAP_VXLAN ? -DROP_UNKNOWN_VNI : -DROP_UNKNOWN_LABEL;
 	nexthop = t->nexthop;
 	ethernet = t->ethernet;
-	if (o->checksum && !skb->gso_size && !checksum_is_right(skb, o, ethernet))
+	/* A level means that the NIC has checked the checksum. */
+	if (o->checksum && !skb->gso_size && bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0 &&
+	    !checksum_is_right(skb, o, ethernet))
 		return -DROP_OUTER_CHECKSUM;
 	if (ethernet && may_ask(skb, o)) {
 		verdict = answer_outside(skb, o, nexthop);

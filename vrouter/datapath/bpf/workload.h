@@ -273,6 +273,9 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 			    encapsulate(skb, nh, id, label, &f->in, &f->eth);
 	if (verdict < 0)
 		return verdict;
+	if (verdict == TC_ACT_REDIRECT &&
+	    finish_tunnel(skb, nh, OUTER_UDP6 + shim_length(nh->encap) + (f->in.ethernet ? ETH_HLEN : 0)))
+		return -DROP_ENCAP_FAILED;
 	count_vrf(v->vrf, nh->encap, 0, packets, bytes);
 	return WENT(verdict, OUT_FORWARDED);
 }
