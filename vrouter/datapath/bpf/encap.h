@@ -211,17 +211,51 @@ static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 f
 	return bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) ? -DROP_ENCAP_FAILED : TC_ACT_SHOT;
 }
 
-/*
- * Writes the outer UDP checksum of a packet over IPv6: receivers drop datagrams without one unless
- * they are told to take them (RFC 6935). The kernel writes no checksum into the packets of a
- * superpacket, because bpf_skb_adjust_room() cannot ask for it: they have none. ip: offset of the
- * inner IP header. Returns 0 if that succeeds.
- */
-static __always_inline int finish_tunnel(struct __sk_buff *skb, const struct nexthop *nh, __u32 ip)
+/* Clears the addresses of the outer Ethernet header: bpf_redirect_neigh refuses a multicast
+ * destination, and writes other addresses. */
+static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol)
 {
-	if (nh->family != FAMILY_IPV6 || nh->encap == ENCAP_MPLS_GRE || skb->gso_size)
-		return 0;
-	return write_udp_checksum(skb, OUTER_UDP6, 32, ip);
+	struct ethhdr *eth = (void *)(long)skb->data;
+
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
+		return -1;
+	__builtin_memset(eth, 0, 2 * ETH_ALEN);
+	eth->h_proto = protocol;
+	return 0;
+}
+
+/* Returns 1 for an outer packet that finish_tunnel() must finish: a superpacket that the kernel must
+ * cut before it leaves the node (loopback.h), or another packet in UDP over IPv6. train: the
+ * superpacket is of datagrams; 0 or 1. */
+static __always_inline int is_unfinished(struct __sk_buff *skb, const struct nexthop *nh, int train)
+{
+	return nh->flags >> (NH_F_FINISH + (skb->gso_size ? 1 + train : 0)) & 1;
+}
+
+#define LOOPBACK 1 /* ifindex in each network namespace */
+
+/*
+ * Sends a superpacket out of the loopback device, where the kernel cuts it. Writes the outer UDP
+ * checksum of another packet: receivers drop datagrams without one over IPv6, unless they are told
+ * to take them (RFC 6935). The kernel writes no checksum into the packets of a superpacket, because
+ * bpf_skb_adjust_room() cannot ask for it: to other nodes, which take them, they have none. id: of the nexthop.
+ * ethernet: the payload is a frame. Returns the verdict of a packet that was forwarded, or a negative
+ * drop reason. The verifier checks this function once, separately.
+ */
+__noinline int finish_tunnel(struct __sk_buff *skb, __u32 id, int ethernet)
+{
+	struct nexthop *nh = nexthop_of(id);
+
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	if (!skb->gso_size)
+		return write_udp_checksum(skb, OUTER_UDP6, 32, OUTER_UDP6 + shim_length(nh->encap) + (ethernet ? ETH_HLEN : 0)) ?
+			       -DROP_ENCAP_FAILED : WENT(TC_ACT_REDIRECT, OUT_FORWARDED);
+	if (clear_ethernet(skb, bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6)))
+		return -DROP_ENCAP_FAILED;
+	skb->mark = own_mark();
+	skb->priority = id;
+	return WENT(bpf_redirect(LOOPBACK, 0), OUT_FORWARDED);
 }
 
 /* The second half: the outer packet, on its way to its neighbour. */
@@ -234,8 +268,12 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	skb->mark = 0;
 	if (!nh || nh->type != NH_TUNNEL)
 		return TC_ACT_SHOT;
-	if (finish_tunnel(skb, nh, OUTER_UDP6 + shim_length(nh->encap) + (nh->encap == ENCAP_VXLAN ? ETH_HLEN : 0)))
-		return TC_ACT_SHOT;
+	if (is_unfinished(skb, nh, 0)) {
+		if (finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
+			return TC_ACT_SHOT;
+		if (skb->gso_size)
+			return TC_ACT_REDIRECT;
+	}
 	p = choose_path(nh, 0);
 	return p ? send_to_neighbour(skb, p) : TC_ACT_SHOT;
 }
@@ -283,19 +321,6 @@ static __always_inline int write_ethernet(struct __sk_buff *skb, __u32 offset, c
 	copy_mac(at->h_dest, eth->h_dest);
 	copy_mac(at->h_source, eth->h_source);
 	at->h_proto = eth->h_proto;
-	return 0;
-}
-
-/* Clears the addresses of the outer Ethernet header: bpf_redirect_neigh refuses a multicast
- * destination, and writes other addresses. */
-static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol)
-{
-	struct ethhdr *eth = (void *)(long)skb->data;
-
-	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
-		return -1;
-	__builtin_memset(eth, 0, 2 * ETH_ALEN);
-	eth->h_proto = protocol;
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * The vrouter's programs: from_workload at the tc ingress of each vif, and at netkit's hook
  * of the workload's end if the vif is a netkit device; fabric_xdp
- * and fabric_tc at the ingress of each fabric device, and fabric_out at its egress.
+ * and fabric_tc at the ingress of each fabric device, and fabric_out at its egress; looped at the
+ * ingress of the loopback device.
  * Packets outside the overlay pass unchanged.
  */
 #include "headers.h"
@@ -13,6 +14,7 @@
 #include "fabric.h"
 #include "guard.h"
 #include "log.h"
+#include "loopback.h"
 #include "meta.h"
 #include "outside.h"
 #include "translate.h"
@@ -373,6 +375,17 @@ int fabric_out(struct __sk_buff *skb)
 	if (!s || !is_tunnel_packet(s, skb))
 		return TC_ACT_UNSPEC;
 	return finish(skb, 0, 0, -DROP_FORGED_TUNNEL);
+}
+
+SEC("tc")
+int looped(struct __sk_buff *skb)
+{
+	int verdict;
+
+	if (skb->mark != own_mark())
+		return TC_ACT_UNSPEC;
+	verdict = send_looped(skb);
+	return verdict < 0 ? finish(skb, 0, 0, verdict) : verdict; /* from_workload has counted the others */
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

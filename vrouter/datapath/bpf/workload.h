@@ -95,6 +95,15 @@ static __always_inline __u32 with_ports(__u32 hash, __u8 protocol, void *ports, 
 	return has_ports(protocol) && ports + 4 <= end ? stirred(hash, *(__u32 *)ports) : hash;
 }
 
+/* Without a branch: the verifier would walk all that follows once for each result. */
+static __always_inline __u8 is_tcp(__u8 protocol)
+{
+	__u32 other = protocol ^ IPPROTO_TCP;
+
+	asm volatile("" : "+r"(other));
+	return (other - 1) >> 31;
+}
+
 /* Reads the IPv4 header into f and its destination into *to. */
 static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				 struct address *to)
@@ -123,7 +132,7 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	f->df = !!(ip->frag_off & bpf_htons(IP_DF));
 	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
 		f->l4 = ETH_HLEN + header;
-		f->tcp = ip->protocol == IPPROTO_TCP;
+		f->tcp = is_tcp(ip->protocol);
 	}
 	mapped(to, ip->daddr);
 	return GO_ON;
@@ -194,7 +203,7 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->df = 1;
 	f->l4 = ETH_HLEN + sizeof(*ip);
 	f->protocol = ip->nexthdr;
-	f->tcp = ip->nexthdr == IPPROTO_TCP;
+	f->tcp = is_tcp(ip->nexthdr);
 	f->in.hash = stirred(stirred6(stirred6(ip->nexthdr, &ip->saddr), &ip->daddr), *(__be32 *)ip & bpf_htonl(0xfffff));
 	f->in.hash = with_ports(f->in.hash, ip->nexthdr, ip + 1, end);
 	__builtin_memcpy(to, &ip->daddr, 16);
@@ -273,10 +282,9 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 			    encapsulate(skb, nh, id, label, &f->in, &f->eth);
 	if (verdict < 0)
 		return verdict;
-	if (verdict == TC_ACT_REDIRECT &&
-	    finish_tunnel(skb, nh, OUTER_UDP6 + shim_length(nh->encap) + (f->in.ethernet ? ETH_HLEN : 0)))
-		return -DROP_ENCAP_FAILED;
 	count_vrf(v->vrf, nh->encap, 0, packets, bytes);
+	if (verdict == TC_ACT_REDIRECT && is_unfinished(skb, nh, !f->tcp))
+		return finish_tunnel(skb, id, f->in.ethernet);
 	return WENT(verdict, OUT_FORWARDED);
 }
 

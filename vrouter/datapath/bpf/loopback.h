@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Superpackets that the kernel must cut before they leave the node:
+ *
+ * - trains of datagrams (UDP_SEGMENT) in a tunnel over UDP. Virtual devices carry a superpacket
+ *   whole to the receiver. There the kernel drops a train whose outer headers a program has
+ *   removed, because it still has the mark of a UDP tunnel (skb_udp_tunnel_segment). No helper
+ *   clears the mark;
+ * - superpackets over IPv6 to a gateway. Each packet needs an outer UDP checksum, which only a
+ *   program can write.
+ *
+ * finish_tunnel() sends such a superpacket, with its outer headers, out of the loopback device, which
+ * cannot carry a superpacket of a tunnel: the kernel cuts it. `looped` at the ingress of that device
+ * sends each packet to the next hop. The packets have the programs' secret mark, and the id of
+ * their nexthop as priority.
+ */
+#pragma once
+
+#include "encap.h"
+
+/* The path of an outer packet: encapsulate() has chosen it. */
+static __always_inline const struct path *path_of(struct __sk_buff *skb, const struct nexthop *nh)
+{
+	struct {
+		struct address source;
+		struct address destination;
+	} outer = {};
+	__be32 v4[2];
+	int i;
+
+	if (nh->family == FAMILY_IPV4) {
+		if (bpf_skb_load_bytes(skb, L3_OFFSET + 12, v4, sizeof(v4)))
+			return 0;
+		mapped(&outer.source, v4[0]);
+		mapped(&outer.destination, v4[1]);
+	} else if (bpf_skb_load_bytes(skb, L3_OFFSET + 8, &outer, sizeof(outer))) {
+		return 0;
+	}
+	for (i = 0; i < MAX_PATHS; i++)
+		if (i < nh->paths && nh->path[i].oif && same6(&nh->path[i].source, &outer.source) &&
+		    same6(&nh->path[i].destination, &outer.destination))
+			return &nh->path[i];
+	return 0;
+}
+
+/* Sends an outer packet that came back by the loopback device. Returns a tc action, or a negative
+ * drop reason. */
+static __always_inline int send_looped(struct __sk_buff *skb)
+{
+	__u32 id = skb->priority;
+	struct nexthop *nh = nexthop_of(id);
+	const struct path *p;
+
+	skb->priority = 0;
+	if (!nh || nh->type != NH_TUNNEL)
+		return -DROP_NO_NEXTHOP;
+	p = path_of(skb, nh);
+	if (!p)
+		return -DROP_PATH_DOWN;
+	if (!skb->gso_size && is_unfinished(skb, nh, 0) && finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
+		return -DROP_ENCAP_FAILED;
+	return send_to_neighbour(skb, p);
+}
