@@ -108,7 +108,7 @@ int fabric_xdp(struct xdp_md *ctx)
 		if ((void *)(eth + 1) > end)
 			return XDP_PASS;
 		protocol = eth->h_proto;
-		if (eth->h_dest[0] & 1 || protocol == bpf_htons(ETH_P_ARP))
+		if (o.encap == ENCAP_VXLAN && (eth->h_dest[0] & 1 || protocol == bpf_htons(ETH_P_ARP)))
 			return XDP_PASS; /* tc may answer it */
 		data += ETH_HLEN;
 	} else {
@@ -259,7 +259,7 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 	if (o->checksum && !skb->gso_size && bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0 &&
 	    !checksum_is_right(skb, o, ethernet))
 		return -DROP_OUTER_CHECKSUM;
-	if (ethernet && may_ask(skb, o)) {
+	if (o->encap == ENCAP_VXLAN && may_ask(skb, o)) {
 		verdict = answer_outside(skb, o, nexthop);
 		if (verdict != GO_ON)
 			return verdict;
