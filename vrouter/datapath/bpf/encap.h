@@ -238,8 +238,8 @@ static __always_inline int is_unfinished(struct __sk_buff *skb, const struct nex
  * Sends a superpacket out of the loopback device, where the kernel cuts it. Writes the outer UDP
  * checksum of another packet: receivers drop datagrams without one over IPv6, unless they are told
  * to take them (RFC 6935). The kernel writes no checksum into the packets of a superpacket, because
- * bpf_skb_adjust_room() cannot ask for it: to other nodes, which take them, they have none. id: of the nexthop.
- * ethernet: the payload is a frame. Returns the verdict of a packet that was forwarded, or a negative
+ * bpf_skb_adjust_room() cannot ask for it. So superpackets to other nodes, which take them, have
+ * none. id: of the nexthop. ethernet: the payload is a frame. Returns the verdict of a packet that was forwarded, or a negative
  * drop reason. The verifier checks this function once, separately.
  */
 __noinline int finish_tunnel(struct __sk_buff *skb, __u32 id, int ethernet)

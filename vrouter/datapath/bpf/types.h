@@ -59,7 +59,8 @@ enum locators {
 #define NH_F_PEER (1 << 2)      /* encap: the workload's device is the peer of the vif's veth or netkit device */
 #define NH_F_POLICY (1 << 3)    /* encap: the vif has VIF_F_POLICY */
 #define NH_F_FOREIGN (1 << 4)   /* tunnel: to a gateway, which may refuse UDP without a checksum over IPv6 */
-#define NH_F_FINISH 5           /* tunnel: first of 3 bits, see finish_tunnel(): packets, TCP superpackets, trains of datagrams */
+/* tunnel: 3 bits for packets, TCP superpackets and trains of datagrams that finish_tunnel() finishes */
+#define NH_F_FINISH 5
 
 /* One way through the underlay to a tunnel's end. */
 struct path {
