@@ -17,9 +17,8 @@ const (
 	nhPeer      = 1 << 2
 	nhPolicy    = 1 << 3
 	nhForeign   = 1 << 4
-	nhPackets   = 1 << 5 // NH_F_FINISH
-	nhTCP       = 1 << 6
-	nhTrains    = 1 << 7
+	nhChecksum  = 1 << 5
+	nhCut       = 1 << 6
 
 	routeMAC = 1 << 0
 
@@ -202,14 +201,12 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 	return v, nil
 }
 
-// unfinished returns which packets of a tunnel finish_tunnel() of bpf/encap.h must finish: those
-// that need a UDP checksum, and those that the kernel must cut.
+// unfinished returns which packets of a tunnel finish_tunnel() of bpf/encap.h must finish.
 func unfinished(f fib.Nexthop) (flags uint8) {
-	if f.Type != fib.Tunnel || f.Encapsulation != model.VXLAN && f.Encapsulation != model.MPLSoUDP || len(f.Paths) == 0 {
+	if f.Type != fib.Tunnel || f.Encapsulation != model.VXLAN && f.Encapsulation != model.MPLSoUDP || len(f.Paths) == 0 || !f.Paths[0].Destination.Is6() {
 		return 0
 	}
-	v6 := f.Paths[0].Destination.Is6()
-	return nhTrains | flagIf[uint8](v6, nhPackets) | flagIf[uint8](v6 && f.Foreign, nhTCP)
+	return nhChecksum | flagIf[uint8](f.Foreign, nhCut)
 }
 
 func family(a netip.Addr) uint8 {

@@ -111,8 +111,8 @@ func TestTrainsOfDatagramsArrive(t *testing.T) {
 		z := b.workload("z", "red", 0, "10.1.0.12", "fd00:1::12")
 		b.apply()
 		for _, version := range []int{4, 6} {
-			b.must(datagram(x, y, version, 64)) // neighbours resolved
 			for _, to := range []*workload{y, z} {
+				b.must(datagram(x, to, version, 64)) // neighbours resolved
 				if n := train(t, x, to, version, 8); n != 8 {
 					t.Errorf("IPv%d to %s: %d of 8 datagrams arrived; drops %v %v", version, to.port.Name, n, b.nodes[0].drops(), b.nodes[1].drops())
 				}

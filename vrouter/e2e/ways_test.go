@@ -168,6 +168,9 @@ func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 			t.Errorf("from the kernel's: %v", err)
 		}
 	}
+	if n := train(t, w, x, 4, 8); n != 8 {
+		t.Errorf("%d of 8 datagrams arrived that the kernel's sent as one superpacket", n)
+	}
 }
 
 // A kernel with a VXLAN device and default settings is the gateway of a network that only routes. It

@@ -5,6 +5,8 @@
 #include "fabric.h"
 #include "udpsum.h"
 
+#define UDP_CHECKSUM 6 /* offset in the UDP header */
+
 /* Where an inner packet's transport header is, and its checksum in it. */
 struct transport {
 	__u32 header;
@@ -33,7 +35,7 @@ static __always_inline int find_transport(struct __sk_buff *skb, __u32 at, int e
 		t->field = 16;
 		return 1;
 	case IPPROTO_UDP:
-		t->field = 6;
+		t->field = UDP_CHECKSUM;
 		return 1;
 	case IPPROTO_ICMPV6:
 		t->field = 2;

@@ -224,12 +224,11 @@ static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol
 	return 0;
 }
 
-/* Returns 1 for an outer packet that finish_tunnel() must finish: a superpacket that the kernel must
- * cut before it leaves the node (loopback.h), or another packet in UDP over IPv6. train: the
- * superpacket is of datagrams; 0 or 1. */
-static __always_inline int is_unfinished(struct __sk_buff *skb, const struct nexthop *nh, int train)
+/* Returns 1 for an outer packet in UDP over IPv6 that finish_tunnel() must finish: a superpacket to
+ * a gateway, which the kernel must cut before it leaves the node (loopback.h), or another packet. */
+static __always_inline int is_unfinished(struct __sk_buff *skb, const struct nexthop *nh)
 {
-	return nh->flags >> (NH_F_FINISH + (skb->gso_size ? 1 + train : 0)) & 1;
+	return nh->flags & (skb->gso_size ? NH_F_CUT : NH_F_CHECKSUM);
 }
 
 #define LOOPBACK 1 /* ifindex in each network namespace */
@@ -268,7 +267,7 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	skb->mark = 0;
 	if (!nh || nh->type != NH_TUNNEL)
 		return TC_ACT_SHOT;
-	if (is_unfinished(skb, nh, 0)) {
+	if (is_unfinished(skb, nh)) {
 		if (finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
 			return TC_ACT_SHOT;
 		if (skb->gso_size)

@@ -19,6 +19,7 @@
 #include "verdict.h"
 
 #define NOT_OURS 0x2000
+#define CUT_TRAIN 0x2001 /* loopback.h */
 
 /* What the outer headers say. */
 struct outer {

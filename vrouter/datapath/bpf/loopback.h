@@ -1,22 +1,41 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Superpackets that the kernel must cut before they leave the node:
+ * Superpackets that the kernel must cut on the node:
  *
- * - trains of datagrams (UDP_SEGMENT) in a tunnel over UDP. Virtual devices carry a superpacket
- *   whole to the receiver. There the kernel drops a train whose outer headers a program has
- *   removed, because it still has the mark of a UDP tunnel (skb_udp_tunnel_segment). No helper
- *   clears the mark;
  * - superpackets over IPv6 to a gateway. Each packet needs an outer UDP checksum, which only a
- *   program can write.
+ *   program can write;
+ * - trains of datagrams (UDP_SEGMENT) that arrive in a tunnel over UDP. Virtual devices carry a
+ *   superpacket whole. The kernel drops a train whose outer headers a program has removed, because
+ *   it still has the mark of a UDP tunnel (skb_udp_tunnel_segment). No helper clears the mark.
  *
- * finish_tunnel() sends such a superpacket, with its outer headers, out of the loopback device, which
+ * The programs send such a superpacket, with its outer headers, out of the loopback device, which
  * cannot carry a superpacket of a tunnel: the kernel cuts it. `looped` at the ingress of that device
- * sends each packet to the next hop. The packets have the programs' secret mark, and the id of
- * their nexthop as priority.
+ * sends each packet to the next hop, or back to the fabric device. The packets have the programs'
+ * secret mark. Their priority is the id of their nexthop, or FROM_FABRIC with the fabric device.
  */
 #pragma once
 
+#include "checksum.h"
 #include "encap.h"
+
+#define FROM_FABRIC 0x80000000
+
+/* Returns 1 for a train of datagrams in a tunnel over UDP. */
+static __always_inline int is_train(struct __sk_buff *skb, const struct outer *o, int ethernet)
+{
+	struct transport t;
+
+	return skb->gso_size && o->encap != ENCAP_MPLS_GRE && find_transport(skb, o->length, ethernet, &t) &&
+	       t.field == UDP_CHECKSUM;
+}
+
+/* Sends a train of datagrams out of the loopback device, from where it comes back as packets. */
+static __always_inline int cut_train(struct __sk_buff *skb)
+{
+	skb->mark = own_mark();
+	skb->priority = FROM_FABRIC | skb->ifindex;
+	return bpf_redirect(LOOPBACK, 0);
+}
 
 /* The path of an outer packet: encapsulate() has chosen it. */
 static __always_inline const struct path *path_of(struct __sk_buff *skb, const struct nexthop *nh)
@@ -52,12 +71,16 @@ static __always_inline int send_looped(struct __sk_buff *skb)
 	const struct path *p;
 
 	skb->priority = 0;
+	if (id & FROM_FABRIC) {
+		skb->mark = 0;
+		return bpf_redirect(id & ~FROM_FABRIC, BPF_F_INGRESS);
+	}
 	if (!nh || nh->type != NH_TUNNEL)
 		return -DROP_NO_NEXTHOP;
 	p = path_of(skb, nh);
 	if (!p)
 		return -DROP_PATH_DOWN;
-	if (!skb->gso_size && is_unfinished(skb, nh, 0) && finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
+	if (!skb->gso_size && is_unfinished(skb, nh) && finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
 		return -DROP_ENCAP_FAILED;
 	return send_to_neighbour(skb, p);
 }

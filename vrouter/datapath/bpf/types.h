@@ -59,8 +59,8 @@ enum locators {
 #define NH_F_PEER (1 << 2)      /* encap: the workload's device is the peer of the vif's veth or netkit device */
 #define NH_F_POLICY (1 << 3)    /* encap: the vif has VIF_F_POLICY */
 #define NH_F_FOREIGN (1 << 4)   /* tunnel: to a gateway, which may refuse UDP without a checksum over IPv6 */
-/* tunnel: 3 bits for packets, TCP superpackets and trains of datagrams that finish_tunnel() finishes */
-#define NH_F_FINISH 5
+#define NH_F_CHECKSUM (1 << 5)  /* tunnel: packets need an outer UDP checksum */
+#define NH_F_CUT (1 << 6)       /* tunnel: the kernel must cut superpackets on this node */
 
 /* One way through the underlay to a tunnel's end. */
 struct path {

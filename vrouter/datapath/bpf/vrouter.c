@@ -259,6 +259,8 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 	if (o->checksum && !skb->gso_size && bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0 &&
 	    !checksum_is_right(skb, o, ethernet))
 		return -DROP_OUTER_CHECKSUM;
+	if (is_train(skb, o, ethernet))
+		return CUT_TRAIN;
 	if (o->encap == ENCAP_VXLAN && may_ask(skb, o)) {
 		verdict = answer_outside(skb, o, nexthop);
 		if (verdict != GO_ON)
@@ -357,6 +359,8 @@ int fabric_tc(struct __sk_buff *skb)
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
+	if (verdict == CUT_TRAIN)
+		return cut_train(skb); /* its packets are counted when they come back */
 	if (verdict == GO_ON)
 		verdict = arrive_routed(skb, &a);
 	return finish(skb, a.vif, a.vrf, verdict);

@@ -283,7 +283,7 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 	if (verdict < 0)
 		return verdict;
 	count_vrf(v->vrf, nh->encap, 0, packets, bytes);
-	if (verdict == TC_ACT_REDIRECT && is_unfinished(skb, nh, !f->tcp))
+	if (verdict == TC_ACT_REDIRECT && is_unfinished(skb, nh))
 		return finish_tunnel(skb, id, f->in.ethernet);
 	return WENT(verdict, OUT_FORWARDED);
 }
