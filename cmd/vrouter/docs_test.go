@@ -223,7 +223,7 @@ func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 			}
 		}
 	}
-	sources := strings.Join(slices.Collect(maps.Values(readSources(t, "../../vrouter"))), "\n")
+	sources := strings.Join(slices.Concat(slices.Collect(maps.Values(readSources(t, "../../vrouter"))), slices.Collect(maps.Values(readSources(t, "../../internal")))), "\n")
 	for name := range named {
 		if !strings.Contains(sources, "\nfunc "+name+"(t *testing.T)") {
 			t.Errorf("docs/security.md names %s, but there is no such test", name)

@@ -343,8 +343,8 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 		}
 	}
 	agenttest.Eventually(t, "a link instead of the first filter", a.linked)
-	if n := len(links(t, a.config)); n != 5 { // two vifs with one link each, one fabric device with three
-		t.Errorf("%d links are pinned, want 5", n)
+	if n := len(links(t, a.config)); n != 6 { // two vifs and the loopback device with one link each, one fabric device with three
+		t.Errorf("%d links are pinned, want 6", n)
 	}
 }
 
@@ -438,8 +438,8 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 		agenttest.Addressed(t, b.A, "fab0", "172.31.0.1/24")
 		agenttest.Addressed(t, b.B, "fab0", "172.31.0.2/24")
 		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
-		if n := len(links(t, a.config)); n != 5 {
-			t.Errorf("%d links are pinned, want 5", n)
+		if n := len(links(t, a.config)); n != 6 {
+			t.Errorf("%d links are pinned, want 6", n)
 		}
 	})
 }

@@ -23,6 +23,7 @@ const (
 	burstWait       = 5 * time.Millisecond   // wait after an event, to handle a burst in one pass
 	quotaWait       = 250 * time.Millisecond // minimum interval of relieveFlows
 	quotaShare      = 4                      // relieveFlows uses at most 1/5 of a CPU
+	idleQuotaShare  = 19                     // and 1/20 if it finds no flow to delete
 	eventsShare     = 19                     // passes after kernel events use at most 1/20 of a CPU
 	shutdownTimeout = 5 * time.Second        // for requests in flight
 	memoryWait      = time.Second            // minimum wait after a change or a comparison, before freeMemory
@@ -162,8 +163,8 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 }
 
 // relieveFlows deletes flows of ports that are near their quotas. It returns the time until
-// the next check. The time is long if no flow could be deleted, because each deletion reads
-// the whole flow table.
+// the next check. The time is longer if no flow could be deleted, because each deletion reads
+// the whole flow table; but the next flows of the port may be ones that can be deleted.
 func (a *agent) relieveFlows() time.Duration {
 	if a.removed {
 		return a.config.RepairInterval
@@ -173,10 +174,11 @@ func (a *agent) relieveFlows() time.Duration {
 	if err != nil {
 		a.log.Error("cannot read the number of flows of the ports", "error", err)
 	}
+	share := quotaShare
 	if near && a.expireFlows() == 0 {
-		return max(quotaWait, a.config.RepairInterval)
+		share = idleQuotaShare
 	}
-	return max(quotaWait, quotaShare*time.Since(start))
+	return max(quotaWait, time.Duration(share)*time.Since(start))
 }
 
 // expireFlows deletes expired flows and returns their number.

@@ -312,3 +312,192 @@ func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
 		}
 	}
 }
+
+// A receiver ignores the padding behind an IP packet, so nothing in the padding is answered. Options
+// do not hide the port of a DHCP server.
+func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
+	cut := func(b []byte, length uint16) []byte {
+		b = slices.Clone(b)
+		at := 14 + 4
+		if b[14]>>4 == 4 {
+			at = 14 + 2
+		}
+		binary.BigEndian.PutUint16(b[at:], length)
+		return b
+	}
+	echo := func(from, to netip.Addr) []byte {
+		b := frame(macA, model.RouterMAC, packet(t, from, to, 0, 64, "x"))
+		if from.Is4() {
+			b[14+9], b[34] = 1, 8
+			return b
+		}
+		b[14+6], b[54] = 58, 128
+		return b
+	}
+	dhcp := packet(t, addrA6, addrB6, 0, 64, "x")
+	binary.BigEndian.PutUint16(dhcp[40:], 547)
+	options := slices.Concat(dhcp[:40], []byte{17, 0, 1, 4, 0, 0, 0, 0}, dhcp[40:])
+	options[5], options[6] = options[5]+8, 60
+	ns := solicitation(t, addrA6, gateway6, false)
+	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+	})
+	r.answer(t, ns)
+	for name, c := range map[string]struct {
+		reason string
+		frame  []byte
+	}{
+		"solicitation without a target": {"malformed", cut(ns, 8)},
+		"solicitation without a type":   {"malformed", cut(ns, 0)},
+		"echo":                          {"icmp_failed", cut(echo(addrA, gateway4), 24)},
+		"echo, IPv6":                    {"icmp_failed", cut(echo(addrA6, gateway6), 4)},
+		"DHCPv6 behind options":         {"rogue_router", frame(macA, macB, options)},
+		"DHCPv6 in the padding":         {"rogue_router", cut(frame(macA, macB, options), 8)},
+	} {
+		before, err := r.Drops()
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame)
+		if got := r.drop(t, before); code != actShot || got != c.reason {
+			t.Errorf("%s: action %d, dropped as %s, want %s", name, int32(code), got, c.reason)
+		}
+	}
+}
+
+// A network that only bridges has no gateway. A packet that is too large for the way, for example by
+// a learned MTU, is answered in the name of its destination; else TCP waits forever.
+func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
+	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
+		r := newRig(t, encap, v6, func(f *fib.Tables) {
+			for i, v := range f.Vifs {
+				v.L3, v.Gateway4, v.Gateway6 = false, netip.Addr{}, netip.Addr{}
+				f.Vifs[i] = v
+			}
+		})
+		_, outer := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, macB, packet(t, addrA, addrB, 0, 9, string(make([]byte, 1300)))))
+		r.run(t, r.programs.FabricTc, r.fabric, tooBig(t, v6, 1330, outer))
+		mtu := uint32(1330 - 14 - map[bool]int{false: 20, true: 40}[v6] - map[model.Encapsulation]int{model.MPLSoGRE: 8, model.MPLSoUDP: 12, model.VXLAN: 16}[encap])
+		big := string(make([]byte, 1370))
+		ip := r.answer(t, frame(macA, macB, packet(t, addrA, addrB, 0, 9, big))).Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+		if body := ip.Payload; !ip.SrcIP.Equal(addrB.AsSlice()) || !ip.DstIP.Equal(addrA.AsSlice()) || sum16(body) != 0xffff ||
+			body[0] != 3 || body[1] != 4 || uint32(binary.BigEndian.Uint16(body[6:])) != mtu {
+			t.Errorf("the answer %v %x, want fragmentation needed from %s with MTU %d", ip, body, addrB, mtu)
+		}
+		p := r.answer(t, frame(macA, macB, packet(t, addrA6, addrB6, 0, 9, big)))
+		ip6 := p.Layer(layers.LayerTypeIPv6).(*layers.IPv6)
+		if icmp := checkICMPv6(t, p); icmp.TypeCode.Type() != 2 || !ip6.SrcIP.Equal(addrB6.AsSlice()) || binary.BigEndian.Uint32(ip6.Payload[4:]) != max(mtu, 1280) {
+			t.Errorf("the answer %v, want packet too big from %s with MTU %d", p, addrB6, max(mtu, 1280))
+		}
+		group := frame(macA, model.MAC{0x33, 0x33, 0, 0, 0, 1}, packet(t, addrA6, netip.MustParseAddr("ff02::1"), 0, 9, big))
+		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, group); code == actRedirect {
+			t.Error("a packet to a group was answered")
+		}
+	})
+}
+
+// A VXLAN gateway of a network that only routes asks for the MAC addresses of its next hops.
+func TestAGatewaysQuestionsAreAnsweredInANetworkThatOnlyRoutes(t *testing.T) {
+	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	for _, v6 := range []bool{false, true} {
+		r := newRig(t, model.VXLAN, v6, func(f *fib.Tables) {
+			onlyL3(f)
+			n := f.VRFs[1]
+			n.L2, n.Flood = false, 0
+			f.VRFs[1] = n
+			f.VNIs[1001] = fib.Target{Nexthop: nhVRF, Ethernet: true}
+			f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+		})
+		ask := func(target netip.Addr, to model.MAC, summed bool) []byte {
+			var inner []byte
+			if target.Is4() {
+				inner = arpFrame(t, 1, macB, addrB, target)
+			} else {
+				inner = solicitation(t, addrB6, target, true)
+				copy(inner[6:], macB[:])
+			}
+			copy(inner, to[:])
+			b := wrapped(t, model.VXLAN, v6, 1001, 0, inner)
+			if summed {
+				setOuterChecksum(b)
+			}
+			return b
+		}
+		for _, target := range []netip.Addr{addrA, gateway4, addrA6, gateway6} {
+			for _, to := range []model.MAC{broadcast, model.RouterMAC} {
+				if to == model.RouterMAC && target.Is6() {
+					continue // a packet to the router, which is routed
+				}
+				for _, summed := range []bool{false, true} {
+					b := ask(target, to, summed)
+					code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
+					if code != actRedirect {
+						t.Fatalf("%s: action %d, %s", target, int32(code), r.drop(t, nil))
+					}
+					if _, meta, _ := r.xdp(t, b); meta != nil {
+						t.Errorf("%s: XDP decapsulated the question", target)
+					}
+					if !bytes.Equal(out[:6], b[6:12]) || !bytes.Equal(out[6:12], b[:6]) {
+						t.Errorf("%s: the answer has the outer Ethernet header %x, the question had %x", target, out[:14], b[:14])
+					}
+					checkAnswer(t, out, v6, target, summed)
+				}
+			}
+		}
+		for _, target := range []netip.Addr{addrB, netip.MustParseAddr("10.1.0.77"), addrB6, netip.MustParseAddr("10.9.0.1")} {
+			if code, _ := r.run(t, r.programs.FabricTc, r.fabric, ask(target, broadcast, false)); code != actShot {
+				t.Errorf("%s, which is not here: action %d", target, int32(code))
+			}
+		}
+	}
+}
+
+// outerUDP returns the addresses, and the UDP header with its payload, of a tunnel packet.
+func outerUDP(b []byte) (addresses, udp []byte) {
+	if b[14]>>4 == 6 {
+		return b[14+8 : 14+40], b[14+40:]
+	}
+	return b[14+12 : 14+20], b[14+20:]
+}
+
+// udpSum is 0xffff for a right UDP checksum.
+func udpSum(b []byte) uint16 {
+	addresses, udp := outerUDP(b)
+	sum := slices.Concat(addresses, []byte{0, 17}, udp[4:6], udp)
+	if len(sum)%2 == 1 {
+		sum = append(sum, 0)
+	}
+	return sum16(sum)
+}
+
+func setOuterChecksum(b []byte) {
+	_, udp := outerUDP(b)
+	binary.BigEndian.PutUint16(udp[6:], ^udpSum(b))
+}
+
+func checkAnswer(t *testing.T, out []byte, v6 bool, target netip.Addr, summed bool) {
+	t.Helper()
+	addresses, udp := outerUDP(out)
+	want := append(local.AsSlice(), far.AsSlice()...)
+	if v6 {
+		want = append(local6.AsSlice(), far6.AsSlice()...)
+	}
+	if !bytes.Equal(addresses, want) || binary.BigEndian.Uint16(udp[2:]) != 4789 || binary.BigEndian.Uint32(udp[12:])>>8 != 1001 {
+		t.Errorf("%s: the answer has the outer addresses %x and UDP %x", target, addresses, udp[:16])
+	}
+	if has := udp[6] != 0 || udp[7] != 0; has != summed || has && udpSum(out) != 0xffff {
+		t.Errorf("%s: outer checksum %x, the question had one: %v", target, udp[6:8], summed)
+	}
+	p := gopacket.NewPacket(udp[16:], layers.LayerTypeEthernet, gopacket.Default)
+	if a, ok := p.Layer(layers.LayerTypeARP).(*layers.ARP); ok {
+		if a.Operation != 2 || !bytes.Equal(a.SourceHwAddress, hw(model.RouterMAC)) || !bytes.Equal(a.SourceProtAddress, target.AsSlice()) || !bytes.Equal(a.DstHwAddress, hw(macB)) {
+			t.Errorf("%s: %v", target, p)
+		}
+		return
+	}
+	icmp := checkICMPv6(t, p)
+	na, ok := p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement).(*layers.ICMPv6NeighborAdvertisement)
+	if icmp.TypeCode.Type() != 136 || !ok || !na.TargetAddress.Equal(target.AsSlice()) || len(na.Options) != 1 || !bytes.Equal(na.Options[0].Data, hw(model.RouterMAC)) || !bytes.Equal(udp[16:22], macB[:]) {
+		t.Errorf("%s: %v", target, p)
+	}
+}

@@ -48,7 +48,10 @@ const (
 	hookFabric    hook = "fabric"
 	hookFabricXDP hook = "xdp"
 	hookFabricOut hook = "out"
+	hookLoop      hook = "loop" // of the loopback device
 )
+
+const loopback = 1 // ifindex in each network namespace
 
 // tcx returns the tcx attach type of a hook's program.
 func (h hook) tcx() ebpf.AttachType {
@@ -78,6 +81,8 @@ func (d *Datapath) programOf(h hook) *ebpf.Program {
 		return d.programs.FabricTc
 	case hookFabricOut:
 		return d.programs.FabricOut
+	case hookLoop:
+		return d.programs.Looped
 	}
 	return d.programs.FabricXdp
 }
@@ -117,14 +122,16 @@ func (d *Datapath) AttachNetkit(ifindex int) error {
 	return nil
 }
 
-// AttachFabric puts fabric_tc, and where the driver has native XDP fabric_xdp,
+// AttachFabric puts looped on the loopback device, fabric_tc, and where the driver has native XDP fabric_xdp,
 // on an underlay device; idempotent likewise. tc comes first: a packet that XDP
 // decapsulated must never climb the host's stack. noXDP is why XDP is not wanted
 // here; empty: where it can be had.
 func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	// The fabric_tc of this Datapath does not take packets that an earlier XDP program decapsulated.
-	err := errors.Join(d.evict(hookFabricXDP, ifindex), d.evict(hookFabricOut, ifindex))
-	if err != nil {
+	if err := errors.Join(d.evict(hookFabricXDP, ifindex), d.evict(hookFabricOut, ifindex)); err != nil {
+		return Fabric{}, err
+	}
+	if _, err := d.attachTC(hookLoop, loopback, !d.options.NoTCX); err != nil {
 		return Fabric{}, err
 	}
 	mode, err := d.attachTC(hookFabric, ifindex, !d.options.NoTCX)
@@ -295,7 +302,12 @@ func (d *Datapath) Detach(ifindex int) error {
 // order of ifindex.
 func (d *Datapath) Attached() ([]Attachment, error) {
 	found := map[int]*Attachment{}
+	looped := false
 	note := func(h hook, ifindex int, mode string, current bool) {
+		if h == hookLoop {
+			looped = current
+			return
+		}
 		a := found[ifindex]
 		if a == nil {
 			a = &Attachment{Ifindex: ifindex, Kind: KindFabric, Current: true}
@@ -325,6 +337,7 @@ func (d *Datapath) Attached() ([]Attachment, error) {
 	}
 	var all []Attachment
 	for _, a := range found {
+		a.Current = a.Current && (looped || a.Kind == KindVif) // AttachFabric attaches it again
 		all = append(all, *a)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Ifindex < all[j].Ifindex })
@@ -358,7 +371,7 @@ func (d *Datapath) linksAttached(note func(hook, int, string, bool)) error {
 // longer than all there is to ask of a device.
 func (d *Datapath) programIDs() (map[hook]ebpf.ProgramID, error) {
 	ids := map[hook]ebpf.ProgramID{}
-	for _, h := range []hook{hookVif, hookNetkit, hookFabric, hookFabricXDP, hookFabricOut} {
+	for _, h := range []hook{hookVif, hookNetkit, hookFabric, hookFabricXDP, hookFabricOut, hookLoop} {
 		info, err := d.programOf(h).Info()
 		if err != nil {
 			return nil, fmt.Errorf("ask the kernel about program %s: %w", h, err)

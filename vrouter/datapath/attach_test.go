@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -80,6 +81,14 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 			want(next, " old")
 			attach(next)
 			want(next, "")
+			if err := errors.Join(next.dropLink(hookLoop, loopback), next.removeFilter(hookLoop, loopback)); err != nil {
+				t.Fatal(err)
+			}
+			if all, err := next.Attached(); err != nil || slices.ContainsFunc(all, func(a Attachment) bool { return a.Ifindex == fabric && a.Current }) {
+				t.Errorf("without the program of the loopback device the fabric device counts as served: %+v, %v", all, err)
+			}
+			attach(next)
+			want(next, "")
 
 			l, err := netlink.LinkByIndex(vif)
 			if err != nil {
@@ -96,6 +105,9 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 			}
 			if got := attached(t, next); len(got) != 0 {
 				t.Errorf("after Detach: %v", got)
+			}
+			if err := next.Remove(); err != nil { // also from the loopback device
+				t.Fatal(err)
 			}
 			if q, err := exec.Command("tc", "qdisc", "show").Output(); err == nil && strings.Contains(string(q), "clsact") {
 				t.Errorf("the clsact hook is left: %s", q)

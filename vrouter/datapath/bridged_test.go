@@ -172,7 +172,8 @@ func TestRandomFramesAreRestorableOrInTheTunnel(t *testing.T) {
 			binary.BigEndian.PutUint16(ip[6:], uint16(h.Uint32()))
 		}
 		if v6 && (ip[6] == 0 || ip[6] == 44) {
-			ip[7] = 64 // with 255 a header in front of neighbour discovery is refused
+			ip[7] = 64              // with 255 a header in front of neighbour discovery is refused
+			ip[40], ip[41] = 253, 0 // a chain with an end, and without a DHCP server's port
 		}
 		kind := map[bool]uint16{false: 0x0800, true: 0x86dd}[v6]
 		if slices.Contains([]uint16{67, 547}, binary.BigEndian.Uint16(payload)) {
@@ -301,6 +302,60 @@ func TestATraceShowsHowABridgedFrameLeaves(t *testing.T) {
 		last := steps[len(steps)-1]
 		if !slices.Equal(nexthops, c.nexthops) || last.Kind != TraceEncap || encapNames[uint8(last.ID)] != c.encap || last.Value != c.label {
 			t.Errorf("the trace to %s has nexthops %v and ends with %+v; want nexthops %v, %s and %d", c.to, nexthops, last, c.nexthops, c.encap, c.label)
+		}
+	}
+}
+
+// A host takes IP, ARP or a VLAN tag behind an LLC/SNAP header, or with a wrong length, as it takes
+// them behind an EtherType (CVE-2021-27854, 27861, 27862). No check reads them there.
+func TestOf8023FramesOnlySpanningTreeAndISISAreBridged(t *testing.T) {
+	snap := func(oui byte, kind uint16, payload []byte) []byte {
+		return append(binary.BigEndian.AppendUint16([]byte{0xaa, 0xaa, 3, 0, 0, oui}, kind), payload...)
+	}
+	inner := packet(t, addrB, addrA, 0, 9, "forged")
+	advertisement := packet(t, addrB6, addrA6, 0, 255, "forged")
+	everyone := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	for _, l3 := range []bool{false, true} {
+		r := newRig(t, model.VXLAN, false, func(f *fib.Tables) {
+			for i, v := range f.Vifs {
+				v.L3 = l3
+				f.Vifs[i] = v
+			}
+		})
+		for name, c := range map[string]struct {
+			length  int // 0: of the payload
+			payload []byte
+			passes  bool
+		}{
+			"SNAP with IPv4":              {0, snap(0, 0x0800, inner), false},
+			"SNAP with IPv6":              {0, snap(0, 0x86dd, advertisement), false},
+			"SNAP with ARP":               {0, snap(0, 0x0806, make([]byte, 28)), false},
+			"SNAP with a VLAN":            {0, snap(0, 0x8100, append([]byte{0, 1, 8, 0}, inner...)), false},
+			"SNAP of a bridge tunnel":     {0, snap(0xf8, 0x0806, make([]byte, 28)), false},
+			"LLC with IPv4":               {0, append([]byte{6, 6, 3}, inner...), false},
+			"Novell's raw 802.3":          {0, append([]byte{0xff, 0xff}, inner...), false},
+			"SNAP, length 1501":           {1501, snap(0, 0x0806, make([]byte, 28)), false},
+			"SNAP, length 1535":           {1535, snap(0, 0x86dd, advertisement), false},
+			"SNAP, length 3":              {3, snap(0, 0x86dd, advertisement), false},
+			"spanning tree, length 1535":  {1535, append([]byte{0x42, 0x42, 3}, make([]byte, 43)...), false},
+			"spanning tree":               {38, append([]byte{0x42, 0x42, 3}, make([]byte, 43)...), true},
+			"IS-IS":                       {0, append([]byte{0xfe, 0xfe, 3}, make([]byte, 60)...), true},
+			"an EtherType":                {0x88cc, make([]byte, 60), true},
+			"the least EtherType, 0x0600": {0x600, make([]byte, 60), true},
+		} {
+			if c.length == 0 {
+				c.length = len(c.payload)
+			}
+			for _, to := range []model.MAC{macB, everyone} {
+				before, err := r.Drops()
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.run(t, r.programs.FromWorkload, r.vif, ethernet(to, macA, uint16(c.length), c.payload))
+				if reason := r.drop(t, before); (reason == "none") != c.passes {
+					t.Errorf("l3=%v, %s to %s: dropped as %s", l3, name, to, reason)
+				}
+			}
 		}
 	}
 }

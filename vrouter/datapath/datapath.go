@@ -107,6 +107,7 @@ func (d *Datapath) Remove() error {
 	for _, a := range attached {
 		errs = append(errs, d.Detach(a.Ifindex))
 	}
+	errs = append(errs, d.dropLink(hookLoop, loopback), d.removeFilter(hookLoop, loopback), d.removeHook(loopback))
 	errs = append(errs, d.Close(), RemovePins(d.options.Pins))
 	return errors.Join(errs...)
 }

@@ -82,7 +82,7 @@ func decodeNexthop(v vrouterNexthop) fib.Nexthop {
 	f := fib.Nexthop{
 		Type: fib.NexthopType(v.Type), VRF: v.Vrf, Vif: v.Vif, Oif: v.Oif, MTU: v.Mtu, Remote: v.Remote, Fallback: v.Fallback,
 		DMAC: v.Dmac, SMAC: v.Smac, Port: netOrder16(v.Port), Encapsulation: encapNames[v.Encap],
-		Multicast: v.Flags&nhMulticast != 0, DF: v.Flags&nhDF != 0, Peer: v.Flags&nhPeer != 0,
+		Multicast: v.Flags&nhMulticast != 0, DF: v.Flags&nhDF != 0, Peer: v.Flags&nhPeer != 0, Foreign: v.Flags&nhForeign != 0,
 	}
 	for _, p := range v.Path[:min(v.Paths, maxPaths)] {
 		f.Paths = append(f.Paths, fib.Path{Source: addrOf(p.Source), Destination: addrOf(p.Destination), Gateway: addrOf(p.Gateway), Oif: p.Oif, Locators: fib.Locators(p.Locators)})

@@ -12,7 +12,7 @@ import (
 )
 
 // programNames are the kernel's names of the programs.
-var programNames = map[hook]string{hookVif: "from_workload", hookNetkit: "from_workload", hookFabric: "fabric_tc", hookFabricXDP: "fabric_xdp", hookFabricOut: "fabric_out"}
+var programNames = map[hook]string{hookVif: "from_workload", hookNetkit: "from_workload", hookFabric: "fabric_tc", hookFabricXDP: "fabric_xdp", hookFabricOut: "fabric_out", hookLoop: "looped"}
 
 // evict detaches the programs of an earlier agent from a hook, whose pins this Datapath does not
 // have because they are in another directory. The earlier programs have another nonce, so both
@@ -132,5 +132,5 @@ func (d *Datapath) isEarlier(h hook, id ebpf.ProgramID) bool {
 		}
 		m.Close()
 	}
-	return slices.Contains(names, "settings") && slices.Contains(names, "outcomes")
+	return slices.Contains(names, "outcomes") && (slices.Contains(names, "settings") || slices.Contains(names, "nexthops"))
 }

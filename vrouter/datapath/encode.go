@@ -16,6 +16,9 @@ const (
 	nhDF        = 1 << 1
 	nhPeer      = 1 << 2
 	nhPolicy    = 1 << 3
+	nhForeign   = 1 << 4
+	nhChecksum  = 1 << 5
+	nhCut       = 1 << 6
 
 	routeMAC = 1 << 0
 
@@ -176,7 +179,7 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 	if v.Encap, known = encapNumbers[f.Encapsulation]; !known {
 		return v, fmt.Errorf("nexthop %d (%s): unknown encapsulation %q", id, f.Name, f.Encapsulation)
 	}
-	v.Flags = flagIf[uint8](f.Multicast, nhMulticast) | flagIf[uint8](f.DF, nhDF) | flagIf[uint8](f.Peer, nhPeer)
+	v.Flags = flagIf[uint8](f.Multicast, nhMulticast) | flagIf[uint8](f.DF, nhDF) | flagIf[uint8](f.Peer, nhPeer) | flagIf[uint8](f.Foreign, nhForeign) | unfinished(f)
 	if len(f.Members) > maxMembers {
 		return v, fmt.Errorf("nexthop %d (%s): %d members, at most %d", id, f.Name, len(f.Members), maxMembers)
 	}
@@ -196,6 +199,14 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 		v.Paths++
 	}
 	return v, nil
+}
+
+// unfinished returns which packets of a tunnel finish_tunnel() of bpf/encap.h must finish.
+func unfinished(f fib.Nexthop) (flags uint8) {
+	if f.Type != fib.Tunnel || f.Encapsulation != model.VXLAN && f.Encapsulation != model.MPLSoUDP || len(f.Paths) == 0 || !f.Paths[0].Destination.Is6() {
+		return 0
+	}
+	return nhChecksum | flagIf[uint8](f.Foreign, nhCut)
 }
 
 func family(a netip.Addr) uint8 {

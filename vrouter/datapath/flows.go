@@ -147,12 +147,17 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	return removed + len(orphans), int(counts.vrfs[0]), errors.Join(t.remove(orphans), counts.end(d))
 }
 
+// establishedSeconds is the least timeout of an established TCP connection (RFC 5382).
+const establishedSeconds = 7440
+
 // isForgotten is is_forgotten of bpf/flowstate.h: a limit of 0 seconds is none.
 func isForgotten(s *vrouterNodeSettings, protocol uint8, v *vrouterFlow, now uint64) bool {
 	limit := s.FlowIdleS
 	switch {
 	case protocol == unix.IPPROTO_TCP && (isClosed(v) || v.Tcp&tcpEstablished == 0):
 		limit = s.FlowClosedS
+	case protocol == unix.IPPROTO_TCP && v.Tcp&(tcpFINOut|tcpFINIn) == 0 && limit != 0:
+		limit = max(limit, establishedSeconds)
 	case protocol != unix.IPPROTO_TCP && v.Policy != 0 && !isAnswered(v):
 		limit = s.FlowUnansweredS
 	}

@@ -35,6 +35,7 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 		{"UDP of a vif without a policy, where answers are not seen", idle, closed, 1, 17, vrouterFlow{Packets: [2]uint64{1, 0}}, 50, true},
 		{"TCP, half open", idle, closed, 1, 6, tcp(tcpSYN), 50, false},
 		{"TCP, established", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished), 50, true},
+		{"TCP, established, for longer than other flows", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished), 150, true},
 		{"TCP, closed", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished | tcpFINIn | tcpFINOut), 50, false},
 		{"TCP, closed on one side", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished | tcpFINIn), 50, true},
 		{"TCP, reset", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished | tcpRST), 50, false},
@@ -63,5 +64,20 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 				t.Errorf("lookup: %v", err)
 			}
 		})
+	}
+}
+
+// RFC 5382 requires at least 2 hours and 4 minutes, so that keepalive packets keep a connection.
+func TestAnEstablishedConnectionIsKeptForMoreThanTwoHours(t *testing.T) {
+	const now, hours = 1e6, 2*3600 + 4*60 // seconds
+	for _, c := range []struct {
+		idle uint32
+		age  uint64
+		want bool
+	}{{180, hours - 1, false}, {180, hours + 1, true}, {hours + 100, hours + 99, false}, {hours + 100, hours + 101, true}, {0, now, false}} {
+		f := vrouterFlow{Tcp: tcpSYN | tcpEstablished, SeenNs: (now - c.age) * 1e9}
+		if got := isForgotten(&vrouterNodeSettings{FlowIdleS: c.idle, FlowClosedS: 10}, 6, &f, now*1e9); got != c.want {
+			t.Errorf("flow_idle %d s, idle for %d s: forgotten %v, want %v", c.idle, c.age, got, c.want)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 9
+const layoutVersion = 10
 
 const generationPrefix = "g"
 

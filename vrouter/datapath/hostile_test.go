@@ -140,6 +140,10 @@ func (r receiver) open(b []byte) (p tunnelPacket, f fate) {
 	if fragment || hops == 0 || length < shim || length > len(rest) || len(rest) < shim {
 		return p, dropped
 	}
+	if protocol == 17 && int(binary.BigEndian.Uint16(rest[4:])) != length {
+		return p, dropped
+	}
+	rest = rest[:length] // padding is no part of the packet
 	sender, known := r.tables.Remotes[source]
 	if !known || !slices.Contains(sender.Encapsulations, encap) {
 		return p, dropped
@@ -243,6 +247,9 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	header, ip := p.payload[:14], p.payload[14:]
 	kind := binary.BigEndian.Uint16(header[12:])
 	isIP := kind == 0x0800 || kind == 0x86dd
+	if kind == 0x86dd && len(ip) < 40 { // the kernel does not decapsulate less than a header
+		return dropped, nil
+	}
 	agree := !isIP || ip[0]>>4 == map[uint16]byte{0x0800: 4, 0x86dd: 6}[kind] // Ethernet's type and IP's version
 	if isIP && agree {
 		var ok bool
@@ -522,6 +529,19 @@ func (h hostile) frame() []byte {
 	b = append(b, h.ip(v6, byte(h.IntN(4)), hops, protocol, from, to, body)...)
 	if !v6 && h.oneIn(30) {
 		b[14+6] = of[byte](h, 0x20, 0x40, 1)
+	}
+	if h.oneIn(10) { // the end of the inner packet, or zeros, become padding
+		ip, udp := 14+2, 14+20+4
+		if v6 {
+			ip, udp = 14+4, 14+40+4
+		}
+		cut := uint16(of(h, 0, h.IntN(60)))
+		for _, at := range of(h, []int{ip, udp}, []int{ip, udp}, []int{ip}, []int{udp}) {
+			if at == ip || protocol == 17 {
+				binary.BigEndian.PutUint16(b[at:], binary.BigEndian.Uint16(b[at:])-cut)
+			}
+		}
+		b = append(b, make([]byte, h.IntN(40))...)
 	}
 	return b
 }

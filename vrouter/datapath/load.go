@@ -107,7 +107,7 @@ type ProgramInfo struct {
 // Programs describes the loaded programs.
 func (d *Datapath) Programs() ([]ProgramInfo, error) {
 	var all []ProgramInfo
-	for _, p := range []*ebpf.Program{d.programs.FromWorkload, d.programs.FabricXdp, d.programs.FabricTc, d.programs.FabricOut} {
+	for _, p := range []*ebpf.Program{d.programs.FromWorkload, d.programs.FabricXdp, d.programs.FabricTc, d.programs.FabricOut, d.programs.Looped} {
 		info, err := p.Info()
 		if err != nil {
 			return nil, fmt.Errorf("ask the kernel about %s: %w", p, err)

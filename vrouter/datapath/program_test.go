@@ -4,8 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -219,8 +222,11 @@ func outerOf(t *testing.T, encap model.Encapsulation, v6 bool, out []byte) (labe
 	}
 	if encap != model.MPLSoGRE {
 		port, length := binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[4:])
-		if port < 49152 || int(length) != len(rest) || binary.BigEndian.Uint16(rest[6:]) != 0 {
+		if port < 49152 || int(length) != len(rest) {
 			t.Errorf("outer UDP: source port %d, length %d of %d", port, length, len(rest))
+		}
+		if summed := binary.BigEndian.Uint16(rest[6:]) != 0; summed != v6 || v6 && udpSum(out) != 0xffff {
+			t.Errorf("outer UDP checksum %x: IPv4 has none, IPv6 needs a right one", rest[6:8])
 		}
 		if want := map[model.Encapsulation]uint16{model.MPLSoUDP: 6635, model.VXLAN: 4789}[encap]; binary.BigEndian.Uint16(rest[2:]) != want {
 			t.Errorf("outer UDP goes to port %d, want %d", binary.BigEndian.Uint16(rest[2:]), want)
@@ -648,5 +654,36 @@ func TestATraceShowsTheStepsAndLeavesNoMark(t *testing.T) {
 	}
 	if drops, err := r.Drops(); err != nil || len(drops) != 0 {
 		t.Errorf("counted drops: %v, %v", drops, err)
+	}
+}
+
+// Receivers drop UDP without a checksum over IPv6. It is computed from the headers if the inner packet
+// has a checksum, else from the whole packet.
+func TestEveryPacketOverIPv6HasAChecksum(t *testing.T) {
+	for _, encap := range []model.Encapsulation{model.MPLSoUDP, model.VXLAN} {
+		r := newRig(t, encap, true, nil)
+		random := rand.New(rand.NewPCG(uint64(os.Getpid()), 5))
+		for _, n := range []int{0, 1, 11, 12, 300, 481, 1300} {
+			data := make([]byte, n)
+			for i := range data {
+				data[i] = byte(random.Uint32())
+			}
+			plain, plain6 := packet(t, addrA, addrB, 0, 64, string(data)), packet(t, addrA6, addrB6, 0, 64, string(data))
+			none, fragment, other := slices.Clone(plain), slices.Clone(plain), slices.Clone(plain6)
+			none[26], none[27] = 0, 0 // UDP without a checksum
+			fragment[6] |= 0x20       // more fragments
+			for _, b := range [][]byte{none, fragment} {
+				b[10], b[11] = 0, 0
+				binary.BigEndian.PutUint16(b[10:], ^sum16(b[:20]))
+			}
+			other[6] = 132
+			for name, ip := range map[string][]byte{"UDP": plain, "UDP over IPv6": plain6, "UDP without a checksum": none, "a fragment": fragment, "SCTP": other,
+				"padding": append(slices.Clone(plain), 1, 2, 3)} {
+				code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, macB, ip))
+				if code != actRedirect || udpSum(out) != 0xffff {
+					t.Errorf("%s, %s of %d bytes: action %d, sum %x, want ffff", encap, name, n, code, udpSum(out))
+				}
+			}
+		}
 	}
 }

@@ -55,6 +55,7 @@ func (s source) nexthop() fib.Nexthop {
 	case fib.Tunnel:
 		n.Encapsulation = []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP, model.VXLAN, model.Direct, model.Translated}[s.IntN(5)]
 		n.Remote, n.Fallback = s.Uint32(), s.Uint32()
+		n.Foreign = s.bool()
 		n.DF, n.Port, n.MTU, n.DMAC = s.bool(), uint16(s.IntN(1<<16)), uint16(s.IntN(1<<16)), s.mac()
 		v6 := s.bool()
 		for range s.IntN(maxPaths + 1) {
@@ -212,7 +213,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 	}
 	text = append(text, headers...)
 	for name, want := range map[string]int{
-		"NH_F_MULTICAST": nhMulticast, "NH_F_DF": nhDF, "NH_F_PEER": nhPeer, "ROUTE_F_MAC": routeMAC,
+		"NH_F_MULTICAST": nhMulticast, "NH_F_DF": nhDF, "NH_F_PEER": nhPeer, "NH_F_FOREIGN": nhForeign, "NH_F_CHECKSUM": nhChecksum, "NH_F_CUT": nhCut, "ROUTE_F_MAC": routeMAC,
 		"VIF_F_L2": vifL2, "VIF_F_L3": vifL3, "VIF_F_POLICY": vifPolicy, "VIF_F_NETKIT": vifNetkit, "SET_F_STRICT": setStrict,
 		"RULE_F_EGRESS": ruleEgress, "RULE_F_ALLOW": ruleAllow, "RULE_F_LOG": ruleLog,
 		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,

@@ -87,6 +87,7 @@ func (d *Datapath) loadTracing() (*ebpf.Collection, error) {
 	delete(spec.Programs, "fabric_xdp")
 	delete(spec.Programs, "fabric_tc")
 	delete(spec.Programs, "fabric_out")
+	delete(spec.Programs, "looped")
 	for _, m := range spec.Maps {
 		m.Pinning = ebpf.PinNone
 	}

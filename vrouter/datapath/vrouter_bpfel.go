@@ -118,6 +118,7 @@ type vrouterFlowPacket struct {
 	_       structs.HostLayout
 	Key     vrouterFlowKey
 	At      uint32
+	End     uint32
 	Id      uint32
 	Whole   uint8
 	Part    uint8
@@ -440,6 +441,7 @@ const (
 	vrouterProgFabricTc         = "fabric_tc"
 	vrouterProgFabricXdp        = "fabric_xdp"
 	vrouterProgFromWorkload     = "from_workload"
+	vrouterProgLooped           = "looped"
 	vrouterVarFlowLimit         = "flow_limit"
 	vrouterVarNonce             = "nonce"
 	vrouterVarTracing           = "tracing"
@@ -491,6 +493,7 @@ type vrouterProgramSpecs struct {
 	FabricTc     *ebpf.ProgramSpec `ebpf:"fabric_tc"`
 	FabricXdp    *ebpf.ProgramSpec `ebpf:"fabric_xdp"`
 	FromWorkload *ebpf.ProgramSpec `ebpf:"from_workload"`
+	Looped       *ebpf.ProgramSpec `ebpf:"looped"`
 }
 
 // vrouterMapSpecs contains maps before they are loaded into the kernel.
@@ -669,6 +672,7 @@ type vrouterPrograms struct {
 	FabricTc     *ebpf.Program `ebpf:"fabric_tc"`
 	FabricXdp    *ebpf.Program `ebpf:"fabric_xdp"`
 	FromWorkload *ebpf.Program `ebpf:"from_workload"`
+	Looped       *ebpf.Program `ebpf:"looped"`
 }
 
 func (p *vrouterPrograms) Close() error {
@@ -677,6 +681,7 @@ func (p *vrouterPrograms) Close() error {
 		p.FabricTc,
 		p.FabricXdp,
 		p.FromWorkload,
+		p.Looped,
 	)
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +160,65 @@ func TestALinkLocalSourceDoesNotPassADenial(t *testing.T) {
 				t.Errorf("what y begins: %v", err)
 			}
 		})
+	}
+}
+
+// The first fragment of a datagram to a denied port ends within a header of options. The padding
+// of its frame has the rest and a header to an allowed port. The kernel that receives the fragments
+// ignores the padding.
+func TestPaddingDoesNotPassAPolicy(t *testing.T) {
+	t.Parallel()
+	b := sharedBed(t, options{})
+	for _, forwarding := range []model.Forwarding{model.L3, model.L2L3} {
+		for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
+			b.run(fmt.Sprintf("%s/%s", forwarding, encap), func(t *testing.T) {
+				b.state.Policies = []model.Policy{{Name: "web", Rules: []model.Rule{
+					{Direction: model.Egress, Action: model.Allow},
+					{Direction: model.Ingress, Action: model.Allow, Protocol: "udp", Ports: "80"},
+				}}}
+				var x, y *workload
+				if encap == model.Direct {
+					x, y = directPair(b, forwarding, model.VXLAN)
+				} else {
+					x, y = pair(b, forwarding, false, encap)
+				}
+				b.state.Ports[1].Policies = []string{"web"}
+				b.apply()
+				sockets := map[uint16]net.PacketConn{}
+				for _, port := range []uint16{22, 80} {
+					b.must(in(y.ns, func() (err error) {
+						sockets[port], err = net.ListenPacket("udp", netip.AddrPortFrom(y.ip(6), port).String())
+						return err
+					}))
+					defer sockets[port].Close()
+				}
+				dst := model.RouterMAC
+				if forwarding != model.L3 {
+					dst = y.port.MAC
+				}
+				for i, port := range []uint16{80, 22} {
+					options := []byte{60, 1, 0x1e, 12, 16: 17, 18: 0x1e, 19: 4, 23: 0} // 2 headers with an experimental option (RFC 4727)
+					part := func(id int, offset, more byte, data, padding []byte) []byte {
+						frame := udpFrame(t, x.port.MAC, dst, x.ip(6), y.ip(6), port, nil)[:54]
+						frame[19], frame[20] = byte(8+len(data)), 44
+						return slices.Concat(frame, []byte{60, 0, 0, offset | more, 0, 0, 0, byte(id)}, data, padding)
+					}
+					datagram := func(port uint16) []byte {
+						return udpFrame(t, x.port.MAC, dst, x.ip(6), y.ip(6), port, []byte("padding"))[54:]
+					}
+					rest := append(slices.Clone(options[8:]), datagram(port)...)
+					whole := append(slices.Clone(options), datagram(port)...)
+					x.sendFrame(part(2*i, 0, 1, options[:8], append(slices.Clone(options[8:]), datagram(80)...)), part(2*i, 8, 0, rest, nil))
+					x.sendFrame(part(2*i+1, 0, 1, whole[:32], nil), part(2*i+1, 32, 0, whole[32:], nil))
+				}
+				if n := receive(sockets[80], 2, 300*time.Millisecond); n != 1 {
+					t.Errorf("%d datagrams came to the allowed port, want the one whose first fragment has all headers", n)
+				}
+				if n := receive(sockets[22], 1, 300*time.Millisecond); n != 0 {
+					t.Error("a datagram came to the denied port")
+				}
+			})
+		}
 	}
 }
 

@@ -337,6 +337,7 @@ func startLogged(cmd *exec.Cmd, path string) error {
 func (b *bed) twin(of *node) *node {
 	n := &node{bed: b, name: of.name, space: b.name + "-twin", suffix: "-twin", config: maps.Clone(of.config)}
 	n.ns = b.namespace("twin")
+	n.config["netns"] = n.space
 	for _, key := range []string{"socket", "state_dir", "run_dir"} {
 		n.config[key] = of.config[key].(string) + "-twin"
 	}

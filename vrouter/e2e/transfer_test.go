@@ -2,8 +2,12 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/model"
 )
@@ -73,5 +77,66 @@ func TestDatagramsOfEverySizeComeBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// train sends datagrams as one superpacket (UDP_SEGMENT), as QUIC does, and returns how many arrive.
+func train(t *testing.T, from, to *workload, version, datagrams int) int {
+	t.Helper()
+	const size = 1000
+	var server net.PacketConn
+	from.bed.must(in(to.ns, func() (err error) {
+		server, err = net.ListenPacket("udp", netip.AddrPortFrom(to.ip(version), 0).String())
+		return err
+	}))
+	defer server.Close()
+	c, err := from.dial("udp", server.LocalAddr().String())
+	from.bed.must(err)
+	defer c.Close()
+	raw, err := c.(*net.UDPConn).SyscallConn()
+	from.bed.must(err)
+	from.bed.must(raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT, size)
+	}))
+	from.bed.must(err)
+	_, err = c.Write(make([]byte, datagrams*size-1)) // the last datagram is shorter
+	from.bed.must(err)
+	return receive(server, datagrams, time.Second)
+}
+
+// A superpacket of datagrams arrives by every encapsulation, also where the underlay carries it whole.
+func TestTrainsOfDatagramsArrive(t *testing.T) {
+	t.Parallel()
+	check := func(t *testing.T, b *bed, x, y *workload) {
+		z := b.workload("z", "red", 0, "10.1.0.12", "fd00:1::12")
+		b.apply()
+		for _, version := range []int{4, 6} {
+			for _, to := range []*workload{y, z} {
+				b.must(datagram(x, to, version, 64)) // neighbours resolved
+				if n := train(t, x, to, version, 8); n != 8 {
+					t.Errorf("IPv%d to %s: %d of 8 datagrams arrived; drops %v %v", version, to.port.Name, n, b.nodes[0].drops(), b.nodes[1].drops())
+				}
+			}
+		}
+	}
+	for _, offload := range []string{"tunnel", "tcp", "none"} {
+		b := sharedBed(t, options{offload: offload, config: map[string]any{"xdp": "off"}})
+		b.run(offload+"/direct", func(t *testing.T) {
+			x, y := directPair(b, model.L3, model.VXLAN)
+			check(t, b, x, y)
+		})
+		for _, encap := range encaps {
+			for _, v6 := range []bool{false, true} {
+				for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
+					if offload != "tunnel" && (forwarding == model.L2 || v6) {
+						continue // superpackets that are carried whole span these
+					}
+					b.run(fmt.Sprintf("%s/%s/underlay-v6=%v/%s", offload, encap, v6, forwarding), func(t *testing.T) {
+						x, y := pair(b, forwarding, v6, encap)
+						check(t, b, x, y)
+					})
+				}
+			}
+		}
 	}
 }

@@ -215,6 +215,22 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 	}
 }
 
+// A network that only bridges has no gateway that could tell a workload of the smaller MTU.
+func TestABridgedTransferFollowsTheMTUOfThePath(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	x, y := pair(b, model.L2, false, model.VXLAN)
+	h := b.handle(b.sw)
+	port, err := h.LinkByName("port1")
+	b.must(err)
+	b.must(h.LinkSetMTU(port, 1400))
+	for _, version := range []int{4, 6} {
+		if err := transfer(x, y, version, 1<<20); err != nil {
+			t.Errorf("an IPv%d transfer through a link with MTU 1400: %v; drops %v", version, err, b.nodes[0].drops())
+		}
+	}
+}
+
 // A node must drop a translated packet that a process on another node sends, that a host
 // outside the fleet sends, or that a node sends for a workload that it does not have.
 func TestForgedTranslatedPacketsAreNotDelivered(t *testing.T) {

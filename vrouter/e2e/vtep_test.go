@@ -24,6 +24,7 @@ type seen struct {
 	Source        int    `json:"sport"`
 	Destination   int    `json:"dport"`
 	Checksum      int    `json:"checksum"`
+	RightChecksum int    `json:"right_checksum"` // over IPv6, where UDP needs one
 	Label         int    `json:"label"`
 	EXP           int    `json:"exp"`
 	Bottom        int    `json:"bottom"`
@@ -146,6 +147,7 @@ func checkSeen(t *testing.T, all []seen, encap model.Encapsulation, v6 bool, lab
 		want := seen{
 			// DSCP EF outside as inside (RFC 6040's normal mode, RFC 2983's uniform model).
 			ToS: 0xb8, TTL: 64, DF: true, Source: s.Source, Label: label,
+			Checksum: s.RightChecksum, RightChecksum: s.RightChecksum,
 			InnerSource: "10.1.0.10", InnerTarget: "10.1.0.11", InnerToS: 0xb8, InnerTTL: 63, InnerProtocol: 1,
 		}
 		if encap != model.VXLAN {
@@ -163,6 +165,9 @@ func checkSeen(t *testing.T, all []seen, encap model.Encapsulation, v6 bool, lab
 		}
 		if fmt.Sprint(s) != fmt.Sprint(want) {
 			t.Errorf("a packet left as %+v, want %+v", s, want)
+		}
+		if (s.RightChecksum != 0) != (v6 && encap != model.MPLSoGRE) {
+			t.Errorf("the right checksum is %x", s.RightChecksum)
 		}
 		if encap != model.MPLSoGRE && s.Source < 49152 {
 			t.Errorf("the source port is %d; RFC 7510 wants 49152 or more", s.Source)

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/netip"
 	"os/exec"
 	"strings"
@@ -165,6 +167,52 @@ func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 		if err := transfer(w, x, 4, n); err != nil {
 			t.Errorf("from the kernel's: %v", err)
 		}
+	}
+	if n := train(t, w, x, 4, 8); n != 8 {
+		t.Errorf("%d of 8 datagrams arrived that the kernel's sent as one superpacket", n)
+	}
+}
+
+// A kernel with a VXLAN device and default settings is the gateway of a network that only routes. It
+// resolves the addresses of workloads, and takes only packets with a checksum over IPv6.
+func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{bare: 1})
+	kernel := b.nodes[1]
+	for _, v6 := range []bool{false, true} {
+		b.run(fmt.Sprintf("underlay-v6=%v", v6), func(t *testing.T) {
+			own, far := kernel.v4, b.nodes[0].v4
+			if v6 {
+				own, far = kernel.v6, b.nodes[0].v6
+			}
+			foreign := model.MAC{2, 0xee, 0, 0, 0, 1}
+			b.state.Nodes = b.nodesOf(v6, model.VXLAN)[:1]
+			b.state.Networks = []model.Network{{Name: "lan", ID: 7, VNI: 700, Forwarding: model.L3, Subnets: subnets("10.7.0.0/24", "fd07::/64")}}
+			b.state.Gateways = []model.Gateway{{Name: "kernel", Addresses: []netip.Addr{own}, Encapsulation: model.VXLAN, MAC: foreign,
+				Networks: []model.GatewayNetwork{{Network: "lan", VNI: 700, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.7.0.254/32"), netip.MustParsePrefix("fd07::fe/128")}}}}}
+			x := b.workload("x", "lan", 0, "10.7.0.10", "fd07::10")
+			b.up()
+			for _, args := range [][]string{
+				{"link", "add", "vx", "type", "vxlan", "id", "700", "dstport", "4789", "local", own.String(), "remote", far.String()},
+				{"link", "set", "vx", "address", foreign.String(), "mtu", "1430", "up"},
+				{"addr", "add", "10.7.0.254/24", "dev", "vx"},
+				{"addr", "add", "fd07::fe/64", "dev", "vx", "nodad"},
+			} {
+				kernel.ip(args...)
+			}
+			defer kernel.ip("link", "del", "vx")
+			w := &workload{bed: b, ns: kernel.ns, port: model.Port{Name: "k", IPs: addresses("10.7.0.254", "fd07::fe")}}
+			for _, version := range []int{4, 6} {
+				for _, n := range []int{64, 1300} {
+					if err := datagram(w, x, version, n); err != nil {
+						t.Errorf("IPv%d: %v; drops %v", version, err, b.nodes[0].drops())
+					}
+				}
+				if err := errors.Join(transfer(x, w, version, 1<<20), transfer(w, x, version, 1<<20)); err != nil {
+					t.Errorf("IPv%d: %v; drops %v", version, err, b.nodes[0].drops())
+				}
+			}
+		})
 	}
 }
 

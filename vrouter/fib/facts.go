@@ -38,7 +38,8 @@ type Facts struct {
 	Partial bool
 	// Seconds without a packet, after which a flow is deleted; 0: the defaults below.
 	// FlowUnanswered is for non-TCP flows with packets in only one direction. FlowClosed is for
-	// closed and half-open TCP connections. FlowIdle is for all other flows.
+	// closed and half-open TCP connections. FlowIdle is for all other flows; the data path keeps
+	// established TCP connections for at least 2 hours and 4 minutes.
 	FlowIdle, FlowUnanswered, FlowClosed uint32
 }
 

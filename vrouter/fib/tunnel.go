@@ -45,6 +45,7 @@ type formats struct {
 	// true: frames to a known MAC address use direct, except frames that the other node
 	// cannot restore. These frames use frames.
 	bridges bool
+	foreign bool // the other end is a gateway
 }
 
 // of returns the encapsulation of a payload.
@@ -246,7 +247,7 @@ func (c *compiler) gatewayPeers() {
 				if router.IsZero() {
 					router = model.RouterMAC
 				}
-				t = c.tunnel(gatewayName(g.Name), formats{encap: g.Encapsulation, frames: g.Encapsulation}, pairs, router, needs)
+				t = c.tunnel(gatewayName(g.Name), formats{encap: g.Encapsulation, frames: g.Encapsulation, foreign: true}, pairs, router, needs)
 				c.foreign[g.Name] = t
 			} else {
 				c.warn(kindTunnel, gatewayName(g.Name), "gateway %q has no underlay address of this node's families: it cannot be reached", g.Name)
@@ -380,7 +381,7 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 // change when a route is added.
 func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC, needs payloads) *tunnel {
 	t := &tunnel{formats: f, v6: pairs[0].destination.Is6(), needs: needs}
-	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
+	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router, Foreign: f.foreign}
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
 		c.warn(kindTunnel, name, "%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU

@@ -29,6 +29,12 @@ static __always_inline __be32 ip_at(const __u8 *p)
 	return ip;
 }
 
+static __always_inline int is_arp_of_ip(const struct arp *a)
+{
+	return a->hardware == bpf_htons(1) && a->protocol == bpf_htons(ETH_P_IP) && a->hardware_length == 6 &&
+	       a->protocol_length == 4;
+}
+
 /* Returns 1 if an address is one of the workload's own. If prefixes is set, each address
  * in a prefix from which the workload may send counts, too. Such a prefix can contain
  * the gateway's address. */
@@ -52,8 +58,9 @@ static __always_inline int may_send4(const struct vif *v, __be32 ip)
 	return v->flags & VIF_F_NO_SPOOF_CHECK || owns4(v, ip, 1);
 }
 
-/* Turns the request in place into the answer to its sender. */
-static __always_inline int send_arp_answer(struct __sk_buff *skb, struct arp *a, const __u8 *mac)
+/* Turns the request in place into the answer to its sender. at: offset of its Ethernet header.
+ * Returns 0 if that succeeds. */
+static __always_inline long write_arp_answer(struct __sk_buff *skb, __u32 at, const struct arp *a, const __u8 *mac)
 {
 	struct {
 		struct ethhdr eth;
@@ -69,9 +76,7 @@ static __always_inline int send_arp_answer(struct __sk_buff *skb, struct arp *a,
 	__builtin_memcpy(answer.arp.sender_ip, a->target_ip, 4);
 	__builtin_memcpy(answer.arp.target_mac, a->sender_mac, 6);
 	__builtin_memcpy(answer.arp.target_ip, a->sender_ip, 4);
-	if (bpf_skb_store_bytes(skb, 0, &answer, sizeof(answer), 0))
-		return -DROP_MALFORMED;
-	return bpf_redirect(skb->ifindex, 0);
+	return bpf_skb_store_bytes(skb, at, &answer, sizeof(answer), 0);
 }
 
 /*
@@ -86,12 +91,11 @@ static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 	struct arp a;
 	struct route *r;
 	__be32 target;
-	int l2, verdict;
+	int l2;
 
 	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, &a, sizeof(a)))
 		return -DROP_MALFORMED;
-	if (a.hardware != bpf_htons(1) || a.protocol != bpf_htons(ETH_P_IP) ||
-	    a.hardware_length != 6 || a.protocol_length != 4)
+	if (!is_arp_of_ip(&a))
 		return -DROP_MALFORMED;
 	if (!is_mac(a.sender_mac, v->mac) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
 		return -DROP_SPOOFED_MAC;
@@ -111,7 +115,7 @@ static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	}
 	trace(TRACE_ANSWER, v->vrf, 0, 0, 1);
-	verdict = l2 && r->flags & ROUTE_F_MAC ? send_arp_answer(skb, &a, r->mac) :
-						 send_arp_answer(skb, &a, v->router_mac);
-	return verdict;
+	if (l2 && r->flags & ROUTE_F_MAC ? write_arp_answer(skb, 0, &a, r->mac) : write_arp_answer(skb, 0, &a, v->router_mac))
+		return -DROP_MALFORMED;
+	return bpf_redirect(skb->ifindex, 0);
 }

@@ -3,50 +3,9 @@
 #pragma once
 
 #include "fabric.h"
-#include "sum.h"
+#include "udpsum.h"
 
-#define CHUNK 512
-
-struct chunk {
-	__u8 bytes[CHUNK];
-};
-
-MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct chunk, 1);
-
-struct summing {
-	struct __sk_buff *skb;
-	struct chunk *chunk;
-	__u64 sum;
-	__u32 at;
-	__u32 left;
-};
-
-static long add_chunk(__u32 index, struct summing *s)
-{
-	__u32 n = s->left;
-	__s64 part;
-
-	if (n >= CHUNK) {
-		if (bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, CHUNK))
-			return 1;
-		part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, CHUNK, 0);
-		n = CHUNK;
-	} else {
-		__builtin_memset(s->chunk->bytes, 0, CHUNK);
-		if (!n)
-			return 1;
-		n = bounded(n, CHUNK);
-		if (bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, n))
-			return 1;
-		part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, CHUNK, 0);
-	}
-	if (part < 0)
-		return 1;
-	s->sum += part;
-	s->at += n;
-	s->left -= n;
-	return s->left == 0;
-}
+#define UDP_CHECKSUM 6 /* offset in the UDP header */
 
 /* Where an inner packet's transport header is, and its checksum in it. */
 struct transport {
@@ -76,7 +35,7 @@ static __always_inline int find_transport(struct __sk_buff *skb, __u32 at, int e
 		t->field = 16;
 		return 1;
 	case IPPROTO_UDP:
-		t->field = 6;
+		t->field = UDP_CHECKSUM;
 		return 1;
 	case IPPROTO_ICMPV6:
 		t->field = 2;
@@ -113,6 +72,16 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 	return part >= 0 && folded(pseudo + part + (__u16)~field) == 0xffff;
 }
 
+static __always_inline __u32 outer_udp(const struct outer *o)
+{
+	return ETH_HLEN + (o->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+}
+
+static __always_inline __u32 outer_addresses(const struct outer *o)
+{
+	return o->family == FAMILY_IPV4 ? 8 : 32;
+}
+
 /*
  * Whether the UDP checksum is right. A sender on the same host may have left
  * the sum over the payload to a NIC that does not exist (CHECKSUM_PARTIAL):
@@ -123,32 +92,13 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 __noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o, int ethernet)
 {
 	struct summing s = { .skb = skb };
-	__u32 zero = 0, udp;
-	__u8 addresses[32];
 	__u16 field;
-	__s64 part;
 
-	s.chunk = bpf_map_lookup_elem(&scratch, &zero);
-	if (!s.chunk || !o || o->datagram < sizeof(struct udphdr))
+	if (!o || !begin_sum(&s, outer_udp(o), outer_addresses(o), o->datagram) ||
+	    bpf_skb_load_bytes(skb, outer_udp(o) + 6, &field, 2))
 		return 0;
-	if (o->family == FAMILY_IPV4) {
-		udp = ETH_HLEN + sizeof(struct iphdr);
-		if (bpf_skb_load_bytes(skb, L3_OFFSET + 12, addresses, 8))
-			return 0;
-		part = bpf_csum_diff(0, 0, (void *)addresses, 8, 0);
-	} else {
-		udp = ETH_HLEN + sizeof(struct ipv6hdr);
-		if (bpf_skb_load_bytes(skb, L3_OFFSET + 8, addresses, 32))
-			return 0;
-		part = bpf_csum_diff(0, 0, (void *)addresses, 32, 0);
-	}
-	if (part < 0 || bpf_skb_load_bytes(skb, udp + 6, &field, 2))
-		return 0;
-	s.sum = part + bpf_htons(o->datagram) + bpf_htons(IPPROTO_UDP);
-	if (field == folded(s.sum) || inner_is_left_to_nic(skb, s.chunk, s.sum, udp, o->length, ethernet))
+	if (field == folded(s.sum) || inner_is_left_to_nic(skb, s.chunk, s.sum, s.at, o->length, ethernet))
 		return 1;
-	s.at = udp;
-	s.left = o->datagram;
 	bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
 	return !s.left && folded(s.sum) == 0xffff;
 }

@@ -17,6 +17,7 @@
 #include "mark.h"
 #include "nexthop.h"
 #include "nonce.h"
+#include "udpsum.h"
 #include "verdict.h"
 
 /* What the outer headers say of the inner packet. */
@@ -45,6 +46,8 @@ static __always_inline __u32 shim_length(__u8 encap)
 		return sizeof(struct udphdr) + sizeof(struct vxlan);
 	}
 }
+
+#define OUTER_UDP6 (ETH_HLEN + sizeof(struct ipv6hdr)) /* offset of an outer UDP header over IPv6 */
 
 static __always_inline __u32 outer_ip_length(__u8 family)
 {
@@ -76,8 +79,7 @@ static __always_inline void write_shim(__u8 *shim, const struct nexthop *nh, __u
 	udp->source = entropy_port(in->hash);
 	udp->dest = nh->port;
 	udp->len = length_field(length);
-	/* Zero: the inner packet has a checksum (RFC 6935 and 6936 over IPv6). */
-	udp->check = 0;
+	udp->check = 0; /* finish_tunnel() writes the checksum that IPv6 needs */
 	if (nh->encap == ENCAP_MPLS_UDP) {
 		*(__be32 *)(shim + sizeof(*udp)) = label_entry(label, in);
 	} else {
@@ -209,6 +211,52 @@ static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 f
 	return bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) ? -DROP_ENCAP_FAILED : TC_ACT_SHOT;
 }
 
+/* Clears the addresses of the outer Ethernet header: bpf_redirect_neigh refuses a multicast
+ * destination, and writes other addresses. */
+static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
+		return -1;
+	__builtin_memset(eth, 0, 2 * ETH_ALEN);
+	eth->h_proto = protocol;
+	return 0;
+}
+
+/* Returns 1 for an outer packet in UDP over IPv6 that finish_tunnel() must finish: a superpacket to
+ * a gateway, which the kernel must cut before it leaves the node (loopback.h), or another packet. */
+static __always_inline int is_unfinished(struct __sk_buff *skb, const struct nexthop *nh)
+{
+	return nh->flags & (skb->gso_size ? NH_F_CUT : NH_F_CHECKSUM);
+}
+
+#define LOOPBACK 1 /* ifindex in each network namespace */
+
+/*
+ * Sends a superpacket out of the loopback device, where the kernel cuts it. Writes the outer UDP
+ * checksum of another packet: receivers drop datagrams without one over IPv6, unless they are told
+ * to take them (RFC 6935). The kernel writes no checksum into the packets of a superpacket, because
+ * bpf_skb_adjust_room() cannot ask for it. So superpackets to other nodes, which take them, have
+ * none. id: of the nexthop. ethernet: the payload is a frame. Returns the verdict of a packet that was forwarded, or a negative
+ * drop reason. The verifier checks this function once, separately.
+ */
+__noinline int finish_tunnel(struct __sk_buff *skb, __u32 id, int ethernet)
+{
+	struct nexthop *nh = nexthop_of(id);
+
+	if (!nh)
+		return -DROP_NO_NEXTHOP;
+	if (!skb->gso_size)
+		return write_udp_checksum(skb, OUTER_UDP6, 32, OUTER_UDP6 + shim_length(nh->encap) + (ethernet ? ETH_HLEN : 0)) ?
+			       -DROP_ENCAP_FAILED : WENT(TC_ACT_REDIRECT, OUT_FORWARDED);
+	if (clear_ethernet(skb, bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6)))
+		return -DROP_ENCAP_FAILED;
+	skb->mark = own_mark();
+	skb->priority = id;
+	return WENT(bpf_redirect(LOOPBACK, 0), OUT_FORWARDED);
+}
+
 /* The second half: the outer packet, on its way to its neighbour. */
 static __noinline int sent_raw(struct __sk_buff *skb)
 {
@@ -219,6 +267,12 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	skb->mark = 0;
 	if (!nh || nh->type != NH_TUNNEL)
 		return TC_ACT_SHOT;
+	if (is_unfinished(skb, nh)) {
+		if (finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
+			return TC_ACT_SHOT;
+		if (skb->gso_size)
+			return TC_ACT_REDIRECT;
+	}
 	p = choose_path(nh, 0);
 	return p ? send_to_neighbour(skb, p) : TC_ACT_SHOT;
 }
@@ -266,19 +320,6 @@ static __always_inline int write_ethernet(struct __sk_buff *skb, __u32 offset, c
 	copy_mac(at->h_dest, eth->h_dest);
 	copy_mac(at->h_source, eth->h_source);
 	at->h_proto = eth->h_proto;
-	return 0;
-}
-
-/* Clears the addresses of the outer Ethernet header: bpf_redirect_neigh refuses a multicast
- * destination, and writes other addresses. */
-static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol)
-{
-	struct ethhdr *eth = (void *)(long)skb->data;
-
-	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
-		return -1;
-	__builtin_memset(eth, 0, 2 * ETH_ALEN);
-	eth->h_proto = protocol;
 	return 0;
 }
 

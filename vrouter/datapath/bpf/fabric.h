@@ -19,6 +19,7 @@
 #include "verdict.h"
 
 #define NOT_OURS 0x2000
+#define CUT_TRAIN 0x2001 /* loopback.h */
 
 /* What the outer headers say. */
 struct outer {
@@ -30,7 +31,7 @@ struct outer {
 	__u8 family;
 	__u8 encap;
 	__u8 pad;
-	__u32 frame;     /* least length of the frame, by the outer IP header */
+	__u32 frame;     /* length of the frame without padding, by the outer headers; 0: a superpacket */
 	__u32 remote;    /* id of the sending node or gateway (struct remote); 0: unknown */
 	struct address source;
 };
@@ -60,10 +61,9 @@ static __always_inline int read_label(struct outer *o, void *at, void *end)
 	return entry & LABEL_BOTTOM ? GO_ON : -DROP_LABEL_STACK;
 }
 
-/* UDP or GRE at `at`, `length` bytes long by the IP header, of an overlay port
- * or protocol. first: no later fragment. */
+/* UDP or GRE at `at`, of an overlay port or protocol. fragment: a first fragment. */
 static __always_inline int read_shim(struct outer *o, const struct node_settings *s, void *data,
-				     void *at, void *end, __u8 protocol, __u32 length, int fragment)
+				     void *at, void *end, __u8 protocol, int fragment)
 {
 	if (protocol == IPPROTO_GRE) {
 		struct gre *gre = at;
@@ -78,8 +78,6 @@ static __always_inline int read_shim(struct outer *o, const struct node_settings
 			return -DROP_BAD_GRE;
 		o->encap = ENCAP_MPLS_GRE;
 		o->length = at + sizeof(*gre) + 4 - data;
-		if (length < sizeof(*gre) + 4)
-			return -DROP_OUTER_LENGTH;
 		return read_label(o, gre + 1, end);
 	}
 	if (protocol == IPPROTO_UDP) {
@@ -97,12 +95,10 @@ static __always_inline int read_shim(struct outer *o, const struct node_settings
 		if (udp->dest == s->mpls_udp_port) {
 			o->encap = ENCAP_MPLS_UDP;
 			o->length = at + sizeof(*udp) + 4 - data;
-			if (length < sizeof(*udp) + 4)
-				return -DROP_OUTER_LENGTH;
 			return read_label(o, udp + 1, end);
 		}
 		vxlan = (void *)(udp + 1);
-		if ((void *)(vxlan + 1) > end || length < sizeof(*udp) + sizeof(*vxlan))
+		if ((void *)(vxlan + 1) > end)
 			return -DROP_OUTER_LENGTH;
 		if (!(vxlan->flags & bpf_htonl(VXLAN_HAS_VNI)))
 			return -DROP_BAD_VXLAN;
@@ -114,14 +110,16 @@ static __always_inline int read_shim(struct outer *o, const struct node_settings
 	return NOT_OURS;
 }
 
-/* Returns a length field's value. A superpacket above 64 KiB has 0. */
-static __always_inline __u32 length_of(__be16 field, int superpacket)
+/* Stores the length of the frame. start: offset of the UDP or GRE header, which has `length` bytes
+ * with its payload by the IP header. UDP's length must be the same. */
+static __always_inline int find_frame(struct outer *o, __u32 start, __u32 length)
 {
-	return superpacket && !field ? 0x10000 : bpf_ntohs(field);
+	o->frame = start + length;
+	return o->frame < o->length || (o->encap != ENCAP_MPLS_GRE && o->datagram != length) ? -DROP_OUTER_LENGTH : GO_ON;
 }
 
-/* superpacket: lengths in the headers are the train's. The caller compares o->frame with the
- * frame's length. */
+/* superpacket: lengths in the headers are the train's, and 0 above 64 KiB. The caller compares
+ * o->frame with the frame's length. */
 static __always_inline int read_outer(struct outer *o, const struct node_settings *s, void *data,
 				      void *end, int superpacket)
 {
@@ -138,40 +136,34 @@ static __always_inline int read_outer(struct outer *o, const struct node_setting
 		    (ip->protocol != IPPROTO_UDP && ip->protocol != IPPROTO_GRE) ||
 		    (ip->frag_off & bpf_htons(IP_OFFSET)))
 			return NOT_OURS;
-		length = length_of(ip->tot_len, superpacket);
 		o->family = FAMILY_IPV4;
 		o->tos = ip->tos;
 		mapped(&o->source, ip->saddr);
-		verdict = read_shim(o, s, data, ip + 1, end, ip->protocol, length - sizeof(*ip),
-				    !!(ip->frag_off & bpf_htons(IP_MF)));
+		verdict = read_shim(o, s, data, ip + 1, end, ip->protocol, !!(ip->frag_off & bpf_htons(IP_MF)));
 		if (verdict != GO_ON)
 			return verdict;
 		if (!ip->ttl)
 			return -DROP_OUTER_TTL;
 		if (superpacket)
 			return GO_ON;
-		o->frame = length + ETH_HLEN;
-		return length < sizeof(*ip) ? -DROP_OUTER_LENGTH : GO_ON;
+		length = bpf_ntohs(ip->tot_len);
+		return length < sizeof(*ip) ? -DROP_OUTER_LENGTH : find_frame(o, ETH_HLEN + sizeof(*ip), length - sizeof(*ip));
 	}
 	if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = (void *)(eth + 1);
-		__u32 length;
 
 		if ((void *)(ip + 1) > end || !is_local6(s, &ip->daddr) ||
 		    (ip->nexthdr != IPPROTO_UDP && ip->nexthdr != IPPROTO_GRE))
 			return NOT_OURS;
-		length = length_of(ip->payload_len, superpacket);
 		o->family = FAMILY_IPV6;
 		o->tos = tos6(ip);
 		__builtin_memcpy(&o->source, &ip->saddr, 16);
-		verdict = read_shim(o, s, data, ip + 1, end, ip->nexthdr, length, 0);
+		verdict = read_shim(o, s, data, ip + 1, end, ip->nexthdr, 0);
 		if (verdict != GO_ON)
 			return verdict;
 		if (!ip->hop_limit)
 			return -DROP_OUTER_TTL;
-		if (!superpacket)
-			o->frame = length + sizeof(*ip) + ETH_HLEN;
-		return GO_ON;
+		return superpacket ? GO_ON : find_frame(o, ETH_HLEN + sizeof(*ip), bpf_ntohs(ip->payload_len));
 	}
 	return NOT_OURS;
 }

@@ -111,7 +111,7 @@ static __always_inline int admit_error(struct __sk_buff *skb, const struct vif *
 {
 	struct address told = to_workload ? p->key.local : p->key.remote;
 	const __u32 *a = (const void *)&told, *b;
-	__u32 at = p->at, id = v->id;
+	__u32 at = p->at, end = p->end, id = v->id;
 	struct policy *policy;
 	struct decision d = {};
 	struct flow *f;
@@ -120,6 +120,7 @@ static __always_inline int admit_error(struct __sk_buff *skb, const struct vif *
 	__builtin_memset(p, 0, sizeof(*p));
 	p->key.vif = id;
 	p->at = at;
+	p->end = end;
 	verdict = read_flow(skb, p, !to_workload, QUOTED);
 	if (verdict < 0)
 		return verdict;

@@ -2,7 +2,8 @@
 /*
  * Which flow a packet belongs to: addresses, protocol and ports, seen from the
  * vif's workload, so that both directions have one key. Headers are copied out
- * of the frame by bpf_skb_load_bytes, which checks the frame's bounds.
+ * of the frame by bpf_skb_load_bytes, which checks the frame's bounds. read_headers() refuses a
+ * packet whose headers are not all in its IP length: a receiver ignores the padding behind it.
  */
 #pragma once
 
@@ -28,6 +29,7 @@ enum part { PART_WHOLE, PART_HEAD, PART_LATER };
 struct flow_packet {
 	struct flow_key key;
 	__u32 at;     /* offset of the header to read next; at last of an ICMP error's quote */
+	__u32 end;    /* offset of the end of the IP packet, by its length field */
 	__u32 id;     /* of the packet that a fragment is part of */
 	__u8 whole;   /* protocol that is reassembled; IPv6: 0, RFC 8200 4.5 */
 	__u8 part;
@@ -45,11 +47,23 @@ static __always_inline int overlaps_flags(__u8 protocol, __u32 eighths)
 	return protocol == IPPROTO_TCP && eighths == 1;
 }
 
-static __always_inline int read_header4(struct flow_packet *p, const struct iphdr *ip)
+/* Stores the end of the IP packet at p->at, which has `length` bytes by its length field. The
+ * field of a superpacket above 64 KiB is 0. The end of a quoted packet is the end of the packet
+ * that quotes it. Returns 0 if the frame or the IP header does not fit. */
+static __always_inline int find_end(struct __sk_buff *skb, struct flow_packet *p, __be16 field, __u32 length,
+				    __u32 header, int quoted)
+{
+	if (!quoted)
+		p->end = field || !skb->gso_size ? p->at + length : skb->len;
+	return p->end <= skb->len && p->at + header <= p->end;
+}
+
+static __always_inline int read_header4(struct __sk_buff *skb, struct flow_packet *p, const struct iphdr *ip,
+					int quoted)
 {
 	__u16 fragment = bpf_ntohs(ip->frag_off);
 
-	if (ip->ihl < 5)
+	if (ip->ihl < 5 || !find_end(skb, p, ip->tot_len, bpf_ntohs(ip->tot_len), ip->ihl * 4, quoted))
 		return -DROP_MALFORMED;
 	p->family = FAMILY_IPV4;
 	mapped(&p->key.local, ip->saddr);
@@ -106,10 +120,14 @@ static __always_inline int is_mapped(const struct address *a)
 }
 
 /* first: the header's first 8 bytes, or more. */
-static __always_inline int read_header6(struct __sk_buff *skb, struct flow_packet *p, const __u8 *first)
+static __always_inline int read_header6(struct __sk_buff *skb, struct flow_packet *p, const __u8 *first, int quoted)
 {
+	__be16 field = *(__be16 *)(first + 4);
+	__u32 header = sizeof(struct ipv6hdr);
 	int i;
 
+	if (!find_end(skb, p, field, header + bpf_ntohs(field), header, quoted))
+		return -DROP_MALFORMED;
 	/* Both addresses at once: they follow each other here as there. */
 	if (bpf_skb_load_bytes(skb, p->at + 8, &p->key.local, 32))
 		return -DROP_MALFORMED;
@@ -165,8 +183,24 @@ static __always_inline int has_ports(__u8 protocol)
 	       protocol == IPPROTO_UDPLITE || protocol == IPPROTO_DCCP;
 }
 
-/* 0: neighbour discovery, which belongs to no flow. An ICMP error need not
- * quote more than 8 bytes of a transport header (RFC 792). */
+/* Returns 1 if a packet has n bytes and its transport header, by its length field. The field of a
+ * superpacket above 64 KiB is 0. */
+static __always_inline int has_transport(__be16 field, __u32 n, __u8 protocol)
+{
+	n += protocol == IPPROTO_TCP ? sizeof(struct tcphdr) : sizeof(struct udphdr);
+	return (__u16)(bpf_ntohs(field) - 1) >= n - 1;
+}
+
+/* Returns the bytes of the transport header that a packet must have. A first fragment has all of
+ * them (RFC 7112), but an ICMP error need not quote more than 8 (RFC 792). */
+static __always_inline __u32 transport_length(const struct flow_packet *p, int quoted)
+{
+	if (p->key.protocol == IPPROTO_TCP && !quoted)
+		return sizeof(struct tcphdr);
+	return has_ports(p->key.protocol) || is_icmp(p) ? 8 : 0;
+}
+
+/* 0: neighbour discovery, which belongs to no flow. */
 static __always_inline int read_transport(struct __sk_buff *skb, struct flow_packet *p, int quoted)
 {
 	__u8 t[TCP_FLAGS_AT + 1] __attribute__((aligned(4)));
@@ -207,13 +241,17 @@ __noinline int read_headers(struct __sk_buff *skb, struct flow_packet *p, int qu
 		return -DROP_MALFORMED;
 	/* Behind a decapsulation the Ethernet type may still be the outer packet's. */
 	if (ip.version == 4)
-		verdict = read_header4(p, &ip);
+		verdict = read_header4(skb, p, &ip, quoted);
 	else if (ip.version == 6)
-		verdict = read_header6(skb, p, (const void *)&ip);
+		verdict = read_header6(skb, p, (const void *)&ip, quoted);
 	else
 		verdict = -DROP_MALFORMED;
-	if (verdict != GO_ON || p->part == PART_LATER)
+	if (verdict != GO_ON)
 		return verdict;
+	if (p->part == PART_LATER)
+		return p->at <= p->end ? GO_ON : -DROP_MALFORMED;
+	if (p->at + transport_length(p, quoted) > p->end)
+		return -DROP_MALFORMED;
 	return read_transport(skb, p, quoted);
 }
 
@@ -310,8 +348,8 @@ static __always_inline void turn_flow(struct flow_packet *p)
 	k->remote_port = port;
 }
 
-/* Completes p. The caller sets the vif's id and `at`; the other fields are zero. Returns
- * GO_ON, or 0 if the packet has no flow. */
+/* Completes p. The caller sets the vif's id and `at`, for a quoted packet also `end`; the other
+ * fields are zero. Returns GO_ON, or 0 if the packet has no flow. */
 static __noinline int read_flow(struct __sk_buff *skb, struct flow_packet *p, int to_workload, int quoted)
 {
 	int verdict;

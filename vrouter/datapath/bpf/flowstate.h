@@ -30,11 +30,19 @@ static __always_inline int is_answered(const struct flow *f)
 	return !f->policy || (f->reply ? f->packets[0] : f->packets[1]);
 }
 
-/* Returns the time after which an idle flow expires, in seconds; 0: never. */
+/* Least timeout of an established TCP connection: 2 hours and 4 minutes (RFC 5382). */
+#define ESTABLISHED_S 7440
+
+/* Returns the time after which an idle flow expires, in seconds; 0: never. isForgotten() in
+ * flows.go does the same. */
 static __always_inline __u32 timeout_of(const struct node_settings *s, const struct flow *f, __u8 protocol)
 {
+	__u32 idle = s->flow_idle_s;
+
+	if (protocol == IPPROTO_TCP && (!(f->tcp & FLOW_TCP_ESTABLISHED) || is_closed(f)))
+		return s->flow_closed_s;
 	if (protocol == IPPROTO_TCP)
-		return f->tcp & FLOW_TCP_ESTABLISHED && !is_closed(f) ? s->flow_idle_s : s->flow_closed_s;
+		return !idle || idle > ESTABLISHED_S || f->tcp & FLOW_TCP_FINS ? idle : ESTABLISHED_S;
 	return is_answered(f) ? s->flow_idle_s : s->flow_unanswered_s;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* ICMP from the gateway's address: answers to ping, and errors (RFC 792, 1122,
- * 1191, 1812; RFC 4443, 8201 for IPv6). */
+ * 1191, 1812; RFC 4443, 8201 for IPv6). A network that only bridges has no gateway. There the
+ * source of "too big" is the destination of the packet, because senders of TCP wait for it. */
 #pragma once
 
 #include "arp.h"
@@ -90,7 +91,7 @@ static __noinline int icmp_error4(struct __sk_buff *skb, const struct vif *v, in
 	struct iphdr *cause_ip = (void *)e.quote;
 	int whole;
 
-	if (!v || !v->gateway4 || bpf_skb_load_bytes(skb, L3_OFFSET, e.quote, SHORT_QUOTE))
+	if (!v || (!v->gateway4 && cause != CAUSE_TOO_BIG) || bpf_skb_load_bytes(skb, L3_OFFSET, e.quote, SHORT_QUOTE))
 		return -DROP_ICMP_FAILED;
 	if (!may_answer4(skb, cause_ip))
 		return -DROP_ICMP_FAILED;
@@ -104,7 +105,7 @@ static __noinline int icmp_error4(struct __sk_buff *skb, const struct vif *v, in
 	e.ip.tot_len = bpf_htons(whole ? sizeof(e) : sizeof(e) - sizeof(e.quote) + SHORT_QUOTE);
 	e.ip.ttl = ANSWER_TTL;
 	e.ip.protocol = IPPROTO_ICMP;
-	e.ip.saddr = v->gateway4;
+	e.ip.saddr = v->gateway4 ? : cause_ip->daddr;
 	e.ip.daddr = cause_ip->saddr;
 	e.ip.check = ~folded(SUM(&e.ip, sizeof(e.ip)));
 	fill_error4(&e, cause, mtu);
@@ -148,9 +149,10 @@ static __noinline int icmp_error6(struct __sk_buff *skb, const struct vif *v, in
 	struct error6 e __attribute__((aligned(8))) = {};
 	struct ipv6hdr *cause_ip = (void *)e.quote;
 	struct address none = {};
+	int gateway = v && !same6(&v->gateway6, &none);
 
-	if (!v || same6(&v->gateway6, &none) ||
-	    bpf_skb_load_bytes(skb, L3_OFFSET, e.quote, sizeof(e.quote)))
+	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, e.quote, sizeof(e.quote)) ||
+	    (!gateway && (cause != CAUSE_TOO_BIG || cause_ip->daddr.s6_addr[0] == 0xff)))
 		return -DROP_ICMP_FAILED;
 	if (!may_answer6(skb, cause_ip, cause))
 		return -DROP_ICMP_FAILED;
@@ -160,7 +162,7 @@ static __noinline int icmp_error6(struct __sk_buff *skb, const struct vif *v, in
 	e.ip.payload_len = bpf_htons(sizeof(e) - sizeof(e.ip));
 	e.ip.nexthdr = IPPROTO_ICMPV6;
 	e.ip.hop_limit = ANSWER_TTL;
-	__builtin_memcpy(&e.ip.saddr, &v->gateway6, 16);
+	__builtin_memcpy(&e.ip.saddr, gateway ? (const void *)&v->gateway6 : &cause_ip->daddr, 16);
 	__builtin_memcpy(&e.ip.daddr, &cause_ip->saddr, 16);
 	switch (cause) {
 	case CAUSE_TTL:
@@ -212,7 +214,8 @@ static __noinline int echo4(struct __sk_buff *skb, const struct vif *v)
 	if (!(ip.frag_off & bpf_htons(IP_OFFSET))) {
 		__u32 at = L3_OFFSET + ip.ihl * 4;
 
-		if (bpf_skb_load_bytes(skb, at, &type, 1) || type != ICMP_ECHO)
+		if (bpf_ntohs(ip.tot_len) < ip.ihl * 4 + sizeof(struct icmphdr) || bpf_skb_load_bytes(skb, at, &type, 1) ||
+		    type != ICMP_ECHO)
 			return -DROP_ICMP_FAILED;
 		type = ICMP_ECHOREPLY;
 		if (bpf_l4_csum_replace(skb, at + 2, bpf_htons(ICMP_ECHO << 8), bpf_htons(ICMP_ECHOREPLY << 8), 2) ||
@@ -242,7 +245,8 @@ static __noinline int echo6(struct __sk_buff *skb, const struct vif *v)
 		return -DROP_MALFORMED;
 	if (ip.nexthdr != IPPROTO_ICMPV6)
 		return icmp_error6(skb, v, CAUSE_NO_PORT, 0);
-	if (bpf_skb_load_bytes(skb, L3_OFFSET + 40, &type, 1) || type != ICMPV6_ECHO_ASKED)
+	if (bpf_ntohs(ip.payload_len) < sizeof(struct icmp6hdr) || bpf_skb_load_bytes(skb, L3_OFFSET + 40, &type, 1) ||
+	    type != ICMPV6_ECHO_ASKED)
 		return -DROP_ICMP_FAILED;
 	type = ICMPV6_ECHO_ANSWERED;
 	__builtin_memcpy(&asked, &ip.daddr, 16);

@@ -23,14 +23,14 @@ static __always_inline int read_known(struct __sk_buff *skb, struct flow_key *k,
 	if ((void *)(ports + 4) > end || (eth->h_proto != bpf_htons(ETH_P_IP) && eth->h_proto != bpf_htons(ETH_P_IPV6)))
 		return 0;
 	if (*(__u8 *)ip == 0x45) { /* behind a decapsulation, h_proto can be the outer packet's */
-		if (ip->frag_off & bpf_htons(IP_MF | IP_OFFSET))
+		if (ip->frag_off & bpf_htons(IP_MF | IP_OFFSET) || !has_transport(ip->tot_len, sizeof(*ip), ip->protocol))
 			return 0;
 		mapped(source, ip->saddr);
 		mapped(destination, ip->daddr);
 		k->protocol = ip->protocol;
 	} else {
 		ports = (void *)(ip6 + 1);
-		if (ip6->version != 6 || (void *)(ports + 4) > end)
+		if (ip6->version != 6 || (void *)(ports + 4) > end || !has_transport(ip6->payload_len, 0, ip6->nexthdr))
 			return 0;
 		__builtin_memcpy(source, &ip6->saddr, 16);
 		__builtin_memcpy(destination, &ip6->daddr, 16);

@@ -76,12 +76,14 @@ static __always_inline __u16 advertisement_sum(const struct advertisement *a)
 	return ~folded(sum + bpf_htons(32) + bpf_htons(IPPROTO_ICMPV6));
 }
 
-static __always_inline int send_advertisement(struct __sk_buff *skb, const struct vif *v,
-					      const struct solicitation *s, const __u8 *mac, int router)
+/* Writes the advertisement for a solicitation. at: offset of its Ethernet header. The frame must
+ * have room. Returns 0 if that succeeds. */
+static __always_inline long write_advertisement(struct __sk_buff *skb, __u32 at, const __u8 *to, const struct solicitation *s,
+						const __u8 *mac, int router)
 {
 	struct advertisement a __attribute__((aligned(8))) = {};
 
-	__builtin_memcpy(a.eth.h_dest, v->mac, 6);
+	__builtin_memcpy(a.eth.h_dest, to, 6);
 	__builtin_memcpy(a.eth.h_source, mac, 6);
 	a.eth.h_proto = bpf_htons(ETH_P_IPV6);
 	a.body.ip.version = 6;
@@ -97,7 +99,13 @@ static __always_inline int send_advertisement(struct __sk_buff *skb, const struc
 	a.option_length = 1;
 	__builtin_memcpy(a.mac, mac, 6);
 	a.body.checksum = advertisement_sum(&a);
-	if (bpf_skb_change_tail(skb, sizeof(a), 0) || bpf_skb_store_bytes(skb, 0, &a, sizeof(a), 0))
+	return bpf_skb_store_bytes(skb, at, &a, sizeof(a), 0);
+}
+
+static __always_inline int send_advertisement(struct __sk_buff *skb, const struct vif *v,
+					      const struct solicitation *s, const __u8 *mac, int router)
+{
+	if (bpf_skb_change_tail(skb, sizeof(struct advertisement), 0) || write_advertisement(skb, 0, v->mac, s, mac, router))
 		return -DROP_ICMP_FAILED;
 	return bpf_redirect(skb->ifindex, 0);
 }
@@ -128,13 +136,13 @@ static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s.ip) + 4))
 		return -DROP_MALFORMED;
 	l2 = v->flags & VIF_F_L2;
-	if (s.ip.hop_limit != 255)
+	if (s.ip.hop_limit != 255 || bpf_ntohs(s.ip.payload_len) < 8)
 		return -DROP_MALFORMED;
 	if ((s.type == ND_ROUTER_ADVERTISEMENT || s.type == ND_REDIRECT) && !(v->flags & VIF_F_ROUTER))
 		return -DROP_ROGUE_ROUTER;
 	if (s.type != ND_NEIGHBOUR_SOLICITATION && s.type != ND_NEIGHBOUR_ADVERTISEMENT)
 		return l2 ? GO_ON : -DROP_LINK_LOCAL;
-	if (bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s)))
+	if (bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s)) || bpf_ntohs(s.ip.payload_len) < sizeof(s) - sizeof(s.ip))
 		return -DROP_MALFORMED;
 	if (s.type == ND_NEIGHBOUR_ADVERTISEMENT)
 		return !may_advertise(v, &s.target) ? -DROP_SPOOFED_IP : l2 ? GO_ON : -DROP_LINK_LOCAL;

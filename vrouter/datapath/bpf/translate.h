@@ -145,7 +145,7 @@ static __noinline int is_translatable6(struct __sk_buff *skb, __u32 vrf, int jum
 	    !has_prefix(&ip.saddr, n->prefix6) || !has_prefix(&ip.daddr, n->prefix6))
 		return 0;
 	if (ip.nexthdr == IPPROTO_ICMPV6)
-		return !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)) &&
+		return bpf_ntohs(ip.payload_len) >= sizeof(struct icmp6hdr) && !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, sizeof(type)) &&
 		       (type == ICMP6_ECHO || type == ICMP6_ECHO_REPLY);
 	return jumbo || ip.nexthdr == IPPROTO_FRAGMENT || !is_extension(ip.nexthdr);
 }
@@ -174,7 +174,8 @@ static __noinline int is_translatable(struct __sk_buff *skb, __u8 family, __u32 
 	if (family == FAMILY_IPV6)
 		return is_translatable6(skb, vrf, jumbo);
 	if (bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl != 5 ||
-	    ip.frag_off & bpf_htons(IP_MF | IP_OFFSET) || ip.ttl < TRANSLATED_TTL || is_large_without_df(&ip))
+	    ip.frag_off & bpf_htons(IP_MF | IP_OFFSET) || ip.ttl < TRANSLATED_TTL || is_large_without_df(&ip) ||
+	    !has_transport(ip.tot_len, sizeof(ip), ip.protocol))
 		return 0;
 	if (ip.protocol == IPPROTO_TCP)
 		return 1;
@@ -350,7 +351,7 @@ static __noinline int answer_locator(struct __sk_buff *skb)
 
 	s = bpf_map_lookup_elem(&settings, &zero);
 	if (!s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)) || bpf_skb_load_bytes(skb, L3_OFFSET, &t, sizeof(t)) ||
-	    t.ip.nexthdr != IPPROTO_ICMPV6 || t.icmp.icmp6_type != ICMP6_ECHO ||
+	    t.ip.nexthdr != IPPROTO_ICMPV6 || bpf_ntohs(t.ip.payload_len) < sizeof(t) - sizeof(t.ip) || t.icmp.icmp6_type != ICMP6_ECHO ||
 	    t.icmp.icmp6_identifier != bpf_htons(ECHO_ID) || t.kind != bpf_htons(TEST_REQUEST))
 		return GO_ON;
 	if (admit_sender(s, &o, node_with_locator((void *)&t.ip.saddr, &o.source)) != GO_ON)

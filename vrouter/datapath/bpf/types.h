@@ -58,6 +58,9 @@ enum locators {
 #define NH_F_DF (1 << 1)        /* tunnel: the outer IPv4 header forbids fragments */
 #define NH_F_PEER (1 << 2)      /* encap: the workload's device is the peer of the vif's veth or netkit device */
 #define NH_F_POLICY (1 << 3)    /* encap: the vif has VIF_F_POLICY */
+#define NH_F_FOREIGN (1 << 4)   /* tunnel: to a gateway, which may refuse UDP without a checksum over IPv6 */
+#define NH_F_CHECKSUM (1 << 5)  /* tunnel: packets need an outer UDP checksum */
+#define NH_F_CUT (1 << 6)       /* tunnel: the kernel must cut superpackets on this node */
 
 /* One way through the underlay to a tunnel's end. */
 struct path {

@@ -2,7 +2,8 @@
 /*
  * The vrouter's programs: from_workload at the tc ingress of each vif, and at netkit's hook
  * of the workload's end if the vif is a netkit device; fabric_xdp
- * and fabric_tc at the ingress of each fabric device, and fabric_out at its egress.
+ * and fabric_tc at the ingress of each fabric device, and fabric_out at its egress; looped at the
+ * ingress of the loopback device.
  * Packets outside the overlay pass unchanged.
  */
 #include "headers.h"
@@ -13,7 +14,9 @@
 #include "fabric.h"
 #include "guard.h"
 #include "log.h"
+#include "loopback.h"
 #include "meta.h"
+#include "outside.h"
 #include "translate.h"
 #include "workload.h"
 
@@ -87,8 +90,8 @@ int fabric_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (read_outer(&o, s, data, end, 0) != GO_ON || o.checksum || find_sender(s, &o) != GO_ON)
 		return XDP_PASS;
-	/* Only a frame with fragments is longer than its linear part. */
-	if (o.frame > end - data && o.frame > bpf_xdp_get_buff_len(ctx))
+	/* tc removes padding. Only a frame with fragments is longer than its linear part. */
+	if (o.frame != end - data && o.frame != bpf_xdp_get_buff_len(ctx))
 		return XDP_PASS;
 	t = target_of(&o);
 	if (!t)
@@ -105,6 +108,8 @@ int fabric_xdp(struct xdp_md *ctx)
 		if ((void *)(eth + 1) > end)
 			return XDP_PASS;
 		protocol = eth->h_proto;
+		if (o.encap == ENCAP_VXLAN && (eth->h_dest[0] & 1 || protocol == bpf_htons(ETH_P_ARP)))
+			return XDP_PASS; /* tc may answer it */
 		data += ETH_HLEN;
 	} else {
 		if (data + 1 > end)
@@ -250,8 +255,17 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 		return o->encap == ENCAP_VXLAN ? -DROP_UNKNOWN_VNI : -DROP_UNKNOWN_LABEL;
 	nexthop = t->nexthop;
 	ethernet = t->ethernet;
-	if (o->checksum && !skb->gso_size && !checksum_is_right(skb, o, ethernet))
+	/* A level means that the NIC has checked the checksum. */
+	if (o->checksum && !skb->gso_size && bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0 &&
+	    !checksum_is_right(skb, o, ethernet))
 		return -DROP_OUTER_CHECKSUM;
+	if (is_train(skb, o, ethernet))
+		return CUT_TRAIN;
+	if (o->encap == ENCAP_VXLAN && may_ask(skb, o)) {
+		verdict = answer_outside(skb, o, nexthop);
+		if (verdict != GO_ON)
+			return verdict;
+	}
 	verdict = decapsulate(skb, o, ethernet);
 	if (verdict < 0)
 		return verdict;
@@ -267,10 +281,11 @@ static __always_inline void learn(struct __sk_buff *skb)
 
 	if ((void *)(ip + 1) > end)
 		return;
-	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_ICMP && ip->ihl == 5)
+	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_ICMP && ip->ihl == 5 &&
+	    bpf_ntohs(ip->tot_len) >= sizeof(*ip) + sizeof(struct too_big4))
 		learn_mtu4(skb);
 	else if (eth->h_proto == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end &&
-		 ip6->nexthdr == IPPROTO_ICMPV6)
+		 ip6->nexthdr == IPPROTO_ICMPV6 && bpf_ntohs(ip6->payload_len) >= sizeof(struct too_big6))
 		learn_mtu6(skb);
 }
 
@@ -326,9 +341,12 @@ static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 	verdict = read_outer(&o, s, data, end, skb->gso_size != 0);
 	if (verdict == NOT_OURS)
 		learn(skb);
-	if (verdict == GO_ON && o.frame > skb->len)
+	if (verdict != GO_ON)
+		return verdict;
+	/* Without its padding, the frame has nothing behind the outer packet. */
+	if (o.frame && o.frame != skb->len && (o.frame > skb->len || bpf_skb_change_tail(skb, o.frame, 0)))
 		return -DROP_OUTER_LENGTH;
-	return verdict == GO_ON ? open_outer(skb, s, &o, a) : verdict;
+	return open_outer(skb, s, &o, a);
 }
 
 SEC("tc")
@@ -341,6 +359,8 @@ int fabric_tc(struct __sk_buff *skb)
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
+	if (verdict == CUT_TRAIN)
+		return cut_train(skb); /* its packets are counted when they come back */
 	if (verdict == GO_ON)
 		verdict = arrive_routed(skb, &a);
 	return finish(skb, a.vif, a.vrf, verdict);
@@ -359,6 +379,17 @@ int fabric_out(struct __sk_buff *skb)
 	if (!s || !is_tunnel_packet(s, skb))
 		return TC_ACT_UNSPEC;
 	return finish(skb, 0, 0, -DROP_FORGED_TUNNEL);
+}
+
+SEC("tc")
+int looped(struct __sk_buff *skb)
+{
+	int verdict;
+
+	if (skb->mark != own_mark())
+		return TC_ACT_UNSPEC;
+	verdict = send_looped(skb);
+	return verdict < 0 ? finish(skb, 0, 0, verdict) : verdict; /* from_workload has counted the others */
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -95,6 +95,15 @@ static __always_inline __u32 with_ports(__u32 hash, __u8 protocol, void *ports, 
 	return has_ports(protocol) && ports + 4 <= end ? stirred(hash, *(__u32 *)ports) : hash;
 }
 
+/* Without a branch: the verifier would walk all that follows once for each result. */
+static __always_inline __u8 is_tcp(__u8 protocol)
+{
+	__u32 other = protocol ^ IPPROTO_TCP;
+
+	asm volatile("" : "+r"(other));
+	return (other - 1) >> 31;
+}
+
 /* Reads the IPv4 header into f and its destination into *to. */
 static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				 struct address *to)
@@ -123,7 +132,7 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	f->df = !!(ip->frag_off & bpf_htons(IP_DF));
 	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
 		f->l4 = ETH_HLEN + header;
-		f->tcp = ip->protocol == IPPROTO_TCP;
+		f->tcp = is_tcp(ip->protocol);
 	}
 	mapped(to, ip->daddr);
 	return GO_ON;
@@ -194,7 +203,7 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->df = 1;
 	f->l4 = ETH_HLEN + sizeof(*ip);
 	f->protocol = ip->nexthdr;
-	f->tcp = ip->nexthdr == IPPROTO_TCP;
+	f->tcp = is_tcp(ip->nexthdr);
 	f->in.hash = stirred(stirred6(stirred6(ip->nexthdr, &ip->saddr), &ip->daddr), *(__be32 *)ip & bpf_htonl(0xfffff));
 	f->in.hash = with_ports(f->in.hash, ip->nexthdr, ip + 1, end);
 	__builtin_memcpy(to, &ip->daddr, 16);
@@ -274,6 +283,8 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 	if (verdict < 0)
 		return verdict;
 	count_vrf(v->vrf, nh->encap, 0, packets, bytes);
+	if (verdict == TC_ACT_REDIRECT && is_unfinished(skb, nh))
+		return finish_tunnel(skb, id, f->in.ethernet);
 	return WENT(verdict, OUT_FORWARDED);
 }
 
@@ -429,11 +440,18 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	return WENT(verdict, OUT_FORWARDED);
 }
 
-/* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415). */
+/* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415), and for packets
+ * whose extension headers may hide that port (RFC 7610). */
 static __noinline int is_dhcp_answer(struct __sk_buff *skb, const struct frame *f)
 {
 	__be16 port;
 
+	if (f && f->family == FAMILY_IPV6 && is_extension(f->protocol)) {
+		struct flow_packet p = { .at = L3_OFFSET };
+
+		return read_headers(skb, &p, IN_PERSON) < 0 ||
+		       (p.key.protocol == IPPROTO_UDP && p.key.local_port == bpf_htons(547));
+	}
 	if (!f || f->protocol != IPPROTO_UDP || !f->l4 || bpf_skb_load_bytes(skb, f->l4, &port, sizeof(port)))
 		return 0;
 	return port == bpf_htons(f->family == FAMILY_IPV4 ? 67 : 547);
@@ -482,6 +500,20 @@ static __noinline int send_copy(struct __sk_buff *skb, const struct vif *v, stru
 	return verdict < 0 ? verdict : WENT(VERDICT_ACTION(verdict), OUT_FORWARDED);
 }
 
+/* Returns 1 if a frame that is neither IP nor ARP may be bridged. A frame with a length in place
+ * of an EtherType can have IP, ARP or a VLAN tag behind an LLC/SNAP header, where no check reads
+ * them. So of these frames only spanning tree (IEEE 802.1D) and IS-IS may pass. */
+static __noinline int may_bridge(struct __sk_buff *skb, __be16 type)
+{
+	__u32 length = bpf_ntohs(type);
+	__u8 llc[3]; /* destination, source, control */
+
+	if (length >= ETH_P_802_3_MIN)
+		return 1;
+	return length + ETH_HLEN <= skb->len && !bpf_skb_load_bytes(skb, ETH_HLEN, llc, sizeof(llc)) &&
+	       (llc[0] == 0x42 || llc[0] == 0xfe) && llc[1] == llc[0] && llc[2] == 3;
+}
+
 static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 {
 	void *data, *end;
@@ -523,7 +555,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
 		return bridge_frame(skb, v, &f);
 	default:
-		if (!(v->flags & VIF_F_L2))
+		if (!(v->flags & VIF_F_L2) || !may_bridge(skb, f.eth.h_proto))
 			return -DROP_UNSUPPORTED_PROTOCOL;
 		verdict = GO_ON;
 	}

@@ -127,6 +127,7 @@ type bpfFlowPacket struct {
 	_       structs.HostLayout
 	Key     bpfFlowKey
 	At      uint32
+	End     uint32
 	Id      uint32
 	Whole   uint8
 	Part    uint8

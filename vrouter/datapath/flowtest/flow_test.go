@@ -257,7 +257,7 @@ func TestIPv4OptionsAreSkipped(t *testing.T) {
 	for words := range 11 {
 		f := append(append(append([]byte(nil), plain[:34]...), make([]byte, 4*words)...), plain[34:]...)
 		f[14] = byte(0x45 + words)
-		h.expect("with options", admitted, fromWorkload, f)
+		h.expect("with options", admitted, fromWorkload, shortened(f, 20))
 	}
 	if f := h.flow(flowKey(6, local4, remote4)); f.Packets != [2]uint64{11, 0} || f.Tcp != tcpSyn || h.count(h.Flows) != 1 {
 		t.Errorf("entry %+v of %d, want all 11 SYNs in one flow", f, h.count(h.Flows))
@@ -293,26 +293,27 @@ func TestWhatIsCutShortIsMalformed(t *testing.T) {
 	h := load(t)
 	h.apply(policy{generation: 1, allowIn: true, allowOut: true})
 	for _, c := range []struct {
-		name  string
-		frame []byte
-		least int // shortest frame that is whole enough
+		name      string
+		frame     []byte
+		header    int // bytes in front of the transport header
+		transport int // bytes of the transport header that a packet needs
 	}{
-		{"TCP", tcp(local4, remote4, "S"), 14 + 20 + 14},
-		{"TCP over IPv6", tcp(local6, remote6, "S"), 14 + 40 + 14},
-		{"UDP", udp(local4, remote4, 4), 14 + 20 + 8},
-		{"UDP over IPv6", udp(local6, remote6, 4), 14 + 40 + 8},
-		{"echo", icmp(local4.Addr(), remote4.Addr(), 8, 1), 14 + 20 + 8},
-		{"echo over IPv6", icmp(local6.Addr(), remote6.Addr(), 128, 1), 14 + 40 + 8},
+		{"TCP", tcp(local4, remote4, "S"), 34, 20},
+		{"TCP over IPv6", tcp(local6, remote6, "S"), 54, 20},
+		{"UDP", udp(local4, remote4, 4), 34, 8},
+		{"UDP over IPv6", udp(local6, remote6, 4), 54, 8},
+		{"echo", icmp(local4.Addr(), remote4.Addr(), 8, 1), 34, 8},
+		{"echo over IPv6", icmp(local6.Addr(), remote6.Addr(), 128, 1), 54, 8},
 	} {
 		// BPF_PROG_TEST_RUN refuses a frame without room for the header that its
 		// Ethernet type promises; IPv4's is the shorter one.
 		c.frame[12], c.frame[13] = 0x08, 0x00
 		for n := 14 + 20; n <= len(c.frame); n++ {
 			want := malformed
-			if n >= c.least {
+			if n >= c.header+c.transport {
 				want = admitted
 			}
-			if got := h.admit(fromWorkload, c.frame[:n]); got != want {
+			if got := h.admit(fromWorkload, shortened(c.frame[:n], n-c.header)); got != want {
 				t.Errorf("%s, first %d bytes: verdict %d, want %d", c.name, n, got, want)
 			}
 		}

@@ -1,6 +1,7 @@
 package flowtest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"testing"
 )
@@ -173,5 +174,94 @@ func TestLaterIPv6FragmentsTakeTheTransportFromTheirHead(t *testing.T) {
 	h.expect("later", admitted, fromWorkload, later)
 	if f := h.flow(flowKey(17, local6, remote6)); f.Packets != [2]uint64{2, 0} || h.count(h.Flows) != 1 {
 		t.Errorf("entry %+v of %d, want both fragments in the UDP flow", f, h.count(h.Flows))
+	}
+}
+
+// shortened sets the length of a frame's IP packet to n bytes behind the header. The rest of the
+// frame is then padding.
+func shortened(frame []byte, n int) []byte {
+	f := append([]byte(nil), frame...)
+	if f[14]>>4 == 6 {
+		binary.BigEndian.PutUint16(f[14+4:], uint16(n))
+	} else {
+		binary.BigEndian.PutUint16(f[14+2:], uint16(n+int(f[14]&15)*4))
+	}
+	return f
+}
+
+// A receiver does not see the padding of a frame. So no header there may decide about a packet,
+// and a first fragment has all headers (RFC 7112).
+func TestHeadersInThePaddingAreMalformed(t *testing.T) {
+	const destination, udpNext, tcpNext = 60, 17, 6
+	head := func(frame []byte, n int) []byte {
+		f := shortened(frame, n)
+		f[14+6] |= 0x20 // IPv4: more fragments
+		return f
+	}
+	of6 := func(next uint8, e ...byte) []byte { return extend(udp(remote6, local6, 9), next, e) }
+	hidden := append(fragmentHeader(destination, 0, true, 9), extension(udpNext, 1)...)
+	quote := quoting(remote6.Addr(), local6.Addr(), 1, udp(local6, remote6, 9), 60)
+	frames := map[string][]byte{
+		"first fragment, 8 of 16 bytes of options":            shortened(of6(44, hidden...), 16),
+		"first fragment, options without transport header":    shortened(of6(44, hidden...), 24),
+		"first fragment, options, half of a transport header": shortened(of6(44, hidden...), 28),
+		"first fragment, protocol without ports":              shortened(extend(raw(remote6.Addr(), local6.Addr(), 0, make([]byte, 20)), 44, append(fragmentHeader(destination, 0, true, 9), extension(47, 1)...)), 16),
+		"fragment header":                                     shortened(of6(44, fragmentHeader(udpNext, 0, true, 9)...), 4),
+		"whole, 8 of 16 bytes of options":                     shortened(of6(destination, extension(udpNext, 1)...), 8),
+		"whole, half of a header, IPv6":                       shortened(udp(remote6, local6, 9), 4),
+		"whole, half of a header, IPv4":                       shortened(udp(remote4, local4, 9), 4),
+		"first fragment, IPv4":                                head(udp(remote4, local4, 9), 4),
+		"first fragment, 16 bytes of TCP":                     head(tcp(remote4, local4, "S"), 16),
+		"SYN, 16 bytes of TCP":                                shortened(tcp(remote6, local6, "S"), 16),
+		"first fragment, 16 bytes of TCP6":                    shortened(extend(tcp(remote6, local6, "S"), 44, fragmentHeader(tcpNext, 0, true, 9)), 24),
+		"echo":                                                shortened(icmp(remote4.Addr(), local4.Addr(), 8, 3), 4),
+		"echo, IPv6":                                          shortened(icmp(remote6.Addr(), local6.Addr(), 128, 3), 4),
+		"quoted address":                                      shortened(quote, 8+30),
+		"quoted transport header":                             shortened(quote, 8+44),
+		"IPv4 length below its header":                        shortened(udp(remote4, local4, 9), -1),
+		"IPv4 length above the frame":                         shortened(udp(remote4, local4, 9), 100),
+		"IPv6 length above the frame":                         shortened(udp(remote6, local6, 9), 18),
+		"length 0, but no superpacket":                        shortened(udp(remote6, local6, 9), 0),
+	}
+	h := load(t)
+	h.apply(policy{generation: 1, allowIn: true, allowOut: true})
+	for name, f := range frames {
+		h.expect(name, malformed, toWorkload, f)
+	}
+	if n := h.heads(vifID, toWorkload); n != 0 {
+		t.Errorf("%d first fragments were stored", n)
+	}
+	for name, f := range map[string][]byte{
+		"padding behind a datagram":       append(udp(remote6, local6, 9), make([]byte, 20)...),
+		"padding behind a segment":        append(tcp(remote4, local4, "S"), make([]byte, 6)...),
+		"padding behind a first fragment": append(split(udp(remote6, local6, 3000), 1480, 6)[0], make([]byte, 20)...),
+		"a protocol without a header":     raw(remote6.Addr(), local6.Addr(), 59, nil),
+	} {
+		h.expect(name, admitted, toWorkload, f)
+	}
+	superpacket := skbContext{Mark: vifKey, GsoSize: 1000, GsoSegs: 3, CB: [5]uint32{uint32(toWorkload)}}
+	for _, a := range families {
+		segment := append(tcp(a.remote, a.local, "A"), make([]byte, 3000)...)
+		none := shortened(segment, map[bool]int{true: -20}[a.local.Addr().Is4()])
+		if got := h.run(h.Admit, superpacket, none); got != admitted {
+			t.Errorf("%s: a superpacket whose length field is 0 has verdict %d", a.name, got)
+		}
+	}
+	if got := h.run(h.Admit, superpacket, frames["first fragment, 8 of 16 bytes of options"]); got != malformed {
+		t.Errorf("a superpacket whose headers are in the padding has verdict %d", got)
+	}
+}
+
+// The fast path does not read the padding either.
+func TestAKnownFlowDoesNotTakeAPacketWithoutItsHeader(t *testing.T) {
+	for _, a := range families {
+		h := load(t)
+		h.apply(outOnly)
+		k := h.established(17, a.local, a.remote)
+		before := h.flow(k).Packets
+		h.expect(a.name, malformed, fromWorkload, shortened(udp(a.local, a.remote, 1), 7))
+		if after := h.flow(k).Packets; after != before {
+			t.Errorf("%s: the flow has %v packets, want %v", a.name, after, before)
+		}
 	}
 }

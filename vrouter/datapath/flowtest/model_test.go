@@ -13,6 +13,7 @@ type question struct {
 	local, remote   netip.AddrPort
 	hasPorts        bool
 	destinationPort uint16
+	cut             bool // the IP length ends in the transport header
 }
 
 // allows is what a policy means, told without masks, flags or maps.
@@ -113,6 +114,25 @@ func randomPacket(r *rand.Rand) (question, []byte) {
 	return q, raw(source.Addr(), destination.Addr(), q.protocol, make([]byte, 8))
 }
 
+// padded adds padding to some frames. Of others it reduces the IP length, so that headers become
+// padding.
+func padded(r *rand.Rand, q question, frame []byte) (question, []byte) {
+	switch r.IntN(8) {
+	case 0:
+		return q, append(frame, make([]byte, r.IntN(40))...)
+	case 1:
+		header := 34
+		if q.local.Addr().Is6() {
+			header = 54
+		}
+		if q.hasPorts || q.protocol == 1 || q.protocol == 58 {
+			q.cut = true
+			return q, shortened(frame, r.IntN(min(8, len(frame)-header)))
+		}
+	}
+	return q, frame
+}
+
 func TestVerdictsEqualTheModelsOverRandomPoliciesAndPackets(t *testing.T) {
 	const policies, packets = 3000, 8
 	h := load(t, flowLimit(8)) // a small table is quickly emptied
@@ -125,8 +145,12 @@ func TestVerdictsEqualTheModelsOverRandomPoliciesAndPackets(t *testing.T) {
 		for range packets {
 			h.forget()
 			q, frame := randomPacket(r)
+			q, frame = padded(r, q, frame)
 			want := denied
-			if p.allows(q) {
+			switch {
+			case q.cut:
+				want = malformed
+			case p.allows(q):
 				want = admitted
 			}
 			if got := h.admit(q.d, frame); got != want {

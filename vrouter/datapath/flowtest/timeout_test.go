@@ -26,6 +26,19 @@ func TestAnIdleFlowIsForgotten(t *testing.T) {
 	}
 }
 
+// A server may send first on a connection that was idle for longer than other flows may be.
+func TestAnIdleConnectionIsKept(t *testing.T) {
+	h := load(t)
+	h.apply(outOnly)
+	k := h.established(6, local4, remote4)
+	h.age(k, idleSeconds+2)
+	h.expect("data of the server", admitted, toWorkload, tcp(remote4, local4, "A"))
+	h.expect("answer", admitted, fromWorkload, tcp(local4, remote4, "A"))
+	h.expect("reset", admitted, toWorkload, tcp(remote4, local4, "R"))
+	h.age(k, closedSeconds+2)
+	h.expect("data after the reset", denied, toWorkload, tcp(remote4, local4, "A"))
+}
+
 func TestAnUnansweredFlowIsForgottenSoon(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -128,8 +141,9 @@ func TestTCPStateFollowsTheSegmentsAndDecidesTheTimeout(t *testing.T) {
 			}
 			h.age(k, idleSeconds+2)
 			h.play(segment{fromWorkload, "A"})
-			if f := h.flow(k); f.Packets != [2]uint64{1, 0} {
-				t.Errorf("after the time of idle flows the entry goes on: %+v", f)
+			lasting := c.state&tcpEstablished != 0 && c.state&(tcpFinIn|tcpFinOut|tcpRst) == 0
+			if anew := h.flow(k).Packets == [2]uint64{1, 0}; anew == lasting {
+				t.Errorf("after the time of idle flows the entry began anew: %v, want %v", anew, !lasting)
 			}
 		})
 	}

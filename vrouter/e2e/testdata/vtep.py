@@ -10,6 +10,7 @@ import sys
 
 from scapy.all import GRE, ICMP, IP, UDP, Ether, IPv6, conf
 from scapy.contrib.mpls import MPLS
+from scapy.layers.inet6 import in6_chksum
 from scapy.layers.vxlan import VXLAN
 
 device, encap, label, local, remote, remote_mac = sys.argv[1:]
@@ -39,6 +40,9 @@ def unwrap(frame):
         if shim is None or shim.dport not in (6635, 4789):
             return None
         seen.update(sport=shim.sport, dport=shim.dport, checksum=shim.chksum)
+        if v6:
+            data = bytes(shim)
+            seen.update(right_checksum=in6_chksum(17, outer, data[:6] + b"\0\0" + data[8:]))
     # Scapy takes the payload apart by the UDP port; the bytes say the same.
     payload = bytes(shim.payload)
     if encap == "vxlan":

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The checksum of an outer UDP header, over a frame of any length. */
+#pragma once
+
+#include "sum.h"
+#include "maps.h"
+#include "verdict.h"
+
+#define CHUNK 512
+
+struct chunk {
+	__u8 bytes[CHUNK];
+};
+
+MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct chunk, 1);
+
+struct summing {
+	struct __sk_buff *skb;
+	struct chunk *chunk;
+	__u64 sum;
+	__u32 at;
+	__u32 left;
+};
+
+static long add_chunk(__u32 index, struct summing *s)
+{
+	__u32 n = s->left;
+	__s64 part;
+
+	if (n >= CHUNK) {
+		if (bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, CHUNK))
+			return 1;
+		part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, CHUNK, 0);
+		n = CHUNK;
+	} else {
+		__builtin_memset(s->chunk->bytes, 0, CHUNK);
+		if (!n)
+			return 1;
+		n = bounded(n, CHUNK);
+		if (bpf_skb_load_bytes(s->skb, s->at, s->chunk->bytes, n))
+			return 1;
+		part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, CHUNK, 0);
+	}
+	if (part < 0)
+		return 1;
+	s->sum += part;
+	s->at += n;
+	s->left -= n;
+	return s->left == 0;
+}
+
+/* Starts the sum over a UDP datagram of `length` bytes and its pseudo-header. udp: offset of the UDP
+ * header. n: bytes of both IP addresses, in front of it. Returns 0 if that fails. */
+static __always_inline int begin_sum(struct summing *s, __u32 udp, __u32 n, __u32 length)
+{
+	__u32 zero = 0;
+	__s64 part;
+
+	s->chunk = bpf_map_lookup_elem(&scratch, &zero);
+	if (!s->chunk || length < sizeof(struct udphdr))
+		return 0;
+	__builtin_memset(s->chunk->bytes, 0, 32);
+	if (bpf_skb_load_bytes(s->skb, udp - n, s->chunk->bytes, n == 8 ? 8 : 32))
+		return 0;
+	part = bpf_csum_diff(0, 0, (void *)s->chunk->bytes, 32, 0);
+	s->sum = part + bpf_htons(length) + bpf_htons(IPPROTO_UDP);
+	s->at = udp;
+	s->left = length;
+	return part >= 0;
+}
+
+/*
+ * Adds the rest of the datagram without reading its payload, if the inner packet has a checksum: the
+ * sum of its transport header and payload is then the complement of the pseudo-header's sum. A NIC
+ * may still have to write that checksum ("Local Checksum Offload",
+ * Documentation/networking/checksum-offloads.rst). ip: offset of the inner IP header. Returns 0 for
+ * other packets, and if there is no IP header.
+ */
+static __always_inline int add_by_headers(struct summing *s, __u32 ip)
+{
+	__u8 *c = s->chunk->bytes;
+	__u32 n = ip - s->at, length;
+	struct iphdr *v4;
+	struct ipv6hdr *v6;
+	__u8 protocol;
+	__u16 field;
+	__u64 pseudo;
+	__s64 part;
+
+	if (!n || n > 32)
+		return 0;
+	n = bounded(n, 32); /* UDP header, shim and Ethernet header */
+	__builtin_memset(c, 0, 72);
+	if (bpf_skb_load_bytes(s->skb, s->at, c, n))
+		return 0;
+	v4 = (void *)(c + n);
+	v6 = (void *)v4;
+	if (bpf_skb_load_bytes(s->skb, ip, v4, sizeof(*v4)))
+		return 0;
+	if (v4->version == 4) {
+		ip += sizeof(*v4);
+		length = bpf_ntohs(v4->tot_len) - sizeof(*v4);
+		protocol = v4->protocol;
+		pseudo = SUM(&v4->saddr, 8);
+		if (v4->ihl != 5 || v4->frag_off & bpf_htons(IP_MF | IP_OFFSET))
+			return 0;
+	} else {
+		if (v4->version != 6 || bpf_skb_load_bytes(s->skb, ip, v6, sizeof(*v6)))
+			return 0;
+		ip += sizeof(*v6);
+		length = bpf_ntohs(v6->payload_len);
+		protocol = v6->nexthdr;
+		pseudo = SUM(&v6->saddr, 32);
+	}
+	if (ip + length != s->skb->len || (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) ||
+	    (protocol == IPPROTO_UDP && (bpf_skb_load_bytes(s->skb, ip + 6, &field, 2) || !field)))
+		return 0;
+	part = bpf_csum_diff(0, 0, (void *)c, 72, 0);
+	s->sum += part + (__u16)~folded(pseudo + bpf_htons(length) + bpf_htons(protocol));
+	return part >= 0;
+}
+
+/* Writes the checksum of a UDP datagram that ends with the frame. ip: offset of the inner IP header,
+ * if there is one; 0: none. Other arguments are begin_sum()'s. Returns 0 if that succeeds. Global function: the
+ * verifier checks it once. */
+__noinline int write_udp_checksum(struct __sk_buff *skb, __u32 udp, __u32 n, __u32 ip)
+{
+	struct summing s = { .skb = skb };
+	__u16 field = 0;
+
+	if (bpf_skb_store_bytes(skb, udp + 6, &field, 2, 0) || !begin_sum(&s, udp, n, skb->len - udp))
+		return -1;
+	if (!ip || !add_by_headers(&s, ip)) {
+		bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
+		if (s.left)
+			return -1;
+	}
+	field = ~folded(s.sum);
+	if (!field)
+		field = 0xffff; /* 0 means that there is no checksum */
+	return bpf_skb_store_bytes(skb, udp + 6, &field, 2, 0);
+}
