@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -35,9 +36,12 @@ type Etcd struct {
 	identify func(context.Context) context.Context
 	exact    atomic.Bool // result of hasExactProgress
 
-	mu   sync.Mutex
-	seen sight
-	back chan struct{} // closed and replaced when the store goes back
+	mu      sync.Mutex
+	seen    sight
+	newest  Entry         // the newest that a read or a watch returned; Created 0: deleted
+	dialled int           // connections that were made
+	checked int           // the value of dialled when checkBack last found newest in the store
+	back    chan struct{} // closed and replaced when the store goes back
 }
 
 // sight is what answers of a store say about it. A store that was restored from a backup has an
@@ -69,9 +73,7 @@ func (e *Etcd) answered(before sight, h *pb.ResponseHeader) {
 	switch {
 	case before.times != e.seen.times: // another answer has shown it
 	case before.isBefore(h):
-		e.seen = sight{h.Revision, h.RaftTerm, h.ClusterId, before.times + 1}
-		close(e.back)
-		e.back = make(chan struct{})
+		e.goBack(h)
 	default:
 		e.seen.revision, e.seen.term, e.seen.cluster = max(e.seen.revision, h.Revision), max(e.seen.term, h.RaftTerm), h.ClusterId
 	}
@@ -84,21 +86,94 @@ func (e *Etcd) goesBack() <-chan struct{} {
 	return e.back
 }
 
-// checkBack returns an error if the newest revision of a span is before after. A watch cannot
-// know it by itself, because it may be of a member that is behind the others.
-func (e *Etcd) checkBack(ctx context.Context, s Span, after int64) error {
-	before := e.asking()
-	got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return e.client.Get(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithLimit(1), clientv3.WithKeysOnly())
-	})
+// goBack notes an answer of a store that went back. The caller holds mu.
+func (e *Etcd) goBack(h *pb.ResponseHeader) {
+	e.seen = sight{h.Revision, h.RaftTerm, h.ClusterId, e.seen.times + 1}
+	e.newest = Entry{}
+	close(e.back)
+	e.back = make(chan struct{})
+}
+
+// met notes an entry of the store. A new connection may be to a restored store: checkBack first
+// looks there for the entry that is noted.
+func (e *Etcd) met(entry Entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.newest.Revision == 0 {
+		e.checked = e.dialled
+	}
+	if e.checked == e.dialled && entry.Revision > e.newest.Revision {
+		e.newest = entry
+	}
+}
+
+// mustCheck reports whether an answer to a watch says that the store may have gone back.
+func (e *Etcd) mustCheck(h *pb.ResponseHeader, after int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.checked != e.dialled || h != nil && (h.Revision < after || e.seen.isBefore(h))
+}
+
+// checkBack returns an error if the store went back. A watch cannot know it by itself: it may be of
+// a member that is behind the others. And others may have changed a restored store, so that its
+// revision is not older: then it does not have the newest entry.
+func (e *Etcd) checkBack(ctx context.Context, after int64) error {
+	e.mu.Lock()
+	before, newest, dialled := e.seen, e.newest, e.dialled
+	e.mu.Unlock()
+	get := func(at int64) (*clientv3.GetResponse, error) {
+		return withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return e.client.Get(ctx, e.prefix+newest.Key, clientv3.WithRev(at))
+		})
+	}
+	now, err := get(0)
 	if err != nil {
 		return nil // the watch notices it
 	}
-	e.answered(before, got.Header)
-	if got.Header.Revision < after {
-		return &WentBackError{after, got.Header.Revision}
+	e.answered(before, now.Header)
+	has := now.Header.Revision >= after
+	if has && newest.Revision != 0 && !e.has(now, newest) {
+		has, err = e.had(newest, get)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrCompacted):
+		e.newest = Entry{}
+		return err
+	case err != nil: // the watch notices it
+	case has:
+		e.checked = dialled
+	case before.times == e.seen.times:
+		e.goBack(now.Header)
+		fallthrough
+	default:
+		return &WentBackError{after, now.Header.Revision}
 	}
 	return nil
+}
+
+// has reports whether an answer is an entry.
+func (e *Etcd) has(got *clientv3.GetResponse, entry Entry) bool {
+	return len(got.Kvs) > 0 && reflect.DeepEqual(e.entry(got.Kvs[0]), entry)
+}
+
+// had reports whether an entry was in the store at its revision. If the entry is a deletion, the key
+// was in the store until then.
+func (e *Etcd) had(entry Entry, get func(at int64) (*clientv3.GetResponse, error)) (bool, error) {
+	got, err := get(entry.Revision)
+	is := err == nil && e.has(got, entry)
+	if entry.Created == 0 && err == nil && len(got.Kvs) == 0 {
+		got, err = get(entry.Revision - 1)
+		is = err == nil && len(got.Kvs) > 0
+	}
+	switch {
+	case errors.Is(err, rpctypes.ErrFutureRev):
+		return false, nil
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return false, ErrCompacted
+	}
+	return is, err
 }
 
 // Times of an etcd client.
@@ -134,14 +209,23 @@ func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		PermitWithoutStream: true, Logger: zap.NewNop(), // no log: each call returns its error
 	}
-	if dial != nil {
-		config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(dial))
+	if dial == nil {
+		dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
 	}
-	client, err := clientv3.New(config)
-	if err != nil {
+	e := newEtcd(nil, a.Prefix, a.String(), nil)
+	config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		e.mu.Lock()
+		e.dialled++
+		e.mu.Unlock()
+		return dial(ctx, address)
+	}))
+	if e.client, err = clientv3.New(config); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", a, err)
 	}
-	return newEtcd(client, a.Prefix, a.String(), client.Close), nil
+	e.close = e.client.Close
+	return e, nil
 }
 
 func newEtcd(client *clientv3.Client, prefix, name string, close func() error) *Etcd {
@@ -163,6 +247,7 @@ func (e *Etcd) Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 		spans = []Span{All}
 	}
 	i := Image{Revision: at}
+	var newest Entry
 	for len(spans) > 0 {
 		some, before := spans[:min(len(spans), e.MaxKeys())], e.asking()
 		got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
@@ -181,12 +266,16 @@ func (e *Etcd) Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 			kvs := r.GetResponseRange().Kvs
 			for _, kv := range kvs {
 				i.Entries = append(i.Entries, e.entry(kv))
+				if kv.ModRevision > newest.Revision {
+					newest = i.Entries[len(i.Entries)-1]
+				}
 			}
 			if r.GetResponseRange().More {
 				spans = append(spans, Span{i.Entries[len(i.Entries)-1].Key + "\x00", some[n].To})
 			}
 		}
 	}
+	e.met(newest)
 	return i, nil
 }
 
@@ -349,9 +438,9 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 			if err := r.Err(); err != nil {
 				return e.failed("watch", err)
 			}
-			if h := r.Header; checked == nil && h != nil && (h.Revision < after || e.asking().isBefore(h)) {
+			if checked == nil && e.mustCheck(r.Header, after) {
 				checked = make(chan error, 1)
-				go func() { checked <- e.checkBack(ctx, s, after) }()
+				go func() { checked <- e.checkBack(ctx, after) }()
 			}
 			if alive != nil {
 				heard = time.Now()
@@ -359,6 +448,7 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 			}
 			switch {
 			case len(r.Events) > 0:
+				e.met(e.entry(r.Events[len(r.Events)-1].Kv))
 				changed(e.changes(r))
 			case r.IsProgressNotify():
 				progressed = time.Now()
