@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 func TestAFileIsOneProcesssAtATime(t *testing.T) {
@@ -266,6 +267,39 @@ func TestAFileThatIsCutOffInUseIsAnError(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A store that could not be created, because the disk was full, is created when there is space.
+func TestAFullDiskLeavesNoDamagedFile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a file system needs root")
+	}
+	for pages := range 6 {
+		dir := t.TempDir()
+		size := (1 + pages) * os.Getpagesize()
+		if err := unix.Mount("full", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Unmount(dir, unix.MNT_DETACH)
+		path := filepath.Join(dir, "store.db")
+		if s, err := OpenFile(path); err == nil {
+			s.Close()
+		} else if !strings.Contains(err.Error(), "the disk is full") {
+			t.Errorf("%d pages: %v", pages, err)
+		}
+		if err := unix.Mount("full", dir, "tmpfs", unix.MS_REMOUNT, "size=100M"); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenFile(path)
+		if err != nil {
+			t.Errorf("after %d pages: %v", pages, err)
+			continue
+		}
+		if !s.IsNew() {
+			t.Error("a new store is not new")
+		}
+		s.Close()
 	}
 }
 
