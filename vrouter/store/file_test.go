@@ -336,4 +336,27 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 			t.Errorf("%v, want %q", err, why)
 		}
 	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "etcd", "member/wal/*.wal"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	for _, what := range []string{"emptied", "deleted"} {
+		for _, log := range logs {
+			if err := os.WriteFile(log, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if what == "deleted" {
+				os.Remove(log)
+			}
+		}
+		if s, err := OpenEmbedded(EmbeddedOptions{Dir: dir}); err == nil {
+			s.Close()
+			t.Errorf("the store opens with its log %s", what)
+		} else if !strings.Contains(err.Error(), "the log is missing or empty; restore a backup") {
+			t.Errorf("the log is %s: %v", what, err)
+		}
+	}
 }
