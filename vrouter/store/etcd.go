@@ -1,13 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -155,7 +155,11 @@ func (e *Etcd) checkBack(ctx context.Context, after int64) error {
 
 // has reports whether an answer is an entry.
 func (e *Etcd) has(got *clientv3.GetResponse, entry Entry) bool {
-	return len(got.Kvs) > 0 && reflect.DeepEqual(e.entry(got.Kvs[0]), entry)
+	if len(got.Kvs) == 0 {
+		return false
+	}
+	is := e.entry(got.Kvs[0])
+	return is.Revision == entry.Revision && is.Created == entry.Created && bytes.Equal(is.Value, entry.Value)
 }
 
 // had reports whether an entry was in the store at its revision. If the entry is a deletion, the key
