@@ -39,6 +39,7 @@ type Etcd struct {
 	mu      sync.Mutex
 	seen    sight
 	newest  Entry         // the newest that a read or a watch returned; Created 0: deleted
+	next    Entry         // like newest, but over a connection that checkBack has not checked
 	dialled int           // connections that were made
 	checked int           // the value of dialled when checkBack last found newest in the store
 	back    chan struct{} // closed and replaced when the store goes back
@@ -89,7 +90,7 @@ func (e *Etcd) goesBack() <-chan struct{} {
 // goBack notes an answer of a store that went back. The caller holds mu.
 func (e *Etcd) goBack(h *pb.ResponseHeader) {
 	e.seen = sight{h.Revision, h.RaftTerm, h.ClusterId, e.seen.times + 1}
-	e.newest = Entry{}
+	e.newest, e.next = Entry{}, Entry{}
 	close(e.back)
 	e.back = make(chan struct{})
 }
@@ -102,8 +103,12 @@ func (e *Etcd) met(entry Entry) {
 	if e.newest.Revision == 0 {
 		e.checked = e.dialled
 	}
-	if e.checked == e.dialled && entry.Revision > e.newest.Revision {
-		e.newest = entry
+	into := &e.newest
+	if e.checked != e.dialled {
+		into = &e.next
+	}
+	if entry.Revision > into.Revision {
+		*into = entry
 	}
 }
 
@@ -119,31 +124,35 @@ func (e *Etcd) mustCheck(h *pb.ResponseHeader, after int64) bool {
 // revision is not older: then it does not have the newest entry.
 func (e *Etcd) checkBack(ctx context.Context, after int64) error {
 	e.mu.Lock()
-	before, newest, dialled := e.seen, e.newest, e.dialled
+	before, dialled, noted := e.seen, e.dialled, []Entry{e.newest, e.next}
 	e.mu.Unlock()
-	get := func(at int64) (*clientv3.GetResponse, error) {
+	get := func(key string, at int64) (*clientv3.GetResponse, error) {
 		return withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-			return e.client.Get(ctx, e.prefix+newest.Key, clientv3.WithRev(at))
+			return e.client.Get(ctx, e.prefix+key, clientv3.WithRev(at))
 		})
 	}
-	now, err := get(0)
+	now, err := get(noted[0].Key, 0)
 	if err != nil {
 		return nil // the watch notices it
 	}
 	e.answered(before, now.Header)
 	has := now.Header.Revision >= after
-	if has && newest.Revision != 0 && !e.has(now, newest) {
-		has, err = e.had(newest, get)
+	for _, entry := range noted {
+		if has && err == nil && entry.Revision != 0 && !e.has(now, entry) {
+			has, err = e.had(entry, get)
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrCompacted):
-		e.newest = Entry{}
+		e.newest, e.next = Entry{}, Entry{}
 		return err
 	case err != nil: // the watch notices it
 	case has:
-		e.checked = dialled
+		if e.checked = dialled; dialled == e.dialled && e.next.Revision > e.newest.Revision {
+			e.newest = e.next
+		}
 	case before.times == e.seen.times:
 		e.goBack(now.Header)
 		fallthrough
@@ -159,16 +168,16 @@ func (e *Etcd) has(got *clientv3.GetResponse, entry Entry) bool {
 		return false
 	}
 	is := e.entry(got.Kvs[0])
-	return is.Revision == entry.Revision && is.Created == entry.Created && bytes.Equal(is.Value, entry.Value)
+	return is.Key == entry.Key && is.Revision == entry.Revision && is.Created == entry.Created && bytes.Equal(is.Value, entry.Value)
 }
 
 // had reports whether an entry was in the store at its revision. If the entry is a deletion, the key
 // was in the store until then.
-func (e *Etcd) had(entry Entry, get func(at int64) (*clientv3.GetResponse, error)) (bool, error) {
-	got, err := get(entry.Revision)
+func (e *Etcd) had(entry Entry, get func(key string, at int64) (*clientv3.GetResponse, error)) (bool, error) {
+	got, err := get(entry.Key, entry.Revision)
 	is := err == nil && e.has(got, entry)
 	if entry.Created == 0 && err == nil && len(got.Kvs) == 0 {
-		got, err = get(entry.Revision - 1)
+		got, err = get(entry.Key, entry.Revision-1)
 		is = err == nil && len(got.Kvs) > 0
 	}
 	switch {
