@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -81,6 +82,9 @@ func OwnThread(f func() error) error {
 // ErrOther is the error that a file is not a namespace.
 var ErrOther = errors.New("the file is not a network namespace")
 
+// resolveCached is RESOLVE_CACHED of openat2(2).
+const resolveCached = 0x20
+
 // Limits of Open.
 const (
 	openWait  = time.Second // for a file system that does not answer
@@ -106,8 +110,16 @@ func Open(path string) (netns.NsHandle, error) {
 	switch {
 	case waits:
 		return fail("its file system does not answer")
-	case many:
-		return fail("the file systems of %d other paths do not answer; remove those mounts", maxSilent)
+	case many: // open only what the kernel has in memory
+		resolve := uint64(resolveCached)
+		if isProcess, _ := filepath.Match("/proc/*/ns/net", path); isProcess {
+			resolve = 0 // the kernel itself answers
+		}
+		ns, err := openNamespace(path, resolve)
+		if errors.Is(err, unix.EAGAIN) {
+			return fail("the file systems of %d other paths do not answer; remove those mounts", maxSilent)
+		}
+		return ns, err
 	}
 	type result struct {
 		ns  netns.NsHandle
@@ -115,7 +127,7 @@ func Open(path string) (netns.NsHandle, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		ns, err := openNamespace(path)
+		ns, err := openNamespace(path, 0)
 		done <- result{ns, err}
 	}()
 	select {
@@ -136,12 +148,12 @@ func Open(path string) (netns.NsHandle, error) {
 	return fail("its file system does not answer")
 }
 
-// openNamespace checks the file before it opens it.
-func openNamespace(path string) (netns.NsHandle, error) {
+// openNamespace checks the file before it opens it. resolve are flags of openat2(2).
+func openNamespace(path string, resolve uint64) (netns.NsHandle, error) {
 	fail := func(err error) (netns.NsHandle, error) {
 		return netns.None(), &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	file, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	file, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if err != nil {
 		return fail(err)
 	}

@@ -169,9 +169,26 @@ func TestOpenDoesNotWaitForAFileSystemWithoutAnAnswer(t *testing.T) {
 			t.Fatalf("a silent file system gives the error %v", err)
 		}
 	}
-	ns, err := Open("/proc/self/ns/net")
+	name := fmt.Sprintf("nstest-%d", os.Getpid())
+	ns, err := Create(name)
 	if err != nil {
-		t.Fatalf("beside a silent path: %v", err)
+		t.Fatal(err)
 	}
 	ns.Close()
+	defer Delete(name)
+	var wait sync.WaitGroup
+	for i := range maxSilent { // whoever names many such paths must not stop the other ports
+		wait.Go(func() { Open(fmt.Sprint(silent, i)) })
+	}
+	wait.Wait()
+	if _, err := Open(silent + "-last"); err == nil {
+		t.Error("a silent path opens")
+	}
+	for _, path := range []string{filepath.Join(Dir, name), "/proc/self/ns/net", fmt.Sprintf("/proc/%d/ns/net", os.Getppid())} {
+		if ns, err = Open(path); err != nil {
+			t.Errorf("beside many silent paths: %v", err)
+			continue
+		}
+		ns.Close()
+	}
 }

@@ -29,12 +29,16 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 	c := fleet.Config("a")
 	c.Store, c.Fabric, c.StoreListen, c.StoreInsecure = "embedded", []string{"fab0"}, "10.99.0.1:2379", true
 	a := start(t, c)
-	is := func(want string) {
+	is := func(all ...string) {
 		t.Helper()
+		var want []netip.Addr
+		for _, a := range all {
+			want = append(want, netip.MustParseAddr(a))
+		}
 		agenttest.Eventually(t, "the entry of node a", func() error {
 			s, err := a.client.State(context.Background())
-			if err == nil && (len(s.Nodes) == 0 || !slices.Equal(s.Nodes[0].Underlay, []netip.Addr{netip.MustParseAddr(want)})) {
-				err = fmt.Errorf("the nodes are %+v, want the address %s", s.Nodes, want)
+			if err == nil && (len(s.Nodes) == 0 || !slices.Equal(s.Nodes[0].Underlay, want)) {
+				err = fmt.Errorf("the nodes are %+v, want the addresses %s", s.Nodes, want)
 			}
 			return err
 		})
@@ -51,8 +55,12 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 	agenttest.Eventually(t, "the status", func() error { return b.complains("cannot add this node", `already used by node "a"`) })
 
 	link := agenttest.LinkIn(t, fleet.A, "fab0")
-	for _, prefix := range []string{"172.31.0.100/24", moving + "/32", "172.31.0.1/24"} {
+	remove := func(prefix string) {
+		t.Helper()
 		agenttest.Must(t, fleet.A.Links.AddrDel(link, &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix(prefix))}))
+	}
+	for _, prefix := range []string{"172.31.0.100/24", moving + "/32", "172.31.0.1/24"} {
+		remove(prefix)
 	}
 	agenttest.Addressed(t, fleet.A, "fab0", "172.31.0.9/24")
 	is("172.31.0.9")
@@ -62,4 +70,10 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 		}
 		return nil
 	})
+	// An address that is only away for a while.
+	agenttest.Addressed(t, fleet.A, "fab0", "172.31.1.9/24")
+	remove("172.31.0.9/24")
+	is("172.31.1.9")
+	agenttest.Addressed(t, fleet.A, "fab0", "172.31.0.9/24")
+	is("172.31.1.9", "172.31.0.9")
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -100,7 +99,6 @@ type node struct {
 	agent  *exec.Cmd
 	config map[string]any
 	bare   bool     // no agent runs on it
-	suffix string   // of its files, where two nodes have one name
 	under  []string // program and arguments that start the agent; nil: none
 
 	dropped map[string]uint64 // on the underlay by reason, before the subtest of bed.run
@@ -309,7 +307,7 @@ func writeJSON(t testing.TB, path string, v any) {
 }
 
 // configFile is the node's configuration.
-func (n *node) configFile() string { return filepath.Join(n.bed.dir, n.name+n.suffix+".yaml") }
+func (n *node) configFile() string { return filepath.Join(n.bed.dir, n.name+".yaml") }
 
 // launch starts the node's agent.
 func (n *node) launch() error {
@@ -317,7 +315,7 @@ func (n *node) launch() error {
 	writeJSON(n.bed.t, file, n.config)
 	command := append(slices.Clone(n.under), program, "agent", "--config", file)
 	n.agent = exec.Command(command[0], command[1:]...)
-	return startLogged(n.agent, filepath.Join(n.bed.dir, n.name+n.suffix+".log"))
+	return startLogged(n.agent, filepath.Join(n.bed.dir, n.name+".log"))
 }
 
 // startLogged starts a process and appends its output to a file. The kernel kills the
@@ -331,17 +329,6 @@ func startLogged(cmd *exec.Cmd, path string) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return started(cmd)
-}
-
-// twin is a node of the same name on another host: with files of its own.
-func (b *bed) twin(of *node) *node {
-	n := &node{bed: b, name: of.name, space: b.name + "-twin", suffix: "-twin", config: maps.Clone(of.config)}
-	n.ns = b.namespace("twin")
-	n.config["netns"] = n.space
-	for _, key := range []string{"socket", "state_dir", "run_dir"} {
-		n.config[key] = of.config[key].(string) + "-twin"
-	}
-	return n
 }
 
 // start starts the node's agent and waits until it answers.
@@ -393,7 +380,7 @@ func readable(path string) string {
 }
 
 func (n *node) log() string {
-	data, _ := os.ReadFile(filepath.Join(n.bed.dir, n.name+n.suffix+".log"))
+	data, _ := os.ReadFile(filepath.Join(n.bed.dir, n.name+".log"))
 	if len(data) > 4000 {
 		data = data[len(data)-4000:]
 	}

@@ -20,7 +20,12 @@ import (
 // one's agent.
 func fleetBed(t *testing.T, lease string) *bed {
 	t.Helper()
-	b := newBed(t, options{config: map[string]any{"lease": lease}})
+	return fleetBedOf(t, options{config: map[string]any{"lease": lease}})
+}
+
+func fleetBedOf(t *testing.T, o options) *bed {
+	t.Helper()
+	b := newBed(t, o)
 	first := b.nodes[0]
 	first.config["store"], first.config["store_listen"], first.config["store_insecure"] = "embedded", first.v4.String()+":2379", true
 	for _, n := range b.nodes[1:] {
@@ -30,7 +35,7 @@ func fleetBed(t *testing.T, lease string) *bed {
 		n.config["underlay"] = []string{n.v4.String()}
 	}
 	b.t.Cleanup(b.down)
-	for _, n := range b.nodes {
+	for _, n := range b.agents() {
 		n.start()
 	}
 	return b
@@ -215,8 +220,8 @@ func aNodeThatDiesIsDroppedAfterItsLeaseAndBackAtOnce(t *testing.T) {
 
 func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
 	t.Parallel()
-	b := fleetBed(t, "3s")
-	c := b.nodes[1]
+	b := fleetBedOf(t, options{nodes: 3, bare: 1, config: map[string]any{"lease": "3s"}})
+	c, twin := b.nodes[1], b.nodes[2]
 	soon(t, 5*time.Second, "the node is alive", func() error {
 		for _, n := range rows[api.Node](c, "node", "list") {
 			if n.Name == c.name && n.Agent != nil {
@@ -225,7 +230,7 @@ func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
 		}
 		return errTimeout
 	})
-	twin := b.twin(c)
+	twin.config["node"] = c.name
 	defer twin.kill(syscall.SIGKILL)
 	if err := twin.launch(); err != nil {
 		t.Fatal(err)

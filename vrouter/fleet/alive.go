@@ -99,25 +99,30 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// hold returns the problem of the store if the copy does not catch up after a conflict.
 func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan struct{}, err error) {
-	var revision int64
-	var taken error
-	err = f.Look(ctx, func(v *View) { revision, taken = v.revisions[inAlive+node], f.Taken(v, node, me.Instance) })
-	if err != nil {
-		return nil, err
-	}
-	if taken != nil {
-		return nil, taken
-	}
-	lost, err = f.store.Hold(ctx, inAlive+node, encode(me), revision, f.absence.ttl())
-	var conflict *store.ConflictError
-	if errors.As(err, &conflict) {
-		if err := f.catchUp(ctx, 0); err != nil {
+	for attempt := 0; ; attempt++ {
+		var revision int64
+		var taken error
+		err = f.Look(ctx, func(v *View) { revision, taken = v.revisions[inAlive+node], f.Taken(v, node, me.Instance) })
+		if err != nil {
 			return nil, err
 		}
-		return f.hold(ctx, node, me)
+		if taken != nil {
+			return nil, taken
+		}
+		lost, err = f.store.Hold(ctx, inAlive+node, encode(me), revision, f.absence.ttl())
+		var conflict *store.ConflictError
+		if !errors.As(err, &conflict) {
+			return lost, err
+		}
+		if problem := f.Health().Problem; problem != nil {
+			return nil, problem
+		}
+		if err := f.catchUp(ctx, attempt); err != nil {
+			return nil, err
+		}
 	}
-	return lost, err
 }
 
 // Leave deletes the alive key of a node at once.

@@ -42,6 +42,7 @@ type Fleet struct {
 	heard    time.Time     // when the store last answered
 	problem  error         // why the store does not answer; nil: it answers
 	wentBack string        // when and how the store last went back to an older revision; "": never
+	isBack   bool          // the store went back, and the copy is of before
 	changed  chan struct{} // closed and replaced on each change
 	watchers map[*Watcher]bool
 }
@@ -175,14 +176,26 @@ func (f *Fleet) read(ctx context.Context) error {
 	return err
 }
 
-// replace refuses an empty store in place of a used one, because all ports would be removed.
+// replace refuses a store that lost its content, because all ports would be removed. Other nodes may
+// have written to it since.
 func (f *Fleet) replace(view *View, places map[place]*joined) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.view != nil && !f.view.IsNew() && view.IsNew() {
-		return fmt.Errorf("the store lost its content: it is empty at revision %d, and had revision %d; the copy of its state stays in use; restore a backup of the store, or start the agents with --new-store", view.revision, f.view.revision)
+	lost := ""
+	if f.view != nil && !f.view.IsNew() {
+		_, had := f.view.Node(f.node)
+		_, has := view.Node(f.node)
+		switch {
+		case view.IsNew():
+			lost = "it is empty"
+		case f.isBack && had && !has:
+			lost = fmt.Sprintf("it has no node %q", f.node)
+		}
 	}
-	f.view, f.joined = view, places
+	if lost != "" {
+		return fmt.Errorf("the store lost its content: %s at revision %d, and had revision %d; the copy of its state stays in use; restore a backup of the store, or start the agents with --new-store", lost, view.revision, f.view.revision)
+	}
+	f.view, f.joined, f.isBack = view, places, false
 	f.absence.read(view, time.Now())
 	f.noteAnswerLocked()
 	f.notify(Touched{All: true})
@@ -198,7 +211,8 @@ func (f *Fleet) noteBack(err error) {
 	f.log.Warn("the store is read again", "error", err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.wentBack = fmt.Sprintf("at %s %v; it was read again", time.Now().UTC().Format(time.RFC3339), err)
+	f.isBack = true
+	f.wentBack = fmt.Sprintf("at %s %v", time.Now().UTC().Format(time.RFC3339), err)
 	f.notify(Touched{})
 }
 
@@ -267,11 +281,14 @@ func (f *Fleet) notify(t Touched) {
 func (f *Fleet) setProblem(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil && f.problem == nil {
-		f.log.Warn("the store is unreachable; the copy of its state stays in use", "error", err)
-		f.problem = err
-		f.notify(Touched{})
+	if err == nil || f.problem != nil && f.problem.Error() == err.Error() {
+		return
 	}
+	if f.problem == nil {
+		f.log.Warn("the store is unreachable; the copy of its state stays in use", "error", err)
+	}
+	f.problem = err
+	f.notify(Touched{})
 }
 
 // Health is the state of the store and of its copy.

@@ -3,9 +3,17 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -13,7 +21,7 @@ import (
 // would wait for it without an error, and the revisions of a copy would fit to no key.
 func TestARestoredStoreIsReadAgain(t *testing.T) {
 	c := storetest.Start(t, 1, nil)
-	f := follow(t, openEtcd(t, c))
+	f := followWith(t, openEtcd(t, c), Options{Node: "a", Lease: 3 * time.Second})
 	apply(t, f, small())
 	add(t, f, port("old", "10.1.0.10"))
 	backup := c.Backup(0)
@@ -51,14 +59,78 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	if err := f.await(ctx(t), func() bool { return f.problem != nil && strings.Contains(f.problem.Error(), "lost its content") }); err != nil {
 		t.Fatalf("the problem of an empty store is %v", f.Health().Problem)
 	}
-	f.Peek(func(v *View) {
-		if len(v.ports) != 2 {
-			t.Errorf("the copy has %d ports, want 2", len(v.ports))
-		}
-	})
+	keeps := func() {
+		t.Helper()
+		f.Peek(func(v *View) {
+			if len(v.ports) != 2 {
+				t.Errorf("the copy has %d ports, want 2", len(v.ports))
+			}
+		})
+	}
+	keeps()
+	soon, cancel := context.WithTimeout(ctx(t), 5*time.Second)
+	defer cancel()
+	if _, err := f.hold(soon, "a", Alive{Instance: "one"}); err == nil || !strings.Contains(err.Error(), "lost its content") {
+		t.Errorf("the alive key is tried without end: %v", err)
+	}
+	// Nor does one that another node, which had no ports, has begun anew.
+	apply(t, follow(t, openEtcd(t, c)), model.State{Nodes: []model.Node{{Name: "new", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.99")}}}})
+	if err := f.await(ctx(t), func() bool { return f.problem != nil && strings.Contains(f.problem.Error(), `has no node "a"`) }); err != nil {
+		t.Errorf("the problem of a new store is %v", f.Health().Problem)
+	}
+	keeps()
 	c.Kill(0)
 	c.Restore(0, backup)
 	if err := f.await(ctx(t), has(1)); err != nil {
 		t.Errorf("after the backup was restored: %v", err)
+	}
+}
+
+// A client that connects again only after the others have changed the restored store sees no older
+// revision.
+func TestARestoredStoreThatOthersChangedIsReadAgain(t *testing.T) {
+	for _, last := range []string{"added", "deleted"} {
+		t.Run(last, func(t *testing.T) {
+			c := storetest.Start(t, 1, nil)
+			var gate sync.RWMutex // f connects only while it is open
+			address, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := store.OpenEtcd(address, store.TLS{}, func(ctx context.Context, to string) (net.Conn, error) {
+				gate.RLock()
+				defer gate.RUnlock()
+				return c.Dial(ctx, to)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			f := follow(t, s)
+			apply(t, f, small())
+			backup := c.Backup(0)
+			add(t, f, port("lost", "10.1.0.10"))
+			if last == "deleted" {
+				add(t, f, port("lost2", "10.1.0.11"))
+				if _, err := f.DeletePort(ctx(t), "lost2", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			revision := f.Health().Revision
+			gate.Lock()
+			c.Kill(0)
+			c.Restore(0, backup)
+			other := follow(t, openEtcd(t, c))
+			for i := 0; i < 3 || other.Health().Revision <= revision; i++ {
+				add(t, other, port(fmt.Sprint("new", i), fmt.Sprintf("10.1.0.%d", 20+i)))
+			}
+			gate.Unlock()
+			add(t, other, port("later", "10.1.0.99"))
+			if err := f.await(ctx(t), func() bool {
+				return f.view.ports["later"] != nil && f.view.ports["new0"] != nil && f.view.ports["lost"] == nil
+			}); err != nil {
+				t.Errorf("the copy has the ports %v (%v), want those of the store", slices.Collect(maps.Keys(f.view.ports)), f.Health())
+			}
+		})
 	}
 }

@@ -11,7 +11,7 @@ const maxDevice = 15
 
 // CheckDevice returns an error if the kernel refuses a device name or changes it (dev_valid_name
 // and __dev_alloc_name in net/core/dev.c). The kernel replaces %d by a number. For it, byte 0xA0
-// is white space.
+// is white space. It has settings of all devices by the names all and default in /proc/sys/net.
 func CheckDevice(name string) error {
 	i := strings.IndexFunc(name, func(r rune) bool { return strings.ContainsRune("\x00%/:\t\n\v\f\r ", r) })
 	if nbsp := strings.IndexByte(name, 0xa0); i < 0 {
@@ -20,7 +20,7 @@ func CheckDevice(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%q is not a device name: it is empty", name)
-	case name == "." || name == "..":
+	case name == "." || name == ".." || name == "all" || name == "default":
 		return fmt.Errorf("%q is not a device name", name)
 	case len(name) > maxDevice:
 		return fmt.Errorf("%q is not a device name: it has %d bytes, at most %d are allowed", clip(name), len(name), maxDevice)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -361,5 +362,28 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The limit of a file's tokens is checked before the file is read.
+func TestTheTokensOfAFileAreNotUnderestimated(t *testing.T) {
+	const n = 100
+	var parts []string
+	signs := "`@*&!|>%?-:,[]{}#\"'~=<.\\/+a1 \n\t\r"
+	for _, a := range signs {
+		for _, b := range signs {
+			parts = append(parts, string(a)+string(b))
+			for _, c := range "a \n" {
+				parts = append(parts, string(a)+string(b)+string(c))
+			}
+		}
+	}
+	for _, part := range parts {
+		for _, before := range []string{"", "a: ", "- "} {
+			text := before + strings.Repeat(part, n)
+			if is, about := len(lexer.Tokenize(text)), aboutTokens([]byte(text)); is > 3*about+10 {
+				t.Errorf("%q and %d times %q has %d tokens, counted as %d", before, n, part, is, about)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -48,6 +49,11 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 	if err := checkPages(path); err != nil {
 		return nil, unreadable(path, err)
 	}
+	if !IsNewEmbedded(o.Dir) {
+		if err := checkLog(c.Dir); err != nil {
+			return nil, unreadable(c.Dir, err)
+		}
+	}
 	server, err := embed.StartEtcd(c)
 	if err != nil {
 		return nil, fmt.Errorf("start the embedded store in %s: %w", o.Dir, err)
@@ -58,8 +64,8 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 		server.Close()
 		return nil, fmt.Errorf("start the embedded store in %s: %w", o.Dir, err)
 	case <-time.After(startTimeout):
-		server.Close()
-		return nil, fmt.Errorf("start the embedded store in %s: it was not ready within %v", o.Dir, startTimeout)
+		go server.Close() // it may wait without end for a damaged store
+		return nil, unreadable(c.Dir, fmt.Errorf("it was not ready within %v", startTimeout))
 	}
 	client := v3client.New(server.Server)
 	e := newEtcd(client, DefaultPrefix, string(KindEmbedded), func() error {
@@ -73,6 +79,17 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 
 // embeddedFile is etcd's database in its directory.
 const embeddedFile = "member/snap/db"
+
+// checkLog returns an error if etcd's database has no log: etcd then panics or waits without end.
+func checkLog(dir string) error {
+	logs, err := filepath.Glob(filepath.Join(dir, "member/wal/*.wal"))
+	for _, log := range logs {
+		if info, err := os.Stat(log); err != nil || info.Size() > 0 {
+			return err
+		}
+	}
+	return cmp.Or(err, errors.New("the log is missing or empty"))
+}
 
 // IsNewEmbedded reports whether an embedded store has no data yet. Opening it creates data.
 func IsNewEmbedded(dir string) bool {

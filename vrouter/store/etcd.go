@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -36,9 +37,13 @@ type Etcd struct {
 	exact    atomic.Bool           // result of hasExactProgress
 	noDial   atomic.Pointer[error] // why the last attempt to connect failed; nil: it did not. The client's errors omit it
 
-	mu   sync.Mutex
-	seen sight
-	back chan struct{} // closed and replaced when the store goes back
+	mu      sync.Mutex
+	seen    sight
+	newest  Entry         // the newest that a read or a watch returned; Created 0: deleted
+	next    Entry         // like newest, but over a connection that checkBack has not checked
+	dialled int           // connections that were made
+	checked int           // the value of dialled when checkBack last found newest in the store
+	back    chan struct{} // closed and replaced when the store goes back
 }
 
 // sight is what answers of a store say about it. A store that was restored from a backup has an
@@ -70,9 +75,7 @@ func (e *Etcd) answered(before sight, h *pb.ResponseHeader) {
 	switch {
 	case before.times != e.seen.times: // another answer has shown it
 	case before.isBefore(h):
-		e.seen = sight{h.Revision, h.RaftTerm, h.ClusterId, before.times + 1}
-		close(e.back)
-		e.back = make(chan struct{})
+		e.goBack(h)
 	default:
 		e.seen.revision, e.seen.term, e.seen.cluster = max(e.seen.revision, h.Revision), max(e.seen.term, h.RaftTerm), h.ClusterId
 	}
@@ -85,21 +88,106 @@ func (e *Etcd) goesBack() <-chan struct{} {
 	return e.back
 }
 
-// checkBack returns an error if the newest revision of a span is before after. A watch cannot
-// know it by itself, because it may be of a member that is behind the others.
-func (e *Etcd) checkBack(ctx context.Context, s Span, after int64) error {
-	before := e.asking()
-	got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return e.client.Get(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithLimit(1), clientv3.WithKeysOnly())
-	})
+// goBack notes an answer of a store that went back. The caller holds mu.
+func (e *Etcd) goBack(h *pb.ResponseHeader) {
+	e.seen = sight{h.Revision, h.RaftTerm, h.ClusterId, e.seen.times + 1}
+	e.newest, e.next = Entry{}, Entry{}
+	close(e.back)
+	e.back = make(chan struct{})
+}
+
+// met notes an entry of the store. A new connection may be to a restored store: checkBack first
+// looks there for the entry that is noted.
+func (e *Etcd) met(entry Entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.newest.Revision == 0 {
+		e.checked = e.dialled
+	}
+	into := &e.newest
+	if e.checked != e.dialled {
+		into = &e.next
+	}
+	if entry.Revision > into.Revision {
+		*into = entry
+	}
+}
+
+// mustCheck reports whether an answer to a watch says that the store may have gone back.
+func (e *Etcd) mustCheck(h *pb.ResponseHeader, after int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.checked != e.dialled || h != nil && (h.Revision < after || e.seen.isBefore(h))
+}
+
+// checkBack returns an error if the store went back. A watch cannot know it by itself: it may be of
+// a member that is behind the others. And others may have changed a restored store, so that its
+// revision is not older: then it does not have the newest entry.
+func (e *Etcd) checkBack(ctx context.Context, after int64) error {
+	e.mu.Lock()
+	before, dialled, noted := e.seen, e.dialled, []Entry{e.newest, e.next}
+	e.mu.Unlock()
+	get := func(key string, at int64) (*clientv3.GetResponse, error) {
+		return withDeadline(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return e.client.Get(ctx, e.prefix+key, clientv3.WithRev(at))
+		})
+	}
+	now, err := get(noted[0].Key, 0)
 	if err != nil {
 		return nil // the watch notices it
 	}
-	e.answered(before, got.Header)
-	if got.Header.Revision < after {
-		return &WentBackError{after, got.Header.Revision}
+	e.answered(before, now.Header)
+	has := now.Header.Revision >= after
+	for _, entry := range noted {
+		if has && err == nil && entry.Revision != 0 && !e.has(now, entry) {
+			has, err = e.had(entry, get)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrCompacted):
+		e.newest, e.next = Entry{}, Entry{}
+		return err
+	case err != nil: // the watch notices it
+	case has:
+		if e.checked = dialled; dialled == e.dialled && e.next.Revision > e.newest.Revision {
+			e.newest = e.next
+		}
+	case before.times == e.seen.times:
+		e.goBack(now.Header)
+		fallthrough
+	default:
+		return &WentBackError{after, now.Header.Revision}
 	}
 	return nil
+}
+
+// has reports whether an answer is an entry.
+func (e *Etcd) has(got *clientv3.GetResponse, entry Entry) bool {
+	if len(got.Kvs) == 0 {
+		return false
+	}
+	is := e.entry(got.Kvs[0])
+	return is.Key == entry.Key && is.Revision == entry.Revision && is.Created == entry.Created && bytes.Equal(is.Value, entry.Value)
+}
+
+// had reports whether an entry was in the store at its revision. If the entry is a deletion, the key
+// was in the store until then.
+func (e *Etcd) had(entry Entry, get func(key string, at int64) (*clientv3.GetResponse, error)) (bool, error) {
+	got, err := get(entry.Key, entry.Revision)
+	is := err == nil && e.has(got, entry)
+	if entry.Created == 0 && err == nil && len(got.Kvs) == 0 {
+		got, err = get(entry.Key, entry.Revision-1)
+		is = err == nil && len(got.Kvs) > 0
+	}
+	switch {
+	case errors.Is(err, rpctypes.ErrFutureRev):
+		return false, nil
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return false, ErrCompacted
+	}
+	return is, err
 }
 
 // Times of an etcd client.
@@ -142,6 +230,9 @@ func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 		}
 	}
 	config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		e.mu.Lock()
+		e.dialled++
+		e.mu.Unlock()
 		conn, err := dial(ctx, address)
 		if e.noDial.Store(nil); err != nil {
 			e.noDial.Store(&err)
@@ -175,6 +266,7 @@ func (e *Etcd) Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 		spans = []Span{All}
 	}
 	i := Image{Revision: at}
+	var newest Entry
 	for len(spans) > 0 {
 		some, before := spans[:min(len(spans), e.MaxKeys())], e.asking()
 		got, err := withDeadline(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
@@ -193,12 +285,16 @@ func (e *Etcd) Read(ctx context.Context, at int64, spans ...Span) (Image, error)
 			kvs := r.GetResponseRange().Kvs
 			for _, kv := range kvs {
 				i.Entries = append(i.Entries, e.entry(kv))
+				if kv.ModRevision > newest.Revision {
+					newest = i.Entries[len(i.Entries)-1]
+				}
 			}
 			if r.GetResponseRange().More {
 				spans = append(spans, Span{i.Entries[len(i.Entries)-1].Key + "\x00", some[n].To})
 			}
 		}
 	}
+	e.met(newest)
 	return i, nil
 }
 
@@ -364,9 +460,9 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 			if err := r.Err(); err != nil {
 				return e.failed("watch", err)
 			}
-			if h := r.Header; checked == nil && h != nil && (h.Revision < after || e.asking().isBefore(h)) {
+			if checked == nil && e.mustCheck(r.Header, after) {
 				checked = make(chan error, 1)
-				go func() { checked <- e.checkBack(ctx, s, after) }()
+				go func() { checked <- e.checkBack(ctx, after) }()
 			}
 			if alive != nil {
 				heard = time.Now()
@@ -374,6 +470,7 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 			}
 			switch {
 			case len(r.Events) > 0:
+				e.met(e.entry(r.Events[len(r.Events)-1].Kv))
 				changed(e.changes(r))
 			case r.IsProgressNotify():
 				progressed = time.Now()

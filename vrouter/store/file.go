@@ -81,10 +81,14 @@ func OpenFile(path string) (*File, error) {
 	f := &File{path: path, watches: map[*fileWatch]bool{}, closed: make(chan struct{})}
 	err := checkPages(path)
 	if err == nil {
+		info, _ := os.Stat(path)
 		err = f.guard(func() (err error) {
 			f.db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: initialMap})
 			return err
 		})
+		if isFull(err) && (info == nil || info.Size() == 0) {
+			os.Remove(path) // bbolt may have written a part of the new file
+		}
 	}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -92,7 +96,11 @@ func OpenFile(path string) (*File, error) {
 	case err != nil:
 		return nil, unreadable(path, err)
 	}
-	if err := f.guard(func() error { return errors.Join(f.prepare(), f.db.View(f.checkEntries)) }); err != nil {
+	err = f.guard(f.prepare)
+	if err == nil {
+		err = f.guard(func() error { return f.db.View(f.checkEntries) })
+	}
+	if err != nil {
 		f.Close()
 		return nil, unreadable(path, err)
 	}

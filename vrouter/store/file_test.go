@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 func TestAFileIsOneProcesssAtATime(t *testing.T) {
@@ -269,6 +270,39 @@ func TestAFileThatIsCutOffInUseIsAnError(t *testing.T) {
 	}
 }
 
+// A store that could not be created, because the disk was full, is created when there is space.
+func TestAFullDiskLeavesNoDamagedFile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a file system needs root")
+	}
+	for pages := range 6 {
+		dir := t.TempDir()
+		size := (1 + pages) * os.Getpagesize()
+		if err := unix.Mount("full", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Unmount(dir, unix.MNT_DETACH)
+		path := filepath.Join(dir, "store.db")
+		if s, err := OpenFile(path); err == nil {
+			s.Close()
+		} else if !strings.Contains(err.Error(), "the disk is full") {
+			t.Errorf("%d pages: %v", pages, err)
+		}
+		if err := unix.Mount("full", dir, "tmpfs", unix.MS_REMOUNT, "size=100M"); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenFile(path)
+		if err != nil {
+			t.Errorf("after %d pages: %v", pages, err)
+			continue
+		}
+		if !s.IsNew() {
+			t.Error("a new store is not new")
+		}
+		s.Close()
+	}
+}
+
 // etcd would use the older state of a damaged database, or end the process.
 func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 	dir := t.TempDir()
@@ -300,6 +334,29 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 			t.Errorf("the store opens, want %q", why)
 		} else if !strings.Contains(err.Error(), why) {
 			t.Errorf("%v, want %q", err, why)
+		}
+	}
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "etcd", "member/wal/*.wal"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	for _, what := range []string{"emptied", "deleted"} {
+		for _, log := range logs {
+			if err := os.WriteFile(log, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if what == "deleted" {
+				os.Remove(log)
+			}
+		}
+		if s, err := OpenEmbedded(EmbeddedOptions{Dir: dir}); err == nil {
+			s.Close()
+			t.Errorf("the store opens with its log %s", what)
+		} else if !strings.Contains(err.Error(), "the log is missing or empty; restore a backup") {
+			t.Errorf("the log is %s: %v", what, err)
 		}
 	}
 }

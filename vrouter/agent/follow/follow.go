@@ -39,6 +39,7 @@ type Follower struct {
 	Requests     chan func()         // functions for the loop
 	coming       atomic.Int32        // requests whose changes are not committed yet
 	unregistered atomic.Value        // see Unregistered
+	away         []netip.Addr        // underlay addresses that renew removed from the node's entry
 	Unfit        error               // reason why the node cannot use the store's state; nil: it uses the state
 	goneAt       time.Time           // time at which the next silent node counts as gone; zero: no node is silent
 	followTook   time.Duration       // duration of the last call of TakeOver

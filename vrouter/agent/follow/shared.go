@@ -310,13 +310,15 @@ func (f *Follower) register(ctx context.Context, add bool) error {
 }
 
 // renew changes the underlay addresses in the node's entry if an agent added the entry and the host
-// no longer has one of them.
+// no longer has one of them, or again has one that renew removed.
 func (f *Follower) renew(ctx context.Context, n model.Node) error {
 	if !f.Kept.isRegistered() {
 		return nil
 	}
 	has, err := f.space.Addresses()
-	if err != nil || !slices.ContainsFunc(n.Underlay, func(a netip.Addr) bool { return !has[a] }) {
+	here := func(a netip.Addr) bool { return has[a] }
+	away := func(a netip.Addr) bool { return !has[a] }
+	if err != nil || !slices.ContainsFunc(n.Underlay, away) && !slices.ContainsFunc(f.away, here) {
 		return err
 	}
 	underlay, err := f.underlayAddresses()
@@ -328,6 +330,7 @@ func (f *Follower) renew(ctx context.Context, n model.Node) error {
 	if err := f.PutNode(ctx, n); err != nil {
 		return err
 	}
+	f.away = slices.DeleteFunc(slices.Concat(f.away, was), here)
 	f.log.Info("changed the node's underlay addresses in the store", "was", was, "underlay", underlay)
 	return nil
 }

@@ -17,7 +17,7 @@ func TestTheKernelTakesTheDeviceNamesOfTheModel(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	names := []string{"", ".", "..", "...", "e%d", "%d", "e%%d", "%s", strings.Repeat("x", 15), strings.Repeat("x", 16), "ä", "à", "网络"}
+	names := []string{"", ".", "..", "...", "e%d", "%d", "e%%d", "%s", strings.Repeat("x", 15), strings.Repeat("x", 16), "ä", "à", "网络", "all", "default", "All"}
 	for b := range 256 {
 		names = append(names, "a"+string([]byte{byte(b)})+"z")
 	}
