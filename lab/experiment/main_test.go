@@ -19,7 +19,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/traffic"
-	"windtunnel/lab/udptun"
 	"windtunnel/lab/vm/guest"
 )
 
@@ -37,8 +36,6 @@ func TestMain(m *testing.M) {
 			guest.Main(func(port *os.File) error { return agent.Serve("test", port, port, nil) })
 		case "traffic":
 			os.Exit(traffic.Worker(os.Args[2:], os.Stdout, os.Stderr))
-		case udptun.Name:
-			os.Exit(udptun.Command(os.Args[2:], os.Stdout, os.Stderr))
 		}
 	}
 	os.Exit(m.Run())

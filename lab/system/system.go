@@ -179,8 +179,6 @@ func Registry() []System {
 		Flannel{flannelVXLAN},
 		Flannel{flannelUDP},
 		Flannel{flannelHostGW},
-		UDPTun{},
-		UDPTun{Batch: true},
 		Weave{},
 		WireGuard{},
 		DockerOverlay{},
