@@ -89,7 +89,7 @@ func proveAll(ctx context.Context, b *experiment.Bench, sc *suite.Scenario) erro
 	if err != nil {
 		return err
 	}
-	if err := b.Prove(ctx, 4); err != nil || system.IPv4Only(sys) {
+	if err := b.Prove(ctx, 4); err != nil || sys.About().IPv4Only {
 		return err
 	}
 	return b.Prove(ctx, 6)

@@ -180,7 +180,7 @@ func (b *Bench) detach(ctx context.Context) error {
 // the node itself.
 func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent.Container {
 	on := make([][]agent.Container, nodes)
-	if sys.OnNode() {
+	if sys.About().OnNode {
 		return on
 	}
 	sides := []int{0, 1}
@@ -269,7 +269,7 @@ func (b *Bench) pair(sys system.System, sc *suite.Scenario, plan [][]agent.Conta
 	}
 	for range sc.Pairs {
 		p := Pair{Sender: next(0), Receiver: next(receiver)}
-		if system.Publishes(sys) && receiver > 0 {
+		if sys.About().Publishes && receiver > 0 {
 			p.Receiver.Listen, p.Receiver.V4 = p.Receiver.V4, nodes[receiver].Addr(4)
 		}
 		b.Pairs = append(b.Pairs, p)

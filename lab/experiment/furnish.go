@@ -15,7 +15,7 @@ import (
 // has none, or if the tools run on the nodes.
 func (b *Bench) furnish(sys system.System, sc *suite.Scenario) ([][]agent.Container, error) {
 	tb, ok := b.Testbed.(testbed.Furnished)
-	if !ok || sys.OnNode() {
+	if !ok || sys.About().OnNode {
 		return nil, nil
 	}
 	sender, receiver, err := tb.Endpoints(sc)

@@ -410,7 +410,7 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 func headers(sc *suite.Scenario, b *Bench) int {
 	added := sc.Fabric.MTU - b.MTU
 	if sys, err := system.ByName(sc.System); err == nil {
-		if bytes, ok := system.AddedBytes(sys, sc.Workload.IPVersion); ok {
+		if bytes, ok := sys.About().AddedBytes[sc.Workload.IPVersion]; ok {
 			added = bytes
 		}
 	}

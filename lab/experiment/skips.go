@@ -62,7 +62,7 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.F
 	if err := tl.Supports(sc.Workload); err != nil {
 		why = append(why, err.Error())
 	}
-	if sc.Workload.IPVersion == 6 && system.IPv4Only(sys) {
+	if sc.Workload.IPVersion == 6 && sys.About().IPv4Only {
 		why = append(why, sc.System+" carries IPv4 only")
 	}
 	for _, m := range machines {
@@ -92,7 +92,7 @@ func Misplaced(plan *suite.Plan, cluster bool) map[string]string {
 
 // misplaced returns the reason why a system cannot run in a testbed; "" if it can.
 func misplaced(sys system.System, cluster bool) string {
-	switch in := system.InCluster(sys); {
+	switch in := sys.About().InCluster; {
 	case in && !cluster:
 		return sys.Name() + " needs a Kubernetes cluster; use --testbed k8s"
 	case cluster && !in:
@@ -113,9 +113,7 @@ func fewest(nodes [][]int) int {
 // whyUnsupported returns the reasons why a system does not support the placement,
 // the fabric or the endpoint of a scenario.
 func whyUnsupported(sys system.System, sc *suite.Scenario) (why []string) {
-	for _, err := range []error{
-		sys.Supports(sc.Placement, sc.Fabric), system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric), system.SupportsVMs(sys, sc.Endpoint),
-	} {
+	for _, err := range []error{sys.Supports(sc.Placement, sc.Fabric), system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric)} {
 		if err != nil {
 			why = append(why, err.Error())
 		}
@@ -125,7 +123,7 @@ func whyUnsupported(sys system.System, sc *suite.Scenario) (why []string) {
 
 // whyUnpublished returns the reasons why published ports cannot carry a scenario.
 func whyUnpublished(sys system.System, sc *suite.Scenario) (why []string) {
-	if !system.Publishes(sys) || sc.Placement == suite.Colocated {
+	if !sys.About().Publishes || sc.Placement == suite.Colocated {
 		return nil
 	}
 	if sc.Workload.IPVersion == 6 {
@@ -143,7 +141,8 @@ func whyUnpublished(sys system.System, sc *suite.Scenario) (why []string) {
 // LacksFor names the requirements of a system that this machine lacks, with
 // remedies; empty if the system can run in some scenario.
 func LacksFor(sys system.System, facts *probe.Facts) []string {
-	return append(lacksFeatures(sys.Features(), facts), lacksPrograms(system.Programs(sys), facts)...)
+	features, programs := sys.Needs()
+	return append(lacksFeatures(features, facts), lacksPrograms(programs, facts)...)
 }
 
 func lacksFeatures(features []string, facts *probe.Facts) (why []string) {
@@ -208,7 +207,8 @@ func Programs(plan *suite.Plan) []program.Program {
 			add(tl.Programs())
 		}
 		if sys, err := system.ByName(sc.System); err == nil {
-			add(system.Programs(sys))
+			_, programs := sys.Needs()
+			add(programs)
 		}
 	}
 	return list

@@ -59,7 +59,7 @@ func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
 			traces := lookForTraces(t, e.ID)
 			n.up = func(b *Bench) {
 				traces.watch(b)
-				if system.IPv4Only(sys) || system.Publishes(sys) {
+				if sys.About().IPv4Only || sys.About().Publishes {
 					return
 				}
 				if err := b.Prove(context.Background(), 6); err != nil {
@@ -309,7 +309,8 @@ func TestIPv6OverASystemOfIPv4IsSkipped(t *testing.T) {
 func flannel(t *testing.T, backend string) (sys system.Flannel, flanneld string) {
 	t.Helper()
 	sys = system.Flannel{Backend: backend}
-	for _, p := range sys.Programs() {
+	_, programs := sys.Needs()
+	for _, p := range programs {
 		if p.Name == "flanneld" {
 			flanneld = p.Path()
 		}

@@ -370,7 +370,7 @@ func (tb *Testbed) Endpoints(sc *suite.Scenario) (sender, receiver testbed.Endpo
 		return sender, tb.nodes[0].agents[2].endpoint(0), nil
 	}
 	receiver = tb.nodes[1].agents[1].endpoint(1)
-	if s, err := system.ByName(sc.System); err == nil && system.Publishes(s) {
+	if s, err := system.ByName(sc.System); err == nil && s.About().Publishes {
 		service := tb.nodes[1].service
 		if !service.Is4() {
 			return sender, receiver, fmt.Errorf("the cluster's services have no IPv4 addresses (%s)", service)
