@@ -20,7 +20,6 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/system"
 	"windtunnel/lab/testbed/netns"
 )
 
@@ -70,7 +69,7 @@ func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) 
 	if err != nil {
 		return err
 	}
-	if err := proveAll(ctx, b, sc); err != nil {
+	if err := b.ProveAll(ctx); err != nil {
 		return errors.Join(err, b.Down(context.WithoutCancel(ctx)))
 	}
 	fmt.Fprintf(out, "%s: %s\n%s\n", sc.ID, sc.Title, b.Testbed.Fabric().Describe())
@@ -81,18 +80,6 @@ func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) 
 	}
 	fmt.Fprintf(out, "run a command there:  windtunnel lab exec %s %s -- ping -c 1 %s\n", name, b.Pairs[0].Sender, b.Pairs[0].Receiver.V4)
 	return b.Testbed.Release(ctx)
-}
-
-// proveAll proves connectivity over each IP version that the system carries.
-func proveAll(ctx context.Context, b *experiment.Bench, sc *suite.Scenario) error {
-	sys, err := system.ByName(sc.System)
-	if err != nil {
-		return err
-	}
-	if err := b.Prove(ctx, 4); err != nil || sys.About().IPv4Only {
-		return err
-	}
-	return b.Prove(ctx, 6)
 }
 
 func labList() *cobra.Command {

@@ -135,6 +135,16 @@ func scenario(system string, change func(*suite.Scenario)) suite.Scenario {
 	return sc
 }
 
+// resolved is a scenario with its system and its tool.
+func resolved(t *testing.T, sc *suite.Scenario) cell {
+	t.Helper()
+	c, err := resolve(sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // runOne runs one scenario once.
 func runOne(t *testing.T, sc suite.Scenario) sample.Sample {
 	t.Helper()

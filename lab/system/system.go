@@ -82,12 +82,6 @@ func Titles() map[string]string {
 	return all
 }
 
-// OnNode reports whether the endpoints of the named system are the nodes themselves.
-func OnNode(name string) bool {
-	s, err := ByName(name)
-	return err == nil && s.About().OnNode
-}
-
 // Node is the node on which a system is attached.
 type Node struct {
 	Index     int          // from 0

@@ -16,6 +16,8 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/testbed/ssh/sshtest"
 	"windtunnel/lab/traffic"
@@ -170,4 +172,13 @@ func leftovers(t *testing.T, id string) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// requires is x.Requires with the scenario's system.
+func requires(x testbed.Executor, sc *suite.Scenario) ([]string, error) {
+	s, err := system.ByName(sc.System)
+	if err != nil {
+		return nil, err
+	}
+	return x.Requires(sc, s.About())
 }

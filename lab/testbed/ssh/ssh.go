@@ -177,7 +177,7 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 }
 
 // Requires implements testbed.Executor.
-func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
+func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, error) {
 	f := sc.Fabric
 	for _, lack := range []struct {
 		asked bool
@@ -201,7 +201,7 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 		if d.MTU != f.MTU {
 			return nil, fmt.Errorf("host %s: device %s has MTU %d, and the scenario needs %d; set it on all hosts, such as `ip link set %s mtu %d`", m.Name, d.Name, d.MTU, f.MTU, d.Name, f.MTU)
 		}
-		if sc.Workload.IPVersion == 6 && m.Data6 == "" && system.OnNode(sc.System) {
+		if sc.Workload.IPVersion == 6 && m.Data6 == "" && about.OnNode {
 			return nil, fmt.Errorf("host %s: the scenario needs IPv6; set `data6` in the hosts file", m.Name)
 		}
 		if x.dedicated && !m.survey.Root {
@@ -214,7 +214,7 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 			return nil, fmt.Errorf("host %s: %w", m.Name, err)
 		}
 	}
-	if !x.dedicated && !system.OnNode(sc.System) {
+	if !x.dedicated && !about.OnNode {
 		return nil, fmt.Errorf("%s needs a network namespace with the host's data device; set `dedicated: true` in the hosts file if the data devices carry nothing else", sc.System)
 	}
 	if x.dedicated {

@@ -328,13 +328,13 @@ func TestScenariosThatTheHostsCannotRunAreRefused(t *testing.T) {
 	} {
 		sc := scenario("raw", time.Second)
 		change(&sc)
-		if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := requires(x, &sc); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
 	x.dedicated = true
 	bridge := scenario("bridge", time.Second)
-	if features, err := x.Requires(&bridge); err != nil || len(features) != 1 || features[0] != probe.Netns {
+	if features, err := requires(x, &bridge); err != nil || len(features) != 1 || features[0] != probe.Netns {
 		t.Errorf("bridge on dedicated devices: %v, %v", features, err)
 	}
 }
