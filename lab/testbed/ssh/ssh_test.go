@@ -3,7 +3,6 @@ package ssh
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 )
@@ -98,9 +96,6 @@ func (s *site) dataDevice(i int) string {
 
 func TestSystemsUseDedicatedDevicesAndReturnThem(t *testing.T) {
 	s := newSite(t)
-	l, err := s.spaces[0].Link("data")
-	s.Must(err)
-	s.Must(s.spaces[0].Links.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: space.IPNet(netip.MustParsePrefix("10.99.0.0/16")), Gw: []byte{10, 77, 0, 2}}))
 	s.Must(s.spaces[0].DeviceSysctl("ipv4", "data", "arp_ignore", "2"))
 	before := s.dataDevice(0)
 	s.hosts.Dedicated = true
