@@ -103,10 +103,10 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 	}
 	id := fmt.Sprintf("x%dn%d", os.Getpid(), labs.Add(1))
 	t.Cleanup(func() {
-		left, err := filepath.Glob(filepath.Join(space.Dir, netns.SpacePrefix(id)+"*"))
+		left, err := filepath.Glob(filepath.Join(space.Dir, space.TestbedPrefix(id)+"*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v (%v)", left, err)
-			netns.Clean(netns.SpacePrefix(id))
+			space.Clean(space.TestbedPrefix(id))
 		}
 	})
 	return &Experiment{

@@ -255,7 +255,7 @@ func (tb *Testbed) Down(ctx context.Context) error {
 		killed = killed || n.killed
 	}
 	if killed { // before the namespaces are removed, because they identify the processes
-		_, err := Clean(SpacePrefix(tb.id))
+		_, err := space.Clean(space.TestbedPrefix(tb.id))
 		errs = append(errs, err)
 	}
 	for _, n := range tb.nodes {

@@ -23,7 +23,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
-	"windtunnel/lab/testbed/netns"
 )
 
 // Executor makes testbeds of the hosts of a hosts file.
@@ -248,7 +247,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	for i := range tb.nodes {
 		tb.nodes[i] = &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU, offload: spec.Fabric.Offload}
 		if x.dedicated {
-			tb.nodes[i].space = netns.SpacePrefix(spec.ID) + x.machines[i].suffix()
+			tb.nodes[i].space = space.TestbedPrefix(spec.ID) + x.machines[i].suffix()
 		}
 	}
 	for _, n := range tb.nodes {
