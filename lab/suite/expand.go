@@ -262,9 +262,9 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 	if len(x.s.endpoints.V) > 0 {
 		sc.Endpoint = endpointOf(c.endpoint)
 	}
-	sc.Timing = timingOf(x.s.timing.V, c.workload.value.timing.V, e.V.timing.V)
+	sc.Timing = timingOf(x.s.timing, c.workload.value.timing, e.V.timing)
 	if x.opts.Short {
-		sc.Timing = timingOver(sc.Timing, x.s.short.V.timing.V)
+		sc.Timing = timingOver(sc.Timing, x.s.short.V.timing)
 	}
 	if x.opts.Duration > 0 {
 		sc.Timing.Duration = x.opts.Duration

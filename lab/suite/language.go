@@ -12,7 +12,7 @@ type spec struct {
 	precision                at[float64] // a fraction
 	maxTrials                at[int]
 	maxTime                  at[time.Duration]
-	timing                   at[timingSpec]
+	timing                   timingSpec
 	tool                     at[string]
 	fabrics                  at[[]named[fabricSpec]]
 	endpoints                at[[]named[endpointSpec]]
@@ -28,7 +28,10 @@ type spec struct {
 	notes                    at[[]at[string]]
 }
 
-type timingSpec struct{ warmup, duration, cooldown at[time.Duration] }
+type timingSpec struct {
+	Timing
+	keys positions
+}
 
 type fabricSpec struct {
 	Fabric
@@ -43,7 +46,7 @@ type endpointSpec struct {
 
 type workloadSpec struct {
 	Workload
-	timing at[timingSpec]
+	timing timingSpec
 	keys   positions
 }
 
@@ -57,7 +60,7 @@ type scenarioSpec struct {
 	endpoint  at[[]at[string]]
 	tool      at[[]at[string]]
 	pairs     at[int]
-	timing    at[timingSpec]
+	timing    timingSpec
 	faulty    bool // a mistake in the names: the entry is not expanded
 }
 
@@ -183,12 +186,13 @@ var (
 )
 
 var timingTable = table[timingSpec]{
-	what: "timing",
-	doc:  "How long one trial runs. A trial is warmup, duration and cooldown in this order; only duration counts.",
+	what:   "timing",
+	places: func(t *timingSpec) *positions { return &t.keys },
+	doc:    "How long one trial runs. A trial is warmup, duration and cooldown in this order; only duration counts.",
 	fields: []field[timingSpec]{
-		preset("warmup", span(0, mostMargin), func(t *timingSpec) *at[time.Duration] { return &t.warmup }, defaultWarmup, "Time from the start of the traffic that does not count."),
-		preset("duration", span(leastDuration, mostDuration), func(t *timingSpec) *at[time.Duration] { return &t.duration }, defaultDuration, "Time that counts."),
-		preset("cooldown", span(0, mostMargin), func(t *timingSpec) *at[time.Duration] { return &t.cooldown }, defaultCooldown, "Time at the end that does not count."),
+		setOr("warmup", span(0, mostMargin), func(t *timingSpec) *time.Duration { return &t.Warmup }, defaultWarmup, "Time from the start of the traffic that does not count."),
+		setOr("duration", span(leastDuration, mostDuration), func(t *timingSpec) *time.Duration { return &t.Duration }, defaultDuration, "Time that counts."),
+		setOr("cooldown", span(0, mostMargin), func(t *timingSpec) *time.Duration { return &t.Cooldown }, defaultCooldown, "Time at the end that does not count."),
 	},
 }
 
@@ -248,7 +252,7 @@ var workloadTable = table[workloadSpec]{
 		setOr("rate", rate(mostRate), func(w *workloadSpec) *int64 { return &w.Rate }, 0, "Payload bits per second of all streams together: TCP pacing, or the offered rate of a udp_stream; 0 is as fast as possible.").only(streams...),
 		setOr("receiver_work", amount(mostWork), func(w *workloadSpec) *float64 { return &w.ReceiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
 		setOr("ip_version", oneOf(4, 6), func(w *workloadSpec) *int { return &w.IPVersion }, 4, "4 or 6."),
-		bind("timing", timingTable, func(w *workloadSpec) *at[timingSpec] { return &w.timing }, "Overrides the suite's timing key by key."),
+		set("timing", timingTable, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),
 	},
 }
 
@@ -266,7 +270,7 @@ var scenarioTable = table[scenarioSpec]{
 		bind("endpoint", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),
 		bind("tool", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.tool }, "The traffic program, or a list; default is the suite's."),
 		preset("pairs", number(1, mostPairs), func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Number of simultaneous pairs of sender and receiver."),
-		bind("timing", timingTable, func(s *scenarioSpec) *at[timingSpec] { return &s.timing }, "Overrides the timing of suite and workload key by key."),
+		set("timing", timingTable, func(s *scenarioSpec) *timingSpec { return &s.timing }, "Overrides the timing of suite and workload key by key."),
 	},
 }
 
@@ -357,7 +361,7 @@ var suiteTable = table[spec]{
 		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Run until the intervals are narrow enough: largest half-width of an interval, relative to the figure. It applies to throughput (or transactions) and both sides' CPU, in every comparison and in every scenario without a comparison."),
 		bind("max_trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: the largest number of trials of each scenario. Default is four times trials, and at least 40."),
 		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
-		bind("timing", timingTable, func(s *spec) *at[timingSpec] { return &s.timing }, "How long a trial runs."),
+		set("timing", timingTable, func(s *spec) *timingSpec { return &s.timing }, "How long a trial runs."),
 		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios without the key tool."),
 		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. Default: one underlay "default", with every key at its default.`),
 		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `The containers or VMs in which the tools run, by name. Default: one endpoint "container", with every key at its default.`),

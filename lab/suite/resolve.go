@@ -104,14 +104,14 @@ func timingOf(layers ...timingSpec) Timing {
 // timingOver returns t with the keys of the layers.
 func timingOver(t Timing, layers ...timingSpec) Timing {
 	for _, l := range layers {
-		if l.warmup.Set {
-			t.Warmup = l.warmup.V
+		if l.keys.has("warmup") {
+			t.Warmup = l.Warmup
 		}
-		if l.duration.Set {
-			t.Duration = l.duration.V
+		if l.keys.has("duration") {
+			t.Duration = l.Duration
 		}
-		if l.cooldown.Set {
-			t.Cooldown = l.cooldown.V
+		if l.keys.has("cooldown") {
+			t.Cooldown = l.Cooldown
 		}
 	}
 	return t
