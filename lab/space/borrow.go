@@ -21,7 +21,7 @@ type loan struct {
 	MAC       net.HardwareAddr
 	MTU       int
 	Up        bool
-	Addresses []address         // in the order in which they are added
+	Addresses []netlink.Addr    // in the order in which they are added
 	Sysctls   map[string]string // files below /proc/sys/net
 	Features  map[string]bool   // requested offload features, by the kernel's names
 }
@@ -72,7 +72,7 @@ func (s *Space) describeLoan(l netlink.Link) (b loan, err error) {
 		return b, err
 	}
 	b.Features = wanted(features)
-	if b.Addresses, err = s.addressesOf(a.Index); err != nil {
+	if b.Addresses, err = s.addressesOf(l); err != nil {
 		return b, err
 	}
 	b.Sysctls, err = readDeviceSysctls(a.Name)

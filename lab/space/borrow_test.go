@@ -83,7 +83,8 @@ func lender(t *testing.T) (host, node *Space) {
 	}
 	// The kernel adds the link-local address when the carrier is seen, and its routes later
 	// (net/ipv6/addrconf.c, addrconf_dad_work).
-	run(t, host, `for i in $(seq 500); do ip -6 route show table local dev data | grep -q "^local fe80" && exit 0; sleep 0.01; done; exit 1`)
+	run(t, host, `for i in $(seq 500); do ip -6 address show dev data | grep -q "inet6 fe80" && exit 0; sleep 0.01; done; exit 1`)
+	awaitRoutes(t, host)
 	node = fresh(t, "node")
 	t.Cleanup(func() {
 		if err := remove(host, node); err != nil {
@@ -91,6 +92,16 @@ func lender(t *testing.T) (host, node *Space) {
 		}
 	})
 	return host, node
+}
+
+// awaitRoutes waits until the kernel has added the routes of the IPv6 addresses.
+func awaitRoutes(t *testing.T, host *Space) {
+	t.Helper()
+	run(t, host, `
+for a in $(ip -6 -oneline address show dev data | sed 's/.*inet6 //; s,/.*,,'); do
+	for i in $(seq 500); do ip -6 route show table local dev data | grep -q "^local $a " && continue 2; sleep 0.01; done
+	exit 1
+done`)
 }
 
 // lend moves the device "data" to the node.
@@ -151,7 +162,6 @@ echo 2 > /proc/sys/net/ipv4/conf/data/rp_filter`)
 func TestAllSettingsOfABorrowedDeviceAreReturned(t *testing.T) {
 	for name, setting := range map[string]string{
 		"link-local addresses": "ip address add fe80::77/64 dev data; ip address add 169.254.7.7/16 dev data scope link",
-		"an address metric":    "ip address add 10.8.0.1/24 dev data metric 300; ip address add fd00:8::1/64 dev data metric 301",
 		"a peer and a label":   "ip address add 10.8.0.1 peer 10.8.0.2/32 dev data label data:x",
 		"secondary addresses":  "ip address add 10.1.0.3/24 dev data; ip address add 10.1.0.2/24 dev data broadcast +",
 		"address flags":        "ip address add fd00:8::1/64 dev data noprefixroute home; ip address add fd00:9::1/64 dev data",
@@ -164,6 +174,7 @@ echo 1234 > /proc/sys/net/ipv6/neigh/data/retrans_time_ms`,
 		t.Run(name, func(t *testing.T) {
 			host, node := lender(t)
 			run(t, host, setting)
+			awaitRoutes(t, host)
 			before := deviceState(t, host)
 			lend(t, host, node)
 			run(t, node, "ip link set data address 02:00:00:00:00:99 mtu 1300")
@@ -183,6 +194,8 @@ func TestADeviceWithMoreThanAddressesIsNotMoved(t *testing.T) {
 		"the route 10.6.0.0/16 table 255 uses it":                                                                                 "ip route add local 10.6.0.0/16 dev data table local proto static",
 		"the route default uses it":                                                                                               "ip link add name oth type veth peer name oth-peer; ip link set oth up; ip link set oth-peer up; ip address add 10.7.0.1/24 dev oth; ip route add default nexthop via 10.7.0.9 dev oth nexthop via 10.1.0.9 dev data",
 		"the route 10.5.0.0/16 table 700 metric 7 uses it":                                                                        "ip route add 10.5.0.0/16 table 700 metric 7 nexthop via 10.1.0.8 dev data nexthop via 10.1.0.9 dev data",
+		"the route 10.8.0.0/24 metric 300 uses it":                                                                                "ip address add 10.8.0.1/24 dev data metric 300",
+		"the route fd00:8::/64 metric 301 uses it":                                                                                "ip address add fd00:8::1/64 dev data metric 301",
 		"nexthop object 7 uses it":                                                                                                "ip nexthop add id 7 via 10.1.0.9 dev data",
 		"it has the permanent or proxy neighbour 10.1.0.9":                                                                        "ip neighbour add 10.1.0.9 lladdr 02:00:00:00:00:09 dev data nud permanent",
 		"it has the permanent or proxy neighbour fd00:1::7":                                                                       "ip neighbour add proxy fd00:1::7 dev data",

@@ -86,7 +86,7 @@ func (b loan) vanished(name string) error {
 		}
 	}
 	for _, a := range b.Addresses {
-		commands = append(commands, a.command(b.Device))
+		commands = append(commands, addressCommand(a, b.Device))
 	}
 	return fmt.Errorf("device %s (MAC address %s) vanished from network namespace %s; if it exists again, restore its settings by hand:\n\t%s",
 		b.Device, b.MAC, name, strings.Join(commands, "\n\t"))
@@ -119,7 +119,7 @@ func (b loan) restore(host *Space, l netlink.Link) error {
 		fail(host.Links.LinkSetUp(l), fmt.Sprintf("ip link set %s up", b.Device))
 	}
 	for _, a := range b.Addresses {
-		fail(host.addAddress(a, l.Attrs().Index), a.command(b.Device))
+		fail(host.addAddress(l, a), addressCommand(a, b.Device))
 	}
 	return errors.Join(errs...)
 }

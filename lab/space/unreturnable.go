@@ -3,9 +3,11 @@ package space
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -13,7 +15,7 @@ import (
 // as it was: what depends on it, other than addresses and the routes that the kernel makes for them.
 func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	index := l.Attrs().Index
-	routes, err := s.ownRoutes(index)
+	routes, err := s.ownRoutes(l)
 	if err != nil {
 		return nil, err
 	}
@@ -27,15 +29,12 @@ func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	for _, n := range neighbours {
 		why = append(why, fmt.Sprintf("it has the permanent or proxy neighbour %s, and the lab returns only addresses; remove the neighbour (`ip neighbour`)", n.IP))
 	}
-	const header = 8                                                   // struct nhmsg, linux/nexthop.h
-	nexthops, err := s.dump(unix.RTM_NEWNEXTHOP, make([]byte, header)) // Linux has them since 5.3
-	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
+	nexthops, err := s.nexthops(index)
+	if err != nil {
 		return nil, err
 	}
-	for _, n := range nexthops {
-		if all := attributes(n, header); number(all[unix.NHA_OIF]) == index {
-			why = append(why, fmt.Sprintf("nexthop object %d uses it, and the lab returns only addresses; remove the object (`ip nexthop`)", number(all[unix.NHA_ID])))
-		}
+	for _, id := range nexthops {
+		why = append(why, fmt.Sprintf("nexthop object %d uses it, and the lab returns only addresses; remove the object (`ip nexthop`)", id))
 	}
 	links, err := s.Links.LinkList()
 	if err != nil {
@@ -49,17 +48,22 @@ func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	return why, nil
 }
 
-// ownRoutes describes the routes over the device with an index that the kernel does not make for its
-// addresses.
-func (s *Space) ownRoutes(index int) (list []string, err error) {
-	addresses, err := s.addressesOf(index)
+// metrics has the metrics of the routes that the kernel makes for addresses without a metric.
+var metrics = map[int]int{netlink.FAMILY_V4: 0, netlink.FAMILY_V6: 256}
+
+// ownRoutes describes the routes over a device that the kernel does not make for its addresses.
+func (s *Space) ownRoutes(l netlink.Link) (list []string, err error) {
+	addresses, err := s.addressesOf(l)
 	if err != nil {
 		return nil, err
 	}
 	var prefixes []string
 	for _, a := range addresses {
-		prefixes = append(prefixes, a.prefix())
+		if n := network(a); a.Flags&ifaFlagNoPrefixRoute == 0 {
+			prefixes = append(prefixes, (&net.IPNet{IP: n.IP.Mask(n.Mask), Mask: n.Mask}).String())
+		}
 	}
+	index := l.Attrs().Index
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6, netlink.FAMILY_MPLS} {
 		routes, err := s.Links.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 		if family == netlink.FAMILY_MPLS && errors.Is(err, unix.EOPNOTSUPP) {
@@ -70,7 +74,7 @@ func (s *Space) ownRoutes(index int) (list []string, err error) {
 		}
 		for _, r := range routes {
 			over := r.LinkIndex == index || slices.ContainsFunc(r.MultiPath, func(hop *netlink.NexthopInfo) bool { return hop.LinkIndex == index })
-			made := r.Protocol == unix.RTPROT_KERNEL && (r.Table == unix.RT_TABLE_LOCAL || r.Dst != nil && slices.Contains(prefixes, r.Dst.String()))
+			made := r.Protocol == unix.RTPROT_KERNEL && (r.Table == unix.RT_TABLE_LOCAL || r.Dst != nil && slices.Contains(prefixes, r.Dst.String()) && r.Priority == metrics[family])
 			if over && !made {
 				list = append(list, describeRoute(r))
 			}
@@ -117,6 +121,27 @@ func (s *Space) ownNeighbours(index int) (list []netlink.Neigh, err error) {
 		}
 	}
 	return list, nil
+}
+
+// nexthops lists the IDs of the nexthop objects over the device with an index.
+func (s *Space) nexthops(index int) (ids []uint32, err error) {
+	const header = 8 // struct nhmsg, linux/nexthop.h
+	err = s.Do(func() error {
+		request := nl.NewNetlinkRequest(unix.RTM_GETNEXTHOP, unix.NLM_F_DUMP)
+		request.AddRawData(make([]byte, header))
+		messages, err := request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWNEXTHOP)
+		for _, m := range messages {
+			attributes, _ := nl.ParseRouteAttrAsMap(m[header:]) // the kernel's messages are well-formed
+			if over, ok := attributes[unix.NHA_OIF]; ok && int(nl.NativeEndian().Uint32(over.Value)) == index {
+				ids = append(ids, nl.NativeEndian().Uint32(attributes[unix.NHA_ID].Value))
+			}
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) { // Linux has them since 5.3
+		return nil, fmt.Errorf("list nexthop objects in %s: %w", s, err)
+	}
+	return ids, nil
 }
 
 // isOver reports whether a device, such as a VLAN or a tunnel, sends over the device with an
