@@ -105,7 +105,7 @@ test-kubernetes: root build image ## Test the Kubernetes testbed on a cluster th
 # The packages that start goroutines, whose tests need no root, and that do not import SQLite,
 # which takes long to compile. The race detector needs cgo and a C compiler. By default each
 # program with the detector sleeps for 1 s at its end.
-RACE := ./lab/agent ./lab/traffic ./lab/udptun ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
+RACE := ./lab/agent ./lab/traffic ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
 
 test-race: go-version ## Run the tests of concurrent packages under the race detector
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -short -count=1 -vet=off -p 2 $(TESTFLAGS) $(RACE)

@@ -19,7 +19,7 @@ import (
 var vocabulary = suite.Vocabulary{
 	Systems: []string{
 		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-direct-policy", "vrouter-translated", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
-		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "docker-bridge", "vrouter-docker", "ovs-vxlan", "ovs-gre", "wireguard", "udp-tun", "weave",
+		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "docker-bridge", "vrouter-docker", "ovs-vxlan", "ovs-gre", "wireguard", "weave",
 		"host", "cni", "service",
 	},
 	Tools: []string{"builtin", "builtin-ntttcp", "iperf3", "qperf", "netperf", "sockperf", "ntttcp", "fio"},

@@ -27,7 +27,7 @@ const noFiles = cobra.ShellCompDirectiveNoFileComp
 // arguments maps commands to the completion of their arguments. Other commands take none.
 var arguments = map[string]completer{
 	"run": firstArgument(completeSuites), "matrix": firstArgument(completeSuites), "profile": firstArgument(completeSuites),
-	"report": completeReports, "explain": firstArgument(completeRunNames), "runs delete": completeRunNames,
+	"report": completeReports, "explain": firstArgument(completeRunNames), "runs delete": completeRunNames, "output": completeOutput,
 	"compare": atMost(2, listed(completeRunNames)), "trend": firstArgument(completeStoredSuites),
 	"lab up": firstArgument(completeSuites), "lab list": firstArgument(completeSuites), "lab exec": firstArgument(completeSuites), "lab down": firstArgument(completeSuites),
 	"vm build": words(tool.Names()...), "man": directories,
@@ -156,6 +156,23 @@ func runNames(list []results.RunSummary) []string {
 		values = append(values, r.ID+"\t"+strings.TrimSpace(r.Name+" "+r.Form.Words()+" "+string(r.Status)))
 	}
 	return values
+}
+
+// completeOutput proposes a run, then a scenario of it.
+func completeOutput(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return completeRunNames(cmd, args, typed)
+	case 1:
+		return fromStore(cmd, func(store *results.Store, _ []results.RunSummary) []string {
+			data, err := store.Head(args[0])
+			if err != nil {
+				return nil
+			}
+			return planned(data)
+		})
+	}
+	return nil, noFiles
 }
 
 // completeUnfinished proposes the runs that can be resumed.

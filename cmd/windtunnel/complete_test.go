@@ -56,6 +56,7 @@ func TestCompletionProposesValuesAndNotFiles(t *testing.T) {
 		{[]string{"trend", "--db", main, ""}, []string{"pair", "other"}, noFiles},
 		{[]string{"trend", "pair", "--db", main, "--scenario", ""}, []string{"bridge/stream"}, noFiles},
 		{[]string{"trend", "pair", "--db", main, "--like", ""}, []string{"few"}, noFiles},
+		{[]string{"output", "--db", main, "main", ""}, []string{"bridge/stream"}, noFiles},
 		{[]string{"runs", "delete", "--db", main, "main", ""}, []string{"again"}, noFiles},
 		{[]string{"lab", "up", "quick", "--scenario", ""}, []string{"vxlan/rr"}, noFiles},
 		{[]string{"vm", "build", "iperf3", ""}, []string{"qperf"}, noFiles},

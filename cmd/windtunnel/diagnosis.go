@@ -96,16 +96,17 @@ func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
 		d.Tools = append(d.Tools, foundTool{t.Name(), len(lacks) == 0, orEmpty(f.Programs(t.Programs()))})
 	}
 	for _, s := range system.Registry() {
-		lacks := d.addMissingPrograms(system.Programs(s))
-		for _, name := range s.Features() {
+		features, programs := s.Needs()
+		lacks := d.addMissingPrograms(programs)
+		for _, name := range features {
 			if _, _, absent := f.Missing(name); absent {
 				lacks = append(lacks, name)
 			}
 		}
-		if system.InCluster(s) {
+		if s.About().InCluster {
 			lacks = append(lacks, "a Kubernetes cluster (--testbed k8s)")
 		}
-		d.Systems = append(d.Systems, foundSystem{s.Name(), s.Describe(), len(lacks) == 0, orEmpty(lacks)})
+		d.Systems = append(d.Systems, foundSystem{s.Name(), s.About().Description, len(lacks) == 0, orEmpty(lacks)})
 	}
 	for _, name := range suites.Names() {
 		plan, err := loadPlan(name, suite.ExpandOptions{})

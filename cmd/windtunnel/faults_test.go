@@ -25,7 +25,6 @@ import (
 	"windtunnel/lab/phrase"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/space"
-	"windtunnel/lab/testbed/netns"
 )
 
 // home is a folder in which the windtunnel program, built from this source,
@@ -191,7 +190,7 @@ func (h *home) samples() (n int) {
 
 func leftovers(t *testing.T) []string {
 	t.Helper()
-	names, err := space.Named(netns.RunPrefix)
+	names, err := space.Named(space.RunPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}

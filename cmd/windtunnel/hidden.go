@@ -11,13 +11,11 @@ import (
 	"windtunnel/lab/host"
 	"windtunnel/lab/testbed/k8s"
 	"windtunnel/lab/traffic"
-	"windtunnel/lab/udptun"
 	"windtunnel/lab/vm/guest"
 )
 
-// hidden runs the commands that the lab itself starts: the node's agent, client and
-// server of the traffic generator, the UDP tunnel, and the credential plugin of a
-// kubeconfig. It runs before cobra parses the
+// hidden runs the commands that the lab itself starts: the node's agent, client and server of the
+// traffic generator, and the credential plugin of a kubeconfig. It runs before cobra parses the
 // command line. It also runs the command ntttcp, because cobra cannot parse NTttcp's
 // flags.
 func hidden(args []string) bool {
@@ -44,8 +42,6 @@ func hidden(args []string) bool {
 		guest.Main(func(port *os.File) error { return agent.Serve(version, port, port, nil) })
 	case "traffic":
 		os.Exit(traffic.Worker(args[1:], os.Stdout, os.Stderr))
-	case udptun.Name:
-		os.Exit(udptun.Command(args[1:], os.Stdout, os.Stderr))
 	case "ntttcp":
 		out := &stdout.File{}
 		code := traffic.NTttcp(args[1:], out, os.Stderr)

@@ -21,7 +21,6 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/system"
 	"windtunnel/lab/testbed/netns"
 )
 
@@ -61,17 +60,17 @@ func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) 
 	if err != nil {
 		return fmt.Errorf("find the windtunnel program: %w", err)
 	}
-	if running, err := space.Named(netns.SpacePrefix(netns.LabID(plan.Suite))); err != nil || len(running) > 0 {
+	if running, err := space.Named(space.TestbedPrefix(space.LabID(plan.Suite))); err != nil || len(running) > 0 {
 		return cmp.Or(err, fmt.Errorf("bring up the testbed of %s: it is running already; `windtunnel lab down %s` removes it", name, name))
 	}
 	x := executorHere(probe.Probe())
 	x.Agent = []string{self, "agent"}
 	sc := &plan.Scenarios[0]
-	b, err := experiment.NewBench(ctx, x, netns.LabID(plan.Suite), sc, plan.Nodes)
+	b, err := experiment.NewBench(ctx, x, space.LabID(plan.Suite), sc, plan.Nodes)
 	if err != nil {
 		return err
 	}
-	if err := proveAll(ctx, b, sc); err != nil {
+	if err := b.ProveAll(ctx); err != nil {
 		return errors.Join(err, b.Down(context.WithoutCancel(ctx)))
 	}
 	fmt.Fprintf(out, "%s: %s\n%s\n", sc.ID, sc.Title, b.Testbed.Fabric().Describe())
@@ -84,18 +83,6 @@ func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) 
 	return b.Testbed.Release(ctx)
 }
 
-// proveAll proves connectivity over each IP version that the system carries.
-func proveAll(ctx context.Context, b *experiment.Bench, sc *suite.Scenario) error {
-	sys, err := system.ByName(sc.System)
-	if err != nil {
-		return err
-	}
-	if err := b.Prove(ctx, 4); err != nil || system.IPv4Only(sys) {
-		return err
-	}
-	return b.Prove(ctx, 6)
-}
-
 func labList() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -103,13 +90,13 @@ func labList() *cobra.Command {
 		Short: "List the namespaces of the running testbeds",
 		Args:  takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix := netns.LabPrefix
+			prefix := space.LabPrefix
 			if len(args) == 1 {
 				id, err := labID(args[0])
 				if err != nil {
 					return err
 				}
-				prefix = netns.SpacePrefix(id)
+				prefix = space.TestbedPrefix(id)
 			}
 			names, err := space.Named(prefix)
 			if err != nil {
@@ -137,7 +124,7 @@ func labID(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return netns.LabID(plan.Suite), nil
+	return space.LabID(plan.Suite), nil
 }
 
 func labExec() *cobra.Command {
@@ -180,7 +167,7 @@ func labDown() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return clean(cmd.OutOrStdout(), netns.SpacePrefix(id))
+			return clean(cmd.OutOrStdout(), space.TestbedPrefix(id))
 		},
 	}
 }
@@ -202,7 +189,7 @@ func labClean() *cobra.Command {
 			if hosts != "" {
 				return cleanHosts(cmd.Context(), cmd.OutOrStdout(), hosts)
 			}
-			return clean(cmd.OutOrStdout(), netns.Prefix)
+			return clean(cmd.OutOrStdout(), space.NamePrefix)
 		},
 	}
 	cmd.Flags().StringVar(&hosts, "testbed", "", "Hosts file: clean these hosts and remove the windtunnel program from them, and not from this machine; k8s: remove the namespaces of ended runs from a Kubernetes cluster")
@@ -214,7 +201,7 @@ func labClean() *cobra.Command {
 // so that it never removes the testbed of a run in progress.
 func clean(out io.Writer, prefix string) error {
 	lock, err := takeLock()
-	var held *netns.HeldError
+	var held *space.HeldError
 	if errors.As(err, &held) {
 		return fmt.Errorf("remove namespaces and processes: a measurement may use them (%s); wait for its end, or end it", held.Holder)
 	}
@@ -222,15 +209,15 @@ func clean(out io.Writer, prefix string) error {
 		return err
 	}
 	defer lock.Unlock()
-	c, err := netns.Clean(prefix)
+	c, err := space.Clean(prefix)
 	fmt.Fprintf(out, "removed %d network namespaces, ended %d processes\n", len(c.Namespaces), len(c.Processes))
 	return err
 }
 
 // takeLock takes the lab's lock, so that no other measurement runs on this machine.
-func takeLock() (*netns.Lock, error) {
+func takeLock() (*space.Lock, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("making and removing network namespaces needs root: use sudo")
 	}
-	return netns.TakeLock(netns.LockPath)
+	return space.TakeLock(space.LockPath)
 }

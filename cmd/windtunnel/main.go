@@ -99,7 +99,7 @@ func root() *cobra.Command {
 		PersistentPreRunE: useVariables,
 	}
 	cmd.SetFlagErrorFunc(flagError)
-	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), toolsCommand(), systemsCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
+	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), outputCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), toolsCommand(), systemsCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
 	helpFlags(cmd)
 	completions(cmd)
 	return cmd

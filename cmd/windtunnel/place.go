@@ -15,9 +15,9 @@ import (
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
-	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/testbed/ssh"
 )
 
@@ -118,7 +118,7 @@ func (p *place) holdHere(context.Context) error {
 		return err
 	}
 	p.close = lock.Unlock
-	left, err := netns.Clean(netns.RunPrefix)
+	left, err := space.Clean(space.RunPrefix)
 	if err != nil {
 		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
 	}

@@ -24,6 +24,7 @@ import (
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/units"
@@ -448,7 +449,7 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	s.plan.Skipped = s.run.Skipped
 	e := &experiment.Experiment{
-		Plan: s.plan, ID: netns.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.place.self, Attempts: attempts,
+		Plan: s.plan, ID: space.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.place.self, Attempts: attempts,
 		Executor: s.place.executor,
 		Skipped:  s.run.Skipped, History: s.history, Lenient: s.run.Options.Lenient,
 		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},

@@ -16,6 +16,7 @@ import (
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
 )
@@ -78,7 +79,7 @@ func (b *bench) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
 	ctx := context.Background()
 	x := &netns.Executor{CPUs: probe.Probe().UsableCPUs(), Agent: []string{b.program, "agent"}}
 	start := time.Now()
-	bn, err := experiment.NewBench(ctx, x, netns.RunID(os.Getpid()), sc, 2)
+	bn, err := experiment.NewBench(ctx, x, space.RunID(os.Getpid()), sc, 2)
 	if err != nil {
 		return 0, 0, err
 	}

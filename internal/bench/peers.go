@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"windtunnel/lab/space"
-	"windtunnel/lab/testbed/netns"
 )
 
 // peers measures two times for every system: to bring up the testbed and prove its
@@ -62,7 +61,7 @@ func (b *bench) runTimed(args ...string) (time.Duration, error) {
 
 // leftBehind lists the lab's namespaces and directories that still exist.
 func leftBehind() string {
-	names, err := space.Named(netns.Prefix)
+	names, err := space.Named(space.NamePrefix)
 	if err != nil {
 		return err.Error()
 	}

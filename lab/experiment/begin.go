@@ -17,7 +17,7 @@ const startApart = 20 * time.Millisecond
 // timing returns the scenario's timing. Its cool-down includes the time between
 // the start of the first pair and that of the last.
 func (t *tooling) timing() suite.Timing {
-	timing := t.scenario.Timing
+	timing := t.bench.cell.Timing
 	timing.Cooldown += time.Duration(len(t.bench.Pairs)-1) * startApart
 	return timing
 }
@@ -49,7 +49,7 @@ func (t *tooling) begin(ctx context.Context) (time.Time, error) {
 
 // afterVMs reports whether a pair is the node itself beside VMs.
 func (t *tooling) afterVMs(r *pairRun) bool {
-	return t.scenario.Endpoint.Kind == suite.VM && r.pair.Sender.Name == ""
+	return t.bench.cell.Endpoint.Kind == suite.VM && r.pair.Sender.Name == ""
 }
 
 // beginPair starts the last process of a pair and waits until its traffic flows.

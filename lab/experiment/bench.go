@@ -18,7 +18,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
-	"windtunnel/lab/tool"
 )
 
 // Bench is a testbed with an attached system and the endpoints of every pair.
@@ -27,6 +26,7 @@ type Bench struct {
 	Pairs   []Pair
 	MTU     int // of the endpoints' devices
 
+	cell     cell
 	devices  [][]system.Device // by node
 	clocks   []time.Duration   // by node: its CLOCK_MONOTONIC minus the engine's
 	settings space.Settings
@@ -69,11 +69,11 @@ func (e Endpoint) Addr(version int) netip.Addr {
 // NewBench brings up the testbed, the system and the endpoints of a scenario. The
 // names in the testbed contain the id. If it fails, everything is removed.
 func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scenario, nodes int) (_ *Bench, err error) {
-	sys, err := system.ByName(sc.System)
+	c, err := resolve(sc)
 	if err != nil {
 		return nil, err
 	}
-	if why := whyUnsupported(sys, sc); len(why) > 0 {
+	if why := c.unsupported(); len(why) > 0 {
 		return nil, failed(sample.Unsupported, "%s", strings.Join(why, "; "))
 	}
 	if x, err = executorOf(x, sc); err != nil {
@@ -83,7 +83,7 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err != nil {
 		return nil, fmt.Errorf("bring the testbed up: %w", err)
 	}
-	b := &Bench{Testbed: tb, MTU: sys.MTU(sc.Fabric.MTU), settings: tb.Settings(), proof: proofSize(sc)}
+	b := &Bench{Testbed: tb, MTU: c.system.MTU(sc.Fabric.MTU), cell: c, settings: tb.Settings(), proof: proofSize(sc)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
@@ -92,15 +92,15 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err := b.compareClocks(ctx); err != nil {
 		return nil, err
 	}
-	plan, err := b.furnish(sys, sc)
+	plan, err := b.furnish()
 	if err != nil {
 		return nil, err
 	}
 	if plan == nil {
-		plan = placeContainers(sys, sc, nodes)
-		b.pair(sys, sc, plan)
+		plan = c.placeContainers(nodes)
+		b.pair(plan)
 	}
-	if err := b.attach(ctx, sys, sc, plan); err != nil {
+	if err := b.attach(ctx, plan); err != nil {
 		return nil, errors.Join(err, b.detach(context.WithoutCancel(ctx)))
 	}
 	return b, nil
@@ -178,22 +178,22 @@ func (b *Bench) detach(ctx context.Context) error {
 // placeContainers lists the containers of each node: one side of every pair on
 // each of the first two nodes, or both sides on the first. A container without a name is
 // the node itself.
-func placeContainers(sys system.System, sc *suite.Scenario, nodes int) [][]agent.Container {
+func (c cell) placeContainers(nodes int) [][]agent.Container {
 	on := make([][]agent.Container, nodes)
-	if sys.OnNode() {
+	if c.about.OnNode {
 		return on
 	}
 	sides := []int{0, 1}
-	if sc.Placement == suite.Colocated {
+	if c.Placement == suite.Colocated {
 		sides[1] = 0
 	}
-	for i := range sc.Pairs {
+	for i := range c.Pairs {
 		for _, node := range sides {
-			c := newContainer(node, len(on[node])+1)
-			if sc.Endpoint.HostVNIC && i == sc.Pairs-1 {
-				c.Name = ""
+			container := newContainer(node, len(on[node])+1)
+			if c.Endpoint.HostVNIC && i == c.Pairs-1 {
+				container.Name = ""
 			}
-			on[node] = append(on[node], c)
+			on[node] = append(on[node], container)
 		}
 	}
 	return on
@@ -214,14 +214,17 @@ func newContainer(node, number int) agent.Container {
 }
 
 // attach attaches the system on every node in parallel.
-func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenario, plan [][]agent.Container) error {
+func (b *Bench) attach(ctx context.Context, plan [][]agent.Container) error {
 	nodes := b.Testbed.Nodes()
 	b.devices = make([][]system.Device, len(nodes))
 	var mu sync.Mutex
 	return parallel.Each(nodes, func(i int, n testbed.Node) error {
 		args := n.Attachment()
-		args.System, args.Containers, args.Everywhere = sys.Name(), plan[i], plan
-		args.Endpoint, args.Programs = sc.Endpoint, programs(sc)
+		args.System, args.Containers, args.Everywhere = b.cell.System, plan[i], plan
+		args.Endpoint = b.cell.Endpoint
+		for _, p := range b.cell.tool.Programs() {
+			args.Programs = append(args.Programs, p.Name)
+		}
 		a, err := n.Agent().Attach(ctx, args)
 		if err != nil {
 			return err
@@ -239,19 +242,8 @@ func (b *Bench) attach(ctx context.Context, sys system.System, sc *suite.Scenari
 	})
 }
 
-// programs lists the executables that the scenario's tool needs on the endpoints.
-func programs(sc *suite.Scenario) []string {
-	var names []string
-	if tl, ok := tool.ByName(sc.Tool); ok {
-		for _, p := range tl.Programs() {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
 // pair makes the pairs of senders and receivers.
-func (b *Bench) pair(sys system.System, sc *suite.Scenario, plan [][]agent.Container) {
+func (b *Bench) pair(plan [][]agent.Container) {
 	nodes := b.Testbed.Nodes()
 	taken := make([]int, len(nodes))
 	next := func(node int) Endpoint {
@@ -264,12 +256,12 @@ func (b *Bench) pair(sys system.System, sc *suite.Scenario, plan [][]agent.Conta
 		return e
 	}
 	receiver := 1
-	if sc.Placement == suite.Colocated {
+	if b.cell.Placement == suite.Colocated {
 		receiver = 0
 	}
-	for range sc.Pairs {
+	for range b.cell.Pairs {
 		p := Pair{Sender: next(0), Receiver: next(receiver)}
-		if system.Publishes(sys) && receiver > 0 {
+		if b.cell.about.Publishes && receiver > 0 {
 			p.Receiver.Listen, p.Receiver.V4 = p.Receiver.V4, nodes[receiver].Addr(4)
 		}
 		b.Pairs = append(b.Pairs, p)
@@ -290,6 +282,14 @@ func (b *Bench) Prove(ctx context.Context, version int) error {
 		}
 	}
 	return nil
+}
+
+// ProveAll is Prove over each IP version that the system carries.
+func (b *Bench) ProveAll(ctx context.Context) error {
+	if err := b.Prove(ctx, 4); err != nil || b.cell.about.IPv4Only {
+		return err
+	}
+	return b.Prove(ctx, 6)
 }
 
 func (b *Bench) provePair(ctx context.Context, p Pair, version int) error {

@@ -22,13 +22,13 @@ const (
 
 // check fails if a stream's throughput contradicts the fabric's counters.
 func (m *metering) check(said tool.Measurement) error {
-	w := m.traffic.scenario.Workload
+	w := m.traffic.bench.cell.Workload
 	if m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
 		return nil
 	}
 	from, to := m.measured(said)
 	if err := contradiction(m.traffic.sample, w.Kind, from, to); err != nil {
-		return failed(sample.Invalid, "%s: %w", m.traffic.tool.Name(), err)
+		return failed(sample.Invalid, "%s: %w", m.traffic.bench.cell.tool.Name(), err)
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func (m *metering) check(said tool.Measurement) error {
 // tenths of a second. So the real times count, if the tool tells them by the clock of the
 // engine's kernel.
 func (m *metering) measured(said tool.Measurement) (from, to float64) {
-	sc, start := m.traffic.scenario, m.start.nodes[0].Mono
+	sc, start := m.traffic.bench.cell, m.start.nodes[0].Mono
 	foreign := sc.Endpoint.Kind == suite.VM || slices.ContainsFunc(m.traffic.bench.clocks, func(ahead time.Duration) bool { return ahead != 0 })
 	if said.Ended > 0 && !foreign {
 		return time.Duration(said.Began - start).Seconds(), time.Duration(said.Ended - start).Seconds()

@@ -11,7 +11,6 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/testbed/netns"
 )
 
 // Every NIC of a team is metered, each once; that they add up to what the tool
@@ -157,7 +156,7 @@ func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 // received is what each of a node's devices counted.
 func received(t *testing.T, id, node string, devices []string) (bytes []uint64) {
 	t.Helper()
-	s, err := space.Open(netns.SpacePrefix(id) + node)
+	s, err := space.Open(space.TestbedPrefix(id) + node)
 	if err != nil {
 		t.Fatal(err)
 	}

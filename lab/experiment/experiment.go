@@ -244,7 +244,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, l
 		return b.withOutput(ctx, err)
 	}
 	run := &tooling{
-		bench: b, scenario: sc, self: e.Self, sample: s, grace: e.Grace, conditions: &e.conditions, last: last, fineIdle: e.FineIdle,
+		bench: b, self: e.Self, sample: s, grace: e.Grace, conditions: &e.conditions, last: last, fineIdle: e.FineIdle,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}
 	if t.Profiled {

@@ -5,28 +5,26 @@ import (
 	"net/netip"
 
 	"windtunnel/lab/agent"
-	"windtunnel/lab/suite"
-	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 )
 
 // furnish uses endpoints that the testbed has already, such as pods, as the sender and the
-// receiver of a scenario. It returns them as the containers of each node; nil if the testbed
+// receiver of the scenario. It returns them as the containers of each node; nil if the testbed
 // has none, or if the tools run on the nodes.
-func (b *Bench) furnish(sys system.System, sc *suite.Scenario) ([][]agent.Container, error) {
+func (b *Bench) furnish() ([][]agent.Container, error) {
 	tb, ok := b.Testbed.(testbed.Furnished)
-	if !ok || sys.OnNode() {
+	if !ok || b.cell.about.OnNode {
 		return nil, nil
 	}
-	sender, receiver, err := tb.Endpoints(sc)
+	sender, receiver, err := tb.Endpoints(b.cell.Scenario, b.cell.about)
 	if err != nil {
 		return nil, err
 	}
 	nodes := b.Testbed.Nodes()
 	plan := make([][]agent.Container, len(nodes))
 	for _, e := range []testbed.Endpoint{sender, receiver} {
-		if sc.Workload.IPVersion == 4 && !e.V4.IsValid() || sc.Workload.IPVersion == 6 && !e.V6.IsValid() {
-			return nil, fmt.Errorf("endpoint %s of node %s has no IPv%d address; the cluster does not give it one", e.Name, nodes[e.Node].Name(), sc.Workload.IPVersion)
+		if b.cell.Workload.IPVersion == 4 && !e.V4.IsValid() || b.cell.Workload.IPVersion == 6 && !e.V6.IsValid() {
+			return nil, fmt.Errorf("endpoint %s of node %s has no IPv%d address; the cluster does not give it one", e.Name, nodes[e.Node].Name(), b.cell.Workload.IPVersion)
 		}
 		plan[e.Node] = append(plan[e.Node], agent.Container{Name: e.Name, V4: alone(e.V4), V6: alone(e.V6), Network: e.Place.Network})
 	}

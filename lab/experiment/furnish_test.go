@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/testbedtest"
 )
@@ -24,7 +25,7 @@ func (x furnishing) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed,
 
 type furnished struct{ testbed.Testbed }
 
-func (tb furnished) Endpoints(*suite.Scenario) (sender, receiver testbed.Endpoint, err error) {
+func (tb furnished) Endpoints(*suite.Scenario, system.About) (sender, receiver testbed.Endpoint, err error) {
 	at := func(node int, address string, mtu int) testbed.Endpoint {
 		return testbed.Endpoint{
 			Node: node, Name: "pod", V4: netip.MustParseAddr(address), Agent: tb.Nodes()[node].Agent(),

@@ -98,7 +98,7 @@ func (m *metering) listen(ctx context.Context) error {
 func (m *metering) judge(deltas []*meter.Delta) error {
 	s := m.traffic.sample
 	in := validity.Input{
-		Workload: m.traffic.scenario.Workload, Metrics: s.Metrics, Series: s.Series,
+		Workload: m.traffic.bench.cell.Workload, Metrics: s.Metrics, Series: s.Series,
 		Window: deltas[0].Seconds, Step: seriesInterval.Seconds(),
 		Quiet: m.gates.quiet, Stray: map[int]float64{}, Unknown: map[sample.GateName]string{},
 	}

@@ -19,7 +19,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/traffic"
-	"windtunnel/lab/udptun"
 	"windtunnel/lab/vm/guest"
 )
 
@@ -37,8 +36,6 @@ func TestMain(m *testing.M) {
 			guest.Main(func(port *os.File) error { return agent.Serve("test", port, port, nil) })
 		case "traffic":
 			os.Exit(traffic.Worker(os.Args[2:], os.Stdout, os.Stderr))
-		case udptun.Name:
-			os.Exit(udptun.Command(os.Args[2:], os.Stdout, os.Stderr))
 		}
 	}
 	os.Exit(m.Run())
@@ -106,10 +103,10 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 	}
 	id := fmt.Sprintf("x%dn%d", os.Getpid(), labs.Add(1))
 	t.Cleanup(func() {
-		left, err := filepath.Glob(filepath.Join(space.Dir, netns.SpacePrefix(id)+"*"))
+		left, err := filepath.Glob(filepath.Join(space.Dir, space.TestbedPrefix(id)+"*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v (%v)", left, err)
-			netns.Clean(netns.SpacePrefix(id))
+			space.Clean(space.TestbedPrefix(id))
 		}
 	})
 	return &Experiment{
@@ -136,6 +133,16 @@ func scenario(system string, change func(*suite.Scenario)) suite.Scenario {
 		change(&sc)
 	}
 	return sc
+}
+
+// resolved is a scenario with its system and its tool.
+func resolved(t *testing.T, sc *suite.Scenario) cell {
+	t.Helper()
+	c, err := resolve(sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // runOne runs one scenario once.

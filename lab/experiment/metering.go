@@ -67,7 +67,7 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 	if err := m.watchMachines(ctx); err != nil {
 		return nil, err
 	}
-	tm := t.scenario.Timing
+	tm := t.bench.cell.Timing
 	most := int((tm.Warmup+tm.Duration+tm.Cooldown+3*t.readyTimeout())/seriesInterval) + 1
 	for i, n := range m.nodes {
 		args := agent.MeterArgs{
@@ -103,7 +103,7 @@ func (t *tooling) probe() (*distance.Probe, error) {
 // endpoints are on one node, it follows the receivers' devices; a VM's device
 // cannot be read there, so the series follows the senders' taps.
 func (m *metering) devices(node int) []meter.Device {
-	inVMs := m.traffic.scenario.Endpoint.Kind == suite.VM
+	inVMs := m.traffic.bench.cell.Endpoint.Kind == suite.VM
 	receivers, taps := map[string]bool{}, map[string]bool{}
 	for _, p := range m.traffic.bench.Pairs {
 		receivers[p.Receiver.Name] = true
@@ -125,7 +125,7 @@ func (m *metering) colocated() bool { return len(m.nodes) == 1 }
 // window waits for the window, reads both of its edges, and reports the traffic
 // between them.
 func (m *metering) window(ctx context.Context, started time.Time) error {
-	tm := m.traffic.scenario.Timing
+	tm := m.traffic.bench.cell.Timing
 	now, err := meter.Now()
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (m *metering) window(ctx context.Context, started time.Time) error {
 	if m.start, err = m.read(ctx); err != nil {
 		return err
 	}
-	if cut := m.traffic.scenario.Fabric.Cut; cut > 0 {
+	if cut := m.traffic.bench.cell.Fabric.Cut; cut > 0 {
 		if err := m.watch(ctx, started.Add(tm.Warmup+cut)); err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (m *metering) show(before, now []meter.Light) {
 	for i := range now {
 		series[i] = []meter.Light{before[i], now[i]}
 	}
-	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.scenario.Workload.Direction}
+	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.bench.cell.Workload.Direction}
 	if points := m.points(series, nil, before[0].Mono, facts); len(points) > 0 {
 		m.traffic.moved(points[len(points)-1])
 	}
@@ -336,8 +336,8 @@ func (m *metering) complete(said tool.Measurement) error {
 	if err := m.check(said); err != nil {
 		return err
 	}
-	w := m.traffic.scenario.Workload
-	s.Limit = meter.Limit(sender, receiver, facts, w, m.traffic.scenario.Fabric, s.Metrics)
+	w := m.traffic.bench.cell.Workload
+	s.Limit = meter.Limit(sender, receiver, facts, w, m.traffic.bench.cell.Fabric, s.Metrics)
 	condition.Narrow(s.Metrics, inside)
 	if share, ok := s.Metrics[sample.HostShare]; ok {
 		s.Metrics.Set(sample.HostThroughput, share*s.Metrics[sample.Throughput])
@@ -374,13 +374,13 @@ func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
 
 // facts collects the facts about the trial that the meters need.
 func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
-	sc := m.traffic.scenario
+	sc := m.traffic.bench.cell
 	f := meter.Facts{
 		Colocated:  m.colocated(),
 		Direction:  sc.Workload.Direction,
 		Throughput: said.Metrics[sample.Throughput],
 		Loss:       lost(sc.Workload.Kind, said),
-		Headers:    headers(sc, m.traffic.bench),
+		Headers:    headers(sc, m.traffic.bench.MTU),
 		Engine:     m.end.engine - m.start.engine,
 	}
 	for _, p := range m.traffic.bench.Pairs {
@@ -406,17 +406,16 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 }
 
 // headers returns the length of all headers of a data frame on the fabric, in
-// bytes: those of the workload's protocol, and those that the system adds.
-func headers(sc *suite.Scenario, b *Bench) int {
-	added := sc.Fabric.MTU - b.MTU
-	if sys, err := system.ByName(sc.System); err == nil {
-		if bytes, ok := system.AddedBytes(sys, sc.Workload.IPVersion); ok {
-			added = bytes
-		}
+// bytes: those of the workload's protocol, and those that the system adds. mtu is that of the
+// endpoints' devices.
+func headers(c cell, mtu int) int {
+	added, ok := c.about.AddedBytes[c.Workload.IPVersion]
+	if !ok {
+		added = c.Fabric.MTU - mtu
 	}
-	switch sc.Workload.Kind {
+	switch c.Workload.Kind {
 	case suite.UDPStream, suite.UDPRR:
-		return meter.UDPHeaders(sc.Workload.IPVersion) + added
+		return meter.UDPHeaders(c.Workload.IPVersion) + added
 	}
-	return meter.TCPHeaders(sc.Workload.IPVersion) + added
+	return meter.TCPHeaders(c.Workload.IPVersion) + added
 }

@@ -48,10 +48,6 @@ const (
 // is busy for 60 % of it, the receiver's for 80 %.
 func paperTrial(t *testing.T) (*metering, tool.Measurement) {
 	t.Helper()
-	builtin, ok := tool.ByName("builtin")
-	if !ok {
-		t.Fatal("there is no built-in tool")
-	}
 	a, b := paperNode{name: "a", cpus: []int{0}}, paperNode{name: "b", cpus: []int{1}}
 	sc := &suite.Scenario{
 		Workload: suite.Workload{Kind: suite.TCPStream, IPVersion: 4},
@@ -60,11 +56,9 @@ func paperTrial(t *testing.T) (*metering, tool.Measurement) {
 	}
 	m := &metering{
 		traffic: &tooling{
-			bench:      &Bench{Testbed: paperTestbed{}, clocks: make([]time.Duration, 2), Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500},
-			scenario:   sc,
+			bench:      &Bench{Testbed: paperTestbed{}, clocks: make([]time.Duration, 2), Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500, cell: cell{Scenario: sc, tool: tool.Builtin{}}},
 			sample:     &sample.Sample{},
 			conditions: &conditions{choice: condition.Auto},
-			tool:       builtin,
 		},
 		nodes:      []testbed.Node{a, b},
 		gates:      gates{watchers: []int{0, 0}, blind: []string{"foreign programs cannot be seen", ""}},

@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/testbedtest"
 )
@@ -22,7 +23,7 @@ func (x *choosy) Between(from, to string) (testbed.Executor, error) {
 	return &choosy{hosts: []string{from, to}}, nil
 }
 
-func (x *choosy) Requires(sc *suite.Scenario) ([]string, error) {
+func (x *choosy) Requires(sc *suite.Scenario, _ system.About) ([]string, error) {
 	for _, h := range x.hosts {
 		if sc.System == "bridge" || h == "c" && sc.Workload.IPVersion == 6 {
 			return nil, errors.New("host " + h + " cannot")

@@ -11,7 +11,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
-	"windtunnel/lab/tool"
 )
 
 // Skips returns the reasons why scenarios cannot run in an executor's testbeds, by
@@ -42,31 +41,27 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.F
 	if cut := sc.Fabric.Cut; cut >= sc.Timing.Duration && cut > 0 {
 		why = append(why, fmt.Sprintf("its link is cut after %v, and the measured part ends after %v; choose a longer duration", cut, sc.Timing.Duration))
 	}
-	sys, err := system.ByName(sc.System)
+	c, err := resolve(sc)
 	if err != nil {
 		return err.Error()
 	}
 	_, cluster := x.(testbed.Cluster)
-	if why := misplaced(sys, cluster); why != "" {
+	if why := c.misplaced(cluster); why != "" {
 		return why
 	}
-	why = append(why, whyUnsupported(sys, sc)...)
-	features, err := x.Requires(sc)
+	why = append(why, c.unsupported()...)
+	features, err := x.Requires(sc, c.about)
 	if err != nil {
 		why = append(why, err.Error())
 	}
-	tl, ok := tool.ByName(sc.Tool)
-	if !ok {
-		return fmt.Sprintf("tool %q is unknown; there are %v", sc.Tool, tool.Names())
-	}
-	if err := tl.Supports(sc.Workload); err != nil {
+	if err := c.tool.Supports(sc.Workload); err != nil {
 		why = append(why, err.Error())
 	}
-	if sc.Workload.IPVersion == 6 && system.IPv4Only(sys) {
+	if sc.Workload.IPVersion == 6 && c.about.IPv4Only {
 		why = append(why, sc.System+" carries IPv4 only")
 	}
 	for _, m := range machines {
-		lacks := slices.Concat(lacksForVMs(sc, m), lacksFeatures(features, m), LacksFor(sys, m), lacksPrograms(tl.Programs(), m))
+		lacks := slices.Concat(lacksForVMs(sc, m), lacksFeatures(features, m), lacksFor(c.system, m), lacksPrograms(c.tool.Programs(), m))
 		for _, lack := range lacks {
 			why = append(why, m.Where()+lack)
 		}
@@ -78,27 +73,12 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.F
 // reasons. It needs no connection to the testbed. cluster is set for a Kubernetes cluster.
 func Misplaced(plan *suite.Plan, cluster bool) map[string]string {
 	skips := map[string]string{}
-	for _, sc := range plan.Scenarios {
-		sys, err := system.ByName(sc.System)
-		if err != nil {
-			continue // Skips names it
-		}
-		if why := misplaced(sys, cluster); why != "" {
-			skips[sc.ID] = why
+	for c := range cells(plan) {
+		if why := c.misplaced(cluster); why != "" {
+			skips[c.ID] = why
 		}
 	}
 	return skips
-}
-
-// misplaced returns the reason why a system cannot run in a testbed; "" if it can.
-func misplaced(sys system.System, cluster bool) string {
-	switch in := system.InCluster(sys); {
-	case in && !cluster:
-		return sys.Name() + " needs a Kubernetes cluster; use --testbed k8s"
-	case cluster && !in:
-		return sys.Name() + " does not run in a cluster; use the systems host, cni and service"
-	}
-	return ""
 }
 
 // fewest returns the smallest number of CPUs of a node.
@@ -110,40 +90,10 @@ func fewest(nodes [][]int) int {
 	return n
 }
 
-// whyUnsupported returns the reasons why a system does not support the placement,
-// the fabric or the endpoint of a scenario.
-func whyUnsupported(sys system.System, sc *suite.Scenario) (why []string) {
-	for _, err := range []error{
-		sys.Supports(sc.Placement, sc.Fabric), system.SupportsEndpoint(sys, sc.Endpoint, sc.Fabric), system.SupportsVMs(sys, sc.Endpoint),
-	} {
-		if err != nil {
-			why = append(why, err.Error())
-		}
-	}
-	return append(why, whyUnpublished(sys, sc)...)
-}
-
-// whyUnpublished returns the reasons why published ports cannot carry a scenario.
-func whyUnpublished(sys system.System, sc *suite.Scenario) (why []string) {
-	if !system.Publishes(sys) || sc.Placement == suite.Colocated {
-		return nil
-	}
-	if sc.Workload.IPVersion == 6 {
-		why = append(why, sys.Name()+" publishes ports over IPv4 only; use ip_version: 4, or placement colocated")
-	}
-	if sc.Pairs > 1 {
-		why = append(why, fmt.Sprintf("%s publishes the ports of one container of a node, and the scenario has %d pairs; use pairs: 1, or placement colocated", sys.Name(), sc.Pairs))
-	}
-	if t, ok := tool.ByName(sc.Tool); ok && !tool.BehindNAT(t) {
-		why = append(why, fmt.Sprintf("%s listens on the address to which its client connects, which a container behind published ports does not have; use the tool builtin, iperf3 or qperf, or placement colocated", sc.Tool))
-	}
-	return why
-}
-
-// LacksFor names the requirements of a system that this machine lacks, with
-// remedies; empty if the system can run in some scenario.
-func LacksFor(sys system.System, facts *probe.Facts) []string {
-	return append(lacksFeatures(sys.Features(), facts), lacksPrograms(system.Programs(sys), facts)...)
+// lacksFor names the requirements of a system that a machine lacks, with remedies.
+func lacksFor(sys system.System, facts *probe.Facts) []string {
+	features, programs := sys.Needs()
+	return append(lacksFeatures(features, facts), lacksPrograms(programs, facts)...)
 }
 
 func lacksFeatures(features []string, facts *probe.Facts) (why []string) {
@@ -224,13 +174,10 @@ func Programs(plan *suite.Plan) []program.Program {
 			}
 		}
 	}
-	for _, sc := range plan.Scenarios {
-		if tl, ok := tool.ByName(sc.Tool); ok {
-			add(tl.Programs())
-		}
-		if sys, err := system.ByName(sc.System); err == nil {
-			add(system.Programs(sys))
-		}
+	for c := range cells(plan) {
+		add(c.tool.Programs())
+		_, programs := c.system.Needs()
+		add(programs)
 	}
 	return list
 }

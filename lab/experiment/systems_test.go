@@ -29,7 +29,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
-	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/testbed/ssh/sshtest"
 )
 
@@ -59,7 +58,7 @@ func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
 			traces := lookForTraces(t, e.ID)
 			n.up = func(b *Bench) {
 				traces.watch(b)
-				if system.IPv4Only(sys) || system.Publishes(sys) {
+				if sys.About().IPv4Only || sys.About().Publishes {
 					return
 				}
 				if err := b.Prove(context.Background(), 6); err != nil {
@@ -167,7 +166,7 @@ func assertUntouched(t *testing.T, tb testbed.Testbed, id string, never []map[st
 			t.Errorf("node %s: its home is still there: %v", n.Name(), err)
 		}
 	}
-	if left, err := space.Named(netns.SpacePrefix(id)); err != nil || len(left) != len(tb.Nodes())+1 {
+	if left, err := space.Named(space.TestbedPrefix(id)); err != nil || len(left) != len(tb.Nodes())+1 {
 		t.Errorf("the namespaces %v are left (%v), want the nodes' and the wire's", left, err)
 	}
 }
@@ -226,7 +225,7 @@ func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
 			if err := b.Testbed.Release(ctx); err == nil {
 				t.Error("the agents were killed, and nobody noticed")
 			}
-			c, err := netns.Clean(netns.SpacePrefix(e.ID))
+			c, err := space.Clean(space.TestbedPrefix(e.ID))
 			if err != nil {
 				t.Error(err)
 			}
@@ -242,7 +241,7 @@ func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
 func TestWhatIsLeftBehindIsSeen(t *testing.T) {
 	id := "x" + strconv.Itoa(os.Getpid())
 	l := lookForTraces(t, id)
-	home := space.Home(netns.SpacePrefix(id) + "left")
+	home := space.Home(space.TestbedPrefix(id) + "left")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		t.Skipf("making a home: %v", err)
 	}
@@ -309,7 +308,8 @@ func TestIPv6OverASystemOfIPv4IsSkipped(t *testing.T) {
 func flannel(t *testing.T, backend string) (sys system.Flannel, flanneld string) {
 	t.Helper()
 	sys = system.Flannel{Backend: backend}
-	for _, p := range sys.Programs() {
+	_, programs := sys.Needs()
+	for _, p := range programs {
 		if p.Name == "flanneld" {
 			flanneld = p.Path()
 		}
@@ -436,7 +436,7 @@ func lookForTraces(t *testing.T, id string) *traces {
 // later.
 func (l *traces) watch(b *Bench) {
 	l.t.Helper()
-	names, err := space.Named(netns.SpacePrefix(l.id))
+	names, err := space.Named(space.TestbedPrefix(l.id))
 	if err != nil || len(names) < len(b.Testbed.Nodes()) {
 		l.t.Errorf("the bench has the namespaces %v (%v)", names, err)
 	}
@@ -479,7 +479,7 @@ func (l *traces) assertNone() {
 
 // own lists what carries the bench's name.
 func (l *traces) own() (left []string) {
-	prefix := netns.SpacePrefix(l.id)
+	prefix := space.TestbedPrefix(l.id)
 	for _, folder := range []string{space.Dir, filepath.Dir(space.Home("x"))} {
 		found, err := filepath.Glob(filepath.Join(folder, prefix+"*"))
 		if err != nil {

@@ -19,19 +19,17 @@ import (
 
 // tooling is one run of a tool over every pair of a bench.
 type tooling struct {
-	bench    *Bench
-	scenario *suite.Scenario
-	self     string
-	sample   *sample.Sample
-	moved    func(sample.Point)
-	grace    time.Duration
+	bench  *Bench
+	self   string
+	sample *sample.Sample
+	moved  func(sample.Point)
+	grace  time.Duration
 	// profileRate is the profiler's rate in samples a second; 0 means no profile.
 	profileRate int
 	conditions  *conditions
 	last        bool // no further attempt at the trial follows
 	fineIdle    bool
 
-	tool tool.Tool
 	runs []*pairRun
 }
 
@@ -62,12 +60,7 @@ const (
 
 // run generates and meters the traffic, and fills the sample.
 func (b *Bench) run(ctx context.Context, t *tooling) error {
-	tl, ok := tool.ByName(t.scenario.Tool)
-	if !ok {
-		return failed(sample.Unsupported, "tool %q is unknown; there are %v", t.scenario.Tool, tool.Names())
-	}
-	t.tool = tl
-	if err := tl.Supports(t.scenario.Workload); err != nil {
+	if err := b.cell.tool.Supports(b.cell.Workload); err != nil {
 		return failed(sample.Unsupported, "%w", err)
 	}
 	if err := t.plan(); err != nil {
@@ -106,10 +99,10 @@ func (b *Bench) run(ctx context.Context, t *tooling) error {
 func (t *tooling) plan() error {
 	for i, p := range t.bench.Pairs {
 		job := tool.Job{
-			Workload: t.scenario.Workload,
+			Workload: t.bench.cell.Workload,
 			Timing:   t.timing(),
-			Sender:   p.Sender.Addr(t.scenario.Workload.IPVersion),
-			Receiver: p.Receiver.Addr(t.scenario.Workload.IPVersion),
+			Sender:   p.Sender.Addr(t.bench.cell.Workload.IPVersion),
+			Receiver: p.Receiver.Addr(t.bench.cell.Workload.IPVersion),
 			Listen:   p.Receiver.Listen,
 			Port:     uint16(basePort + i*portsPerPair),
 			MTU:      t.bench.MTU,
@@ -118,9 +111,9 @@ func (t *tooling) plan() error {
 		if n := len(t.bench.Pairs); n > 1 {
 			job.Workload.Rate /= int64(n) // the workload's rate is the sum of all pairs
 		}
-		plan, err := t.tool.Plan(job)
+		plan, err := t.bench.cell.tool.Plan(job)
 		if err != nil {
-			return failed(sample.Unsupported, "plan %s: %w", t.tool.Name(), err)
+			return failed(sample.Unsupported, "plan %s: %w", t.bench.cell.tool.Name(), err)
 		}
 		t.runs = append(t.runs, &pairRun{pair: p, job: job, plan: plan})
 	}
@@ -166,7 +159,7 @@ func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error 
 		if errors.As(err, new(*agent.NotFoundError)) {
 			kind = sample.ToolMissing
 		}
-		return failed(kind, "start the %s of %s: %w", p.Role, t.tool.Name(), err)
+		return failed(kind, "start the %s of %s: %w", p.Role, t.bench.cell.tool.Name(), err)
 	}
 	r.processes = append(r.processes, proc)
 	return nil
@@ -201,17 +194,17 @@ func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 			}
 		}
 		if e.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it was ready: %s", p.Role, t.tool.Name(), e.Exit, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it was ready: %s", p.Role, t.bench.cell.tool.Name(), e.Exit, lastOutput(ctx, proc))
 		}
 		if !time.Now().Before(deadline) {
-			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.tool.Name(), limit)
+			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.bench.cell.tool.Name(), limit)
 		}
 	}
 }
 
 // readyTimeout returns the maximum time from the start of a process until it is ready.
 func (t *tooling) readyTimeout() time.Duration {
-	if t.scenario.Endpoint.Kind == suite.VM {
+	if t.bench.cell.Endpoint.Kind == suite.VM {
 		return guestReadyTimeout
 	}
 	return readyTimeout
@@ -234,10 +227,10 @@ func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) err
 			return err
 		}
 		if state.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it listened on port %d: %s", p.Role, t.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it listened on port %d: %s", p.Role, t.bench.cell.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
 		}
 		if !time.Now().Before(deadline) {
-			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.tool.Name(), p.Port, limit, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.bench.cell.tool.Name(), p.Port, limit, lastOutput(ctx, proc))
 		}
 	}
 }
@@ -270,7 +263,7 @@ func (t *tooling) finish(ctx context.Context, started time.Time) error {
 			return err
 		}
 		if exit != 0 {
-			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d: %s", r.plan[last].Role, t.tool.Name(), exit, lastOutput(ctx, r.processes[last]))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d: %s", r.plan[last].Role, t.bench.cell.tool.Name(), exit, lastOutput(ctx, r.processes[last]))
 		}
 	}
 	return t.finishOthers(ctx, deadline)
@@ -316,7 +309,7 @@ func (t *tooling) wait(ctx context.Context, p *agent.Process, deadline time.Time
 			return e.Exit, nil
 		}
 		if !time.Now().Before(deadline) {
-			return 0, failed(sample.ToolHung, "%s did not end within the planned time and was killed: %s", t.tool.Name(), lastOutput(ctx, p))
+			return 0, failed(sample.ToolHung, "%s did not end within the planned time and was killed: %s", t.bench.cell.tool.Name(), lastOutput(ctx, p))
 		}
 	}
 }
@@ -359,18 +352,18 @@ func (t *tooling) keepOutputs(ctx context.Context) error {
 func (t *tooling) parse() (tool.Measurement, error) {
 	var all []tool.Measurement
 	for _, r := range t.runs {
-		m, err := t.tool.Parse(r.job, r.outputs)
+		m, err := t.bench.cell.tool.Parse(r.job, r.outputs)
 		var typed *sample.Failure
 		if errors.As(err, &typed) {
 			return tool.Measurement{}, err
 		}
 		if err != nil {
-			return tool.Measurement{}, failed(sample.NoResult, "%s gave no result that can be read: %w", t.tool.Name(), err)
+			return tool.Measurement{}, failed(sample.NoResult, "%s gave no result that can be read: %w", t.bench.cell.tool.Name(), err)
 		}
 		all = append(all, m)
 	}
 	total, err := sum(all)
-	if err == nil && t.scenario.Endpoint.HostVNIC {
+	if err == nil && t.bench.cell.Endpoint.HostVNIC {
 		setHostShare(total.Metrics, all[len(all)-1].Metrics)
 	}
 	return total, err

@@ -17,7 +17,6 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/vm"
 	"windtunnel/lab/vm/kernel"
 )
@@ -159,8 +158,8 @@ func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("two VMs were up after %v", time.Since(began))
-	prefix := netns.SpacePrefix(e.ID)
-	defer netns.Clean(prefix)
+	prefix := space.TestbedPrefix(e.ID)
+	defer space.Clean(prefix)
 	machines := qemus(t, prefix)
 	if len(machines) != 2 {
 		t.Errorf("QEMU runs as %v; want two processes", machines)
@@ -174,7 +173,7 @@ func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := netns.Clean(prefix); err != nil {
+	if _, err := space.Clean(prefix); err != nil {
 		t.Error(err)
 	}
 	if left := qemus(t, prefix); len(left) > 0 {
@@ -193,7 +192,7 @@ func TestAnInterruptWhileVMsBootLeavesNothing(t *testing.T) {
 	e := lab(t, n, vmScenario(t, "bridge", nil))
 	why := errors.New("interrupted")
 	ctx, stop := context.WithCancelCause(t.Context())
-	prefix := netns.SpacePrefix(e.ID)
+	prefix := space.TestbedPrefix(e.ID)
 	go func() {
 		for deadline := time.Now().Add(30 * time.Second); len(qemus(t, prefix)) < 2 && time.Now().Before(deadline); {
 			time.Sleep(20 * time.Millisecond)

@@ -87,23 +87,8 @@ func blocks(host *space.Space, l netlink.Link, ssh session) (why []string, err e
 	if over != "" {
 		why = append(why, over)
 	}
-	routes, err := host.Links.RouteList(l, netlink.FAMILY_ALL)
-	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(routes, isDefault) {
-		why = append(why, "the machine's default route uses it")
-	}
 	shared, err := host.Unreturnable(l)
 	return append(why, shared...), err
-}
-
-func isDefault(r netlink.Route) bool {
-	if r.Dst == nil {
-		return true
-	}
-	ones, _ := r.Dst.Mask.Size()
-	return ones == 0
 }
 
 const (

@@ -23,7 +23,6 @@ import (
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
-	"windtunnel/lab/testbed/netns"
 )
 
 // Command is the argument with which the windtunnel program serves this package.
@@ -37,7 +36,7 @@ type Service struct {
 	session session // to the engine
 
 	mu    sync.Mutex
-	lock  *netns.Lock
+	lock  *space.Lock
 	roots *os.File // root's lock file, if the service has no root
 	nodes []string // namespaces of nodes
 }
@@ -63,7 +62,7 @@ func (s *Service) close() error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, name := range s.nodes {
-		_, err := netns.Clean(name)
+		_, err := space.Clean(name)
 		errs = append(errs, err)
 	}
 	if s.lock != nil {
@@ -109,7 +108,7 @@ func (s *Service) Survey(args SurveyArgs, reply *Survey) error {
 	if err == nil {
 		return nil
 	}
-	remains, failed := space.Homes(netns.RunPrefix)
+	remains, failed := space.Homes(space.RunPrefix)
 	if failed != nil || len(remains) == 0 {
 		return errors.Join(err, failed)
 	}
@@ -137,7 +136,7 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 	if s.lock != nil {
 		return nil
 	}
-	path := netns.LockPath
+	path := space.LockPath
 	if !isRoot() {
 		if err := s.excludeRoot(); err != nil {
 			return err
@@ -161,7 +160,7 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 		path += fmt.Sprintf(".%d", inode)
 	}
 	var err error
-	s.lock, err = netns.TakeLock(path)
+	s.lock, err = space.TakeLock(path)
 	return err
 }
 
@@ -174,12 +173,12 @@ func userLock(self string) string { return filepath.Join(filepath.Dir(self), loc
 // excludeRoot takes a shared lock on root's lock file, so that no measurement of root runs at
 // the same time.
 func (s *Service) excludeRoot() (err error) {
-	s.roots, err = os.Open(netns.LockPath)
+	s.roots, err = os.Open(space.LockPath)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open the lock file %s: %w", netns.LockPath, err)
+		return fmt.Errorf("open the lock file %s: %w", space.LockPath, err)
 	}
 	err = unix.Flock(int(s.roots.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	if err != nil {
@@ -203,7 +202,7 @@ func (s *Service) Clean(_ struct{}, names *[]string) error {
 	if !isRoot() {
 		return nil // a run without root makes no namespaces
 	}
-	c, err := netns.Clean(netns.RunPrefix)
+	c, err := space.Clean(space.RunPrefix)
 	*names = c.Namespaces
 	return err
 }
@@ -294,7 +293,7 @@ func (s *Service) makeNode(args PrepareArgs) (_ *space.Space, err error) {
 func (s *Service) Discard(name string, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := netns.Clean(name)
+	_, err := space.Clean(name)
 	if err == nil {
 		s.nodes = slices.DeleteFunc(s.nodes, func(n string) bool { return n == name })
 	}

@@ -8,7 +8,7 @@ import (
 
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/testbed/netns"
+	"windtunnel/lab/testbed"
 )
 
 // needs returns the features without which a NIC does not have a profile for traffic of an IP
@@ -28,7 +28,7 @@ func needs(profile suite.Offload, version int) (features []string) {
 
 // segmentation returns the states of the device's segmentation features for a profile.
 func (d Device) segmentation(profile suite.Offload) map[string]bool {
-	states := netns.NICOffloads(slices.Collect(maps.Keys(d.Features)), profile)
+	states := testbed.NICOffloads(slices.Collect(maps.Keys(d.Features)), profile)
 	delete(states, "tx-generic-segmentation") // the kernel's software
 	delete(states, "tx-gso-partial")          // how some NICs segment tunnels, if that is on
 	if profile != suite.OffloadNone {

@@ -113,17 +113,6 @@ func (s *Store) SetHeadline(runID, text string) error {
 	})
 }
 
-// SkipScenario stores the reason why a scenario of the run cannot run here.
-func (s *Store) SkipScenario(runID, scenario, reason string) error {
-	return s.insist("store a skipped scenario of run "+runID+" in", runID, func(t *tx, _ bool) error {
-		if err := mustExist(t, runID); err != nil {
-			return err
-		}
-		_, err := t.Exec("INSERT INTO skip (run_id, scenario, reason) VALUES (?, ?, ?) ON CONFLICT (run_id, scenario) DO UPDATE SET reason = excluded.reason", runID, scenario, reason)
-		return err
-	})
-}
-
 // AppendSample stores a sample with its raw outputs and returns its ID. After an error
 // nothing of the sample is stored, unless a server did not answer the commit. After success the sample survives a kill and a power
 // failure. AppendSample omits metrics and points of the series that are not finite

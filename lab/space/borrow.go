@@ -16,21 +16,21 @@ import (
 // everything that the kernel drops when a device changes its namespace. It is stored
 // in the namespace's home, so that another process can return the device.
 type loan struct {
-	Host     uint32 // inode of the host's network namespace
-	Device   string
-	MAC      net.HardwareAddr
-	MTU      int
-	Up       bool
-	Objects  []object          // addresses, neighbours and routes, in the order in which they are added
-	Sysctls  map[string]string // files below /proc/sys/net
-	Features map[string]bool   // requested offload features, by the kernel's names
+	Host      uint32 // inode of the host's network namespace
+	Device    string
+	MAC       net.HardwareAddr
+	MTU       int
+	Up        bool
+	Addresses []netlink.Addr    // in the order in which they are added
+	Sysctls   map[string]string // files below /proc/sys/net
+	Features  map[string]bool   // requested offload features, by the kernel's names
 }
 
 const loanFile = "device.json"
 
 // Borrow moves a device of the process's namespace into s. Delete returns the device,
-// with its settings. The device is down afterwards. Borrow refuses a device that Delete could
-// not return as it was.
+// with its settings. The device is down afterwards. Borrow refuses a device with other dependents
+// than addresses (see Unreturnable).
 func (s *Space) Borrow(device string) error {
 	host, err := Open("")
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Space) describeLoan(l netlink.Link) (b loan, err error) {
 		return b, err
 	}
 	b.Features = wanted(features)
-	if b.Objects, err = s.objectsOf(a.Index); err != nil {
+	if b.Addresses, err = s.addressesOf(l); err != nil {
 		return b, err
 	}
 	b.Sysctls, err = readDeviceSysctls(a.Name)

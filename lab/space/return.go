@@ -85,8 +85,8 @@ func (b loan) vanished(name string) error {
 			commands = append(commands, sysctlCommand(path, value))
 		}
 	}
-	for _, o := range b.Objects {
-		commands = append(commands, o.command(b.Device))
+	for _, a := range b.Addresses {
+		commands = append(commands, addressCommand(a, b.Device))
 	}
 	return fmt.Errorf("device %s (MAC address %s) vanished from network namespace %s; if it exists again, restore its settings by hand:\n\t%s",
 		b.Device, b.MAC, name, strings.Join(commands, "\n\t"))
@@ -118,28 +118,8 @@ func (b loan) restore(host *Space, l netlink.Link) error {
 	if b.Up {
 		fail(host.Links.LinkSetUp(l), fmt.Sprintf("ip link set %s up", b.Device))
 	}
-	left, why := b.addObjects(host, l.Attrs().Index)
-	for i, o := range left {
-		fail(why[i], o.command(b.Device))
+	for _, a := range b.Addresses {
+		fail(host.addAddress(l, a), addressCommand(a, b.Device))
 	}
 	return errors.Join(errs...)
-}
-
-// addObjects adds the addresses, neighbours and routes. The gateway of a route may only be reached
-// over another route of the list. So addObjects repeats the list until nothing more can be added.
-// It returns the objects that are left, and the error of each.
-func (b loan) addObjects(host *Space, index int) (left []object, why []error) {
-	for left = b.Objects; ; {
-		var again []object
-		why = nil
-		for _, o := range left {
-			if err := host.add(o.onto(index)); err != nil {
-				again, why = append(again, o), append(why, err)
-			}
-		}
-		if len(again) == 0 || len(again) == len(left) {
-			return again, why
-		}
-		left = again
-	}
 }

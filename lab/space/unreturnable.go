@@ -1,39 +1,40 @@
 package space
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
 // Unreturnable returns the reasons why a device cannot be moved to another namespace and come back
-// as it was: the routes, nexthop objects and devices that depend on it and that the lab cannot
-// restore.
+// as it was: what depends on it, other than addresses and the routes that the kernel makes for them.
 func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	index := l.Attrs().Index
-	routes, err := s.dump(unix.RTM_NEWROUTE, make([]byte, unix.SizeofRtMsg))
+	routes, err := s.ownRoutes(l)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range routes {
-		switch {
-		case r.isMultipathOver(index):
-			why = append(why, fmt.Sprintf("the multipath route %s uses it", r.route()))
-		case r.uses(index) && !isIP(r.Data[familyAt]):
-			why = append(why, fmt.Sprintf("a route of address family %d uses it", r.Data[familyAt]))
-		}
+		why = append(why, fmt.Sprintf("the route %s uses it, and the lab returns only addresses; remove the route (`ip route`)", r))
 	}
-	nexthops, err := s.dump(unix.RTM_NEWNEXTHOP, make([]byte, nexthopHeader))
-	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) { // Linux has them since 5.3
+	neighbours, err := s.ownNeighbours(index)
+	if err != nil {
 		return nil, err
 	}
-	for _, n := range nexthops {
-		if n.uses(index) {
-			why = append(why, fmt.Sprintf("nexthop object %d uses it (`ip nexthop`)", number(n.attributes()[unix.NHA_ID])))
-		}
+	for _, n := range neighbours {
+		why = append(why, fmt.Sprintf("it has the permanent or proxy neighbour %s, and the lab returns only addresses; remove the neighbour (`ip neighbour`)", n.IP))
+	}
+	nexthops, err := s.nexthops(index)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range nexthops {
+		why = append(why, fmt.Sprintf("nexthop object %d uses it, and the lab returns only addresses; remove the object (`ip nexthop`)", id))
 	}
 	links, err := s.Links.LinkList()
 	if err != nil {
@@ -41,23 +42,106 @@ func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	}
 	for _, other := range links {
 		if isOver(other, index) {
-			why = append(why, fmt.Sprintf("%s device %s uses it", other.Type(), other.Attrs().Name))
+			why = append(why, fmt.Sprintf("%s device %s uses it; remove that device", other.Type(), other.Attrs().Name))
 		}
 	}
 	return why, nil
 }
 
-// isMultipathOver reports whether a route has several nexthops, one of them over the device
-// with an index.
-func (o object) isMultipathOver(index int) bool {
-	for hops := o.attributes()[unix.RTA_MULTIPATH]; len(hops) >= unix.SizeofRtNexthop; {
-		if number(hops[4:]) == index { // struct rtnexthop: length, flags, weight, index
-			return true
-		}
-		length := max(int(binary.NativeEndian.Uint16(hops)), unix.SizeofRtNexthop)
-		hops = hops[min(length, len(hops)):]
+// metrics has the metrics of the routes that the kernel makes for addresses without a metric.
+var metrics = map[int]int{netlink.FAMILY_V4: 0, netlink.FAMILY_V6: 256}
+
+// ownRoutes describes the routes over a device that the kernel does not make for its addresses.
+func (s *Space) ownRoutes(l netlink.Link) (list []string, err error) {
+	addresses, err := s.addressesOf(l)
+	if err != nil {
+		return nil, err
 	}
-	return false
+	var prefixes []string
+	for _, a := range addresses {
+		if n := network(a); a.Flags&ifaFlagNoPrefixRoute == 0 {
+			prefixes = append(prefixes, (&net.IPNet{IP: n.IP.Mask(n.Mask), Mask: n.Mask}).String())
+		}
+	}
+	index := l.Attrs().Index
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6, netlink.FAMILY_MPLS} {
+		routes, err := s.Links.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		if family == netlink.FAMILY_MPLS && errors.Is(err, unix.EOPNOTSUPP) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list routes in %s: %w", s, err)
+		}
+		for _, r := range routes {
+			over := r.LinkIndex == index || slices.ContainsFunc(r.MultiPath, func(hop *netlink.NexthopInfo) bool { return hop.LinkIndex == index })
+			made := r.Protocol == unix.RTPROT_KERNEL && (r.Table == unix.RT_TABLE_LOCAL || r.Dst != nil && slices.Contains(prefixes, r.Dst.String()) && r.Priority == metrics[family])
+			if over && !made {
+				list = append(list, describeRoute(r))
+			}
+		}
+	}
+	return list, nil
+}
+
+// describeRoute describes a route as iproute2 does: destination, gateway, table and metric.
+func describeRoute(r netlink.Route) string {
+	text := "default"
+	switch ones := -1; {
+	case r.MPLSDst != nil:
+		text = fmt.Sprintf("of label %d", *r.MPLSDst)
+	case r.Dst != nil:
+		if ones, _ = r.Dst.Mask.Size(); ones > 0 {
+			text = r.Dst.String()
+		}
+	}
+	if r.Gw != nil {
+		text += " via " + r.Gw.String()
+	}
+	if r.Table != unix.RT_TABLE_MAIN {
+		text += fmt.Sprintf(" table %d", r.Table)
+	}
+	if r.Priority != 0 {
+		text += fmt.Sprintf(" metric %d", r.Priority)
+	}
+	return text
+}
+
+// ownNeighbours lists the permanent and the proxy neighbours of the device with an index.
+func (s *Space) ownNeighbours(index int) (list []netlink.Neigh, err error) {
+	all, err := s.Links.NeighList(index, netlink.FAMILY_ALL)
+	if err == nil {
+		list, err = s.Links.NeighProxyList(index, netlink.FAMILY_ALL)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list neighbours in %s: %w", s, err)
+	}
+	for _, n := range all {
+		if n.State&netlink.NUD_PERMANENT != 0 && n.Family != unix.AF_BRIDGE {
+			list = append(list, n)
+		}
+	}
+	return list, nil
+}
+
+// nexthops lists the IDs of the nexthop objects over the device with an index.
+func (s *Space) nexthops(index int) (ids []uint32, err error) {
+	const header = 8 // struct nhmsg, linux/nexthop.h
+	err = s.Do(func() error {
+		request := nl.NewNetlinkRequest(unix.RTM_GETNEXTHOP, unix.NLM_F_DUMP)
+		request.AddRawData(make([]byte, header))
+		messages, err := request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWNEXTHOP)
+		for _, m := range messages {
+			attributes, _ := nl.ParseRouteAttrAsMap(m[header:]) // the kernel's messages are well-formed
+			if over, ok := attributes[unix.NHA_OIF]; ok && int(nl.NativeEndian().Uint32(over.Value)) == index {
+				ids = append(ids, nl.NativeEndian().Uint32(attributes[unix.NHA_ID].Value))
+			}
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) { // Linux has them since 5.3
+		return nil, fmt.Errorf("list nexthop objects in %s: %w", s, err)
+	}
+	return ids, nil
 }
 
 // isOver reports whether a device, such as a VLAN or a tunnel, sends over the device with an

@@ -13,12 +13,12 @@ import (
 // checkWorkloads reports keys that the kind of a workload does not support.
 func checkWorkloads(j *journal, s *spec) {
 	for _, w := range s.workloads.V {
-		kind := w.value.kind.V
+		kind := w.value.Kind
 		if kind == "" {
 			continue // unreadable; already reported
 		}
 		for _, f := range workloadTable.fields {
-			pos := f.given(&w.value)
+			pos := w.value.keys[f.key]
 			if pos.line == 0 || f.kinds == nil || slices.Contains(f.kinds, kind) {
 				continue
 			}
@@ -27,8 +27,8 @@ func checkWorkloads(j *journal, s *spec) {
 		}
 		checkDatagrams(j, w)
 		checkLoad(j, w)
-		if w.value.packetPerSend.V && w.value.sendfile.V {
-			j.fail(w.value.sendfile.Pos, fmt.Sprintf("workload %q cannot send files and end a packet with each send", w.name), "remove sendfile or packet_per_send")
+		if w.value.PacketPerSend && w.value.Sendfile {
+			j.fail(w.value.keys["sendfile"], fmt.Sprintf("workload %q cannot send files and end a packet with each send", w.name), "remove sendfile or packet_per_send")
 		}
 		checkRate(j, w.value)
 	}
@@ -39,36 +39,36 @@ func checkWorkloads(j *journal, s *spec) {
 func checkRate(j *journal, w workloadSpec) {
 	const packet = 1400
 	size := int64(packet)
-	if w.buffer.Set {
-		size = min(size, w.buffer.V)
+	if w.keys.has("buffer") {
+		size = min(size, w.Buffer)
 	}
-	if bits := w.rate.V; bits > 0 && bits < 8*size {
-		j.fail(w.rate.Pos, fmt.Sprintf("rate %s is less than one packet of %s per second", units.FormatRate(float64(bits)), units.FormatBytes(size)),
+	if bits := w.Rate; bits > 0 && bits < 8*size {
+		j.fail(w.keys["rate"], fmt.Sprintf("rate %s is less than one packet of %s per second", units.FormatRate(float64(bits)), units.FormatBytes(size)),
 			`write the unit, such as "10M" or "1G"; 0 is as fast as possible`)
 	}
 }
 
 // checkLoad reports the direction of a load that a workload does not have.
 func checkLoad(j *journal, w named[workloadSpec]) {
-	if v := w.value; v.kind.V == TCPRR && v.direction.Set && v.load.V == 0 {
-		j.fail(v.direction.Pos, fmt.Sprintf("direction has no meaning for workload %q, which has no load: requests go forward and responses go back", w.name),
+	if v := w.value; v.Kind == TCPRR && v.keys.has("direction") && v.Load == 0 {
+		j.fail(v.keys["direction"], fmt.Sprintf("direction has no meaning for workload %q, which has no load: requests go forward and responses go back", w.name),
 			`remove it, or set load to the number of streams beside the request/response, such as "load: 8"`)
 	}
 }
 
 func checkDatagrams(j *journal, w named[workloadSpec]) {
-	limit := func(key string, v at[int64]) {
-		if v.Set && v.V > mostDatagram {
-			j.fail(v.Pos, fmt.Sprintf("a UDP datagram cannot carry a %s of %d bytes", key, v.V),
+	limit := func(key string, size int64) {
+		if pos := w.value.keys[key]; pos.line > 0 && size > mostDatagram {
+			j.fail(pos, fmt.Sprintf("a UDP datagram cannot carry a %s of %d bytes", key, size),
 				fmt.Sprintf("write at most %d; what exceeds the MTU less 28 bytes (48 with IPv6) is fragmented", mostDatagram))
 		}
 	}
-	switch w.value.kind.V {
+	switch w.value.Kind {
 	case UDPStream:
-		limit("buffer", w.value.buffer)
+		limit("buffer", w.value.Buffer)
 	case UDPRR:
-		limit("request", w.value.request)
-		limit("response", w.value.response)
+		limit("request", w.value.Request)
+		limit("response", w.value.Response)
 	}
 }
 
@@ -83,53 +83,52 @@ func joinKinds(ks []Kind) string {
 // checkEndpoints reports keys of containers that only a VM supports.
 func checkEndpoints(j *journal, s *spec) {
 	for _, e := range s.endpoints.V {
-		only := func(key string, pos position) {
-			if pos.line > 0 && e.value.kind.V != string(VM) {
+		for _, key := range []string{"cpus", "memory"} {
+			if pos := e.value.keys[key]; pos.line > 0 && e.value.Kind != VM {
 				j.fail(pos, fmt.Sprintf("%s has no meaning for a container, which endpoint %q is", key, e.name), "remove it, or set kind: vm")
 			}
 		}
-		only("cpus", e.value.cpus.Pos)
-		only("memory", e.value.memory.Pos)
 	}
 }
 
 // checkFabrics reports keys that a plain veth pair or an existing network does not support,
 // bonds of fewer than two links, and the choice among fewer than two queues.
 func checkFabrics(j *journal, s *spec) {
-	for _, f := range s.fabrics.V {
-		checkExisting(j, f.value)
-		if n := f.value.cpus.V; n > 0 && f.value.queues.V > n {
-			j.fail(f.value.queues.Pos, fmt.Sprintf("%d receive queues on nodes of %s", f.value.queues.V, phrase.Count(n, "CPU")), "set queues to the number of CPUs or less, or remove cpus")
+	for _, named := range s.fabrics.V {
+		f, at := named.value, named.value.keys
+		checkExisting(j, f)
+		if n := f.CPUs; n > 0 && f.Queues > n {
+			j.fail(at["queues"], fmt.Sprintf("%d receive queues on nodes of %s", f.Queues, phrase.Count(n, "CPU")), "set queues to the number of CPUs or less, or remove cpus")
 		}
-		if f.value.steering.V == string(ByMAC) && f.value.queues.V < 2 {
-			j.fail(f.value.steering.Pos, "a queue for each MAC address needs two queues or more", "set queues: 2 or more, or remove steering")
+		if f.Steering == ByMAC && f.Queues < 2 {
+			j.fail(at["steering"], "a queue for each MAC address needs two queues or more", "set queues: 2 or more, or remove steering")
 		}
-		if f.value.cut.Set && f.value.team.V != string(Bond) {
-			j.fail(f.value.cut.Pos, "only a team goes on when a link is cut", "set team: bond and links: 2 or more, or remove cut")
+		if at.has("cut") && f.Team != Bond {
+			j.fail(at["cut"], "only a team goes on when a link is cut", "set team: bond and links: 2 or more, or remove cut")
 		}
-		if f.value.kind.V != Veth {
-			if f.value.team.V == string(Bond) && f.value.links.V < 2 {
-				j.fail(f.value.team.Pos, "a bond needs two links or more", "set links: 2 or more, or remove team")
+		if f.Kind != Veth {
+			if f.Team == Bond && f.Links < 2 {
+				j.fail(at["team"], "a bond needs two links or more", "set links: 2 or more, or remove team")
 			}
 			continue
 		}
-		if f.value.links.V > 1 {
-			j.fail(f.value.links.Pos, fmt.Sprintf("%d links on a veth pair, which is one link", f.value.links.V), "remove links, or set kind: wire")
+		if f.Links > 1 {
+			j.fail(at["links"], fmt.Sprintf("%d links on a veth pair, which is one link", f.Links), "remove links, or set kind: wire")
 		}
-		if f.value.delay.V > 0 {
-			j.fail(f.value.delay.Pos, "delay has no meaning for a veth pair, which has no queue that holds frames", "remove delay, or set kind: wire")
+		if f.Delay > 0 {
+			j.fail(at["delay"], "delay has no meaning for a veth pair, which has no queue that holds frames", "remove delay, or set kind: wire")
 		}
-		if f.value.coalesce.Set {
-			j.fail(f.value.coalesce.Pos, "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")
+		if at.has("coalesce") {
+			j.fail(at["coalesce"], "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")
 		}
-		if f.value.steering.V == string(ByMAC) || f.value.queueCPUs.V == "moving" {
-			j.fail(cmp.Or(f.value.steering.Pos, f.value.queueCPUs.Pos), "steering and queue_cpus have no meaning for a veth pair, which has no NIC", "remove them, or set kind: wire")
+		if f.Steering == ByMAC || f.queueCPUs == movingQueues {
+			j.fail(cmp.Or(at["steering"], at["queue_cpus"]), "steering and queue_cpus have no meaning for a veth pair, which has no NIC", "remove them, or set kind: wire")
 		}
-		if f.value.team.V == string(Bond) {
-			j.fail(f.value.team.Pos, "a bond needs two links or more, and a veth pair is one link", "remove team, or set kind: wire and links: 2")
+		if f.Team == Bond {
+			j.fail(at["team"], "a bond needs two links or more, and a veth pair is one link", "remove team, or set kind: wire and links: 2")
 		}
 		if s.nodes.V > 2 {
-			j.fail(f.value.kind.Pos, fmt.Sprintf("a veth pair connects two nodes, but the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
+			j.fail(at["kind"], fmt.Sprintf("a veth pair connects two nodes, but the suite has %d", s.nodes.V), "set kind: wire, or nodes: 2")
 		}
 	}
 }
@@ -137,20 +136,18 @@ func checkFabrics(j *journal, s *spec) {
 // checkExisting reports keys of an emulated fabric that the network between hosts does not
 // have.
 func checkExisting(j *journal, f fabricSpec) {
-	if f.kind.V != Existing {
+	if f.Kind != Existing {
 		return
 	}
 	for _, k := range []struct {
 		key   string
 		asked bool
-		pos   position
 	}{
-		{"rate", f.rate.V > 0, f.rate.Pos}, {"delay", f.delay.V > 0, f.delay.Pos}, {"cpu_share", f.cpuShare.V > 0, f.cpuShare.Pos},
-		{"queues", f.queues.V > 1, f.queues.Pos}, {"steering", f.steering.V == string(ByMAC), f.steering.Pos}, {"queue_cpus", f.queueCPUs.V == "moving", f.queueCPUs.Pos},
-		{"links", f.links.V > 1, f.links.Pos}, {"team", f.team.V == string(Bond), f.team.Pos}, {"coalesce", f.coalesce.Set, f.coalesce.Pos},
+		{"rate", f.Rate > 0}, {"delay", f.Delay > 0}, {"cpu_share", f.CPUShare > 0}, {"queues", f.Queues > 1}, {"steering", f.Steering == ByMAC},
+		{"queue_cpus", f.queueCPUs == movingQueues}, {"links", f.Links > 1}, {"team", f.Team == Bond}, {"coalesce", f.keys.has("coalesce")},
 	} {
 		if k.asked {
-			j.fail(k.pos, k.key+" has no meaning for an existing network", "remove "+k.key+", or set kind: wire")
+			j.fail(f.keys[k.key], k.key+" has no meaning for an existing network", "remove "+k.key+", or set kind: wire")
 		}
 	}
 }

@@ -258,13 +258,13 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 	sc := Scenario{
 		System: c.system, Placement: c.placement, Pairs: e.V.pairs.V, Tool: c.tool, Workload: workloadOf(c.workload),
 	}
-	sc.Fabric, sc.OffloadSet = fabricOf(c.fabric, sc.Workload), c.fabric.value.offload.Set
+	sc.Fabric, sc.OffloadSet = fabricOf(c.fabric, sc.Workload), c.fabric.value.keys.has("offload")
 	if len(x.s.endpoints.V) > 0 {
 		sc.Endpoint = endpointOf(c.endpoint)
 	}
-	sc.Timing = timingOf(x.s.timing.V, c.workload.value.timing.V, e.V.timing.V)
+	sc.Timing = timingOf(x.s.timing, c.workload.value.timing, e.V.timing)
 	if x.opts.Short {
-		sc.Timing = timingOver(sc.Timing, x.s.short.V.timing.V)
+		sc.Timing = timingOver(sc.Timing, x.s.short.V.timing)
 	}
 	if x.opts.Duration > 0 {
 		sc.Timing.Duration = x.opts.Duration
@@ -317,15 +317,15 @@ func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 	if x.plan.Nodes == 1 && c.placement == TwoNodes {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
 	}
-	if v := c.endpoint.value.hostVNIC; v.V && (e.V.pairs.V < 2 || c.placement != TwoNodes) {
-		x.j.fail(or(v.Pos, e.Pos), fmt.Sprintf("the host's virtual NIC of endpoint %q needs other pairs beside it, on two nodes", c.endpoint.name), "set pairs: 2 or more and placement: two-nodes in the scenario, or remove host_vnic")
+	if c.endpoint.value.HostVNIC && (e.V.pairs.V < 2 || c.placement != TwoNodes) {
+		x.j.fail(or(c.endpoint.value.keys["host_vnic"], e.Pos), fmt.Sprintf("the host's virtual NIC of endpoint %q needs other pairs beside it, on two nodes", c.endpoint.name), "set pairs: 2 or more and placement: two-nodes in the scenario, or remove host_vnic")
 	}
-	if c.fabric.value.mtu.V == 0 {
+	if c.fabric.value.MTU == 0 {
 		return // unreadable; already reported
 	}
 	x.checkPacket(e, c)
-	if c.workload.value.ipVersion.V == 6 && c.fabric.value.mtu.V < leastMTUv6 {
-		x.j.fail(or(c.fabric.value.mtu.Pos, e.Pos), fmt.Sprintf("MTU %d is too small for IPv6, which workload %q uses", c.fabric.value.mtu.V, c.workload.name),
+	if c.workload.value.IPVersion == 6 && c.fabric.value.MTU < leastMTUv6 {
+		x.j.fail(or(c.fabric.value.keys["mtu"], e.Pos), fmt.Sprintf("MTU %d is too small for IPv6, which workload %q uses", c.fabric.value.MTU, c.workload.name),
 			fmt.Sprintf("set mtu to %d or more (RFC 8200, section 5), or ip_version: 4", leastMTUv6))
 	}
 }
@@ -337,8 +337,8 @@ func (x *expansion) checkPacket(e at[scenarioSpec], c cell) {
 	if w.IPVersion == 6 {
 		headers += 20
 	}
-	if most := c.fabric.value.mtu.V - headers; w.PacketPerSend && w.Buffer > int64(most) {
-		x.j.fail(or(c.workload.value.buffer.Pos, e.Pos), fmt.Sprintf("a buffer of %d bytes does not fit a packet of fabric %q, as packet_per_send of workload %q needs", w.Buffer, c.fabric.name, c.workload.name),
+	if most := c.fabric.value.MTU - headers; w.PacketPerSend && w.Buffer > int64(most) {
+		x.j.fail(or(c.workload.value.keys["buffer"], e.Pos), fmt.Sprintf("a buffer of %d bytes does not fit a packet of fabric %q, as packet_per_send of workload %q needs", w.Buffer, c.fabric.name, c.workload.name),
 			fmt.Sprintf("set buffer to %d or less (a tunnel takes more), a larger mtu, or packet_per_send: false", most))
 	}
 }

@@ -8,10 +8,8 @@ import (
 // tables adds the tables of documents, without their figures.
 func (x *expansion) tables() {
 	for _, t := range x.s.tables.V {
-		x.plan.Tables = append(x.plan.Tables, Table{
-			Name: t.name, Title: t.value.title.V, Source: t.value.source.V,
-			Corner: t.value.corner.V, Note: t.value.note.V,
-		})
+		t.value.Name = t.name
+		x.plan.Tables = append(x.plan.Tables, t.value)
 	}
 }
 
@@ -19,12 +17,12 @@ func (x *expansion) tables() {
 // figure without a source. It returns false if the entry cannot be used.
 func (x *expansion) checkTableCell(e at[publishedSpec], seen map[[3]string]position) bool {
 	p := e.V
-	if !p.table.Set {
-		if p.row.Set || p.column.Set {
+	if !p.keys.has("table") {
+		if p.keys.has("row") || p.keys.has("column") {
 			x.j.fail(e.Pos, "a row or column without a table", "add the key table with a name from the block tables")
 			return false
 		}
-		if !p.source.Set {
+		if !p.keys.has("source") {
 			x.j.fail(e.Pos, "a published figure lacks source", `add a line "source: …" with the document and the page, or make it a cell of a table`)
 			return false
 		}
@@ -32,18 +30,18 @@ func (x *expansion) checkTableCell(e at[publishedSpec], seen map[[3]string]posit
 	}
 	names := namesOf(x.s.tables.V)
 	switch {
-	case p.table.V == "" || x.s.tables.Set && names == nil:
+	case p.Table == "" || x.s.tables.Set && names == nil:
 		return false // unreadable; already reported
-	case !slices.Contains(names, p.table.V):
-		x.j.fail(p.table.Pos, fmt.Sprintf("%q is not defined under tables", p.table.V), Suggest(p.table.V, "tables", names))
+	case !slices.Contains(names, p.Table):
+		x.j.fail(p.keys["table"], fmt.Sprintf("%q is not defined under tables", p.Table), Suggest(p.Table, "tables", names))
 		return false
-	case !p.row.Set || !p.column.Set:
+	case !p.keys.has("row") || !p.keys.has("column"):
 		x.j.fail(e.Pos, "a cell of a table lacks row or column", "name both, as the document does")
 		return false
 	}
-	cell := [3]string{p.table.V, p.row.V, p.column.V}
+	cell := [3]string{p.Table, p.Row, p.Column}
 	if first, taken := seen[cell]; taken {
-		x.j.fail(e.Pos, fmt.Sprintf("table %q has two cells in row %q and column %q, the first in line %d", p.table.V, p.row.V, p.column.V, first.line), "remove or rename one of the two")
+		x.j.fail(e.Pos, fmt.Sprintf("table %q has two cells in row %q and column %q, the first in line %d", p.Table, p.Row, p.Column, first.line), "remove or rename one of the two")
 		return false
 	}
 	seen[cell] = e.Pos
@@ -65,7 +63,7 @@ func (x *expansion) checkEmptyTables() {
 		return // unreadable; already reported
 	}
 	for _, t := range x.s.tables.V {
-		if !slices.ContainsFunc(x.s.published.V, func(p at[publishedSpec]) bool { return p.V.table.V == t.name }) {
+		if !slices.ContainsFunc(x.s.published.V, func(p at[publishedSpec]) bool { return p.V.Table == t.name }) {
 			x.j.fail(t.pos, fmt.Sprintf("table %q has no figures", t.name), fmt.Sprintf("add figures with %q under published, or remove it", "table: "+t.name))
 		}
 	}

@@ -139,6 +139,19 @@ func choice[V ~string](allowed ...V) single[V] {
 	return single[V]{"one of " + strings.Join(words, ", "), "", parse, object{"enum": allowed}}
 }
 
+// choiceOr is choice with a word for the zero value.
+func choiceOr[V ~string](zero string, others ...V) single[V] {
+	words := []string{zero}
+	for _, o := range others {
+		words = append(words, string(o))
+	}
+	f := choice(words...)
+	return single[V]{f.wants, f.remedy, func(text string) (V, string, string) {
+		word, problem, remedy := f.parse(text)
+		return V(strings.TrimPrefix(word, zero)), problem, remedy
+	}, f.language}
+}
+
 // number is a whole number within bounds.
 func number(least, most int) single[int] {
 	wants := fmt.Sprintf("a whole number from %d to %d", least, most)
@@ -185,6 +198,12 @@ var flag = single[bool]{"true or false", "", func(text string) (bool, string, st
 	}
 	return text == "true", "", ""
 }, object{"type": "boolean"}}
+
+// unless is the opposite of flag.
+var unless = single[bool]{flag.wants, flag.remedy, func(text string) (bool, string, string) {
+	on, problem, remedy := flag.parse(text)
+	return !on, problem, remedy
+}, flag.language}
 
 // list is a sequence of values.
 type list[V any] struct {

@@ -68,19 +68,16 @@ const (
 )
 
 type gateSpec struct {
-	metrics   at[[]at[string]]
-	scenarios at[[]at[string]]
-	worseBy   at[float64]
-	of        at[Of]
-	onDoubt   at[OnDoubt]
+	Gate
+	metrics, scenarios at[[]at[string]]
 }
 
 var gateTable = table[gateSpec]{what: "a gate", alone: true, fields: []field[gateSpec]{
 	bind("metric", oneOrMore[string](gatedMetric), func(g *gateSpec) *at[[]at[string]] { return &g.metrics }, "Metrics that the gate judges.").must(),
 	bind("scenarios", oneOrMore[string](sentence(200)), func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns of scenarios; default is every scenario."),
-	bind("worse_by", fraction(0, 10), func(g *gateSpec) *at[float64] { return &g.worseBy }, `Smallest change for the worse that fails the gate; "0%": any significant change.`).must(),
-	preset("of", choice(OfValue, OfRatio), func(g *gateSpec) *at[Of] { return &g.of }, OfValue, "What the gate compares: the figure itself, or its ratio to the baseline."),
-	preset("on_doubt", choice(UnjudgedOnDoubt, PassOnDoubt, FailOnDoubt), func(g *gateSpec) *at[OnDoubt] { return &g.onDoubt }, UnjudgedOnDoubt, "Result of the gate if the noise could hide a change of this size."),
+	set("worse_by", fraction(0, 10), func(g *gateSpec) *float64 { return &g.WorseBy }, `Smallest change for the worse that fails the gate; "0%": any significant change.`).must(),
+	setOr("of", choice(OfValue, OfRatio), func(g *gateSpec) *Of { return &g.Of }, OfValue, "What the gate compares: the figure itself, or its ratio to the baseline."),
+	setOr("on_doubt", choice(UnjudgedOnDoubt, PassOnDoubt, FailOnDoubt), func(g *gateSpec) *OnDoubt { return &g.OnDoubt }, UnjudgedOnDoubt, "Result of the gate if the noise could hide a change of this size."),
 }}
 
 // gatedMetric is a metric with a better direction, as a gate needs.
@@ -130,12 +127,11 @@ func ParseGates(name string, data []byte) (*GateFile, error) {
 	return f, j.result()
 }
 
-// gateOf converts a gate from its YAML form. It checks what concerns several
-// keys.
+// gateOf completes a gate. It checks what concerns several keys.
 func gateOf(j *journal, g at[gateSpec]) Gate {
-	spec := g.V
-	out := Gate{WorseBy: spec.worseBy.V, Of: spec.of.V, OnDoubt: spec.onDoubt.V, Line: g.Pos.line}
-	for _, m := range spec.metrics.V {
+	out := g.V.Gate
+	out.Line = g.Pos.line
+	for _, m := range g.V.metrics.V {
 		metric := sample.Metric(m.V)
 		info, known := sample.Describe(metric)
 		switch {
@@ -147,7 +143,7 @@ func gateOf(j *journal, g at[gateSpec]) Gate {
 		}
 		out.Metrics = append(out.Metrics, metric)
 	}
-	for _, p := range spec.scenarios.V {
+	for _, p := range g.V.scenarios.V {
 		if p.V != "" && j.readable(p) {
 			out.Scenarios = append(out.Scenarios, Pattern{p.V, p.Pos.line, p.Pos.column})
 		}

@@ -12,7 +12,7 @@ type spec struct {
 	precision                at[float64] // a fraction
 	maxTrials                at[int]
 	maxTime                  at[time.Duration]
-	timing                   at[timingSpec]
+	timing                   timingSpec
 	tool                     at[string]
 	fabrics                  at[[]named[fabricSpec]]
 	endpoints                at[[]named[endpointSpec]]
@@ -21,53 +21,33 @@ type spec struct {
 	comparisons              at[[]at[comparisonSpec]]
 	ladders                  at[[]at[ladderSpec]]
 	hypotheses               at[[]at[hypothesisSpec]]
-	tables                   at[[]named[figureTableSpec]]
+	tables                   at[[]named[Table]]
 	published                at[[]at[publishedSpec]]
 	causes                   at[[]at[causeSpec]]
 	short                    at[shortSpec]
 	notes                    at[[]at[string]]
 }
 
-type timingSpec struct{ warmup, duration, cooldown at[time.Duration] }
+type timingSpec struct {
+	Timing
+	keys positions
+}
 
 type fabricSpec struct {
-	kind          at[FabricKind]
-	mtu           at[int]
-	offload       at[Offload]
-	rate          at[int64]
-	delay         at[time.Duration]
-	queues, links at[int]
-	steering      at[string]
-	queueCPUs     at[string]
-	cpus          at[int]
-	cpuShare      at[float64]
-	team          at[string]
-	cut           at[time.Duration]
-	coalesce      at[string]
+	Fabric
+	queueCPUs, coalesce string
+	keys                positions
 }
 
 type endpointSpec struct {
-	kind         at[string]
-	spread       at[bool]
-	segmentation at[bool]
-	hostVNIC     at[bool]
-	cpus         at[int]
-	memory       at[int64]
+	Endpoint
+	keys positions
 }
 
 type workloadSpec struct {
-	kind                      at[Kind]
-	direction                 at[Direction]
-	streams, load             at[int]
-	buffer                    at[int64]
-	sendBuffer, receiveBuffer at[int64]
-	noDelay, sendfile         at[bool]
-	packetPerSend             at[bool]
-	request, response         at[int64]
-	rate                      at[int64]
-	receiverWork              at[float64]
-	ipVersion                 at[int]
-	timing                    at[timingSpec]
+	Workload
+	timing timingSpec
+	keys   positions
 }
 
 type scenarioSpec struct {
@@ -80,7 +60,7 @@ type scenarioSpec struct {
 	endpoint  at[[]at[string]]
 	tool      at[[]at[string]]
 	pairs     at[int]
-	timing    at[timingSpec]
+	timing    timingSpec
 	faulty    bool // a mistake in the names: the entry is not expanded
 }
 
@@ -107,21 +87,9 @@ type hypothesisSpec struct {
 	value      at[extent]
 }
 
-type figureTableSpec struct {
-	title  at[string]
-	source at[string]
-	corner at[string]
-	note   at[string]
-}
-
 type publishedSpec struct {
-	table, row, column at[string]
-	scenario           at[string]
-	baseline           at[string]
-	metric             at[string]
-	value              at[string]
-	source             at[string]
-	note               at[string]
+	Published
+	keys positions
 }
 
 type causeSpec struct {
@@ -196,6 +164,7 @@ const (
 	defaultTeam     = "multipath"
 	defaultSteering = "flow"
 	defaultQueueCPU = "fixed"
+	movingQueues    = "moving"
 	defaultCoalesce = "auto"
 	defaultMTU      = 1500
 	defaultBuffer   = 128 << 10 // tcp_stream
@@ -217,69 +186,73 @@ var (
 )
 
 var timingTable = table[timingSpec]{
-	what: "timing",
-	doc:  "How long one trial runs. A trial is warmup, duration and cooldown in this order; only duration counts.",
+	what:   "timing",
+	places: func(t *timingSpec) *positions { return &t.keys },
+	doc:    "How long one trial runs. A trial is warmup, duration and cooldown in this order; only duration counts.",
 	fields: []field[timingSpec]{
-		preset("warmup", span(0, mostMargin), func(t *timingSpec) *at[time.Duration] { return &t.warmup }, defaultWarmup, "Time from the start of the traffic that does not count."),
-		preset("duration", span(leastDuration, mostDuration), func(t *timingSpec) *at[time.Duration] { return &t.duration }, defaultDuration, "Time that counts."),
-		preset("cooldown", span(0, mostMargin), func(t *timingSpec) *at[time.Duration] { return &t.cooldown }, defaultCooldown, "Time at the end that does not count."),
+		setOr("warmup", span(0, mostMargin), func(t *timingSpec) *time.Duration { return &t.Warmup }, defaultWarmup, "Time from the start of the traffic that does not count."),
+		setOr("duration", span(leastDuration, mostDuration), func(t *timingSpec) *time.Duration { return &t.Duration }, defaultDuration, "Time that counts."),
+		setOr("cooldown", span(0, mostMargin), func(t *timingSpec) *time.Duration { return &t.Cooldown }, defaultCooldown, "Time at the end that does not count."),
 	},
 }
 
 var fabricTable = table[fabricSpec]{
-	what: "a fabric",
-	doc:  "The underlay between the nodes.",
+	what:   "a fabric",
+	doc:    "The underlay between the nodes.",
+	places: func(t *fabricSpec) *positions { return &t.keys },
 	fields: []field[fabricSpec]{
-		preset("kind", choice(Wire, Veth, Existing), func(f *fabricSpec) *at[FabricKind] { return &f.kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes. existing: the network that joins the hosts of --testbed. With --testbed every fabric is an existing network."),
-		preset("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *at[int] { return &f.mtu }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 if a workload uses IPv6."),
-		preset("offload", choice(profiles...), func(f *fabricSpec) *at[Offload] { return &f.offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP. The lab sets it on dedicated devices of hosts, and restores the devices. On other devices, a scenario is skipped if its NICs have another profile. Default of kind existing: the current settings of the NICs."),
-		preset("rate", rate(mostRate), func(f *fabricSpec) *at[int64] { return &f.rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
-		preset("delay", span(0, mostDelay), func(f *fabricSpec) *at[time.Duration] { return &f.delay }, 0, "Time that a frame is on its way on a link, one way; a round trip takes twice as much longer. Needs a wire."),
-		bind("cpus", number(1, mostCPUs), func(f *fabricSpec) *at[int] { return &f.cpus }, "CPUs of each node, such as 2. Default: all that the machine has for a node. A scenario that needs more is skipped."),
-		bind("cpu_share", fraction(leastShare, 1), func(f *fabricSpec) *at[float64] { return &f.cpuShare }, "Share of its CPUs' time that the programs of a node get, such as 25%. Work of the kernel in softirqs is not limited. Default: all."),
-		preset("queues", number(1, mostQueues), func(f *fabricSpec) *at[int] { return &f.queues }, 1, "Receive queues of each NIC."),
-		preset("steering", choice(defaultSteering, string(ByMAC)), func(f *fabricSpec) *at[string] { return &f.steering }, defaultSteering, "How a NIC chooses the receive queue of a frame. flow: by addresses and ports, like RSS. mac: each destination MAC address has one queue, like VMQ. Needs queues: 2 or more."),
-		preset("queue_cpus", choice(defaultQueueCPU, "moving"), func(f *fabricSpec) *at[string] { return &f.queueCPUs }, defaultQueueCPU, "CPU of each receive queue. fixed: a separate CPU. moving: the scheduler chooses it among the node's CPUs and changes it under load, like dynamic VMQ. Needs a wire."),
-		preset("links", number(1, mostLinks), func(f *fabricSpec) *at[int] { return &f.links }, 1, "Parallel links between the nodes; more than one needs a wire."),
-		preset("team", choice(defaultTeam, string(Bond)), func(f *fabricSpec) *at[string] { return &f.team }, defaultTeam, "Use of parallel links. multipath: each link has addresses, and routes spread flows over the links; systems that switch frames cannot use this. bond: one device over all links spreads flows by addresses and ports."),
-		bind("cut", span(leastDuration, mostDuration), func(f *fabricSpec) *at[time.Duration] { return &f.cut }, "Time in the measured part at which the last link loses its carrier, for the rest of the trial. Needs team: bond. Default: never."),
-		preset("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *at[string] { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response without a load, as adaptive NIC drivers do. Needs a wire."),
+		setOr("kind", choice(Wire, Veth, Existing), func(f *fabricSpec) *FabricKind { return &f.Kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes. existing: the network that joins the hosts of --testbed. With --testbed every fabric is an existing network."),
+		setOr("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *int { return &f.MTU }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 if a workload uses IPv6."),
+		setOr("offload", choice(profiles...), func(f *fabricSpec) *Offload { return &f.Offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP. The lab sets it on dedicated devices of hosts, and restores the devices. On other devices, a scenario is skipped if its NICs have another profile. Default of kind existing: the current settings of the NICs."),
+		setOr("rate", rate(mostRate), func(f *fabricSpec) *int64 { return &f.Rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
+		setOr("delay", span(0, mostDelay), func(f *fabricSpec) *time.Duration { return &f.Delay }, 0, "Time that a frame is on its way on a link, one way; a round trip takes twice as much longer. Needs a wire."),
+		set("cpus", number(1, mostCPUs), func(f *fabricSpec) *int { return &f.CPUs }, "CPUs of each node, such as 2. Default: all that the machine has for a node. A scenario that needs more is skipped."),
+		set("cpu_share", fraction(leastShare, 1), func(f *fabricSpec) *float64 { return &f.CPUShare }, "Share of its CPUs' time that the programs of a node get, such as 25%. Work of the kernel in softirqs is not limited. Default: all."),
+		setOr("queues", number(1, mostQueues), func(f *fabricSpec) *int { return &f.Queues }, 1, "Receive queues of each NIC."),
+		set("steering", choiceOr(defaultSteering, ByMAC), func(f *fabricSpec) *Steering { return &f.Steering }, "How a NIC chooses the receive queue of a frame. flow: by addresses and ports, like RSS. mac: each destination MAC address has one queue, like VMQ. Needs queues: 2 or more.").shows(defaultSteering),
+		setOr("queue_cpus", choice(defaultQueueCPU, movingQueues), func(f *fabricSpec) *string { return &f.queueCPUs }, defaultQueueCPU, "CPU of each receive queue. fixed: a separate CPU. moving: the scheduler chooses it among the node's CPUs and changes it under load, like dynamic VMQ. Needs a wire."),
+		setOr("links", number(1, mostLinks), func(f *fabricSpec) *int { return &f.Links }, 1, "Parallel links between the nodes; more than one needs a wire."),
+		set("team", choiceOr(defaultTeam, Bond), func(f *fabricSpec) *Team { return &f.Team }, "Use of parallel links. multipath: each link has addresses, and routes spread flows over the links; systems that switch frames cannot use this. bond: one device over all links spreads flows by addresses and ports.").shows(defaultTeam),
+		set("cut", span(leastDuration, mostDuration), func(f *fabricSpec) *time.Duration { return &f.Cut }, "Time in the measured part at which the last link loses its carrier, for the rest of the trial. Needs team: bond. Default: never."),
+		setOr("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *string { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response without a load, as adaptive NIC drivers do. Needs a wire."),
 	},
 }
 
 var endpointTable = table[endpointSpec]{
-	what: "an endpoint",
-	doc:  "The container or VM in which the tools run, on both sides.",
+	what:   "an endpoint",
+	doc:    "The container or VM in which the tools run, on both sides.",
+	places: func(t *endpointSpec) *positions { return &t.keys },
 	fields: []field[endpointSpec]{
-		preset("kind", choice(defaultEndpoint, string(VM)), func(e *endpointSpec) *at[string] { return &e.kind }, defaultEndpoint, "container: a network namespace. vm: a virtual machine with one virtio network device."),
-		preset("spread", flag, func(e *endpointSpec) *at[bool] { return &e.spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
-		preset("segmentation", flag, func(e *endpointSpec) *at[bool] { return &e.segmentation }, true, "Large send offload of the endpoint's device. If it is false, the endpoint's kernel cuts streams to the MTU."),
-		preset("host_vnic", flag, func(e *endpointSpec) *at[bool] { return &e.hostVNIC }, false, "Run the last pair of the scenario on the nodes themselves, each with a virtual NIC on the same switch as the other endpoints. Needs pairs: 2 or more, and the system bridge."),
-		preset("cpus", number(1, mostCPUs), func(e *endpointSpec) *at[int] { return &e.cpus }, defaultVMCPUs, "CPUs of a VM."),
-		preset("memory", size(leastMemory, mostMemory), func(e *endpointSpec) *at[int64] { return &e.memory }, defaultMemory, "Memory of a VM, in bytes.").shows("512M"),
+		set("kind", choiceOr(defaultEndpoint, VM), func(e *endpointSpec) *EndpointKind { return &e.Kind }, "container: a network namespace. vm: a virtual machine with one virtio network device.").shows(defaultEndpoint),
+		setOr("spread", flag, func(e *endpointSpec) *bool { return &e.Spread }, false, "Share the endpoint's receive work among all CPUs of its node by flow, as vRSS does; inside a VM among its own CPUs."),
+		set("segmentation", unless, func(e *endpointSpec) *bool { return &e.NoSegmentation }, "Large send offload of the endpoint's device. If it is false, the endpoint's kernel cuts streams to the MTU.").shows(true),
+		setOr("host_vnic", flag, func(e *endpointSpec) *bool { return &e.HostVNIC }, false, "Run the last pair of the scenario on the nodes themselves, each with a virtual NIC on the same switch as the other endpoints. Needs pairs: 2 or more, and the system bridge."),
+		setOr("cpus", number(1, mostCPUs), func(e *endpointSpec) *int { return &e.CPUs }, defaultVMCPUs, "CPUs of a VM."),
+		setOr("memory", size(leastMemory, mostMemory), func(e *endpointSpec) *int64 { return &e.Memory }, defaultMemory, "Memory of a VM, in bytes.").shows("512M"),
 	},
 }
 
 var workloadTable = table[workloadSpec]{
-	what: "a workload",
-	doc:  "The traffic of a scenario, independent of the tool.",
+	what:   "a workload",
+	doc:    "The traffic of a scenario, independent of the tool.",
+	places: func(t *workloadSpec) *positions { return &t.keys },
 	fields: []field[workloadSpec]{
-		bind("kind", choice(kinds...), func(w *workloadSpec) *at[Kind] { return &w.kind }, "tcp_stream and udp_stream move data; tcp_rr and udp_rr exchange a request and a response; tcp_crr connects for each exchange.").must(),
-		preset("direction", choice(directions...), func(w *workloadSpec) *at[Direction] { return &w.direction }, Forward, "Of streams, and of the load beside request/response. forward is from sender to receiver; the sender always connects.").only(directed...),
-		preset("streams", number(1, MostStreams), func(w *workloadSpec) *at[int] { return &w.streams }, 1, "Number of simultaneous connections, each on a separate thread.").also("threads"),
-		preset("load", number(0, MostStreams), func(w *workloadSpec) *at[int] { return &w.load }, 0, "Number of TCP streams that run beside the request/response in each direction, as fast as possible; builtin tool only. The latency is then the latency under load.").only(TCPRR),
-		bind("buffer", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.buffer }, "Bytes of one send call; of a udp_stream the payload of a datagram, at most 65507. Default 128k for tcp_stream, 1400 for udp_stream.").only(streams...),
-		preset("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.sendBuffer }, 0, "SO_SNDBUF in bytes; 0: the kernel decides."),
-		preset("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.receiveBuffer }, 0, "SO_RCVBUF in bytes; 0: the kernel decides."),
-		preset("no_delay", flag, func(w *workloadSpec) *at[bool] { return &w.noDelay }, false, "TCP_NODELAY: send small segments at once.").only(tcpOnly...),
-		preset("packet_per_send", flag, func(w *workloadSpec) *at[bool] { return &w.packetPerSend }, false, "Send each buffer as a TCP segment and a packet, so that nothing segments or merges it at the sender. Implies no_delay; the tools builtin and builtin-ntttcp only. A trial with packets of another size has a flag.").only(TCPStream),
-		preset("sendfile", flag, func(w *workloadSpec) *at[bool] { return &w.sendfile }, false, "Send from the page cache by sendfile(2).").only(TCPStream),
-		preset("request", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.request }, 1, "Bytes of a request; at most 65507 for udp_rr.").only(requests...),
-		preset("response", size(1, mostBuffer), func(w *workloadSpec) *at[int64] { return &w.response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),
-		preset("rate", rate(mostRate), func(w *workloadSpec) *at[int64] { return &w.rate }, 0, "Payload bits per second of all streams together: TCP pacing, or the offered rate of a udp_stream; 0 is as fast as possible.").only(streams...),
-		preset("receiver_work", amount(mostWork), func(w *workloadSpec) *at[float64] { return &w.receiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
-		preset("ip_version", oneOf(4, 6), func(w *workloadSpec) *at[int] { return &w.ipVersion }, 4, "4 or 6."),
-		bind("timing", timingTable, func(w *workloadSpec) *at[timingSpec] { return &w.timing }, "Overrides the suite's timing key by key."),
+		set("kind", choice(kinds...), func(w *workloadSpec) *Kind { return &w.Kind }, "tcp_stream and udp_stream move data; tcp_rr and udp_rr exchange a request and a response; tcp_crr connects for each exchange.").must(),
+		setOr("direction", choice(directions...), func(w *workloadSpec) *Direction { return &w.Direction }, Forward, "Of streams, and of the load beside request/response. forward is from sender to receiver; the sender always connects.").only(directed...),
+		setOr("streams", number(1, MostStreams), func(w *workloadSpec) *int { return &w.Streams }, 1, "Number of simultaneous connections, each on a separate thread.").also("threads"),
+		setOr("load", number(0, MostStreams), func(w *workloadSpec) *int { return &w.Load }, 0, "Number of TCP streams that run beside the request/response in each direction, as fast as possible; builtin tool only. The latency is then the latency under load.").only(TCPRR),
+		set("buffer", size(1, mostBuffer), func(w *workloadSpec) *int64 { return &w.Buffer }, "Bytes of one send call; of a udp_stream the payload of a datagram, at most 65507. Default 128k for tcp_stream, 1400 for udp_stream.").only(streams...),
+		setOr("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *int64 { return &w.SendBuffer }, 0, "SO_SNDBUF in bytes; 0: the kernel decides."),
+		setOr("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *int64 { return &w.ReceiveBuffer }, 0, "SO_RCVBUF in bytes; 0: the kernel decides."),
+		setOr("no_delay", flag, func(w *workloadSpec) *bool { return &w.NoDelay }, false, "TCP_NODELAY: send small segments at once.").only(tcpOnly...),
+		setOr("packet_per_send", flag, func(w *workloadSpec) *bool { return &w.PacketPerSend }, false, "Send each buffer as a TCP segment and a packet, so that nothing segments or merges it at the sender. Implies no_delay; the tools builtin and builtin-ntttcp only. A trial with packets of another size has a flag.").only(TCPStream),
+		setOr("sendfile", flag, func(w *workloadSpec) *bool { return &w.Sendfile }, false, "Send from the page cache by sendfile(2).").only(TCPStream),
+		setOr("request", size(1, mostBuffer), func(w *workloadSpec) *int64 { return &w.Request }, 1, "Bytes of a request; at most 65507 for udp_rr.").only(requests...),
+		setOr("response", size(1, mostBuffer), func(w *workloadSpec) *int64 { return &w.Response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),
+		setOr("rate", rate(mostRate), func(w *workloadSpec) *int64 { return &w.Rate }, 0, "Payload bits per second of all streams together: TCP pacing, or the offered rate of a udp_stream; 0 is as fast as possible.").only(streams...),
+		setOr("receiver_work", amount(mostWork), func(w *workloadSpec) *float64 { return &w.ReceiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
+		setOr("ip_version", oneOf(4, 6), func(w *workloadSpec) *int { return &w.IPVersion }, 4, "4 or 6."),
+		set("timing", timingTable, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),
 	},
 }
 
@@ -297,7 +270,7 @@ var scenarioTable = table[scenarioSpec]{
 		bind("endpoint", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),
 		bind("tool", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.tool }, "The traffic program, or a list; default is the suite's."),
 		preset("pairs", number(1, mostPairs), func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Number of simultaneous pairs of sender and receiver."),
-		bind("timing", timingTable, func(s *scenarioSpec) *at[timingSpec] { return &s.timing }, "Overrides the timing of suite and workload key by key."),
+		set("timing", timingTable, func(s *scenarioSpec) *timingSpec { return &s.timing }, "Overrides the timing of suite and workload key by key."),
 	},
 }
 
@@ -337,30 +310,31 @@ var hypothesisTable = table[hypothesisSpec]{
 	},
 }
 
-var figureTableTable = table[figureTableSpec]{
+var figureTableTable = table[Table]{
 	what: "a published table",
 	doc:  "A table of a public document. The report shows it, the measured figures in the same shape, and both as ratios to their own baselines.",
-	fields: []field[figureTableSpec]{
-		bind("title", title, func(t *figureTableSpec) *at[string] { return &t.title }, "What the table shows, in a line.").must(),
-		bind("source", prose, func(t *figureTableSpec) *at[string] { return &t.source }, "The document and the position of the table in it.").must(),
-		bind("corner", sentence(60), func(t *figureTableSpec) *at[string] { return &t.corner }, "Heading of the column with the row names."),
-		bind("note", prose, func(t *figureTableSpec) *at[string] { return &t.note }, "A remark about the whole table."),
+	fields: []field[Table]{
+		set("title", title, func(t *Table) *string { return &t.Title }, "What the table shows, in a line.").must(),
+		set("source", prose, func(t *Table) *string { return &t.Source }, "The document and the position of the table in it.").must(),
+		set("corner", sentence(60), func(t *Table) *string { return &t.Corner }, "Heading of the column with the row names."),
+		set("note", prose, func(t *Table) *string { return &t.Note }, "A remark about the whole table."),
 	},
 }
 
 var publishedTable = table[publishedSpec]{
-	what: "a published figure",
-	doc:  "A figure from a public document, shown beside the measured one.",
+	what:   "a published figure",
+	doc:    "A figure from a public document, shown beside the measured one.",
+	places: func(t *publishedSpec) *positions { return &t.keys },
 	fields: []field[publishedSpec]{
-		bind("table", name, func(p *publishedSpec) *at[string] { return &p.table }, "The table of this cell: a name under tables."),
-		bind("row", sentence(80), func(p *publishedSpec) *at[string] { return &p.row }, "Name of the cell's row; rows keep the order in which they first occur."),
-		bind("column", sentence(80), func(p *publishedSpec) *at[string] { return &p.column }, "Name of the cell's column; columns keep the order in which they first occur."),
-		bind("scenario", ref, func(p *publishedSpec) *at[string] { return &p.scenario }, "The id of the scenario that measures this figure. A cell may omit it if the note gives the reason."),
-		bind("metric", metric, func(p *publishedSpec) *at[string] { return &p.metric }, "Metric of the figure; a cell without scenario has no metric."),
-		bind("baseline", ref, func(p *publishedSpec) *at[string] { return &p.baseline }, "The id of another scenario. The figure is then the change of scenario against this baseline, such as \"-27 %\"."),
-		bind("value", sentence(60), func(p *publishedSpec) *at[string] { return &p.value }, `As the document prints it, with its unit: "7375.159 Mbit/s", "14.799 %", "11050 1/s".`).must(),
-		bind("source", prose, func(p *publishedSpec) *at[string] { return &p.source }, "The document and the table; a cell has its table's."),
-		bind("note", prose, func(p *publishedSpec) *at[string] { return &p.note }, "A remark for readers."),
+		set("table", name, func(p *publishedSpec) *string { return &p.Table }, "The table of this cell: a name under tables."),
+		set("row", sentence(80), func(p *publishedSpec) *string { return &p.Row }, "Name of the cell's row; rows keep the order in which they first occur."),
+		set("column", sentence(80), func(p *publishedSpec) *string { return &p.Column }, "Name of the cell's column; columns keep the order in which they first occur."),
+		set("scenario", ref, func(p *publishedSpec) *string { return &p.Scenario }, "The id of the scenario that measures this figure. A cell may omit it if the note gives the reason."),
+		set("metric", metric, func(p *publishedSpec) *string { return &p.Metric }, "Metric of the figure; a cell without scenario has no metric."),
+		set("baseline", ref, func(p *publishedSpec) *string { return &p.Baseline }, "The id of another scenario. The figure is then the change of scenario against this baseline, such as \"-27 %\"."),
+		set("value", sentence(60), func(p *publishedSpec) *string { return &p.Printed }, `As the document prints it, with its unit: "7375.159 Mbit/s", "14.799 %", "11050 1/s".`).must(),
+		set("source", prose, func(p *publishedSpec) *string { return &p.Source }, "The document and the table; a cell has its table's."),
+		set("note", prose, func(p *publishedSpec) *string { return &p.Note }, "A remark for readers."),
 	},
 }
 
@@ -387,7 +361,7 @@ var suiteTable = table[spec]{
 		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Run until the intervals are narrow enough: largest half-width of an interval, relative to the figure. It applies to throughput (or transactions) and both sides' CPU, in every comparison and in every scenario without a comparison."),
 		bind("max_trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: the largest number of trials of each scenario. Default is four times trials, and at least 40."),
 		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
-		bind("timing", timingTable, func(s *spec) *at[timingSpec] { return &s.timing }, "How long a trial runs."),
+		set("timing", timingTable, func(s *spec) *timingSpec { return &s.timing }, "How long a trial runs."),
 		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios without the key tool."),
 		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. Default: one underlay "default", with every key at its default.`),
 		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `The containers or VMs in which the tools run, by name. Default: one endpoint "container", with every key at its default.`),
@@ -396,7 +370,7 @@ var suiteTable = table[spec]{
 		bind("comparisons", list[comparisonSpec]{comparisonTable, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Comparisons of scenarios with a baseline."),
 		bind("ladders", list[ladderSpec]{ladderTable, 1, mostNames, false}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
 		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios, differences and values. The report says whether they hold."),
-		bind("tables", index[figureTableSpec]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[figureTableSpec]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
+		bind("tables", index[Table]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[Table]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
 		bind("published", list[publishedSpec]{publishedTable, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
 		bind("causes", list[causeSpec]{causeTable, 1, mostNames, false}, func(s *spec) *at[[]at[causeSpec]] { return &s.causes }, "Known causes of differences from the documents."),
 		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "Changes that `run --short` makes."),

@@ -56,16 +56,12 @@ func (x *expansion) published() {
 		if !x.checkTableCell(e, seen) || !x.checkComparable(e, known) {
 			continue
 		}
-		out := Published{
-			Table: p.table.V, Row: p.row.V, Column: p.column.V,
-			Scenario: p.scenario.V, Metric: p.metric.V, Baseline: p.baseline.V,
-			Printed: p.value.V, Source: p.source.V, Note: p.note.V,
-		}
+		out := p.Published
 		if out.Source == "" {
-			out.Source = x.sourceOf(p.table.V)
+			out.Source = x.sourceOf(p.Table)
 		}
 		if problem, remedy := out.read(); problem != "" {
-			x.j.fail(p.value.Pos, problem, remedy)
+			x.j.fail(p.keys["value"], problem, remedy)
 			continue
 		}
 		x.plan.Published = append(x.plan.Published, out)
@@ -78,28 +74,28 @@ func (x *expansion) published() {
 // missing without an error.
 func (x *expansion) checkComparable(e at[publishedSpec], known []string) bool {
 	p := e.V
-	if !p.scenario.Set && !p.metric.Set && !p.baseline.Set && p.table.Set && p.note.Set {
+	if !p.keys.has("scenario") && !p.keys.has("metric") && !p.keys.has("baseline") && p.keys.has("table") && p.keys.has("note") {
 		return true
 	}
-	if !p.scenario.Set || !p.metric.Set {
+	if !p.keys.has("scenario") || !p.keys.has("metric") {
 		x.j.fail(e.Pos, "a published figure lacks scenario or metric", "add both keys; a cell of a table may omit both if its note says why no scenario measures the figure")
 		return false
 	}
-	for _, id := range []at[string]{p.scenario, p.baseline} {
-		if id.V == "" || slices.Contains(known, id.V) {
+	for i, id := range []string{p.Scenario, p.Baseline} {
+		if id == "" || slices.Contains(known, id) {
 			continue
 		}
 		if !x.partial {
-			x.j.fail(id.Pos, fmt.Sprintf("there is no scenario %q", id.V), Suggest(id.V, "scenarios", known))
+			x.j.fail(p.keys[[]string{"scenario", "baseline"}[i]], fmt.Sprintf("there is no scenario %q", id), Suggest(id, "scenarios", known))
 		}
 		return false
 	}
-	if p.baseline.Set && p.baseline.V == p.scenario.V {
-		x.j.fail(p.baseline.Pos, fmt.Sprintf("%q is both the scenario and the baseline", p.baseline.V), "set baseline to the other scenario of the change, or remove baseline")
+	if p.keys.has("baseline") && p.Baseline == p.Scenario {
+		x.j.fail(p.keys["baseline"], fmt.Sprintf("%q is both the scenario and the baseline", p.Baseline), "set baseline to the other scenario of the change, or remove baseline")
 		return false
 	}
-	_, isMetric := sample.Describe(sample.Metric(p.metric.V))
-	return isMetric && p.scenario.V != "" && p.value.V != "" // else unreadable; already reported
+	_, isMetric := sample.Describe(sample.Metric(p.Metric))
+	return isMetric && p.Scenario != "" && p.Printed != "" // else unreadable; already reported
 }
 
 // read parses Printed, and sets Value, Unit, Factor and Step.

@@ -32,22 +32,18 @@ func pick[T any](names []at[string], from []named[T]) []named[T] {
 }
 
 func workloadOf(w named[workloadSpec]) Workload {
-	v := w.value
-	out := Workload{
-		Name: w.name, Kind: v.kind.V, Streams: v.streams.V,
-		SendBuffer: v.sendBuffer.V, ReceiveBuffer: v.receiveBuffer.V,
-		NoDelay: v.noDelay.V || v.packetPerSend.V, PacketPerSend: v.packetPerSend.V, Sendfile: v.sendfile.V, Rate: v.rate.V, IPVersion: v.ipVersion.V, ReceiverWork: v.receiverWork.V,
-	}
-	if slices.Contains(streams, v.kind.V) {
-		out.Direction, out.Buffer = v.direction.V, v.buffer.V
+	out := w.value.Workload
+	out.Name, out.NoDelay = w.name, out.NoDelay || out.PacketPerSend
+	if slices.Contains(streams, out.Kind) {
+		out.Request, out.Response, out.Load = 0, 0, 0
 	} else {
-		out.Request, out.Response = v.request.V, v.response.V
-		if out.Load = v.load.V; out.Load > 0 {
-			out.Direction = v.direction.V
+		out.Buffer = 0
+		if out.Load == 0 {
+			out.Direction = ""
 		}
 	}
-	if !v.buffer.Set {
-		switch v.kind.V {
+	if !w.value.keys.has("buffer") {
+		switch out.Kind {
 		case TCPStream:
 			out.Buffer = defaultBuffer
 		case UDPStream:
@@ -59,16 +55,13 @@ func workloadOf(w named[workloadSpec]) Workload {
 
 // fabricOf returns the settings of fabric f for a workload.
 func fabricOf(f named[fabricSpec], traffic Workload) Fabric {
-	v := f.value
-	offload := v.offload.V
-	if v.kind.V == Existing && !v.offload.Set {
-		offload = OffloadKept
+	out := f.value.Fabric
+	out.Name, out.MovingQueues = f.name, f.value.queueCPUs == movingQueues
+	out.NoCoalescing = out.Kind == Wire && !coalesces(f.value.coalesce, traffic)
+	if out.Kind == Existing && !f.value.keys.has("offload") {
+		out.Offload = OffloadKept
 	}
-	return Fabric{
-		Name: f.name, Kind: v.kind.V, MTU: v.mtu.V, Offload: offload, Rate: v.rate.V, Delay: v.delay.V, CPUs: v.cpus.V, CPUShare: v.cpuShare.V, Queues: v.queues.V, Links: v.links.V, Team: teamOf(v.team.V),
-		Steering: steeringOf(v.steering.V), MovingQueues: v.queueCPUs.V == "moving", Cut: v.cut.V,
-		NoCoalescing: v.kind.V == Wire && !coalesces(v.coalesce.V, traffic),
-	}
+	return out
 }
 
 // coalesces reports whether the NICs collect received frames. It resolves "auto" like
@@ -81,25 +74,11 @@ func coalesces(setting string, traffic Workload) bool {
 	return setting == "on"
 }
 
-func teamOf(name string) Team {
-	if name == defaultTeam {
-		return Multipath
-	}
-	return Team(name)
-}
-
-func steeringOf(name string) Steering {
-	if name == defaultSteering {
-		return ByFlow
-	}
-	return Steering(name)
-}
-
 func endpointOf(e named[endpointSpec]) Endpoint {
-	v := e.value
-	out := Endpoint{Name: e.name, Spread: v.spread.V, NoSegmentation: !v.segmentation.V, HostVNIC: v.hostVNIC.V}
-	if EndpointKind(v.kind.V) == VM {
-		out.Kind, out.CPUs, out.Memory = VM, v.cpus.V, v.memory.V
+	out := e.value.Endpoint
+	out.Name = e.name
+	if out.Kind != VM {
+		out.CPUs, out.Memory = 0, 0
 	}
 	return out
 }
@@ -125,14 +104,14 @@ func timingOf(layers ...timingSpec) Timing {
 // timingOver returns t with the keys of the layers.
 func timingOver(t Timing, layers ...timingSpec) Timing {
 	for _, l := range layers {
-		if l.warmup.Set {
-			t.Warmup = l.warmup.V
+		if l.keys.has("warmup") {
+			t.Warmup = l.Warmup
 		}
-		if l.duration.Set {
-			t.Duration = l.duration.V
+		if l.keys.has("duration") {
+			t.Duration = l.Duration
 		}
-		if l.cooldown.Set {
-			t.Cooldown = l.cooldown.V
+		if l.keys.has("cooldown") {
+			t.Cooldown = l.Cooldown
 		}
 	}
 	return t

@@ -11,7 +11,7 @@ import (
 // traffic and comparisons remain those of the suite.
 type shortSpec struct {
 	trials    at[int]
-	timing    at[timingSpec]
+	timing    timingSpec
 	scenarios at[[]at[string]]
 	tool      at[string]
 }
@@ -21,7 +21,7 @@ var shortTable = table[shortSpec]{
 	doc:  "What `run --short` changes: a form of the suite that takes minutes, for people in a hurry and for CI.",
 	fields: []field[shortSpec]{
 		bind("trials", number(1, mostTrials), func(s *shortSpec) *at[int] { return &s.trials }, "Trials of each scenario; a precision of the suite does not apply.").must(),
-		bind("timing", timingTable, func(s *shortSpec) *at[timingSpec] { return &s.timing }, "Overrides the timing of suite, workloads and scenarios key by key."),
+		set("timing", timingTable, func(s *shortSpec) *timingSpec { return &s.timing }, "Overrides the timing of suite, workloads and scenarios key by key."),
 		bind("scenarios", oneOrMore[string](pattern), func(s *shortSpec) *at[[]at[string]] { return &s.scenarios }, "Scenarios that the short form keeps: ids, groups or patterns; default is all."),
 		bind("tool", name, func(s *shortSpec) *at[string] { return &s.tool }, "The traffic program of every scenario."),
 	},

@@ -12,8 +12,9 @@ import (
 type table[T any] struct {
 	what   string // "a scenario", for messages
 	doc    string
-	alone  bool     // the table is not part of the suite language
-	oneOf  []string // exactly one of these keys is mandatory; nil if there is no such rule
+	alone  bool                // the table is not part of the suite language
+	places func(*T) *positions // where T keeps the positions of its keys; nil if it needs none
+	oneOf  []string            // exactly one of these keys is mandatory; nil if there is no such rule
 	fields []field[T]
 }
 
@@ -30,10 +31,34 @@ type field[T any] struct {
 	init     func(*T)
 	read     func(*journal, ast.Node, position, *T) bool
 	schema   func() object
-	given    func(*T) position // position in the file; zero if the file does not set it
 }
 
-// bind makes a field. f reads its value into the variable that ref returns.
+// positions has the positions of the keys that the file sets.
+type positions map[string]position
+
+func (p positions) has(key string) bool { return p[key].line > 0 }
+
+// set makes a field. f reads its value into the variable that ref returns.
+func set[T, V any](key string, f form[V], ref func(*T) *V, doc string) field[T] {
+	return field[T]{
+		key: key, doc: doc, schema: f.schema,
+		init: func(*T) {},
+		read: func(j *journal, n ast.Node, _ position, t *T) (ok bool) {
+			*ref(t), ok = f.read(j, n)
+			return ok
+		},
+	}
+}
+
+// setOr is set with a default.
+func setOr[T, V any](key string, f form[V], ref func(*T) *V, value V, doc string) field[T] {
+	s := set(key, f, ref, doc)
+	s.preset = schemaDefault(value)
+	s.init = func(t *T) { *ref(t) = value }
+	return s
+}
+
+// bind is set for a value that keeps its position.
 func bind[T, V any](key string, f form[V], ref func(*T) *at[V], doc string) field[T] {
 	return field[T]{
 		key: key, doc: doc, schema: f.schema,
@@ -44,12 +69,6 @@ func bind[T, V any](key string, f form[V], ref func(*T) *at[V], doc string) fiel
 			v, ok := f.read(j, n)
 			*ref(t) = at[V]{V: v, Pos: or(nodePosition(n), key), Set: true}
 			return ok
-		},
-		given: func(t *T) position {
-			if a := ref(t); a.Set {
-				return or(a.Pos, position{1, 1})
-			}
-			return position{}
 		},
 	}
 }
@@ -116,7 +135,7 @@ func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 			continue
 		}
 		seen[f.key] = key.pos
-		good = f.read(j, e.Value, key.pos, &out) && good
+		good = t.readField(j, f, e.Value, key.pos, &out) && good
 	}
 	t.readMisspelt(j, misspelt, seen, &out)
 	return out, t.complete(j, n, seen) && good && misspelt == nil
@@ -133,8 +152,21 @@ func (t table[T]) readMisspelt(j *journal, entries []*ast.MappingValueNode, seen
 			continue
 		}
 		seen[f.key] = key.pos
-		f.read(j, e.Value, key.pos, out)
+		t.readField(j, f, e.Value, key.pos, out)
 	}
+}
+
+// readField reads the value of a field, and keeps its position.
+func (t table[T]) readField(j *journal, f field[T], n ast.Node, key position, out *T) bool {
+	ok := f.read(j, n, key, out)
+	if t.places != nil {
+		p := t.places(out)
+		if *p == nil {
+			*p = positions{}
+		}
+		(*p)[f.key] = or(nodePosition(n), key)
+	}
+	return ok
 }
 
 // complete reports the missing mandatory keys.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
 
@@ -15,16 +16,15 @@ type Bridge struct{}
 
 const bridgeDevice = "br0"
 
-func (Bridge) Name() string  { return "bridge" }
-func (Bridge) Title() string { return "the bridge" }
-func (Bridge) Describe() string {
-	return "containers on a Linux bridge, the fabric device as its uplink"
+func (Bridge) Name() string { return "bridge" }
+func (Bridge) About() About {
+	return About{
+		Title: "the bridge", Description: "containers on a Linux bridge, the fabric device as its uplink",
+		VMs: true, HostVNIC: true,
+	}
 }
-func (Bridge) Features() []string { return []string{"veth", "bridge"} }
-func (Bridge) MTU(fabric int) int { return fabric }
-func (Bridge) OnNode() bool       { return false }
-func (Bridge) PlugsTaps()         {}
-func (Bridge) HostVNICs()         {}
+func (Bridge) Needs() ([]string, []program.Program) { return []string{"veth", "bridge"}, nil }
+func (Bridge) MTU(fabric int) int                   { return fabric }
 
 func (Bridge) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("bridge", f) }
 

@@ -3,6 +3,7 @@ package system
 import (
 	"strconv"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
@@ -11,13 +12,13 @@ import (
 // executor makes the pods.
 type CNI struct{}
 
-func (CNI) Name() string       { return "cni" }
-func (CNI) Title() string      { return "the pod network" }
-func (CNI) Describe() string   { return "pods on the pod network of a Kubernetes cluster" }
-func (CNI) Features() []string { return nil }
-func (CNI) MTU(fabric int) int { return fabric } // the engine uses the MTU of the pods' devices
-func (CNI) OnNode() bool       { return false }
-func (CNI) Detach(*Node) error { return nil }
+func (CNI) Name() string { return "cni" }
+func (CNI) About() About {
+	return About{Title: "the pod network", Description: "pods on the pod network of a Kubernetes cluster", InCluster: true}
+}
+func (CNI) Needs() ([]string, []program.Program) { return nil, nil }
+func (CNI) MTU(fabric int) int                   { return fabric } // the engine uses the MTU of the pods' devices
+func (CNI) Detach(*Node) error                   { return nil }
 
 func (CNI) Supports(suite.Placement, suite.Fabric) error { return nil }
 

@@ -23,27 +23,18 @@ const (
 	PublishedProof = 4242
 )
 
-// Publishes reports whether a container of the system is reached, from another node,
-// only by published ports of its node. Such a system has a method Publishes.
-func Publishes(s System) bool {
-	_, does := s.(interface{ Publishes() })
-	return does
-}
-
-// Publishes marks the system.
-func (DockerBridge) Publishes() {}
-
 func (DockerBridge) Name() string { return "docker-bridge" }
-
-// SetUp returns the time for the start of dockerd and of its containers.
-func (DockerBridge) SetUp() time.Duration { return 1600 * time.Millisecond }
-func (DockerBridge) Describe() string {
-	return "Docker containers on a bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; between nodes by published ports (docker run -p), with NAT on both; tools run in the containers' network namespaces"
+func (DockerBridge) About() About {
+	return About{
+		Description: "Docker containers on a bridge network of a dockerd, whose iptables rules see bridged frames where the kernel has br_netfilter; between nodes by published ports (docker run -p), with NAT on both; tools run in the containers' network namespaces",
+		SetUp:       1600 * time.Millisecond, // the start of dockerd and of its containers
+		Publishes:   true,
+	}
 }
-func (DockerBridge) Features() []string          { return []string{"veth", "bridge"} }
-func (DockerBridge) Programs() []program.Program { return dockerPrograms() }
-func (DockerBridge) MTU(fabric int) int          { return fabric }
-func (DockerBridge) OnNode() bool                { return false }
+func (DockerBridge) Needs() ([]string, []program.Program) {
+	return []string{"veth", "bridge"}, dockerPrograms()
+}
+func (DockerBridge) MTU(fabric int) int { return fabric }
 
 func (DockerBridge) Supports(suite.Placement, suite.Fabric) error { return nil }
 

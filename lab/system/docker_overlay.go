@@ -29,19 +29,17 @@ const (
 )
 
 func (DockerOverlay) Name() string { return "docker-overlay" }
-
-// SetUp returns the time for the start of two dockerd and of the swarm.
-func (DockerOverlay) SetUp() time.Duration { return 2800 * time.Millisecond }
-func (DockerOverlay) Describe() string {
-	return "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces"
+func (DockerOverlay) About() About {
+	return About{
+		Description: "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces",
+		SetUp:       2800 * time.Millisecond, // the start of two dockerd and of the swarm
+		IPv4Only:    true,                    // Docker 20.10 does not support IPv6 in Swarm's overlay
+	}
 }
-func (DockerOverlay) Features() []string          { return []string{"veth", "bridge", "vxlan"} }
-func (DockerOverlay) Programs() []program.Program { return dockerPrograms() }
-func (DockerOverlay) MTU(fabric int) int          { return fabric - vxlanOverhead }
-func (DockerOverlay) OnNode() bool                { return false }
-
-// IPv4Only marks the system: Docker 20.10 does not support IPv6 in Swarm's overlay.
-func (DockerOverlay) IPv4Only() {}
+func (DockerOverlay) Needs() ([]string, []program.Program) {
+	return []string{"veth", "bridge", "vxlan"}, dockerPrograms()
+}
+func (DockerOverlay) MTU(fabric int) int { return fabric - vxlanOverhead }
 
 func (DockerOverlay) Supports(suite.Placement, suite.Fabric) error { return nil }
 

@@ -105,7 +105,7 @@ func TestADockerBridgeWorksOnOneNodeAndBetweenNodes(t *testing.T) {
 			t.Errorf("%s on a fabric of 9000: MTU %d, want %d", s.Name(), got, want)
 		}
 	}
-	if !IPv4Only(DockerOverlay{}) || IPv4Only(DockerBridge{}) {
+	if !(DockerOverlay{}).About().IPv4Only || (DockerBridge{}).About().IPv4Only {
 		t.Error("the overlay is made for IPv4 only, the bridge for both")
 	}
 }

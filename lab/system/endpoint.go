@@ -11,10 +11,14 @@ import (
 // SupportsEndpoint returns nil if a system supports the endpoint settings on this
 // fabric, else the reason.
 func SupportsEndpoint(s System, e suite.Endpoint, f suite.Fabric) error {
-	if s.OnNode() && (e.Kind != suite.Container || e.Spread || e.NoSegmentation || e.HostVNIC) {
+	about := s.About()
+	if about.OnNode && (e.Kind != suite.Container || e.Spread || e.NoSegmentation || e.HostVNIC) {
 		return fmt.Errorf("%s has neither containers nor VMs: its tools run on the nodes, so it does not support the endpoint %s; use a system with containers", s.Name(), e)
 	}
-	if _, can := s.(interface{ HostVNICs() }); e.HostVNIC && !can {
+	if e.Kind == suite.VM && !about.VMs {
+		return fmt.Errorf("%s cannot have VMs as endpoints: it configures the workloads' network devices, which it cannot reach inside a VM; use containers, or a system with a bridge or with vrouter", s.Name())
+	}
+	if e.HostVNIC && !about.HostVNIC {
 		return fmt.Errorf("%s gives the nodes themselves no virtual NIC; use the system bridge, or remove host_vnic", s.Name())
 	}
 	if e.Kind == suite.Container && e.Spread && f.Kind == suite.Veth {

@@ -21,25 +21,23 @@ import (
 type EVPN struct{}
 
 func (EVPN) Name() string { return "evpn" }
-
-// SetUp returns the time for the start of BGP.
-func (EVPN) SetUp() time.Duration { return 2300 * time.Millisecond }
-func (EVPN) Describe() string {
-	return "containers on a Linux bridge, joined by the kernel's VXLAN device with addresses told by BGP EVPN (FRR)"
+func (EVPN) About() About {
+	return About{
+		Description: "containers on a Linux bridge, joined by the kernel's VXLAN device with addresses told by BGP EVPN (FRR)",
+		SetUp:       2300 * time.Millisecond, // the start of BGP
+	}
 }
-func (EVPN) Features() []string { return []string{"veth", "bridge", "vxlan"} }
 func (EVPN) MTU(fabric int) int { return fabric - vxlanOverhead }
-func (EVPN) OnNode() bool       { return false }
 
 func (EVPN) Supports(suite.Placement, suite.Fabric) error { return nil }
 
-// Programs implements Programmed. FRR's daemons are not in PATH.
-func (EVPN) Programs() []program.Program {
-	var ps []program.Program
+// Needs implements System. FRR's daemons are not in PATH.
+func (EVPN) Needs() ([]string, []program.Program) {
+	ps := []program.Program{{Name: "vtysh"}, {Name: "unshare", Build: "apt-get install util-linux"}}
 	for _, path := range []string{frrZebra, frrBGP} {
 		ps = append(ps, program.Program{Name: path, Version: []string{path, "--version"}, Least: frrLeast})
 	}
-	return append(ps, program.Program{Name: "vtysh"}, program.Program{Name: "unshare", Build: "apt-get install util-linux"})
+	return []string{"veth", "bridge", "vxlan"}, ps
 }
 
 // Attach implements System. It returns when frames for unknown destinations go

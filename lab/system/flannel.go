@@ -45,18 +45,20 @@ var flannelProgram = program.Program{
 }
 
 func (f Flannel) Name() string { return "flannel-" + f.Backend }
-
-// SetUp returns the time for the start of etcd and flanneld's leases.
-func (Flannel) SetUp() time.Duration { return 1600 * time.Millisecond }
-func (f Flannel) Describe() string {
-	return "containers on a Linux bridge on each node, joined by flannel, " + map[string]string{
-		flannelVXLAN:  "VXLAN in the kernel",
-		flannelUDP:    "UDP by a process of its own (TUN)",
-		flannelHostGW: "routes over the fabric without encapsulation",
-	}[f.Backend]
+func (f Flannel) About() About {
+	return About{
+		Description: "containers on a Linux bridge on each node, joined by flannel, " + map[string]string{
+			flannelVXLAN:  "VXLAN in the kernel",
+			flannelUDP:    "UDP by a process of its own (TUN)",
+			flannelHostGW: "routes over the fabric without encapsulation",
+		}[f.Backend],
+		SetUp:    1600 * time.Millisecond, // the start of etcd and flanneld's leases
+		IPv4Only: true,                    // its backends carry IPv6 in a second network, which is not configured here
+		VMs:      true,
+	}
 }
 
-func (f Flannel) Features() []string {
+func (f Flannel) Needs() ([]string, []program.Program) {
 	features := []string{"veth", "bridge", "bridge-netfilter"}
 	switch f.Backend {
 	case flannelVXLAN:
@@ -64,21 +66,8 @@ func (f Flannel) Features() []string {
 	case flannelUDP:
 		features = append(features, "tun")
 	}
-	return features
+	return features, []program.Program{etcdProgram, flannelProgram}
 }
-
-func (Flannel) Programs() []program.Program {
-	return []program.Program{etcdProgram, flannelProgram}
-}
-
-// IPv4Only marks the system: its backends carry IPv6 in a second network, which is
-// not configured here.
-func (Flannel) IPv4Only() {}
-
-func (Flannel) OnNode() bool { return false }
-
-// PlugsTaps: workloads are behind a bridge, so they may be VMs.
-func (Flannel) PlugsTaps() {}
 
 // MTU returns the MTU that flannel computes from the fabric's MTU. Attach compares
 // it with FLANNEL_MTU, which flanneld writes.

@@ -22,17 +22,17 @@ func TestFlannelsMTULeavesRoomForItsEncapsulation(t *testing.T) {
 
 func TestFlannelAsksForWhatItsBackendNeeds(t *testing.T) {
 	for backend, want := range map[string]string{flannelVXLAN: "vxlan", flannelUDP: "tun"} {
-		if !slices.Contains((Flannel{backend}).Features(), want) {
+		if features, _ := (Flannel{backend}).Needs(); !slices.Contains(features, want) {
 			t.Errorf("%s does not ask for %s", backend, want)
 		}
-		if slices.Contains((Flannel{flannelHostGW}).Features(), want) {
+		if features, _ := (Flannel{flannelHostGW}).Needs(); slices.Contains(features, want) {
 			t.Errorf("host-gw asks for %s", want)
 		}
 	}
 	if err := (Flannel{flannelVXLAN}).Supports(suite.TwoNodes, suite.Fabric{Links: 2}); err == nil || !strings.Contains(err.Error(), "one fabric device") {
 		t.Errorf("over two links: %v", err)
 	}
-	if !IPv4Only(Flannel{flannelVXLAN}) {
+	if !(Flannel{flannelVXLAN}).About().IPv4Only {
 		t.Error("it claims to carry IPv6")
 	}
 }

@@ -3,6 +3,7 @@ package system
 import (
 	"errors"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
 
@@ -10,26 +11,17 @@ import (
 // the tools use the nodes' own stacks.
 type Host struct{}
 
-// InCluster reports whether a system is part of a Kubernetes cluster, and runs only there.
-// Such a system has a method InCluster.
-func InCluster(s System) bool {
-	_, in := s.(interface{ InCluster() })
-	return in
+func (Host) Name() string { return "host" }
+func (Host) About() About {
+	return About{
+		Title: "the host network", Description: "pods on the host network of the nodes of a Kubernetes cluster",
+		OnNode: true, InCluster: true,
+	}
 }
-
-// InCluster marks the systems.
-func (Host) InCluster()      {}
-func (CNI) InCluster()       {}
-func (ServiceIP) InCluster() {}
-
-func (Host) Name() string       { return "host" }
-func (Host) Title() string      { return "the host network" }
-func (Host) Describe() string   { return "pods on the host network of the nodes of a Kubernetes cluster" }
-func (Host) Features() []string { return nil }
-func (Host) MTU(fabric int) int { return fabric }
-func (Host) OnNode() bool       { return true }
-func (Host) Attach(*Node) error { return nil }
-func (Host) Detach(*Node) error { return nil }
+func (Host) Needs() ([]string, []program.Program) { return nil, nil }
+func (Host) MTU(fabric int) int                   { return fabric }
+func (Host) Attach(*Node) error                   { return nil }
+func (Host) Detach(*Node) error                   { return nil }
 
 func (Host) Supports(p suite.Placement, _ suite.Fabric) error {
 	if p == suite.Colocated {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
 
@@ -13,12 +14,11 @@ import (
 type Macvlan struct{}
 
 func (Macvlan) Name() string { return "macvlan" }
-func (Macvlan) Describe() string {
-	return "containers on macvlan devices (bridge mode) of the fabric device"
+func (Macvlan) About() About {
+	return About{Description: "containers on macvlan devices (bridge mode) of the fabric device"}
 }
-func (Macvlan) Features() []string { return []string{"macvlan"} }
-func (Macvlan) MTU(fabric int) int { return fabric }
-func (Macvlan) OnNode() bool       { return false }
+func (Macvlan) Needs() ([]string, []program.Program) { return []string{"macvlan"}, nil }
+func (Macvlan) MTU(fabric int) int                   { return fabric }
 
 func (Macvlan) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("macvlan", f) }
 

@@ -23,25 +23,21 @@ const (
 )
 
 func (o OVS) Name() string { return "ovs-" + o.Tunnel }
-
-// SetUp returns the time for the start of its daemons.
-func (OVS) SetUp() time.Duration { return 500 * time.Millisecond }
-func (o OVS) Describe() string {
-	return "containers on Open vSwitch, joined by its " + map[string]string{"vxlan": "VXLAN", "gre": "GRE"}[o.Tunnel] +
-		" tunnels; switched in the kernel where it has Open vSwitch's datapath, else in ovs-vswitchd"
+func (o OVS) About() About {
+	return About{
+		Description: "containers on Open vSwitch, joined by its " + map[string]string{"vxlan": "VXLAN", "gre": "GRE"}[o.Tunnel] +
+			" tunnels; switched in the kernel where it has Open vSwitch's datapath, else in ovs-vswitchd",
+		SetUp: 500 * time.Millisecond, // the start of its daemons
+	}
 }
 
-// Features: the userspace datapath makes taps.
-func (OVS) Features() []string { return []string{"veth", "tun"} }
-func (OVS) OnNode() bool       { return false }
-
-// Programs implements Programmed.
-func (OVS) Programs() []program.Program {
+// Needs implements System. The userspace datapath makes taps.
+func (OVS) Needs() ([]string, []program.Program) {
 	var ps []program.Program
 	for _, name := range []string{"ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-appctl", "ovs-dpctl"} {
 		ps = append(ps, program.Program{Name: name, Version: []string{name, "--version"}, Least: ovsLeast})
 	}
-	return ps
+	return []string{"veth", "tun"}, ps
 }
 
 // MTU on an IPv4 underlay: outer IP 20, then UDP 8 and VXLAN 8, or GRE 4 and

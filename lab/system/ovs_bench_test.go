@@ -26,7 +26,7 @@ func nodesOnASwitch(t *testing.T, s System, n int) []*Node {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
-	for _, p := range Programs(s) {
+	for _, p := range programsOf(s) {
 		if _, err := exec.LookPath(p.Name); err != nil {
 			t.Skipf("%s is not installed; get it with: %s", p.Name, p.Remedy())
 		}

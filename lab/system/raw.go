@@ -3,6 +3,7 @@ package system
 import (
 	"errors"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
 
@@ -10,14 +11,14 @@ import (
 // fabric.
 type Raw struct{}
 
-func (Raw) Name() string       { return "raw" }
-func (Raw) Title() string      { return "raw" }
-func (Raw) Describe() string   { return "host stack to host stack over the fabric, no virtual network" }
-func (Raw) Features() []string { return nil }
-func (Raw) MTU(fabric int) int { return fabric }
-func (Raw) OnNode() bool       { return true }
-func (Raw) Attach(*Node) error { return nil }
-func (Raw) Detach(*Node) error { return nil }
+func (Raw) Name() string { return "raw" }
+func (Raw) About() About {
+	return About{Title: "raw", Description: "host stack to host stack over the fabric, no virtual network", OnNode: true}
+}
+func (Raw) Needs() ([]string, []program.Program) { return nil, nil }
+func (Raw) MTU(fabric int) int                   { return fabric }
+func (Raw) Attach(*Node) error                   { return nil }
+func (Raw) Detach(*Node) error                   { return nil }
 
 func (Raw) Supports(p suite.Placement, _ suite.Fabric) error {
 	if p == suite.Colocated {

@@ -95,3 +95,39 @@ func routeVia(s *space.Space, via netip.Addr, to netip.Prefix) error {
 func disconnectRouted(n *Node) error {
 	return errors.Join(disconnectContainers(n), n.Space.Remove(bridgeDevice))
 }
+
+// routeInto sets a tunnel device of layer 3 up, and adds routes over it to the
+// subnets of all other nodes.
+func routeInto(n *Node, device string, mtu int) error {
+	l, err := n.Space.Link(device)
+	if err != nil {
+		return err
+	}
+	if err := n.Space.Links.LinkSetMTU(l, mtu); err != nil {
+		return fmt.Errorf("set the MTU of %s to %d in %s: %w", device, mtu, n.Space.Name, err)
+	}
+	// The device needs no link-local address. With one, IPv6 would send queries that
+	// have no receiver.
+	if err := n.Space.DeviceSysctl("ipv6", device, "addr_gen_mode", "1"); err != nil {
+		return err
+	}
+	if err := n.Space.Up(device); err != nil {
+		return err
+	}
+	for i := range n.peers() {
+		v4, v6 := routedSubnets(i)
+		for _, subnet := range []netip.Prefix{v4, v6} {
+			r := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: space.IPNet(subnet)}
+			if err := n.Space.Links.RouteAdd(r); err != nil {
+				return fmt.Errorf("route %s into %s in %s: %w", subnet, device, n.Space.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// routedDevices returns the devices of a routed system with a tunnel, in path order.
+func routedDevices(n *Node, tunnel string) []Device {
+	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: tunnel, Role: "tunnel"})
+	return append(ds, fabricDevices(n)...)
+}

@@ -11,14 +11,13 @@ import (
 // address of the receiver's pod.
 type ServiceIP struct{ CNI }
 
-func (ServiceIP) Name() string  { return "service" }
-func (ServiceIP) Title() string { return "the service address" }
-func (ServiceIP) Describe() string {
-	return "pods on the pod network of a Kubernetes cluster, reached by the ClusterIP of a service"
+func (ServiceIP) Name() string { return "service" }
+func (ServiceIP) About() About {
+	return About{
+		Title: "the service address", Description: "pods on the pod network of a Kubernetes cluster, reached by the ClusterIP of a service",
+		Publishes: true, InCluster: true,
+	}
 }
-
-// Publishes marks the system.
-func (ServiceIP) Publishes() {}
 
 func (ServiceIP) Supports(p suite.Placement, _ suite.Fabric) error {
 	if p == suite.Colocated {

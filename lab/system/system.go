@@ -19,20 +19,17 @@ import (
 // System carries packets between endpoints.
 type System interface {
 	Name() string
-	// Describe describes the system for reports.
-	Describe() string
-	// Features lists the kernel features that the system needs. Package probe
-	// defines their names.
-	Features() []string
+	// About describes the system.
+	About() About
+	// Needs lists the kernel features and the installed programs that the system needs.
+	// Package probe defines the names of the features.
+	Needs() ([]string, []program.Program)
 	// Supports returns nil if the system supports this placement and fabric, else
 	// the reason.
 	Supports(p suite.Placement, f suite.Fabric) error
 	// MTU returns the largest MTU of the endpoints' devices with which no packet is
 	// fragmented on a fabric of the given MTU.
 	MTU(fabric int) int
-	// OnNode reports whether the endpoints are the nodes themselves and not
-	// containers.
-	OnNode() bool
 	// Attach brings the system up on one node. The endpoints' namespaces exist.
 	Attach(n *Node) error
 	// Detach removes everything that Attach made. It also works after a failed
@@ -43,62 +40,46 @@ type System interface {
 	Devices(n *Node) []Device
 }
 
-// Programmed is implemented by systems that need installed programs.
-type Programmed interface{ Programs() []program.Program }
+// About describes a system: what it is, and what it can do.
+type About struct {
+	Title       string // name in sentences, such as "the bridge"; if empty, sentences use Name
+	Description string // for reports
+	// SetUp is how much longer than a bridge it takes until traffic can flow. It is used to
+	// estimate the duration of a run.
+	SetUp time.Duration
+	// AddedBytes is the number of bytes that the system adds to each data packet, by IP
+	// version. If it is nil, this number is the difference between the fabric's MTU and the
+	// endpoints' MTU.
+	AddedBytes map[int]int
 
-// Programs returns the executables that a system needs.
-func Programs(s System) []program.Program {
-	if p, ok := s.(Programmed); ok {
-		return p.Programs()
-	}
-	return nil
+	OnNode    bool // the endpoints are the nodes themselves and not containers
+	IPv4Only  bool // cannot carry IPv6
+	VMs       bool // endpoints may be VMs: the system can connect their taps
+	HostVNIC  bool // can give the nodes themselves a virtual NIC
+	Publishes bool // another node reaches a container only by published ports of its node
+	InCluster bool // is part of a Kubernetes cluster, and runs only there
 }
 
-// SetUps returns, by system name, how much longer a system takes than a bridge until
-// traffic can flow. Only systems with a method SetUp have an entry.
+// SetUps returns About.SetUp of each system, by name.
 func SetUps() map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for _, s := range Registry() {
-		if slow, says := s.(interface{ SetUp() time.Duration }); says {
-			all[s.Name()] = slow.SetUp()
+		if setUp := s.About().SetUp; setUp > 0 {
+			all[s.Name()] = setUp
 		}
 	}
 	return all
 }
 
-// Titles returns the titles of the systems that have a method Title, by system
-// name. Sentences use the titles.
+// Titles returns the titles of the systems that have one, by name.
 func Titles() map[string]string {
 	all := map[string]string{}
 	for _, s := range Registry() {
-		if titled, says := s.(interface{ Title() string }); says {
-			all[s.Name()] = titled.Title()
+		if title := s.About().Title; title != "" {
+			all[s.Name()] = title
 		}
 	}
 	return all
-}
-
-// AddedBytes returns the number of bytes that a system adds to each data packet of an IP version
-// (4 or 6). ok is false if this number is the difference between the fabric's MTU and the
-// endpoints' MTU. That is so for most systems.
-func AddedBytes(s System, ipVersion int) (bytes int, ok bool) {
-	if a, has := s.(interface{ AddedBytes(int) (int, bool) }); has {
-		return a.AddedBytes(ipVersion)
-	}
-	return 0, false
-}
-
-// IPv4Only reports whether a system cannot carry IPv6. Such a system has a method
-// IPv4Only.
-func IPv4Only(s System) bool {
-	_, only := s.(interface{ IPv4Only() })
-	return only
-}
-
-// OnNode reports whether the endpoints of the named system are the nodes themselves.
-func OnNode(name string) bool {
-	s, err := ByName(name)
-	return err == nil && s.OnNode()
 }
 
 // Node is the node on which a system is attached.
@@ -179,8 +160,6 @@ func Registry() []System {
 		Flannel{flannelVXLAN},
 		Flannel{flannelUDP},
 		Flannel{flannelHostGW},
-		UDPTun{},
-		UDPTun{Batch: true},
 		Weave{},
 		WireGuard{},
 		DockerOverlay{},

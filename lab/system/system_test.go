@@ -5,8 +5,14 @@ import (
 	"testing"
 
 	"windtunnel/internal/setup"
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
+
+func programsOf(s System) []program.Program {
+	_, programs := s.Needs()
+	return programs
+}
 
 func TestEverySystemIsFoundByItsOneName(t *testing.T) {
 	seen := map[string]bool{}
@@ -19,10 +25,10 @@ func TestEverySystemIsFoundByItsOneName(t *testing.T) {
 		if err != nil || found != s {
 			t.Errorf("ByName(%s) = %v, %v", s.Name(), found, err)
 		}
-		if s.Describe() == "" {
+		if s.About().Description == "" {
 			t.Errorf("%s does not say what it is", s.Name())
 		}
-		for _, p := range Programs(s) {
+		for _, p := range programsOf(s) {
 			if p.Remedy() == "" {
 				t.Errorf("%s: nothing says how to get %s: add its package to %s, or set Build", s.Name(), p.Name, setup.File)
 			}

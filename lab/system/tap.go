@@ -6,8 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
-
-	"windtunnel/lab/suite"
 )
 
 // Guest describes an endpoint that is a VM. Such an endpoint has no namespace on the
@@ -28,15 +26,6 @@ type GuestConfig struct {
 // Tap returns the name of a VM's tap on the node. The vif of a container has the
 // same name.
 func (e Endpoint) Tap() string { return vifName(e) }
-
-// SupportsVMs returns nil if the endpoint is no VM or the system supports VMs, else
-// the reason. A system that supports VMs has a method PlugsTaps.
-func SupportsVMs(s System, e suite.Endpoint) error {
-	if _, can := s.(interface{ PlugsTaps() }); can || e.Kind != suite.VM {
-		return nil
-	}
-	return fmt.Errorf("%s cannot have VMs as endpoints: it configures the workloads' network devices, which it cannot reach inside a VM; use containers, or a system with a bridge or with vrouter", s.Name())
-}
 
 // connectTap connects a VM's tap to the node's bridge.
 func connectTap(n *Node, e Endpoint, mtu int) error {

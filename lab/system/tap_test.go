@@ -147,14 +147,14 @@ func TestOnlySystemsThatPlugTapsTakeVMs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = SupportsVMs(s, vm)
+		err = SupportsEndpoint(s, vm, suite.Fabric{})
 		if (err == nil) != can {
 			t.Errorf("%s with VMs: %v", name, err)
 		}
 		if err != nil && !strings.Contains(err.Error(), name) {
 			t.Errorf("%v does not name %s", err, name)
 		}
-		if err := SupportsVMs(s, suite.Endpoint{}); err != nil {
+		if err := SupportsEndpoint(s, suite.Endpoint{}, suite.Fabric{}); err != nil {
 			t.Errorf("%s with containers: %v", name, err)
 		}
 	}

@@ -46,9 +46,7 @@ func (v VRouter) Name() string {
 	return name
 }
 
-// SetUp returns the time in which the agents start and load their programs.
-func (VRouter) SetUp() time.Duration { return 400 * time.Millisecond }
-func (v VRouter) Describe() string {
+func (v VRouter) About() About {
 	what := "containers on vrouter, " + map[string]string{
 		"mpls-gre": "MPLS over GRE", "mpls-udp": "MPLS over UDP", "vxlan": "VXLAN", "direct": "no tunnel", vrouterTranslated: "translation to IPv6",
 	}[v.Encap]
@@ -58,32 +56,28 @@ func (v VRouter) Describe() string {
 	if v.Netkit {
 		what += ", netkit devices"
 	}
-	return what
-}
-func (v VRouter) Features() []string {
-	if v.Netkit {
-		return []string{probe.Netkit, "bpf", "vrouter"}
+	about := About{Description: what, SetUp: 400 * time.Millisecond, VMs: true} // the agents start and load their programs
+	if v.Encap == vrouterTranslated {
+		// Translation replaces an IPv4 header (20 bytes) with an IPv6 header (40 bytes), and
+		// adds nothing to IPv6 packets.
+		about.AddedBytes = map[int]int{4: 40 - 20, 6: 0}
 	}
-	return []string{"veth", "bpf", "vrouter"}
+	return about
 }
-func (VRouter) OnNode() bool { return false }
-func (VRouter) PlugsTaps()   {}
+
+func (v VRouter) Needs() ([]string, []program.Program) {
+	device := "veth"
+	if v.Netkit {
+		device = probe.Netkit
+	}
+	return []string{device, "bpf", "vrouter"}, nil
+}
 
 // MTU on an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label
 // 4, or UDP 8, VXLAN 8 and inner Ethernet 14. Direct adds nothing. Nodes that translate
 // use VXLAN over IPv6, outer IP 40, for packets that cannot be translated.
 func (v VRouter) MTU(fabric int) int {
 	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap]
-}
-
-// AddedBytes returns the number of bytes that translation adds to a packet. It replaces an IPv4
-// header (20 bytes) with an IPv6 header (40 bytes), and adds nothing to IPv6 packets. For tunnels
-// and for direct packets, ok is false.
-func (v VRouter) AddedBytes(ipVersion int) (bytes int, ok bool) {
-	if ipVersion != 6 {
-		bytes = 40 - 20
-	}
-	return bytes, v.Encap == vrouterTranslated
 }
 
 // The parts of vrouter's files that are used here.

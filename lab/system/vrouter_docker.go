@@ -28,15 +28,15 @@ const (
 func (VRouterDocker) overlay() VRouter { return VRouter{Encap: "mpls-udp"} }
 
 func (VRouterDocker) Name() string { return "vrouter-docker" }
-
-// SetUp returns the time for the start of Docker, vrouter and their containers.
-func (VRouterDocker) SetUp() time.Duration { return 2500 * time.Millisecond }
-func (VRouterDocker) Describe() string {
-	return "Docker containers on a vrouter network by its Docker plugin, MPLS over UDP; tools run in the containers' network namespaces"
+func (VRouterDocker) About() About {
+	return About{
+		Description: "Docker containers on a vrouter network by its Docker plugin, MPLS over UDP; tools run in the containers' network namespaces",
+		SetUp:       2500 * time.Millisecond, // the start of Docker, vrouter and their containers
+	}
 }
-func (VRouterDocker) Features() []string                           { return []string{"veth", "bpf", "vrouter"} }
-func (VRouterDocker) Programs() []program.Program                  { return dockerPrograms() }
-func (VRouterDocker) OnNode() bool                                 { return false }
+func (VRouterDocker) Needs() ([]string, []program.Program) {
+	return []string{"veth", "bpf", "vrouter"}, dockerPrograms()
+}
 func (s VRouterDocker) MTU(fabric int) int                         { return s.overlay().MTU(fabric) }
 func (VRouterDocker) Supports(suite.Placement, suite.Fabric) error { return nil }
 

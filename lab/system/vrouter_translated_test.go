@@ -1,6 +1,7 @@
 package system
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -35,11 +36,8 @@ func TestTranslationLengthensPacketsByLessThanTheMTUReserves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, version := range []int{4, 6} {
-			bytes, ok := AddedBytes(s, version)
-			if wanted, has := want[version]; ok != has || bytes != wanted && ok {
-				t.Errorf("%s adds %d bytes to IPv%d packets (%v), want %d (%v)", name, bytes, version, ok, wanted, has)
-			}
+		if got := s.About().AddedBytes; !maps.Equal(got, want) {
+			t.Errorf("%s adds these bytes to packets, by IP version: %v, want %v", name, got, want)
 		}
 	}
 }

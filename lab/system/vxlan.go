@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
 
@@ -23,15 +24,12 @@ const (
 	vxlanOverhead = 50
 )
 
-func (VXLAN) Name() string  { return "vxlan" }
-func (VXLAN) Title() string { return "kernel VXLAN" }
-func (VXLAN) Describe() string {
-	return "containers on a Linux bridge, joined by the kernel's VXLAN device"
+func (VXLAN) Name() string { return "vxlan" }
+func (VXLAN) About() About {
+	return About{Title: "kernel VXLAN", Description: "containers on a Linux bridge, joined by the kernel's VXLAN device", VMs: true}
 }
-func (VXLAN) Features() []string { return []string{"veth", "bridge", "vxlan"} }
-func (VXLAN) MTU(fabric int) int { return fabric - vxlanOverhead }
-func (VXLAN) OnNode() bool       { return false }
-func (VXLAN) PlugsTaps()         {}
+func (VXLAN) Needs() ([]string, []program.Program) { return []string{"veth", "bridge", "vxlan"}, nil }
+func (VXLAN) MTU(fabric int) int                   { return fabric - vxlanOverhead }
 
 func (VXLAN) Supports(suite.Placement, suite.Fabric) error { return nil }
 

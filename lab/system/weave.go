@@ -45,17 +45,16 @@ var weaveProgram = program.Program{
 	Version: []string{weaveRouter, "--version"},
 }
 
-func (Weave) Name() string  { return "weave" }
-func (Weave) Title() string { return "Weave" }
-func (Weave) Describe() string {
-	return "containers on a Linux bridge on each node, joined by Weave Net's router in user space (sleeve)"
+func (Weave) Name() string { return "weave" }
+func (Weave) About() About {
+	return About{
+		Title: "Weave", Description: "containers on a Linux bridge on each node, joined by Weave Net's router in user space (sleeve)",
+		SetUp: 1900 * time.Millisecond, // the routers connect and discover the path MTU
+	}
 }
-
-// SetUp returns the time that the routers need to connect and to discover the path MTU.
-func (Weave) SetUp() time.Duration                         { return 1900 * time.Millisecond }
-func (Weave) Features() []string                           { return []string{"veth", "bridge", "ifb"} }
-func (Weave) Programs() []program.Program                  { return []program.Program{weaveProgram, iptablesProgram} }
-func (Weave) OnNode() bool                                 { return false }
+func (Weave) Needs() ([]string, []program.Program) {
+	return []string{"veth", "bridge", "ifb"}, []program.Program{weaveProgram, iptablesProgram}
+}
 func (Weave) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 // MTU returns the length of the largest packet that fits into one of weaver's datagrams. The lab

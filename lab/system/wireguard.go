@@ -44,17 +44,14 @@ const (
 )
 
 func (WireGuard) Name() string { return "wireguard" }
-
-// SetUp returns the time for the start of wireguard-go and for the handshakes.
-func (WireGuard) SetUp() time.Duration { return 400 * time.Millisecond }
-func (WireGuard) Describe() string {
-	return "containers routed through WireGuard: the kernel's, or wireguard-go where the kernel has none"
+func (WireGuard) About() About {
+	return About{
+		Description: "containers routed through WireGuard: the kernel's, or wireguard-go where the kernel has none",
+		SetUp:       400 * time.Millisecond, // the start of wireguard-go, and the handshakes
+		VMs:         true,
+	}
 }
 func (WireGuard) MTU(fabric int) int { return fabric - wireGuardOverhead }
-func (WireGuard) OnNode() bool       { return false }
-
-// PlugsTaps: workloads are behind a bridge, so they may be VMs.
-func (WireGuard) PlugsTaps() {}
 
 func (WireGuard) Supports(suite.Placement, suite.Fabric) error { return nil }
 
@@ -64,21 +61,13 @@ var kernelWireGuard = sync.OnceValue(func() bool {
 	return !missing
 })
 
-func (WireGuard) Features() []string {
-	if kernelWireGuard() {
-		return []string{"veth", "bridge", probe.WireGuard}
-	}
-	return []string{"veth", "bridge", "tun"}
-}
-
-// Programs returns the programs of the implementation that will be used. So the
-// run's record names the implementation.
-func (WireGuard) Programs() []program.Program {
+// Needs names the implementation that will be used. So the run's record names it too.
+func (WireGuard) Needs() ([]string, []program.Program) {
 	wg := program.Program{Name: "wg", Version: []string{"wg", "--version"}}
 	if kernelWireGuard() {
-		return []program.Program{wg}
+		return []string{"veth", "bridge", probe.WireGuard}, []program.Program{wg}
 	}
-	return []program.Program{wg, {
+	return []string{"veth", "bridge", "tun"}, []program.Program{wg, {
 		Name:    "wireguard-go",
 		Build:   "apt-get install wireguard-go; or use a kernel with CONFIG_WIREGUARD",
 		Version: []string{"wireguard-go", "--version"},

@@ -95,7 +95,7 @@ func TestTheMTUHoldsWhatWireGuardAdds(t *testing.T) {
 
 func needWireGuard(t *testing.T) {
 	t.Helper()
-	for _, p := range (WireGuard{}).Programs() {
+	for _, p := range programsOf(WireGuard{}) {
 		if _, err := exec.LookPath(p.Name); err != nil {
 			t.Skipf("%s is not installed; get it with: %s", p.Name, p.Remedy())
 		}

@@ -10,6 +10,7 @@ import (
 	"windtunnel/lab/meter"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 )
 
 // Spec describes the testbed to make.
@@ -25,8 +26,9 @@ type Executor interface {
 	// why the executor cannot make such a testbed.
 	Layout(nodes int) (Layout, error)
 	// Requires lists the kernel features that a scenario's testbed needs, by their names
-	// in lab/probe. The error says why the executor cannot make it.
-	Requires(sc *suite.Scenario) (features []string, err error)
+	// in lab/probe. about describes the scenario's system. The error says why the executor
+	// cannot make the testbed.
+	Requires(sc *suite.Scenario, about system.About) (features []string, err error)
 	// Up makes a testbed. If it fails, it removes all that it has made.
 	Up(ctx context.Context, spec Spec) (Testbed, error)
 }
@@ -52,7 +54,7 @@ type Testbed interface {
 }
 
 // Cluster is implemented by executors whose testbeds are in a Kubernetes cluster. They run
-// the systems for which system.InCluster is true, and no others.
+// the systems for which system.About.InCluster is true, and no others.
 type Cluster interface{ Cluster() }
 
 // Furnished is implemented by testbeds whose endpoints exist before the system is
@@ -60,7 +62,7 @@ type Cluster interface{ Cluster() }
 type Furnished interface {
 	// Endpoints returns the sender and the receiver of a scenario whose system does not
 	// run on the nodes themselves.
-	Endpoints(sc *suite.Scenario) (sender, receiver Endpoint, err error)
+	Endpoints(sc *suite.Scenario, about system.About) (sender, receiver Endpoint, err error)
 }
 
 // Endpoint is an endpoint of a Furnished testbed.

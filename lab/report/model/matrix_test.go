@@ -74,7 +74,7 @@ func TestAMatrixHasARowForEachSystemAndAColumnForEachWorkload(t *testing.T) {
 
 func TestLatencyUnderLoadHasAMatrixForEachPercentile(t *testing.T) {
 	r := &Report{}
-	for i, system := range []string{"bridge", "vxlan", "udp-tun"} {
+	for i, system := range []string{"bridge", "vxlan", "flannel-udp"} {
 		for j, load := range []int{0, 1, 8, 16} {
 			s := Scenario{
 				ID: fmt.Sprintf("%s/load-%d", system, load), Workload: suite.Workload{Kind: suite.TCPRR, Load: load}, Trials: 6,

@@ -246,7 +246,7 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 }
 
 // Requires implements testbed.Executor.
-func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
+func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, error) {
 	f := sc.Fabric
 	for _, lack := range []struct {
 		asked bool
@@ -264,14 +264,14 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 		return nil, errors.New("VMs as endpoints do not run in a cluster")
 	case e.Spread, e.NoSegmentation, e.HostVNIC:
 		return nil, errors.New("the lab does not change the devices of a cluster's pods; remove spread, segmentation and host_vnic from the endpoint")
-	case sc.Pairs > 1 && !system.OnNode(sc.System):
+	case sc.Pairs > 1 && !about.OnNode:
 		return nil, fmt.Errorf("it has %d pairs, and in a cluster there is one; use streams", sc.Pairs)
 	}
 	for _, m := range x.machines {
 		if d := m.survey.Device; d.MTU != f.MTU {
 			return nil, fmt.Errorf("node %s: device %s has MTU %d, and the scenario has %d; use nodes with devices of one MTU", m.node.Name, d.Name, d.MTU, f.MTU)
 		}
-		if err := m.survey.Device.HasOffload(f.Offload, sc.Workload.IPVersion, !system.OnNode(sc.System)); err != nil {
+		if err := m.survey.Device.HasOffload(f.Offload, sc.Workload.IPVersion, !about.OnNode); err != nil {
 			return nil, fmt.Errorf("node %s: %w", m.node.Name, err)
 		}
 		if v := sc.Workload.IPVersion; !address(m.data, v).IsValid() {
@@ -361,7 +361,7 @@ func (tb *Testbed) Down(ctx context.Context) error {
 func (tb *Testbed) Release(ctx context.Context) error { return tb.Down(ctx) }
 
 // Endpoints implements testbed.Furnished.
-func (tb *Testbed) Endpoints(sc *suite.Scenario) (sender, receiver testbed.Endpoint, err error) {
+func (tb *Testbed) Endpoints(sc *suite.Scenario, about system.About) (sender, receiver testbed.Endpoint, err error) {
 	sender = tb.nodes[0].agents[1].endpoint(0)
 	if sc.Placement == suite.Colocated {
 		if len(tb.nodes[0].agents) < 3 {
@@ -370,7 +370,7 @@ func (tb *Testbed) Endpoints(sc *suite.Scenario) (sender, receiver testbed.Endpo
 		return sender, tb.nodes[0].agents[2].endpoint(0), nil
 	}
 	receiver = tb.nodes[1].agents[1].endpoint(1)
-	if s, err := system.ByName(sc.System); err == nil && system.Publishes(s) {
+	if about.Publishes {
 		service := tb.nodes[1].service
 		if !service.Is4() {
 			return sender, receiver, fmt.Errorf("the cluster's services have no IPv4 addresses (%s)", service)

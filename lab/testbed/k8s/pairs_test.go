@@ -9,6 +9,7 @@ import (
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 )
 
@@ -48,7 +49,7 @@ func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
 		}
 		_, cluster := between.(testbed.Cluster)
 		sc := suite.Scenario{System: "service", Fabric: suite.Fabric{MTU: 1500}, Workload: suite.Workload{IPVersion: 4}, Pairs: 1}
-		_, unable := between.Requires(&sc)
+		_, unable := between.Requires(&sc, system.ServiceIP{}.About())
 		layout, unfit := between.Layout(2)
 		if !cluster || unable != nil || unfit != nil || len(layout.Nodes) != 2 || layout.Shared {
 			t.Errorf("%v: a cluster %t, %v, %v, layout %+v", pair, cluster, unable, unfit, layout)

@@ -65,14 +65,14 @@ func TestNothingIsLeftOfAKilledEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	victim.Wait()
-	names, err := space.Named(SpacePrefix(id))
+	names, err := space.Named(space.TestbedPrefix(id))
 	if err != nil || len(names) != 3 {
 		t.Fatalf("the killed engine left %v (%v); two nodes and a wire were to be expected", names, err)
 	}
-	if _, err := Clean(SpacePrefix(id)); err != nil {
+	if _, err := space.Clean(space.TestbedPrefix(id)); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := space.Named(SpacePrefix(id)); err != nil || len(names) != 0 {
+	if names, err := space.Named(space.TestbedPrefix(id)); err != nil || len(names) != 0 {
 		t.Errorf("still there: %v (%v)", names, err)
 	}
 	for _, pid := range children(t) {
@@ -107,7 +107,7 @@ func TestCleanEndsWhatRunsInTheNamespaces(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- orphan.Wait() }()
-	c, err := Clean(SpacePrefix(tb.id))
+	c, err := space.Clean(space.TestbedPrefix(tb.id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestCleanRemovesTheControlGroupsOfANode(t *testing.T) {
 	if len(made) == 0 {
 		t.Skip("no control groups are mounted in /sys/fs/cgroup")
 	}
-	if _, err := Clean(SpacePrefix(tb.id)); err != nil {
+	if _, err := space.Clean(space.TestbedPrefix(tb.id)); err != nil {
 		t.Error(err)
 	}
 	for _, group := range made {
@@ -181,7 +181,7 @@ func TestCleanEndsWhatTheProcessesStartedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	family := waitForFamily(t, shell.Process.Pid, 3) // a shell, its shell, its sleep
-	if _, err := Clean(SpacePrefix(tb.id)); err != nil {
+	if _, err := space.Clean(space.TestbedPrefix(tb.id)); err != nil {
 		t.Fatal(err)
 	}
 	shell.Wait()
@@ -199,6 +199,12 @@ func TestCleanEndsWhatTheProcessesStartedElsewhere(t *testing.T) {
 		n.cmd.Wait()
 		n.agent, n.cmd = nil, nil
 	}
+}
+
+// hasEnded reports whether a process is gone or a zombie.
+func hasEnded(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
 // waitForFamily waits until a process has so many descendants, itself
@@ -224,118 +230,11 @@ func waitForFamily(t *testing.T, pid, many int) []int {
 	}
 }
 
-func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	first, err := TakeLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = TakeLock(path)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
-		t.Errorf("the second: %v; want an error that names process %d", err, os.Getpid())
-	}
-	if err := first.Unlock(); err != nil {
-		t.Fatal(err)
-	}
-	second, err := TakeLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Unlock(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the lock file is still there: %v", err)
-	}
-}
-
-// Any user can make a link in a directory such as /tmp.
-func TestTheLockDoesNotFollowALink(t *testing.T) {
-	dir := t.TempDir()
-	path, other := filepath.Join(dir, "lock"), filepath.Join(dir, "other")
-	if err := errors.Join(os.WriteFile(other, []byte("text"), 0o600), os.Symlink(other, path)); err != nil {
-		t.Fatal(err)
-	}
-	if l, err := TakeLock(path); !errors.Is(err, syscall.ELOOP) {
-		t.Errorf("lock %v, error %v; want ELOOP", l, err)
-	}
-	if text, err := os.ReadFile(other); err != nil || string(text) != "text" {
-		t.Errorf("the file at the link has %q (%v)", text, err)
-	}
-}
-
-// lab clean removes lock files with the program. Then another measurement can have a lock
-// file with the same name.
-func TestUnlockRemovesOnlyItsFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	first, err := TakeLock(path)
-	if err == nil {
-		err = os.Remove(path)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := TakeLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Unlock(); err != nil {
-		t.Error(err)
-	}
-	if l, err := TakeLock(path); err == nil {
-		t.Errorf("a third lock beside the second: %v", l)
-	}
-	if err := second.Unlock(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	holder := exec.Command("flock", path, "sleep", "60")
-	if err := holder.Start(); err != nil {
-		t.Skip("flock(1) is not installed: " + err.Error())
-	}
-	// Asked for by hand: TakeLock would remove the file that flock(1) may just
-	// have opened.
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for deadline := time.Now().Add(10 * time.Second); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil; time.Sleep(10 * time.Millisecond) {
-		syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
-		if time.Now().After(deadline) {
-			t.Fatal("flock(1) never took the lock")
-		}
-	}
-	if _, err := TakeLock(path); err == nil {
-		t.Error("a lock that another process holds was given")
-	}
-	// flock's child holds the lock too: end both.
-	kids, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", holder.Process.Pid, holder.Process.Pid))
-	for _, k := range strings.Fields(string(kids)) {
-		var pid int
-		fmt.Sscan(k, &pid)
-		syscall.Kill(pid, syscall.SIGKILL)
-	}
-	holder.Process.Kill()
-	holder.Wait()
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var l *Lock
-		if l, err = TakeLock(path); err == nil {
-			l.Unlock()
-			return
-		}
-	}
-	t.Error(err)
-}
-
 // Files and mounts whose namespace somebody else removed are found by
 // themselves.
 func TestAHomeWithoutANamespaceIsCleanedAway(t *testing.T) {
 	executor(t)
-	name := SpacePrefix(testID(t)) + "gone"
+	name := space.TestbedPrefix(testID(t)) + "gone"
 	inner := filepath.Join(space.Home(name), "inner")
 	if err := os.MkdirAll(inner, 0o700); err != nil {
 		t.Fatal(err)
@@ -343,7 +242,7 @@ func TestAHomeWithoutANamespaceIsCleanedAway(t *testing.T) {
 	if err := unix.Mount("tmpfs", inner, "tmpfs", 0, "size=64k"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Clean(name); err != nil {
+	if _, err := space.Clean(name); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(space.Home(name)); !errors.Is(err, os.ErrNotExist) {
@@ -359,7 +258,7 @@ func TestCleanLeavesTheTestbedsOfOtherSuites(t *testing.T) {
 	const removed = "quick"
 	others := []string{"quick-overlay", "quick-a", "quick_overlay", "quick._overlay", "quick..overlay"}
 	for _, suite := range append(others, removed) {
-		name := nodeSpace(LabID(suite), 0)
+		name := nodeSpace(space.LabID(suite), 0)
 		s, err := space.Create(name)
 		if err != nil {
 			t.Fatal(err)
@@ -367,10 +266,10 @@ func TestCleanLeavesTheTestbedsOfOtherSuites(t *testing.T) {
 		s.Close()
 		t.Cleanup(func() { space.Delete(name) })
 	}
-	if c, err := Clean(SpacePrefix(LabID(removed))); err != nil || !slices.Equal(c.Namespaces, []string{nodeSpace(LabID(removed), 0)}) {
+	if c, err := space.Clean(space.TestbedPrefix(space.LabID(removed))); err != nil || !slices.Equal(c.Namespaces, []string{nodeSpace(space.LabID(removed), 0)}) {
 		t.Errorf("Clean removed %v (%v), want only the testbed of %s", c.Namespaces, err, removed)
 	}
-	if names, err := space.Named(SpacePrefix(LabID("quick-overlay"))); err != nil || len(names) != 1 {
+	if names, err := space.Named(space.TestbedPrefix(space.LabID("quick-overlay"))); err != nil || len(names) != 1 {
 		t.Errorf("the namespaces of quick-overlay: %v (%v), want one", names, err)
 	}
 }

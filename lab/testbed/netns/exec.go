@@ -22,7 +22,7 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal)
 	if err != nil {
 		return err
 	}
-	name := SpacePrefix(id) + strings.ReplaceAll(where, "/", "-")
+	name := space.TestbedPrefix(id) + strings.ReplaceAll(where, "/", "-")
 	s, err := space.Open(name)
 	if err != nil {
 		return fmt.Errorf("%q is no node or container of this testbed (`windtunnel lab list` shows them): %w", where, err)
@@ -41,7 +41,7 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal)
 				return err
 			}
 			defer forward(cmd, signals)()
-			return errors.Join(space.JoinCPULimit(SpacePrefix(id)+node, cmd.Process.Pid), cmd.Wait())
+			return errors.Join(space.JoinCPULimit(space.TestbedPrefix(id)+node, cmd.Process.Pid), cmd.Wait())
 		}
 	}
 	return fmt.Errorf("%q is no node of this testbed", node)
@@ -73,12 +73,12 @@ func forward(cmd *exec.Cmd, signals <-chan os.Signal) (stop func()) {
 // standing returns the nodes of a testbed that `windtunnel lab up` made.
 func standing(id string) ([]string, error) {
 	var nodes []string
-	names, err := space.Named(SpacePrefix(id))
+	names, err := space.Named(space.TestbedPrefix(id))
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range names {
-		rest := strings.TrimPrefix(n, SpacePrefix(id))
+		rest := strings.TrimPrefix(n, space.TestbedPrefix(id))
 		if rest != "wire" && !strings.Contains(rest, "-") {
 			nodes = append(nodes, rest)
 		}

@@ -11,27 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/space"
-	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
 )
-
-// NICOffloads returns the states of a NIC's segmentation features for a profile. Every
-// kind of segmentation that the profile does not name is off.
-func NICOffloads(features []string, profile suite.Offload) map[string]bool {
-	on := map[suite.Offload][]string{
-		suite.OffloadTCP: {"tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation"},
-	}
-	on[suite.OffloadTunnel] = append(on[suite.OffloadTCP],
-		"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation",
-		"tx-gre-segmentation", "tx-gre-csum-segmentation",
-		"tx-ipxip4-segmentation", "tx-ipxip6-segmentation")
-	want := cutsForNICs(features)
-	for _, f := range on[profile] {
-		if _, has := want[f]; has {
-			want[f] = true
-		}
-	}
-	return want
-}
 
 // offload applies the profile to a NIC.
 func (n *node) offload(device string, gro bool) error {
@@ -39,7 +20,7 @@ func (n *node) offload(device string, gro bool) error {
 	if err != nil {
 		return err
 	}
-	want := NICOffloads(features, n.fabric.Offload)
+	want := testbed.NICOffloads(features, n.fabric.Offload)
 	want["rx-gro"] = gro
 	return n.space.Offloads(device, want)
 }

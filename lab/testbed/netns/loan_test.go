@@ -17,7 +17,7 @@ func TestCleanEndsTheLoanOfADevice(t *testing.T) {
 		t.Skip("making network namespaces needs root")
 	}
 	id := testID(t)
-	node := SpacePrefix(id) + "a"
+	node := space.TestbedPrefix(id) + "a"
 	host, err := space.Create("wt-host-" + id)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestCleanEndsTheLoanOfADevice(t *testing.T) {
 	}
 	clean := func(want string, removed ...string) {
 		t.Helper()
-		c, err := Clean(SpacePrefix(id))
+		c, err := space.Clean(space.TestbedPrefix(id))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("error %v, want %q", err, want)
 		}

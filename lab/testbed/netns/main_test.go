@@ -75,7 +75,7 @@ func up(t *testing.T, x *Executor, nodes int, f suite.Fabric) *Testbed {
 		if err := tb.Down(context.Background()); err != nil {
 			t.Error(err)
 		}
-		left, err := filepath.Glob(filepath.Join(space.Dir, SpacePrefix(tb.id)+"*"))
+		left, err := filepath.Glob(filepath.Join(space.Dir, space.TestbedPrefix(tb.id)+"*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v (%v)", left, err)
 		}

@@ -4,33 +4,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
+
+	"windtunnel/lab/space"
 )
 
-// Prefix starts the names of all namespaces of the lab, so that Clean finds the namespaces
-// of killed runs.
-const (
-	Prefix    = "wt-"
-	RunPrefix = Prefix + "run"  // of measuring runs
-	LabPrefix = Prefix + "lab-" // of testbeds that `windtunnel lab` made
-)
-
-// RunID is the id of a run's testbeds.
-func RunID(pid int) string { return fmt.Sprintf("run%x", pid) }
-
-// labName writes a suite's name without "-", which separates the parts of a namespace's name.
-// Different suites have different names: each "." begins a pair.
-var labName = strings.NewReplacer("-", "_", "_", "._", ".", "..")
-
-// LabID is the id of the testbed of a suite that is brought up by hand: lab-quick_overlay of the
-// suite quick-overlay. No SpacePrefix of such an id is the beginning of another one.
-func LabID(suite string) string { return "lab-" + labName.Replace(suite) }
-
-// SpacePrefix returns the start of the names of all namespaces of a testbed.
-func SpacePrefix(id string) string { return Prefix + id + "-" }
-
-func nodeSpace(id string, node int) string { return SpacePrefix(id) + nodeName(node) }
-func wireSpace(id string) string           { return SpacePrefix(id) + "wire" }
+func nodeSpace(id string, node int) string { return space.TestbedPrefix(id) + nodeName(node) }
+func wireSpace(id string) string           { return space.TestbedPrefix(id) + "wire" }
 
 // nodeName: a, b, c, … as the published experiments have it.
 func nodeName(node int) string {

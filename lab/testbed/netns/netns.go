@@ -15,6 +15,7 @@ import (
 	"windtunnel/lab/parallel"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 )
 
@@ -107,7 +108,7 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 }
 
 // Requires implements testbed.Executor.
-func (x *Executor) Requires(sc *suite.Scenario) (features []string, err error) {
+func (x *Executor) Requires(sc *suite.Scenario, _ system.About) (features []string, err error) {
 	f := sc.Fabric
 	if f.Kind == suite.Existing {
 		return nil, errors.New("its fabric is an existing network, which joins the hosts of --testbed")
@@ -254,7 +255,7 @@ func (tb *Testbed) Down(ctx context.Context) error {
 		killed = killed || n.killed
 	}
 	if killed { // before the namespaces are removed, because they identify the processes
-		_, err := Clean(SpacePrefix(tb.id))
+		_, err := space.Clean(space.TestbedPrefix(tb.id))
 		errs = append(errs, err)
 	}
 	for _, n := range tb.nodes {

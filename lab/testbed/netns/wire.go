@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -13,6 +12,7 @@ import (
 
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
 )
 
 // wire is the fabric's namespace: a port for each NIC, a switch between the ports, and a
@@ -154,30 +154,13 @@ func (w *wire) clock() (map[int]float64, error) {
 	return used, nil
 }
 
-// cutsForNICs are the offloads that are off at a port, so that it cuts superframes in place
-// of the NIC: every kind of segmentation that the device knows.
-func cutsForNICs(features []string) map[string]bool {
-	off := map[string]bool{}
-	for _, f := range features {
-		if isSegmentation(f) {
-			off[f] = false
-		}
-	}
-	return off
-}
-
-func isSegmentation(feature string) bool {
-	return strings.HasPrefix(feature, "tx-") &&
-		(strings.HasSuffix(feature, "-segmentation") || feature == "tx-gso-partial" || feature == "tx-gso-list")
-}
-
 // configurePort configures a port that was made in the wire's namespace.
 func (w *wire) configurePort(port string, f suite.Fabric) error {
 	on, err := w.space.OffloadsOn(port)
 	if err != nil {
 		return err
 	}
-	off := cutsForNICs(on)
+	off := testbed.NICOffloads(on, suite.OffloadNone) // so the port segments in place of the NIC
 	// A NIC without segmentation sends wire frames one by one. With GRO on, a veth
 	// receives such frames through a ring, and a full ring stops the sender's queue.
 	// Without GRO they would go through the CPU's backlog, which drops frames. The other

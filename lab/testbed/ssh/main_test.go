@@ -16,7 +16,8 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
-	"windtunnel/lab/testbed/netns"
+	"windtunnel/lab/system"
+	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/ssh/sshtest"
 	"windtunnel/lab/traffic"
 )
@@ -129,7 +130,7 @@ func (n *notebook) Up(_ *suite.Scenario, b *experiment.Bench) {
 
 func (*notebook) Began(experiment.Trial, experiment.Progress) {}
 func (*notebook) Ended(sample.Sample, experiment.Progress)    {}
-func runID() string                                           { return netns.RunID(os.Getpid()) }
+func runID() string                                           { return space.RunID(os.Getpid()) }
 
 // runTrials runs each scenario in a number of blocks.
 func runTrials(x *Executor, n *notebook, blocks int, scenarios ...suite.Scenario) error {
@@ -164,10 +165,19 @@ func runPairs(x *Executor, n *notebook, pairs string, blocks, parallel int, sc s
 // leftovers lists the lab's namespaces that nodes of this process's runs left.
 func leftovers(t *testing.T, id string) []string {
 	t.Helper()
-	list, err := space.Named(netns.SpacePrefix(id))
+	list, err := space.Named(space.TestbedPrefix(id))
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(list)
 	return list
+}
+
+// requires is x.Requires with the scenario's system.
+func requires(x testbed.Executor, sc *suite.Scenario) ([]string, error) {
+	s, err := system.ByName(sc.System)
+	if err != nil {
+		return nil, err
+	}
+	return x.Requires(sc, s.About())
 }

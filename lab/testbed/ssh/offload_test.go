@@ -91,7 +91,7 @@ func TestADeviceThatKeepsARequestedFeatureOffIsUsedAsItIs(t *testing.T) {
 	x := s.connect()
 	s.hold(x)
 	sc := scenario("raw", time.Second)
-	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device data does not set tx-tcp-segmentation on") {
+	if _, err := requires(x, &sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device data does not set tx-tcp-segmentation on") {
 		t.Errorf("offload tcp: error %v", err)
 	}
 	for _, profile := range []suite.Offload{suite.OffloadKept, suite.OffloadNone, suite.OffloadKept} {
@@ -117,7 +117,7 @@ func TestOtherOffloadsAreRefusedOnDevicesThatAreNotDedicated(t *testing.T) {
 	} {
 		sc := scenario("raw", time.Second)
 		sc.Fabric.Offload = profile
-		_, err := x.Requires(&sc)
+		_, err := requires(x, &sc)
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "dedicated: true")) {
 			t.Errorf("offload %q: error %v, want %q", profile, err, want)
 		}
@@ -128,7 +128,7 @@ func TestADriverThatKeepsAFeatureIsNamed(t *testing.T) {
 	d := host.Device{Name: "eth0", MTU: 1500, Features: map[string]space.Feature{"tx-tcp-segmentation": {Fixed: true}}}
 	x := &Executor{dedicated: true, machines: []*machine{{Host: Host{Name: "a"}, survey: &host.Survey{Device: d, Root: true}}}}
 	sc := scenario("raw", time.Second)
-	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device eth0 does not set tx-tcp-segmentation on, which") {
+	if _, err := requires(x, &sc); err == nil || !strings.Contains(err.Error(), "host a: the driver of device eth0 does not set tx-tcp-segmentation on, which") {
 		t.Errorf("error: %v", err)
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
-	"windtunnel/lab/testbed/netns"
 )
 
 // Executor makes testbeds of the hosts of a hosts file.
@@ -177,7 +176,7 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 }
 
 // Requires implements testbed.Executor.
-func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
+func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, error) {
 	f := sc.Fabric
 	for _, lack := range []struct {
 		asked bool
@@ -201,7 +200,7 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 		if d.MTU != f.MTU {
 			return nil, fmt.Errorf("host %s: device %s has MTU %d, and the scenario needs %d; set it on all hosts, such as `ip link set %s mtu %d`", m.Name, d.Name, d.MTU, f.MTU, d.Name, f.MTU)
 		}
-		if sc.Workload.IPVersion == 6 && m.Data6 == "" && system.OnNode(sc.System) {
+		if sc.Workload.IPVersion == 6 && m.Data6 == "" && about.OnNode {
 			return nil, fmt.Errorf("host %s: the scenario needs IPv6; set `data6` in the hosts file", m.Name)
 		}
 		if x.dedicated && !m.survey.Root {
@@ -214,7 +213,7 @@ func (x *Executor) Requires(sc *suite.Scenario) ([]string, error) {
 			return nil, fmt.Errorf("host %s: %w", m.Name, err)
 		}
 	}
-	if !x.dedicated && !system.OnNode(sc.System) {
+	if !x.dedicated && !about.OnNode {
 		return nil, fmt.Errorf("%s needs a network namespace with the host's data device; set `dedicated: true` in the hosts file if the data devices carry nothing else", sc.System)
 	}
 	if x.dedicated {
@@ -248,7 +247,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	for i := range tb.nodes {
 		tb.nodes[i] = &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU, offload: spec.Fabric.Offload}
 		if x.dedicated {
-			tb.nodes[i].space = netns.SpacePrefix(spec.ID) + x.machines[i].suffix()
+			tb.nodes[i].space = space.TestbedPrefix(spec.ID) + x.machines[i].suffix()
 		}
 	}
 	for _, n := range tb.nodes {

@@ -3,7 +3,6 @@ package ssh
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 )
@@ -98,9 +96,6 @@ func (s *site) dataDevice(i int) string {
 
 func TestSystemsUseDedicatedDevicesAndReturnThem(t *testing.T) {
 	s := newSite(t)
-	l, err := s.spaces[0].Link("data")
-	s.Must(err)
-	s.Must(s.spaces[0].Links.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: space.IPNet(netip.MustParsePrefix("10.99.0.0/16")), Gw: []byte{10, 77, 0, 2}}))
 	s.Must(s.spaces[0].DeviceSysctl("ipv4", "data", "arp_ignore", "2"))
 	before := s.dataDevice(0)
 	s.hosts.Dedicated = true
@@ -328,13 +323,13 @@ func TestScenariosThatTheHostsCannotRunAreRefused(t *testing.T) {
 	} {
 		sc := scenario("raw", time.Second)
 		change(&sc)
-		if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := requires(x, &sc); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
 	x.dedicated = true
 	bridge := scenario("bridge", time.Second)
-	if features, err := x.Requires(&bridge); err != nil || len(features) != 1 || features[0] != probe.Netns {
+	if features, err := requires(x, &bridge); err != nil || len(features) != 1 || features[0] != probe.Netns {
 		t.Errorf("bridge on dedicated devices: %v, %v", features, err)
 	}
 }

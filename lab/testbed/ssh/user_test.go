@@ -54,7 +54,7 @@ func TestRawNeedsNoRoot(t *testing.T) {
 	}
 	x.dedicated = true
 	sc := scenario("bridge", time.Second)
-	if _, err := x.Requires(&sc); err == nil || !strings.Contains(err.Error(), "needs root") {
+	if _, err := requires(x, &sc); err == nil || !strings.Contains(err.Error(), "needs root") {
 		t.Errorf("a system that needs root: %v", err)
 	}
 	s.Must(x.Remove(context.Background()))

@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 )
 
@@ -118,7 +119,7 @@ func (f *Fleet) Between(from, to string) (testbed.Executor, error) {
 func (f *Fleet) Layout(int) (testbed.Layout, error) { return pairLayout, nil }
 
 // Requires implements testbed.Executor.
-func (f *Fleet) Requires(*suite.Scenario) ([]string, error) { return nil, nil }
+func (f *Fleet) Requires(*suite.Scenario, system.About) ([]string, error) { return nil, nil }
 
 // Up returns an error: a testbed has two hosts, and Between chooses them.
 func (f *Fleet) Up(context.Context, testbed.Spec) (testbed.Testbed, error) {
@@ -138,7 +139,7 @@ type pairOfFleet struct {
 func (p *pairOfFleet) Layout(int) (testbed.Layout, error) { return pairLayout, nil }
 
 // Requires implements testbed.Executor.
-func (p *pairOfFleet) Requires(*suite.Scenario) ([]string, error) { return nil, nil }
+func (p *pairOfFleet) Requires(*suite.Scenario, system.About) ([]string, error) { return nil, nil }
 
 // Up implements testbed.Executor.
 func (p *pairOfFleet) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {

@@ -19,6 +19,7 @@ import (
 	"windtunnel/lab/meter"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 )
 
@@ -108,7 +109,7 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 }
 
 // Requires implements testbed.Executor.
-func (x *Executor) Requires(*suite.Scenario) ([]string, error) { return nil, x.NoFabric }
+func (x *Executor) Requires(*suite.Scenario, system.About) ([]string, error) { return nil, x.NoFabric }
 
 // Up implements testbed.Executor.
 func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {

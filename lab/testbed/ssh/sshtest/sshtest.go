@@ -27,6 +27,7 @@ import (
 	"windtunnel/internal/setup"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
 	"windtunnel/lab/testbed/netns"
 )
 
@@ -203,7 +204,7 @@ func (s *Site) EmulateNICs() {
 	for i, h := range s.Hosts {
 		features, err := h.Space.OffloadsOn("nic")
 		s.Must(err)
-		s.Must(h.Space.Offloads("nic", netns.NICOffloads(features, suite.OffloadTCP)))
+		s.Must(h.Space.Offloads("nic", testbed.NICOffloads(features, suite.OffloadTCP)))
 		s.Must(netns.CompleteTransmit(h.Space, "nic"))
 		s.Must(h.Space.SteerReceive("nic", 1, []int{i % runtime.NumCPU()}))
 		s.Must(h.Space.Up("nic"))

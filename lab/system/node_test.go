@@ -15,16 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/space"
-	"windtunnel/lab/udptun"
 )
-
-// The test binary is its own tunnel program. It is here and not in TestMain
-// since no other test of the package has to know.
-func init() {
-	if len(os.Args) > 1 && os.Args[1] == udptun.Name {
-		os.Exit(udptun.Command(os.Args[2:], os.Stdout, os.Stderr))
-	}
-}
 
 // loneNode is the first of two nodes, whose peer never comes up: all that a
 // system does on a node is done without it.
@@ -130,40 +121,32 @@ func wantError(t *testing.T, err error, say ...string) {
 	}
 }
 
-func TestEachNodesTunnelKnowsTheOthersSubnets(t *testing.T) {
-	n := &Node{Index: 1, Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}}
-	argv, err := UDPTun{Batch: true}.argv(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Join(argv[1:], " ")
-	want := "udp-tun --device tun0 --listen 192.0.2.2:8285 --batch 64" +
-		" --route 10.31.0.0/20=192.0.2.1:8285 --route fd31:c::/112=192.0.2.1:8285" +
-		" --route 10.31.32.0/20=192.0.2.3:8285 --route fd31:c::2:0/112=192.0.2.3:8285"
-	if got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+// startShell starts a daemon that runs a script of sh, and is ready once it printed "up".
+func startShell(t *testing.T, n *Node, script string) error {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := n.stopDaemons(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n.start(daemon{name: "shell", argv: []string{"sh", "-c", script}, ready: func() error {
+		if !strings.HasSuffix(n.lastOutput("shell"), "up") {
+			return errors.New("the shell has not printed up")
+		}
+		return nil
+	}})
 }
 
-func TestAUDPTunnelThatCannotStartSaysWhy(t *testing.T) {
-	t.Run("port in use", func(t *testing.T) {
-		n := loneNode(t)
-		listen(t, n, udpTunPort)
-		wantError(t, attach(t, UDPTun{}, n), "udp-tun ended at once (exit status 1)", "192.0.2.1:8285", "address already in use", "choose another port")
-	})
-	t.Run("device name taken", func(t *testing.T) {
-		n := loneNode(t)
-		take(t, n.Space, udpTunDevice)
-		wantError(t, attach(t, UDPTun{}, n), "udp-tun ended at once", "make TUN device tun0", "a device of that name exists")
-	})
+func TestADaemonThatEndsAtOnceSaysWhy(t *testing.T) {
+	wantError(t, startShell(t, loneNode(t), "echo no entropy left >&2; exit 7"), "shell ended at once (exit status 7)", "no entropy left")
 }
 
-func TestAUDPTunnelThatDiesLeavesItsLastWords(t *testing.T) {
+func TestADaemonThatDiesLeavesItsLastWords(t *testing.T) {
 	n := loneNode(t)
-	if err := attach(t, UDPTun{}, n); err != nil {
+	if err := startShell(t, n, "echo up; exec sleep 60"); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.LastWords(); !strings.Contains(got, "udp-tun runs") {
+	if got := n.LastWords(); !strings.Contains(got, "shell runs") {
 		t.Errorf("while it runs: %q", got)
 	}
 	if err := n.daemons[0].cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -174,7 +157,7 @@ func TestAUDPTunnelThatDiesLeavesItsLastWords(t *testing.T) {
 	case <-time.After(daemonEnds):
 		t.Fatal("it runs on")
 	}
-	if got := n.LastWords(); !strings.Contains(got, "udp-tun has ended (exit status 0)") || !strings.Contains(got, `"event":"counters"`) {
-		t.Errorf("after it ended: %q", got)
+	if got, want := n.LastWords(), "shell has ended (signal: terminated); last output of shell:\nup"; got != want {
+		t.Errorf("after it ended: %q, want %q", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package netns
+package space
 
 import (
 	"errors"
@@ -11,8 +11,6 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
-
-	"windtunnel/lab/space"
 )
 
 // Cleaned counts the objects that Clean removed.
@@ -22,16 +20,16 @@ type Cleaned struct {
 }
 
 // Clean removes the remains of killed runs and forgotten testbeds. It ends every process in
-// a namespace whose name starts with Prefix, and the descendants of these processes in other
+// a namespace whose name starts with prefix, and the descendants of these processes in other
 // namespaces. It removes the namespaces with their devices, files and control groups. Files
-// and control groups are removed also without their namespace.
+// and control groups are removed also without their name
 func Clean(prefix string) (Cleaned, error) {
 	var c Cleaned
-	names, err := space.Named(prefix)
+	names, err := Named(prefix)
 	if err != nil {
 		return c, err
 	}
-	homes, err := space.Homes(prefix)
+	homes, err := Homes(prefix)
 	if err != nil || len(names)+len(homes) == 0 {
 		return c, err
 	}
@@ -43,20 +41,20 @@ func Clean(prefix string) (Cleaned, error) {
 	inodes := map[uint64]bool{}
 	for _, n := range names {
 		var st unix.Stat_t
-		if err := unix.Stat(filepath.Join(space.Dir, n), &st); err == nil {
+		if err := unix.Stat(filepath.Join(Dir, n), &st); err == nil {
 			inodes[st.Ino] = true
 		}
 	}
 	c.Processes, err = endProcesses(inodes)
 	errs = append(errs, err)
 	for _, n := range names {
-		errs = append(errs, space.DeleteCgroups(n), space.Delete(n))
-		if _, err := os.Stat(filepath.Join(space.Dir, n)); errors.Is(err, os.ErrNotExist) {
+		errs = append(errs, DeleteCgroups(n), Delete(n))
+		if _, err := os.Stat(filepath.Join(Dir, n)); errors.Is(err, os.ErrNotExist) {
 			c.Namespaces = append(c.Namespaces, n)
 		}
 	}
 	for _, n := range homes {
-		errs = append(errs, space.DeleteCgroups(n), space.Delete(n))
+		errs = append(errs, DeleteCgroups(n), Delete(n))
 	}
 	return c, errors.Join(errs...)
 }
@@ -65,7 +63,7 @@ func Clean(prefix string) (Cleaned, error) {
 // process there removes them. It also omits those whose loan cannot be read.
 func ours(names []string) (list []string, err error) {
 	for _, n := range names {
-		elsewhere, failed := space.LentElsewhere(n)
+		elsewhere, failed := LentElsewhere(n)
 		if failed == nil && !elsewhere {
 			list = append(list, n)
 		}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/results"
+	"windtunnel/lab/sample"
+)
+
+func TestTheStoredOutputOfAScenariosToolsIsPrinted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.db")
+	store, err := results.Open(path, results.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, plan, _ := reporttest.Sample()
+	if err := store.CreateRun(run, plan); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []sample.Sample{
+		{
+			Scenario: "raw/stream", Block: 2, Failure: &sample.Failure{Kind: sample.ToolFailed, Message: "the client ended with 1"},
+			Commands: []sample.Command{{Role: "client", On: "a/c1", Argv: []string{"iperf3", "-c", "192.0.2.2"}}},
+			Outputs:  []sample.Output{{Role: "server", Stdout: "listening"}, {Role: "client", Stdout: "started\n", Stderr: "no route\n", Exit: 1}},
+		},
+		{Scenario: "raw/rr", Outputs: []sample.Output{{Role: "client", Stdout: "other"}}},
+	} {
+		if _, err := store.AppendSample(run.ID, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	print := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		cmd := root()
+		cmd.SetOut(&out)
+		cmd.SetArgs(append([]string{"output", "--db", path}, args...))
+		err := cmd.Execute()
+		return out.String(), err
+	}
+	got, err := print("latest", "raw/stream")
+	want := `=== raw/stream, block 3, attempt 1
+tool-failed: the client ended with 1
+client on a/c1: iperf3 -c 192.0.2.2
+--- server, exit status 0
+listening
+--- client, exit status 1
+started
+no route
+
+`
+	if err != nil || got != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := print("latest", "raw/steam"); err == nil || !strings.Contains(err.Error(), `did you mean "raw/stream"`) {
+		t.Errorf("of an unknown scenario: %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package space
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := TakeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = TakeLock(path)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+		t.Errorf("the second: %v; want an error that names process %d", err, os.Getpid())
+	}
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := TakeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the lock file is still there: %v", err)
+	}
+}
+
+// Any user can make a link in a directory such as /tmp.
+func TestTheLockDoesNotFollowALink(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "lock"), filepath.Join(dir, "other")
+	if err := errors.Join(os.WriteFile(other, []byte("text"), 0o600), os.Symlink(other, path)); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := TakeLock(path); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("lock %v, error %v; want ELOOP", l, err)
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "text" {
+		t.Errorf("the file at the link has %q (%v)", text, err)
+	}
+}
+
+// lab clean removes lock files with the program. Then another measurement can have a lock
+// file with the same name.
+func TestUnlockRemovesOnlyItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := TakeLock(path)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := TakeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if l, err := TakeLock(path); err == nil {
+		t.Errorf("a third lock beside the second: %v", l)
+	}
+	if err := second.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	holder := exec.Command("flock", path, "sleep", "60")
+	if err := holder.Start(); err != nil {
+		t.Skip("flock(1) is not installed: " + err.Error())
+	}
+	// Asked for by hand: TakeLock would remove the file that flock(1) may just
+	// have opened.
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for deadline := time.Now().Add(10 * time.Second); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil; time.Sleep(10 * time.Millisecond) {
+		syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		if time.Now().After(deadline) {
+			t.Fatal("flock(1) never took the lock")
+		}
+	}
+	if _, err := TakeLock(path); err == nil {
+		t.Error("a lock that another process holds was given")
+	}
+	// flock's child holds the lock too: end both.
+	kids, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", holder.Process.Pid, holder.Process.Pid))
+	for _, k := range strings.Fields(string(kids)) {
+		var pid int
+		fmt.Sscan(k, &pid)
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	holder.Process.Kill()
+	holder.Wait()
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var l *Lock
+		if l, err = TakeLock(path); err == nil {
+			l.Unlock()
+			return
+		}
+	}
+	t.Error(err)
+}
