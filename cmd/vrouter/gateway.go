@@ -129,7 +129,7 @@ func number(into *uint32, text string) error {
 func gatewayTable(rows []model.Gateway) inspect.Table {
 	t := inspect.Table{
 		Empty:   "no gateways; create one with `vrouter gateway create`",
-		Columns: []inspect.Column{{Name: "Gateway", Key: true}, {Name: "Addresses", Least: 12}, {Name: "Encapsulation"}, {Name: "Networks", Least: 12}},
+		Columns: []inspect.Column{{Name: "Gateway"}, {Name: "Addresses", Least: 12}, {Name: "Encapsulation"}, {Name: "Networks", Least: 12}},
 	}
 	for _, g := range rows {
 		var networks []string

@@ -135,13 +135,13 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		&cobra.Group{ID: "run", Title: "Running:"},
 		&cobra.Group{ID: "state", Title: "Desired state:"},
 		&cobra.Group{ID: "tables", Title: "Forwarding state:"},
-		&cobra.Group{ID: "watch", Title: "Traffic and debugging:"},
+		&cobra.Group{ID: "traffic", Title: "Traffic and debugging:"},
 	)
 	for group, members := range map[string][]*cobra.Command{
-		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand()},
-		"state":  {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
-		"tables": {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
-		"watch":  {dropstatsCommand(), vrfstatsCommand(), fallbackstatsCommand(), topCommand(), traceCommand()},
+		"run":     {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand()},
+		"state":   {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
+		"tables":  {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
+		"traffic": {dropstatsCommand(), vrfstatsCommand(), fallbackstatsCommand(), traceCommand()},
 	} {
 		for _, c := range members {
 			c.GroupID = group

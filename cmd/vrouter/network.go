@@ -162,7 +162,7 @@ func networkTable(rows []model.Network) inspect.Table {
 	t := inspect.Table{
 		Empty: "no networks; create one with `vrouter network create`",
 		Columns: []inspect.Column{
-			{Name: "Network", Key: true}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
+			{Name: "Network"}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
 			{Name: "Tenant", Leave: 5}, {Name: "Subnets", Least: 12}, {Name: "Ranges", Leave: 4}, {Name: "Policies", Leave: 1},
 		},
 	}

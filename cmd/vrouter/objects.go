@@ -24,7 +24,7 @@ type objects[O any] struct {
 }
 
 func (k objects[O]) list() *cobra.Command {
-	var v view
+	var output format
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   fmt.Sprintf("List the %s of the whole fleet", plural(k.noun)),
@@ -32,13 +32,14 @@ func (k objects[O]) list() *cobra.Command {
 		Example: fmt.Sprintf("  vrouter %s list\n  vrouter %s list -o json", k.noun, k.noun),
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				rows, err := k.all(c, ctx)
-				return reading{rows, k.table(rows)}, err
-			})
+			rows, err := k.all(c, ctx)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), output, rows, k.table(rows))
 		}),
 	}
-	v.flags(cmd)
+	outputFlag(cmd, &output)
 	return cmd
 }
 

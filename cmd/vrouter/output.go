@@ -69,6 +69,15 @@ func writeJSON(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
+// show prints rows as JSON, or the table that shows them.
+func show(out io.Writer, output format, rows any, table inspect.Table) error {
+	if output == asJSON {
+		return writeJSON(out, rows)
+	}
+	_, err := io.WriteString(out, table.Render(optionsFor(out)))
+	return err
+}
+
 // optionsFor returns the layout of tables that are printed to w. On a terminal
 // they have its width and colours; NO_COLOR turns colours off (no-color.org). In
 // a file or pipe they have full width and no colours.
@@ -82,14 +91,6 @@ func optionsFor(w io.Writer) inspect.Options {
 		width = 0
 	}
 	return inspect.Options{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-}
-
-// canRedraw reports whether a live table can be drawn on w: w is a terminal that understands
-// escape sequences, and the variable CI is not set.
-func canRedraw(w io.Writer) bool {
-	file, ok := w.(interface{ Fd() uintptr })
-	ci := os.Getenv("CI")
-	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
 }
 
 // count formats a number with its noun: "1 port", "2 ports", "2 policies".

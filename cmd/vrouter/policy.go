@@ -123,7 +123,7 @@ func ruleText(r model.Rule) string {
 func policyTable(rows []model.Policy) inspect.Table {
 	t := inspect.Table{
 		Empty:   "no policies; create one with `vrouter policy create`",
-		Columns: []inspect.Column{{Name: "Policy", Key: true}, {Name: "Rules", Least: 20}},
+		Columns: []inspect.Column{{Name: "Policy"}, {Name: "Rules", Least: 20}},
 	}
 	for _, p := range rows {
 		var rules []string

@@ -203,7 +203,7 @@ type portRow struct {
 }
 
 func portListCommand() *cobra.Command {
-	var v view
+	var output format
 	var network string
 	var all bool
 	cmd := &cobra.Command{
@@ -213,13 +213,14 @@ func portListCommand() *cobra.Command {
 		Example: "  vrouter port list --network red\n  vrouter port list --all -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				rows, err := portRows(ctx, c, network, all)
-				return reading{rows, portTable(rows)}, err
-			})
+			rows, err := portRows(ctx, c, network, all)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), output, rows, portTable(rows))
 		}),
 	}
-	v.flags(cmd)
+	outputFlag(cmd, &output)
 	cmd.Flags().StringVar(&network, "network", "", "only ports of the network with this `name`")
 	cmd.Flags().BoolVar(&all, "all", false, "include the ports of other nodes")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)

@@ -33,6 +33,8 @@ func TestExitCodes(t *testing.T) {
 		"vif":               exitUsage,
 		"vfi":               exitUsage,
 		"vif list more":     exitUsage,
+		"vif list --watch":  exitUsage, // watch(1) does it
+		"top":               exitUsage,
 		"vif list -o xml":   exitUsage,
 		"vif list --colour": exitUsage,
 		"trace --from a":    exitUsage,

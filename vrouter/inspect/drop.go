@@ -11,9 +11,9 @@ func DropTable(rows []Drop) Table {
 	t := Table{
 		Empty: "no drops",
 		Columns: []Column{
-			{Name: "Reason", Key: true},
+			{Name: "Reason"},
 			{Name: "Packets", Right: true},
-			{Name: "Vif", Right: true, Key: true},
+			{Name: "Vif", Right: true},
 			{Name: "Device", Leave: 2},
 			{Name: "Meaning", Least: 12, Leave: 1},
 		},

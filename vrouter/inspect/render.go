@@ -9,30 +9,18 @@ import (
 // Render formats a table: a heading, a line per row, and the names of hidden
 // columns. Columns are aligned by terminal cells, also for wide characters.
 func (t Table) Render(o Options) string {
-	return Changes{Table: t}.render(o, false)
-}
-
-// Render formats a table with a mark before each row: + new, ~ changed, - deleted.
-// With colour, changed cells are bold.
-func (c Changes) Render(o Options) string { return c.render(o, true) }
-
-func (c Changes) render(o Options, marked bool) string {
-	if len(c.Rows) == 0 {
-		return c.Empty + "\n"
+	if len(t.Rows) == 0 {
+		return t.Empty + "\n"
 	}
-	margin := 0
-	if marked {
-		margin = 2
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
 	}
-	width := o.Width
-	if width > 0 {
-		width = max(1, width-margin)
-	}
-	l := fit(c.Table, width)
+	l := fit(t, o.Width)
 	var b strings.Builder
-	c.heading(&b, l, o, margin)
-	for i := range c.Rows {
-		c.line(&b, l, o, i, marked)
+	b.WriteString(paint(t.line(l, names), bold, o.Colour) + "\n")
+	for _, row := range t.Rows {
+		b.WriteString(t.line(l, row) + "\n")
 	}
 	if len(l.hidden) > 0 {
 		note := "columns hidden for lack of width: " + strings.Join(l.hidden, ", ") + " (-o json shows all)"
@@ -41,31 +29,16 @@ func (c Changes) render(o Options, marked bool) string {
 	return b.String()
 }
 
-func (c Changes) heading(b *strings.Builder, l layout, o Options, margin int) {
+// line formats the visible cells of a row.
+func (t Table) line(l layout, cells []string) string {
 	var line strings.Builder
-	line.WriteString(strings.Repeat(" ", margin))
 	for at, i := range l.columns {
 		if at > 0 {
 			line.WriteString(strings.Repeat(" ", gap))
 		}
-		line.WriteString(pad(c.Columns[i].Name, l.widths[at], c.Columns[i].Right))
+		line.WriteString(pad(shorten(cells[i], l.widths[at]), l.widths[at], t.Columns[i].Right))
 	}
-	b.WriteString(paint(strings.TrimRight(line.String(), " "), bold, o.Colour) + "\n")
-}
-
-func (c Changes) line(b *strings.Builder, l layout, o Options, row int, marked bool) {
-	var line strings.Builder
-	if marked {
-		line.WriteString(c.mark(row).sign(o.Colour) + " ")
-	}
-	for at, i := range l.columns {
-		if at > 0 {
-			line.WriteString(strings.Repeat(" ", gap))
-		}
-		cell := pad(shorten(c.Rows[row][i], l.widths[at]), l.widths[at], c.Columns[i].Right)
-		line.WriteString(paint(cell, bold, o.Colour && c.changed(row, i)))
-	}
-	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	return strings.TrimRight(line.String(), " ")
 }
 
 // Wrap breaks text between words into lines of at most width terminal cells.
@@ -123,10 +96,9 @@ func (t Table) Fields(row int) []Field {
 
 // SGR parameters (ECMA-48).
 const (
-	bold   = "1"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
+	bold  = "1"
+	red   = "31"
+	green = "32"
 )
 
 func paint(s, sgr string, colour bool) string {

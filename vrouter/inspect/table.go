@@ -18,8 +18,6 @@ type Table struct {
 type Column struct {
 	Name  string
 	Right bool // right-aligned, for numbers
-	Key   bool // the key columns together identify a row
-	Clock bool // changes with time alone; a difference is not marked
 	Least int  // smallest width in terminal cells; 0: never shortened
 	Leave int  // order of hiding on narrow terminals, highest first; 0: never hidden
 }
@@ -27,7 +25,7 @@ type Column struct {
 // Options describe the terminal.
 type Options struct {
 	Width  int  // terminal cells; 0: unlimited
-	Colour bool // bold headings, coloured marks
+	Colour bool // bold headings
 }
 
 // Field is a field of one object.
