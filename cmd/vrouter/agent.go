@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/follow"
@@ -127,7 +128,7 @@ store, --with-store is required.`,
 			if err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: %v\n", err)
 			} else if ports > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of the node from the fleet\n", count(ports, "port"))
+				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of the node from the fleet\n", phrase.Count(ports, "port"))
 			}
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -67,7 +68,7 @@ mac and flood. prefix and mac can be given several times.`,
 			if err := c.PutGateway(ctx, g); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "gateway %s serves %s\n", g.Name, count(len(g.Networks), "network"))
+			fmt.Fprintf(cmd.OutOrStdout(), "gateway %s serves %s\n", g.Name, phrase.Count(len(g.Networks), "network"))
 			return nil
 		}),
 	}

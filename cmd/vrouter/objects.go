@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
-	"windtunnel/vrouter/model"
 )
 
 // objects makes the commands list, get and delete for one kind of object.
@@ -27,7 +27,7 @@ func (k objects[O]) list() *cobra.Command {
 	var output format
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   fmt.Sprintf("List the %s of the whole fleet", plural(k.noun)),
+		Short:   fmt.Sprintf("List the %s of the whole fleet", phrase.Plural(k.noun)),
 		Aliases: []string{"ls"},
 		Example: fmt.Sprintf("  vrouter %s list\n  vrouter %s list -o json", k.noun, k.noun),
 		Args:    cobra.NoArgs,
@@ -109,5 +109,5 @@ func find[O any](noun, name string, all []O, nameOf func(O) string) (O, error) {
 		names = append(names, nameOf(o))
 	}
 	var none O
-	return none, fmt.Errorf("there is no %s %q; %s", noun, name, model.Meant(plural(noun), name, names))
+	return none, fmt.Errorf("there is no %s %q; %s", noun, name, phrase.Meant(phrase.Plural(noun), name, names))
 }

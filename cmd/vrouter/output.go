@@ -92,18 +92,3 @@ func optionsFor(w io.Writer) inspect.Options {
 	}
 	return inspect.Options{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
-
-// count formats a number with its noun: "1 port", "2 ports", "2 policies".
-func count(n int, noun string) string {
-	if n != 1 {
-		noun = plural(noun)
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
-func plural(noun string) string {
-	if stem, ok := strings.CutSuffix(noun, "y"); ok {
-		return stem + "ies"
-	}
-	return noun + "s"
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -56,7 +57,7 @@ allowed. Replies of allowed flows are allowed.`,
 			if err := c.PutPolicy(ctx, p); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "policy %s has %s\n", p.Name, count(len(p.Rules), "rule"))
+			fmt.Fprintf(cmd.OutOrStdout(), "policy %s has %s\n", p.Name, phrase.Count(len(p.Rules), "rule"))
 			return nil
 		}),
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -82,7 +83,7 @@ func readState(file string, stdin io.Reader) (model.State, error) {
 
 // summary formats the counts of a change.
 func summary(a api.Applied) string {
-	return fmt.Sprintf("%s updated, %d deleted in %v", count(a.Updated, "entry"), a.Deleted, a.Took.Round(10*time.Microsecond))
+	return fmt.Sprintf("%s updated, %d deleted in %v", phrase.Count(a.Updated, "entry"), a.Deleted, a.Took.Round(10*time.Microsecond))
 }
 
 func warn(cmd *cobra.Command, warnings []string) {
@@ -239,13 +240,13 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		fields = append(fields, inspect.Field{Name: "Problem", Value: s.Store.Refused})
 	}
 	if n := len(s.Store.Waiting); n > 0 {
-		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store when it is reachable", count(n, "port"))})
+		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store when it is reachable", phrase.Count(n, "port"))})
 	}
 	for _, p := range s.Problems {
 		text := p.Text
 		switch {
 		case !p.Retry.IsZero():
-			text += fmt.Sprintf(" (%s, retry in %s)", count(p.Tries, "failed attempt"), inspect.Duration(max(0, p.Retry.Sub(now))))
+			text += fmt.Sprintf(" (%s, retry in %s)", phrase.Count(p.Tries, "failed attempt"), inspect.Duration(max(0, p.Retry.Sub(now))))
 		case p.Kind != "":
 			text += " (retry after a change)"
 		}
@@ -271,7 +272,7 @@ func contents(s model.State) string {
 	if len(s.Nodes) == 0 {
 		return "none yet; set one with `vrouter apply -f FILE`"
 	}
-	return fmt.Sprintf("%s, %s, %s known", count(len(s.Nodes), "node"), count(len(s.Networks), "network"), count(len(s.Ports), "port"))
+	return fmt.Sprintf("%s, %s, %s known", phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Networks), "network"), phrase.Count(len(s.Ports), "port"))
 }
 
 func ago(then, now time.Time) string { return inspect.Duration(now.Sub(then)) + " ago" }

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"

@@ -7,7 +7,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/units"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 )

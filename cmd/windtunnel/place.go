@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/sample"

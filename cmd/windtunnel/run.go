@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/profile"
 	"windtunnel/lab/report/model"

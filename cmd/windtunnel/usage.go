@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/text"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 )
 

@@ -114,7 +114,7 @@ func TestWriteReportsAFailingWriter(t *testing.T) {
 }
 
 func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
-	if got := Wrap("• one two three\x1b[2J four", 11, "  "); got != "• one two\n  three [2J\n  four" {
+	if got := Wrap("• one two three\x1b[2J four", 11, "  "); got != "• one two\n  three\uFFFD[2J\n  four" {
 		t.Errorf("%q", got)
 	}
 	if got := Wrap("used 40.9 % (npm 3 %)", 10, ""); got != "used\n40.9 %\n(npm 3 %)" {
