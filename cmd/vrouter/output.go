@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"windtunnel/internal/screen"
 	"windtunnel/vrouter/inspect"
 )
 
@@ -74,21 +73,6 @@ func show(out io.Writer, output format, rows any, table inspect.Table) error {
 	if output == asJSON {
 		return writeJSON(out, rows)
 	}
-	_, err := io.WriteString(out, table.Render(optionsFor(out)))
+	_, err := io.WriteString(out, table.Render(screen.Of(out)))
 	return err
-}
-
-// optionsFor returns the layout of tables that are printed to w. On a terminal
-// they have its width and colours; NO_COLOR turns colours off (no-color.org). In
-// a file or pipe they have full width and no colours.
-func optionsFor(w io.Writer) inspect.Options {
-	file, ok := w.(interface{ Fd() uintptr })
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return inspect.Options{}
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		width = 0
-	}
-	return inspect.Options{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }

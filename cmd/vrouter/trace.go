@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/screen"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -37,7 +38,7 @@ node deny the packet, the last line says so.`,
 			case output == asJSON:
 				return writeJSON(cmd.OutOrStdout(), trace)
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), trace.Text(optionsFor(cmd.OutOrStdout())))
+			_, err = io.WriteString(cmd.OutOrStdout(), trace.Text(screen.Of(cmd.OutOrStdout())))
 			return err
 		}),
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"windtunnel/internal/phrase"
 )
 
 // DropTable shows drops as `dropstats` does, with a row per reason and vif.
@@ -30,7 +32,7 @@ func (e DropEvent) String() string {
 	if e.Denied != "" {
 		meaning += ": " + e.Denied
 	}
-	return printable(fmt.Sprintf("%s  %s  vif %d (%s)  vrf %d  %d bytes  %s  (%s)",
+	return phrase.Printable(fmt.Sprintf("%s  %s  vif %d (%s)  vrf %d  %d bytes  %s  (%s)",
 		e.Time.Local().Format("15:04:05.000000"), e.Reason, e.Vif, device, e.VRF, e.Length, e.Packet, meaning))
 }
 

@@ -3,81 +3,56 @@ package inspect
 import (
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 )
 
 // Render formats a table: a heading, a line per row, and the names of hidden
 // columns. Columns are aligned by terminal cells, also for wide characters.
-func (t Table) Render(o Options) string {
+func (t Table) Render(o screen.Terminal) string {
 	if len(t.Rows) == 0 {
 		return t.Empty + "\n"
 	}
+	f := fit(t, o.Width)
+	var b strings.Builder
+	b.WriteString(paint(t.line(f, t.names()), bold, o.Colour) + "\n")
+	for _, row := range t.Rows {
+		b.WriteString(t.line(f, row) + "\n")
+	}
+	if len(f.hidden) > 0 {
+		note := "columns hidden for lack of width: " + strings.Join(f.hidden, ", ") + " (-o json shows all)"
+		b.WriteString(screen.Wrap(note, o.Width, "") + "\n")
+	}
+	return b.String()
+}
+
+func (t Table) names() []string {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		names[i] = c.Name
 	}
-	l := fit(t, o.Width)
-	var b strings.Builder
-	b.WriteString(paint(t.line(l, names), bold, o.Colour) + "\n")
-	for _, row := range t.Rows {
-		b.WriteString(t.line(l, row) + "\n")
-	}
-	if len(l.hidden) > 0 {
-		note := "columns hidden for lack of width: " + strings.Join(l.hidden, ", ") + " (-o json shows all)"
-		b.WriteString(Wrap(note, o.Width, 0) + "\n")
-	}
-	return b.String()
+	return names
 }
 
 // line formats the visible cells of a row.
-func (t Table) line(l layout, cells []string) string {
-	var line strings.Builder
-	for at, i := range l.columns {
-		if at > 0 {
-			line.WriteString(strings.Repeat(" ", gap))
-		}
-		line.WriteString(pad(shorten(cells[i], l.widths[at]), l.widths[at], t.Columns[i].Right))
+func (t Table) line(f fitted, cells []string) string {
+	visible := make([]string, len(f.columns))
+	for at, i := range f.columns {
+		visible[at] = cells[i]
 	}
-	return strings.TrimRight(line.String(), " ")
-}
-
-// Wrap breaks text between words into lines of at most width terminal cells.
-// The caller prints indent cells before the first line. Wrap indents the other
-// lines by indent spaces. Width 0 keeps one line.
-func Wrap(text string, width, indent int) string {
-	words := strings.Fields(printable(text))
-	if width <= 0 {
-		return strings.Join(words, " ")
-	}
-	var b strings.Builder
-	at := 0
-	for _, word := range words {
-		size := ansi.StringWidth(word)
-		switch {
-		case at == 0:
-			at = indent
-		case at+1+size > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			at = indent
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += size
-	}
-	return b.String()
+	return screen.Row(visible, f.widths, func(at int) bool { return t.Columns[f.columns[at]].Right })
 }
 
 // Describe formats the fields of an object, one per line, with aligned names.
 func Describe(fields []Field) string {
-	width := 0
-	for _, f := range fields {
-		width = max(width, ansi.StringWidth(f.Name))
+	rows := make([][]string, len(fields))
+	for i, f := range fields {
+		rows[i] = []string{f.Name, phrase.Printable(f.Value)}
 	}
+	widths := screen.Widths(rows...)
 	var b strings.Builder
-	for _, f := range fields {
-		b.WriteString(strings.TrimRight(pad(f.Name, width+gap, false)+printable(f.Value), " ") + "\n")
+	for _, row := range rows {
+		b.WriteString(screen.Row(row, widths, func(int) bool { return false }) + "\n")
 	}
 	return b.String()
 }

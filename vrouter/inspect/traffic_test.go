@@ -46,7 +46,7 @@ func TestLaterIsWhatTheLogGained(t *testing.T) {
 func TestADropEventIsOneLine(t *testing.T) {
 	e := DropEvent{Time: time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.Local), Reason: "no_route", Meaning: "no route to the destination",
 		Vif: 1, Device: "tap0", VRF: 7, Length: 98, Packet: "10.0.0.3 → 10.0.9.9\nicmp echo"}
-	want := "03:04:05.678900  no_route  vif 1 (tap0)  vrf 7  98 bytes  10.0.0.3 → 10.0.9.9\uFFFDicmp echo  (no route to the destination)"
+	want := "03:04:05.678900  no_route  vif 1 (tap0)  vrf 7  98 bytes  10.0.0.3 → 10.0.9.9 icmp echo  (no route to the destination)"
 	if e.String() != want {
 		t.Errorf("got  %q\nwant %q", e, want)
 	}
