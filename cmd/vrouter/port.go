@@ -94,8 +94,8 @@ the command returns. It survives restarts of the agent.`,
 }
 
 // request parses and checks the flags.
-func (f portFlags) request() (api.PortRequest, error) {
-	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
+func (f portFlags) request() (model.PortRequest, error) {
+	r := model.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
 	switch {
 	case f.netns == "" && f.device == "" && !f.host:
 		return r, fmt.Errorf("the workload is missing: give --netns, --device or --host")
