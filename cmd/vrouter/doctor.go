@@ -40,7 +40,7 @@ changed. The exit code is 1 if there is a problem.`,
 			return printFindings(cmd.OutOrStdout(), findings, output)
 		},
 	}
-	cmd.Flags().StringVarP(&path, "config", "c", "", "configuration of the node to check, a YAML `file`")
+	cmd.Flags().StringVarP(&path, "config", "c", "", "Configuration of the node to check, a YAML `file`")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	outputFlag(cmd, &output)
 	return cmd

@@ -38,8 +38,8 @@ func dropstatsCommand() *cobra.Command {
 		}),
 	}
 	outputFlag(cmd, &output)
-	cmd.Flags().BoolVar(&log, "log", false, "list the latest dropped packets")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "list the latest dropped packets, then each new one")
+	cmd.Flags().BoolVar(&log, "log", false, "List the latest dropped packets")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "List the latest dropped packets, then each new one")
 	return cmd
 }
 

@@ -64,9 +64,9 @@ a comma between them, in either order.`,
 	}
 	outputFlag(cmd, &output)
 	vrfFlag(cmd, &f.vrf)
-	cmd.Flags().StringVar(&f.port, "port", "", "only flows of the port with this `name`")
-	cmd.Flags().StringVar(&f.protocol, "proto", "", "only flows of this protocol: tcp, udp, icmp, icmp6, sctp or a `number`")
-	cmd.Flags().StringVar(&f.match, "match", "", "only flows of `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes are allowed")
+	cmd.Flags().StringVar(&f.port, "port", "", "Only flows of the port with this `name`")
+	cmd.Flags().StringVar(&f.protocol, "proto", "", "Only flows of this protocol: tcp, udp, icmp, icmp6, sctp or a `number`")
+	cmd.Flags().StringVar(&f.match, "match", "", "Only flows of `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes are allowed")
 	cmd.RegisterFlagCompletionFunc("port", completeOwnPorts)
 	cmd.RegisterFlagCompletionFunc("proto", words("tcp", "udp", "icmp", "icmp6", "sctp"))
 	return cmd

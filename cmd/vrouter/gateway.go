@@ -73,10 +73,10 @@ mac and flood. prefix and mac can be given several times.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&addresses, "address", nil, "underlay `address` of the gateway (repeatable)")
-	flags.StringVar(&encapsulation, "encapsulation", "", "encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
+	flags.StringSliceVar(&addresses, "address", nil, "Underlay `address` of the gateway (repeatable)")
+	flags.StringVar(&encapsulation, "encapsulation", "", "Encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
 	flags.StringVar(&mac, "mac", "", "MAC `address` of the gateway's router, for routed VXLAN")
-	flags.StringArrayVar(&serves, "serve", nil, "a `network` and its values on the gateway (repeatable)")
+	flags.StringArrayVar(&serves, "serve", nil, "Network and its values on the gateway (repeatable)")
 	cmd.MarkFlagRequired("address")
 	cmd.MarkFlagRequired("encapsulation")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))

@@ -22,6 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/stdout"
 	"windtunnel/vrouter/cni"
 )
@@ -127,9 +128,9 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.PersistentFlags().StringVar(&target.node, "node", "", "`name` of the agent's node (default: the only agent on this host)")
-	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "`path` of the agent's socket")
-	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "wait at most this `time` for the agent's answer (0: no limit)")
+	cmd.PersistentFlags().StringVar(&target.node, "node", "", "Name of the agent's node (default: the only agent on this host)")
+	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "Path of the agent's socket")
+	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "Wait at most this `time` for the agent's answer (0: no limit)")
 	cmd.RegisterFlagCompletionFunc("node", completeNodes)
 	cmd.AddGroup(
 		&cobra.Group{ID: "run", Title: "Running:"},
@@ -150,6 +151,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 	}
 	cmd.AddCommand(versionCommand(), manCommand())
 	markFailures(cmd)
+	cli.HelpFlags(cmd)
 	completions(cmd)
 	return cmd
 }

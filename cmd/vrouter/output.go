@@ -56,7 +56,7 @@ func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
 		flag.of = append(flag.of, string(each))
 	}
 	*f = formats[0]
-	cmd.Flags().VarP(flag, "output", "o", "output format")
+	cmd.Flags().VarP(flag, "output", "o", "Output format")
 	cmd.RegisterFlagCompletionFunc("output", words(flag.of...))
 }
 

@@ -61,7 +61,7 @@ allowed. Replies of allowed flows are allowed.`,
 			return nil
 		}),
 	}
-	cmd.Flags().StringArrayVar(&rules, "rule", nil, "a `rule`; the first match decides (repeatable)")
+	cmd.Flags().StringArrayVar(&rules, "rule", nil, "Rule; the first match decides (repeatable)")
 	cmd.MarkFlagRequired("rule")
 	return cmd
 }

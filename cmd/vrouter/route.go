@@ -52,9 +52,9 @@ func staticAddCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringSliceVar(&ports, "port", nil, "send packets to this `port` (repeatable)")
-	cmd.Flags().StringSliceVar(&gateways, "gateway", nil, "send packets to this `gateway` (repeatable)")
-	cmd.Flags().BoolVar(&discard, "discard", false, "drop packets to this prefix")
+	cmd.Flags().StringSliceVar(&ports, "port", nil, "Send packets to this `port` (repeatable)")
+	cmd.Flags().StringSliceVar(&gateways, "gateway", nil, "Send packets to this `gateway` (repeatable)")
+	cmd.Flags().BoolVar(&discard, "discard", false, "Drop packets to this prefix")
 	cmd.RegisterFlagCompletionFunc("port", completePorts)
 	cmd.RegisterFlagCompletionFunc("gateway", completeGateways)
 	return cmd

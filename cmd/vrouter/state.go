@@ -49,7 +49,7 @@ and changes nothing. Ports of "vrouter port add" stay.`,
 			return nil
 		}),
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "state as YAML; - reads standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "State as YAML; - reads standard input")
 	cmd.MarkFlagRequired("file")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	outputFlag(cmd, &output)
@@ -153,7 +153,7 @@ func statusCommand() *cobra.Command {
 		}
 		return show(cmd, args)
 	}
-	cmd.Flags().DurationVar(&wait, "wait", 0, "wait until the agent runs and the node is in sync; fail after this `time`")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "Wait until the agent runs and the node is in sync; fail after this `time`")
 	return cmd
 }
 

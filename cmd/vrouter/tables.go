@@ -149,7 +149,7 @@ func (l lister[T]) describe(ctx context.Context, c *api.Client, row T) ([]inspec
 }
 
 func vrfFlag(cmd *cobra.Command, vrf *string) {
-	cmd.Flags().StringVar(vrf, "vrf", "", "only this VRF: the `name` of its network, or its number")
+	cmd.Flags().StringVar(vrf, "vrf", "", "Only this VRF: the `name` of its network, or its number")
 	cmd.RegisterFlagCompletionFunc("vrf", completeNetworks)
 }
 

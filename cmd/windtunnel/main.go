@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/stdout"
 )
 
@@ -110,7 +111,7 @@ func root() *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), toolsCommand(), systemsCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
-	helpFlags(cmd)
+	cli.HelpFlags(cmd)
 	completions(cmd)
 	return cmd
 }

@@ -91,20 +91,6 @@ func remedy(kind, given string) string {
 	return "give names separated by commas; quote those that contain a comma or a quotation mark"
 }
 
-// helpFlags rewrites the help texts of cobra's built-in flags in the style of the
-// others.
-func helpFlags(cmd *cobra.Command) {
-	cmd.InitDefaultHelpFlag()
-	cmd.Flags().Lookup("help").Usage = "Show this help"
-	cmd.InitDefaultVersionFlag()
-	if f := cmd.Flags().Lookup("version"); f != nil {
-		f.Usage = "Print the version"
-	}
-	for _, below := range cmd.Commands() {
-		helpFlags(below)
-	}
-}
-
 // group returns a command that only has subcommands. It prints its help if it gets no
 // subcommand.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
