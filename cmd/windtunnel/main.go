@@ -13,7 +13,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"unsafe"
+
+	"windtunnel/lab/results"
 
 	"github.com/spf13/cobra"
 
@@ -114,4 +118,18 @@ func root() *cobra.Command {
 	cli.HelpFlags(cmd)
 	completions(cmd)
 	return cmd
+}
+
+// hidePasswords overwrites the passwords of URLs in the command line of this process, which
+// every user of the machine can read with ps, and returns the arguments as they were. args
+// must be elements of os.Args: the Go runtime keeps them in the memory that ps shows.
+func hidePasswords(args []string) []string {
+	given := make([]string, len(args))
+	for i, arg := range args {
+		given[i] = strings.Clone(arg)
+		if hidden := results.HidePassword(given[i]); hidden != given[i] {
+			copy(unsafe.Slice(unsafe.StringData(arg), len(arg)), hidden)
+		}
+	}
+	return given
 }

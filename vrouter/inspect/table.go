@@ -1,6 +1,11 @@
 package inspect
 
-import "windtunnel/internal/phrase"
+import (
+	"strings"
+
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
+)
 
 // Table is a table of text cells, independent of the terminal.
 type Table struct {
@@ -29,4 +34,80 @@ func (t *Table) Add(cells ...string) {
 		cells[i] = phrase.Printable(c)
 	}
 	t.Rows = append(t.Rows, cells)
+}
+
+// Render formats a table: a heading, a line per row, and the names of hidden
+// columns. Columns are aligned by terminal cells, also for wide characters.
+func (t Table) Render(o screen.Terminal) string {
+	if len(t.Rows) == 0 {
+		return t.Empty + "\n"
+	}
+	f := fit(t, o.Width)
+	var b strings.Builder
+	b.WriteString(paint(t.line(f, t.names()), bold, o.Colour) + "\n")
+	for _, row := range t.Rows {
+		b.WriteString(t.line(f, row) + "\n")
+	}
+	if len(f.hidden) > 0 {
+		note := "columns hidden for lack of width: " + strings.Join(f.hidden, ", ") + " (-o json shows all)"
+		b.WriteString(screen.Wrap(note, o.Width, "") + "\n")
+	}
+	return b.String()
+}
+
+func (t Table) names() []string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// line formats the visible cells of a row.
+func (t Table) line(f fitted, cells []string) string {
+	visible := make([]string, len(f.columns))
+	for at, i := range f.columns {
+		visible[at] = cells[i]
+	}
+	return screen.Row(visible, f.widths, func(at int) bool { return t.Columns[f.columns[at]].Right })
+}
+
+// Describe formats the fields of an object, one per line, with aligned names.
+func Describe(fields []Field) string {
+	rows := make([][]string, len(fields))
+	for i, f := range fields {
+		rows[i] = []string{f.Name, phrase.Printable(f.Value)}
+	}
+	widths := screen.Widths(rows...)
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString(screen.Row(row, widths, func(int) bool { return false }) + "\n")
+	}
+	return b.String()
+}
+
+// Fields returns the cells of a row with their columns' names, without empty
+// cells.
+func (t Table) Fields(row int) []Field {
+	var fields []Field
+	for i, c := range t.Columns {
+		if cell := t.Rows[row][i]; cell != "" && cell != none {
+			fields = append(fields, Field{c.Name, cell})
+		}
+	}
+	return fields
+}
+
+// SGR parameters (ECMA-48).
+const (
+	bold  = "1"
+	red   = "31"
+	green = "32"
+)
+
+func paint(s, sgr string, colour bool) string {
+	if !colour || s == "" {
+		return s
+	}
+	return "\x1b[" + sgr + "m" + s + "\x1b[0m"
 }
