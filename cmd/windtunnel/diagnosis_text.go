@@ -172,14 +172,7 @@ func (s foundSuite) write(b *strings.Builder) {
 }
 
 // String names the scenarios, or the first few of many.
-func (g skipGroup) String() string {
-	const named = 3
-	list := strings.Join(g.ids[:min(named, len(g.ids))], ", ")
-	if more := len(g.ids) - named; more > 0 {
-		list += fmt.Sprintf(" and %d more", more)
-	}
-	return list
-}
+func (g skipGroup) String() string { return phrase.Some(g.ids, 3) }
 
 // writeRemedies prints how to install missing programs and features: each remedy once,
 // and one apt-get command for all Debian packages.
