@@ -2,19 +2,18 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/screen"
 	"windtunnel/vrouter/inspect"
 )
 
 // format is an output format: the value of -o.
-type format string
+type format = string
 
 const (
 	asTable format = "table"
@@ -22,42 +21,15 @@ const (
 	asYAML  format = "yaml"
 )
 
-// formatFlag is the flag -o. It accepts the command's formats.
-type formatFlag struct {
-	chosen *format
-	of     []string
-}
-
-func (f formatFlag) String() string {
-	if f.chosen == nil {
-		return ""
-	}
-	return string(*f.chosen)
-}
-
-func (f formatFlag) Type() string { return strings.Join(f.of, "|") }
-
-func (f formatFlag) Set(s string) error {
-	if !slices.Contains(f.of, s) {
-		return fmt.Errorf("write %s", strings.Join(f.of, " or "))
-	}
-	*f.chosen = format(s)
-	return nil
-}
-
 // outputFlag adds -o to a command. The first format is the default. If formats
 // is empty, the command has the formats table and JSON.
 func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
 	if len(formats) == 0 {
 		formats = []format{asTable, asJSON}
 	}
-	flag := formatFlag{chosen: f}
-	for _, each := range formats {
-		flag.of = append(flag.of, string(each))
-	}
 	*f = formats[0]
-	cmd.Flags().VarP(flag, "output", "o", "Output format")
-	cmd.RegisterFlagCompletionFunc("output", words(flag.of...))
+	cmd.Flags().VarP(cli.Choice{Chosen: f, Words: formats}, "output", "o", "Output format: "+strings.Join(formats, ", "))
+	cmd.RegisterFlagCompletionFunc("output", words(formats...))
 }
 
 // writeJSON prints a value as indented JSON.

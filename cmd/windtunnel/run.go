@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
@@ -180,7 +181,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 }
 
 func gatesFlag(cmd *cobra.Command, gates *string) {
-	cmd.Flags().Var(choice{gates, []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
+	cmd.Flags().Var(cli.Choice{Chosen: gates, Words: []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
 }
 
 // nameFlags adds the flags that describe a run.

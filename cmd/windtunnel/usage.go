@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
@@ -63,7 +64,7 @@ func flagNames(cmd *cobra.Command) []string {
 
 // remedyOf explains how to write the value of a flag.
 func remedyOf(err *pflag.InvalidValueError) string {
-	if c, ok := err.GetFlag().Value.(choice); ok {
+	if c, ok := err.GetFlag().Value.(cli.Choice); ok {
 		return c.Set(err.GetValue()).Error()
 	}
 	return remedy(err.GetFlag().Value.Type(), err.GetValue())
