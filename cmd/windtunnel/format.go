@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"windtunnel/internal/cli"
-
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/cli"
 )
 
 // formatFlag adds --format. of is the object of the command, such as "the list". The first

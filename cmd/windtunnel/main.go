@@ -17,12 +17,11 @@ import (
 	"syscall"
 	"unsafe"
 
-	"windtunnel/lab/results"
-
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
 	"windtunnel/internal/stdout"
+	"windtunnel/lab/results"
 )
 
 // revision is set by the linker to the git revision that was built.

@@ -3,9 +3,9 @@ package inspect
 import (
 	"slices"
 
-	"windtunnel/internal/screen"
-
 	"github.com/charmbracelet/x/ansi"
+
+	"windtunnel/internal/screen"
 )
 
 // fitted has the visible columns of a table and their widths.

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"windtunnel/internal/phrase"
-
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/internal/phrase"
 )
 
 // The types that decode themselves from text.

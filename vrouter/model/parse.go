@@ -7,13 +7,13 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	"windtunnel/internal/phrase"
-
 	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/internal/phrase"
 )
 
 // Limits of a state file, so that a hostile file cannot use much memory or time. A fleet of

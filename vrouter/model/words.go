@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"windtunnel/internal/phrase"
-
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/internal/phrase"
 )
 
 // checkSyntax is the remedy for a file that is not YAML.
