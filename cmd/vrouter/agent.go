@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/follow"
@@ -58,8 +59,8 @@ flowing, even if the agent is killed. The next agent takes over.`,
 	}
 	configFlag(cmd, &path)
 	from.add(cmd)
-	cmd.Flags().BoolVar(&newStore, "new-store", false, "begin with an empty store although the node had ports: they are removed")
-	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "lowest `level` to log: debug, info, warn, error")
+	cmd.Flags().BoolVar(&newStore, "new-store", false, "Begin with an empty store although the node had ports: they are removed")
+	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "Lowest `level` to log: debug, info, warn, error")
 	cmd.RegisterFlagCompletionFunc("log", words("debug", "info", "warn", "error"))
 	return cmd
 }
@@ -69,10 +70,10 @@ type storeFlags struct{ address, ca, cert, key string }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.address, "store", "", "store of the desired state: file, embedded or `etcd://HOST:PORT,…` (default file)")
-	flags.StringVar(&f.ca, "tls-ca", "", "`file` with the CA certificates of the store (default: the system's)")
-	flags.StringVar(&f.cert, "tls-cert", "", "`file` with this node's client certificate for the store")
-	flags.StringVar(&f.key, "tls-key", "", "`file` with the key of the client certificate")
+	flags.StringVar(&f.address, "store", "", "Store of the desired state: file, embedded or `etcd://HOST:PORT,…` (default file)")
+	flags.StringVar(&f.ca, "tls-ca", "", "File with the CA certificates of the store (default: the system's)")
+	flags.StringVar(&f.cert, "tls-cert", "", "File with this node's client certificate for the store")
+	flags.StringVar(&f.key, "tls-key", "", "File with the key of the client certificate")
 }
 
 func (f *storeFlags) fill(c *config.Config) {
@@ -87,7 +88,7 @@ func (f *storeFlags) fill(c *config.Config) {
 }
 
 func configFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVarP(path, "config", "c", "", "configuration of the node, a YAML `file`")
+	cmd.Flags().StringVarP(path, "config", "c", "", "Configuration of the node, a YAML `file`")
 	cmd.MarkFlagRequired("config")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 }
@@ -127,12 +128,12 @@ store, --with-store is required.`,
 			if err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "vrouter: %v\n", err)
 			} else if ports > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of the node from the fleet\n", count(ports, "port"))
+				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of the node from the fleet\n", phrase.Count(ports, "port"))
 			}
 			return nil
 		},
 	}
 	configFlag(cmd, &path)
-	cmd.Flags().BoolVar(&withStore, "with-store", false, "delete the embedded store even if other nodes use it")
+	cmd.Flags().BoolVar(&withStore, "with-store", false, "Delete the embedded store even if other nodes use it")
 	return cmd
 }

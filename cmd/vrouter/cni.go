@@ -46,8 +46,8 @@ func cniInstallCommand() *cobra.Command {
 	}
 	cniFlags(cmd, &o)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.Chain, "chain", nil, "plugins to run after vrouter, such as portmap")
-	flags.StringVar(&o.Node, "node", "", "`name` of the node, if several agents run on this host")
+	flags.StringSliceVar(&o.Chain, "chain", nil, "Plugins to run after vrouter, such as portmap")
+	flags.StringVar(&o.Node, "node", "", "Name of the node, if several agents run on this host")
 	return cmd
 }
 
@@ -78,10 +78,10 @@ containers stay: stop the containers first.`,
 // cniFlags adds the flags that select the files.
 func cniFlags(cmd *cobra.Command, o *cni.InstallOptions) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.Network, "network", "", "`name` of the virtual network")
-	flags.StringVar(&o.Name, "name", "", "`name` of the configuration (default: the network's)")
-	flags.StringVar(&o.Binaries, "bin-dir", "/opt/cni/bin", "`folder` of CNI plugins")
-	flags.StringVar(&o.Configs, "conf-dir", "/etc/cni/net.d", "`folder` of CNI configurations")
+	flags.StringVar(&o.Network, "network", "", "Name of the virtual network")
+	flags.StringVar(&o.Name, "name", "", "Name of the configuration (default: the network's)")
+	flags.StringVar(&o.Binaries, "bin-dir", "/opt/cni/bin", "Folder of CNI plugins")
+	flags.StringVar(&o.Configs, "conf-dir", "/etc/cni/net.d", "Folder of CNI configurations")
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/screen"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/inspect"
 )
 
 // Levels of a finding.
@@ -39,7 +40,7 @@ changed. The exit code is 1 if there is a problem.`,
 			return printFindings(cmd.OutOrStdout(), findings, output)
 		},
 	}
-	cmd.Flags().StringVarP(&path, "config", "c", "", "configuration of the node to check, a YAML `file`")
+	cmd.Flags().StringVarP(&path, "config", "c", "", "Configuration of the node to check, a YAML `file`")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	outputFlag(cmd, &output)
 	return cmd
@@ -83,7 +84,7 @@ func printFindings(out io.Writer, findings []api.Finding, output format) error {
 	if output == asJSON {
 		err = writeJSON(out, findings)
 	} else {
-		_, err = io.WriteString(out, findingsText(findings, optionsFor(out)))
+		_, err = io.WriteString(out, findingsText(findings, screen.Of(out)))
 	}
 	if err != nil {
 		return err
@@ -97,13 +98,13 @@ func printFindings(out io.Writer, findings []api.Finding, output format) error {
 }
 
 // findingsText formats each finding as a paragraph with its remedy below.
-func findingsText(findings []api.Finding, o inspect.Options) string {
-	const indent = len("problem  offload  ")
+func findingsText(findings []api.Finding, o screen.Terminal) string {
+	indent := strings.Repeat(" ", len("problem  offload  "))
 	text := ""
 	for _, f := range findings {
-		text += fmt.Sprintf("%-7s  %-7s  %s\n", f.Level, f.Topic, inspect.Wrap(f.Text, o.Width, indent))
+		text += fmt.Sprintf("%-7s  %-7s  %s\n", f.Level, f.Topic, screen.Wrap(f.Text, o.Width, indent))
 		if f.Remedy != "" {
-			text += fmt.Sprintf("%*s→ %s\n", indent, "", inspect.Wrap(f.Remedy, o.Width, indent+2))
+			text += indent + "→ " + screen.Wrap(f.Remedy, o.Width, indent+"  ") + "\n"
 		}
 	}
 	return text

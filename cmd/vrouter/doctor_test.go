@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/screen"
 	"windtunnel/internal/setup"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/inspect"
 )
 
 // levels returns the levels of the findings about a topic, in order.
@@ -132,7 +132,7 @@ func TestMTUFindings(t *testing.T) {
 }
 
 func TestFindingsWrapUnderThemselves(t *testing.T) {
-	got := findingsText([]api.Finding{{Topic: "mtu", Level: levelNote, Text: "one two three four five", Remedy: "six seven eight nine"}}, inspect.Options{Width: 35})
+	got := findingsText([]api.Finding{{Topic: "mtu", Level: levelNote, Text: "one two three four five", Remedy: "six seven eight nine"}}, screen.Terminal{Width: 35})
 	want := "note     mtu      one two three\n                  four five\n                  → six seven eight\n                    nine\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -14,78 +14,79 @@ import (
 )
 
 func dropstatsCommand() *cobra.Command {
-	var v view
-	var log bool
+	var output format
+	var log, follow bool
 	cmd := &cobra.Command{
 		Use:   "dropstats",
 		Short: "Count dropped packets by reason and vif; --log lists the latest",
-		Example: `  vrouter dropstats
-  vrouter dropstats --watch
-  vrouter dropstats --log --watch`,
+		Example: `  watch -d vrouter dropstats
+  vrouter dropstats --log
+  vrouter dropstats --follow`,
 		Args: cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			if log {
-				return v.log(ctx, cmd.OutOrStdout(), c)
+			switch {
+			case follow:
+				return followDrops(ctx, cmd.OutOrStdout(), c, output)
+			case log:
+				return printDropLog(ctx, cmd.OutOrStdout(), c, output)
 			}
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				rows, err := c.Drops(ctx)
-				return reading{rows, inspect.DropTable(rows)}, err
-			})
+			rows, err := c.Drops(ctx)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), output, rows, inspect.DropTable(rows))
 		}),
 	}
-	v.flags(cmd)
-	cmd.Flags().BoolVar(&log, "log", false, "list the latest dropped packets; with --watch, follow them")
+	outputFlag(cmd, &output)
+	cmd.Flags().BoolVar(&log, "log", false, "List the latest dropped packets")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "List the latest dropped packets, then each new one")
 	return cmd
 }
 
-// log prints the dropped packets in the agent's log. With --watch it follows the
-// log.
-func (v *view) log(ctx context.Context, out io.Writer, c *api.Client) error {
+// printDropLog prints the dropped packets in the agent's log.
+func printDropLog(ctx context.Context, out io.Writer, c *api.Client, output format) error {
 	events, err := c.DropLog(ctx)
 	if err != nil {
 		return err
 	}
-	if !v.watch {
-		return v.wholeLog(out, events)
-	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for fresh := events; ; {
-		if err := v.logLines(out, fresh); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-		later, err := c.DropLog(ctx)
-		if err != nil {
-			return err
-		}
-		fresh = inspect.Later(events, later)
-		if len(later) > 0 {
-			events = later
-		}
-	}
-}
-
-func (v *view) wholeLog(out io.Writer, events []inspect.DropEvent) error {
-	if v.output == asJSON {
+	if output == asJSON {
 		return writeJSON(out, events)
 	}
 	if len(events) == 0 {
 		_, err := fmt.Fprintln(out, "no packets have been dropped since the agent started")
 		return err
 	}
-	return v.logLines(out, events)
+	return printDrops(out, events, output)
 }
 
-// logLines prints one line per event.
-func (v *view) logLines(out io.Writer, events []inspect.DropEvent) error {
+// followDrops prints each event of the agent's log once, until ctx ends.
+func followDrops(ctx context.Context, out io.Writer, c *api.Client, output format) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for events := []inspect.DropEvent(nil); ; {
+		later, err := c.DropLog(ctx)
+		if err != nil {
+			return err
+		}
+		if err := printDrops(out, inspect.Later(events, later), output); err != nil {
+			return err
+		}
+		if len(later) > 0 {
+			events = later
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// printDrops prints one line per event.
+func printDrops(out io.Writer, events []inspect.DropEvent, output format) error {
 	for _, e := range events {
 		var err error
-		if v.output == asJSON {
+		if output == asJSON {
 			err = json.NewEncoder(out).Encode(e)
 		} else {
 			_, err = fmt.Fprintln(out, e)

@@ -28,7 +28,7 @@ type flowFilter struct {
 }
 
 func flowListCommand() *cobra.Command {
-	var v view
+	var output format
 	var f flowFilter
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -40,7 +40,7 @@ network has a policy.
 
 --match has the syntax of OpenContrail's flow utility: one end, or both ends with
 a comma between them, in either order.`,
-		Example: `  vrouter flow list --port web1 --watch
+		Example: `  vrouter flow list --port web1
   vrouter flow list --match 10.0.0.4
   vrouter flow list --match "10.0.0.3:80,10.0.0.0/24&proto tcp"
   vrouter flow list --match [2001:db8::1]:443 --proto udp -o json`,
@@ -54,18 +54,19 @@ a comma between them, in either order.`,
 			if err != nil {
 				return err
 			}
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				rows, err := c.Flows(ctx, vrf)
-				rows = slices.DeleteFunc(rows, func(f inspect.Flow) bool { return !keep(f) })
-				return reading{rows, inspect.FlowTable(rows)}, err
-			})
+			rows, err := c.Flows(ctx, vrf)
+			if err != nil {
+				return err
+			}
+			rows = slices.DeleteFunc(rows, func(f inspect.Flow) bool { return !keep(f) })
+			return show(cmd.OutOrStdout(), output, rows, inspect.FlowTable(rows))
 		}),
 	}
-	v.flags(cmd)
+	outputFlag(cmd, &output)
 	vrfFlag(cmd, &f.vrf)
-	cmd.Flags().StringVar(&f.port, "port", "", "only flows of the port with this `name`")
-	cmd.Flags().StringVar(&f.protocol, "proto", "", "only flows of this protocol: tcp, udp, icmp, icmp6, sctp or a `number`")
-	cmd.Flags().StringVar(&f.match, "match", "", "only flows of `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes are allowed")
+	cmd.Flags().StringVar(&f.port, "port", "", "Only flows of the port with this `name`")
+	cmd.Flags().StringVar(&f.protocol, "proto", "", "Only flows of this protocol: tcp, udp, icmp, icmp6, sctp or a `number`")
+	cmd.Flags().StringVar(&f.match, "match", "", "Only flows of `ADDRESS[:PORT][,ADDRESS[:PORT]]`; prefixes are allowed")
 	cmd.RegisterFlagCompletionFunc("port", completeOwnPorts)
 	cmd.RegisterFlagCompletionFunc("proto", words("tcp", "udp", "icmp", "icmp6", "sctp"))
 	return cmd

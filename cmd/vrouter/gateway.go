@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -67,15 +68,15 @@ mac and flood. prefix and mac can be given several times.`,
 			if err := c.PutGateway(ctx, g); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "gateway %s serves %s\n", g.Name, count(len(g.Networks), "network"))
+			fmt.Fprintf(cmd.OutOrStdout(), "gateway %s serves %s\n", g.Name, phrase.Count(len(g.Networks), "network"))
 			return nil
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&addresses, "address", nil, "underlay `address` of the gateway (repeatable)")
-	flags.StringVar(&encapsulation, "encapsulation", "", "encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
+	flags.StringSliceVar(&addresses, "address", nil, "Underlay `address` of the gateway (repeatable)")
+	flags.StringVar(&encapsulation, "encapsulation", "", "Encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
 	flags.StringVar(&mac, "mac", "", "MAC `address` of the gateway's router, for routed VXLAN")
-	flags.StringArrayVar(&serves, "serve", nil, "a `network` and its values on the gateway (repeatable)")
+	flags.StringArrayVar(&serves, "serve", nil, "Network and its values on the gateway (repeatable)")
 	cmd.MarkFlagRequired("address")
 	cmd.MarkFlagRequired("encapsulation")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))
@@ -129,7 +130,7 @@ func number(into *uint32, text string) error {
 func gatewayTable(rows []model.Gateway) inspect.Table {
 	t := inspect.Table{
 		Empty:   "no gateways; create one with `vrouter gateway create`",
-		Columns: []inspect.Column{{Name: "Gateway", Key: true}, {Name: "Addresses", Least: 12}, {Name: "Encapsulation"}, {Name: "Networks", Least: 12}},
+		Columns: []inspect.Column{{Name: "Gateway"}, {Name: "Addresses", Least: 12}, {Name: "Encapsulation"}, {Name: "Networks", Least: 12}},
 	}
 	for _, g := range rows {
 		var networks []string

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/stdout"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/cni"
@@ -117,21 +118,21 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.PersistentFlags().StringVar(&target.node, "node", "", "`name` of the agent's node (default: the only agent on this host)")
-	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "`path` of the agent's socket")
-	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "wait at most this `time` for the agent's answer (0: no limit)")
+	cmd.PersistentFlags().StringVar(&target.node, "node", "", "Name of the agent's node (default: the only agent on this host)")
+	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "Path of the agent's socket")
+	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "Wait at most this `time` for the agent's answer (0: no limit)")
 	cmd.RegisterFlagCompletionFunc("node", completeNodes)
 	cmd.AddGroup(
 		&cobra.Group{ID: "run", Title: "Running:"},
 		&cobra.Group{ID: "state", Title: "Desired state:"},
 		&cobra.Group{ID: "tables", Title: "Forwarding state:"},
-		&cobra.Group{ID: "watch", Title: "Traffic and debugging:"},
+		&cobra.Group{ID: "traffic", Title: "Traffic and debugging:"},
 	)
 	for group, members := range map[string][]*cobra.Command{
-		"run":    {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand()},
-		"state":  {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
-		"tables": {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
-		"watch":  {dropstatsCommand(), vrfstatsCommand(), fallbackstatsCommand(), topCommand(), traceCommand()},
+		"run":     {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand()},
+		"state":   {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
+		"tables":  {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
+		"traffic": {dropstatsCommand(), vrfstatsCommand(), fallbackstatsCommand(), traceCommand()},
 	} {
 		for _, c := range members {
 			c.GroupID = group
@@ -140,6 +141,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 	}
 	cmd.AddCommand(versionCommand(), manCommand())
 	markFailures(cmd)
+	cli.HelpFlags(cmd)
 	completions(cmd)
 	return cmd
 }

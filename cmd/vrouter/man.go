@@ -28,7 +28,6 @@ var manualSections = []manual.Section{
 	}},
 	{Title: "ENVIRONMENT", Entries: []manual.Entry{
 		{Name: "NO_COLOR, TERM=dumb", Text: "Print no colours."},
-		{Name: "CI, TERM=dumb", Text: "Print live tables line by line."},
 		{Name: "CNI_COMMAND", Text: "Set by a container runtime: vrouter is then a CNI plugin."},
 	}},
 	{Title: "FILES", Entries: []manual.Entry{

@@ -42,12 +42,12 @@ type networkFlags struct {
 
 func (f *networkFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.subnets, "subnet", nil, "subnet as a `prefix`; its first address is the gateway (repeatable)")
-	flags.StringSliceVar(&f.ranges, "range", nil, "allocate addresses only from `FIRST-LAST` or a prefix (repeatable; default: the subnets)")
-	flags.StringVar(&f.tenant, "tenant", "", "`name` of the tenant; different tenants can use the same subnets")
-	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy for all ports of the network (repeatable)")
-	flags.BoolVar(&f.bridge, "l2", false, "bridge Ethernet frames; with --l3, also route IP")
-	flags.BoolVar(&f.route, "l3", false, "route IP (the default)")
+	flags.StringSliceVar(&f.subnets, "subnet", nil, "Subnet as a `prefix`; its first address is the gateway (repeatable)")
+	flags.StringSliceVar(&f.ranges, "range", nil, "Allocate addresses only from `FIRST-LAST` or a prefix (repeatable; default: the subnets)")
+	flags.StringVar(&f.tenant, "tenant", "", "Name of the tenant; different tenants can use the same subnets")
+	flags.StringSliceVar(&f.policies, "policy", nil, "Name of a policy for all ports of the network (repeatable)")
+	flags.BoolVar(&f.bridge, "l2", false, "Bridge Ethernet frames; with --l3, also route IP")
+	flags.BoolVar(&f.route, "l3", false, "Route IP (the default)")
 	cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 }
 
@@ -116,7 +116,7 @@ VRF and the labels of the network follow from its id.`,
 		}),
 	}
 	f.add(cmd)
-	cmd.Flags().Uint32Var(&f.id, "id", 0, "`number` of the network, 1 to 4095 (default: next free)")
+	cmd.Flags().Uint32Var(&f.id, "id", 0, "Number of the network, 1 to 4095 (default: next free)")
 	cmd.Flags().Uint32Var(&f.vni, "vni", 0, "VXLAN network identifier, a `number` (default: next free)")
 	outputFlag(cmd, &output)
 	return cmd
@@ -162,7 +162,7 @@ func networkTable(rows []model.Network) inspect.Table {
 	t := inspect.Table{
 		Empty: "no networks; create one with `vrouter network create`",
 		Columns: []inspect.Column{
-			{Name: "Network", Key: true}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
+			{Name: "Network"}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
 			{Name: "Tenant", Leave: 5}, {Name: "Subnets", Least: 12}, {Name: "Ranges", Leave: 4}, {Name: "Policies", Leave: 1},
 		},
 	}

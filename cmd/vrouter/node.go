@@ -32,7 +32,7 @@ func nodeTable(rows []api.Node) inspect.Table {
 	t := inspect.Table{
 		Empty: "no nodes; start an agent, or use `vrouter node add`",
 		Columns: []inspect.Column{
-			{Name: "Node", Key: true}, {Name: "Underlay", Least: 12}, {Name: "Encapsulations", Leave: 2}, {Name: "Locator", Leave: 4}, {Name: "Ports", Right: true},
+			{Name: "Node"}, {Name: "Underlay", Least: 12}, {Name: "Encapsulations", Leave: 2}, {Name: "Locator", Leave: 4}, {Name: "Ports", Right: true},
 			{Name: "Agent"}, {Name: "Host", Leave: 3}, {Name: "Version", Leave: 1},
 		},
 	}
@@ -92,8 +92,8 @@ func nodeAddCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "underlay `address` of the node (repeatable)")
-	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
+	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "Underlay `address` of the node (repeatable)")
+	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "Encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
 	cmd.Flags().StringVar(&locator, "locator", "", "IPv6 /64 or /80 `prefix` that the underlay routes to the node, or auto: one from settings.locators; direct then also works between nodes on different links")
 	cmd.MarkFlagRequired("underlay")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
@@ -114,7 +114,7 @@ func nodeDeleteCommand() *cobra.Command {
 			return deleteAll(ctx, cmd, "node", args, func(ctx context.Context, name string) error { return c.DeleteNode(ctx, name, ports) })
 		}),
 	}
-	cmd.Flags().BoolVar(&ports, "ports", false, "delete the node's ports too")
+	cmd.Flags().BoolVar(&ports, "ports", false, "Delete the node's ports too")
 	return cmd
 }
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
-	"windtunnel/vrouter/model"
 )
 
 // objects makes the commands list, get and delete for one kind of object.
@@ -24,21 +24,22 @@ type objects[O any] struct {
 }
 
 func (k objects[O]) list() *cobra.Command {
-	var v view
+	var output format
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   fmt.Sprintf("List the %s of the whole fleet", plural(k.noun)),
+		Short:   fmt.Sprintf("List the %s of the whole fleet", phrase.Plural(k.noun)),
 		Aliases: []string{"ls"},
 		Example: fmt.Sprintf("  vrouter %s list\n  vrouter %s list -o json", k.noun, k.noun),
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				rows, err := k.all(c, ctx)
-				return reading{rows, k.table(rows)}, err
-			})
+			rows, err := k.all(c, ctx)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), output, rows, k.table(rows))
 		}),
 	}
-	v.flags(cmd)
+	outputFlag(cmd, &output)
 	return cmd
 }
 
@@ -108,5 +109,5 @@ func find[O any](noun, name string, all []O, nameOf func(O) string) (O, error) {
 		names = append(names, nameOf(o))
 	}
 	var none O
-	return none, fmt.Errorf("there is no %s %q; %s", noun, name, model.Meant(plural(noun), name, names))
+	return none, fmt.Errorf("there is no %s %q; %s", noun, name, phrase.Meant(phrase.Plural(noun), name, names))
 }

@@ -2,20 +2,18 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"windtunnel/internal/cli"
+	"windtunnel/internal/screen"
 	"windtunnel/vrouter/inspect"
 )
 
 // format is an output format: the value of -o.
-type format string
+type format = string
 
 const (
 	asTable format = "table"
@@ -23,42 +21,15 @@ const (
 	asYAML  format = "yaml"
 )
 
-// formatFlag is the flag -o. It accepts the command's formats.
-type formatFlag struct {
-	chosen *format
-	of     []string
-}
-
-func (f formatFlag) String() string {
-	if f.chosen == nil {
-		return ""
-	}
-	return string(*f.chosen)
-}
-
-func (f formatFlag) Type() string { return strings.Join(f.of, "|") }
-
-func (f formatFlag) Set(s string) error {
-	if !slices.Contains(f.of, s) {
-		return fmt.Errorf("write %s", strings.Join(f.of, " or "))
-	}
-	*f.chosen = format(s)
-	return nil
-}
-
 // outputFlag adds -o to a command. The first format is the default. If formats
 // is empty, the command has the formats table and JSON.
 func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
 	if len(formats) == 0 {
 		formats = []format{asTable, asJSON}
 	}
-	flag := formatFlag{chosen: f}
-	for _, each := range formats {
-		flag.of = append(flag.of, string(each))
-	}
 	*f = formats[0]
-	cmd.Flags().VarP(flag, "output", "o", "output format")
-	cmd.RegisterFlagCompletionFunc("output", words(flag.of...))
+	cmd.Flags().VarP(cli.Choice{Chosen: f, Words: formats}, "output", "o", "Output format: "+strings.Join(formats, ", "))
+	cmd.RegisterFlagCompletionFunc("output", words(formats...))
 }
 
 // writeJSON prints a value as indented JSON.
@@ -69,40 +40,11 @@ func writeJSON(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
-// optionsFor returns the layout of tables that are printed to w. On a terminal
-// they have its width and colours; NO_COLOR turns colours off (no-color.org). In
-// a file or pipe they have full width and no colours.
-func optionsFor(w io.Writer) inspect.Options {
-	file, ok := w.(interface{ Fd() uintptr })
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return inspect.Options{}
+// show prints rows as JSON, or the table that shows them.
+func show(out io.Writer, output format, rows any, table inspect.Table) error {
+	if output == asJSON {
+		return writeJSON(out, rows)
 	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		width = 0
-	}
-	return inspect.Options{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-}
-
-// canRedraw reports whether a live table can be drawn on w: w is a terminal that understands
-// escape sequences, and the variable CI is not set.
-func canRedraw(w io.Writer) bool {
-	file, ok := w.(interface{ Fd() uintptr })
-	ci := os.Getenv("CI")
-	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
-}
-
-// count formats a number with its noun: "1 port", "2 ports", "2 policies".
-func count(n int, noun string) string {
-	if n != 1 {
-		noun = plural(noun)
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
-func plural(noun string) string {
-	if stem, ok := strings.CutSuffix(noun, "y"); ok {
-		return stem + "ies"
-	}
-	return noun + "s"
+	_, err := io.WriteString(out, table.Render(screen.Of(out)))
+	return err
 }

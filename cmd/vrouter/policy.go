@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -56,11 +57,11 @@ allowed. Replies of allowed flows are allowed.`,
 			if err := c.PutPolicy(ctx, p); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "policy %s has %s\n", p.Name, count(len(p.Rules), "rule"))
+			fmt.Fprintf(cmd.OutOrStdout(), "policy %s has %s\n", p.Name, phrase.Count(len(p.Rules), "rule"))
 			return nil
 		}),
 	}
-	cmd.Flags().StringArrayVar(&rules, "rule", nil, "a `rule`; the first match decides (repeatable)")
+	cmd.Flags().StringArrayVar(&rules, "rule", nil, "Rule; the first match decides (repeatable)")
 	cmd.MarkFlagRequired("rule")
 	return cmd
 }
@@ -123,7 +124,7 @@ func ruleText(r model.Rule) string {
 func policyTable(rows []model.Policy) inspect.Table {
 	t := inspect.Table{
 		Empty:   "no policies; create one with `vrouter policy create`",
-		Columns: []inspect.Column{{Name: "Policy", Key: true}, {Name: "Rules", Least: 20}},
+		Columns: []inspect.Column{{Name: "Policy"}, {Name: "Rules", Least: 20}},
 	}
 	for _, p := range rows {
 		var rules []string

@@ -72,20 +72,20 @@ the command returns. It survives restarts of the agent.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.network, "network", "", "`name` of the network")
-	flags.StringVar(&f.netns, "netns", "", "network namespace of the workload: a `name` or a path")
-	flags.StringVar(&f.device, "device", "", "existing `device` of the node to connect (instead of --netns)")
-	flags.BoolVar(&f.host, "host", false, "connect this node itself (instead of --netns)")
-	flags.StringVar(&f.iface, "interface", "", "the workload's `device` in its namespace (default eth0)")
-	flags.BoolVar(&f.acceptRA, "accept-ra", false, "let the workload's device take addresses and routes from router advertisements")
-	flags.BoolVar(&f.router, "router", false, "let the workload advertise itself as an IPv6 router, and answer DHCP")
-	flags.StringSliceVar(&f.ips, "ip", nil, "an `address` of the network's subnets; may be repeated")
-	flags.StringSliceVar(&f.from, "from", nil, "allocate an address from this `prefix` (repeatable)")
+	flags.StringVar(&f.network, "network", "", "Name of the network")
+	flags.StringVar(&f.netns, "netns", "", "Network namespace of the workload: a `name` or a path")
+	flags.StringVar(&f.device, "device", "", "Existing `device` of the node to connect (instead of --netns)")
+	flags.BoolVar(&f.host, "host", false, "Connect this node itself (instead of --netns)")
+	flags.StringVar(&f.iface, "interface", "", "The workload's `device` in its namespace (default eth0)")
+	flags.BoolVar(&f.acceptRA, "accept-ra", false, "Let the workload's device take addresses and routes from router advertisements")
+	flags.BoolVar(&f.router, "router", false, "Let the workload advertise itself as an IPv6 router, and answer DHCP")
+	flags.StringSliceVar(&f.ips, "ip", nil, "Address of the network's subnets (repeatable)")
+	flags.StringSliceVar(&f.from, "from", nil, "Allocate an address from this `prefix` (repeatable)")
 	flags.StringVar(&f.mac, "mac", "", "MAC `address` of the workload")
-	flags.StringVar(&f.name, "name", "", "`name` of the port (default: from network and address)")
-	flags.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy, checked before the network's policies (repeatable)")
-	flags.TextVar(&f.bandwidth.Ingress, "ingress", model.Rate(0), "limit received traffic to this `rate` in bit/s, such as 100M (default no limit)")
-	flags.TextVar(&f.bandwidth.Egress, "egress", model.Rate(0), "limit sent traffic to this `rate` in bit/s (default no limit)")
+	flags.StringVar(&f.name, "name", "", "Name of the port (default: from network and address)")
+	flags.StringSliceVar(&f.policies, "policy", nil, "Name of a policy, checked before the network's policies (repeatable)")
+	flags.TextVar(&f.bandwidth.Ingress, "ingress", model.Rate(0), "Limit received traffic to this `rate` in bit/s, such as 100M (default no limit)")
+	flags.TextVar(&f.bandwidth.Egress, "egress", model.Rate(0), "Limit sent traffic to this `rate` in bit/s (default no limit)")
 	outputFlag(cmd, &output)
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
@@ -94,8 +94,8 @@ the command returns. It survives restarts of the agent.`,
 }
 
 // request parses and checks the flags.
-func (f portFlags) request() (api.PortRequest, error) {
-	r := api.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
+func (f portFlags) request() (model.PortRequest, error) {
+	r := model.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
 	switch {
 	case f.netns == "" && f.device == "" && !f.host:
 		return r, fmt.Errorf("the workload is missing: give --netns, --device or --host")
@@ -203,7 +203,7 @@ type portRow struct {
 }
 
 func portListCommand() *cobra.Command {
-	var v view
+	var output format
 	var network string
 	var all bool
 	cmd := &cobra.Command{
@@ -213,15 +213,16 @@ func portListCommand() *cobra.Command {
 		Example: "  vrouter port list --network red\n  vrouter port list --all -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				rows, err := portRows(ctx, c, network, all)
-				return reading{rows, portTable(rows)}, err
-			})
+			rows, err := portRows(ctx, c, network, all)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), output, rows, portTable(rows))
 		}),
 	}
-	v.flags(cmd)
-	cmd.Flags().StringVar(&network, "network", "", "only ports of the network with this `name`")
-	cmd.Flags().BoolVar(&all, "all", false, "include the ports of other nodes")
+	outputFlag(cmd, &output)
+	cmd.Flags().StringVar(&network, "network", "", "Only ports of the network with this `name`")
+	cmd.Flags().BoolVar(&all, "all", false, "Include the ports of other nodes")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
 	return cmd
 }

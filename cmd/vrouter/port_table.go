@@ -14,7 +14,7 @@ func portTable(rows []portRow) inspect.Table {
 	t := inspect.Table{
 		Empty: "no ports",
 		Columns: []inspect.Column{
-			{Name: "Port", Key: true},
+			{Name: "Port"},
 			{Name: "Network", Least: 8},
 			{Name: "Node", Least: 6, Leave: 3},
 			{Name: "Addresses", Least: 12},

@@ -17,7 +17,7 @@ import (
 // prepared is a server with prepared answers. A script can put other answers
 // into answers/: NAME.json, or NAME.1.json, NAME.2.json, … for successive
 // requests. The server refuses a request after the last of these, so that
-// --watch ends. It lists the requests in the file requests.
+// --follow ends. It lists the requests in the file requests.
 type prepared struct {
 	dir    string // the script's
 	shared string // testdata/prepared

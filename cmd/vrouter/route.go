@@ -52,9 +52,9 @@ func staticAddCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringSliceVar(&ports, "port", nil, "send packets to this `port` (repeatable)")
-	cmd.Flags().StringSliceVar(&gateways, "gateway", nil, "send packets to this `gateway` (repeatable)")
-	cmd.Flags().BoolVar(&discard, "discard", false, "drop packets to this prefix")
+	cmd.Flags().StringSliceVar(&ports, "port", nil, "Send packets to this `port` (repeatable)")
+	cmd.Flags().StringSliceVar(&gateways, "gateway", nil, "Send packets to this `gateway` (repeatable)")
+	cmd.Flags().BoolVar(&discard, "discard", false, "Drop packets to this prefix")
 	cmd.RegisterFlagCompletionFunc("port", completePorts)
 	cmd.RegisterFlagCompletionFunc("gateway", completeGateways)
 	return cmd
@@ -84,7 +84,7 @@ func nextHops(r model.Route) string {
 }
 
 func staticListCommand() *cobra.Command {
-	var v view
+	var output format
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the static routes of the whole fleet",
@@ -92,20 +92,21 @@ func staticListCommand() *cobra.Command {
 		Example: "  vrouter route list",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				rows, err := c.StaticRoutes(ctx)
-				t := inspect.Table{
-					Empty:   "no static routes; add one with `vrouter route add`",
-					Columns: []inspect.Column{{Name: "Network", Key: true}, {Name: "Prefix", Key: true}, {Name: "Next hops", Least: 12}},
-				}
-				for _, r := range rows {
-					t.Add(r.Network, r.Prefix.String(), nextHops(r))
-				}
-				return reading{rows, t}, err
-			})
+			rows, err := c.StaticRoutes(ctx)
+			if err != nil {
+				return err
+			}
+			t := inspect.Table{
+				Empty:   "no static routes; add one with `vrouter route add`",
+				Columns: []inspect.Column{{Name: "Network"}, {Name: "Prefix"}, {Name: "Next hops", Least: 12}},
+			}
+			for _, r := range rows {
+				t.Add(r.Network, r.Prefix.String(), nextHops(r))
+			}
+			return show(cmd.OutOrStdout(), output, rows, t)
 		}),
 	}
-	v.flags(cmd)
+	outputFlag(cmd, &output)
 	return cmd
 }
 

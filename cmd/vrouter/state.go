@@ -8,11 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -48,7 +51,7 @@ and changes nothing. Ports of "vrouter port add" stay.`,
 			return nil
 		}),
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "state as YAML; - reads standard input")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "State as YAML; - reads standard input")
 	cmd.MarkFlagRequired("file")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 	outputFlag(cmd, &output)
@@ -82,7 +85,7 @@ func readState(file string, stdin io.Reader) (model.State, error) {
 
 // summary formats the counts of a change.
 func summary(a api.Applied) string {
-	return fmt.Sprintf("%s updated, %d deleted in %v", count(a.Updated, "entry"), a.Deleted, a.Took.Round(10*time.Microsecond))
+	return fmt.Sprintf("%s updated, %d deleted in %v", phrase.Count(a.Updated, "entry"), a.Deleted, a.Took.Round(10*time.Microsecond))
 }
 
 func warn(cmd *cobra.Command, warnings []string) {
@@ -152,7 +155,7 @@ func statusCommand() *cobra.Command {
 		}
 		return show(cmd, args)
 	}
-	cmd.Flags().DurationVar(&wait, "wait", 0, "wait until the agent runs and the node is in sync; fail after this `time`")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "Wait until the agent runs and the node is in sync; fail after this `time`")
 	return cmd
 }
 
@@ -239,13 +242,13 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		fields = append(fields, inspect.Field{Name: "Problem", Value: s.Store.Refused})
 	}
 	if n := len(s.Store.Waiting); n > 0 {
-		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store when it is reachable", count(n, "port"))})
+		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store when it is reachable", phrase.Count(n, "port"))})
 	}
 	for _, p := range s.Problems {
 		text := p.Text
 		switch {
 		case !p.Retry.IsZero():
-			text += fmt.Sprintf(" (%s, retry in %s)", count(p.Tries, "failed attempt"), inspect.Duration(max(0, p.Retry.Sub(now))))
+			text += fmt.Sprintf(" (%s, retry in %s)", phrase.Count(p.Tries, "failed attempt"), inspect.Duration(max(0, p.Retry.Sub(now))))
 		case p.Kind != "":
 			text += " (retry after a change)"
 		}
@@ -271,7 +274,30 @@ func contents(s model.State) string {
 	if len(s.Nodes) == 0 {
 		return "none yet; set one with `vrouter apply -f FILE`"
 	}
-	return fmt.Sprintf("%s, %s, %s known", count(len(s.Nodes), "node"), count(len(s.Networks), "network"), count(len(s.Ports), "port"))
+	return fmt.Sprintf("%s, %s, %s known", phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Networks), "network"), phrase.Count(len(s.Ports), "port"))
 }
 
 func ago(then, now time.Time) string { return inspect.Duration(now.Sub(then)) + " ago" }
+
+// errorPosition matches the line and column at the start of a parse error.
+var errorPosition = regexp.MustCompile(`^:(\d+):(\d+): `)
+
+// withSourceLine adds the line of the state file in which the error is, and a
+// caret below its column. An error without a position stays as it is.
+func withSourceLine(name, text string, err error) error {
+	message, ok := strings.CutPrefix(err.Error(), name)
+	position := errorPosition.FindStringSubmatch(message)
+	if !ok || position == nil {
+		return err
+	}
+	line, _ := strconv.Atoi(position[1]) // the expression matches digits only
+	column, _ := strconv.Atoi(position[2])
+	lines := strings.Split(text, "\n")
+	if line == 0 || line > len(lines) {
+		return err
+	}
+	at := strings.ReplaceAll(strings.TrimRight(lines[line-1], "\r"), "\t", " ")
+	margin := fmt.Sprintf("%5d | ", line)
+	mark := strings.Repeat(" ", len(margin)-2) + "| " + strings.Repeat(" ", max(0, column-1)) + "^"
+	return fmt.Errorf("%w\n%s%s\n%s", err, margin, at, mark)
+}

@@ -88,7 +88,7 @@ and users.`,
 		}),
 	}
 	from.add(cmd)
-	cmd.Flags().BoolVar(&shared, "lock-others", false, "enable roles even if etcd has keys of other programs, and keep the users of these programs; their clients then need users too")
+	cmd.Flags().BoolVar(&shared, "lock-others", false, "Enable roles even if etcd has keys of other programs, and keep the users of these programs; their clients then need users too")
 	return cmd
 }
 
@@ -201,8 +201,8 @@ node to the fleet with vrouter node add.`,
 		}),
 	}
 	from.add(cmd)
-	cmd.Flags().StringSliceVar(&networks, "network", nil, "`names` of the networks in which the node can have ports (repeatable; default all)")
-	cmd.Flags().StringVar(&user, "user", "", "common `name` of the node's certificate (default: the node's name)")
+	cmd.Flags().StringSliceVar(&networks, "network", nil, "Names of the networks in which the node can have ports (repeatable; default all)")
+	cmd.Flags().StringVar(&user, "user", "", "Common `name` of the node's certificate (default: the node's name)")
 	return cmd
 }
 

@@ -47,25 +47,31 @@ func (l lister[T]) listExample() string {
 func (l lister[T]) getExample() string { return "  vrouter " + l.name + " get " + l.sample[1] }
 
 func (l lister[T]) list() *cobra.Command {
-	var v view
+	var output format
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List all " + l.noun[1] + ", or those of one network",
 		Aliases: []string{"ls"},
-		Example: l.listExample() + "\n  vrouter " + l.name + " list --watch\n  vrouter " + l.name + " list -o json",
+		Example: l.listExample() + "\n  vrouter " + l.name + " list -o json",
 		Args:    cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			id, err := vrfOf(ctx, c, vrf)
 			if err != nil {
 				return err
 			}
-			return v.show(ctx, cmd.OutOrStdout(), func(ctx context.Context) (reading, error) {
-				return l.read(ctx, c, id)
-			})
+			rows, err := l.rows(c, ctx, id)
+			if err != nil {
+				return err
+			}
+			table, err := l.table(ctx, c, rows)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), output, rows, table)
 		}),
 	}
-	v.flags(cmd)
+	outputFlag(cmd, &output)
 	vrfFlag(cmd, &vrf)
 	return cmd
 }
@@ -82,15 +88,6 @@ func (l lister[T]) names(ctx context.Context, c *api.Client, vrf string) ([]stri
 		names = append(names, l.id(r))
 	}
 	return names, err
-}
-
-func (l lister[T]) read(ctx context.Context, c *api.Client, vrf uint32) (reading, error) {
-	rows, err := l.rows(c, ctx, vrf)
-	if err != nil {
-		return reading{}, err
-	}
-	table, err := l.table(ctx, c, rows)
-	return reading{rows, table}, err
 }
 
 func (l lister[T]) getOne() *cobra.Command {
@@ -152,7 +149,7 @@ func (l lister[T]) describe(ctx context.Context, c *api.Client, row T) ([]inspec
 }
 
 func vrfFlag(cmd *cobra.Command, vrf *string) {
-	cmd.Flags().StringVar(vrf, "vrf", "", "only this VRF: the `name` of its network, or its number")
+	cmd.Flags().StringVar(vrf, "vrf", "", "Only this VRF: the `name` of its network, or its number")
 	cmd.RegisterFlagCompletionFunc("vrf", completeNetworks)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/screen"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -37,17 +38,17 @@ node deny the packet, the last line says so.`,
 			case output == asJSON:
 				return writeJSON(cmd.OutOrStdout(), trace)
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), trace.Text(optionsFor(cmd.OutOrStdout())))
+			_, err = io.WriteString(cmd.OutOrStdout(), trace.Text(screen.Of(cmd.OutOrStdout())))
 			return err
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.From, "from", "", "`port` of the sending workload")
-	flags.TextVar(&r.To, "to", netip.Addr{}, "destination `address`")
-	flags.StringVar(&r.Protocol, "proto", "icmp", "protocol of the packet: tcp, udp or icmp")
-	flags.Uint16Var(&r.SourcePort, "sport", 0, "source port (default: an ephemeral port)")
-	flags.Uint16Var(&r.DestinationPort, "dport", 0, "destination port")
-	flags.IntVar(&r.Length, "length", 0, "length of the IP packet in `bytes` (default: the smallest)")
+	flags.StringVar(&r.From, "from", "", "Port of the sending workload")
+	flags.TextVar(&r.To, "to", netip.Addr{}, "Destination `address`")
+	flags.StringVar(&r.Protocol, "proto", "icmp", "Protocol of the packet: tcp, udp or icmp")
+	flags.Uint16Var(&r.SourcePort, "sport", 0, "Source port (default: an ephemeral port)")
+	flags.Uint16Var(&r.DestinationPort, "dport", 0, "Destination port")
+	flags.IntVar(&r.Length, "length", 0, "Length of the IP packet in `bytes` (default: the smallest)")
 	outputFlag(cmd, &output)
 	cmd.MarkFlagRequired("from")
 	cmd.MarkFlagRequired("to")

@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/shlex"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // call runs a command line in this process, as main does, and returns its exit
@@ -33,6 +36,8 @@ func TestExitCodes(t *testing.T) {
 		"vif":               exitUsage,
 		"vfi":               exitUsage,
 		"vif list more":     exitUsage,
+		"vif list --watch":  exitUsage, // watch(1) does it
+		"top":               exitUsage,
 		"vif list -o xml":   exitUsage,
 		"vif list --colour": exitUsage,
 		"trace --from a":    exitUsage,
@@ -91,6 +96,17 @@ func TestEveryCommandHasAnExampleThatWorks(t *testing.T) {
 	if seen < 30 {
 		t.Errorf("only %d commands were looked at", seen)
 	}
+}
+
+// Help texts have the same form in both programs.
+func TestHelpTextsBeginWithACapital(t *testing.T) {
+	everyCommand(root(), func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if first, _ := utf8.DecodeRuneInString(f.Usage); !unicode.IsUpper(first) || strings.Contains(f.Usage, "repeated") {
+				t.Errorf("%s --%s: %q", c.CommandPath(), f.Name, f.Usage)
+			}
+		})
+	})
 }
 
 // exampleLines returns the arguments of each call of vrouter in the examples,

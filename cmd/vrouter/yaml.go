@@ -2,9 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
-	"net/netip"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,145 +13,84 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// stateYAML formats a state as YAML. It omits empty fields and writes lists of
-// scalars on one line. It converts the state's JSON, which has the same names. A state that is
-// too large for YAML stays JSON, which is also YAML.
+// stateYAML formats a state as YAML. It omits empty fields, since a state treats zero as absent,
+// and writes lists of scalars on one line. A state that is too large for YAML becomes JSON, which
+// is also YAML. The encoder of goccy/go-yaml cannot omit empty fields: it would also omit each
+// netip.Prefix, which has no exported fields.
 func stateYAML(s model.State) ([]byte, error) {
+	var b bytes.Buffer
+	writeFields(&b, "", reflect.ValueOf(s))
+	switch {
+	case b.Len() == 0:
+		return []byte("{}\n"), nil
+	case model.FitsYAML(b.Bytes()):
+		return b.Bytes(), nil
+	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		return nil, fmt.Errorf("write the state as YAML: %w", err)
+		return nil, fmt.Errorf("write the state as JSON: %w", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	root, err := readNode(d)
-	if err != nil {
-		return nil, fmt.Errorf("write the state as YAML: %w", err)
-	}
-	var b bytes.Buffer
-	if root.empty() {
-		return []byte("{}\n"), nil
-	}
-	root.write(&b, "")
-	if !model.FitsYAML(b.Bytes()) {
-		return append(text, '\n'), nil
-	}
-	return b.Bytes(), nil
+	return append(text, '\n'), nil
 }
 
-// node is one value of a JSON document; fields keep their order.
-type node struct {
-	scalar string // a YAML scalar; "" for a list or an object
-	names  []string
-	values []node // values of the names of an object, or items of a list without names
-}
-
-func readNode(d *json.Decoder) (node, error) {
-	token, err := d.Token()
-	if err != nil {
-		return node{}, err
-	}
-	switch v := token.(type) {
-	case json.Delim:
-		return readMany(d, v == '{')
-	case string:
-		return node{scalar: scalar(v)}, nil
-	case nil:
-		return node{}, nil
-	}
-	return node{scalar: fmt.Sprint(token)}, nil
-}
-
-func readMany(d *json.Decoder, object bool) (node, error) {
-	var n node
-	for d.More() {
-		if object {
-			name, err := d.Token()
-			if err != nil {
-				return node{}, err
+// writeFields writes the fields of an object that are not empty.
+func writeFields(b *bytes.Buffer, indent string, object reflect.Value) {
+	for field, v := range object.Fields() {
+		name := indent + field.Tag.Get("yaml") + ":"
+		switch {
+		case v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0:
+		case isObject(v.Type()):
+			var below bytes.Buffer
+			if writeFields(&below, indent+"  ", v); below.Len() > 0 {
+				fmt.Fprintf(b, "%s\n%s", name, below.Bytes())
 			}
-			n.names = append(n.names, name.(string))
+		case v.Kind() != reflect.Slice:
+			fmt.Fprintf(b, "%s %s\n", name, scalar(v))
+		case isObject(v.Type().Elem()):
+			fmt.Fprintf(b, "%s\n", name)
+			writeItems(b, indent+"  ", v)
+		default:
+			var words []string
+			for _, item := range v.Seq2() {
+				words = append(words, scalar(item))
+			}
+			fmt.Fprintf(b, "%s [%s]\n", name, strings.Join(words, ", "))
 		}
-		value, err := readNode(d)
-		if err != nil {
-			return node{}, err
-		}
-		n.values = append(n.values, value)
 	}
-	_, err := d.Token()
-	return n, err
 }
 
-// unquoted matches strings that need no quotes, except booleans and null.
-var unquoted = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
+// writeItems writes each object of a list after a dash.
+func writeItems(b *bytes.Buffer, indent string, list reflect.Value) {
+	for _, v := range list.Seq2() {
+		var item bytes.Buffer
+		writeFields(&item, indent+"  ", v)
+		text := bytes.TrimLeft(item.Bytes(), " ")
+		if len(text) == 0 {
+			text = []byte("{}\n")
+		}
+		fmt.Fprintf(b, "%s- %s", indent, text)
+	}
+}
 
-// scalar formats a string, quoted where YAML would read another type. A quoted
-// JSON string is valid YAML (YAML 1.2, section 1.3).
-func scalar(s string) string {
-	if s == "" {
-		return ""
+// isObject reports whether values of a type have fields: a struct that is not written as text.
+func isObject(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !t.Implements(reflect.TypeFor[encoding.TextMarshaler]())
+}
+
+// unquoted matches words, and IPv4 addresses and prefixes.
+var unquoted = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_./-]*|\d+\.\d+\.\d+\.\d+(/\d+)?)$`)
+
+// scalar formats a value, quoted where YAML would read another type. A quoted JSON string is valid
+// YAML (YAML 1.2, section 1.3).
+func scalar(v reflect.Value) string {
+	text, _ := json.Marshal(v.Interface()) // numbers, booleans and text always marshal
+	var word string
+	if json.Unmarshal(text, &word) != nil {
+		return string(text)
 	}
 	words := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-	if unquoted.MatchString(s) && !slices.Contains(words, strings.ToLower(s)) {
-		return s
+	if unquoted.MatchString(word) && !slices.Contains(words, strings.ToLower(word)) {
+		return word
 	}
-	if a, err := netip.ParseAddr(s); err == nil && a.Is4() {
-		return s
-	}
-	if p, err := netip.ParsePrefix(s); err == nil && p.Addr().Is4() {
-		return s
-	}
-	quoted, _ := json.Marshal(s) // a string always marshals
-	return string(quoted)
-}
-
-// empty reports whether a value is empty. Every field of a state treats zero as
-// absent, so 0 and false are empty.
-func (n node) empty() bool {
-	if n.scalar != "" {
-		return n.scalar == "0" || n.scalar == "false"
-	}
-	return !slices.ContainsFunc(n.values, func(v node) bool { return !v.empty() })
-}
-
-// write prints each field of an object, or each item of a list.
-func (n node) write(b *bytes.Buffer, indent string) {
-	for i, v := range n.values {
-		switch {
-		case n.names == nil:
-			n.writeItem(b, v, indent)
-		case v.empty():
-		case v.scalar != "":
-			fmt.Fprintf(b, "%s%s: %s\n", indent, n.names[i], v.scalar)
-		case v.flat():
-			fmt.Fprintf(b, "%s%s: [%s]\n", indent, n.names[i], v.joined())
-		default:
-			fmt.Fprintf(b, "%s%s:\n", indent, n.names[i])
-			v.write(b, indent+"  ")
-		}
-	}
-}
-
-// writeItem prints an object of a list after a dash.
-func (n node) writeItem(b *bytes.Buffer, v node, indent string) {
-	var item bytes.Buffer
-	v.write(&item, indent+"  ")
-	if item.Len() == 0 {
-		fmt.Fprintf(b, "%s- {}\n", indent)
-		return
-	}
-	b.WriteString(indent + "- ")
-	b.Write(item.Bytes()[len(indent)+2:])
-}
-
-// flat reports whether it is a list of scalars.
-func (n node) flat() bool {
-	return n.names == nil && !slices.ContainsFunc(n.values, func(v node) bool { return v.scalar == "" })
-}
-
-func (n node) joined() string {
-	words := make([]string, len(n.values))
-	for i, v := range n.values {
-		words[i] = v.scalar
-	}
-	return strings.Join(words, ", ")
+	return string(text)
 }

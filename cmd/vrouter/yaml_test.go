@@ -64,6 +64,7 @@ func TestApplyReadsEveryStateThatIsPrinted(t *testing.T) {
 		}
 		states = append(states, s, s.WithDefaults())
 	}
+	states = append(states, model.State{Ports: []model.Port{}, Gateways: []model.Gateway{{}, {Networks: []model.GatewayNetwork{{}}}}})
 	states = append(states, model.State{Ports: slices.Repeat(states[0].Ports, 20_000)})
 	for _, s := range states {
 		text, err := stateYAML(s)
@@ -137,7 +138,7 @@ func FuzzScalar(f *testing.F) {
 			return
 		}
 		var back map[string]any
-		text := "a: " + scalar(s) + "\nb: [" + scalar(s) + ", x]\n"
+		text := "a: " + scalar(reflect.ValueOf(s)) + "\nb: [" + scalar(reflect.ValueOf(s)) + ", x]\n"
 		if err := yaml.Unmarshal([]byte(text), &back); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/cli"
 	"windtunnel/lab/compare/source"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -51,8 +52,8 @@ func completions(cmd *cobra.Command) {
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		complete := flagValues[f.Name]
-		if c, ok := f.Value.(choice); ok {
-			complete = words(c.words...)
+		if c, ok := f.Value.(cli.Choice); ok {
+			complete = words(c.Words...)
 		}
 		if complete != nil {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails only for flags that have one

@@ -7,9 +7,9 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report/text"
 	"windtunnel/lab/units"
 )
 
@@ -18,13 +18,13 @@ const textWidth = 100
 
 // wrapped breaks a line into lines of at most textWidth columns. All lines but the
 // first begin with the indent.
-func wrapped(line, indent string) string { return text.Wrap(line, textWidth, indent) }
+func wrapped(line, indent string) string { return screen.Wrap(line, textWidth, indent) }
 
 // entry prints a label and a line to the right of it. If the line wraps, its
 // continuation is indented by the label's width.
 func entry(out io.Writer, label, line string) {
 	indent := strings.Repeat(" ", lipgloss.Width(label))
-	fmt.Fprintln(out, strings.TrimRight(label+text.Wrap(line, textWidth, indent), " "))
+	fmt.Fprintln(out, strings.TrimRight(label+screen.Wrap(line, textWidth, indent), " "))
 }
 
 // write prints the diagnosis for a person: the machine, how much can run here, and what is
@@ -172,14 +172,7 @@ func (s foundSuite) write(b *strings.Builder) {
 }
 
 // String names the scenarios, or the first few of many.
-func (g skipGroup) String() string {
-	const named = 3
-	list := strings.Join(g.ids[:min(named, len(g.ids))], ", ")
-	if more := len(g.ids) - named; more > 0 {
-		list += fmt.Sprintf(" and %d more", more)
-	}
-	return list
-}
+func (g skipGroup) String() string { return phrase.Some(g.ids, 3) }
 
 // writeRemedies prints how to install missing programs and features: each remedy once,
 // and one apt-get command for all Debian packages.
@@ -200,11 +193,11 @@ func (d *diagnosis) writeRemedies(b *strings.Builder) {
 		b.WriteString("\nHow to get what is missing\n")
 	}
 	for _, how := range order {
-		fmt.Fprintln(b, "  "+text.Wrap(strings.Join(names[how], ", ")+": "+how, textWidth-2, "    "))
+		fmt.Fprintln(b, "  "+screen.Wrap(strings.Join(names[how], ", ")+": "+how, textWidth-2, "    "))
 	}
 	if len(d.Packages) == 0 {
 		return
 	}
 	b.WriteString("\nInstall everything that apt has\n")
-	fmt.Fprintln(b, "  "+strings.ReplaceAll(text.Wrap("apt-get install --no-install-recommends "+strings.Join(d.Packages, " "), textWidth-4, "    "), "\n", " \\\n"))
+	fmt.Fprintln(b, "  "+strings.ReplaceAll(screen.Wrap("apt-get install --no-install-recommends "+strings.Join(d.Packages, " "), textWidth-4, "    "), "\n", " \\\n"))
 }

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 
 	"unicode/utf8"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"

@@ -8,8 +8,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/screen"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/report/text"
 )
 
 func explainCommand() *cobra.Command {
@@ -39,16 +39,16 @@ trials count.`,
 func explain(w io.Writer, r *model.Report) error {
 	o := tableOptions(w)
 	title := func(text string) string { return text }
-	if o.Color {
+	if o.Colour {
 		title = func(text string) string { return lipgloss.NewStyle().Bold(true).Render(text) }
 	}
 	var b strings.Builder
-	b.WriteString(title(text.Wrap(r.Run.Title+" ("+r.Run.ID+")", o.Width, "")) + "\n")
-	b.WriteString(text.Wrap(r.Run.Command(), o.Width, "  ") + "\n")
+	b.WriteString(title(screen.Wrap(r.Run.Title+" ("+r.Run.ID+")", o.Width, "")) + "\n")
+	b.WriteString(screen.Wrap(r.Run.Command(), o.Width, "  ") + "\n")
 	for _, s := range r.Explain() {
-		b.WriteString("\n" + title(text.Wrap(s.Title, o.Width, "")) + "\n")
+		b.WriteString("\n" + title(screen.Wrap(s.Title, o.Width, "")) + "\n")
 		for _, p := range s.Paragraphs {
-			b.WriteString(text.Wrap("• "+p, o.Width, "  ") + "\n")
+			b.WriteString(screen.Wrap("• "+p, o.Width, "  ") + "\n")
 		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/internal/testprogram"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/space"
 )

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/ssh"
 )

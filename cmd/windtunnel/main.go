@@ -13,11 +13,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
+	"unsafe"
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/stdout"
 	"windtunnel/internal/stopsignal"
+	"windtunnel/lab/results"
 )
 
 // revision is set by the linker to the git revision that was built.
@@ -100,7 +104,21 @@ func root() *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), outputCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), toolsCommand(), systemsCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
-	helpFlags(cmd)
+	cli.HelpFlags(cmd)
 	completions(cmd)
 	return cmd
+}
+
+// hidePasswords overwrites the passwords of URLs in the command line of this process, which
+// every user of the machine can read with ps, and returns the arguments as they were. args
+// must be elements of os.Args: the Go runtime keeps them in the memory that ps shows.
+func hidePasswords(args []string) []string {
+	given := make([]string, len(args))
+	for i, arg := range args {
+		given[i] = strings.Clone(arg)
+		if hidden := results.HidePassword(given[i]); hidden != given[i] {
+			copy(unsafe.Slice(unsafe.StringData(arg), len(arg)), hidden)
+		}
+	}
+	return given
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/ssh"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 )
@@ -58,7 +58,7 @@ func (l *oneLine) plan(opts suite.ExpandOptions) (*suite.Plan, error) {
 		return nil, err
 	}
 	if opts.Short {
-		return nil, fmt.Errorf("--short and %s do not go together: only a suite has a short form; give --trials and --duration", l.first())
+		return nil, fmt.Errorf("--short and %s exclude each other: only a suite has a short form; give --trials and --duration", l.first())
 	}
 	return expand("the command line", []byte(l.yaml()), opts)
 }

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
@@ -48,7 +48,7 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 		return placeHere(&o.cpus)
 	}
 	if o.cpus.cpus != "" {
-		return nil, errors.New("--cpus and --testbed do not go together: set `cpus` of each host in the hosts file")
+		return nil, errors.New("--cpus and --testbed exclude each other: set `cpus` of each host in the hosts file")
 	}
 	path, err := filepath.Abs(o.testbed) // a resumed run can have another working directory
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
+	"windtunnel/internal/screen"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
@@ -70,13 +70,8 @@ func findFormat(name string) format {
 }
 
 func tableOptions(w io.Writer) text.Options {
-	o := text.Options{Width: 100}
-	if f, ok := w.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
-		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			o.Width = width
-		}
-	}
+	o := screen.Of(w)
+	o.Width = cmp.Or(o.Width, 100)
 	return o
 }
 

@@ -15,10 +15,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/cli"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/profile"
 	"windtunnel/lab/report/model"
@@ -126,7 +127,7 @@ func resumable(cmd *cobra.Command) error {
 	if len(others) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan, order, CPUs and profiler; omit the flags, or start a new run", strings.Join(others, ", "))
+	return fmt.Errorf("%s and --resume exclude each other: a resumed run keeps its plan, order, CPUs and profiler; omit the flags, or start a new run", strings.Join(others, ", "))
 }
 
 // recorded returns the subcommand with the arguments that affect the figures,
@@ -181,7 +182,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 }
 
 func gatesFlag(cmd *cobra.Command, gates *string) {
-	cmd.Flags().Var(choice{gates, []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
+	cmd.Flags().Var(cli.Choice{Chosen: gates, Words: []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
 }
 
 // nameFlags adds the flags that describe a run.
@@ -286,11 +287,11 @@ func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs:
 func (o *runOptions) oneSource(args []string) error {
 	switch {
 	case len(args) > 0 && o.resume != "":
-		return fmt.Errorf("%s and --resume do not go together: a resumed run keeps its plan; omit one of them", args[0])
+		return fmt.Errorf("%s and --resume exclude each other: a resumed run keeps its plan; omit one of them", args[0])
 	case len(args) == 0 && o.resume == "" && o.line.empty():
 		return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --system, or --resume")
 	case len(args) > 0 && !o.line.empty():
-		return fmt.Errorf("%s and %s do not go together: --system describes an experiment without a suite; omit one of them", args[0], o.line.first())
+		return fmt.Errorf("%s and %s exclude each other: --system describes an experiment without a suite; omit one of them", args[0], o.line.first())
 	}
 	return nil
 }

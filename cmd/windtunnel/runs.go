@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/results"
 )
 

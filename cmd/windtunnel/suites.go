@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/cli"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
 )
@@ -63,7 +64,7 @@ func flagNames(cmd *cobra.Command) []string {
 
 // remedyOf explains how to write the value of a flag.
 func remedyOf(err *pflag.InvalidValueError) string {
-	if c, ok := err.GetFlag().Value.(choice); ok {
+	if c, ok := err.GetFlag().Value.(cli.Choice); ok {
 		return c.Set(err.GetValue()).Error()
 	}
 	return remedy(err.GetFlag().Value.Type(), err.GetValue())
@@ -89,20 +90,6 @@ func remedy(kind, given string) string {
 		return "give true or false, or no value, which is true"
 	}
 	return "give names separated by commas; quote those that contain a comma or a quotation mark"
-}
-
-// helpFlags rewrites the help texts of cobra's built-in flags in the style of the
-// others.
-func helpFlags(cmd *cobra.Command) {
-	cmd.InitDefaultHelpFlag()
-	cmd.Flags().Lookup("help").Usage = "Show this help"
-	cmd.InitDefaultVersionFlag()
-	if f := cmd.Flags().Lookup("version"); f != nil {
-		f.Usage = "Print the version"
-	}
-	for _, below := range cmd.Commands() {
-		helpFlags(below)
-	}
 }
 
 // group returns a command that only has subcommands. It prints its help if it gets no

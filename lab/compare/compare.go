@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )

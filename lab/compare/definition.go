@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 )
 

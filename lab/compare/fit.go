@@ -2,10 +2,9 @@ package compare
 
 import (
 	"strings"
-	"unicode/utf8"
 
-	"windtunnel/lab/phrase"
-	"windtunnel/lab/report/text"
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 )
 
 // textWidth is the longest line of a text table, in columns.
@@ -13,9 +12,6 @@ const textWidth = 100
 
 // leastColumn is the smallest width of a text column.
 const leastColumn = 16
-
-// gap is the space between columns.
-const gap = 2
 
 // textLine is a line of a text table: cells, or a heading for the lines below
 // it.
@@ -42,14 +38,13 @@ func writeLines(b *strings.Builder, indent int, lines []textLine) {
 			tall = max(tall, len(cells[i]))
 		}
 		for at := range tall {
-			text := space
+			row := make([]string, len(cells))
 			for i, c := range cells {
 				if at < len(c) {
-					text += c[at]
+					row[i] = c[at]
 				}
-				text += strings.Repeat(" ", max(0, column(indent, widths, i+1)-utf8.RuneCountInString(text)))
 			}
-			b.WriteString(strings.TrimRight(text, " ") + "\n")
+			b.WriteString(strings.TrimRight(space+screen.Row(row, widths, func(int) bool { return false }), " ") + "\n")
 		}
 		if l.note != "" {
 			writeWrapped(b, space+"  ", l.note)
@@ -57,38 +52,18 @@ func writeLines(b *strings.Builder, indent int, lines []textLine) {
 	}
 }
 
-// column returns the position at which a column begins.
-func column(indent int, widths []int, i int) int {
-	at := indent
-	for _, w := range widths[:i] {
-		at += w + gap
-	}
-	return at
-}
-
 // fitted returns widths of the columns that fit into a total width.
 func fitted(lines []textLine, width int) []int {
-	var widths []int
+	var rows [][]string
 	for _, l := range lines {
+		row := make([]string, len(l.cells))
 		for i, c := range l.cells {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(phrase.Printable(c)))
+			row[i] = phrase.Printable(c)
 		}
+		rows = append(rows, row)
 	}
-	for column(0, widths, len(widths))-gap > width {
-		widest := 0
-		for i, w := range widths {
-			if w >= widths[widest] {
-				widest = i
-			}
-		}
-		if widths[widest] <= leastColumn {
-			break
-		}
-		widths[widest]--
-	}
+	widths := screen.Widths(rows...)
+	screen.Shrink(widths, width, func(int) int { return leastColumn })
 	return widths
 }
 
@@ -96,7 +71,7 @@ func fitted(lines []textLine, width int) []int {
 // only if the word alone is longer.
 func broken(line string, width int) []string {
 	var lines []string
-	for part := range strings.SplitSeq(text.Wrap(line, width, ""), "\n") {
+	for part := range strings.SplitSeq(screen.Wrap(line, width, ""), "\n") {
 		r := []rune(part)
 		for len(r) > width && width > 0 {
 			lines, r = append(lines, string(r[:width])), r[width:]
@@ -109,5 +84,5 @@ func broken(line string, width int) []string {
 // writeWrapped writes wrapped text after an indent. Later lines are indented by two
 // columns more.
 func writeWrapped(b *strings.Builder, indent, line string) {
-	b.WriteString(indent + text.Wrap(line, textWidth, "  "+indent) + "\n")
+	b.WriteString(indent + screen.Wrap(line, textWidth, "  "+indent) + "\n")
 }

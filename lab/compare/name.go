@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )

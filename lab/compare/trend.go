@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/units"
 )

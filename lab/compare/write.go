@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // grid is a table of the Markdown report.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/stats"
 )
 

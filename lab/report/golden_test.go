@@ -82,7 +82,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 	}{
 		{"table-140", quick, table(text.Options{Width: 140})},
 		{"table-80", quick, table(text.Options{Width: 80})},
-		{"table-colour", quick, table(text.Options{Width: 110, Color: true})},
+		{"table-colour", quick, table(text.Options{Width: 110, Colour: true})},
 		{"table-two-trials", model.Build(run, plan, samples), table(text.Options{Width: 100})},
 		{"markdown", quick, markdown.Write},
 		{"explain", model.Build(reporttest.Rigorous()), explanation},

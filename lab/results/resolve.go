@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // Latest names the newest run.

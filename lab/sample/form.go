@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/shlex"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // Form separates the runs of a suite into series. Figures of two forms differ although the

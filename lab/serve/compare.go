@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/compare"
 	"windtunnel/lab/compare/source"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"

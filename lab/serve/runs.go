@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/compare/source"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"

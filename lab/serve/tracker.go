@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"

@@ -3,7 +3,7 @@ package suite
 import (
 	"fmt"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/units"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // Matrix lists the pairs of hosts between which a plan measures. Every scenario of the

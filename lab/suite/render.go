@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/units"
 )
 

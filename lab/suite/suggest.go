@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // synonyms maps words of other tools to the words of this language.
@@ -53,12 +53,7 @@ func Nearest(given string, known []string) string {
 	if word := synonyms[given]; slices.Contains(known, word) {
 		return word
 	}
-	best, fewest := "", max(1, len([]rune(given))/3)+1
-	for _, k := range known {
-		if d := phrase.Distance(given, strings.ToLower(k)); d < fewest {
-			best, fewest = k, d
-		}
-	}
+	best := phrase.Nearest(given, known)
 	for _, k := range known {
 		if best == "" && len(given) > 2 && strings.Contains(strings.ToLower(k), given) {
 			best = k

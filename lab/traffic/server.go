@@ -14,7 +14,7 @@ import (
 )
 
 // server listens for clients. The control connection uses its port. TCP data use the next
-// port, and UDP data the ports from the next one on, one port for each flow.
+// port. Each flow of UDP data has a port: one of the next 15, or a free one that the kernel selects.
 type server struct {
 	at     netip.AddrPort
 	wait   time.Duration // longest wait for a client; 0 = unlimited

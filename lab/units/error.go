@@ -6,7 +6,7 @@ package units
 import (
 	"fmt"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // Error is a mistake in the text of a quantity. A caller that knows the position of

@@ -22,7 +22,7 @@ import (
 // addPort adds a port. When it returns without an error, the port forwards. After an
 // error, it has deleted everything that it created. A port without an attachment,
 // or on another node, is only added to the store.
-func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error) {
+func (a *agent) addPort(ctx context.Context, r model.PortRequest) (api.Port, error) {
 	began := time.Now()
 	r.Node, r.Origin = cmp.Or(r.Node, a.config.Node), cmp.Or(r.Origin, model.Added)
 	here := r.Node == a.config.Node
@@ -48,7 +48,7 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 				return err
 			}
 		}
-		port, isNew, err = a.follower.AddPort(ctx, fleet.PortRequest{Port: r.Port, From: r.From, Four: r.Four, Six: r.Six, Replaces: r.Replaces})
+		port, isNew, err = a.follower.AddPort(ctx, r)
 		return err
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *agent) addPort(ctx context.Context, r api.PortRequest) (api.Port, error
 
 // mayAdd checks a request before the store is changed. isThere is true if an
 // identical port already exists.
-func (a *agent) mayAdd(r api.PortRequest, here bool) (isThere bool, err error) {
+func (a *agent) mayAdd(r model.PortRequest, here bool) (isThere bool, err error) {
 	switch {
 	case r.Network == "":
 		return false, refuse(http.StatusBadRequest, "add a port: the request names no network; set network")

@@ -11,6 +11,7 @@ import (
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
@@ -118,12 +119,8 @@ func labelFinding(v *view) api.Finding {
 	for _, id := range beyond {
 		names = append(names, v.networks[id].Name)
 	}
-	const most = 5
-	if more := len(names) - most; more > 0 {
-		names = append(names[:most], fmt.Sprintf("%d more", more))
-	}
 	f.Level = levelNote
-	f.Text += "; other nodes send the packets of these networks by the next encapsulation: " + strings.Join(names, ", ")
+	f.Text += "; other nodes send the packets of these networks by the next encapsulation: " + phrase.Some(names, 5)
 	f.Remedy = "raise limits.link_labels if the filters of the fabric devices and the switches have room for more MAC addresses"
 	return f
 }

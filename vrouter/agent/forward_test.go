@@ -9,7 +9,6 @@ import (
 
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
-	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -58,7 +57,7 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 	a := start(t, f.Config("a"))
 	_, err := a.client.PutState(context.Background(), f.State(nil))
 	agenttest.Must(t, err)
-	got, err := a.client.AddPort(context.Background(), api.PortRequest{Port: model.Port{Name: "web", Network: "red", Attach: model.Attachment{Netns: w.Name}}})
+	got, err := a.client.AddPort(context.Background(), model.PortRequest{Port: model.Port{Name: "web", Network: "red", Attach: model.Attachment{Netns: w.Name}}})
 	agenttest.Must(t, err)
 
 	want := []netip.Prefix{netip.MustParsePrefix("10.7.0.2/24"), netip.MustParsePrefix("fd07::2/64")}

@@ -61,7 +61,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		_, err := a.client.PutState(ctx, s)
 		return err
 	}
-	add := func(r api.PortRequest) error {
+	add := func(r model.PortRequest) error {
 		_, err := a.client.AddPort(ctx, r)
 		return err
 	}
@@ -101,22 +101,22 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			}
 			return put(s)
 		}, 507, []string{"its limit is"}},
-		{"a port in a network that is not there", func() error { return add(api.PortRequest{Port: model.Port{Network: "green", Attach: here("eth0")}}) }, 404, []string{`no network "green"`}},
+		{"a port in a network that is not there", func() error { return add(model.PortRequest{Port: model.Port{Network: "green", Attach: here("eth0")}}) }, 404, []string{`no network "green"`}},
 		{"a port of a name that is taken", func() error {
-			return add(api.PortRequest{Port: model.Port{Name: "a1", Network: "red", Attach: here("eth0")}})
+			return add(model.PortRequest{Port: model.Port{Name: "a1", Network: "red", Attach: here("eth0")}})
 		}, 409, []string{`port "a1" already exists`}},
 		{"a port in a namespace that is gone", func() error {
-			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Netns: "vr-no-such"}}})
+			return add(model.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Netns: "vr-no-such"}}})
 		}, 400, []string{"vr-no-such does not exist", "ip netns add"}},
 		{"a port on a device that is gone", func() error {
-			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Device: "tap-none"}}})
+			return add(model.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Device: "tap-none"}}})
 		}, 400, []string{"device tap-none does not exist"}},
 		{"a port on the underlay", func() error {
-			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Device: "fab0"}}})
+			return add(model.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Device: "fab0"}}})
 		}, 400, []string{"fab0 is an underlay device of the node"}},
-		{"a port whose interface is taken", func() error { return add(api.PortRequest{Port: model.Port{Network: "red", Attach: here("lo")}}) }, 400, []string{"has a device lo already"}},
+		{"a port whose interface is taken", func() error { return add(model.PortRequest{Port: model.Port{Network: "red", Attach: here("lo")}}) }, 400, []string{"has a device lo already"}},
 		{"a port of an address that is taken", func() error {
-			return add(api.PortRequest{Port: model.Port{Network: "red", IPs: []netip.Addr{netip.MustParseAddr("10.7.0.11")}, Attach: here("eth0")}})
+			return add(model.PortRequest{Port: model.Port{Network: "red", IPs: []netip.Addr{netip.MustParseAddr("10.7.0.11")}, Attach: here("eth0")}})
 		}, 0, []string{"10.7.0.11"}},
 		{"the deletion of a port of the state", func() error { _, err := a.client.DeletePort(ctx, "a1"); return err }, 409, []string{"it is in the applied state"}},
 		{"the deletion of no port", func() error { _, err := a.client.DeletePort(ctx, "none"); return err }, 404, []string{`no port "none"`}},
@@ -130,7 +130,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			full := filepath.Join(disk, "full")
 			agenttest.Must(t, filled(full))
 			defer os.Remove(full)
-			return add(api.PortRequest{Port: model.Port{Network: "red", Attach: here("eth0")}})
+			return add(model.PortRequest{Port: model.Port{Network: "red", Attach: here("eth0")}})
 		}, 500, []string{"no space left", "nothing was changed; free some space"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -169,9 +169,9 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		agenttest.Must(t, b.traffic())
 	})
 	t.Run("a port more than there is room for", func(t *testing.T) {
-		agenttest.Must(t, add(api.PortRequest{Port: model.Port{Name: "third", Network: "red", Attach: here("eth0")}}))
+		agenttest.Must(t, add(model.PortRequest{Port: model.Port{Name: "third", Network: "red", Attach: here("eth0")}}))
 		full := contents(t, a.config)
-		err := add(api.PortRequest{Port: model.Port{Name: "fourth", Network: "red", Attach: here("eth1")}})
+		err := add(model.PortRequest{Port: model.Port{Name: "fourth", Network: "red", Attach: here("eth1")}})
 		if statusIn(err) != 507 || !strings.Contains(err.Error(), "vifs") {
 			t.Errorf("error %v, status %d", err, statusIn(err))
 		}

@@ -230,7 +230,7 @@ func (a *agent) handlePutState(r *http.Request) (any, error) {
 }
 
 func (a *agent) handleAddPort(r *http.Request) (any, error) {
-	request, err := read[api.PortRequest](r)
+	request, err := read[model.PortRequest](r)
 	if err != nil {
 		return nil, err
 	}

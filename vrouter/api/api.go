@@ -5,7 +5,7 @@
 //	GET    /v1/state               model.State; with ?known=true without reading the store
 //	PUT    /v1/state               model.State → Applied      an invalid state changes nothing
 //	GET    /v1/ports?network=&node=&address=&origin=   []model.Port of the whole fleet
-//	POST   /v1/ports               PortRequest → Port
+//	POST   /v1/ports               model.PortRequest → Port
 //	GET    /v1/ports/{name}        → Port
 //	PATCH  /v1/ports/{name}        PortChange → Port
 //	DELETE /v1/ports/{name}        → Applied
@@ -92,22 +92,6 @@ type Applied struct {
 	Deleted  int           `json:"deleted"`
 	Took     time.Duration `json:"took_ns"`
 	Warnings []string      `json:"warnings,omitempty"`
-}
-
-// PortRequest asks for a port. The default node is the agent's. Empty name, MAC and
-// addresses are allocated. A port without an attachment is only added to the
-// state; ChangePort attaches it later.
-type PortRequest struct {
-	model.Port
-	// From are prefixes from which addresses are allocated.
-	From []netip.Prefix `json:"from,omitempty"`
-	// Four and Six ask for an IPv4 or IPv6 address only. Neither: an address of
-	// each family that the network has.
-	Four bool `json:"four,omitempty"`
-	Six  bool `json:"six,omitempty"`
-	// Replaces are ports that the same commit deletes. Their addresses are free
-	// for this port, and no other port can take them in between.
-	Replaces []string `json:"replaces,omitempty"`
 }
 
 // Port is a port with the settings of its workload.

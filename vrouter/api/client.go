@@ -70,7 +70,7 @@ func (c *Client) PutState(ctx context.Context, s model.State) (Applied, error) {
 }
 
 // AddPort adds a port and returns it once it forwards.
-func (c *Client) AddPort(ctx context.Context, p PortRequest) (Port, error) {
+func (c *Client) AddPort(ctx context.Context, p model.PortRequest) (Port, error) {
 	return call[Port](ctx, c, http.MethodPost, "/v1/ports", p)
 }
 

@@ -67,7 +67,7 @@ func TestEveryEndpointIsAskedAsDocumented(t *testing.T) {
 		"GET /v1/doctor":             {func(c *Client) (any, error) { return c.Doctor(ctx) }, "", []Finding{{Topic: "mtu", Level: "ok", Text: "fine"}}},
 		"DELETE /v1/ports/a%2Fb%20c": {func(c *Client) (any, error) { return c.DeletePort(ctx, "a/b c") }, "", Applied{Deleted: 4}},
 		"POST /v1/ports": {func(c *Client) (any, error) {
-			return c.AddPort(ctx, PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Netns: "n1"}}})
+			return c.AddPort(ctx, model.PortRequest{Port: model.Port{Network: "red", Attach: model.Attachment{Netns: "n1"}}})
 		}, `{"name":"","network":"red","node":"","mac":"","attach":{"netns":"n1"}}`, port},
 		"POST /v1/trace": {func(c *Client) (any, error) {
 			return c.Trace(ctx, TraceRequest{From: "web1", To: netip.MustParseAddr("10.0.0.4"), Protocol: "tcp", DestinationPort: 80})

@@ -33,7 +33,7 @@ func add(args *skel.CmdArgs) error {
 	if err := checkNetns(args); err != nil {
 		return err
 	}
-	port, err := r.client.AddPort(r.ctx, api.PortRequest{
+	port, err := r.client.AddPort(r.ctx, model.PortRequest{
 		Port: model.Port{
 			Name: r.port(), Network: r.config.Network, IPs: r.config.ips, MAC: r.config.mac, Policies: r.config.Policies,
 			Bandwidth: model.Bandwidth{Ingress: model.Rate(r.config.Runtime.Bandwidth.Ingress), Egress: model.Rate(r.config.Runtime.Bandwidth.Egress)},
@@ -86,7 +86,7 @@ func (r *request) addNodePort() error {
 	if err != nil {
 		return err
 	}
-	_, err = r.client.AddPort(r.ctx, api.PortRequest{Port: model.Port{
+	_, err = r.client.AddPort(r.ctx, model.PortRequest{Port: model.Port{
 		Name: nodePort(s.Node, r.config.Network), Network: r.config.Network, Attach: model.Attachment{Host: true},
 		Origin: model.CNI, Owner: nodeOwner,
 	}})

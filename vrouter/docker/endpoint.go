@@ -20,7 +20,7 @@ func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (
 	if err != nil {
 		return nil, err
 	}
-	request := api.PortRequest{Port: model.Port{
+	request := model.PortRequest{Port: model.Port{
 		Name: portName(r.EndpointID), Network: n.Network.Name, Origin: model.Docker, Owner: r.EndpointID,
 	}}
 	given := endpointInterface{}

@@ -44,7 +44,7 @@ func plugin(t testing.TB) *Plugin {
 	})
 	agent.HandleFunc("GET /v1/ports", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, []model.Port{}) })
 	agent.HandleFunc("POST /v1/ports", func(w http.ResponseWriter, r *http.Request) {
-		var request api.PortRequest
+		var request model.PortRequest
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			write(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
 			return

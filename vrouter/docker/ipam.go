@@ -133,7 +133,7 @@ func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (
 	if r.Options[optRequestType] == requestGateway {
 		return full(model.GatewayAddress(from.subnet)), nil
 	}
-	request := api.PortRequest{
+	request := model.PortRequest{
 		Port: model.Port{Network: from.network, Origin: model.Docker, Owner: reserved},
 		From: []netip.Prefix{from.subnet}, Four: from.subnet.Addr().Is4(), Six: from.subnet.Addr().Is6(),
 	}

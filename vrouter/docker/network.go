@@ -166,7 +166,7 @@ func (p *Plugin) drop(ctx context.Context, id string) (any, error) {
 
 // addPort adds a port. If another host has deleted the network with its last port,
 // addPort creates it again.
-func (p *Plugin) addPort(ctx context.Context, r api.PortRequest) (api.Port, error) {
+func (p *Plugin) addPort(ctx context.Context, r model.PortRequest) (api.Port, error) {
 	port, err := p.client.AddPort(ctx, r)
 	n, known := p.kept.byName(r.Network)
 	if !api.IsNotFound(err) || !known || n.Network.Origin != model.Docker {

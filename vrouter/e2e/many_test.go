@@ -55,7 +55,7 @@ func TestManyPortsOnANode(t *testing.T) {
 	g.SetLimit(64)
 	for i := range ports {
 		g.Go(func() error {
-			p, err := client.AddPort(context.Background(), api.PortRequest{Port: model.Port{
+			p, err := client.AddPort(context.Background(), model.PortRequest{Port: model.Port{
 				Name: fmt.Sprint("p", i), Network: "red",
 				Attach: model.Attachment{Netns: fmt.Sprint(b.name, "-w", i/perNamespace), Interface: fmt.Sprint("eth", i%perNamespace)},
 			}})

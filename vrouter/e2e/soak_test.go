@@ -210,8 +210,8 @@ func newSoakClient(n *node, number int) *soakClient {
 	return &soakClient{c, []soakChange{
 		{func(ctx context.Context) error { _, err := c.AddNetwork(ctx, network); return err }, api.IsConflict},
 		{func(ctx context.Context) error { return c.PutPolicy(ctx, policy("80")) }, nil},
-		{func(ctx context.Context) error { _, err := c.AddPort(ctx, api.PortRequest{Port: inRed}); return err }, api.IsConflict},
-		{func(ctx context.Context) error { _, err := c.AddPort(ctx, api.PortRequest{Port: inOwn}); return err }, api.IsConflict},
+		{func(ctx context.Context) error { _, err := c.AddPort(ctx, model.PortRequest{Port: inRed}); return err }, api.IsConflict},
+		{func(ctx context.Context) error { _, err := c.AddPort(ctx, model.PortRequest{Port: inOwn}); return err }, api.IsConflict},
 		{func(ctx context.Context) error { return c.PutRoute(ctx, route) }, nil},
 		{func(ctx context.Context) error { return c.PutPolicy(ctx, policy("443")) }, nil},
 		{func(ctx context.Context) error {

@@ -182,7 +182,7 @@ type SenderKey struct {
 // Policy has the rules for the flows of a vif.
 type Policy struct {
 	AllowIn, AllowOut bool   // decision for flows that match no rule
-	Rules             []Rule // at most 64
+	Rules             []Rule // at most model.MaxRules
 }
 
 // Rule of a policy.

@@ -139,7 +139,7 @@ func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
 			_, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Policies = []string{"web"}; return nil })
 			return err
 		}(),
-		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")}); return err }(),
+		"a port": func() error { _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("y")}); return err }(),
 	} {
 		if err != nil {
 			t.Errorf("a valid change of %s, beside an invalid port: %v", what, err)
@@ -151,7 +151,10 @@ func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
 			_, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Subnets = prefixes("10.1.0.128/25"); return nil })
 			return err
 		}(),
-		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("z", "10.9.0.1")}); return err }(),
+		"a port": func() error {
+			_, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("z", "10.9.0.1")})
+			return err
+		}(),
 	} {
 		if !IsWhy(err, Invalid) {
 			t.Errorf("an invalid change of %s: error %v, want Invalid", what, err)

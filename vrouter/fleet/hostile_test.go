@@ -141,7 +141,7 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 	// Node b deletes the index keys of other ports. These ports still have their addresses.
 	writeKeys(t, f, store.Commit{Delete: uniqueKeys(x)})
 	p := port("z", x.IPs[0].String())
-	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); !IsWhy(err, Exists) {
+	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p}); !IsWhy(err, Exists) {
 		t.Errorf("a second port with address %s: error %v, want Exists", x.IPs[0], err)
 	}
 	// An index key of an ignored port belongs to that port.
@@ -149,7 +149,7 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 	writeKeys(t, f, store.Commit{Put: map[string][]byte{portKey(evil): encode(evil), placeOf(evil).key(): nil, inNames + "evil": encode("red")}})
 	short, end := context.WithTimeout(context.Background(), time.Second)
 	defer end()
-	if _, _, err := f.AddPort(short, PortRequest{Port: port("evil", "10.1.0.77")}); err == nil {
+	if _, _, err := f.AddPort(short, model.PortRequest{Port: port("evil", "10.1.0.77")}); err == nil {
 		t.Error("a port got the name of an ignored port")
 	}
 }
@@ -205,7 +205,7 @@ func TestAPortThatCannotBeReachedDoesNotStopOtherChanges(t *testing.T) {
 			_, err := f.UpdateNetwork(ctx(t), "blue", func(n *model.Network) error { n.Policies = []string{"web"}; return nil })
 			return err
 		}(),
-		"a port": func() error { _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")}); return err }(),
+		"a port": func() error { _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("y")}); return err }(),
 	} {
 		if err != nil {
 			t.Errorf("a change of %s: %v", what, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // complete allocates the addresses, the name and the MAC that a request omits.
-func (v *View) complete(n model.Network, r PortRequest, how choice) (model.Port, error) {
+func (v *View) complete(n model.Network, r model.PortRequest, how choice) (model.Port, error) {
 	p := withInterface(r.Port)
 	if is := v.ports[p.Name]; p.Name != "" && is != nil && len(p.IPs) == 0 {
 		p.IPs = is.IPs // addPort compares p with the existing port
@@ -41,7 +41,7 @@ func (v *View) behindGateway(network string, m model.MAC) bool {
 }
 
 // allocate chooses an address of each requested family.
-func (v *View) allocate(n model.Network, r PortRequest, how choice) (ips []netip.Addr, err error) {
+func (v *View) allocate(n model.Network, r model.PortRequest, how choice) (ips []netip.Addr, err error) {
 	taken := v.routedElsewhere(n.Name)
 	for _, family := range []struct {
 		name   string

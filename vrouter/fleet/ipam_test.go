@@ -68,7 +68,7 @@ func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
 		all.Go(func() {
 			for j := range 17 {
 				p := port(fmt.Sprintf("p-%d-%d", i, j))
-				made, _, err := f.AddPort(ctx(t), PortRequest{Port: p})
+				made, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p})
 				mu.Lock()
 				switch {
 				case IsWhy(err, Full):
@@ -99,13 +99,13 @@ func TestExhaustionNamesTheNetworkAndWhatIsFull(t *testing.T) {
 	s.Networks[0].Ranges = []model.Range{{First: netip.MustParseAddr("10.1.0.7"), Last: netip.MustParseAddr("10.1.0.7")}}
 	apply(t, f, s)
 	add(t, f, port("x"))
-	_, _, err := f.AddPort(ctx(t), PortRequest{Port: port("y")})
+	_, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("y")})
 	if !IsWhy(err, Full) || !strings.Contains(err.Error(), `network "red" has no free IPv4 address in 10.1.0.7`) {
 		t.Errorf("%v", err)
 	}
 	// Others may still be asked for by name, and by a family that has some.
 	add(t, f, port("z", "10.1.0.99"))
-	six, _, err := f.AddPort(ctx(t), PortRequest{Port: port("six"), Six: true})
+	six, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("six"), Six: true})
 	if err != nil || fmt.Sprint(six.IPs) != "[fd00:1::3]" {
 		t.Errorf("%v, %v", six.IPs, err)
 	}
@@ -117,15 +117,15 @@ func TestAddressesAreChosenWhereTheyAreAskedFor(t *testing.T) {
 	s.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("10.1.0.17/32"), Discard: true}}
 	apply(t, f, s)
 	for i, want := range []string{"10.1.0.16", "10.1.0.18", "10.1.0.19"} {
-		p, _, err := f.AddPort(ctx(t), PortRequest{Port: port(fmt.Sprint("p", i)), From: prefixes("10.1.0.16/30"), Four: true})
+		p, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port(fmt.Sprint("p", i)), From: prefixes("10.1.0.16/30"), Four: true})
 		if err != nil || fmt.Sprint(p.IPs) != "["+want+"]" {
 			t.Errorf("%v, %v; want %s", p.IPs, err, want)
 		}
 	}
-	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("q"), From: prefixes("10.1.0.16/30"), Four: true}); !IsWhy(err, Full) {
+	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("q"), From: prefixes("10.1.0.16/30"), Four: true}); !IsWhy(err, Full) {
 		t.Errorf("a fifth of four: %v", err)
 	}
-	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: port("q"), From: prefixes("10.9.0.0/24"), Four: true}); !IsWhy(err, Invalid) {
+	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("q"), From: prefixes("10.9.0.0/24"), Four: true}); !IsWhy(err, Invalid) {
 		t.Errorf("from elsewhere: %v", err)
 	}
 }
@@ -157,7 +157,7 @@ func TestPortsOfOneHostDoNotWantTheSameAddress(t *testing.T) {
 	var wait sync.WaitGroup
 	for i := range 32 {
 		wait.Go(func() {
-			if _, _, err := f.AddPort(t.Context(), PortRequest{Port: port(fmt.Sprint("p", i))}); err != nil {
+			if _, _, err := f.AddPort(t.Context(), model.PortRequest{Port: port(fmt.Sprint("p", i))}); err != nil {
 				t.Error(err)
 			}
 		})

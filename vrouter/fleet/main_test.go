@@ -193,7 +193,7 @@ func (f *Fleet) awaitRevision(ctx context.Context, revision int64) {
 
 func add(t testing.TB, f *Fleet, p model.Port) model.Port {
 	t.Helper()
-	made, isNew, err := f.AddPort(ctx(t), PortRequest{Port: p})
+	made, isNew, err := f.AddPort(ctx(t), model.PortRequest{Port: p})
 	if err != nil || !isNew {
 		t.Fatalf("port %s: new %v, %v", p.Name, isNew, err)
 	}

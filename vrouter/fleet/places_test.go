@@ -113,7 +113,7 @@ func TestTheSliceOfANodeNeedsOnlyThePortsAroundIt(t *testing.T) {
 				var err error
 				switch r.IntN(8) {
 				case 0, 1, 2:
-					_, _, err = f.AddPort(ctx(t), PortRequest{Port: model.Port{Name: name, Network: fmt.Sprint("n", r.IntN(4)), Node: some()}})
+					_, _, err = f.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: name, Network: fmt.Sprint("n", r.IntN(4)), Node: some()}})
 				case 3, 4:
 					_, err = f.DeletePort(ctx(t), name, nil)
 				case 5:
@@ -205,7 +205,7 @@ func TestAnAgentWatchesThePlacesOfItsNetworks(t *testing.T) {
 	}
 	check("without ports", 0)
 	for _, name := range []string{"x", "y"} {
-		if _, _, err := f.AddPort(ctx(t), PortRequest{Port: model.Port{Name: name, Network: "n0", Node: "a"}}); err != nil {
+		if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: name, Network: "n0", Node: "a"}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Peek(func(v *View) {
@@ -255,11 +255,11 @@ func TestAnAgentChecksAgainstPortsThatItLacks(t *testing.T) {
 		want   Why
 	}{
 		"a port with its name": {func() error {
-			_, _, err := f.AddPort(ctx(t), PortRequest{Port: model.Port{Name: "there", Network: "n0", Node: "a"}})
+			_, _, err := f.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: "there", Network: "n0", Node: "a"}})
 			return err
 		}, Exists},
 		"a port with its address": {func() error {
-			_, _, err := f.AddPort(ctx(t), PortRequest{Port: model.Port{Name: "x", Network: "n1", Node: "a", IPs: addresses("10.1.0.9")}})
+			_, _, err := f.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: "x", Network: "n1", Node: "a", IPs: addresses("10.1.0.9")}})
 			return err
 		}, Exists},
 		"the deletion of its policy":  {func() error { return f.DeletePolicy(ctx(t), "p") }, InUse},
@@ -316,7 +316,7 @@ func TestAgentsShareANetworkWithoutItsFormerPorts(t *testing.T) {
 		f, _ := agentOf(t, c, node, 0)
 		for i := range 16 {
 			wait.Go(func() {
-				if _, _, err := f.AddPort(ctx(t), PortRequest{Port: model.Port{Network: "n0", Node: node, Attach: model.Attachment{Netns: fmt.Sprint("ns", i)}}}); err != nil {
+				if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: model.Port{Network: "n0", Node: node, Attach: model.Attachment{Netns: fmt.Sprint("ns", i)}}}); err != nil {
 					t.Error(err)
 				}
 			})

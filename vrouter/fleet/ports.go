@@ -9,22 +9,9 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// PortRequest asks for a port. Empty name, MAC and addresses are allocated.
-type PortRequest struct {
-	model.Port
-	// From are prefixes, within the network's subnets, from which addresses are
-	// allocated; empty: from all subnets.
-	From []netip.Prefix
-	// Four and Six ask for an IPv4 or IPv6 address only. If neither is set, the
-	// port gets an address of each family of the network's subnets.
-	Four, Six bool
-	// Replaces are ports that are deleted in the same commit.
-	Replaces []string
-}
-
 // AddPort allocates a port's addresses and adds it to the fleet. If an identical
 // port exists, AddPort returns that port and isNew is false.
-func (f *Fleet) AddPort(ctx context.Context, r PortRequest) (port model.Port, isNew bool, err error) {
+func (f *Fleet) AddPort(ctx context.Context, r model.PortRequest) (port model.Port, isNew bool, err error) {
 	defer f.first(place{r.Node, r.Network})()
 	attempt := 0
 	release := func() { f.claims.release(r.Network, port.IPs) }
@@ -59,7 +46,7 @@ func candidates(attempt int) int {
 	return 2 << min(attempt, 11)
 }
 
-func (v *View) addPort(r PortRequest, how choice) (model.Port, store.Commit, error) {
+func (v *View) addPort(r model.PortRequest, how choice) (model.Port, store.Commit, error) {
 	n, ok := v.networks[r.Network]
 	if !ok {
 		return model.Port{}, store.Commit{}, missing("network", "networks", r.Network, v.networks)
@@ -101,7 +88,7 @@ func (v *View) conflictsExcept(p model.Port, replaced []model.Port) bool {
 }
 
 // replaced returns the ports that a request replaces.
-func (v *View) replaced(r PortRequest) (all []model.Port, err error) {
+func (v *View) replaced(r model.PortRequest) (all []model.Port, err error) {
 	for _, name := range r.Replaces {
 		p := v.ports[name]
 		if p == nil {
@@ -117,7 +104,7 @@ func (v *View) replaced(r PortRequest) (all []model.Port, err error) {
 
 // matches reports whether a port is identical to the requested port. Addresses
 // and a MAC that were not requested may differ.
-func matches(current, wanted model.Port, r PortRequest) bool {
+func matches(current, wanted model.Port, r model.PortRequest) bool {
 	if len(r.IPs) == 0 {
 		wanted.IPs = current.IPs
 	}

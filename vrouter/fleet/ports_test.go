@@ -13,12 +13,12 @@ func TestWhatIsAskedForTwiceIsMadeOnce(t *testing.T) {
 	p := port("x")
 	p.Origin, p.Owner = model.CNI, "net/1234/eth0"
 	first := add(t, f, p)
-	again, isNew, err := f.AddPort(ctx(t), PortRequest{Port: p})
+	again, isNew, err := f.AddPort(ctx(t), model.PortRequest{Port: p})
 	if err != nil || isNew || again.IPs[0] != first.IPs[0] || again.MAC != first.MAC {
 		t.Errorf("%v, new %v, %v", again, isNew, err)
 	}
 	p.Owner = "net/other/eth0"
-	if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); !IsWhy(err, Exists) {
+	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p}); !IsWhy(err, Exists) {
 		t.Errorf("another's port of that name: %v", err)
 	}
 }
@@ -48,7 +48,7 @@ func TestAPortThatCannotBeIsRefusedAndNothingIsWritten(t *testing.T) {
 		`up to 63 letters`:                               change(func(p *model.Port) { p.Name = "no/name" }),
 		`port "x" already exists, on node a`:             change(func(p *model.Port) { p.Name = "x" }),
 	} {
-		if _, _, err := f.AddPort(ctx(t), PortRequest{Port: p}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}

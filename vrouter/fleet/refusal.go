@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"windtunnel/vrouter/model"
+	"windtunnel/internal/phrase"
 )
 
 // Why is the reason of a refusal.
@@ -45,5 +45,5 @@ func missing[V any](kind, plural, name string, known map[string]V) error {
 	if len(known) == 0 {
 		return refuse(NotFound, "there is no %s %q; the fleet has no %s; create one with `vrouter %s` or `vrouter apply`", kind, name, plural, kind)
 	}
-	return refuse(NotFound, "there is no %s %q; %s", kind, name, model.Meant(plural, name, slices.Sorted(maps.Keys(known))))
+	return refuse(NotFound, "there is no %s %q; %s", kind, name, phrase.Meant(plural, name, slices.Sorted(maps.Keys(known))))
 }

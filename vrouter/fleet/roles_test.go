@@ -78,7 +78,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		"deletes node b's port": func() error { _, err := a.DeletePort(ctx(t), "y", nil); return err },
 		"changes node b's port": func() error { return commit(a, portKey(y), encode(x)) },
 		"adds a port of node b": func() error {
-			_, _, err := a.AddPort(ctx(t), PortRequest{Port: func() model.Port { p := port("z"); p.Node = "b"; return p }()})
+			_, _, err := a.AddPort(ctx(t), model.PortRequest{Port: func() model.Port { p := port("z"); p.Node = "b"; return p }()})
 			return err
 		},
 		"writes the key objects":    func() error { return commit(a, keyObjects, nil) },
@@ -100,7 +100,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		"writes the schema":     func() error { return commit(a, keySchema, encode(schema{9})) },
 		"applies a document":    func() error { d := s; d.Settings.AnySource = true; return a.Apply(ctx(t), d) },
 		"writes an unknown key": func() error { return commit(a, "other", nil) },
-		"adds a port in a network that its role does not allow": func() error { _, _, err := b.AddPort(ctx(t), PortRequest{Port: blue}); return err },
+		"adds a port in a network that its role does not allow": func() error { _, _, err := b.AddPort(ctx(t), model.PortRequest{Port: blue}); return err },
 		"whose certificate has no user writes an alive key":     func() error { return commit(open("nobody"), inAlive+"nobody", nil) },
 		"gives the operator's role to its user": func() error {
 			s, err := store.OpenAdmin(address, as("a"), c.Dial)

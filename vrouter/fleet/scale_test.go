@@ -53,7 +53,7 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 	for i := range wanted {
 		at := rand.IntN(nodes)
 		began := time.Now()
-		p, _, err := first.AddPort(ctx(t), PortRequest{Port: model.Port{Name: fmt.Sprint("new-", i), Network: fmt.Sprintf("n%d", at), Node: nodeName(at), Origin: model.Added}})
+		p, _, err := first.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: fmt.Sprint("new-", i), Network: fmt.Sprintf("n%d", at), Node: nodeName(at), Origin: model.Added}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func addSteadily(t *testing.T, c *storetest.Cluster, agents []*simulatedAgent, r
 		p.due = start.Add(time.Duration(i) * time.Second / time.Duration(rate))
 		time.Sleep(time.Until(p.due))
 		adding.Go(func() {
-			made, _, err := on.AddPort(ctx(t), PortRequest{Port: model.Port{Name: fmt.Sprintf("new-%d-%d", rate, i), Network: fmt.Sprintf("n%d", network), Node: on.node, Origin: model.Added}})
+			made, _, err := on.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: fmt.Sprintf("new-%d-%d", rate, i), Network: fmt.Sprintf("n%d", network), Node: on.node, Origin: model.Added}})
 			if err != nil {
 				t.Errorf("add port %d: %v", i, err)
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"windtunnel/internal/phrase"
 )
 
 // DropTable shows drops as `dropstats` does, with a row per reason and vif.
@@ -11,9 +13,9 @@ func DropTable(rows []Drop) Table {
 	t := Table{
 		Empty: "no drops",
 		Columns: []Column{
-			{Name: "Reason", Key: true},
+			{Name: "Reason"},
 			{Name: "Packets", Right: true},
-			{Name: "Vif", Right: true, Key: true},
+			{Name: "Vif", Right: true},
 			{Name: "Device", Leave: 2},
 			{Name: "Meaning", Least: 12, Leave: 1},
 		},
@@ -30,7 +32,7 @@ func (e DropEvent) String() string {
 	if e.Denied != "" {
 		meaning += ": " + e.Denied
 	}
-	return printable(fmt.Sprintf("%s  %s  vif %d (%s)  vrf %d  %d bytes  %s  (%s)",
+	return phrase.Printable(fmt.Sprintf("%s  %s  vif %d (%s)  vrf %d  %d bytes  %s  (%s)",
 		e.Time.Local().Format("15:04:05.000000"), e.Reason, e.Vif, device, e.VRF, e.Length, e.Packet, meaning))
 }
 

@@ -11,11 +11,11 @@ func FlowTable(rows []Flow) Table {
 	t := Table{
 		Empty: "no flows",
 		Columns: []Column{
-			{Name: "Vif", Right: true, Key: true},
+			{Name: "Vif", Right: true},
 			{Name: "Port", Least: 8, Leave: 4},
-			{Name: "Proto", Key: true},
-			{Name: "Local", Key: true},
-			{Name: "Remote", Key: true},
+			{Name: "Proto"},
+			{Name: "Local"},
+			{Name: "Remote"},
 			{Name: "By", Leave: 6},
 			{Name: "Action"},
 			{Name: "Rule", Right: true, Leave: 5},
@@ -25,8 +25,8 @@ func FlowTable(rows []Flow) Table {
 			{Name: "Out bytes", Right: true, Leave: 8},
 			{Name: "In packets", Right: true, Leave: 2},
 			{Name: "In bytes", Right: true, Leave: 8},
-			{Name: "Age", Right: true, Leave: 9, Clock: true},
-			{Name: "Idle", Right: true, Leave: 7, Clock: true},
+			{Name: "Age", Right: true, Leave: 9},
+			{Name: "Idle", Right: true, Leave: 7},
 		},
 	}
 	for _, f := range rows {

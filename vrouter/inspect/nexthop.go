@@ -11,7 +11,7 @@ func NexthopTable(rows []Nexthop) Table {
 	t := Table{
 		Empty: "no nexthops",
 		Columns: []Column{
-			{Name: "Id", Right: true, Key: true},
+			{Name: "Id", Right: true},
 			{Name: "Type"},
 			{Name: "Name", Least: 10, Leave: 2},
 			{Name: "Ref_cnt", Right: true, Leave: 3},

@@ -11,9 +11,9 @@ func RouteTable(rows []Route, nexthops []Nexthop) Table {
 	t := Table{
 		Empty: "no routes",
 		Columns: []Column{
-			{Name: "Vrf", Right: true, Key: true},
+			{Name: "Vrf", Right: true},
 			{Name: "Network", Least: 8, Leave: 3},
-			{Name: "Destination", Key: true},
+			{Name: "Destination"},
 			{Name: "Flags", Leave: 4},
 			{Name: "Label", Right: true},
 			{Name: "Nexthop", Right: true},
@@ -46,9 +46,9 @@ func BridgeTable(rows []Bridge, nexthops []Nexthop) Table {
 	t := Table{
 		Empty: "no bridge entries",
 		Columns: []Column{
-			{Name: "Vrf", Right: true, Key: true},
+			{Name: "Vrf", Right: true},
 			{Name: "Network", Least: 8, Leave: 2},
-			{Name: "Dest MAC", Key: true},
+			{Name: "Dest MAC"},
 			{Name: "Label/VNI", Right: true},
 			{Name: "Nexthop", Right: true},
 			{Name: "Leads to", Least: 10, Leave: 1},
@@ -75,7 +75,7 @@ func targets(id, empty string, rows []Target, nexthops []Nexthop) Table {
 	t := Table{
 		Empty: empty,
 		Columns: []Column{
-			{Name: id, Right: true, Key: true},
+			{Name: id, Right: true},
 			{Name: "Payload"},
 			{Name: "NextHop", Right: true},
 			{Name: "Leads to", Least: 10, Leave: 1},

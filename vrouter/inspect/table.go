@@ -2,9 +2,9 @@ package inspect
 
 import (
 	"strings"
-	"unicode"
 
-	"github.com/charmbracelet/x/ansi"
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 )
 
 // Table is a table of text cells, independent of the terminal.
@@ -18,16 +18,8 @@ type Table struct {
 type Column struct {
 	Name  string
 	Right bool // right-aligned, for numbers
-	Key   bool // the key columns together identify a row
-	Clock bool // changes with time alone; a difference is not marked
 	Least int  // smallest width in terminal cells; 0: never shortened
 	Leave int  // order of hiding on narrow terminals, highest first; 0: never hidden
-}
-
-// Options describe the terminal.
-type Options struct {
-	Width  int  // terminal cells; 0: unlimited
-	Colour bool // bold headings, coloured marks
 }
 
 // Field is a field of one object.
@@ -39,29 +31,83 @@ type Field struct {
 // could control the terminal.
 func (t *Table) Add(cells ...string) {
 	for i, c := range cells {
-		cells[i] = printable(c)
+		cells[i] = phrase.Printable(c)
 	}
 	t.Rows = append(t.Rows, cells)
 }
 
-// printable replaces unprintable characters by U+FFFD.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
+// Render formats a table: a heading, a line per row, and the names of hidden
+// columns. Columns are aligned by terminal cells, also for wide characters.
+func (t Table) Render(o screen.Terminal) string {
+	if len(t.Rows) == 0 {
+		return t.Empty + "\n"
+	}
+	f := fit(t, o.Width)
+	var b strings.Builder
+	b.WriteString(paint(t.line(f, t.names()), bold, o.Colour) + "\n")
+	for _, row := range t.Rows {
+		b.WriteString(t.line(f, row) + "\n")
+	}
+	if len(f.hidden) > 0 {
+		note := "columns hidden for lack of width: " + strings.Join(f.hidden, ", ") + " (-o json shows all)"
+		b.WriteString(screen.Wrap(note, o.Width, "") + "\n")
+	}
+	return b.String()
 }
 
-// shorten truncates s to a width in terminal cells and ends it with ….
-func shorten(s string, width int) string { return ansi.Truncate(s, width, "…") }
-
-// pad fills s with spaces to a width in terminal cells.
-func pad(s string, width int, right bool) string {
-	blanks := strings.Repeat(" ", max(0, width-ansi.StringWidth(s)))
-	if right {
-		return blanks + s
+func (t Table) names() []string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
 	}
-	return s + blanks
+	return names
+}
+
+// line formats the visible cells of a row.
+func (t Table) line(f fitted, cells []string) string {
+	visible := make([]string, len(f.columns))
+	for at, i := range f.columns {
+		visible[at] = cells[i]
+	}
+	return screen.Row(visible, f.widths, func(at int) bool { return t.Columns[f.columns[at]].Right })
+}
+
+// Describe formats the fields of an object, one per line, with aligned names.
+func Describe(fields []Field) string {
+	rows := make([][]string, len(fields))
+	for i, f := range fields {
+		rows[i] = []string{f.Name, phrase.Printable(f.Value)}
+	}
+	widths := screen.Widths(rows...)
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString(screen.Row(row, widths, func(int) bool { return false }) + "\n")
+	}
+	return b.String()
+}
+
+// Fields returns the cells of a row with their columns' names, without empty
+// cells.
+func (t Table) Fields(row int) []Field {
+	var fields []Field
+	for i, c := range t.Columns {
+		if cell := t.Rows[row][i]; cell != "" && cell != none {
+			fields = append(fields, Field{c.Name, cell})
+		}
+	}
+	return fields
+}
+
+// SGR parameters (ECMA-48).
+const (
+	bold  = "1"
+	red   = "31"
+	green = "32"
+)
+
+func paint(s, sgr string, colour bool) string {
+	if !colour || s == "" {
+		return s
+	}
+	return "\x1b[" + sgr + "m" + s + "\x1b[0m"
 }

@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 	"windtunnel/vrouter/model"
 )
 
 // Text is the output of `vrouter trace`: the packet, each lookup, the verdict, and
 // the paths by which the packet leaves this node.
-func (t Trace) Text(o Options) string {
+func (t Trace) Text(o screen.Terminal) string {
 	table := Table{Columns: []Column{
 		{Name: "Step"},
 		{Name: "Looked up", Least: 12},
@@ -25,13 +27,13 @@ func (t Trace) Text(o Options) string {
 		colour = red
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n%s\n", printable(t.Packet), table.Render(o))
-	b.WriteString(paint(printable(t.Verdict), colour, o.Colour) + "\n")
+	fmt.Fprintf(&b, "%s\n\n%s\n", phrase.Printable(t.Packet), table.Render(o))
+	b.WriteString(paint(phrase.Printable(t.Verdict), colour, o.Colour) + "\n")
 	for _, line := range t.Leaves {
-		b.WriteString(printable(line) + "\n")
+		b.WriteString(phrase.Printable(line) + "\n")
 	}
 	if t.Elsewhere != "" {
-		b.WriteString(paint(printable(t.Elsewhere), red, o.Colour) + "\n")
+		b.WriteString(paint(phrase.Printable(t.Elsewhere), red, o.Colour) + "\n")
 	}
 	return b.String()
 }

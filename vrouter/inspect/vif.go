@@ -5,7 +5,7 @@ func VifTable(rows []Vif) Table {
 	t := Table{
 		Empty: "no vifs",
 		Columns: []Column{
-			{Name: "Vif", Right: true, Key: true},
+			{Name: "Vif", Right: true},
 			{Name: "Device"},
 			{Name: "Type", Leave: 6},
 			{Name: "Port", Least: 8},

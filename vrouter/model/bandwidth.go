@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"windtunnel/internal/phrase"
 )
 
 // Bandwidth limits the traffic that a workload receives and sends; zero: no limit.
@@ -42,7 +44,7 @@ func ParseRate(text string) (Rate, error) {
 		}
 		break
 	}
-	return 0, fmt.Errorf("%q is not a rate; write bits per second, such as 100M or 2.5G", clip(text))
+	return 0, fmt.Errorf("%q is not a rate; write bits per second, such as 100M or 2.5G", phrase.Clip(text))
 }
 
 // String formats a rate in the syntax of ParseRate.

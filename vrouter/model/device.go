@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"strings"
+
+	"windtunnel/internal/phrase"
 )
 
 // maxDevice is the maximum length of a device name in bytes (IFNAMSIZ in linux/if.h, without the
@@ -23,7 +25,7 @@ func CheckDevice(name string) error {
 	case name == "." || name == ".." || name == "all" || name == "default":
 		return fmt.Errorf("%q is not a device name", name)
 	case len(name) > maxDevice:
-		return fmt.Errorf("%q is not a device name: it has %d bytes, at most %d are allowed", clip(name), len(name), maxDevice)
+		return fmt.Errorf("%q is not a device name: it has %d bytes, at most %d are allowed", phrase.Clip(name), len(name), maxDevice)
 	case i >= 0:
 		return fmt.Errorf("%q is not a device name: the kernel does not take the byte %q", name, name[i])
 	}

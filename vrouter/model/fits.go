@@ -11,6 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/internal/phrase"
 )
 
 // The types that decode themselves from text.
@@ -85,11 +87,11 @@ func suggestField(name string, key ast.MapKeyNode, t reflect.Type) error {
 	if !ok {
 		return nil
 	}
-	meant := nearest(given.Value, slices.Sorted(maps.Keys(fieldTypes[t])))
+	meant := phrase.Nearest(given.Value, slices.Sorted(maps.Keys(fieldTypes[t])))
 	if meant == "" {
 		return nil
 	}
-	return errorAt(name, given, "unknown field %q; did you mean %q?", clip(given.Value), meant)
+	return errorAt(name, given, "unknown field %q; did you mean %q?", phrase.Clip(given.Value), meant)
 }
 
 func notFields(name string, node ast.Node, t reflect.Type) error {
@@ -125,7 +127,7 @@ func scalarFits(name string, node ast.Node, t reflect.Type) (ast.Node, error) {
 		return node, nil
 	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		if t.Kind() == reflect.Uint16 || t.Kind() == reflect.Uint32 {
-			return nil, errorAt(name, node, "a whole number belongs here, not %q", clip(node.GetToken().Value))
+			return nil, errorAt(name, node, "a whole number belongs here, not %q", phrase.Clip(node.GetToken().Value))
 		}
 	case *ast.IntegerNode:
 	default:

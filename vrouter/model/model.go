@@ -112,6 +112,23 @@ type Port struct {
 	Owner        string         `yaml:"owner" json:"owner,omitempty"`   // the client's id of the port, such as a container id
 }
 
+// PortRequest asks for a port. Empty name, MAC and addresses are allocated. The default node is
+// that of the agent that is asked. A port without an attachment is only added to the state; a
+// later change attaches it.
+type PortRequest struct {
+	Port
+	// From are prefixes, within the network's subnets, from which addresses are allocated; empty:
+	// from all subnets.
+	From []netip.Prefix `json:"from,omitempty"`
+	// Four and Six ask for an IPv4 or IPv6 address only. Neither: an address of each family of the
+	// network's subnets.
+	Four bool `json:"four,omitempty"`
+	Six  bool `json:"six,omitempty"`
+	// Replaces are ports that the same commit deletes. Their addresses are free for this port, and
+	// no other port can take them in between.
+	Replaces []string `json:"replaces,omitempty"`
+}
+
 // Origin is the client that created an object.
 type Origin string
 

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/internal/phrase"
 )
 
 // Limits of a state file, so that a hostile file cannot use much memory or time. A fleet of
@@ -175,7 +177,7 @@ func checkTokens(name string, tokens token.Tokens) error {
 		case token.AliasType, token.AnchorType, token.MergeKeyType:
 			return fmt.Errorf("%s:%d:%d: anchors and aliases are not allowed; write the value out", name, t.Position.Line, t.Position.Column)
 		case token.TagType:
-			return fmt.Errorf("%s:%d:%d: tags are not allowed; remove %s, and quote text", name, t.Position.Line, t.Position.Column, clip(t.Value))
+			return fmt.Errorf("%s:%d:%d: tags are not allowed; remove %s, and quote text", name, t.Position.Line, t.Position.Column, phrase.Clip(t.Value))
 		case token.MappingStartType, token.SequenceStartType:
 			brackets++
 		case token.MappingEndType, token.SequenceEndType:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"windtunnel/internal/phrase"
 )
 
 // Range is a range of addresses, including First and Last. As text it is
@@ -24,11 +26,11 @@ func ParseRange(text string) (Range, error) {
 	}
 	a, err := netip.ParseAddr(first)
 	if err != nil {
-		return Range{}, fmt.Errorf("%q is not a range of addresses; %s", clip(text), form)
+		return Range{}, fmt.Errorf("%q is not a range of addresses; %s", phrase.Clip(text), form)
 	}
 	b, err := netip.ParseAddr(last)
 	if err != nil || a.Is4() != b.Is4() || b.Less(a) || a.Zone() != "" || b.Zone() != "" {
-		return Range{}, fmt.Errorf("%q is not a range of addresses; %s", clip(text), form)
+		return Range{}, fmt.Errorf("%q is not a range of addresses; %s", phrase.Clip(text), form)
 	}
 	return Range{a, b}, nil
 }

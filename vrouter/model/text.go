@@ -5,6 +5,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"windtunnel/internal/phrase"
 )
 
 // ParseMAC parses an Ethernet address: six hexadecimal bytes, separated by colons
@@ -12,7 +14,7 @@ import (
 func ParseMAC(s string) (MAC, error) {
 	hw, err := net.ParseMAC(s)
 	if err != nil || len(s) != len("02:00:00:00:00:01") || len(hw) != 6 {
-		return MAC{}, fmt.Errorf("%q is not a MAC address; write six bytes such as 02:00:00:00:00:01", clip(s))
+		return MAC{}, fmt.Errorf("%q is not a MAC address; write six bytes such as 02:00:00:00:00:01", phrase.Clip(s))
 	}
 	return MAC(hw), nil
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"windtunnel/internal/phrase"
 )
 
 // Limits of the objects.
@@ -117,7 +119,7 @@ func (v *validation) problem(object, name, format string, args ...any) {
 // define it.
 func missing[E any](v *validation, kind, given string, known map[string]*E) string {
 	if len(v.errs) < MaxProblems { // later problems are only counted, so they need no text
-		if meant := nearest(given, slices.Sorted(maps.Keys(known))); meant != "" {
+		if meant := phrase.Nearest(given, slices.Sorted(maps.Keys(known))); meant != "" {
 			return fmt.Sprintf("there is no %s %q; did you mean %q?", kind, given, meant)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/internal/phrase"
 )
 
 // checkSyntax is the remedy for a file that is not YAML.
@@ -63,21 +65,21 @@ func translate(message, value string) string {
 	case strings.HasSuffix(message, "used where mapping is expected"):
 		return "fields belong here, such as name: a"
 	case wrong == nil:
-		return fmt.Sprintf("%s: %q; %s", message, clip(value), checkSyntax)
+		return fmt.Sprintf("%s: %q; %s", message, phrase.Clip(value), checkSyntax)
 	}
 	switch belongs := wrong[3]; {
 	case strings.Contains(message, "overflow") && strings.HasPrefix(value, "-"):
-		return clip(value) + " is too small; the smallest number is 0"
+		return phrase.Clip(value) + " is too small; the smallest number is 0"
 	case strings.Contains(message, "overflow"):
-		return clip(value) + " is too large"
+		return phrase.Clip(value) + " is too large"
 	case strings.HasPrefix(belongs, "uint"):
-		return fmt.Sprintf("a number belongs here, not %q", clip(value))
+		return fmt.Sprintf("a number belongs here, not %q", phrase.Clip(value))
 	case belongs == "bool":
-		return fmt.Sprintf("true or false belongs here, not %q", clip(value))
+		return fmt.Sprintf("true or false belongs here, not %q", phrase.Clip(value))
 	case wrong[1] == "[]interface":
 		return "one word belongs here, not a list"
 	}
-	return fmt.Sprintf("one word belongs here, not %q", clip(value))
+	return fmt.Sprintf("one word belongs here, not %q", phrase.Clip(value))
 }
 
 var (

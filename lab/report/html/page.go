@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 )
 

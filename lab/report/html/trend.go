@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/compare"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/report/model"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 )
 

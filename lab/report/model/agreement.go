@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/stats"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )

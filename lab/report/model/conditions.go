@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/sample"
 )
 

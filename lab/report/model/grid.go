@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // Grid is a table of texts, for text and Markdown.

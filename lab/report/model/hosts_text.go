@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"

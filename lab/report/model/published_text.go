@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // MeasuredText prints the measured figure in the document's unit, or the reason why

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/profile/folded"
 )
 

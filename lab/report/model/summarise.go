@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
-	"windtunnel/lab/phrase"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"

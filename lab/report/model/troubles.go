@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/sample"
 )
 

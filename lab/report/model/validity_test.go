@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"

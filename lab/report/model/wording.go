@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 )
 
 // Percent prints a ratio as "97 % [95, 99]".

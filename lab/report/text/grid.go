@@ -6,12 +6,10 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 	"windtunnel/lab/report/model"
 )
-
-// gap is the space between columns of a table.
-const gap = 2
 
 // grid writes a table. Words are aligned left, figures right. If the terminal is too
 // narrow, it writes a line for each row.
@@ -30,20 +28,8 @@ func (t *terminal) grid(g model.Grid) {
 		}
 	}
 	row := func(cells []string, style lipgloss.Style) {
-		line, blank := "", 0
-		for i, text := range cells {
-			space := widths[i] - lipgloss.Width(text)
-			left, right := space, 0
-			if g.Words[i] {
-				left, right = 0, space
-			}
-			if text != "" {
-				line += strings.Repeat(" ", blank+left) + style.Render(text)
-				blank, left = 0, 0
-			}
-			blank += left + right + gap
-		}
-		t.out.WriteString(line + "\n")
+		line := screen.Row(cells, widths, func(i int) bool { return !g.Words[i] })
+		t.out.WriteString(style.Render(line) + "\n")
 	}
 	if strings.Join(upper, "") != "" {
 		row(upper, t.style.title)
@@ -107,19 +93,9 @@ func fitted(g model.Grid) model.Grid {
 
 // widthsOf returns the widths of the columns of a fitted grid, and of the grid.
 func widthsOf(g model.Grid) (widths []int, whole int) {
-	widths = make([]int, len(g.Heads))
-	for _, row := range append(g.Rows[:len(g.Rows):len(g.Rows)], g.Heads) {
-		for i, text := range row {
-			if len(row) > 1 {
-				widths[i] = max(widths[i], lipgloss.Width(text))
-			}
-		}
-	}
-	whole = gap * (len(widths) - 1)
-	for _, w := range widths {
-		whole += w
-	}
-	return widths, whole
+	rows := slices.DeleteFunc(slices.Clone(g.Rows), func(row []string) bool { return len(row) == 1 })
+	widths = screen.Widths(append(rows, g.Heads)...)
+	return widths, screen.Total(widths)
 }
 
 // fits reports whether the terminal is wide enough for a grid.
@@ -165,42 +141,6 @@ func withoutEmpty(g model.Grid) model.Grid {
 		}
 	}
 	return out
-}
-
-// wrap breaks text between words into lines of at most width columns. A longer word
-// gets a line of its own. A number and its percent sign stay together.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range splitWords(text) {
-		if line != "" && lipgloss.Width(line)+1+lipgloss.Width(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}
-
-// splitWords splits text at spaces, but not before a percent sign.
-func splitWords(text string) (list []string) {
-	for _, word := range strings.Fields(text) {
-		if n := len(list); n > 0 && strings.HasPrefix(word, "%") {
-			list[n-1] += " " + word
-		} else {
-			list = append(list, word)
-		}
-	}
-	return list
-}
-
-// Wrap breaks text between words into lines of at most width columns. All lines but the
-// first begin with indent. A longer word gets a line of its own. Control characters
-// become spaces.
-func Wrap(text string, width int, indent string) string {
-	return strings.Join(wrap(phrase.Printable(text), max(width-lipgloss.Width(indent), 1)), "\n"+indent)
 }
 
 // halves writes a table whose first column names the rows. It splits a table that is too

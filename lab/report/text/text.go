@@ -11,15 +11,13 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 	"windtunnel/lab/report/model"
 )
 
-// Options says what the terminal can show.
-type Options struct {
-	Width int  // columns; less than 40 counts as 40, 0 as 100
-	Color bool // whether escape sequences may be written; the caller honours NO_COLOR
-}
+// Options says what the terminal can show. A width of less than 40 counts as 40, 0 as 100.
+type Options = screen.Terminal
 
 // Write writes the report for a terminal: matrices, tables of streams and of request/response,
 // failures, findings, conditions, ladders, hypotheses, published figures, validity and
@@ -78,7 +76,7 @@ type styles struct{ plain, title, faint, bad lipgloss.Style }
 
 func newTerminal(o Options) *terminal {
 	var s styles
-	if o.Color {
+	if o.Colour {
 		s.title, s.faint, s.bad = s.title.Bold(true), s.faint.Faint(true), s.bad.Foreground(lipgloss.Red)
 	}
 	return &terminal{width: max(cmp.Or(o.Width, 100), 40), style: s}
@@ -189,7 +187,7 @@ func (t *terminal) faint(lines []string) {
 // paragraph writes text wrapped to the width; lines after the first are
 // indented.
 func (t *terminal) paragraph(style lipgloss.Style, indent, text string) {
-	for i, line := range wrap(phrase.Printable(text), t.width-len(indent)) {
+	for i, line := range screen.Lines(text, t.width-len(indent)) {
 		if i > 0 {
 			line = indent + line
 		}

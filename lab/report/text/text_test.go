@@ -44,7 +44,7 @@ func TestTableHasEscapesOnlyInColour(t *testing.T) {
 	if strings.Contains(tabled(t, quick(t), Options{Width: 100}), "\x1b") {
 		t.Error("the report has escape sequences, but Color is false")
 	}
-	coloured := tabled(t, quick(t), Options{Width: 100, Color: true})
+	coloured := tabled(t, quick(t), Options{Width: 100, Colour: true})
 	if !strings.Contains(coloured, "\x1b[1m") {
 		t.Error("the report has no escape sequences, but Color is true")
 	}
@@ -110,18 +110,6 @@ func TestWriteReportsAFailingWriter(t *testing.T) {
 	_ = read.Close()
 	if err := Write(write, quick(t), Options{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
-	}
-}
-
-func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
-	if got := Wrap("• one two three\x1b[2J four", 11, "  "); got != "• one two\n  three [2J\n  four" {
-		t.Errorf("%q", got)
-	}
-	if got := Wrap("used 40.9 % (npm 3 %)", 10, ""); got != "used\n40.9 %\n(npm 3 %)" {
-		t.Errorf("%q", got)
-	}
-	if got := Wrap("longer-than-the-width", 5, ""); got != "longer-than-the-width" {
-		t.Errorf("%q", got)
 	}
 }
 

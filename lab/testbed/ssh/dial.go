@@ -21,8 +21,8 @@ import (
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/host"
-	"windtunnel/lab/phrase"
 )
 
 // connectTime is the maximum time to connect to a host and to log in, through all jump

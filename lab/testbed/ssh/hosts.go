@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"windtunnel/lab/phrase"
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/probe"
 )
 

@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"strings"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/host"
-	"windtunnel/lab/phrase"
 )
 
 // program is the windtunnel program that the hosts get: this program.

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
-	"windtunnel/lab/phrase"
 )
 
 // machine is a host with the connection to it and to the lab's service there.

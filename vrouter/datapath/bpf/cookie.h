@@ -4,7 +4,7 @@
  * least the outer IP header and 8 bytes (RFC 792). Some bits of that header are the
  * cookie of the destination: in IPv4 the upper 10 bits of the identification, in IPv6
  * the lower 10 bits of the flow label. The cookie is a keyed hash of the destination; the
- * key is the node's nonce (cookie.go). So a host that sees the cookie of one tunnel does
+ * key is the node's nonce (nonce.go). So a host that sees the cookie of one tunnel does
  * not learn the cookies of other tunnels. Segmentation increments the other bits of the
  * identification.
  */

@@ -4,36 +4,36 @@ import (
 	"slices"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"windtunnel/internal/screen"
 )
 
-// layout has the visible columns of a table and their widths.
-type layout struct {
+// fitted has the visible columns of a table and their widths.
+type fitted struct {
 	columns []int    // indices, in order
 	widths  []int    // by index into columns
 	hidden  []string // names of hidden columns
 }
 
-const gap = 2 // spaces between columns
-
 // fit chooses columns and widths for a terminal. It adds columns in the order
 // of Leave while they fit at their smallest widths. Then it shortens the widest
 // columns. Columns with Leave 0 are always visible, even if the line becomes
 // too long, since they have the row's keys.
-func fit(t Table, width int) layout {
+func fit(t Table, width int) fitted {
 	natural := t.naturalWidths()
-	l := layout{columns: t.visible(natural, width)}
+	f := fitted{columns: t.visible(natural, width)}
 	for i, c := range t.Columns {
-		if !slices.Contains(l.columns, i) {
-			l.hidden = append(l.hidden, c.Name)
+		if !slices.Contains(f.columns, i) {
+			f.hidden = append(f.hidden, c.Name)
 		}
 	}
-	for _, i := range l.columns {
-		l.widths = append(l.widths, natural[i])
+	for _, i := range f.columns {
+		f.widths = append(f.widths, natural[i])
 	}
 	if width > 0 {
-		l.shrink(t, natural, width)
+		screen.Shrink(f.widths, width, func(at int) int { return t.least(f.columns[at], natural) })
 	}
-	return l
+	return f
 }
 
 // visible returns the visible columns, in order; all if width is 0.
@@ -44,9 +44,9 @@ func (t Table) visible(natural []int, width int) []int {
 	}
 	slices.SortStableFunc(candidates, func(a, b int) int { return t.Columns[a].Leave - t.Columns[b].Leave })
 	var in []int
-	sum := -gap
+	sum := -screen.Gap
 	for _, i := range candidates {
-		more := gap + t.least(i, natural)
+		more := screen.Gap + t.least(i, natural)
 		if t.Columns[i].Leave == 0 || width == 0 || sum+more <= width {
 			in, sum = append(in, i), sum+more
 		}
@@ -57,16 +57,7 @@ func (t Table) visible(natural []int, width int) []int {
 
 // naturalWidths are the widths of unshortened columns.
 func (t Table) naturalWidths() []int {
-	widths := make([]int, len(t.Columns))
-	for i, c := range t.Columns {
-		widths[i] = ansi.StringWidth(c.Name)
-	}
-	for _, row := range t.Rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], ansi.StringWidth(cell))
-		}
-	}
-	return widths
+	return screen.Widths(append([][]string{t.names()}, t.Rows...)...)
 }
 
 // least is the smallest width of column i.
@@ -76,24 +67,4 @@ func (t Table) least(i int, natural []int) int {
 		return natural[i]
 	}
 	return min(natural[i], max(c.Least, ansi.StringWidth(c.Name)))
-}
-
-// shrink takes one cell at a time from the widest column that can be shortened.
-func (l *layout) shrink(t Table, natural []int, width int) {
-	sum := gap * (len(l.columns) - 1)
-	for _, w := range l.widths {
-		sum += w
-	}
-	for ; sum > width; sum-- {
-		widest := -1
-		for at, i := range l.columns {
-			if l.widths[at] > t.least(i, natural) && (widest < 0 || l.widths[at] > l.widths[widest]) {
-				widest = at
-			}
-		}
-		if widest < 0 {
-			return
-		}
-		l.widths[widest]--
-	}
 }

@@ -4,40 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/cli"
 )
-
-// choice is the value of a flag that takes one of some words.
-type choice struct {
-	chosen *string
-	words  []string
-}
-
-func (c choice) Type() string { return "string" }
-
-func (c choice) String() string {
-	if c.chosen == nil { // pflag compares with the zero value
-		return ""
-	}
-	return *c.chosen
-}
-
-func (c choice) Set(given string) error {
-	if !slices.Contains(c.words, given) {
-		return fmt.Errorf("choose one of %s", strings.Join(c.words, ", "))
-	}
-	*c.chosen = given
-	return nil
-}
 
 // formatFlag adds --format. of is the object of the command, such as "the list". The first
 // format is the default.
 func formatFlag(cmd *cobra.Command, chosen *string, of string, formats ...string) {
 	*chosen = formats[0]
-	cmd.Flags().Var(choice{chosen, formats}, "format", "Format of "+of+": "+strings.Join(formats, ", "))
+	cmd.Flags().Var(cli.Choice{Chosen: chosen, Words: formats}, "format", "Format of "+of+": "+strings.Join(formats, ", "))
 }
 
 // listFormat adds --format to a command that lists things.

@@ -1,6 +1,5 @@
 // Package phrase has the helpers for the texts of messages: counts with a noun, lists,
-// sentences, shortened and printable text, words for a shell, and the edit distance
-// between two names.
+// sentences, shortened and printable text, words for a shell, and the most similar name.
 package phrase
 
 import (
@@ -13,12 +12,20 @@ import (
 	"unicode/utf8"
 )
 
-// Count returns a number with its noun: "1 trial", "3 trials".
+// Count returns a number with its noun: "1 trial", "3 trials", "2 policies".
 func Count(n int, noun string) string {
 	if n != 1 {
-		noun += "s"
+		noun = Plural(noun)
 	}
 	return strconv.Itoa(n) + " " + noun
+}
+
+// Plural returns the plural of a noun. A y at its end becomes ies.
+func Plural(noun string) string {
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		return stem + "ies"
+	}
+	return noun + "s"
 }
 
 // And joins parts for a sentence: "a, b and c".
@@ -114,12 +121,15 @@ func Clip(text string) string {
 	return text
 }
 
-// Printable replaces control characters, line ends too. Names and messages from
-// other programs could contain terminal commands.
+// Printable replaces white space by blanks, line ends too, and control characters by U+FFFD. Names
+// and messages from other programs could contain terminal commands.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		switch {
+		case unicode.IsSpace(r):
 			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			return unicode.ReplacementChar
 		}
 		return r
 	}, text)
@@ -138,6 +148,33 @@ func Shell(argv []string) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// Meant returns the remedy for an unknown name: the most similar known name, else the first ten
+// known names. kind is the plural of the named things: "networks".
+func Meant(kind, given string, known []string) string {
+	switch meant := Nearest(given, known); {
+	case meant != "":
+		return fmt.Sprintf("did you mean %q?", meant)
+	case len(known) == 0:
+		return "there are no " + kind
+	}
+	return kind + ": " + Some(known, 10)
+}
+
+// Nearest returns the known name with the fewest edits from given, or "" if all differ too much.
+func Nearest(given string, known []string) string {
+	if len(given) > 100 {
+		return ""
+	}
+	given = strings.ToLower(given)
+	best, fewest := "", max(1, len([]rune(given))/3)+1
+	for _, k := range known {
+		if d := Distance(given, strings.ToLower(k)); d < fewest {
+			best, fewest = k, d
+		}
+	}
+	return best
 }
 
 // Distance is the optimal string alignment distance in characters: insertions,

@@ -1,11 +1,41 @@
 package model
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 )
+
+// Place is where a port is attached. Two ports cannot have the same place.
+type Place struct {
+	node    string
+	network string // of a port that connects the node itself
+	netns   string
+	device  string
+}
+
+// Place returns the place of a port; false: the port is not attached yet.
+func (p *Port) Place() (at Place, attached bool) {
+	a := &p.Attach
+	at = Place{node: p.Node, netns: a.Netns, device: a.Device}
+	switch {
+	case a.Host:
+		at.network = p.Network
+	case a.Netns != "":
+		at.device = cmp.Or(a.Device, a.Interface, DefaultInterface)
+	}
+	return at, a.Host || a.Netns+a.Device != ""
+}
+
+// Equal reports whether all fields of two ports are equal.
+func (p Port) Equal(o Port) bool {
+	return p.Name == o.Name && p.Network == o.Network && p.Node == o.Node && p.MAC == o.MAC && slices.Equal(p.IPs, o.IPs) &&
+		p.Attach == o.Attach && slices.Equal(p.Policies, o.Policies) && slices.Equal(p.AllowSources, o.AllowSources) &&
+		p.Bandwidth == o.Bandwidth && p.Router == o.Router && p.Origin == o.Origin && p.Owner == o.Owner
+}
 
 // PortName makes a name from a port's network and address. It appends a number if
 // the name is taken.

@@ -9,12 +9,12 @@ import (
 
 func TestCountsListsAndNames(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{Count(0, "trial"), "0 trials"}, {Count(1, "trial"), "1 trial"}, {Count(7, "trial"), "7 trials"},
+		{Count(0, "trial"), "0 trials"}, {Count(1, "trial"), "1 trial"}, {Count(7, "trial"), "7 trials"}, {Count(2, "policy"), "2 policies"},
 		{And(nil), ""}, {And([]string{"a"}), "a"}, {And([]string{"a", "b"}), "a and b"}, {And([]string{"a", "b", "c"}), "a, b and c"},
 		{Some([]string{"a", "b"}, 2), "a, b"}, {Some([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
 		{Capital("the bridge"), "The bridge"}, {Capital("µs"), "Μs"}, {Capital(""), ""},
 		{Clip(strings.Repeat("ö", 61)), strings.Repeat("ö", 60) + "…"}, {Clip("short"), "short"},
-		{Printable("a\x1b[31m\n\u202eb – µ"), "a [31m  b – µ"},
+		{Printable("a\x1b[31m\n\u202eb – µ"), "a\uFFFD[31m \uFFFDb – µ"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
@@ -37,13 +37,40 @@ func TestGroupsKeepTheOrderAndEachTextOnce(t *testing.T) {
 	}
 }
 
+func TestTheNearestNameIsTheOneThatWasMeant(t *testing.T) {
+	known := []string{"Blue", "green", "red", "reed"}
+	for given, want := range map[string]string{
+		"rde": "red", "RED": "red", "gren": "green", "bleu": "Blue", "rred": "red", "yellow": "", "": "", strings.Repeat("red", 40): "",
+	} {
+		if got := Nearest(given, known); got != want {
+			t.Errorf("%.20q: %q, want %q", given, got, want)
+		}
+	}
+}
+
+func TestWithoutASimilarNameTenAreListed(t *testing.T) {
+	for _, c := range []struct {
+		known []string
+		want  string
+	}{
+		{nil, "there are no networks"},
+		{[]string{"red", "blue"}, "networks: red, blue"},
+		{[]string{"red", "zeros"}, `did you mean "zeros"?`},
+		{strings.Split("abcdefghijklm", ""), "networks: a, b, c, d, e, f, g, h, i, j and 3 more"},
+	} {
+		if got := Meant("networks", "zero", c.known); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestDistanceCountsEditsAndSwappedNeighbours(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"föö", "foo", 2}} {
-		if got := Distance(c.a, c.b); got != c.want {
-			t.Errorf("Distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+	}{{"", "", 0}, {"a", "", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "badc", 2}, {"flaw", "lawn", 2}, {"föö", "foo", 2}} {
+		if got, back := Distance(c.a, c.b), Distance(c.b, c.a); got != c.want || back != c.want {
+			t.Errorf("between %q and %q: %d and %d, want %d", c.a, c.b, got, back, c.want)
 		}
 	}
 }

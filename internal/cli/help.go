@@ -1,0 +1,18 @@
+// Package cli has what the command lines of both programs share.
+package cli
+
+import "github.com/spf13/cobra"
+
+// HelpFlags gives cobra's own flags of a command, and of the commands below it, help texts in the
+// form of the others.
+func HelpFlags(cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().Lookup("help").Usage = "Show this help"
+	cmd.InitDefaultVersionFlag()
+	if f := cmd.Flags().Lookup("version"); f != nil {
+		f.Usage = "Print the version"
+	}
+	for _, below := range cmd.Commands() {
+		HelpFlags(below)
+	}
+}

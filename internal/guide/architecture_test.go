@@ -1,0 +1,53 @@
+package guide
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The architecture names every package of the module.
+func TestTheArchitectureNamesEveryPackage(t *testing.T) {
+	const root = "../.."
+	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, seen := map[string]bool{}, map[string]bool{}
+	for _, name := range regexp.MustCompile("`([a-z0-9/]+)`").FindAllStringSubmatch(string(text), -1) {
+		named[short(name[1])] = true
+	}
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		_, module := os.Stat(filepath.Join(path, "go.mod"))
+		dir, _ := filepath.Rel(root, filepath.Dir(path))
+		switch {
+		case e.IsDir() && path != root && (module == nil || e.Name() == "testdata" || e.Name()[0] == '.'):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".go") && !seen[dir]:
+			if seen[dir] = true; !named[short(dir)] {
+				t.Errorf("docs/architecture.md does not name %s", dir)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) < 50 {
+		t.Errorf("only %d packages were found", len(seen))
+	}
+}
+
+// short is a package's name in the text: its path below the folder of its program.
+func short(path string) string {
+	for _, folder := range []string{"lab/", "vrouter/", "internal/"} {
+		path = strings.TrimPrefix(path, folder)
+	}
+	return strings.TrimSuffix(path, "/")
+}
