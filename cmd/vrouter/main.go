@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"time"
 
@@ -42,11 +43,22 @@ const (
 	exitInterrupted = 130
 )
 
+// init keeps the first thread for main, which only waits. /proc/self/ns is of that thread, so it must
+// not enter a workload's namespace.
+func init() { runtime.LockOSThread() }
+
 func main() {
 	if os.Getenv("CNI_COMMAND") != "" {
 		cni.Main("vrouter " + version + " (" + revision + "), a CNI plugin")
 		return
 	}
+	status := make(chan int)
+	go func() { status <- perform() }()
+	os.Exit(<-status)
+}
+
+// perform runs the command that the arguments name, and returns the exit code.
+func perform() int {
 	ctx, stop := cancelOnSignal()
 	top, out := root(), &stdout.File{}
 	top.SetOut(out)
@@ -55,7 +67,7 @@ func main() {
 		err = failure{failed}
 	}
 	stop()
-	os.Exit(report(cmd, err))
+	return report(cmd, err)
 }
 
 // report prints a command's error once and returns the exit code.
