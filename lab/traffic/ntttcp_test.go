@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/suite"
 )
 
@@ -309,6 +310,7 @@ func TestNTttcpNamesTheNumberOfMissingSenders(t *testing.T) {
 }
 
 func TestNTttcpEndsOnASignalWhileItWaitsForTheOtherEnd(t *testing.T) {
+	testprogram.HeedHangups()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		port := freePort(t) + 1
 		mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // never answers
