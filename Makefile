@@ -73,9 +73,9 @@ setup: build ## Install the optional programs of tests and systems (root and apt
 # would have it in PATH. `make lint` vets the tests. Without symbol tables (-s) they link faster.
 KERNEL  := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/test-kernel
 MEASURE := ./lab/experiment ./lab/meter/... ./lab/profile ./lab/testbed/netns ./lab/testbed/ssh ./lab/traffic
-ALONE   := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AnECMPRouteMoves|Faults)
+ALONE   := ^Test(ARateIsExact|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AnECMPRouteMoves|Faults|EverySystemComesUp)
 ALONE_IN := ./lab/testbed/netns ./lab/experiment ./vrouter/e2e
-LONG    := Scripts|Published|EverySystemComesUp|WhatKilledAgents|AMatrixNames
+LONG    := Scripts|Published|WhatKilledAgents|AMatrixNames
 ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide) -pids cmd/vrouter,vrouter
 TEST     = PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$(ls $(KERNEL)/boot/vmlinuz-* 2>/dev/null))" \
 	$(GO) tool gotestsum --format standard-quiet --hide-summary skipped
