@@ -68,6 +68,14 @@ func TestAKilledTestLeavesNoProcess(t *testing.T) {
 	}
 }
 
+// A process that has ended already, and one that comes when its parent is killed.
+func TestARoomDoesNotWaitForProcessesThatComeLate(t *testing.T) {
+	out, status := runIn(t, room{}, "for i in 1 2 3; do (sleep 1000 & wait) </dev/null >/dev/null 2>&1 & sleep 0 & done; exec sleep 0.2")
+	if status != 0 {
+		t.Errorf("exit status %d: %s", status, out)
+	}
+}
+
 func TestCoveredProgramsAndDirectoriesAreNotFound(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "wt-program")

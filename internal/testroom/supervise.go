@@ -61,9 +61,9 @@ func killRest() error {
 		}
 		for _, pid := range children {
 			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
-			if _, err := reap(pid); err != nil && err != unix.ECHILD {
-				return err
-			}
+		}
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && err != unix.EINTR && err != unix.ECHILD {
+			return err
 		}
 	}
 }
