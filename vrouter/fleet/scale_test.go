@@ -161,8 +161,13 @@ func addSteadily(t *testing.T, c *storetest.Cluster, agents []*simulatedAgent, r
 	for _, p := range slices.DeleteFunc(ports, func(p plannedPort) bool { return p.name == "" }) {
 		var seen, compiled time.Time
 		for _, a := range p.agents {
-			a.await(t, func() bool { return a.knows(p.name) })
-			seen, compiled = later(seen, a.seen[p.name]), later(compiled, a.inTable[p.name])
+			a.await(t, func() bool {
+				if !a.knows(p.name) {
+					return false
+				}
+				seen, compiled = later(seen, a.seen[p.name]), later(compiled, a.inTable[p.name])
+				return true
+			})
 		}
 		added, copies = append(added, p.added.Sub(p.due)), append(copies, seen.Sub(p.due))
 		if !compiled.IsZero() {
