@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
@@ -244,4 +245,7 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 		t.Errorf("a second agent in the namespace: %v", err)
 	}
 	agenttest.Must(t, b.traffic())
+	b.nodes["a"].stop(t)
+	agenttest.Must(t, unix.Flock(int(b.A.Ns), unix.LOCK_EX)) // as any user can: an agent starts nevertheless
+	b.nodes["a"] = start(t, b.nodes["a"].config)
 }
