@@ -33,8 +33,7 @@ type agent struct {
 	started time.Time
 	space   *netdev.Space
 	drops   *dropRing
-	lock    *lock // of the node
-	claim   *lock // of the network namespace
+	lock    *lock
 
 	view      atomic.Pointer[view]
 	flowCount atomic.Int64 // flows after the last expireFlows
@@ -81,14 +80,9 @@ func (a *agent) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer a.space.Close()
-	if a.claim, err = claimSpace(a.space); err != nil {
+	if err := claimSpace(a.space); err != nil {
 		return fmt.Errorf("node %s: %w", a.config.Node, err)
 	}
-	defer func() {
-		if !a.removed { // else takeDown has removed the lock
-			err = errors.Join(err, a.claim.release())
-		}
-	}()
 	ctx, end := context.WithCancel(ctx)
 	if a.follower, err = follow.Join(ctx, a.config, a.log, a.space); err != nil {
 		end()

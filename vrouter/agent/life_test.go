@@ -10,14 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -245,7 +246,19 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 		t.Errorf("a second agent in the namespace: %v", err)
 	}
 	agenttest.Must(t, b.traffic())
+
+	flock, err := exec.LookPath("flock")
+	if err != nil {
+		t.Skip("flock is not installed")
+	}
 	b.nodes["a"].stop(t)
-	agenttest.Must(t, unix.Flock(int(b.A.Ns), unix.LOCK_EX)) // as any user can: an agent starts nevertheless
+	nobody := exec.Command(flock, filepath.Join(netspace.Dir, b.A.Name), "-c", "echo locked; exec sleep 60")
+	nobody.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+	out, err := nobody.StdoutPipe()
+	agenttest.Must(t, err)
+	agenttest.Must(t, nobody.Start())
+	t.Cleanup(func() { nobody.Process.Kill(); nobody.Wait() })
+	_, err = out.Read(make([]byte, 1))
+	agenttest.Must(t, err)
 	b.nodes["a"] = start(t, b.nodes["a"].config)
 }

@@ -2,12 +2,12 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -30,45 +30,17 @@ func (e *heldError) Error() string {
 	return fmt.Sprintf("node %s already has an agent, process %s; stop that process first, or configure another node name here", e.node, e.pid)
 }
 
-// takeLock takes a node's lock. If another agent holds it, it returns a *heldError.
+// takeLock takes a node's lock. If another agent holds it, it returns a *heldError. Only root
+// can open the file: flock(2) needs no right to write it.
 func takeLock(c config.Config) (*lock, error) {
-	l, err := lockFile(c.LockPath(), 0o755)
-	if held := (*heldError)(nil); errors.As(err, &held) {
-		held.node = c.Node
-	}
-	return l, err
-}
-
-// spaceLocks is the directory of the locks of network namespaces. Anybody can lock a namespace
-// itself, but only root a file in this directory.
-const spaceLocks = "/run/vrouter-netns"
-
-// claimSpace takes the lock of a node's network namespace: the programs of two agents would drop each
-// other's packets. The lock of takeLock is in run_dir, so an agent with another run_dir does not
-// see it.
-func claimSpace(s *netdev.Space) (*lock, error) {
-	var file unix.Stat_t
-	if err := unix.Fstat(int(s.Ns), &file); err != nil {
-		return nil, fmt.Errorf("read the number of network namespace %s: %w", s.Name, err)
-	}
-	l, err := lockFile(filepath.Join(spaceLocks, strconv.FormatUint(file.Ino, 10)), 0o700)
-	if held := (*heldError)(nil); errors.As(err, &held) {
-		return nil, fmt.Errorf("network namespace %s has an agent already, process %s, with another node or run_dir in its configuration; stop that process first", cmp.Or(s.Name, "of this process"), held.pid)
-	}
-	return l, err
-}
-
-// lockFile locks a file, and creates it and its directory with the mode dir if necessary. If another
-// agent holds the lock, it returns a *heldError. Only root can open the file: flock(2) needs no right
-// to write it.
-func lockFile(path string, dir os.FileMode) (*lock, error) {
-	if err := os.MkdirAll(filepath.Dir(path), dir); err != nil {
-		return nil, fmt.Errorf("create the directory of a lock: %w", err)
+	path := c.LockPath()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("create the directory of node %s's lock: %w", c.Node, err)
 	}
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("open a lock (needs root): %w", err)
+			return nil, fmt.Errorf("open node %s's lock (needs root): %w", c.Node, err)
 		}
 		if err := f.Chmod(0o600); err != nil { // of an older version
 			f.Close()
@@ -77,7 +49,7 @@ func lockFile(path string, dir os.FileMode) (*lock, error) {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			defer f.Close()
 			if errors.Is(err, unix.EWOULDBLOCK) {
-				return nil, &heldError{pid: holder(f)}
+				return nil, &heldError{c.Node, holder(f)}
 			}
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
@@ -91,6 +63,50 @@ func lockFile(path string, dir os.FileMode) (*lock, error) {
 		}
 		return &lock{f}, nil
 	}
+}
+
+// claimSpace claims a node's network namespace, until the namespace is closed here: the programs of
+// two agents would drop each other's packets. The lock of takeLock is in run_dir, so an agent with
+// another run_dir does not see it.
+func claimSpace(s *netdev.Space) error {
+	err := unix.Flock(int(s.Ns), unix.LOCK_EX|unix.LOCK_NB)
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	holder := spaceHolder(s)
+	if holder == "" {
+		return nil
+	}
+	name := s.Name
+	if name == "" {
+		name = "of this process"
+	}
+	return fmt.Errorf("network namespace %s has an agent already, process %s, with another node or run_dir in its configuration; stop that process first", name, holder)
+}
+
+// releaseSpace ends the claim of claimSpace.
+func releaseSpace(s *netdev.Space) error { return unix.Flock(int(s.Ns), unix.LOCK_UN) }
+
+// spaceHolder returns the process of root that has claimed a namespace: the owner of the lock in
+// proc(5), locks. "": there is none that this process can see. Any user can lock a namespace, and
+// leave the lock to a child.
+func spaceHolder(s *netdev.Space) string {
+	var file unix.Stat_t
+	if err := unix.Fstat(int(s.Ns), &file); err != nil {
+		return ""
+	}
+	locks, _ := os.ReadFile("/proc/locks")
+	for line := range strings.Lines(string(locks)) {
+		f := strings.Fields(line)
+		if len(f) <= 5 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], fmt.Sprintf(":%d", file.Ino)) {
+			continue
+		}
+		status, _ := os.ReadFile(filepath.Join("/proc", f[4], "status"))
+		if strings.Contains(string(status), "\nUid:\t0\t") {
+			return f[4]
+		}
+	}
+	return ""
 }
 
 // holder reads the process id of the agent that holds the lock.

@@ -49,7 +49,7 @@ func (a *agent) takeDown() error {
 	a.removed = true
 	a.gate.Unlock()
 	a.follower.EndSaving()
-	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), a.claim.remove(), a.lock.remove())
+	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), releaseSpace(a.space), a.lock.remove())
 	removeEmpty(a.config)
 	a.log.Info("removed the node", "error", err)
 	return err
@@ -64,7 +64,6 @@ func removeFiles(c config.Config) error {
 func removeEmpty(c config.Config) {
 	os.Remove(c.NodeDir())
 	os.Remove(c.RunDir)
-	os.Remove(spaceLocks)
 }
 
 // Times of Remove.
@@ -155,13 +154,12 @@ func removeStopped(c config.Config) error {
 		return err
 	}
 	defer s.Close()
-	claim, err := claimSpace(s)
-	if err != nil { // of the same node with another run_dir, or of another node: the devices are in use
+	if err := claimSpace(s); err != nil { // of the same node with another run_dir, or of another node: the devices are in use
 		return fmt.Errorf("remove node %s: %w", c.Node, err)
 	}
 	errs := []error{netdev.RemovePairs(s, c.Node), netdev.RemoveMerging(s, c.Node), s.Do(func() error { return netdev.RemovePlane(c) })}
 	if own, err := follow.KeptOf(c).LoadNode(); err == nil { // else the underlay is unknown
 		errs = append(errs, netdev.RemoveManaged(s, c, own.Underlay))
 	}
-	return errors.Join(append(errs, removeFiles(c), claim.remove())...)
+	return errors.Join(append(errs, removeFiles(c))...)
 }
