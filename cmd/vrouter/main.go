@@ -43,8 +43,8 @@ const (
 	exitInterrupted = 130
 )
 
-// init keeps the first thread for main, which only waits. /proc/self/ns is of that thread, so it must
-// not enter a workload's namespace.
+// init reserves the first thread for main, which only waits. /proc/self/ns shows the namespaces of the
+// first thread, so this thread must not enter the namespace of a workload.
 func init() { runtime.LockOSThread() }
 
 func main() {

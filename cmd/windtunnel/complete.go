@@ -159,7 +159,7 @@ func runNames(list []results.RunSummary) []string {
 	return values
 }
 
-// completeOutput proposes a run, then a scenario of it.
+// completeOutput completes the arguments RUN and SCENARIO of `windtunnel output`.
 func completeOutput(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:

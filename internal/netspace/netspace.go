@@ -79,7 +79,7 @@ func OwnThread(f func() error) error {
 	return <-done
 }
 
-// ErrOther is the error that a file is not a namespace.
+// ErrOther says that a file is not a network namespace.
 var ErrOther = errors.New("the file is not a network namespace")
 
 // resolveCached is RESOLVE_CACHED of openat2(2).
@@ -91,15 +91,15 @@ const (
 	maxSilent = 16          // paths that are waited for at the same time; each holds a thread
 )
 
-// silent has the paths that threads in the background still wait for.
+// silent has the paths whose file system has not answered yet.
 var silent = struct {
 	sync.Mutex
 	paths map[string]bool
 }{paths: map[string]bool{}}
 
-// Open opens a network namespace by a path that may come from outside. It opens only files of
-// the kernel's namespace file system: a FIFO waits for a writer, and a device node may have
-// effects. It returns an error if a file system, such as FUSE or NFS, does not answer.
+// Open opens a network namespace by a path from an untrusted client. It opens only files of the
+// kernel's namespace file system (nsfs): opening a FIFO can block, and opening a device node can have
+// side effects. It returns an error if a file system, such as FUSE or NFS, does not answer.
 func Open(path string) (netns.NsHandle, error) {
 	fail := func(format string, args ...any) (netns.NsHandle, error) {
 		return netns.None(), &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf(format, args...)}

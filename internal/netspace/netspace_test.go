@@ -96,7 +96,7 @@ func names(t *testing.T) []string {
 	return all
 }
 
-// Whoever may write a node's ports can name any path of the node.
+// A client that may add ports can use any path of the node as attach.netns.
 func TestOpenRefusesFilesThatAreNoNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	fifo, socket := filepath.Join(dir, "fifo"), filepath.Join(dir, "socket")
@@ -143,7 +143,7 @@ func refused(t *testing.T, path string) {
 	}
 }
 
-// A FUSE file system whose server does not answer holds each call that looks a name up.
+// If the server of a FUSE file system does not answer, each path lookup there blocks.
 func TestOpenDoesNotWaitForAFileSystemWithoutAnAnswer(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a file system needs root")
@@ -177,7 +177,7 @@ func TestOpenDoesNotWaitForAFileSystemWithoutAnAnswer(t *testing.T) {
 	ns.Close()
 	defer Delete(name)
 	var wait sync.WaitGroup
-	for i := range maxSilent { // whoever names many such paths must not stop the other ports
+	for i := range maxSilent { // many such paths must not block other ports
 		wait.Go(func() { Open(fmt.Sprint(silent, i)) })
 	}
 	wait.Wait()

@@ -33,8 +33,8 @@ func Build(dir, name string) (path string, err error) {
 	return path, nil
 }
 
-// HeedHangups makes programs heed SIGHUP that this process starts from now on, although nohup makes
-// it ignore the signal: programs inherit that.
+// HeedHangups restores the default action of SIGHUP for the programs that this process starts. Under
+// nohup(1) they would otherwise inherit that SIGHUP is ignored.
 func HeedHangups() {
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)

@@ -68,7 +68,8 @@ func TestAKilledTestLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// A process that has ended already, and one that comes when its parent is killed.
+// When the test ends, the room has zombies, and it adopts grandchildren while it kills their parents.
+// It must not wait for a process that it has not killed.
 func TestARoomDoesNotWaitForProcessesThatComeLate(t *testing.T) {
 	out, status := runIn(t, room{}, "for i in 1 2 3; do (sleep 1000 & wait) </dev/null >/dev/null 2>&1 & sleep 0 & done; exec sleep 0.2")
 	if status != 0 {

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// limiter is a listener that always accepts, and bounds the open connections. A new connection
-// above a limit replaces the oldest connection without a request in progress, of the client that
-// has the most connections. So clients that send nothing do not keep others out.
+// limiter is a listener that limits the number of open connections. A new connection above the limit
+// closes another one: the oldest idle connection of the client with the most connections. So clients
+// that send nothing cannot block others.
 type limiter struct {
 	net.Listener
 	all, each int // open connections: of all clients, of each client

@@ -84,8 +84,7 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	if err := holder.Start(); err != nil {
 		t.Skip("flock(1) is not installed: " + err.Error())
 	}
-	// Asked for by hand: TakeLock would remove the file that flock(1) may just
-	// have opened.
+	// The test calls flock(2) itself: TakeLock would remove the file that flock(1) may have just opened.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	return why, nil
 }
 
-// metrics has the metrics of the routes that the kernel makes for addresses without a metric.
+// metrics has the default metrics of the routes that the kernel makes for addresses.
 var metrics = map[int]int{netlink.FAMILY_V4: 0, netlink.FAMILY_V6: 256}
 
 // ownRoutes describes the routes over a device that the kernel does not make for its addresses.
@@ -106,7 +106,7 @@ func describeRoute(r netlink.Route) string {
 	return text
 }
 
-// ownNeighbours lists the permanent and the proxy neighbours of the device with an index.
+// ownNeighbours lists the permanent and the proxy neighbours of a device. index is its ifindex.
 func (s *Space) ownNeighbours(index int) (list []netlink.Neigh, err error) {
 	all, err := s.Links.NeighList(index, netlink.FAMILY_ALL)
 	if err == nil {
@@ -123,7 +123,7 @@ func (s *Space) ownNeighbours(index int) (list []netlink.Neigh, err error) {
 	return list, nil
 }
 
-// nexthops lists the IDs of the nexthop objects over the device with an index.
+// nexthops lists the IDs of the nexthop objects that use a device. index is its ifindex.
 func (s *Space) nexthops(index int) (ids []uint32, err error) {
 	const header = 8 // struct nhmsg, linux/nexthop.h
 	err = s.Do(func() error {

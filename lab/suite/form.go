@@ -139,7 +139,7 @@ func choice[V ~string](allowed ...V) single[V] {
 	return single[V]{"one of " + strings.Join(words, ", "), "", parse, object{"enum": allowed}}
 }
 
-// choiceOr is choice with a word for the zero value.
+// choiceOr is like choice, and uses a word for the zero value.
 func choiceOr[V ~string](zero string, others ...V) single[V] {
 	words := []string{zero}
 	for _, o := range others {
@@ -199,7 +199,7 @@ var flag = single[bool]{"true or false", "", func(text string) (bool, string, st
 	return text == "true", "", ""
 }, object{"type": "boolean"}}
 
-// unless is the opposite of flag.
+// unless is like flag, and inverts the value.
 var unless = single[bool]{flag.wants, flag.remedy, func(text string) (bool, string, string) {
 	on, problem, remedy := flag.parse(text)
 	return !on, problem, remedy

@@ -127,7 +127,7 @@ func ParseGates(name string, data []byte) (*GateFile, error) {
 	return f, j.result()
 }
 
-// gateOf completes a gate. It checks what concerns several keys.
+// gateOf completes a gate, and checks rules that involve several keys.
 func gateOf(j *journal, g at[gateSpec]) Gate {
 	out := g.V.Gate
 	out.Line = g.Pos.line

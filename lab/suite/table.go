@@ -50,7 +50,7 @@ func set[T, V any](key string, f form[V], ref func(*T) *V, doc string) field[T] 
 	}
 }
 
-// setOr is set with a default.
+// setOr is like set, with a default value.
 func setOr[T, V any](key string, f form[V], ref func(*T) *V, value V, doc string) field[T] {
 	s := set(key, f, ref, doc)
 	s.preset = schemaDefault(value)
@@ -58,7 +58,7 @@ func setOr[T, V any](key string, f form[V], ref func(*T) *V, value V, doc string
 	return s
 }
 
-// bind is set for a value that keeps its position.
+// bind is like set, for a value that records its own position in the file.
 func bind[T, V any](key string, f form[V], ref func(*T) *at[V], doc string) field[T] {
 	return field[T]{
 		key: key, doc: doc, schema: f.schema,

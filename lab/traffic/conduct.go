@@ -38,8 +38,8 @@ type conductor struct {
 	reads sync.WaitGroup // of the machine
 }
 
-// edge has the process's clock and CPU time at the start or at the end of the window. The
-// workers have their counters at the same moment.
+// edge has the time and the CPU time of the process at the start or at the end of the window. The
+// conductor reads the counters of the workers at the same moment.
 type edge struct {
 	at      int64
 	cpu     CPU
@@ -119,8 +119,8 @@ func (c *conductor) run(stop <-chan struct{}) error {
 	return nil
 }
 
-// cool waits until the windows of both ends are over, and then for the cool-down. A busy CPU
-// delays a window by tenths of a second, and traffic must not end inside a window.
+// cool waits until the windows of both ends are over, and then for the cool-down. Traffic must
+// continue until then: a busy CPU can delay the window of an end by tenths of a second.
 func (c *conductor) cool(stop <-chan struct{}) {
 	if c.peer != nil {
 		late := time.NewTimer(lateTimeout)

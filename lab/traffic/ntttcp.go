@@ -350,7 +350,7 @@ func (n *ntttcp) meet() error {
 // before the receiver's time is over.
 func (n *ntttcp) started() error { return n.tell(typeStart) }
 
-// tell sends a message of a type to every synchronised peer.
+// tell sends a message of this type to each synchronised peer.
 func (n *ntttcp) tell(kind string) error {
 	for _, p := range n.peers {
 		if err := p.send(message{Type: kind}); err != nil {

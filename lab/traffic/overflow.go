@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overflow counts the datagrams of the sender's window that the receiver's full socket dropped.
-// With a datagram the kernel can tell how many its socket had dropped when the datagram arrived
-// (SO_RXQ_OVFL). To read this takes time, so the receiver reads it twice: with the datagram
-// after the first one of the window, and with the datagram after the first one behind the window.
+// overflow counts the datagrams that the receiver's socket dropped because its buffer was full. It
+// counts only datagrams of the sender's window. With each datagram the kernel can report the drops
+// of the socket so far (SO_RXQ_OVFL). This takes time, so the receiver asks only twice: after the
+// first datagram of the window, and after the first datagram behind the window.
 type overflow struct {
 	phase int32     // that the next edge must have; above cooling: both edges have passed
 	due   bool      // the next datagram has a reading
@@ -28,8 +28,8 @@ func (o *overflow) count(fd int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
 }
 
-// receive is the function receive. When a reading is due, it also returns how many datagrams
-// the socket had dropped.
+// receive wraps the function receive. When a reading is due, it also returns the number of datagrams
+// that the socket has dropped.
 func (o *overflow) receive(fd int, p []byte) (n int, dropped uint32, e syscall.Errno) {
 	if !o.due {
 		n, e = receive(fd, p, 0)
@@ -46,7 +46,7 @@ func (o *overflow) receive(fd int, p []byte) (n int, dropped uint32, e syscall.E
 	return n, dropped, e
 }
 
-// take follows the datagrams. dropped belongs to a datagram with a reading.
+// take processes the number of a received datagram. dropped is the result of a reading, if one was due.
 func (o *overflow) take(phase int32, number uint64, dropped uint32) {
 	edge := int(o.phase-measuring) & 1
 	if o.due {

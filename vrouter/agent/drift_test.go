@@ -459,8 +459,8 @@ func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
 	agenttest.Eventually(t, "no problem", a.healthy)
 }
 
-// A link that is cut elsewhere keeps its carrier here. The node must leave it when the other node
-// does not answer on it, without a route of several next hops.
+// A link that is cut at the far end keeps its carrier at this end. The node must stop using the link
+// when the other node does not answer on it. No ECMP route is necessary for that.
 func TestALinkOnWhichANodeIsSilentCarriesNoPackets(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, func(c *config.Config) { c.Liveness = 50 * time.Millisecond })

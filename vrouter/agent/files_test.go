@@ -16,8 +16,8 @@ import (
 	"windtunnel/vrouter/store/storetest"
 )
 
-// Other users open none of the agent's files, and so cannot lock them, also if the agent is
-// started by hand with any umask.
+// Other users must not be able to open the agent's files, and so cannot lock them, whatever the
+// umask of the agent is.
 func TestOtherUsersCannotOpenTheAgentsFiles(t *testing.T) {
 	defer unix.Umask(unix.Umask(0))
 	b := newBedOf(t, func(c *config.Config) {

@@ -65,9 +65,9 @@ func takeLock(c config.Config) (*lock, error) {
 	}
 }
 
-// claimSpace claims a node's network namespace, until the namespace is closed here: the programs of
-// two agents would drop each other's packets. The lock of takeLock is in run_dir, so an agent with
-// another run_dir does not see it.
+// claimSpace locks a node's network namespace until s is closed, because the programs of two agents
+// would drop each other's packets. The lock of takeLock does not suffice: an agent with another
+// run_dir uses another lock file.
 func claimSpace(s *netdev.Space) error {
 	err := unix.Flock(int(s.Ns), unix.LOCK_EX|unix.LOCK_NB)
 	if !errors.Is(err, unix.EWOULDBLOCK) {
@@ -87,9 +87,9 @@ func claimSpace(s *netdev.Space) error {
 // releaseSpace ends the claim of claimSpace.
 func releaseSpace(s *netdev.Space) error { return unix.Flock(int(s.Ns), unix.LOCK_UN) }
 
-// spaceHolder returns the process of root that has claimed a namespace: the owner of the lock in
-// proc(5), locks. "": there is none that this process can see. Any user can lock a namespace, and
-// leave the lock to a child.
+// spaceHolder returns the id of the root process that holds a lock on a namespace, from /proc/locks;
+// "" if no such process is visible. Locks of other users do not count, because any user can lock a
+// namespace.
 func spaceHolder(s *netdev.Space) string {
 	var file unix.Stat_t
 	if err := unix.Fstat(int(s.Ns), &file); err != nil {

@@ -164,7 +164,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 
 // relieveFlows deletes flows of ports that are near their quotas. It returns the time until
 // the next check. The time is longer if no flow could be deleted, because each deletion reads
-// the whole flow table; but the next flows of the port may be ones that can be deleted.
+// the whole flow table.
 func (a *agent) relieveFlows() time.Duration {
 	if a.removed {
 		return a.config.RepairInterval

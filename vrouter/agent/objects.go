@@ -302,7 +302,8 @@ func (a *agent) handleNodes(r *http.Request) (any, error) {
 // notRead is the error for requests that arrive before the store has been read.
 func (a *agent) notRead() error { return notReadBecause(a.follower.Health().Problem) }
 
-// notReadBecause returns the error of notRead. problem nil: the store has no problem.
+// notReadBecause returns the error that the store has not been read. problem is the reason, or nil if
+// none is known.
 func notReadBecause(problem error) error {
 	why := "the agent is still reading it; try again in a moment"
 	if problem != nil {

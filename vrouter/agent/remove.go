@@ -154,7 +154,7 @@ func removeStopped(c config.Config) error {
 		return err
 	}
 	defer s.Close()
-	if err := claimSpace(s); err != nil { // of the same node with another run_dir, or of another node: the devices are in use
+	if err := claimSpace(s); err != nil { // another agent uses the devices
 		return fmt.Errorf("remove node %s: %w", c.Node, err)
 	}
 	errs := []error{netdev.RemovePairs(s, c.Node), netdev.RemoveMerging(s, c.Node), s.Do(func() error { return netdev.RemovePlane(c) })}

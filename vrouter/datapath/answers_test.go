@@ -365,8 +365,8 @@ func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
 	}
 }
 
-// A network that only bridges has no gateway. A packet that is too large for the way, for example by
-// a learned MTU, is answered in the name of its destination; else TCP waits forever.
+// An l2 network has no gateway. If a packet exceeds the path MTU, the "too big" answer has the packet's
+// destination as its source. Without an answer TCP would hang.
 func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
 	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
 		r := newRig(t, encap, v6, func(f *fib.Tables) {

@@ -122,10 +122,10 @@ func (d *Datapath) AttachNetkit(ifindex int) error {
 	return nil
 }
 
-// AttachFabric puts looped on the loopback device, fabric_tc, and where the driver has native XDP fabric_xdp,
-// on an underlay device; idempotent likewise. tc comes first: a packet that XDP
-// decapsulated must never climb the host's stack. noXDP is why XDP is not wanted
-// here; empty: where it can be had.
+// AttachFabric attaches looped to the loopback device, and fabric_tc to an underlay device. If the
+// driver has native XDP, it attaches fabric_xdp too. It is idempotent. tc comes first, because the
+// host's stack must never get a packet that XDP decapsulated. noXDP is the reason not to use XDP;
+// empty: use it if the driver has it.
 func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	// The fabric_tc of this Datapath does not take packets that an earlier XDP program decapsulated.
 	if err := errors.Join(d.evict(hookFabricXDP, ifindex), d.evict(hookFabricOut, ifindex)); err != nil {
@@ -166,8 +166,8 @@ func (d *Datapath) GuardFabric(ifindex int) error {
 	return err
 }
 
-// attachTC attaches by tcx if it is wanted and there, else by a clsact filter. Then it detaches
-// the program of an earlier agent.
+// attachTC attaches by tcx if tcx is true and the kernel has it, else by a clsact filter. Then it
+// detaches the program of an earlier agent.
 func (d *Datapath) attachTC(h hook, ifindex int, tcx bool) (mode string, err error) {
 	defer func() {
 		if err == nil {

@@ -14,10 +14,9 @@ import (
 // programNames are the kernel's names of the programs.
 var programNames = map[hook]string{hookVif: "from_workload", hookNetkit: "from_workload", hookFabric: "fabric_tc", hookFabricXDP: "fabric_xdp", hookFabricOut: "fabric_out", hookLoop: "looped"}
 
-// evict detaches the programs of an earlier agent from a hook, whose pins this Datapath does not
-// have because they are in another directory. The earlier programs have another nonce, so both
-// would drop each other's packets. adopt replaces the programs with known pins, and the kernel
-// replaces an earlier filter.
+// evict detaches from a hook the programs of an earlier agent with another run_dir. Their pins are
+// in that directory, so adopt does not find them. They have another nonce: the old and the new
+// programs would drop each other's packets. The kernel itself replaces an earlier tc filter.
 func (d *Datapath) evict(h hook, ifindex int) error {
 	attached, err := d.linksOn(h, ifindex)
 	if err != nil {
@@ -42,7 +41,7 @@ func (d *Datapath) evict(h hook, ifindex int) error {
 	return nil
 }
 
-// hasPin reports whether a link of a hook is pinned here.
+// hasPin reports whether a link is the one that this Datapath has pinned for a hook.
 func (d *Datapath) hasPin(h hook, ifindex int, id link.ID) bool {
 	l, err := link.LoadPinnedLink(d.pinOf(h, ifindex), nil)
 	if err != nil {
@@ -83,8 +82,8 @@ func (d *Datapath) linksOn(h hook, ifindex int) (all []linked, err error) {
 	return all, nil
 }
 
-// xdpLinks returns the link of a device's XDP program. The kernel gives the program of the
-// device, and not its link.
+// xdpLinks returns the link of a device's XDP program. The kernel reports only the program of a
+// device, so xdpLinks searches all links for it.
 func (d *Datapath) xdpLinks(ifindex int) (all []linked, err error) {
 	device, err := d.tc.LinkByIndex(ifindex)
 	if err != nil || device.Attrs().Xdp == nil || !device.Attrs().Xdp.Attached {
@@ -105,8 +104,8 @@ func (d *Datapath) xdpLinks(ifindex int) (all []linked, err error) {
 	return all, it.Err()
 }
 
-// isEarlier reports whether a program is the one of a hook, of another agent: by its name and
-// by the names of two of its maps.
+// isEarlier reports whether a program is another agent's program for a hook. It compares the name of
+// the program, and looks for the names of our maps among the program's maps.
 func (d *Datapath) isEarlier(h hook, id ebpf.ProgramID) bool {
 	if id == d.ids[h] {
 		return false

@@ -201,7 +201,8 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 	return v, nil
 }
 
-// unfinished returns which packets of a tunnel finish_tunnel() of bpf/encap.h must finish.
+// unfinished returns the flags for the packets of a tunnel that finish_tunnel() of bpf/encap.h must
+// handle.
 func unfinished(f fib.Nexthop) (flags uint8) {
 	if f.Type != fib.Tunnel || f.Encapsulation != model.VXLAN && f.Encapsulation != model.MPLSoUDP || len(f.Paths) == 0 || !f.Paths[0].Destination.Is6() {
 		return 0

@@ -178,7 +178,7 @@ func TestAnEncapsulationThatWasNotAgreedIsRefused(t *testing.T) {
 			t.Errorf("%s: delivered %v", encap, got)
 		}
 	}
-	// Without VXLAN in use, a packet to its port is the host's.
+	// If no node uses VXLAN, the host's stack gets packets to the VXLAN port.
 	if n := b.nodes[0].drops()["wrong_encapsulation"]; n != 1 {
 		t.Errorf("%d drops under wrong_encapsulation, want 1: of MPLSoGRE", n)
 	}

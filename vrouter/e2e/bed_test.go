@@ -114,7 +114,7 @@ type options struct {
 }
 
 // smallLimits are enough for most tests. An agent reads its tables at each start and each check, and
-// an empty table of default size takes as long to read as a full one.
+// reading an empty table takes as long as reading a full one of the same size.
 var smallLimits = map[string]any{
 	"routes": 4096, "prefixes": 1024, "bridge": 4096, "nexthops": 1024, "vifs": 256, "labels": 1024, "remotes": 512, "flows": 16384,
 }

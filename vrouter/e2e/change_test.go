@@ -45,9 +45,9 @@ func (b *bed) applyApart(pause time.Duration, backwards bool) {
 	}
 }
 
-// Times of the tests of changes: a tenth to a half of the presets, which are not waited for here
-// (TestNodesGoOnWithAnEncapsulationOfBefore in package fib has them). apart is the time by which one
-// node gets a change later than the other.
+// The tests of changes use a shorter handover time than the default of 5 s, which
+// TestNodesGoOnWithAnEncapsulationOfBefore in package fib checks. apart is the delay with which the
+// second node gets a change.
 const (
 	hold   = 2 * time.Second
 	accept = fib.AcceptHolds * hold

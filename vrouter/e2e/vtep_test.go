@@ -24,7 +24,7 @@ type seen struct {
 	Source        int    `json:"sport"`
 	Destination   int    `json:"dport"`
 	Checksum      int    `json:"checksum"`
-	RightChecksum int    `json:"right_checksum"` // over IPv6, where UDP needs one
+	RightChecksum int    `json:"right_checksum"` // UDP over IPv6 requires a checksum
 	Label         int    `json:"label"`
 	EXP           int    `json:"exp"`
 	Bottom        int    `json:"bottom"`

@@ -197,8 +197,8 @@ func (c *compiler) hasOneEncapsulation() bool {
 	return len(used) == 1
 }
 
-// acceptsVXLAN reports whether this node accepts VXLAN packets. If it does not, packets to the
-// port of VXLAN belong to another program.
+// acceptsVXLAN reports whether this node accepts VXLAN packets. If it does not, it leaves packets to
+// the VXLAN port to other programs.
 func (c *compiler) acceptsVXLAN() bool {
 	if c.state.Settings.AnySource && slices.Contains(c.self.Encapsulations, model.VXLAN) {
 		return true

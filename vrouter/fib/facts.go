@@ -19,8 +19,8 @@ type Facts struct {
 	// Link reports whether translated packets reach the node. If Link is nil, there are no
 	// links.
 	Link func(a netip.Addr, oif uint32) Link
-	// Silent are the underlay addresses of other nodes that do not answer. If another pair of
-	// addresses leads to the node, its packets do not use them.
+	// Silent are the underlay addresses of other nodes that do not answer. Packets to a node avoid
+	// them if the node has another address.
 	Silent map[netip.Addr]bool
 	// Handovers are the changes of encapsulations that are under way, by name of the other node.
 	Handovers map[string]Handover

@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// HoldTime is the preset of Offers.Hold.
+// HoldTime is the default of Offers.Hold.
 const HoldTime = 5 * time.Second
 
 // Offers are the encapsulations that this node and each other node have in common, and had in
@@ -19,21 +19,20 @@ const HoldTime = 5 * time.Second
 // is ready for use.
 type Offers struct {
 	Pairs map[string]*PairOffers `json:"pairs"` // by name of the other node
-	// Hold is the time for which a node still sends with an encapsulation of before, after it got
-	// the change. It is the longest time that may pass until the other node has the change, too.
-	// All nodes have the same. 0: HoldTime.
+	// Hold is the time for which a node still sends with a former encapsulation after a change. The
+	// other node must have the change before this time ends. All nodes must use the same value.
+	// 0: HoldTime.
 	Hold time.Duration `json:"-"`
 }
 
-// AcceptHolds is for how many times Hold a node still accepts the encapsulations of before. The
-// other node may get the change Hold later, and then sends with them for Hold. The rest is for
-// changes that remove an encapsulation while another stays: the other node may get such a change
-// this much later.
+// AcceptHolds times Hold is the time for which a node still accepts former encapsulations after a
+// change. The other node may get the change Hold later, and then sends with a former encapsulation
+// for Hold. The rest is a margin for changes that remove one of several encapsulations.
 const AcceptHolds = 6
 
 func (o *Offers) hold() time.Duration { return cmp.Or(o.Hold, HoldTime) }
 
-// accept is the time for which a node still accepts the encapsulations of before.
+// accept is the time for which a node still accepts former encapsulations.
 func (o *Offers) accept() time.Duration { return AcceptHolds * o.hold() }
 
 // PairOffers are the encapsulations of this node and another node.

@@ -164,8 +164,8 @@ func (c *compiler) usable(n *model.Node, pairs []pair) (use []pair) {
 	return use
 }
 
-// Pairs returns the underlay addresses of another node to which packets of a node go, with their
-// source addresses.
+// Pairs returns the underlay addresses of another node, each with the source address that packets
+// from self to it have.
 func Pairs(self, other model.Node) map[netip.Addr]netip.Addr {
 	all := map[netip.Addr]netip.Addr{}
 	for _, p := range parallel(self.Underlay, other.Underlay) {

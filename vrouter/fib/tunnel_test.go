@@ -416,7 +416,7 @@ func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
 	}
 }
 
-// Without a pair that uses VXLAN, packets to VXLAN's port belong to another program.
+// If no pair of nodes uses VXLAN, this node leaves packets to the VXLAN port to other programs.
 func TestTheVXLANPortIsInTheTablesWhileVXLANIsUsed(t *testing.T) {
 	gateway := model.Gateway{Name: "mx", Addresses: addrs("192.0.2.9"), Encapsulation: model.VXLAN}
 	for _, c := range []struct {

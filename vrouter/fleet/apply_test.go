@@ -71,7 +71,7 @@ func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-	// A document that is the state changes nothing.
+	// Apply of a document that equals the state must change nothing.
 	s.Ports = state(t, f).Ports
 	apply(t, f, s)
 	if got := state(t, f).Ports[0]; !got.Equal(s.Ports[0]) || got.Origin != model.Added {
@@ -81,7 +81,7 @@ func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
 	if err := f.Apply(ctx(t), s); !IsWhy(err, Invalid) || !strings.Contains(err.Error(), `origin: "cn"`) {
 		t.Errorf("an unknown origin: %v", err)
 	}
-	// A document that has the port without its client takes it over.
+	// If a document has a port without an origin, the port belongs to the document.
 	s.Ports[0].Origin, s.Ports[0].Owner = model.Applied, ""
 	apply(t, f, s)
 	if got := state(t, f).Ports[0]; got.Origin != model.Applied {

@@ -176,8 +176,8 @@ func (f *Fleet) read(ctx context.Context) error {
 	return err
 }
 
-// replace refuses a store that lost its content, because all ports would be removed. Other nodes may
-// have written to it since.
+// replace returns an error for a store that lost its content, because the agent would remove all
+// ports. Other nodes may have written to the store since then.
 func (f *Fleet) replace(view *View, places map[place]*joined) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

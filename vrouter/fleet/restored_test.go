@@ -53,7 +53,7 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 		t.Errorf("the alive key, which the backup does not have, is not written again: %v", err)
 	}
 
-	// An empty store does not take the state from a running fleet.
+	// An empty store must not remove the state of a running fleet.
 	c.Kill(0)
 	c.Restore(0, "")
 	if err := f.await(ctx(t), func() bool { return f.problem != nil && strings.Contains(f.problem.Error(), "lost its content") }); err != nil {
@@ -73,7 +73,7 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	if _, err := f.hold(soon, "a", Alive{Instance: "one"}); err == nil || !strings.Contains(err.Error(), "lost its content") {
 		t.Errorf("the alive key is tried without end: %v", err)
 	}
-	// Nor does one that another node, which had no ports, has begun anew.
+	// A node without ports may write to the empty store first. That must not remove the state either.
 	apply(t, follow(t, openEtcd(t, c)), model.State{Nodes: []model.Node{{Name: "new", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.99")}}}})
 	if err := f.await(ctx(t), func() bool { return f.problem != nil && strings.Contains(f.problem.Error(), `has no node "a"`) }); err != nil {
 		t.Errorf("the problem of a new store is %v", f.Health().Problem)

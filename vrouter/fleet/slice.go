@@ -49,8 +49,8 @@ func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 	return s
 }
 
-// Alternatives returns the names of the other nodes that have next hops of routes with several
-// next hops, in the networks that have ports on a node.
+// Alternatives returns the names of other nodes that are next hops of ECMP routes, in the networks
+// that have ports on a node.
 func (v *View) Alternatives(node string) map[string]bool {
 	all := map[string]bool{}
 	for network := range v.hosts[node] {

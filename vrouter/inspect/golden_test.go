@@ -147,7 +147,7 @@ func TestDescriptionsAreAsRecorded(t *testing.T) {
 }
 
 // If a table fits the terminal, no line is wider than the terminal. If it does
-// not fit, the columns that are never hidden or shortened are still complete.
+// not fit, the mandatory columns are still complete.
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	for width := 30; width <= 260; width++ {
 		for name, table := range map[string]Table{

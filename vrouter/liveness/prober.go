@@ -29,7 +29,7 @@ type Prober struct {
 	silent map[netip.Addr]bool
 }
 
-// Target says how to test an underlay address.
+// Target is the node of an underlay address, and the source address of the tests.
 type Target struct {
 	Node   string
 	Source netip.Addr // of the requests: they take the path of packets from this address

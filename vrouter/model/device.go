@@ -12,8 +12,8 @@ import (
 const maxDevice = 15
 
 // CheckDevice returns an error if the kernel refuses a device name or changes it (dev_valid_name
-// and __dev_alloc_name in net/core/dev.c). The kernel replaces %d by a number. For it, byte 0xA0
-// is white space. It has settings of all devices by the names all and default in /proc/sys/net.
+// and __dev_alloc_name in net/core/dev.c). The kernel replaces %d by a number. The
+// kernel takes byte 0xA0 for white space. The names "all" and "default" are reserved in /proc/sys/net.
 func CheckDevice(name string) error {
 	i := strings.IndexFunc(name, func(r rune) bool { return strings.ContainsRune("\x00%/:\t\n\v\f\r ", r) })
 	if nbsp := strings.IndexByte(name, 0xa0); i < 0 {

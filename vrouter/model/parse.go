@@ -47,7 +47,7 @@ func (l *valueLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TooManyError is the error that a state exceeds a limit of its form.
+// TooManyError says that a state has too many values or tokens.
 type TooManyError struct {
 	limit int
 	what  string
@@ -94,7 +94,8 @@ func Parse(name string, data []byte) (s State, err error) {
 // FitsYAML reports whether Parse reads a YAML text: it has at most maxTokens.
 func FitsYAML(text []byte) bool { return aboutTokens(text) <= maxTokens }
 
-// aboutTokens returns the number of words and signs of YAML. It has at most three times as many tokens.
+// aboutTokens counts the words and signs of a YAML text. The text has at most three times as many
+// tokens.
 func aboutTokens(text []byte) (n int) {
 	signs, quotes, between := 0, 0, true
 	for _, c := range text {

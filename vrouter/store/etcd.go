@@ -46,22 +46,22 @@ type Etcd struct {
 	back    chan struct{} // closed and replaced when the store goes back
 }
 
-// sight is what answers of a store say about it. A store that was restored from a backup has an
-// older revision, or another id, or counts the terms of its leaders anew.
+// sight has the revision, the leader's term and the cluster id from the answers of a store. In a store
+// that was restored from a backup, the revision or the term is lower, or the cluster id differs.
 type sight struct {
 	revision      int64
 	term, cluster uint64
-	times         int // the store went back
+	times         int // how many times the store went back to an older revision
 }
 
-// isBefore reports whether an answer is of an older or another store. A member that has started
-// may not know its term yet.
+// isBefore reports whether an answer is from an older or another store than s. A term of 0 does not
+// count: a member that has just started may not know it yet.
 func (s sight) isBefore(h *pb.ResponseHeader) bool {
 	return h.Revision < s.revision || h.RaftTerm != 0 && h.RaftTerm < s.term || s.cluster != 0 && h.ClusterId != s.cluster
 }
 
-// asking returns what is known before a request. The answer to a linearizable request has at
-// least this revision.
+// asking returns the sight before a request. The answer to a linearizable request has at least this
+// revision.
 func (e *Etcd) asking() sight {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,8 +96,8 @@ func (e *Etcd) goBack(h *pb.ResponseHeader) {
 	e.back = make(chan struct{})
 }
 
-// met notes an entry of the store. A new connection may be to a restored store: checkBack first
-// looks there for the entry that is noted.
+// met records an entry that the store returned. After a new connection, which may be to a restored
+// store, checkBack looks there for the entry that was recorded before.
 func (e *Etcd) met(entry Entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,16 +113,17 @@ func (e *Etcd) met(entry Entry) {
 	}
 }
 
-// mustCheck reports whether an answer to a watch says that the store may have gone back.
+// mustCheck reports whether checkBack is necessary: after a new connection, or if an answer to a watch
+// has an older revision.
 func (e *Etcd) mustCheck(h *pb.ResponseHeader, after int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.checked != e.dialled || h != nil && (h.Revision < after || e.seen.isBefore(h))
 }
 
-// checkBack returns an error if the store went back. A watch cannot know it by itself: it may be of
-// a member that is behind the others. And others may have changed a restored store, so that its
-// revision is not older: then it does not have the newest entry.
+// checkBack returns an error if the store went back to an older revision. Answers to a watch do not
+// suffice, because a member may be behind the others. The revision does not suffice either: others may
+// have written to a restored store. So checkBack also looks for the newest entry that is known.
 func (e *Etcd) checkBack(ctx context.Context, after int64) error {
 	e.mu.Lock()
 	before, dialled, noted := e.seen, e.dialled, []Entry{e.newest, e.next}
@@ -163,7 +164,7 @@ func (e *Etcd) checkBack(ctx context.Context, after int64) error {
 	return nil
 }
 
-// has reports whether an answer is an entry.
+// has reports whether an answer has exactly this entry.
 func (e *Etcd) has(got *clientv3.GetResponse, entry Entry) bool {
 	if len(got.Kvs) == 0 {
 		return false
@@ -172,8 +173,8 @@ func (e *Etcd) has(got *clientv3.GetResponse, entry Entry) bool {
 	return is.Key == entry.Key && is.Revision == entry.Revision && is.Created == entry.Created && bytes.Equal(is.Value, entry.Value)
 }
 
-// had reports whether an entry was in the store at its revision. If the entry is a deletion, the key
-// was in the store until then.
+// had reports whether the store had an entry at the entry's revision. For a deletion, it reports
+// whether the key existed until that revision.
 func (e *Etcd) had(entry Entry, get func(key string, at int64) (*clientv3.GetResponse, error)) (bool, error) {
 	got, err := get(entry.Key, entry.Revision)
 	is := err == nil && e.has(got, entry)

@@ -54,7 +54,7 @@ func TestAClusterThatLosesMembers(t *testing.T) {
 	watching, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	defer func() { end(); <-ended }()
-	go func() { // also a watch of a member that is behind the others is not of a restored store
+	go func() { // a member that is behind the others must not count as restored
 		defer close(ended)
 		var back *WentBackError
 		for after := int64(0); watching.Err() == nil; {

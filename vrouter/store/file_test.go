@@ -185,8 +185,7 @@ func stored(t *testing.T, keys int) string {
 	return path
 }
 
-// Damage that bbolt does not report: it would use an older state, panic, or read memory that does
-// not exist.
+// bbolt does not report these kinds of damage. It would use an older state, panic, or cause SIGBUS.
 func TestADamagedFileIsAnErrorAndNotANewStore(t *testing.T) {
 	const keys = 2000
 	whole := stored(t, keys)
@@ -270,7 +269,7 @@ func TestAFileThatIsCutOffInUseIsAnError(t *testing.T) {
 	}
 }
 
-// A store that could not be created, because the disk was full, is created when there is space.
+// On a full disk the creation of a store fails. A later attempt with free space must succeed.
 func TestAFullDiskLeavesNoDamagedFile(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a file system needs root")

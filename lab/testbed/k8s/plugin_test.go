@@ -23,7 +23,7 @@ func hanging(t *testing.T) (script, alive string) {
 	return "exec 3>" + alive + "; echo begun >&3; sleep 60; echo survived >&3", alive
 }
 
-// begins waits until the script of hanging has begun.
+// begins waits until the script of hanging runs.
 func begins(t *testing.T, alive string) *os.File {
 	t.Helper()
 	f, err := os.Open(alive)
@@ -79,7 +79,7 @@ func TestAnInterruptEndsARequestWhosePluginHangs(t *testing.T) {
 	}
 }
 
-// The shell stands for windtunnel. A plugin that hangs must not outlive it, however it ends.
+// A plugin that hangs must end with its parent process, which is a shell here and windtunnel in use.
 func TestAPluginEndsWithTheProgram(t *testing.T) {
 	t.Parallel()
 	script, alive := hanging(t)

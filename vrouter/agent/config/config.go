@@ -31,7 +31,7 @@ type Config struct {
 	State          string                `yaml:"state"`           // state file to apply to an empty store
 	Store          string                `yaml:"store"`           // address of the store: file (default), embedded, etcd://HOST:PORT,HOST:PORT
 	StoreTLS       store.TLS             `yaml:"store_tls"`       // TLS files of an etcd client, or of an embedded store with store_listen
-	NewStore       bool                  `yaml:"-"`               // begin with an empty store although the node had ports; only a flag sets it
+	NewStore       bool                  `yaml:"-"`               // accept an empty store although the node had ports; set by a flag, not by the file
 	StoreListen    string                `yaml:"store_listen"`    // host:port of an embedded store for other nodes; default: none
 	StoreInsecure  bool                  `yaml:"store_insecure"`  // the embedded store serves without TLS
 	Lease          time.Duration         `yaml:"lease"`           // time after which a silent node counts as gone; default 90s
@@ -46,7 +46,7 @@ type Config struct {
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
-	Handover       time.Duration         `yaml:"handover"`        // time for which nodes go on with an encapsulation of before a change; default 5s; all nodes have the same
+	Handover       time.Duration         `yaml:"handover"`        // time for which nodes still send with the former encapsulation after a change; the same on all nodes; default 5s
 	FlowIdle       time.Duration         `yaml:"flow_idle"`       // timeout of idle flows; default 3m
 	FlowUnanswered time.Duration         `yaml:"flow_unanswered"` // idle timeout of unanswered flows other than TCP; default 30s
 	FlowClosed     time.Duration         `yaml:"flow_closed"`     // timeout of closed or half-open TCP flows; default 10s

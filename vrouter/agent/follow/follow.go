@@ -139,9 +139,9 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 	return reconcile.NewDesired(f.config.Node, s, f.Own.IDs, f.reconciler.Want, f.Own.Leaving...), true
 }
 
-// targets returns the underlay addresses to test: of nodes to which several links lead, because
-// packets can take another link; and with liveness in the configuration, of nodes that routes with
-// several next hops can avoid.
+// targets returns the underlay addresses to test. They belong to nodes that can be reached by several
+// links: packets can then take another link. If liveness is configured, they also belong to the next
+// hops of ECMP routes: packets can then take another next hop.
 func (f *Follower) targets(v *fleet.View) map[netip.Addr]liveness.Target {
 	all := map[netip.Addr]liveness.Target{}
 	self, _ := v.Node(f.config.Node)

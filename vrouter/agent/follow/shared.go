@@ -70,8 +70,8 @@ func openStore(c config.Config, here *netdev.Space) (a store.Address, s store.St
 	return a, s, err
 }
 
-// inNamespace adds to an error of an address in which network namespace it was used. There a
-// loopback address is not the host's.
+// inNamespace adds the network namespace to an error about an address. A loopback address of a
+// namespace is not the host's, so the error says this too.
 func inNamespace(netns, address string, err error) error {
 	if err == nil || netns == "" {
 		return err
@@ -128,8 +128,8 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 	return f, nil
 }
 
-// checkNewStore refuses a store that was never used if the node had ports, because they would all
-// be removed.
+// checkNewStore returns an error for an unused store if the node had ports: the agent would remove
+// them all.
 func (f *Follower) checkNewStore() error {
 	ports := f.Own.IDs.Vifs()
 	if ports == 0 || f.config.NewStore {
@@ -268,14 +268,14 @@ func (f *Follower) registered(ctx context.Context, add bool) bool {
 }
 
 // Unregistered returns why the node's entry in a shared store is missing or has old underlay
-// addresses; "": it is right.
+// addresses; "" if the entry is correct.
 func (f *Follower) Unregistered() string {
 	text, _ := f.unregistered.Load().(string)
 	return text
 }
 
-// register adds the node to the store if it is missing and add is set. It changes the underlay
-// addresses of a node that an agent added if the host no longer has one of them.
+// register adds the node to the store if the node is missing and add is true. If an agent added the
+// node before, register updates the underlay addresses (renew).
 func (f *Follower) register(ctx context.Context, add bool) error {
 	var is model.Node
 	var known bool
@@ -309,8 +309,8 @@ func (f *Follower) register(ctx context.Context, add bool) error {
 	return nil
 }
 
-// renew changes the underlay addresses in the node's entry if an agent added the entry and the host
-// no longer has one of them, or again has one that renew removed.
+// renew updates the underlay addresses in the node's entry in the store, if an agent added the entry.
+// It does so if the host lost an address of the entry, or got back an address that renew removed.
 func (f *Follower) renew(ctx context.Context, n model.Node) error {
 	if !f.Kept.isRegistered() {
 		return nil

@@ -18,9 +18,9 @@ type Station struct {
 	MAC     model.MAC
 }
 
-// Announce tells the workloads behind devices the MAC address of a station, as the station does
-// by a gratuitous ARP request or an unsolicited neighbour advertisement. Workloads that have a
-// neighbour entry of the station change it at once.
+// Announce sends the MAC address of a station to the workloads behind devices, in a gratuitous ARP
+// request or an unsolicited neighbour advertisement. Workloads that have a neighbour entry for the
+// station update it at once.
 func Announce(s *Space, to []int, station Station) error {
 	frame, err := station.frame()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A device has the name that the model allows. The kernel must neither refuse nor change it.
+// The kernel must neither refuse nor change a device name that the model allows.
 func TestTheKernelTakesTheDeviceNamesOfTheModel(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")

@@ -93,7 +93,7 @@ func OpenWorkload(name string, node *Space) (*Space, error) {
 	return s, nil
 }
 
-// processNs is the network namespace of this process. Threads that are locked may be in others.
+// processNs is the network namespace in which this process started. Some threads enter others.
 var processNs = sync.OnceValues(func() (ns netns.NsHandle, err error) {
 	err = netspace.OwnThread(func() (err error) {
 		ns, err = netns.Get()
@@ -122,8 +122,8 @@ func (s *Space) checkWorkload(node *Space) error {
 	return nil
 }
 
-// isInitial reports whether this is the machine's first network namespace: no other has the
-// settings that are the same for all.
+// isInitial reports whether this is the machine's initial network namespace. Only the initial
+// namespace has the sysctls that apply to the whole machine, such as net.core.dev_weight.
 func (s *Space) isInitial() (initial bool, err error) {
 	err = s.Do(func() error {
 		_, err := os.Stat("/proc/sys/net/core/dev_weight")
@@ -278,13 +278,13 @@ func (s *Space) Once(f func() error) error {
 	return <-done
 }
 
-// unsteady are the flags of addresses that may move to another node or be replaced (rtnetlink(7)):
-// secondary ones, which for IPv6 are temporary, and those that the kernel does not use.
+// unsteady are the flags (rtnetlink(7)) of addresses that other nodes should not rely on: secondary
+// IPv4 addresses, temporary IPv6 addresses (the same flag), and deprecated or failed addresses.
 const unsteady = unix.IFA_F_SECONDARY | unix.IFA_F_DEPRECATED | unix.IFA_F_DADFAILED
 
-// UnderlayAddresses returns the addresses with global scope of some devices by which other nodes
-// can reach this node for long. An address without a subnet, such as that of a service that moves
-// between nodes, is among them only if there is no other.
+// UnderlayAddresses returns the stable global addresses of some devices. It includes addresses with
+// a prefix of 32 or 128 bits only if there are no others: such an address may be a virtual IP that
+// moves between nodes.
 func (s *Space) UnderlayAddresses(devices []string) ([]netip.Addr, error) {
 	var all, single []netip.Addr
 	for _, name := range devices {

@@ -120,9 +120,9 @@ func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way 
 	return w
 }
 
-// Unusable returns the reason why an underlay device carries no packets of the overlay, as a
-// predicate, and what to do. It returns "" if the device carries packets. The kernel keeps the
-// routes of a device that is up and has no carrier.
+// Unusable returns why an underlay device cannot carry packets of the overlay, and the remedy; ""
+// if it can. The text continues a sentence that begins with the device's name. The check is
+// necessary because the kernel keeps the routes of a device that lost its carrier.
 func Unusable(l netlink.Link) (why, remedy string) {
 	switch a := l.Attrs(); {
 	case !hasEthernet(l):

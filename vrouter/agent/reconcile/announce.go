@@ -16,10 +16,10 @@ type station struct {
 // maxFormer is the maximum number of addresses in Reconciler.former. Above it, all are forgotten.
 const maxFormer = 1 << 16
 
-// announce tells this node's workloads in networks that bridge which addresses have another MAC
-// address than before, also if a deleted port had the address. Each node does so when its tables
-// have the change. If the port announced it instead, other nodes could still refuse the
-// announcement as forged.
+// announce informs this node's workloads in bridged networks about IP addresses that got a new MAC
+// address, also if the former owner of the address was deleted. Each node announces the change when
+// its own tables have it. An announcement by the port could reach nodes with older tables, which
+// would drop it as forged.
 func (p *Pass) announce() {
 	last := p.r.Last
 	if p.cause != asked || !p.compiled || last == nil || last.Want == nil {

@@ -32,7 +32,7 @@ var (
 
 func portObject(name string) Object { return Object{kindPort, name} }
 
-// isMild reports whether the node forwards while the object is not in force.
+// isMild reports whether the node forwards correctly although the object is not applied.
 func (o Object) isMild() bool { return o == theLocator || o == theVXLANPort }
 
 // Failure is an object that is not in force.

@@ -56,8 +56,8 @@ func (r *Reconciler) finish(p *Pass) {
 	r.publish()
 }
 
-// inSync reports whether all objects are in force. Objects without which the node forwards
-// (isMild) do not count.
+// inSync reports whether all objects are applied, except those without which the node still forwards
+// correctly (isMild).
 func (p *Pass) inSync() bool {
 	for o := range p.Failures {
 		if !o.isMild() {

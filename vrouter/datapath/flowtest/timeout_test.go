@@ -26,7 +26,7 @@ func TestAnIdleFlowIsForgotten(t *testing.T) {
 	}
 }
 
-// A server may send first on a connection that was idle for longer than other flows may be.
+// A server may send first on a TCP connection that was idle for longer than flow_idle.
 func TestAnIdleConnectionIsKept(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
