@@ -103,7 +103,7 @@ func TestHelpTextsBeginWithACapital(t *testing.T) {
 	everyCommand(root(), func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if first, _ := utf8.DecodeRuneInString(f.Usage); !unicode.IsUpper(first) || strings.Contains(f.Usage, "repeated") {
-				t.Errorf("%s --%s: %q", c.CommandPath(), f.Name, f.Usage)
+				t.Errorf("%s --%s: the help text %q does not begin with a capital", c.CommandPath(), f.Name, f.Usage)
 			}
 		})
 	})

@@ -69,6 +69,9 @@ func TestAResumedRunContinuesOnItsHosts(t *testing.T) {
 	if page := f.read("report/report.md"); !strings.Contains(page, "between hosts (a data, b data)") {
 		t.Error("the resumed run has other hosts, or another order")
 	}
+	if out, err := f.run("runs"); err != nil || !strings.Contains(out, " complete ") {
+		t.Errorf("runs: %v\n%s", err, out)
+	}
 }
 
 func TestAResumedMatrixContinuesWithoutALostHost(t *testing.T) {

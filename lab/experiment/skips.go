@@ -145,7 +145,7 @@ func tooFewCPUs(sc *suite.Scenario, has int) (why []string) {
 		has = min(has, n)
 	}
 	if n := streams(sc); n > streamsPerCPU {
-		lack(fmt.Sprintf("%d streams, of which at most %d share a CPU (more wait for each other so long that their sockets hold a large part of what was sent)", n, streamsPerCPU), (n+streamsPerCPU-1)/streamsPerCPU)
+		lack(fmt.Sprintf("%d streams (with more than %d for each CPU, sockets hold too much of the sent data)", n, streamsPerCPU), (n+streamsPerCPU-1)/streamsPerCPU)
 	}
 	if n := sc.Fabric.Queues; n > 1 {
 		lack(fmt.Sprintf("%d receive queues, each served by a CPU of its own", n), n)

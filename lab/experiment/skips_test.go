@@ -81,7 +81,7 @@ func TestMoreStreamsThanCPUsCanServeAreSkipped(t *testing.T) {
 		want string
 	}{
 		"128 on one CPU":          {2, func(sc *suite.Scenario) { sc.Workload.Streams = 128 }, ""},
-		"129 on one CPU":          {2, func(sc *suite.Scenario) { sc.Workload.Streams = 129 }, "129 streams, of which at most 128 share a CPU"},
+		"129 on one CPU":          {2, func(sc *suite.Scenario) { sc.Workload.Streams = 129 }, "129 streams (with more than 128 for each CPU"},
 		"1024 on one CPU":         {2, func(sc *suite.Scenario) { sc.Workload.Streams = 1024 }, "needs 8 CPUs per node, this machine gives 1"},
 		"1024 on many CPUs":       {32, func(sc *suite.Scenario) { sc.Workload.Streams = 1024 }, ""},
 		"1024 on one CPU of many": {32, func(sc *suite.Scenario) { sc.Workload.Streams, sc.Fabric.CPUs = 1024, 1 }, "needs 8 CPUs per node"},

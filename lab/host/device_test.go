@@ -27,7 +27,7 @@ func TestADeviceThatTheMachineNeedsIsNotMoved(t *testing.T) {
 		"a device for data only":        {"ip route add default via 10.7.0.9", "10.7.0.1", peer, ""},
 		"no route to the peer":          {"true", "10.7.0.1", peer, ""},
 		"the session's address":         {"ip route add default via 10.7.0.9", "10.1.0.1", peer, "the SSH session uses its address 10.1.0.1"},
-		"the default route":             {"ip route add default via 10.1.0.9 metric 7; ip route add 192.0.2.0/24 via 10.7.0.9", "10.7.0.1", peer, "the route default via 10.1.0.9 metric 7 uses it, and the lab returns only addresses"},
+		"the default route":             {"ip route add default via 10.1.0.9 metric 7; ip route add 192.0.2.0/24 via 10.7.0.9", "10.7.0.1", peer, "the route default via 10.1.0.9 metric 7 uses it, and the lab restores only addresses"},
 		"a multipath default route":     {"ip route add 192.0.2.0/24 via 10.7.0.9; ip route add default nexthop via 10.7.0.9 dev oth nexthop via 10.1.0.9 dev data", "10.7.0.1", peer, "the route default uses it"},
 		"an IPv6 multipath route":       {"ip -6 route add default nexthop via fd00:7::9 dev oth nexthop via fd00:1::9 dev data", "fd00:7::1", "fd00:7::2", "the route default metric 1024 uses it"},
 		"a nexthop object":              {"ip nexthop add id 7 via 10.1.0.9 dev data; ip nexthop add id 8 via 10.7.0.9 dev oth; ip nexthop add id 9 group 7/8; ip route add 10.5.0.0/16 nhid 9", "10.7.0.1", "10.7.0.9", "the route 10.5.0.0/16 uses it"},

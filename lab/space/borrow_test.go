@@ -188,7 +188,7 @@ echo 1234 > /proc/sys/net/ipv6/neigh/data/retrans_time_ms`,
 
 func TestADeviceWithMoreThanAddressesIsNotMoved(t *testing.T) {
 	for want, setting := range map[string]string{
-		"the route 10.2.0.0/16 via 10.1.0.9 metric 77 uses it, and the lab returns only addresses; remove the route (`ip route`)": "ip route add 10.2.0.0/16 via 10.1.0.9 dev data metric 77",
+		"the route 10.2.0.0/16 via 10.1.0.9 metric 77 uses it, and the lab restores only addresses; remove the route (`ip route`)": "ip route add 10.2.0.0/16 via 10.1.0.9 dev data metric 77",
 		"the route default via fd00:1::9 metric 1024 uses it":                                                                     "ip -6 route add default via fd00:1::9 dev data",
 		"the route 10.8.0.0/24 metric 100 uses it":                                                                                "ip address add 10.8.0.1/24 dev data noprefixroute; ip route add 10.8.0.0/24 dev data proto kernel scope link src 10.8.0.1 metric 100",
 		"the route 10.6.0.0/16 table 255 uses it":                                                                                 "ip route add local 10.6.0.0/16 dev data table local proto static",

@@ -20,21 +20,21 @@ func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 		return nil, err
 	}
 	for _, r := range routes {
-		why = append(why, fmt.Sprintf("the route %s uses it, and the lab returns only addresses; remove the route (`ip route`)", r))
+		why = append(why, fmt.Sprintf("the route %s uses it, and the lab restores only addresses; remove the route (`ip route`)", r))
 	}
 	neighbours, err := s.ownNeighbours(index)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range neighbours {
-		why = append(why, fmt.Sprintf("it has the permanent or proxy neighbour %s, and the lab returns only addresses; remove the neighbour (`ip neighbour`)", n.IP))
+		why = append(why, fmt.Sprintf("it has the permanent or proxy neighbour %s, and the lab restores only addresses; remove the neighbour (`ip neighbour`)", n.IP))
 	}
 	nexthops, err := s.nexthops(index)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range nexthops {
-		why = append(why, fmt.Sprintf("nexthop object %d uses it, and the lab returns only addresses; remove the object (`ip nexthop`)", id))
+		why = append(why, fmt.Sprintf("nexthop object %d uses it, and the lab restores only addresses; remove the object (`ip nexthop`)", id))
 	}
 	links, err := s.Links.LinkList()
 	if err != nil {

@@ -27,7 +27,7 @@ func CheckDevice(name string) error {
 	case len(name) > maxDevice:
 		return fmt.Errorf("%q is not a device name: it has %d bytes, at most %d are allowed", phrase.Clip(name), len(name), maxDevice)
 	case i >= 0:
-		return fmt.Errorf("%q is not a device name: the kernel does not take the byte %q", name, name[i])
+		return fmt.Errorf("%q is not a device name: the kernel refuses the byte %q", name, name[i])
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ type TooManyError struct {
 }
 
 func (e *TooManyError) Error() string {
-	return fmt.Sprintf("it has more than %d %s, which are allowed; split the fleet", e.limit, e.what)
+	return fmt.Sprintf("it has more than the allowed %d %s; split the fleet", e.limit, e.what)
 }
 
 // Parse decodes a desired state from YAML or JSON. An unknown key is an error.
@@ -88,7 +88,7 @@ func Parse(name string, data []byte) (s State, err error) {
 	case notJSON != nil:
 		return State{}, fmt.Errorf("%s: the JSON is not a state: %w", name, notJSON)
 	}
-	return s, fmt.Errorf("%s: the file has more than %d YAML tokens (words and signs), which are allowed; write it as JSON, as `vrouter state -o json` does", name, maxTokens)
+	return s, fmt.Errorf("%s: the file has more than the allowed %d YAML tokens (words and signs); write it as JSON, as `vrouter state -o json` does", name, maxTokens)
 }
 
 // FitsYAML reports whether Parse reads a YAML text: it has at most maxTokens.

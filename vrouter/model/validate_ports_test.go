@@ -55,9 +55,9 @@ func TestPortsAreChecked(t *testing.T) {
 		{"a limit below sense", port2(func(p *Port) { p.Bandwidth.Ingress = 7999 }), `port "web2": bandwidth: ingress 7999 is not between 8k and 400G`},
 		{"a limit where none can be", port2(func(p *Port) { p.Attach, p.Bandwidth.Egress = Attachment{Device: "tap0"}, 1e6 }), `port "web2": bandwidth: an egress limit needs attach with netns, not device, since the agent sets the limit in the network namespace; remove egress`},
 		{"a device name that is too long", attach(Attachment{Device: "tap-of-sixteen-c"}), `port "web2": attach: device "tap-of-sixteen-c" is not a device name: it has 16 bytes, at most 15 are allowed`},
-		{"an interface with a slash", attach(Attachment{Netns: "two", Interface: "eth/0"}), `port "web2": attach: interface "eth/0" is not a device name: the kernel does not take the byte '/'`},
-		{"a pattern for the kernel", attach(Attachment{Netns: "two", Interface: "e%d"}), `port "web2": attach: interface "e%d" is not a device name: the kernel does not take the byte '%'`},
-		{"a pattern for a device of the node", attach(Attachment{Host: true, Interface: "e%d"}), `port "web2": attach: interface "e%d" is not a device name: the kernel does not take the byte '%'`},
+		{"an interface with a slash", attach(Attachment{Netns: "two", Interface: "eth/0"}), `port "web2": attach: interface "eth/0" is not a device name: the kernel refuses the byte '/'`},
+		{"a pattern for the kernel", attach(Attachment{Netns: "two", Interface: "e%d"}), `port "web2": attach: interface "e%d" is not a device name: the kernel refuses the byte '%'`},
+		{"a pattern for a device of the node", attach(Attachment{Host: true, Interface: "e%d"}), `port "web2": attach: interface "e%d" is not a device name: the kernel refuses the byte '%'`},
 		{"a device named by dots", attach(Attachment{Device: ".."}), `port "web2": attach: device ".." is not a device name`},
 		{"the place of another", func(s *State) {
 			s.Ports[1].Node = "a"

@@ -121,7 +121,7 @@ type WentBackError struct {
 }
 
 func (e *WentBackError) Error() string {
-	return fmt.Sprintf("the store went back from revision %d to %d: it was restored from a backup, or is another one", e.From, e.To)
+	return fmt.Sprintf("the store went back from revision %d to %d: it was restored from a backup, or replaced by another store", e.From, e.To)
 }
 
 func (*WentBackError) Unwrap() error { return ErrCompacted }

@@ -78,7 +78,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\ntcx: native":                `tcx: "native" is neither auto nor off`,
 		"node: a\nworkload_device: tap":       `workload_device: "tap" is neither veth nor netkit`,
 		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is not a device name: it is empty`,
-		"node: a\nfabric: [\"eth%d\"]":        `fabric[0]: "eth%d" is not a device name: the kernel does not take the byte '%'`,
+		"node: a\nfabric: [\"eth%d\"]":        `fabric[0]: "eth%d" is not a device name: the kernel refuses the byte '%'`,
 		"node: a\nfabric: [a-name-too-long1]": "fabric[0]",
 		"node: a\nliveness: 1ms":              "liveness: 1ms is not within 50ms … 10s",
 		"node: a\nrepair_interval: 1ms":       "repair_interval: 1ms is less than 100ms",

@@ -105,7 +105,7 @@ var processNs = sync.OnceValues(func() (ns netns.NsHandle, err error) {
 func (s *Space) checkWorkload(node *Space) error {
 	own, err := processNs()
 	if err != nil {
-		return fmt.Errorf("it cannot be compared with the agent's: %w", err)
+		return fmt.Errorf("compare it with the namespace of the agent: %w", err)
 	}
 	forbidden := s.Ns.Equal(node.Ns) || s.Ns.Equal(own)
 	if first, err := netns.GetFromPath("/proc/1/ns/net"); err == nil {
@@ -113,7 +113,7 @@ func (s *Space) checkWorkload(node *Space) error {
 		first.Close()
 	} else if !forbidden { // this process has fewer capabilities than process 1, as in many containers
 		if forbidden, err = s.isInitial(); err != nil {
-			return fmt.Errorf("it cannot be compared with the namespace of process 1: %w", err)
+			return fmt.Errorf("compare it with the namespace of process 1: %w", err)
 		}
 	}
 	if forbidden {
