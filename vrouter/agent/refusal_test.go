@@ -345,7 +345,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 		{"PUT", "/v1/state", strings.NewReader(`{"nodes":7}`), 400, "field nodes"},
 		{"PUT", "/v1/state", strings.NewReader(`nodes: []`), 400, "invalid JSON at byte"},
 		{"PUT", "/v1/state", endless(maxBody), 400, "more than 32 MB"},
-		{"PUT", "/v1/state", strings.NewReader(`{"ports":[` + strings.Repeat("{},", model.MaxValues) + `{}]}`), 400, "more than 2000000 JSON values"},
+		{"PUT", "/v1/state", strings.NewReader(`{"ports":[` + strings.Repeat("{},", model.MaxValues) + `{}]}`), 400, "more than the allowed 2000000 JSON values"},
 		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","vlan":3}`), 400, `unknown field \"vlan\"`},
 		{"POST", "/v1/ports", strings.NewReader(`{"network":"red","attach":{"netns":"n","device":"d"}}`), 400, "give one of netns, device and host"},
 		{"POST", "/v1/networks", strings.NewReader(`{"name":"red","subnets":["10.99.0.0/16"]}`), 409, `network \"red\" already exists`},
