@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"windtunnel/lab/compare"
-	"windtunnel/lab/compare/source"
+	"windtunnel/lab/report/compare"
+	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/html"
 )
 

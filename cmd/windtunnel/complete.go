@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"windtunnel/internal/cli"
-	"windtunnel/lab/compare/source"
+	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"

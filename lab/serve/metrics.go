@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"windtunnel/lab/compare"
+	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/compare/source"
+	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"

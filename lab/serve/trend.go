@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"windtunnel/lab/compare"
-	"windtunnel/lab/compare/source"
+	"windtunnel/lab/report/compare"
+	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"

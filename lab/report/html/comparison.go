@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"windtunnel/lab/compare"
+	"windtunnel/lab/report/compare"
 	"windtunnel/lab/sample"
 )
 

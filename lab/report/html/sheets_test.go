@@ -9,7 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"windtunnel/lab/compare"
+	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/compare"
+	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/model"
 )
 

@@ -8,7 +8,7 @@ import (
 
 // The gate files in the documentation are valid.
 func TestDocumentedGateFilesAreRight(t *testing.T) {
-	data, err := os.ReadFile("../../docs/comparing.md")
+	data, err := os.ReadFile("../../../docs/comparing.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"windtunnel/lab/compare"
+	"windtunnel/lab/report/compare"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 )

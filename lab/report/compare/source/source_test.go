@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"windtunnel/lab/compare"
+	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
