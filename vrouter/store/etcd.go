@@ -426,10 +426,14 @@ func (e *Etcd) conflict(c Commit, got *clientv3.TxnResponse) *ConflictError {
 
 // Watch returns an error when the store has sent nothing for the time silence.
 // Without this limit it would not notice a broken connection.
+//
+// It begins at the revision after, and ignores the events of that revision: etcd answers a request
+// for progress only once it has the revision at which each watch of the connection begins
+// (progressIfSync in etcd's watchable_store.go). An idle store would answer nothing.
 func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Changes), alive func()) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(e.identified(ctx)))
 	defer cancel()
-	responses := e.client.Watch(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithRev(after+1), clientv3.WithFragment(), clientv3.WithCreatedNotify())
+	responses := e.client.Watch(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithRev(max(after, 1)), clientv3.WithFragment(), clientv3.WithCreatedNotify())
 	var ask <-chan time.Time
 	if alive != nil {
 		go func() { e.exact.Store(e.hasExactProgress(ctx)) }()
@@ -469,11 +473,13 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 				heard = time.Now()
 				alive()
 			}
+			progress := r.IsProgressNotify()
+			r.Events = slices.DeleteFunc(r.Events, func(ev *clientv3.Event) bool { return ev.Kv.ModRevision <= after })
 			switch {
 			case len(r.Events) > 0:
 				e.met(e.entry(r.Events[len(r.Events)-1].Kv))
 				changed(e.changes(r))
-			case r.IsProgressNotify():
+			case progress:
 				progressed = time.Now()
 				if e.exact.Load() {
 					changed(Changes{Revision: r.Header.Revision})

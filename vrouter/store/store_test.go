@@ -156,6 +156,30 @@ func TestAWatchMissesNothing(t *testing.T) {
 	})
 }
 
+// A store to which no client writes answers all the same. A watch from its newest revision must not end.
+func TestAnIdleStoreIsReachable(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, s Store) {
+		after := commit(t, s, Commit{Put: put("a", "1")})
+		ctx, end := context.WithTimeout(context.Background(), 20*time.Second)
+		defer end()
+		go s.Watch(ctx, Under("none/"), after, func(Changes) {}, nil) // as for the ports of a network
+		answers := 0
+		err := s.Watch(ctx, All, after, func(ch Changes) {
+			if !ch.IsEmpty() {
+				t.Errorf("the watch reports changes up to its first revision: %+v", ch)
+			}
+		}, func() {
+			if answers++; answers == 4 { // the first says that the watch has begun
+				end()
+			}
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d answers the watch ends with %v", answers, err)
+		}
+	})
+}
+
 // Of many concurrent commits for the same key, one succeeds.
 func TestOfManyWhoWantAKeyOneGetsIt(t *testing.T) {
 	kinds(t, func(t *testing.T, s Store) {
