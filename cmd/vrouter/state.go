@@ -257,14 +257,13 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 	return fields
 }
 
-// storeText formats the store's address and revision, and since when it is
-// unreachable.
+// storeText formats the store's address and revision, and since when it is unreachable or refused.
 func storeText(s api.Store, now time.Time) string {
 	switch {
 	case s.Heard.IsZero():
-		return s.Address + ", never answered: " + s.Problem
+		return s.Address + ", not read yet: " + s.Problem
 	case s.Problem != "":
-		return fmt.Sprintf("%s, unreachable: using the state of %s (revision %d): %s", s.Address, ago(s.Heard, now), s.Revision, s.Problem)
+		return fmt.Sprintf("%s, not in use: using the state of %s (revision %d): %s", s.Address, ago(s.Heard, now), s.Revision, s.Problem)
 	}
 	return fmt.Sprintf("%s, revision %d", s.Address, s.Revision)
 }

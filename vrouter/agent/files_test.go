@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,9 @@ import (
 
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -100,13 +105,6 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 	embedded := a.config
 	embedded.Store = "embedded"
 	refused("a new embedded store", embedded, "missing or empty")
-	t.Run("etcd", func(t *testing.T) {
-		c := storetest.Start(t, 1, nil)
-		c.Connect(b.A.Ns)
-		remote := a.config
-		remote.Store = "etcd+insecure://" + c.Endpoints()
-		refused("an empty etcd", remote, "missing or empty")
-	})
 
 	agenttest.Must(t, os.Remove(path))
 	a.config.NewStore = true
@@ -114,4 +112,66 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 	if err != nil || len(s.Ports) != 0 {
 		t.Errorf("with --new-store the state has the ports %+v (%v), want none", s.Ports, err)
 	}
+}
+
+// An agent starts with another etcd than before: an empty one, or one that other nodes have written.
+// The node keeps its ports, and writes nothing to that etcd.
+func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, nil, "a")
+	b.nodes["a"].stop(t)
+	etcd := storetest.Start(t, 1, nil)
+	etcd.Connect(b.A.Ns)
+	c := b.nodes["a"].config
+	c.Store, c.NewStore = "etcd+insecure://"+etcd.Endpoints(), true
+	a := start(t, c)
+	b.apply(t, "a", b.state)
+	agenttest.Eventually(t, "traffic", b.traffic)
+	a.stop(t)
+	etcd.Kill(0)
+	etcd.Restore(0, "") // a new one
+	c.NewStore = false
+	refused := func(why string) {
+		t.Helper()
+		a := start(t, c)
+		agenttest.Eventually(t, "the problem", func() error {
+			s, err := a.client.Status(t.Context())
+			if err == nil && (!strings.Contains(s.Store.Problem, why) || !strings.Contains(s.Store.Problem, "--new-store")) {
+				err = fmt.Errorf("the problem of the store is %q, want %q", s.Store.Problem, why)
+			}
+			if err == nil && s.Ports != 2 {
+				err = fmt.Errorf("the node has %d ports, want 2", s.Ports)
+			}
+			return err
+		})
+		agenttest.Must(t, b.traffic())
+		a.stop(t)
+	}
+	refused("the store lost its content: it is empty")
+	address, err := store.ParseAddress(c.Store)
+	agenttest.Must(t, err)
+	s, err := store.OpenEtcd(address, store.TLS{}, etcd.Dial)
+	agenttest.Must(t, err)
+	defer s.Close()
+	others := fleet.New(s, fleet.Options{})
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { others.Run(ctx) })
+	defer running.Wait()
+	defer end()
+	agenttest.Must(t, others.Apply(ctx, model.State{Nodes: b.state.Nodes}))
+	refused("another store has the address of the store")
+	others.Peek(func(v *fleet.View) {
+		if alive, is := v.Alive("a"); is {
+			t.Errorf("the agent of node a has written its alive key to the other store: %+v", alive)
+		}
+	})
+	c.NewStore = true
+	a = start(t, c)
+	agenttest.Eventually(t, "a node without ports", func() error {
+		if s, err := a.client.Status(t.Context()); err != nil || s.Ports != 0 || s.Store.Problem != "" {
+			return fmt.Errorf("with --new-store the status is %+v, %v", s, err)
+		}
+		return nil
+	})
 }

@@ -307,7 +307,10 @@ func (a *agent) notRead() error { return notReadBecause(a.follower.Health().Prob
 func notReadBecause(problem error) error {
 	why := "the agent is still reading it; try again in a moment"
 	if problem != nil {
-		why = problem.Error() + "; try again when it is reachable"
+		why = problem.Error()
+	}
+	if errors.Is(problem, store.ErrUnavailable) {
+		why += "; try again when it is reachable"
 	}
 	return refuse(http.StatusServiceUnavailable, "the store has not been read yet: %s", why)
 }

@@ -105,11 +105,8 @@ func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan st
 		var revision int64
 		var taken error
 		err = f.Look(ctx, func(v *View) { revision, taken = v.revisions[inAlive+node], f.Taken(v, node, me.Instance) })
-		if err != nil {
+		if err = errors.Join(err, taken, f.refused()); err != nil {
 			return nil, err
-		}
-		if taken != nil {
-			return nil, taken
 		}
 		lost, err = f.store.Hold(ctx, inAlive+node, encode(me), revision, f.absence.ttl())
 		var conflict *store.ConflictError
@@ -127,7 +124,7 @@ func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan st
 
 // Leave deletes the alive key of a node at once.
 func (f *Fleet) Leave(ctx context.Context, node string) error {
-	_, err := f.store.Commit(ctx, leaving(node))
+	_, err := f.commit(ctx, leaving(node))
 	return err
 }
 

@@ -78,7 +78,7 @@ func (f *Fleet) applyOnce(ctx context.Context, s model.State, found map[string]i
 				c.Put[p.key()] = nil
 			}
 		}
-		if revision, err = f.store.Commit(ctx, c.Commit); err != nil {
+		if revision, err = f.commit(ctx, c.Commit); err != nil {
 			return false, err
 		}
 		for p := range c.places {
@@ -108,7 +108,7 @@ func (v *View) plan(s model.State, maxKeys int, found map[string]int64) ([]plann
 	if err != nil {
 		return nil, err
 	}
-	plan := pack(v.stepsTo(w, maxKeys), maxKeys-3) // three keys are left for the schema, the objects and the place of the first port
+	plan := pack(v.stepsTo(w, maxKeys), maxKeys-4) // four keys are left for the schema, the id, the objects and the place of the first port
 	for i := range plan {
 		c := &plan[i].Commit
 		c.Base, c.Exact = v.revision, map[string]int64{}

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"crypto/rand"
+
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -91,7 +93,8 @@ func validWith(before model.State, change func(model.State) model.State) error {
 }
 
 // checkSchema makes a commit fail if the store's schema has changed. If the
-// store has no schema, the commit also writes it. It does not change an empty commit.
+// store has no schema, the commit also writes it, and the store's id. It does not change an empty
+// commit.
 func (v *View) checkSchema(c *store.Commit) {
 	if len(c.Put)+len(c.Delete) == 0 {
 		return
@@ -101,6 +104,6 @@ func (v *View) checkSchema(c *store.Commit) {
 		if c.Put == nil {
 			c.Put = map[string][]byte{}
 		}
-		c.Put[keySchema] = encode(schema{SchemaVersion})
+		c.Put[keySchema], c.Put[keyID] = encode(schema{SchemaVersion}), encode(rand.Text())
 	}
 }

@@ -30,6 +30,8 @@ type Fleet struct {
 	node  string // the node whose agent this is; "": none
 	whole bool   // the copy always has the ports of all networks, not only those around node
 	stale bool   // the copy is too old for a watch; only Run uses stale
+	known string // Options.Store
+	used  bool   // Options.Used
 
 	claims    claims
 	maxPlaces int
@@ -43,6 +45,7 @@ type Fleet struct {
 	problem  error         // why the store does not answer; nil: it answers
 	wentBack string        // when and how the store last went back to an older revision; "": never
 	isBack   bool          // the store went back, and the copy is of before
+	lost     error         // why the store must not be used: it lost its content, or is another store
 	changed  chan struct{} // closed and replaced on each change
 	watchers map[*Watcher]bool
 }
@@ -56,6 +59,10 @@ type Options struct {
 	// networks that have ports on this node, unless Whole is set.
 	Node  string
 	Whole bool
+	// Used says that the node has ports from a store. A store that is empty, or has another id than
+	// Store, is then refused, because it does not have these ports. Store "": the id is unknown.
+	Used  bool
+	Store string
 
 	maxPlaces int // 0: the constant maxPlaces
 }
@@ -73,7 +80,7 @@ func New(s store.Store, o Options) *Fleet {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Fleet{
-		store: s, log: o.Logger, node: o.Node, whole: o.Whole || o.Node == "", maxPlaces: cmp.Or(o.maxPlaces, maxPlaces), moved: make(chan struct{}, 1), changed: make(chan struct{}), watchers: map[*Watcher]bool{},
+		store: s, log: o.Logger, node: o.Node, whole: o.Whole || o.Node == "", known: o.Store, used: o.Used, maxPlaces: cmp.Or(o.maxPlaces, maxPlaces), moved: make(chan struct{}, 1), changed: make(chan struct{}), watchers: map[*Watcher]bool{},
 		claims:  claims{of: map[string]map[netip.Addr]bool{}},
 		absence: absence{lease: o.Lease, since: map[string]time.Time{}},
 	}
@@ -176,24 +183,29 @@ func (f *Fleet) read(ctx context.Context) error {
 	return err
 }
 
-// replace returns an error for a store that lost its content, because the agent would remove all
-// ports. Other nodes may have written to the store since then.
+// replace returns an error for a store that lost its content, or is another store, because the
+// agent would remove all ports. Other nodes may have written to the store since then.
 func (f *Fleet) replace(view *View, places map[place]*joined) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	lost := ""
+	used, known, had := f.used, f.known, false
 	if f.view != nil && !f.view.IsNew() {
-		_, had := f.view.Node(f.node)
-		_, has := view.Node(f.node)
-		switch {
-		case view.IsNew():
-			lost = "it is empty"
-		case f.isBack && had && !has:
-			lost = fmt.Sprintf("it has no node %q", f.node)
-		}
+		used, known = true, f.view.id
+		_, had = f.view.Node(f.node)
 	}
-	if lost != "" {
-		return fmt.Errorf("the store lost its content: %s at revision %d, and had revision %d; the copy of its state stays in use; restore a backup of the store, or start the agents with --new-store", lost, view.revision, f.view.revision)
+	_, has := view.Node(f.node)
+	f.lost = nil
+	switch {
+	case used && view.IsNew():
+		f.lost = errors.New("the store lost its content: it is empty")
+	case used && (known != "" || f.view != nil) && view.id != known:
+		f.lost = fmt.Errorf("another store has the address of the store: its id is %q, and the id of the store that this node used is %q", view.id, known)
+	case f.isBack && had && !has:
+		f.lost = fmt.Errorf("the store lost its content: it has no node %q", f.node)
+	}
+	if f.lost != nil {
+		f.lost = fmt.Errorf("%w (revision %d); this node keeps its ports, and the last copy of the state stays in use; restore the former store or a backup, or start the agent once with --new-store, which removes the ports that this store does not have", f.lost, view.revision)
+		return f.lost
 	}
 	f.view, f.joined, f.isBack = view, places, false
 	f.absence.read(view, time.Now())
@@ -285,7 +297,7 @@ func (f *Fleet) setProblem(err error) {
 		return
 	}
 	if f.problem == nil {
-		f.log.Warn("the store is unreachable; the copy of its state stays in use", "error", err)
+		f.log.Warn("the store cannot be used; the copy of its state stays in use", "error", err)
 	}
 	f.problem = err
 	f.notify(Touched{})
@@ -404,7 +416,7 @@ func (f *Fleet) Change(ctx context.Context, need Need, decide func(*View) (store
 		if len(c.Put) == 0 && len(c.Delete) == 0 {
 			return nil
 		}
-		revision, err := f.store.Commit(ctx, c)
+		revision, err := f.commit(ctx, c)
 		var conflict *store.ConflictError
 		switch {
 		case err == nil:
@@ -420,6 +432,21 @@ func (f *Fleet) Change(ctx context.Context, need Need, decide func(*View) (store
 			return err
 		}
 	}
+}
+
+// refused returns why the store must not be used; nil: it can be used.
+func (f *Fleet) refused() error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.lost
+}
+
+// commit makes a commit, unless the store is refused.
+func (f *Fleet) commit(ctx context.Context, c store.Commit) (int64, error) {
+	if err := f.refused(); err != nil {
+		return 0, err
+	}
+	return f.store.Commit(ctx, c)
 }
 
 // maxAttempts is the maximum number of retries after conflicts.

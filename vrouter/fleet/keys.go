@@ -14,6 +14,7 @@ import (
 // The keys, under the store's prefix:
 //
 //	schema                    {"version": 4}
+//	id                        random text; written once, with the schema
 //	objects                   nothing; written with each object that is not a port
 //	settings                  model.Settings
 //	nodes/NODE                model.Node
@@ -44,6 +45,7 @@ import (
 // were used to check it. One comparison with the revision of the key objects covers them.
 const (
 	keySchema   = "schema"
+	keyID       = "id"
 	keyObjects  = "objects"
 	keySettings = "settings"
 	inNodes     = "nodes/"

@@ -53,6 +53,9 @@ func (f *Fleet) LookAt(ctx context.Context, n Need, look func(*View)) error {
 	if err != nil || has {
 		return err
 	}
+	if err := f.refused(); err != nil {
+		return err
+	}
 	v, err := f.readView(ctx, n)
 	if err == nil {
 		look(v)

@@ -75,8 +75,13 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	}
 	// A node without ports may write to the empty store first. That must not remove the state either.
 	apply(t, follow(t, openEtcd(t, c)), model.State{Nodes: []model.Node{{Name: "new", Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.99")}}}})
-	if err := f.await(ctx(t), func() bool { return f.problem != nil && strings.Contains(f.problem.Error(), `has no node "a"`) }); err != nil {
+	if err := f.await(ctx(t), func() bool {
+		return f.problem != nil && strings.Contains(f.problem.Error(), "another store has the address")
+	}); err != nil {
 		t.Errorf("the problem of a new store is %v", f.Health().Problem)
+	}
+	if err := f.DeleteNetwork(ctx(t), "red"); err == nil || !strings.Contains(err.Error(), "another store has the address") {
+		t.Errorf("a change in another store: %v", err)
 	}
 	keeps()
 	c.Kill(0)

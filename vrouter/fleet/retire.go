@@ -13,7 +13,7 @@ import (
 // routes use. If there are such ports, it keeps the node too, and returns an error. It
 // returns the number of deleted ports.
 func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int, err error) {
-	revision, err := f.store.Commit(ctx, leaving(node))
+	revision, err := f.commit(ctx, leaving(node))
 	if err != nil {
 		return 0, err
 	}
@@ -94,7 +94,7 @@ func (f *Fleet) releaseLost(ctx context.Context, node string, me Alive, before i
 		}
 	}
 	if err == nil {
-		_, err = f.store.Commit(ctx, store.Commit{Put: map[string][]byte{inInstalls + node: encode(now)}})
+		_, err = f.commit(ctx, store.Commit{Put: map[string][]byte{inInstalls + node: encode(now)}})
 	}
 	if err != nil && ctx.Err() == nil {
 		f.log.Warn("delete the ports that this node had before it was installed again: their addresses stay in use until the next start of the agent", "node", node, "error", err)

@@ -24,6 +24,7 @@ type View struct {
 	freed     bool                   // true: a used port was removed since the last call of resolve
 
 	schema   schema
+	id       string // of the store; "": it is new, or an older version of the agent created it
 	settings model.Settings
 	nodes    map[string]model.Node
 	networks map[string]model.Network
@@ -162,6 +163,8 @@ func (v *View) keep(e store.Entry, port decodedPort, t *Touched) (err error) {
 	switch kind + "/" {
 	case keySchema + "/":
 		err = decodeInto(&v.schema, e.Value)
+	case keyID + "/":
+		err = decodeInto(&v.id, e.Value)
 	case keySettings + "/":
 		t.All = true
 		err = decodeInto(&v.settings, e.Value)
@@ -585,6 +588,9 @@ func (v *View) Alive(node string) (Alive, bool) {
 
 // IsNew reports whether no agent has ever written to the store.
 func (v *View) IsNew() bool { return v.revisions[keySchema] == 0 }
+
+// ID is the random id of the store, which it keeps for ever; "": it has none.
+func (v *View) ID() string { return v.id }
 
 // IsEmpty reports whether the state has no nodes, networks and ports.
 func (v *View) IsEmpty() bool { return len(v.nodes) == 0 && len(v.networks) == 0 && len(v.ports) == 0 }

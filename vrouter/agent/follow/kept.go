@@ -23,7 +23,7 @@ import (
 
 // keptVersion is the version of the files. An agent reads this version and older
 // ones.
-const keptVersion = 1
+const keptVersion = 2
 
 // Kept is the state directory of an agent. node.json has the data of this node
 // only. slice.json has the last known state of a remote store. offers.json has the changes of
@@ -39,6 +39,7 @@ type KeptNode struct {
 	Instance string       `json:"instance"`          // distinguishes this node from another with the same name
 	IDs      *fib.IDs     `json:"ids"`               // ids of nexthops, vifs and remotes; counters refer to them
 	Underlay []netip.Addr `json:"underlay"`          // the node's last underlay addresses
+	Store    string       `json:"store,omitempty"`   // id of the store that the node uses; "": unknown
 	Leaving  []string     `json:"leaving,omitempty"` // ports to delete when the store is reachable
 }
 

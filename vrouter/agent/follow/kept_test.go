@@ -76,7 +76,7 @@ func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
 		"empty":          {``, "the file is damaged"},
 		"no version":     {`{"node":"a","state":{}}`, "version is missing or 0"},
 		"version 0":      {`{"version":0,"node":"a","state":{}}`, "version is missing or 0"},
-		"newer":          {`{"version":2,"node":"a","state":{},"more":1}`, "the file has version 2, but this agent supports only versions up to 1"},
+		"newer":          {`{"version":3,"node":"a","state":{},"more":1}`, "the file has version 3, but this agent supports only versions up to 2"},
 		"another node's": {`{"version":1,"node":"b","state":{}}`, `the file belongs to node "b", but this agent runs node "a"`},
 		"unknown field":  {`{"version":1,"node":"a","state":{"colour":1}}`, `unknown field "colour"`},
 		"two values":     {`{"version":1,"node":"a","state":{}} {}`, "the file is damaged"},

@@ -11,6 +11,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
 
@@ -34,6 +35,7 @@ func (f *Follower) KeepSlice() {
 	if self, ok := f.reconciler.Want.Self(); ok {
 		f.Own.Underlay = self.Underlay
 	}
+	f.Peek(func(v *fleet.View) { f.Own.Store = v.ID() })
 	text, err := json.Marshal(f.Own, jsonv1.DefaultOptionsV1())
 	if err == nil && !bytes.Equal(text, f.saving.node) {
 		if err = f.Kept.saveNode(f.Own); err == nil {

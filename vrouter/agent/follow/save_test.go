@@ -9,6 +9,7 @@ import (
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -20,7 +21,7 @@ func keeper(t *testing.T) (f *Follower, keep func(networks int)) {
 	own, err := k.LoadNode()
 	agenttest.Must(t, err)
 	f = &Follower{
-		shared: &shared{Address: store.Address{Kind: store.KindEtcd}}, log: slog.New(slog.DiscardHandler), Kept: k, Own: own,
+		shared: &shared{Fleet: fleet.New(nil, fleet.Options{}), Address: store.Address{Kind: store.KindEtcd}}, log: slog.New(slog.DiscardHandler), Kept: k, Own: own,
 		reconciler: &reconcile.Reconciler{}, saving: saving{slices: make(chan model.Slice, 1)},
 	}
 	return f, func(networks int) {

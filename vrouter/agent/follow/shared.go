@@ -111,8 +111,12 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 			return nil, errors.Join(err, st.Close())
 		}
 	}
+	o := fleet.Options{Lease: c.Lease, Logger: log, Node: c.Node, Whole: address.Kind == store.KindFile}
+	if f.hasPorts() {
+		o.Used, o.Store = true, f.Own.Store
+	}
 	s := &shared{
-		Fleet:   fleet.New(st, fleet.Options{Lease: c.Lease, Logger: log, Node: c.Node, Whole: address.Kind == store.KindFile}),
+		Fleet:   fleet.New(st, o),
 		Address: address, store: st, Ended: make(chan error, 2), awake: make(chan struct{}, 1),
 	}
 	s.Changes = s.Watcher()
@@ -131,12 +135,14 @@ func Join(ctx context.Context, c config.Config, log *slog.Logger, here *netdev.S
 // checkNewStore returns an error for an unused store if the node had ports: the agent would remove
 // them all.
 func (f *Follower) checkNewStore() error {
-	ports := f.Own.IDs.Vifs()
-	if ports == 0 || f.config.NewStore {
+	if !f.hasPorts() {
 		return nil
 	}
-	return fmt.Errorf("node %s: its store is missing or empty, and all ports of the node (there were %d) would be removed; packets keep flowing; restore the store from a backup, or start the agent once with --new-store", f.config.Node, ports)
+	return fmt.Errorf("node %s: its store is missing or empty, and all ports of the node (there were %d) would be removed; packets keep flowing; restore the store from a backup, or start the agent once with --new-store", f.config.Node, f.Own.IDs.Vifs())
 }
+
+// hasPorts reports whether the node has ports that it must not lose.
+func (f *Follower) hasPorts() bool { return f.Own.IDs.Vifs() > 0 && !f.config.NewStore }
 
 // Close tells the other nodes that the agent stops, and closes the store. Call it after the
 // context of Join has ended. For a removed node it deletes the node's alive key instead, so
@@ -169,11 +175,11 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.Slice, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var slice *model.Slice
-	var empty, isNew bool
+	var empty bool
 	var taken error
 	err := f.Look(waiting, func(v *fleet.View) {
 		s := v.Slice(f.config.Node, nil)
-		slice, empty, isNew = &s, v.IsEmpty(), v.IsNew()
+		slice, empty = &s, v.IsEmpty()
 		if _, known := v.Node(f.config.Node); !known && f.IsShared() {
 			slice = &model.Slice{} // an empty slice until register has added the node
 		}
@@ -184,8 +190,6 @@ func (f *Follower) InitialSlice(ctx context.Context) (*model.Slice, error) {
 		return nil, taken
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case err == nil && isNew && f.checkNewStore() != nil:
-		return nil, f.checkNewStore()
 	case err == nil && empty && f.config.State != "":
 		return f.applyFirst(ctx)
 	case err == nil:
