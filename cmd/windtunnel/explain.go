@@ -1,15 +1,11 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"strings"
 
-	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
-	"windtunnel/internal/screen"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/text"
 )
 
 func explainCommand() *cobra.Command {
@@ -28,31 +24,9 @@ trials count.`,
 			if err != nil {
 				return err
 			}
-			return explain(cmd.OutOrStdout(), r)
+			return text.Write(cmd.OutOrStdout(), r.Explain(), tableOptions(cmd.OutOrStdout()))
 		},
 	}
 	dbFlag(cmd, &db)
 	return cmd
-}
-
-// explain writes the explanation at the terminal's width.
-func explain(w io.Writer, r *model.Report) error {
-	o := tableOptions(w)
-	title := func(text string) string { return text }
-	if o.Colour {
-		title = func(text string) string { return lipgloss.NewStyle().Bold(true).Render(text) }
-	}
-	var b strings.Builder
-	b.WriteString(title(screen.Wrap(r.Run.Title+" ("+r.Run.ID+")", o.Width, "")) + "\n")
-	b.WriteString(screen.Wrap(r.Run.Command(), o.Width, "  ") + "\n")
-	for _, s := range r.Explain() {
-		b.WriteString("\n" + title(screen.Wrap(s.Title, o.Width, "")) + "\n")
-		for _, p := range s.Paragraphs {
-			b.WriteString(screen.Wrap("• "+p, o.Width, "  ") + "\n")
-		}
-	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write the explanation of run %s: %w", r.Run.ID, err)
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func (s *runner) writeProfiles(r *model.Report, dir string) error {
 	if len(r.Profiles) == 0 {
 		return nil
 	}
-	if err := text.WriteProfiles(s.out, r, tableOptions(s.out)); err != nil {
+	if err := text.Write(s.out, r.ProfileDocument(), tableOptions(s.out)); err != nil {
 		return err
 	}
 	for _, p := range r.Profiles {

@@ -32,11 +32,11 @@ type format struct {
 
 // formats are the forms of a run's report. `windtunnel run` writes all of them.
 var formats = []format{
-	{"table", "report.txt", ofOne(func(w io.Writer, r *model.Report) error { return text.Write(w, r, tableOptions(w)) }), false},
+	{"table", "report.txt", ofOne(func(w io.Writer, r *model.Report) error { return text.Write(w, r.Document(), tableOptions(w)) }), false},
 	{"html", "report.html", ofOne(html.Write), false},
 	{"svg", "chart.svg", ofOne(html.SVG), false},
 	{"svg-dark", "chart-dark.svg", ofOne(html.DarkSVG), false},
-	{"markdown", "report.md", ofOne(markdown.Write), false},
+	{"markdown", "report.md", ofOne(func(w io.Writer, r *model.Report) error { return markdown.Write(w, r.Document()) }), false},
 	{"json", "report.json", ofOne(export.WriteJSON), false},
 	{"csv", "samples.csv", ofOne(export.WriteCSV), false},
 	{"benchfmt", "bench.txt", ofOne(export.WriteBenchfmt), false},
@@ -48,7 +48,13 @@ var reportEndings = []ending{
 	{"dark.svg", "svg-dark"}, {".svg", "svg"},
 }
 
-var publishedFormat = format{"published", "published.md", markdown.WritePublished, true}
+var publishedFormat = format{"published", "published.md", func(w io.Writer, reports ...*model.Report) error {
+	d, err := model.PublishedDocument(reports...)
+	if err != nil {
+		return err
+	}
+	return markdown.Write(w, d)
+}, true}
 
 // ofOne makes the writer of a format out of a writer of one report.
 func ofOne(write func(io.Writer, *model.Report) error) func(io.Writer, ...*model.Report) error {

@@ -105,7 +105,7 @@ func (b *bench) analysis() error {
 	}
 	start := time.Now()
 	r := model.Build(data.Run, data.Plan, data.Samples)
-	if err := text.Write(io.Discard, r, text.Options{}); err != nil {
+	if err := text.Write(io.Discard, r.Document(), text.Options{}); err != nil {
 		return err
 	}
 	took := time.Since(start).Seconds()

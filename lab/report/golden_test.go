@@ -4,7 +4,6 @@ package report_test
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -27,17 +26,21 @@ import (
 var update = flag.Bool("update", false, "write the current reports to testdata/*.golden")
 
 func table(o text.Options) func(io.Writer, *model.Report) error {
-	return func(w io.Writer, r *model.Report) error { return text.Write(w, r, o) }
+	return func(w io.Writer, r *model.Report) error { return text.Write(w, r.Document(), o) }
 }
 
 func explanation(w io.Writer, r *model.Report) error {
-	for _, s := range r.Explain() {
-		fmt.Fprintf(w, "%s\n", s.Title)
-		for _, p := range s.Paragraphs {
-			fmt.Fprintf(w, "  %s\n", p)
-		}
+	return text.Write(w, r.Explain(), text.Options{Width: 100})
+}
+
+func page(w io.Writer, r *model.Report) error { return markdown.Write(w, r.Document()) }
+
+func published(w io.Writer, r *model.Report) error {
+	d, err := model.PublishedDocument(r, r)
+	if err != nil {
+		return err
 	}
-	return nil
+	return markdown.Write(w, d)
 }
 
 // documented is the rigorous run beside a table of a document, with the CPU figures of a
@@ -66,7 +69,7 @@ func documented() *model.Report {
 
 func TestAPageAboutDocumentsNeedsTables(t *testing.T) {
 	r := model.Build(reporttest.Sample())
-	if err := markdown.WritePublished(io.Discard, r); err == nil || !strings.Contains(err.Error(), r.Run.ID) || !strings.Contains(err.Error(), "has no table of a document") {
+	if err := published(io.Discard, r); err == nil || !strings.Contains(err.Error(), r.Run.ID) || !strings.Contains(err.Error(), "has no table of a document") {
 		t.Errorf("a run without tables: %v", err)
 	}
 }
@@ -84,9 +87,9 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 		{"table-80", quick, table(text.Options{Width: 80})},
 		{"table-colour", quick, table(text.Options{Width: 110, Colour: true})},
 		{"table-two-trials", model.Build(run, plan, samples), table(text.Options{Width: 100})},
-		{"markdown", quick, markdown.Write},
+		{"markdown", quick, page},
 		{"explain", model.Build(reporttest.Rigorous()), explanation},
-		{"published", documented(), func(w io.Writer, r *model.Report) error { return markdown.WritePublished(w, r, r) }},
+		{"published", documented(), published},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer
@@ -116,7 +119,7 @@ func TestNameAndNoteOfARunStandInTheReport(t *testing.T) {
 	run, plan, samples := reporttest.Sized(1)
 	run.Name, run.Note = "fix/mtu", "after the update"
 	r := model.Build(run, plan, samples)
-	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": markdown.Write, "HTML": html.Write, "JSON": export.WriteJSON} {
+	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": page, "HTML": html.Write, "JSON": export.WriteJSON} {
 		var b bytes.Buffer
 		if err := write(&b, r); err != nil {
 			t.Fatal(err)

@@ -53,13 +53,13 @@ func TestThePageHasTheMatrixOfTheHosts(t *testing.T) {
 	if strings.Contains(page.String(), "<cc>") {
 		t.Error("a host's name is not escaped")
 	}
-	if err := markdown.Write(&md, r); err != nil {
+	if err := markdown.Write(&md, r.Document()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(md.String(), "## raw/one: throughput in Gbit/s between hosts") || !strings.Contains(md.String(), "3.01 ▼") {
 		t.Errorf("the Markdown lacks the matrix:\n%s", &md)
 	}
-	if err := text.Write(&table, r, text.Options{Width: 80}); err != nil {
+	if err := text.Write(&table, r.Document(), text.Options{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(table.String(), "raw/one: throughput in Gbit/s between hosts") || !strings.Contains(table.String(), "3.01 ▼") || strings.Contains(table.String(), "streams") {

@@ -72,14 +72,12 @@ func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
 		want = append(want, p.Printed, p.Source, p.MeasuredText(), p.PublishedRatioText(), p.MeasuredRatioText())
 	}
 	for _, f := range slices.Concat(r.Facts(), r.Settings()) {
-		want = append(want, f.Name, f.Value)
+		want = append(want, f.Name, f.Text)
 	}
 	for _, m := range r.Method() {
-		want = append(want, m.Title, m.Text)
+		want = append(want, m.Name, m.Text)
 	}
-	for _, s := range r.Repeat().Steps {
-		want = append(want, s.Line)
-	}
+	want = append(want, r.Repeat()...)
 	if len(want) < 200 {
 		t.Fatalf("only %d texts to look for: the sample run has lost its content", len(want))
 	}

@@ -1,4 +1,4 @@
-// Package markdown writes a report as GitHub's Markdown.
+// Package markdown writes a document as GitHub's Markdown.
 package markdown
 
 import (
@@ -8,56 +8,26 @@ import (
 	"unicode"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/document"
 )
 
-// Write writes the report as GitHub's Markdown: findings, matrices, tables, conditions, ladders,
-// hypotheses, failures, published figures, validity, notes, environment and method. It
-// escapes all text of the report, so that no text acts as Markdown.
-func Write(w io.Writer, r *model.Report) error {
+// Write writes a document as GitHub's Markdown. It escapes all text, so that no text acts as
+// Markdown.
+func Write(w io.Writer, d document.Document) error {
 	var m markdown
-	m.line("# %s", escape(r.Run.Title))
-	if r.Run.Description != "" {
-		m.line("%s", escape(r.Run.Description))
+	if d.Title != "" {
+		m.line("# %s", escape(d.Title))
 	}
-	m.line("%s", escape(strings.TrimSpace(r.Run.ID+" "+r.Run.Name)+": "+r.Run.Command()))
-	if r.Run.Note != "" {
-		m.line("%s", escape(r.Run.Note))
+	for _, l := range d.Links {
+		m.line("[%s](%s)", escape(l.Text), l.URL)
 	}
-	m.list("", r.Findings)
-	for _, x := range r.Matrices() {
-		m.table("## "+escape(x.Title()), x.Grid())
-		m.lines(x.Legend)
+	m.lines(d.Lead)
+	m.lines(d.Lines...)
+	for i := range d.Sections {
+		m.section(&d.Sections[i], "##")
 	}
-	m.figures(r.Figures())
-	m.list("## Conditions", r.ConditionLines())
-	for i := range r.Elsewhere {
-		m.line("### %s", escape(r.Elsewhere[i].Title()))
-		m.figures(r.Elsewhere[i].Figures())
-	}
-	for _, l := range r.LadderGrids() {
-		m.table("## "+escape(l.Title), l.Grid)
-		m.lines(l.Legend)
-	}
-	m.list("## Hypotheses", r.HypothesisLines())
-	var troubles []string
-	for _, t := range r.Troubles() {
-		troubles = append(troubles, t.String())
-	}
-	m.list("## Skipped and failed", troubles)
-	m.published(r.Tables)
-	m.table("## Published beside measured", r.BesideGrid())
-	m.list("## Validity", r.ValidityLines())
-	m.list("## Notes", r.Notes)
-	facts := model.Grid{Heads: []string{"what", "value"}, Words: map[int]bool{0: true, 1: true}}
-	for _, f := range r.Facts() {
-		facts.Add(f.Name, f.Value)
-	}
-	m.table("## Environment", facts)
-	m.method(r)
-	m.byHand(r.ByHand())
 	if _, err := io.WriteString(w, m.out.String()); err != nil {
-		return fmt.Errorf("write run %s as Markdown: %w", r.Run.ID, err)
+		return fmt.Errorf("write %q as Markdown: %w", d.Title, err)
 	}
 	return nil
 }
@@ -72,126 +42,97 @@ func (m *markdown) line(format string, args ...any) {
 	fmt.Fprintf(&m.out, format+"\n", args...)
 }
 
-func (m *markdown) list(title string, lines []string) {
-	if len(lines) == 0 {
-		return
-	}
-	if title != "" {
-		m.line("%s", title)
-	}
-	var items []string
-	for _, l := range lines {
-		items = append(items, "- "+escape(l))
-	}
-	m.line("%s", strings.Join(items, "\n"))
-}
-
-// lines writes a paragraph for each line.
-func (m *markdown) lines(lines []string) {
-	for _, l := range lines {
-		m.line("%s", escape(l))
-	}
-}
-
-// table writes a grid below a title. If the grid has no rows, it writes nothing. Words
-// are aligned left, figures right.
-func (m *markdown) table(title string, g model.Grid) {
-	if len(g.Rows) == 0 {
-		return
-	}
-	m.line("%s", title)
-	var b strings.Builder
-	row := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	row(escaped(g.Heads))
-	rule := make([]string, len(g.Heads))
-	for i := range rule {
-		if rule[i] = "---:"; g.Words[i] {
-			rule[i] = "---"
+// lines writes a paragraph for each text.
+func (m *markdown) lines(texts ...string) {
+	for _, text := range texts {
+		if text != "" {
+			m.line("%s", escape(text))
 		}
 	}
+}
+
+// section writes a section. level is the sign of its heading.
+func (m *markdown) section(s *document.Section, level string) {
+	if s.Title != "" {
+		m.line("%s %s", level, escape(s.Title))
+	}
+	m.lines(s.Lead)
+	var items []string
+	for _, text := range s.Sentences {
+		items = append(items, "- "+escape(text))
+	}
+	for _, t := range s.Terms {
+		items = append(items, "- **"+escape(t.Name)+":** "+escape(t.Text))
+	}
+	if items != nil {
+		m.line("%s", strings.Join(items, "\n"))
+	}
+	for _, t := range s.Tables {
+		m.table(t)
+	}
+	for _, c := range s.Code {
+		m.code(c)
+	}
+	m.lines(s.Notes...)
+	for i := range s.Sections {
+		m.section(&s.Sections[i], level+"#")
+	}
+}
+
+// table writes a table. Words are aligned left, figures right.
+func (m *markdown) table(t document.Table) {
+	var b strings.Builder
+	row := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	var heads, rule []string
+	for _, c := range t.Columns {
+		head := escape(c.Name)
+		if c.Unit != "" {
+			head += " in " + escape(c.Unit)
+		}
+		heads = append(heads, head)
+		if c.Words {
+			rule = append(rule, "---")
+		} else {
+			rule = append(rule, "---:")
+		}
+	}
+	row(heads)
 	row(rule)
-	for _, cells := range g.Rows {
-		if cells = escaped(cells); len(cells) == 1 {
-			cells = append([]string{"**" + cells[0] + "**"}, make([]string, len(g.Heads)-1)...)
+	for _, r := range t.Rows {
+		cells := make([]string, len(heads))
+		if len(r.Cells) == 1 {
+			cells[0] = "**" + escape(r.Cells[0].Text) + "**"
+		} else {
+			for i, c := range r.Cells {
+				cells[i] = escape(c.String())
+			}
+		}
+		if len(r.Notes) > 0 {
+			cells[len(cells)-1] = strings.TrimSpace(cells[len(cells)-1] + " (" + escape(strings.Join(r.Notes, "; ")) + ")")
 		}
 		row(cells)
 	}
 	m.line("%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
-func (m *markdown) figures(tables []model.Figures) {
-	for _, f := range tables {
-		m.table("## "+escape(f.Title), f.Grid(func(c model.Column) string {
-			if c.Unit == "" {
-				return c.Name
-			}
-			return c.Name + " in " + c.Unit
-		}, func(model.Column) bool { return true }))
-		m.lines(f.Legend())
+// code writes lines in a code block. Its fence is longer than any in the lines.
+func (m *markdown) code(c document.Code) {
+	var lines []string
+	for _, l := range c.Lines {
+		lines = append(lines, phrase.Printable(l))
 	}
-}
-
-// published writes three tables for each table of a document: the published figures, the
-// measured figures, and the ratios of both.
-func (m *markdown) published(tables []model.PublishedTable) {
-	if len(tables) == 0 {
-		return
-	}
-	m.line("## Published beside measured")
-	m.line("%s", escape(model.AgreementRule))
-	for i := range tables {
-		t := &tables[i]
-		m.line("### %s", escape(phrase.Capital(t.Title)))
-		m.table("Published ("+escape(t.Source)+"):", t.Shape((*model.PublishedCell).PrintedText))
-		m.table("Measured:", t.Shape((*model.PublishedCell).MeasuredText))
-		m.table("Ratios, each to its own baseline:", t.RatioGrid())
-		m.list("", t.Remarks())
-	}
-}
-
-func (m *markdown) method(r *model.Report) {
-	m.line("## Method")
-	var items []string
-	for _, p := range r.Method() {
-		items = append(items, "- **"+escape(p.Title)+".** "+escape(p.Text))
-	}
-	m.line("%s", strings.Join(items, "\n"))
-	again := r.Repeat()
-	lines := again.Run
-	if len(again.Steps) > 0 {
-		lines = append(lines, "", "# one trial of "+phrase.Printable(again.Scenario))
-		for _, s := range again.Steps {
-			lines = append(lines, phrase.Printable(s.Line+" # "+s.Role+" on "+s.On))
-		}
-	}
-	m.fenced("To repeat:", lines)
-}
-
-// byHand writes the lines that repeat each scenario, in <details> blocks.
-func (m *markdown) byHand(list []model.ByHand) {
-	if len(list) == 0 {
-		return
-	}
-	m.line("## To repeat a test by hand")
-	m.line("%s", escape(model.ByHandHint))
-	for _, h := range list {
-		m.line("<details><summary>%s</summary>", escape(h.Scenario))
-		m.fenced("", h.Lines)
-		m.line("</details>")
-	}
-}
-
-// fenced writes lines in a code block. Its fence is longer than any in the lines.
-func (m *markdown) fenced(title string, lines []string) {
 	text := strings.Join(lines, "\n")
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	if title != "" {
-		m.line("%s", title)
+	if c.Title != "" {
+		m.line("<details><summary>%s</summary>", escape(c.Title))
 	}
 	m.line("%ssh\n%s\n%s", fence, text, fence)
+	if c.Title != "" {
+		m.line("</details>")
+	}
 }
 
 // escape escapes text for GitHub's Markdown, also within a table.
@@ -207,11 +148,4 @@ func escape(text string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
-}
-
-func escaped(texts []string) (list []string) {
-	for _, text := range texts {
-		list = append(list, escape(text))
-	}
-	return list
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -60,10 +59,10 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 		t.Errorf("the CSV has %d samples of %d", rows, len(samples))
 	}
 	var terminal, page bytes.Buffer
-	if err := text.Write(&terminal, r, text.Options{}); err != nil {
+	if err := text.Write(&terminal, r.Document(), text.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := markdown.Write(&page, r); err != nil {
+	if err := asMarkdown(&page, r); err != nil {
 		t.Fatal(err)
 	}
 	for name, got := range map[string]string{"text": terminal.String(), "Markdown": page.String()} {
@@ -138,10 +137,10 @@ func TestARunThatAdjustsSaysSo(t *testing.T) {
 // The explanation states the conditions as the report does.
 func TestTheExplanationHasTheConditionsOfTheReport(t *testing.T) {
 	r := Build(sample.Run{}, oneScenario(), []sample.Sample{atDistance(0, 52, 13e9), atDistance(1, 54, 13e9), atDistance(2, 335, 8e9), atDistance(3, 340, 8e9)})
-	for _, s := range r.Explain() {
+	for _, s := range r.Explain().Sections {
 		if s.Title == "Conditions" {
-			if !slices.Equal(s.Paragraphs, r.ConditionLines()) || len(s.Paragraphs) != 2 || !strings.HasPrefix(s.Paragraphs[0], "The figures hold for ") {
-				t.Errorf("%q, the report says %q", s.Paragraphs, r.ConditionLines())
+			if !slices.Equal(s.Sentences, r.ConditionLines()) || len(s.Sentences) != 2 || !strings.HasPrefix(s.Sentences[0], "The figures hold for ") {
+				t.Errorf("%q, the report says %q", s.Sentences, r.ConditionLines())
 			}
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/html"
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
@@ -29,8 +28,8 @@ func TestEveryFormOfTheReportSaysWhichFiguresAreOfEmulatedVMs(t *testing.T) {
 	}
 	want := "Emulated CPU (TCG): VMs ran without KVM"
 	for form, write := range map[string]func(*bytes.Buffer) error{
-		"terminal": func(b *bytes.Buffer) error { return text.Write(b, r, text.Options{}) },
-		"Markdown": func(b *bytes.Buffer) error { return markdown.Write(b, r) },
+		"terminal": func(b *bytes.Buffer) error { return text.Write(b, r.Document(), text.Options{}) },
+		"Markdown": func(b *bytes.Buffer) error { return asMarkdown(b, r) },
 		"HTML":     func(b *bytes.Buffer) error { return html.Write(b, r) },
 	} {
 		var b bytes.Buffer

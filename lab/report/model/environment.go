@@ -9,20 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/units"
 )
 
-// Fact is one property of the machine or of the run, for readers.
-type Fact struct{ Name, Value string }
-
 // Facts lists the properties of the run, the machine and the kernel. It leaves out
 // unknown ones.
-func (r *Report) Facts() []Fact {
+func (r *Report) Facts() []document.Term {
 	e := r.Run.Environment
-	var list []Fact
+	var list []document.Term
 	add := func(name, value string) {
 		if value != "" && value != "0" {
-			list = append(list, Fact{name, value})
+			list = append(list, document.Term{Name: name, Text: value})
 		}
 	}
 	add("Run", r.Run.ID)
@@ -61,15 +59,15 @@ func (r *Report) Facts() []Fact {
 
 // Settings lists the sysctls, the offloads by device, other settings of the testbed,
 // and the CPU's mitigations.
-func (r *Report) Settings() []Fact {
+func (r *Report) Settings() []document.Term {
 	e := r.Run.Environment
-	var list []Fact
+	var list []document.Term
 	for _, group := range []struct {
 		prefix string
 		of     map[string]string
 	}{{"", e.Sysctls}, {"offloads of ", e.Offloads}, {"", e.Settings}, {"mitigation of ", e.Mitigations}} {
 		for _, k := range slices.Sorted(maps.Keys(group.of)) {
-			list = append(list, Fact{group.prefix + k, group.of[k]})
+			list = append(list, document.Term{Name: group.prefix + k, Text: group.of[k]})
 		}
 	}
 	return list

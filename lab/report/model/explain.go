@@ -5,24 +5,16 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/sample"
 )
-
-// Section is a heading with paragraphs of plain text.
-type Section struct {
-	Title      string
-	Paragraphs []string
-}
 
 // Explain explains the results of the run in plain sentences: the cost of each ladder
 // step, the hypotheses, figures that are missing, and the number of trials that count.
 // A run without ladders has the findings in place of the ladder steps.
-func (r *Report) Explain() (list []Section) {
-	add := func(title string, paragraphs []string) {
-		if len(paragraphs) > 0 {
-			list = append(list, Section{title, paragraphs})
-		}
-	}
+func (r *Report) Explain() document.Document {
+	d := document.Document{Title: r.Run.Title + " (" + r.Run.ID + ")", Lines: []string{r.Run.Command()}}
+	add := func(title string, sentences []string) { d.Add(document.Section{Title: title, Sentences: sentences}) }
 	for i := range r.Ladders {
 		add(titled("What it costs", r.Ladders[i].Title), r.climb(&r.Ladders[i]))
 	}
@@ -39,7 +31,7 @@ func (r *Report) Explain() (list []Section) {
 	}
 	add("What could not be said", append(unsaid, r.Doubts...))
 	add("Validity", r.ValidityLines())
-	return list
+	return d
 }
 
 // titled adds the suite's title to a heading.

@@ -13,8 +13,8 @@ import (
 
 func explained(r *Report) string {
 	var b strings.Builder
-	for _, s := range r.Explain() {
-		b.WriteString(s.Title + "\n  " + strings.Join(s.Paragraphs, "\n  ") + "\n")
+	for _, s := range r.Explain().Sections {
+		b.WriteString(s.Title + "\n  " + strings.Join(s.Sentences, "\n  ") + "\n")
 	}
 	return b.String()
 }
@@ -22,7 +22,7 @@ func explained(r *Report) string {
 func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
 	run, plan := steps("raw", "bridge", "vxlan")
 	r := Build(run, plan, slices.Concat(costing("raw/stream", 10, 10e9, 0.40), costing("bridge/stream", 10, 9e9, 0.50), costing("vxlan/stream", 10, 9e9, 0.80)))
-	got := r.Explain()[0].Paragraphs
+	got := r.Explain().Sections[0].Sentences
 	want := []string{
 		"The bridge carries 10.0 % less than the raw [10.0, 10.0] and costs the receiver 24.4 % more CPU per byte [24.1, 25.0].",
 		"The vxlan costs the receiver 58.8 % more CPU per byte than the bridge [58.3, 60.0]; no difference shows in throughput [0.0, 0.0 %; any difference would have been detected].",
@@ -36,7 +36,7 @@ func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
 func TestExplanationSaysSavingsAndGains(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	r := Build(run, plan, slices.Concat(costing("raw/stream", 10, 10e9, 0.80), costing("bridge/stream", 10, 12e9, 0.50)))
-	got := r.Explain()[0].Paragraphs[0]
+	got := r.Explain().Sections[0].Sentences[0]
 	if got != "The bridge carries 20.0 % more than the raw [20.0, 20.0] and costs the receiver 37.0 % less CPU per byte [36.8, 37.5]." {
 		t.Error(got)
 	}
@@ -58,11 +58,11 @@ func TestExplanationOfStepsThatShowNothingSaysWhatWouldHaveShown(t *testing.T) {
 }
 
 func TestExplanationWithoutLaddersIsOfEveryComparison(t *testing.T) {
-	sections := quick(t).Explain()
-	if sections[0].Title != "What it costs" || len(sections[0].Paragraphs) != 3 || !strings.HasPrefix(sections[0].Paragraphs[0], "The bridge carries 3.6 % less than raw [") {
+	sections := quick(t).Explain().Sections
+	if sections[0].Title != "What it costs" || len(sections[0].Sentences) != 3 || !strings.HasPrefix(sections[0].Sentences[0], "The bridge carries 3.6 % less than raw [") {
 		t.Errorf("%+v", sections[0])
 	}
-	if last := sections[len(sections)-1]; last.Title != "Validity" || !strings.HasPrefix(last.Paragraphs[0], "47 of 50 trials count; 3 failed") {
+	if last := sections[len(sections)-1]; last.Title != "Validity" || !strings.HasPrefix(last.Sentences[0], "47 of 50 trials count; 3 failed") {
 		t.Errorf("%+v", last)
 	}
 }

@@ -48,18 +48,6 @@ type Cell struct {
 	Has   bool
 }
 
-// Line prints the cell on one line: "10.8 [10.6, 11.0] ~".
-func (c Cell) Line(ranged bool) string {
-	text := c.Text
-	if ranged && c.Range != "" {
-		text += " " + c.Range
-	}
-	if mark := marks[c.Verdict]; mark != "" {
-		text += " " + mark
-	}
-	return text
-}
-
 // Figures lists the tables of the report: streams first, then request/response. It
 // leaves out columns without a figure. A run between pairs of hosts has matrices and no
 // tables.

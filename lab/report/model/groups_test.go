@@ -1,9 +1,10 @@
-package model
+package model_test
 
 import (
 	"strings"
 	"testing"
 
+	. "windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -22,14 +23,10 @@ func TestTheReportShowsTheCPUOfControlGroups(t *testing.T) {
 	if len(list) != 1 || list[0].Title() != "CPU of control groups, in % of a CPU" {
 		t.Fatalf("matrices %+v", list)
 	}
-	var lines []string
-	for _, row := range append([][]string{list[0].Grid().Heads}, list[0].Grid().Rows...) {
-		lines = append(lines, strings.Join(row, "|"))
-	}
-	want := "scenario|kube-proxy at the sender|kube-proxy at the receiver|other pods at the receiver\n" +
-		"cni/stream|2.00|50.0|0\n" +
-		"cni-colocated/stream|125|none|none"
-	if got := strings.Join(lines, "\n"); got != want {
+	want := "cni/stream | 2.00 | 50.0 | 0\n" +
+		"cni-colocated/stream | 125 | none | none"
+	columns := list[0].Corner + " | " + strings.Join(list[0].Columns, " | ")
+	if got := strings.Join(rows(list[0].Section()), "\n"); got != want || columns != "scenario | kube-proxy at the sender | kube-proxy at the receiver | other pods at the receiver" {
 		t.Errorf("the matrix is\n%s\nwant\n%s", got, want)
 	}
 	if len(Build(sample.Run{}, plan, samples[:0]).Matrices()) > 0 {

@@ -3,8 +3,11 @@ package model_test
 import (
 	"bytes"
 	"io"
+	"strings"
 	"testing"
 
+	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
@@ -13,6 +16,21 @@ import (
 func quick(t testing.TB) *Report {
 	t.Helper()
 	return Build(reporttest.Sample())
+}
+
+// asMarkdown writes a report as Markdown.
+func asMarkdown(w io.Writer, r *Report) error { return markdown.Write(w, r.Document()) }
+
+// rows returns the rows of a section's first table as texts.
+func rows(s document.Section) (list []string) {
+	for _, row := range s.Tables[0].Rows {
+		var cells []string
+		for _, c := range row.Cells {
+			cells = append(cells, c.String())
+		}
+		list = append(list, strings.Join(cells, " | "))
+	}
+	return list
 }
 
 func written(t *testing.T, write func(io.Writer, *Report) error, r *Report) string {
@@ -27,7 +45,7 @@ func written(t *testing.T, write func(io.Writer, *Report) error, r *Report) stri
 func tabled(t *testing.T, r *Report, o text.Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := text.Write(&b, r, o); err != nil {
+	if err := text.Write(&b, r.Document(), o); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -80,8 +79,8 @@ func chances(rng *rand.Rand, sc *suite.Scenario, blocks int) []sample.Sample {
 }
 
 func TestNoRunPanicsOrContradictsItself(t *testing.T) {
-	writers := []func(io.Writer, *Report) error{markdown.Write, export.WriteJSON, export.WriteCSV, export.WriteBenchfmt,
-		func(w io.Writer, r *Report) error { return text.Write(w, r, text.Options{Width: 80}) }}
+	writers := []func(io.Writer, *Report) error{asMarkdown, export.WriteJSON, export.WriteCSV, export.WriteBenchfmt,
+		func(w io.Writer, r *Report) error { return text.Write(w, r.Document(), text.Options{Width: 80}) }}
 	seen := make(map[Verdict]int)
 	for seed := range uint64(300) {
 		r := Build(chance(rand.New(rand.NewPCG(seed, 4))))
@@ -144,8 +143,8 @@ func contradictions(r *Report) []string {
 			add("%+v", h)
 		}
 	}
-	for _, s := range r.Explain() {
-		for _, p := range s.Paragraphs {
+	for _, s := range r.Explain().Sections {
+		for _, p := range s.Sentences {
 			if strings.Contains(p, "NaN") || strings.Contains(p, "Inf") || strings.Contains(p, "%!") || p == "" {
 				add("explained as %q", p)
 			}

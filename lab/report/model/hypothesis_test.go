@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -174,7 +173,7 @@ func TestHypothesisThatCannotBeJudgedSaysWhy(t *testing.T) {
 			t.Errorf("%s: %q, want %s: %q", h.Judgement, h.Why, judgement, want)
 		}
 	}
-	for _, text := range []string{tabled(t, r, text.Options{Width: 100}), written(t, markdown.Write, r), written(t, export.WriteJSON, r)} {
+	for _, text := range []string{tabled(t, r, text.Options{Width: 100}), written(t, asMarkdown, r), written(t, export.WriteJSON, r)} {
 		if !strings.Contains(text, "undecided") {
 			t.Errorf("does not show the judgement: %s", text)
 		}

@@ -9,8 +9,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
@@ -111,7 +111,7 @@ func TestLadderWithoutItsFirstStepSaysSo(t *testing.T) {
 	r := Build(run, plan, costing("bridge/stream", 8, 10e9, 0.4))
 	expectNote(t, r, "the step the raw has no figures (raw/stream has not run)")
 	expectNote(t, r, "the bridge is the lowest step with figures; what it adds over the raw is not known")
-	if said := r.Explain()[0].Paragraphs; len(said) != 1 || said[0] != "No two steps have figures, so the cost of a step is not known." {
+	if said := r.Explain().Sections[0].Sentences; len(said) != 1 || said[0] != "No two steps have figures, so the cost of a step is not known." {
 		t.Errorf("%q", said)
 	}
 }
@@ -176,11 +176,12 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 		return column(id, sample.Throughput, around(10e9, 0.03, 10, seed)...)
 	}
 	r := Build(run, plan, append(noisy("raw/stream", 0), noisy("bridge/stream", 1)...))
-	tables := r.LadderGrids()
-	if len(tables) != 1 || !strings.HasSuffix(tables[0].Rows[2][3], " ~") || len(tables[0].Legend) != 1 || !strings.Contains(tables[0].Legend[0], "(the bridge, throughput: a difference of ") {
-		t.Errorf("%+v", tables)
+	i := slices.IndexFunc(r.Document().Sections, func(s document.Section) bool { return strings.HasPrefix(s.Title, "What each step costs") })
+	ladder := r.Document().Sections[i]
+	if !strings.Contains(rows(ladder)[2], " ~ |") || len(ladder.Notes) != 1 || !strings.Contains(ladder.Notes[0], "(the bridge, throughput: a difference of ") {
+		t.Errorf("%+v", ladder)
 	}
-	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": written(t, markdown.Write, r)} {
+	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": written(t, asMarkdown, r)} {
 		if !strings.Contains(text, "~ no difference shows") {
 			t.Errorf("the %s does not say it:\n%s", name, text)
 		}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -235,21 +234,4 @@ func (x Matrix) Compared() bool {
 	return slices.ContainsFunc(x.Rows, func(r MatrixRow) bool {
 		return slices.ContainsFunc(r.Cells, func(c MatrixCell) bool { return c.Ratio != "" })
 	})
-}
-
-// Grid returns the matrix as texts: "812 (0.93)".
-func (x Matrix) Grid() Grid {
-	g := Grid{Heads: append([]string{cmp.Or(x.Corner, "system")}, x.Columns...), Words: map[int]bool{0: true}}
-	for _, r := range x.Rows {
-		row := []string{r.Name}
-		for _, c := range r.Cells {
-			text := c.Text
-			if c.Ratio != "" {
-				text += " (" + c.Ratio + ")"
-			}
-			row = append(row, text)
-		}
-		g.Add(row...)
-	}
-	return g
 }

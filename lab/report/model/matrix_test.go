@@ -49,17 +49,13 @@ func TestAMatrixHasARowForEachSystemAndAColumnForEachWorkload(t *testing.T) {
 	if got, want := x.Title(), "Datagrams received in k/s, and the ratio to bridge"; got != want {
 		t.Errorf("the title is %q, want %q", got, want)
 	}
-	var rows []string
-	for _, row := range x.Grid().Rows {
-		rows = append(rows, strings.Join(row, " | "))
-	}
 	want := []string{
 		"bridge | 100 | 200 | 300",
 		"fast | 200 (1.30) | 300 (1.30) | 400 (1.30)",
 		"alike | 300 (0.990 ~) | 400 (0.990 ~) | 500 (0.990 ~)",
 		"slow | 400 (0.400) | 500 (0.400) | needs 8 CPUs",
 	}
-	if got := strings.Join(rows, "\n"); got != strings.Join(want, "\n") {
+	if got := strings.Join(rows(x.Section()), "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("rows\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	for row, shade := range []string{"", "better2", "", "worse3"} {
@@ -96,8 +92,7 @@ func TestLatencyUnderLoadHasAMatrixForEachPercentile(t *testing.T) {
 	if got, want := strings.Join(titles, "; "), "Latency p50; Latency p99; Latency p99.9; Load beside the requests in Gbit/s"; got != want {
 		t.Errorf("matrices %q, want %q", got, want)
 	}
-	row := r.Matrices()[0].Grid().Rows[0]
-	if got, want := strings.Join(row, " | "), "bridge | 20.0 µs | 200 µs | 20.0 ms | 200 ms"; got != want {
+	if got, want := rows(r.Matrices()[0].Section())[0], "bridge | 20.0 µs | 200 µs | 20.0 ms | 200 ms"; got != want {
 		t.Errorf("the row is %q, want %q", got, want)
 	}
 	for width, heads := range map[int][]string{120: {"load-0 load-1 load-8 load-16"}, 40: {"load-0 load-1", "load-8 load-16"}} {

@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
-// Passage is a paragraph of plain text with a heading.
-type Passage struct{ Title, Text string }
-
 // Method explains how the run was measured and how to read its figures.
-func (r *Report) Method() (list []Passage) {
+func (r *Report) Method() (list []document.Term) {
 	rejected := "is repeated; its figures are kept among the samples and do not count"
 	if r.Run.Options.Lenient {
 		rejected = "counts, with a flag (--gates warn)"
@@ -48,7 +46,7 @@ func (r *Report) Method() (list []Passage) {
 		{r.offload(suite.OffloadTunnel), "Offload tunnel", "The NIC segments plain and tunnelled TCP."},
 	} {
 		if p.applies {
-			list = append(list, Passage{p.title, p.text})
+			list = append(list, document.Term{Name: p.title, Text: p.text})
 		}
 	}
 	return list

@@ -11,7 +11,7 @@ import (
 func methodOf(f suite.Fabric) map[string]string {
 	passages := map[string]string{}
 	for _, p := range (&Report{Scenarios: []Scenario{{Fabric: f}}}).Method() {
-		passages[p.Title] += p.Text
+		passages[p.Name] += p.Text
 	}
 	return passages
 }

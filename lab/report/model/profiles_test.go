@@ -79,7 +79,7 @@ func TestTheTableOfAProfileAddsUpBesideTheMeter(t *testing.T) {
 	plan, samples := profiledRun(t, 6)
 	r := Build(sample.Run{Status: sample.Complete}, plan, samples)
 	var b bytes.Buffer
-	if err := text.WriteProfiles(&b, r, text.Options{Width: 100}); err != nil {
+	if err := text.Write(&b, r.ProfileDocument(), text.Options{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string][]string{}
@@ -118,7 +118,7 @@ func TestAProfileThatCannotBeReadIsLeftOutWithANote(t *testing.T) {
 		t.Errorf("%d profiles, notes %q", len(r.Profiles), r.Notes)
 	}
 	var b bytes.Buffer
-	if err := text.WriteProfiles(&b, r, text.Options{}); err != nil || b.Len() != 0 {
+	if err := text.Write(&b, r.ProfileDocument(), text.Options{}); err != nil || b.Len() != 0 {
 		t.Errorf("%v: %s", err, &b)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
@@ -211,8 +210,8 @@ func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 	if got := r.Tables[0].Rows[4].Cells[0].MeasuredText(); got != "not in the short form" {
 		t.Errorf("a scenario that the short form leaves out: %q", got)
 	}
-	if !strings.Contains(strings.Join(r.Notes, "\n"), "the short form of the suite") || !strings.HasPrefix(r.Repeat().Run[0], "windtunnel run quick --short --seed ") {
-		t.Errorf("the report does not mention the short form: %q, %q", r.Notes, r.Repeat().Run)
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "the short form of the suite") || !strings.HasPrefix(r.Repeat()[0], "windtunnel run quick --short --seed ") {
+		t.Errorf("the report does not mention the short form: %q, %q", r.Notes, r.Repeat())
 	}
 }
 
@@ -223,12 +222,11 @@ func TestEveryFormOfTheReportHasTheDocumentsTables(t *testing.T) {
 		write func() error
 		has   []string
 	}{
-		"table": {func() error { return text.Write(&b, r, text.Options{Width: 140}) }, []string{"Published beside measured", "557 KB/sec", "0.944", "= same direction and magnitude", "give −5.6 % and not -16%", "Absolute figures belong"}},
-		"narrow": {func() error { return text.Write(&b, r, text.Options{Width: 60}) }, []string{
-			"• vxlan, rate: published 557 KB/sec, measured"}},
-		"markdown": {func() error { return markdown.Write(&b, r) }, []string{"### Streams", "| system | rate | CPU | change | price |", "| vxlan | 557 KB/sec |  | -16% | 5 |",
-			"Measured:", "Ratios, each to its own baseline:", "vxlan/stream / raw/stream", "give −5.6 %", "Absolute figures belong to the hardware"}},
-		"explain": {func() error { fmt.Fprint(&b, r.Explain()); return nil }, []string{"Published figures", "Streams, 3 ratios to the baseline. Same direction and magnitude: 2 (vxlan change, bridge rate); same direction, other magnitude: 1 (vxlan rate)."}},
+		"table": {func() error { return text.Write(&b, r.Document(), text.Options{Width: 140}) }, []string{"Published beside measured", "557 KB/sec", "0.944", "= same direction and magnitude", "give −5.6 % and not -16%", "Absolute figures belong"}},
+		"narrow": {func() error { return text.Write(&b, r.Document(), text.Options{Width: 60}) }, []string{
+			"557 KB/sec", "0.944"}},
+		"markdown": {func() error { return asMarkdown(&b, r) }, []string{"### Streams", "| system | column | scenario | published | measured |", "| vxlan | change | vxlan/stream | -16% |", "give −5.6 %", "Absolute figures belong to the hardware"}},
+		"explain":  {func() error { fmt.Fprint(&b, r.Explain()); return nil }, []string{"Published figures", "Streams, 3 ratios to the baseline. Same direction and magnitude: 2 (vxlan change, bridge rate); same direction, other magnitude: 1 (vxlan rate)."}},
 	} {
 		b.Reset()
 		if err := c.write(); err != nil {

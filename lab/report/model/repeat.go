@@ -6,33 +6,28 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
-
-// ByHand has the shell commands that repeat a trial of one scenario without the engine.
-// The lab builds nodes, fabric and system. The tool's commands are those that the run
-// recorded.
-type ByHand struct {
-	Scenario string
-	Lines    []string // for a POSIX shell, as root
-}
 
 // ByHandHint tells readers the requirements and limits of the lines of ByHand.
 const ByHandHint = "As root, with windtunnel on PATH. The first line builds the nodes, the fabric and the system, and keeps them; the last line removes them and ends the servers. " +
 	"The lab assigns the same addresses as the run did. Scenarios with VMs are not listed, because VMs end with the run. These lines have no meters, no validity checks and no random order. For a suite of your own, write the path of its file in place of its name."
 
-// ByHand returns the lines for every scenario that ran. It leaves out scenarios with
-// VMs, because a VM ends with the program that started it. A run between pairs of hosts
-// has none, because the lines make a testbed on one machine.
-func (r *Report) ByHand() []ByHand {
-	var list []ByHand
+// ByHand returns the shell commands, for root, that repeat a trial of each scenario without the
+// engine: the lab builds nodes, fabric and system, and the tool's commands are those that the
+// run recorded. It leaves out scenarios with VMs, because a VM ends with the program that
+// started it. A run between pairs of hosts has none, because the lines make a testbed on one
+// machine.
+func (r *Report) ByHand() []document.Code {
+	var list []document.Code
 	if r.HostMatrices != nil {
 		return nil
 	}
 	for i := range r.Scenarios {
 		if commands := r.Scenarios[i].commands(); commands != nil && r.Scenarios[i].Endpoint.Kind != suite.VM {
-			list = append(list, ByHand{Scenario: r.Scenarios[i].ID, Lines: byHand(r.Run.Suite, r.Scenarios[i].ID, commands)})
+			list = append(list, document.Code{Title: r.Scenarios[i].ID, Lines: byHand(r.Run.Suite, r.Scenarios[i].ID, commands)})
 		}
 	}
 	return list
@@ -83,33 +78,21 @@ func isServer(role string) bool {
 	return strings.HasPrefix(role, "server")
 }
 
-// Repeat has the commands that repeat the run, and the processes of one trial.
-type Repeat struct {
-	Run      []string // shell commands that repeat the run
-	Scenario string   // scenario of the trial in Steps
-	Steps    []Step
-}
-
-// Step is one process of a trial.
-type Step struct {
-	Role, On string // "server", the endpoint
-	Line     string // command line, quoted for a shell
-}
-
-// Repeat returns the commands that repeat the run. Its Steps are from the first
-// trial with recorded commands.
-func (r *Report) Repeat() Repeat {
-	again := Repeat{Run: []string{fmt.Sprintf("%s --seed %d", r.Run.Command(), r.Run.Seed)}}
+// Repeat returns the shell commands that repeat the run, and the processes of the first trial
+// with recorded commands.
+func (r *Report) Repeat() []string {
+	lines := phrase.Lines{fmt.Sprintf("%s --seed %d", r.Run.Command(), r.Run.Seed)}
 	for i := range r.Scenarios {
 		if commands := r.Scenarios[i].commands(); commands != nil {
-			again.Scenario = r.Scenarios[i].ID
+			lines.Say("")
+			lines.Say("# one trial of %s", r.Scenarios[i].ID)
 			for _, c := range commands {
-				again.Steps = append(again.Steps, Step{c.Role, c.On, phrase.Shell(c.Argv)})
+				lines.Say("%s  # %s on %s", phrase.Shell(c.Argv), c.Role, c.On)
 			}
 			break
 		}
 	}
-	return again
+	return lines
 }
 
 // Command returns the command that started the run, without --seed. Runs of earlier

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
@@ -18,7 +17,7 @@ func TestAScenarioCanBeRepeatedByHand(t *testing.T) {
 	list := r.ByHand()
 	var ids []string
 	for _, h := range list {
-		ids = append(ids, h.Scenario)
+		ids = append(ids, h.Title)
 	}
 	if len(ids) != 8 || slices.Contains(ids, "macvlan/stream") {
 		t.Errorf("scenarios %q, want the eight that ran", ids)
@@ -38,8 +37,8 @@ func TestAScenarioCanBeRepeatedByHand(t *testing.T) {
 func TestScenariosWithVMsAreNotRepeatedByHand(t *testing.T) {
 	r := quick(t)
 	r.Scenarios[0].Endpoint.Kind = suite.VM
-	if list := r.ByHand(); len(list) != 7 || list[0].Scenario != "raw/rr" {
-		t.Errorf("%d scenarios from %s, want 7 from raw/rr", len(list), list[0].Scenario)
+	if list := r.ByHand(); len(list) != 7 || list[0].Title != "raw/rr" {
+		t.Errorf("%d scenarios from %s, want 7 from raw/rr", len(list), list[0].Title)
 	}
 }
 
@@ -49,10 +48,10 @@ func TestTheCommandOfARunHasItsOptions(t *testing.T) {
 	run.Options = sample.Options{Command: "run quick --scenario bridge,vxlan --cpu-distance near", Lenient: true}
 	r := Build(run, plan, samples)
 	const want = "windtunnel run quick --scenario bridge,vxlan --cpu-distance near --gates warn"
-	if got := r.Repeat().Run; !slices.Equal(got, []string{want + " --seed 42"}) {
+	if got := r.Repeat()[0]; got != want+" --seed 42" {
 		t.Errorf("%q", got)
 	}
-	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": strings.ReplaceAll(written(t, markdown.Write, r), "\\", "")} {
+	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": strings.ReplaceAll(written(t, asMarkdown, r), "\\", "")} {
 		if !strings.Contains(text[:strings.Index(text, "throughput")], want) {
 			t.Errorf("the heading of the %s lacks the command:\n%s", name, text)
 		}

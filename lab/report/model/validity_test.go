@@ -12,7 +12,6 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
@@ -215,7 +214,7 @@ func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
 
 func TestTheMethodSaysHowATrialThatFailsACheckIsTreated(t *testing.T) {
 	for lenient, want := range map[bool]string{false: "fails such a check is repeated;", true: "fails such a check counts, with a flag (--gates warn)."} {
-		text := written(t, markdown.Write, rejecting(sample.Gate{Name: sample.Steal}, sample.Options{Lenient: lenient}, sample.Complete))
+		text := written(t, asMarkdown, rejecting(sample.Gate{Name: sample.Steal}, sample.Options{Lenient: lenient}, sample.Complete))
 		if !strings.Contains(text, want) || strings.Contains(text, "repeated") == lenient {
 			t.Errorf("lenient %v: the method lacks %q:\n%s", lenient, want, text)
 		}
@@ -253,7 +252,7 @@ func TestFabricOfTheMethodIsThatOfTheRun(t *testing.T) {
 	text := func() string {
 		all := ""
 		for _, p := range r.Method() {
-			all += p.Title + ": " + p.Text + "\n"
+			all += p.Name + ": " + p.Text + "\n"
 		}
 		return all
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/lab/report/markdown"
 	. "windtunnel/lab/report/model"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -165,7 +164,7 @@ func TestNoDifferenceIsSaidWithWhatWouldHaveShown(t *testing.T) {
 	}
 	says := "a difference of " + fmt.Sprintf("%.2g %%", 100**c.Detectable) + " or more would have been detected"
 	texts := map[string]string{
-		"finding": r.Findings[0], "table": strings.Join(strings.Fields(tabled(t, r, text.Options{Width: 100})), " "), "Markdown": written(t, markdown.Write, r),
+		"finding": r.Findings[0], "table": strings.Join(strings.Fields(tabled(t, r, text.Options{Width: 100})), " "), "Markdown": written(t, asMarkdown, r),
 	}
 	for name, text := range texts {
 		if !strings.Contains(text, says) {

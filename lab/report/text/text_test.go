@@ -24,7 +24,7 @@ func quick(t testing.TB) *model.Report {
 func tabled(t *testing.T, r *model.Report, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, r, o); err != nil {
+	if err := Write(&b, r.Document(), o); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -108,7 +108,7 @@ func TestTableOfAnEmptyRunIsShort(t *testing.T) {
 func TestWriteReportsAFailingWriter(t *testing.T) {
 	read, write := io.Pipe()
 	_ = read.Close()
-	if err := Write(write, quick(t), Options{}); !errors.Is(err, io.ErrClosedPipe) {
+	if err := Write(write, quick(t).Document(), Options{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
 }
@@ -126,7 +126,7 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 	}
 	for _, width := range []int{80, 120} {
 		var b bytes.Buffer
-		if err := WriteProfiles(&b, r, Options{Width: width}); err != nil {
+		if err := Write(&b, r.ProfileDocument(), Options{Width: width}); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(b.String(), "\nwhere the CPU time went"); n != 2 {
@@ -152,7 +152,7 @@ func TestEachSideOfAProfileHasItsOwnOrder(t *testing.T) {
 		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1})
 	}
 	var b bytes.Buffer
-	if err := WriteProfiles(&b, r, Options{Width: 100}); err != nil {
+	if err := Write(&b, r.ProfileDocument(), Options{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
 	for side, want := range map[string]string{"sender": "copy GRO", "receiver": "GRO copy"} {

@@ -1,0 +1,135 @@
+// Package document has a report as its readers see it: a list of sections. The packages text,
+// markdown and html write a document and know nothing of what is in it.
+package document
+
+import "strings"
+
+// Document is what a command shows of runs: a report, a comparison or a trend.
+type Document struct {
+	Title    string
+	Links    []Link
+	Lead     string   // what was done; a terminal omits it
+	Lines    []string // below the title: which run, when, where
+	Sections []Section
+}
+
+// Link is a link to another page.
+type Link struct{ Text, URL string }
+
+// Section is a heading with its content, in the order of the fields. Empty fields are not
+// written, and neither is an empty section.
+type Section struct {
+	Title     string
+	Sketch    string   // a chart in one line of text, beside the title, where no chart is drawn
+	Lead      string   // how to read the content; a terminal omits it
+	Sentences []string // a list
+	Terms     []Term
+	Tables    []Table
+	Code      []Code
+	Notes     []string // remarks on the content
+	Sections  []Section
+
+	Style Style
+	// Reference: the content explains or repeats the run. A terminal omits it.
+	Reference bool
+}
+
+// Style is the emphasis of a section's sentences.
+type Style string
+
+const (
+	Faint Style = "faint"
+	Alarm Style = "alarm"
+)
+
+// Term is a name with its value or explanation.
+type Term struct{ Name, Text string }
+
+// Code has lines for a shell. With a title the lines are folded away.
+type Code struct {
+	Title string
+	Lines []string
+}
+
+// Add appends a section unless it is empty.
+func (d *Document) Add(sections ...Section) {
+	for _, s := range sections {
+		if !s.empty() {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+}
+
+func (s *Section) empty() bool {
+	return len(s.Sentences)+len(s.Terms)+len(s.Tables)+len(s.Code)+len(s.Sections) == 0
+}
+
+// Table is a table of figures and words. The first column names the rows.
+type Table struct {
+	Columns []Column
+	Rows    []Row
+	// Split: a terminal that is too narrow splits the columns into several tables. Otherwise
+	// it omits ranges and wraps words.
+	Split bool
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name, Unit string
+	Words      bool // the cells are words and not figures: aligned left
+	Optional   bool // a terminal that is too narrow omits the column
+	Plain      bool // a terminal omits the column's ranges
+}
+
+// Row has a cell for each column. A row of one cell is the heading of the rows below it.
+type Row struct {
+	Cells []Cell
+	Notes []string // remarks on the row, below it
+	Minor bool     // a terminal omits the row
+}
+
+// Cell is a figure with its interval and the sign of its verdict, or words.
+type Cell struct {
+	Text  string
+	Range string // "[10.6, 11.0]"; also a detail that a narrow terminal omits
+	Mark  string // "~", "?"
+}
+
+// String prints the cell on one line: "10.8 [10.6, 11.0] ~".
+func (c Cell) String() string {
+	return strings.Join(strings.Fields(c.Text+" "+c.Range+" "+c.Mark), " ")
+}
+
+// Words returns columns of words.
+func Words(names ...string) (columns []Column) {
+	for _, name := range names {
+		columns = append(columns, Column{Name: name, Words: true})
+	}
+	return columns
+}
+
+// Figures returns columns of figures.
+func Figures(names ...string) (columns []Column) {
+	for _, name := range names {
+		columns = append(columns, Column{Name: name})
+	}
+	return columns
+}
+
+// Add adds a row of texts.
+func (t *Table) Add(texts ...string) *Row {
+	row := Row{}
+	for _, text := range texts {
+		row.Cells = append(row.Cells, Cell{Text: text})
+	}
+	t.Rows = append(t.Rows, row)
+	return &t.Rows[len(t.Rows)-1]
+}
+
+// List returns the table in a list; nil if it has no rows.
+func (t Table) List() []Table {
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []Table{t}
+}
