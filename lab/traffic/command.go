@@ -1,15 +1,19 @@
 package traffic
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/netip"
+	"os/signal"
 	"strings"
+	"sync"
 	"time"
 
+	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
 )
@@ -180,4 +184,29 @@ func printLine(out io.Writer, result any) error {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
+}
+
+// onInterrupt returns a channel that is closed at the first SIGINT, SIGTERM or SIGHUP. The
+// run then ends and prints its figures. The second signal ends the program at once.
+func onInterrupt() (stop <-chan struct{}, release func()) {
+	ctx, release := signal.NotifyContext(context.Background(), stopsignal.List()...)
+	context.AfterFunc(ctx, release)
+	return ctx.Done(), release
+}
+
+// first returns a channel that is closed when one of the given channels is closed. release
+// ends the wait.
+func first(others ...<-chan struct{}) (any <-chan struct{}, release func()) {
+	out, released := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	for _, ch := range others {
+		go func() {
+			select {
+			case <-ch:
+				once.Do(func() { close(out) })
+			case <-released:
+			}
+		}()
+	}
+	return out, func() { close(released) }
 }

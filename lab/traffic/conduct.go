@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -196,3 +197,36 @@ func (c *crew) fault() error {
 	}
 	return nil
 }
+
+// epoch is the time at which the clock reads 0. Only differences are used.
+var epoch = time.Now()
+
+// now returns the nanoseconds since epoch by CLOCK_MONOTONIC. time.Since with a monotonic time needs one
+// call of the vDSO and no allocation.
+func now() int64 { return int64(time.Since(epoch)) }
+
+// monotonicAtEpoch returns CLOCK_MONOTONIC at epoch, ns.
+func monotonicAtEpoch() (int64, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0, fmt.Errorf("read CLOCK_MONOTONIC: %w", err)
+	}
+	return t.Nano() - now(), nil
+}
+
+// stage has the current phase of a run, for all threads. It fills a whole cache line: every
+// thread reads it after every call, and only the conductor writes it.
+type stage struct {
+	_     [64]byte
+	phase atomic.Int32
+	_     [60]byte
+}
+
+// The phases of a run, in order.
+const (
+	warming   int32 = iota // traffic that is not counted
+	measuring              // the window
+	cooling                // traffic continues, so that the peer's window ends under full load
+	stopping               // senders end; receivers and responders continue until their peer has ended
+	closing                // all end at once
+)

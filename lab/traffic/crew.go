@@ -93,6 +93,7 @@ func (c *crew) start() error {
 		c.running.Go(func() {
 			runtime.LockOSThread() // never unlocked: a pinned thread ends with its worker
 			priority.Lower()
+			w.batch = w.batched()
 			err := w.pin()
 			failed <- err
 			<-c.free

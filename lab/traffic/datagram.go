@@ -36,7 +36,7 @@ func (w *worker) sendDatagrams() {
 		if !paced || w.pace.wait() {
 			phase := min(w.stage.phase.Load(), cooling)
 			if headed {
-				putHeader(w.buf, phase, uint64(w.tally.datagrams.Load()), now())
+				putHeader(w.buf, phase, uint64(w.tally.datagrams), now())
 			}
 			_, e := send(w.fd, w.buf, 0)
 			if e == 0 {
@@ -52,7 +52,7 @@ func (w *worker) sendDatagrams() {
 				}
 			}
 		}
-		if w.over() || w.tally.bytes.Load() >= w.limit {
+		if w.over() || w.tally.bytes >= w.limit {
 			return
 		}
 	}
@@ -90,15 +90,15 @@ func (w *worker) receiveDatagrams() {
 		case n == 0 && e == 0 && w.seen >= stopping:
 			return // the socket was shut down
 		}
-		if w.over() || w.tally.bytes.Load() >= w.limit {
+		if w.over() || w.tally.bytes >= w.limit {
 			return
 		}
 	}
 }
 
 func (w *worker) count(n int) {
-	w.tally.datagrams.Add(1)
-	w.tally.bytes.Add(int64(n))
+	w.tally.datagrams++
+	w.tally.bytes += int64(n)
 }
 
 // sequence follows the numbers of the datagrams received.

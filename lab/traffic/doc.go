@@ -9,7 +9,7 @@
 // How the engine counts: every stream has a separate thread (a goroutine locked to its OS
 // thread) and a blocking socket that Go's network poller does not manage. At the edges of the
 // window the conductor, a thread of high priority, reads the counters of all threads and the
-// time by CLOCK_MONOTONIC. So the bytes of a window are exact to within one call, also if a
+// time by CLOCK_MONOTONIC. So the bytes of a window are exact to within one call or 4 KiB, also if a
 // thread waits for a busy CPU. After each call a thread reads the shared phase. When the phase
 // has changed, the thread reads its socket's TCP_INFO.
 package traffic

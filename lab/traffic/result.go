@@ -220,7 +220,7 @@ func (w *worker) figures() (Flow, error) {
 		Transactions: b.transactions - a.transactions,
 		Lost:         w.lost,
 		Datagrams:    b.datagrams - a.datagrams,
-		AllDatagrams: w.tally.datagrams.Load(),
+		AllDatagrams: w.tally.read().datagrams,
 	}
 	if w.marked > 0 {
 		f.Datagrams = w.marked

@@ -1,6 +1,10 @@
 package traffic
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // packetPerSend is the flag that keeps buffers apart. TCP adds no byte to a segment
 // that ends with it, so a buffer that fits a segment is a segment and a packet.
@@ -13,17 +17,17 @@ func (w *worker) sendStream() {
 	paced := w.pace.interval > 0
 	for {
 		if !paced || w.pace.wait() {
-			n, e := w.sendBuffer(min(len(w.buf), int(w.limit-w.tally.bytes.Load())))
+			n, e := w.sendBuffer(min(len(w.buf), int(w.limit-w.tally.bytes)))
 			if e == 0 {
-				w.tally.bytes.Add(int64(n))
-				w.tally.calls.Add(1)
+				w.tally.bytes += int64(n)
+				w.tally.calls++
 			} else if !w.transient(e) {
 				w.failed("send", e)
 				return
 			}
 			w.pace.sent(n, len(w.buf))
 		}
-		if w.over() || w.tally.bytes.Load() >= w.limit {
+		if w.over() || w.tally.bytes >= w.limit {
 			return
 		}
 	}
@@ -47,8 +51,8 @@ func (w *worker) receiveStream() {
 	for {
 		n, e := receive(w.fd, w.buf, w.flags)
 		if n > 0 {
-			w.tally.bytes.Add(int64(n))
-			w.tally.calls.Add(1)
+			w.tally.bytes += int64(n)
+			w.tally.calls++
 			w.heard()
 			w.workOn(n)
 		} else if e == 0 {
@@ -69,7 +73,7 @@ func (w *worker) sendAll(fd int, p []byte) (ok bool) {
 	for {
 		n, e := send(fd, p, 0)
 		if e == 0 {
-			w.tally.calls.Add(1)
+			w.tally.calls++
 			if n == len(p) {
 				return true
 			}
@@ -90,7 +94,7 @@ func (w *worker) receiveAll(fd int, p []byte) (ok, closed bool) {
 		n, e := receive(fd, p[got:], 0)
 		switch {
 		case n > 0:
-			w.tally.calls.Add(1)
+			w.tally.calls++
 			got += n
 		case e == 0:
 			return false, true
@@ -104,10 +108,41 @@ func (w *worker) receiveAll(fd int, p []byte) (ok, closed bool) {
 	return true, false
 }
 
-// over updates the worker's phase and reports whether the run has ended.
+// over is called after each call. It publishes the counters when they are due, updates the
+// worker's phase and reports whether the run has ended.
 func (w *worker) over() bool {
+	if w.tally.due--; w.tally.due <= 0 {
+		w.tally.publish()
+		w.tally.due = w.batch
+	}
 	if w.stage.phase.Load() != w.seen {
 		w.cross()
 	}
 	return w.seen >= w.until
+}
+
+// leastWork is the smallest CPU time to spend at once, because reading the thread's clock
+// takes a system call of some tenths of a microsecond.
+const leastWork = 20_000 // ns
+
+// workOn uses the CPU time that is configured for n received bytes.
+func (w *worker) workOn(n int) {
+	if w.work == 0 {
+		return
+	}
+	w.owed += int64(float64(n) * w.work)
+	if w.owed < leastWork {
+		return
+	}
+	for end := threadTime() + w.owed; threadTime() < end; {
+	}
+	w.owed = 0
+}
+
+// threadTime returns the CPU time of the calling thread, ns. A worker stays on its thread.
+func threadTime() int64 {
+	var t unix.Timespec
+	// It fails only for a clock that the kernel does not have.
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return t.Nano()
 }

@@ -25,8 +25,8 @@ func (w *worker) transact() {
 		ended := now()
 		w.record(began, ended)
 		began = ended
-		w.tally.transactions.Add(1)
-		w.tally.bytes.Add(int64(w.request + w.response))
+		w.tally.transactions++
+		w.tally.bytes += int64(w.request + w.response)
 		seen := w.seen
 		if w.over() {
 			return
@@ -52,8 +52,8 @@ func (w *worker) exchange(fd int) bool {
 	if !ok || !w.sendAll(fd, w.buf[:w.response]) {
 		return false
 	}
-	w.tally.transactions.Add(1)
-	w.tally.bytes.Add(int64(w.request + w.response))
+	w.tally.transactions++
+	w.tally.bytes += int64(w.request + w.response)
 	return true
 }
 
@@ -72,7 +72,7 @@ func (w *worker) transactDatagrams() {
 		if _, e := send(w.fd, w.buf[:w.request], 0); e != 0 && !w.transient(e) {
 			w.datagramFailed()
 		}
-		w.tally.calls.Add(1)
+		w.tally.calls++
 		w.awaitResponse(began, string(number[:]), echoed)
 		if w.over() {
 			return
@@ -86,12 +86,12 @@ func (w *worker) awaitResponse(began int64, number string, echoed int) {
 		n, e := receive(w.fd, w.buf, 0)
 		ended := now()
 		if n > 0 {
-			w.tally.calls.Add(1)
+			w.tally.calls++
 		}
 		if n == w.response && string(w.buf[:echoed]) == number[:echoed] {
 			w.record(began, ended)
-			w.tally.transactions.Add(1)
-			w.tally.bytes.Add(int64(w.request + w.response))
+			w.tally.transactions++
+			w.tally.bytes += int64(w.request + w.response)
 			return
 		}
 		if e != 0 && !w.transient(e) {
@@ -120,9 +120,9 @@ func (w *worker) respondDatagrams() {
 			if _, e := send(w.fd, reply, 0); e != 0 && !w.transient(e) {
 				w.datagramFailed()
 			}
-			w.tally.calls.Add(2)
-			w.tally.transactions.Add(1)
-			w.tally.bytes.Add(int64(w.request + w.response))
+			w.tally.calls += 2
+			w.tally.transactions++
+			w.tally.bytes += int64(w.request + w.response)
 		} else if e != 0 && !w.transient(e) {
 			w.datagramFailed()
 		}
@@ -136,7 +136,7 @@ func (w *worker) respondDatagrams() {
 // peer is gone, its host answers with ICMP errors, and the control connection ends the run.
 func (w *worker) datagramFailed() {
 	if w.seen < stopping {
-		w.tally.errors.Add(1)
+		w.tally.errors++
 	}
 }
 
@@ -163,12 +163,12 @@ func (w *worker) connectTransact() {
 			ended := now()
 			if ok {
 				w.record(began, ended)
-				w.tally.transactions.Add(1)
-				w.tally.bytes.Add(int64(w.request + w.response))
+				w.tally.transactions++
+				w.tally.bytes += int64(w.request + w.response)
 			} else if w.fatal != nil {
 				return
 			} else if w.seen < cooling {
-				w.tally.errors.Add(1)
+				w.tally.errors++
 			}
 			began = ended
 		}
@@ -278,9 +278,9 @@ func (w *worker) acceptRespond() {
 // exchangeOnce answers the request of one short connection. A broken connection is counted
 // as an error, and the worker continues.
 func (w *worker) exchangeOnce(fd int) {
-	before := w.tally.errors.Load()
+	before := w.tally.errors
 	if !w.exchange(fd) && w.seen < cooling {
 		w.fatal = nil
-		w.tally.errors.Store(before + 1)
+		w.tally.errors = before + 1
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
@@ -25,6 +26,7 @@ type worker struct {
 	tcp   bool
 	buf   []byte
 	tally tally
+	batch int   // see batched
 	begin mark  // at the start of the window, by the conductor
 	end   mark  // at its end, by the conductor
 	ended int64 // now() at the end of the loop
@@ -74,11 +76,7 @@ type flow struct {
 	Load bool `json:"load,omitempty"`
 }
 
-// tally has a worker's counters since its start. Only the worker changes them. The conductor
-// reads them at the edges of the window, because a busy CPU can delay the worker by seconds.
-type tally struct{ bytes, calls, datagrams, transactions, errors atomic.Int64 }
-
-// counts is a tally at one moment.
+// counts are a worker's counters since its start.
 type counts struct {
 	bytes        int64 // payload written to or read from sockets
 	calls        int64 // socket calls that moved payload, except those for datagrams of a stream
@@ -87,8 +85,49 @@ type counts struct {
 	errors       int64 // failed calls, except those that the end of the run causes
 }
 
+// tally has the counts of a worker, and those of them that it has published. The conductor reads
+// the published counts at the edges of the window, because a busy CPU can delay the worker by
+// seconds. Publishing takes some ns, so a worker does not publish after each small send.
+type tally struct {
+	counts
+	due    int // calls until the next publication
+	shared struct{ bytes, calls, datagrams, transactions, errors atomic.Int64 }
+}
+
+// publish publishes the counts.
+func (t *tally) publish() {
+	set := func(to *atomic.Int64, n int64) {
+		if to.Load() != n {
+			to.Store(n)
+		}
+	}
+	set(&t.shared.bytes, t.bytes)
+	set(&t.shared.calls, t.calls)
+	set(&t.shared.datagrams, t.datagrams)
+	set(&t.shared.transactions, t.transactions)
+	set(&t.shared.errors, t.errors)
+}
+
+// read returns the published counts. Any thread may call it.
 func (t *tally) read() counts {
-	return counts{t.bytes.Load(), t.calls.Load(), t.datagrams.Load(), t.transactions.Load(), t.errors.Load()}
+	c := &t.shared
+	return counts{c.bytes.Load(), c.calls.Load(), c.datagrams.Load(), c.transactions.Load(), c.errors.Load()}
+}
+
+// batchBytes and mostBatch limit what a sender counts without publishing it. Both are far
+// smaller than a socket's send buffer.
+const (
+	batchBytes = 4 << 10
+	mostBatch  = 16 // calls
+)
+
+// batched returns the number of calls after which a worker publishes its counts. It is 1 unless
+// the worker sends small buffers as fast as it can.
+func (w *worker) batched() int {
+	if w.flow.Role != roleSend || w.pace.interval > 0 {
+		return 1
+	}
+	return max(1, min(mostBatch, batchBytes/len(w.buf)))
 }
 
 // mark is a tally at an edge of the window.
@@ -149,6 +188,7 @@ func (w *worker) retransmitted() int64 {
 
 // finish is called at the end of the loop.
 func (w *worker) finish() {
+	w.tally.publish()
 	w.ended += now()
 	if w.stage.phase.Load() != w.seen {
 		w.cross()
@@ -192,7 +232,7 @@ func (w *worker) failed(what string, e syscall.Errno) {
 	if w.tolerates && hungUp(e) {
 		return
 	}
-	w.tally.errors.Add(1)
+	w.tally.errors++
 	w.fatal = fmt.Errorf("%s: %w", what, e)
 }
 
@@ -208,4 +248,55 @@ func (w *worker) closedByPeer() {
 
 func hungUp(e syscall.Errno) bool {
 	return e == syscall.ECONNRESET || e == syscall.EPIPE || e == syscall.ECONNABORTED
+}
+
+// pacer limits the rate of datagrams, or of the send calls of a TCP stream, by absolute
+// times. So a late datagram does not delay the datagrams after it. The zero value has no
+// limit.
+//
+// It sleeps for at least a quantum and then sends all datagrams that are due: a sleep for
+// every datagram would cost more than the datagram. If it is late by more than the backlog,
+// it drops the excess, so that a stall does not cause a burst.
+type pacer struct {
+	interval float64 // time between datagrams or calls, ns; 0 = no limit
+	backlog  float64 // longest delay that it makes up for, ns; 0 = paceBacklog
+	due      float64 // time of the next datagram or call, by now()
+	asleep   syscall.Timespec
+}
+
+const (
+	paceQuantum = 100e3 // ns
+	paceBacklog = 50e6  // ns
+	// streamBacklog lets a TCP stream make up for a retransmission timeout. TCP's pacing
+	// prevents a burst.
+	streamBacklog = 1e9 // ns
+)
+
+// wait returns the time of the next datagram. It sleeps for at most a quantum, so that the
+// thread still reads the phase. ok is false if the time has not come.
+func (p *pacer) wait() (ok bool) {
+	t := float64(now())
+	if p.due == 0 || t-p.due > max(p.backlog, paceBacklog) {
+		p.due = t
+	}
+	if p.due <= t {
+		p.due += p.interval
+		return true
+	}
+	nap := max(p.due-t, paceQuantum)
+	p.asleep = syscall.NsecToTimespec(int64(min(nap, maxNap)))
+	syscall.RawSyscall6(syscall.SYS_CLOCK_NANOSLEEP, clockMonotonic, 0, uintptr(unsafe.Pointer(&p.asleep)), 0, 0, 0)
+	return false
+}
+
+const (
+	clockMonotonic = 1
+	maxNap         = 20e6 // ns: longest delay until a thread notices a new phase
+)
+
+// sent records that the call sent n bytes of size. The other bytes are due at once.
+func (p *pacer) sent(n, size int) {
+	if p.interval > 0 && n < size {
+		p.due -= p.interval * float64(size-max(n, 0)) / float64(size)
+	}
 }
