@@ -194,3 +194,59 @@ func (p *Process) Output(ctx context.Context) (OutputReply, error) {
 func (p *Process) Signal(ctx context.Context, signal int) error {
 	return p.client.call(ctx, "Signal", SignalArgs{p.id, signal}, &struct{}{})
 }
+
+// ProtocolError is the error of Hello if the agent speaks another protocol version
+// than this program.
+type ProtocolError struct {
+	who   string
+	Agent Hello
+}
+
+func (e *ProtocolError) Error() string {
+	return fmt.Sprintf("%s's agent (windtunnel %s) speaks protocol %d, and this program speaks protocol %d: install this version of windtunnel on the node",
+		e.who, e.Agent.Version, e.Agent.Protocol, Protocol)
+}
+
+// NotFoundError is the error of Start if the program is not installed on the node.
+type NotFoundError struct{ who, Program, why string }
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("%s: start %s: %s", e.who, e.Program, e.why)
+}
+
+const (
+	// guestPatience is the maximum wait for an answer of a guest's agent. It is
+	// long, because a busy emulated guest answers slowly.
+	guestPatience = 10 * time.Second
+	// nodePatience is the maximum wait for an answer of a node's agent. It is longer
+	// than guestPatience, so that the node's agent can report a guest that does not
+	// answer.
+	nodePatience = 15 * time.Second
+)
+
+// slow has the maximum durations of methods that may take longer than the client's
+// patience.
+var slow = map[string]time.Duration{
+	"Hello":          bootTime, // a guest answers after its boot
+	"ConfigureGuest": bootTime,
+	"Attach":         2 * time.Minute, // daemons start one after the other; VMs boot
+	"ProfileStop":    time.Minute,     // symbols are resolved
+	"Survey":         time.Minute,     // kernel features are tried, programs are asked for their versions
+	"Prepare":        time.Minute,     // a NIC that changes its namespace negotiates its link again
+}
+
+// waiting is implemented by arguments that ask the agent to wait.
+type waiting interface{ wait() time.Duration }
+
+func (a FollowArgs) wait() time.Duration { return a.Wait }
+func (a ListenArgs) wait() time.Duration { return a.Wait }
+func (a ReachArgs) wait() time.Duration  { return a.Wait }
+
+// deadline returns the maximum duration of a call.
+func (c *Client) deadline(method string, args any) time.Duration {
+	limit := max(c.patience, slow[method])
+	if w, ok := args.(waiting); ok {
+		limit += max(w.wait(), 0)
+	}
+	return limit
+}

@@ -405,3 +405,91 @@ func (t trial) receivePlace(ms sample.Metrics) {
 	}
 	ms.Set(sample.ReceiverSoftirqOnRecv, max(0, 1-foreign/float64(arrived)))
 }
+
+// Lengths of headers in bytes.
+const (
+	EthernetHeader = 14
+	IPv4Header     = 20
+	IPv6Header     = 40
+	TCPHeader      = 20
+	TCPTimestamps  = 12 // RFC 7323, padded, on every segment of a Linux connection
+	UDPHeader      = 8
+)
+
+// TCPHeaders is the length of all headers of a TCP data frame with timestamps,
+// from Ethernet on. ipVersion is 4 or 6.
+func TCPHeaders(ipVersion int) int {
+	return EthernetHeader + ipHeader(ipVersion) + TCPHeader + TCPTimestamps
+}
+
+// UDPHeaders is the length of all headers of a datagram that is not fragmented.
+func UDPHeaders(ipVersion int) int { return EthernetHeader + ipHeader(ipVersion) + UDPHeader }
+
+func ipHeader(version int) int {
+	if version == 6 {
+		return IPv6Header
+	}
+	return IPv4Header
+}
+
+// GoodputFromCounters computes the payload, in bytes, from a device's byte and
+// packet counters, if every packet has headers of headerBytes. The bytes must
+// include Ethernet headers (DeviceReading.ReceivedBytes).
+//
+// A pure acknowledgement in the same direction adds exactly nothing: its packet
+// has headers only. Selective acknowledgements make a header longer by 12 to 36
+// bytes, which is ignored.
+//
+// A superframe of a device that segments counts as one packet with one set of
+// headers. On a wire it would be many packets. The payload is right for both;
+// the bytes on the wire differ.
+func GoodputFromCounters(bytes, packets uint64, headerBytes int) uint64 {
+	headers := packets * uint64(max(headerBytes, 0))
+	if headers >= bytes {
+		return 0
+	}
+	return bytes - headers
+}
+
+// Facts are the inputs of a trial's figures that no node's meter knows.
+type Facts struct {
+	Colocated bool // both endpoints are on the sender's node
+	Direction suite.Direction
+	// Throughput is the received payload that the tool reports, in bits per
+	// second, both directions together; 0 if it reports none. It replaces TCP's
+	// count of the window where that is missing (UDP, short connections).
+	Throughput float64
+	// Loss is the share of a UDP stream's datagrams that the tool reports as
+	// lost; nil if it reports none.
+	Loss *float64
+	// Headers is the length of all headers of a data frame on the fabric, from
+	// Ethernet on, with tunnel headers; 0 if unknown. See TCPHeaders.
+	Headers int
+	// WireCPU is the CPU time of the fabric's work in the window, in seconds by
+	// CPU; nil if the fabric does not measure it.
+	WireCPU map[int]float64
+	// Ports is the window of a meter over the wire's ports, in path order; nil
+	// if the fabric has none.
+	Ports *Delta
+	// Engine is the engine's CPU time in the window, in seconds.
+	Engine float64
+	// SenderEndpoints and ReceiverEndpoints are the containers of the trial;
+	// empty if the nodes themselves are the endpoints.
+	SenderEndpoints, ReceiverEndpoints []string
+}
+
+// RefusedByPorts is the number of frames that the wire lost because a port did
+// not accept them from a NIC.
+func (f Facts) RefusedByPorts() uint64 {
+	sum := uint64(0)
+	for _, d := range f.Ports.devices() {
+		sum += d.RxDrops
+	}
+	return sum
+}
+
+// Labels of tracked tool processes if both sides run on one node.
+const (
+	SenderSide   = "sender"
+	ReceiverSide = "receiver"
+)

@@ -150,3 +150,20 @@ func usedAt(wire []WireReading, cpu int, mono int64) float64 {
 	part := float64(mono-a.Mono) / float64(b.Mono-a.Mono)
 	return a.Used[cpu] + part*(b.Used[cpu]-a.Used[cpu])
 }
+
+// Moved is the rate at which the series devices of all nodes received between
+// two light readings, in bits per second with all headers. Each node has one
+// reading before and one after. ok is false if the readings cannot be compared.
+func Moved(before, after []Light) (bits float64, ok bool) {
+	if len(before) != len(after) {
+		return 0, false
+	}
+	for i := range before {
+		s, ok := between(before[i], after[i])
+		if !ok {
+			return 0, false
+		}
+		bits += s.bits
+	}
+	return bits, len(before) > 0
+}

@@ -1,10 +1,14 @@
 package profile
 
 import (
+	"bytes"
 	"cmp"
+	"os"
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // function has the name and the addresses of a function.
@@ -49,4 +53,36 @@ func (s symbols) name(address uint64) (string, bool) {
 		return "", false
 	}
 	return s[i].name, true
+}
+
+// vdsoName is the kernel's name of the library that it maps into every process (vdso(7)).
+const vdsoName = "[vdso]"
+
+// openVDSO reads the library from this process's memory. It is not a file, and it is the
+// same in all processes.
+func openVDSO() *userSymbols {
+	self, err := procfs.Self()
+	if err != nil {
+		return nil
+	}
+	memory, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return nil
+	}
+	defer memory.Close()
+	for _, m := range codeOf(self) {
+		if m.file != vdsoName || m.end-m.start > 1<<20 {
+			continue
+		}
+		image := make([]byte, m.end-m.start)
+		if _, err := memory.ReadAt(image, int64(m.start)); err != nil {
+			return nil
+		}
+		s, err := openUserSymbols(bytes.NewReader(image))
+		if err != nil {
+			return nil
+		}
+		return s
+	}
+	return nil
 }

@@ -1,10 +1,13 @@
 package program
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // Path returns the executable's path; "" if it is not installed. Path searches for
@@ -50,4 +53,20 @@ func goBin() []string {
 		dirs = append(dirs, filepath.Join(home, "go", "bin"))
 	}
 	return dirs
+}
+
+// Beside returns the path of a program that is built together with the running
+// one: in the same folder, else on PATH.
+func Beside(name string) (string, error) {
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), name)
+		if unix.Access(path, unix.X_OK) == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("the %s program is neither in the directory of this program nor on PATH: build it with `make build`", name)
+	}
+	return path, nil
 }

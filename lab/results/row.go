@@ -4,8 +4,14 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/procfs"
 
 	"windtunnel/lab/sample"
 )
@@ -111,4 +117,79 @@ func insertMetrics(t *tx, id int64, metrics sample.Metrics) error {
 	}
 	_, err := t.Exec("INSERT INTO metric (sample_id, metric, value) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(metrics)-1), args...)
 	return err
+}
+
+// maxOutput limits the size of one decompressed output, in bytes, so that a damaged or
+// hostile store cannot fill the memory.
+const maxOutput = 256 << 20
+
+var encoder = sync.OnceValue(func() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(err) // only wrong options fail, and these are constant
+	}
+	return e
+})
+
+var decoder = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxOutput))
+	if err != nil {
+		panic(err) // only wrong options fail, and these are constant
+	}
+	return d
+})
+
+func compress(text string) []byte { return encoder().EncodeAll([]byte(text), []byte{}) }
+
+func decompress(packed []byte) (string, error) {
+	if len(packed) == 0 {
+		return "", nil
+	}
+	text, err := decoder().DecodeAll(packed, nil)
+	if err != nil {
+		return "", fmt.Errorf("decompress %d bytes of zstd: %w", len(packed), err)
+	}
+	return string(text), nil
+}
+
+// engine returns a text that identifies a process: the boot ID, the PID, and the start
+// time of the process in clock ticks since boot. The PID alone is not enough, because
+// the kernel reuses PIDs. engine returns "" if the process has ended, or if /proc does
+// not have these values.
+func engine(pid int) string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return ""
+	}
+	stat, err := p.Stat()
+	if err != nil || stat.State == "Z" || stat.State == "X" {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d", strings.TrimSpace(string(boot)), pid, stat.Starttime)
+}
+
+// alive reports whether the process that by identifies runs on this machine.
+func alive(by string) bool {
+	var boot string
+	var pid int
+	n, _ := fmt.Sscan(by, &boot, &pid)
+	return n == 2 && engine(pid) == by
+}
+
+// measured reports whether an engine measures a run now. by is the engine that the store
+// has for the run.
+type measured func(run, by string) bool
+
+// status returns the status of a run. stored is the status in the store. If it is "running"
+// but the engine has ended, the run was interrupted: by a kill, or because the machine
+// stopped.
+func (m measured) status(stored sample.Status, run, by string) sample.Status {
+	if stored != sample.Running || m(run, by) {
+		return stored
+	}
+	return sample.Stopped
 }

@@ -1,6 +1,15 @@
 package sample
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"windtunnel/lab/units"
+)
 
 // Sample has the figures of one trial of one scenario, or the reason why it has none.
 type Sample struct {
@@ -149,4 +158,171 @@ type Command struct {
 	Role string   `json:"role"`
 	On   string   `json:"on"` // endpoint
 	Argv []string `json:"argv"`
+}
+
+// Limit is the bottleneck of a trial's traffic.
+type Limit string
+
+const (
+	SenderLimit   Limit = "sender CPU"     // a CPU of the sender's node was busy during the whole window
+	ReceiverLimit Limit = "receiver CPU"   // a CPU of the receiver's node was busy during the whole window
+	WireLimit     Limit = "wire"           // a CPU was busy during the whole window, mostly with work of the fabric
+	LinkLimit     Limit = "link rate"      // the traffic reached the rate of the fabric's links
+	RateLimit     Limit = "requested rate" // the traffic reached the rate that the workload requests
+	WindowLimit   Limit = "window"         // no other limit was found, and a TCP window limits the data in flight
+	TripLimit     Limit = "round trip"     // no other limit was found, and request/response waits for each answer
+)
+
+// RoundTrips summarises the transactions that ended in a short slice of time.
+type RoundTrips struct {
+	At    float64 `json:"at_s"` // middle of the slice, seconds since the start of a window, to the ms
+	Count int64   `json:"count"`
+	Mean  int64   `json:"mean_ns"`
+	Max   int64   `json:"max_ns"`
+}
+
+// SetLatency sets the latency of every point from the round trips within it. points are
+// in the order of time. offset is the time from the start of the points' window to the
+// start of the round trips' window, in seconds.
+func SetLatency(points []Point, trips []RoundTrips, offset float64) {
+	counts := make([]int64, len(points))
+	for _, t := range trips {
+		at := t.At + offset
+		i, _ := slices.BinarySearchFunc(points, at, func(p Point, at float64) int { return cmp.Compare(p.At, at) })
+		if i == len(points) || at <= points[i].At-points[i].Seconds {
+			continue
+		}
+		p := &points[i]
+		counts[i] += t.Count
+		p.Latency += (float64(t.Mean) - p.Latency) * float64(t.Count) / float64(counts[i])
+		p.LatencyMax = max(p.LatencyMax, float64(t.Max))
+	}
+}
+
+// GateName is the name of a validity check of a trial.
+type GateName string
+
+// Checks of conditions: events on the machine during the trial. No figure includes a
+// trial that fails such a check.
+const (
+	ForeignCPU   GateName = "foreign-cpu"   // programs outside the experiment ran on the nodes' CPUs
+	Steal        GateName = "steal"         // the host of a virtual machine took the nodes' CPUs away
+	CPUQuota     GateName = "cpu-quota"     // a control group's CPU quota stopped the experiment's processes
+	StrayCPU     GateName = "stray-cpu"     // softirq work saturated a CPU that belongs to no node
+	ClockJump    GateName = "clock-jump"    // the difference between the wall clock and the monotonic clock changed
+	MachineStall GateName = "machine-stall" // the machine was paused
+	CPUMoved     GateName = "cpu-distance"  // the host moved a virtual machine's CPUs to another distance
+)
+
+// Checks of outcomes: effects of the system under test, or of the tool. A trial that
+// fails such a check counts, and has a flag. If such trials did not count, the figures
+// would hide the bad results of a system.
+const (
+	Unsteady    GateName = "unsteady-rate" // the rate rose, fell or jumped within the window
+	OffTarget   GateName = "off-target"    // the generator did not reach the requested rate
+	StillMoving GateName = "still-moving"  // traffic went on after the tools had ended
+	PacketSize  GateName = "packet-size"   // a workload with packet_per_send sent packets of another size than its buffer
+)
+
+// Outcome reports whether n is a check of an outcome. All other checks are of
+// conditions.
+func (n GateName) Outcome() bool {
+	switch n {
+	case Unsteady, OffTarget, StillMoving, PacketSize:
+		return true
+	}
+	return false
+}
+
+// Gate is a check that a trial failed.
+type Gate struct {
+	Name    GateName `json:"gate"`
+	Value   float64  `json:"value"` // measured figure, in Unit
+	Limit   float64  `json:"limit"` // largest or smallest figure that passes
+	Unit    string   `json:"unit"`
+	Message string   `json:"message"`           // a sentence with both figures and the place, such as the node
+	Culprit string   `json:"culprit,omitempty"` // program that used the most CPU time; "" if unknown
+}
+
+// Counting returns the samples that the figures of a scenario are computed
+// from: the last attempt that counts of each block, in order of blocks. The
+// given samples are of one scenario, in any order.
+func Counting(samples []*Sample) []*Sample {
+	list := slices.DeleteFunc(slices.Clone(samples), func(s *Sample) bool { return !s.Counts() })
+	slices.SortStableFunc(list, func(a, b *Sample) int {
+		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	var last []*Sample
+	for i, s := range list {
+		if i+1 == len(list) || list[i+1].Block != s.Block {
+			last = append(last, s)
+		}
+	}
+	return last
+}
+
+// Cause returns why a sample does not count: the kind of its failure, or its
+// first gate. It is empty if the sample has neither.
+func (s *Sample) Cause() string {
+	switch {
+	case !s.OK():
+		return string(s.Failure.Kind)
+	case len(s.Gates) > 0:
+		return string(s.Gates[0].Name)
+	}
+	return ""
+}
+
+// GateText joins the checks of a list: "name: message; …".
+func GateText(gates []Gate) string {
+	var parts []string
+	for _, g := range gates {
+		text := string(g.Name)
+		if g.Message != "" {
+			text += ": " + g.Message
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Clean returns the sample without values that are not finite, because neither
+// SQL nor JSON can store them. left has one line for each value left out. The
+// argument is not changed.
+func (s Sample) Clean() (clean Sample, left []string) {
+	for m, v := range s.Metrics {
+		if !units.Finite(v) {
+			left = append(left, fmt.Sprintf("%s was %v and is left out", m, v))
+		}
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		s.Metrics = maps.Clone(s.Metrics)
+		maps.DeleteFunc(s.Metrics, func(_ Metric, v float64) bool { return !units.Finite(v) })
+	}
+	dirty := func(p Point) bool {
+		return !units.Finite(p.At) || !units.Finite(p.Bits) || !units.Finite(p.SenderCPU) || !units.Finite(p.ReceiverCPU)
+	}
+	if all := len(s.Series); slices.ContainsFunc(s.Series, dirty) {
+		s.Series = slices.DeleteFunc(slices.Clone(s.Series), dirty)
+		left = append(left, fmt.Sprintf("%d of %d points of the series were not finite numbers and are left out", all-len(s.Series), all))
+	}
+	s.Gates, s.Flags = CleanGates(s.Gates), CleanGates(s.Flags)
+	return s, left
+}
+
+// CleanGates sets figures that are not finite to 0. The gate's message still
+// has them.
+func CleanGates(gates []Gate) []Gate {
+	dirty := func(g Gate) bool { return !units.Finite(g.Value) || !units.Finite(g.Limit) }
+	if !slices.ContainsFunc(gates, dirty) {
+		return gates
+	}
+	gates = slices.Clone(gates)
+	for i := range gates {
+		if dirty(gates[i]) {
+			gates[i].Value, gates[i].Limit, gates[i].Unit = 0, 0, ""
+		}
+	}
+	return gates
 }

@@ -20,9 +20,7 @@ func (BuiltinNTttcp) Name() string { return "builtin-ntttcp" }
 func (BuiltinNTttcp) Programs() []Program { return nil }
 
 func (t BuiltinNTttcp) Supports(w suite.Workload) error {
-	return firstRefusal(t, []refusal{
-		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
-		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
+	return firstRefusal(t, w, []refusal{
 		{isRR(w), fmt.Sprintf("supports streams only, not %s", w.Kind)},
 		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
 		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},

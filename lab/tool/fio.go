@@ -25,10 +25,7 @@ func (t Fio) Supports(w suite.Workload) error {
 	if w.Direction == suite.Both && !isRR(w) {
 		connections *= 2
 	}
-	return firstRefusal(t, []refusal{
-		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
-		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
-		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
+	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
 		{isRR(w) && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size (pingpong); request %d and response %d differ", w.Request, w.Response)},
 		{isRR(w) && w.Rate > 0, "does not limit the rate of request/response"},

@@ -20,10 +20,7 @@ func (Iperf3) Programs() []Program {
 const iperf3MaxStreams = 128
 
 func (t Iperf3) Supports(w suite.Workload) error {
-	return firstRefusal(t, []refusal{
-		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
-		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
-		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
+	return firstRefusal(t, w, []refusal{
 		{w.Kind != suite.TCPStream && w.Kind != suite.UDPStream, fmt.Sprintf("supports streams only, not %s", w.Kind)},
 		{w.Streams > iperf3MaxStreams, fmt.Sprintf("runs at most %d streams, not %d", iperf3MaxStreams, w.Streams)},
 		{w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size (-w) for send and receive buffers of both ends; the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},

@@ -30,9 +30,15 @@ type refusal struct {
 	reason  string
 }
 
-// firstRefusal returns the first reason that applies; nil if no reason applies.
-func firstRefusal(t Tool, list []refusal) error {
-	for _, r := range list {
+// firstRefusal returns the first reason that applies: of those that all tools but the builtin
+// one share, and then of the tool's list. It returns nil if no reason applies.
+func firstRefusal(t Tool, w suite.Workload, list []refusal) error {
+	shared := []refusal{
+		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
+		{w.PacketPerSend && t != Tool(BuiltinNTttcp{}), "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
+	}
+	for _, r := range append(shared, list...) {
 		if r.applies {
 			return cannot(t.Name(), "%s", r.reason)
 		}
@@ -182,3 +188,38 @@ func checkJob(t Tool, job Job) error {
 
 // decimal formats a count for a command line.
 func decimal[T ~int | ~int64 | ~uint16](n T) string { return strconv.FormatInt(int64(n), 10) }
+
+// lasting is a tool that runs longer than warm-up, duration and cool-down together.
+type lasting interface {
+	// Lasts returns the duration of the tool, including the wait before its traffic.
+	Lasts(t suite.Timing) time.Duration
+}
+
+// Traffic maps the ID of a scenario to the run time of its tool in a trial. It omits
+// tools that run exactly as long as the timing.
+func Traffic(plan *suite.Plan) map[string]time.Duration {
+	times := map[string]time.Duration{}
+	for _, sc := range plan.Scenarios {
+		tl, _ := ByName(sc.Tool)
+		if l, ok := tl.(lasting); ok {
+			times[sc.ID] = l.Lasts(sc.Timing)
+		}
+	}
+	return times
+}
+
+// roundedRun is the run time of a tool that rounds each part of the timing up to whole
+// seconds.
+func roundedRun(t suite.Timing) time.Duration {
+	_, to := roundedSpan(t)
+	return to + time.Duration(ceilSeconds(t.Cooldown))*time.Second
+}
+
+func (Iperf3) Lasts(t suite.Timing) time.Duration        { return wholeRun(t) }
+func (Netperf) Lasts(t suite.Timing) time.Duration       { return wholeRun(t) }
+func (Qperf) Lasts(t suite.Timing) time.Duration         { return wholeRun(t) }
+func (NTttcp) Lasts(t suite.Timing) time.Duration        { return roundedRun(t) }
+func (BuiltinNTttcp) Lasts(t suite.Timing) time.Duration { return roundedRun(t) }
+
+// Lasts: the client sleeps two seconds before its traffic begins.
+func (Sockperf) Lasts(t suite.Timing) time.Duration { return 2*time.Second + wholeRun(t) }

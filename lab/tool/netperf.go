@@ -29,10 +29,7 @@ func (t Netperf) Supports(w suite.Workload) error {
 	if w.Direction == suite.Both && !isRR(w) {
 		connections *= 2
 	}
-	return firstRefusal(t, []refusal{
-		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
-		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
-		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
+	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; direction %s is not possible", w.Direction)},
 		{w.Sendfile && (w.Kind != suite.TCPStream || w.Direction != suite.Forward && w.Direction != ""), "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)"},
 		{w.Sendfile && w.Streams > 1, fmt.Sprintf("makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)},

@@ -1,7 +1,9 @@
 package tool
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"windtunnel/lab/sample"
@@ -24,10 +26,7 @@ func (NTttcp) Programs() []Program {
 const ntttcpStreams = portsPerJob - 1
 
 func (t NTttcp) Supports(w suite.Workload) error {
-	return firstRefusal(t, []refusal{
-		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
-		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
-		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
+	return firstRefusal(t, w, []refusal{
 		{isRR(w), fmt.Sprintf("supports streams only, not %s", w.Kind)},
 		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
 		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},
@@ -108,4 +107,46 @@ func (t NTttcp) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 		m.Metrics.Set(sample.ToolRetransmits, *sent.retransmits)
 	}
 	return sound(t.Name(), m)
+}
+
+// ntttcpResult has the figures of one end of ntttcp-for-linux after its warm-up.
+type ntttcpResult struct {
+	bits        float64  // per second
+	retransmits *float64 // segments, of the whole network namespace; nil if not printed
+}
+
+var ntttcpLines = struct{ duration, total, retransmits *regexp.Regexp }{
+	duration:    regexp.MustCompile(`(?m)^\S+ INFO: test duration\s*:(\S+) seconds$`),
+	total:       regexp.MustCompile(`(?m)^\S+ INFO: total bytes\s*:(\S+)$`),
+	retransmits: regexp.MustCompile(`(?m)^\S+ INFO: \s*retrans segs\s*:(\S+)$`),
+}
+
+// readNTttcp reads the result of one end from its text. It divides the total bytes by
+// the duration, because the printed throughput has fewer digits.
+func readNTttcp(text string) (r ntttcpResult, err error) {
+	duration := ntttcpLines.duration.FindStringSubmatch(text)
+	total := ntttcpLines.total.FindStringSubmatch(text)
+	if duration == nil || total == nil {
+		return r, errors.New("the output has no totals")
+	}
+	seconds, err1 := figure("the test duration", duration[1])
+	bytes, err2 := figure("the total bytes", total[1])
+	if err := errors.Join(err1, err2); err != nil {
+		return r, err
+	}
+	if seconds <= 0 {
+		return r, errors.New("the test has a duration of 0 s")
+	}
+	if bytes <= 0 {
+		return r, errors.New("the test transferred no data")
+	}
+	r.bits = bytes * 8 / seconds
+	if f := ntttcpLines.retransmits.FindStringSubmatch(text); f != nil {
+		n, err := figure("the retransmits", f[1])
+		if err != nil {
+			return r, err
+		}
+		r.retransmits = &n
+	}
+	return r, nil
 }

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"windtunnel/lab/sample"
@@ -25,10 +26,7 @@ func (Qperf) Programs() []Program {
 const oneSegment = 1220
 
 func (t Qperf) Supports(w suite.Workload) error {
-	return firstRefusal(t, []refusal{
-		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
-		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
-		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
+	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
 		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d: its server accepts one client at a time", w.Streams)},
 		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the client only over sockets (--flip is for RDMA); direction %s is not possible", w.Direction)},
@@ -201,4 +199,43 @@ func (v qperfValues) roundTrips(ms sample.Metrics) error {
 		ms.Set(sample.Transactions, 1e9/(2*oneWay))
 	}
 	return nil
+}
+
+// qperfCPU sets the CPU figures that qperf prints. cpus_used is in percent of one CPU,
+// summed over the machine's CPUs. The section conf has the number of CPUs. If one of
+// the two is missing, qperfCPU sets nothing.
+func (v qperfValues) qperfCPU(text string, ms sample.Metrics) {
+	for _, end := range []struct {
+		metric sample.Metric
+		used   []string // by kind of test
+		cpu    string
+	}{
+		{sample.ToolSenderCPU, []string{"send_cpus_used", "loc_cpus_used"}, "loc_cpu"},
+		{sample.ToolReceiverCPU, []string{"recv_cpus_used", "rem_cpus_used"}, "rem_cpu"},
+	} {
+		cores, found := qperfCores(text, end.cpu)
+		if !found {
+			continue
+		}
+		for _, key := range end.used {
+			if used, found := v[key]; found {
+				ms.Set(end.metric, used/cores)
+			}
+		}
+	}
+}
+
+// qperfCores parses the number of CPUs from a line of conf such as "loc_cpu = 2
+// Cores: Intel Xeon @ 2.10GHz".
+func qperfCores(text, key string) (n float64, found bool) {
+	for line := range strings.Lines(text) {
+		name, cpu, isFigure := strings.Cut(line, "=")
+		number, _, counted := strings.Cut(cpu, " Cores:")
+		if !isFigure || !counted || strings.TrimSpace(name) != key {
+			continue
+		}
+		cores, err := strconv.Atoi(strings.TrimSpace(number))
+		return float64(cores), err == nil && cores > 0
+	}
+	return 0, false
 }

@@ -24,10 +24,7 @@ const sockperfHeader = 14
 
 func (t Sockperf) Supports(w suite.Workload) error {
 	size := sockperfMessage(w)
-	return firstRefusal(t, []refusal{
-		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
-		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
-		{w.PacketPerSend, "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
+	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
 		{w.IPVersion == 6, "3.7, the version of the distributions, supports IPv4 only"},
 		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d", w.Streams)},

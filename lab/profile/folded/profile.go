@@ -3,6 +3,11 @@
 // or a flame graph. It uses no file, clock or kernel.
 package folded
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Profile shows on which functions a node spent CPU time in one window, or in the
 // windows of several trials (see Merge).
 type Profile struct {
@@ -59,4 +64,21 @@ func (p *Profile) cpu(s *Stack) float64 {
 		return float64(s.Nanos) / 1e9
 	}
 	return float64(s.Count) / p.Rate
+}
+
+// Folded writes the stacks as flamegraph.pl and its kin read them: one stack a
+// line, program;root;…;leaf, a space and the samples. A semicolon inside a name
+// becomes a colon, since the format has no way to quote it.
+func (p *Profile) Folded() string {
+	var b strings.Builder
+	clean := strings.NewReplacer(";", ":", "\n", " ")
+	for _, s := range p.Stacks {
+		clean.WriteString(&b, s.Comm)
+		for _, f := range s.Frames {
+			b.WriteByte(';')
+			clean.WriteString(&b, f)
+		}
+		fmt.Fprintf(&b, " %d\n", s.Count)
+	}
+	return b.String()
 }
