@@ -43,26 +43,26 @@ func propose(ask func(context.Context, *api.Client) ([]string, error)) ([]string
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFrom proposes names from the desired state.
-func completeFrom(words func(model.State) []string) completer {
+// completeNames proposes the names of one kind of object in the desired state.
+func completeNames[O any](all func(model.State) []O, name func(O) string) completer {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return propose(func(ctx context.Context, c *api.Client) ([]string, error) {
+		return propose(func(ctx context.Context, c *api.Client) (names []string, err error) {
 			state, err := c.KnownState(ctx)
-			if err != nil {
-				return nil, err
+			for _, o := range all(state) {
+				names = append(names, name(o))
 			}
-			return words(state), nil
+			return names, err
 		})
 	}
 }
 
-var completePorts = completeFrom(func(s model.State) []string {
-	var names []string
-	for _, p := range s.Ports {
-		names = append(names, p.Name)
-	}
-	return names
-})
+var (
+	completePorts      = completeNames(func(s model.State) []model.Port { return s.Ports }, func(p model.Port) string { return p.Name })
+	completeNetworks   = completeNames(func(s model.State) []model.Network { return s.Networks }, func(n model.Network) string { return n.Name })
+	completePolicies   = completeNames(func(s model.State) []model.Policy { return s.Policies }, func(p model.Policy) string { return p.Name })
+	completeGateways   = completeNames(func(s model.State) []model.Gateway { return s.Gateways }, func(g model.Gateway) string { return g.Name })
+	completeFleetNodes = completeNames(func(s model.State) []model.Node { return s.Nodes }, func(n model.Node) string { return n.Name })
+)
 
 // completeOwnPorts proposes the ports of the agent's node, for commands that
 // concern a device.
@@ -76,22 +76,6 @@ func completeOwnPorts(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 		return names, err
 	})
 }
-
-var completeNetworks = completeFrom(func(s model.State) []string {
-	var names []string
-	for _, n := range s.Networks {
-		names = append(names, n.Name)
-	}
-	return names
-})
-
-var completePolicies = completeFrom(func(s model.State) []string {
-	var names []string
-	for _, p := range s.Policies {
-		names = append(names, p.Name)
-	}
-	return names
-})
 
 // words proposes the values of a fixed list.
 func words(list ...string) completer {

@@ -14,13 +14,6 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// Levels of a finding.
-const (
-	levelOK      = "ok"
-	levelNote    = "note"
-	levelProblem = "problem"
-)
-
 func doctorCommand() *cobra.Command {
 	var path string
 	var output format
@@ -80,17 +73,11 @@ func askAgent(ctx context.Context, dial func() (*api.Client, error)) ([]api.Find
 
 // printFindings prints findings. It returns errSilent if one is a problem.
 func printFindings(out io.Writer, findings []api.Finding, output format) error {
-	var err error
-	if output == asJSON {
-		err = writeJSON(out, findings)
-	} else {
-		_, err = io.WriteString(out, findingsText(findings, screen.Of(out)))
-	}
-	if err != nil {
+	if err := printAs(out, output, findings, findingsText(findings, screen.Of(out))); err != nil {
 		return err
 	}
 	for _, f := range findings {
-		if f.Level == levelProblem {
+		if f.Level == api.LevelProblem {
 			return errSilent
 		}
 	}

@@ -59,7 +59,7 @@ var kernelNeeds = []kernelNeed{
 func diagnoseKernel() []api.Finding {
 	release := kernelRelease()
 	if os.Geteuid() != 0 {
-		return []api.Finding{{Topic: "kernel", Level: levelProblem, Text: "checking the features of the kernel (" + release + ") needs root", Remedy: "use sudo"}}
+		return []api.Finding{{Topic: "kernel", Level: api.LevelProblem, Text: "checking the features of the kernel (" + release + ") needs root", Remedy: "use sudo"}}
 	}
 	rlimit.RemoveMemlock() // kernels before 5.11 limit BPF maps by it; the probes report an error
 	var missing []api.Finding
@@ -69,25 +69,25 @@ func diagnoseKernel() []api.Finding {
 		}
 	}
 	if len(missing) == 0 {
-		missing = append(missing, api.Finding{Topic: "kernel", Level: levelOK, Text: fmt.Sprintf("Linux %s has all %d features that the data path needs", release, len(kernelNeeds))})
+		missing = append(missing, api.Finding{Topic: "kernel", Level: api.LevelOK, Text: fmt.Sprintf("Linux %s has all %d features that the data path needs", release, len(kernelNeeds))})
 	}
 	return append(missing, xdpFinding(), tcxFinding())
 }
 
 func missingFinding(n kernelNeed, err error) api.Finding {
 	if errors.Is(err, ebpf.ErrNotSupported) {
-		return api.Finding{Topic: "kernel", Level: levelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("use Linux %s or newer; vrouter is tested from 6.1 on", n.since)}
+		return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("use Linux %s or newer; vrouter is tested from 6.1 on", n.since)}
 	}
-	return api.Finding{Topic: "kernel", Level: levelProblem, Text: fmt.Sprintf("check whether this kernel has %s: %v", n.what, err), Remedy: "run as root, and outside containers that block bpf(2)"}
+	return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: fmt.Sprintf("check whether this kernel has %s: %v", n.what, err), Remedy: "run as root, and outside containers that block bpf(2)"}
 }
 
 // xdpFinding reports whether XDP can decapsulate packets before GRO.
 func xdpFinding() api.Finding {
 	err := errors.Join(features.HaveProgramType(ebpf.XDP), features.HaveProgramHelper(ebpf.XDP, asm.FnXdpAdjustMeta))
 	if err != nil {
-		return api.Finding{Topic: "attach", Level: levelNote, Text: fmt.Sprintf("XDP is not available (%v): packets are decapsulated in tc, after GRO, which costs the receiver CPU", err)}
+		return api.Finding{Topic: "attach", Level: api.LevelNote, Text: fmt.Sprintf("XDP is not available (%v): packets are decapsulated in tc, after GRO, which costs the receiver CPU", err)}
 	}
-	return api.Finding{Topic: "attach", Level: levelOK, Text: "XDP is available: on devices whose driver supports it, packets are decapsulated before GRO"}
+	return api.Finding{Topic: "attach", Level: api.LevelOK, Text: "XDP is available: on devices whose driver supports it, packets are decapsulated before GRO"}
 }
 
 // tcxFinding reports whether programs can be attached by tcx.
@@ -95,11 +95,11 @@ func tcxFinding() api.Finding {
 	err := tryTCX()
 	switch {
 	case err == nil:
-		return api.Finding{Topic: "attach", Level: levelOK, Text: "tcx is available: programs are attached by links that survive the agent"}
+		return api.Finding{Topic: "attach", Level: api.LevelOK, Text: "tcx is available: programs are attached by links that survive the agent"}
 	case errors.Is(err, ebpf.ErrNotSupported):
-		return api.Finding{Topic: "attach", Level: levelNote, Text: "tcx is not available (Linux has it from 6.6 on): classic tc filters are used"}
+		return api.Finding{Topic: "attach", Level: api.LevelNote, Text: "tcx is not available (Linux has it from 6.6 on): classic tc filters are used"}
 	}
-	return api.Finding{Topic: "attach", Level: levelProblem, Text: fmt.Sprintf("attach a tc program: %v", err), Remedy: "run as root, and outside containers that block bpf(2)"}
+	return api.Finding{Topic: "attach", Level: api.LevelProblem, Text: fmt.Sprintf("attach a tc program: %v", err), Remedy: "run as root, and outside containers that block bpf(2)"}
 }
 
 // tryTCX attaches a program that passes every packet to the loopback device of a

@@ -31,10 +31,10 @@ func TestThisKernelHasWhatTheDataPathNeeds(t *testing.T) {
 		t.Skip("the kernel tells root alone what it can do")
 	}
 	findings := diagnoseKernel()
-	if got := levels(findings, "kernel"); !slices.Equal(got, []string{levelOK}) {
+	if got := levels(findings, "kernel"); !slices.Equal(got, []string{api.LevelOK}) {
 		t.Errorf("%+v", findings)
 	}
-	if got := levels(findings, "attach"); len(got) != 2 || slices.Contains(got, levelProblem) {
+	if got := levels(findings, "attach"); len(got) != 2 || slices.Contains(got, api.LevelProblem) {
 		t.Errorf("%+v", findings)
 	}
 }
@@ -78,11 +78,11 @@ func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 		"its address":     {Node: "a", Netns: name, State: state},
 	} {
 		findings := diagnoseUnderlay(c)
-		if got := levels(findings, "mtu"); !slices.Equal(got, []string{levelOK}) {
+		if got := levels(findings, "mtu"); !slices.Equal(got, []string{api.LevelOK}) {
 			t.Errorf("by %s: %+v", by, findings)
 		}
 		if at := slices.IndexFunc(findings, func(f api.Finding) bool { return f.Topic == "mtu" }); at >= 0 &&
-			!strings.HasPrefix(findings[at].Text, "under0 has MTU 9000: workloads get 9000 with direct, 8950 with vxlan, 8968 with mpls-udp, 8972 with mpls-gre") {
+			!strings.HasPrefix(findings[at].Text, "under0 has MTU 9000: IP packets of workloads have 9000 with direct, 8950 with vxlan, 8968 with mpls-udp, 8972 with mpls-gre") {
 			t.Errorf("by %s: %s", by, findings[at].Text)
 		}
 		if len(levels(findings, "offload")) == 0 || len(levels(findings, "attach")) != 0 {
@@ -115,24 +115,15 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 	} {
 		findings := diagnoseUnderlay(c.config)
 		if !slices.ContainsFunc(findings, func(f api.Finding) bool {
-			return f.Topic == c.topic && f.Level != levelOK && strings.Contains(f.Text, c.text)
+			return f.Topic == c.topic && f.Level != api.LevelOK && strings.Contains(f.Text, c.text)
 		}) {
 			t.Errorf("%s: %+v", what, findings)
 		}
 	}
 }
 
-func TestMTUFindings(t *testing.T) {
-	for mtu, want := range map[int]string{9000: levelOK, 1570: levelOK, 1569: levelNote, 1500: levelNote, 1350: levelNote, 1349: levelProblem, 576: levelProblem} {
-		f := mtuFinding("eth1", mtu)
-		if f.Level != want || (f.Remedy == "") != (want == levelOK) {
-			t.Errorf("MTU %d: %+v, want %s", mtu, f, want)
-		}
-	}
-}
-
 func TestFindingsWrapUnderThemselves(t *testing.T) {
-	got := findingsText([]api.Finding{{Topic: "mtu", Level: levelNote, Text: "one two three four five", Remedy: "six seven eight nine"}}, screen.Terminal{Width: 35})
+	got := findingsText([]api.Finding{{Topic: "mtu", Level: api.LevelNote, Text: "one two three four five", Remedy: "six seven eight nine"}}, screen.Terminal{Width: 35})
 	want := "note     mtu      one two three\n                  four five\n                  → six seven eight\n                    nine\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

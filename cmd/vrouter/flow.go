@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -111,19 +112,14 @@ func flowGetCommand() *cobra.Command {
 				return err
 			}
 			found, err := findFlows(ctx, c, id, args)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case output == asJSON:
-				return writeJSON(cmd.OutOrStdout(), found)
 			}
-			for i, f := range found {
-				if i > 0 {
-					fmt.Fprintln(cmd.OutOrStdout())
-				}
-				fmt.Fprint(cmd.OutOrStdout(), inspect.Describe(inspect.FlowFields(f)))
+			var texts []string
+			for _, f := range found {
+				texts = append(texts, inspect.FlowFields(f).String())
 			}
-			return nil
+			return printAs(cmd.OutOrStdout(), output, found, strings.Join(texts, "\n"))
 		}),
 	}
 	outputFlag(cmd, &output)

@@ -20,7 +20,7 @@ func vifCommand() *cobra.Command {
 		name: "vif", what: "Show vifs: the devices of workloads and of the fabric", get: "ID|PORT|DEVICE", noun: [2]string{"vif", "vifs"},
 		rows: (*api.Client).Vifs, table: plain(inspect.VifTable), find: findVif,
 		id: func(v inspect.Vif) string { return cmp.Or(v.Port, v.Device) },
-		fields: func(_ context.Context, _ *api.Client, v inspect.Vif) ([]inspect.Field, error) {
+		fields: func(_ context.Context, _ *api.Client, v inspect.Vif) (inspect.Fields, error) {
 			return inspect.VifFields(v), nil
 		},
 		sample: [2]string{"", "web1"},
@@ -48,7 +48,7 @@ func nexthopCommand() *cobra.Command {
 		rows: (*api.Client).Nexthops, table: plain(inspect.NexthopTable),
 		find: byNumber("nexthop", func(n inspect.Nexthop) uint32 { return n.ID }),
 		id:   func(n inspect.Nexthop) string { return fmt.Sprintf("%d\t%s", n.ID, n.Name) }, // the shell shows the text after the tab as a description
-		fields: func(ctx context.Context, c *api.Client, n inspect.Nexthop) ([]inspect.Field, error) {
+		fields: func(ctx context.Context, c *api.Client, n inspect.Nexthop) (inspect.Fields, error) {
 			all, err := c.Nexthops(ctx, 0)
 			return inspect.NexthopFields(n, all), err
 		},

@@ -32,8 +32,7 @@ func gatewayCommand() *cobra.Command {
 }
 
 func gatewayCreateCommand() *cobra.Command {
-	var addresses, serves []string
-	var encapsulation, mac string
+	var g model.Gateway
 	cmd := &cobra.Command{
 		Use:     "create NAME --address ADDRESS --encapsulation KIND --serve NETWORK[,KEY=VALUE…]",
 		Aliases: []string{"set"},
@@ -44,27 +43,7 @@ mac and flood. prefix and mac can be given several times.`,
 		Example: "  vrouter gateway create edge --address 192.0.2.254 --encapsulation vxlan --serve red,vni=300,prefix=0.0.0.0/0",
 		Args:    cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			g := model.Gateway{Name: args[0], Encapsulation: model.Encapsulation(encapsulation)}
-			for _, text := range addresses {
-				a, err := netip.ParseAddr(text)
-				if err != nil {
-					return misuse{fmt.Errorf("--address %q is not an IP address", text)}
-				}
-				g.Addresses = append(g.Addresses, a)
-			}
-			if mac != "" {
-				var err error
-				if g.MAC, err = model.ParseMAC(mac); err != nil {
-					return misuse{fmt.Errorf("--mac: %w", err)}
-				}
-			}
-			for _, text := range serves {
-				n, err := parseServed(text)
-				if err != nil {
-					return misuse{fmt.Errorf("--serve %q: %w", text, err)}
-				}
-				g.Networks = append(g.Networks, n)
-			}
+			g.Name = args[0]
 			if err := c.PutGateway(ctx, g); err != nil {
 				return err
 			}
@@ -73,10 +52,14 @@ mac and flood. prefix and mac can be given several times.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&addresses, "address", nil, "Underlay `address` of the gateway (repeatable)")
-	flags.StringVar(&encapsulation, "encapsulation", "", "Encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
-	flags.StringVar(&mac, "mac", "", "MAC `address` of the gateway's router, for routed VXLAN")
-	flags.StringArrayVar(&serves, "serve", nil, "Network and its values on the gateway (repeatable)")
+	listFlag(cmd, &g.Addresses, parseAddress, "address", "Underlay `address` of the gateway (repeatable)")
+	flags.StringVar((*string)(&g.Encapsulation), "encapsulation", "", "Encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
+	flags.TextVar(&g.MAC, "mac", model.MAC{}, "MAC `address` of the gateway's router, for routed VXLAN")
+	flags.Func("serve", "Network and its `values` on the gateway (repeatable)", func(text string) error {
+		n, err := parseServed(text)
+		g.Networks = append(g.Networks, n)
+		return err
+	})
 	cmd.MarkFlagRequired("address")
 	cmd.MarkFlagRequired("encapsulation")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("mpls-udp", "mpls-gre", "vxlan"))
@@ -98,7 +81,7 @@ func parseServed(text string) (n model.GatewayNetwork, err error) {
 			err = number(&n.VNI, value)
 		case "prefix":
 			var p netip.Prefix
-			p, err = netip.ParsePrefix(value)
+			p, err = parsePrefix(value)
 			n.Prefixes = append(n.Prefixes, p)
 		case "mac":
 			var m model.MAC
@@ -137,12 +120,12 @@ func gatewayTable(rows []model.Gateway) inspect.Table {
 		for _, n := range g.Networks {
 			networks = append(networks, n.Network)
 		}
-		t.Add(g.Name, addresses(g.Addresses), string(g.Encapsulation), dash(strings.Join(networks, " ")))
+		t.Add(g.Name, joined(g.Addresses), string(g.Encapsulation), dash(strings.Join(networks, " ")))
 	}
 	return t
 }
 
-func gatewayFields(g model.Gateway) []inspect.Field {
+func gatewayFields(g model.Gateway) inspect.Fields {
 	fields := gatewayTable([]model.Gateway{g}).Fields(0)
 	for _, n := range g.Networks {
 		words := []string{n.Network}
@@ -163,14 +146,7 @@ func gatewayFields(g model.Gateway) []inspect.Field {
 		if n.Flood {
 			words = append(words, "flood")
 		}
-		fields = append(fields, inspect.Field{Name: "Serves", Value: strings.Join(words, ",")})
+		fields.Add("Serves", strings.Join(words, ","))
 	}
 	return fields
 }
-
-var completeGateways = completeFrom(func(s model.State) (names []string) {
-	for _, g := range s.Gateways {
-		names = append(names, g.Name)
-	}
-	return names
-})

@@ -1,10 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,63 +29,37 @@ func networkCommand() *cobra.Command {
 	return cmd
 }
 
-// networkFlags are the flags of `network create` and `network set`, not yet
-// parsed.
+// networkFlags are the flags of `network create` and `network set`.
 type networkFlags struct {
-	tenant          string
-	subnets, ranges []string
-	policies        []string
-	bridge, route   bool
-	id, vni         uint32
+	model.Network
+	bridge, route bool
 }
 
 func (f *networkFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.subnets, "subnet", nil, "Subnet as a `prefix`; its first address is the gateway (repeatable)")
-	flags.StringSliceVar(&f.ranges, "range", nil, "Allocate addresses only from `FIRST-LAST` or a prefix (repeatable; default: the subnets)")
-	flags.StringVar(&f.tenant, "tenant", "", "Name of the tenant; different tenants can use the same subnets")
-	flags.StringSliceVar(&f.policies, "policy", nil, "Name of a policy for all ports of the network (repeatable)")
+	listFlag(cmd, &f.Subnets, parsePrefix, "subnet", "Subnet as a `prefix`; its first address is the gateway (repeatable)")
+	listFlag(cmd, &f.Ranges, model.ParseRange, "range", "Allocate addresses only from `FIRST-LAST` or a prefix (repeatable; default: the subnets)")
+	flags.StringVar(&f.Tenant, "tenant", "", "Name of the tenant; different tenants can use the same subnets")
+	flags.StringSliceVar(&f.Policies, "policy", nil, "Name of a policy for all ports of the network (repeatable)")
 	flags.BoolVar(&f.bridge, "l2", false, "Bridge Ethernet frames; with --l3, also route IP")
 	flags.BoolVar(&f.route, "l3", false, "Route IP (the default)")
 	cmd.RegisterFlagCompletionFunc("policy", completePolicies)
 }
 
 // fill copies the flags that were given into a network.
-func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) error {
-	given := cmd.Flags().Changed
-	if given("subnet") {
-		n.Subnets = nil
-		for _, text := range f.subnets {
-			p, err := netip.ParsePrefix(text)
-			if err != nil {
-				return misuse{fmt.Errorf("--subnet %q is not a prefix; write one such as 10.1.0.0/16", text)}
-			}
-			n.Subnets = append(n.Subnets, p)
+func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) {
+	forwarding := func() {
+		n.Forwarding = cmp.Or(map[[2]bool]model.Forwarding{{true, false}: model.L2, {true, true}: model.L2L3}[[2]bool{f.bridge, f.route}], model.L3)
+	}
+	for name, copy := range map[string]func(){
+		"subnet": func() { n.Subnets = f.Subnets }, "range": func() { n.Ranges = f.Ranges },
+		"tenant": func() { n.Tenant = f.Tenant }, "policy": func() { n.Policies = f.Policies },
+		"l2": forwarding, "l3": forwarding,
+	} {
+		if cmd.Flags().Changed(name) {
+			copy()
 		}
 	}
-	if given("range") {
-		n.Ranges = nil
-		for _, text := range f.ranges {
-			r, err := model.ParseRange(text)
-			if err != nil {
-				return misuse{fmt.Errorf("--range: %w", err)}
-			}
-			n.Ranges = append(n.Ranges, r)
-		}
-	}
-	if given("tenant") {
-		n.Tenant = f.tenant
-	}
-	if given("policy") {
-		n.Policies = f.policies
-	}
-	if given("l2") || given("l3") {
-		n.Forwarding = map[[2]bool]model.Forwarding{{true, false}: model.L2, {true, true}: model.L2L3}[[2]bool{f.bridge, f.route}]
-		if n.Forwarding == "" {
-			n.Forwarding = model.L3
-		}
-	}
-	return nil
 }
 
 func networkCreateCommand() *cobra.Command {
@@ -101,23 +74,18 @@ VRF and the labels of the network follow from its id.`,
   vrouter network create lab --l2`,
 		Args: cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			n := model.Network{Name: args[0], ID: f.id, VNI: f.vni}
-			if err := f.fill(cmd, &n); err != nil {
-				return err
-			}
+			n := model.Network{Name: args[0], ID: f.ID, VNI: f.VNI}
+			f.fill(cmd, &n)
 			made, err := c.AddNetwork(ctx, n)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case output == asJSON:
-				return writeJSON(cmd.OutOrStdout(), made)
 			}
-			return describeNetwork(cmd.OutOrStdout(), made)
+			return describe(cmd.OutOrStdout(), output, made, networkTable([]model.Network{made}).Fields(0))
 		}),
 	}
 	f.add(cmd)
-	cmd.Flags().Uint32Var(&f.id, "id", 0, "Number of the network, 1 to 4095 (default: next free)")
-	cmd.Flags().Uint32Var(&f.vni, "vni", 0, "VXLAN network identifier, a `number` (default: next free)")
+	cmd.Flags().Uint32Var(&f.ID, "id", 0, "Number of the network, 1 to 4095 (default: next free)")
+	cmd.Flags().Uint32Var(&f.VNI, "vni", 0, "VXLAN network identifier, a `number` (default: next free)")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -139,23 +107,16 @@ func networkSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := f.fill(cmd, &n); err != nil {
-				return err
-			}
+			f.fill(cmd, &n)
 			made, err := c.PutNetwork(ctx, n)
 			if err != nil {
 				return err
 			}
-			return describeNetwork(cmd.OutOrStdout(), made)
+			return describe(cmd.OutOrStdout(), asTable, made, networkTable([]model.Network{made}).Fields(0))
 		}),
 	}
 	f.add(cmd)
 	return cmd
-}
-
-func describeNetwork(out io.Writer, n model.Network) error {
-	_, err := io.WriteString(out, inspect.Describe(networkTable([]model.Network{n}).Fields(0)))
-	return err
 }
 
 func networkTable(rows []model.Network) inspect.Table {
@@ -167,22 +128,18 @@ func networkTable(rows []model.Network) inspect.Table {
 		},
 	}
 	for _, n := range rows {
-		t.Add(n.Name, fmt.Sprint(n.ID), fmt.Sprint(n.VNI), string(n.Forwarding), dash(n.Tenant), dash(joined(n.Subnets)), dash(joined(n.Ranges)), dash(strings.Join(n.Policies, " ")))
+		t.Add(n.Name, fmt.Sprint(n.ID), fmt.Sprint(n.VNI), string(n.Forwarding), dash(n.Tenant), joined(n.Subnets), joined(n.Ranges), dash(strings.Join(n.Policies, " ")))
 	}
 	return t
 }
 
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func dash(text string) string { return cmp.Or(text, "-") }
 
+// joined lists values, separated by blanks.
 func joined[E fmt.Stringer](all []E) string {
 	var words []string
 	for _, e := range all {
 		words = append(words, e.String())
 	}
-	return strings.Join(words, " ")
+	return dash(strings.Join(words, " "))
 }

@@ -52,14 +52,13 @@ func nodeTable(rows []api.Node) inspect.Table {
 		if n.Locator.IsValid() {
 			locator = n.Locator.String()
 		}
-		t.Add(n.Name, addresses(n.Underlay), strings.Join(encapsulations, " "), locator, fmt.Sprint(n.Ports), agent, host, version)
+		t.Add(n.Name, joined(n.Underlay), strings.Join(encapsulations, " "), locator, fmt.Sprint(n.Ports), agent, host, version)
 	}
 	return t
 }
 
 func nodeAddCommand() *cobra.Command {
-	var underlay, encapsulations []string
-	var locator string
+	var n api.NodeRequest
 	cmd := &cobra.Command{
 		Use:     "add NAME --underlay ADDRESS…",
 		Aliases: []string{"set"},
@@ -67,24 +66,7 @@ func nodeAddCommand() *cobra.Command {
 		Example: "  vrouter node add c --underlay 192.0.2.3 --encapsulation vxlan",
 		Args:    cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			n := api.NodeRequest{Node: model.Node{Name: args[0]}}
-			for _, text := range underlay {
-				a, err := netip.ParseAddr(text)
-				if err != nil {
-					return misuse{fmt.Errorf("--underlay %q is not an IP address", text)}
-				}
-				n.Underlay = append(n.Underlay, a)
-			}
-			for _, e := range encapsulations {
-				n.Encapsulations = append(n.Encapsulations, model.Encapsulation(e))
-			}
-			if n.FromPool = locator == "auto"; locator != "" && !n.FromPool {
-				p, err := netip.ParsePrefix(locator)
-				if err != nil {
-					return misuse{fmt.Errorf("--locator %q is not an IPv6 prefix; write one such as fd00:0:0:17::/64, or auto", locator)}
-				}
-				n.Locator = p
-			}
+			n.Name = args[0]
 			if err := c.PutNode(ctx, n); err != nil {
 				return err
 			}
@@ -92,9 +74,17 @@ func nodeAddCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringSliceVar(&underlay, "underlay", nil, "Underlay `address` of the node (repeatable)")
-	cmd.Flags().StringSliceVar(&encapsulations, "encapsulation", nil, "Encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
-	cmd.Flags().StringVar(&locator, "locator", "", "IPv6 /64 or /80 `prefix` that the underlay routes to the node, or auto: one from settings.locators; direct then also works between nodes on different links")
+	listFlag(cmd, &n.Underlay, parseAddress, "underlay", "Underlay `address` of the node (repeatable)")
+	listFlag(cmd, &n.Encapsulations, func(word string) (model.Encapsulation, error) { return model.Encapsulation(word), nil }, "encapsulation", "Encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
+	cmd.Flags().Func("locator", "IPv6 /64 or /80 `prefix` that the underlay routes to the node, or auto: one from settings.locators; direct then also works between nodes on different links", func(text string) (err error) {
+		if n.FromPool = text == "auto"; n.FromPool {
+			return nil
+		}
+		if n.Locator, err = netip.ParsePrefix(text); err != nil {
+			return fmt.Errorf("%q is not an IPv6 prefix; write one such as fd00:0:0:17::/64, or auto", text)
+		}
+		return nil
+	})
 	cmd.MarkFlagRequired("underlay")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 	return cmd
@@ -117,10 +107,3 @@ func nodeDeleteCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&ports, "ports", false, "Delete the node's ports too")
 	return cmd
 }
-
-var completeFleetNodes = completeFrom(func(s model.State) (names []string) {
-	for _, n := range s.Nodes {
-		names = append(names, n.Name)
-	}
-	return names
-})

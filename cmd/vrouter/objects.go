@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -18,29 +17,18 @@ type objects[O any] struct {
 	all      func(*api.Client, context.Context) ([]O, error)
 	name     func(O) string
 	table    func([]O) inspect.Table
-	fields   func(O) []inspect.Field // of one object; nil: the columns of its row
+	fields   func(O) inspect.Fields // of one object; nil: the columns of its row
 	remove   func(context.Context, *api.Client, string) error
 	complete completer
 }
 
 func (k objects[O]) list() *cobra.Command {
-	var output format
-	cmd := &cobra.Command{
+	return listing(&cobra.Command{
 		Use:     "list",
 		Short:   fmt.Sprintf("List the %s of the whole fleet", phrase.Plural(k.noun)),
 		Aliases: []string{"ls"},
 		Example: fmt.Sprintf("  vrouter %s list\n  vrouter %s list -o json", k.noun, k.noun),
-		Args:    cobra.NoArgs,
-		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			rows, err := k.all(c, ctx)
-			if err != nil {
-				return err
-			}
-			return show(cmd.OutOrStdout(), output, rows, k.table(rows))
-		}),
-	}
-	outputFlag(cmd, &output)
-	return cmd
+	}, k.all, k.table)
 }
 
 func (k objects[O]) get() *cobra.Command {
@@ -57,18 +45,14 @@ func (k objects[O]) get() *cobra.Command {
 				return err
 			}
 			o, err := find(k.noun, args[0], rows, k.name)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case output == asJSON:
-				return writeJSON(cmd.OutOrStdout(), o)
 			}
 			fields := k.table([]O{o}).Fields(0)
 			if k.fields != nil {
 				fields = k.fields(o)
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), inspect.Describe(fields))
-			return err
+			return describe(cmd.OutOrStdout(), output, o, fields)
 		}),
 	}
 	outputFlag(cmd, &output)

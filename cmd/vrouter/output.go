@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"windtunnel/internal/cli"
 	"windtunnel/internal/screen"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
 
@@ -32,6 +34,20 @@ func outputFlag(cmd *cobra.Command, f *format, formats ...format) {
 	cmd.RegisterFlagCompletionFunc("output", words(formats...))
 }
 
+// describe prints an object as JSON, or its fields.
+func describe(out io.Writer, output format, object any, fields inspect.Fields) error {
+	return printAs(out, output, object, fields.String())
+}
+
+// printAs prints a value as JSON, or a text that shows it.
+func printAs(out io.Writer, output format, value any, text string) error {
+	if output == asJSON {
+		return writeJSON(out, value)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
 // writeJSON prints a value as indented JSON.
 func writeJSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
@@ -42,9 +58,20 @@ func writeJSON(w io.Writer, value any) error {
 
 // show prints rows as JSON, or the table that shows them.
 func show(out io.Writer, output format, rows any, table inspect.Table) error {
-	if output == asJSON {
-		return writeJSON(out, rows)
-	}
-	_, err := io.WriteString(out, table.Render(screen.Of(out)))
-	return err
+	return printAs(out, output, rows, table.Render(screen.Of(out)))
+}
+
+// listing completes a command that shows all rows of one kind.
+func listing[T any](cmd *cobra.Command, all func(*api.Client, context.Context) ([]T, error), table func([]T) inspect.Table) *cobra.Command {
+	var output format
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+		rows, err := all(c, ctx)
+		if err != nil {
+			return err
+		}
+		return show(cmd.OutOrStdout(), output, rows, table(rows))
+	})
+	outputFlag(cmd, &output)
+	return cmd
 }

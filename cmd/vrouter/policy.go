@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +30,7 @@ func policyCommand() *cobra.Command {
 }
 
 func policyCreateCommand() *cobra.Command {
-	var rules []string
+	var p model.Policy
 	cmd := &cobra.Command{
 		Use:     "create NAME --rule RULE…",
 		Aliases: []string{"set"},
@@ -46,14 +45,7 @@ allowed. Replies of allowed flows are allowed.`,
 		Example: `  vrouter policy create web --rule "ingress allow tcp 80-443 from 10.1.0.0/16" --rule "egress deny udp 53 log"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			p := model.Policy{Name: args[0]}
-			for _, text := range rules {
-				r, err := parseRule(text)
-				if err != nil {
-					return misuse{fmt.Errorf("--rule %q: %w", text, err)}
-				}
-				p.Rules = append(p.Rules, r)
-			}
+			p.Name = args[0]
 			if err := c.PutPolicy(ctx, p); err != nil {
 				return err
 			}
@@ -61,7 +53,11 @@ allowed. Replies of allowed flows are allowed.`,
 			return nil
 		}),
 	}
-	cmd.Flags().StringArrayVar(&rules, "rule", nil, "Rule; the first match decides (repeatable)")
+	cmd.Flags().Func("rule", "Add this `rule`; the first match decides (repeatable)", func(text string) error {
+		r, err := parseRule(text)
+		p.Rules = append(p.Rules, r)
+		return err
+	})
 	cmd.MarkFlagRequired("rule")
 	return cmd
 }
@@ -90,8 +86,8 @@ func parseRule(text string) (r model.Rule, err error) {
 			if r.Remote.IsValid() {
 				return r, fmt.Errorf("a rule has one prefix; write another rule for %s", words[i])
 			}
-			if r.Remote, err = netip.ParsePrefix(words[i]); err != nil {
-				return r, fmt.Errorf("%q is not a prefix; write one such as 10.1.0.0/16", words[i])
+			if r.Remote, err = parsePrefix(words[i]); err != nil {
+				return r, err
 			}
 		case r.Protocol == "":
 			r.Protocol = word
@@ -136,10 +132,10 @@ func policyTable(rows []model.Policy) inspect.Table {
 	return t
 }
 
-func policyFields(p model.Policy) []inspect.Field {
-	fields := []inspect.Field{{Name: "Policy", Value: p.Name}}
+func policyFields(p model.Policy) (fields inspect.Fields) {
+	fields.Add("Policy", p.Name)
 	for _, r := range p.Rules {
-		fields = append(fields, inspect.Field{Name: "Rule", Value: ruleText(r)})
+		fields.Add("Rule", ruleText(r))
 	}
 	return fields
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,17 +26,8 @@ func portCommand() *cobra.Command {
 	return cmd
 }
 
-// portFlags are the flags of `port add`, not yet parsed.
-type portFlags struct {
-	name, network, netns, device, iface, mac string
-	ips, from                                []string
-	policies                                 []string
-	bandwidth                                model.Bandwidth
-	host, acceptRA, router                   bool
-}
-
 func portAddCommand() *cobra.Command {
-	var f portFlags
+	request := model.PortRequest{Port: model.Port{Origin: model.Added}}
 	var output format
 	cmd := &cobra.Command{
 		Use:   "add --network NETWORK --netns NETNS | --device DEVICE | --host",
@@ -57,35 +45,31 @@ the command returns. It survives restarts of the agent.`,
   vrouter port add --network red --device tap0 --mac 02:00:00:00:00:07 --name vm7`,
 		Args: cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			request, err := f.request()
-			if err != nil {
+			if err := checkAttachment(&request.Attach); err != nil {
 				return misuse{err}
 			}
 			port, err := c.AddPort(ctx, request)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case output == asJSON:
-				return writeJSON(cmd.OutOrStdout(), port)
 			}
-			return describePort(cmd.OutOrStdout(), port)
+			return describe(cmd.OutOrStdout(), output, port, addedFields(port))
 		}),
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.network, "network", "", "Name of the network")
-	flags.StringVar(&f.netns, "netns", "", "Network namespace of the workload: a `name` or a path")
-	flags.StringVar(&f.device, "device", "", "Existing `device` of the node to connect (instead of --netns)")
-	flags.BoolVar(&f.host, "host", false, "Connect this node itself (instead of --netns)")
-	flags.StringVar(&f.iface, "interface", "", "The workload's `device` in its namespace (default eth0)")
-	flags.BoolVar(&f.acceptRA, "accept-ra", false, "Let the workload's device take addresses and routes from router advertisements")
-	flags.BoolVar(&f.router, "router", false, "Let the workload advertise itself as an IPv6 router, and answer DHCP")
-	flags.StringSliceVar(&f.ips, "ip", nil, "Address of the network's subnets (repeatable)")
-	flags.StringSliceVar(&f.from, "from", nil, "Allocate an address from this `prefix` (repeatable)")
-	flags.StringVar(&f.mac, "mac", "", "MAC `address` of the workload")
-	flags.StringVar(&f.name, "name", "", "Name of the port (default: from network and address)")
-	flags.StringSliceVar(&f.policies, "policy", nil, "Name of a policy, checked before the network's policies (repeatable)")
-	flags.TextVar(&f.bandwidth.Ingress, "ingress", model.Rate(0), "Limit received traffic to this `rate` in bit/s, such as 100M (default no limit)")
-	flags.TextVar(&f.bandwidth.Egress, "egress", model.Rate(0), "Limit sent traffic to this `rate` in bit/s (default no limit)")
+	flags, attach := cmd.Flags(), &request.Attach
+	flags.StringVar(&request.Network, "network", "", "Name of the network")
+	flags.StringVar(&attach.Netns, "netns", "", "Network namespace of the workload: a `name` or a path")
+	flags.StringVar(&attach.Device, "device", "", "Existing `device` of the node to connect (instead of --netns)")
+	flags.BoolVar(&attach.Host, "host", false, "Connect this node itself (instead of --netns)")
+	flags.StringVar(&attach.Interface, "interface", "", "The workload's `device` in its namespace (default eth0)")
+	flags.BoolVar(&attach.AcceptRA, "accept-ra", false, "Let the workload's device take addresses and routes from router advertisements")
+	flags.BoolVar(&request.Router, "router", false, "Let the workload advertise itself as an IPv6 router, and answer DHCP")
+	listFlag(cmd, &request.IPs, parseAddress, "ip", "Use this `address` of the network's subnets (repeatable)")
+	listFlag(cmd, &request.From, parsePrefix, "from", "Allocate an address from this `prefix` (repeatable)")
+	flags.TextVar(&request.MAC, "mac", model.MAC{}, "MAC `address` of the workload")
+	flags.StringVar(&request.Name, "name", "", "Name of the port (default: from network and address)")
+	flags.StringSliceVar(&request.Policies, "policy", nil, "Name of a policy, checked before the network's policies (repeatable)")
+	flags.TextVar(&request.Bandwidth.Ingress, "ingress", model.Rate(0), "Limit received traffic to this `rate` in bit/s, such as 100M (default no limit)")
+	flags.TextVar(&request.Bandwidth.Egress, "egress", model.Rate(0), "Limit sent traffic to this `rate` in bit/s (default no limit)")
 	outputFlag(cmd, &output)
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
@@ -93,74 +77,50 @@ the command returns. It survives restarts of the agent.`,
 	return cmd
 }
 
-// request parses and checks the flags.
-func (f portFlags) request() (model.PortRequest, error) {
-	r := model.PortRequest{Port: model.Port{Name: f.name, Network: f.network, Policies: f.policies, Bandwidth: f.bandwidth, Router: f.router, Origin: model.Added}}
+// checkAttachment refuses flags that do not attach one device. It makes the path of a namespace
+// absolute, because the agent has a different working directory.
+func checkAttachment(a *model.Attachment) (err error) {
 	switch {
-	case f.netns == "" && f.device == "" && !f.host:
-		return r, fmt.Errorf("the workload is missing: give --netns, --device or --host")
-	case f.host && f.netns+f.device != "":
-		return r, fmt.Errorf("--host connects the node itself: remove --netns and --device")
-	case f.netns != "" && f.device != "":
-		return r, fmt.Errorf("--netns and --device exclude each other: give one")
-	case f.device != "" && f.iface != "":
-		return r, fmt.Errorf("--interface is a device in a namespace: use it with --netns")
-	}
-	r.Attach = model.Attachment{Netns: f.netns, Device: f.device, Interface: f.iface, Host: f.host, AcceptRA: f.acceptRA}
-	if strings.ContainsRune(f.netns, '/') {
-		// The agent has a different working directory.
-		path, err := filepath.Abs(f.netns)
-		if err != nil {
-			return r, fmt.Errorf("--netns %s: %w", f.netns, err)
+	case a.Netns+a.Device == "" && !a.Host:
+		return fmt.Errorf("the workload is missing: give --netns, --device or --host")
+	case a.Host && a.Netns+a.Device != "":
+		return fmt.Errorf("--host connects the node itself: remove --netns and --device")
+	case a.Netns != "" && a.Device != "":
+		return fmt.Errorf("--netns and --device exclude each other: give one")
+	case a.Device != "" && a.Interface != "":
+		return fmt.Errorf("--interface is a device in a namespace: use it with --netns")
+	case strings.ContainsRune(a.Netns, '/'):
+		if a.Netns, err = filepath.Abs(a.Netns); err != nil {
+			return fmt.Errorf("--netns: %w", err)
 		}
-		r.Attach.Netns = path
 	}
-	for _, text := range f.ips {
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			return r, fmt.Errorf("--ip %q is not an IP address; write it without a prefix length", text)
-		}
-		r.IPs = append(r.IPs, a)
-	}
-	for _, text := range f.from {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return r, fmt.Errorf("--from %q is not a prefix; write one such as 10.1.2.0/24", text)
-		}
-		r.From = append(r.From, p)
-	}
-	if f.mac != "" {
-		mac, err := net.ParseMAC(f.mac)
-		if err != nil || len(mac) != len(r.MAC) {
-			return r, fmt.Errorf("--mac %q is not a MAC address; write one such as 02:00:00:00:00:07", f.mac)
-		}
-		r.MAC = model.MAC(mac)
-	}
-	return r, nil
+	return nil
 }
 
-func describePort(out io.Writer, p api.Port) error {
-	fields := []inspect.Field{{Name: "Port", Value: p.Name}, {Name: "Network", Value: p.Network}}
+// addedFields are the fields of a new port.
+func addedFields(p api.Port) (fields inspect.Fields) {
+	fields.Add("Port", p.Name)
+	fields.Add("Network", p.Network)
 	if p.Attach.Netns != "" {
-		fields = append(fields, inspect.Field{Name: "Workload", Value: p.Attach.Interface + " in " + p.Attach.Netns})
+		fields.Add("Workload", workload(p.Attach))
 	}
-	fields = append(fields, inspect.Field{Name: "Device", Value: p.Device}, inspect.Field{Name: "MAC", Value: p.MAC.String()})
+	fields.Add("Device", p.Device)
+	fields.Add("MAC", p.MAC.String())
 	if len(p.Prefixes) == 0 {
-		fields = append(fields, inspect.Field{Name: "Address", Value: "none: its network has no subnets"})
+		fields.Add("Address", "none: its network has no subnets")
 	}
 	for _, a := range p.Prefixes {
-		fields = append(fields, inspect.Field{Name: "Address", Value: a.String()})
+		fields.Add("Address", a.String())
 	}
 	for _, g := range p.Gateways {
-		fields = append(fields, inspect.Field{Name: "Gateway", Value: g.String()})
+		fields.Add("Gateway", g.String())
 	}
 	if p.Bandwidth != (model.Bandwidth{}) {
-		fields = append(fields, inspect.Field{Name: "Bandwidth", Value: bandwidthText(p.Bandwidth)})
+		fields.Add("Bandwidth", bandwidthText(p.Bandwidth))
 	}
-	fields = append(fields, inspect.Field{Name: "MTU", Value: fmt.Sprint(p.MTU)},
-		inspect.Field{Name: "Took", Value: p.Took.Round(100 * time.Microsecond).String()})
-	_, err := io.WriteString(out, inspect.Describe(fields))
-	return err
+	fields.Add("MTU", fmt.Sprint(p.MTU))
+	fields.Add("Took", p.Took.Round(100*time.Microsecond).String())
+	return fields
 }
 
 func bandwidthText(b model.Bandwidth) string {
@@ -275,14 +235,10 @@ func portGetCommand() *cobra.Command {
 				return err
 			}
 			at := slices.IndexFunc(rows, func(r portRow) bool { return r.Name == args[0] })
-			switch {
-			case at < 0:
+			if at < 0 {
 				return fmt.Errorf("there is no port %q; see `vrouter port list --all`", args[0])
-			case output == asJSON:
-				return writeJSON(cmd.OutOrStdout(), rows[at])
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), inspect.Describe(portFields(rows[at])))
-			return err
+			return describe(cmd.OutOrStdout(), output, rows[at], portFields(rows[at]))
 		}),
 	}
 	outputFlag(cmd, &output)

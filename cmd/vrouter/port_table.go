@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"windtunnel/vrouter/inspect"
@@ -29,20 +29,9 @@ func portTable(rows []portRow) inspect.Table {
 		if r.Vif != nil {
 			vif, device = fmt.Sprint(r.Vif.ID), r.Vif.Device
 		}
-		t.Add(r.Name, r.Network, r.Node, addresses(r.IPs), r.MAC.String(), workload(r.Attach), device, vif)
+		t.Add(r.Name, r.Network, r.Node, joined(r.IPs), r.MAC.String(), workload(r.Attach), device, vif)
 	}
 	return t
-}
-
-func addresses(ips []netip.Addr) string {
-	if len(ips) == 0 {
-		return "-"
-	}
-	words := make([]string, len(ips))
-	for i, a := range ips {
-		words[i] = a.String()
-	}
-	return strings.Join(words, " ")
 }
 
 // workload describes the workload's end of a port.
@@ -55,33 +44,29 @@ func workload(a model.Attachment) string {
 	case a.Netns == "":
 		return "-"
 	}
-	device := a.Interface
-	if device == "" {
-		device = "eth0"
-	}
-	return device + " in " + a.Netns
+	return cmp.Or(a.Interface, model.DefaultInterface) + " in " + a.Netns
 }
 
 // portFields are all fields of one port.
-func portFields(r portRow) []inspect.Field {
+func portFields(r portRow) inspect.Fields {
 	fields := portTable([]portRow{r}).Fields(0)
 	if r.Origin != model.Applied {
-		fields = append(fields, inspect.Field{Name: "Created by", Value: r.Origin.String()})
+		fields.Add("Created by", r.Origin.String())
 	}
 	if r.Owner != "" {
-		fields = append(fields, inspect.Field{Name: "Owner", Value: r.Owner})
+		fields.Add("Owner", r.Owner)
 	}
 	if len(r.Policies) > 0 {
-		fields = append(fields, inspect.Field{Name: "Policies", Value: strings.Join(r.Policies, " ")})
+		fields.Add("Policies", strings.Join(r.Policies, " "))
 	}
 	for _, p := range r.AllowSources {
-		fields = append(fields, inspect.Field{Name: "May send from", Value: p.String()})
+		fields.Add("May send from", p.String())
 	}
 	if r.Vif == nil {
 		return fields
 	}
 	for _, f := range inspect.VifFields(*r.Vif) {
-		switch f.Name {
+		switch f[0] {
 		case "MTU", "Mode", "Flags", "RX packets", "RX bytes", "TX packets", "TX bytes", "Drops":
 			fields = append(fields, f)
 		}

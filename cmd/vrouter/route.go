@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,8 @@ func staticCommand() *cobra.Command {
 		Example: `  vrouter route add red 10.9.0.0/16 --port fw1 --port fw2
   vrouter route list`,
 	})
-	cmd.AddCommand(staticAddCommand(), staticListCommand(), staticDeleteCommand())
+	kind := objects[model.Route]{noun: "route", all: (*api.Client).StaticRoutes, table: staticTable}
+	cmd.AddCommand(staticAddCommand(), kind.list(), staticDeleteCommand())
 	return cmd
 }
 
@@ -34,9 +34,9 @@ func staticAddCommand() *cobra.Command {
 		Example: "  vrouter route add red 0.0.0.0/0 --gateway edge",
 		Args:    cobra.ExactArgs(2),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			prefix, err := prefixArgument(args[1])
+			prefix, err := parsePrefix(args[1])
 			if err != nil {
-				return err
+				return misuse{err}
 			}
 			r := model.Route{Network: args[0], Prefix: prefix, Discard: discard}
 			for _, p := range ports {
@@ -60,14 +60,6 @@ func staticAddCommand() *cobra.Command {
 	return cmd
 }
 
-func prefixArgument(text string) (netip.Prefix, error) {
-	p, err := netip.ParsePrefix(text)
-	if err != nil {
-		return p, misuse{fmt.Errorf("%q is not a prefix; write one such as 10.9.0.0/16", text)}
-	}
-	return p, nil
-}
-
 func nextHops(r model.Route) string {
 	if r.Discard {
 		return "discard"
@@ -83,31 +75,15 @@ func nextHops(r model.Route) string {
 	return strings.Join(words, ", ")
 }
 
-func staticListCommand() *cobra.Command {
-	var output format
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the static routes of the whole fleet",
-		Aliases: []string{"ls"},
-		Example: "  vrouter route list",
-		Args:    cobra.NoArgs,
-		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			rows, err := c.StaticRoutes(ctx)
-			if err != nil {
-				return err
-			}
-			t := inspect.Table{
-				Empty:   "no static routes; add one with `vrouter route add`",
-				Columns: []inspect.Column{{Name: "Network"}, {Name: "Prefix"}, {Name: "Next hops", Least: 12}},
-			}
-			for _, r := range rows {
-				t.Add(r.Network, r.Prefix.String(), nextHops(r))
-			}
-			return show(cmd.OutOrStdout(), output, rows, t)
-		}),
+func staticTable(rows []model.Route) inspect.Table {
+	t := inspect.Table{
+		Empty:   "no static routes; add one with `vrouter route add`",
+		Columns: []inspect.Column{{Name: "Network"}, {Name: "Prefix"}, {Name: "Next hops", Least: 12}},
 	}
-	outputFlag(cmd, &output)
-	return cmd
+	for _, r := range rows {
+		t.Add(r.Network, r.Prefix.String(), nextHops(r))
+	}
+	return t
 }
 
 func staticDeleteCommand() *cobra.Command {
@@ -118,9 +94,9 @@ func staticDeleteCommand() *cobra.Command {
 		Example: "  vrouter route delete red 10.9.0.0/16",
 		Args:    cobra.ExactArgs(2),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			prefix, err := prefixArgument(args[1])
+			prefix, err := parsePrefix(args[1])
 			if err != nil {
-				return err
+				return misuse{err}
 			}
 			if err := c.DeleteRoute(ctx, args[0], prefix); err != nil {
 				return err

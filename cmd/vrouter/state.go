@@ -43,12 +43,10 @@ and changes nothing. Ports of "vrouter port add" stay.`,
 				return fmt.Errorf("apply the state: it is refused and nothing was changed:\n%w", err)
 			case err != nil:
 				return err
-			case output == asJSON:
-				return writeJSON(cmd.OutOrStdout(), applied)
+			case output == asTable:
+				warn(cmd, applied.Warnings)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "applied;", summary(applied))
-			warn(cmd, applied.Warnings)
-			return nil
+			return printAs(cmd.OutOrStdout(), output, applied, "applied; "+summary(applied)+"\n")
 		}),
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "State as YAML; - reads standard input")
@@ -141,8 +139,7 @@ func statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), inspect.Describe(statusFields(status, state, time.Now())))
-			return err
+			return describe(cmd.OutOrStdout(), output, status, statusFields(status, state, time.Now()))
 		}),
 	}
 	outputFlag(cmd, &output)
@@ -213,36 +210,34 @@ func notInSync(ctx context.Context, limit time.Duration) (node string, why error
 	return "node " + s.Node, errors.New(cmp.Or(strings.Join(reasons, "; "), "the agent is still starting"))
 }
 
-func statusFields(s api.Status, state model.State, now time.Time) []inspect.Field {
+func statusFields(s api.Status, state model.State, now time.Time) (fields inspect.Fields) {
 	synced := "never"
 	if !s.Synced.IsZero() {
 		synced = ago(s.Synced, now)
 	}
-	fields := []inspect.Field{
-		{Name: "Node", Value: s.Node},
-		{Name: "Agent", Value: fmt.Sprintf("%s, pid %d, started %s", s.Version, s.PID, ago(s.Started, now))},
-		{Name: "In sync", Value: synced},
-		{Name: "Store", Value: storeText(s.Store, now)},
-		{Name: "State", Value: contents(state)},
-		{Name: "Ports", Value: fmt.Sprintf("%d on this node", s.Ports)},
-		{Name: "Routes", Value: fmt.Sprint(s.Routes)},
-		{Name: "Repairs", Value: fmt.Sprint(s.Repairs)},
-	}
+	fields.Add("Node", s.Node)
+	fields.Add("Agent", fmt.Sprintf("%s, pid %d, started %s", s.Version, s.PID, ago(s.Started, now)))
+	fields.Add("In sync", synced)
+	fields.Add("Store", storeText(s.Store, now))
+	fields.Add("State", contents(state))
+	fields.Add("Ports", fmt.Sprintf("%d on this node", s.Ports))
+	fields.Add("Routes", fmt.Sprint(s.Routes))
+	fields.Add("Repairs", fmt.Sprint(s.Repairs))
 	for _, f := range s.Fabric {
 		value := fmt.Sprintf("%s, %s, MTU %d", f.Device, f.Mode, f.MTU)
 		if f.Why != "" {
 			value += " (" + f.Why + ")"
 		}
-		fields = append(fields, inspect.Field{Name: "Fabric", Value: value})
+		fields.Add("Fabric", value)
 	}
 	if s.Store.WentBack != "" {
-		fields = append(fields, inspect.Field{Name: "Note", Value: s.Store.WentBack})
+		fields.Add("Note", s.Store.WentBack)
 	}
 	if s.Store.Refused != "" {
-		fields = append(fields, inspect.Field{Name: "Problem", Value: s.Store.Refused})
+		fields.Add("Problem", s.Store.Refused)
 	}
 	if n := len(s.Store.Waiting); n > 0 {
-		fields = append(fields, inspect.Field{Name: "Waiting", Value: fmt.Sprintf("%s to delete from the store when it is reachable", phrase.Count(n, "port"))})
+		fields.Add("Waiting", phrase.Count(n, "port")+" to delete from the store when it is reachable")
 	}
 	for _, p := range s.Problems {
 		text := p.Text
@@ -252,7 +247,7 @@ func statusFields(s api.Status, state model.State, now time.Time) []inspect.Fiel
 		case p.Kind != "":
 			text += " (retry after a change)"
 		}
-		fields = append(fields, inspect.Field{Name: "Problem", Value: text})
+		fields.Add("Problem", text)
 	}
 	return fields
 }

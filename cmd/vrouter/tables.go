@@ -23,10 +23,10 @@ type lister[T any] struct {
 	// table may ask the agent for objects that the rows refer to.
 	table  func(context.Context, *api.Client, []T) (inspect.Table, error)
 	find   func(rows []T, id string, vrf uint32) (T, error)
-	id     func(T) string                                                 // the argument that finds the row
-	fields func(context.Context, *api.Client, T) ([]inspect.Field, error) // nil: the table's columns
-	needs  bool                                                           // get requires --vrf
-	sample [2]string                                                      // arguments for the examples of list and get
+	id     func(T) string                                                // the argument that finds the row
+	fields func(context.Context, *api.Client, T) (inspect.Fields, error) // nil: the table's columns
+	needs  bool                                                          // get requires --vrf
+	sample [2]string                                                     // arguments for the examples of list and get
 }
 
 func (l lister[T]) command(aliases ...string) *cobra.Command {
@@ -126,26 +126,18 @@ func (l lister[T]) printOne(ctx context.Context, out io.Writer, c *api.Client, v
 	if err != nil {
 		return err
 	}
-	if output == asJSON {
-		return writeJSON(out, row)
+	var fields inspect.Fields
+	if l.fields != nil {
+		fields, err = l.fields(ctx, c, row)
+	} else if table, unread := l.table(ctx, c, []T{row}); unread == nil {
+		fields = table.Fields(0)
+	} else {
+		err = unread
 	}
-	fields, err := l.describe(ctx, c, row)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, inspect.Describe(fields))
-	return err
-}
-
-func (l lister[T]) describe(ctx context.Context, c *api.Client, row T) ([]inspect.Field, error) {
-	if l.fields != nil {
-		return l.fields(ctx, c, row)
-	}
-	table, err := l.table(ctx, c, []T{row})
-	if err != nil {
-		return nil, err
-	}
-	return table.Fields(0), nil
+	return describe(out, output, row, fields)
 }
 
 func vrfFlag(cmd *cobra.Command, vrf *string) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 
@@ -32,14 +31,10 @@ node deny the packet, the last line says so.`,
 				return misuse{err}
 			}
 			trace, err := requestTrace(ctx, c, r)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case output == asJSON:
-				return writeJSON(cmd.OutOrStdout(), trace)
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), trace.Text(screen.Of(cmd.OutOrStdout())))
-			return err
+			return printAs(cmd.OutOrStdout(), output, trace, trace.Text(screen.Of(cmd.OutOrStdout())))
 		}),
 	}
 	flags := cmd.Flags()

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"windtunnel/vrouter/api"
@@ -10,30 +8,18 @@ import (
 )
 
 func vrfstatsCommand() *cobra.Command {
-	var output format
-	cmd := &cobra.Command{
+	return listing(&cobra.Command{
 		Use:   "vrfstats",
 		Short: "Show packets and bytes by network and encapsulation",
 		Long: `Shows the counts since the tables were created. Workloads of this node send TX and
 receive RX; "local" is traffic between two of them. Packets are packets on the wire.
 Bytes are the bytes of inner frames, without the outer headers.`,
 		Example: "  vrouter vrfstats\n  vrouter vrfstats -o json",
-		Args:    cobra.NoArgs,
-		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			rows, err := c.VRFStats(ctx)
-			if err != nil {
-				return err
-			}
-			return show(cmd.OutOrStdout(), output, rows, inspect.VRFStatsTable(rows))
-		}),
-	}
-	outputFlag(cmd, &output)
-	return cmd
+	}, (*api.Client).VRFStats, inspect.VRFStatsTable)
 }
 
 func fallbackstatsCommand() *cobra.Command {
-	var output format
-	cmd := &cobra.Command{
+	return listing(&cobra.Command{
 		Use:   "fallbackstats",
 		Short: "Count packets that direct cannot carry, by network and reason",
 		Long: `Counts the packets to nodes that are reached by direct that direct cannot carry. They take
@@ -41,15 +27,5 @@ the next encapsulation that both nodes offer; if there is none, they are dropped
 (untranslatable). The counts are since the tables were created. Packets are packets on the
 wire; vrfstats counts them by the encapsulation that they took.`,
 		Example: "  vrouter fallbackstats\n  watch -d vrouter fallbackstats",
-		Args:    cobra.NoArgs,
-		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			rows, err := c.Fallbacks(ctx)
-			if err != nil {
-				return err
-			}
-			return show(cmd.OutOrStdout(), output, rows, inspect.FallbackTable(rows))
-		}),
-	}
-	outputFlag(cmd, &output)
-	return cmd
+	}, (*api.Client).Fallbacks, inspect.FallbackTable)
 }

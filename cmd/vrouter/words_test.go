@@ -58,8 +58,8 @@ func TestWhatAGatewayServesIsReadAsItIsWritten(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	fields := gatewayFields(model.Gateway{Name: "g", Networks: []model.GatewayNetwork{got}})
-	if last := fields[len(fields)-1]; last.Value != text {
-		t.Errorf("it is written as %q", last.Value)
+	if last := fields[len(fields)-1]; last[1] != text {
+		t.Errorf("it is written as %q", last[1])
 	}
 	for text, says := range map[string]string{
 		"red,lable=7":        `unknown key "lable"; write label`,

@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // agent is a running node. Only the loop uses the loop's fields. Other goroutines
-// read the view that the loop publishes.
+// read the snapshot that the loop publishes.
 type agent struct {
 	config  config.Config
 	version string
@@ -35,7 +35,7 @@ type agent struct {
 	drops   *dropRing
 	lock    *lock
 
-	view      atomic.Pointer[view]
+	snapshot  atomic.Pointer[snapshot]
 	flowCount atomic.Int64 // flows after the last expireFlows
 	gate      sync.RWMutex // readers of maps outside the loop hold it for reading; setting removed needs it for writing
 	removed   bool         // the node has been removed

@@ -69,7 +69,7 @@ func (o opening) matches(r model.Rule, d model.Direction) bool {
 
 // denial says which rule of a port denies the packet in a direction; "": none does. It
 // follows (*compiler).policy in package fib.
-func (v *view) denial(p *model.Port, d model.Direction, o opening) string {
+func (v *snapshot) denial(p *model.Port, d model.Direction, o opening) string {
 	network, _ := v.want.Network(p.Network)
 	names := slices.Concat(p.Policies, network.Policies)
 	guarded := false
@@ -96,7 +96,7 @@ func (v *view) denial(p *model.Port, d model.Direction, o opening) string {
 }
 
 // portAt returns the port with an address in a network; nil: none has it.
-func (v *view) portAt(network string, ip netip.Addr) *model.Port {
+func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	for _, p := range v.want.All {
 		if p.Network == network && slices.Contains(p.IPs, ip) {
 			return p
@@ -107,7 +107,7 @@ func (v *view) portAt(network string, ip netip.Addr) *model.Port {
 
 // deniedFrame says which port and rule deny a frame that the policy of a vif dropped. entered: the frame
 // came from the vif's workload; its receiver may be on this node too.
-func (v *view) deniedFrame(vif uint32, entered bool, frame []byte) string {
+func (v *snapshot) deniedFrame(vif uint32, entered bool, frame []byte) string {
 	p, known := v.want.Port(v.names().vifs[vif])
 	o, ok := openingOf(frame)
 	switch {
@@ -127,7 +127,7 @@ func (v *view) deniedFrame(vif uint32, entered bool, frame []byte) string {
 
 // deniedThere says where the node of the receiver drops a packet of a port by policy; "": it does
 // not. The receiver's flows are unknown here.
-func (v *view) deniedThere(from string, frame []byte) string {
+func (v *snapshot) deniedThere(from string, frame []byte) string {
 	p, _ := v.want.Port(from)
 	o, ok := openingOf(frame)
 	if !ok {

@@ -32,7 +32,7 @@ func TestADenialNamesThePortAndTheRule(t *testing.T) {
 		},
 	}
 	want := reconcile.NewDesired("a", state.Slice("a"), &fib.IDs{}, nil)
-	v := &view{want: want, names: func() *names { return &names{vifs: map[uint32]string{1: "web1", 2: "here"}} }}
+	v := &snapshot{want: want, names: func() *names { return &names{vifs: map[uint32]string{1: "web1", 2: "here"}} }}
 	for _, c := range []struct {
 		to, protocol string
 		port         uint16

@@ -13,7 +13,7 @@ import (
 
 // The doctor lists the locators that cannot be reached with their lengths.
 func TestTheDoctorListsLocatorsThatCannotBeReached(t *testing.T) {
-	v := &view{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]direct.State{}}
+	v := &snapshot{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]direct.State{}}
 	for name, text := range map[string]string{"b": "fd77:0:0:2::/64", "c": "fd77:0:0:3:5::/80", "d": "fd77:0:0:3:6::/80"} {
 		n := model.Node{Name: name, Locator: netip.MustParsePrefix(text)}
 		v.want.Nodes = append(v.want.Nodes, n)
@@ -34,7 +34,7 @@ func TestTheDoctorListsLocatorsThatCannotBeReached(t *testing.T) {
 // doctor reports it with another text than a link that never worked. Both findings are notes,
 // because the node may be down.
 func TestTheDoctorDistinguishesLinksThatWorkedBefore(t *testing.T) {
-	v := &view{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]direct.State{
+	v := &snapshot{want: &reconcile.Desired{Node: "a"}, links: map[netip.Addr]direct.State{
 		netip.MustParseAddr("192.0.2.1"): direct.Works, netip.MustParseAddr("192.0.2.2"): direct.Bridges,
 		netip.MustParseAddr("192.0.2.3"): direct.Fails, netip.MustParseAddr("192.0.2.4"): direct.Stopped,
 		netip.MustParseAddr("192.0.2.5"): direct.Stopped,
@@ -44,9 +44,9 @@ func TestTheDoctorDistinguishesLinksThatWorkedBefore(t *testing.T) {
 		byLevel[f.Level] += f.Text + "\n"
 	}
 	for want, level := range map[string]string{
-		"2 of 5 underlay addresses":                                    levelOK,
-		"no reply from 192.0.2.3;":                                     levelNote,
-		"got replies from 192.0.2.4, 192.0.2.5, but now they get none": levelNote,
+		"2 of 5 underlay addresses":                                    api.LevelOK,
+		"no reply from 192.0.2.3;":                                     api.LevelNote,
+		"got replies from 192.0.2.4, 192.0.2.5, but now they get none": api.LevelNote,
 	} {
 		if !strings.Contains(byLevel[level], want) {
 			t.Errorf("the findings of level %s lack %q:\n%s", level, want, byLevel[level])
@@ -57,11 +57,25 @@ func TestTheDoctorDistinguishesLinksThatWorkedBefore(t *testing.T) {
 // A missing underlay is listed once: as the problem, which has the addresses and the remedy.
 func TestTheDoctorListsAMissingUnderlayOnce(t *testing.T) {
 	t.Parallel()
-	if got := attachFindings(&view{}); len(got) != 1 || got[0].Topic != "attach" {
+	if got := attachFindings(&snapshot{}); len(got) != 1 || got[0].Topic != "attach" {
 		t.Errorf("without a state: %+v, want one note", got)
 	}
-	v := &view{problems: []api.Problem{{Kind: "node", Name: "underlay", Text: "no device has this node's underlay address 192.0.2.1"}}}
+	v := &snapshot{problems: []api.Problem{{Kind: "node", Name: "underlay", Text: "no device has this node's underlay address 192.0.2.1"}}}
 	if got := attachFindings(v); len(got) != 0 {
 		t.Errorf("the problem is listed again: %+v", got)
+	}
+}
+
+func TestMTUFindings(t *testing.T) {
+	for v6, levels := range map[bool]map[int]string{
+		false: {9000: api.LevelOK, 1550: api.LevelOK, 1549: api.LevelNote, 1330: api.LevelNote, 1329: api.LevelProblem},
+		true:  {9000: api.LevelOK, 1570: api.LevelOK, 1569: api.LevelNote, 1350: api.LevelNote, 1349: api.LevelProblem, 576: api.LevelProblem},
+	} {
+		for mtu, want := range levels {
+			f := MTUFinding("eth1", mtu, model.DefaultEncapsulations, v6)
+			if f.Level != want || (f.Remedy == "") != (want == api.LevelOK) {
+				t.Errorf("MTU %d, IPv6 %t: %+v, want %s", mtu, v6, f, want)
+			}
+		}
 	}
 }

@@ -31,7 +31,7 @@ func (r *dropRing) add(e datapath.DropEvent) {
 }
 
 // list decodes the events of a VRF, oldest first; vrf 0: of all VRFs.
-func (r *dropRing) list(v *view, vrf uint32) []inspect.DropEvent {
+func (r *dropRing) list(v *snapshot, vrf uint32) []inspect.DropEvent {
 	r.mu.Lock()
 	kept := append(append([]datapath.DropEvent(nil), r.events[r.next:]...), r.events[:r.next]...)
 	r.mu.Unlock()

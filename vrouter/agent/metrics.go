@@ -92,8 +92,8 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	if m.agent.removed {
 		return
 	}
-	s, v, ok := samples{out}, m.agent.view.Load(), 1.0
-	for _, collect := range []func(*view, samples) error{m.traffic, m.drops, m.fallbacks, m.outcomes, m.sizes} {
+	s, v, ok := samples{out}, m.agent.snapshot.Load(), 1.0
+	for _, collect := range []func(*snapshot, samples) error{m.traffic, m.drops, m.fallbacks, m.outcomes, m.sizes} {
 		if err := collect(v, s); err != nil {
 			m.agent.log.Warn("metrics are incomplete", "error", err)
 			ok = 0
@@ -110,7 +110,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 // store adds the metrics of the store and of its nodes.
-func (m metrics) store(v *view, s samples) {
+func (m metrics) store(v *snapshot, s samples) {
 	h := m.agent.follower.Health()
 	works := 0.0
 	if h.Read && h.Problem == nil {
@@ -151,7 +151,7 @@ func (s samples) add(m *metric, n float64, values ...string) {
 
 func (s samples) count(m *metric, n uint64, values ...string) { s.add(m, float64(n), values...) }
 
-func (m metrics) traffic(v *view, s samples) error {
+func (m metrics) traffic(v *snapshot, s samples) error {
 	vifs, err := m.agent.reconciler.Plane().VifStats()
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s samples) network(name string, n datapath.VRFStats) {
 
 // drops adds the drop counters. All deleted ports have the label "gone", and their
 // counters are summed: a label set must be unique.
-func (m metrics) drops(v *view, s samples) error {
+func (m metrics) drops(v *snapshot, s samples) error {
 	all, err := m.agent.reconciler.Plane().Drops()
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (m metrics) drops(v *view, s samples) error {
 	return nil
 }
 
-func (m metrics) fallbacks(v *view, s samples) error {
+func (m metrics) fallbacks(v *snapshot, s samples) error {
 	all, err := m.agent.reconciler.Plane().Fallbacks()
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (m metrics) fallbacks(v *view, s samples) error {
 	return nil
 }
 
-func (m metrics) outcomes(_ *view, s samples) error {
+func (m metrics) outcomes(_ *snapshot, s samples) error {
 	o, err := m.agent.reconciler.Plane().Outcomes()
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (m metrics) outcomes(_ *view, s samples) error {
 	return nil
 }
 
-func (m metrics) sizes(v *view, s samples) error {
+func (m metrics) sizes(v *snapshot, s samples) error {
 	t, err := m.agent.reconciler.Plane().Dump()
 	if err != nil {
 		return err

@@ -316,7 +316,7 @@ func notReadBecause(problem error) error {
 }
 
 // storeStatus returns the state of the store.
-func (a *agent) storeStatus(v *view) api.Store {
+func (a *agent) storeStatus(v *snapshot) api.Store {
 	h := a.follower.Health()
 	s := api.Store{Address: a.follower.Address.String(), Revision: h.Revision, Heard: h.Heard, WentBack: h.WentBack, Refused: v.refused, Waiting: v.leaving}
 	if h.Problem != nil {

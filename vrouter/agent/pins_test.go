@@ -42,7 +42,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	a := start(t, c) // the state, and what the doctor says where all is well
 	_, err := a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w}))
 	agenttest.Must(t, err)
-	if good := pinsFinding(t, a); good.Level != levelOK || !strings.Contains(good.Text, "packets keep flowing without the agent") {
+	if good := pinsFinding(t, a); good.Level != api.LevelOK || !strings.Contains(good.Text, "packets keep flowing without the agent") {
 		t.Errorf("of pins that stay the doctor says %+v", good)
 	}
 	agenttest.Must(t, a.healthy())
@@ -55,7 +55,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	_, err = a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w}))
 	agenttest.Must(t, err)
 	bad := pinsFinding(t, a)
-	if bad.Level != levelProblem || !strings.Contains(bad.Text, c.PinsDir()) || !strings.Contains(bad.Text, "when the agent ends") || !strings.Contains(bad.Remedy, "netns: "+c.Netns) {
+	if bad.Level != api.LevelProblem || !strings.Contains(bad.Text, c.PinsDir()) || !strings.Contains(bad.Text, "when the agent ends") || !strings.Contains(bad.Remedy, "netns: "+c.Netns) {
 		t.Errorf("the doctor says %+v", bad)
 	}
 	agenttest.Must(t, a.complains("when the agent ends", "vrouter doctor"))

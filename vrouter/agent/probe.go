@@ -35,7 +35,7 @@ var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // makeProbe builds the packet that a workload would send. In a network that bridges,
 // a workload first resolves the destination's MAC address. If no port has the
 // destination address, the probe is the ARP request or neighbour solicitation.
-func makeProbe(v *view, r api.TraceRequest) (probe, error) {
+func makeProbe(v *snapshot, r api.TraceRequest) (probe, error) {
 	port, ok := v.want.Port(r.From)
 	i := slices.IndexFunc(v.want.All, func(p *model.Port) bool { return p.Name == r.From })
 	switch {

@@ -12,24 +12,24 @@ import (
 
 // tables are the functions that return rows of package inspect, by path. They read
 // the maps; only names come from the desired state.
-func (a *agent) tables() map[string]func(v *view, vrf uint32) (any, error) {
-	return map[string]func(*view, uint32) (any, error){
-		"vif":           func(v *view, vrf uint32) (any, error) { return a.vifs(v, vrf) },
-		"nh":            func(v *view, vrf uint32) (any, error) { return a.nexthops(v, vrf) },
-		"rt":            func(v *view, vrf uint32) (any, error) { return a.routesIn(v, vrf) },
-		"bridge":        func(v *view, vrf uint32) (any, error) { return a.bridge(v, vrf) },
-		"mpls":          func(v *view, vrf uint32) (any, error) { return a.targets(vrf, false) },
-		"vxlan":         func(v *view, vrf uint32) (any, error) { return a.targets(vrf, true) },
-		"flow":          func(v *view, vrf uint32) (any, error) { return a.flows(v, vrf) },
-		"dropstats":     func(v *view, vrf uint32) (any, error) { return a.dropStats(v, vrf) },
-		"droplog":       func(v *view, vrf uint32) (any, error) { return a.drops.list(v, vrf), nil },
-		"fallbackstats": func(v *view, vrf uint32) (any, error) { return a.fallbackStats(v, vrf) },
-		"vrfstats":      func(v *view, vrf uint32) (any, error) { return a.vrfStats(v, vrf) },
+func (a *agent) tables() map[string]func(v *snapshot, vrf uint32) (any, error) {
+	return map[string]func(*snapshot, uint32) (any, error){
+		"vif":           func(v *snapshot, vrf uint32) (any, error) { return a.vifs(v, vrf) },
+		"nh":            func(v *snapshot, vrf uint32) (any, error) { return a.nexthops(v, vrf) },
+		"rt":            func(v *snapshot, vrf uint32) (any, error) { return a.routesIn(v, vrf) },
+		"bridge":        func(v *snapshot, vrf uint32) (any, error) { return a.bridge(v, vrf) },
+		"mpls":          func(v *snapshot, vrf uint32) (any, error) { return a.targets(vrf, false) },
+		"vxlan":         func(v *snapshot, vrf uint32) (any, error) { return a.targets(vrf, true) },
+		"flow":          func(v *snapshot, vrf uint32) (any, error) { return a.flows(v, vrf) },
+		"dropstats":     func(v *snapshot, vrf uint32) (any, error) { return a.dropStats(v, vrf) },
+		"droplog":       func(v *snapshot, vrf uint32) (any, error) { return a.drops.list(v, vrf), nil },
+		"fallbackstats": func(v *snapshot, vrf uint32) (any, error) { return a.fallbackStats(v, vrf) },
+		"vrfstats":      func(v *snapshot, vrf uint32) (any, error) { return a.vrfStats(v, vrf) },
 	}
 }
 
 // vifs returns the vifs of the fabric and of workloads.
-func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
+func (a *agent) vifs(v *snapshot, vrf uint32) ([]inspect.Vif, error) {
 	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (a *agent) vifs(v *view, vrf uint32) ([]inspect.Vif, error) {
 // fabricRows returns the underlay devices with the kernel's counters, which also
 // count traffic outside the overlay. The row of the first device has the drops of
 // packets from all fabric devices.
-func (a *agent) fabricRows(v *view, modes map[uint32]string, dropped uint64) []inspect.Vif {
+func (a *agent) fabricRows(v *snapshot, modes map[uint32]string, dropped uint64) []inspect.Vif {
 	var rows []inspect.Vif
 	for _, f := range v.fabric {
 		l, err := a.space.Links.LinkByIndex(f.Link.Attrs().Index)
@@ -97,7 +97,7 @@ func (a *agent) fabricRows(v *view, modes map[uint32]string, dropped uint64) []i
 	return rows
 }
 
-func vifRow(v *view, ifindex uint32, f fib.Vif) inspect.Vif {
+func vifRow(v *snapshot, ifindex uint32, f fib.Vif) inspect.Vif {
 	return inspect.Vif{
 		ID: f.ID, Device: v.device(f.ID, ifindex), Ifindex: ifindex, Type: "virtual", Port: v.names().vifs[f.ID],
 		Network: v.networks[f.VRF].Name, VRF: f.VRF, Nexthop: f.Nexthop, MAC: f.MAC, MTU: f.MTU,
@@ -117,7 +117,7 @@ func flags(pairs ...any) []string {
 }
 
 // routesIn returns the routes, sorted by VRF and prefix.
-func (a *agent) routesIn(v *view, vrf uint32) ([]inspect.Route, error) {
+func (a *agent) routesIn(v *snapshot, vrf uint32) ([]inspect.Route, error) {
 	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (a *agent) routesIn(v *view, vrf uint32) ([]inspect.Route, error) {
 	return rows, nil
 }
 
-func (a *agent) bridge(v *view, vrf uint32) ([]inspect.Bridge, error) {
+func (a *agent) bridge(v *snapshot, vrf uint32) ([]inspect.Bridge, error) {
 	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (a *agent) targets(vrf uint32, vnis bool) ([]inspect.Target, error) {
 	return rows, nil
 }
 
-func (a *agent) dropStats(v *view, vrf uint32) ([]inspect.Drop, error) {
+func (a *agent) dropStats(v *snapshot, vrf uint32) ([]inspect.Drop, error) {
 	drops, err := a.reconciler.Plane().Drops()
 	if err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 // encapsulationNames are the names of a VRF's counters, by index.
 var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(model.MPLSoUDP), string(model.VXLAN), string(model.Direct), string(model.Translated)}
 
-func (a *agent) vrfStats(v *view, vrf uint32) ([]inspect.VRFStats, error) {
+func (a *agent) vrfStats(v *snapshot, vrf uint32) ([]inspect.VRFStats, error) {
 	stats, err := a.reconciler.Plane().VRFStats()
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (a *agent) vrfStats(v *view, vrf uint32) ([]inspect.VRFStats, error) {
 	return rows, nil
 }
 
-func (a *agent) fallbackStats(v *view, vrf uint32) ([]inspect.Fallback, error) {
+func (a *agent) fallbackStats(v *snapshot, vrf uint32) ([]inspect.Fallback, error) {
 	fallbacks, err := a.reconciler.Plane().Fallbacks()
 	if err != nil {
 		return nil, err

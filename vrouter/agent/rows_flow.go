@@ -10,7 +10,7 @@ import (
 )
 
 // flows returns the flow table, sorted by vif and addresses.
-func (a *agent) flows(v *view, vrf uint32) ([]inspect.Flow, error) {
+func (a *agent) flows(v *snapshot, vrf uint32) ([]inspect.Flow, error) {
 	in, err := a.vifsOf(vrf)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (a *agent) flows(v *view, vrf uint32) ([]inspect.Flow, error) {
 
 func comparePorts(a, b netip.AddrPort) int { return a.Compare(b) }
 
-func flowRow(v *view, k datapath.FlowKey, f datapath.Flow) inspect.Flow {
+func flowRow(v *snapshot, k datapath.FlowKey, f datapath.Flow) inspect.Flow {
 	row := inspect.Flow{
 		Vif: k.Vif, Port: v.names().vifs[k.Vif], Protocol: k.Protocol, Local: k.Local, Remote: k.Remote,
 		Action: "forward", Rule: f.Rule, Initiated: "local",

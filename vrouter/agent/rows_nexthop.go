@@ -15,7 +15,7 @@ var nexthopTypes = map[fib.NexthopType]string{
 
 // nexthops are those in the maps; of one VRF those that its routes, bridge
 // entries, labels and ports lead to.
-func (a *agent) nexthops(v *view, vrf uint32) ([]inspect.Nexthop, error) {
+func (a *agent) nexthops(v *snapshot, vrf uint32) ([]inspect.Nexthop, error) {
 	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (a *agent) nexthops(v *view, vrf uint32) ([]inspect.Nexthop, error) {
 	return rows, nil
 }
 
-func nexthopRow(v *view, id uint32, n fib.Nexthop) inspect.Nexthop {
+func nexthopRow(v *snapshot, id uint32, n fib.Nexthop) inspect.Nexthop {
 	row := inspect.Nexthop{
 		ID: id, Type: nexthopTypes[n.Type], Name: v.names().nexthops[id], VRF: n.VRF, Vif: n.Vif,
 		Encapsulation: n.Encapsulation, MTU: n.MTU, DMAC: n.DMAC,

@@ -123,7 +123,7 @@ func removeSocket(path string) error {
 // routes are the routes of package api.
 func (a *agent) routes(end func()) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /v1/status", answer(func(*http.Request) (any, error) { return a.status(a.view.Load()), nil }))
+	mux.Handle("GET /v1/status", answer(func(*http.Request) (any, error) { return a.status(a.snapshot.Load()), nil }))
 	mux.Handle("GET /v1/state", answer(a.handleState))
 	mux.Handle("PUT /v1/state", answer(a.handlePutState))
 	mux.Handle("POST /v1/ports", answer(a.handleAddPort))
@@ -135,11 +135,11 @@ func (a *agent) routes(end func()) http.Handler {
 			if err != nil {
 				return nil, err
 			}
-			return rows(a.view.Load(), vrf)
+			return rows(a.snapshot.Load(), vrf)
 		})))
 	}
 	mux.Handle("POST /v1/trace", answer(a.reading(a.handleTrace)))
-	mux.Handle("GET /v1/doctor", answer(a.reading(func(*http.Request) (any, error) { return a.doctor(a.view.Load()), nil })))
+	mux.Handle("GET /v1/doctor", answer(a.reading(func(*http.Request) (any, error) { return a.doctor(a.snapshot.Load()), nil })))
 	mux.Handle("POST /v1/shutdown", answer(func(r *http.Request) (any, error) { return a.handleShutdown(r, end) }))
 	mux.Handle("GET /metrics", a.metricsHandler())
 	mux.Handle("/", answer(func(r *http.Request) (any, error) {
@@ -215,7 +215,7 @@ func (a *agent) handleState(r *http.Request) (any, error) {
 		err := a.lookAt(r.Context(), need, func(v *fleet.View) { state = v.State() })
 		return state.WithDefaults(), err
 	}
-	if want := a.view.Load().want; want != nil {
+	if want := a.snapshot.Load().want; want != nil {
 		return want.Whole(), nil
 	}
 	return state, nil

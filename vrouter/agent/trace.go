@@ -17,11 +17,11 @@ func (a *agent) handleTrace(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.trace(a.view.Load(), request)
+	return a.trace(a.snapshot.Load(), request)
 }
 
 // trace runs a packet through the program and describes its steps.
-func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
+func (a *agent) trace(v *snapshot, r api.TraceRequest) (inspect.Trace, error) {
 	p, err := makeProbe(v, r)
 	if err != nil {
 		return inspect.Trace{}, err
@@ -45,7 +45,7 @@ func (a *agent) trace(v *view, r api.TraceRequest) (inspect.Trace, error) {
 }
 
 // describeStep describes one step.
-func describeStep(v *view, s datapath.TraceStep) inspect.Step {
+func describeStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 	network := networkWords(v, s.VRF)
 	switch s.Kind {
 	case datapath.TraceVif:
@@ -71,7 +71,7 @@ func describeStep(v *view, s datapath.TraceStep) inspect.Step {
 }
 
 // pathStep describes a step after the lookup of the destination.
-func pathStep(v *view, s datapath.TraceStep) inspect.Step {
+func pathStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 	switch s.Kind {
 	case datapath.TraceNexthop:
 		return inspect.Step{What: "nexthop", Key: fmt.Sprint(s.ID), Result: nexthopTypes[fib.NexthopType(s.Value)] + ": " + nexthopName(v, s.ID)}
@@ -116,14 +116,14 @@ func actionWords(forward bool) string {
 	return "drop"
 }
 
-func networkWords(v *view, vrf uint32) string {
+func networkWords(v *snapshot, vrf uint32) string {
 	if n, ok := v.networks[vrf]; ok {
 		return fmt.Sprintf("VRF %d (%s)", vrf, n.Name)
 	}
 	return fmt.Sprintf("VRF %d", vrf)
 }
 
-func leadsTo(v *view, s datapath.TraceStep) string {
+func leadsTo(v *snapshot, s datapath.TraceStep) string {
 	text := fmt.Sprintf("nexthop %d, %s", s.ID, nexthopName(v, s.ID))
 	if s.Value != 0 {
 		text += fmt.Sprintf(", label or VNI %d", s.Value)
@@ -131,7 +131,7 @@ func leadsTo(v *view, s datapath.TraceStep) string {
 	return text
 }
 
-func nexthopName(v *view, id uint32) string {
+func nexthopName(v *snapshot, id uint32) string {
 	if id == 0 {
 		return "discard" // the nexthop's entry is empty
 	}
@@ -162,7 +162,7 @@ func labelWords(encap, label uint32) string {
 const tcActShot = 2
 
 // verdict describes the result of the packet.
-func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, dropped bool) {
+func verdict(v *snapshot, steps []datapath.TraceStep, action int32) (words string, dropped bool) {
 	var last, nexthop, drop, member, source, destination, fallback *datapath.TraceStep
 	copies := 0
 	for i := range steps {
@@ -222,7 +222,7 @@ func verdict(v *view, steps []datapath.TraceStep, action int32) (words string, d
 
 // farEnd returns the node or gateway at the far end of a tunnel. It takes it from the
 // name of the tunnel's nexthop, for example "tunnel b mpls-udp".
-func farEnd(v *view, nexthop *datapath.TraceStep) string {
+func farEnd(v *snapshot, nexthop *datapath.TraceStep) string {
 	if nexthop == nil {
 		return "an unknown end"
 	}

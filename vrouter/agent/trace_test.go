@@ -11,7 +11,7 @@ import (
 
 // The verdict names the translated addresses, and says if a packet could not be translated.
 func TestTheVerdictOfATraceNamesTheTranslatedAddresses(t *testing.T) {
-	v := &view{names: func() *names {
+	v := &snapshot{names: func() *names {
 		return &names{nexthops: map[uint32]string{5: "tunnel b translated", 6: "tunnel b vxlan"}}
 	}, networks: map[uint32]model.Network{7: {Name: "red"}}}
 	number := func(e model.Encapsulation) uint32 {

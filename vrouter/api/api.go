@@ -114,6 +114,13 @@ type TraceRequest struct {
 	Length          int        `json:"length,omitempty"` // of the IP packet; default the smallest
 }
 
+// Levels of a finding.
+const (
+	LevelOK      = "ok"
+	LevelNote    = "note"
+	LevelProblem = "problem"
+)
+
 // Finding of the doctor.
 type Finding struct {
 	Topic  string `json:"topic"` // kernel, attach, mtu, offload, pins

@@ -50,8 +50,8 @@ func leastMTU(n *network) int {
 	return leastMTU4
 }
 
-// space returns the largest inner packet of a tunnel, in bytes.
-type space struct {
+// room is the largest outer and inner packet of the tunnel to a node or gateway, in bytes.
+type room struct {
 	to           string
 	encap        model.Encapsulation
 	outer, inner int
@@ -93,16 +93,16 @@ func (c *compiler) others() map[string]*tunnel {
 	return all
 }
 
-func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
+func (c *compiler) leastRoom(n *network, others map[string]*tunnel) room {
 	alone := VifMTU(c.facts.MTU, *c.self, n.Network)
-	least := space{inner: alone, outer: c.facts.MTU}
+	least := room{inner: alone, outer: c.facts.MTU}
 	consider := func(name string, t *tunnel) {
 		inner := t.inner(n.Bridges())
 		if t.later && !n.Bridges() {
 			inner = t.mtu
 		}
 		if least.to == "" || inner < least.inner {
-			least = space{to: named(name), encap: t.of(n.Bridges()), outer: t.mtu, inner: inner}
+			least = room{to: named(name), encap: t.of(n.Bridges()), outer: t.mtu, inner: inner}
 		}
 	}
 	for i := range c.state.Nodes {
@@ -121,7 +121,7 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) space {
 }
 
 // checkRoom returns an error if the MTU of a network is too small for IP.
-func checkRoom(n *network, s space) error {
+func checkRoom(n *network, s room) error {
 	least, family := leastMTU(n), "IPv4"
 	if n.speaks6() {
 		family = "IPv6"

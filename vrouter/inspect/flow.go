@@ -38,7 +38,7 @@ func FlowTable(rows []Flow) Table {
 }
 
 // FlowFields returns all fields of one flow.
-func FlowFields(f Flow) []Field { return FlowTable([]Flow{f}).Fields(0) }
+func FlowFields(f Flow) Fields { return FlowTable([]Flow{f}).Fields(0) }
 
 // end formats one end of a flow. For ICMP only the local end has an identifier.
 func (f Flow) end(a netip.AddrPort) string {

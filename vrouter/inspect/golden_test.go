@@ -138,11 +138,11 @@ func TestTablesAreAsRecorded(t *testing.T) {
 
 func TestDescriptionsAreAsRecorded(t *testing.T) {
 	var b strings.Builder
-	b.WriteString(Describe(VifFields(sampleVifs[1])) + "\n")
+	b.WriteString(VifFields(sampleVifs[1]).String() + "\n")
 	for _, n := range sampleNexthops {
-		b.WriteString(Describe(NexthopFields(n, sampleNexthops)) + "\n")
+		b.WriteString(NexthopFields(n, sampleNexthops).String() + "\n")
 	}
-	b.WriteString(Describe(FlowFields(sampleFlows[1])))
+	b.WriteString(FlowFields(sampleFlows[1]).String())
 	golden(t, "describe", b.String())
 }
 

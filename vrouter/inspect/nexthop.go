@@ -77,30 +77,30 @@ func (p Path) String() string {
 
 // NexthopFields returns all fields of one nexthop, with a line per path and per
 // member. It takes the names of the members from all.
-func NexthopFields(n Nexthop, all []Nexthop) []Field {
+func NexthopFields(n Nexthop, all []Nexthop) Fields {
 	names := NexthopNames(all)
 	fields := NexthopTable([]Nexthop{n}).Fields(0)
 	if len(n.Paths) > 0 || len(n.Members) > 0 {
 		fields = fields[:len(fields)-1]
 	}
 	if n.Encapsulation != "" {
-		fields = append(fields, Field{"Encapsulation", string(n.Encapsulation)})
+		fields.Add("Encapsulation", string(n.Encapsulation))
 	}
 	if n.Vif != 0 {
-		fields = append(fields, Field{"Vif", number(n.Vif)})
+		fields.Add("Vif", number(n.Vif))
 	}
 	if len(n.Paths) > 0 && !n.DMAC.IsZero() {
-		fields = append(fields, Field{"Inner MAC", n.DMAC.String()})
+		fields.Add("Inner MAC", n.DMAC.String())
 	}
 	for i, p := range n.Paths {
-		fields = append(fields, Field{fmt.Sprintf("Path %d", i), p.String()})
+		fields.Add(fmt.Sprintf("Path %d", i), p.String())
 	}
 	for i, m := range n.Members {
 		value := fmt.Sprintf("nexthop %d %s", m.Nexthop, names[m.Nexthop])
 		if m.Label != 0 {
 			value += fmt.Sprintf(", label %d", m.Label)
 		}
-		fields = append(fields, Field{fmt.Sprintf("Sub NH %d", i), value})
+		fields.Add(fmt.Sprintf("Sub NH %d", i), value)
 	}
 	return fields
 }

@@ -22,9 +22,20 @@ type Column struct {
 	Leave int  // order of hiding on narrow terminals, highest first; 0: never hidden
 }
 
-// Field is a field of one object.
-type Field struct {
-	Name, Value string
+// Fields are the names and values of one object's fields.
+type Fields [][]string
+
+// Add adds a field.
+func (f *Fields) Add(name, value string) { *f = append(*f, []string{name, phrase.Printable(value)}) }
+
+// String formats the fields, one per line, with aligned names.
+func (f Fields) String() string {
+	widths := screen.Widths(f...)
+	var b strings.Builder
+	for _, row := range f {
+		b.WriteString(screen.Row(row, widths, func(int) bool { return false }) + "\n")
+	}
+	return b.String()
 }
 
 // Add appends a row with a cell per column. It replaces control characters, which
@@ -72,27 +83,12 @@ func (t Table) line(f fitted, cells []string) string {
 	return screen.Row(visible, f.widths, func(at int) bool { return t.Columns[f.columns[at]].Right })
 }
 
-// Describe formats the fields of an object, one per line, with aligned names.
-func Describe(fields []Field) string {
-	rows := make([][]string, len(fields))
-	for i, f := range fields {
-		rows[i] = []string{f.Name, phrase.Printable(f.Value)}
-	}
-	widths := screen.Widths(rows...)
-	var b strings.Builder
-	for _, row := range rows {
-		b.WriteString(screen.Row(row, widths, func(int) bool { return false }) + "\n")
-	}
-	return b.String()
-}
-
 // Fields returns the cells of a row with their columns' names, without empty
 // cells.
-func (t Table) Fields(row int) []Field {
-	var fields []Field
+func (t Table) Fields(row int) (fields Fields) {
 	for i, c := range t.Columns {
 		if cell := t.Rows[row][i]; cell != "" && cell != none {
-			fields = append(fields, Field{c.Name, cell})
+			fields.Add(c.Name, cell)
 		}
 	}
 	return fields

@@ -32,11 +32,11 @@ func VifTable(rows []Vif) Table {
 }
 
 // VifFields returns all fields of one vif.
-func VifFields(v Vif) []Field {
+func VifFields(v Vif) Fields {
 	fields := VifTable([]Vif{v}).Fields(0)
-	fields = append(fields, Field{"Ifindex", numberOrNone(v.Ifindex)})
+	fields.Add("Ifindex", numberOrNone(v.Ifindex))
 	if len(v.Sources) > 0 {
-		fields = append(fields, Field{"Sources", prefixes(v.Sources)})
+		fields.Add("Sources", prefixes(v.Sources))
 	}
 	return fields
 }

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Place is where a port is attached. Two ports cannot have the same place.
-type Place struct {
+// AttachPoint identifies where a port is attached. Two ports cannot have the same attach point.
+type AttachPoint struct {
 	node    string
 	network string // of a port that connects the node itself
 	netns   string
 	device  string
 }
 
-// Place returns the place of a port; false: the port is not attached yet.
-func (p *Port) Place() (at Place, attached bool) {
+// AttachPoint returns the attach point of a port; false: the port is not attached yet.
+func (p *Port) AttachPoint() (at AttachPoint, attached bool) {
 	a := &p.Attach
-	at = Place{node: p.Node, netns: a.Netns, device: a.Device}
+	at = AttachPoint{node: p.Node, netns: a.Netns, device: a.Device}
 	switch {
 	case a.Host:
 		at.network = p.Network

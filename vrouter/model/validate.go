@@ -357,7 +357,7 @@ type networkKey[K comparable] struct {
 }
 
 func (v *validation) checkPorts() {
-	places := map[Place]string{}
+	points := map[AttachPoint]string{}
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
 		if v.nodes[p.Node] == nil {
@@ -370,7 +370,7 @@ func (v *validation) checkPorts() {
 		}
 		v.checkMAC(p)
 		v.checkAddresses(p, n)
-		v.checkAttachment(p, places)
+		v.checkAttachment(p, points)
 		v.checkBandwidth(p)
 		v.checkPolicyNames("port", p.Name, p.Policies)
 		if rules := v.rulesOf(p, n); rules > MaxRules {
@@ -463,9 +463,9 @@ func (v *validation) checkAddress(p *Port, n *Network, a netip.Addr) {
 	}
 }
 
-func (v *validation) checkAttachment(p *Port, places map[Place]string) {
+func (v *validation) checkAttachment(p *Port, points map[AttachPoint]string) {
 	a := p.Attach
-	place, attached := p.Place()
+	point, attached := p.AttachPoint()
 	if !attached {
 		return
 	}
@@ -493,8 +493,8 @@ func (v *validation) checkAttachment(p *Port, places map[Place]string) {
 	if a.AcceptRA && a.Netns == "" {
 		v.fail("port", p.Name, "attach: accept_ra needs netns, since the agent configures only devices that it creates; remove accept_ra")
 	}
-	if other, taken := places[place]; taken {
+	if other, taken := points[point]; taken {
 		v.fail("port", p.Name, "attach: port %q is already attached there; choose another namespace, interface or device", other)
 	}
-	places[place] = p.Name
+	points[point] = p.Name
 }

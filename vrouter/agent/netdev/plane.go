@@ -11,41 +11,10 @@ import (
 	"windtunnel/vrouter/fib"
 )
 
-// Plane is the data path. *datapath.Datapath implements it, and documents the methods.
-type Plane interface {
-	Apply(fib.Tables) (datapath.Changes, error)
-	Update(before, after fib.Tables) (datapath.Changes, error)
-	Differs(fib.Tables) (map[datapath.Entry]bool, error)
-	Dump() (fib.Tables, error)
-
-	AttachVif(ifindex int) error
-	AttachVifNow(ifindex int) error
-	AttachNetkit(ifindex int) error
-	AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error)
-	GuardFabric(ifindex int) error
-	Detach(ifindex int) error
-	Attached() ([]datapath.Attachment, error)
-
-	VifStats() (map[uint32]datapath.VifStats, error)
-	VRFStats() (map[uint32]datapath.VRFStats, error)
-	Drops() (map[datapath.DropKey]uint64, error)
-	Fallbacks() (map[datapath.FallbackKey]uint64, error)
-	Outcomes() (datapath.Outcomes, error)
-	LearnedMTUs() (map[uint32]uint32, error)
-	Flows(func(datapath.FlowKey, datapath.Flow) bool) error
-	ExpireFlows() (removed, left int, err error)
-	NearQuota() (bool, error)
-	DropLog(context.Context, func(datapath.DropEvent)) error
-	Trace(ifindex int, frame []byte) ([]datapath.TraceStep, int32, error)
-
-	Close() error
-	Remove() error
-}
-
-// inSpace calls methods that have an ifindex on a thread in the node's network namespace,
-// because an ifindex belongs to a namespace.
-type inSpace struct {
-	Plane
+// Plane is the data path. It calls methods that have an ifindex on a thread in the node's network
+// namespace, because an ifindex belongs to a namespace.
+type Plane struct {
+	*datapath.Datapath
 	space *Space
 }
 
@@ -54,7 +23,7 @@ type Programs struct {
 	config   config.Config
 	log      *slog.Logger
 	space    *Space
-	current  atomic.Pointer[inSpace] // Renew replaces it
+	current  atomic.Pointer[Plane] // Renew replaces it
 	Pins     Pins
 	dropped  func(datapath.DropEvent) // called for each dropped packet
 	Unfollow func()                   // stops followDrops
@@ -90,13 +59,13 @@ func (p *Programs) Renew() error {
 	if p.Unfollow != nil {
 		p.Unfollow()
 	}
-	p.current.Store(&inSpace{d, p.space})
+	p.current.Store(&Plane{d, p.space})
 	p.Unfollow = p.followDrops(d)
 	return nil
 }
 
 // Plane is the data path.
-func (p *Programs) Plane() Plane { return p.current.Load() }
+func (p *Programs) Plane() *Plane { return p.current.Load() }
 
 // Close closes the data path; packets keep flowing.
 func (p *Programs) Close() error {
@@ -105,7 +74,7 @@ func (p *Programs) Close() error {
 }
 
 // followDrops reports dropped packets until stop is called.
-func (p *Programs) followDrops(from Plane) (stop func()) {
+func (p *Programs) followDrops(from *datapath.Datapath) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -120,66 +89,57 @@ func (p *Programs) followDrops(from Plane) (stop func()) {
 	}
 }
 
-func (p inSpace) AttachVif(ifindex int) error {
-	return p.space.Do(func() error { return p.Plane.AttachVif(ifindex) })
-}
-
-func (p inSpace) AttachVifNow(ifindex int) error {
-	return p.space.Do(func() error { return p.Plane.AttachVifNow(ifindex) })
-}
-
-func (p inSpace) AttachNetkit(ifindex int) error {
-	return p.space.Do(func() error { return p.Plane.AttachNetkit(ifindex) })
-}
-
-func (p inSpace) GuardFabric(ifindex int) error {
-	return p.space.Do(func() error { return p.Plane.GuardFabric(ifindex) })
-}
-
-func (p inSpace) AttachFabric(ifindex int, noXDP string) (f datapath.Fabric, err error) {
-	err = p.space.Do(func() error {
-		f, err = p.Plane.AttachFabric(ifindex, noXDP)
+// in runs a method of the data path in the namespace.
+func in[T any](s *Space, method func() (T, error)) (result T, err error) {
+	err = s.Do(func() error {
+		result, err = method()
 		return err
 	})
-	return f, err
+	return result, err
 }
 
-func (p inSpace) Detach(ifindex int) error {
-	return p.space.Do(func() error { return p.Plane.Detach(ifindex) })
+func (p *Plane) AttachVif(ifindex int) error {
+	return p.space.Do(func() error { return p.Datapath.AttachVif(ifindex) })
 }
 
-func (p inSpace) Attached() (all []datapath.Attachment, err error) {
-	err = p.space.Do(func() error {
-		all, err = p.Plane.Attached()
-		return err
-	})
-	return all, err
+func (p *Plane) AttachVifNow(ifindex int) error {
+	return p.space.Do(func() error { return p.Datapath.AttachVifNow(ifindex) })
 }
+
+func (p *Plane) AttachNetkit(ifindex int) error {
+	return p.space.Do(func() error { return p.Datapath.AttachNetkit(ifindex) })
+}
+
+func (p *Plane) GuardFabric(ifindex int) error {
+	return p.space.Do(func() error { return p.Datapath.GuardFabric(ifindex) })
+}
+
+func (p *Plane) AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error) {
+	return in(p.space, func() (datapath.Fabric, error) { return p.Datapath.AttachFabric(ifindex, noXDP) })
+}
+
+func (p *Plane) Detach(ifindex int) error {
+	return p.space.Do(func() error { return p.Datapath.Detach(ifindex) })
+}
+
+func (p *Plane) Attached() ([]datapath.Attachment, error) { return in(p.space, p.Datapath.Attached) }
 
 // Apply runs in the namespace, because it lists the attached programs. It needs them to
 // find older maps that no program uses.
-func (p inSpace) Apply(t fib.Tables) (c datapath.Changes, err error) {
-	err = p.space.Do(func() error {
-		c, err = p.Plane.Apply(t)
-		return err
-	})
-	return c, err
+func (p *Plane) Apply(t fib.Tables) (datapath.Changes, error) {
+	return in(p.space, func() (datapath.Changes, error) { return p.Datapath.Apply(t) })
 }
 
-func (p inSpace) Update(before, after fib.Tables) (c datapath.Changes, err error) {
-	err = p.space.Do(func() error {
-		c, err = p.Plane.Update(before, after)
-		return err
-	})
-	return c, err
+func (p *Plane) Update(before, after fib.Tables) (datapath.Changes, error) {
+	return in(p.space, func() (datapath.Changes, error) { return p.Datapath.Update(before, after) })
 }
 
-func (p inSpace) Trace(ifindex int, frame []byte) (steps []datapath.TraceStep, verdict int32, err error) {
+func (p *Plane) Trace(ifindex int, frame []byte) (steps []datapath.TraceStep, verdict int32, err error) {
 	err = p.space.Do(func() error {
-		steps, verdict, err = p.Plane.Trace(ifindex, frame)
+		steps, verdict, err = p.Datapath.Trace(ifindex, frame)
 		return err
 	})
 	return steps, verdict, err
 }
 
-func (p inSpace) Remove() error { return p.space.Do(p.Plane.Remove) }
+func (p *Plane) Remove() error { return p.space.Do(p.Datapath.Remove) }

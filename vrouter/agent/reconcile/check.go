@@ -135,8 +135,8 @@ func (r *Reconciler) assume(want *Desired) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := factsOf(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
-	f.known = r.Last.facts.ways
+	f := facts{known: r.Last.facts.ways}
+	f.find(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
 	for i, p := range want.Ports {
 		if _, has := f.ports[p.Name]; !has {
 			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("device of port %s", p.Name)}

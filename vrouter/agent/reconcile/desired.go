@@ -57,7 +57,7 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 //   - new and changed ports
 //   - ports that former left out
 //   - ports that are next hops of routes
-//   - ports of this node that are attached at the same place as one of these
+//   - ports of this node that are attached at the same point as one of these
 //
 // It returns in known the other ports of this node. If no port of this node differs from former,
 // known is nil, and d.Ports is former.Ports.
@@ -96,16 +96,16 @@ func (d *Desired) toCheck(former *Desired) (all []*model.Port, known []model.Por
 }
 
 // known returns the ports of this node that are valid in the state former and need no check. A
-// port that is attached at the same place as a port in check needs a check: known adds it to check.
+// port that is attached at the same point as a port in check needs a check: known adds it to check.
 // different has the names of the ports that differ from former.
 func (d *Desired) known(former *Desired, different map[string]bool, check map[*model.Port]bool) []model.Port {
-	places := map[model.Place]bool{}
+	points := map[model.AttachPoint]bool{}
 	for p := range check {
 		if p.Node == d.Node {
 			different[p.Name] = true
 		}
-		if at, attached := p.Place(); attached {
-			places[at] = true
+		if at, attached := p.AttachPoint(); attached {
+			points[at] = true
 		}
 	}
 	known := make([]model.Port, 0, len(former.Ports))
@@ -114,7 +114,7 @@ func (d *Desired) known(former *Desired, different map[string]bool, check map[*m
 		if different[p.Name] {
 			continue
 		}
-		if at, _ := p.Place(); !places[at] {
+		if at, _ := p.AttachPoint(); !points[at] {
 			known = append(known, *p)
 		} else if at, has := slices.BinarySearchFunc(d.given.All, p, model.ComparePorts); has {
 			check[d.given.All[at]] = true

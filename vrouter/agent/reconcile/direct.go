@@ -62,7 +62,7 @@ func (p *Pass) testLinks() map[netip.Addr]link {
 // in this node's locator to own. It adds nothing if this node cannot translate.
 func (p *Pass) testLocators(targets map[netip.Addr]direct.Target, own map[netip.Addr]int) {
 	self := p.self()
-	if !self.Translates() || p.refusal != "" {
+	if !self.Translates() || p.facts.refusal != "" {
 		return
 	}
 	own[self.LocatorAddress()] = 0
@@ -87,13 +87,13 @@ func (p *Pass) keepLocator() {
 	if last := p.r.Last; last != nil {
 		before = last.locator
 		if p.isPartial() && before == p.locator && (p.waits(theLocator) || !last.failed(theLocator)) {
-			p.refusal = last.refusal
+			p.facts.refusal = last.facts.refusal
 			return
 		}
 	}
 	if err := netdev.KeepLocator(p.r.space, self, before); err != nil {
-		p.refusal = err.Error() + "; until then this node does not use direct between links"
-		p.fail(theLocator, errors.New(p.refusal))
+		p.facts.refusal = err.Error() + "; until then this node does not use direct between links"
+		p.fail(theLocator, errors.New(p.facts.refusal))
 	}
 }
 

@@ -23,9 +23,9 @@ type facts struct {
 	links map[netip.Addr]link // result of testLinks
 	under *netdev.Underlay
 
-	refusal   string                  // Pass.refusal: the node cannot translate
-	foreign   map[string]string       // Pass.foreign: nodes to which this node does not translate
-	handovers map[string]fib.Handover // Pass.handovers
+	refusal   string                  // why the kernel does not accept this node's locator, so that the node cannot translate; empty: it does
+	foreign   map[string]string       // other nodes whose locators are not used, with the reasons (findForeign)
+	handovers map[string]fib.Handover // changes of encapsulations that are under way, by other node
 	lastLabel uint32                  // Labels.Last
 	silent    map[netip.Addr]bool     // Reconciler.Silent
 }
@@ -33,13 +33,13 @@ type facts struct {
 // pair has the two addresses of an underlay path.
 type pair struct{ source, destination netip.Addr }
 
-func factsOf(devices map[string]*netdev.Device, under *netdev.Underlay) facts {
-	f := facts{ports: map[string]fib.PortFact{}, mtu: under.MTU(), under: under}
+// find sets the facts about the ports' devices and the underlay devices.
+func (f *facts) find(devices map[string]*netdev.Device, under *netdev.Underlay) {
+	f.ports, f.mtu, f.under = make(map[string]fib.PortFact, len(devices)), under.MTU(), under
 	for name, d := range devices {
 		attrs := d.Link.Attrs()
 		f.ports[name] = fib.PortFact{Ifindex: uint32(attrs.Index), Device: attrs.Name, Peer: d.Peer, Netkit: d.IsNetkit()}
 	}
-	return f
 }
 
 // way returns the route between two underlay addresses. It asks the kernel only once for

@@ -372,7 +372,7 @@ func TestAnEarlyAttemptDoesNotPostponeTheNextOne(t *testing.T) {
 	r := &Reconciler{Last: &Pass{Failures: map[Object]Failure{o: due}}}
 	r.config.RepairInterval = 24 * time.Hour
 	for cause, waits := range map[Cause]bool{asked: true, Retrying: true, Noticing: false, Looking: false, Starting: false} {
-		p := &Pass{r: r, cause: cause, Failures: map[Object]Failure{}}
+		p := &Pass{r: r, scope: scope{cause: cause}, Failures: map[Object]Failure{}}
 		if p.waits(o) != waits {
 			t.Errorf("a pass for %q waits for the next attempt: %t, want %t", cause, !waits, waits)
 		}

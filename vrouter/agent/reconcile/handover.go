@@ -21,8 +21,8 @@ func (p *Pass) handOver() {
 	if nodes := p.Want.State.Nodes; !reflect.DeepEqual(nodes, r.noted) {
 		r.Offers, r.noted = r.Offers.Next(nodes, p.Want.Node, p.reached, now), nodes
 	}
-	p.handovers, r.handover = r.Offers.Handovers(now)
-	forgetMoved(p.handovers, p.Want.State.Nodes, p.Want.Node)
+	p.facts.handovers, r.handover = r.Offers.Handovers(now)
+	forgetMoved(p.facts.handovers, p.Want.State.Nodes, p.Want.Node)
 }
 
 // forgetMoved removes from the handovers the former locators that a node has now. If they are not
@@ -75,8 +75,8 @@ func (r *Reconciler) untilHandover(longest time.Duration) time.Duration {
 // among its encapsulations, and its former locator.
 func (p *Pass) self() model.Node {
 	self, _ := p.Want.Self()
-	own := formerOwn(p.handovers)
-	for _, h := range p.handovers {
+	own := formerOwn(p.facts.handovers)
+	for _, h := range p.facts.handovers {
 		self = withFormer(self, h, own)
 	}
 	return self
@@ -88,12 +88,12 @@ func (p *Pass) self() model.Node {
 // findForeign cannot list the addresses, it finds the same nodes as the last pass.
 func (p *Pass) findForeign() {
 	if last := p.r.Last; last != nil && last.Want != nil && p.isPartial() && reflect.DeepEqual(last.Want.State.Nodes, p.Want.State.Nodes) {
-		p.foreign = last.foreign
+		p.facts.foreign = last.facts.foreign
 	} else {
-		p.foreign = p.foreignNow()
+		p.facts.foreign = p.foreignNow()
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.foreign)) {
-		p.block(theLocator, p.foreign[name])
+	for _, name := range slices.Sorted(maps.Keys(p.facts.foreign)) {
+		p.block(theLocator, p.facts.foreign[name])
 	}
 }
 
@@ -115,7 +115,7 @@ func (p *Pass) foreignNow() map[string]string {
 		if p.fail(theLocator, err); last == nil {
 			return nil
 		}
-		return last.foreign
+		return last.facts.foreign
 	}
 	for l := range former {
 		own = slices.DeleteFunc(own, func(a netip.Addr) bool { return a == model.Node{Locator: l}.LocatorAddress() })
@@ -144,8 +144,8 @@ func formerOwn(handovers map[string]fib.Handover) (own netip.Prefix) {
 // other returns another node with the settings that direct still needs because of handovers. A
 // locator that is not used counts as none.
 func (p *Pass) other(n model.Node) model.Node {
-	h := p.handovers[n.Name]
-	if n = withFormer(n, h, h.Other); p.foreign[n.Name] != "" {
+	h := p.facts.handovers[n.Name]
+	if n = withFormer(n, h, h.Other); p.facts.foreign[n.Name] != "" {
 		n.Locator = netip.Prefix{}
 	}
 	return n

@@ -37,7 +37,7 @@ func TestAFormerLocatorThatAnotherNodeHasIsNotKept(t *testing.T) {
 			if nodes := f.nodes(want); nodes[0].Locator != a || nodes[1].Locator != b || nodes[2].Locator != c.of {
 				t.Errorf("node c has %s: the nodes have the locators %s, %s and %s; want %s, %s and %s", c.what, nodes[0].Locator, nodes[1].Locator, nodes[2].Locator, a, b, c.of)
 			}
-			pass := Pass{Want: want, handovers: handovers} // tests of locators have the same addresses
+			pass := Pass{Want: want, facts: facts{handovers: handovers}} // tests of locators have the same addresses
 			if self, far := pass.self().Locator, pass.other(state[1]).Locator; self != a || far != b {
 				t.Errorf("node c has %s: the nodes' locators are tested at %s and %s, want %s and %s", c.what, self, far, a, b)
 			}

@@ -15,18 +15,6 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Cause is the reason for a pass.
-type Cause string
-
-// Causes of a pass.
-const (
-	Starting Cause = "start"
-	asked    Cause = "request" // the desired state changed
-	Noticing Cause = "event"   // the kernel reported a change
-	Looking  Cause = "timer"   // to find drift
-	Retrying Cause = "retry"   // the next attempt for an object is due
-)
-
 // Times of passes.
 const (
 	passesShare  = 20 // passes that check for drift use at most 1/20 of a CPU
@@ -36,9 +24,8 @@ const (
 // Pass makes the kernel's state equal to the desired state once. Each step changes only
 // differences. An object that fails does not affect the others.
 type Pass struct {
-	r        *Reconciler
-	cause    Cause
-	narrow   bool // a pass because of an event that concerns no other known device (isNarrow)
+	r *Reconciler
+	scope
 	Want     *Desired
 	wire     *netdev.Wire
 	under    *netdev.Underlay
@@ -46,20 +33,12 @@ type Pass struct {
 	ethernet []netdev.EthernetLink     // for direct
 	locator  netip.Prefix              // locator of this node; zero: none
 	Labels   Labels                    // networks whose labels the node receives
-	refusal  string                    // why the kernel does not accept the locator; empty: it does
-	foreign  map[string]string         // other nodes whose locators are not used, with the reasons (findForeign)
 	Devices  map[string]*netdev.Device // by port
-	whole    map[string]bool           // ports that were as desired in a pass for the same desired state
-	deleted  map[int]bool              // ifindexes of devices that were deleted since the last pass
-	left     map[string]bool           // ports whose devices have not changed since the last pass (asLeft)
 	attached map[int]datapath.Attachment
 	Fabric   []FabricDevice
 	facts    facts
 	*fib.Compiled
 	compiled bool // Compiled belongs to the desired state and facts of this pass
-	reused   bool // Compiled is that of the last pass
-	resumed  bool // attached is the list of the last pass. In that pass the devices of left ports had the program
-	renewed  bool // the data path was recreated, because pins were missing
 	renewing time.Duration
 	merges   bool // GRODevice exists
 	changes  datapath.Changes
@@ -68,8 +47,6 @@ type Pass struct {
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
 	gen      uint64
-
-	handovers map[string]fib.Handover // changes of encapsulations that are under way, by other node
 }
 
 // Unfit returns the reason why a port does not forward; nil: it forwards.
@@ -99,12 +76,6 @@ func (p *Pass) reasons() string {
 	return strings.Join(all, "\n")
 }
 
-// isPartial reports whether the pass checks only the ports that changed or failed: with
-// thousands of ports, checking all of them takes longer than the change.
-func (p *Pass) isPartial() bool {
-	return (p.cause == asked || p.cause == Retrying || p.narrow) && p.r.Last != nil
-}
-
 // Pass makes a pass.
 func (r *Reconciler) Pass(why Cause) { r.passOver(why) }
 
@@ -115,7 +86,7 @@ func (r *Reconciler) passOver(why Cause) *Pass {
 		return r.Last
 	}
 	began := time.Now()
-	p := &Pass{r: r, cause: why, Want: r.Want, Devices: map[string]*netdev.Device{}, left: map[string]bool{}, deleted: map[int]bool{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
+	p := &Pass{r: r, scope: scope{cause: why, left: map[string]bool{}, deleted: map[int]bool{}}, Want: r.Want, Devices: map[string]*netdev.Device{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
 	if p.Want == nil {
 		p.Want = NewDesired(r.config.Node, model.Slice{}, r.IDs, nil)
 		p.block(theState, "the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are")
@@ -220,7 +191,7 @@ func (p *Pass) look() error {
 func (p *Pass) keepLast() {
 	if l := p.r.Last; l != nil {
 		p.Devices, p.Fabric, p.facts, p.Compiled = l.Devices, l.Fabric, l.facts, l.Compiled
-		p.locator, p.refusal, p.foreign, p.Labels = l.locator, l.refusal, l.foreign, l.Labels
+		p.locator, p.Labels = l.locator, l.Labels
 		for o, f := range l.Failures {
 			if f.Next = (time.Time{}); o != theDevices { // nothing can be tried without the devices
 				p.Failures[o] = f
@@ -253,8 +224,8 @@ func (p *Pass) connect() {
 // it reuses the tables of the last pass.
 func (p *Pass) compile() {
 	last := p.r.Last
-	p.facts = factsOf(p.Devices, p.under)
-	p.facts.links, p.facts.refusal, p.facts.foreign, p.facts.handovers, p.facts.lastLabel, p.facts.silent = p.testLinks(), p.refusal, p.foreign, p.handovers, p.Labels.Last, p.r.Silent
+	p.facts.find(p.Devices, p.under)
+	p.facts.links, p.facts.lastLabel, p.facts.silent = p.testLinks(), p.Labels.Last, p.r.Silent
 	if last != nil {
 		p.Compiled = last.Compiled
 		if last.compiled && (p.cause == Retrying || p.narrow) { // the kernel reports changes of its routes

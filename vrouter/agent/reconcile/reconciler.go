@@ -64,7 +64,7 @@ func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs,
 }
 
 // Plane is the data path.
-func (r *Reconciler) Plane() netdev.Plane { return r.Programs.Plane() }
+func (r *Reconciler) Plane() *netdev.Plane { return r.Programs.Plane() }
 
 // NextPass returns the time until the next check for drift, or until a change of encapsulations
 // enters its next phase.

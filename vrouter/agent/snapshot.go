@@ -18,9 +18,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// view is the result of the last pass, for readers outside the loop. It is immutable.
+// snapshot is the result of the last pass, for readers outside the loop. It is immutable.
 // It maps ids to names, but does not have the contents of the kernel's maps.
-type view struct {
+type snapshot struct {
 	want     *reconcile.Desired
 	pins     netdev.Pins
 	fabric   []reconcile.FabricDevice
@@ -64,10 +64,10 @@ func namesOf(p *reconcile.Pass) *names {
 	return n
 }
 
-// publish replaces the view.
+// publish replaces the snapshot.
 func (a *agent) publish() {
 	p := a.reconciler.Last
-	v := &view{
+	v := &snapshot{
 		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
 		networks: map[uint32]model.Network{},
@@ -90,11 +90,11 @@ func (a *agent) publish() {
 	})
 	slices.SortFunc(v.problems, func(a, b api.Problem) int { return strings.Compare(a.Text, b.Text) })
 	v.problems = slices.CompactFunc(v.problems, func(a, b api.Problem) bool { return a.Text == b.Text })
-	a.view.Store(v)
+	a.snapshot.Store(v)
 }
 
 // reasons returns the texts of the problems.
-func (v *view) reasons() string {
+func (v *snapshot) reasons() string {
 	var all []string
 	for _, p := range v.problems {
 		all = append(all, p.Text)
@@ -103,7 +103,7 @@ func (v *view) reasons() string {
 }
 
 // status returns the state of the agent.
-func (a *agent) status(v *view) api.Status {
+func (a *agent) status(v *snapshot) api.Status {
 	s := api.Status{
 		Node: a.config.Node, Version: a.version, PID: os.Getpid(), Started: a.started, Synced: v.synced,
 		Problems: slices.Clone(v.problems), Repairs: v.repairs, Routes: v.routes, Ports: v.ports,
@@ -128,7 +128,7 @@ func (a *agent) status(v *view) api.Status {
 }
 
 // device is the name of a vif's device; "": the fabric.
-func (v *view) device(vif uint32, ifindex uint32) string {
+func (v *snapshot) device(vif uint32, ifindex uint32) string {
 	if d := v.devices[v.names().vifs[vif]]; d != nil {
 		return d.Link.Attrs().Name
 	}
