@@ -109,7 +109,7 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 		"a device down":  {config.Config{Netns: name, Fabric: []string{"under1"}}, "attach", "under1 is down"},
 		"no carrier":     {config.Config{Netns: name, Fabric: []string{"under0"}}, "attach", "under0 has no carrier"},
 		"no Ethernet":    {config.Config{Netns: name, Fabric: []string{"tun0"}}, "attach", "tun0 has no Ethernet header"},
-		"no such device": {config.Config{Netns: name, Fabric: []string{"none0"}}, "attach", "there is no underlay device none0"},
+		"no such device": {config.Config{Netns: name, Fabric: []string{"none0"}}, "attach", "fabric device none0 does not exist"},
 		"no namespace":   {config.Config{Netns: "vr-nobody-has-this"}, "attach", "enter the network namespace vr-nobody-has-this"},
 		"no state file":  {config.Config{Netns: name, State: "/nonexistent"}, "attach", "read the desired state"},
 	} {

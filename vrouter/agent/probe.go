@@ -10,7 +10,6 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
-	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -71,8 +70,8 @@ func sourceFor(p model.Port, to netip.Addr) (netip.Addr, bool) {
 // firstHop returns the MAC that the workload sends to: the router's for routed
 // packets, the neighbour's for bridged ones.
 func firstHop(d *reconcile.Desired, n model.Network, to netip.Addr) (mac model.MAC, known bool) {
-	subnet, onLink := netdev.SubnetOf(n, to)
-	isGateway := onLink && to == subnet.Masked().Addr().Next()
+	subnet, onLink := n.Subnet(to)
+	isGateway := onLink && to == model.GatewayAddress(subnet)
 	switch {
 	case to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return groupMAC(to), true

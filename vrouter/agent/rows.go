@@ -16,16 +16,36 @@ func (a *agent) tables() map[string]func(v *snapshot, vrf uint32) (any, error) {
 	return map[string]func(*snapshot, uint32) (any, error){
 		"vif":           func(v *snapshot, vrf uint32) (any, error) { return a.vifs(v, vrf) },
 		"nh":            func(v *snapshot, vrf uint32) (any, error) { return a.nexthops(v, vrf) },
-		"rt":            func(v *snapshot, vrf uint32) (any, error) { return a.routesIn(v, vrf) },
-		"bridge":        func(v *snapshot, vrf uint32) (any, error) { return a.bridge(v, vrf) },
-		"mpls":          func(v *snapshot, vrf uint32) (any, error) { return a.targets(vrf, false) },
-		"vxlan":         func(v *snapshot, vrf uint32) (any, error) { return a.targets(vrf, true) },
+		"rt":            a.dumped(routeRows),
+		"bridge":        a.dumped(bridgeRows),
+		"mpls":          a.dumped(func(_ *snapshot, t fib.Tables, vrf uint32) any { return targetRows(t, t.ILM, vrf) }),
+		"vxlan":         a.dumped(func(_ *snapshot, t fib.Tables, vrf uint32) any { return targetRows(t, t.VNIs, vrf) }),
 		"flow":          func(v *snapshot, vrf uint32) (any, error) { return a.flows(v, vrf) },
 		"dropstats":     func(v *snapshot, vrf uint32) (any, error) { return a.dropStats(v, vrf) },
 		"droplog":       func(v *snapshot, vrf uint32) (any, error) { return a.drops.list(v, vrf), nil },
 		"fallbackstats": func(v *snapshot, vrf uint32) (any, error) { return a.fallbackStats(v, vrf) },
 		"vrfstats":      func(v *snapshot, vrf uint32) (any, error) { return a.vrfStats(v, vrf) },
 	}
+}
+
+// dumped makes a function that returns rows of the maps' contents.
+func (a *agent) dumped(rows func(*snapshot, fib.Tables, uint32) any) func(*snapshot, uint32) (any, error) {
+	return func(v *snapshot, vrf uint32) (any, error) {
+		t, err := a.reconciler.Plane().Dump()
+		return rows(v, t, vrf), err
+	}
+}
+
+// rowsOf returns the sorted rows of the entries of a map that are in a VRF; vrf 0: of all entries.
+func rowsOf[K comparable, V, R any](all map[K]V, vrf uint32, vrfOf func(K, V) uint32, row func(K, V) R, compare func(a, b R) int) []R {
+	rows := []R{}
+	for k, v := range all {
+		if vrf == 0 || vrfOf(k, v) == vrf {
+			rows = append(rows, row(k, v))
+		}
+	}
+	slices.SortFunc(rows, compare)
+	return rows
 }
 
 // vifs returns the vifs of the fabric and of workloads.
@@ -116,67 +136,32 @@ func flags(pairs ...any) []string {
 	return set
 }
 
-// routesIn returns the routes, sorted by VRF and prefix.
-func (a *agent) routesIn(v *snapshot, vrf uint32) ([]inspect.Route, error) {
-	t, err := a.reconciler.Plane().Dump()
-	if err != nil {
-		return nil, err
-	}
-	rows := []inspect.Route{}
-	for key, r := range t.Routes {
-		if vrf != 0 && key.VRF != vrf {
-			continue
+// routeRows returns the routes, sorted by VRF and prefix.
+func routeRows(v *snapshot, t fib.Tables, vrf uint32) any {
+	return rowsOf(t.Routes, vrf, func(k fib.RouteKey, _ fib.Route) uint32 { return k.VRF }, func(k fib.RouteKey, r fib.Route) inspect.Route {
+		return inspect.Route{
+			VRF: k.VRF, Network: v.networks[k.VRF].Name, Destination: k.Prefix, Label: r.Label, Nexthop: r.Nexthop, StitchedMAC: r.MAC,
+			Flags: flags(!r.MAC.IsZero(), "MAC", k.Prefix.IsSingleIP(), "Host"),
 		}
-		row := inspect.Route{VRF: key.VRF, Network: v.networks[key.VRF].Name, Destination: key.Prefix, Label: r.Label, Nexthop: r.Nexthop, StitchedMAC: r.MAC}
-		row.Flags = flags(!r.MAC.IsZero(), "MAC", key.Prefix.IsSingleIP(), "Host")
-		rows = append(rows, row)
-	}
-	slices.SortFunc(rows, func(a, b inspect.Route) int {
+	}, func(a, b inspect.Route) int {
 		return cmp.Or(cmp.Compare(a.VRF, b.VRF), a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()))
 	})
-	return rows, nil
 }
 
-func (a *agent) bridge(v *snapshot, vrf uint32) ([]inspect.Bridge, error) {
-	t, err := a.reconciler.Plane().Dump()
-	if err != nil {
-		return nil, err
-	}
-	rows := []inspect.Bridge{}
-	for key, b := range t.Bridge {
-		if vrf == 0 || key.VRF == vrf {
-			rows = append(rows, inspect.Bridge{VRF: key.VRF, Network: v.networks[key.VRF].Name, MAC: key.MAC, Label: b.Label, Nexthop: b.Nexthop})
-		}
-	}
-	slices.SortFunc(rows, func(a, b inspect.Bridge) int {
+func bridgeRows(v *snapshot, t fib.Tables, vrf uint32) any {
+	return rowsOf(t.Bridge, vrf, func(k fib.BridgeKey, _ fib.BridgeEntry) uint32 { return k.VRF }, func(k fib.BridgeKey, b fib.BridgeEntry) inspect.Bridge {
+		return inspect.Bridge{VRF: k.VRF, Network: v.networks[k.VRF].Name, MAC: k.MAC, Label: b.Label, Nexthop: b.Nexthop}
+	}, func(a, b inspect.Bridge) int {
 		return cmp.Or(cmp.Compare(a.VRF, b.VRF), slices.Compare(a.MAC[:], b.MAC[:]))
 	})
-	return rows, nil
 }
 
-// targets returns the ILM or the VNIs. Their VRF is that of their nexthop.
-func (a *agent) targets(vrf uint32, vnis bool) ([]inspect.Target, error) {
-	t, err := a.reconciler.Plane().Dump()
-	if err != nil {
-		return nil, err
-	}
-	all := t.ILM
-	if vnis {
-		all = t.VNIs
-	}
-	rows := []inspect.Target{}
-	for id, target := range all {
-		if vrf != 0 && t.Nexthops[target.Nexthop].VRF != vrf {
-			continue
-		}
-		payload := "ip"
-		if target.Ethernet {
-			payload = "ethernet"
-		}
-		rows = append(rows, inspect.Target{ID: id, Payload: payload, Nexthop: target.Nexthop})
-	}
-	slices.SortFunc(rows, func(a, b inspect.Target) int { return cmp.Compare(a.ID, b.ID) })
-	return rows, nil
+// targetRows returns the ILM or the VNIs. Their VRF is that of their nexthop.
+func targetRows(t fib.Tables, all map[uint32]fib.Target, vrf uint32) any {
+	payloads := map[bool]string{false: "ip", true: "ethernet"}
+	return rowsOf(all, vrf, func(_ uint32, to fib.Target) uint32 { return t.Nexthops[to.Nexthop].VRF }, func(id uint32, to fib.Target) inspect.Target {
+		return inspect.Target{ID: id, Payload: payloads[to.Ethernet], Nexthop: to.Nexthop}
+	}, func(a, b inspect.Target) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 func (a *agent) dropStats(v *snapshot, vrf uint32) ([]inspect.Drop, error) {
@@ -225,41 +210,23 @@ var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(mod
 
 func (a *agent) vrfStats(v *snapshot, vrf uint32) ([]inspect.VRFStats, error) {
 	stats, err := a.reconciler.Plane().VRFStats()
-	if err != nil {
-		return nil, err
-	}
-	rows := []inspect.VRFStats{}
-	for id, s := range stats {
-		if vrf != 0 && id != vrf {
-			continue
-		}
+	return rowsOf(stats, vrf, func(id uint32, _ datapath.VRFStats) uint32 { return id }, func(id uint32, s datapath.VRFStats) inspect.VRFStats {
 		row := inspect.VRFStats{VRF: id, Network: v.networks[id].Name, ByEncapsulation: map[string]inspect.Traffic{}}
 		for i, name := range encapsulationNames {
 			row.ByEncapsulation[name] = inspect.Traffic{
 				TxPackets: s.Tx[i].Packets, TxBytes: s.Tx[i].Bytes, RxPackets: s.Rx[i].Packets, RxBytes: s.Rx[i].Bytes,
 			}
 		}
-		rows = append(rows, row)
-	}
-	slices.SortFunc(rows, func(a, b inspect.VRFStats) int { return cmp.Compare(a.VRF, b.VRF) })
-	return rows, nil
+		return row
+	}, func(a, b inspect.VRFStats) int { return cmp.Compare(a.VRF, b.VRF) }), err
 }
 
 func (a *agent) fallbackStats(v *snapshot, vrf uint32) ([]inspect.Fallback, error) {
 	fallbacks, err := a.reconciler.Plane().Fallbacks()
-	if err != nil {
-		return nil, err
-	}
-	rows := []inspect.Fallback{}
-	for key, n := range fallbacks {
-		if vrf != 0 && key.VRF != vrf {
-			continue
-		}
-		reason := datapath.FallbackReasonOf(key.Reason)
-		rows = append(rows, inspect.Fallback{VRF: key.VRF, Network: v.networks[key.VRF].Name, Reason: reason.Name, Meaning: reason.Meaning, Packets: n})
-	}
-	slices.SortFunc(rows, func(a, b inspect.Fallback) int {
+	return rowsOf(fallbacks, vrf, func(k datapath.FallbackKey, _ uint64) uint32 { return k.VRF }, func(k datapath.FallbackKey, n uint64) inspect.Fallback {
+		reason := datapath.FallbackReasonOf(k.Reason)
+		return inspect.Fallback{VRF: k.VRF, Network: v.networks[k.VRF].Name, Reason: reason.Name, Meaning: reason.Meaning, Packets: n}
+	}, func(a, b inspect.Fallback) int {
 		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.VRF, b.VRF), cmp.Compare(a.Reason, b.Reason))
-	})
-	return rows, nil
+	}), err
 }

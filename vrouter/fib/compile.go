@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/model"
 )
 
@@ -29,7 +30,11 @@ const (
 func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) (*Compiled, error) {
 	c := newCompiler(s, node, facts.withDefaults(), ids, last)
 	if c.self == nil {
-		return nil, fmt.Errorf("node %q is not in the state, which has %s; apply the state of this node's fleet, or correct node in its configuration", node, names(s.Nodes))
+		var names []string
+		for _, n := range s.Nodes {
+			names = append(names, n.Name)
+		}
+		return nil, fmt.Errorf("node %q is not in the state, which has %s; apply the state of this node's fleet, or correct node in its configuration", node, phrase.Some(names, 8))
 	}
 	c.settings()
 	c.nodePeers()
@@ -50,17 +55,6 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 		return nil, err
 	}
 	return &Compiled{Tables: c.t, Warnings: c.warnings, slice: c.state, count: c.count, legs: c.legs()}, nil
-}
-
-func names(nodes []model.Node) string {
-	var all []string
-	for _, n := range nodes {
-		all = append(all, n.Name)
-	}
-	if len(all) > 8 {
-		return fmt.Sprintf("%q and %d more", all[:8], len(all)-8)
-	}
-	return fmt.Sprintf("%q", all)
 }
 
 // compiler holds the inputs and the intermediate results of Compile.

@@ -95,14 +95,14 @@ func TestANetworkThatFloodsToTooManyPlacesIsRefused(t *testing.T) {
 func TestANodeThatIsNotInTheStateIsToldWhichAre(t *testing.T) {
 	s := crowd()
 	_, _, err := compile(s, "z", Facts{}, &IDs{})
-	const want = `node "z" is not in the state, which has ["a" "b" "c"]; apply the state of this node's fleet, or correct node in its configuration`
+	const want = `node "z" is not in the state, which has a, b, c; apply the state of this node's fleet, or correct node in its configuration`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 	for i := range 10 {
 		s.Nodes = append(s.Nodes, model.Node{Name: fmt.Sprint("n", i)})
 	}
-	if _, _, err := compile(s, "z", Facts{}, &IDs{}); err == nil || !strings.Contains(err.Error(), `["a" "b" "c" "n0" "n1" "n2" "n3" "n4"] and 5 more;`) {
+	if _, _, err := compile(s, "z", Facts{}, &IDs{}); err == nil || !strings.Contains(err.Error(), `a, b, c, n0, n1, n2, n3, n4 and 5 more;`) {
 		t.Errorf("%v does not count the nodes it leaves out", err)
 	}
 }

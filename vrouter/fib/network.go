@@ -38,7 +38,7 @@ func (c *compiler) vrf(n *network) {
 		c.t.ILM[n.Label()] = Target{Nexthop: ethernet.Nexthop}
 		receive := c.nexthop("receive "+n.Name, Nexthop{Type: Receive, VRF: n.ID})
 		for _, s := range n.Subnets {
-			c.t.Routes[hostKey(n.ID, gatewayOf(s))] = Route{Nexthop: receive}
+			c.t.Routes[hostKey(n.ID, model.GatewayAddress(s))] = Route{Nexthop: receive}
 		}
 	}
 	if n.Bridges() {
@@ -49,9 +49,6 @@ func (c *compiler) vrf(n *network) {
 }
 
 func vni(n *network) uint32 { return cmp.Or(n.VNI, n.ID) }
-
-// gatewayOf returns the router's address in a subnet: the first host address.
-func gatewayOf(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
 func hostKey(vrf uint32, a netip.Addr) RouteKey {
 	return RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}

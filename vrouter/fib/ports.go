@@ -74,13 +74,13 @@ func gatewayFor(p *model.Port, n *network, family func(netip.Addr) bool) netip.A
 		}
 		for _, s := range n.Subnets {
 			if s.Contains(a) {
-				return gatewayOf(s)
+				return model.GatewayAddress(s)
 			}
 		}
 	}
 	for _, s := range n.Subnets {
 		if family(s.Addr()) {
-			return gatewayOf(s)
+			return model.GatewayAddress(s)
 		}
 	}
 	return netip.Addr{}

@@ -2,6 +2,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -168,32 +169,18 @@ func absolute(path, dir string) string {
 
 // WithDefaults fills in the defaults.
 func (c Config) WithDefaults() Config {
-	text := func(s *string, d string) {
-		if *s == "" {
-			*s = d
-		}
-	}
-	span := func(s *time.Duration, d time.Duration) {
-		if *s == 0 {
-			*s = d
-		}
-	}
-	text(&c.RunDir, defaultRunDir)
-	text(&c.Socket, filepath.Join(c.RunDir, c.Node+".sock"))
-	text(&c.StateDir, filepath.Join(defaultStateDir, c.Node))
-	text((*string)(&c.XDP), string(Auto))
-	text((*string)(&c.TCX), string(Auto))
-	text((*string)(&c.VXLANGRO), string(Auto))
-	text((*string)(&c.WorkloadDevice), string(Veth))
-	if c.Limits.LinkLabels == 0 {
-		c.Limits.LinkLabels = defaultLinkLabels
-	}
-	span(&c.RepairInterval, defaultRepair)
-	span(&c.Lease, fleet.DefaultLease)
-	span(&c.Handover, fib.HoldTime)
-	span(&c.FlowIdle, defaultFlowIdle)
-	span(&c.FlowUnanswered, defaultFlowUnanswered)
-	span(&c.FlowClosed, defaultFlowClosed)
+	c.RunDir = cmp.Or(c.RunDir, defaultRunDir)
+	c.Socket = cmp.Or(c.Socket, filepath.Join(c.RunDir, c.Node+".sock"))
+	c.StateDir = cmp.Or(c.StateDir, filepath.Join(defaultStateDir, c.Node))
+	c.XDP, c.TCX, c.VXLANGRO = cmp.Or(c.XDP, Auto), cmp.Or(c.TCX, Auto), cmp.Or(c.VXLANGRO, Auto)
+	c.WorkloadDevice = cmp.Or(c.WorkloadDevice, Veth)
+	c.Limits.LinkLabels = cmp.Or(c.Limits.LinkLabels, defaultLinkLabels)
+	c.RepairInterval = cmp.Or(c.RepairInterval, defaultRepair)
+	c.Lease = cmp.Or(c.Lease, fleet.DefaultLease)
+	c.Handover = cmp.Or(c.Handover, fib.HoldTime)
+	c.FlowIdle = cmp.Or(c.FlowIdle, defaultFlowIdle)
+	c.FlowUnanswered = cmp.Or(c.FlowUnanswered, defaultFlowUnanswered)
+	c.FlowClosed = cmp.Or(c.FlowClosed, defaultFlowClosed)
 	return c
 }
 
@@ -226,12 +213,6 @@ func (c Config) Validate() error {
 	} else if c.Locator.Auto && address.Kind == store.KindFile {
 		fail("locator: auto needs a store that the nodes share; write the locator of each node, or settings.locators with 32 bits, to the desired state, or set store")
 	}
-	if c.Lease < minLease || c.Lease > maxLease {
-		fail("lease: %v is not within %v … %v; write a time with its unit, such as 90s", c.Lease, minLease, maxLease)
-	}
-	if c.Liveness != 0 && (c.Liveness < minLiveness || c.Liveness > maxLiveness) {
-		fail("liveness: %v is not within %v … %v; write a time with its unit, such as 300ms", c.Liveness, minLiveness, maxLiveness)
-	}
 	for i, d := range c.Fabric {
 		if err := model.CheckDevice(d); err != nil {
 			fail("fabric[%d]: %w", i, err)
@@ -240,15 +221,20 @@ func (c Config) Validate() error {
 	if c.RepairInterval < minRepair {
 		fail("repair_interval: %v is less than %v; write a time with its unit, such as 5s", c.RepairInterval, minRepair)
 	}
-	if c.Handover < minHandover || c.Handover > maxHandover {
-		fail("handover: %v is not within %v … %v; write a time with its unit, such as 5s", c.Handover, minHandover, maxHandover)
-	}
 	for _, s := range []struct {
-		name  string
-		value time.Duration
-	}{{"flow_idle", c.FlowIdle}, {"flow_unanswered", c.FlowUnanswered}, {"flow_closed", c.FlowClosed}} {
-		if s.value < minFlowTime || s.value > maxFlowTime {
-			fail("%s: %v is not within %v … %v; write a time with its unit, such as 30s", s.name, s.value, minFlowTime, maxFlowTime)
+		name               string
+		value, least, most time.Duration
+		example            string
+	}{
+		{"lease", c.Lease, minLease, maxLease, "90s"},
+		{"liveness", cmp.Or(c.Liveness, minLiveness), minLiveness, maxLiveness, "300ms"}, // 0: off
+		{"handover", c.Handover, minHandover, maxHandover, "5s"},
+		{"flow_idle", c.FlowIdle, minFlowTime, maxFlowTime, "30s"},
+		{"flow_unanswered", c.FlowUnanswered, minFlowTime, maxFlowTime, "30s"},
+		{"flow_closed", c.FlowClosed, minFlowTime, maxFlowTime, "30s"},
+	} {
+		if s.value < s.least || s.value > s.most {
+			fail("%s: %v is not within %v … %v; write a time with its unit, such as %s", s.name, s.value, s.least, s.most, s.example)
 		}
 	}
 	if c.Metrics != "" {

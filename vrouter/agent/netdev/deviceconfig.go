@@ -20,29 +20,19 @@ type DeviceConfig struct {
 func DeviceConfigOf(n model.Network, p model.Port) DeviceConfig {
 	o := DeviceConfig{mac: p.MAC, subnets: n.Subnets, own: p.AllowSources}
 	for _, ip := range p.IPs {
-		subnet, ok := SubnetOf(n, ip)
+		subnet, ok := n.Subnet(ip)
 		if !ok {
 			o.Addresses = append(o.Addresses, netip.PrefixFrom(ip, ip.BitLen()))
 			continue
 		}
 		o.Addresses = append(o.Addresses, netip.PrefixFrom(ip, subnet.Bits()))
-		gateway := subnet.Masked().Addr().Next()
+		gateway := model.GatewayAddress(subnet)
 		has := slices.ContainsFunc(o.Gateways, func(g netip.Addr) bool { return g.Is4() == gateway.Is4() })
 		if n.Forwarding != model.L2 && !has {
 			o.Gateways = append(o.Gateways, gateway)
 		}
 	}
 	return o
-}
-
-// SubnetOf returns the subnet of the network that contains an address.
-func SubnetOf(n model.Network, ip netip.Addr) (netip.Prefix, bool) {
-	for _, s := range n.Subnets {
-		if s.Contains(ip) {
-			return s, true
-		}
-	}
-	return netip.Prefix{}, false
 }
 
 // addressChanges compares the device's addresses with the desired ones. It removes

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
@@ -114,12 +114,9 @@ func NoSuchNode(node string, s model.State) error {
 		names = append(names, n.Name)
 	}
 	slices.Sort(names)
-	if len(names) > 10 {
-		names = append(names[:10], "…")
-	}
 	has := "it has no nodes"
 	if len(names) > 0 {
-		has = "its nodes are " + strings.Join(names, ", ")
+		has = "its nodes are " + phrase.Some(names, 10)
 	}
 	return fmt.Errorf("the state does not have this node, %q: %s; add it under nodes, or apply the state to the right fleet", node, has)
 }
