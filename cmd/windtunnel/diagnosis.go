@@ -12,6 +12,7 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
+	"windtunnel/lab/testbed/remote"
 	"windtunnel/lab/tool"
 	"windtunnel/suites"
 )
@@ -108,6 +109,7 @@ func diagnose(f *probe.Facts, distance string) (*diagnosis, error) {
 		}
 		d.Systems = append(d.Systems, foundSystem{s.Name(), s.About().Description, len(lacks) == 0, orEmpty(lacks)})
 	}
+	d.addMissingPrograms(remote.Programs)
 	for _, name := range suites.Names() {
 		plan, err := loadPlan(name, suite.ExpandOptions{})
 		if err != nil {

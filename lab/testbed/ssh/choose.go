@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -34,7 +35,7 @@ func (h *Hosts) Record() (list []sample.Host) {
 }
 
 func (h *Host) record() sample.Host {
-	r := sample.Host{Name: h.Name, Address: net.JoinHostPort(strings.Trim(h.Address, "[]"), strconv.Itoa(h.Port)), Data: h.data[0].String()}
+	r := sample.Host{Name: h.Name, Address: net.JoinHostPort(strings.Trim(h.Address, "[]"), strconv.Itoa(cmp.Or(h.Port, 22))), Data: h.data[0].String()}
 	if len(h.data) > 1 {
 		r.Data6 = h.data[1].String()
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/lab/host"
 	"windtunnel/lab/space"
 )
 
@@ -85,7 +86,7 @@ func TestACopyToAHostThatIsCutOffEnds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	done := s.connectUntilCopying(context.Background())
-	if err := s.await(done, lostTime+15*time.Second); err == nil || !strings.Contains(err.Error(), "host b: copy the windtunnel program") {
+	if err := s.await(done, host.Silence+15*time.Second); err == nil || !strings.Contains(err.Error(), "host b: copy the windtunnel program") {
 		t.Errorf("error: %v", err)
 	}
 }
@@ -96,7 +97,6 @@ func TestALoginEndsOnAHostThatDoesNotAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			b := &s.hosts.Hosts[1]
 			if through {
 				s.jump()
 			}
@@ -109,7 +109,7 @@ func TestALoginEndsOnAHostThatDoesNotAnswer(t *testing.T) {
 			time.AfterFunc(time.Second, func() { cancel(interrupted) })
 			done := make(chan error, 1)
 			go func() {
-				_, err := b.dial(ctx)
+				_, err := (&machine{Host: s.hosts.Hosts[1], folder: t.TempDir()}).dial(ctx)
 				done <- err
 			}()
 			if err := s.await(done, 5*time.Second); !errors.Is(err, interrupted) || !strings.Contains(err.Error(), "log in to") {

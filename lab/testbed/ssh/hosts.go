@@ -1,11 +1,9 @@
 package ssh
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,15 +24,15 @@ type Hosts struct {
 // Host is a machine that is reached by SSH.
 type Host struct {
 	Name      string   `yaml:"name"`
-	Address   string   `yaml:"address"` // name or IP address for SSH
-	Port      int      `yaml:"port"`    // default 22
-	User      string   `yaml:"user"`    // default: the user that runs windtunnel
-	Key       string   `yaml:"key"`     // file of the private key; default: the SSH agent's keys, then ~/.ssh/id_*
-	Jump      []string `yaml:"jump"`    // hosts to connect through, in order: [user@]address[:port]
-	Sudo      bool     `yaml:"sudo"`    // run the agent by `sudo -n`
-	CPUs      string   `yaml:"cpus"`    // list; default: all that a process of the user may use
-	Data      string   `yaml:"data"`    // IPv4 address of the device that carries the traffic
-	Data6     string   `yaml:"data6"`   // IPv6 address of the same device
+	Address   string   `yaml:"address"` // name or IP address for SSH, or a name of ~/.ssh/config
+	Port      int      `yaml:"port"`    // default: that of ssh, like all that follow
+	User      string   `yaml:"user"`
+	Key       string   `yaml:"key"`   // file of the private key
+	Jump      []string `yaml:"jump"`  // hosts to connect through, in order: [user@]address[:port]
+	Sudo      bool     `yaml:"sudo"`  // run the agent by `sudo -n`
+	CPUs      string   `yaml:"cpus"`  // list; default: all that a process of the user may use
+	Data      string   `yaml:"data"`  // IPv4 address of the device that carries the traffic
+	Data6     string   `yaml:"data6"` // IPv6 address of the same device
 	Directory string   `yaml:"directory"`
 
 	cpus       []int
@@ -94,19 +92,10 @@ func (h *Host) check() error {
 	if err := h.checkAddress(); err != nil {
 		return err
 	}
-	if h.Port == 0 {
-		h.Port = 22
-	}
-	if h.Port < 1 || h.Port > 65535 {
+	if h.Port < 0 || h.Port > 65535 {
 		return fmt.Errorf("%d is no port", h.Port)
 	}
-	if h.User == "" {
-		h.User = os.Getenv("USER")
-	}
-	if h.User == "" {
-		return errors.New("there is no login user: set `user` in the hosts file, because the environment variable USER is not set")
-	}
-	if !validUser.MatchString(h.User) {
+	if h.User != "" && !validUser.MatchString(h.User) {
 		return fmt.Errorf("user %q contains a space, a colon or a slash; write the login name only", h.User)
 	}
 	if h.CPUs != "" {
@@ -121,8 +110,7 @@ func (h *Host) check() error {
 	if h.Directory != "" && !filepath.IsAbs(h.Directory) {
 		return fmt.Errorf("directory %q is not absolute", h.Directory)
 	}
-	_, err := h.route()
-	return err
+	return h.checkDestination()
 }
 
 // checkAddress reports an address with a user or a port, which have their own keys.
@@ -169,29 +157,4 @@ func (h *Host) checkData() error {
 		h.data = append(h.data, a)
 	}
 	return nil
-}
-
-// stop is a machine on the way to a host, or the host.
-type stop struct{ user, address string }
-
-// route lists the jump hosts and then the host.
-func (h *Host) route() (stops []stop, err error) {
-	for _, text := range h.Jump {
-		if plain, isURI := strings.CutPrefix(text, "ssh://"); isURI {
-			return nil, fmt.Errorf("jump %q begins with ssh://; write %q", text, strings.TrimSuffix(plain, "/"))
-		}
-		user, address := h.User, text
-		if strings.Contains(text, "@") {
-			user, address = cutUser(text)
-		}
-		if address, err = withPort(address, 22); err != nil || !validUser.MatchString(user) {
-			return nil, fmt.Errorf("jump %q is not of the form [user@]address[:port]", text)
-		}
-		stops = append(stops, stop{user, address})
-	}
-	address, err := withPort("["+strings.Trim(h.Address, "[]")+"]", h.Port)
-	if err != nil {
-		return nil, fmt.Errorf("address: %w", err)
-	}
-	return append(stops, stop{h.User, address}), nil
 }

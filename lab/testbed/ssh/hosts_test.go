@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -19,13 +18,13 @@ func TestHostsAreReadWithTheirDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	route, err := h.Hosts[0].route()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []stop{{"lab", "gate:22"}, {"me", "10.1.1.1:2222"}, {"me@realm", "gate2:22"}, {"lab", "192.0.2.1:22"}}
-	if !slices.Equal(route, want) {
-		t.Errorf("route %v, want %v", route, want)
+	for i, want := range []string{
+		"-l lab -J lab@gate,me@10.1.1.1:2222,me@realm@gate2 192.0.2.1",
+		"-l lab -p 2200 b",
+	} {
+		if got := strings.Join(h.Hosts[i].destination(), " "); got != want {
+			t.Errorf("ssh gets %q, want %q", got, want)
+		}
 	}
 	if b := h.Hosts[1]; b.Address != "b" || b.Port != 2200 || len(b.cpus) != 2 || len(b.data) != 2 || h.Dedicated {
 		t.Errorf("host b: %+v", b)
@@ -87,11 +86,21 @@ func TestAHostsFileCanHaveMarkersAndComments(t *testing.T) {
 	}
 }
 
-func TestAHostWithoutALoginUserIsAnErrorWithTheRemedy(t *testing.T) {
-	t.Setenv("USER", "")
-	_, err := ParseHosts([]byte(strings.Replace(twoHosts, "user: lab, ", "", 1)))
-	if err == nil || !strings.Contains(err.Error(), "host 1 (a): ") || !strings.Contains(err.Error(), "set `user`") {
-		t.Errorf("error: %v", err)
+// The user's configuration of ssh has what the hosts file does not have.
+func TestAHostCanBeANameOfTheConfigurationOfSSH(t *testing.T) {
+	h := parsed(t, "h1", "h2").Hosts[0]
+	h.User, h.Jump = "", []string{"gate", "fe80::1"}
+	if got := strings.Join(h.destination(), " "); got != "-J gate,[fe80::1] h1" {
+		t.Errorf("ssh gets %q", got)
+	}
+	if config := h.config(); !strings.HasSuffix(config, "\nInclude ~/.ssh/config\nInclude /etc/ssh/ssh_config\n") || strings.Contains(config, "Identit") || strings.Contains(config, "KnownHosts") {
+		t.Errorf("configuration:\n%s", config)
+	}
+	h.Key, h.knownHosts = `/k"%h \`, "/known"
+	for _, want := range []string{`IdentityFile "/k\"%%h \\"`, "IdentitiesOnly yes", `UserKnownHostsFile "/known"`, "GlobalKnownHostsFile /dev/null"} {
+		if !strings.Contains(h.config(), want+"\n") {
+			t.Errorf("no line %s in:\n%s", want, h.config())
+		}
 	}
 }
 

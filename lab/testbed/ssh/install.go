@@ -65,7 +65,7 @@ var machines = map[string][]string{"amd64": {"x86_64"}, "arm64": {"aarch64", "ar
 // path there.
 func (p *program) install(ctx context.Context, c *connection, directory string) (string, error) {
 	dir, file := phrase.Shell([]string{directory}), p.file()
-	out, err := run(ctx, c, fmt.Sprintf(survey, dir, file, p.checksum), strings.NewReader(""))
+	out, err := c.run(ctx, fmt.Sprintf(survey, dir, file, p.checksum), strings.NewReader(""))
 	if err != nil {
 		return "", fmt.Errorf("look for the windtunnel program: %w", err)
 	}
@@ -80,7 +80,7 @@ func (p *program) install(ctx context.Context, c *connection, directory string) 
 	if len(lines) > 2 {
 		return path, nil
 	}
-	if _, err := run(ctx, c, fmt.Sprintf(receive, dir, file, p.checksum), bytes.NewReader(p.text)); err != nil {
+	if _, err := c.run(ctx, fmt.Sprintf(receive, dir, file, p.checksum), bytes.NewReader(p.text)); err != nil {
 		return "", fmt.Errorf("copy the windtunnel program to %s: %w", lines[1], err)
 	}
 	return path, nil

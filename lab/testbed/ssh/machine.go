@@ -12,22 +12,24 @@ import (
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
+	"windtunnel/lab/testbed/remote"
 )
 
 // machine is a host with the connection to it and to the lab's service there.
 type machine struct {
 	Host
-	number  int // in the hosts file, from 0
+	number  int    // in the hosts file, from 0
+	folder  string // for the files of the connection
 	program *program
 	survey  *host.Survey
 
 	mu      sync.Mutex
-	client  *connection  // nil while there is no connection
-	service *host.Client // nil while there is no connection
-	session *session     // of service
-	path    string       // of the program on the host
-	whole   bool         // the service takes the lock of the whole machine
-	held    bool         // the run has taken the lock before
+	client  *connection     // nil while there is no connection
+	service *host.Client    // nil while there is no connection
+	session *remote.Process // of service
+	path    string          // of the program on the host
+	whole   bool            // the service takes the lock of the whole machine
+	held    bool            // the run has taken the lock before
 	hello   agent.Hello
 }
 
@@ -104,27 +106,28 @@ func (m *machine) hold(ctx context.Context) error {
 
 // startAgent starts the windtunnel program on the host with arguments that make it
 // serve calls on its standard input and output.
-func (m *machine) startAgent(ctx context.Context, args ...string) (*agent.Client, *session, agent.Hello, error) {
+func (m *machine) startAgent(ctx context.Context, args ...string) (*agent.Client, *remote.Process, agent.Hello, error) {
 	argv := append([]string{m.path}, args...)
 	if m.Sudo {
 		argv = append([]string{"sudo", "-n", "--"}, argv...)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("no answer within %v", startTime))
-	defer cancel()
-	s, err := start(ctx, m.client, phrase.Shell(argv)+` "$SSH_CONNECTION"`) // sshd sets the variable, and sudo removes it
+	p, err := m.client.start(phrase.Shell(argv) + ` "$SSH_CONNECTION"`) // sshd sets the variable, and sudo removes it
 	if err != nil {
 		return nil, nil, agent.Hello{}, fmt.Errorf("start the agent: %w", err)
 	}
-	client := agent.NewClient(m.Name, s)
+	client := agent.NewClient(m.Name, p)
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("no answer within %v", startTime))
+	defer cancel()
 	hello, err := client.Hello(ctx)
 	if err == nil {
-		return client, s, hello, nil
+		return client, p, hello, nil
 	}
 	client.Close()
-	if s.hasEnded(ctx) {
-		err = explainStart(s.errors.String(), m.User, m.path, err)
+	said := ""
+	if _ = p.End(ctx); ctx.Err() == nil {
+		said = p.Said.String()
 	}
-	return nil, nil, hello, err
+	return nil, nil, hello, explainStart(said, m.User, m.path, err)
 }
 
 // explainStart returns the reason why a program did not start, with its remedy. said is
@@ -146,7 +149,7 @@ func explainStart(said, user, path string, err error) error {
 // drop ends the connection. The caller holds mu.
 func (m *machine) drop() {
 	if m.client != nil {
-		m.client.Close()
+		m.client.Kill()
 		m.client = nil
 	}
 	if m.service != nil {
@@ -174,7 +177,7 @@ func (m *machine) close(ctx context.Context) error {
 		return fmt.Errorf("host %s: end the lab's service: %w", m.Name, err)
 	}
 	m.service = nil
-	if err := m.session.end(ctx); err != nil {
+	if err := m.session.End(ctx); err != nil {
 		return fmt.Errorf("host %s: %w", m.Name, err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -69,8 +70,14 @@ func newSiteOf(t *testing.T, names []string, options ...string) *site {
 	for _, h := range s.Hosts {
 		s.spaces = append(s.spaces, h.Space)
 	}
+	own, err := thisProgram()
+	s.Must(err)
+	s.Must(os.Mkdir(s.Path("program"), 0o700)) // a copy by ssh takes more CPU time
+	s.Must(os.WriteFile(filepath.Join(s.Path("program"), own.file()), own.text, 0o700))
 	return s
 }
+
+var thisProgram = sync.OnceValues(ownProgram)
 
 // connect connects to the hosts for the rest of the test.
 func (s *site) connect() *Executor {

@@ -1,6 +1,6 @@
-// Package ssh makes testbeds of Linux hosts that are reached by SSH. The hosts' existing
-// network is the fabric. The windtunnel program is copied to each host and runs there as
-// the node's agent; SSH carries its standard input and output.
+// Package ssh makes testbeds of Linux hosts that are reached by the program ssh. The hosts'
+// existing network is the fabric. The windtunnel program is copied to each host and runs there as
+// the node's agent; ssh carries its standard input and output.
 package ssh
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,12 +24,14 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
+	"windtunnel/lab/testbed/remote"
 )
 
 // Executor makes testbeds of the hosts of a hosts file.
 type Executor struct {
 	dedicated bool
 	machines  []*machine
+	folder    string // for the files of the connections
 }
 
 // Connect connects to all hosts, copies the program to them where it is missing, and
@@ -39,8 +42,11 @@ func Connect(ctx context.Context, hosts *Hosts, programs []wanted.Program) (_ *E
 		return nil, err
 	}
 	x := &Executor{dedicated: hosts.Dedicated}
+	if x.folder, err = os.MkdirTemp("", "windtunnel-ssh-"); err != nil {
+		return nil, fmt.Errorf("make the directory for the connections: %w", err)
+	}
 	for i, h := range hosts.Hosts {
-		x.machines = append(x.machines, &machine{Host: h, number: i, program: own})
+		x.machines = append(x.machines, &machine{Host: h, number: i, folder: x.folder, program: own})
 	}
 	defer func() {
 		if err != nil {
@@ -151,7 +157,8 @@ const closeTime = 15 * time.Second
 func (x *Executor) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	return parallel.Each(x.machines, func(_ int, m *machine) error { return m.close(ctx) })
+	err := parallel.Each(x.machines, func(_ int, m *machine) error { return m.close(ctx) })
+	return errors.Join(err, os.RemoveAll(x.folder))
 }
 
 // Between implements testbed.Chooser.
@@ -342,7 +349,7 @@ type node struct {
 	settings space.Settings
 
 	agent   *agent.Client
-	session *session
+	session *remote.Process
 	hello   agent.Hello
 }
 
@@ -384,12 +391,12 @@ func (n *node) stop(ctx context.Context) error {
 	err := n.agent.Close()
 	n.agent = nil
 	if !lost {
-		if ended := n.session.end(ctx); ended != nil {
+		if ended := n.session.End(ctx); ended != nil {
 			err = errors.Join(err, fmt.Errorf("host %s: %w", n.Name(), ended))
 		}
 		return err
 	}
-	n.session.ssh.Close()
+	n.session.Kill()
 	if n.space != "" {
 		err = n.service.Discard(ctx, n.space)
 	} else {

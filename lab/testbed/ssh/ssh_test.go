@@ -42,6 +42,9 @@ func assertFigures(t *testing.T, s sample.Sample) {
 
 func TestRawRunsBetweenHostsAndLeavesNothing(t *testing.T) {
 	s := newSite(t)
+	for i := range s.hosts.Hosts {
+		s.hosts.Hosts[i].Directory = s.Path("new")
+	}
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
@@ -60,7 +63,7 @@ func TestRawRunsBetweenHostsAndLeavesNothing(t *testing.T) {
 		t.Errorf("the tool was started as %q", argv)
 	}
 	s.Must(x.Remove(context.Background()))
-	if _, err := os.Stat(s.Path("program")); !os.IsNotExist(err) {
+	if _, err := os.Stat(s.Path("new")); !os.IsNotExist(err) {
 		t.Errorf("the program's directory is left: %v", err)
 	}
 	s.Must(x.Close(context.Background()))
@@ -240,25 +243,28 @@ func TestErrorsOfHostsNameTheHostAndTheRemedy(t *testing.T) {
 	s := newSite(t)
 	s.WriteKey("other")
 	s.Write("empty", "")
+	s.Must(exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", s.Path("locked")).Run())
 	known, err := os.ReadFile(s.Path("known"))
 	s.Must(err)
+	address := s.Hosts[1].Address
 	first, _, _ := strings.Cut(string(known), "\n") // the line of host a
 	s.Write("changed", strings.ReplaceAll(first, s.Hosts[0].Address, s.Hosts[1].Address)+"\n")
 	for name, c := range map[string]struct {
 		change func(*Host)
 		want   string
 	}{
-		"unknown host key":   {func(h *Host) { h.knownHosts = s.Path("empty") }, "ssh-keyscan"},
-		"changed host key":   {func(h *Host) { h.knownHosts = s.Path("changed") }, "`ssh-keygen -f " + s.Path("changed") + " -R "},
-		"wrong key":          {func(h *Host) { h.Key = s.Path("other") }, "authorized_keys"},
-		"missing key":        {func(h *Host) { h.Key = s.Path("absent") }, "no such file or directory; set `key`"},
-		"no private key":     {func(h *Host) { h.Key = s.Path("known") }, "the file without .pub"},
-		"missing known keys": {func(h *Host) { h.knownHosts = s.Path("absent") }, "set `known_hosts`"},
-		"unreachable":        {func(h *Host) { h.Port = 23 }, "connect to " + s.Hosts[1].Address + ":23"},
-		"no such address":    {func(h *Host) { h.Data = "10.77.0.9" }, "ip address"},
-		"no directory":       {func(h *Host) { h.Directory = "/proc/wt" }, "copy the windtunnel program|look for the windtunnel program"},
-		"unreachable jump":   {func(h *Host) { h.Jump = []string{s.Hosts[0].Address + ":24"} }, "connect to " + s.Hosts[0].Address + ":24"},
-		"CPU that is absent": {func(h *Host) { h.CPUs = "4000" }, "CPU 4000"},
+		"unknown host key":    {func(h *Host) { h.knownHosts = s.Path("empty") }, "host b: the host key of " + address + ":22 is not known; log in once with `ssh -p 22 root@" + address + "` and check the key, or add the output of `ssh-keyscan -p 22 " + address + "` to the known_hosts file"},
+		"changed host key":    {func(h *Host) { h.knownHosts = s.Path("changed") }, "`ssh-keygen -f " + s.Path("changed") + " -R "},
+		"wrong key":           {func(h *Host) { h.Key = s.Path("other") }, "authorized_keys"},
+		"key of a passphrase": {func(h *Host) { h.Key = s.Path("locked") }, "ssh-add " + s.Path("locked")},
+		"missing key":         {func(h *Host) { h.Key = s.Path("absent") }, "no such file or directory; set `key`"},
+		"no private key":      {func(h *Host) { h.Key = s.Path("known") }, "the file without .pub"},
+		"missing known keys":  {func(h *Host) { h.knownHosts = s.Path("absent") }, "set `known_hosts`"},
+		"unreachable":         {func(h *Host) { h.Port = 23 }, "connect to " + s.Hosts[1].Address + ":23"},
+		"no such address":     {func(h *Host) { h.Data = "10.77.0.9" }, "ip address"},
+		"no directory":        {func(h *Host) { h.Directory = "/proc/wt" }, "copy the windtunnel program|look for the windtunnel program"},
+		"unreachable jump":    {func(h *Host) { h.Jump = []string{s.Hosts[0].Address + ":24"} }, "connect to " + s.Hosts[0].Address + ":24"},
+		"CPU that is absent":  {func(h *Host) { h.CPUs = "4000" }, "CPU 4000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := *s.hosts

@@ -13,9 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
-	sshagent "golang.org/x/crypto/ssh/agent"
 )
 
 // ordinaryUser makes sshd run all commands as an ordinary user, nobody.
@@ -94,79 +91,60 @@ func TestASudoThatRefusesIsExplained(t *testing.T) {
 // serveAgent starts an SSH agent with the given keys, and makes it the user's.
 func serveAgent(t *testing.T, s *site, names ...string) {
 	t.Helper()
-	ring := sshagent.NewKeyring()
-	for _, name := range names {
-		text, err := os.ReadFile(s.Path(name))
-		s.Must(err)
-		key, err := ssh.ParseRawPrivateKey(text)
-		s.Must(err)
-		s.Must(ring.Add(sshagent.AddedKey{PrivateKey: key}))
-	}
-	l, err := net.Listen("unix", s.Path("agent"))
+	agent := exec.Command("ssh-agent", "-D", "-a", s.Path("agent"))
+	out, err := agent.StdoutPipe() // it prints its environment when it listens
 	s.Must(err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go sshagent.ServeAgent(ring, c)
-		}
-	}()
+	s.Must(agent.Start())
+	t.Cleanup(func() {
+		_ = agent.Process.Kill()
+		_ = agent.Wait()
+	})
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("SSH_AUTH_SOCK", s.Path("agent"))
-	t.Setenv("HOME", s.Path("")) // without key files
+	for _, name := range names {
+		if out, err := exec.Command("ssh-add", s.Path(name)).CombinedOutput(); err != nil {
+			t.Fatalf("add key %s: %v: %s", name, err, out)
+		}
+	}
+	for i := range s.hosts.Hosts {
+		s.hosts.Hosts[i].Key = ""
+	}
 }
 
 func TestKeysOfTheSSHAgentAreUsed(t *testing.T) {
 	s := newSite(t)
 	s.WriteKey("other")
 	serveAgent(t, s, "other", "key")
-	for i := range s.hosts.Hosts {
-		s.hosts.Hosts[i].Key = ""
-	}
 	s.connect()
 }
 
 func TestAnInterruptEndsTheWaitForAnSSHAgent(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "agent")
-	l, err := net.Listen("unix", socket) // nothing answers
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newSite(t)
+	l, err := net.Listen("unix", s.Path("agent")) // nothing answers
+	s.Must(err)
 	defer l.Close()
-	t.Setenv("SSH_AUTH_SOCK", socket)
+	t.Setenv("SSH_AUTH_SOCK", s.Path("agent"))
+	s.hosts.Hosts[0].Key = ""
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(context.Background())
-	time.AfterFunc(50*time.Millisecond, func() { cancel(interrupted) })
-	_, err = (&Host{Name: "a", Address: "192.0.2.1", Port: 22, User: "lab"}).dial(ctx)
-	if !errors.Is(err, interrupted) || !strings.Contains(err.Error(), "ask the SSH agent at "+socket) {
+	go func() {
+		if _, err := l.Accept(); err == nil {
+			cancel(interrupted)
+		}
+	}()
+	_, err = (&machine{Host: s.hosts.Hosts[0], folder: t.TempDir()}).dial(ctx)
+	if !errors.Is(err, interrupted) || !strings.Contains(err.Error(), "log in to root@"+s.Hosts[0].Address) {
 		t.Errorf("error: %v", err)
 	}
 }
 
 func TestAnSSHAgentWithoutTheKeyIsNamed(t *testing.T) {
-	for name, c := range map[string]struct {
-		keys []string
-		want string
-	}{
-		"another key": {[]string{"other"}, "with the keys of the SSH agent"},
-		"no key":      {nil, "there is no private key"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			s.WriteKey("other")
-			serveAgent(t, s, c.keys...)
-			s.hosts.Hosts[1].Key = ""
-			x, err := Connect(context.Background(), s.hosts, nil)
-			if err == nil {
-				x.Close(context.Background())
-			}
-			if err == nil || !strings.Contains(err.Error(), "host b: ") || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error: %v, want %q", err, c.want)
-			}
-		})
-	}
+	s := newSite(t)
+	s.WriteKey("other")
+	serveAgent(t, s, "other")
+	refused(t, s, "host b: ", "does not accept user root with the keys of the SSH agent", "set `key` and `user`")
 }
 
 func TestTheProgramIsCopiedOnce(t *testing.T) {
@@ -188,7 +166,7 @@ func TestTheProgramIsCopiedOnce(t *testing.T) {
 	if !os.SameFile(copies[0], copies[1]) || !copies[0].ModTime().Equal(copies[1].ModTime()) {
 		t.Errorf("the second connection has written the program again: %v, %v", copies[0].ModTime(), copies[1].ModTime())
 	}
-	own, err := ownProgram()
+	own, err := thisProgram()
 	s.Must(err)
 	if copies[0].Name() != own.file() || copies[0].Size() != int64(len(own.text)) {
 		t.Errorf("the copy is %s of %d bytes, want %s of %d bytes", copies[0].Name(), copies[0].Size(), own.file(), len(own.text))
@@ -197,9 +175,8 @@ func TestTheProgramIsCopiedOnce(t *testing.T) {
 
 func TestADamagedProgramIsCopiedAgain(t *testing.T) {
 	s := newSite(t)
-	own, err := ownProgram()
+	own, err := thisProgram()
 	s.Must(err)
-	s.Must(os.Mkdir(s.Path("program"), 0o700))
 	copied := filepath.Join(s.Path("program"), own.file())
 	for name, damaged := range map[string]string{"empty": "", "cut": string(own.text[:len(own.text)/2])} {
 		s.Must(os.WriteFile(copied, []byte(damaged), 0o700))

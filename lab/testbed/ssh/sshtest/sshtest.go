@@ -2,9 +2,6 @@
 package sshtest
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -20,9 +17,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"github.com/skeema/knownhosts"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/crypto/ssh"
 
 	"windtunnel/internal/setup"
 	"windtunnel/lab/space"
@@ -79,14 +74,14 @@ func New(t *testing.T, names []string, options ...string) *Site {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
-	if _, err := exec.LookPath(sshd); err != nil {
-		t.Skip("sshd is not installed; get it with: " + setup.Command(sshd))
+	for _, program := range []string{sshd, "ssh", "ssh-keygen"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(filepath.Base(program) + " is not installed; get it with: " + setup.Command(program))
+		}
 	}
 	s := &Site{t: t, dir: t.TempDir()}
 	s.takeNumber()
-	signer, err := ssh.NewSignerFromKey(s.WriteKey("key"))
-	s.Must(err)
-	s.Write("authorized", string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+	s.Write("authorized", s.WriteKey("key"))
 	for i, name := range names {
 		s.addHost(i, name)
 	}
@@ -131,15 +126,16 @@ func (s *Site) Path(name string) string { return filepath.Join(s.dir, name) }
 // Write writes a file in the site's folder.
 func (s *Site) Write(name, text string) { s.Must(os.WriteFile(s.Path(name), []byte(text), 0o600)) }
 
-// WriteKey makes a private key and writes it to a file in the site's folder.
-func (s *Site) WriteKey(name string) ed25519.PrivateKey {
+// WriteKey makes a private key, writes it to a file in the site's folder, and returns the public
+// key.
+func (s *Site) WriteKey(name string) string {
 	s.t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", s.Path(name)).CombinedOutput(); err != nil {
+		s.t.Fatalf("make a key: %v: %s", err, out)
+	}
+	public, err := os.ReadFile(s.Path(name + ".pub"))
 	s.Must(err)
-	block, err := ssh.MarshalPrivateKey(key, "test")
-	s.Must(err)
-	s.Write(name, string(pem.EncodeToMemory(block)))
-	return key
+	return string(public)
 }
 
 // LinkPrefix begins the names of the devices that sites make in the host's network namespace.
@@ -258,11 +254,9 @@ func (s *Site) startServer(i int, options []string) {
 	s.t.Helper()
 	h := s.Hosts[i]
 	key := s.WriteKey("host_" + h.Name)
-	signer, err := ssh.NewSignerFromKey(key)
-	s.Must(err)
 	known, err := os.OpenFile(s.Path("known"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	s.Must(err)
-	fmt.Fprintln(known, knownhosts.Line([]string{h.Address, h.Data}, signer.PublicKey()))
+	fmt.Fprintf(known, "%s,%s %s", h.Address, h.Data, key)
 	s.Must(known.Close())
 	config := append([]string{
 		"HostKey " + s.Path("host_"+h.Name), "PidFile none", "AuthorizedKeysFile " + s.Path("authorized"),

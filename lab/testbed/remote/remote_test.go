@@ -1,0 +1,86 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The shell starts a child, which holds a FIFO open until it ends.
+func TestAnInterruptEndsACommandAndItsChildren(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "alive")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := Run(ctx, nil, "sh", "-c", `(echo begun; exec sleep 60) >"$0"; true`, fifo)
+		ended <- err
+	}()
+	f, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.ReadFull(f, make([]byte, len("begun\n"))); err != nil {
+		t.Fatal(err)
+	}
+	cancel(interrupted)
+	if err := <-ended; !errors.Is(err, interrupted) {
+		t.Errorf("error: %v", err)
+	}
+	if rest, err := io.ReadAll(f); err != nil || len(rest) > 0 {
+		t.Errorf("the child wrote %q (%v)", rest, err)
+	}
+}
+
+func TestOutputAfterTheEndOfACommandIsNotLost(t *testing.T) {
+	p, err := Start("sh", "-c", "read word; echo $word; echo said >&2; exit 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(p, "heard\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Ended
+	if line, err := bufio.NewReader(p).ReadString('\n'); line != "heard\n" {
+		t.Errorf("the output is %q (%v)", line, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := p.End(context.Background()); err == nil || !strings.Contains(err.Error(), "exit status 3: said") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestACommandThatDoesNotEndIsKilled(t *testing.T) {
+	p, err := Start("sleep", "60")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if err := p.End(ctx); err == nil || !strings.Contains(err.Error(), "did not end in time") {
+		t.Errorf("error: %v", err)
+	}
+	<-p.Ended
+}
+
+func TestAMissingCommandHasItsRemedy(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, program := range Programs {
+		if _, err := Start(program.Name); err == nil || !strings.Contains(err.Error(), program.Name+" is not installed; get it with: apt-get install ") {
+			t.Errorf("error: %v", err)
+		}
+	}
+}
