@@ -26,6 +26,7 @@ type Options struct {
 	Limits Limits
 	NoTCX  bool // attach by clsact filters, as kernels before 6.6 do
 	NoXDP  bool // decapsulate in tc alone
+	Times  FlowTimes
 	Logger *slog.Logger
 }
 

@@ -13,7 +13,6 @@ import (
 func decodeSettings(v vrouterNodeSettings) fib.Settings {
 	s := fib.Settings{
 		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, VXLANPort: netOrder16(v.VxlanPort), LastLabel: uint32(netOrder16(v.LastLabel)),
-		FlowIdle: v.FlowIdleS, FlowUnanswered: v.FlowUnansweredS, FlowClosed: v.FlowClosedS,
 	}
 	if v.Locator != [2]uint32{} {
 		var b [16]byte

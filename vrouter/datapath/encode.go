@@ -39,8 +39,6 @@ const (
 	// such as a discarding nexthop, from none.
 	inUse = 1
 
-	mplsUDPPort = 6635 // RFC 7510
-
 	maxPaths   = 4
 	maxMembers = 128
 	maxRules   = 255
@@ -104,9 +102,7 @@ func maskOf(bits int) (m [16]byte) {
 
 func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
 	v.Flags = flagIf[uint32](s.Strict, setStrict) | flagIf[uint32](s.OneEncapsulation, setOneEncap)
-	v.VxlanPort, v.MplsUdpPort = netOrder16(s.VXLANPort), netOrder16(mplsUDPPort)
-	v.FlowIdleS, v.FlowUnansweredS, v.FlowClosedS = s.FlowIdle, s.FlowUnanswered, s.FlowClosed
-	v.LastLabel = netOrder16(uint16(s.LastLabel))
+	v.VxlanPort, v.LastLabel = netOrder16(s.VXLANPort), netOrder16(uint16(s.LastLabel))
 	if s.Locator.IsValid() {
 		b := s.Locator.Addr().As16()
 		v.Locator = [2]uint32{binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:])}

@@ -34,6 +34,13 @@ type Flow struct {
 	Reply       bool // the remote side began
 }
 
+// FlowTimes are the times after which flows expire; 0: never. They are constants of the programs.
+type FlowTimes struct {
+	Idle       time.Duration // established TCP connections stay for at least 2 h 4 min
+	Unanswered time.Duration // of flows other than TCP whose other side never sent
+	Closed     time.Duration // of closed and half-open TCP flows
+}
+
 // Bits of flow.tcp in bpf/types.h.
 const (
 	tcpSYN = 1 << iota
@@ -82,19 +89,13 @@ func decodeFlow(v vrouterFlow, now uint64) Flow {
 	}
 }
 
-// ExpireFlows deletes expired flows, and the flows of vifs that do not exist. The node's
-// settings have three time limits: for idle flows, for flows whose other side never sent,
-// and for TCP flows that are closed, reset or half open. If a port is near its quota,
-// ExpireFlows also deletes its oldest unanswered or closed flows. It sets the counts of
+// ExpireFlows deletes flows that have expired by Options.Times, and the flows of vifs that do
+// not exist. If a port is near its quota, ExpireFlows also deletes its oldest unanswered or closed flows. It sets the counts of
 // flows for the quotas. left is the number of flows that stay.
 func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	now, err := monotonic()
 	if err != nil {
 		return 0, 0, err
-	}
-	var s vrouterNodeSettings
-	if err := d.maps.Settings.Lookup(uint32(0), &s); err != nil {
-		return 0, 0, fmt.Errorf("read the node's settings: %w", err)
 	}
 	before, err := d.vifVRFs()
 	if err != nil {
@@ -115,7 +116,7 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	err = t.each(func(k vrouterFlowKey, v vrouterFlow) {
 		vrf, exists := before[k.Vif]
 		switch {
-		case isForgotten(&s, k.Protocol, &v, now):
+		case isForgotten(d.options.Times, k.Protocol, &v, now):
 			expired = append(expired, seenFlow{k, v.SeenNs})
 		case !exists:
 			orphans = append(orphans, k)
@@ -147,21 +148,21 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	return removed + len(orphans), int(counts.vrfs[0]), errors.Join(t.remove(orphans), counts.end(d))
 }
 
-// establishedSeconds is the least timeout of an established TCP connection (RFC 5382).
-const establishedSeconds = 7440
+// establishedTime is the least timeout of an established TCP connection (RFC 5382).
+const establishedTime = 2*time.Hour + 4*time.Minute
 
-// isForgotten is is_forgotten of bpf/flowstate.h: a limit of 0 seconds is none.
-func isForgotten(s *vrouterNodeSettings, protocol uint8, v *vrouterFlow, now uint64) bool {
-	limit := s.FlowIdleS
+// isForgotten is is_forgotten of bpf/flowstate.h.
+func isForgotten(times FlowTimes, protocol uint8, v *vrouterFlow, now uint64) bool {
+	limit := times.Idle
 	switch {
 	case protocol == unix.IPPROTO_TCP && (isClosed(v) || v.Tcp&tcpEstablished == 0):
-		limit = s.FlowClosedS
+		limit = times.Closed
 	case protocol == unix.IPPROTO_TCP && v.Tcp&(tcpFINOut|tcpFINIn) == 0 && limit != 0:
-		limit = max(limit, establishedSeconds)
+		limit = max(limit, establishedTime)
 	case protocol != unix.IPPROTO_TCP && v.Policy != 0 && !isAnswered(v):
-		limit = s.FlowUnansweredS
+		limit = times.Unanswered
 	}
-	return limit != 0 && since(now, v.SeenNs) > time.Duration(limit)*time.Second
+	return limit != 0 && since(now, v.SeenNs) > limit
 }
 
 func isClosed(v *vrouterFlow) bool {

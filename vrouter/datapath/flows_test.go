@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"testing"
+	"time"
 
 	"windtunnel/vrouter/model"
 )
@@ -11,14 +12,14 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const idle, unanswered, closed = 100, 30, 10
+	const idle, unanswered, closed = 100 * time.Second, 30 * time.Second, 10 * time.Second
 	udp := func(reply uint8, out, in uint64) vrouterFlow {
 		return vrouterFlow{Policy: 1, Reply: reply, Packets: [2]uint64{out, in}}
 	}
 	tcp := func(state uint8) vrouterFlow { return vrouterFlow{Policy: 1, Tcp: state} }
 	for _, c := range []struct {
 		name         string
-		idle, closed uint32
+		idle, closed time.Duration
 		vif          uint32
 		protocol     uint8
 		flow         vrouterFlow
@@ -45,9 +46,9 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := shared(t)
-			want := scene(7, 8, 9, model.MPLSoUDP, false)
-			want.Settings.FlowIdle, want.Settings.FlowUnanswered, want.Settings.FlowClosed = c.idle, unanswered, c.closed
-			if _, err := d.Apply(want); err != nil {
+			defer func(t FlowTimes) { d.options.Times = t }(d.options.Times)
+			d.options.Times = FlowTimes{c.idle, unanswered, c.closed}
+			if _, err := d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)); err != nil {
 				t.Fatal(err)
 			}
 			key := vrouterFlowKey{Vif: c.vif, Protocol: c.protocol, LocalPort: 80}
@@ -71,12 +72,12 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 func TestAnEstablishedConnectionIsKeptForMoreThanTwoHours(t *testing.T) {
 	const now, hours = 1e6, 2*3600 + 4*60 // seconds
 	for _, c := range []struct {
-		idle uint32
+		idle time.Duration // seconds
 		age  uint64
 		want bool
 	}{{180, hours - 1, false}, {180, hours + 1, true}, {hours + 100, hours + 99, false}, {hours + 100, hours + 101, true}, {0, now, false}} {
 		f := vrouterFlow{Tcp: tcpSYN | tcpEstablished, SeenNs: (now - c.age) * 1e9}
-		if got := isForgotten(&vrouterNodeSettings{FlowIdleS: c.idle, FlowClosedS: 10}, 6, &f, now*1e9); got != c.want {
+		if got := isForgotten(FlowTimes{Idle: c.idle * time.Second, Closed: 10 * time.Second}, 6, &f, now*1e9); got != c.want {
 			t.Errorf("flow_idle %d s, idle for %d s: forgotten %v, want %v", c.idle, c.age, got, c.want)
 		}
 	}

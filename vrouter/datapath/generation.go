@@ -11,7 +11,7 @@ import (
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 10
+const layoutVersion = 11
 
 const generationPrefix = "g"
 

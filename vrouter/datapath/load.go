@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
@@ -29,11 +30,14 @@ func (d *Datapath) load() error {
 	if d.nonce, err = bootNonce(d.options.Pins); err != nil {
 		return err
 	}
-	if err := spec.Variables["nonce"].Set(d.nonce); err != nil {
-		return fmt.Errorf("set the programs' nonce: %w", err)
-	}
-	if err := spec.Variables["flow_limit"].Set(d.options.Limits.Flows); err != nil {
-		return fmt.Errorf("set the programs' limit of flows: %w", err)
+	times := d.options.Times
+	for name, value := range map[string]any{
+		"nonce": d.nonce, "flow_limit": d.options.Limits.Flows,
+		"flow_idle": seconds(times.Idle), "flow_unanswered": seconds(times.Unanswered), "flow_closed": seconds(times.Closed),
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set the programs' constant %s: %w", name, err)
+		}
 	}
 	for name, n := range d.options.Limits.sizes() {
 		spec.Maps[name].MaxEntries = n
@@ -52,6 +56,8 @@ func (d *Datapath) load() error {
 	d.maps, d.programs = objects.vrouterMaps, objects.vrouterPrograms
 	return nil
 }
+
+func seconds(t time.Duration) uint32 { return uint32(t / time.Second) }
 
 // explain adds the reason and the remedy to the error of a refused load.
 func explain(err error) error {

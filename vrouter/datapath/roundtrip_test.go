@@ -105,7 +105,7 @@ func (s source) policy() fib.Policy {
 }
 
 func (s source) settings() fib.Settings {
-	f := fib.Settings{Strict: s.bool(), VXLANPort: uint16(s.IntN(1 << 16)), FlowIdle: s.Uint32(), FlowUnanswered: s.Uint32(), FlowClosed: s.Uint32()}
+	f := fib.Settings{Strict: s.bool(), VXLANPort: uint16(s.IntN(1 << 16))}
 	if s.bool() {
 		bits := model.LocatorBits
 		if s.bool() {
@@ -219,7 +219,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,
 		"FLOW_TCP_FIN_IN": tcpFINIn, "FLOW_TCP_RST": tcpRST,
 		"MAX_PATHS": maxPaths, "MAX_MEMBERS": maxMembers, "MAX_RULES": maxRules, "CHUNK_RULES": chunkRules, "MAX_LOCAL": maxLocal,
-		"MAX_SOURCES": maxSources, "MAX_VRFS": maxVRFs, "MPLS_UDP_PORT": mplsUDPPort,
+		"MAX_SOURCES": maxSources, "MAX_VRFS": maxVRFs,
 	} {
 		m := regexp.MustCompile(`(?m)^#define ` + name + `\s+(?:\(1 << (\d+)\)|(\d+))`).FindSubmatch(text)
 		if m == nil {

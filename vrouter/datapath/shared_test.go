@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 )
@@ -37,7 +38,7 @@ var loadOnce = sync.OnceValues(func() (*Datapath, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Open(Options{Pins: path, Limits: small})
+	return Open(Options{Pins: path, Limits: small, Times: FlowTimes{180 * time.Second, 30 * time.Second, 10 * time.Second}})
 })
 
 // shared returns a loaded datapath with empty maps. The next test gets the same datapath.

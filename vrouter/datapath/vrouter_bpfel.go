@@ -218,20 +218,15 @@ type vrouterNexthop struct {
 }
 
 type vrouterNodeSettings struct {
-	_               structs.HostLayout
-	Flags           uint32
-	VxlanPort       uint16
-	MplsUdpPort     uint16
-	LastLabel       uint16
-	Pad             uint16
-	Locator         [2]uint32
-	LocatorEnd      uint16
-	LocatorMask     uint16
-	Local4          [4]uint32
-	Local6          [4]vrouterAddress
-	FlowIdleS       uint32
-	FlowClosedS     uint32
-	FlowUnansweredS uint32
+	_           structs.HostLayout
+	Flags       uint32
+	VxlanPort   uint16
+	LastLabel   uint16
+	Locator     [2]uint32
+	LocatorEnd  uint16
+	LocatorMask uint16
+	Local4      [4]uint32
+	Local6      [4]vrouterAddress
 }
 
 type vrouterOutcomeCounters struct {
@@ -442,7 +437,10 @@ const (
 	vrouterProgFabricXdp        = "fabric_xdp"
 	vrouterProgFromWorkload     = "from_workload"
 	vrouterProgLooped           = "looped"
+	vrouterVarFlowClosed        = "flow_closed"
+	vrouterVarFlowIdle          = "flow_idle"
 	vrouterVarFlowLimit         = "flow_limit"
+	vrouterVarFlowUnanswered    = "flow_unanswered"
 	vrouterVarNonce             = "nonce"
 	vrouterVarTracing           = "tracing"
 )
@@ -545,9 +543,12 @@ type vrouterMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterVariableSpecs struct {
-	FlowLimit *ebpf.VariableSpec `ebpf:"flow_limit"`
-	Nonce     *ebpf.VariableSpec `ebpf:"nonce"`
-	Tracing   *ebpf.VariableSpec `ebpf:"tracing"`
+	FlowClosed     *ebpf.VariableSpec `ebpf:"flow_closed"`
+	FlowIdle       *ebpf.VariableSpec `ebpf:"flow_idle"`
+	FlowLimit      *ebpf.VariableSpec `ebpf:"flow_limit"`
+	FlowUnanswered *ebpf.VariableSpec `ebpf:"flow_unanswered"`
+	Nonce          *ebpf.VariableSpec `ebpf:"nonce"`
+	Tracing        *ebpf.VariableSpec `ebpf:"tracing"`
 }
 
 // vrouterObjects contains all objects after they have been loaded into the kernel.
@@ -659,9 +660,12 @@ func (m *vrouterMaps) Close() error {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterVariables struct {
-	FlowLimit *ebpf.Variable `ebpf:"flow_limit"`
-	Nonce     *ebpf.Variable `ebpf:"nonce"`
-	Tracing   *ebpf.Variable `ebpf:"tracing"`
+	FlowClosed     *ebpf.Variable `ebpf:"flow_closed"`
+	FlowIdle       *ebpf.Variable `ebpf:"flow_idle"`
+	FlowLimit      *ebpf.Variable `ebpf:"flow_limit"`
+	FlowUnanswered *ebpf.Variable `ebpf:"flow_unanswered"`
+	Nonce          *ebpf.Variable `ebpf:"nonce"`
+	Tracing        *ebpf.Variable `ebpf:"tracing"`
 }
 
 // vrouterPrograms contains all programs after they have been loaded into the kernel.

@@ -177,7 +177,7 @@ func (c *compiler) limits() {
 func (c *compiler) settings() {
 	c.t.Settings = Settings{
 		Strict:  !c.state.Settings.AnySource,
-		Locator: c.self.Locator, Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), LastLabel: c.facts.LastLabel, FlowIdle: c.facts.FlowIdle, FlowUnanswered: c.facts.FlowUnanswered, FlowClosed: c.facts.FlowClosed,
+		Locator: c.self.Locator, Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), LastLabel: c.facts.LastLabel,
 	}
 }
 

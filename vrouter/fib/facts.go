@@ -36,11 +36,6 @@ type Facts struct {
 	// Partial: the error of a single network is added to Tables.Refused, so that
 	// the other networks work. Otherwise Compile returns that error.
 	Partial bool
-	// Seconds without a packet, after which a flow is deleted; 0: the defaults below.
-	// FlowUnanswered is for non-TCP flows with packets in only one direction. FlowClosed is for
-	// closed and half-open TCP connections. FlowIdle is for all other flows; the data path keeps
-	// established TCP connections for at least 2 hours and 4 minutes.
-	FlowIdle, FlowUnanswered, FlowClosed uint32
 }
 
 // Link is the state of the Ethernet link to another node's underlay address. It decides
@@ -64,26 +59,11 @@ type PortFact struct {
 	MTU     uint16 // largest MTU of the device, in bytes; 0: unlimited
 }
 
-// Values for zero fields of Facts.
-const (
-	defaultMTU            = 1500
-	DefaultFlowIdle       = 180
-	DefaultFlowUnanswered = 30
-	DefaultFlowClosed     = 10
-)
+const defaultMTU = 1500 // of Facts
 
 func (f Facts) withDefaults() Facts {
 	if f.MTU == 0 {
 		f.MTU = defaultMTU
-	}
-	if f.FlowIdle == 0 {
-		f.FlowIdle = DefaultFlowIdle
-	}
-	if f.FlowUnanswered == 0 {
-		f.FlowUnanswered = DefaultFlowUnanswered
-	}
-	if f.FlowClosed == 0 {
-		f.FlowClosed = DefaultFlowClosed
 	}
 	if f.Way == nil {
 		f.Way = func(netip.Addr, netip.Addr) ([]Path, int) { return nil, 0 }

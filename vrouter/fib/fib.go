@@ -48,9 +48,6 @@ type Settings struct {
 	Locator          netip.Prefix // this node's locator; zero: none
 	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
 	LastLabel        uint32       // highest network whose label this node receives; 0: all
-	FlowIdle         uint32       // seconds
-	FlowUnanswered   uint32       // seconds
-	FlowClosed       uint32       // seconds
 }
 
 // Vif is the device of a workload.

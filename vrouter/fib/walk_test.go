@@ -175,7 +175,7 @@ func (w *world) underlay(from string, n Nexthop, o outer) end {
 	return end{}
 }
 
-// fromFabric is fabric.h: open_outer, arrive.
+// fromFabric is open_outer of decap.h, and arrive of arrive.h.
 func (w *world) fromFabric(node string, o outer) []end {
 	t := w.tables[node]
 	sender, known := t.Remotes[o.source]

@@ -48,6 +48,7 @@ func (p *Programs) Renew() error {
 		d, err = datapath.Open(datapath.Options{
 			Pins: pins.Dir, Limits: p.config.Limits.Datapath(), Logger: p.log,
 			NoTCX: p.config.TCX == config.Off, NoXDP: p.config.XDP == config.Off,
+			Times: datapath.FlowTimes{Idle: p.config.FlowIdle, Unanswered: p.config.FlowUnanswered, Closed: p.config.FlowClosed},
 		})
 		return err
 	})

@@ -38,7 +38,7 @@ func (r *Reconciler) try(next *Desired, partial bool) (*fib.Compiled, error) {
 		return nil, err
 	}
 	next.ids = next.ids.Clone() // the change may still fail
-	compiled, err := assumed.compile(next, r.config, fib.Limits{}, partial, r.Last.Compiled)
+	compiled, err := assumed.compile(next, fib.Limits{}, partial, r.Last.Compiled)
 	if err != nil {
 		return nil, unfit(err)
 	}

@@ -4,9 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
-	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/direct"
@@ -85,19 +83,17 @@ func (f *facts) sameWays(older facts) bool {
 
 // compile derives the tables of a desired state. If the state is empty, the tables
 // forward nothing. partial sets fib.Facts.Partial. last, which can be nil, is an earlier result.
-func (f *facts) compile(want *Desired, c config.Config, limits fib.Limits, partial bool, last *fib.Compiled) (*fib.Compiled, error) {
-	idle, unanswered, closed := uint32(c.FlowIdle/time.Second), uint32(c.FlowUnanswered/time.Second), uint32(c.FlowClosed/time.Second)
+func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fib.Compiled) (*fib.Compiled, error) {
 	f.ways = map[pair]netdev.Way{}
 	if want.isEmpty() {
-		settings := fib.Settings{Strict: true, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed}
-		return &fib.Compiled{Tables: fib.Tables{Settings: settings}}, nil
+		return &fib.Compiled{Tables: fib.Tables{Settings: fib.Settings{Strict: true}}}, nil
 	}
 	state := want.Slice
 	if f.refusal != "" || len(f.foreign) > 0 || len(f.handovers) > 0 {
 		state.Nodes = f.nodes(want)
 	}
 	compiled, err := fib.Compile(state, want.Node, fib.Facts{
-		Ports: f.ports, MTU: f.mtu, Handovers: f.handovers, Silent: f.silent, Limits: limits, FlowIdle: idle, FlowUnanswered: unanswered, FlowClosed: closed, Partial: partial,
+		Ports: f.ports, MTU: f.mtu, Handovers: f.handovers, Silent: f.silent, Limits: limits, Partial: partial,
 		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
 			w := f.way(source, destination)
 			return w.Paths, w.MTU

@@ -215,7 +215,7 @@ func (n *faulty) change(t *testing.T, r *rand.Rand) {
 func (n *faulty) check(t *testing.T) {
 	t.Helper()
 	f := n.Last.facts
-	compiled, err := f.compile(n.Want, n.config, numbers(n.Limits), true, nil)
+	compiled, err := f.compile(n.Want, numbers(n.Limits), true, nil)
 	agenttest.Must(t, err)
 	got, err := n.Plane().Dump()
 	agenttest.Must(t, err)

@@ -240,7 +240,7 @@ func (p *Pass) compile() {
 			p.facts.known = last.facts.ways
 		}
 	}
-	compiled, err := p.facts.compile(p.Want, p.r.config, numbers(p.r.Limits), true, p.Compiled)
+	compiled, err := p.facts.compile(p.Want, numbers(p.r.Limits), true, p.Compiled)
 	if err != nil {
 		p.block(theTables, err.Error())
 		if IsLimit(err) {

@@ -197,7 +197,7 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 			f.links[a] = link{state: []fib.Link{fib.LinkWorks, fib.LinkUntested}[i%2]}
 		}
 	}
-	compiled, err := f.compile(next, w.config, numbers(w.Limits), false, w.Last.Compiled)
+	compiled, err := f.compile(next, numbers(w.Limits), false, w.Last.Compiled)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 
 #include "count.h"
 #include "route.h"
+#include "source.h"
 #include "verdict.h"
 
 struct arp {
@@ -33,29 +34,6 @@ static __always_inline int is_arp_of_ip(const struct arp *a)
 {
 	return a->hardware == bpf_htons(1) && a->protocol == bpf_htons(ETH_P_IP) && a->hardware_length == 6 &&
 	       a->protocol_length == 4;
-}
-
-/* Returns 1 if an address is one of the workload's own. If prefixes is set, each address
- * in a prefix from which the workload may send counts, too. Such a prefix can contain
- * the gateway's address. */
-static __always_inline int owns4(const struct vif *v, __be32 ip, int prefixes)
-{
-	__u32 i;
-
-	for (i = 0; i < MAX_SOURCES; i++) {
-		__be32 mask = v->source4[i].mask;
-
-		if (i >= v->sources4)
-			break;
-		if ((ip & mask) == v->source4[i].address && (prefixes || !~mask))
-			return 1;
-	}
-	return 0;
-}
-
-static __always_inline int may_send4(const struct vif *v, __be32 ip)
-{
-	return v->flags & VIF_F_NO_SPOOF_CHECK || owns4(v, ip, 1);
 }
 
 /* Turns the request in place into the answer to its sender. at: offset of its Ethernet header.

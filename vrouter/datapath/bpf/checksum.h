@@ -2,7 +2,7 @@
 /* The outer UDP checksum, where a sender fills it in. */
 #pragma once
 
-#include "fabric.h"
+#include "outer.h"
 #include "udpsum.h"
 
 #define UDP_CHECKSUM 6 /* offset in the UDP header */
@@ -70,16 +70,6 @@ static __always_inline int inner_is_left_to_nic(struct __sk_buff *skb, struct ch
 		return 0;
 	part = bpf_csum_diff(0, 0, (void *)chunk->bytes, 128, 0);
 	return part >= 0 && folded(pseudo + part + (__u16)~field) == 0xffff;
-}
-
-static __always_inline __u32 outer_udp(const struct outer *o)
-{
-	return ETH_HLEN + (o->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
-}
-
-static __always_inline __u32 outer_addresses(const struct outer *o)
-{
-	return o->family == FAMILY_IPV4 ? 8 : 32;
 }
 
 /*

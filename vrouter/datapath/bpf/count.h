@@ -2,8 +2,8 @@
 /* Counters. Every frame handed to a program ends in exactly one outcome. */
 #pragma once
 
-#include "drop.h"
 #include "trace.h"
+#include "verdict.h"
 
 static __always_inline void count_outcome(__u32 outcome)
 {
@@ -68,6 +68,16 @@ static __always_inline void count_vrf(__u32 vrf, __u32 encap, int received, __u3
 		s->tx_packets[encap] += packets;
 		s->tx_bytes[encap] += bytes;
 	}
+}
+
+/* The end of a forwarded frame: counts it in its VRF. action: a tc action, or a negative drop
+ * reason. Other arguments are count_vrf()'s. Returns the verdict. */
+static __always_inline int forwarded(int action, __u32 vrf, __u32 encap, int received, __u32 packets, __u32 bytes)
+{
+	if (action < 0)
+		return action;
+	count_vrf(vrf, encap, received, packets, bytes);
+	return WENT(action, OUT_FORWARDED);
 }
 
 /* Segments that an skb stands for on the wire. */

@@ -5,6 +5,7 @@
 #include "count.h"
 #include "flow.h"
 #include "mark.h"
+#include "netkit.h"
 #include "verdict.h"
 
 static __always_inline const struct vif *vif_of(const struct nexthop *nh)
@@ -12,26 +13,6 @@ static __always_inline const struct vif *vif_of(const struct nexthop *nh)
 	__u32 ifindex = nh->oif;
 
 	return bpf_map_lookup_elem(&vifs, &ifindex);
-}
-
-/*
- * Returns the flags of a redirect to the device of a vif. After decapsulation in tc, the
- * kernel has the outer packet's protocol for a frame that is not IP. It classifies frames to
- * veth devices again, but not frames to netkit devices. So such a frame enters the netkit
- * device, where the kernel classifies it. From there from_workload sends it to the workload.
- * The verifier checks this function once, separately.
- */
-__noinline int redirect_flags(struct __sk_buff *skb, __u32 ifindex)
-{
-	struct ethhdr *eth = (void *)(long)skb->data;
-	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
-
-	if (!v || !(v->flags & VIF_F_NETKIT) || (void *)(eth + 1) > (void *)(long)skb->data_end ||
-	    eth->h_proto == skb->protocol ||
-	    (skb->protocol != bpf_htons(ETH_P_IP) && skb->protocol != bpf_htons(ETH_P_IPV6)))
-		return 0;
-	skb->mark = DELIVERY_MARK;
-	return BPF_F_INGRESS;
 }
 
 /*

@@ -18,8 +18,8 @@
  */
 #pragma once
 
+#include "arrive.h"
 #include "encap.h"
-#include "fabric.h"
 #include "fallback.h"
 
 #define LABEL_MAC 0x06
@@ -98,10 +98,9 @@ static __noinline int answer_test(struct __sk_buff *skb)
 	struct outer o = { .encap = ENCAP_DIRECT };
 	struct node_settings *s;
 	struct ethhdr in, out;
-	__u32 zero = 0;
 	__u8 kind;
 
-	s = bpf_map_lookup_elem(&settings, &zero);
+	s = the_settings();
 	if (!s || bpf_skb_load_bytes(skb, 0, &in, sizeof(in)) || in.h_proto != bpf_htons(TEST_PROTOCOL) ||
 	    !is_label_mac(in.h_source) || label_network(in.h_source) ||
 	    bpf_skb_load_bytes(skb, TEST_KIND, &kind, 1) || kind != TEST_REQUEST)
@@ -194,13 +193,13 @@ static __noinline int arrive_restored(struct __sk_buff *skb)
 	struct node_settings *s;
 	struct ends e = {};
 	struct nexthop *nh;
-	__u32 zero = 0, vrf;
+	__u32 vrf;
 	__be16 protocol;
 	struct vrf *n;
 	int verdict;
 	__u8 family;
 
-	s = bpf_map_lookup_elem(&settings, &zero);
+	s = the_settings();
 	if (!s || (void *)(eth + 1) > (void *)(long)skb->data_end)
 		return -DROP_BAD_INNER;
 	vrf = label_network(eth->h_dest);

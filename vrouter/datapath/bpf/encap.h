@@ -17,6 +17,7 @@
 #include "mark.h"
 #include "nexthop.h"
 #include "nonce.h"
+#include "settings.h"
 #include "udpsum.h"
 #include "verdict.h"
 
@@ -39,9 +40,9 @@ static __always_inline __u32 shim_length(__u8 encap)
 {
 	switch (encap) {
 	case ENCAP_MPLS_GRE:
-		return sizeof(struct gre) + 4;
+		return sizeof(struct gre) + LABEL_LENGTH;
 	case ENCAP_MPLS_UDP:
-		return sizeof(struct udphdr) + 4;
+		return sizeof(struct udphdr) + LABEL_LENGTH;
 	default:
 		return sizeof(struct udphdr) + sizeof(struct vxlan);
 	}
@@ -93,11 +94,9 @@ static __always_inline void write_shim(__u8 *shim, const struct nexthop *nh, __u
 static __always_inline void write_ip4(struct iphdr *ip, const struct nexthop *nh,
 				      const struct path *p, const struct inner *in, __u32 length)
 {
-	__u32 sum, source, destination;
+	__u32 sum, source = v4_of(&p->source), destination = v4_of(&p->destination);
 	__be16 *words = (void *)ip, first = bpf_htons(0x4500 | in->tos), id, frag_off = 0, last;
 
-	__builtin_memcpy(&source, p->source.bytes + 12, 4);
-	__builtin_memcpy(&destination, p->destination.bytes + 12, 4);
 	if (nh->flags & NH_F_DF) {
 		id = bpf_htons(cookie_id(p));
 		frag_off = bpf_htons(IP_DF);
@@ -141,8 +140,7 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *
  */
 static __always_inline long make_room_again(struct __sk_buff *skb, __u32 room)
 {
-	__u32 zero = 0;
-	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
+	struct node_settings *s = the_settings();
 
 	if (skb->gso_size && !(s && s->flags & SET_F_ONE_ENCAP))
 		return -EALREADY;
@@ -160,7 +158,7 @@ static __always_inline long make_room(struct __sk_buff *skb, const struct nextho
 	if (in->ethernet)
 		flags |= BPF_F_ADJ_ROOM_ENCAP_L2(ETH_HLEN) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH;
 	else
-		flags |= BPF_F_ADJ_ROOM_ENCAP_L2(4);
+		flags |= BPF_F_ADJ_ROOM_ENCAP_L2(LABEL_LENGTH);
 	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, flags);
 }
 
@@ -173,7 +171,7 @@ static __always_inline int send_to_neighbour(struct __sk_buff *skb, const struct
 	skb->mark = own_mark();
 	if (p->gateway_family == FAMILY_IPV4) {
 		to.nh_family = 2; /* AF_INET */
-		__builtin_memcpy(&to.ipv4_nh, p->gateway.bytes + 12, 4);
+		to.ipv4_nh = v4_of(&p->gateway);
 	} else {
 		to.nh_family = 10; /* AF_INET6 */
 		__builtin_memcpy(to.ipv6_nh, &p->gateway, 16);
@@ -277,8 +275,6 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	return p ? send_to_neighbour(skb, p) : TC_ACT_SHOT;
 }
 
-#define SHIM_MOST (sizeof(struct udphdr) + sizeof(struct vxlan))
-
 /*
  * Writes outer IP header and shim behind the outer Ethernet header. Every frame with
  * room for them has at least SHIM_MOST bytes behind the outer IP header, all in
@@ -310,7 +306,7 @@ static __always_inline int write_outer6(struct __sk_buff *skb, const struct next
 	return 0;
 }
 
-/* Writes an Ethernet header at `offset`, which is at most 14 + 40 + 16. */
+/* Writes an Ethernet header at `offset`, which is at most OUTER_MOST. */
 static __always_inline int write_ethernet(struct __sk_buff *skb, __u32 offset, const struct ethhdr *eth)
 {
 	struct ethhdr *at = (void *)(long)skb->data + offset;

@@ -35,7 +35,7 @@ struct replication {
 	struct __sk_buff *skb;
 	__u32 composite;
 	__u32 own;    /* nexthop of the vif that it came from; 0: from the fabric */
-	__u32 copies;
+	__u32 copied; /* 1: at least one copy was sent. With a count, the verifier would walk the loop for each value */
 };
 
 static long flood_to_member(__u32 index, struct replication *r)
@@ -54,18 +54,19 @@ static long flood_to_member(__u32 index, struct replication *r)
 		return 0;
 	trace(TRACE_MEMBER, nh->vrf, id, m->label, 1);
 	if (tracing) {
-		r->copies++;
+		r->copied = 1;
 		return 0;
 	}
 	if (nh->type == NH_ENCAP) {
-		r->copies += flood_to_vif(skb, nh);
+		if (flood_to_vif(skb, nh))
+			r->copied = 1;
 		return 0;
 	}
 	if (nh->type != NH_TUNNEL || !r->own)
 		return 0;
 	skb->mark = COPY_MARK | (index & (MAX_MEMBERS - 1));
 	if (!bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS))
-		r->copies++;
+		r->copied = 1;
 	skb->mark = 0;
 	return 0;
 }
@@ -84,5 +85,5 @@ __noinline int flood(struct __sk_buff *skb, __u32 vrf, __u32 own)
 	if (!nh || nh->type != NH_COMPOSITE)
 		return -DROP_NO_FLOOD;
 	bpf_loop(nh->members < MAX_MEMBERS ? nh->members : MAX_MEMBERS, flood_to_member, &r, 0);
-	return r.copies ? WENT(TC_ACT_SHOT, OUT_REPLICATED) : -DROP_NO_FLOOD;
+	return r.copied ? WENT(TC_ACT_SHOT, OUT_REPLICATED) : -DROP_NO_FLOOD;
 }

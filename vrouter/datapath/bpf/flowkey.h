@@ -9,6 +9,7 @@
 
 #include "maps.h"
 #include "trace.h"
+#include "transport.h"
 #include "verdict.h"
 
 /* RFC 8200 4.1: hop-by-hop, destination, routing, fragment, destination. */
@@ -81,12 +82,6 @@ static __always_inline int read_header4(struct __sk_buff *skb, struct flow_packe
 	return GO_ON;
 }
 
-static __always_inline int is_extension(__u8 protocol)
-{
-	return protocol == IPPROTO_HOPOPTS || protocol == IPPROTO_ROUTING ||
-	       protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_FRAGMENT;
-}
-
 static __always_inline int skip_extension(struct __sk_buff *skb, struct flow_packet *p)
 {
 	__u8 e[8]; /* the least that one has */
@@ -110,13 +105,6 @@ static __always_inline int skip_extension(struct __sk_buff *skb, struct flow_pac
 	p->at += sizeof(e);
 	p->key.protocol = e[0];
 	return GO_ON;
-}
-
-static __always_inline int is_mapped(const struct address *a)
-{
-	const __u32 *w = (const void *)a;
-
-	return !w[0] && !w[1] && w[2] == bpf_htonl(0xffff);
 }
 
 /* first: the header's first 8 bytes, or more. */
@@ -175,20 +163,6 @@ static __always_inline void read_icmp6(struct flow_packet *p, __u8 type, __be16 
 static __always_inline int is_icmp(const struct flow_packet *p)
 {
 	return p->key.protocol == (p->family == FAMILY_IPV4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
-}
-
-static __always_inline int has_ports(__u8 protocol)
-{
-	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP ||
-	       protocol == IPPROTO_UDPLITE || protocol == IPPROTO_DCCP;
-}
-
-/* Returns 1 if a packet has n bytes and its transport header, by its length field. The field of a
- * superpacket above 64 KiB is 0. */
-static __always_inline int has_transport(__be16 field, __u32 n, __u8 protocol)
-{
-	n += protocol == IPPROTO_TCP ? sizeof(struct tcphdr) : sizeof(struct udphdr);
-	return (__u16)(bpf_ntohs(field) - 1) >= n - 1;
 }
 
 /* Returns the bytes of the transport header that a packet must have. A first fragment has all of

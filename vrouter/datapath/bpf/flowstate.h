@@ -30,33 +30,31 @@ static __always_inline int is_answered(const struct flow *f)
 	return !f->policy || (f->reply ? f->packets[0] : f->packets[1]);
 }
 
+/* Times in seconds after which flows expire; 0: never. */
+volatile const __u32 flow_idle;
+volatile const __u32 flow_closed;     /* a closed or half-open TCP flow */
+volatile const __u32 flow_unanswered; /* a flow other than TCP whose other side never sent */
+
 /* Least timeout of an established TCP connection: 2 hours and 4 minutes (RFC 5382). */
 #define ESTABLISHED_S 7440
 
 /* Returns the time after which an idle flow expires, in seconds; 0: never. isForgotten() in
  * flows.go does the same. */
-static __always_inline __u32 timeout_of(const struct node_settings *s, const struct flow *f, __u8 protocol)
+static __always_inline __u32 timeout_of(const struct flow *f, __u8 protocol)
 {
-	__u32 idle = s->flow_idle_s;
-
-	if (protocol == IPPROTO_TCP && (!(f->tcp & FLOW_TCP_ESTABLISHED) || is_closed(f)))
-		return s->flow_closed_s;
-	if (protocol == IPPROTO_TCP)
-		return !idle || idle > ESTABLISHED_S || f->tcp & FLOW_TCP_FINS ? idle : ESTABLISHED_S;
-	return is_answered(f) ? s->flow_idle_s : s->flow_unanswered_s;
+	if (protocol != IPPROTO_TCP)
+		return is_answered(f) ? flow_idle : flow_unanswered;
+	if (!(f->tcp & FLOW_TCP_ESTABLISHED) || is_closed(f))
+		return flow_closed;
+	return !flow_idle || flow_idle > ESTABLISHED_S || f->tcp & FLOW_TCP_FINS ? flow_idle : ESTABLISHED_S;
 }
 
 /* Returns 1 for an expired flow. Programs ignore its entry until the agent deletes it.
  * Not inlined, because admit() has little stack left. */
 static __noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 now)
 {
-	__u32 zero = 0;
-	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
-	__u64 seen = f->seen_ns, limit;
+	__u64 seen = f->seen_ns, limit = timeout_of(f, protocol);
 
-	if (!s)
-		return 0;
-	limit = timeout_of(s, f, protocol);
 	return limit && now > seen && now - seen > limit * NSEC_PER_SEC;
 }
 

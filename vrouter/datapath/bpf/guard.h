@@ -12,12 +12,11 @@
 #include "locator.h"
 #include "nonce.h"
 
-static __always_inline int is_tunnel_port(const struct node_settings *s, struct __sk_buff *skb, __u32 at)
+static __always_inline int is_to_tunnel_port(const struct node_settings *s, struct __sk_buff *skb, __u32 at)
 {
 	__be16 ports[2];
 
-	return !bpf_skb_load_bytes(skb, at, ports, sizeof(ports)) &&
-	       (ports[1] == s->mpls_udp_port || ports[1] == s->vxlan_port);
+	return !bpf_skb_load_bytes(skb, at, ports, sizeof(ports)) && is_tunnel_port(s, ports[1]);
 }
 
 static __always_inline int is_mpls_gre(struct __sk_buff *skb, __u32 at)
@@ -59,7 +58,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 		protocol = ((struct ipv6hdr *)&ip)->nexthdr;
 		at = L3_OFFSET + sizeof(struct ipv6hdr);
 	}
-	if (protocol == IPPROTO_UDP ? !is_tunnel_port(s, skb, at) :
+	if (protocol == IPPROTO_UDP ? !is_to_tunnel_port(s, skb, at) :
 	    protocol != IPPROTO_GRE || !is_mpls_gre(skb, at))
 		return 0;
 	if (ip.version == 4)

@@ -64,6 +64,7 @@ struct gre {
 };
 
 /* RFC 3032: label 20, traffic class 3, bottom of stack 1, TTL 8 bits. */
+#define LABEL_LENGTH 4
 #define LABEL_SHIFT 12
 #define LABEL_TC_SHIFT 9
 #define LABEL_BOTTOM 0x100
@@ -74,6 +75,10 @@ struct vxlan {
 	__be32 vni; /* 24 bits, then 8 reserved */
 };
 #define VXLAN_HAS_VNI 0x08000000
+
+/* Longest headers between an outer IP header and the payload, and longest outer headers. */
+#define SHIM_MOST (sizeof(struct udphdr) + sizeof(struct vxlan))
+#define OUTER_MOST (ETH_HLEN + sizeof(struct ipv6hdr) + SHIM_MOST)
 
 /* Returns n, which must be 1 to limit, a power of 2. The verifier sees these bounds in the
  * result: before Linux 6.8 it does not conclude from a comparison that n is not 0. */
@@ -104,11 +109,4 @@ static __always_inline void copy_mac(void *to, const void *from)
 	x[0] = y[0];
 	x[1] = y[1];
 	x[2] = y[2];
-}
-
-static __always_inline int same6(const void *a, const void *b)
-{
-	const __u64 *x = a, *y = b;
-
-	return x[0] == y[0] && x[1] == y[1];
 }

@@ -85,7 +85,8 @@ static __always_inline void fill_error4(struct error4 *e, int cause, __u32 mtu)
 	}
 }
 
-static __noinline int icmp_error4(struct __sk_buff *skb, const struct vif *v, int cause, __u32 mtu)
+/* Global function, as icmp_error6(): the verifier checks it once. */
+__noinline int icmp_error4(struct __sk_buff *skb, const struct vif *v, int cause, __u32 mtu)
 {
 	struct error4 e __attribute__((aligned(8))) = {};
 	struct iphdr *cause_ip = (void *)e.quote;
@@ -144,12 +145,12 @@ static __always_inline int may_answer6(struct __sk_buff *skb, const struct ipv6h
 	return !bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(*ip), &type, 1) && type & 0x80;
 }
 
-static __noinline int icmp_error6(struct __sk_buff *skb, const struct vif *v, int cause, __u32 mtu)
+__noinline int icmp_error6(struct __sk_buff *skb, const struct vif *v, int cause, __u32 mtu)
 {
 	struct error6 e __attribute__((aligned(8))) = {};
 	struct ipv6hdr *cause_ip = (void *)e.quote;
 	struct address none = {};
-	int gateway = v && !same6(&v->gateway6, &none);
+	int gateway = v && !same_address(&v->gateway6, &none);
 
 	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, e.quote, sizeof(e.quote)) ||
 	    (!gateway && (cause != CAUSE_TOO_BIG || cause_ip->daddr.s6_addr[0] == 0xff)))

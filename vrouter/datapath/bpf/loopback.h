@@ -56,8 +56,8 @@ static __always_inline const struct path *path_of(struct __sk_buff *skb, const s
 		return 0;
 	}
 	for (i = 0; i < MAX_PATHS; i++)
-		if (i < nh->paths && nh->path[i].oif && same6(&nh->path[i].source, &outer.source) &&
-		    same6(&nh->path[i].destination, &outer.destination))
+		if (i < nh->paths && nh->path[i].oif && same_address(&nh->path[i].source, &outer.source) &&
+		    same_address(&nh->path[i].destination, &outer.destination))
 			return &nh->path[i];
 	return 0;
 }

@@ -22,6 +22,6 @@
 /* Clears internal marks of frames that the programs did not send. */
 static __always_inline void clear_foreign_mark(struct __sk_buff *skb)
 {
-	if (skb->mark && skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark) || skb->mark == DELIVERY_MARK))
+	if (skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark) || skb->mark == DELIVERY_MARK))
 		skb->mark = 0;
 }

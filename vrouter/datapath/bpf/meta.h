@@ -10,13 +10,15 @@
 #pragma once
 
 #include "nonce.h"
-#include "types.h"
+#include "verdict.h"
 
 /* GRO merges only packets with equal metadata. The kernel's neighbour code may
  * overwrite the last 2 bytes, so the nonce comes first. */
 struct meta {
 	__u32 nonce[2];
-	__u32 mark; /* encapsulation << 1 | ethernet */
+	__u16 pad;
+	__u8 encap;
+	__u8 ethernet; /* the payload is an Ethernet frame */
 	__u32 nexthop;
 	__u32 remote; /* id of the sending node or gateway (struct remote) */
 };
@@ -31,7 +33,9 @@ static __always_inline void write_meta(struct meta *m, __u8 encap, int ethernet,
 {
 	m->nonce[0] = nonce[0];
 	m->nonce[1] = nonce[1];
-	m->mark = encap << 1 | ethernet;
+	m->pad = 0;
+	m->encap = encap;
+	m->ethernet = ethernet;
 	m->nexthop = nexthop;
 	m->remote = remote;
 }
@@ -56,7 +60,7 @@ static __always_inline int take_meta(struct __sk_buff *skb, struct meta *m)
 	*m = *in;
 	in->nonce[0] = 0;
 	in->nonce[1] = 0;
-	if (m->mark & 1)
+	if (m->ethernet)
 		return 1;
 	return (void *)(eth + 1) <= end && is_unused_mac(eth->h_dest) && is_unused_mac(eth->h_source);
 }

@@ -4,6 +4,7 @@
 
 #include "count.h"
 #include "route.h"
+#include "source.h"
 #include "sum.h"
 #include "verdict.h"
 
@@ -34,29 +35,6 @@ struct advertisement {
 	__u8 option_length; /* in units of 8 bytes */
 	__u8 mac[6];
 } __attribute__((packed));
-
-/* owns4() for IPv6. */
-static __always_inline int owns6(const struct vif *v, const void *ip, int prefixes)
-{
-	const __u64 *s = ip;
-	__u32 i;
-
-	for (i = 0; i < MAX_SOURCES; i++) {
-		const __u64 *a = (const void *)&v->source6[i].address;
-		const __u64 *m = (const void *)&v->source6[i].mask;
-
-		if (i >= v->sources6)
-			break;
-		if ((s[0] & m[0]) == a[0] && (s[1] & m[1]) == a[1] && (prefixes || !~(m[0] & m[1])))
-			return 1;
-	}
-	return 0;
-}
-
-static __always_inline int may_send6(const struct vif *v, const void *ip)
-{
-	return v->flags & VIF_F_NO_SPOOF_CHECK || owns6(v, ip, 1);
-}
 
 /* The router's link-local address, by its MAC (RFC 4291, appendix A). */
 static __always_inline int is_router_link_local(const struct vif *v, const __u8 *a)
@@ -115,11 +93,7 @@ static __always_inline int send_advertisement(struct __sk_buff *skb, const struc
  * do not have the workloads' link-local addresses. */
 static __always_inline int may_advertise(const struct vif *v, const struct address *target)
 {
-	const __u8 *t = target->bytes;
-
-	if (may_send6(v, target))
-		return 1;
-	return t[0] == 0xfe && (t[1] & 0xc0) == 0x80 && !is_router_link_local(v, t);
+	return may_send6(v, target) || (is_link_local6((const void *)target) && !is_router_link_local(v, target->bytes));
 }
 
 /*
@@ -130,7 +104,7 @@ static __always_inline int may_advertise(const struct vif *v, const struct addre
 static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 {
 	struct solicitation s __attribute__((aligned(8)));
-	int l2, dad, link_local;
+	int l2, link_local;
 	struct route *r;
 
 	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, &s, sizeof(s.ip) + 4))
@@ -146,15 +120,13 @@ static __noinline int answer_nd(struct __sk_buff *skb, const struct vif *v)
 		return -DROP_MALFORMED;
 	if (s.type == ND_NEIGHBOUR_ADVERTISEMENT)
 		return !may_advertise(v, &s.target) ? -DROP_SPOOFED_IP : l2 ? GO_ON : -DROP_LINK_LOCAL;
-	dad = !(s.ip.saddr.s6_addr32[0] | s.ip.saddr.s6_addr32[1] | s.ip.saddr.s6_addr32[2] |
-		s.ip.saddr.s6_addr32[3]);
-	if (dad || owns6(v, &s.target, 0))
+	if (is_unspecified6(&s.ip.saddr) || owns6(v, &s.target, 0))
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
 	link_local = is_router_link_local(v, s.target.bytes);
 	r = link_local ? 0 : route6(v->vrf, &s.target);
 	if (r && r->nexthop == v->nexthop) /* the route leads back to this workload */
 		return l2 ? GO_ON : -DROP_ARP_UNKNOWN;
-	if (link_local || (r && !l2) || (r && same6(&s.target, &v->gateway6))) {
+	if (link_local || (r && !l2) || (r && same_address(&s.target, &v->gateway6))) {
 		trace(TRACE_ANSWER, v->vrf, 0, 0, 1);
 		return send_advertisement(skb, v, &s, v->router_mac, 1);
 	}

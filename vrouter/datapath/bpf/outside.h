@@ -50,8 +50,7 @@ static __noinline int answer_outside_nd(struct __sk_buff *skb, __u32 at, __u32 v
 	return n && !bpf_skb_load_bytes(skb, at + ETH_HLEN, &s, sizeof(s)) && s.ip.nexthdr == IPPROTO_ICMPV6 &&
 	       s.type == ND_NEIGHBOUR_SOLICITATION && s.ip.hop_limit == 255 &&
 	       bpf_ntohs(s.ip.payload_len) == sizeof(struct advertisement) - ETH_HLEN - sizeof(s.ip) &&
-	       (s.ip.saddr.s6_addr32[0] | s.ip.saddr.s6_addr32[1] | s.ip.saddr.s6_addr32[2] | s.ip.saddr.s6_addr32[3]) &&
-	       is_answered_here(route6(vrf, &s.target)) && !bpf_skb_load_bytes(skb, at + ETH_ALEN, to, sizeof(to)) &&
+	       !is_unspecified6(&s.ip.saddr) && is_answered_here(route6(vrf, &s.target)) && !bpf_skb_load_bytes(skb, at + ETH_ALEN, to, sizeof(to)) &&
 	       !write_advertisement(skb, at, to, &s, n->router_mac, 1);
 }
 

@@ -9,6 +9,7 @@
 
 #include "encap.h"
 #include "locator.h"
+#include "settings.h"
 
 #define MTU_LIFETIME_NS (600ull * 1000000000)
 #define IGNORE_NS 1000000000ull
@@ -78,13 +79,11 @@ struct shim_start {
  * the node. */
 static __always_inline int is_overlay(__u8 protocol, const struct shim_start *start)
 {
-	__u32 zero = 0;
-	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
+	struct node_settings *s = the_settings();
 
 	if (protocol == IPPROTO_GRE)
 		return start->destination == bpf_htons(ETH_P_MPLS_UC);
-	return protocol == IPPROTO_UDP && s &&
-	       (start->destination == s->mpls_udp_port || start->destination == s->vxlan_port);
+	return protocol == IPPROTO_UDP && s && is_tunnel_port(s, start->destination);
 }
 
 struct too_big4 {
@@ -123,8 +122,7 @@ struct too_big6 {
 /* Returns 1 if an address is a workload's address in this node's locator (translate.h). */
 static __always_inline int is_own_workload(const struct translated_address *a)
 {
-	__u32 zero = 0;
-	struct node_settings *s = bpf_map_lookup_elem(&settings, &zero);
+	struct node_settings *s = the_settings();
 
 	return s && a->network && is_in_own_locator(s, a);
 }
@@ -154,4 +152,21 @@ static __noinline int learn_mtu6(struct __sk_buff *skb)
 	label = e.quoted.flow_lbl[1] << 8 | e.quoted.flow_lbl[2];
 	learn_for(&remote, mtu, label & COOKIE_MASK, mtu < bpf_ntohs(e.quoted.payload_len) + sizeof(e.quoted));
 	return 0;
+}
+
+static __always_inline void learn(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethhdr *eth = data;
+	struct iphdr *ip = data + ETH_HLEN;
+	struct ipv6hdr *ip6 = data + ETH_HLEN;
+
+	if ((void *)(ip + 1) > end)
+		return;
+	if (eth->h_proto == bpf_htons(ETH_P_IP) && ip->protocol == IPPROTO_ICMP && ip->ihl == 5 &&
+	    bpf_ntohs(ip->tot_len) >= sizeof(*ip) + sizeof(struct too_big4))
+		learn_mtu4(skb);
+	else if (eth->h_proto == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end &&
+		 ip6->nexthdr == IPPROTO_ICMPV6 && bpf_ntohs(ip6->payload_len) >= sizeof(struct too_big6))
+		learn_mtu6(skb);
 }

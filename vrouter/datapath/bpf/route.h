@@ -34,3 +34,30 @@ static __always_inline struct route *route6(__u32 vrf, const struct address *des
 	trace6(TRACE_ROUTE_LPM, vrf, destination, r ? r->nexthop : 0, r ? r->label : 0, !!r);
 	return r;
 }
+
+static __always_inline struct route *route_to(__u32 vrf, const struct address *to, __u8 family)
+{
+	return family == FAMILY_IPV4 ? route4(vrf, v4_of(to)) : route6(vrf, to);
+}
+
+/* Returns the host route of an address. */
+static __always_inline struct route *host_route(__u32 vrf, const struct address *to, __u8 family)
+{
+	if (family == FAMILY_IPV4) {
+		struct host4_key key = { .vrf = vrf, .address = v4_of(to) };
+
+		return bpf_map_lookup_elem(&hosts4, &key);
+	} else {
+		struct host6_key key = { .vrf = vrf, .address = *to };
+
+		return bpf_map_lookup_elem(&hosts6, &key);
+	}
+}
+
+/* Returns the route of a workload's address if this route has the workload's MAC address. */
+static __always_inline struct route *station_route(__u32 vrf, const struct address *to, __u8 family)
+{
+	struct route *r = host_route(vrf, to, family);
+
+	return r && r->flags & ROUTE_F_MAC ? r : 0;
+}

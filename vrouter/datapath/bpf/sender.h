@@ -11,19 +11,13 @@
 #include "cache.h"
 #include "maps.h"
 #include "nexthop.h"
+#include "route.h"
 
 static __always_inline int leads_to(__u32 nexthop, __u32 remote)
 {
 	struct nexthop *nh = nexthop_of(nexthop);
 
 	return nh && nh->type == NH_TUNNEL && nh->remote == remote;
-}
-
-static __always_inline int same_address(const struct address *a, const struct address *b)
-{
-	const __u32 *x = (const void *)a, *y = (const void *)b;
-
-	return !((x[3] ^ y[3]) | (x[2] ^ y[2]) | (x[1] ^ y[1]) | (x[0] ^ y[0]));
 }
 
 /* Returns 1 if the host route of an inner IPv4 source leads to a tunnel of this encapsulation,
@@ -74,29 +68,6 @@ static __noinline int is_allowed_address(__u32 vrf, __u32 remote, const struct a
 	if (!source || (owned && !may_send_from(vrf, remote, &none, 0)))
 		return 0;
 	return may_send_from(vrf, remote, source, family);
-}
-
-/* Returns the host route of an address. */
-static __always_inline struct route *host_route(__u32 vrf, const struct address *to, __u8 family)
-{
-	if (family == FAMILY_IPV4) {
-		struct host4_key key = { .vrf = vrf };
-
-		__builtin_memcpy(&key.address, to->bytes + 12, 4);
-		return bpf_map_lookup_elem(&hosts4, &key);
-	} else {
-		struct host6_key key = { .vrf = vrf, .address = *to };
-
-		return bpf_map_lookup_elem(&hosts6, &key);
-	}
-}
-
-/* Returns the route of a workload's address if this route has the workload's MAC address. */
-static __always_inline struct route *station_route(__u32 vrf, const struct address *to, __u8 family)
-{
-	struct route *r = host_route(vrf, to, family);
-
-	return r && r->flags & ROUTE_F_MAC ? r : 0;
 }
 
 /* Returns 1 if the remote may send packets from an inner source address. */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "addr.h"
 #include "maps.h"
 
 volatile const __u32 tracing = 0;
@@ -29,13 +30,6 @@ static __always_inline struct trace_step *next_step(void)
 		return 0;
 	i = t->count++;
 	return &t->step[i & (MAX_STEPS - 1)];
-}
-
-static __always_inline void mapped(struct address *a, __be32 v4)
-{
-	__builtin_memset(a->bytes, 0, 10);
-	a->bytes[10] = a->bytes[11] = 0xff;
-	__builtin_memcpy(a->bytes + 12, &v4, 4);
 }
 
 static __always_inline struct trace_step *add_step(__u32 kind, __u32 vrf, __u32 id, __u32 value,

@@ -29,9 +29,9 @@
 
 #include <stddef.h>
 
+#include "arrive.h"
 #include "direct.h"
 #include "encap.h"
-#include "fabric.h"
 #include "fallback.h"
 #include "flowkey.h"
 #include "locator.h"
@@ -345,11 +345,11 @@ static __noinline int answer_locator(struct __sk_buff *skb)
 	struct node_settings *s;
 	struct in6_addr source;
 	struct ethhdr eth;
-	__u32 zero = 0, checksum = L3_OFFSET + sizeof(t.ip) + 2;
+	__u32 checksum = L3_OFFSET + sizeof(t.ip) + 2;
 	__u8 type = ICMP6_ECHO_REPLY, hops = 64;
 	__be16 kind = bpf_htons(TEST_REPLY);
 
-	s = bpf_map_lookup_elem(&settings, &zero);
+	s = the_settings();
 	if (!s || bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)) || bpf_skb_load_bytes(skb, L3_OFFSET, &t, sizeof(t)) ||
 	    t.ip.nexthdr != IPPROTO_ICMPV6 || bpf_ntohs(t.ip.payload_len) < sizeof(t) - sizeof(t.ip) || t.icmp.icmp6_type != ICMP6_ECHO ||
 	    t.icmp.icmp6_identifier != bpf_htons(ECHO_ID) || t.kind != bpf_htons(TEST_REQUEST))
@@ -449,13 +449,13 @@ static __noinline int read_translated(struct __sk_buff *skb, struct arrival *a)
 	const struct translated_address *from, *to;
 	struct node_settings *s;
 	struct ipv6hdr h;
-	__u32 zero = 0, vrf, length;
+	__u32 vrf, length;
 	struct vrf *n = 0;
 	__u16 prefix = 0, network;
 	const struct remote *sender;
 	int verdict, v6;
 
-	s = bpf_map_lookup_elem(&settings, &zero);
+	s = the_settings();
 	if (!a || !s || bpf_skb_load_bytes(skb, L3_OFFSET, &h, sizeof(h)))
 		return -DROP_BAD_INNER;
 	from = (void *)&h.saddr;

@@ -210,17 +210,12 @@ struct vrf {
 struct node_settings {
 	__u32 flags;
 	__be16 vxlan_port;
-	__be16 mpls_udp_port;
 	__be16 last_label;                 /* highest network whose label this node receives; 0: all */
-	__u16 pad;
 	__be32 locator[2];                 /* first 64 bits of this node's locator (translate.h); 0: none */
 	__be16 locator_end;                /* next 16 bits of a locator of 80 bits; else 0 */
 	__be16 locator_mask;               /* 0xffff: the locator has 80 bits; 0: 64 */
 	__be32 local4[MAX_LOCAL];          /* 0: unused */
 	struct address local6[MAX_LOCAL];  /* ::: unused */
-	__u32 flow_idle_s;                 /* an idle flow expires after this time, in seconds */
-	__u32 flow_closed_s;               /* so does a closed or half-open TCP flow after this time */
-	__u32 flow_unanswered_s;           /* so does a flow other than TCP whose other side never sent */
 };
 
 /* remotes: struct address -> struct remote. Who may send overlay packets. */

@@ -16,9 +16,13 @@
 #include "nexthop.h"
 #include "pmtu.h"
 #include "route.h"
+#include "source.h"
 #include "translate.h"
 
-/* What from_workload knows of the frame in hand. */
+/* Headers that judge() reads directly. */
+#define INNER_MOST (ETH_HLEN + sizeof(struct ipv6hdr))
+
+/* The state of from_workload for one frame. */
 struct frame {
 	struct ethhdr eth;
 	struct inner in;
@@ -55,16 +59,6 @@ static __always_inline int fits(struct __sk_buff *skb, const struct frame *f, __
 	}
 }
 
-static __always_inline int is_link_local6(const struct in6_addr *a)
-{
-	return a->s6_addr[0] == 0xfe && (a->s6_addr[1] & 0xc0) == 0x80;
-}
-
-static __always_inline int is_unspecified6(const struct in6_addr *a)
-{
-	return !(a->s6_addr32[0] | a->s6_addr32[1] | a->s6_addr32[2] | a->s6_addr32[3]);
-}
-
 /* Joins a word to a hash; each bit of both has its say in the upper half. */
 static __always_inline __u32 stirred(__u32 hash, __u32 word)
 {
@@ -93,15 +87,6 @@ static __always_inline __u32 hash_of(struct __sk_buff *skb, const struct frame *
 static __always_inline __u32 with_ports(__u32 hash, __u8 protocol, void *ports, void *end)
 {
 	return has_ports(protocol) && ports + 4 <= end ? stirred(hash, *(__u32 *)ports) : hash;
-}
-
-/* Without a branch: the verifier would walk all that follows once for each result. */
-static __always_inline __u8 is_tcp(__u8 protocol)
-{
-	__u32 other = protocol ^ IPPROTO_TCP;
-
-	asm volatile("" : "+r"(other));
-	return (other - 1) >> 31;
 }
 
 /* Reads the IPv4 header into f and its destination into *to. */
@@ -225,19 +210,6 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	return may_use_link_source(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
 }
 
-static __always_inline __be32 v4_of(const struct address *a)
-{
-	__be32 v4;
-
-	__builtin_memcpy(&v4, a->bytes + 12, 4);
-	return v4;
-}
-
-static __always_inline struct route *route_to(__u32 vrf, const struct address *to, __u8 family)
-{
-	return family == FAMILY_IPV4 ? route4(vrf, v4_of(to)) : route6(vrf, to);
-}
-
 /* An answer to the sender, or the drop alone where none may be given. */
 static __always_inline int refuse(struct __sk_buff *skb, const struct vif *v, int cause,
 				  __u32 mtu, int reason)
@@ -292,7 +264,7 @@ static __always_inline int into_tunnel(struct __sk_buff *skb, const struct vif *
 static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *v, struct frame *f,
 				       struct nexthop *nh, __u32 id, __u32 label)
 {
-	__u32 mtu;
+	__u32 mtu, packets, bytes;
 	int verdict;
 
 	trace(TRACE_NEXTHOP, v->vrf, id, nh->type, 1);
@@ -318,33 +290,22 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	}
 	if (f->tcp && !skb->gso_size)
 		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
+	packets = segments(skb);
+	bytes = skb->len;
 	if (nh->encap == ENCAP_TRANSLATED) {
-		__u32 packets = segments(skb), bytes = skb->len;
-
 		verdict = send_translated(skb, id, v->vrf, hash_of(skb, f));
-		if (verdict < 0)
-			return verdict;
-		count_vrf(v->vrf, ENCAP_TRANSLATED, 0, packets, bytes);
-		return WENT(verdict, OUT_FORWARDED);
+		return forwarded(verdict, v->vrf, ENCAP_TRANSLATED, 0, packets, bytes);
 	}
 	verdict = lower_ttl(skb, f);
 	if (verdict < 0)
 		return verdict;
 	if (nh->type == NH_ENCAP) {
 		verdict = deliver(skb, nh, 1, f->eth.h_proto, 0);
-		if (verdict < 0)
-			return verdict;
-		count_vrf(v->vrf, ENCAP_NONE, 0, segments(skb), skb->len);
-		return WENT(verdict, OUT_FORWARDED);
+		return forwarded(verdict, v->vrf, ENCAP_NONE, 0, packets, bytes);
 	}
 	if (nh->encap == ENCAP_DIRECT) {
-		__u32 packets = segments(skb), bytes = skb->len;
-
 		verdict = send_direct(skb, nh, LABEL_MAC, label, nh->paths > 1 ? hash_of(skb, f) : 0);
-		if (verdict < 0)
-			return verdict;
-		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);
-		return WENT(verdict, OUT_FORWARDED);
+		return forwarded(verdict, v->vrf, ENCAP_DIRECT, 0, packets, bytes);
 	}
 	if (nh->encap == ENCAP_VXLAN) {
 		f->in.ethernet = 1;
@@ -424,20 +385,14 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 
 		/* The other nodes send to LABEL_MAC. So switches learn it from frames of this node. */
 		verdict = send_direct(skb, nh, v->flags & VIF_F_L3 ? BRIDGED_MAC : LABEL_MAC, v->vrf, nh->paths > 1 ? hash_of(skb, f) : 0);
-		if (verdict < 0)
-			return verdict;
-		count_vrf(v->vrf, ENCAP_DIRECT, 0, packets, bytes);
-		return WENT(verdict, OUT_FORWARDED);
+		return forwarded(verdict, v->vrf, ENCAP_DIRECT, 0, packets, bytes);
 	}
 	if (nh->type == NH_TUNNEL) {
 		f->in.ethernet = 1;
 		return into_tunnel(skb, v, nh, id, label, f, 1);
 	}
 	verdict = deliver(skb, nh, 0, 0, !f->in.is_ip);
-	if (verdict < 0)
-		return verdict;
-	count_vrf(v->vrf, ENCAP_NONE, 0, segments(skb), skb->len);
-	return WENT(verdict, OUT_FORWARDED);
+	return forwarded(verdict, v->vrf, ENCAP_NONE, 0, segments(skb), skb->len);
 }
 
 /* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415), and for packets
@@ -519,7 +474,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	void *data, *end;
 	struct frame f = { .in = { .tos = 0, .ttl = TUNNEL_TTL } };
 	struct address to = {};
-	__u32 head = skb->len < 54 ? skb->len : 54;
+	__u32 head = skb->len < INNER_MOST ? skb->len : INNER_MOST;
 	int verdict;
 
 	/* The kernel stores a VLAN tag outside the frame's bytes. After encapsulation
@@ -527,7 +482,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	if (skb->vlan_present)
 		return -DROP_VLAN;
 	/* One check of the length is enough for the verifier. Shorter frames are pulled whole. */
-	if ((void *)(long)skb->data + 54 > (void *)(long)skb->data_end &&
+	if ((void *)(long)skb->data + INNER_MOST > (void *)(long)skb->data_end &&
 	    (head < ETH_HLEN || bpf_skb_pull_data(skb, head)))
 		return -DROP_MALFORMED;
 	data = (void *)(long)skb->data;

@@ -236,20 +236,15 @@ type bpfNexthop struct {
 }
 
 type bpfNodeSettings struct {
-	_               structs.HostLayout
-	Flags           uint32
-	VxlanPort       uint16
-	MplsUdpPort     uint16
-	LastLabel       uint16
-	Pad             uint16
-	Locator         [2]uint32
-	LocatorEnd      uint16
-	LocatorMask     uint16
-	Local4          [4]uint32
-	Local6          [4]bpfAddress
-	FlowIdleS       uint32
-	FlowClosedS     uint32
-	FlowUnansweredS uint32
+	_           structs.HostLayout
+	Flags       uint32
+	VxlanPort   uint16
+	LastLabel   uint16
+	Locator     [2]uint32
+	LocatorEnd  uint16
+	LocatorMask uint16
+	Local4      [4]uint32
+	Local6      [4]bpfAddress
 }
 
 type bpfOutcomeCounters struct {
@@ -438,7 +433,10 @@ const (
 	bpfMapVrfs              = "vrfs"
 	bpfProgRunAdmit         = "run_admit"
 	bpfProgRunChooseMember  = "run_choose_member"
+	bpfVarFlowClosed        = "flow_closed"
+	bpfVarFlowIdle          = "flow_idle"
 	bpfVarFlowLimit         = "flow_limit"
+	bpfVarFlowUnanswered    = "flow_unanswered"
 	bpfVarReasons           = "reasons"
 	bpfVarTracing           = "tracing"
 )
@@ -532,9 +530,12 @@ type bpfMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
-	FlowLimit *ebpf.VariableSpec `ebpf:"flow_limit"`
-	Reasons   *ebpf.VariableSpec `ebpf:"reasons"`
-	Tracing   *ebpf.VariableSpec `ebpf:"tracing"`
+	FlowClosed     *ebpf.VariableSpec `ebpf:"flow_closed"`
+	FlowIdle       *ebpf.VariableSpec `ebpf:"flow_idle"`
+	FlowLimit      *ebpf.VariableSpec `ebpf:"flow_limit"`
+	FlowUnanswered *ebpf.VariableSpec `ebpf:"flow_unanswered"`
+	Reasons        *ebpf.VariableSpec `ebpf:"reasons"`
+	Tracing        *ebpf.VariableSpec `ebpf:"tracing"`
 }
 
 // bpfObjects contains all objects after they have been loaded into the kernel.
@@ -634,9 +635,12 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
-	FlowLimit *ebpf.Variable `ebpf:"flow_limit"`
-	Reasons   *ebpf.Variable `ebpf:"reasons"`
-	Tracing   *ebpf.Variable `ebpf:"tracing"`
+	FlowClosed     *ebpf.Variable `ebpf:"flow_closed"`
+	FlowIdle       *ebpf.Variable `ebpf:"flow_idle"`
+	FlowLimit      *ebpf.Variable `ebpf:"flow_limit"`
+	FlowUnanswered *ebpf.Variable `ebpf:"flow_unanswered"`
+	Reasons        *ebpf.Variable `ebpf:"reasons"`
+	Tracing        *ebpf.Variable `ebpf:"tracing"`
 }
 
 // bpfPrograms contains all programs after they have been loaded into the kernel.

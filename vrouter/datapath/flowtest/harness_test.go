@@ -16,7 +16,6 @@ type harness struct {
 	t           testing.TB
 	Admit       *ebpf.Program `ebpf:"run_admit"`
 	Choose      *ebpf.Program `ebpf:"run_choose_member"`
-	Settings    *ebpf.Map     `ebpf:"settings"`
 	Vifs        *ebpf.Map     `ebpf:"vifs"`
 	Policies    *ebpf.Map     `ebpf:"policies"`
 	Generations *ebpf.Map     `ebpf:"policy_generations"`
@@ -89,6 +88,7 @@ func load(t testing.TB, change ...func(*ebpf.CollectionSpec)) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	flowTimes(idleSeconds, unansweredSeconds, closedSeconds)(spec)
 	for _, c := range change {
 		c(spec)
 	}
@@ -102,14 +102,24 @@ func load(t testing.TB, change ...func(*ebpf.CollectionSpec)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, c := range []interface{ Close() error }{h.Admit, h.Choose, h.Settings, h.Vifs, h.Policies, h.Generations,
+		for _, c := range []interface{ Close() error }{h.Admit, h.Choose, h.Vifs, h.Policies, h.Generations,
 			h.Flows, h.Fragments, h.Members, h.Drops, h.Traces} {
 			c.Close()
 		}
 	})
-	h.put(h.Settings, uint32(0), bpfNodeSettings{FlowIdleS: idleSeconds, FlowUnansweredS: unansweredSeconds, FlowClosedS: closedSeconds})
 	h.put(h.Vifs, uint32(vifKey), bpfVif{Id: vifID, Vrf: 7, Flags: vifPolicy})
 	return h
+}
+
+// flowTimes sets the times after which flows expire, in seconds.
+func flowTimes(idle, unanswered, closed uint32) func(*ebpf.CollectionSpec) {
+	return func(s *ebpf.CollectionSpec) {
+		for name, n := range map[string]uint32{"flow_idle": idle, "flow_unanswered": unanswered, "flow_closed": closed} {
+			if err := s.Variables[name].Set(n); err != nil {
+				panic(err)
+			}
+		}
+	}
 }
 
 func flowLimit(n uint32) func(*ebpf.CollectionSpec) {

@@ -75,8 +75,7 @@ func TestAnUnansweredFlowIsForgottenSoon(t *testing.T) {
 }
 
 func TestATimeoutOfZeroNeverComes(t *testing.T) {
-	h := load(t)
-	h.put(h.Settings, uint32(0), bpfNodeSettings{})
+	h := load(t, flowTimes(0, 0, 0))
 	h.apply(outOnly)
 	k := flowKey(17, local4, remote4)
 	h.expect("out", admitted, fromWorkload, udp(local4, remote4, 1))
