@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/lab/condition"
-	"windtunnel/lab/distance"
+	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/testbed"
 )
@@ -44,7 +44,7 @@ func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
 		}
 		return placement{l, "as --cpus gives them"}, err
 	}
-	return nearest(f, distance.Between)
+	return nearest(f, cpudistance.Between)
 }
 
 // nearest chooses the CPUs that are nearest to each other. roundTrip measures the distance of
@@ -70,9 +70,9 @@ func distanceLine(f *probe.Facts, length time.Duration) string {
 		return "not known: the nodes of a testbed need a CPU each"
 	}
 	a, b := l.Nodes[0][0], l.Nodes[1][0]
-	list, err := distance.Watch(a, b, length, 20*time.Millisecond)
+	list, err := cpudistance.Watch(a, b, length, 20*time.Millisecond)
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s; memory copy %.1f GB/s", distance.Summary(a, b, list), distance.CopySpeed(list)/1e9)
+	return fmt.Sprintf("%s; memory copy %.1f GB/s", cpudistance.Summary(a, b, list), cpudistance.CopySpeed(list)/1e9)
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/condition"
-	"windtunnel/lab/distance"
+	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -61,7 +61,7 @@ func (b *bench) probeCPU() error {
 	if err != nil {
 		return err
 	}
-	if _, err := distance.Watch(cpus[0], cpus[1], length, 100*time.Millisecond); err != nil {
+	if _, err := cpudistance.Watch(cpus[0], cpus[1], length, 100*time.Millisecond); err != nil {
 		return err
 	}
 	after, err := processCPU()

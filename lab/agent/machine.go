@@ -34,8 +34,8 @@ type NodeReading struct {
 	Machine MachineReading
 }
 
-// machine has the meters for work outside the experiment.
-type machine struct {
+// machineMeters has the meters for work outside the experiment.
+type machineMeters struct {
 	foreign *foreign.Meter // nil if the kernel does not allow it
 	others  *meter.Meter   // nil if the experiment uses every CPU
 }
@@ -59,7 +59,7 @@ func (s *Service) MachineWatch(args WatchArgs, reply *WatchReply) error {
 	return m.Allow(args.Namespaces, args.Processes)
 }
 
-func (m *machine) read() (r MachineReading, err error) {
+func (m *machineMeters) read() (r MachineReading, err error) {
 	if m.foreign != nil {
 		if r.Foreign, err = m.foreign.Read(); err != nil {
 			return r, err
@@ -71,14 +71,14 @@ func (m *machine) read() (r MachineReading, err error) {
 	return r, err
 }
 
-func (m *machine) close() {
+func (m *machineMeters) close() {
 	if m.foreign != nil {
 		m.foreign.Close()
 	}
 	if m.others != nil {
 		m.others.Close()
 	}
-	*m = machine{}
+	*m = machineMeters{}
 }
 
 // MachineWatch makes the agent measure work outside the experiment on its machine.

@@ -36,7 +36,7 @@ type Service struct {
 	meter      *meter.Meter
 	groups     []meter.Group // of every meter
 	series     *series
-	machine    machine          // without meters if the agent of another node watches the machine
+	machine    machineMeters    // without meters if the agent of another node watches the machine
 	sampler    *profile.Sampler // set during a CPU profile
 
 	booting sync.Mutex

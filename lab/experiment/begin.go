@@ -16,8 +16,8 @@ const startApart = 20 * time.Millisecond
 
 // timing returns the scenario's timing. Its cool-down includes the time between
 // the start of the first pair and that of the last.
-func (t *tooling) timing() suite.Timing {
-	timing := t.bench.cell.Timing
+func (t *toolRun) timing() suite.Timing {
+	timing := t.bench.scenario.Timing
 	timing.Cooldown += time.Duration(len(t.bench.Pairs)-1) * startApart
 	return timing
 }
@@ -25,7 +25,7 @@ func (t *tooling) timing() suite.Timing {
 // begin starts the last process of every pair, and returns when the traffic of all pairs
 // flows. All start in parallel, but that of the node itself starts after those in VMs: on an
 // emulated CPU a program takes seconds to start, and the node's traffic would end first.
-func (t *tooling) begin(ctx context.Context) (time.Time, error) {
+func (t *toolRun) begin(ctx context.Context) (time.Time, error) {
 	began, errs := make([]time.Time, len(t.runs)), make([]error, len(t.runs))
 	for _, r := range t.runs {
 		t.note(r, r.plan[len(r.plan)-1])
@@ -48,14 +48,14 @@ func (t *tooling) begin(ctx context.Context) (time.Time, error) {
 }
 
 // afterVMs reports whether a pair is the node itself beside VMs.
-func (t *tooling) afterVMs(r *pairRun) bool {
-	return t.bench.cell.Endpoint.Kind == suite.VM && r.pair.Sender.Name == ""
+func (t *toolRun) afterVMs(r *pairRun) bool {
+	return t.bench.scenario.Endpoint.Kind == suite.VM && r.pair.Sender.Name == ""
 }
 
 // beginPair starts the last process of a pair and waits until its traffic flows.
 // Most tools print a line at that time. For a tool that prints nothing, traffic
 // flows as soon as the process runs.
-func (t *tooling) beginPair(ctx context.Context, r *pairRun) (time.Time, error) {
+func (t *toolRun) beginPair(ctx context.Context, r *pairRun) (time.Time, error) {
 	last := r.plan[len(r.plan)-1]
 	err := t.launch(ctx, r, last)
 	if err == nil && last.Ready != nil {

@@ -26,7 +26,7 @@ type Bench struct {
 	Pairs   []Pair
 	MTU     int // of the endpoints' devices
 
-	cell     cell
+	scenario resolved
 	devices  [][]system.Device // by node
 	clocks   []time.Duration   // by node: its CLOCK_MONOTONIC minus the engine's
 	settings space.Settings
@@ -83,7 +83,7 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err != nil {
 		return nil, fmt.Errorf("bring the testbed up: %w", err)
 	}
-	b := &Bench{Testbed: tb, MTU: c.system.MTU(sc.Fabric.MTU), cell: c, settings: tb.Settings(), proof: proofSize(sc)}
+	b := &Bench{Testbed: tb, MTU: c.system.MTU(sc.Fabric.MTU), scenario: c, settings: tb.Settings(), proof: proofSize(sc)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
@@ -178,7 +178,7 @@ func (b *Bench) detach(ctx context.Context) error {
 // placeContainers lists the containers of each node: one side of every pair on
 // each of the first two nodes, or both sides on the first. A container without a name is
 // the node itself.
-func (c cell) placeContainers(nodes int) [][]agent.Container {
+func (c resolved) placeContainers(nodes int) [][]agent.Container {
 	on := make([][]agent.Container, nodes)
 	if c.about.OnNode {
 		return on
@@ -220,9 +220,9 @@ func (b *Bench) attach(ctx context.Context, plan [][]agent.Container) error {
 	var mu sync.Mutex
 	return parallel.Each(nodes, func(i int, n testbed.Node) error {
 		args := n.Attachment()
-		args.System, args.Containers, args.Everywhere = b.cell.System, plan[i], plan
-		args.Endpoint = b.cell.Endpoint
-		for _, p := range b.cell.tool.Programs() {
+		args.System, args.Containers, args.Everywhere = b.scenario.System, plan[i], plan
+		args.Endpoint = b.scenario.Endpoint
+		for _, p := range b.scenario.tool.Programs() {
 			args.Programs = append(args.Programs, p.Name)
 		}
 		a, err := n.Agent().Attach(ctx, args)
@@ -256,12 +256,12 @@ func (b *Bench) pair(plan [][]agent.Container) {
 		return e
 	}
 	receiver := 1
-	if b.cell.Placement == suite.Colocated {
+	if b.scenario.Placement == suite.Colocated {
 		receiver = 0
 	}
-	for range b.cell.Pairs {
+	for range b.scenario.Pairs {
 		p := Pair{Sender: next(0), Receiver: next(receiver)}
-		if b.cell.about.Publishes && receiver > 0 {
+		if b.scenario.about.Publishes && receiver > 0 {
 			p.Receiver.Listen, p.Receiver.V4 = p.Receiver.V4, nodes[receiver].Addr(4)
 		}
 		b.Pairs = append(b.Pairs, p)
@@ -286,7 +286,7 @@ func (b *Bench) Prove(ctx context.Context, version int) error {
 
 // ProveAll is Prove over each IP version that the system carries.
 func (b *Bench) ProveAll(ctx context.Context) error {
-	if err := b.Prove(ctx, 4); err != nil || b.cell.about.IPv4Only {
+	if err := b.Prove(ctx, 4); err != nil || b.scenario.about.IPv4Only {
 		return err
 	}
 	return b.Prove(ctx, 6)
@@ -339,18 +339,18 @@ func proofSize(sc *suite.Scenario) int {
 // has none, or if the tools run on the nodes.
 func (b *Bench) furnish() ([][]agent.Container, error) {
 	tb, ok := b.Testbed.(testbed.Furnished)
-	if !ok || b.cell.about.OnNode {
+	if !ok || b.scenario.about.OnNode {
 		return nil, nil
 	}
-	sender, receiver, err := tb.Endpoints(b.cell.Scenario, b.cell.about)
+	sender, receiver, err := tb.Endpoints(b.scenario.Scenario, b.scenario.about)
 	if err != nil {
 		return nil, err
 	}
 	nodes := b.Testbed.Nodes()
 	plan := make([][]agent.Container, len(nodes))
 	for _, e := range []testbed.Endpoint{sender, receiver} {
-		if b.cell.Workload.IPVersion == 4 && !e.V4.IsValid() || b.cell.Workload.IPVersion == 6 && !e.V6.IsValid() {
-			return nil, fmt.Errorf("endpoint %s of node %s has no IPv%d address; the cluster does not give it one", e.Name, nodes[e.Node].Name(), b.cell.Workload.IPVersion)
+		if b.scenario.Workload.IPVersion == 4 && !e.V4.IsValid() || b.scenario.Workload.IPVersion == 6 && !e.V6.IsValid() {
+			return nil, fmt.Errorf("endpoint %s of node %s has no IPv%d address; the cluster does not give it one", e.Name, nodes[e.Node].Name(), b.scenario.Workload.IPVersion)
 		}
 		plan[e.Node] = append(plan[e.Node], agent.Container{Name: e.Name, V4: alone(e.V4), V6: alone(e.V6), Network: e.Place.Network})
 	}

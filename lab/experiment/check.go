@@ -21,14 +21,14 @@ const (
 )
 
 // check fails if a stream's throughput contradicts the fabric's counters.
-func (m *metering) check(said tool.Measurement) error {
-	w := m.traffic.bench.cell.Workload
+func (m *meters) check(said tool.Measurement) error {
+	w := m.traffic.bench.scenario.Workload
 	if m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
 		return nil
 	}
 	from, to := m.measured(said)
 	if err := contradiction(m.traffic.sample, w.Kind, from, to); err != nil {
-		return failed(sample.Invalid, "%s: %w", m.traffic.bench.cell.tool.Name(), err)
+		return failed(sample.Invalid, "%s: %w", m.traffic.bench.scenario.tool.Name(), err)
 	}
 	return nil
 }
@@ -37,8 +37,8 @@ func (m *metering) check(said tool.Measurement) error {
 // the meter's window. A busy CPU delays a tool's clocks and the meter's reading, each by
 // tenths of a second. So the real times count, if the tool tells them by the clock of the
 // engine's kernel.
-func (m *metering) measured(said tool.Measurement) (from, to float64) {
-	sc, start := m.traffic.bench.cell, m.start.nodes[0].Mono
+func (m *meters) measured(said tool.Measurement) (from, to float64) {
+	sc, start := m.traffic.bench.scenario, m.start.nodes[0].Mono
 	foreign := sc.Endpoint.Kind == suite.VM || slices.ContainsFunc(m.traffic.bench.clocks, func(ahead time.Duration) bool { return ahead != 0 })
 	if said.Ended > 0 && !foreign {
 		return time.Duration(said.Began - start).Seconds(), time.Duration(said.Ended - start).Seconds()

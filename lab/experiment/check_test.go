@@ -132,8 +132,8 @@ func TestTheCheckUsesTheTimesOfTheTwoWindows(t *testing.T) {
 		}
 		sc := &suite.Scenario{Workload: suite.Workload{Kind: suite.TCPStream}, Timing: suite.Timing{Warmup: warmup, Duration: duration}}
 		s := &sample.Sample{Series: series, Metrics: sample.Metrics{sample.Throughput: 4e9, sample.FabricGoodput: c.counted, sample.WindowSeconds: 0.76}}
-		m := &metering{
-			traffic: &tooling{bench: &Bench{cell: cell{Scenario: sc, tool: tool.Builtin{}}}, sample: s}, nodes: make([]testbed.Node, 2), began: 5e9,
+		m := &meters{
+			traffic: &toolRun{bench: &Bench{scenario: resolved{Scenario: sc, tool: tool.Builtin{}}}, sample: s}, nodes: make([]testbed.Node, 2), began: 5e9,
 			start: edge{nodes: []meter.Reading{{Mono: 5e9 + int64(warmup+margin+c.meterLate)}}},
 		}
 		began := 5e9 + int64(warmup+c.toolLate)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"windtunnel/lab/condition"
-	"windtunnel/lab/distance"
+	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -18,7 +18,7 @@ import (
 // CPUs, and their memory speed.
 type conditions struct {
 	choice   condition.Choice
-	probe    *distance.Probe
+	probe    *cpudistance.Probe
 	cpus     [2]int    // of the probe
 	readings []float64 // distances of the run so far, ns
 	target   float64   // distance that the run measures at, ns; 0 until it is chosen
@@ -51,13 +51,13 @@ func (c *conditions) resumed(samples []sample.Sample) {
 }
 
 // between returns the probe of two CPUs, and opens it if needed.
-func (c *conditions) between(a, b int) (*distance.Probe, error) {
+func (c *conditions) between(a, b int) (*cpudistance.Probe, error) {
 	if c.probe != nil && c.cpus == [2]int{a, b} {
 		return c.probe, nil
 	}
 	c.close()
 	var err error
-	c.probe, err = distance.Open(a, b)
+	c.probe, err = cpudistance.Open(a, b)
 	c.cpus = [2]int{a, b}
 	return c.probe, err
 }
@@ -69,20 +69,20 @@ func (c *conditions) close() {
 	}
 }
 
-// recording reads the conditions and the fabric's clock during one trial.
-type recording struct {
+// conditionLog has the conditions and the fabric's clock during one trial.
+type conditionLog struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
-	readings []distance.Reading
+	readings []cpudistance.Reading
 	wire     []meter.WireReading
 	err      error
 }
 
 // record reads every interval until finish is called. probe is nil where the
 // nodes share their CPUs.
-func record(every time.Duration, probe *distance.Probe, clock func() (map[int]float64, error)) *recording {
-	r := &recording{stop: make(chan struct{})}
+func record(every time.Duration, probe *cpudistance.Probe, clock func() (map[int]float64, error)) *conditionLog {
+	r := &conditionLog{stop: make(chan struct{})}
 	r.done.Go(func() {
 		ticks := time.NewTicker(every)
 		defer ticks.Stop()
@@ -101,7 +101,7 @@ func record(every time.Duration, probe *distance.Probe, clock func() (map[int]fl
 	return r
 }
 
-func (r *recording) read(probe *distance.Probe, clock func() (map[int]float64, error)) error {
+func (r *conditionLog) read(probe *cpudistance.Probe, clock func() (map[int]float64, error)) error {
 	used, err := clock()
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (r *recording) read(probe *distance.Probe, clock func() (map[int]float64, e
 	return err
 }
 
-func (r *recording) finish() error {
+func (r *conditionLog) finish() error {
 	select {
 	case <-r.stop:
 	default:
@@ -133,7 +133,7 @@ func (r *recording) finish() error {
 
 // annotate sets distance and memory speed in the points of the series. origin is
 // the Mono at the start of the window.
-func annotate(points []sample.Point, readings []distance.Reading, origin int64) {
+func annotate(points []sample.Point, readings []cpudistance.Reading, origin int64) {
 	for i := range points {
 		p := &points[i]
 		var trips, senders, receivers []float64
@@ -152,10 +152,10 @@ func annotate(points []sample.Point, readings []distance.Reading, origin int64) 
 }
 
 // during lists the readings within a slice.
-func during(p *sample.Point, readings []distance.Reading, origin int64) []distance.Reading {
+func during(p *sample.Point, readings []cpudistance.Reading, origin int64) []cpudistance.Reading {
 	from, to := origin+int64(1e9*(p.At-p.Seconds)), origin+int64(1e9*p.At)
 	at := func(mono int64) int {
-		i, _ := slices.BinarySearchFunc(readings, mono, func(r distance.Reading, mono int64) int { return cmp.Compare(r.Mono, mono) })
+		i, _ := slices.BinarySearchFunc(readings, mono, func(r cpudistance.Reading, mono int64) int { return cmp.Compare(r.Mono, mono) })
 		return i
 	}
 	return readings[at(from):at(to)]
@@ -193,7 +193,7 @@ func (c *conditions) leaveOut(points, slices []sample.Point, last bool) *sample.
 	left := mark(slices, sample.DistantSlice, func(i int) bool { return at[i] != own })
 	if most < majority || left+stolen > 1-majority {
 		return distanceGate(100*most, 100*majority, "%", fmt.Sprintf(
-			"the host moved this machine's CPUs within the trial (cache line round trips of %s); at most %.0f %% of the window was at one distance", distance.Describe(levels), 100*most))
+			"the host moved this machine's CPUs within the trial (cache line round trips of %s); at most %.0f %% of the window was at one distance", cpudistance.Describe(levels), 100*most))
 	}
 	if want := c.want(levels); want >= 0 && want != own && !last {
 		return distanceGate(levels[own].Median, levels[want].Median, "ns", fmt.Sprintf(

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/condition"
-	"windtunnel/lab/distance"
+	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/sample"
 )
 
@@ -126,12 +126,12 @@ func TestSlicesWithStealAreLeftOut(t *testing.T) {
 func TestReadingsComeIntoTheirSlices(t *testing.T) {
 	points := seriesAt(0, 0, 0)
 	origin := int64(5e9)
-	var readings []distance.Reading
+	var readings []cpudistance.Reading
 	for _, r := range []struct {
 		ms   int64
 		trip float64
 	}{{-20, 999}, {20, 50}, {60, 60}, {120, 0}, {160, 335}, {400, 999}} {
-		readings = append(readings, distance.Reading{Mono: origin + r.ms*1e6, RoundTrip: r.trip, Copy: [2]float64{1e9, 2e9}})
+		readings = append(readings, cpudistance.Reading{Mono: origin + r.ms*1e6, RoundTrip: r.trip, Copy: [2]float64{1e9, 2e9}})
 	}
 	annotate(points, readings, origin)
 	for i, want := range []sample.Point{{CPUDistance: 55, SenderMemoryCopy: 8e9, ReceiverMemoryCopy: 16e9}, {CPUDistance: 335, SenderMemoryCopy: 8e9, ReceiverMemoryCopy: 16e9}, {}} {

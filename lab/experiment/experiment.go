@@ -243,7 +243,7 @@ func (e *Experiment) measure(ctx context.Context, sc *suite.Scenario, t Trial, l
 	if err := b.Prove(ctx, sc.Workload.IPVersion); err != nil {
 		return b.withOutput(ctx, err)
 	}
-	run := &tooling{
+	run := &toolRun{
 		bench: b, self: e.Self, sample: s, grace: e.Grace, conditions: &e.conditions, last: last, fineIdle: e.FineIdle,
 		moved: func(p sample.Point) { e.Observer.Moved(t, p) },
 	}

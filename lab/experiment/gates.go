@@ -28,7 +28,7 @@ type gates struct {
 
 // watchMachines chooses one agent on each machine. This agent measures work outside
 // the experiment.
-func (m *metering) watchMachines(ctx context.Context) error {
+func (m *meters) watchMachines(ctx context.Context) error {
 	m.gates.blind = make([]string, len(m.nodes))
 	for i, n := range m.nodes {
 		first := slices.IndexFunc(m.nodes[:i], func(o testbed.Node) bool { return sameKernel(o, n.Hello().Boot) })
@@ -75,7 +75,7 @@ func (b *Bench) watchArgs(ctx context.Context, on testbed.Node) (args agent.Watc
 }
 
 // listen measures the traffic on the fabric after the tools' end.
-func (m *metering) listen(ctx context.Context) error {
+func (m *meters) listen(ctx context.Context) error {
 	before, err := m.glance(ctx)
 	if err != nil {
 		return err
@@ -95,10 +95,10 @@ func (m *metering) listen(ctx context.Context) error {
 
 // judge sets the gates and flags of the sample. A check that this machine cannot do
 // becomes a warning.
-func (m *metering) judge(deltas []*meter.Delta) error {
+func (m *meters) judge(deltas []*meter.Delta) error {
 	s := m.traffic.sample
 	in := validity.Input{
-		Workload: m.traffic.bench.cell.Workload, Metrics: s.Metrics, Series: s.Series,
+		Workload: m.traffic.bench.scenario.Workload, Metrics: s.Metrics, Series: s.Series,
 		Window: deltas[0].Seconds, Step: seriesInterval.Seconds(),
 		Quiet: m.gates.quiet, Stray: map[int]float64{}, Unknown: map[sample.GateName]string{},
 	}
@@ -152,7 +152,7 @@ func addStray(stray map[int]float64, before, after meter.Reading) error {
 }
 
 // readings returns the times of a node's series, in s since the window began.
-func (m *metering) readings(node int) []float64 {
+func (m *meters) readings(node int) []float64 {
 	var at []float64
 	for _, l := range m.series[node] {
 		at = append(at, float64(l.Mono-m.start.nodes[0].Mono)/1e9)

@@ -14,7 +14,7 @@ func TestHeadersOfADatagramOnTheFabric(t *testing.T) {
 		"vrouter-translated": {1430, 42 + 20}, // the MTU leaves room for VXLAN over IPv6
 	} {
 		sc := scenario(name, func(sc *suite.Scenario) { sc.Workload.Kind = suite.UDPStream })
-		if got := headers(resolved(t, &sc), c.mtu); got != c.want {
+		if got := headers(mustResolve(t, &sc), c.mtu); got != c.want {
 			t.Errorf("%s: %d bytes of headers, want %d", name, got, c.want)
 		}
 	}

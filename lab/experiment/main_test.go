@@ -135,8 +135,8 @@ func scenario(system string, change func(*suite.Scenario)) suite.Scenario {
 	return sc
 }
 
-// resolved is a scenario with its system and its tool.
-func resolved(t *testing.T, sc *suite.Scenario) cell {
+// mustResolve returns a scenario with its system and its tool.
+func mustResolve(t *testing.T, sc *suite.Scenario) resolved {
 	t.Helper()
 	c, err := resolve(sc)
 	if err != nil {

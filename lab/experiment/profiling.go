@@ -9,11 +9,11 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// sides names the roles of metering.nodes, in the same order.
+// sides names the roles of meters.nodes, in the same order.
 var sides = [...]string{"sender", "receiver"}
 
 // startProfiles starts the profiler of every node, if the trial is profiled.
-func (m *metering) startProfiles(ctx context.Context) error {
+func (m *meters) startProfiles(ctx context.Context) error {
 	if m.traffic.profileRate == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (m *metering) startProfiles(ctx context.Context) error {
 }
 
 // stopProfiles fetches the profiles of the meter's window.
-func (m *metering) stopProfiles(ctx context.Context) error {
+func (m *meters) stopProfiles(ctx context.Context) error {
 	if m.traffic.profileRate == 0 || m.end.nodes == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (m *metering) stopProfiles(ctx context.Context) error {
 
 // keepProfiles adds the profiles to the sample, each with the meter's CPU figures of
 // the same node and window.
-func (m *metering) keepProfiles() error {
+func (m *meters) keepProfiles() error {
 	s := m.traffic.sample
 	for i, p := range m.profiles {
 		data, err := folded.Encode(p)

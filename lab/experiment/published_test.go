@@ -46,17 +46,17 @@ func TestPublishedPortsAreRefusedWhereTheyCannotCarryTheTraffic(t *testing.T) {
 		"behind published ports d": func(sc *suite.Scenario) { sc.Tool = "builtin-ntttcp" },
 	} {
 		sc := scenario("docker-bridge", change)
-		if why := strings.Join(resolved(t, &sc).unsupported(), "; "); !strings.Contains(why, want) {
+		if why := strings.Join(mustResolve(t, &sc).unsupported(), "; "); !strings.Contains(why, want) {
 			t.Errorf("%q, want a reason with %q", why, want)
 		}
 		sc.Placement = suite.Colocated
-		if why := resolved(t, &sc).unsupported(); len(why) > 0 {
+		if why := mustResolve(t, &sc).unsupported(); len(why) > 0 {
 			t.Errorf("on one node: %q", why)
 		}
 	}
 	for _, tl := range []string{"builtin", "iperf3", "qperf"} {
 		sc := scenario("docker-bridge", func(sc *suite.Scenario) { sc.Tool = tl })
-		if why := resolved(t, &sc).unsupported(); len(why) > 0 {
+		if why := mustResolve(t, &sc).unsupported(); len(why) > 0 {
 			t.Errorf("%s: %q", tl, why)
 		}
 	}

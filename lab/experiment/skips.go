@@ -74,7 +74,7 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.F
 // reasons. It needs no connection to the testbed. cluster is set for a Kubernetes cluster.
 func Misplaced(plan *suite.Plan, cluster bool) map[string]string {
 	skips := map[string]string{}
-	for c := range cells(plan) {
+	for c := range scenarios(plan) {
 		if why := c.misplaced(cluster); why != "" {
 			skips[c.ID] = why
 		}
@@ -175,7 +175,7 @@ func Programs(plan *suite.Plan) []program.Program {
 			}
 		}
 	}
-	for c := range cells(plan) {
+	for c := range scenarios(plan) {
 		add(c.tool.Programs())
 		_, programs := c.system.Needs()
 		add(programs)

@@ -17,7 +17,7 @@ import (
 func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	ms := sample.Metrics{}
 	ms.Set(sample.WindowSeconds, sender.Seconds)
-	t := trial{sender: sender, receiver: receiver, Facts: f}
+	t := trialDeltas{sender: sender, receiver: receiver, Facts: f}
 	payload := t.payload()
 	if payload > 0 {
 		ms.Set(sample.BytesInWindow, payload)
@@ -37,15 +37,15 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	return ms
 }
 
-// trial is one window with all known facts about it.
-type trial struct {
+// trialDeltas is one window with all known facts about it.
+type trialDeltas struct {
 	sender, receiver *Delta
 	Facts
 }
 
 // wire records the CPU time of the fabric's work, and the part of it on the
 // receiver's CPUs.
-func (t trial) wire(ms sample.Metrics) {
+func (t trialDeltas) wire(ms sample.Metrics) {
 	if t.WireCPU == nil {
 		return
 	}
@@ -66,7 +66,7 @@ func (t trial) wire(ms sample.Metrics) {
 }
 
 // groups records the CPU time of each node's control groups.
-func (t trial) groups(ms sample.Metrics) {
+func (t trialDeltas) groups(ms sample.Metrics) {
 	for i, n := range t.nodes() {
 		for name, seconds := range n.Groups {
 			ms.Set(sample.GroupCores([...]string{SenderSide, ReceiverSide}[i], name), seconds/n.Seconds)
@@ -74,7 +74,7 @@ func (t trial) groups(ms sample.Metrics) {
 	}
 }
 
-func (t trial) nodes() []*Delta {
+func (t trialDeltas) nodes() []*Delta {
 	if t.receiver == nil {
 		return []*Delta{t.sender}
 	}
@@ -84,7 +84,7 @@ func (t trial) nodes() []*Delta {
 // payload returns the payload bytes of the window. TCP counts them exactly on
 // sockets that lasted through the window. Otherwise the tool's figure is used,
 // which is of the tool's longer window.
-func (t trial) payload() float64 {
+func (t trialDeltas) payload() float64 {
 	received, lasting := uint64(0), false
 	for _, n := range t.nodes() {
 		for _, ns := range n.Namespaces {
@@ -105,7 +105,7 @@ func (t trial) payload() float64 {
 	return float64(received)
 }
 
-func (t trial) reported() float64 { return t.Throughput / 8 * t.sender.Seconds }
+func (t trialDeltas) reported() float64 { return t.Throughput / 8 * t.sender.Seconds }
 
 // cpuNames are the metrics of one side's CPU.
 type cpuNames struct {
@@ -119,7 +119,7 @@ var (
 		sample.ReceiverIRQCPU, sample.ReceiverStealCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket, sample.ReceiverGuestCores, sample.ReceiverNetworkCores}
 )
 
-func (t trial) cpu(ms sample.Metrics, n *Delta, names cpuNames, payload float64, packets uint64) {
+func (t trialDeltas) cpu(ms sample.Metrics, n *Delta, names cpuNames, payload float64, packets uint64) {
 	u, count := n.CPU(t.WireCPU)
 	if count == 0 {
 		return
@@ -161,7 +161,7 @@ func (d *Delta) CPU(wire map[int]float64) (sum Usage, count int) {
 // directions. It uses received counts on both nodes: a sending device that
 // segments counts superframes, a receiving one the frames from the wire. A
 // colocated trial has no fabric; its endpoints' devices are used instead.
-func (t trial) fabric(ms sample.Metrics) (packets uint64) {
+func (t trialDeltas) fabric(ms sample.Metrics) (packets uint64) {
 	role := RoleFabric
 	if t.Colocated {
 		role = RoleEndpoint
@@ -196,7 +196,7 @@ func (t trial) fabric(ms sample.Metrics) (packets uint64) {
 
 // receivesData reports whether node i (0 the sender's, 1 the receiver's)
 // receives payload.
-func (t trial) receivesData(i int) bool {
+func (t trialDeltas) receivesData(i int) bool {
 	switch t.Direction {
 	case suite.Both:
 		return true
@@ -210,7 +210,7 @@ func (t trial) receivesData(i int) bool {
 // frames of the data-receiving fabric device over the buffers passed to IP in
 // the endpoints there. A system that merges again behind the fabric device
 // raises it.
-func (t trial) merging(ms sample.Metrics) {
+func (t trialDeltas) merging(ms sample.Metrics) {
 	if t.Colocated || t.receiver == nil {
 		return
 	}
@@ -232,7 +232,7 @@ func (t trial) merging(ms sample.Metrics) {
 // sentPacket sets the payload of a packet of the data-sending endpoints. It is not
 // known for traffic in both directions, nor if the two endpoints share a namespace:
 // acknowledgements are packets too.
-func (t trial) sentPacket(ms sample.Metrics, payload float64) {
+func (t trialDeltas) sentPacket(ms sample.Metrics, payload float64) {
 	n, endpoints := t.sender, t.SenderEndpoints
 	switch {
 	case t.Direction == suite.Both, t.Direction == "", t.Colocated && len(endpoints) == 0:
@@ -277,7 +277,7 @@ func takesPart(namespace string, endpoints []string) bool {
 // the device counts each of them too (enqueue_to_backlog, net/core/dev.c). Nor
 // does it add frames that a port of the wire refused: the NIC counts them as
 // not transmitted (veth_xmit, drivers/net/veth.c).
-func (t trial) drops(ms sample.Metrics) {
+func (t trialDeltas) drops(ms sample.Metrics) {
 	sum := uint64(0)
 	for _, n := range append(t.nodes(), t.Ports) {
 		for _, d := range n.devices() {
@@ -290,7 +290,7 @@ func (t trial) drops(ms sample.Metrics) {
 	ms.Set(sample.Drops, float64(sum))
 }
 
-func (t trial) tools(ms sample.Metrics) {
+func (t trialDeltas) tools(ms sample.Metrics) {
 	observer := t.Engine
 	for _, n := range t.nodes() {
 		observer += n.Observer
@@ -320,7 +320,7 @@ func setTools(ms sample.Metrics, name sample.Metric, n *Delta) {
 }
 
 // tcp sets segments, retransmits, and medians over the data sockets.
-func (t trial) tcp(ms sample.Metrics) {
+func (t trialDeltas) tcp(ms sample.Metrics) {
 	segments, again, known := uint64(0), uint64(0), false
 	var sockets []SocketDelta
 	for _, n := range t.nodes() {
@@ -385,7 +385,7 @@ func median(sockets []SocketDelta, of func(SocketDelta) float64) float64 {
 // the packets that the sender's devices received; any packets beyond those are
 // the receiver's. A wire's packets are processed on the nodes' CPUs too, so
 // that the count has no meaning there.
-func (t trial) receivePlace(ms sample.Metrics) {
+func (t trialDeltas) receivePlace(ms sample.Metrics) {
 	if t.receiver == nil || len(t.sender.Guests) > 0 || t.WireCPU != nil || t.Ports != nil || len(t.sender.Softnet) == 0 || t.Direction == suite.Reverse {
 		return
 	}

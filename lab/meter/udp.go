@@ -10,7 +10,7 @@ import (
 // whole loss. The UDP counters of the receiving endpoints give the number
 // dropped by the sockets for each one delivered. A superframe counts once in
 // both counters, so the ratio holds with GRO too.
-func (t trial) datagrams(ms sample.Metrics) {
+func (t trialDeltas) datagrams(ms sample.Metrics) {
 	if t.Loss == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (t trial) datagrams(ms sample.Metrics) {
 
 // getsDatagrams reports whether a namespace of node i has an endpoint that
 // receives payload.
-func (t trial) getsDatagrams(i int, namespace string) bool {
+func (t trialDeltas) getsDatagrams(i int, namespace string) bool {
 	toReceiver, toSender := t.Direction != suite.Reverse, t.Direction == suite.Reverse || t.Direction == suite.Both
 	receiver := 1
 	if t.receiver == nil {

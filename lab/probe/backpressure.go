@@ -16,7 +16,7 @@ import (
 // thread is bound to this thread's CPU, on which this thread has real-time
 // priority for one or two milliseconds. If the trial is not possible or has no clear
 // result, the kernel's version decides, and the finding says so.
-func (b *bench) backpressure(f *Facts) (how string, err error) {
+func (b *sandbox) backpressure(f *Facts) (how string, err error) {
 	stopped, err := b.fillRing("pfifo")
 	if err == nil && stopped {
 		return "", nil
@@ -49,7 +49,7 @@ var (
 // ringLength is VETH_RING_SIZE (drivers/net/veth.c).
 const ringLength = 256
 
-func (b *bench) fillRing(queue string) (stopped bool, err error) {
+func (b *sandbox) fillRing(queue string) (stopped bool, err error) {
 	if err := b.threaded(); err != nil {
 		return false, err
 	}
@@ -82,7 +82,7 @@ func (b *bench) fillRing(queue string) (stopped bool, err error) {
 
 // prepare adds a queue to the sending end, and turns off the offloads with which its packets
 // would bypass the ring (veth_skb_is_eligible_for_gro).
-func (b *bench) prepare(device netlink.Link, queue string) error {
+func (b *sandbox) prepare(device netlink.Link, queue string) error {
 	if err := b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(device, 3), QdiscType: queue}); err != nil {
 		return fmt.Errorf("add a queue: %w", err)
 	}
@@ -91,7 +91,7 @@ func (b *bench) prepare(device netlink.Link, queue string) error {
 }
 
 // drops reports whether the other packets, which do not wait, were dropped.
-func (b *bench) drops() error {
+func (b *sandbox) drops() error {
 	device, err := b.Link(near)
 	if err != nil {
 		return err

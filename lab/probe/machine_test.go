@@ -96,7 +96,7 @@ func TestTheTrialOfBackpressureSeesDrops(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	b := newBench(s)
+	b := newSandbox(s)
 	if err := b.addPair(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestTheTrialOfBackpressureSeesDrops(t *testing.T) {
 // A namespace without the module's devices answers as the kernel does.
 func TestAFeatureThatFailsIsNamedWithItsReason(t *testing.T) {
 	needRoot(t)
-	found := try(Feature{Name: Macvlan, What: "macvlan devices", Remedy: "r"}, &bench{}, &Facts{})
+	found := try(Feature{Name: Macvlan, What: "macvlan devices", Remedy: "r"}, &sandbox{}, &Facts{})
 	if found.Works || !strings.Contains(found.Reason, "macvlan devices") || !strings.Contains(found.Reason, "veth") {
 		t.Errorf("%+v", found)
 	}

@@ -159,12 +159,12 @@ func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {
 		if !missing || !strings.Contains(reason, "CAP_NET_ADMIN") || remedy != rootRemedy {
 			t.Errorf("%s: %q, %q", feature.Name, reason, remedy)
 		}
-		if feature.Remedy == "" || feature.What == "" || trials[feature.Name] == nil {
+		if feature.Remedy == "" || feature.What == "" || attempts[feature.Name] == nil {
 			t.Errorf("%s has no remedy, no description or no trial", feature.Name)
 		}
 	}
-	if len(trials) != len(features) {
-		t.Errorf("%d trials for %d features", len(trials), len(features))
+	if len(attempts) != len(features) {
+		t.Errorf("%d trials for %d features", len(attempts), len(features))
 	}
 	if reason, remedy, missing := f.Missing("warp"); !missing || !strings.Contains(reason, "warp") || remedy == "" {
 		t.Errorf("%q, %q, %v", reason, remedy, missing)

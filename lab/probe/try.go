@@ -21,72 +21,72 @@ import (
 	"windtunnel/lab/vm/kernel"
 )
 
-// bench is a temporary namespace for the trials of features. The devices in it are removed
+// sandbox is a temporary namespace for the trials of features. The devices in it are removed
 // with it.
-type bench struct {
+type sandbox struct {
 	*space.Space
 	far     string // the receiving end of the veth pair
 	pair    bool   // the veth pair is there
 	program *ebpf.Program
 }
 
-// near is the name of the sending end of the bench's veth pair.
+// near is the name of the sending end of the sandbox's veth pair.
 const near = "near"
 
-var benches atomic.Int64
+var sandboxes atomic.Int64
 
-// newBench makes a bench and a name for the receiving end of its veth pair. The kernel
+// newSandbox makes a sandbox and a name for the receiving end of its veth pair. The kernel
 // names the thread that polls this end after the device, and the lab finds the thread by that
-// name. So no other device may have the name, not even a device of an earlier bench that is
+// name. So no other device may have the name, not even a device of an earlier sandbox that is
 // still being removed. The name must be short, because a thread's name has at most 15 bytes.
-func newBench(s *space.Space) *bench {
-	return &bench{Space: s, far: "wt" + strconv.FormatInt(int64(os.Getpid()), 36) + strconv.FormatInt(benches.Add(1), 36)}
+func newSandbox(s *space.Space) *sandbox {
+	return &sandbox{Space: s, far: "wt" + strconv.FormatInt(int64(os.Getpid()), 36) + strconv.FormatInt(sandboxes.Add(1), 36)}
 }
 
-// trial tries one feature. how is the source of the answer if it was not a trial.
-type trial func(b *bench, f *Facts) (how string, err error)
+// attempt tries one feature. how is the source of the answer if it was not a trial.
+type attempt func(b *sandbox, f *Facts) (how string, err error)
 
-var trials = map[string]trial{
-	Netns:     func(*bench, *Facts) (string, error) { return "", nil }, // made already
-	Veth:      func(b *bench, _ *Facts) (string, error) { return "", b.addPair() },
+var attempts = map[string]attempt{
+	Netns:     func(*sandbox, *Facts) (string, error) { return "", nil }, // made already
+	Veth:      func(b *sandbox, _ *Facts) (string, error) { return "", b.addPair() },
 	Bridge:    addDevice(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}),
 	Netkit:    addDevice(&netlink.Netkit{LinkAttrs: netlink.LinkAttrs{Name: "nk"}}),
 	VXLAN:     addDevice(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx"}, VxlanId: 42, Port: 4789}),
 	IFB:       addDevice(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "ifb"}}),
 	WireGuard: addDevice(&netlink.Wireguard{LinkAttrs: netlink.LinkAttrs{Name: "wg"}}),
-	Macvlan: func(b *bench, _ *Facts) (string, error) {
+	Macvlan: func(b *sandbox, _ *Facts) (string, error) {
 		return "", b.onPair(func(l netlink.Link) error {
 			return b.Links.LinkAdd(&netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "mv", ParentIndex: l.Attrs().Index}, Mode: netlink.MACVLAN_MODE_BRIDGE})
 		})
 	},
-	Tun:    func(b *bench, _ *Facts) (string, error) { return "", b.Do(openTun) },
-	Clsact: func(b *bench, _ *Facts) (string, error) { return "", b.onPair(b.addClsact) },
-	BPF:    func(b *bench, _ *Facts) (string, error) { return "", b.onPair(b.addFilter) },
-	TCX:    func(b *bench, _ *Facts) (string, error) { return "", b.onPair(b.addTCX) },
-	TBF: func(b *bench, _ *Facts) (string, error) {
+	Tun:    func(b *sandbox, _ *Facts) (string, error) { return "", b.Do(openTun) },
+	Clsact: func(b *sandbox, _ *Facts) (string, error) { return "", b.onPair(b.addClsact) },
+	BPF:    func(b *sandbox, _ *Facts) (string, error) { return "", b.onPair(b.addFilter) },
+	TCX:    func(b *sandbox, _ *Facts) (string, error) { return "", b.onPair(b.addTCX) },
+	TBF: func(b *sandbox, _ *Facts) (string, error) {
 		return "", b.onPair(func(l netlink.Link) error {
 			return b.Links.QdiscReplace(&netlink.Tbf{QdiscAttrs: root(l, 2), Rate: 1e8, Buffer: 1 << 20, Limit: 1 << 20})
 		})
 	},
-	FQ: func(b *bench, _ *Facts) (string, error) {
+	FQ: func(b *sandbox, _ *Facts) (string, error) {
 		return "", b.onPair(func(l netlink.Link) error { return b.Links.QdiscReplace(netlink.NewFq(root(l, 3))) })
 	},
-	CPUShare: func(*bench, *Facts) (string, error) { return "", space.CanLimitCPU() },
-	Pfifo: func(b *bench, _ *Facts) (string, error) {
+	CPUShare: func(*sandbox, *Facts) (string, error) { return "", space.CanLimitCPU() },
+	Pfifo: func(b *sandbox, _ *Facts) (string, error) {
 		return "", b.onPair(func(l netlink.Link) error {
 			return b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(l, 1), QdiscType: "pfifo"})
 		})
 	},
-	BTF:          func(*bench, *Facts) (string, error) { return "", hasBTF() },
-	Threaded:     func(b *bench, _ *Facts) (string, error) { return "", b.threaded() },
-	Backpressure: (*bench).backpressure,
-	Pacing:       func(*bench, *Facts) (string, error) { return "", setPacing() },
+	BTF:          func(*sandbox, *Facts) (string, error) { return "", hasBTF() },
+	Threaded:     func(b *sandbox, _ *Facts) (string, error) { return "", b.threaded() },
+	Backpressure: (*sandbox).backpressure,
+	Pacing:       func(*sandbox, *Facts) (string, error) { return "", setPacing() },
 	VRouter:      findVRouter,
 	QEMU:         findQEMU,
 	GuestKernel:  findGuestKernel,
 	KVM:          tryKVM,
-	BridgeFilter: func(b *bench, _ *Facts) (string, error) { return "", b.Do(findBridgeFilter) },
-	OpenVSwitch:  func(b *bench, _ *Facts) (string, error) { return "", b.Do(findOpenVSwitch) },
+	BridgeFilter: func(b *sandbox, _ *Facts) (string, error) { return "", b.Do(findBridgeFilter) },
+	OpenVSwitch:  func(b *sandbox, _ *Facts) (string, error) { return "", b.Do(findOpenVSwitch) },
 }
 
 // findBridgeFilter looks for the sysctls that the module br_netfilter adds to a namespace.
@@ -95,7 +95,7 @@ func findBridgeFilter() error {
 	return err
 }
 
-func findVRouter(*bench, *Facts) (string, error) {
+func findVRouter(*sandbox, *Facts) (string, error) {
 	path, err := program.Beside(VRouter)
 	return path, err
 }
@@ -116,7 +116,7 @@ func tryFeatures(f *Facts) []Finding {
 		found := f.notRoot(features)
 		for i := range found {
 			if rootless[found[i].Name] {
-				found[i] = try(features[i], &bench{}, f)
+				found[i] = try(features[i], &sandbox{}, f)
 			}
 		}
 		return found
@@ -129,7 +129,7 @@ func tryFeatures(f *Facts) []Finding {
 	if err != nil {
 		return withoutNamespaces(err)
 	}
-	b := newBench(s)
+	b := newSandbox(s)
 	defer func() {
 		if b.program != nil {
 			b.program.Close()
@@ -156,8 +156,8 @@ func withoutNamespaces(err error) []Finding {
 	return found
 }
 
-func try(feature Feature, b *bench, f *Facts) Finding {
-	how, err := trials[feature.Name](b, f)
+func try(feature Feature, b *sandbox, f *Facts) Finding {
+	how, err := attempts[feature.Name](b, f)
 	if err == nil {
 		return Finding{Feature: feature, Works: true, How: how}
 	}
@@ -168,18 +168,18 @@ func try(feature Feature, b *bench, f *Facts) Finding {
 	return Finding{Feature: feature, Reason: reason, How: how}
 }
 
-func addDevice(l netlink.Link) trial {
-	return func(b *bench, _ *Facts) (string, error) { return "", b.Links.LinkAdd(l) }
+func addDevice(l netlink.Link) attempt {
+	return func(b *sandbox, _ *Facts) (string, error) { return "", b.Links.LinkAdd(l) }
 }
 
-func (b *bench) addPair() error {
+func (b *sandbox) addPair() error {
 	err := b.Links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: near, TxQLen: 1000}, PeerName: b.far})
 	b.pair = err == nil
 	return err
 }
 
 // onPair runs f with one end of the veth pair.
-func (b *bench) onPair(f func(l netlink.Link) error) error {
+func (b *sandbox) onPair(f func(l netlink.Link) error) error {
 	if !b.pair {
 		return errors.New("it needs a veth pair")
 	}
@@ -196,13 +196,13 @@ func root(l netlink.Link, major uint16) netlink.QdiscAttrs {
 	return netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(major, 0)}
 }
 
-func (b *bench) addClsact(l netlink.Link) error {
+func (b *sandbox) addClsact(l netlink.Link) error {
 	return b.Links.QdiscAdd(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
 		LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_CLSACT, Handle: netlink.MakeHandle(0xffff, 0)}})
 }
 
 // load loads a program that lets every packet pass.
-func (b *bench) load() (err error) {
+func (b *sandbox) load() (err error) {
 	if b.program != nil {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (b *bench) load() (err error) {
 	return err
 }
 
-func (b *bench) addFilter(l netlink.Link) error {
+func (b *sandbox) addFilter(l netlink.Link) error {
 	if err := b.load(); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (b *bench) addFilter(l netlink.Link) error {
 	})
 }
 
-func (b *bench) addTCX(l netlink.Link) error {
+func (b *sandbox) addTCX(l netlink.Link) error {
 	if err := b.load(); err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func setPacing() error {
 
 // threaded moves the polling of a veth device to a thread. A veth polls only while it is up
 // with GRO on.
-func (b *bench) threaded() error {
+func (b *sandbox) threaded() error {
 	return b.onPair(func(netlink.Link) error {
 		if err := b.Offloads(b.far, map[string]bool{"rx-gro": true}); err != nil {
 			return err
@@ -296,7 +296,7 @@ func (b *bench) threaded() error {
 	})
 }
 
-func findQEMU(*bench, *Facts) (string, error) {
+func findQEMU(*sandbox, *Facts) (string, error) {
 	path, err := exec.LookPath(vm.Program)
 	if errors.Is(err, exec.ErrNotFound) {
 		err = errors.New(vm.Program + " is not installed")
@@ -304,7 +304,7 @@ func findQEMU(*bench, *Facts) (string, error) {
 	return path, err
 }
 
-func findGuestKernel(*bench, *Facts) (string, error) {
+func findGuestKernel(*sandbox, *Facts) (string, error) {
 	k, err := kernel.Find()
 	if errors.Is(err, kernel.ErrNone) {
 		err = errors.New("none was found")
@@ -314,7 +314,7 @@ func findGuestKernel(*bench, *Facts) (string, error) {
 
 // tryKVM boots a guest once after each boot of the machine, if QEMU and a kernel are
 // installed. If KVM does not work, this takes some seconds.
-func tryKVM(*bench, *Facts) (string, error) {
+func tryKVM(*sandbox, *Facts) (string, error) {
 	if _, err := exec.LookPath(vm.Program); err != nil {
 		return "", errors.New("QEMU is not installed")
 	}

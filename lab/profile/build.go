@@ -17,7 +17,7 @@ type builder struct {
 	kernel symbols
 	hidden error // why kernel functions have no names
 	files  files
-	table  *category.Table
+	rules  *category.Rules
 	roles  map[uint32]category.Role
 	found  map[chainOf]int // place in list
 	list   []folded.Stack
@@ -34,7 +34,7 @@ type chainOf struct {
 func newBuilder(s *Sampler, cast Cast) (*builder, error) {
 	b := &builder{s: s, cast: cast, files: files{}, roles: map[uint32]category.Role{}, found: map[chainOf]int{}}
 	var err error
-	if b.table, err = category.Standard(); err != nil {
+	if b.rules, err = category.Standard(); err != nil {
 		return nil, err
 	}
 	b.kernel, b.hidden = readKernelSymbols()
@@ -69,7 +69,7 @@ func (b *builder) stack(s *sample) folded.Stack {
 		role = b.s.processes.role(s.pid, b.cast)
 		b.roles[s.pid] = role
 	}
-	st.Category = b.table.Of(st.Frames, role)
+	st.Category = b.rules.Of(st.Frames, role)
 	return st
 }
 

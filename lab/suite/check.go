@@ -17,7 +17,7 @@ func checkWorkloads(j *journal, s *spec) {
 		if kind == "" {
 			continue // unreadable; already reported
 		}
-		for _, f := range workloadTable.fields {
+		for _, f := range workloadKeys.fields {
 			pos := w.value.keys[f.key]
 			if pos.line == 0 || f.kinds == nil || slices.Contains(f.kinds, kind) {
 				continue

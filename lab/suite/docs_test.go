@@ -88,21 +88,21 @@ func rowsOf(t *testing.T) map[string][]string {
 
 func TestTheReferenceHasExactlyTheKeysAndDefaultsOfTheParser(t *testing.T) {
 	rows := rowsOf(t)
-	checkRows(t, rows["the suite"], suiteTable)
-	checkRows(t, rows["timing"], timingTable)
-	checkRows(t, rows["fabric"], fabricTable)
-	checkRows(t, rows["endpoint"], endpointTable)
+	checkRows(t, rows["the suite"], suiteKeys)
+	checkRows(t, rows["timing"], timingKeys)
+	checkRows(t, rows["fabric"], fabricKeys)
+	checkRows(t, rows["endpoint"], endpointKeys)
 	checkRows(t, slices.DeleteFunc(slices.Clone(rows["workload"]), func(row string) bool {
 		return slices.ContainsFunc(kinds, func(k Kind) bool { return strings.HasPrefix(row, "| `"+string(k)+"`") })
-	}), workloadTable)
-	checkRows(t, rows["scenario"], scenarioTable)
-	checkRows(t, rows["comparisons"], comparisonTable)
-	checkRows(t, rows["ladders"], ladderTable)
-	checkRows(t, rows["hypotheses"], hypothesisTable)
-	checkRows(t, rows["published figures"], publishedTable)
-	checkRows(t, rows["causes"], causeTable)
-	checkRows(t, rows["tables"], figureTableTable)
-	checkRows(t, rows["short form"], shortTable)
+	}), workloadKeys)
+	checkRows(t, rows["scenario"], scenarioKeys)
+	checkRows(t, rows["comparisons"], comparisonKeys)
+	checkRows(t, rows["ladders"], ladderKeys)
+	checkRows(t, rows["hypotheses"], hypothesisKeys)
+	checkRows(t, rows["published figures"], publishedKeys)
+	checkRows(t, rows["causes"], causeKeys)
+	checkRows(t, rows["tables"], figureTableKeys)
+	checkRows(t, rows["short form"], shortKeys)
 	for _, k := range kinds {
 		if !strings.Contains(reference(t), "| `"+string(k)+"` |") {
 			t.Errorf("kind %s has no row", k)
@@ -110,7 +110,7 @@ func TestTheReferenceHasExactlyTheKeysAndDefaultsOfTheParser(t *testing.T) {
 	}
 }
 
-func checkRows[T any](t *testing.T, rows []string, of table[T]) {
+func checkRows[T any](t *testing.T, rows []string, of mapping[T]) {
 	t.Helper()
 	documented := map[string]string{}
 	for _, row := range rows {

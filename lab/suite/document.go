@@ -106,7 +106,7 @@ func tokenize(j *journal, text string) (tokens token.Tokens, ok bool) {
 }
 
 // parse builds the syntax tree. It recovers from panics like tokenize. It accepts
-// duplicate keys; table.read reports them later, with all other errors.
+// duplicate keys; mapping.read reports them later, with all other errors.
 func parse(tokens token.Tokens) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {

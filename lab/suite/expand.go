@@ -232,8 +232,8 @@ func (x *expansion) scenario(e at[scenarioSpec]) bool {
 		tools = []string{x.opts.Tool}
 	}
 	workloads := pick(e.V.workload.V, x.s.workloads.V)
-	fabrics := orDefault(pick(e.V.fabric.V, x.s.fabrics.V), defaultFabric, fabricTable)
-	endpoints := orDefault(pick(e.V.endpoint.V, x.s.endpoints.V), defaultEndpoint, endpointTable)
+	fabrics := orDefault(pick(e.V.fabric.V, x.s.fabrics.V), defaultFabric, fabricKeys)
+	endpoints := orDefault(pick(e.V.endpoint.V, x.s.endpoints.V), defaultEndpoint, endpointKeys)
 	if len(x.plan.Scenarios)+len(systems)*len(placements)*len(tools)*len(workloads)*len(fabrics)*len(endpoints) > mostScenarios {
 		x.j.fail(e.Pos, fmt.Sprintf("the suite expands into more than %d scenarios", mostScenarios), "shorten the lists, or split the suite")
 		return false

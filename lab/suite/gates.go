@@ -72,7 +72,7 @@ type gateSpec struct {
 	metrics, scenarios at[[]at[string]]
 }
 
-var gateTable = table[gateSpec]{what: "a gate", alone: true, fields: []field[gateSpec]{
+var gateKeys = mapping[gateSpec]{what: "a gate", alone: true, fields: []field[gateSpec]{
 	bind("metric", oneOrMore[string](gatedMetric), func(g *gateSpec) *at[[]at[string]] { return &g.metrics }, "Metrics that the gate judges.").must(),
 	bind("scenarios", oneOrMore[string](sentence(200)), func(g *gateSpec) *at[[]at[string]] { return &g.scenarios }, "Ids, groups or patterns of scenarios; default is every scenario."),
 	set("worse_by", fraction(0, 10), func(g *gateSpec) *float64 { return &g.WorseBy }, `Smallest change for the worse that fails the gate; "0%": any significant change.`).must(),
@@ -96,8 +96,8 @@ var gatedMetric = single[string]{wants: "a metric", parse: func(text string) (st
 
 type gatesSpec struct{ gates at[[]at[gateSpec]] }
 
-var gatesTable = table[gatesSpec]{what: "the file", alone: true, fields: []field[gatesSpec]{
-	bind[gatesSpec, []at[gateSpec]]("gates", gateList{list[gateSpec]{gateTable, 1, 100, false}}, func(g *gatesSpec) *at[[]at[gateSpec]] { return &g.gates }, "The gates.").must(),
+var gatesKeys = mapping[gatesSpec]{what: "the file", alone: true, fields: []field[gatesSpec]{
+	bind[gatesSpec, []at[gateSpec]]("gates", gateList{list[gateSpec]{gateKeys, 1, 100, false}}, func(g *gatesSpec) *at[[]at[gateSpec]] { return &g.gates }, "The gates.").must(),
 }}
 
 // gateList is the list of gates. It must not be empty.
@@ -118,7 +118,7 @@ func ParseGates(name string, data []byte) (*GateFile, error) {
 	j := &journal{file: name}
 	f := &GateFile{Name: name}
 	if root := document(j, data, gateLanguage); root != nil {
-		spec, _ := gatesTable.read(j, root)
+		spec, _ := gatesKeys.read(j, root)
 		for _, g := range spec.gates.V {
 			f.Gates = append(f.Gates, gateOf(j, g))
 		}

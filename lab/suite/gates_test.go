@@ -11,7 +11,7 @@ func TestEveryKeyOfAGateIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range gateTable.fields {
+	for _, f := range gateKeys.fields {
 		if !strings.Contains(string(data), "| `"+f.key+"` |") {
 			t.Errorf("the key %s is not documented", f.key)
 		}

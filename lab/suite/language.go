@@ -187,7 +187,7 @@ var (
 	prose    = sentence(4000)
 )
 
-var timingTable = table[timingSpec]{
+var timingKeys = mapping[timingSpec]{
 	what:   "timing",
 	places: func(t *timingSpec) *positions { return &t.keys },
 	doc:    "How long one trial runs. A trial is warmup, duration and cooldown in this order; only duration counts.",
@@ -198,7 +198,7 @@ var timingTable = table[timingSpec]{
 	},
 }
 
-var fabricTable = table[fabricSpec]{
+var fabricKeys = mapping[fabricSpec]{
 	what:   "a fabric",
 	doc:    "The underlay between the nodes.",
 	places: func(t *fabricSpec) *positions { return &t.keys },
@@ -220,7 +220,7 @@ var fabricTable = table[fabricSpec]{
 	},
 }
 
-var endpointTable = table[endpointSpec]{
+var endpointKeys = mapping[endpointSpec]{
 	what:   "an endpoint",
 	doc:    "The container or VM in which the tools run, on both sides.",
 	places: func(t *endpointSpec) *positions { return &t.keys },
@@ -234,7 +234,7 @@ var endpointTable = table[endpointSpec]{
 	},
 }
 
-var workloadTable = table[workloadSpec]{
+var workloadKeys = mapping[workloadSpec]{
 	what:   "a workload",
 	doc:    "The traffic of a scenario, independent of the tool.",
 	places: func(t *workloadSpec) *positions { return &t.keys },
@@ -254,11 +254,11 @@ var workloadTable = table[workloadSpec]{
 		setOr("rate", rate(mostRate), func(w *workloadSpec) *int64 { return &w.Rate }, 0, "Payload bits per second of all streams together: TCP pacing, or the offered rate of a udp_stream; 0 is as fast as possible.").only(streams...),
 		setOr("receiver_work", amount(mostWork), func(w *workloadSpec) *float64 { return &w.ReceiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
 		setOr("ip_version", oneOf(4, 6), func(w *workloadSpec) *int { return &w.IPVersion }, 4, "4 or 6."),
-		set("timing", timingTable, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),
+		set("timing", timingKeys, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),
 	},
 }
 
-var scenarioTable = table[scenarioSpec]{
+var scenarioKeys = mapping[scenarioSpec]{
 	what: "a scenario",
 	doc:  "One scenario, or several: if system, placement, workload, fabric, endpoint or tool is a list, every combination is a scenario.",
 	fields: []field[scenarioSpec]{
@@ -272,11 +272,11 @@ var scenarioTable = table[scenarioSpec]{
 		bind("endpoint", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),
 		bind("tool", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.tool }, "The traffic program, or a list; default is the suite's."),
 		preset("pairs", number(1, mostPairs), func(s *scenarioSpec) *at[int] { return &s.pairs }, 1, "Number of simultaneous pairs of sender and receiver."),
-		set("timing", timingTable, func(s *scenarioSpec) *timingSpec { return &s.timing }, "Overrides the timing of suite and workload key by key."),
+		set("timing", timingKeys, func(s *scenarioSpec) *timingSpec { return &s.timing }, "Overrides the timing of suite and workload key by key."),
 	},
 }
 
-var comparisonTable = table[comparisonSpec]{
+var comparisonKeys = mapping[comparisonSpec]{
 	what: "a comparison",
 	doc:  "A comparison of scenarios with a baseline. Two scenario ids make one comparison; two groups make one for every part after the \"/\" that both have.",
 	fields: []field[comparisonSpec]{
@@ -286,7 +286,7 @@ var comparisonTable = table[comparisonSpec]{
 	},
 }
 
-var ladderTable = table[ladderSpec]{
+var ladderKeys = mapping[ladderSpec]{
 	what: "a ladder",
 	doc:  "A sequence of scenarios in which each step changes one thing, so that the cost of a step is the cost of this change. Scenario ids make one ladder; groups make one ladder for every part after the \"/\".",
 	fields: []field[ladderSpec]{
@@ -296,7 +296,7 @@ var ladderTable = table[ladderSpec]{
 	},
 }
 
-var hypothesisTable = table[hypothesisSpec]{
+var hypothesisKeys = mapping[hypothesisSpec]{
 	what:  "a hypothesis",
 	doc:   "A statement about a ratio, a difference or a value: the samples confirm it, refute it, or leave it undecided. Groups make one hypothesis for every part after the \"/\" that baseline and subject both have.",
 	oneOf: []string{"ratio", "difference", "value"},
@@ -312,7 +312,7 @@ var hypothesisTable = table[hypothesisSpec]{
 	},
 }
 
-var figureTableTable = table[Table]{
+var figureTableKeys = mapping[Table]{
 	what: "a published table",
 	doc:  "A table of a public document. The report shows it, the measured figures in the same shape, and both as ratios to their own baselines.",
 	fields: []field[Table]{
@@ -323,7 +323,7 @@ var figureTableTable = table[Table]{
 	},
 }
 
-var publishedTable = table[publishedSpec]{
+var publishedKeys = mapping[publishedSpec]{
 	what:   "a published figure",
 	doc:    "A figure from a public document, shown beside the measured one.",
 	places: func(t *publishedSpec) *positions { return &t.keys },
@@ -340,7 +340,7 @@ var publishedTable = table[publishedSpec]{
 	},
 }
 
-var causeTable = table[causeSpec]{
+var causeKeys = mapping[causeSpec]{
 	what: "a cause",
 	doc:  "Why measured figures differ from a document: shown where a published figure has the verdict \"differs\", or a hypothesis is refuted.",
 	fields: []field[causeSpec]{
@@ -351,7 +351,7 @@ var causeTable = table[causeSpec]{
 	},
 }
 
-var suiteTable = table[spec]{
+var suiteKeys = mapping[spec]{
 	what: "a suite",
 	doc:  "A suite of Windtunnel: scenarios, and the comparisons between them.",
 	fields: []field[spec]{
@@ -363,46 +363,46 @@ var suiteTable = table[spec]{
 		bind("precision", fraction(leastPrecision, mostPrecision), func(s *spec) *at[float64] { return &s.precision }, "Run until the intervals are narrow enough: largest half-width of an interval, relative to the figure. It applies to throughput (or transactions) and both sides' CPU, in every comparison and in every scenario without a comparison."),
 		bind("max_trials", number(1, mostTrials), func(s *spec) *at[int] { return &s.maxTrials }, "With a precision: the largest number of trials of each scenario. Default is four times trials, and at least 40."),
 		preset("max_time", span(leastTime, mostTime), func(s *spec) *at[time.Duration] { return &s.maxTime }, defaultMaxTime, "With a precision: no further block begins after this time, once each scenario has run trials times."),
-		set("timing", timingTable, func(s *spec) *timingSpec { return &s.timing }, "How long a trial runs."),
+		set("timing", timingKeys, func(s *spec) *timingSpec { return &s.timing }, "How long a trial runs."),
 		preset("tool", name, func(s *spec) *at[string] { return &s.tool }, defaultTool, "The traffic program of scenarios without the key tool."),
-		bind("fabrics", index[fabricSpec]{name, fabricTable, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. Default: one underlay "default", with every key at its default.`),
-		bind("endpoints", index[endpointSpec]{name, endpointTable, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `The containers or VMs in which the tools run, by name. Default: one endpoint "container", with every key at its default.`),
-		bind("workloads", index[workloadSpec]{name, workloadTable, mostNames}, func(s *spec) *at[[]named[workloadSpec]] { return &s.workloads }, "The kinds of traffic, by name.").must(),
-		bind("scenarios", list[scenarioSpec]{scenarioTable, 1, mostNames, false}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "Scenarios to measure, in the order of the report.").must(),
-		bind("comparisons", list[comparisonSpec]{comparisonTable, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Comparisons of scenarios with a baseline."),
-		bind("ladders", list[ladderSpec]{ladderTable, 1, mostNames, false}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
-		bind("hypotheses", list[hypothesisSpec]{hypothesisTable, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios, differences and values. The report says whether they hold."),
-		bind("tables", index[Table]{name, figureTableTable, mostNames}, func(s *spec) *at[[]named[Table]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
-		bind("published", list[publishedSpec]{publishedTable, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
-		bind("causes", list[causeSpec]{causeTable, 1, mostNames, false}, func(s *spec) *at[[]at[causeSpec]] { return &s.causes }, "Known causes of differences from the documents."),
-		bind("short", shortTable, func(s *spec) *at[shortSpec] { return &s.short }, "Changes that `run --short` makes."),
+		bind("fabrics", index[fabricSpec]{name, fabricKeys, mostNames}, func(s *spec) *at[[]named[fabricSpec]] { return &s.fabrics }, `The underlays, by name. Default: one underlay "default", with every key at its default.`),
+		bind("endpoints", index[endpointSpec]{name, endpointKeys, mostNames}, func(s *spec) *at[[]named[endpointSpec]] { return &s.endpoints }, `The containers or VMs in which the tools run, by name. Default: one endpoint "container", with every key at its default.`),
+		bind("workloads", index[workloadSpec]{name, workloadKeys, mostNames}, func(s *spec) *at[[]named[workloadSpec]] { return &s.workloads }, "The kinds of traffic, by name.").must(),
+		bind("scenarios", list[scenarioSpec]{scenarioKeys, 1, mostNames, false}, func(s *spec) *at[[]at[scenarioSpec]] { return &s.scenarios }, "Scenarios to measure, in the order of the report.").must(),
+		bind("comparisons", list[comparisonSpec]{comparisonKeys, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Comparisons of scenarios with a baseline."),
+		bind("ladders", list[ladderSpec]{ladderKeys, 1, mostNames, false}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
+		bind("hypotheses", list[hypothesisSpec]{hypothesisKeys, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios, differences and values. The report says whether they hold."),
+		bind("tables", index[Table]{name, figureTableKeys, mostNames}, func(s *spec) *at[[]named[Table]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
+		bind("published", list[publishedSpec]{publishedKeys, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
+		bind("causes", list[causeSpec]{causeKeys, 1, mostNames, false}, func(s *spec) *at[[]at[causeSpec]] { return &s.causes }, "Known causes of differences from the documents."),
+		bind("short", shortKeys, func(s *spec) *at[shortSpec] { return &s.short }, "Changes that `run --short` makes."),
 		bind("notes", oneOrMore[string](prose), func(s *spec) *at[[]at[string]] { return &s.notes }, "Remarks printed under the report's tables."),
 	},
 }
 
-// homes maps each key of an inner table to that table: "buffer" to "a workload". A key
-// of several tables has the value "".
+// homes maps each key of an inner mapping to that mapping: "buffer" to "a workload". A key
+// of several mappings has the value "".
 var homes map[string]string
 
 func init() {
 	homes = map[string]string{}
-	note(timingTable)
-	note(fabricTable)
-	note(endpointTable)
-	note(workloadTable)
-	note(scenarioTable)
-	note(comparisonTable)
-	note(ladderTable)
-	note(hypothesisTable)
-	note(figureTableTable)
-	note(publishedTable)
-	note(causeTable)
-	note(shortTable)
-	note(suiteTable)
+	note(timingKeys)
+	note(fabricKeys)
+	note(endpointKeys)
+	note(workloadKeys)
+	note(scenarioKeys)
+	note(comparisonKeys)
+	note(ladderKeys)
+	note(hypothesisKeys)
+	note(figureTableKeys)
+	note(publishedKeys)
+	note(causeKeys)
+	note(shortKeys)
+	note(suiteKeys)
 }
 
-// note adds the keys of a table to homes.
-func note[T any](t table[T]) {
+// note adds the keys of a mapping to homes.
+func note[T any](t mapping[T]) {
 	for _, f := range t.fields {
 		if _, taken := homes[f.key]; taken {
 			homes[f.key] = ""
@@ -415,10 +415,10 @@ func note[T any](t table[T]) {
 func homeOf(key string) string { return homes[key] }
 
 // Schema returns the JSON Schema (draft 2020-12) of the suite language, for editors.
-// It is made from the tables that Parse uses, so both have the same keys. Only Parse
+// It is made from the mappings that Parse uses, so both have the same keys. Only Parse
 // checks some rules, such as undefined names.
 func Schema() []byte {
-	s := suiteTable.schema()
+	s := suiteKeys.schema()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "Windtunnel suite"
 	var b bytes.Buffer
@@ -426,7 +426,7 @@ func Schema() []byte {
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if err := e.Encode(s); err != nil {
-		panic("suite: the schema cannot be encoded: " + err.Error()) // the tables hold nothing but JSON values
+		panic("suite: the schema cannot be encoded: " + err.Error()) // the mappings hold nothing but JSON values
 	}
 	return b.Bytes()
 }

@@ -84,7 +84,7 @@ func endpointOf(e named[endpointSpec]) Endpoint {
 }
 
 // orDefault returns the entries of an index, or one entry with default values.
-func orDefault[T any](entries []named[T], name string, of table[T]) []named[T] {
+func orDefault[T any](entries []named[T], name string, of mapping[T]) []named[T] {
 	if len(entries) > 0 {
 		return entries
 	}

@@ -27,7 +27,7 @@ func schemaOf(t *testing.T) map[string]any {
 }
 
 // keysOf lists the keys that a table's parser knows.
-func keysOf[T any](t table[T]) (keys []string) {
+func keysOf[T any](t mapping[T]) (keys []string) {
 	for _, f := range t.fields {
 		keys = append(keys, f.key)
 		if f.alias != "" {
@@ -58,20 +58,20 @@ func TestTheSchemaHasExactlyTheKeysOfTheParser(t *testing.T) {
 		keys []string
 		in   map[string]any
 	}{
-		{keysOf(suiteTable), root},
-		{keysOf(timingTable), dig("properties", "timing")},
-		{keysOf(fabricTable), dig("properties", "fabrics", "additionalProperties")},
-		{keysOf(workloadTable), dig("properties", "workloads", "additionalProperties")},
-		{keysOf(timingTable), dig("properties", "workloads", "additionalProperties", "properties", "timing")},
-		{keysOf(scenarioTable), dig("properties", "scenarios", "items")},
-		{keysOf(timingTable), dig("properties", "scenarios", "items", "properties", "timing")},
-		{keysOf(comparisonTable), dig("properties", "comparisons", "items")},
-		{keysOf(ladderTable), dig("properties", "ladders", "items")},
-		{keysOf(hypothesisTable), dig("properties", "hypotheses", "items")},
-		{keysOf(publishedTable), dig("properties", "published", "items")},
-		{keysOf(causeTable), dig("properties", "causes", "items")},
-		{keysOf(figureTableTable), dig("properties", "tables", "additionalProperties")},
-		{keysOf(shortTable), dig("properties", "short")},
+		{keysOf(suiteKeys), root},
+		{keysOf(timingKeys), dig("properties", "timing")},
+		{keysOf(fabricKeys), dig("properties", "fabrics", "additionalProperties")},
+		{keysOf(workloadKeys), dig("properties", "workloads", "additionalProperties")},
+		{keysOf(timingKeys), dig("properties", "workloads", "additionalProperties", "properties", "timing")},
+		{keysOf(scenarioKeys), dig("properties", "scenarios", "items")},
+		{keysOf(timingKeys), dig("properties", "scenarios", "items", "properties", "timing")},
+		{keysOf(comparisonKeys), dig("properties", "comparisons", "items")},
+		{keysOf(ladderKeys), dig("properties", "ladders", "items")},
+		{keysOf(hypothesisKeys), dig("properties", "hypotheses", "items")},
+		{keysOf(publishedKeys), dig("properties", "published", "items")},
+		{keysOf(causeKeys), dig("properties", "causes", "items")},
+		{keysOf(figureTableKeys), dig("properties", "tables", "additionalProperties")},
+		{keysOf(shortKeys), dig("properties", "short")},
 	} {
 		properties := c.in["properties"].(map[string]any)
 		var got []string

@@ -16,12 +16,12 @@ type shortSpec struct {
 	tool      at[string]
 }
 
-var shortTable = table[shortSpec]{
+var shortKeys = mapping[shortSpec]{
 	what: "a short form",
 	doc:  "What `run --short` changes: a form of the suite that takes minutes, for people in a hurry and for CI.",
 	fields: []field[shortSpec]{
 		bind("trials", number(1, mostTrials), func(s *shortSpec) *at[int] { return &s.trials }, "Trials of each scenario; a precision of the suite does not apply.").must(),
-		set("timing", timingTable, func(s *shortSpec) *timingSpec { return &s.timing }, "Overrides the timing of suite, workloads and scenarios key by key."),
+		set("timing", timingKeys, func(s *shortSpec) *timingSpec { return &s.timing }, "Overrides the timing of suite, workloads and scenarios key by key."),
 		bind("scenarios", oneOrMore[string](pattern), func(s *shortSpec) *at[[]at[string]] { return &s.scenarios }, "Scenarios that the short form keeps: ids, groups or patterns; default is all."),
 		bind("tool", name, func(s *shortSpec) *at[string] { return &s.tool }, "The traffic program of every scenario."),
 	},

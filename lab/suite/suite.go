@@ -33,7 +33,7 @@ func ParseFor(name string, data []byte, opts ExpandOptions) (*Suite, error) {
 	// Check all names and references that could be read. A mistake elsewhere in the
 	// file must not hide their mistakes.
 	s := &Suite{file: name}
-	s.spec, _ = suiteTable.read(j, root)
+	s.spec, _ = suiteKeys.read(j, root)
 	s.lines = j.lines
 	checkWorkloads(j, &s.spec)
 	checkFabrics(j, &s.spec)

@@ -16,7 +16,7 @@ import (
 type span struct {
 	seconds float64
 	cpu     CPU
-	machine machine // zero if the conductor does not read the machine
+	machine machineCounters // zero if the conductor does not read the machine
 }
 
 // conductor runs a crew through the phases of a run.
@@ -25,7 +25,7 @@ type conductor struct {
 	timing suite.Timing
 	// machine reads the machine's counters at the start and at the end of the window; nil if
 	// they are not needed. On a busy machine this takes seconds, and the phases do not wait.
-	machine func() (machine, error)
+	machine func() (machineCounters, error)
 	// started is called when every worker runs, before any traffic. The time counts from its
 	// end; nil: from the release of the workers.
 	started func() error
@@ -44,7 +44,7 @@ type conductor struct {
 type edge struct {
 	at      int64
 	cpu     CPU
-	machine machine
+	machine machineCounters
 	err     error         // of the reading of the machine
 	read    chan struct{} // closed after this reading
 }

@@ -520,7 +520,7 @@ func (n *ntttcp) measure() (account, error) {
 	if err != nil {
 		return account{}, err
 	}
-	cond := &conductor{crew: n.crew, timing: n.timing(), machine: func() (machine, error) { return readMachine(proc, n.udp) }}
+	cond := &conductor{crew: n.crew, timing: n.timing(), machine: func() (machineCounters, error) { return readMachine(proc, n.udp) }}
 	if !n.sender && len(n.peers) > 0 {
 		cond.started = n.started
 	}

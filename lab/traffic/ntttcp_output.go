@@ -17,7 +17,7 @@ type account struct {
 	computer string
 	seconds  float64 // realtime
 	threads  []threadAccount
-	usage    machine // growth of the counters in the window
+	usage    machineCounters // growth of the counters in the window
 	mhz      float64
 }
 

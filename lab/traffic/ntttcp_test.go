@@ -379,7 +379,7 @@ func example() account {
 	return account{
 		options: o, computer: "node", seconds: 2, mhz: 2000,
 		threads: []threadAccount{{2, 64 << 20, 1024}, {2, 192 << 20, 3072}},
-		usage:   machine{busy: 50, total: 100, processors: 2, interrupts: 1000, sent: 1 << 15, received: 4000, retransmits: 3, errors: 1},
+		usage:   machineCounters{busy: 50, total: 100, processors: 2, interrupts: 1000, sent: 1 << 15, received: 4000, retransmits: 3, errors: 1},
 	}
 }
 
@@ -565,7 +565,7 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 
 func TestUsageIsWhatHappenedBetweenTwoReadings(t *testing.T) {
 	// The readings are 3 s apart, and the window has 1 s.
-	u := machine{at: 5e9, busy: 350, total: 500, processors: 2, sent: 22}.since(machine{at: 2e9, busy: 200, total: 200, sent: 4}, 1)
+	u := machineCounters{at: 5e9, busy: 350, total: 500, processors: 2, sent: 22}.since(machineCounters{at: 2e9, busy: 200, total: 200, sent: 4}, 1)
 	if u.cpu() != 50 || u.sent != 6 {
 		t.Errorf("%+v: want 50 %% and 6 packets", u)
 	}
@@ -657,10 +657,10 @@ func TestTheWindowDoesNotWaitForTheMachinesCounters(t *testing.T) {
 	}})
 	over := make(chan struct{})
 	reading := uint64(0)
-	cond := &conductor{crew: c, timing: suite.Timing{Duration: 20 * time.Millisecond}, machine: func() (machine, error) {
+	cond := &conductor{crew: c, timing: suite.Timing{Duration: 20 * time.Millisecond}, machine: func() (machineCounters, error) {
 		<-over
 		reading++
-		return machine{sent: 1000 * reading}, nil
+		return machineCounters{sent: 1000 * reading}, nil
 	}}
 	must(t, c.start())
 	must(t, cond.run(nil))

@@ -95,8 +95,8 @@ func unwrapErrno(err error) error {
 	return err
 }
 
-// session is one run of a server.
-type session struct {
+// serverRun is one run of a server.
+type serverRun struct {
 	*server
 	control *control
 	spec    Spec
@@ -111,7 +111,7 @@ func (s *server) serve(conn net.Conn) (Result, error) {
 	if err != nil {
 		return Result{}, c.refuse(err)
 	}
-	ss := &session{server: s, control: c, spec: *hello.Spec, token: hello.Token, crew: newCrew()}
+	ss := &serverRun{server: s, control: c, spec: *hello.Spec, token: hello.Token, crew: newCrew()}
 	defer ss.crew.close()
 	start, err := ss.join()
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *server) serve(conn net.Conn) (Result, error) {
 }
 
 // join opens the data sockets with the client. start waits for its start message.
-func (ss *session) join() (start func() error, err error) {
+func (ss *serverRun) join() (start func() error, err error) {
 	if ss.spec.udp() {
 		return ss.joinUDP()
 	}
@@ -158,7 +158,7 @@ func (ss *session) join() (start func() error, err error) {
 }
 
 // joined makes the threads, and tells the client that it can start the traffic.
-func (ss *session) joined() error {
+func (ss *serverRun) joined() error {
 	ss.crew.prepare()
 	if err := ss.crew.start(); err != nil {
 		return err
@@ -166,13 +166,13 @@ func (ss *session) joined() error {
 	return ss.control.send(message{Type: typeJoined})
 }
 
-func (ss *session) awaitStart() error {
+func (ss *serverRun) awaitStart() error {
 	_, err := ss.control.expect(typeStart, handshakeTimeout)
 	return err
 }
 
 // shareListener gives every worker a descriptor of the same listening socket.
-func (ss *session) shareListener(listening int) error {
+func (ss *serverRun) shareListener(listening int) error {
 	for _, f := range ss.spec.flows() {
 		fd, err := unix.FcntlInt(uintptr(listening), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
@@ -187,7 +187,7 @@ func (ss *session) shareListener(listening int) error {
 	return nil
 }
 
-func (ss *session) acceptFlows(listening int, o socketOptions) error {
+func (ss *serverRun) acceptFlows(listening int, o socketOptions) error {
 	flows := ss.spec.flows()
 	joined := make([]bool, len(flows))
 	deadline := time.Now().Add(handshakeTimeout)
@@ -217,7 +217,7 @@ func (ss *session) acceptFlows(listening int, o socketOptions) error {
 
 // joinUDP binds a socket for each flow. It uses the ports after the control port that the
 // job owns, and then free ports that the kernel selects.
-func (ss *session) joinUDP() (start func() error, err error) {
+func (ss *serverRun) joinUDP() (start func() error, err error) {
 	const share = 15
 	var sockets []int
 	var ports []uint16
@@ -246,7 +246,7 @@ func (ss *session) joinUDP() (start func() error, err error) {
 }
 
 // answer echoes greetings until the client starts the traffic.
-func (ss *session) answer(a *answers) error {
+func (ss *serverRun) answer(a *answers) error {
 	deadline := time.Now().Add(2 * handshakeTimeout)
 	for told := false; ; {
 		if err := a.answer(); err != nil {
@@ -289,7 +289,7 @@ const lateTimeout = 3 * time.Second
 // measure counts in the window by the server's clock. The client ends the run. Until its
 // message the server continues the traffic, so that no end stops in the window of the
 // other.
-func (ss *session) measure(peer string) (Result, error) {
+func (ss *serverRun) measure(peer string) (Result, error) {
 	c := ss.control
 	stop, release := first(ss.stop, c.stop, c.done, c.lost)
 	defer release()

@@ -29,7 +29,7 @@ var interrupted = []string{"handle_softirqs", "__do_softirq", "asm_sysvec_", "as
 // Time of a program other than the tool, outside interrupts, belongs to that program. For
 // other stacks the first frame with a rule decides, from the leaf to the root. User code of
 // the tool is the generator. A stack without a rule has the category other.
-func (t *Table) Of(frames []string, role Role) string {
+func (t *Rules) Of(frames []string, role Role) string {
 	if (role == RoleObserver || role == RoleForeign) && !isInterrupted(frames) {
 		return ofProgram(role)
 	}
@@ -61,7 +61,7 @@ func (t *Table) Of(frames []string, role Role) string {
 
 // program returns the BPF program that called a BPF function: the outermost of adjacent BPF
 // frames.
-func (t *Table) program(callers []string, category string) string {
+func (t *Rules) program(callers []string, category string) string {
 	for i := len(callers) - 1; i >= 0; i-- {
 		symbol := strings.TrimSuffix(callers[i], folded.KernelSuffix)
 		if !strings.HasPrefix(symbol, "bpf:") {

@@ -8,13 +8,13 @@ import (
 	"windtunnel/lab/profile/folded"
 )
 
-func standardTable(t testing.TB) *Table {
+func standardRules(t testing.TB) *Rules {
 	t.Helper()
-	table, err := Standard()
+	rules, err := Standard()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table
+	return rules
 }
 
 // stack makes frames of a chain in which kernel functions stand after "|".
@@ -59,13 +59,13 @@ func TestTheFrameNearestTheLeafThatNamesALayerDecides(t *testing.T) {
 		{"| kthread worker_thread process_one_work", "timer and housekeeping"},
 		{"| a_function_of_a_later_kernel", folded.Other},
 	}
-	table := standardTable(t)
+	rules := standardRules(t)
 	for _, test := range tests {
 		role := RoleTool
 		if strings.HasPrefix(test.chain, "|") {
 			role = RoleKernel
 		}
-		if got := table.Of(stack(test.chain), role); got != test.want {
+		if got := rules.Of(stack(test.chain), role); got != test.want {
 			t.Errorf("%s: %q, want %q", test.chain, got, test.want)
 		}
 	}
@@ -74,27 +74,27 @@ func TestTheFrameNearestTheLeafThatNamesALayerDecides(t *testing.T) {
 // What a program that is no part of the trial does is its own, but a softirq
 // that interrupts it is not.
 func TestAProgramsOwnWorkIsItsOwnAndAnInterruptIsNot(t *testing.T) {
-	table := standardTable(t)
+	rules := standardRules(t)
 	own := stack("main | entry_SYSCALL_64_after_hwframe do_syscall_64 ksys_read vfs_read")
 	interrupt := stack("main | asm_sysvec_call_function_single handle_softirqs net_rx_action process_backlog ip_rcv tcp_v4_rcv")
 	for role, want := range map[Role]string{RoleForeign: folded.Foreign, RoleObserver: folded.Observer, RoleTool: "syscall and copy"} {
-		if got := table.Of(own, role); got != want {
+		if got := rules.Of(own, role); got != want {
 			t.Errorf("%s reads a file: %q, want %q", role, got, want)
 		}
-		if got := table.Of(interrupt, role); got != "TCP" {
+		if got := rules.Of(interrupt, role); got != "TCP" {
 			t.Errorf("%s is interrupted: %q, want TCP", role, got)
 		}
 	}
-	if got := table.Of([]string{"main"}, RoleForeign); got != folded.Foreign {
+	if got := rules.Of([]string{"main"}, RoleForeign); got != folded.Foreign {
 		t.Errorf("user code of another program: %q", got)
 	}
-	if got := table.Of(nil, RoleKernel); got != folded.Other {
+	if got := rules.Of(nil, RoleKernel); got != folded.Other {
 		t.Errorf("no frames at all: %q", got)
 	}
 }
 
-// names lists all categories that the table can assign to a stack, in its order.
-func (t *Table) names() []string {
+// names lists all categories that the rules can assign to a stack, in its order.
+func (t *Rules) names() []string {
 	names := []string{}
 	seen := map[string]bool{}
 	add := func(n string) {
@@ -112,7 +112,7 @@ func (t *Table) names() []string {
 	return names
 }
 func TestTheTableNamesEveryCategoryOnce(t *testing.T) {
-	names := standardTable(t).names()
+	names := standardRules(t).names()
 	for _, want := range []string{"GSO (software segmentation)", "TCP", "vrouter: fabric_xdp", folded.Idle, folded.Wire, folded.Generator, folded.Unseen} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%q is missing", want)
@@ -144,11 +144,11 @@ func FuzzParse(f *testing.F) {
 	f.Add("a\tlends\t[")
 	f.Add("\t\t\t")
 	f.Fuzz(func(t *testing.T, text string) {
-		table, err := Parse(text)
-		if (table == nil) == (err == nil) {
-			t.Fatalf("table %v and error %v", table, err)
+		rules, err := Parse(text)
+		if (rules == nil) == (err == nil) {
+			t.Fatalf("rules %v and error %v", rules, err)
 		}
-		if err == nil && table.Of(stack("main | tcp_ack"), RoleTool) == "" {
+		if err == nil && rules.Of(stack("main | tcp_ack"), RoleTool) == "" {
 			t.Error("a stack without a category")
 		}
 	})

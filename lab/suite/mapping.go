@@ -8,17 +8,17 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// table is a mapping with known keys, read into a T.
-type table[T any] struct {
+// mapping is a YAML mapping with known keys, read into a T.
+type mapping[T any] struct {
 	what   string // "a scenario", for messages
 	doc    string
-	alone  bool                // the table is not part of the suite language
+	alone  bool                // the mapping is not part of the suite language
 	places func(*T) *positions // where T keeps the positions of its keys; nil if it needs none
 	oneOf  []string            // exactly one of these keys is mandatory; nil if there is no such rule
 	fields []field[T]
 }
 
-// field is one key of a table. One line of Go defines the name of the key, its
+// field is one key of a mapping. One line of Go defines the name of the key, its
 // meaning, its form, and the variable for its value. The parser, the schema and the
 // reference use this line.
 type field[T any] struct {
@@ -102,7 +102,7 @@ func (f field[T]) only(kinds ...Kind) field[T] { f.kinds = kinds; return f }
 
 // read reads the mapping at n. If there are errors, it returns false and the values
 // that could be read.
-func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
+func (t mapping[T]) read(j *journal, n ast.Node) (T, bool) {
 	var out T
 	for _, f := range t.fields {
 		f.init(&out)
@@ -144,7 +144,7 @@ func (t table[T]) read(j *journal, n ast.Node) (T, bool) {
 // readMisspelt reads the values of unknown keys as those of the most similar keys that the
 // mapping lacks. So an unknown key does not cause errors about what is missing, and mistakes
 // in its value are reported too.
-func (t table[T]) readMisspelt(j *journal, entries []*ast.MappingValueNode, seen map[string]position, out *T) {
+func (t mapping[T]) readMisspelt(j *journal, entries []*ast.MappingValueNode, seen map[string]position, out *T) {
 	for _, e := range entries {
 		key, _ := keyOf(j, e)
 		f, near := t.field(Nearest(key.text, t.keys()))
@@ -157,7 +157,7 @@ func (t table[T]) readMisspelt(j *journal, entries []*ast.MappingValueNode, seen
 }
 
 // readField reads the value of a field, and keeps its position.
-func (t table[T]) readField(j *journal, f field[T], n ast.Node, key position, out *T) bool {
+func (t mapping[T]) readField(j *journal, f field[T], n ast.Node, key position, out *T) bool {
 	ok := f.read(j, n, key, out)
 	if t.places != nil {
 		p := t.places(out)
@@ -170,7 +170,7 @@ func (t table[T]) readField(j *journal, f field[T], n ast.Node, key position, ou
 }
 
 // complete reports the missing mandatory keys.
-func (t table[T]) complete(j *journal, n ast.Node, seen map[string]position) bool {
+func (t mapping[T]) complete(j *journal, n ast.Node, seen map[string]position) bool {
 	var missing []string
 	for _, f := range t.fields {
 		if _, ok := seen[f.key]; f.required && !ok {
@@ -193,7 +193,7 @@ func (t table[T]) complete(j *journal, n ast.Node, seen map[string]position) boo
 	return false
 }
 
-func (t table[T]) field(key string) (field[T], bool) {
+func (t mapping[T]) field(key string) (field[T], bool) {
 	i := slices.IndexFunc(t.fields, func(f field[T]) bool { return f.key == key || f.alias == key && key != "" })
 	if i < 0 {
 		return field[T]{}, false
@@ -202,7 +202,7 @@ func (t table[T]) field(key string) (field[T], bool) {
 }
 
 // keys lists the names of the keys, with their aliases.
-func (t table[T]) keys() (known []string) {
+func (t mapping[T]) keys() (known []string) {
 	for _, f := range t.fields {
 		known = append(known, f.key)
 		if f.alias != "" {
@@ -212,9 +212,9 @@ func (t table[T]) keys() (known []string) {
 	return known
 }
 
-// remedy returns the remedy for an unknown key: a similar key, or the table that has
+// remedy returns the remedy for an unknown key: a similar key, or the mapping that has
 // the key.
-func (t table[T]) remedy(key string) string {
+func (t mapping[T]) remedy(key string) string {
 	known := t.keys()
 	if !t.alone && Nearest(key, known) == "" {
 		if home := homeOf(key); home != "" && home != t.what {
@@ -224,7 +224,7 @@ func (t table[T]) remedy(key string) string {
 	return Suggest(key, "known here", known)
 }
 
-func (t table[T]) schema() object {
+func (t mapping[T]) schema() object {
 	properties := object{}
 	var required []string
 	var rules []object
@@ -266,7 +266,7 @@ func (t table[T]) schema() object {
 
 // kindRules returns schema rules. For each kind of workload they forbid the keys that
 // the kind does not support.
-func (t table[T]) kindRules() []object {
+func (t mapping[T]) kindRules() []object {
 	var rules []object
 	for _, k := range kinds {
 		forbidden := object{}
@@ -315,10 +315,10 @@ type named[T any] struct {
 	value T
 }
 
-// index is a mapping from names to tables.
+// index is a mapping from names to mappings with known keys.
 type index[T any] struct {
 	name single[string]
-	of   table[T]
+	of   mapping[T]
 	most int
 }
 

@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// cell is a scenario with the system and the tool that it names.
-type cell struct {
+// resolved is a scenario with the system and the tool that it names.
+type resolved struct {
 	*suite.Scenario
 	system system.System
 	about  system.About // of the system
@@ -19,22 +19,22 @@ type cell struct {
 }
 
 // resolve finds the system and the tool of a scenario.
-func resolve(sc *suite.Scenario) (cell, error) {
+func resolve(sc *suite.Scenario) (resolved, error) {
 	sys, err := system.ByName(sc.System)
 	if err != nil {
-		return cell{}, failed(sample.Unsupported, "%w", err)
+		return resolved{}, failed(sample.Unsupported, "%w", err)
 	}
 	tl, ok := tool.ByName(sc.Tool)
 	if !ok {
-		return cell{}, failed(sample.Unsupported, "tool %q is unknown; there are %v", sc.Tool, tool.Names())
+		return resolved{}, failed(sample.Unsupported, "tool %q is unknown; there are %v", sc.Tool, tool.Names())
 	}
-	return cell{sc, sys, sys.About(), tl}, nil
+	return resolved{sc, sys, sys.About(), tl}, nil
 }
 
-// cells yields the scenarios of a plan, except those whose system or tool is unknown, which
+// scenarios yields the scenarios of a plan, except those whose system or tool is unknown, which
 // Skips names.
-func cells(plan *suite.Plan) iter.Seq[cell] {
-	return func(yield func(cell) bool) {
+func scenarios(plan *suite.Plan) iter.Seq[resolved] {
+	return func(yield func(resolved) bool) {
 		for i := range plan.Scenarios {
 			if c, err := resolve(&plan.Scenarios[i]); err == nil && !yield(c) {
 				return
@@ -44,7 +44,7 @@ func cells(plan *suite.Plan) iter.Seq[cell] {
 }
 
 // misplaced returns the reason why the system cannot run in a testbed; "" if it can.
-func (c cell) misplaced(cluster bool) string {
+func (c resolved) misplaced(cluster bool) string {
 	switch in := c.about.InCluster; {
 	case in && !cluster:
 		return c.System + " needs a Kubernetes cluster; use --testbed k8s"
@@ -56,7 +56,7 @@ func (c cell) misplaced(cluster bool) string {
 
 // unsupported returns the reasons why the system does not support the placement, the
 // fabric or the endpoint of the scenario, or why published ports cannot carry it.
-func (c cell) unsupported() (why []string) {
+func (c resolved) unsupported() (why []string) {
 	for _, err := range []error{c.system.Supports(c.Placement, c.Fabric), system.SupportsEndpoint(c.system, c.Endpoint, c.Fabric)} {
 		if err != nil {
 			why = append(why, err.Error())

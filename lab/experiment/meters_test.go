@@ -10,7 +10,7 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/condition"
-	"windtunnel/lab/distance"
+	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/sample"
@@ -20,7 +20,7 @@ import (
 )
 
 // paperNode, paperFabric and paperTestbed are fakes. They have only the methods
-// that metering calls after the traffic has ended.
+// that meters calls after the traffic has ended.
 type paperNode struct {
 	testbed.Node
 	name string
@@ -46,7 +46,7 @@ const (
 
 // paperTrial is a TCP stream of 8 Gbit/s for a window of 1 s. The sender's CPU
 // is busy for 60 % of it, the receiver's for 80 %.
-func paperTrial(t *testing.T) (*metering, tool.Measurement) {
+func paperTrial(t *testing.T) (*meters, tool.Measurement) {
 	t.Helper()
 	a, b := paperNode{name: "a", cpus: []int{0}}, paperNode{name: "b", cpus: []int{1}}
 	sc := &suite.Scenario{
@@ -54,15 +54,15 @@ func paperTrial(t *testing.T) (*metering, tool.Measurement) {
 		Fabric:   suite.Fabric{MTU: 1500},
 		Timing:   suite.Timing{Warmup: 300 * time.Millisecond, Duration: time.Second + 2*margin},
 	}
-	m := &metering{
-		traffic: &tooling{
-			bench:      &Bench{Testbed: paperTestbed{}, clocks: make([]time.Duration, 2), Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500, cell: cell{Scenario: sc, tool: tool.Builtin{}}},
+	m := &meters{
+		traffic: &toolRun{
+			bench:      &Bench{Testbed: paperTestbed{}, clocks: make([]time.Duration, 2), Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500, scenario: resolved{Scenario: sc, tool: tool.Builtin{}}},
 			sample:     &sample.Sample{},
 			conditions: &conditions{choice: condition.Auto},
 		},
 		nodes:      []testbed.Node{a, b},
 		gates:      gates{watchers: []int{0, 0}, blind: []string{"foreign programs cannot be seen", ""}},
-		conditions: &recording{},
+		conditions: &conditionLog{},
 	}
 	m.start.machines, m.end.machines = make([]agent.MachineReading, 2), make([]agent.MachineReading, 2)
 	m.start.nodes = []meter.Reading{paperReading("a", 0, 0, 0), paperReading("b", 1, 0, 0)}
@@ -104,9 +104,9 @@ func paperSeries(idle float64, receives bool) []meter.Light {
 }
 
 // apart adds readings of the CPU distance: one for each slice, in ns.
-func (m *metering) apart(distances ...float64) {
+func (m *meters) apart(distances ...float64) {
 	for i, d := range distances {
-		m.conditions.readings = append(m.conditions.readings, distance.Reading{Mono: paperOrigin + int64(i-3)*1e8 + 5e7, RoundTrip: d})
+		m.conditions.readings = append(m.conditions.readings, cpudistance.Reading{Mono: paperOrigin + int64(i-3)*1e8 + 5e7, RoundTrip: d})
 	}
 }
 
@@ -138,12 +138,12 @@ func TestACompleteTrialHasItsFigures(t *testing.T) {
 }
 
 func TestATrialThatCannotBeMeteredIsInvalid(t *testing.T) {
-	for name, spoil := range map[string]func(*metering, *tool.Measurement){
-		"a window that ends before it begins": func(m *metering, _ *tool.Measurement) { m.end.nodes[0].Mono = paperOrigin - 1 },
-		"a CPU that went offline": func(m *metering, _ *tool.Measurement) {
+	for name, spoil := range map[string]func(*meters, *tool.Measurement){
+		"a window that ends before it begins": func(m *meters, _ *tool.Measurement) { m.end.nodes[0].Mono = paperOrigin - 1 },
+		"a CPU that went offline": func(m *meters, _ *tool.Measurement) {
 			m.end.nodes[1].CPUs = map[int]meter.CPUTimes{}
 		},
-		"a tool that says twice what the fabric carried": func(_ *metering, said *tool.Measurement) {
+		"a tool that says twice what the fabric carried": func(_ *meters, said *tool.Measurement) {
 			said.Metrics[sample.Throughput] = 16e9
 		},
 	} {
@@ -158,28 +158,28 @@ func TestATrialThatCannotBeMeteredIsInvalid(t *testing.T) {
 
 func TestConditionsOfTheMachineAreGates(t *testing.T) {
 	for name, c := range map[string]struct {
-		disturb func(*metering)
+		disturb func(*meters)
 		want    sample.GateName
 	}{
-		"a clock that was set": {func(m *metering) { m.end.nodes[0].Wall += 5e9 }, sample.ClockJump},
-		"a CPU quota that stopped the tool": {func(m *metering) {
+		"a clock that was set": {func(m *meters) { m.end.nodes[0].Wall += 5e9 }, sample.ClockJump},
+		"a CPU quota that stopped the tool": {func(m *meters) {
 			m.start.nodes[1].Throttled = []meter.Throttling{{Group: "/ci", Periods: 100, Throttled: 10}}
 			m.end.nodes[1].Throttled = []meter.Throttling{{Group: "/ci", Periods: 110, Throttled: 17}}
 		}, sample.CPUQuota},
-		"an engine that stood still": {func(m *metering) {
+		"an engine that stood still": {func(m *meters) {
 			m.series[1] = slices.Delete(m.series[1], 5, 9)
 		}, sample.MachineStall},
-		"a host that took the CPU": {func(m *metering) {
+		"a host that took the CPU": {func(m *meters) {
 			for i := range m.series[0] {
 				m.series[0][i].Steal[0] = int64(i) * 2e7
 			}
 		}, sample.Steal},
-		"a compiler on the receiver's CPU": {func(m *metering) {
+		"a compiler on the receiver's CPU": {func(m *meters) {
 			m.gates.blind[0] = ""
 			m.start.machines[0].Foreign = map[int]foreign.Usage{1: {Foreign: 3}}
 			m.end.machines[0].Foreign = map[int]foreign.Usage{1: {Foreign: 3.4, Top: []foreign.Task{{Comm: "compile", TGID: 99, Seconds: 0.4}}}}
 		}, sample.ForeignCPU},
-		"CPUs that the host moves all the time": {func(m *metering) {
+		"CPUs that the host moves all the time": {func(m *meters) {
 			m.apart(50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50, 330, 50)
 		}, sample.CPUMoved},
 	} {

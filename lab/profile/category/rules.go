@@ -1,4 +1,4 @@
-// Package category assigns each call chain to exactly one category, by a table
+// Package category assigns each call chain to exactly one category, by rules
 // (categories.tsv). It uses no file, clock or kernel.
 package category
 
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Table has the rules in order. It caches lookups, so only one goroutine may use it.
-type Table struct {
+// Rules has the rules in order. It caches lookups, so only one goroutine may use it.
+type Rules struct {
 	rules []rule
 	known map[string]int // symbol to the place of its rule, or passes
 }
@@ -41,14 +41,14 @@ const none = "-"
 //go:embed categories.tsv
 var standard string
 
-// Standard is the table that the lab uses.
-func Standard() (*Table, error) { return Parse(standard) }
+// Standard returns the rules that the lab uses.
+func Standard() (*Rules, error) { return Parse(standard) }
 
-// Parse reads a table: lines of category, verb and symbol patterns, separated
+// Parse reads rules: lines of category, verb and symbol patterns, separated
 // by tabs; the patterns among themselves by spaces. # begins a comment. A
 // pattern is a glob (path.Match).
-func Parse(text string) (*Table, error) {
-	t := &Table{known: map[string]int{}}
+func Parse(text string) (*Rules, error) {
+	t := &Rules{known: map[string]int{}}
 	for n, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if strings.TrimSpace(line) == "" {
@@ -56,33 +56,33 @@ func Parse(text string) (*Table, error) {
 		}
 		fields := strings.Split(strings.TrimRight(line, " \t"), "\t")
 		if len(fields) != 3 {
-			return nil, fmt.Errorf("category table, line %d: %d fields between tabs; want category, verb and patterns", n+1, len(fields))
+			return nil, fmt.Errorf("category rules, line %d: %d fields between tabs; want category, verb and patterns", n+1, len(fields))
 		}
 		r := rule{category: strings.TrimSpace(fields[0]), verb: verb(strings.TrimSpace(fields[1]))}
 		switch r.verb {
 		case decides, absorbs, lends, looks:
 		default:
-			return nil, fmt.Errorf("category table, line %d: verb %q; it is one of decides, absorbs, lends, through", n+1, r.verb)
+			return nil, fmt.Errorf("category rules, line %d: verb %q; it is one of decides, absorbs, lends, through", n+1, r.verb)
 		}
 		if (r.category == none) != (r.verb == looks) || r.category == "" {
-			return nil, fmt.Errorf("category table, line %d: every verb but through needs a category, and through has %q", n+1, none)
+			return nil, fmt.Errorf("category rules, line %d: every verb but through needs a category, and through has %q", n+1, none)
 		}
 		for _, r.pattern = range strings.Fields(fields[2]) {
 			if _, err := path.Match(r.pattern, ""); err != nil {
-				return nil, fmt.Errorf("category table, line %d: pattern %q: %w", n+1, r.pattern, err)
+				return nil, fmt.Errorf("category rules, line %d: pattern %q: %w", n+1, r.pattern, err)
 			}
 			t.rules = append(t.rules, r)
 		}
 	}
 	if len(t.rules) == 0 {
-		return nil, fmt.Errorf("category table: it has no rule")
+		return nil, fmt.Errorf("category rules: it has no rule")
 	}
 	return t, nil
 }
 
 // find returns the rule of a kernel symbol, or nil. It ignores a suffix after a dot, which
 // compilers add to parts of functions (tcp_ack.part.0, foo.isra.0).
-func (t *Table) find(symbol string) *rule {
+func (t *Rules) find(symbol string) *rule {
 	i, ok := t.known[symbol]
 	if !ok {
 		i = t.search(symbol)
@@ -94,7 +94,7 @@ func (t *Table) find(symbol string) *rule {
 	return &t.rules[i]
 }
 
-func (t *Table) search(symbol string) int {
+func (t *Rules) search(symbol string) int {
 	name := symbol
 	if !strings.HasPrefix(name, "bpf:") {
 		name, _, _ = strings.Cut(symbol, ".")

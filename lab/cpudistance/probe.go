@@ -1,9 +1,9 @@
-// Package distance measures how far two CPUs are from each other: the time that
+// Package cpudistance measures how far two CPUs are from each other: the time that
 // a cache line takes from one CPU to the other and back. It is some 50 ns where
 // they share a cache, and several times that where they do not. On a virtual
 // machine it changes when the host moves the machine's CPUs. The package also
 // measures how fast each CPU copies memory.
-package distance
+package cpudistance
 
 import (
 	"fmt"

@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// machine has the counters that NTttcp reads of the whole machine: the time of all CPUs,
+// machineCounters has the counters that NTttcp reads of the whole machine: the time of all CPUs,
 // and the packet counters of the network namespace.
-type machine struct {
+type machineCounters struct {
 	at          int64   // now() after the reading
 	busy, total float64 // seconds, sums of all CPUs; busy is without idle, iowait and steal
 	processors  int
@@ -22,7 +22,7 @@ type machine struct {
 
 // readMachine reads CPU times, and the packet counters of this process's
 // namespace.
-func readMachine(proc procfs.FS, udp bool) (m machine, err error) {
+func readMachine(proc procfs.FS, udp bool) (m machineCounters, err error) {
 	stat, err := proc.Stat()
 	if err != nil {
 		return m, fmt.Errorf("read the machine's CPU time: %w", err)
@@ -40,7 +40,7 @@ func readMachine(proc procfs.FS, udp bool) (m machine, err error) {
 	return m, nil
 }
 
-func (m *machine) readPackets(proc procfs.FS, udp bool) error {
+func (m *machineCounters) readPackets(proc procfs.FS, udp bool) error {
 	self, err := proc.Self()
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (m *machine) readPackets(proc procfs.FS, udp bool) error {
 // addMerged adds the segments that Tcp.InSegs leaves out because it counts merged
 // buffers. IP counts both: InReceives has buffers, and the four ECN counters have
 // packets (ip_rcv_core, net/ipv4/ip_input.c).
-func (m *machine) addMerged(self procfs.Proc, snmp procfs.ProcSnmp) error {
+func (m *machineCounters) addMerged(self procfs.Proc, snmp procfs.ProcSnmp) error {
 	netstat, err := self.Netstat()
 	if err != nil {
 		return err
@@ -112,10 +112,10 @@ func sum(counters ...*float64) (n uint64) {
 
 // since returns the growth of the counters since an earlier reading, in a window of that many
 // seconds. Readings take time, so the time between them can differ from the window.
-func (m machine) since(before machine, window float64) machine {
+func (m machineCounters) since(before machineCounters, window float64) machineCounters {
 	share := ratio(window*1e9, float64(m.at-before.at))
 	grown := func(now, then uint64) uint64 { return uint64(math.Round(share * float64(now-then))) }
-	return machine{
+	return machineCounters{
 		at:          m.at,
 		busy:        share * (m.busy - before.busy),
 		total:       share * (m.total - before.total),
@@ -129,7 +129,7 @@ func (m machine) since(before machine, window float64) machine {
 }
 
 // cpu returns the CPU use in percent of all CPUs.
-func (m machine) cpu() float64 { return 100 * ratio(m.busy, m.total) }
+func (m machineCounters) cpu() float64 { return 100 * ratio(m.busy, m.total) }
 
 // megahertz returns the clock rate of the first CPU; 0 if the kernel does not report
 // it.

@@ -11,7 +11,7 @@ import (
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/condition"
-	"windtunnel/lab/distance"
+	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/sample"
@@ -21,10 +21,10 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// metering reads both nodes, the fabric and the engine at the two edges of one
+// meters reads both nodes, the fabric and the engine at the two edges of one
 // window, and a time series around it.
-type metering struct {
-	traffic *tooling
+type meters struct {
+	traffic *toolRun
 	nodes   []testbed.Node // the sender's node, then the receiver's if it differs
 	wire    *meter.Meter   // nil where the fabric has no ports
 	began   int64          // CLOCK_MONOTONIC when traffic began, ns
@@ -34,7 +34,7 @@ type metering struct {
 
 	profiles   []*folded.Profile // by node; empty without the profiler
 	gates      gates
-	conditions *recording
+	conditions *conditionLog
 }
 
 // edge holds all readings at one edge of the window.
@@ -54,9 +54,9 @@ const (
 	margin = 20 * time.Millisecond
 )
 
-func newMetering(ctx context.Context, t *tooling) (*metering, error) {
+func newMeters(ctx context.Context, t *toolRun) (*meters, error) {
 	pair := t.bench.Pairs[0]
-	m := &metering{traffic: t, nodes: []testbed.Node{pair.Sender.Node}}
+	m := &meters{traffic: t, nodes: []testbed.Node{pair.Sender.Node}}
 	if pair.Receiver.Node.Name() != pair.Sender.Node.Name() {
 		m.nodes = append(m.nodes, pair.Receiver.Node)
 	}
@@ -67,7 +67,7 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 	if err := m.watchMachines(ctx); err != nil {
 		return nil, err
 	}
-	tm := t.bench.cell.Timing
+	tm := t.bench.scenario.Timing
 	most := int((tm.Warmup+tm.Duration+tm.Cooldown+3*t.readyTimeout())/seriesInterval) + 1
 	for i, n := range m.nodes {
 		args := agent.MeterArgs{
@@ -90,7 +90,7 @@ func newMetering(ctx context.Context, t *tooling) (*metering, error) {
 // probe measures the distance between the first CPUs of the two nodes. It returns
 // nil if the nodes share CPUs, if a node runs on another machine than the engine, or
 // if the choice is condition.Off.
-func (t *tooling) probe() (*distance.Probe, error) {
+func (t *toolRun) probe() (*cpudistance.Probe, error) {
 	layout := t.bench.Testbed.Layout()
 	elsewhere := slices.ContainsFunc(t.bench.Testbed.Nodes(), func(n testbed.Node) bool { return !sameKernel(n, agent.Boot()) })
 	if elsewhere || layout.Shared || len(layout.Nodes) < 2 || t.conditions.choice == condition.Off {
@@ -102,8 +102,8 @@ func (t *tooling) probe() (*distance.Probe, error) {
 // devices lists a node's hops. The series follows the fabric's devices. If both
 // endpoints are on one node, it follows the receivers' devices; a VM's device
 // cannot be read there, so the series follows the senders' taps.
-func (m *metering) devices(node int) []meter.Device {
-	inVMs := m.traffic.bench.cell.Endpoint.Kind == suite.VM
+func (m *meters) devices(node int) []meter.Device {
+	inVMs := m.traffic.bench.scenario.Endpoint.Kind == suite.VM
 	receivers, taps := map[string]bool{}, map[string]bool{}
 	for _, p := range m.traffic.bench.Pairs {
 		receivers[p.Receiver.Name] = true
@@ -120,12 +120,12 @@ func (m *metering) devices(node int) []meter.Device {
 	return ds
 }
 
-func (m *metering) colocated() bool { return len(m.nodes) == 1 }
+func (m *meters) colocated() bool { return len(m.nodes) == 1 }
 
 // window waits for the window, reads both of its edges, and reports the traffic
 // between them.
-func (m *metering) window(ctx context.Context, started time.Time) error {
-	tm := m.traffic.bench.cell.Timing
+func (m *meters) window(ctx context.Context, started time.Time) error {
+	tm := m.traffic.bench.scenario.Timing
 	now, err := meter.Now()
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (m *metering) window(ctx context.Context, started time.Time) error {
 	if m.start, err = m.read(ctx); err != nil {
 		return err
 	}
-	if cut := m.traffic.bench.cell.Fabric.Cut; cut > 0 {
+	if cut := m.traffic.bench.scenario.Fabric.Cut; cut > 0 {
 		if err := m.watch(ctx, started.Add(tm.Warmup+cut)); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func sleepUntil(ctx context.Context, t time.Time) error {
 }
 
 // track registers the tool's processes with the meters.
-func (m *metering) track(ctx context.Context) error {
+func (m *meters) track(ctx context.Context) error {
 	for _, r := range m.traffic.runs {
 		for i, p := range r.processes {
 			label := meter.ReceiverSide
@@ -183,7 +183,7 @@ func (m *metering) track(ctx context.Context) error {
 }
 
 // read takes all readings of one edge, those of the nodes in parallel.
-func (m *metering) read(ctx context.Context) (edge, error) {
+func (m *meters) read(ctx context.Context) (edge, error) {
 	e := edge{nodes: make([]meter.Reading, len(m.nodes)), machines: make([]agent.MachineReading, len(m.nodes))}
 	errs := make([]error, len(m.nodes))
 	var reading sync.WaitGroup
@@ -208,7 +208,7 @@ func (m *metering) read(ctx context.Context) (edge, error) {
 }
 
 // watch reports the traffic until the window ends.
-func (m *metering) watch(ctx context.Context, end time.Time) error {
+func (m *meters) watch(ctx context.Context, end time.Time) error {
 	var before []meter.Light
 	for {
 		next := time.Now().Add(glanceInterval)
@@ -229,7 +229,7 @@ func (m *metering) watch(ctx context.Context, end time.Time) error {
 	}
 }
 
-func (m *metering) glance(ctx context.Context) ([]meter.Light, error) {
+func (m *meters) glance(ctx context.Context) ([]meter.Light, error) {
 	var ls []meter.Light
 	for _, n := range m.nodes {
 		l, err := n.Agent().MeterGlance(ctx)
@@ -241,19 +241,19 @@ func (m *metering) glance(ctx context.Context) ([]meter.Light, error) {
 	return ls, nil
 }
 
-func (m *metering) show(before, now []meter.Light) {
+func (m *meters) show(before, now []meter.Light) {
 	series := make([][]meter.Light, len(now))
 	for i := range now {
 		series[i] = []meter.Light{before[i], now[i]}
 	}
-	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.bench.cell.Workload.Direction}
+	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.bench.scenario.Workload.Direction}
 	if points := m.points(series, nil, before[0].Mono, facts); len(points) > 0 {
 		m.traffic.moved(points[len(points)-1])
 	}
 }
 
 // points merges the time series of the nodes and of the wire; see meter.Points.
-func (m *metering) points(series [][]meter.Light, wire []meter.WireReading, origin int64, f meter.Facts) []sample.Point {
+func (m *meters) points(series [][]meter.Light, wire []meter.WireReading, origin int64, f meter.Facts) []sample.Point {
 	sender := meter.SeriesSide{Lights: series[0], CPUs: m.nodes[0].CPUs()}
 	if m.colocated() {
 		return meter.Points(sender, nil, wire, origin, f)
@@ -263,7 +263,7 @@ func (m *metering) points(series [][]meter.Light, wire []meter.WireReading, orig
 
 // stop ends the meters and fetches the series. It converts all times to the engine's
 // clock.
-func (m *metering) stop(ctx context.Context) error {
+func (m *meters) stop(ctx context.Context) error {
 	var errs []error
 	for _, n := range m.nodes {
 		points, err := n.Agent().MeterStop(ctx)
@@ -276,7 +276,7 @@ func (m *metering) stop(ctx context.Context) error {
 }
 
 // alignClocks converts the times of the nodes' readings to the engine's clock.
-func (m *metering) alignClocks() {
+func (m *meters) alignClocks() {
 	for i, ahead := range m.traffic.bench.clocks[:len(m.nodes)] {
 		for _, e := range []*edge{&m.start, &m.end} {
 			if e.nodes != nil {
@@ -290,7 +290,7 @@ func (m *metering) alignClocks() {
 }
 
 // close closes the engine's meters.
-func (m *metering) close() {
+func (m *meters) close() {
 	if m.wire != nil {
 		m.wire.Close()
 	}
@@ -300,7 +300,7 @@ func (m *metering) close() {
 }
 
 // complete fills the sample with the results of the tool and of the meters.
-func (m *metering) complete(said tool.Measurement) error {
+func (m *meters) complete(said tool.Measurement) error {
 	s := m.traffic.sample
 	var deltas []*meter.Delta
 	for i := range m.nodes {
@@ -336,8 +336,8 @@ func (m *metering) complete(said tool.Measurement) error {
 	if err := m.check(said); err != nil {
 		return err
 	}
-	w := m.traffic.bench.cell.Workload
-	s.Limit = meter.Limit(sender, receiver, facts, w, m.traffic.bench.cell.Fabric, s.Metrics)
+	w := m.traffic.bench.scenario.Workload
+	s.Limit = meter.Limit(sender, receiver, facts, w, m.traffic.bench.scenario.Fabric, s.Metrics)
 	condition.Narrow(s.Metrics, inside)
 	if share, ok := s.Metrics[sample.HostShare]; ok {
 		s.Metrics.Set(sample.HostThroughput, share*s.Metrics[sample.Throughput])
@@ -356,7 +356,7 @@ func (m *metering) complete(said tool.Measurement) error {
 
 // slices returns the slices inside the window, marks those that the figures leave
 // out, and returns the gate that the trial fails for them.
-func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
+func (m *meters) slices(window float64) ([]sample.Point, *sample.Gate) {
 	series := m.traffic.sample.Series
 	annotate(series, m.conditions.readings, m.start.nodes[0].Mono)
 	if m.colocated() {
@@ -373,8 +373,8 @@ func (m *metering) slices(window float64) ([]sample.Point, *sample.Gate) {
 }
 
 // facts collects the facts about the trial that the meters need.
-func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
-	sc := m.traffic.bench.cell
+func (m *meters) facts(said tool.Measurement) (meter.Facts, error) {
+	sc := m.traffic.bench.scenario
 	f := meter.Facts{
 		Colocated:  m.colocated(),
 		Direction:  sc.Workload.Direction,
@@ -408,7 +408,7 @@ func (m *metering) facts(said tool.Measurement) (meter.Facts, error) {
 // headers returns the length of all headers of a data frame on the fabric, in
 // bytes: those of the workload's protocol, and those that the system adds. mtu is that of the
 // endpoints' devices.
-func headers(c cell, mtu int) int {
+func headers(c resolved, mtu int) int {
 	added, ok := c.about.AddedBytes[c.Workload.IPVersion]
 	if !ok {
 		added = c.Fabric.MTU - mtu

@@ -17,8 +17,8 @@ import (
 	"windtunnel/lab/tool"
 )
 
-// tooling is one run of a tool over every pair of a bench.
-type tooling struct {
+// toolRun is one run of a tool over every pair of a bench.
+type toolRun struct {
 	bench  *Bench
 	self   string
 	sample *sample.Sample
@@ -59,8 +59,8 @@ const (
 )
 
 // run generates and meters the traffic, and fills the sample.
-func (b *Bench) run(ctx context.Context, t *tooling) error {
-	if err := b.cell.tool.Supports(b.cell.Workload); err != nil {
+func (b *Bench) run(ctx context.Context, t *toolRun) error {
+	if err := b.scenario.tool.Supports(b.scenario.Workload); err != nil {
 		return failed(sample.Unsupported, "%w", err)
 	}
 	if err := t.plan(); err != nil {
@@ -68,7 +68,7 @@ func (b *Bench) run(ctx context.Context, t *tooling) error {
 	}
 	defer t.kill(context.WithoutCancel(ctx))
 	defer priority.Raise()()
-	m, err := newMetering(ctx, t)
+	m, err := newMeters(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (b *Bench) run(ctx context.Context, t *tooling) error {
 	return m.complete(measurement)
 }
 
-func (t *tooling) plan() error {
+func (t *toolRun) plan() error {
 	for i, p := range t.bench.Pairs {
 		job := tool.Job{
-			Workload: t.bench.cell.Workload,
+			Workload: t.bench.scenario.Workload,
 			Timing:   t.timing(),
-			Sender:   p.Sender.Addr(t.bench.cell.Workload.IPVersion),
-			Receiver: p.Receiver.Addr(t.bench.cell.Workload.IPVersion),
+			Sender:   p.Sender.Addr(t.bench.scenario.Workload.IPVersion),
+			Receiver: p.Receiver.Addr(t.bench.scenario.Workload.IPVersion),
 			Listen:   p.Receiver.Listen,
 			Port:     uint16(basePort + i*portsPerPair),
 			MTU:      t.bench.MTU,
@@ -111,9 +111,9 @@ func (t *tooling) plan() error {
 		if n := len(t.bench.Pairs); n > 1 {
 			job.Workload.Rate /= int64(n) // the workload's rate is the sum of all pairs
 		}
-		plan, err := t.bench.cell.tool.Plan(job)
+		plan, err := t.bench.scenario.tool.Plan(job)
 		if err != nil {
-			return failed(sample.Unsupported, "plan %s: %w", t.bench.cell.tool.Name(), err)
+			return failed(sample.Unsupported, "plan %s: %w", t.bench.scenario.tool.Name(), err)
 		}
 		t.runs = append(t.runs, &pairRun{pair: p, job: job, plan: plan})
 	}
@@ -129,7 +129,7 @@ func (r *pairRun) at(side tool.Side) Endpoint {
 
 // serve starts all but the last process of every pair and waits until each is
 // ready.
-func (t *tooling) serve(ctx context.Context) error {
+func (t *toolRun) serve(ctx context.Context) error {
 	for _, r := range t.runs {
 		for _, p := range r.plan[:len(r.plan)-1] {
 			t.note(r, p)
@@ -145,12 +145,12 @@ func (t *tooling) serve(ctx context.Context) error {
 }
 
 // note adds a process's command line to the sample.
-func (t *tooling) note(r *pairRun, p tool.Process) {
+func (t *toolRun) note(r *pairRun, p tool.Process) {
 	t.sample.Commands = append(t.sample.Commands, sample.Command{Role: t.role(r, p), On: r.at(p.On).String(), Argv: p.Argv})
 }
 
 // launch starts a process. Several goroutines may call it.
-func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error {
+func (t *toolRun) launch(ctx context.Context, r *pairRun, p tool.Process) error {
 	e := r.at(p.On)
 	starter, name := e.tools()
 	proc, err := starter.Start(ctx, agent.StartArgs{Endpoint: name, Argv: p.Argv})
@@ -159,14 +159,14 @@ func (t *tooling) launch(ctx context.Context, r *pairRun, p tool.Process) error 
 		if errors.As(err, new(*agent.NotFoundError)) {
 			kind = sample.ToolMissing
 		}
-		return failed(kind, "start the %s of %s: %w", p.Role, t.bench.cell.tool.Name(), err)
+		return failed(kind, "start the %s of %s: %w", p.Role, t.bench.scenario.tool.Name(), err)
 	}
 	r.processes = append(r.processes, proc)
 	return nil
 }
 
 // role returns the name of a process in the sample.
-func (t *tooling) role(r *pairRun, p tool.Process) string {
+func (t *toolRun) role(r *pairRun, p tool.Process) string {
 	for i := range t.runs {
 		if t.runs[i] == r && i > 0 {
 			return fmt.Sprintf("%s %d", p.Role, i+1)
@@ -177,7 +177,7 @@ func (t *tooling) role(r *pairRun, p tool.Process) string {
 
 // await waits until the newest process is ready: until it prints a line, or listens
 // on its port.
-func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
+func (t *toolRun) await(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Ready == nil {
 		return t.awaitPort(ctx, r, p)
 	}
@@ -194,23 +194,23 @@ func (t *tooling) await(ctx context.Context, r *pairRun, p tool.Process) error {
 			}
 		}
 		if e.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it was ready: %s", p.Role, t.bench.cell.tool.Name(), e.Exit, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it was ready: %s", p.Role, t.bench.scenario.tool.Name(), e.Exit, lastOutput(ctx, proc))
 		}
 		if !time.Now().Before(deadline) {
-			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.bench.cell.tool.Name(), limit)
+			return failed(sample.ToolHung, "the %s of %s was not ready within %v", p.Role, t.bench.scenario.tool.Name(), limit)
 		}
 	}
 }
 
 // readyTimeout returns the maximum time from the start of a process until it is ready.
-func (t *tooling) readyTimeout() time.Duration {
-	if t.bench.cell.Endpoint.Kind == suite.VM {
+func (t *toolRun) readyTimeout() time.Duration {
+	if t.bench.scenario.Endpoint.Kind == suite.VM {
 		return guestReadyTimeout
 	}
 	return readyTimeout
 }
 
-func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) error {
+func (t *toolRun) awaitPort(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Port == 0 {
 		return nil
 	}
@@ -227,10 +227,10 @@ func (t *tooling) awaitPort(ctx context.Context, r *pairRun, p tool.Process) err
 			return err
 		}
 		if state.Exited {
-			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it listened on port %d: %s", p.Role, t.bench.cell.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d before it listened on port %d: %s", p.Role, t.bench.scenario.tool.Name(), state.Exit, p.Port, lastOutput(ctx, proc))
 		}
 		if !time.Now().Before(deadline) {
-			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.bench.cell.tool.Name(), p.Port, limit, lastOutput(ctx, proc))
+			return failed(sample.ToolFailed, "the %s of %s did not listen on port %d within %v: %s", p.Role, t.bench.scenario.tool.Name(), p.Port, limit, lastOutput(ctx, proc))
 		}
 	}
 }
@@ -250,7 +250,7 @@ func lastOutput(ctx context.Context, p *agent.Process) string {
 }
 
 // finish waits for the last process of every pair, then for the others.
-func (t *tooling) finish(ctx context.Context, started time.Time) error {
+func (t *toolRun) finish(ctx context.Context, started time.Time) error {
 	grace := t.grace
 	if grace == 0 {
 		grace = defaultGrace
@@ -263,14 +263,14 @@ func (t *tooling) finish(ctx context.Context, started time.Time) error {
 			return err
 		}
 		if exit != 0 {
-			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d: %s", r.plan[last].Role, t.bench.cell.tool.Name(), exit, lastOutput(ctx, r.processes[last]))
+			return failed(sample.ToolFailed, "the %s of %s ended with exit status %d: %s", r.plan[last].Role, t.bench.scenario.tool.Name(), exit, lastOutput(ctx, r.processes[last]))
 		}
 	}
 	return t.finishOthers(ctx, deadline)
 }
 
 // finishOthers waits for the processes that end by themselves and stops the others.
-func (t *tooling) finishOthers(ctx context.Context, deadline time.Time) error {
+func (t *toolRun) finishOthers(ctx context.Context, deadline time.Time) error {
 	for _, r := range t.runs {
 		for i, p := range r.processes[:len(r.processes)-1] {
 			if r.plan[i].Stays {
@@ -288,7 +288,7 @@ func (t *tooling) finishOthers(ctx context.Context, deadline time.Time) error {
 }
 
 // stop ends a process: by SIGINT, then by SIGKILL.
-func (t *tooling) stop(ctx context.Context, p *agent.Process) error {
+func (t *toolRun) stop(ctx context.Context, p *agent.Process) error {
 	if err := p.Signal(ctx, int(syscall.SIGINT)); err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (t *tooling) stop(ctx context.Context, p *agent.Process) error {
 }
 
 // wait waits for the end of a process.
-func (t *tooling) wait(ctx context.Context, p *agent.Process, deadline time.Time) (int, error) {
+func (t *toolRun) wait(ctx context.Context, p *agent.Process, deadline time.Time) (int, error) {
 	for {
 		e, err := p.Next(ctx, max(time.Until(deadline), 0))
 		if err != nil {
@@ -309,13 +309,13 @@ func (t *tooling) wait(ctx context.Context, p *agent.Process, deadline time.Time
 			return e.Exit, nil
 		}
 		if !time.Now().Before(deadline) {
-			return 0, failed(sample.ToolHung, "%s did not end within the planned time and was killed: %s", t.bench.cell.tool.Name(), lastOutput(ctx, p))
+			return 0, failed(sample.ToolHung, "%s did not end within the planned time and was killed: %s", t.bench.scenario.tool.Name(), lastOutput(ctx, p))
 		}
 	}
 }
 
 // kill ends all processes that still run.
-func (t *tooling) kill(ctx context.Context) {
+func (t *toolRun) kill(ctx context.Context) {
 	var killing sync.WaitGroup
 	for _, r := range t.runs {
 		for _, p := range r.processes {
@@ -326,7 +326,7 @@ func (t *tooling) kill(ctx context.Context) {
 }
 
 // keepOutputs adds the raw output of every process to the sample.
-func (t *tooling) keepOutputs(ctx context.Context) error {
+func (t *toolRun) keepOutputs(ctx context.Context) error {
 	for _, r := range t.runs {
 		r.outputs = map[string]tool.Output{}
 		for i, p := range r.processes {
@@ -349,21 +349,21 @@ func (t *tooling) keepOutputs(ctx context.Context) error {
 }
 
 // parse parses every pair's measurement and combines them.
-func (t *tooling) parse() (tool.Measurement, error) {
+func (t *toolRun) parse() (tool.Measurement, error) {
 	var all []tool.Measurement
 	for _, r := range t.runs {
-		m, err := t.bench.cell.tool.Parse(r.job, r.outputs)
+		m, err := t.bench.scenario.tool.Parse(r.job, r.outputs)
 		var typed *sample.Failure
 		if errors.As(err, &typed) {
 			return tool.Measurement{}, err
 		}
 		if err != nil {
-			return tool.Measurement{}, failed(sample.NoResult, "%s gave no result that can be read: %w", t.bench.cell.tool.Name(), err)
+			return tool.Measurement{}, failed(sample.NoResult, "%s gave no result that can be read: %w", t.bench.scenario.tool.Name(), err)
 		}
 		all = append(all, m)
 	}
 	total, err := sum(all)
-	if err == nil && t.bench.cell.Endpoint.HostVNIC {
+	if err == nil && t.bench.scenario.Endpoint.HostVNIC {
 		setHostShare(total.Metrics, all[len(all)-1].Metrics)
 	}
 	return total, err
