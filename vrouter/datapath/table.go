@@ -19,7 +19,7 @@ type table[K, V comparable] struct {
 // bucket cannot be read: batches are never small.
 const (
 	batch      = 4096
-	batchBytes = 1 << 20
+	batchBytes = 1 << 17
 	leastBatch = 64
 )
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/direct"
-	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -90,7 +89,7 @@ func TestADirectPacketToAnUnderlayAddressIsNotDecapsulated(t *testing.T) {
 	if heard() {
 		t.Error("the node decapsulated the packet of a workload")
 	}
-	if n := one[inspect.Vif](b.nodes[1], "vif", "get", "y").TxPackets; n == 0 {
+	if n := b.nodes[1].vif("y").TxPackets; n == 0 {
 		t.Error("the packet did not reach workload y")
 	}
 }

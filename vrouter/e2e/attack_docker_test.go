@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/api"
 )
 
 // call calls the plugin as Docker does.
@@ -54,7 +54,7 @@ func TestDockerDoesNotRemoveANetworkWithAPolicy(t *testing.T) {
 	n.run("network", "set", "red", "--policy", "closed")
 	d.call(t, "DeleteNetwork", `{"NetworkID": "n1"}`)
 	d.call(t, "DeleteNetwork", `{"NetworkID": "n2"}`)
-	left := rows[model.Network](n, "network", "list")
+	left := answer(n, (*api.Client).Networks)
 	if len(left) != 1 || left[0].Name != "red" || len(left[0].Policies) != 1 {
 		t.Errorf("networks %+v, want red alone, with its policy", left)
 	}

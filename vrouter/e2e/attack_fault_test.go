@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store/storetest"
 )
@@ -140,7 +140,7 @@ func TestAPortOfTheStoreDoesNotTakeTheNodesOwn(t *testing.T) {
 	if _, err := net.InterfaceByName("evil0"); err == nil {
 		t.Error("a device of a port is in process 1's namespace")
 	}
-	for _, v := range rows[inspect.Vif](a, "vif", "list") {
+	for _, v := range table(a, (*api.Client).Vifs) {
 		if v.Port != "" && v.Port != x.port.Name { // the first is the fabric
 			t.Errorf("vif of %s", v.Port)
 		}

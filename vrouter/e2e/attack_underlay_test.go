@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -226,7 +226,7 @@ func TestATaggedTunnelPacketIsNotDelivered(t *testing.T) {
 				t.Fatalf("the untagged packet was not heard: %v", b.nodes[0].drops())
 			}
 			// The workload's kernel drops a tagged frame, so the test also counts the packets to it.
-			sent := func() uint64 { return one[inspect.Vif](b.nodes[0], "vif", "get", "x").TxPackets }
+			sent := func() uint64 { return b.nodes[0].vif("x").TxPackets }
 			before := sent()
 			b.nodes[2].sendFrame("fab", 0, tagged(outer, 5))
 			if heard() || sent() != before {
@@ -262,7 +262,7 @@ func TestAForgedErrorDoesNotShrinkATunnel(t *testing.T) {
 	if err := transfer(x, y, 4, 1<<20); err != nil {
 		t.Error(err)
 	}
-	for _, h := range rows[inspect.Nexthop](b.nodes[0], "nh", "list") {
+	for _, h := range table(b.nodes[0], (*api.Client).Nexthops) {
 		if h.LearnedMTU != 0 {
 			t.Errorf("%s has learned an MTU of %d", h.Name, h.LearnedMTU)
 		}

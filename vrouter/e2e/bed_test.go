@@ -30,6 +30,7 @@ import (
 
 	"windtunnel/internal/netspace"
 	"windtunnel/internal/testprogram"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
@@ -338,18 +339,14 @@ func (n *node) start() {
 	n.await()
 }
 
-// await waits until the node's agent answers. The program is run once its
-// socket accepts: each run of it costs some 10 ms of CPU time.
+// await waits until the node's agent answers.
 func (n *node) await() {
 	n.bed.t.Helper()
 	soon(n.bed.t, 60*time.Second, "the agent of node "+n.name+" answers", func() error {
-		c, err := net.Dial("unix", n.config["socket"].(string))
-		if err != nil {
+		if _, err := ask(n, (*api.Client).Status); err != nil {
 			return fmt.Errorf("%w\n%s", err, n.log())
 		}
-		c.Close()
-		_, err = n.try("status")
-		return err
+		return nil
 	})
 }
 
@@ -418,6 +415,47 @@ func (n *node) run(args ...string) string {
 		n.bed.t.Fatalf("node %s: %v\n%s", n.name, err, n.log())
 	}
 	return out
+}
+
+// ask calls the API of the node's agent, which takes a tenth of the CPU time of a run of the program.
+func ask[R any](n *node, call func(*api.Client, context.Context) (R, error)) (R, error) {
+	c := api.Dial(n.config["socket"].(string)).Within(60 * time.Second)
+	defer c.Close()
+	return call(c, context.Background())
+}
+
+// answer returns the answer of the node's agent to a call of its API.
+func answer[R any](n *node, call func(*api.Client, context.Context) (R, error)) R {
+	n.bed.t.Helper()
+	r, err := ask(n, call)
+	if err != nil {
+		n.bed.t.Fatalf("node %s: %v\n%s", n.name, err, n.log())
+	}
+	return r
+}
+
+// table returns the rows of a table of the node's agent, of all networks.
+func table[R any](n *node, list func(*api.Client, context.Context, uint32) ([]R, error)) []R {
+	n.bed.t.Helper()
+	return answer(n, func(c *api.Client, ctx context.Context) ([]R, error) { return list(c, ctx, 0) })
+}
+
+// vif returns the vif of a port.
+func (n *node) vif(port string) inspect.Vif {
+	n.bed.t.Helper()
+	for _, v := range table(n, (*api.Client).Vifs) {
+		if v.Port == port {
+			return v
+		}
+	}
+	n.bed.t.Fatalf("node %s has no vif of port %s", n.name, port)
+	return inspect.Vif{}
+}
+
+// set makes a state the desired state of the node's agent.
+func (n *node) set(s model.State) {
+	n.bed.t.Helper()
+	answer(n, func(c *api.Client, ctx context.Context) (api.Applied, error) { return c.PutState(ctx, s) })
 }
 
 // rows reads a listing as JSON.
@@ -493,7 +531,7 @@ func (b *bed) begin() {
 // forgetDrops makes drops count from now on.
 func (n *node) forgetDrops() {
 	n.dropped = map[string]uint64{}
-	for _, d := range rows[inspect.Drop](n, "dropstats") {
+	for _, d := range answer(n, (*api.Client).Drops) {
 		if d.Vif == 0 {
 			n.dropped[d.Reason] = d.Packets
 		}
@@ -510,10 +548,8 @@ func (b *bed) clear() {
 
 func (b *bed) apply() {
 	b.t.Helper()
-	file := filepath.Join(b.dir, "state.yaml")
-	writeJSON(b.t, file, b.state)
 	for _, n := range b.agents() {
-		n.run("apply", "-f", file)
+		n.set(b.state)
 	}
 }
 
@@ -542,8 +578,12 @@ func (n *node) down() {
 	if n.bed.t.Failed() {
 		n.bed.t.Logf("node %s: %s", n.name, n.log())
 	}
-	if out, err := n.remove("--with-store"); err != nil {
-		n.bed.t.Errorf("remove node %s: %v\n%s", n.name, err, out)
+	if _, err := ask(n, func(c *api.Client, ctx context.Context) (any, error) {
+		return nil, c.Shutdown(ctx, api.ShutdownRequest{Remove: true, WithStore: true})
+	}); err != nil { // no agent runs
+		if out, err := n.remove("--with-store"); err != nil {
+			n.bed.t.Errorf("remove node %s: %v\n%s", n.name, err, out)
+		}
 	}
 	end()
 }

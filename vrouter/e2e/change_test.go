@@ -15,8 +15,11 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/screen"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -31,8 +34,6 @@ func (b *bed) offer(encaps ...model.Encapsulation) {
 // the last node first.
 func (b *bed) applyApart(pause time.Duration, backwards bool) {
 	b.t.Helper()
-	file := filepath.Join(b.dir, "apart.yaml")
-	writeJSON(b.t, file, b.state)
 	nodes := b.agents()
 	if backwards {
 		slices.Reverse(nodes)
@@ -41,7 +42,7 @@ func (b *bed) applyApart(pause time.Duration, backwards bool) {
 		if i > 0 {
 			time.Sleep(pause)
 		}
-		n.run("apply", "-f", file)
+		n.set(b.state)
 	}
 }
 
@@ -165,7 +166,9 @@ func TestChangedLocatorsLoseNothing(t *testing.T) {
 	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
 		t.Fatal(err)
 	}
-	router, paths := b.handle(b.sw), func(n *node) string { return n.run("nh", "list") }
+	router, paths := b.handle(b.sw), func(n *node) string {
+		return inspect.NexthopTable(table(n, (*api.Client).Nexthops)).Render(screen.Terminal{})
+	}
 	path := func(i int) string {
 		return "translated " + b.state.Nodes[i].Locator.Addr().String() + " → " + b.state.Nodes[1-i].Locator.Addr().String() + " via"
 	}
@@ -222,11 +225,9 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 			{[]model.Encapsulation{model.MPLSoUDP}, []string{"mpls-udp"}},
 			{[]model.Encapsulation{model.Direct, model.VXLAN}, []string{"direct"}},
 		} {
-			b.state = one[model.State](a, "state")
+			b.state = answer(a, (*api.Client).State)
 			b.offer(c.offered...)
-			file := filepath.Join(b.dir, "state.yaml")
-			writeJSON(t, file, b.state)
-			a.run("apply", "-f", file)
+			a.set(b.state)
 			for i, n := range b.nodes {
 				n.awaitWays(b.nodes[1-i].name, c.ways...)
 			}
@@ -245,9 +246,7 @@ func TestANodeAcceptsAnEncapsulationOfBeforeForATime(t *testing.T) {
 	a, other := b.nodes[0], b.nodes[1]
 	label := direct.Label(291, a.v4).String()
 	b.offer(model.VXLAN)
-	file := filepath.Join(b.dir, "first.yaml")
-	writeJSON(t, file, b.state)
-	a.run("apply", "-f", file)
+	a.set(b.state)
 	a.awaitWays("b", "vxlan")
 	accepts := func(when string) {
 		t.Helper()

@@ -16,6 +16,7 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -192,7 +193,7 @@ func TestTheSpecificationsOwnToolWorks(t *testing.T) {
 	if out, err := run("check"); err == nil {
 		t.Errorf("check of what is gone: %s", out)
 	}
-	if ports := rows[model.Port](a, "port", "list", "--all"); len(ports) > 0 {
+	if ports := answer(a, (*api.Client).State).Ports; len(ports) > 0 {
 		t.Errorf("left: %+v", ports)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -132,7 +133,7 @@ func TestCNIGivesContainersOfTwoNodesANetwork(t *testing.T) {
 			t.Errorf("DEL: %v", err)
 		}
 	}
-	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 1 || ports[0].Owner != "pods/y/eth0" {
+	if ports := answer(b.nodes[0], (*api.Client).State).Ports; len(ports) != 1 || ports[0].Owner != "pods/y/eth0" {
 		t.Errorf("left: %+v", ports)
 	}
 }
@@ -153,7 +154,7 @@ func TestCNIGarbageIsCollected(t *testing.T) {
 	var owners []string
 	soon(t, 2*time.Second, "the garbage goes", func() error {
 		owners = nil
-		for _, p := range rows[model.Port](b.nodes[0], "port", "list", "--all") {
+		for _, p := range answer(b.nodes[0], (*api.Client).State).Ports {
 			owners = append(owners, p.Owner)
 		}
 		slices.Sort(owners)
@@ -204,7 +205,7 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 			t.Errorf("ADD of %+v: %v, want %q", *change, err, want)
 		}
 	}
-	if ports := rows[model.Port](b.nodes[0], "port", "list", "--all"); len(ports) != 1 {
+	if ports := answer(b.nodes[0], (*api.Client).State).Ports; len(ports) != 1 {
 		t.Errorf("after the failures the fleet has the ports %+v, want only port taken", ports)
 	}
 }
@@ -313,7 +314,7 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 	stop()
 	t.Logf("%d containers added in %v and deleted in %v, while an agent was killed %d times", containers, added, time.Since(began)-added, <-killed)
 	soon(t, 20*time.Second, "all is gone", func() error {
-		ports := rows[model.Port](b.nodes[0], "port", "list", "--all")
+		ports := answer(b.nodes[0], (*api.Client).State).Ports
 		if len(ports) > 0 {
 			return fmt.Errorf("%d ports are left, such as %s", len(ports), ports[0].Name)
 		}

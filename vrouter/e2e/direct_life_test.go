@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -147,7 +146,7 @@ func TestDirectPacketsFollowTheMTUOfTheUnderlay(t *testing.T) {
 		n.awaitWays(b.nodes[1-i].name, "direct")
 		port := []*workload{x, y}[i].port.Name
 		soon(t, 10*time.Second, "the workload's MTU becomes smaller", func() error {
-			if mtu := one[inspect.Vif](n, "vif", "get", port).MTU; mtu != 1300 {
+			if mtu := n.vif(port).MTU; mtu != 1300 {
 				return errTimeout
 			}
 			return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -24,7 +23,7 @@ func TestDirectAndTranslatedPacketsOfJumboSizesArrive(t *testing.T) {
 			} else {
 				x, y = directPair(b, c.forwarding, model.VXLAN)
 			}
-			mtu := int(one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU)
+			mtu := int(b.nodes[0].vif("x").MTU)
 			for _, version := range []int{4, 6} {
 				sweep(t, x, y, version, mtu)
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
-	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -48,7 +48,7 @@ func directWays(forwarding model.Forwarding) []string {
 // ways returns the encapsulations with which a node reaches another node, in the order of
 // their names.
 func (n *node) ways(to string) (all []string) {
-	for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
+	for _, nh := range table(n, (*api.Client).Nexthops) {
 		if words := strings.Fields(nh.Name); len(words) > 2 && words[0] == "tunnel" && words[1] == to {
 			all = append(all, words[2])
 		}
@@ -61,14 +61,12 @@ func (n *node) ways(to string) (all []string) {
 // in the order of their names.
 func (n *node) awaitWays(to string, want ...string) {
 	n.bed.t.Helper()
-	var ways []string
-	for range 300 {
-		if ways = n.ways(to); slices.Equal(ways, want) {
-			return
+	soon(n.bed.t, 30*time.Second, fmt.Sprintf("node %s reaches node %s with the encapsulations %v", n.name, to, want), func() error {
+		if ways := n.ways(to); !slices.Equal(ways, want) {
+			return fmt.Errorf("it has %v", ways)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	n.bed.t.Fatalf("node %s reaches node %s with the encapsulations %v, want %v", n.name, to, ways, want)
+		return nil
+	})
 }
 
 // TCP transfers, fragmented datagrams and datagrams of every size arrive intact without a
@@ -79,7 +77,7 @@ func TestDirectPacketsArriveIntact(t *testing.T) {
 			t.Parallel()
 			b := sharedBed(t, options{offload: offload})
 			x, y := directPair(b, model.L3)
-			if mtu := one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU; mtu != 1500 {
+			if mtu := b.nodes[0].vif("x").MTU; mtu != 1500 {
 				t.Errorf("the vif's MTU is %d, want 1500", mtu)
 			}
 			checkIntact(t, x, y, 1500, bulk)
@@ -368,7 +366,7 @@ func TestAKilledAgentDoesNotEndDirectPackets(t *testing.T) {
 	if err := end(); err != nil {
 		t.Errorf("a transfer while the next agent starts: %v", err)
 	}
-	if mtu := one[inspect.Vif](b.nodes[1], "vif", "get", "y").MTU; mtu != 1500 {
+	if mtu := b.nodes[1].vif("y").MTU; mtu != 1500 {
 		t.Errorf("the vif's MTU is %d, want 1500", mtu)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -344,7 +345,7 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 		d.run(t, "network", "rm", "red")
 	}
 	soon(t, 5*time.Second, "nothing is left in the fleet", func() error {
-		ports, networks := rows[model.Port](b.nodes[0], "port", "list", "--all"), rows[model.Network](b.nodes[0], "network", "list")
+		ports, networks := answer(b.nodes[0], (*api.Client).State).Ports, answer(b.nodes[0], (*api.Client).Networks)
 		if len(ports)+len(networks) > 0 {
 			return fmt.Errorf("ports %+v, networks %+v", ports, networks)
 		}

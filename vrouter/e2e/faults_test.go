@@ -15,8 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/inspect"
-	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -113,12 +111,12 @@ func (f *faultyFleet) toggle(t *testing.T, n *node, name string) {
 // converged is nil when a node knows, and forwards by, exactly the ports that
 // there should be.
 func (f *faultyFleet) converged(n *node) error {
-	status := one[api.Status](n, "status")
+	status := answer(n, (*api.Client).Status)
 	if status.Store.Problem != "" || status.Store.Refused != "" || status.Store.WentBack != "" || len(status.Store.Waiting)+len(status.Problems) > 0 {
 		return fmt.Errorf("node %s: %+v, problems %v", n.name, status.Store, status.Problems)
 	}
 	var known []string
-	for _, p := range rows[model.Port](n, "port", "list", "--all") {
+	for _, p := range answer(n, (*api.Client).State).Ports {
 		known = append(known, p.Name)
 	}
 	want := slices.Sorted(maps.Keys(f.ports))
@@ -126,7 +124,7 @@ func (f *faultyFleet) converged(n *node) error {
 		return fmt.Errorf("node %s knows %v, want %v", n.name, known, want)
 	}
 	routes := map[netip.Addr]bool{}
-	for _, r := range rows[inspect.Route](n, "rt", "list") {
+	for _, r := range table(n, (*api.Client).Routes) {
 		if r.Network == "red" && r.Destination.IsSingleIP() && r.Nexthop != 0 {
 			routes[r.Destination.Addr()] = true
 		}
@@ -181,7 +179,7 @@ func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
 	gone := time.Now()
 	soon(t, 30*time.Second, "it is noticed", func() error {
 		for _, n := range f.nodes {
-			if s := one[api.Status](n, "status"); s.Store.Problem == "" {
+			if s := answer(n, (*api.Client).Status); s.Store.Problem == "" {
 				return errors.New("node " + n.name + " still hears of the store")
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/model"
 )
 
 // fleetBed is two nodes whose desired state is in an etcd inside the first
@@ -75,7 +74,7 @@ func TestTwoNodesShareOneState(t *testing.T) {
 	b := fleetBed(t, "10s")
 	a, c := b.nodes[0], b.nodes[1]
 	soon(t, 10*time.Second, "both nodes make themselves known", func() error {
-		nodes := rows[api.Node](a, "node", "list")
+		nodes := answer(a, (*api.Client).Nodes)
 		alive := 0
 		for _, n := range nodes {
 			if n.Agent != nil {
@@ -131,7 +130,7 @@ func theStoreIsAway(t *testing.T) {
 
 	a.kill(syscall.SIGKILL) // and the store with it
 	soon(t, 30*time.Second, "the other node notices", func() error {
-		if s := one[api.Status](c, "status"); s.Store.Problem == "" {
+		if s := answer(c, (*api.Client).Status); s.Store.Problem == "" {
 			return fmt.Errorf("it still hears of the store: %+v", s.Store)
 		}
 		return nil
@@ -146,18 +145,18 @@ func theStoreIsAway(t *testing.T) {
 		t.Errorf("a port without a store: %v", err)
 	}
 	c.run("port", "delete", z.port.Name)
-	if s := one[api.Status](c, "status"); len(s.Store.Waiting) != 1 || s.Ports != 1 {
+	if s := answer(c, (*api.Client).Status); len(s.Store.Waiting) != 1 || s.Ports != 1 {
 		t.Errorf("after a deletion: %+v, %d ports", s.Store, s.Ports)
 	}
 	// Its agent may start anew, and works to what it knew.
 	c.kill(syscall.SIGKILL)
 	c.start()
-	if s := one[api.Status](c, "status"); s.Ports != 1 {
+	if s := answer(c, (*api.Client).Status); s.Ports != 1 {
 		t.Errorf("started without a store it has %d ports", s.Ports)
 	}
 	a.start()
 	soon(t, 30*time.Second, "the deletion reaches the store", func() error {
-		for _, p := range rows[model.Port](a, "port", "list", "--all") {
+		for _, p := range answer(a, (*api.Client).State).Ports {
 			if p.Name == z.port.Name {
 				return fmt.Errorf("%s is still there", p.Name)
 			}
@@ -165,7 +164,7 @@ func theStoreIsAway(t *testing.T) {
 		return nil
 	})
 	soon(t, 10*time.Second, "nothing waits any more", func() error {
-		if s := one[api.Status](c, "status"); len(s.Store.Waiting) != 0 || s.Store.Problem != "" {
+		if s := answer(c, (*api.Client).Status); len(s.Store.Waiting) != 0 || s.Store.Problem != "" {
 			return fmt.Errorf("%+v", s.Store)
 		}
 		return nil
@@ -223,7 +222,7 @@ func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
 	b := fleetBedOf(t, options{nodes: 3, bare: 1, config: map[string]any{"lease": "3s"}})
 	c, twin := b.nodes[1], b.nodes[2]
 	soon(t, 5*time.Second, "the node is alive", func() error {
-		for _, n := range rows[api.Node](c, "node", "list") {
+		for _, n := range answer(c, (*api.Client).Nodes) {
 			if n.Name == c.name && n.Agent != nil {
 				return nil
 			}

@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,8 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
-	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -81,40 +84,40 @@ func (n *node) awaitRoute(network string, a, b *workload, encapsulation string) 
 	if a.port.Node == n.name {
 		to = b
 	}
-	var got string
-	for range 300 {
-		r := one[inspect.Route](n, "rt", "get", to.ip(4).String(), "--vrf", network)
-		for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
-			if nh.ID == r.Nexthop {
-				got = nh.Name
+	soon(n.bed.t, 30*time.Second, fmt.Sprintf("node %s sends packets of network %s by %s", n.name, network, encapsulation), func() error {
+		names := map[uint32]string{}
+		for _, nh := range table(n, (*api.Client).Nexthops) {
+			names[nh.ID] = nh.Name
+		}
+		var got string
+		for _, r := range table(n, (*api.Client).Routes) {
+			if r.Network == network && r.Destination == netip.PrefixFrom(to.ip(4), 32) {
+				got = names[r.Nexthop]
 			}
 		}
-		if strings.HasSuffix(got, " "+encapsulation) {
-			return
+		if !strings.HasSuffix(got, " "+encapsulation) {
+			return fmt.Errorf("it uses %q", got)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	n.bed.t.Fatalf("node %s sends packets of network %s by %q, want %s", n.name, network, got, encapsulation)
+		return nil
+	})
 }
 
 // awaitFilter waits until the filter of the fabric device has the label of network has, and
 // not that of network lacks.
 func (n *node) awaitFilter(has, lacks uint32) {
 	n.bed.t.Helper()
-	var filters string
-	for range 600 {
-		filters = n.filters()
-		if strings.Contains(filters, direct.Label(has, n.v4).String()) && !strings.Contains(filters, direct.Label(lacks, n.v4).String()) {
-			return
+	soon(n.bed.t, 30*time.Second, fmt.Sprintf("the filter of node %s has the label of network %d and not that of network %d", n.name, has, lacks), func() error {
+		filters := n.filters()
+		if !strings.Contains(filters, direct.Label(has, n.v4).String()) || strings.Contains(filters, direct.Label(lacks, n.v4).String()) {
+			return errors.New(filters)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	n.bed.t.Fatalf("the filter of node %s must have the label of network %d and not that of network %d:\n%s", n.name, has, lacks, filters)
+		return nil
+	})
 }
 
 // sentDirectly returns the number of packets of a network that the node has sent with labels.
 func (n *node) sentDirectly(network string) uint64 {
-	for _, s := range rows[inspect.VRFStats](n, "vrfstats") {
+	for _, s := range answer(n, (*api.Client).VRFStats) {
 		if s.Network == network {
 			return s.ByEncapsulation["direct"].TxPackets
 		}

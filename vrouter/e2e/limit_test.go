@@ -98,7 +98,7 @@ func TestALimitedPortIsHeldToItsBandwidth(t *testing.T) {
 	if got := carried(t, far, limited, within); got < 10<<20 {
 		t.Errorf("without limits %d bytes in %v", got, within)
 	}
-	if s := one[api.Status](a, "status"); s.Repairs != 0 {
+	if s := answer(a, (*api.Client).Status); s.Repairs != 0 {
 		t.Errorf("%d repairs: the agent undoes what it does", s.Repairs)
 	}
 }

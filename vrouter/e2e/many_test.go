@@ -72,7 +72,7 @@ func TestManyPortsOnANode(t *testing.T) {
 	a.kill(syscall.SIGKILL)
 	restarted := time.Now()
 	a.start() // it answers once it has made a pass over everything
-	s := one[api.Status](a, "status")
+	s := answer(a, (*api.Client).Status)
 	equal := time.Since(restarted)
 	t.Logf("%d ports added in %v, the agent's memory %d MB; started anew it knew them all and had looked at each after %v", many, added.Round(time.Millisecond), memory>>20, equal.Round(time.Millisecond))
 	if s.Ports != many || len(s.Problems) > 0 || s.Repairs != 0 {
@@ -147,7 +147,7 @@ func TestAnAgentOfALargeFleet(t *testing.T) {
 	a.run("apply", "-f", file)
 	applied := time.Since(began)
 	soon(t, 60*time.Second, "the other agent has its share", func() error {
-		if s := one[api.Status](c, "status"); s.Ports != perNode {
+		if s := answer(c, (*api.Client).Status); s.Ports != perNode {
 			return fmt.Errorf("%d ports", s.Ports)
 		}
 		return nil

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -22,7 +22,7 @@ func TestANodeWithTheDefaultEncapsulationsCarriesVXLANAndMPLS(t *testing.T) {
 	b.up()
 	mode := func(want string) {
 		t.Helper()
-		for _, v := range rows[inspect.Vif](b.nodes[0], "vif", "list") {
+		for _, v := range table(b.nodes[0], (*api.Client).Vifs) {
 			if v.Device == "fab" && v.Mode != want {
 				t.Errorf("the fabric device of node a is served by %s, want %s", v.Mode, want)
 			}

@@ -16,7 +16,6 @@ import (
 
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
-	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
 )
@@ -63,7 +62,7 @@ func netkitTraffic(t *testing.T, b *bed, encap model.Encapsulation, forwarding m
 		b.nodes[0].awaitWays("b", "direct")
 		b.nodes[1].awaitWays("a", "direct")
 	}
-	vif := one[inspect.Vif](b.nodes[0], "vif", "get", "x")
+	vif := b.nodes[0].vif("x")
 	if vif.Mode != "netkit+tcx" {
 		t.Errorf("the programs are attached by %s, want netkit+tcx", vif.Mode)
 	}

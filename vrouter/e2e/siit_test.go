@@ -90,9 +90,7 @@ func TestTranslationWorksWithAnotherTranslator(t *testing.T) {
 	}, x.ip(4), y.ip(4))
 	b.nodes[1].answerTests(t, b.nodes[1].locator().Addr().Next())
 	b.nodes[0].start()
-	file := filepath.Join(b.dir, "state.yaml")
-	writeJSON(t, file, b.state)
-	b.nodes[0].run("apply", "-f", file)
+	b.nodes[0].set(b.state)
 	b.nodes[0].awaitWays("b", "translated", "vxlan")
 	for _, ends := range [][2]*workload{{x, y}, {y, x}} {
 		if err := transfer(ends[0], ends[1], 4, 20<<20); err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -77,7 +76,7 @@ func TestEveryPacketSizeComesThrough(t *testing.T) {
 		for _, v6 := range []bool{false, true} {
 			b.run(fmt.Sprintf("%s/underlay-v6=%v", encap, v6), func(t *testing.T) {
 				x, y := pair(b, model.L3, v6, encap)
-				mtu := int(one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU)
+				mtu := int(b.nodes[0].vif("x").MTU)
 				if mtu < 9000 {
 					t.Fatalf("the vif's MTU is %d", mtu)
 				}
@@ -139,7 +138,7 @@ func TestWorkloadsGetWhatTheUnderlayLeaves(t *testing.T) {
 					x := b.workload("x", "red", 0, "10.1.0.10")
 					y := b.workload("y", "red", 1, "10.1.0.11")
 					b.up()
-					if got := int(one[inspect.Vif](b.nodes[0], "vif", "get", "x").MTU); got != mtu-overhead[encap] {
+					if got := int(b.nodes[0].vif("x").MTU); got != mtu-overhead[encap] {
 						t.Errorf("the vif's MTU is %d, want %d", got, mtu-overhead[encap])
 					}
 					if err := transfer(x, y, 4, 2<<20); err != nil {

@@ -41,7 +41,7 @@ func TestDockerOnANodeDoesNotChangeNetworks(t *testing.T) {
 	if out, err := d.try("network", "rm", "red"); err != nil && !strings.Contains(out, "operator's certificate") {
 		t.Error(err)
 	}
-	if left := rows[model.Network](a, "network", "list"); len(left) != 1 {
+	if left := answer(a, (*api.Client).Networks); len(left) != 1 {
 		t.Errorf("after Docker deleted its network: the fleet has the networks %+v, want red", left)
 	}
 	soon(t, 5*time.Second, "no port of the container remains", func() error {
@@ -66,7 +66,7 @@ func TestOnlyAnOperatorsCertificateAppliesDocuments(t *testing.T) {
 		}
 	}
 	s := model.State{Networks: []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/24")}}}
-	for _, n := range rows[api.Node](a, "node", "list") {
+	for _, n := range answer(a, (*api.Client).Nodes) {
 		s.Nodes = append(s.Nodes, model.Node{Name: n.Name, Underlay: n.Underlay})
 	}
 	file := filepath.Join(b.dir, "document.yaml")

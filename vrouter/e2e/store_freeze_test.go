@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -107,7 +107,7 @@ func TestAnUnusedAddressDoesNotFollowTheDefaultRoute(t *testing.T) {
 	sent := func(to string) (n int) {
 		t.Helper()
 		count := func() (n int) {
-			for _, v := range rows[inspect.Vif](c, "vif", "list") {
+			for _, v := range table(c, (*api.Client).Vifs) {
 				if v.Port == "y" {
 					n = int(v.TxPackets)
 				}

@@ -79,7 +79,7 @@ func (b *bed) alive(on *node, nodes ...string) {
 	b.t.Helper()
 	soon(b.t, 15*time.Second, fmt.Sprintf("nodes %v are alive", nodes), func() error {
 		alive := map[string]bool{}
-		for _, n := range rows[api.Node](on, "node", "list") {
+		for _, n := range answer(on, (*api.Client).Nodes) {
 			alive[n.Name] = n.Agent != nil
 		}
 		for _, name := range nodes {

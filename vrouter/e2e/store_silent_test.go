@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/inspect"
-	"windtunnel/vrouter/model"
 )
 
 // members returns the number of next hops of a route in the node's tables.
 func (n *node) members(route string) (int, error) {
-	for _, nh := range rows[inspect.Nexthop](n, "nh", "list") {
+	for _, nh := range table(n, (*api.Client).Nexthops) {
 		if nh.Name == "ecmp "+route {
 			return len(nh.Members), nil
 		}
@@ -83,7 +81,7 @@ func TestARemovedNodeLeavesTheFleet(t *testing.T) {
 	await := func(nodes, ports int) {
 		t.Helper()
 		soon(t, 5*time.Second, fmt.Sprintf("the fleet has %d nodes and %d ports", nodes, ports), func() error {
-			gotNodes, gotPorts := rows[api.Node](a, "node", "list"), rows[model.Port](a, "port", "list", "--all")
+			gotNodes, gotPorts := answer(a, (*api.Client).Nodes), answer(a, (*api.Client).State).Ports
 			if len(gotNodes) != nodes || len(gotPorts) != ports {
 				return fmt.Errorf("nodes %+v, ports %+v", gotNodes, gotPorts)
 			}

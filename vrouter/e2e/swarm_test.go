@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/api"
 )
 
 // startSwarmHost starts a daemon that runs the plugin itself: a swarm takes no
@@ -83,7 +83,7 @@ func TestASwarmsHostsShareANetwork(t *testing.T) {
 		return err
 	})
 	soon(t, 30*time.Second, "nothing is left in the fleet", func() error {
-		ports, networks := rows[model.Port](b.nodes[0], "port", "list", "--all"), rows[model.Network](b.nodes[0], "network", "list")
+		ports, networks := answer(b.nodes[0], (*api.Client).State).Ports, answer(b.nodes[0], (*api.Client).Networks)
 		if len(ports)+len(networks) > 0 {
 			return fmt.Errorf("ports %+v, networks %+v", ports, networks)
 		}

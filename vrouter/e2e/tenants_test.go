@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -20,7 +20,7 @@ import (
 func (n *node) drops() map[string]uint64 {
 	n.bed.t.Helper()
 	sums := map[string]uint64{}
-	for _, d := range rows[inspect.Drop](n, "dropstats") {
+	for _, d := range answer(n, (*api.Client).Drops) {
 		if d.Vif == 0 {
 			d.Packets -= n.dropped[d.Reason]
 		} else if n.dropped != nil && d.Device == "" {

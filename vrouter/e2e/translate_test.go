@@ -19,7 +19,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -94,13 +94,13 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 func checkFallbacks(t *testing.T, n *node) {
 	t.Helper()
 	var fragments, all, tunnelled uint64
-	for _, f := range rows[inspect.Fallback](n, "fallbackstats") {
+	for _, f := range answer(n, (*api.Client).Fallbacks) {
 		all += f.Packets
 		if f.Reason == "fragment" {
 			fragments = f.Packets
 		}
 	}
-	for _, network := range rows[inspect.VRFStats](n, "vrfstats") {
+	for _, network := range answer(n, (*api.Client).VRFStats) {
 		tunnelled += network.ByEncapsulation[string(model.VXLAN)].TxPackets
 	}
 	if fragments == 0 || all > tunnelled {
@@ -121,7 +121,7 @@ func checkFallbacks(t *testing.T, n *node) {
 
 // sent returns how many bytes a node has sent with an encapsulation.
 func (n *node) sent(e model.Encapsulation) (sent uint64) {
-	for _, network := range rows[inspect.VRFStats](n, "vrfstats") {
+	for _, network := range answer(n, (*api.Client).VRFStats) {
 		sent += network.ByEncapsulation[string(e)].TxBytes
 	}
 	return sent
@@ -205,7 +205,7 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 		}
 	}
 	learned := uint32(0)
-	for _, nh := range rows[inspect.Nexthop](b.nodes[0], "nh", "list") {
+	for _, nh := range table(b.nodes[0], (*api.Client).Nexthops) {
 		if strings.HasPrefix(nh.Name, "tunnel b translated") {
 			learned = nh.LearnedMTU
 		}

@@ -210,7 +210,7 @@ func TestANodeGetsALocatorOfThePool(t *testing.T) {
 	} {
 		a.run("node", "add", c.node, "--underlay", c.underlay, "--locator", "auto")
 		found := ""
-		for _, n := range rows[api.Node](a, "node", "list") {
+		for _, n := range answer(a, (*api.Client).Nodes) {
 			if n.Name == c.node {
 				found = n.Locator.String()
 			}

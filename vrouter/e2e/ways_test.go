@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
@@ -244,7 +245,7 @@ func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
 	}
 	stats := map[string]uint64{}
 	for _, n := range b.nodes[1:] {
-		for _, v := range rows[inspect.Vif](n, "vif", "list") {
+		for _, v := range table(n, (*api.Client).Vifs) {
 			if v.Type == "virtual" {
 				stats[n.name] += v.TxPackets
 			}
