@@ -37,18 +37,10 @@ func (d *Datapath) Apply(want fib.Tables) (Changes, error) { return d.write(want
 // complete.
 func (d *Datapath) Update(before, after fib.Tables) (Changes, error) { return d.write(after, &before) }
 
-// Differs returns the entries that Apply would write or delete, and the directories of older
-// maps that it would remove. It writes nothing, so it can run at the same time as other methods.
-// Then it may return a difference that such a method has just removed.
+// Differs returns the entries that Apply would write or delete. It writes nothing, so it can run at
+// the same time as other methods. Then it may return a difference that such a method has just removed.
 func (d *Datapath) Differs(want fib.Tables) (map[Entry]bool, error) {
 	all := map[Entry]bool{}
-	dirs, err := d.others()
-	if err != nil {
-		return nil, err
-	}
-	for _, dir := range dirs {
-		all[Entry{"older maps", dir}] = true
-	}
 	steps, err := d.plan(want, nil)
 	for _, s := range steps {
 		s.note(all)
@@ -80,10 +72,7 @@ func (d *Datapath) write(want fib.Tables, have *fib.Tables) (Changes, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return c, err
-	}
-	return c, d.retire()
+	return c, err
 }
 
 // plan compares every table, in the order of writing: a composite follows its

@@ -182,7 +182,8 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 	if err := third.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 		t.Errorf("the flow was not carried over: %+v, %v", flow, err)
 	}
-	if _, err := third.Apply(want); err != nil {
+	_, err := third.Apply(want)
+	if err = errors.Join(err, third.Retire()); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := third.others(); err != nil || len(left) != 0 {

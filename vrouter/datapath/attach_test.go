@@ -169,18 +169,21 @@ func TestANewGenerationRetiresTheOldOnceItsProgramsRun(t *testing.T) {
 	larger := small
 	larger.Routes *= 2
 	second := open(t, Options{Pins: dir, Limits: larger})
-	if _, err := second.Apply(want); err != nil {
-		t.Fatal(err)
+	apply := func() {
+		t.Helper()
+		_, err := second.Apply(want)
+		if err = errors.Join(err, second.Retire()); err != nil {
+			t.Fatal(err)
+		}
 	}
+	apply()
 	if left, _ := second.others(); len(left) != 1 {
 		t.Errorf("while the old programs run, their maps are kept: %v", left)
 	}
 	if err := second.AttachVif(devices[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	apply()
 	if left, _ := second.others(); len(left) != 0 {
 		t.Errorf("the old maps are left: %v", left)
 	}

@@ -89,8 +89,9 @@ func (d *Datapath) copyFlows(old *ebpf.Map) error {
 	return err
 }
 
-// retire removes older generations once every link runs a program of this one.
-func (d *Datapath) retire() error {
+// Retire removes older generations if every link runs a program of this one. Call it after Apply and
+// after the programs are attached.
+func (d *Datapath) Retire() error {
 	dirs, err := d.others()
 	if err != nil || len(dirs) == 0 {
 		return err

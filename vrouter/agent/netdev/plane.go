@@ -8,7 +8,6 @@ import (
 
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/datapath"
-	"windtunnel/vrouter/fib"
 )
 
 // Plane is the data path. It calls methods that have an ifindex on a thread in the node's network
@@ -125,16 +124,6 @@ func (p *Plane) Detach(ifindex int) error {
 
 func (p *Plane) Attached() ([]datapath.Attachment, error) { return in(p.space, p.Datapath.Attached) }
 
-// Apply runs in the namespace, because it lists the attached programs. It needs them to
-// find older maps that no program uses.
-func (p *Plane) Apply(t fib.Tables) (datapath.Changes, error) {
-	return in(p.space, func() (datapath.Changes, error) { return p.Datapath.Apply(t) })
-}
-
-func (p *Plane) Update(before, after fib.Tables) (datapath.Changes, error) {
-	return in(p.space, func() (datapath.Changes, error) { return p.Datapath.Update(before, after) })
-}
-
 func (p *Plane) Trace(ifindex int, frame []byte) (steps []datapath.TraceStep, verdict int32, err error) {
 	err = p.space.Do(func() error {
 		steps, verdict, err = p.Datapath.Trace(ifindex, frame)
@@ -142,5 +131,7 @@ func (p *Plane) Trace(ifindex int, frame []byte) (steps []datapath.TraceStep, ve
 	})
 	return steps, verdict, err
 }
+
+func (p *Plane) Retire() error { return p.space.Do(p.Datapath.Retire) }
 
 func (p *Plane) Remove() error { return p.space.Do(p.Datapath.Remove) }

@@ -128,6 +128,7 @@ func (p *Pass) walk() {
 	p.apply()
 	p.merge()
 	p.attach()
+	p.retire()
 	p.configure()
 	p.clear()
 	p.resolve()
@@ -299,10 +300,21 @@ func (p *Pass) apply() {
 		p.fail(theTables, fmt.Errorf("write the tables: %w", err))
 	}
 	n := p.changes.Updated + p.changes.Deleted
-	p.r.Programs.Pins.NoteRetired()
 	if n > 0 && p.reused && !p.renewed && !p.r.Last.failed(theTables) {
 		p.mended = append(p.mended, fmt.Sprintf("%d table entries differed", n))
 	}
+}
+
+// retire removes older maps if no program uses them. It must not wait for a check for drift, which
+// may come late after a slow start.
+func (p *Pass) retire() {
+	if p.isPartial() || !p.compiled || p.failed(theTables) {
+		return
+	}
+	if err := p.r.Programs.Plane().Retire(); err != nil {
+		p.fail(theTables, fmt.Errorf("remove older maps: %w", err))
+	}
+	p.r.Programs.Pins.NoteRetired()
 }
 
 // wrote notes that the maps have the tables, and frees the ids of objects that are not in the
