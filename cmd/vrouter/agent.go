@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/follow"
@@ -51,7 +52,7 @@ flowing, even if the agent is killed. The next agent takes over.`,
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			err = agent.Run(cmd.Context(), c, agent.Options{Version: version + " (" + revision + ")", Logger: log})
-			if cmd.Context().Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, errInterrupted)) {
+			if cmd.Context().Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, stopsignal.ErrInterrupted)) {
 				return nil // a signal ended the agent as intended
 			}
 			return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -130,15 +129,7 @@ func flowGetCommand() *cobra.Command {
 // findFlows finds flows by protocol and ends. It finds several if networks use
 // the same addresses, or if both ends are on this node.
 func findFlows(ctx context.Context, c *api.Client, vrf uint32, args []string) ([]inspect.Flow, error) {
-	protocol, err := inspect.ParseProtocol(args[0])
-	if err != nil {
-		return nil, misuse{err}
-	}
-	local, err := parseEnd(args[1])
-	if err != nil {
-		return nil, misuse{err}
-	}
-	remote, err := parseEnd(args[2])
+	match, err := inspect.ParseMatch(fmt.Sprintf("%s,%s&proto %s", args[1], args[2], args[0]))
 	if err != nil {
 		return nil, misuse{err}
 	}
@@ -147,22 +138,10 @@ func findFlows(ctx context.Context, c *api.Client, vrf uint32, args []string) ([
 		return nil, err
 	}
 	rows = slices.DeleteFunc(rows, func(f inspect.Flow) bool {
-		return f.Protocol != protocol || f.Local != local || f.Remote != remote
+		return f.Protocol != *match.Protocol || !match.Ends[0].Covers(f.Local) || !match.Ends[1].Covers(f.Remote)
 	})
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("no %s flow from %s to %s on this node; see `vrouter flow list --match %s,%s`", args[0], args[1], args[2], args[1], args[2])
 	}
 	return rows, nil
-}
-
-// parseEnd parses an address with an optional port.
-func parseEnd(s string) (netip.AddrPort, error) {
-	if a, err := netip.ParseAddr(s); err == nil {
-		return netip.AddrPortFrom(a.Unmap(), 0), nil
-	}
-	end, err := netip.ParseAddrPort(s)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%q is not an end of a flow; write 10.0.0.3:80 or [2001:db8::3]:80", s)
-	}
-	return netip.AddrPortFrom(end.Addr().Unmap(), end.Port()), nil
 }

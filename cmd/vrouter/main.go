@@ -11,11 +11,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"strings"
 	"time"
@@ -33,14 +31,10 @@ var revision = "unknown"
 
 const version = "0.1.0"
 
-// errInterrupted is the cause of a context that a signal cancelled.
-var errInterrupted = errors.New("interrupted")
-
 // Exit codes.
 const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
+	exitFailed = 1
+	exitUsage  = 2
 )
 
 // init reserves the first thread for main, which only waits. /proc/self/ns shows the namespaces of the
@@ -59,7 +53,7 @@ func main() {
 
 // perform runs the command that the arguments name, and returns the exit code.
 func perform() int {
-	ctx, stop := cancelOnSignal()
+	ctx, stop := stopsignal.Context()
 	top, out := root(), &stdout.File{}
 	top.SetOut(out)
 	cmd, err := top.ExecuteContextC(ctx)
@@ -78,8 +72,8 @@ func report(cmd *cobra.Command, err error) int {
 		return 0
 	case errors.Is(err, errSilent):
 		return exitFailed
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
+	case errors.Is(err, stopsignal.ErrInterrupted):
+		return stopsignal.ExitCode
 	case errors.As(err, &failed):
 		printError(failed.error)
 		return exitFailed
@@ -94,21 +88,6 @@ func printError(err error) {
 	const program = "vrouter: "
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "\n"+strings.Repeat(" ", len(program)))
 	fmt.Fprintln(os.Stderr, program+text)
-}
-
-// cancelOnSignal cancels the context on the first SIGINT, SIGTERM or SIGHUP. The second
-// signal ends the program at once.
-func cancelOnSignal() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, stopsignal.List()...)
-	go func() {
-		<-signals
-		cancel(errInterrupted)
-		<-signals
-		os.Exit(exitInterrupted)
-	}()
-	return ctx, func() { signal.Stop(signals); cancel(nil) }
 }
 
 func root() *cobra.Command {

@@ -13,6 +13,8 @@ import (
 	"github.com/google/shlex"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"windtunnel/internal/stopsignal"
 )
 
 // call runs a command line in this process, as main does, and returns its exit
@@ -56,7 +58,7 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("vrouter %s: exit code %d, want %d", line, got, want)
 		}
 	}
-	if got := report(nil, errInterrupted); got != exitInterrupted {
+	if got := report(nil, stopsignal.ErrInterrupted); got != stopsignal.ExitCode {
 		t.Errorf("interrupted: %d", got)
 	}
 	if got := report(nil, failure{errSilent}); got != exitFailed {

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"unsafe"
 
@@ -29,19 +28,16 @@ var revision = "unknown"
 
 const version = "0.1.0"
 
-// errInterrupted is the cause of the context after a signal (Ctrl-C).
-var errInterrupted = errors.New("interrupted")
-
 func main() {
 	os.Args = append(os.Args[:1], hidePasswords(os.Args[1:])...)
 	if hidden(os.Args[1:]) {
 		return
 	}
-	ctx, stop := interruptible()
+	ctx, stop := stopsignal.Context()
 	top, out := root(), &stdout.File{}
 	top.SetOut(out)
 	err := out.Or(top.ExecuteContext(ctx))
-	interrupted := errors.Is(err, errInterrupted) || err != nil && errors.Is(context.Cause(ctx), errInterrupted)
+	interrupted := errors.Is(err, stopsignal.ErrInterrupted) || err != nil && errors.Is(context.Cause(ctx), stopsignal.ErrInterrupted)
 	stop()
 	var code exitCode
 	switch {
@@ -49,7 +45,7 @@ func main() {
 		os.Exit(int(code))
 	case interrupted:
 		fmt.Fprintln(os.Stderr, "windtunnel:", err)
-		os.Exit(130)
+		os.Exit(stopsignal.ExitCode)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "windtunnel:", err)
 		os.Exit(1)
@@ -63,21 +59,6 @@ type exitCode int
 const exitNothing exitCode = 3
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
-
-// interruptible ends the context on the first SIGINT, SIGTERM or SIGHUP, so that the
-// testbed is removed before the program ends. A second signal ends the program at once.
-func interruptible() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, stopsignal.List()...)
-	go func() {
-		<-signals
-		cancel(errInterrupted)
-		<-signals
-		os.Exit(130)
-	}()
-	return ctx, func() { signal.Stop(signals); cancel(nil) }
-}
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{

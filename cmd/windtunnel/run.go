@@ -17,6 +17,7 @@ import (
 
 	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
+	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
@@ -483,7 +484,7 @@ func (s *runner) measure(ctx context.Context) error {
 	if err := s.close(runErr); err != nil {
 		return errors.Join(runErr, err)
 	}
-	if errors.Is(runErr, errInterrupted) {
+	if errors.Is(runErr, stopsignal.ErrInterrupted) {
 		runErr = fmt.Errorf("%w: the finished trials are stored; continue with `windtunnel run --resume %s`", runErr, s.run.ID)
 	}
 	nothing := "nothing was measured: no trial counts"

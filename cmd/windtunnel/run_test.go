@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/results"
@@ -53,8 +54,8 @@ func TestARunEndsWithAStatusThatSaysWhatItHas(t *testing.T) {
 		{nil, true, sample.Complete},
 		{nil, false, sample.Empty},
 		{experiment.ErrNoneCounts, false, sample.Empty},
-		{errInterrupted, true, sample.Stopped},
-		{errInterrupted, false, sample.Stopped},
+		{stopsignal.ErrInterrupted, true, sample.Stopped},
+		{stopsignal.ErrInterrupted, false, sample.Stopped},
 	} {
 		r := &runner{store: store, plan: &suite.Plan{Suite: "quick"}, run: sample.Run{Status: sample.Running}}
 		if err := r.create("run"); err != nil {

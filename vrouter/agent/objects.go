@@ -33,37 +33,32 @@ func (a *agent) objectRoutes(mux *http.ServeMux) {
 	list("routes", func(v *fleet.View) any { return v.Routes() })
 	mux.Handle("GET /v1/ports", answer(a.handlePorts))
 
-	mux.Handle("POST /v1/networks", answer(a.handleAddNetwork))
-	mux.Handle("PUT /v1/networks/{name}", answer(a.handlePutNetwork))
 	mux.Handle("GET /v1/ports/{name}", answer(a.handlePort))
 	mux.Handle("PATCH /v1/ports/{name}", answer(a.handleChangePort))
 
-	mux.Handle("PUT /v1/nodes/{name}", answer(putHandler(a, func(n *api.NodeRequest, name string) error { return checkName(&n.Name, name) }, a.putNode)))
-	mux.Handle("PUT /v1/policies/{name}", answer(putHandler(a, func(p *model.Policy, name string) error { return checkName(&p.Name, name) }, a.putPolicy)))
-	mux.Handle("PUT /v1/gateways/{name}", answer(putHandler(a, func(g *model.Gateway, name string) error { return checkName(&g.Name, name) }, a.putGateway)))
-	mux.Handle("PUT /v1/routes", answer(putHandler(a, func(*model.Route, string) error { return nil }, a.putRoute)))
+	f := a.follower
+	mux.Handle("POST /v1/networks", change(a, nil, func(ctx context.Context, n model.Network) (any, error) { return f.AddNetwork(ctx, n) }))
+	mux.Handle("PUT /v1/networks/{name}", change(a, func(n *model.Network) *string { return &n.Name }, a.updateNetwork))
+	mux.Handle("PUT /v1/nodes/{name}", change(a, func(n *api.NodeRequest) *string { return &n.Name }, put(a.putNode)))
+	mux.Handle("PUT /v1/policies/{name}", change(a, func(p *model.Policy) *string { return &p.Name }, put(f.PutPolicy)))
+	mux.Handle("PUT /v1/gateways/{name}", change(a, func(g *model.Gateway) *string { return &g.Name }, put(f.PutGateway)))
+	mux.Handle("PUT /v1/routes", change(a, nil, put(f.PutRoute)))
 
-	mux.Handle("DELETE /v1/networks/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
-		return a.follower.DeleteNetwork(ctx, r.PathValue("name"))
-	}))
-	mux.Handle("DELETE /v1/policies/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
-		return a.follower.DeletePolicy(ctx, r.PathValue("name"))
-	}))
-	mux.Handle("DELETE /v1/gateways/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
-		return a.follower.DeleteGateway(ctx, r.PathValue("name"))
-	}))
+	for kind, remove := range map[string]func(context.Context, string) error{"networks": f.DeleteNetwork, "policies": f.DeletePolicy, "gateways": f.DeleteGateway} {
+		mux.Handle("DELETE /v1/"+kind+"/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error { return remove(ctx, r.PathValue("name")) }))
+	}
 	mux.Handle("DELETE /v1/nodes/{name}", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		if name := r.PathValue("name"); name == a.config.Node {
 			return refuse(http.StatusConflict, "delete node %s: its agent is running; run `vrouter remove` on it first, then delete it from another node", name)
 		}
-		return a.follower.DeleteNode(ctx, r.PathValue("name"), r.URL.Query().Get("ports") == "true")
+		return f.DeleteNode(ctx, r.PathValue("name"), r.URL.Query().Get("ports") == "true")
 	}))
 	mux.Handle("DELETE /v1/routes", a.deleteHandler(func(ctx context.Context, r *http.Request) error {
 		prefix, err := netip.ParsePrefix(r.URL.Query().Get("prefix"))
 		if err != nil {
 			return refuse(http.StatusBadRequest, "prefix: %w", err)
 		}
-		return a.follower.DeleteRoute(ctx, model.Route{Network: r.URL.Query().Get("network"), Prefix: prefix})
+		return f.DeleteRoute(ctx, model.Route{Network: r.URL.Query().Get("network"), Prefix: prefix})
 	}))
 }
 
@@ -72,15 +67,6 @@ func (a *agent) putNode(ctx context.Context, r api.NodeRequest) error {
 		return a.follower.PutNodeFromPool(ctx, r.Node)
 	}
 	return a.follower.PutNode(ctx, r.Node)
-}
-func (a *agent) putPolicy(ctx context.Context, p model.Policy) error {
-	return a.follower.PutPolicy(ctx, p)
-}
-func (a *agent) putGateway(ctx context.Context, g model.Gateway) error {
-	return a.follower.PutGateway(ctx, g)
-}
-func (a *agent) putRoute(ctx context.Context, r model.Route) error {
-	return a.follower.PutRoute(ctx, r)
 }
 
 // checkName sets an object's name to the name in the path. It refuses a different
@@ -93,19 +79,28 @@ func checkName(is *string, name string) error {
 	return nil
 }
 
-// putHandler makes a handler that puts an object into the store.
-func putHandler[O any](a *agent, name func(*O, string) error, put func(context.Context, O) error) func(*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
+// change makes a handler that reads an object and changes the store. The handler returns the result of
+// in. name returns the field that must equal the name in the path; nil: the path has none.
+func change[O any](a *agent, name func(*O) *string, in func(context.Context, O) (any, error)) http.Handler {
+	return answer(func(r *http.Request) (result any, err error) {
 		object, err := read[O](r)
-		if err == nil {
-			err = name(&object, r.PathValue("name"))
+		if err == nil && name != nil {
+			err = checkName(name(&object), r.PathValue("name"))
 		}
 		if err != nil {
 			return nil, err
 		}
-		_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) error { return put(ctx, object) })
-		return struct{}{}, err
-	}
+		_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
+			result, err = in(ctx, object)
+			return err
+		})
+		return result, err
+	})
+}
+
+// put makes a change without a result.
+func put[O any](in func(context.Context, O) error) func(context.Context, O) (any, error) {
+	return func(ctx context.Context, object O) (any, error) { return struct{}{}, in(ctx, object) }
 }
 
 func (a *agent) deleteHandler(from func(context.Context, *http.Request) error) http.Handler {
@@ -115,35 +110,12 @@ func (a *agent) deleteHandler(from func(context.Context, *http.Request) error) h
 	})
 }
 
-func (a *agent) handleAddNetwork(r *http.Request) (any, error) {
-	n, err := read[model.Network](r)
-	if err != nil {
-		return nil, err
-	}
-	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
-		n, err = a.follower.AddNetwork(ctx, n)
-		return err
+func (a *agent) updateNetwork(ctx context.Context, n model.Network) (any, error) {
+	return a.follower.UpdateNetwork(ctx, n.Name, func(is *model.Network) error {
+		n.ID = max(n.ID, is.ID) // 0: keep the id
+		*is = n
+		return nil
 	})
-	return n, err
-}
-
-func (a *agent) handlePutNetwork(r *http.Request) (any, error) {
-	n, err := read[model.Network](r)
-	if err == nil {
-		err = checkName(&n.Name, r.PathValue("name"))
-	}
-	if err != nil {
-		return nil, err
-	}
-	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
-		n, err = a.follower.UpdateNetwork(ctx, n.Name, func(is *model.Network) error {
-			n.ID = max(n.ID, is.ID) // 0: keep the id
-			*is = n
-			return nil
-		})
-		return err
-	})
-	return n, err
 }
 
 // handlePorts returns the fleet's ports that match the query.

@@ -79,6 +79,15 @@ func (c *Client) DeletePort(ctx context.Context, name string) (Applied, error) {
 	return call[Applied](ctx, c, http.MethodDelete, "/v1/ports/"+url.PathEscape(name), nil)
 }
 
+// EnsureNoPort deletes a port. A missing port is not an error.
+func (c *Client) EnsureNoPort(ctx context.Context, name string) error {
+	_, err := c.DeletePort(ctx, name)
+	if IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // Vifs returns the vifs of a VRF; vrf 0: of all VRFs.
 func (c *Client) Vifs(ctx context.Context, vrf uint32) ([]inspect.Vif, error) {
 	return rows[inspect.Vif](ctx, c, "vif", vrf)

@@ -1,9 +1,9 @@
 package cni
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -71,10 +71,7 @@ func readConfig(text []byte, args string) (config, error) {
 			return c, types.NewError(types.ErrInvalidEnvironmentVariables, "parse CNI_ARGS", err.Error())
 		}
 	}
-	if c.Network == "" {
-		c.Network = c.Name
-	}
-	if c.Network == "" {
+	if c.Network = cmp.Or(c.Network, c.Name); c.Network == "" {
 		return invalid("network", "is missing; write the name of a virtual network")
 	}
 	if c.IPAM.Type != "" {
@@ -104,16 +101,11 @@ func readConfig(text []byte, args string) (config, error) {
 		}
 		c.ips = append(c.ips, a)
 	}
-	mac := c.Runtime.MAC
-	if mac == "" {
-		mac = string(env.MAC)
-	}
-	if mac != "" {
-		hw, err := net.ParseMAC(mac)
-		if err != nil || len(hw) != len(c.mac) {
-			return invalid("mac", "%q is not a MAC address; write one such as 02:00:00:00:00:07", mac)
+	if mac := cmp.Or(c.Runtime.MAC, string(env.MAC)); mac != "" {
+		var err error
+		if c.mac, err = model.ParseMAC(mac); err != nil {
+			return invalid("mac", "%v", err)
 		}
-		c.mac = model.MAC(hw)
 	}
 	return c, nil
 }

@@ -128,16 +128,7 @@ func del(args *skel.CmdArgs) error {
 		return err
 	}
 	defer end()
-	return failed("delete "+args.IfName, r.deletePort(r.port()))
-}
-
-// deletePort deletes a port. A missing port is not an error.
-func (r *request) deletePort(name string) error {
-	_, err := r.client.DeletePort(r.ctx, name)
-	if api.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return failed("delete "+args.IfName, r.client.EnsureNoPort(r.ctx, r.port()))
 }
 
 // check checks that the port is connected, and that the interface has the port's
@@ -271,10 +262,10 @@ func gc(args *skel.CmdArgs) error {
 			needed = needed || p.Network == r.config.Network && p.Owner != nodeOwner
 			continue
 		}
-		errs = append(errs, r.deletePort(p.Name))
+		errs = append(errs, r.client.EnsureNoPort(r.ctx, p.Name))
 	}
 	if !needed {
-		errs = append(errs, r.deletePort(nodePort(s.Node, r.config.Network)))
+		errs = append(errs, r.client.EnsureNoPort(r.ctx, nodePort(s.Node, r.config.Network)))
 	}
 	return failed("garbage collection on this node", errors.Join(errs...))
 }

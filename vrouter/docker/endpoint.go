@@ -74,11 +74,7 @@ func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (
 
 func (p *Plugin) deleteEndpoint(ctx context.Context, r *endpointRequest) (any, error) {
 	removePair(r.EndpointID)
-	_, err := p.client.DeletePort(ctx, portName(r.EndpointID))
-	if api.IsNotFound(err) {
-		err = nil
-	}
-	return nothing{}, err
+	return nothing{}, p.client.EnsureNoPort(ctx, portName(r.EndpointID))
 }
 
 func (p *Plugin) endpointInfo(ctx context.Context, r *endpointRequest) (any, error) {

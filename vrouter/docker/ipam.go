@@ -175,8 +175,5 @@ func (p *Plugin) releaseAddress(ctx context.Context, r *releaseAddressRequest) (
 	if err != nil || port == nil {
 		return nothing{}, err
 	}
-	if _, err = p.client.DeletePort(ctx, port.Name); api.IsNotFound(err) {
-		err = nil
-	}
-	return nothing{}, err
+	return nothing{}, p.client.EnsureNoPort(ctx, port.Name)
 }

@@ -75,7 +75,7 @@ func (p *Plugin) collectOnce(ctx context.Context, now time.Time) error {
 		if here && addresses == nil || len(port.IPs) != 1 || addresses[port.IPs[0]] {
 			continue
 		}
-		if _, err := p.client.DeletePort(ctx, port.Name); err != nil && !api.IsNotFound(err) {
+		if err := p.client.EnsureNoPort(ctx, port.Name); err != nil {
 			return err
 		}
 		slog.Info("freed an address that Docker no longer uses", "address", port.IPs[0], "network", port.Network)

@@ -1,6 +1,7 @@
 package fib
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
 )
@@ -62,9 +63,7 @@ type PortFact struct {
 const defaultMTU = 1500 // of Facts
 
 func (f Facts) withDefaults() Facts {
-	if f.MTU == 0 {
-		f.MTU = defaultMTU
-	}
+	f.MTU = cmp.Or(f.MTU, defaultMTU)
 	if f.Way == nil {
 		f.Way = func(netip.Addr, netip.Addr) ([]Path, int) { return nil, 0 }
 	}

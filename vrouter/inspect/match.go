@@ -110,14 +110,15 @@ func (m Match) Covers(f Flow) bool {
 	}
 	switch len(m.Ends) {
 	case 1:
-		return m.Ends[0].covers(f.Local) || m.Ends[0].covers(f.Remote)
+		return m.Ends[0].Covers(f.Local) || m.Ends[0].Covers(f.Remote)
 	case 2:
-		return m.Ends[0].covers(f.Local) && m.Ends[1].covers(f.Remote) ||
-			m.Ends[1].covers(f.Local) && m.Ends[0].covers(f.Remote)
+		return m.Ends[0].Covers(f.Local) && m.Ends[1].Covers(f.Remote) ||
+			m.Ends[1].Covers(f.Local) && m.Ends[0].Covers(f.Remote)
 	}
 	return true
 }
 
-func (e End) covers(a netip.AddrPort) bool {
+// Covers reports whether an end of a flow matches.
+func (e End) Covers(a netip.AddrPort) bool {
 	return (!e.Prefix.IsValid() || e.Prefix.Contains(a.Addr().Unmap())) && (e.Port == 0 || e.Port == a.Port())
 }

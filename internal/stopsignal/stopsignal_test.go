@@ -1,4 +1,4 @@
-package main
+package stopsignal
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 func TestEachStopSignalCancelsTheContext(t *testing.T) {
 	testprogram.HeedHangups()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		ctx, stop := cancelOnSignal()
+		ctx, stop := Context()
 		if err := syscall.Kill(syscall.Getpid(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -22,8 +22,8 @@ func TestEachStopSignalCancelsTheContext(t *testing.T) {
 		case <-ctx.Done():
 		case <-time.After(10 * time.Second):
 		}
-		if err := context.Cause(ctx); !errors.Is(err, errInterrupted) {
-			t.Errorf("after %v the context's cause is %v, want %v", s, err, errInterrupted)
+		if err := context.Cause(ctx); !errors.Is(err, ErrInterrupted) {
+			t.Errorf("after %v the context's cause is %v, want %v", s, err, ErrInterrupted)
 		}
 		stop()
 	}
