@@ -3,12 +3,15 @@ package datapath
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/model"
 )
 
 func TestAHookThatWasThereBeforeStays(t *testing.T) {
@@ -143,4 +146,82 @@ func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
 func hasClsact(l netlink.Link) bool {
 	all, err := netlink.QdiscList(l)
 	return err == nil && slices.ContainsFunc(all, func(q netlink.Qdisc) bool { return q.Type() == "clsact" })
+}
+
+// TestPacketsOfAnotherAgentAreCounted: the XDP program of an earlier agent still decapsulates, and
+// its metadata have another nonce.
+func TestPacketsOfAnotherAgentAreCounted(t *testing.T) {
+	devices := enterSpace(t, 3)
+	fabric := devices[2]
+	earlier, d := open(t, Options{Pins: pins(t)}), open(t, Options{Pins: pins(t)})
+	for _, each := range []*Datapath{earlier, d} {
+		if _, err := each.Apply(scene(devices[0], devices[1], fabric, model.MPLSoUDP, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.attachTC(hookFabric, fabric, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := earlier.attachXDP(fabric); err != nil {
+		t.Fatal(err)
+	}
+	peer, err := netlink.LinkByName("p2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ip := packet(t, addrB, addrA, 0, 9, "x")
+	counted := DropKey{Reason: reasonNumber(t, "other_agent")}
+	for i, outer := range [][]byte{
+		wrapped(t, model.MPLSoUDP, false, 18, 0, ip),
+		wrapped(t, model.VXLAN, false, 1001, 0, frame(macB, macA, ip)),
+	} {
+		if err := sendFrame(peer.Attrs().Index, outer); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			drops, err := d.Drops()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if drops[counted] == uint64(i)+1 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("after packet %d the drops are %v, want %d with reason other_agent", i, drops, i+1)
+			}
+		}
+	}
+}
+
+// TestACutPacketOfAnotherAgentIsCounted: a packet that an earlier agent's programs let the kernel
+// cut comes back by the loopback device with another mark.
+func TestACutPacketOfAnotherAgentIsCounted(t *testing.T) {
+	r := newRig(t, model.VXLAN, true, nil)
+	_, outer := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "hello")))
+	before, err := r.Drops()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := r.runMarked(t, r.programs.Looped, loopback, outer, r.nonce[0]+2); code != actShot {
+		t.Errorf("action %d, want the packet dropped", int32(code))
+	}
+	if got := r.drop(t, before); got != "other_agent" {
+		t.Errorf("dropped as %s, want other_agent", got)
+	}
+	host := frame(macA, macB, packet(t, far, local, 0, 64, "a packet of the host"))
+	if code, _ := r.runMarked(t, r.programs.Looped, loopback, host, 0); code != actUnspec {
+		t.Errorf("action %d, want the host's packet to pass", int32(code))
+	}
+}
+
+// reasonNumber returns the number of a drop reason.
+func reasonNumber(t *testing.T, name string) uint32 {
+	t.Helper()
+	for _, r := range reasons {
+		if r.Name == name {
+			return r.Number
+		}
+	}
+	t.Fatalf("there is no drop reason %s", name)
+	return 0
 }

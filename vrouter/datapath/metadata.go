@@ -124,13 +124,17 @@ func attachTest(ifindex int, xdp, tc *ebpf.Program) error {
 // sendTest broadcasts a frame with an EtherType for local experiments (IEEE 802).
 func sendTest(ifindex int) error {
 	const protocol = 0x88b5
+	frame := make([]byte, 60)
+	copy(frame, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, protocol >> 8, protocol & 0xff})
+	return sendFrame(ifindex, frame)
+}
+
+func sendFrame(ifindex int, frame []byte) error {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	frame := make([]byte, 60)
-	copy(frame, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, protocol >> 8, protocol & 0xff})
 	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: ifindex})
 }
 

@@ -28,8 +28,11 @@ static __always_inline int take_frame(struct __sk_buff *skb, struct arrival *a)
 	struct meta m;
 	int verdict;
 
-	if (take_meta(skb, &m))
+	verdict = take_meta(skb, &m);
+	if (verdict == GO_ON)
 		return has_vlan(skb) ? -DROP_VLAN : arrive_labelled(skb, a, m.nexthop, m.ethernet, m.encap, m.remote);
+	if (verdict != NOT_OURS)
+		return verdict;
 	s = the_settings();
 	if (!s || has_vlan(skb))
 		return NOT_OURS;

@@ -16,7 +16,7 @@
  * overwrite the last 2 bytes, so the nonce comes first. */
 struct meta {
 	__u32 nonce[2];
-	__u16 pad;
+	__u16 magic;
 	__u8 encap;
 	__u8 ethernet; /* the payload is an Ethernet frame */
 	__u32 nexthop;
@@ -28,12 +28,14 @@ struct meta {
  * frame. */
 #define UNUSED_MAC { 2 }
 
+#define META_MAGIC 0x7672 /* in all metadata of vrouter's programs */
+
 static __always_inline void write_meta(struct meta *m, __u8 encap, int ethernet, __u32 nexthop,
 				       __u32 remote)
 {
 	m->nonce[0] = nonce[0];
 	m->nonce[1] = nonce[1];
-	m->pad = 0;
+	m->magic = META_MAGIC;
 	m->encap = encap;
 	m->ethernet = ethernet;
 	m->nexthop = nexthop;
@@ -48,19 +50,23 @@ static __always_inline int is_unused_mac(const __u8 *mac)
 }
 
 /* Copies the frame's metadata into *m and clears its nonce, so that it is used only
- * once. Returns 0 if the metadata is missing or belongs to another frame. */
+ * once. Returns GO_ON; NOT_OURS if the metadata is missing or belongs to another frame; or a
+ * negative drop reason if another agent's XDP program wrote it, and that agent's fabric_tc is
+ * missing. */
 static __always_inline int take_meta(struct __sk_buff *skb, struct meta *m)
 {
 	struct meta *in = (void *)(long)skb->data_meta;
 	struct ethhdr *eth = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
 
-	if ((void *)(in + 1) > (void *)eth || in->nonce[0] != nonce[0] || in->nonce[1] != nonce[1])
-		return 0;
+	if ((void *)(in + 1) > (void *)eth || in->magic != META_MAGIC || !in->nonce[0])
+		return NOT_OURS;
+	if (in->nonce[0] != nonce[0] || in->nonce[1] != nonce[1])
+		return -DROP_OTHER_AGENT;
 	*m = *in;
 	in->nonce[0] = 0;
 	in->nonce[1] = 0;
 	if (m->ethernet)
-		return 1;
-	return (void *)(eth + 1) <= end && is_unused_mac(eth->h_dest) && is_unused_mac(eth->h_source);
+		return GO_ON;
+	return (void *)(eth + 1) <= end && is_unused_mac(eth->h_dest) && is_unused_mac(eth->h_source) ? GO_ON : NOT_OURS;
 }

@@ -90,10 +90,13 @@ int fabric_out(struct __sk_buff *skb)
 SEC("tc")
 int looped(struct __sk_buff *skb)
 {
+	struct node_settings *s;
 	int verdict;
 
-	if (skb->mark != own_mark())
-		return TC_ACT_UNSPEC;
+	if (skb->mark != own_mark()) {
+		s = the_settings();
+		return s && is_tunnel_packet(s, skb) ? finish(skb, 0, 0, -DROP_OTHER_AGENT) : TC_ACT_UNSPEC;
+	}
 	verdict = send_looped(skb);
 	return verdict < 0 ? finish(skb, 0, 0, verdict) : verdict; /* from_workload has counted the others */
 }

@@ -86,7 +86,8 @@ const (
 	bpfDropReasonDROP_EGRESS_LIMIT          bpfDropReason = 43
 	bpfDropReasonDROP_VLAN                  bpfDropReason = 44
 	bpfDropReasonDROP_UNTRANSLATABLE        bpfDropReason = 45
-	bpfDropReasonDROP_REASONS               bpfDropReason = 46
+	bpfDropReasonDROP_OTHER_AGENT           bpfDropReason = 46
+	bpfDropReasonDROP_REASONS               bpfDropReason = 47
 )
 
 type bpfFallbackKey struct {
