@@ -14,6 +14,8 @@ import (
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/html"
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/text"
 )
 
 // notJudged is the exit status of a comparison that could not be made or whose
@@ -38,8 +40,12 @@ type comparisonFormat struct {
 }
 
 var comparisonFormats = []comparisonFormat{
-	{"table", compare.WriteTable}, {"json", compare.WriteJSON}, {"markdown", compare.WriteMarkdown},
-	{"html", html.Site{}.WriteComparison},
+	{"table", func(w io.Writer, c *compare.Comparison) error {
+		return text.Write(w, c.Document(), tableOptions(w))
+	}},
+	{"json", func(w io.Writer, c *compare.Comparison) error { return writeJSON(w, c) }},
+	{"markdown", func(w io.Writer, c *compare.Comparison) error { return markdown.Write(w, c.Document()) }},
+	{"html", func(w io.Writer, c *compare.Comparison) error { return html.Site{}.WriteDocument(w, c.Document()) }},
 }
 
 // comparisonEndings choose a format without --format.

@@ -9,6 +9,8 @@ import (
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/html"
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 )
 
@@ -24,7 +26,12 @@ type trendOptions struct {
 var trendFormats = []struct {
 	name  string
 	write func(io.Writer, *compare.Trend) error
-}{{"table", compare.WriteTrend}, {"json", compare.WriteTrendJSON}, {"html", html.Site{}.WriteTrend}}
+}{
+	{"table", func(w io.Writer, t *compare.Trend) error { return text.Write(w, t.Document(), tableOptions(w)) }},
+	{"json", func(w io.Writer, t *compare.Trend) error { return writeJSON(w, t) }},
+	{"markdown", func(w io.Writer, t *compare.Trend) error { return markdown.Write(w, t.Document()) }},
+	{"html", func(w io.Writer, t *compare.Trend) error { return html.Site{}.WriteDocument(w, t.Document()) }},
+}
 
 func trendCommand() *cobra.Command {
 	var o trendOptions

@@ -10,6 +10,7 @@ import (
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -77,7 +78,7 @@ func (s *Site) comparePage(w http.ResponseWriter, r *http.Request) error {
 		if c.Runs, err = s.choices(c); err != nil {
 			return err
 		}
-		s.show(w, http.StatusOK, "compare.html", page{Title: "Compare runs", Links: []html.Link{toRuns}, Data: c})
+		s.show(w, http.StatusOK, "compare.html", page{Title: "Compare runs", Links: []document.Link{toRuns}, Data: c})
 		return nil
 	}
 	opts, err := c.options()
@@ -178,7 +179,7 @@ func (s *Site) compare(c comparison, opts compare.Options) ([]byte, error) {
 	}
 	change := query("/compare", "a", c.A, "b", c.B, "metric", c.Metric, "scenario", c.Scenario, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
-	err = html.Site{Links: []html.Link{toRuns, {Text: "Change the comparison", URL: change}}, Run: runURL}.WriteComparison(&page, made)
+	err = html.Site{Links: []document.Link{toRuns, {Text: "Change the comparison", URL: change}}, Run: runURL}.WriteDocument(&page, made.Document())
 	return page.Bytes(), err
 }
 

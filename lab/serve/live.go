@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"windtunnel/lab/report/html"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -37,7 +37,7 @@ func (s *Site) livePage(w http.ResponseWriter, r *http.Request) error {
 	}
 	view := t.view()
 	view.Lines = t.lines()
-	s.show(w, http.StatusOK, "live.html", page{Title: t.title(), Links: []html.Link{toRuns, {Text: "Report until now", URL: runURL(id)}}, Script: "live.js", Data: view})
+	s.show(w, http.StatusOK, "live.html", page{Title: t.title(), Links: []document.Link{toRuns, {Text: "Report until now", URL: runURL(id)}}, Script: "live.js", Data: view})
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 )
@@ -26,7 +27,7 @@ var layout = template.Must(template.New("").Funcs(template.FuncMap{
 // page has what every page of the application needs.
 type page struct {
 	Title  string
-	Links  []html.Link
+	Links  []document.Link
 	Login  bool   // the browser goes on to the list of runs
 	Script string // name of a script in assets; "": none
 	Data   any
@@ -57,7 +58,7 @@ func flag(set bool) string {
 	return ""
 }
 
-var toRuns = html.Link{Text: "Runs", URL: "/"}
+var toRuns = document.Link{Text: "Runs", URL: "/"}
 
 // show answers with a page of the application.
 func (s *Site) show(w http.ResponseWriter, status int, name string, p page) {
@@ -105,7 +106,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 		http.Error(w, p.text, p.status)
 		return
 	}
-	s.show(w, p.status, "error.html", page{Title: p.title, Links: []html.Link{toRuns}, Data: p.text})
+	s.show(w, p.status, "error.html", page{Title: p.title, Links: []document.Link{toRuns}, Data: p.text})
 }
 
 func notFound(http.ResponseWriter, *http.Request) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
@@ -61,9 +62,9 @@ func (s *Site) report(id string, running bool) ([]byte, error) {
 	if r.Run.Options.Form() != (sample.Form{}) {
 		trend = query("/trend", "like", id)
 	}
-	links := []html.Link{toRuns, {Text: "Compare with another run", URL: query("/compare", "b", id)}, {Text: "Trend of " + r.Run.Suite, URL: trend}}
+	links := []document.Link{toRuns, {Text: "Compare with another run", URL: query("/compare", "b", id)}, {Text: "Trend of " + r.Run.Suite, URL: trend}}
 	if running {
-		links = append(links, html.Link{Text: "Live view", URL: runURL(id) + "/live"})
+		links = append(links, document.Link{Text: "Live view", URL: runURL(id) + "/live"})
 	}
 	var b bytes.Buffer
 	err = html.Site{Links: links, Run: runURL}.Write(&b, r)

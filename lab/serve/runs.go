@@ -9,7 +9,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/compare/source"
-	"windtunnel/lab/report/html"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 )
@@ -66,7 +66,7 @@ func (s *Site) runsPage(w http.ResponseWriter, r *http.Request) error {
 	if number < pages {
 		list.Older = query("/", "suite", list.Suite, "page", strconv.Itoa(number+1))
 	}
-	s.show(w, http.StatusOK, "runs.html", page{Title: "Runs", Links: []html.Link{{Text: "Compare", URL: "/compare"}, {Text: "Trend", URL: "/trend"}}, Data: list})
+	s.show(w, http.StatusOK, "runs.html", page{Title: "Runs", Links: []document.Link{{Text: "Compare", URL: "/compare"}, {Text: "Trend", URL: "/trend"}}, Data: list})
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -91,7 +92,7 @@ func (s *Site) trendPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if c.Suite == "" || q.Has("change") {
 		c.Series, c.Metrics = allSeries(list, selected), sample.Known()
-		s.show(w, http.StatusOK, "trend.html", page{Title: "Trend", Links: []html.Link{toRuns}, Data: c})
+		s.show(w, http.StatusOK, "trend.html", page{Title: "Trend", Links: []document.Link{toRuns}, Data: c})
 		return nil
 	}
 	opts := compare.TrendOptions{Scenarios: names(c.Scenario), Last: c.Last, AcrossMachines: c.Across}
@@ -128,6 +129,6 @@ func (s *Site) trend(c trendChoice, opts compare.TrendOptions) ([]byte, error) {
 	}
 	change := query("/trend", "suite", c.Suite, "like", c.Like, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
-	err = html.Site{Links: []html.Link{toRuns, {Text: "Other metrics and scenarios", URL: change}}, Run: runURL}.WriteTrend(&page, t)
+	err = html.Site{Links: []document.Link{toRuns, {Text: "Other metrics and scenarios", URL: change}}, Run: runURL}.WriteDocument(&page, t.Document())
 	return page.Bytes(), err
 }

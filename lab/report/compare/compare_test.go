@@ -77,11 +77,11 @@ func TestARowThatCannotShowAFactorOfTwoIsTooNoisyAndLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := &c.Values[len(c.Values)-1]
-	if len(c.Values) < 2 || last.Scenario != "raw/stream" || last.Verdict != TooNoisy || *last.Smallest <= 1 || last.Says() != "too noisy to judge" {
+	if len(c.Values) < 2 || last.Scenario != "raw/stream" || last.Verdict != TooNoisy || *last.Smallest <= 1 || last.says() != "too noisy to judge" {
 		t.Errorf("%d rows, the last is %s, detectable %v", len(c.Values), last.line(), last.Smallest)
 	}
 	for i := range c.Values[:len(c.Values)-1] {
-		if r := &c.Values[i]; r.Verdict == TooNoisy || strings.Contains(r.Says(), "noisy") {
+		if r := &c.Values[i]; r.Verdict == TooNoisy || strings.Contains(r.says(), "noisy") {
 			t.Errorf("%s, want it judged", r.line())
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 )
 
@@ -198,7 +200,7 @@ func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
 func narrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > textWidth {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 100 {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
@@ -214,11 +216,11 @@ func TestATableOfLongTextsFitsATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	if err := WriteTable(&table, c); err != nil {
+	if err := text.Write(&table, c.Document(), text.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	narrow(t, table.String())
-	for _, want := range []string{"\n  bridge/stream\n    throughput ", "\n  bridge/stream / raw/stream\n    throughput ", "  VERDICT\n"} {
+	for _, want := range []string{"\nbridge/stream\n  throughput, Gbit/s ", "\nbridge/stream / raw/stream\n  throughput ", "  verdict\n"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, table.String())
 		}
@@ -230,24 +232,24 @@ func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
 	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	b[0].Run.Environment.Revision = "fff\x1b[31m|x"
 	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
-	var table, markdown, document bytes.Buffer
-	if err := errors.Join(WriteTable(&table, c), WriteMarkdown(&markdown, c), WriteJSON(&document, c)); err != nil {
+	var table, page, document bytes.Buffer
+	if err := errors.Join(text.Write(&table, c.Document(), text.Options{}), markdown.Write(&page, c.Document()), json.NewEncoder(&document).Encode(c)); err != nil {
 		t.Fatal(err)
 	}
-	text := table.String()
-	if strings.Index(text, "windtunnel revision") > strings.Index(text, "B over A") {
+	written := table.String()
+	if strings.Index(written, "windtunnel revision") > strings.Index(written, "B over A") {
 		t.Error("figures come before the environment")
 	}
-	last := strings.Join(strings.Fields(text[strings.LastIndex(text, "\nFAILED: "):]), " ")
-	if !strings.HasPrefix(last, "FAILED: gate of line 1") || !strings.Contains(last, "bridge/stream throughput: worse by") {
+	last := strings.Join(strings.Fields(written[strings.LastIndex(written, "\n• FAILED: "):]), " ")
+	if !strings.HasPrefix(last, "• FAILED: gate of line 1") || !strings.Contains(last, "bridge/stream throughput: worse by") {
 		t.Errorf("the last gate is %q", last)
 	}
-	narrow(t, text)
-	if strings.Contains(text, "\x1b") || strings.Contains(markdown.String(), "\x1b") {
+	narrow(t, written)
+	if strings.Contains(written, "\x1b") || strings.Contains(page.String(), "\x1b") {
 		t.Error("a name reaches the terminal as it is")
 	}
-	if !strings.Contains(markdown.String(), `\|x`) || !strings.Contains(markdown.String(), "| bridge/stream | throughput |") {
-		t.Errorf("markdown:\n%s", markdown.String())
+	if !strings.Contains(page.String(), `\|x`) || !strings.Contains(page.String(), "| throughput, Gbit/s | ") {
+		t.Errorf("markdown:\n%s", page.String())
 	}
 	var back Comparison
 	if err := json.Unmarshal(document.Bytes(), &back); err != nil {

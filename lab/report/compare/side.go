@@ -1,7 +1,6 @@
 // Package compare compares two runs scenario by scenario: the differences of
 // their environments, ratios with interval and corrected p-value, and the
-// results of gates. It also follows one metric through many runs. Its only I/O
-// is to the given writers.
+// results of gates. It also follows one metric through many runs.
 package compare
 
 import (

@@ -92,6 +92,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	if t.Runs > 1 {
 		t.Notes = append(t.Notes, "The runs were made at different times: the figures contain changes of the machine.")
 	}
+	t.Notes = list(t.Notes)
 	return t, nil
 }
 

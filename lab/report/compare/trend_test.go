@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 )
 
@@ -55,15 +56,15 @@ func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	var table, document bytes.Buffer
-	if err := WriteTrend(&table, trend); err != nil {
+	if err := text.Write(&table, trend.Document(), text.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bridge/stream  throughput  ", "◀ ×0.9", "windtunnel revision: 8b3dce6 → new", "9.5", "Gbit/s"} {
+	for _, want := range []string{"bridge/stream: throughput ", "◀ ×0.9", "windtunnel revision: 8b3dce6 → new", "9.5", "Gbit/s"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, table.String())
 		}
 	}
-	if err := WriteTrendJSON(&document, trend); err != nil {
+	if err := json.NewEncoder(&document).Encode(trend); err != nil {
 		t.Fatal(err)
 	}
 	var back Trend
@@ -84,7 +85,7 @@ func TestRunsOfOneDayHaveTheirTimeInTheTrend(t *testing.T) {
 		{day, []string{"2026-11-21 09:30:00", "2026-11-21 09:30:00"}},
 	} {
 		s := Series{Points: []TrendPoint{{Started: day}, {Started: c.second}}}
-		if got := s.Dates(); !slices.Equal(got, c.want) {
+		if got := s.dates(); !slices.Equal(got, c.want) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -92,7 +93,7 @@ func TestRunsOfOneDayHaveTheirTimeInTheTrend(t *testing.T) {
 	runs[1].Run.Started = runs[0].Run.Started.Add(time.Hour)
 	trend, err := NewTrend("pair", runs, TrendOptions{})
 	var table bytes.Buffer
-	if err != nil || WriteTrend(&table, trend) != nil || !strings.Contains(table.String(), "2026-11-01 01:00  ") {
+	if err != nil || text.Write(&table, trend.Document(), text.Options{}) != nil || !strings.Contains(table.String(), "2026-11-01 01:00  ") {
 		t.Errorf("%v, want the times of both runs:\n%s", err, table.String())
 	}
 }
@@ -102,13 +103,13 @@ func TestTrendOfOneRunIsASentence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text bytes.Buffer
-	if err := WriteTrend(&text, trend); err != nil {
+	var got bytes.Buffer
+	if err := text.Write(&got, trend.Document(), text.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	want := "suite pair has one run to show, run-00 of 2026-11-01: a trend needs two or more, so run the suite\n  again; `windtunnel report run-00` prints this one\n"
-	if text.String() != want {
-		t.Errorf("%q, want %q", text.String(), want)
+	want := "Trend of suite pair\nThere is one run to show. A trend needs two or more: run the suite again.\n\nrun: run-00, 2026-11-01; `windtunnel report run-00` prints it\n"
+	if got.String() != want {
+		t.Errorf("%q, want %q", got.String(), want)
 	}
 }
 
@@ -210,7 +211,7 @@ func TestSparklineShowsTheShape(t *testing.T) {
 	for want, values := range map[string][]float64{
 		"▁▅█": {1, 2, 3}, "▄▄▄": {7, 7, 7}, "": nil, "▁ █": {0, math.NaN(), 1}, "▁█": {-math.MaxFloat64, math.MaxFloat64}, " ": {math.Inf(1)},
 	} {
-		if got := Sparkline(values); got != want {
+		if got := sparkline(values); got != want {
 			t.Errorf("%v: %q, want %q", values, got, want)
 		}
 	}

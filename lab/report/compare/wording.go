@@ -10,8 +10,8 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Says returns the row's verdict in words.
-func (r *Row) Says() string {
+// says returns the row's verdict in words.
+func (r *Row) says() string {
 	switch r.Verdict {
 	case Better, Worse, Differs:
 		change := r.change()
@@ -43,22 +43,11 @@ func (r *Row) name() string {
 	return r.Scenario + " / " + r.Baseline
 }
 
-// sides prints the figures of both sides with one unit: "9.00 → 8.55 Gbit/s".
-func (r *Row) sides() string {
-	a, b := r.figure(r.A), r.figure(r.B)
-	if r.Baseline == "" && r.A != nil && r.B != nil {
-		if unit := " " + model.ScaleOf(r.Metric, medians(r.A, r.B)...).Unit; strings.HasSuffix(b, unit) {
-			a = strings.TrimSuffix(a, unit)
-		}
-	}
-	return a + " → " + b
-}
-
 // line is the row on one line, as gates and CI systems show it.
 func (r *Row) line() string {
-	text := fmt.Sprintf("%s %s: %s", r.name(), r.Metric.Label(), r.Says())
+	text := fmt.Sprintf("%s %s: %s", r.name(), r.Metric.Label(), r.says())
 	if r.A != nil && r.B != nil {
-		text += fmt.Sprintf(", %s → %s", r.figure(r.A), r.figure(r.B))
+		text += fmt.Sprintf(", %s → %s", r.scale().Print(r.A.Median), r.scale().Print(r.B.Median))
 	}
 	if r.Ratio != nil {
 		text += ", ratio " + bracketed(r.Ratio)
@@ -72,16 +61,21 @@ func (r *Row) line() string {
 	return text
 }
 
-// figure prints the median of a side; ratios to a baseline have no unit.
+// scale returns the unit of the row's figures; ratios to a baseline have no unit.
+func (r *Row) scale() model.Scale {
+	if r.Baseline != "" {
+		return model.Scale{By: 1}
+	}
+	return model.ScaleOf(r.Metric, medians(r.A, r.B)...)
+}
+
+// figure prints the median of a side without its unit.
 func (r *Row) figure(iv *model.Interval) string {
 	if iv == nil {
 		return "—"
 	}
-	if r.Baseline != "" {
-		return model.Scale{By: 1}.Print(iv.Median)
-	}
-	scale := model.ScaleOf(r.Metric, medians(r.A, r.B)...)
-	return scale.Print(iv.Median)
+	median, _ := r.scale().Figure(model.Interval{Median: iv.Median, N: 1})
+	return median
 }
 
 func medians(ivs ...*model.Interval) []float64 {

@@ -20,8 +20,9 @@ type Link struct{ Text, URL string }
 // written, and neither is an empty section.
 type Section struct {
 	Title     string
-	Sketch    string   // a chart in one line of text, beside the title, where no chart is drawn
-	Lead      string   // how to read the content; a terminal omits it
+	Sketch    string // a chart in one line of text, beside the title, where no chart is drawn
+	Lead      string // how to read the content; a terminal omits it
+	Chart     *Chart
 	Sentences []string // a list
 	Terms     []Term
 	Tables    []Table
@@ -43,7 +44,10 @@ const (
 )
 
 // Term is a name with its value or explanation.
-type Term struct{ Name, Text string }
+type Term struct {
+	Name, Text string
+	Run        string // ID of a run at the beginning of Text, which a web site links
+}
 
 // Code has lines for a shell. With a title the lines are folded away.
 type Code struct {
@@ -61,7 +65,7 @@ func (d *Document) Add(sections ...Section) {
 }
 
 func (s *Section) empty() bool {
-	return len(s.Sentences)+len(s.Terms)+len(s.Tables)+len(s.Code)+len(s.Sections) == 0
+	return len(s.Sentences)+len(s.Terms)+len(s.Tables)+len(s.Code)+len(s.Sections) == 0 && s.Chart == nil
 }
 
 // Table is a table of figures and words. The first column names the rows.
@@ -86,6 +90,7 @@ type Row struct {
 	Cells []Cell
 	Notes []string // remarks on the row, below it
 	Minor bool     // a terminal omits the row
+	Alarm bool     // the row stands out
 }
 
 // Cell is a figure with its interval and the sign of its verdict, or words.
@@ -93,6 +98,9 @@ type Cell struct {
 	Text  string
 	Range string // "[10.6, 11.0]"; also a detail that a narrow terminal omits
 	Mark  string // "~", "?"
+	Tone  string // class of style.css: the colour of the verdict, or the shade of a figure
+	Run   string // as in Term
+	Why   string // reason for the text, for a reader who points at it
 }
 
 // String prints the cell on one line: "10.8 [10.6, 11.0] ~".

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -58,27 +59,13 @@ type bar struct {
 	Points [][2]float64 `json:"points,omitempty"` // block, value
 }
 
-// ratios has the ratios of one metric.
-type ratios struct {
-	Name   string `json:"name"`
-	Better int    `json:"better"`
-	Rows   []dot  `json:"rows"`
-}
-
-// dot is a ratio with its interval.
-type dot struct {
-	Subject  string `json:"subject"`
-	Baseline string `json:"baseline"`
-	Label    string `json:"label"`
-	paint
-	Median   float64 `json:"median"`
-	Low      float64 `json:"low"`
-	High     float64 `json:"high"`
-	Distinct bool    `json:"distinct"`
-	Text     string  `json:"text"`
-	Mark     mark    `json:"mark"`
-	noisy    bool    // the verdict is TooNoisy: the row is last
-}
+// The types of charts that documents have too.
+type (
+	ratios = document.Ratios
+	dot    = document.Dot
+	mark   = document.Mark
+	paint  = document.Paint
+)
 
 // series is the time series of a scenario's kept trials.
 type series struct {
@@ -204,7 +191,7 @@ func (b *builder) ratios() []ratios {
 				}
 			}
 		}
-		slices.SortStableFunc(g.Rows, func(a, b dot) int { return last(a.noisy, b.noisy) })
+		slices.SortStableFunc(g.Rows, func(a, b dot) int { return last(a.Noisy, b.Noisy) })
 		if len(g.Rows) > 0 {
 			list = append(list, g)
 		}
@@ -220,9 +207,9 @@ func (b *builder) dot(c *model.Comparison) (d dot, ok bool) {
 	}
 	median, bounds := model.Scale{By: 1}.Figure(c.Ratio)
 	d = dot{
-		Subject: c.Subject, Baseline: c.Baseline, paint: b.paints[c.Subject],
+		Subject: c.Subject, Baseline: c.Baseline, Paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
-		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c), noisy: c.Verdict == model.TooNoisy,
+		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c), Noisy: c.Verdict == model.TooNoisy,
 	}
 	d.Label = suite.Group(c.Subject) + " / " + suite.Group(c.Baseline)
 	if !b.oneWorkload(c) {

@@ -1,26 +1,9 @@
 package html
 
 import (
-	"fmt"
-
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/suite"
 )
-
-// paint is the colour of a scenario. Each system has a colour; the colour is lighter if
-// both endpoints are on one node.
-type paint struct {
-	Colour int  `json:"colour"` // index of the custom property --s0 … in style.css
-	Light  bool `json:"light"`
-}
-
-// Class returns the paint as a class of style.css.
-func (p paint) Class() string {
-	if p.Light {
-		return fmt.Sprintf("s%d light", p.Colour)
-	}
-	return fmt.Sprintf("s%d", p.Colour)
-}
 
 // colours is the number of colours in style.css without the neutral --s0.
 const colours = 7
@@ -37,7 +20,7 @@ func paints(r *model.Report) map[string]paint {
 			bySystem[s.System] = 1 + next%colours
 			next++
 		}
-		list[s.ID] = paint{bySystem[s.System], s.Placement == string(suite.Colocated)}
+		list[s.ID] = paint{Colour: bySystem[s.System], Light: s.Placement == string(suite.Colocated)}
 	}
 	return list
 }

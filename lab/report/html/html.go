@@ -13,6 +13,7 @@ import (
 	"io"
 	"strings"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 )
 
@@ -36,6 +37,7 @@ var (
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark, "prose": prose,
+		"sections": sections, "wordy": wordy, "linked": Site{}.linked,
 	}).ParseFS(assets, "assets/*.html"))
 )
 
@@ -64,13 +66,10 @@ func digest(script string) string {
 // Site is the web site that a page is a part of. The zero value is for pages that stand
 // alone.
 type Site struct {
-	Links []Link // above the title
+	Links []document.Link // above the title
 	// Run returns the URL of a run's report; nil if there is none.
 	Run func(id string) string
 }
-
-// Link is a link to another page of the site.
-type Link struct{ Text, URL string }
 
 // Write writes the page of a run that stands alone; see Site.Write.
 func Write(w io.Writer, r *model.Report) error { return Site{}.Write(w, r) }
@@ -81,7 +80,7 @@ func (s Site) Write(w io.Writer, r *model.Report) error {
 	p, err := newPage(r)
 	if err == nil {
 		p.Links = s.Links
-		err = send(w, "page.html", p)
+		err = s.send(w, "page.html", p)
 	}
 	if err != nil {
 		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
@@ -106,12 +105,16 @@ func prose(sentence string) template.HTML {
 }
 
 // send writes a page, or nothing if the page cannot be made.
-func send(w io.Writer, name string, page any) error {
-	var b bytes.Buffer
-	if err := layout.ExecuteTemplate(&b, name, page); err != nil {
+func (s Site) send(w io.Writer, name string, page any) error {
+	linking, err := layout.Clone()
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(b.Bytes())
+	var b bytes.Buffer
+	if err := linking.Funcs(template.FuncMap{"linked": s.linked}).ExecuteTemplate(&b, name, page); err != nil {
+		return err
+	}
+	_, err = w.Write(b.Bytes())
 	return err
 }
 

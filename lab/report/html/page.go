@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -18,7 +19,7 @@ import (
 type page struct {
 	*model.Report
 	Policy, Title, Line string
-	Links               []Link
+	Links               []document.Link
 	Verdict, More       []string // the findings of the first screen, and the others
 	Overview            overview
 	Cards               []card

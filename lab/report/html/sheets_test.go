@@ -10,6 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"windtunnel/lab/report/compare"
+	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -56,31 +58,43 @@ func followed(t testing.TB) *compare.Trend {
 	return trend
 }
 
+// contents lists the titles and the texts of the tables of a document.
+func contents(d document.Document) (list []string) {
+	for _, section := range d.Sections {
+		list = append(list, section.Title)
+		for _, table := range section.Tables {
+			for _, row := range table.Rows {
+				list = append(list, row.Notes...)
+				for i, cell := range row.Cells {
+					if i > 0 { // the first may be a link
+						list = append(list, cell.Text, cell.Range)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
 func linked() Site {
-	return Site{Links: []Link{{"Runs", "/"}}, Run: func(id string) string { return "/runs/" + id }}
+	return Site{Links: []document.Link{{Text: "Runs", URL: "/"}}, Run: func(id string) string { return "/runs/" + id }}
 }
 
 func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 	c := slower(t)
 	var b bytes.Buffer
-	if err := linked().WriteComparison(&b, c); err != nil {
+	if err := linked().WriteDocument(&b, c.Document()); err != nil {
 		t.Fatal(err)
 	}
 	text := readable(b.Bytes())
-	want := append([]string{`<a href="/">Runs</a>`, `<a href="/runs/run-03">run-03</a>`, `<a href="/runs/run-08">run-08</a>`, "kernel", "6.18.9", `class="says worse"`}, c.Notes...)
-	for _, table := range c.Tables() {
-		want = append(want, table.Title)
-		for _, row := range table.Rows {
-			want = append(want, row.Cells...)
-		}
-	}
-	for _, w := range want {
+	want := append([]string{`<a href="/">Runs</a>`, `<a href="/runs/run-03">run-03</a>`, `<a href="/runs/run-08">run-08</a>`, "kernel", "6.18.9", `class="verdict worse"`}, c.Notes...)
+	for _, w := range append(want, contents(c.Document())...) {
 		if !strings.Contains(text, w) {
 			t.Errorf("the page lacks %q", w)
 		}
 	}
 	b.Reset()
-	if err := (Site{}).WriteComparison(&b, c); err != nil {
+	if err := (Site{}).WriteDocument(&b, c.Document()); err != nil {
 		t.Fatal(err)
 	}
 	if text := readable(b.Bytes()); strings.Contains(text, "<a ") || !strings.Contains(text, "run-03") {
@@ -91,25 +105,22 @@ func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 	trend := followed(t)
 	var b bytes.Buffer
-	if err := linked().WriteTrend(&b, trend); err != nil {
+	if err := linked().WriteDocument(&b, trend.Document()); err != nil {
 		t.Fatal(err)
 	}
 	text := readable(b.Bytes())
 	want := append([]string{"12 runs", "Trend of suite quick", "kernel: 6.18.3 → 6.18.9"}, trend.Notes...)
 	changes := 0
 	for i := range trend.Series {
-		s := &trend.Series[i]
-		want = append(want, s.Scenario, s.Metric.Label())
-		for _, p := range s.Points {
-			median, bounds := s.Scale().Figure(p.Figure)
-			want = append(want, `<a href="/runs/`+p.Run+`">`, median, bounds, p.Started.Format(time.DateOnly))
+		for _, p := range trend.Series[i].Points {
+			want = append(want, `<a href="/runs/`+p.Run+`">`, p.Started.Format(time.DateOnly))
 			if p.Change != nil {
 				changes++
-				want = append(want, p.Change.Text())
+				want = append(want, "◀ ×"+model.Scale{By: 1}.Print(p.Change.Ratio))
 			}
 		}
 	}
-	for _, w := range want {
+	for _, w := range append(want, contents(trend.Document())...) {
 		if !strings.Contains(text, w) {
 			t.Errorf("the page lacks %q", w)
 		}
@@ -125,7 +136,7 @@ func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := (Site{}).WriteTrend(&b, trend); err != nil {
+	if err := (Site{}).WriteDocument(&b, trend.Document()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(readable(b.Bytes()), "A trend needs two or more") {
@@ -136,10 +147,10 @@ func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
 func TestComparisonAndTrendInABrowser(t *testing.T) {
 	t.Parallel()
 	var comparison, trend bytes.Buffer
-	if err := linked().WriteComparison(&comparison, slower(t)); err != nil {
+	if err := linked().WriteDocument(&comparison, slower(t).Document()); err != nil {
 		t.Fatal(err)
 	}
-	if err := linked().WriteTrend(&trend, followed(t)); err != nil {
+	if err := linked().WriteDocument(&trend, followed(t).Document()); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {

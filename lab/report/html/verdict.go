@@ -2,28 +2,10 @@ package html
 
 import (
 	"fmt"
-	"strings"
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
-
-// mark shows a verdict as a sign and a word. Class is its CSS class, which adds a colour.
-type mark struct {
-	Sign  string `json:"sign"`
-	Word  string `json:"word"`
-	More  string `json:"more,omitempty"` // additional text, such as "p 0.0005"
-	Class string `json:"class"`
-}
-
-// Text returns the mark as text: "~ no difference shows (detectable: 3.1 %)".
-func (m mark) Text() string {
-	text := strings.TrimSpace(m.Sign + " " + m.Word)
-	if m.More != "" {
-		text += " (" + m.More + ")"
-	}
-	return text
-}
 
 // markOf returns the mark of a verdict. p, adjusted and detectable are fields of
 // model.Comparison; each may be nil.
