@@ -240,6 +240,18 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 	}
 	var mu sync.Mutex
 	given := map[string]string{}
+	ended, killed := make(chan int, 2*containers), make(chan int)
+	go func() { // kills the agent whenever so many containers have been added or deleted
+		const apart = 10
+		n := 0
+		for range ended {
+			if n++; n%apart == 0 {
+				b.nodes[1].kill(syscall.SIGKILL)
+				b.nodes[1].start()
+			}
+		}
+		killed <- n / apart
+	}()
 	each := func(do func(i int)) {
 		work := make(chan int)
 		var all sync.WaitGroup
@@ -247,6 +259,7 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 			all.Go(func() {
 				for i := range work {
 					do(i)
+					ended <- i
 				}
 			})
 		}
@@ -271,18 +284,6 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	killing, stop := context.WithCancel(ctx)
-	killed := make(chan int)
-	go func() {
-		n := 0
-		for killing.Err() == nil {
-			time.Sleep(400 * time.Millisecond)
-			b.nodes[1].kill(syscall.SIGKILL)
-			b.nodes[1].start()
-			n++
-		}
-		killed <- n
-	}()
 	began := time.Now()
 	each(func(i int) {
 		id := fmt.Sprint("c", i)
@@ -311,7 +312,7 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 		id := fmt.Sprint("c", i)
 		patiently("DEL "+id, func() error { return r[i%2].DelNetworkList(ctx, r[i%2].list, r[i%2].container(id)) })
 	})
-	stop()
+	close(ended)
 	t.Logf("%d containers added in %v and deleted in %v, while an agent was killed %d times", containers, added, time.Since(began)-added, <-killed)
 	soon(t, 20*time.Second, "all is gone", func() error {
 		ports := answer(b.nodes[0], (*api.Client).State).Ports

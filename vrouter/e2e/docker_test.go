@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"windtunnel/vrouter/api"
-	"windtunnel/vrouter/model"
 )
 
 // dockerd is a real Docker daemon in a node's namespace, with mounts of its own:
@@ -274,19 +273,7 @@ func fetch(t *testing.T, from, to *dockerd, server, client, address string) erro
 // and keep doing so while plugin, agent and daemon are started anew.
 func TestDockersContainersOfTwoNodesShareANetwork(t *testing.T) {
 	t.Parallel()
-	for _, encap := range encaps {
-		t.Run(string(encap), func(t *testing.T) {
-			t.Parallel()
-			dockerLife(t, encap)
-		})
-	}
-}
-
-func dockerLife(t *testing.T, encap model.Encapsulation) {
-	b := fleetBed(t, "30s")
-	for _, n := range b.nodes {
-		b.nodes[0].run("node", "set", n.name, "--underlay", n.v4.String(), "--encapsulation", string(encap))
-	}
+	b := fleetBedOf(t, options{config: map[string]any{"lease": "30s", "handover": "1s"}})
 	first, second := startDocker(t, b.nodes[0]), startDocker(t, b.nodes[1])
 	for _, d := range []*dockerd{first, second} {
 		d.run(t, "network", "create", "--driver", "vrouter", "--opt", "tenant=admin", "--opt", "network=red",
@@ -297,12 +284,19 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 	if x == y || !strings.HasPrefix(x, "10.1.") || !strings.HasPrefix(y, "10.1.") {
 		t.Fatalf("the containers have %q and %q", x, y)
 	}
-	soon(t, 5*time.Second, "the containers reach each other", func() error { return first.ping("cx", y) })
-	if err := fetch(t, second, first, "cy", "cx", y); err != nil {
-		t.Error(err)
-	}
-	if encap != model.MPLSoUDP {
-		return // the rest is the same with all
+	for _, encap := range encaps {
+		for _, offered := range []string{"mpls-gre,mpls-udp,vxlan", string(encap)} { // the nodes always have one in common
+			for _, n := range b.nodes {
+				b.nodes[0].run("node", "set", n.name, "--underlay", n.v4.String(), "--encapsulation", offered)
+			}
+		}
+		for i, n := range b.nodes {
+			n.awaitWays(b.nodes[1-i].name, string(encap))
+		}
+		soon(t, 5*time.Second, "the containers reach each other by "+string(encap), func() error { return first.ping("cx", y) })
+		if err := fetch(t, second, first, "cy", "cx", y); err != nil {
+			t.Errorf("%s: %v", encap, err)
+		}
 	}
 	if out, err := first.try("network", "rm", "red"); err == nil {
 		t.Errorf("a network in use was removed: %s", out)
@@ -351,14 +345,14 @@ func dockerLife(t *testing.T, encap model.Encapsulation) {
 		}
 		return nil
 	})
+	t.Run("an address that both daemons choose is refused with the remedy", func(t *testing.T) {
+		bothChooseAnAddress(t, first, second)
+	})
 }
 
 // Without the fleet's address manager two daemons choose the same addresses: the
 // second is told what to do. A published port is refused too: no packet would come to it.
-func TestAnAddressThatTwoDaemonsChooseIsRefusedWithTheRemedy(t *testing.T) {
-	t.Parallel()
-	b := fleetBed(t, "30s")
-	first, second := startDocker(t, b.nodes[0]), startDocker(t, b.nodes[1])
+func bothChooseAnAddress(t *testing.T, first, second *dockerd) {
 	for _, d := range []*dockerd{first, second} {
 		d.run(t, "network", "create", "--driver", "vrouter", "--opt", "network=red", "--subnet", "10.1.0.0/16", "red")
 	}
