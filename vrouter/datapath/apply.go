@@ -210,10 +210,11 @@ type values struct {
 	vnis      map[uint32]vrouterTarget
 }
 
-// encode returns tables with the cookies of this node.
+// encode returns tables with the cookies and the checksums of this node.
 func (d *Datapath) encode(f fib.Tables) (values, error) {
 	v, err := encode(f)
 	v.addCookies(d.nonce)
+	v.addChecksums(d.options.Checksums)
 	return v, err
 }
 

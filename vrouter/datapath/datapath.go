@@ -22,12 +22,13 @@ import (
 
 // Options of Open.
 type Options struct {
-	Pins   string // directory on a bpffs of this node alone; see MountPins
-	Limits Limits
-	NoTCX  bool // attach by clsact filters, as kernels before 6.6 do
-	NoXDP  bool // decapsulate in tc alone
-	Times  FlowTimes
-	Logger *slog.Logger
+	Pins      string // directory on a bpffs of this node alone; see MountPins
+	Limits    Limits
+	NoTCX     bool // attach by clsact filters, as kernels before 6.6 do
+	NoXDP     bool // decapsulate in tc alone
+	Times     FlowTimes
+	Checksums Checksums
+	Logger    *slog.Logger
 }
 
 // Datapath is the loaded programs and their maps.

@@ -175,7 +175,7 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 	if v.Encap, known = encapNumbers[f.Encapsulation]; !known {
 		return v, fmt.Errorf("nexthop %d (%s): unknown encapsulation %q", id, f.Name, f.Encapsulation)
 	}
-	v.Flags = flagIf[uint8](f.Multicast, nhMulticast) | flagIf[uint8](f.DF, nhDF) | flagIf[uint8](f.Peer, nhPeer) | flagIf[uint8](f.Foreign, nhForeign) | unfinished(f)
+	v.Flags = flagIf[uint8](f.Multicast, nhMulticast) | flagIf[uint8](f.DF, nhDF) | flagIf[uint8](f.Peer, nhPeer) | flagIf[uint8](f.Foreign, nhForeign)
 	if len(f.Members) > maxMembers {
 		return v, fmt.Errorf("nexthop %d (%s): %d members, at most %d", id, f.Name, len(f.Members), maxMembers)
 	}
@@ -195,15 +195,6 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v vrouterNexthop, err error) {
 		v.Paths++
 	}
 	return v, nil
-}
-
-// unfinished returns the flags for the packets of a tunnel that finish_tunnel() of bpf/encap.h must
-// handle.
-func unfinished(f fib.Nexthop) (flags uint8) {
-	if f.Type != fib.Tunnel || f.Encapsulation != model.VXLAN && f.Encapsulation != model.MPLSoUDP || len(f.Paths) == 0 || !f.Paths[0].Destination.Is6() {
-		return 0
-	}
-	return nhChecksum | flagIf[uint8](f.Foreign, nhCut)
 }
 
 func family(a netip.Addr) uint8 {

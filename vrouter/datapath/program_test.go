@@ -661,27 +661,56 @@ func TestATraceShowsTheStepsAndLeavesNoMark(t *testing.T) {
 // has a checksum, else from the whole packet.
 func TestEveryPacketOverIPv6HasAChecksum(t *testing.T) {
 	for _, encap := range []model.Encapsulation{model.MPLSoUDP, model.VXLAN} {
-		r := newRig(t, encap, true, nil)
-		random := rand.New(rand.NewPCG(uint64(os.Getpid()), 5))
-		for _, n := range []int{0, 1, 11, 12, 300, 481, 1300} {
-			data := make([]byte, n)
-			for i := range data {
-				data[i] = byte(random.Uint32())
-			}
-			plain, plain6 := packet(t, addrA, addrB, 0, 64, string(data)), packet(t, addrA6, addrB6, 0, 64, string(data))
-			none, fragment, other := slices.Clone(plain), slices.Clone(plain), slices.Clone(plain6)
-			none[26], none[27] = 0, 0 // UDP without a checksum
-			fragment[6] |= 0x20       // more fragments
-			for _, b := range [][]byte{none, fragment} {
-				b[10], b[11] = 0, 0
-				binary.BigEndian.PutUint16(b[10:], ^sum16(b[:20]))
-			}
-			other[6] = 132
-			for name, ip := range map[string][]byte{"UDP": plain, "UDP over IPv6": plain6, "UDP without a checksum": none, "a fragment": fragment, "SCTP": other,
-				"padding": append(slices.Clone(plain), 1, 2, 3)} {
-				code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, macB, ip))
+		expectChecksums(t, encap, true)
+	}
+}
+
+func TestUDPChecksumsCanBeTurnedOnAndOff(t *testing.T) {
+	d := shared(t)
+	defer func(c Checksums) { d.options.Checksums = c }(d.options.Checksums)
+	d.options.Checksums = ChecksumsOn
+	for _, encap := range []model.Encapsulation{model.MPLSoUDP, model.VXLAN} {
+		expectChecksums(t, encap, false)
+		expectChecksums(t, encap, true)
+	}
+	for _, c := range []struct {
+		checksums Checksums
+		v6        bool
+	}{{ChecksumsAuto, false}, {ChecksumsOff, false}, {ChecksumsOff, true}} {
+		d.options.Checksums = c.checksums
+		r := newRig(t, model.VXLAN, c.v6, nil)
+		_, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, macB, packet(t, addrA, addrB, 0, 64, "x")))
+		if _, udp := outerUDP(out); binary.BigEndian.Uint16(udp[6:]) != 0 {
+			t.Errorf("mode %d, IPv6 %v: the checksum is %x, want none", c.checksums, c.v6, udp[6:8])
+		}
+	}
+}
+
+// expectChecksums expects a right outer UDP checksum for packets of all kinds.
+func expectChecksums(t *testing.T, encap model.Encapsulation, v6 bool) {
+	t.Helper()
+	r := newRig(t, encap, v6, nil)
+	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 5))
+	for _, n := range []int{0, 1, 11, 12, 300, 481, 1300} {
+		data := make([]byte, n)
+		for i := range data {
+			data[i] = byte(random.Uint32())
+		}
+		plain, plain6 := packet(t, addrA, addrB, 0, 64, string(data)), packet(t, addrA6, addrB6, 0, 64, string(data))
+		none, fragment, other := slices.Clone(plain), slices.Clone(plain), slices.Clone(plain6)
+		none[26], none[27] = 0, 0 // UDP without a checksum
+		fragment[6] |= 0x20       // more fragments
+		for _, b := range [][]byte{none, fragment} {
+			b[10], b[11] = 0, 0
+			binary.BigEndian.PutUint16(b[10:], ^sum16(b[:20]))
+		}
+		other[6] = 132
+		for name, ip := range map[string][]byte{"UDP": plain, "UDP over IPv6": plain6, "UDP without a checksum": none, "a fragment": fragment, "SCTP": other,
+			"padding": append(slices.Clone(plain), 1, 2, 3)} {
+			for _, to := range []model.MAC{macB, model.RouterMAC} {
+				code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, to, ip))
 				if code != actRedirect || udpSum(out) != 0xffff {
-					t.Errorf("%s, %s of %d bytes: action %d, sum %x, want ffff", encap, name, n, code, udpSum(out))
+					t.Errorf("%s, IPv6 %v, %s of %d bytes to %s: action %d, sum %x, want ffff", encap, v6, name, n, hw(to), code, udpSum(out))
 				}
 			}
 		}

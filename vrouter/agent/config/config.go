@@ -45,6 +45,7 @@ type Config struct {
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
 	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: veth (default), netkit
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
+	UDPChecksum    Switch                `yaml:"udp_checksum"`    // outer UDP checksums: auto (default): over IPv6, except in superpackets to other nodes; on: in all packets; off: in none
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
 	Handover       time.Duration         `yaml:"handover"`        // time for which nodes still send with the former encapsulation after a change; the same on all nodes; default 5s
@@ -79,9 +80,10 @@ func (l Limits) Datapath() datapath.Limits {
 // Switch enables or disables the use of a kernel feature.
 type Switch string
 
-// Auto: use the feature if the kernel has it. Off: never use it.
+// Auto: use the feature if the kernel has it. On: always use it. Off: never use it.
 const (
 	Auto Switch = "auto"
+	On   Switch = "on"
 	Off  Switch = "off"
 )
 
@@ -173,6 +175,7 @@ func (c Config) WithDefaults() Config {
 	c.Socket = cmp.Or(c.Socket, filepath.Join(c.RunDir, c.Node+".sock"))
 	c.StateDir = cmp.Or(c.StateDir, filepath.Join(defaultStateDir, c.Node))
 	c.XDP, c.TCX, c.VXLANGRO = cmp.Or(c.XDP, Auto), cmp.Or(c.TCX, Auto), cmp.Or(c.VXLANGRO, Auto)
+	c.UDPChecksum = cmp.Or(c.UDPChecksum, Auto)
 	c.WorkloadDevice = cmp.Or(c.WorkloadDevice, Veth)
 	c.Limits.LinkLabels = cmp.Or(c.Limits.LinkLabels, defaultLinkLabels)
 	c.RepairInterval = cmp.Or(c.RepairInterval, defaultRepair)
@@ -204,6 +207,9 @@ func (c Config) Validate() error {
 		if s.value != Auto && s.value != Off {
 			fail("%s: %q is neither auto nor off", s.name, s.value)
 		}
+	}
+	if c.UDPChecksum != Auto && c.UDPChecksum != On && c.UDPChecksum != Off {
+		fail("udp_checksum: %q is not auto, on or off", c.UDPChecksum)
 	}
 	if c.WorkloadDevice != Veth && c.WorkloadDevice != Netkit {
 		fail("workload_device: %q is neither veth nor netkit", c.WorkloadDevice)

@@ -20,7 +20,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	}
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 		Limits: Limits{LinkLabels: 100},
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
@@ -41,6 +41,7 @@ locator: fd00:0:0:17::/64
 state: fleet.yaml
 limits: {routes: 10, prefixes: 11, bridge: 12, nexthops: 13, vifs: 14, labels: 15, remotes: 16, flows: 17, link_labels: 18}
 xdp: "off"
+udp_checksum: on
 tcx: "off"
 workload_device: netkit
 metrics: 127.0.0.1:9464
@@ -61,7 +62,7 @@ flow_closed: 2s
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17, 18},
-		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
+		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, UDPChecksum: On, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
 		t.Error(d)
@@ -74,6 +75,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a/b":                           `node: "a/b" is not a valid name`,
 		"node: .a":                            `node: ".a" is not a valid name`,
 		"node: a\nnodes: []":                  `unknown field "nodes"`,
+		"node: a\nudp_checksum: yes":          `udp_checksum: "yes" is not auto, on or off`,
 		"node: a\nxdp: yes":                   `xdp: "yes" is neither auto nor off`,
 		"node: a\ntcx: native":                `tcx: "native" is neither auto nor off`,
 		"node: a\nworkload_device: tap":       `workload_device: "tap" is neither veth nor netkit`,

@@ -35,6 +35,8 @@ func OpenPrograms(c config.Config, log *slog.Logger, s *Space, dropped func(data
 	return p, p.Renew()
 }
 
+var checksums = map[config.Switch]datapath.Checksums{config.Auto: datapath.ChecksumsAuto, config.On: datapath.ChecksumsOn, config.Off: datapath.ChecksumsOff}
+
 // Renew opens a new data path. Goroutines that read the old maps can finish: the
 // kernel frees a map when the last reader closes it.
 func (p *Programs) Renew() error {
@@ -47,7 +49,8 @@ func (p *Programs) Renew() error {
 		d, err = datapath.Open(datapath.Options{
 			Pins: pins.Dir, Limits: p.config.Limits.Datapath(), Logger: p.log,
 			NoTCX: p.config.TCX == config.Off, NoXDP: p.config.XDP == config.Off,
-			Times: datapath.FlowTimes{Idle: p.config.FlowIdle, Unanswered: p.config.FlowUnanswered, Closed: p.config.FlowClosed},
+			Times:     datapath.FlowTimes{Idle: p.config.FlowIdle, Unanswered: p.config.FlowUnanswered, Closed: p.config.FlowClosed},
+			Checksums: checksums[p.config.UDPChecksum],
 		})
 		return err
 	})

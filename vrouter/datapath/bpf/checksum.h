@@ -84,8 +84,8 @@ __noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o, int eth
 	struct summing s = { .skb = skb };
 	__u16 field;
 
-	if (!o || !begin_sum(&s, outer_udp(o), outer_addresses(o), o->datagram) ||
-	    bpf_skb_load_bytes(skb, outer_udp(o) + 6, &field, 2))
+	if (!o || !begin_sum(&s, outer_udp(o->family), outer_addresses(o->family), o->datagram) ||
+	    bpf_skb_load_bytes(skb, outer_udp(o->family) + 6, &field, 2))
 		return 0;
 	if (field == folded(s.sum) || inner_is_left_to_nic(skb, s.chunk, s.sum, s.at, o->length, ethernet))
 		return 1;

@@ -48,13 +48,6 @@ static __always_inline __u32 shim_length(__u8 encap)
 	}
 }
 
-#define OUTER_UDP6 (ETH_HLEN + sizeof(struct ipv6hdr)) /* offset of an outer UDP header over IPv6 */
-
-static __always_inline __u32 outer_ip_length(__u8 family)
-{
-	return family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-}
-
 static __always_inline __be32 label_entry(__u32 label, const struct inner *in)
 {
 	/* The traffic class is the DSCP's first three bits (RFC 5462). */
@@ -198,14 +191,14 @@ static __always_inline const struct path *choose_path(const struct nexthop *nh, 
  * clone of the outer packet enters the vif again, with the nexthop's id in its
  * mark. The kernel then sees an IP packet, and sent_raw sends it.
  */
-static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 family)
+static __always_inline int send_raw(struct __sk_buff *skb, __u32 nexthop, __u8 family, int ethernet)
 {
 	struct ethhdr eth = { .h_dest = { 2 }, .h_source = { 2 } };
 
 	eth.h_proto = bpf_htons(family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
 	if (bpf_skb_store_bytes(skb, 0, &eth, sizeof(eth), 0))
 		return -DROP_ENCAP_FAILED;
-	skb->mark = RAW_MARK | nexthop;
+	skb->mark = RAW_MARK | (ethernet ? RAW_ETHERNET : 0) | nexthop;
 	return bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) ? -DROP_ENCAP_FAILED : TC_ACT_SHOT;
 }
 
@@ -222,8 +215,8 @@ static __always_inline int clear_ethernet(struct __sk_buff *skb, __be16 protocol
 	return 0;
 }
 
-/* Returns 1 for an outer packet in UDP over IPv6 that finish_tunnel() must finish: a superpacket to
- * a gateway, which the kernel must cut before it leaves the node (loopback.h), or another packet. */
+/* Returns 1 for an outer packet that finish_tunnel() must finish: a superpacket which the kernel must
+ * cut before it leaves the node (loopback.h), or another packet that needs a UDP checksum. */
 static __always_inline int is_unfinished(struct __sk_buff *skb, const struct nexthop *nh)
 {
 	return nh->flags & (skb->gso_size ? NH_F_CUT : NH_F_CHECKSUM);
@@ -234,9 +227,9 @@ static __always_inline int is_unfinished(struct __sk_buff *skb, const struct nex
 /*
  * Sends a superpacket out of the loopback device, where the kernel cuts it. Writes the outer UDP
  * checksum of another packet: receivers drop datagrams without one over IPv6, unless they are told
- * to take them (RFC 6935). The kernel writes no checksum into the packets of a superpacket, because
- * bpf_skb_adjust_room() cannot ask for it. So superpackets to other nodes, which take them, have
- * none. id: of the nexthop. ethernet: the payload is a frame. Returns the verdict of a packet that was forwarded, or a negative
+ * to take them (RFC 6935). The kernel writes a checksum into the packets of a superpacket only if it
+ * has the type SKB_GSO_UDP_TUNNEL_CSUM (__skb_udp_tunnel_segment), and bpf_skb_adjust_room() sets
+ * SKB_GSO_UDP_TUNNEL (bpf_skb_net_grow). id: of the nexthop. ethernet: the payload is a frame. Returns the verdict of a packet that was forwarded, or a negative
  * drop reason. The verifier checks this function once, separately.
  */
 __noinline int finish_tunnel(struct __sk_buff *skb, __u32 id, int ethernet)
@@ -246,19 +239,21 @@ __noinline int finish_tunnel(struct __sk_buff *skb, __u32 id, int ethernet)
 	if (!nh)
 		return -DROP_NO_NEXTHOP;
 	if (!skb->gso_size)
-		return write_udp_checksum(skb, OUTER_UDP6, 32, OUTER_UDP6 + shim_length(nh->encap) + (ethernet ? ETH_HLEN : 0)) ?
+		return write_udp_checksum(skb, outer_udp(nh->family), outer_addresses(nh->family),
+					  outer_udp(nh->family) + shim_length(nh->encap) + (ethernet ? ETH_HLEN : 0)) ?
 			       -DROP_ENCAP_FAILED : WENT(TC_ACT_REDIRECT, OUT_FORWARDED);
 	if (clear_ethernet(skb, bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6)))
 		return -DROP_ENCAP_FAILED;
 	skb->mark = own_mark();
-	skb->priority = id;
+	skb->priority = id | (ethernet ? RAW_ETHERNET : 0);
 	return WENT(bpf_redirect(LOOPBACK, 0), OUT_FORWARDED);
 }
 
 /* The second half: the outer packet, on its way to its neighbour. */
 static __noinline int sent_raw(struct __sk_buff *skb)
 {
-	__u32 id = skb->mark & ~RAW_MARK;
+	__u32 id = skb->mark & ~(RAW_MARK | RAW_ETHERNET);
+	int ethernet = !!(skb->mark & RAW_ETHERNET);
 	struct nexthop *nh = nexthop_of(id);
 	const struct path *p;
 
@@ -266,7 +261,7 @@ static __noinline int sent_raw(struct __sk_buff *skb)
 	if (!nh || nh->type != NH_TUNNEL)
 		return TC_ACT_SHOT;
 	if (is_unfinished(skb, nh)) {
-		if (finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
+		if (finish_tunnel(skb, id, ethernet) < 0)
 			return TC_ACT_SHOT;
 		if (skb->gso_size)
 			return TC_ACT_REDIRECT;
@@ -355,14 +350,14 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct nexth
 					write_outer6(skb, nh, p, label, in))
 		return -DROP_ENCAP_FAILED;
 	if (!in->is_ip)
-		return send_raw(skb, id, nh->family);
+		return send_raw(skb, id, nh->family, in->ethernet);
 
 	protocol = bpf_htons(nh->family == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6);
 	if (in->ethernet && (write_ethernet(skb, L3_OFFSET + room, eth) || clear_ethernet(skb, protocol)))
 		return -DROP_ENCAP_FAILED;
 	/* After make_room_again() the kernel still has the inner protocol. */
 	if (skb->protocol != protocol)
-		return send_raw(skb, id, nh->family);
+		return send_raw(skb, id, nh->family, in->ethernet);
 	return send_to_neighbour(skb, p);
 }
 

@@ -2,8 +2,7 @@
 /*
  * Superpackets that the kernel must cut on the node:
  *
- * - superpackets over IPv6 to a gateway. Each packet needs an outer UDP checksum, which only a
- *   program can write;
+ * - superpackets whose packets need an outer UDP checksum, which only a program can write;
  * - trains of datagrams (UDP_SEGMENT) that arrive in a tunnel over UDP. Virtual devices carry a
  *   superpacket whole. The kernel drops a train whose outer headers a program has removed, because
  *   it still has the mark of a UDP tunnel (skb_udp_tunnel_segment). No helper clears the mark.
@@ -11,7 +10,8 @@
  * The programs send such a superpacket, with its outer headers, out of the loopback device, which
  * cannot carry a superpacket of a tunnel: the kernel cuts it. `looped` at the ingress of that device
  * sends each packet to the next hop, or back to the fabric device. The packets have the programs'
- * secret mark. Their priority is the id of their nexthop, or FROM_FABRIC with the fabric device.
+ * secret mark. Their priority is the id of their nexthop with RAW_ETHERNET (mark.h), or FROM_FABRIC with
+ * the fabric device.
  */
 #pragma once
 
@@ -66,7 +66,8 @@ static __always_inline const struct path *path_of(struct __sk_buff *skb, const s
  * drop reason. */
 static __always_inline int send_looped(struct __sk_buff *skb)
 {
-	__u32 id = skb->priority;
+	__u32 id = skb->priority & ~RAW_ETHERNET;
+	int ethernet = !!(skb->priority & RAW_ETHERNET);
 	struct nexthop *nh = nexthop_of(id);
 	const struct path *p;
 
@@ -80,7 +81,7 @@ static __always_inline int send_looped(struct __sk_buff *skb)
 	p = path_of(skb, nh);
 	if (!p)
 		return -DROP_PATH_DOWN;
-	if (!skb->gso_size && is_unfinished(skb, nh) && finish_tunnel(skb, id, nh->encap == ENCAP_VXLAN) < 0)
+	if (!skb->gso_size && is_unfinished(skb, nh) && finish_tunnel(skb, id, ethernet) < 0)
 		return -DROP_ENCAP_FAILED;
 	return send_to_neighbour(skb, p);
 }

@@ -15,6 +15,7 @@
 
 /* A complete outer packet. The low bits are the nexthop's id. */
 #define RAW_MARK 0x80000000
+#define RAW_ETHERNET 0x40000000 /* its payload is an Ethernet frame */
 
 /* A frame to the workload of the vif. */
 #define DELIVERY_MARK 0x76720000

@@ -148,13 +148,3 @@ static __always_inline struct target *target_of(const struct outer *o)
 
 	return t && t->used ? t : 0;
 }
-
-static __always_inline __u32 outer_udp(const struct outer *o)
-{
-	return ETH_HLEN + (o->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
-}
-
-static __always_inline __u32 outer_addresses(const struct outer *o)
-{
-	return o->family == FAMILY_IPV4 ? 8 : 32;
-}

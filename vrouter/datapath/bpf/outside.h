@@ -68,7 +68,7 @@ static __always_inline int send_outer_back(struct __sk_buff *skb, struct outer *
 	back.h_proto = eth.h_proto;
 	if (bpf_skb_store_bytes(skb, 0, &back, sizeof(back), 0) || bpf_skb_store_bytes(skb, from, a + length, length, 0) ||
 	    bpf_skb_store_bytes(skb, from + length, a, length, 0) ||
-	    (o->checksum && write_udp_checksum(skb, outer_udp(o), outer_addresses(o), 0)))
+	    (o->checksum && write_udp_checksum(skb, outer_udp(o->family), outer_addresses(o->family), 0)))
 		return -DROP_MALFORMED;
 	skb->mark = own_mark();
 	return WENT(bpf_redirect(skb->ifindex, 0), OUT_ANSWERED);

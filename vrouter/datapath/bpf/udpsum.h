@@ -8,6 +8,23 @@
 
 #define CHUNK 512
 
+static __always_inline __u32 outer_ip_length(__u8 family)
+{
+	return family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+}
+
+/* Returns the offset of an outer UDP header. */
+static __always_inline __u32 outer_udp(__u8 family)
+{
+	return ETH_HLEN + outer_ip_length(family);
+}
+
+/* Returns the bytes of both outer addresses, which are in front of the UDP header. */
+static __always_inline __u32 outer_addresses(__u8 family)
+{
+	return family == FAMILY_IPV4 ? 8 : 32;
+}
+
 struct chunk {
 	__u8 bytes[CHUNK];
 };
