@@ -51,13 +51,13 @@ func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) {
 	forwarding := func() {
 		n.Forwarding = cmp.Or(map[[2]bool]model.Forwarding{{true, false}: model.L2, {true, true}: model.L2L3}[[2]bool{f.bridge, f.route}], model.L3)
 	}
-	for name, copy := range map[string]func(){
+	for name, set := range map[string]func(){
 		"subnet": func() { n.Subnets = f.Subnets }, "range": func() { n.Ranges = f.Ranges },
 		"tenant": func() { n.Tenant = f.Tenant }, "policy": func() { n.Policies = f.Policies },
 		"l2": forwarding, "l3": forwarding,
 	} {
 		if cmd.Flags().Changed(name) {
-			copy()
+			set()
 		}
 	}
 }

@@ -126,18 +126,25 @@ func (l lister[T]) printOne(ctx context.Context, out io.Writer, c *api.Client, v
 	if err != nil {
 		return err
 	}
-	var fields inspect.Fields
-	if l.fields != nil {
-		fields, err = l.fields(ctx, c, row)
-	} else if table, unread := l.table(ctx, c, []T{row}); unread == nil {
-		fields = table.Fields(0)
-	} else {
-		err = unread
+	if output == asJSON {
+		return writeJSON(out, row)
 	}
+	fields := l.fields
+	if fields == nil {
+		fields = func(ctx context.Context, c *api.Client, row T) (inspect.Fields, error) {
+			table, err := l.table(ctx, c, []T{row})
+			if err != nil {
+				return nil, err
+			}
+			return table.Fields(0), nil
+		}
+	}
+	shown, err := fields(ctx, c, row)
 	if err != nil {
 		return err
 	}
-	return describe(out, output, row, fields)
+	_, err = io.WriteString(out, shown.String())
+	return err
 }
 
 func vrfFlag(cmd *cobra.Command, vrf *string) {

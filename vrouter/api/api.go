@@ -123,7 +123,7 @@ const (
 
 // Finding of the doctor.
 type Finding struct {
-	Topic  string `json:"topic"` // kernel, attach, mtu, offload, pins
+	Topic  string `json:"topic"` // kernel, attach, direct, mtu, offload, pins, host, state
 	Level  string `json:"level"` // ok, note, problem
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`

@@ -154,7 +154,7 @@ type Traffic struct {
 type VRFStats struct {
 	VRF             uint32             `json:"vrf"`
 	Network         string             `json:"network"`
-	ByEncapsulation map[string]Traffic `json:"by_encapsulation"` // local, mpls-gre, mpls-udp, vxlan
+	ByEncapsulation map[string]Traffic `json:"by_encapsulation"` // local, mpls-gre, mpls-udp, vxlan, direct, translated
 }
 
 // Step is one line of `vrouter trace`.

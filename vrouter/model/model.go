@@ -217,7 +217,7 @@ const (
 type Rule struct {
 	Direction Direction    `yaml:"direction" json:"direction"`
 	Action    Action       `yaml:"action" json:"action"`
-	Protocol  string       `yaml:"protocol" json:"protocol,omitempty"` // tcp, udp, icmp, icmp6, a number; empty: any
+	Protocol  string       `yaml:"protocol" json:"protocol,omitempty"` // tcp, udp, sctp, icmp, icmp6, gre or a number; empty: any
 	Remote    netip.Prefix `yaml:"remote" json:"remote"`               // zero: any
 	Ports     string       `yaml:"ports" json:"ports,omitempty"`       // destination port or range, "80", "8000-8080"
 	Log       bool         `yaml:"log" json:"log,omitempty"`
