@@ -83,7 +83,7 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if err != nil {
 		return nil, fmt.Errorf("bring the testbed up: %w", err)
 	}
-	b := &Bench{Testbed: tb, MTU: c.system.MTU(sc.Fabric.MTU), scenario: c, settings: tb.Settings(), proof: proofSize(sc)}
+	b := &Bench{Testbed: tb, MTU: system.MTU(c.system, sc.Fabric.MTU), scenario: c, settings: tb.Settings(), proof: proofSize(sc)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, tb.Down(context.WithoutCancel(ctx)))

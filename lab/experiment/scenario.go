@@ -57,7 +57,7 @@ func (c resolved) misplaced(cluster bool) string {
 // unsupported returns the reasons why the system does not support the placement, the
 // fabric or the endpoint of the scenario, or why published ports cannot carry it.
 func (c resolved) unsupported() (why []string) {
-	for _, err := range []error{c.system.Supports(c.Placement, c.Fabric), system.SupportsEndpoint(c.system, c.Endpoint, c.Fabric)} {
+	for _, err := range []error{system.Supports(c.system, c.Placement, c.Fabric), system.SupportsEndpoint(c.system, c.Endpoint, c.Fabric)} {
 		if err != nil {
 			why = append(why, err.Error())
 		}

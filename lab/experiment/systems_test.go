@@ -389,7 +389,7 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 func onThisMachine(t *testing.T, n *notebook, sys system.System) *Experiment {
 	t.Helper()
 	sc := scenario(sys.Name(), func(sc *suite.Scenario) {
-		if sys.Supports(sc.Placement, sc.Fabric) != nil && sys.Supports(suite.Colocated, sc.Fabric) == nil {
+		if system.Supports(sys, sc.Placement, sc.Fabric) != nil && system.Supports(sys, suite.Colocated, sc.Fabric) == nil {
 			sc.Placement = suite.Colocated
 		}
 	})

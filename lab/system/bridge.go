@@ -2,12 +2,10 @@ package system
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // Bridge puts the containers of each node on a Linux bridge, with the fabric device
@@ -20,23 +18,10 @@ func (Bridge) Name() string { return "bridge" }
 func (Bridge) About() About {
 	return About{
 		Title: "the bridge", Description: "containers on a Linux bridge, the fabric device as its uplink",
-		VMs: true, HostVNIC: true,
+		VMs: true, HostVNIC: true, OneDevice: true,
 	}
 }
 func (Bridge) Needs() ([]string, []program.Program) { return []string{"veth", "bridge"}, nil }
-func (Bridge) MTU(fabric int) int                   { return fabric }
-
-func (Bridge) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("bridge", f) }
-
-// oneLink is for systems that use one fabric device. It returns an error if the
-// fabric has parallel links, because switched frames would loop over them. A bond is
-// one device.
-func oneLink(name string, f suite.Fabric) error {
-	if f.Links > 1 && f.Team != suite.Bond {
-		return fmt.Errorf("%s uses one fabric device, and switched frames would loop over %d parallel links; set team: bond in the fabric", name, f.Links)
-	}
-	return nil
-}
 
 func (Bridge) Attach(n *Node) error {
 	if err := addBridge(n, n.MTU); err != nil {

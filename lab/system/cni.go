@@ -5,7 +5,6 @@ import (
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
-	"windtunnel/lab/suite"
 )
 
 // CNI is the network of a Kubernetes cluster's pods, as its CNI plugin made it. The
@@ -14,13 +13,10 @@ type CNI struct{}
 
 func (CNI) Name() string { return "cni" }
 func (CNI) About() About {
-	return About{Title: "the pod network", Description: "pods on the pod network of a Kubernetes cluster", InCluster: true}
+	return About{Title: "the pod network", Description: "pods on the pod network of a Kubernetes cluster", InCluster: true} // the engine uses the MTU of the pods' devices
 }
 func (CNI) Needs() ([]string, []program.Program) { return nil, nil }
-func (CNI) MTU(fabric int) int                   { return fabric } // the engine uses the MTU of the pods' devices
 func (CNI) Detach(*Node) error                   { return nil }
-
-func (CNI) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 // Attach records the devices of the node's pods.
 func (CNI) Attach(n *Node) error {

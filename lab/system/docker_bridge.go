@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // DockerBridge is the network of a plain `docker network create` and `docker run`:
@@ -34,9 +33,6 @@ func (DockerBridge) About() About {
 func (DockerBridge) Needs() ([]string, []program.Program) {
 	return []string{"veth", "bridge"}, dockerPrograms()
 }
-func (DockerBridge) MTU(fabric int) int { return fabric }
-
-func (DockerBridge) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 func (DockerBridge) Attach(n *Node) error {
 	if len(n.Endpoints) == 0 {

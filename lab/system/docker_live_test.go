@@ -115,8 +115,8 @@ func TestDockersOverlayJoinsTheContainersOfEveryNode(t *testing.T) {
 		assertAdopted(t, n, n.Endpoints[0])
 		assertApart(t, n)
 		l, err := n.Endpoints[0].Space.Link(EndpointDevice)
-		if err != nil || l.Attrs().MTU != o.MTU(n.MTU) {
-			t.Errorf("%s on node %d: MTU %d, want %d (%v)", EndpointDevice, n.Index, l.Attrs().MTU, o.MTU(n.MTU), err)
+		if err != nil || l.Attrs().MTU != MTU(o, n.MTU) {
+			t.Errorf("%s on node %d: MTU %d, want %d (%v)", EndpointDevice, n.Index, l.Attrs().MTU, MTU(o, n.MTU), err)
 		}
 		if got := n.Space.Settings().Others["overlay vxlan0/queues/rx-0/rps_cpus"]; got != "1" {
 			t.Errorf("the receive work of the overlay's VXLAN on node %d goes to CPUs %q, want 1", n.Index, got)
@@ -161,8 +161,8 @@ func TestVRoutersPluginJoinsTheContainersOfEveryNode(t *testing.T) {
 			t.Errorf("the hops of node %d are %s", n.Index, got)
 		}
 		l, err := n.Endpoints[0].Space.Link(EndpointDevice)
-		if err != nil || l.Attrs().MTU != s.MTU(n.MTU) {
-			t.Errorf("%s on node %d: MTU %d, want %d (%v)", EndpointDevice, n.Index, l.Attrs().MTU, s.MTU(n.MTU), err)
+		if err != nil || l.Attrs().MTU != MTU(s, n.MTU) {
+			t.Errorf("%s on node %d: MTU %d, want %d (%v)", EndpointDevice, n.Index, l.Attrs().MTU, MTU(s, n.MTU), err)
 		}
 	}
 	if err := onAll(nodes, s.Detach); err != nil {

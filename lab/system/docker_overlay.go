@@ -11,7 +11,6 @@ import (
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
-	"windtunnel/lab/suite"
 )
 
 // DockerOverlay is Docker Swarm's overlay network: a dockerd on each node, all in
@@ -32,6 +31,7 @@ func (DockerOverlay) Name() string { return "docker-overlay" }
 func (DockerOverlay) About() About {
 	return About{
 		Description: "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces",
+		Overhead:    vxlanOverhead,
 		SetUp:       2800 * time.Millisecond, // the start of two dockerd and of the swarm
 		IPv4Only:    true,                    // Docker 20.10 does not support IPv6 in Swarm's overlay
 	}
@@ -39,9 +39,6 @@ func (DockerOverlay) About() About {
 func (DockerOverlay) Needs() ([]string, []program.Program) {
 	return []string{"veth", "bridge", "vxlan"}, dockerPrograms()
 }
-func (DockerOverlay) MTU(fabric int) int { return fabric - vxlanOverhead }
-
-func (DockerOverlay) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 func (o DockerOverlay) Attach(n *Node) error {
 	d := dockerOf(n)

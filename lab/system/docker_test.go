@@ -96,12 +96,12 @@ func TestTheContainersProgramSleepsUntilItIsEnded(t *testing.T) {
 func TestADockerBridgeWorksOnOneNodeAndBetweenNodes(t *testing.T) {
 	f := suite.Fabric{Links: 1}
 	for _, p := range []suite.Placement{suite.Colocated, suite.TwoNodes} {
-		if err := (DockerBridge{}).Supports(p, f); err != nil {
+		if err := Supports(DockerBridge{}, p, f); err != nil {
 			t.Errorf("%s: %v", p, err)
 		}
 	}
 	for s, want := range map[System]int{DockerBridge{}: 9000, DockerOverlay{}: 8950} {
-		if got := s.MTU(9000); got != want {
+		if got := MTU(s, 9000); got != want {
 			t.Errorf("%s on a fabric of 9000: MTU %d, want %d", s.Name(), got, want)
 		}
 	}

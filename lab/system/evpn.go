@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // EVPN is a Linux bridge with the kernel's VXLAN device on each node. FRR fills the
@@ -24,12 +23,10 @@ func (EVPN) Name() string { return "evpn" }
 func (EVPN) About() About {
 	return About{
 		Description: "containers on a Linux bridge, joined by the kernel's VXLAN device with addresses told by BGP EVPN (FRR)",
+		Overhead:    vxlanOverhead,
 		SetUp:       2300 * time.Millisecond, // the start of BGP
 	}
 }
-func (EVPN) MTU(fabric int) int { return fabric - vxlanOverhead }
-
-func (EVPN) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 // Needs implements System. FRR's daemons are not in PATH.
 func (EVPN) Needs() ([]string, []program.Program) {
@@ -51,7 +48,7 @@ func (e EVPN) Attach(n *Node) error {
 
 // bringUp makes the devices and starts the daemons.
 func (e EVPN) bringUp(n *Node) error {
-	mtu := e.MTU(n.MTU)
+	mtu := MTU(e, n.MTU)
 	if err := addBridge(n, mtu); err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
-	"windtunnel/lab/suite"
 )
 
 // Flannel runs flanneld on each node, with one of its backends, and etcd as the
@@ -46,6 +45,10 @@ var flannelProgram = program.Program{
 
 func (f Flannel) Name() string { return "flannel-" + f.Backend }
 func (f Flannel) About() About {
+	unusable := ""
+	if f.Backend == flannelUDP && runtime.GOARCH != "amd64" {
+		unusable = "flannel's udp backend exists for amd64 only, and this machine is " + runtime.GOARCH
+	}
 	return About{
 		Description: "containers on a Linux bridge on each node, joined by flannel, " + map[string]string{
 			flannelVXLAN:  "VXLAN in the kernel",
@@ -55,6 +58,10 @@ func (f Flannel) About() About {
 		SetUp:    1600 * time.Millisecond, // the start of etcd and flanneld's leases
 		IPv4Only: true,                    // its backends carry IPv6 in a second network, which is not configured here
 		VMs:      true,
+		// Attach compares the MTU with FLANNEL_MTU, which flanneld writes.
+		Overhead:  map[string]int{flannelVXLAN: vxlanOverhead, flannelUDP: flannelUDPOverhead}[f.Backend],
+		OneDevice: true,
+		Unusable:  unusable,
 	}
 }
 
@@ -67,19 +74,6 @@ func (f Flannel) Needs() ([]string, []program.Program) {
 		features = append(features, "tun")
 	}
 	return features, []program.Program{etcdProgram, flannelProgram}
-}
-
-// MTU returns the MTU that flannel computes from the fabric's MTU. Attach compares
-// it with FLANNEL_MTU, which flanneld writes.
-func (f Flannel) MTU(fabric int) int {
-	return fabric - map[string]int{flannelVXLAN: vxlanOverhead, flannelUDP: flannelUDPOverhead}[f.Backend]
-}
-
-func (f Flannel) Supports(_ suite.Placement, fabric suite.Fabric) error {
-	if f.Backend == flannelUDP && runtime.GOARCH != "amd64" {
-		return fmt.Errorf("flannel's udp backend exists for amd64 only, and this machine is %s", runtime.GOARCH)
-	}
-	return oneLink(f.Name(), fabric)
 }
 
 func (f Flannel) Attach(n *Node) error {
@@ -108,7 +102,7 @@ func (f Flannel) Attach(n *Node) error {
 	if err := f.check(n, lease); err != nil {
 		return err
 	}
-	return connectRouted(n, f.MTU(n.MTU))
+	return connectRouted(n, MTU(f, n.MTU))
 }
 
 // startDaemon starts flanneld and waits until it has a subnet. The containers
@@ -152,7 +146,7 @@ func (f Flannel) check(n *Node, lease flannelLease) error {
 	if want := gateway(v4); lease.Gateway != want {
 		return fmt.Errorf("flannel gave node %s the gateway %s instead of %s%s", n.Name, lease.Gateway, want, n.lastOutput("flanneld"))
 	}
-	if want := f.MTU(n.MTU); lease.MTU != want {
+	if want := MTU(f, n.MTU); lease.MTU != want {
 		return fmt.Errorf("flannel computes an MTU of %d on a fabric of %d, want %d: this version of flannel encapsulates differently; use %s", lease.MTU, n.MTU, want, flannelModule)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 func TestFlannelsMTULeavesRoomForItsEncapsulation(t *testing.T) {
 	for backend, want := range map[string]int{flannelVXLAN: 1450, flannelUDP: 1472, flannelHostGW: 1500} {
-		if got := (Flannel{backend}).MTU(1500); got != want {
+		if got := MTU(Flannel{backend}, 1500); got != want {
 			t.Errorf("%s on a fabric of 1500: MTU %d, want %d", backend, got, want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestFlannelAsksForWhatItsBackendNeeds(t *testing.T) {
 			t.Errorf("host-gw asks for %s", want)
 		}
 	}
-	if err := (Flannel{flannelVXLAN}).Supports(suite.TwoNodes, suite.Fabric{Links: 2}); err == nil || !strings.Contains(err.Error(), "one fabric device") {
+	if err := Supports(Flannel{flannelVXLAN}, suite.TwoNodes, suite.Fabric{Links: 2}); err == nil || !strings.Contains(err.Error(), "one fabric device") {
 		t.Errorf("over two links: %v", err)
 	}
 	if !(Flannel{flannelVXLAN}).About().IPv4Only {

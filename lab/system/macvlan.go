@@ -6,7 +6,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // Macvlan gives each container a macvlan device (bridge mode) on the fabric
@@ -15,12 +14,9 @@ type Macvlan struct{}
 
 func (Macvlan) Name() string { return "macvlan" }
 func (Macvlan) About() About {
-	return About{Description: "containers on macvlan devices (bridge mode) of the fabric device"}
+	return About{Description: "containers on macvlan devices (bridge mode) of the fabric device", OneDevice: true}
 }
 func (Macvlan) Needs() ([]string, []program.Program) { return []string{"macvlan"}, nil }
-func (Macvlan) MTU(fabric int) int                   { return fabric }
-
-func (Macvlan) Supports(_ suite.Placement, f suite.Fabric) error { return oneLink("macvlan", f) }
 
 func (Macvlan) Attach(n *Node) error {
 	parent, err := n.Space.Link(n.Fabric[0])

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // OVS is Open vSwitch on each node: a learning bridge with the containers' devices
@@ -28,6 +27,10 @@ func (o OVS) About() About {
 		Description: "containers on Open vSwitch, joined by its " + map[string]string{"vxlan": "VXLAN", "gre": "GRE"}[o.Tunnel] +
 			" tunnels; switched in the kernel where it has Open vSwitch's datapath, else in ovs-vswitchd",
 		SetUp: 500 * time.Millisecond, // the start of its daemons
+		// On an IPv4 underlay: outer IP 20, then UDP 8 and VXLAN 8, or GRE 4 and its key 4
+		// (RFC 2890), then inner Ethernet 14.
+		Overhead: 20 + map[string]int{"vxlan": 16, "gre": 8}[o.Tunnel] + 14,
+		OneLink:  true,
 	}
 }
 
@@ -38,21 +41,6 @@ func (OVS) Needs() ([]string, []program.Program) {
 		ps = append(ps, program.Program{Name: name, Version: []string{name, "--version"}, Least: ovsLeast})
 	}
 	return []string{"veth", "tun"}, ps
-}
-
-// MTU on an IPv4 underlay: outer IP 20, then UDP 8 and VXLAN 8, or GRE 4 and
-// its key 4 (RFC 2890), then inner Ethernet 14.
-func (o OVS) MTU(fabric int) int {
-	return fabric - 20 - map[string]int{"vxlan": 16, "gre": 8}[o.Tunnel] - 14
-}
-
-// Supports returns an error for several links: the userspace datapath uses one NIC
-// and one route to each node.
-func (o OVS) Supports(_ suite.Placement, f suite.Fabric) error {
-	if f.Links > 1 {
-		return fmt.Errorf("%s uses one NIC and one route to each node: it cannot use %d links", o.Name(), f.Links)
-	}
-	return nil
 }
 
 // Attach implements System.
@@ -77,7 +65,7 @@ func (o OVS) Attach(n *Node) error {
 
 // connect gives a container a device, and connects the other end to the bridge.
 func (o OVS) connect(n *Node, e Endpoint, path ovsDatapath) error {
-	if err := addVif(n, e, o.MTU(n.MTU)); err != nil {
+	if err := addVif(n, e, MTU(o, n.MTU)); err != nil {
 		return err
 	}
 	if path == ovsUserspace {

@@ -19,7 +19,7 @@ import (
 
 func TestOVSLeavesRoomForItsTunnels(t *testing.T) {
 	for tunnel, want := range map[string]int{"vxlan": 1450, "gre": 1458} {
-		if got := (OVS{tunnel}).MTU(1500); got != want {
+		if got := MTU(OVS{tunnel}, 1500); got != want {
 			t.Errorf("%s: MTU %d on a fabric of 1500, want %d", tunnel, got, want)
 		}
 	}
@@ -27,10 +27,10 @@ func TestOVSLeavesRoomForItsTunnels(t *testing.T) {
 
 func TestOVSRefusesSeveralLinks(t *testing.T) {
 	o := OVS{"vxlan"}
-	if err := o.Supports(suite.TwoNodes, suite.Fabric{Links: 1}); err != nil {
+	if err := Supports(o, suite.TwoNodes, suite.Fabric{Links: 1}); err != nil {
 		t.Error(err)
 	}
-	wantSaid(t, o.Supports(suite.TwoNodes, suite.Fabric{Links: 2}), "ovs-vxlan", "2 links")
+	wantSaid(t, Supports(o, suite.TwoNodes, suite.Fabric{Links: 2}), "ovs-vxlan", "2 links")
 }
 
 // With three nodes, each has a tunnel to both others.

@@ -1,31 +1,23 @@
 package system
 
 import (
-	"errors"
-
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // Raw has no virtual network: the tools use the nodes' own stacks, directly over the
 // fabric.
 type Raw struct{}
 
+// loopbackOnly is why systems whose endpoints are the nodes need two nodes.
+const loopbackOnly = "two sockets of one host use the loopback device, which is not the network under test"
+
 func (Raw) Name() string { return "raw" }
 func (Raw) About() About {
-	return About{Title: "raw", Description: "host stack to host stack over the fabric, no virtual network", OnNode: true}
+	return About{Title: "raw", Description: "host stack to host stack over the fabric, no virtual network", OnNode: true, NotColocated: loopbackOnly}
 }
 func (Raw) Needs() ([]string, []program.Program) { return nil, nil }
-func (Raw) MTU(fabric int) int                   { return fabric }
 func (Raw) Attach(*Node) error                   { return nil }
 func (Raw) Detach(*Node) error                   { return nil }
-
-func (Raw) Supports(p suite.Placement, _ suite.Fabric) error {
-	if p == suite.Colocated {
-		return errors.New("raw does not support placement colocated: two sockets of one host use the loopback device, which is not the network under test")
-	}
-	return nil
-}
 
 func (Raw) Devices(n *Node) []Device { return fabricDevices(n) }
 

@@ -1,10 +1,6 @@
 package system
 
-import (
-	"errors"
-
-	"windtunnel/lab/suite"
-)
+import ()
 
 // ServiceIP is the pod network of a Kubernetes cluster through a ClusterIP: the sender
 // connects to the address of a service, which kube-proxy or the CNI plugin replaces by the
@@ -15,13 +11,6 @@ func (ServiceIP) Name() string { return "service" }
 func (ServiceIP) About() About {
 	return About{
 		Title: "the service address", Description: "pods on the pod network of a Kubernetes cluster, reached by the ClusterIP of a service",
-		Publishes: true, InCluster: true,
+		Publishes: true, InCluster: true, NotColocated: "use the system cni",
 	}
-}
-
-func (ServiceIP) Supports(p suite.Placement, _ suite.Fabric) error {
-	if p == suite.Colocated {
-		return errors.New("service does not support placement colocated; use the system cni")
-	}
-	return nil
 }

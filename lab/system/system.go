@@ -4,6 +4,7 @@
 package system
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"net"
@@ -24,12 +25,6 @@ type System interface {
 	// Needs lists the kernel features and the installed programs that the system needs.
 	// Package probe defines the names of the features.
 	Needs() ([]string, []program.Program)
-	// Supports returns nil if the system supports this placement and fabric, else
-	// the reason.
-	Supports(p suite.Placement, f suite.Fabric) error
-	// MTU returns the largest MTU of the endpoints' devices with which no packet is
-	// fragmented on a fabric of the given MTU.
-	MTU(fabric int) int
 	// Attach brings the system up on one node. The endpoints' namespaces exist.
 	Attach(n *Node) error
 	// Detach removes everything that Attach made. It also works after a failed
@@ -47,10 +42,20 @@ type About struct {
 	// SetUp is how much longer than a bridge it takes until traffic can flow. It is used to
 	// estimate the duration of a run.
 	SetUp time.Duration
+	// Overhead is the number of bytes of the headers that the system adds to a packet of the
+	// largest size. See MTU.
+	Overhead int
 	// AddedBytes is the number of bytes that the system adds to each data packet, by IP
 	// version. If it is nil, this number is the difference between the fabric's MTU and the
 	// endpoints' MTU.
 	AddedBytes map[int]int
+
+	// Unusable is the reason why this machine cannot run the system; "" if it can.
+	Unusable string
+	// NotColocated is the reason why both endpoints cannot be on one node; "" if they can.
+	NotColocated string
+	OneDevice    bool // uses one fabric device, such as a bond: frames would loop over parallel links
+	OneLink      bool // uses one NIC and one route to each node
 
 	OnNode    bool // the endpoints are the nodes themselves and not containers
 	IPv4Only  bool // cannot carry IPv6
@@ -58,6 +63,25 @@ type About struct {
 	HostVNIC  bool // can give the nodes themselves a virtual NIC
 	Publishes bool // another node reaches a container only by published ports of its node
 	InCluster bool // is part of a Kubernetes cluster, and runs only there
+}
+
+// MTU returns the largest MTU of the endpoints' devices with which no packet is fragmented on a
+// fabric of the given MTU.
+func MTU(s System, fabric int) int { return fabric - s.About().Overhead }
+
+// Supports returns nil if a system supports this placement and fabric, else the reason.
+func Supports(s System, p suite.Placement, f suite.Fabric) error {
+	switch about := s.About(); {
+	case about.Unusable != "":
+		return errors.New(about.Unusable)
+	case about.NotColocated != "" && p == suite.Colocated:
+		return fmt.Errorf("%s does not support placement colocated: %s", s.Name(), about.NotColocated)
+	case about.OneLink && f.Links > 1:
+		return fmt.Errorf("%s uses one NIC and one route to each node: it cannot use %d links", s.Name(), f.Links)
+	case about.OneDevice && f.Links > 1 && f.Team != suite.Bond:
+		return fmt.Errorf("%s uses one fabric device, and switched frames would loop over %d parallel links; set team: bond in the fabric", s.Name(), f.Links)
+	}
+	return nil
 }
 
 // SetUps returns About.SetUp of each system, by name.

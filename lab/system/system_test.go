@@ -41,7 +41,7 @@ func TestEverySystemIsFoundByItsOneName(t *testing.T) {
 
 func TestTheMTULeavesRoomForTheTunnel(t *testing.T) {
 	for s, want := range map[System]int{Raw{}: 1500, Bridge{}: 1500, Macvlan{}: 1500, VXLAN{}: 1450} {
-		if got := s.MTU(1500); got != want {
+		if got := MTU(s, 1500); got != want {
 			t.Errorf("%s on a fabric of 1500: MTU %d, want %d", s.Name(), got, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 		{Macvlan{}, suite.TwoNodes, two, "loop"},
 		{VXLAN{}, suite.TwoNodes, two, ""},
 	} {
-		err := c.s.Supports(c.p, c.f)
+		err := Supports(c.s, c.p, c.f)
 		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s %s over %d links: %v, want %q", c.s.Name(), c.p, c.f.Links, err, c.say)
 		}

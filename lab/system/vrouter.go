@@ -16,7 +16,6 @@ import (
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
-	"windtunnel/lab/suite"
 )
 
 // VRouter is the overlay of the vrouter program with one encapsulation. The lab uses
@@ -57,7 +56,14 @@ func (v VRouter) About() About {
 	if v.Netkit {
 		what += ", netkit devices"
 	}
-	about := About{Description: what, SetUp: 400 * time.Millisecond, VMs: true} // the agents start and load their programs
+	about := About{
+		Description: what, VMs: true,
+		SetUp: 400 * time.Millisecond, // the agents start and load their programs
+		// On an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label 4, or UDP 8,
+		// VXLAN 8 and inner Ethernet 14. Direct adds nothing. Nodes that translate use VXLAN over
+		// IPv6, outer IP 40, for packets that cannot be translated.
+		Overhead: map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap],
+	}
 	if v.Encap == vrouterTranslated {
 		// Translation replaces an IPv4 header (20 bytes) with an IPv6 header (40 bytes), and
 		// adds nothing to IPv6 packets.
@@ -72,13 +78,6 @@ func (v VRouter) Needs() ([]string, []program.Program) {
 		device = probe.Netkit
 	}
 	return []string{device, "bpf", "vrouter"}, nil
-}
-
-// MTU on an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label
-// 4, or UDP 8, VXLAN 8 and inner Ethernet 14. Direct adds nothing. Nodes that translate
-// use VXLAN over IPv6, outer IP 40, for packets that cannot be translated.
-func (v VRouter) MTU(fabric int) int {
-	return fabric - map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap]
 }
 
 // The parts of vrouter's files that are used here.
@@ -206,7 +205,7 @@ func (v VRouter) Attach(n *Node) error {
 		if e.Guest == nil {
 			continue
 		}
-		mtu := v.MTU(n.MTU)
+		mtu := MTU(v, n.MTU)
 		e.Guest.Config = GuestConfig{MTU: mtu, Addresses: []netip.Prefix{e.V4, e.V6}}
 		if err := makeTap(n, e, mtu); err != nil {
 			return err
@@ -321,6 +320,3 @@ func (v VRouter) policies() []vrouterPolicy {
 	}
 	return []vrouterPolicy{{"rules", rules}}
 }
-
-// Supports always returns nil.
-func (VRouter) Supports(suite.Placement, suite.Fabric) error { return nil }

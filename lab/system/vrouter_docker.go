@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // VRouterDocker is vrouter with Docker. Each node runs a vrouter agent and vrouter's
@@ -28,17 +27,16 @@ const (
 func (VRouterDocker) overlay() VRouter { return VRouter{Encap: "mpls-udp"} }
 
 func (VRouterDocker) Name() string { return "vrouter-docker" }
-func (VRouterDocker) About() About {
+func (s VRouterDocker) About() About {
 	return About{
 		Description: "Docker containers on a vrouter network by its Docker plugin, MPLS over UDP; tools run in the containers' network namespaces",
+		Overhead:    s.overlay().About().Overhead,
 		SetUp:       2500 * time.Millisecond, // the start of Docker, vrouter and their containers
 	}
 }
 func (VRouterDocker) Needs() ([]string, []program.Program) {
 	return []string{"veth", "bpf", "vrouter"}, dockerPrograms()
 }
-func (s VRouterDocker) MTU(fabric int) int                         { return s.overlay().MTU(fabric) }
-func (VRouterDocker) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 func (s VRouterDocker) Attach(n *Node) error {
 	if len(n.Endpoints) == 0 && n.Index > 0 {

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // VXLAN is the kernel's VXLAN device (RFC 7348) behind a Linux bridge on each
@@ -26,15 +25,12 @@ const (
 
 func (VXLAN) Name() string { return "vxlan" }
 func (VXLAN) About() About {
-	return About{Title: "kernel VXLAN", Description: "containers on a Linux bridge, joined by the kernel's VXLAN device", VMs: true}
+	return About{Title: "kernel VXLAN", Description: "containers on a Linux bridge, joined by the kernel's VXLAN device", VMs: true, Overhead: vxlanOverhead}
 }
 func (VXLAN) Needs() ([]string, []program.Program) { return []string{"veth", "bridge", "vxlan"}, nil }
-func (VXLAN) MTU(fabric int) int                   { return fabric - vxlanOverhead }
-
-func (VXLAN) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 func (v VXLAN) Attach(n *Node) error {
-	mtu := v.MTU(n.MTU)
+	mtu := MTU(v, n.MTU)
 	if err := addBridge(n, mtu); err != nil {
 		return err
 	}

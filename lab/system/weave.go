@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // Weave is Weave Net without its fast datapath. On each node a router in user space, weaver,
@@ -49,21 +48,18 @@ func (Weave) Name() string { return "weave" }
 func (Weave) About() About {
 	return About{
 		Title: "Weave", Description: "containers on a Linux bridge on each node, joined by Weave Net's router in user space (sleeve)",
-		SetUp: 1900 * time.Millisecond, // the routers connect and discover the path MTU
+		// With this MTU a packet fits into one of weaver's datagrams. Weave itself sets 65535, and
+		// containers then learn the value from weaver's ICMP errors.
+		Overhead: weaveOverhead,
+		SetUp:    1900 * time.Millisecond, // the routers connect and discover the path MTU
 	}
 }
 func (Weave) Needs() ([]string, []program.Program) {
 	return []string{"veth", "bridge", "ifb"}, []program.Program{weaveProgram, iptablesProgram}
 }
-func (Weave) Supports(suite.Placement, suite.Fabric) error { return nil }
-
-// MTU returns the length of the largest packet that fits into one of weaver's datagrams. The lab
-// sets it on the containers. Weave itself sets 65535, and containers then learn the value from
-// weaver's ICMP errors.
-func (Weave) MTU(fabric int) int { return fabric - weaveOverhead }
 
 func (w Weave) Attach(n *Node) error {
-	mtu := w.MTU(n.MTU)
+	mtu := MTU(w, n.MTU)
 	if err := addBridge(n, mtu); err != nil {
 		return err
 	}
@@ -94,7 +90,7 @@ func (w Weave) startRouter(n *Node) error {
 			if err != nil {
 				return err
 			}
-			err = weaveConnected(status, len(n.Underlay)-1, w.MTU(n.MTU))
+			err = weaveConnected(status, len(n.Underlay)-1, MTU(w, n.MTU))
 			if err == nil || n.Index == 0 {
 				return err
 			}

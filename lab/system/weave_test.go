@@ -10,10 +10,10 @@ import (
 )
 
 func TestWeavesMTULeavesRoomForItsEncapsulation(t *testing.T) {
-	if got := (Weave{}).MTU(1500); got != 1438 {
+	if got := MTU(Weave{}, 1500); got != 1438 {
 		t.Errorf("on a fabric of 1500: MTU %d, want 1438", got)
 	}
-	if err := (Weave{}).Supports(suite.TwoNodes, suite.Fabric{Links: 2}); err != nil {
+	if err := Supports(Weave{}, suite.TwoNodes, suite.Fabric{Links: 2}); err != nil {
 		t.Error(err)
 	}
 }

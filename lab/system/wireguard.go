@@ -19,7 +19,6 @@ import (
 
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
-	"windtunnel/lab/suite"
 )
 
 // WireGuard routes the containers' packets into encrypted tunnels between the nodes.
@@ -47,13 +46,11 @@ func (WireGuard) Name() string { return "wireguard" }
 func (WireGuard) About() About {
 	return About{
 		Description: "containers routed through WireGuard: the kernel's, or wireguard-go where the kernel has none",
+		Overhead:    wireGuardOverhead,
 		SetUp:       400 * time.Millisecond, // the start of wireguard-go, and the handshakes
 		VMs:         true,
 	}
 }
-func (WireGuard) MTU(fabric int) int { return fabric - wireGuardOverhead }
-
-func (WireGuard) Supports(suite.Placement, suite.Fabric) error { return nil }
 
 // kernelWireGuard reports whether this machine's kernel has WireGuard.
 var kernelWireGuard = sync.OnceValue(func() bool {
@@ -75,7 +72,7 @@ func (WireGuard) Needs() ([]string, []program.Program) {
 }
 
 func (w WireGuard) Attach(n *Node) error {
-	if err := connectRouted(n, w.MTU(n.MTU)); err != nil {
+	if err := connectRouted(n, MTU(w, n.MTU)); err != nil {
 		return err
 	}
 	if err := portIsFree(n, wireGuardPort); err != nil {
@@ -87,7 +84,7 @@ func (w WireGuard) Attach(n *Node) error {
 	if err := w.configure(n); err != nil {
 		return err
 	}
-	return routeInto(n, wireGuardDevice, w.MTU(n.MTU))
+	return routeInto(n, wireGuardDevice, MTU(w, n.MTU))
 }
 
 // portIsFree returns an error if the node cannot listen on a UDP port. WireGuard

@@ -88,7 +88,7 @@ func TestAPeerIsAllowedItsOwnSubnetsOnly(t *testing.T) {
 }
 
 func TestTheMTUHoldsWhatWireGuardAdds(t *testing.T) {
-	if got := (WireGuard{}).MTU(1500); got != 1440 {
+	if got := MTU(WireGuard{}, 1500); got != 1440 {
 		t.Errorf("MTU %d on 1500, want 1440", got)
 	}
 }
