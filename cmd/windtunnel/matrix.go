@@ -64,22 +64,14 @@ every command for runs works with it.`,
 		},
 	}
 	f := cmd.Flags()
+	o.choices(cmd)
 	f.StringVar(&o.testbed, "testbed", "", "Hosts file (docs/hosts.md); k8s: the nodes of a Kubernetes cluster (docs/kubernetes.md)")
 	imageFlags(cmd, &o.cluster, "all usable ones")
 	f.StringVar(&o.matrix.pairs, "pairs", "all", "Pairs of hosts: all, ring (each host to the next one), or a list such as a:b,b:a")
 	f.IntVar(&o.matrix.parallel, "parallel", 1, "Maximum number of trials at the same time, between different hosts; a number above half of the hosts counts as half of them; trials on one fabric can disturb each other")
-	f.BoolVar(&o.short, "short", false, "Run the suite's short form")
-	f.StringSliceVar(&o.scenarios, "scenario", nil, "Run only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
-	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")
-	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
 	f.IntVar(&o.trials, "trials", 0, "Trials of each scenario between each pair")
-	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
-	gatesFlag(cmd, &o.gates)
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
 	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
-	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
-	nameFlags(cmd, &o)
-	dbFlag(cmd, &o.db)
 	return cmd
 }
 

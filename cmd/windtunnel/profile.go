@@ -42,6 +42,7 @@ graph in report.html.`,
 		},
 	}
 	o.choices(cmd)
+	o.cpus.flags(cmd)
 	cmd.Flags().IntVar(&o.trials, "trials", profiledBlocks, "Trials of each scenario with the profiler, and as many without it")
 	cmd.Flags().IntVar(&rate, "rate", profile.DefaultRate, "Samples per second on each CPU")
 	return cmd

@@ -100,6 +100,7 @@ Without a suite, --system describes the experiment: every system carries every
 	}
 	f := cmd.Flags()
 	o.choices(cmd)
+	o.cpus.flags(cmd)
 	o.line.flags(cmd)
 	f.IntVar(&o.trials, "trials", 0, "Trials of each scenario (with --precision: the minimum)")
 	f.StringVar(&o.precision, "precision", "", "Repeat until the throughput and the CPU of both sides are known to this precision, such as 2%")
@@ -174,22 +175,12 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")
 	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
 	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
-	gatesFlag(cmd, &o.gates)
-	o.cpus.flags(cmd)
+	f.Var(cli.Choice{Chosen: &o.gates, Words: []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
 	f.StringVar(&o.out, "out", "", "Directory of the report (default out/RUN)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "Print no progress, only the report, warnings and errors")
-	nameFlags(cmd, o)
+	f.Var((*nonEmpty)(&o.name), "name", "Name of the run, such as a branch; several runs can have it, and NAME@latest is the newest of them")
+	f.StringVar(&o.note, "note", "", "Note to store with the run")
 	dbFlag(cmd, &o.db)
-}
-
-func gatesFlag(cmd *cobra.Command, gates *string) {
-	cmd.Flags().Var(cli.Choice{Chosen: gates, Words: []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
-}
-
-// nameFlags adds the flags that describe a run.
-func nameFlags(cmd *cobra.Command, o *runOptions) {
-	cmd.Flags().Var((*nonEmpty)(&o.name), "name", "Name of the run, such as a branch; several runs can have it, and NAME@latest is the newest of them")
-	cmd.Flags().StringVar(&o.note, "note", "", "Note to store with the run")
 }
 
 // mostNote is the largest number of bytes of a note.
