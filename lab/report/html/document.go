@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/report/document"
@@ -69,6 +70,15 @@ func sections(list []document.Section, above int) (levels []level) {
 func (l level) Anchor() string {
 	words := strings.FieldsFunc(strings.ToLower(l.Title), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return "h-" + strings.Join(words, "-")
+}
+
+// shaded reports whether figures of a table have a shade.
+func shaded(t document.Table) bool {
+	return slices.ContainsFunc(t.Rows, func(r document.Row) bool {
+		return slices.ContainsFunc(r.Cells, func(c document.Cell) bool {
+			return strings.HasPrefix(c.Tone, "worse") || strings.HasPrefix(c.Tone, "better")
+		})
+	})
 }
 
 // wordy reports whether the texts of terms are explanations and not values.

@@ -36,8 +36,8 @@ var (
 	sheet   = assemble(sheetParts)
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "agreed": agreementMark, "judged": judgementMark, "prose": prose,
-		"sections": sections, "wordy": wordy, "linked": Site{}.linked,
+		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "judged": judgementMark, "prose": prose,
+		"sections": sections, "wordy": wordy, "shaded": shaded, "linked": Site{}.linked,
 	}).ParseFS(assets, "assets/*.html"))
 )
 

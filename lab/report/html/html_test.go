@@ -238,12 +238,12 @@ func TestHostileNamesStayText(t *testing.T) {
 func TestSectionsWithoutDataAreLeftOut(t *testing.T) {
 	r := &model.Report{Run: model.RunInfo{ID: "r", Suite: "s", Title: "nothing yet", Status: sample.Running}}
 	page := string(written(t, r))
-	for _, id := range []string{"answer", "h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published", "h-troubles", "h-validity", "h-hypotheses", "h-ladders", "h-trials", "h-profiles", "flames"} {
+	for _, id := range []string{"answer", "h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published-beside-measured", "h-skipped-and-failed", "h-notes", "h-validity", "h-hypotheses", "h-ladders", "h-trials", "h-profiles", "flames"} {
 		if strings.Contains(page, `id="`+id+`"`) {
 			t.Errorf("the page of an empty run has the section %s", id)
 		}
 	}
-	for _, id := range []string{"h-environment", "h-method", "h-repeat"} {
+	for _, id := range []string{"h-environment", "h-method", "h-to-repeat"} {
 		if !strings.Contains(page, `id="`+id+`"`) {
 			t.Errorf("the page of an empty run lacks the section %s", id)
 		}

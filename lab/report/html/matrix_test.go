@@ -32,7 +32,7 @@ func TestThePageHasTheMatrixWithItsColours(t *testing.T) {
 	if err := Write(&page, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`<h2>Datagrams received in k/s, and the ratio to bridge</h2>`, `<td class="n worse3">500<br><small>0.400</small></td>`} {
+	for _, want := range []string{`>Datagrams received in k/s, and the ratio to bridge</h2>`, `<td class="n worse3">500<br><small>(0.400)</small></td>`, `<span class="shade worse1">`} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %s", want)
 		}

@@ -35,8 +35,7 @@ type page struct {
 	Series              []series
 	RoundTrips          bool // a series has the round trips over time
 	Topologies          []topology
-	Documents           []model.PublishedTable
-	Rule, ByHandHint    string
+	Matrices, Last      []document.Section
 	Left, Lacks         string
 	File                string // name of the download
 	// The template does not escape values of these types. They are the page's own
@@ -104,10 +103,17 @@ func newPage(r *model.Report) (*page, error) {
 		Report: r, Policy: policy(script), Title: cmp.Or(r.Run.Title, r.Run.ID), Line: line(r),
 		Cards: b.cards(), Counts: b.validity(), Waterfalls: c.Ladders, Trials: c.Trials != nil, Profiles: profiles,
 		Elsewhere: b.elsewhere(), Overview: b.overview(), Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios),
-		Series: c.Series, RoundTrips: slices.ContainsFunc(c.Series, series.exchanged), Topologies: b.topologies(), Documents: r.Tables, Rule: model.AgreementRule, ByHandHint: model.ByHandHint,
+		Series: c.Series, RoundTrips: slices.ContainsFunc(c.Series, series.exchanged), Topologies: b.topologies(),
 		Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
 		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Flames: template.HTML(flames), Style: template.CSS(style),
 	}
+	for _, x := range r.Matrices() {
+		p.Matrices = append(p.Matrices, x.Section())
+	}
+	var last document.Document
+	last.Add(r.PublishedSection(), r.TroubleSection())
+	last.Add(r.LastSections()...)
+	p.Last = last.Sections
 	if len(r.Findings) > 0 {
 		p.Verdict = r.Brief()
 	}

@@ -61,3 +61,11 @@ func toneOf(m sample.Metric, v model.Verdict, change float64) string {
 	}
 	return ""
 }
+
+// judgementMark returns the mark of a hypothesis: ✓ holds, ✗ refuted, ? undecided or cannot
+// be judged here.
+func judgementMark(j model.Judgement) mark {
+	m := map[model.Judgement]mark{model.Holds: {Sign: "✓", Class: "holds"}, model.Refuted: {Sign: "✗", Class: "refuted"}, model.Undecided: {Sign: "?", Class: "undecided"}, model.NotHere: {Sign: "?", Class: "undecided"}}[j]
+	m.Word = string(j)
+	return m
+}

@@ -53,7 +53,11 @@ func (m *markdown) lines(texts ...string) {
 
 // section writes a section. level is the sign of its heading.
 func (m *markdown) section(s *document.Section, level string) {
-	if s.Title != "" {
+	switch {
+	case s.Reference && level != "##":
+		m.line("<details><summary>%s</summary>", escape(s.Title))
+		defer m.line("</details>")
+	case s.Title != "":
 		m.line("%s %s", level, escape(s.Title))
 	}
 	m.lines(s.Lead)

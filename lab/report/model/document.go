@@ -20,26 +20,41 @@ func (r *Report) Document() document.Document {
 	for i := range r.Elsewhere {
 		d.Add(document.Section{Title: r.Elsewhere[i].Title(), Sections: figureSections(r.Elsewhere[i].Figures())})
 	}
-	var troubles []string
-	for _, t := range r.Troubles() {
-		troubles = append(troubles, t.String())
-	}
-	d.Add(document.Section{Title: "Skipped and failed", Sentences: troubles, Style: document.Alarm})
-	d.Add(document.Section{Title: "Conditions", Sentences: r.ConditionLines()})
+	d.Add(r.TroubleSection(), document.Section{Title: "Conditions", Sentences: r.ConditionLines()})
 	for i := range r.Ladders {
 		d.Add(r.Ladders[i].section())
 	}
 	d.Add(
 		document.Section{Title: "Hypotheses", Sentences: r.HypothesisLines()},
-		r.publishedSection(),
+		r.PublishedSection(),
 		document.Section{Title: "Validity", Sentences: r.ValidityLines(), Style: document.Faint},
-		document.Section{Title: "Notes", Sentences: r.Notes, Style: document.Faint},
-		document.Section{Title: "Environment", Terms: r.Facts(), Reference: true},
-		document.Section{Title: "Method", Terms: r.Method(), Reference: true},
-		document.Section{Title: "To repeat", Code: []document.Code{{Lines: r.Repeat()}}, Reference: true},
-		document.Section{Title: "To repeat a test by hand", Lead: ByHandHint, Code: r.ByHand(), Reference: true},
 	)
+	d.Add(r.LastSections()...)
 	return d
+}
+
+// TroubleSection returns the reasons for missing figures.
+func (r *Report) TroubleSection() document.Section {
+	s := document.Section{Title: "Skipped and failed", Style: document.Alarm}
+	for _, t := range r.Troubles() {
+		s.Sentences = append(s.Sentences, t.String())
+	}
+	return s
+}
+
+// LastSections returns the notes and the reference sections.
+func (r *Report) LastSections() []document.Section {
+	environment := document.Section{Title: "Environment", Terms: r.Facts(), Reference: true}
+	if settings := r.Settings(); settings != nil {
+		environment.Sections = []document.Section{{Title: "Sysctls, offloads, other settings and mitigations", Terms: settings, Reference: true}}
+	}
+	return []document.Section{
+		{Title: "Notes", Sentences: r.Notes, Style: document.Faint},
+		environment,
+		{Title: "Method", Terms: r.Method(), Reference: true},
+		{Title: "To repeat", Code: []document.Code{{Lines: r.Repeat()}}, Reference: true},
+		{Title: "To repeat a test by hand", Lead: ByHandHint, Code: r.ByHand(), Reference: true},
+	}
 }
 
 // lines identifies the run: its ID, name and machine, the note, and the command.
@@ -89,14 +104,18 @@ func (x Matrix) Section() document.Section {
 	for _, r := range x.Rows {
 		row := t.Add(r.Name)
 		for _, c := range r.Cells {
-			cell := document.Cell{Text: c.Text}
+			cell := document.Cell{Text: c.Text, Tone: c.Shade, Why: c.Why}
 			if c.Ratio != "" {
 				cell.Range = "(" + c.Ratio + ")"
 			}
 			row.Cells = append(row.Cells, cell)
 		}
 	}
-	return document.Section{Title: x.Title(), Tables: t.List(), Notes: x.Legend}
+	lead := cmp.Or(x.Lead, "Medians of the trials, by system and workload.")
+	if x.Compared() && x.Lead == "" {
+		lead += " The figure in brackets is the ratio to the baseline. ~: no difference shows, ?: a difference is only suggested, …: too few trials to tell, !: too noisy to judge."
+	}
+	return document.Section{Title: x.Title(), Lead: lead, Tables: t.List(), Notes: x.Legend}
 }
 
 // section returns the table of the ladder: for each metric a row for each step.
@@ -124,10 +143,10 @@ func (l *Ladder) section() document.Section {
 	return document.Section{Title: titled("What each step costs", l.Title), Tables: t.List(), Notes: legend(marks)}
 }
 
-// publishedSection returns the figures of public documents beside the measured ones. A terminal
+// PublishedSection returns the figures of public documents beside the measured ones. A terminal
 // shows a figure of several tables only once, and omits figures without a ratio, unless the
 // whole table has no ratio.
-func (r *Report) publishedSection() document.Section {
+func (r *Report) PublishedSection() document.Section {
 	s := document.Section{Title: "Published beside measured", Tables: r.besideTable().List()}
 	var signs []string
 	for _, a := range Agreements {

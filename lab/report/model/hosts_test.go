@@ -231,8 +231,8 @@ func TestTheSmallFiguresOfAMatrixAreRatiosOfItsFigures(t *testing.T) {
 	x := model.Build(run, plan, samples).Matrices()[0]
 	for _, row := range x.Rows {
 		for _, cell := range row.Cells {
-			if want := map[string]string{"–": "", "10.0": "1.00", "9.90": "0.99"}[cell.Text]; cell.Small != want {
-				t.Errorf("%s of a quartile of 10.0 has the ratio %q, want %q", cell.Text, cell.Small, want)
+			if want := map[string]string{"–": "", "10.0": "1.00", "9.90": "0.99"}[cell.Text]; cell.Ratio != want {
+				t.Errorf("%s of a quartile of 10.0 has the ratio %q, want %q", cell.Text, cell.Ratio, want)
 			}
 		}
 	}

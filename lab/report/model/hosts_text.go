@@ -78,7 +78,7 @@ func (x *HostMatrix) matrix() Matrix {
 	out := Matrix{
 		Metric: x.Metric, Unit: scale.Unit, Columns: x.Hosts, Corner: "from \\ to",
 		Name: fmt.Sprintf("%s: %s in %s between hosts", x.Scenario, x.Metric.Label(), scale.Unit),
-		Lead: fmt.Sprintf("Medians of the trials, from the host of the row to the host of the column. Small figures are ratios to the upper quartile of all pairs, %s. A pair is slow by its ratios within blocks, which can differ a little.", scale.Print(x.Reference)),
+		Lead: fmt.Sprintf("Medians of the trials, from the host of the row to the host of the column. Figures in brackets are ratios to the upper quartile of all pairs, %s. A pair is slow by its ratios within blocks, which can differ a little.", scale.Print(x.Reference)),
 	}
 	at := make(map[string]int, len(x.Hosts))
 	for i, h := range x.Hosts {
@@ -104,7 +104,7 @@ func (x *HostMatrix) matrix() Matrix {
 		}
 		marked[slowMark], marked[lopsidedMark] = marked[slowMark] || f.Slow, marked[lopsidedMark] || f.Asymmetric
 		if f.Ratio != nil {
-			cell.Small = fmt.Sprintf("%.2f", f.Figure.Median/x.Reference)
+			cell.Ratio = fmt.Sprintf("%.2f", f.Figure.Median/x.Reference)
 			cell.Shade = shadeOf(f.Figure.Median / x.Reference)
 		}
 	}

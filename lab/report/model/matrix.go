@@ -37,7 +37,6 @@ type MatrixCell struct {
 	Text     string // the figure, or why there is none
 	Why      string // the reason in a sentence, for a skipped scenario
 	Ratio    string // to the baseline, with the mark of the verdict; empty if there is none
-	Small    string // a further figure that only the HTML report shows
 	// Shade is "better" or "worse" and a degree from 1 to 3; empty if no difference
 	// shows.
 	Shade string

@@ -32,7 +32,7 @@ func (t *PublishedTable) section() document.Section {
 			row.Cells = append(row.Cells, document.Cell{Text: c.ByToolText()})
 		}
 		row.Cells = append(row.Cells, document.Cell{Text: c.PublishedRatioText()}, document.Cell{Text: c.MeasuredRatioText()},
-			document.Cell{Text: cmp.Or(c.Agreement.Sign(), "–"), Range: c.Verdict()})
+			document.Cell{Text: cmp.Or(c.Agreement.Sign(), "–"), Range: c.Verdict(), Tone: c.Agreement.tone()})
 	}
 	return document.Section{Title: phrase.Capital(t.Title), Tables: table.List(), Notes: append(notes, t.Causes()...)}
 }

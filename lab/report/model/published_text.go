@@ -107,6 +107,11 @@ func (a Agreement) Sign() string {
 	return map[Agreement]string{SameMagnitude: "=", OtherMagnitude: "±", Disagrees: "≠", Unsettled: "?", TooFewToTell: "…"}[a]
 }
 
+// tone is the class of the agreement in style.css.
+func (a Agreement) tone() string {
+	return map[Agreement]string{SameMagnitude: "holds", OtherMagnitude: "alike", Disagrees: "refuted", Unsettled: "undecided", TooFewToTell: "few"}[a]
+}
+
 // changeText prints a ratio as a change: "−27 %", "+3.5 %".
 func changeText(ratio float64) string {
 	change := 100 * (ratio - 1)
