@@ -196,6 +196,7 @@ func TestErrorsTellTheSenderWhy(t *testing.T) {
 	}{
 		{"TTL", packet(t, addrA, addrB, 0, 1, "x"), 11, 0, 0},
 		{"too big", packet(t, addrA, addrB, 0, 9, big), 3, 4, 1430},
+		{"too big without DF", withoutDF(packet(t, addrA, addrB, 0, 9, big)), 3, 4, 1430},
 		{"no route", packet(t, addrA, netip.MustParseAddr("10.77.0.1"), 0, 9, "x"), 3, 1, 0},
 		{"gateway's port", packet(t, addrA, gateway4, 0, 9, "x"), 3, 3, 0},
 		{"hop limit", packet(t, addrA6, addrB6, 0, 1, "payload"), 3, 0, 0},
@@ -222,6 +223,13 @@ func TestErrorsTellTheSenderWhy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutDF clears DF in an IPv4 packet that has no other flag.
+func withoutDF(ip []byte) []byte {
+	ip[6], ip[10], ip[11] = 0, 0, 0
+	binary.BigEndian.PutUint16(ip[10:], ^sum16(ip[:20]))
+	return ip
 }
 
 func TestErrorsAreNotAnsweredAndAreLimited(t *testing.T) {

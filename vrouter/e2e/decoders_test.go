@@ -91,6 +91,25 @@ func TestOuterPacketsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	needs(t, "tshark")
 	b := sharedBed(t, options{offload: "none"})
+	checkOuterPackets(t, b, encaps)
+}
+
+// With udp_checksum: on the kernel cuts superpackets on the node, and each packet has a checksum.
+func TestOuterPacketsHaveAChecksumIfItIsOn(t *testing.T) {
+	t.Parallel()
+	needs(t, "tshark")
+	b := sharedBed(t, options{offload: "none", config: map[string]any{"udp_checksum": "on"}})
+	frames := checkOuterPackets(t, b, []model.Encapsulation{model.MPLSoUDP, model.VXLAN})
+	for i, f := range frames {
+		if outer, _, _ := strings.Cut(f[len(f)-1], ","); outer == "0x0000" {
+			t.Errorf("frame %d of %d has no outer checksum: %q", i+1, len(frames), f)
+		}
+	}
+}
+
+// checkOuterPackets returns the frames with tunnel packets. Their last field has the UDP checksums.
+func checkOuterPackets(t *testing.T, b *bed, encaps []model.Encapsulation) (all [][]string) {
+	t.Helper()
 	for _, encap := range encaps {
 		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 			for _, v6 := range []bool{false, true} {
@@ -111,14 +130,17 @@ func TestOuterPacketsAreWellFormed(t *testing.T) {
 							t.Errorf("%v: %s", err, out)
 						}
 					}
-					checkFrames(t, decoded(t, c.stop(), append([]string{"frame.protocols", "_ws.malformed"}, checksumFields...)...), encap, forwarding)
+					fields := append(append([]string{"frame.protocols", "_ws.malformed"}, checksumFields...), "udp.checksum")
+					all = append(all, checkFrames(t, decoded(t, c.stop(), fields...), encap, forwarding)...)
 				})
 			}
 		}
 	}
+	return all
 }
 
-func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, forwarding model.Forwarding) {
+// checkFrames returns the frames with tunnel packets.
+func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, forwarding model.Forwarding) (tunnels [][]string) {
 	t.Helper()
 	shim := map[model.Encapsulation]string{model.MPLSoGRE: ":gre:mpls:", model.MPLSoUDP: ":udp:mpls:", model.VXLAN: ":udp:vxlan:"}[encap]
 	kinds := map[string]int{}
@@ -128,6 +150,7 @@ func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, for
 		if !is {
 			continue // the underlay's own neighbour discovery
 		}
+		tunnels = append(tunnels, f)
 		if f[1] != "" {
 			t.Errorf("frame %d is malformed: %q", i+1, f)
 		}
@@ -153,6 +176,7 @@ func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, for
 	if t.Failed() {
 		t.Logf("kinds: %v", kinds)
 	}
+	return tunnels
 }
 
 // Where no NIC fills checksums in, the node does: whoever looks on the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -224,11 +226,51 @@ func TestABridgedTransferFollowsTheMTUOfThePath(t *testing.T) {
 	port, err := h.LinkByName("port1")
 	b.must(err)
 	b.must(h.LinkSetMTU(port, 1400))
+	if err := sendWithoutDF(x, y, 1380); err != nil {
+		t.Errorf("a datagram without DF through a link with MTU 1400: %v; drops %v", err, b.nodes[0].drops())
+	}
 	for _, version := range []int{4, 6} {
 		if err := transfer(x, y, version, 1<<20); err != nil {
 			t.Errorf("an IPv%d transfer through a link with MTU 1400: %v; drops %v", version, err, b.nodes[0].drops())
 		}
 	}
+}
+
+// sendWithoutDF repeats a datagram without DF until it arrives. If the sender learns the MTU, its
+// kernel cuts the datagram into fragments.
+func sendWithoutDF(from, to *workload, n int) error {
+	var server net.PacketConn
+	if err := in(to.ns, func() (err error) {
+		server, err = net.ListenPacket("udp", netip.AddrPortFrom(to.ip(4), 0).String())
+		return err
+	}); err != nil {
+		return err
+	}
+	defer server.Close()
+	c, err := from.dial("udp", server.LocalAddr().String())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	raw, err := c.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	if err := raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
+	}); err != nil || set != nil {
+		return errors.Join(err, set)
+	}
+	for range 50 {
+		if _, err := c.Write(make([]byte, n)); err != nil {
+			return err
+		}
+		if receive(server, 1, 200*time.Millisecond) == 1 {
+			return nil
+		}
+	}
+	return fmt.Errorf("none of 50 datagrams of %d bytes arrived", n)
 }
 
 // A node must drop a translated packet that a process on another node sends, that a host

@@ -28,7 +28,6 @@ struct frame {
 	struct inner in;
 	__u32 l4;        /* offset of the transport header; 0: not known */
 	__u8 family;     /* 4, 6, or 0 */
-	__u8 df;         /* may not be fragmented */
 	__u8 tcp;
 	__u8 icmp6;      /* ICMPv6 type, 0: none */
 	__u8 protocol;   /* IPv6: the next header */
@@ -114,7 +113,6 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	f->in.tos = ip->tos;
 	f->in.ttl = ip->ttl;
 	f->protocol = ip->protocol;
-	f->df = !!(ip->frag_off & bpf_htons(IP_DF));
 	if (!(ip->frag_off & bpf_htons(IP_OFFSET))) {
 		f->l4 = ETH_HLEN + header;
 		f->tcp = is_tcp(ip->protocol);
@@ -185,7 +183,6 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	f->in.is_ip = 1;
 	f->in.tos = tos6(ip);
 	f->in.ttl = ip->hop_limit;
-	f->df = 1;
 	f->l4 = ETH_HLEN + sizeof(*ip);
 	f->protocol = ip->nexthdr;
 	f->tcp = is_tcp(ip->nexthdr);
@@ -210,7 +207,8 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	return may_use_link_source(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
 }
 
-/* An answer to the sender, or the drop alone where none may be given. */
+/* Drops a packet, and tells its sender why if an answer is allowed. A sender without DF learns the
+ * MTU too: Linux then cuts its packets into fragments. */
 static __always_inline int refuse(struct __sk_buff *skb, const struct vif *v, int cause,
 				  __u32 mtu, int reason)
 {
@@ -286,7 +284,7 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id, f->family, 0) : nh->mtu;
 	if (!fits(skb, f, mtu)) {
 		trace(TRACE_MTU, v->vrf, id, mtu, 0);
-		return f->df ? refuse(skb, v, CAUSE_TOO_BIG, mtu, DROP_TOO_BIG) : -DROP_TOO_BIG;
+		return refuse(skb, v, CAUSE_TOO_BIG, mtu, DROP_TOO_BIG);
 	}
 	if (f->tcp && !skb->gso_size)
 		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
@@ -376,7 +374,7 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id, f->family, 1) : nh->mtu;
 	if (!fits(skb, f, mtu)) {
 		trace(TRACE_MTU, v->vrf, id, mtu, 0);
-		return f->df ? refuse(skb, v, CAUSE_TOO_BIG, mtu, DROP_TOO_BIG) : -DROP_TOO_BIG;
+		return refuse(skb, v, CAUSE_TOO_BIG, mtu, DROP_TOO_BIG);
 	}
 	if (f->tcp && !skb->gso_size)
 		clamp_mss(skb, f->l4, mtu - (f->l4 - ETH_HLEN) - sizeof(struct tcphdr));
