@@ -115,8 +115,8 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 			trials: 9,
 		},
 		"agreement": {
-			ids:    []string{"builtin/stream", "builtin-ntttcp/stream", "fio/stream", "iperf3/stream", "netperf/stream", "qperf/stream", "builtin/rr", "netperf/rr"},
-			pairs:  []string{"builtin/stream over iperf3/stream", "builtin/stream over netperf/stream", "builtin/rr over netperf/rr"},
+			ids:    []string{"builtin/stream", "builtin-ntttcp/stream", "fio/stream", "iperf3/stream", "netperf/stream", "qperf/stream", "builtin/rr", "netperf/rr", "builtin/udp-rr", "qperf/udp-rr", "sockperf/udp-rr"},
+			pairs:  []string{"builtin/stream over iperf3/stream", "builtin/stream over netperf/stream", "builtin/rr over netperf/rr", "builtin/udp-rr over sockperf/udp-rr"},
 			trials: 10,
 		},
 		"k8s-cni": {
