@@ -118,12 +118,10 @@ func (e *Experiment) Run(ctx context.Context) error {
 	for block := 0; e.goesOn(h, block, time.Since(started)); block++ {
 		queue := e.queue(h, block, number)
 		number += len(queue)
-		run := e.block
 		if e.Plan.Matrix != nil {
 			h.forget(block)
-			run = e.blockOfPairs
 		}
-		if err := run(ctx, h, queue, number+e.later(h, block)); err != nil {
+		if err := e.block(ctx, h, queue, number+e.later(h, block)); err != nil {
 			return err
 		}
 		if number == 0 || h.anyCounts() || !e.goesOn(h, block+1, time.Since(started)) {
@@ -137,41 +135,6 @@ func (e *Experiment) Run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// block runs the trials of one block. A trial that did not succeed is attempted
-// again after all others of its block, when the machine may be in another state.
-// total is the number of the run's trials.
-func (e *Experiment) block(ctx context.Context, h *history, queue []queued, total int) error {
-	planned := max(e.Plan.Trials, e.Plan.Stop.MaxTrials)
-	for len(queue) > 0 {
-		q := queue[0]
-		queue = queue[1:]
-		if h.done[q.Trial] {
-			continue // the run has begun to adjust figures, so an earlier attempt counts
-		}
-		p := Progress{Number: q.number, Total: total, Attempt: q.attempt, Attempts: q.attempts}
-		if h.extra(planned) >= e.Plan.Repeats(planned) {
-			p.Attempts = q.attempt
-		}
-		again, err := e.attempt(ctx, h, q, p)
-		if err != nil {
-			return err
-		}
-		if again {
-			q.attempt++
-			queue = append(queue, q)
-		}
-	}
-	return nil
-}
-
-// attempt attempts a trial once and records the sample. again reports whether
-// another attempt must follow.
-func (e *Experiment) attempt(ctx context.Context, h *history, q queued, p Progress) (again bool, err error) {
-	s := e.begin(h, q, p)
-	err = e.perform(ctx, q, p, &s)
-	return e.end(ctx, h, q, p, &s, err)
 }
 
 // begin makes the sample of an attempt.

@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 
@@ -10,113 +9,6 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 )
-
-// pairing runs the trials of one block of a matrix. Two trials at the same time have no
-// host in common.
-type pairing struct {
-	experiment *Experiment
-	history    *history
-	queue      []queued
-	busy       map[string]bool // hosts
-	running    int
-	begun      int // number of the run's trials that have begun
-	total      int // number of the run's trials
-	ended      chan ending
-}
-
-// ending is a finished attempt.
-type ending struct {
-	queued
-	progress Progress
-	sample   sample.Sample
-	err      error
-}
-
-// blockOfPairs is block for a plan with a matrix.
-func (e *Experiment) blockOfPairs(ctx context.Context, h *history, queue []queued, total int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	w := &pairing{experiment: e, history: h, queue: queue, busy: map[string]bool{}, total: total, ended: make(chan ending)}
-	if len(queue) > 0 {
-		w.begun = queue[0].number - 1
-	}
-	var failed error
-	for {
-		for ctx.Err() == nil && w.start(ctx) {
-		}
-		if w.running == 0 {
-			break
-		}
-		if err := w.finish(ctx, <-w.ended); err != nil && failed == nil {
-			failed = err
-			cancel(err) // the other trials end early
-		}
-	}
-	if failed == nil && len(w.queue) > 0 {
-		return context.Cause(ctx)
-	}
-	return failed
-}
-
-// start begins the next trial whose hosts are free. It returns false if there is none, or
-// if as many trials run as the matrix allows. It looks at the trials of about two rounds:
-// the order stays the random one, and a long queue costs no time.
-func (w *pairing) start(ctx context.Context) bool {
-	m := w.experiment.Plan.Matrix
-	if w.running >= m.Concurrent() {
-		return false
-	}
-	for i := range min(len(w.queue), len(m.Hosts)) {
-		q := w.queue[i]
-		pair := m.Pair(q.pair)
-		if w.busy[pair.From] || w.busy[pair.To] {
-			continue
-		}
-		copy(w.queue[1:i+1], w.queue[:i])
-		w.queue = w.queue[1:]
-		w.begin(ctx, q, pair)
-		return true
-	}
-	return false
-}
-
-// begin starts an attempt, which sends its end to w.ended.
-func (w *pairing) begin(ctx context.Context, q queued, pair suite.HostPair) {
-	e := w.experiment
-	w.busy[pair.From], w.busy[pair.To] = true, true
-	w.running++
-	if q.attempt == 1 {
-		w.begun++
-		q.number = w.begun
-	}
-	p := Progress{Number: q.number, Total: w.total, Attempt: q.attempt, Attempts: q.attempts}
-	if blocks := e.Plan.Trials; e.suspect(pair) || w.history.extra(blocks) >= e.Plan.Repeats(blocks) {
-		p.Attempts = q.attempt
-	}
-	s := e.begin(w.history, q, p)
-	go func() {
-		err := e.perform(ctx, q, p, &s)
-		w.ended <- ending{q, p, s, err}
-	}()
-}
-
-// finish records an attempt. A trial that must be repeated goes to the end of the queue.
-func (w *pairing) finish(ctx context.Context, end ending) error {
-	pair := w.experiment.Plan.Matrix.Pair(end.pair)
-	delete(w.busy, pair.From)
-	delete(w.busy, pair.To)
-	w.running--
-	again, err := w.experiment.end(ctx, w.history, end.queued, end.progress, &end.sample, end.err)
-	if err != nil {
-		return err
-	}
-	w.experiment.observe(pair, &end.sample)
-	if again {
-		end.attempt++
-		w.queue = append(w.queue, end.queued)
-	}
-	return nil
-}
 
 // suspectAfter is the number of a host's consecutive failures after which its trials are
 // no longer repeated. A lost host costs many seconds in each attempt.
@@ -130,6 +22,9 @@ func (e *Experiment) suspect(p suite.HostPair) bool {
 // observe counts the failures of hosts. A partner of a lost host is no suspect for long,
 // because its other trials succeed.
 func (e *Experiment) observe(p suite.HostPair, s *sample.Sample) {
+	if p == (suite.HostPair{}) {
+		return
+	}
 	if e.failures == nil {
 		e.failures = map[string]int{}
 	}
@@ -159,12 +54,20 @@ func (e *Experiment) rounds(block int) (list []entry) {
 	return list
 }
 
+// hosts returns the hosts of a trial; the zero value without a matrix.
+func (e *Experiment) hosts(q queued) suite.HostPair {
+	if e.Plan.Matrix == nil {
+		return suite.HostPair{}
+	}
+	return e.Plan.Matrix.Pair(q.pair)
+}
+
 // scenario returns the scenario of a trial, with its hosts.
 func (e *Experiment) scenario(q queued) *suite.Scenario {
 	if e.Plan.Matrix == nil {
 		return &e.Plan.Scenarios[q.scenario]
 	}
-	sc := e.Plan.Scenarios[q.scenario].Between(e.Plan.Matrix.Pair(q.pair))
+	sc := e.Plan.Scenarios[q.scenario].Between(e.hosts(q))
 	return &sc
 }
 
