@@ -17,7 +17,7 @@ import (
 
 func vifCommand() *cobra.Command {
 	return lister[inspect.Vif]{
-		name: "vif", what: "Show vifs: the devices of workloads and of the fabric", get: "ID|PORT|DEVICE", noun: [2]string{"vif", "vifs"},
+		name: "vif", what: "Show vifs: the devices of workloads and of the fabric", get: "ID|PORT|DEVICE", noun: "vif",
 		rows: (*api.Client).Vifs, table: plain(inspect.VifTable), find: findVif,
 		id: func(v inspect.Vif) string { return cmp.Or(v.Port, v.Device) },
 		fields: func(_ context.Context, _ *api.Client, v inspect.Vif) (inspect.Fields, error) {
@@ -44,7 +44,7 @@ func findVif(rows []inspect.Vif, name string, _ uint32) (inspect.Vif, error) {
 
 func nexthopCommand() *cobra.Command {
 	return lister[inspect.Nexthop]{
-		name: "nh", what: "Show nexthops, to which the table entries point", get: "ID", noun: [2]string{"nexthop", "nexthops"},
+		name: "nh", what: "Show nexthops, to which the table entries point", get: "ID", noun: "nexthop",
 		rows: (*api.Client).Nexthops, table: plain(inspect.NexthopTable),
 		find: byNumber("nexthop", func(n inspect.Nexthop) uint32 { return n.ID }),
 		id:   func(n inspect.Nexthop) string { return fmt.Sprintf("%d\t%s", n.ID, n.Name) }, // the shell shows the text after the tab as a description
@@ -58,7 +58,7 @@ func nexthopCommand() *cobra.Command {
 
 func routeCommand() *cobra.Command {
 	return lister[inspect.Route]{
-		name: "rt", what: "Routes: destination to nexthop and label, by VRF", get: "PREFIX|ADDRESS", noun: [2]string{"route", "routes"},
+		name: "rt", what: "Routes: destination to nexthop and label, by VRF", get: "PREFIX|ADDRESS", noun: "route",
 		rows: (*api.Client).Routes, table: withNexthops(inspect.RouteTable), find: findRoute, needs: true,
 		id:     func(r inspect.Route) string { return r.Destination.String() },
 		sample: [2]string{"--vrf red", "10.0.0.4 --vrf red"},
@@ -87,7 +87,7 @@ func findRoute(rows []inspect.Route, id string, vrf uint32) (inspect.Route, erro
 
 func bridgeCommand() *cobra.Command {
 	return lister[inspect.Bridge]{
-		name: "bridge", what: "Show bridge entries: MAC address to nexthop, label and VNI", get: "MAC", noun: [2]string{"bridge entry", "bridge entries"},
+		name: "bridge", what: "Show bridge entries: MAC address to nexthop, label and VNI", get: "MAC", noun: "bridge entry",
 		rows: (*api.Client).Bridge, table: withNexthops(inspect.BridgeTable), find: findBridge, needs: true,
 		id:     func(b inspect.Bridge) string { return b.MAC.String() },
 		sample: [2]string{"--vrf red", "02:00:00:00:00:02 --vrf red"},
@@ -112,7 +112,7 @@ func targetName(t inspect.Target) string { return fmt.Sprint(t.ID) }
 
 func labelCommand() *cobra.Command {
 	return lister[inspect.Target]{
-		name: "mpls", what: "Show MPLS labels of received packets (ILM) and their nexthops", get: "LABEL", noun: [2]string{"label", "labels"},
+		name: "mpls", what: "Show MPLS labels of received packets (ILM) and their nexthops", get: "LABEL", noun: "label",
 		rows: (*api.Client).Labels, table: withNexthops(inspect.LabelTable), find: byNumber("label", targetID),
 		id:     targetName,
 		sample: [2]string{"", "30"},
@@ -121,7 +121,7 @@ func labelCommand() *cobra.Command {
 
 func vniCommand() *cobra.Command {
 	return lister[inspect.Target]{
-		name: "vxlan", what: "Show VNIs of received packets and their nexthops", get: "VNI", noun: [2]string{"VNI", "VNIs"},
+		name: "vxlan", what: "Show VNIs of received packets and their nexthops", get: "VNI", noun: "VNI",
 		rows: (*api.Client).VNIs, table: withNexthops(inspect.VNITable), find: byNumber("VNI", targetID),
 		id:     targetName,
 		sample: [2]string{"", "7"},

@@ -24,8 +24,7 @@ func gatewayCommand() *cobra.Command {
 	})
 	kind := objects[model.Gateway]{
 		noun: "gateway", all: (*api.Client).Gateways, name: func(g model.Gateway) string { return g.Name },
-		table: gatewayTable, fields: gatewayFields, complete: completeGateways,
-		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeleteGateway(ctx, name) },
+		table: gatewayTable, fields: gatewayFields, complete: completeGateways, remove: (*api.Client).DeleteGateway,
 	}
 	cmd.AddCommand(gatewayCreateCommand(), kind.list(), kind.get(), kind.delete("Delete gateways that no route uses"))
 	return cmd

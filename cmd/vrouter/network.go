@@ -22,8 +22,7 @@ func networkCommand() *cobra.Command {
 	})
 	kind := objects[model.Network]{
 		noun: "network", all: (*api.Client).Networks, name: func(n model.Network) string { return n.Name },
-		table: networkTable, complete: completeNetworks,
-		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeleteNetwork(ctx, name) },
+		table: networkTable, complete: completeNetworks, remove: (*api.Client).DeleteNetwork,
 	}
 	cmd.AddCommand(networkCreateCommand(), networkSetCommand(), kind.list(), kind.get(), kind.delete("Delete networks that have no ports"))
 	return cmd

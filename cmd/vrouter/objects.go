@@ -18,7 +18,7 @@ type objects[O any] struct {
 	name     func(O) string
 	table    func([]O) inspect.Table
 	fields   func(O) inspect.Fields // of one object; nil: the columns of its row
-	remove   func(context.Context, *api.Client, string) error
+	remove   func(*api.Client, context.Context, string) error
 	complete completer
 }
 
@@ -68,7 +68,7 @@ func (k objects[O]) delete(short string) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: k.complete,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			return deleteAll(ctx, cmd, k.noun, args, func(ctx context.Context, name string) error { return k.remove(ctx, c, name) })
+			return deleteAll(ctx, cmd, k.noun, args, func(ctx context.Context, name string) error { return k.remove(c, ctx, name) })
 		}),
 	}
 }

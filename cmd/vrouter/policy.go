@@ -22,8 +22,7 @@ func policyCommand() *cobra.Command {
 	})
 	kind := objects[model.Policy]{
 		noun: "policy", all: (*api.Client).Policies, name: func(p model.Policy) string { return p.Name },
-		table: policyTable, fields: policyFields, complete: completePolicies,
-		remove: func(ctx context.Context, c *api.Client, name string) error { return c.DeletePolicy(ctx, name) },
+		table: policyTable, fields: policyFields, complete: completePolicies, remove: (*api.Client).DeletePolicy,
 	}
 	cmd.AddCommand(policyCreateCommand(), kind.list(), kind.get(), kind.delete("Delete policies that no network or port uses"))
 	return cmd

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -16,9 +17,9 @@ import (
 // lister makes the commands of one of the agent's tables: `list` shows all rows,
 // `get` shows one.
 type lister[T any] struct {
-	name, what string    // "vif", "Show vifs: …"
-	noun       [2]string // "vif", "vifs"
-	get        string    // the argument of get
+	name, what string // "vif", "Show vifs: …"
+	noun       string
+	get        string // the argument of get
 	rows       func(*api.Client, context.Context, uint32) ([]T, error)
 	// table may ask the agent for objects that the rows refer to.
 	table  func(context.Context, *api.Client, []T) (inspect.Table, error)
@@ -51,7 +52,7 @@ func (l lister[T]) list() *cobra.Command {
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List all " + l.noun[1] + ", or those of one network",
+		Short:   "List all " + phrase.Plural(l.noun) + ", or those of one network",
 		Aliases: []string{"ls"},
 		Example: l.listExample() + "\n  vrouter " + l.name + " list -o json",
 		Args:    cobra.NoArgs,
@@ -95,7 +96,7 @@ func (l lister[T]) getOne() *cobra.Command {
 	var vrf string
 	cmd := &cobra.Command{
 		Use:     "get " + l.get,
-		Short:   "Show one " + l.noun[0] + " with all its fields",
+		Short:   "Show one " + l.noun + " with all its fields",
 		Example: l.getExample(),
 		Args:    cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

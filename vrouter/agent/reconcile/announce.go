@@ -7,8 +7,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// station is an address in a network that bridges.
-type station struct {
+// networkAddress is an address in a network that bridges.
+type networkAddress struct {
 	network string
 	address netip.Addr
 }
@@ -26,14 +26,14 @@ func (p *Pass) announce() {
 		return
 	}
 	if p.r.former == nil || len(p.r.former) > maxFormer {
-		p.r.former = map[station]model.MAC{}
+		p.r.former = map[networkAddress]model.MAC{}
 	}
 	var changed []*model.Port
 	model.DiffPorts(last.Want.All, p.Want.All, func(was, is *model.Port) {
 		if was != nil {
 			if n, _ := last.Want.Network(was.Network); n.Bridges() {
 				for _, a := range was.IPs {
-					p.r.former[station{n.Name, a}] = was.MAC
+					p.r.former[networkAddress{n.Name, a}] = was.MAC
 				}
 			}
 		}
@@ -43,7 +43,7 @@ func (p *Pass) announce() {
 	})
 	for _, port := range changed {
 		for _, a := range port.IPs {
-			at := station{port.Network, a}
+			at := networkAddress{port.Network, a}
 			mac, had := p.r.former[at]
 			delete(p.r.former, at)
 			if had && mac != port.MAC {

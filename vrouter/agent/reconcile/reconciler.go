@@ -32,14 +32,14 @@ type Reconciler struct {
 	xdpAgain   bool          // XDP was attached again after it was detached because of direct
 	publish    func()        // called after each pass
 
-	former     map[station]model.MAC // MAC addresses of addresses whose ports were deleted
-	Silent     map[netip.Addr]bool   // underlay addresses of other nodes that do not answer
-	Want       *Desired              // nil: not known yet; the kernel's tables stay as they are
-	IDs        *fib.IDs              // ids of the objects in Want
-	Generation uint64                // version of Want, incremented on each change
-	wholeTook  time.Duration         // duration of the last complete pass
-	Last       *Pass                 // the last pass
-	Written    datapath.Changes      // entries written for changes of the desired state, since the start
+	former     map[networkAddress]model.MAC // MAC addresses of addresses whose ports were deleted
+	Silent     map[netip.Addr]bool          // underlay addresses of other nodes that do not answer
+	Want       *Desired                     // nil: not known yet; the kernel's tables stay as they are
+	IDs        *fib.IDs                     // ids of the objects in Want
+	Generation uint64                       // version of Want, incremented on each change
+	wholeTook  time.Duration                // duration of the last complete pass
+	Last       *Pass                        // the last pass
+	Written    datapath.Changes             // entries written for changes of the desired state, since the start
 	Repairs    uint64
 	Synced     time.Time
 	InSync     bool          // the last pass was in sync
