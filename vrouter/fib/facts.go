@@ -54,10 +54,8 @@ const (
 // PortFact is the device of a port.
 type PortFact struct {
 	Ifindex uint32
-	Device  string
-	Peer    bool   // a veth or netkit device whose peer is the workload's device
-	Netkit  bool   // the device is the primary of a netkit pair
-	MTU     uint16 // largest MTU of the device, in bytes; 0: unlimited
+	Peer    bool // a veth or netkit device whose peer is the workload's device
+	Netkit  bool // the device is the primary of a netkit pair
 }
 
 const defaultMTU = 1500 // of Facts

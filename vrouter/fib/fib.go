@@ -54,7 +54,6 @@ type Settings struct {
 type Vif struct {
 	ID        uint32 // small numbers from 1; 0 is the fabric
 	Name      string // of the port; not in the map
-	Device    string // not in the map
 	VRF       uint32
 	Nexthop   uint32
 	L2, L3    bool

@@ -43,7 +43,7 @@ func factsFor(s model.State, node string, absent map[string]bool) Facts {
 	f := Facts{Ports: map[string]PortFact{}, Way: onLink, MTU: 9000, Link: linkOf}
 	for i, p := range s.Ports {
 		if p.Node == node && !absent[p.Name] {
-			f.Ports[p.Name] = PortFact{Ifindex: uint32(100 + i), Device: "veth" + p.Name, Peer: i%2 == 0}
+			f.Ports[p.Name] = PortFact{Ifindex: uint32(100 + i), Peer: i%2 == 0}
 		}
 	}
 	return f

@@ -25,17 +25,13 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	if id == 0 {
 		return
 	}
-	mtu := n.mtu
-	if fact.MTU > 0 {
-		mtu = min(mtu, fact.MTU)
-	}
 	nexthop := c.nexthop("port "+p.Name, Nexthop{
-		Type: Encap, VRF: n.ID, Vif: id, Oif: fact.Ifindex, Peer: fact.Peer, DMAC: p.MAC, SMAC: model.RouterMAC, MTU: mtu,
+		Type: Encap, VRF: n.ID, Vif: id, Oif: fact.Ifindex, Peer: fact.Peer, DMAC: p.MAC, SMAC: model.RouterMAC, MTU: n.mtu,
 	})
 	c.encaps[p.Name] = nexthop
 	v := Vif{
-		ID: id, Name: p.Name, Device: fact.Device, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(), Router: p.Router, Netkit: fact.Netkit,
-		Egress: uint64(p.Bandwidth.Egress) / 8, MTU: mtu, MAC: p.MAC, RouterMAC: model.RouterMAC, Sources: sources(p, n),
+		ID: id, Name: p.Name, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(), Router: p.Router, Netkit: fact.Netkit,
+		Egress: uint64(p.Bandwidth.Egress) / 8, MTU: n.mtu, MAC: p.MAC, RouterMAC: model.RouterMAC, Sources: sources(p, n),
 	}
 	if n.Routes() {
 		v.Gateway4, v.Gateway6 = gatewayFor(p, n, netip.Addr.Is4), gatewayFor(p, n, netip.Addr.Is6)

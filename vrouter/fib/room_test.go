@@ -77,15 +77,6 @@ func TestAWorkloadsMTUFitsTheNarrowestWayToAnyNode(t *testing.T) {
 	}
 }
 
-func TestADeviceThatTakesLessLowersTheMTU(t *testing.T) {
-	tables, _ := compiled(t, three(model.L3), func(f *Facts) {
-		f.Ports["pa"] = PortFact{Ifindex: 100, Device: "tap0", MTU: 1280}
-	})
-	if v := tables.Vifs[100]; v.MTU != 1280 || tables.Nexthops[v.Nexthop].MTU != 1280 {
-		t.Errorf("vif %+v, nexthop %+v; want MTU 1280", v, tables.Nexthops[v.Nexthop])
-	}
-}
-
 func TestAnUnderlayTooNarrowForIPIsRefused(t *testing.T) {
 	four, six := three(model.L3), three(model.L3)
 	six.Networks[0].Subnets = append(six.Networks[0].Subnets, prefix("fd00:1::/64"))

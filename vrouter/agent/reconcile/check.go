@@ -136,7 +136,7 @@ func (r *Reconciler) assume(want *Desired) (*facts, error) {
 	f.find(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
 	for i, p := range want.Ports {
 		if _, has := f.ports[p.Name]; !has {
-			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i), Device: fmt.Sprintf("device of port %s", p.Name)}
+			f.ports[p.Name] = fib.PortFact{Ifindex: uint32(assumedDevice + i)}
 		}
 	}
 	return &f, nil

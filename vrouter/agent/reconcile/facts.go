@@ -35,8 +35,7 @@ type pair struct{ source, destination netip.Addr }
 func (f *facts) find(devices map[string]*netdev.Device, under *netdev.Underlay) {
 	f.ports, f.mtu, f.under = make(map[string]fib.PortFact, len(devices)), under.MTU(), under
 	for name, d := range devices {
-		attrs := d.Link.Attrs()
-		f.ports[name] = fib.PortFact{Ifindex: uint32(attrs.Index), Device: attrs.Name, Peer: d.Peer, Netkit: d.IsNetkit()}
+		f.ports[name] = fib.PortFact{Ifindex: uint32(d.Index()), Peer: d.Peer, Netkit: d.IsNetkit()}
 	}
 }
 

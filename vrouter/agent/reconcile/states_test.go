@@ -243,7 +243,7 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 
 // nameless returns tables without names, because the kernel's maps have no names.
 func nameless(t fib.Tables) fib.Tables {
-	t.Vifs, t.VRFs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name, v.Device = "", "" }),
+	t.Vifs, t.VRFs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name = "" }),
 		mapped(t.VRFs, func(v *fib.VRF) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
 	return t
 }
