@@ -14,8 +14,8 @@ import (
 	"windtunnel/lab/vm/guest"
 )
 
-// hidden runs the commands that the lab itself starts: the node's agent, client and server of the
-// traffic generator, and the credential plugin of a kubeconfig. It runs before cobra parses the
+// hidden runs the commands that the lab itself starts: the node's agent, and client and server of
+// the traffic generator. It runs before cobra parses the
 // command line. It also runs the command ntttcp, because cobra cannot parse NTttcp's
 // flags.
 func hidden(args []string) bool {
@@ -36,8 +36,6 @@ func hidden(args []string) bool {
 	case k8s.PodCommand:
 		k8s.KeepPod()
 		return true
-	case k8s.CredentialsCommand:
-		os.Exit(k8s.Credentials(args[1:]))
 	case guest.Command:
 		guest.Main(func(port *os.File) error { return agent.Serve(version, port, port, nil) })
 	case "traffic":

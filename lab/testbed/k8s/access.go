@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	authorization "k8s.io/api/authorization/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"windtunnel/lab/parallel"
 )
 
@@ -63,15 +60,14 @@ func (c *cluster) checkAccess(ctx context.Context) error {
 	all := permissions()
 	lacks := make([]string, len(all))
 	err := each(all, func(i int, p permission) error {
-		review, err := c.reviews.Create(ctx, &authorization.SelfSubjectAccessReview{
-			Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorization.ResourceAttributes{
-				Group: p.group, Resource: p.resource, Subresource: p.subresource, Verb: p.verb,
-			}},
-		}, meta.CreateOptions{})
+		var ask review
+		at := &ask.Spec.ResourceAttributes
+		at.Group, at.Resource, at.Subresource, at.Verb = p.group, p.resource, p.subresource, p.verb
+		answer, err := create[review](ctx, c, reviewsPath, ask)
 		if err != nil {
 			return c.contactError(ctx, "ask for the permissions of this user", err)
 		}
-		if !review.Status.Allowed {
+		if !answer.Status.Allowed {
 			lacks[i] = p.String()
 		}
 		return nil

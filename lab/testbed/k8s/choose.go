@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // chooseNodes returns the first least of the named nodes, or all of them if every is set.
@@ -15,9 +12,9 @@ import (
 // names, or all of them if every is set. These nodes have the same CPU architecture, because most
 // images are for one architecture only. least is the number of nodes that the run needs. left has
 // the reason for each node that was not chosen.
-func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen []core.Node, left []string, err error) {
+func chooseNodes(all []node, names []string, least int, every bool) (chosen []node, left []string, err error) {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b core.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b node) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	if len(names) > 0 {
 		if !every {
 			names = names[:min(least, len(names))]
@@ -25,11 +22,11 @@ func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen
 		chosen, err = namedNodes(all, names, least)
 		return chosen, nil, err
 	}
-	var usables []core.Node
+	var usables []node
 	for _, n := range all {
 		err := usable(&n)
 		if err == nil && tainted(&n) {
-			err = fmt.Errorf("node %s has a taint; name the node in --nodes to use it", n.Name)
+			err = fmt.Errorf("node %s has a taint; name the node in --nodes to use it", n.Metadata.Name)
 		}
 		if err != nil {
 			left = append(left, err.Error())
@@ -44,7 +41,7 @@ func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen
 	chosen = oneArchitecture(usables, enough)
 	for _, n := range usables {
 		if a := n.Status.NodeInfo.Architecture; a != chosen[0].Status.NodeInfo.Architecture {
-			left = append(left, fmt.Sprintf("node %s has another CPU architecture (%s); name the nodes in --nodes if the image is for several", n.Name, a))
+			left = append(left, fmt.Sprintf("node %s has another CPU architecture (%s); name the nodes in --nodes if the image is for several", n.Metadata.Name, a))
 		}
 	}
 	if len(chosen) < least {
@@ -58,8 +55,8 @@ func chooseNodes(all []core.Node, names []string, least int, every bool) (chosen
 
 // oneArchitecture returns the nodes of the first CPU architecture that has enough of them,
 // or the nodes of the architecture with the most nodes.
-func oneArchitecture(all []core.Node, least int) (most []core.Node) {
-	same := map[string][]core.Node{}
+func oneArchitecture(all []node, least int) (most []node) {
+	same := map[string][]node{}
 	for _, n := range all {
 		same[n.Status.NodeInfo.Architecture] = append(same[n.Status.NodeInfo.Architecture], n)
 	}
@@ -75,12 +72,12 @@ func oneArchitecture(all []core.Node, least int) (most []core.Node) {
 	return most
 }
 
-func namedNodes(all []core.Node, names []string, least int) ([]core.Node, error) {
+func namedNodes(all []node, names []string, least int) ([]node, error) {
 	var known []string
 	for _, n := range all {
-		known = append(known, n.Name)
+		known = append(known, n.Metadata.Name)
 	}
-	var chosen []core.Node
+	var chosen []node
 	for i, name := range names {
 		at := slices.Index(known, name)
 		if at < 0 {
@@ -101,34 +98,34 @@ func namedNodes(all []core.Node, names []string, least int) ([]core.Node, error)
 }
 
 // usable returns the reason why no pod can be started on a node.
-func usable(n *core.Node) error {
+func usable(n *node) error {
 	if os := n.Status.NodeInfo.OperatingSystem; os != "linux" {
-		return fmt.Errorf("node %s runs the operating system %q, and the lab needs linux", n.Name, os)
+		return fmt.Errorf("node %s runs the operating system %q, and the lab needs linux", n.Metadata.Name, os)
 	}
 	if n.Spec.Unschedulable {
-		return fmt.Errorf("node %s is cordoned or drained; `kubectl uncordon %s` makes it available", n.Name, n.Name)
+		return fmt.Errorf("node %s is cordoned or drained; `kubectl uncordon %s` makes it available", n.Metadata.Name, n.Metadata.Name)
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == core.NodeReady && c.Status == core.ConditionTrue {
+		if c.Type == "Ready" && c.Status == "True" {
 			return nil
 		}
-		if c.Type == core.NodeReady {
-			return fmt.Errorf("node %s is not ready (%s)", n.Name, given(c.Reason, c.Message))
+		if c.Type == "Ready" {
+			return fmt.Errorf("node %s is not ready (%s)", n.Metadata.Name, given(c.Reason, c.Message))
 		}
 	}
-	return fmt.Errorf("node %s is not ready: its kubelet has not reported", n.Name)
+	return fmt.Errorf("node %s is not ready: its kubelet has not reported", n.Metadata.Name)
 }
 
-func tainted(n *core.Node) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t core.Taint) bool {
-		return t.Effect == core.TaintEffectNoSchedule || t.Effect == core.TaintEffectNoExecute
+func tainted(n *node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t taint) bool {
+		return t.Effect == "NoSchedule" || t.Effect == "NoExecute"
 	})
 }
 
 // addressesOf lists a node's internal addresses.
-func addressesOf(n *core.Node) (list []string) {
+func addressesOf(n *node) (list []string) {
 	for _, a := range n.Status.Addresses {
-		if a.Type == core.NodeInternalIP {
+		if a.Type == "InternalIP" {
 			list = append(list, a.Address)
 		}
 	}
@@ -136,10 +133,10 @@ func addressesOf(n *core.Node) (list []string) {
 }
 
 // allNodes lists the cluster's nodes.
-func (c *cluster) allNodes(ctx context.Context) ([]core.Node, error) {
-	list, err := c.nodes.List(ctx, meta.ListOptions{})
+func (c *cluster) allNodes(ctx context.Context) ([]node, error) {
+	all, err := list[node](ctx, c, nodesPath)
 	if err != nil {
 		return nil, c.contactError(ctx, "list the cluster's nodes", err)
 	}
-	return list.Items, nil
+	return all, nil
 }

@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	coordination "k8s.io/api/coordination/v1"
-	core "k8s.io/api/core/v1"
-	api "k8s.io/apimachinery/pkg/api/errors"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // otherRun is the namespace of another run.
 type otherRun struct {
-	namespace core.Namespace
-	lease     *coordination.Lease // nil if it has none
+	namespace namespace
+	lease     *lease // nil if it has none
 }
 
 // verdict says whether another run has ended.
@@ -37,13 +33,13 @@ const startTime = time.Minute
 // judge returns the verdict about a run at a time.
 func (r *otherRun) judge(now time.Time) verdict {
 	switch {
-	case r.namespace.DeletionTimestamp != nil:
+	case r.namespace.Metadata.DeletionTimestamp != nil:
 		return leaves
-	case r.lease == nil && now.Sub(r.namespace.CreationTimestamp.Time) < startTime:
+	case r.lease == nil && now.Sub(r.namespace.Metadata.CreationTimestamp) < startTime:
 		return runs
 	case r.lease == nil || r.lease.Spec.RenewTime == nil:
 		return ended
-	case r.lease.Spec.HolderIdentity != nil && parseHolder(*r.lease.Spec.HolderIdentity).hasEnded():
+	case parseHolder(r.lease.Spec.HolderIdentity).hasEnded():
 		return ended
 	case now.Sub(r.lease.Spec.RenewTime.Time) > leaseTime:
 		return silent
@@ -53,35 +49,44 @@ func (r *otherRun) judge(now time.Time) verdict {
 
 // nodes lists the nodes of the run.
 func (r *otherRun) nodes() []string {
-	return strings.Split(r.namespace.Annotations[nodesMark], ",")
+	return strings.Split(r.namespace.Metadata.Annotations[nodesMark], ",")
 }
 
 // String names the run.
 func (r *otherRun) String() string {
-	if r.lease == nil || r.lease.Spec.HolderIdentity == nil {
-		return "namespace " + r.namespace.Name
+	if r.lease == nil || r.lease.Spec.HolderIdentity == "" {
+		return "namespace " + r.namespace.Metadata.Name
 	}
-	return fmt.Sprintf("namespace %s, process %s", r.namespace.Name, *r.lease.Spec.HolderIdentity)
+	return fmt.Sprintf("namespace %s, process %s", r.namespace.Metadata.Name, r.lease.Spec.HolderIdentity)
 }
 
 // others lists all runs of the cluster.
 func (c *cluster) others(ctx context.Context) ([]otherRun, error) {
-	spaces, err := c.namespaces.List(ctx, meta.ListOptions{LabelSelector: runLabel})
+	spaces, err := list[namespace](ctx, c, namespacesPath+"?labelSelector="+runLabel)
 	if err != nil {
 		return nil, c.contactError(ctx, "list the namespaces of runs", err)
 	}
-	var list []otherRun
-	for _, ns := range spaces.Items {
-		r := otherRun{namespace: ns}
-		r.lease, err = c.leases(ns.Name).Get(ctx, leaseName, meta.GetOptions{})
-		if api.IsNotFound(err) {
-			r.lease = nil
-		} else if err != nil {
-			return nil, fmt.Errorf("look at the run of namespace %s: %w", ns.Name, err)
+	var all []otherRun
+	for _, ns := range spaces {
+		l, err := c.leaseOf(ctx, ns.Metadata.Name)
+		if err != nil {
+			return nil, err
 		}
-		list = append(list, r)
+		all = append(all, otherRun{ns, l})
 	}
-	return list, nil
+	return all, nil
+}
+
+// leaseOf returns the lease of a run's namespace; nil if it has none.
+func (c *cluster) leaseOf(ctx context.Context, namespace string) (*lease, error) {
+	l, err := get[*lease](ctx, c, leasesPath(namespace)+"/"+leaseName)
+	if is(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at the run of namespace %s: %w", namespace, err)
+	}
+	return l, nil
 }
 
 // clean removes the namespaces of ended runs, and returns their names. running has the
@@ -91,7 +96,7 @@ func (c *cluster) clean(ctx context.Context, own string) (removed []string, runn
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err = c.lookTwice(ctx, slices.DeleteFunc(all, func(r otherRun) bool { return r.namespace.Name == own }))
+	all, err = c.lookTwice(ctx, slices.DeleteFunc(all, func(r otherRun) bool { return r.namespace.Metadata.Name == own }))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,10 +106,10 @@ func (c *cluster) clean(ctx context.Context, own string) (removed []string, runn
 		case runs:
 			running = append(running, r)
 		case ended, silent:
-			err := c.deleteNamespace(ctx, r.namespace.Name)
+			err := c.deleteNamespace(ctx, r.namespace.Metadata.Name)
 			errs = append(errs, err)
 			if err == nil {
-				removed = append(removed, r.namespace.Name)
+				removed = append(removed, r.namespace.Metadata.Name)
 			}
 		}
 	}
@@ -126,17 +131,13 @@ func (c *cluster) lookTwice(ctx context.Context, all []otherRun) ([]otherRun, er
 		if r.judge(time.Now()) != silent {
 			continue
 		}
-		again, err := c.leases(r.namespace.Name).Get(ctx, leaseName, meta.GetOptions{})
-		if api.IsNotFound(err) {
-			continue
-		}
+		again, err := c.leaseOf(ctx, r.namespace.Metadata.Name)
 		if err != nil {
-			return nil, fmt.Errorf("look at the run of namespace %s: %w", r.namespace.Name, err)
+			return nil, err
 		}
-		if !again.Spec.RenewTime.Equal(r.lease.Spec.RenewTime) {
-			now := meta.NewMicroTime(time.Now())
+		if again != nil && !again.Spec.RenewTime.Equal(r.lease.Spec.RenewTime.Time) {
 			r.lease = again
-			r.lease.Spec.RenewTime = &now
+			r.lease.Spec.RenewTime = &microTime{time.Now()}
 		}
 	}
 	return all, nil
@@ -147,7 +148,7 @@ func (c *cluster) lookTwice(ctx context.Context, all []otherRun) ([]otherRun, er
 // counts as the later one.
 func busyNodes(own *otherRun, running []otherRun, nodes []string) error {
 	for _, r := range running {
-		if own.namespace.CreationTimestamp.Before(&r.namespace.CreationTimestamp) {
+		if own.namespace.Metadata.CreationTimestamp.Before(r.namespace.Metadata.CreationTimestamp) {
 			continue
 		}
 		for _, n := range r.nodes() {
@@ -168,14 +169,14 @@ func (c *cluster) deleteNamespace(ctx context.Context, name string) error {
 	for asked := false; ; asked = true {
 		var err error
 		if asked {
-			_, err = c.namespaces.Get(ctx, name, meta.GetOptions{})
+			_, err = get[namespace](ctx, c, namespacesPath+"/"+name)
 		} else {
-			err = c.namespaces.Delete(ctx, name, meta.DeleteOptions{})
+			err = c.ask(ctx, http.MethodDelete, namespacesPath+"/"+name, nil, nil)
 		}
-		if api.IsNotFound(err) {
+		if is(err, http.StatusNotFound) {
 			return nil
 		}
-		if err != nil && !api.IsConflict(err) { // a conflict: it is being deleted
+		if err != nil && !is(err, http.StatusConflict) { // a conflict: it is being deleted
 			return fmt.Errorf("delete namespace %s: %w; delete it with: kubectl delete namespace %s", name, err, name)
 		}
 		if time.Now().After(deadline) {

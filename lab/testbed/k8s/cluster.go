@@ -1,126 +1,194 @@
 package k8s
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 
-	authorization "k8s.io/api/authorization/v1"
-	coordination "k8s.io/api/coordination/v1"
-	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/gentype"
-	"k8s.io/client-go/rest"
+	"windtunnel/lab/testbed/remote"
 )
 
-// cluster is a connection to the API server of a cluster. It has clients for the used kinds
-// of objects only: client-go's clientset has all kinds, which doubles the size of the
-// program.
+const (
+	// callTime is the maximum time of a request to the API server.
+	callTime = 10 * time.Second
+	// awayTime is the time for which requests are repeated while the API server does not
+	// answer, such as during its restart.
+	awayTime = time.Minute
+)
+
+// cluster is a connection to the API server of a cluster. kubectl proxy sends the requests, so
+// the user's contexts, credential plugins and proxies are in effect.
 type cluster struct {
-	namespaces kind[*core.Namespace, *core.NamespaceList]
-	nodes      kind[*core.Node, *core.NodeList]
-	pods       func(namespace string) kind[*core.Pod, *core.PodList]
-	services   func(namespace string) kind[*core.Service, *core.ServiceList]
-	events     func(namespace string) kind[*core.Event, *core.EventList]
-	leases     func(namespace string) kind[*coordination.Lease, *coordination.LeaseList]
-	reviews    reviews
-
-	server string // URL
-	origin origin
-	config *rest.Config
-	core   rest.Interface // for exec
+	access
+	http  *http.Client
+	base  string          // URL of the API, as http reaches it
+	proxy *remote.Process // kubectl proxy
+	close func()          // ends the connection
 }
 
-// kind is the client for a kind of objects.
-type kind[T, L any] interface {
-	Create(ctx context.Context, object T, o meta.CreateOptions) (T, error)
-	Update(ctx context.Context, object T, o meta.UpdateOptions) (T, error)
-	Get(ctx context.Context, name string, o meta.GetOptions) (T, error)
-	List(ctx context.Context, o meta.ListOptions) (L, error)
-	Delete(ctx context.Context, name string, o meta.DeleteOptions) error
-}
-
-// reviews asks for the permissions of the user.
-type reviews interface {
-	Create(ctx context.Context, review *authorization.SelfSubjectAccessReview, o meta.CreateOptions) (*authorization.SelfSubjectAccessReview, error)
-}
-
-// kinds returns the used kinds of objects. They are registered at the first use, because the
-// program also runs as an agent, which needs none.
-var kinds = sync.OnceValue(func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{core.AddToScheme, coordination.AddToScheme, authorization.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(fmt.Sprintf("k8s: register the kinds of objects: %v", err)) // two kinds have one name
+// dial starts kubectl proxy. It sends no request to the API server.
+func dial(ctx context.Context, o Options) (*cluster, error) {
+	a, err := readConfig(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "windtunnel-k8s-") // only the user may use the socket
+	if err != nil {
+		return nil, fmt.Errorf("make the directory for the socket of kubectl: %w", err)
+	}
+	socket := filepath.Join(folder, "api")
+	proxy, err := remote.Start(append(a.kubectl, "proxy", "--unix-socket="+socket)...)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	c := &cluster{access: a, proxy: proxy, base: "http://localhost", http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}}
+	c.close = sync.OnceFunc(func() {
+		proxy.Kill()
+		<-proxy.Ended
+		_ = os.RemoveAll(folder)
+	})
+	// It prints a line when it listens. Some programs kubectl ask the API server for its version
+	// before.
+	limited, cancel := context.WithTimeoutCause(ctx, callTime, &failure{Message: c.silence()})
+	defer cancel()
+	stop := context.AfterFunc(limited, proxy.Kill)
+	_, err = proxy.Read(make([]byte, 1))
+	if stop(); err != nil {
+		c.close()
+		err = fmt.Errorf("%w: %s", proxy.Exit, &proxy.Said)
+		if limited.Err() != nil {
+			err = context.Cause(limited)
 		}
+		return nil, c.contactError(ctx, "start kubectl proxy", err)
 	}
-	return s
-})
-
-// parameters returns the codec of options in URLs.
-var parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(kinds()) })
-
-// connect makes the clients. It sends no request.
-func connect(config *rest.Config) (*cluster, error) {
-	limit, err := limitPlugin(config)
-	if err != nil {
-		return nil, err
-	}
-	bounded := rest.CopyConfig(config)
-	bounded.Timeout = callTime
-	shared, err := rest.HTTPClientFor(bounded)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
-	}
-	limit(shared)
-	c := &cluster{config: config} // without a timeout: exec lasts for a trial
-	if c.core, err = client(bounded, shared, "/api", core.SchemeGroupVersion); err != nil {
-		return nil, err
-	}
-	coord, err := client(bounded, shared, "/apis", coordination.SchemeGroupVersion)
-	if err != nil {
-		return nil, err
-	}
-	auth, err := client(bounded, shared, "/apis", authorization.SchemeGroupVersion)
-	if err != nil {
-		return nil, err
-	}
-	c.namespaces = of(c.core, "namespaces", "", func() *core.Namespace { return &core.Namespace{} }, func() *core.NamespaceList { return &core.NamespaceList{} })
-	c.nodes = of(c.core, "nodes", "", func() *core.Node { return &core.Node{} }, func() *core.NodeList { return &core.NodeList{} })
-	c.pods = func(in string) kind[*core.Pod, *core.PodList] {
-		return of(c.core, "pods", in, func() *core.Pod { return &core.Pod{} }, func() *core.PodList { return &core.PodList{} })
-	}
-	c.services = func(in string) kind[*core.Service, *core.ServiceList] {
-		return of(c.core, "services", in, func() *core.Service { return &core.Service{} }, func() *core.ServiceList { return &core.ServiceList{} })
-	}
-	c.events = func(in string) kind[*core.Event, *core.EventList] {
-		return of(c.core, "events", in, func() *core.Event { return &core.Event{} }, func() *core.EventList { return &core.EventList{} })
-	}
-	c.leases = func(in string) kind[*coordination.Lease, *coordination.LeaseList] {
-		return of(coord, "leases", in, func() *coordination.Lease { return &coordination.Lease{} }, func() *coordination.LeaseList { return &coordination.LeaseList{} })
-	}
-	c.reviews = gentype.NewClient("selfsubjectaccessreviews", auth, parameters(), "", func() *authorization.SelfSubjectAccessReview { return &authorization.SelfSubjectAccessReview{} })
+	go func() { _, _ = io.Copy(io.Discard, proxy) }()
 	return c, nil
 }
 
-// client returns a client for a group of the API.
-func client(config *rest.Config, shared *http.Client, path string, group schema.GroupVersion) (rest.Interface, error) {
-	own := rest.CopyConfig(config)
-	own.APIPath, own.GroupVersion, own.NegotiatedSerializer = path, &group, serializer.NewCodecFactory(kinds()).WithoutConversion()
-	return rest.RESTClientForConfigAndClient(own, shared)
+// failure is the error of a request. The API server, kubectl proxy or another server answered with
+// the HTTP status Code; 0 if none answered.
+type failure struct {
+	Code            int
+	Reason, Message string // of the API server; Reason is empty if it did not answer
 }
 
-// object is what the clients of gentype need.
-type object interface {
-	runtime.Object
-	meta.Object
+func (f *failure) Error() string { return f.Message }
+
+// is reports whether an API server answered with this HTTP status.
+func is(err error, code int) bool {
+	var f *failure
+	return errors.As(err, &f) && f.Code == code && f.Reason != ""
 }
 
-// of returns the client for a kind of objects in a namespace.
-func of[T object, L runtime.Object](client rest.Interface, resource, namespace string, one func() T, list func() L) kind[T, L] {
-	return gentype.NewClientWithList(resource, client, parameters(), namespace, one, list)
+// ask sends a request. body and reply are objects of the API in JSON; nil for none.
+func (c *cluster) ask(ctx context.Context, method, path string, body, reply any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(limited, method, c.base+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	answer, err := c.http.Do(request)
+	if err == nil {
+		defer answer.Body.Close()
+		text, err = io.ReadAll(answer.Body)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case limited.Err() != nil:
+		return &failure{Message: c.silence()}
+	case err != nil:
+		return &failure{Message: fmt.Sprintf("kubectl proxy does not answer: %v: %s", err, &c.proxy.Said)}
+	}
+	return read(answer.StatusCode, text, reply)
+}
+
+// silence says that a request had no answer in time.
+func (c *cluster) silence() string {
+	if c.plugin != "" {
+		return fmt.Sprintf("no answer within %v from the API server, or from the credential plugin %s of the kubeconfig", callTime, c.plugin)
+	}
+	return fmt.Sprintf("no answer within %v", callTime)
+}
+
+// read reads the answer to a request.
+func read(code int, text []byte, reply any) error {
+	if code < 300 {
+		if reply == nil {
+			return nil
+		}
+		if err := json.Unmarshal(text, reply); err != nil {
+			return &failure{Code: code, Message: "the answer is not JSON: " + err.Error()}
+		}
+		return nil
+	}
+	f := &failure{Code: code}
+	status := struct{ Kind, Reason, Message string }{}
+	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" {
+		f.Reason, f.Message = status.Reason, status.Message
+		return f
+	}
+	f.Message, _, _ = strings.Cut(strings.TrimSpace(string(text)), "\n")
+	if strings.HasPrefix(f.Message, "<") || f.Message == "" { // a page for people
+		f.Message = "the answer is " + http.StatusText(code)
+	}
+	return f
+}
+
+// get asks for an object, or for a list of objects.
+func get[T any](ctx context.Context, c *cluster, path string) (object T, err error) {
+	err = c.ask(ctx, http.MethodGet, path, nil, &object)
+	return object, err
+}
+
+// list asks for the objects of a kind.
+func list[T any](ctx context.Context, c *cluster, path string) ([]T, error) {
+	all, err := get[struct{ Items []T }](ctx, c, path)
+	return all.Items, err
+}
+
+// create makes an object. The API server returns it complete.
+func create[T any](ctx context.Context, c *cluster, path string, object any) (made T, err error) {
+	err = c.ask(ctx, http.MethodPost, path, object, &made)
+	return made, err
+}
+
+const (
+	nodesPath      = "/api/v1/nodes"
+	namespacesPath = "/api/v1/namespaces"
+	reviewsPath    = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+)
+
+// podsPath, servicesPath, eventsPath and leasesPath are the paths of the objects in a namespace.
+func podsPath(namespace string) string     { return namespacesPath + "/" + namespace + "/pods" }
+func servicesPath(namespace string) string { return namespacesPath + "/" + namespace + "/services" }
+func eventsPath(namespace string) string   { return namespacesPath + "/" + namespace + "/events" }
+func leasesPath(namespace string) string {
+	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
 }

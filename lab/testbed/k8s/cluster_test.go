@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -13,6 +14,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -25,12 +27,9 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"windtunnel/lab/space"
+	"windtunnel/lab/testbed/remote"
 )
 
 const (
@@ -57,7 +56,7 @@ type testCluster struct {
 	server *exec.Cmd   // the API server
 	// controllers is the controller manager.
 	controllers *exec.Cmd
-	api         *kubernetes.Clientset
+	api         *cluster
 }
 
 // startCluster starts a cluster for the test. It skips the test unless it was asked for.
@@ -233,14 +232,35 @@ func (k *testCluster) startMaster() {
 	k.startServer()
 	k.controllers = k.run("kube-controller-manager", "--kubeconfig", k.path("kubeconfig"), "--leader-elect=false", "--service-account-private-key-file", k.path("account.key"),
 		"--root-ca-file", k.path("ca.crt"), "--use-service-account-credentials=false", "--bind-address", "127.0.0.1", "--authentication-skip-lookup")
-	config := &rest.Config{Host: "https://" + masterAddress + ":6443", BearerToken: adminToken, TLSClientConfig: rest.TLSClientConfig{CAFile: k.path("ca.crt")}, Dial: k.dial, Timeout: 10 * time.Second, QPS: 100, Burst: 200}
-	var err error
-	k.api, err = kubernetes.NewForConfig(config)
+	authority, err := os.ReadFile(k.path("ca.crt"))
 	must(k.t, err)
-	k.await("the API server answers", func() bool {
-		_, err := k.api.Discovery().ServerVersion()
-		return err == nil
-	})
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(authority)
+	transport := &http.Transport{DialContext: k.dial, TLSClientConfig: &tls.Config{RootCAs: authorities}}
+	k.api = &cluster{base: "https://" + masterAddress + ":6443", http: &http.Client{Transport: asAdmin{transport}}, proxy: &remote.Process{}}
+	k.await("the API server answers", k.answers)
+}
+
+// asAdmin sends requests as the administrator.
+type asAdmin struct{ http.RoundTripper }
+
+func (a asAdmin) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+adminToken)
+	return a.RoundTripper.RoundTrip(r)
+}
+
+// answers reports whether the API server answers.
+func (k *testCluster) answers() bool {
+	return k.api.ask(context.Background(), http.MethodGet, "/version", nil, nil) == nil
+}
+
+// ask sends a request that must succeed.
+func (k *testCluster) ask(method, path string, body any) {
+	k.t.Helper()
+	if err := k.api.ask(context.Background(), method, path, body, nil); err != nil {
+		k.t.Fatalf("%s %s: %v", method, path, err)
+	}
 }
 
 // dial connects from the master's namespace.
@@ -307,10 +327,10 @@ func (k *testCluster) logNodes() {
 func (k *testCluster) awaitNodes() {
 	tags := tagsOf(k.t, k.path("image.tar"))
 	k.await("both nodes are ready", func() bool {
-		list, err := k.api.CoreV1().Nodes().List(context.Background(), meta.ListOptions{})
+		nodes, err := k.api.allNodes(context.Background())
 		count := 0
 		if err == nil {
-			for _, n := range list.Items {
+			for _, n := range nodes {
 				if usable(&n) == nil && !tainted(&n) && hasImage(&n, tags) {
 					count++
 				}
@@ -321,7 +341,7 @@ func (k *testCluster) awaitNodes() {
 }
 
 // hasImage reports whether a node has an image with one of the tags.
-func hasImage(n *core.Node, tags []string) bool {
+func hasImage(n *node, tags []string) bool {
 	for _, image := range n.Status.Images {
 		for _, name := range image.Names {
 			if slices.ContainsFunc(tags, func(tag string) bool { return strings.HasSuffix(name, "/"+tag) }) {
@@ -367,24 +387,22 @@ func (k *testCluster) makeCgroups(i int) {
 
 // spaces lists the namespaces of runs.
 func (k *testCluster) spaces() (names []string) {
-	list, err := k.api.CoreV1().Namespaces().List(context.Background(), meta.ListOptions{LabelSelector: runLabel})
+	all, err := list[namespace](context.Background(), k.api, namespacesPath+"?labelSelector="+runLabel)
 	must(k.t, err)
-	for _, n := range list.Items {
-		names = append(names, n.Name)
+	for _, n := range all {
+		names = append(names, n.Metadata.Name)
 	}
 	return names
 }
 
 // cordon makes a node unschedulable, or schedulable again.
 func (k *testCluster) cordon(i int, on bool) {
-	patch := fmt.Sprintf(`{"spec": {"unschedulable": %t}}`, on)
-	_, err := k.api.CoreV1().Nodes().Patch(context.Background(), nodeName(i), "application/strategic-merge-patch+json", []byte(patch), meta.PatchOptions{})
-	must(k.t, err)
+	k.ask(http.MethodPatch, nodesPath+"/"+nodeName(i), map[string]any{"spec": map[string]any{"unschedulable": on}})
 }
 
 // pods lists the pods of a run's namespace.
-func (k *testCluster) pods(namespace string) []core.Pod {
-	list, err := k.api.CoreV1().Pods(namespace).List(context.Background(), meta.ListOptions{})
+func (k *testCluster) pods(namespace string) []podObject {
+	all, err := list[podObject](context.Background(), k.api, podsPath(namespace))
 	must(k.t, err)
-	return list.Items
+	return all
 }

@@ -2,14 +2,10 @@ package k8s
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
-
-	api "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // place names the API server, and where its address comes from.
@@ -21,37 +17,24 @@ func (c *cluster) contactError(ctx context.Context, attempt string, err error) e
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	remedy := contactRemedy(err)
-	if network := new(url.Error); errors.As(err, &network) {
-		err = network.Err // without the URL, which the place has
-	}
-	return fmt.Errorf("%s at %s: %w; %s", attempt, c.place(), err, remedy)
+	return fmt.Errorf("%s at %s: %w; %s", attempt, c.place(), err, contactRemedy(err))
 }
 
 // contactRemedy returns what a person can do about a failed request.
 func contactRemedy(err error) string {
 	const another = "or choose another cluster by --kubeconfig and --context"
 	const renew = "renew the credentials of this context, " + another
-	var certificate *tls.CertificateVerificationError
-	var network *url.Error
-	switch code := codeOf(err); {
-	case code == http.StatusUnauthorized, strings.Contains(err.Error(), "getting credentials"): // by a plugin
+	f := &failure{}
+	errors.As(err, &f)
+	switch said := f.Message; {
+	case f.Code == http.StatusUnauthorized, strings.Contains(said, "getting credentials"), strings.Contains(said, "credential plugin"):
 		return renew
-	case code == http.StatusForbidden:
+	case f.Code == http.StatusForbidden:
 		return renew + "; an administrator grants permissions with: " + grantCommand
-	case errors.As(err, &certificate):
+	case strings.Contains(said, "x509: "):
 		return "correct the certificate-authority in the kubeconfig, " + another
-	case errors.As(err, &network), code >= http.StatusInternalServerError, code == http.StatusTooManyRequests:
+	case f.Code == 0, f.Code >= http.StatusInternalServerError, f.Code == http.StatusTooManyRequests:
 		return "check that the API server runs and that this machine reaches it, " + another
 	}
 	return "no API server of Kubernetes answers there: correct the server in the kubeconfig, " + another
-}
-
-// codeOf returns the HTTP status in the error of a request; 0 if no API server answered.
-func codeOf(err error) int {
-	var status api.APIStatus
-	if errors.As(err, &status) {
-		return int(status.Status().Code)
-	}
-	return 0
 }

@@ -9,26 +9,27 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
-	core "k8s.io/api/core/v1"
-	api "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	action "k8s.io/client-go/testing"
+	"windtunnel/internal/setup"
 )
 
 // dialTo returns a connection to an API server, and its place.
 func dialTo(t *testing.T, server string) (c *cluster, place string) {
 	t.Helper()
+	needKubectl(t)
 	path := filepath.Join(t.TempDir(), "kc")
 	writeKubeconfig(t, path, "one")
 	text, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "https://one", server)), 0o600))
-	c, err = dial(Options{Kubeconfig: path})
+	c, err = dial(t.Context(), Options{Kubeconfig: path})
 	must(t, err)
+	t.Cleanup(c.close)
 	return c, fmt.Sprintf("API server %s (context one of %s)", server, path)
 }
 
@@ -120,10 +121,10 @@ func TestACertificateThatDoesNotFitHasItsRemedy(t *testing.T) {
 
 // lab clean does not ask for permissions first.
 func TestACleanWithoutPermissionNamesTheManifest(t *testing.T) {
-	c, f := simulated()
-	f.PrependReactor("list", "namespaces", func(action.Action) (bool, runtime.Object, error) {
-		return true, nil, api.NewForbidden(core.Resource("namespaces"), "", errors.New(`User "jane" cannot list resource`))
-	})
+	c, s := simulate(t)
+	s.react = func(string, string, map[string]any) *failure {
+		return &failure{http.StatusForbidden, "Forbidden", `namespaces is forbidden: User "jane" cannot list resource`}
+	}
 	if _, _, err := c.clean(context.Background(), ""); err == nil || !strings.Contains(err.Error(), "jane") || !strings.Contains(err.Error(), ManifestCommand) {
 		t.Errorf("error %v, want %q", err, ManifestCommand)
 	}
@@ -136,5 +137,91 @@ func TestAnInterruptIsNoFaultOfTheCluster(t *testing.T) {
 	cancel(interrupted)
 	if err := k.checkAccess(ctx); !errors.Is(err, interrupted) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// dialPlugin returns a connection whose kubeconfig has a credential plugin in the language of
+// the shell.
+func dialPlugin(ctx context.Context, t *testing.T, script string) (*cluster, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kc")
+	must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+clusters: [{name: one, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: user, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, %q], interactiveMode: Never}}}]
+contexts: [{name: one, context: {cluster: one, user: user}}]
+current-context: one
+`, script), 0o600))
+	return dial(ctx, Options{Kubeconfig: path})
+}
+
+func TestAPluginsOutputAndStatusPass(t *testing.T) {
+	t.Parallel()
+	needKubectl(t)
+	for script, want := range map[string]string{
+		"echo {": "decoding stdout",
+		"exit 7": "executable sh failed with exit code 7",
+	} {
+		c, err := dialPlugin(t.Context(), t, script)
+		must(t, err)
+		defer c.close()
+		err = c.checkAccess(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "renew the credentials") {
+			t.Errorf("%s: %v, want %q", script, err, want)
+		}
+	}
+}
+
+// The plugin holds a FIFO open until it ends. A request that it blocks ends at an interrupt, or
+// after the maximum time of a request. The plugin ends with the connection.
+func TestAPluginThatHangsEnds(t *testing.T) {
+	needKubectl(t)
+	interrupted := errors.New("interrupted")
+	for name, interrupt := range map[string]bool{"interrupted": true, "not interrupted": false} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && !interrupt {
+				t.Skip("waits for the maximum time of a request")
+			}
+			t.Parallel()
+			fifo := filepath.Join(t.TempDir(), "alive")
+			must(t, syscall.Mkfifo(fifo, 0o600))
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			ended := make(chan error, 1)
+			go func() {
+				c, err := dialPlugin(ctx, t, "exec 3>"+fifo+"; echo >&3; sleep 60")
+				if err == nil {
+					err = c.checkAccess(ctx)
+					c.close()
+				}
+				ended <- err
+			}()
+			alive, err := os.Open(fifo)
+			must(t, err)
+			defer alive.Close()
+			_, err = alive.Read(make([]byte, 1))
+			must(t, err)
+			if interrupt {
+				cancel(interrupted)
+			}
+			err = <-ended
+			if interrupt && !errors.Is(err, interrupted) {
+				t.Errorf("error %v", err)
+			}
+			if !interrupt && (err == nil || !strings.Contains(err.Error(), " within 10s") || !strings.Contains(err.Error(), "credential plugin")) {
+				t.Errorf("error %v", err)
+			}
+			if rest, err := io.ReadAll(alive); err != nil || strings.Trim(string(rest), "\n") != "" {
+				t.Errorf("the plugin wrote %q (%v), want its end", rest, err)
+			}
+		})
+	}
+}
+
+// needKubectl skips the test if kubectl is not installed.
+func needKubectl(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("kubectl is not installed; get it with: " + setup.Command("kubectl"))
 	}
 }

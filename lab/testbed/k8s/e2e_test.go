@@ -2,8 +2,8 @@ package k8s
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,13 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	core "k8s.io/api/core/v1"
-	policy "k8s.io/api/policy/v1"
-	rbac "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"windtunnel/lab/meter"
 	"windtunnel/lab/report/model"
@@ -41,9 +34,14 @@ func (k *testCluster) start(user string, args ...string) *engine {
 	must(t, err)
 	e := &engine{Cmd: exec.Command(program, append(args, "--kubeconfig", user)...)} // in k.dir
 	e.Dir, e.Stdout, e.Stderr = k.dir, &e.out, &e.out
-	e.Env = append(os.Environ(), "XDG_DATA_HOME="+k.path("data"))
+	e.Env = k.environ()
 	must(t, k.master.Do(e.Start))
 	return e
+}
+
+// environ returns the environment of an engine: with the kubectl of the cluster.
+func (k *testCluster) environ() []string {
+	return append(os.Environ(), "XDG_DATA_HOME="+k.path("data"), "PATH="+k.bin+":"+os.Getenv("PATH"))
 }
 
 // wait returns the output and the exit status.
@@ -70,7 +68,7 @@ func (k *testCluster) resume() *engine {
 	must(t, err)
 	e := &engine{Cmd: exec.Command(program, "run", "--resume", "latest")}
 	e.Dir, e.Stdout, e.Stderr = t.TempDir(), &e.out, &e.out
-	e.Env = append(os.Environ(), "XDG_DATA_HOME="+k.path("data"))
+	e.Env = k.environ()
 	must(t, k.master.Do(e.Start))
 	return e
 }
@@ -125,17 +123,12 @@ func (k *testCluster) assertNothingLeft() {
 }
 
 func (k *testCluster) grant(user string) {
-	t, ctx := k.t, context.Background()
-	for _, document := range strings.Split(Manifest(user), "---\n") {
-		object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(document), nil, nil)
-		must(t, err)
-		switch o := object.(type) {
-		case *rbac.ClusterRole:
-			_, err = k.api.RbacV1().ClusterRoles().Create(ctx, o, meta.CreateOptions{})
-		case *rbac.ClusterRoleBinding:
-			_, err = k.api.RbacV1().ClusterRoleBindings().Create(ctx, o, meta.CreateOptions{})
-		}
-		must(t, err)
+	var said bytes.Buffer
+	apply := exec.Command(filepath.Join(k.bin, "kubectl"), "--kubeconfig", k.path("kubeconfig"), "apply", "-f", "-")
+	apply.Stdin, apply.Stdout, apply.Stderr = strings.NewReader(Manifest(user)), &said, &said
+	must(k.t, k.master.Do(apply.Start))
+	if err := apply.Wait(); err != nil {
+		k.t.Fatalf("apply the manifest: %v: %s", err, &said)
 	}
 }
 
@@ -177,13 +170,13 @@ func TestACluster(t *testing.T) {
 	step("a killed run is cleaned up and resumed", k.testKilled)
 	step("a deleted pod fails its trial only", func(t *testing.T) {
 		k.testFault("is gone|was deleted", func(namespace string) {
-			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), "pod-2-1", meta.DeleteOptions{}))
+			k.ask(http.MethodDelete, podsPath(namespace)+"/pod-2-1", nil)
 		})
 	})
 	step("an evicted pod fails its trial only", func(t *testing.T) {
 		k.testFault("is gone|was deleted", func(namespace string) {
-			eviction := &policy.Eviction{ObjectMeta: meta.ObjectMeta{Name: "pod-2-1", Namespace: namespace}}
-			must(t, k.api.CoreV1().Pods(namespace).EvictV1(context.Background(), eviction))
+			eviction := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata{Name: "pod-2-1", Namespace: namespace}}
+			k.ask(http.MethodPost, podsPath(namespace)+"/pod-2-1/eviction", eviction)
 		})
 	})
 	step("an API server that restarts fails its trial only", func(t *testing.T) {
@@ -195,10 +188,7 @@ func TestACluster(t *testing.T) {
 			_ = k.server.Wait()
 			time.Sleep(2 * time.Second)
 			k.startServer("--feature-gates", "TranslateStreamCloseWebsocketRequests=false") // the next trials use SPDY
-			k.await("the API server answers again", func() bool {
-				_, err := k.api.Discovery().ServerVersion()
-				return err == nil
-			})
+			k.await("the API server answers again", k.answers)
 		})
 	})
 	if k.execs("create") == 0 {
@@ -326,10 +316,8 @@ func (k *testCluster) testQuota(t *testing.T) {
 	defer resume()
 	e := k.start("limited", measure("--trials", "1", "--scenario", "cni/rr")...)
 	k.await("the run makes its namespace", func() bool { return len(k.spaces()) == 1 })
-	hard := core.ResourceList{core.ResourcePods: resource.MustParse("1")}
-	quota := &core.ResourceQuota{ObjectMeta: meta.ObjectMeta{Name: "small"}, Spec: core.ResourceQuotaSpec{Hard: hard}}
-	_, err := k.api.CoreV1().ResourceQuotas(k.spaces()[0]).Create(context.Background(), quota, meta.CreateOptions{})
-	must(t, err)
+	quota := map[string]any{"metadata": metadata{Name: "small"}, "spec": map[string]any{"hard": map[string]string{"pods": "1"}}}
+	k.ask(http.MethodPost, namespacesPath+"/"+k.spaces()[0]+"/resourcequotas", quota)
 	resume()
 	said, exit := e.wait(t)
 	if exit != 1 || !strings.Contains(said, "a quota of the cluster forbids it") || !strings.Contains(said, "exceeded quota: small") || !strings.Contains(said, "raise the quota of new namespaces") {
@@ -413,15 +401,14 @@ func (k *testCluster) kill(args ...string) (namespace string) {
 
 // testOwner deletes the lease of the killed run, which owns all other objects.
 func (k *testCluster) testOwner(namespace string) {
-	t, ctx := k.t, context.Background()
 	for _, p := range k.pods(namespace) {
-		if p.Spec.ActiveDeadlineSeconds == nil {
-			t.Errorf("pod %s has no end", p.Name)
+		if p.Spec.ActiveDeadlineSeconds == 0 {
+			k.t.Errorf("pod %s has no end", p.Metadata.Name)
 		}
 	}
-	must(t, k.api.CoordinationV1().Leases(namespace).Delete(ctx, leaseName, meta.DeleteOptions{}))
+	k.ask(http.MethodDelete, leasesPath(namespace)+"/"+leaseName, nil)
 	k.await("the cluster deletes the pods of the deleted lease", func() bool { return len(k.pods(namespace)) == 0 })
-	must(t, k.api.CoreV1().Namespaces().Delete(ctx, namespace, meta.DeleteOptions{}))
+	k.ask(http.MethodDelete, namespacesPath+"/"+namespace, nil)
 	k.await("the namespace is deleted", func() bool { return len(k.spaces()) == 0 })
 }
 
@@ -464,7 +451,7 @@ func (k *testCluster) testDrained(t *testing.T) {
 	k.cordon(1, true)
 	for _, p := range k.pods(namespace) {
 		if p.Spec.NodeName == nodeName(1) {
-			must(t, k.api.CoreV1().Pods(namespace).Delete(context.Background(), p.Name, meta.DeleteOptions{}))
+			k.ask(http.MethodDelete, podsPath(namespace)+"/"+p.Metadata.Name, nil)
 		}
 	}
 	said, exit := e.wait(t)

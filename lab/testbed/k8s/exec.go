@@ -3,81 +3,51 @@ package k8s
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync/atomic"
 
-	core "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/remotecommand"
-	"k8s.io/streaming/pkg/httpstream"
-
 	"windtunnel/lab/agent"
+	"windtunnel/lab/testbed/remote"
 )
 
-// session is a program that runs in a pod by exec, with a pipe to it.
+// session is a program that runs in a pod by kubectl exec, with a pipe to it.
 type session struct {
-	agent.Pipe
-	drop    context.CancelFunc
-	closing atomic.Bool // Close was called
-	errors  *agent.Tail
-	ended   chan struct{} // closed when the program has ended, or the connection is lost
-	exit    error         // once it has ended
+	*remote.Process
+	closing atomic.Bool       // Close was called
+	why     func(error) error // explains the loss of the connection
 }
 
-// exec starts a program in a pod's container, by WebSocket, or by SPDY if the API server
-// knows no WebSocket. why explains the loss of the connection.
+// exec starts a program in a pod's container. why explains the loss of the connection.
 func (c *cluster) exec(namespace, pod string, argv []string, why func(error) error) (*session, error) {
-	request := c.core.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
-		VersionedParams(&core.PodExecOptions{Container: containerName, Command: argv, Stdin: true, Stdout: true, Stderr: true}, parameters())
-	spdy, err := remotecommand.NewSPDYExecutor(c.config, "POST", request.URL())
+	command := append(c.kubectl, "exec", "-i", "-n", namespace, pod, "-c", containerName, "--")
+	p, err := remote.Start(append(command, argv...)...)
 	if err != nil {
 		return nil, err
 	}
-	websocket, err := remotecommand.NewWebSocketExecutor(c.config, "GET", request.URL().String())
-	if err != nil {
-		return nil, err
+	return &session{Process: p, why: why}, nil
+}
+
+// Read explains the end of the output. An agent that the engine did not end has lost its
+// connection.
+func (s *session) Read(b []byte) (int, error) {
+	n, err := s.Process.Read(b)
+	if errors.Is(err, io.EOF) && !s.closing.Load() {
+		<-s.Ended
+		err = s.why(s.Exit)
 	}
-	executor, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	in, stdin := io.Pipe()
-	out, stdout := io.Pipe()
-	s := &session{Pipe: agent.Pipe{ReadCloser: io.NopCloser(out), Out: stdin}, errors: &agent.Tail{}, ended: make(chan struct{})}
-	var ctx context.Context
-	ctx, s.drop = context.WithCancel(context.Background())
-	go func() {
-		defer close(s.ended)
-		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: stdout, Stderr: s.errors})
-		// An agent that the engine did not end has lost its connection.
-		if err != nil || !s.closing.Load() {
-			s.exit = why(err)
-		}
-		stdout.CloseWithError(s.exit) // nil: io.EOF
-		in.Close()
-	}()
-	return s, nil
+	return n, err
 }
 
 // Close ends the program: it reads the end of its input.
 func (s *session) Close() error {
 	s.closing.Store(true)
-	return s.Pipe.Close()
+	return s.Process.Close()
 }
 
-// end waits until the program has ended after Close, or drops the connection when ctx
-// ends. The program then ends soon by itself.
-func (s *session) end(ctx context.Context) error {
-	defer s.drop()
-	select {
-	case <-s.ended:
-	case <-ctx.Done():
-		return errors.New("the windtunnel program in the pod did not end in time")
-	}
-	if s.exit != nil {
-		return fmt.Errorf("the windtunnel program in the pod failed: %w: %s", s.exit, s.errors)
-	}
-	return nil
+// finish closes a client and waits until its program has ended.
+func (s *session) finish(client *agent.Client) error {
+	err := client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return errors.Join(err, s.End(ctx))
 }

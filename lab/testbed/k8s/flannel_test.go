@@ -2,14 +2,15 @@ package k8s
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windtunnel/lab/meter"
 	"windtunnel/lab/report/model"
@@ -26,25 +27,20 @@ const (
 // startFlannel replaces the CNI plugin bridge by flannel with VXLAN. Its daemon is a pod on
 // each node.
 func (k *testCluster) startFlannel() {
-	t, ctx := k.t, context.Background()
+	t := k.t
 	t.Helper()
 	k.write("net-conf.json", `{"Network": "`+podNetwork+`", "Backend": {"Type": "vxlan"}}`)
-	_, err := k.api.CoreV1().Namespaces().Create(ctx, &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: flannelSpace}}, meta.CreateOptions{})
-	must(t, err)
+	k.ask(http.MethodPost, namespacesPath, namespace{metadata{Name: flannelSpace}})
 	k.await("the namespace of flannel has a service account", func() bool {
-		_, err := k.api.CoreV1().ServiceAccounts(flannelSpace).Get(ctx, "default", meta.GetOptions{})
-		return err == nil
+		return k.api.ask(context.Background(), http.MethodGet, namespacesPath+"/"+flannelSpace+"/serviceaccounts/default", nil, nil) == nil
 	})
 	for i, n := range k.nodes {
-		patch := fmt.Sprintf(`{"spec": {"podCIDR": "10.88.%[1]d.0/24", "podCIDRs": ["10.88.%[1]d.0/24"]}}`, i)
-		_, err := k.api.CoreV1().Nodes().Patch(ctx, nodeName(i), "application/strategic-merge-patch+json", []byte(patch), meta.PatchOptions{})
-		must(t, err)
+		k.ask(http.MethodPatch, nodesPath+"/"+nodeName(i), json.RawMessage(fmt.Sprintf(`{"spec": {"podCIDR": "10.88.%[1]d.0/24", "podCIDRs": ["10.88.%[1]d.0/24"]}}`, i)))
 		bridge, err := n.Link("cni0")
 		must(t, err)
 		must(t, n.Links.LinkDel(bridge))
 		must(t, n.Links.RouteDel(k.routeTo(fmt.Sprintf("10.88.%d.0/24", 1-i), nodeAddress(1-i))))
-		_, err = k.api.CoreV1().Pods(flannelSpace).Create(ctx, k.flannelPod(i), meta.CreateOptions{})
-		must(t, err)
+		k.ask(http.MethodPost, podsPath(flannelSpace), k.flannelPod(i))
 	}
 	for i, init := range k.inits {
 		root := fmt.Sprintf("/proc/%d/root", init.Process.Pid)
@@ -57,25 +53,20 @@ func (k *testCluster) startFlannel() {
 }
 
 // flannelPod returns the pod of flannel's daemon on a node.
-func (k *testCluster) flannelPod(i int) *core.Pod {
-	yes, grace, create := true, int64(1), core.HostPathDirectoryOrCreate
-	mount := func(name, path string) (core.Volume, core.VolumeMount) {
-		return core.Volume{Name: name, VolumeSource: core.VolumeSource{HostPath: &core.HostPathVolumeSource{Path: path, Type: &create}}}, core.VolumeMount{Name: name, MountPath: path}
-	}
-	run, runMount := mount("run", "/run/flannel")
-	files, filesMount := mount("files", k.dir)
-	return &core.Pod{
-		ObjectMeta: meta.ObjectMeta{Name: "kube-flannel-ds-" + nodeName(i), Namespace: flannelSpace},
-		Spec: core.PodSpec{
-			NodeName: nodeName(i), HostNetwork: true, TerminationGracePeriodSeconds: &grace, Volumes: []core.Volume{run, files},
-			Containers: []core.Container{{
-				Name: "kube-flannel", Image: sandboxImage, ImagePullPolicy: core.PullNever, SecurityContext: &core.SecurityContext{Privileged: &yes}, VolumeMounts: []core.VolumeMount{runMount, filesMount},
-				Env: []core.EnvVar{{Name: "NODE_NAME", Value: nodeName(i)}},
-				Command: []string{"flanneld", "--kube-subnet-mgr", "--kubeconfig-file", k.path("kubeconfig"), "--net-config-path", k.path("net-conf.json"),
-					"--iface", "eth0", "--ip-masq=false", "--iptables-forward-rules=false"},
-			}},
-		},
-	}
+func (k *testCluster) flannelPod(i int) json.RawMessage {
+	return json.RawMessage(strings.NewReplacer("NODE", nodeName(i), "IMAGE", sandboxImage, "DIR", k.dir).Replace(`{
+		"metadata": {"name": "kube-flannel-ds-NODE"},
+		"spec": {
+			"nodeName": "NODE", "hostNetwork": true, "terminationGracePeriodSeconds": 1,
+			"volumes": [
+				{"name": "run", "hostPath": {"path": "/run/flannel", "type": "DirectoryOrCreate"}},
+				{"name": "files", "hostPath": {"path": "DIR", "type": "DirectoryOrCreate"}}],
+			"containers": [{
+				"name": "kube-flannel", "image": "IMAGE", "imagePullPolicy": "Never", "securityContext": {"privileged": true},
+				"volumeMounts": [{"name": "run", "mountPath": "/run/flannel"}, {"name": "files", "mountPath": "DIR"}],
+				"env": [{"name": "NODE_NAME", "value": "NODE"}],
+				"command": ["flanneld", "--kube-subnet-mgr", "--kubeconfig-file", "DIR/kubeconfig", "--net-config-path", "DIR/net-conf.json",
+					"--iface", "eth0", "--ip-masq=false", "--iptables-forward-rules=false"]}]}}`))
 }
 
 // testFlannel runs on flannel, and asserts that VXLAN carried the packets.
@@ -84,7 +75,7 @@ func (k *testCluster) testFlannel(t *testing.T) {
 	said, exit := k.start("limited", measure("--trials", "1", "--scenario", "host/stream,cni/stream,cni/rr,cni-colocated/stream,service/stream")...).wait(t)
 	if exit != 0 {
 		for _, p := range k.pods(flannelSpace) {
-			t.Logf("pod %s: %+v", p.Name, p.Status)
+			t.Logf("pod %s: %+v", p.Metadata.Name, p.Status)
 		}
 		k.logNodes()
 		t.Fatalf("exit status %d, output:\n%s", exit, said)

@@ -1,6 +1,6 @@
 // Package k8s makes testbeds of the nodes of a Kubernetes cluster. On each node it runs a
 // privileged pod on the host network, whose agent meters the node, and ordinary pods, in
-// which the tools run. The API server's exec carries the agents' standard input and output.
+// which the tools run. kubectl exec carries the agents' standard input and output.
 package k8s
 
 import (
@@ -13,9 +13,6 @@ import (
 	"strings"
 	"time"
 
-	core "k8s.io/api/core/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
 	"windtunnel/lab/meter"
@@ -27,6 +24,26 @@ import (
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
 )
+
+// Options say which cluster and which of its nodes a testbed uses.
+type Options struct {
+	// Kubeconfig is a file, or several, separated as in $KUBECONFIG; default: $KUBECONFIG,
+	// ~/.kube/config, the pod's service account.
+	Kubeconfig string
+	Context    string   // of the kubeconfig; default: its current context
+	Nodes      []string // names; default: the first usable nodes in the order of their names
+	Image      string   // has the windtunnel program in its PATH
+	NeverPull  bool     // the nodes must have the image
+	// Lifetime is the time after which the cluster ends the pods, even if the engine is
+	// gone.
+	Lifetime time.Duration
+	Least    int // number of nodes that the plan needs
+	// Colocated adds a second pod on the first node; Service adds services.
+	Colocated, Service bool
+	// Pairs is set for a matrix: every node sends and receives. Without Nodes, all usable
+	// nodes are in it.
+	Pairs bool
+}
 
 // Executor makes testbeds of the nodes of a cluster.
 type Executor struct {
@@ -42,11 +59,15 @@ type Executor struct {
 // the namespaces of ended runs, whose names it returns, also with an error. It returns an
 // error if another run uses one of the nodes.
 func Connect(ctx context.Context, o Options, programs []program.Program) (_ *Executor, removed []string, err error) {
-	c, err := dial(o)
+	c, err := dial(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.testbeds(ctx, o, programs)
+	x, removed, err := c.testbeds(ctx, o, programs)
+	if err != nil {
+		c.close()
+	}
+	return x, removed, err
 }
 
 // testbeds is Connect for a connected cluster.
@@ -96,7 +117,7 @@ func (c *cluster) testbeds(ctx context.Context, o Options, programs []program.Pr
 }
 
 // choose checks the permissions and returns the nodes of a run; see chooseNodes.
-func (c *cluster) choose(ctx context.Context, o Options) (chosen []core.Node, left []string, err error) {
+func (c *cluster) choose(ctx context.Context, o Options) (chosen []node, left []string, err error) {
 	if err := c.checkAccess(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -110,13 +131,14 @@ func (c *cluster) choose(ctx context.Context, o Options) (chosen []core.Node, le
 // Nodes returns the names of the nodes that Connect chooses, and the reasons why it leaves
 // out others. It makes nothing in the cluster.
 func Nodes(ctx context.Context, o Options) (names, left []string, err error) {
-	c, err := dial(o)
+	c, err := dial(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer c.close()
 	chosen, left, err := c.choose(ctx, o)
 	for _, n := range chosen {
-		names = append(names, n.Name)
+		names = append(names, n.Metadata.Name)
 	}
 	return names, left, err
 }
@@ -124,12 +146,12 @@ func Nodes(ctx context.Context, o Options) (names, left []string, err error) {
 // begin makes the run's namespace and its lease.
 func (x *Executor) begin(ctx context.Context) error {
 	c, r := x.cluster, x.objects
-	made, err := c.namespaces.Create(ctx, r.namespaceObject(x.Nodes()), meta.CreateOptions{})
+	made, err := create[namespace](ctx, c, namespacesPath, r.namespaceObject(x.Nodes()))
 	if err != nil {
 		return fmt.Errorf("make namespace %s: %w", r.namespace, err)
 	}
-	x.own.namespace = *made
-	lease, err := c.leases(r.namespace).Create(ctx, r.leaseObject(self(), time.Now()), meta.CreateOptions{})
+	x.own.namespace = made
+	lease, err := create[*lease](ctx, c, leasesPath(r.namespace), r.leaseObject(self(), time.Now()))
 	if err != nil {
 		return fmt.Errorf("make the lease of the run: %w", err)
 	}
@@ -137,7 +159,7 @@ func (x *Executor) begin(ctx context.Context) error {
 	r.own(lease)
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
-	go c.keepLease(renewing, lease)
+	go c.keepLease(renewing, *lease)
 	return nil
 }
 
@@ -159,7 +181,7 @@ func (x *Executor) Cluster() {}
 // Nodes lists the names of the nodes.
 func (x *Executor) Nodes() (names []string) {
 	for _, m := range x.machines {
-		names = append(names, m.node.Name)
+		names = append(names, m.node.Metadata.Name)
 	}
 	return names
 }
@@ -167,7 +189,7 @@ func (x *Executor) Nodes() (names []string) {
 // Config returns the kubeconfig and the context of the cluster. As Options they lead to the
 // same cluster later, from any directory.
 func (x *Executor) Config() (kubeconfig, context string) {
-	return x.cluster.origin.files, x.cluster.origin.context
+	return x.cluster.files, x.cluster.context
 }
 
 // MTU returns the MTU of the first node's device that has its internal address.
@@ -199,13 +221,14 @@ func (x *Executor) Between(from, to string) (testbed.Executor, error) {
 // Clean removes the namespaces of ended runs from a cluster. It returns their names, and
 // those of the runs that go on.
 func Clean(ctx context.Context, o Options) (removed, running []string, err error) {
-	c, err := dial(o)
+	c, err := dial(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer c.close()
 	removed, others, err := c.clean(ctx, "")
 	for _, r := range others {
-		running = append(running, r.namespace.Name)
+		running = append(running, r.namespace.Metadata.Name)
 	}
 	return removed, running, err
 }
@@ -215,7 +238,7 @@ func Clean(ctx context.Context, o Options) (removed, running []string, err error
 func (x *Executor) Facts() (facts []*probe.Facts, fineIdle bool) {
 	fineIdle = true
 	for _, m := range x.machines {
-		facts = append(facts, m.survey.Facts.Elsewhere("node "+m.node.Name, m.survey.Programs, m.survey.Lacks))
+		facts = append(facts, m.survey.Facts.Elsewhere("node "+m.node.Metadata.Name, m.survey.Programs, m.survey.Lacks))
 		fineIdle = fineIdle && m.survey.FineIdle
 	}
 	return facts, fineIdle
@@ -226,13 +249,14 @@ const closeTime = 5 * time.Second
 
 // Close removes the run's namespace with everything in it.
 func (x *Executor) Close(ctx context.Context) error {
+	defer x.cluster.close()
 	x.stop()
-	if x.own.namespace.Name == "" {
+	if x.own.namespace.Metadata.Name == "" {
 		return nil
 	}
 	err := patiently(ctx, func() error { return x.cluster.deleteNamespace(ctx, x.objects.namespace) })
 	if err == nil {
-		x.own.namespace.Name = ""
+		x.own.namespace.Metadata.Name = ""
 	}
 	return err
 }
@@ -269,13 +293,13 @@ func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, e
 	}
 	for _, m := range x.machines {
 		if d := m.survey.Device; d.MTU != f.MTU {
-			return nil, fmt.Errorf("node %s: device %s has MTU %d, and the scenario has %d; use nodes with devices of one MTU", m.node.Name, d.Name, d.MTU, f.MTU)
+			return nil, fmt.Errorf("node %s: device %s has MTU %d, and the scenario has %d; use nodes with devices of one MTU", m.node.Metadata.Name, d.Name, d.MTU, f.MTU)
 		}
 		if err := m.survey.Device.HasOffload(f.Offload, sc.Workload.IPVersion, !about.OnNode); err != nil {
-			return nil, fmt.Errorf("node %s: %w", m.node.Name, err)
+			return nil, fmt.Errorf("node %s: %w", m.node.Metadata.Name, err)
 		}
 		if v := sc.Workload.IPVersion; !address(m.data, v).IsValid() {
-			return nil, fmt.Errorf("node %s has no internal IPv%d address on device %s", m.node.Name, v, m.survey.Device.Name)
+			return nil, fmt.Errorf("node %s has no internal IPv%d address on device %s", m.node.Metadata.Name, v, m.survey.Device.Name)
 		}
 	}
 	return nil, nil
@@ -289,9 +313,9 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	}
 	tb := &Testbed{layout: layout, mtu: spec.Fabric.MTU}
 	for i, m := range x.machines[:spec.Nodes] {
-		tb.nodes = append(tb.nodes, &node{machine: m, testbed: tb, index: i})
+		tb.nodes = append(tb.nodes, &place{machine: m, testbed: tb, index: i})
 	}
-	if err := each(tb.nodes, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
+	if err := each(tb.nodes, func(_ int, n *place) error { return n.start(ctx) }); err != nil {
 		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
 	}
 	return tb, nil
@@ -300,7 +324,7 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 // Testbed is nodes of a cluster. It is its own fabric.
 type Testbed struct {
 	layout testbed.Layout
-	nodes  []*node
+	nodes  []*place
 	mtu    int
 }
 
@@ -354,7 +378,7 @@ func (tb *Testbed) Settings() (all space.Settings) {
 
 // Down implements testbed.Testbed. The pods stay until the executor is closed.
 func (tb *Testbed) Down(ctx context.Context) error {
-	return parallel.Each(tb.nodes, func(_ int, n *node) error { return n.stop(ctx) })
+	return parallel.Each(tb.nodes, func(_ int, n *place) error { return n.stop(ctx) })
 }
 
 // Release implements testbed.Testbed.
@@ -380,8 +404,8 @@ func (tb *Testbed) Endpoints(sc *suite.Scenario, about system.About) (sender, re
 	return sender, receiver, nil
 }
 
-// node is a node of the testbed.
-type node struct {
+// place is a node of the testbed.
+type place struct {
 	*machine
 	testbed *Testbed
 	index   int
@@ -403,7 +427,7 @@ func (a *podAgent) endpoint(node int) testbed.Endpoint {
 }
 
 // start starts the agents of the node's pods.
-func (n *node) start(ctx context.Context) error {
+func (n *place) start(ctx context.Context) error {
 	if err := patiently(ctx, func() error { return n.ensure(ctx) }); err != nil {
 		return err
 	}
@@ -437,7 +461,7 @@ func cpuList(cpus []int) string {
 
 // stop ends the agents. If one was lost, its pod is replaced before the next testbed. The
 // loss is no error here, because the agent's calls have failed.
-func (n *node) stop(context.Context) error {
+func (n *place) stop(context.Context) error {
 	return parallel.Each(n.agents, func(_ int, a *podAgent) error {
 		if a == nil {
 			return nil
@@ -445,7 +469,7 @@ func (n *node) stop(context.Context) error {
 		if a.client.Lost() != nil {
 			a.pod.lost = true
 			_ = a.client.Close()
-			a.session.drop()
+			a.session.Kill()
 			return nil
 		}
 		if err := a.session.finish(a.client); err != nil {
@@ -456,17 +480,17 @@ func (n *node) stop(context.Context) error {
 	})
 }
 
-func (n *node) Name() string { return n.node.Name }
+func (n *place) Name() string { return n.node.Metadata.Name }
 
-func (n *node) CPUs() []int { return n.cpus }
+func (n *place) CPUs() []int { return n.cpus }
 
-func (n *node) Addr(version int) netip.Addr { return address(n.data, version) }
+func (n *place) Addr(version int) netip.Addr { return address(n.data, version) }
 
-func (n *node) Agent() *agent.Client { return n.agents[0].client }
+func (n *place) Agent() *agent.Client { return n.agents[0].client }
 
-func (n *node) Hello() agent.Hello { return n.agents[0].hello }
+func (n *place) Hello() agent.Hello { return n.agents[0].hello }
 
-func (n *node) Attachment() agent.AttachArgs {
+func (n *place) Attachment() agent.AttachArgs {
 	args := agent.AttachArgs{Index: n.index, Fabric: []string{n.survey.Device.Name}, MTU: n.testbed.mtu, CPUs: n.cpus}
 	for _, other := range n.testbed.nodes {
 		args.Underlay = append(args.Underlay, other.Addr(4))

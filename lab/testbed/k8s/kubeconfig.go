@@ -2,15 +2,26 @@ package k8s
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"windtunnel/lab/testbed/remote"
 )
+
+// access is the way to a cluster.
+type access struct {
+	origin
+	kubectl []string // command line of kubectl, without its command
+	server  string   // URL of the API server
+	plugin  string   // command of the credential plugin; "" if there is none
+}
 
 // origin is the place of the settings of a connection. The zero value is the service account
 // of a pod in which the engine runs.
@@ -26,44 +37,74 @@ func (o origin) String() string {
 	return fmt.Sprintf("context %s of %s", o.context, o.files)
 }
 
-// readConfig reads the kubeconfig. Options with the returned origin lead to the same cluster
-// later.
-func readConfig(o Options) (*rest.Config, origin, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	if list := filepath.SplitList(o.Kubeconfig); len(list) < 2 || exists(o.Kubeconfig) {
-		rules.ExplicitPath = o.Kubeconfig
-	} else {
-		rules.Precedence = list
+// readConfig reads the kubeconfig by kubectl. Options with the returned origin lead to the same
+// cluster later.
+func readConfig(ctx context.Context, o Options) (access, error) {
+	a := access{kubectl: []string{"kubectl"}}
+	files := []string{o.Kubeconfig}
+	if several := filepath.SplitList(o.Kubeconfig); len(several) > 1 && !exists(o.Kubeconfig) {
+		a.kubectl, files = []string{"env", "KUBECONFIG=" + o.Kubeconfig, "kubectl"}, several
+	} else if o.Kubeconfig != "" {
+		a.kubectl = append(a.kubectl, "--kubeconfig", o.Kubeconfig)
+	} else if files = filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) == 0 {
+		files = []string{filepath.Join(os.Getenv("HOME"), ".kube/config")}
 	}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
-	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, origin{}, errors.New("find the cluster: there is no kubeconfig with a current context; give --kubeconfig and --context, or set KUBECONFIG")
+	if o.Context != "" {
+		a.kubectl = append(a.kubectl, "--context", o.Context)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, callTime, fmt.Errorf("kubectl did not answer within %v; a credential plugin of the kubeconfig can hang", callTime))
+	defer cancel()
+	out, said, err := remote.Run(ctx, nil, append(a.kubectl, "config", "view", "--minify", "-o", "json")...)
+	if strings.Contains(said, "current-context must exist") {
+		return a, a.inPod()
 	}
 	if err != nil {
-		return nil, origin{}, fmt.Errorf("read the kubeconfig: %w; correct --kubeconfig and --context (`kubectl config get-contexts` lists the contexts)", plain(err))
+		if said != "" {
+			err = plain(strings.TrimPrefix(said, "error: "))
+		}
+		return a, fmt.Errorf("read the kubeconfig: %w; correct --kubeconfig and --context (`kubectl config get-contexts` lists the contexts)", err)
 	}
-	raw, err := loader.RawConfig()
-	if err != nil {
-		return nil, origin{}, fmt.Errorf("read the kubeconfig: %w", err)
+	var config struct {
+		Clusters []struct{ Cluster struct{ Server string } }
+		Users    []struct {
+			User struct{ Exec struct{ Command string } }
+		}
+		Context string `json:"current-context"`
 	}
-	from := origin{context: cmp.Or(o.Context, raw.CurrentContext)}
-	if from.context == "" {
-		return config, origin{}, nil
+	if err := json.Unmarshal([]byte(out), &config); err != nil {
+		return a, fmt.Errorf("read the kubeconfig: the answer of kubectl: %w", err)
 	}
-	from.files, err = absolute(rules.GetLoadingPrecedence())
-	return config, from, err
+	if len(config.Clusters) > 0 {
+		a.server = config.Clusters[0].Cluster.Server
+	}
+	if len(config.Users) > 0 {
+		a.plugin = config.Users[0].User.Exec.Command
+	}
+	a.context = cmp.Or(o.Context, config.Context)
+	a.kubectl = slices.Clip(a.kubectl) // commands run at the same time
+	a.files, err = absolute(files)
+	return a, err
+}
+
+// inPod makes the service account of the pod in which the engine runs the way to the cluster.
+func (a *access) inPod() error {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || !exists("/var/run/secrets/kubernetes.io/serviceaccount/token") {
+		return errors.New("find the cluster: there is no kubeconfig with a current context; give --kubeconfig and --context, or set KUBECONFIG")
+	}
+	a.server = "https://" + net.JoinHostPort(host, port)
+	return nil
 }
 
 // plain returns the error about a file that is no kubeconfig without the Go types of the
 // parser.
-func plain(err error) error {
+func plain(said string) error {
 	for _, mark := range []string{": couldn't get version/kind", ": no kind "} {
-		if file, _, found := strings.Cut(err.Error(), mark); found {
-			return errors.New(file + ": it is no kubeconfig")
+		if file, _, found := strings.Cut(said, mark); found {
+			return errors.New(strings.TrimPrefix(file, "error loading ") + ": it is no kubeconfig")
 		}
 	}
-	return err
+	return errors.New(said)
 }
 
 // absolute returns the absolute paths of the files that exist, separated as in $KUBECONFIG.

@@ -3,15 +3,13 @@ package k8s
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
-	coordination "k8s.io/api/coordination/v1"
-	api "k8s.io/apimachinery/pkg/api/errors"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"windtunnel/lab/agent"
 )
@@ -73,20 +71,20 @@ func (h holder) hasEnded() bool {
 }
 
 // keepLease renews the lease until ctx ends. A failed renewal is repeated.
-func (c *cluster) keepLease(ctx context.Context, lease *coordination.Lease) {
+func (c *cluster) keepLease(ctx context.Context, l lease) {
+	path := leasesPath(l.Metadata.Namespace) + "/" + leaseName
 	for {
 		if wait(ctx, renewTime) != nil {
 			return
 		}
-		now := meta.NewMicroTime(time.Now())
-		next := lease.DeepCopy()
-		next.Spec.RenewTime = &now
-		renewed, err := c.leases(lease.Namespace).Update(ctx, next, meta.UpdateOptions{})
-		if api.IsConflict(err) { // the answer to the last update was lost
-			renewed, err = c.leases(lease.Namespace).Get(ctx, lease.Name, meta.GetOptions{})
+		l.Spec.RenewTime = &microTime{time.Now()}
+		var renewed lease
+		err := c.ask(ctx, http.MethodPut, path, l, &renewed)
+		if is(err, http.StatusConflict) { // the answer to the last update was lost
+			renewed, err = get[lease](ctx, c, path)
 		}
 		if err == nil {
-			lease = renewed
+			l = renewed
 		}
 	}
 }

@@ -5,15 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
-
-	core "k8s.io/api/core/v1"
-	api "k8s.io/apimachinery/pkg/api/errors"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
@@ -26,7 +22,7 @@ import (
 type machine struct {
 	cluster *cluster
 	objects *runObjects
-	node    core.Node
+	node    node
 	data    []netip.Addr // internal addresses; after the survey those of one device
 	cpus    []int
 	hello   agent.Hello // of the first agent
@@ -42,7 +38,7 @@ type pod struct {
 	name       string
 	privileged bool
 	addresses  []netip.Addr
-	uid        types.UID
+	uid        string
 	// lost is set if an agent in the pod was lost: its programs may still run. The pod is
 	// replaced before the next testbed.
 	lost  bool
@@ -50,17 +46,17 @@ type pod struct {
 }
 
 // newMachine returns a node with its pods, which do not exist yet.
-func newMachine(c *cluster, r *runObjects, node core.Node, index, ordinary int) (*machine, error) {
-	m := &machine{cluster: c, objects: r, node: node}
-	for _, text := range addressesOf(&node) {
+func newMachine(c *cluster, r *runObjects, n node, index, ordinary int) (*machine, error) {
+	m := &machine{cluster: c, objects: r, node: n}
+	for _, text := range addressesOf(&n) {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("node %s: its internal address %q is no IP address", node.Name, text)
+			return nil, fmt.Errorf("node %s: its internal address %q is no IP address", n.Metadata.Name, text)
 		}
 		m.data = append(m.data, a)
 	}
 	if len(m.data) == 0 {
-		return nil, fmt.Errorf("node %s has no internal address, by which other nodes reach it", node.Name)
+		return nil, fmt.Errorf("node %s has no internal address, by which other nodes reach it", n.Metadata.Name)
 	}
 	m.pods = []*pod{{machine: m, name: fmt.Sprintf("agent-%d", index+1), privileged: true}}
 	for i := range ordinary {
@@ -72,12 +68,12 @@ func newMachine(c *cluster, r *runObjects, node core.Node, index, ordinary int) 
 // makeService makes the service of the node's first ordinary pod.
 func (m *machine) makeService(ctx context.Context) error {
 	object := m.objects.serviceObject(m.pods[1].name)
-	made, err := m.cluster.services(object.Namespace).Create(ctx, object, meta.CreateOptions{})
+	made, err := create[service](ctx, m.cluster, servicesPath(m.objects.namespace), object)
 	if err != nil {
-		return notMade("service "+object.Name, err)
+		return notMade("service "+object.Metadata.Name, err)
 	}
 	if m.service, err = netip.ParseAddr(made.Spec.ClusterIP); err != nil {
-		return fmt.Errorf("the cluster gave service %s the address %q: %w", object.Name, made.Spec.ClusterIP, err)
+		return fmt.Errorf("the cluster gave service %s the address %q: %w", object.Metadata.Name, made.Spec.ClusterIP, err)
 	}
 	return nil
 }
@@ -89,8 +85,8 @@ func (m *machine) ensure(ctx context.Context) error {
 
 func (p *pod) ensure(ctx context.Context) error {
 	c, namespace := p.machine.cluster, p.machine.objects.namespace
-	now, err := c.pods(namespace).Get(ctx, p.name, meta.GetOptions{})
-	if err != nil && !api.IsNotFound(err) {
+	now, err := get[*podObject](ctx, c, podsPath(namespace)+"/"+p.name)
+	if err != nil && !is(err, http.StatusNotFound) {
 		return fmt.Errorf("look at pod %s: %w", p.name, err)
 	}
 	if err == nil && !p.lost {
@@ -107,14 +103,14 @@ func (p *pod) ensure(ctx context.Context) error {
 		return err
 	}
 	p.lost, p.again = false, true
-	if err := c.createPod(ctx, p.machine.objects.podObject(p.name, p.machine.node.Name, p.privileged)); err != nil {
+	if err := c.createPod(ctx, p.machine.objects.podObject(p.name, p.machine.node.Metadata.Name, p.privileged)); err != nil {
 		return err
 	}
 	running, err := c.awaitRunning(ctx, namespace, p.name)
 	if err != nil {
 		return err
 	}
-	p.addresses, p.uid = nil, running.UID
+	p.addresses, p.uid = nil, running.Metadata.UID
 	for _, ip := range running.Status.PodIPs {
 		a, err := netip.ParseAddr(ip.IP)
 		if err != nil {
@@ -127,12 +123,12 @@ func (p *pod) ensure(ctx context.Context) error {
 
 // stillUsable returns the reason why no pod can be started on the node now.
 func (m *machine) stillUsable(ctx context.Context) error {
-	n, err := m.cluster.nodes.Get(ctx, m.node.Name, meta.GetOptions{})
-	if api.IsNotFound(err) {
-		return fmt.Errorf("node %s was removed from the cluster", m.node.Name)
+	n, err := get[*node](ctx, m.cluster, nodesPath+"/"+m.node.Metadata.Name)
+	if is(err, http.StatusNotFound) {
+		return fmt.Errorf("node %s was removed from the cluster", m.node.Metadata.Name)
 	}
 	if err != nil {
-		return fmt.Errorf("look at node %s: %w", m.node.Name, err)
+		return fmt.Errorf("look at node %s: %w", m.node.Metadata.Name, err)
 	}
 	return usable(n)
 }
@@ -160,7 +156,7 @@ func (p *pod) start(ctx context.Context, args ...string) (*agent.Client, *sessio
 	if err != nil {
 		return nil, nil, agent.Hello{}, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
 	}
-	who := m.node.Name
+	who := m.node.Metadata.Name
 	if !p.privileged {
 		who += "/" + p.name
 	}
@@ -172,12 +168,12 @@ func (p *pod) start(ctx context.Context, args ...string) (*agent.Client, *sessio
 		return client, s, hello, nil
 	}
 	client.Close()
-	s.drop()
+	s.Kill()
 	p.lost = true
 	if errors.As(err, new(*agent.ProtocolError)) {
 		return nil, nil, hello, fmt.Errorf("%w: --image must name an image of this version", err)
 	}
-	if said := s.errors.String(); said != "" {
+	if said := s.Said.String(); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
 	return nil, nil, hello, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
@@ -191,9 +187,9 @@ func (p *pod) explain(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	m := p.machine
-	now, asked := m.cluster.pods(m.objects.namespace).Get(ctx, p.name, meta.GetOptions{})
+	now, asked := get[*podObject](ctx, m.cluster, podsPath(m.objects.namespace)+"/"+p.name)
 	switch {
-	case api.IsNotFound(asked):
+	case is(asked, http.StatusNotFound):
 		return fmt.Errorf("pod %s is gone, as after `kubectl drain` (%w)", p.name, err)
 	case asked != nil:
 		return fmt.Errorf("the API server does not answer: %w (%w)", asked, err)
@@ -232,7 +228,7 @@ func (m *machine) look(ctx context.Context, programs []program.Program) (err err
 	}
 	info := m.node.Status.NodeInfo
 	m.hello, m.cpus = hello, m.survey.Facts.UsableCPUs()
-	m.survey.Facts.OS, m.survey.Facts.Hostname = info.OSImage, m.node.Name
+	m.survey.Facts.OS, m.survey.Facts.Hostname = info.OSImage, m.node.Metadata.Name
 	for name, value := range map[string]string{
 		"kernel": info.KernelVersion, "kubelet": info.KubeletVersion, "container runtime": info.ContainerRuntimeVersion,
 		"CNI": network.CNI, "kube-proxy": network.Proxy, "network programs": strings.Join(images, ", "),
@@ -244,14 +240,6 @@ func (m *machine) look(ctx context.Context, programs []program.Program) (err err
 	return nil
 }
 
-// finish closes a client and waits until its program has ended.
-func (s *session) finish(client *agent.Client) error {
-	err := client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	return errors.Join(err, s.end(ctx))
-}
-
 // networkAgents are words in the names of pods that carry or change the packets of other
 // pods.
 var networkAgents = []string{
@@ -260,14 +248,14 @@ var networkAgents = []string{
 
 // networkPods returns the pods of the network on the node, such as those of the CNI plugin's
 // agent and of kube-proxy, by the word in their names.
-func (m *machine) networkPods(ctx context.Context) (map[string][]core.Pod, error) {
-	list, err := m.cluster.pods("").List(ctx, meta.ListOptions{FieldSelector: "spec.nodeName=" + m.node.Name})
+func (m *machine) networkPods(ctx context.Context) (map[string][]podObject, error) {
+	all, err := list[podObject](ctx, m.cluster, "/api/v1/pods?fieldSelector=spec.nodeName="+m.node.Metadata.Name)
 	if err != nil {
-		return nil, fmt.Errorf("list the pods of node %s: %w", m.node.Name, err)
+		return nil, fmt.Errorf("list the pods of node %s: %w", m.node.Metadata.Name, err)
 	}
-	pods := map[string][]core.Pod{}
-	for _, p := range list.Items {
-		word := slices.IndexFunc(networkAgents, func(word string) bool { return strings.Contains(p.Name, word) })
+	pods := map[string][]podObject{}
+	for _, p := range all {
+		word := slices.IndexFunc(networkAgents, func(word string) bool { return strings.Contains(p.Metadata.Name, word) })
 		if p.Spec.HostNetwork && word >= 0 {
 			pods[networkAgents[word]] = append(pods[networkAgents[word]], p)
 		}
@@ -302,7 +290,7 @@ func (m *machine) meterGroups(ctx context.Context, a *agent.Client) error {
 		}
 	}
 	for _, p := range m.pods {
-		args.Own = append(args.Own, string(p.uid))
+		args.Own = append(args.Own, p.uid)
 	}
 	names, err := a.MeterGroups(ctx, args)
 	said := strings.Join(names, ", ")
@@ -315,7 +303,7 @@ func (m *machine) meterGroups(ctx context.Context, a *agent.Client) error {
 
 // groupUID returns the UID in the name of a pod's control group. For a static pod, this UID
 // differs from the UID of the pod object.
-func groupUID(p *core.Pod) string {
+func groupUID(p *podObject) string {
 	const fileUID = "kubernetes.io/config.hash"
-	return cmp.Or(p.Annotations[fileUID], string(p.UID))
+	return cmp.Or(p.Metadata.Annotations[fileUID], p.Metadata.UID)
 }

@@ -21,9 +21,6 @@ import (
 const nodeVariable = "WT_TEST_CLUSTER_NODE"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == CredentialsCommand {
-		os.Exit(Credentials(os.Args[2:]))
-	}
 	folder := os.Getenv(nodeVariable)
 	if folder == "" {
 		os.Exit(m.Run())

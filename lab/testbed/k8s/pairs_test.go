@@ -15,8 +15,7 @@ import (
 
 // A matrix has all usable nodes, and each of them receives.
 func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
-	c, f := simulated(aNode("n1", at("192.0.2.1")), aNode("n2", at("192.0.2.2")), aNode("n3", at("192.0.2.3")), aNode("n4", cordoned), aNode("n5", taint))
-	allowing(f)
+	c, _ := simulate(t, aNode("n1", at("192.0.2.1")), aNode("n2", at("192.0.2.2")), aNode("n3", at("192.0.2.3")), aNode("n4", cordoned), aNode("n5", withTaint))
 	o := Options{Least: 2, Service: true, Pairs: true}
 	chosen, left, err := c.choose(context.Background(), o)
 	if err != nil {
@@ -31,7 +30,7 @@ func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.cpus, m.hello, m.survey = []int{0, 1}, agent.Hello{Boot: n.Name}, &host.Survey{Device: host.Device{Name: "eth0", MTU: 1500}}
+		m.cpus, m.hello, m.survey = []int{0, 1}, agent.Hello{Boot: n.Metadata.Name}, &host.Survey{Device: host.Device{Name: "eth0", MTU: 1500}}
 		x.machines = append(x.machines, m)
 	}
 	if err := x.makeServices(context.Background(), o); err != nil {

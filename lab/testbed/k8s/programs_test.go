@@ -31,7 +31,7 @@ var stagingModules = strings.Fields(`api apiextensions-apiserver apimachinery ap
 	metrics mount-utils pod-security-admission sample-apiserver sample-cli-plugin sample-controller`)
 
 var (
-	components  = []string{"kube-apiserver", "kube-controller-manager", "kube-proxy", "kubelet"}
+	components  = []string{"kube-apiserver", "kube-controller-manager", "kube-proxy", "kubectl", "kubelet"}
 	cniPrograms = []string{"main/bridge", "main/loopback", "ipam/host-local"}
 )
 
@@ -43,7 +43,7 @@ func clusterPrograms(t *testing.T) string {
 	must(t, err)
 	folder := filepath.Join(cache, "windtunnel", "kubernetes-"+kubernetesVersion)
 	bin := filepath.Join(folder, "bin")
-	if _, err := os.Stat(filepath.Join(bin, "complete")); err == nil {
+	if _, err := os.Stat(filepath.Join(bin, "complete")); err == nil && exists(filepath.Join(bin, "kubectl")) {
 		return bin
 	}
 	must(t, os.MkdirAll(bin, 0o755))

@@ -5,13 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"strings"
 	"time"
-
-	core "k8s.io/api/core/v1"
-	api "k8s.io/apimachinery/pkg/api/errors"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -26,16 +22,16 @@ const (
 )
 
 // createPod makes a pod.
-func (c *cluster) createPod(ctx context.Context, p *core.Pod) error {
+func (c *cluster) createPod(ctx context.Context, p *podObject) error {
 	deadline := time.Now().Add(accountTime)
 	for {
-		_, err := c.pods(p.Namespace).Create(ctx, p, meta.CreateOptions{})
+		_, err := create[podObject](ctx, c, podsPath(p.Metadata.Namespace), p)
 		switch {
 		case err == nil:
 			return nil
 		case (strings.Contains(err.Error(), "serviceaccount") || strings.Contains(err.Error(), "status unknown for quota")) && time.Now().Before(deadline):
 		default:
-			return notMade(fmt.Sprintf("pod %s on node %s", p.Name, p.Spec.NodeName), err)
+			return notMade(fmt.Sprintf("pod %s on node %s", p.Metadata.Name, p.Spec.NodeName), err)
 		}
 		if err := wait(ctx, lookTime); err != nil {
 			return err
@@ -53,7 +49,7 @@ var quotas = map[string]string{
 // notMade returns the error of a request to make an object.
 func notMade(object string, err error) error {
 	for words, remedy := range quotas {
-		if api.IsForbidden(err) && strings.Contains(err.Error(), words) {
+		if is(err, http.StatusForbidden) && strings.Contains(err.Error(), words) {
 			return fmt.Errorf("make %s: a quota of the cluster forbids it (%w); %s", object, err, remedy)
 		}
 	}
@@ -61,10 +57,10 @@ func notMade(object string, err error) error {
 }
 
 // awaitRunning waits until a pod runs, and returns it.
-func (c *cluster) awaitRunning(ctx context.Context, namespace, name string) (*core.Pod, error) {
+func (c *cluster) awaitRunning(ctx context.Context, namespace, name string) (*podObject, error) {
 	deadline := time.Now().Add(pullTime)
 	for {
-		p, err := c.pods(namespace).Get(ctx, name, meta.GetOptions{})
+		p, err := get[*podObject](ctx, c, podsPath(namespace)+"/"+name)
 		if err != nil {
 			return nil, fmt.Errorf("look at pod %s: %w", name, err)
 		}
@@ -93,12 +89,12 @@ var hopeless = map[string]string{
 }
 
 // stateOf reports whether a pod runs. The error says why it does not run, and never will.
-func stateOf(p *core.Pod) (running bool, err error) {
-	if p.DeletionTimestamp != nil {
-		return false, fmt.Errorf("pod %s was deleted on node %s, as by `kubectl drain`", p.Name, p.Spec.NodeName)
+func stateOf(p *podObject) (running bool, err error) {
+	if p.Metadata.DeletionTimestamp != nil {
+		return false, fmt.Errorf("pod %s was deleted on node %s, as by `kubectl drain`", p.Metadata.Name, p.Spec.NodeName)
 	}
 	failed := func(format string, args ...any) (bool, error) {
-		return false, fmt.Errorf("pod %s on node %s: %s", p.Name, p.Spec.NodeName, fmt.Sprintf(format, args...))
+		return false, fmt.Errorf("pod %s on node %s: %s", p.Metadata.Name, p.Spec.NodeName, fmt.Sprintf(format, args...))
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if w := s.State.Waiting; w != nil && hopeless[w.Reason] != "" {
@@ -109,9 +105,9 @@ func stateOf(p *core.Pod) (running bool, err error) {
 		}
 	}
 	switch p.Status.Phase {
-	case core.PodRunning:
+	case "Running":
 		return true, nil
-	case core.PodFailed, core.PodSucceeded:
+	case "Failed", "Succeeded":
 		switch p.Status.Reason {
 		case "Evicted":
 			return failed("the kubelet evicted it: %s", p.Status.Message)
@@ -135,14 +131,14 @@ func given(reason, message string) string {
 }
 
 // lastEvent returns the last warning about a pod.
-func (c *cluster) lastEvent(ctx context.Context, p *core.Pod) string {
-	list, err := c.events(p.Namespace).List(ctx, meta.ListOptions{FieldSelector: "involvedObject.name=" + p.Name})
+func (c *cluster) lastEvent(ctx context.Context, p *podObject) string {
+	all, err := list[event](ctx, c, eventsPath(p.Metadata.Namespace)+"?fieldSelector=involvedObject.name="+p.Metadata.Name)
 	if err != nil {
 		return err.Error()
 	}
 	said := noReason
-	for _, e := range list.Items {
-		if e.Type == core.EventTypeWarning {
+	for _, e := range all {
+		if e.Type == "Warning" {
 			said = given(e.Reason, e.Message)
 		}
 	}
@@ -151,11 +147,10 @@ func (c *cluster) lastEvent(ctx context.Context, p *core.Pod) string {
 
 // deletePod deletes a pod and waits until it is gone. An absent pod is no error.
 func (c *cluster) deletePod(ctx context.Context, namespace, name string) error {
-	grace := int64(graceTime)
 	deadline := time.Now().Add(goneTime)
 	for {
-		err := c.pods(namespace).Delete(ctx, name, meta.DeleteOptions{GracePeriodSeconds: &grace})
-		if api.IsNotFound(err) {
+		err := c.ask(ctx, http.MethodDelete, podsPath(namespace)+"/"+name, nil, nil)
+		if is(err, http.StatusNotFound) {
 			return nil
 		}
 		if err != nil {
@@ -189,15 +184,15 @@ func patiently(ctx context.Context, f func() error) error {
 
 // away reports whether an error says that the API server does not answer now.
 func away(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) {
+	var f *failure
+	if !errors.As(err, &f) {
 		return false
 	}
-	var network *url.Error
 	// An API server that has just started does not know the roles yet.
-	if api.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") {
+	if is(err, http.StatusForbidden) && strings.Contains(f.Message, " cannot ") {
 		return true
 	}
-	return errors.As(err, &network) || api.IsServerTimeout(err) || api.IsTooManyRequests(err) || api.IsServiceUnavailable(err)
+	return f.Reason == "" || f.Reason == "ServerTimeout" || f.Code == http.StatusTooManyRequests || f.Code == http.StatusServiceUnavailable
 }
 
 // wait waits for a duration.

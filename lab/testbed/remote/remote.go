@@ -21,7 +21,7 @@ import (
 )
 
 // Programs are the commands that testbeds on other machines need here.
-var Programs = []program.Program{{Name: "ssh"}, {Name: "ssh-keygen"}}
+var Programs = []program.Program{{Name: "ssh"}, {Name: "ssh-keygen"}, {Name: "kubectl"}}
 
 // Process is a local command whose standard input and output are a pipe to a program on another
 // machine.
