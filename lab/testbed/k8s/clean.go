@@ -101,8 +101,9 @@ func (c *cluster) clean(ctx context.Context, own string) (removed []string, runn
 		return nil, nil, err
 	}
 	var errs []error
+	now := time.Now() // the deletion of a namespace can take longer than a lease lasts
 	for _, r := range all {
-		switch r.judge(time.Now()) {
+		switch r.judge(now) {
 		case runs:
 			running = append(running, r)
 		case ended, silent:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -117,25 +118,45 @@ func TestOnlyEndedRunsAreRemoved(t *testing.T) {
 
 // A run whose engine has a slow clock renews its lease, and stays.
 func TestASilentRunThatRenewsItsLeaseStays(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for a renewal of a lease")
-	}
-	slow := aRun{name: "wt-slow", began: time.Hour, renewed: time.Hour}
-	dead := aRun{name: "wt-dead", began: time.Hour, renewed: time.Hour}
-	c, _ := simulate(t, slices.Concat(slow.objects(), dead.objects())...)
-	done := make(chan error, 1)
-	time.AfterFunc(time.Second, func() {
-		r := slow.run()
-		r.lease.Spec.RenewTime = &microTime{time.Now().Add(-time.Hour + time.Second)}
-		done <- c.ask(context.Background(), http.MethodPut, leasesPath("wt-slow")+"/"+leaseName, r.lease, nil)
+	synctest.Test(t, func(t *testing.T) {
+		slow := aRun{name: "wt-slow", began: time.Hour, renewed: time.Hour}
+		dead := aRun{name: "wt-dead", began: time.Hour, renewed: time.Hour}
+		c, _ := simulate(t, slices.Concat(slow.objects(), dead.objects())...)
+		done := make(chan error, 1)
+		time.AfterFunc(time.Second, func() {
+			r := slow.run()
+			r.lease.Spec.RenewTime = &microTime{time.Now().Add(-time.Hour + time.Second)}
+			done <- c.ask(context.Background(), http.MethodPut, leasesPath("wt-slow")+"/"+leaseName, r.lease, nil)
+		})
+		removed, running, err := c.clean(context.Background(), "")
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || len(removed) != 1 || removed[0] != "wt-dead" || len(running) != 1 {
+			t.Errorf("removed %v, %d go on, %v; want wt-dead removed", removed, len(running), err)
+		}
 	})
-	removed, running, err := c.clean(context.Background(), "")
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if err != nil || len(removed) != 1 || removed[0] != "wt-dead" || len(running) != 1 {
-		t.Errorf("removed %v, %d go on, %v; want wt-dead removed", removed, len(running), err)
-	}
+}
+
+func TestARunStaysWhenTheDeletionOfAnotherTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := aRun{name: "wt-0", began: time.Hour, noLease: true}
+		running := aRun{name: "wt-1", began: time.Hour, renewed: time.Second}
+		c, s := simulate(t, slices.Concat(ended.objects(), running.objects())...)
+		s.react = func(method, at string, _ map[string]any) *failure {
+			if method == http.MethodDelete && path.Base(at) == "wt-0" {
+				return &failure{http.StatusConflict, "Conflict", "it is being deleted"}
+			}
+			return nil
+		}
+		removed, goOn, err := c.clean(context.Background(), "")
+		if err == nil || !strings.Contains(err.Error(), "namespace wt-0 was deleted, and is not gone after 40s") || len(removed) > 0 || len(goOn) != 1 {
+			t.Errorf("removed %v, %d go on, error %v", removed, len(goOn), err)
+		}
+		if got := strings.Join(s.namespaces(), " "); got != "wt-0 wt-1" {
+			t.Errorf("namespaces %q, want that of the running run, too", got)
+		}
+	})
 }
 
 func TestAnEarlierRunOnTheSameNodeIsNamed(t *testing.T) {
@@ -190,25 +211,27 @@ func TestARunOnBusyNodesMakesNoPod(t *testing.T) {
 }
 
 func TestTheLeaseIsRenewed(t *testing.T) {
-	r := aRun{name: "wt-own", began: time.Hour, renewed: time.Hour}
-	c, s := simulate(t, r.objects()...)
-	ctx, cancel := context.WithCancel(context.Background())
-	renewed := make(chan any, 1)
-	s.react = func(method, _ string, object map[string]any) *failure {
-		if method == http.MethodPut {
-			renewed <- object["spec"].(map[string]any)["renewTime"]
+	synctest.Test(t, func(t *testing.T) {
+		r := aRun{name: "wt-own", began: time.Hour, renewed: time.Hour}
+		c, s := simulate(t, r.objects()...)
+		ctx, cancel := context.WithCancel(context.Background())
+		renewed := make(chan any, 1)
+		s.react = func(method, _ string, object map[string]any) *failure {
+			if method == http.MethodPut {
+				renewed <- object["spec"].(map[string]any)["renewTime"]
+			}
+			return nil
 		}
-		return nil
-	}
-	go c.keepLease(ctx, *r.run().lease)
-	defer cancel()
-	select {
-	case got := <-renewed:
-		// The API server refuses a time with another number of digits.
-		if at, err := time.Parse("2006-01-02T15:04:05.000000Z07:00", got.(string)); err != nil || time.Since(at) > time.Minute {
-			t.Errorf("renewed at %v (%v)", got, err)
+		go c.keepLease(ctx, *r.run().lease)
+		defer cancel()
+		select {
+		case got := <-renewed:
+			// The API server refuses a time with another number of digits.
+			if at, err := time.Parse("2006-01-02T15:04:05.000000Z07:00", got.(string)); err != nil || time.Since(at) > time.Minute {
+				t.Errorf("renewed at %v (%v)", got, err)
+			}
+		case <-time.After(10 * renewTime):
+			t.Error("the lease was not renewed")
 		}
-	case <-time.After(10 * renewTime):
-		t.Error("the lease was not renewed")
-	}
+	})
 }
