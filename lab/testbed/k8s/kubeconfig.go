@@ -45,6 +45,9 @@ func readConfig(ctx context.Context, o Options) (access, error) {
 	if several := filepath.SplitList(o.Kubeconfig); len(several) > 1 && !exists(o.Kubeconfig) {
 		a.kubectl, files = []string{"env", "KUBECONFIG=" + o.Kubeconfig, "kubectl"}, several
 	} else if o.Kubeconfig != "" {
+		if _, err := os.Stat(o.Kubeconfig); err != nil { // kubectl takes a missing file as an empty one
+			return a, unread(err)
+		}
 		a.kubectl = append(a.kubectl, "--kubeconfig", o.Kubeconfig)
 	} else if files = filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) == 0 {
 		files = []string{filepath.Join(os.Getenv("HOME"), ".kube/config")}
@@ -62,7 +65,7 @@ func readConfig(ctx context.Context, o Options) (access, error) {
 		if said != "" {
 			err = plain(strings.TrimPrefix(said, "error: "))
 		}
-		return a, fmt.Errorf("read the kubeconfig: %w; correct --kubeconfig and --context (`kubectl config get-contexts` lists the contexts)", err)
+		return a, unread(err)
 	}
 	var config struct {
 		Clusters []struct{ Cluster struct{ Server string } }
@@ -84,6 +87,10 @@ func readConfig(ctx context.Context, o Options) (access, error) {
 	a.kubectl = slices.Clip(a.kubectl) // commands run at the same time
 	a.files, err = absolute(files)
 	return a, err
+}
+
+func unread(err error) error {
+	return fmt.Errorf("read the kubeconfig: %w; correct --kubeconfig and --context (`kubectl config get-contexts` lists the contexts)", err)
 }
 
 // inPod makes the service account of the pod in which the engine runs the way to the cluster.
