@@ -15,6 +15,7 @@ import (
 
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/testbed/ssh/sshtest"
 )
 
@@ -244,7 +245,7 @@ comparisons:
 `
 
 // ratios returns the ratios of a run's report, by subject and metric.
-func (f *fleet) ratios(args ...string) map[string]model.Interval {
+func (f *fleet) ratios(args ...string) map[string]quantity.Interval {
 	f.t.Helper()
 	if out, err := f.run(append([]string{"run", "ratios.yaml", "--gates", "warn", "--out", "report"}, args...)...); err != nil {
 		f.t.Fatalf("run: %v\n%s", err, out)
@@ -253,7 +254,7 @@ func (f *fleet) ratios(args ...string) map[string]model.Interval {
 	if err := json.Unmarshal([]byte(f.read("report/report.json")), &r); err != nil {
 		f.t.Fatal(err)
 	}
-	all := map[string]model.Interval{}
+	all := map[string]quantity.Interval{}
 	for _, c := range r.Comparisons {
 		all[c.Subject+" "+string(c.Metric)] = c.Ratio
 	}

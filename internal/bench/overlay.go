@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -91,17 +92,17 @@ func (b *bench) untargeted(r *model.Report, subject, baseline string, m sample.M
 	fmt.Printf("| %s: %s | | %s | |\n", subject, what, measured)
 }
 
-func formatRatio(c model.Interval) string {
+func formatRatio(c quantity.Interval) string {
 	return fmt.Sprintf("%.3f [%.3f, %.3f], n = %d", c.Median, c.Low, c.High, c.N)
 }
 
 // ratioOf returns the ratio of one subject to one baseline. A subject may have several
 // baselines.
-func ratioOf(r *model.Report, subject, baseline string, m sample.Metric) (model.Interval, bool) {
+func ratioOf(r *model.Report, subject, baseline string, m sample.Metric) (quantity.Interval, bool) {
 	for _, c := range r.Comparisons {
 		if c.Subject == subject && c.Baseline == baseline && c.Metric == m {
 			return c.Ratio, true
 		}
 	}
-	return model.Interval{}, false
+	return quantity.Interval{}, false
 }

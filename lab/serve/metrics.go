@@ -12,6 +12,7 @@ import (
 
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 )
@@ -121,7 +122,7 @@ func seriesOf(r results.RunSummary) series { return series{r.Suite, r.Testbed, r
 // measured is one figure of a scenario.
 type measured struct {
 	scenario, metric string
-	model.Interval
+	quantity.Interval
 }
 
 // scrapeTime is the longest time that a scrape waits until it may read a run.

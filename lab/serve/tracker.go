@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -197,7 +198,7 @@ func (r *trackedRow) view(blocks int) liveRow {
 		values = append(values, v)
 	}
 	if median, ok, err := stats.Median(values); ok && err == nil {
-		row.Median = model.ScaleOf(r.metric(), median).Print(median)
+		row.Median = quantity.ScaleOf(r.metric(), median).Print(median)
 	}
 	return row
 }

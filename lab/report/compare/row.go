@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/units"
@@ -19,17 +20,17 @@ type Row struct {
 	// baseline. One run has its interval over trials. Several runs have their
 	// geometric mean, with the lowest and the highest run as bounds. nil if a
 	// side has no figure.
-	A *model.Interval `json:"a,omitempty"`
-	B *model.Interval `json:"b,omitempty"`
+	A *quantity.Interval `json:"a,omitempty"`
+	B *quantity.Interval `json:"b,omitempty"`
 	// Ratio is B over A, with the interval from the spread between runs; nil if
 	// there is none.
-	Ratio    *model.Interval `json:"ratio,omitempty"`
-	Spread   *RunSpread      `json:"run_spread,omitempty"`
-	P        *float64        `json:"p,omitempty"`          // p-value of the test that Ratio's interval inverts
-	Adjusted *float64        `json:"p_holm,omitempty"`     // P after the correction for all rows of the table
-	Smallest *float64        `json:"detectable,omitempty"` // smallest relative difference that would have been found
-	Verdict  Verdict         `json:"verdict"`
-	Note     string          `json:"note,omitempty"`
+	Ratio    *quantity.Interval `json:"ratio,omitempty"`
+	Spread   *RunSpread         `json:"run_spread,omitempty"`
+	P        *float64           `json:"p,omitempty"`          // p-value of the test that Ratio's interval inverts
+	Adjusted *float64           `json:"p_holm,omitempty"`     // P after the correction for all rows of the table
+	Smallest *float64           `json:"detectable,omitempty"` // smallest relative difference that would have been found
+	Verdict  Verdict            `json:"verdict"`
+	Note     string             `json:"note,omitempty"`
 
 	before, after []runFigure
 	spread        stats.Spread // of logarithms, or of the figures where one is not positive
@@ -138,7 +139,7 @@ func (p *pairing) measure(r *Row, trials func(*columns) []float64, figure func([
 	}
 	r.P = &e.P
 	if !r.linear {
-		r.Ratio = &model.Interval{Median: math.Exp(e.Median), Low: math.Exp(e.Low), High: math.Exp(e.High), N: e.N, Level: e.Level}
+		r.Ratio = &quantity.Interval{Median: math.Exp(e.Median), Low: math.Exp(e.Low), High: math.Exp(e.High), N: e.N, Level: e.Level}
 	}
 	return true
 }

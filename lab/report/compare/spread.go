@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/units"
@@ -85,12 +85,12 @@ func centreOf(ratios []float64) float64 {
 }
 
 // sideInterval returns a side's figure with its interval, for the table.
-func sideInterval(figures []runFigure) *model.Interval {
+func sideInterval(figures []runFigure) *quantity.Interval {
 	switch len(figures) {
 	case 0:
 		return nil
 	case 1:
-		iv := model.MedianInterval(figures[0].trials)
+		iv := quantity.MedianInterval(figures[0].trials)
 		iv.Median = figures[0].value
 		return iv
 	}
@@ -99,7 +99,7 @@ func sideInterval(figures []runFigure) *model.Interval {
 		xs[i] = f.value
 		sum += math.Log(f.value)
 	}
-	iv := model.MedianInterval(xs)
+	iv := quantity.MedianInterval(xs)
 	if slices.Min(xs) > 0 {
 		iv.Median = math.Exp(sum / float64(len(xs)))
 	}

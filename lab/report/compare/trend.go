@@ -9,6 +9,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -31,13 +32,13 @@ type Series struct {
 
 // TrendPoint is one run's figure.
 type TrendPoint struct {
-	Run      string         `json:"run"`
-	Name     string         `json:"name,omitempty"`
-	Started  time.Time      `json:"started"`
-	Revision string         `json:"revision,omitempty"`
-	Kernel   string         `json:"kernel,omitempty"`
-	Figure   model.Interval `json:"figure"` // SI unit of the metric
-	Change   *Change        `json:"change,omitempty"`
+	Run      string            `json:"run"`
+	Name     string            `json:"name,omitempty"`
+	Started  time.Time         `json:"started"`
+	Revision string            `json:"revision,omitempty"`
+	Kernel   string            `json:"kernel,omitempty"`
+	Figure   quantity.Interval `json:"figure"` // SI unit of the metric
+	Change   *Change           `json:"change,omitempty"`
 }
 
 // Change is a run at which the level changed.
@@ -179,7 +180,7 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 			changed++
 			continue
 		}
-		iv := model.MedianInterval(c.values(id, metric))
+		iv := quantity.MedianInterval(c.values(id, metric))
 		if iv == nil {
 			without++
 			continue

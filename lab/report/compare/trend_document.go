@@ -8,7 +8,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/document"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/units"
 )
 
@@ -38,7 +38,7 @@ func (t *Trend) title() string {
 
 // section returns the chart and the table of one scenario. chart is the ID of the chart.
 func (s *Series) section(chart string) document.Section {
-	scale, dates := model.ScaleOf(s.Metric, s.medians()...), s.dates()
+	scale, dates := quantity.ScaleOf(s.Metric, s.medians()...), s.dates()
 	picture := &document.Trend{ID: chart, Unit: scale.Unit, Levels: s.levels(scale)}
 	table := document.Table{Columns: append(document.Words("run", "date"), document.Figures("trials", "median")...)}
 	table.Columns[3].Unit = scale.Unit
@@ -58,8 +58,8 @@ func (s *Series) section(chart string) document.Section {
 		if c := p.Change; c != nil {
 			level := scale.Print(c.Before) + " → " + scale.Print(c.After)
 			row.Alarm, row.Notes = true, c.notes(level)
-			row.Cells[6].Text = fmt.Sprintf("◀ ×%s, p %s", model.Scale{By: 1}.Print(c.Ratio), probability(c.P))
-			dot.Change, dot.Tip = "×"+model.Scale{By: 1}.Print(c.Ratio), append(dot.Tip, "level "+level)
+			row.Cells[6].Text = fmt.Sprintf("◀ ×%s, p %s", quantity.Scale{By: 1}.Print(c.Ratio), probability(c.P))
+			dot.Change, dot.Tip = "×"+quantity.Scale{By: 1}.Print(c.Ratio), append(dot.Tip, "level "+level)
 			said = append(said, p.Run+": level "+level)
 		}
 		picture.Points = append(picture.Points, dot)
@@ -92,7 +92,7 @@ func (c *Change) notes(level string) []string {
 
 // levels returns the levels before, between and after the changes; none if the level did
 // not change.
-func (s *Series) levels(scale model.Scale) []document.TrendLevel {
+func (s *Series) levels(scale quantity.Scale) []document.TrendLevel {
 	list := []document.TrendLevel{}
 	for i := range s.Points {
 		c := s.Points[i].Change

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/units"
 )
 
@@ -62,23 +62,23 @@ func (r *Row) line() string {
 }
 
 // scale returns the unit of the row's figures; ratios to a baseline have no unit.
-func (r *Row) scale() model.Scale {
+func (r *Row) scale() quantity.Scale {
 	if r.Baseline != "" {
-		return model.Scale{By: 1}
+		return quantity.Scale{By: 1}
 	}
-	return model.ScaleOf(r.Metric, medians(r.A, r.B)...)
+	return quantity.ScaleOf(r.Metric, medians(r.A, r.B)...)
 }
 
 // figure prints the median of a side without its unit.
-func (r *Row) figure(iv *model.Interval) string {
+func (r *Row) figure(iv *quantity.Interval) string {
 	if iv == nil {
 		return "—"
 	}
-	median, _ := r.scale().Figure(model.Interval{Median: iv.Median, N: 1})
+	median, _ := r.scale().Figure(quantity.Interval{Median: iv.Median, N: 1})
 	return median
 }
 
-func medians(ivs ...*model.Interval) []float64 {
+func medians(ivs ...*quantity.Interval) []float64 {
 	var xs []float64
 	for _, iv := range ivs {
 		if iv != nil {
@@ -89,13 +89,13 @@ func medians(ivs ...*model.Interval) []float64 {
 }
 
 // bracketed prints a ratio as "0.951 [0.940, 0.962]".
-func bracketed(iv *model.Interval) string {
+func bracketed(iv *quantity.Interval) string {
 	if iv == nil {
 		return "—"
 	}
 	shown := *iv
 	shown.N = max(shown.N, 2) // with one run for each side the ratio still has an interval
-	median, bounds := model.Scale{By: 1}.Figure(shown)
+	median, bounds := quantity.Scale{By: 1}.Figure(shown)
 	return strings.TrimSpace(median + " " + bounds)
 }
 

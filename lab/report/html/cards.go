@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -118,7 +119,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 		line.Big, line.Tone = "no difference", "none"
 		line.Mark = mark{} // Big already says "no difference"
 		if d := c.Detectable; d != nil && *d > 0 {
-			line.Mark = mark{Sign: "~", Word: "detectable: " + model.Percentage(*d), Class: "alike"}
+			line.Mark = mark{Sign: "~", Word: "detectable: " + quantity.Percentage(*d), Class: "alike"}
 		}
 	case model.TooFew:
 		line.Small = strings.TrimSpace(fmt.Sprintf("%s in %d trials", line.Small, c.Ratio.N))
@@ -132,7 +133,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 // change prints a ratio as a change in percent: 0.784 is "−21.6 %".
 func change(ratio float64) string { return withSign(100*(ratio-1)) + " %" }
 
-func bounds(iv model.Interval) string {
+func bounds(iv quantity.Interval) string {
 	if iv.N < 2 {
 		return ""
 	}
@@ -146,5 +147,5 @@ func withSign(v float64) string {
 	if math.Abs(v) >= 99.95 {
 		decimals = 0
 	}
-	return model.Signed(v, decimals)
+	return quantity.Signed(v, decimals)
 }

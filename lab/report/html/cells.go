@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -108,14 +109,14 @@ func commonSettings(half, full []*model.Scenario) int {
 
 // cellScale returns the unit for a system's throughputs, and the end of the axis: a round
 // figure not below the upper end of any interval.
-func cellScale(rows []*model.Scenario) (model.Scale, float64) {
+func cellScale(rows []*model.Scenario) (quantity.Scale, float64) {
 	var medians []float64
 	top := 0.0
 	for _, s := range rows {
 		medians = append(medians, s.Throughput.Median)
 		top = max(top, s.Throughput.Median, s.Throughput.High)
 	}
-	scale := model.ScaleOf(sample.Throughput, medians...)
+	scale := quantity.ScaleOf(sample.Throughput, medians...)
 	if top <= 0 {
 		return scale, 1
 	}
@@ -124,7 +125,7 @@ func cellScale(rows []*model.Scenario) (model.Scale, float64) {
 	return scale, math.Ceil(top/step) * step
 }
 
-func (b *builder) fill(c *cellChart, rows []*model.Scenario, scale model.Scale) {
+func (b *builder) fill(c *cellChart, rows []*model.Scenario, scale quantity.Scale) {
 	groups := map[string]int{}
 	for _, s := range rows {
 		groups[suite.Group(s.ID)]++
@@ -136,9 +137,9 @@ func (b *builder) fill(c *cellChart, rows []*model.Scenario, scale model.Scale) 
 			r.Label = s.ID
 		}
 		text := r.Label + " " + r.Bar.Text
-		for i, iv := range []*model.Interval{s.SenderCPU, s.ReceiverCPU} {
+		for i, iv := range []*quantity.Interval{s.SenderCPU, s.ReceiverCPU} {
 			if iv != nil {
-				r.CPU[i] = barOf(iv, model.Scale{Unit: "%", By: 1})
+				r.CPU[i] = barOf(iv, quantity.Scale{Unit: "%", By: 1})
 				text += fmt.Sprintf(", CPU of the %s %s %%", []string{"sender", "receiver"}[i], r.CPU[i].Text)
 			}
 		}
@@ -148,7 +149,7 @@ func (b *builder) fill(c *cellChart, rows []*model.Scenario, scale model.Scale) 
 	c.Alt = fmt.Sprintf("%s: throughput in %s with CPU: %s. The tables below have all figures.", c.Title, c.Unit, strings.Join(said, "; "))
 }
 
-func barOf(iv *model.Interval, scale model.Scale) *bar {
+func barOf(iv *quantity.Interval, scale quantity.Scale) *bar {
 	text, _ := scale.Figure(*iv)
 	return &bar{Median: iv.Median, Low: iv.Low, High: iv.High, Text: text}
 }

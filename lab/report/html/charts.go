@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -205,7 +206,7 @@ func (b *builder) dot(c *model.Comparison) (d dot, ok bool) {
 	if _, ok := b.keyName(c); !ok && c.Metric != sample.LatencyP99 {
 		return dot{}, false
 	}
-	median, bounds := model.Scale{By: 1}.Figure(c.Ratio)
+	median, bounds := quantity.Scale{By: 1}.Figure(c.Ratio)
 	d = dot{
 		Subject: c.Subject, Baseline: c.Baseline, Paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,

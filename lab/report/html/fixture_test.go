@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -49,8 +50,8 @@ func judge(r *model.Report) {
 	}
 }
 
-func interval(median, half float64) *model.Interval {
-	return &model.Interval{Median: median, Low: median - half, High: median + half, N: 6, Level: 0.97}
+func interval(median, half float64) *quantity.Interval {
+	return &quantity.Interval{Median: median, Low: median - half, High: median + half, N: 6, Level: 0.97}
 }
 
 // streamLadder climbs from raw over bridge to VXLAN; the bridge's CPU is not

@@ -16,6 +16,7 @@ import (
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -365,8 +366,8 @@ func TestChangesAreWrittenAsPeopleDo(t *testing.T) {
 }
 
 func TestCardColoursOnlyWhatTheTrialsDecide(t *testing.T) {
-	iv := model.Interval{Median: 0.9, Low: 0.8, High: 0.95, N: 6, Level: 0.97}
-	line := func(m sample.Metric, v model.Verdict, iv model.Interval) cardLine {
+	iv := quantity.Interval{Median: 0.9, Low: 0.8, High: 0.95, N: 6, Level: 0.97}
+	line := func(m sample.Metric, v model.Verdict, iv quantity.Interval) cardLine {
 		return costLine("x", &model.Comparison{Metric: m, Ratio: iv, Verdict: v})
 	}
 	if l := line(sample.Throughput, model.Differs, iv); l.Tone != "worse" || l.Big != "−10.0 %" || l.Small != "[−20.0, −5.0]" {

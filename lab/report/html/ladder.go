@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -127,7 +128,7 @@ func (b *builder) lacking(id string) string {
 }
 
 // spanOf prints an interval in a scale.
-func spanOf(scale model.Scale, iv *model.Interval) *span {
+func spanOf(scale quantity.Scale, iv *quantity.Interval) *span {
 	if iv == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -19,7 +20,7 @@ func TestThePageHasTheMatrixWithItsColours(t *testing.T) {
 			id := fmt.Sprintf("%s/udp-%s", system, size)
 			r.Scenarios = append(r.Scenarios, model.Scenario{
 				ID: id, System: system, Workload: suite.Workload{Name: "udp-" + size, Kind: suite.UDPStream}, Trials: 6,
-				Metrics: map[sample.Metric]model.Interval{sample.DatagramsReceived: *interval(5e5, 0)},
+				Metrics: map[sample.Metric]quantity.Interval{sample.DatagramsReceived: *interval(5e5, 0)},
 			})
 			if i > 0 {
 				r.Comparisons = append(r.Comparisons, model.Comparison{

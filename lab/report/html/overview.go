@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -107,7 +108,7 @@ func (o *overview) column(r *model.Report, m sample.Metric, scenarios map[string
 	if len(medians) == 0 {
 		return
 	}
-	scale, longest := model.ScaleOf(m, medians...), slices.Max(medians)
+	scale, longest := quantity.ScaleOf(m, medians...), slices.Max(medians)
 	head := overviewColumn{Name: strings.TrimSuffix(m.Label(), " per byte"), Under: scale.Unit}
 	if part != "" && m.Side() == "" {
 		head.Under += ", " + part

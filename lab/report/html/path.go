@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -160,7 +160,7 @@ func amount(n uint64, unit string) string {
 		}
 		v, prefix = v/1000, p
 	}
-	figure := model.Scale{By: 1}.Print(v)
+	figure := quantity.Scale{By: 1}.Print(v)
 	if n < 1000 {
 		figure = fmt.Sprint(n)
 	}

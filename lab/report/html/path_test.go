@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -111,7 +112,7 @@ func TestArrowsPointWhereTheDataGoes(t *testing.T) {
 	stream := &model.Scenario{Workload: suite.Workload{Direction: suite.Forward}}
 	reverse := &model.Scenario{Workload: suite.Workload{Direction: suite.Reverse}}
 	both := &model.Scenario{Workload: suite.Workload{Direction: suite.Both}}
-	exchange := &model.Scenario{Workload: suite.Workload{Direction: suite.Forward}, Transactions: &model.Interval{}}
+	exchange := &model.Scenario{Workload: suite.Workload{Direction: suite.Forward}, Transactions: &quantity.Interval{}}
 	two := path{Nodes: []string{"a", "b"}}
 	for _, c := range []struct {
 		row  *model.Scenario

@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 )
 
 // profiles has the CPU profiles of the report, for the page.
@@ -120,7 +121,7 @@ func (b *builder) profiles() (profiles, string, error) {
 		return out, "", nil
 	}
 	packed, part, err := packFlames(list, mostFlames)
-	out.Small = fmt.Sprintf("Functions below %s of a side are merged into “%s”.", model.Percentage(part), rest)
+	out.Small = fmt.Sprintf("Functions below %s of a side are merged into “%s”.", quantity.Percentage(part), rest)
 	return out, packed, err
 }
 
@@ -138,7 +139,7 @@ func (v *profileView) fill(d *decoded, colours []string) {
 	v.rows(d, colours)
 	v.Top = top(d.flame)
 	if d.Slowdown != nil {
-		text, bounds := model.Scale{Unit: "%", By: 0.01}.Figure(*d.Slowdown)
+		text, bounds := quantity.Scale{Unit: "%", By: 0.01}.Figure(*d.Slowdown)
 		v.Slowdown = fmt.Sprintf("With the profiler the rate was %s %% %s of the rate without it.", text, bounds)
 	}
 	v.Sampled = sampling(d.profile)
@@ -172,7 +173,7 @@ func (v *profileView) rows(d *decoded, colours []string) {
 
 // sampling describes number, rate and clock of the samples.
 func sampling(p *folded.Profile) string {
-	text := fmt.Sprintf("%d samples over %s", p.Samples, model.Scale{Unit: "s", By: 1}.Print(p.Seconds))
+	text := fmt.Sprintf("%d samples over %s", p.Samples, quantity.Scale{Unit: "s", By: 1}.Print(p.Seconds))
 	if p.Rate > 0 {
 		text += fmt.Sprintf(", %.0f a second on each CPU (%s)", p.Rate, p.Clock)
 	}
@@ -236,4 +237,4 @@ func top(root *folded.FlameNode) []topRow {
 }
 
 // figure prints with three significant digits.
-func figure(v float64) string { return model.Scale{By: 1}.Print(v) }
+func figure(v float64) string { return quantity.Scale{By: 1}.Print(v) }

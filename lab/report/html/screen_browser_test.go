@@ -21,6 +21,7 @@ import (
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 )
 
 // pictures is a report of a real run. The test of the first screen then writes the
@@ -123,7 +124,7 @@ func TestTheAxisOfRatiosNamesEachPowerOfTen(t *testing.T) {
 	t.Parallel()
 	r := quick(t)
 	r.Comparisons = r.Comparisons[:1]
-	r.Comparisons[0].Ratio = model.Interval{Median: 1, Low: 0.0005, High: 2000, N: 8}
+	r.Comparisons[0].Ratio = quantity.Interval{Median: 1, Low: 0.0005, High: 2000, N: 8}
 	p := browse(t, r, 1280)
 	p.until(t, `[...document.querySelectorAll('#c-ratios svg text')].map(e => e.textContent).filter(e => /^[0-9.]+$/.test(e)).join(' ')`, "0.001 0.01 0.1 1 10 100 1000")
 }
@@ -139,9 +140,9 @@ func TestALinkOfTheContentsOpensAFoldedSection(t *testing.T) {
 	t.Parallel()
 	p := browse(t, quick(t), 1280)
 	open := `[...document.querySelectorAll('.fold > details')].map(d => d.open).join()`
-	p.until(t, open, "false,false,false")
+	p.until(t, open, "false,false,false,false")
 	p.do(t, chromedp.Click(chromedp.CSS(`.contents a[href="#h-method"]`)))
-	p.until(t, open, "false,true,false")
+	p.until(t, open, "false,true,false,false")
 	if dead := eval[string](t, p, `[...document.querySelectorAll('.contents a')].filter(a => !document.querySelector(a.hash)).map(a => a.hash).join()`); dead != "" {
 		t.Errorf("the contents have links to nothing: %s", dead)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/document"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -116,7 +116,7 @@ func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 			want = append(want, `<a href="/runs/`+p.Run+`">`, p.Started.Format(time.DateOnly))
 			if p.Change != nil {
 				changes++
-				want = append(want, "◀ ×"+model.Scale{By: 1}.Print(p.Change.Ratio))
+				want = append(want, "◀ ×"+quantity.Scale{By: 1}.Print(p.Change.Ratio))
 			}
 		}
 	}

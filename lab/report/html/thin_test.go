@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
 func TestMedianTrialIsTheOneNearestTheMedian(t *testing.T) {
-	row := &model.Scenario{Throughput: &model.Interval{Median: 10}}
+	row := &model.Scenario{Throughput: &quantity.Interval{Median: 10}}
 	for i, v := range []float64{30, 11, 9.5, 2} {
 		row.Samples = append(row.Samples, sample.Sample{Block: i, Metrics: sample.Metrics{sample.Throughput: v}})
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -86,7 +87,7 @@ func (p path) alt(id string) string {
 func caption(trial *sample.Sample) string {
 	text := fmt.Sprintf("Block %d", trial.Block+1)
 	if w, ok := trial.Metrics[sample.WindowSeconds]; ok {
-		text += ", counted over " + model.Scale{Unit: "s", By: 1}.Print(w)
+		text += ", counted over " + quantity.Scale{Unit: "s", By: 1}.Print(w)
 	}
 	return text + "."
 }
@@ -98,7 +99,7 @@ func headline(row *model.Scenario, trial *sample.Sample) string {
 	if !ok {
 		return ""
 	}
-	scale := model.ScaleOf(m, v)
+	scale := quantity.ScaleOf(m, v)
 	if m == sample.Transactions {
 		scale.Unit = strings.TrimSuffix(scale.Unit, "/s") + " transactions/s"
 	}

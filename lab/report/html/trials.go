@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -63,7 +64,7 @@ func (b *builder) strips() strips {
 			}
 		}
 		if len(all) > 0 {
-			scale := model.ScaleOf(m, slices.Max(all))
+			scale := quantity.ScaleOf(m, slices.Max(all))
 			out.Metrics = append(out.Metrics, stripMetric{m.Label(), scale.Unit, scale.By, m})
 		}
 	}
@@ -107,7 +108,7 @@ func (b *builder) strip(s *model.Scenario, metrics []stripMetric) strip {
 		}
 	}
 	for _, m := range metrics {
-		out.Summary = append(out.Summary, spanOf(model.Scale{Unit: m.Unit, By: m.By}, s.Interval(m.key)))
+		out.Summary = append(out.Summary, spanOf(quantity.Scale{Unit: m.Unit, By: m.By}, s.Interval(m.key)))
 	}
 	return out
 }

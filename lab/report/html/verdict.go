@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -21,7 +22,7 @@ func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 	case model.Alike:
 		m := mark{Sign: "~", Word: "no difference shows", Class: "alike"}
 		if detectable != nil && *detectable > 0 {
-			m.More = "detectable: " + model.Percentage(*detectable)
+			m.More = "detectable: " + quantity.Percentage(*detectable)
 		}
 		return m
 	case model.TooNoisy:

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/stats"
 )
 
@@ -39,7 +40,7 @@ const AgreementRule = "Absolute figures belong to the hardware that they were me
 	"Undecided: anything else, where more trials could tell."
 
 // agree applies AgreementRule to a published ratio, above 0, and a measured one.
-func agree(published float64, measured Interval) (Agreement, string) {
+func agree(published float64, measured quantity.Interval) (Agreement, string) {
 	if measured.N < stats.MinimumTrials(stats.Level) {
 		return TooFewToTell, fmt.Sprintf("%s, %d are needed", phrase.Count(measured.N, "trial"), stats.MinimumTrials(stats.Level))
 	}

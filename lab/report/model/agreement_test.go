@@ -1,6 +1,10 @@
 package model
 
-import "testing"
+import (
+	"testing"
+
+	"windtunnel/lab/report/quantity"
+)
 
 func TestAgreementFollowsItsRule(t *testing.T) {
 	for _, c := range []struct {
@@ -29,7 +33,7 @@ func TestAgreementFollowsItsRule(t *testing.T) {
 		{0.5, 0.45, 0.55, 5, TooFewToTell},
 		{0.5, 0.45, 0.55, 0, TooFewToTell},
 	} {
-		got, why := agree(c.published, Interval{Median: (c.low + c.high) / 2, Low: c.low, High: c.high, N: c.n})
+		got, why := agree(c.published, quantity.Interval{Median: (c.low + c.high) / 2, Low: c.low, High: c.high, N: c.n})
 		if got != c.want {
 			t.Errorf("published %v, measured [%v, %v] of %d: %s (%s), want %s", c.published, c.low, c.high, c.n, got, why, c.want)
 		}

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -37,7 +38,7 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 		if c == nil {
 			continue
 		}
-		median, bounds := Scale{By: 1}.Figure(c.Ratio)
+		median, bounds := quantity.Scale{By: 1}.Figure(c.Ratio)
 		ratio.Cells[i] = Cell{Text: median, Range: bounds, Verdict: c.Verdict, Detectable: c.Detectable, Value: c.Ratio.Median, Has: true}
 		_, to.Cells[i].Text, _ = Names(c.Subject, c.Baseline)
 		named[to.Cells[i].Text] = true
@@ -55,9 +56,9 @@ func (r *Report) ratioColumns(rows []*Scenario, m sample.Metric) []Column {
 // ratio to the baseline.
 type Beside struct {
 	Published
-	Baseline       string    // scenario id; "" if the scenario has none
-	PublishedRatio *float64  // to the published figure of the baseline; nil without one
-	MeasuredRatio  *Interval // paired within blocks
+	Baseline       string             // scenario id; "" if the scenario has none
+	PublishedRatio *float64           // to the published figure of the baseline; nil without one
+	MeasuredRatio  *quantity.Interval // paired within blocks
 }
 
 // Beside lists the published figures that are in no table, in the plan's order. Rates
@@ -95,9 +96,9 @@ func (b Beside) MeasuredText() string {
 	if b.Measured == nil {
 		return ""
 	}
-	scale := ScaleOf(sample.Metric(b.Metric), b.Measured.Median)
+	scale := quantity.ScaleOf(sample.Metric(b.Metric), b.Measured.Median)
 	median, _ := scale.Figure(*b.Measured)
-	return withUnit(median, scale.Unit)
+	return quantity.WithUnit(median, scale.Unit)
 }
 
 // PublishedRatioText prints the ratio of the published figures; "" if there is none.
@@ -105,7 +106,7 @@ func (b Beside) PublishedRatioText() string {
 	if b.PublishedRatio == nil {
 		return ""
 	}
-	return Scale{By: 1}.Print(*b.PublishedRatio)
+	return quantity.Scale{By: 1}.Print(*b.PublishedRatio)
 }
 
 // MeasuredRatioText prints the median of the measured ratio; "" if there is none.
@@ -113,6 +114,6 @@ func (b Beside) MeasuredRatioText() string {
 	if b.MeasuredRatio == nil {
 		return ""
 	}
-	median, _ := Scale{By: 1}.Figure(*b.MeasuredRatio)
+	median, _ := quantity.Scale{By: 1}.Figure(*b.MeasuredRatio)
 	return median
 }

@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -17,7 +18,7 @@ type Conditions struct {
 	Distances []Distance `json:"cpu_distances,omitempty"`
 	// MemoryCopy is the speed at which the nodes' CPUs copied memory in the trials
 	// that count, bits per second.
-	MemoryCopy *Interval `json:"memory_copy_bps,omitempty"`
+	MemoryCopy *quantity.Interval `json:"memory_copy_bps,omitempty"`
 	// LeftOut is the share of the time slices that the figures leave out, by reason,
 	// 0..1. It counts slices within the windows of the trials that count.
 	LeftOut map[sample.LeftOut]float64 `json:"left_out,omitempty"`
@@ -94,7 +95,7 @@ func counting(samples []sample.Sample) []sample.Sample {
 // observe sets MemoryCopy and LeftOut from the samples that count.
 func (c *Conditions) observe(samples []sample.Sample) {
 	samples = counting(samples)
-	c.MemoryCopy = MedianInterval(valuesOf(samples, sample.MemoryCopy))
+	c.MemoryCopy = quantity.MedianInterval(valuesOf(samples, sample.MemoryCopy))
 	for _, why := range leftOut {
 		share := shareOf(samples, func(p sample.Point) bool { return p.LeftOut == why.reason })
 		if share > 0 && !c.Adjusted {
@@ -146,7 +147,7 @@ func (r *Report) ConditionLines() (lines phrase.Lines) {
 	lines.SayIf(c.Adjusted, "The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen)
 	for _, why := range leftOut {
 		share := c.LeftOut[why.reason]
-		lines.SayIf(share > 0, "The figures leave out %s of the measured time because %s.", Percentage(share), why.text)
+		lines.SayIf(share > 0, "The figures leave out %s of the measured time because %s.", quantity.Percentage(share), why.text)
 	}
 	var by phrase.Groups // scenarios by limit
 	for i := range r.Scenarios {

@@ -6,6 +6,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -100,7 +101,7 @@ func (l *Ladder) parts(m sample.Metric) string {
 	if len(texts) == 0 || !addsUp(m) {
 		return ""
 	}
-	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, l.Steps[top].Name, withUnit(lines[top].Figure, scale.Unit), phrase.And(texts))
+	return fmt.Sprintf("Of %s with %s, %s, %s.", statements[m].what, l.Steps[top].Name, quantity.WithUnit(lines[top].Figure, scale.Unit), phrase.And(texts))
 }
 
 // costs returns all findings, and the causes that profiles show.

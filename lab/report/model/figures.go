@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -175,7 +176,7 @@ func (f Figures) Legend() []string {
 
 // Interval returns the scenario's figure of m, from its field or from Metrics. It
 // returns nil if m was not measured, or is a sum over the trials.
-func (s *Scenario) Interval(m sample.Metric) *Interval {
+func (s *Scenario) Interval(m sample.Metric) *quantity.Interval {
 	if f := s.field(m); f != nil {
 		return *f
 	}
@@ -187,7 +188,7 @@ func (s *Scenario) Interval(m sample.Metric) *Interval {
 
 // field returns the address of the Scenario field that has the interval of m;
 // nil if m has no field and is in Metrics.
-func (s *Scenario) field(m sample.Metric) **Interval {
+func (s *Scenario) field(m sample.Metric) **quantity.Interval {
 	switch m {
 	case sample.Throughput:
 		return &s.Throughput

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	. "windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -64,51 +65,13 @@ func TestColumnsOfFailoverAndOfTheHostsShare(t *testing.T) {
 	}
 }
 
-func TestFiguresHaveThreeDigitsAndBoundsThatDiffer(t *testing.T) {
-	for _, c := range []struct {
-		metric      sample.Metric
-		iv          Interval
-		median, rng string
-	}{
-		{sample.Throughput, Interval{Median: 11.04e9, Low: 10.4e9, High: 11.1e9, N: 6}, "11.0", "[10.4, 11.1]"},
-		{sample.Throughput, Interval{Median: 9.512e9, Low: 9.509e9, High: 9.516e9, N: 6}, "9.51", "[9.51, 9.52]"},
-		{sample.Throughput, Interval{Median: 9.512e9, Low: 9.511e9, High: 9.513e9, N: 6}, "9.512", "[9.511, 9.513]"},
-		{sample.Throughput, Interval{Median: 250e3, Low: 250e3, High: 250e3, N: 1}, "250", ""},
-		{sample.SenderCPU, Interval{Median: 99.998, Low: 99.997, High: 100, N: 2}, "100", "[100, 100]"},
-		{sample.SenderCPUPerByte, Interval{Median: 0.05678, Low: 0.05, High: 0.06, N: 6}, "0.0568", "[0.0500, 0.0600]"},
-		{sample.LossRatio, Interval{Median: 0.0123, Low: 0.01, High: 0.02, N: 6}, "1.23", "[1.00, 2.00]"},
-		{sample.Retransmits, Interval{Median: 123456, Low: 100000, High: 200000, N: 6}, "123,456", "[100,000, 200,000]"},
-	} {
-		median, rng := ScaleOf(c.metric, c.iv.Median).Figure(c.iv)
-		if median != c.median || rng != c.rng {
-			t.Errorf("%s of %v is %q %q, want %q %q", c.metric, c.iv.Median, median, rng, c.median, c.rng)
-		}
-	}
-}
-
 func TestLatenciesHaveTheUnitOfTheSmallestMedian(t *testing.T) {
 	rows := []*Scenario{
-		{Metrics: map[sample.Metric]Interval{sample.LatencyP50: {Median: 40e3, N: 1}}},
-		{Metrics: map[sample.Metric]Interval{sample.LatencyP50: {Median: 3e6, N: 1}}},
+		{Metrics: map[sample.Metric]quantity.Interval{sample.LatencyP50: {Median: 40e3, N: 1}}},
+		{Metrics: map[sample.Metric]quantity.Interval{sample.LatencyP50: {Median: 3e6, N: 1}}},
 	}
 	if scale, ok := ScaleOfRows(rows, sample.LatencyP50); !ok || scale.Unit != "µs" {
 		t.Errorf("medians of 40 µs and 3 ms have the unit %q, want µs", scale.Unit)
-	}
-}
-
-func TestPrintPutsTheUnitWhereItBelongs(t *testing.T) {
-	for _, c := range []struct {
-		metric sample.Metric
-		v      float64
-		want   string
-	}{
-		{sample.Throughput, 9.996e9, "10.0 Gbit/s"}, {sample.Throughput, 0, "0 bit/s"}, {sample.Transactions, 830, "830/s"},
-		{sample.Transactions, 27_400, "27.4 k/s"}, {sample.LatencyP50, 31_000, "31.0 µs"}, {sample.MSS, 1448, "1450 B"},
-		{sample.SegmentsPerSKB, 22.5, "22.5"}, {"unknown", 1.5, "1.50"},
-	} {
-		if got := ScaleOf(c.metric, c.v).Print(c.v); got != c.want {
-			t.Errorf("%s %v is %q, want %q", c.metric, c.v, got, c.want)
-		}
 	}
 }
 

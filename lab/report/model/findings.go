@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -80,12 +81,12 @@ func fastest(r *Report, brief bool) (sentences []string) {
 		slices.SortStableFunc(field, func(a, b *Scenario) int { return cmp.Compare(b.Interval(m).Median, a.Interval(m).Median) })
 		var reach []string
 		for _, s := range field[:min(len(field), 2)] {
-			scale := ScaleOf(m, s.Interval(m).Median)
+			scale := quantity.ScaleOf(m, s.Interval(m).Median)
 			median, bounds := scale.Figure(*s.Interval(m))
 			if brief {
 				bounds = ""
 			}
-			reach = append(reach, s.ID+" reaches "+strings.TrimSpace(withUnit(median, scale.Unit)+" "+bounds))
+			reach = append(reach, s.ID+" reaches "+strings.TrimSpace(quantity.WithUnit(median, scale.Unit)+" "+bounds))
 		}
 		switch {
 		case len(field) == 0:

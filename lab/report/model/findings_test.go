@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	. "windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -354,7 +355,7 @@ func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
 }
 
 func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
-	for want, iv := range map[string]Interval{
+	for want, iv := range map[string]quantity.Interval{
 		"97 % [95, 99]":             {Median: 0.97, Low: 0.95, High: 0.99, N: 6},
 		"98.0 % [96.0, 99.7]":       {Median: 0.98, Low: 0.96, High: 0.997, N: 6},
 		"99.6 % [99.4, 99.8]":       {Median: 0.996, Low: 0.994, High: 0.998, N: 6},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -22,7 +23,7 @@ func (r *Report) groupMatrix() (x Matrix, ok bool) {
 	order := slices.Sorted(maps.Keys(metrics))
 	// The sender's columns are the last in the order of their names, and the first here.
 	slices.SortStableFunc(order, func(a, b sample.Metric) int { return after(a.Side() != "sender", b.Side() != "sender") })
-	scale := Scale{Unit: "% of a CPU", By: 0.01}
+	scale := quantity.Scale{Unit: "% of a CPU", By: 0.01}
 	x = Matrix{Name: "CPU of control groups, in " + scale.Unit, Corner: "scenario"}
 	for _, m := range order {
 		x.Columns = append(x.Columns, m.Group()+" at the "+m.Side())

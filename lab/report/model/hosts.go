@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -28,18 +29,18 @@ type HostMatrix struct {
 
 // PairFigure is the figure from one host to another.
 type PairFigure struct {
-	From   string    `json:"from"`
-	To     string    `json:"to"`
-	Figure *Interval `json:"figure,omitempty"` // nil if it was not measured
-	Why    string    `json:"why,omitempty"`    // why attempts of the pair do not count, the last reason
+	From   string             `json:"from"`
+	To     string             `json:"to"`
+	Figure *quantity.Interval `json:"figure,omitempty"` // nil if it was not measured
+	Why    string             `json:"why,omitempty"`    // why attempts of the pair do not count, the last reason
 	// Ratio is the figure over the upper quartile of all pairs, within blocks.
-	Ratio *Interval `json:"ratio,omitempty"`
+	Ratio *quantity.Interval `json:"ratio,omitempty"`
 	// Slow: the figure is below the upper quartile by more than 10 %. P is the corrected
 	// p-value of this claim; nil with too few blocks.
 	Slow bool     `json:"slow,omitempty"`
 	P    *float64 `json:"p_adjusted,omitempty"`
 	// Reverse is the figure over that of the opposite direction, within blocks.
-	Reverse *Interval `json:"reverse_ratio,omitempty"`
+	Reverse *quantity.Interval `json:"reverse_ratio,omitempty"`
 	// Asymmetric: the figure is below that of the opposite direction by more than 10 %.
 	// ReverseP is the corrected p-value of this claim. The slower direction has it.
 	Asymmetric bool     `json:"asymmetric,omitempty"`
@@ -118,7 +119,7 @@ func (x *HostMatrix) complete() {
 			values = append(values, f.values[block])
 			byBlock[block] = append(byBlock[block], f.values[block])
 		}
-		if f.Figure = MedianInterval(values); f.Figure != nil {
+		if f.Figure = quantity.MedianInterval(values); f.Figure != nil {
 			medians = append(medians, f.Figure.Median)
 		}
 	}
@@ -170,13 +171,13 @@ func (x *HostMatrix) judgeDirections() {
 // claims are one family of claims that a value is below another by more than slowLimit.
 type claims struct {
 	rows    []map[int]float64 // by claim and block: logarithm of (1 − slowLimit) × other / value
-	ratios  []*Interval
+	ratios  []*quantity.Interval
 	results []func(p float64, claimed bool)
 }
 
 // add adds the claim that values are below others in their common blocks. It returns the
 // ratio; nil if there is none. judge calls result if there are enough blocks.
-func (c *claims) add(values, others map[int]float64, result func(p float64, claimed bool)) *Interval {
+func (c *claims) add(values, others map[int]float64, result func(p float64, claimed bool)) *quantity.Interval {
 	var over, under []float64
 	row := make(map[int]float64)
 	for _, block := range blocksOf(values) {
@@ -191,7 +192,7 @@ func (c *claims) add(values, others map[int]float64, result func(p float64, clai
 	if !ok || err != nil {
 		return nil
 	}
-	ratio := Interval(e.Interval)
+	ratio := quantity.Interval(e.Interval)
 	if len(over) >= stats.MinimumTrials(stats.Level) {
 		c.rows, c.ratios, c.results = append(c.rows, row), append(c.ratios, &ratio), append(c.results, result)
 	}

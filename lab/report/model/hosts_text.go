@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )
@@ -25,22 +26,22 @@ func (x *HostMatrix) Findings() []string {
 		lines.Say("%s: the median of the pairs is %s. Slow and asymmetric pairs are named from %s on.", x.Scenario, x.scale().Print(x.Median), phrase.Count(need, "trial"))
 		return lines
 	}
-	slow := x.chosen(func(f *PairFigure) (*Interval, bool) { return f.Ratio, f.Slow })
+	slow := x.chosen(func(f *PairFigure) (*quantity.Interval, bool) { return f.Ratio, f.Slow })
 	for _, f := range slow[:min(len(slow), mostNamed)] {
 		lines.Say("%s: %s is slow: %s, %s of the upper quartile of all pairs (%s).", x.Scenario, f.HostPair(), x.figure(f), f.Ratio.Percent(), x.scale().Print(x.Reference))
 	}
 	lines.SayIf(len(slow) > mostNamed, "%s: %d further pairs are slow; the matrix marks them.", x.Scenario, len(slow)-mostNamed)
-	lopsided := x.chosen(func(f *PairFigure) (*Interval, bool) { return f.Reverse, f.Asymmetric })
+	lopsided := x.chosen(func(f *PairFigure) (*quantity.Interval, bool) { return f.Reverse, f.Asymmetric })
 	for _, f := range lopsided[:min(len(lopsided), mostNamed)] {
 		lines.Say("%s: %s and %s are asymmetric: %s to %s is %s, %s of the opposite direction.", x.Scenario, f.From, f.To, f.From, f.To, x.figure(f), f.Reverse.Percent())
 	}
 	lines.SayIf(len(lopsided) > mostNamed, "%s: %d further pairs are asymmetric; the matrix marks them.", x.Scenario, len(lopsided)-mostNamed)
-	lines.SayIf(len(slow)+len(lopsided) == 0, "%s: no pair is certainly slow or asymmetric by more than %s. The median of the pairs is %s.", x.Scenario, Percentage(slowLimit), x.scale().Print(x.Median))
+	lines.SayIf(len(slow)+len(lopsided) == 0, "%s: no pair is certainly slow or asymmetric by more than %s. The median of the pairs is %s.", x.Scenario, quantity.Percentage(slowLimit), x.scale().Print(x.Median))
 	return lines
 }
 
 // chosen lists the pairs for which the function is returns true, by ascending ratio.
-func (x *HostMatrix) chosen(is func(*PairFigure) (ratio *Interval, ok bool)) (list []*PairFigure) {
+func (x *HostMatrix) chosen(is func(*PairFigure) (ratio *quantity.Interval, ok bool)) (list []*PairFigure) {
 	for k := range x.Pairs {
 		if _, ok := is(&x.Pairs[k]); ok {
 			list = append(list, &x.Pairs[k])
@@ -55,12 +56,12 @@ func (x *HostMatrix) chosen(is func(*PairFigure) (ratio *Interval, ok bool)) (li
 }
 
 // scale returns the unit in which all figures of the matrix are printed.
-func (x *HostMatrix) scale() Scale { return ScaleOf(x.Metric, x.Reference) }
+func (x *HostMatrix) scale() quantity.Scale { return quantity.ScaleOf(x.Metric, x.Reference) }
 
 // figure prints the figure of a pair with its interval.
 func (x *HostMatrix) figure(f *PairFigure) string {
 	median, bounds := x.scale().Figure(*f.Figure)
-	return strings.TrimSpace(withUnit(median, x.scale().Unit) + " " + bounds)
+	return strings.TrimSpace(quantity.WithUnit(median, x.scale().Unit) + " " + bounds)
 }
 
 // mostMatrixHosts is the maximum number of hosts whose matrix a reader gets. A larger one
@@ -108,8 +109,8 @@ func (x *HostMatrix) matrix() Matrix {
 			cell.Shade = shadeOf(f.Figure.Median / x.Reference)
 		}
 	}
-	out.Legend.SayIf(marked[slowMark], "%s certainly below the upper quartile of all pairs (%s) by more than %s.", slowMark, scale.Print(x.Reference), Percentage(slowLimit))
-	out.Legend.SayIf(marked[lopsidedMark], "%s certainly below the opposite direction by more than %s.", lopsidedMark, Percentage(slowLimit))
+	out.Legend.SayIf(marked[slowMark], "%s certainly below the upper quartile of all pairs (%s) by more than %s.", slowMark, scale.Print(x.Reference), quantity.Percentage(slowLimit))
+	out.Legend.SayIf(marked[lopsidedMark], "%s certainly below the opposite direction by more than %s.", lopsidedMark, quantity.Percentage(slowLimit))
 	return out
 }
 
@@ -136,9 +137,9 @@ func (x *HostMatrix) byHost() Matrix {
 		row := MatrixRow{Name: h}
 		for _, values := range [][]float64{sent[h], received[h]} {
 			middle, least := MatrixCell{Text: "none"}, MatrixCell{Text: "none"}
-			if iv := MedianInterval(values); iv != nil {
-				middle.Text, _ = scale.Figure(Interval{Median: iv.Median, N: 1})
-				least.Text, _ = scale.Figure(Interval{Median: slices.Min(values), N: 1})
+			if iv := quantity.MedianInterval(values); iv != nil {
+				middle.Text, _ = scale.Figure(quantity.Interval{Median: iv.Median, N: 1})
+				least.Text, _ = scale.Figure(quantity.Interval{Median: slices.Min(values), N: 1})
 				middle.Shade = shadeOf(iv.Median / x.Reference)
 			}
 			row.Cells = append(row.Cells, middle, least)

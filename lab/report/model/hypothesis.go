@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -94,7 +95,7 @@ func (b *builder) lacksFigures(h *suite.Hypothesis, subject string) string {
 
 // hypothesisFigure estimates the figure that the hypothesis bounds, with an interval of
 // this confidence. It returns the reason if there is none.
-func (b *builder) hypothesisFigure(h *suite.Hypothesis, subject string, level float64) (Interval, string) {
+func (b *builder) hypothesisFigure(h *suite.Hypothesis, subject string, level float64) (quantity.Interval, string) {
 	m, of := sample.Metric(h.Metric), subject+" and "+h.Baseline
 	over, under, _ := pair(m, b.cells[subject], b.cells[h.Baseline])
 	estimate := b.ratio
@@ -105,23 +106,23 @@ func (b *builder) hypothesisFigure(h *suite.Hypothesis, subject string, level fl
 	case h.Baseline == "":
 		iv, _, err := stats.MedianInterval(b.cells[subject].values[m], b.level(level))
 		if err != nil {
-			return Interval{}, fmt.Sprintf("%s of %s has no interval: %v", m.Label(), subject, err)
+			return quantity.Interval{}, fmt.Sprintf("%s of %s has no interval: %v", m.Label(), subject, err)
 		}
-		return Interval(iv), ""
+		return quantity.Interval(iv), ""
 	case h.Difference:
 		estimate = b.difference
 	}
 	if len(over) == 0 {
-		return Interval{}, cmp.Or(b.withoutCommonBlock(subject, h.Baseline), fmt.Sprintf("no block has %s of both %s", m.Label(), of))
+		return quantity.Interval{}, cmp.Or(b.withoutCommonBlock(subject, h.Baseline), fmt.Sprintf("no block has %s of both %s", m.Label(), of))
 	}
 	e, ok, err := estimate(over, under, level)
 	if err != nil {
-		return Interval{}, fmt.Sprintf("%s: there is no ratio of %s, because %v", m.Label(), of, err)
+		return quantity.Interval{}, fmt.Sprintf("%s: there is no ratio of %s, because %v", m.Label(), of, err)
 	}
 	if !ok {
-		return Interval{}, fmt.Sprintf("%s of %s has no ratio", m.Label(), of)
+		return quantity.Interval{}, fmt.Sprintf("%s of %s has no ratio", m.Label(), of)
 	}
-	return Interval(e.Interval), ""
+	return quantity.Interval(e.Interval), ""
 }
 
 // both returns the values of two metrics of one scenario, of the blocks that have both.
@@ -136,7 +137,7 @@ func both(c *cell, m, other sample.Metric) (over, under []float64) {
 
 // sentence states the figure of a subject: "throughput of b/stream is 0.98× [0.97, 0.99]
 // that of a/stream".
-func (h Hypothesis) sentence(subject string, figure Interval) string {
+func (h Hypothesis) sentence(subject string, figure quantity.Interval) string {
 	m, text := sample.Metric(h.Metric), h.FigureText(figure)
 	switch {
 	case h.Over != "":
@@ -171,13 +172,13 @@ func (h Hypothesis) Label() string {
 
 // FigureText prints a figure of the hypothesis with its interval: "0.98× [0.97, 0.99]",
 // or "9.31 Gbit/s [9.28, 9.35]".
-func (h Hypothesis) FigureText(figure Interval) string {
+func (h Hypothesis) FigureText(figure quantity.Interval) string {
 	if h.Over != "" || h.Baseline != "" && !h.Difference {
-		return bracketed(figure, 2, "×", 1, h.Low, h.High)
+		return quantity.Bracketed(figure, 2, "×", 1, h.Low, h.High)
 	}
-	scale := ScaleOf(sample.Metric(h.Metric), figure.Low, figure.High)
+	scale := quantity.ScaleOf(sample.Metric(h.Metric), figure.Low, figure.High)
 	by := func(v float64) float64 { return v / scale.By }
-	scaled := Interval{Median: by(figure.Median), Low: by(figure.Low), High: by(figure.High), N: figure.N}
-	text := bracketed(scaled, significant(scaled.Median), strings.TrimPrefix(withUnit(" ", scale.Unit), " "), by(h.Low), by(h.High))
+	scaled := quantity.Interval{Median: by(figure.Median), Low: by(figure.Low), High: by(figure.High), N: figure.N}
+	text := quantity.Bracketed(scaled, quantity.Significant(scaled.Median), strings.TrimPrefix(quantity.WithUnit(" ", scale.Unit), " "), by(h.Low), by(h.High))
 	return strings.ReplaceAll(text, "-", "−")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -54,8 +55,8 @@ func Misspoken(r *Report) []string {
 }
 
 func TestWhatIsSureIsSaidBeforeWhatIsDearButSuggested(t *testing.T) {
-	sure := &contrast{ratios: []contrasted{{Comparison: &Comparison{Verdict: Differs, Ratio: Interval{Median: 0.9, N: 10}}}}}
-	dear := &contrast{ratios: []contrasted{{Comparison: &Comparison{Verdict: Suggested, Ratio: Interval{Median: 0.2, N: 10}}}}}
+	sure := &contrast{ratios: []contrasted{{Comparison: &Comparison{Verdict: Differs, Ratio: quantity.Interval{Median: 0.9, N: 10}}}}}
+	dear := &contrast{ratios: []contrasted{{Comparison: &Comparison{Verdict: Suggested, Ratio: quantity.Interval{Median: 0.2, N: 10}}}}}
 	if got := surest([]*contrast{dear, dear, dear, dear, sure}); len(got) != mostFindings || got[0] != sure {
 		t.Errorf("%d contrasts %v, want %d, the certain difference first", len(got), got, mostFindings)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -128,7 +129,7 @@ func (b *builder) climb(c *Cost, id, from, last string) {
 		return
 	}
 	r := c.of.Ratio
-	c.Added = &Interval{Median: c.Figure.Median - below.Median, Low: below.Median * (r.Low - 1), High: below.Median * (r.High - 1), N: r.N, Level: r.Level}
+	c.Added = &quantity.Interval{Median: c.Figure.Median - below.Median, Low: below.Median * (r.Low - 1), High: below.Median * (r.High - 1), N: r.N, Level: r.Level}
 	if whole, ok := b.cells[last].summary[c.Metric]; ok && addsUp(c.Metric) && whole.Median > 0 {
 		if share := c.Added.Median / whole.Median; !math.IsInf(share, 0) {
 			c.Share = &share

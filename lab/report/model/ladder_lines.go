@@ -1,11 +1,10 @@
 package model
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"strings"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
@@ -23,7 +22,7 @@ type LadderLine struct {
 // Lines returns a line for each step, and the scale of the figures; none if no step
 // has the metric. All figures have the same number of decimals. So the printed
 // figure of a step and the printed addition of the next step sum exactly.
-func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
+func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale quantity.Scale) {
 	var figures []float64
 	for i := range l.Steps {
 		if c := l.Steps[i].Cost(m); c != nil && c.Figure != nil {
@@ -33,30 +32,24 @@ func (l *Ladder) Lines(m sample.Metric) (lines []LadderLine, scale Scale) {
 	if len(figures) == 0 {
 		return nil, scale
 	}
-	scale = ScaleOf(m, figures...)
+	scale = quantity.ScaleOf(m, figures...)
 	// At least three significant digits of the largest figure and two of the smallest.
-	decimals := max(significant(slices.Max(figures)/scale.By), significant(slices.Min(figures)/scale.By)-1)
+	decimals := max(quantity.Significant(slices.Max(figures)/scale.By), quantity.Significant(slices.Min(figures)/scale.By)-1)
 	below := 0.0
 	for i := range l.Steps {
 		g := &l.Steps[i]
 		line, c := g.line(m), g.Cost(m)
 		if c != nil && c.Figure != nil {
-			figure := rounded(c.Figure.Median/scale.By, decimals)
-			line.Figure = grouped(figure, decimals)
+			figure := quantity.Rounded(c.Figure.Median/scale.By, decimals)
+			line.Figure = quantity.Grouped(figure, decimals)
 			if c.Adds() {
-				line.Added = Signed(figure-below, decimals)
+				line.Added = quantity.Signed(figure-below, decimals)
 			}
 			below = figure
 		}
 		lines = append(lines, line)
 	}
 	return lines, scale
-}
-
-// rounded rounds v to this many decimals.
-func rounded(v float64, decimals int) float64 {
-	step := math.Pow10(decimals)
-	return math.Round(v*step) / step
 }
 
 // Cost returns the step's figure of m; nil if it has none.
@@ -80,20 +73,11 @@ func (g *Rung) line(m sample.Metric) LadderLine {
 		return line
 	}
 	if c.Ratio != nil {
-		line.Ratio, line.Range = Scale{By: 1}.Figure(*c.Ratio)
+		line.Ratio, line.Range = quantity.Scale{By: 1}.Figure(*c.Ratio)
 	}
 	if c.Share != nil {
-		line.Share = strings.TrimPrefix(Signed(100**c.Share, 0), "+") + " %"
+		line.Share = strings.TrimPrefix(quantity.Signed(100**c.Share, 0), "+") + " %"
 	}
 	line.Mark = marks[c.Verdict]
 	return line
-}
-
-// Signed prints v with a sign. The minus is U+2212. Zero has no sign.
-func Signed(v float64, decimals int) string {
-	text := strings.Replace(fmt.Sprintf("%+.*f", decimals, v), "-", "−", 1)
-	if strings.Trim(text, "+−0.") == "" {
-		return strings.TrimLeft(text, "+−")
-	}
-	return text
 }

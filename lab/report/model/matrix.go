@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -143,7 +144,7 @@ func (r *Report) matrix(rows []*Scenario, m sample.Metric) (x Matrix, ok bool) {
 }
 
 // fill sets a cell, and returns the comparison that it shows; nil if there is none.
-func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale Scale, units bool) *Comparison {
+func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale quantity.Scale, units bool) *Comparison {
 	cell.Scenario, cell.Text, cell.Why = s.ID, s.Absent(), s.Skipped
 	if needs := needsCPUs.FindString(s.Skipped); needs != "" {
 		cell.Text = needs
@@ -153,7 +154,7 @@ func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale Scal
 		return nil
 	}
 	if units {
-		cell.Text = ScaleOf(m, iv.Median).Print(iv.Median)
+		cell.Text = quantity.ScaleOf(m, iv.Median).Print(iv.Median)
 	} else {
 		cell.Text, _ = scale.Figure(*iv)
 	}
@@ -165,7 +166,7 @@ func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale Scal
 	if c == nil {
 		return nil
 	}
-	ratio, _ := Scale{By: 1}.Figure(c.Ratio)
+	ratio, _ := quantity.Scale{By: 1}.Figure(c.Ratio)
 	cell.Ratio = strings.TrimSpace(ratio + " " + marks[c.Verdict])
 	cell.Shade = shade(c)
 	return c

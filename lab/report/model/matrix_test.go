@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	. "windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
 // figure is an interval of six trials without spread.
-func figure(median float64) *Interval {
-	return &Interval{Median: median, Low: median, High: median, N: 6, Level: 0.97}
+func figure(median float64) *quantity.Interval {
+	return &quantity.Interval{Median: median, Low: median, High: median, N: 6, Level: 0.97}
 }
 
 // datagrams is a report of four systems with datagrams of three sizes, compared with the
@@ -24,7 +25,7 @@ func datagrams() *Report {
 		for j, size := range []string{"udp-64", "udp-256", "udp-1024"} {
 			s := Scenario{
 				ID: system + "/" + size, System: system, Workload: suite.Workload{Name: size, Kind: suite.UDPStream}, Trials: 6,
-				Metrics: map[sample.Metric]Interval{sample.DatagramsReceived: *figure(float64(100_000 * (i + j + 1)))},
+				Metrics: map[sample.Metric]quantity.Interval{sample.DatagramsReceived: *figure(float64(100_000 * (i + j + 1)))},
 			}
 			r.Scenarios = append(r.Scenarios, s)
 			if i > 0 {
@@ -74,7 +75,7 @@ func TestLatencyUnderLoadHasAMatrixForEachPercentile(t *testing.T) {
 		for j, load := range []int{0, 1, 8, 16} {
 			s := Scenario{
 				ID: fmt.Sprintf("%s/load-%d", system, load), Workload: suite.Workload{Kind: suite.TCPRR, Load: load}, Trials: 6,
-				Metrics: map[sample.Metric]Interval{},
+				Metrics: map[sample.Metric]quantity.Interval{},
 			}
 			for k, m := range []sample.Metric{sample.LatencyP50, sample.LatencyP99, sample.LatencyP999} {
 				s.Metrics[m] = *figure(20_000 * float64((i+1)*(k+1)) * []float64{1, 10, 1000, 10_000}[j])

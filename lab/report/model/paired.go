@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -41,7 +42,7 @@ func (b *builder) paired(subject, baseline string, m sample.Metric) *Comparison 
 	if !ok || err != nil {
 		return nil
 	}
-	c := &Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: Interval(e.Interval), Verdict: TooFew, logs: make(map[int]float64)}
+	c := &Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: quantity.Interval(e.Interval), Verdict: TooFew, logs: make(map[int]float64)}
 	for i, block := range blocks {
 		c.logs[block] = math.Log(over[i] / under[i])
 	}

@@ -9,6 +9,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -112,7 +113,7 @@ func (b *builder) precision() *Precision {
 		}
 	}
 	p.Reached = len(p.Widest) == 0 && p.Blocks > 0 && len(dark) == 0
-	wanted, blocks := Percentage(p.Wanted), phrase.Count(p.Blocks, "block")
+	wanted, blocks := quantity.Percentage(p.Wanted), phrase.Count(p.Blocks, "block")
 	switch {
 	case p.Blocks == 0:
 		p.Why = "Nothing was measured."
@@ -128,7 +129,7 @@ func (b *builder) precision() *Precision {
 func (b *builder) shortfall(p *Precision, dark []string) (parts phrase.Lines) {
 	switch n := len(p.Widest); n {
 	case 0:
-		parts.Say("all other figures are known within ±%s, but no trial of %s counts", Percentage(p.Wanted), phrase.And(dark))
+		parts.Say("all other figures are known within ±%s, but no trial of %s counts", quantity.Percentage(p.Wanted), phrase.And(dark))
 		dark = nil
 	case 1:
 		parts.Say("%s", p.Widest[0])
@@ -159,5 +160,5 @@ func (i Imprecise) String() string {
 	if i.HalfWidth == 0 {
 		return what + " has too few trials for an interval"
 	}
-	return what + " is known within ±" + Percentage(i.HalfWidth)
+	return what + " is known within ±" + quantity.Percentage(i.HalfWidth)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"windtunnel/lab/profile/folded"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -64,7 +65,7 @@ func (b *builder) profile(id, side string, trials []*sample.Sample) (Profile, er
 
 // slowdown returns the ratio of the rates of profiled trials to those without the
 // profiler in the same blocks; nil if there is no ratio.
-func (b *builder) slowdown(id string, trials []*sample.Sample) *Interval {
+func (b *builder) slowdown(id string, trials []*sample.Sample) *quantity.Interval {
 	c, metric := b.cells[id], sample.Throughput
 	if len(c.values[sample.Transactions]) > 0 {
 		metric = sample.Transactions
@@ -83,7 +84,7 @@ func (b *builder) slowdown(id string, trials []*sample.Sample) *Interval {
 	if !ok || err != nil {
 		return nil
 	}
-	return (*Interval)(&e.Interval)
+	return (*quantity.Interval)(&e.Interval)
 }
 
 // ProfilesOf lists a scenario's profiles, the sender's first.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -26,17 +27,17 @@ type PublishedRow struct {
 // PublishedCell is a figure of a document and the measured one.
 type PublishedCell struct {
 	suite.Published
-	Measured *Interval `json:"measured,omitempty"` // in the metric's SI unit; nil for a published change
-	Absent   string    `json:"absent,omitempty"`   // why nothing was measured
+	Measured *quantity.Interval `json:"measured,omitempty"` // in the metric's SI unit; nil for a published change
+	Absent   string             `json:"absent,omitempty"`   // why nothing was measured
 	// ByTool is a CPU figure by the traffic tool's own count; nil if the tool has none.
 	// Measured is by the lab's meter then.
-	ByTool *Interval `json:"by_tool,omitempty"`
+	ByTool *quantity.Interval `json:"by_tool,omitempty"`
 	// Against is the baseline of both ratios; "" if there is no published ratio.
-	Against        string    `json:"against,omitempty"`
-	PublishedRatio *float64  `json:"published_ratio,omitempty"`
-	MeasuredRatio  *Interval `json:"measured_ratio,omitempty"` // paired within blocks
-	Agreement      Agreement `json:"agreement,omitempty"`      // "" unless both ratios exist
-	Why            string    `json:"why,omitempty"`            // reason for Agreement, or why there is none
+	Against        string             `json:"against,omitempty"`
+	PublishedRatio *float64           `json:"published_ratio,omitempty"`
+	MeasuredRatio  *quantity.Interval `json:"measured_ratio,omitempty"` // paired within blocks
+	Agreement      Agreement          `json:"agreement,omitempty"`      // "" unless both ratios exist
+	Why            string             `json:"why,omitempty"`            // reason for Agreement, or why there is none
 	// Cause is the suite's cause of a difference; "" unless Agreement is Disagrees, and if
 	// the suite knows none.
 	Cause string `json:"cause,omitempty"`

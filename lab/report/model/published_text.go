@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 )
 
 // MeasuredText prints the measured figure in the document's unit, or the reason why
@@ -22,7 +23,7 @@ func (c *PublishedCell) MeasuredText() string {
 	case c.Baseline != "" || c.Measured == nil:
 		return c.Absent
 	}
-	return withUnit(c.inUnit(c.Measured.Median), c.Unit)
+	return quantity.WithUnit(c.inUnit(c.Measured.Median), c.Unit)
 }
 
 // MeasuredRange prints the interval of MeasuredText; "" if there is none.
@@ -45,11 +46,11 @@ func (c *PublishedCell) inUnit(v float64) string {
 	if by <= 0 {
 		by = 1
 	}
-	decimals := significant(c.Measured.Median / by)
+	decimals := quantity.Significant(c.Measured.Median / by)
 	if c.Unit == "%" {
 		decimals = min(decimals, 1) // CPU has no more precision
 	}
-	return strconv.FormatFloat(three(v/by), 'f', decimals, 64)
+	return strconv.FormatFloat(quantity.Three(v/by), 'f', decimals, 64)
 }
 
 // ByToolText prints the tool's own figure with its interval, in the document's unit; ""
@@ -76,7 +77,7 @@ func (c *PublishedCell) PublishedRatioText() string {
 	if c.PublishedRatio == nil {
 		return ""
 	}
-	return Scale{By: 1}.Print(*c.PublishedRatio)
+	return quantity.Scale{By: 1}.Print(*c.PublishedRatio)
 }
 
 // MeasuredRatioText prints the measured ratio and its interval; "" if there is none.
@@ -84,7 +85,7 @@ func (c *PublishedCell) MeasuredRatioText() string {
 	if c.MeasuredRatio == nil {
 		return ""
 	}
-	median, bounds := Scale{By: 1}.Figure(*c.MeasuredRatio)
+	median, bounds := quantity.Scale{By: 1}.Figure(*c.MeasuredRatio)
 	return strings.TrimSpace(median + " " + bounds)
 }
 

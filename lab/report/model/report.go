@@ -6,6 +6,7 @@ package model
 import (
 	"time"
 
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -54,19 +55,6 @@ type RunInfo struct {
 	Environment sample.Environment `json:"environment"`
 }
 
-// Interval is a median with its 95 % interval. A figure's interval comes from order
-// statistics. A ratio has Hodges and Lehmann's median of the ratios within blocks;
-// its interval holds the values that the signed-rank test does not reject. With too
-// few samples for an interval, Low and High are the extremes. Level is then their
-// confidence.
-type Interval struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-	N      int     `json:"n"`
-	Level  float64 `json:"level"` // actual confidence of [Low, High], 0..1
-}
-
 // Latency has the medians of the trials' percentiles, in ns. Scenario.Metrics has
 // their intervals.
 type Latency struct {
@@ -79,34 +67,34 @@ type Latency struct {
 
 // Scenario has the figures of one scenario.
 type Scenario struct {
-	ID                 string                     `json:"id"`
-	Title              string                     `json:"title"`
-	System             string                     `json:"system"`
-	Placement          string                     `json:"placement"`
-	Tool               string                     `json:"tool"`
-	Offload            string                     `json:"offload"`
-	Workload           suite.Workload             `json:"workload"`
-	Fabric             suite.Fabric               `json:"fabric"`
-	Endpoint           suite.Endpoint             `json:"endpoint,omitzero"`
-	Pairs              int                        `json:"pairs"`
-	Trials             int                        `json:"trials"`                // blocks with figures that count
-	Failed             int                        `json:"failed,omitempty"`      // blocks without figures that count: failed, or not valid
-	Skipped            string                     `json:"skipped,omitempty"`     // why it did not run at all
-	Limit              sample.Limit               `json:"limit,omitempty"`       // most frequent limit of the trials
-	LimitShare         float64                    `json:"limit_share,omitempty"` // share of the trials with this limit, 0..1
-	Throughput         *Interval                  `json:"throughput_bps,omitempty"`
-	SenderCPU          *Interval                  `json:"sender_cpu_percent,omitempty"`
-	ReceiverCPU        *Interval                  `json:"receiver_cpu_percent,omitempty"`
-	SenderCPUPerByte   *Interval                  `json:"sender_cpu_ns_per_byte,omitempty"`
-	ReceiverCPUPerByte *Interval                  `json:"receiver_cpu_ns_per_byte,omitempty"`
-	Retransmits        *float64                   `json:"retransmits,omitempty"` // sum over trials
-	Errors             *float64                   `json:"errors,omitempty"`      // sum over trials
-	Transactions       *Interval                  `json:"transactions_per_s,omitempty"`
-	Latency            *Latency                   `json:"latency_ns,omitempty"`
-	PacketsPerSecond   *Interval                  `json:"packets_per_s,omitempty"`
-	Metrics            map[sample.Metric]Interval `json:"metrics,omitempty"` // every other metric
-	Flags              []GateCount                `json:"flags,omitempty"`   // flags of the trials that count
-	Samples            []sample.Sample            `json:"samples"`           // without raw outputs
+	ID                 string                              `json:"id"`
+	Title              string                              `json:"title"`
+	System             string                              `json:"system"`
+	Placement          string                              `json:"placement"`
+	Tool               string                              `json:"tool"`
+	Offload            string                              `json:"offload"`
+	Workload           suite.Workload                      `json:"workload"`
+	Fabric             suite.Fabric                        `json:"fabric"`
+	Endpoint           suite.Endpoint                      `json:"endpoint,omitzero"`
+	Pairs              int                                 `json:"pairs"`
+	Trials             int                                 `json:"trials"`                // blocks with figures that count
+	Failed             int                                 `json:"failed,omitempty"`      // blocks without figures that count: failed, or not valid
+	Skipped            string                              `json:"skipped,omitempty"`     // why it did not run at all
+	Limit              sample.Limit                        `json:"limit,omitempty"`       // most frequent limit of the trials
+	LimitShare         float64                             `json:"limit_share,omitempty"` // share of the trials with this limit, 0..1
+	Throughput         *quantity.Interval                  `json:"throughput_bps,omitempty"`
+	SenderCPU          *quantity.Interval                  `json:"sender_cpu_percent,omitempty"`
+	ReceiverCPU        *quantity.Interval                  `json:"receiver_cpu_percent,omitempty"`
+	SenderCPUPerByte   *quantity.Interval                  `json:"sender_cpu_ns_per_byte,omitempty"`
+	ReceiverCPUPerByte *quantity.Interval                  `json:"receiver_cpu_ns_per_byte,omitempty"`
+	Retransmits        *float64                            `json:"retransmits,omitempty"` // sum over trials
+	Errors             *float64                            `json:"errors,omitempty"`      // sum over trials
+	Transactions       *quantity.Interval                  `json:"transactions_per_s,omitempty"`
+	Latency            *Latency                            `json:"latency_ns,omitempty"`
+	PacketsPerSecond   *quantity.Interval                  `json:"packets_per_s,omitempty"`
+	Metrics            map[sample.Metric]quantity.Interval `json:"metrics,omitempty"` // every other metric
+	Flags              []GateCount                         `json:"flags,omitempty"`   // flags of the trials that count
+	Samples            []sample.Sample                     `json:"samples"`           // without raw outputs
 }
 
 // Comparison is the ratio of one metric of a subject to its baseline. Each block gives
@@ -117,7 +105,7 @@ type Comparison struct {
 	Subject  string        `json:"subject"`
 	Metric   sample.Metric `json:"metric"`
 	// Ratio within blocks; see stats.Ratio.
-	Ratio Interval `json:"ratio"`
+	Ratio quantity.Interval `json:"ratio"`
 	// P is the two-sided p-value of the signed-rank test; nil with too few blocks.
 	// Ratio's interval is the inverse of this test. Adjusted is the p-value after the
 	// correction for all comparisons of the report (stats.Family).
@@ -172,17 +160,17 @@ type Rung struct {
 // Cost is one metric of a step: throughput, transactions, CPU per byte or packet of one
 // side, or latency.
 type Cost struct {
-	Metric sample.Metric `json:"metric"`
-	Figure *Interval     `json:"figure,omitempty"` // of the step's scenario
+	Metric sample.Metric      `json:"metric"`
+	Figure *quantity.Interval `json:"figure,omitempty"` // of the step's scenario
 	// Added is Figure less the figure of the rung before, in the metric's unit. Low
 	// and High are the bounds of Ratio, applied to the rung before. See Adds.
-	Added *Interval `json:"added,omitempty"`
+	Added *quantity.Interval `json:"added,omitempty"`
 	// The comparison with the rung before, as in Comparison.
-	Ratio      *Interval `json:"ratio,omitempty"`
-	P          *float64  `json:"p,omitempty"`
-	Adjusted   *float64  `json:"p_adjusted,omitempty"`
-	Detectable *float64  `json:"detectable,omitempty"`
-	Verdict    Verdict   `json:"verdict,omitempty"`
+	Ratio      *quantity.Interval `json:"ratio,omitempty"`
+	P          *float64           `json:"p,omitempty"`
+	Adjusted   *float64           `json:"p_adjusted,omitempty"`
+	Detectable *float64           `json:"detectable,omitempty"`
+	Verdict    Verdict            `json:"verdict,omitempty"`
 	// Share is the part of the last rung's figure that this step added: 2/3 for 8 of
 	// 12 ns. It needs a metric that adds up: CPU per byte or packet, or latency.
 	Share *float64 `json:"share,omitempty"`
@@ -212,9 +200,9 @@ const (
 // Observed is the figure of one subject, and the judgement from it. The figure is a
 // ratio, or a difference or a value in the metric's unit.
 type Observed struct {
-	Subject   string    `json:"subject"`
-	Figure    *Interval `json:"figure,omitempty"` // nil if it could not be measured
-	Judgement Judgement `json:"judgement"`
+	Subject   string             `json:"subject"`
+	Figure    *quantity.Interval `json:"figure,omitempty"` // nil if it could not be measured
+	Judgement Judgement          `json:"judgement"`
 }
 
 // Validity counts the run's trials, by whether their figures count and why not.
@@ -260,7 +248,7 @@ type Profile struct {
 	Data     string `json:"data"` // a folded.Profile, encoded
 	// Slowdown is the ratio of throughput (or transactions) with the profiler to the
 	// rate without it, within blocks.
-	Slowdown *Interval `json:"slowdown,omitempty"`
+	Slowdown *quantity.Interval `json:"slowdown,omitempty"`
 	// Metered is the CPU time by the meter over the same windows, in cores. Sampled is
 	// the CPU time by the samples that are not idle, in cores.
 	Metered float64 `json:"metered_cores"`
@@ -273,5 +261,5 @@ type Profile struct {
 // Published is a public document's figure with the measured figure.
 type Published struct {
 	suite.Published
-	Measured *Interval `json:"measured,omitempty"`
+	Measured *quantity.Interval `json:"measured,omitempty"`
 }

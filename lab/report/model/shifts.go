@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/profile/folded"
+	"windtunnel/lab/report/quantity"
 )
 
 // mostCategories is how many categories a sentence names.
@@ -45,7 +46,7 @@ func shift(over, under map[string]float64, unit string) string {
 	})
 	var parts phrase.Lines
 	for _, c := range names[:min(len(names), mostCategories)] {
-		parts.SayIf(math.Abs(by[c]) >= leastShare*total, "%s (%s %s)", c, Signed(by[c], significant(by[c])), unit)
+		parts.SayIf(math.Abs(by[c]) >= leastShare*total, "%s (%s %s)", c, quantity.Signed(by[c], quantity.Significant(by[c])), unit)
 	}
 	return phrase.And(parts)
 }

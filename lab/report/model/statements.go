@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -49,11 +50,11 @@ func (c *Comparison) clause(than string, brief bool) string {
 // change prints a ratio as a change in percent, "3.6 %", and its bounds, "2.4,
 // 4.1". It omits the sign if the clause says "more" or "less".
 func (c *Comparison) change() (figure, bounds string) {
-	iv := Interval{Median: 100 * (c.Ratio.Median - 1), Low: 100 * (c.Ratio.Low - 1), High: 100 * (c.Ratio.High - 1), N: c.Ratio.N}
+	iv := quantity.Interval{Median: 100 * (c.Ratio.Median - 1), Low: 100 * (c.Ratio.Low - 1), High: 100 * (c.Ratio.High - 1), N: c.Ratio.N}
 	if iv.Median < 0 && !c.Verdict.Equal() {
 		iv.Median, iv.Low, iv.High = -iv.Median, -iv.High, -iv.Low
 	}
-	figure, bounds, _ = strings.Cut(strings.ReplaceAll(bracketed(iv, 0, " %", 0), "-", "−"), " [")
+	figure, bounds, _ = strings.Cut(strings.ReplaceAll(quantity.Bracketed(iv, 0, " %", 0), "-", "−"), " [")
 	return figure, strings.TrimSuffix(bounds, "]")
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -128,7 +129,7 @@ type cell struct {
 	values   map[sample.Metric][]float64
 	blocks   map[sample.Metric][]int // block of each value in values
 	// summary holds every metric's interval.
-	summary map[sample.Metric]Interval
+	summary map[sample.Metric]quantity.Interval
 }
 
 // group returns the cells by scenario ID. It leaves out samples of scenarios that the
@@ -181,7 +182,7 @@ func after(a, b bool) int {
 
 // collect sets values, blocks and summary from the samples that count.
 func (c *cell) collect(metrics []sample.Metric) {
-	c.values, c.blocks, c.summary = make(map[sample.Metric][]float64), make(map[sample.Metric][]int), make(map[sample.Metric]Interval)
+	c.values, c.blocks, c.summary = make(map[sample.Metric][]float64), make(map[sample.Metric][]int), make(map[sample.Metric]quantity.Interval)
 	for _, s := range c.ok {
 		for m, v := range s.Metrics {
 			if metrics == nil || slices.Contains(metrics, m) {
@@ -190,7 +191,7 @@ func (c *cell) collect(metrics []sample.Metric) {
 		}
 	}
 	for m, xs := range c.values {
-		c.summary[m] = *MedianInterval(xs)
+		c.summary[m] = *quantity.MedianInterval(xs)
 	}
 }
 
@@ -255,7 +256,7 @@ func (row *Scenario) take(c *cell) {
 			*f = &iv
 		} else if !info.Is(sample.Summed) {
 			if row.Metrics == nil {
-				row.Metrics = make(map[sample.Metric]Interval, len(c.summary))
+				row.Metrics = make(map[sample.Metric]quantity.Interval, len(c.summary))
 			}
 			row.Metrics[m] = iv
 		}
@@ -276,16 +277,6 @@ func (b *builder) published() []Published {
 		list = append(list, entry)
 	}
 	return list
-}
-
-// MedianInterval returns the median of finite values with its interval; nil without
-// values.
-func MedianInterval(xs []float64) *Interval {
-	iv, ok, err := stats.MedianInterval(xs, stats.Level)
-	if !ok || err != nil {
-		return nil
-	}
-	return (*Interval)(&iv)
 }
 
 // valuesOf lists the values of m in the samples that have it.

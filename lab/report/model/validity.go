@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
 )
@@ -162,7 +163,7 @@ func gateFigure(g sample.Gate) string {
 	case g.Unit == "s":
 		return units.FormatDuration(g.Value * 1e9)
 	}
-	return scaleOf(g.Unit, g.Value).Print(g.Value)
+	return quantity.ScaleOfUnit(g.Unit, g.Value).Print(g.Value)
 }
 
 // Brief describes failed checks in a few words: "foreign CPU 46.2 %, compile".
