@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"encoding/binary"
 	"maps"
 	"testing"
 
@@ -111,4 +112,57 @@ func TestTheOldestUnansweredFlowsOfACrowdedPortMakeRoom(t *testing.T) {
 	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 31, 32, 33, 34) // expired after 30 s
 	near(true)
 	expire(4, 16)
+}
+
+// A workload opens 3,000 flows a second without an answer, which is more than the checks delete in this
+// time. After each flood, one check makes room for new flows, however many floods there were before.
+func TestOneCheckMakesRoomAfterEachFlood(t *testing.T) {
+	const inQuarterSecond = 750
+	limits := small
+	limits.Flows = 8192
+	dir, devices := pins(t), enterSpace(t, 3)
+	r := &rig{Datapath: open(t, Options{Pins: dir, Limits: limits}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
+	f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
+	withRules(1)(&f)
+	if _, err := r.Apply(f); err != nil {
+		t.Fatal(err)
+	}
+	text := frame(macA, model.RouterMAC, packet(t, addrA, remoteOf(0), 0, 64, "x"))
+	port := uint16(0)
+	begin := func() (admitted bool) {
+		port++
+		binary.BigEndian.PutUint16(text[14+20:], port) // no program reads the checksum
+		code, _ := r.run(t, r.programs.FromWorkload, r.vif, text)
+		return code == actRedirect
+	}
+	check := func() {
+		t.Helper()
+		near, err := r.NearQuota()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !near {
+			return
+		}
+		if n, _, err := r.ExpireFlows(); err != nil || n == 0 {
+			t.Errorf("a check near the quota deletes %d flows, %v", n, err)
+		}
+	}
+	for flood := range 3 {
+		refused := 0
+		for range 12 {
+			for range inQuarterSecond {
+				if !begin() {
+					refused++
+				}
+			}
+			check()
+		}
+		for begin() { // the flood goes on until the quota is exceeded
+		}
+		if check(); !begin() {
+			t.Errorf("after flood %d, one check makes no room for a flow", flood+1)
+		}
+		t.Logf("flood %d: %d of %d flows were refused", flood+1, refused, 12*inQuarterSecond)
+	}
 }
