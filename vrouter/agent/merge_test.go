@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -77,6 +78,53 @@ func TestAnotherOverlaysVXLANPassesUnlessVXLANIsUsed(t *testing.T) {
 	agenttest.Must(t, nodes["a"].complains("VXLAN device other0", "vxlan_port", "4789"))
 	if s, err := nodes["a"].client.Status(context.Background()); err != nil || !s.InSync {
 		t.Errorf("the node forwards, but its status is %+v, %v", s, err)
+	}
+}
+
+// Packets of other programs to MPLSoUDP's port, and MPLS in GRE, pass between the nodes unless a pair of
+// nodes uses these encapsulations.
+func TestAnotherProgramsMPLSPassesUnlessItIsUsed(t *testing.T) {
+	t.Parallel()
+	f := agenttest.NewFleet(t)
+	nodes := map[string]*running{"a": start(t, f.Config("a")), "b": start(t, f.Config("b"))}
+	open := func(s *netdev.Space, network, address string) (c net.PacketConn) {
+		t.Helper()
+		agenttest.Must(t, s.Do(func() (err error) {
+			c, err = net.ListenPacket(network, address)
+			return err
+		}))
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	type ends struct {
+		from, to net.PacketConn
+		far      net.Addr
+	}
+	far := net.ParseIP("172.31.0.2")
+	udp := ends{open(f.A, "udp", "172.31.0.1:0"), open(f.B, "udp", "172.31.0.2:6635"), &net.UDPAddr{IP: far, Port: 6635}}
+	gre := ends{open(f.A, "ip4:gre", "172.31.0.1"), open(f.B, "ip4:gre", "172.31.0.2"), &net.IPAddr{IP: far}}
+	passes := func(e ends) bool {
+		text := append([]byte{0, 0, 0x88, 0x47}, make([]byte, 40)...)
+		e.from.WriteTo(text, e.far) // fails if the guard drops the packet
+		e.to.SetReadDeadline(time.Now().Add(time.Second))
+		_, _, err := e.to.ReadFrom(make([]byte, 100))
+		return err == nil
+	}
+	for _, c := range []struct {
+		offers   []model.Encapsulation
+		udp, gre bool
+	}{
+		{[]model.Encapsulation{model.VXLAN}, true, true},
+		{[]model.Encapsulation{model.VXLAN, model.MPLSoUDP}, false, true},
+		{[]model.Encapsulation{model.VXLAN, model.MPLSoUDP, model.MPLSoGRE}, false, false},
+	} {
+		for _, n := range nodes {
+			_, err := n.client.PutState(context.Background(), f.State(nil, c.offers...))
+			agenttest.Must(t, err)
+		}
+		if u, g := passes(udp), passes(gre); u != c.udp || g != c.gre {
+			t.Errorf("the nodes offer %v: packets to port 6635 pass: %v, want %v; MPLS in GRE: %v, want %v", c.offers, u, c.udp, g, c.gre)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 func decodeSettings(v vrouterNodeSettings) fib.Settings {
 	s := fib.Settings{
-		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, VXLANPort: netOrder16(v.VxlanPort), LastLabel: uint32(netOrder16(v.LastLabel)),
+		Strict: v.Flags&setStrict != 0, OneEncapsulation: v.Flags&setOneEncap != 0, MPLSoUDP: v.Flags&setMPLSUDP != 0, MPLSoGRE: v.Flags&setMPLSGRE != 0, VXLANPort: netOrder16(v.VxlanPort), LastLabel: uint32(netOrder16(v.LastLabel)),
 	}
 	if v.Locator != [2]uint32{} {
 		var b [16]byte

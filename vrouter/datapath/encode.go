@@ -30,6 +30,8 @@ const (
 
 	setStrict   = 1 << 0
 	setOneEncap = 1 << 1
+	setMPLSUDP  = 1 << 2
+	setMPLSGRE  = 1 << 3
 
 	ruleEgress = 1 << 0
 	ruleAllow  = 1 << 1
@@ -101,7 +103,7 @@ func maskOf(bits int) (m [16]byte) {
 }
 
 func encodeSettings(s fib.Settings) (v vrouterNodeSettings, err error) {
-	v.Flags = flagIf[uint32](s.Strict, setStrict) | flagIf[uint32](s.OneEncapsulation, setOneEncap)
+	v.Flags = flagIf[uint32](s.Strict, setStrict) | flagIf[uint32](s.OneEncapsulation, setOneEncap) | flagIf[uint32](s.MPLSoUDP, setMPLSUDP) | flagIf[uint32](s.MPLSoGRE, setMPLSGRE)
 	v.VxlanPort, v.LastLabel = netOrder16(s.VXLANPort), netOrder16(uint16(s.LastLabel))
 	if s.Locator.IsValid() {
 		b := s.Locator.Addr().As16()

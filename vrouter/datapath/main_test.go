@@ -148,7 +148,7 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		return fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}
 	}
 	return fib.Tables{
-		Settings: fib.Settings{VXLANPort: 4789, Local: []netip.Addr{local, local6}, Strict: true},
+		Settings: fib.Settings{VXLANPort: 4789, MPLSoUDP: true, MPLSoGRE: true, Local: []netip.Addr{local, local6}, Strict: true},
 		Vifs: map[uint32]fib.Vif{
 			uint32(vif): {ID: 1, VRF: 1, Nexthop: nhVif, L2: true, L3: true, MTU: 1430, MAC: macA, RouterMAC: model.RouterMAC,
 				Gateway4: netip.MustParseAddr("10.1.0.1"), Gateway6: netip.MustParseAddr("fd00:1::1"),

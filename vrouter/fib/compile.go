@@ -47,9 +47,10 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.staticRoutes()
 	c.subnets()
 	c.t.Settings.OneEncapsulation = c.hasOneEncapsulation()
-	if c.acceptsVXLAN() {
+	if c.accepts(model.VXLAN) {
 		c.t.Settings.VXLANPort = c.state.Settings.VXLANPort
 	}
+	c.t.Settings.MPLSoUDP, c.t.Settings.MPLSoGRE = c.accepts(model.MPLSoUDP), c.accepts(model.MPLSoGRE)
 	c.limits()
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
@@ -191,14 +192,14 @@ func (c *compiler) hasOneEncapsulation() bool {
 	return len(used) == 1
 }
 
-// acceptsVXLAN reports whether this node accepts VXLAN packets. If it does not, it leaves packets to
-// the VXLAN port to other programs.
-func (c *compiler) acceptsVXLAN() bool {
-	if c.state.Settings.AnySource && slices.Contains(c.self.Encapsulations, model.VXLAN) {
+// accepts reports whether this node accepts packets of an encapsulation. If it does not, it leaves them
+// to other programs.
+func (c *compiler) accepts(e model.Encapsulation) bool {
+	if c.state.Settings.AnySource && slices.Contains(c.self.Encapsulations, e) {
 		return true
 	}
 	for _, r := range c.t.Remotes {
-		if slices.Contains(r.Encapsulations, model.VXLAN) {
+		if slices.Contains(r.Encapsulations, e) {
 			return true
 		}
 	}

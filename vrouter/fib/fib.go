@@ -45,6 +45,8 @@ type Settings struct {
 	Strict           bool
 	OneEncapsulation bool         // all tunnels have one encapsulation
 	VXLANPort        uint16       // 0: this node accepts no VXLAN packets
+	MPLSoUDP         bool         // this node accepts these packets from another node or gateway
+	MPLSoGRE         bool         // the same
 	Locator          netip.Prefix // this node's locator; zero: none
 	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
 	LastLabel        uint32       // highest network whose label this node receives; 0: all

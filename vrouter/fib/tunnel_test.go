@@ -416,31 +416,37 @@ func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
 	}
 }
 
-// If no pair of nodes uses VXLAN, this node leaves packets to the VXLAN port to other programs.
-func TestTheVXLANPortIsInTheTablesWhileVXLANIsUsed(t *testing.T) {
+// If no pair of nodes uses an encapsulation, this node leaves its packets to other programs.
+func TestAnEncapsulationIsInTheSettingsWhileItIsUsed(t *testing.T) {
 	gateway := model.Gateway{Name: "mx", Addresses: addrs("192.0.2.9"), Encapsulation: model.VXLAN}
+	type settings struct {
+		VXLANPort uint16
+		UDP, GRE  bool
+	}
 	for _, c := range []struct {
 		what, a, b string
 		change     func(*model.State)
-		want       uint16
+		want       settings
 	}{
-		{"both", "u v", "v", nil, 4789},
-		{"this node", "u v", "u", nil, 0},
-		{"the other node", "u", "u v", nil, 0},
-		{"none", "u g", "u g", nil, 0},
-		{"a gateway", "u", "u", func(s *model.State) { s.Gateways = []model.Gateway{gateway} }, 4789},
-		{"this node, from any source", "u v", "u", func(s *model.State) { s.Settings.AnySource = true }, 4789},
+		{"VXLAN by both", "u v", "v", nil, settings{VXLANPort: 4789}},
+		{"VXLAN by this node", "u v", "u", nil, settings{UDP: true}},
+		{"VXLAN by the other node", "u", "u v", nil, settings{UDP: true}},
+		{"UDP and GRE by both", "u g", "u g", nil, settings{UDP: true, GRE: true}},
+		{"GRE by both", "g v", "u g", nil, settings{GRE: true}},
+		{"VXLAN by a gateway", "u", "u", func(s *model.State) { s.Gateways = []model.Gateway{gateway} }, settings{4789, true, false}},
+		{"all by this node, from any source", "u v g", "u", func(s *model.State) { s.Settings.AnySource = true }, settings{4789, true, true}},
 	} {
-		s := model.State{Settings: model.Settings{VXLANPort: 4789}, Nodes: []model.Node{
+		state := model.State{Settings: model.Settings{VXLANPort: 4789}, Nodes: []model.Node{
 			{Name: "a", Underlay: addrs("192.0.2.1"), Encapsulations: encaps(c.a)},
 			{Name: "b", Underlay: addrs("192.0.2.2"), Encapsulations: encaps(c.b)},
 		}}
 		if c.change != nil {
-			c.change(&s)
+			c.change(&state)
 		}
-		tables, _, err := compile(s, "a", Facts{}, &IDs{})
-		if got := tables.Settings.VXLANPort; err != nil || got != c.want {
-			t.Errorf("VXLAN is offered by %s: the port is %d, want %d; %v", c.what, got, c.want, err)
+		tables, _, err := compile(state, "a", Facts{}, &IDs{})
+		s := tables.Settings
+		if got := (settings{s.VXLANPort, s.MPLSoUDP, s.MPLSoGRE}); err != nil || got != c.want {
+			t.Errorf("%s: the settings have %+v, want %+v; %v", c.what, got, c.want, err)
 		}
 	}
 }

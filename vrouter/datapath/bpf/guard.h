@@ -19,11 +19,11 @@ static __always_inline int is_to_tunnel_port(const struct node_settings *s, stru
 	return !bpf_skb_load_bytes(skb, at, ports, sizeof(ports)) && is_tunnel_port(s, ports[1]);
 }
 
-static __always_inline int is_mpls_gre(struct __sk_buff *skb, __u32 at)
+static __always_inline int is_mpls_gre(const struct node_settings *s, struct __sk_buff *skb, __u32 at)
 {
 	struct gre gre;
 
-	return !bpf_skb_load_bytes(skb, at, &gre, sizeof(gre)) && gre.protocol == bpf_htons(ETH_P_MPLS_UC);
+	return !bpf_skb_load_bytes(skb, at, &gre, sizeof(gre)) && is_tunnel_gre(s, gre.protocol);
 }
 
 /* Returns 1 for packets that read_outer() at a known receiver treats as tunnel
@@ -59,7 +59,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 		at = L3_OFFSET + sizeof(struct ipv6hdr);
 	}
 	if (protocol == IPPROTO_UDP ? !is_to_tunnel_port(s, skb, at) :
-	    protocol != IPPROTO_GRE || !is_mpls_gre(skb, at))
+	    protocol != IPPROTO_GRE || !is_mpls_gre(s, skb, at))
 		return 0;
 	if (ip.version == 4)
 		mapped(&to, ip.daddr);

@@ -42,7 +42,7 @@ static __always_inline int read_shim(struct outer *o, const struct node_settings
 
 		if ((void *)(gre + 1) > end)
 			return NOT_OURS;
-		if (gre->protocol != bpf_htons(ETH_P_MPLS_UC))
+		if (!is_tunnel_gre(s, gre->protocol))
 			return NOT_OURS;
 		if (fragment)
 			return -DROP_OUTER_FRAGMENT;

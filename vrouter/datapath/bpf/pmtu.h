@@ -81,9 +81,11 @@ static __always_inline int is_overlay(__u8 protocol, const struct shim_start *st
 {
 	struct node_settings *s = the_settings();
 
+	if (!s)
+		return 0;
 	if (protocol == IPPROTO_GRE)
-		return start->destination == bpf_htons(ETH_P_MPLS_UC);
-	return protocol == IPPROTO_UDP && s && is_tunnel_port(s, start->destination);
+		return is_tunnel_gre(s, start->destination);
+	return protocol == IPPROTO_UDP && is_tunnel_port(s, start->destination);
 }
 
 struct too_big4 {

@@ -27,5 +27,11 @@ static __always_inline int is_local6(const struct node_settings *s, const struct
 /* Returns 1 if UDP packets to a port are tunnel packets. */
 static __always_inline int is_tunnel_port(const struct node_settings *s, __be16 port)
 {
-	return port == bpf_htons(MPLS_UDP_PORT) || port == s->vxlan_port;
+	return port == bpf_htons(MPLS_UDP_PORT) ? s->flags & SET_F_MPLS_UDP : port == s->vxlan_port;
+}
+
+/* The same for GRE packets with a protocol. */
+static __always_inline int is_tunnel_gre(const struct node_settings *s, __be16 protocol)
+{
+	return protocol == bpf_htons(ETH_P_MPLS_UC) && s->flags & SET_F_MPLS_GRE;
 }

@@ -206,6 +206,8 @@ struct vrf {
 /* settings.flags */
 #define SET_F_STRICT (1 << 0) /* overlay packets only from known remotes */
 #define SET_F_ONE_ENCAP (1 << 1) /* all tunnels have one encapsulation */
+#define SET_F_MPLS_UDP (1 << 2) /* this node accepts MPLS over UDP; else it belongs to other programs */
+#define SET_F_MPLS_GRE (1 << 3) /* the same for MPLS over GRE */
 
 struct node_settings {
 	__u32 flags;
