@@ -35,7 +35,7 @@ func (m *meters) check(said tool.Measurement) error {
 
 // measured returns the period over which the tool's rates are means, s since the start of
 // the meter's window. A busy CPU delays a tool's clocks and the meter's reading, each by
-// tenths of a second. So the real times count, if the tool tells them by the clock of the
+// tenths of a second. So the real times count, if the tool prints them by the clock of the
 // engine's kernel.
 func (m *meters) measured(said tool.Measurement) (from, to float64) {
 	sc, start := m.traffic.bench.scenario, m.start.nodes[0].Mono

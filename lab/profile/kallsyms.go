@@ -35,7 +35,7 @@ func parseKallsyms(text []byte) (symbols, error) {
 			continue
 		}
 		if len(fields) < 3 || len(fields[1]) != 1 {
-			return nil, fmt.Errorf("%s, line %d: %.60q is no address, type and name", kallsymsFile, n, line)
+			return nil, fmt.Errorf("%s, line %d: %.60q does not have address, type and name", kallsymsFile, n, line)
 		}
 		if !strings.Contains("tTwW", fields[1]) {
 			continue

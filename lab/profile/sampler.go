@@ -94,7 +94,7 @@ func (s *Sampler) open() error {
 	}
 	var err error
 	if s.marker, err = newMarker(s.events); err != nil {
-		s.warnings = append(s.warnings, fmt.Sprintf("The wire's own work is not told apart from the node's: %v.", err))
+		s.warnings = append(s.warnings, fmt.Sprintf("The wire's work cannot be separated from the node's: %v.", err))
 	}
 	for _, e := range s.events {
 		if err := e.enable(); err != nil {

@@ -178,7 +178,7 @@ func NewMatrix(hosts []string, pairs string, parallel int) (*Matrix, error) {
 func parsePair(word string, hosts []string) (p HostPair, err error) {
 	var ok bool
 	if p.From, p.To, ok = strings.Cut(word, ":"); !ok {
-		return p, fmt.Errorf("%q is no pair of hosts; write all, ring, or pairs such as %s:%s,%s:%s", clip(word), hosts[0], hosts[1], hosts[1], hosts[0])
+		return p, fmt.Errorf("%q is not a pair of hosts; write all, ring, or pairs such as %s:%s,%s:%s", clip(word), hosts[0], hosts[1], hosts[1], hosts[0])
 	}
 	p.From, p.To = strings.TrimSpace(p.From), strings.TrimSpace(p.To)
 	for _, h := range []string{p.From, p.To} {

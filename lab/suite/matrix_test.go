@@ -86,8 +86,8 @@ func TestARingHasFewRounds(t *testing.T) {
 
 func TestMistakesInPairsAreErrors(t *testing.T) {
 	for pairs, want := range map[string]string{
-		"h0":          `"h0" is no pair of hosts; write all, ring, or pairs such as h0:h1,h1:h0`,
-		"":            `"" is no pair`,
+		"h0":          `"h0" is not a pair of hosts; write all, ring, or pairs such as h0:h1,h1:h0`,
+		"":            `"" is not a pair`,
 		"h0:h9":       `there is no host "h9"`,
 		"h0:h0":       "has one host twice",
 		"h0:h1,h0:h1": "the pair h0:h1 is listed twice",

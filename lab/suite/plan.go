@@ -45,7 +45,7 @@ type Plan struct {
 // UseExistingNetwork replaces the emulated fabrics by the network that joins the hosts of
 // a testbed. The NICs keep their offloads unless the suite sets an offload. All other
 // properties stay requests: an executor refuses a scenario whose request it cannot fulfil.
-// Coalescing is no request, because its default depends on the traffic.
+// Coalescing is not a request, because its default depends on the traffic.
 func (p *Plan) UseExistingNetwork() {
 	for i := range p.Scenarios {
 		sc := &p.Scenarios[i]

@@ -194,7 +194,7 @@ func (r *netperfRun) transactions(t suite.Timing, ms sample.Metrics) (warning st
 	}
 	ms.Set(sample.Transactions, total)
 	if len(r.outputs) > 1 {
-		return "netperf's processes do not tell their distributions: latency percentiles are left out", r.mergedLatency(rates, ms)
+		return "netperf's processes do not print their distributions, so latency percentiles are omitted", r.mergedLatency(rates, ms)
 	}
 	for key, metric := range netperfLatencies {
 		µs, found, err := r.outputs[0].number(key)

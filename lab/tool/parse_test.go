@@ -274,7 +274,7 @@ var capturedOutputs = []captured{
 			sample.LatencyMean:  (7350*148308.50042970295 + 7390*149209.62844309604) / (148308.50042970295 + 149209.62844309604),
 			sample.LatencyMax:   4522e3,
 		},
-		warns: "percentiles are left out",
+		warns: "percentiles are omitted",
 	},
 	{
 		name: "netperf connect/request/response", tool: Netperf{}, w: liveRR(suite.TCPCRR, 1, 4), timing: short,

@@ -84,14 +84,14 @@ type Measurement struct {
 	Metrics sample.Metrics
 	Latency string // HdrHistogram V2 compressed base64, ns; empty if the tool has none
 	// Course has the round trips over time, since the measured part began; empty if the
-	// tool does not tell them.
+	// tool does not print them.
 	Course   []sample.RoundTrips
 	Warnings []string // remarks about figures that are still valid
 	// From and To are the edges of the period over which the rates are means, since
 	// traffic began. Both are 0 if this period is the measured part of the timing.
 	From, To time.Duration
 	// Began and Ended are the real edges of the same period: CLOCK_MONOTONIC of the
-	// receivers' kernel, ns. Both are 0 if the tool does not tell them.
+	// receivers' kernel, ns. Both are 0 if the tool does not print them.
 	Began, Ended int64
 }
 

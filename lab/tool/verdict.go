@@ -76,7 +76,7 @@ func figure(name, text string) (float64, error) {
 // figure.
 func sound(tool string, m Measurement) (Measurement, error) {
 	if m.Metrics[sample.Throughput] == 0 && m.Metrics[sample.Transactions] == 0 {
-		return Measurement{}, noResult(tool, "the output holds no throughput and no transactions above zero")
+		return Measurement{}, noResult(tool, "the output has neither a throughput nor transactions above zero")
 	}
 	for name, v := range m.Metrics {
 		impossible := math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || name == sample.LossRatio && v > 1

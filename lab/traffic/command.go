@@ -158,7 +158,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 		return usageError{err}
 	}
 	if flags.NArg() > 0 {
-		return usageError{fmt.Errorf("what is %q? every argument belongs to a flag", strings.Join(flags.Args(), " "))}
+		return usageError{fmt.Errorf("unknown argument %q; use flags, for example -connect 10.0.0.2:5001", strings.Join(flags.Args(), " "))}
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func endpoint(flag, text string) (netip.AddrPort, error) {
 	}
 	a, err := netip.ParseAddrPort(text)
 	if err != nil || a.Port() == 0 {
-		return netip.AddrPort{}, usageError{fmt.Errorf("%s %q is no address and port such as 10.0.0.2:5001 or [fd00::2]:5001", flag, text)}
+		return netip.AddrPort{}, usageError{fmt.Errorf("%s %q is not an address and a port; write for example 10.0.0.2:5001 or [fd00::2]:5001", flag, text)}
 	}
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), nil
 }

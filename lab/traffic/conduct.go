@@ -32,7 +32,7 @@ type conductor struct {
 	// counted is called when the window is over; nil if nothing depends on it.
 	counted func()
 	// peer is closed when the window of the other end is over. Until then the traffic
-	// continues. nil: the other end does not tell.
+	// continues. nil: the other end sends no message about it.
 	peer  <-chan struct{}
 	began edge
 	ended edge

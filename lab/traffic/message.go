@@ -74,7 +74,7 @@ func (m message) check() error {
 			return nil
 		}
 		if m.Spec == nil {
-			return fmt.Errorf("the client's hello holds no spec")
+			return fmt.Errorf("the client's hello lacks the spec")
 		}
 		return m.Spec.Check()
 	case typeReady:
@@ -88,7 +88,7 @@ func (m message) check() error {
 		}
 	case typeResult:
 		if m.End == nil {
-			return fmt.Errorf("the server's result holds no figures")
+			return fmt.Errorf("the server's result lacks the figures")
 		}
 	case typeError:
 		if m.Error == "" {

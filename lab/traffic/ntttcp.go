@@ -243,7 +243,7 @@ func (n *ntttcp) connect() error {
 	if n.nic != "" {
 		var err error
 		if from, err = netip.ParseAddr(n.nic); err != nil {
-			return fmt.Errorf("-nic %q is no address", n.nic)
+			return fmt.Errorf("-nic %q is not an address", n.nic)
 		}
 	}
 	for i, p := range n.threads {

@@ -201,7 +201,7 @@ func (p *ntttcpParser) whole(flag string, low, high int64, set func(int64)) erro
 		v = max(v, -1)
 	}
 	if err != nil || v < low || v > high {
-		return fmt.Errorf("%s %q is no whole number from %d to %d (k and M are 1024 and 1048576)", flag, text, low, high)
+		return fmt.Errorf("%s %q is not a whole number from %d to %d (k and M are 1024 and 1048576)", flag, text, low, high)
 	}
 	set(v)
 	return nil

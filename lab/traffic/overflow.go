@@ -40,7 +40,7 @@ func (o *overflow) receive(fd int, p []byte) (n int, dropped uint32, e syscall.E
 	o.header = unix.Msghdr{Iov: &o.vector, Iovlen: 1, Control: &o.control[0]}
 	o.header.SetControllen(len(o.control))
 	r, _, e := syscall.RawSyscall6(syscall.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&o.header)), 0, 0, 0, 0)
-	if n, e = result(r, e); e == 0 && o.header.Controllen > unix.SizeofCmsghdr { // the kernel tells nothing before the first drop
+	if n, e = result(r, e); e == 0 && o.header.Controllen > unix.SizeofCmsghdr { // the kernel adds the count after the first drop only
 		dropped = *(*uint32)(unsafe.Pointer(&o.control[unix.SizeofCmsghdr]))
 	}
 	return n, dropped, e

@@ -239,7 +239,7 @@ func (w *worker) figures() (Flow, error) {
 }
 
 // end adds up the results of the workers at this end of a run. If the run was
-// interrupted, a worker that ended early is no error.
+// interrupted, a worker may end early without an error.
 func (c *conductor) end(role, peer string, interrupted bool) (End, error) {
 	if err := c.crew.fault(); err != nil && !interrupted {
 		return End{}, fmt.Errorf("traffic with the %s: %w", peer, err)

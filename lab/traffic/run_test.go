@@ -503,7 +503,7 @@ func TestWrongFlagsAreSaidWithUsage(t *testing.T) {
 		{"sing", "neither server nor client"},
 		{"server", "-listen ADDRESS:PORT is missing"},
 		{"server -listen 127.0.0.1:65530", "choose a port up to 65520"},
-		{"client -connect 10.0.0.1", "no address and port"},
+		{"client -connect 10.0.0.1", "not an address and a port"},
 		{"client -connect 127.0.0.1:1 -kind sctp", `-kind "sctp" is unknown`},
 		{"client -connect 127.0.0.1:1 -streams 0", "-streams 0"},
 		{"client -connect 127.0.0.1:1 -kind udp_stream -buffer 128k", "1 to 65507"},

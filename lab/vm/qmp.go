@@ -48,7 +48,7 @@ func (q *qmp) do(command string, result any) error {
 		return err
 	}
 	if err := json.NewEncoder(q.conn).Encode(map[string]string{"execute": command}); err != nil {
-		return fmt.Errorf("tell QEMU to %s: %w", command, err)
+		return fmt.Errorf("send QEMU the command %s: %w", command, err)
 	}
 	for {
 		var answer struct {

@@ -71,7 +71,7 @@ func Decode(text string) (*Profile, error) {
 	}
 	var f wireForm
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return nil, fmt.Errorf("decode a profile: what it unpacks to is no profile: %w", err)
+		return nil, fmt.Errorf("decode a profile: the unpacked text is not a profile: %w", err)
 	}
 	if f.Version != version {
 		return nil, fmt.Errorf("decode a profile: it has version %d and this program reads version %d; take the profile anew or use the program that wrote it", f.Version, version)

@@ -62,13 +62,13 @@ func TestWhatWasDamagedIsRefused(t *testing.T) {
 		"empty":           {"", "cut off"},
 		"no base64":       {"%%%", "no gzip in base64"},
 		"cut":             {text[:len(text)/2], "cut off"},
-		"no JSON":         {packed(t, "hello"), "no profile"},
+		"no JSON":         {packed(t, "hello"), "not a profile"},
 		"later version":   {packed(t, `{"version":7}`), "version 7"},
 		"name beyond":     {packed(t, `{"version":1,"names":["a"],"stacks":[[0,1,1,1]]}`), "refers to name 1 of 1"},
 		"short stack":     {packed(t, `{"version":1,"names":["a"],"stacks":[[0,0]]}`), "has 2 numbers"},
 		"negative length": {packed(t, `{"version":1,"seconds":-1}`), "negative"},
 		"too long":        {packed(t, `{"version":1,"names":["a"],"stacks":[[0,0,1,18446744073709551615]]}`), "more time"},
-		"negative count":  {packed(t, `{"version":1,"names":["a"],"stacks":[[0,0,-1,1]]}`), "no profile"},
+		"negative count":  {packed(t, `{"version":1,"names":["a"],"stacks":[[0,0,-1,1]]}`), "not a profile"},
 	} {
 		if p, err := Decode(test.text); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, %v; want an error with %q", name, p, err, test.want)

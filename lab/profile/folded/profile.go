@@ -48,7 +48,7 @@ const KernelSuffix = "_[k]"
 // Categories that do not come from a table of rules.
 const (
 	Idle      = "idle"                    // the CPU slept or was about to
-	Wire      = "fabric (the lab's wire)" // the testbed's wire, which the meter takes off the node's figures
+	Wire      = "fabric (the lab's wire)" // the testbed's wire, which the meter subtracts from the node's figures
 	Generator = "generator"               // the traffic tool's own code
 	Observer  = "observer"                // agent and engine
 	Foreign   = "foreign"                 // programs that are no part of the trial
