@@ -17,7 +17,7 @@ import (
 func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 	t.Parallel()
 	const flows = 3000
-	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"flows": flows}}})
+	b := newBed(t, options{config: map[string]any{"limits": limits(map[string]int{"flows": flows})}})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Policies = []model.Policy{open}
 	for i, name := range []string{"red", "blue"} {
@@ -46,7 +46,7 @@ func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 // for too long. Connections of another network must succeed all the time.
 func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 	const flows, datagrams = 60_000, 45_000
-	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"flows": flows}}})
+	b := newBed(t, options{config: map[string]any{"limits": limits(map[string]int{"flows": flows})}})
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Policies = []model.Policy{open}
 	for i, name := range []string{"red", "blue"} {

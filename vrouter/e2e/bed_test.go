@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -114,10 +115,15 @@ type options struct {
 	config  map[string]any
 }
 
-// smallLimits are enough for most tests. An agent reads its tables at each start and each check, and
-// reading an empty table takes as long as reading a full one of the same size.
-var smallLimits = map[string]any{
-	"routes": 4096, "prefixes": 1024, "bridge": 4096, "nexthops": 1024, "vifs": 256, "labels": 1024, "remotes": 512, "flows": 16384,
+// limits returns limits that are enough for most tests, with changes. An agent reads its tables at
+// each start and each check, and reading an empty table takes as long as reading a full one of the
+// same size.
+func limits(changes map[string]int) map[string]int {
+	all := map[string]int{
+		"routes": 4096, "prefixes": 1024, "bridge": 4096, "nexthops": 1024, "vifs": 256, "labels": 1024, "remotes": 512, "flows": 16384,
+	}
+	maps.Copy(all, changes)
+	return all
 }
 
 // newBed makes the namespaces and the switch between them; agents are not
@@ -235,7 +241,7 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 	n.config = map[string]any{
 		"node": n.name, "netns": n.space, "fabric": []string{"fab"},
 		"socket": filepath.Join(b.dir, n.name+".sock"), "state_dir": filepath.Join(b.dir, "state-"+n.name),
-		"run_dir": filepath.Join(b.dir, "run-"+n.name), "limits": smallLimits,
+		"run_dir": filepath.Join(b.dir, "run-"+n.name), "limits": limits(nil),
 	}
 	for k, v := range o.config {
 		n.config[k] = v

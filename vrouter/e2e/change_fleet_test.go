@@ -15,7 +15,7 @@ import (
 // some an agent is killed. Nothing is lost.
 func TestChangesOfThreeNodesLoseNothing(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{nodes: 3, config: map[string]any{"limits": map[string]any{"link_labels": 2}}})
+	b := newBed(t, options{nodes: 3, config: map[string]any{"limits": limits(map[string]int{"link_labels": 2})}})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
 	b.state.Networks = append(b.state.Networks, model.Network{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16")})
 	x, y, z := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11"), b.workload("z", "red", 2, "10.1.0.12")

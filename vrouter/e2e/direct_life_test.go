@@ -40,7 +40,7 @@ func TestNoDirectPacketIsLostWhileAgentsDieAndAreReplaced(t *testing.T) {
 				n.awaitWays(other, c.ways...)
 				time.Sleep(700 * time.Millisecond) // longer than the repair interval
 				n.kill(syscall.SIGTERM)
-				n.config["limits"] = map[string]any{"routes": 1000, "flows": 5000}
+				n.config["limits"] = limits(map[string]int{"routes": 1000, "flows": 5000})
 				n.start()
 				n.awaitWays(other, c.ways...)
 				time.Sleep(700 * time.Millisecond)

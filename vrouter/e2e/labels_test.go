@@ -1,16 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
@@ -22,21 +18,12 @@ import (
 // lost. When the added network is removed, the present network is sent directly again.
 func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, options{config: map[string]any{"limits": map[string]any{"link_labels": 1}}})
+	b := newBed(t, options{config: map[string]any{"limits": limits(map[string]int{"link_labels": 1})}})
 	x, y := directPair(b, model.L3, model.VXLAN)
 	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	var g errgroup.Group
-	var sent, received uint64
-	g.Go(func() (err error) {
-		sent, received, err = flow10k(ctx, x, y)
-		return err
-	})
-	var stream atomic.Int64
-	g.Go(func() error { return endless(ctx, x, y, &stream) })
+	datagrams, end := count(t, x, y), openTransfer(x, y, 4)
 
 	before := b.state
 	b.state.Networks = append(b.state.Networks[:1:1], model.Network{Name: "amber", ID: 100, VNI: 1002, Forwarding: model.L3, Subnets: subnets("10.2.0.0/16", "fd00:2::/64")})
@@ -66,14 +53,10 @@ func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
 		n.awaitWays(b.nodes[1-i].name, "direct")
 		n.awaitFilter(291, 100)
 	}
-	stop()
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
+	if err := end(); err != nil {
+		t.Error(err)
 	}
-	t.Logf("%d datagrams, %d bytes of TCP", sent, stream.Load())
-	if sent < 10_000 || received != sent {
-		t.Errorf("%d of %d datagrams arrived; drops %v %v", received, sent, b.nodes[0].drops(), b.nodes[1].drops())
-	}
+	datagrams.lost(t, 1000)
 }
 
 // awaitRoute waits until the node sends packets of a network to the workload on the other node

@@ -91,7 +91,7 @@ func nothingIsLostWhileTheAgentDiesAndReturns(t *testing.T) {
 				n.start()
 				time.Sleep(700 * time.Millisecond) // a repair pass and more
 				n.kill(syscall.SIGTERM)
-				n.config["limits"] = map[string]any{"routes": 1000, "flows": 5000}
+				n.config["limits"] = limits(map[string]int{"routes": 1000, "flows": 5000})
 				n.start()
 				time.Sleep(700 * time.Millisecond)
 			}

@@ -29,7 +29,7 @@ const perNamespace = 50
 // anew, all of them reached from another node.
 func TestManyPortsOnANode(t *testing.T) {
 	many := number(t, portsVariable, 100)
-	b := newBed(t, options{config: map[string]any{"repair_interval": "500ms", "limits": map[string]any{"vifs": many + 100, "nexthops": 4*many + 1000}}})
+	b := newBed(t, options{config: map[string]any{"repair_interval": "500ms", "limits": limits(map[string]int{"vifs": many + 100, "nexthops": 4*many + 1000, "routes": many + 4096})}})
 	first := b.nodes[0]
 	first.config["store"], first.config["store_listen"], first.config["store_insecure"] = "embedded", first.v4.String()+":2379", true
 	b.nodes[1].config["store"] = "etcd+insecure://" + first.v4.String()

@@ -21,7 +21,7 @@ func freezeBed(t *testing.T, config map[string]any) (b *bed, x, y *workload) {
 	first := b.nodes[0]
 	first.config["store"], first.config["store_listen"], first.config["store_insecure"] = "embedded", first.v4.String()+":2379", true
 	b.nodes[1].config["store"] = "etcd+insecure://" + first.v4.String()
-	delete(b.nodes[0].config, "limits")
+	b.nodes[0].config["limits"] = limits(nil)
 	t.Cleanup(b.down)
 	for _, n := range b.nodes {
 		n.start()
@@ -51,7 +51,7 @@ func (b *bed) works(when string, x *workload, y *workload, added string) {
 // Changes of other networks still have effect, also after the agent's restart.
 func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
-	b, x, y := freezeBed(t, map[string]any{"limits": map[string]int{"routes": 16}})
+	b, x, y := freezeBed(t, map[string]any{"limits": limits(map[string]int{"routes": 16})})
 	a, c := b.nodes[0], b.nodes[1]
 	for i := range 16 {
 		a.run("port", "add", "--network", "crowd", "--name", fmt.Sprintf("c%d", i), "--netns", b.name+"-x", "--interface", fmt.Sprintf("c%d", i))
