@@ -77,12 +77,14 @@ MEASURE := ./lab/experiment ./lab/testbed/ssh
 ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AnECMPRouteMoves|Faults|EverySystemComesUp)
 ALONE_IN := ./lab/testbed/netns ./lab/experiment ./vrouter/e2e
 LONG    := Scripts|Published|WhatKilledAgents|AMatrixNames
-ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide) -pids cmd/vrouter,vrouter
+ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide,-again) -pids cmd/vrouter,vrouter
 TEST     = GOGC=400 PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$(ls $(KERNEL)/boot/vmlinuz-* 2>/dev/null))" \
 	$(GO) tool gotestsum --format standard-quiet --hide-summary skipped
 GOTEST   = -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
 
-# SETUP=no leaves the machine as it is. HIDE=yes hides the optional programs (root).
+# As root, the tests run with the optional programs hidden, as on a machine that has none of
+# them, and then the skipped tests run with them. SETUP=no leaves the machine as it is. HIDE=yes
+# only hides the programs.
 test: build ## Run every test (SETUP=no: install nothing); as root, else those that need root are skipped
 	@$(if $(filter no,$(SETUP)),,$(MAKE) --no-print-directory setup)
 	@$(GO) build -o bin/ ./internal/testroom ./internal/testsummary && rm -rf out/test && mkdir -p out/test
@@ -93,7 +95,7 @@ test: build ## Run every test (SETUP=no: install nothing); as root, else those t
 	$(TEST) --jsonfile out/test/tools.json -- -p 1 -parallel 1 -exec '$(ROOM)' $(GOTEST) ./lab/tool || failed=1; \
 	bin/testsummary out/test/*.json; exit $$failed
 
-# The same without the optional programs, on a machine that has them: mounts hide them.
+# Only the first half of `make test` as root: the tests that need a program are skipped.
 test-bare: root ## Run every test with the optional programs hidden (root)
 	@$(MAKE) --no-print-directory test SETUP=no HIDE=yes
 

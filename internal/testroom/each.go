@@ -24,13 +24,9 @@ func lists(args []string) bool {
 	return false
 }
 
-// runEach runs each test of a binary in a new room, at most atOnce side by side, the tests that
-// first matches first. A test's output is written when the test has ended.
-func (r room) runEach(atOnce int, first *regexp.Regexp, argv []string) error {
+// divide returns the commands that run one test of a binary each, those that first matches first.
+func divide(argv []string, first *regexp.Regexp) ([][]string, error) {
 	tests, err := testsOf(argv[0])
-	if err != nil {
-		return err
-	}
 	rank := func(test string) int {
 		if first.MatchString(test) {
 			return 0
@@ -38,31 +34,35 @@ func (r room) runEach(atOnce int, first *regexp.Regexp, argv []string) error {
 		return 1
 	}
 	slices.SortStableFunc(tests, func(a, b string) int { return rank(a) - rank(b) })
+	var commands [][]string
+	for _, name := range tests {
+		commands = append(commands, slices.Insert(slices.Clone(argv), 1, "-test.run="+name))
+	}
+	return commands, err
+}
+
+// runEach runs each command in a new room, at most atOnce side by side. The output of a command
+// is written when it has ended.
+func (r room) runEach(atOnce int, commands [][]string) {
 	var (
 		out    sync.Mutex
 		failed bool
 		wg     sync.WaitGroup
-		turns  = make(chan string)
+		turns  = make(chan []string)
 	)
 	for range atOnce {
 		wg.Go(func() {
-			for name := range turns {
-				var text bytes.Buffer
-				err := r.run(slices.Insert(slices.Clone(argv), 1, "-test.run="+name), &text, &text)
+			for argv := range turns {
+				text, passed := r.test(argv)
 				out.Lock()
-				if err != nil {
-					failed = true
-					if _, exit := errors.AsType[*exec.ExitError](err); !exit {
-						fmt.Fprintln(&text, "testroom:", err)
-					}
-				}
-				_, _ = os.Stdout.Write(withoutVerdict(text.Bytes()))
+				failed = failed || !passed
+				_, _ = os.Stdout.Write(text)
 				out.Unlock()
 			}
 		})
 	}
-	for _, name := range tests {
-		turns <- name
+	for _, argv := range commands {
+		turns <- argv
 	}
 	close(turns)
 	wg.Wait()
@@ -71,7 +71,36 @@ func (r room) runEach(atOnce int, first *regexp.Regexp, argv []string) error {
 		os.Exit(1)
 	}
 	fmt.Println("PASS")
-	return nil
+}
+
+// test runs a test binary in a room. With r.again it then runs the skipped tests in a room that
+// covers nothing. The output lacks the verdict.
+func (r room) test(argv []string) (output []byte, passed bool) {
+	var text bytes.Buffer
+	err := r.run(argv, &text, &text)
+	if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit {
+		fmt.Fprintln(&text, "testroom:", err)
+	}
+	output, passed = withoutVerdict(text.Bytes()), err == nil
+	if skipped := skips(output); r.again && len(skipped) > 0 {
+		more, ok := room{pids: r.pids}.test(append(slices.Clone(argv), "-test.run="+strings.Join(skipped, "|")))
+		return append(output, more...), passed && ok
+	}
+	return output, passed
+}
+
+var skip = regexp.MustCompile(`(?m)^\x16?\s*--- SKIP: (\S+) \(`) // 0x16: the mark of -test.v=test2json
+
+// skips returns the skipped tests and subtests of a test binary's output as patterns for -test.run.
+func skips(output []byte) (patterns []string) {
+	for _, m := range skip.FindAllSubmatch(output, -1) {
+		levels := strings.Split(string(m[1]), "/")
+		for i, l := range levels {
+			levels[i] = "^" + regexp.QuoteMeta(l) + "$"
+		}
+		patterns = append(patterns, strings.Join(levels, "/"))
+	}
+	return patterns
 }
 
 // testsOf lists the tests of a binary as patterns for -test.run. Each script of TestScripts
@@ -102,7 +131,7 @@ func testsOf(binary string) ([]string, error) {
 func withoutVerdict(text []byte) []byte {
 	kept := text[:0]
 	for line := range bytes.Lines(text) {
-		switch string(bytes.TrimSpace(bytes.TrimPrefix(line, []byte{0x16}))) { // 0x16: the mark of -test.v=test2json
+		switch string(bytes.TrimSpace(bytes.TrimPrefix(line, []byte{0x16}))) {
 		case "PASS", "FAIL":
 		default:
 			kept = append(kept, line...)

@@ -11,6 +11,9 @@
 //
 // Without root it runs the test binary as it is.
 //
+// With -again, a test binary runs twice: in a room that covers the optional programs of package
+// setup, as on a machine without them, and then the skipped tests in a room that covers nothing.
+//
 //	go test -exec 'bin/testroom -each cmd/windtunnel=4' ./...
 package main
 
@@ -57,9 +60,13 @@ func run() error {
 	long := flag.String("long", "^$", "pattern of the tests that -each starts first")
 	pids := flag.String("pids", "", "directories whose packages get a private process namespace, such as cmd/vrouter,vrouter")
 	hide := flag.Bool("hide", false, "cover the optional programs of "+setup.File+", so that they are not found")
+	again := flag.Bool("again", false, "cover the optional programs, and then run the skipped tests with them")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		return errors.New("which test binary? go test -exec gives it")
+	}
+	if *again && !slices.ContainsFunc(flag.Args(), func(a string) bool { return strings.HasPrefix(a, "-test.v=") }) {
+		return errors.New("-again finds the skipped tests in the output, so go test needs -v or -json")
 	}
 	if os.Geteuid() != 0 {
 		if *hide {
@@ -73,8 +80,8 @@ func run() error {
 	}
 	r := room{pids: slices.ContainsFunc(strings.Split(*pids, ","), func(d string) bool {
 		return d != "" && strings.Contains(dir+"/", "/"+d+"/")
-	})}
-	if *hide {
+	}), again: *again}
+	if *hide || *again {
 		r.covers = setup.Installed()
 	}
 	atOnce, err := atOnce(*each, dir)
@@ -86,7 +93,16 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		return r.runEach(atOnce, first, flag.Args())
+		commands, err := divide(flag.Args(), first)
+		if err != nil {
+			return err
+		}
+		r.runEach(atOnce, commands)
+		return nil
+	}
+	if r.again {
+		r.runEach(1, [][]string{flag.Args()})
+		return nil
 	}
 	return r.run(flag.Args(), os.Stdout, os.Stderr)
 }

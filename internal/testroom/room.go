@@ -17,6 +17,7 @@ import (
 type room struct {
 	covers []string // files and directories that are not visible inside
 	pids   bool     // whether it has a private process namespace
+	again  bool     // whether skipped tests run once more in a room that covers nothing
 }
 
 // run runs argv in a new room, with the output to stdout and stderr.

@@ -96,6 +96,36 @@ func TestCoveredProgramsAndDirectoriesAreNotFound(t *testing.T) {
 	}
 }
 
+func TestSkippedTestsRunAgainWithTheCoveredPrograms(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a room needs root")
+	}
+	program := filepath.Join(t.TempDir(), "wt-program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// A test binary with two tests, of which one needs the program in a subtest.
+	binary := filepath.Join(t.TempDir(), "x.test")
+	if err := os.WriteFile(binary, []byte(`#!/bin/sh
+for last; do :; done
+case $last in
+"-test.run=^TestA$/^b\.c$") ;;
+*) echo "--- PASS: TestB (0.00s)" ;;
+esac
+if [ -x `+program+` ]; then echo "--- PASS: TestA/b.c (0.00s)"; else echo "    --- SKIP: TestA/b.c (0.00s)"; fi
+echo PASS
+`), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text, passed := room{covers: []string{program}, again: true}.test([]string{binary, "-test.v=true"})
+	if want := "--- PASS: TestB (0.00s)\n    --- SKIP: TestA/b.c (0.00s)\n--- PASS: TestA/b.c (0.00s)\n"; string(text) != want || !passed {
+		t.Errorf("passed: %v, output %q, want %q", passed, text, want)
+	}
+	if text, passed = (room{covers: []string{program}, again: true}).test([]string{"/bin/sh", "-c", "echo '--- SKIP: TestA (0.00s)'; exec test -x " + program}); passed {
+		t.Errorf("a test that failed while the program was covered passed: %q", text)
+	}
+}
+
 func TestThePackageHasOneVerdict(t *testing.T) {
 	got := withoutVerdict([]byte("\x16=== RUN   TestA\n\x16--- PASS: TestA (0.00s)\n\x16PASS\nFAIL\n"))
 	if want := "\x16=== RUN   TestA\n\x16--- PASS: TestA (0.00s)\n"; string(got) != want {

@@ -16,11 +16,16 @@ import (
 	"windtunnel/internal/setup"
 )
 
-// summary counts tests and subtests by their results.
+// summary has the last results of tests and subtests.
 type summary struct {
-	passed, failed int
-	skipped        map[reason]int
-	output         map[string][]string // lines by package and test, until the test's result
+	results map[string]result   // by package and test
+	output  map[string][]string // lines by package and test, until the test's result
+}
+
+// result of a test, and why it was skipped.
+type result struct {
+	action string // pass, fail, skip
+	why    reason
 }
 
 // reason is why tests were skipped, and the command that runs them; empty if there is none.
@@ -42,8 +47,8 @@ func (s *summary) addFile(path string) error {
 }
 
 func (s *summary) add(r io.Reader) error {
-	if s.skipped == nil {
-		s.skipped, s.output = map[reason]int{}, map[string][]string{}
+	if s.results == nil {
+		s.results, s.output = map[string]result{}, map[string][]string{}
 	}
 	for d := json.NewDecoder(bufio.NewReader(r)); ; {
 		var e event
@@ -60,12 +65,10 @@ func (s *summary) add(r io.Reader) error {
 		case "output":
 			s.output[id] = append(s.output[id], e.Output)
 			continue
-		case "pass":
-			s.passed++
-		case "fail":
-			s.failed++
-		case "skip":
-			s.skipped[remedy(message(s.output[id]))]++
+		case "pass", "fail", "skip":
+			if s.results[id].action != "fail" { // of a test that runs twice
+				s.results[id] = result{e.Action, remedy(message(s.output[id]))}
+			}
 		default:
 			continue
 		}
@@ -114,22 +117,25 @@ func remedy(message string) reason {
 
 // write writes the table, the most frequent reason first.
 func (s *summary) write(w io.Writer) error {
-	skipped := 0
-	for _, n := range s.skipped {
-		skipped += n
+	count, skipped := map[string]int{}, map[reason]int{}
+	for _, r := range s.results {
+		count[r.action]++
+		if r.action == "skip" {
+			skipped[r.why]++
+		}
 	}
-	if skipped > 0 {
+	if len(skipped) > 0 {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprint(t, "\nskipped\tbecause\tto run them\n")
-		for _, why := range slices.SortedFunc(maps.Keys(s.skipped), func(a, b reason) int {
-			return cmp.Or(s.skipped[b]-s.skipped[a], strings.Compare(a.said, b.said))
+		for _, why := range slices.SortedFunc(maps.Keys(skipped), func(a, b reason) int {
+			return cmp.Or(skipped[b]-skipped[a], strings.Compare(a.said, b.said))
 		}) {
-			fmt.Fprintf(t, "%d\t%s\t%s\n", s.skipped[why], why.said, why.command)
+			fmt.Fprintf(t, "%d\t%s\t%s\n", skipped[why], why.said, why.command)
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, skipped)
+	_, err := fmt.Fprintf(w, "\n%d passed, %d failed, %d skipped\n", count["pass"], count["fail"], count["skip"])
 	return err
 }

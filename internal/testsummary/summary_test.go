@@ -19,6 +19,9 @@ const results = `{"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"skip","Package":"q","Test":"TestD"}
 {"Action":"skip","Package":"q","Test":"TestE"}
 {"Action":"fail","Package":"q","Test":"TestF"}
+{"Action":"pass","Package":"q","Test":"TestF"}
+{"Action":"skip","Package":"q","Test":"TestG"}
+{"Action":"pass","Package":"q","Test":"TestG"}
 {"Action":"fail","Package":"q"}
 `
 
@@ -29,7 +32,7 @@ skipped  because                                                                
 1 no reason given
 1        times depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one  WINDTUNNEL_TIMING_TESTS=1 make test
 
-1 passed, 1 failed, 5 skipped
+2 passed, 1 failed, 5 skipped
 `
 
 func TestSkippedTestsAreCountedByReasonWithTheCommandThatRunsThem(t *testing.T) {
