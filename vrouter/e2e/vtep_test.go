@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,17 +38,24 @@ type seen struct {
 	InnerProtocol int    `json:"inner_protocol"`
 }
 
-// scapy is a Python that has it.
+// scapy returns a Python that has Scapy.
 func scapy(t *testing.T) string {
 	t.Helper()
+	if pythonWithScapy() == "" {
+		t.Skip("scapy is not installed; get it with: " + setup.Command("scapy"))
+	}
+	return pythonWithScapy()
+}
+
+// pythonWithScapy looks once: each import takes half a second of CPU time.
+var pythonWithScapy = sync.OnceValue(func() string {
 	for _, python := range []string{"/usr/bin/python3", "python3"} {
 		if exec.Command(python, "-c", "import scapy.contrib.mpls").Run() == nil {
 			return python
 		}
 	}
-	t.Skip("scapy is not installed; get it with: " + setup.Command("scapy"))
 	return ""
-}
+})
 
 // vtep runs the Scapy endpoint on a node that has no agent. The function
 // returned ends it and gives what it saw.
