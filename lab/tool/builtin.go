@@ -203,7 +203,7 @@ func builtinStream(r *traffic.Result, w suite.Workload, ms sample.Metrics) {
 		loss := ms[sample.LossRatio]
 		socket := 0.0
 		if d.Missing > 0 {
-			socket = loss * float64(d.Overflow) / float64(d.Missing)
+			socket = loss * (float64(d.Overflow) / float64(d.Missing)) // never above loss, also when rounded
 		}
 		ms.Set(sample.SocketLoss, socket)
 		ms.Set(sample.PathLoss, loss-socket)

@@ -340,3 +340,20 @@ func TestTheGeneratorsRatesAreOfTheWindowsOfItsReceivers(t *testing.T) {
 		t.Errorf("rates are of %d to %d ns, want 2000 to 1000002000", began, ended)
 	}
 }
+
+// The loss on the way is a difference: rounding must not make it negative.
+func TestLossAtTheSocketAloneIsNoNegativeLossOnTheWay(t *testing.T) {
+	for sent := int64(1); sent < 60; sent++ {
+		for lost := int64(1); lost <= sent; lost++ {
+			from := traffic.Flow{Seconds: 1, Datagrams: sent}
+			to := traffic.Flow{Seconds: 1, Numbered: &traffic.Numbered{Received: sent - lost, Missing: lost, Overflow: lost}}
+			from.Role, to.Role = "send", "receive"
+			r := &traffic.Result{Local: traffic.End{Seconds: 1, Flows: []traffic.Flow{from, to}}}
+			ms := sample.Metrics{}
+			builtinStream(r, liveDatagrams(2e9, nil), ms)
+			if way := ms[sample.PathLoss]; way != 0 {
+				t.Fatalf("of %d datagrams the socket lost %d, and %g was lost on the way", sent, lost, way)
+			}
+		}
+	}
+}
