@@ -107,9 +107,7 @@ func newPage(r *model.Report) (*page, error) {
 		Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
 		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Flames: template.HTML(flames), Style: template.CSS(style),
 	}
-	for _, x := range r.Matrices() {
-		p.Matrices = append(p.Matrices, x.Section())
-	}
+	p.Matrices = r.Matrices()
 	var last document.Document
 	last.Add(r.PublishedSection(), r.TroubleSection())
 	last.Add(r.LastSections()...)

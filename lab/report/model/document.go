@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -13,9 +12,7 @@ import (
 func (r *Report) Document() document.Document {
 	d := document.Document{Title: r.Run.Title, Lead: r.Run.Description, Lines: r.lines()}
 	d.Add(document.Section{Title: "Findings", Sentences: r.Findings})
-	for _, x := range r.Matrices() {
-		d.Add(x.Section())
-	}
+	d.Add(r.Matrices()...)
 	d.Add(figureSections(r.Figures())...)
 	for i := range r.Elsewhere {
 		d.Add(document.Section{Title: r.Elsewhere[i].Title(), Sections: figureSections(r.Elsewhere[i].Figures())})
@@ -96,26 +93,6 @@ func (f Figures) Table() document.Table {
 		}
 	}
 	return t
-}
-
-// Section returns the matrix as texts: "812 (0.93)".
-func (x Matrix) Section() document.Section {
-	t := document.Table{Columns: append(document.Words(cmp.Or(x.Corner, "system")), document.Figures(x.Columns...)...), Split: true}
-	for _, r := range x.Rows {
-		row := t.Add(r.Name)
-		for _, c := range r.Cells {
-			cell := document.Cell{Text: c.Text, Tone: c.Shade, Why: c.Why}
-			if c.Ratio != "" {
-				cell.Range = "(" + c.Ratio + ")"
-			}
-			row.Cells = append(row.Cells, cell)
-		}
-	}
-	lead := cmp.Or(x.Lead, "Medians of the trials, by system and workload.")
-	if x.Compared() && x.Lead == "" {
-		lead += " The figure in brackets is the ratio to the baseline. ~: no difference shows, ?: a difference is only suggested, …: too few trials to tell, !: too noisy to judge."
-	}
-	return document.Section{Title: x.Title(), Lead: lead, Tables: t.List(), Notes: x.Legend}
 }
 
 // section returns the table of the ladder: for each metric a row for each step.

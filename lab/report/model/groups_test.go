@@ -20,13 +20,16 @@ func TestTheReportShowsTheCPUOfControlGroups(t *testing.T) {
 	}
 	r := Build(sample.Run{Status: sample.Complete}, plan, samples)
 	list := r.Matrices()
-	if len(list) != 1 || list[0].Title() != "CPU of control groups, in % of a CPU" {
+	if len(list) != 1 || list[0].Title != "CPU of control groups, in % of a CPU" {
 		t.Fatalf("matrices %+v", list)
 	}
 	want := "cni/stream | 2.00 | 50.0 | 0\n" +
 		"cni-colocated/stream | 125 | none | none"
-	columns := list[0].Corner + " | " + strings.Join(list[0].Columns, " | ")
-	if got := strings.Join(rows(list[0].Section()), "\n"); got != want || columns != "scenario | kube-proxy at the sender | kube-proxy at the receiver | other pods at the receiver" {
+	var columns []string
+	for _, c := range list[0].Tables[0].Columns {
+		columns = append(columns, c.Name)
+	}
+	if got := strings.Join(rows(list[0]), "\n"); got != want || strings.Join(columns, " | ") != "scenario | kube-proxy at the sender | kube-proxy at the receiver | other pods at the receiver" {
 		t.Errorf("the matrix is\n%s\nwant\n%s", got, want)
 	}
 	if len(Build(sample.Run{}, plan, samples[:0]).Matrices()) > 0 {

@@ -167,8 +167,8 @@ func TestPairsWithoutFiguresHaveTheReason(t *testing.T) {
 	if len(r.Scenarios) != 12 || r.Scenarios[0].Skipped == "" {
 		t.Errorf("the report has %d scenarios, want 12, the first skipped", len(r.Scenarios))
 	}
-	x := r.Matrices()[0]
-	if x.Columns[3] != "h3" || x.Rows[0].Cells[3].Text != "none" || x.Rows[0].Cells[0].Text != "–" || x.Rows[1].Cells[2].Text == "" {
+	x := r.Matrices()[0].Tables[0]
+	if x.Columns[4].Name != "h3" || x.Rows[0].Cells[4].Text != "none" || x.Rows[0].Cells[1].Text != "–" || x.Rows[1].Cells[3].Text == "" {
 		t.Errorf("the matrix is %+v", x)
 	}
 }
@@ -229,10 +229,10 @@ func TestTheSmallFiguresOfAMatrixAreRatiosOfItsFigures(t *testing.T) {
 		samples[i].Metrics[sample.Throughput] = 1e9 * rates[p.From+"→"+p.To][samples[i].Block]
 	}
 	x := model.Build(run, plan, samples).Matrices()[0]
-	for _, row := range x.Rows {
-		for _, cell := range row.Cells {
-			if want := map[string]string{"–": "", "10.0": "1.00", "9.90": "0.99"}[cell.Text]; cell.Ratio != want {
-				t.Errorf("%s of a quartile of 10.0 has the ratio %q, want %q", cell.Text, cell.Ratio, want)
+	for _, row := range x.Tables[0].Rows {
+		for _, cell := range row.Cells[1:] {
+			if want := map[string]string{"–": "", "10.0": "(1.00)", "9.90": "(0.99)"}[cell.Text]; cell.Range != want {
+				t.Errorf("%s of a quartile of 10.0 has the ratio %q, want %q", cell.Text, cell.Range, want)
 			}
 		}
 	}

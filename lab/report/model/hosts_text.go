@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/stats"
-	"windtunnel/lab/suite"
 )
 
 // mostNamed is the maximum number of pairs that the findings name for one reason.
@@ -74,24 +74,24 @@ const (
 )
 
 // matrix returns the matrix for readers: a row for each sender, a column for each receiver.
-func (x *HostMatrix) matrix() Matrix {
+func (x *HostMatrix) matrix() document.Section {
 	scale := x.scale()
-	out := Matrix{
-		Metric: x.Metric, Unit: scale.Unit, Columns: x.Hosts, Corner: "from \\ to",
-		Name: fmt.Sprintf("%s: %s in %s between hosts", x.Scenario, x.Metric.Label(), scale.Unit),
-		Lead: fmt.Sprintf("Medians of the trials, from the host of the row to the host of the column. Figures in brackets are ratios to the upper quartile of all pairs, %s. A pair is slow by its ratios within blocks, which can differ a little.", scale.Print(x.Reference)),
+	t := matrixTable("from \\ to", x.Hosts)
+	out := document.Section{
+		Title: fmt.Sprintf("%s: %s in %s between hosts", x.Scenario, x.Metric.Label(), scale.Unit),
+		Lead:  fmt.Sprintf("Medians of the trials, from the host of the row to the host of the column. Figures in brackets are ratios to the upper quartile of all pairs, %s. A pair is slow by its ratios within blocks, which can differ a little.", scale.Print(x.Reference)),
 	}
 	at := make(map[string]int, len(x.Hosts))
 	for i, h := range x.Hosts {
 		at[h] = i
-		out.Rows = append(out.Rows, MatrixRow{Name: h, Cells: make([]MatrixCell, len(x.Hosts))})
-		out.Rows[i].Cells[i].Text = "–"
+		row := t.Add(h)
+		row.Cells = append(row.Cells, make([]document.Cell, len(x.Hosts))...)
+		row.Cells[1+i].Text = "–"
 	}
 	marked := map[string]bool{}
 	for k := range x.Pairs {
 		f := &x.Pairs[k]
-		cell := &out.Rows[at[f.From]].Cells[at[f.To]]
-		cell.Scenario = suite.PairID(x.Scenario, f.HostPair())
+		cell := &t.Rows[at[f.From]].Cells[1+at[f.To]]
 		if f.Figure == nil {
 			cell.Text, cell.Why = "none", f.Why
 			continue
@@ -105,22 +105,24 @@ func (x *HostMatrix) matrix() Matrix {
 		}
 		marked[slowMark], marked[lopsidedMark] = marked[slowMark] || f.Slow, marked[lopsidedMark] || f.Asymmetric
 		if f.Ratio != nil {
-			cell.Ratio = fmt.Sprintf("%.2f", f.Figure.Median/x.Reference)
-			cell.Shade = shadeOf(f.Figure.Median / x.Reference)
+			cell.Range = fmt.Sprintf("(%.2f)", f.Figure.Median/x.Reference)
+			cell.Tone = shadeOf(f.Figure.Median / x.Reference)
 		}
 	}
-	out.Legend.SayIf(marked[slowMark], "%s certainly below the upper quartile of all pairs (%s) by more than %s.", slowMark, scale.Print(x.Reference), quantity.Percentage(slowLimit))
-	out.Legend.SayIf(marked[lopsidedMark], "%s certainly below the opposite direction by more than %s.", lopsidedMark, quantity.Percentage(slowLimit))
+	notes := phrase.Lines{}
+	notes.SayIf(marked[slowMark], "%s certainly below the upper quartile of all pairs (%s) by more than %s.", slowMark, scale.Print(x.Reference), quantity.Percentage(slowLimit))
+	notes.SayIf(marked[lopsidedMark], "%s certainly below the opposite direction by more than %s.", lopsidedMark, quantity.Percentage(slowLimit))
+	out.Tables, out.Notes = t.List(), notes
 	return out
 }
 
 // byHost returns a table of the hosts in place of a matrix that is too large.
-func (x *HostMatrix) byHost() Matrix {
+func (x *HostMatrix) byHost() document.Section {
 	scale := x.scale()
-	out := Matrix{
-		Metric: x.Metric, Unit: scale.Unit, Corner: "host", Columns: []string{"sends, median", "sends, least", "receives, median", "receives, least", "slow pairs"},
-		Name: fmt.Sprintf("%s: %s in %s, by host", x.Scenario, x.Metric.Label(), scale.Unit),
-		Lead: fmt.Sprintf("The matrix of %d hosts is too large for a page; `windtunnel report --format json` has it.", len(x.Hosts)),
+	t := matrixTable("host", []string{"sends, median", "sends, least", "receives, median", "receives, least", "slow pairs"})
+	out := document.Section{
+		Title: fmt.Sprintf("%s: %s in %s, by host", x.Scenario, x.Metric.Label(), scale.Unit),
+		Lead:  fmt.Sprintf("The matrix of %d hosts is too large for a page; `windtunnel report --format json` has it.", len(x.Hosts)),
 	}
 	sent, received, slow := map[string][]float64{}, map[string][]float64{}, map[string]int{}
 	for k := range x.Pairs {
@@ -134,19 +136,19 @@ func (x *HostMatrix) byHost() Matrix {
 		}
 	}
 	for _, h := range x.Hosts {
-		row := MatrixRow{Name: h}
+		row := t.Add(h)
 		for _, values := range [][]float64{sent[h], received[h]} {
-			middle, least := MatrixCell{Text: "none"}, MatrixCell{Text: "none"}
+			middle, least := document.Cell{Text: "none"}, document.Cell{Text: "none"}
 			if iv := quantity.MedianInterval(values); iv != nil {
 				middle.Text, _ = scale.Figure(quantity.Interval{Median: iv.Median, N: 1})
 				least.Text, _ = scale.Figure(quantity.Interval{Median: slices.Min(values), N: 1})
-				middle.Shade = shadeOf(iv.Median / x.Reference)
+				middle.Tone = shadeOf(iv.Median / x.Reference)
 			}
 			row.Cells = append(row.Cells, middle, least)
 		}
-		row.Cells = append(row.Cells, MatrixCell{Text: fmt.Sprint(slow[h])})
-		out.Rows = append(out.Rows, row)
+		row.Cells = append(row.Cells, document.Cell{Text: fmt.Sprint(slow[h])})
 	}
+	out.Tables = t.List()
 	return out
 }
 

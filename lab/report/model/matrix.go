@@ -1,47 +1,18 @@
 package model
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
-
-// Matrix shows one metric of many scenarios: a row for each group, and a column for each
-// part of the scenarios' ids after "/". So systems can be compared at one glance.
-type Matrix struct {
-	Metric   sample.Metric
-	Unit     string // of all cells; empty if each cell has a unit
-	Baseline string // group with which all ratios compare; empty if there are several or none
-	Columns  []string
-	Rows     []MatrixRow
-
-	// Name, Corner and Lead replace the title, the heading of the rows and the text
-	// below the title; "" for the usual ones. Legend explains marks in the cells.
-	Name, Corner, Lead string
-	Legend             phrase.Lines
-}
-
-// MatrixRow is one group of scenarios.
-type MatrixRow struct {
-	Name  string
-	Cells []MatrixCell // one for each column
-}
-
-// MatrixCell is one scenario. The zero cell is a scenario that the plan does not have.
-type MatrixCell struct {
-	Scenario string
-	Text     string // the figure, or why there is none
-	Why      string // the reason in a sentence, for a skipped scenario
-	Ratio    string // to the baseline, with the mark of the verdict; empty if there is none
-	// Shade is "better" or "worse" and a degree from 1 to 3; empty if no difference
-	// shows.
-	Shade string
-}
 
 // needsCPUs is the part of a reason that says how many CPUs a skipped scenario needs.
 var needsCPUs = regexp.MustCompile(`needs \d+ CPUs?`)
@@ -53,10 +24,11 @@ const (
 )
 
 // Matrices lists the report's matrices: of datagrams, of TCP streams, and of
-// request/response. Request/response beside a load has one matrix for each percentile
-// of the latency, and one of the load. A run in a cluster has one of control groups. A run between pairs of hosts has a matrix of hosts
-// for each scenario.
-func (r *Report) Matrices() (list []Matrix) {
+// request/response, each with a row for each group and a column for each part of the scenarios'
+// IDs after "/". Request/response beside a load has one matrix for each percentile of the
+// latency, and one of the load. A run in a cluster has one of control groups. A run between
+// pairs of hosts has a matrix of hosts for each scenario.
+func (r *Report) Matrices() (list []document.Section) {
 	for i := range r.HostMatrices {
 		switch x := &r.HostMatrices[i]; {
 		case x.Blocks == 0: // the notes have the reason
@@ -102,50 +74,67 @@ func (r *Report) Matrices() (list []Matrix) {
 	return list
 }
 
-// matrix returns the matrix of one metric. ok is false if the scenarios have no figure,
-// or are too few for a matrix.
-func (r *Report) matrix(rows []*Scenario, m sample.Metric) (x Matrix, ok bool) {
-	x.Metric = m
-	at := make(map[string]int) // row of each group
+// matrix returns the matrix of one metric: "812 (0.93)". ok is false if the scenarios have no
+// figure, or are too few for a matrix.
+func (r *Report) matrix(rows []*Scenario, m sample.Metric) (x document.Section, ok bool) {
+	var groups, parts []string
 	for _, s := range rows {
 		group, part := suite.Group(s.ID), suite.Part(s.ID)
 		if part == "" {
 			return x, false
 		}
-		if _, known := at[group]; !known {
-			at[group] = len(x.Rows)
-			x.Rows = append(x.Rows, MatrixRow{Name: group})
+		if !slices.Contains(groups, group) {
+			groups = append(groups, group)
 		}
-		if !slices.Contains(x.Columns, part) {
-			x.Columns = append(x.Columns, part)
+		if !slices.Contains(parts, part) {
+			parts = append(parts, part)
 		}
 	}
-	if len(x.Rows) < leastMatrixRows || len(x.Columns) < leastMatrixColumns {
+	if len(groups) < leastMatrixRows || len(parts) < leastMatrixColumns {
 		return x, false
 	}
-	for i := range x.Rows {
-		x.Rows[i].Cells = make([]MatrixCell, len(x.Columns))
+	t := matrixTable("system", parts)
+	for _, group := range groups {
+		row := t.Add(group)
+		row.Cells = append(row.Cells, make([]document.Cell, len(parts))...)
 	}
 	scale, ok := ScaleOfRows(rows, m)
-	if info, _ := sample.Describe(m); info.Unit != "ns" { // latencies differ by orders of magnitude
-		x.Unit = scale.Unit
+	x.Title = phrase.Capital(m.Label())
+	info, _ := sample.Describe(m)
+	units := info.Unit == "ns" || scale.Unit == "" // latencies differ by orders of magnitude
+	if !units {
+		x.Title += " in " + scale.Unit
 	}
 	var baselines []string
 	for _, s := range rows {
-		cell := &x.Rows[at[suite.Group(s.ID)]].Cells[slices.Index(x.Columns, suite.Part(s.ID))]
-		if c := r.fill(cell, s, m, scale, x.Unit == ""); c != nil && !slices.Contains(baselines, suite.Group(c.Baseline)) {
+		cell := &t.Rows[slices.Index(groups, suite.Group(s.ID))].Cells[1+slices.Index(parts, suite.Part(s.ID))]
+		if c := r.fill(cell, s, m, scale, units); c != nil && !slices.Contains(baselines, suite.Group(c.Baseline)) {
 			baselines = append(baselines, suite.Group(c.Baseline))
 		}
 	}
-	if len(baselines) == 1 {
-		x.Baseline = baselines[0]
+	x.Lead = "Medians of the trials, by system and workload."
+	if baselines != nil {
+		x.Lead += " The figure in brackets is the ratio to the baseline. ~: no difference shows, ?: a difference is only suggested, …: too few trials to tell, !: too noisy to judge."
 	}
+	switch len(baselines) {
+	case 0:
+	case 1:
+		x.Title += ", and the ratio to " + baselines[0]
+	default:
+		x.Title += ", and the ratio to the baseline"
+	}
+	x.Tables = t.List()
 	return x, ok
 }
 
+// matrixTable returns a table without rows. A narrow terminal splits it.
+func matrixTable(corner string, columns []string) document.Table {
+	return document.Table{Columns: append(document.Words(corner), document.Figures(columns...)...), Split: true}
+}
+
 // fill sets a cell, and returns the comparison that it shows; nil if there is none.
-func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale quantity.Scale, units bool) *Comparison {
-	cell.Scenario, cell.Text, cell.Why = s.ID, s.Absent(), s.Skipped
+func (r *Report) fill(cell *document.Cell, s *Scenario, m sample.Metric, scale quantity.Scale, units bool) *Comparison {
+	cell.Text, cell.Why = s.Absent(), s.Skipped
 	if needs := needsCPUs.FindString(s.Skipped); needs != "" {
 		cell.Text = needs
 	}
@@ -167,8 +156,8 @@ func (r *Report) fill(cell *MatrixCell, s *Scenario, m sample.Metric, scale quan
 		return nil
 	}
 	ratio, _ := quantity.Scale{By: 1}.Figure(c.Ratio)
-	cell.Ratio = strings.TrimSpace(ratio + " " + marks[c.Verdict])
-	cell.Shade = shade(c)
+	cell.Range = "(" + strings.TrimSpace(ratio+" "+marks[c.Verdict]) + ")"
+	cell.Tone = shade(c)
 	return c
 }
 
@@ -210,28 +199,38 @@ func shadeOf(ratio float64) string {
 	return "better" + degree
 }
 
-// Title names the figures of the matrix: "Datagrams received in k/s, and the ratio to
-// bridge".
-func (x Matrix) Title() string {
-	if x.Name != "" {
-		return x.Name
+// groupMatrix shows the CPU time of the nodes' control groups, such as those of the CNI
+// plugin's agent. ok is false if no scenario has such figures.
+func (r *Report) groupMatrix() (x document.Section, ok bool) {
+	metrics := make(map[sample.Metric]bool)
+	for i := range r.Scenarios {
+		for m := range r.Scenarios[i].Metrics {
+			if m.Group() != "" {
+				metrics[m] = true
+			}
+		}
 	}
-	title := phrase.Capital(x.Metric.Label())
-	if x.Unit != "" {
-		title += " in " + x.Unit
+	order := slices.Sorted(maps.Keys(metrics))
+	// The sender's columns are the last in the order of their names, and the first here.
+	slices.SortStableFunc(order, func(a, b sample.Metric) int { return after(a.Side() != "sender", b.Side() != "sender") })
+	scale := quantity.Scale{Unit: "% of a CPU", By: 0.01}
+	var columns []string
+	for _, m := range order {
+		columns = append(columns, m.Group()+" at the "+m.Side())
 	}
-	switch {
-	case x.Baseline != "":
-		title += ", and the ratio to " + x.Baseline
-	case x.Compared():
-		title += ", and the ratio to the baseline"
+	t := matrixTable("scenario", columns)
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		row := t.Add(s.ID)
+		for _, m := range order {
+			cell := document.Cell{Text: cmp.Or(s.Absent(), "none"), Why: s.Skipped}
+			if iv := s.Interval(m); iv != nil {
+				cell.Text, _ = scale.Figure(*iv)
+			}
+			row.Cells = append(row.Cells, cell)
+		}
 	}
-	return title
-}
-
-// Compared reports whether a cell has a ratio.
-func (x Matrix) Compared() bool {
-	return slices.ContainsFunc(x.Rows, func(r MatrixRow) bool {
-		return slices.ContainsFunc(r.Cells, func(c MatrixCell) bool { return c.Ratio != "" })
-	})
+	x.Title, x.Tables = "CPU of control groups, in "+scale.Unit, t.List()
+	x.Notes = []string{"CPU time that the kernel charges to the control groups of pods and daemons. It charges softirqs to the process that they interrupt, or to none: most work for packets in the kernel is not in these figures."}
+	return x, len(order) > 0
 }

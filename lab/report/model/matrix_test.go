@@ -47,7 +47,7 @@ func TestAMatrixHasARowForEachSystemAndAColumnForEachWorkload(t *testing.T) {
 		t.Fatalf("%d matrices, want one of datagrams", len(list))
 	}
 	x := list[0]
-	if got, want := x.Title(), "Datagrams received in k/s, and the ratio to bridge"; got != want {
+	if got, want := x.Title, "Datagrams received in k/s, and the ratio to bridge"; got != want {
 		t.Errorf("the title is %q, want %q", got, want)
 	}
 	want := []string{
@@ -56,15 +56,15 @@ func TestAMatrixHasARowForEachSystemAndAColumnForEachWorkload(t *testing.T) {
 		"alike | 300 (0.990 ~) | 400 (0.990 ~) | 500 (0.990 ~)",
 		"slow | 400 (0.400) | 500 (0.400) | needs 8 CPUs",
 	}
-	if got := strings.Join(rows(x.Section()), "\n"); got != strings.Join(want, "\n") {
+	if got := strings.Join(rows(x), "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("rows\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	for row, shade := range []string{"", "better2", "", "worse3"} {
-		if got := x.Rows[row].Cells[0].Shade; got != shade {
-			t.Errorf("%s is shaded %q, want %q", x.Rows[row].Name, got, shade)
+		if got := x.Tables[0].Rows[row].Cells[1].Tone; got != shade {
+			t.Errorf("row %d is shaded %q, want %q", row, got, shade)
 		}
 	}
-	if cell := x.Rows[3].Cells[2]; !strings.Contains(cell.Why, "8 CPUs") {
+	if cell := x.Tables[0].Rows[3].Cells[3]; !strings.Contains(cell.Why, "8 CPUs") {
 		t.Errorf("the skipped cell is %+v, want its reason", cell)
 	}
 }
@@ -88,12 +88,12 @@ func TestLatencyUnderLoadHasAMatrixForEachPercentile(t *testing.T) {
 	}
 	var titles []string
 	for _, x := range r.Matrices() {
-		titles = append(titles, x.Title())
+		titles = append(titles, x.Title)
 	}
 	if got, want := strings.Join(titles, "; "), "Latency p50; Latency p99; Latency p99.9; Load beside the requests in Gbit/s"; got != want {
 		t.Errorf("matrices %q, want %q", got, want)
 	}
-	if got, want := rows(r.Matrices()[0].Section())[0], "bridge | 20.0 µs | 200 µs | 20.0 ms | 200 ms"; got != want {
+	if got, want := rows(r.Matrices()[0])[0], "bridge | 20.0 µs | 200 µs | 20.0 ms | 200 ms"; got != want {
 		t.Errorf("the row is %q, want %q", got, want)
 	}
 	for width, heads := range map[int][]string{120: {"load-0 load-1 load-8 load-16"}, 40: {"load-0 load-1", "load-8 load-16"}} {

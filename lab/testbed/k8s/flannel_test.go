@@ -109,7 +109,9 @@ func (k *testCluster) testFlannel(t *testing.T) {
 	}
 	var columns []string
 	for _, x := range model.Build(data.Run, data.Plan, data.Samples).Matrices() {
-		columns = append(columns, x.Columns...)
+		for _, c := range x.Tables[0].Columns {
+			columns = append(columns, c.Name)
+		}
 	}
 	for _, name := range []string{"flannel at the sender", "other pods at the receiver"} {
 		if !slices.Contains(columns, name) {
