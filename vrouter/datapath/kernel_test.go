@@ -15,11 +15,17 @@ func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 	if err := kerneltest.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	programs, err := open(t, Options{Pins: pins(t)}).Programs()
+	d := open(t, Options{Pins: pins(t)})
+	programs, err := d.Programs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range programs {
 		t.Logf("%s: the verifier walked %d instructions", p.Name, p.VerifiedInstructions)
 	}
+	tracing, err := d.loadTracing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracing.Close()
 }

@@ -32,47 +32,48 @@ static __always_inline struct trace_step *next_step(void)
 	return &t->step[i & (MAX_STEPS - 1)];
 }
 
-static __always_inline struct trace_step *add_step(__u32 kind, __u32 vrf, __u32 id, __u32 value,
-						   __u32 found)
+/* Not inlined, because programs that forward packets never call it: the verifier then has fewer
+ * instructions to remove. Calls can have 5 arguments, so `found` is the lowest bit of kind_found. */
+static __noinline int add_step(__u32 kind_found, __u32 vrf, __u32 id, __u32 value, const struct address *address)
 {
 	struct trace_step *s = next_step();
 
-	if (s) {
-		s->kind = kind;
-		s->found = found;
-		s->vrf = vrf;
-		s->id = id;
-		s->value = value;
-	}
-	return s;
+	if (!s)
+		return 0;
+	s->kind = kind_found >> 1;
+	s->found = kind_found & 1;
+	s->vrf = vrf;
+	s->id = id;
+	s->value = value;
+	if (address)
+		s->address = *address;
+	return 0;
 }
 
 static __always_inline void trace6(__u32 kind, __u32 vrf, const struct address *address,
 				   __u32 id, __u32 value, __u32 found)
 {
-	struct trace_step *s;
+	if (tracing)
+		add_step(kind << 1 | found, vrf, id, value, address);
+}
 
-	if (!tracing)
-		return;
-	s = add_step(kind, vrf, id, value, found);
-	if (s)
-		s->address = *address;
+static __noinline int add_step4(__u32 kind_found, __u32 vrf, __u32 id, __u32 value, __be32 v4)
+{
+	struct address address;
+
+	mapped(&address, v4);
+	return add_step(kind_found, vrf, id, value, &address);
 }
 
 static __always_inline void trace4(__u32 kind, __u32 vrf, __be32 address,
 				   __u32 id, __u32 value, __u32 found)
 {
-	struct trace_step *s;
-
-	if (!tracing)
-		return;
-	s = add_step(kind, vrf, id, value, found);
-	if (s)
-		mapped(&s->address, address);
+	if (tracing)
+		add_step4(kind << 1 | found, vrf, id, value, address);
 }
 
 static __always_inline void trace(__u32 kind, __u32 vrf, __u32 id, __u32 value, __u32 found)
 {
 	if (tracing)
-		add_step(kind, vrf, id, value, found);
+		add_step(kind << 1 | found, vrf, id, value, 0);
 }
