@@ -41,6 +41,22 @@ static __always_inline int read_opening(struct __sk_buff *skb, const struct oute
 	return 0;
 }
 
+/* Removes bytes behind the Ethernet header. Linux before 6.3 refuses the flags that change the family;
+ * bpf_skb_change_proto() then changes it, and removes or adds the difference of the IP headers. */
+static __always_inline int remove_outer(struct __sk_buff *skb, int bytes, __u64 flags)
+{
+	const __u64 family = ADJ_ROOM_DECAP_L3_IPV4 | ADJ_ROOM_DECAP_L3_IPV6;
+	const int difference = sizeof(struct ipv6hdr) - sizeof(struct iphdr);
+	int to4 = !!(flags & ADJ_ROOM_DECAP_L3_IPV4);
+
+	if (!bpf_skb_adjust_room(skb, -bytes, BPF_ADJ_ROOM_MAC, flags))
+		return 0;
+	if (!(flags & family) || bpf_skb_change_proto(skb, to4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6), 0))
+		return -1;
+	bytes += to4 ? -difference : difference;
+	return bpf_skb_adjust_room(skb, -bytes, BPF_ADJ_ROOM_MAC, flags & ~family);
+}
+
 /* The outer headers come off in tc: inner IP alone, or an Ethernet frame. */
 static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, int ethernet)
 {
@@ -60,8 +76,8 @@ static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, i
 	} else {
 		version = in.ip[0] >> 4;
 	}
-	/* Only with these flags the kernel updates skb->protocol. Older kernels refuse the
-	 * flags, and only a change of the family needs them. */
+	/* Only with these flags the kernel updates skb->protocol. Only a change of the family needs
+	 * them. */
 	if (version == 4)
 		flags |= o->family == FAMILY_IPV4 ? 0 : ADJ_ROOM_DECAP_L3_IPV4;
 	else if (version == 6)
@@ -70,7 +86,7 @@ static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, i
 		return -DROP_BAD_INNER;
 	else if (o->family == FAMILY_IPV6 && skb->len < o->length + ETH_HLEN + sizeof(struct ipv6hdr))
 		flags |= ADJ_ROOM_DECAP_L3_IPV4; /* else the kernel requires 40 bytes of payload, and ARP has 28 */
-	if (bpf_skb_adjust_room(skb, -(int)shrink, BPF_ADJ_ROOM_MAC, flags))
+	if (remove_outer(skb, shrink, flags))
 		return -DROP_DECAP_FAILED;
 	if (ethernet && write_ethernet(skb, 0, &in.eth))
 		return -DROP_DECAP_FAILED;
