@@ -54,18 +54,18 @@ func (k *testCluster) startFlannel() {
 
 // flannelPod returns the pod of flannel's daemon on a node.
 func (k *testCluster) flannelPod(i int) json.RawMessage {
-	return json.RawMessage(strings.NewReplacer("NODE", nodeName(i), "IMAGE", sandboxImage, "DIR", k.dir).Replace(`{
-		"metadata": {"name": "kube-flannel-ds-NODE"},
+	return json.RawMessage(strings.NewReplacer("@node", nodeName(i), "@image", sandboxImage, "@dir", k.dir).Replace(`{
+		"metadata": {"name": "kube-flannel-ds-@node"},
 		"spec": {
-			"nodeName": "NODE", "hostNetwork": true, "terminationGracePeriodSeconds": 1,
+			"nodeName": "@node", "hostNetwork": true, "terminationGracePeriodSeconds": 1,
 			"volumes": [
 				{"name": "run", "hostPath": {"path": "/run/flannel", "type": "DirectoryOrCreate"}},
-				{"name": "files", "hostPath": {"path": "DIR", "type": "DirectoryOrCreate"}}],
+				{"name": "files", "hostPath": {"path": "@dir", "type": "DirectoryOrCreate"}}],
 			"containers": [{
-				"name": "kube-flannel", "image": "IMAGE", "imagePullPolicy": "Never", "securityContext": {"privileged": true},
-				"volumeMounts": [{"name": "run", "mountPath": "/run/flannel"}, {"name": "files", "mountPath": "DIR"}],
-				"env": [{"name": "NODE_NAME", "value": "NODE"}],
-				"command": ["flanneld", "--kube-subnet-mgr", "--kubeconfig-file", "DIR/kubeconfig", "--net-config-path", "DIR/net-conf.json",
+				"name": "kube-flannel", "image": "@image", "imagePullPolicy": "Never", "securityContext": {"privileged": true},
+				"volumeMounts": [{"name": "run", "mountPath": "/run/flannel"}, {"name": "files", "mountPath": "@dir"}],
+				"env": [{"name": "NODE_NAME", "value": "@node"}],
+				"command": ["flanneld", "--kube-subnet-mgr", "--kubeconfig-file", "@dir/kubeconfig", "--net-config-path", "@dir/net-conf.json",
 					"--iface", "eth0", "--ip-masq=false", "--iptables-forward-rules=false"]}]}}`))
 }
 
