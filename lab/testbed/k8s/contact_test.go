@@ -148,7 +148,7 @@ func dialPlugin(ctx context.Context, t *testing.T, script string) (*cluster, err
 	must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters: [{name: one, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: user, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, %q], interactiveMode: Never}}}]
+users: [{name: user, user: {exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: sh, args: [-c, %q], interactiveMode: Never}}}]
 contexts: [{name: one, context: {cluster: one, user: user}}]
 current-context: one
 `, script), 0o600))
