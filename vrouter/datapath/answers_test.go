@@ -404,60 +404,92 @@ func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
 	})
 }
 
-// A VXLAN gateway of a network that only routes asks for the MAC addresses of its next hops.
-func TestAGatewaysQuestionsAreAnsweredInANetworkThatOnlyRoutes(t *testing.T) {
+// A gateway asks for the MAC addresses of its next hops. In a network that only routes, these are the
+// workloads and the router. In a network that also bridges, workloads answer for themselves. The answer
+// has the label or VNI that the gateway expects.
+func TestAGatewaysQuestionsAreAnswered(t *testing.T) {
+	const expected = 5008
 	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-	for _, v6 := range []bool{false, true} {
-		r := newRig(t, model.VXLAN, v6, func(f *fib.Tables) {
-			onlyL3(f)
-			n := f.VRFs[1]
-			n.L2, n.Flood = false, 0
-			f.VRFs[1] = n
-			f.VNIs[1001] = fib.Target{Nexthop: nhVRF, Ethernet: true}
-			f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
-		})
-		ask := func(target netip.Addr, to model.MAC, summed bool) []byte {
-			var inner []byte
-			if target.Is4() {
-				inner = arpFrame(t, 1, macB, addrB, target)
+	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
+		for _, bridges := range []bool{false, true} {
+			if encap != model.VXLAN && !bridges {
+				continue // MPLS carries no Ethernet frames into such a network
+			}
+			r := newRig(t, encap, v6, func(f *fib.Tables) {
+				if !bridges {
+					onlyL3(f)
+					n := f.VRFs[1]
+					n.L2, n.Flood = false, 0
+					f.VRFs[1], f.Bridge = n, nil
+					f.VNIs[1001] = fib.Target{Nexthop: nhVRF, Ethernet: true}
+				} else {
+					f.Bridge[fib.BridgeKey{VRF: 1, MAC: macB}] = fib.BridgeEntry{Nexthop: nhTunnelEthernet, Label: expected}
+				}
+				f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+				for _, a := range []netip.Addr{addrB, addrB6} {
+					f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}] = fib.Route{Nexthop: nhTunnel, Label: expected}
+				}
+			})
+			ask := func(target netip.Addr, to model.MAC, summed bool) []byte {
+				var inner []byte
+				if target.Is4() {
+					inner = arpFrame(t, 1, macB, addrB, target)
+				} else {
+					inner = solicitation(t, addrB6, target, true)
+					copy(inner[6:], macB[:])
+				}
+				copy(inner, to[:])
+				b := wrapped(t, encap, v6, labelOf(encap, true), 0, inner)
+				if v6 { // a TTL that does not suffice for the way back
+					b[14+7] = 3
+				} else {
+					b[14+8] = 3
+					fixIPv4(b)
+				}
+				if summed {
+					setOuterChecksum(b)
+				}
+				return b
+			}
+			here, away := []netip.Addr{gateway4, gateway6}, []netip.Addr{addrB, netip.MustParseAddr("10.1.0.77"), addrB6, netip.MustParseAddr("10.9.0.1")}
+			if workloads := []netip.Addr{addrA, addrA6}; bridges {
+				away = append(away, workloads...)
 			} else {
-				inner = solicitation(t, addrB6, target, true)
-				copy(inner[6:], macB[:])
+				here = append(here, workloads...)
 			}
-			copy(inner, to[:])
-			b := wrapped(t, model.VXLAN, v6, 1001, 0, inner)
-			if summed {
-				setOuterChecksum(b)
-			}
-			return b
-		}
-		for _, target := range []netip.Addr{addrA, gateway4, addrA6, gateway6} {
-			for _, to := range []model.MAC{broadcast, model.RouterMAC} {
-				if to == model.RouterMAC && target.Is6() {
-					continue // a packet to the router, which is routed
-				}
-				for _, summed := range []bool{false, true} {
-					b := ask(target, to, summed)
-					code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
-					if code != actRedirect {
-						t.Fatalf("%s: action %d, %s", target, int32(code), r.drop(t, nil))
+			for _, target := range here {
+				for _, to := range []model.MAC{broadcast, model.RouterMAC} {
+					if to == model.RouterMAC && target.Is6() {
+						continue // a packet to the router, which is routed
 					}
-					if _, meta, _ := r.xdp(t, b); meta != nil {
-						t.Errorf("%s: XDP decapsulated the question", target)
+					for _, summed := range []bool{false, encap != model.MPLSoGRE} {
+						b := ask(target, to, summed)
+						code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
+						if code != actRedirect {
+							t.Fatalf("%s: action %d, %s", target, int32(code), r.drop(t, nil))
+						}
+						if _, meta, _ := r.xdp(t, b); meta != nil {
+							t.Errorf("%s: XDP decapsulated the question", target)
+						}
+						if !bytes.Equal(out[:6], b[6:12]) || !bytes.Equal(out[6:12], b[:6]) {
+							t.Errorf("%s: the answer has the outer Ethernet header %x, the question had %x", target, out[:14], b[:14])
+						}
+						checkAnswer(t, out, encap, v6, expected, target, summed)
 					}
-					if !bytes.Equal(out[:6], b[6:12]) || !bytes.Equal(out[6:12], b[:6]) {
-						t.Errorf("%s: the answer has the outer Ethernet header %x, the question had %x", target, out[:14], b[:14])
-					}
-					checkAnswer(t, out, v6, target, summed)
 				}
 			}
-		}
-		for _, target := range []netip.Addr{addrB, netip.MustParseAddr("10.1.0.77"), addrB6, netip.MustParseAddr("10.9.0.1")} {
-			if code, _ := r.run(t, r.programs.FabricTc, r.fabric, ask(target, broadcast, false)); code != actShot {
-				t.Errorf("%s, which is not here: action %d", target, int32(code))
+			for _, target := range away {
+				if code, _ := r.run(t, r.programs.FabricTc, r.fabric, ask(target, broadcast, false)); code != actShot {
+					t.Errorf("%s, which is not here, or answers for itself: action %d", target, int32(code))
+				}
+			}
+			forged := ask(gateway4, broadcast, false)
+			forged[bytes.Index(forged, broadcast[:])+11] = 0x99 // the source address follows the destination
+			if code, _ := r.run(t, r.programs.FabricTc, r.fabric, forged); bridges && code != actShot {
+				t.Errorf("a question from another's MAC address: action %d, want a drop", int32(code))
 			}
 		}
-	}
+	})
 }
 
 // outerUDP returns the addresses, and the UDP header with its payload, of a tunnel packet.
@@ -483,20 +515,25 @@ func setOuterChecksum(b []byte) {
 	binary.BigEndian.PutUint16(udp[6:], ^udpSum(b))
 }
 
-func checkAnswer(t *testing.T, out []byte, v6 bool, target netip.Addr, summed bool) {
+func checkAnswer(t *testing.T, out []byte, encap model.Encapsulation, v6 bool, label uint32, target netip.Addr, summed bool) {
 	t.Helper()
-	addresses, udp := outerUDP(out)
-	want := append(local.AsSlice(), far.AsSlice()...)
+	addresses, shim := outerUDP(out)
+	want, ttl := append(local.AsSlice(), far.AsSlice()...), out[14+8]
 	if v6 {
-		want = append(local6.AsSlice(), far6.AsSlice()...)
+		want, ttl = append(local6.AsSlice(), far6.AsSlice()...), out[14+7]
 	}
-	if !bytes.Equal(addresses, want) || binary.BigEndian.Uint16(udp[2:]) != 4789 || binary.BigEndian.Uint32(udp[12:])>>8 != 1001 {
-		t.Errorf("%s: the answer has the outer addresses %x and UDP %x", target, addresses, udp[:16])
+	inner := shim[map[model.Encapsulation]int{model.MPLSoGRE: 8, model.MPLSoUDP: 12, model.VXLAN: 16}[encap]:]
+	entry := label<<12 | 1<<8 | 64
+	if encap == model.VXLAN {
+		entry = label << 8
 	}
-	if has := udp[6] != 0 || udp[7] != 0; has != summed || has && udpSum(out) != 0xffff {
-		t.Errorf("%s: outer checksum %x, the question had one: %v", target, udp[6:8], summed)
+	if got := binary.BigEndian.Uint32(shim[len(shim)-len(inner)-4:]); !bytes.Equal(addresses, want) || got != entry || ttl != 64 || !v6 && sum16(out[14:34]) != 0xffff {
+		t.Errorf("%s: the answer has the outer addresses %x, TTL %d and label %x, want %x, 64 and %x", target, addresses, ttl, got, want, entry)
 	}
-	p := gopacket.NewPacket(udp[16:], layers.LayerTypeEthernet, gopacket.Default)
+	if has := encap != model.MPLSoGRE && binary.BigEndian.Uint16(shim[6:]) != 0; has != summed || has && udpSum(out) != 0xffff {
+		t.Errorf("%s: outer checksum %x, the question had one: %v", target, shim[6:8], summed)
+	}
+	p := gopacket.NewPacket(inner, layers.LayerTypeEthernet, gopacket.Default)
 	if a, ok := p.Layer(layers.LayerTypeARP).(*layers.ARP); ok {
 		if a.Operation != 2 || !bytes.Equal(a.SourceHwAddress, hw(model.RouterMAC)) || !bytes.Equal(a.SourceProtAddress, target.AsSlice()) || !bytes.Equal(a.DstHwAddress, hw(macB)) {
 			t.Errorf("%s: %v", target, p)
@@ -505,7 +542,7 @@ func checkAnswer(t *testing.T, out []byte, v6 bool, target netip.Addr, summed bo
 	}
 	icmp := checkICMPv6(t, p)
 	na, ok := p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement).(*layers.ICMPv6NeighborAdvertisement)
-	if icmp.TypeCode.Type() != 136 || !ok || !na.TargetAddress.Equal(target.AsSlice()) || len(na.Options) != 1 || !bytes.Equal(na.Options[0].Data, hw(model.RouterMAC)) || !bytes.Equal(udp[16:22], macB[:]) {
+	if icmp.TypeCode.Type() != 136 || !ok || !na.TargetAddress.Equal(target.AsSlice()) || len(na.Options) != 1 || !bytes.Equal(na.Options[0].Data, hw(model.RouterMAC)) || !bytes.Equal(inner[:6], macB[:]) {
 		t.Errorf("%s: %v", target, p)
 	}
 }

@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sort"
@@ -122,8 +123,8 @@ func (d *Datapath) AttachNetkit(ifindex int) error {
 	return nil
 }
 
-// AttachFabric attaches looped to the loopback device, and fabric_tc to an underlay device. If the
-// driver has native XDP, it attaches fabric_xdp too. It is idempotent. tc comes first, because the
+// AttachFabric sets the loopback device up, because a new namespace has it down, and attaches looped to
+// it. It attaches fabric_tc to an underlay device and, if the driver has native XDP, fabric_xdp too. It is idempotent. tc comes first, because the
 // host's stack must never get a packet that XDP decapsulated. noXDP is the reason not to use XDP;
 // empty: use it if the driver has it.
 func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
@@ -133,6 +134,13 @@ func (d *Datapath) AttachFabric(ifindex int, noXDP string) (Fabric, error) {
 	}
 	if _, err := d.attachTC(hookLoop, loopback, !d.options.NoTCX); err != nil {
 		return Fabric{}, err
+	}
+	lo, err := d.tc.LinkByIndex(loopback)
+	if err == nil && lo.Attrs().Flags&net.FlagUp == 0 {
+		err = d.tc.LinkSetUp(lo)
+	}
+	if err != nil {
+		return Fabric{}, fmt.Errorf("set the loopback device up, on which the kernel cuts superpackets: %w", err)
 	}
 	mode, err := d.attachTC(hookFabric, ifindex, !d.options.NoTCX)
 	if err != nil {
@@ -335,6 +343,11 @@ func (d *Datapath) Attached() ([]Attachment, error) {
 	if err := d.filtersAttached(note); err != nil {
 		return nil, err
 	}
+	lo, err := d.tc.LinkByIndex(loopback)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the loopback device: %w", err)
+	}
+	looped = looped && lo.Attrs().Flags&net.FlagUp != 0
 	var all []Attachment
 	for _, a := range found {
 		a.Current = a.Current && (looped || a.Kind == KindVif) // AttachFabric attaches it again

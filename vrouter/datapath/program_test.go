@@ -514,32 +514,6 @@ func TestARightOuterChecksumIsTaken(t *testing.T) {
 	}
 }
 
-// A kernel's VXLAN on the same machine leaves the inner checksum to a NIC that
-// does not exist, and sums the outer packet up as if that had been done.
-func TestAnOuterChecksumOverAnInnerOneLeftToTheNICIsTaken(t *testing.T) {
-	r := newRig(t, model.VXLAN, false, nil)
-	for _, pair := range [][2]netip.Addr{{addrB, addrA}, {addrB6, addrA6}} {
-		inner := frame(macB, macA, packet(t, pair[0], pair[1], 0, 9, "some payload"))
-		start := len(inner) - 20 // of the UDP header
-		pseudo := append(append([]byte{}, inner[start-2*len(pair[0].AsSlice()):start]...), 0, 17, 0, 20)
-		left := sum16(pseudo)
-		inner[start+6], inner[start+7] = byte(left>>8), byte(left)
-		b := wrapped(t, model.VXLAN, false, 1001, 0, inner)
-		summed := append(append([]byte{}, b[26:34]...), 0, 17, b[38], b[39])
-		summed = append(summed, b[34:len(b)-20]...)
-		s := ^sum16(append(summed, byte(^left>>8), byte(^left)))
-		b[40], b[41] = byte(s>>8), byte(s)
-		code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
-		if code != actRedirect || string(out[14:]) != string(inner[14:]) {
-			t.Errorf("%s: action %d, %s", pair[0], code, r.drop(t, nil))
-		}
-		b[46]++ // the VNI's reserved byte, which the sum covers
-		if code, _ := r.run(t, r.programs.FabricTc, r.fabric, b); code != actShot {
-			t.Errorf("%s, damaged: action %d", pair[0], code)
-		}
-	}
-}
-
 // Nothing else of the host's traffic is touched.
 func TestWhatIsNoOverlayPacketPassesUntouched(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)

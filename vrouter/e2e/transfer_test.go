@@ -140,3 +140,78 @@ func TestTrainsOfDatagramsArrive(t *testing.T) {
 		}
 	}
 }
+
+// The loopback device of a new namespace is down. There the kernel cuts superpackets, so agents set it up.
+func TestTheLoopbackDeviceIsSetUp(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{config: map[string]any{"xdp": "off", "repair_interval": "200ms"}})
+	down := func() {
+		for _, n := range b.nodes {
+			n.ip("link", "set", "lo", "down")
+		}
+	}
+	down()
+	x, y := pair(b, model.L3, false, model.MPLSoUDP)
+	check := func() error {
+		if err := datagram(x, y, 4, 64); err != nil {
+			return err
+		}
+		if n := train(t, x, y, 4, 8); n != 8 {
+			return fmt.Errorf("%d of 8 datagrams arrived", n)
+		}
+		return nil
+	}
+	b.must(check())
+	down()
+	soon(t, 30*time.Second, "trains of datagrams arrive after lo was set down", check)
+}
+
+// tunnelled makes VXLAN devices of two workloads, with the workloads' addresses of an IP version as the
+// ends, and returns the workloads with addresses of these devices.
+func tunnelled(t *testing.T, x, y *workload, version int) (tx, ty *workload) {
+	t.Helper()
+	end := func(w, far *workload, address string) *workload {
+		for _, args := range [][]string{
+			{"link", "add", "name", "tun", "type", "vxlan", "id", "99", "dstport", "8472", "local", w.ip(version).String(), "remote", far.ip(version).String()},
+			{"addr", "add", address + "/24", "dev", "tun"},
+			{"link", "set", "tun", "mtu", "1280", "up"},
+		} {
+			if out, err := w.command("ip", args...); err != nil {
+				t.Fatalf("ip %v: %v: %s", args, err, out)
+			}
+		}
+		t.Cleanup(func() { w.command("ip", "link", "del", "tun") })
+		return &workload{bed: w.bed, ns: w.ns, port: model.Port{Name: "tunnel of " + w.port.Name, IPs: addresses(address)}}
+	}
+	return end(x, y, "172.20.0.1"), end(y, x, "172.20.0.2")
+}
+
+// Workloads that have an overlay of their own, such as Kubernetes in containers, send superpackets that
+// already have the headers of a tunnel.
+func TestTunnelsOfWorkloadsCarryBulkTransfers(t *testing.T) {
+	t.Parallel()
+	check := func(t *testing.T, b *bed, x, y *workload, version int) {
+		tx, ty := tunnelled(t, x, y, version)
+		for _, pair := range [][2]*workload{{tx, ty}, {ty, tx}} {
+			if err := transfer(pair[0], pair[1], 4, 1<<20); err != nil {
+				t.Errorf("over IPv%d: %v; drops %v %v", version, err, b.nodes[0].drops(), b.nodes[1].drops())
+			}
+		}
+	}
+	for _, offload := range []string{"tunnel", "none"} {
+		b := sharedBed(t, options{offload: offload})
+		b.run(offload+"/direct", func(t *testing.T) {
+			x, y := directPair(b, model.L3, model.VXLAN)
+			check(t, b, x, y, 4)
+		})
+		for _, encap := range encaps {
+			for i, forwarding := range []model.Forwarding{model.L3, model.L2} {
+				v6 := (offload == "none") != (forwarding == model.L2)
+				b.run(fmt.Sprintf("%s/%s/underlay-v6=%v/%s", offload, encap, v6, forwarding), func(t *testing.T) {
+					x, y := pair(b, forwarding, v6, encap)
+					check(t, b, x, y, []int{4, 6}[i])
+				})
+			}
+		}
+	}
+}

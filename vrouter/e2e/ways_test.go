@@ -175,13 +175,17 @@ func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 }
 
 // A kernel with a VXLAN device and default settings is the gateway of a network that only routes. It
-// resolves the addresses of workloads, and takes only packets with a checksum over IPv6.
+// resolves the addresses of workloads, and takes only packets with a checksum over IPv6, also if the node's
+// device writes no checksums.
 func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{bare: 1})
 	kernel := b.nodes[1]
-	for _, v6 := range []bool{false, true} {
-		b.run(fmt.Sprintf("underlay-v6=%v", v6), func(t *testing.T) {
+	for i, v6 := range []bool{false, true, true} {
+		b.run(fmt.Sprintf("underlay-v6=%v/offloads=%v", v6, i < 2), func(t *testing.T) {
+			if i == 2 {
+				b.nodes[0].offload("none")
+			}
 			own, far := kernel.v4, b.nodes[0].v4
 			if v6 {
 				own, far = kernel.v6, b.nodes[0].v6

@@ -132,11 +132,11 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 	ethernet = t->ethernet;
 	/* A level means that the NIC has checked the checksum. */
 	if (o->checksum && !skb->gso_size && bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0 &&
-	    !checksum_is_right(skb, o, ethernet))
+	    !checksum_is_right(skb, o))
 		return -DROP_OUTER_CHECKSUM;
 	if (is_train(skb, o, ethernet))
-		return CUT_TRAIN;
-	if (o->encap == ENCAP_VXLAN && may_ask(skb, o)) {
+		return CUT;
+	if (ethernet && may_ask(skb, o)) {
 		verdict = answer_outside(skb, o, nexthop);
 		if (verdict != GO_ON)
 			return verdict;

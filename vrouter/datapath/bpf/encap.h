@@ -129,13 +129,16 @@ static __always_inline void write_ip6(struct ipv6hdr *ip, const struct nexthop *
  * marked as encapsulated, so make_room() fails. No BPF helper clears that mark. But the
  * kernel's offsets of the inner headers are still right. Its type of segmentation is
  * right if all tunnels have one encapsulation; a packet that needs no segmentation has
- * no type.
+ * no type. Returns -EALREADY for other superpackets: the workload itself has added the headers of a
+ * tunnel, such as VXLAN between containers, if the packet is not TCP.
  */
 static __always_inline long make_room_again(struct __sk_buff *skb, __u32 room)
 {
 	struct node_settings *s = the_settings();
+	__u8 ip[10] = {};
 
-	if (skb->gso_size && !(s && s->flags & SET_F_ONE_ENCAP))
+	if (skb->gso_size && (!s || !(s->flags & SET_F_ONE_ENCAP) || bpf_skb_load_bytes(skb, L3_OFFSET, ip, sizeof(ip)) ||
+			      (ip[0] >> 4 == 4 ? ip[9] : ip[6]) != IPPROTO_TCP))
 		return -EALREADY;
 	return bpf_skb_adjust_room(skb, room, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO);
 }
@@ -318,7 +321,7 @@ static __always_inline int write_ethernet(struct __sk_buff *skb, __u32 offset, c
  * Sends a frame into a tunnel. With IP payload the Ethernet header
  * is removed; with Ethernet payload the receiver sees `eth`.
  * nh, id: of the tunnel. Counts nothing.
- * Returns a tc action, or a negative drop reason.
+ * Returns a tc action, a negative drop reason, or -CUT.
  */
 static __always_inline int encapsulate(struct __sk_buff *skb, const struct nexthop *nh, __u32 id, __u32 label,
 				       const struct inner *in, const struct ethhdr *eth)
@@ -343,7 +346,7 @@ static __always_inline int encapsulate(struct __sk_buff *skb, const struct nexth
 		if (err == -EALREADY)
 			err = make_room_again(skb, room + (in->ethernet ? ETH_HLEN : 0));
 		if (err)
-			return -DROP_ENCAP_FAILED;
+			return err == -EALREADY && skb->mark != CUT_MARK ? -CUT : -DROP_ENCAP_FAILED;
 	}
 
 	if (nh->family == FAMILY_IPV4 ? write_outer4(skb, nh, p, label, in) :

@@ -3,15 +3,17 @@
  * Superpackets that the kernel must cut on the node:
  *
  * - superpackets whose packets need an outer UDP checksum, which only a program can write;
+ * - superpackets from a workload that had, or have, the headers of another tunnel (make_room_again()). The
+ *   kernel can cut a superpacket of one tunnel, not of a tunnel in a tunnel;
  * - trains of datagrams (UDP_SEGMENT) that arrive in a tunnel over UDP. Virtual devices carry a
  *   superpacket whole. The kernel drops a train whose outer headers a program has removed, because
  *   it still has the mark of a UDP tunnel (skb_udp_tunnel_segment). No helper clears the mark.
  *
  * The programs send such a superpacket, with its outer headers, out of the loopback device, which
  * cannot carry a superpacket of a tunnel: the kernel cuts it. `looped` at the ingress of that device
- * sends each packet to the next hop, or back to the fabric device. The packets have the programs'
- * secret mark. Their priority is the id of their nexthop with RAW_ETHERNET (mark.h), or FROM_FABRIC with
- * the fabric device.
+ * sends each packet to the next hop, or back to the device that it came from. The packets have the
+ * programs' secret mark. Their priority is the id of their nexthop with RAW_ETHERNET (mark.h), or
+ * FROM_FABRIC or FROM_VIF with the device.
  */
 #pragma once
 
@@ -19,6 +21,7 @@
 #include "encap.h"
 
 #define FROM_FABRIC 0x80000000
+#define FROM_VIF 0x20000000 /* RAW_ETHERNET is 0x40000000 */
 
 /* Returns 1 for a train of datagrams in a tunnel over UDP. */
 static __always_inline int is_train(struct __sk_buff *skb, const struct outer *o, int ethernet)
@@ -29,11 +32,12 @@ static __always_inline int is_train(struct __sk_buff *skb, const struct outer *o
 	       t.field == UDP_CHECKSUM;
 }
 
-/* Sends a train of datagrams out of the loopback device, from where it comes back as packets. */
-static __always_inline int cut_train(struct __sk_buff *skb)
+/* Sends a superpacket out of the loopback device, from where it comes back as packets. from: FROM_FABRIC or
+ * FROM_VIF. */
+static __always_inline int cut(struct __sk_buff *skb, __u32 from)
 {
 	skb->mark = own_mark();
-	skb->priority = FROM_FABRIC | skb->ifindex;
+	skb->priority = from | skb->ifindex;
 	return bpf_redirect(LOOPBACK, 0);
 }
 
@@ -72,9 +76,9 @@ static __always_inline int send_looped(struct __sk_buff *skb)
 	const struct path *p;
 
 	skb->priority = 0;
-	if (id & FROM_FABRIC) {
-		skb->mark = 0;
-		return bpf_redirect(id & ~FROM_FABRIC, BPF_F_INGRESS);
+	if (id & (FROM_FABRIC | FROM_VIF)) {
+		skb->mark = id & FROM_VIF ? CUT_MARK : 0;
+		return bpf_redirect(id & ~(FROM_FABRIC | FROM_VIF), BPF_F_INGRESS);
 	}
 	if (!nh || nh->type != NH_TUNNEL)
 		return -DROP_NO_NEXTHOP;

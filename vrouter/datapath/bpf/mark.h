@@ -20,9 +20,13 @@
 /* A frame to the workload of the vif. */
 #define DELIVERY_MARK 0x76720000
 
+/* A packet of a superpacket that was cut at the loopback device (loopback.h). The superpacket was counted and
+ * admitted. */
+#define CUT_MARK 0x76710000
+
 /* Clears internal marks of frames that the programs did not send. */
 static __always_inline void clear_foreign_mark(struct __sk_buff *skb)
 {
-	if (skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark) || skb->mark == DELIVERY_MARK))
+	if (skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark) || skb->mark == DELIVERY_MARK || skb->mark == CUT_MARK))
 		skb->mark = 0;
 }

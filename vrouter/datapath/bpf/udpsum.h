@@ -137,9 +137,23 @@ static __always_inline int add_by_headers(struct summing *s, __u32 ip)
 	return part >= 0;
 }
 
+/* Returns 1 if the kernel or a NIC must still write a checksum of the packet (CHECKSUM_PARTIAL). Then
+ * bpf_l4_csum_replace() changes nothing. udp: offset of a UDP header. */
+static __noinline int is_left_to_nic(struct __sk_buff *skb, __u32 udp)
+{
+	__u16 before = 0, after = 0;
+
+	udp += 6;
+	if (bpf_skb_load_bytes(skb, udp, &before, 2) || bpf_l4_csum_replace(skb, udp, 0, 1, 2) ||
+	    bpf_skb_load_bytes(skb, udp, &after, 2))
+		return 0;
+	return before == after || bpf_skb_store_bytes(skb, udp, &before, 2, 0);
+}
+
 /* Writes the checksum of a UDP datagram that ends with the frame. ip: offset of the inner IP header,
- * if there is one; 0: none. Other arguments are begin_sum()'s. Returns 0 if that succeeds. Global function: the
- * verifier checks it once. */
+ * if there is one; 0: none. Other arguments are begin_sum()'s. The checksum is 0 if a NIC must still write
+ * one into a deeper header, such as that of a tunnel of the workload: the result would change. Returns 0 if
+ * that succeeds. Global function: the verifier checks it once. */
 __noinline int write_udp_checksum(struct __sk_buff *skb, __u32 udp, __u32 n, __u32 ip)
 {
 	struct summing s = { .skb = skb };
@@ -148,6 +162,8 @@ __noinline int write_udp_checksum(struct __sk_buff *skb, __u32 udp, __u32 n, __u
 	if (bpf_skb_store_bytes(skb, udp + 6, &field, 2, 0) || !begin_sum(&s, udp, n, skb->len - udp))
 		return -1;
 	if (!ip || !add_by_headers(&s, ip)) {
+		if (is_left_to_nic(skb, udp))
+			return 0;
 		bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
 		if (s.left)
 			return -1;

@@ -11,7 +11,7 @@
 enum {
 	GO_ON = 0x1000,
 	NOT_OURS,  /* a frame of the host */
-	CUT_TRAIN, /* loopback.h */
+	CUT, /* the kernel must cut the superpacket: loopback.h */
 };
 
 /* Programs see frames from their Ethernet header on. */

@@ -23,6 +23,7 @@ int from_workload(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex;
 	struct vif *v;
+	int verdict;
 
 	if (skb->mark) {
 		clear_foreign_mark(skb);
@@ -39,12 +40,13 @@ int from_workload(struct __sk_buff *skb)
 	if (is_for_ingress(skb, v))
 		return TC_ACT_UNSPEC;
 	trace(TRACE_VIF, v->vrf, v->id, ifindex, 1);
-	if (!IS_COPY(skb->mark)) {
+	if (skb->mark != CUT_MARK && !IS_COPY(skb->mark)) {
 		count_vif(v->id, 0, segments(skb), skb->len);
 		if (!within_egress(skb, v))
 			return finish(skb, v->id, v->vrf, -DROP_EGRESS_LIMIT);
 	}
-	return finish(skb, v->id, v->vrf, judge(skb, v));
+	verdict = judge(skb, v);
+	return verdict == -CUT ? cut(skb, FROM_VIF) : finish(skb, v->id, v->vrf, verdict);
 }
 
 SEC("xdp.frags")
@@ -65,8 +67,8 @@ int fabric_tc(struct __sk_buff *skb)
 		count_end(OUT_PASSED);
 		return TC_ACT_UNSPEC;
 	}
-	if (verdict == CUT_TRAIN)
-		return cut_train(skb); /* its packets are counted when they come back */
+	if (verdict == CUT)
+		return cut(skb, FROM_FABRIC); /* its packets are counted when they come back */
 	if (verdict == GO_ON)
 		verdict = arrive_routed(skb, &a);
 	return finish(skb, a.vif, a.vrf, verdict);

@@ -279,7 +279,7 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	}
 	if (nh->type != NH_ENCAP && nh->type != NH_TUNNEL)
 		return nh->type == NH_DISCARD ? -DROP_DISCARD : -DROP_NO_NEXTHOP;
-	if (f->in.ttl <= 1)
+	if (f->in.ttl <= 1 && skb->mark != CUT_MARK)
 		return refuse(skb, v, CAUSE_TTL, 0, DROP_TTL_EXCEEDED);
 	mtu = nh->type == NH_TUNNEL ? tunnel_mtu(nh, id, f->family, 0) : nh->mtu;
 	if (!fits(skb, f, mtu)) {
@@ -294,7 +294,7 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 		verdict = send_translated(skb, id, v->vrf, hash_of(skb, f));
 		return forwarded(verdict, v->vrf, ENCAP_TRANSLATED, 0, packets, bytes);
 	}
-	verdict = lower_ttl(skb, f);
+	verdict = skb->mark == CUT_MARK ? GO_ON : lower_ttl(skb, f); /* the superpacket's was lowered */
 	if (verdict < 0)
 		return verdict;
 	if (nh->type == NH_ENCAP) {
@@ -450,6 +450,8 @@ static __noinline int send_copy(struct __sk_buff *skb, const struct vif *v, stru
 	if (!m)
 		return -DROP_NO_FLOOD;
 	verdict = send_bridged(skb, v, f, m->nexthop, m->label);
+	if (verdict == -CUT) /* its packets would be flooded again */
+		return -DROP_ENCAP_FAILED;
 	return verdict < 0 ? verdict : WENT(VERDICT_ACTION(verdict), OUT_FORWARDED);
 }
 
@@ -523,7 +525,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 		if (verdict != GO_ON)
 			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
 	}
-	if (v->flags & VIF_F_POLICY && !is_of_known_flow(skb, v->id, 0)) {
+	if (v->flags & VIF_F_POLICY && skb->mark != CUT_MARK && !is_of_known_flow(skb, v->id, 0)) {
 		verdict = admit(skb, v, 0);
 		if (verdict < 0)
 			return verdict;

@@ -25,7 +25,7 @@ static __always_inline int is_plain(const struct outer *o, void *payload, void *
 		if ((void *)(eth + 1) > end)
 			return 0;
 		*protocol = eth->h_proto;
-		if (o->encap == ENCAP_VXLAN && (eth->h_dest[0] & 1 || *protocol == bpf_htons(ETH_P_ARP)))
+		if (eth->h_dest[0] & 1 || *protocol == bpf_htons(ETH_P_ARP))
 			return 0; /* tc may answer it */
 		ip = (void *)(eth + 1);
 	}
