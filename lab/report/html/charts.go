@@ -68,27 +68,6 @@ type (
 	paint  = document.Paint
 )
 
-// series is the time series of a scenario's kept trials.
-type series struct {
-	ID string `json:"id"`
-	paint
-	Trials []trial `json:"trials"`
-}
-
-// trial is one time series, column by column.
-type trial struct {
-	Block  int          `json:"block"`
-	Median bool         `json:"median"`
-	Window float64      `json:"window"` // s; 0 if unknown
-	At     []float64    `json:"at"`
-	Bits   []float64    `json:"bps"`
-	CPU    [2][]float64 `json:"cpu"` // sender, receiver
-	// Latency has the mean and the longest round trip of each point, ns, and 0 where no
-	// transaction ended; nil without transactions.
-	Latency [][]float64  `json:"latency,omitempty"`
-	Out     [][2]float64 `json:"out"` // start and end, s, of each slice that the figures omit
-}
-
 func (b *builder) charts(tables []model.Figures) charts {
 	var c charts
 	for _, f := range tables {
@@ -234,65 +213,6 @@ func (b *builder) oneWorkload(c *model.Comparison) bool {
 	return suite.Group(c.Subject) != suite.Group(c.Baseline)
 }
 
-// series returns the time series of the trials that the page keeps.
-func (b *builder) series() []series {
-	var list []series
-	for i := range b.r.Scenarios {
-		sc := &b.r.Scenarios[i]
-		s := series{ID: sc.ID, paint: b.paints[sc.ID]}
-		for _, sm := range sc.Counting() {
-			if b.kept.samples[sm] && len(sm.Series) > 0 {
-				s.Trials = append(s.Trials, timeSeries(sm, sm == b.kept.median[sc.ID]))
-			}
-		}
-		if len(s.Trials) > 0 {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-func timeSeries(s *sample.Sample, median bool) trial {
-	t := trial{Block: s.Block + 1, Median: median, Window: s.Metrics[sample.WindowSeconds]}
-	for _, p := range s.Series {
-		if p.LeftOut == "" {
-			continue
-		}
-		from, to := digits(p.At-p.Seconds, 3), digits(p.At, 3)
-		if n := len(t.Out); n > 0 && from-t.Out[n-1][1] < p.Seconds/10 {
-			t.Out[n-1][1] = to
-		} else {
-			t.Out = append(t.Out, [2]float64{from, to})
-		}
-	}
-	_, sender := s.Metrics[sample.SenderCPU]
-	_, receiver := s.Metrics[sample.ReceiverCPU]
-	for _, p := range steps(s.Series, mostSteps) {
-		t.At = append(t.At, math.Round(p.At*1000)/1000)
-		t.Bits = append(t.Bits, digits(p.Bits, 4))
-		// A side that the trial did not measure has zeros in every point.
-		if sender {
-			t.CPU[0] = append(t.CPU[0], digits(p.SenderCPU, 3))
-		}
-		if receiver {
-			t.CPU[1] = append(t.CPU[1], digits(p.ReceiverCPU, 3))
-		}
-	}
-	if slices.ContainsFunc(s.Series, func(p sample.Point) bool { return p.Latency > 0 }) {
-		t.Latency = make([][]float64, 2)
-		for _, p := range steps(s.Series, mostSteps) {
-			t.Latency[0] = append(t.Latency[0], digits(p.Latency, 3))
-			t.Latency[1] = append(t.Latency[1], digits(p.LatencyMax, 3))
-		}
-	}
-	return t
-}
-
-// exchanged reports whether a trial has round trips over time.
-func (s series) exchanged() bool {
-	return slices.ContainsFunc(s.Trials, func(t trial) bool { return t.Latency != nil })
-}
-
 // digits rounds to n significant digits, to make the page smaller.
 func digits(v float64, n int) float64 {
 	if v == 0 {
@@ -313,4 +233,24 @@ func encode(v any) (template.JS, error) {
 		return "", fmt.Errorf("encode the charts: %w", err)
 	}
 	return template.JS(text), nil
+}
+
+// colours is the number of colours in style.css without the neutral --s0.
+const colours = 7
+
+// paints returns the colour of every scenario, by ID. The host's own stack has the
+// neutral colour. The other systems get colours in the order in which they appear.
+func paints(r *model.Report) map[string]paint {
+	bySystem := map[string]int{"raw": 0}
+	list := make(map[string]paint, len(r.Scenarios))
+	next := 0
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if _, ok := bySystem[s.System]; !ok {
+			bySystem[s.System] = 1 + next%colours
+			next++
+		}
+		list[s.ID] = paint{Colour: bySystem[s.System], Light: s.Placement == string(suite.Colocated)}
+	}
+	return list
 }

@@ -119,11 +119,11 @@ func TestAChangeThatTheDocumentsOwnFiguresContradictIsSaid(t *testing.T) {
 		t.Errorf("the change is %+v, printed as %q", c, c.MeasuredText())
 	}
 	found := false
-	for _, line := range r.Tables[0].Remarks() {
+	for _, line := range r.Tables[0].Notes() {
 		found = found || strings.HasPrefix(line, "vxlan, change: the document's own figures")
 	}
 	if !found {
-		t.Errorf("remarks %q", r.Tables[0].Remarks())
+		t.Errorf("notes %q", r.Tables[0].Notes())
 	}
 }
 

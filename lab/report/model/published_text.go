@@ -64,14 +64,6 @@ func (c *PublishedCell) ByToolText() string {
 	return strings.TrimSpace(own.MeasuredText() + " " + own.MeasuredRange())
 }
 
-// PrintedText returns the figure as the document prints it.
-func (c *PublishedCell) PrintedText() string {
-	if c == nil {
-		return ""
-	}
-	return c.Printed
-}
-
 // PublishedRatioText prints the ratio of the document's figures; "" if there is none.
 func (c *PublishedCell) PublishedRatioText() string {
 	if c.PublishedRatio == nil {
@@ -148,21 +140,6 @@ func (t *PublishedTable) Ratios() []*PublishedCell {
 // cells without an agreement.
 func (t *PublishedTable) Agreeing(a Agreement) []*PublishedCell {
 	return slices.DeleteFunc(t.Ratios(), func(c *PublishedCell) bool { return c.Agreement != a })
-}
-
-// Remarks lists the notes of the table (Notes), and then the tool's own CPU figures.
-func (t *PublishedTable) Remarks() []string {
-	var own []string
-	for _, c := range t.Cells() {
-		if c.ByTool != nil {
-			own = append(own, c.Row+", "+c.Column+": "+c.ByToolText())
-		}
-	}
-	lines := t.Notes()
-	if own != nil {
-		lines = append(lines, ByToolNote+" "+strings.Join(own, "; ")+".")
-	}
-	return lines
 }
 
 // causeNotKnown marks a difference whose cause the suite does not have.

@@ -1,0 +1,88 @@
+package html
+
+import (
+	"math"
+	"slices"
+
+	"windtunnel/lab/sample"
+)
+
+// series is the time series of a scenario's kept trials.
+type series struct {
+	ID string `json:"id"`
+	paint
+	Trials []trial `json:"trials"`
+}
+
+// trial is one time series, column by column.
+type trial struct {
+	Block  int          `json:"block"`
+	Median bool         `json:"median"`
+	Window float64      `json:"window"` // s; 0 if unknown
+	At     []float64    `json:"at"`
+	Bits   []float64    `json:"bps"`
+	CPU    [2][]float64 `json:"cpu"` // sender, receiver
+	// Latency has the mean and the longest round trip of each point, ns, and 0 where no
+	// transaction ended; nil without transactions.
+	Latency [][]float64  `json:"latency,omitempty"`
+	Out     [][2]float64 `json:"out"` // start and end, s, of each slice that the figures omit
+}
+
+// series returns the time series of the trials that the page keeps.
+func (b *builder) series() []series {
+	var list []series
+	for i := range b.r.Scenarios {
+		sc := &b.r.Scenarios[i]
+		s := series{ID: sc.ID, paint: b.paints[sc.ID]}
+		for _, sm := range sc.Counting() {
+			if b.kept.samples[sm] && len(sm.Series) > 0 {
+				s.Trials = append(s.Trials, timeSeries(sm, sm == b.kept.median[sc.ID]))
+			}
+		}
+		if len(s.Trials) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func timeSeries(s *sample.Sample, median bool) trial {
+	t := trial{Block: s.Block + 1, Median: median, Window: s.Metrics[sample.WindowSeconds]}
+	for _, p := range s.Series {
+		if p.LeftOut == "" {
+			continue
+		}
+		from, to := digits(p.At-p.Seconds, 3), digits(p.At, 3)
+		if n := len(t.Out); n > 0 && from-t.Out[n-1][1] < p.Seconds/10 {
+			t.Out[n-1][1] = to
+		} else {
+			t.Out = append(t.Out, [2]float64{from, to})
+		}
+	}
+	_, sender := s.Metrics[sample.SenderCPU]
+	_, receiver := s.Metrics[sample.ReceiverCPU]
+	for _, p := range steps(s.Series, mostSteps) {
+		t.At = append(t.At, math.Round(p.At*1000)/1000)
+		t.Bits = append(t.Bits, digits(p.Bits, 4))
+		// A side that the trial did not measure has zeros in every point.
+		if sender {
+			t.CPU[0] = append(t.CPU[0], digits(p.SenderCPU, 3))
+		}
+		if receiver {
+			t.CPU[1] = append(t.CPU[1], digits(p.ReceiverCPU, 3))
+		}
+	}
+	if slices.ContainsFunc(s.Series, func(p sample.Point) bool { return p.Latency > 0 }) {
+		t.Latency = make([][]float64, 2)
+		for _, p := range steps(s.Series, mostSteps) {
+			t.Latency[0] = append(t.Latency[0], digits(p.Latency, 3))
+			t.Latency[1] = append(t.Latency[1], digits(p.LatencyMax, 3))
+		}
+	}
+	return t
+}
+
+// exchanged reports whether a trial has round trips over time.
+func (s series) exchanged() bool {
+	return slices.ContainsFunc(s.Trials, func(t trial) bool { return t.Latency != nil })
+}

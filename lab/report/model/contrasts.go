@@ -1,0 +1,175 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// byWorkload splits a contrast that has a metric of several workloads into one
+// contrast for each workload.
+func (c *contrast) byWorkload() (list []*contrast) {
+	metrics := make(map[sample.Metric]bool)
+	for _, r := range c.ratios {
+		metrics[r.Metric] = true
+		i := slices.IndexFunc(list, func(o *contrast) bool { return o.workload == r.workload })
+		if i < 0 {
+			i, list = len(list), append(list, &contrast{subject: c.subject, baseline: c.baseline, workload: r.workload})
+		}
+		list[i].ratios = append(list[i].ratios, r)
+	}
+	if len(metrics) == len(c.ratios) {
+		return []*contrast{c}
+	}
+	return list
+}
+
+// weight orders contrasts: those with a certain difference first, and among
+// equals the one with the largest difference first.
+func (c *contrast) weight() (certain bool, far float64) {
+	for _, r := range c.ratios {
+		if (r.Verdict == Differs || r.Verdict == Suggested) && r.Ratio.Median > 0 {
+			far = max(far, math.Abs(math.Log(r.Ratio.Median)))
+		}
+		certain = certain || r.Verdict == Differs
+	}
+	return certain, far
+}
+
+// contrasts groups the comparisons by their two systems.
+func contrasts(r *Report) (list []*contrast) {
+	call := r.callers()
+	var whole []*contrast
+	known := make(map[[2]string]*contrast)
+	for _, pair := range r.pairs {
+		subject, baseline := r.Row(pair.Subject), r.Row(pair.Baseline)
+		if subject == nil || baseline == nil {
+			continue
+		}
+		over, under, together := Names(pair.Subject, pair.Baseline)
+		key := [2]string{over, under}
+		c := known[key]
+		if c == nil {
+			c = &contrast{subject: name{text: over}, baseline: name{text: under}}
+			if together {
+				c.subject, c.baseline = call(subject), call(baseline)
+			}
+			known[key], whole = c, append(whole, c)
+		}
+		c.add(r, subject, baseline)
+	}
+	for _, c := range whole {
+		list = append(list, c.byWorkload()...)
+	}
+	return list
+}
+
+// Names returns the names of the two sides of a comparison. If the scenarios differ
+// only in their groups, the names are the groups and grouped is true. Otherwise they
+// are the ids.
+func Names(subject, baseline string) (a, b string, grouped bool) {
+	if suite.Group(subject) != suite.Group(baseline) && suite.Part(subject) == suite.Part(baseline) {
+		return suite.Group(subject), suite.Group(baseline), true
+	}
+	return subject, baseline, false
+}
+
+// add adds the headline metrics of a comparison, and each other metric with a confirmed
+// difference.
+func (c *contrast) add(r *Report, subject, baseline *Scenario) {
+	if why := r.apart[suite.Comparison{Subject: subject.ID, Baseline: baseline.ID}]; why != "" {
+		c.absent = append(c.absent, why)
+	}
+	for _, s := range []*Scenario{subject, baseline} {
+		if why := s.Lacks(); why != "" {
+			c.absent = append(c.absent, s.ID+" "+why)
+		}
+	}
+	workload := cmp.Or(suite.Part(subject.ID), subject.Workload.Name)
+	exchange := subject.Transactions != nil
+	for i := range r.Comparisons {
+		of := &r.Comparisons[i]
+		if of.Subject != subject.ID || of.Baseline != baseline.ID {
+			continue
+		}
+		if main := Headline(of.Metric, exchange); main || of.Verdict == Differs && !r.covered(of, exchange) {
+			c.ratios = append(c.ratios, contrasted{of, workload, main || of.Metric == sample.LatencyP50})
+		}
+	}
+}
+
+// covered reports whether the same sentence confirms a difference from which this one
+// follows. The CPU time of a side is stated per byte of a stream, and per packet of
+// request/response: then its other units, and the capacity of a CPU, say nothing new.
+// The throughput of request/response follows from the transactions.
+func (r *Report) covered(of *Comparison, exchange bool) bool {
+	sender, receiver := sample.SenderCPUPerByte, sample.ReceiverCPUPerByte
+	if exchange {
+		sender, receiver = sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket
+	}
+	var by []sample.Metric
+	switch of.Metric {
+	case sample.Throughput:
+		by = []sample.Metric{sample.Transactions}
+	case sample.Capacity:
+		by = []sample.Metric{sender, receiver}
+	case sample.SenderCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket:
+		by = []sample.Metric{sender}
+	case sample.ReceiverCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket:
+		by = []sample.Metric{receiver}
+	}
+	return slices.ContainsFunc(r.Comparisons, func(c Comparison) bool {
+		return c.Subject == of.Subject && c.Baseline == of.Baseline && c.Metric != of.Metric && slices.Contains(by, c.Metric) && c.Verdict == Differs
+	})
+}
+
+// name returns the name of a system or scenario within a sentence.
+type name struct {
+	text  string
+	prose bool // text is words: capital at the start of a sentence; else an identifier
+}
+
+// opening returns the name at the beginning of a sentence, with a capital
+// letter.
+func (n name) opening() string {
+	if n.prose {
+		return phrase.Capital(n.text)
+	}
+	return n.text
+}
+
+// callers returns the name of each scenario's system in sentences: the system's
+// title and placement. If two groups of the run would get the same name, it is
+// the group.
+func (r *Report) callers() func(*Scenario) name {
+	var groups phrase.Groups
+	for i := range r.Scenarios {
+		groups.Add(r.systemOf(&r.Scenarios[i]).text, suite.Group(r.Scenarios[i].ID))
+	}
+	return func(s *Scenario) name {
+		if n := r.systemOf(s); len(groups.Of(n.text)) == 1 {
+			return n
+		}
+		return name{text: suite.Group(s.ID)}
+	}
+}
+
+// systemOf returns the title of a scenario's system with its placement. A
+// system without a title has its own name, if the group has that name too.
+func (r *Report) systemOf(s *Scenario) name {
+	n := name{text: s.System}
+	if title := r.systems[s.System]; title != "" {
+		n = name{title, true}
+	} else if group := suite.Group(s.ID); !strings.HasPrefix(group, s.System) {
+		return name{text: group} // the suite's own name for it
+	}
+	if s.Placement == string(suite.Colocated) {
+		n.text += " on one node"
+	}
+	return n
+}
