@@ -39,9 +39,10 @@ func (k *testCluster) start(user string, args ...string) *engine {
 	return e
 }
 
-// environ returns the environment of an engine: with the kubectl of the cluster.
+// environ returns the environment of an engine: with the kubectl of the cluster. A killed engine
+// leaves a directory in TMPDIR.
 func (k *testCluster) environ() []string {
-	return append(os.Environ(), "XDG_DATA_HOME="+k.path("data"), "PATH="+k.bin+":"+os.Getenv("PATH"))
+	return append(os.Environ(), "XDG_DATA_HOME="+k.path("data"), "TMPDIR="+k.dir, "PATH="+k.bin+":"+os.Getenv("PATH"))
 }
 
 // wait returns the output and the exit status.
