@@ -154,10 +154,13 @@ func parseConfig(text []byte, dir string) (c Config, err error) {
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
 		return Config{}, fmt.Errorf("%s", strings.TrimSpace(yaml.FormatError(err, false, true)))
 	}
-	c.State = absolute(c.State, dir)
-	c.Socket = absolute(c.Socket, dir)
-	c.StateDir = absolute(c.StateDir, dir)
-	c.RunDir = absolute(c.RunDir, dir)
+	paths := []*string{&c.State, &c.Socket, &c.StateDir, &c.RunDir, &c.StoreTLS.CA, &c.StoreTLS.Cert, &c.StoreTLS.Key}
+	if strings.ContainsRune(c.Netns, '/') { // else it is a name
+		paths = append(paths, &c.Netns)
+	}
+	for _, p := range paths {
+		*p = absolute(*p, dir)
+	}
 	c = c.WithDefaults()
 	return c, c.Validate()
 }

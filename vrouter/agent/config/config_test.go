@@ -158,3 +158,21 @@ func FuzzConfig(f *testing.F) {
 		}
 	})
 }
+
+func TestRelativePathsStartAtTheFilesDirectory(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "node.yaml")
+	text := "node: a\nnetns: ns/a\nstore: etcd://192.0.2.1:2379\nstore_tls: {ca: ca.pem, cert: tls/a.pem, key: /etc/a.key}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.Netns, c.StoreTLS.CA, c.StoreTLS.Cert, c.StoreTLS.Key}
+	want := []string{filepath.Join(dir, "ns/a"), filepath.Join(dir, "ca.pem"), filepath.Join(dir, "tls/a.pem"), "/etc/a.key"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("paths (-want +got):\n%s", d)
+	}
+}
