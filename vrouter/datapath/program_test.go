@@ -514,6 +514,20 @@ func TestARightOuterChecksumIsTaken(t *testing.T) {
 	}
 }
 
+// On a node that accepts no VXLAN, VXLAN's port is 0 in the settings. Packets to port 0 are the host's.
+func TestPacketsToPort0AreTheHosts(t *testing.T) {
+	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) { f.Settings.VXLANPort = 0 })
+	b := wrapped(t, model.VXLAN, false, 1001, 0, frame(macB, macA, packet(t, addrB, addrA, 0, 9, "x")))
+	b[36], b[37] = 0, 0 // destination port
+	if code, _ := r.run(t, r.programs.FabricTc, r.fabric, b); code != actUnspec {
+		t.Errorf("received: action %d, %s", int32(code), r.drop(t, nil))
+	}
+	copy(b[26:34], slices.Concat(local.AsSlice(), far.AsSlice()))
+	if code, _ := r.run(t, r.programs.FabricOut, r.fabric, b); code != actUnspec {
+		t.Errorf("sent to another node: action %d, %s", int32(code), r.drop(t, nil))
+	}
+}
+
 // Nothing else of the host's traffic is touched.
 func TestWhatIsNoOverlayPacketPassesUntouched(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)

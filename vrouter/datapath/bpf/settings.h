@@ -24,10 +24,10 @@ static __always_inline int is_local6(const struct node_settings *s, const struct
 	       same_address(&s->local6[2], a) || same_address(&s->local6[3], a);
 }
 
-/* Returns 1 if UDP packets to a port are tunnel packets. */
+/* Returns 1 if UDP packets to a port are tunnel packets. Without VXLAN its port is 0, which packets can have. */
 static __always_inline int is_tunnel_port(const struct node_settings *s, __be16 port)
 {
-	return port == bpf_htons(MPLS_UDP_PORT) ? s->flags & SET_F_MPLS_UDP : port == s->vxlan_port;
+	return port == bpf_htons(MPLS_UDP_PORT) ? s->flags & SET_F_MPLS_UDP : port && port == s->vxlan_port;
 }
 
 /* The same for GRE packets with a protocol. */
