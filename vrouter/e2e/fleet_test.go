@@ -53,7 +53,7 @@ func (b *bed) connected(name, network string, node int) *workload {
 // programs use at most a fifth of a CPU.
 func soon(t testing.TB, within time.Duration, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(within)
+	deadline := time.Now().Add(patience * within)
 	for {
 		began := time.Now()
 		err := try()

@@ -29,7 +29,7 @@ func (w *workload) listen(version int) (net.Listener, error) {
 
 // dial connects from the workload.
 func (w *workload) dial(network, addr string) (net.Conn, error) {
-	return w.dialFor(network, addr, 5*time.Second)
+	return w.dialFor(network, addr, patience*5*time.Second)
 }
 
 // dialFor connects from the workload, within the time limit.
@@ -103,7 +103,7 @@ func carry(from, to *workload, version int, data io.Reader) error {
 		defer c.Close()
 		stop := context.AfterFunc(ctx, func() { c.Close() })
 		defer stop()
-		c.SetDeadline(time.Now().Add(60 * time.Second))
+		c.SetDeadline(time.Now().Add(patience * 60 * time.Second))
 		_, err = io.Copy(received, c)
 		return err
 	})
@@ -115,7 +115,7 @@ func carry(from, to *workload, version int, data io.Reader) error {
 			return err
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(60 * time.Second))
+		c.SetDeadline(time.Now().Add(patience * 60 * time.Second))
 		n, err = io.CopyBuffer(onlyWriter{c}, io.TeeReader(data, sent), make([]byte, 128<<10))
 		return err
 	})
@@ -165,7 +165,7 @@ func datagram(from, to *workload, version, n int) error {
 		if _, err := c.Write(want); err != nil {
 			return err
 		}
-		c.SetReadDeadline(time.Now().Add(time.Second << try))
+		c.SetReadDeadline(time.Now().Add(patience * time.Second << try))
 		m, err := c.Read(got)
 		if err != nil {
 			continue
