@@ -18,13 +18,13 @@ import (
 // diagnoseUnderlay checks the underlay devices of a node, in the node's network
 // namespace.
 func diagnoseUnderlay(c config.Config) []api.Finding {
-	attach := func(level, remedy, format string, args ...any) api.Finding {
-		return api.Finding{Topic: "attach", Level: level, Text: fmt.Sprintf(format, args...), Remedy: remedy}
+	problem := func(remedy, format string, args ...any) api.Finding {
+		return api.Finding{Topic: "attach", Level: api.LevelProblem, Text: fmt.Sprintf(format, args...), Remedy: remedy}
 	}
 	const correct = "correct the state, or list the devices in the configuration, such as fabric: [eth1]"
 	s, err := netdev.Open(c.Netns)
 	if err != nil {
-		return []api.Finding{attach(api.LevelProblem, "create it before the agent starts; see `ip netns list`", "enter the network namespace %s: %v", c.Netns, err)}
+		return []api.Finding{problem("create it before the agent starts; see `ip netns list`", "enter the network namespace %s: %v", c.Netns, err)}
 	}
 	defer s.Close()
 	var state model.State
@@ -38,17 +38,17 @@ func diagnoseUnderlay(c config.Config) []api.Finding {
 	case c.State == "":
 		return []api.Finding{{Topic: "mtu", Level: api.LevelNote, Text: "the configuration has neither underlay devices nor a state: MTU and offloads were not checked", Remedy: "list the devices, such as fabric: [eth1]"}}
 	case err != nil:
-		return []api.Finding{attach(api.LevelProblem, correct, "%v", err)}
+		return []api.Finding{problem(correct, "%v", err)}
 	case !known:
-		return []api.Finding{attach(api.LevelProblem, correct, "%s has no node %q", c.State, c.Node)}
+		return []api.Finding{problem(correct, "%s has no node %q", c.State, c.Node)}
 	}
 	links, missing, err := netdev.FabricDevices(netdev.NewDevices(s), c.Fabric, self.Underlay)
 	if err != nil {
-		return []api.Finding{attach(api.LevelProblem, "", "find the underlay devices: %v", err)}
+		return []api.Finding{problem("", "find the underlay devices: %v", err)}
 	}
 	var findings []api.Finding
 	for _, m := range missing {
-		findings = append(findings, attach(api.LevelProblem, "", "%s", m))
+		findings = append(findings, problem("", "%s", m))
 	}
 	if !known {
 		self.Encapsulations = model.DefaultEncapsulations
@@ -58,7 +58,7 @@ func diagnoseUnderlay(c config.Config) []api.Finding {
 		name := l.Attrs().Name
 		findings = append(findings, agent.MTUFinding(name, l.Attrs().MTU, self.Encapsulations, v6))
 		if why, remedy := netdev.Unusable(l); why != "" {
-			findings = append(findings, attach(api.LevelProblem, remedy, "the underlay device %s %s", name, why))
+			findings = append(findings, problem(remedy, "the underlay device %s %s", name, why))
 		}
 		s.Do(func() error {
 			findings = append(findings, agent.OffloadFindings(name, self.Encapsulations)...)
