@@ -17,7 +17,8 @@ import (
 //
 // An address is silent if it has replied before and does not reply for Missed intervals.
 // It stays silent until Replies requests in a row have a reply. An address that has
-// never replied is not silent: a firewall may drop the requests. A node is silent if some of its
+// never replied is silent only if another address of its node replies: a firewall may drop the
+// requests to the node. A node is silent if some of its
 // addresses are silent, and no other address replies.
 type Prober struct {
 	interval time.Duration
@@ -52,6 +53,7 @@ type peer struct {
 	asked   bool      // the last request has no reply yet
 	replies int       // requests in a row with a reply, at most Replies
 	replied bool      // replies was Replies at least once
+	tried   int       // requests so far
 }
 
 func newProber(interval time.Duration, send func(to, source netip.Addr)) *Prober {
@@ -146,6 +148,7 @@ func (p *Prober) ask() map[netip.Addr]netip.Addr {
 			x.replies = 0
 		}
 		x.asked = true
+		x.tried++
 	}
 	return all
 }
@@ -166,7 +169,10 @@ func (p *Prober) excuse(now time.Time, late time.Duration) {
 func (p *Prober) update(now, next time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	silent := map[netip.Addr]bool{}
+	silent, answers := map[netip.Addr]bool{}, map[string]bool{}
+	for _, x := range p.peers {
+		answers[x.Node] = answers[x.Node] || x.replies == Replies
+	}
 	for a, x := range p.peers {
 		switch end := x.last.Add(Missed * p.interval); {
 		case !now.Before(end):
@@ -174,7 +180,7 @@ func (p *Prober) update(now, next time.Time) time.Time {
 		case end.Before(next):
 			next = end
 		}
-		if x.replied && x.replies < Replies {
+		if (x.replied || answers[x.Node] && x.tried > Missed+Replies) && x.replies < Replies {
 			silent[a] = true
 		}
 	}

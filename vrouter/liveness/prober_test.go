@@ -216,3 +216,20 @@ func TestRepliesOfTheKernelArrive(t *testing.T) {
 	end()
 	wait.Wait()
 }
+
+// The agent restarts while a link is cut: it has never heard the address there, but another one of the node.
+func TestAnAddressThatNeverRepliesIsSilentIfAnotherOfItsNodeReplies(t *testing.T) {
+	onWire(t, nil, func(w *wire) {
+		w.setCut(c, true)
+		w.Set(map[netip.Addr]Target{b: {Node: "b"}, c: {Node: "b"}})
+		time.Sleep(10 * interval)
+		if silent := w.Addresses(); len(silent) != 1 || !silent[c] {
+			t.Errorf("the addresses %v are silent, want %s", silent, c)
+		}
+		w.setCut(c, false)
+		time.Sleep(10 * interval)
+		if silent := w.Addresses(); len(silent) != 0 {
+			t.Errorf("the addresses %v are silent, want none", silent)
+		}
+	})
+}
