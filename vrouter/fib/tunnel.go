@@ -158,7 +158,7 @@ func (c *compiler) usable(n *model.Node, pairs []pair) (use []pair) {
 	}
 	for _, p := range pairs {
 		if c.facts.Silent[p.destination] {
-			c.warn(kindTunnel, n.Name, "node %q does not answer at its underlay address %s, and answered before: its packets take its other addresses", n.Name, p.destination)
+			c.warn(kindTunnel, n.Name, "node %q does not answer at its underlay address %s: its packets take its other addresses", n.Name, p.destination)
 		}
 	}
 	return use
