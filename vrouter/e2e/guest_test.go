@@ -10,12 +10,14 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store/storetest"
@@ -24,7 +26,7 @@ import (
 // guestModules are the kernel modules of the tests that need a guest.
 var guestModules = append(bedModules, "net/802/garp", "net/802/mrp", "net/8021q/8021q", "net/tls/tls", "drivers/net/bonding/bonding", "lib/libcrc32c", "net/sctp/sctp")
 
-// Hosts have bonds, VLAN devices and SCTP; containers often do not. One guest and one
+// Hosts have bonds, VLAN devices, SCTP and clocks that jump; containers often do not. One guest and one
 // start of two agents serve all cases, because these take longest.
 func TestHostsWithBondsVLANsAndSCTP(t *testing.T) {
 	if !kerneltest.In() {
@@ -52,6 +54,7 @@ func TestHostsWithBondsVLANsAndSCTP(t *testing.T) {
 	}{
 		{"underlays", func(t *testing.T, b *bed) { bondsAndVLANsCarryTraffic(t, b, underlays) }},
 		{"sctp", sctpCarriesDataWhereThePolicyAllowsIt},
+		{"clock", theClockJumps},
 	} {
 		if cases := os.Getenv("VROUTER_GUEST"); cases == "all" || cases == c.name {
 			t.Run(c.name, func(t *testing.T) {
@@ -349,4 +352,65 @@ func sctpCarriesDataWhereThePolicyAllowsIt(t *testing.T, b *bed) {
 			})
 		}
 	}
+}
+
+// setClock moves the wall clock of the guest.
+func setClock(t *testing.T, by time.Duration) {
+	t.Helper()
+	now := unix.NsecToTimespec(time.Now().Add(by).UnixNano())
+	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The wall clock jumps under traffic, in a fleet whose certificates are valid for an hour. Connections to
+// the store go on, and so do leases, because they count monotonic time. A new connection needs a right
+// clock; an agent that starts meanwhile uses its copy.
+func theClockJumps(t *testing.T, b *bed) {
+	b.on(nil, false, model.MPLSoUDP, "under traffic", func(t *testing.T, x, y *workload) {
+		follower := b.nodes[1]
+		end := openTransfer(x, y, 4)
+		var off time.Duration
+		defer func() { setClock(t, -off) }()
+		for i, by := range []time.Duration{time.Hour, -2 * time.Hour, 25 * time.Hour, -48 * time.Hour} {
+			setClock(t, by)
+			off += by
+			name := fmt.Sprint("later", i)
+			b.connected(name, "red", 1)
+			soon(t, 10*time.Second, "a port that is added while the clock is wrong by "+off.String(), func() error {
+				if _, err := b.nodes[0].try("port", "get", name); err != nil {
+					return err
+				}
+				return errors.Join(transfer(x, y, 4, 1<<18), datagram(y, x, 6, 1400))
+			})
+			for _, n := range b.nodes {
+				if s := one[api.Status](n, "status"); s.Store.Problem != "" || len(s.Problems) > 0 {
+					t.Errorf("the clock is wrong by %v: the status of node %s is %+v", off, n.name, s)
+				}
+			}
+		}
+		follower.kill(syscall.SIGKILL)
+		follower.start()
+		soon(t, 10*time.Second, "the problem in the status", func() error {
+			s := one[api.Status](follower, "status")
+			if !strings.Contains(s.Store.Problem, "the store is unreachable") {
+				return fmt.Errorf("the problem of the store is %q", s.Store.Problem)
+			}
+			return errors.Join(transfer(x, y, 4, 1<<18), transfer(y, x, 6, 1<<18))
+		})
+		setClock(t, -off)
+		off = 0
+		soon(t, 20*time.Second, "the store after the clock is right again", func() error {
+			if s := one[api.Status](follower, "status"); s.Store.Problem != "" {
+				return errors.New(s.Store.Problem)
+			}
+			return nil
+		})
+		if err := end(); err != nil {
+			t.Errorf("the connection during the jumps: %v", err)
+		}
+		for i := range 4 {
+			follower.run("port", "delete", fmt.Sprint("later", i))
+		}
+	})
 }
