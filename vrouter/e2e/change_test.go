@@ -219,7 +219,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 		n.awaitWays(b.nodes[1-i].name, "direct")
 	}
 	datagrams := count(t, x, y)
-	for range 2 {
+	for range 5 {
 		for _, c := range []encapsulations{
 			{[]model.Encapsulation{model.VXLAN}, []string{"vxlan"}},
 			{[]model.Encapsulation{model.MPLSoUDP}, []string{"mpls-udp"}},
@@ -233,7 +233,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 			}
 		}
 	}
-	datagrams.lost(t, 500)
+	datagrams.lost(t, 200)
 }
 
 // A node that does not offer direct any more still receives direct packets for a time, also after
