@@ -258,7 +258,7 @@ func storeText(s api.Store, now time.Time) string {
 	case s.Heard.IsZero():
 		return s.Address + ", not read yet: " + s.Problem
 	case s.Problem != "":
-		return fmt.Sprintf("%s, not in use: using the state of %s (revision %d): %s", s.Address, ago(s.Heard, now), s.Revision, s.Problem)
+		return fmt.Sprintf("%s, not in use; the state of %s (revision %d) applies: %s", s.Address, ago(s.Heard, now), s.Revision, s.Problem)
 	}
 	return fmt.Sprintf("%s, revision %d", s.Address, s.Revision)
 }

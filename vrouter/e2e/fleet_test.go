@@ -135,7 +135,7 @@ func theStoreIsAway(t *testing.T) {
 		}
 		return nil
 	})
-	if out := c.run("status"); !strings.Contains(out, "unreachable: using the state of") {
+	if out := c.run("status"); !strings.Contains(out, "not in use; the state of") {
 		t.Errorf("status does not say so:\n%s", out)
 	}
 	if out, err := a.remove(); err == nil || !strings.Contains(out, "use --with-store") {
