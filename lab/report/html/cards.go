@@ -63,24 +63,13 @@ func (b *builder) cards() []card {
 	list = list[:min(len(list), mostCards)]
 	for i := range list {
 		for _, part := range list[i].Parts {
-			slices.SortStableFunc(part.Lines, func(a, b cardLine) int { return last(a.noisy, b.noisy) })
+			slices.SortStableFunc(part.Lines, func(a, b cardLine) int { return model.After(a.noisy, b.noisy) })
 		}
 		if parts := list[i].Parts; len(parts) == 1 {
 			parts[0].Name = ""
 		}
 	}
 	return list
-}
-
-// last compares for sorting: what is too noisy to judge comes last.
-func last(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 // add adds a line to the part of the workload. It makes the part if necessary.

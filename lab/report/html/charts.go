@@ -171,7 +171,7 @@ func (b *builder) ratios() []ratios {
 				}
 			}
 		}
-		slices.SortStableFunc(g.Rows, func(a, b dot) int { return last(a.Noisy, b.Noisy) })
+		slices.SortStableFunc(g.Rows, func(a, b dot) int { return model.After(a.Noisy, b.Noisy) })
 		if len(g.Rows) > 0 {
 			list = append(list, g)
 		}

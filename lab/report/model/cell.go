@@ -47,7 +47,7 @@ func group(plan suite.Plan, samples []sample.Sample, metrics ...sample.Metric) m
 // choose sorts the samples, and sets ok and tried.
 func (c *cell) choose() {
 	slices.SortStableFunc(c.samples, func(a, b sample.Sample) int {
-		return cmp.Or(cmp.Compare(a.Block, b.Block), after(a.Profiled, b.Profiled), cmp.Compare(a.Attempt, b.Attempt))
+		return cmp.Or(cmp.Compare(a.Block, b.Block), After(a.Profiled, b.Profiled), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	before := math.MinInt
 	all := make([]*sample.Sample, len(c.samples))
@@ -61,8 +61,8 @@ func (c *cell) choose() {
 	c.ok = sample.Counting(all)
 }
 
-// after compares for sorting: false comes before true.
-func after(a, b bool) int {
+// After compares for sorting: false comes before true.
+func After(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

@@ -55,7 +55,7 @@ func surest(all []*contrast) []*contrast {
 		if certainA && certainB {
 			return 0
 		}
-		return cmp.Or(after(!certainA, !certainB), cmp.Compare(farB, farA))
+		return cmp.Or(After(!certainA, !certainB), cmp.Compare(farB, farA))
 	})
 	certain := 0
 	for _, c := range list {

@@ -212,7 +212,7 @@ func (r *Report) groupMatrix() (x document.Section, ok bool) {
 	}
 	order := slices.Sorted(maps.Keys(metrics))
 	// The sender's columns are the last in the order of their names, and the first here.
-	slices.SortStableFunc(order, func(a, b sample.Metric) int { return after(a.Side() != "sender", b.Side() != "sender") })
+	slices.SortStableFunc(order, func(a, b sample.Metric) int { return After(a.Side() != "sender", b.Side() != "sender") })
 	scale := quantity.Scale{Unit: "% of a CPU", By: 0.01}
 	var columns []string
 	for _, m := range order {

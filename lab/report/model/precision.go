@@ -49,7 +49,7 @@ func imprecise(plan suite.Plan, cells map[string]*cell) (list []Imprecise) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Imprecise) int {
-		return cmp.Or(after(a.HalfWidth != 0, b.HalfWidth != 0), cmp.Compare(b.HalfWidth, a.HalfWidth))
+		return cmp.Or(After(a.HalfWidth != 0, b.HalfWidth != 0), cmp.Compare(b.HalfWidth, a.HalfWidth))
 	})
 	return list
 }

@@ -51,7 +51,7 @@ func byHand(suiteName, scenario string, commands []sample.Command) []string {
 	lines.Say("windtunnel lab up %s --scenario %s", name, phrase.Shell([]string{scenario}))
 	several := false // several clients: wait for all of them
 	ordered := slices.Clone(commands)
-	slices.SortStableFunc(ordered, func(a, b sample.Command) int { return after(!isServer(a.Role), !isServer(b.Role)) })
+	slices.SortStableFunc(ordered, func(a, b sample.Command) int { return After(!isServer(a.Role), !isServer(b.Role)) })
 	for i, c := range ordered {
 		end := ""
 		switch {

@@ -105,7 +105,7 @@ func (c *contrast) sentence(brief bool) string {
 		return c.subject.opening() + " cannot be compared with " + c.baseline.text + ": " + cmp.Or(strings.Join(c.absent, ", "), "no block has figures of both") + "."
 	}
 	slices.SortStableFunc(c.ratios, func(a, b contrasted) int { // the traffic before its costs
-		return cmp.Or(cmp.Compare(slices.Index(certainty, a.Verdict), slices.Index(certainty, b.Verdict)), after(a.Metric.Side() != "", b.Metric.Side() != ""))
+		return cmp.Or(cmp.Compare(slices.Index(certainty, a.Verdict), slices.Index(certainty, b.Verdict)), After(a.Metric.Side() != "", b.Metric.Side() != ""))
 	})
 	ratios := c.ratios
 	if brief {

@@ -59,7 +59,7 @@ func (s *Scenario) failures() (list []Trouble) {
 			groups[at].add(sm.Block, g)
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b *failureGroup) int { return after(!a.lost, !b.lost) })
+	slices.SortStableFunc(groups, func(a, b *failureGroup) int { return After(!a.lost, !b.lost) })
 	for _, w := range groups {
 		list = append(list, w.trouble(s))
 	}

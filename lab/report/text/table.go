@@ -14,8 +14,8 @@ import (
 // leastColumn is the smallest width to which a column of words is wrapped.
 const leastColumn = 16
 
-// table writes a table in the first of these forms that fits: whole; without optional columns;
-// split, or else with wrapped words, without ranges, or both; as a list.
+// table writes a table in the first form that fits the width: with all columns; without optional
+// columns; split, or else with wrapped words, without ranges, or both; as a list.
 func (t *terminal) table(table document.Table) {
 	table = shown(table)
 	brief := only(table, func(_ int, c document.Column) bool { return !c.Optional })

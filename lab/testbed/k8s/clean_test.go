@@ -226,7 +226,7 @@ func TestTheLeaseIsRenewed(t *testing.T) {
 		defer cancel()
 		select {
 		case got := <-renewed:
-			// The API server refuses a time with another number of digits.
+			// The API server requires exactly six digits after the point of the seconds.
 			if at, err := time.Parse("2006-01-02T15:04:05.000000Z07:00", got.(string)); err != nil || time.Since(at) > time.Minute {
 				t.Errorf("renewed at %v (%v)", got, err)
 			}

@@ -27,8 +27,8 @@ func (c *cluster) exec(namespace, pod string, argv []string, why func(error) err
 	return &session{Process: p, why: why}, nil
 }
 
-// Read explains the end of the output. An agent that the engine did not end has lost its
-// connection.
+// Read reads the agent's output. If the output ends before Close, the connection is lost: the error
+// says why.
 func (s *session) Read(b []byte) (int, error) {
 	n, err := s.Process.Read(b)
 	if errors.Is(err, io.EOF) && !s.closing.Load() {

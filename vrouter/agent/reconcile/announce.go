@@ -16,8 +16,8 @@ type networkAddress struct {
 // maxFormer is the maximum number of addresses in Reconciler.former. Above it, all are forgotten.
 const maxFormer = 1 << 16
 
-// announce informs this node's workloads in bridged networks about IP addresses that got a new MAC
-// address, also if the former owner of the address was deleted. Each node announces the change when
+// announce tells this node's workloads in bridged networks which IP addresses have a new MAC
+// address, also if another port had the IP address before and was deleted. Each node announces the change when
 // its own tables have it. An announcement by the port could reach nodes with older tables, which
 // would drop it as forged.
 func (p *Pass) announce() {
