@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
-	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -25,23 +23,12 @@ import (
 // with it.
 type sandbox struct {
 	*space.Space
-	far     string // the receiving end of the veth pair
-	pair    bool   // the veth pair is there
+	pair    bool // the veth pair is there
 	program *ebpf.Program
 }
 
-// near is the name of the sending end of the sandbox's veth pair.
-const near = "near"
-
-var sandboxes atomic.Int64
-
-// newSandbox makes a sandbox and a name for the receiving end of its veth pair. The kernel
-// names the thread that polls this end after the device, and the lab finds the thread by that
-// name. So no other device may have the name, not even a device of an earlier sandbox that is
-// still being removed. The name must be short, because a thread's name has at most 15 bytes.
-func newSandbox(s *space.Space) *sandbox {
-	return &sandbox{Space: s, far: "wt" + strconv.FormatInt(int64(os.Getpid()), 36) + strconv.FormatInt(sandboxes.Add(1), 36)}
-}
+// near and far are the ends of the sandbox's veth pair.
+const near, far = "near", "far"
 
 // attempt tries one feature. how is the source of the answer if it was not a trial.
 type attempt func(b *sandbox, f *Facts) (how string, err error)
@@ -77,9 +64,11 @@ var attempts = map[string]attempt{
 			return b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(l, 1), QdiscType: "pfifo"})
 		})
 	},
-	BTF:          func(*sandbox, *Facts) (string, error) { return "", hasBTF() },
-	Threaded:     func(b *sandbox, _ *Facts) (string, error) { return "", b.threaded() },
-	Backpressure: (*sandbox).backpressure,
+	BTF:      func(*sandbox, *Facts) (string, error) { return "", hasBTF() },
+	Threaded: func(b *sandbox, _ *Facts) (string, error) { return "", b.threaded() },
+	Backpressure: func(_ *sandbox, f *Facts) (string, error) {
+		return "by the kernel's version", stopsFullRings(f.Release)
+	},
 	Pacing:       func(*sandbox, *Facts) (string, error) { return "", setPacing() },
 	VRouter:      findVRouter,
 	QEMU:         findQEMU,
@@ -87,6 +76,16 @@ var attempts = map[string]attempt{
 	KVM:          tryKVM,
 	BridgeFilter: func(b *sandbox, _ *Facts) (string, error) { return "", b.Do(findBridgeFilter) },
 	OpenVSwitch:  func(b *sandbox, _ *Facts) (string, error) { return "", b.Do(findOpenVSwitch) },
+}
+
+// stopsFullRings returns an error if a kernel release, such as "6.1.0-18-amd64", is older than
+// 6.16. Since this version, a veth device with a full ring stops its queue (veth_xmit).
+func stopsFullRings(release string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 || major < 6 || major == 6 && minor < 16 {
+		return fmt.Errorf("kernel %s: %w", release, unix.EOPNOTSUPP)
+	}
+	return nil
 }
 
 // findBridgeFilter looks for the sysctls that the module br_netfilter adds to a namespace.
@@ -129,7 +128,7 @@ func tryFeatures(f *Facts) []Finding {
 	if err != nil {
 		return withoutNamespaces(err)
 	}
-	b := newSandbox(s)
+	b := &sandbox{Space: s}
 	defer func() {
 		if b.program != nil {
 			b.program.Close()
@@ -173,7 +172,7 @@ func addDevice(l netlink.Link) attempt {
 }
 
 func (b *sandbox) addPair() error {
-	err := b.Links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: near, TxQLen: 1000}, PeerName: b.far})
+	err := b.Links.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: near, TxQLen: 1000}, PeerName: far})
 	b.pair = err == nil
 	return err
 }
@@ -281,10 +280,10 @@ func setPacing() error {
 // with GRO on.
 func (b *sandbox) threaded() error {
 	return b.onPair(func(netlink.Link) error {
-		if err := b.Offloads(b.far, map[string]bool{"rx-gro": true}); err != nil {
+		if err := b.Offloads(far, map[string]bool{"rx-gro": true}); err != nil {
 			return err
 		}
-		for _, name := range []string{near, b.far} {
+		for _, name := range []string{near, far} {
 			if err := b.DeviceSysctl("ipv6", name, "disable_ipv6", "1"); err != nil {
 				return err
 			}
@@ -292,7 +291,7 @@ func (b *sandbox) threaded() error {
 				return err
 			}
 		}
-		return b.Sysfs(b.far+"/threaded", "1")
+		return b.Sysfs(far+"/threaded", "1")
 	})
 }
 
