@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"unicode/utf8"
 	"windtunnel/internal/phrase"
+	"windtunnel/internal/screen"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
@@ -111,7 +111,7 @@ func probedFacts() *probe.Facts {
 // an empty text removes the line. Without a terminal the function does nothing.
 func progress(cmd *cobra.Command) func(string) {
 	out := cmd.ErrOrStderr()
-	if f, ok := out.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+	if f, ok := out.(*os.File); !ok || !screen.IsTerminal(f) {
 		return func(string) {}
 	}
 	shown := 0 // columns; blanks remove them, so that a log of the terminal has no escape sequence

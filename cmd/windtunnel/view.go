@@ -9,8 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
-	"golang.org/x/term"
 
+	"windtunnel/internal/screen"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
@@ -45,7 +45,7 @@ func (v *view) log() {
 // understands escape sequences, and the variable CI is not set.
 func canRedraw(f *os.File) bool {
 	ci := os.Getenv("CI")
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
+	return screen.IsTerminal(f) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
 }
 
 func newView(plan *suite.Plan, out io.Writer, live bool) *view {

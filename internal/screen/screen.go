@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
-	"golang.org/x/term"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/phrase"
 )
@@ -22,15 +22,23 @@ type Terminal struct {
 // Of returns the properties of the terminal that w writes to. NO_COLOR turns colours off
 // (no-color.org). A file or a pipe has an unlimited width and no colours.
 func Of(w io.Writer) Terminal {
-	file, ok := w.(interface{ Fd() uintptr })
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file, ok := w.(descriptor)
+	if !ok || !IsTerminal(file) {
 		return Terminal{}
 	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		width = 0
+	width := 0
+	if size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ); err == nil {
+		width = int(size.Col)
 	}
 	return Terminal{Width: width, Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+type descriptor interface{ Fd() uintptr }
+
+// IsTerminal reports whether a file is a terminal.
+func IsTerminal(file descriptor) bool {
+	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // Wrap breaks text between words into lines of at most width cells; 0 is unlimited. All lines but

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	"github.com/prometheus/common/expfmt"
-	prommodel "github.com/prometheus/common/model"
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -78,10 +76,8 @@ func TestMetricsAreOpenMetricsOfTheNewestRuns(t *testing.T) {
 	}
 
 	classic := get(t, at+"/metrics").body
-	parser := expfmt.NewTextParser(prommodel.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(classic))
-	if err != nil || len(families["windtunnel_figure"].GetMetric()) < 20 {
-		t.Errorf("Prometheus' parser: %v, %d figures, want 20 or more", err, len(families["windtunnel_figure"].GetMetric()))
+	if figures := strings.Count(classic, "\nwindtunnel_figure{"); figures < 20 {
+		t.Errorf("%d figures, want 20 or more", figures)
 	}
 	problems, err := promlint.New(strings.NewReader(classic)).Lint()
 	if err != nil {

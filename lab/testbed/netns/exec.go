@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
+	"windtunnel/internal/screen"
 	"windtunnel/lab/space"
 	"windtunnel/lab/testbed"
 )
@@ -36,7 +36,7 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal)
 	for i := range nodes {
 		if nodeName(i) == node {
 			// On a terminal the command stays in this process group, so that Ctrl-C and Ctrl-Z reach it.
-			cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: !term.IsTerminal(int(os.Stdin.Fd()))}
+			cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: !screen.IsTerminal(os.Stdin)}
 			if err := startOn(s, layout.Nodes[i], cmd); err != nil {
 				return err
 			}

@@ -16,12 +16,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/cavaliergopher/cpio"
 	"github.com/google/renameio/v2"
 	"github.com/klauspost/compress/gzip"
+	"github.com/u-root/u-root/pkg/cpio"
 	"github.com/u-root/u-root/pkg/ldd"
 
 	"windtunnel/lab/vm/kernel"
@@ -60,7 +59,7 @@ var folders = []string{"proc", "sys", "dev", "tmp", "run", "var/tmp", "root"}
 // file is one member of the archive, with its path, mode and contents.
 type file struct {
 	path    string
-	mode    uint32
+	mode    uint64
 	content []byte
 }
 
@@ -191,7 +190,7 @@ func librariesOf(program string) ([]string, error) {
 // digest returns a hash of the paths, modes and contents, and of the format of the image.
 func digest(files []file) string {
 	h := sha256.New()
-	fmt.Fprintln(h, "2", folders)
+	fmt.Fprintln(h, "3", folders)
 	for _, f := range files {
 		fmt.Fprintf(h, "%s %o %d\n", f.path, f.mode, len(f.content))
 		h.Write(f.content)
@@ -221,42 +220,16 @@ func pack(files []file, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a := archive{w: cpio.NewWriter(z), made: map[string]bool{".": true, "/": true}}
+	var records []cpio.Record
 	for _, d := range folders {
-		a.folder(d)
+		records = append(records, cpio.Directory(d, 0o755))
 	}
 	for _, f := range files {
-		a.folder(filepath.Dir(f.path))
-		a.add(f.path, cpio.TypeReg|cpio.FileMode(f.mode), f.content)
+		records = append(records, cpio.StaticRecord(f.content, cpio.Info{Name: f.path, Mode: cpio.S_IFREG | f.mode}))
 	}
-	return errors.Join(a.err, a.w.Close(), z.Close())
-}
-
-// archive writes a cpio archive. Each folder comes before its files, because Linux
-// does not create missing folders when it unpacks the archive. err is the first error.
-type archive struct {
-	w    *cpio.Writer
-	made map[string]bool // folders in the archive
-	err  error
-}
-
-// folder adds a folder and the folders above it, unless the archive has them.
-func (a *archive) folder(path string) {
-	if a.made[path] {
-		return
-	}
-	a.made[path] = true
-	a.folder(filepath.Dir(path))
-	a.add(path, cpio.TypeDir|0o755, nil)
-}
-
-func (a *archive) add(path string, mode cpio.FileMode, content []byte) {
-	if a.err == nil {
-		a.err = a.w.WriteHeader(&cpio.Header{Name: strings.Trim(path, "/"), Mode: mode, Links: 1, Size: int64(len(content))})
-	}
-	if a.err == nil {
-		_, a.err = a.w.Write(content)
-	}
+	// Linux does not create missing folders when it unpacks an archive.
+	w := cpio.NewDedupWriter(cpio.Newc.Writer(z))
+	return errors.Join(cpio.WriteRecordsAndDirs(w, records), cpio.WriteTrailer(w), z.Close())
 }
 
 // kept is the number of images that prune keeps. Each tool needs one.

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -10,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cavaliergopher/cpio"
 	"github.com/klauspost/compress/gzip"
+	"github.com/u-root/u-root/pkg/cpio"
 
 	"windtunnel/lab/vm/kernel"
 )
@@ -41,27 +42,27 @@ func contents(t *testing.T, path string) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := map[string][]byte{}
-	for r := cpio.NewReader(z); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			return by
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, twice := by[h.Name]; twice {
-			t.Errorf("%s is there twice", h.Name)
-		}
-		if above := filepath.Dir(h.Name); above != "." && by[above] == nil {
-			t.Errorf("%s comes before its folder", h.Name)
-		}
-		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		by[h.Name] = content
+	archive, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
 	}
+	records, err := cpio.ReadAllRecords(cpio.Newc.Reader(bytes.NewReader(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string][]byte{}
+	for _, r := range records {
+		if _, twice := by[r.Name]; twice {
+			t.Errorf("%s is there twice", r.Name)
+		}
+		if above := filepath.Dir(r.Name); above != "." && by[above] == nil {
+			t.Errorf("%s comes before its folder", r.Name)
+		}
+		if by[r.Name], err = io.ReadAll(io.NewSectionReader(r, 0, int64(r.FileSize))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return by
 }
 
 func TestAnImageHoldsInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
