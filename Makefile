@@ -102,8 +102,8 @@ test-bare: root ## Run every test with the optional programs hidden (root)
 # Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's
 # build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and
 # iptables.
-test-kubernetes: root build image ## Test the Kubernetes testbed on a cluster that the test starts (root)
-	WINDTUNNEL_KUBERNETES=1 $(GO) test -count=1 -v -timeout 40m -run TestACluster ./lab/testbed/k8s
+test-kubernetes: root build image ## Test on Kubernetes clusters that the tests start (root)
+	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -p 1 -timeout 40m -run TestACluster ./lab/testbed/k8s
 
 # The packages that start goroutines, whose tests need no root, and that do not import SQLite,
 # which takes long to compile. The race detector needs cgo and a C compiler. By default each
@@ -138,9 +138,9 @@ generate: go-version ## Write generated files: eBPF objects, JSON Schema, charts
 dist: go-version ## Build a release into out/dist/: static programs, packages, images, SBOMs
 	cd internal/dist && $(GO) run . -root ../.. -o ../../out/dist
 
-# With the revision of `make build`, the programs find the image without --image.
-image: go-version ## Build the container image of windtunnel, out/windtunnel.image.tar, without a daemon
-	cd internal/dist && $(GO) run . -root ../.. -revision '$(REVISION)' -image ../../out/windtunnel.image.tar
+# With the revision of `make build`, the programs find their images without --image.
+image: go-version ## Build the container images, out/windtunnel.image.tar and out/vrouter.image.tar, without a daemon
+	cd internal/dist && $(GO) run . -root ../.. -revision '$(REVISION)' -images ../../out
 
 # It builds everything twice: some minutes with an empty build cache.
 dist-test: go-version ## Test the release: packages, images, SBOMs, reproducibility (root)

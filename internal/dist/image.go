@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path"
@@ -20,35 +19,45 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// runImage builds the image of the lab alone, and writes it to o.image. It is for the first
-// architecture. Its tag is the revision, from which the program derives its default image.
-func runImage(ctx context.Context, o options) error {
+// runImages builds the image of each program alone, and writes it to o.images. They are for the
+// first architecture. Their tag is the revision, from which the programs derive their default image.
+func runImages(ctx context.Context, o options) (paths []string, err error) {
 	r, err := begin(ctx, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(r.stage)
-	lab, arch := products[0], o.architectures[0]
+	arch := o.architectures[0]
 	for _, a := range union(o.architectures[:1], runtime.GOARCH) {
-		if err := r.build(ctx, a, products[:1]); err != nil {
-			return err
+		if err := r.build(ctx, a, products); err != nil {
+			return nil, err
 		}
 	}
-	if err := errors.Join(r.askVersion(ctx, lab), r.findLicences(ctx, arch, products[:1])); err != nil {
-		return err
+	if err := r.findLicences(ctx, arch, products); err != nil {
+		return nil, err
 	}
-	b, err := r.inspect(lab, arch)
-	if err != nil {
-		return err
+	if err := os.MkdirAll(o.images, 0o755); err != nil {
+		return nil, err
 	}
-	contents, err := r.contents(lab, b)
-	if err != nil {
-		return err
+	for _, p := range products {
+		if err := r.askVersion(ctx, p); err != nil {
+			return nil, err
+		}
+		b, err := r.inspect(p, arch)
+		if err != nil {
+			return nil, err
+		}
+		contents, err := r.contents(p, b)
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(o.images, p.name+".image.tar")
+		if err := writeFile(path, func(w io.Writer) error { return r.writeImage(w, p, b, contents, r.revision) }); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
 	}
-	if err := os.MkdirAll(filepath.Dir(o.image), 0o755); err != nil {
-		return err
-	}
-	return writeFile(o.image, func(w io.Writer) error { return r.writeImage(w, lab, b, contents, r.revision) })
+	return paths, nil
 }
 
 // writeImage writes an image with one layer, in the format of `docker save`. The layer holds the

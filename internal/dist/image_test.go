@@ -18,37 +18,39 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// The image of the lab alone is that of the release, with the revision as its tag.
-func TestTheImageAloneIsThatOfTheRelease(t *testing.T) {
+// An image alone is that of the release, with the revision as its tag.
+func TestAnImageAloneIsThatOfTheRelease(t *testing.T) {
 	s, err := findSource(t.Context(), "../..", "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tag, err := name.NewTag("windtunnel:" + s.revision)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, arch := range supported {
-		path := filepath.Join(t.TempDir(), "folder", "image.tar")
-		if err := runImage(t.Context(), options{root: "../..", image: path, architectures: []string{arch}}); err != nil {
+		folder := filepath.Join(t.TempDir(), "folder")
+		if _, err := runImages(t.Context(), options{root: "../..", images: folder, architectures: []string{arch}}); err != nil {
 			t.Fatal(err)
 		}
-		alone, err := tarball.ImageFromPath(path, &tag)
-		if err != nil {
-			t.Fatal(err)
-		}
-		released, err := tarball.ImageFromPath(artifact(t, "windtunnel", "linux_"+arch+".image.tar"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := alone.Digest()
-		want, other := released.Digest()
-		if err := errors.Join(err, other); err != nil || got != want {
-			t.Errorf("the image of windtunnel alone for %s is %v (%v), and that of the release %v", arch, got, err, want)
+		for _, p := range products {
+			tag, err := name.NewTag(p.name + ":" + s.revision)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone, err := tarball.ImageFromPath(filepath.Join(folder, p.name+".image.tar"), &tag)
+			if err != nil {
+				t.Fatal(err)
+			}
+			released, err := tarball.ImageFromPath(artifact(t, p.name, "linux_"+arch+".image.tar"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := alone.Digest()
+			want, other := released.Digest()
+			if err := errors.Join(err, other); err != nil || got != want {
+				t.Errorf("the image of %s alone for %s is %v (%v), and that of the release %v", p.name, arch, got, err, want)
+			}
 		}
 	}
-	if _, err := build(t.Context(), options{image: "x", architectures: supported}); err == nil || !strings.Contains(err.Error(), "-image has one architecture") {
-		t.Errorf("an image for two architectures: %v", err)
+	if _, err := build(t.Context(), options{images: "x", architectures: supported}); err == nil || !strings.Contains(err.Error(), "-images has one architecture") {
+		t.Errorf("images for two architectures: %v", err)
 	}
 }
 

@@ -28,7 +28,7 @@ import (
 type options struct {
 	root          string   // folder of the repository
 	out           string   // folder to write to
-	image         string   // file of the lab's image; if set, nothing else is built
+	images        string   // folder for the programs' images; if set, nothing else is built
 	given         string   // revision; "": git describe
 	maintainer    string   // of the Debian packages, as "Name <address>"
 	architectures []string // as Go names them
@@ -41,15 +41,15 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", "../..", "`folder` of the repository")
 	flag.StringVar(&o.out, "o", "../../out/dist", "`folder` to write to; a former release there is deleted")
-	flag.StringVar(&o.image, "image", "", "`file`: write only the image of windtunnel, for one architecture")
+	flag.StringVar(&o.images, "images", "", "`folder`: write only the images, for one architecture")
 	flag.StringVar(&o.given, "revision", "", "`revision` that the programs print (default: git describe)")
 	flag.StringVar(&o.maintainer, "maintainer", "Windtunnel maintainers <maintainers@windtunnel.invalid>", "maintainer of the Debian packages, as `\"Name <address>\"`")
-	architectures := flag.String("arch", "", "`list` of architectures (default: "+strings.Join(supported, ",")+"; with -image that of this machine)")
+	architectures := flag.String("arch", "", "`list` of architectures (default: "+strings.Join(supported, ",")+"; with -images that of this machine)")
 	flag.Parse()
 	switch {
 	case *architectures != "":
 		o.architectures = strings.Split(*architectures, ",")
-	case o.image != "":
+	case o.images != "":
 		o.architectures = []string{runtime.GOARCH}
 	default:
 		o.architectures = supported
@@ -82,13 +82,13 @@ func checked(ctx context.Context, o options) ([]string, error) {
 	return names, err
 }
 
-// build builds a release or an image, and returns the paths of the files.
+// build builds a release or images, and returns the paths of the files.
 func build(ctx context.Context, o options) (paths []string, err error) {
-	if o.image != "" {
+	if o.images != "" {
 		if len(o.architectures) != 1 {
-			return nil, fmt.Errorf("-image has one architecture, and -arch has %d: give one", len(o.architectures))
+			return nil, fmt.Errorf("-images has one architecture, and -arch has %d: give one", len(o.architectures))
 		}
-		return []string{o.image}, runImage(ctx, o)
+		return runImages(ctx, o)
 	}
 	names, err := run(ctx, o)
 	for _, name := range names {

@@ -22,7 +22,7 @@ type release struct {
 
 // begin finds the source, and makes the temporary folder. The caller removes r.stage.
 func begin(ctx context.Context, o options) (*release, error) {
-	s, err := findSource(ctx, o.root, o.given, o.image != "")
+	s, err := findSource(ctx, o.root, o.given, o.images != "")
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/testcluster"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
@@ -28,21 +29,20 @@ type engine struct {
 
 // start starts the windtunnel program as a user of the cluster.
 func (k *testCluster) start(user string, args ...string) *engine {
-	t := k.t
+	t := k.T
 	t.Helper()
 	program, err := filepath.Abs("../../../bin/windtunnel")
 	must(t, err)
-	e := &engine{Cmd: exec.Command(program, append(args, "--kubeconfig", user)...)} // in k.dir
-	e.Dir, e.Stdout, e.Stderr = k.dir, &e.out, &e.out
-	e.Env = k.environ()
-	must(t, k.master.Do(e.Start))
+	e := &engine{Cmd: k.Command(program, append(args, "--kubeconfig", user)...)} // in k.Dir
+	e.Stdout, e.Stderr = &e.out, &e.out
+	e.Env = append(e.Env, k.environ()...)
+	must(t, e.Start())
 	return e
 }
 
-// environ returns the environment of an engine: with the kubectl of the cluster. A killed engine
-// leaves a directory in TMPDIR.
+// environ returns the environment of an engine. A killed engine leaves a directory in TMPDIR.
 func (k *testCluster) environ() []string {
-	return append(os.Environ(), "XDG_DATA_HOME="+k.path("data"), "TMPDIR="+k.dir, "PATH="+k.bin+":"+os.Getenv("PATH"))
+	return []string{"XDG_DATA_HOME=" + k.Path("data"), "TMPDIR=" + k.Dir, "KUBECONFIG="}
 }
 
 // wait returns the output and the exit status.
@@ -64,32 +64,32 @@ func measure(args ...string) []string {
 // resume continues the last run from another directory. A resumed run keeps its kubeconfig, so
 // it takes no flag for it.
 func (k *testCluster) resume() *engine {
-	t := k.t
+	t := k.T
 	program, err := filepath.Abs("../../../bin/windtunnel")
 	must(t, err)
-	e := &engine{Cmd: exec.Command(program, "run", "--resume", "latest")}
+	e := &engine{Cmd: k.Command(program, "run", "--resume", "latest")}
 	e.Dir, e.Stdout, e.Stderr = t.TempDir(), &e.out, &e.out
-	e.Env = k.environ()
-	must(t, k.master.Do(e.Start))
+	e.Env = append(e.Env, k.environ()...)
+	must(t, e.Start())
 	return e
 }
 
 // load returns the last run.
 func (k *testCluster) load() *results.RunData {
-	k.t.Helper()
-	store, err := results.Open(k.path("data/windtunnel/windtunnel.db"), results.Options{ReadOnly: true})
-	must(k.t, err)
+	k.T.Helper()
+	store, err := results.Open(k.Path("data/windtunnel/windtunnel.db"), results.Options{ReadOnly: true})
+	must(k.T, err)
 	defer store.Close()
 	data, err := store.Load(results.Latest)
-	must(k.t, err)
+	must(k.T, err)
 	return data
 }
 
 // awaitTrial waits until the agents of a run's pods run tools. It returns the run's
 // namespace.
 func (k *testCluster) awaitTrial() (namespace string) {
-	k.t.Helper()
-	k.await("a trial runs", func() bool {
+	k.T.Helper()
+	k.Await("a trial runs", func() bool {
 		for _, name := range k.spaces() {
 			namespace = name
 		}
@@ -101,7 +101,7 @@ func (k *testCluster) awaitTrial() (namespace string) {
 // tools counts the running traffic programs on the nodes.
 func (k *testCluster) tools() (n int) {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(k.t, err)
+	must(k.T, err)
 	for _, path := range all {
 		text, err := os.ReadFile(path)
 		if err == nil && strings.Contains(string(text), "windtunnel\x00traffic\x00") {
@@ -114,22 +114,18 @@ func (k *testCluster) tools() (n int) {
 // assertNothingLeft asserts that the cluster has no namespace of a run and the nodes no
 // traffic program.
 func (k *testCluster) assertNothingLeft() {
-	k.t.Helper()
+	k.T.Helper()
 	if left := k.spaces(); len(left) > 0 {
-		k.t.Errorf("namespaces left in the cluster: %v", left)
+		k.T.Errorf("namespaces left in the cluster: %v", left)
 	}
 	if n := k.tools(); n > 0 {
-		k.t.Errorf("%d traffic programs still run", n)
+		k.T.Errorf("%d traffic programs still run", n)
 	}
 }
 
 func (k *testCluster) grant(user string) {
-	var said bytes.Buffer
-	apply := exec.Command(filepath.Join(k.bin, "kubectl"), "--kubeconfig", k.path("kubeconfig"), "apply", "-f", "-")
-	apply.Stdin, apply.Stdout, apply.Stderr = strings.NewReader(Manifest(user)), &said, &said
-	must(k.t, k.master.Do(apply.Start))
-	if err := apply.Wait(); err != nil {
-		k.t.Fatalf("apply the manifest: %v: %s", err, &said)
+	if said, err := k.Kubectl(Manifest(user), "apply", "-f", "-"); err != nil {
+		k.T.Fatalf("apply the manifest: %v: %s", err, said)
 	}
 }
 
@@ -140,10 +136,7 @@ func TestACluster(t *testing.T) {
 	k := startCluster(t)
 	step := func(name string, f func(t *testing.T)) {
 		t.Helper()
-		t.Run(name, func(t *testing.T) {
-			outer := k.t
-			k.t = t
-			defer func() { k.t = outer }()
+		k.Step(name, func(t *testing.T) {
 			f(t)
 			k.assertNothingLeft()
 		})
@@ -181,18 +174,18 @@ func TestACluster(t *testing.T) {
 		})
 	})
 	step("an API server that restarts fails its trial only", func(t *testing.T) {
-		if ws, spdy := k.execs("get"), k.execs("create"); ws == 0 || spdy > 0 {
+		if ws, spdy := k.Execs("get"), k.Execs("create"); ws == 0 || spdy > 0 {
 			t.Errorf("%d agents were reached by WebSocket and %d by SPDY, want all by WebSocket", ws, spdy)
 		}
 		k.testFault("agent", func(string) {
-			must(t, k.server.Process.Kill())
-			_ = k.server.Wait()
+			must(t, k.Server.Process.Kill())
+			_ = k.Server.Wait()
 			time.Sleep(2 * time.Second)
-			k.startServer("--feature-gates", "TranslateStreamCloseWebsocketRequests=false") // the next trials use SPDY
-			k.await("the API server answers again", k.answers)
+			k.StartServer("--feature-gates", "TranslateStreamCloseWebsocketRequests=false") // the next trials use SPDY
+			k.Await("the API server answers again", k.Answers)
 		})
 	})
-	if k.execs("create") == 0 {
+	if k.Execs("create") == 0 {
 		t.Error("no agent was reached by SPDY after the API server was started without WebSocket")
 	}
 	step("a drained node fails trials until it is uncordoned, and the run is resumed", k.testDrained)
@@ -242,14 +235,14 @@ func (k *testCluster) testSuite(t *testing.T) {
 	}
 	env := data.Run.Environment
 	for name, want := range map[string]string{
-		nodeName(0) + " CNI": "test-network: bridge", nodeName(1) + " kube-proxy": "iptables", nodeName(0) + " kubelet": kubernetesVersion,
+		nodeName(0) + " CNI": "test-network: bridge", nodeName(1) + " kube-proxy": "iptables", nodeName(0) + " kubelet": testcluster.KubernetesVersion,
 		nodeName(0) + " eth0 MTU": "1500", nodeName(0) + " pod-1-1 eth0 kind": "veth",
 	} {
 		if got := env.Settings[name]; !strings.HasPrefix(got, want) {
 			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
 		}
 	}
-	if at := data.Run.Options.Cluster; at.Kubeconfig != k.path("limited") || at.Context != "test" {
+	if at := data.Run.Options.Cluster; at.Kubeconfig != k.Path("limited") || at.Context != "test" {
 		t.Errorf("the record names the cluster %+v", at)
 	}
 	if env.NodeCPUs[nodeName(0)] != "[0]" || env.NodeCPUs[nodeName(1)] != "[1]" {
@@ -261,7 +254,7 @@ func (k *testCluster) testSuite(t *testing.T) {
 // and that of the run's pods between the CPU of the tools and that of the whole node. The
 // kernel charges softirqs on top of the tools to the pods, too.
 func (k *testCluster) assertGroups(s *sample.Sample, names ...string) {
-	t := k.t
+	t := k.T
 	t.Helper()
 	for _, name := range names {
 		if used, ok := s.Metrics[sample.GroupCores("sender", name)]; !ok || used > 0.2 {
@@ -306,17 +299,17 @@ func (k *testCluster) testMatrix(t *testing.T) {
 // testQuota makes a quota in the run's namespace before the run can make its pods: without
 // the controllers the namespace has no service account, which pods need.
 func (k *testCluster) testQuota(t *testing.T) {
-	must(t, k.controllers.Process.Signal(syscall.SIGSTOP))
+	must(t, k.Controllers.Process.Signal(syscall.SIGSTOP))
 	resumed := false
 	resume := func() {
 		if !resumed {
 			resumed = true
-			must(t, k.controllers.Process.Signal(syscall.SIGCONT))
+			must(t, k.Controllers.Process.Signal(syscall.SIGCONT))
 		}
 	}
 	defer resume()
 	e := k.start("limited", measure("--trials", "1", "--scenario", "cni/rr")...)
-	k.await("the run makes its namespace", func() bool { return len(k.spaces()) == 1 })
+	k.Await("the run makes its namespace", func() bool { return len(k.spaces()) == 1 })
 	quota := map[string]any{"metadata": metadata{Name: "small"}, "spec": map[string]any{"hard": map[string]string{"pods": "1"}}}
 	k.ask(http.MethodPost, namespacesPath+"/"+k.spaces()[0]+"/resourcequotas", quota)
 	resume()
@@ -386,13 +379,13 @@ func (k *testCluster) testKilled(t *testing.T) {
 
 // kill kills a run during a trial. It returns the namespace that the run leaves.
 func (k *testCluster) kill(args ...string) (namespace string) {
-	t := k.t
+	t := k.T
 	t.Helper()
 	e := k.start("limited", measure(args...)...)
 	k.awaitTrial()
 	must(t, e.Process.Kill())
 	e.wait(t)
-	k.await("the tools end on the nodes", func() bool { return k.tools() == 0 })
+	k.Await("the tools end on the nodes", func() bool { return k.tools() == 0 })
 	left := k.spaces()
 	if len(left) != 1 {
 		t.Fatalf("the killed run has the namespaces %v, want one", left)
@@ -404,19 +397,19 @@ func (k *testCluster) kill(args ...string) (namespace string) {
 func (k *testCluster) testOwner(namespace string) {
 	for _, p := range k.pods(namespace) {
 		if p.Spec.ActiveDeadlineSeconds == 0 {
-			k.t.Errorf("pod %s has no end", p.Metadata.Name)
+			k.T.Errorf("pod %s has no end", p.Metadata.Name)
 		}
 	}
 	k.ask(http.MethodDelete, leasesPath(namespace)+"/"+leaseName, nil)
-	k.await("the cluster deletes the pods of the deleted lease", func() bool { return len(k.pods(namespace)) == 0 })
+	k.Await("the cluster deletes the pods of the deleted lease", func() bool { return len(k.pods(namespace)) == 0 })
 	k.ask(http.MethodDelete, namespacesPath+"/"+namespace, nil)
-	k.await("the namespace is deleted", func() bool { return len(k.spaces()) == 0 })
+	k.Await("the namespace is deleted", func() bool { return len(k.spaces()) == 0 })
 }
 
 // testFault runs trials, and causes a fault in the first. The failure's message has one of
 // the words. The run then goes on.
 func (k *testCluster) testFault(words string, fault func(namespace string)) {
-	t := k.t
+	t := k.T
 	t.Helper()
 	e := k.start("limited", measure("--trials", "2", "--scenario", "cni/stream", "--duration", "4s")...)
 	fault(k.awaitTrial())

@@ -12,9 +12,11 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/testcluster"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/space"
 )
 
 const (
@@ -27,34 +29,31 @@ const (
 // startFlannel replaces the CNI plugin bridge by flannel with VXLAN. Its daemon is a pod on
 // each node.
 func (k *testCluster) startFlannel() {
-	t := k.t
+	t := k.T
 	t.Helper()
-	k.write("net-conf.json", `{"Network": "`+podNetwork+`", "Backend": {"Type": "vxlan"}}`)
+	k.Write("net-conf.json", `{"Network": "`+testcluster.PodNetwork+`", "Backend": {"Type": "vxlan"}}`)
 	k.ask(http.MethodPost, namespacesPath, namespace{metadata{Name: flannelSpace}})
-	k.await("the namespace of flannel has a service account", func() bool {
+	k.Await("the namespace of flannel has a service account", func() bool {
 		return k.api.ask(context.Background(), http.MethodGet, namespacesPath+"/"+flannelSpace+"/serviceaccounts/default", nil, nil) == nil
 	})
-	for i, n := range k.nodes {
+	for i, n := range k.Nodes {
 		k.ask(http.MethodPatch, nodesPath+"/"+nodeName(i), json.RawMessage(fmt.Sprintf(`{"spec": {"podCIDR": "10.88.%[1]d.0/24", "podCIDRs": ["10.88.%[1]d.0/24"]}}`, i)))
-		bridge, err := n.Link("cni0")
-		must(t, err)
-		must(t, n.Links.LinkDel(bridge))
-		must(t, n.Links.RouteDel(k.routeTo(fmt.Sprintf("10.88.%d.0/24", 1-i), nodeAddress(1-i))))
+		k.IP(n.Namespace, "link delete cni0")
+		k.IP(n.Namespace, fmt.Sprintf("route delete 10.88.%d.0/24", 1-i))
 		k.ask(http.MethodPost, podsPath(flannelSpace), k.flannelPod(i))
 	}
-	for i, init := range k.inits {
-		root := fmt.Sprintf("/proc/%d/root", init.Process.Pid)
-		k.await("flannel has the subnet of "+nodeName(i), func() bool {
-			_, err := os.Stat(root + "/run/flannel/subnet.env")
+	for _, n := range k.Nodes {
+		k.Await("flannel has the subnet of "+n.Name, func() bool {
+			_, err := os.Stat(n.Root + "/run/flannel/subnet.env")
 			return err == nil
 		})
-		must(t, os.WriteFile(root+"/etc/cni/net.d/10-test.conflist", []byte(flannelConflist), 0o644))
+		must(t, os.WriteFile(n.Root+"/etc/cni/net.d/10-test.conflist", []byte(flannelConflist), 0o644))
 	}
 }
 
 // flannelPod returns the pod of flannel's daemon on a node.
 func (k *testCluster) flannelPod(i int) json.RawMessage {
-	return json.RawMessage(strings.NewReplacer("@node", nodeName(i), "@image", sandboxImage, "@dir", k.dir).Replace(`{
+	return json.RawMessage(strings.NewReplacer("@node", nodeName(i), "@image", testcluster.SandboxImage, "@dir", k.Dir).Replace(`{
 		"metadata": {"name": "kube-flannel-ds-@node"},
 		"spec": {
 			"nodeName": "@node", "hostNetwork": true, "terminationGracePeriodSeconds": 1,
@@ -77,7 +76,7 @@ func (k *testCluster) testFlannel(t *testing.T) {
 		for _, p := range k.pods(flannelSpace) {
 			t.Logf("pod %s: %+v", p.Metadata.Name, p.Status)
 		}
-		k.logNodes()
+		k.LogNodes()
 		t.Fatalf("exit status %d, output:\n%s", exit, said)
 	}
 	t.Log(said)
@@ -95,12 +94,15 @@ func (k *testCluster) testFlannel(t *testing.T) {
 		t.Errorf("figures of %v, want 5 scenarios", throughput)
 	}
 	settings := data.Run.Environment.Settings
-	for name, want := range map[string]string{"CNI": flannelNetwork + ": flannel", "network programs": sandboxImage, "pod-1-1 eth0 MTU": "1450"} {
+	for name, want := range map[string]string{"CNI": flannelNetwork + ": flannel", "network programs": testcluster.SandboxImage, "pod-1-1 eth0 MTU": "1450"} {
 		if got := settings[nodeName(0)+" "+name]; got != want {
 			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
 		}
 	}
-	tunnel, err := k.nodes[0].Link("flannel.1")
+	node, err := space.Open(k.Nodes[0].Namespace)
+	must(t, err)
+	defer node.Close()
+	tunnel, err := node.Link("flannel.1")
 	must(t, err)
 	_, vxlan := tunnel.(*netlink.Vxlan)
 	carried := float64(tunnel.Attrs().Statistics.TxBytes)

@@ -1,12 +1,14 @@
-package k8s
+package testcluster
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,22 +22,24 @@ import (
 // value is a folder with the node's files.
 const nodeVariable = "WT_TEST_CLUSTER_NODE"
 
-func TestMain(m *testing.M) {
+// RunNode runs process 1 of a node, if the test binary is one. It does not return then.
+func RunNode() {
 	folder := os.Getenv(nodeVariable)
 	if folder == "" {
-		os.Exit(m.Run())
+		return
 	}
 	if err := runNode(folder, os.Getenv("WT_TEST_PROGRAMS")); err != nil {
 		fmt.Fprintln(os.Stderr, "node:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // runNode is process 1 of a node: it has network, mount, UTS, IPC and PID namespaces of its
 // own. It starts containerd, kubelet and kube-proxy, and ends when its input ends. The
 // kernel then ends all processes of the node.
 func runNode(folder, bin string) error {
-	if err := mountNode(folder); err != nil {
+	if err := mountNode(folder, bin); err != nil {
 		return err
 	}
 	if err := unix.Sethostname([]byte(filepath.Base(folder))); err != nil {
@@ -59,44 +63,54 @@ func runNode(folder, bin string) error {
 	if err := os.MkdirAll(proxy, 0o755); err != nil {
 		return err
 	}
+	images, err := filepath.Glob(folder + "/../*.image")
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		if _, err := launch(folder, "ctr", "--namespace", "k8s.io", "images", "import", image); err != nil {
+			return err
+		}
+		time.Sleep(time.Second) // the import is short; the kubelet repeats what comes too early
+	}
 	for _, argv := range [][]string{
-		{"ctr", "--namespace", "k8s.io", "images", "import", folder + "/../sandbox.tar"},
-		{"ctr", "--namespace", "k8s.io", "images", "import", folder + "/../image.tar"},
 		{"kubelet", "--config", folder + "/kubelet.yaml", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--node-ip", os.Getenv("WT_TEST_ADDRESS"), "--v=1"},
-		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", podNetwork,
+		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", PodNetwork,
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"},
 	} {
 		p, err := launch(folder, argv[0], argv[1:]...)
 		if err != nil {
 			return err
 		}
-		switch argv[0] {
-		case "ctr":
-			time.Sleep(time.Second) // the import is short; the kubelet repeats what comes too early
-		case "kube-proxy":
+		if argv[0] == "kube-proxy" {
 			if err := os.WriteFile(proxy+"/cgroup.procs", []byte(strconv.Itoa(p.Pid)), 0o644); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := io.Copy(io.Discard, os.Stdin)
+	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
 }
 
+// pluginFolder has the CNI plugins of a node.
+const pluginFolder = "/opt/cni/bin"
+
 // mountNode gives the node file systems of its own where its programs write.
-func mountNode(folder string) error {
+func mountNode(folder, bin string) error {
 	etc := folder + "/etc"
-	for _, dir := range []string{etc + "/upper/cni/net.d", etc + "/work"} {
+	for _, dir := range []string{etc + "/upper/cni/net.d", etc + "/work", folder + "/opt/upper", folder + "/opt/work"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	conflist, err := os.ReadFile(folder + "/cni.conflist")
-	if err != nil {
+	switch conflist, err := os.ReadFile(folder + "/cni.conflist"); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return err
-	}
-	if err := os.WriteFile(etc+"/upper/cni/net.d/10-test.conflist", conflist, 0o644); err != nil {
-		return err
+	default:
+		if err := os.WriteFile(etc+"/upper/cni/net.d/10-test.conflist", conflist, 0o644); err != nil {
+			return err
+		}
 	}
 	for _, m := range []struct {
 		source, target, kind string
@@ -109,8 +123,13 @@ func mountNode(folder string) error {
 		{"tmpfs", "/run", "tmpfs", 0, ""},
 		{"tmpfs", "/var/lib", "tmpfs", 0, ""},
 		{"tmpfs", "/var/log", "tmpfs", 0, ""},
+		{"tmpfs", "/opt", "tmpfs", 0, ""},
+		{"overlay", pluginFolder, "overlay", 0, "lowerdir=" + bin + ",upperdir=" + folder + "/opt/upper,workdir=" + folder + "/opt/work"},
 		{"", "/", "", unix.MS_REC | unix.MS_SHARED, ""},
 	} {
+		if err := os.MkdirAll(m.target, 0o755); err != nil {
+			return err
+		}
 		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.options); err != nil {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
@@ -147,22 +166,28 @@ func reap() {
 	}
 }
 
-// startNode starts a node in the network namespace of sp.
-func (k *testCluster) startNode(i int) {
-	t := k.t
+// startNode starts a node in its network namespace.
+func (k *Cluster) startNode(n *Node) {
+	t := k.T
 	t.Helper()
-	folder := filepath.Join(k.dir, nodeName(i))
+	folder := k.Path(n.Name)
 	must(t, os.MkdirAll(folder, 0o755))
-	for name, text := range map[string]string{
-		"containerd.toml": strings.NewReplacer("IMAGE", sandboxImage, "BIN", k.bin).Replace(containerdConfig),
-		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, k.cgroup(i)),
-		"cni.conflist":    fmt.Sprintf(cniConfig, i),
-	} {
+	files := map[string]string{
+		"containerd.toml": strings.ReplaceAll(containerdConfig, "IMAGE", SandboxImage),
+		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, n.cgroup),
+	}
+	i := slices.Index(k.Nodes, n)
+	if k.options.CNI != nil {
+		files["cni.conflist"] = k.options.CNI(i)
+	}
+	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
 	}
 	k.makeCgroups(i)
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.bin, "WT_TEST_ADDRESS="+nodeAddress(i), "WT_TEST_CGROUP="+k.cgroup(i))
+	self, err := os.Executable()
+	must(t, err)
+	cmd := k.commandIn(n.Namespace, self)
+	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.Bin, "WT_TEST_ADDRESS="+n.Address, "WT_TEST_CGROUP="+n.cgroup)
 	log, err := os.Create(folder + "/node.log")
 	must(t, err)
 	defer log.Close()
@@ -170,8 +195,8 @@ func (k *testCluster) startNode(i int) {
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWPID}
-	must(t, k.nodes[i].Do(cmd.Start))
-	k.inits = append(k.inits, cmd)
+	must(t, cmd.Start())
+	n.Root = fmt.Sprintf("/proc/%d/root", cmd.Process.Pid)
 	t.Cleanup(func() {
 		stdin.Close()
 		_ = cmd.Process.Kill() // process 1 of the node: the kernel ends the others
@@ -197,7 +222,7 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
 SystemdCgroup = false
 [plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "BIN"
+bin_dir = "/opt/cni/bin"
 conf_dir = "/etc/cni/net.d"
 `
 
@@ -215,6 +240,50 @@ makeIPTablesUtilChains: false
 nodeStatusUpdateFrequency: 2s
 `
 
-const cniConfig = `{"cniVersion": "1.0.0", "name": "test-network", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false,
-"ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.%d.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
-`
+// makeCgroups makes the control groups of a node. Its pods use one CPU.
+func (k *Cluster) makeCgroups(i int) {
+	t := k.T
+	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*")
+	must(t, err)
+	for _, h := range hierarchies {
+		info, err := os.Stat(h)
+		must(t, err)
+		if !info.IsDir() || filepath.Base(h) == "unified" {
+			continue
+		}
+		group := h + k.Nodes[i].cgroup
+		must(t, os.MkdirAll(group, 0o755))
+		if filepath.Base(h) != "cpuset" {
+			continue
+		}
+		mems, err := os.ReadFile(h + "/cpuset.mems")
+		must(t, err)
+		must(t, os.WriteFile(group+"/cpuset.cpus", []byte(strconv.Itoa(i)), 0o644))
+		must(t, os.WriteFile(group+"/cpuset.mems", mems, 0o644))
+	}
+	t.Cleanup(func() {
+		for _, h := range hierarchies {
+			removeCgroups(t, h+k.Nodes[i].cgroup)
+		}
+	})
+}
+
+// removeCgroups removes a control group and its subgroups. Their killed processes leave them soon.
+func removeCgroups(t *testing.T, group string) {
+	entries, _ := os.ReadDir(group) // none: the group is gone
+	for _, e := range entries {
+		if e.IsDir() {
+			removeCgroups(t, filepath.Join(group, e.Name()))
+		}
+	}
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Rmdir(group)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("remove control group %s: %v", group, err)
+			return
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package k8s
+package testcluster
 
 import (
 	"archive/tar"
@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// kubernetesVersion is the version that the test cluster runs. staging is that of its libraries.
+// KubernetesVersion is the version that the test cluster runs. staging is that of its libraries.
 const (
-	kubernetesVersion = "v1.31.4"
+	KubernetesVersion = "v1.31.4"
 	staging           = "v0.31.4"
 	plugins           = "v1.9.1" // of the CNI project
 	// The CNI project's last version with the plugin of flannel, and flannel's daemon.
@@ -31,30 +31,30 @@ var stagingModules = strings.Fields(`api apiextensions-apiserver apimachinery ap
 	metrics mount-utils pod-security-admission sample-apiserver sample-cli-plugin sample-controller`)
 
 var (
-	components  = []string{"kube-apiserver", "kube-controller-manager", "kube-proxy", "kubectl", "kubelet"}
+	components  = []string{"kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet"}
 	cniPrograms = []string{"main/bridge", "main/loopback", "ipam/host-local"}
 )
 
-// clusterPrograms returns the folder with the programs of a cluster. It builds them once, in
+// programs returns the folder with the programs of a cluster. It builds them once, in
 // a module in the user's cache: about 6 minutes and 4 GB of build cache.
-func clusterPrograms(t *testing.T) string {
+func programs(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	must(t, err)
-	folder := filepath.Join(cache, "windtunnel", "kubernetes-"+kubernetesVersion)
+	folder := filepath.Join(cache, "windtunnel", "kubernetes-"+KubernetesVersion)
 	bin := filepath.Join(folder, "bin")
-	if _, err := os.Stat(filepath.Join(bin, "complete")); err == nil && exists(filepath.Join(bin, "kubectl")) {
+	if _, err := os.Stat(filepath.Join(bin, "complete")); err == nil && exists(filepath.Join(bin, "kube-scheduler")) {
 		return bin
 	}
 	must(t, os.MkdirAll(bin, 0o755))
 	var mod strings.Builder
-	fmt.Fprintf(&mod, "module cluster\n\ngo 1.23\n\nrequire (\n\tk8s.io/kubernetes %s\n\tgithub.com/containernetworking/plugins %s\n)\n\nreplace (\n", kubernetesVersion, plugins)
+	fmt.Fprintf(&mod, "module cluster\n\ngo 1.23\n\nrequire (\n\tk8s.io/kubernetes %s\n\tgithub.com/containernetworking/plugins %s\n)\n\nreplace (\n", KubernetesVersion, plugins)
 	for _, m := range stagingModules {
 		fmt.Fprintf(&mod, "\tk8s.io/%s => k8s.io/%[1]s %s\n", m, staging)
 	}
 	mod.WriteString(")\n")
 	must(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(mod.String()), 0o644))
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=" + kubernetesVersion, "-o", bin + "/"}
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion, "-o", bin + "/"}
 	for _, c := range components {
 		args = append(args, "k8s.io/kubernetes/cmd/"+c)
 	}
@@ -79,21 +79,12 @@ func clusterPrograms(t *testing.T) string {
 	return bin
 }
 
-// last returns the last lines of a text.
-func last(text []byte) string {
-	const most = 4000
-	return string(text[max(0, len(text)-most):])
-}
-
-// sandboxImage is the image of the containers that keep the namespaces of pods, and of
+// SandboxImage is the image of the containers that keep the namespaces of pods, and of
 // flannel's pods. It has the programs windtunnel and flanneld.
-const sandboxImage = "wt.test/sandbox:test"
+const SandboxImage = "wt.test/sandbox:test"
 
-// productImage is the file of the image that `make image` makes. All pods of runs use it.
-const productImage = "../../../out/windtunnel.image.tar"
-
-// tagsOf lists the tags of an image in a docker archive.
-func tagsOf(t *testing.T, archive string) []string {
+// Tags lists the tags of an image in a docker archive.
+func Tags(t *testing.T, archive string) []string {
 	t.Helper()
 	f, err := os.Open(archive)
 	if err != nil {
@@ -124,11 +115,11 @@ func writeSandbox(t *testing.T, programs []string, archive string) {
 	layer := tarOf(t, files...)
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": []string{"/bin/windtunnel", PodCommand}, "Env": []string{"PATH=/bin"}},
+		"config": map[string]any{"Entrypoint": []string{"/bin/windtunnel", "pod"}, "Env": []string{"PATH=/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	must(t, err)
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{sandboxImage}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{SandboxImage}, "Layers": []string{"layer.tar"}}})
 	must(t, err)
 	must(t, os.WriteFile(archive, tarOf(t, file{"manifest.json", manifest}, file{"config.json", config}, file{"layer.tar", layer}), 0o644))
 }
@@ -154,11 +145,4 @@ func tarOf(t *testing.T, files ...file) []byte {
 	}
 	must(t, w.Close())
 	return b.Bytes()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

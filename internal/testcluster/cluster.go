@@ -1,0 +1,298 @@
+// Package testcluster starts a real Kubernetes cluster of two nodes for a test: etcd, the API
+// server, the controllers and the scheduler, and on each node containerd, kubelet and kube-proxy.
+package testcluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"windtunnel/internal/netspace"
+)
+
+// Networks and credentials of a cluster.
+const (
+	PodNetwork     = "10.88.0.0/16"
+	ServiceNetwork = "10.96.0.0/24"
+	MasterAddress  = "172.30.0.1"
+	AdminToken     = "admin-token"
+	LimitedToken   = "limited-token"
+)
+
+// Options of Start.
+type Options struct {
+	Programs []string // of the sandbox image, besides windtunnel
+	Images   []string // docker archives that the nodes have
+	// CNI returns the CNI configuration of a node. nil: the nodes have none.
+	CNI func(node int) string
+	// NodeRoutes adds routes between the nodes to the pods of node N, 10.88.N.0/24.
+	NodeRoutes bool
+	// Controllers are further arguments of the controller manager.
+	Controllers []string
+}
+
+// Cluster is a Kubernetes cluster of two nodes on this machine. A network namespace has
+// the API server and the switch between the nodes.
+type Cluster struct {
+	T           *testing.T // of the running step
+	Dir         string     // of its files, with the kubeconfigs "kubeconfig" and "limited"
+	Bin         string     // with its programs
+	Master      string     // network namespace of the API server
+	Nodes       []*Node
+	Server      *exec.Cmd // the API server
+	Controllers *exec.Cmd // the controller manager
+
+	whole   *testing.T // the processes of the cluster run until its end
+	options Options
+}
+
+// Node is a node of a cluster. Its files are below Root.
+type Node struct {
+	Name, Address, Namespace string
+	Root                     string // the node's root directory
+
+	cgroup string // of its pods, from the root of each hierarchy
+}
+
+// Start starts a cluster for the test. It skips the test unless it was asked for. The TestMain of
+// the package must call RunNode.
+func Start(t *testing.T, o Options) *Cluster {
+	t.Helper()
+	if os.Getenv("WINDTUNNEL_KUBERNETES") == "" {
+		t.Skip("builds and starts a Kubernetes cluster, which takes minutes; run it with: make test-kubernetes")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	for _, p := range []string{"etcd", "containerd", "ctr", "runc", "iptables"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed; get it with: apt-get install containerd etcd-server iptables", p)
+		}
+	}
+	k := &Cluster{T: t, whole: t, Dir: t.TempDir(), Bin: programs(t), options: o}
+	var inSandbox []string
+	for _, p := range append([]string{"windtunnel"}, o.Programs...) {
+		path := filepath.Join(k.Bin, p)
+		if _, err := os.Stat(path); err != nil {
+			path = filepath.Join(os.Getenv("WINDTUNNEL_BIN"), p)
+		}
+		inSandbox = append(inSandbox, path)
+	}
+	writeSandbox(t, inSandbox, k.Path("sandbox.image"))
+	for i, path := range o.Images {
+		image, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatalf("%v; make the image by: make image", err)
+		}
+		must(t, os.WriteFile(k.Path(fmt.Sprintf("%d.image", i)), image, 0o644))
+	}
+	k.keepSysctls("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory")
+	k.wire()
+	k.writeKeys()
+	k.startMaster()
+	for _, n := range k.Nodes {
+		k.startNode(n)
+	}
+	return k
+}
+
+// Step runs a part of the test.
+func (k *Cluster) Step(name string, f func(t *testing.T)) {
+	k.T.Helper()
+	outer := k.T
+	outer.Run(name, func(t *testing.T) {
+		k.T = t
+		defer func() { k.T = outer }()
+		f(t)
+	})
+}
+
+// Path returns the path of a file of the cluster.
+func (k *Cluster) Path(name string) string { return filepath.Join(k.Dir, name) }
+
+// Write writes a file of the cluster.
+func (k *Cluster) Write(name, text string) {
+	k.T.Helper()
+	must(k.T, os.WriteFile(k.Path(name), []byte(text), 0o600))
+}
+
+// keepSysctls restores sysctls of the machine, which the kubelet sets.
+func (k *Cluster) keepSysctls(names ...string) {
+	for _, n := range names {
+		path := "/proc/sys/" + n
+		value, err := os.ReadFile(path)
+		must(k.T, err)
+		k.T.Cleanup(func() { must(k.T, os.WriteFile(path, value, 0)) })
+	}
+}
+
+// IP runs the ip program on a network namespace of the cluster.
+func (k *Cluster) IP(namespace, args string) {
+	k.T.Helper()
+	if out, err := exec.Command("ip", append([]string{"-n", namespace}, strings.Fields(args)...)...).CombinedOutput(); err != nil {
+		k.T.Fatalf("ip -n %s %s: %v: %s", namespace, args, err, out)
+	}
+}
+
+// makeSpace makes a network namespace for the test.
+func (k *Cluster) makeSpace(name string) string {
+	name = fmt.Sprintf("wt-kube%d-%s", os.Getpid(), name)
+	ns, err := netspace.Create(name)
+	must(k.T, err)
+	k.T.Cleanup(func() {
+		if err := errors.Join(ns.Close(), netspace.Delete(name)); err != nil {
+			k.T.Error(err)
+		}
+	})
+	k.IP(name, "link set lo up")
+	out, err := exec.Command("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1").CombinedOutput()
+	if err != nil {
+		k.T.Fatalf("forward packets in %s: %v: %s", name, err, out)
+	}
+	return name
+}
+
+// wire joins the nodes by a bridge in the master's namespace.
+func (k *Cluster) wire() {
+	k.Master = k.makeSpace("master")
+	k.IP(k.Master, "link add br0 type bridge")
+	k.IP(k.Master, "link set br0 up")
+	k.IP(k.Master, "address add "+MasterAddress+"/24 dev br0")
+	for i := range 2 {
+		n := &Node{Name: fmt.Sprintf("wt-node-%d", i+1), Address: fmt.Sprintf("172.30.0.%d", 11+i), Namespace: k.makeSpace(fmt.Sprint(i + 1))}
+		n.cgroup = fmt.Sprintf("/wt-kube%d-%d", os.Getpid(), i+1)
+		k.Nodes = append(k.Nodes, n)
+		k.IP(k.Master, fmt.Sprintf("link add port%d type veth peer name eth0 netns %s", i+1, n.Namespace))
+		k.IP(k.Master, fmt.Sprintf("link set port%d master br0 up", i+1))
+		k.IP(n.Namespace, "address add "+n.Address+"/24 dev eth0")
+		k.IP(n.Namespace, "link set eth0 up")
+		k.IP(n.Namespace, "route add default via "+MasterAddress)
+	}
+	if k.options.NodeRoutes {
+		for i, n := range k.Nodes {
+			route := fmt.Sprintf("route add 10.88.%d.0/24 via %s", i, n.Address)
+			k.IP(k.Nodes[1-i].Namespace, route)
+			k.IP(k.Master, route)
+		}
+	}
+}
+
+// Command returns a command that runs in the master's namespace, with the programs of the
+// cluster in its PATH.
+func (k *Cluster) Command(name string, args ...string) *exec.Cmd {
+	return k.commandIn(k.Master, name, args...)
+}
+
+// commandIn returns a command that runs in a network namespace. nsenter becomes the program, so
+// signals reach the program.
+func (k *Cluster) commandIn(namespace, name string, args ...string) *exec.Cmd {
+	if path := filepath.Join(k.Bin, name); exists(path) {
+		name = path
+	}
+	cmd := exec.Command("nsenter", append([]string{"--net=" + filepath.Join(netspace.Dir, namespace), name}, args...)...)
+	cmd.Dir, cmd.Env = k.Dir, append(os.Environ(), "PATH="+k.Bin+":"+os.Getenv("PATH"), "KUBECONFIG="+k.Path("kubeconfig"))
+	return cmd
+}
+
+// Kubectl runs kubectl as the administrator. It returns the output of both kinds.
+func (k *Cluster) Kubectl(stdin string, args ...string) (string, error) {
+	cmd := k.Command("kubectl", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(bytes.TrimSpace(out)), err
+}
+
+// OnNode runs a program in the namespaces of a node, and returns its output.
+func (k *Cluster) OnNode(n *Node, name string, args ...string) (string, error) {
+	pid := strings.TrimSuffix(strings.TrimPrefix(n.Root, "/proc/"), "/root")
+	out, err := exec.Command("nsenter", append([]string{"-t", pid, "-n", "-m", "-u", "-i", "-p", name}, args...)...).CombinedOutput()
+	return string(bytes.TrimSpace(out)), err
+}
+
+// Dial connects from the master's namespace.
+func (k *Cluster) Dial(ctx context.Context, network, address string) (c net.Conn, err error) {
+	err = netspace.OwnThread(func() error {
+		ns, err := netns.GetFromName(k.Master)
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			return err
+		}
+		c, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		return err
+	})
+	return c, err
+}
+
+// run starts a program in the master's namespace, until the end of the test.
+func (k *Cluster) run(name string, args ...string) *exec.Cmd {
+	t := k.whole
+	t.Helper()
+	cmd := k.Command(name, args...)
+	log, err := os.OpenFile(k.Path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	must(t, err)
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true}
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if text, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
+			t.Logf("%s:\n%s", name, last(text))
+		}
+	})
+	return cmd
+}
+
+// Await waits until a condition holds.
+func (k *Cluster) Await(what string, holds func() bool) {
+	k.T.Helper()
+	for deadline := time.Now().Add(90 * time.Second); !holds(); time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			k.LogNodes()
+			k.T.Fatalf("%s: not within 90 s", what)
+		}
+	}
+}
+
+// LogNodes logs the last output of the nodes' programs.
+func (k *Cluster) LogNodes() {
+	logs, err := filepath.Glob(k.Path("wt-node-*/*.log"))
+	must(k.T, err)
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		must(k.T, err)
+		k.T.Logf("%s:\n%s", strings.TrimPrefix(path, k.Dir), last(text))
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// last returns the last lines of a text.
+func last(text []byte) string {
+	const most = 4000
+	return string(text[max(0, len(text)-most):])
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
