@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
@@ -77,6 +78,33 @@ func OwnThread(f func() error) error {
 		done <- f()
 	}()
 	return <-done
+}
+
+// Current opens the network namespace of the calling thread. It asks a socket, because files of
+// /proc/thread-self are slow at the end of a process with many threads: the parent waits some
+// milliseconds while the kernel forgets them (fs/proc/base.c, proc_flush_pid).
+func Current() (netns.NsHandle, error) {
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return netns.None(), err
+	}
+	defer unix.Close(s)
+	ns, err := unix.IoctlRetInt(s, unix.SIOCGSKNS)
+	if err != nil { // the ioctl needs CAP_NET_ADMIN
+		return netns.GetFromPath("/proc/thread-self/ns/net") // /proc/self is the main thread, which may be in another namespace
+	}
+	return netns.NsHandle(ns), nil
+}
+
+// Links opens netlink's NETLINK_ROUTE in a network namespace, which needs root.
+func Links(ns netns.NsHandle) (h *netlink.Handle, err error) {
+	err = OwnThread(func() (err error) {
+		if err = netns.Set(ns); err == nil {
+			h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		}
+		return err
+	})
+	return h, err
 }
 
 // ErrOther says that a file is not a network namespace.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/setup"
@@ -190,5 +191,53 @@ func TestOpenDoesNotWaitForAFileSystemWithoutAnAnswer(t *testing.T) {
 			continue
 		}
 		ns.Close()
+	}
+}
+
+func TestTheCurrentNamespaceIsThatOfTheThread(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("creating network namespaces needs root")
+	}
+	const name = "wt-current"
+	ns, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ns.Close()
+		if err := Delete(name); err != nil {
+			t.Error(err)
+		}
+	})
+	isCurrent := func() bool {
+		current, err := Current()
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		defer current.Close()
+		return current.Equal(ns)
+	}
+	if isCurrent() {
+		t.Error("the test runs in the new namespace")
+	}
+	if err := OwnThread(func() error {
+		if err := netns.Set(ns); err != nil {
+			return err
+		}
+		if !isCurrent() {
+			t.Error("a thread in the new namespace has another one")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	h, err := Links(ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if links, err := h.LinkList(); err != nil || len(links) != 1 || links[0].Attrs().Name != "lo" {
+		t.Errorf("a new namespace has the devices %v (%v), want lo", links, err)
 	}
 }

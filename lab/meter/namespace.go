@@ -42,12 +42,6 @@ type namespace struct {
 func openNamespace(spec Namespace, devices []Device) (*namespace, error) {
 	n := &namespace{name: spec.Name, noSockets: spec.NoSockets, devices: devices, snmp: closed, snmp6: closed, dev: closed}
 	err := insideOf(spec.NS, n.open)
-	if err == nil {
-		n.links, err = netlink.NewHandleAt(spec.NS, unix.NETLINK_ROUTE)
-	}
-	if err == nil {
-		n.diag, err = openSockDiag(spec.NS)
-	}
 	if err != nil {
 		n.close()
 		return nil, fmt.Errorf("meter namespace %q: %w", spec.Name, err)
@@ -55,8 +49,14 @@ func openNamespace(spec Namespace, devices []Device) (*namespace, error) {
 	return n, nil
 }
 
-// open opens the files of the calling thread's namespace.
+// open opens the files and sockets of the calling thread's namespace.
 func (n *namespace) open() (err error) {
+	if n.links, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return err
+	}
+	if n.diag, err = openSockDiag(); err != nil {
+		return err
+	}
 	if n.snmp, err = openProc("/proc/thread-self/net/snmp"); err != nil {
 		return err
 	}

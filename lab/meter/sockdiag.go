@@ -15,8 +15,8 @@ import (
 // and needs one call for each IP version.
 type sockDiag struct{ sockets map[int]*nl.SocketHandle }
 
-func openSockDiag(ns netns.NsHandle) (*sockDiag, error) {
-	s, err := nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_INET_DIAG)
+func openSockDiag() (*sockDiag, error) {
+	s, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_INET_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("open sock_diag (needs CONFIG_INET_DIAG): %w", err)
 	}

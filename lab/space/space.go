@@ -63,7 +63,7 @@ func Open(name string) (*Space, error) {
 // fromHandle makes a Space of an open namespace. After an error it closes the
 // namespace.
 func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
-	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	links, err := netspace.Links(ns)
 	if err != nil && name == "" { // see Enter
 		links, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 	}
@@ -76,7 +76,7 @@ func fromHandle(name string, ns netns.NsHandle) (*Space, error) {
 
 func openHandle(name string) (netns.NsHandle, error) {
 	if name == "" {
-		return netns.GetFromPath("/proc/thread-self/ns/net") // /proc/self is the main thread, which may be in another namespace
+		return netspace.Current()
 	}
 	return netns.GetFromName(name)
 }
@@ -150,9 +150,12 @@ func (s *Space) Enter() error {
 
 // isCurrent reports whether the calling thread is in the namespace.
 func (s *Space) isCurrent() bool {
-	var st unix.Stat_t
-	inode, err := s.Inode()
-	return err == nil && unix.Stat("/proc/thread-self/ns/net", &st) == nil && uint32(st.Ino) == inode
+	current, err := netspace.Current()
+	if err != nil {
+		return false
+	}
+	defer current.Close()
+	return s.NS.Equal(current)
 }
 
 // NamePrefix starts the names of all namespaces of the lab, so that Clean finds the namespaces

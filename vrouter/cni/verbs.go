@@ -13,7 +13,6 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/version"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 
 	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/api"
@@ -65,7 +64,7 @@ func checkNetns(args *skel.CmdArgs) error {
 		return nil // the agent reports it
 	}
 	defer there.Close()
-	own, err := netns.Get()
+	own, err := netspace.Current()
 	if err != nil {
 		return err
 	}
@@ -184,7 +183,7 @@ func inside(path, device string, p api.Port) (wrong []error) {
 		return []error{fmt.Errorf("open network namespace %s: %w", path, err)}
 	}
 	defer ns.Close()
-	h, err := netlink.NewHandleAt(ns)
+	h, err := netspace.Links(ns)
 	if err != nil {
 		return []error{fmt.Errorf("enter network namespace %s: %w", path, err)}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,8 +48,12 @@ func UnmountPins(dir string) error {
 	return unmount()
 }
 
+// OwnMounts names the mount namespace in which this process started. Later its main thread can be
+// in that of process 1 (withMountsOf1). netspace.Current says why this is not /proc/thread-self.
+var OwnMounts = sync.OnceValues(func() (string, error) { return os.Readlink("/proc/self/ns/mnt") })
+
 func inOwnMounts() bool {
-	ours, err1 := os.Readlink("/proc/thread-self/ns/mnt")
+	ours, err1 := OwnMounts()
 	first, err2 := os.Readlink("/proc/1/ns/mnt")
 	return err1 == nil && err2 == nil && ours != first
 }

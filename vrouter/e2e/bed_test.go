@@ -194,7 +194,7 @@ func (b *bed) namespace(part string) netns.NsHandle {
 
 func (b *bed) handle(ns netns.NsHandle) *netlink.Handle {
 	b.t.Helper()
-	h, err := netlink.NewHandleAt(ns)
+	h, err := netspace.Links(ns)
 	b.must(err)
 	b.t.Cleanup(h.Close)
 	return h

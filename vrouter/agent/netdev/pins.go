@@ -90,7 +90,7 @@ func endingPins(dir, reached string) (why, unsure string) {
 		}
 		return why, ""
 	}
-	ours, err := os.Readlink("/proc/thread-self/ns/mnt")
+	ours, err := datapath.OwnMounts()
 	if err != nil {
 		return "", fmt.Sprintf("cannot find the mount namespace of the pins in %s: %v", dir, err)
 	}

@@ -59,7 +59,7 @@ func Open(name string) (*Space, error) {
 	path, open := name, netspace.Open
 	switch {
 	case name == "":
-		path, open = "/proc/thread-self/ns/net", netns.GetFromPath // the main thread may be in another namespace
+		path, open = "of this process", func(string) (netns.NsHandle, error) { return netspace.Current() }
 	case !strings.ContainsRune(name, '/'):
 		path = filepath.Join(netspace.Dir, name)
 	}
@@ -70,7 +70,7 @@ func Open(name string) (*Space, error) {
 		}
 		return nil, fmt.Errorf("open network namespace %s: %w", name, err)
 	}
-	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	links, err := netspace.Links(ns)
 	if err != nil {
 		ns.Close()
 		return nil, fmt.Errorf("open netlink in network namespace %s (needs root): %w", path, err)
@@ -96,7 +96,7 @@ func OpenWorkload(name string, node *Space) (*Space, error) {
 // processNs is the network namespace in which this process started. Some threads enter others.
 var processNs = sync.OnceValues(func() (ns netns.NsHandle, err error) {
 	err = netspace.OwnThread(func() (err error) {
-		ns, err = netns.Get()
+		ns, err = netspace.Current()
 		return err
 	})
 	return ns, err

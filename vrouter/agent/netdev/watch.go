@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/vishvananda/netlink/nl"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,8 +50,8 @@ func Watch(ctx context.Context, s *Space) (<-chan Event, error) {
 		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
 		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
 	}
-	socket, err := nl.SubscribeAt(s.Ns, netns.None(), unix.NETLINK_ROUTE, groups...)
-	if err != nil {
+	var socket *nl.NetlinkSocket
+	if err := s.Do(func() (err error) { socket, err = nl.Subscribe(unix.NETLINK_ROUTE, groups...); return err }); err != nil {
 		return nil, fmt.Errorf("watch the devices and routes of network namespace %q: %w", s.Name, err)
 	}
 	socket.SetReceiveBufferSize(eventBuffer, true) // if the kernel refuses it, the default size stays

@@ -349,7 +349,7 @@ func address(text string) *netlink.Addr {
 
 func in(tb testing.TB, ns netns.NsHandle, f func(*netlink.Handle)) {
 	tb.Helper()
-	h, err := netlink.NewHandleAt(ns)
+	h, err := netspace.Links(ns)
 	must(tb, err)
 	defer h.Close()
 	f(h)
