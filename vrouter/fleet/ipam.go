@@ -1,12 +1,14 @@
 package fleet
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 // complete allocates the addresses, the name and the MAC that a request omits.
@@ -48,7 +50,7 @@ func (v *View) allocate(n model.Network, r model.PortRequest, how choice) (ips [
 		is     func(netip.Addr) bool
 		wanted bool
 	}{{"IPv4", netip.Addr.Is4, r.Four || !r.Six}, {"IPv6", netip.Addr.Is6, r.Six || !r.Four}} {
-		pools := model.Pools(n, r.From, family.is)
+		pools := v.after(n.Name, model.Pools(n, r.From, family.is))
 		if !family.wanted || len(pools) == 0 && !r.Four && !r.Six {
 			continue
 		}
@@ -60,7 +62,7 @@ func (v *View) allocate(n model.Network, r model.PortRequest, how choice) (ips [
 			a, ok = v.free(n, pools, how.spread, func(a netip.Addr) bool { return taken[a] })
 		}
 		if !ok {
-			return nil, refuse(Full, "allocate an address: network %q has no free %s address in %s; delete ports, or add a subnet", n.Name, family.name, join(pools))
+			return nil, refuse(Full, "allocate an address: network %q has no free %s address in %s; delete ports, or add a subnet", n.Name, family.name, join(model.Pools(n, r.From, family.is)))
 		}
 		ips = append(ips, a)
 	}
@@ -93,6 +95,51 @@ func (v *View) routedElsewhere(network string) map[netip.Addr]bool {
 		}
 	}
 	return taken
+}
+
+// position has the addresses that a node last allocated in a network. Allocation continues after
+// them, so that a freed address is not in use again at once: peers may still know it as the
+// former workload's.
+type position struct {
+	revision int64
+	last     []netip.Addr
+}
+
+func (v *View) keepPosition(p place, e store.Entry) error {
+	if len(e.Value) > maxPortValue {
+		return fmt.Errorf("the value has %d bytes, at most %d are allowed", len(e.Value), maxPortValue)
+	}
+	last, err := decode[[]netip.Addr](e.Value)
+	if err == nil {
+		v.last[p] = position{e.Revision, last}
+	}
+	return err
+}
+
+// after rotates pools: they begin after the newest allocated address that they contain, of any
+// node.
+func (v *View) after(network string, pools []model.Range) []model.Range {
+	var newest int64
+	at, last := -1, netip.Addr{}
+	for node := range v.listed[network] {
+		p := v.last[place{node, network}]
+		if p.revision <= newest {
+			continue
+		}
+		for _, a := range p.last {
+			if i := slices.IndexFunc(pools, func(r model.Range) bool { return r.Contains(a) }); i >= 0 {
+				newest, at, last = p.revision, i, a
+			}
+		}
+	}
+	if at < 0 {
+		return pools
+	}
+	rotated := slices.Concat(pools[at+1:], pools[:at], []model.Range{{First: pools[at].First, Last: last}})
+	if last != pools[at].Last {
+		rotated = slices.Insert(rotated, 0, model.Range{First: last.Next(), Last: pools[at].Last})
+	}
+	return rotated
 }
 
 // free returns an address of the pools, chosen at random among the first spread

@@ -29,17 +29,56 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 			t.Errorf("%s has %v, %s; want %s", c.got.Name, c.got.IPs, c.got.MAC, c.want)
 		}
 	}
-	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
-		t.Fatal(err)
-	}
-	if again := add(t, f, port("again")); fmt.Sprint(again.IPs) != "[10.1.0.2 fd00:1::2]" {
-		t.Errorf("what x gave free went to nobody: %v", again.IPs)
-	}
 	unnamed := add(t, f, port(""))
 	if unnamed.Name != "red-10-1-0-4" {
 		t.Errorf("the name that was chosen is %q", unnamed.Name)
 	}
 	state(t, f)
+}
+
+// An address that becomes free is the last one that is allocated again. The position is in the
+// store: it is the same for all nodes, and after a restart.
+func TestAFreedAddressIsNotAllocatedAtOnce(t *testing.T) {
+	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	tight := small()
+	tight.Networks[0].Subnets = prefixes("10.1.0.0/29", "10.1.1.0/29", "fd00:1::/64") // 5 addresses each
+	f := follow(t, s)
+	apply(t, f, tight)
+	for i, want := range []string{
+		"[10.1.0.2 fd00:1::2]", "[10.1.0.3 fd00:1::3]", "[10.1.0.4 fd00:1::4]", "[10.1.0.5 fd00:1::5]", "[10.1.0.6 fd00:1::6]", "[10.1.1.2 fd00:1::7]",
+		"[10.1.1.3 fd00:1::8]", "[10.1.1.4 fd00:1::9]", "[10.1.1.5 fd00:1::a]", "[10.1.1.6 fd00:1::b]", "[10.1.0.2 fd00:1::c]", "[10.1.0.3 fd00:1::d]",
+	} {
+		p := port(fmt.Sprint("p", i))
+		p.Node = []string{"a", "b"}[i/2%2]
+		f := follow(t, s) // a new copy
+		if got := add(t, f, p); fmt.Sprint(got.IPs) != want {
+			t.Errorf("port %d has %v, want %s", i, got.IPs, want)
+		}
+		if _, err := f.DeletePort(ctx(t), p.Name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Nodes with ranges of addresses, such as the pod CIDRs of Kubernetes, allocate each in its range.
+func TestEachNodeContinuesInItsRange(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	for i, want := range []string{"10.1.0.16", "10.1.0.32", "10.1.0.17", "10.1.0.33", "10.1.0.18", "10.1.0.34", "10.1.0.19", "10.1.0.35", "10.1.0.16"} {
+		p := port(fmt.Sprint("p", i))
+		p.Node = []string{"a", "b"}[i%2]
+		got, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p, From: prefixes([]string{"10.1.0.16/30", "10.1.0.32/30"}[i%2]), Four: true})
+		if err != nil || fmt.Sprint(got.IPs) != "["+want+"]" {
+			t.Errorf("%v, %v; want %s", got.IPs, err, want)
+		}
+		if _, err := f.DeletePort(ctx(t), p.Name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Eight hosts, each with a copy, ask for the last addresses of a subnet at once.

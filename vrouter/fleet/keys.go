@@ -26,6 +26,7 @@ import (
 //	installs/NODE             install
 //	hosts/NODE/NETWORK        nothing; the node has, or had, ports in the network
 //	switch-ports/NODE/NETWORK/PORT/MAC,ADDRESS…  model.Port
+//	switch-ports/NODE/NETWORK/last  position: the addresses that the node last allocated
 //	unique/names/PORT                the port's key; names are unique in the fleet
 //	unique/addresses/NETWORK/ADDRESS the name of the port that has it
 //	unique/macs/NETWORK/MAC          the name of the port that has it
@@ -127,6 +128,9 @@ func (p place) key() string { return inHosts + p.node + "/" + p.network }
 
 // ports is the prefix of the keys of the place's ports.
 func (p place) ports() string { return inPorts + p.node + "/" + p.network + "/" }
+
+// last is the key of the place's position.
+func (p place) last() string { return p.ports() + "last" }
 
 // placeOfKey returns the place of a port's key.
 func placeOfKey(key string) place {

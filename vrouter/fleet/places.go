@@ -177,10 +177,13 @@ func (v *View) emptyPlaces(node string) (all []place) {
 	return all
 }
 
-// unlist deletes the keys of some places without ports. The commit fails if a port was added.
+// unlist deletes the keys, and the positions, of some places without ports. The commit fails if a port was added.
 func (d *draft) unlist(places []place) *draft {
 	for _, p := range places[:min(len(places), maxRanges-5)] {
 		d.exact(p.key()).delete(p.key()).within(p.ports())
+		if d.view.revisions[p.last()] != 0 {
+			d.delete(p.last())
+		}
 	}
 	return d
 }

@@ -31,12 +31,12 @@ func (f *Fleet) AddPort(ctx context.Context, r model.PortRequest) (port model.Po
 
 // choice restricts the choice of free addresses.
 type choice struct {
-	spread  int // number of free addresses to choose from at random
+	spread  int // number of next free addresses to choose from at random
 	claimed map[netip.Addr]bool
 }
 
 // candidates returns the number of free addresses from which an attempt chooses one at
-// random. The first two attempts take the first free address: if the store refuses the first
+// random. The first two attempts take the next free address: if the store refuses the first
 // attempt because of an index key without a port, the second attempt overwrites that key.
 // After each further conflict the number doubles, up to 4096.
 func candidates(attempt int) int {
@@ -75,7 +75,11 @@ func (v *View) addPort(r model.PortRequest, how choice) (model.Port, store.Commi
 	for _, o := range replaced {
 		d.release(o)
 	}
-	return p, d.claim(p).commit, nil
+	d.claim(p)
+	if len(r.IPs) == 0 && len(p.IPs) > 0 {
+		d.put(placeOf(p).last(), p.IPs)
+	}
+	return p, d.commit, nil
 }
 
 // conflictsExcept reports whether a port has the name, the MAC or an address of a port that

@@ -39,6 +39,7 @@ type View struct {
 	owners   map[string]map[netip.Addr]*storedPort   // by network and address
 	blocks   map[string]map[netip.Prefix]int         // network → block of addresses → number of addresses in use
 	macs     map[string]map[model.MAC]*storedPort    // by network
+	last     map[place]position
 	alive    map[string]Alive
 	installs map[string]install
 }
@@ -60,7 +61,7 @@ func newView(i store.Image) (*View, error) {
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.Port{},
 		hosts: map[string]map[string]int{}, listed: map[string]map[string]int64{}, users: map[string]map[string]bool{},
 		owners: map[string]map[netip.Addr]*storedPort{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]*storedPort{}, alive: map[string]Alive{}, installs: map[string]install{},
-		ignored: map[string]*storedPort{},
+		ignored: map[string]*storedPort{}, last: map[place]position{},
 	}
 	v.putAll(i.Entries, &Touched{})
 	v.resolve(&Touched{})
@@ -124,7 +125,7 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 func (v *View) putAll(entries []store.Entry, t *Touched) {
 	ports := make([]decodedPort, len(entries))
 	onAllCPUs(len(entries), func(i int) {
-		if isPort(entries[i].Key) {
+		if key := entries[i].Key; isPort(key) && key != placeOfKey(key).last() {
 			ports[i] = decodePort(entries[i])
 		}
 	})
@@ -142,7 +143,7 @@ func (v *View) put(e store.Entry, port decodedPort, t *Touched) {
 	delete(v.broken, e.Key)
 	if err := v.keep(e, port, t); err != nil {
 		v.broken[e.Key] = err
-	} else if isPort(e.Key) {
+	} else if isPort(e.Key) && e.Key != placeOfKey(e.Key).last() {
 		delete(v.revisions, e.Key)
 	}
 }
@@ -190,6 +191,9 @@ func (v *View) keep(e store.Entry, port decodedPort, t *Touched) (err error) {
 	case inRoutes:
 		err = v.keepRoute(e, t)
 	case inPorts:
+		if p := placeOfKey(e.Key); e.Key == p.last() {
+			return v.keepPosition(p, e)
+		}
 		v.dropKey(e.Key, t)
 		if err = port.err; err == nil {
 			err = v.keepPort(e.Key, port.port)
@@ -251,6 +255,8 @@ func (v *View) forget(p place, t *Touched) {
 		v.freed = true
 	}
 	is := func(key string) bool { return strings.HasPrefix(key, p.ports()) }
+	delete(v.last, p)
+	delete(v.revisions, p.last())
 	maps.DeleteFunc(v.ignored, func(key string, _ *storedPort) bool { return is(key) })
 	for key := range v.broken {
 		if is(key) {
@@ -435,6 +441,10 @@ func (v *View) remove(key string, t *Touched) {
 			delete(v.listed, network)
 		}
 	case inPorts:
+		if p := placeOfKey(key); key == p.last() {
+			delete(v.last, p)
+			return
+		}
 		v.dropKey(key, t)
 	}
 }
