@@ -97,7 +97,7 @@ func nodeDeleteCommand() *cobra.Command {
 		Short:             "Delete nodes that will not come back",
 		Aliases:           []string{"rm"},
 		Example:           "  vrouter node delete c --ports",
-		Long:              "Deletes nodes whose agents no longer run. With --ports it also deletes their ports\nand frees the ports' addresses.",
+		Long:              "Deletes nodes whose agents no longer run. With --ports it also deletes their ports,\nfrees the ports' addresses, and removes the ports from all routes. A route without\nanother next hop then discards packets.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeFleetNodes,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {

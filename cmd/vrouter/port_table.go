@@ -29,10 +29,13 @@ func portTable(rows []portRow) inspect.Table {
 		if r.Vif != nil {
 			vif, device = fmt.Sprint(r.Vif.ID), r.Vif.Device
 		}
-		t.Add(r.Name, r.Network, r.Node, joined(r.IPs), r.MAC.String(), workload(r.Attach), device, vif)
+		t.Add(r.Name, r.Network, r.Node, joined(r.IPs), r.MAC.String(), workloadOf(r.Port), device, vif)
 	}
 	return t
 }
+
+// workloadOf is the pod of a port, or describes the workload's end of the port.
+func workloadOf(p model.Port) string { return cmp.Or(p.Pod.String(), workload(p.Attach)) }
 
 // workload describes the workload's end of a port.
 func workload(a model.Attachment) string {
@@ -55,6 +58,10 @@ func portFields(r portRow) inspect.Fields {
 	}
 	if r.Owner != "" {
 		fields.Add("Owner", r.Owner)
+	}
+	if r.Pod != (model.Pod{}) {
+		fields.Add("Pod UID", cmp.Or(r.Pod.UID, "-"))
+		fields.Add("Attached to", workload(r.Attach))
 	}
 	if len(r.Policies) > 0 {
 		fields.Add("Policies", strings.Join(r.Policies, " "))

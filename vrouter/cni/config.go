@@ -46,13 +46,17 @@ type config struct {
 	ips   []netip.Addr
 	mac   model.MAC
 	pools []netip.Prefix
+	pod   model.Pod
 }
 
 // environment holds the keys of CNI_ARGS that the plugin uses.
 type environment struct {
 	types.CommonArgs
-	IP  types.UnmarshallableString
-	MAC types.UnmarshallableString
+	IP                types.UnmarshallableString
+	MAC               types.UnmarshallableString
+	K8S_POD_NAMESPACE types.UnmarshallableString
+	K8S_POD_NAME      types.UnmarshallableString
+	K8S_POD_UID       types.UnmarshallableString
 }
 
 // readConfig parses and checks a configuration. Errors name the field.
@@ -71,6 +75,7 @@ func readConfig(text []byte, args string) (config, error) {
 			return c, types.NewError(types.ErrInvalidEnvironmentVariables, "parse CNI_ARGS", err.Error())
 		}
 	}
+	c.pod = model.Pod{Namespace: string(env.K8S_POD_NAMESPACE), Name: string(env.K8S_POD_NAME), UID: string(env.K8S_POD_UID)}
 	if c.Network = cmp.Or(c.Network, c.Name); c.Network == "" {
 		return invalid("network", "is missing; write the name of a virtual network")
 	}

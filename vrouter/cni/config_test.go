@@ -9,6 +9,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
 )
 
 // wrong is a configuration that must be refused, with the specification's code and
@@ -57,6 +58,13 @@ func TestWhatTheRuntimeAddsCountsOverWhatIsWritten(t *testing.T) {
 		if len(c.ips) != 1 || c.ips[0].String() != want.ip || c.mac.String() != want.mac {
 			t.Errorf("%s %q: addresses %v, MAC %s; want %s and %s", want.text, args, c.ips, c.mac, want.ip, want.mac)
 		}
+	}
+}
+
+func TestAPortHasThePodOfItsEnvironment(t *testing.T) {
+	c, err := readConfig([]byte(`{"name": "red"}`), "IgnoreUnknown=1;K8S_POD_NAMESPACE=web;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=7f;K8S_POD_UID=5c1b")
+	if want := (model.Pod{Namespace: "web", Name: "web-0", UID: "5c1b"}); err != nil || c.pod != want {
+		t.Errorf("the pod is %+v, %v; want %+v", c.pod, err, want)
 	}
 }
 

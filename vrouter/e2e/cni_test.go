@@ -121,6 +121,23 @@ func TestCNIGivesContainersOfTwoNodesANetwork(t *testing.T) {
 	if err := second.DelNetworkList(ctx, second.list, conf); err != nil {
 		t.Error(err)
 	}
+	b.namespace("pod")
+	conf = second.container("pod")
+	conf.Args = [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "web"}, {"K8S_POD_NAME", "web-0"}, {"K8S_POD_UID", "5c1b"}}
+	if _, err := second.AddNetworkList(ctx, second.list, conf); err != nil {
+		t.Errorf("ADD for a pod: %v", err)
+	}
+	if p := rows[model.Port](b.nodes[1], "port", "list"); !slices.ContainsFunc(p, func(p model.Port) bool {
+		return p.Pod == model.Pod{Namespace: "web", Name: "web-0", UID: "5c1b"}
+	}) {
+		t.Errorf("no port has the pod: %+v", p)
+	}
+	if table := b.nodes[1].run("port", "list"); !strings.Contains(table, " web/web-0 ") {
+		t.Errorf("the table of ports does not name the pod:\n%s", table)
+	}
+	if err := second.DelNetworkList(ctx, second.list, conf); err != nil {
+		t.Error(err)
+	}
 	if again := first.mustAdd(t, "x"); again[0] != x.port.IPs[0].String() {
 		t.Errorf("ADD again gave %v", again)
 	}

@@ -343,7 +343,7 @@ func (v *View) join(s model.State) (desired, error) {
 		if applied := w.ports[name]; applied != nil {
 			a := *applied
 			if a.Origin == model.Applied {
-				a.Origin, a.Owner = p.Origin, p.Owner
+				a.Origin, a.Owner, a.Pod = p.Origin, p.Owner, p.Pod
 			}
 			if withInterface(a).Equal(withInterface(p)) {
 				continue // equal to the port of the document, which replaces it
@@ -420,7 +420,7 @@ func desiredBy(s model.State) desired {
 	for i := range ports {
 		p := &ports[i]
 		if p.Origin == model.Applied {
-			p.Owner = ""
+			p.Owner, p.Pod = "", model.Pod{}
 		}
 		w.ports[p.Name] = p
 	}

@@ -70,9 +70,14 @@ func (v *View) putNode(n model.Node) *draft {
 	}).within(inPorts + n.Name + "/").withinNetworks(slices.Collect(maps.Keys(v.hosts[n.Name])))
 }
 
-// DeleteNode deletes a node whose agent does not run. With withPorts it first
-// deletes the node's ports, in as many commits as needed.
+// DeleteNode deletes a node whose agent does not run. With withPorts it first removes the
+// node's ports from all routes and deletes them, in as many commits as needed.
 func (f *Fleet) DeleteNode(ctx context.Context, name string, withPorts bool) error {
+	if withPorts {
+		if err := f.unroute(ctx, name); err != nil {
+			return err
+		}
+	}
 	for {
 		left := 0
 		err := f.Change(ctx, exactly(Need{Nodes: []string{name}}), func(v *View) (store.Commit, error) {

@@ -65,6 +65,21 @@ func TestANetworkIsGivenItsNumbers(t *testing.T) {
 	state(t, f)
 }
 
+func TestADeletedNodeIsNoNextHop(t *testing.T) {
+	f := open(t)
+	apply(t, f, small())
+	add(t, f, port("x"))
+	if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DeleteNode(ctx(t), "a", true); err != nil {
+		t.Fatal(err)
+	}
+	if s := state(t, f); len(s.Nodes) != 1 || len(s.Ports) != 0 || len(s.Routes) != 1 || !s.Routes[0].Discard || len(s.Routes[0].Via) != 0 {
+		t.Errorf("nodes %v, ports %v and routes %+v remain, want node b and a route that discards packets", s.Nodes, s.Ports, s.Routes)
+	}
+}
+
 func TestWhatIsInUseStays(t *testing.T) {
 	f := open(t)
 	s := small()

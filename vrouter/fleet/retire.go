@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"windtunnel/vrouter/model"
@@ -9,21 +11,24 @@ import (
 )
 
 // Retire deletes the alive key of a removed node and the node's ports, with their
-// addresses. If record is true, it also deletes the node. It keeps ports that static
-// routes use. If there are such ports, it keeps the node too, and returns an error. It
-// returns the number of deleted ports.
+// addresses, and removes the ports from all routes. If record is true, it also deletes the
+// node. If the node's role may not write the routes that use its ports, Retire keeps these
+// ports and the node, and returns an error. It returns the number of deleted ports.
 func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int, err error) {
 	revision, err := f.commit(ctx, leaving(node))
 	if err != nil {
 		return 0, err
 	}
 	f.awaitCommit(ctx, leaving(node), revision)
+	if err := f.unroute(ctx, node); err != nil && !errors.Is(err, store.ErrDenied) {
+		return 0, err
+	}
 	ports, used, err := f.releaseOn(ctx, node, func(storedPort) bool { return true })
 	if err != nil {
 		return ports, err
 	}
 	if len(used) > 0 {
-		return ports, refuse(InUse, "delete the ports of node %q: static routes use the ports %v; delete these routes, then run `vrouter node delete %s --ports`", node, used, node)
+		return ports, refuse(InUse, "delete the ports of node %q: static routes use the ports %v, and the node's role may not change routes; run `vrouter node delete %s --ports` on the node of an operator", node, used, node)
 	}
 	if record {
 		err = f.DeleteNode(ctx, node, false)
@@ -34,6 +39,34 @@ func (f *Fleet) Retire(ctx context.Context, node string, record bool) (ports int
 		err = nil
 	}
 	return ports, err
+}
+
+// unroute removes the ports of a node from all routes, in as many commits as needed. A route
+// without another next hop then discards packets, as it does while the node is gone: a less
+// specific route must not carry them elsewhere.
+func (f *Fleet) unroute(ctx context.Context, node string) error {
+	for left := true; left; {
+		err := f.Change(ctx, Need{Nodes: []string{node}}, func(v *View) (store.Commit, error) {
+			d := v.draft()
+			left = false
+			for _, r := range v.Routes() {
+				via := slices.DeleteFunc(slices.Clone(r.Via), func(w model.Via) bool { p, _ := v.Port(w.Port); return p.Node == node })
+				if len(via) == len(r.Via) {
+					continue
+				}
+				if left = len(d.commit.Put) >= f.store.MaxKeys()/2; left {
+					break
+				}
+				r.Via, r.Discard = via, len(via) == 0
+				d.object().put(routeKey(r), r)
+			}
+			return d.commit, nil
+		})
+		if err != nil {
+			return fmt.Errorf("remove the next hops on node %q from the routes: %w", node, err)
+		}
+	}
+	return nil
 }
 
 // releaseOn deletes ports of a node, in as many commits as needed. It returns the number of

@@ -105,8 +105,7 @@ func TestAnAgentThatStopsSaysSo(t *testing.T) {
 	<-done
 }
 
-// Retire deletes the ports and the record of a node. It keeps both while a route uses a
-// port of the node.
+// Retire deletes the ports and the record of a node, and removes the ports from the routes.
 func TestARetiredNodeLeavesNothing(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
@@ -116,24 +115,23 @@ func TestARetiredNodeLeavesNothing(t *testing.T) {
 	z := port("z")
 	z.Node = "b"
 	add(t, f, z)
-	route := model.Route{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}, {Port: "z"}}}
-	if err := f.PutRoute(ctx(t), route); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := f.Retire(ctx(t), "a", true); n != 1 || !IsWhy(err, InUse) {
-		t.Errorf("while a route uses port x: Retire deletes %d ports, %v; want 1 port and the error InUse", n, err)
-	}
-	if s := state(t, f); len(s.Ports) != 2 || len(s.Nodes) != 2 {
-		t.Errorf("while a route uses port x: %d ports and %d nodes remain, want 2 and 2", len(s.Ports), len(s.Nodes))
-	}
-	if err := f.DeleteRoute(ctx(t), route); err != nil {
-		t.Fatal(err)
+	for prefix, via := range map[string][]model.Via{"10.7.0.0/16": {{Port: "x"}, {Port: "z"}}, "10.8.0.0/16": {{Port: "x"}}, "10.9.0.0/16": {{Port: "z"}}} {
+		if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes(prefix)[0], Via: via}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := commit(f, inAlive+"a", encode(Alive{Instance: "one"})); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := f.Retire(ctx(t), "a", false); n != 1 || err != nil {
-		t.Errorf("without the route: Retire deletes %d ports, %v; want 1", n, err)
+	if n, err := f.Retire(ctx(t), "a", false); n != 2 || err != nil {
+		t.Errorf("Retire deletes %d ports, %v; want 2", n, err)
+	}
+	onZ := []model.Via{{Port: "z"}}
+	for i, r := range state(t, f).Routes {
+		want := []model.Route{{Via: onZ}, {Discard: true}, {Via: onZ}}[i]
+		if !slices.Equal(r.Via, want.Via) || r.Discard != want.Discard {
+			t.Errorf("after Retire: the route to %s has the next hops %v and discard %v, want %v and %v", r.Prefix, r.Via, r.Discard, want.Via, want.Discard)
+		}
 	}
 	f.Peek(func(v *View) {
 		if alive, has := v.alive["a"]; has {
@@ -141,7 +139,7 @@ func TestARetiredNodeLeavesNothing(t *testing.T) {
 		}
 	})
 	if s := state(t, f); len(s.Ports) != 1 || len(s.Nodes) != 2 {
-		t.Errorf("without the route: %d ports and %d nodes remain, want 1 and 2", len(s.Ports), len(s.Nodes))
+		t.Errorf("after Retire: %d ports and %d nodes remain, want 1 and 2", len(s.Ports), len(s.Nodes))
 	}
 	for range 2 { // the second call finds no node
 		if n, err := f.Retire(ctx(t), "a", true); n != 0 || err != nil {

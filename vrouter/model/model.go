@@ -110,6 +110,22 @@ type Port struct {
 	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
 	Origin       Origin         `yaml:"origin" json:"origin,omitempty"` // the client that created the port
 	Owner        string         `yaml:"owner" json:"owner,omitempty"`   // the client's id of the port, such as a container id
+	Pod          Pod            `yaml:"pod" json:"pod,omitzero"`
+}
+
+// Pod is the Kubernetes pod of a port; zero: the port has none.
+type Pod struct {
+	Namespace string `yaml:"namespace" json:"namespace"`
+	Name      string `yaml:"name" json:"name"`
+	UID       string `yaml:"uid" json:"uid,omitempty"`
+}
+
+// String is NAMESPACE/NAME, or "" without a pod.
+func (p Pod) String() string {
+	if p == (Pod{}) {
+		return ""
+	}
+	return p.Namespace + "/" + p.Name
 }
 
 // PortRequest asks for a port. Empty name, MAC and addresses are allocated. The default node is
