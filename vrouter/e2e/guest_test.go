@@ -393,7 +393,7 @@ func theClockJumps(t *testing.T, b *bed) {
 		follower.start()
 		soon(t, 10*time.Second, "the problem in the status", func() error {
 			s := one[api.Status](follower, "status")
-			if !strings.Contains(s.Store.Problem, "the store is unreachable") {
+			if !strings.Contains(s.Store.Problem, "the store is unreachable") || !strings.Contains(s.Store.Problem, "clock") {
 				return fmt.Errorf("the problem of the store is %q", s.Store.Problem)
 			}
 			return errors.Join(transfer(x, y, 4, 1<<18), transfer(y, x, 6, 1<<18))

@@ -296,7 +296,8 @@ func (f *Fleet) setProblem(err error) {
 	if err == nil || f.problem != nil && f.problem.Error() == err.Error() {
 		return
 	}
-	if f.problem == nil {
+	// The first error is often only that the connection ended.
+	if f.problem == nil || errors.Is(err, store.ErrHandshake) && !errors.Is(f.problem, store.ErrHandshake) {
 		f.log.Warn("the store cannot be used; the copy of its state stays in use", "error", err)
 	}
 	f.problem = err

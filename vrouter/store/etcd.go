@@ -20,7 +20,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 )
 
@@ -200,6 +202,9 @@ const (
 	// often than every 5 s.
 	keepAlive        = 6 * time.Second
 	keepAliveTimeout = 3 * time.Second
+	// maxRedial is the longest time between two attempts to connect to a member. gRPC's is two minutes,
+	// also after the member is back.
+	maxRedial = 5 * time.Second
 	// proveAlive is the interval at which a watch asks for progress if no commit arrives.
 	proveAlive = 2 * time.Second
 	// progressTime is the interval at which a watch asks for progress even if commits arrive:
@@ -224,28 +229,42 @@ func OpenEtcd(a Address, t TLS, dial Dialer) (*Etcd, error) {
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		PermitWithoutStream: true, Logger: zap.NewNop(), // no log: each call returns its error
 	}
+	redial := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}
+	redial.Backoff.MaxDelay = maxRedial
 	e := newEtcd(nil, a.Prefix, a.String(), nil)
 	if dial == nil {
 		dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		}
 	}
-	config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+	config.DialOptions = append(config.DialOptions, grpc.WithConnectParams(redial), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		e.mu.Lock()
 		e.dialled++
 		e.mu.Unlock()
 		conn, err := dial(ctx, address)
-		if e.noDial.Store(nil); err != nil {
-			e.noDial.Store(&err)
+		if err != nil || secrets == nil {
+			e.noteDial(err)
 		}
 		return conn, err
 	}))
+	if secrets != nil {
+		config.DialOptions = append(config.DialOptions, grpc.WithTransportCredentials(handshakes{credentials.NewTLS(secrets), e.noteDial}))
+	}
 	client, err := clientv3.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", a, err)
 	}
 	e.client, e.close = client, client.Close
 	return e, nil
+}
+
+// noteDial notes why a connection failed; nil: it did not.
+func (e *Etcd) noteDial(err error) {
+	if err == nil {
+		e.noDial.Store(nil)
+	} else {
+		e.noDial.Store(&err)
+	}
 }
 
 func newEtcd(client *clientv3.Client, prefix, name string, close func() error) *Etcd {
@@ -328,16 +347,20 @@ func withDeadline[R any](ctx context.Context, f func(context.Context) (R, error)
 	}
 }
 
+// unavailable wraps an error by ErrUnavailable. It adds why the last connection failed.
+func (e *Etcd) unavailable(what string, err error) error {
+	if why := e.noDial.Load(); why != nil {
+		err = fmt.Errorf("%w: %w", *why, err)
+	}
+	return fmt.Errorf("%s %s: %w: %w", what, e.name, ErrUnavailable, err)
+}
+
 // failed wraps an error of the client. It adds ErrUnavailable if the store could
 // not be reached.
 func (e *Etcd) failed(what string, err error) error {
-	if why := e.noDial.Load(); why != nil && isUnavailable(err) {
-		return fmt.Errorf("%s %s: %w: %w: %w", what, e.name, ErrUnavailable, *why, err)
-	}
-	if isUnavailable(err) {
-		return fmt.Errorf("%s %s: %w: %w", what, e.name, ErrUnavailable, err)
-	}
 	switch {
+	case isUnavailable(err):
+		return e.unavailable(what, err)
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%s %s: its database has no space left (etcd's alarm NOSPACE); compact and defragment it, or raise its quota, then disarm the alarm: %w", what, e.name, err)
 	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
@@ -433,7 +456,11 @@ func (e *Etcd) conflict(c Commit, got *clientv3.TxnResponse) *ConflictError {
 func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Changes), alive func()) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(e.identified(ctx)))
 	defer cancel()
-	responses := e.client.Watch(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithRev(max(after, 1)), clientv3.WithFragment(), clientv3.WithCreatedNotify())
+	var responses clientv3.WatchChan
+	opened := make(chan clientv3.WatchChan, 1)
+	go func() { // Watch blocks while the store is unreachable
+		opened <- e.client.Watch(ctx, e.prefix+s.From, clientv3.WithRange(e.prefix+s.To), clientv3.WithRev(max(after, 1)), clientv3.WithFragment(), clientv3.WithCreatedNotify())
+	}()
 	var ask <-chan time.Time
 	if alive != nil {
 		go func() { e.exact.Store(e.hasExactProgress(ctx)) }()
@@ -446,6 +473,9 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 	var checked chan error // nil: no check whether the store went back is under way
 	for {
 		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case responses = <-opened:
 		case <-back:
 			return &WentBackError{after, e.asking().revision}
 		case err := <-checked:
@@ -453,11 +483,8 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 				return err
 			}
 		case r, ok := <-responses:
-			switch {
-			case !ok && ctx.Err() != nil:
-				return context.Cause(ctx)
-			case !ok:
-				return fmt.Errorf("watch %s: the connection ended: %w", e.name, ErrUnavailable)
+			if !ok {
+				return cmp.Or(context.Cause(ctx), e.unavailable("watch", errors.New("the connection ended")))
 			}
 			if r.CompactRevision > 0 {
 				return ErrCompacted
@@ -488,7 +515,7 @@ func (e *Etcd) Watch(ctx context.Context, s Span, after int64, changed func(Chan
 		case <-ask:
 			quiet := time.Since(heard)
 			if quiet > silence {
-				return fmt.Errorf("watch %s: no answer for %v: %w", e.name, silence, ErrUnavailable)
+				return e.unavailable("watch", fmt.Errorf("no answer for %v", silence))
 			}
 			if quiet > proveAlive/2 || time.Since(progressed) > progressTime { // a recent commit is proof enough
 				// RequestProgress blocks on a broken connection, so it needs a

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -171,30 +170,57 @@ func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
 	t.Parallel()
 	ours, others := storetest.NewClusterCertificates(t), storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, ours)
-	try := func(s *Etcd) error {
+	right := TLS{CA: ours.CA, Cert: ours.ClientCert, Key: ours.ClientKey}
+	write := func(s *Etcd) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		_, err := s.Commit(ctx, Commit{Put: put("a", "b")})
 		return err
 	}
-	if err := try(connect(t, c, "etcd", TLS{CA: ours.CA, Cert: ours.ClientCert, Key: ours.ClientKey})); err != nil {
+	if err := write(connect(t, c, "etcd", right)); err != nil {
 		t.Errorf("with the right files: %v", err)
 	}
-	var all sync.WaitGroup // each takes the whole time limit
-	for what, files := range map[string]TLS{
-		"without a certificate":                {CA: ours.CA},
-		"with another authority's certificate": {CA: ours.CA, Cert: others.ClientCert, Key: others.ClientKey},
-		"that takes the server for another's":  {CA: others.CA, Cert: ours.ClientCert, Key: ours.ClientKey},
-		"that trusts the system's alone":       {Cert: ours.ClientCert, Key: ours.ClientKey},
-	} {
-		s := connect(t, c, "etcd", files)
-		all.Go(func() {
-			if err := try(s); err == nil {
-				t.Errorf("a client %s wrote to the store", what)
+	refused := func(s *Etcd, what string, want ...string) {
+		t.Helper()
+		err := write(s)
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("a client %s: error %v, want ErrUnavailable", what, err)
+			return
+		}
+		for _, text := range want {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("a client %s: error %q does not say %q", what, err, text)
 			}
-		})
+		}
 	}
-	all.Wait()
+	ours.Until = time.Now().Add(-time.Minute)
+	expiredCert, expiredKey := ours.Client(t, "expired")
+	const refusal = "the member refuses this client's certificate"
+	for _, client := range []struct {
+		what  string
+		files TLS
+		want  []string
+	}{
+		{"without a certificate", TLS{CA: ours.CA}, []string{refusal, "store_tls.cert"}},
+		{"with another authority's certificate", TLS{CA: ours.CA, Cert: others.ClientCert, Key: others.ClientKey}, []string{refusal, "store_tls.cert"}},
+		{"with an expired certificate", TLS{CA: ours.CA, Cert: expiredCert, Key: expiredKey}, []string{refusal, "clock"}},
+		{"with another CA", TLS{CA: others.CA, Cert: ours.ClientCert, Key: ours.ClientKey}, []string{"unknown authority", "store_tls.ca"}},
+		{"with the CAs of the system", TLS{Cert: ours.ClientCert, Key: ours.ClientKey}, []string{"unknown authority", "store_tls.ca"}},
+	} {
+		refused(connect(t, c, "etcd", client.files), client.what, client.want...)
+	}
+	address := c.Members[0].Address
+	ours.Server(t, address) // valid until a minute ago
+	refused(connect(t, c, "etcd", right), "of a member whose certificate is expired", "expired", "clock")
+	ours.Until = time.Time{}
+	ours.Server(t, "192.0.2.1")
+	refused(connect(t, c, "etcd", right), "of a member whose certificate has another address", address, "192.0.2.1", "certificate of the member")
+	ours.Server(t, address)
+	if err := write(connect(t, c, "etcd", right)); err != nil {
+		t.Errorf("after the member's certificate is right again: %v", err)
+	}
+	plain := storetest.Start(t, 1, nil)
+	refused(connect(t, plain, "etcd", TLS{}), "with TLS of a member without TLS", "etcd+insecure://")
 	a, _ := ParseAddress("etcd://192.0.2.1")
 	for want, files := range map[string]TLS{
 		"only one of": {Cert: ours.ClientCert},

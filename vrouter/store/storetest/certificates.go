@@ -24,6 +24,8 @@ type Certificates struct {
 	ClientCert, ClientKey string
 	// Anonymous makes the servers ignore the user names in client certificates.
 	Anonymous bool
+	// Until is the end of the certificates that Client and Server sign; zero: in an hour.
+	Until time.Time
 
 	dir    string
 	caKey  *ecdsa.PrivateKey
@@ -34,7 +36,18 @@ type Certificates struct {
 // certificate's file and the key's file.
 func (c *Certificates) Client(tb testing.TB, name string) (cert, key string) {
 	tb.Helper()
-	return signed(tb, c.dir, name, c.caKey, c.caCert, nil)
+	return c.sign(tb, name, nil)
+}
+
+// Server replaces the server certificate by one for addresses. A running member uses it in the next
+// handshake.
+func (c *Certificates) Server(tb testing.TB, addresses ...string) {
+	tb.Helper()
+	var ips []net.IP
+	for _, a := range addresses {
+		ips = append(ips, net.ParseIP(a))
+	}
+	c.ServerCert, c.ServerKey = c.sign(tb, "server", ips)
 }
 
 // NewCertificates makes an authority, a server certificate for addresses, and a
@@ -45,12 +58,8 @@ func NewCertificates(tb testing.TB, addresses ...string) *Certificates {
 	key, ca := authority(tb)
 	c := &Certificates{CA: filepath.Join(dir, "ca.pem"), dir: dir, caKey: key, caCert: ca}
 	write(tb, c.CA, "CERTIFICATE", ca.Raw)
-	var ips []net.IP
-	for _, a := range addresses {
-		ips = append(ips, net.ParseIP(a))
-	}
-	c.ServerCert, c.ServerKey = signed(tb, dir, "server", key, ca, ips)
-	c.ClientCert, c.ClientKey = signed(tb, dir, "client", key, ca, nil)
+	c.Server(tb, addresses...)
+	c.ClientCert, c.ClientKey = c.Client(tb, "client")
 	return c
 }
 
@@ -80,20 +89,24 @@ func authority(tb testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
 	return key, ca
 }
 
-func signed(tb testing.TB, dir, name string, caKey *ecdsa.PrivateKey, ca *x509.Certificate, ips []net.IP) (certFile, keyFile string) {
+func (c *Certificates) sign(tb testing.TB, name string, ips []net.IP) (certFile, keyFile string) {
 	tb.Helper()
+	until := c.Until
+	if until.IsZero() {
+		until = time.Now().Add(time.Hour)
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(tb, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: ips,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, form, ca, &key.PublicKey, caKey)
+	raw, err := x509.CreateCertificate(rand.Reader, form, c.caCert, &key.PublicKey, c.caKey)
 	must(tb, err)
 	encoded, err := x509.MarshalECPrivateKey(key)
 	must(tb, err)
-	certFile, keyFile = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+"-key.pem")
+	certFile, keyFile = filepath.Join(c.dir, name+".pem"), filepath.Join(c.dir, name+"-key.pem")
 	write(tb, certFile, "CERTIFICATE", raw)
 	write(tb, keyFile, "EC PRIVATE KEY", encoded)
 	return certFile, keyFile

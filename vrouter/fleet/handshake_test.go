@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/store"
+	"windtunnel/vrouter/store/storetest"
+)
+
+// A member is down for a while, starts with an expired certificate, and later has a valid one. The status
+// and the log name the certificate, although the first error is another one.
+func TestAnExpiredCertificateOfTheStoreIsNamed(t *testing.T) {
+	t.Parallel()
+	files := storetest.NewClusterCertificates(t)
+	c := storetest.Start(t, 1, files)
+	address, err := store.ParseAddress("etcd://" + c.Endpoints())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.OpenEtcd(address, store.TLS{CA: files.CA, Cert: files.ClientCert, Key: files.ClientKey}, c.Dial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var log bytes.Buffer // written with the lock of the fleet
+	f := followWith(t, s, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	apply(t, f, small())
+	files.Until = time.Now().Add(-time.Minute)
+	files.Server(t, c.Members[0].Address)
+	c.Kill(0)
+	if err := f.await(ctx(t), func() bool { return f.problem != nil }); err != nil {
+		t.Fatal(err)
+	}
+	c.StartMember(0)
+	named := func() bool {
+		return f.problem != nil && strings.Contains(f.problem.Error(), "expired") && strings.Contains(log.String(), "expired")
+	}
+	if err := f.await(ctx(t), named); err != nil {
+		t.Errorf("the status or the log does not say that the certificate is expired: %v\n%s", err, &log)
+	}
+	files.Until = time.Time{}
+	files.Server(t, c.Members[0].Address)
+	if err := f.Reach(ctx(t)); err != nil {
+		t.Error(err)
+	}
+}
