@@ -40,6 +40,7 @@ func (f *networkFlags) add(cmd *cobra.Command) {
 	listFlag(cmd, &f.Ranges, model.ParseRange, "range", "Allocate addresses only from `FIRST-LAST` or a prefix (repeatable; default: the subnets)")
 	flags.StringVar(&f.Tenant, "tenant", "", "Name of the tenant; different tenants can use the same subnets")
 	flags.StringSliceVar(&f.Policies, "policy", nil, "Name of a policy for all ports of the network (repeatable)")
+	flags.BoolVar(&f.NodeAccess, "node-access", false, "Connect the nodes: workloads reach their node, and by its kernel addresses outside the subnets")
 	flags.BoolVar(&f.bridge, "l2", false, "Bridge Ethernet frames; with --l3, also route IP")
 	flags.BoolVar(&f.route, "l3", false, "Route IP (the default)")
 	cmd.RegisterFlagCompletionFunc("policy", completePolicies)
@@ -53,7 +54,8 @@ func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) {
 	for name, set := range map[string]func(){
 		"subnet": func() { n.Subnets = f.Subnets }, "range": func() { n.Ranges = f.Ranges },
 		"tenant": func() { n.Tenant = f.Tenant }, "policy": func() { n.Policies = f.Policies },
-		"l2": forwarding, "l3": forwarding,
+		"node-access": func() { n.NodeAccess = f.NodeAccess },
+		"l2":          forwarding, "l3": forwarding,
 	} {
 		if cmd.Flags().Changed(name) {
 			set()

@@ -73,7 +73,12 @@ func (v *snapshot) denial(p *model.Port, d model.Direction, o opening) string {
 	network, _ := v.want.Network(p.Network)
 	names := slices.Concat(p.Policies, network.Policies)
 	guarded := false
-	if p.Attach.Host && len(p.Policies) == 0 && d == model.Ingress {
+	switch host := v.portAt(p.Network, o.source); {
+	case network.NodeAccess && p.Attach.Host:
+		names = p.Policies
+	case network.NodeAccess && d == model.Ingress && host != nil && host.Attach.Host && host.Node == p.Node:
+		return "" // a node may probe its workloads
+	case p.Attach.Host && len(p.Policies) == 0 && d == model.Ingress:
 		return fmt.Sprintf("port %s, which connects the node itself and has no policies", p.Name)
 	}
 	for _, name := range names {

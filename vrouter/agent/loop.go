@@ -68,6 +68,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // "" if it cannot be read: no ports are deleted
 		a.follower.KeepAlive(ctx, fleet.Alive{Instance: a.follower.Own.Instance, Boot: strings.TrimSpace(string(boot)), Host: host, PID: os.Getpid(), Version: a.version, Since: a.started})
 	}
+	a.follower.KeepAccess(ctx)
 	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", a.reconciler.Last.RouteCount())
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
 	why := a.loop(ctx, events, mounts, api)

@@ -79,20 +79,27 @@ func checkNetns(args *skel.CmdArgs) error {
 const nodeOwner = "node"
 
 // addNodePort gives the node an address in the network. Mapped ports of
-// containers need this address, since the node forwards their packets.
+// containers need this address, since the node forwards their packets. If the node has an
+// address in the network, or gets one because of node_access, addNodePort does nothing.
 func (r *request) addNodePort() error {
 	s, err := r.client.Status(r.ctx)
 	if err != nil {
 		return err
 	}
+	networks, err := r.client.Networks(r.ctx)
+	if err != nil || slices.ContainsFunc(networks, func(n model.Network) bool { return n.Name == r.config.Network && n.NodeAccess }) {
+		return err
+	}
+	ports, err := r.client.Ports(r.ctx, api.PortFilter{Network: r.config.Network, Node: s.Node})
+	if err != nil || slices.ContainsFunc(ports, func(p model.Port) bool { return p.Attach.Host }) {
+		return err
+	}
 	_, err = r.client.AddPort(r.ctx, model.PortRequest{Port: model.Port{
-		Name: nodePort(s.Node, r.config.Network), Network: r.config.Network, Attach: model.Attachment{Host: true},
+		Name: model.NodePort(s.Node, r.config.Network), Network: r.config.Network, Attach: model.Attachment{Host: true},
 		Origin: model.CNI, Owner: nodeOwner,
 	}})
 	return err
 }
-
-func nodePort(node, network string) string { return "node-" + digest(node+"/"+network) }
 
 // result is the specification's result for a port.
 func (r *request) result(p api.Port) *types100.Result {
@@ -263,8 +270,8 @@ func gc(args *skel.CmdArgs) error {
 		}
 		errs = append(errs, r.client.EnsureNoPort(r.ctx, p.Name))
 	}
-	if !needed {
-		errs = append(errs, r.client.EnsureNoPort(r.ctx, nodePort(s.Node, r.config.Network)))
+	if node := model.NodePort(s.Node, r.config.Network); !needed && slices.ContainsFunc(ports, func(p model.Port) bool { return p.Name == node }) {
+		errs = append(errs, r.client.EnsureNoPort(r.ctx, node))
 	}
 	return failed("garbage collection on this node", errors.Join(errs...))
 }

@@ -48,7 +48,7 @@ func bitsOf(mask []byte) (n int) {
 func decodeVif(v vrouterVif) fib.Vif {
 	f := fib.Vif{
 		ID: v.Id, VRF: v.Vrf, Nexthop: v.Nexthop, MTU: v.Mtu, Egress: v.Egress, MAC: v.Mac, RouterMAC: v.RouterMac,
-		L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, Policy: v.Flags&vifPolicy != 0, Router: v.Flags&vifRouter != 0, Netkit: v.Flags&vifNetkit != 0,
+		L2: v.Flags&vifL2 != 0, L3: v.Flags&vifL3 != 0, Policy: v.Flags&vifPolicy != 0, Router: v.Flags&vifRouter != 0, Netkit: v.Flags&vifNetkit != 0, Node: v.Flags&vifNode != 0,
 		Gateway6: addrOf(v.Gateway6),
 	}
 	if v.Gateway4 != 0 {

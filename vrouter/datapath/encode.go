@@ -27,6 +27,7 @@ const (
 	vifPolicy = 1 << 2
 	vifRouter = 1 << 4
 	vifNetkit = 1 << 5
+	vifNode   = 1 << 6
 
 	setStrict   = 1 << 0
 	setOneEncap = 1 << 1
@@ -130,7 +131,7 @@ func encodeVif(f fib.Vif) (v vrouterVif, err error) {
 	v.Id, v.Vrf, v.Nexthop, v.Mtu, v.Egress = f.ID, f.VRF, f.Nexthop, f.MTU, f.Egress
 	v.Mac, v.RouterMac = f.MAC, f.RouterMAC
 	v.Gateway4, v.Gateway6 = be32(f.Gateway4), addressOf(f.Gateway6)
-	v.Flags = flagIf[uint16](f.L2, vifL2) | flagIf[uint16](f.L3, vifL3) | flagIf[uint16](f.Policy, vifPolicy) | flagIf[uint16](f.Router, vifRouter) | flagIf[uint16](f.Netkit, vifNetkit)
+	v.Flags = flagIf[uint16](f.L2, vifL2) | flagIf[uint16](f.L3, vifL3) | flagIf[uint16](f.Policy, vifPolicy) | flagIf[uint16](f.Router, vifRouter) | flagIf[uint16](f.Netkit, vifNetkit) | flagIf[uint16](f.Node, vifNode)
 	for _, p := range f.Sources {
 		switch {
 		case p.Addr().Is4() && v.Sources4 < maxSources:

@@ -214,7 +214,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 	text = append(text, headers...)
 	for name, want := range map[string]int{
 		"NH_F_MULTICAST": nhMulticast, "NH_F_DF": nhDF, "NH_F_PEER": nhPeer, "NH_F_FOREIGN": nhForeign, "NH_F_CHECKSUM": nhChecksum, "NH_F_CUT": nhCut, "ROUTE_F_MAC": routeMAC,
-		"VIF_F_L2": vifL2, "VIF_F_L3": vifL3, "VIF_F_POLICY": vifPolicy, "VIF_F_NETKIT": vifNetkit, "SET_F_STRICT": setStrict, "SET_F_MPLS_UDP": setMPLSUDP, "SET_F_MPLS_GRE": setMPLSGRE,
+		"VIF_F_L2": vifL2, "VIF_F_L3": vifL3, "VIF_F_POLICY": vifPolicy, "VIF_F_NETKIT": vifNetkit, "VIF_F_NODE": vifNode, "SET_F_STRICT": setStrict, "SET_F_MPLS_UDP": setMPLSUDP, "SET_F_MPLS_GRE": setMPLSGRE,
 		"RULE_F_EGRESS": ruleEgress, "RULE_F_ALLOW": ruleAllow, "RULE_F_LOG": ruleLog,
 		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,
 		"FLOW_TCP_FIN_IN": tcpFINIn, "FLOW_TCP_RST": tcpRST,

@@ -22,7 +22,7 @@ func TestANodesDeviceIgnoresAdvertisementsAndRedirects(t *testing.T) {
 	device := n.hostDevice()
 	for name, want := range map[string]string{
 		"ipv6/conf/DEVICE/accept_ra": "0", "ipv6/conf/DEVICE/autoconf": "0", "ipv6/conf/DEVICE/accept_redirects": "0",
-		"ipv4/conf/DEVICE/arp_ignore": "1", "ipv4/conf/DEVICE/arp_announce": "2", "ipv4/conf/DEVICE/accept_redirects": "0",
+		"ipv4/conf/DEVICE/arp_ignore": "1", "ipv4/conf/DEVICE/arp_announce": "2", "ipv4/conf/DEVICE/accept_redirects": "0", "ipv4/conf/DEVICE/send_redirects": "0",
 	} {
 		key := "net/" + strings.ReplaceAll(name, "DEVICE", device)
 		out, err := exec.Command("ip", "netns", "exec", n.space, "sysctl", "-n", key).CombinedOutput()

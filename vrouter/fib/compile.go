@@ -45,6 +45,7 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.ports()
 	c.floods()
 	c.staticRoutes()
+	c.nodeRoutes()
 	c.subnets()
 	c.t.Settings.OneEncapsulation = c.hasOneEncapsulation()
 	if c.accepts(model.VXLAN) {
@@ -82,6 +83,7 @@ type compiler struct {
 type network struct {
 	model.Network
 	members map[string]bool // names of the other nodes with ports of the network
+	host    *model.Port     // with NodeAccess: the port that connects this node itself; nil: none
 	flood   []Member
 	mtu     uint16 // MTU of its ports, bytes
 }
@@ -125,6 +127,12 @@ func (c *compiler) findNetworks(node string) {
 	for at := range c.count {
 		if n := c.here[at.network]; n != nil && at.node != node {
 			n.members[at.node] = true
+		}
+	}
+	for i := range c.state.Ports {
+		p := &c.state.Ports[i]
+		if n := c.here[p.Network]; n != nil && n.NodeAccess && n.Routes() && p.Attach.Host {
+			n.host = p
 		}
 	}
 }

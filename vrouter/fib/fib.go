@@ -62,6 +62,7 @@ type Vif struct {
 	Policy    bool
 	Router    bool   // it may send router advertisements and DHCP answers
 	Netkit    bool   // its device is the primary of a netkit pair
+	Node      bool   // it connects the node: of Sources, it may use the addresses whose routes lead to ports of this node
 	Egress    uint64 // limit for packets from the workload, bytes per second; 0: none
 	MTU       uint16
 	MAC       model.MAC

@@ -9,13 +9,20 @@ import (
 // policy concatenates the rules of a port and of its network. A direction without
 // rules allows everything. A port that connects the node itself (attach.host)
 // accepts only replies if it has no policies, so that workloads cannot reach the
-// node's services.
+// node's services. With node_access, such a port has only its own rules: the rules of the
+// workloads' ports decide, and the node's firewall.
 func (c *compiler) policy(p *model.Port, n *network) Policy {
 	f := Policy{AllowIn: true, AllowOut: true}
-	if p.Attach.Host && len(p.Policies) == 0 {
+	names := [][]string{p.Policies, n.Policies}
+	switch {
+	case p == n.host:
+		names = names[:1]
+	case n.host != nil:
+		f.Rules = n.probes()
+	case p.Attach.Host && len(p.Policies) == 0:
 		c.add(&f, &nodesOwn)
 	}
-	for _, names := range [][]string{p.Policies, n.Policies} {
+	for _, names := range names {
 		for _, name := range names {
 			policy := c.policies[name]
 			if policy == nil {
@@ -24,6 +31,9 @@ func (c *compiler) policy(p *model.Port, n *network) Policy {
 			}
 			c.add(&f, policy)
 		}
+	}
+	if f.AllowIn && f.AllowOut {
+		f.Rules = nil // the rules for probes decide nothing
 	}
 	return f
 }

@@ -30,7 +30,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	})
 	c.encaps[p.Name] = nexthop
 	v := Vif{
-		ID: id, Name: p.Name, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(), Router: p.Router, Netkit: fact.Netkit,
+		ID: id, Name: p.Name, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(), Router: p.Router, Netkit: fact.Netkit, Node: p == n.host,
 		Egress: uint64(p.Bandwidth.Egress) / 8, MTU: n.mtu, MAC: p.MAC, RouterMAC: model.RouterMAC, Sources: sources(p, n),
 	}
 	if n.Routes() {
@@ -47,15 +47,21 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	}
 }
 
+var everything = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+
 // sources returns the prefixes that a port may send from. A port without addresses
-// in a network that only bridges may use any address.
+// in a network that only bridges may use any address. So may a node with node_access, with
+// the limits of Vif.Node.
 func sources(p *model.Port, n *network) []netip.Prefix {
 	if len(p.IPs) == 0 && !n.Routes() {
-		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+		return everything
 	}
 	all := make([]netip.Prefix, 0, len(p.IPs)+len(p.AllowSources))
 	for _, a := range p.IPs {
 		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+	}
+	if p == n.host {
+		all = append(all, everything...)
 	}
 	return fourFirst(append(all, p.AllowSources...), func(s netip.Prefix) bool { return s.Addr().Is4() })
 }

@@ -45,9 +45,8 @@ func (c *compiler) subnets() {
 			continue
 		}
 		for _, s := range n.Subnets {
-			key := RouteKey{VRF: n.ID, Prefix: s.Masked()}
-			if _, has := c.t.Routes[key]; !has && c.hasShorter(key) {
-				c.t.Routes[key] = Route{}
+			if c.hasShorter(RouteKey{VRF: n.ID, Prefix: s.Masked()}) {
+				c.addRoute(n, s, Route{})
 			}
 		}
 	}

@@ -323,7 +323,7 @@ type desired struct {
 	kept    map[string]bool        // names of ports of other clients
 }
 
-var origins = []model.Origin{model.Applied, model.Added, model.Docker, model.CNI}
+var origins = []model.Origin{model.Applied, model.Added, model.Docker, model.CNI, model.NodeAccess}
 
 // join refuses a document that is not valid together with the ports that stay.
 func (v *View) join(s model.State) (desired, error) {
@@ -332,7 +332,7 @@ func (v *View) join(s model.State) (desired, error) {
 	}
 	for _, p := range s.Ports {
 		if !slices.Contains(origins, p.Origin) {
-			return desired{}, refuse(Invalid, "port %q: origin: %q is none of added, docker and cni; remove origin and owner for a port of the document", p.Name, string(p.Origin))
+			return desired{}, refuse(Invalid, "port %q: origin: %q is none of added, docker, cni and node; remove origin and owner for a port of the document", p.Name, string(p.Origin))
 		}
 	}
 	s = s.WithDefaults()
@@ -340,6 +340,9 @@ func (v *View) join(s model.State) (desired, error) {
 	var stay []model.Port
 	for _, p := range v.MadeOtherwise() {
 		name := p.Name
+		if n, _ := s.Network(p.Network); p.Origin == model.NodeAccess && !n.NodeAccess {
+			continue
+		}
 		if applied := w.ports[name]; applied != nil {
 			a := *applied
 			if a.Origin == model.Applied {

@@ -151,7 +151,7 @@ func (v *View) locatorOf(n model.Node) netip.Prefix {
 func (v *View) nearNetwork(network model.Network) *neighbours {
 	n := v.neighbours()
 	for name, o := range v.networks {
-		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || o.Tenant == network.Tenant && overlap(o, network) {
+		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || (o.Tenant == network.Tenant || o.NodeAccess && network.NodeAccess) && overlap(o, network) {
 			n.addNetwork(name)
 		}
 	}

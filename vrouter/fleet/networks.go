@@ -107,8 +107,28 @@ func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*mod
 	return made, err
 }
 
-// DeleteNetwork deletes a network that has no ports.
+// DeleteNetwork deletes a network that has no ports. The ports that connect nodes because of
+// node_access do not count: it deletes them first.
 func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
+	for left := true; left; {
+		err := f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (c store.Commit, err error) {
+			var free []model.Port
+			for _, p := range v.members[name] {
+				if p.Origin != model.NodeAccess {
+					left = false
+					return c, nil
+				}
+				free = append(free, *p)
+			}
+			if left = len(free) > 0; left {
+				c, err = v.releaseSome(free, f.store.MaxKeys())
+			}
+			return c, err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (store.Commit, error) {
 		if _, ok := v.networks[name]; !ok {
 			return store.Commit{}, missing("network", "networks", name, v.networks)

@@ -77,7 +77,10 @@ type Network struct {
 	VNI        uint32         `yaml:"vni" json:"vni,omitempty"`         // 1 … 2^24−1; default: id
 	Forwarding Forwarding     `yaml:"forwarding" json:"forwarding,omitempty"`
 	Policies   []string       `yaml:"policies" json:"policies,omitempty"`
-	Origin     Origin         `yaml:"origin" json:"origin,omitempty"` // the client that created the network
+	// NodeAccess connects each node that has ports of the network (Attachment.Host). Packets to
+	// addresses outside the subnets go to the kernel of the sender's node.
+	NodeAccess bool   `yaml:"node_access" json:"node_access,omitempty"`
+	Origin     Origin `yaml:"origin" json:"origin,omitempty"` // the client that created the network
 }
 
 // Attachment is the device of a port.
@@ -154,6 +157,8 @@ const (
 	Added   Origin = "added" // vrouter port add
 	Docker  Origin = "docker"
 	CNI     Origin = "cni"
+	// NodeAccess is the agent, which connects its node to the networks with node_access.
+	NodeAccess Origin = "node"
 )
 
 // String is the client's name for users.
@@ -165,6 +170,8 @@ func (o Origin) String() string {
 		return "Docker"
 	case CNI:
 		return "CNI"
+	case NodeAccess:
+		return "the agent (node_access)"
 	}
 	return "`vrouter apply`"
 }

@@ -2,7 +2,9 @@ package model
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -35,6 +37,13 @@ func (p Port) Equal(o Port) bool {
 	return p.Name == o.Name && p.Network == o.Network && p.Node == o.Node && p.MAC == o.MAC && slices.Equal(p.IPs, o.IPs) &&
 		p.Attach == o.Attach && slices.Equal(p.Policies, o.Policies) && slices.Equal(p.AllowSources, o.AllowSources) &&
 		p.Bandwidth == o.Bandwidth && p.Router == o.Router && p.Origin == o.Origin && p.Owner == o.Owner && p.Pod == o.Pod
+}
+
+// NodePort returns the name of the port that connects a node to a network. It is a hash,
+// because a name has at most 63 characters.
+func NodePort(node, network string) string {
+	sum := sha256.Sum256([]byte(node + "/" + network))
+	return "node-" + hex.EncodeToString(sum[:])[:32]
 }
 
 // PortName makes a name from a port's network and address. It appends a number if

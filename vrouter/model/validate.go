@@ -249,6 +249,9 @@ func (v *validation) checkNetworks() {
 		if len(n.Subnets) == 0 && n.Forwarding != L2 {
 			v.fail("network", n.Name, "subnets: a network that routes needs one")
 		}
+		if n.NodeAccess && !n.Routes() {
+			v.fail("network", n.Name, "node_access: a network that only bridges sends no packets to the node; make it l3 or l2l3")
+		}
 		v.checkSubnets(n)
 		v.checkRanges(n)
 		v.checkPolicyNames("network", n.Name, n.Policies)
@@ -380,7 +383,10 @@ func (v *validation) checkPorts() {
 }
 
 func (v *validation) rulesOf(p *Port, n *Network) (count int) {
-	if p.Attach.Host && len(p.Policies) == 0 {
+	switch {
+	case n.NodeAccess:
+		count = 2 * MaxSources // one for each address of the node's port
+	case p.Attach.Host && len(p.Policies) == 0:
 		count = 1 // a host port without policies has an implicit rule that denies ingress
 	}
 	for _, names := range [][]string{p.Policies, n.Policies} {

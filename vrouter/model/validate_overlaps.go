@@ -25,6 +25,7 @@ func (v *validation) checkOverlaps() {
 			}
 		}
 	}
+	v.checkAccess()
 	for _, tenant := range slices.Sorted(maps.Keys(byTenant)) {
 		v.checkTenant(byTenant[tenant])
 	}
@@ -59,5 +60,25 @@ func (v *validation) checkTenant(all []ownedPrefix) {
 		case s.network != open.network: // checkSubnets reports overlaps within a network
 			v.fail("network", s.network, "subnets: %s overlaps %s of network %q; change one of them, or give the networks different tenants", s.Prefix, open.Prefix, open.network)
 		}
+	}
+}
+
+// checkAccess refuses overlapping networks of different tenants with node_access: a node's
+// kernel has one route to a prefix.
+func (v *validation) checkAccess() {
+	var access []*Network
+	for i := range v.s.Networks {
+		n := &v.s.Networks[i]
+		if !n.NodeAccess {
+			continue
+		}
+		for _, o := range access {
+			for _, s := range n.Subnets {
+				if o.Tenant != n.Tenant && slices.ContainsFunc(o.Subnets, s.Overlaps) {
+					v.fail("network", n.Name, "node_access: %s overlaps a subnet of network %q, which has node_access too; change one of them, or remove node_access from one", s, o.Name)
+				}
+			}
+		}
+		access = append(access, n)
 	}
 }

@@ -134,8 +134,9 @@ var ignoreRouters = []Setting{{"accept_ra", "0"}, {"autoconf", "0"}, {"accept_re
 func deviceSysctls(p model.Port, space *nsCache, name string, o DeviceConfig, fresh bool) error {
 	if p.Attach.Host {
 		// On this device, the node answers ARP requests only for the port's addresses,
-		// and uses only these as the sender in its ARP requests.
-		err := space.Sysctls("ipv4", name, Setting{"arp_ignore", "1"}, Setting{"arp_announce", "2"}, Setting{"accept_redirects", "0"})
+		// and uses only these as the sender in its ARP requests. Its redirects would name another
+		// workload as the router.
+		err := space.Sysctls("ipv4", name, Setting{"arp_ignore", "1"}, Setting{"arp_announce", "2"}, Setting{"accept_redirects", "0"}, Setting{"send_redirects", "0"})
 		if err := errors.Join(err, space.Sysctls("ipv6", name, ignoreRouters...)); err != nil {
 			return err
 		}

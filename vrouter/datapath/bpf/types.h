@@ -174,6 +174,7 @@ struct source6 {
 #define VIF_F_NO_SPOOF_CHECK (1 << 3)
 #define VIF_F_ROUTER (1 << 4)    /* may advertise itself as a router and answer DHCP */
 #define VIF_F_NETKIT (1 << 5)    /* its device is a netkit pair, with from_workload also at the hook of the workload's end */
+#define VIF_F_NODE (1 << 6)      /* connects the node, which forwards packets of its workloads and from outside */
 
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */

@@ -469,6 +469,37 @@ static __noinline int may_bridge(struct __sk_buff *skb, __be16 type)
 	       (llc[0] == 0x42 || llc[0] == 0xfe) && llc[1] == llc[0] && llc[2] == 3;
 }
 
+/* Returns 1 if the node may forward a packet into a network: the route to the packet's source
+ * leads to a port of this node. Such sources are this node's workloads, and addresses outside
+ * the network, whose route leads back to the node. Global function: the verifier checks it once. */
+__noinline int is_behind_node(struct __sk_buff *skb, __u32 vrf)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct iphdr *ip = data + ETH_HLEN;
+	struct address from;
+	struct nexthop *nh;
+	struct route *r;
+	__u8 family = FAMILY_IPV4;
+
+	if ((void *)(ip + 1) > end)
+		return 0;
+	if (ip->version == 6) {
+		struct ipv6hdr *ip6 = (void *)ip;
+
+		if ((void *)(ip6 + 1) > end)
+			return 0;
+		if (is_link_local6(&ip6->saddr) || is_unspecified6(&ip6->saddr))
+			return 1; /* never routed */
+		__builtin_memcpy(&from, &ip6->saddr, 16);
+		family = FAMILY_IPV6;
+	} else {
+		mapped(&from, ip->saddr);
+	}
+	r = route_to(vrf, &from, family);
+	nh = r ? nexthop_of(r->nexthop) : 0;
+	return nh && nh->type == NH_ENCAP;
+}
+
 static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 {
 	void *data, *end;
@@ -520,6 +551,8 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 		return send_copy(skb, v, &f);
 	if (!f.in.is_ip)
 		return bridge_frame(skb, v, &f);
+	if (v->flags & VIF_F_NODE && !is_behind_node(skb, v->vrf))
+		return -DROP_SPOOFED_IP;
 	if (is_nd(f.icmp6)) {
 		verdict = answer_nd(skb, v);
 		if (verdict != GO_ON)

@@ -1,0 +1,52 @@
+package follow
+
+import (
+	"context"
+
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
+)
+
+// KeepAccess adds and deletes the ports that connect this node to networks with node_access,
+// until ctx ends.
+func (f *Follower) KeepAccess(ctx context.Context) {
+	changes := f.Watcher()
+	f.wait.Go(func() {
+		defer changes.Close()
+		told := "" // last logged error, to log each error only once
+		for {
+			select {
+			case <-changes.C:
+				changes.Take()
+			case <-ctx.Done():
+				return
+			}
+			for err := f.access(ctx); err != nil && ctx.Err() == nil; err = f.access(ctx) {
+				if why := err.Error(); why != told {
+					f.log.Warn("cannot connect this node to a network with node_access, or disconnect it", "error", err)
+					told = why
+				}
+				sleepFor(ctx, retryLeaves)
+			}
+		}
+	})
+}
+
+func (f *Follower) access(ctx context.Context) error {
+	var add []model.PortRequest
+	var remove []string
+	if err := f.Look(ctx, func(v *fleet.View) { add, remove = v.Access(f.config.Node) }); err != nil {
+		return err
+	}
+	for _, r := range add {
+		if _, _, err := f.AddPort(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, name := range remove {
+		if _, err := f.DeletePort(ctx, name, nil); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package fib
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// accessed is pairOf with node_access: each node has a port of its own.
+func accessed() model.State {
+	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
+	s.Networks[0].NodeAccess = true
+	for i, node := range []string{"a", "b"} {
+		s.Ports = append(s.Ports, model.Port{
+			Name: "host-" + node, Network: "red", Node: node, MAC: model.MAC{2, 0, 0, 0, 1, byte(i)},
+			IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 1, byte(i)})}, Attach: model.Attachment{Host: true},
+		})
+	}
+	return s
+}
+
+func TestPacketsToOutsideGoToTheSendersNode(t *testing.T) {
+	s := accessed()
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 8, Subnets: []netip.Prefix{prefix("10.2.0.0/16")}, Forwarding: model.L3})
+	s.Ports = append(s.Ports, model.Port{
+		Name: "other", Network: "blue", Node: "a", MAC: model.MAC{2, 0, 0, 0, 2, 0}, IPs: addrs("10.2.0.2"), Attach: model.Attachment{Host: true},
+	})
+	tables, warnings := compiled(t, s, nil)
+	if len(warnings) > 0 {
+		t.Error(warnings)
+	}
+	host, _ := tables.named("port host-a")
+	for to, want := range map[string]Route{
+		"0.0.0.0/0": {Nexthop: host}, "::/0": {Nexthop: host}, // not to node b
+		"10.1.0.0/16": {}, // unused addresses of the network
+		"10.2.0.0/16": {}, // a network that the kernel of node a reaches too
+	} {
+		got, has := tables.Routes[RouteKey{VRF: 7, Prefix: prefix(to)}]
+		if !has || got != want {
+			t.Errorf("the route to %s is %+v (%v), want %+v", to, got, has, want)
+		}
+		if got, has := tables.Routes[RouteKey{VRF: 8, Prefix: prefix(to)}]; has {
+			t.Errorf("network blue, without node_access, has the route %+v to %s", got, to)
+		}
+	}
+	s.Routes = []model.Route{{Network: "red", Prefix: prefix("0.0.0.0/0"), Discard: true}}
+	tables, _ = compiled(t, s, nil)
+	if got := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("0.0.0.0/0")}]; got != (Route{}) {
+		t.Errorf("a static route is replaced by %+v", got)
+	}
+	s.Networks[0].NodeAccess = false
+	tables, _ = compiled(t, s, nil)
+	if got, has := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("::/0")}]; has {
+		t.Errorf("without node_access the network has the route %+v", got)
+	}
+}
+
+func TestOnlyThePortOfNodeAccessForwardsForItsNode(t *testing.T) {
+	s := accessed()
+	tables, _ := compiled(t, s, nil)
+	for _, v := range tables.Vifs {
+		want, host := []netip.Prefix{prefix("10.1.0.2/32")}, v.Name == "host-a"
+		if host {
+			want = []netip.Prefix{prefix("10.1.1.0/32"), prefix("0.0.0.0/0"), prefix("::/0")}
+		}
+		if v.Node != host || !reflect.DeepEqual(v.Sources, want) {
+			t.Errorf("vif %s: node %v, sources %v, want %v", v.Name, v.Node, v.Sources, want)
+		}
+	}
+	s.Networks[0].NodeAccess = false
+	tables, _ = compiled(t, s, nil)
+	for _, v := range tables.Vifs {
+		if v.Node || len(v.Sources) > 1 {
+			t.Errorf("without node_access: vif %s: node %v, sources %v", v.Name, v.Node, v.Sources)
+		}
+	}
+}
+
+func TestPoliciesAdmitProbesOfTheNode(t *testing.T) {
+	s := accessed()
+	s.Policies = []model.Policy{
+		{Name: "closed", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}},
+		{Name: "open", Rules: []model.Rule{{Direction: model.Egress, Action: model.Allow}}},
+	}
+	s.Networks[0].Policies = []string{"closed", "open"}
+	tables, _ := compiled(t, s, nil)
+	probe := Rule{Allow: true, Remote: prefix("10.1.1.0/32"), LastPort: 65535}
+	for _, v := range tables.Vifs {
+		got, judged := tables.Policies[v.ID]
+		switch v.Name {
+		case "host-a":
+			if judged {
+				t.Errorf("the network's policies apply to the node: %+v", got)
+			}
+		default:
+			if len(got.Rules) != 3 || got.Rules[0] != probe || got.Rules[1].Allow {
+				t.Errorf("vif %s: %+v, want first %+v", v.Name, got.Rules, probe)
+			}
+		}
+	}
+	s.Networks[0].Policies = nil
+	tables, _ = compiled(t, s, nil)
+	if len(tables.Policies) > 0 {
+		t.Errorf("without rules: %+v", tables.Policies)
+	}
+}

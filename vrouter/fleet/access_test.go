@@ -1,0 +1,118 @@
+package fleet
+
+import (
+	"testing"
+
+	"windtunnel/vrouter/model"
+)
+
+// reconcileAccess does what the agent of a node does, until nothing is left to do.
+func reconcileAccess(t *testing.T, f *Fleet, node string) {
+	t.Helper()
+	for {
+		var add []model.PortRequest
+		var remove []string
+		if err := f.Look(ctx(t), func(v *View) { add, remove = v.Access(node) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(add)+len(remove) == 0 {
+			return
+		}
+		for _, r := range add {
+			if _, _, err := f.AddPort(ctx(t), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range remove {
+			if _, err := f.DeletePort(ctx(t), name, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// hostsOf are the ports that connect a node.
+func hostsOf(t *testing.T, f *Fleet, node string) (all []model.Port) {
+	t.Helper()
+	for _, p := range state(t, f).Ports {
+		if p.Node == node && p.Attach.Host {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func TestANodeIsConnectedWhileItHasPorts(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Ports = nil
+	s.Routes = nil
+	apply(t, f, s)
+	set := func(on bool) {
+		t.Helper()
+		if _, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.NodeAccess = on; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when string, want int) {
+		t.Helper()
+		reconcileAccess(t, f, "a")
+		if all := hostsOf(t, f, "a"); len(all) != want {
+			t.Fatalf("%s: %d ports connect the node, want %d: %+v", when, len(all), want, all)
+		}
+	}
+	set(true)
+	expect("no workload", 0)
+	add(t, f, port("x", "10.1.0.9"))
+	expect("a workload", 1)
+	if p := hostsOf(t, f, "a")[0]; p.Origin != model.NodeAccess || len(p.IPs) == 0 || p.Name != model.NodePort("a", "red") {
+		t.Errorf("%+v", p)
+	}
+	set(false)
+	expect("without node_access", 0)
+	set(true)
+	expect("with node_access again", 1)
+
+	s.Networks[0].NodeAccess = true
+	apply(t, f, s) // keeps the ports of other clients
+	expect("a document with the network", 1)
+
+	own := port("own", "10.1.0.77")
+	own.Attach = model.Attachment{Host: true}
+	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: own}); err == nil {
+		t.Error("a node has two ports of its own in a network")
+	}
+	if err := f.DeleteNetwork(ctx(t), "red"); !IsWhy(err, InUse) {
+		t.Errorf("a network with a workload is deleted: %v", err)
+	}
+	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.DeleteNetwork(ctx(t), "red"); err != nil { // before the agent has deleted the node's port
+		t.Error(err)
+	}
+	if left := state(t, f).Ports; len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+func TestADocumentWithoutTheNetworkDisconnectsTheNode(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks[0].NodeAccess = true
+	s.Ports = nil
+	apply(t, f, s)
+	x := add(t, f, port("x", "10.1.0.9"))
+	reconcileAccess(t, f, "a")
+	if all := hostsOf(t, f, "a"); len(all) != 1 {
+		t.Fatalf("%+v", all)
+	}
+	if _, err := f.DeletePort(ctx(t), x.Name, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Networks, s.Routes = nil, nil
+	apply(t, f, s)
+	if left := state(t, f).Ports; len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
