@@ -208,10 +208,10 @@ func TestFilesAndDirectoriesOfTheUserStay(t *testing.T) {
 }
 
 func TestTheNodesAgentGetsItsPlace(t *testing.T) {
-	if err := Agent("test", AgentArgs("", "x")[1:], nil, nil); err == nil || !strings.Contains(err.Error(), "x") {
+	if err := Agent("test", []string{"-cpus", "x"}, nil, nil); err == nil || !strings.Contains(err.Error(), "x") {
 		t.Errorf("a wrong list of CPUs: %v", err)
 	}
-	if err := Agent("test", AgentArgs("wt-absent", "0")[1:], nil, nil); err == nil || !strings.Contains(err.Error(), "wt-absent") {
+	if err := Agent("test", AgentArgs("wt-absent", []int{0})[1:], nil, nil); err == nil || !strings.Contains(err.Error(), "wt-absent") {
 		t.Errorf("a namespace that does not exist: %v", err)
 	}
 }

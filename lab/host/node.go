@@ -21,8 +21,8 @@ const AgentCommand = "node"
 
 // AgentArgs returns the arguments for the agent of a node in a namespace ("" for the
 // host's) and on CPUs.
-func AgentArgs(space, cpus string) []string {
-	return []string{AgentCommand, "-space", space, "-cpus", cpus}
+func AgentArgs(space string, cpus []int) []string {
+	return []string{AgentCommand, "-space", space, "-cpus", probe.FormatCPUList(cpus)}
 }
 
 // Agent runs the agent of a node until its pipe ends. args are those of AgentArgs,

@@ -10,12 +10,10 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
-	"windtunnel/lab/meter"
 	"windtunnel/lab/parallel"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
@@ -23,6 +21,7 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
+	"windtunnel/lab/testbed/remote"
 )
 
 // Options say which cluster and which of its nodes a testbed uses.
@@ -272,16 +271,12 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 // Requires implements testbed.Executor.
 func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, error) {
 	f := sc.Fabric
-	for _, lack := range []struct {
-		asked bool
-		what  string
-	}{
-		{f.Rate > 0, "a rate"}, {f.Delay > 0, "a delay"}, {f.Links > 1, "parallel links"}, {f.Cut > 0, "a link that is cut"}, {f.CPUs > 0, "a number of CPUs"},
-		{f.Queues > 1, "a number of queues"}, {f.Steering != suite.ByFlow, "a choice of queues"}, {f.MovingQueues, "queues that move"}, {f.CPUShare > 0, "a share of CPU time"},
-	} {
-		if lack.asked {
-			return nil, fmt.Errorf("its fabric has %s, which the network of a cluster does not offer", lack.what)
-		}
+	const network = "the network of a cluster"
+	if err := remote.Offers(f, network); err != nil {
+		return nil, err
+	}
+	if f.CPUs > 0 {
+		return nil, fmt.Errorf("its fabric has a number of CPUs, which %s does not offer", network)
 	}
 	switch e := sc.Endpoint; {
 	case e.Kind == suite.VM:
@@ -298,7 +293,7 @@ func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, e
 		if err := m.survey.Device.HasOffload(f.Offload, sc.Workload.IPVersion, !about.OnNode); err != nil {
 			return nil, fmt.Errorf("node %s: %w", m.node.Metadata.Name, err)
 		}
-		if v := sc.Workload.IPVersion; !address(m.data, v).IsValid() {
+		if v := sc.Workload.IPVersion; !remote.Address(m.data, v).IsValid() {
 			return nil, fmt.Errorf("node %s has no internal IPv%d address on device %s", m.node.Metadata.Name, v, m.survey.Device.Name)
 		}
 	}
@@ -311,91 +306,33 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	if err != nil {
 		return nil, err
 	}
-	tb := &Testbed{layout: layout, mtu: spec.Fabric.MTU}
+	tb := &Testbed{remote.Network[*place]{
+		CPUs: layout, Name: "the network between nodes of a Kubernetes cluster", MTU: spec.Fabric.MTU, Offloads: "the lab does not change offloads and coalescing of the devices",
+	}}
 	for i, m := range x.machines[:spec.Nodes] {
-		tb.nodes = append(tb.nodes, &place{machine: m, testbed: tb, index: i})
+		tb.List = append(tb.List, &place{machine: m, testbed: tb, index: i})
 	}
-	if err := each(tb.nodes, func(_ int, n *place) error { return n.start(ctx) }); err != nil {
+	if err := each(tb.List, func(_ int, n *place) error { return n.start(ctx) }); err != nil {
 		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
 	}
 	return tb, nil
 }
 
-// Testbed is nodes of a cluster. It is its own fabric.
-type Testbed struct {
-	layout testbed.Layout
-	nodes  []*place
-	mtu    int
-}
-
-// Nodes implements testbed.Testbed.
-func (tb *Testbed) Nodes() (list []testbed.Node) {
-	for _, n := range tb.nodes {
-		list = append(list, n)
-	}
-	return list
-}
-
-// Layout implements testbed.Testbed.
-func (tb *Testbed) Layout() testbed.Layout { return tb.layout }
-
-// Fabric implements testbed.Testbed.
-func (tb *Testbed) Fabric() testbed.Fabric { return tb }
-
-// Describe implements testbed.Fabric.
-func (tb *Testbed) Describe() string {
-	var devices []string
-	for _, n := range tb.nodes {
-		devices = append(devices, n.Name()+" "+n.survey.Device.Name)
-	}
-	return fmt.Sprintf("the network between nodes of a Kubernetes cluster (%s); MTU %d; the lab does not change offloads and coalescing of the devices", strings.Join(devices, ", "), tb.mtu)
-}
-
-// Clock implements testbed.Fabric.
-func (tb *Testbed) Clock() (map[int]float64, error) { return nil, nil }
-
-// Meter implements testbed.Fabric.
-func (tb *Testbed) Meter() (*meter.Meter, error) { return nil, nil }
-
-// Cut implements testbed.Fabric.
-func (tb *Testbed) Cut() error { return errors.New("the lab does not cut links of a cluster") }
-
-// Warnings implements testbed.Fabric.
-func (tb *Testbed) Warnings() []string {
-	if tb.layout.Shared {
-		return []string{"nodes of this cluster are on one machine and share CPUs: their CPU figures cannot be told apart"}
-	}
-	return nil
-}
-
-// Settings implements testbed.Testbed.
-func (tb *Testbed) Settings() (all space.Settings) {
-	for _, n := range tb.nodes {
-		all.Add(n.Name(), n.base)
-	}
-	return all
-}
-
-// Down implements testbed.Testbed. The pods stay until the executor is closed.
-func (tb *Testbed) Down(ctx context.Context) error {
-	return parallel.Each(tb.nodes, func(_ int, n *place) error { return n.stop(ctx) })
-}
-
-// Release implements testbed.Testbed.
-func (tb *Testbed) Release(ctx context.Context) error { return tb.Down(ctx) }
+// Testbed is nodes of a cluster.
+type Testbed struct{ remote.Network[*place] }
 
 // Endpoints implements testbed.Furnished.
 func (tb *Testbed) Endpoints(sc *suite.Scenario, about system.About) (sender, receiver testbed.Endpoint, err error) {
-	sender = tb.nodes[0].agents[1].endpoint(0)
+	sender = tb.List[0].agents[1].endpoint(0)
 	if sc.Placement == suite.Colocated {
-		if len(tb.nodes[0].agents) < 3 {
+		if len(tb.List[0].agents) < 3 {
 			return sender, receiver, errors.New("the first node has no second pod")
 		}
-		return sender, tb.nodes[0].agents[2].endpoint(0), nil
+		return sender, tb.List[0].agents[2].endpoint(0), nil
 	}
-	receiver = tb.nodes[1].agents[1].endpoint(1)
+	receiver = tb.List[1].agents[1].endpoint(1)
 	if about.Publishes {
-		service := tb.nodes[1].service
+		service := tb.List[1].service
 		if !service.Is4() {
 			return sender, receiver, fmt.Errorf("the cluster's services have no IPv4 addresses (%s)", service)
 		}
@@ -423,7 +360,7 @@ type podAgent struct {
 
 // endpoint returns the pod as an endpoint of a node.
 func (a *podAgent) endpoint(node int) testbed.Endpoint {
-	return testbed.Endpoint{Node: node, Name: a.pod.name, V4: address(a.pod.addresses, 4), V6: address(a.pod.addresses, 6), Agent: a.client, Place: a.place}
+	return testbed.Endpoint{Node: node, Name: a.pod.name, V4: remote.Address(a.pod.addresses, 4), V6: remote.Address(a.pod.addresses, 6), Agent: a.client, Place: a.place}
 }
 
 // start starts the agents of the node's pods.
@@ -434,7 +371,7 @@ func (n *place) start(ctx context.Context) error {
 	n.agents = make([]*podAgent, len(n.pods))
 	err := each(n.pods, func(i int, p *pod) (err error) {
 		a := &podAgent{pod: p}
-		if a.client, a.session, a.hello, err = p.start(ctx, host.AgentCommand, "-cpus", cpuList(n.cpus)); err != nil {
+		if a.client, a.session, a.hello, err = p.start(ctx, host.AgentArgs("", n.cpus)...); err != nil {
 			return err
 		}
 		n.agents[i] = a
@@ -455,13 +392,9 @@ func (n *place) start(ctx context.Context) error {
 	return nil
 }
 
-func cpuList(cpus []int) string {
-	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(cpus)), ","), "[]")
-}
-
-// stop ends the agents. If one was lost, its pod is replaced before the next testbed. The
+// Stop implements remote.Node. If an agent was lost, its pod is replaced before the next testbed. The
 // loss is no error here, because the agent's calls have failed.
-func (n *place) stop(context.Context) error {
+func (n *place) Stop(context.Context) error {
 	return parallel.Each(n.agents, func(_ int, a *podAgent) error {
 		if a == nil {
 			return nil
@@ -484,15 +417,19 @@ func (n *place) Name() string { return n.node.Metadata.Name }
 
 func (n *place) CPUs() []int { return n.cpus }
 
-func (n *place) Addr(version int) netip.Addr { return address(n.data, version) }
+func (n *place) Addr(version int) netip.Addr { return remote.Address(n.data, version) }
+
+func (n *place) Device() string { return n.survey.Device.Name }
+
+func (n *place) Settings() space.Settings { return n.base }
 
 func (n *place) Agent() *agent.Client { return n.agents[0].client }
 
 func (n *place) Hello() agent.Hello { return n.agents[0].hello }
 
 func (n *place) Attachment() agent.AttachArgs {
-	args := agent.AttachArgs{Index: n.index, Fabric: []string{n.survey.Device.Name}, MTU: n.testbed.mtu, CPUs: n.cpus}
-	for _, other := range n.testbed.nodes {
+	args := agent.AttachArgs{Index: n.index, Fabric: []string{n.Device()}, MTU: n.testbed.MTU, CPUs: n.cpus}
+	for _, other := range n.testbed.List {
 		args.Underlay = append(args.Underlay, other.Addr(4))
 	}
 	return args

@@ -133,16 +133,6 @@ func (m *machine) stillUsable(ctx context.Context) error {
 	return usable(n)
 }
 
-// address returns the first address of an IP version; not valid if there is none.
-func address(list []netip.Addr, version int) netip.Addr {
-	for _, a := range list {
-		if a.Is4() == (version == 4) {
-			return a
-		}
-	}
-	return netip.Addr{}
-}
-
 const (
 	helloTime = 15 * time.Second
 	askTime   = 3 * time.Second

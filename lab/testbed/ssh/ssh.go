@@ -10,13 +10,10 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
-	"windtunnel/lab/meter"
 	"windtunnel/lab/parallel"
 	"windtunnel/lab/probe"
 	wanted "windtunnel/lab/program"
@@ -182,19 +179,13 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 	return testbed.OnMachines(nodes, func(i int) (string, []int) { return x.machines[i].hello.Boot, x.machines[i].cpus }), nil
 }
 
+const network = "the existing network between hosts"
+
 // Requires implements testbed.Executor.
 func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, error) {
 	f := sc.Fabric
-	for _, lack := range []struct {
-		asked bool
-		what  string
-	}{
-		{f.Rate > 0, "a rate"}, {f.Delay > 0, "a delay"}, {f.Links > 1, "parallel links"}, {f.Cut > 0, "a link that is cut"},
-		{f.Queues > 1, "a number of queues"}, {f.Steering != suite.ByFlow, "a choice of queues"}, {f.MovingQueues, "queues that move"}, {f.CPUShare > 0, "a share of CPU time"},
-	} {
-		if lack.asked {
-			return nil, fmt.Errorf("its fabric has %s, which the existing network between hosts does not offer", lack.what)
-		}
+	if err := remote.Offers(f, network); err != nil {
+		return nil, err
 	}
 	if sc.Endpoint.Kind == suite.VM {
 		return nil, errors.New("VMs as endpoints do not run on hosts that are reached by SSH")
@@ -250,92 +241,29 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	if err != nil {
 		return nil, err
 	}
-	tb := &Testbed{layout: layout, nodes: make([]*node, spec.Nodes)}
-	for i := range tb.nodes {
-		tb.nodes[i] = &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU, offload: spec.Fabric.Offload}
-		if x.dedicated {
-			tb.nodes[i].space = space.TestbedPrefix(spec.ID) + x.machines[i].suffix()
-		}
+	tb := &remote.Network[*node]{
+		List: make([]*node, spec.Nodes), CPUs: layout, Name: network, MTU: spec.Fabric.MTU, Offloads: "the lab does not change the offloads of the devices",
 	}
-	for _, n := range tb.nodes {
-		for _, other := range tb.nodes {
+	if x.dedicated && spec.Fabric.Offload != suite.OffloadKept {
+		tb.Offloads = fmt.Sprintf("the lab set offload %s on the devices", spec.Fabric.Offload)
+	}
+	for i := range tb.List {
+		n := &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU, offload: spec.Fabric.Offload}
+		if x.dedicated {
+			n.space = space.TestbedPrefix(spec.ID) + n.suffix()
+		}
+		tb.List[i] = n
+	}
+	for _, n := range tb.List {
+		for _, other := range tb.List {
 			n.underlay = append(n.underlay, other.Addr(4))
 		}
 	}
-	if err := parallel.Each(tb.nodes, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
+	if err := parallel.Each(tb.List, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
 		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
 	}
 	return tb, nil
 }
-
-// Testbed is nodes on hosts. It is its own fabric.
-type Testbed struct {
-	layout testbed.Layout
-	nodes  []*node
-}
-
-// Nodes implements testbed.Testbed.
-func (tb *Testbed) Nodes() (list []testbed.Node) {
-	for _, n := range tb.nodes {
-		list = append(list, n)
-	}
-	return list
-}
-
-// Layout implements testbed.Testbed.
-func (tb *Testbed) Layout() testbed.Layout { return tb.layout }
-
-// Fabric implements testbed.Testbed.
-func (tb *Testbed) Fabric() testbed.Fabric { return tb }
-
-// Describe implements testbed.Fabric.
-func (tb *Testbed) Describe() string {
-	var devices []string
-	for _, n := range tb.nodes {
-		devices = append(devices, n.Name()+" "+n.survey.Device.Name)
-	}
-	offloads := "the lab does not change the offloads of the devices"
-	if o := tb.nodes[0].offload; o != suite.OffloadKept && tb.nodes[0].space != "" {
-		offloads = fmt.Sprintf("the lab set offload %s on the devices", o)
-	}
-	return fmt.Sprintf("the existing network between hosts (%s); MTU %d; %s", strings.Join(devices, ", "), tb.nodes[0].mtu, offloads)
-}
-
-// Clock implements testbed.Fabric.
-func (tb *Testbed) Clock() (map[int]float64, error) { return nil, nil }
-
-// Meter implements testbed.Fabric.
-func (tb *Testbed) Meter() (*meter.Meter, error) { return nil, nil }
-
-// Cut implements testbed.Fabric.
-func (tb *Testbed) Cut() error {
-	return errors.New("the lab does not cut links of the existing network between hosts")
-}
-
-// Warnings implements testbed.Fabric.
-func (tb *Testbed) Warnings() []string {
-	if tb.layout.Shared {
-		return []string{"hosts of this testbed are on one machine and share CPUs: their CPU figures cannot be told apart"}
-	}
-	return nil
-}
-
-// Settings implements testbed.Testbed.
-func (tb *Testbed) Settings() (all space.Settings) {
-	for _, n := range tb.nodes {
-		all.Add(n.Name(), n.settings)
-	}
-	return all
-}
-
-// Down implements testbed.Testbed. The nodes' namespaces stay until the executor is
-// closed, because a NIC that changes its namespace negotiates its link again.
-func (tb *Testbed) Down(ctx context.Context) error {
-	return parallel.Each(tb.nodes, func(_ int, n *node) error { return n.stop(ctx) })
-}
-
-// Release implements testbed.Testbed.
-func (tb *Testbed) Release(ctx context.Context) error { return tb.Down(ctx) }
 
 // node is a compute node on a host.
 type node struct {
@@ -362,7 +290,7 @@ func (n *node) start(ctx context.Context) (err error) {
 	if n.settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.space, Device: d, Addresses: d.Addresses, Offloads: d.Offloads(n.offload), Kept: n.offload == suite.OffloadKept}); err != nil {
 		return err
 	}
-	n.agent, n.session, n.hello, err = n.startAgent(ctx, host.AgentArgs(n.space, cpuList(n.cpus))...)
+	n.agent, n.session, n.hello, err = n.startAgent(ctx, host.AgentArgs(n.space, n.cpus)...)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", n.Name(), err)
 	}
@@ -372,18 +300,10 @@ func (n *node) start(ctx context.Context) (err error) {
 	return nil
 }
 
-func cpuList(cpus []int) string {
-	var words []string
-	for _, c := range cpus {
-		words = append(words, strconv.Itoa(c))
-	}
-	return strings.Join(words, ",")
-}
-
-// stop ends the node's agent. If the agent was lost, stop removes the node, and the
+// Stop implements remote.Node. If the agent was lost, Stop removes the node, and the
 // connection if that fails. The loss is no error here, because the agent's calls have
 // failed.
-func (n *node) stop(ctx context.Context) error {
+func (n *node) Stop(ctx context.Context) error {
 	if n.agent == nil {
 		return nil
 	}
@@ -414,14 +334,11 @@ func (n *node) Name() string { return n.Host.Name }
 
 func (n *node) CPUs() []int { return n.cpus }
 
-func (n *node) Addr(version int) netip.Addr {
-	for _, a := range n.data {
-		if a.Is4() == (version == 4) {
-			return a
-		}
-	}
-	return netip.Addr{}
-}
+func (n *node) Addr(version int) netip.Addr { return remote.Address(n.data, version) }
+
+func (n *node) Device() string { return n.survey.Device.Name }
+
+func (n *node) Settings() space.Settings { return n.settings }
 
 func (n *node) Agent() *agent.Client { return n.agent }
 
@@ -429,6 +346,6 @@ func (n *node) Hello() agent.Hello { return n.hello }
 
 func (n *node) Attachment() agent.AttachArgs {
 	return agent.AttachArgs{
-		Index: n.index, SpaceBase: n.space, Fabric: []string{n.survey.Device.Name}, Underlay: n.underlay, MTU: n.mtu, CPUs: n.cpus,
+		Index: n.index, SpaceBase: n.space, Fabric: []string{n.Device()}, Underlay: n.underlay, MTU: n.mtu, CPUs: n.cpus,
 	}
 }

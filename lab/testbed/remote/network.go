@@ -1,0 +1,119 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"windtunnel/lab/meter"
+	"windtunnel/lab/parallel"
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+)
+
+// Network is a testbed of nodes on machines that are joined by their existing network. It is its
+// own fabric.
+type Network[N Node] struct {
+	List     []N
+	CPUs     testbed.Layout
+	Name     string // in sentences, such as "the network of a cluster"
+	MTU      int
+	Offloads string // says whether the lab changed the offloads of the devices
+}
+
+// Node is a node of a Network.
+type Node interface {
+	testbed.Node
+	// Device is the name of its device in the network.
+	Device() string
+	// Settings returns its settings, for the run's record.
+	Settings() space.Settings
+	// Stop ends its agents.
+	Stop(ctx context.Context) error
+}
+
+// Nodes implements testbed.Testbed.
+func (w *Network[N]) Nodes() (list []testbed.Node) {
+	for _, n := range w.List {
+		list = append(list, n)
+	}
+	return list
+}
+
+// Layout implements testbed.Testbed.
+func (w *Network[N]) Layout() testbed.Layout { return w.CPUs }
+
+// Fabric implements testbed.Testbed.
+func (w *Network[N]) Fabric() testbed.Fabric { return w }
+
+// Describe implements testbed.Fabric.
+func (w *Network[N]) Describe() string {
+	var devices []string
+	for _, n := range w.List {
+		devices = append(devices, n.Name()+" "+n.Device())
+	}
+	return fmt.Sprintf("%s (%s); MTU %d; %s", w.Name, strings.Join(devices, ", "), w.MTU, w.Offloads)
+}
+
+// Clock implements testbed.Fabric.
+func (w *Network[N]) Clock() (map[int]float64, error) { return nil, nil }
+
+// Meter implements testbed.Fabric.
+func (w *Network[N]) Meter() (*meter.Meter, error) { return nil, nil }
+
+// Cut implements testbed.Fabric.
+func (w *Network[N]) Cut() error { return fmt.Errorf("the lab does not cut links of %s", w.Name) }
+
+// Warnings implements testbed.Fabric.
+func (w *Network[N]) Warnings() []string {
+	if w.CPUs.Shared {
+		return []string{"nodes of this testbed are on one machine and share CPUs: their CPU figures cannot be told apart"}
+	}
+	return nil
+}
+
+// Settings implements testbed.Testbed.
+func (w *Network[N]) Settings() (all space.Settings) {
+	for _, n := range w.List {
+		all.Add(n.Name(), n.Settings())
+	}
+	return all
+}
+
+// Down implements testbed.Testbed. Namespaces and pods stay until the executor is closed: a NIC
+// that changes its namespace negotiates its link again.
+func (w *Network[N]) Down(ctx context.Context) error {
+	return parallel.Each(w.List, func(_ int, n N) error { return n.Stop(ctx) })
+}
+
+// Release implements testbed.Testbed.
+func (w *Network[N]) Release(ctx context.Context) error { return w.Down(ctx) }
+
+// Offers returns an error if a scenario's fabric has what no existing network offers. network is
+// the name of the network.
+func Offers(f suite.Fabric, network string) error {
+	for _, lack := range []struct {
+		asked bool
+		what  string
+	}{
+		{f.Rate > 0, "a rate"}, {f.Delay > 0, "a delay"}, {f.Links > 1, "parallel links"}, {f.Cut > 0, "a link that is cut"},
+		{f.Queues > 1, "a number of queues"}, {f.Steering != suite.ByFlow, "a choice of queues"}, {f.MovingQueues, "queues that move"}, {f.CPUShare > 0, "a share of CPU time"},
+	} {
+		if lack.asked {
+			return fmt.Errorf("its fabric has %s, which %s does not offer", lack.what, network)
+		}
+	}
+	return nil
+}
+
+// Address returns the first address of an IP version; not valid if there is none.
+func Address(list []netip.Addr, version int) netip.Addr {
+	for _, a := range list {
+		if a.Is4() == (version == 4) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
