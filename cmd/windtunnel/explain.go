@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/text"
 )
 
@@ -24,7 +25,7 @@ trials count.`,
 			if err != nil {
 				return err
 			}
-			return text.Write(cmd.OutOrStdout(), r.Explain(), tableOptions(cmd.OutOrStdout()))
+			return text.Write(cmd.OutOrStdout(), report.Explain(r), tableOptions(cmd.OutOrStdout()))
 		},
 	}
 	dbFlag(cmd, &db)

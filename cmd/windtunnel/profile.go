@@ -13,6 +13,7 @@ import (
 	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/profiles"
 	"windtunnel/lab/report/text"
 )
 
@@ -53,7 +54,7 @@ func (s *runner) writeProfiles(r *model.Report, dir string) error {
 	if len(r.Profiles) == 0 {
 		return nil
 	}
-	if err := text.Write(s.out, r.ProfileDocument(), tableOptions(s.out)); err != nil {
+	if err := text.Write(s.out, profiles.Document(r), tableOptions(s.out)); err != nil {
 		return err
 	}
 	for _, p := range r.Profiles {

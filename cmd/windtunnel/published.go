@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -53,7 +54,7 @@ func publishedReport(store *results.Store, run string) (*model.Report, error) {
 	if err := refreshTexts(&data.Plan); err != nil {
 		return nil, err
 	}
-	return model.Build(data.Run, data.Plan, data.Samples), nil
+	return report.Build(data.Run, data.Plan, data.Samples), nil
 }
 
 // fullLengthReports returns the reports of the newest full-length run of each suite that has

@@ -14,10 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/screen"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/published"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/results"
 )
@@ -32,11 +34,11 @@ type format struct {
 
 // formats are the forms of a run's report. `windtunnel run` writes all of them.
 var formats = []format{
-	{"table", "report.txt", ofOne(func(w io.Writer, r *model.Report) error { return text.Write(w, r.Document(), tableOptions(w)) }), false},
+	{"table", "report.txt", ofOne(func(w io.Writer, r *model.Report) error { return text.Write(w, report.Document(r), tableOptions(w)) }), false},
 	{"html", "report.html", ofOne(html.Write), false},
 	{"svg", "chart.svg", ofOne(html.SVG), false},
 	{"svg-dark", "chart-dark.svg", ofOne(html.DarkSVG), false},
-	{"markdown", "report.md", ofOne(func(w io.Writer, r *model.Report) error { return markdown.Write(w, r.Document()) }), false},
+	{"markdown", "report.md", ofOne(func(w io.Writer, r *model.Report) error { return markdown.Write(w, report.Document(r)) }), false},
 	{"json", "report.json", ofOne(export.WriteJSON), false},
 	{"csv", "samples.csv", ofOne(export.WriteCSV), false},
 	{"benchfmt", "bench.txt", ofOne(export.WriteBenchfmt), false},
@@ -49,7 +51,7 @@ var reportEndings = []ending{
 }
 
 var publishedFormat = format{"published", "published.md", func(w io.Writer, reports ...*model.Report) error {
-	d, err := model.PublishedDocument(reports...)
+	d, err := published.Document(reports...)
 	if err != nil {
 		return err
 	}
@@ -167,7 +169,7 @@ func buildReport(store *results.Store, run string) (*model.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.Build(data.Run, data.Plan, data.Samples), nil
+	return report.Build(data.Run, data.Plan, data.Samples), nil
 }
 
 // writeFile writes reports to one file.

@@ -23,7 +23,7 @@ import (
 	"windtunnel/lab/meter"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/profile"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
@@ -561,7 +561,7 @@ func (s *runner) imprecise(samples []sample.Sample) bool {
 	if s.run.Options.Adjusted {
 		samples = condition.Adjust(samples, choice)
 	}
-	return len(model.Imprecision(*s.plan, samples, choice)) > 0
+	return len(verdicts.Imprecision(*s.plan, samples, choice)) > 0
 }
 
 // adjust prints and stores that the figures are adjusted for the state of the machine.

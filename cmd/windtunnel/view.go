@@ -12,7 +12,8 @@ import (
 
 	"windtunnel/internal/screen"
 	"windtunnel/lab/experiment"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/rejected"
+	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
@@ -146,15 +147,15 @@ func outcome(s sample.Sample, p experiment.Progress) string {
 	if !s.OK() {
 		return s.Failure.String() + again
 	}
-	text := model.Outline(s.Metrics)
+	text := sentences.Outline(s.Metrics)
 	if s.Profiled {
 		text += ", profiled"
 	}
 	if len(s.Gates) > 0 {
-		text += "; rejected (" + model.Brief(s.Gates) + ")"
+		text += "; rejected (" + rejected.Brief(s.Gates) + ")"
 	}
 	if len(s.Flags) > 0 {
-		text += "; flagged (" + model.Brief(s.Flags) + ")"
+		text += "; flagged (" + rejected.Brief(s.Flags) + ")"
 	}
 	return text + again
 }
@@ -220,7 +221,7 @@ func (m *liveModel) line() string {
 func (m *liveModel) step() string {
 	switch {
 	case m.point != nil:
-		return units.FormatRate(m.point.Bits) + ", " + model.BothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
+		return units.FormatRate(m.point.Bits) + ", " + sentences.BothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
 	case m.up:
 		return "measuring"
 	}

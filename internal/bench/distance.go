@@ -9,6 +9,7 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/probe"
+	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -43,7 +44,7 @@ func (b *bench) repeats() error {
 		}
 		b.row(fmt.Sprintf("bridge, %d × 1 s: coefficient of variation of %s", len(v), m), "≤ 3 %", fmt.Sprintf("%.1f %%", 100*cv), cv <= 0.03)
 	}
-	for _, line := range r.ConditionLines() {
+	for _, line := range sentences.Conditions(r) {
 		fmt.Printf("| %s | | | |\n", line)
 	}
 	return nil

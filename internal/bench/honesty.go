@@ -9,16 +9,17 @@ import (
 	"strconv"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 )
 
 // slowdown is the difference that power adds. The comparison must find it.
 const slowdown = 0.03
 
-// verdicts counts the verdicts of one kind of comparison.
-type verdicts struct{ tests, alone, corrected int }
+// tally counts the tally of one kind of comparison.
+type tally struct{ tests, alone, corrected int }
 
-func (v *verdicts) add(c model.Comparison) {
+func (v *tally) add(c model.Comparison) {
 	v.tests++
 	if c.P != nil && *c.P <= 0.05 {
 		v.alone++
@@ -28,12 +29,12 @@ func (v *verdicts) add(c model.Comparison) {
 	}
 }
 
-func (v verdicts) share(n int) float64 { return float64(n) / float64(v.tests) }
+func (v tally) share(n int) float64 { return float64(n) / float64(v.tests) }
 
 // honesty measures how often the lab claims a difference that does not exist. One
 // system runs against itself.
 func (b *bench) honesty() error {
-	var all verdicts
+	var all tally
 	alarmed := 0
 	var noise []*model.Report
 	for i := range b.runs {
@@ -44,7 +45,7 @@ func (b *bench) honesty() error {
 		noise = append(noise, r)
 		any := false
 		for _, c := range r.Comparisons {
-			if c.Adjusted == nil || !model.Headline(c.Metric, false) && !model.Headline(c.Metric, true) {
+			if c.Adjusted == nil || !verdicts.Headline(c.Metric, false) && !verdicts.Headline(c.Metric, true) {
 				continue
 			}
 			all.add(c)
@@ -148,7 +149,7 @@ func (b *bench) power() error {
 	if file, err = b.slowdowns(slowdown * perByte); err != nil {
 		return err
 	}
-	var loop, link verdicts
+	var loop, link tally
 	var ratios []float64
 	for i := range b.runs {
 		r, err := b.suite(fmt.Sprintf("slowdown-%d", i), file)

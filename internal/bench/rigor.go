@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/probe"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -104,8 +105,8 @@ func (b *bench) analysis() error {
 		return err
 	}
 	start := time.Now()
-	r := model.Build(data.Run, data.Plan, data.Samples)
-	if err := text.Write(io.Discard, r.Document(), text.Options{}); err != nil {
+	r := report.Build(data.Run, data.Plan, data.Samples)
+	if err := text.Write(io.Discard, report.Document(r), text.Options{}); err != nil {
 		return err
 	}
 	took := time.Since(start).Seconds()

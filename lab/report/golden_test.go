@@ -13,10 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/published"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -26,26 +28,26 @@ import (
 var update = flag.Bool("update", false, "write the current reports to testdata/*.golden")
 
 func table(o text.Options) func(io.Writer, *model.Report) error {
-	return func(w io.Writer, r *model.Report) error { return text.Write(w, r.Document(), o) }
+	return func(w io.Writer, r *model.Report) error { return text.Write(w, report.Document(r), o) }
 }
 
 func explanation(w io.Writer, r *model.Report) error {
-	return text.Write(w, r.Explain(), text.Options{Width: 100})
+	return text.Write(w, report.Explain(r), text.Options{Width: 100})
 }
 
-func page(w io.Writer, r *model.Report) error { return markdown.Write(w, r.Document()) }
+func page(w io.Writer, r *model.Report) error { return markdown.Write(w, report.Document(r)) }
 
-func published(w io.Writer, r *model.Report) error {
-	d, err := model.PublishedDocument(r, r)
+func publishedPage(w io.Writer, r *model.Report) error {
+	d, err := published.Document(r, r)
 	if err != nil {
 		return err
 	}
 	return markdown.Write(w, d)
 }
 
-// documented is the rigorous run beside a table of a document, with the CPU figures of a
+// withDocument is the rigorous run beside a table of a document, with the CPU figures of a
 // tool.
-func documented() *model.Report {
+func withDocument() *model.Report {
 	run, plan, samples := reporttest.Rigorous()
 	plan.Tables = []suite.Table{{Name: "t", Title: "streams on sender nodes", Source: "The document, table 1", Corner: "Metric", Note: "Two nodes."}}
 	cell := func(row, column, scenario string, m sample.Metric, value float64, printed, unit string, factor float64) suite.Published {
@@ -64,18 +66,18 @@ func documented() *model.Report {
 			samples[i].Metrics[sample.ToolSenderCPU] = cpu/2 + 30
 		}
 	}
-	return model.Build(run, plan, samples)
+	return report.Build(run, plan, samples)
 }
 
 func TestAPageAboutDocumentsNeedsTables(t *testing.T) {
-	r := model.Build(reporttest.Sample())
-	if err := published(io.Discard, r); err == nil || !strings.Contains(err.Error(), r.Run.ID) || !strings.Contains(err.Error(), "has no table of a document") {
+	r := report.Build(reporttest.Sample())
+	if err := publishedPage(io.Discard, r); err == nil || !strings.Contains(err.Error(), r.Run.ID) || !strings.Contains(err.Error(), "has no table of a document") {
 		t.Errorf("a run without tables: %v", err)
 	}
 }
 
 func TestReportsAreTheGoldenOnes(t *testing.T) {
-	quick := model.Build(reporttest.Sample())
+	quick := report.Build(reporttest.Sample())
 	run, plan, samples := reporttest.Sized(2)
 	plan.Comparisons, plan.Published = nil, nil
 	for _, c := range []struct {
@@ -86,10 +88,10 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 		{"table-140", quick, table(text.Options{Width: 140})},
 		{"table-80", quick, table(text.Options{Width: 80})},
 		{"table-colour", quick, table(text.Options{Width: 110, Colour: true})},
-		{"table-two-trials", model.Build(run, plan, samples), table(text.Options{Width: 100})},
+		{"table-two-trials", report.Build(run, plan, samples), table(text.Options{Width: 100})},
 		{"markdown", quick, page},
-		{"explain", model.Build(reporttest.Rigorous()), explanation},
-		{"published", documented(), published},
+		{"explain", report.Build(reporttest.Rigorous()), explanation},
+		{"published", withDocument(), publishedPage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer
@@ -118,7 +120,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 func TestNameAndNoteOfARunStandInTheReport(t *testing.T) {
 	run, plan, samples := reporttest.Sized(1)
 	run.Name, run.Note = "fix/mtu", "after the update"
-	r := model.Build(run, plan, samples)
+	r := report.Build(run, plan, samples)
 	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": page, "HTML": html.Write, "JSON": export.WriteJSON} {
 		var b bytes.Buffer
 		if err := write(&b, r); err != nil {

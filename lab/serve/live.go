@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"windtunnel/lab/report/document"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 )
@@ -54,7 +54,7 @@ func (s *Site) follow(id string) (*tracker, error) {
 
 // look reads the samples that were stored since the last call, adds them to t and returns them.
 func (s *Site) look(t *tracker) (*results.Progress, error) {
-	p, err := s.options.Store.Progress(t.run.ID, t.last, model.Outlined...)
+	p, err := s.options.Store.Progress(t.run.ID, t.last, sentences.Outlined...)
 	if err == nil {
 		t.add(p)
 	}

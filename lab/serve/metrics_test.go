@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -53,7 +53,7 @@ func TestMetricsAreOpenMetricsOfTheNewestRuns(t *testing.T) {
 		got[parts[1]+parts[2]] = v
 	}
 	run, plan, samples := later(1, 1)
-	figure := model.Build(run, plan, samples).Row("vxlan/stream").Interval(sample.Throughput)
+	figure := report.Build(run, plan, samples).Row("vxlan/stream").Interval(sample.Throughput)
 	for name, want := range map[string]float64{
 		`windtunnel_runs{status="complete",suite="quick"}`:                                                                    3,
 		`windtunnel_runs{status="interrupted",suite="quick"}`:                                                                 1,
@@ -110,7 +110,7 @@ func TestMetricsOfOtherFormsDoNotReplaceTheSuitesFigures(t *testing.T) {
 	run, plan, samples := later(0, 1)
 	run.Name = "main"
 	put(t, writer, run, plan, samples)
-	figure := model.Build(run, plan, samples).Row("vxlan/stream").Interval(sample.Throughput).Median
+	figure := report.Build(run, plan, samples).Row("vxlan/stream").Interval(sample.Throughput).Median
 	for n, options := range []sample.Options{
 		{Command: "run quick --short"}, {Command: "run quick --scenario vxlan"}, {Testbed: "hosts.yaml", Hosts: []sample.Host{{Name: "h1", Data: "192.0.2.1"}}},
 	} {

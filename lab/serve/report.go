@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/model"
@@ -76,7 +77,7 @@ func (s *Site) build(id string) (*model.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.Build(data.Run, data.Plan, data.Samples), nil
+	return report.Build(data.Run, data.Plan, data.Samples), nil
 }
 
 // fingerprint returns a text that changes whenever one of the runs changes that keep

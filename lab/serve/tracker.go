@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/rejected"
+	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
@@ -148,15 +149,15 @@ func describe(s *sample.Sample) string {
 	if !s.OK() {
 		return phrase.Printable(s.Failure.String())
 	}
-	text := model.Outline(s.Metrics)
+	text := sentences.Outline(s.Metrics)
 	if s.Profiled {
 		text += ", profiled"
 	}
 	if len(s.Gates) > 0 {
-		text += "; rejected (" + model.Brief(s.Gates) + ")"
+		text += "; rejected (" + rejected.Brief(s.Gates) + ")"
 	}
 	if len(s.Flags) > 0 {
-		text += "; flagged (" + model.Brief(s.Flags) + ")"
+		text += "; flagged (" + rejected.Brief(s.Flags) + ")"
 	}
 	return text
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"windtunnel/lab/experiment"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -221,7 +221,7 @@ func TestTheReportNamesTheSlowHost(t *testing.T) {
 		}
 		return 9e9
 	}})
-	r := model.Build(data.Run, data.Plan, data.Samples)
+	r := report.Build(data.Run, data.Plan, data.Samples)
 	if len(r.HostMatrices) != 1 {
 		t.Fatalf("%d matrices, want 1", len(r.HostMatrices))
 	}

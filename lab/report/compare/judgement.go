@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
@@ -149,7 +149,7 @@ func (g *Gate) judge(r *Row) (Outcome, string) {
 	worse := -float64(info.Better) * r.change()
 	// Rounding must not decide for a change of exactly the gate's size.
 	const rounding = 1e-9
-	if *r.Adjusted <= model.Alpha {
+	if *r.Adjusted <= verdicts.Alpha {
 		if worse > 0 && worse >= g.WorseBy-rounding {
 			return Failed, figures
 		}

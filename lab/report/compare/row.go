@@ -6,6 +6,7 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/units"
@@ -198,13 +199,13 @@ func undecide(rows []Row) {
 func (r *Row) decide(rows int, neutral bool) {
 	info, _ := sample.Describe(r.Metric)
 	switch {
-	case *r.Adjusted > model.Alpha:
+	case *r.Adjusted > verdicts.Alpha:
 		r.Verdict = Alike
-		if *r.P <= model.Alpha {
+		if *r.P <= verdicts.Alpha {
 			r.Verdict = Suggested
 		}
 		// The first of Holm's m steps is a test at level alpha/m.
-		if d, err := r.spread.Detectable(len(r.after), len(r.before), model.Alpha/float64(rows), model.Power); err == nil && !r.linear {
+		if d, err := r.spread.Detectable(len(r.after), len(r.before), verdicts.Alpha/float64(rows), verdicts.Power); err == nil && !r.linear {
 			if d = math.Expm1(d); units.Finite(d) {
 				r.Smallest = &d
 			}

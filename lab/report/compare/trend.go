@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -213,7 +213,7 @@ func (t *Trend) mark(runs []*columns) {
 		for k, p := range s.Points {
 			groups[k] = byID[p.Run].values(s.Scenario, s.Metric)
 		}
-		for _, c := range stats.ChangePoints(groups, model.Alpha/float64(len(t.Series))) {
+		for _, c := range stats.ChangePoints(groups, verdicts.Alpha/float64(len(t.Series))) {
 			before, after := byID[s.Points[c.Index-1].Run], byID[s.Points[c.Index].Run]
 			s.Points[c.Index].Change = &Change{Before: c.Before, After: c.After, Ratio: c.Ratio, P: c.P,
 				Environment: list(Environments(before.side.Run.Environment, after.side.Run.Environment))}

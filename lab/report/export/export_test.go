@@ -14,6 +14,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchproc"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -22,7 +23,7 @@ import (
 
 func quick(t testing.TB) *model.Report {
 	t.Helper()
-	return model.Build(reporttest.Sample())
+	return report.Build(reporttest.Sample())
 }
 
 func written(t *testing.T, write func(io.Writer, *model.Report) error, r *model.Report) string {
@@ -96,7 +97,7 @@ func TestJSONListsAreThereWhenEmpty(t *testing.T) {
 		}
 	}
 	run, plan, _ := reporttest.Sample()
-	if text := written(t, WriteJSON, model.Build(run, plan, nil)); strings.Contains(text, "null") {
+	if text := written(t, WriteJSON, report.Build(run, plan, nil)); strings.Contains(text, "null") {
 		t.Error("an empty run has null in its JSON")
 	}
 }
@@ -141,7 +142,7 @@ func TestCSVKeepsMetricsItDoesNotKnowAndQuotesText(t *testing.T) {
 	plan := suite.Plan{Scenarios: []suite.Scenario{{ID: "a/stream"}, {ID: "b/stream"}}}
 	samples := []sample.Sample{{Scenario: "a/stream", Metrics: sample.Metrics{"zebra_count": 4}}}
 	samples = append(samples, sample.Sample{Scenario: "b/stream", Failure: &sample.Failure{Kind: sample.ToolFailed, Message: "said \"no\",\nthen ended"}})
-	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, model.Build(sample.Run{}, plan, samples)))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, report.Build(sample.Run{}, plan, samples)))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

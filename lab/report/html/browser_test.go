@@ -16,6 +16,7 @@ import (
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/tables"
 )
 
 // tab is a page in a real browser.
@@ -96,7 +97,7 @@ func TestPageInABrowser(t *testing.T) {
 		got := eval[map[string]float64](t, p, `Object.fromEntries([...document.querySelectorAll('table.figures td[data-value]')].map(
 			td => [td.parentElement.dataset.scenario + ' ' + td.dataset.metric, Number(td.dataset.value)]))`)
 		want := make(map[string]float64)
-		for _, f := range r.Figures() {
+		for _, f := range tables.Of(r) {
 			for _, c := range f.Columns {
 				for i, cell := range c.Cells {
 					if cell.Has {

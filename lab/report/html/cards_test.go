@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -35,7 +36,7 @@ func compared(pairs ...[2]string) *model.Report {
 	for _, p := range pairs {
 		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Subject: p[0], Baseline: p[1]})
 	}
-	return model.Build(sample.Run{ID: "r", Status: sample.Complete}, plan, samples)
+	return report.Build(sample.Run{ID: "r", Status: sample.Complete}, plan, samples)
 }
 
 // outline is the headings of the cards and the names of their lines.

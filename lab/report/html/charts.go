@@ -11,6 +11,7 @@ import (
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -68,7 +69,7 @@ type (
 	paint  = document.Paint
 )
 
-func (b *builder) charts(tables []model.Figures) charts {
+func (b *builder) charts(tables []tables.Figures) charts {
 	var c charts
 	for _, f := range tables {
 		c.Panels = append(c.Panels, b.panels(f)...)
@@ -86,7 +87,7 @@ func (b *builder) charts(tables []model.Figures) charts {
 }
 
 // panels returns the panels of one table: throughput or transactions, CPU, and latency.
-func (b *builder) panels(f model.Figures) (list []panel) {
+func (b *builder) panels(f tables.Figures) (list []panel) {
 	id, title, main := "streams", "Throughput", sample.Throughput
 	if f.Exchange {
 		id, title, main = "exchange", "Transactions", sample.Transactions
@@ -111,8 +112,8 @@ func (b *builder) panels(f model.Figures) (list []panel) {
 
 // panel sets the rows of p, with one metric for each side. ok is false if no row has any
 // of the metrics.
-func (b *builder) panel(f model.Figures, p panel, metrics ...sample.Metric) (panel, bool) {
-	scale, ok := model.ScaleOfRows(f.Rows, metrics...)
+func (b *builder) panel(f tables.Figures, p panel, metrics ...sample.Metric) (panel, bool) {
+	scale, ok := tables.ScaleOfRows(f.Rows, metrics...)
 	p.Unit, p.By = scale.Unit, scale.By
 	var said []string
 	for i, s := range f.Rows {

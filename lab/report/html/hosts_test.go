@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/text"
@@ -32,7 +33,7 @@ func hostReport(t *testing.T) *model.Report {
 			samples = append(samples, sample.Sample{Scenario: suite.PairID("raw/one", m.Pair(i)), Block: block, Metrics: sample.Metrics{sample.Throughput: bits}})
 		}
 	}
-	return model.Build(sample.Run{ID: "r", Suite: "test", Title: "Hosts", Status: sample.Complete}, plan, samples)
+	return report.Build(sample.Run{ID: "r", Suite: "test", Title: "Hosts", Status: sample.Complete}, plan, samples)
 }
 
 func TestThePageHasTheMatrixOfTheHosts(t *testing.T) {
@@ -53,13 +54,13 @@ func TestThePageHasTheMatrixOfTheHosts(t *testing.T) {
 	if strings.Contains(page.String(), "<cc>") {
 		t.Error("a host's name is not escaped")
 	}
-	if err := markdown.Write(&md, r.Document()); err != nil {
+	if err := markdown.Write(&md, report.Document(r)); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(md.String(), "## raw/one: throughput in Gbit/s between hosts") || !strings.Contains(md.String(), "3.01 ▼") {
 		t.Errorf("the Markdown lacks the matrix:\n%s", &md)
 	}
-	if err := text.Write(&table, r.Document(), text.Options{Width: 80}); err != nil {
+	if err := text.Write(&table, report.Document(r), text.Options{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(table.String(), "raw/one: throughput in Gbit/s between hosts") || !strings.Contains(table.String(), "3.01 ▼") || strings.Contains(table.String(), "streams") {

@@ -14,17 +14,22 @@ import (
 	"testing"
 
 	"windtunnel/lab/profile/folded"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/published"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/sentences"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
 func quick(t testing.TB) *model.Report {
 	t.Helper()
-	return model.Build(reporttest.Sample())
+	return report.Build(reporttest.Sample())
 }
 
 func written(t testing.TB, r *model.Report) []byte {
@@ -56,8 +61,8 @@ func readable(page []byte) string {
 func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	r := quick(t)
 	text := readable(written(t, r))
-	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, r.Brief(), r.Notes)
-	for _, f := range r.Figures() {
+	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, sentences.Brief(r), r.Notes)
+	for _, f := range tables.Of(r) {
 		want = append(want, f.Title)
 		for _, c := range f.Columns {
 			want = append(want, c.Name)
@@ -66,19 +71,19 @@ func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
 			}
 		}
 	}
-	for _, trouble := range r.Troubles() {
+	for _, trouble := range rejected.Troubles(r) {
 		want = append(want, trouble.Scenario, trouble.Reason)
 	}
-	for _, p := range r.Beside() {
+	for _, p := range published.WithoutTable(r) {
 		want = append(want, p.Printed, p.Source, p.MeasuredText(), p.PublishedRatioText(), p.MeasuredRatioText())
 	}
-	for _, f := range slices.Concat(r.Facts(), r.Settings()) {
+	for _, f := range slices.Concat(report.Facts(r), report.Settings(r)) {
 		want = append(want, f.Name, f.Text)
 	}
-	for _, m := range r.Method() {
+	for _, m := range report.Method(r) {
 		want = append(want, m.Name, m.Text)
 	}
-	want = append(want, r.Repeat()...)
+	want = append(want, report.Repeat(r)...)
 	if len(want) < 200 {
 		t.Fatalf("only %d texts to look for: the sample run has lost its content", len(want))
 	}
@@ -180,7 +185,7 @@ func hostile(t testing.TB) *model.Report {
 			s.Commands[j] = sample.Command{Role: evil("r"), On: evil("o"), Argv: []string{evil("a"), evil("b")}}
 		}
 	}
-	r := model.Build(run, plan, samples)
+	r := report.Build(run, plan, samples)
 	hostileRigor(t, r, evil)
 	return r
 }
@@ -324,7 +329,7 @@ func large(n, points int) *model.Report {
 		}
 		s.Series = series
 	}
-	return model.Build(run, plan, samples)
+	return report.Build(run, plan, samples)
 }
 
 func TestPageOfALargeRunStaysSmallAndSaysWhatItLeavesOut(t *testing.T) {
@@ -430,7 +435,7 @@ func TestReportOfManyWorkloadsNamesEveryScenario(t *testing.T) {
 			}
 		}
 	}
-	text := readable(written(t, model.Build(run, plan, samples)))
+	text := readable(written(t, report.Build(run, plan, samples)))
 	for _, name := range []string{"bridge/stream", "bridge/stream-64k", "vxlan/stream-64k"} {
 		if !strings.Contains(text, `</i>`+name) {
 			t.Errorf("no row is named %s", name)

@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
 )
 
@@ -81,7 +82,7 @@ func ladderMetrics(l *model.Ladder) (list []sample.Metric) {
 }
 
 func (b *builder) waterfall(l *model.Ladder, m sample.Metric) ladderMetric {
-	lines, scale := l.Lines(m)
+	lines, scale := tables.Lines(l, m)
 	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By}
 	for i, s := range l.Steps {
 		r := rung{Name: s.Name, Scenario: s.Scenario, Paint: b.paints[s.Scenario]}

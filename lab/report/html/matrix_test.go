@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestThePageHasTheMatrixWithItsColours(t *testing.T) {
-	r := model.Build(reporttest.Sample())
+	r := report.Build(reporttest.Sample())
 	for i, system := range []string{"bridge", "a", "b", "c"} {
 		for _, size := range []string{"64", "256", "1024"} {
 			id := fmt.Sprintf("%s/udp-%s", system, size)

@@ -9,8 +9,12 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/published"
+	"windtunnel/lab/report/sentences"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -36,6 +40,8 @@ type page struct {
 	RoundTrips          bool // a series has the round trips over time
 	Topologies          []topology
 	Matrices, Last      []document.Section
+	Conditions          []string
+	Facts               []document.Term
 	Left, Lacks         string
 	File                string // name of the download
 	// The template does not escape values of these types. They are the page's own
@@ -54,7 +60,7 @@ type elsewhere struct {
 func (b *builder) elsewhere() (list []elsewhere) {
 	for i := range b.r.Elsewhere {
 		e := elsewhere{Title: b.r.Elsewhere[i].Title()}
-		for _, f := range b.r.Elsewhere[i].Figures() {
+		for _, f := range tables.OfElsewhere(&b.r.Elsewhere[i]) {
 			t := b.table(f)
 			t.ID = fmt.Sprintf("%s-%d", t.ID, i+1)
 			e.Tables = append(e.Tables, t)
@@ -85,7 +91,7 @@ func newPage(r *model.Report) (*page, error) {
 		r = &small
 	}
 	b := &builder{r: r, paints: paints(r), kept: keep(r)}
-	figures := r.Figures()
+	figures := tables.Of(r)
 	c := b.charts(figures)
 	data, err := encode(c)
 	if err != nil {
@@ -107,13 +113,13 @@ func newPage(r *model.Report) (*page, error) {
 		Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
 		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Flames: template.HTML(flames), Style: template.CSS(style),
 	}
-	p.Matrices = r.Matrices()
+	p.Matrices, p.Conditions, p.Facts = report.Matrices(r), sentences.Conditions(r), report.Facts(r)
 	var last document.Document
-	last.Add(r.PublishedSection(), r.TroubleSection())
-	last.Add(r.LastSections()...)
+	last.Add(published.Section(r), report.TroubleSection(r))
+	last.Add(report.LastSections(r)...)
 	p.Last = last.Sections
 	if len(r.Findings) > 0 {
-		p.Verdict = r.Brief()
+		p.Verdict = sentences.Brief(r)
 	}
 	if len(p.Verdict) > mostVerdict { // the line that opens the others needs room
 		p.Verdict, p.More = p.Verdict[:mostVerdict-1], p.Verdict[mostVerdict-1:]
@@ -163,13 +169,13 @@ func fileName(id string) string {
 
 // table is a table of the report, with data that only the page shows.
 type table struct {
-	model.Figures
+	tables.Figures
 	ID      string
 	Heading string
 	Panels  []panel
 	Few     bool // a row has fewer trials than a 95 % interval needs
 	Rows    []tableRow
-	Every   []model.Column // every metric that was measured, by scenario
+	Every   []tables.Column // every metric that was measured, by scenario
 }
 
 type tableRow struct {
@@ -180,12 +186,12 @@ type tableRow struct {
 }
 
 type tableCell struct {
-	model.Cell
+	tables.Cell
 	Key  string
 	Word bool
 }
 
-func (b *builder) table(f model.Figures) table {
+func (b *builder) table(f tables.Figures) table {
 	t := table{Figures: f, ID: "streams", Heading: "Throughput and CPU"}
 	if f.Exchange {
 		t.ID, t.Heading = "exchange", "Transactions and latency"
@@ -203,10 +209,10 @@ func (b *builder) table(f model.Figures) table {
 }
 
 // every returns a column for each measured metric, in the order of the reports.
-func every(rows []*model.Scenario) (list []model.Column) {
+func every(rows []*model.Scenario) (list []tables.Column) {
 	for _, info := range sample.Known() {
-		if _, ok := model.ScaleOfRows(rows, info.Metric); ok {
-			list = append(list, model.Quantity(info.Metric, "", rows))
+		if _, ok := tables.ScaleOfRows(rows, info.Metric); ok {
+			list = append(list, tables.Quantity(info.Metric, "", rows))
 		}
 	}
 	return list

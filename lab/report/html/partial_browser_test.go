@@ -3,7 +3,7 @@ package html
 import (
 	"testing"
 
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -18,7 +18,7 @@ func TestPageOfAPartialRunInABrowser(t *testing.T) {
 		failed.Metrics, failed.Series, failed.Hops, failed.Latency = nil, nil, nil, ""
 		failed.Failure = &sample.Failure{Kind: sample.ToolHung, Message: "the client was killed"}
 		run.Status = sample.Running
-		p := browse(t, model.Build(run, plan, samples[:n]), 1280)
+		p := browse(t, report.Build(run, plan, samples[:n]), 1280)
 		p.until(t, `String(document.documentElement.classList.contains('js'))`, "true")
 		if problems, requests := p.seen(); len(problems) > 0 || len(requests) > 0 {
 			t.Errorf("with %d trials the page said %q and asked for %q", n, problems, requests)

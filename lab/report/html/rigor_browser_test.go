@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/sample"
 )
 
@@ -94,7 +95,7 @@ func TestRigorousPageInABrowser(t *testing.T) {
 	})
 
 	t.Run("unfolds which trials do not count", func(t *testing.T) {
-		shows("the line", text("#h-validity ~ .marked"), r.Validity.Line())
+		shows("the line", text("#h-validity ~ .marked"), rejected.Line(r.Validity))
 		p.do(t, chromedp.Click(chromedp.CSS(`#spoiled summary`)))
 		shows("the list", text("#spoiled"), "block 5", string(sample.ForeignCPU), gateMessage, "tool-hung")
 	})

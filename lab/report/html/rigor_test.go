@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/sample"
 )
 
@@ -31,7 +32,7 @@ func contains(t *testing.T, text string, all ...string) {
 func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	r := rigorous(t)
 	text := readable(written(t, r))
-	contains(t, text, r.Validity.Line(), "2 of 5 trials had an unsteady rate (by up to 14.0 %).", gateMessage, "vxlan/stream lacks 1 planned block.", "foreign-cpu",
+	contains(t, text, rejected.Line(r.Validity), "2 of 5 trials had an unsteady rate (by up to 14.0 %).", gateMessage, "vxlan/stream lacks 1 planned block.", "foreign-cpu",
 		r.Precision.Why,
 		"receiver CPU of vxlan/stream to that of raw/stream is known within ±3.4 %",
 		"≥ 0.7", "0.784", "[0.780, 0.788]", "holds", "refuted", "undecided", "not measured",
@@ -66,7 +67,7 @@ func TestWhereEveryTrialCountsOnePlainLineSaysSo(t *testing.T) {
 	r := quick(t)
 	r.Validity = model.Validity{Attempts: 48, Valid: 48}
 	page := string(written(t, r))
-	contains(t, page, `<p class="clean">`+r.Validity.Line()+`</p>`)
+	contains(t, page, `<p class="clean">`+rejected.Line(r.Validity)+`</p>`)
 	if strings.Contains(page, `id="spoiled"`) {
 		t.Error("there is something to unfold where nothing failed")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/tables"
 )
 
 // SVG writes the first chart of a report, throughput and CPU of each scenario, as a
@@ -38,7 +39,7 @@ type svg struct {
 func drawSVG(w io.Writer, r *model.Report, dark bool) error {
 	b := &builder{r: r, paints: paints(r)}
 	var panels []panel
-	if figures := r.Figures(); len(figures) > 0 {
+	if figures := tables.Of(r); len(figures) > 0 {
 		panels = b.panels(figures[0])
 	}
 	s := &svg{colours: colourScheme(dark)}

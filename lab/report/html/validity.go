@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/sample"
 )
 
@@ -35,7 +36,7 @@ func (b *builder) validity() *validity {
 	if v.Attempts == 0 {
 		return nil
 	}
-	out := &validity{Line: v.Line(), Clean: v.Valid == v.Attempts && len(v.Missing) == 0, Warned: v.Warned > 0, Flags: append(b.r.Outcomes(), b.r.Advice()...)}
+	out := &validity{Line: rejected.Line(v), Clean: v.Valid == v.Attempts && len(v.Missing) == 0, Warned: v.Warned > 0, Flags: append(rejected.Outcomes(b.r), rejected.Advice(b.r)...)}
 	for i := range b.r.Scenarios {
 		for j := range b.r.Scenarios[i].Samples {
 			if s := &b.r.Scenarios[i].Samples[j]; !s.Profiled && !s.Counts() {

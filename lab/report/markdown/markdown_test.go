@@ -8,19 +8,20 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 )
 
 func quick(t testing.TB) *model.Report {
 	t.Helper()
-	return model.Build(reporttest.Sample())
+	return report.Build(reporttest.Sample())
 }
 
 func written(t *testing.T, r *model.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, r.Document()); err != nil {
+	if err := Write(&b, report.Document(r)); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -29,7 +30,7 @@ func written(t *testing.T, r *model.Report) string {
 func TestWriteReportsAFailingWriter(t *testing.T) {
 	read, write := io.Pipe()
 	_ = read.Close()
-	if err := Write(write, quick(t).Document()); !errors.Is(err, io.ErrClosedPipe) {
+	if err := Write(write, report.Document(quick(t))); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
 }

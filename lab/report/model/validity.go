@@ -1,173 +1,55 @@
 package model
 
 import (
-	"cmp"
-	"fmt"
-	"regexp"
-	"slices"
-	"strings"
-
-	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
-// validity counts the run's trials. Trials of a skipped scenario do not count as
-// missing.
-func (b *builder) validity() (v Validity) {
-	var failed gateCounts
-	if b.plan.Matrix != nil { // the report has no rows
-		for i := range b.parts[b.part] {
-			v.add(&b.parts[b.part][i], &failed)
-		}
-	}
-	for i := range b.rows {
-		row := &b.rows[i]
-		for j := range row.Samples {
-			v.add(&row.Samples[j], &failed)
-		}
-		if n := b.plan.Trials - row.Trials; n > 0 && row.Skipped == "" {
-			if v.Missing == nil {
-				v.Missing = make(map[string]int)
-			}
-			v.Missing[row.ID] = n
-		}
-	}
-	v.Gates = failed.ordered()
-	return v
+// Validity counts the run's trials, by whether their figures count and why not.
+type Validity struct {
+	Attempts int            `json:"attempts"` // trials, including repeats
+	Valid    int            `json:"valid"`    // trials with figures that count
+	Warned   int            `json:"warned"`   // part of Valid: conditions were not valid (--gates warn)
+	Failed   int            `json:"failed"`   // trials without figures
+	Gated    int            `json:"gated"`    // trials rejected, because the conditions were not valid
+	Profiled int            `json:"profiled"` // trials with the profiler; not in the other counts
+	Gates    []GateCount    `json:"gates,omitempty"`
+	Missing  map[string]int `json:"missing,omitempty"` // planned blocks without a valid trial, by scenario
 }
 
-func (v *Validity) add(s *sample.Sample, failed *gateCounts) {
-	if s.Profiled {
-		v.Profiled++
-		return
-	}
-	v.Attempts++
-	switch {
-	case !s.OK():
-		v.Failed++
-	case len(s.Gates) > 0:
-		v.Gated++
-		failed.add(s.Gates)
-	default:
-		v.Valid++
-		if conditions := ofOutcome(s.Flags, false); len(conditions) > 0 {
-			v.Warned++
-			failed.add(conditions)
-		}
-	}
+// GateCount counts the trials that failed one check.
+type GateCount struct {
+	Name   sample.GateName `json:"gate"`
+	Trials int             `json:"trials"` // trials that failed the check
+	Worst  sample.Gate     `json:"worst"`
 }
 
-// ofOutcome returns the checks of outcomes if outcome is true, else the checks of
-// conditions.
-func ofOutcome(gates []sample.Gate, outcome bool) []sample.Gate {
-	return slices.DeleteFunc(slices.Clone(gates), func(g sample.Gate) bool { return g.Name.Outcome() != outcome })
+// Precision says whether the intervals are as narrow as the plan asks.
+type Precision struct {
+	Wanted  float64     `json:"wanted"` // relative half-width
+	Reached bool        `json:"reached"`
+	Blocks  int         `json:"blocks"`
+	Why     string      `json:"why"` // why the run stopped, in a sentence
+	Widest  []Imprecise `json:"widest,omitempty"`
 }
 
-// flags counts the flags of the trials that count. It counts flags of outcomes only.
-func (c *cell) flags() []GateCount {
-	var counts gateCounts
-	for _, s := range c.ok {
-		counts.add(ofOutcome(s.Flags, true))
-	}
-	return counts.ordered()
+// Imprecise is a figure with a wider interval than the plan asks for.
+type Imprecise struct {
+	Subject   string        `json:"subject"`
+	Baseline  string        `json:"baseline,omitempty"` // empty: the subject's own figure
+	Metric    sample.Metric `json:"metric"`
+	HalfWidth float64       `json:"half_width"` // relative; 0: too few trials for an interval
 }
 
-// outcomes has the text of each flag in Outcomes. %s is the worst figure.
-var outcomes = map[sample.GateName]string{
-	sample.Unsteady:    "had an unsteady rate (by up to %s)",
-	sample.OffTarget:   "sent less than requested (as little as %s of the requested rate)",
-	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
-}
-
-// Outcomes returns a line for each flag of the trials that count:
-// "vxlan/stream: 7 of 30 trials had an unsteady rate (by up to 26.0 %).".
-func (r *Report) Outcomes() (lines phrase.Lines) {
-	for i := range r.Scenarios {
-		s := &r.Scenarios[i]
-		for _, g := range s.Flags {
-			lines.Say("%s: %d of %s "+outcomes[g.Name]+".", s.ID, g.Trials, phrase.Count(s.Trials, "trial"), gateFigure(g.Worst))
-		}
+// String describes the figure and its half-width: "receiver CPU of vxlan/stream to that
+// of raw/stream is known within ±5.1 %".
+func (i Imprecise) String() string {
+	what := i.Metric.Label() + " of " + i.Subject
+	if i.Baseline != "" {
+		what += " to that of " + i.Baseline
 	}
-	if more := len(lines) - mostNamed; r.HostMatrices != nil && more > 0 {
-		lines = lines[:mostNamed]
-		lines.Say("%d further lines on flagged trials are in the JSON report.", more)
+	if i.HalfWidth == 0 {
+		return what + " has too few trials for an interval"
 	}
-	return lines
-}
-
-// remedy matches the end of a check's message: the text after the limit.
-var remedy = regexp.MustCompile(`(; the limit is [^:]*): .*`)
-
-// Advice says why trials were rejected and what to do. It is empty if no trial was
-// rejected, or if rejected trials count.
-func (r *Report) Advice() (lines phrase.Lines) {
-	if r.Validity.Gated == 0 || r.Run.Options.Lenient {
-		return nil
-	}
-	for _, g := range r.Validity.Gates {
-		lines.Say("%s rejected %s, the worst: %s.", g.Name, phrase.Count(g.Trials, "attempt"), strings.TrimSuffix(g.Worst.Message, "."))
-	}
-	lenient := "--gates warn"
-	if s := r.Run.Status; s == sample.Empty || s == sample.Stopped {
-		lenient = "windtunnel run --resume " + r.Run.ID + " --gates warn"
-	}
-	lines.Say("If the machine cannot be made idle, use `%s`: such trials then count, with a flag.", lenient)
-	return lines
-}
-
-// Line returns a sentence such as "47 of 53 trials count; 4 measured under conditions
-// that were not valid (foreign-cpu 3×, worst 31 %; steal 4.2 %) and 2 failed."
-func (v Validity) Line() string {
-	if v.Attempts == 0 {
-		return "No trial was made."
-	}
-	all, gates := phrase.Count(v.Attempts, "trial"), gateList(v.Gates)
-	text := fmt.Sprintf("%d of %s count", v.Valid, all)
-	switch {
-	case v.Attempts == 1 && v.Valid == 1 && v.Warned == 0:
-		text = "The only trial counts: the conditions were valid"
-	case v.Valid == v.Attempts && v.Warned == 0:
-		text = "All " + all + " count: none failed, and the conditions were valid in every one"
-	case v.Warned > 0:
-		text += fmt.Sprintf(", %d of them in spite of conditions that were not valid", v.Warned)
-		if v.Gated == 0 {
-			text += " (" + gates + ")"
-		}
-	}
-	var parts phrase.Lines
-	parts.SayIf(v.Gated > 0, "%d measured under conditions that were not valid (%s)", v.Gated, gates)
-	parts.SayIf(v.Failed > 0, "%d failed", v.Failed)
-	parts.SayIf(v.Profiled > 0, "%d more ran with the profiler, which shows where the CPU time goes", v.Profiled)
-	if parts != nil {
-		text += "; " + phrase.And(parts)
-	}
-	return text + "."
-}
-
-// Lacks returns the reason why the scenario has no figures, such as "was skipped:
-// no module" or "has not run"; "" if it has figures.
-func (s *Scenario) Lacks() string {
-	switch {
-	case s.Trials > 0:
-		return ""
-	case s.Skipped != "":
-		return "was skipped: " + strings.TrimSuffix(s.Skipped, ".")
-	}
-	return cmp.Or(s.Unmeasured(), "has not run")
-}
-
-// Unmeasured returns why a scenario that ran has no figures: "could not be measured in 8
-// trials (foreign-cpu 7×, worst 31 %; tool-hung)"; "" if it has figures or never ran.
-func (s *Scenario) Unmeasured() string {
-	tries, failed := 0, gateCounts{}
-	for i := range s.Samples {
-		if sm := &s.Samples[i]; !sm.Profiled {
-			tries++
-			failed.add(causes(sm))
-		}
-	}
-	if tries == 0 || s.Trials > 0 || s.Skipped != "" {
-		return ""
-	}
-	return fmt.Sprintf("could not be measured in %s (%s)", phrase.Count(tries, "trial"), gateList(failed.ordered()))
+	return what + " is known within ±" + quantity.Percentage(i.HalfWidth)
 }

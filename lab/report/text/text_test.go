@@ -12,19 +12,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/lab/profile/folded"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/profiles"
 	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/tables"
 )
 
 func quick(t testing.TB) *model.Report {
 	t.Helper()
-	return model.Build(reporttest.Sample())
+	return report.Build(reporttest.Sample())
 }
 
 func tabled(t *testing.T, r *model.Report, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, r.Document(), o); err != nil {
+	if err := Write(&b, report.Document(r), o); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -59,7 +62,7 @@ func TestTableHasEscapesOnlyInColour(t *testing.T) {
 func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
 	for _, width := range []int{60, 80, 100} {
 		narrow := tabled(t, quick(t), Options{Width: width})
-		for _, f := range quick(t).Figures() {
+		for _, f := range tables.Of(quick(t)) {
 			for _, c := range f.Columns {
 				for i, cell := range c.Cells {
 					if cell.Text != "" && !strings.Contains(narrow, cell.Text) {
@@ -81,7 +84,7 @@ func TestTableNamesEveryBaselineWhereTheyDiffer(t *testing.T) {
 			plan.Comparisons[i].Baseline = "bridge/" + strings.TrimPrefix(c.Subject, "vxlan/")
 		}
 	}
-	text := tabled(t, model.Build(run, plan, samples), Options{Width: 160})
+	text := tabled(t, report.Build(run, plan, samples), Options{Width: 160})
 	if !strings.Contains(text, "baseline") || !regexp.MustCompile(`vxlan .* bridge `).MatchString(text) || strings.Contains(text, "ratio to\n") {
 		t.Errorf("the table must have a column of baselines:\n%s", text)
 	}
@@ -108,7 +111,7 @@ func TestTableOfAnEmptyRunIsShort(t *testing.T) {
 func TestWriteReportsAFailingWriter(t *testing.T) {
 	read, write := io.Pipe()
 	_ = read.Close()
-	if err := Write(write, quick(t).Document(), Options{}); !errors.Is(err, io.ErrClosedPipe) {
+	if err := Write(write, report.Document(quick(t)), Options{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
 }
@@ -126,7 +129,7 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 	}
 	for _, width := range []int{80, 120} {
 		var b bytes.Buffer
-		if err := Write(&b, r.ProfileDocument(), Options{Width: width}); err != nil {
+		if err := Write(&b, profiles.Document(r), Options{Width: width}); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(b.String(), "\nwhere the CPU time went"); n != 2 {
@@ -141,7 +144,7 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 }
 
 func TestEachSideOfAProfileHasItsOwnOrder(t *testing.T) {
-	r := model.Build(reporttest.Sample())
+	r := report.Build(reporttest.Sample())
 	for side, nanos := range map[string]uint64{"sender": 10, "receiver": 90} {
 		data, err := folded.Encode(&folded.Profile{Node: "a", Side: side, Seconds: 1, Samples: 2, Stacks: []folded.Stack{
 			{Comm: "t", Category: "copy", Frames: []string{"f"}, Count: 1, Nanos: 50e6}, {Comm: "t", Category: "GRO", Frames: []string{"g"}, Count: 1, Nanos: nanos * 1e6},
@@ -152,7 +155,7 @@ func TestEachSideOfAProfileHasItsOwnOrder(t *testing.T) {
 		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1})
 	}
 	var b bytes.Buffer
-	if err := Write(&b, r.ProfileDocument(), Options{Width: 100}); err != nil {
+	if err := Write(&b, profiles.Document(r), Options{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
 	for side, want := range map[string]string{"sender": "copy GRO", "receiver": "GRO copy"} {

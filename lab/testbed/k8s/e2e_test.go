@@ -15,7 +15,7 @@ import (
 
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/meter"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -291,7 +291,7 @@ func (k *testCluster) testMatrix(t *testing.T) {
 	if len(seen) != 6 || !strings.Contains(data.Run.Skipped["cni-colocated/rr"], "does not run between hosts") {
 		t.Errorf("figures of %v, skipped %v", seen, data.Run.Skipped)
 	}
-	if r := model.Build(data.Run, data.Plan, data.Samples); len(r.HostMatrices) != 4 {
+	if r := report.Build(data.Run, data.Plan, data.Samples); len(r.HostMatrices) != 4 {
 		t.Errorf("the report has %d matrices, want one for each scenario", len(r.HostMatrices))
 	}
 }

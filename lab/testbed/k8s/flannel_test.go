@@ -14,7 +14,7 @@ import (
 
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/meter"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 )
@@ -110,7 +110,7 @@ func (k *testCluster) testFlannel(t *testing.T) {
 		t.Errorf("the tunnel (VXLAN %t) carried %.0f bytes, want at least those of a second, %.0f", vxlan, carried, least)
 	}
 	var columns []string
-	for _, x := range model.Build(data.Run, data.Plan, data.Samples).Matrices() {
+	for _, x := range report.Matrices(report.Build(data.Run, data.Plan, data.Samples)) {
 		for _, c := range x.Tables[0].Columns {
 			columns = append(columns, c.Name)
 		}

@@ -13,6 +13,7 @@ import (
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/host"
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
@@ -166,7 +167,7 @@ func runPairs(x *Executor, n *notebook, pairs string, blocks, parallel int, sc s
 	if err := e.Run(context.Background()); err != nil {
 		return nil, err
 	}
-	return model.Build(sample.Run{ID: "test", Suite: "test", Status: sample.Complete}, plan, n.samples), nil
+	return report.Build(sample.Run{ID: "test", Suite: "test", Status: sample.Complete}, plan, n.samples), nil
 }
 
 // leftovers lists the lab's namespaces that nodes of this process's runs left.

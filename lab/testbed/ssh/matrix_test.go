@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/lab/report"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -44,7 +45,7 @@ func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
 		}
 	}
 	var page bytes.Buffer
-	s.Must(text.Write(&page, r.Document(), text.Options{Width: 100}))
+	s.Must(text.Write(&page, report.Document(r), text.Options{Width: 100}))
 	if want := []string{"b→c", "c→b"}; !slices.Equal(slow, want) {
 		t.Errorf("the slow pairs are %v, want %v, those of host c:\n%s", slow, want, &page)
 	}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"strings"
+
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/hosts"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/published"
+	"windtunnel/lab/report/rejected"
+	"windtunnel/lab/report/sentences"
+	"windtunnel/lab/report/tables"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// Document returns the report as its readers see it.
+func Document(r *model.Report) document.Document {
+	d := document.Document{Title: r.Run.Title, Lead: r.Run.Description, Lines: lines(r)}
+	d.Add(document.Section{Title: "Findings", Sentences: r.Findings})
+	d.Add(Matrices(r)...)
+	d.Add(tables.Sections(tables.Of(r))...)
+	for i := range r.Elsewhere {
+		d.Add(document.Section{Title: r.Elsewhere[i].Title(), Sections: tables.Sections(tables.OfElsewhere(&r.Elsewhere[i]))})
+	}
+	d.Add(TroubleSection(r), document.Section{Title: "Conditions", Sentences: sentences.Conditions(r)})
+	for i := range r.Ladders {
+		d.Add(tables.LadderSection(&r.Ladders[i]))
+	}
+	d.Add(
+		document.Section{Title: "Hypotheses", Sentences: sentences.Hypotheses(r)},
+		published.Section(r),
+		document.Section{Title: "Validity", Sentences: sentences.Validity(r), Style: document.Faint},
+	)
+	d.Add(LastSections(r)...)
+	return d
+}
+
+// TroubleSection returns the reasons for missing figures.
+func TroubleSection(r *model.Report) document.Section {
+	s := document.Section{Title: "Skipped and failed", Style: document.Alarm}
+	for _, t := range rejected.Troubles(r) {
+		s.Sentences = append(s.Sentences, t.String())
+	}
+	return s
+}
+
+// LastSections returns the notes and the reference sections.
+func LastSections(r *model.Report) []document.Section {
+	environment := document.Section{Title: "Environment", Terms: Facts(r), Reference: true}
+	if settings := Settings(r); settings != nil {
+		environment.Sections = []document.Section{{Title: "Sysctls, offloads, other settings and mitigations", Terms: settings, Reference: true}}
+	}
+	return []document.Section{
+		{Title: "Notes", Sentences: r.Notes, Style: document.Faint},
+		environment,
+		{Title: "Method", Terms: Method(r), Reference: true},
+		{Title: "To repeat", Code: []document.Code{{Lines: Repeat(r)}}, Reference: true},
+		{Title: "To repeat a test by hand", Lead: ByHandHint, Code: ByHand(r), Reference: true},
+	}
+}
+
+// lines identifies the run: its ID, name and machine, the note, and the command.
+func lines(r *model.Report) []string {
+	e := &r.Run.Environment
+	facts := phrase.Lines{r.Run.ID}
+	facts.SayIf(r.Run.Name != "", "%s", r.Run.Name)
+	facts.SayIf(e.CPUs > 0, "%s", phrase.Count(e.CPUs, "CPU"))
+	facts.SayIf(r.Run.Short, "short form")
+	facts.SayIf(e.Kernel != "", "Linux %s", e.Kernel)
+	facts.SayIf(r.Run.Status != "", "%s", r.Run.Status)
+	lines := phrase.Lines{strings.Join(facts, ", ")}
+	lines.SayIf(r.Run.Note != "", "%s", r.Run.Note)
+	lines.SayIf(r.Run.Suite != "", "%s", r.Run.Command())
+	return lines
+}
+
+// Matrices lists the report's matrices: of datagrams, of TCP streams, and of
+// request/response, each with a row for each group and a column for each part of the scenarios'
+// IDs after "/". Request/response beside a load has one matrix for each percentile of the
+// latency, and one of the load. A run in a cluster has one of control groups. A run between
+// pairs of hosts has a matrix of hosts for each scenario.
+func Matrices(r *model.Report) (list []document.Section) {
+	for i := range r.HostMatrices {
+		switch x := &r.HostMatrices[i]; {
+		case x.Blocks == 0: // the notes have the reason
+		case len(x.Hosts) > hosts.MostMatrixHosts:
+			list = append(list, hosts.ByHost(x))
+		default:
+			list = append(list, hosts.Section(x))
+		}
+	}
+	if r.HostMatrices != nil {
+		return list
+	}
+	var datagrams, streams, exchanges []*model.Scenario
+	loaded := false
+	for i := range r.Scenarios {
+		switch s := &r.Scenarios[i]; {
+		case s.Workload.Kind.Exchange():
+			exchanges = append(exchanges, s)
+			loaded = loaded || s.Workload.Load > 0
+		case s.Workload.Kind == suite.UDPStream:
+			datagrams = append(datagrams, s)
+		default:
+			streams = append(streams, s)
+		}
+	}
+	add := func(rows []*model.Scenario, metrics ...sample.Metric) {
+		for _, m := range metrics {
+			if x, ok := tables.Matrix(r, rows, m); ok {
+				list = append(list, x)
+			}
+		}
+	}
+	add(datagrams, sample.DatagramsReceived)
+	add(streams, sample.Throughput)
+	if loaded {
+		add(exchanges, sample.LatencyP50, sample.LatencyP99, sample.LatencyP999, sample.LoadThroughput)
+	} else {
+		add(exchanges, sample.Transactions)
+	}
+	if x, ok := tables.GroupMatrix(r); ok {
+		list = append(list, x)
+	}
+	return list
+}
+
+// Explain explains the results of the run in plain sentences: the cost of each ladder
+// step, the hypotheses, figures that are missing, and the number of trials that count.
+// A run without ladders has the findings in place of the ladder steps.
+func Explain(r *model.Report) document.Document {
+	d := document.Document{Title: r.Run.Title + " (" + r.Run.ID + ")", Lines: []string{r.Run.Command()}}
+	add := func(title string, sentences []string) { d.Add(document.Section{Title: title, Sentences: sentences}) }
+	for i := range r.Ladders {
+		add(tables.Titled("What it costs", r.Ladders[i].Title), sentences.Ladder(r, &r.Ladders[i]))
+	}
+	if len(r.Ladders) == 0 {
+		add("What it costs", sentences.Costs(r))
+	}
+	add("Conditions", sentences.Conditions(r))
+	add("Hypotheses", sentences.Hypotheses(r))
+	add("Published figures", published.Findings(r))
+	var unsaid phrase.Lines
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		unsaid.SayIf(r.HostMatrices == nil && (s.Skipped != "" || rejected.Unmeasured(s) != ""), "%s %s.", s.ID, rejected.Lacks(s))
+	}
+	add("What could not be said", append(unsaid, r.Doubts...))
+	add("Validity", sentences.Validity(r))
+	return d
+}

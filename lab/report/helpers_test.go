@@ -1,0 +1,53 @@
+package report_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/text"
+)
+
+func quick(t testing.TB) *model.Report {
+	t.Helper()
+	return report.Build(reporttest.Sample())
+}
+
+// asMarkdown writes a report as Markdown.
+func asMarkdown(w io.Writer, r *model.Report) error { return markdown.Write(w, report.Document(r)) }
+
+// rows returns the rows of a section's first table as texts.
+func rows(s document.Section) (list []string) {
+	for _, row := range s.Tables[0].Rows {
+		var cells []string
+		for _, c := range row.Cells {
+			cells = append(cells, c.String())
+		}
+		list = append(list, strings.Join(cells, " | "))
+	}
+	return list
+}
+
+func written(t *testing.T, write func(io.Writer, *model.Report) error, r *model.Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func tabled(t *testing.T, r *model.Report, o text.Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := text.Write(&b, report.Document(r), o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/suite"
+)
+
+// methodOf returns the method of a report about one scenario with a fabric.
+func methodOf(f suite.Fabric) map[string]string {
+	passages := map[string]string{}
+	for _, p := range Method((&model.Report{Scenarios: []model.Scenario{{Fabric: f}}})) {
+		passages[p.Name] += p.Text
+	}
+	return passages
+}
+
+func TestTheMethodDescribesTheFabricOfTheRun(t *testing.T) {
+	for _, c := range []struct {
+		fabric       suite.Fabric
+		says, silent string
+		offload      string // title of the passage
+	}{
+		{suite.Fabric{Kind: suite.Wire, Offload: suite.OffloadTCP}, "emulates two NICs", "joins the hosts", "Offload tcp"},
+		{suite.Fabric{Kind: suite.Veth, Offload: suite.OffloadTCP}, "plain veth pair", "joins the hosts", "Offload tcp"},
+		{suite.Fabric{Kind: suite.Existing, Offload: suite.OffloadTCP}, "joins the hosts", "emulates", "Offload tcp"},
+		{suite.Fabric{Kind: suite.Existing, Offload: suite.OffloadNone}, "joins the hosts", "emulates", "Offload none"},
+		{suite.Fabric{Kind: suite.Existing, Offload: suite.OffloadKept}, "joins the hosts", "emulates", "Offload"},
+	} {
+		got := methodOf(c.fabric)
+		if about := got["Fabric"]; !strings.Contains(about, c.says) || strings.Contains(about, c.silent) {
+			t.Errorf("%s: the fabric is %q, want a text with %q", c.fabric, about, c.says)
+		}
+		var titles []string
+		for title := range got {
+			if strings.HasPrefix(title, "Offload") {
+				titles = append(titles, title)
+			}
+		}
+		if len(titles) != 1 || titles[0] != c.offload {
+			t.Errorf("%s: passages %q, want %q", c.fabric, titles, c.offload)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package published
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/rejected"
+)
+
+// Section returns the figures of public documents beside the measured ones. A terminal
+// shows a figure of several tables only once, and omits figures without a ratio, unless the
+// whole table has no ratio.
+func Section(r *model.Report) document.Section {
+	s := document.Section{Title: "Published beside measured", Tables: besideTable(r).List()}
+	var signs []string
+	for _, a := range model.Agreements {
+		if slices.ContainsFunc(r.Tables, func(t model.PublishedTable) bool { return len(t.Agreeing(a)) > 0 }) {
+			signs = append(signs, a.Sign()+" "+string(a))
+		}
+	}
+	if len(r.Tables) > 0 {
+		s.Lead = AgreementRule
+		s.Notes = []string{strings.TrimPrefix(strings.Join(signs, "; ")+". Absolute figures belong to their hardware; ratios are to each one's own baseline.", ". ")}
+	}
+	shown := make(map[string]bool)
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		section, ratios := tableSection(t), len(t.Ratios()) > 0
+		for k, c := range t.Cells() {
+			key := strings.Join([]string{c.Scenario, c.Against, c.Metric, c.Printed}, "\x00")
+			section.Tables[0].Rows[k].Minor = c.Metric == "" || ratios && c.PublishedRatio == nil || shown[key]
+			shown[key] = true
+		}
+		s.Sections = append(s.Sections, section)
+	}
+	return s
+}
+
+// besideTable returns the published figures that are in no table, with their documents.
+func besideTable(r *model.Report) document.Table {
+	t := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("published", "measured", "ratio published", "ratio measured"), document.Words("source"))}
+	for _, b := range WithoutTable(r) {
+		source := b.Source
+		if b.Note != "" {
+			source += " (" + b.Note + ")"
+		}
+		t.Add(b.Scenario, b.Label(), b.Printed, b.MeasuredText(), b.PublishedRatioText(), b.MeasuredRatioText(), source)
+	}
+	return t
+}
+
+// tableSection returns one row for each figure of the table: published and measured, each with its
+// ratio to the baseline, and the verdict. If the tool has CPU figures of its own, they have a
+// separate column.
+func tableSection(t *model.PublishedTable) document.Section {
+	measured, notes := document.Figures("measured"), append([]string{"Source: " + t.Source + "."}, Notes(t)...)
+	if slices.ContainsFunc(t.Cells(), func(c *model.PublishedCell) bool { return c.ByTool != nil }) {
+		measured = document.Figures("measured (CPU: by the lab's meter)", "CPU by the tool itself")
+		measured[1].Optional = true
+		notes = append(notes, ByToolNote)
+	}
+	table := document.Table{Columns: slices.Concat(
+		document.Words(cmp.Or(t.Corner, "row"), "column", "scenario"), document.Figures("published"), measured,
+		document.Figures("published ratio", "measured ratio"), document.Words("verdict"))}
+	table.Columns[2].Optional = true
+	for _, c := range t.Cells() {
+		row := table.Add(c.Row, c.Column, c.Scenario, c.Printed)
+		row.Cells = append(row.Cells, measuredCell(c))
+		if len(measured) > 1 {
+			row.Cells = append(row.Cells, document.Cell{Text: ByToolText(c)})
+		}
+		row.Cells = append(row.Cells, document.Cell{Text: PublishedRatioText(c)}, document.Cell{Text: MeasuredRatioText(c)},
+			document.Cell{Text: cmp.Or(c.Agreement.Sign(), "–"), Range: Verdict(c), Tone: tone(c.Agreement)})
+	}
+	return document.Section{Title: phrase.Capital(t.Title), Tables: table.List(), Notes: append(notes, Causes(t)...)}
+}
+
+// measuredCell returns the measured figure with its interval. Without a figure it has a word and
+// the reason in brackets.
+func measuredCell(c *model.PublishedCell) document.Cell {
+	text := MeasuredText(c)
+	if text == "" || text != c.Absent {
+		return document.Cell{Text: text, Range: MeasuredRange(c)}
+	}
+	head, rest, _ := strings.Cut(text, ":")
+	if len([]rune(head)) > 21 { // "not in the short form"
+		head, rest = "none", text
+	}
+	cell := document.Cell{Text: head}
+	if rest != "" {
+		cell.Range = "(" + strings.TrimSpace(rest) + ")"
+	}
+	return cell
+}
+
+const publishedLegend = "`windtunnel report --format published` wrote this page from stored runs. " +
+	"“Published experiments” has the documents, the rule of the verdicts, and the differences from the documents. " +
+	"Brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
+
+// Document returns a page about the documents that the reports' suites repeat. The
+// page has the number of each verdict, and for each report its documents' tables beside the
+// measured figures, and its hypotheses. Every report must have a table.
+func Document(reports ...*model.Report) (document.Document, error) {
+	name := "results"
+	if len(reports) == 1 {
+		name = reports[0].Run.Suite
+	}
+	d := document.Document{Title: "Published experiments: " + name, Links: []document.Link{{Text: "Published experiments", URL: "published.md"}}, Lines: []string{publishedLegend}}
+	d.Add(document.Section{Title: "All verdicts", Tables: counts(reports).List()})
+	for _, r := range reports {
+		if len(r.Tables) == 0 {
+			return d, fmt.Errorf("run %s of suite %s has no table of a document; name runs of suites that have tables", r.Run.ID, r.Run.Suite)
+		}
+		s := document.Section{Title: r.Run.Suite + ": " + r.Run.Title, Lead: publishedSource(r)}
+		for i := range r.Tables {
+			s.Sections = append(s.Sections, tableSection(&r.Tables[i]))
+		}
+		conclusions := document.Table{Columns: document.Words("verdict", "conclusion", "figures")}
+		for _, h := range r.Hypotheses {
+			conclusions.Add(string(h.Judgement), h.Claim, strings.TrimSpace(h.Why+" "+h.CauseText()))
+		}
+		if len(conclusions.Rows) > 0 {
+			s.Sections = append(s.Sections, document.Section{Title: "Conclusions of the document", Tables: conclusions.List()})
+		}
+		if len(r.Notes) > 0 {
+			s.Sections = append(s.Sections, document.Section{Title: "Notes", Sentences: r.Notes})
+		}
+		d.Add(s)
+	}
+	return d, nil
+}
+
+// counts counts the verdicts on the figures and hypotheses of each report.
+func counts(reports []*model.Report) document.Table {
+	t := document.Table{Columns: document.Words("suite")}
+	judgements := []model.Judgement{model.Holds, model.Refuted, model.Undecided, model.NotHere}
+	for _, a := range model.Agreements {
+		t.Columns = append(t.Columns, document.Column{Name: a.Sign() + " " + string(a)})
+	}
+	t.Columns = append(t.Columns, document.Column{Name: "no verdict"})
+	for _, j := range judgements {
+		t.Columns = append(t.Columns, document.Column{Name: "conclusions: " + string(j)})
+	}
+	for _, r := range reports {
+		row := []string{r.Run.Suite}
+		for _, a := range append(model.Agreements, "") {
+			n := 0
+			for i := range r.Tables {
+				n += len(r.Tables[i].Agreeing(a))
+			}
+			row = append(row, strconv.Itoa(n))
+		}
+		for _, j := range judgements {
+			n := 0
+			for _, h := range r.Hypotheses {
+				if h.Judgement == j {
+					n++
+				}
+			}
+			row = append(row, strconv.Itoa(n))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// publishedSource names the run of a report, with its date and number of trials, and the
+// facts that its figures depend on.
+func publishedSource(r *model.Report) string {
+	e := r.Run.Environment
+	text := fmt.Sprintf("Run %s of %s: %s. %s %s %s, %s, Linux %s", r.Run.ID, r.Run.Started.UTC().Format("2 January 2006"), r.Run.Command(),
+		trialsEach(r), rejected.Line(r.Validity), e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
+	if e.Revision != "" {
+		text += ", revision " + e.Revision
+	}
+	return text + "."
+}
+
+// trialsEach states the number of scenarios with figures, and of their trials that count:
+// "Figures of 24 scenarios, each of 9 to 11 trials."
+func trialsEach(r *model.Report) string {
+	var counts []int
+	for i := range r.Scenarios {
+		if n := r.Scenarios[i].Trials; n > 0 {
+			counts = append(counts, n)
+		}
+	}
+	if len(counts) == 0 {
+		return "No scenario has figures."
+	}
+	least, most := slices.Min(counts), slices.Max(counts)
+	each := phrase.Count(most, "trial")
+	if least < most {
+		each = fmt.Sprintf("%d to %s", least, each)
+	}
+	return fmt.Sprintf("Figures of %s, each of %s.", phrase.Count(len(counts), "scenario"), each)
+}

@@ -1,0 +1,203 @@
+// Package published sets the figures of public documents beside the measured figures, and
+// judges whether their ratios agree.
+package published
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/verdicts"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// Tables returns the plan's tables with the measured figures.
+func Tables(b *verdicts.Judge) []model.PublishedTable {
+	var list []model.PublishedTable
+	for _, t := range b.Plan.Tables {
+		out := model.PublishedTable{Table: t}
+		for i := range b.Plan.Published {
+			if p := &b.Plan.Published[i]; p.Table == t.Name {
+				put(&out, cell(b, p))
+			}
+		}
+		if len(out.Rows) > 0 {
+			list = append(list, out)
+		}
+	}
+	return list
+}
+
+// put sets the cell in its row and column. It adds them if they are new.
+func put(t *model.PublishedTable, c *model.PublishedCell) {
+	row := slices.IndexFunc(t.Rows, func(r model.PublishedRow) bool { return r.Name == c.Row })
+	if row < 0 {
+		row = len(t.Rows)
+		t.Rows = append(t.Rows, model.PublishedRow{Name: c.Row})
+	}
+	column := slices.Index(t.Columns, c.Column)
+	if column < 0 {
+		column = len(t.Columns)
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for i := range t.Rows {
+		for len(t.Rows[i].Cells) < len(t.Columns) {
+			t.Rows[i].Cells = append(t.Rows[i].Cells, nil)
+		}
+	}
+	t.Rows[row].Cells[column] = c
+}
+
+func cell(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
+	c := &model.PublishedCell{Published: *p}
+	switch {
+	case p.Metric == "":
+		c.Absent = p.Note
+		return c
+	case p.Baseline != "":
+		c.Against, c.PublishedRatio = p.Baseline, &p.Value
+		c.Doubt = contradiction(b, p)
+	default:
+		c.Absent = whyNoFigure(b, p.Scenario, sample.Metric(p.Metric))
+		if c.Absent == "" {
+			iv := b.Cells[p.Scenario].Summary[sample.Metric(p.Metric)]
+			c.Measured = &iv
+			if own, ok := b.Cells[p.Scenario].Summary["tool_"+sample.Metric(p.Metric)]; ok && verdicts.OfSide(sample.Metric(p.Metric)) {
+				c.ByTool = &own
+			}
+		}
+		c.Against = baselineOf(b, p.Scenario)
+		if base := b.Cells[c.Against]; base != nil && b.Cells[p.Scenario] != nil && !verdicts.Comparable(sample.Metric(p.Metric), b.Cells[p.Scenario].Scenario, base.Scenario) {
+			c.Why = "both endpoints are on one node, so its CPU is not compared with that of a node that has one endpoint"
+			break
+		}
+		c.PublishedRatio = publishedRatio(b, p, c.Against)
+	}
+	if c.PublishedRatio == nil {
+		c.Against = ""
+		return c
+	}
+	measureRatio(b, c)
+	return c
+}
+
+// measureRatio sets the measured ratio and its agreement with the published ratio, or
+// the reason why there is none.
+func measureRatio(b *verdicts.Judge, c *model.PublishedCell) {
+	m := sample.Metric(c.Metric)
+	for _, id := range []string{c.Scenario, c.Against} {
+		if c.Why = whyNoFigure(b, id, m); c.Why != "" {
+			if c.Baseline != "" {
+				c.Absent = c.Why
+			}
+			if why := b.Run.Skipped[id]; why != "" {
+				c.Why = string(model.NotHere) + ": " + why
+			}
+			return
+		}
+	}
+	over, _, _ := verdicts.Pair(m, b.Cells[c.Scenario], b.Cells[c.Against])
+	switch p := b.Paired(c.Scenario, c.Against, m); {
+	case len(over) == 0:
+		c.Why = cmp.Or(b.WithoutCommonBlock(c.Scenario, c.Against), "no block has figures of both scenarios")
+	case p == nil:
+		c.Why = "there is no ratio: a trial has a figure of zero"
+	default:
+		c.MeasuredRatio = &p.Ratio
+		if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement == model.Disagrees {
+			c.Cause = b.Plan.CauseOf(c.Scenario, c.Against, c.Metric)
+		}
+	}
+}
+
+// baselineOf returns the baseline of the plan's first comparison of a scenario; "" if
+// there is none.
+func baselineOf(b *verdicts.Judge, id string) string {
+	for _, c := range b.Plan.Comparisons {
+		if c.Subject == id {
+			return c.Baseline
+		}
+	}
+	return ""
+}
+
+// publishedRatio returns the ratio of a figure to the document's figure of the
+// baseline in the same unit. It prefers a figure of the same table.
+func publishedRatio(b *verdicts.Judge, p *suite.Published, baseline string) *float64 {
+	var base *suite.Published
+	for i := range b.Plan.Published {
+		o := &b.Plan.Published[i]
+		if o.Scenario != baseline || o.Metric != p.Metric || o.Baseline != "" || o.Value <= 0 || o.Unit != p.Unit {
+			continue
+		}
+		if base == nil || base.Table != p.Table && o.Table == p.Table {
+			base = o
+		}
+	}
+	if base == nil || baseline == "" || p.Value <= 0 {
+		return nil
+	}
+	ratio := p.Value / base.Value
+	return &ratio
+}
+
+// contradiction explains why a published change contradicts the figures of the same
+// table; "" if it does not. It allows for rounding of the last digit.
+func contradiction(b *verdicts.Judge, p *suite.Published) string {
+	var subject, base suite.Published
+	for _, o := range slices.Backward(b.Plan.Published) {
+		switch {
+		case o.Table != p.Table || o.Metric != p.Metric || o.Baseline != "":
+		case o.Scenario == p.Scenario:
+			subject = o
+		case o.Scenario == p.Baseline:
+			base = o
+		}
+	}
+	if subject.Scenario == "" || base.Value <= base.Step/2 {
+		return ""
+	}
+	low := (subject.Value - subject.Step/2) / (base.Value + base.Step/2)
+	high := (subject.Value + subject.Step/2) / (base.Value - base.Step/2)
+	if p.Value+p.Step/2 >= low && p.Value-p.Step/2 <= high {
+		return ""
+	}
+	return fmt.Sprintf("the document's own figures, %s and %s, give %s and not %s", subject.Printed, base.Printed, changeText(subject.Value/base.Value), p.Printed)
+}
+
+// whyNoFigure returns why a scenario has no figure of m; "" if it has one.
+func whyNoFigure(b *verdicts.Judge, id string, m sample.Metric) string {
+	c := b.Cells[id]
+	switch {
+	case c == nil && b.Plan.Short:
+		return "not in the short form"
+	case c == nil:
+		return "not in this run"
+	case b.Run.Skipped[id] != "":
+		return "skipped: " + b.Run.Skipped[id]
+	case len(c.Counting) == 0:
+		return b.Lacks(id)
+	}
+	if _, ok := c.Summary[m]; !ok {
+		return "not measured"
+	}
+	return ""
+}
+
+// Figures pairs each published figure of the plan with the measured one. Measured is nil
+// if there is no measured figure.
+func Figures(b *verdicts.Judge) []model.Published {
+	var list []model.Published
+	for _, p := range b.Plan.Published {
+		entry := model.Published{Published: p}
+		if c := b.Cells[p.Scenario]; c != nil {
+			if iv, ok := c.Summary[sample.Metric(p.Metric)]; ok {
+				entry.Measured = &iv
+			}
+		}
+		list = append(list, entry)
+	}
+	return list
+}

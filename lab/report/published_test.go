@@ -1,0 +1,270 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/report/export"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/published"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/text"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// documented returns the rigorous run with a document's table: a baseline, one figure
+// of each kind, and a change that contradicts the figures.
+func documented() (sample.Run, suite.Plan, []sample.Sample) {
+	run, plan, samples := reporttest.Rigorous()
+	plan.Tables = []suite.Table{{Name: "t", Title: "streams", Source: "the document, table 1", Corner: "system"}}
+	cell := func(row, column, scenario string, m sample.Metric, value float64, printed, unit string, factor, step float64) suite.Published {
+		return suite.Published{Table: "t", Row: row, Column: column, Scenario: scenario, Metric: string(m), Value: value, Printed: printed, Unit: unit, Factor: factor, Step: step, Source: "the document, table 1"}
+	}
+	plan.Published = []suite.Published{
+		cell("raw", "rate", "raw/stream", sample.Throughput, 590*8e3, "590 KB/sec", "KB/sec", 8e3, 8e3),
+		cell("vxlan", "rate", "vxlan/stream", sample.Throughput, 557*8e3, "557 KB/sec", "KB/sec", 8e3, 8e3),
+		cell("bridge", "rate", "bridge/stream", sample.Throughput, 560*8e3, "560 KB/sec", "KB/sec", 8e3, 8e3),
+		cell("macvlan", "rate", "macvlan/stream", sample.Throughput, 100*8e3, "100 KB/sec", "KB/sec", 8e3, 8e3),
+		cell("other", "rate", "gone/stream", sample.Throughput, 100*8e3, "100 KB/sec", "KB/sec", 8e3, 8e3),
+		cell("raw", "CPU", "raw/stream", sample.SenderCPU, 50, "50 %", "%", 1, 1),
+		cell("colocated", "CPU", "bridge-colocated/stream", sample.SenderCPU, 60, "60 %", "%", 1, 1),
+	}
+	change := cell("vxlan", "change", "vxlan/stream", sample.Throughput, 0.84, "-16%", "", 0, 0.01)
+	change.Baseline = "raw/stream"
+	plan.Published = append(plan.Published, change,
+		suite.Published{Table: "t", Row: "vxlan", Column: "price", Printed: "5", Note: "nothing here costs money", Source: "the document, table 1"})
+	return run, plan, samples
+}
+
+func documentedReport(t *testing.T) (*model.Report, func(row, column string) *model.PublishedCell) {
+	t.Helper()
+	r := report.Build(documented())
+	if len(r.Tables) != 1 {
+		t.Fatalf("%d tables, want 1", len(r.Tables))
+	}
+	return r, func(row, column string) *model.PublishedCell {
+		t.Helper()
+		for _, line := range r.Tables[0].Rows {
+			for _, c := range line.Cells {
+				if c != nil && c.Row == row && c.Column == column {
+					return c
+				}
+			}
+		}
+		t.Fatalf("no cell %s, %s", row, column)
+		return nil
+	}
+}
+
+func TestADocumentsTableKeepsItsShape(t *testing.T) {
+	r, _ := documentedReport(t)
+	table := r.Tables[0]
+	if got := strings.Join(table.Columns, " "); got != "rate CPU change price" {
+		t.Errorf("columns %q", got)
+	}
+	var rows []string
+	for _, row := range table.Rows {
+		filled := ""
+		for _, c := range row.Cells {
+			filled += map[bool]string{true: "-", false: "x"}[c == nil]
+		}
+		rows = append(rows, row.Name+" "+filled)
+	}
+	if got, want := strings.Join(rows, ", "), "raw xx--, vxlan x-xx, bridge x---, macvlan x---, other x---, colocated -x--"; got != want {
+		t.Errorf("rows %q, want %q", got, want)
+	}
+	if len(r.Published) != 9 || len(published.WithoutTable(r)) != 0 {
+		t.Errorf("%d figures, of which %d stand outside of tables; want 9 and 0", len(r.Published), len(published.WithoutTable(r)))
+	}
+}
+
+func TestMeasuredFiguresStandInTheDocumentsUnitWithTheirRatios(t *testing.T) {
+	r, cell := documentedReport(t)
+	vxlan := cell("vxlan", "rate")
+	bits := r.Scenarios[6].Throughput
+	if r.Scenarios[6].ID != "vxlan/stream" || vxlan.Measured == nil || *vxlan.Measured != *bits {
+		t.Fatalf("measured %+v, want %+v", vxlan.Measured, bits)
+	}
+	if got := published.MeasuredText(vxlan); got != fmt.Sprintf("%.0f0000 KB/sec", bits.Median/8e7) {
+		t.Errorf("%v bit/s are printed as %q", bits.Median, got)
+	}
+	if vxlan.Against != "raw/stream" || math.Abs(*vxlan.PublishedRatio-557./590) > 1e-12 {
+		t.Errorf("published ratio %v to %q", *vxlan.PublishedRatio, vxlan.Against)
+	}
+	if want := r.Ratio("vxlan/stream", sample.Throughput).Ratio; *vxlan.MeasuredRatio != want {
+		t.Errorf("measured ratio %+v, the comparison has %+v", *vxlan.MeasuredRatio, want)
+	}
+	if vxlan.Agreement != model.OtherMagnitude && vxlan.Agreement != model.Disagrees {
+		t.Errorf("a loss of 6 %% published and of 21 %% measured: %s", vxlan.Agreement)
+	}
+	if raw := cell("raw", "rate"); raw.PublishedRatio != nil || raw.Agreement != "" || raw.Against != "" {
+		t.Errorf("the baseline has a ratio itself: %+v", raw)
+	}
+	if b := cell("bridge", "rate"); b.Agreement != model.SameMagnitude {
+		t.Errorf("a loss of 5 %% published and of 4 %% measured: %s (%s)", b.Agreement, b.Why)
+	}
+}
+
+func TestAChangeThatTheDocumentsOwnFiguresContradictIsSaid(t *testing.T) {
+	r, cell := documentedReport(t)
+	c := cell("vxlan", "change")
+	if c.Doubt != "the document's own figures, 557 KB/sec and 590 KB/sec, give −5.6 % and not -16%" {
+		t.Errorf("doubt %q", c.Doubt)
+	}
+	if *c.PublishedRatio != 0.84 || c.MeasuredRatio == nil || c.Measured != nil || !strings.HasPrefix(published.MeasuredText(c), "−2") {
+		t.Errorf("the change is %+v, printed as %q", c, published.MeasuredText(c))
+	}
+	found := false
+	for _, line := range published.Notes(&r.Tables[0]) {
+		found = found || strings.HasPrefix(line, "vxlan, change: the document's own figures")
+	}
+	if !found {
+		t.Errorf("notes %q", published.Notes(&r.Tables[0]))
+	}
+}
+
+func TestChangesThatFollowFromRoundedFiguresAreNotDoubted(t *testing.T) {
+	for _, c := range []struct {
+		native, weave, step, change float64
+		doubted                     bool
+	}{
+		{590, 557, 1, 0.84, true}, {12.5, 9.11, 0.01, 0.73, false}, {24.8, 10.3, 0.1, 0.42, false}, {48, 12, 1, 0.25, false},
+		{310, 51, 1, 0.17, false}, {56.3, 17, 1, 0.31, false}, {117, 24.6, 0.1, 0.21, false}, {310, 51, 0.1, 0.17, true},
+	} {
+		run, plan, samples := documented()
+		plan.Published[0].Value, plan.Published[0].Step = c.native, 1
+		if c.native != math.Trunc(c.native) {
+			plan.Published[0].Step = 0.1
+		}
+		plan.Published[1].Value, plan.Published[1].Step = c.weave, c.step
+		plan.Published[7].Value = c.change
+		r := report.Build(run, plan, samples)
+		for _, row := range r.Tables[0].Rows {
+			for _, cell := range row.Cells {
+				if cell != nil && cell.Baseline != "" && (cell.Doubt != "") != c.doubted {
+					t.Errorf("%v to %v as %v: doubt %q, want one: %v", c.native, c.weave, c.change, cell.Doubt, c.doubted)
+				}
+			}
+		}
+	}
+}
+
+// A difference has the cause that the suite gives for its subject, baseline and metric, or
+// a mark that none is known.
+func TestADifferenceHasItsCauseOrAMark(t *testing.T) {
+	build := func(causes ...suite.Cause) *model.Report {
+		run, plan, samples := documented()
+		plan.Published[2].Value = 295 * 8e3 // of the bridge: half of raw's, which it is not here
+		plan.Causes = causes
+		return report.Build(run, plan, samples)
+	}
+	rate, latency := []string{string(sample.Throughput)}, []string{string(sample.LatencyP50)}
+	for _, c := range []struct {
+		causes       []suite.Cause
+		cell, claims string
+	}{
+		{nil, "≠ bridge, rate: cause not known.", "Cause not known."},
+		{[]suite.Cause{{Subject: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Baseline: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Metrics: latency, Cause: "another"}}, "≠ bridge, rate: cause not known.", "Cause not known."},
+		{[]suite.Cause{{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: rate, Cause: "it copies less."}, {Subject: "bridge/rr", Metrics: latency, Cause: "one more hop"}}, "≠ bridge, rate: it copies less.", "Cause: one more hop."},
+	} {
+		r := build(c.causes...)
+		if got := strings.Join(published.Causes(&r.Tables[0]), "\n"); got != c.cell {
+			t.Errorf("%+v: the table says %q, want %q", c.causes, got, c.cell)
+		}
+		for _, h := range r.Hypotheses {
+			want := ""
+			if h.Judgement == model.Refuted {
+				want = c.claims
+			}
+			if got := h.CauseText(); got != want {
+				t.Errorf("%+v: %s (%s): %q, want %q", c.causes, h.Claim, h.Judgement, got, want)
+			}
+		}
+	}
+}
+
+func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
+	_, cell := documentedReport(t)
+	for place, want := range map[[2]string]string{
+		{"macvlan", "rate"}: "skipped: ", {"other", "rate"}: "not in this run", {"vxlan", "price"}: "nothing here costs money",
+	} {
+		c := cell(place[0], place[1])
+		if !strings.HasPrefix(published.MeasuredText(c), want) || c.Measured != nil || c.MeasuredRatio != nil || c.Agreement != "" {
+			t.Errorf("%v: %q, agreement %q; want %q", place, published.MeasuredText(c), c.Agreement, want)
+		}
+	}
+	if c := cell("colocated", "CPU"); c.Measured == nil || c.MeasuredRatio != nil || c.PublishedRatio != nil || !strings.Contains(published.Verdict(c), "both endpoints are on one node") {
+		t.Errorf("the CPU of one node over that of two: %+v (%s)", c.MeasuredRatio, published.Verdict(c))
+	}
+	run, plan, samples := documented()
+	plan.Published[7].Baseline = "macvlan/stream"
+	if got := published.Verdict(report.Build(run, plan, samples).Tables[0].Rows[1].Cells[2]); !strings.HasPrefix(got, "cannot be judged here: this kernel has no macvlan") {
+		t.Errorf("the verdict on a change from a skipped scenario is %q", got)
+	}
+	plan.Short = true
+	r := report.Build(run, plan, samples)
+	if got := published.MeasuredText(r.Tables[0].Rows[4].Cells[0]); got != "not in the short form" {
+		t.Errorf("a scenario that the short form leaves out: %q", got)
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "the short form of the suite") || !strings.HasPrefix(report.Repeat(r)[0], "windtunnel run quick --short --seed ") {
+		t.Errorf("the report does not mention the short form: %q, %q", r.Notes, report.Repeat(r))
+	}
+}
+
+func TestEveryFormOfTheReportHasTheDocumentsTables(t *testing.T) {
+	r, _ := documentedReport(t)
+	var b bytes.Buffer
+	for name, c := range map[string]struct {
+		write func() error
+		has   []string
+	}{
+		"table": {func() error { return text.Write(&b, report.Document(r), text.Options{Width: 140}) }, []string{"Published beside measured", "557 KB/sec", "0.944", "= same direction and magnitude", "give −5.6 % and not -16%", "Absolute figures belong"}},
+		"narrow": {func() error { return text.Write(&b, report.Document(r), text.Options{Width: 60}) }, []string{
+			"557 KB/sec", "0.944"}},
+		"markdown": {func() error { return asMarkdown(&b, r) }, []string{"### Streams", "| system | column | scenario | published | measured |", "| vxlan | change | vxlan/stream | -16% |", "give −5.6 %", "Absolute figures belong to the hardware"}},
+		"explain":  {func() error { fmt.Fprint(&b, report.Explain(r)); return nil }, []string{"Published figures", "Streams, 3 ratios to the baseline. Same direction and magnitude: 2 (vxlan change, bridge rate); same direction, other magnitude: 1 (vxlan rate)."}},
+	} {
+		b.Reset()
+		if err := c.write(); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.has {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, b.String())
+			}
+		}
+	}
+	b.Reset()
+	if err := export.WriteJSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Tables []model.PublishedTable `json:"published_tables"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &read); err != nil || len(read.Tables) != 1 || read.Tables[0].Rows[1].Cells[0].Agreement == "" {
+		t.Errorf("JSON has %+v (%v)", read.Tables, err)
+	}
+}
+
+func TestPublishedRatioIsToThePublishedBaseline(t *testing.T) {
+	list := published.WithoutTable(quick(t))
+	if len(list) != 3 {
+		t.Fatalf("%d figures, want 3", len(list))
+	}
+	v := list[1]
+	if v.Baseline != "raw/stream" || v.PublishedRatio == nil || v.MeasuredRatio == nil {
+		t.Fatalf("vxlan/stream: %+v", v)
+	}
+	if got := *v.PublishedRatio; got < 0.2159 || got > 0.2160 {
+		t.Errorf("1592.691 of 7375.159 is %v", got)
+	}
+	if list[0].PublishedRatio != nil || list[2].MeasuredRatio != nil {
+		t.Error("a baseline has a ratio to itself")
+	}
+}

@@ -1,0 +1,153 @@
+package verdicts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/figures"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
+	"windtunnel/lab/suite"
+)
+
+// Hypotheses judges the plan's hypotheses.
+func (b *Judge) Hypotheses() []model.Hypothesis {
+	var list []model.Hypothesis
+	for i := range b.Plan.Hypotheses {
+		list = append(list, b.hypothesis(&b.Plan.Hypotheses[i]))
+	}
+	return list
+}
+
+// hypothesis judges one hypothesis. It holds if it holds for every subject. It is
+// refuted if it is refuted for one subject, and then has the cause that the suite gives for
+// the first such subject. With several subjects their intervals are
+// wider (Bonferroni): all contain the true ratios with 95 % confidence.
+func (b *Judge) hypothesis(h *suite.Hypothesis) model.Hypothesis {
+	out := model.Hypothesis{Hypothesis: *h, Judgement: model.Holds}
+	if len(h.Subjects) == 0 {
+		out.Judgement, out.Why = model.Undecided, "It names no subject."
+		return out
+	}
+	level := 1 - Alpha/float64(len(h.Subjects))
+	var whys []string
+	for _, subject := range h.Subjects {
+		o, why := b.observe(h, subject, level)
+		out.Observed, whys = append(out.Observed, o), append(whys, phrase.Capital(why)+".")
+		if o.Judgement == model.Refuted && out.Judgement != model.Refuted {
+			out.Cause = b.Plan.CauseOf(subject, h.Baseline, h.Metric)
+		}
+		if o.Judgement == model.Refuted || out.Judgement == model.Holds {
+			out.Judgement = o.Judgement
+		}
+	}
+	out.Why = strings.Join(whys, " ")
+	return out
+}
+
+// observe judges one subject. It returns the reason in words.
+func (b *Judge) observe(h *suite.Hypothesis, subject string, level float64) (model.Observed, string) {
+	o := model.Observed{Subject: subject, Judgement: model.Undecided}
+	if why := b.lacksFigures(h, subject); why != "" {
+		if b.Run.Skipped[subject]+b.Run.Skipped[h.Baseline] != "" {
+			o.Judgement = model.NotHere
+		}
+		return o, why
+	}
+	figure, why := b.hypothesisFigure(h, subject, level)
+	if why != "" {
+		return o, why
+	}
+	o.Figure = &figure
+	about := sentence(model.Hypothesis{Hypothesis: *h}, subject, figure)
+	if need := stats.MinimumTrials(level); figure.N < need {
+		return o, fmt.Sprintf("%s in %s, too few to judge by: %d are needed", about, phrase.Count(figure.N, "trial"), need)
+	}
+	about += fmt.Sprintf(" (%.3g %% interval, n = %d)", 100*level, figure.N)
+	how := "partly within"
+	switch {
+	case figure.Low >= h.Low && figure.High <= h.High:
+		o.Judgement, how = model.Holds, "within"
+	case figure.High < h.Low || figure.Low > h.High:
+		o.Judgement, how = model.Refuted, "outside"
+	}
+	return o, fmt.Sprintf("%s, %s %s", about, how, h.Printed)
+}
+
+// lacksFigures returns why a subject or the baseline has no figures; "" if both have
+// them.
+func (b *Judge) lacksFigures(h *suite.Hypothesis, subject string) string {
+	for _, id := range slices.DeleteFunc([]string{subject, h.Baseline}, func(id string) bool { return id == "" }) {
+		if !b.measured(id) {
+			return "there are no figures: " + b.Lacks(id)
+		}
+		for _, m := range []string{h.Metric, h.Over} {
+			if m != "" && len(b.Cells[id].Values[sample.Metric(m)]) == 0 {
+				return fmt.Sprintf("%s was not measured in %s", sample.Metric(m).Label(), id)
+			}
+		}
+	}
+	return ""
+}
+
+// hypothesisFigure estimates the figure that the hypothesis bounds, with an interval of
+// this confidence. It returns the reason if there is none.
+func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level float64) (quantity.Interval, string) {
+	m, of := sample.Metric(h.Metric), subject+" and "+h.Baseline
+	over, under, _ := Pair(m, b.Cells[subject], b.Cells[h.Baseline])
+	estimate := b.ratio
+	switch {
+	case h.Over != "":
+		of = subject
+		over, under = both(b.Cells[subject], m, sample.Metric(h.Over))
+	case h.Baseline == "":
+		iv, _, err := stats.MedianInterval(b.Cells[subject].Values[m], b.level(level))
+		if err != nil {
+			return quantity.Interval{}, fmt.Sprintf("%s of %s has no interval: %v", m.Label(), subject, err)
+		}
+		return quantity.Interval(iv), ""
+	case h.Difference:
+		estimate = b.difference
+	}
+	if len(over) == 0 {
+		return quantity.Interval{}, cmp.Or(b.WithoutCommonBlock(subject, h.Baseline), fmt.Sprintf("no block has %s of both %s", m.Label(), of))
+	}
+	e, ok, err := estimate(over, under, level)
+	if err != nil {
+		return quantity.Interval{}, fmt.Sprintf("%s: there is no ratio of %s, because %v", m.Label(), of, err)
+	}
+	if !ok {
+		return quantity.Interval{}, fmt.Sprintf("%s of %s has no ratio", m.Label(), of)
+	}
+	return quantity.Interval(e.Interval), ""
+}
+
+// both returns the values of two metrics of one scenario, of the blocks that have both.
+func both(c *figures.Cell, m, other sample.Metric) (over, under []float64) {
+	for i, block := range c.Blocks[m] {
+		if j, found := slices.BinarySearch(c.Blocks[other], block); found {
+			over, under = append(over, c.Values[m][i]), append(under, c.Values[other][j])
+		}
+	}
+	return over, under
+}
+
+// sentence states the figure of a subject: "throughput of b/stream is 0.98× [0.97, 0.99]
+// that of a/stream".
+func sentence(h model.Hypothesis, subject string, figure quantity.Interval) string {
+	m, text := sample.Metric(h.Metric), h.FigureText(figure)
+	switch {
+	case h.Over != "":
+		return fmt.Sprintf("%s of %s is %s its %s", m.Label(), subject, text, sample.Metric(h.Over).Label())
+	case h.Difference:
+		return fmt.Sprintf("%s of %s less that of %s is %s", m.Label(), subject, h.Baseline, text)
+	case h.Baseline == "":
+		return fmt.Sprintf("%s of %s is %s", m.Label(), subject, text)
+	}
+	return fmt.Sprintf("%s of %s is %s that of %s", m.Label(), subject, text, h.Baseline)
+}
