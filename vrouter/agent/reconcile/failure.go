@@ -27,6 +27,7 @@ var (
 	theLabels     = Object{kindNode, "labels"}
 	thePrograms   = Object{kindNode, "programs"}
 	theNeighbours = Object{kindNode, "neighbours"}
+	theAccess     = Object{kindNode, "node_access"}
 	theVXLANPort  = Object{kindNode, "vxlan_port"}
 )
 

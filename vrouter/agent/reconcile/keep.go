@@ -67,3 +67,30 @@ func (p *Pass) merge() {
 		p.mended = append(p.mended, "device "+netdev.GRODevice+" was missing")
 	}
 }
+
+// keepAccess makes the kernel forward and masquerade the packets of networks with node_access.
+func (p *Pass) keepAccess() {
+	last := p.r.Last
+	if !p.compiled {
+		if last != nil {
+			p.access = last.access
+		}
+		return
+	}
+	for _, port := range p.Want.Ports {
+		if n, _ := p.Want.Network(port.Network); port.Attach.Host && n.NodeAccess && p.Devices[port.Name] != nil {
+			p.access = append(p.access, n.Subnets...)
+		}
+	}
+	if p.waits(theAccess) || last != nil && p.isPartial() && !last.failed(theAccess) && slices.Equal(last.access, p.access) {
+		return
+	}
+	changed, err := netdev.KeepAccess(p.r.space, p.r.config, p.access)
+	if err != nil {
+		p.fail(theAccess, err)
+		return
+	}
+	if changed && last != nil && p.cause != asked && slices.Equal(last.access, p.access) {
+		p.mended = append(p.mended, "rules or sysctls of node_access differed")
+	}
+}

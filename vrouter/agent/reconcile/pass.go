@@ -47,6 +47,7 @@ type Pass struct {
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
 	gen      uint64
+	access   []netip.Prefix // subnets of the networks with node_access that this node is connected to
 }
 
 // Unfit returns the reason why a port does not forward; nil: it forwards.
@@ -131,6 +132,7 @@ func (p *Pass) walk() {
 	p.retire()
 	p.configure()
 	p.clear()
+	p.keepAccess()
 	p.resolve()
 	p.announce()
 }
@@ -192,7 +194,7 @@ func (p *Pass) look() error {
 func (p *Pass) keepLast() {
 	if l := p.r.Last; l != nil {
 		p.Devices, p.Fabric, p.facts, p.Compiled = l.Devices, l.Fabric, l.facts, l.Compiled
-		p.locator, p.Labels = l.locator, l.Labels
+		p.locator, p.Labels, p.access = l.locator, l.Labels, l.access
 		for o, f := range l.Failures {
 			if f.Next = (time.Time{}); o != theDevices { // nothing can be tried without the devices
 				p.Failures[o] = f

@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// outsides are addresses that each node's outside has.
+var outsides = addresses("203.0.113.9", "2001:db8:99::9")
+
+// outside makes a namespace behind a node. The node's default routes lead to it. It has no
+// routes to the networks.
+func (b *bed) outside(n *node) netns.NsHandle {
+	b.t.Helper()
+	ns := b.namespace("out-" + n.name)
+	h, there := b.handle(n.ns), b.handle(ns)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "out"
+	b.must(h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "node", PeerNamespace: netlink.NsFd(int(ns))}))
+	configure := func(h *netlink.Handle, device string, all ...string) netlink.Link {
+		l, err := h.LinkByName(device)
+		b.must(err)
+		b.must(h.LinkSetUp(l))
+		for _, text := range all {
+			p := netip.MustParsePrefix(text)
+			b.must(h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(p), Flags: map[bool]int{true: 0x02 /* IFA_F_NODAD */}[p.Addr().Is6()]}))
+		}
+		return l
+	}
+	l := configure(h, "out", "198.51.100.1/24", "2001:db8:1::1/64")
+	configure(there, "node", "198.51.100.2/24", "2001:db8:1::2/64")
+	configure(there, "lo", outsides[0].String()+"/32", outsides[1].String()+"/128")
+	for to, via := range map[string]string{"0.0.0.0/0": "198.51.100.2", "::/0": "2001:db8:1::2"} {
+		b.must(h.RouteAdd(&netlink.Route{Dst: ipNet(netip.MustParsePrefix(to)), Gw: netip.MustParseAddr(via).AsSlice(), LinkIndex: l.Attrs().Index}))
+	}
+	return ns
+}
+
+// replies serves TCP and UDP on port 7 of addresses of a namespace. Each client gets a
+// word, and the address that the server sees.
+func replies(t *testing.T, ns netns.NsHandle, word string, at ...netip.Addr) {
+	t.Helper()
+	for _, a := range at {
+		repliesAt(t, ns, word, netip.AddrPortFrom(a, 7).String())
+	}
+}
+
+func repliesAt(t *testing.T, ns netns.NsHandle, word, at string) {
+	t.Helper()
+	var l net.Listener
+	var u net.PacketConn
+	if err := in(ns, func() (err error) {
+		if l, err = net.Listen("tcp", at); err == nil {
+			u, err = net.ListenPacket("udp", at)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(); u.Close() })
+	reply := func(from net.Addr) []byte {
+		a := netip.MustParseAddrPort(from.String())
+		return []byte(word + " " + a.Addr().Unmap().String())
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Write(reply(c.RemoteAddr()))
+			c.Close()
+		}
+	}()
+	go func() {
+		for buffer := make([]byte, 16); ; {
+			_, from, err := u.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			u.WriteTo(reply(from), from)
+		}
+	}()
+}
+
+// replied asks the server at an address.
+func replied(ns netns.NsHandle, network string, to netip.Addr, port uint16) (text string, err error) {
+	err = in(ns, func() error {
+		c, err := net.DialTimeout(network, netip.AddrPortFrom(to, port).String(), time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(time.Second))
+		if network == "udp" {
+			c.Write([]byte("?"))
+		}
+		buffer := make([]byte, 64)
+		n, err := c.Read(buffer)
+		text = string(buffer[:n])
+		return err
+	})
+	return text, err
+}
+
+// expectReplies expects a reply with TCP and UDP over both IP versions, several times: flows
+// are spread by their ports.
+func expectReplies(t *testing.T, from netns.NsHandle, to []netip.Addr, want func(v6 bool) string) {
+	t.Helper()
+	for _, a := range to {
+		for _, network := range []string{"tcp", "udp"} {
+			for range 8 {
+				soon(t, 5*time.Second, network+" to "+a.String(), func() error {
+					got, err := replied(from, network, a, 7)
+					if err == nil && got != want(a.Is6()) {
+						t.Fatalf("%s to %s: %q replies, want %q", network, a, got, want(a.Is6()))
+					}
+					return err
+				})
+			}
+		}
+	}
+}
+
+// kernelState returns what the agent must restore on a node.
+func (n *node) kernelState() (text string) {
+	n.bed.t.Helper()
+	for _, command := range []string{"iptables -S -t nat", "iptables -S", "ip6tables -S -t nat", "ip6tables -S", "sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.ipv6.conf.fab.forwarding", "ip -br link"} {
+		out, err := exec.Command("ip", append([]string{"netns", "exec", n.space}, strings.Fields(command)...)...).CombinedOutput()
+		if err != nil {
+			n.bed.t.Fatalf("%s: %v: %s", command, err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "vr-") && !strings.HasPrefix(f[0], "lo") {
+				text += line
+			}
+		}
+	}
+	return text
+}
+
+// Workloads reach their own node, the other node, and addresses outside the network by their
+// own node. Policies admit probes. All ends with the network.
+func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
+	t.Parallel()
+	needs(t, "ip", "iptables", "ip6tables")
+	b := fleetBed(t, "10s")
+	nodes := map[string]*node{"A": b.nodes[0], "B": b.nodes[1]}
+	before, out := map[*node]string{}, map[string]netns.NsHandle{}
+	for word, n := range nodes {
+		out[word] = b.outside(n)
+		replies(t, out[word], "outside "+word, outsides...)
+		replies(t, n.ns, "node "+word, n.v4)
+	}
+	for _, n := range nodes {
+		before[n] = n.kernelState()
+	}
+	a := b.nodes[0]
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/16", "--subnet", "fd00:1::/64", "--node-access")
+	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
+	workloads := map[string]*workload{"A": x, "B": y}
+	masqueraded := func(word string) func(bool) string {
+		return func(v6 bool) string {
+			return "outside " + word + " " + map[bool]string{false: "198.51.100.1", true: "2001:db8:1::1"}[v6]
+		}
+	}
+	hosts := map[string]model.Port{}
+	soon(t, 5*time.Second, "both nodes are connected", func() error {
+		for _, p := range answer(a, (*api.Client).State).Ports {
+			if p.Origin == model.NodeAccess {
+				hosts[strings.ToUpper(p.Node)] = p
+			}
+		}
+		if len(hosts) < 2 {
+			return fmt.Errorf("%v", hosts)
+		}
+		return nil
+	})
+	for word, w := range workloads {
+		expectReplies(t, w.ns, outsides, masqueraded(word))
+	}
+	replies(t, a.ns, "node A", hosts["A"].IPs...)
+	expectReplies(t, x.ns, hosts["A"].IPs, func(v6 bool) string {
+		return "node A " + x.ip(map[bool]int{false: 4, true: 6}[v6]).String()
+	})
+	expectReplies(t, x.ns, []netip.Addr{nodes["A"].v4}, func(bool) string { return "node A " + x.ip(4).String() })
+	expectReplies(t, x.ns, []netip.Addr{nodes["B"].v4}, func(bool) string { return "node B " + nodes["A"].v4.String() })
+
+	// Each node probes its workloads, and nothing else reaches them.
+	a.closeNetwork("red")
+	for word, w := range workloads {
+		replies(t, w.ns, "workload "+word, w.port.IPs...)
+		host := hosts[word].IPs
+		expectReplies(t, nodes[word].ns, w.port.IPs, func(v6 bool) string {
+			return "workload " + word + " " + host[map[bool]int{false: 0, true: 1}[v6]].String()
+		})
+	}
+	for _, network := range []string{"tcp", "udp"} {
+		for _, to := range x.port.IPs {
+			for who, ns := range map[string]netns.NsHandle{"the other workload": y.ns, "the other node": nodes["B"].ns} {
+				if got, err := replied(ns, network, to, 7); err == nil {
+					t.Errorf("%s reaches %s with %s in spite of the policy: %s", who, to, network, got)
+				}
+			}
+		}
+	}
+	for word, w := range workloads {
+		expectReplies(t, w.ns, outsides, masqueraded(word))
+	}
+
+	// The node cannot use the addresses of workloads on other nodes.
+	a.forgetDrops()
+	h := b.handle(a.ns)
+	lo, err := h.LinkByName("lo")
+	b.must(err)
+	for _, ip := range y.port.IPs {
+		b.must(h.AddrAdd(lo, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, ip.BitLen())), Flags: map[bool]int{true: 0x02}[ip.Is6()]}))
+	}
+	spoofed := uint64(0)
+	for i, from := range y.port.IPs {
+		b.must(in(a.ns, func() error {
+			d := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+			c, err := d.Dial("udp", netip.AddrPortFrom(x.port.IPs[i], 7).String())
+			if err == nil {
+				defer c.Close()
+				_, err = c.Write([]byte("?"))
+			}
+			return err
+		}))
+		soon(t, 5*time.Second, "a packet with the address of the other node's workload is dropped", func() error {
+			if now := a.drops()["spoofed_ip"]; now <= spoofed {
+				return fmt.Errorf("%v", a.drops())
+			}
+			return nil
+		})
+		spoofed = a.drops()["spoofed_ip"]
+	}
+	for _, ip := range y.port.IPs {
+		b.must(h.AddrDel(lo, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, ip.BitLen()))}))
+	}
+
+	// Packets flow without the agent, and its next start changes nothing.
+	during := nodes["B"].kernelState()
+	nodes["B"].kill(syscall.SIGKILL)
+	expectReplies(t, y.ns, outsides, masqueraded("B"))
+	nodes["B"].start()
+	expectReplies(t, y.ns, outsides, masqueraded("B"))
+	if after := nodes["B"].kernelState(); after != during {
+		t.Errorf("the start of the agent changes\n%s\nto\n%s", during, after)
+	}
+
+	for _, w := range workloads {
+		a.run("port", "delete", w.port.Name)
+	}
+	a.run("network", "delete", "red")
+	for _, n := range nodes {
+		soon(t, 10*time.Second, "nothing of the network is left on node "+n.name, func() error {
+			if after := n.kernelState(); after != before[n] {
+				return fmt.Errorf("before\n%s\nafter\n%s", before[n], after)
+			}
+			return nil
+		})
+	}
+
+	// Removal of a node whose agent is stopped.
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/16", "--subnet", "fd00:1::/64", "--node-access")
+	z := b.connected("z", "red", 1)
+	expectReplies(t, z.ns, outsides, masqueraded("B"))
+	nodes["B"].kill(syscall.SIGKILL)
+	if text, err := nodes["B"].remove(); err != nil {
+		t.Errorf("remove: %v: %s", err, text)
+	}
+	if after := nodes["B"].kernelState(); after != before[nodes["B"]] {
+		t.Errorf("after the removal\n%s\nbefore\n%s", after, before[nodes["B"]])
+	}
+}
+
+// closeNetwork makes a network's policy deny all that comes to its workloads.
+func (n *node) closeNetwork(network string) {
+	n.bed.t.Helper()
+	answer(n, func(c *api.Client, ctx context.Context) (any, error) {
+		return nil, c.PutPolicy(ctx, model.Policy{Name: "closed", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}})
+	})
+	n.run("network", "set", network, "--policy", "closed")
+}
