@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -144,7 +145,7 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 				t.Errorf("%s: the vif's MTU is %d, want %d", c.what, v.MTU, c.mtu)
 			}
 		}
-		if e := tables.Bridge[BridgeKey{VRF: 7, MAC: model.MAC{2, 0, 0, 0, 0, 2}}]; c.forwarding == model.L2L3 {
+		if e := tables.Bridge[layout.BridgeKey{VRF: 7, MAC: model.MAC{2, 0, 0, 0, 0, 2}}]; c.forwarding == model.L2L3 {
 			tunnel, _ := tables.named("tunnel b vxlan")
 			want := tunnel
 			if c.link == LinkBridges {
@@ -156,7 +157,7 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 			if e.Nexthop != want || e.Label != 700 {
 				t.Errorf("%s: Ethernet frames use %+v, want label 700 and nexthop %d", c.what, e, want)
 			}
-			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, Member{Nexthop: want, Label: 700}) {
+			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, layout.Member{Nexthop: want, Label: 700}) {
 				t.Errorf("%s: broadcast goes to %+v, want a copy by nexthop %d, whose programs use the fallback", c.what, flood, want)
 			}
 		}
@@ -445,7 +446,7 @@ func TestAnEncapsulationIsInTheSettingsWhileItIsUsed(t *testing.T) {
 		}
 		tables, _, err := compile(state, "a", Facts{}, &IDs{})
 		s := tables.Settings
-		if got := (settings{s.VXLANPort, s.MPLSoUDP, s.MPLSoGRE}); err != nil || got != c.want {
+		if got := (settings{layout.Network16(s.VXLANPort), s.Flags&layout.SettingsMPLSUDP != 0, s.Flags&layout.SettingsMPLSGRE != 0}); err != nil || got != c.want {
 			t.Errorf("%s: the settings have %+v, want %+v; %v", c.what, got, c.want, err)
 		}
 	}
