@@ -224,7 +224,7 @@ func encode(f fib.Tables) (v values, err error) {
 		settings: map[uint32]layout.NodeSettings{}, nexthops: map[uint32]layout.Nexthop{},
 		members: map[layout.MemberKey]layout.Member{}, vrfs: copyOf(f.VRFs),
 		moreRules: map[layout.RulesKey]layout.RuleChunk{}, policies: map[uint32]layout.Policy{}, policyGen: map[uint32]uint32{}, vifs: map[uint32]layout.Vif{},
-		bridge: copyOf(f.Bridge), remotes: map[layout.Address]layout.Remote{}, senders: map[layout.SenderKey]layout.Sender{},
+		bridge: copyOf(f.Bridge), remotes: copyOf(f.Remotes), senders: copyOf(f.Senders),
 		ilm: copyOf(f.ILM), vnis: copyOf(f.VNIs),
 	}
 	v.settings[0] = f.Settings
@@ -249,12 +249,6 @@ func encode(f fib.Tables) (v values, err error) {
 	}
 	if err := v.routes(f.Routes); err != nil {
 		return v, err
-	}
-	for a, r := range f.Remotes {
-		v.remotes[layout.AddressOf(a)] = r
-	}
-	for k := range f.Senders {
-		v.senders[encodeSender(k)] = layout.Sender{Known: 1}
 	}
 	return v, nil
 }
@@ -329,7 +323,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 	f := fib.Tables{
 		Vifs: map[uint32]fib.Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
 		Routes: map[fib.RouteKey]layout.Route{}, Bridge: map[layout.BridgeKey]layout.BridgeEntry{},
-		ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{}, Remotes: map[netip.Addr]layout.Remote{}, Senders: map[fib.SenderKey]bool{},
+		ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{},
 		Policies: map[uint32]fib.Policy{},
 	}
 	t := d.tables()
@@ -355,11 +349,11 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		func() error {
 			return t.remotes.each(func(a layout.Address, v layout.Remote) {
 				v.Cookie = 0 // as in the tables that Apply got
-				f.Remotes[a.Addr()] = v
+				f.Remotes[a] = v
 			})
 		},
 		func() error {
-			return t.senders.each(func(k layout.SenderKey, _ layout.Sender) { f.Senders[decodeSender(k)] = true })
+			return t.senders.each(func(k layout.SenderKey, v layout.Sender) { f.Senders[k] = v })
 		},
 		func() error { return t.ilm.each(func(l uint32, v layout.Target) { f.ILM[l] = v }) },
 		func() error { return t.vnis.each(func(l uint32, v layout.Target) { f.VNIs[l] = v }) },

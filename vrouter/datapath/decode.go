@@ -48,18 +48,6 @@ func decodeNexthop(v layout.Nexthop) fib.Nexthop {
 	return f
 }
 
-func decodeSender(v layout.SenderKey) fib.SenderKey {
-	f := fib.SenderKey{VRF: uint32(layout.Network16(v.VRF)), Remote: layout.Network32(v.Remote)}
-	bits := int(v.Prefixlen) - 64
-	switch a := netip.AddrFrom16(v.Address.Bytes); v.Family {
-	case 4:
-		f.Prefix = netip.PrefixFrom(a.Unmap(), bits-96)
-	case 6:
-		f.Prefix = netip.PrefixFrom(a, bits)
-	}
-	return f
-}
-
 func decodePolicy(id uint32, v *layout.Policy, more map[layout.RulesKey]layout.RuleChunk) fib.Policy {
 	f := fib.Policy{AllowIn: v.AllowIn != 0, AllowOut: v.AllowOut != 0}
 	chunk := v.First

@@ -92,7 +92,7 @@ func TestALinkTestIsAnswered(t *testing.T) {
 	tunnels, unknown := netip.MustParseAddr("172.31.0.77"), netip.MustParseAddr("172.31.0.78")
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
 		goesDirectly(f)
-		f.Remotes[tunnels] = layout.Remote{ID: 2, Encaps: layout.Bits(model.MPLSoUDP, model.VXLAN)}
+		f.Remotes[layout.AddressOf(tunnels)] = layout.Remote{ID: 2, Encaps: layout.Bits(model.MPLSoUDP, model.VXLAN)}
 		f.Settings.LastLabel = layout.Network16(0x123)
 	})
 	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}

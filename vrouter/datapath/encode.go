@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"net/netip"
 
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
@@ -54,38 +53,17 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v layout.Nexthop, err error) {
 		return v, fmt.Errorf("nexthop %d (%s): %d paths, at most %d", id, f.Name, len(f.Paths), layout.MaxPaths)
 	}
 	for _, p := range f.Paths {
-		v.Family = family(p.Destination)
+		v.Family = layout.Family(p.Destination)
 		if p.Oif == 0 {
 			continue // down: its flows go by the others
 		}
 		v.Path[v.Paths] = layout.Path{
 			Source: layout.AddressOf(p.Source), Destination: layout.AddressOf(p.Destination), Gateway: layout.AddressOf(p.Gateway),
-			Oif: p.Oif, GatewayFamily: family(p.Gateway), Locators: p.Locators,
+			Oif: p.Oif, GatewayFamily: layout.Family(p.Gateway), Locators: p.Locators,
 		}
 		v.Paths++
 	}
 	return v, nil
-}
-
-func family(a netip.Addr) uint8 {
-	if a.Is4() {
-		return 4
-	}
-	return 6
-}
-
-func encodeSender(f fib.SenderKey) layout.SenderKey {
-	v := layout.SenderKey{Prefixlen: 64, Remote: layout.Network32(f.Remote), VRF: layout.Network16(uint16(f.VRF))}
-	if !f.Prefix.IsValid() {
-		return v
-	}
-	a := f.Prefix.Masked().Addr()
-	v.Family, v.Address = family(a), layout.AddressOf(a)
-	v.Prefixlen += uint32(f.Prefix.Bits())
-	if a.Is4() {
-		v.Prefixlen += 96
-	}
-	return v
 }
 
 // encodePolicy returns a policy with its first rules, and its other rules by their keys.
@@ -122,7 +100,7 @@ func encodeRule(r fib.Rule) layout.Rule {
 		return v
 	}
 	a := r.Remote.Masked().Addr()
-	v.Family, v.Remote = family(a), layout.AddressOf(a)
+	v.Family, v.Remote = layout.Family(a), layout.AddressOf(a)
 	bits := r.Remote.Bits()
 	if a.Is4() {
 		bits += 96

@@ -34,9 +34,9 @@ var (
 
 // withLocators gives this node and the node far locators.
 func withLocators(f *fib.Tables, own, far netip.Prefix) {
-	delete(f.Remotes, farLocator)
+	delete(f.Remotes, layout.AddressOf(farLocator))
 	f.Settings.SetLocator(own)
-	f.Remotes[far.Addr()] = layout.Remote{ID: 1, Nexthop: nhTunnel, Encaps: layout.Bits(model.Translated), Locators: fib.LocatorsOf(own, far)}
+	f.Remotes[layout.AddressOf(far.Addr())] = layout.Remote{ID: 1, Nexthop: nhTunnel, Encaps: layout.Bits(model.Translated), Locators: fib.LocatorsOf(own, far)}
 }
 
 // twoTenants changes scene. far and other are remote nodes. VRF 1 has workload A on this
@@ -74,10 +74,10 @@ func twoTenants(f *fib.Tables) {
 	f.Bridge[layout.BridgeKey{VRF: second, MAC: macD}] = layout.BridgeEntry{Nexthop: nhOther, Label: 21}
 	f.ILM[20], f.ILM[21] = layout.Target{Nexthop: nhVRF2}, layout.Target{Nexthop: nhL22, Ethernet: 1}
 	f.VNIs[1001], f.VNIs[1002] = layout.Target{Nexthop: nhL2, Ethernet: 1}, layout.Target{Nexthop: nhL22, Ethernet: 1}
-	f.Remotes[other] = layout.Remote{ID: 2, Nexthop: nhOther, Encaps: layout.Bits(model.MPLSoUDP)}
-	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.50.0.0/16")}] = true
-	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.1.0.0/24")}] = true // contains the addresses of A and B too
-	f.Senders[fib.SenderKey{VRF: second, Remote: 1}] = true
+	f.Remotes[layout.AddressOf(other)] = layout.Remote{ID: 2, Nexthop: nhOther, Encaps: layout.Bits(model.MPLSoUDP)}
+	f.Senders[layout.SenderOf(1, 2, netip.MustParsePrefix("10.50.0.0/16"))] = layout.Sender{Known: 1}
+	f.Senders[layout.SenderOf(1, 2, netip.MustParsePrefix("10.1.0.0/24"))] = layout.Sender{Known: 1} // contains the addresses of A and B too
+	f.Senders[layout.SenderOf(second, 1, netip.Prefix{})] = layout.Sender{Known: 1}
 	addStations(f)
 }
 
@@ -131,7 +131,7 @@ func (r receiver) open(b []byte) (p tunnelPacket, f fate) {
 	default:
 		return p, passes
 	}
-	if !slices.Contains(r.tables.Settings.Local4[:], layout.Network4(destination)) {
+	if !isLocal(r.tables.Settings, destination) {
 		return p, passes
 	}
 	encap, shim := encapsulationOf(protocol, rest)
@@ -145,7 +145,7 @@ func (r receiver) open(b []byte) (p tunnelPacket, f fate) {
 		return p, dropped
 	}
 	rest = rest[:length] // padding is no part of the packet
-	sender, known := r.tables.Remotes[source]
+	sender, known := r.tables.Remotes[layout.AddressOf(source)]
 	if !known || !sender.Accepts(encap) {
 		return p, dropped
 	}
@@ -268,7 +268,7 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 		return f, frame
 	}
 	station, known := r.tables.Bridge[layout.BridgeKey{VRF: n.VRF, MAC: from}]
-	if !(known && r.tables.Nexthops[station.Nexthop].Remote == p.sender.ID) && !r.tables.Senders[fib.SenderKey{VRF: n.VRF, Remote: p.sender.ID}] {
+	if !(known && r.tables.Nexthops[station.Nexthop].Remote == p.sender.ID) && r.tables.Senders[layout.SenderOf(n.VRF, p.sender.ID, netip.Prefix{})].Known == 0 {
 		return dropped, nil
 	}
 	entry, known := r.tables.Bridge[layout.BridgeKey{VRF: n.VRF, MAC: to}]
@@ -284,13 +284,18 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	return delivers, append(slices.Clone(header), ip...)
 }
 
+// isLocal reports whether an address is an underlay address of the node with these settings.
+func isLocal(s layout.NodeSettings, a netip.Addr) bool {
+	return a.Is4() && slices.Contains(s.Local4[:], layout.Network4(a)) || slices.Contains(s.Local6[:], layout.AddressOf(a))
+}
+
 // direct returns the expected result for a frame to a label of this node. ok is false for
 // other frames.
 func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
-	if len(b) < 14 || b[0]&15 != 6 || networkOf(b) == 0 || !slices.Contains(r.tables.Settings.Local4[:], layout.Network4(netip.AddrFrom4([4]byte(b[2:6])))) {
+	if len(b) < 14 || b[0]&15 != 6 || networkOf(b) == 0 || !isLocal(r.tables.Settings, netip.AddrFrom4([4]byte(b[2:6]))) {
 		return passes, nil, false
 	}
-	sender, known := r.tables.Remotes[netip.AddrFrom4([4]byte(b[8:12]))]
+	sender, known := r.tables.Remotes[layout.AddressOf(netip.AddrFrom4([4]byte(b[8:12])))]
 	vrf, here := r.tables.VRFs[networkOf(b)]
 	ip := b[14:]
 	bridged := b[6]&15 == 2
@@ -393,7 +398,7 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 func (r receiver) senderOf(address []byte) (layout.Remote, bool) {
 	for _, length := range []int{8, 10} {
 		key := netip.AddrFrom16([16]byte(append(slices.Clone(address[:length]), make([]byte, 16-length)...)))
-		if sender, known := r.tables.Remotes[key]; known && sender.Locators != fib.NoLocators {
+		if sender, known := r.tables.Remotes[layout.AddressOf(key)]; known && sender.Locators != fib.NoLocators {
 			return sender, true
 		}
 	}
@@ -430,13 +435,13 @@ func (r receiver) maySend(vrf uint32, sender layout.Remote, from netip.Addr) boo
 		if n.Type == fib.Tunnel && n.Remote == sender.ID {
 			return true
 		}
-		anyStation := r.tables.Senders[fib.SenderKey{VRF: vrf, Remote: sender.ID}]
+		anyStation := r.tables.Senders[layout.SenderOf(vrf, sender.ID, netip.Prefix{})].Known == 1
 		if (n.Type == fib.Tunnel || n.Type == fib.Encap) && !anyStation {
 			return false
 		}
 	}
-	for k := range r.tables.Senders {
-		if k.VRF == vrf && k.Remote == sender.ID && k.Prefix.IsValid() && k.Prefix.Contains(from) {
+	for bits := range from.BitLen() + 1 {
+		if r.tables.Senders[layout.SenderOf(vrf, sender.ID, netip.PrefixFrom(from, bits))].Known == 1 {
 			return true
 		}
 	}

@@ -185,8 +185,8 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		},
 		ILM:      map[uint32]layout.Target{18: {Nexthop: nhVRF}, 19: {Nexthop: nhL2, Ethernet: 1}},
 		VNIs:     map[uint32]layout.Target{1001: {Nexthop: nhL2, Ethernet: 1}},
-		Remotes:  map[netip.Addr]layout.Remote{far: peer, far6: peer},
-		Senders:  map[fib.SenderKey]bool{},
+		Remotes:  map[layout.Address]layout.Remote{layout.AddressOf(far): peer, layout.AddressOf(far6): peer},
+		Senders:  map[layout.SenderKey]layout.Sender{},
 		Policies: map[uint32]fib.Policy{},
 	}
 }

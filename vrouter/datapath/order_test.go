@@ -69,7 +69,7 @@ func consistentTables(r *rand.Rand) fib.Tables {
 	for id := uint32(20); id < 20+uint32(r.IntN(20)); id++ {
 		f.Nexthops[id] = f.Nexthops[nhTunnel]
 		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 5, 0, byte(id)}), 32)}] = layout.Route{Nexthop: id}
-		f.Remotes[netip.AddrFrom4([4]byte{172, 31, 1, byte(id)})] = layout.Remote{ID: id, Nexthop: id, Encaps: layout.Bits(model.MPLSoUDP)}
+		f.Remotes[layout.AddressOf(netip.AddrFrom4([4]byte{172, 31, 1, byte(id)}))] = layout.Remote{ID: id, Nexthop: id, Encaps: layout.Bits(model.MPLSoUDP)}
 	}
 	for id := uint32(50); id < 50+uint32(r.IntN(5)); id++ {
 		n := fib.Nexthop{Type: fib.Composite, VRF: 1}

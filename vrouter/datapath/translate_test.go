@@ -45,7 +45,7 @@ func translateBetween(own, far netip.Prefix) func(*fib.Tables) {
 			}
 		}
 		f.Settings.SetLocator(own)
-		f.Remotes[far.Addr()] = layout.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encaps: layout.Bits(model.Translated), Locators: locators}
+		f.Remotes[layout.AddressOf(far.Addr())] = layout.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encaps: layout.Bits(model.Translated), Locators: locators}
 	}
 }
 

@@ -102,7 +102,7 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 		t: Tables{
 			Vifs: map[uint32]Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]layout.Route{},
 			Bridge: map[layout.BridgeKey]layout.BridgeEntry{}, ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{},
-			Remotes: map[netip.Addr]layout.Remote{}, Senders: map[SenderKey]bool{}, Policies: map[uint32]Policy{},
+			Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{}, Policies: map[uint32]Policy{},
 		},
 	}
 	for i := range state.Nodes {

@@ -107,7 +107,7 @@ func (l leg) addTo(t *Tables, p *model.Port) {
 // addSenders adds the allow_sources of a port on another node to tables.
 func (l leg) addSenders(t *Tables, p *model.Port) {
 	for _, s := range p.AllowSources {
-		t.Senders[SenderKey{VRF: l.vrf, Remote: l.remote, Prefix: s.Masked()}] = true
+		t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
 	}
 }
 

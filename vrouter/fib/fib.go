@@ -17,12 +17,12 @@ type Tables struct {
 	Nexthops map[uint32]Nexthop    // by id
 	Routes   map[RouteKey]layout.Route
 	Bridge   map[layout.BridgeKey]layout.BridgeEntry
-	ILM      map[uint32]layout.Target     // by label
-	VNIs     map[uint32]layout.Target     // by VNI
-	Remotes  map[netip.Addr]layout.Remote // by underlay address, or first address of a locator
-	Senders  map[SenderKey]bool           // additional sources that remotes may use; Routes and Bridge allow the others
-	Policies map[uint32]Policy            // by vif id
-	Refused  []NetworkError               // errors of networks, with Facts.Partial; not written to maps
+	ILM      map[uint32]layout.Target           // by label
+	VNIs     map[uint32]layout.Target           // by VNI
+	Remotes  map[layout.Address]layout.Remote   // by underlay address, or first address of a locator
+	Senders  map[layout.SenderKey]layout.Sender // additional sources that remotes may use; Routes and Bridge allow the others
+	Policies map[uint32]Policy                  // by vif id
+	Refused  []NetworkError                     // errors of networks, with Facts.Partial; not written to maps
 }
 
 // Kinds of a Problem.
@@ -87,7 +87,7 @@ type Nexthop struct {
 	DF            bool                // Tunnel
 	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
-	Cut           bool                // Tunnel: the kernel must cut superpackets of packets with an outer checksum
+	Cut           bool                // Tunnel over UDP and IPv6: to a gateway, which may refuse packets without a checksum; the kernel cuts superpackets
 	Fallback      uint32              // Tunnel with Translated or Direct: nexthop for packets that cannot be translated or restored; 0: none
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
@@ -108,13 +108,6 @@ type Path struct {
 type RouteKey struct {
 	VRF    uint32
 	Prefix netip.Prefix
-}
-
-// SenderKey allows a remote to send packets from a prefix in a VRF. With the zero
-// Prefix the remote may send frames from any MAC address.
-type SenderKey struct {
-	VRF, Remote uint32
-	Prefix      netip.Prefix
 }
 
 // Policy has the rules for the flows of a vif.

@@ -92,7 +92,7 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 			t.Errorf("%s: the warnings are %q, want one with %q", c.what, text, c.warning)
 		}
 		// A learned MTU belongs to nexthops with outer headers.
-		r := tables.Remotes[netip.MustParseAddr("192.0.2.2")]
+		r := tables.Remotes[layout.AddressOf(netip.MustParseAddr("192.0.2.2"))]
 		if tunnel, n := tables.named("tunnel b " + c.blue); tunnel != 0 && n.Encapsulation != model.Direct && n.Encapsulation != model.Translated && r.Nexthop != tunnel {
 			t.Errorf("%s: the remote is %+v, want nexthop %d (%s)", c.what, r, tunnel, n.Name)
 		}

@@ -77,7 +77,7 @@ func (c *compiler) translate(n *model.Node) {
 			r.Nexthop = c.translated(n, t)
 		}
 	}
-	c.t.Remotes[n.Locator.Addr()] = r
+	c.t.Remotes[layout.AddressOf(n.Locator.Addr())] = r
 }
 
 // translated adds the nexthop that translates packets to a node.

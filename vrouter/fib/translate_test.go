@@ -76,7 +76,7 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 				t.Errorf("%s: the vif's MTU is %d, want %d", c.what, v.MTU, c.mtu)
 			}
 		}
-		r, isRemote := tables.Remotes[netip.MustParseAddr("fd77:0:0:2::")]
+		r, isRemote := tables.Remotes[layout.AddressOf(netip.MustParseAddr("fd77:0:0:2::"))]
 		if isRemote != c.remote || r.Accepts(model.Translated) != c.accepts || c.remote && r.ID == 0 {
 			t.Errorf("%s: the remote of the locator is %+v (exists: %v), want exists %v and accepts %v", c.what, r, isRemote, c.remote, c.accepts)
 		}
@@ -112,7 +112,7 @@ func TestTwoNodesAgreeOnTheParts(t *testing.T) {
 		_, n := tables.named("tunnel b translated")
 		settings := tables.Settings
 		settings.SetLocator(own)
-		if r := tables.Remotes[other.Addr()]; r.Locators != c.want || len(n.Paths) != 1 || n.Paths[0].Locators != c.want || tables.Settings != settings {
+		if r := tables.Remotes[layout.AddressOf(other.Addr())]; r.Locators != c.want || len(n.Paths) != 1 || n.Paths[0].Locators != c.want || tables.Settings != settings {
 			t.Errorf("%s and %s: the remote is %+v, the paths are %v and the settings %+v; want the case %d", own, other, r, n.Paths, tables.Settings, c.want)
 		}
 	}

@@ -247,8 +247,8 @@ func TestUnderlayPathsAreOfOneFamilyAndParallel(t *testing.T) {
 			t.Errorf("%s: %v, want %v; warnings %v", c.what, got, c.want, warnings)
 		}
 		for _, a := range s.Nodes[1].Underlay {
-			if tables.Remotes[a].Nexthop != id {
-				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[a].Nexthop, id)
+			if tables.Remotes[layout.AddressOf(a)].Nexthop != id {
+				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[layout.AddressOf(a)].Nexthop, id)
 			}
 		}
 		if n.DF == n.Paths[0].Destination.Is6() {
@@ -321,7 +321,7 @@ func TestAGatewayToWhichNothingLeadsMaySendAndHasNoNexthop(t *testing.T) {
 		c.change()
 		tables, _ := compiled(t, s, nil)
 		got := slices.DeleteFunc(tables.names(), func(n string) bool { return !strings.Contains(n, "gateway mx") })
-		if _, maySend := tables.Remotes[addrs("192.0.2.9")[0]]; !slices.Equal(got, c.want) || !maySend {
+		if _, maySend := tables.Remotes[layout.AddressOf(addrs("192.0.2.9")[0])]; !slices.Equal(got, c.want) || !maySend {
 			t.Errorf("%s: nexthops %q, want %q; it may send: %v", c.what, got, c.want, maySend)
 		}
 		// What leads there is no matter for the workload's MTU.

@@ -179,7 +179,7 @@ func (w *world) underlay(from string, n Nexthop, o outer) end {
 // fromFabric is open_outer of decap.h, and arrive of arrive.h.
 func (w *world) fromFabric(node string, o outer) []end {
 	t := w.tables[node]
-	sender, known := t.Remotes[o.source]
+	sender, known := t.Remotes[layout.AddressOf(o.source)]
 	if t.Settings.Flags&layout.SettingsStrict != 0 && !known {
 		return []end{{node: node, drop: "unknown_source"}}
 	}

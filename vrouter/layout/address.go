@@ -25,6 +25,14 @@ func (a Address) Addr() netip.Addr {
 	return netip.AddrFrom16(a.Bytes).Unmap()
 }
 
+// Family returns the value of enum protocol_family.
+func Family(a netip.Addr) uint8 {
+	if a.Is4() {
+		return 4
+	}
+	return 6
+}
+
 // Network4 returns an IPv4 address as an integer in network order; 0: a is not an IPv4 address.
 func Network4(a netip.Addr) uint32 {
 	if !a.Is4() {
