@@ -103,7 +103,7 @@ test-bare: root ## Run every test with the optional programs hidden (root)
 # build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and
 # iptables.
 test-kubernetes: root build image ## Test on Kubernetes clusters that the tests start (root)
-	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -p 1 -timeout 40m -run TestACluster ./lab/testbed/k8s
+	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -p 1 -timeout 40m -run TestACluster ./lab/testbed/k8s ./vrouter/k8s
 
 # The packages that start goroutines, whose tests need no root, and that do not import SQLite,
 # which takes long to compile. The race detector needs cgo and a C compiler. By default each

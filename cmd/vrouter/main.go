@@ -120,7 +120,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		&cobra.Group{ID: "traffic", Title: "Traffic and debugging:"},
 	)
 	for group, members := range map[string][]*cobra.Command{
-		"run":     {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand()},
+		"run":     {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand(), k8sCommand()},
 		"state":   {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
 		"tables":  {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), flowCommand()},
 		"traffic": {dropstatsCommand(), vrfstatsCommand(), fallbackstatsCommand(), traceCommand()},

@@ -1,0 +1,2 @@
+// Package k8s makes vrouter the network of a Kubernetes cluster.
+package k8s
