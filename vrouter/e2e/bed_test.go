@@ -564,13 +564,18 @@ func (b *bed) apply() {
 	}
 }
 
-// down removes all nodes in parallel.
+// down removes all nodes in parallel, but those with an embedded store last: the command remove
+// of the other nodes would wait 3 s for their store.
 func (b *bed) down() {
-	var wait sync.WaitGroup
-	for _, n := range b.agents() {
-		wait.Go(n.down)
+	for _, embedded := range []bool{false, true} {
+		var wait sync.WaitGroup
+		for _, n := range b.agents() {
+			if (n.config["store"] == "embedded") == embedded {
+				wait.Go(n.down)
+			}
+		}
+		wait.Wait()
 	}
-	wait.Wait()
 }
 
 // down removes the node. An agent with a shared store would wait for the store, so down kills
