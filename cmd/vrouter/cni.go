@@ -80,8 +80,8 @@ func cniFlags(cmd *cobra.Command, o *cni.InstallOptions) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Network, "network", "", "Name of the virtual network")
 	flags.StringVar(&o.Name, "name", "", "Name of the configuration (default: the network's)")
-	flags.StringVar(&o.Binaries, "bin-dir", "/opt/cni/bin", "Folder of CNI plugins")
-	flags.StringVar(&o.Configs, "conf-dir", "/etc/cni/net.d", "Folder of CNI configurations")
+	flags.StringVar(&o.Binaries, "bin-dir", cni.DefaultBinaries, "Folder of CNI plugins")
+	flags.StringVar(&o.Configs, "conf-dir", cni.DefaultConfigs, "Folder of CNI configurations")
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
 }

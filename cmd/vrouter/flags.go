@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/vrouter/model"
 )
 
 // list is the value of a flag that can be repeated and takes values separated by commas.
@@ -31,6 +33,12 @@ func (l list[T]) Set(text string) error {
 
 func listFlag[T any](cmd *cobra.Command, items *[]T, parse func(string) (T, error), name, usage string) {
 	cmd.Flags().Var(list[T]{items, parse}, name, usage)
+}
+
+func encapsulationFlag(cmd *cobra.Command, all *[]model.Encapsulation) {
+	parse := func(word string) (model.Encapsulation, error) { return model.Encapsulation(word), nil }
+	listFlag(cmd, all, parse, "encapsulation", "Encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
+	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 }
 
 func parseAddress(text string) (netip.Addr, error) {

@@ -24,6 +24,7 @@ import (
 	"windtunnel/internal/stdout"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/cni"
+	"windtunnel/vrouter/k8s"
 )
 
 // revision is set by the linker to the git revision that was built.
@@ -45,6 +46,10 @@ func main() {
 	if os.Getenv("CNI_COMMAND") != "" {
 		cni.Main("vrouter " + version + " (" + revision + "), a CNI plugin")
 		return
+	}
+	if err := k8s.ExecHostProgram(); err != nil {
+		printError(err)
+		os.Exit(exitFailed)
 	}
 	status := make(chan int)
 	go func() { status <- perform() }()

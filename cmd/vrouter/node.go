@@ -10,7 +10,6 @@ import (
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
-	"windtunnel/vrouter/model"
 )
 
 func nodeCommand() *cobra.Command {
@@ -75,7 +74,7 @@ func nodeAddCommand() *cobra.Command {
 		}),
 	}
 	listFlag(cmd, &n.Underlay, parseAddress, "underlay", "Underlay `address` of the node (repeatable)")
-	listFlag(cmd, &n.Encapsulations, func(word string) (model.Encapsulation, error) { return model.Encapsulation(word), nil }, "encapsulation", "Encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
+	encapsulationFlag(cmd, &n.Encapsulations)
 	cmd.Flags().Func("locator", "IPv6 /64 or /80 `prefix` that the underlay routes to the node, or auto: one from settings.locators; direct then also works between nodes on different links", func(text string) (err error) {
 		if n.FromPool = text == "auto"; n.FromPool {
 			return nil
@@ -86,7 +85,6 @@ func nodeAddCommand() *cobra.Command {
 		return nil
 	})
 	cmd.MarkFlagRequired("underlay")
-	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 	return cmd
 }
 

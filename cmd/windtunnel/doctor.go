@@ -15,7 +15,6 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report/export"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 )
@@ -51,7 +50,7 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 			case err != nil:
 				return err
 			case asJSON || format == "json":
-				return export.JSON(cmd.OutOrStdout(), d)
+				return writeJSON(cmd.OutOrStdout(), d)
 			}
 			return d.write(cmd.OutOrStdout())
 		},
@@ -89,7 +88,7 @@ func foundCommand(use, short string, part func(*diagnosis) (list any, table stri
 			}
 			list, table := part(d)
 			if format == "json" {
-				return export.JSON(cmd.OutOrStdout(), list)
+				return writeJSON(cmd.OutOrStdout(), list)
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), table)
 			return err

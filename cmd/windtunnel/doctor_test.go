@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report/export"
 )
 
 // bare is a machine that lacks every kernel feature, with two CPUs and a short
@@ -117,7 +116,7 @@ func TestTheJSONOfDoctorIsDocumentedFieldByField(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := export.JSON(&out, d); err != nil {
+	if err := writeJSON(&out, d); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "null") {

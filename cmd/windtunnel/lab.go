@@ -18,7 +18,6 @@ import (
 	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report/export"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -107,7 +106,7 @@ func labList() *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no testbed is running; `windtunnel lab up SUITE` starts one")
 			}
 			if format == "json" {
-				return export.JSON(cmd.OutOrStdout(), orEmpty(names))
+				return writeJSON(cmd.OutOrStdout(), orEmpty(names))
 			}
 			for _, n := range names {
 				fmt.Fprintln(cmd.OutOrStdout(), n)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/export"
 	"windtunnel/lab/results"
 )
 
@@ -29,7 +28,7 @@ func runsCommand() *cobra.Command {
 				return err
 			}
 			if format == "json" {
-				return export.JSON(cmd.OutOrStdout(), orEmpty(runs))
+				return results.WriteRunsJSON(cmd.OutOrStdout(), runs)
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "RUN\tNAME\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED\tTESTBED, FLAGS\tNOTE")

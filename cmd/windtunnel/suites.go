@@ -18,7 +18,6 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
-	"windtunnel/lab/report/export"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/tool"
@@ -44,7 +43,7 @@ func suitesCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case format == "json":
-				return export.JSON(cmd.OutOrStdout(), list)
+				return writeJSON(cmd.OutOrStdout(), list)
 			}
 			return writeSuites(cmd.OutOrStdout(), list)
 		},

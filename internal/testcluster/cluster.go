@@ -40,8 +40,8 @@ type Options struct {
 	NodeRoutes bool
 	// Controllers are further arguments of the controller manager.
 	Controllers []string
-	// ServerOnly starts only etcd and the API server. The nodes are only network namespaces.
-	ServerOnly bool
+	// Proxy is a further argument of kube-proxy.
+	Proxy string
 }
 
 // Cluster is a Kubernetes cluster of two nodes on this machine. A network namespace has
@@ -83,12 +83,6 @@ func Start(t *testing.T, o Options) *Cluster {
 		}
 	}
 	k := &Cluster{T: t, whole: t, Dir: t.TempDir(), Bin: programs(t), options: o}
-	if o.ServerOnly {
-		k.wire()
-		k.writeKeys()
-		k.startMaster()
-		return k
-	}
 	var inSandbox []string
 	for _, p := range append([]string{"windtunnel"}, o.Programs...) {
 		path := filepath.Join(k.Bin, p)

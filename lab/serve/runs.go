@@ -10,7 +10,6 @@ import (
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/document"
-	"windtunnel/lab/report/export"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 )
@@ -86,6 +85,6 @@ func (s *Site) runsJSON(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = export.JSON(w, list) // the reader may have left
+	_ = results.WriteRunsJSON(w, list) // the reader may have left
 	return nil
 }

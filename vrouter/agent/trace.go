@@ -9,7 +9,6 @@ import (
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
-	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -143,11 +142,8 @@ func nexthopName(v *snapshot, id uint32) string {
 }
 
 func encapsulationName(encap uint32) string {
-	switch {
-	case encap == 0:
-		return "local"
-	case int(encap) < len(layout.Encapsulations):
-		return string(layout.Encapsulations[encap])
+	if int(encap) < len(encapsulationNames) {
+		return encapsulationNames[encap]
 	}
 	return fmt.Sprintf("encapsulation %d", encap)
 }

@@ -6,12 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
+)
+
+// Folders of plugins and configurations where runtimes look.
+const (
+	DefaultBinaries = "/opt/cni/bin"
+	DefaultConfigs  = "/etc/cni/net.d"
 )
 
 // InstallOptions of Install.
@@ -21,6 +28,7 @@ type InstallOptions struct {
 	Binaries string // folder of CNI plugins
 	Configs  string // folder of CNI configurations
 	Chain    []string
+	Ranges   []netip.Prefix // from which addresses are allocated; default: the network's
 	Node     string
 	Socket   string // absolute path of the agent's socket; default: the node's socket
 }
@@ -88,6 +96,9 @@ func conflist(o InstallOptions) ([]byte, error) {
 	}
 	if slices.Contains(o.Chain, "portmap") {
 		plugin["capabilities"] = map[string]bool{"ips": true, "mac": true, "bandwidth": true, "portMappings": true}
+	}
+	if len(o.Ranges) > 0 {
+		plugin["ranges"] = o.Ranges
 	}
 	if o.Node != "" {
 		plugin["node"] = o.Node

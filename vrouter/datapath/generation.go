@@ -8,12 +8,10 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
-
-	"windtunnel/vrouter/layout"
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 12
+const layoutVersion = 11
 
 const generationPrefix = "g"
 
@@ -76,10 +74,10 @@ func (d *Datapath) beforeSwap() {
 }
 
 func (d *Datapath) copyFlows(old *ebpf.Map) error {
-	from := table[layout.FlowKey, layout.Flow]{"flows", old, false}
+	from := table[vrouterFlowKey, vrouterFlow]{"flows", old, false}
 	var failed error
-	err := from.each(func(k layout.FlowKey, v layout.Flow) {
-		var ours layout.Flow
+	err := from.each(func(k vrouterFlowKey, v vrouterFlow) {
+		var ours vrouterFlow
 		if failed != nil || d.maps.Flows.Lookup(&k, &ours) == nil && ours.SeenNs >= v.SeenNs {
 			return
 		}

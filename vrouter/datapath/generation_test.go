@@ -3,7 +3,6 @@ package datapath
 import (
 	"testing"
 
-	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -22,8 +21,8 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	larger.Routes *= 2
 	second := open(t, Options{Pins: dir, Limits: larger})
 	// The old programs are still at work, and take a flow in.
-	key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
-	if err := first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
+	key := vrouterFlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
+	if err := first.maps.Flows.Put(&key, &vrouterFlow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
 		t.Fatal(err)
 	}
 	first.Close()
@@ -36,7 +35,7 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	if _, err := second.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	var flow layout.Flow
+	var flow vrouterFlow
 	if err := second.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 		t.Errorf("the flow is lost: %+v, %v", flow, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"windtunnel/vrouter/fib"
-	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -17,7 +16,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	const duration = 4 * time.Second
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	pairs := [2][2]netip.Addr{{local, far}, {netip.MustParseAddr("172.31.99.1"), netip.MustParseAddr("172.31.99.2")}}
-	var values [2][]layout.Nexthop
+	var values [2][]vrouterNexthop
 	for i, p := range pairs {
 		n := r.tables.Nexthops[nhTunnel]
 		n.Paths = []fib.Path{{Source: p[0], Destination: p[1], Gateway: far, Oif: uint32(r.fabric)}}
@@ -25,7 +24,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values[i] = []layout.Nexthop{v}
+		values[i] = []vrouterNexthop{v}
 	}
 	stop, done := make(chan struct{}), make(chan error, 1)
 	moves := 0

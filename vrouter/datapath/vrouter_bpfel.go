@@ -8,9 +8,386 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"structs"
 
 	"github.com/cilium/ebpf"
 )
+
+type vrouterAddress struct {
+	_     structs.HostLayout
+	Bytes [16]uint8
+}
+
+type vrouterBridgeEntry struct {
+	_       structs.HostLayout
+	Nexthop uint32
+	Label   uint32
+}
+
+type vrouterBridgeKey struct {
+	_   structs.HostLayout
+	Vrf uint32
+	Mac [6]uint8
+	Pad uint16
+}
+
+type vrouterBucket struct {
+	_      structs.HostLayout
+	FullNs uint64
+}
+
+type vrouterCachedRoute struct {
+	_          structs.HostLayout
+	Generation uint64
+	Key        vrouterHost4Key
+	Route      vrouterRoute
+}
+
+type vrouterCachedVif struct {
+	_          structs.HostLayout
+	Generation uint64
+	Ifindex    uint32
+	Pad        uint32
+	Vif        vrouterVif
+}
+
+type vrouterChunk struct {
+	_     structs.HostLayout
+	Bytes [512]uint8
+}
+
+type vrouterDropEvent struct {
+	_        structs.HostLayout
+	TimeNs   uint64
+	Reason   uint32
+	Vif      uint32
+	Vrf      uint32
+	Ifindex  uint32
+	Length   uint32
+	Captured uint32
+	Data     [128]uint8
+}
+
+type vrouterDropKey struct {
+	_      structs.HostLayout
+	Vif    uint32
+	Reason uint32
+}
+
+type vrouterEgressBucket struct {
+	_      structs.HostLayout
+	Bucket vrouterBucket
+	Rate   uint64
+}
+
+type vrouterFallbackKey struct {
+	_      structs.HostLayout
+	Vrf    uint32
+	Reason uint32
+}
+
+type vrouterFlow struct {
+	_         structs.HostLayout
+	Action    uint8
+	Tcp       uint8
+	Rule      uint8
+	Reply     uint8
+	Policy    uint32
+	SeenTick  uint32
+	Member    uint32
+	Composite uint32
+	Pad       uint32
+	SeenNs    uint64
+	CreatedNs uint64
+	Packets   [2]uint64
+	Bytes     [2]uint64
+}
+
+type vrouterFlowKey struct {
+	_          structs.HostLayout
+	Vif        uint32
+	Local      vrouterAddress
+	Remote     vrouterAddress
+	LocalPort  uint16
+	RemotePort uint16
+	Protocol   uint8
+	Pad        [3]uint8
+}
+
+type vrouterFlowPacket struct {
+	_       structs.HostLayout
+	Key     vrouterFlowKey
+	At      uint32
+	End     uint32
+	Id      uint32
+	Whole   uint8
+	Part    uint8
+	Family  uint8
+	Hops    uint8
+	Tcp     uint8
+	Opens   uint8
+	Error   uint8
+	Inbound uint8
+}
+
+type vrouterFragmentHeads struct {
+	_    structs.HostLayout
+	Lock struct {
+		_   structs.HostLayout
+		Val uint32
+	}
+	Begun uint32
+	Head  [16]struct {
+		_               structs.HostLayout
+		Source          vrouterAddress
+		Destination     vrouterAddress
+		Id              uint32
+		SourcePort      uint16
+		DestinationPort uint16
+		Whole           uint8
+		Protocol        uint8
+		Pad             [2]uint8
+	}
+}
+
+type vrouterHost4Key struct {
+	_       structs.HostLayout
+	Vrf     uint32
+	Address uint32
+}
+
+type vrouterHost6Key struct {
+	_       structs.HostLayout
+	Vrf     uint32
+	Address vrouterAddress
+}
+
+type vrouterLearnedMtu struct {
+	_        structs.HostLayout
+	Mtu      uint32
+	Pad      uint32
+	UntilNs  uint64
+	IgnoreNs uint64
+}
+
+type vrouterLpm4Key struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	Vrf       uint32
+	Address   uint32
+}
+
+type vrouterLpm6Key struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	Vrf       uint32
+	Address   vrouterAddress
+}
+
+type vrouterMember struct {
+	_       structs.HostLayout
+	Nexthop uint32
+	Label   uint32
+}
+
+type vrouterMemberKey struct {
+	_       structs.HostLayout
+	Nexthop uint32
+	Index   uint32
+}
+
+type vrouterNexthop struct {
+	_        structs.HostLayout
+	Type     uint8
+	Encap    uint8
+	Family   uint8
+	Flags    uint8
+	Vrf      uint32
+	Vif      uint32
+	Oif      uint32
+	Remote   uint32
+	Fallback uint32
+	Dmac     [6]uint8
+	Smac     [6]uint8
+	Mtu      uint16
+	Port     uint16
+	Members  uint16
+	Paths    uint8
+	Pad      uint8
+	Path     [4]vrouterPath
+}
+
+type vrouterNodeSettings struct {
+	_           structs.HostLayout
+	Flags       uint32
+	VxlanPort   uint16
+	LastLabel   uint16
+	Locator     [2]uint32
+	LocatorEnd  uint16
+	LocatorMask uint16
+	Local4      [4]uint32
+	Local6      [4]vrouterAddress
+}
+
+type vrouterOutcomeCounters struct {
+	_     structs.HostLayout
+	Count [8]uint64
+}
+
+type vrouterPath struct {
+	_             structs.HostLayout
+	Source        vrouterAddress
+	Destination   vrouterAddress
+	Gateway       vrouterAddress
+	Oif           uint32
+	GatewayFamily uint8
+	Locators      uint8
+	Cookie        uint16
+}
+
+type vrouterPolicy struct {
+	_          structs.HostLayout
+	Generation uint32
+	Rules      uint16
+	AllowIn    uint8
+	AllowOut   uint8
+	First      vrouterRuleChunk
+}
+
+type vrouterRemote struct {
+	_        structs.HostLayout
+	Nexthop  uint32
+	Ethernet uint32
+	Id       uint32
+	Encaps   uint8
+	Locators uint8
+	Cookie   uint16
+}
+
+type vrouterRoute struct {
+	_       structs.HostLayout
+	Nexthop uint32
+	Label   uint32
+	Mac     [6]uint8
+	Flags   uint16
+}
+
+type vrouterRule struct {
+	_         structs.HostLayout
+	Remote    vrouterAddress
+	Mask      vrouterAddress
+	FirstPort uint16
+	LastPort  uint16
+	Protocol  uint8
+	Flags     uint8
+	Family    uint8
+	Pad       uint8
+}
+
+type vrouterRuleChunk struct {
+	_    structs.HostLayout
+	Rule [64]vrouterRule
+}
+
+type vrouterRulesKey struct {
+	_          structs.HostLayout
+	Vif        uint32
+	Generation uint32
+	Chunk      uint32
+}
+
+type vrouterSender struct {
+	_     structs.HostLayout
+	Known uint32
+}
+
+type vrouterSenderKey struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	Remote    uint32
+	Vrf       uint16
+	Family    uint8
+	Pad       uint8
+	Address   vrouterAddress
+}
+
+type vrouterTarget struct {
+	_        structs.HostLayout
+	Nexthop  uint32
+	Ethernet uint8
+	Used     uint8
+	Pad      [2]uint8
+}
+
+type vrouterTrace struct {
+	_     structs.HostLayout
+	Count uint32
+	Pad   uint32
+	Step  [64]struct {
+		_       structs.HostLayout
+		Kind    uint32
+		Found   uint32
+		Vrf     uint32
+		Id      uint32
+		Value   uint32
+		Pad     uint32
+		Address vrouterAddress
+	}
+}
+
+type vrouterVif struct {
+	_         structs.HostLayout
+	Id        uint32
+	Vrf       uint32
+	Nexthop   uint32
+	Flags     uint16
+	Mtu       uint16
+	Egress    uint64
+	Mac       [6]uint8
+	RouterMac [6]uint8
+	Sources4  uint8
+	Sources6  uint8
+	Pad       [2]uint8
+	Gateway4  uint32
+	Gateway6  vrouterAddress
+	Source4   [4]struct {
+		_       structs.HostLayout
+		Address uint32
+		Mask    uint32
+	}
+	Source6 [4]struct {
+		_       structs.HostLayout
+		Address vrouterAddress
+		Mask    vrouterAddress
+	}
+	Pad2 uint32
+}
+
+type vrouterVifCounters struct {
+	_         structs.HostLayout
+	RxPackets uint64
+	RxBytes   uint64
+	TxPackets uint64
+	TxBytes   uint64
+}
+
+type vrouterVrf struct {
+	_         structs.HostLayout
+	Flood     uint32
+	Flags     uint16
+	Pad       uint16
+	RouterMac [6]uint8
+	Pad2      [2]uint8
+	Prefix6   [3]uint32
+}
+
+type vrouterVrfCounters struct {
+	_         structs.HostLayout
+	TxPackets [6]uint64
+	TxBytes   [6]uint64
+	RxPackets [6]uint64
+	RxBytes   [6]uint64
+}
 
 // Names of all BPF objects in the ELF.
 //

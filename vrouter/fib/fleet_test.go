@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -88,7 +87,7 @@ func (w *world) check(absent map[string]bool) {
 			continue
 		}
 		n, _ := w.state.Network(from.Network)
-		if _, known := w.tables[from.Node].VRFs[v.VRF]; v.VRF != n.ID || !known {
+		if v.VRF != n.ID || w.tables[from.Node].VRFs[v.VRF].Name != n.Name {
 			w.t.Fatalf("port %s is in VRF %d, its network is %d", from.Name, v.VRF, n.ID)
 		}
 		w.checkUnicast(from, v, n, absent)
@@ -309,17 +308,17 @@ func (w *world) checkReferences(node string, t Tables) {
 	used := map[uint32]bool{0: true}
 	for k, r := range t.Routes {
 		used[r.Nexthop] = true
-		if _, known := t.VRFs[k.VRF]; !known || k.Prefix != k.Prefix.Masked() {
+		if k.Prefix != k.Prefix.Masked() || t.VRFs[k.VRF].Name == "" {
 			w.t.Fatalf("node %s: route %v", node, k)
 		}
 	}
 	for k, b := range t.Bridge {
 		used[b.Nexthop] = true
-		if t.VRFs[k.VRF].Flags&layout.VifL2 == 0 {
+		if !t.VRFs[k.VRF].L2 {
 			w.t.Fatalf("node %s: bridge entry %v in a VRF that does not bridge", node, k)
 		}
 	}
-	for _, targets := range []map[uint32]layout.Target{t.ILM, t.VNIs} {
+	for _, targets := range []map[uint32]Target{t.ILM, t.VNIs} {
 		for _, target := range targets {
 			used[target.Nexthop] = true
 		}
@@ -358,7 +357,7 @@ func (w *world) checkReferences(node string, t Tables) {
 	}
 }
 
-func (w *world) checkMember(node string, t Tables, composite Nexthop, m layout.Member) {
+func (w *world) checkMember(node string, t Tables, composite Nexthop, m Member) {
 	n := w.nexthop(node, m.Nexthop)
 	if n.Type != Encap && n.Type != Tunnel || n.Type == Encap && n.VRF != composite.VRF {
 		w.t.Fatalf("node %s: %s has member %q", node, composite.Name, n.Name)

@@ -3,7 +3,6 @@ package fib
 import (
 	"net/netip"
 
-	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -44,7 +43,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	c.t.Vifs[fact.Ifindex] = v
 	leg{vrf: n.ID, bridges: n.Bridges(), routed: nexthop, bridged: nexthop}.addTo(&c.t, p)
 	if n.Bridges() {
-		n.flood = append(n.flood, layout.Member{Nexthop: nexthop})
+		n.flood = append(n.flood, Member{Nexthop: nexthop})
 	}
 }
 

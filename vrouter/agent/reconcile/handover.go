@@ -11,7 +11,6 @@ import (
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
-	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -60,7 +59,7 @@ func (p *Pass) reached(n model.Node) bool {
 		return true
 	}
 	return slices.ContainsFunc(append(slices.Clone(n.Underlay), n.Locator.Addr()), func(a netip.Addr) bool {
-		return last.Tables.Remotes[layout.AddressOf(a)].Nexthop != 0
+		return last.Tables.Remotes[a].Nexthop != 0
 	})
 }
 

@@ -1,0 +1,81 @@
+package k8s
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/store"
+)
+
+// The store with the certificates of the authority serves the nodes, keeps its authority, and
+// closes while a node watches.
+func TestTheStoreServesTheNodesWithItsCertificates(t *testing.T) {
+	dir := t.TempDir()
+	a, err := openAuthority(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := sign(a, adminUser, "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := store.TLS{CA: filepath.Join(dir, "ca.pem")}
+	if files.Cert, files.Key, err = own.write(dir, "store"); err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := free.Addr().String()
+	free.Close()
+	e, err := store.OpenEmbedded(store.EmbeddedOptions{Dir: dir, Listen: listen, TLS: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := openAuthority(dir) // as after a restart
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := sign(again, nodeUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := store.TLS{CA: files.CA}
+	if access.Cert, access.Key, err = nodes.write(dir, "node"); err != nil {
+		t.Fatal(err)
+	}
+	address, err := store.ParseAddress("etcd://" + listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := store.OpenEtcd(address, access, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	alive := make(chan struct{}, 1)
+	go client.Watch(ctx, store.Under("nodes/"), 0, func(store.Changes) {}, func() {
+		select {
+		case alive <- struct{}{}:
+		default:
+		}
+	})
+	select {
+	case <-alive:
+	case <-ctx.Done():
+		t.Fatal("the node does not see the store")
+	}
+	begun := time.Now()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the store closed after %v", took)
+	}
+}

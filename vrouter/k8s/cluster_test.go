@@ -1,0 +1,283 @@
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/internal/testcluster"
+	"windtunnel/vrouter/api"
+)
+
+func TestMain(m *testing.M) {
+	testcluster.RunNode()
+	os.Exit(m.Run())
+}
+
+// productImage is the file of the image that `make image` makes.
+const productImage = "../../out/vrouter.image.tar"
+
+// installation is vrouter in a test cluster.
+type installation struct {
+	*testcluster.Cluster
+	manifest string
+}
+
+// A real cluster of two nodes without a CNI plugin: vrouter is installed, upgraded and removed by
+// its manifest alone.
+func TestACluster(t *testing.T) {
+	k := &installation{Cluster: testcluster.Start(t, testcluster.Options{
+		Images:      []string{productImage},
+		Proxy:       "--masquerade-all",
+		Controllers: []string{"--allocate-node-cidrs", "--cluster-cidr", testcluster.PodNetwork},
+	})}
+	k.Await("both nodes are in the cluster", func() bool { return len(k.lines("get", "nodes", "-o", "name")) == len(k.Nodes) })
+	image := testcluster.Tags(t, productImage)[0]
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", image, "--subnet", testcluster.PodNetwork, "--store-node", k.Nodes[0].Name).Output()
+	if err != nil {
+		t.Fatalf("vrouter k8s manifest: %v", err)
+	}
+	k.manifest = string(out)
+	before := k.inventory()
+	k.Step("one apply makes the nodes ready", k.testApply)
+	k.Step("pods on two nodes reach each other", k.testPods)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) {
+		// The API server is outside the pods' and the nodes' networks.
+		out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", image, "--outside", testcluster.MasterAddress+":6443", "-o", "json").CombinedOutput()
+		t.Logf("%s", out)
+		var findings []api.Finding
+		if err != nil || json.Unmarshal(out, &findings) != nil || len(findings) != 2*8 {
+			k.logPods()
+			t.Errorf("%v, %d findings, want 16", err, len(findings))
+		}
+		if left := k.lines("get", "namespace", checkName, "--ignore-not-found"); len(left) > 0 {
+			t.Errorf("the check left %v", left)
+		}
+	})
+	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
+	k.Step("a pod without a permission says so, and removes nothing", k.testPermission)
+	k.Step("a second apply changes nothing", func(t *testing.T) {
+		if said := k.kubectl(k.manifest, "apply", "-f", "-"); strings.Contains(said, "created") || strings.Contains(said, "configured") {
+			t.Errorf("the second apply prints:\n%s", said)
+		}
+	})
+	k.Step("deletion leaves nothing", func(t *testing.T) {
+		k.kubectl("", "delete", "pods", "--all", "--wait")
+		said := k.follow()
+		begun := time.Now()
+		k.kubectl(k.manifest, "delete", "-f", "-", "--timeout", "90s")
+		if took := time.Since(begun); took > 25*time.Second {
+			t.Errorf("the deletion took %v, so pods were killed", took)
+		}
+		defer func() {
+			if t.Failed() {
+				t.Logf("the pods print:\n%s", said())
+			}
+		}()
+		k.Await("the namespace is gone", func() bool { return len(k.lines("get", "namespace", Namespace, "--ignore-not-found")) == 0 })
+		for i, left := range k.inventory() {
+			for _, l := range left {
+				if !slices.Contains(before[i], l) {
+					t.Errorf("%s still has %s", k.Nodes[i].Name, l)
+				}
+			}
+		}
+	})
+}
+
+// kubectl runs kubectl as the administrator. It must succeed.
+func (k *installation) kubectl(stdin string, args ...string) string {
+	k.T.Helper()
+	said, err := k.Kubectl(stdin, args...)
+	if err != nil {
+		k.logPods()
+		k.T.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, said)
+	}
+	return said
+}
+
+// lines returns the lines of kubectl's output; none if it fails.
+func (k *installation) lines(args ...string) []string {
+	said, err := k.Kubectl("", args...)
+	if err != nil || said == "" {
+		return nil
+	}
+	return strings.Split(said, "\n")
+}
+
+// await waits for a condition, and logs the pods if it does not come.
+func (k *installation) await(what string, holds func() bool) {
+	k.T.Helper()
+	defer func() {
+		if k.T.Failed() {
+			k.logPods()
+		}
+	}()
+	k.Await(what, holds)
+}
+
+func (k *installation) logPods() {
+	for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"}, {"-n", Namespace, "logs", "-l", "app=" + StoreName, "--tail=30"}, {"-n", Namespace, "logs", "-l", "app=" + NodeName, "--tail=30", "--prefix"}, {"get", "events", "-A"}} {
+		said, _ := k.Kubectl("", args...)
+		k.T.Logf("kubectl %s:\n%s", strings.Join(args, " "), said)
+	}
+}
+
+// follow returns a function that returns what vrouter's pods print from now on.
+func (k *installation) follow() func() string {
+	var out strings.Builder
+	var all []*exec.Cmd
+	for _, app := range []string{StoreName, NodeName} {
+		logs := k.Command("kubectl", "-n", Namespace, "logs", "-f", "--tail=0", "--prefix", "-l", "app="+app)
+		logs.Stdout, logs.Stderr = &out, &out
+		if err := logs.Start(); err != nil {
+			k.T.Fatal(err)
+		}
+		all = append(all, logs)
+	}
+	return func() string {
+		for _, l := range all {
+			_ = l.Wait() // it ends with the pods
+		}
+		return out.String()
+	}
+}
+
+// inventory lists what vrouter could leave on each node: files, devices, routes and programs.
+func (k *installation) inventory() (all [][]string) {
+	for _, n := range k.Nodes {
+		var has []string
+		for _, pattern := range []string{"/opt/cni/bin/*", "/etc/cni/net.d/*", "/run/vrouter*", "/run/vrouter/*", "/var/lib/vrouter*", "/var/lib/vrouter/*"} {
+			files, err := filepath.Glob(n.Root + pattern)
+			if err != nil {
+				k.T.Fatal(err)
+			}
+			for _, f := range files {
+				has = append(has, "the file "+strings.TrimPrefix(f, n.Root))
+			}
+		}
+		for _, list := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"ip", "-6", "route"}, {"ip", "rule"}, {"iptables", "-w", "-S"}, {"iptables", "-w", "-t", "nat", "-S"}} {
+			said, err := k.OnNode(n, list[0], list[1:]...)
+			if err != nil {
+				k.T.Fatalf("%v on %s: %v: %s", list, n.Name, err, said)
+			}
+			for line := range strings.Lines(said) {
+				if strings.Contains(line, "KUBE-") {
+					continue
+				}
+				has = append(has, fmt.Sprintf("%s: %s", strings.Join(list, " "), strings.Join(strings.Fields(line), " ")))
+			}
+		}
+		all = append(all, has)
+	}
+	return all
+}
+
+func (k *installation) testApply(t *testing.T) {
+	k.kubectl(k.manifest, "apply", "-f", "-")
+	k.await("both nodes are ready", func() bool {
+		ready := k.lines("get", "nodes", "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+		return slices.Equal(ready, []string{"True", "True"})
+	})
+	k.await("all pods of vrouter are ready", func() bool {
+		ready := k.lines("-n", Namespace, "get", "pods", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].ready}{"\n"}{end}`)
+		return slices.Equal(ready, []string{"true", "true", "true"})
+	})
+}
+
+// pod is a pod of the test, with its address.
+type pod struct {
+	Metadata struct{ Name string }
+	Spec     struct{ NodeName string }
+	Status   struct{ PodIP string }
+}
+
+// podsManifest has a pod on each node.
+func (k *installation) podsManifest() string {
+	var b strings.Builder
+	for i, n := range k.Nodes {
+		fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: pod-%d}\nspec: {nodeName: %s, terminationGracePeriodSeconds: 1, containers: [{name: c, image: %q, imagePullPolicy: Never}]}\n---\n", i+1, n.Name, testcluster.SandboxImage)
+	}
+	return b.String()
+}
+
+func (k *installation) pods() (list []pod) {
+	var all struct{ Items []pod }
+	if err := json.Unmarshal([]byte(k.kubectl("", "get", "pods", "-o", "json")), &all); err != nil {
+		k.T.Fatal(err)
+	}
+	return all.Items
+}
+
+func (k *installation) testPods(t *testing.T) {
+	k.await("the default service account is there", func() bool { return len(k.lines("get", "serviceaccount", "default", "-o", "name")) == 1 })
+	k.kubectl(k.podsManifest(), "apply", "-f", "-")
+	k.await("both pods have addresses", func() bool {
+		return len(k.lines("get", "pods", "--field-selector=status.phase=Running", "-o", "name")) == 2
+	})
+	for i, p := range k.pods() {
+		cidr := k.kubectl("", "get", "node", p.Spec.NodeName, "-o", "jsonpath={.spec.podCIDR}")
+		if prefix, _, _ := strings.Cut(cidr, ".0/"); !strings.HasPrefix(p.Status.PodIP, prefix+".") {
+			t.Errorf("%s has the address %s, want one of its node's %s", p.Metadata.Name, p.Status.PodIP, cidr)
+		}
+		k.ping(k.Nodes[i], k.pods()[1-i].Status.PodIP, p.Status.PodIP)
+	}
+}
+
+// ping sends echo requests from a pod's network namespace.
+func (k *installation) ping(n *testcluster.Node, to, from string) {
+	k.T.Helper()
+	names, err := k.OnNode(n, "ls", "/run/netns")
+	if err != nil {
+		k.T.Fatalf("list the namespaces of pods: %v: %s", err, names)
+	}
+	for name := range strings.FieldsSeq(names) {
+		has, err := k.OnNode(n, "ip", "-n", name, "-br", "address")
+		if err != nil || !strings.Contains(has, from+"/") {
+			continue
+		}
+		if said, err := k.OnNode(n, "nsenter", "--net=/run/netns/"+name, "ping", "-c", "3", "-i", "0.2", "-W", "2", to); err != nil {
+			k.logPods()
+			k.T.Errorf("ping from %s to %s: %v: %s", from, to, err, said)
+		}
+		return
+	}
+	k.T.Errorf("no network namespace of %s has the address %s", n.Name, from)
+}
+
+func (k *installation) testRestart(t *testing.T) {
+	k.kubectl("", "-n", Namespace, "delete", "pods", "-l", "app="+NodeName, "--wait=false")
+	for _, n := range k.Nodes {
+		if _, err := os.Stat(n.Root + ConflistPath("/etc/cni/net.d")); err != nil {
+			t.Errorf("the restart removed the configuration: %v", err)
+		}
+	}
+	k.kubectl("", "-n", Namespace, "rollout", "status", "daemonset/"+NodeName, "--timeout=60s")
+	for i, p := range k.pods() {
+		k.ping(k.Nodes[i], k.pods()[1-i].Status.PodIP, p.Status.PodIP)
+	}
+}
+
+// testPermission deletes the permissions, so that the pods cannot ask whether they are removed.
+func (k *installation) testPermission(t *testing.T) {
+	k.kubectl("", "delete", "clusterrole", NodeName)
+	k.kubectl("", "-n", Namespace, "delete", "pods", "-l", "app="+NodeName, "--wait")
+	k.await("the log names the permission", func() bool {
+		said, err := k.Kubectl("", "-n", Namespace, "logs", "-l", "app="+NodeName)
+		return err == nil && strings.Contains(said, `cannot get resource \"nodes\"`) && strings.Contains(said, "apply the output of `vrouter k8s manifest` again")
+	})
+	for i, p := range k.pods() {
+		if _, err := os.Stat(k.Nodes[i].Root + ConflistPath("/etc/cni/net.d")); err != nil {
+			t.Errorf("the pod removed the configuration: %v", err)
+		}
+		k.ping(k.Nodes[i], k.pods()[1-i].Status.PodIP, p.Status.PodIP)
+	}
+	k.kubectl(k.manifest, "apply", "-f", "-")
+	k.kubectl("", "-n", Namespace, "rollout", "status", "daemonset/"+NodeName, "--timeout=60s")
+}

@@ -1,2 +1,0 @@
-// Package k8s makes vrouter the network of a Kubernetes cluster.
-package k8s

@@ -1,0 +1,80 @@
+// Package k8s installs vrouter in a Kubernetes cluster: the manifest, the pods that it describes,
+// and the test of a cluster's network.
+package k8s
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"text/template"
+
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
+)
+
+// Manifest describes an installation.
+type Manifest struct {
+	Image          string
+	Network        string         // name of the network of all pods
+	Subnets        []netip.Prefix // of the network
+	Encapsulations []model.Encapsulation
+	// Store is the address of an etcd that the operator runs. "": the manifest has a store.
+	Store string
+	// Access has files for the Secret with the access to Store: ca.pem, node.pem, node-key.pem.
+	Access map[string][]byte
+	// StoreNode is the node that runs the store of the manifest. "": a node of the control plane.
+	StoreNode string
+}
+
+// Namespace has all objects of an installation that are in a namespace.
+const Namespace = "vrouter"
+
+//go:embed manifest.yaml
+var manifestText string
+
+// YAML returns the objects. It is an error if pods could not start with them.
+func (m Manifest) YAML() (string, error) {
+	if m.Store != "" {
+		a, err := store.ParseAddress(m.Store)
+		if err != nil {
+			return "", err
+		}
+		if a.Kind != store.KindEtcd {
+			return "", fmt.Errorf("--store %s: the nodes of a cluster share their store; write etcd://HOST:PORT,…, or omit --store: the manifest then has a store", m.Store)
+		}
+		if m.StoreNode != "" {
+			return "", errors.New("--store-node and --store exclude each other: with --store the manifest has no store")
+		}
+	} else if len(m.Access) > 0 {
+		return "", errors.New("--tls-ca, --tls-cert and --tls-key need --store: the store of the manifest makes its certificates itself")
+	}
+	network := podNetwork(m.Network, m.Subnets)
+	network.ID = 1
+	node := model.Node{Name: "node", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Encapsulations: m.Encapsulations}
+	if err := (model.State{Nodes: []model.Node{node}, Networks: []model.Network{network}}).WithDefaults().Validate(); err != nil {
+		return "", err
+	}
+	return fill(manifestText, struct {
+		Manifest
+		Namespace, Secret, StoreName, NodeName string
+	}{m, Namespace, SecretName, StoreName, NodeName})
+}
+
+// fill fills a template. The CNI plugin is the same program, and starts without parsing templates.
+func fill(text string, values any) (string, error) {
+	t, err := template.New("manifest").Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = t.Execute(&b, values)
+	return b.String(), err
+}
+
+// podNetwork returns the network of all pods. Pods reach their node, and by its kernel services
+// and addresses outside the network.
+func podNetwork(name string, subnets []netip.Prefix) model.Network {
+	return model.Network{Name: name, Subnets: subnets, NodeAccess: true}
+}

@@ -1,0 +1,101 @@
+package k8s
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"windtunnel/vrouter/model"
+)
+
+var small = Manifest{Image: "reg.test/vrouter:1", Network: "pods", Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+
+// objects decodes the objects of a manifest.
+func objects(t *testing.T, m Manifest) (all []map[string]any) {
+	t.Helper()
+	text, err := m.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := yaml.NewDecoder(bytes.NewReader([]byte(text))); ; {
+		var o map[string]any
+		err := d.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		all = append(all, o)
+	}
+}
+
+func kinds(all []map[string]any) (kinds []string) {
+	for _, o := range all {
+		kinds = append(kinds, o["kind"].(string))
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// The store is part of the installation, unless the operator runs it.
+func TestTheManifestHasAStoreUnlessTheOperatorRunsIt(t *testing.T) {
+	all := []string{"ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet", "Deployment", "Namespace", "Role", "RoleBinding", "Secret", "ServiceAccount"}
+	if got := kinds(objects(t, small)); !slices.Equal(got, all) {
+		t.Errorf("objects %v, want %v", got, all)
+	}
+	external := small
+	external.Store, external.Access = "etcd://192.0.2.1", map[string][]byte{"ca.pem": []byte("-----BEGIN\nx\n")}
+	got := objects(t, external)
+	if slices.Contains(kinds(got), "Deployment") {
+		t.Error("the manifest has a store although the operator runs one")
+	}
+	at := slices.IndexFunc(got, func(o map[string]any) bool { return o["kind"] == "Secret" })
+	data := got[at]["stringData"].(map[string]any)
+	if data["address"] != "etcd://192.0.2.1" || data["ca.pem"] != "-----BEGIN\nx\n" {
+		t.Errorf("the access to the store is %v", data)
+	}
+}
+
+// No role has a wildcard, or may list or write objects that are not vrouter's.
+func TestTheRolesAreSmall(t *testing.T) {
+	text, err := small.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := regexp.MustCompile(`(?m)^- \{apiGroups.*$`).FindAllString(text, -1)
+	if len(rules) != 7 {
+		t.Errorf("%d rules, want 7: %v", len(rules), rules)
+	}
+	for _, r := range rules {
+		if strings.Contains(r, "*") || !strings.Contains(r, "resourceNames") && !strings.Contains(r, "resources: [nodes], verbs: [get]") {
+			t.Errorf("the rule %s is for more than vrouter's objects", r)
+		}
+	}
+}
+
+func TestAManifestThatCannotWorkIsRefused(t *testing.T) {
+	for want, change := range map[string]func(*Manifest){
+		"the nodes of a cluster share their store": func(m *Manifest) { m.Store = "file" },
+		"unknown store": func(m *Manifest) { m.Store = "http://x" },
+		"--store-node and --store exclude each other": func(m *Manifest) { m.Store, m.StoreNode = "etcd://x", "a" },
+		"need --store":  func(m *Manifest) { m.Access = map[string][]byte{"ca.pem": nil} },
+		"name":          func(m *Manifest) { m.Network = "" },
+		"encapsulation": func(m *Manifest) { m.Encapsulations = []model.Encapsulation{"gre"} },
+		"subnet":        func(m *Manifest) { m.Subnets = append(m.Subnets, m.Subnets[0]) },
+	} {
+		m := small
+		m.Subnets = slices.Clone(m.Subnets)
+		change(&m)
+		if _, err := m.YAML(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package k8s
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"windtunnel/vrouter/agent"
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/follow"
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/cni"
+	"windtunnel/vrouter/model"
+)
+
+// Node is the pod of the DaemonSet on a node: the agent, and the CNI plugin that asks it.
+type Node struct {
+	Namespace         string
+	Name              string // of the node
+	Base              string // file with the agent's configuration that all nodes have
+	Network           model.Network
+	Binaries, Configs string // folders of CNI plugins and configurations
+	Options           agent.Options
+
+	external bool // an operator runs the store
+}
+
+// ConflistPath is the file of the plugin's configuration in a folder.
+func ConflistPath(dir string) string { return filepath.Join(dir, "10-"+conflist+".conflist") }
+
+// NodeName is the name of the DaemonSet.
+const NodeName = "vrouter-node"
+
+const (
+	// runDir has the node's configuration and certificate. It is in memory.
+	runDir      = "/run/vrouter/k8s"
+	conflist    = "vrouter"
+	leaveFleet  = 10 * time.Second
+	emptyWait   = 15 * time.Second
+	logInterval = 30 * time.Second // of a problem that stays the same
+)
+
+// facts are what the cluster knows of a node.
+type facts struct {
+	Spec struct {
+		PodCIDRs []netip.Prefix `json:"podCIDRs"`
+	} `json:"spec"`
+	Status struct {
+		Addresses []struct{ Type, Address string } `json:"addresses"`
+	} `json:"status"`
+}
+
+// Run runs the agent until ctx ends. If the installation is being deleted, it then removes
+// everything of vrouter from the node.
+func (n *Node) Run(ctx context.Context) error {
+	c, err := inCluster()
+	if err != nil {
+		return err
+	}
+	if err := useHostPrograms(); err != nil {
+		return fmt.Errorf("prepare the node's programs: %w", err)
+	}
+	watching, end := context.WithCancel(context.Background())
+	defer end()
+	removed := watchRemoval(watching, c, n.Namespace, "daemonsets", NodeName)
+	err = n.serve(ctx, c)
+	if ctx.Err() != nil && removed.isRemoved() {
+		n.Options.Logger.Info("the installation is being deleted; removing vrouter from this node")
+		return errors.Join(err, n.remove())
+	}
+	return err
+}
+
+// serve configures and runs the agent, and installs the plugin when the agent is ready.
+func (n *Node) serve(ctx context.Context, c *client) error {
+	var path string
+	var is facts
+	err := n.retry(ctx, "configure the agent", func() (err error) {
+		if err = c.get(ctx, "/api/v1/nodes/"+n.Name, &is); err == nil {
+			path, err = n.configure(ctx, c, &is)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	conf, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if n.retry(running, "install the CNI plugin", func() error { return n.install(running, conf.Socket, &is) }) == nil {
+			n.Options.Logger.Info("pods can start on this node", "network", n.Network.Name)
+		}
+	}()
+	err = agent.Run(ctx, conf, n.Options)
+	stop()
+	<-ended
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
+}
+
+// retry calls f until it succeeds. It logs each new error, and the same one from time to time.
+func (n *Node) retry(ctx context.Context, what string, f func() error) error {
+	said, at := "", time.Time{}
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil {
+			return cmp.Or(err, ctx.Err())
+		}
+		if text := err.Error(); text != said || time.Since(at) > logInterval {
+			n.Options.Logger.Warn("cannot "+what+" yet", "error", err)
+			said, at = text, time.Now()
+		}
+		if !pause(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// configure writes the configuration of the agent, and returns its path.
+func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string, err error) {
+	base, err := os.ReadFile(n.Base)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(runDir, 0o700); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("%s\nnode: %s\n", base, n.Name)
+	var own, tls []string
+	for _, a := range is.Status.Addresses {
+		if a.Type == "InternalIP" {
+			own = append(own, a.Address)
+		}
+	}
+	if len(own) == 0 {
+		return "", fmt.Errorf("node %s has no InternalIP in its status; start its kubelet with --node-ip", n.Name)
+	}
+	if !strings.Contains(string(base), "underlay:") {
+		text += fmt.Sprintf("underlay: [%s]\n", strings.Join(own, ", "))
+	}
+	var s secret
+	if err := c.get(ctx, secretPath(n.Namespace), &s); err != nil {
+		return "", err
+	}
+	if len(s.Data["address"]) == 0 {
+		return "", fmt.Errorf("the store has not started yet; see `kubectl -n %s describe pods -l app=%s`", n.Namespace, StoreName)
+	}
+	text += fmt.Sprintf("store: %q\n", s.Data["address"])
+	for file, key := range map[string]string{"ca.pem": "ca", "node.pem": "cert", "node-key.pem": "key"} {
+		if len(s.Data[file]) == 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(runDir, file), s.Data[file], 0o600); err != nil {
+			return "", err
+		}
+		tls = append(tls, key+": "+file)
+	}
+	if len(tls) > 0 {
+		text += "store_tls: {" + strings.Join(tls, ", ") + "}\n"
+	}
+	n.external = s.Metadata.Annotations[storeNode] == ""
+	path = filepath.Join(runDir, "node.yaml")
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// install creates the network, and writes the plugin and its configuration, as soon as the agent
+// follows the store.
+func (n *Node) install(ctx context.Context, socket string, is *facts) error {
+	agent := api.Dial(socket).Within(lookPause * 5)
+	defer agent.Close()
+	status, err := agent.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if problem := cmp.Or(status.Store.Problem, status.Store.Refused); problem != "" {
+		return fmt.Errorf("the store %s is not usable: %s", status.Store.Address, problem)
+	}
+	all, err := agent.Networks(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(is model.Network) bool { return is.Name == n.Network.Name }) {
+		if _, err := agent.AddNetwork(ctx, podNetwork(n.Network.Name, n.Network.Subnets)); err != nil {
+			return err
+		}
+	}
+	o := cni.InstallOptions{Network: n.Network.Name, Name: conflist, Node: n.Name, Binaries: n.Binaries, Configs: n.Configs, Ranges: n.ranges(is)}
+	if _, err := os.Stat(filepath.Join(n.Binaries, "portmap")); err == nil {
+		o.Chain = []string{"portmap"}
+	}
+	if _, err := cni.Install(o); err != nil {
+		return err
+	}
+	n.warnOfOthers()
+	return nil
+}
+
+// ranges returns the node's pod prefixes, if the network's subnets hold them.
+func (n *Node) ranges(is *facts) (ranges []netip.Prefix) {
+	for _, p := range is.Spec.PodCIDRs {
+		if slices.ContainsFunc(n.Network.Subnets, func(s netip.Prefix) bool { return s.Bits() <= p.Bits() && s.Contains(p.Addr()) }) {
+			ranges = append(ranges, p)
+		} else {
+			n.Options.Logger.Warn("the node's podCIDR is not in a subnet of the network, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", "podCIDR", p, "network", n.Network.Name)
+		}
+	}
+	return ranges
+}
+
+// warnOfOthers logs the CNI configuration that the runtime uses in place of vrouter's: it uses the
+// first one by name.
+func (n *Node) warnOfOthers() {
+	entries, _ := os.ReadDir(n.Configs) // sorted
+	for _, e := range entries {
+		switch {
+		case filepath.Join(n.Configs, e.Name()) == ConflistPath(n.Configs):
+			return
+		case slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())):
+			n.Options.Logger.Warn("another CNI configuration comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file", "file", filepath.Join(n.Configs, e.Name()))
+			return
+		}
+	}
+}
+
+// remove removes everything of vrouter from the node.
+func (n *Node) remove() error {
+	_, err := cni.Uninstall(cni.InstallOptions{Network: n.Network.Name, Name: conflist, Binaries: n.Binaries, Configs: n.Configs})
+	conf, missing := config.Load(filepath.Join(runDir, "node.yaml"))
+	if missing != nil {
+		return errors.Join(err, missing)
+	}
+	err = errors.Join(err, agent.Remove(conf, false))
+	if !n.external { // the store is being deleted too
+		err = errors.Join(err, os.RemoveAll(conf.StateDir))
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveFleet)
+		defer cancel()
+		_, left := follow.LeaveFleet(ctx, conf)
+		err = errors.Join(err, left)
+	}
+	err = errors.Join(err, os.RemoveAll(runDir))
+	// The directories are mount points in the pod. The store's pod may still delete its data there.
+	for _, dir := range []string{conf.RunDir, filepath.Dir(conf.StateDir)} {
+		for deadline := time.Now().Add(emptyWait); os.Remove("/proc/1/root"+dir) != nil && exists(filepath.Join(dir, storeDir)) && time.Now().Before(deadline); {
+			time.Sleep(lookPause / 10)
+		}
+		_ = os.Remove("/proc/1/root" + dir) // it fails if the directory has other files
+	}
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
