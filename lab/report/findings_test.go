@@ -12,7 +12,6 @@ import (
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/sentences"
-	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -374,17 +373,13 @@ func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
 	}
 }
 
-func TestATableMarksARatioThatIsTooNoisyToJudge(t *testing.T) {
+func TestABriefFindingOfNoiseClaimsNothing(t *testing.T) {
 	r, c := metricOf(t, sample.Throughput, spread(1e9, 1e9, 8), []float64{.1e9, 20e9, .05e9, 9e9, .2e9, 30e9, .1e9, 8e9})
 	if c.Verdict != model.TooNoisy {
 		t.Fatalf("the verdict is %s", c.Verdict)
 	}
 	if diff := cmp.Diff([]string{"Between the bridge and raw the figures are too noisy to judge."}, sentences.Brief(r)); diff != "" {
 		t.Error(diff)
-	}
-	table := tabled(t, r, text.Options{Width: 140})
-	if !strings.Contains(table, "] !") || !strings.Contains(table, "! too noisy to judge: only a difference above 100 % would have been detected.") || strings.Contains(table, "or more would have been detected") {
-		t.Errorf("%s", table)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/lab/report"
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
@@ -43,6 +44,12 @@ func publishedPage(w io.Writer, r *model.Report) error {
 		return err
 	}
 	return markdown.Write(w, d)
+}
+
+// beside writes the section of the published figures, and its sentences.
+func beside(w io.Writer, r *model.Report) error {
+	said := document.Section{Title: "Findings", Sentences: published.Findings(r)}
+	return text.Write(w, document.Document{Sections: []document.Section{published.Section(r), said}}, text.Options{Width: 140})
 }
 
 // withDocument is the rigorous run beside a table of a document, with the CPU figures of a
@@ -92,6 +99,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 		{"markdown", quick, page},
 		{"explain", report.Build(reporttest.Rigorous()), explanation},
 		{"published", withDocument(), publishedPage},
+		{"beside", report.Build(documented()), beside},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer

@@ -179,13 +179,8 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 	r := report.Build(run, plan, append(noisy("raw/stream", 0), noisy("bridge/stream", 1)...))
 	i := slices.IndexFunc(report.Document(r).Sections, func(s document.Section) bool { return strings.HasPrefix(s.Title, "What each step costs") })
 	ladder := report.Document(r).Sections[i]
-	if !strings.Contains(rows(ladder)[2], " ~ |") || len(ladder.Notes) != 1 || !strings.Contains(ladder.Notes[0], "(the bridge, throughput: a difference of ") {
+	if !strings.Contains(rows(ladder)[2], " ~ |") || len(ladder.Notes) != 1 || !strings.HasPrefix(ladder.Notes[0], "~ no difference shows (the bridge, throughput: a difference of ") {
 		t.Errorf("%+v", ladder)
-	}
-	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": written(t, asMarkdown, r)} {
-		if !strings.Contains(text, "~ no difference shows") {
-			t.Errorf("the %s does not say it:\n%s", name, text)
-		}
 	}
 }
 

@@ -25,6 +25,7 @@ func TestTheMethodDescribesTheFabricOfTheRun(t *testing.T) {
 	}{
 		{suite.Fabric{Kind: suite.Wire, Offload: suite.OffloadTCP}, "emulates two NICs", "joins the hosts", "Offload tcp"},
 		{suite.Fabric{Kind: suite.Veth, Offload: suite.OffloadTCP}, "plain veth pair", "joins the hosts", "Offload tcp"},
+		{suite.Fabric{Kind: suite.Veth, Offload: suite.OffloadNone}, "plain veth pair", "a wire", "Offload none"},
 		{suite.Fabric{Kind: suite.Existing, Offload: suite.OffloadTCP}, "joins the hosts", "emulates", "Offload tcp"},
 		{suite.Fabric{Kind: suite.Existing, Offload: suite.OffloadNone}, "joins the hosts", "emulates", "Offload none"},
 		{suite.Fabric{Kind: suite.Existing, Offload: suite.OffloadKept}, "joins the hosts", "emulates", "Offload"},

@@ -50,51 +50,27 @@ func reference(id, system string) sketched {
 
 const halfAndTwice = " [50.0, 50.0], costs the sender 100.0 % more CPU per byte [100.0, 100.0] and costs the receiver 100.0 % more CPU per byte [100.0, 100.0]."
 
-func TestFindingWithinOneSystemNamesWhatDiffersAndOneSubjectASentence(t *testing.T) {
-	plan, samples := sketch([][2]string{{"bridge/no-seg", "bridge/stream"}, {"bridge/threads", "bridge/stream"}},
-		reference("bridge/stream", "bridge"), halved("bridge/no-seg", "bridge"), halved("bridge/threads", "bridge"))
-	want := []string{
-		"bridge/no-seg carries 50.0 % less than bridge/stream" + halfAndTwice,
-		"bridge/threads carries 50.0 % less than bridge/stream" + halfAndTwice,
-	}
-	if diff := cmp.Diff(want, sentencesOf(plan, samples)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFindingOfAnotherWorkloadOfAnotherSystemNamesTheScenarios(t *testing.T) {
-	plan, samples := sketch([][2]string{{"vxlan/no-seg", "bridge/stream"}}, reference("bridge/stream", "bridge"), halved("vxlan/no-seg", "vxlan"))
-	want := []string{"vxlan/no-seg carries 50.0 % less than bridge/stream" + halfAndTwice}
-	if diff := cmp.Diff(want, sentencesOf(plan, samples)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFindingOfSeveralWorkloadsIsOneForEach(t *testing.T) {
-	plan, samples := sketch([][2]string{{"vrouter/stream", "bridge/stream"}, {"vrouter/no-seg", "bridge/no-seg"}},
-		reference("bridge/stream", "bridge"), reference("bridge/no-seg", "bridge"),
-		halved("vrouter/stream", "vrouter-mpls-udp"), halved("vrouter/no-seg", "vrouter-mpls-udp"))
-	want := []string{
-		"In stream, vrouter carries 50.0 % less than the bridge" + halfAndTwice,
-		"In no-seg, vrouter carries 50.0 % less than the bridge" + halfAndTwice,
-	}
-	if diff := cmp.Diff(want, sentencesOf(plan, samples)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestWorkloadsOfOneNameAreToldApartByTheirScenarios(t *testing.T) {
-	plan, samples := sketch([][2]string{{"vxlan/stream", "bridge/stream"}, {"vxlan/stream-4", "bridge/stream-4"}},
-		reference("bridge/stream", "bridge"), reference("bridge/stream-4", "bridge"), halved("vxlan/stream", "vxlan"), halved("vxlan/stream-4", "vxlan"))
-	for i := range samples {
-		delete(samples[i].Metrics, sample.SenderCPUPerByte)
-		delete(samples[i].Metrics, sample.ReceiverCPUPerByte)
-	}
-	want := []string{
-		"In stream, kernel VXLAN carries 50.0 % less than the bridge [50.0, 50.0].",
-		"In stream-4, kernel VXLAN carries 50.0 % less than the bridge [50.0, 50.0].",
-	}
-	if diff := cmp.Diff(want, sentencesOf(plan, samples)); diff != "" {
-		t.Error(diff)
+func TestAFindingNamesSystemsOrScenariosAndTheWorkload(t *testing.T) {
+	for name, c := range map[string]struct {
+		pairs [][2]string
+		rows  []sketched
+		want  []string
+	}{
+		"within one system": {[][2]string{{"bridge/no-seg", "bridge/stream"}, {"bridge/threads", "bridge/stream"}},
+			[]sketched{reference("bridge/stream", "bridge"), halved("bridge/no-seg", "bridge"), halved("bridge/threads", "bridge")},
+			[]string{"bridge/no-seg carries 50.0 % less than bridge/stream", "bridge/threads carries 50.0 % less than bridge/stream"}},
+		"another workload of another system": {[][2]string{{"vxlan/no-seg", "bridge/stream"}},
+			[]sketched{reference("bridge/stream", "bridge"), halved("vxlan/no-seg", "vxlan")},
+			[]string{"vxlan/no-seg carries 50.0 % less than bridge/stream"}},
+		"several workloads": {[][2]string{{"vrouter/stream", "bridge/stream"}, {"vrouter/stream-4", "bridge/stream-4"}},
+			[]sketched{reference("bridge/stream", "bridge"), reference("bridge/stream-4", "bridge"), halved("vrouter/stream", "vrouter-mpls-udp"), halved("vrouter/stream-4", "vrouter-mpls-udp")},
+			[]string{"In stream, vrouter carries 50.0 % less than the bridge", "In stream-4, vrouter carries 50.0 % less than the bridge"}},
+	} {
+		for i := range c.want {
+			c.want[i] += halfAndTwice
+		}
+		if diff := cmp.Diff(c.want, sentencesOf(sketch(c.pairs, c.rows...))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
-	"windtunnel/lab/suite"
 )
 
 func rigorous(t testing.TB) *model.Report {
@@ -246,25 +245,5 @@ func TestTroublesGiveEveryReasonOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestFabricOfTheMethodIsThatOfTheRun(t *testing.T) {
-	r := quick(t)
-	text := func() string {
-		all := ""
-		for _, p := range report.Method(r) {
-			all += p.Name + ": " + p.Text + "\n"
-		}
-		return all
-	}
-	if !strings.Contains(text(), "two NICs and a wire") || strings.Contains(text(), "veth") || !strings.Contains(text(), "Offload tcp") {
-		t.Errorf("a run on the wire: %s", text())
-	}
-	for i := range r.Scenarios {
-		r.Scenarios[i].Fabric.Kind, r.Scenarios[i].Fabric.Offload = suite.Veth, suite.OffloadNone
-	}
-	if strings.Contains(text(), "a wire") || !strings.Contains(text(), "plain veth pair") || !strings.Contains(text(), "Offload none") {
-		t.Errorf("a run on a veth pair: %s", text())
 	}
 }

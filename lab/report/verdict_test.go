@@ -10,7 +10,7 @@ import (
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/report/text"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -165,20 +165,13 @@ func TestNoDifferenceIsSaidWithWhatWouldHaveShown(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	says := "a difference of " + fmt.Sprintf("%.2g %%", 100**c.Detectable) + " or more would have been detected"
-	texts := map[string]string{
-		"finding": r.Findings[0], "table": strings.Join(strings.Fields(tabled(t, r, text.Options{Width: 100})), " "), "Markdown": written(t, asMarkdown, r),
+	if rows := fmt.Sprint(tables.Of(r)[0].Table().Rows); !strings.Contains(rows, verdicts.Marks[model.Alike]) {
+		t.Errorf("the ratio has no mark in the table: %s", rows)
 	}
-	for name, text := range texts {
+	for name, text := range map[string]string{"finding": r.Findings[0], "legend": strings.Join(tables.Of(r)[0].Legend(), " ")} {
 		if !strings.Contains(text, says) {
 			t.Errorf("the %s does not say %q: %s", name, says, text)
 		}
-	}
-}
-
-func TestTableMarksWhatIsSuggested(t *testing.T) {
-	text := tabled(t, unconfirmed(), text.Options{Width: 160})
-	if !strings.Contains(text, "] ?") || !strings.Contains(text, "? suggested: the 95 % interval excludes 1") || strings.Contains(text, "] ~") {
-		t.Errorf("the table lacks the right mark:\n%s", text)
 	}
 }
 
@@ -218,15 +211,4 @@ func TestComparisonNamesTheScenarioThatThePlanLacks(t *testing.T) {
 	run, plan := twoSystems()
 	plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/stream", Subject: "gone/stream"})
 	expectNote(t, report.Build(run, plan, nil), "The comparison of gone/stream with a/stream names a scenario that the plan does not have.")
-}
-
-func TestTableMarksRatiosThatShowNoDifference(t *testing.T) {
-	_, plan := twoSystems()
-	var samples []sample.Sample
-	samples = append(samples, column("a/stream", sample.Throughput, around(10e9, 0.03, 8, 0)...)...)
-	samples = append(samples, column("b/stream", sample.Throughput, around(10e9, 0.03, 8, 1)...)...)
-	text := tabled(t, report.Build(sample.Run{ID: "r"}, plan, samples), text.Options{Width: 100})
-	if !strings.Contains(text, "] ~\n") && !strings.Contains(text, "] ~ ") || !strings.Contains(text, "no difference shows") {
-		t.Errorf("the interval of the ratio contains 1, but the table has no mark:\n%s", text)
-	}
 }

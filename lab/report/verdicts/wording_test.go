@@ -1,11 +1,34 @@
 package verdicts
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
+
+func TestTheLegendExplainsEachMarkOfATable(t *testing.T) {
+	d := 0.03
+	got := Legend([]RatioMark{{"a", model.Differs, &d, 2}, {"b", model.Alike, &d, 1}, {"c", model.Suggested, &d, 1.1}, {"d", model.TooFew, nil, 2}, {"e", model.TooNoisy, &d, 2}})
+	want := phrase.Lines{
+		"~ no difference shows (b: a difference of 3 % or more would have been detected).",
+		"? suggested: the 95 % interval excludes 1, but the correction for many comparisons does not confirm the difference.",
+		"… too few trials to tell a difference from chance.",
+		"! too noisy to judge: only a difference above 100 % would have been detected.",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the legend is %q, want %q", got, want)
+	}
+	for i, v := range []model.Verdict{model.Alike, model.Suggested, model.TooFew, model.TooNoisy} {
+		if !strings.HasPrefix(want[i], Marks[v]+" ") {
+			t.Errorf("a ratio that is %s has the mark %q, the legend %q", v, Marks[v], want[i])
+		}
+	}
+}
 
 func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
 	d := 0.03
