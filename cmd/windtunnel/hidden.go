@@ -9,7 +9,7 @@ import (
 	"windtunnel/internal/stdout"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
-	"windtunnel/lab/testbed/k8s"
+	"windtunnel/lab/system"
 	"windtunnel/lab/traffic"
 	"windtunnel/lab/vm/guest"
 )
@@ -33,8 +33,8 @@ func hidden(args []string) bool {
 		exitAfter("windtunnel host:", host.Serve(version, args[len(args)-1], os.Stdin, os.Stdout))
 	case host.AgentCommand:
 		exitAfter("windtunnel node:", host.Agent(version, args[1:], os.Stdin, os.Stdout))
-	case k8s.PodCommand:
-		k8s.KeepPod()
+	case system.KeepCommand:
+		system.Keep()
 		return true
 	case guest.Command:
 		guest.Main(func(port *os.File) error { return agent.Serve(version, port, port, nil) })

@@ -17,6 +17,7 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/system"
 	"windtunnel/lab/testbed/netns"
 	"windtunnel/lab/traffic"
 	"windtunnel/lab/vm/guest"
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
+			return
+		case system.KeepCommand:
+			system.Keep()
 			return
 		case guest.Command:
 			guest.Main(func(port *os.File) error { return agent.Serve("test", port, port, nil) })

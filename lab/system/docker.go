@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +27,11 @@ type dockerd struct {
 const (
 	dockerDaemon  = "dockerd" // also the name of its log
 	dockerNetwork = "windtunnel"
-	dockerImage   = "windtunnel-pause"
 	dockerEnds    = 2 * time.Second
+	// dockerImage has no files. Its containers mount the windtunnel program as keeper from the
+	// node's home, where docker_enter.sh mounts it.
+	dockerImage = "windtunnel-keep"
+	keeper      = "/windtunnel"
 )
 
 //go:embed docker_enter.sh
@@ -60,28 +62,24 @@ func (d dockerd) up() error {
 	if err := d.files(); err != nil {
 		return fmt.Errorf("write the files of dockerd: %w", err)
 	}
-	err := d.node.start(daemon{name: dockerDaemon, argv: d.argv(), env: d.env(), ready: func() error {
+	err := d.node.start(daemon{name: dockerDaemon, argv: d.argv(), env: append(d.env(), fmt.Sprintf("keeper=/proc/%d/exe", os.Getpid())), ready: func() error {
 		_, err := d.run("version", "--format", "{{.Server.Version}}")
 		return err
 	}})
 	if err != nil {
 		return err
 	}
-	_, err = d.run("import", "--change", fmt.Sprintf("ENTRYPOINT [%q]", pausePath), d.file("pause.tar"), dockerImage)
+	_, err = d.run("import", "--change", fmt.Sprintf("ENTRYPOINT [%q, %q]", keeper, KeepCommand), d.file("empty.tar"), dockerImage)
 	return err
 }
 
 func (d dockerd) files() error {
-	image, err := pauseImage(runtime.GOARCH)
-	if err != nil {
-		return err
-	}
 	nothing, err := truePath()
 	if err != nil {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(d.file("pause.tar"), image, 0o600),
+		os.WriteFile(d.file("empty.tar"), make([]byte, 1024), 0o600),
 		os.WriteFile(d.file("daemon.json"), []byte("{}\n"), 0o600),
 		os.MkdirAll(d.file("bin"), 0o700),
 		os.Symlink(nothing, d.file("bin/modprobe")),
@@ -149,7 +147,7 @@ func (d dockerd) container(e Endpoint, options ...string) error {
 		"--network", dockerNetwork, "--ip", e.V4.Addr().String(),
 		// Without this option Docker mounts sysfs read-only. A network namespace has
 		// only one sysfs (fs/sysfs/mount.c), so the lab could not write rps_cpus there.
-		"--tmpfs", "/sys",
+		"--tmpfs", "/sys", "--volume", d.file("windtunnel") + ":" + keeper + ":ro",
 	}
 	if _, err := d.run(append(append(argv, options...), dockerImage)...); err != nil {
 		return fmt.Errorf("start container %s: %w%s", e.Name, err, d.node.lastOutput(dockerDaemon))

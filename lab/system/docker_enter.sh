@@ -1,10 +1,15 @@
 # Prepares the file system of dockerd, and then executes dockerd. The script runs in
 # the node's network namespace. It is the first process of separate PID and mount
 # namespaces. Only dockerd and its children see the mounts, which end with them.
-# Arguments: the node's home, then dockerd's command line.
+# Arguments: the node's home, then dockerd's command line. The variable keeper is the
+# program that is mounted for the containers, if there is one.
 set -e
 home=$1
 shift
+[ -z "$keeper" ] || {
+	touch "$home/windtunnel"
+	mount --bind "$(readlink -f "$keeper")" "$home/windtunnel"
+}
 
 # The old /proc shows the PID that this process has outside, for the parent.
 read -r outer rest < /proc/self/stat
@@ -29,7 +34,7 @@ mount -t overlay -o "lowerdir=/opt,upperdir=$home/opt,workdir=$home/opt.work" ov
 }
 inner=$home/run${home#/run}
 mkdir -p "$inner"
-mount --bind "$home" "$inner"
+mount --rbind "$home" "$inner"
 mount --rbind "$home/run" /run
 cd /
 exec "$@"

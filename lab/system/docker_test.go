@@ -1,16 +1,11 @@
 package system
 
 import (
-	"archive/tar"
-	"bytes"
-	"debug/elf"
 	"errors"
-	"io"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -19,78 +14,13 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// unpackPause returns the one file of the image.
-func unpackPause(t *testing.T, arch string) []byte {
-	t.Helper()
-	image, err := pauseImage(arch)
-	if err != nil {
-		t.Fatal(err)
+// The test binary is the first process of containers.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == KeepCommand {
+		Keep()
+		return
 	}
-	r := tar.NewReader(bytes.NewReader(image))
-	h, err := r.Next()
-	if err != nil || "/"+h.Name != pausePath || h.Mode&0o111 == 0 {
-		t.Fatalf("the image begins with %+v (%v); an executable %s was to be expected", h, err, pausePath)
-	}
-	program, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Next(); err != io.EOF {
-		t.Errorf("the image holds more than one file (%v)", err)
-	}
-	return program
-}
-
-func TestTheContainersProgramIsAStaticExecutableOfEachArchitecture(t *testing.T) {
-	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
-		program := unpackPause(t, arch)
-		f, err := elf.NewFile(bytes.NewReader(program))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f.Machine != machine || f.Type != elf.ET_EXEC || len(f.Progs) != 1 {
-			t.Errorf("%s: machine %v, type %v, %d segments", arch, f.Machine, f.Type, len(f.Progs))
-		}
-		load := f.Progs[0]
-		if load.Flags != elf.PF_R|elf.PF_X || load.Filesz != uint64(len(program)) || load.Vaddr%load.Align != load.Off%load.Align {
-			t.Errorf("%s: the segment is %+v of a file of %d bytes", arch, load.ProgHeader, len(program))
-		}
-		code := program[f.Entry-load.Vaddr:]
-		if !bytes.Equal(code, pausePrograms[arch].code) {
-			t.Errorf("%s: the entry leads to % x", arch, code)
-		}
-	}
-	if _, err := pauseImage("pdp11"); err == nil || !strings.Contains(err.Error(), "pdp11") {
-		t.Errorf("an architecture without a program: %v; want an error that names it", err)
-	}
-}
-
-func TestTheContainersProgramSleepsUntilItIsEnded(t *testing.T) {
-	if _, ok := pausePrograms[runtime.GOARCH]; !ok || runtime.GOOS != "linux" {
-		t.Skip("there is no such program for this machine")
-	}
-	path := filepath.Join(t.TempDir(), "pause")
-	if err := os.WriteFile(path, unpackPause(t, runtime.GOARCH), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	select {
-	case err := <-ended:
-		t.Fatalf("it ended by itself: %v", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
-	<-ended
-	if used := cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime(); used > 50*time.Millisecond {
-		t.Errorf("it used %v of CPU time; a program that sleeps uses next to none", used)
-	}
+	os.Exit(m.Run())
 }
 
 func TestADockerBridgeWorksOnOneNodeAndBetweenNodes(t *testing.T) {

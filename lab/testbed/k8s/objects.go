@@ -22,9 +22,6 @@ const (
 	graceTime = 1
 )
 
-// PodCommand is the argument with which the windtunnel program keeps a pod running.
-const PodCommand = "pod"
-
 // The types of objects have the fields that the lab reads or writes. The API server keeps what it
 // gives the other fields when it makes an object.
 type (
@@ -207,7 +204,7 @@ func (r *runObjects) own(l *lease) {
 // processes of the node. Any other pod is an ordinary one on the pod network, which may
 // also send echo requests.
 func (r *runObjects) podObject(name, node string, privileged bool) *podObject {
-	c := container{Name: containerName, Image: r.image, Command: []string{programName, PodCommand}, SecurityContext: security{Privileged: privileged}}
+	c := container{Name: containerName, Image: r.image, Command: []string{programName, system.KeepCommand}, SecurityContext: security{Privileged: privileged}}
 	if r.neverPull {
 		c.ImagePullPolicy = "Never"
 	}

@@ -1,4 +1,4 @@
-package k8s
+package system
 
 import (
 	"os"
@@ -9,9 +9,12 @@ import (
 	"windtunnel/internal/stopsignal"
 )
 
-// KeepPod is the first process of a pod's container. It reaps the processes whose parent has
-// ended, until a signal of stopsignal.
-func KeepPod() {
+// KeepCommand is the argument with which the windtunnel program runs Keep.
+const KeepCommand = "pod"
+
+// Keep is the first process of a container, which runs as long as this process. It reaps the
+// processes whose parent has ended, until a signal of stopsignal.
+func Keep() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, append(stopsignal.List(), unix.SIGCHLD)...)
 	for s := range signals {
