@@ -143,17 +143,30 @@ func (a *agent) checkInterfaceFree(port model.Port) error {
 }
 
 // checkNoRoutes checks that the node has no routes into a network's subnets, so
-// that it can reach them through the port.
+// that it can reach them through the port. The routes of a port that connects the node to this
+// network do not count: such a port is being deleted, or the state refuses another one.
 func (a *agent) checkNoRoutes(network string) error {
 	var n model.Network
 	a.follower.Peek(func(v *fleet.View) { n, _ = v.Network(network) })
+	own := 0
+	for _, p := range a.reconciler.Want.Ports {
+		if p.Attach.Host && p.Network == network {
+			l, err := a.space.Link(netdev.InterfaceOf(p))
+			if err != nil {
+				return err
+			}
+			if l != nil {
+				own = l.Attrs().Index
+			}
+		}
+	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		routes, err := netdev.Routes(a.space.Links, family)
 		if err != nil {
 			return err
 		}
 		for _, r := range routes {
-			if r.Dst == nil {
+			if r.Dst == nil || own != 0 && r.LinkIndex == own {
 				continue
 			}
 			to, ok := netdev.PrefixOf(r.Dst)

@@ -6,11 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/containernetworking/cni/libcni"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
@@ -285,6 +287,84 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	}
 	if after := nodes["B"].kernelState(); after != before[nodes["B"]] {
 		t.Errorf("after the removal\n%s\nbefore\n%s", after, before[nodes["B"]])
+	}
+}
+
+// A mapped port works in a network with node_access, and in one to which the node was connected
+// before. The workload sees the client's address, and each reply leaves by the node by which the
+// request came.
+func TestMappedPortsKeepTheClientsAddress(t *testing.T) {
+	t.Parallel()
+	needs(t, "ip", "iptables", "ip6tables")
+	b := cniBed(t)
+	portmap := filepath.Dir(built(t, "github.com/containernetworking/plugins/plugins/meta/portmap"))
+	out := map[*node]netns.NsHandle{}
+	for _, n := range b.nodes {
+		out[n] = b.outside(n)
+	}
+	ctx := context.Background()
+	expect := func(n *node, id string, port uint16) {
+		t.Helper()
+		r := newRuntime(t, n, `}, {"type": "portmap", "capabilities": {"portMappings": true}, "snat": false`)
+		r.CNIConfig = libcni.NewCNIConfigWithCacheDir(append(r.Path, portmap), t.TempDir(), nil)
+		ns := b.namespace(id)
+		conf := r.container(id)
+		conf.CapabilityArgs = map[string]any{"portMappings": []map[string]any{{"hostPort": port, "containerPort": 7, "protocol": "tcp"}}}
+		b.must(in(n.ns, func() error { _, err := r.AddNetworkList(ctx, r.list, conf); return err }))
+		for _, p := range answer(n, (*api.Client).State).Ports {
+			if p.Owner == "pods/"+id+"/eth0" {
+				replies(t, ns, id, p.IPs...)
+			}
+		}
+		for to, from := range map[string]string{"198.51.100.1": "198.51.100.2", "2001:db8:1::1": "2001:db8:1::2"} {
+			for range 8 {
+				soon(t, 5*time.Second, "a client reaches the mapped port at "+to, func() error {
+					got, err := replied(out[n], "tcp", netip.MustParseAddr(to), port)
+					if want := id + " " + from; err == nil && got != want {
+						t.Fatalf("%q replies, want %q", got, want)
+					}
+					return err
+				})
+			}
+		}
+	}
+	a := b.nodes[0]
+	a.run("network", "set", "red", "--node-access")
+	for i, n := range b.nodes {
+		expect(n, "access-"+n.name, 8080)
+		expect(n, fmt.Sprintf("again-%d", i), 8081)
+	}
+	hosts := func() (all []string) {
+		for _, p := range answer(a, (*api.Client).State).Ports {
+			if p.Attach.Host {
+				all = append(all, p.Name)
+			}
+		}
+		return all
+	}
+	if all := hosts(); len(all) != 2 {
+		t.Errorf("the ports that connect the nodes: %v", all)
+	}
+	// A port that an operator made serves too.
+	a.run("network", "set", "red", "--node-access=false")
+	soon(t, 5*time.Second, "the nodes are disconnected", func() error {
+		if all := hosts(); len(all) > 0 {
+			return fmt.Errorf("left: %v", all)
+		}
+		return nil
+	})
+	answer(a, func(c *api.Client, ctx context.Context) (api.Port, error) {
+		return c.AddPort(ctx, model.PortRequest{Port: model.Port{Name: "own", Network: "red", Attach: model.Attachment{Host: true}}})
+	})
+	r := newRuntime(t, a, "")
+	b.namespace("own")
+	conf := r.container("own")
+	conf.CapabilityArgs = map[string]any{"portMappings": []map[string]any{{"hostPort": 8082, "containerPort": 7, "protocol": "tcp"}}}
+	if _, err := r.AddNetworkList(ctx, r.list, conf); err != nil {
+		t.Error(err)
+	}
+	if all := hosts(); len(all) != 1 || all[0] != "own" {
+		t.Errorf("the ports that connect the node: %v", all)
 	}
 }
 

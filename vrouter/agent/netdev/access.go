@@ -177,26 +177,21 @@ func (f accessFamily) checkRoutes(s *Space) error {
 
 // keep makes a chain right, or removes it.
 func (c accessChain) keep(t *iptables.IPTables, wanted bool) (changed bool, err error) {
-	there, err := t.ChainExists(c.table, c.name)
-	if err != nil || !there && !wanted {
-		return false, err
-	}
 	if !wanted {
+		if there, err := t.ChainExists(c.table, c.name); err != nil || !there {
+			return false, err
+		}
 		if err := t.DeleteIfExists(c.table, c.from, "-j", c.name); err != nil {
 			return true, err
 		}
 		return true, t.ClearAndDeleteChain(c.table, c.name)
 	}
-	want, has := []string{"-N " + c.name}, []string(nil)
+	want := []string{"-N " + c.name}
 	for _, r := range c.rules {
 		want = append(want, "-A "+c.name+" "+strings.Join(r, " "))
 	}
-	if there {
-		if has, err = t.List(c.table, c.name); err != nil {
-			return false, err
-		}
-	}
-	if !slices.Equal(has, want) {
+	// iptables has several errors for a missing chain. ClearChain reports other reasons.
+	if has, err := t.List(c.table, c.name); err != nil || !slices.Equal(has, want) {
 		changed = true
 		if err := t.ClearChain(c.table, c.name); err != nil {
 			return changed, err
