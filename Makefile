@@ -66,16 +66,18 @@ setup: build ## Install the optional programs of tests and systems (root and apt
 	fi
 
 # Each test binary runs in a room (internal/testroom), so that most packages run side by side.
-# The tests of EACH run in a room each, those of LONG first. The packages of MEASURE compare
-# figures with counters: they run one at a time, and few of their tests side by side. The tests of
-# ALONE and one traffic tool after the other run by themselves. What cannot run here is skipped,
-# and the table at the end says why. The lab's tests run the vrouter program, as a user would have
-# it in PATH. `make lint` vets the tests. Without symbol tables (-s) they link faster.
+# The packages of FIRST take longest, so they start first. The tests of EACH run in a room each,
+# those of LONG first. The packages of MEASURE compare figures with counters: they run one at a
+# time, and few of their tests side by side. The tests of ALONE and one traffic tool after the other
+# run by themselves. What cannot run here is skipped, and the table at the end says why. The lab's
+# tests run the vrouter program, as a user would have it in PATH. `make lint` vets the tests.
+# Without symbol tables (-s) they link faster.
 # With GOGC=400, garbage collections take less CPU time, and everything more memory.
 KERNEL  := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/test-kernel
 MEASURE := ./lab/experiment ./lab/testbed/ssh
 ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AMatrixNames|AnECMPRouteMoves|Faults|EverySystemComesUp)
 ALONE_IN := ./lab/testbed/netns ./lab/testbed/ssh ./lab/experiment ./vrouter/e2e
+FIRST   := ./vrouter/e2e ./cmd/windtunnel ./vrouter/agent ./lab/report/html
 LONG    := Scripts|Published|WhatKilledAgents|ACopyToAHost|AHostThatVanishes|ARunSurvives|AnEchoThat
 ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide,-again) -pids cmd/vrouter,vrouter
 TEST     = GOGC=400 PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$(ls $(KERNEL)/boot/vmlinuz-* 2>/dev/null))" \
@@ -89,7 +91,7 @@ test: build ## Run every test (SETUP=no: install nothing); as root, else those t
 	@$(if $(filter no,$(SETUP)),,$(MAKE) --no-print-directory setup)
 	@$(GO) build -o bin/ ./internal/testroom ./internal/testsummary && rm -rf out/test && mkdir -p out/test
 	@measure=$$($(GO) list $(MEASURE)) && others=$$($(GO) list ./... | grep -v /lab/tool$$ | grep -vxF "$$measure") || exit 1; failed=0; \
-	$(TEST) --jsonfile out/test/others.json -- -p 3 -exec '$(ROOM) -each cmd/windtunnel=3,lab/testbed/netns=2 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) ./vrouter/e2e ./cmd/windtunnel $$others || failed=1; \
+	$(TEST) --jsonfile out/test/others.json -- -p 4 -exec '$(ROOM) -each cmd/windtunnel=3,lab/testbed/netns=2 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) $(FIRST) $$others || failed=1; \
 	$(TEST) --jsonfile out/test/measure.json -- -p 1 -exec '$(ROOM) -each lab/experiment=3,lab/testbed/ssh=4 -long "$(LONG)"' -skip '$(ALONE)' $(GOTEST) $$measure || failed=1; \
 	$(TEST) --jsonfile out/test/alone.json -- -p 1 -exec '$(ROOM)' -run '$(ALONE)' $(GOTEST) $(ALONE_IN) || failed=1; \
 	$(TEST) --jsonfile out/test/tools.json -- -p 1 -parallel 1 -exec '$(ROOM)' $(GOTEST) ./lab/tool || failed=1; \
