@@ -34,6 +34,7 @@ type agent struct {
 	space   *netdev.Space
 	drops   *dropRing
 	lock    *lock
+	claim   claim
 
 	snapshot  atomic.Pointer[snapshot]
 	flowCount atomic.Int64 // flows after the last expireFlows
@@ -80,9 +81,10 @@ func (a *agent) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer a.space.Close()
-	if err := claimSpace(a.space); err != nil {
+	if a.claim, err = claimSpace(a.space); err != nil {
 		return fmt.Errorf("node %s: %w", a.config.Node, err)
 	}
+	defer a.claim.Close() // takeDown may have closed it
 	ctx, end := context.WithCancel(ctx)
 	if a.follower, err = follow.Join(ctx, a.config, a.log, a.space); err != nil {
 		end()

@@ -237,17 +237,23 @@ func TestAnAgentWithAnotherRunDirReplacesThePrograms(t *testing.T) {
 	}
 }
 
+// A namespace has one agent. No other user can let a second one start, or keep the first from starting.
 func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")
 	c := b.nodes["a"].config
 	c.Node, c.RunDir, c.Socket, c.StateDir = "other", filepath.Join(b.Dir, "elsewhere"), "", filepath.Join(b.Dir, "state-other")
-	err := Run(t.Context(), c, Options{})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has an agent already, process %d", os.Getpid())) || !strings.Contains(err.Error(), b.A.Name) {
-		t.Errorf("a second agent in the namespace: %v", err)
+	refused := func() {
+		t.Helper()
+		ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
+		defer end()
+		err := Run(ctx, c, Options{})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has an agent already, process %d", os.Getpid())) || !strings.Contains(err.Error(), b.A.Name) {
+			t.Errorf("a second agent in the namespace: %v", err)
+		}
+		agenttest.Must(t, b.traffic())
 	}
-	agenttest.Must(t, b.traffic())
-
+	refused()
 	flock, err := exec.LookPath("flock")
 	if err != nil {
 		t.Skip("flock is not installed")
@@ -262,4 +268,5 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 	_, err = out.Read(make([]byte, 1))
 	agenttest.Must(t, err)
 	b.nodes["a"] = start(t, b.nodes["a"].config)
+	refused()
 }

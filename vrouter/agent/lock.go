@@ -7,12 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/agent/config"
-	"windtunnel/vrouter/agent/netdev"
 )
 
 // lock prevents a second agent on a node. The kernel releases it when the process
@@ -63,50 +61,6 @@ func takeLock(c config.Config) (*lock, error) {
 		}
 		return &lock{f}, nil
 	}
-}
-
-// claimSpace locks a node's network namespace until s is closed, because the programs of two agents
-// would drop each other's packets. The lock of takeLock does not suffice: an agent with another
-// run_dir uses another lock file.
-func claimSpace(s *netdev.Space) error {
-	err := unix.Flock(int(s.Ns), unix.LOCK_EX|unix.LOCK_NB)
-	if !errors.Is(err, unix.EWOULDBLOCK) {
-		return err
-	}
-	holder := spaceHolder(s)
-	if holder == "" {
-		return nil
-	}
-	name := s.Name
-	if name == "" {
-		name = "of this process"
-	}
-	return fmt.Errorf("network namespace %s has an agent already, process %s, with another node or run_dir in its configuration; stop that process first", name, holder)
-}
-
-// releaseSpace ends the claim of claimSpace.
-func releaseSpace(s *netdev.Space) error { return unix.Flock(int(s.Ns), unix.LOCK_UN) }
-
-// spaceHolder returns the id of the root process that holds a lock on a namespace, from /proc/locks;
-// "" if no such process is visible. Locks of other users do not count, because any user can lock a
-// namespace.
-func spaceHolder(s *netdev.Space) string {
-	var file unix.Stat_t
-	if err := unix.Fstat(int(s.Ns), &file); err != nil {
-		return ""
-	}
-	locks, _ := os.ReadFile("/proc/locks")
-	for line := range strings.Lines(string(locks)) {
-		f := strings.Fields(line)
-		if len(f) <= 5 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], fmt.Sprintf(":%d", file.Ino)) {
-			continue
-		}
-		status, _ := os.ReadFile(filepath.Join("/proc", f[4], "status"))
-		if strings.Contains(string(status), "\nUid:\t0\t") {
-			return f[4]
-		}
-	}
-	return ""
 }
 
 // holder reads the process id of the agent that holds the lock.

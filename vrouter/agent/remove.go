@@ -49,7 +49,7 @@ func (a *agent) takeDown() error {
 	a.removed = true
 	a.gate.Unlock()
 	a.follower.EndSaving()
-	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), releaseSpace(a.space), a.lock.remove())
+	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), a.claim.Close(), a.lock.remove())
 	removeEmpty(a.config)
 	a.log.Info("removed the node", "error", err)
 	return err
@@ -154,9 +154,11 @@ func removeStopped(c config.Config) error {
 		return err
 	}
 	defer s.Close()
-	if err := claimSpace(s); err != nil { // another agent uses the devices
+	claim, err := claimSpace(s)
+	if err != nil { // another agent uses the devices
 		return fmt.Errorf("remove node %s: %w", c.Node, err)
 	}
+	defer claim.Close()
 	errs := []error{netdev.RemovePairs(s, c.Node), netdev.RemoveMerging(s, c.Node), netdev.RemoveAccess(s, c), s.Do(func() error { return netdev.RemovePlane(c) })}
 	if own, err := follow.KeptOf(c).LoadNode(); err == nil { // else the underlay is unknown
 		errs = append(errs, netdev.RemoveManaged(s, c, own.Underlay))
