@@ -236,7 +236,7 @@ func TestPublishedRatioIsToThePublishedBaseline(t *testing.T) {
 		t.Fatalf("%d figures, want 3", len(list))
 	}
 	v := list[1]
-	if v.Baseline != "raw/stream" || v.PublishedRatio == nil || v.MeasuredRatio == nil {
+	if v.Against != "raw/stream" || v.PublishedRatio == nil || v.MeasuredRatio == nil {
 		t.Fatalf("vxlan/stream: %+v", v)
 	}
 	if got := *v.PublishedRatio; got < 0.2159 || got > 0.2160 {

@@ -3,37 +3,28 @@ package published
 import (
 	"slices"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
 
-// Beside is a published figure with the measured figure. Each of them also has its
-// ratio to the baseline.
-type Beside struct {
-	model.Published
-	Baseline       string             // scenario id; "" if the scenario has none
-	PublishedRatio *float64           // to the published figure of the baseline; nil without one
-	MeasuredRatio  *quantity.Interval // paired within blocks
-}
-
-// WithoutTable lists the published figures that are in no table, in the plan's order. Rates
-// depend on the machine, so readers must compare the ratios to the baseline.
-func WithoutTable(r *model.Report) []Beside {
-	list := make([]Beside, 0, len(r.Published))
+// WithoutTable lists the published figures that are in no table, in the plan's order, each with
+// its ratio to the baseline. Rates depend on the machine, so readers must compare the ratios.
+func WithoutTable(r *model.Report) (list []*model.PublishedCell) {
 	for _, p := range r.Published {
 		if p.Table != "" {
 			continue // the report shows it in the table
 		}
-		b := Beside{Published: p}
+		b := &model.PublishedCell{Published: p.Published, Measured: p.Measured}
 		if c := r.Ratio(p.Scenario, sample.Metric(p.Metric)); c != nil {
 			b.MeasuredRatio = &c.Ratio
-			b.Baseline = c.Baseline
+			b.Against = c.Baseline
 		} else if c := r.Ratio(p.Scenario, ""); c != nil {
-			b.Baseline = c.Baseline
+			b.Against = c.Baseline
 		}
 		if i := slices.IndexFunc(r.Published, func(o model.Published) bool {
-			return o.Scenario == b.Baseline && o.Metric == p.Metric && o.Value > 0
+			return o.Scenario == b.Against && o.Metric == p.Metric && o.Value > 0
 		}); i >= 0 {
 			ratio := p.Value / r.Published[i].Value
 			b.PublishedRatio = &ratio
@@ -43,33 +34,24 @@ func WithoutTable(r *model.Report) []Beside {
 	return list
 }
 
-// Label names the published metric for people.
-func (b Beside) Label() string { return sample.Metric(b.Metric).Label() }
-
-// MeasuredText prints the measured figure with a unit for its size; "" if it was not
-// measured.
-func (b Beside) MeasuredText() string {
-	if b.Measured == nil {
-		return ""
+// besideTable returns the published figures that are in no table, with their documents.
+func besideTable(r *model.Report) document.Table {
+	t := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("published", "measured", "ratio published", "ratio measured"), document.Words("source"))}
+	for _, b := range WithoutTable(r) {
+		source, measured, ratio := b.Source, "", ""
+		if b.Note != "" {
+			source += " (" + b.Note + ")"
+		}
+		m := sample.Metric(b.Metric)
+		if b.Measured != nil {
+			scale := quantity.ScaleOf(m, b.Measured.Median)
+			measured, _ = scale.Figure(*b.Measured)
+			measured = quantity.WithUnit(measured, scale.Unit)
+		}
+		if b.MeasuredRatio != nil {
+			ratio, _ = quantity.Scale{By: 1}.Figure(*b.MeasuredRatio)
+		}
+		t.Add(b.Scenario, m.Label(), b.Printed, measured, PublishedRatioText(b), ratio, source)
 	}
-	scale := quantity.ScaleOf(sample.Metric(b.Metric), b.Measured.Median)
-	median, _ := scale.Figure(*b.Measured)
-	return quantity.WithUnit(median, scale.Unit)
-}
-
-// PublishedRatioText prints the ratio of the published figures; "" if there is none.
-func (b Beside) PublishedRatioText() string {
-	if b.PublishedRatio == nil {
-		return ""
-	}
-	return quantity.Scale{By: 1}.Print(*b.PublishedRatio)
-}
-
-// MeasuredRatioText prints the median of the measured ratio; "" if there is none.
-func (b Beside) MeasuredRatioText() string {
-	if b.MeasuredRatio == nil {
-		return ""
-	}
-	median, _ := quantity.Scale{By: 1}.Figure(*b.MeasuredRatio)
-	return median
+	return t
 }

@@ -42,19 +42,6 @@ func Section(r *model.Report) document.Section {
 	return s
 }
 
-// besideTable returns the published figures that are in no table, with their documents.
-func besideTable(r *model.Report) document.Table {
-	t := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("published", "measured", "ratio published", "ratio measured"), document.Words("source"))}
-	for _, b := range WithoutTable(r) {
-		source := b.Source
-		if b.Note != "" {
-			source += " (" + b.Note + ")"
-		}
-		t.Add(b.Scenario, b.Label(), b.Printed, b.MeasuredText(), b.PublishedRatioText(), b.MeasuredRatioText(), source)
-	}
-	return t
-}
-
 // tableSection returns one row for each figure of the table: published and measured, each with its
 // ratio to the baseline, and the verdict. If the tool has CPU figures of its own, they have a
 // separate column.

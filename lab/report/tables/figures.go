@@ -215,6 +215,7 @@ func OfElsewhere(e *model.Elsewhere) []Figures {
 	})
 }
 
+// Sections returns each table with the explanation of its marks.
 func Sections(tables []Figures) (list []document.Section) {
 	for _, f := range tables {
 		list = append(list, document.Section{Title: f.Title, Tables: f.Table().List(), Notes: f.Legend()})
