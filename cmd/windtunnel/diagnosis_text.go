@@ -65,7 +65,7 @@ func (d *diagnosis) writeSummary(b *strings.Builder) {
 		switch {
 		case x.Works:
 			works++
-		case strings.HasPrefix(x.Reason, probe.NotTried):
+		case x.Untried:
 			row(&lines, "?", x.Name, x.Reason)
 		default:
 			row(&lines, "no", x.Name, x.Reason)

@@ -3,7 +3,6 @@ package probe
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"windtunnel/internal/setup"
 	"windtunnel/lab/vm/kernel"
@@ -85,7 +84,9 @@ type Finding struct {
 	Feature
 	Works  bool   `json:"works"`
 	Reason string `json:"reason,omitempty"` // why it does not
-	How    string `json:"how,omitempty"`    // how it was found out, where not by trying
+	// Untried is set if only root can try the feature.
+	Untried bool   `json:"untried,omitempty"`
+	How     string `json:"how,omitempty"` // how it was found out, where not by trying
 }
 
 // Missing returns the reason why a feature cannot be used, and the remedy. missing is false
@@ -105,17 +106,12 @@ func (f *Facts) Missing(feature string) (reason, remedy string, missing bool) {
 
 const rootRemedy = "run as root (sudo)"
 
-// NotTried is the start of the reason for a feature that was not tried.
-const NotTried = "not tried: "
-
 // AssumeRoot returns the facts with the assumption that all features work that were not tried.
 func (f *Facts) AssumeRoot() *Facts {
 	as := *f
 	as.Features = slices.Clone(f.Features)
 	for i := range as.Features {
-		if strings.HasPrefix(as.Features[i].Reason, NotTried) {
-			as.Features[i].Works = true
-		}
+		as.Features[i].Works = as.Features[i].Works || as.Features[i].Untried
 	}
 	return &as
 }
@@ -125,7 +121,7 @@ func (f *Facts) notRoot(list []Feature) []Finding {
 	found := make([]Finding, len(list))
 	for i, feature := range list {
 		feature.Remedy = rootRemedy
-		found[i] = Finding{Feature: feature, Reason: NotTried + "this process lacks CAP_NET_ADMIN and CAP_SYS_ADMIN"}
+		found[i] = Finding{Feature: feature, Reason: "not tried: this process lacks CAP_NET_ADMIN and CAP_SYS_ADMIN", Untried: true}
 	}
 	return found
 }
