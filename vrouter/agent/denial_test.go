@@ -72,3 +72,33 @@ func TestADenialNamesThePortAndTheRule(t *testing.T) {
 		}
 	}
 }
+
+// A node's address passes its workloads' policies, and nothing else does.
+func TestNoRuleDeniesProbesOfTheNode(t *testing.T) {
+	t.Parallel()
+	address := netip.MustParseAddr
+	port := func(name, node, ip string, last byte, at model.Attachment) model.Port {
+		return model.Port{Name: name, Network: "red", Node: node, MAC: model.MAC{2, 0, 0, 0, 0, last}, IPs: []netip.Addr{address(ip)}, Attach: at}
+	}
+	state := model.State{
+		Nodes:    []model.Node{{Name: "a", Underlay: []netip.Addr{address("192.0.2.1")}}, {Name: "b", Underlay: []netip.Addr{address("192.0.2.2")}}},
+		Networks: []model.Network{{Name: "red", ID: 7, Forwarding: model.L3, Policies: []string{"closed"}, NodeAccess: true, Subnets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}},
+		Ports: []model.Port{
+			port("web", "a", "10.0.0.3", 3, model.Attachment{Netns: "n1"}),
+			port("host-a", "a", "10.0.0.4", 4, model.Attachment{Host: true}),
+			port("host-b", "b", "10.0.0.5", 5, model.Attachment{Host: true}),
+		},
+		Policies: []model.Policy{{Name: "closed", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}}},
+	}
+	v := &snapshot{want: reconcile.NewDesired("a", state.Slice("a"), &fib.IDs{}, nil)}
+	for _, c := range []struct{ from, to, want string }{
+		{"10.0.0.4", "web", ""},
+		{"10.0.0.5", "web", "port web, rule 1 of policy closed"},
+		{"10.0.0.3", "host-a", ""},
+	} {
+		to, _ := v.want.Port(c.to)
+		if got := v.denial(&to, model.Ingress, opening{source: address(c.from), destination: to.IPs[0], protocol: 6}); got != c.want {
+			t.Errorf("from %s to %s: %q, want %q", c.from, c.to, got, c.want)
+		}
+	}
+}

@@ -72,7 +72,7 @@ func (s source) nexthop() fib.Nexthop {
 
 func (s source) vif() fib.Vif {
 	v := fib.Vif{
-		ID: 1 + s.Uint32N(60), VRF: s.Uint32(), Nexthop: s.Uint32(), L2: s.bool(), L3: s.bool(), Policy: s.bool(), Netkit: s.bool(),
+		ID: 1 + s.Uint32N(60), VRF: s.Uint32(), Nexthop: s.Uint32(), L2: s.bool(), L3: s.bool(), Policy: s.bool(), Netkit: s.bool(), Node: s.bool(),
 		MTU: uint16(s.IntN(1 << 16)), MAC: s.mac(), RouterMAC: s.mac(),
 	}
 	if s.bool() {
