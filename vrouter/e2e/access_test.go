@@ -154,7 +154,7 @@ func (n *node) kernelState() (text string) {
 	return text
 }
 
-// Workloads reach their own node, the other node, and addresses outside the network by their
+// Workloads reach their own node, the other node, a service, and addresses outside the network by their
 // own node. Policies admit probes. All ends with the network.
 func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	t.Parallel()
@@ -166,6 +166,10 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 		out[word] = b.outside(n)
 		replies(t, out[word], "outside "+word, outsides...)
 		replies(t, n.ns, "node "+word, n.v4)
+	}
+	service := addresses("10.96.0.1") // a service whose endpoint is the other node
+	if text, err := exec.Command("ip", "netns", "exec", b.nodes[0].space, "iptables", "-t", "nat", "-A", "PREROUTING", "-d", service[0].String(), "-j", "DNAT", "--to-destination", b.nodes[1].v4.String()).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
 	}
 	for _, n := range nodes {
 		before[n] = n.kernelState()
@@ -200,6 +204,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	})
 	expectReplies(t, x.ns, []netip.Addr{nodes["A"].v4}, func(bool) string { return "node A " + x.ip(4).String() })
 	expectReplies(t, x.ns, []netip.Addr{nodes["B"].v4}, func(bool) string { return "node B " + nodes["A"].v4.String() })
+	expectReplies(t, x.ns, service, func(bool) string { return "node B " + nodes["A"].v4.String() })
 
 	// Each node probes its workloads, and nothing else reaches them.
 	a.closeNetwork("red")

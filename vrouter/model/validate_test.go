@@ -153,6 +153,11 @@ func TestNetworksAreChecked(t *testing.T) {
 		{"a link-local subnet", subnets("fe80::/64"), `network "blue": subnets: fe80::/64 is not a prefix for workloads; write one such as 10.1.0.0/16`},
 		{"everything as a subnet", subnets("0.0.0.0/0"), `network "blue": subnets: 0.0.0.0/0 is not a prefix for workloads; write one such as 10.1.0.0/16`},
 		{"IPv4 written as IPv6", subnets("::ffff:10.2.0.0/112"), `network "blue": subnets: ::ffff:10.2.0.0/112 is IPv4 written as IPv6; write it as IPv4`},
+		{"node_access in a network that only bridges", add(Network{Name: "blue", ID: 8, Forwarding: L2, NodeAccess: true}), `network "blue": node_access: a network that only bridges sends no packets to the node; make it l3 or l2l3`},
+		{"node_access of two tenants to the same addresses", func(s *State) {
+			s.Networks[0].NodeAccess = true
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", NodeAccess: true, Subnets: prefixes("10.1.128.0/17")})
+		}, `network "blue": node_access: 10.1.128.0/17 overlaps a subnet of network "red", which has node_access too; change one of them, or remove node_access from one`},
 		{"a subnet of the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.2.0.0/16", "10.1.128.0/17")}), `network "blue": subnets: 10.1.128.0/17 overlaps 10.1.0.0/16 of network "red"; change one of them, or give the networks different tenants`},
 		{"a subnet around the same tenant's", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.0.0.0/8")}), `network "red": subnets: 10.1.0.0/16 overlaps 10.0.0.0/8 of network "blue"; change one of them, or give the networks different tenants`},
 		{"a subnet with an underlay address", subnets("192.0.2.0/24"), `network "blue": subnets: 192.0.2.0/24 has node "a"'s underlay address 192.0.2.1; choose another subnet`},
