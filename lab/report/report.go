@@ -69,7 +69,7 @@ func build(run sample.Run, plan suite.Plan, samples []sample.Sample) *model.Repo
 // part builds the report of one part.
 func part(from verdicts.Source, part int) *model.Report {
 	plan := &from.Plan
-	b := &verdicts.Judge{Source: from, Part: part, Cells: figures.Group(from.Plan, from.Parts[part]), Pairs: make(map[verdicts.PairKey]*model.Comparison)}
+	b := &verdicts.Judge{Source: from, Part: part, Cells: figures.Group(from.Plan, from.Parts[part])}
 	for i := range plan.Scenarios {
 		b.Rows = append(b.Rows, scenario(b, &plan.Scenarios[i]))
 	}

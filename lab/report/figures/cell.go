@@ -22,8 +22,8 @@ type Cell struct {
 	Tried    int              // blocks with an attempt without the profiler
 	Counting []*sample.Sample // the last attempt that counts in each block, by block
 	Values   map[sample.Metric][]float64
-	Blocks   map[sample.Metric][]int // block of each value in values
-	// summary holds every metric's interval.
+	Blocks   map[sample.Metric][]int // block of each value in Values
+	// Summary holds every metric's interval.
 	Summary map[sample.Metric]quantity.Interval
 }
 
@@ -47,7 +47,7 @@ func Group(plan suite.Plan, samples []sample.Sample, metrics ...sample.Metric) m
 	return cells
 }
 
-// choose sorts the samples, and sets ok and tried.
+// choose sorts the samples, and sets Counting and Tried.
 func (c *Cell) choose() {
 	slices.SortStableFunc(c.Samples, func(a, b sample.Sample) int {
 		return cmp.Or(cmp.Compare(a.Block, b.Block), model.After(a.Profiled, b.Profiled), cmp.Compare(a.Attempt, b.Attempt))
@@ -64,7 +64,7 @@ func (c *Cell) choose() {
 	c.Counting = sample.Counting(all)
 }
 
-// collect sets values, blocks and summary from the samples that count.
+// collect sets Values, Blocks and Summary from the samples that count.
 func (c *Cell) collect(metrics []sample.Metric) {
 	c.Values, c.Blocks, c.Summary = make(map[sample.Metric][]float64), make(map[sample.Metric][]int), make(map[sample.Metric]quantity.Interval)
 	for _, s := range c.Counting {

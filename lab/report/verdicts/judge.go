@@ -14,14 +14,15 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Judge has the data that all functions for one report share.
+// Judge has the data of one report that its comparisons, ladders, hypotheses and published
+// figures share.
 type Judge struct {
 	Source
-	Part  int // index in parts of the part that this report shows
+	Part  int // index in Parts of the part that this report shows
 	Cells map[string]*figures.Cell
-	Rows  []model.Scenario // in the plan's order
-	Pairs map[PairKey]*model.Comparison
-	Doubt phrase.Lines // notes on gaps and doubts of this run
+	Rows  []model.Scenario              // in the plan's order
+	pairs map[pairKey]*model.Comparison // by Paired
+	Doubt phrase.Lines                  // notes on gaps and doubts of this run
 }
 
 // Source has the data from which reports are built.
@@ -30,7 +31,7 @@ type Source struct {
 	Plan   suite.Plan
 	Parts  [][]sample.Sample // clean samples by CPU distance
 	Blocks int               // number of blocks with a trial
-	// dirty maps each scenario to its metrics with a value that is not finite.
+	// Dirty maps each scenario to its metrics with a value that is not finite.
 	Dirty map[string][]sample.Metric
 }
 

@@ -21,21 +21,24 @@ const (
 	Power = 0.8
 )
 
-// PairKey is one metric of two scenarios.
-type PairKey struct {
+// pairKey is one metric of two scenarios.
+type pairKey struct {
 	subject, baseline string
 	metric            sample.Metric
 }
 
 // Paired compares one metric of two scenarios, over the blocks that both have. All
 // parts of a report share one comparison for each pair and metric. settle sets its
-// verdict. If there is no ratio, paired returns nil and adds the reason to the doubts.
+// verdict. If there is no ratio, Paired returns nil and adds the reason to the doubts.
 func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Comparison {
-	key := PairKey{subject, baseline, m}
-	if known, ok := b.Pairs[key]; ok {
+	key := pairKey{subject, baseline, m}
+	if known, ok := b.pairs[key]; ok {
 		return known
 	}
-	b.Pairs[key] = nil
+	if b.pairs == nil {
+		b.pairs = make(map[pairKey]*model.Comparison)
+	}
+	b.pairs[key] = nil
 	over, under, blocks := Pair(m, b.Cells[subject], b.Cells[baseline])
 	e, ok, err := b.ratio(over, under, stats.Level)
 	if err != nil {
@@ -60,7 +63,7 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 			c.Verdict = model.TooNoisy
 		}
 	}
-	b.Pairs[key] = c
+	b.pairs[key] = c
 	return c
 }
 
