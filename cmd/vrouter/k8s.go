@@ -27,7 +27,7 @@ plugin, one network for all pods, and a store. kubectl applies and deletes them.
   vrouter k8s check
   vrouter k8s manifest | kubectl delete -f -`,
 	})
-	cmd.AddCommand(k8sManifestCommand(), k8sCheckCommand(), k8sProbeCommand(), k8sNodeCommand(), k8sStoreCommand(), k8sReadyCommand())
+	cmd.AddCommand(k8sManifestCommand(), k8sControllerCommand(), k8sCheckCommand(), k8sProbeCommand(), k8sNodeCommand(), k8sStoreCommand(), k8sReadyCommand())
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/text"
@@ -43,7 +44,7 @@ var comparisonFormats = []comparisonFormat{
 	{"table", func(w io.Writer, c *compare.Comparison) error {
 		return text.Write(w, c.Document(), tableOptions(w))
 	}},
-	{"json", func(w io.Writer, c *compare.Comparison) error { return writeJSON(w, c) }},
+	{"json", func(w io.Writer, c *compare.Comparison) error { return export.JSON(w, c) }},
 	{"markdown", func(w io.Writer, c *compare.Comparison) error { return markdown.Write(w, c.Document()) }},
 	{"html", func(w io.Writer, c *compare.Comparison) error { return html.Site{}.WriteDocument(w, c.Document()) }},
 }

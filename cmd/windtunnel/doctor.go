@@ -15,6 +15,7 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 )
@@ -50,7 +51,7 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 			case err != nil:
 				return err
 			case asJSON || format == "json":
-				return writeJSON(cmd.OutOrStdout(), d)
+				return export.JSON(cmd.OutOrStdout(), d)
 			}
 			return d.write(cmd.OutOrStdout())
 		},
@@ -88,7 +89,7 @@ func foundCommand(use, short string, part func(*diagnosis) (list any, table stri
 			}
 			list, table := part(d)
 			if format == "json" {
-				return writeJSON(cmd.OutOrStdout(), list)
+				return export.JSON(cmd.OutOrStdout(), list)
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), table)
 			return err

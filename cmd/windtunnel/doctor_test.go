@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"windtunnel/lab/probe"
+	"windtunnel/lab/report/export"
 )
 
 // bare is a machine that lacks every kernel feature, with two CPUs and a short
@@ -116,7 +117,7 @@ func TestTheJSONOfDoctorIsDocumentedFieldByField(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := writeJSON(&out, d); err != nil {
+	if err := export.JSON(&out, d); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "null") {

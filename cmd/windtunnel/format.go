@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,15 +18,4 @@ func formatFlag(cmd *cobra.Command, chosen *string, of string, formats ...string
 // listFormat adds --format to a command that lists things.
 func listFormat(cmd *cobra.Command, chosen *string) {
 	formatFlag(cmd, chosen, "the list", "table", "json")
-}
-
-// writeJSON prints a value for programs, indented.
-func writeJSON(out io.Writer, value any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(value); err != nil {
-		return fmt.Errorf("write the output as JSON: %w", err)
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -106,7 +107,7 @@ func labList() *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no testbed is running; `windtunnel lab up SUITE` starts one")
 			}
 			if format == "json" {
-				return writeJSON(cmd.OutOrStdout(), orEmpty(names))
+				return export.JSON(cmd.OutOrStdout(), orEmpty(names))
 			}
 			for _, n := range names {
 				fmt.Fprintln(cmd.OutOrStdout(), n)

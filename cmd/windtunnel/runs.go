@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/results"
 )
 
@@ -28,7 +29,7 @@ func runsCommand() *cobra.Command {
 				return err
 			}
 			if format == "json" {
-				return results.WriteRunsJSON(cmd.OutOrStdout(), runs)
+				return export.JSON(cmd.OutOrStdout(), orEmpty(runs))
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "RUN\tNAME\tSUITE\tSTARTED\tSTATUS\tSCENARIOS\tSAMPLES\tFAILED\tSKIPPED\tTESTBED, FLAGS\tNOTE")

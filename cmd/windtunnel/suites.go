@@ -18,6 +18,7 @@ import (
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/tool"
@@ -43,7 +44,7 @@ func suitesCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case format == "json":
-				return writeJSON(cmd.OutOrStdout(), list)
+				return export.JSON(cmd.OutOrStdout(), list)
 			}
 			return writeSuites(cmd.OutOrStdout(), list)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/text"
@@ -28,7 +29,7 @@ var trendFormats = []struct {
 	write func(io.Writer, *compare.Trend) error
 }{
 	{"table", func(w io.Writer, t *compare.Trend) error { return text.Write(w, t.Document(), tableOptions(w)) }},
-	{"json", func(w io.Writer, t *compare.Trend) error { return writeJSON(w, t) }},
+	{"json", func(w io.Writer, t *compare.Trend) error { return export.JSON(w, t) }},
 	{"markdown", func(w io.Writer, t *compare.Trend) error { return markdown.Write(w, t.Document()) }},
 	{"html", func(w io.Writer, t *compare.Trend) error { return html.Site{}.WriteDocument(w, t.Document()) }},
 }

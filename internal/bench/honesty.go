@@ -16,7 +16,7 @@ import (
 // slowdown is the difference that power adds. The comparison must find it.
 const slowdown = 0.03
 
-// tally counts the tally of one kind of comparison.
+// tally counts the verdicts of one kind of comparison.
 type tally struct{ tests, alone, corrected int }
 
 func (v *tally) add(c model.Comparison) {

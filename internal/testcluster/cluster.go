@@ -42,6 +42,8 @@ type Options struct {
 	Controllers []string
 	// Proxy is a further argument of kube-proxy.
 	Proxy string
+	// ServerOnly starts only etcd and the API server. The nodes are only network namespaces.
+	ServerOnly bool
 }
 
 // Cluster is a Kubernetes cluster of two nodes on this machine. A network namespace has
@@ -83,6 +85,12 @@ func Start(t *testing.T, o Options) *Cluster {
 		}
 	}
 	k := &Cluster{T: t, whole: t, Dir: t.TempDir(), Bin: programs(t), options: o}
+	if o.ServerOnly {
+		k.wire()
+		k.writeKeys()
+		k.startMaster()
+		return k
+	}
 	var inSandbox []string
 	for _, p := range append([]string{"windtunnel"}, o.Programs...) {
 		path := filepath.Join(k.Bin, p)

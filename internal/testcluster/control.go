@@ -19,6 +19,10 @@ import (
 func (k *Cluster) startMaster() {
 	k.run("etcd", "--data-dir", k.Path("etcd"), "--unsafe-no-fsync", "--log-level", "error")
 	k.StartServer()
+	if k.options.ServerOnly {
+		k.Await("the API server answers", k.Answers)
+		return
+	}
 	k.Controllers = k.run("kube-controller-manager", append(k.options.Controllers, "--kubeconfig", k.Path("kubeconfig"), "--leader-elect=false", "--service-account-private-key-file", k.Path("account.key"),
 		"--root-ca-file", k.Path("ca.crt"), "--use-service-account-credentials=false", "--bind-address", "127.0.0.1", "--authentication-skip-lookup")...)
 	k.run("kube-scheduler", "--kubeconfig", k.Path("kubeconfig"), "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", "0")

@@ -90,8 +90,8 @@ func full(path string) bool {
 	return unix.Statfs(filepath.Dir(path), &st) == nil && st.Bavail == 0
 }
 
-// placeError explains why a file or directory cannot be made or written.
-func placeError(what string, err error) error {
+// fileError explains why a file or directory cannot be made or written.
+func fileError(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return withCause(errors.Join(ErrDiskFull, err), "%s: no space is left; free some space, or choose another file with --db: %v", what, err)

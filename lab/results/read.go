@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"windtunnel/lab/sample"
@@ -58,7 +57,7 @@ func listRuns(t *tx) ([]RunSummary, error) {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	var list []RunSummary
+	list := []RunSummary{}
 	for rows.Next() {
 		var r RunSummary
 		var started, by, options, matrixPlan string
@@ -177,18 +176,4 @@ func times(started string, finished sql.NullString) (from, to time.Time, err err
 
 func damaged(what string, err error) error {
 	return fmt.Errorf("%s cannot be read: %w: %w", what, ErrCorrupt, err)
-}
-
-// WriteRunsJSON writes the list of runs for programs: one array. Times are RFC 3339.
-func WriteRunsJSON(w io.Writer, runs []RunSummary) error {
-	if runs == nil {
-		runs = []RunSummary{}
-	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(runs); err != nil {
-		return fmt.Errorf("write the list of runs as JSON: %w", err)
-	}
-	return nil
 }

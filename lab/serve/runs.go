@@ -10,6 +10,7 @@ import (
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 )
@@ -85,6 +86,6 @@ func (s *Site) runsJSON(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = results.WriteRunsJSON(w, list) // the reader may have left
+	_ = export.JSON(w, list) // the reader may have left
 	return nil
 }

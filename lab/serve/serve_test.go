@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
+	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -203,7 +204,7 @@ func TestTheListOfRunsAsJSONIsThatOfTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want bytes.Buffer
-	if err := results.WriteRunsJSON(&want, list); err != nil {
+	if err := export.JSON(&want, list); err != nil {
 		t.Fatal(err)
 	}
 	a := get(t, at+"/api/runs")

@@ -11,6 +11,7 @@ import (
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/layout"
 )
 
 // metrics reads the maps on each scrape. It counts packets as on the wire, after
@@ -178,7 +179,8 @@ func (m metrics) traffic(v *snapshot, s samples) error {
 
 // network adds the traffic of a network by encapsulation, without unused ones.
 func (s samples) network(name string, n datapath.VRFStats) {
-	for i, by := range encapsulationNames {
+	for i := range layout.Encapsulations {
+		by := encapsulationName(uint32(i))
 		if n.Tx[i] == (datapath.Traffic{}) && n.Rx[i] == (datapath.Traffic{}) {
 			continue
 		}

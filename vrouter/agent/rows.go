@@ -7,6 +7,7 @@ import (
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -138,7 +139,7 @@ func flags(pairs ...any) []string {
 
 // routeRows returns the routes, sorted by VRF and prefix.
 func routeRows(v *snapshot, t fib.Tables, vrf uint32) any {
-	return rowsOf(t.Routes, vrf, func(k fib.RouteKey, _ fib.Route) uint32 { return k.VRF }, func(k fib.RouteKey, r fib.Route) inspect.Route {
+	return rowsOf(t.Routes, vrf, func(k fib.RouteKey, _ layout.Route) uint32 { return k.VRF }, func(k fib.RouteKey, r layout.Route) inspect.Route {
 		return inspect.Route{
 			VRF: k.VRF, Network: v.networks[k.VRF].Name, Destination: k.Prefix, Label: r.Label, Nexthop: r.Nexthop, StitchedMAC: r.MAC,
 			Flags: flags(!r.MAC.IsZero(), "MAC", k.Prefix.IsSingleIP(), "Host"),
@@ -149,7 +150,7 @@ func routeRows(v *snapshot, t fib.Tables, vrf uint32) any {
 }
 
 func bridgeRows(v *snapshot, t fib.Tables, vrf uint32) any {
-	return rowsOf(t.Bridge, vrf, func(k fib.BridgeKey, _ fib.BridgeEntry) uint32 { return k.VRF }, func(k fib.BridgeKey, b fib.BridgeEntry) inspect.Bridge {
+	return rowsOf(t.Bridge, vrf, func(k layout.BridgeKey, _ layout.BridgeEntry) uint32 { return k.VRF }, func(k layout.BridgeKey, b layout.BridgeEntry) inspect.Bridge {
 		return inspect.Bridge{VRF: k.VRF, Network: v.networks[k.VRF].Name, MAC: k.MAC, Label: b.Label, Nexthop: b.Nexthop}
 	}, func(a, b inspect.Bridge) int {
 		return cmp.Or(cmp.Compare(a.VRF, b.VRF), slices.Compare(a.MAC[:], b.MAC[:]))
@@ -157,10 +158,10 @@ func bridgeRows(v *snapshot, t fib.Tables, vrf uint32) any {
 }
 
 // targetRows returns the ILM or the VNIs. Their VRF is that of their nexthop.
-func targetRows(t fib.Tables, all map[uint32]fib.Target, vrf uint32) any {
-	payloads := map[bool]string{false: "ip", true: "ethernet"}
-	return rowsOf(all, vrf, func(_ uint32, to fib.Target) uint32 { return t.Nexthops[to.Nexthop].VRF }, func(id uint32, to fib.Target) inspect.Target {
-		return inspect.Target{ID: id, Payload: payloads[to.Ethernet], Nexthop: to.Nexthop}
+func targetRows(t fib.Tables, all map[uint32]layout.Target, vrf uint32) any {
+	payloads := [...]string{"ip", "ethernet"}
+	return rowsOf(all, vrf, func(_ uint32, to layout.Target) uint32 { return t.Nexthops[to.Nexthop].VRF }, func(id uint32, to layout.Target) inspect.Target {
+		return inspect.Target{ID: id, Payload: payloads[to.Ethernet&1], Nexthop: to.Nexthop}
 	}, func(a, b inspect.Target) int { return cmp.Compare(a.ID, b.ID) })
 }
 
@@ -205,15 +206,12 @@ func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 	return in, nil
 }
 
-// encapsulationNames are the names of a VRF's counters, by index.
-var encapsulationNames = [...]string{"local", string(model.MPLSoGRE), string(model.MPLSoUDP), string(model.VXLAN), string(model.Direct), string(model.Translated)}
-
 func (a *agent) vrfStats(v *snapshot, vrf uint32) ([]inspect.VRFStats, error) {
 	stats, err := a.reconciler.Plane().VRFStats()
 	return rowsOf(stats, vrf, func(id uint32, _ datapath.VRFStats) uint32 { return id }, func(id uint32, s datapath.VRFStats) inspect.VRFStats {
 		row := inspect.VRFStats{VRF: id, Network: v.networks[id].Name, ByEncapsulation: map[string]inspect.Traffic{}}
-		for i, name := range encapsulationNames {
-			row.ByEncapsulation[name] = inspect.Traffic{
+		for i := range layout.Encapsulations {
+			row.ByEncapsulation[encapsulationName(uint32(i))] = inspect.Traffic{
 				TxPackets: s.Tx[i].Packets, TxBytes: s.Tx[i].Bytes, RxPackets: s.Rx[i].Packets, RxBytes: s.Rx[i].Bytes,
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/layout"
 )
 
 var nexthopTypes = map[fib.NexthopType]string{
@@ -55,7 +56,7 @@ func nexthopRow(v *snapshot, id uint32, n fib.Nexthop) inspect.Nexthop {
 		row.Paths = append(row.Paths, inspect.Path{Source: p.Source, Destination: p.Destination, Gateway: p.Gateway, Device: v.names().indexes[p.Oif]})
 	}
 	for _, m := range n.Members {
-		row.Members = append(row.Members, inspect.Member(m))
+		row.Members = append(row.Members, inspect.Member{Nexthop: m.Nexthop, Label: m.Label})
 	}
 	return row
 }
@@ -84,7 +85,7 @@ func references(t fib.Tables, vrf uint32) map[uint32]int {
 			count[f.Nexthop]++
 		}
 	}
-	for _, targets := range []map[uint32]fib.Target{t.ILM, t.VNIs} {
+	for _, targets := range []map[uint32]layout.Target{t.ILM, t.VNIs} {
 		for _, target := range targets {
 			if in(t.Nexthops[target.Nexthop].VRF) {
 				count[target.Nexthop]++

@@ -9,6 +9,7 @@ import (
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -142,8 +143,11 @@ func nexthopName(v *snapshot, id uint32) string {
 }
 
 func encapsulationName(encap uint32) string {
-	if int(encap) < len(encapsulationNames) {
-		return encapsulationNames[encap]
+	switch {
+	case encap == 0:
+		return "local"
+	case int(encap) < len(layout.Encapsulations):
+		return string(layout.Encapsulations[encap])
 	}
 	return fmt.Sprintf("encapsulation %d", encap)
 }

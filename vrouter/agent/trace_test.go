@@ -6,6 +6,7 @@ import (
 
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -14,15 +15,7 @@ func TestTheVerdictOfATraceNamesTheTranslatedAddresses(t *testing.T) {
 	v := &snapshot{names: func() *names {
 		return &names{nexthops: map[uint32]string{5: "tunnel b translated", 6: "tunnel b vxlan"}}
 	}, networks: map[uint32]model.Network{7: {Name: "red"}}}
-	number := func(e model.Encapsulation) uint32 {
-		for i, name := range encapsulationNames {
-			if name == string(e) {
-				return uint32(i)
-			}
-		}
-		t.Fatalf("unknown encapsulation %s", e)
-		return 0
-	}
+	number := func(e model.Encapsulation) uint32 { return uint32(layout.Number(e)) }
 	from, to := netip.MustParseAddr("fd77:0:0:1::1"), netip.MustParseAddr("fd77:0:0:2::2")
 	translated := datapath.TraceStep{Kind: datapath.TraceNexthop, ID: 5, Value: uint32(fib.Tunnel), Found: true}
 	fallback := datapath.TraceStep{Kind: datapath.TraceFallback, VRF: 7, ID: 6, Found: true}

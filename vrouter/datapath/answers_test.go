@@ -11,6 +11,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -162,7 +163,7 @@ func TestNeighbourSolicitationsAreAnswered(t *testing.T) {
 
 func TestTheGatewayAnswersPing(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
-		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = layout.Route{Nexthop: nhGateway}
 	})
 	payload := bytes.Repeat([]byte("abc"), 100)
 	ip := &layers.IPv4{Version: 4, TTL: 7, Protocol: layers.IPProtocolICMPv4, SrcIP: addrA.AsSlice(), DstIP: gateway4.AsSlice()}
@@ -298,7 +299,7 @@ func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
 			v.Sources = append(slices.Clone(v.Sources), netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"))
 			f.Vifs[i] = v
 		}
-		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.MustParsePrefix("10.99.0.0/16")}] = fib.Route{Nexthop: nhVif}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.MustParsePrefix("10.99.0.0/16")}] = layout.Route{Nexthop: nhVif}
 	}
 	r := newRig(t, model.MPLSoUDP, false, wide)
 	for _, to := range []netip.Addr{gateway4, addrB} {
@@ -348,7 +349,7 @@ func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
 	options[5], options[6] = options[5]+8, 60
 	ns := solicitation(t, addrA6, gateway6, false)
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
-		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = layout.Route{Nexthop: nhGateway}
 	})
 	r.answer(t, ns)
 	for name, c := range map[string]struct {
@@ -419,15 +420,15 @@ func TestAGatewaysQuestionsAreAnswered(t *testing.T) {
 				if !bridges {
 					onlyL3(f)
 					n := f.VRFs[1]
-					n.L2, n.Flood = false, 0
+					n.Flags, n.Flood = layout.VifL3, 0
 					f.VRFs[1], f.Bridge = n, nil
-					f.VNIs[1001] = fib.Target{Nexthop: nhVRF, Ethernet: true}
+					f.VNIs[1001] = layout.Target{Nexthop: nhVRF, Ethernet: 1}
 				} else {
-					f.Bridge[fib.BridgeKey{VRF: 1, MAC: macB}] = fib.BridgeEntry{Nexthop: nhTunnelEthernet, Label: expected}
+					f.Bridge[layout.BridgeKey{VRF: 1, MAC: macB}] = layout.BridgeEntry{Nexthop: nhTunnelEthernet, Label: expected}
 				}
-				f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = fib.Route{Nexthop: nhGateway}
+				f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(gateway6, 128)}] = layout.Route{Nexthop: nhGateway}
 				for _, a := range []netip.Addr{addrB, addrB6} {
-					f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}] = fib.Route{Nexthop: nhTunnel, Label: expected}
+					f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}] = layout.Route{Nexthop: nhTunnel, Label: expected}
 				}
 			})
 			ask := func(target netip.Addr, to model.MAC, summed bool) []byte {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 )
 
 // Changes counts the map entries that an Apply wrote and deleted.
@@ -101,7 +102,7 @@ func (d *Datapath) plan(want fib.Tables, have *fib.Tables) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	composites := nexthops.split(func(n vrouterNexthop) bool { return fib.NexthopType(n.Type) == fib.Composite })
+	composites := nexthops.split(func(n layout.Nexthop) bool { return fib.NexthopType(n.Type) == fib.Composite })
 	vrfs, err := t.vrfs.diff(h.vrfs, v.vrfs)
 	if err != nil {
 		return nil, err
@@ -136,10 +137,10 @@ func (d *Datapath) plan(want fib.Tables, have *fib.Tables) ([]step, error) {
 }
 
 // haveCounters: a vif's number is its index in the counters.
-func (d *Datapath) haveCounters(vifs map[uint32]vrouterVif) error {
+func (d *Datapath) haveCounters(vifs map[uint32]layout.Vif) error {
 	for _, v := range vifs {
-		if n := d.maps.VifStats.MaxEntries(); v.Id >= n {
-			return &LimitError{Table: "vif_stats", Want: int(v.Id), Limit: n - 1}
+		if n := d.maps.VifStats.MaxEntries(); v.ID >= n {
+			return &LimitError{Table: "vif_stats", Want: int(v.ID), Limit: n - 1}
 		}
 	}
 	return nil
@@ -147,67 +148,67 @@ func (d *Datapath) haveCounters(vifs map[uint32]vrouterVif) error {
 
 // tables are the maps that Apply and Dump handle.
 type tables struct {
-	settings  table[uint32, vrouterNodeSettings]
+	settings  table[uint32, layout.NodeSettings]
 	nexthops  nexthopTable
-	members   table[vrouterMemberKey, vrouterMember]
-	vrfs      table[uint32, vrouterVrf]
+	members   table[layout.MemberKey, layout.Member]
+	vrfs      table[uint32, layout.VRF]
 	moreRules moreRulesTable
-	policies  table[uint32, vrouterPolicy]
+	policies  table[uint32, layout.Policy]
 	policyGen table[uint32, uint32] // generations, by vif id
-	vifs      table[uint32, vrouterVif]
-	hosts4    table[vrouterHost4Key, vrouterRoute]
-	hosts6    table[vrouterHost6Key, vrouterRoute]
-	lpm4      table[vrouterLpm4Key, vrouterRoute]
-	lpm6      table[vrouterLpm6Key, vrouterRoute]
-	bridge    table[vrouterBridgeKey, vrouterBridgeEntry]
-	remotes   table[vrouterAddress, vrouterRemote]
-	senders   table[vrouterSenderKey, vrouterSender]
-	ilm       table[uint32, vrouterTarget]
-	vnis      table[uint32, vrouterTarget]
+	vifs      table[uint32, layout.Vif]
+	hosts4    table[layout.Host4Key, layout.Route]
+	hosts6    table[layout.Host6Key, layout.Route]
+	lpm4      table[layout.Lpm4Key, layout.Route]
+	lpm6      table[layout.Lpm6Key, layout.Route]
+	bridge    table[layout.BridgeKey, layout.BridgeEntry]
+	remotes   table[layout.Address, layout.Remote]
+	senders   table[layout.SenderKey, layout.Sender]
+	ilm       table[uint32, layout.Target]
+	vnis      table[uint32, layout.Target]
 }
 
 func (d *Datapath) tables() tables {
 	m := &d.maps
 	return tables{
-		settings:  table[uint32, vrouterNodeSettings]{"settings", m.Settings, true},
-		nexthops:  nexthopTable{table[uint32, vrouterNexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}, &d.grace},
-		members:   table[vrouterMemberKey, vrouterMember]{"members", m.Members, false},
-		vrfs:      table[uint32, vrouterVrf]{"vrfs", m.Vrfs, true},
-		moreRules: moreRulesTable{table[vrouterRulesKey, vrouterRuleChunk]{"more_rules", m.MoreRules, false}},
-		policies:  table[uint32, vrouterPolicy]{"policies", m.Policies, false},
+		settings:  table[uint32, layout.NodeSettings]{"settings", m.Settings, true},
+		nexthops:  nexthopTable{table[uint32, layout.Nexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}, &d.grace},
+		members:   table[layout.MemberKey, layout.Member]{"members", m.Members, false},
+		vrfs:      table[uint32, layout.VRF]{"vrfs", m.Vrfs, true},
+		moreRules: moreRulesTable{table[layout.RulesKey, layout.RuleChunk]{"more_rules", m.MoreRules, false}},
+		policies:  table[uint32, layout.Policy]{"policies", m.Policies, false},
 		policyGen: table[uint32, uint32]{"policy_generations", m.PolicyGenerations, true},
-		vifs:      table[uint32, vrouterVif]{"vifs", m.Vifs, false},
-		hosts4:    table[vrouterHost4Key, vrouterRoute]{"hosts4", m.Hosts4, false},
-		hosts6:    table[vrouterHost6Key, vrouterRoute]{"hosts6", m.Hosts6, false},
-		lpm4:      table[vrouterLpm4Key, vrouterRoute]{"lpm4", m.Lpm4, false},
-		lpm6:      table[vrouterLpm6Key, vrouterRoute]{"lpm6", m.Lpm6, false},
-		bridge:    table[vrouterBridgeKey, vrouterBridgeEntry]{"bridge", m.Bridge, false},
-		remotes:   table[vrouterAddress, vrouterRemote]{"remotes", m.Remotes, false},
-		senders:   table[vrouterSenderKey, vrouterSender]{"senders", m.Senders, false},
-		ilm:       table[uint32, vrouterTarget]{"ilm", m.Ilm, true},
-		vnis:      table[uint32, vrouterTarget]{"vnis", m.Vnis, false},
+		vifs:      table[uint32, layout.Vif]{"vifs", m.Vifs, false},
+		hosts4:    table[layout.Host4Key, layout.Route]{"hosts4", m.Hosts4, false},
+		hosts6:    table[layout.Host6Key, layout.Route]{"hosts6", m.Hosts6, false},
+		lpm4:      table[layout.Lpm4Key, layout.Route]{"lpm4", m.Lpm4, false},
+		lpm6:      table[layout.Lpm6Key, layout.Route]{"lpm6", m.Lpm6, false},
+		bridge:    table[layout.BridgeKey, layout.BridgeEntry]{"bridge", m.Bridge, false},
+		remotes:   table[layout.Address, layout.Remote]{"remotes", m.Remotes, false},
+		senders:   table[layout.SenderKey, layout.Sender]{"senders", m.Senders, false},
+		ilm:       table[uint32, layout.Target]{"ilm", m.Ilm, true},
+		vnis:      table[uint32, layout.Target]{"vnis", m.Vnis, false},
 	}
 }
 
 // values are a node's tables as the maps hold them.
 type values struct {
-	settings  map[uint32]vrouterNodeSettings
-	nexthops  map[uint32]vrouterNexthop
-	members   map[vrouterMemberKey]vrouterMember
-	vrfs      map[uint32]vrouterVrf
-	moreRules map[vrouterRulesKey]vrouterRuleChunk
-	policies  map[uint32]vrouterPolicy
+	settings  map[uint32]layout.NodeSettings
+	nexthops  map[uint32]layout.Nexthop
+	members   map[layout.MemberKey]layout.Member
+	vrfs      map[uint32]layout.VRF
+	moreRules map[layout.RulesKey]layout.RuleChunk
+	policies  map[uint32]layout.Policy
 	policyGen map[uint32]uint32
-	vifs      map[uint32]vrouterVif
-	hosts4    map[vrouterHost4Key]vrouterRoute
-	hosts6    map[vrouterHost6Key]vrouterRoute
-	lpm4      map[vrouterLpm4Key]vrouterRoute
-	lpm6      map[vrouterLpm6Key]vrouterRoute
-	bridge    map[vrouterBridgeKey]vrouterBridgeEntry
-	remotes   map[vrouterAddress]vrouterRemote
-	senders   map[vrouterSenderKey]vrouterSender
-	ilm       map[uint32]vrouterTarget
-	vnis      map[uint32]vrouterTarget
+	vifs      map[uint32]layout.Vif
+	hosts4    map[layout.Host4Key]layout.Route
+	hosts6    map[layout.Host6Key]layout.Route
+	lpm4      map[layout.Lpm4Key]layout.Route
+	lpm6      map[layout.Lpm6Key]layout.Route
+	bridge    map[layout.BridgeKey]layout.BridgeEntry
+	remotes   map[layout.Address]layout.Remote
+	senders   map[layout.SenderKey]layout.Sender
+	ilm       map[uint32]layout.Target
+	vnis      map[uint32]layout.Target
 }
 
 // encode returns tables with the cookies and the checksums of this node.
@@ -220,28 +221,23 @@ func (d *Datapath) encode(f fib.Tables) (values, error) {
 
 func encode(f fib.Tables) (v values, err error) {
 	v = values{
-		settings: map[uint32]vrouterNodeSettings{}, nexthops: map[uint32]vrouterNexthop{},
-		members: map[vrouterMemberKey]vrouterMember{}, vrfs: map[uint32]vrouterVrf{},
-		moreRules: map[vrouterRulesKey]vrouterRuleChunk{}, policies: map[uint32]vrouterPolicy{}, policyGen: map[uint32]uint32{}, vifs: map[uint32]vrouterVif{},
-		bridge: make(map[vrouterBridgeKey]vrouterBridgeEntry, len(f.Bridge)), remotes: map[vrouterAddress]vrouterRemote{}, senders: map[vrouterSenderKey]vrouterSender{},
-		ilm: map[uint32]vrouterTarget{}, vnis: map[uint32]vrouterTarget{},
+		settings: map[uint32]layout.NodeSettings{}, nexthops: map[uint32]layout.Nexthop{},
+		members: map[layout.MemberKey]layout.Member{}, vrfs: copyOf(f.VRFs),
+		moreRules: map[layout.RulesKey]layout.RuleChunk{}, policies: map[uint32]layout.Policy{}, policyGen: map[uint32]uint32{}, vifs: map[uint32]layout.Vif{},
+		bridge: copyOf(f.Bridge), remotes: copyOf(f.Remotes), senders: copyOf(f.Senders),
+		ilm: copyOf(f.ILM), vnis: copyOf(f.VNIs),
 	}
-	if v.settings[0], err = encodeSettings(f.Settings); err != nil {
-		return v, err
-	}
+	v.settings[0] = f.Settings
 	for id, n := range f.Nexthops {
 		if v.nexthops[id], err = encodeNexthop(id, n); err != nil {
 			return v, err
 		}
 		for i, m := range n.Members {
-			v.members[vrouterMemberKey{Nexthop: id, Index: uint32(i)}] = vrouterMember{Nexthop: m.Nexthop, Label: m.Label}
+			v.members[layout.MemberKey{Nexthop: id, Index: uint32(i)}] = m
 		}
 	}
-	for id, n := range f.VRFs {
-		v.vrfs[id] = encodeVRF(n)
-	}
 	for id, p := range f.Policies {
-		var more map[vrouterRulesKey]vrouterRuleChunk
+		var more map[layout.RulesKey]layout.RuleChunk
 		if v.policies[id], more, err = encodePolicy(id, p); err != nil {
 			return v, err
 		}
@@ -254,24 +250,14 @@ func encode(f fib.Tables) (v values, err error) {
 	if err := v.routes(f.Routes); err != nil {
 		return v, err
 	}
-	for k, e := range f.Bridge {
-		v.bridge[vrouterBridgeKey{Vrf: k.VRF, Mac: k.MAC}] = vrouterBridgeEntry{Nexthop: e.Nexthop, Label: e.Label}
-	}
-	for a, r := range f.Remotes {
-		if v.remotes[addressOf(a)], err = encodeRemote(a, r); err != nil {
-			return v, err
-		}
-	}
-	for k := range f.Senders {
-		v.senders[encodeSender(k)] = vrouterSender{Known: 1}
-	}
-	for label, t := range f.ILM {
-		v.ilm[label] = encodeTarget(t)
-	}
-	for vni, t := range f.VNIs {
-		v.vnis[vni] = encodeTarget(t)
-	}
 	return v, nil
+}
+
+// copyOf returns a copy of a map, from which diff removes entries. It is not nil.
+func copyOf[K, V comparable](m map[K]V) map[K]V {
+	c := make(map[K]V, len(m))
+	maps.Copy(c, m)
+	return c
 }
 
 // encodeVifs checks that each vif has a different id, because counters, policies and flows
@@ -291,8 +277,8 @@ func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
 		}
 	}
 	for id, n := range v.nexthops {
-		if fib.NexthopType(n.Type) == fib.Encap && v.vifs[device[n.Vif]].Flags&vifPolicy != 0 {
-			n.Flags |= nhPolicy
+		if fib.NexthopType(n.Type) == fib.Encap && v.vifs[device[n.Vif]].Flags&layout.VifPolicy != 0 {
+			n.Flags |= layout.NexthopPolicy
 			v.nexthops[id] = n
 		}
 	}
@@ -300,7 +286,7 @@ func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
 }
 
 // routes parts whole addresses, which go to the exact tables, from prefixes.
-func (v *values) routes(all map[fib.RouteKey]fib.Route) error {
+func (v *values) routes(all map[fib.RouteKey]layout.Route) error {
 	var n4, n6 int
 	for k := range all {
 		switch {
@@ -313,20 +299,19 @@ func (v *values) routes(all map[fib.RouteKey]fib.Route) error {
 			n6++
 		}
 	}
-	v.hosts4, v.hosts6 = make(map[vrouterHost4Key]vrouterRoute, n4), make(map[vrouterHost6Key]vrouterRoute, n6)
-	v.lpm4, v.lpm6 = map[vrouterLpm4Key]vrouterRoute{}, map[vrouterLpm6Key]vrouterRoute{}
+	v.hosts4, v.hosts6 = make(map[layout.Host4Key]layout.Route, n4), make(map[layout.Host6Key]layout.Route, n6)
+	v.lpm4, v.lpm6 = map[layout.Lpm4Key]layout.Route{}, map[layout.Lpm6Key]layout.Route{}
 	for k, r := range all {
 		a, bits := k.Prefix.Addr(), uint32(k.Prefix.Bits())
-		route := encodeRoute(r)
 		switch {
 		case a.Is4() && bits == 32:
-			v.hosts4[vrouterHost4Key{Vrf: k.VRF, Address: be32(a)}] = route
+			v.hosts4[layout.Host4Key{VRF: k.VRF, Address: layout.Network4(a)}] = r
 		case a.Is4():
-			v.lpm4[vrouterLpm4Key{Prefixlen: 32 + bits, Vrf: netOrder32(k.VRF), Address: be32(a)}] = route
+			v.lpm4[layout.Lpm4Key{Prefixlen: 32 + bits, VRF: layout.Network32(k.VRF), Address: layout.Network4(a)}] = r
 		case bits == 128:
-			v.hosts6[vrouterHost6Key{Vrf: k.VRF, Address: addressOf(a)}] = route
+			v.hosts6[layout.Host6Key{VRF: k.VRF, Address: layout.AddressOf(a)}] = r
 		default:
-			v.lpm6[vrouterLpm6Key{Prefixlen: 32 + bits, Vrf: netOrder32(k.VRF), Address: addressOf(a)}] = route
+			v.lpm6[layout.Lpm6Key{Prefixlen: 32 + bits, VRF: layout.Network32(k.VRF), Address: layout.AddressOf(a)}] = r
 		}
 	}
 	return nil
@@ -336,41 +321,42 @@ func (v *values) routes(all map[fib.RouteKey]fib.Route) error {
 // change meanwhile can be old or new.
 func (d *Datapath) Dump() (fib.Tables, error) {
 	f := fib.Tables{
-		Vifs: map[uint32]fib.Vif{}, VRFs: map[uint32]fib.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
-		Routes: map[fib.RouteKey]fib.Route{}, Bridge: map[fib.BridgeKey]fib.BridgeEntry{},
-		ILM: map[uint32]fib.Target{}, VNIs: map[uint32]fib.Target{}, Remotes: map[netip.Addr]fib.Remote{}, Senders: map[fib.SenderKey]bool{},
+		Vifs: map[uint32]fib.Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
+		Routes: map[fib.RouteKey]layout.Route{}, Bridge: map[layout.BridgeKey]layout.BridgeEntry{},
+		ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{},
 		Policies: map[uint32]fib.Policy{},
 	}
 	t := d.tables()
-	members, more := map[vrouterMemberKey]vrouterMember{}, map[vrouterRulesKey]vrouterRuleChunk{}
+	members, more := map[layout.MemberKey]layout.Member{}, map[layout.RulesKey]layout.RuleChunk{}
 	for _, read := range []func() error{
 		func() error {
-			return t.settings.each(func(_ uint32, v vrouterNodeSettings) { f.Settings = decodeSettings(v) })
+			return t.settings.each(func(_ uint32, v layout.NodeSettings) { f.Settings = v })
 		},
-		func() error { return t.members.each(func(k vrouterMemberKey, v vrouterMember) { members[k] = v }) },
+		func() error { return t.members.each(func(k layout.MemberKey, v layout.Member) { members[k] = v }) },
 		func() error {
-			return t.nexthops.each(func(id uint32, v vrouterNexthop) { f.Nexthops[id] = withMembers(id, v, members) })
+			return t.nexthops.each(func(id uint32, v layout.Nexthop) { f.Nexthops[id] = withMembers(id, v, members) })
 		},
-		func() error { return t.vrfs.each(func(id uint32, v vrouterVrf) { f.VRFs[id] = decodeVRF(v) }) },
-		func() error { return t.moreRules.each(func(k vrouterRulesKey, v vrouterRuleChunk) { more[k] = v }) },
+		func() error { return t.vrfs.each(func(id uint32, v layout.VRF) { f.VRFs[id] = v }) },
+		func() error { return t.moreRules.each(func(k layout.RulesKey, v layout.RuleChunk) { more[k] = v }) },
 		func() error {
-			return t.policies.each(func(id uint32, v vrouterPolicy) { f.Policies[id] = decodePolicy(id, &v, more) })
+			return t.policies.each(func(id uint32, v layout.Policy) { f.Policies[id] = decodePolicy(id, &v, more) })
 		},
-		func() error { return t.vifs.each(func(i uint32, v vrouterVif) { f.Vifs[i] = decodeVif(v) }) },
+		func() error { return t.vifs.each(func(i uint32, v layout.Vif) { f.Vifs[i] = decodeVif(v) }) },
 		func() error { return t.dumpRoutes(f.Routes) },
 		func() error {
-			return t.bridge.each(func(k vrouterBridgeKey, v vrouterBridgeEntry) {
-				f.Bridge[fib.BridgeKey{VRF: k.Vrf, MAC: k.Mac}] = fib.BridgeEntry{Nexthop: v.Nexthop, Label: v.Label}
+			return t.bridge.each(func(k layout.BridgeKey, v layout.BridgeEntry) { f.Bridge[k] = v })
+		},
+		func() error {
+			return t.remotes.each(func(a layout.Address, v layout.Remote) {
+				v.Cookie = 0 // as in the tables that Apply got
+				f.Remotes[a] = v
 			})
 		},
 		func() error {
-			return t.remotes.each(func(a vrouterAddress, v vrouterRemote) { f.Remotes[addrOf(a)] = decodeRemote(v) })
+			return t.senders.each(func(k layout.SenderKey, v layout.Sender) { f.Senders[k] = v })
 		},
-		func() error {
-			return t.senders.each(func(k vrouterSenderKey, _ vrouterSender) { f.Senders[decodeSender(k)] = true })
-		},
-		func() error { return t.ilm.each(func(l uint32, v vrouterTarget) { f.ILM[l] = decodeTarget(v) }) },
-		func() error { return t.vnis.each(func(l uint32, v vrouterTarget) { f.VNIs[l] = decodeTarget(v) }) },
+		func() error { return t.ilm.each(func(l uint32, v layout.Target) { f.ILM[l] = v }) },
+		func() error { return t.vnis.each(func(l uint32, v layout.Target) { f.VNIs[l] = v }) },
 	} {
 		if err := read(); err != nil {
 			return f, err
@@ -379,34 +365,34 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 	return f, nil
 }
 
-func withMembers(id uint32, v vrouterNexthop, members map[vrouterMemberKey]vrouterMember) fib.Nexthop {
+func withMembers(id uint32, v layout.Nexthop, members map[layout.MemberKey]layout.Member) fib.Nexthop {
 	f := decodeNexthop(v)
 	for i := range uint32(v.Members) {
-		m := members[vrouterMemberKey{Nexthop: id, Index: i}]
-		f.Members = append(f.Members, fib.Member{Nexthop: m.Nexthop, Label: m.Label})
+		m := members[layout.MemberKey{Nexthop: id, Index: i}]
+		f.Members = append(f.Members, m)
 	}
 	return f
 }
 
-func (t tables) dumpRoutes(into map[fib.RouteKey]fib.Route) error {
-	put := func(vrf uint32, a netip.Addr, bits int, v vrouterRoute) {
-		into[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, bits)}] = decodeRoute(v)
+func (t tables) dumpRoutes(into map[fib.RouteKey]layout.Route) error {
+	put := func(vrf uint32, a netip.Addr, bits int, v layout.Route) {
+		into[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, bits)}] = v
 	}
 	for _, read := range []func() error{
 		func() error {
-			return t.hosts4.each(func(k vrouterHost4Key, v vrouterRoute) { put(k.Vrf, addr4(k.Address), 32, v) })
+			return t.hosts4.each(func(k layout.Host4Key, v layout.Route) { put(k.VRF, layout.Addr4(k.Address), 32, v) })
 		},
 		func() error {
-			return t.hosts6.each(func(k vrouterHost6Key, v vrouterRoute) { put(k.Vrf, netip.AddrFrom16(k.Address.Bytes), 128, v) })
+			return t.hosts6.each(func(k layout.Host6Key, v layout.Route) { put(k.VRF, netip.AddrFrom16(k.Address.Bytes), 128, v) })
 		},
 		func() error {
-			return t.lpm4.each(func(k vrouterLpm4Key, v vrouterRoute) {
-				put(netOrder32(k.Vrf), addr4(k.Address), int(k.Prefixlen)-32, v)
+			return t.lpm4.each(func(k layout.Lpm4Key, v layout.Route) {
+				put(layout.Network32(k.VRF), layout.Addr4(k.Address), int(k.Prefixlen)-32, v)
 			})
 		},
 		func() error {
-			return t.lpm6.each(func(k vrouterLpm6Key, v vrouterRoute) {
-				put(netOrder32(k.Vrf), netip.AddrFrom16(k.Address.Bytes), int(k.Prefixlen)-32, v)
+			return t.lpm6.each(func(k layout.Lpm6Key, v layout.Route) {
+				put(layout.Network32(k.VRF), netip.AddrFrom16(k.Address.Bytes), int(k.Prefixlen)-32, v)
 			})
 		},
 	} {

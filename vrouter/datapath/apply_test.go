@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -56,15 +57,15 @@ func randomTables(r *rand.Rand) fib.Tables {
 	for range r.IntN(300) {
 		a := netip.AddrFrom4([4]byte{10, byte(r.IntN(4)), byte(r.IntN(4)), byte(r.IntN(32))})
 		bits := 32 - r.IntN(2)*r.IntN(24)
-		f.Routes[fib.RouteKey{VRF: uint32(r.IntN(3)), Prefix: netip.PrefixFrom(a, bits).Masked()}] = fib.Route{Nexthop: uint32(r.IntN(8)), Label: uint32(r.IntN(1 << 20))}
+		f.Routes[fib.RouteKey{VRF: uint32(r.IntN(3)), Prefix: netip.PrefixFrom(a, bits).Masked()}] = layout.Route{Nexthop: uint32(r.IntN(8)), Label: uint32(r.IntN(1 << 20))}
 	}
 	for range r.IntN(100) {
 		a := netip.AddrFrom16([16]byte{0: 0xfd, 7: byte(r.IntN(4)), 15: byte(r.IntN(32))})
 		bits := 128 - r.IntN(2)*r.IntN(100)
-		f.Routes[fib.RouteKey{VRF: uint32(r.IntN(3)), Prefix: netip.PrefixFrom(a, bits).Masked()}] = fib.Route{Nexthop: uint32(r.IntN(8)), MAC: macB}
+		f.Routes[fib.RouteKey{VRF: uint32(r.IntN(3)), Prefix: netip.PrefixFrom(a, bits).Masked()}] = layout.Route{Nexthop: uint32(r.IntN(8)), MAC: macB, Flags: layout.RouteMAC}
 	}
 	for range r.IntN(50) {
-		f.ILM[uint32(r.IntN(200))] = fib.Target{Nexthop: uint32(r.IntN(8)), Ethernet: r.IntN(2) == 1}
+		f.ILM[uint32(r.IntN(200))] = layout.Target{Nexthop: 1 + uint32(r.IntN(7)), Ethernet: uint8(r.IntN(2))}
 	}
 	for range r.IntN(10) {
 		delete(f.Nexthops, uint32(r.IntN(9)))
@@ -96,10 +97,10 @@ func TestDriftIsMended(t *testing.T) {
 	if _, err := d.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	gone := vrouterHost4Key{Vrf: 1, Address: be32(addrB)}
-	stray := vrouterHost4Key{Vrf: 3, Address: be32(addrB)}
-	if err := errors.Join(d.maps.Hosts4.Delete(&gone), d.maps.Hosts4.Put(&stray, &vrouterRoute{Nexthop: 9}),
-		d.maps.Ilm.Put(uint32(18), &vrouterTarget{Nexthop: 99})); err != nil {
+	gone := layout.Host4Key{VRF: 1, Address: layout.Network4(addrB)}
+	stray := layout.Host4Key{VRF: 3, Address: layout.Network4(addrB)}
+	if err := errors.Join(d.maps.Hosts4.Delete(&gone), d.maps.Hosts4.Put(&stray, &layout.Route{Nexthop: 9}),
+		d.maps.Ilm.Put(uint32(18), &layout.Target{Nexthop: 99})); err != nil {
 		t.Fatal(err)
 	}
 	differing := map[Entry]bool{{"hosts4", gone}: true, {"hosts4", stray}: true, {"ilm", uint32(18)}: true}
@@ -129,7 +130,7 @@ func TestATableAtItsLimitIsRefusedWhole(t *testing.T) {
 	}
 	more := scene(7, 8, 9, model.VXLAN, false)
 	for i := range 10 {
-		more.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 2, 0, byte(i)}), 32)}] = fib.Route{Nexthop: 1}
+		more.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 2, 0, byte(i)}), 32)}] = layout.Route{Nexthop: 1}
 	}
 	_, err := d.Apply(more)
 	var limit *LimitError
@@ -141,14 +142,14 @@ func TestATableAtItsLimitIsRefusedWhole(t *testing.T) {
 	}
 	// A full table can still change its contents.
 	for i := range 4 {
-		before.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 32)}] = fib.Route{Nexthop: 1}
+		before.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 32)}] = layout.Route{Nexthop: 1}
 	}
 	if _, err := d.Apply(before); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
 		delete(before.Routes, fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 32)})
-		before.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 4, 0, byte(i)}), 32)}] = fib.Route{Nexthop: 1}
+		before.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 4, 0, byte(i)}), 32)}] = layout.Route{Nexthop: 1}
 	}
 	if _, err := d.Apply(before); err != nil {
 		t.Errorf("replacing entries of a full table: %v", err)
@@ -162,8 +163,8 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 	if _, err := first.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	key := vrouterFlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
-	if err := first.maps.Flows.Put(&key, &vrouterFlow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
+	key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
+	if err := first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
 		t.Fatal(err)
 	}
 	first.Close()
@@ -178,7 +179,7 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 	if got, _ := third.Dump(); len(got.Routes) != 0 {
 		t.Errorf("a new generation begins with %d routes", len(got.Routes))
 	}
-	var flow vrouterFlow
+	var flow layout.Flow
 	if err := third.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 		t.Errorf("the flow was not carried over: %+v, %v", flow, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -18,7 +19,7 @@ func hosts(n int) fib.Tables {
 	f := scene(7, 8, 9, model.MPLSoUDP, false)
 	for i := range n {
 		a := netip.AddrFrom4([4]byte{100, byte(i >> 16), byte(i >> 8), byte(i)})
-		f.Routes[fib.RouteKey{VRF: 1 + uint32(i%64), Prefix: netip.PrefixFrom(a, 32)}] = fib.Route{Nexthop: nhTunnel, Label: 18}
+		f.Routes[fib.RouteKey{VRF: 1 + uint32(i%64), Prefix: netip.PrefixFrom(a, 32)}] = layout.Route{Nexthop: nhTunnel, Label: 18}
 	}
 	return f
 }

@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -26,8 +27,8 @@ func bridgesDirectly(f *fib.Tables) {
 	t := f.Nexthops[nhTunnelEthernet]
 	t.Encapsulation, t.DF, t.Port, t.Fallback = model.Direct, false, 0, nhTunnelEthernet
 	f.Nexthops[nhBridged] = t
-	key := fib.BridgeKey{VRF: 1, MAC: macB}
-	f.Bridge[key] = fib.BridgeEntry{Nexthop: nhBridged, Label: f.Bridge[key].Label}
+	key := layout.BridgeKey{VRF: 1, MAC: macB}
+	f.Bridge[key] = layout.BridgeEntry{Nexthop: nhBridged, Label: f.Bridge[key].Label}
 	addStations(f)
 	for i, v := range f.Vifs {
 		if v.ID == 1 {
@@ -42,7 +43,7 @@ func addStations(f *fib.Tables) {
 	for a, mac := range map[netip.Addr]model.MAC{addrA: macA, addrA6: macA, addrB: macB, addrB6: macB, addrC: macC, addrD: macD} {
 		for k, r := range f.Routes {
 			if k.Prefix.Addr() == a && k.Prefix.IsSingleIP() {
-				r.MAC = mac
+				r.MAC, r.Flags = mac, layout.RouteMAC
 				f.Routes[k] = r
 			}
 		}
@@ -78,7 +79,7 @@ func TestABridgedFrameLeavesWithLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stats[1].Tx[encapNumbers[model.Direct]].Packets; n != 2 {
+	if n := stats[1].Tx[layout.Number(model.Direct)].Packets; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}
 	if _, mark := r.runMarked(t, r.programs.FromWorkload, r.vif, frame(macA, macB, packet(t, addrA, addrB, 0, 64, "hello")), 0); mark != r.nonce[0] {
@@ -104,7 +105,7 @@ func TestABridgedFrameTeachesSwitchesTheLabelOfItsNetwork(t *testing.T) {
 // onlyBridges changes the tables: network 1 does not route.
 func onlyBridges(f *fib.Tables) {
 	vrf := f.VRFs[1]
-	vrf.L3 = false
+	vrf.Flags = layout.VifL2
 	f.VRFs[1] = vrf
 	for i, v := range f.Vifs {
 		v.L3 = v.L3 && v.VRF != 1
@@ -268,7 +269,7 @@ func TestANetworkThatOnlyRoutesTakesNoBridgedFrames(t *testing.T) {
 	r := newRig(t, model.VXLAN, false, func(f *fib.Tables) {
 		bridgesDirectly(f)
 		vrf := f.VRFs[1]
-		vrf.L2 = false
+		vrf.Flags = layout.VifL3
 		f.VRFs[1] = vrf
 	})
 	code, _ := r.run(t, r.programs.FabricTc, r.fabric, frame(bridgedLabel(1, far), direct.Label(1, local), packet(t, addrB, addrA, 0, 64, "hello")))
@@ -300,7 +301,7 @@ func TestATraceShowsHowABridgedFrameLeaves(t *testing.T) {
 			}
 		}
 		last := steps[len(steps)-1]
-		if !slices.Equal(nexthops, c.nexthops) || last.Kind != TraceEncap || encapNames[uint8(last.ID)] != c.encap || last.Value != c.label {
+		if !slices.Equal(nexthops, c.nexthops) || last.Kind != TraceEncap || layout.Encapsulations[last.ID] != c.encap || last.Value != c.label {
 			t.Errorf("the trace to %s has nexthops %v and ends with %+v; want nexthops %v, %s and %d", c.to, nexthops, last, c.nexthops, c.encap, c.label)
 		}
 	}

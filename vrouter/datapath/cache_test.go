@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -62,7 +63,7 @@ func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
 	}
 	route, vif := r.tables.Routes[host], r.tables.Vifs[uint32(r.vif)]
 	send("none")
-	apply(func() { r.tables.Routes[host] = fib.Route{Nexthop: nhFlood + 100} })
+	apply(func() { r.tables.Routes[host] = layout.Route{Nexthop: nhFlood + 100} })
 	send("discard")
 	apply(func() { r.tables.Routes[host] = route })
 	send("none")
@@ -72,8 +73,8 @@ func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
 	send("none")
 
 	// The caches are in use: a change without Apply has no effect.
-	key := vrouterHost4Key{Vrf: 1, Address: be32(addrB)}
-	if err := r.maps.Hosts4.Put(key, encodeRoute(fib.Route{Nexthop: nhFlood + 100})); err != nil {
+	key := layout.Host4Key{VRF: 1, Address: layout.Network4(addrB)}
+	if err := r.maps.Hosts4.Put(key, layout.Route{Nexthop: nhFlood + 100}); err != nil {
 		t.Fatal(err)
 	}
 	send("none")
@@ -106,16 +107,16 @@ func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 		t.Fatalf("drop reason %s, want none", got)
 	}
 	was := generation()
-	key := vrouterHost4Key{Vrf: 1, Address: be32(addrB)}
+	key := layout.Host4Key{VRF: 1, Address: layout.Network4(addrB)}
 	err := r.changeCached(func() error {
 		if n := generation(); n%2 == 0 {
 			t.Errorf("the generation is %d during a change, want an odd number", n)
 		}
 		for _, c := range []struct {
-			route fib.Route
+			route layout.Route
 			want  string
-		}{{fib.Route{Nexthop: nhFlood + 100}, "discard"}, {fib.Route{Nexthop: nhTunnel, Label: 0x321}, "none"}, {fib.Route{Nexthop: nhFlood + 100}, "discard"}} {
-			if err := r.maps.Hosts4.Put(key, encodeRoute(c.route)); err != nil {
+		}{{layout.Route{Nexthop: nhFlood + 100}, "discard"}, {layout.Route{Nexthop: nhTunnel, Label: 0x321}, "none"}, {layout.Route{Nexthop: nhFlood + 100}, "discard"}} {
+			if err := r.maps.Hosts4.Put(key, c.route); err != nil {
 				t.Fatal(err)
 			}
 			if got := send(); got != c.want {

@@ -1,7 +1,7 @@
 package datapath
 
 import (
-	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -18,11 +18,12 @@ const (
 // handle.
 func (v *values) addChecksums(c Checksums) {
 	for id, nh := range v.nexthops {
-		udp := nh.Encap == encapNumbers[model.VXLAN] || nh.Encap == encapNumbers[model.MPLSoUDP]
-		if fib.NexthopType(nh.Type) != fib.Tunnel || !udp || c == ChecksumsOff || c == ChecksumsAuto && nh.Family == 4 {
-			continue
+		udp := nh.Encap == layout.Number(model.VXLAN) || nh.Encap == layout.Number(model.MPLSoUDP)
+		if nh.Type != layout.Tunnel || !udp || c == ChecksumsOff || c == ChecksumsAuto && nh.Family == 4 {
+			nh.Flags &^= layout.NexthopCut
+		} else {
+			nh.Flags |= layout.NexthopChecksum | layout.If[uint8](c == ChecksumsOn, layout.NexthopCut)
 		}
-		nh.Flags |= nhChecksum | flagIf[uint8](c == ChecksumsOn || nh.Flags&nhForeign != 0, nhCut)
 		v.nexthops[id] = nh
 	}
 }

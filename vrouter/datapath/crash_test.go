@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -112,8 +113,8 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 			}
 			first := open(t, Options{Pins: dir})
 			set(first)
-			key := vrouterFlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
-			if err := first.maps.Flows.Put(&key, &vrouterFlow{SeenNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
+			key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
+			if err := first.maps.Flows.Put(&key, &layout.Flow{SeenNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
 				t.Fatal(err)
 			}
 			first.Close()
@@ -128,7 +129,7 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			whole(t, third, want, vif, fabric)
-			var flow vrouterFlow
+			var flow layout.Flow
 			if err := third.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 				t.Errorf("the flow is lost: %+v, %v", flow, err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -48,7 +49,7 @@ func TestADirectPacketLeavesWithLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stats[1].Tx[encapNumbers[model.Direct]].Packets; n != 2 {
+	if n := stats[1].Tx[layout.Number(model.Direct)].Packets; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}
 }
@@ -91,8 +92,8 @@ func TestALinkTestIsAnswered(t *testing.T) {
 	tunnels, unknown := netip.MustParseAddr("172.31.0.77"), netip.MustParseAddr("172.31.0.78")
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
 		goesDirectly(f)
-		f.Remotes[tunnels] = fib.Remote{ID: 2, Encapsulations: []model.Encapsulation{model.MPLSoUDP, model.VXLAN}}
-		f.Settings.LastLabel = 0x123
+		f.Remotes[layout.AddressOf(tunnels)] = layout.Remote{ID: 2, Encaps: layout.Bits(model.MPLSoUDP, model.VXLAN)}
+		f.Settings.LastLabel = layout.Network16(0x123)
 	})
 	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	for _, c := range []struct {

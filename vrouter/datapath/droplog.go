@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"windtunnel/vrouter/layout"
 )
 
 // DropEvent is one dropped packet.
@@ -49,7 +51,7 @@ func (d *Datapath) DropLog(ctx context.Context, f func(DropEvent)) error {
 }
 
 func decodeDropEvent(raw []byte) (DropEvent, error) {
-	var v vrouterDropEvent
+	var v layout.DropEvent
 	if err := binary.Read(bytes.NewReader(raw), binary.NativeEndian, &v); err != nil {
 		return DropEvent{}, fmt.Errorf("read an entry of the drop log: %w", err)
 	}
@@ -58,7 +60,7 @@ func decodeDropEvent(raw []byte) (DropEvent, error) {
 		return DropEvent{}, err
 	}
 	return DropEvent{
-		Time: time.Now().Add(-since(now, v.TimeNs)), Reason: v.Reason, Vif: v.Vif, VRF: v.Vrf, Ifindex: v.Ifindex,
+		Time: time.Now().Add(-since(now, v.TimeNs)), Reason: v.Reason, Vif: v.Vif, VRF: v.VRF, Ifindex: v.Ifindex,
 		Length: v.Length, Data: v.Data[:min(v.Captured, uint32(len(v.Data)))],
 	}, nil
 }

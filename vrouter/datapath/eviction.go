@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/layout"
 )
 
 // eviction makes room for new flows of ports that are near their quotas (bpf/quota.h). It
@@ -25,7 +27,7 @@ func newEviction(crowded map[uint32]bool) *eviction {
 }
 
 // add records a flow if its port is crowded and the flow may be deleted.
-func (e *eviction) add(k vrouterFlowKey, v *vrouterFlow) {
+func (e *eviction) add(k layout.FlowKey, v *layout.Flow) {
 	if flows, crowded := e.flows[k.Vif]; crowded && isEvictable(k.Protocol, v) {
 		e.flows[k.Vif] = append(flows, seenFlow{k, v.SeenNs})
 	}
@@ -34,9 +36,9 @@ func (e *eviction) add(k vrouterFlowKey, v *vrouterFlow) {
 // isEvictable reports whether a flow may be deleted to make room for a new flow of its
 // port. Flows of a vif without a policy always count as unanswered. If such a flow is
 // deleted, its packets choose their path by their hash.
-func isEvictable(protocol uint8, v *vrouterFlow) bool {
+func isEvictable(protocol uint8, v *layout.Flow) bool {
 	if protocol == unix.IPPROTO_TCP {
-		return isClosed(v) || v.Tcp&tcpEstablished == 0
+		return isClosed(v) || v.TCP&tcpEstablished == 0
 	}
 	return !isAnswered(v)
 }

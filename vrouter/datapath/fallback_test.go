@@ -11,6 +11,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -70,7 +71,7 @@ func TestACopyOfABroadcastIsCounted(t *testing.T) {
 	r := newRig(t, model.VXLAN, false, func(f *fib.Tables) {
 		bridgesDirectly(f)
 		flood := f.Nexthops[nhFlood]
-		flood.Members = []fib.Member{{Nexthop: nhVif2}, {Nexthop: nhBridged, Label: 1001}}
+		flood.Members = []layout.Member{{Nexthop: nhVif2}, {Nexthop: nhBridged, Label: 1001}}
 		f.Nexthops[nhFlood] = flood
 	})
 	if err := r.AttachVif(r.vif); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/layout"
 )
 
 // FlowKey is a flow as the workload of a vif sees it; both directions are one.
@@ -57,19 +59,19 @@ func (d *Datapath) Flows(f func(FlowKey, Flow) bool) error {
 		return err
 	}
 	more := true
-	t := table[vrouterFlowKey, vrouterFlow]{"flows", d.maps.Flows, false}
-	return t.each(func(k vrouterFlowKey, v vrouterFlow) {
+	t := table[layout.FlowKey, layout.Flow]{"flows", d.maps.Flows, false}
+	return t.each(func(k layout.FlowKey, v layout.Flow) {
 		if more {
 			more = f(decodeFlowKey(k), decodeFlow(v, now))
 		}
 	})
 }
 
-func decodeFlowKey(k vrouterFlowKey) FlowKey {
+func decodeFlowKey(k layout.FlowKey) FlowKey {
 	return FlowKey{
 		Vif: k.Vif, Protocol: k.Protocol,
-		Local:  netip.AddrPortFrom(addrOf(k.Local), netOrder16(k.LocalPort)),
-		Remote: netip.AddrPortFrom(addrOf(k.Remote), netOrder16(k.RemotePort)),
+		Local:  netip.AddrPortFrom(k.Local.Addr(), layout.Network16(k.LocalPort)),
+		Remote: netip.AddrPortFrom(k.Remote.Addr(), layout.Network16(k.RemotePort)),
 	}
 }
 
@@ -80,11 +82,11 @@ func since(now, then uint64) time.Duration {
 	return time.Duration(now - then)
 }
 
-func decodeFlow(v vrouterFlow, now uint64) Flow {
+func decodeFlow(v layout.Flow, now uint64) Flow {
 	return Flow{
 		Age: since(now, v.CreatedNs), Idle: since(now, v.SeenNs), Packets: v.Packets, Bytes: v.Bytes,
 		Member: v.Member, Composite: v.Composite, Drop: v.Action != 0,
-		SYN: v.Tcp&tcpSYN != 0, Established: v.Tcp&tcpEstablished != 0, FIN: v.Tcp&(tcpFINOut|tcpFINIn) != 0, RST: v.Tcp&tcpRST != 0,
+		SYN: v.TCP&tcpSYN != 0, Established: v.TCP&tcpEstablished != 0, FIN: v.TCP&(tcpFINOut|tcpFINIn) != 0, RST: v.TCP&tcpRST != 0,
 		Rule: int(v.Rule), Reply: v.Reply != 0,
 	}
 }
@@ -111,9 +113,9 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	}
 	var expired []seenFlow
 	evicted := newEviction(crowded)
-	t := table[vrouterFlowKey, vrouterFlow]{"flows", d.maps.Flows, false}
-	var orphans []vrouterFlowKey
-	err = t.each(func(k vrouterFlowKey, v vrouterFlow) {
+	t := table[layout.FlowKey, layout.Flow]{"flows", d.maps.Flows, false}
+	var orphans []layout.FlowKey
+	err = t.each(func(k layout.FlowKey, v layout.Flow) {
 		vrf, exists := before[k.Vif]
 		switch {
 		case isForgotten(d.options.Times, k.Protocol, &v, now):
@@ -141,7 +143,7 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	if err != nil {
 		return removed, 0, err
 	}
-	orphans = slices.DeleteFunc(orphans, func(k vrouterFlowKey) bool { _, exists := after[k.Vif]; return exists })
+	orphans = slices.DeleteFunc(orphans, func(k layout.FlowKey) bool { _, exists := after[k.Vif]; return exists })
 	for _, k := range orphans {
 		counts.add(k.Vif, 0, -1)
 	}
@@ -152,12 +154,12 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 const establishedTime = 2*time.Hour + 4*time.Minute
 
 // isForgotten is is_forgotten of bpf/flowstate.h.
-func isForgotten(times FlowTimes, protocol uint8, v *vrouterFlow, now uint64) bool {
+func isForgotten(times FlowTimes, protocol uint8, v *layout.Flow, now uint64) bool {
 	limit := times.Idle
 	switch {
-	case protocol == unix.IPPROTO_TCP && (isClosed(v) || v.Tcp&tcpEstablished == 0):
+	case protocol == unix.IPPROTO_TCP && (isClosed(v) || v.TCP&tcpEstablished == 0):
 		limit = times.Closed
-	case protocol == unix.IPPROTO_TCP && v.Tcp&(tcpFINOut|tcpFINIn) == 0 && limit != 0:
+	case protocol == unix.IPPROTO_TCP && v.TCP&(tcpFINOut|tcpFINIn) == 0 && limit != 0:
 		limit = max(limit, establishedTime)
 	case protocol != unix.IPPROTO_TCP && v.Policy != 0 && !isAnswered(v):
 		limit = times.Unanswered
@@ -165,17 +167,17 @@ func isForgotten(times FlowTimes, protocol uint8, v *vrouterFlow, now uint64) bo
 	return limit != 0 && since(now, v.SeenNs) > limit
 }
 
-func isClosed(v *vrouterFlow) bool {
-	return v.Tcp&tcpRST != 0 || v.Tcp&(tcpFINOut|tcpFINIn) == tcpFINOut|tcpFINIn
+func isClosed(v *layout.Flow) bool {
+	return v.TCP&tcpRST != 0 || v.TCP&(tcpFINOut|tcpFINIn) == tcpFINOut|tcpFINIn
 }
 
 // isAnswered reports whether the receiver of the first packet has sent a packet. It is
 // always false on a vif without a policy: there the programs count one side only.
-func isAnswered(v *vrouterFlow) bool { return v.Packets[1-v.Reply&1] != 0 }
+func isAnswered(v *layout.Flow) bool { return v.Packets[1-v.Reply&1] != 0 }
 
 // seenFlow is a flow's key, and the time of its last packet (CLOCK_MONOTONIC, nanoseconds).
 type seenFlow struct {
-	key  vrouterFlowKey
+	key  layout.FlowKey
 	seen uint64
 }
 
@@ -198,8 +200,8 @@ func (d *Datapath) removeFlows(flows []seenFlow, counts *flowCounts, vrfs map[ui
 
 // removeFlow removes an entry whose last packet was at the time seen. If a packet has
 // renewed the entry meanwhile, it puts the entry back.
-func (d *Datapath) removeFlow(k vrouterFlowKey, seen uint64) (bool, error) {
-	var v vrouterFlow
+func (d *Datapath) removeFlow(k layout.FlowKey, seen uint64) (bool, error) {
+	var v layout.Flow
 	err := d.maps.Flows.LookupAndDelete(&k, &v)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return false, nil
@@ -220,6 +222,6 @@ func (d *Datapath) removeFlow(k vrouterFlowKey, seen uint64) (bool, error) {
 // vifVRFs returns the VRFs of the vifs: vif id → VRF.
 func (d *Datapath) vifVRFs() (map[uint32]uint32, error) {
 	vrfs := map[uint32]uint32{}
-	err := d.tables().vifs.each(func(_ uint32, v vrouterVif) { vrfs[v.Id] = v.Vrf })
+	err := d.tables().vifs.each(func(_ uint32, v layout.Vif) { vrfs[v.ID] = v.VRF })
 	return vrfs, err
 }

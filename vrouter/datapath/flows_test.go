@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -13,16 +14,16 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const idle, unanswered, closed = 100 * time.Second, 30 * time.Second, 10 * time.Second
-	udp := func(reply uint8, out, in uint64) vrouterFlow {
-		return vrouterFlow{Policy: 1, Reply: reply, Packets: [2]uint64{out, in}}
+	udp := func(reply uint8, out, in uint64) layout.Flow {
+		return layout.Flow{Policy: 1, Reply: reply, Packets: [2]uint64{out, in}}
 	}
-	tcp := func(state uint8) vrouterFlow { return vrouterFlow{Policy: 1, Tcp: state} }
+	tcp := func(state uint8) layout.Flow { return layout.Flow{Policy: 1, TCP: state} }
 	for _, c := range []struct {
 		name         string
 		idle, closed time.Duration
 		vif          uint32
 		protocol     uint8
-		flow         vrouterFlow
+		flow         layout.Flow
 		age          uint64
 		stays        bool
 	}{
@@ -33,7 +34,7 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 		{"UDP, unanswered", idle, closed, 1, 17, udp(0, 9, 0), 50, false},
 		{"UDP, unanswered by the workload", idle, closed, 1, 17, udp(1, 0, 9), 50, false},
 		{"UDP, answered by the workload", idle, closed, 1, 17, udp(1, 1, 9), 50, true},
-		{"UDP of a vif without a policy, where answers are not seen", idle, closed, 1, 17, vrouterFlow{Packets: [2]uint64{1, 0}}, 50, true},
+		{"UDP of a vif without a policy, where answers are not seen", idle, closed, 1, 17, layout.Flow{Packets: [2]uint64{1, 0}}, 50, true},
 		{"TCP, half open", idle, closed, 1, 6, tcp(tcpSYN), 50, false},
 		{"TCP, established", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished), 50, true},
 		{"TCP, established, for longer than other flows", idle, closed, 1, 6, tcp(tcpSYN | tcpEstablished), 150, true},
@@ -51,7 +52,7 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 			if _, err := d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)); err != nil {
 				t.Fatal(err)
 			}
-			key := vrouterFlowKey{Vif: c.vif, Protocol: c.protocol, LocalPort: 80}
+			key := layout.FlowKey{Vif: c.vif, Protocol: c.protocol, LocalPort: 80}
 			c.flow.SeenNs = now - min(now, c.age*1e9)
 			if err := d.maps.Flows.Put(&key, &c.flow); err != nil {
 				t.Fatal(err)
@@ -60,7 +61,7 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 			if err != nil || (n == 0) != c.stays || n+left != 1 {
 				t.Errorf("removed %d, left %d, %v", n, left, err)
 			}
-			var f vrouterFlow
+			var f layout.Flow
 			if err := d.maps.Flows.Lookup(&key, &f); (err == nil) != c.stays {
 				t.Errorf("lookup: %v", err)
 			}
@@ -76,7 +77,7 @@ func TestAnEstablishedConnectionIsKeptForMoreThanTwoHours(t *testing.T) {
 		age  uint64
 		want bool
 	}{{180, hours - 1, false}, {180, hours + 1, true}, {hours + 100, hours + 99, false}, {hours + 100, hours + 101, true}, {0, now, false}} {
-		f := vrouterFlow{Tcp: tcpSYN | tcpEstablished, SeenNs: (now - c.age) * 1e9}
+		f := layout.Flow{TCP: tcpSYN | tcpEstablished, SeenNs: (now - c.age) * 1e9}
 		if got := isForgotten(FlowTimes{Idle: c.idle * time.Second, Closed: 10 * time.Second}, 6, &f, now*1e9); got != c.want {
 			t.Errorf("flow_idle %d s, idle for %d s: forgotten %v, want %v", c.idle, c.age, got, c.want)
 		}

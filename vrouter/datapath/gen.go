@@ -2,4 +2,5 @@ package datapath
 
 // `make generate` sets BPF2GO_CFLAGS, so that clang finds the headers of this
 // architecture.
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -tags linux -target bpfel -type address -type nexthop -type path -type member_key -type member -type host4_key -type host6_key -type lpm4_key -type lpm6_key -type route -type bridge_key -type bridge_entry -type target -type vif -type vrf -type node_settings -type remote -type sender_key -type sender -type learned_mtu -type flow_key -type flow -type rule -type rule_chunk -type rules_key -type policy -type vif_counters -type vrf_counters -type outcome_counters -type drop_key -type fallback_key -type drop_event -type trace vrouter bpf/vrouter.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -tags linux -target bpfel -no-global-types vrouter bpf/vrouter.c
+//go:generate go run ../layout/generate.go vrouter_bpfel.o address nexthop path member_key member host4_key host6_key lpm4_key lpm6_key route bridge_key bridge_entry target vif vrf node_settings remote sender_key sender learned_mtu flow_key flow rule rule_chunk rules_key policy vif_counters vrf_counters outcome_counters drop_key fallback_key drop_event trace

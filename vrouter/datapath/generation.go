@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/layout"
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 11
+const layoutVersion = 12
 
 const generationPrefix = "g"
 
@@ -74,10 +76,10 @@ func (d *Datapath) beforeSwap() {
 }
 
 func (d *Datapath) copyFlows(old *ebpf.Map) error {
-	from := table[vrouterFlowKey, vrouterFlow]{"flows", old, false}
+	from := table[layout.FlowKey, layout.Flow]{"flows", old, false}
 	var failed error
-	err := from.each(func(k vrouterFlowKey, v vrouterFlow) {
-		var ours vrouterFlow
+	err := from.each(func(k layout.FlowKey, v layout.Flow) {
+		var ours layout.Flow
 		if failed != nil || d.maps.Flows.Lookup(&k, &ours) == nil && ours.SeenNs >= v.SeenNs {
 			return
 		}

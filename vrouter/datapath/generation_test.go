@@ -3,6 +3,7 @@ package datapath
 import (
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -21,8 +22,8 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	larger.Routes *= 2
 	second := open(t, Options{Pins: dir, Limits: larger})
 	// The old programs are still at work, and take a flow in.
-	key := vrouterFlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
-	if err := first.maps.Flows.Put(&key, &vrouterFlow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
+	key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
+	if err := first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
 		t.Fatal(err)
 	}
 	first.Close()
@@ -35,7 +36,7 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	if _, err := second.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	var flow vrouterFlow
+	var flow layout.Flow
 	if err := second.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 		t.Errorf("the flow is lost: %+v, %v", flow, err)
 	}

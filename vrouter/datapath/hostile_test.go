@@ -12,6 +12,7 @@ import (
 
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -33,9 +34,9 @@ var (
 
 // withLocators gives this node and the node far locators.
 func withLocators(f *fib.Tables, own, far netip.Prefix) {
-	delete(f.Remotes, farLocator)
-	f.Settings.Locator = own
-	f.Remotes[far.Addr()] = fib.Remote{ID: 1, Nexthop: nhTunnel, Encapsulations: []model.Encapsulation{model.Translated}, Locators: fib.LocatorsOf(own, far)}
+	delete(f.Remotes, layout.AddressOf(farLocator))
+	f.Settings.SetLocator(own)
+	f.Remotes[layout.AddressOf(far.Addr())] = layout.Remote{ID: 1, Nexthop: nhTunnel, Encaps: layout.Bits(model.Translated), Locators: fib.LocatorsOf(own, far)}
 }
 
 // twoTenants changes scene. far and other are remote nodes. VRF 1 has workload A on this
@@ -58,25 +59,25 @@ func twoTenants(f *fib.Tables) {
 	f.Nexthops[nhOther] = t
 	f.Nexthops[nhVRF2] = fib.Nexthop{Type: fib.VRFTranslate, VRF: second}
 	f.Nexthops[nhL22] = fib.Nexthop{Type: fib.L2Receive, VRF: second}
-	f.Nexthops[nhFlood] = fib.Nexthop{Type: fib.Composite, VRF: 1, Multicast: true, Members: []fib.Member{{Nexthop: nhVif}, {Nexthop: nhTunnelEthernet, Label: 19}}}
-	f.Nexthops[nhFlood2] = fib.Nexthop{Type: fib.Composite, VRF: second, Multicast: true, Members: []fib.Member{{Nexthop: nhVif2}}}
-	f.VRFs[second] = fib.VRF{Flood: nhFlood2, L2: true, L3: true, RouterMAC: model.RouterMAC, Prefix6: netip.MustParsePrefix("fd00:1::/96")}
+	f.Nexthops[nhFlood] = fib.Nexthop{Type: fib.Composite, VRF: 1, Multicast: true, Members: []layout.Member{{Nexthop: nhVif}, {Nexthop: nhTunnelEthernet, Label: 19}}}
+	f.Nexthops[nhFlood2] = fib.Nexthop{Type: fib.Composite, VRF: second, Multicast: true, Members: []layout.Member{{Nexthop: nhVif2}}}
+	f.VRFs[second] = layout.VRF{Flood: nhFlood2, Flags: layout.VifL2 | layout.VifL3, RouterMAC: model.RouterMAC, Prefix6: layout.Words96(addrA6)}
 	host := func(vrf uint32, a netip.Addr) fib.RouteKey {
 		return fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}
 	}
 	delete(f.Routes, host(1, addrC))
-	f.Routes[host(1, addrD)] = fib.Route{Nexthop: nhOther, Label: 18}
-	f.Routes[host(second, addrC)] = fib.Route{Nexthop: nhVif2}
-	f.Routes[host(second, addrB)] = fib.Route{Nexthop: nhOther, Label: 20}
-	delete(f.Bridge, fib.BridgeKey{VRF: 1, MAC: macC})
-	f.Bridge[fib.BridgeKey{VRF: second, MAC: macC}] = fib.BridgeEntry{Nexthop: nhVif2}
-	f.Bridge[fib.BridgeKey{VRF: second, MAC: macD}] = fib.BridgeEntry{Nexthop: nhOther, Label: 21}
-	f.ILM[20], f.ILM[21] = fib.Target{Nexthop: nhVRF2}, fib.Target{Nexthop: nhL22, Ethernet: true}
-	f.VNIs[1001], f.VNIs[1002] = fib.Target{Nexthop: nhL2, Ethernet: true}, fib.Target{Nexthop: nhL22, Ethernet: true}
-	f.Remotes[other] = fib.Remote{ID: 2, Nexthop: nhOther, Encapsulations: []model.Encapsulation{model.MPLSoUDP}}
-	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.50.0.0/16")}] = true
-	f.Senders[fib.SenderKey{VRF: 1, Remote: 2, Prefix: netip.MustParsePrefix("10.1.0.0/24")}] = true // contains the addresses of A and B too
-	f.Senders[fib.SenderKey{VRF: second, Remote: 1}] = true
+	f.Routes[host(1, addrD)] = layout.Route{Nexthop: nhOther, Label: 18}
+	f.Routes[host(second, addrC)] = layout.Route{Nexthop: nhVif2}
+	f.Routes[host(second, addrB)] = layout.Route{Nexthop: nhOther, Label: 20}
+	delete(f.Bridge, layout.BridgeKey{VRF: 1, MAC: macC})
+	f.Bridge[layout.BridgeKey{VRF: second, MAC: macC}] = layout.BridgeEntry{Nexthop: nhVif2}
+	f.Bridge[layout.BridgeKey{VRF: second, MAC: macD}] = layout.BridgeEntry{Nexthop: nhOther, Label: 21}
+	f.ILM[20], f.ILM[21] = layout.Target{Nexthop: nhVRF2}, layout.Target{Nexthop: nhL22, Ethernet: 1}
+	f.VNIs[1001], f.VNIs[1002] = layout.Target{Nexthop: nhL2, Ethernet: 1}, layout.Target{Nexthop: nhL22, Ethernet: 1}
+	f.Remotes[layout.AddressOf(other)] = layout.Remote{ID: 2, Nexthop: nhOther, Encaps: layout.Bits(model.MPLSoUDP)}
+	f.Senders[layout.SenderOf(1, 2, netip.MustParsePrefix("10.50.0.0/16"))] = layout.Sender{Known: 1}
+	f.Senders[layout.SenderOf(1, 2, netip.MustParsePrefix("10.1.0.0/24"))] = layout.Sender{Known: 1} // contains the addresses of A and B too
+	f.Senders[layout.SenderOf(second, 1, netip.Prefix{})] = layout.Sender{Known: 1}
 	addStations(f)
 }
 
@@ -96,8 +97,8 @@ type receiver struct{ tables fib.Tables }
 
 // tunnelPacket is an outer packet that a receiver accepts.
 type tunnelPacket struct {
-	sender  fib.Remote
-	target  fib.Target
+	sender  layout.Remote
+	target  layout.Target
 	tos     byte
 	payload []byte
 	summed  bool // the UDP checksum is not 0
@@ -130,7 +131,7 @@ func (r receiver) open(b []byte) (p tunnelPacket, f fate) {
 	default:
 		return p, passes
 	}
-	if !slices.Contains(r.tables.Settings.Local, destination) {
+	if !isLocal(r.tables.Settings, destination) {
 		return p, passes
 	}
 	encap, shim := encapsulationOf(protocol, rest)
@@ -144,8 +145,8 @@ func (r receiver) open(b []byte) (p tunnelPacket, f fate) {
 		return p, dropped
 	}
 	rest = rest[:length] // padding is no part of the packet
-	sender, known := r.tables.Remotes[source]
-	if !known || !slices.Contains(sender.Encapsulations, encap) {
+	sender, known := r.tables.Remotes[layout.AddressOf(source)]
+	if !known || !sender.Accepts(encap) {
 		return p, dropped
 	}
 	label := rest[shim-4 : shim]
@@ -231,7 +232,7 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 		return f, nil
 	}
 	n := r.tables.Nexthops[p.target.Nexthop]
-	if !p.target.Ethernet {
+	if p.target.Ethernet == 0 {
 		if len(p.payload) < 20 || p.payload[0]>>4 != 4 && p.payload[0]>>4 != 6 {
 			return dropped, nil
 		}
@@ -259,18 +260,18 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	}
 	vrf := r.tables.VRFs[n.VRF]
 	to, from := model.MAC(header[:6]), model.MAC(header[6:12])
-	if isIP && vrf.L3 && to == vrf.RouterMAC {
+	if isIP && vrf.Flags&layout.VifL3 != 0 && to == vrf.RouterMAC {
 		f, frame := r.route(n.VRF, p.sender, ip)
 		if !agree {
 			frame = nil
 		}
 		return f, frame
 	}
-	station, known := r.tables.Bridge[fib.BridgeKey{VRF: n.VRF, MAC: from}]
-	if !(known && r.tables.Nexthops[station.Nexthop].Remote == p.sender.ID) && !r.tables.Senders[fib.SenderKey{VRF: n.VRF, Remote: p.sender.ID}] {
+	station, known := r.tables.Bridge[layout.BridgeKey{VRF: n.VRF, MAC: from}]
+	if !(known && r.tables.Nexthops[station.Nexthop].Remote == p.sender.ID) && r.tables.Senders[layout.SenderOf(n.VRF, p.sender.ID, netip.Prefix{})].Known == 0 {
 		return dropped, nil
 	}
-	entry, known := r.tables.Bridge[fib.BridgeKey{VRF: n.VRF, MAC: to}]
+	entry, known := r.tables.Bridge[layout.BridgeKey{VRF: n.VRF, MAC: to}]
 	if to[0]&1 != 0 || !known {
 		return floods, nil
 	}
@@ -283,18 +284,23 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	return delivers, append(slices.Clone(header), ip...)
 }
 
+// isLocal reports whether an address is an underlay address of the node with these settings.
+func isLocal(s layout.NodeSettings, a netip.Addr) bool {
+	return a.Is4() && slices.Contains(s.Local4[:], layout.Network4(a)) || slices.Contains(s.Local6[:], layout.AddressOf(a))
+}
+
 // direct returns the expected result for a frame to a label of this node. ok is false for
 // other frames.
 func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
-	if len(b) < 14 || b[0]&15 != 6 || networkOf(b) == 0 || !slices.Contains(r.tables.Settings.Local, netip.AddrFrom4([4]byte(b[2:6]))) {
+	if len(b) < 14 || b[0]&15 != 6 || networkOf(b) == 0 || !isLocal(r.tables.Settings, netip.AddrFrom4([4]byte(b[2:6]))) {
 		return passes, nil, false
 	}
-	sender, known := r.tables.Remotes[netip.AddrFrom4([4]byte(b[8:12]))]
+	sender, known := r.tables.Remotes[layout.AddressOf(netip.AddrFrom4([4]byte(b[8:12])))]
 	vrf, here := r.tables.VRFs[networkOf(b)]
 	ip := b[14:]
 	bridged := b[6]&15 == 2
 	switch {
-	case b[6]&15 != 6 && !bridged, networkOf(b[6:]) != networkOf(b), !known, !slices.Contains(sender.Encapsulations, model.Direct), !here, !bridged && !vrf.L3, bridged && !vrf.L2, len(ip) < 20:
+	case b[6]&15 != 6 && !bridged, networkOf(b[6:]) != networkOf(b), !known, !sender.Accepts(model.Direct), !here, !bridged && vrf.Flags&layout.VifL3 == 0, bridged && vrf.Flags&layout.VifL2 == 0, len(ip) < 20:
 		return dropped, nil, true
 	case binary.BigEndian.Uint16(b[12:]) != map[byte]uint16{4: 0x0800, 6: 0x86dd}[ip[0]>>4]:
 		return dropped, nil, true
@@ -312,11 +318,11 @@ func (r receiver) direct(b []byte) (f fate, frame []byte, ok bool) {
 }
 
 // station returns the host route of an address if it has a MAC address.
-func (r receiver) station(vrf uint32, a netip.Addr) fib.Route {
+func (r receiver) station(vrf uint32, a netip.Addr) layout.Route {
 	if way := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}]; !way.MAC.IsZero() {
 		return way
 	}
-	return fib.Route{}
+	return layout.Route{}
 }
 
 // endsOf returns the source and destination of an IP packet; zero: the packet is not IP.
@@ -338,7 +344,9 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 	}
 	ip, rest := b[14:54], b[54:]
 	isEcho := len(rest) > 0 && (rest[0] == 128 || rest[0] == 129)
-	if !r.tables.Settings.Locator.Contains(netip.AddrFrom16([16]byte(ip[24:40]))) || ip[24+10] == 0 && ip[24+11] == 0 || ip[6] == 58 && len(rest) > 0 && rest[0] < 128 {
+	to, s := layout.Words96(netip.AddrFrom16([16]byte(ip[24:40]))), r.tables.Settings
+	isOwn := s.Locator != [2]uint32{} && [2]uint32(to[:2]) == s.Locator && uint16(to[2])&s.LocatorMask == s.LocatorEnd
+	if !isOwn || ip[24+10] == 0 && ip[24+11] == 0 || ip[6] == 58 && len(rest) > 0 && rest[0] < 128 {
 		return passes, nil, false
 	}
 	sender, known := r.senderOf(ip[8:24])
@@ -353,12 +361,14 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 	vrf, here := r.tables.VRFs[network]
 	length := int(binary.BigEndian.Uint16(ip[4:]))
 	var prefix [12]byte // the first 96 bits of the workloads' addresses
-	if v6 && vrf.Prefix6.IsValid() {
-		copy(prefix[:], vrf.Prefix6.Addr().AsSlice())
+	for i := range prefix {
+		if v6 {
+			prefix[i] = byte(vrf.Prefix6[i/4] >> (i % 4 * 8))
+		}
 	}
 	sum := 2 * uint32(sum16(prefix[:])) % 0xffff
 	switch {
-	case !bytes.Equal(fields[0], fields[1]), !known, !slices.Contains(sender.Encapsulations, model.Translated), !here, !vrf.L3:
+	case !bytes.Equal(fields[0], fields[1]), !known, !sender.Accepts(model.Translated), !here, vrf.Flags&layout.VifL3 == 0:
 		return dropped, nil, true
 	case ip[7] == 0, length > len(rest), (uint32(sum16(ip[8:20]))+uint32(sum16(ip[24:36])))%0xffff != sum:
 		return dropped, nil, true
@@ -385,21 +395,21 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 }
 
 // senderOf returns the node whose locator contains an IPv6 address.
-func (r receiver) senderOf(address []byte) (fib.Remote, bool) {
+func (r receiver) senderOf(address []byte) (layout.Remote, bool) {
 	for _, length := range []int{8, 10} {
 		key := netip.AddrFrom16([16]byte(append(slices.Clone(address[:length]), make([]byte, 16-length)...)))
-		if sender, known := r.tables.Remotes[key]; known && sender.Locators != fib.NoLocators {
+		if sender, known := r.tables.Remotes[layout.AddressOf(key)]; known && sender.Locators != fib.NoLocators {
 			return sender, true
 		}
 	}
-	return fib.Remote{}, false
+	return layout.Remote{}, false
 }
 
 // networkOf returns the number of the network in a label.
 func networkOf(mac []byte) uint32 { return uint32(mac[0]&0xf0)<<4 | uint32(mac[1]) }
 
 // route delivers an inner IP packet to a workload of this node.
-func (r receiver) route(vrf uint32, sender fib.Remote, ip []byte) (fate, []byte) {
+func (r receiver) route(vrf uint32, sender layout.Remote, ip []byte) (fate, []byte) {
 	from, to := endsOf(ip)
 	kind := map[bool]uint16{true: 0x0800, false: 0x86dd}[from.Is4()]
 	if !from.IsValid() || !r.maySend(vrf, sender, from) {
@@ -419,19 +429,19 @@ func (r receiver) route(vrf uint32, sender fib.Remote, ip []byte) (fate, []byte)
 }
 
 // maySend reports whether an inner source address belongs to a sender.
-func (r receiver) maySend(vrf uint32, sender fib.Remote, from netip.Addr) bool {
+func (r receiver) maySend(vrf uint32, sender layout.Remote, from netip.Addr) bool {
 	if way, ok := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(from, from.BitLen())}]; ok {
 		n := r.tables.Nexthops[way.Nexthop]
 		if n.Type == fib.Tunnel && n.Remote == sender.ID {
 			return true
 		}
-		anyStation := r.tables.Senders[fib.SenderKey{VRF: vrf, Remote: sender.ID}]
+		anyStation := r.tables.Senders[layout.SenderOf(vrf, sender.ID, netip.Prefix{})].Known == 1
 		if (n.Type == fib.Tunnel || n.Type == fib.Encap) && !anyStation {
 			return false
 		}
 	}
-	for k := range r.tables.Senders {
-		if k.VRF == vrf && k.Remote == sender.ID && k.Prefix.IsValid() && k.Prefix.Contains(from) {
+	for bits := range from.BitLen() + 1 {
+		if r.tables.Senders[layout.SenderOf(vrf, sender.ID, netip.PrefixFrom(from, bits))].Known == 1 {
 			return true
 		}
 	}
@@ -671,7 +681,7 @@ func (r *rig) checkTaken(t *testing.T, m receiver, b, meta, out []byte) {
 		t.Fatalf("XDP took a packet of fate %d: %x", f, b)
 	}
 	nexthop, remote := binary.NativeEndian.Uint32(meta[metaNexthop:]), binary.NativeEndian.Uint32(meta[metaNexthop+4:])
-	if !p.target.Ethernet {
+	if p.target.Ethernet == 0 {
 		out = out[14:]
 	}
 	if nexthop != p.target.Nexthop || remote != p.sender.ID || !bytes.Equal(out, p.payload) {

@@ -8,6 +8,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -124,7 +125,7 @@ func TestAForgedErrorDoesNotLowerTheMTU(t *testing.T) {
 			if got, err := r.LearnedMTUs(); err != nil || len(got) != 0 {
 				t.Errorf("%s: learned %v, %v within a second", what, got, err)
 			}
-			var l vrouterLearnedMtu
+			var l layout.LearnedMTU
 			if err := r.maps.LearnedMtus.Lookup(nhTunnel, &l); err != nil || l.IgnoreNs == 0 {
 				t.Fatalf("%s: %+v, %v", what, l, err)
 			}

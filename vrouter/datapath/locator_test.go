@@ -11,6 +11,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -196,7 +197,7 @@ func TestALocatorOf80BitsMayEndWithZeros(t *testing.T) {
 	own, far, zero := netip.MustParsePrefix("fd77:9:9:9:1::/80"), netip.MustParsePrefix("fd77:9:9:9:2::/80"), netip.MustParsePrefix("fd77:9:9:9::/80")
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
 		translateBetween(own, far)(f)
-		f.Remotes[zero.Addr()] = fib.Remote{ID: 99, Encapsulations: []model.Encapsulation{model.Translated}, Locators: fib.LocatorsOf(own, zero)}
+		f.Remotes[layout.AddressOf(zero.Addr())] = layout.Remote{ID: 99, Encaps: layout.Bits(model.Translated), Locators: fib.LocatorsOf(own, zero)}
 	})
 	to, from := inLocators(own, far, 1, addrA, addrB)
 	code, _ := r.run(t, r.programs.FabricTc, r.fabric, frame(macB, macA, packet(t, from, to, 0, 64, "hello")))

@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -140,7 +141,7 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		port = 0
 	}
 	tunnel := fib.Nexthop{Type: fib.Tunnel, Encapsulation: encap, MTU: 1430, DF: true, Port: port, Paths: []fib.Path{path}, DMAC: model.RouterMAC}
-	peer := fib.Remote{ID: 1, Nexthop: nhTunnel, Ethernet: nhTunnelEthernet, Encapsulations: model.DefaultEncapsulations}
+	peer := layout.Remote{ID: 1, Nexthop: nhTunnel, Ethernet: nhTunnelEthernet, Encaps: layout.Bits(model.DefaultEncapsulations...)}
 	tunnel.Remote = peer.ID
 	macC := model.MAC{2, 0, 0, 0, 0, 0xc}
 	addrC := netip.MustParseAddr("10.1.0.12")
@@ -148,7 +149,10 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		return fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}
 	}
 	return fib.Tables{
-		Settings: fib.Settings{VXLANPort: 4789, MPLSoUDP: true, MPLSoGRE: true, Local: []netip.Addr{local, local6}, Strict: true},
+		Settings: layout.NodeSettings{
+			VXLANPort: layout.Network16(4789), Flags: layout.SettingsMPLSUDP | layout.SettingsMPLSGRE | layout.SettingsStrict,
+			Local4: [4]uint32{layout.Network4(local)}, Local6: [4]layout.Address{layout.AddressOf(local6)},
+		},
 		Vifs: map[uint32]fib.Vif{
 			uint32(vif): {ID: 1, VRF: 1, Nexthop: nhVif, L2: true, L3: true, MTU: 1430, MAC: macA, RouterMAC: model.RouterMAC,
 				Gateway4: netip.MustParseAddr("10.1.0.1"), Gateway6: netip.MustParseAddr("fd00:1::1"),
@@ -157,7 +161,7 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 				Gateway4: netip.MustParseAddr("10.1.0.1"),
 				Sources:  []netip.Prefix{netip.PrefixFrom(addrC, 32)}},
 		},
-		VRFs: map[uint32]fib.VRF{1: {Flood: nhFlood, L2: true, L3: true, RouterMAC: model.RouterMAC, Prefix6: netip.MustParsePrefix("fd00:1::/96")}},
+		VRFs: map[uint32]layout.VRF{1: {Flood: nhFlood, Flags: layout.VifL2 | layout.VifL3, RouterMAC: model.RouterMAC, Prefix6: layout.Words96(addrA6)}},
 		Nexthops: map[uint32]fib.Nexthop{
 			nhVif:            {Type: fib.Encap, VRF: 1, Vif: 1, Oif: uint32(vif), DMAC: macA, SMAC: model.RouterMAC, MTU: 1430},
 			nhVif2:           {Type: fib.Encap, VRF: 1, Vif: 2, Oif: uint32(vif2), DMAC: macC, SMAC: model.RouterMAC, MTU: 1430},
@@ -165,24 +169,24 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 			nhTunnelEthernet: tunnel,
 			nhVRF:            {Type: fib.VRFTranslate, VRF: 1},
 			nhL2:             {Type: fib.L2Receive, VRF: 1},
-			nhFlood:          {Type: fib.Composite, VRF: 1, Multicast: true, Members: []fib.Member{{Nexthop: nhVif}, {Nexthop: nhVif2}, {Nexthop: nhTunnelEthernet, Label: ethernet}}},
+			nhFlood:          {Type: fib.Composite, VRF: 1, Multicast: true, Members: []layout.Member{{Nexthop: nhVif}, {Nexthop: nhVif2}, {Nexthop: nhTunnelEthernet, Label: ethernet}}},
 			nhGateway:        {Type: fib.Receive, VRF: 1},
 		},
-		Routes: map[fib.RouteKey]fib.Route{
+		Routes: map[fib.RouteKey]layout.Route{
 			host(addrA): {Nexthop: nhVif}, host(addrA6): {Nexthop: nhVif}, host(addrC): {Nexthop: nhVif2},
-			host(addrB): {Nexthop: nhTunnel, Label: label, MAC: macB}, host(addrB6): {Nexthop: nhTunnel, Label: label},
+			host(addrB): {Nexthop: nhTunnel, Label: label, MAC: macB, Flags: layout.RouteMAC}, host(addrB6): {Nexthop: nhTunnel, Label: label},
 			host(netip.MustParseAddr("10.1.0.1")):                           {Nexthop: nhGateway},
 			{VRF: 1, Prefix: netip.MustParsePrefix("10.9.0.0/16")}:          {Nexthop: nhTunnel, Label: label},
 			{VRF: 1, Prefix: netip.MustParsePrefix("fd00:9::/32").Masked()}: {Nexthop: nhTunnel, Label: label},
 		},
-		Bridge: map[fib.BridgeKey]fib.BridgeEntry{
+		Bridge: map[layout.BridgeKey]layout.BridgeEntry{
 			{VRF: 1, MAC: macA}: {Nexthop: nhVif}, {VRF: 1, MAC: macC}: {Nexthop: nhVif2},
 			{VRF: 1, MAC: macB}: {Nexthop: nhTunnelEthernet, Label: ethernet},
 		},
-		ILM:      map[uint32]fib.Target{18: {Nexthop: nhVRF}, 19: {Nexthop: nhL2, Ethernet: true}},
-		VNIs:     map[uint32]fib.Target{1001: {Nexthop: nhL2, Ethernet: true}},
-		Remotes:  map[netip.Addr]fib.Remote{far: peer, far6: peer},
-		Senders:  map[fib.SenderKey]bool{},
+		ILM:      map[uint32]layout.Target{18: {Nexthop: nhVRF}, 19: {Nexthop: nhL2, Ethernet: 1}},
+		VNIs:     map[uint32]layout.Target{1001: {Nexthop: nhL2, Ethernet: 1}},
+		Remotes:  map[layout.Address]layout.Remote{layout.AddressOf(far): peer, layout.AddressOf(far6): peer},
+		Senders:  map[layout.SenderKey]layout.Sender{},
 		Policies: map[uint32]fib.Policy{},
 	}
 }

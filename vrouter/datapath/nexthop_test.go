@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -16,7 +17,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	const duration = 4 * time.Second
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	pairs := [2][2]netip.Addr{{local, far}, {netip.MustParseAddr("172.31.99.1"), netip.MustParseAddr("172.31.99.2")}}
-	var values [2][]vrouterNexthop
+	var values [2][]layout.Nexthop
 	for i, p := range pairs {
 		n := r.tables.Nexthops[nhTunnel]
 		n.Paths = []fib.Path{{Source: p[0], Destination: p[1], Gateway: far, Oif: uint32(r.fabric)}}
@@ -24,7 +25,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values[i] = []vrouterNexthop{v}
+		values[i] = []layout.Nexthop{v}
 	}
 	stop, done := make(chan struct{}), make(chan error, 1)
 	moves := 0

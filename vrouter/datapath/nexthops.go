@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/layout"
 )
 
 // nexthopTable holds the nexthops by id. Each nexthop has two entries; programs use one of
 // them (bpf/nexthop.h).
 type nexthopTable struct {
-	entries table[uint32, vrouterNexthop] // by key: id * 2, or id * 2 + 1
+	entries table[uint32, layout.Nexthop] // by key: id * 2, or id * 2 + 1
 	inUse   table[uint32, uint32]         // id → key
 	grace   *grace                        // grace period of the entries that are not in use
 }
@@ -26,12 +28,12 @@ func (t nexthopTable) keys() (map[uint32]uint32, error) {
 	})
 }
 
-func (t nexthopTable) each(f func(uint32, vrouterNexthop)) error {
+func (t nexthopTable) each(f func(uint32, layout.Nexthop)) error {
 	keys, err := t.keys()
 	if err != nil {
 		return err
 	}
-	return t.entries.each(func(key uint32, v vrouterNexthop) {
+	return t.entries.each(func(key uint32, v layout.Nexthop) {
 		if keys[key/2] == key {
 			f(key/2, v)
 		}
@@ -39,7 +41,7 @@ func (t nexthopTable) each(f func(uint32, vrouterNexthop)) error {
 }
 
 // put writes nexthops. Programs never read a mixture of an old and a new nexthop.
-func (t nexthopTable) put(ids []uint32, values []vrouterNexthop) error {
+func (t nexthopTable) put(ids []uint32, values []layout.Nexthop) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -63,11 +65,11 @@ func (t nexthopTable) put(ids []uint32, values []vrouterNexthop) error {
 }
 
 func (t nexthopTable) remove(ids []uint32) error {
-	return t.put(ids, make([]vrouterNexthop, len(ids)))
+	return t.put(ids, make([]layout.Nexthop, len(ids)))
 }
 
 // lookup returns a nexthop. It is zero if the id has no nexthop.
-func (t nexthopTable) lookup(id uint32) (v vrouterNexthop, err error) {
+func (t nexthopTable) lookup(id uint32) (v layout.Nexthop, err error) {
 	var key uint32
 	if err := t.inUse.m.Lookup(id, &key); err != nil {
 		return v, fmt.Errorf("read which entry nexthop %d uses: %w", id, err)
@@ -78,7 +80,7 @@ func (t nexthopTable) lookup(id uint32) (v vrouterNexthop, err error) {
 	return v, nil
 }
 
-func (t nexthopTable) diff(have, want map[uint32]vrouterNexthop) (*difference[uint32, vrouterNexthop], error) {
+func (t nexthopTable) diff(have, want map[uint32]layout.Nexthop) (*difference[uint32, layout.Nexthop], error) {
 	return diff(t, limit{"nexthops", t.inUse.m.MaxEntries(), true}, have, want)
 }
 

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/layout"
 )
 
 // nonce is a random number by which the programs of a node recognise each other's
@@ -61,7 +63,7 @@ const cookieMask = 0x3ff
 
 // cookie returns the cookie of a destination: bits of HMAC-SHA256 with the nonce as the
 // key. By its cookie a node recognises a quoted tunnel packet that it has sent.
-func (n nonce) cookie(destination vrouterAddress) uint16 {
+func (n nonce) cookie(destination layout.Address) uint16 {
 	key := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, n[0]), n[1])
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("vrouter cookie"))

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -23,7 +24,7 @@ func TestACookieIsTheKeyedHashOfItsDestination(t *testing.T) {
 		if v6 {
 			to = far6
 		}
-		want := r.nonce.cookie(addressOf(to))
+		want := r.nonce.cookie(layout.AddressOf(to))
 		for _, outer := range [][]byte{r.sentSmall(t), r.sentLarge(t, addrA, addrB), r.sentLarge(t, addrA6, addrB6)} {
 			if got := cookieOf(outer, v6); got != want {
 				t.Errorf("the outer packet has cookie %#x, want %#x", got, want)
@@ -36,7 +37,7 @@ func TestCookiesOfDestinationsAndNoncesDiffer(t *testing.T) {
 	const destinations = 4096
 	seen, equal := map[uint16]int{}, 0
 	for i := range uint32(destinations) {
-		to := addressOf(netip.AddrFrom4([4]byte{172, 31, byte(i >> 8), byte(i)}))
+		to := layout.AddressOf(netip.AddrFrom4([4]byte{172, 31, byte(i >> 8), byte(i)}))
 		c := nonce{1, 2}.cookie(to)
 		seen[c]++
 		if c == (nonce{1, 3}).cookie(to) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -67,16 +68,16 @@ func consistentTables(r *rand.Rand) fib.Tables {
 	f := scene(7, 8, 9, model.MPLSoUDP, false)
 	for id := uint32(20); id < 20+uint32(r.IntN(20)); id++ {
 		f.Nexthops[id] = f.Nexthops[nhTunnel]
-		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 5, 0, byte(id)}), 32)}] = fib.Route{Nexthop: id}
-		f.Remotes[netip.AddrFrom4([4]byte{172, 31, 1, byte(id)})] = fib.Remote{ID: id, Nexthop: id, Encapsulations: []model.Encapsulation{model.MPLSoUDP}}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 5, 0, byte(id)}), 32)}] = layout.Route{Nexthop: id}
+		f.Remotes[layout.AddressOf(netip.AddrFrom4([4]byte{172, 31, 1, byte(id)}))] = layout.Remote{ID: id, Nexthop: id, Encaps: layout.Bits(model.MPLSoUDP)}
 	}
 	for id := uint32(50); id < 50+uint32(r.IntN(5)); id++ {
 		n := fib.Nexthop{Type: fib.Composite, VRF: 1}
 		for range 1 + r.IntN(8) {
-			n.Members = append(n.Members, fib.Member{Nexthop: []uint32{nhVif, nhVif2, nhTunnel}[r.IntN(3)], Label: 18})
+			n.Members = append(n.Members, layout.Member{Nexthop: []uint32{nhVif, nhVif2, nhTunnel}[r.IntN(3)], Label: 18})
 		}
 		f.Nexthops[id] = n
-		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 6, byte(id), 0}), 24)}] = fib.Route{Nexthop: id}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 6, byte(id), 0}), 24)}] = layout.Route{Nexthop: id}
 	}
 	if r.IntN(2) == 1 {
 		v := f.Vifs[7]
@@ -130,7 +131,7 @@ func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
 func TestStrictnessComesAfterTheRemotesThatItAllows(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
-	want.Settings.Strict = true
+	want.Settings.Flags |= layout.SettingsStrict
 	steps, err := d.plan(want, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func TestStrictnessComesAfterTheRemotesThatItAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Settings.Strict && len(got.Remotes) != len(want.Remotes) {
+		if got.Settings.Flags&layout.SettingsStrict != 0 && len(got.Remotes) != len(want.Remotes) {
 			t.Fatalf("after update %d packets of nodes not yet known would be dropped", i)
 		}
 	}

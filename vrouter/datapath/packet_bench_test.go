@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -78,7 +79,7 @@ func rigWithRoutes(b *testing.B, n, used int, v6 bool, change func(*fib.Tables))
 		if v6 {
 			a = netip.AddrFrom16([16]byte{0xfd, 0, 0, 1, 8: 100, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)})
 		}
-		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}] = fib.Route{Nexthop: nhTunnel, Label: 18}
+		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}] = layout.Route{Nexthop: nhTunnel, Label: 18}
 		if i%(n/used+1) == 0 {
 			to = append(to, a)
 		}

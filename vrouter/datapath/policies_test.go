@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -43,30 +44,30 @@ func TestEachOf255RulesDecides(t *testing.T) {
 	dir, devices := pins(t), enterSpace(t, 3)
 	r := &rig{Datapath: open(t, Options{Pins: dir, Limits: limits}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
 	f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
-	withRules(maxRules)(&f)
+	withRules(layout.MaxRules)(&f)
 	if _, err := r.Apply(f); err != nil {
 		t.Fatal(err)
 	}
-	for i := range maxRules {
+	for i := range layout.MaxRules {
 		if code := r.sendTo(t, remoteOf(i)); code != actRedirect {
 			t.Errorf("the packet that rule %d allows has action %d, want a redirect", i+1, code)
 		}
 	}
 	flows := 0
-	err := table[vrouterFlowKey, vrouterFlow]{"flows", r.maps.Flows, false}.each(func(k vrouterFlowKey, v vrouterFlow) {
+	err := table[layout.FlowKey, layout.Flow]{"flows", r.maps.Flows, false}.each(func(k layout.FlowKey, v layout.Flow) {
 		flows++
 		if want := k.Remote.Bytes[15] + 1; v.Rule != want {
-			t.Errorf("the flow to %s has rule %d, want %d", addrOf(k.Remote), v.Rule, want)
+			t.Errorf("the flow to %s has rule %d, want %d", k.Remote.Addr(), v.Rule, want)
 		}
 	})
-	if err != nil || flows != maxRules {
-		t.Errorf("%d flows, want %d; error %v", flows, maxRules, err)
+	if err != nil || flows != layout.MaxRules {
+		t.Errorf("%d flows, want %d; error %v", flows, layout.MaxRules, err)
 	}
 	before, err := r.Drops()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.sendTo(t, remoteOf(maxRules))
+	r.sendTo(t, remoteOf(layout.MaxRules))
 	if got := r.drop(t, before); got != "policy" {
 		t.Errorf("a packet that no rule allows is dropped as %s, want policy", got)
 	}
@@ -76,17 +77,17 @@ func TestEachOf255RulesDecides(t *testing.T) {
 // replaced a policy.
 func TestAMissingChunkOfRulesDenies(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
-		withRules(chunkRules + 1)(f)
+		withRules(layout.ChunkRules + 1)(f)
 		p := f.Policies[1]
 		p.AllowOut = true
 		f.Policies[1] = p
 	})
-	if code := r.sendTo(t, remoteOf(maxRules)); code != actRedirect {
+	if code := r.sendTo(t, remoteOf(layout.MaxRules)); code != actRedirect {
 		t.Fatalf("the default allows the packet, but its action is %d", code)
 	}
-	var keys []vrouterRulesKey
+	var keys []layout.RulesKey
 	more := r.Datapath.tables().moreRules
-	if err := more.each(func(k vrouterRulesKey, _ vrouterRuleChunk) { keys = append(keys, k) }); err != nil || len(keys) != 1 {
+	if err := more.each(func(k layout.RulesKey, _ layout.RuleChunk) { keys = append(keys, k) }); err != nil || len(keys) != 1 {
 		t.Fatalf("chunks %v, want one; error %v", keys, err)
 	}
 	if err := more.remove(keys); err != nil {
@@ -103,22 +104,22 @@ func TestAMissingChunkOfRulesDenies(t *testing.T) {
 }
 
 func TestASmallPolicyNeedsNoChunks(t *testing.T) {
-	r := newRig(t, model.MPLSoUDP, false, withRules(maxRules))
+	r := newRig(t, model.MPLSoUDP, false, withRules(layout.MaxRules))
 	chunks := func() (n int) {
-		if err := r.Datapath.tables().moreRules.each(func(vrouterRulesKey, vrouterRuleChunk) { n++ }); err != nil {
+		if err := r.Datapath.tables().moreRules.each(func(layout.RulesKey, layout.RuleChunk) { n++ }); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
 	if got := chunks(); got != 3 {
-		t.Errorf("%d rules have %d chunks, want 3", maxRules, got)
+		t.Errorf("%d rules have %d chunks, want 3", layout.MaxRules, got)
 	}
-	withRules(chunkRules)(&r.tables)
+	withRules(layout.ChunkRules)(&r.tables)
 	if _, err := r.Apply(r.tables); err != nil {
 		t.Fatal(err)
 	}
 	if got := chunks(); got != 0 {
-		t.Errorf("%d rules have %d chunks, want none", chunkRules, got)
+		t.Errorf("%d rules have %d chunks, want none", layout.ChunkRules, got)
 	}
 }
 

@@ -5,12 +5,13 @@ import (
 	"maps"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
 // crowd writes flows of a vif in VRF 1 to the table, and counts them like the programs.
 // ages: seconds since the last packet of each flow.
-func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f vrouterFlow, ages ...uint64) {
+func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f layout.Flow, ages ...uint64) {
 	t.Helper()
 	now, err := monotonic()
 	if err != nil {
@@ -18,7 +19,7 @@ func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f vrouterFlow,
 	}
 	for _, age := range ages {
 		f.Policy, f.SeenNs = 1, now-age*1e9
-		key := vrouterFlowKey{Vif: vif, Protocol: protocol, LocalPort: uint16(age)}
+		key := layout.FlowKey{Vif: vif, Protocol: protocol, LocalPort: uint16(age)}
 		if err := d.maps.Flows.Put(&key, &f); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +48,7 @@ func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f vrouterFlow,
 func ages(t *testing.T, d *Datapath, vif uint32, protocol uint8) map[uint64]bool {
 	t.Helper()
 	all := map[uint64]bool{}
-	err := table[vrouterFlowKey, vrouterFlow]{"flows", d.maps.Flows, false}.each(func(k vrouterFlowKey, _ vrouterFlow) {
+	err := table[layout.FlowKey, layout.Flow]{"flows", d.maps.Flows, false}.each(func(k layout.FlowKey, _ layout.Flow) {
 		if k.Vif == vif && k.Protocol == protocol {
 			all[uint64(k.LocalPort)] = true
 		}
@@ -80,19 +81,19 @@ func TestTheOldestUnansweredFlowsOfACrowdedPortMakeRoom(t *testing.T) {
 		}
 	}
 	near(false)
-	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN | tcpEstablished}, 20, 21, 22, 23)
-	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 1}}, 24, 25)
-	crowd(t, d, 2, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 28, 29) // older flows of another port stay
+	crowd(t, d, 1, tcp, layout.Flow{TCP: tcpSYN | tcpEstablished}, 20, 21, 22, 23)
+	crowd(t, d, 1, udp, layout.Flow{Packets: [2]uint64{1, 1}}, 24, 25)
+	crowd(t, d, 2, udp, layout.Flow{Packets: [2]uint64{1, 0}}, 28, 29) // older flows of another port stay
 	expire(0, 8)
 	near(false)
-	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 1, 2, 3, 4, 5, 6, 7)
-	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN}, 9)
+	crowd(t, d, 1, udp, layout.Flow{Packets: [2]uint64{1, 0}}, 1, 2, 3, 4, 5, 6, 7)
+	crowd(t, d, 1, tcp, layout.Flow{TCP: tcpSYN}, 9)
 	near(false) // port 1 has 14 flows, less than 4/5 of 60 - 16 - 16
 	expire(0, 16)
-	crowd(t, d, 1, tcp, vrouterFlow{Tcp: tcpSYN | tcpEstablished | tcpRST}, 3, 8)
-	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 12)
+	crowd(t, d, 1, tcp, layout.Flow{TCP: tcpSYN | tcpEstablished | tcpRST}, 3, 8)
+	crowd(t, d, 1, udp, layout.Flow{Packets: [2]uint64{1, 0}}, 12)
 	near(false) // 17 flows, less than 4/5 of 60 - 19 - 19
-	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 13)
+	crowd(t, d, 1, udp, layout.Flow{Packets: [2]uint64{1, 0}}, 13)
 	near(true) // 18 flows, more than 4/5 of 60 - 20 - 20
 	expire(4, 16)
 	near(false)
@@ -109,7 +110,7 @@ func TestTheOldestUnansweredFlowsOfACrowdedPortMakeRoom(t *testing.T) {
 	if other := ages(t, d, 2, udp); len(other) != 2 {
 		t.Errorf("the other port has %d flows, want 2", len(other))
 	}
-	crowd(t, d, 1, udp, vrouterFlow{Packets: [2]uint64{1, 0}}, 31, 32, 33, 34) // expired after 30 s
+	crowd(t, d, 1, udp, layout.Flow{Packets: [2]uint64{1, 0}}, 31, 32, 33, 34) // expired after 30 s
 	near(true)
 	expire(4, 16)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 )
 
 // renewal is the step of an Apply that clears the entries of ids that get a new owner. So
@@ -17,25 +18,25 @@ type renewal struct {
 	vifs     []uint32 // ids that are not in use yet
 	vrfs     []uint32 // to be written
 	nexthops []uint32 // to be written, except composites
-	values   []vrouterNexthop
+	values   []layout.Nexthop
 }
 
 // freshVifs returns the ids of the wanted vifs that no present vif has. have has the present
 // vifs; nil: freshVifs reads them.
-func (t tables) freshVifs(have, want map[uint32]vrouterVif) ([]uint32, error) {
+func (t tables) freshVifs(have, want map[uint32]layout.Vif) ([]uint32, error) {
 	used := map[uint32]bool{}
 	for _, v := range have {
-		used[v.Id] = true
+		used[v.ID] = true
 	}
 	if have == nil {
-		if err := t.vifs.each(func(_ uint32, v vrouterVif) { used[v.Id] = true }); err != nil {
+		if err := t.vifs.each(func(_ uint32, v layout.Vif) { used[v.ID] = true }); err != nil {
 			return nil, err
 		}
 	}
 	var fresh []uint32
 	for _, v := range want {
-		if !used[v.Id] {
-			fresh = append(fresh, v.Id)
+		if !used[v.ID] {
+			fresh = append(fresh, v.ID)
 		}
 	}
 	return fresh, nil
@@ -51,7 +52,7 @@ func (r *renewal) update() (int, error) {
 		return 0, err
 	}
 	for _, id := range r.vifs {
-		if err := r.d.maps.VifStats.Put(id, make([]vrouterVifCounters, cpus)); err != nil {
+		if err := r.d.maps.VifStats.Put(id, make([]layout.VifCounters, cpus)); err != nil {
 			return 0, fmt.Errorf("clear the counters of vif %d: %w", id, err)
 		}
 		for _, index := range []uint32{2 * id, 2*id + 1} { // one entry per direction
@@ -60,7 +61,7 @@ func (r *renewal) update() (int, error) {
 			}
 		}
 		for _, reason := range reasons {
-			err := r.d.maps.Drops.Delete(vrouterDropKey{Vif: id, Reason: reason.Number})
+			err := r.d.maps.Drops.Delete(layout.DropKey{Vif: id, Reason: reason.Number})
 			if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 				return 0, fmt.Errorf("clear the drops of vif %d: %w", id, err)
 			}
@@ -89,9 +90,9 @@ func (r *renewal) removeFlows() error {
 	for _, id := range r.vifs {
 		fresh[id] = true
 	}
-	var old []vrouterFlowKey
-	t := table[vrouterFlowKey, vrouterFlow]{"flows", r.d.maps.Flows, false}
-	if err := t.each(func(k vrouterFlowKey, _ vrouterFlow) {
+	var old []layout.FlowKey
+	t := table[layout.FlowKey, layout.Flow]{"flows", r.d.maps.Flows, false}
+	if err := t.each(func(k layout.FlowKey, _ layout.Flow) {
 		if fresh[k.Vif] {
 			old = append(old, k)
 		}
@@ -102,18 +103,18 @@ func (r *renewal) removeFlows() error {
 }
 
 func (r *renewal) renewVRF(id uint32, cpus int) error {
-	var now vrouterVrf
+	var now layout.VRF
 	if err := r.d.maps.Vrfs.Lookup(id, &now); err != nil {
 		return fmt.Errorf("read VRF %d: %w", id, err)
 	}
-	if now != (vrouterVrf{}) {
+	if now != (layout.VRF{}) {
 		return nil
 	}
-	if err := r.d.maps.VrfStats.Put(id, make([]vrouterVrfCounters, cpus)); err != nil {
+	if err := r.d.maps.VrfStats.Put(id, make([]layout.VRFCounters, cpus)); err != nil {
 		return fmt.Errorf("clear the counters of VRF %d: %w", id, err)
 	}
 	for _, reason := range fallbackReasons {
-		err := r.d.maps.Fallbacks.Delete(vrouterFallbackKey{Vrf: id, Reason: reason.Number})
+		err := r.d.maps.Fallbacks.Delete(layout.FallbackKey{VRF: id, Reason: reason.Number})
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("clear the fallbacks of VRF %d: %w", id, err)
 		}
@@ -121,7 +122,7 @@ func (r *renewal) renewVRF(id uint32, cpus int) error {
 	return nil
 }
 
-func (r *renewal) renewNexthop(id uint32, next vrouterNexthop) error {
+func (r *renewal) renewNexthop(id uint32, next layout.Nexthop) error {
 	if fib.NexthopType(next.Type) != fib.Tunnel {
 		return nil
 	}
@@ -132,7 +133,7 @@ func (r *renewal) renewNexthop(id uint32, next vrouterNexthop) error {
 	if now.Type == next.Type && now.Paths == next.Paths && now.Path == next.Path {
 		return nil
 	}
-	if err := r.d.maps.LearnedMtus.Put(id, vrouterLearnedMtu{}); err != nil {
+	if err := r.d.maps.LearnedMtus.Put(id, layout.LearnedMTU{}); err != nil {
 		return fmt.Errorf("clear the learned MTU of nexthop %d: %w", id, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -17,7 +18,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	if _, err := d.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	cpus := make([]vrouterVifCounters, ebpf.MustPossibleCPU())
+	cpus := make([]layout.VifCounters, ebpf.MustPossibleCPU())
 	cpus[0].RxPackets = 5
 	drops := make([]uint64, len(cpus))
 	drops[0] = 3
@@ -25,7 +26,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 		if err := d.maps.VifStats.Put(id, cpus); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.maps.Drops.Put(vrouterDropKey{Vif: id, Reason: 6}, drops); err != nil {
+		if err := d.maps.Drops.Put(layout.DropKey{Vif: id, Reason: 6}, drops); err != nil {
 			t.Fatal(err)
 		}
 		for direction := range uint32(2) {
@@ -71,7 +72,7 @@ func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []uint32{nhTunnel, nhTunnelEthernet} {
-		if err := d.maps.LearnedMtus.Put(id, vrouterLearnedMtu{Mtu: 1300, UntilNs: now + uint64(time.Hour)}); err != nil {
+		if err := d.maps.LearnedMtus.Put(id, layout.LearnedMTU{MTU: 1300, UntilNs: now + uint64(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}

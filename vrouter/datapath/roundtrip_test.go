@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -55,16 +56,16 @@ func (s source) nexthop() fib.Nexthop {
 	case fib.Tunnel:
 		n.Encapsulation = []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP, model.VXLAN, model.Direct, model.Translated}[s.IntN(5)]
 		n.Remote, n.Fallback = s.Uint32(), s.Uint32()
-		n.Foreign = s.bool()
+		n.Cut = s.bool()
 		n.DF, n.Port, n.MTU, n.DMAC = s.bool(), uint16(s.IntN(1<<16)), uint16(s.IntN(1<<16)), s.mac()
 		v6 := s.bool()
-		for range s.IntN(maxPaths + 1) {
+		for range s.IntN(layout.MaxPaths + 1) {
 			n.Paths = append(n.Paths, fib.Path{Source: s.addr(v6), Destination: s.addr(v6), Gateway: s.addr(s.bool()), Oif: 1 + s.Uint32N(1000)})
 		}
 	case fib.Composite:
 		n.Multicast = s.bool()
-		for range s.IntN(maxMembers + 1) {
-			n.Members = append(n.Members, fib.Member{Nexthop: s.Uint32(), Label: s.Uint32N(1 << 20)})
+		for range s.IntN(layout.MaxMembers + 1) {
+			n.Members = append(n.Members, layout.Member{Nexthop: s.Uint32(), Label: s.Uint32N(1 << 20)})
 		}
 	}
 	return n
@@ -82,7 +83,7 @@ func (s source) vif() fib.Vif {
 		v.Gateway6 = s.addr(true)
 	}
 	for _, v6 := range []bool{false, true} {
-		for range s.IntN(maxSources + 1) {
+		for range s.IntN(layout.MaxSources + 1) {
 			v.Sources = append(v.Sources, s.prefix(v6))
 		}
 	}
@@ -91,7 +92,7 @@ func (s source) vif() fib.Vif {
 
 func (s source) policy() fib.Policy {
 	p := fib.Policy{AllowIn: s.bool(), AllowOut: s.bool()}
-	for range s.IntN(maxRules + 1) {
+	for range s.IntN(layout.MaxRules + 1) {
 		r := fib.Rule{
 			Egress: s.bool(), Allow: s.bool(), Log: s.bool(), Protocol: uint8(s.IntN(256)),
 			FirstPort: uint16(s.IntN(1 << 16)), LastPort: uint16(s.IntN(1 << 16)),
@@ -102,23 +103,6 @@ func (s source) policy() fib.Policy {
 		p.Rules = append(p.Rules, r)
 	}
 	return p
-}
-
-func (s source) settings() fib.Settings {
-	f := fib.Settings{Strict: s.bool(), MPLSoUDP: s.bool(), MPLSoGRE: s.bool(), VXLANPort: uint16(s.IntN(1 << 16))}
-	if s.bool() {
-		bits := model.LocatorBits
-		if s.bool() {
-			bits = model.LongLocatorBits
-		}
-		f.Locator, _ = s.addr(true).Prefix(bits)
-	}
-	for _, v6 := range []bool{false, true} {
-		for range s.IntN(maxLocal + 1) {
-			f.Local = append(f.Local, s.addr(v6))
-		}
-	}
-	return f
 }
 
 func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
@@ -135,9 +119,9 @@ func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		members := map[vrouterMemberKey]vrouterMember{}
+		members := map[layout.MemberKey]layout.Member{}
 		for j, m := range n.Members {
-			members[vrouterMemberKey{Nexthop: id, Index: uint32(j)}] = vrouterMember{Nexthop: m.Nexthop, Label: m.Label}
+			members[layout.MemberKey{Nexthop: id, Index: uint32(j)}] = layout.Member{Nexthop: m.Nexthop, Label: m.Label}
 		}
 		same("nexthop", i, n, withMembers(id, nh, members))
 
@@ -154,20 +138,6 @@ func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		same("policy", i, policy, decodePolicy(1, &p, more))
-
-		settings := s.settings()
-		set, err := encodeSettings(settings)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same("settings", i, settings, decodeSettings(set))
-
-		vrf := fib.VRF{Flood: s.Uint32(), L2: s.bool(), L3: s.bool(), RouterMAC: s.mac(), Prefix6: netip.PrefixFrom(s.addr(true), 96).Masked()}
-		same("VRF", i, vrf, decodeVRF(encodeVRF(vrf)))
-		route := fib.Route{Nexthop: s.Uint32(), Label: s.Uint32(), MAC: s.mac()}
-		same("route", i, route, decodeRoute(encodeRoute(route)))
-		target := fib.Target{Nexthop: s.Uint32(), Ethernet: s.bool()}
-		same("target", i, target, decodeTarget(encodeTarget(target)))
 	}
 }
 
@@ -213,13 +183,13 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 	}
 	text = append(text, headers...)
 	for name, want := range map[string]int{
-		"NH_F_MULTICAST": nhMulticast, "NH_F_DF": nhDF, "NH_F_PEER": nhPeer, "NH_F_FOREIGN": nhForeign, "NH_F_CHECKSUM": nhChecksum, "NH_F_CUT": nhCut, "ROUTE_F_MAC": routeMAC,
-		"VIF_F_L2": vifL2, "VIF_F_L3": vifL3, "VIF_F_POLICY": vifPolicy, "VIF_F_NETKIT": vifNetkit, "VIF_F_NODE": vifNode, "SET_F_STRICT": setStrict, "SET_F_MPLS_UDP": setMPLSUDP, "SET_F_MPLS_GRE": setMPLSGRE,
-		"RULE_F_EGRESS": ruleEgress, "RULE_F_ALLOW": ruleAllow, "RULE_F_LOG": ruleLog,
+		"NH_F_MULTICAST": layout.NexthopMulticast, "NH_F_DF": layout.NexthopDF, "NH_F_PEER": layout.NexthopPeer, "NH_F_CHECKSUM": layout.NexthopChecksum, "NH_F_CUT": layout.NexthopCut, "ROUTE_F_MAC": layout.RouteMAC,
+		"VIF_F_L2": layout.VifL2, "VIF_F_L3": layout.VifL3, "VIF_F_POLICY": layout.VifPolicy, "VIF_F_NETKIT": layout.VifNetkit, "VIF_F_NODE": layout.VifNode, "SET_F_STRICT": layout.SettingsStrict, "SET_F_MPLS_UDP": layout.SettingsMPLSUDP, "SET_F_MPLS_GRE": layout.SettingsMPLSGRE,
+		"RULE_F_EGRESS": layout.RuleEgress, "RULE_F_ALLOW": layout.RuleAllow, "RULE_F_LOG": layout.RuleLog,
 		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,
 		"FLOW_TCP_FIN_IN": tcpFINIn, "FLOW_TCP_RST": tcpRST,
-		"MAX_PATHS": maxPaths, "MAX_MEMBERS": maxMembers, "MAX_RULES": maxRules, "CHUNK_RULES": chunkRules, "MAX_LOCAL": maxLocal,
-		"MAX_SOURCES": maxSources, "MAX_VRFS": maxVRFs,
+		"MAX_PATHS": layout.MaxPaths, "MAX_MEMBERS": layout.MaxMembers, "MAX_RULES": layout.MaxRules, "CHUNK_RULES": layout.ChunkRules, "MAX_LOCAL": layout.MaxLocal,
+		"MAX_SOURCES": layout.MaxSources, "MAX_VRFS": layout.MaxVRFs,
 	} {
 		m := regexp.MustCompile(`(?m)^#define ` + name + `\s+(?:\(1 << (\d+)\)|(\d+))`).FindSubmatch(text)
 		if m == nil {

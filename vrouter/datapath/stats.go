@@ -6,6 +6,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/layout"
 )
 
 // VifStats counts the traffic of a vif: bytes of Ethernet frames, and packets as on the wire
@@ -43,7 +45,7 @@ type Outcomes struct {
 // VifStats returns the counters of every vif that has any.
 func (d *Datapath) VifStats() (map[uint32]VifStats, error) {
 	all := map[uint32]VifStats{}
-	err := perCPU(d.maps.VifStats, func(id uint32, cpus []vrouterVifCounters) {
+	err := perCPU(d.maps.VifStats, func(id uint32, cpus []layout.VifCounters) {
 		var s VifStats
 		for _, c := range cpus {
 			s.RxPackets += c.RxPackets
@@ -61,7 +63,7 @@ func (d *Datapath) VifStats() (map[uint32]VifStats, error) {
 // VRFStats returns the counters of every VRF that has any.
 func (d *Datapath) VRFStats() (map[uint32]VRFStats, error) {
 	all := map[uint32]VRFStats{}
-	err := perCPU(d.maps.VrfStats, func(id uint32, cpus []vrouterVrfCounters) {
+	err := perCPU(d.maps.VrfStats, func(id uint32, cpus []layout.VRFCounters) {
 		var s VRFStats
 		for _, c := range cpus {
 			for i := range s.Tx {
@@ -80,13 +82,13 @@ func (d *Datapath) VRFStats() (map[uint32]VRFStats, error) {
 
 // Drops returns the counters of every reason that occurred.
 func (d *Datapath) Drops() (map[DropKey]uint64, error) {
-	return sums(d.maps.Drops, func(k vrouterDropKey) DropKey { return DropKey{k.Vif, k.Reason} })
+	return sums(d.maps.Drops, func(k layout.DropKey) DropKey { return DropKey{k.Vif, k.Reason} })
 }
 
 // Fallbacks returns the packets that direct cannot carry, for every reason that occurred. They
 // take a fallback, or are dropped if there is none.
 func (d *Datapath) Fallbacks() (map[FallbackKey]uint64, error) {
-	return sums(d.maps.Fallbacks, func(k vrouterFallbackKey) FallbackKey { return FallbackKey{k.Vrf, k.Reason} })
+	return sums(d.maps.Fallbacks, func(k layout.FallbackKey) FallbackKey { return FallbackKey{k.VRF, k.Reason} })
 }
 
 // sums returns the counters of a map, summed over all CPUs.
@@ -102,8 +104,8 @@ func sums[K, V comparable](m *ebpf.Map, key func(K) V) (map[V]uint64, error) {
 
 // Outcomes returns the counts since the maps were created.
 func (d *Datapath) Outcomes() (Outcomes, error) {
-	var sums vrouterOutcomeCounters
-	err := perCPU(d.maps.Outcomes, func(_ uint32, cpus []vrouterOutcomeCounters) {
+	var sums layout.OutcomeCounters
+	err := perCPU(d.maps.Outcomes, func(_ uint32, cpus []layout.OutcomeCounters) {
 		for _, c := range cpus {
 			for i, n := range c.Count {
 				sums.Count[i] += n
@@ -125,10 +127,10 @@ func (d *Datapath) LearnedMTUs() (map[uint32]uint32, error) {
 		return nil, err
 	}
 	all := map[uint32]uint32{}
-	t := table[uint32, vrouterLearnedMtu]{"learned_mtus", d.maps.LearnedMtus, true}
-	err = t.each(func(id uint32, v vrouterLearnedMtu) {
+	t := table[uint32, layout.LearnedMTU]{"learned_mtus", d.maps.LearnedMtus, true}
+	err = t.each(func(id uint32, v layout.LearnedMTU) {
 		if v.UntilNs > now {
-			all[id] = v.Mtu
+			all[id] = v.MTU
 		}
 	})
 	return all, err

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/layout"
 )
 
 // table is one map with the types of its keys and values.
@@ -238,11 +240,11 @@ func (t table[K, V]) remove(keys []K) error {
 
 // moreRulesTable holds the rules of policies after their first rules.
 type moreRulesTable struct {
-	table[vrouterRulesKey, vrouterRuleChunk]
+	table[layout.RulesKey, layout.RuleChunk]
 }
 
 // remove waits for the programs that still evaluate the replaced policies.
-func (t moreRulesTable) remove(keys []vrouterRulesKey) error {
+func (t moreRulesTable) remove(keys []layout.RulesKey) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -250,6 +252,6 @@ func (t moreRulesTable) remove(keys []vrouterRulesKey) error {
 	return t.table.remove(keys)
 }
 
-func (t moreRulesTable) diff(have, want map[vrouterRulesKey]vrouterRuleChunk) (*difference[vrouterRulesKey, vrouterRuleChunk], error) {
+func (t moreRulesTable) diff(have, want map[layout.RulesKey]layout.RuleChunk) (*difference[layout.RulesKey, layout.RuleChunk], error) {
 	return diff(t, limit{t.name, t.m.MaxEntries(), false}, have, want)
 }

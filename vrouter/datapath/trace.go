@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/layout"
 )
 
 // TraceKind is the kind of a step in a trace.
@@ -67,14 +69,14 @@ func (d *Datapath) Trace(ifindex int, frame []byte) ([]TraceStep, int32, error) 
 	if err != nil {
 		return nil, 0, fmt.Errorf("run the program on a packet from device %d: %w", ifindex, err)
 	}
-	var t vrouterTrace
+	var t layout.Trace
 	if err := c.Maps["traces"].Lookup(uint32(0), &t); err != nil {
 		return nil, 0, fmt.Errorf("read the trace: %w", err)
 	}
 	var steps []TraceStep
 	for _, s := range t.Step[:min(t.Count, uint32(len(t.Step)))] {
 		steps = append(steps, TraceStep{
-			Kind: TraceKind(s.Kind), Found: s.Found != 0, VRF: s.Vrf, ID: s.Id, Value: s.Value, Address: addrOf(s.Address),
+			Kind: TraceKind(s.Kind), Found: s.Found != 0, VRF: s.VRF, ID: s.ID, Value: s.Value, Address: s.Address.Addr(),
 		})
 	}
 	return steps, int32(code), nil

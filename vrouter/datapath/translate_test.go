@@ -11,6 +11,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -43,8 +44,8 @@ func translateBetween(own, far netip.Prefix) func(*fib.Tables) {
 				f.Routes[k] = r
 			}
 		}
-		f.Settings.Locator = own
-		f.Remotes[far.Addr()] = fib.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encapsulations: []model.Encapsulation{model.Translated}, Locators: locators}
+		f.Settings.SetLocator(own)
+		f.Remotes[layout.AddressOf(far.Addr())] = layout.Remote{ID: f.Nexthops[nhTunnel].Remote, Nexthop: nhTranslated, Encaps: layout.Bits(model.Translated), Locators: locators}
 	}
 }
 
@@ -188,7 +189,7 @@ func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stats[1].Tx[encapNumbers[model.Translated]].Packets; n != 4 {
+	if n := stats[1].Tx[layout.Number(model.Translated)].Packets; n != 4 {
 		t.Errorf("the counter of translated packets is %d, want 4", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -47,11 +48,11 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.staticRoutes()
 	c.nodeRoutes()
 	c.subnets()
-	c.t.Settings.OneEncapsulation = c.hasOneEncapsulation()
 	if c.accepts(model.VXLAN) {
-		c.t.Settings.VXLANPort = c.state.Settings.VXLANPort
+		c.t.Settings.VXLANPort = layout.Network16(c.state.Settings.VXLANPort)
 	}
-	c.t.Settings.MPLSoUDP, c.t.Settings.MPLSoGRE = c.accepts(model.MPLSoUDP), c.accepts(model.MPLSoGRE)
+	c.t.Settings.Flags |= layout.If[uint32](c.hasOneEncapsulation(), layout.SettingsOneEncapsulation) |
+		layout.If[uint32](c.accepts(model.MPLSoUDP), layout.SettingsMPLSUDP) | layout.If[uint32](c.accepts(model.MPLSoGRE), layout.SettingsMPLSGRE)
 	c.limits()
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ type network struct {
 	model.Network
 	members map[string]bool // names of the other nodes with ports of the network
 	host    *model.Port     // with NodeAccess: the port that connects this node itself; nil: none
-	flood   []Member
+	flood   []layout.Member
 	mtu     uint16 // MTU of its ports, bytes
 }
 
@@ -99,9 +100,9 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 		here: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
 		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{},
 		t: Tables{
-			Vifs: map[uint32]Vif{}, VRFs: map[uint32]VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]Route{},
-			Bridge: map[BridgeKey]BridgeEntry{}, ILM: map[uint32]Target{}, VNIs: map[uint32]Target{},
-			Remotes: map[netip.Addr]Remote{}, Senders: map[SenderKey]bool{}, Policies: map[uint32]Policy{},
+			Vifs: map[uint32]Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]layout.Route{},
+			Bridge: map[layout.BridgeKey]layout.BridgeEntry{}, ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{},
+			Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{}, Policies: map[uint32]Policy{},
 		},
 	}
 	for i := range state.Nodes {
@@ -184,9 +185,13 @@ func (c *compiler) limits() {
 }
 
 func (c *compiler) settings() {
-	c.t.Settings = Settings{
-		Strict:  !c.state.Settings.AnySource,
-		Locator: c.self.Locator, Local: fourFirst(slices.Clone(c.self.Underlay), netip.Addr.Is4), LastLabel: c.facts.LastLabel,
+	s := &c.t.Settings
+	s.Flags, s.LastLabel = layout.If[uint32](!c.state.Settings.AnySource, layout.SettingsStrict), layout.Network16(uint16(c.facts.LastLabel))
+	if c.self.Locator.IsValid() {
+		s.SetLocator(c.self.Locator)
+	}
+	if err := s.SetLocal(c.self.Underlay); err != nil {
+		c.errs = append(c.errs, fmt.Errorf("node %q: %w", c.self.Name, err))
 	}
 }
 
@@ -207,7 +212,7 @@ func (c *compiler) accepts(e model.Encapsulation) bool {
 		return true
 	}
 	for _, r := range c.t.Remotes {
-		if slices.Contains(r.Encapsulations, e) {
+		if r.Accepts(e) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package fib
 import (
 	"maps"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -93,10 +94,10 @@ func (l leg) addTo(t *Tables, p *model.Port) {
 	if l.unreachable {
 		return
 	}
-	r := Route{Nexthop: l.routed, Label: l.label}
+	r := layout.Route{Nexthop: l.routed, Label: l.label}
 	if l.bridges {
-		r.MAC = p.MAC
-		t.Bridge[BridgeKey{VRF: l.vrf, MAC: p.MAC}] = BridgeEntry{Nexthop: l.bridged, Label: l.framesLabel}
+		r.MAC, r.Flags = p.MAC, layout.RouteMAC
+		t.Bridge[layout.BridgeKey{VRF: l.vrf, MAC: p.MAC}] = layout.BridgeEntry{Nexthop: l.bridged, Label: l.framesLabel}
 	}
 	for _, a := range p.IPs {
 		t.Routes[hostKey(l.vrf, a)] = r
@@ -106,7 +107,7 @@ func (l leg) addTo(t *Tables, p *model.Port) {
 // addSenders adds the allow_sources of a port on another node to tables.
 func (l leg) addSenders(t *Tables, p *model.Port) {
 	for _, s := range p.AllowSources {
-		t.Senders[SenderKey{VRF: l.vrf, Remote: l.remote, Prefix: s.Masked()}] = true
+		t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
 	}
 }
 
@@ -121,7 +122,7 @@ func (c *Compiled) add(t *Tables, p *model.Port) {
 // All returns the tables with the entries of all ports.
 func (c *Compiled) All() Tables {
 	t := c.Tables
-	t.Routes = make(map[RouteKey]Route, len(c.Routes)+len(c.slice.All))
+	t.Routes = make(map[RouteKey]layout.Route, len(c.Routes)+len(c.slice.All))
 	maps.Copy(t.Routes, c.Routes)
 	t.Bridge, t.Senders = maps.Clone(c.Bridge), maps.Clone(c.Senders)
 	for _, p := range c.slice.All {

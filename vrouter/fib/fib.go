@@ -5,23 +5,24 @@ package fib
 import (
 	"net/netip"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
 // Tables are the desired contents of all maps of one node.
 type Tables struct {
-	Settings Settings
-	Vifs     map[uint32]Vif     // by ifindex
-	VRFs     map[uint32]VRF     // by VRF id
-	Nexthops map[uint32]Nexthop // by id
-	Routes   map[RouteKey]Route
-	Bridge   map[BridgeKey]BridgeEntry
-	ILM      map[uint32]Target     // by label
-	VNIs     map[uint32]Target     // by VNI
-	Remotes  map[netip.Addr]Remote // by underlay address, or first address of a locator
-	Senders  map[SenderKey]bool    // additional sources that remotes may use; Routes and Bridge allow the others
-	Policies map[uint32]Policy     // by vif id
-	Refused  []NetworkError        // errors of networks, with Facts.Partial; not written to maps
+	Settings layout.NodeSettings
+	Vifs     map[uint32]Vif        // by ifindex
+	VRFs     map[uint32]layout.VRF // by VRF id
+	Nexthops map[uint32]Nexthop    // by id
+	Routes   map[RouteKey]layout.Route
+	Bridge   map[layout.BridgeKey]layout.BridgeEntry
+	ILM      map[uint32]layout.Target           // by label
+	VNIs     map[uint32]layout.Target           // by VNI
+	Remotes  map[layout.Address]layout.Remote   // by underlay address, or first address of a locator
+	Senders  map[layout.SenderKey]layout.Sender // additional sources that remotes may use; Routes and Bridge allow the others
+	Policies map[uint32]Policy                  // by vif id
+	Refused  []NetworkError                     // errors of networks, with Facts.Partial; not written to maps
 }
 
 // Kinds of a Problem.
@@ -38,18 +39,6 @@ type Problem struct{ Kind, Name, Text string }
 type NetworkError struct {
 	Network string
 	Err     error
-}
-
-// Settings of the node.
-type Settings struct {
-	Strict           bool
-	OneEncapsulation bool         // all tunnels have one encapsulation
-	VXLANPort        uint16       // 0: this node accepts no VXLAN packets
-	MPLSoUDP         bool         // this node accepts these packets from another node or gateway
-	MPLSoGRE         bool         // the same
-	Locator          netip.Prefix // this node's locator; zero: none
-	Local            []netip.Addr // this node's underlay addresses, at most 4 a family
-	LastLabel        uint32       // highest network whose label this node receives; 0: all
 }
 
 // Vif is the device of a workload.
@@ -70,15 +59,6 @@ type Vif struct {
 	Gateway4  netip.Addr     // zero: none
 	Gateway6  netip.Addr     // zero: none
 	Sources   []netip.Prefix // at most 4 a family
-}
-
-// VRF is a virtual network's forwarding instance.
-type VRF struct {
-	Name      string // of the network; not in the map
-	Flood     uint32 // composite nexthop; 0: none
-	L2, L3    bool
-	RouterMAC model.MAC
-	Prefix6   netip.Prefix // 96 bits; addresses in it can be translated; zero: none
 }
 
 // NexthopType is the kind of a nexthop. The values are equal to the data path's.
@@ -107,11 +87,11 @@ type Nexthop struct {
 	DF            bool                // Tunnel
 	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
-	Foreign       bool                // Tunnel: to a gateway, which may refuse UDP without a checksum over IPv6
+	Cut           bool                // Tunnel over UDP and IPv6: to a gateway, which may refuse packets without a checksum; the kernel cuts superpackets
 	Fallback      uint32              // Tunnel with Translated or Direct: nexthop for packets that cannot be translated or restored; 0: none
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate
-	Members       []Member            // Composite
+	Members       []layout.Member     // Composite
 	Name          string              // for people; not in the map
 }
 
@@ -120,13 +100,7 @@ type Path struct {
 	Source, Destination netip.Addr
 	Gateway             netip.Addr // next hop; if the destination is on the link, the destination
 	Oif                 uint32     // 0: down
-	Locators            Locators   // Tunnel with Translated
-}
-
-// Member of a composite nexthop.
-type Member struct {
-	Nexthop uint32
-	Label   uint32 // MPLS label, VNI or network
+	Locators            uint8      // Tunnel with Translated
 }
 
 // RouteKey is a destination in a VRF. Host routes are in hash maps, and other prefixes in
@@ -134,48 +108,6 @@ type Member struct {
 type RouteKey struct {
 	VRF    uint32
 	Prefix netip.Prefix
-}
-
-// Route leads to a nexthop. The label belongs to the route: routes of different networks
-// share a tunnel.
-type Route struct {
-	Nexthop uint32
-	Label   uint32
-	MAC     model.MAC // with stitching: the answer to ARP and ND; zero: the router's address
-}
-
-// BridgeKey is a MAC address in a VRF.
-type BridgeKey struct {
-	VRF uint32
-	MAC model.MAC
-}
-
-// BridgeEntry leads to a nexthop.
-type BridgeEntry struct {
-	Nexthop uint32
-	Label   uint32
-}
-
-// Target is the nexthop of a label or VNI.
-type Target struct {
-	Nexthop  uint32
-	Ethernet bool
-}
-
-// Remote is another node or a gateway. It may send tunnel packets to this node.
-type Remote struct {
-	ID             uint32                // small numbers from 1
-	Nexthop        uint32                // tunnel to the remote; 0: none
-	Ethernet       uint32                // second tunnel, for Ethernet in MPLS; 0: none
-	Encapsulations []model.Encapsulation // encapsulations it may use: Translated, or some of model.DefaultEncapsulations in their order
-	Locators       Locators              // NoLocators: its key is an underlay address
-}
-
-// SenderKey allows a remote to send packets from a prefix in a VRF. With the zero
-// Prefix the remote may send frames from any MAC address.
-type SenderKey struct {
-	VRF, Remote uint32
-	Prefix      netip.Prefix
 }
 
 // Policy has the rules for the flows of a vif.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -87,7 +88,7 @@ func (w *world) check(absent map[string]bool) {
 			continue
 		}
 		n, _ := w.state.Network(from.Network)
-		if v.VRF != n.ID || w.tables[from.Node].VRFs[v.VRF].Name != n.Name {
+		if _, known := w.tables[from.Node].VRFs[v.VRF]; v.VRF != n.ID || !known {
 			w.t.Fatalf("port %s is in VRF %d, its network is %d", from.Name, v.VRF, n.ID)
 		}
 		w.checkUnicast(from, v, n, absent)
@@ -308,17 +309,17 @@ func (w *world) checkReferences(node string, t Tables) {
 	used := map[uint32]bool{0: true}
 	for k, r := range t.Routes {
 		used[r.Nexthop] = true
-		if k.Prefix != k.Prefix.Masked() || t.VRFs[k.VRF].Name == "" {
+		if _, known := t.VRFs[k.VRF]; !known || k.Prefix != k.Prefix.Masked() {
 			w.t.Fatalf("node %s: route %v", node, k)
 		}
 	}
 	for k, b := range t.Bridge {
 		used[b.Nexthop] = true
-		if !t.VRFs[k.VRF].L2 {
+		if t.VRFs[k.VRF].Flags&layout.VifL2 == 0 {
 			w.t.Fatalf("node %s: bridge entry %v in a VRF that does not bridge", node, k)
 		}
 	}
-	for _, targets := range []map[uint32]Target{t.ILM, t.VNIs} {
+	for _, targets := range []map[uint32]layout.Target{t.ILM, t.VNIs} {
 		for _, target := range targets {
 			used[target.Nexthop] = true
 		}
@@ -357,7 +358,7 @@ func (w *world) checkReferences(node string, t Tables) {
 	}
 }
 
-func (w *world) checkMember(node string, t Tables, composite Nexthop, m Member) {
+func (w *world) checkMember(node string, t Tables, composite Nexthop, m layout.Member) {
 	n := w.nexthop(node, m.Nexthop)
 	if n.Type != Encap && n.Type != Tunnel || n.Type == Encap && n.VRF != composite.VRF {
 		w.t.Fatalf("node %s: %s has member %q", node, composite.Name, n.Name)

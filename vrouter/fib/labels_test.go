@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -59,7 +60,7 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 				return []Path{{Source: source, Destination: destination, Gateway: destination, Oif: 2}}, 9000
 			}
 		})
-		if tables.Settings.LastLabel != 5 {
+		if tables.Settings.LastLabel != layout.Network16(5) {
 			t.Errorf("%s: the settings have the last label %d, want this node's: 5", c.what, tables.Settings.LastLabel)
 		}
 		for key, want := range map[RouteKey]string{{VRF: 7, Prefix: prefix("10.1.0.3/32")}: c.red, {VRF: 8, Prefix: prefix("10.2.0.3/32")}: c.blue} {
@@ -72,7 +73,7 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 			}
 		}
 		if c.forwarding != model.L3 {
-			e := tables.Bridge[BridgeKey{VRF: 8, MAC: model.MAC{2, 0, 0, 0, 0, 4}}]
+			e := tables.Bridge[layout.BridgeKey{VRF: 8, MAC: model.MAC{2, 0, 0, 0, 0, 4}}]
 			if n := tables.Nexthops[e.Nexthop]; string(n.Encapsulation) != c.blue {
 				t.Errorf("%s: blue's frames use %+v, want %s", c.what, n, c.blue)
 			}
@@ -91,7 +92,7 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 			t.Errorf("%s: the warnings are %q, want one with %q", c.what, text, c.warning)
 		}
 		// A learned MTU belongs to nexthops with outer headers.
-		r := tables.Remotes[netip.MustParseAddr("192.0.2.2")]
+		r := tables.Remotes[layout.AddressOf(netip.MustParseAddr("192.0.2.2"))]
 		if tunnel, n := tables.named("tunnel b " + c.blue); tunnel != 0 && n.Encapsulation != model.Direct && n.Encapsulation != model.Translated && r.Nexthop != tunnel {
 			t.Errorf("%s: the remote is %+v, want nexthop %d (%s)", c.what, r, tunnel, n.Name)
 		}

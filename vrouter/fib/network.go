@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -31,14 +32,14 @@ func (c *compiler) networks() {
 }
 
 func (c *compiler) vrf(n *network) {
-	c.t.VRFs[n.ID] = VRF{Name: n.Name, L2: n.Bridges(), L3: n.Routes(), RouterMAC: model.RouterMAC, Prefix6: prefix6(n)}
-	ethernet := Target{Ethernet: true}
+	c.t.VRFs[n.ID] = layout.VRF{Flags: forwards(n), RouterMAC: model.RouterMAC, Prefix6: prefix6(n)}
+	ethernet := layout.Target{Ethernet: 1}
 	if n.Routes() {
 		ethernet.Nexthop = c.nexthop("vrf "+n.Name, Nexthop{Type: VRFTranslate, VRF: n.ID})
-		c.t.ILM[n.Label()] = Target{Nexthop: ethernet.Nexthop}
+		c.t.ILM[n.Label()] = layout.Target{Nexthop: ethernet.Nexthop}
 		receive := c.nexthop("receive "+n.Name, Nexthop{Type: Receive, VRF: n.ID})
 		for _, s := range n.Subnets {
-			c.t.Routes[hostKey(n.ID, model.GatewayAddress(s))] = Route{Nexthop: receive}
+			c.t.Routes[hostKey(n.ID, model.GatewayAddress(s))] = layout.Route{Nexthop: receive}
 		}
 	}
 	if n.Bridges() {
@@ -46,6 +47,11 @@ func (c *compiler) vrf(n *network) {
 		c.t.ILM[n.EthernetLabel()] = ethernet
 	}
 	c.t.VNIs[vni(n)] = ethernet
+}
+
+// forwards returns the flags of vifs and VRFs for the forwarding of a network.
+func forwards(n *network) uint16 {
+	return layout.If[uint16](n.Bridges(), layout.VifL2) | layout.If[uint16](n.Routes(), layout.VifL3)
 }
 
 func vni(n *network) uint32 { return cmp.Or(n.VNI, n.ID) }
@@ -83,7 +89,7 @@ func (t *tunnel) foreignLabel(gn model.GatewayNetwork, n *network, ethernet bool
 func (c *compiler) gatewayNetwork(t *tunnel, gn model.GatewayNetwork, n *network) {
 	if n.Routes() {
 		for _, p := range gn.Prefixes {
-			c.t.Routes[RouteKey{VRF: n.ID, Prefix: p.Masked()}] = Route{Nexthop: t.ip, Label: t.foreignLabel(gn, n, false)}
+			c.t.Routes[RouteKey{VRF: n.ID, Prefix: p.Masked()}] = layout.Route{Nexthop: t.ip, Label: t.foreignLabel(gn, n, false)}
 		}
 	}
 	if !n.Bridges() {
@@ -91,18 +97,18 @@ func (c *compiler) gatewayNetwork(t *tunnel, gn model.GatewayNetwork, n *network
 	}
 	label := t.foreignLabel(gn, n, true)
 	for _, m := range gn.MACs {
-		c.t.Bridge[BridgeKey{VRF: n.ID, MAC: m}] = BridgeEntry{Nexthop: t.ethernet, Label: label}
+		c.t.Bridge[layout.BridgeKey{VRF: n.ID, MAC: m}] = layout.BridgeEntry{Nexthop: t.ethernet, Label: label}
 	}
 	if gn.Flood {
-		n.flood = append(n.flood, Member{Nexthop: t.ethernet, Label: label})
+		n.flood = append(n.flood, layout.Member{Nexthop: t.ethernet, Label: label})
 	}
 }
 
 // truncateFlood shortens a replication list to mostFlood members. It removes the
 // last ports of this node, which then receive no broadcast. It keeps other nodes
 // and gateways.
-func (c *compiler) truncateFlood(flood []Member) []Member {
-	kept := make([]Member, 0, mostFlood)
+func (c *compiler) truncateFlood(flood []layout.Member) []layout.Member {
+	kept := make([]layout.Member, 0, mostFlood)
 	excess := len(flood) - mostFlood
 	for i := len(flood) - 1; i >= 0; i-- {
 		if excess > 0 && c.t.Nexthops[flood[i].Nexthop].Type == Encap {
@@ -126,7 +132,7 @@ func (c *compiler) floods() {
 		for j := range c.state.Nodes {
 			name := c.state.Nodes[j].Name
 			if t := c.peers[name].in(n); t != nil && n.members[name] && t.bridged != 0 {
-				n.flood = append(n.flood, Member{Nexthop: t.bridged, Label: t.label(n, true)})
+				n.flood = append(n.flood, layout.Member{Nexthop: t.bridged, Label: t.label(n, true)})
 			}
 		}
 		if len(n.flood) > mostFlood {

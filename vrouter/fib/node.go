@@ -1,6 +1,10 @@
 package fib
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"windtunnel/vrouter/layout"
+)
 
 // nodeRoutes adds the routes of networks with node_access. Packets to addresses outside the
 // network's subnets go to this node's kernel, through the port that connects the node. A
@@ -16,20 +20,20 @@ func (c *compiler) nodeRoutes() {
 			p := &c.state.Ports[i]
 			if other := c.here[p.Network]; p.Attach.Host && other != nil && other != n {
 				for _, s := range other.Subnets {
-					c.addRoute(n, s, Route{})
+					c.addRoute(n, s, layout.Route{})
 				}
 			}
 		}
 		if id, connected := c.encaps[n.host.Name]; connected {
 			for _, p := range everything {
-				c.addRoute(n, p, Route{Nexthop: id})
+				c.addRoute(n, p, layout.Route{Nexthop: id})
 			}
 		}
 	}
 }
 
 // addRoute adds a route, unless there is a route to the same prefix.
-func (c *compiler) addRoute(n *network, to netip.Prefix, r Route) {
+func (c *compiler) addRoute(n *network, to netip.Prefix, r layout.Route) {
 	key := RouteKey{VRF: n.ID, Prefix: to.Masked()}
 	if _, has := c.t.Routes[key]; !has {
 		c.t.Routes[key] = r

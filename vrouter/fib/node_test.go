@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -32,7 +33,7 @@ func TestPacketsToOutsideGoToTheSendersNode(t *testing.T) {
 		t.Error(warnings)
 	}
 	host, _ := tables.named("port host-a")
-	for to, want := range map[string]Route{
+	for to, want := range map[string]layout.Route{
 		"0.0.0.0/0": {Nexthop: host}, "::/0": {Nexthop: host}, // not to node b
 		"10.1.0.0/16": {}, // unused addresses of the network
 		"10.2.0.0/16": {}, // a network that the kernel of node a reaches too
@@ -47,7 +48,7 @@ func TestPacketsToOutsideGoToTheSendersNode(t *testing.T) {
 	}
 	s.Routes = []model.Route{{Network: "red", Prefix: prefix("0.0.0.0/0"), Discard: true}}
 	tables, _ = compiled(t, s, nil)
-	if got := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("0.0.0.0/0")}]; got != (Route{}) {
+	if got := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("0.0.0.0/0")}]; got != (layout.Route{}) {
 		t.Errorf("a static route is replaced by %+v", got)
 	}
 	s.Networks[0].NodeAccess = false

@@ -3,6 +3,7 @@ package fib
 import (
 	"net/netip"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -43,7 +44,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	c.t.Vifs[fact.Ifindex] = v
 	leg{vrf: n.ID, bridges: n.Bridges(), routed: nexthop, bridged: nexthop}.addTo(&c.t, p)
 	if n.Bridges() {
-		n.flood = append(n.flood, Member{Nexthop: nexthop})
+		n.flood = append(n.flood, layout.Member{Nexthop: nexthop})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -23,10 +24,9 @@ func (c *compiler) senders() {
 
 // allowAnySource lets a remote send from any address and MAC address in a network.
 func (c *compiler) allowAnySource(n *network, id uint32) {
-	for _, all := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
-		c.t.Senders[SenderKey{VRF: n.ID, Remote: id, Prefix: netip.PrefixFrom(all, 0)}] = true
+	for _, p := range append(everything, netip.Prefix{}) {
+		c.t.Senders[layout.SenderOf(n.ID, id, p)] = layout.Sender{Known: 1}
 	}
-	c.t.Senders[SenderKey{VRF: n.ID, Remote: id}] = true
 }
 
 // accepted returns the encapsulations that this node accepts from another node: all that both

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -17,18 +18,18 @@ func (c *compiler) staticRoutes() {
 		if n == nil || !n.Routes() {
 			continue
 		}
-		var members []Member
+		var members []layout.Member
 		for _, v := range r.Via {
 			if m, ok := c.via(v, n); ok {
 				members = append(members, m)
 			}
 		}
-		route := Route{}
+		route := layout.Route{}
 		switch {
 		case len(members) == 0 && !r.Discard:
 			c.warn(kindRoute, r.Network+" "+r.Prefix.String(), "route %s of network %q has no reachable next hop: its packets are dropped", r.Prefix, r.Network)
 		case len(members) == 1 && len(r.Via) == 1:
-			route = Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
+			route = layout.Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
 		case len(members) > 0: // a composite even with one member left: flows refer to the composite's id
 			route.Nexthop = c.nexthop(fmt.Sprintf("ecmp %s %s", r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members})
 		}
@@ -46,7 +47,7 @@ func (c *compiler) subnets() {
 		}
 		for _, s := range n.Subnets {
 			if c.hasShorter(RouteKey{VRF: n.ID, Prefix: s.Masked()}) {
-				c.addRoute(n, s, Route{})
+				c.addRoute(n, s, layout.Route{})
 			}
 		}
 	}
@@ -65,35 +66,35 @@ func (c *compiler) hasShorter(k RouteKey) bool {
 
 // via returns the composite member for a next hop; false: this node cannot reach the
 // next hop.
-func (c *compiler) via(v model.Via, n *network) (Member, bool) {
+func (c *compiler) via(v model.Via, n *network) (layout.Member, bool) {
 	if v.Gateway != "" {
 		return c.viaGateway(v.Gateway, n)
 	}
 	p := c.state.Hops[v.Port]
 	if p == nil {
-		return Member{}, false
+		return layout.Member{}, false
 	}
 	if p.Node == c.self.Name {
 		id, connected := c.encaps[p.Name]
-		return Member{Nexthop: id}, connected
+		return layout.Member{Nexthop: id}, connected
 	}
 	t := c.peers[p.Node].in(n)
 	if t == nil {
-		return Member{}, false
+		return layout.Member{}, false
 	}
-	return Member{Nexthop: t.ip, Label: t.label(n, false)}, true
+	return layout.Member{Nexthop: t.ip, Label: t.label(n, false)}, true
 }
 
-func (c *compiler) viaGateway(name string, n *network) (Member, bool) {
+func (c *compiler) viaGateway(name string, n *network) (layout.Member, bool) {
 	t := c.foreign[name]
 	i := slices.IndexFunc(c.state.Gateways, func(g model.Gateway) bool { return g.Name == name })
 	if t == nil || i < 0 {
-		return Member{}, false
+		return layout.Member{}, false
 	}
 	of := c.state.Gateways[i].Networks
 	j := slices.IndexFunc(of, func(gn model.GatewayNetwork) bool { return gn.Network == n.Name })
 	if j < 0 {
-		return Member{}, false
+		return layout.Member{}, false
 	}
-	return Member{Nexthop: t.ip, Label: t.foreignLabel(of[j], n, false)}, true
+	return layout.Member{Nexthop: t.ip, Label: t.foreignLabel(of[j], n, false)}, true
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -28,7 +29,7 @@ func ways(t Tables, p netip.Prefix) (all []string, composite bool) {
 	r := t.Routes[RouteKey{7, p}]
 	n := t.Nexthops[r.Nexthop]
 	if n.Type != Composite {
-		n.Members = []Member{{r.Nexthop, r.Label}}
+		n.Members = []layout.Member{{Nexthop: r.Nexthop, Label: r.Label}}
 	}
 	for _, m := range n.Members {
 		all = append(all, fmt.Sprint(t.Nexthops[m.Nexthop].Name, " ", m.Label))
@@ -92,7 +93,7 @@ func TestARouteWithoutAWayDiscardsAndSaysSo(t *testing.T) {
 	}
 	r, has := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}]
 	want := []string{`route 10.9.0.0/16 of network "red" has no reachable next hop: its packets are dropped`}
-	if !has || r != (Route{}) || !slices.Equal(warnings, want) {
+	if !has || r != (layout.Route{}) || !slices.Equal(warnings, want) {
 		t.Errorf("route %+v (%v), warnings %q; want one that discards, and %q", r, has, warnings, want)
 	}
 }
@@ -101,7 +102,7 @@ func TestADiscardRouteHasNoNexthopAndNoWarning(t *testing.T) {
 	s := wide()
 	s.Routes[0].Discard = true
 	tables, warnings := compiled(t, s, nil)
-	if r, has := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}]; !has || r != (Route{}) || len(warnings) > 0 {
+	if r, has := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}]; !has || r != (layout.Route{}) || len(warnings) > 0 {
 		t.Errorf("route %+v (%v), warnings %q", r, has, warnings)
 	}
 }

@@ -3,26 +3,25 @@ package fib
 import (
 	"net/netip"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
 // Locators are the lengths of the locators of this node and of another node. They decide which
 // parts the addresses of packets between the nodes have. The values are equal to the data
 // path's; bpf/translate.h describes the addresses.
-type Locators uint8
-
 const (
-	NoLocators           Locators = iota
-	Locators64                    // both have 64 bits
-	Locators64To80                // this node's has 64 bits, the other's 80
-	Locators80To64                // this node's has 80 bits, the other's 64
-	Locators80Adjustment          // both have 80 bits; the addresses of this node have the adjustment
-	Locators80Network             // both have 80 bits; the addresses of this node have the network
+	NoLocators           uint8 = iota
+	Locators64                 // both have 64 bits
+	Locators64To80             // this node's has 64 bits, the other's 80
+	Locators80To64             // this node's has 80 bits, the other's 64
+	Locators80Adjustment       // both have 80 bits; the addresses of this node have the adjustment
+	Locators80Network          // both have 80 bits; the addresses of this node have the network
 )
 
 // LocatorsOf returns the Locators of a node with the locator own and another node with the
 // locator other. If own is zero, the node does not translate.
-func LocatorsOf(own, other netip.Prefix) Locators {
+func LocatorsOf(own, other netip.Prefix) uint8 {
 	longer := func(p netip.Prefix) bool { return p.Bits() == model.LongLocatorBits }
 	switch {
 	case longer(own) && longer(other) && own.Addr().Less(other.Addr()):
@@ -53,14 +52,13 @@ func (c *compiler) locatorLink(n *model.Node) Link {
 // prefix6 returns the first 96 bits of a network's first IPv6 subnet; zero: the network has no
 // IPv6 subnet. A translated packet has only the last 32 bits of IPv6 addresses. All nodes must
 // have the same prefix, so it depends on the network alone.
-func prefix6(n *network) (p netip.Prefix) {
+func prefix6(n *network) [3]uint32 {
 	for _, s := range n.Subnets {
 		if s.Addr().Is6() {
-			p, _ = s.Masked().Addr().Prefix(96)
-			break
+			return layout.Words96(s.Masked().Addr())
 		}
 	}
-	return p
+	return [3]uint32{}
 }
 
 // translate adds a nexthop that translates packets to a node. The tunnel to the node becomes
@@ -70,16 +68,16 @@ func (c *compiler) translate(n *model.Node) {
 	if !n.Locator.IsValid() {
 		return
 	}
-	r := Remote{ID: c.remoteID(n.Name), Locators: LocatorsOf(c.self.Locator, n.Locator)}
+	r := layout.Remote{ID: c.remoteID(n.Name), Locators: LocatorsOf(c.self.Locator, n.Locator)}
 	if c.acceptsTranslated(n) {
-		r.Encapsulations = []model.Encapsulation{model.Translated}
+		r.Encaps = layout.Bits(model.Translated)
 	}
 	for t := c.peers[n.Name]; t != nil; t = t.beyond {
 		if t.translates && t.needs.ip {
 			r.Nexthop = c.translated(n, t)
 		}
 	}
-	c.t.Remotes[n.Locator.Addr()] = r
+	c.t.Remotes[layout.AddressOf(n.Locator.Addr())] = r
 }
 
 // translated adds the nexthop that translates packets to a node.

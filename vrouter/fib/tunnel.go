@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -295,7 +296,7 @@ func (c *compiler) routedGateways() map[gatewayIn]bool {
 // remote allows a node or gateway to send from its underlay addresses. It also records
 // the tunnels to it: a learned MTU applies to these.
 func (c *compiler) remote(addresses []netip.Addr, id uint32, t *tunnel, encaps []model.Encapsulation) {
-	r := Remote{ID: id, Encapsulations: encaps}
+	r := layout.Remote{ID: id, Encaps: layout.Bits(encaps...)}
 	if t != nil {
 		r.Nexthop = cmp.Or(t.ip, t.ethernet)
 		if t.ethernet != r.Nexthop {
@@ -303,7 +304,7 @@ func (c *compiler) remote(addresses []netip.Addr, id uint32, t *tunnel, encaps [
 		}
 	}
 	for _, a := range addresses {
-		c.t.Remotes[a] = r
+		c.t.Remotes[layout.AddressOf(a)] = r
 	}
 }
 
@@ -381,7 +382,7 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 // change when a route is added.
 func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC, needs payloads) *tunnel {
 	t := &tunnel{formats: f, v6: pairs[0].destination.Is6(), needs: needs}
-	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router, Foreign: f.foreign}
+	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
 		c.warn(kindTunnel, name, "%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU
@@ -416,9 +417,9 @@ func (c *compiler) encapsulated(n Nexthop, t *tunnel, name string, ethernet bool
 	n.Encapsulation = t.of(ethernet)
 	switch n.Encapsulation {
 	case model.MPLSoUDP:
-		n.Port = 6635 // RFC 7510
+		n.Port, n.Cut = 6635, t.v6 && t.foreign // RFC 7510
 	case model.VXLAN:
-		n.Port = c.state.Settings.VXLANPort
+		n.Port, n.Cut = c.state.Settings.VXLANPort, t.v6 && t.foreign
 	case model.Direct:
 		n.DF = false
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -144,7 +145,7 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 				t.Errorf("%s: the vif's MTU is %d, want %d", c.what, v.MTU, c.mtu)
 			}
 		}
-		if e := tables.Bridge[BridgeKey{VRF: 7, MAC: model.MAC{2, 0, 0, 0, 0, 2}}]; c.forwarding == model.L2L3 {
+		if e := tables.Bridge[layout.BridgeKey{VRF: 7, MAC: model.MAC{2, 0, 0, 0, 0, 2}}]; c.forwarding == model.L2L3 {
 			tunnel, _ := tables.named("tunnel b vxlan")
 			want := tunnel
 			if c.link == LinkBridges {
@@ -156,7 +157,7 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 			if e.Nexthop != want || e.Label != 700 {
 				t.Errorf("%s: Ethernet frames use %+v, want label 700 and nexthop %d", c.what, e, want)
 			}
-			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, Member{Nexthop: want, Label: 700}) {
+			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, layout.Member{Nexthop: want, Label: 700}) {
 				t.Errorf("%s: broadcast goes to %+v, want a copy by nexthop %d, whose programs use the fallback", c.what, flood, want)
 			}
 		}
@@ -246,8 +247,8 @@ func TestUnderlayPathsAreOfOneFamilyAndParallel(t *testing.T) {
 			t.Errorf("%s: %v, want %v; warnings %v", c.what, got, c.want, warnings)
 		}
 		for _, a := range s.Nodes[1].Underlay {
-			if tables.Remotes[a].Nexthop != id {
-				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[a].Nexthop, id)
+			if tables.Remotes[layout.AddressOf(a)].Nexthop != id {
+				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[layout.AddressOf(a)].Nexthop, id)
 			}
 		}
 		if n.DF == n.Paths[0].Destination.Is6() {
@@ -320,7 +321,7 @@ func TestAGatewayToWhichNothingLeadsMaySendAndHasNoNexthop(t *testing.T) {
 		c.change()
 		tables, _ := compiled(t, s, nil)
 		got := slices.DeleteFunc(tables.names(), func(n string) bool { return !strings.Contains(n, "gateway mx") })
-		if _, maySend := tables.Remotes[addrs("192.0.2.9")[0]]; !slices.Equal(got, c.want) || !maySend {
+		if _, maySend := tables.Remotes[layout.AddressOf(addrs("192.0.2.9")[0])]; !slices.Equal(got, c.want) || !maySend {
 			t.Errorf("%s: nexthops %q, want %q; it may send: %v", c.what, got, c.want, maySend)
 		}
 		// What leads there is no matter for the workload's MTU.
@@ -445,7 +446,7 @@ func TestAnEncapsulationIsInTheSettingsWhileItIsUsed(t *testing.T) {
 		}
 		tables, _, err := compile(state, "a", Facts{}, &IDs{})
 		s := tables.Settings
-		if got := (settings{s.VXLANPort, s.MPLSoUDP, s.MPLSoGRE}); err != nil || got != c.want {
+		if got := (settings{layout.Network16(s.VXLANPort), s.Flags&layout.SettingsMPLSUDP != 0, s.Flags&layout.SettingsMPLSGRE != 0}); err != nil || got != c.want {
 			t.Errorf("%s: the settings have %+v, want %+v; %v", c.what, got, c.want, err)
 		}
 	}

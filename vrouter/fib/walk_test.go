@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -59,14 +60,14 @@ func (w *world) nexthop(node string, id uint32) Nexthop {
 }
 
 // lookup is the longest prefix of a VRF that an address is in.
-func (w *world) lookup(node string, vrf uint32, a netip.Addr) (Route, bool) {
+func (w *world) lookup(node string, vrf uint32, a netip.Addr) (layout.Route, bool) {
 	for bits := a.BitLen(); bits >= 0; bits-- {
 		p, _ := a.Prefix(bits)
 		if r, ok := w.tables[node].Routes[RouteKey{VRF: vrf, Prefix: p}]; ok {
 			return r, true
 		}
 	}
-	return Route{}, false
+	return layout.Route{}, false
 }
 
 // fromWorkload is workload.h: judge, route_frame, bridge_frame.
@@ -78,7 +79,7 @@ func (w *world) fromWorkload(node string, v Vif, p packet) []end {
 	if !v.L2 {
 		return []end{{drop: "unknown_mac"}}
 	}
-	b, known := t.Bridge[BridgeKey{VRF: v.VRF, MAC: p.dmac}]
+	b, known := t.Bridge[layout.BridgeKey{VRF: v.VRF, MAC: p.dmac}]
 	if p.dmac.IsUnicast() && known {
 		return []end{w.sendBridged(node, v, b, p)}
 	}
@@ -102,7 +103,7 @@ func (w *world) routed(node string, v Vif, p packet) end {
 }
 
 // sendBridged is send_bridged: frames that the other node cannot restore take the fallback.
-func (w *world) sendBridged(node string, v Vif, b BridgeEntry, p packet) end {
+func (w *world) sendBridged(node string, v Vif, b layout.BridgeEntry, p packet) end {
 	n := w.nexthop(node, b.Nexthop)
 	if n.Encapsulation != model.Direct {
 		return w.send(node, b.Nexthop, b.Label, true, p)
@@ -115,9 +116,9 @@ func (w *world) sendBridged(node string, v Vif, b BridgeEntry, p packet) end {
 }
 
 // station returns the host route of an address; zero: there is none.
-func (w *world) station(node string, vrf uint32, a netip.Addr) Route {
+func (w *world) station(node string, vrf uint32, a netip.Addr) layout.Route {
 	if !a.IsValid() {
-		return Route{}
+		return layout.Route{}
 	}
 	return w.tables[node].Routes[RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}]
 }
@@ -147,7 +148,7 @@ func (w *world) send(node string, id, label uint32, bridged bool, p packet) end 
 
 // underlay carries an outer packet to whose address it has.
 func (w *world) underlay(from string, n Nexthop, o outer) end {
-	if !slices.Contains(w.tables[from].Settings.Local, o.source) {
+	if !isLocal(w.tables[from].Settings, o.source) {
 		w.t.Fatalf("node %s sends from %s, which is not its own", from, o.source)
 	}
 	for _, node := range w.state.Nodes {
@@ -178,16 +179,16 @@ func (w *world) underlay(from string, n Nexthop, o outer) end {
 // fromFabric is open_outer of decap.h, and arrive of arrive.h.
 func (w *world) fromFabric(node string, o outer) []end {
 	t := w.tables[node]
-	sender, known := t.Remotes[o.source]
-	if t.Settings.Strict && !known {
+	sender, known := t.Remotes[layout.AddressOf(o.source)]
+	if t.Settings.Flags&layout.SettingsStrict != 0 && !known {
 		return []end{{node: node, drop: "unknown_source"}}
 	}
-	if known && !slices.Contains(sender.Encapsulations, o.encap) {
+	if known && !sender.Accepts(o.encap) {
 		return []end{{node: node, drop: "wrong_encapsulation"}}
 	}
 	if o.encap == model.Direct {
 		vrf, known := t.VRFs[o.label]
-		if !known || !o.ethernet && !vrf.L3 || o.ethernet && !vrf.L2 {
+		if !known || !o.ethernet && vrf.Flags&layout.VifL3 == 0 || o.ethernet && vrf.Flags&layout.VifL2 == 0 {
 			return []end{{node: node, drop: "unknown_label"}}
 		}
 		if o.ethernet {
@@ -207,7 +208,7 @@ func (w *world) fromFabric(node string, o outer) []end {
 	if !ok {
 		return []end{{node: node, drop: "unknown_label"}}
 	}
-	if target.Ethernet != o.ethernet {
+	if (target.Ethernet == 1) != o.ethernet {
 		return []end{{node: node, drop: "bad_inner"}}
 	}
 	n := w.nexthop(node, target.Nexthop)
@@ -244,14 +245,14 @@ func (w *world) arriveRouted(node string, vrf uint32, p packet) end {
 	return w.deliver(node, n, false, p)
 }
 
-func (w *world) arriveBridged(node string, id uint32, vrf VRF, p packet) []end {
-	if vrf.L3 && p.ip.IsValid() && p.dmac == vrf.RouterMAC {
+func (w *world) arriveBridged(node string, id uint32, vrf layout.VRF, p packet) []end {
+	if vrf.Flags&layout.VifL3 != 0 && p.ip.IsValid() && p.dmac == vrf.RouterMAC {
 		return []end{w.arriveRouted(node, id, p)}
 	}
-	if !vrf.L2 {
+	if vrf.Flags&layout.VifL2 == 0 {
 		return []end{{node: node, drop: "unknown_mac"}}
 	}
-	b, known := w.tables[node].Bridge[BridgeKey{VRF: id, MAC: p.dmac}]
+	b, known := w.tables[node].Bridge[layout.BridgeKey{VRF: id, MAC: p.dmac}]
 	if !p.dmac.IsUnicast() || !known {
 		return w.flood(node, id, 0, p)
 	}
@@ -299,6 +300,11 @@ func (w *world) flood(node string, vrf, own uint32, p packet) (ends []end) {
 		}
 	}
 	return ends
+}
+
+// isLocal reports whether an address is an underlay address of the node with these settings.
+func isLocal(s layout.NodeSettings, a netip.Addr) bool {
+	return a.Is4() && slices.Contains(s.Local4[:], layout.Network4(a)) || slices.Contains(s.Local6[:], layout.AddressOf(a))
 }
 
 func (w *world) gatewayAt(a netip.Addr) string {

@@ -15,6 +15,7 @@ import (
 //
 //	schema                    {"version": 4}
 //	id                        random text; written once, with the schema
+//	leader                    name of the client that leads; see Lead
 //	objects                   nothing; written with each object that is not a port
 //	settings                  model.Settings
 //	nodes/NODE                model.Node
@@ -47,6 +48,7 @@ import (
 const (
 	keySchema   = "schema"
 	keyID       = "id"
+	keyLeader   = "leader"
 	keyObjects  = "objects"
 	keySettings = "settings"
 	inNodes     = "nodes/"

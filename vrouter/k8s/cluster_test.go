@@ -15,11 +15,6 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-func TestMain(m *testing.M) {
-	testcluster.RunNode()
-	os.Exit(m.Run())
-}
-
 // productImage is the file of the image that `make image` makes.
 const productImage = "../../out/vrouter.image.tar"
 

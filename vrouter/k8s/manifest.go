@@ -1,5 +1,3 @@
-// Package k8s installs vrouter in a Kubernetes cluster: the manifest, the pods that it describes,
-// and the test of a cluster's network.
 package k8s
 
 import (

@@ -21,11 +21,16 @@ func WriteJSON(w io.Writer, r *model.Report) error {
 	if document.Comparisons == nil {
 		document.Comparisons = []model.Comparison{}
 	}
+	return JSON(w, document)
+}
+
+// JSON writes a value as one indented JSON document. Times are RFC 3339.
+func JSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(document); err != nil {
-		return fmt.Errorf("write run %s as JSON: %w", r.Run.ID, err)
+	if err := e.Encode(value); err != nil {
+		return fmt.Errorf("write the output as JSON: %w", err)
 	}
 	return nil
 }

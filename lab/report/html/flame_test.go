@@ -133,17 +133,17 @@ func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := p.Views[0]; !v.Agrees || v.Sum.Cores != "0.660" || v.Metered != "0.670" || !strings.Contains(v.Agreement, "−1.5 %") {
+	if v := p.Sides[0]; !v.Agrees || v.Sum.Cores != "0.660" || v.Metered != "0.670" || !strings.Contains(v.Agreement, "−1.5 %") {
 		t.Errorf("0.66 of 0.67 cores: %+v", v)
 	}
-	if v := p.Views[1]; v.Agrees || !strings.Contains(v.Agreement, "−17.5 %") || !strings.Contains(v.Agreement, "the shares are less reliable") {
+	if v := p.Sides[1]; v.Agrees || !strings.Contains(v.Agreement, "−17.5 %") || !strings.Contains(v.Agreement, "the shares are less reliable") {
 		t.Errorf("0.66 of 0.8 cores: %q", v.Agreement)
 	}
-	if v := p.Views[2]; v.Metered != "" || !strings.Contains(v.Agreement, "has no figure") {
+	if v := p.Sides[2]; v.Metered != "" || !strings.Contains(v.Agreement, "has no figure") {
 		t.Errorf("a meter that read nothing: %q, %q", v.Metered, v.Agreement)
 	}
 	percent := 0.0
-	for _, row := range p.Views[0].Rows {
+	for _, row := range p.Sides[0].Rows {
 		var v float64
 		if !row.Apart {
 			fmt.Sscan(row.Percent, &v)

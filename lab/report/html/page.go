@@ -31,7 +31,7 @@ type page struct {
 	Waterfalls          []ladder
 	Trials              bool
 	Profiles            profiles
-	Tables              []table
+	Tables              []figureTable
 	Elsewhere           []elsewhere
 	Cells               []cellCharts
 	Ratios              bool
@@ -54,7 +54,7 @@ type page struct {
 // elsewhere has the tables of trials at another CPU distance.
 type elsewhere struct {
 	Title  string
-	Tables []table
+	Tables []figureTable
 }
 
 func (b *builder) elsewhere() (list []elsewhere) {
@@ -167,8 +167,8 @@ func fileName(id string) string {
 	return "windtunnel-" + name[:min(len(name), 80)] + ".json"
 }
 
-// table is a table of the report, with data that only the page shows.
-type table struct {
+// figureTable is a table of the report, with data that only the page shows.
+type figureTable struct {
 	tables.Figures
 	ID      string
 	Heading string
@@ -191,8 +191,8 @@ type tableCell struct {
 	Word bool
 }
 
-func (b *builder) table(f tables.Figures) table {
-	t := table{Figures: f, ID: "streams", Heading: "Throughput and CPU"}
+func (b *builder) table(f tables.Figures) figureTable {
+	t := figureTable{Figures: f, ID: "streams", Heading: "Throughput and CPU"}
 	if f.Exchange {
 		t.ID, t.Heading = "exchange", "Transactions and latency"
 	}

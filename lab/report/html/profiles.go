@@ -15,15 +15,15 @@ import (
 
 // profiles has the CPU profiles of the report, for the page.
 type profiles struct {
-	Views []profileView
+	Sides []profileSide
 	// Small is a sentence for readers: which frames of the flame graphs are merged.
 	Small string
 	// Twice says that one side was profiled in several scenarios, which can be compared.
 	Twice bool
 }
 
-// profileView is one side of one scenario, as tables.
-type profileView struct {
+// profileSide is one side of one scenario, as tables.
+type profileSide struct {
 	Key            string // index in flames.Sides; "unreadable-N" if the profile cannot be decoded
 	Scenario, Side string
 	Paint          paint
@@ -107,7 +107,7 @@ func (b *builder) profiles() (profiles, string, error) {
 	next := 0
 	for i, err := range troubles {
 		p := &b.r.Profiles[i]
-		v := profileView{Key: fmt.Sprintf("unreadable-%d", i), Scenario: p.Scenario, Side: p.Side, Paint: b.paints[p.Scenario]}
+		v := profileSide{Key: fmt.Sprintf("unreadable-%d", i), Scenario: p.Scenario, Side: p.Side, Paint: b.paints[p.Scenario]}
 		if err != nil {
 			v.Trouble = err.Error()
 		} else {
@@ -115,7 +115,7 @@ func (b *builder) profiles() (profiles, string, error) {
 			v.fill(&list[next], colours)
 			next++
 		}
-		out.Views = append(out.Views, v)
+		out.Sides = append(out.Sides, v)
 	}
 	if len(list) == 0 {
 		return out, "", nil
@@ -134,7 +134,7 @@ func withoutWire(p *folded.Profile) *folded.Profile {
 }
 
 // fill makes the tables of a profile.
-func (v *profileView) fill(d *decoded, colours []string) {
+func (v *profileSide) fill(d *decoded, colours []string) {
 	v.PerByte, v.Warnings = d.rate > 0, d.profile.Warnings
 	v.rows(d, colours)
 	v.Top = top(d.flame)
@@ -147,7 +147,7 @@ func (v *profileView) fill(d *decoded, colours []string) {
 
 // rows makes the rows of the categories and the sum, and compares the sum with the CPU
 // meter's figure.
-func (v *profileView) rows(d *decoded, colours []string) {
+func (v *profileSide) rows(d *decoded, colours []string) {
 	row := func(name string, cores, percent float64) categoryRow {
 		r := categoryRow{Name: name, Cores: figure(cores), Percent: fmt.Sprintf("%.1f", percent)}
 		if d.rate > 0 {
@@ -184,7 +184,7 @@ func sampling(p *folded.Profile) string {
 }
 
 // meter compares the sum of the samples with the CPU meter's figure. Both are in cores.
-func (v *profileView) meter(metered, sum float64) {
+func (v *profileSide) meter(metered, sum float64) {
 	if !(metered > 0) || math.IsInf(metered, 0) {
 		v.Agreement = "The CPU meter has no figure for these windows, so the sum cannot be checked."
 		return

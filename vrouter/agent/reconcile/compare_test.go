@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -51,7 +52,7 @@ func TestAChangeDuringAComparisonIsNotDrift(t *testing.T) {
 	all := n.written.All()
 	less := all
 	less.Routes = maps.Clone(all.Routes)
-	maps.DeleteFunc(less.Routes, func(k fib.RouteKey, _ fib.Route) bool { return k.Prefix == netip.MustParsePrefix("10.7.0.2/32") })
+	maps.DeleteFunc(less.Routes, func(k fib.RouteKey, _ layout.Route) bool { return k.Prefix == netip.MustParsePrefix("10.7.0.2/32") })
 	_, err := n.Plane().Update(all, less)
 	agenttest.Must(t, err)
 	n.Pass(Looking)

@@ -9,6 +9,7 @@ import (
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 )
 
 // facts are the inputs of the tables that are not in the desired state: the ports'
@@ -85,7 +86,7 @@ func (f *facts) sameWays(older facts) bool {
 func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fib.Compiled) (*fib.Compiled, error) {
 	f.ways = map[pair]netdev.Way{}
 	if want.isEmpty() {
-		return &fib.Compiled{Tables: fib.Tables{Settings: fib.Settings{Strict: true}}}, nil
+		return &fib.Compiled{Tables: fib.Tables{Settings: layout.NodeSettings{Flags: layout.SettingsStrict}}}, nil
 	}
 	state := want.Slice
 	if f.refusal != "" || len(f.foreign) > 0 || len(f.handovers) > 0 {

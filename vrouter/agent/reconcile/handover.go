@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -59,7 +60,7 @@ func (p *Pass) reached(n model.Node) bool {
 		return true
 	}
 	return slices.ContainsFunc(append(slices.Clone(n.Underlay), n.Locator.Addr()), func(a netip.Addr) bool {
-		return last.Tables.Remotes[a].Nexthop != 0
+		return last.Tables.Remotes[layout.AddressOf(a)].Nexthop != 0
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/layout"
 )
 
 // keepPins recreates the data path if pins are missing. A link without a pin is
@@ -37,7 +38,7 @@ func (p *Pass) merge() {
 		p.merges = p.r.Last != nil && p.r.Last.merges
 		return
 	}
-	port := p.Tables.Settings.VXLANPort
+	port := layout.Network16(p.Tables.Settings.VXLANPort)
 	var others []string
 	for name, l := range p.r.devices.Known() {
 		if v, is := l.(*netlink.Vxlan); is && port != 0 && v.Port == int(port) && name != netdev.GRODevice {

@@ -19,6 +19,7 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -213,8 +214,8 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 		_, err = w.Plane().Apply(tables)
 	case chance == 1: // a write that ends after some entries
 		before, part := compiled.Since(w.written)
-		maps.DeleteFunc(part.Routes, func(fib.RouteKey, fib.Route) bool { return r.IntN(2) == 0 })
-		maps.DeleteFunc(part.Bridge, func(fib.BridgeKey, fib.BridgeEntry) bool { return r.IntN(2) == 0 })
+		maps.DeleteFunc(part.Routes, func(fib.RouteKey, layout.Route) bool { return r.IntN(2) == 0 })
+		maps.DeleteFunc(part.Bridge, func(layout.BridgeKey, layout.BridgeEntry) bool { return r.IntN(2) == 0 })
 		if _, err := w.Plane().Update(before, part); err != nil {
 			return err
 		}
@@ -243,8 +244,7 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 
 // nameless returns tables without names, because the kernel's maps have no names.
 func nameless(t fib.Tables) fib.Tables {
-	t.Vifs, t.VRFs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name = "" }),
-		mapped(t.VRFs, func(v *fib.VRF) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
+	t.Vifs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
 	return t
 }
 

@@ -3,4 +3,4 @@
  * another version: it fills new ones and swaps the programs. */
 #pragma once
 
-#define LAYOUT_VERSION 11
+#define LAYOUT_VERSION 12

@@ -146,5 +146,5 @@ static __always_inline struct target *target_of(const struct outer *o)
 	struct target *t = o->encap == ENCAP_VXLAN ? bpf_map_lookup_elem(&vnis, &label) :
 						     bpf_map_lookup_elem(&ilm, &label);
 
-	return t && t->used ? t : 0;
+	return t && t->nexthop ? t : 0;
 }

@@ -321,8 +321,7 @@ type bpfTarget struct {
 	_        structs.HostLayout
 	Nexthop  uint32
 	Ethernet uint8
-	Used     uint8
-	Pad      [2]uint8
+	Pad      [3]uint8
 }
 
 type bpfTrace struct {

@@ -52,7 +52,7 @@ func prepare(path string, readOnly bool) error {
 func prepareDirectory(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return placeError(fmt.Sprintf("make directory %s for the store", dir), err)
+		return fileError(fmt.Sprintf("make directory %s for the store", dir), err)
 	}
 	if !writableDir(dir) {
 		return withCause(ErrReadOnly, "make store %s: the directory cannot be written; choose another file with --db", path)
@@ -82,7 +82,7 @@ func checkHeader(path string) error {
 func checkWritable(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return placeError(fmt.Sprintf("open store %s for writing", path), err)
+		return fileError(fmt.Sprintf("open store %s for writing", path), err)
 	}
 	_ = f.Close()
 	if !writableDir(filepath.Dir(path)) {

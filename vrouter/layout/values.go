@@ -1,0 +1,82 @@
+package layout
+
+import (
+	"slices"
+
+	"windtunnel/vrouter/model"
+)
+
+// Nexthop.Type: enum nexthop_type.
+const (
+	Discard uint8 = iota
+	Receive
+	Encap
+	Tunnel
+	Composite
+	VRFTranslate
+	L2Receive
+)
+
+// Flags of structs. A test compares them with types.h.
+const (
+	NexthopMulticast = 1 << 0
+	NexthopDF        = 1 << 1
+	NexthopPeer      = 1 << 2
+	NexthopPolicy    = 1 << 3
+	NexthopChecksum  = 1 << 5
+	NexthopCut       = 1 << 6
+
+	RouteMAC = 1 << 0
+
+	VifL2     = 1 << 0
+	VifL3     = 1 << 1
+	VifPolicy = 1 << 2
+	VifRouter = 1 << 4
+	VifNetkit = 1 << 5
+	VifNode   = 1 << 6
+
+	SettingsStrict           = 1 << 0
+	SettingsOneEncapsulation = 1 << 1
+	SettingsMPLSUDP          = 1 << 2
+	SettingsMPLSGRE          = 1 << 3
+
+	RuleEgress = 1 << 0
+	RuleAllow  = 1 << 1
+	RuleLog    = 1 << 2
+)
+
+// Sizes of structs.
+const (
+	MaxPaths   = 4   // of a tunnel
+	MaxMembers = 128 // of a composite
+	MaxRules   = 255 // of a policy
+	ChunkRules = 64  // of a policy, in one entry
+	MaxLocal   = 4   // underlay addresses of a node, of a family
+	MaxSources = 4   // source prefixes of a vif, of a family
+	MaxVRFs    = 4096
+)
+
+// If returns a flag if on is true, else 0.
+func If[F ~uint8 | ~uint16 | ~uint32](on bool, flag F) F {
+	if on {
+		return flag
+	}
+	return 0
+}
+
+// Encapsulations are the names of enum encapsulation, by number. Number 0 has no name.
+var Encapsulations = [...]model.Encapsulation{"", model.MPLSoGRE, model.MPLSoUDP, model.VXLAN, model.Direct, model.Translated}
+
+// Number returns the number of an encapsulation.
+func Number(e model.Encapsulation) uint8 { return uint8(slices.Index(Encapsulations[:], e)) }
+
+// Accepts reports whether the remote may use an encapsulation.
+func (r Remote) Accepts(e model.Encapsulation) bool { return r.Encaps>>Number(e)&1 != 0 }
+
+// Bits returns the value of Remote.Encaps for encapsulations.
+func Bits(all ...model.Encapsulation) (bits uint8) {
+	for _, e := range all {
+		bits |= 1 << Number(e)
+	}
+	return bits
+}
