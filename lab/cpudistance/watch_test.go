@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/testprogram"
 )
 
 // at makes readings 1 s apart.
@@ -33,7 +35,7 @@ func TestSummaryCountsTheChanges(t *testing.T) {
 // The probe on any machine: a round trip takes longer than an L1 hit and
 // shorter than a system call.
 func TestAProbeReadsPlausibleFigures(t *testing.T) {
-	cpus := usable(t)
+	cpus := testprogram.CPUs(t)
 	if len(cpus) < 2 {
 		t.Skip("this machine has one CPU; a distance needs two")
 	}
@@ -62,24 +64,10 @@ func TestAProbeOfCPUsThatAreNotThereIsRefused(t *testing.T) {
 	}
 }
 
-// usable lists the CPUs that this process may run on.
-func usable(t *testing.T) (cpus []int) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
-	for c := range len(set) * 64 {
-		if set.IsSet(c) {
-			cpus = append(cpus, c)
-		}
-	}
-	return cpus
-}
-
 // A thread at real-time priority preempts a caller on its CPU. Both threads
 // must still run.
 func TestACallerOnEitherCPUGetsReadings(t *testing.T) {
-	cpus := usable(t)
+	cpus := testprogram.CPUs(t)
 	if len(cpus) < 2 {
 		t.Skip("the distance of CPUs needs two")
 	}

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
@@ -88,16 +87,7 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
-	var cpus []int
-	for c := range len(set) * 64 {
-		if set.IsSet(c) {
-			cpus = append(cpus, c)
-		}
-	}
+	cpus := testprogram.CPUs(t)
 	if len(cpus) < 2 {
 		t.Skip("two nodes need two CPUs")
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/testprogram"
 )
 
 // timingTests is the environment variable that enables tests which need an
@@ -34,7 +36,7 @@ func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 	if os.Getenv(timingTests) == "" {
 		t.Skipf("needs an otherwise idle CPU: set %s=1 on a machine at rest", timingTests)
 	}
-	cpus := allCPUs(t)
+	cpus := testprogram.CPUs(t)
 	cpu := cpus[len(cpus)-1]
 	m, err := New(Config{Node: "n", CPUs: []int{cpu}, FineIdle: FineIdle()})
 	if err != nil {
@@ -147,7 +149,7 @@ func leaveTo(t *testing.T, cpus []int) {
 			}
 		}
 	}
-	all := allCPUs(t)
+	all := testprogram.CPUs(t)
 	set(cpus)
 	t.Cleanup(func() { set(all) })
 }

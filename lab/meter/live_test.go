@@ -14,28 +14,14 @@ import (
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
-)
 
-// allCPUs are those that this process may use.
-func allCPUs(t testing.TB) []int {
-	t.Helper()
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
-	var cpus []int
-	for c := range len(set) * 64 {
-		if set.IsSet(c) {
-			cpus = append(cpus, c)
-		}
-	}
-	return cpus
-}
+	"windtunnel/internal/testprogram"
+)
 
 func meterOf(t testing.TB, j joined) *Meter {
 	t.Helper()
 	m, err := New(Config{
-		Node: "n", CPUs: allCPUs(t),
+		Node: "n", CPUs: testprogram.CPUs(t),
 		Namespaces: []Namespace{{Name: "left", NS: j.left}, {Name: "right", NS: j.right}},
 		Devices:    []Device{{"left", "left", RoleEndpoint, true, 0}, {"right", "right", RoleEndpoint, true, 1}},
 	})
@@ -189,7 +175,7 @@ func wantSockets(t *testing.T, left, right NamespaceDelta) {
 func TestCountersOfOtherNamespacesStayStill(t *testing.T) {
 	j := join(t)
 	quiet := newSpace(t, "q")
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{Name: "quiet", NS: quiet}, {Name: "left", NS: j.left}}})
+	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Namespaces: []Namespace{{Name: "quiet", NS: quiet}, {Name: "left", NS: j.left}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +235,7 @@ func openFiles(t testing.TB) int {
 
 func TestMissingDeviceIsNamed(t *testing.T) {
 	j := join(t)
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), Namespaces: []Namespace{{Name: "left", NS: j.left}}, Devices: []Device{{Namespace: "left", Name: "nothere", Role: RoleVif}}})
+	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Namespaces: []Namespace{{Name: "left", NS: j.left}}, Devices: []Device{{Namespace: "left", Name: "nothere", Role: RoleVif}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +264,7 @@ func TestToolTimeHoldsDescendants(t *testing.T) {
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // the group that this test made
 		_ = cmd.Wait()
 	}()
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
+	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +409,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 }
 
 func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
+	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +426,7 @@ func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
 }
 
 func TestTheSeriesIncludesTheReadingAtItsStop(t *testing.T) {
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t), FineIdle: FineIdle()})
+	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/testprogram"
 )
 
 func TestTheOtherCPUsAreThoseThatAreOnlineAndNotTaken(t *testing.T) {
@@ -38,7 +40,7 @@ func TestNoMeterIsOpenedWhereEveryCPUIsTaken(t *testing.T) {
 }
 
 func TestTheOtherCPUsAreMetered(t *testing.T) {
-	all := allCPUs(t)
+	all := testprogram.CPUs(t)
 	if len(all) < 2 {
 		t.Skip("a second CPU is needed")
 	}

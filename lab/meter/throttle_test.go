@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/space"
 )
 
@@ -46,7 +47,7 @@ func TestThePeriodsInWhichAQuotaStoppedATool(t *testing.T) {
 		t.Fatal(err)
 	}
 	for limited, want := range map[string]bool{"": true, space.Cgroup(name): false} {
-		m, err := New(Config{Node: "n", CPUs: allCPUs(t), Limited: limited})
+		m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Limited: limited})
 		if err != nil {
 			t.Fatal(err)
 		}

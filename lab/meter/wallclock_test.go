@@ -3,6 +3,8 @@ package meter
 import (
 	"testing"
 	"time"
+
+	"windtunnel/internal/testprogram"
 )
 
 func TestTheWallClockStepsWhereItPartsFromTheMonotonicOne(t *testing.T) {
@@ -25,7 +27,7 @@ func TestTheWallClockStepsWhereItPartsFromTheMonotonicOne(t *testing.T) {
 }
 
 func TestReadingsHaveTheWallClockBesideTheMonotonicOne(t *testing.T) {
-	m, err := New(Config{Node: "n", CPUs: allCPUs(t)[:1]})
+	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t)[:1]})
 	if err != nil {
 		t.Fatal(err)
 	}

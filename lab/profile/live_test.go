@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
 )
@@ -64,17 +65,8 @@ func lastCPU(t *testing.T) int {
 	if os.Geteuid() != 0 {
 		t.Skip("sampling whole CPUs needs root")
 	}
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
-	last := -1
-	for c := range len(set) * 64 {
-		if set.IsSet(c) {
-			last = c
-		}
-	}
-	return last
+	cpus := testprogram.CPUs(t)
+	return cpus[len(cpus)-1]
 }
 
 func start(t *testing.T, c Config) *Sampler {

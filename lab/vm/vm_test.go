@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/vm/kernel"
 )
 
@@ -54,15 +55,7 @@ func machine(t *testing.T, k kernel.Kernel, image string, cpus int) (*Machine, e
 // twoCPUs returns the CPUs of this process; it skips the test if there is only one.
 func twoCPUs(t *testing.T) (cpus []int) {
 	t.Helper()
-	var allowed unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
-		t.Fatal(err)
-	}
-	for c := range len(allowed) * 64 {
-		if allowed.IsSet(c) {
-			cpus = append(cpus, c)
-		}
-	}
+	cpus = testprogram.CPUs(t)
 	if len(cpus) < 2 {
 		t.Skip("needs two CPUs")
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/testprogram"
 )
 
 const spinVariable = "WT_TEST_SPIN"
@@ -126,17 +128,8 @@ func (s *spinner) took() float64 {
 // lastCPU is the highest that this process may use.
 func lastCPU(t testing.TB) int {
 	t.Helper()
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
-	last := 0
-	for c := range len(set) * 64 {
-		if set.IsSet(c) {
-			last = c
-		}
-	}
-	return last
+	cpus := testprogram.CPUs(t)
+	return cpus[len(cpus)-1]
 }
 
 func open(t testing.TB, cpus ...int) *Meter {
