@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -26,7 +27,7 @@ func dropstatsCommand() *cobra.Command {
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			switch {
 			case follow:
-				return followDrops(ctx, cmd.OutOrStdout(), c, output)
+				return followDrops(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), c, output)
 			case log:
 				return printDropLog(ctx, cmd.OutOrStdout(), c, output)
 			}
@@ -59,20 +60,31 @@ func printDropLog(ctx context.Context, out io.Writer, c *api.Client, output form
 	return printDrops(out, events, output)
 }
 
-// followDrops prints each event of the agent's log once, until ctx ends.
-func followDrops(ctx context.Context, out io.Writer, c *api.Client, output format) error {
+// followDrops prints each event of the agent's log once, until ctx ends. The log has the latest 1,000
+// events, and the kernel's buffer is limited too. So it compares the printed events with the counters,
+// and writes to problems how many are missing.
+func followDrops(ctx context.Context, out, problems io.Writer, c *api.Client, output format) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var missed inspect.Missed
 	for events := []inspect.DropEvent(nil); ; {
 		later, err := c.DropLog(ctx)
 		if err != nil {
 			return err
 		}
-		if err := printDrops(out, inspect.Later(events, later), output); err != nil {
+		printed := inspect.Later(events, later)
+		if err := printDrops(out, printed, output); err != nil {
 			return err
 		}
 		if len(later) > 0 {
 			events = later
+		}
+		counters, err := c.Drops(ctx)
+		if err != nil {
+			return err
+		}
+		if n := missed.Add(len(printed), counters); n > 0 {
+			fmt.Fprintf(problems, "not listed: %s; the agent keeps the latest 1,000 drops, and `vrouter dropstats` counts all\n", phrase.Count(n, "packet"))
 		}
 		select {
 		case <-ctx.Done():

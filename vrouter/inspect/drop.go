@@ -55,3 +55,38 @@ func Later(before, after []DropEvent) []DropEvent {
 	}
 	return after[at:]
 }
+
+// Missed counts the dropped packets of which a reader of the log does not see an event. The zero value
+// is ready for the first reading.
+type Missed struct {
+	counters map[dropKey]uint64 // of the last reading; nil: there was none
+	due      int                // drops up to the reading before the last without an event, less those that were reported
+	recent   int                // drops between the last two readings
+}
+
+type dropKey struct {
+	vif    uint32
+	reason string
+}
+
+// Add notes the new events of a reading of the log, and the counters, which must be read after it. It
+// returns how many drops the readings have missed since the last call. An event may be in the log a
+// moment after it is counted: a drop counts as missed if the next reading does not have its event.
+func (m *Missed) Add(events int, counters []Drop) (missed int) {
+	now, gained := map[dropKey]uint64{}, 0
+	for _, d := range counters {
+		k := dropKey{d.Vif, d.Reason}
+		if now[k] = d.Packets; d.Packets > m.counters[k] { // lower: the counter is another vif's
+			gained += int(d.Packets - m.counters[k])
+		}
+	}
+	if m.counters != nil {
+		m.due += m.recent - events
+		m.recent = gained
+	}
+	m.counters = now
+	if m.due > 0 {
+		missed, m.due = m.due, 0
+	}
+	return missed
+}

@@ -43,6 +43,37 @@ func TestLaterIsWhatTheLogGained(t *testing.T) {
 	}
 }
 
+func TestDropsWithoutAnEventAreCounted(t *testing.T) {
+	counters := func(spoofed, policy uint64) []Drop {
+		return []Drop{{Vif: 1, Reason: "spoofed_ip", Packets: spoofed}, {Vif: 2, Reason: "policy", Packets: policy}}
+	}
+	var m Missed
+	for i, c := range []struct {
+		events   int
+		counters []Drop
+		missed   int
+	}{
+		{1000, counters(5000, 7), 0}, // before the reader started
+		{10, counters(5010, 7), 0},
+		{1000, counters(9010, 7), 0}, // the events of some may still come
+		{1000, counters(9010, 7), 2000},
+		{0, counters(9010, 7), 0},
+		{2, counters(9010, 8), 0},      // an event is read before it is counted
+		{0, counters(9011, 8), 0},      // its counter is read
+		{0, counters(0, 10), 0},        // another vif with the same id
+		{1, counters(3, 10), 1},        // one of the two of policy
+		{3, counters(3, 10), 0},        // those of the new vif
+		{0, []Drop{}, 0},               // the tables are new
+		{1, counters(0, 1), 0},         // counted and read
+		{1000, counters(0, 100001), 0}, // and then a flood
+		{1000, counters(0, 100001), 98000},
+	} {
+		if missed := m.Add(c.events, c.counters); missed != c.missed {
+			t.Errorf("reading %d: missed %d, want %d", i, missed, c.missed)
+		}
+	}
+}
+
 func TestADropEventIsOneLine(t *testing.T) {
 	e := DropEvent{Time: time.Date(2026, 1, 2, 3, 4, 5, 678900000, time.Local), Reason: "no_route", Meaning: "no route to the destination",
 		Vif: 1, Device: "tap0", VRF: 7, Length: 98, Packet: "10.0.0.3 → 10.0.9.9\nicmp echo"}
