@@ -140,7 +140,7 @@ func expectReplies(t *testing.T, from netns.NsHandle, to []netip.Addr, want func
 // kernelState returns what the agent must restore on a node.
 func (n *node) kernelState() (text string) {
 	n.bed.t.Helper()
-	for _, command := range []string{"iptables -S -t nat", "iptables -S", "ip6tables -S -t nat", "ip6tables -S", "sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.ipv6.conf.fab.forwarding", "ip -br link"} {
+	for _, command := range []string{"iptables -S -t nat", "iptables -S -t raw", "iptables -S", "ip6tables -S -t nat", "ip6tables -S -t raw", "ip6tables -S", "sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.ipv6.conf.fab.forwarding", "ip -br link"} {
 		out, err := exec.Command("ip", append([]string{"netns", "exec", n.space}, strings.Fields(command)...)...).CombinedOutput()
 		if err != nil {
 			n.bed.t.Fatalf("%s: %v: %s", command, err, out)
@@ -257,6 +257,38 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	}
 	for _, ip := range y.port.IPs {
 		b.must(h.AddrDel(lo, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(ip, ip.BitLen()))}))
+	}
+
+	// Nor can a host outside use addresses of the node or of its workloads.
+	route := b.handle(out["A"])
+	link, err := route.LinkByName("node")
+	b.must(err)
+	for i, to := range x.port.IPs {
+		from := hosts["A"].IPs[i]
+		via, program := "198.51.100.1", "iptables"
+		if to.Is6() {
+			via, program = "2001:db8:1::1", "ip6tables"
+		}
+		b.must(route.RouteAdd(&netlink.Route{Dst: ipNet(netip.PrefixFrom(to, to.BitLen())), Gw: netip.MustParseAddr(via).AsSlice(), LinkIndex: link.Attrs().Index}))
+		b.must(route.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(from, from.BitLen())), Flags: map[bool]int{true: 0x02}[from.Is6()]}))
+		b.must(in(out["A"], func() error {
+			d := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+			c, err := d.Dial("udp", netip.AddrPortFrom(to, 7).String())
+			if err == nil {
+				defer c.Close()
+				_, err = c.Write([]byte("?"))
+			}
+			return err
+		}))
+		soon(t, 5*time.Second, "a packet from outside with the node's address "+from.String()+" is dropped", func() error {
+			text, err := exec.Command("ip", "netns", "exec", a.space, program, "-t", "raw", "-nvxL", "VROUTER-PREROUTING").CombinedOutput()
+			for line := range strings.Lines(string(text)) {
+				if f := strings.Fields(line); len(f) > 2 && f[2] == "DROP" && f[0] != "0" {
+					return nil
+				}
+			}
+			return fmt.Errorf("%v: %s", err, text)
+		})
 	}
 
 	// Packets flow without the agent, and its next start changes nothing.

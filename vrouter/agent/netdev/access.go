@@ -37,6 +37,8 @@ type accessChain struct {
 
 // chains returns the chains for the subnets of networks with node_access:
 //   - Packets from the subnets to other addresses get the node's address.
+//   - Packets from outside with a source in the subnets are dropped: policies would take them for
+//     packets of a workload, or of the node.
 //   - The node forwards packets from the networks. It forwards packets into them if they belong
 //     to a connection from there, or to a mapped port. So these packets pass even if the policy
 //     of FORWARD is DROP, which Docker sets.
@@ -45,10 +47,13 @@ type accessChain struct {
 func (f accessFamily) chains(subnets []netip.Prefix) []accessChain {
 	const devices = ownPrefix + "+"
 	var masquerade [][]string
+	from := [][]string{{"-i", "lo", "-j", "RETURN"}, {"-i", devices, "-j", "RETURN"}}
 	for _, s := range subnets {
+		from = append(from, []string{"-s", s.Masked().String(), "-j", "DROP"})
 		masquerade = append(masquerade, []string{"-s", s.Masked().String(), "!", "-o", devices, "-j", "MASQUERADE"})
 	}
 	return []accessChain{
+		{"raw", "PREROUTING", "VROUTER-PREROUTING", from},
 		{"nat", "POSTROUTING", "VROUTER-POSTROUTING", masquerade},
 		{"filter", "FORWARD", "VROUTER-FORWARD", [][]string{
 			{"-i", devices, "-j", "ACCEPT"},
