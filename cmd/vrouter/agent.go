@@ -15,6 +15,7 @@ import (
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/follow"
+	"windtunnel/vrouter/k8s"
 )
 
 func agentCommand() *cobra.Command {
@@ -22,6 +23,7 @@ func agentCommand() *cobra.Command {
 	var level slog.Level
 	var from storeFlags
 	var newStore bool
+	var kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "agent --config FILE",
 		Short: "Run the agent of this node",
@@ -51,7 +53,15 @@ flowing, even if the agent is killed. The next agent takes over.`,
 				debug.SetGCPercent(50) // less memory for more CPU time: the agent is mostly idle
 			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-			err = agent.Run(cmd.Context(), c, agent.Options{Version: version + " (" + revision + ")", Logger: log})
+			o := agent.Options{Version: version + " (" + revision + ")", Logger: log}
+			if kubeconfig != "" {
+				cluster, err := k8s.Connect(kubeconfig)
+				if err != nil {
+					return failure{err}
+				}
+				o.NetworkOf = k8s.NetworkOf(cluster)
+			}
+			err = agent.Run(cmd.Context(), c, o)
 			if cmd.Context().Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, stopsignal.ErrInterrupted)) {
 				return nil // a signal ended the agent as intended
 			}
@@ -61,6 +71,8 @@ flowing, even if the agent is killed. The next agent takes over.`,
 	configFlag(cmd, &path)
 	from.add(cmd)
 	cmd.Flags().BoolVar(&newStore, "new-store", false, "Begin with an empty store although the node had ports: they are removed")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Let Kubernetes namespaces choose the network of their pods (annotation vrouter/network): a kubeconfig `file`, or in-cluster for the service account of this pod (default: they do not)")
+	cmd.MarkFlagFilename("kubeconfig")
 	cmd.Flags().TextVar(&level, "log", slog.LevelInfo, "Lowest `level` to log: debug, info, warn, error")
 	cmd.RegisterFlagCompletionFunc("log", words("debug", "info", "warn", "error"))
 	return cmd

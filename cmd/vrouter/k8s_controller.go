@@ -8,8 +8,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/k8s"
@@ -45,18 +43,14 @@ able to get, list and watch nodes and pods.`,
 		},
 	}
 	from.add(cmd)
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig `file` (default: the service account of this pod)")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", k8s.InCluster, "Kubeconfig `file`, or in-cluster: the service account of this pod")
 	cmd.MarkFlagFilename("kubeconfig")
 	return cmd
 }
 
 // control runs a controller until ctx ends.
 func control(ctx context.Context, a store.Address, files store.TLS, kubeconfig string, log *slog.Logger) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return failure{fmt.Errorf("find the cluster: %w; run this command in a pod, or give --kubeconfig", err)}
-	}
-	client, err := metadata.NewForConfig(config)
+	client, err := k8s.Connect(kubeconfig)
 	if err != nil {
 		return failure{err}
 	}

@@ -25,6 +25,9 @@ import (
 func (a *agent) addPort(ctx context.Context, r model.PortRequest) (api.Port, error) {
 	began := time.Now()
 	r.Node, r.Origin = cmp.Or(r.Node, a.config.Node), cmp.Or(r.Origin, model.Added)
+	if err := a.chooseNetwork(ctx, &r); err != nil {
+		return api.Port{}, err
+	}
 	here := r.Node == a.config.Node
 	arrived := a.follower.ChangePending()
 	defer arrived()
@@ -81,6 +84,28 @@ func (a *agent) addPort(ctx context.Context, r model.PortRequest) (api.Port, err
 	}
 	got.Took = time.Since(began)
 	return got, err
+}
+
+// chooseNetwork replaces the network of a pod's port by the network that the pod's namespace
+// chooses. The prefixes for allocation are of the former network.
+func (a *agent) chooseNetwork(ctx context.Context, r *model.PortRequest) error {
+	if a.chosen == nil || r.Pod.Namespace == "" {
+		return nil
+	}
+	network, err := a.chosen(ctx, r.Pod.Namespace)
+	if err != nil {
+		return refuse(http.StatusServiceUnavailable, "find the network of namespace %q of pod %s: %w", r.Pod.Namespace, r.Pod, err)
+	}
+	if network == "" || network == r.Network {
+		return nil
+	}
+	known := false
+	a.follower.Peek(func(v *fleet.View) { _, known = v.Network(network) })
+	if !known {
+		return refuse(http.StatusNotFound, "namespace %q chooses the network %q for its pods, but there is no such network; create it by `vrouter network create %s`, or correct the annotation of the namespace", r.Pod.Namespace, network, network)
+	}
+	r.Network, r.From = network, nil
+	return nil
 }
 
 // mayAdd checks a request before the store is changed. isThere is true if an

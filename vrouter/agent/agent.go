@@ -22,6 +22,9 @@ import (
 type Options struct {
 	Version string       // of the program, for users
 	Logger  *slog.Logger // nil: no log
+	// NetworkOf returns the network that a Kubernetes namespace chooses for its pods; "": none.
+	// nil: no namespace chooses one.
+	NetworkOf func(ctx context.Context, namespace string) (string, error)
 }
 
 // agent is a running node. Only the loop uses the loop's fields. Other goroutines
@@ -29,6 +32,7 @@ type Options struct {
 type agent struct {
 	config  config.Config
 	version string
+	chosen  func(ctx context.Context, namespace string) (network string, err error) // Options.NetworkOf
 	log     *slog.Logger
 	started time.Time
 	space   *netdev.Space
@@ -63,7 +67,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	a := &agent{
-		config: c, version: o.Version, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
+		config: c, version: o.Version, chosen: o.NetworkOf, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
 	}
 	err = a.run(ctx)
 	if a.removed {

@@ -42,7 +42,7 @@ func add(args *skel.CmdArgs) error {
 		From: r.config.pools,
 	})
 	if err == nil && len(r.config.Runtime.PortMappings) > 0 {
-		if err = r.addNodePort(); err != nil {
+		if err = r.addNodePort(port.Network); err != nil {
 			_, back := r.client.DeletePort(r.ctx, r.port())
 			err = errors.Join(err, back)
 		}
@@ -81,21 +81,21 @@ const nodeOwner = "node"
 // addNodePort gives the node an address in the network. Mapped ports of
 // containers need this address, since the node forwards their packets. If the node has an
 // address in the network, or gets one because of node_access, addNodePort does nothing.
-func (r *request) addNodePort() error {
+func (r *request) addNodePort(network string) error {
 	s, err := r.client.Status(r.ctx)
 	if err != nil {
 		return err
 	}
 	networks, err := r.client.Networks(r.ctx)
-	if err != nil || slices.ContainsFunc(networks, func(n model.Network) bool { return n.Name == r.config.Network && n.NodeAccess }) {
+	if err != nil || slices.ContainsFunc(networks, func(n model.Network) bool { return n.Name == network && n.NodeAccess }) {
 		return err
 	}
-	ports, err := r.client.Ports(r.ctx, api.PortFilter{Network: r.config.Network, Node: s.Node})
+	ports, err := r.client.Ports(r.ctx, api.PortFilter{Network: network, Node: s.Node})
 	if err != nil || slices.ContainsFunc(ports, func(p model.Port) bool { return p.Attach.Host }) {
 		return err
 	}
 	_, err = r.client.AddPort(r.ctx, model.PortRequest{Port: model.Port{
-		Name: model.NodePort(s.Node, r.config.Network), Network: r.config.Network, Attach: model.Attachment{Host: true},
+		Name: model.NodePort(s.Node, network), Network: network, Attach: model.Attachment{Host: true},
 		Origin: model.CNI, Owner: nodeOwner,
 	}})
 	return err
@@ -153,7 +153,7 @@ func check(args *skel.CmdArgs) error {
 	if port.Device == "" {
 		wrong = append(wrong, fmt.Errorf("port %s is not connected; see `vrouter status`", port.Name))
 	}
-	if port.Network != r.config.Network {
+	if port.Network != r.config.Network && r.config.pod.Namespace == "" { // else the namespace may choose the network
 		wrong = append(wrong, fmt.Errorf("port %s is in network %s, not %s", port.Name, port.Network, r.config.Network))
 	}
 	wrong = append(wrong, r.differences(port)...)
@@ -262,16 +262,18 @@ func gc(args *skel.CmdArgs) error {
 		return failed("garbage collection on this node", err)
 	}
 	var errs []error
-	needed := false // another container in the network needs the node's port
+	needed := map[string]bool{} // networks in which containers need the node's port
 	for _, p := range ports {
 		if valid[p.Owner] || !strings.HasPrefix(p.Owner, r.config.Name+"/") {
-			needed = needed || p.Network == r.config.Network && p.Owner != nodeOwner
+			needed[p.Network] = needed[p.Network] || p.Owner != nodeOwner
 			continue
 		}
 		errs = append(errs, r.client.EnsureNoPort(r.ctx, p.Name))
 	}
-	if node := model.NodePort(s.Node, r.config.Network); !needed && slices.ContainsFunc(ports, func(p model.Port) bool { return p.Name == node }) {
-		errs = append(errs, r.client.EnsureNoPort(r.ctx, node))
+	for _, p := range ports {
+		if p.Owner == nodeOwner && !needed[p.Network] {
+			errs = append(errs, r.client.EnsureNoPort(r.ctx, p.Name))
+		}
 	}
 	return failed("garbage collection on this node", errors.Join(errs...))
 }
