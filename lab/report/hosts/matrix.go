@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -79,7 +80,7 @@ func complete(x *model.HostMatrix) {
 	for k := range x.Pairs {
 		f := &x.Pairs[k]
 		var values []float64
-		for _, block := range blocksOf(f.Values) {
+		for _, block := range slices.Sorted(maps.Keys(f.Values)) {
 			values = append(values, f.Values[block])
 			byBlock[block] = append(byBlock[block], f.Values[block])
 		}
@@ -144,7 +145,7 @@ type claims struct {
 func (c *claims) add(values, others map[int]float64, result func(p float64, claimed bool)) *quantity.Interval {
 	var over, under []float64
 	row := make(map[int]float64)
-	for _, block := range blocksOf(values) {
+	for _, block := range slices.Sorted(maps.Keys(values)) {
 		other, ok := others[block]
 		if !ok {
 			continue
@@ -166,42 +167,9 @@ func (c *claims) add(values, others map[int]float64, result func(p float64, clai
 // judge decides the claims. All of them together are wrong with a probability of 5 % at
 // most (stats.Family). A claim also needs its whole interval beyond the limit.
 func (c *claims) judge() {
-	for i, p := range stats.Family(inBlocks(c.rows)) {
+	for i, p := range stats.Family(verdicts.ByBlock(c.rows)) {
 		c.results[i](p, p <= verdicts.Alpha && c.ratios[i].High < 1-slowLimit)
 	}
-}
-
-// inBlocks returns the values as lists over the same blocks. A value that a row lacks is
-// NaN.
-func inBlocks(rows []map[int]float64) [][]float64 {
-	all := make(map[int]float64)
-	for _, row := range rows {
-		for block := range row {
-			all[block] = 0
-		}
-	}
-	blocks := blocksOf(all)
-	list := make([][]float64, len(rows))
-	for i, row := range rows {
-		for _, block := range blocks {
-			v, ok := row[block]
-			if !ok {
-				v = math.NaN()
-			}
-			list[i] = append(list[i], v)
-		}
-	}
-	return list
-}
-
-// blocksOf lists the blocks that have a value, in ascending order.
-func blocksOf(values map[int]float64) []int {
-	blocks := make([]int, 0, len(values))
-	for block := range values {
-		blocks = append(blocks, block)
-	}
-	slices.Sort(blocks)
-	return blocks
 }
 
 // upperQuartile returns the smallest value that at least three quarters of the values do

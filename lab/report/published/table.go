@@ -98,7 +98,7 @@ func measureRatio(b *verdicts.Judge, c *model.PublishedCell) {
 			return
 		}
 	}
-	over, _, _ := verdicts.Pair(m, b.Cells[c.Scenario], b.Cells[c.Against])
+	over, _, _ := verdicts.Pair(b.Cells[c.Scenario], m, b.Cells[c.Against], m)
 	switch p := b.Paired(c.Scenario, c.Against, m); {
 	case len(over) == 0:
 		c.Why = cmp.Or(b.WithoutCommonBlock(c.Scenario, c.Against), "no block has figures of both scenarios")

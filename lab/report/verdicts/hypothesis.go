@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/figures"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
@@ -99,12 +98,12 @@ func (b *Judge) lacksFigures(h *suite.Hypothesis, subject string) string {
 // this confidence. It returns the reason if there is none.
 func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level float64) (quantity.Interval, string) {
 	m, of := sample.Metric(h.Metric), subject+" and "+h.Baseline
-	over, under, _ := Pair(m, b.Cells[subject], b.Cells[h.Baseline])
+	over, under, _ := Pair(b.Cells[subject], m, b.Cells[h.Baseline], m)
 	estimate := b.ratio
 	switch {
 	case h.Over != "":
 		of = subject
-		over, under = both(b.Cells[subject], m, sample.Metric(h.Over))
+		over, under, _ = Pair(b.Cells[subject], m, b.Cells[subject], sample.Metric(h.Over))
 	case h.Baseline == "":
 		iv, _, err := stats.MedianInterval(b.Cells[subject].Values[m], b.level(level))
 		if err != nil {
@@ -125,16 +124,6 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 		return quantity.Interval{}, fmt.Sprintf("%s of %s has no ratio", m.Label(), of)
 	}
 	return quantity.Interval(e.Interval), ""
-}
-
-// both returns the values of two metrics of one scenario, of the blocks that have both.
-func both(c *figures.Cell, m, other sample.Metric) (over, under []float64) {
-	for i, block := range c.Blocks[m] {
-		if j, found := slices.BinarySearch(c.Blocks[other], block); found {
-			over, under = append(over, c.Values[m][i]), append(under, c.Values[other][j])
-		}
-	}
-	return over, under
 }
 
 // sentence states the figure of a subject: "throughput of b/stream is 0.98× [0.97, 0.99]

@@ -39,7 +39,7 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 		b.pairs = make(map[pairKey]*model.Comparison)
 	}
 	b.pairs[key] = nil
-	over, under, blocks := Pair(m, b.Cells[subject], b.Cells[baseline])
+	over, under, blocks := Pair(b.Cells[subject], m, b.Cells[baseline], m)
 	e, ok, err := b.ratio(over, under, stats.Level)
 	if err != nil {
 		b.Doubt.Say("%s: there is no ratio of %s to %s, because %v.", phrase.Capital(m.Label()), subject, baseline, err)
@@ -75,16 +75,15 @@ func excludesOne(c *model.Comparison) bool { return stats.Interval(c.Ratio).Excl
 // ratio estimates over / under with an interval of this confidence. If the plan asks
 // for a precision, the interval is wider, because its width decided when the run ended.
 func (b *Judge) ratio(over, under []float64, level float64) (stats.Estimate, bool, error) {
-	e, ok, err := stats.Ratio(over, under, b.level(level))
-	if b.Plan.Stop.Precision > 0 {
-		e = e.AfterLooks()
-	}
-	return e, ok, err
+	return b.looked(stats.Ratio(over, under, b.level(level)))
 }
 
 // difference is ratio, but estimates over − under.
 func (b *Judge) difference(over, under []float64, level float64) (stats.Estimate, bool, error) {
-	e, ok, err := stats.Difference(over, under, b.level(level))
+	return b.looked(stats.Difference(over, under, b.level(level)))
+}
+
+func (b *Judge) looked(e stats.Estimate, ok bool, err error) (stats.Estimate, bool, error) {
 	if b.Plan.Stop.Precision > 0 {
 		e = e.AfterLooks()
 	}
@@ -100,15 +99,15 @@ func (b *Judge) level(level float64) float64 {
 	return level
 }
 
-// Pair returns the values of subject and baseline, and their blocks in ascending
-// order. It takes only blocks that have a value of both.
-func Pair(m sample.Metric, subject, baseline *figures.Cell) (over, under []float64, blocks []int) {
+// Pair returns the values of two metrics, each of its cell, and their blocks in ascending
+// order. It takes only blocks that have both.
+func Pair(subject *figures.Cell, m sample.Metric, baseline *figures.Cell, of sample.Metric) (over, under []float64, blocks []int) {
 	if subject == nil || baseline == nil {
 		return nil, nil, nil
 	}
 	for i, block := range subject.Blocks[m] {
-		if j, both := slices.BinarySearch(baseline.Blocks[m], block); both {
-			over, under, blocks = append(over, subject.Values[m][i]), append(under, baseline.Values[m][j]), append(blocks, block)
+		if j, both := slices.BinarySearch(baseline.Blocks[of], block); both {
+			over, under, blocks = append(over, subject.Values[m][i]), append(under, baseline.Values[of][j]), append(blocks, block)
 		}
 	}
 	return over, under, blocks

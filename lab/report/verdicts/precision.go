@@ -71,7 +71,7 @@ func wide(wanted float64, subject, baseline *figures.Cell) (list []model.Impreci
 		iv, ok, err := stats.MedianInterval(subject.Values[m], stats.Looked(stats.Level))
 		if baseline != nil {
 			var e stats.Estimate
-			over, under, _ := Pair(m, subject, baseline)
+			over, under, _ := Pair(subject, m, baseline, m)
 			e, ok, err = stats.Ratio(over, under, stats.Looked(stats.Level))
 			entry.Baseline, iv = baseline.Scenario.ID, e.Interval
 		}

@@ -39,12 +39,13 @@ func OfSide(m sample.Metric) bool {
 // comparisons of the report and the steps of its ladders. It has each pair once.
 func (b *Judge) settle(all []*model.Comparison) {
 	var family []*model.Comparison
+	var logs []map[int]float64
 	for _, c := range all {
 		if c.P != nil && !slices.Contains(family, c) {
-			family = append(family, c)
+			family, logs = append(family, c), append(logs, c.Logs)
 		}
 	}
-	for i, p := range stats.Family(byBlock(family)) {
+	for i, p := range stats.Family(ByBlock(logs)) {
 		c := family[i]
 		if b.Plan.Stop.Precision > 0 {
 			p = stats.AfterLooks(p)
@@ -56,24 +57,24 @@ func (b *Judge) settle(all []*model.Comparison) {
 	}
 }
 
-// byBlock returns the logarithm of each comparison's ratio in each block: one row
-// for each comparison. A value is NaN if a comparison lacks the block.
-func byBlock(family []*model.Comparison) [][]float64 {
+// ByBlock returns the values of each row in the blocks of all rows, as stats.Family needs
+// them. A value is NaN if a row lacks the block.
+func ByBlock(rows []map[int]float64) [][]float64 {
 	places := make(map[int]int)
-	for _, c := range family {
-		for block := range c.Logs {
+	for _, row := range rows {
+		for block := range row {
 			places[block] = 0
 		}
 	}
 	for i, block := range slices.Sorted(maps.Keys(places)) {
 		places[block] = i
 	}
-	rows := make([][]float64, len(family))
-	for k, c := range family {
-		rows[k] = slices.Repeat([]float64{math.NaN()}, len(places))
-		for block, log := range c.Logs {
-			rows[k][places[block]] = log
+	list := make([][]float64, len(rows))
+	for k, row := range rows {
+		list[k] = slices.Repeat([]float64{math.NaN()}, len(places))
+		for block, v := range row {
+			list[k][places[block]] = v
 		}
 	}
-	return rows
+	return list
 }
