@@ -118,11 +118,11 @@ func (a *agent) fabricRows(v *snapshot, modes map[uint32]string, dropped uint64)
 	return rows
 }
 
-func vifRow(v *snapshot, ifindex uint32, f fib.Vif) inspect.Vif {
+func vifRow(v *snapshot, ifindex uint32, f layout.Vif) inspect.Vif {
 	return inspect.Vif{
 		ID: f.ID, Device: v.device(f.ID, ifindex), Ifindex: ifindex, Type: "virtual", Port: v.names().vifs[f.ID],
 		Network: v.networks[f.VRF].Name, VRF: f.VRF, Nexthop: f.Nexthop, MAC: f.MAC, MTU: f.MTU,
-		Flags: flags(f.L2, "L2", f.L3, "L3", f.Policy, "Policy"), Sources: f.Sources,
+		Flags: flags(f.Flags&layout.VifL2 != 0, "L2", f.Flags&layout.VifL3 != 0, "L3", f.Flags&layout.VifPolicy != 0, "Policy"), Sources: f.Sources(),
 	}
 }
 

@@ -48,12 +48,9 @@ type names struct {
 }
 
 func namesOf(p *reconcile.Pass) *names {
-	n := &names{nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: make(map[uint32]string, len(p.Tables.Vifs)), indexes: make(map[uint32]string, len(p.Devices))}
+	n := &names{nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: p.Tables.Ports, indexes: make(map[uint32]string, len(p.Devices))}
 	for id, nexthop := range p.Tables.Nexthops {
 		n.nexthops[id] = nexthop.Name
-	}
-	for _, vif := range p.Tables.Vifs {
-		n.vifs[vif.ID] = vif.Name
 	}
 	for _, d := range p.Devices {
 		n.indexes[uint32(d.Index())] = d.Link.Attrs().Name

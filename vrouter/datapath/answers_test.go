@@ -49,7 +49,7 @@ func arpFrame(t *testing.T, operation uint16, mac model.MAC, from, to netip.Addr
 
 func onlyL3(f *fib.Tables) {
 	for i, v := range f.Vifs {
-		v.L2 = false
+		v.Flags &^= layout.VifL2
 		f.Vifs[i] = v
 	}
 }
@@ -296,7 +296,7 @@ func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
 	wide := func(f *fib.Tables) {
 		onlyL3(f)
 		for i, v := range f.Vifs {
-			v.Sources = append(slices.Clone(v.Sources), netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"))
+			v.SetSources(append(v.Sources(), netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")))
 			f.Vifs[i] = v
 		}
 		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.MustParsePrefix("10.99.0.0/16")}] = layout.Route{Nexthop: nhVif}
@@ -380,7 +380,7 @@ func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
 	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
 		r := newRig(t, encap, v6, func(f *fib.Tables) {
 			for i, v := range f.Vifs {
-				v.L3, v.Gateway4, v.Gateway6 = false, netip.Addr{}, netip.Addr{}
+				v.Flags, v.Gateway4, v.Gateway6 = v.Flags&^layout.VifL3, 0, layout.Address{}
 				f.Vifs[i] = v
 			}
 		})

@@ -223,7 +223,7 @@ func encode(f fib.Tables) (v values, err error) {
 	v = values{
 		settings: map[uint32]layout.NodeSettings{}, nexthops: map[uint32]layout.Nexthop{},
 		members: map[layout.MemberKey]layout.Member{}, vrfs: copyOf(f.VRFs),
-		moreRules: map[layout.RulesKey]layout.RuleChunk{}, policies: map[uint32]layout.Policy{}, policyGen: map[uint32]uint32{}, vifs: map[uint32]layout.Vif{},
+		moreRules: map[layout.RulesKey]layout.RuleChunk{}, policies: map[uint32]layout.Policy{}, policyGen: map[uint32]uint32{}, vifs: copyOf(f.Vifs),
 		bridge: copyOf(f.Bridge), remotes: copyOf(f.Remotes), senders: copyOf(f.Senders),
 		ilm: copyOf(f.ILM), vnis: copyOf(f.VNIs),
 	}
@@ -244,7 +244,7 @@ func encode(f fib.Tables) (v values, err error) {
 		v.policyGen[id] = v.policies[id].Generation
 		maps.Copy(v.moreRules, more)
 	}
-	if err := v.encodeVifs(f.Vifs); err != nil {
+	if err := v.checkVifs(); err != nil {
 		return v, err
 	}
 	if err := v.routes(f.Routes); err != nil {
@@ -260,11 +260,11 @@ func copyOf[K, V comparable](m map[K]V) map[K]V {
 	return c
 }
 
-// encodeVifs checks that each vif has a different id, because counters, policies and flows
+// checkVifs checks that each vif has a different id, because counters, policies and flows
 // use it. It marks the nexthops of vifs with a policy.
-func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
-	device := make(map[uint32]uint32, len(all)) // by vif id
-	for ifindex, vif := range all {
+func (v *values) checkVifs() error {
+	device := make(map[uint32]uint32, len(v.vifs)) // by vif id
+	for ifindex, vif := range v.vifs {
 		if vif.ID == 0 {
 			return fmt.Errorf("vif at device %d: number 0 is the fabric's", ifindex)
 		}
@@ -272,9 +272,6 @@ func (v *values) encodeVifs(all map[uint32]fib.Vif) (err error) {
 			return fmt.Errorf("vif %d is at two devices, %d and %d", vif.ID, min(other, ifindex), max(other, ifindex))
 		}
 		device[vif.ID] = ifindex
-		if v.vifs[ifindex], err = encodeVif(vif); err != nil {
-			return err
-		}
 	}
 	for id, n := range v.nexthops {
 		if fib.NexthopType(n.Type) == fib.Encap && v.vifs[device[n.Vif]].Flags&layout.VifPolicy != 0 {
@@ -321,7 +318,7 @@ func (v *values) routes(all map[fib.RouteKey]layout.Route) error {
 // change meanwhile can be old or new.
 func (d *Datapath) Dump() (fib.Tables, error) {
 	f := fib.Tables{
-		Vifs: map[uint32]fib.Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
+		Vifs: map[uint32]layout.Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
 		Routes: map[fib.RouteKey]layout.Route{}, Bridge: map[layout.BridgeKey]layout.BridgeEntry{},
 		ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{},
 		Policies: map[uint32]fib.Policy{},
@@ -341,7 +338,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		func() error {
 			return t.policies.each(func(id uint32, v layout.Policy) { f.Policies[id] = decodePolicy(id, &v, more) })
 		},
-		func() error { return t.vifs.each(func(i uint32, v layout.Vif) { f.Vifs[i] = decodeVif(v) }) },
+		func() error { return t.vifs.each(func(i uint32, v layout.Vif) { f.Vifs[i] = v }) },
 		func() error { return t.dumpRoutes(f.Routes) },
 		func() error {
 			return t.bridge.each(func(k layout.BridgeKey, v layout.BridgeEntry) { f.Bridge[k] = v })

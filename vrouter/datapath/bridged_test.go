@@ -32,7 +32,7 @@ func bridgesDirectly(f *fib.Tables) {
 	addStations(f)
 	for i, v := range f.Vifs {
 		if v.ID == 1 {
-			v.Sources = []netip.Prefix{netip.PrefixFrom(addrA, 32), netip.PrefixFrom(addr50, 16).Masked(), netip.PrefixFrom(addrA6, 128)}
+			v.SetSources([]netip.Prefix{netip.PrefixFrom(addrA, 32), netip.PrefixFrom(addr50, 16).Masked(), netip.PrefixFrom(addrA6, 128)})
 			f.Vifs[i] = v
 		}
 	}
@@ -108,7 +108,9 @@ func onlyBridges(f *fib.Tables) {
 	vrf.Flags = layout.VifL2
 	f.VRFs[1] = vrf
 	for i, v := range f.Vifs {
-		v.L3 = v.L3 && v.VRF != 1
+		if v.VRF == 1 {
+			v.Flags &^= layout.VifL3
+		}
 		f.Vifs[i] = v
 	}
 }
@@ -319,7 +321,7 @@ func TestOf8023FramesOnlySpanningTreeAndISISAreBridged(t *testing.T) {
 	for _, l3 := range []bool{false, true} {
 		r := newRig(t, model.VXLAN, false, func(f *fib.Tables) {
 			for i, v := range f.Vifs {
-				v.L3 = l3
+				v.Flags = v.Flags&^layout.VifL3 | layout.If[uint16](l3, layout.VifL3)
 				f.Vifs[i] = v
 			}
 		})

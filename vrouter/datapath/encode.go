@@ -9,36 +9,6 @@ import (
 	"windtunnel/vrouter/layout"
 )
 
-func maskOf(bits int) (m [16]byte) {
-	for i := range bits {
-		m[i/8] |= 0x80 >> (i % 8)
-	}
-	return m
-}
-
-func encodeVif(f fib.Vif) (v layout.Vif, err error) {
-	v.ID, v.VRF, v.Nexthop, v.MTU, v.Egress = f.ID, f.VRF, f.Nexthop, f.MTU, f.Egress
-	v.MAC, v.RouterMAC = f.MAC, f.RouterMAC
-	v.Gateway4, v.Gateway6 = layout.Network4(f.Gateway4), layout.AddressOf(f.Gateway6)
-	v.Flags = layout.If[uint16](f.L2, layout.VifL2) | layout.If[uint16](f.L3, layout.VifL3) | layout.If[uint16](f.Policy, layout.VifPolicy) | layout.If[uint16](f.Router, layout.VifRouter) | layout.If[uint16](f.Netkit, layout.VifNetkit) | layout.If[uint16](f.Node, layout.VifNode)
-	for _, p := range f.Sources {
-		switch {
-		case p.Addr().Is4() && v.Sources4 < layout.MaxSources:
-			m := maskOf(p.Bits())
-			s := &v.Source4[v.Sources4]
-			s.Address, s.Mask = layout.Network4(p.Masked().Addr()), binary.NativeEndian.Uint32(m[:4])
-			v.Sources4++
-		case p.Addr().Is6() && v.Sources6 < layout.MaxSources:
-			s := &v.Source6[v.Sources6]
-			s.Address, s.Mask = layout.AddressOf(p.Masked().Addr()), layout.Address{Bytes: maskOf(p.Bits())}
-			v.Sources6++
-		default:
-			return v, fmt.Errorf("port %s: source %s: a port has at most %d source prefixes of a family", f.Name, p, layout.MaxSources)
-		}
-	}
-	return v, nil
-}
-
 func encodeNexthop(id uint32, f fib.Nexthop) (v layout.Nexthop, err error) {
 	v.Type, v.VRF, v.Vif, v.Oif, v.MTU, v.Remote = uint8(f.Type), f.VRF, f.Vif, f.Oif, f.MTU, f.Remote
 	v.Fallback = f.Fallback
@@ -105,6 +75,6 @@ func encodeRule(r fib.Rule) layout.Rule {
 	if a.Is4() {
 		bits += 96
 	}
-	v.Mask.Bytes = maskOf(bits)
+	v.Mask = layout.MaskOf(bits)
 	return v
 }

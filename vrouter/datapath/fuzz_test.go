@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -35,7 +36,7 @@ func TestEveryPacketComesToOneEnd(t *testing.T) {
 	n := fuzzPackets(t)
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
 		for i, vif := range f.Vifs {
-			vif.Policy = vif.ID == 1
+			vif.Flags |= layout.If[uint16](vif.ID == 1, layout.VifPolicy)
 			f.Vifs[i] = vif
 		}
 		f.Policies[1] = fib.Policy{AllowIn: true, AllowOut: true, Rules: []fib.Rule{{Protocol: 17, FirstPort: 53, LastPort: 53}}}

@@ -148,20 +148,19 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 	host := func(a netip.Addr) fib.RouteKey {
 		return fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a, a.BitLen())}
 	}
+	const both = layout.VifL2 | layout.VifL3
+	gateway4, gateway6 := layout.Network4(netip.MustParseAddr("10.1.0.1")), layout.AddressOf(netip.MustParseAddr("fd00:1::1"))
+	a := layout.Vif{ID: 1, VRF: 1, Nexthop: nhVif, Flags: both, MTU: 1430, MAC: macA, RouterMAC: model.RouterMAC, Gateway4: gateway4, Gateway6: gateway6}
+	a.SetSources([]netip.Prefix{netip.PrefixFrom(addrA, 32), netip.PrefixFrom(addrA6, 128)})
+	c := layout.Vif{ID: 2, VRF: 1, Nexthop: nhVif2, Flags: both, MTU: 1430, MAC: macC, RouterMAC: model.RouterMAC, Gateway4: gateway4}
+	c.SetSources([]netip.Prefix{netip.PrefixFrom(addrC, 32)})
 	return fib.Tables{
 		Settings: layout.NodeSettings{
 			VXLANPort: layout.Network16(4789), Flags: layout.SettingsMPLSUDP | layout.SettingsMPLSGRE | layout.SettingsStrict,
 			Local4: [4]uint32{layout.Network4(local)}, Local6: [4]layout.Address{layout.AddressOf(local6)},
 		},
-		Vifs: map[uint32]fib.Vif{
-			uint32(vif): {ID: 1, VRF: 1, Nexthop: nhVif, L2: true, L3: true, MTU: 1430, MAC: macA, RouterMAC: model.RouterMAC,
-				Gateway4: netip.MustParseAddr("10.1.0.1"), Gateway6: netip.MustParseAddr("fd00:1::1"),
-				Sources: []netip.Prefix{netip.PrefixFrom(addrA, 32), netip.PrefixFrom(addrA6, 128)}},
-			uint32(vif2): {ID: 2, VRF: 1, Nexthop: nhVif2, L2: true, L3: true, MTU: 1430, MAC: macC, RouterMAC: model.RouterMAC,
-				Gateway4: netip.MustParseAddr("10.1.0.1"),
-				Sources:  []netip.Prefix{netip.PrefixFrom(addrC, 32)}},
-		},
-		VRFs: map[uint32]layout.VRF{1: {Flood: nhFlood, Flags: layout.VifL2 | layout.VifL3, RouterMAC: model.RouterMAC, Prefix6: layout.Words96(addrA6)}},
+		Vifs: map[uint32]layout.Vif{uint32(vif): a, uint32(vif2): c},
+		VRFs: map[uint32]layout.VRF{1: {Flood: nhFlood, Flags: both, RouterMAC: model.RouterMAC, Prefix6: layout.Words96(addrA6)}},
 		Nexthops: map[uint32]fib.Nexthop{
 			nhVif:            {Type: fib.Encap, VRF: 1, Vif: 1, Oif: uint32(vif), DMAC: macA, SMAC: model.RouterMAC, MTU: 1430},
 			nhVif2:           {Type: fib.Encap, VRF: 1, Vif: 2, Oif: uint32(vif2), DMAC: macC, SMAC: model.RouterMAC, MTU: 1430},

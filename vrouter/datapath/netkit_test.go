@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -15,7 +16,7 @@ func newNetkitRig(t *testing.T) *rig {
 	t.Helper()
 	return newRig(t, model.VXLAN, false, func(tables *fib.Tables) {
 		for ifindex, v := range tables.Vifs {
-			v.Netkit = true
+			v.Flags |= layout.VifNetkit
 			tables.Vifs[ifindex] = v
 		}
 	})

@@ -41,7 +41,7 @@ func dangling(d *Datapath) (all []string, err error) {
 	}
 	for i, v := range f.Vifs {
 		check(fmt.Sprint("vif at ", i), v.Nexthop)
-		if _, ok := f.Policies[v.ID]; v.Policy && !ok {
+		if _, ok := f.Policies[v.ID]; v.Flags&layout.VifPolicy != 0 && !ok {
 			all = append(all, fmt.Sprintf("vif at %d: its policy does not exist", i))
 		}
 		if rules := f.Policies[v.ID].Rules; slices.Contains(rules, fib.Rule{}) {
@@ -81,7 +81,7 @@ func consistentTables(r *rand.Rand) fib.Tables {
 	}
 	if r.IntN(2) == 1 {
 		v := f.Vifs[7]
-		v.Policy = true
+		v.Flags |= layout.VifPolicy
 		f.Vifs[7] = v
 		policy := source{r}.policy()
 		for i := range policy.Rules {

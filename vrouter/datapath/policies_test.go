@@ -26,7 +26,7 @@ func withRules(n int) func(*fib.Tables) {
 		}
 		f.Policies[1] = p
 		for device, v := range f.Vifs {
-			v.Policy = v.ID == 1
+			v.Flags |= layout.If[uint16](v.ID == 1, layout.VifPolicy)
 			f.Vifs[device] = v
 		}
 	}

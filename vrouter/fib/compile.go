@@ -100,7 +100,7 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 		here: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
 		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{},
 		t: Tables{
-			Vifs: map[uint32]Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]layout.Route{},
+			Vifs: map[uint32]layout.Vif{}, Ports: map[uint32]string{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]layout.Route{},
 			Bridge: map[layout.BridgeKey]layout.BridgeEntry{}, ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{},
 			Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{}, Policies: map[uint32]Policy{},
 		},
@@ -217,19 +217,4 @@ func (c *compiler) accepts(e model.Encapsulation) bool {
 		}
 	}
 	return false
-}
-
-// fourFirst puts IPv4 prefixes before IPv6 prefixes, as the maps have them. It keeps the
-// order of each family.
-func fourFirst[E any](all []E, is4 func(E) bool) []E {
-	slices.SortStableFunc(all, func(a, b E) int {
-		switch x, y := is4(a), is4(b); {
-		case x == y:
-			return 0
-		case x:
-			return -1
-		}
-		return 1
-	})
-	return all
 }

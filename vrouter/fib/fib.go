@@ -12,7 +12,8 @@ import (
 // Tables are the desired contents of all maps of one node.
 type Tables struct {
 	Settings layout.NodeSettings
-	Vifs     map[uint32]Vif        // by ifindex
+	Vifs     map[uint32]layout.Vif // by ifindex
+	Ports    map[uint32]string     // names of the vifs, by id; not written to maps
 	VRFs     map[uint32]layout.VRF // by VRF id
 	Nexthops map[uint32]Nexthop    // by id
 	Routes   map[RouteKey]layout.Route
@@ -39,26 +40,6 @@ type Problem struct{ Kind, Name, Text string }
 type NetworkError struct {
 	Network string
 	Err     error
-}
-
-// Vif is the device of a workload.
-type Vif struct {
-	ID        uint32 // small numbers from 1; 0 is the fabric
-	Name      string // of the port; not in the map
-	VRF       uint32
-	Nexthop   uint32
-	L2, L3    bool
-	Policy    bool
-	Router    bool   // it may send router advertisements and DHCP answers
-	Netkit    bool   // its device is the primary of a netkit pair
-	Node      bool   // it connects the node: of Sources, it may use the addresses whose routes lead to ports of this node
-	Egress    uint64 // limit for packets from the workload, bytes per second; 0: none
-	MTU       uint16
-	MAC       model.MAC
-	RouterMAC model.MAC
-	Gateway4  netip.Addr     // zero: none
-	Gateway6  netip.Addr     // zero: none
-	Sources   []netip.Prefix // at most 4 a family
 }
 
 // NexthopType is the kind of a nexthop. The values are equal to the data path's.

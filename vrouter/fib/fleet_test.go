@@ -68,13 +68,13 @@ func worldOf(t testing.TB, s model.State, ids map[string]*IDs, absent map[string
 	return w
 }
 
-func (w *world) vif(p model.Port) (Vif, bool) {
+func (w *world) vif(p model.Port) (layout.Vif, bool) {
 	for _, v := range w.tables[p.Node].Vifs {
-		if v.Name == p.Name {
+		if w.tables[p.Node].Ports[v.ID] == p.Name {
 			return v, true
 		}
 	}
-	return Vif{}, false
+	return layout.Vif{}, false
 }
 
 // check holds every promise of the tables against the state.
@@ -105,7 +105,7 @@ func (w *world) check(absent map[string]bool) {
 
 // checkUnicast: every address and MAC of the network leads to its port, and
 // others' lead nowhere.
-func (w *world) checkUnicast(from model.Port, v Vif, n model.Network, absent map[string]bool) {
+func (w *world) checkUnicast(from model.Port, v layout.Vif, n model.Network, absent map[string]bool) {
 	for _, to := range w.state.Ports {
 		for _, a := range to.IPs {
 			w.checkRouted(from, v, n, to, a, absent)
@@ -131,7 +131,7 @@ func (w *world) checkUnicast(from model.Port, v Vif, n model.Network, absent map
 	}
 }
 
-func (w *world) checkRouted(from model.Port, v Vif, n model.Network, to model.Port, a netip.Addr, absent map[string]bool) {
+func (w *world) checkRouted(from model.Port, v layout.Vif, n model.Network, to model.Port, a netip.Addr, absent map[string]bool) {
 	var ends []end
 	for hash := range 3 {
 		ends = w.fromWorkload(from.Node, v, packet{dmac: model.RouterMAC, ip: a, hash: [2]int{hash, hash}})
@@ -159,7 +159,7 @@ func (w *world) checkTenant(from model.Port, ends []end) {
 }
 
 // checkRoutes: every way of a static route is taken, and no other.
-func (w *world) checkRoutes(from model.Port, v Vif, n model.Network, absent map[string]bool) {
+func (w *world) checkRoutes(from model.Port, v layout.Vif, n model.Network, absent map[string]bool) {
 	for _, r := range w.state.Routes {
 		if r.Network != n.Name {
 			continue
@@ -213,7 +213,7 @@ func inside(p netip.Prefix) netip.Addr {
 	return p.Addr().Next().Next().Next()
 }
 
-func (w *world) endOf(from model.Port, v Vif, p packet) string {
+func (w *world) endOf(from model.Port, v layout.Vif, p packet) string {
 	ends := w.fromWorkload(from.Node, v, p)
 	w.checkTenant(from, ends)
 	switch e := ends[0]; {
@@ -242,7 +242,7 @@ func gatewayEnd(g model.Gateway, gn model.GatewayNetwork, ethernet bool) string 
 }
 
 // checkGateways: prefixes and MACs behind them are reached with their labels.
-func (w *world) checkGateways(from model.Port, v Vif, n model.Network) {
+func (w *world) checkGateways(from model.Port, v layout.Vif, n model.Network) {
 	for _, g := range w.state.Gateways {
 		gn, serves := g.Network(n.Name)
 		if !serves {
@@ -271,7 +271,7 @@ func (w *world) checkGateways(from model.Port, v Vif, n model.Network) {
 
 // checkFlood: a broadcast reaches every other port of the network once, and
 // the gateways that want copies.
-func (w *world) checkFlood(from model.Port, v Vif, n model.Network, absent map[string]bool) {
+func (w *world) checkFlood(from model.Port, v layout.Vif, n model.Network, absent map[string]bool) {
 	got := map[string]int{}
 	for _, e := range w.fromWorkload(from.Node, v, packet{dmac: model.MAC{255, 255, 255, 255, 255, 255}}) {
 		switch {
@@ -333,7 +333,7 @@ func (w *world) checkReferences(node string, t Tables) {
 	ids := map[uint32]bool{}
 	for _, v := range t.Vifs {
 		used[v.Nexthop] = true
-		if ids[v.ID] || v.ID == 0 || v.Policy != (len(t.Policies[v.ID].Rules) > 0) {
+		if ids[v.ID] || v.ID == 0 || (v.Flags&layout.VifPolicy != 0) != (len(t.Policies[v.ID].Rules) > 0) {
 			w.t.Fatalf("node %s: vif %+v", node, v)
 		}
 		ids[v.ID] = true
@@ -365,7 +365,7 @@ func (w *world) checkMember(node string, t Tables, composite Nexthop, m layout.M
 	}
 	for _, v := range t.Vifs {
 		if v.VRF == composite.VRF && n.Type == Tunnel && n.MTU < v.MTU && !slices.ContainsFunc(n.Paths, func(p Path) bool { return linkOf(p.Destination, 0) == LinkUntested }) {
-			w.t.Fatalf("node %s: vif %s may send %d bytes, %s takes %d", node, v.Name, v.MTU, n.Name, n.MTU)
+			w.t.Fatalf("node %s: vif %d may send %d bytes, %s takes %d", node, v.ID, v.MTU, n.Name, n.MTU)
 		}
 	}
 }
@@ -427,12 +427,12 @@ func sameNumbers(t *testing.T, before, after Tables) {
 		}
 	}
 	vifs := map[string]uint32{}
-	for _, v := range before.Vifs {
-		vifs[v.Name] = v.ID
+	for id, name := range before.Ports {
+		vifs[name] = id
 	}
-	for _, v := range after.Vifs {
-		if was, had := vifs[v.Name]; had && was != v.ID {
-			t.Fatalf("vif %q had number %d, now %d", v.Name, was, v.ID)
+	for id, name := range after.Ports {
+		if was, had := vifs[name]; had && was != id {
+			t.Fatalf("vif %q had number %d, now %d", name, was, id)
 		}
 	}
 }

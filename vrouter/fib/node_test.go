@@ -62,19 +62,19 @@ func TestOnlyThePortOfNodeAccessForwardsForItsNode(t *testing.T) {
 	s := accessed()
 	tables, _ := compiled(t, s, nil)
 	for _, v := range tables.Vifs {
-		want, host := []netip.Prefix{prefix("10.1.0.2/32")}, v.Name == "host-a"
+		want, host := []netip.Prefix{prefix("10.1.0.2/32")}, tables.Ports[v.ID] == "host-a"
 		if host {
 			want = []netip.Prefix{prefix("10.1.1.0/32"), prefix("0.0.0.0/0"), prefix("::/0")}
 		}
-		if v.Node != host || !reflect.DeepEqual(v.Sources, want) {
-			t.Errorf("vif %s: node %v, sources %v, want %v", v.Name, v.Node, v.Sources, want)
+		if (v.Flags&layout.VifNode != 0) != host || !reflect.DeepEqual(v.Sources(), want) {
+			t.Errorf("vif %s: flags %x, sources %v, want %v", tables.Ports[v.ID], v.Flags, v.Sources(), want)
 		}
 	}
 	s.Networks[0].NodeAccess = false
 	tables, _ = compiled(t, s, nil)
 	for _, v := range tables.Vifs {
-		if v.Node || len(v.Sources) > 1 {
-			t.Errorf("without node_access: vif %s: node %v, sources %v", v.Name, v.Node, v.Sources)
+		if v.Flags&layout.VifNode != 0 || len(v.Sources()) > 1 {
+			t.Errorf("without node_access: vif %s: flags %x, sources %v", tables.Ports[v.ID], v.Flags, v.Sources())
 		}
 	}
 }
@@ -90,14 +90,14 @@ func TestPoliciesAdmitProbesOfTheNode(t *testing.T) {
 	probe := Rule{Allow: true, Remote: prefix("10.1.1.0/32"), LastPort: 65535}
 	for _, v := range tables.Vifs {
 		got, judged := tables.Policies[v.ID]
-		switch v.Name {
+		switch tables.Ports[v.ID] {
 		case "host-a":
 			if judged {
 				t.Errorf("the network's policies apply to the node: %+v", got)
 			}
 		default:
 			if len(got.Rules) != 3 || got.Rules[0] != probe || got.Rules[1].Allow {
-				t.Errorf("vif %s: %+v, want first %+v", v.Name, got.Rules, probe)
+				t.Errorf("vif %s: %+v, want first %+v", tables.Ports[v.ID], got.Rules, probe)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -34,8 +35,8 @@ func TestAPortsRulesStandBeforeItsNetworks(t *testing.T) {
 		s.Ports[0].Policies, s.Networks[0].Policies = c.port, c.network
 		tables, _ := compiled(t, s, nil)
 		v := tables.Vifs[100]
-		if got := tables.Policies[v.ID]; !reflect.DeepEqual(got, c.want) || v.Policy != (len(c.want.Rules) > 0) {
-			t.Errorf("port %v, network %v: %+v, want %+v; the vif asks: %v", c.port, c.network, got, c.want, v.Policy)
+		if got := tables.Policies[v.ID]; !reflect.DeepEqual(got, c.want) || (v.Flags&layout.VifPolicy != 0) != (len(c.want.Rules) > 0) {
+			t.Errorf("port %v, network %v: %+v, want %+v; the vif has flags %x", c.port, c.network, got, c.want, v.Flags)
 		}
 	}
 	s.Ports[0].Attach = model.Attachment{Host: true}
@@ -62,13 +63,13 @@ func TestAPortMaySendFromItsAddressesAndAllowedPrefixes(t *testing.T) {
 	p.AllowSources = []netip.Prefix{prefix("fd99::/32"), prefix("198.51.100.0/24")}
 	tables, _ := compiled(t, s, nil)
 	want := []netip.Prefix{prefix("10.2.0.5/32"), prefix("198.51.100.0/24"), prefix("fd00:1::5/128"), prefix("fd99::/32")}
-	if v := tables.Vifs[100]; !reflect.DeepEqual(v.Sources, want) || v.Gateway4 != addrs("10.2.0.1")[0] || v.Gateway6 != addrs("fd00:1::1")[0] {
-		t.Errorf("sources %v, want %v; gateways %s and %s, want those of its own subnets", v.Sources, want, v.Gateway4, v.Gateway6)
+	if v := tables.Vifs[100]; !reflect.DeepEqual(v.Sources(), want) || v.Gateway4 != layout.Network4(addrs("10.2.0.1")[0]) || v.Gateway6 != layout.AddressOf(addrs("fd00:1::1")[0]) {
+		t.Errorf("sources %v, want %v; gateways %x and %x, want those of its own subnets", v.Sources(), want, v.Gateway4, v.Gateway6)
 	}
 	s.Networks[0].Forwarding, p.IPs, p.AllowSources = model.L2, nil, nil
 	tables, _ = compiled(t, s, nil)
 	want = []netip.Prefix{prefix("0.0.0.0/0"), prefix("::/0")}
-	if v := tables.Vifs[100]; !reflect.DeepEqual(v.Sources, want) || v.Gateway4.IsValid() {
-		t.Errorf("without addresses in a network that bridges: sources %v, gateway %s; want %v and none", v.Sources, v.Gateway4, want)
+	if v := tables.Vifs[100]; !reflect.DeepEqual(v.Sources(), want) || v.Gateway4 != 0 {
+		t.Errorf("without addresses in a network that bridges: sources %v, gateway %x; want %v and none", v.Sources(), v.Gateway4, want)
 	}
 }

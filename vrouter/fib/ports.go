@@ -1,6 +1,7 @@
 package fib
 
 import (
+	"fmt"
 	"net/netip"
 
 	"windtunnel/vrouter/layout"
@@ -30,18 +31,21 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 		Type: Encap, VRF: n.ID, Vif: id, Oif: fact.Ifindex, Peer: fact.Peer, DMAC: p.MAC, SMAC: model.RouterMAC, MTU: n.mtu,
 	})
 	c.encaps[p.Name] = nexthop
-	v := Vif{
-		ID: id, Name: p.Name, VRF: n.ID, Nexthop: nexthop, L2: n.Bridges(), L3: n.Routes(), Router: p.Router, Netkit: fact.Netkit, Node: p == n.host,
-		Egress: uint64(p.Bandwidth.Egress) / 8, MTU: n.mtu, MAC: p.MAC, RouterMAC: model.RouterMAC, Sources: sources(p, n),
+	v := layout.Vif{
+		ID: id, VRF: n.ID, Nexthop: nexthop, Egress: uint64(p.Bandwidth.Egress) / 8, MTU: n.mtu, MAC: p.MAC, RouterMAC: model.RouterMAC,
+		Flags: forwards(n) | layout.If[uint16](p.Router, layout.VifRouter) | layout.If[uint16](fact.Netkit, layout.VifNetkit) | layout.If[uint16](p == n.host, layout.VifNode),
+	}
+	if err := v.SetSources(sources(p, n)); err != nil {
+		c.errs = append(c.errs, fmt.Errorf("port %q: %w", p.Name, err))
 	}
 	if n.Routes() {
-		v.Gateway4, v.Gateway6 = gatewayFor(p, n, netip.Addr.Is4), gatewayFor(p, n, netip.Addr.Is6)
+		v.Gateway4, v.Gateway6 = layout.Network4(gatewayFor(p, n, netip.Addr.Is4)), layout.AddressOf(gatewayFor(p, n, netip.Addr.Is6))
 	}
 	if policy := c.policy(p, n); len(policy.Rules) > 0 {
-		v.Policy = true
+		v.Flags |= layout.VifPolicy
 		c.t.Policies[id] = policy
 	}
-	c.t.Vifs[fact.Ifindex] = v
+	c.t.Vifs[fact.Ifindex], c.t.Ports[id] = v, p.Name
 	leg{vrf: n.ID, bridges: n.Bridges(), routed: nexthop, bridged: nexthop}.addTo(&c.t, p)
 	if n.Bridges() {
 		n.flood = append(n.flood, layout.Member{Nexthop: nexthop})
@@ -52,7 +56,7 @@ var everything = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), ne
 
 // sources returns the prefixes that a port may send from. A port without addresses
 // in a network that only bridges may use any address. So may a node with node_access, with
-// the limits of Vif.Node.
+// the limits of layout.VifNode.
 func sources(p *model.Port, n *network) []netip.Prefix {
 	if len(p.IPs) == 0 && !n.Routes() {
 		return everything
@@ -64,7 +68,7 @@ func sources(p *model.Port, n *network) []netip.Prefix {
 	if p == n.host {
 		all = append(all, everything...)
 	}
-	return fourFirst(append(all, p.AllowSources...), func(s netip.Prefix) bool { return s.Addr().Is4() })
+	return append(all, p.AllowSources...)
 }
 
 // gatewayFor returns the router's address in the subnet that has an address of the

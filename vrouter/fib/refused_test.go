@@ -73,8 +73,8 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 		t.Errorf("refused networks: %v, want only \"six\"", tables.Refused)
 	}
 	for _, v := range tables.Vifs {
-		if v.Name == "p6" && v.MTU != leastMTU6 || v.Name != "p6" && v.MTU >= 1200 {
-			t.Errorf("port %s has MTU %d; want %d for p6, below 1200 for the others", v.Name, v.MTU, leastMTU6)
+		if tables.Ports[v.ID] == "p6" && v.MTU != leastMTU6 || tables.Ports[v.ID] != "p6" && v.MTU >= 1200 {
+			t.Errorf("port %s has MTU %d; want %d for p6, below 1200 for the others", tables.Ports[v.ID], v.MTU, leastMTU6)
 		}
 	}
 	s.Networks, s.Ports = s.Networks[1:], s.Ports[2:]

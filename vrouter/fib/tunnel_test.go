@@ -412,7 +412,7 @@ func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
 	})
 	for _, v := range tables.Vifs {
 		if v.MTU != 9000 {
-			t.Errorf("vif %s has MTU %d, want 9000", v.Name, v.MTU)
+			t.Errorf("vif %d has MTU %d, want 9000", v.ID, v.MTU)
 		}
 	}
 }

@@ -71,12 +71,12 @@ func (w *world) lookup(node string, vrf uint32, a netip.Addr) (layout.Route, boo
 }
 
 // fromWorkload is workload.h: judge, route_frame, bridge_frame.
-func (w *world) fromWorkload(node string, v Vif, p packet) []end {
+func (w *world) fromWorkload(node string, v layout.Vif, p packet) []end {
 	t := w.tables[node]
-	if p.dmac == v.RouterMAC && v.L3 && p.ip.IsValid() {
+	if p.dmac == v.RouterMAC && v.Flags&layout.VifL3 != 0 && p.ip.IsValid() {
 		return []end{w.routed(node, v, p)}
 	}
-	if !v.L2 {
+	if v.Flags&layout.VifL2 == 0 {
 		return []end{{drop: "unknown_mac"}}
 	}
 	b, known := t.Bridge[layout.BridgeKey{VRF: v.VRF, MAC: p.dmac}]
@@ -86,7 +86,7 @@ func (w *world) fromWorkload(node string, v Vif, p packet) []end {
 	return w.flood(node, v.VRF, v.Nexthop, p)
 }
 
-func (w *world) routed(node string, v Vif, p packet) end {
+func (w *world) routed(node string, v layout.Vif, p packet) end {
 	r, ok := w.lookup(node, v.VRF, p.ip)
 	if !ok {
 		return end{drop: "no_route"}
@@ -103,7 +103,7 @@ func (w *world) routed(node string, v Vif, p packet) end {
 }
 
 // sendBridged is send_bridged: frames that the other node cannot restore take the fallback.
-func (w *world) sendBridged(node string, v Vif, b layout.BridgeEntry, p packet) end {
+func (w *world) sendBridged(node string, v layout.Vif, b layout.BridgeEntry, p packet) end {
 	n := w.nexthop(node, b.Nexthop)
 	if n.Encapsulation != model.Direct {
 		return w.send(node, b.Nexthop, b.Label, true, p)
@@ -322,7 +322,7 @@ func (w *world) deliver(node string, n Nexthop, bridged bool, p packet) end {
 	if !ok || v.ID != n.Vif || v.VRF != n.VRF {
 		w.t.Fatalf("node %s: %s leads to vif %d on device %d, where vif %d is", node, n.Name, n.Vif, n.Oif, v.ID)
 	}
-	e := end{node: node, port: v.Name, dmac: p.dmac, smac: p.smac}
+	e := end{node: node, port: w.tables[node].Ports[v.ID], dmac: p.dmac, smac: p.smac}
 	if !bridged {
 		e.dmac, e.smac = n.DMAC, model.MAC{}
 	}

@@ -244,7 +244,7 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 
 // nameless returns tables without names, because the kernel's maps have no names.
 func nameless(t fib.Tables) fib.Tables {
-	t.Vifs, t.Nexthops = mapped(t.Vifs, func(v *fib.Vif) { v.Name = "" }), mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
+	t.Ports, t.Nexthops = nil, mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
 	return t
 }
 
