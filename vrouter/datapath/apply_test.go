@@ -24,9 +24,9 @@ var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 func TestWhatIsAppliedIsInTheMaps(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
-	want.Policies[1] = fib.Policy{AllowOut: true, Rules: []fib.Rule{
-		{Allow: true, Protocol: 6, Remote: netip.MustParsePrefix("10.1.0.0/16"), FirstPort: 80, LastPort: 443},
-		{Egress: true, Log: true, Remote: netip.MustParsePrefix("fd00::/8"), LastPort: 65535},
+	want.Policies[1] = fib.Policy{AllowOut: true, Rules: []layout.Rule{
+		layout.Rule{Flags: layout.RuleAllow, Protocol: 6, FirstPort: 80, LastPort: 443}.With(netip.MustParsePrefix("10.1.0.0/16")),
+		layout.Rule{Flags: layout.RuleEgress | layout.RuleLog, LastPort: 65535}.With(netip.MustParsePrefix("fd00::/8")),
 	}}
 	c, err := d.Apply(want)
 	if err != nil || c.Updated == 0 || c.Deleted != 0 {

@@ -1,8 +1,6 @@
 package datapath
 
 import (
-	"net/netip"
-
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 )
@@ -26,21 +24,7 @@ func decodePolicy(id uint32, v *layout.Policy, more map[layout.RulesKey]layout.R
 		if n := i / layout.ChunkRules; n > 0 && i%layout.ChunkRules == 0 {
 			chunk = more[layout.RulesKey{Vif: id, Generation: v.Generation, Chunk: uint32(n)}]
 		}
-		f.Rules = append(f.Rules, decodeRule(chunk.Rule[i%layout.ChunkRules]))
+		f.Rules = append(f.Rules, chunk.Rule[i%layout.ChunkRules])
 	}
 	return f
-}
-
-func decodeRule(v layout.Rule) fib.Rule {
-	r := fib.Rule{
-		Egress: v.Flags&layout.RuleEgress != 0, Allow: v.Flags&layout.RuleAllow != 0, Log: v.Flags&layout.RuleLog != 0,
-		Protocol: v.Protocol, FirstPort: v.FirstPort, LastPort: v.LastPort,
-	}
-	switch n := v.Mask.Bits(); v.Family {
-	case 4:
-		r.Remote = netip.PrefixFrom(netip.AddrFrom16(v.Remote.Bytes).Unmap(), n-96)
-	case 6:
-		r.Remote = netip.PrefixFrom(netip.AddrFrom16(v.Remote.Bytes), n)
-	}
-	return r
 }

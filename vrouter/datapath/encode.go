@@ -44,7 +44,7 @@ func encodePolicy(id uint32, f fib.Policy) (v layout.Policy, more map[layout.Rul
 	v.AllowIn, v.AllowOut, v.Rules = layout.If[uint8](f.AllowIn, 1), layout.If[uint8](f.AllowOut, 1), uint16(len(f.Rules))
 	chunks := make([]layout.RuleChunk, max(1, (len(f.Rules)+layout.ChunkRules-1)/layout.ChunkRules))
 	for i, r := range f.Rules {
-		chunks[i/layout.ChunkRules].Rule[i%layout.ChunkRules] = encodeRule(r)
+		chunks[i/layout.ChunkRules].Rule[i%layout.ChunkRules] = r
 	}
 	v.First = chunks[0]
 	sum := crc32.NewIEEE()
@@ -59,22 +59,4 @@ func encodePolicy(id uint32, f fib.Policy) (v layout.Policy, more map[layout.Rul
 		more[layout.RulesKey{Vif: id, Generation: v.Generation, Chunk: uint32(i + 1)}] = c
 	}
 	return v, more, nil
-}
-
-func encodeRule(r fib.Rule) layout.Rule {
-	v := layout.Rule{
-		FirstPort: r.FirstPort, LastPort: r.LastPort, Protocol: r.Protocol,
-		Flags: layout.If[uint8](r.Egress, layout.RuleEgress) | layout.If[uint8](r.Allow, layout.RuleAllow) | layout.If[uint8](r.Log, layout.RuleLog),
-	}
-	if !r.Remote.IsValid() {
-		return v
-	}
-	a := r.Remote.Masked().Addr()
-	v.Family, v.Remote = layout.Family(a), layout.AddressOf(a)
-	bits := r.Remote.Bits()
-	if a.Is4() {
-		bits += 96
-	}
-	v.Mask = layout.MaskOf(bits)
-	return v
 }

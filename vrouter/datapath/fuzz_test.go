@@ -39,7 +39,7 @@ func TestEveryPacketComesToOneEnd(t *testing.T) {
 			vif.Flags |= layout.If[uint16](vif.ID == 1, layout.VifPolicy)
 			f.Vifs[i] = vif
 		}
-		f.Policies[1] = fib.Policy{AllowIn: true, AllowOut: true, Rules: []fib.Rule{{Protocol: 17, FirstPort: 53, LastPort: 53}}}
+		f.Policies[1] = fib.Policy{AllowIn: true, AllowOut: true, Rules: []layout.Rule{{Protocol: 17, FirstPort: 53, LastPort: 53}}}
 	})
 	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 42))
 	seeds := fuzzSeeds(t)

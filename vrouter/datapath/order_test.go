@@ -44,7 +44,7 @@ func dangling(d *Datapath) (all []string, err error) {
 		if _, ok := f.Policies[v.ID]; v.Flags&layout.VifPolicy != 0 && !ok {
 			all = append(all, fmt.Sprintf("vif at %d: its policy does not exist", i))
 		}
-		if rules := f.Policies[v.ID].Rules; slices.Contains(rules, fib.Rule{}) {
+		if rules := f.Policies[v.ID].Rules; slices.Contains(rules, layout.Rule{}) {
 			all = append(all, fmt.Sprintf("vif at %d: rules of its policy do not exist", i))
 		}
 	}

@@ -22,7 +22,7 @@ func withRules(n int) func(*fib.Tables) {
 	return func(f *fib.Tables) {
 		p := fib.Policy{AllowIn: true}
 		for i := range n {
-			p.Rules = append(p.Rules, fib.Rule{Egress: true, Allow: true, Remote: netip.PrefixFrom(remoteOf(i), 32)})
+			p.Rules = append(p.Rules, layout.Rule{Flags: layout.RuleEgress | layout.RuleAllow}.With(netip.PrefixFrom(remoteOf(i), 32)))
 		}
 		f.Policies[1] = p
 		for device, v := range f.Vifs {
@@ -155,7 +155,7 @@ func TestANewPolicyEndsTheFlowsThatItDenies(t *testing.T) {
 }
 
 func TestMoreRulesThanALimitAreRefused(t *testing.T) {
-	_, _, err := encodePolicy(7, fib.Policy{Rules: make([]fib.Rule, 256)})
+	_, _, err := encodePolicy(7, fib.Policy{Rules: make([]layout.Rule, 256)})
 	if want := "policy of vif 7: 256 rules, at most 255 are allowed; merge some"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

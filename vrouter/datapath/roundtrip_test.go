@@ -74,12 +74,11 @@ func (s source) nexthop() fib.Nexthop {
 func (s source) policy() fib.Policy {
 	p := fib.Policy{AllowIn: s.bool(), AllowOut: s.bool()}
 	for range s.IntN(layout.MaxRules + 1) {
-		r := fib.Rule{
-			Egress: s.bool(), Allow: s.bool(), Log: s.bool(), Protocol: uint8(s.IntN(256)),
-			FirstPort: uint16(s.IntN(1 << 16)), LastPort: uint16(s.IntN(1 << 16)),
+		r := layout.Rule{
+			Flags: uint8(s.IntN(8)), Protocol: uint8(s.IntN(256)), FirstPort: uint16(s.IntN(1 << 16)), LastPort: uint16(s.IntN(1 << 16)),
 		}
 		if s.bool() {
-			r.Remote = s.prefix(s.bool())
+			r = r.With(s.prefix(s.bool()))
 		}
 		p.Rules = append(p.Rules, r)
 	}
@@ -149,7 +148,7 @@ func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
 		p.AllowIn = !p.AllowIn
 		if len(p.Rules) > 0 {
 			r := &p.Rules[s.IntN(len(p.Rules))]
-			r.Allow = !r.Allow
+			r.Flags ^= layout.RuleAllow
 			if generation(p) == before {
 				t.Fatalf("another rule, the same generation: %+v", p)
 			}

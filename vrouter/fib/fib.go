@@ -93,17 +93,6 @@ type RouteKey struct {
 
 // Policy has the rules for the flows of a vif.
 type Policy struct {
-	AllowIn, AllowOut bool   // decision for flows that match no rule
-	Rules             []Rule // at most model.MaxRules
-}
-
-// Rule of a policy.
-type Rule struct {
-	Egress    bool
-	Allow     bool
-	Log       bool
-	Protocol  uint8        // 0: any
-	Remote    netip.Prefix // zero: any
-	FirstPort uint16
-	LastPort  uint16
+	AllowIn, AllowOut bool          // decision for flows that match no rule
+	Rules             []layout.Rule // at most model.MaxRules
 }

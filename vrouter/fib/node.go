@@ -42,9 +42,9 @@ func (c *compiler) addRoute(n *network, to netip.Prefix, r layout.Route) {
 
 // probes returns the rules that admit packets from this node to the ports of a network with
 // node_access: a node probes the health of its workloads, whatever their policies are.
-func (n *network) probes() (rules []Rule) {
+func (n *network) probes() (rules []layout.Rule) {
 	for _, a := range n.host.IPs {
-		rules = append(rules, Rule{Allow: true, Remote: netip.PrefixFrom(a, a.BitLen()), LastPort: 65535})
+		rules = append(rules, layout.Rule{Flags: layout.RuleAllow, LastPort: 65535}.With(netip.PrefixFrom(a, a.BitLen())))
 	}
 	return rules
 }

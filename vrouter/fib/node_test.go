@@ -87,7 +87,7 @@ func TestPoliciesAdmitProbesOfTheNode(t *testing.T) {
 	}
 	s.Networks[0].Policies = []string{"closed", "open"}
 	tables, _ := compiled(t, s, nil)
-	probe := Rule{Allow: true, Remote: prefix("10.1.1.0/32"), LastPort: 65535}
+	probe := layout.Rule{Flags: layout.RuleAllow, LastPort: 65535}.With(prefix("10.1.1.0/32"))
 	for _, v := range tables.Vifs {
 		got, judged := tables.Policies[v.ID]
 		switch tables.Ports[v.ID] {
@@ -96,7 +96,7 @@ func TestPoliciesAdmitProbesOfTheNode(t *testing.T) {
 				t.Errorf("the network's policies apply to the node: %+v", got)
 			}
 		default:
-			if len(got.Rules) != 3 || got.Rules[0] != probe || got.Rules[1].Allow {
+			if len(got.Rules) != 3 || got.Rules[0] != probe || got.Rules[1].Flags&layout.RuleAllow != 0 {
 				t.Errorf("vif %s: %+v, want first %+v", tables.Ports[v.ID], got.Rules, probe)
 			}
 		}

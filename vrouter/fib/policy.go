@@ -3,6 +3,7 @@ package fib
 import (
 	"fmt"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -47,7 +48,7 @@ func (c *compiler) add(f *Policy, policy *model.Policy) {
 			c.errs = append(c.errs, fmt.Errorf("policy %q: rule %d: %w", policy.Name, i+1, err))
 			continue
 		}
-		if rule.Egress {
+		if rule.Flags&layout.RuleEgress != 0 {
 			f.AllowOut = false
 		} else {
 			f.AllowIn = false
@@ -56,17 +57,16 @@ func (c *compiler) add(f *Policy, policy *model.Policy) {
 	}
 }
 
-func ruleOf(r model.Rule) (Rule, error) {
+func ruleOf(r model.Rule) (layout.Rule, error) {
 	first, last, err := r.PortRange()
 	if err != nil {
-		return Rule{}, err
+		return layout.Rule{}, err
 	}
 	protocol, err := r.ProtocolNumber()
 	if err != nil {
-		return Rule{}, err
+		return layout.Rule{}, err
 	}
-	return Rule{
-		Egress: r.Direction == model.Egress, Allow: r.Action == model.Allow, Log: r.Log,
-		Protocol: protocol, Remote: r.Remote, FirstPort: first, LastPort: last,
-	}, nil
+	rule := layout.Rule{Protocol: protocol, FirstPort: first, LastPort: last, Flags: layout.If[uint8](r.Direction == model.Egress, layout.RuleEgress) |
+		layout.If[uint8](r.Action == model.Allow, layout.RuleAllow) | layout.If[uint8](r.Log, layout.RuleLog)}
+	return rule.With(r.Remote), nil
 }

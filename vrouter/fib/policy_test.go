@@ -17,18 +17,18 @@ func TestAPortsRulesStandBeforeItsNetworks(t *testing.T) {
 		{Name: "in", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "TCP", Ports: "8000-8080"}}},
 		{Name: "none"},
 	}
-	open := Rule{Egress: true, Allow: true, Log: true, Protocol: 17, FirstPort: 53, LastPort: 53}
-	deny := Rule{Egress: true, Remote: prefix("10.0.0.0/8"), LastPort: 65535}
-	gre := Rule{Egress: true, Allow: true, Protocol: 47, LastPort: 65535}
-	in := Rule{Allow: true, Protocol: 6, FirstPort: 8000, LastPort: 8080}
+	open := layout.Rule{Flags: layout.RuleEgress | layout.RuleAllow | layout.RuleLog, Protocol: 17, FirstPort: 53, LastPort: 53}
+	deny := layout.Rule{Flags: layout.RuleEgress, LastPort: 65535}.With(prefix("10.0.0.0/8"))
+	gre := layout.Rule{Flags: layout.RuleEgress | layout.RuleAllow, Protocol: 47, LastPort: 65535}
+	in := layout.Rule{Flags: layout.RuleAllow, Protocol: 6, FirstPort: 8000, LastPort: 8080}
 	for _, c := range []struct {
 		port, network []string
 		want          Policy
 	}{
-		{[]string{"open"}, []string{"closed"}, Policy{AllowIn: true, Rules: []Rule{open, deny, gre}}},
-		{[]string{"closed", "open"}, nil, Policy{AllowIn: true, Rules: []Rule{deny, gre, open}}},
-		{nil, []string{"in"}, Policy{AllowOut: true, Rules: []Rule{in}}},
-		{[]string{"in"}, []string{"open"}, Policy{Rules: []Rule{in, open}}},
+		{[]string{"open"}, []string{"closed"}, Policy{AllowIn: true, Rules: []layout.Rule{open, deny, gre}}},
+		{[]string{"closed", "open"}, nil, Policy{AllowIn: true, Rules: []layout.Rule{deny, gre, open}}},
+		{nil, []string{"in"}, Policy{AllowOut: true, Rules: []layout.Rule{in}}},
+		{[]string{"in"}, []string{"open"}, Policy{Rules: []layout.Rule{in, open}}},
 		{nil, nil, Policy{}},
 		{[]string{"none"}, []string{"none"}, Policy{}},
 	} {
@@ -44,8 +44,8 @@ func TestAPortsRulesStandBeforeItsNetworks(t *testing.T) {
 		port []string
 		want Policy
 	}{
-		{nil, Policy{AllowOut: true, Rules: []Rule{{LastPort: 65535}, in}}},
-		{[]string{"in"}, Policy{AllowOut: true, Rules: []Rule{in, in}}},
+		{nil, Policy{AllowOut: true, Rules: []layout.Rule{{LastPort: 65535}, in}}},
+		{[]string{"in"}, Policy{AllowOut: true, Rules: []layout.Rule{in, in}}},
 	} {
 		s.Ports[0].Policies, s.Networks[0].Policies = c.port, []string{"in"}
 		tables, _ := compiled(t, s, nil)
