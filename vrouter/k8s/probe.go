@@ -3,17 +3,19 @@ package k8s
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
 const (
 	checkPort = "8080"
-	probeTime = 4 * time.Second
+	probeTime = 6 * time.Second
 	dnsScheme = "dns:" // of a target that is a name to resolve
 )
 
@@ -49,7 +51,12 @@ func Probe(ctx context.Context, out io.Writer, targets []string) error {
 	for _, t := range targets {
 		wait.Go(func() {
 			text := ""
-			if err := probe(ctx, t); err != nil {
+			err := probe(ctx, t)
+			// kube-proxy refuses connections to a new service until it knows the endpoints.
+			for errors.Is(err, syscall.ECONNREFUSED) && pause(ctx) {
+				err = probe(ctx, t)
+			}
+			if err != nil {
 				text = err.Error()
 			}
 			lock.Lock()
