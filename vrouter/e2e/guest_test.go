@@ -155,11 +155,12 @@ func (b *bed) underlays() []underlay {
 	b.bond("ad", netlink.BOND_MODE_802_3AD)
 	b.bond("xor", netlink.BOND_MODE_BALANCE_XOR)
 	b.vlan("fab")
+	b.vlan("ab")
 	mpls := []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE}
 	others := []model.Encapsulation{model.VXLAN, model.Direct}
 	all := []underlay{
 		{device: "ab", slave: "ab-0", encaps: append(mpls, others...)}, {device: "ad", slave: "ad-0", encaps: mpls}, {device: "xor", slave: "xor-0", encaps: mpls},
-		{device: "fab.100", encaps: others},
+		{device: "fab.100", encaps: append(others, model.MPLSoUDP)}, {device: "ab.100", slave: "ab-0", encaps: append(mpls, others...)},
 	}
 	fabric := []string{"fab"}
 	for i := range all {

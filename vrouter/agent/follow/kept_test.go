@@ -190,3 +190,27 @@ func FuzzSliceFile(f *testing.F) {
 		}
 	})
 }
+
+// Without the file, the agent would take its own entry in the store for an operator's, and never
+// change the entry's addresses.
+func TestANodeIsNotAddedWithoutItsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	agenttest.Must(t, os.WriteFile(file, nil, 0o600))
+	k := Kept{filepath.Join(file, "a"), "a"}
+	if err := k.noteRegistered(func() error { t.Error("the node was added"); return nil }); err == nil || k.isRegistered() {
+		t.Errorf("where no directory can be made: %v", err)
+	}
+	k = Kept{filepath.Join(t.TempDir(), "a"), "a"}
+	refused := errors.New("refused")
+	for _, want := range []error{refused, nil} {
+		err := k.noteRegistered(func() error {
+			if !k.isRegistered() {
+				t.Error("the node was added before its file")
+			}
+			return want
+		})
+		if !errors.Is(err, want) || k.isRegistered() != (want == nil) {
+			t.Errorf("the store's answer was %v: the error is %v, registered %v", want, err, k.isRegistered())
+		}
+	}
+}

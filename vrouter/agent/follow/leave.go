@@ -68,10 +68,18 @@ func (k Kept) isRegistered() bool {
 	return err == nil
 }
 
-func (k Kept) noteRegistered() error {
+// noteRegistered writes the file and calls add, which adds the node to the store. It writes first:
+// without the file, the agent would take its own entry for an operator's.
+func (k Kept) noteRegistered(add func() error) error {
 	err := os.MkdirAll(k.dir, 0o700)
 	if err == nil {
 		err = os.WriteFile(k.registeredPath(), nil, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	if err = add(); err != nil {
+		os.Remove(k.registeredPath())
 	}
 	return err
 }

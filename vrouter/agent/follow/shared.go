@@ -301,10 +301,7 @@ func (f *Follower) register(ctx context.Context, add bool) error {
 		if f.config.Locator.Auto {
 			put = f.PutNodeFromPool
 		}
-		err = put(ctx, n)
-	}
-	if err == nil {
-		err = f.Kept.noteRegistered()
+		err = f.Kept.noteRegistered(func() error { return put(ctx, n) })
 	}
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func (p *Pass) guard() {
 func (p *Pass) attachFabric(f *FabricDevice, there map[int]datapath.Attachment) {
 	index, name := f.Link.Attrs().Index, f.Link.Attrs().Name
 	had, known := p.lastFabric(index)
-	why := p.unwantedXDP()
+	why := p.unwantedXDP(f)
 	same := (had.NoXDP == "") == (why == "") // whether XDP is wanted
 	xdp := f.Link.Attrs().Xdp
 	freed := why == "" && had.Why == datapath.OtherXDP && !p.isPartial() && (xdp == nil || !xdp.Attached)

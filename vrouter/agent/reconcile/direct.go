@@ -132,17 +132,23 @@ func (p *Pass) Links() map[netip.Addr]direct.State {
 // Reasons why XDP must not be attached to a fabric device.
 const (
 	noXDPWhereMerged = "no tunnel of this node uses MPLS, and the kernel merges VXLAN packets itself (device " + netdev.GRODevice + "); XDP would decapsulate them before that"
+	noXDPUnderVLAN   = "XDP does not see the VLAN tag that a driver keeps beside the frame, and would decapsulate packets of fabric device "
 	noXDPWhereDirect = "all nodes are reached directly, by translation or by VXLAN packets that the kernel merges itself, so XDP has few or no tunnel packets to decapsulate"
 )
 
-// unwantedXDP returns the reason why XDP must not be attached; empty: it may be attached.
+// unwantedXDP returns the reason why XDP must not be attached to f; empty: it may be attached.
 // Nexthops say what XDP has to decapsulate, because both ends of a tunnel choose the same
 // encapsulation. Packets of other encapsulations are decapsulated in tc.
 //
 // Some NICs lose their link for seconds when XDP is attached or detached. Then all tests of
 // links fail, and XDP would be attached again. To end this cycle, XDP stays attached after it was
 // detached because of direct and attached again.
-func (p *Pass) unwantedXDP() string {
+func (p *Pass) unwantedXDP(f *FabricDevice) string {
+	for _, other := range p.Fabric {
+		if vlan, ok := other.Link.(*netlink.Vlan); ok && vlan.ParentIndex == f.Link.Attrs().Index {
+			return noXDPUnderVLAN + vlan.Name
+		}
+	}
 	direct, fallback := false, map[uint32]bool{}
 	for _, n := range p.Tables.Nexthops {
 		fallback[n.Fallback] = true // few packets need this tunnel

@@ -37,8 +37,22 @@ func TestUnwantedXDP(t *testing.T) {
 		{"VXLAN, merged, again", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, true, true, ""},
 	} {
 		p := &Pass{r: &Reconciler{xdpAgain: c.again}, merges: c.merges, Compiled: &fib.Compiled{Tables: fib.Tables{Nexthops: c.nexthops}}}
-		if got := p.unwantedXDP(); got != c.want {
+		if got := p.unwantedXDP(nil); got != c.want {
 			t.Errorf("%s: the reason against XDP is %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// XDP does not see the tags that a driver keeps beside the frame: it would decapsulate packets of a
+// VLAN device.
+func TestNoXDPUnderAVLANDeviceOfTheFabric(t *testing.T) {
+	below := FabricDevice{Link: &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "fab", Index: 7}}}
+	other := FabricDevice{Link: &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "nic", Index: 8}}}
+	vlan := FabricDevice{Link: &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: "fab.100", Index: 9, ParentIndex: 7}}}
+	p := &Pass{r: &Reconciler{}, Compiled: &fib.Compiled{}, Fabric: []FabricDevice{below, other, vlan}}
+	for i, want := range []string{noXDPUnderVLAN + "fab.100", "", ""} {
+		if got := p.unwantedXDP(&p.Fabric[i]); got != want {
+			t.Errorf("%s: the reason against XDP is %q, want %q", p.Fabric[i].Link.Attrs().Name, got, want)
 		}
 	}
 }
