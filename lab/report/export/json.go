@@ -21,7 +21,10 @@ func WriteJSON(w io.Writer, r *model.Report) error {
 	if document.Comparisons == nil {
 		document.Comparisons = []model.Comparison{}
 	}
-	return JSON(w, document)
+	if err := JSON(w, document); err != nil {
+		return fmt.Errorf("run %s: %w", r.Run.ID, err)
+	}
+	return nil
 }
 
 // JSON writes a value as one indented JSON document. Times are RFC 3339.
