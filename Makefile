@@ -75,7 +75,7 @@ setup: build ## Install the optional programs of tests and systems (root and apt
 # With GOGC=400, garbage collections take less CPU time, and everything more memory.
 KERNEL  := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/test-kernel
 MEASURE := ./lab/experiment ./lab/testbed/ssh
-ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AMatrixNames|AnECMPRouteMoves|Faults|EverySystemComesUp)
+ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AMatrixNames|EachSendIsAPacket|AnECMPRouteMoves|Faults|EverySystemComesUp)
 ALONE_IN := ./lab/testbed/netns ./lab/testbed/ssh ./lab/experiment ./vrouter/e2e
 FIRST   := ./vrouter/e2e ./cmd/windtunnel ./vrouter/agent ./lab/report/html
 LONG    := Scripts|Published|WhatKilledAgents|ACopyToAHost|AHostThatVanishes|ARunSurvives|AnEchoThat
