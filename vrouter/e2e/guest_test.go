@@ -205,10 +205,6 @@ func (b *bed) on(u *underlay, v6 bool, encap model.Encapsulation, name string, f
 			}
 		}()
 		x, y := pair(b, model.L2L3, v6, encap)
-		if encap == model.Direct {
-			b.state.Nodes = b.nodesOf(v6, encap, model.VXLAN)
-			b.apply()
-		}
 		soon(t, 4*time.Second, "the first packets", func() error { return datagram(x, y, 4, 64) })
 		f(t, x, y)
 	})
