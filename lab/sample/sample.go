@@ -224,15 +224,11 @@ const (
 	PacketSize  GateName = "packet-size"   // a workload with packet_per_send sent packets of another size than its buffer
 )
 
-// Outcome reports whether n is a check of an outcome. All other checks are of
-// conditions.
-func (n GateName) Outcome() bool {
-	switch n {
-	case Unsteady, OffTarget, StillMoving, PacketSize:
-		return true
-	}
-	return false
-}
+// Outcomes are the checks of outcomes. All other checks are of conditions.
+var Outcomes = []GateName{Unsteady, OffTarget, StillMoving, PacketSize}
+
+// Outcome reports whether n is a check of an outcome.
+func (n GateName) Outcome() bool { return slices.Contains(Outcomes, n) }
 
 // Gate is a check that a trial failed.
 type Gate struct {

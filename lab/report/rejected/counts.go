@@ -83,6 +83,7 @@ var outcomes = map[sample.GateName]string{
 	sample.Unsteady:    "had an unsteady rate (by up to %s)",
 	sample.OffTarget:   "sent less than requested (as little as %s of the requested rate)",
 	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
+	sample.PacketSize:  "sent packets of another size than requested (the worst: %s of payload)",
 }
 
 // Outcomes returns a line for each flag of the trials that count:
