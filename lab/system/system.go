@@ -175,6 +175,7 @@ func Registry() []System {
 		OVS{"gre"},
 		VRouter{Encap: "mpls-gre"},
 		VRouter{Encap: "mpls-udp"},
+		VRouter{Encap: "mpls-udp", Checksum: true},
 		VRouter{Encap: "direct"},
 		VRouter{Encap: "direct", Rules: 100},
 		VRouter{Encap: "direct", Netkit: true},

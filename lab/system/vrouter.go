@@ -28,6 +28,8 @@ type VRouter struct {
 	Rules int
 	// Netkit: the containers' devices are netkit pairs, and not veth pairs.
 	Netkit bool
+	// Checksum: tunnel packets over IPv4 have an outer UDP checksum, too.
+	Checksum bool
 }
 
 const (
@@ -43,6 +45,9 @@ func (v VRouter) Name() string {
 	if v.Netkit {
 		name += "-netkit"
 	}
+	if v.Checksum {
+		name += "-checksum"
+	}
 	return name
 }
 
@@ -55,6 +60,9 @@ func (v VRouter) About() About {
 	}
 	if v.Netkit {
 		what += ", netkit devices"
+	}
+	if v.Checksum {
+		what += ", outer UDP checksums"
 	}
 	about := About{
 		Description: what, VMs: true,
@@ -116,6 +124,7 @@ type (
 		RunDir   string   `json:"run_dir"`
 		Fabric   []string `json:"fabric"`
 		Device   string   `json:"workload_device,omitempty"`
+		Checksum string   `json:"udp_checksum,omitempty"`
 
 		// Only for nodes of a fleet.
 		Store          string       `json:"store,omitempty"`
@@ -197,6 +206,9 @@ func (v VRouter) Attach(n *Node) error {
 	config := vrouterConfig{Node: n.Name, Netns: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
 	if v.Netkit {
 		config.Device = probe.Netkit
+	}
+	if v.Checksum {
+		config.Checksum = "on"
 	}
 	if err := errors.Join(writeJSON(filepath.Join(home, "node.yaml"), config), writeJSON(filepath.Join(home, "state.yaml"), v.state(n))); err != nil {
 		return fmt.Errorf("write vrouter's files: %w", err)
