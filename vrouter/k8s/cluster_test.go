@@ -55,6 +55,7 @@ func TestACluster(t *testing.T) {
 			t.Errorf("the check left %v", left)
 		}
 	})
+	k.Step("a namespace chooses its network", k.testNamespace)
 	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
 	k.Step("a pod without a permission says so, and removes nothing", k.testPermission)
 	k.Step("a second apply changes nothing", func(t *testing.T) {
@@ -182,7 +183,7 @@ func (k *installation) testApply(t *testing.T) {
 	})
 	k.await("all pods of vrouter are ready", func() bool {
 		ready := k.lines("-n", Namespace, "get", "pods", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].ready}{"\n"}{end}`)
-		return slices.Equal(ready, []string{"true", "true", "true"})
+		return slices.Equal(ready, []string{"true", "true", "true", "true"})
 	})
 }
 
@@ -244,6 +245,24 @@ func (k *installation) ping(n *testcluster.Node, to, from string) {
 		return
 	}
 	k.T.Errorf("no network namespace of %s has the address %s", n.Name, from)
+}
+
+func (k *installation) testNamespace(t *testing.T) {
+	k.kubectl("", "-n", Namespace, "exec", "daemonset/"+NodeName, "--", "vrouter", "network", "create", "red", "--subnet", "10.99.0.0/16")
+	k.kubectl("", "create", "namespace", "red")
+	k.kubectl("", "annotate", "namespace", "red", NetworkAnnotation+"=red")
+	k.await("the default service account is there", func() bool { return len(k.lines("-n", "red", "get", "serviceaccount", "default", "-o", "name")) == 1 })
+	k.kubectl(k.podsManifest(), "-n", "red", "apply", "-f", "-")
+	k.await("both pods have addresses of the network", func() bool {
+		ips := k.lines("-n", "red", "get", "pods", "-o", `jsonpath={range .items[*]}{.status.podIP}{"\n"}{end}`)
+		return len(ips) == 2 && strings.HasPrefix(ips[0], "10.99.") && strings.HasPrefix(ips[1], "10.99.")
+	})
+	ports := k.kubectl("", "-n", Namespace, "exec", "daemonset/"+NodeName, "--", "vrouter", "port", "list")
+	if !strings.Contains(ports, "red/pod-1") || !strings.Contains(ports, "red/pod-2") {
+		t.Errorf("the ports do not name the pods:\n%s", ports)
+	}
+	k.kubectl("", "delete", "namespace", "red", "--wait")
+	k.kubectl("", "-n", Namespace, "exec", "daemonset/"+NodeName, "--", "vrouter", "network", "delete", "red")
 }
 
 func (k *installation) testRestart(t *testing.T) {

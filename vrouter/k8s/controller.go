@@ -37,6 +37,9 @@ var (
 	podsOf  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
+// ControllerName is the name of the Deployment.
+const ControllerName = "vrouter-controller"
+
 // period is the time between two comparisons of the fleet with the cluster.
 const period = time.Minute
 

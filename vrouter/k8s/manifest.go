@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -56,8 +57,21 @@ func (m Manifest) YAML() (string, error) {
 	}
 	return fill(manifestText, struct {
 		Manifest
-		Namespace, Secret, StoreName, NodeName string
-	}{m, Namespace, SecretName, StoreName, NodeName})
+		Files                                                  []accessFile
+		Namespace, Secret, StoreName, NodeName, ControllerName string
+	}{m, m.files(), Namespace, SecretName, StoreName, NodeName, ControllerName})
+}
+
+// accessFile is a file of the Secret, and the flag that names it.
+type accessFile struct{ Flag, Name string }
+
+// files returns the files that the Secret has, or will have.
+func (m Manifest) files() []accessFile {
+	all := []accessFile{{"tls-ca", "ca.pem"}, {"tls-cert", "node.pem"}, {"tls-key", "node-key.pem"}}
+	if m.Store == "" {
+		return all // of the store's pod
+	}
+	return slices.DeleteFunc(all, func(f accessFile) bool { return m.Access[f.Name] == nil })
 }
 
 // fill fills a template. The CNI plugin is the same program, and starts without parsing templates.

@@ -54,8 +54,13 @@ func TestTheManifestHasAStoreUnlessTheOperatorRunsIt(t *testing.T) {
 	external := small
 	external.Store, external.Access = "etcd://192.0.2.1", map[string][]byte{"ca.pem": []byte("-----BEGIN\nx\n")}
 	got := objects(t, external)
-	if slices.Contains(kinds(got), "Deployment") {
+	if slices.ContainsFunc(got, func(o map[string]any) bool {
+		return o["metadata"].(map[string]any)["name"] == StoreName && o["kind"] != "Secret"
+	}) {
 		t.Error("the manifest has a store although the operator runs one")
+	}
+	if text, err := external.YAML(); err != nil || !strings.Contains(text, "--tls-ca=") || strings.Contains(text, "--tls-cert=") {
+		t.Errorf("the controller must have the flags of the given files, and no other: %v\n%s", err, text)
 	}
 	at := slices.IndexFunc(got, func(o map[string]any) bool { return o["kind"] == "Secret" })
 	data := got[at]["stringData"].(map[string]any)
@@ -64,18 +69,20 @@ func TestTheManifestHasAStoreUnlessTheOperatorRunsIt(t *testing.T) {
 	}
 }
 
-// No role has a wildcard, or may list or write objects that are not vrouter's.
+// No role has a wildcard, or may write objects that are not vrouter's. Only the controller lists
+// any.
 func TestTheRolesAreSmall(t *testing.T) {
 	text, err := small.YAML()
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := regexp.MustCompile(`(?m)^- \{apiGroups.*$`).FindAllString(text, -1)
-	if len(rules) != 7 {
-		t.Errorf("%d rules, want 7: %v", len(rules), rules)
+	if len(rules) != 9 {
+		t.Errorf("%d rules, want 9: %v", len(rules), rules)
 	}
 	for _, r := range rules {
-		if strings.Contains(r, "*") || !strings.Contains(r, "resourceNames") && !strings.Contains(r, "resources: [nodes], verbs: [get]") {
+		reads := strings.Contains(r, "verbs: [get]") || strings.Contains(r, "[nodes, pods], verbs: [get, list, watch]")
+		if strings.Contains(r, "*") || !strings.Contains(r, "resourceNames") && !reads {
 			t.Errorf("the rule %s is for more than vrouter's objects", r)
 		}
 	}

@@ -95,6 +95,11 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	if err != nil {
 		return err
 	}
+	cluster, err := Connect(InCluster)
+	if err != nil {
+		return err
+	}
+	n.Options.NetworkOf = NetworkOf(cluster)
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
