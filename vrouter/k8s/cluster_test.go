@@ -257,7 +257,7 @@ func (k *installation) testNamespace(t *testing.T) {
 		ips := k.lines("-n", "red", "get", "pods", "-o", `jsonpath={range .items[*]}{.status.podIP}{"\n"}{end}`)
 		return len(ips) == 2 && strings.HasPrefix(ips[0], "10.99.") && strings.HasPrefix(ips[1], "10.99.")
 	})
-	ports := k.kubectl("", "-n", Namespace, "exec", "daemonset/"+NodeName, "--", "vrouter", "port", "list")
+	ports := k.kubectl("", "-n", Namespace, "exec", "daemonset/"+NodeName, "--", "vrouter", "port", "list", "--all", "--network", "red")
 	if !strings.Contains(ports, "red/pod-1") || !strings.Contains(ports, "red/pod-2") {
 		t.Errorf("the ports do not name the pods:\n%s", ports)
 	}
