@@ -291,6 +291,29 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 		})
 	}
 
+	// A workload does not reach the node's 127.0.0.1, although portmap sets this sysctl.
+	if text, err := exec.Command("ip", "netns", "exec", a.space, "sysctl", "-w", "net.ipv4.conf.all.route_localnet=1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	loopback := netip.MustParseAddr("127.0.0.1")
+	var local net.PacketConn
+	b.must(in(a.ns, func() (err error) { local, err = net.ListenPacket("udp", "127.0.0.1:7"); return err }))
+	defer local.Close()
+	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), loopback, 7, []byte("?")))
+	soon(t, 5*time.Second, "a packet to 127.0.0.1 is dropped", func() error {
+		text, err := exec.Command("ip", "netns", "exec", a.space, "iptables", "-t", "raw", "-nvxL", "VROUTER-PREROUTING").CombinedOutput()
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 2 && f[2] == "DROP" && f[0] != "0" && strings.Contains(line, "127.0.0.0/8") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%v: %s", err, text)
+	})
+	local.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, from, err := local.ReadFrom(make([]byte, 16)); err == nil {
+		t.Errorf("%d bytes of %v reach 127.0.0.1", n, from)
+	}
+
 	// Packets flow without the agent, and its next start changes nothing.
 	during := nodes["B"].kernelState()
 	nodes["B"].kill(syscall.SIGKILL)

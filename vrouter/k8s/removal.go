@@ -47,8 +47,7 @@ func (r *removal) isRemoved() bool {
 		known = known && err == nil
 	}
 	if known {
-		ctx, cancel = context.WithCancel(ctx)
-		cancel()
+		return false // an object that was deleted before is there again
 	}
 	select {
 	case <-r.begun:

@@ -374,6 +374,9 @@ func (v *validation) checkPorts() {
 		v.checkMAC(p)
 		v.checkAddresses(p, n)
 		v.checkAttachment(p, points)
+		if p.Attach.Host && n.NodeAccess && p.Attach.Interface != "" {
+			v.fail("port", p.Name, "attach: the agent names the node's device of a network with node_access; remove interface %q", p.Attach.Interface)
+		}
 		v.checkBandwidth(p)
 		v.checkPolicyNames("port", p.Name, p.Policies)
 		if rules := v.rulesOf(p, n); rules > MaxRules {
@@ -443,6 +446,9 @@ func (v *validation) checkAddresses(p *Port, n *Network) {
 			v.fail("port", p.Name, "allow_sources: %s", wrong)
 		}
 		note(s.Addr())
+	}
+	if p.Attach.Host && n.NodeAccess {
+		four, six = four+1, six+1 // the node forwards packets of addresses outside the network
 	}
 	if max(four, six) > MaxSources {
 		v.fail("port", p.Name, "ips: more than %d addresses and allowed sources of a family", MaxSources)

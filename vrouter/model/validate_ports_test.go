@@ -52,6 +52,14 @@ func TestPortsAreChecked(t *testing.T) {
 			s.Ports[0].Attach = Attachment{Host: true}
 			s.Ports[1].Node, s.Ports[1].Attach = "a", Attachment{Host: true, Interface: "red0"}
 		}, `port "web2": attach: port "web1" is already attached there; choose another namespace, interface or device`},
+		{"a node's port with node_access and four addresses", func(s *State) {
+			s.Networks[0].NodeAccess, s.Networks[0].Policies = true, nil
+			s.Ports[1].Attach, s.Ports[1].IPs = Attachment{Host: true}, addrs("10.1.0.6", "10.1.0.7", "10.1.0.8", "10.1.0.9")
+		}, `port "web2": ips: more than 4 addresses and allowed sources of a family`},
+		{"a node's port with node_access and a name of its own", func(s *State) {
+			s.Networks[0].NodeAccess, s.Networks[0].Policies = true, nil
+			s.Ports[1].Attach = Attachment{Host: true, Interface: "red0"}
+		}, `port "web2": attach: the agent names the node's device of a network with node_access; remove interface "red0"`},
 		{"a limit below sense", port2(func(p *Port) { p.Bandwidth.Ingress = 7999 }), `port "web2": bandwidth: ingress 7999 is not between 8k and 400G`},
 		{"a limit where none can be", port2(func(p *Port) { p.Attach, p.Bandwidth.Egress = Attachment{Device: "tap0"}, 1e6 }), `port "web2": bandwidth: an egress limit needs attach with netns, not device, since the agent sets the limit in the network namespace; remove egress`},
 		{"a device name that is too long", attach(Attachment{Device: "tap-of-sixteen-c"}), `port "web2": attach: device "tap-of-sixteen-c" is not a device name: it has 16 bytes, at most 15 are allowed`},

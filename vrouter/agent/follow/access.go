@@ -2,6 +2,8 @@ package follow
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -38,15 +40,16 @@ func (f *Follower) access(ctx context.Context) error {
 	if err := f.Look(ctx, func(v *fleet.View) { add, remove = v.Access(f.config.Node) }); err != nil {
 		return err
 	}
+	var errs []error // a network that is full must not keep the others from their ports
 	for _, r := range add {
 		if _, _, err := f.AddPort(ctx, r); err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("network %s: %w", r.Network, err))
 		}
 	}
 	for _, name := range remove {
 		if _, err := f.DeletePort(ctx, name, nil); err != nil && !fleet.IsWhy(err, fleet.NotFound) {
-			return err
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

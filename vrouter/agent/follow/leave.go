@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,7 +70,8 @@ func (k Kept) isRegistered() bool {
 }
 
 // noteRegistered writes the file and calls add, which adds the node to the store. It writes first:
-// without the file, the agent would take its own entry for an operator's.
+// without the file, the agent would take its own entry for an operator's. The file stays if the
+// store may have added the node although its answer was lost.
 func (k Kept) noteRegistered(add func() error) error {
 	err := os.MkdirAll(k.dir, 0o700)
 	if err == nil {
@@ -78,7 +80,7 @@ func (k Kept) noteRegistered(add func() error) error {
 	if err != nil {
 		return err
 	}
-	if err = add(); err != nil {
+	if err = add(); err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 		os.Remove(k.registeredPath())
 	}
 	return err

@@ -37,17 +37,23 @@ type accessChain struct {
 
 // chains returns the chains for the subnets of networks with node_access:
 //   - Packets from the subnets to other addresses get the node's address.
+//   - Packets from workloads to 127.0.0.0/8 are dropped. The kernel drops them, too, unless the
+//     sysctl route_localnet is set, as the CNI plugin portmap does.
 //   - Packets from outside with a source in the subnets are dropped: policies would take them for
 //     packets of a workload, or of the node.
 //   - The node forwards packets from the networks. It forwards packets into them if they belong
 //     to a connection from there, or to a mapped port. So these packets pass even if the policy
-//     of FORWARD is DROP, which Docker sets.
+//     of FORWARD is DROP, which Docker sets. From one network to another only packets to
+//     translated addresses pass, such as those of services and mapped ports.
 //   - The node sends no redirects into the networks. A sysctl of a device cannot turn them off
 //     while the sysctl of all devices has them on.
 func (f accessFamily) chains(subnets []netip.Prefix) []accessChain {
 	const devices = ownPrefix + "+"
 	var masquerade [][]string
 	from := [][]string{{"-i", "lo", "-j", "RETURN"}, {"-i", devices, "-j", "RETURN"}}
+	if f.protocol == iptables.ProtocolIPv4 {
+		from = slices.Insert(from, 1, []string{"-d", "127.0.0.0/8", "-i", devices, "-j", "DROP"})
+	}
 	for _, s := range subnets {
 		from = append(from, []string{"-s", s.Masked().String(), "-j", "DROP"})
 		masquerade = append(masquerade, []string{"-s", s.Masked().String(), "!", "-o", devices, "-j", "MASQUERADE"})
@@ -56,6 +62,7 @@ func (f accessFamily) chains(subnets []netip.Prefix) []accessChain {
 		{"raw", "PREROUTING", "VROUTER-PREROUTING", from},
 		{"nat", "POSTROUTING", "VROUTER-POSTROUTING", masquerade},
 		{"filter", "FORWARD", "VROUTER-FORWARD", [][]string{
+			{"-i", devices, "-o", devices, "-m", "conntrack", "!", "--ctstate", "DNAT", "-j", "DROP"},
 			{"-i", devices, "-j", "ACCEPT"},
 			{"-o", devices, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED,DNAT", "-j", "ACCEPT"},
 		}},
