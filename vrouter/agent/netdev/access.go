@@ -134,7 +134,7 @@ func (f accessFamily) keep(s *Space, subnets []netip.Prefix, note *accessNote) (
 	}
 	switch {
 	case len(subnets) > 0 && !has:
-		if err := f.checkRoutes(s); err != nil {
+		if err := f.checkAdvertisements(s); err != nil {
 			return false, err
 		}
 		if at < 0 {
@@ -168,23 +168,39 @@ func (f accessFamily) keep(s *Space, subnets []netip.Prefix, note *accessNote) (
 	return changed, nil
 }
 
-// checkRoutes refuses to turn on IPv6 forwarding if the host learns its routes from router
-// advertisements: Linux then ignores the advertisements, and the routes expire.
-func (f accessFamily) checkRoutes(s *Space) error {
+// checkAdvertisements refuses to turn on IPv6 forwarding if the host has routes or addresses from
+// router advertisements: Linux then ignores the advertisements, and these expire.
+func (f accessFamily) checkAdvertisements(s *Space) error {
 	if f.protocol == iptables.ProtocolIPv4 {
 		return nil
 	}
+	devices, err := advertised(s)
+	if err != nil || len(devices) == 0 {
+		return err
+	}
+	name := (&HostUse{space: s}).device(devices[0])
+	return fmt.Errorf("the host must forward IPv6, but would then ignore the router advertisements on device %s; set the sysctls net.ipv6.conf.%s.accept_ra to 2 and net.ipv6.conf.all.forwarding to 1", name, name)
+}
+
+// advertised lists the devices with routes from router advertisements, or with addresses that
+// expire and come from advertisements or DHCPv6.
+func advertised(s *Space) (devices []int, err error) {
 	routes, err := routes6(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, r := range routes {
 		if r.Protocol == unix.RTPROT_RA {
-			name := (&HostUse{space: s}).device(r.LinkIndex)
-			return fmt.Errorf("the host must forward IPv6, but would then ignore the router advertisements on device %s; set the sysctls net.ipv6.conf.%s.accept_ra to 2 and net.ipv6.conf.all.forwarding to 1", name, name)
+			devices = append(devices, r.LinkIndex)
 		}
 	}
-	return nil
+	addresses, err := listAddresses(s.Links)
+	for _, a := range addresses {
+		if a.IP.To4() == nil && a.Scope == unix.RT_SCOPE_UNIVERSE && a.Flags&unix.IFA_F_PERMANENT == 0 {
+			devices = append(devices, a.LinkIndex)
+		}
+	}
+	return devices, err
 }
 
 // keep makes a chain right, or removes it.
