@@ -154,6 +154,46 @@ func (n *node) kernelState() (text string) {
 	return text
 }
 
+// filtered returns an error unless a rule of a chain, with a word in it, has dropped a packet.
+func (n *node) filtered(program, table, chain, word string) error {
+	text, err := exec.Command("ip", "netns", "exec", n.space, program, "-t", table, "-nvxL", chain).CombinedOutput()
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "DROP" && f[0] != "0" && strings.Contains(line, word) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%v: %s", err, text)
+}
+
+// A workload that bridges sends a packet to its node's port, with a source that it may use. The node
+// does not forward it to another network.
+func TestABridgedPacketReachesNoOtherNetworkByTheNode(t *testing.T) {
+	t.Parallel()
+	needs(t, "iptables", "ip6tables")
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false)
+	for i, name := range []string{"red", "blue"} {
+		b.state.Networks = append(b.state.Networks, model.Network{Name: name, ID: uint32(i + 1), Tenant: name, Forwarding: model.L2L3, NodeAccess: true, Subnets: subnets(fmt.Sprintf("10.%d.0.0/16", i+1))})
+	}
+	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "blue", 0, "10.2.0.10")
+	b.state.Ports[0].AllowSources = subnets("192.168.5.0/24")
+	own := model.MAC{2, 0, 0, 0, 9, 1}
+	for i, name := range []string{"red", "blue"} {
+		b.state.Ports = append(b.state.Ports, model.Port{
+			Name: name + "-node", Network: name, Node: b.nodes[0].name, MAC: model.MAC{2, 0, 0, 0, 9, byte(i + 1)},
+			IPs: addresses(fmt.Sprintf("10.%d.0.20", i+1)), Attach: model.Attachment{Host: true},
+		})
+	}
+	b.up()
+	secret := []byte("from another network")
+	seen := watchFor(t, y.ns, "eth0", secret)
+	x.sendFrame(udpFrame(t, x.port.MAC, own, netip.MustParseAddr("192.168.5.7"), y.ip(4), 7777, secret))
+	soon(t, 5*time.Second, "the packet is dropped", func() error { return b.nodes[0].filtered("iptables", "filter", "VROUTER-FORWARD", "! ctstate DNAT") })
+	if all := seen(100 * time.Millisecond); len(all) > 0 {
+		t.Errorf("%d packets of network red reach network blue", len(all))
+	}
+}
+
 // Workloads reach their own node, the other node, a service, and addresses outside the network by their
 // own node. Policies admit probes. All ends with the network.
 func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
@@ -281,13 +321,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 			return err
 		}))
 		soon(t, 5*time.Second, "a packet from outside with the node's address "+from.String()+" is dropped", func() error {
-			text, err := exec.Command("ip", "netns", "exec", a.space, program, "-t", "raw", "-nvxL", "VROUTER-PREROUTING").CombinedOutput()
-			for line := range strings.Lines(string(text)) {
-				if f := strings.Fields(line); len(f) > 2 && f[2] == "DROP" && f[0] != "0" {
-					return nil
-				}
-			}
-			return fmt.Errorf("%v: %s", err, text)
+			return a.filtered(program, "raw", "VROUTER-PREROUTING", "")
 		})
 	}
 
@@ -300,15 +334,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	b.must(in(a.ns, func() (err error) { local, err = net.ListenPacket("udp", "127.0.0.1:7"); return err }))
 	defer local.Close()
 	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), loopback, 7, []byte("?")))
-	soon(t, 5*time.Second, "a packet to 127.0.0.1 is dropped", func() error {
-		text, err := exec.Command("ip", "netns", "exec", a.space, "iptables", "-t", "raw", "-nvxL", "VROUTER-PREROUTING").CombinedOutput()
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) > 2 && f[2] == "DROP" && f[0] != "0" && strings.Contains(line, "127.0.0.0/8") {
-				return nil
-			}
-		}
-		return fmt.Errorf("%v: %s", err, text)
-	})
+	soon(t, 5*time.Second, "a packet to 127.0.0.1 is dropped", func() error { return a.filtered("iptables", "raw", "VROUTER-PREROUTING", "127.0.0.0/8") })
 	local.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, from, err := local.ReadFrom(make([]byte, 16)); err == nil {
 		t.Errorf("%d bytes of %v reach 127.0.0.1", n, from)
