@@ -89,7 +89,7 @@ func podNetworkFlags(cmd *cobra.Command, name *string, subnets *[]netip.Prefix) 
 	listFlag(cmd, subnets, parsePrefix, "subnet", "Subnet of the network, a `prefix` that holds the podCIDRs of all nodes (repeatable; default 10.244.0.0/16)")
 }
 
-// k8sNodeCommand is the command of a pod.
+// k8sNodeCommand is what the pods of the DaemonSet run.
 func k8sNodeCommand() *cobra.Command {
 	var o k8s.Node
 	cmd := &cobra.Command{
@@ -128,7 +128,7 @@ func k8sReadyCommand() *cobra.Command {
 	}
 }
 
-// k8sStoreCommand is the command of a pod.
+// k8sStoreCommand is what the store's pod runs.
 func k8sStoreCommand() *cobra.Command {
 	s := k8s.Store{Namespace: k8s.Namespace}
 	cmd := &cobra.Command{

@@ -44,7 +44,7 @@ connection fails.`,
 	return cmd
 }
 
-// k8sProbeCommand is the command of a check's pod.
+// k8sProbeCommand is what the pods of `vrouter k8s check` run.
 func k8sProbeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe [TARGET…]",

@@ -62,7 +62,7 @@ func control(ctx context.Context, a store.Address, files store.TLS, kubeconfig s
 	host, _ := os.Hostname()
 	f := fleet.New(s, fleet.Options{Logger: log})
 	controller := &k8s.Controller{Cluster: client, Fleet: f, Log: log, Name: cmp.Or(host, "controller")}
-	following, end := context.WithCancel(context.WithoutCancel(ctx)) // the end of the leader is written to the store
+	following, end := context.WithCancel(context.WithoutCancel(ctx)) // goes on after ctx ends: the leader then deletes its key in the store
 	ended := make(chan error, 1)
 	working, stop := context.WithCancel(ctx)
 	defer stop()

@@ -86,7 +86,7 @@ func checked(ctx context.Context, o options) ([]string, error) {
 func build(ctx context.Context, o options) (paths []string, err error) {
 	if o.images != "" {
 		if len(o.architectures) != 1 {
-			return nil, fmt.Errorf("-images has one architecture, and -arch has %d: give one", len(o.architectures))
+			return nil, fmt.Errorf("-images builds for one architecture, but -arch names %d; name one", len(o.architectures))
 		}
 		return runImages(ctx, o)
 	}

@@ -82,7 +82,7 @@ func OwnThread(f func() error) error {
 
 // Current opens the network namespace of the calling thread. It asks a socket, because files of
 // /proc/thread-self are slow at the end of a process with many threads: the parent waits some
-// milliseconds while the kernel forgets them (fs/proc/base.c, proc_flush_pid).
+// milliseconds while the kernel drops them from its cache (fs/proc/base.c, proc_flush_pid).
 func Current() (netns.NsHandle, error) {
 	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

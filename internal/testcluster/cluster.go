@@ -215,7 +215,7 @@ func (k *Cluster) commandIn(namespace, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Kubectl runs kubectl as the administrator. It returns the output of both kinds.
+// Kubectl runs kubectl as the administrator. It returns standard output and standard error together.
 func (k *Cluster) Kubectl(stdin string, args ...string) (string, error) {
 	cmd := k.Command("kubectl", args...)
 	cmd.Stdin = strings.NewReader(stdin)

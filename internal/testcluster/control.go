@@ -101,7 +101,7 @@ func (k *Cluster) StartServer(options ...string) {
 		"--audit-policy-file", k.Path("audit.yaml"), "--audit-log-path", k.Path("audit.log"), "--service-account-issuer", "https://test", "--service-account-key-file", k.Path("account.key"), "--service-account-signing-key-file", k.Path("account.key"))...)
 }
 
-// Execs returns the number of programs in pods that were started by a verb of the API: get
+// Execs returns the number of programs that were started in pods by requests with a verb: get
 // for WebSocket, create for SPDY.
 func (k *Cluster) Execs(verb string) (n int) {
 	text, err := os.ReadFile(k.Path("audit.log"))

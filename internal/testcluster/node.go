@@ -23,7 +23,7 @@ import (
 // value is a folder with the node's files.
 const nodeVariable = "WT_TEST_CLUSTER_NODE"
 
-// RunNode runs process 1 of a node, if the test binary is one. It does not return then.
+// RunNode does the work of process 1 of a node, if this process is one. It then does not return.
 func RunNode() {
 	folder := os.Getenv(nodeVariable)
 	if folder == "" {

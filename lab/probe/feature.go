@@ -86,7 +86,7 @@ type Finding struct {
 	Reason string `json:"reason,omitempty"` // why it does not
 	// Untried is set if only root can try the feature.
 	Untried bool   `json:"untried,omitempty"`
-	How     string `json:"how,omitempty"` // how it was found out, where not by trying
+	How     string `json:"how,omitempty"` // how the answer was found, if not by a trial
 }
 
 // Missing returns the reason why a feature cannot be used, and the remedy. missing is false

@@ -87,7 +87,7 @@ func (a *agent) addPort(ctx context.Context, r model.PortRequest) (api.Port, err
 }
 
 // chooseNetwork replaces the network of a pod's port by the network that the pod's namespace
-// chooses. The prefixes for allocation are of the former network.
+// chooses. It clears From, whose prefixes belong to the former network.
 func (a *agent) chooseNetwork(ctx context.Context, r *model.PortRequest) error {
 	if a.chosen == nil || r.Pod.Namespace == "" {
 		return nil
@@ -169,7 +169,7 @@ func (a *agent) checkInterfaceFree(port model.Port) error {
 
 // checkNoRoutes checks that the node has no routes into a network's subnets, so
 // that it can reach them through the port. The routes of a port that connects the node to this
-// network do not count: such a port is being deleted, or the state refuses another one.
+// network do not count: the port is being deleted; if not, the store refuses a second one.
 func (a *agent) checkNoRoutes(network string) error {
 	var n model.Network
 	a.follower.Peek(func(v *fleet.View) { n, _ = v.Network(network) })

@@ -20,7 +20,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// outsides are addresses that each node's outside has.
+// outsides are the addresses of the namespace behind each node.
 var outsides = addresses("203.0.113.9", "2001:db8:99::9")
 
 // outside makes a namespace behind a node. The node's default routes lead to it. It has no
@@ -195,7 +195,7 @@ func TestABridgedPacketReachesNoOtherNetworkByTheNode(t *testing.T) {
 }
 
 // Workloads reach their own node, the other node, a service, and addresses outside the network by their
-// own node. Policies admit probes. All ends with the network.
+// own node. Policies admit probes. Nothing is left once the network is deleted.
 func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	t.Parallel()
 	needs(t, "ip", "iptables", "ip6tables")

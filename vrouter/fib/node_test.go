@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// accessed is pairOf with node_access: each node has a port of its own.
+// accessed is the state of pairOf with node_access, and with a port that connects each node itself.
 func accessed() model.State {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
 	s.Networks[0].NodeAccess = true

@@ -116,8 +116,7 @@ func (v *View) keepPosition(p place, e store.Entry) error {
 	return err
 }
 
-// after rotates pools: they begin after the newest allocated address that they contain, of any
-// node.
+// after rotates pools so that they begin after the address in them that any node allocated last.
 func (v *View) after(network string, pools []model.Range) []model.Range {
 	var newest int64
 	at, last := -1, netip.Addr{}

@@ -60,7 +60,7 @@ func Later(before, after []DropEvent) []DropEvent {
 // is ready for the first reading.
 type Missed struct {
 	counters map[dropKey]uint64 // of the last reading; nil: there was none
-	due      int                // drops up to the reading before the last without an event, less those that were reported
+	due      int                // drops before the last two readings, less their events and the drops that Add reported as missed
 	recent   int                // drops between the last two readings
 }
 

@@ -40,7 +40,7 @@ func openAuthority(dir string) (*authority, error) {
 		if err == nil {
 			err = os.WriteFile(certFile, made.cert, 0o600)
 		}
-		if err == nil { // the key last: with the key, both files are complete
+		if err == nil { // the key is written last: if it is there, both files are complete
 			err = os.WriteFile(keyFile+".new", made.key, 0o600)
 		}
 		if err == nil {

@@ -43,7 +43,7 @@ const ControllerName = "vrouter-controller"
 // period is the time between two comparisons of the fleet with the cluster.
 const period = time.Minute
 
-// configHash is the annotation of the object of a static pod with the UID that the kubelet uses.
+// configHash is an annotation of static pods. It has the UID that the kubelet uses for the pod.
 const configHash = "kubernetes.io/config.hash"
 
 // Run works until ctx ends.
@@ -168,7 +168,7 @@ func isPod(object any, pod model.Pod) bool {
 func (c *Controller) retire(ctx context.Context, node string) bool {
 	_, err := c.Cluster.Resource(nodesOf).Get(ctx, node, metav1.GetOptions{})
 	if err == nil {
-		return false // the copy is older
+		return false // the fleet's copy is older than this deletion
 	}
 	if apierrors.IsNotFound(err) {
 		err = c.Fleet.DeleteNode(ctx, node, true)

@@ -15,7 +15,7 @@ import (
 var hostPrograms = []string{"iptables", "ip6tables"}
 
 const (
-	hostRoot = "/proc/1/root" // of the node: the pod sees its processes
+	hostRoot = "/proc/1/root" // the node's root directory: the pod sees the node's process 1
 	shimDir  = "/tmp/host-programs"
 )
 
@@ -37,7 +37,7 @@ func useHostPrograms() error {
 }
 
 // ExecHostProgram becomes the program of the node whose name this process was started with. It
-// returns if the name is that of no such program.
+// returns if the name is another one.
 func ExecHostProgram() error {
 	name := filepath.Base(os.Args[0])
 	if !slices.Contains(hostPrograms, name) {

@@ -27,13 +27,13 @@ type Manifest struct {
 	StoreNode string
 }
 
-// Namespace has all objects of an installation that are in a namespace.
+// Namespace is the Kubernetes namespace of an installation's objects.
 const Namespace = "vrouter"
 
 //go:embed manifest.yaml
 var manifestText string
 
-// YAML returns the objects. It is an error if pods could not start with them.
+// YAML returns the objects. It returns an error if pods could not start with these values.
 func (m Manifest) YAML() (string, error) {
 	if m.Store != "" {
 		a, err := store.ParseAddress(m.Store)
@@ -69,7 +69,7 @@ type accessFile struct{ Flag, Name string }
 func (m Manifest) files() []accessFile {
 	all := []accessFile{{"tls-ca", "ca.pem"}, {"tls-cert", "node.pem"}, {"tls-key", "node-key.pem"}}
 	if m.Store == "" {
-		return all // of the store's pod
+		return all // the store's pod writes them
 	}
 	return slices.DeleteFunc(all, func(f accessFile) bool { return m.Access[f.Name] == nil })
 }

@@ -11,12 +11,12 @@ import (
 // as an upgrade, leaves everything in place.
 type removal struct {
 	client  *client
-	objects [][2]string // collections and names; the deletion of one of them is that of all
+	objects [][2]string // collections and names; if one object is deleted, so is the installation
 	once    sync.Once
 	begun   chan struct{}
 }
 
-// removalWait is the time to wait for the word of a watch, if the pod may no longer ask.
+// removalWait is how long to wait for an event of a watch, if the pod has lost its right to ask.
 const removalWait = 3 * time.Second
 
 // watchRemoval watches the namespace and the object that owns the pod.

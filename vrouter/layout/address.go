@@ -17,7 +17,7 @@ func AddressOf(a netip.Addr) (v Address) {
 	return v
 }
 
-// Addr returns the address; not valid: the 16 bytes are zero.
+// Addr returns the address. It is not valid if all 16 bytes are zero.
 func (a Address) Addr() netip.Addr {
 	if a == (Address{}) {
 		return netip.Addr{}

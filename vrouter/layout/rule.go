@@ -2,7 +2,7 @@ package layout
 
 import "net/netip"
 
-// With returns the rule for remote addresses in a prefix; zero: for any address.
+// With returns the rule for remote addresses in a prefix. The zero prefix is any address.
 func (r Rule) With(remote netip.Prefix) Rule {
 	if remote.IsValid() {
 		a := remote.Masked().Addr()

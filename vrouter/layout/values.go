@@ -47,12 +47,12 @@ const (
 
 // Sizes of structs.
 const (
-	MaxPaths   = 4   // of a tunnel
-	MaxMembers = 128 // of a composite
-	MaxRules   = 255 // of a policy
-	ChunkRules = 64  // of a policy, in one entry
-	MaxLocal   = 4   // underlay addresses of a node, of a family
-	MaxSources = 4   // source prefixes of a vif, of a family
+	MaxPaths   = 4                // of a tunnel
+	MaxMembers = 128              // of a composite
+	MaxRules   = model.MaxRules   // of a policy
+	ChunkRules = 64               // of a policy, in one entry
+	MaxLocal   = 4                // underlay addresses of a node, of a family
+	MaxSources = model.MaxSources // source prefixes of a vif, of a family
 	MaxVRFs    = 4096
 )
 

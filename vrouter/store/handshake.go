@@ -18,7 +18,7 @@ import (
 var ErrHandshake = errors.New("TLS handshake")
 
 // handshakes are credentials that note why the last TLS handshake failed. The errors of etcd's client
-// have only a deadline.
+// only say that a deadline has passed.
 type handshakes struct {
 	credentials.TransportCredentials
 	note func(error)

@@ -6,7 +6,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Comparison is the ratio of one metric of a subject to its baseline. Each block gives
+// Comparison compares one metric of two scenarios, a subject and its baseline. Each block gives
 // one ratio.
 type Comparison struct {
 	Title    string        `json:"title,omitempty"`

@@ -81,5 +81,5 @@ func (h Hypothesis) CauseText() string {
 	return "Cause: " + strings.TrimSuffix(h.Cause, ".") + "."
 }
 
-// CauseNotKnown marks a difference whose cause the suite does not have.
+// CauseNotKnown marks a difference for which the suite gives no cause.
 const CauseNotKnown = "cause not known"

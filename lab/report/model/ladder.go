@@ -48,7 +48,7 @@ type Cost struct {
 	// 12 ns. It needs a metric that adds up: CPU per byte or packet, or latency.
 	Share *float64 `json:"share,omitempty"`
 
-	Of *Comparison `json:"-"` // with the rung before
+	Of *Comparison `json:"-"` // comparison with the rung before
 }
 
 // Adds reports whether a report states what the step adds. A difference must show,

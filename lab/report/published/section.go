@@ -90,9 +90,9 @@ const publishedLegend = "`windtunnel report --format published` wrote this page 
 	"“Published experiments” has the documents, the rule of the verdicts, and the differences from the documents. " +
 	"Brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
 
-// Document returns a page about the documents that the reports' suites repeat. The
-// page has the number of each verdict, and for each report its documents' tables beside the
-// measured figures, and its hypotheses. Every report must have a table.
+// Document returns a page that compares public documents with reports of suites that repeat the
+// documents' measurements. The page has the number of each verdict. For each report it has the
+// documents' tables beside the measured figures, and the hypotheses. Every report must have a table.
 func Document(reports ...*model.Report) (document.Document, error) {
 	name := "results"
 	if len(reports) == 1 {

@@ -78,7 +78,7 @@ func Matrix(r *model.Report, rows []*model.Scenario, m sample.Metric) (x documen
 	return x, ok
 }
 
-// MatrixTable returns a table without rows. A narrow terminal splits it.
+// MatrixTable returns an empty table with the columns. On a narrow terminal it is split.
 func MatrixTable(corner string, columns []string) document.Table {
 	return document.Table{Columns: append(document.Words(corner), document.Figures(columns...)...), Split: true}
 }
@@ -126,7 +126,8 @@ func shade(c *model.Comparison) string {
 	return ShadeOf(change)
 }
 
-// ShadeOf returns the shade of a ratio of a figure of which more is better.
+// ShadeOf returns the background class of a cell, such as "worse2": how far a ratio is from 1. A
+// ratio above 1 is better.
 func ShadeOf(ratio float64) string {
 	worse := ratio < 1
 	if worse && ratio > 0 {

@@ -97,7 +97,7 @@ func (b *Judge) ladder(l *suite.Ladder) model.Ladder {
 	return out
 }
 
-// Lacks returns a scenario's ID and the reason why it has no figures (Lacks).
+// Lacks returns a scenario's ID and the reason why it has no figures.
 func (b *Judge) Lacks(id string) string {
 	if c := b.Cells[id]; c != nil {
 		return id + " " + rejected.Lacks(c.Row)

@@ -99,7 +99,7 @@ func (b *Judge) level(level float64) float64 {
 	return level
 }
 
-// Pair returns the values of two metrics, each of its cell, and their blocks in ascending
+// Pair returns the values of m in subject and of of in baseline, and their blocks in ascending
 // order. It takes only blocks that have both.
 func Pair(subject *figures.Cell, m sample.Metric, baseline *figures.Cell, of sample.Metric) (over, under []float64, blocks []int) {
 	if subject == nil || baseline == nil {

@@ -191,8 +191,8 @@ func FuzzSliceFile(f *testing.F) {
 	})
 }
 
-// Without the file, the agent would take its own entry in the store for an operator's, and never
-// change the entry's addresses.
+// Without the file, the agent would believe that an operator made its entry in the store, and would
+// never change the entry's addresses.
 func TestANodeIsNotAddedWithoutItsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	agenttest.Must(t, os.WriteFile(file, nil, 0o600))

@@ -70,7 +70,7 @@ func (k Kept) isRegistered() bool {
 }
 
 // noteRegistered writes the file and calls add, which adds the node to the store. It writes first:
-// without the file, the agent would take its own entry for an operator's. The file stays if the
+// without the file, the agent would believe that an operator made the entry. The file stays if the
 // store may have added the node although its answer was lost.
 func (k Kept) noteRegistered(add func() error) error {
 	err := os.MkdirAll(k.dir, 0o700)

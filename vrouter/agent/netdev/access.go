@@ -16,7 +16,7 @@ import (
 	"windtunnel/vrouter/agent/config"
 )
 
-// accessFamily has the names of an IP version.
+// accessFamily is an IP version, with the names that the kernel and iptables use for it.
 type accessFamily struct {
 	protocol   iptables.Protocol
 	is         func(netip.Addr) bool
@@ -123,7 +123,7 @@ func (n *accessNote) write() error {
 	return os.WriteFile(n.path, []byte(strings.Join(n.sysctls, "\n")), 0o600)
 }
 
-// keep makes the chains and the sysctl of one IP version right.
+// keep sets the sysctl of one IP version and writes its chains, if they differ from what is wanted.
 func (f accessFamily) keep(s *Space, subnets []netip.Prefix, note *accessNote) (changed bool, err error) {
 	sysctl := filepath.Join("/proc/sys/net", f.forwarding)
 	has, at := false, slices.Index(note.sysctls, f.forwarding)
@@ -203,7 +203,7 @@ func advertised(s *Space) (devices []int, err error) {
 	return devices, err
 }
 
-// keep makes a chain right, or removes it.
+// keep writes a chain if it differs, or removes it if it is not wanted.
 func (c accessChain) keep(t *iptables.IPTables, wanted bool) (changed bool, err error) {
 	if !wanted {
 		if there, err := t.ChainExists(c.table, c.name); err != nil || !there {
