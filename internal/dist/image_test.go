@@ -49,7 +49,7 @@ func TestAnImageAloneIsThatOfTheRelease(t *testing.T) {
 			}
 		}
 	}
-	if _, err := build(t.Context(), options{images: "x", architectures: supported}); err == nil || !strings.Contains(err.Error(), "-images has one architecture") {
+	if _, err := build(t.Context(), options{images: "x", architectures: supported}); err == nil || !strings.Contains(err.Error(), "-images builds for one architecture") {
 		t.Errorf("images for two architectures: %v", err)
 	}
 }
