@@ -54,6 +54,7 @@ type Offer struct {
 type Handover struct {
 	Accept []model.Encapsulation // this node accepts them, although not both nodes offer them any more
 	Send   []model.Encapsulation // encapsulations that this node may send with, best first
+	Recent int                   // the last Recent of Send may be unknown to the other node
 	// Own and Other are the locators of this node and the other node, if Accept has Translated.
 	// They stay in use until the handover ends, also if the nodes have other locators by then.
 	Own, Other netip.Prefix
@@ -221,7 +222,7 @@ func (o *Offers) handover(p *PairOffers, ahead func(begin time.Time, length time
 	for _, f := range held {
 		h.Send = append(h.Send, f.Encapsulation)
 	}
-	h.Send = append(h.Send, recent...)
+	h.Send, h.Recent = append(h.Send, recent...), len(recent)
 	return h, len(h.Accept)+len(recent) > 0
 }
 

@@ -215,9 +215,12 @@ func disagreement(texts []string, at [2][]float64) string {
 		for side, name := range []string{"a", "b"} {
 			other := []string{"b", "a"}[side]
 			own, theirs := compilerOf(texts[current[side]], name, facts[side]), compilerOf(texts[current[1-side]], other, facts[1-side])
-			sends := own.sendable(own.node(other))[0]
-			if accepted := theirs.accepted(theirs.node(name)); !slices.Contains(accepted, sends) {
-				return fmt.Sprintf("after %.1f s node %s sends with %s, but node %s accepts %v", seconds, name, sends, other, accepted)
+			all, recent := own.sendable(own.node(other))
+			for _, link := range []Link{LinkWorks, LinkUntested} {
+				sends, _ := choose(all, recent, link, NoLink)
+				if accepted := theirs.accepted(theirs.node(name)); !slices.Contains(accepted, sends.encap) {
+					return fmt.Sprintf("after %.1f s node %s sends with %s (state of the link: %d), but node %s accepts %v", seconds, name, sends.encap, link, other, accepted)
+				}
 			}
 		}
 	}

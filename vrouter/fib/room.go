@@ -75,7 +75,7 @@ func (c *compiler) others() map[string]*tunnel {
 			all[n.Name] = t
 			continue
 		}
-		common := c.sendable(n)
+		common, recent := c.sendable(n)
 		pairs := parallel(c.self.Underlay, n.Underlay)
 		if n.Name == c.self.Name || len(common) == 0 || len(pairs) == 0 {
 			continue
@@ -86,7 +86,7 @@ func (c *compiler) others() map[string]*tunnel {
 				*state = LinkUntested // a node that is down must not change this node's MTU
 			}
 		}
-		if f, ok := choose(common, link, locator); ok {
+		if f, ok := choose(common, recent, link, locator); ok {
 			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
 		}
 	}

@@ -49,9 +49,10 @@ func (c *compiler) acceptsTranslated(n *model.Node) bool {
 }
 
 // sendable returns the encapsulations with which this node may send to another node, best first.
-func (c *compiler) sendable(n *model.Node) []model.Encapsulation {
+// The last ones, recent in number, may be unknown to the other node.
+func (c *compiler) sendable(n *model.Node) (all []model.Encapsulation, recent int) {
 	if h, changes := c.facts.Handovers[n.Name]; changes {
-		return h.Send
+		return h.Send, h.Recent
 	}
-	return commonEncapsulations(*c.self, *n)
+	return commonEncapsulations(*c.self, *n), 0
 }

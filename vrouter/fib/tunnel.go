@@ -112,7 +112,7 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 	if needs == (payloads{}) {
 		return nil
 	}
-	common := c.sendable(n)
+	common, recent := c.sendable(n)
 	if len(common) == 0 {
 		c.warn(kindTunnel, n.Name, "node %q offers none of this node's encapsulations %v: its ports cannot be reached", n.Name, c.self.Encapsulations)
 		return nil
@@ -123,7 +123,7 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 		return nil
 	}
 	pairs = c.usable(n, pairs)
-	f, ok := choose(common, c.linkBy(pairs), c.locatorLink(n))
+	f, ok := choose(common, recent, c.linkBy(pairs), c.locatorLink(n))
 	switch {
 	case !ok:
 		c.warn(kindTunnel, n.Name, "the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
@@ -138,7 +138,7 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 	}
 	t := c.tunnel(n.Name, f, pairs, model.RouterMAC, c.needsOf(n, 0, last))
 	t.limited, t.last = true, last
-	if other, ok := choose(common, LinkFails, c.locatorLink(n)); ok {
+	if other, ok := choose(common, recent, LinkFails, c.locatorLink(n)); ok {
 		t.beyond = c.tunnel(n.Name, other, pairs, model.RouterMAC, above)
 	} else {
 		c.warn(kindTunnel, n.Name, "the ports of node %q in networks whose id is above %d cannot be reached: both nodes offer only the encapsulation direct, and the node does not receive the labels of these networks; raise limits.link_labels in its configuration, or add another encapsulation to both nodes", n.Name, last)
@@ -209,10 +209,11 @@ func (c *compiler) linkBy(pairs []pair) Link {
 	return worst
 }
 
-// choose selects the encapsulations for packets to a node. common has the encapsulations
-// of sendable, best first. link and locator are the results of linkBy and
-// locatorLink. ok is false if IP packets cannot be sent.
-func choose(common []model.Encapsulation, link, locator Link) (f formats, ok bool) {
+// choose selects the encapsulations for packets to a node. common and recent are the results of
+// sendable, link and locator those of linkBy and locatorLink. A link without a result yet is used
+// if there is no tunnel that the other node is sure to know. ok is false if IP packets cannot be
+// sent.
+func choose(common []model.Encapsulation, recent int, link, locator Link) (f formats, ok bool) {
 	tunnels := slices.DeleteFunc(slices.Clone(common), func(e model.Encapsulation) bool { return e == model.Direct })
 	if len(tunnels) > 0 {
 		f.encap, f.frames = tunnels[0], tunnels[0]
@@ -220,11 +221,12 @@ func choose(common []model.Encapsulation, link, locator Link) (f formats, ok boo
 	if common[0] != model.Direct && len(tunnels) > 0 {
 		return f, true
 	}
+	doubtful := len(tunnels) == recent // no tunnel at all, or none that is sure to work
 	switch {
-	case link >= LinkWorks, link == LinkUntested && len(tunnels) == 0:
+	case link >= LinkWorks, link == LinkUntested && doubtful:
 		f.encap = model.Direct
 		f.bridges = link == LinkBridges && f.frames != ""
-	case locator == LinkWorks, locator == LinkUntested && len(tunnels) == 0:
+	case locator == LinkWorks, locator == LinkUntested && doubtful:
 		f.translates = true
 		f.later = link == LinkUntested && len(tunnels) > 0
 		f.encap = cmp.Or(f.encap, model.Translated)

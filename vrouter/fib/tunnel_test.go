@@ -63,6 +63,7 @@ func TestPairsOfNodesChooseTheEncapsulationThatBothRankHighest(t *testing.T) {
 func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 	for _, c := range []struct {
 		common  string
+		recent  int
 		link    Link
 		locator Link
 		want    formats
@@ -90,10 +91,14 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 		{common: "d", locator: LinkWorks, want: formats{encap: model.Translated, translates: true}},
 		{common: "d", locator: LinkUntested, want: formats{encap: model.Translated, translates: true}},
 		{common: "d", locator: LinkFails, none: true},
+		{common: "d v", recent: 1, link: LinkUntested, want: formats{encap: model.Direct, frames: model.VXLAN}},
+		{common: "d v", recent: 1, locator: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
+		{common: "d v", recent: 1, link: LinkFails, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "d v u", recent: 1, link: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN, later: true}},
 	} {
-		got, ok := choose(encaps(c.common), c.link, c.locator)
+		got, ok := choose(encaps(c.common), c.recent, c.link, c.locator)
 		if ok == c.none || got != c.want {
-			t.Errorf("choose(%q, link %d, locator %d) returns %+v, %v; want %+v, %v", c.common, c.link, c.locator, got, ok, c.want, !c.none)
+			t.Errorf("choose(%q, %d recent, link %d, locator %d) returns %+v, %v; want %+v, %v", c.common, c.recent, c.link, c.locator, got, ok, c.want, !c.none)
 		}
 	}
 }
