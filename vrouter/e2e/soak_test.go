@@ -166,7 +166,7 @@ func (f *faultyFleet) counts(t *testing.T) map[string]int {
 	image, err := s.Read(ctx, 0, store.All, store.Under(store.Unique))
 	f.must(err)
 	for _, e := range image.Entries {
-		if strings.HasPrefix(e.Key, "hosts/") {
+		if strings.HasPrefix(e.Key, "hosts/") || strings.HasSuffix(e.Key, "/last") {
 			counts[places]++
 		} else {
 			counts["keys"]++
@@ -176,7 +176,7 @@ func (f *faultyFleet) counts(t *testing.T) map[string]int {
 }
 
 // places is the name of the count of the store's keys that say which networks have ports on
-// which nodes.
+// which nodes, and which addresses were allocated there last.
 const places = "places"
 
 // soakClient adds, changes and deletes its own objects, again and again.
