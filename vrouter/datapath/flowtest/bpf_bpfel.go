@@ -13,30 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type bpfAddress struct {
-	_     structs.HostLayout
-	Bytes [16]uint8
-}
-
-type bpfBridgeEntry struct {
-	_       structs.HostLayout
-	Nexthop uint32
-	Label   uint32
-}
-
-type bpfBridgeKey struct {
-	_   structs.HostLayout
-	Vrf uint32
-	Mac [6]uint8
-	Pad uint16
-}
-
-type bpfDropKey struct {
-	_      structs.HostLayout
-	Vif    uint32
-	Reason uint32
-}
-
 type bpfDropReason uint32
 
 const (
@@ -90,56 +66,6 @@ const (
 	bpfDropReasonDROP_REASONS               bpfDropReason = 47
 )
 
-type bpfFallbackKey struct {
-	_      structs.HostLayout
-	Vrf    uint32
-	Reason uint32
-}
-
-type bpfFlow struct {
-	_         structs.HostLayout
-	Action    uint8
-	Tcp       uint8
-	Rule      uint8
-	Reply     uint8
-	Policy    uint32
-	SeenTick  uint32
-	Member    uint32
-	Composite uint32
-	Pad       uint32
-	SeenNs    uint64
-	CreatedNs uint64
-	Packets   [2]uint64
-	Bytes     [2]uint64
-}
-
-type bpfFlowKey struct {
-	_          structs.HostLayout
-	Vif        uint32
-	Local      bpfAddress
-	Remote     bpfAddress
-	LocalPort  uint16
-	RemotePort uint16
-	Protocol   uint8
-	Pad        [3]uint8
-}
-
-type bpfFlowPacket struct {
-	_       structs.HostLayout
-	Key     bpfFlowKey
-	At      uint32
-	End     uint32
-	Id      uint32
-	Whole   uint8
-	Part    uint8
-	Family  uint8
-	Hops    uint8
-	Tcp     uint8
-	Opens   uint8
-	Error   uint8
-	Inbound uint8
-}
-
 type bpfFragmentHeads struct {
 	_    structs.HostLayout
 	Lock struct {
@@ -148,9 +74,15 @@ type bpfFragmentHeads struct {
 	}
 	Begun uint32
 	Head  [16]struct {
-		_               structs.HostLayout
-		Source          bpfAddress
-		Destination     bpfAddress
+		_      structs.HostLayout
+		Source struct {
+			_     structs.HostLayout
+			Bytes [16]uint8
+		}
+		Destination struct {
+			_     structs.HostLayout
+			Bytes [16]uint8
+		}
 		Id              uint32
 		SourcePort      uint16
 		DestinationPort uint16
@@ -158,240 +90,6 @@ type bpfFragmentHeads struct {
 		Protocol        uint8
 		Pad             [2]uint8
 	}
-}
-
-type bpfHost4Key struct {
-	_       structs.HostLayout
-	Vrf     uint32
-	Address uint32
-}
-
-type bpfHost6Key struct {
-	_       structs.HostLayout
-	Vrf     uint32
-	Address bpfAddress
-}
-
-type bpfLearnedMtu struct {
-	_        structs.HostLayout
-	Mtu      uint32
-	Pad      uint32
-	UntilNs  uint64
-	IgnoreNs uint64
-}
-
-type bpfLpm4Key struct {
-	_         structs.HostLayout
-	Prefixlen uint32
-	Vrf       uint32
-	Address   uint32
-}
-
-type bpfLpm6Key struct {
-	_         structs.HostLayout
-	Prefixlen uint32
-	Vrf       uint32
-	Address   bpfAddress
-}
-
-type bpfMember struct {
-	_       structs.HostLayout
-	Nexthop uint32
-	Label   uint32
-}
-
-type bpfMemberKey struct {
-	_       structs.HostLayout
-	Nexthop uint32
-	Index   uint32
-}
-
-type bpfNexthop struct {
-	_        structs.HostLayout
-	Type     uint8
-	Encap    uint8
-	Family   uint8
-	Flags    uint8
-	Vrf      uint32
-	Vif      uint32
-	Oif      uint32
-	Remote   uint32
-	Fallback uint32
-	Dmac     [6]uint8
-	Smac     [6]uint8
-	Mtu      uint16
-	Port     uint16
-	Members  uint16
-	Paths    uint8
-	Pad      uint8
-	Path     [4]struct {
-		_             structs.HostLayout
-		Source        bpfAddress
-		Destination   bpfAddress
-		Gateway       bpfAddress
-		Oif           uint32
-		GatewayFamily uint8
-		Locators      uint8
-		Cookie        uint16
-	}
-}
-
-type bpfNodeSettings struct {
-	_           structs.HostLayout
-	Flags       uint32
-	VxlanPort   uint16
-	LastLabel   uint16
-	Locator     [2]uint32
-	LocatorEnd  uint16
-	LocatorMask uint16
-	Local4      [4]uint32
-	Local6      [4]bpfAddress
-}
-
-type bpfOutcomeCounters struct {
-	_     structs.HostLayout
-	Count [8]uint64
-}
-
-type bpfPolicy struct {
-	_          structs.HostLayout
-	Generation uint32
-	Rules      uint16
-	AllowIn    uint8
-	AllowOut   uint8
-	First      bpfRuleChunk
-}
-
-type bpfRemote struct {
-	_        structs.HostLayout
-	Nexthop  uint32
-	Ethernet uint32
-	Id       uint32
-	Encaps   uint8
-	Locators uint8
-	Cookie   uint16
-}
-
-type bpfRoute struct {
-	_       structs.HostLayout
-	Nexthop uint32
-	Label   uint32
-	Mac     [6]uint8
-	Flags   uint16
-}
-
-type bpfRuleChunk struct {
-	_    structs.HostLayout
-	Rule [64]struct {
-		_         structs.HostLayout
-		Remote    bpfAddress
-		Mask      bpfAddress
-		FirstPort uint16
-		LastPort  uint16
-		Protocol  uint8
-		Flags     uint8
-		Family    uint8
-		Pad       uint8
-	}
-}
-
-type bpfRulesKey struct {
-	_          structs.HostLayout
-	Vif        uint32
-	Generation uint32
-	Chunk      uint32
-}
-
-type bpfSender struct {
-	_     structs.HostLayout
-	Known uint32
-}
-
-type bpfSenderKey struct {
-	_         structs.HostLayout
-	Prefixlen uint32
-	Remote    uint32
-	Vrf       uint16
-	Family    uint8
-	Pad       uint8
-	Address   bpfAddress
-}
-
-type bpfTarget struct {
-	_        structs.HostLayout
-	Nexthop  uint32
-	Ethernet uint8
-	Pad      [3]uint8
-}
-
-type bpfTrace struct {
-	_     structs.HostLayout
-	Count uint32
-	Pad   uint32
-	Step  [64]struct {
-		_       structs.HostLayout
-		Kind    uint32
-		Found   uint32
-		Vrf     uint32
-		Id      uint32
-		Value   uint32
-		Pad     uint32
-		Address bpfAddress
-	}
-}
-
-type bpfVif struct {
-	_         structs.HostLayout
-	Id        uint32
-	Vrf       uint32
-	Nexthop   uint32
-	Flags     uint16
-	Mtu       uint16
-	Egress    uint64
-	Mac       [6]uint8
-	RouterMac [6]uint8
-	Sources4  uint8
-	Sources6  uint8
-	Pad       [2]uint8
-	Gateway4  uint32
-	Gateway6  bpfAddress
-	Source4   [4]struct {
-		_       structs.HostLayout
-		Address uint32
-		Mask    uint32
-	}
-	Source6 [4]struct {
-		_       structs.HostLayout
-		Address bpfAddress
-		Mask    bpfAddress
-	}
-	Pad2 uint32
-}
-
-type bpfVifCounters struct {
-	_         structs.HostLayout
-	RxPackets uint64
-	RxBytes   uint64
-	TxPackets uint64
-	TxBytes   uint64
-}
-
-type bpfVrf struct {
-	_         structs.HostLayout
-	Flood     uint32
-	Flags     uint16
-	Pad       uint16
-	RouterMac [6]uint8
-	Pad2      [2]uint8
-	Prefix6   [3]uint32
-}
-
-type bpfVrfCounters struct {
-	_         structs.HostLayout
-	TxPackets [6]uint64
-	TxBytes   [6]uint64
-	RxPackets [6]uint64
-	RxBytes   [6]uint64
 }
 
 // Names of all BPF objects in the ELF.

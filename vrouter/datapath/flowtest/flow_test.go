@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/layout"
 )
 
 // outOnly lets the workload open whatever it likes, and nobody else.
@@ -87,7 +89,7 @@ func TestADenialIsCountedAndHasNoEntry(t *testing.T) {
 		t.Errorf("%d entries, want none", n)
 	}
 	var perCPU []uint64
-	if err := h.Drops.Lookup(bpfDropKey{Vif: vifID, Reason: uint32(-denied)}, &perCPU); err != nil {
+	if err := h.Drops.Lookup(layout.DropKey{Vif: vifID, Reason: uint32(-denied)}, &perCPU); err != nil {
 		t.Fatal(err)
 	}
 	sum := uint64(0)
@@ -122,9 +124,9 @@ func TestADeniedEndCannotBlockWhatTheOtherMayOpen(t *testing.T) {
 }
 
 // onlyKey is the key of the only flow.
-func (h *harness) onlyKey() bpfFlowKey {
+func (h *harness) onlyKey() layout.FlowKey {
 	h.t.Helper()
-	var k bpfFlowKey
+	var k layout.FlowKey
 	if err := h.Flows.NextKey(nil, &k); err != nil {
 		h.t.Fatal(err)
 	}
@@ -170,7 +172,7 @@ func TestAnAckOfNoKnownConnectionIsJudgedByItsOwnDirection(t *testing.T) {
 	h.expect("a reply whose flow was lost", denied, toWorkload, tcp(remote4, local4, "A"))
 	h.expect("the workload goes on", admitted, fromWorkload, tcp(local4, remote4, "A"))
 	h.expect("and has its reply", admitted, toWorkload, tcp(remote4, local4, "A"))
-	if f := h.flow(flowKey(6, local4, remote4)); f.Tcp != tcpEstablished || f.Reply != 0 {
+	if f := h.flow(flowKey(6, local4, remote4)); f.TCP != tcpEstablished || f.Reply != 0 {
 		t.Errorf("entry %+v, want established, begun by the workload", f)
 	}
 }
@@ -201,7 +203,7 @@ func TestTheTableHoldsItsLimitExactly(t *testing.T) {
 func TestFlowsOfTwoVifsWithTheSameAddressesAreTwo(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
-	h.put(h.Vifs, uint32(12), bpfVif{Id: 4, Flags: vifPolicy})
+	h.put(h.Vifs, uint32(12), layout.Vif{ID: 4, Flags: layout.VifPolicy})
 	h.applyAt(4, policy{generation: 1})
 	h.expect("out", admitted, fromWorkload, udp(local4, remote4, 1))
 	if got := h.run(h.Admit, skbContext{Mark: 12, CB: [5]uint32{1}}, udp(remote4, local4, 1)); got != denied {
@@ -259,7 +261,7 @@ func TestIPv4OptionsAreSkipped(t *testing.T) {
 		f[14] = byte(0x45 + words)
 		h.expect("with options", admitted, fromWorkload, shortened(f, 20))
 	}
-	if f := h.flow(flowKey(6, local4, remote4)); f.Packets != [2]uint64{11, 0} || f.Tcp != tcpSyn || h.count(h.Flows) != 1 {
+	if f := h.flow(flowKey(6, local4, remote4)); f.Packets != [2]uint64{11, 0} || f.TCP != tcpSyn || h.count(h.Flows) != 1 {
 		t.Errorf("entry %+v of %d, want all 11 SYNs in one flow", f, h.count(h.Flows))
 	}
 }

@@ -3,4 +3,4 @@
 package flowtest
 
 // `make generate` sets BPF2GO_CFLAGS to find the architecture's own headers.
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -tags linux -target bpfel -type drop_reason bpf flowtest.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -tags linux -target bpfel -no-global-types -type drop_reason -type fragment_heads bpf flowtest.c

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
+
+	"windtunnel/vrouter/layout"
 )
 
 func TestFragmentsFollowTheirHead(t *testing.T) {
@@ -37,7 +39,7 @@ func TestFragmentsFollowTheirHead(t *testing.T) {
 func TestFragmentsOfAnotherVifHaveAnotherHead(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
-	h.put(h.Vifs, uint32(12), bpfVif{Id: 4, Flags: vifPolicy})
+	h.put(h.Vifs, uint32(12), layout.Vif{ID: 4, Flags: layout.VifPolicy})
 	h.applyAt(4, outOnly)
 	out := split(udp(local4, remote4, 4000), 1480, 77)
 	h.expect("head", admitted, fromWorkload, out[0])
@@ -53,7 +55,7 @@ func TestAFloodOfFragmentsDoesNotHarmOtherPorts(t *testing.T) {
 	const other, flood = vifKey + 1, 20_000
 	h := load(t)
 	h.apply(policy{generation: 1, allowIn: true, allowOut: true})
-	h.put(h.Vifs, uint32(other), bpfVif{Id: other, Vrf: 8, Flags: vifPolicy})
+	h.put(h.Vifs, uint32(other), layout.Vif{ID: other, VRF: 8, Flags: layout.VifPolicy})
 	h.applyAt(other, outOnly)
 	victims := split(udp(local4, remote4, 4000), 1480, 77)
 	for id := range uint32(fragmentHeads) {
@@ -155,7 +157,7 @@ func TestIPv6ExtensionHeadersAreSkipped(t *testing.T) {
 				f = f[:54]
 			}
 			h.expect(c.name, c.want, fromWorkload, f)
-			if c.want == admitted && h.flow(flowKey(6, local6, remote6)).Tcp != tcpSyn {
+			if c.want == admitted && h.flow(flowKey(6, local6, remote6)).TCP != tcpSyn {
 				t.Error("the flow's TCP flags were not read")
 			}
 		})

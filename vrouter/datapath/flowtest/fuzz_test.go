@@ -7,6 +7,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/layout"
 )
 
 // seeds are one frame of every shape that the parser knows.
@@ -90,7 +92,7 @@ func FuzzNoFramePassesAVifThatAdmitsNothing(f *testing.F) {
 			t.Skip("no frame")
 		}
 		h.t = t
-		h.check(direction(bit(in)), frame)
+		h.check(layout.If(in, toWorkload), frame)
 	})
 }
 

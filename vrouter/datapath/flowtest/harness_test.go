@@ -9,6 +9,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/layout"
 )
 
 // harness is the programs and the maps that they use, private to one test.
@@ -60,18 +62,13 @@ const (
 	noVif       = -int32(bpfDropReasonDROP_NO_VIF)
 )
 
-// enum flow_action, flow.tcp, vif.flags, rule.flags: macros and unused enums
-// do not show in the object's types.
+// enum flow_action and flow.tcp: macros and unused enums do not show in the object's types.
 const (
 	flowForward, flowDrop = 0, 1
 
 	tcpSyn, tcpEstablished, tcpFinOut, tcpFinIn, tcpRst = 1, 2, 4, 8, 16
 
-	vifPolicy = 1 << 2
-
 	fragmentHeads = 16
-
-	ruleEgress, ruleAllow, ruleLog = 1, 2, 4
 )
 
 // load loads the programs, with a policed vif and timeouts, after change has
@@ -107,7 +104,7 @@ func load(t testing.TB, change ...func(*ebpf.CollectionSpec)) *harness {
 			c.Close()
 		}
 	})
-	h.put(h.Vifs, uint32(vifKey), bpfVif{Id: vifID, Vrf: 7, Flags: vifPolicy})
+	h.put(h.Vifs, uint32(vifKey), layout.Vif{ID: vifID, VRF: 7, Flags: layout.VifPolicy})
 	return h
 }
 
@@ -196,20 +193,20 @@ func (h *harness) expect(what string, want int32, d direction, frame []byte) {
 }
 
 // flowKey is the key of a flow between the workload's and the other end.
-func flowKey(protocol uint8, local, remote netip.AddrPort) bpfFlowKey {
-	return bpfFlowKey{
+func flowKey(protocol uint8, local, remote netip.AddrPort) layout.FlowKey {
+	return layout.FlowKey{
 		Vif: vifID, Protocol: protocol,
-		Local:      bpfAddress{Bytes: local.Addr().As16()},
-		Remote:     bpfAddress{Bytes: remote.Addr().As16()},
+		Local:      layout.Address{Bytes: local.Addr().As16()},
+		Remote:     layout.Address{Bytes: remote.Addr().As16()},
 		LocalPort:  bigEndian(local.Port()),
 		RemotePort: bigEndian(remote.Port()),
 	}
 }
 
 // flow returns the entry, which must exist.
-func (h *harness) flow(k bpfFlowKey) bpfFlow {
+func (h *harness) flow(k layout.FlowKey) layout.Flow {
 	h.t.Helper()
-	var f bpfFlow
+	var f layout.Flow
 	if err := h.Flows.Lookup(k, &f); err != nil {
 		h.t.Fatalf("flow %+v: %v", k, err)
 	}
@@ -256,7 +253,7 @@ func (h *harness) forget() {
 }
 
 // age moves an entry's last packet into the past.
-func (h *harness) age(k bpfFlowKey, seconds int) {
+func (h *harness) age(k layout.FlowKey, seconds int) {
 	h.t.Helper()
 	f := h.flow(k)
 	f.SeenNs, f.SeenTick = monotonic(h.t)-uint64(seconds)*1e9, f.SeenTick-uint32(seconds)*leastHZ

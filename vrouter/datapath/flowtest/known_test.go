@@ -5,10 +5,12 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"windtunnel/vrouter/layout"
 )
 
 // established is a flow of two directions with a current entry.
-func (h *harness) established(protocol uint8, local, remote netip.AddrPort) bpfFlowKey {
+func (h *harness) established(protocol uint8, local, remote netip.AddrPort) layout.FlowKey {
 	h.t.Helper()
 	if protocol == 6 {
 		h.expect("SYN", admitted, fromWorkload, tcp(local, remote, "S"))
@@ -27,7 +29,7 @@ const longAgo = 1
 
 // renews reports whether admit() judged the frame: unlike the fast path, it renews the flow
 // or begins it again.
-func (h *harness) renews(k bpfFlowKey, change func(*bpfFlow), d direction, frame []byte) bool {
+func (h *harness) renews(k layout.FlowKey, change func(*layout.Flow), d direction, frame []byte) bool {
 	h.t.Helper()
 	f := h.flow(k)
 	f.SeenNs = longAgo
@@ -89,17 +91,17 @@ func TestAdmitJudgesOtherPacketsOfAKnownFlow(t *testing.T) {
 		name     string
 		protocol uint8
 		frame    []byte
-		change   func(*bpfFlow)
+		change   func(*layout.Flow)
 	}{
 		{"SYN", 6, tcp(local4, remote4, "S"), nil},
 		{"FIN", 6, tcp(local4, remote4, "FA"), nil},
 		{"RST", 6, tcp(local4, remote4, "RA"), nil},
 		{"a fragment", 17, fragment, nil},
-		{"a flow that is not established", 6, tcp(local4, remote4, "A"), func(f *bpfFlow) { f.Tcp = tcpSyn }},
-		{"a denied flow", 17, udp(local4, remote4, 1), func(f *bpfFlow) { f.Action = flowDrop }},
-		{"a flow of another policy", 17, udp(local4, remote4, 1), func(f *bpfFlow) { f.Policy = 77 }},
-		{"a flow of no policy", 17, udp(local4, remote4, 1), func(f *bpfFlow) { f.Policy = 0 }},
-		{"a flow that was not seen for a second", 17, udp(local4, remote4, 1), func(f *bpfFlow) { f.SeenTick -= leastHZ }},
+		{"a flow that is not established", 6, tcp(local4, remote4, "A"), func(f *layout.Flow) { f.TCP = tcpSyn }},
+		{"a denied flow", 17, udp(local4, remote4, 1), func(f *layout.Flow) { f.Action = flowDrop }},
+		{"a flow of another policy", 17, udp(local4, remote4, 1), func(f *layout.Flow) { f.Policy = 77 }},
+		{"a flow of no policy", 17, udp(local4, remote4, 1), func(f *layout.Flow) { f.Policy = 0 }},
+		{"a flow that was not seen for a second", 17, udp(local4, remote4, 1), func(f *layout.Flow) { f.SeenTick -= leastHZ }},
 	} {
 		h := load(t)
 		h.apply(outOnly)
@@ -142,7 +144,7 @@ func TestWithoutAPolicyNoFlowIsKnown(t *testing.T) {
 	h.apply(outOnly)
 	k := h.established(17, local4, remote4)
 	h.put(h.Generations, uint32(vifID), uint32(0))
-	if !h.renews(k, func(f *bpfFlow) { f.Policy = 0 }, fromWorkload, udp(local4, remote4, 1)) {
+	if !h.renews(k, func(f *layout.Flow) { f.Policy = 0 }, fromWorkload, udp(local4, remote4, 1)) {
 		t.Error("the fast path takes a packet of a flow without a policy")
 	}
 }

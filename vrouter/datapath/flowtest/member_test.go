@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/vrouter/layout"
 )
 
 // The composite nexthop that tests use.
@@ -15,9 +17,9 @@ const composite = 500
 func (h *harness) compose(nexthops ...uint32) {
 	h.t.Helper()
 	for i := uint32(0); i < 16; i++ {
-		k := bpfMemberKey{Nexthop: composite, Index: i}
+		k := layout.MemberKey{Nexthop: composite, Index: i}
 		if int(i) < len(nexthops) {
-			h.put(h.Members, k, bpfMember{Nexthop: nexthops[i], Label: 100})
+			h.put(h.Members, k, layout.Member{Nexthop: nexthops[i], Label: 100})
 		} else if err := h.Members.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			h.t.Fatal(err)
 		}
@@ -37,7 +39,7 @@ func (h *harness) chooseByKernel(frame []byte, members int) int32 {
 }
 
 func (h *harness) unpoliced() {
-	h.put(h.Vifs, uint32(vifKey), bpfVif{Id: vifID})
+	h.put(h.Vifs, uint32(vifKey), layout.Vif{ID: vifID})
 }
 
 func from(port int) netip.AddrPort {
@@ -122,8 +124,8 @@ func TestAnEntryNamesTheMemberAndItsComposite(t *testing.T) {
 		t.Errorf("packets %v, bytes %v, want one of %d", f.Packets, f.Bytes, len(frame))
 	}
 	// Another composite, say after a route has changed.
-	h.put(h.Members, bpfMemberKey{Nexthop: 501, Index: 0}, bpfMember{Nexthop: 22})
-	h.put(h.Members, bpfMemberKey{Nexthop: 501, Index: 1}, bpfMember{Nexthop: 23})
+	h.put(h.Members, layout.MemberKey{Nexthop: 501, Index: 0}, layout.Member{Nexthop: 22})
+	h.put(h.Members, layout.MemberKey{Nexthop: 501, Index: 1}, layout.Member{Nexthop: 23})
 	if got := h.run(h.Choose, skbContext{Mark: vifKey, CB: [5]uint32{501, 2, 7}}, frame); got != 1 {
 		t.Errorf("other composite: index %d, want 7 mod 2", got)
 	}
@@ -163,7 +165,7 @@ func TestAConnectionOnAResetOnesPortsIsGivenANexthopAnew(t *testing.T) {
 			t.Errorf("%s with hash %d: index %d, want %d", c.flags, c.hash, got, c.want)
 		}
 	}
-	if f := h.flow(flowKey(6, local4, remote4)); f.Tcp != tcpSyn|tcpEstablished || f.Packets != [2]uint64{2, 0} {
+	if f := h.flow(flowKey(6, local4, remote4)); f.TCP != tcpSyn|tcpEstablished || f.Packets != [2]uint64{2, 0} {
 		t.Errorf("entry %+v, want the second connection's two packets", f)
 	}
 }
@@ -208,7 +210,7 @@ func TestAPolicyThatComesLaterJudgesFlowsThatWereOnlyBalanced(t *testing.T) {
 	h.compose(21, 22)
 	frame := udp(local4, remote4, 1)
 	h.choose(frame, 2, 0)
-	h.put(h.Vifs, uint32(vifKey), bpfVif{Id: vifID, Flags: vifPolicy})
+	h.put(h.Vifs, uint32(vifKey), layout.Vif{ID: vifID, Flags: layout.VifPolicy})
 	h.apply(policy{generation: 1, allowIn: true})
 	h.expect("out", denied, fromWorkload, frame)
 }

@@ -3,6 +3,8 @@ package flowtest
 import (
 	"net/netip"
 	"testing"
+
+	"windtunnel/vrouter/layout"
 )
 
 // TestOneNetworkLeavesRoomForOthers opens as many flows as each port may have, in a
@@ -10,8 +12,8 @@ import (
 func TestOneNetworkLeavesRoomForOthers(t *testing.T) {
 	const second, other = vifKey + 1, vifKey + 2 // a port of the same network, and one of another
 	h := load(t, quotas(60))
-	h.put(h.Vifs, uint32(second), bpfVif{Id: second, Vrf: 7, Flags: vifPolicy})
-	h.put(h.Vifs, uint32(other), bpfVif{Id: other, Vrf: 8, Flags: vifPolicy})
+	h.put(h.Vifs, uint32(second), layout.Vif{ID: second, VRF: 7, Flags: layout.VifPolicy})
+	h.put(h.Vifs, uint32(other), layout.Vif{ID: other, VRF: 8, Flags: layout.VifPolicy})
 	open := policy{generation: 1, allowOut: true}
 	h.apply(open)
 	h.applyAt(second, open)

@@ -3,6 +3,8 @@ package flowtest
 import (
 	"net/netip"
 	"testing"
+
+	"windtunnel/vrouter/layout"
 )
 
 // rule is a policy's rule in the words of a test.
@@ -20,34 +22,15 @@ type policy struct {
 	rules             []rule
 }
 
-func (p policy) encode() bpfPolicy {
-	c := bpfPolicy{Generation: p.generation, Rules: uint16(len(p.rules)), AllowIn: bit(p.allowIn), AllowOut: bit(p.allowOut)}
+func (p policy) encode() layout.Policy {
+	c := layout.Policy{Generation: p.generation, Rules: uint16(len(p.rules)), AllowIn: layout.If[uint8](p.allowIn, 1), AllowOut: layout.If[uint8](p.allowOut, 1)}
 	for i, r := range p.rules {
-		e := &c.First.Rule[i]
-		e.Flags = bit(r.egress)*ruleEgress | bit(r.allow)*ruleAllow | bit(r.log)*ruleLog
-		e.Protocol, e.FirstPort, e.LastPort = r.protocol, r.first, r.last
-		if !r.remote.IsValid() {
-			continue
-		}
-		e.Remote.Bytes = r.remote.Masked().Addr().As16()
-		ones := r.remote.Bits()
-		e.Family = 6
-		if r.remote.Addr().Is4() {
-			e.Family = 4
-			ones += 96
-		}
-		for b := range ones {
-			e.Mask.Bytes[b/8] |= 0x80 >> (b % 8)
-		}
+		c.First.Rule[i] = layout.Rule{
+			Flags:    layout.If[uint8](r.egress, layout.RuleEgress) | layout.If[uint8](r.allow, layout.RuleAllow) | layout.If[uint8](r.log, layout.RuleLog),
+			Protocol: r.protocol, FirstPort: r.first, LastPort: r.last,
+		}.With(r.remote)
 	}
 	return c
-}
-
-func bit(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // applyAt writes the policy of a vif as the agent does: the generation after the rules.

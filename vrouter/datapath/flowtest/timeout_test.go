@@ -1,6 +1,10 @@
 package flowtest
 
-import "testing"
+import (
+	"testing"
+
+	"windtunnel/vrouter/layout"
+)
 
 func TestAnIdleFlowIsForgotten(t *testing.T) {
 	h := load(t)
@@ -44,7 +48,7 @@ func TestAnUnansweredFlowIsForgottenSoon(t *testing.T) {
 		name       string
 		first      direction
 		ask, reply []byte
-		key        bpfFlowKey
+		key        layout.FlowKey
 	}{
 		{"UDP from the workload", fromWorkload, udp(local4, remote4, 1), udp(remote4, local4, 1), flowKey(17, local4, remote4)},
 		{"UDP to the workload", toWorkload, udp(remote6, local6, 1), udp(local6, remote6, 1), flowKey(17, local6, remote6)},
@@ -129,7 +133,7 @@ func TestTCPStateFollowsTheSegmentsAndDecidesTheTimeout(t *testing.T) {
 			h.apply(policy{generation: 1, allowIn: true, allowOut: true})
 			h.play(c.steps...)
 			k := flowKey(6, local4, remote4)
-			if got := h.flow(k).Tcp; got != c.state {
+			if got := h.flow(k).TCP; got != c.state {
 				t.Errorf("state %05b, want %05b", got, c.state)
 			}
 			packets := h.flow(k).Packets
@@ -160,7 +164,7 @@ func TestANewConnectionOnAClosedOnesPortsIsJudgedByItsOwnDirection(t *testing.T)
 		h.play(segment{toWorkload, "A"}) // what is still on its way
 		h.expect("the other end opens", denied, toWorkload, tcp(remote4, local4, "S"))
 		h.expect("the workload opens again", admitted, fromWorkload, tcp(local4, remote4, "S"))
-		if f := h.flow(flowKey(6, local4, remote4)); f.Tcp != tcpSyn || f.Packets != [2]uint64{1, 0} {
+		if f := h.flow(flowKey(6, local4, remote4)); f.TCP != tcpSyn || f.Packets != [2]uint64{1, 0} {
 			t.Errorf("entry %+v, want a new connection's", f)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/vrouter/layout"
 )
 
 // enum trace_kind.
@@ -16,14 +18,14 @@ const (
 // steps reads what the tracing programs noted, and empties it.
 func (h *harness) steps() (all []string) {
 	h.t.Helper()
-	var tr bpfTrace
+	var tr layout.Trace
 	if err := h.Traces.Lookup(uint32(0), &tr); err != nil {
 		h.t.Fatal(err)
 	}
 	for _, s := range tr.Step[:tr.Count] {
-		all = append(all, fmt.Sprintf("kind %d vrf %d: found %d id %d value %d", s.Kind, s.Vrf, s.Found, s.Id, s.Value))
+		all = append(all, fmt.Sprintf("kind %d vrf %d: found %d id %d value %d", s.Kind, s.VRF, s.Found, s.ID, s.Value))
 	}
-	h.put(h.Traces, uint32(0), bpfTrace{})
+	h.put(h.Traces, uint32(0), layout.Trace{})
 	return all
 }
 
@@ -32,7 +34,7 @@ func TestTracingLooksButLeavesNoMark(t *testing.T) {
 	h.apply(policy{generation: 1, rules: []rule{{}, {egress: true, allow: true, protocol: 17}}})
 	h.compose(21, 22)
 	k := flowKey(17, local4, remote4)
-	want := bpfFlow{SeenNs: monotonic(t), Packets: [2]uint64{3, 4}, Rule: 2, Policy: 1}
+	want := layout.Flow{SeenNs: monotonic(t), Packets: [2]uint64{3, 4}, Rule: 2, Policy: 1}
 	h.put(h.Flows, k, want)
 
 	for _, c := range []struct {
