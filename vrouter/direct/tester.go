@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/mdlayher/packet"
 )
 
 // Socket identifies a socket for tests and their replies: the packet socket of a device, or
@@ -24,11 +22,7 @@ func Listen(s Socket) (net.PacketConn, error) {
 	if s.Ifindex == 0 {
 		return listenEcho(s.Source)
 	}
-	i, err := net.InterfaceByIndex(s.Ifindex)
-	if err != nil {
-		return nil, err
-	}
-	return packet.Listen(i, packet.Raw, EtherType, nil)
+	return listenFrames(s.Ifindex)
 }
 
 // Tester tests whether other nodes can be reached without a tunnel. On common links it sends
@@ -294,7 +288,7 @@ func (t *Tester) become(x *target, s State, last uint32) {
 }
 
 func (t *Tester) sendFrame(ifindex int, frame []byte) {
-	t.send(Socket{Ifindex: ifindex}, frame, &packet.Addr{HardwareAddr: frame[:6]})
+	t.send(Socket{Ifindex: ifindex}, frame, nil)
 }
 
 func (t *Tester) send(s Socket, b []byte, to net.Addr) {
