@@ -57,6 +57,6 @@ func TestChangesOfThreeNodesLoseNothing(t *testing.T) {
 	}
 	time.Sleep(6 * time.Second) // until no former encapsulation is sent
 	for _, f := range flows {
-		f.lost(t, 1000)
+		f.lost(t)
 	}
 }

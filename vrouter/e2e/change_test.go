@@ -89,7 +89,7 @@ func checkChanges(t *testing.T, b *bed, x, y *workload, changes ...encapsulation
 		b.offer(changes[i%len(changes)].offered...)
 		b.applyApart(0, i%2 == 0)
 	}
-	datagrams.lost(t, 1000)
+	datagrams.lost(t)
 }
 
 // Two nodes change between direct and a tunnel while packets pass: none is lost, although the
@@ -154,7 +154,7 @@ func TestRemovedLocatorsLoseNothing(t *testing.T) {
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
 	}
-	datagrams.lost(t, 1000)
+	datagrams.lost(t)
 }
 
 // Two nodes get other locators while packets pass, one after the other: first one node, then both. None is
@@ -204,7 +204,7 @@ func TestChangedLocatorsLoseNothing(t *testing.T) {
 	if err := transfer(x, y, 4, 1<<20); err != nil || b.nodes[0].sent(model.Translated)-sent < 1<<20 {
 		t.Errorf("a transfer with the new locators (%v) sent %d bytes in translated packets, want at least 1 MiB", err, b.nodes[0].sent(model.Translated)-sent)
 	}
-	datagrams.lost(t, 1000)
+	datagrams.lost(t)
 }
 
 // Nodes get a change from their shared store while packets pass: none is lost.
@@ -233,7 +233,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 			}
 		}
 	}
-	datagrams.lost(t, 200)
+	datagrams.lost(t)
 }
 
 // A node that does not offer direct any more still receives direct packets for a time, also after

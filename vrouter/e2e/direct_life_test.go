@@ -50,7 +50,7 @@ func TestNoDirectPacketIsLostWhileAgentsDieAndAreReplaced(t *testing.T) {
 					t.Errorf("node %s has sent no packet with the encapsulation %s", n.name, c.sent)
 				}
 			}
-			datagrams.lost(t, 1000)
+			datagrams.lost(t)
 		})
 	}
 }

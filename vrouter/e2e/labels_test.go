@@ -56,7 +56,7 @@ func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
 	if err := end(); err != nil {
 		t.Error(err)
 	}
-	datagrams.lost(t, 1000)
+	datagrams.lost(t)
 }
 
 // awaitRoute waits until the node sends packets of a network to the workload on the other node

@@ -93,7 +93,7 @@ func TestFaultsUnderSteadyChangesLeaveNothingOver(t *testing.T) {
 	if err := clients.Wait(); err != nil {
 		t.Error(err)
 	}
-	flows.lost(t, 1000)
+	flows.lost(t)
 	stop()
 	if err := stream.Wait(); err != nil {
 		t.Error(err)

@@ -96,7 +96,7 @@ func TestDataKeepsLabelsInASwitchThatDoesNotFlood(t *testing.T) {
 					t.Errorf("the switch has forgotten the label of node %s", n.name)
 				}
 			}
-			datagrams.lost(t, 1000)
+			datagrams.lost(t)
 			for _, n := range b.nodes { // for the removal at the end
 				n.start()
 				if n.sent(model.Direct) == 0 {

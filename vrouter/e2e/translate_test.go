@@ -541,7 +541,7 @@ func TestARefusedLocatorKeepsWhatIsInUse(t *testing.T) {
 		b.state.Nodes = good
 		b.apply()
 	}
-	datagrams.lost(t, 1000)
+	datagrams.lost(t)
 }
 
 // Translated flows use all underlay links to which the routes of the locators lead.
