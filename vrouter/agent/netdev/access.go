@@ -1,6 +1,7 @@
 package netdev
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coreos/go-iptables/iptables"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/agent/config"
@@ -18,21 +18,16 @@ import (
 
 // accessFamily is an IP version, with the names that the kernel and iptables use for it.
 type accessFamily struct {
-	protocol   iptables.Protocol
+	name       string // in the note
+	program    string
 	is         func(netip.Addr) bool
-	forwarding string   // its sysctl
-	redirect   []string // matches ICMP redirects
+	forwarding string // its sysctl
+	redirect   string // matches ICMP redirects
 }
 
 var accessFamilies = []accessFamily{
-	{iptables.ProtocolIPv4, netip.Addr.Is4, "ipv4/ip_forward", []string{"-p", "icmp", "-m", "icmp", "--icmp-type", "5"}},
-	{iptables.ProtocolIPv6, netip.Addr.Is6, "ipv6/conf/all/forwarding", []string{"-p", "ipv6-icmp", "-m", "icmp6", "--icmpv6-type", "137"}},
-}
-
-// accessChain is a chain of the agent. A chain of the kernel jumps to it.
-type accessChain struct {
-	table, from, name string
-	rules             [][]string // in the form in which iptables lists them
+	{"ipv4", "iptables-restore", netip.Addr.Is4, "ipv4/ip_forward", "-p icmp -m icmp --icmp-type 5"},
+	{"ipv6", "ip6tables-restore", netip.Addr.Is6, "ipv6/conf/all/forwarding", "-p ipv6-icmp -m icmp6 --icmpv6-type 137"},
 }
 
 // chains returns the chains for the subnets of networks with node_access:
@@ -49,55 +44,53 @@ type accessChain struct {
 //     while the sysctl of all devices has them on.
 func (f accessFamily) chains(subnets []netip.Prefix) []accessChain {
 	const devices = ownPrefix + "+"
-	var masquerade [][]string
-	from := [][]string{{"-i", "lo", "-j", "RETURN"}, {"-i", devices, "-j", "RETURN"}}
-	if f.protocol == iptables.ProtocolIPv4 {
-		from = slices.Insert(from, 1, []string{"-d", "127.0.0.0/8", "-i", devices, "-j", "DROP"})
+	var masquerade []string
+	from := []string{"-i lo -j RETURN", "-i " + devices + " -j RETURN"}
+	if f.is(netip.IPv4Unspecified()) {
+		from = slices.Insert(from, 1, "-d 127.0.0.0/8 -i "+devices+" -j DROP")
 	}
 	for _, s := range subnets {
-		from = append(from, []string{"-s", s.Masked().String(), "-j", "DROP"})
-		masquerade = append(masquerade, []string{"-s", s.Masked().String(), "!", "-o", devices, "-j", "MASQUERADE"})
+		from = append(from, fmt.Sprintf("-s %s -j DROP", s.Masked()))
+		masquerade = append(masquerade, fmt.Sprintf("-s %s ! -o %s -j MASQUERADE", s.Masked(), devices))
 	}
 	return []accessChain{
 		{"raw", "PREROUTING", "VROUTER-PREROUTING", from},
 		{"nat", "POSTROUTING", "VROUTER-POSTROUTING", masquerade},
-		{"filter", "FORWARD", "VROUTER-FORWARD", [][]string{
-			{"-i", devices, "-o", devices, "-m", "conntrack", "!", "--ctstate", "DNAT", "-j", "DROP"},
-			{"-i", devices, "-j", "ACCEPT"},
-			{"-o", devices, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED,DNAT", "-j", "ACCEPT"},
+		{"filter", "FORWARD", "VROUTER-FORWARD", []string{
+			"-i " + devices + " -o " + devices + " -m conntrack ! --ctstate DNAT -j DROP",
+			"-i " + devices + " -j ACCEPT",
+			"-o " + devices + " -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT",
 		}},
-		{"filter", "OUTPUT", "VROUTER-OUTPUT", [][]string{slices.Concat([]string{"-o", devices}, f.redirect, []string{"-j", "DROP"})}},
+		{"filter", "OUTPUT", "VROUTER-OUTPUT", []string{"-o " + devices + " " + f.redirect + " -j DROP"}},
 	}
 }
 
 // KeepAccess makes the node forward and masquerade packets from the subnets of networks with
-// node_access. With no subnets, it removes its chains and restores the sysctls. It notes in a
-// file of the node which sysctls it has changed. The file exists while there may be chains.
-// changed reports whether something differed.
+// node_access. With no subnets, it removes its chains, and turns off the forwarding that it has
+// turned on. changed reports whether something differed.
 func KeepAccess(s *Space, c config.Config, subnets []netip.Prefix) (changed bool, err error) {
 	path := filepath.Join(c.NodeDir(), "access")
 	text, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && len(subnets) == 0:
+	none := errors.Is(err, fs.ErrNotExist)
+	if none && len(subnets) == 0 {
 		return false, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return false, fmt.Errorf("node_access: %w", err)
-	case err != nil:
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			return false, fmt.Errorf("node_access: %w", err)
-		}
 	}
-	note := accessNote{path, strings.Fields(string(text))}
-	var errs []error
-	err = s.Do(func() error {
-		for _, f := range accessFamilies {
-			own := slices.DeleteFunc(slices.Clone(subnets), func(p netip.Prefix) bool { return !f.is(p.Addr()) })
-			did, err := f.keep(s, own, &note)
-			changed = changed || did
-			errs = append(errs, err)
-		}
-		return errors.Join(errs...)
-	})
+	if err == nil || none {
+		err = s.Do(func() error {
+			note := accessNote{path, map[string]int{}}
+			if !none && json.Unmarshal(text, &note.noted) != nil {
+				note.noted = map[string]int{"ipv4": 0, "ipv6": 0} // a crash has truncated the file
+			}
+			var errs []error
+			for _, f := range accessFamilies {
+				own := slices.DeleteFunc(slices.Clone(subnets), func(p netip.Prefix) bool { return !f.is(p.Addr()) })
+				did, err := f.keep(s, own, &note)
+				changed = changed || did
+				errs = append(errs, err)
+			}
+			return errors.Join(errs...)
+		})
+	}
 	if err == nil && len(subnets) == 0 {
 		err = os.Remove(path)
 	}
@@ -113,65 +106,91 @@ func RemoveAccess(s *Space, c config.Config) error {
 	return err
 }
 
-// accessNote is the file of KeepAccess.
+// accessNote is the file of KeepAccess. It has the IP versions that may have chains. If the agent
+// has turned on forwarding, the value is the last ifindex of that time; 0: forwarding was on.
 type accessNote struct {
-	path    string
-	sysctls []string // that were 0
+	path  string
+	noted map[string]int
 }
 
 func (n *accessNote) write() error {
-	return os.WriteFile(n.path, []byte(strings.Join(n.sysctls, "\n")), 0o600)
+	text, err := json.Marshal(n.noted)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(n.path, text, 0o600)
 }
 
-// keep sets the sysctl of one IP version and writes its chains, if they differ from what is wanted.
+// keep turns on forwarding of one IP version and writes its chains, if they differ from what is
+// wanted.
 func (f accessFamily) keep(s *Space, subnets []netip.Prefix, note *accessNote) (changed bool, err error) {
-	sysctl := filepath.Join("/proc/sys/net", f.forwarding)
-	has, at := false, slices.Index(note.sysctls, f.forwarding)
-	if now, err := os.ReadFile(sysctl); err == nil {
-		has = strings.TrimSpace(string(now)) != "0"
-	} else if len(subnets) == 0 {
-		return false, nil // a kernel without IPv6
+	last, noted := note.noted[f.name]
+	if len(subnets) == 0 {
+		if !noted {
+			return false, nil
+		}
+		err := errors.Join(f.stopForwarding(s, last), f.removeChains())
+		if err == nil {
+			delete(note.noted, f.name)
+			err = note.write()
+		}
+		return true, err
 	}
-	switch {
-	case len(subnets) > 0 && !has:
+	sysctl := filepath.Join("/proc/sys/net", f.forwarding)
+	now, err := os.ReadFile(sysctl)
+	if has := err == nil && strings.TrimSpace(string(now)) != "0"; !has {
+		changed, noted = true, false
 		if err := f.checkAdvertisements(s); err != nil {
 			return false, err
 		}
-		if at < 0 {
-			note.sysctls = append(note.sysctls, f.forwarding)
-			err = note.write()
+		all, err := Links(s.Links)
+		if err != nil {
+			return false, err
 		}
-		if err == nil {
-			err = setSysctl(sysctl, "1")
+		for _, l := range all {
+			last = max(last, l.Attrs().Index)
 		}
-		changed = true
-	case len(subnets) == 0 && at >= 0:
-		if err = setSysctl(sysctl, "0"); err == nil {
-			note.sysctls = slices.Delete(note.sysctls, at, at+1)
-			err = note.write()
-		}
-		changed = true
+	}
+	if !noted {
+		note.noted[f.name] = last
+		err = note.write()
+	}
+	if err == nil && changed {
+		err = setSysctl(sysctl, "1")
 	}
 	if err != nil {
 		return changed, fmt.Errorf("set %s: %w", f.forwarding, err)
 	}
-	t, err := iptables.New(iptables.IPFamily(f.protocol), iptables.Timeout(5))
-	if err != nil {
-		return changed, fmt.Errorf("masquerade packets of workloads: %w; install iptables", err)
+	did, err := f.keepChains(subnets)
+	return changed || did, err
+}
+
+// stopForwarding turns off forwarding if the agent has turned it on, and no other program may
+// depend on it. Programs that forward, such as Docker and libvirt, turn on forwarding and add
+// devices. So forwarding stays on if a device came later than last and is not the agent's.
+func (f accessFamily) stopForwarding(s *Space, last int) error {
+	if last == 0 {
+		return nil
 	}
-	for _, c := range f.chains(subnets) {
-		did, err := c.keep(t, len(subnets) > 0)
-		if changed = changed || did; err != nil {
-			return changed, fmt.Errorf("chain %s of table %s: %w", c.name, c.table, err)
+	all, err := Links(s.Links)
+	if err != nil {
+		return err
+	}
+	for _, l := range all {
+		if a := l.Attrs(); a.Index > last && !strings.HasPrefix(a.Name, HostPrefix) && !strings.HasPrefix(a.Name, ownPrefix) {
+			return nil
 		}
 	}
-	return changed, nil
+	if err := setSysctl(filepath.Join("/proc/sys/net", f.forwarding), "0"); err != nil {
+		return fmt.Errorf("set %s: %w", f.forwarding, err)
+	}
+	return nil
 }
 
 // checkAdvertisements refuses to turn on IPv6 forwarding if the host has routes or addresses from
 // router advertisements: Linux then ignores the advertisements, and these expire.
 func (f accessFamily) checkAdvertisements(s *Space) error {
-	if f.protocol == iptables.ProtocolIPv4 {
+	if f.is(netip.IPv4Unspecified()) {
 		return nil
 	}
 	devices, err := advertised(s)
@@ -201,38 +220,4 @@ func advertised(s *Space) (devices []int, err error) {
 		}
 	}
 	return devices, err
-}
-
-// keep writes a chain if it differs, or removes it if it is not wanted.
-func (c accessChain) keep(t *iptables.IPTables, wanted bool) (changed bool, err error) {
-	if !wanted {
-		if there, err := t.ChainExists(c.table, c.name); err != nil || !there {
-			return false, err
-		}
-		if err := t.DeleteIfExists(c.table, c.from, "-j", c.name); err != nil {
-			return true, err
-		}
-		return true, t.ClearAndDeleteChain(c.table, c.name)
-	}
-	want := []string{"-N " + c.name}
-	for _, r := range c.rules {
-		want = append(want, "-A "+c.name+" "+strings.Join(r, " "))
-	}
-	// iptables has several errors for a missing chain. ClearChain reports other reasons.
-	if has, err := t.List(c.table, c.name); err != nil || !slices.Equal(has, want) {
-		changed = true
-		if err := t.ClearChain(c.table, c.name); err != nil {
-			return changed, err
-		}
-		for _, r := range c.rules {
-			if err := t.Append(c.table, c.name, r...); err != nil {
-				return changed, err
-			}
-		}
-	}
-	jumps, err := t.Exists(c.table, c.from, "-j", c.name)
-	if err != nil || jumps {
-		return changed, err
-	}
-	return true, t.Append(c.table, c.from, "-j", c.name)
 }

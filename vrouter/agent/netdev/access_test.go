@@ -1,14 +1,142 @@
 package netdev
 
 import (
+	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/config"
 )
+
+// accessBed is a node with node_access, and a file with a line for each process of iptables.
+type accessBed struct {
+	*testing.T
+	space *Space
+	conf  config.Config
+	count string
+}
+
+func newAccessBed(t *testing.T) *accessBed {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	b := &accessBed{t, newSpace(t), config.Config{RunDir: t.TempDir(), Node: "a"}, filepath.Join(t.TempDir(), "count")}
+	b.must(os.MkdirAll(b.conf.NodeDir(), 0o700))
+	dir := t.TempDir()
+	for _, f := range accessFamilies {
+		path, err := exec.LookPath(f.program)
+		if err != nil {
+			t.Skip("iptables is not installed")
+		}
+		b.must(os.WriteFile(filepath.Join(dir, f.program), fmt.Appendf(nil, "#!/bin/sh\necho >>%s\nexec %s \"$@\"\n", b.count, path), 0o755))
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return b
+}
+
+func (b *accessBed) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// keep calls KeepAccess, and compares whether something changed, and the number of processes.
+func (b *accessBed) keep(changes bool, processes int, subnets ...string) {
+	b.Helper()
+	b.must(os.WriteFile(b.count, nil, 0o600))
+	var all []netip.Prefix
+	for _, s := range subnets {
+		all = append(all, netip.MustParsePrefix(s))
+	}
+	changed, err := KeepAccess(b.space, b.conf, all)
+	b.must(err)
+	count, err := os.ReadFile(b.count)
+	b.must(err)
+	if changed != changes || len(count) != processes {
+		b.Errorf("subnets %v: changed %v with %d processes, want %v with %d", subnets, changed, len(count), changes, processes)
+	}
+}
+
+// run runs a program in the node's namespace.
+func (b *accessBed) run(name string, args ...string) (out []byte) {
+	b.Helper()
+	b.must(b.space.Do(func() (err error) { out, err = exec.Command(name, args...).Output(); return err }))
+	return out
+}
+
+func (b *accessBed) forwarding() (all string) {
+	b.Helper()
+	for _, f := range accessFamilies {
+		all += strings.TrimSpace(string(b.run("cat", "/proc/sys/net/"+f.forwarding)))
+	}
+	return all
+}
+
+func (b *accessBed) addDevice(name string) {
+	b.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	b.must(b.space.Links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}))
+}
+
+func TestACheckOfTheRulesTakesOneProcessPerIPVersion(t *testing.T) {
+	b := newAccessBed(t)
+	b.run("iptables", "-A", "FORWARD", "-s", "192.0.2.1", "-j", "DROP") // another program's
+	before := b.run("iptables", "-S")
+	b.keep(false, 0)
+	b.keep(true, 3, "10.1.0.0/16")
+	b.keep(false, 1, "10.1.0.0/16")
+	b.keep(true, 1+3, "10.1.0.0/16", "fd00:1::/64")
+	b.keep(false, 2, "10.1.0.0/16", "fd00:1::/64")
+	wanted := b.run("iptables", "-S")
+	for _, spoil := range []string{"-D VROUTER-FORWARD 2", "-D FORWARD -j VROUTER-FORWARD", "-A VROUTER-OUTPUT -j ACCEPT"} {
+		b.run("iptables", strings.Fields(spoil)...)
+		b.keep(true, 3+1, "10.1.0.0/16", "fd00:1::/64")
+		if got := b.run("iptables", "-S"); string(got) != string(wanted) {
+			t.Errorf("after %s:\n%s\nwant\n%s", spoil, got, wanted)
+		}
+	}
+	b.run("iptables", "-A", "FORWARD", "-j", "VROUTER-FORWARD") // a second jump
+	b.keep(true, 2+2)
+	if got := b.run("iptables", "-S"); string(got) != string(before) {
+		t.Errorf("removal leaves:\n%s\nbefore:\n%s", got, before)
+	}
+	b.keep(false, 0)
+}
+
+// A program that needs forwarding, such as Docker, finds it on, and so does not set it.
+func TestForwardingStaysOnIfAnotherProgramMayNeedIt(t *testing.T) {
+	b := newAccessBed(t)
+	expect := func(when, want string) {
+		t.Helper()
+		if got := b.forwarding(); got != want {
+			t.Errorf("%s: forwarding %s, want %s", when, got, want)
+		}
+	}
+	b.addDevice("earlier")
+	b.keep(true, 3, "10.1.0.0/16")
+	b.addDevice(HostPrefix + "own")
+	expect("with an IPv4 network", "10")
+	b.keep(true, 2)
+	expect("without other devices", "00")
+	b.keep(true, 6, "10.1.0.0/16", "fd00:1::/64")
+	b.addDevice("docker0")
+	b.keep(true, 4)
+	expect("with a later device", "11")
+	b.must(b.space.Links.LinkDel(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "docker0"}}))
+	b.keep(true, 3, "10.1.0.0/16")
+	b.keep(true, 2)
+	expect("that was on before", "11")
+}
 
 // With forwarding, Linux ignores router advertisements, so addresses and routes from them expire.
 func TestForwardingIsNotTurnedOnWhereAdvertisementsAreNeeded(t *testing.T) {

@@ -1,0 +1,92 @@
+package netdev
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// accessChain is a chain of the agent. A chain of the kernel jumps to it.
+type accessChain struct {
+	table, from, name string
+	rules             []string // in the form in which iptables lists them
+}
+
+func (c accessChain) jump() string { return c.from + " -j " + c.name }
+
+// restore runs commands of one IP version in a single process, in which iptables changes each
+// table at once. It returns the lines that the commands list.
+func (f accessFamily) restore(chains []accessChain, commands func(accessChain) []string) ([]string, error) {
+	var text strings.Builder
+	for _, c := range chains {
+		fmt.Fprintf(&text, "*%s\n%s\nCOMMIT\n", c.table, strings.Join(commands(c), "\n"))
+	}
+	cmd := exec.Command(f.program, "--noflush", "--wait", "5")
+	cmd.Stdin = strings.NewReader(text.String())
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	switch {
+	case err != nil && cmd.ProcessState == nil:
+		return nil, fmt.Errorf("masquerade packets of workloads: %w; install iptables", err)
+	case err != nil:
+		return nil, fmt.Errorf("write the rules of workloads: %s: %w: %s", f.program, err, strings.TrimSpace(said.String()))
+	}
+	return strings.Split(string(out), "\n"), nil
+}
+
+// keepChains writes the chains if they differ.
+func (f accessFamily) keepChains(subnets []netip.Prefix) (changed bool, err error) {
+	chains := f.chains(subnets)
+	// A missing chain is an error. Any other error occurs again when the chains are written.
+	has, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from, "-S " + c.name} })
+	if err == nil && !slices.ContainsFunc(chains, func(c accessChain) bool { return !c.isIn(has) }) {
+		return false, nil
+	}
+	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })
+	if err != nil {
+		return true, err
+	}
+	_, err = f.restore(chains, func(c accessChain) []string {
+		all := []string{":" + c.name + " - [0:0]"}
+		for _, r := range c.rules {
+			all = append(all, "-A "+c.name+" "+r)
+		}
+		if !slices.Contains(jumps, "-A "+c.jump()) {
+			all = append(all, "-A "+c.jump())
+		}
+		return all
+	})
+	return true, err
+}
+
+// removeChains removes the chains, and all jumps to them.
+func (f accessFamily) removeChains() error {
+	chains := f.chains(nil)
+	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })
+	if err != nil {
+		return err
+	}
+	_, err = f.restore(chains, func(c accessChain) (all []string) {
+		for _, j := range jumps {
+			if j == "-A "+c.jump() {
+				all = append(all, "-D "+c.jump())
+			}
+		}
+		return append(all, ":"+c.name+" - [0:0]", "-X "+c.name)
+	})
+	return err
+}
+
+// isIn reports whether the listed lines have the chain with its rules, and a jump to it.
+func (c accessChain) isIn(lines []string) bool {
+	var own []string
+	for _, l := range lines {
+		if rule, is := strings.CutPrefix(l, "-A "+c.name+" "); is {
+			own = append(own, rule)
+		}
+	}
+	return slices.Equal(own, c.rules) && slices.Contains(lines, "-A "+c.jump())
+}
