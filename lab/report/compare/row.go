@@ -45,11 +45,11 @@ type Verdict string
 const (
 	Better      Verdict = "better"
 	Worse       Verdict = "worse"
-	Differs     Verdict = "differs"               // the metric has no better direction, or the machines differ
-	Undecided   Verdict = "undecided"             // the runs count different trials, or had the CPUs at different distances
-	Suggested   Verdict = "suggested"             // the interval excludes 1, but not after the correction
-	Alike       Verdict = "no difference shows"   // the interval holds 1
-	TooNoisy            = Verdict(model.TooNoisy) // the interval holds 1, and only differences above model.NoisyAbove would have been found
+	Differs     Verdict = "differs"                   // the metric has no better direction, or the machines differ
+	Undecided   Verdict = "undecided"                 // the runs count different trials, or had the CPUs at different distances
+	Suggested   Verdict = "suggested"                 // the interval excludes 1, but not after the correction
+	Alike               = Verdict(model.NoDifference) // the interval holds 1
+	TooNoisy            = Verdict(model.TooNoisy)     // the interval holds 1, and only differences above model.NoisyAbove would have been found
 	TooFew      Verdict = "too few trials"
 	NotMeasured Verdict = "not measured" // a side has no figure
 )

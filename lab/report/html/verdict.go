@@ -20,7 +20,7 @@ func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 	case model.Suggested:
 		return mark{Sign: "?", Word: "suggested", More: "not confirmed by the correction for many comparisons", Class: "suggested"}
 	case model.Alike:
-		m := mark{Sign: "~", Word: "no difference shows", Class: "alike"}
+		m := mark{Sign: "~", Word: model.NoDifference, Class: "alike"}
 		if detectable != nil && *detectable > 0 {
 			m.More = "detectable: " + quantity.Percentage(*detectable)
 		}

@@ -43,6 +43,9 @@ const (
 	TooNoisy  Verdict = "too noisy to judge" // as Alike, but Detectable is above NoisyAbove
 )
 
+// NoDifference is the verdict Alike in the words of a reader.
+const NoDifference = "no difference shows"
+
 // NoisyAbove is the bound of the smallest detectable difference, as a share. Where only a
 // larger difference would show, the figures are too noisy to judge.
 const NoisyAbove = 1.0

@@ -132,7 +132,7 @@ func (c *contrast) sentence(brief bool) string {
 		parts = append(parts, subject+" "+phrase.And(says))
 	}
 	if len(alike) > 0 {
-		parts = append(parts, "no difference shows in "+phrase.And(alike))
+		parts = append(parts, model.NoDifference+" in "+phrase.And(alike))
 	}
 	switch {
 	case len(few) > 0 && len(few) == len(ratios):

@@ -65,7 +65,7 @@ func Matrix(r *model.Report, rows []*model.Scenario, m sample.Metric) (x documen
 	}
 	x.Lead = "Medians of the trials, by system and workload."
 	if baselines != nil {
-		x.Lead += " The figure in brackets is the ratio to the baseline. ~: no difference shows, ?: a difference is only suggested, …: too few trials to tell, !: too noisy to judge."
+		x.Lead += " The figure in brackets is the ratio to the baseline. ~: " + model.NoDifference + ", ?: a difference is only suggested, …: too few trials to tell, !: too noisy to judge."
 	}
 	switch len(baselines) {
 	case 0:

@@ -53,7 +53,7 @@ func Legend(list []RatioMark) (lines phrase.Lines) {
 	if text != "" {
 		text = " (" + text + ")"
 	}
-	lines.SayIf(seen[model.Alike], "~ no difference shows%s.", text)
+	lines.SayIf(seen[model.Alike], "~ %s%s.", model.NoDifference, text)
 	lines.SayIf(seen[model.Suggested], "? suggested: the 95 %% interval excludes 1, but the correction for many comparisons does not confirm the difference.")
 	lines.SayIf(seen[model.TooFew], "… too few trials to tell a difference from chance.")
 	lines.SayIf(seen[model.TooNoisy], "! %s: only a difference above %s would have been detected.", model.TooNoisy, quantity.Percentage(model.NoisyAbove))
