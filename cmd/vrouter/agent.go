@@ -57,7 +57,7 @@ flowing, even if the agent is killed. The next agent takes over.`,
 			if kubeconfig != "" {
 				cluster, err := k8s.Connect(kubeconfig)
 				if err != nil {
-					return failure{err}
+					return err
 				}
 				o.NetworkOf = k8s.NetworkOf(cluster)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/vrouter/api"
 )
 
@@ -23,7 +24,7 @@ var target struct {
 func connect() (*api.Client, error) {
 	if target.socket != "" {
 		if target.node != "" {
-			return nil, misuse{fmt.Errorf("--node and --socket both select the agent: give one")}
+			return nil, cli.Misuse(fmt.Errorf("--node and --socket both select the agent: give one"))
 		}
 		return api.Dial(target.socket).Within(target.timeout), nil
 	}
@@ -54,7 +55,7 @@ func vrfOf(ctx context.Context, c *api.Client, name string) (uint32, error) {
 	}
 	number, err := strconv.ParseUint(name, 10, 32)
 	if err == nil && number == 0 {
-		return 0, misuse{fmt.Errorf("--vrf 0 is the underlay, which has no tables here: give a number above 0")}
+		return 0, cli.Misuse(fmt.Errorf("--vrf 0 is the underlay, which has no tables here: give a number above 0"))
 	}
 	state, stateErr := c.KnownState(ctx)
 	if stateErr != nil {

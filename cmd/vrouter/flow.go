@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -48,7 +49,7 @@ a comma between them, in either order.`,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			keep, err := f.selector()
 			if err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			vrf, err := vrfOf(ctx, c, f.vrf)
 			if err != nil {
@@ -131,7 +132,7 @@ func flowGetCommand() *cobra.Command {
 func findFlows(ctx context.Context, c *api.Client, vrf uint32, args []string) ([]inspect.Flow, error) {
 	match, err := inspect.ParseMatch(fmt.Sprintf("%s,%s&proto %s", args[1], args[2], args[0]))
 	if err != nil {
-		return nil, misuse{err}
+		return nil, cli.Misuse(err)
 	}
 	rows, err := c.Flows(ctx, vrf)
 	if err != nil {

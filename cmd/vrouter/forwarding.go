@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -76,7 +77,7 @@ func findRoute(rows []inspect.Route, id string, vrf uint32) (inspect.Route, erro
 	}
 	p, err := netip.ParsePrefix(id)
 	if err != nil {
-		return inspect.Route{}, misuse{fmt.Errorf("%q is neither an address nor a prefix; write 10.0.0.4 or 10.0.0.0/16", id)}
+		return inspect.Route{}, cli.Misuse(fmt.Errorf("%q is neither an address nor a prefix; write 10.0.0.4 or 10.0.0.0/16", id))
 	}
 	at := slices.IndexFunc(rows, func(r inspect.Route) bool { return r.VRF == vrf && r.Destination == p.Masked() })
 	if at < 0 {
@@ -97,7 +98,7 @@ func bridgeCommand() *cobra.Command {
 func findBridge(rows []inspect.Bridge, id string, vrf uint32) (inspect.Bridge, error) {
 	mac, err := net.ParseMAC(id)
 	if err != nil || len(mac) != 6 {
-		return inspect.Bridge{}, misuse{fmt.Errorf("%q is not a MAC address; write one such as 02:00:00:00:00:02", id)}
+		return inspect.Bridge{}, cli.Misuse(fmt.Errorf("%q is not a MAC address; write one such as 02:00:00:00:00:02", id))
 	}
 	at := slices.IndexFunc(rows, func(b inspect.Bridge) bool { return b.VRF == vrf && slices.Equal(b.MAC[:], mac) })
 	if at < 0 {

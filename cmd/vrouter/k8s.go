@@ -56,7 +56,7 @@ lose their network.`,
 				}
 				text, err := os.ReadFile(path)
 				if err != nil {
-					return failure{fmt.Errorf("read the access to the store: %w", err)}
+					return fmt.Errorf("read the access to the store: %w", err)
 				}
 				m.Access[name] = text
 			}

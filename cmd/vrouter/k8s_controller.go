@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/k8s"
 	"windtunnel/vrouter/store"
@@ -37,7 +38,7 @@ able to get, list and watch nodes and pods.`,
 				err = fmt.Errorf("a controller needs the store of a fleet: give --store etcd://HOST:PORT")
 			}
 			if err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			return control(cmd.Context(), a, store.TLS{CA: from.ca, Cert: from.cert, Key: from.key}, kubeconfig, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 		},
@@ -52,11 +53,11 @@ able to get, list and watch nodes and pods.`,
 func control(ctx context.Context, a store.Address, files store.TLS, kubeconfig string, log *slog.Logger) error {
 	client, err := k8s.Connect(kubeconfig)
 	if err != nil {
-		return failure{err}
+		return err
 	}
 	s, err := store.OpenEtcd(a, files, nil)
 	if err != nil {
-		return failure{err}
+		return err
 	}
 	defer s.Close()
 	host, _ := os.Hostname()
@@ -72,8 +73,5 @@ func control(ctx context.Context, a store.Address, files store.TLS, kubeconfig s
 	if failed := <-ended; failed != nil {
 		err = failed
 	}
-	if err != nil {
-		return failure{err}
-	}
-	return nil
+	return err
 }

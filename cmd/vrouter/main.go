@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-	"windtunnel/internal/stdout"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/cni"
 	"windtunnel/vrouter/k8s"
@@ -31,12 +30,6 @@ import (
 var revision = "unknown"
 
 const version = "0.1.0"
-
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
 
 // init reserves the first thread for main, which only waits. /proc/self/ns shows the namespaces of the
 // first thread, so this thread must not enter the namespace of a workload.
@@ -49,7 +42,7 @@ func main() {
 	}
 	if err := k8s.ExecHostProgram(); err != nil {
 		printError(err)
-		os.Exit(exitFailed)
+		os.Exit(cli.ExitFailed)
 	}
 	status := make(chan int)
 	go func() { status <- perform() }()
@@ -59,32 +52,22 @@ func main() {
 // perform runs the command that the arguments name, and returns the exit code.
 func perform() int {
 	ctx, stop := stopsignal.Context()
-	top, out := root(), &stdout.File{}
-	top.SetOut(out)
-	cmd, err := top.ExecuteContextC(ctx)
-	if failed := out.Or(nil); failed != nil { // cobra returns it as wrong usage
-		err = failure{failed}
-	}
+	cmd, err := cli.Execute(ctx, root())
 	stop()
 	return report(cmd, err)
 }
 
 // report prints a command's error once and returns the exit code.
 func report(cmd *cobra.Command, err error) int {
-	var failed failure
+	code := cli.ExitCode(err)
 	switch {
-	case err == nil:
-		return 0
 	case errors.Is(err, errSilent):
-		return exitFailed
-	case errors.Is(err, stopsignal.ErrInterrupted):
-		return stopsignal.ExitCode
-	case errors.As(err, &failed):
-		printError(failed.error)
-		return exitFailed
+	case code == cli.ExitFailed:
+		printError(err)
+	case code == cli.ExitUsage:
+		printError(withHelpHint(cmd, err))
 	}
-	printError(withHelpHint(cmd, err))
-	return exitUsage
+	return code
 }
 
 // printError prints an error to stderr. Further lines are indented below the
@@ -136,7 +119,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		}
 	}
 	cmd.AddCommand(versionCommand(), manCommand())
-	markFailures(cmd)
+	cli.MarkFailures(cmd)
 	cli.HelpFlags(cmd)
 	completions(cmd)
 	return cmd

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -46,7 +47,7 @@ the command returns. It survives restarts of the agent.`,
 		Args: cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			if err := checkAttachment(&request.Attach); err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			port, err := c.AddPort(ctx, request)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -36,7 +37,7 @@ func staticAddCommand() *cobra.Command {
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			prefix, err := parsePrefix(args[1])
 			if err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			r := model.Route{Network: args[0], Prefix: prefix, Discard: discard}
 			for _, p := range ports {
@@ -96,7 +97,7 @@ func staticDeleteCommand() *cobra.Command {
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			prefix, err := parsePrefix(args[1])
 			if err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			if err := c.DeleteRoute(ctx, args[0], prefix); err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -163,7 +164,7 @@ const awaitPause = 20 * time.Millisecond
 // error says why the node is not in sync.
 func awaitSync(ctx context.Context, limit time.Duration) error {
 	if limit <= 0 {
-		return misuse{fmt.Errorf("--wait %v: give a time above 0, such as 10s", limit)}
+		return cli.Misuse(fmt.Errorf("--wait %v: give a time above 0, such as 10s", limit))
 	}
 	for deadline := time.Now().Add(limit); ; {
 		node, why := notInSync(ctx, time.Until(deadline))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/store"
 )
@@ -51,12 +52,12 @@ func withRoles(from *storeFlags, body func(context.Context, *roles, []string) er
 	return func(cmd *cobra.Command, args []string) error {
 		a, err := store.ParseAddress(from.address)
 		if err != nil {
-			return misuse{err}
+			return cli.Misuse(err)
 		}
 		files := store.TLS{CA: from.ca, Cert: from.cert, Key: from.key}
 		admin, err := store.OpenAdmin(a, files, nil)
 		if err != nil {
-			return misuse{err}
+			return cli.Misuse(err)
 		}
 		defer admin.Close()
 		self, err := files.CommonName()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -159,7 +160,7 @@ func byNumber[T any](what string, of func(T) uint32) func([]T, string, uint32) (
 		var none T
 		n, err := strconv.ParseUint(id, 10, 32)
 		if err != nil {
-			return none, misuse{fmt.Errorf("%q is not a %s; give a number", id, what)}
+			return none, cli.Misuse(fmt.Errorf("%q is not a %s; give a number", id, what))
 		}
 		for _, r := range rows {
 			if of(r) == uint32(n) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/screen"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -28,7 +29,7 @@ node deny the packet, the last line says so.`,
 		Args: cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			if err := checkTrace(r); err != nil {
-				return misuse{err}
+				return cli.Misuse(err)
 			}
 			trace, err := requestTrace(ctx, c, r)
 			if err != nil {

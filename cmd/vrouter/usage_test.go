@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/stopsignal"
 )
 
@@ -35,24 +36,24 @@ func TestExitCodes(t *testing.T) {
 		"version":           0,
 		"help vif":          0,
 		"vif list --help":   0,
-		"vif":               exitUsage,
-		"vfi":               exitUsage,
-		"vif list more":     exitUsage,
-		"vif list --watch":  exitUsage, // watch(1) does it
-		"top":               exitUsage,
-		"vif list -o xml":   exitUsage,
-		"vif list --colour": exitUsage,
-		"trace --from a":    exitUsage,
-		"rt get 10.0.0.4":   exitUsage,
-		"port add --network red --socket " + none: exitUsage, // found before the agent is asked
-		"vif list --socket " + none:               exitFailed,
-		"apply -f none --socket " + none:          exitFailed,
-		"status --socket x --node y":              exitUsage,
-		"agent --config " + none:                  exitFailed,
-		"agent":                                   exitUsage,
-		"remove --config " + none:                 exitFailed,
-		"trace --from a --to b":                   exitUsage,
-		"flow list --proto x --socket " + none:    exitUsage,
+		"vif":               cli.ExitUsage,
+		"vfi":               cli.ExitUsage,
+		"vif list more":     cli.ExitUsage,
+		"vif list --watch":  cli.ExitUsage, // watch(1) does it
+		"top":               cli.ExitUsage,
+		"vif list -o xml":   cli.ExitUsage,
+		"vif list --colour": cli.ExitUsage,
+		"trace --from a":    cli.ExitUsage,
+		"rt get 10.0.0.4":   cli.ExitUsage,
+		"port add --network red --socket " + none: cli.ExitUsage, // found before the agent is asked
+		"vif list --socket " + none:               cli.ExitFailed,
+		"apply -f none --socket " + none:          cli.ExitFailed,
+		"status --socket x --node y":              cli.ExitUsage,
+		"agent --config " + none:                  cli.ExitFailed,
+		"agent":                                   cli.ExitUsage,
+		"remove --config " + none:                 cli.ExitFailed,
+		"trace --from a --to b":                   cli.ExitUsage,
+		"flow list --proto x --socket " + none:    cli.ExitUsage,
 	} {
 		if got := call(t, strings.Fields(line)...); got != want {
 			t.Errorf("vrouter %s: exit code %d, want %d", line, got, want)
@@ -61,7 +62,9 @@ func TestExitCodes(t *testing.T) {
 	if got := report(nil, stopsignal.ErrInterrupted); got != stopsignal.ExitCode {
 		t.Errorf("interrupted: %d", got)
 	}
-	if got := report(nil, failure{errSilent}); got != exitFailed {
+	shown := &cobra.Command{RunE: func(*cobra.Command, []string) error { return errSilent }}
+	cli.MarkFailures(shown)
+	if got := report(shown, shown.RunE(shown, nil)); got != cli.ExitFailed {
 		t.Errorf("a problem that was shown: %d", got)
 	}
 }

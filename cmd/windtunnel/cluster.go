@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
@@ -62,7 +63,7 @@ func ownImage() string { return "windtunnel:" + revision }
 // reachCluster returns nodes of a Kubernetes cluster as the place. It makes the run's pods.
 func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place, error) {
 	if o.cpus.cpus != "" {
-		return nil, errors.New("--cpus and --testbed k8s exclude each other: pods use all CPUs that their node gives them")
+		return nil, cli.Misuse(errors.New("--cpus and --testbed k8s exclude each other: pods use all CPUs that their node gives them"))
 	}
 	uses := func(f func(sc *suite.Scenario) bool) bool {
 		return slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return f(&sc) })

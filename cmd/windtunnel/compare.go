@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/export"
@@ -18,10 +19,6 @@ import (
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/text"
 )
-
-// notJudged is the exit status of a comparison that could not be made or whose
-// gates could not be judged: neither passed (0) nor failed (1).
-const notJudged exitCode = 2
 
 // compareOptions are the flags of `windtunnel compare`.
 type compareOptions struct {
@@ -66,17 +63,17 @@ A difference must stand out from the spread between runs of the same software.
 It is measured within both sides and among the stored runs of the suite on this
 machine; with too few of them it is assumed, and the output says so.
 
-Exit status: 0 compared, and every gate passed; 1 a gate failed; 2 the runs could
-not be compared or the gates not judged, with the reason. A gate is not judged if
+Exit status: 0 compared, and every gate passed; 1 a gate failed; 2 wrong usage; 3 the
+runs could not be compared or the gates not judged, with the reason. A gate is not judged if
 noise can hide a change of its size, unless the gate has on_doubt: pass or fail.`,
 		Example: `  windtunnel compare 20261120 latest
   windtunnel compare 20261120 latest --metric throughput_bps --format markdown
   windtunnel compare main@latest fix/mtu@latest
   windtunnel compare main1,main2,main3 new1,new2,new3
   windtunnel compare main latest --db main.db --other-db branch.db --gate gate.yaml --junit gates.xml`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return unjudged(cmd, fmt.Errorf("compare needs two runs, %d given; `windtunnel runs` lists them", len(args)))
+				return fmt.Errorf("compare needs two runs, %d given; `windtunnel runs` lists them", len(args))
 			}
 			return nil
 		},
@@ -84,21 +81,22 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 			if !cmd.Flags().Changed("format") {
 				var err error
 				if o.format, err = formatOf(o.out, o.format, comparisonEndings); err != nil {
-					return unjudged(cmd, err)
+					return err
 				}
 			}
 			status, err := o.run(cmd.OutOrStdout(), args[0], args[1])
-			if err != nil {
-				return unjudged(cmd, err)
-			}
-			if status != 0 {
+			switch {
+			case cli.IsMisuse(err):
+				return err
+			case err != nil: // it must not look like a failed gate
+				fmt.Fprintln(cmd.ErrOrStderr(), "windtunnel:", err)
+				return exitNothing
+			case status != 0:
 				return exitCode(status)
 			}
 			return nil
 		},
 	}
-	// A mistake in the command line must not look like a failed gate.
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return unjudged(cmd, flagError(cmd, err)) })
 	f := cmd.Flags()
 	f.Var((*nonEmpty)(&o.otherDB), "other-db", "File or URL of the results with the second run (default: that of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
@@ -114,12 +112,6 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 	f.BoolVar(&o.across, "across-machines", false, "Judge runs of different machines too")
 	dbFlag(cmd, &o.db)
 	return cmd
-}
-
-// unjudged prints why gates could not be evaluated, and returns exit status 2.
-func unjudged(cmd *cobra.Command, err error) error {
-	fmt.Fprintln(cmd.ErrOrStderr(), "windtunnel:", err)
-	return notJudged
 }
 
 // run compares and returns the exit status.
@@ -174,7 +166,7 @@ func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, 
 	for _, name := range o.metrics {
 		m, err := compare.Metric(strings.TrimSpace(name))
 		if err != nil {
-			return format, opts, err
+			return format, opts, cli.Misuse(err)
 		}
 		opts.Metrics = append(opts.Metrics, m)
 	}
@@ -182,7 +174,7 @@ func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, 
 	case o.gate != "":
 		opts.Gates, err = readGates(o.gate)
 	case o.junit != "":
-		err = errors.New("--junit writes the results of gates: give their file with --gate")
+		err = cli.Misuse(errors.New("--junit writes the results of gates: give their file with --gate"))
 	}
 	return format, opts, err
 }

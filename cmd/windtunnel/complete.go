@@ -37,7 +37,7 @@ var arguments = map[string]completer{
 // flagValues maps flags to the completion of their values. A flag of type choice needs no entry.
 var flagValues = map[string]completer{
 	"scenario": listed(completeScenarios), "metric": listed(completeMetrics), "tool": words(tool.Names()...),
-	"system": listed(words(system.Names()...)), "workload": listed(words(kinds()...)), "cpu-distance": words("auto", "near", "far", "any", "off"), "pairs": words("all", "ring"),
+	"system": listed(words(system.Names()...)), "workload": listed(words(kinds()...)), "pairs": words("all", "ring"),
 	"resume": completeUnfinished, "like": completeRunNames, "testbed": proposed(k8sTestbed),
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/cpudistance"
 	"windtunnel/lab/probe"
@@ -20,7 +21,8 @@ type cpuOptions struct {
 
 func (o *cpuOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the CPUs nearest to each other)")
-	cmd.Flags().StringVar(&o.distance, "cpu-distance", string(condition.Auto), "CPU distance to measure at, if the host of a virtual machine changes it: near, far, any, auto (the nearest distance that holds for at least a quarter of the time) or off (do not read it)")
+	o.distance = string(condition.Auto)
+	cmd.Flags().Var(cli.Choice{Chosen: &o.distance, Words: []string{"auto", "near", "far", "any", "off"}}, "cpu-distance", "CPU distance to measure at, if the host of a virtual machine changes it: near, far, any, auto (the nearest distance that holds for at least a quarter of the time) or off (do not read it)")
 }
 
 // placement has the chosen CPUs of a testbed.
@@ -31,11 +33,6 @@ type placement struct {
 
 // place chooses the CPUs of the testbed. It sets f.Allowed to these CPUs.
 func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
-	switch condition.Choice(o.distance) {
-	case condition.Auto, condition.Near, condition.Far, condition.Any, condition.Off:
-	default:
-		return placement{}, fmt.Errorf("--cpu-distance %s: choose auto, near, far, any or off", o.distance)
-	}
 	usable := f.UsableCPUs()
 	if o.cpus != "" {
 		l, err := testbed.ParseLayout(o.cpus, usable, probe.ParseCPUList)

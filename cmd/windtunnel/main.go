@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-	"windtunnel/internal/stdout"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/results"
 )
@@ -34,9 +33,7 @@ func main() {
 		return
 	}
 	ctx, stop := stopsignal.Context()
-	top, out := root(), &stdout.File{}
-	top.SetOut(out)
-	err := out.Or(top.ExecuteContext(ctx))
+	_, err := cli.Execute(ctx, root())
 	interrupted := errors.Is(err, stopsignal.ErrInterrupted) || err != nil && errors.Is(context.Cause(ctx), stopsignal.ErrInterrupted)
 	stop()
 	var code exitCode
@@ -48,14 +45,14 @@ func main() {
 		os.Exit(stopsignal.ExitCode)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "windtunnel:", err)
-		os.Exit(1)
+		os.Exit(cli.ExitCode(err))
 	}
 }
 
 // exitCode ends the program with a code and no further message.
 type exitCode int
 
-// exitNothing: a run ended and none of its trials counts.
+// exitNothing: a run ended and none of its trials counts, or a comparison was not judged.
 const exitNothing exitCode = 3
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
@@ -85,6 +82,7 @@ func root() *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), outputCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), toolsCommand(), systemsCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
+	cli.MarkFailures(cmd)
 	cli.HelpFlags(cmd)
 	completions(cmd)
 	return cmd

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"windtunnel/internal/cli"
 )
 
 func TestMain(m *testing.M) {
@@ -42,6 +44,43 @@ func script(file string) testscript.Params {
 			}
 			return false, nil
 		},
+	}
+}
+
+// Wrong usage has the same exit code in both programs.
+func TestExitCodes(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.db")
+	for line, want := range map[string]int{
+		"version":                               0,
+		"run --help":                            0,
+		"rum":                                   cli.ExitUsage,
+		"run":                                   cli.ExitUsage,
+		"run quick more":                        cli.ExitUsage,
+		"run quick --colour":                    cli.ExitUsage,
+		"run quick --gates none":                cli.ExitUsage,
+		"run quick --trials 0":                  cli.ExitUsage,
+		"run quick --precision x":               cli.ExitUsage,
+		"run quick --cpu-distance x":            cli.ExitUsage,
+		"run quick --cpus a=0 --testbed h":      cli.ExitUsage,
+		"run --system bridge --short --dry-run": cli.ExitUsage,
+		"run --resume latest --trials 9":        cli.ExitUsage,
+		"matrix quick":                          cli.ExitUsage,
+		"profile quick --rate 0":                cli.ExitUsage,
+		"report -o report.xyz":                  cli.ExitUsage,
+		"trend quick --last -1":                 cli.ExitUsage,
+		"compare a":                             cli.ExitUsage,
+		"compare a b --junit x":                 cli.ExitUsage,
+		"run quik":                              cli.ExitFailed,
+		"run --resume latest --db " + none:      cli.ExitFailed,
+		"report --db " + none:                   cli.ExitFailed,
+	} {
+		cmd := root()
+		cmd.SetArgs(strings.Fields(line))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if got := cli.ExitCode(cmd.ExecuteContext(t.Context())); got != want {
+			t.Errorf("windtunnel %s: exit code %d, want %d", line, got, want)
+		}
 	}
 }
 

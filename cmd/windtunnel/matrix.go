@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/suite"
@@ -46,18 +47,18 @@ every command for runs works with it.`,
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
-			if err := cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "duration", "parallel")); err != nil {
+			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "duration", "parallel"))); err != nil {
 				return err
 			}
 			switch {
 			case o.resume != "":
 				o.matrix = matrixOptions{} // the plan has the pairs
 			case o.testbed == "":
-				return errors.New("a matrix needs hosts: give a hosts file with --testbed (docs/hosts.md), or --testbed k8s (docs/kubernetes.md)")
+				return cli.Misuse(errors.New("a matrix needs hosts: give a hosts file with --testbed (docs/hosts.md), or --testbed k8s (docs/kubernetes.md)"))
 			case len(args) == 0:
-				return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --resume")
+				return cli.Misuse(errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --resume"))
 			case o.matrix.pairs == "":
-				return errors.New("--pairs is empty; write all, ring, or pairs such as a:b,b:a")
+				return cli.Misuse(errors.New("--pairs is empty; write all, ring, or pairs such as a:b,b:a"))
 			}
 			o.cpus.distance = string(condition.Off)
 			return o.run(cmd.Context(), cmd.OutOrStdout(), args)
@@ -85,7 +86,7 @@ func (o *runOptions) addMatrix(ctx context.Context, plan *suite.Plan) error {
 		return err
 	}
 	if plan.Matrix, err = suite.NewMatrix(hosts, o.matrix.pairs, o.matrix.parallel); err != nil {
-		return fmt.Errorf("--pairs %s --parallel %d: %w", o.matrix.pairs, o.matrix.parallel, err)
+		return cli.Misuse(fmt.Errorf("--pairs %s --parallel %d: %w", o.matrix.pairs, o.matrix.parallel, err))
 	}
 	plan.Stop = suite.Stop{}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
@@ -54,11 +55,11 @@ func (l *oneLine) empty() bool { return l.first() == "" }
 
 // plan expands the experiment as if it were a suite file.
 func (l *oneLine) plan(opts suite.ExpandOptions) (*suite.Plan, error) {
-	if err := l.check(); err != nil {
+	if err := cli.Misuse(l.check()); err != nil {
 		return nil, err
 	}
 	if opts.Short {
-		return nil, fmt.Errorf("--short and %s exclude each other: only a suite has a short form; give --trials and --duration", l.first())
+		return nil, cli.Misuse(fmt.Errorf("--short and %s exclude each other: only a suite has a short form; give --trials and --duration", l.first()))
 	}
 	return expand("the command line", []byte(l.yaml()), opts)
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"windtunnel/internal/cli"
 )
 
 // writeOutput writes the file at path. It replaces a regular file of this user at once: after an
@@ -88,5 +90,5 @@ func formatOf(path, fallback string, endings []ending) (string, error) {
 		}
 		known = append(known, e.suffix)
 	}
-	return "", fmt.Errorf("--output %s: no format has this ending; name a file with one of %s, or give --format", path, strings.Join(known, ", "))
+	return "", cli.Misuse(fmt.Errorf("--output %s: no format has this ending; name a file with one of %s, or give --format", path, strings.Join(known, ", ")))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
@@ -48,7 +49,7 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 		return placeHere(&o.cpus)
 	}
 	if o.cpus.cpus != "" {
-		return nil, errors.New("--cpus and --testbed exclude each other: set `cpus` of each host in the hosts file")
+		return nil, cli.Misuse(errors.New("--cpus and --testbed exclude each other: set `cpus` of each host in the hosts file"))
 	}
 	path, err := filepath.Abs(o.testbed) // a resumed run can have another working directory
 	if err != nil {

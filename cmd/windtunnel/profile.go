@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
@@ -35,7 +36,7 @@ graph in report.html.`,
 		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rate < 1 {
-				return fmt.Errorf("--rate %d: choose 1 sample per second or more", rate)
+				return cli.Misuse(fmt.Errorf("--rate %d: choose 1 sample per second or more", rate))
 			}
 			o.command = recorded(cmd, args)
 			o.profiling = experiment.Profiling{Rate: rate, Blocks: o.trials}

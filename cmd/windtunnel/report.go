@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/cli"
 	"windtunnel/internal/screen"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
@@ -114,7 +115,7 @@ length. The pages of the other suites stay as they are.`,
 			info, err := os.Stat(out)
 			toDir := err == nil && info.IsDir()
 			if toDir && !f.several {
-				return fmt.Errorf("--output %s: it is a directory; name a file in it, such as %s", out, filepath.Join(out, f.file))
+				return cli.Misuse(fmt.Errorf("--output %s: it is a directory; name a file in it, such as %s", out, filepath.Join(out, f.file)))
 			}
 			reports, err := selectReports(db, f, toDir, args)
 			switch {
@@ -139,7 +140,7 @@ length. The pages of the other suites stay as they are.`,
 func selectReports(db string, f format, toDir bool, runs []string) ([]*model.Report, error) {
 	if !f.several {
 		if len(runs) > 1 {
-			return nil, fmt.Errorf("--format %s shows one run, and %d are named; name one, or choose --format %s", f.name, len(runs), publishedFormat.name)
+			return nil, cli.Misuse(fmt.Errorf("--format %s shows one run, and %d are named; name one, or choose --format %s", f.name, len(runs), publishedFormat.name))
 		}
 		r, err := loadReport(db, strings.Join(runs, ""))
 		return []*model.Report{r}, err

@@ -89,7 +89,7 @@ Without a suite, --system describes the experiment: every system carries every
 		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
-			if err := cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "max-trials", "max-time", "duration")); err != nil {
+			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "max-trials", "max-time", "duration"))); err != nil {
 				return err
 			}
 			if *profiled {
@@ -191,16 +191,8 @@ func dbFlag(cmd *cobra.Command, db *string) {
 }
 
 func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) error {
-	if err := o.oneSource(args); err != nil {
+	if err := cli.Misuse(o.check(args)); err != nil {
 		return err
-	}
-	if o.name != "" {
-		if err := sample.CheckName(o.name); err != nil {
-			return fmt.Errorf("--name %s: %w", phrase.Clip(o.name), err)
-		}
-	}
-	if len(o.note) > mostNote {
-		return fmt.Errorf("--note: it has %d bytes, and a note may have %d; shorten it", len(o.note), mostNote)
 	}
 	var plan *suite.Plan
 	if o.resume == "" {
@@ -274,9 +266,9 @@ func (o *runOptions) dry(ctx context.Context, out io.Writer, plan *suite.Plan) e
 // executorHere returns the executor for testbeds on this machine.
 func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs: f.UsableCPUs()} }
 
-// oneSource returns an error unless exactly one of suite, --system and --resume is
-// given.
-func (o *runOptions) oneSource(args []string) error {
+// check returns an error unless exactly one of suite, --system and --resume is given, and the run's
+// name and note can be stored.
+func (o *runOptions) check(args []string) error {
 	switch {
 	case len(args) > 0 && o.resume != "":
 		return fmt.Errorf("%s and --resume exclude each other: a resumed run keeps its plan; omit one of them", args[0])
@@ -284,6 +276,12 @@ func (o *runOptions) oneSource(args []string) error {
 		return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --system, or --resume")
 	case len(args) > 0 && !o.line.empty():
 		return fmt.Errorf("%s and %s exclude each other: --system describes an experiment without a suite; omit one of them", args[0], o.line.first())
+	case len(o.note) > mostNote:
+		return fmt.Errorf("--note: it has %d bytes, and a note may have %d; shorten it", len(o.note), mostNote)
+	case o.name != "":
+		if err := sample.CheckName(o.name); err != nil {
+			return fmt.Errorf("--name %s: %w", phrase.Clip(o.name), err)
+		}
 	}
 	return nil
 }
@@ -296,7 +294,7 @@ func (o *runOptions) plan(ctx context.Context, args []string) (*suite.Plan, erro
 	if o.precision != "" {
 		var err error
 		if opts.Precision, err = units.ParsePercent(o.precision); err != nil {
-			return nil, fmt.Errorf("--precision: %w", err)
+			return nil, cli.Misuse(fmt.Errorf("--precision: %w", err))
 		}
 	}
 	var plan *suite.Plan

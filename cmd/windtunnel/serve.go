@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/lab/serve"
 )
 
@@ -40,7 +41,7 @@ the file of --token-file. Ctrl-C ends the server.`,
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("host") && len(o.hosts) == 0 {
-				return errors.New("--host \"\": the value is empty; give a host name, or omit the flag")
+				return cli.Misuse(errors.New("--host \"\": the value is empty; give a host name, or omit the flag"))
 			}
 			return o.run(cmd.Context(), cmd.OutOrStdout())
 		},
@@ -61,11 +62,11 @@ func (o *serveOptions) run(ctx context.Context, out io.Writer) error {
 	defer store.Close()
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w; give an address and a port, such as 127.0.0.1:8420", o.listen, err)
+		return cli.Misuse(fmt.Errorf("--listen %s: %w; give an address and a port, such as 127.0.0.1:8420", o.listen, err))
 	}
 	for _, name := range o.hosts {
 		if name == "" || strings.ContainsAny(name, ":/ ") {
-			return fmt.Errorf("--host %s: give a host name without a port, such as lab.example.net", name)
+			return cli.Misuse(fmt.Errorf("--host %s: give a host name without a port, such as lab.example.net", name))
 		}
 	}
 	token := ""

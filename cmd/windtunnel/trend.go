@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
 	"windtunnel/lab/report/export"
@@ -74,7 +75,7 @@ func trendCommand() *cobra.Command {
 func (o *trendOptions) trend(suite string) (*compare.Trend, error) {
 	opts := compare.TrendOptions{Scenarios: o.scenarios, Last: o.last, AcrossMachines: o.across}
 	if o.last < 0 {
-		return nil, fmt.Errorf("--last %d: give the number of runs to show, or 0 for all", o.last)
+		return nil, cli.Misuse(fmt.Errorf("--last %d: give the number of runs to show, or 0 for all", o.last))
 	}
 	if o.metric != "" {
 		m, err := compare.Metric(o.metric)
