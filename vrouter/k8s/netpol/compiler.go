@@ -1,0 +1,257 @@
+// Package netpol compiles Kubernetes NetworkPolicies into the identities of addresses and the
+// verdicts about them, which the data path looks up. It has no I/O.
+//
+// Pods that the same peers of policies select have one identity. A group is the set of policies
+// that select a pod. Within a network, (group, direction, identity, protocol, port) decides
+// whether a flow may pass.
+package netpol
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Name is the name of a pod or a policy.
+type Name struct{ Namespace, Name string }
+
+// Pod is a pod of the cluster.
+type Pod struct {
+	Name
+	UIDs   []string // that name the pod; a port with another UID belongs to an earlier pod
+	Labels labels.Set
+	Ports  []Port // with names
+}
+
+// Port is a named port of a pod.
+type Port struct {
+	Name     string
+	Protocol uint8
+	Number   uint16
+}
+
+// Endpoint is a port of the overlay.
+type Endpoint struct {
+	Name  string
+	Pod   Name
+	UID   string // of the pod
+	VRF   uint32
+	IPs   []netip.Addr
+	Local bool // on this node
+}
+
+// Compiler has the cluster's objects. Its cost of a change depends on what can match the changed
+// object. It is not safe for concurrent use.
+type Compiler struct {
+	namespaces map[string]labels.Set
+	pods       map[Name]*pod
+	classes    map[string]*class
+	policies   map[Name]*policy
+	peers      map[string]*peer // by text
+	endpoints  map[string]*endpoint
+	numbers    numbers
+	regions    regions
+	egressed   map[Port]int // names and protocols of ports in egress rules, with the number of rules
+	lastID     uint32
+}
+
+// class has the pods of a namespace with the same labels and named ports.
+type class struct {
+	namespace string
+	labels    labels.Set
+	ports     []Port
+	pods      int
+	peers     map[*peer]bool
+	text      string // of peers; "": not known
+	policies  map[*policy]bool
+}
+
+type pod struct {
+	*class
+	uids []string
+}
+
+type endpoint struct {
+	Endpoint
+	regions []*region // of its addresses
+	version int       // of Compiler.regions
+}
+
+// New returns an empty compiler.
+func New() *Compiler {
+	return &Compiler{
+		namespaces: map[string]labels.Set{}, pods: map[Name]*pod{}, classes: map[string]*class{}, policies: map[Name]*policy{},
+		peers: map[string]*peer{}, endpoints: map[string]*endpoint{}, egressed: map[Port]int{},
+	}
+}
+
+// SetNamespace adds or changes a namespace.
+func (c *Compiler) SetNamespace(name string, l labels.Set) {
+	if old, known := c.namespaces[name]; known && maps.Equal(old, l) {
+		return
+	}
+	c.namespaces[name] = l
+	for _, k := range c.classes {
+		if k.namespace == name {
+			c.match(k)
+		}
+	}
+}
+
+// DeleteNamespace removes a namespace.
+func (c *Compiler) DeleteNamespace(name string) {
+	delete(c.namespaces, name)
+	for _, k := range c.classes {
+		if k.namespace == name {
+			c.match(k)
+		}
+	}
+}
+
+// SetPod adds or changes a pod.
+func (c *Compiler) SetPod(p Pod) {
+	key := classKey(p)
+	k := c.classes[key]
+	if k == nil {
+		k = &class{namespace: p.Namespace, labels: p.Labels, ports: p.Ports}
+		c.classes[key] = k
+		c.match(k)
+	}
+	k.pods++
+	c.DeletePod(p.Name)
+	c.pods[p.Name] = &pod{k, p.UIDs}
+}
+
+// DeletePod removes a pod.
+func (c *Compiler) DeletePod(n Name) {
+	p := c.pods[n]
+	if p == nil {
+		return
+	}
+	delete(c.pods, n)
+	if p.class.pods--; p.class.pods == 0 {
+		delete(c.classes, classKey(Pod{Name: Name{Namespace: p.namespace}, Labels: p.labels, Ports: p.ports}))
+	}
+}
+
+func classKey(p Pod) string {
+	var b strings.Builder
+	b.WriteString(p.Namespace)
+	for _, k := range slices.Sorted(maps.Keys(p.Labels)) {
+		b.WriteString("\x00" + k + "=" + p.Labels[k])
+	}
+	slices.SortFunc(p.Ports, func(a, b Port) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+	})
+	for _, p := range p.Ports {
+		b.WriteString("\x00:" + p.text())
+	}
+	return b.String()
+}
+
+func (p Port) text() string {
+	return p.Name + "/" + strconv.Itoa(int(p.Protocol)) + "/" + strconv.Itoa(int(p.Number))
+}
+
+// SetEndpoint adds or changes a port of the overlay.
+func (c *Compiler) SetEndpoint(e Endpoint) { c.endpoints[e.Name] = &endpoint{Endpoint: e, version: -1} }
+
+// DeleteEndpoint removes a port of the overlay.
+func (c *Compiler) DeleteEndpoint(name string) { delete(c.endpoints, name) }
+
+// SetPolicy adds or changes a policy.
+func (c *Compiler) SetPolicy(np *networking.NetworkPolicy) {
+	name := Name{np.Namespace, np.Name}
+	old := c.policies[name]
+	c.lastID++
+	p := c.parse(np, c.lastID)
+	c.policies[name] = p
+	for _, k := range c.classes {
+		if p.selects(k) {
+			k.policies[p] = true
+		}
+	}
+	c.release(old)
+}
+
+// DeletePolicy removes a policy.
+func (c *Compiler) DeletePolicy(n Name) {
+	old := c.policies[n]
+	delete(c.policies, n)
+	c.release(old)
+}
+
+// release frees what a policy used; nil: nothing.
+func (c *Compiler) release(p *policy) {
+	if p == nil {
+		return
+	}
+	for _, k := range c.classes {
+		delete(k.policies, p)
+	}
+	for _, r := range p.rules {
+		c.countNames(r, -1)
+		for _, x := range r.peers {
+			if x.users--; x.users > 0 {
+				continue
+			}
+			delete(c.peers, x.text)
+			c.regions.remove(x)
+			for _, k := range c.classes {
+				if k.peers[x] {
+					delete(k.peers, x)
+					k.text = ""
+				}
+			}
+		}
+	}
+}
+
+// countNames adds n to the numbers of rules with the rule's named ports.
+func (c *Compiler) countNames(r rule, n int) {
+	for _, x := range r.ports {
+		if port := (Port{Name: x.name, Protocol: x.protocol}); r.egress && x.name != "" {
+			if c.egressed[port] += n; c.egressed[port] == 0 {
+				delete(c.egressed, port)
+			}
+			for _, p := range r.peers {
+				if p.named += n; p.pods == nil {
+					c.regions.changed()
+				}
+			}
+		}
+	}
+}
+
+// match finds the peers and policies that select a class.
+func (c *Compiler) match(k *class) {
+	k.peers, k.text, k.policies = map[*peer]bool{}, "", map[*policy]bool{}
+	for _, p := range c.peers {
+		if p.selects(k, c.namespaces) {
+			k.peers[p] = true
+		}
+	}
+	for _, p := range c.policies {
+		if p.selects(k) {
+			k.policies[p] = true
+		}
+	}
+}
+
+// class returns the class of an endpoint's pod; nil: the pod is not known.
+func (c *Compiler) class(e *endpoint) *class {
+	p := c.pods[e.Pod]
+	if p == nil || !slices.Contains(p.uids, e.UID) {
+		return nil
+	}
+	if _, known := c.namespaces[p.namespace]; !known {
+		return nil
+	}
+	return p.class
+}

@@ -1,0 +1,225 @@
+package netpol
+
+import (
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// policy is a NetworkPolicy with its peers.
+type policy struct {
+	id              uint32
+	name            Name
+	pods            labels.Selector
+	ingress, egress bool // isolates
+	rules           []rule
+	ingressNames    []portRange // named ports of its ingress rules
+	problems        []string
+}
+
+// rule allows flows of a direction between the selected pods and the peers.
+type rule struct {
+	egress bool
+	all    bool // any peer
+	peers  []*peer
+	ports  []portRange // none: all ports of all protocols
+}
+
+// portRange is the ports from first to last, or a port's name.
+type portRange struct {
+	protocol    uint8
+	name        string
+	first, last uint16
+}
+
+// peer selects pods by labels, or addresses.
+type peer struct {
+	text       string
+	users      int             // rules that have the peer
+	named      int             // egress rules with the peer and a named port
+	namespace  string          // of the pods, if namespaces is nil
+	namespaces labels.Selector // nil for addresses too
+	pods       labels.Selector // nil: the peer is block without except
+	block      netip.Prefix
+	except     []netip.Prefix
+}
+
+// selects reports whether the policy selects the pods of a class.
+func (p *policy) selects(k *class) bool {
+	return p.name.Namespace == k.namespace && p.pods.Matches(k.labels)
+}
+
+func (p *peer) selects(k *class, namespaces map[string]labels.Set) bool {
+	if p.pods == nil {
+		return false
+	}
+	if l, known := namespaces[k.namespace]; !known || p.namespaces == nil && p.namespace != k.namespace || p.namespaces != nil && !p.namespaces.Matches(l) {
+		return false
+	}
+	return p.pods.Matches(k.labels)
+}
+
+// parse compiles a policy, and adds its new peers.
+func (c *Compiler) parse(np *networking.NetworkPolicy, id uint32) *policy {
+	p := &policy{id: id, name: Name{np.Namespace, np.Name}, ingress: len(np.Spec.PolicyTypes) == 0, egress: len(np.Spec.PolicyTypes) == 0 && len(np.Spec.Egress) > 0}
+	for _, t := range np.Spec.PolicyTypes {
+		p.ingress = p.ingress || t == networking.PolicyTypeIngress
+		p.egress = p.egress || t == networking.PolicyTypeEgress
+	}
+	p.pods = p.selector(&np.Spec.PodSelector)
+	if p.ingress {
+		for _, r := range np.Spec.Ingress {
+			p.rules = append(p.rules, c.rule(p, false, r.From, r.Ports))
+		}
+	}
+	if p.egress {
+		for _, r := range np.Spec.Egress {
+			p.rules = append(p.rules, c.rule(p, true, r.To, r.Ports))
+		}
+	}
+	for _, r := range p.rules {
+		c.countNames(r, 1)
+		for _, x := range r.ports {
+			if !r.egress && x.name != "" {
+				p.ingressNames = append(p.ingressNames, x)
+			}
+		}
+	}
+	return p
+}
+
+func (c *Compiler) rule(p *policy, egress bool, peers []networking.NetworkPolicyPeer, ports []networking.NetworkPolicyPort) rule {
+	r := rule{egress: egress, all: len(peers) == 0}
+	for _, x := range peers {
+		if parsed, err := p.peer(x); err != nil {
+			p.problems = append(p.problems, err.Error())
+		} else {
+			r.peers = append(r.peers, c.add(parsed))
+		}
+	}
+	for _, x := range ports {
+		if parsed, err := parsePorts(x); err != nil {
+			p.problems = append(p.problems, err.Error())
+		} else {
+			r.ports = append(r.ports, parsed)
+		}
+	}
+	if len(ports) > 0 && len(r.ports) == 0 {
+		r.all, r.peers = false, nil // no ports, not all
+	}
+	return r
+}
+
+// selector returns what selects nothing if a selector is not valid.
+func (p *policy) selector(s *meta.LabelSelector) labels.Selector {
+	parsed, err := meta.LabelSelectorAsSelector(s)
+	if err != nil {
+		p.problems = append(p.problems, "the selector is not valid, so it selects nothing: "+err.Error())
+		return labels.Nothing()
+	}
+	return parsed
+}
+
+func (p *policy) peer(x networking.NetworkPolicyPeer) (*peer, error) {
+	if x.IPBlock == nil {
+		of := &peer{namespace: p.name.Namespace, pods: labels.Everything()}
+		if x.PodSelector != nil {
+			of.pods = p.selector(x.PodSelector)
+		}
+		if x.NamespaceSelector != nil {
+			of.namespace, of.namespaces = "", p.selector(x.NamespaceSelector)
+			of.text = fmt.Sprintf("pods %q of namespaces %q", of.pods, of.namespaces)
+		} else {
+			of.text = fmt.Sprintf("pods %q of %s", of.pods, of.namespace)
+		}
+		return of, nil
+	}
+	of := &peer{}
+	for i, text := range append([]string{x.IPBlock.CIDR}, x.IPBlock.Except...) {
+		block, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("the ipBlock is left out: %w", err)
+		}
+		if i == 0 {
+			of.block = block.Masked()
+		} else {
+			of.except = append(of.except, block.Masked())
+		}
+	}
+	of.text = fmt.Sprintf("%v except %v", of.block, of.except)
+	return of, nil
+}
+
+// add returns the known peer that is equal to p, or p.
+func (c *Compiler) add(p *peer) *peer {
+	if known := c.peers[p.text]; known != nil {
+		known.users++
+		return known
+	}
+	p.users = 1
+	c.peers[p.text] = p
+	if p.pods == nil {
+		c.regions.add(p)
+	}
+	for _, k := range c.classes {
+		if p.selects(k, c.namespaces) {
+			k.peers[p], k.text = true, ""
+		}
+	}
+	return p
+}
+
+var protocols = map[core.Protocol]uint8{core.ProtocolTCP: unix.IPPROTO_TCP, core.ProtocolUDP: unix.IPPROTO_UDP, core.ProtocolSCTP: unix.IPPROTO_SCTP}
+
+// Protocol returns the number of a protocol; 0: it is not known. The empty protocol is TCP.
+func Protocol(p core.Protocol) uint8 {
+	if p == "" {
+		p = core.ProtocolTCP
+	}
+	return protocols[p]
+}
+
+func parsePorts(x networking.NetworkPolicyPort) (portRange, error) {
+	r := portRange{protocol: unix.IPPROTO_TCP, last: 65535}
+	if x.Protocol != nil {
+		r.protocol = Protocol(*x.Protocol)
+	}
+	if r.protocol == 0 {
+		return r, fmt.Errorf("a port with protocol %s is left out: a policy can have TCP, UDP and SCTP", *x.Protocol)
+	}
+	if x.Port == nil {
+		return r, nil
+	}
+	if x.Port.Type == intstr.String {
+		r.name = x.Port.StrVal
+		return r, nil
+	}
+	first, last := int(x.Port.IntVal), int(x.Port.IntVal)
+	if x.EndPort != nil {
+		last = int(*x.EndPort)
+	}
+	if first < 1 || last > 65535 || first > last {
+		return r, fmt.Errorf("the ports %d to %d are left out: they must be from 1 to 65535, lowest first", first, last)
+	}
+	r.first, r.last = uint16(first), uint16(last)
+	return r, nil
+}
+
+// resolve returns the numbers of the ports of a pod that a range has.
+func (x portRange) resolve(ports []Port) (all []portRange) {
+	if x.name == "" {
+		return []portRange{x}
+	}
+	for _, p := range ports {
+		if p.Name == x.name && p.Protocol == x.protocol {
+			all = append(all, portRange{protocol: x.protocol, first: p.Number, last: p.Number})
+		}
+	}
+	return all
+}
