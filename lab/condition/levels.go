@@ -1,7 +1,9 @@
 package condition
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // Level is one state of the machine's CPUs: a range of distances without a gap.
@@ -106,4 +108,13 @@ func (c Choice) Choose(levels []Level) int {
 		}
 	}
 	return most
+}
+
+// Describe lists levels: "52 ns or 335 ns".
+func Describe(levels []Level) string {
+	var parts []string
+	for _, l := range levels {
+		parts = append(parts, fmt.Sprintf("%.0f ns", l.Median))
+	}
+	return strings.Join(parts, " or ")
 }

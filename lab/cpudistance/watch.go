@@ -2,7 +2,6 @@ package cpudistance
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"windtunnel/internal/phrase"
@@ -69,20 +68,11 @@ func Summary(first, second int, list []Reading) string {
 	if len(levels) == 0 {
 		return who + fmt.Sprintf("not known: the measuring threads never ran at the same time in %.0f s; end what keeps these CPUs busy", seconds)
 	}
-	text := who + Describe(levels)
+	text := who + condition.Describe(levels)
 	if n := changes(levels, trips); n > 0 {
 		return text + fmt.Sprintf("; changed %s in %.0f s: the host moves this machine's CPUs", phrase.Count(n, "time"), seconds)
 	}
 	return text + fmt.Sprintf(", the same for %.0f s", seconds)
-}
-
-// Describe lists levels: "52 ns or 335 ns".
-func Describe(levels []condition.Level) string {
-	var parts []string
-	for _, l := range levels {
-		parts = append(parts, fmt.Sprintf("%.0f ns", l.Median))
-	}
-	return strings.Join(parts, " or ")
 }
 
 // changes counts how often readings, in order of time, change to another level.

@@ -102,7 +102,7 @@ func (e *Experiment) seeksPrecision(block int) bool {
 // distance returns the CPU distance at which a trial must run to count. A run that
 // adjusts its figures accepts any distance.
 func (e *Experiment) distance() condition.Choice {
-	if e.conditions.adjust {
+	if e.conditions.Adjust {
 		return condition.Any
 	}
 	return e.Distance

@@ -110,8 +110,8 @@ func (e *Experiment) Run(ctx context.Context) error {
 	if e.Plan.Matrix != nil {
 		e.Distance = condition.Off // each pair of hosts has another distance
 	}
-	e.conditions.choice, e.conditions.adjust = e.Distance, e.Adjust
-	e.conditions.resumed(e.History)
+	e.conditions.Choice, e.conditions.Adjust = e.Distance, e.Adjust
+	e.conditions.Resume(e.History)
 	defer e.conditions.close()
 	started := time.Now()
 	number := 0
@@ -163,7 +163,7 @@ func (e *Experiment) end(ctx context.Context, h *history, q queued, p Progress, 
 	if err != nil {
 		s.Failure = failure(err)
 	}
-	if e.conditions.adjust {
+	if e.conditions.Adjust {
 		condition.Forgive(s)
 	}
 	if err := e.Recorder.Record(*s); err != nil {
@@ -173,7 +173,7 @@ func (e *Experiment) end(ctx context.Context, h *history, q queued, p Progress, 
 	if err := e.mayAdjust(h, 6); err != nil {
 		return false, err
 	}
-	if e.conditions.adjust {
+	if e.conditions.Adjust {
 		condition.Forgive(s)
 	}
 	p.Repeats = !settled(s) && p.Attempt < p.Attempts
@@ -184,10 +184,10 @@ func (e *Experiment) end(ctx context.Context, h *history, q queued, p Progress, 
 // mayAdjust starts to adjust figures if the machine changes its state too often.
 // It does nothing while the run has fewer trials than least.
 func (e *Experiment) mayAdjust(h *history, least int) error {
-	if e.conditions.adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled(least) {
+	if e.conditions.Adjust || e.Adjusting == nil || (e.Distance != "" && e.Distance != condition.Auto) || !h.unsettled(least) {
 		return nil
 	}
-	e.conditions.adjust = true
+	e.conditions.Adjust = true
 	*h = *h.forgiven()
 	return e.Adjusting()
 }

@@ -93,7 +93,7 @@ func newMeters(ctx context.Context, t *toolRun) (*meters, error) {
 func (t *toolRun) probe() (*cpudistance.Probe, error) {
 	layout := t.bench.Testbed.Layout()
 	elsewhere := slices.ContainsFunc(t.bench.Testbed.Nodes(), func(n testbed.Node) bool { return !sameKernel(n, agent.Boot()) })
-	if elsewhere || layout.Shared || len(layout.Nodes) < 2 || t.conditions.choice == condition.Off {
+	if elsewhere || layout.Shared || len(layout.Nodes) < 2 || t.conditions.Choice == condition.Off {
 		return nil, nil
 	}
 	return t.conditions.between(layout.Nodes[0][0], layout.Nodes[1][0])
@@ -365,11 +365,7 @@ func (m *meters) slices(window float64) ([]sample.Point, *sample.Gate) {
 		}
 	}
 	inside := condition.Inside(series, window)
-	gate := m.traffic.conditions.leaveOut(series, inside, m.traffic.last)
-	if gate == nil && !m.colocated() {
-		gate = m.traffic.conditions.unread(series)
-	}
-	return inside, gate
+	return inside, m.traffic.conditions.Judge(series, inside, m.colocated(), m.traffic.last)
 }
 
 // facts collects the facts about the trial that the meters need.

@@ -17,6 +17,7 @@ import (
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 	"windtunnel/lab/tool"
+	"windtunnel/lab/validity"
 )
 
 // paperNode, paperFabric and paperTestbed are fakes. They have only the methods
@@ -58,7 +59,7 @@ func paperTrial(t *testing.T) (*meters, tool.Measurement) {
 		traffic: &toolRun{
 			bench:      &Bench{Testbed: paperTestbed{}, clocks: make([]time.Duration, 2), Pairs: []Pair{{Sender: Endpoint{Node: a}, Receiver: Endpoint{Node: b}}}, MTU: 1500, scenario: resolved{Scenario: sc, tool: tool.Builtin{}}},
 			sample:     &sample.Sample{},
-			conditions: &conditions{choice: condition.Auto},
+			conditions: &conditions{Distance: validity.Distance{Choice: condition.Auto}},
 		},
 		nodes:      []testbed.Node{a, b},
 		gates:      gates{watchers: []int{0, 0}, blind: []string{"foreign programs cannot be seen", ""}},
