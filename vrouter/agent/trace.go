@@ -83,6 +83,8 @@ func pathStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 	case datapath.TraceTranslated:
 		what := map[uint32]string{0: "translated source", 1: "translated destination"}[s.Value]
 		return inspect.Step{What: what, Key: networkWords(v, s.VRF), Result: s.Address.String()}
+	case datapath.TraceService:
+		return inspect.Step{What: "service", Key: s.Address.String(), Result: fmt.Sprintf("number %d, %d backends", s.ID, s.Value)}
 	case datapath.TraceFallback:
 		return inspect.Step{What: "translation", Key: networkWords(v, s.VRF), Result: foundWords(s, fmt.Sprintf("the packet cannot be translated; fallback: nexthop %d, %s", s.ID, nexthopName(v, s.ID)), "the packet cannot be translated, and there is no fallback")}
 	case datapath.TraceEncap:

@@ -261,7 +261,7 @@ func copyOf[K, V comparable](m map[K]V) map[K]V {
 }
 
 // checkVifs checks that each vif has a different id, because counters, policies and flows
-// use it. It marks the nexthops of vifs with a policy.
+// use it. It marks the nexthops of vifs with a policy or with services.
 func (v *values) checkVifs() error {
 	device := make(map[uint32]uint32, len(v.vifs)) // by vif id
 	for ifindex, vif := range v.vifs {
@@ -274,8 +274,9 @@ func (v *values) checkVifs() error {
 		device[vif.ID] = ifindex
 	}
 	for id, n := range v.nexthops {
-		if fib.NexthopType(n.Type) == fib.Encap && v.vifs[device[n.Vif]].Flags&layout.VifPolicy != 0 {
-			n.Flags |= layout.NexthopPolicy
+		if fib.NexthopType(n.Type) == fib.Encap {
+			flags := v.vifs[device[n.Vif]].Flags
+			n.Flags |= layout.If[uint8](flags&layout.VifPolicy != 0, layout.NexthopPolicy) | layout.If[uint8](flags&layout.VifServices != 0, layout.NexthopServices)
 			v.nexthops[id] = n
 		}
 	}

@@ -44,6 +44,7 @@ type Datapath struct {
 	swapping   sync.Once       // the first time that a link's program is swapped for ours
 	grace      grace           // grace period of replaced nexthops
 	metadata   func() error    // whether XDP metadata reaches tc; tested once
+	services   services        // what SetServices wrote
 	preemptRT  bool            // the programs must not use their caches
 }
 

@@ -51,6 +51,7 @@ func shared(t testing.TB) *Datapath {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.services.written = nil
 	all := reflect.ValueOf(d.maps)
 	for i := range all.NumField() {
 		m := all.Field(i).Interface().(*ebpf.Map)

@@ -34,6 +34,7 @@ const (
 	TracePass
 	TraceTranslated // Value 0: the source address; 1: the destination address
 	TraceFallback   // ID: nexthop for a packet that cannot be translated
+	TraceService    // Address: the service; ID: its number; Value: its backends
 )
 
 // TraceStep is one lookup or decision of the program, as it made it.
@@ -102,6 +103,7 @@ func (d *Datapath) loadTracing() (*ebpf.Collection, error) {
 		"hosts4": m.Hosts4, "hosts6": m.Hosts6, "lpm4": m.Lpm4, "lpm6": m.Lpm6, "bridge": m.Bridge,
 		"ilm": m.Ilm, "vnis": m.Vnis, "remotes": m.Remotes, "learned_mtus": m.LearnedMtus,
 		"policies": m.Policies, "more_rules": m.MoreRules, "policy_generations": m.PolicyGenerations, "flows": m.Flows,
+		"services": m.Services, "backends": m.Backends, "service_ranges": m.ServiceRanges, "affinities": m.Affinities,
 	}})
 	if err != nil {
 		return nil, explain(err)

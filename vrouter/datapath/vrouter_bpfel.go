@@ -16,6 +16,8 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	vrouterMapAffinities        = "affinities"
+	vrouterMapBackends          = "backends"
 	vrouterMapBridge            = "bridge"
 	vrouterMapCacheGeneration   = "cache_generation"
 	vrouterMapDropLog           = "drop_log"
@@ -43,6 +45,9 @@ const (
 	vrouterMapRouteCache        = "route_cache"
 	vrouterMapScratch           = "scratch"
 	vrouterMapSenders           = "senders"
+	vrouterMapServiceRanges     = "service_ranges"
+	vrouterMapServices          = "services"
+	vrouterMapServing           = "serving"
 	vrouterMapSettings          = "settings"
 	vrouterMapTraces            = "traces"
 	vrouterMapVifCache          = "vif_cache"
@@ -121,6 +126,8 @@ type vrouterProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterMapSpecs struct {
+	Affinities        *ebpf.MapSpec `ebpf:"affinities"`
+	Backends          *ebpf.MapSpec `ebpf:"backends"`
 	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
 	CacheGeneration   *ebpf.MapSpec `ebpf:"cache_generation"`
 	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
@@ -148,6 +155,9 @@ type vrouterMapSpecs struct {
 	RouteCache        *ebpf.MapSpec `ebpf:"route_cache"`
 	Scratch           *ebpf.MapSpec `ebpf:"scratch"`
 	Senders           *ebpf.MapSpec `ebpf:"senders"`
+	ServiceRanges     *ebpf.MapSpec `ebpf:"service_ranges"`
+	Services          *ebpf.MapSpec `ebpf:"services"`
+	Serving           *ebpf.MapSpec `ebpf:"serving"`
 	Settings          *ebpf.MapSpec `ebpf:"settings"`
 	Traces            *ebpf.MapSpec `ebpf:"traces"`
 	VifCache          *ebpf.MapSpec `ebpf:"vif_cache"`
@@ -194,6 +204,8 @@ func (o *vrouterObjects) Close() error {
 //
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterMaps struct {
+	Affinities        *ebpf.Map `ebpf:"affinities"`
+	Backends          *ebpf.Map `ebpf:"backends"`
 	Bridge            *ebpf.Map `ebpf:"bridge"`
 	CacheGeneration   *ebpf.Map `ebpf:"cache_generation"`
 	DropLog           *ebpf.Map `ebpf:"drop_log"`
@@ -221,6 +233,9 @@ type vrouterMaps struct {
 	RouteCache        *ebpf.Map `ebpf:"route_cache"`
 	Scratch           *ebpf.Map `ebpf:"scratch"`
 	Senders           *ebpf.Map `ebpf:"senders"`
+	ServiceRanges     *ebpf.Map `ebpf:"service_ranges"`
+	Services          *ebpf.Map `ebpf:"services"`
+	Serving           *ebpf.Map `ebpf:"serving"`
 	Settings          *ebpf.Map `ebpf:"settings"`
 	Traces            *ebpf.Map `ebpf:"traces"`
 	VifCache          *ebpf.Map `ebpf:"vif_cache"`
@@ -237,6 +252,8 @@ type vrouterMaps struct {
 
 func (m *vrouterMaps) Close() error {
 	return _VrouterClose(
+		m.Affinities,
+		m.Backends,
 		m.Bridge,
 		m.CacheGeneration,
 		m.DropLog,
@@ -264,6 +281,9 @@ func (m *vrouterMaps) Close() error {
 		m.RouteCache,
 		m.Scratch,
 		m.Senders,
+		m.ServiceRanges,
+		m.Services,
+		m.Serving,
 		m.Settings,
 		m.Traces,
 		m.VifCache,

@@ -206,20 +206,23 @@ type FlowKey struct {
 }
 
 type Flow struct {
-	_         structs.HostLayout
-	Action    uint8
-	TCP       uint8
-	Rule      uint8
-	Reply     uint8
-	Policy    uint32
-	SeenTick  uint32
-	Member    uint32
-	Composite uint32
-	Pad       uint32
-	SeenNs    uint64
-	CreatedNs uint64
-	Packets   [2]uint64
-	Bytes     [2]uint64
+	_           structs.HostLayout
+	Action      uint8
+	TCP         uint8
+	Rule        uint8
+	Reply       uint8
+	Policy      uint32
+	SeenTick    uint32
+	Member      uint32
+	Composite   uint32
+	OtherPort   uint16
+	Translation uint8
+	Pad         uint8
+	SeenNs      uint64
+	CreatedNs   uint64
+	Packets     [2]uint64
+	Bytes       [2]uint64
+	Other       Address
 }
 
 type Rule struct {
@@ -314,4 +317,53 @@ type Trace struct {
 		Pad     uint32
 		Address Address
 	}
+}
+
+type ServiceKey struct {
+	_        structs.HostLayout
+	Address  Address
+	Port     uint16
+	Protocol uint8
+	Pad      uint8
+}
+
+type Service struct {
+	_        structs.HostLayout
+	ID       uint32
+	Backends uint32
+	Affinity uint32
+	Flags    uint32
+}
+
+type BackendKey struct {
+	_       structs.HostLayout
+	Service uint32
+	Index   uint32
+}
+
+type Backend struct {
+	_       structs.HostLayout
+	Address Address
+	Port    uint16
+	Pad     uint16
+}
+
+type ServiceRange struct {
+	_        structs.HostLayout
+	Address  Address
+	Mask     Address
+	Services uint32
+}
+
+type AffinityKey struct {
+	_       structs.HostLayout
+	Service uint32
+	Client  Address
+}
+
+type Affinity struct {
+	_       structs.HostLayout
+	Backend Backend
+	Pad     uint32
+	SeenNs  uint64
 }

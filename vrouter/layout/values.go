@@ -23,17 +23,21 @@ const (
 	NexthopDF        = 1 << 1
 	NexthopPeer      = 1 << 2
 	NexthopPolicy    = 1 << 3
+	NexthopServices  = 1 << 4
 	NexthopChecksum  = 1 << 5
 	NexthopCut       = 1 << 6
 
 	RouteMAC = 1 << 0
 
-	VifL2     = 1 << 0
-	VifL3     = 1 << 1
-	VifPolicy = 1 << 2
-	VifRouter = 1 << 4
-	VifNetkit = 1 << 5
-	VifNode   = 1 << 6
+	VifL2       = 1 << 0
+	VifL3       = 1 << 1
+	VifPolicy   = 1 << 2
+	VifRouter   = 1 << 4
+	VifNetkit   = 1 << 5
+	VifNode     = 1 << 6
+	VifServices = 1 << 7
+
+	ServiceDrop = 1 << 0
 
 	SettingsStrict           = 1 << 0
 	SettingsOneEncapsulation = 1 << 1

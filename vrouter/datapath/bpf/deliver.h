@@ -6,6 +6,7 @@
 #include "flow.h"
 #include "mark.h"
 #include "netkit.h"
+#include "service.h"
 #include "verdict.h"
 
 static __always_inline const struct vif *vif_of(const struct nexthop *nh)
@@ -34,6 +35,8 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *
 		if (verdict < 0)
 			return verdict;
 	}
+	if (nh->flags & NH_F_SERVICES)
+		from_service(skb, nh->vif);
 	trace(TRACE_DELIVER, nh->vrf, nh->vif, nh->oif, 1);
 	count_vif(nh->vif, 1, segments(skb), skb->len);
 	if (routed) {

@@ -49,6 +49,10 @@ MAP(policy_generations, BPF_MAP_TYPE_ARRAY, __u32 /* vif id */, __u32, 4353);
 /* Not an LRU: a flood of new flows must be refused with its reason, and may
  * never evict the flows that are alive. The agent removes idle entries. */
 SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);
+SPARSE_MAP(services, BPF_MAP_TYPE_HASH, struct service_key, struct service, 32768);
+SPARSE_MAP(backends, BPF_MAP_TYPE_HASH, struct backend_key, struct backend, 131072);
+MAP(service_ranges, BPF_MAP_TYPE_ARRAY, __u32 /* 0: IPv4, 1: IPv6 */, struct service_range, 2);
+MAP(affinities, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity, 8192);
 /* Each vif has separate entries, so fragments of other vifs cannot replace them. */
 MAP(fragments, BPF_MAP_TYPE_ARRAY, __u32 /* vif id * 2 + direction */, struct fragment_heads, 2 * 4353);
 

@@ -58,6 +58,7 @@ enum locators {
 #define NH_F_DF (1 << 1)        /* tunnel: the outer IPv4 header forbids fragments */
 #define NH_F_PEER (1 << 2)      /* encap: the workload's device is the peer of the vif's veth or netkit device */
 #define NH_F_POLICY (1 << 3)    /* encap: the vif has VIF_F_POLICY */
+#define NH_F_SERVICES (1 << 4)  /* encap: the vif has VIF_F_SERVICES */
 #define NH_F_CHECKSUM (1 << 5)  /* tunnel: packets need an outer UDP checksum */
 #define NH_F_CUT (1 << 6)       /* tunnel: the kernel must cut superpackets on this node */
 
@@ -173,6 +174,7 @@ struct source6 {
 #define VIF_F_ROUTER (1 << 4)    /* may advertise itself as a router and answer DHCP */
 #define VIF_F_NETKIT (1 << 5)    /* its device is a netkit pair, with from_workload also at the hook of the workload's end */
 #define VIF_F_NODE (1 << 6)      /* connects the node, which forwards packets of its workloads and from outside */
+#define VIF_F_SERVICES (1 << 7)  /* its workload reaches services (service.h) */
 
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */
@@ -274,6 +276,15 @@ enum flow_action { FLOW_FORWARD, FLOW_DROP };
 #define FLOW_TCP_FIN_IN (1 << 3)
 #define FLOW_TCP_RST (1 << 4)
 
+/* flow.translation: what happens to the addresses of packets from the workload (service.h). */
+enum translation {
+	TRANSLATION_NONE,
+	TO_BACKEND,   /* the destination, which is a service, becomes `other` */
+	FROM_BACKEND, /* the source of packets to the workload becomes `other`, the service */
+	TO_ITSELF,    /* the workload is the backend: the addresses are exchanged, `other_port` is the destination port */
+	FROM_ITSELF,  /* its answer: the addresses are exchanged, `other_port` is the source port */
+};
+
 /* Each packet changes the counters. Often two CPUs use one flow, one for each direction. So
  * the fields that each packet reads are together, and the counters are behind them: the
  * counters are then in another cache line. */
@@ -286,11 +297,63 @@ struct flow {
 	__u32 seen_tick;  /* time of seen_ns in ticks of the kernel's clock (jiffies) */
 	__u32 member;     /* ECMP: id of the nexthop that the flow keeps to; 0: none */
 	__u32 composite;  /* nexthop id that member belongs to */
-	__u32 pad;
+	__be16 other_port;
+	__u8 translation; /* enum translation */
+	__u8 pad;
 	__u64 seen_ns;    /* time of the last packet, or up to FRESH_TICKS earlier */
 	__u64 created_ns;
 	__u64 packets[2]; /* 0: from the workload, 1: to it */
 	__u64 bytes[2];
+	struct address other; /* service or backend; see enum translation */
+};
+
+/* A port of a service. */
+struct service_key {
+	struct address address;
+	__be16 port;
+	__u8 protocol;
+	__u8 pad;
+};
+
+/* service.flags */
+#define SERVICE_F_DROP (1 << 0) /* without a backend, packets are dropped and not rejected */
+
+struct service {
+	__u32 id;
+	__u32 backends;   /* keys of its entries of the map `backends`: 0 to backends - 1 */
+	__u32 affinity;   /* seconds for which a client keeps its backend; 0: no affinity */
+	__u32 flags;
+};
+
+struct backend_key {
+	__u32 service;    /* id */
+	__u32 index;
+};
+
+struct backend {
+	struct address address;
+	__be16 port;
+	__u16 pad;
+};
+
+/* service_ranges[0: IPv4, 1: IPv6]: a prefix that has the addresses of all services. Other
+ * packets are no packets to services. */
+struct service_range {
+	struct address address;
+	struct address mask;
+	__u32 services;   /* 0: there is none, and the prefix has no meaning */
+};
+
+struct affinity_key {
+	__u32 service;    /* id */
+	struct address client;
+};
+
+/* The backend that a client had last. */
+struct affinity {
+	struct backend backend;
+	__u32 pad;
+	__u64 seen_ns;    /* when its last connection began */
 };
 
 /* rule.flags */
@@ -414,7 +477,7 @@ enum trace_kind {
 	TRACE_VIF, TRACE_SPOOF, TRACE_FLOW, TRACE_POLICY, TRACE_BRIDGE,
 	TRACE_ROUTE_HOST, TRACE_ROUTE_LPM, TRACE_NEXTHOP, TRACE_MEMBER,
 	TRACE_MTU, TRACE_ENCAP, TRACE_LABEL, TRACE_VNI, TRACE_DELIVER,
-	TRACE_ANSWER, TRACE_DROP, TRACE_PASS, TRACE_TRANSLATED, TRACE_FALLBACK,
+	TRACE_ANSWER, TRACE_DROP, TRACE_PASS, TRACE_TRANSLATED, TRACE_FALLBACK, TRACE_SERVICE,
 };
 
 struct trace_step {

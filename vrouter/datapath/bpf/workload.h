@@ -16,6 +16,7 @@
 #include "nexthop.h"
 #include "pmtu.h"
 #include "route.h"
+#include "service.h"
 #include "source.h"
 #include "translate.h"
 
@@ -557,6 +558,11 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 		verdict = answer_nd(skb, v);
 		if (verdict != GO_ON)
 			return verdict < 0 ? verdict : WENT(verdict, OUT_ANSWERED);
+	}
+	if (v->flags & VIF_F_SERVICES) {
+		verdict = to_service(skb, v, &to);
+		if (verdict != GO_ON)
+			return verdict;
 	}
 	if (v->flags & VIF_F_POLICY && skb->mark != CUT_MARK && !is_of_known_flow(skb, v->id, 0)) {
 		verdict = admit(skb, v, 0);

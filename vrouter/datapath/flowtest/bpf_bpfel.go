@@ -63,7 +63,9 @@ const (
 	bpfDropReasonDROP_VLAN                  bpfDropReason = 44
 	bpfDropReasonDROP_UNTRANSLATABLE        bpfDropReason = 45
 	bpfDropReasonDROP_OTHER_AGENT           bpfDropReason = 46
-	bpfDropReasonDROP_REASONS               bpfDropReason = 47
+	bpfDropReasonDROP_NO_BACKEND            bpfDropReason = 47
+	bpfDropReasonDROP_SERVICE_CLASH         bpfDropReason = 48
+	bpfDropReasonDROP_REASONS               bpfDropReason = 49
 )
 
 type bpfFragmentHeads struct {
@@ -96,6 +98,8 @@ type bpfFragmentHeads struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapAffinities        = "affinities"
+	bpfMapBackends          = "backends"
 	bpfMapBridge            = "bridge"
 	bpfMapDropLog           = "drop_log"
 	bpfMapDrops             = "drops"
@@ -118,6 +122,8 @@ const (
 	bpfMapPolicyGenerations = "policy_generations"
 	bpfMapRemotes           = "remotes"
 	bpfMapSenders           = "senders"
+	bpfMapServiceRanges     = "service_ranges"
+	bpfMapServices          = "services"
 	bpfMapSettings          = "settings"
 	bpfMapTraces            = "traces"
 	bpfMapVifFlowsBegun     = "vif_flows_begun"
@@ -189,6 +195,8 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
+	Affinities        *ebpf.MapSpec `ebpf:"affinities"`
+	Backends          *ebpf.MapSpec `ebpf:"backends"`
 	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
 	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
 	Drops             *ebpf.MapSpec `ebpf:"drops"`
@@ -211,6 +219,8 @@ type bpfMapSpecs struct {
 	PolicyGenerations *ebpf.MapSpec `ebpf:"policy_generations"`
 	Remotes           *ebpf.MapSpec `ebpf:"remotes"`
 	Senders           *ebpf.MapSpec `ebpf:"senders"`
+	ServiceRanges     *ebpf.MapSpec `ebpf:"service_ranges"`
+	Services          *ebpf.MapSpec `ebpf:"services"`
 	Settings          *ebpf.MapSpec `ebpf:"settings"`
 	Traces            *ebpf.MapSpec `ebpf:"traces"`
 	VifFlowsBegun     *ebpf.MapSpec `ebpf:"vif_flows_begun"`
@@ -256,6 +266,8 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
+	Affinities        *ebpf.Map `ebpf:"affinities"`
+	Backends          *ebpf.Map `ebpf:"backends"`
 	Bridge            *ebpf.Map `ebpf:"bridge"`
 	DropLog           *ebpf.Map `ebpf:"drop_log"`
 	Drops             *ebpf.Map `ebpf:"drops"`
@@ -278,6 +290,8 @@ type bpfMaps struct {
 	PolicyGenerations *ebpf.Map `ebpf:"policy_generations"`
 	Remotes           *ebpf.Map `ebpf:"remotes"`
 	Senders           *ebpf.Map `ebpf:"senders"`
+	ServiceRanges     *ebpf.Map `ebpf:"service_ranges"`
+	Services          *ebpf.Map `ebpf:"services"`
 	Settings          *ebpf.Map `ebpf:"settings"`
 	Traces            *ebpf.Map `ebpf:"traces"`
 	VifFlowsBegun     *ebpf.Map `ebpf:"vif_flows_begun"`
@@ -293,6 +307,8 @@ type bpfMaps struct {
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.Affinities,
+		m.Backends,
 		m.Bridge,
 		m.DropLog,
 		m.Drops,
@@ -315,6 +331,8 @@ func (m *bpfMaps) Close() error {
 		m.PolicyGenerations,
 		m.Remotes,
 		m.Senders,
+		m.ServiceRanges,
+		m.Services,
 		m.Settings,
 		m.Traces,
 		m.VifFlowsBegun,

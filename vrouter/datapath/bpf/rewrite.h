@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Replaces an address and a port of a packet, as the translation of its flow says. All checksums are
+ * changed by the difference, so those that a NIC must still write (CHECKSUM_PARTIAL), and those that a
+ * NIC has computed (CHECKSUM_COMPLETE), stay right. */
+#pragma once
+
+#include "maps.h"
+#include "transport.h"
+#include "verdict.h"
+
+#define MOST_HEADERS 256 /* offset of the transport header: less */
+#define BEHIND_IP_HEADER 1 /* the transport header follows an IP header without options */
+
+/* Returns the offset of the checksum in a transport header; 0: it has none, or (SCTP, DCCP) one that
+ * does not have the addresses. */
+static __always_inline __u32 checksum_field(__u8 protocol)
+{
+	return protocol == IPPROTO_TCP ? 16 : protocol == IPPROTO_UDP || protocol == IPPROTO_UDPLITE ? 6 : 0;
+}
+
+static __always_inline __u16 changed_sum(__u16 check, __be32 from, __be32 to)
+{
+	__u64 sum = (__u64)(__u16)~check + (__u32)~from + to;
+
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~(sum + (sum >> 16));
+}
+
+/* Writes the other address of f over the address at `at`. *difference: what is added to a sum of 16-bit
+ * words over it. */
+static __always_inline int rewrite_address4(struct iphdr *ip, const struct flow *f, int source, __wsum *difference)
+{
+	__be32 *at = source ? &ip->saddr : &ip->daddr, to = *(const __be32 *)&f->other.bytes[12];
+
+	ip->check = changed_sum(ip->check, *at, to);
+	*difference = (__u64)(__u32)~*at + to;
+	*difference += (__u32)~*at > *difference;
+	*at = to;
+	return 0;
+}
+
+static __always_inline int rewrite_address6(struct ipv6hdr *ip, const struct flow *f, int source, __wsum *difference)
+{
+	struct in6_addr *at = source ? &ip->saddr : &ip->daddr;
+	__s64 sum = bpf_csum_diff((void *)at, 16, (void *)&f->other, 16, 0);
+
+	if (sum < 0)
+		return -1;
+	*difference = sum;
+	__builtin_memcpy(at, &f->other, 16);
+	return 0;
+}
+
+static __always_inline void exchange4(struct iphdr *ip)
+{
+	__be32 source = ip->saddr;
+
+	ip->saddr = ip->daddr;
+	ip->daddr = source;
+}
+
+static __always_inline void exchange6(struct ipv6hdr *ip)
+{
+	struct in6_addr source = ip->saddr;
+
+	ip->saddr = ip->daddr;
+	ip->daddr = source;
+}
+
+/* Rewrites a packet whose IP header follows its Ethernet header. at: offset of its transport header; BEHIND_IP_HEADER; or 0:
+ * a later fragment, which has none. Returns 0 if that succeeds. Global function: the verifier checks it once. */
+__noinline int rewrite(struct __sk_buff *skb, const struct flow *f, __u32 at, __u32 protocol)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct iphdr *ip = data + ETH_HLEN;
+	struct ipv6hdr *ip6 = (void *)ip;
+	__u32 field = checksum_field(protocol);
+	__u64 flags = field == 6 ? BPF_F_MARK_MANGLED_0 : 0;
+	__wsum difference = 0;
+	int source, exchange, six;
+	__be16 old, port;
+
+	if (!f || at >= MOST_HEADERS || (void *)(ip + 1) > end)
+		return -1;
+	source = f->translation == FROM_BACKEND || f->translation == FROM_ITSELF;
+	exchange = f->translation == TO_ITSELF || f->translation == FROM_ITSELF;
+	six = ip->version == 6;
+	if (six) {
+		if ((void *)(ip6 + 1) > end)
+			return -1;
+		if (exchange)
+			exchange6(ip6);
+		else if (rewrite_address6(ip6, f, source, &difference))
+			return -1;
+	} else if (exchange) {
+		exchange4(ip);
+	} else {
+		rewrite_address4(ip, f, source, &difference);
+	}
+	if (!at)
+		return 0;
+	if (at == BEHIND_IP_HEADER)
+		at = ETH_HLEN + (six ? sizeof(*ip6) : sizeof(*ip));
+	port = f->other_port;
+	if (bpf_skb_load_bytes(skb, at + (source ? 0 : 2), &old, 2) ||
+	    (old != port && bpf_skb_store_bytes(skb, at + (source ? 0 : 2), &port, 2, 0)))
+		return -1;
+	if (!field)
+		return 0;
+	if (difference && bpf_l4_csum_replace(skb, at + field, 0, difference, BPF_F_PSEUDO_HDR | flags))
+		return -1;
+	/* The helper also changes the sum that a NIC has computed. Over an IPv6 packet that sum stays the same. */
+	if (six && difference)
+		bpf_csum_update(skb, difference);
+	return old != port ? bpf_l4_csum_replace(skb, at + field, old, port, 2 | flags) : 0;
+}

@@ -1,0 +1,55 @@
+// Package service has the services that workloads reach by one address, and their backends. It is pure.
+package service
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Key is the address of a port of a service.
+type Key struct {
+	Address  netip.Addr `json:"address"`
+	Port     uint16     `json:"port"`
+	Protocol uint8      `json:"protocol"` // TCP, UDP or SCTP
+}
+
+func (k Key) String() string {
+	return fmt.Sprintf("%s/%d", netip.AddrPortFrom(k.Address, k.Port), k.Protocol)
+}
+
+// Compare orders keys.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(k.Address.Compare(o.Address), cmp.Compare(k.Port, o.Port), cmp.Compare(k.Protocol, o.Protocol))
+}
+
+// Service is one port of a service.
+type Service struct {
+	Key
+	Name     string           `json:"name"`               // for people
+	Affinity time.Duration    `json:"affinity,omitempty"` // for which a client keeps its backend; 0: no affinity
+	Drop     bool             `json:"drop,omitempty"`     // without a backend, packets are dropped and not rejected
+	Backends []netip.AddrPort `json:"backends"`
+}
+
+// Equal reports whether the data path treats both in the same way. The order of backends matters.
+func (s Service) Equal(o Service) bool {
+	return s.Key == o.Key && s.Affinity == o.Affinity && s.Drop == o.Drop && slices.Equal(s.Backends, o.Backends)
+}
+
+// Range returns the smallest prefix that has all addresses; the zero prefix if there are none. All addresses
+// must be of one family.
+func Range(all []netip.Addr) netip.Prefix {
+	if len(all) == 0 {
+		return netip.Prefix{}
+	}
+	p := netip.PrefixFrom(all[0], all[0].BitLen())
+	for _, a := range all {
+		for !p.Contains(a) {
+			p = netip.PrefixFrom(p.Addr(), p.Bits()-1)
+		}
+	}
+	return p.Masked()
+}
