@@ -42,9 +42,6 @@ func (c *Client) Within(d time.Duration) *Client {
 	return c
 }
 
-// Socket is the path that the client speaks to.
-func (c *Client) Socket() string { return c.socket }
-
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
