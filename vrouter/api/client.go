@@ -42,6 +42,9 @@ func (c *Client) Within(d time.Duration) *Client {
 	return c
 }
 
+// Socket is the path that the client speaks to.
+func (c *Client) Socket() string { return c.socket }
+
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
