@@ -20,12 +20,7 @@ func manCommand() *cobra.Command {
 
 // manualSections are the sections that all manual pages have.
 var manualSections = []manual.Section{
-	{Title: "EXIT STATUS", Entries: []manual.Entry{
-		{Name: "0", Text: "Success."},
-		{Name: "1", Text: "Failure."},
-		{Name: "2", Text: "Wrong usage."},
-		{Name: "130", Text: "Interrupted by SIGINT, SIGTERM or SIGHUP."},
-	}},
+	manual.ExitStatus(),
 	{Title: "ENVIRONMENT", Entries: []manual.Entry{
 		{Name: "NO_COLOR, TERM=dumb", Text: "Print no colours."},
 		{Name: "CNI_COMMAND", Text: "Set by a container runtime: vrouter is then a CNI plugin."},

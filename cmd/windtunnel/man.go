@@ -26,14 +26,11 @@ func manualSections() []manual.Section {
 		environment = append(environment, manual.Entry{Name: variables[flag], Text: fmt.Sprintf("Default of --%s.", flag)})
 	}
 	return []manual.Section{
-		{Title: "EXIT STATUS", Entries: []manual.Entry{
-			{Name: "0", Text: "Success."},
-			{Name: "1", Text: "Failure or wrong usage; of compare, a gate failed."},
-			{Name: "2", Text: "compare could not judge the runs."},
-			{Name: "3", Text: "No trial of a run counts, or no scenario can run here."},
-			{Name: "130", Text: "Interrupted by SIGINT, SIGTERM or SIGHUP."},
-			{Name: "others", Text: "lab exec ends with the status of its command."},
-		}},
+		manual.ExitStatus(
+			manual.Entry{Name: "1", Text: "Of compare: a gate failed."},
+			manual.Entry{Name: "3", Text: "No trial of a run counts, no scenario can run here, or compare could not judge the runs."},
+			manual.Entry{Name: "others", Text: "lab exec ends with the status of its command."},
+		),
 		{Title: "ENVIRONMENT", Entries: append(environment, []manual.Entry{
 			{Name: "XDG_DATA_HOME", Text: "Directory of the results."},
 			{Name: "XDG_CACHE_HOME", Text: "Directory of the kernel and images of VMs."},

@@ -29,11 +29,7 @@ func onTerminal(t *testing.T, args string, env ...string) []byte {
 // A terminal that answers no query must not delay a command, and a log must get no escape sequence.
 func TestCommandsSendATerminalNoQuery(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"--version", "version", "--help", "run --help", "suites", "no-such-command"} {
-		if out := onTerminal(t, args); bytes.ContainsRune(out, '\x1b') {
-			t.Errorf("windtunnel %s wrote %q, want text without escape sequences", args, out)
-		}
-	}
+	ptytest.NoQuery(t, "windtunnel", "--version", "version", "--help", "run --help", "suites", "no-such-command")
 }
 
 func TestNoColorAndADumbTerminalGetPlainText(t *testing.T) {
@@ -87,17 +83,5 @@ func TestTheLiveLineSendsNoQuery(t *testing.T) {
 // A command that cannot print its result must not succeed.
 func TestAFullStandardOutputIsAFailure(t *testing.T) {
 	t.Parallel()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	defer full.Close()
-	for _, args := range []string{"version", "--version", "--help", "suites", "lab --help", "schema", "ntttcp -h"} {
-		cmd := exec.Command("windtunnel", strings.Fields(args)...)
-		var problems bytes.Buffer
-		cmd.Stdout, cmd.Stderr = full, &problems
-		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(problems.String(), "no space left on device") {
-			t.Errorf("windtunnel %s: %v, %q; want exit status 1 and the reason", args, err, problems.String())
-		}
-	}
+	ptytest.FullOutput(t, "windtunnel", "version", "--version", "--help", "suites", "lab --help", "schema", "ntttcp -h")
 }

@@ -12,7 +12,6 @@ import (
 
 	"windtunnel/internal/screen"
 	"windtunnel/lab/experiment"
-	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -144,20 +143,7 @@ func outcome(s sample.Sample, p experiment.Progress) string {
 	if p.Repeats {
 		again = fmt.Sprintf("; repeated later (attempt %d of %d)", p.Attempt+1, p.Attempts)
 	}
-	if !s.OK() {
-		return s.Failure.String() + again
-	}
-	text := sentences.Outline(s.Metrics)
-	if s.Profiled {
-		text += ", profiled"
-	}
-	if len(s.Gates) > 0 {
-		text += "; rejected (" + rejected.Brief(s.Gates) + ")"
-	}
-	if len(s.Flags) > 0 {
-		text += "; flagged (" + rejected.Brief(s.Flags) + ")"
-	}
-	return text + again
+	return sentences.Attempt(&s) + again
 }
 
 // liveModel is the live line.

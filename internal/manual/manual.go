@@ -23,6 +23,16 @@ type Section struct {
 // Entry is a name in a section, such as a file, and its description.
 type Entry struct{ Name, Text string }
 
+// ExitStatus returns the section about the exit codes of both programs, and more.
+func ExitStatus(more ...Entry) Section {
+	return Section{Title: "EXIT STATUS", Entries: append([]Entry{
+		{Name: "0", Text: "Success."},
+		{Name: "1", Text: "Failure."},
+		{Name: "2", Text: "Wrong usage."},
+		{Name: "130", Text: "Interrupted by SIGINT, SIGTERM or SIGHUP."},
+	}, more...)}
+}
+
 // Write writes a page for each command of cmd's program to a folder, which it makes if it is
 // missing. The sections stand before SEE ALSO. Write prints the number of pages.
 func Write(cmd *cobra.Command, version, folder string, sections ...Section) error {

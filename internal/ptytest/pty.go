@@ -2,11 +2,13 @@
 package ptytest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -29,6 +31,38 @@ func Run(t *testing.T, cmd *exec.Cmd) ([]byte, error) {
 		t.Fatal(err)
 	}
 	return written, cmd.Wait()
+}
+
+// NoQuery runs a program with several arguments on a terminal, which must get text without escape
+// sequences.
+func NoQuery(t *testing.T, program string, commands ...string) {
+	t.Helper()
+	for _, args := range commands {
+		cmd := exec.Command(program, strings.Fields(args)...)
+		cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=")
+		if out, _ := Run(t, cmd); len(out) == 0 || bytes.ContainsRune(out, '\x1b') {
+			t.Errorf("%s %s wrote %q, want text without escape sequences", program, args, out)
+		}
+	}
+}
+
+// FullOutput runs a program with several arguments with a standard output that is full. Each must
+// fail with the reason.
+func FullOutput(t *testing.T, program string, commands ...string) {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range commands {
+		cmd := exec.Command(program, strings.Fields(args)...)
+		var problems bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &problems
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(problems.String(), "no space left on device") {
+			t.Errorf("%s %s: %v, %q; want exit status 1 and the reason", program, args, err, problems.String())
+		}
+	}
 }
 
 // Open opens both sides of a new pseudo-terminal with a width in columns (pts(4)).

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/quantity"
-	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -118,7 +116,7 @@ func (t *tracker) add(p *results.Progress) {
 	t.status = p.Status
 	for i := range p.Samples {
 		smp := &p.Samples[i]
-		a := attempt{ID: p.IDs[i], Time: smp.Started.UTC().Format(time.TimeOnly), Scenario: smp.Scenario, Trial: smp.Block + 1, Text: describe(smp), Counts: smp.Counts()}
+		a := attempt{ID: p.IDs[i], Time: smp.Started.UTC().Format(time.TimeOnly), Scenario: smp.Scenario, Trial: smp.Block + 1, Text: sentences.Attempt(smp), Counts: smp.Counts()}
 		if smp.Attempt > 0 {
 			a.Attempt = smp.Attempt + 1
 		}
@@ -142,24 +140,6 @@ func (r *trackedRow) metric() sample.Metric {
 		return sample.Transactions
 	}
 	return sample.Throughput
-}
-
-// describe returns the figures of an attempt or its failure, and why it does not count.
-func describe(s *sample.Sample) string {
-	if !s.OK() {
-		return phrase.Printable(s.Failure.String())
-	}
-	text := sentences.Outline(s.Metrics)
-	if s.Profiled {
-		text += ", profiled"
-	}
-	if len(s.Gates) > 0 {
-		text += "; rejected (" + rejected.Brief(s.Gates) + ")"
-	}
-	if len(s.Flags) > 0 {
-		text += "; flagged (" + rejected.Brief(s.Flags) + ")"
-	}
-	return text
 }
 
 func (t *tracker) title() string { return cmp.Or(t.run.Title, t.run.Suite) }

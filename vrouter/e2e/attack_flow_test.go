@@ -12,20 +12,26 @@ import (
 	"windtunnel/vrouter/model"
 )
 
+// openTenants starts two tenants with a policy and the same addresses, each with two workloads.
+func openTenants(b *bed) (x, y, u, v *workload) {
+	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
+	b.state.Policies = []model.Policy{open}
+	for i, name := range []string{"red", "blue"} {
+		b.state.Networks = append(b.state.Networks, model.Network{Name: name, ID: uint32(i + 1), Tenant: name, Policies: []string{"open"}, Subnets: subnets("10.1.0.0/16")})
+	}
+	x, y = b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
+	u, v = b.workload("u", "blue", 0, "10.1.0.10"), b.workload("v", "blue", 1, "10.1.0.11")
+	b.up()
+	return x, y, u, v
+}
+
 // TestOneNetworksFlowsLeaveRoomForAnothers: a workload opens more flows than the table
 // has entries. Workloads of another network must still open connections.
 func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 	t.Parallel()
 	const flows = 3000
 	b := newBed(t, options{config: map[string]any{"limits": limits(map[string]int{"flows": flows})}})
-	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
-	b.state.Policies = []model.Policy{open}
-	for i, name := range []string{"red", "blue"} {
-		b.state.Networks = append(b.state.Networks, model.Network{Name: name, ID: uint32(i + 1), Tenant: name, Policies: []string{"open"}, Subnets: subnets("10.1.0.0/16")})
-	}
-	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
-	u, v := b.workload("u", "blue", 0, "10.1.0.10"), b.workload("v", "blue", 1, "10.1.0.11")
-	b.up()
+	x, y, u, v := openTenants(b)
 	var frames [][]byte
 	for port := range uint16(flows + 1000) {
 		frames = append(frames, withSourcePort(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, []byte("hello")), 34, 10000+port))
@@ -47,14 +53,7 @@ func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 	const flows, datagrams = 60_000, 45_000
 	b := newBed(t, options{config: map[string]any{"limits": limits(map[string]int{"flows": flows})}})
-	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
-	b.state.Policies = []model.Policy{open}
-	for i, name := range []string{"red", "blue"} {
-		b.state.Networks = append(b.state.Networks, model.Network{Name: name, ID: uint32(i + 1), Tenant: name, Policies: []string{"open"}, Subnets: subnets("10.1.0.0/16")})
-	}
-	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
-	u, v := b.workload("u", "blue", 0, "10.1.0.10"), b.workload("v", "blue", 1, "10.1.0.11")
-	b.up()
+	x, y, u, v := openTenants(b)
 	var over atomic.Bool
 	blue := make(chan error, 1)
 	go func() {

@@ -3,13 +3,10 @@ package e2e
 import (
 	"net"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"windtunnel/vrouter/model"
 )
 
 // spread is flows from one workload to a service that several servers have.
@@ -81,21 +78,7 @@ func (s *spread) counts() (first, second int) {
 func TestAnECMPRouteMovesWhenALinkIsCut(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{nodes: 3, config: map[string]any{"liveness": "300ms"}})
-	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
-	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/16")}}
-	x := b.workload("x", "red", 0, "10.1.0.10")
-	servers := []*workload{b.workload("s1", "red", 1, "10.1.0.21"), b.workload("s2", "red", 2, "10.1.0.22")}
-	service := netip.MustParseAddr("10.99.0.1")
-	for i := range servers {
-		b.state.Ports[1+i].AllowSources = []netip.Prefix{netip.PrefixFrom(service, 32)}
-	}
-	b.state.Routes = []model.Route{{Network: "red", Prefix: netip.PrefixFrom(service, 32), Via: []model.Via{{Port: "s1"}, {Port: "s2"}}}}
-	b.up()
-	for _, s := range servers {
-		if out, err := exec.Command("ip", "-n", s.port.Attach.Netns, "addr", "add", service.String()+"/32", "dev", "lo").CombinedOutput(); err != nil {
-			t.Fatalf("%v %s", err, out)
-		}
-	}
+	x, servers, service := b.service()
 	var s spread
 	s.send(t, x, service, servers, 32)
 	await := func(within time.Duration, what string, is func(first, second int) bool) time.Duration {

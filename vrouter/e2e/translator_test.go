@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -65,32 +62,7 @@ func (n *node) ofLength(bits int) netip.Prefix {
 // it and returns the packets that it read.
 func translator(t *testing.T, n *node, own, far netip.Prefix) func() []translated {
 	t.Helper()
-	cmd := exec.Command("ip", "netns", "exec", n.space, scapy(t), "../datapath/testdata/translator.py", "fab", own.String(), far.String(), "291", "fd00:1::/96")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := started(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill() })
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() || lines.Text() != "ready" {
-		t.Fatalf("the translator says %q", lines.Text())
-	}
-	return func() (all []translated) {
-		cmd.Process.Signal(os.Interrupt)
-		for lines.Scan() {
-			var p translated
-			if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-				t.Errorf("the translator says %q", lines.Text())
-			}
-			all = append(all, p)
-		}
-		cmd.Wait()
-		return all
-	}
+	return scapyPeer[translated](t, n, "../datapath/testdata/translator.py", "fab", own.String(), far.String(), "291", "fd00:1::/96")
 }
 
 // A translator of Scapy reads the packets of IPv4 and IPv6 workloads as docs/datapath.md

@@ -66,7 +66,14 @@ func vtep(t *testing.T, n *node, encap model.Encapsulation, label uint32, v6 boo
 	if v6 {
 		local, remote = n.v6, a.v6
 	}
-	cmd := exec.Command("ip", "netns", "exec", n.space, scapy(t), "testdata/vtep.py", "fab", string(encap), fmt.Sprint(label), local.String(), remote.String(), "02:fa:00:00:00:01")
+	return scapyPeer[seen](t, n, "testdata/vtep.py", "fab", string(encap), fmt.Sprint(label), local.String(), remote.String(), "02:fa:00:00:00:01")
+}
+
+// scapyPeer runs a script of Scapy on a node without an agent. The returned function ends it and
+// returns what it read.
+func scapyPeer[T any](t *testing.T, n *node, script ...string) func() []T {
+	t.Helper()
+	cmd := exec.Command("ip", append([]string{"netns", "exec", n.space, scapy(t)}, script...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -78,15 +85,16 @@ func vtep(t *testing.T, n *node, encap model.Encapsulation, label uint32, v6 boo
 	t.Cleanup(func() { cmd.Process.Kill() })
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || lines.Text() != "ready" {
-		t.Fatalf("the endpoint says %q", lines.Text())
+		t.Fatalf("%s says %q", script[0], lines.Text())
 	}
-	return func() (all []seen) {
+	return func() (all []T) {
 		cmd.Process.Signal(os.Interrupt)
 		for lines.Scan() {
-			var s seen
-			if err := json.Unmarshal(lines.Bytes(), &s); err == nil {
-				all = append(all, s)
+			var read T
+			if err := json.Unmarshal(lines.Bytes(), &read); err != nil {
+				t.Errorf("%s says %q", script[0], lines.Text())
 			}
+			all = append(all, read)
 		}
 		cmd.Wait()
 		return all

@@ -221,15 +221,14 @@ func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
 	}
 }
 
-// A static route over two nodes is ECMP: flows spread, and each stays.
-func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
-	t.Parallel()
-	b := sharedBed(t, options{nodes: 3})
+// service starts a workload on node 0 and two servers of one address on nodes 1 and 2, with an ECMP
+// route.
+func (b *bed) service() (x *workload, servers []*workload, service netip.Addr) {
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
-	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}}
-	x := b.workload("x", "red", 0, "10.1.0.10")
-	servers := []*workload{b.workload("s1", "red", 1, "10.1.0.21"), b.workload("s2", "red", 2, "10.1.0.22")}
-	service := netip.MustParseAddr("10.99.0.1")
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/16")}}
+	x = b.workload("x", "red", 0, "10.1.0.10")
+	servers = []*workload{b.workload("s1", "red", 1, "10.1.0.21"), b.workload("s2", "red", 2, "10.1.0.22")}
+	service = netip.MustParseAddr("10.99.0.1")
 	for i := range servers {
 		b.state.Ports[1+i].AllowSources = []netip.Prefix{netip.PrefixFrom(service, 32)}
 	}
@@ -237,8 +236,18 @@ func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
 	b.up()
 	for _, s := range servers {
 		if out, err := exec.Command("ip", "-n", s.port.Attach.Netns, "addr", "add", service.String()+"/32", "dev", "lo").CombinedOutput(); err != nil {
-			t.Fatalf("%v %s", err, out)
+			b.t.Fatalf("%v %s", err, out)
 		}
+	}
+	return x, servers, service
+}
+
+// A static route over two nodes is ECMP: flows spread, and each stays.
+func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
+	t.Parallel()
+	b := sharedBed(t, options{nodes: 3})
+	x, servers, service := b.service()
+	for _, s := range servers {
 		s.port.IPs = []netip.Addr{service}
 	}
 	for range 20 {

@@ -3,6 +3,8 @@ package sentences
 import (
 	"fmt"
 
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
 )
@@ -22,6 +24,25 @@ func Outline(m sample.Metrics) string {
 	}
 	if has(m, sample.SenderCPU) && has(m, sample.ReceiverCPU) {
 		text += ", " + BothCPUs(m[sample.SenderCPU], m[sample.ReceiverCPU])
+	}
+	return text
+}
+
+// Attempt returns the figures of a trial or its failure, and the reason if the figures do not
+// count.
+func Attempt(s *sample.Sample) string {
+	if !s.OK() {
+		return phrase.Printable(s.Failure.String())
+	}
+	text := Outline(s.Metrics)
+	if s.Profiled {
+		text += ", profiled"
+	}
+	if len(s.Gates) > 0 {
+		text += "; rejected (" + rejected.Brief(s.Gates) + ")"
+	}
+	if len(s.Flags) > 0 {
+		text += "; flagged (" + rejected.Brief(s.Flags) + ")"
 	}
 	return text
 }
