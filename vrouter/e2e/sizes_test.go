@@ -39,32 +39,39 @@ func (w *workload) unfragmented(version int) (*net.UDPConn, error) {
 	return conn, err
 }
 
-// echo sends a datagram there and back without fragments, and compares.
+// echo sends a datagram there and back without fragments. On a busy machine a datagram may come
+// so late that it is sent again, and the next call finds the second copy: other datagrams are skipped.
 func echo(from, to *net.UDPConn, bytesOut, buf []byte) error {
 	target := to.LocalAddr().(*net.UDPAddr).AddrPort()
+	failure := errTimeout
+	receive := func(c *net.UDPConn) (back netip.AddrPort, err error) {
+		for {
+			n, back, err := c.ReadFromUDPAddrPort(buf)
+			if err != nil || bytes.Equal(buf[:n], bytesOut) {
+				return back, err
+			}
+			failure = fmt.Errorf("%w; %d other bytes came instead of %d", errTimeout, n, len(bytesOut))
+		}
+	}
 	for try := range 2 {
 		if _, err := from.WriteToUDPAddrPort(bytesOut, target); err != nil {
 			return err
 		}
 		wait := time.Now().Add(time.Second << try)
 		to.SetReadDeadline(wait)
-		n, back, err := to.ReadFromUDPAddrPort(buf)
+		back, err := receive(to)
 		if err != nil {
 			continue
 		}
-		if _, err := to.WriteToUDPAddrPort(buf[:n], back); err != nil {
+		if _, err := to.WriteToUDPAddrPort(bytesOut, back); err != nil {
 			return err
 		}
 		from.SetReadDeadline(wait)
-		if n, _, err = from.ReadFromUDPAddrPort(buf); err != nil {
-			continue
+		if _, err := receive(from); err == nil {
+			return nil
 		}
-		if !bytes.Equal(buf[:n], bytesOut) {
-			return fmt.Errorf("%d bytes came back as %d others", len(bytesOut), n)
-		}
-		return nil
 	}
-	return errTimeout
+	return failure
 }
 
 // Every packet of 68 bytes, the least MTU of IPv4, to the largest that fits a
