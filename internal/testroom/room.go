@@ -45,6 +45,7 @@ func (r room) run(argv []string, stdout, stderr io.Writer) error {
 // enter sets up the room that this process is the first of, and runs a command in it.
 func enter(args []string) error {
 	tmp, covers, argv := args[0], args[1], args[2:]
+	unix.Umask(0o022) // other users must be able to run the programs that a test writes
 	m := mounts{}
 	m.do("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	m.do("proc", "/proc", "proc", 0, "")

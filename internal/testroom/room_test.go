@@ -77,6 +77,14 @@ func TestARoomDoesNotWaitForProcessesThatComeLate(t *testing.T) {
 	}
 }
 
+// A test may start a program that it has written as another user.
+func TestARoomHasTheUsualUmask(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077))
+	if out, _ := runIn(t, room{}, "umask"); out != "0022\n" {
+		t.Errorf("umask %q", out)
+	}
+}
+
 func TestCoveredProgramsAndDirectoriesAreNotFound(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "wt-program")

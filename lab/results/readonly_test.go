@@ -2,6 +2,7 @@ package results
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,10 +17,16 @@ import (
 )
 
 // readerEnv, set to a path, makes the test program open that store for reading. For each line of
-// its standard input it prints the runs with their numbers of samples, or an error.
+// its standard input it prints the runs with their numbers of samples, or an error. It runs as the
+// user nobody, who may not be able to start the test program.
 const readerEnv = "WINDTUNNEL_RESULTS_TEST_READER"
 
 func readOnRequest(path string) {
+	const nobody = 65534
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	s, err := Open(path, Options{ReadOnly: true})
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err != nil {
@@ -57,12 +64,10 @@ type stranger struct {
 
 func startStranger(t *testing.T, path string) *stranger {
 	t.Helper()
-	const nobody = 65534
-	cmd := exec.Command("/proc/self/exe") // other users may not be able to reach the program's path
+	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), readerEnv+"="+path)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
