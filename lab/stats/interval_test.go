@@ -34,29 +34,16 @@ func TestCoverageAgreesWithWholeNumberBinomialSums(t *testing.T) {
 	}
 }
 
-// The ranks of the 95 % interval as the tables of the sign test have them
-// (critical value + 1).
-func TestRanksAreThoseOfTheSignTestTables(t *testing.T) {
-	for n, want := range map[int]int{6: 1, 7: 1, 8: 1, 9: 2, 10: 2, 11: 2, 12: 3, 15: 4, 16: 4, 17: 5, 20: 6, 25: 8, 30: 10, 40: 14, 50: 18, 100: 40} {
-		if got := rank(n, 0.95); got != want {
-			t.Errorf("n = %d: rank %d, the tables have %d", n, got, want)
-		}
-	}
-	for n, want := range map[int]int{8: 1, 10: 1, 12: 2, 20: 4, 30: 8, 50: 16} {
-		if got := rank(n, 0.99); got != want {
-			t.Errorf("99 %%, n = %d: rank %d, the tables have %d", n, got, want)
-		}
-	}
-}
-
 func TestRankIsTheLargestThatKeepsTheLevel(t *testing.T) {
-	for n := 6; n <= 120; n++ {
-		k := rank(n, 0.95)
-		if exactCoverage(n, k) < 0.95 {
-			t.Errorf("n = %d: rank %d holds only %v", n, k, exactCoverage(n, k))
-		}
-		if k < (n+1)/2 && exactCoverage(n, k+1) >= 0.95 {
-			t.Errorf("n = %d: rank %d would hold %v too", n, k+1, exactCoverage(n, k+1))
+	for least, level := range map[int]float64{6: 0.95, 8: 0.99} {
+		for n := least; n <= 120; n++ {
+			k := rank(n, level)
+			if exactCoverage(n, k) < level {
+				t.Errorf("n = %d: rank %d holds only %v", n, k, exactCoverage(n, k))
+			}
+			if k < (n+1)/2 && exactCoverage(n, k+1) >= level {
+				t.Errorf("n = %d: rank %d would hold %v too", n, k+1, exactCoverage(n, k+1))
+			}
 		}
 	}
 }
