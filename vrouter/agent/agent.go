@@ -16,6 +16,7 @@ import (
 	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/service"
 )
 
 // Options of Run that are not the node's configuration.
@@ -25,20 +26,23 @@ type Options struct {
 	// NetworkOf returns the network that a Kubernetes namespace chooses for its pods; "": none.
 	// nil: no namespace chooses one.
 	NetworkOf func(ctx context.Context, namespace string) (string, error)
+	// Services calls set with all services after each change, until ctx ends. nil: the node has no services.
+	Services func(ctx context.Context, set func([]service.Service) error)
 }
 
 // agent is a running node. Only the loop uses the loop's fields. Other goroutines
 // read the snapshot that the loop publishes.
 type agent struct {
-	config  config.Config
-	version string
-	chosen  func(ctx context.Context, namespace string) (network string, err error) // Options.NetworkOf
-	log     *slog.Logger
-	started time.Time
-	space   *netdev.Space
-	drops   *dropRing
-	lock    *lock
-	claim   claim
+	config   config.Config
+	version  string
+	chosen   func(ctx context.Context, namespace string) (network string, err error) // Options.NetworkOf
+	services services                                                                // Options.Services
+	log      *slog.Logger
+	started  time.Time
+	space    *netdev.Space
+	drops    *dropRing
+	lock     *lock
+	claim    claim
 
 	snapshot  atomic.Pointer[snapshot]
 	flowCount atomic.Int64 // flows after the last expireFlows
@@ -67,7 +71,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	a := &agent{
-		config: c, version: o.Version, chosen: o.NetworkOf, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
+		config: c, version: o.Version, chosen: o.NetworkOf, services: services{follow: o.Services}, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
 	}
 	err = a.run(ctx)
 	if a.removed {

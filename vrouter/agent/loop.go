@@ -53,7 +53,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}
-	a.reconciler.Offers = a.follower.SavedOffers()
+	a.reconciler.Offers, a.reconciler.Services = a.follower.SavedOffers(), a.services.follow != nil
 	a.reconciler.Start(a.follower.SavedSlice)
 	a.follower.Own.IDs = a.reconciler.IDs
 	if want != nil {
@@ -71,8 +71,10 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	a.follower.KeepAccess(ctx)
 	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", a.reconciler.Last.RouteCount())
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
+	followed := a.followServices(ctx)
 	why := a.loop(ctx, events, mounts, api)
 	end()
+	<-followed
 	if a.removed {
 		return nil
 	}
@@ -151,6 +153,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			a.freeMemory()
 			memory, memoryPause = nil, max(memoryWait, freeShare*time.Since(start))
 		}
+		a.renewServices()
 		if generation != a.reconciler.Generation {
 			generation = a.reconciler.Generation
 			memory = cmp.Or(memory, time.After(memoryPause))

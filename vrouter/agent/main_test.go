@@ -48,10 +48,16 @@ type running struct {
 // start runs an agent and removes its node at the end of the test.
 func start(t *testing.T, c config.Config) *running {
 	t.Helper()
+	return startWith(t, c, Options{})
+}
+
+func startWith(t *testing.T, c config.Config, o Options) *running {
+	t.Helper()
+	o.Version, o.Logger = "test", slog.New(slog.NewTextHandler(testLog{t}, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{config: c, client: api.Dial(c.Socket), end: cancel, ended: make(chan error, 1)}
 	go func() {
-		r.ended <- Run(ctx, c, Options{Version: "test", Logger: slog.New(slog.NewTextHandler(testLog{t}, nil))})
+		r.ended <- Run(ctx, c, o)
 	}()
 	t.Cleanup(func() { r.stop(t) })
 	t.Cleanup(func() { removed(t, c) })

@@ -34,6 +34,8 @@ type Facts struct {
 	// MTU is the fabric's MTU in bytes, for nodes without a path; 0: 1500.
 	MTU    int
 	Limits Limits
+	// Services: the workloads of networks with node_access reach services.
+	Services bool
 	// Partial: the error of a single network is added to Tables.Refused, so that
 	// the other networks work. Otherwise Compile returns that error.
 	Partial bool

@@ -27,6 +27,7 @@ type facts struct {
 	handovers map[string]fib.Handover // changes of encapsulations that are under way, by other node
 	lastLabel uint32                  // Labels.Last
 	silent    map[netip.Addr]bool     // Reconciler.Silent
+	services  bool                    // Reconciler.Services
 }
 
 // pair has the two addresses of an underlay path.
@@ -105,7 +106,7 @@ func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fi
 			}
 			return l.state
 		},
-		LastLabel: f.lastLabel,
+		LastLabel: f.lastLabel, Services: f.services,
 		LabelsOf: func(a netip.Addr) uint32 {
 			if l, tested := f.links[a]; tested {
 				return l.last

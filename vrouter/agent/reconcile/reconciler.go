@@ -34,6 +34,7 @@ type Reconciler struct {
 
 	former     map[networkAddress]model.MAC // MAC addresses of addresses whose ports were deleted
 	Silent     map[netip.Addr]bool          // underlay addresses of other nodes that do not answer
+	Services   bool                         // workloads reach services; see fib.Facts
 	Want       *Desired                     // nil: not known yet; the kernel's tables stay as they are
 	IDs        *fib.IDs                     // ids of the objects in Want
 	Generation uint64                       // version of Want, incremented on each change

@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/service"
+)
+
+// greeters answer each connection in a namespace with a word and the client's address.
+func greeters(t *testing.T, s *netdev.Space, word string, at ...string) {
+	t.Helper()
+	for _, address := range at {
+		var l net.Listener
+		agenttest.Must(t, s.Do(func() (err error) {
+			l, err = net.Listen("tcp", address)
+			return err
+		}))
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				from := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+				c.Write([]byte(word + " " + from.String()))
+				c.Close()
+			}
+		}()
+	}
+}
+
+// greeting connects to an address, and returns what the server says.
+func greeting(from *netdev.Space, address string) (said string, err error) {
+	err = from.Do(func() error {
+		c, err := net.DialTimeout("tcp", address, 3*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		buffer := make([]byte, 64)
+		n, err := c.Read(buffer)
+		said = string(buffer[:n])
+		return err
+	})
+	return said, err
+}
+
+// Workloads reach backends on their own and on the other node, and themselves, by the address of a service.
+// Each change of a service is in force at once, also after a restart of the agent.
+func TestWorkloadsReachServices(t *testing.T) {
+	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
+		t.Run(string(encap), func(t *testing.T) {
+			b := &bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}
+			for _, name := range []string{"a1", "b1", "a2"} {
+				b.workloads[name] = agenttest.NewSpace(t, "w"+name)
+			}
+			b.state = b.TwoNodes.State(b.workloads, encap)
+			b.state.Networks[0].NodeAccess = true
+			services := map[string]chan []service.Service{}
+			answers := make(chan error)
+			for _, node := range []string{"a", "b"} {
+				given := make(chan []service.Service)
+				services[node] = given
+				b.nodes[node] = startWith(t, b.Config(node), Options{Services: func(ctx context.Context, set func([]service.Service) error) {
+					for {
+						select {
+						case all := <-given:
+							answers <- set(all)
+						case <-ctx.Done():
+							return
+						}
+					}
+				}})
+				b.apply(t, node, b.state)
+			}
+			agenttest.Eventually(t, "traffic between the nodes", b.traffic)
+			set := func(backends ...string) {
+				t.Helper()
+				var all []service.Service
+				for _, address := range []string{"10.96.0.10", "fd96::10"} {
+					s := service.Service{Key: service.Key{Address: netip.MustParseAddr(address), Port: 80, Protocol: unix.IPPROTO_TCP}}
+					for _, text := range backends {
+						if a := netip.MustParseAddrPort(text); a.Addr().Is4() == s.Address.Is4() {
+							s.Backends = append(s.Backends, a)
+						}
+					}
+					all = append(all, s)
+				}
+				for node := range services {
+					services[node] <- all
+					agenttest.Must(t, <-answers)
+				}
+			}
+			for name, at := range map[string][]string{"a1": {"10.7.0.10:8080", "[fd07::10]:8080"}, "b1": {"10.7.0.11:8080", "[fd07::11]:8080"}} {
+				greeters(t, b.workloads[name], name, at...)
+			}
+			says := func(from, want4, want6 string) {
+				t.Helper()
+				for address, want := range map[string]string{"10.96.0.10:80": want4, "[fd96::10]:80": want6} {
+					if said, err := greeting(b.workloads[from], address); err != nil || said != want {
+						t.Errorf("%s at %s: %q %v, want %q", from, address, said, err, want)
+					}
+				}
+			}
+			set("10.7.0.11:8080", "[fd07::11]:8080")
+			says("a1", "b1 10.7.0.10", "b1 fd07::10")  // the other node; the source address stays
+			says("b1", "b1 10.96.0.10", "b1 fd96::10") // itself
+			set("10.7.0.10:8080", "[fd07::10]:8080")
+			says("a2", "a1 10.7.0.12", "a1 fd07::12") // the same node
+			says("b1", "a1 10.7.0.11", "a1 fd07::11")
+			set()
+			for _, address := range []string{"10.96.0.10:80", "[fd96::10]:80"} {
+				if _, err := greeting(b.workloads["a1"], address); !errors.Is(err, syscall.ECONNREFUSED) {
+					t.Errorf("without a backend, a1 at %s: %v, want a refusal", address, err)
+				}
+			}
+		})
+	}
+}
