@@ -107,3 +107,18 @@ func TestPoliciesAdmitProbesOfTheNode(t *testing.T) {
 		t.Errorf("without rules: %+v", tables.Policies)
 	}
 }
+
+// The node itself reaches services by its kernel.
+func TestWorkloadsOfNetworksWithNodeAccessReachServices(t *testing.T) {
+	for _, c := range []struct{ access, services bool }{{true, true}, {true, false}, {false, true}} {
+		s := accessed()
+		s.Networks[0].NodeAccess = c.access
+		tables, _ := compiled(t, s, func(f *Facts) { f.Services = c.services })
+		for _, v := range tables.Vifs {
+			want := c.access && c.services && tables.Ports[v.ID] != "host-a"
+			if (v.Flags&layout.VifServices != 0) != want {
+				t.Errorf("%+v: vif %s has the flags %x", c, tables.Ports[v.ID], v.Flags)
+			}
+		}
+	}
+}

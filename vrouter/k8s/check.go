@@ -238,10 +238,10 @@ func (c *Check) targets(ctx context.Context, nodes []checkedNode, pods []checked
 	if err != nil {
 		return nil, err
 	}
-	const proxy = "kube-proxy must run on the node; with vrouter it needs the flag --masquerade-all, or masqueradeAll: true in its configuration"
+	const serves = "see the log of vrouter's pod on the node: the agent must be allowed to follow services and endpoint slices"
 	for _, s := range services {
 		for _, ip := range s.Spec.ClusterIPs {
-			add("the service "+s.Metadata.Name, ip, checkPort, proxy)
+			add("the service "+s.Metadata.Name, ip, checkPort, serves)
 		}
 	}
 	api, err := items[checkedService](ctx, c, "services", "-n", "default", "--field-selector=metadata.name=kubernetes")
@@ -250,7 +250,7 @@ func (c *Check) targets(ctx context.Context, nodes []checkedNode, pods []checked
 	}
 	for _, s := range api {
 		for _, ip := range s.Spec.ClusterIPs {
-			add("the API server", ip, "443", proxy)
+			add("the API server", ip, "443", serves)
 		}
 	}
 	for _, n := range nodes {

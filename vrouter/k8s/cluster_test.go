@@ -29,7 +29,6 @@ type installation struct {
 func TestACluster(t *testing.T) {
 	k := &installation{Cluster: testcluster.Start(t, testcluster.Options{
 		Images:      []string{productImage},
-		Proxy:       "--masquerade-all",
 		Controllers: []string{"--allocate-node-cidrs", "--cluster-cidr", testcluster.PodNetwork},
 	})}
 	k.Await("both nodes are in the cluster", func() bool { return len(k.lines("get", "nodes", "-o", "name")) == len(k.Nodes) })

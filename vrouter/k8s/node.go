@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/follow"
@@ -100,6 +102,13 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 		return err
 	}
 	n.Options.NetworkOf = NetworkOf(cluster)
+	in, err := rest.InClusterConfig()
+	if err != nil {
+		return err
+	}
+	if n.Options.Services, err = followServices(in, n.Name, n.Options.Logger); err != nil {
+		return err
+	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -1,0 +1,239 @@
+package k8s
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"windtunnel/vrouter/service"
+)
+
+// serviceWait is the time in which changes of services are gathered.
+const serviceWait = 20 * time.Millisecond
+
+// followServices returns a function that follows the services of the cluster for a node; see
+// agent.Options.
+func followServices(config *rest.Config, node string, log *slog.Logger) (func(ctx context.Context, set func([]service.Service) error), error) {
+	services, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	slices, err := restClient(config, "/apis", discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, set func([]service.Service) error) {
+		changed := make(chan struct{}, 1)
+		s, err := watchAll(ctx, log, services, "services", &corev1.Service{}, slimService, changed)
+		e, err2 := watchAll(ctx, log, slices, "endpointslices", &discoveryv1.EndpointSlice{}, slimEndpoints(node), changed)
+		if err := errors.Join(err, err2); err != nil {
+			log.Error("follow the services of the cluster", "error", err)
+			return
+		}
+		if !cache.WaitForCacheSync(ctx.Done(), s.HasSynced, e.HasSynced) {
+			return
+		}
+		for ctx.Err() == nil {
+			var again <-chan time.Time
+			if err := set(servicesOf(node, listed[*corev1.Service](s), listed[*discoveryv1.EndpointSlice](e))); err != nil {
+				log.Warn("services of the cluster", "error", err)
+				again = time.After(lookPause)
+			}
+			select {
+			case <-changed:
+			case <-again:
+			case <-ctx.Done():
+			}
+			time.Sleep(serviceWait)
+		}
+	}, nil
+}
+
+// restClient returns a client of one group of the API.
+func restClient(config *rest.Config, path string, version schema.GroupVersion, add func(*runtime.Scheme) error) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	if err := add(scheme); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, version)
+	c := rest.CopyConfig(config)
+	c.APIPath, c.GroupVersion, c.NegotiatedSerializer = path, &version, serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientFor(c)
+}
+
+// watchAll keeps the objects of a resource of all namespaces, and reports changes.
+func watchAll(ctx context.Context, log *slog.Logger, c *rest.RESTClient, resource string, example runtime.Object, slim cache.TransformFunc, changed chan<- struct{}) (cache.SharedInformer, error) {
+	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(c, resource, metav1.NamespaceAll, fields.Everything()), example, 0)
+	wake := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { wake() }, UpdateFunc: func(_, _ any) { wake() }, DeleteFunc: func(any) { wake() }})
+	err = errors.Join(err, informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			log.Warn("follow the "+resource+" of the cluster", "error", err)
+		}
+	}))
+	go informer.RunWithContext(ctx)
+	return informer, err
+}
+
+func listed[T any](i cache.SharedInformer) (all []T) {
+	for _, o := range i.GetStore().List() {
+		all = append(all, o.(T))
+	}
+	return all
+}
+
+func slimMeta(m metav1.ObjectMeta, label string) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion}
+	if value, has := m.Labels[label]; has {
+		kept.Labels = map[string]string{label: value}
+	}
+	return kept
+}
+
+// otherProxy is a label of services that another program than kube-proxy implements.
+const otherProxy = "service.kubernetes.io/service-proxy-name"
+
+// slimService keeps only what servicesOf uses.
+func slimService(object any) (any, error) {
+	s, ok := object.(*corev1.Service)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Service{ObjectMeta: slimMeta(s.ObjectMeta, otherProxy), Spec: corev1.ServiceSpec{
+		Type: s.Spec.Type, ClusterIPs: s.Spec.ClusterIPs, Ports: s.Spec.Ports, SessionAffinity: s.Spec.SessionAffinity,
+		SessionAffinityConfig: s.Spec.SessionAffinityConfig, InternalTrafficPolicy: s.Spec.InternalTrafficPolicy,
+	}}, nil
+}
+
+func slimEndpoints(node string) cache.TransformFunc {
+	return func(object any) (any, error) {
+		s, ok := object.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return object, nil
+		}
+		kept := &discoveryv1.EndpointSlice{ObjectMeta: slimMeta(s.ObjectMeta, discoveryv1.LabelServiceName), AddressType: s.AddressType, Ports: s.Ports}
+		for _, e := range s.Endpoints {
+			one := discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions}
+			if e.NodeName != nil && *e.NodeName == node {
+				one.NodeName = &node
+			}
+			kept.Endpoints = append(kept.Endpoints, one)
+		}
+		return kept, nil
+	}
+}
+
+var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
+
+// servicesOf returns the services as the workloads of a node see them, sorted by key.
+func servicesOf(node string, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) (all []service.Service) {
+	of := map[[2]string][]*discoveryv1.EndpointSlice{}
+	for _, e := range endpoints {
+		key := [2]string{e.Namespace, e.Labels[discoveryv1.LabelServiceName]}
+		of[key] = append(of[key], e)
+	}
+	for _, s := range services {
+		if _, other := s.Labels[otherProxy]; other || s.Spec.Type == corev1.ServiceTypeExternalName {
+			continue
+		}
+		local := s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
+		for _, ip := range s.Spec.ClusterIPs {
+			address, err := netip.ParseAddr(ip)
+			if err != nil {
+				continue // "None": headless
+			}
+			for _, p := range s.Spec.Ports {
+				one := service.Service{
+					Key:  service.Key{Address: address, Port: uint16(p.Port), Protocol: protocols[p.Protocol]},
+					Name: s.Namespace + "/" + s.Name, Affinity: affinityOf(s), Drop: local,
+				}
+				one.Backends = backendsOf(one.Key, p, of[[2]string{s.Namespace, s.Name}], local)
+				if one.Protocol != 0 && !changesPortOfSCTP(one) {
+					all = append(all, one)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b service.Service) int { return a.Key.Compare(b.Key) })
+	return slices.CompactFunc(all, func(a, b service.Service) bool { return a.Key == b.Key })
+}
+
+func affinityOf(s *corev1.Service) time.Duration {
+	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := int32(corev1.DefaultClientIPServiceAffinitySeconds)
+	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		seconds = *c.ClientIP.TimeoutSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// changesPortOfSCTP reports whether the data path cannot translate the service: SCTP's checksum has the ports.
+// kube-proxy serves it.
+func changesPortOfSCTP(s service.Service) bool {
+	return s.Protocol == protocols[corev1.ProtocolSCTP] && slices.ContainsFunc(s.Backends, func(b netip.AddrPort) bool { return b.Port() != s.Port })
+}
+
+// backendsOf returns the ready endpoints of a port, sorted. If there is none, it returns those that end but still
+// serve, as kube-proxy does.
+func backendsOf(key service.Key, p corev1.ServicePort, endpoints []*discoveryv1.EndpointSlice, local bool) []netip.AddrPort {
+	family := discoveryv1.AddressTypeIPv6
+	if key.Address.Is4() {
+		family = discoveryv1.AddressTypeIPv4
+	}
+	var ready, ending []netip.AddrPort
+	for _, slice := range endpoints {
+		if slice.AddressType != family {
+			continue
+		}
+		for _, port := range slice.Ports {
+			if port.Port == nil || value(port.Name) != p.Name || port.Protocol != nil && *port.Protocol != p.Protocol {
+				continue
+			}
+			for _, e := range slice.Endpoints {
+				into := &ready
+				if e.Conditions.Ready != nil && !*e.Conditions.Ready {
+					into = &ending
+				}
+				if local && e.NodeName == nil || len(e.Addresses) == 0 || into == &ending && !(value(e.Conditions.Serving) && value(e.Conditions.Terminating)) {
+					continue
+				}
+				if a, err := netip.ParseAddr(e.Addresses[0]); err == nil {
+					*into = append(*into, netip.AddrPortFrom(a, uint16(*port.Port)))
+				}
+			}
+		}
+	}
+	if len(ready) == 0 {
+		ready = ending
+	}
+	slices.SortFunc(ready, netip.AddrPort.Compare)
+	return slices.Compact(ready)
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
