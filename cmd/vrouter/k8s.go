@@ -152,7 +152,7 @@ func k8sStoreCommand() *cobra.Command {
 			return s.Run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&s.Listen, "listen", "", "Address to serve, `IP:PORT`")
+	cmd.Flags().StringVar(&s.Host, "listen", "", "`IP` address to serve, at port 2479")
 	cmd.Flags().StringVar(&s.Node, "node-name", "", "Name of the node")
 	cmd.Flags().StringVar(&s.Dir, "dir", k8s.StoreDir, "Directory of the data")
 	return cmd

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 var small = Manifest{Image: "reg.test/vrouter:1", Network: "pods", Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
@@ -66,6 +67,25 @@ func TestTheManifestHasAStoreUnlessTheOperatorRunsIt(t *testing.T) {
 	data := got[at]["stringData"].(map[string]any)
 	if data["address"] != "etcd://192.0.2.1" || data["ca.pem"] != "-----BEGIN\nx\n" {
 		t.Errorf("the access to the store is %v", data)
+	}
+}
+
+// The kubelet writes an IPv6 address without brackets.
+func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
+	text, err := small.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "--listen, $(HOST_IP),") {
+		t.Errorf("the store must add the port itself:\n%s", text)
+	}
+	for host, want := range map[string]string{"192.0.2.1": "192.0.2.1:2479", "2001:db8::1": "[2001:db8::1]:2479"} {
+		if got := (&Store{Host: host}).listen(); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+		if _, err := store.ParseAddress("etcd://" + (&Store{Host: host}).listen()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

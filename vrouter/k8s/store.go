@@ -19,7 +19,7 @@ import (
 // tells the nodes its address and their certificate in the Secret SecretName.
 type Store struct {
 	Namespace string
-	Listen    string // IP:PORT
+	Host      string // IP address
 	Node      string // name of the pod's node
 	Dir       string // of the data
 	Log       *slog.Logger
@@ -32,6 +32,7 @@ const (
 	SecretName = "vrouter-store"
 	StoreName  = "vrouter-store"
 	storeDir   = ".store"
+	storePort  = "2479"
 	// StoreDir is the directory of the data.
 	StoreDir = "/var/lib/vrouter/" + storeDir
 	// storeNode is the annotation of the Secret with the name of the node that has the data.
@@ -67,6 +68,9 @@ func (s *Store) Run(ctx context.Context) error {
 	return err
 }
 
+// listen is the address of the store.
+func (s *Store) listen() string { return net.JoinHostPort(s.Host, storePort) }
+
 func (s *Store) serve(ctx context.Context, c *client) error {
 	if err := s.checkPlace(ctx, c); err != nil {
 		return err
@@ -75,11 +79,7 @@ func (s *Store) serve(ctx context.Context, c *client) error {
 	if err != nil {
 		return err
 	}
-	host, _, err := net.SplitHostPort(s.Listen)
-	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	own, err := sign(a, adminUser, host)
+	own, err := sign(a, adminUser, s.Host)
 	if err != nil {
 		return fmt.Errorf("make the certificate of the store: %w", err)
 	}
@@ -87,12 +87,12 @@ func (s *Store) serve(ctx context.Context, c *client) error {
 	if files.Cert, files.Key, err = own.write(s.Dir, "store"); err != nil {
 		return fmt.Errorf("write the certificate of the store: %w", err)
 	}
-	e, err := store.OpenEmbedded(store.EmbeddedOptions{Dir: s.Dir, Listen: s.Listen, TLS: files})
+	e, err := store.OpenEmbedded(store.EmbeddedOptions{Dir: s.Dir, Listen: s.listen(), TLS: files})
 	if err != nil {
 		return err
 	}
 	defer s.close(e)
-	address := "etcd://" + s.Listen
+	address := "etcd://" + s.listen()
 	if err := s.Roles(ctx, address, files, nodeUser); err != nil {
 		return fmt.Errorf("enable the roles of the store: %w", err)
 	}

@@ -233,7 +233,7 @@ func (m *machine) look(ctx context.Context, programs []program.Program) (err err
 // networkAgents are words in the names of pods that carry or change the packets of other
 // pods.
 var networkAgents = []string{
-	"antrea", "aws-node", "azure-cni", "calico", "canal", "cilium", "contrail", "flannel", "kindnet", "kube-proxy", "kube-router", "multus", "netd", "ovn", "ovs", "romana", "weave",
+	"antrea", "aws-node", "azure-cni", "calico", "canal", "cilium", "contrail", "flannel", "kindnet", "kube-proxy", "kube-router", "multus", "netd", "ovn", "ovs", "romana", "vrouter", "weave",
 }
 
 // networkPods returns the pods of the network on the node, such as those of the CNI plugin's
