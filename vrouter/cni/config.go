@@ -23,7 +23,7 @@ type config struct {
 	types.PluginConf
 	Network  string   `json:"network"`  // name of the virtual network; default: the configuration's name
 	Policies []string `json:"policies"` // checked before the network's
-	Ranges   []string `json:"ranges"`   // prefixes from which addresses are allocated
+	Ranges   []string `json:"ranges"`   // from which addresses are allocated
 	Node     string   `json:"node"`     // name of the agent's node; default: the only agent on the host
 	Socket   string   `json:"socket"`   // socket of the agent; default /run/vrouter/NODE.sock
 
@@ -45,7 +45,7 @@ type config struct {
 
 	ips   []netip.Addr
 	mac   model.MAC
-	pools []netip.Prefix
+	pools []model.Range
 	pod   model.Pod
 }
 
@@ -86,11 +86,11 @@ func readConfig(text []byte, args string) (config, error) {
 		return invalid("socket", "%q is not an absolute path", c.Socket)
 	}
 	for _, text := range c.Ranges {
-		p, err := netip.ParsePrefix(text)
+		r, err := model.ParseRange(text)
 		if err != nil {
-			return invalid("ranges", "%q is not a prefix; write one such as 10.1.2.0/24", text)
+			return invalid("ranges", "%v", err)
 		}
-		c.pools = append(c.pools, p.Masked())
+		c.pools = append(c.pools, r)
 	}
 	wanted := c.Runtime.IPs
 	if len(wanted) == 0 {

@@ -25,7 +25,7 @@ var wrong = []struct {
 	{`{"cniVersion": "1.1.0", "type": "vrouter"}`, "", types.ErrInvalidNetworkConfig, "network: is missing"},
 	{`{"name": "red", "ipam": {"type": "host-local"}}`, "", types.ErrInvalidNetworkConfig, `ipam: "host-local"`},
 	{`{"name": "red", "socket": "run/a.sock"}`, "", types.ErrInvalidNetworkConfig, `socket: "run/a.sock"`},
-	{`{"name": "red", "ranges": ["10.1.0.0"]}`, "", types.ErrInvalidNetworkConfig, `ranges: "10.1.0.0"`},
+	{`{"name": "red", "ranges": ["10.1.0.9-10.1.0.1"]}`, "", types.ErrInvalidNetworkConfig, `ranges: "10.1.0.9-10.1.0.1"`},
 	{`{"name": "red", "runtimeConfig": {"ips": ["10.1.0.300"]}}`, "", types.ErrInvalidNetworkConfig, `ips: "10.1.0.300"`},
 	{`{"name": "red", "runtimeConfig": {"ips": ["fe80::1%eth0"]}}`, "", types.ErrInvalidNetworkConfig, `ips: "fe80::1%eth0"`},
 	{`{"name": "red", "runtimeConfig": {"mac": "02:00:00"}}`, "", types.ErrInvalidNetworkConfig, `mac: "02:00:00"`},
@@ -92,9 +92,9 @@ func FuzzConfig(f *testing.F) {
 				t.Errorf("address %v", a)
 			}
 		}
-		for _, p := range c.pools {
-			if p != p.Masked() {
-				t.Errorf("range %v", p)
+		for _, r := range c.pools {
+			if !r.Contains(r.First) || !r.Contains(r.Last) {
+				t.Errorf("range %v", r)
 			}
 		}
 		r := &request{config: c, args: &skel.CmdArgs{ContainerID: "x", IfName: "eth0", Netns: "/none"}}

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"windtunnel/vrouter/model"
 )
 
 // Folders of plugins and configurations where runtimes look.
@@ -28,7 +29,7 @@ type InstallOptions struct {
 	Binaries string // folder of CNI plugins
 	Configs  string // folder of CNI configurations
 	Chain    []string
-	Ranges   []netip.Prefix // from which addresses are allocated; default: the network's
+	Ranges   []model.Range // from which addresses are allocated; default: the network's
 	Node     string
 	Socket   string // absolute path of the agent's socket; default: the node's socket
 }

@@ -135,10 +135,10 @@ func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (
 	}
 	request := model.PortRequest{
 		Port: model.Port{Network: from.network, Origin: model.Docker, Owner: reserved},
-		From: []netip.Prefix{from.subnet}, Four: from.subnet.Addr().Is4(), Six: from.subnet.Addr().Is6(),
+		From: []model.Range{model.RangeOf(from.subnet)}, Four: from.subnet.Addr().Is4(), Six: from.subnet.Addr().Is6(),
 	}
 	if from.part.IsValid() {
-		request.From = []netip.Prefix{from.part}
+		request.From = []model.Range{model.RangeOf(from.part)}
 	}
 	if r.Address != "" {
 		a, err := netip.ParseAddr(r.Address)

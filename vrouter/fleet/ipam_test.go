@@ -71,7 +71,7 @@ func TestEachNodeContinuesInItsRange(t *testing.T) {
 	for i, want := range []string{"10.1.0.16", "10.1.0.32", "10.1.0.17", "10.1.0.33", "10.1.0.18", "10.1.0.34", "10.1.0.19", "10.1.0.35", "10.1.0.16"} {
 		p := port(fmt.Sprint("p", i))
 		p.Node = []string{"a", "b"}[i%2]
-		got, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p, From: prefixes([]string{"10.1.0.16/30", "10.1.0.32/30"}[i%2]), Four: true})
+		got, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p, From: []model.Range{model.RangeOf(prefixes([]string{"10.1.0.16/30", "10.1.0.32/30"}[i%2])[0])}, Four: true})
 		if err != nil || fmt.Sprint(got.IPs) != "["+want+"]" {
 			t.Errorf("%v, %v; want %s", got.IPs, err, want)
 		}
@@ -156,15 +156,15 @@ func TestAddressesAreChosenWhereTheyAreAskedFor(t *testing.T) {
 	s.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("10.1.0.17/32"), Discard: true}}
 	apply(t, f, s)
 	for i, want := range []string{"10.1.0.16", "10.1.0.18", "10.1.0.19"} {
-		p, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port(fmt.Sprint("p", i)), From: prefixes("10.1.0.16/30"), Four: true})
+		p, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port(fmt.Sprint("p", i)), From: []model.Range{model.RangeOf(prefixes("10.1.0.16/30")[0])}, Four: true})
 		if err != nil || fmt.Sprint(p.IPs) != "["+want+"]" {
 			t.Errorf("%v, %v; want %s", p.IPs, err, want)
 		}
 	}
-	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("q"), From: prefixes("10.1.0.16/30"), Four: true}); !IsWhy(err, Full) {
+	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("q"), From: []model.Range{model.RangeOf(prefixes("10.1.0.16/30")[0])}, Four: true}); !IsWhy(err, Full) {
 		t.Errorf("a fifth of four: %v", err)
 	}
-	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("q"), From: prefixes("10.9.0.0/24"), Four: true}); !IsWhy(err, Invalid) {
+	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("q"), From: []model.Range{model.RangeOf(prefixes("10.9.0.0/24")[0])}, Four: true}); !IsWhy(err, Invalid) {
 		t.Errorf("from elsewhere: %v", err)
 	}
 }

@@ -3,7 +3,9 @@ package k8s
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -124,5 +127,15 @@ func TestAManifestThatCannotWorkIsRefused(t *testing.T) {
 		if _, err := m.YAML(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
+	}
+}
+
+// Programs take the first address of a node's podCIDR for that of a subnet.
+func TestNoPodGetsTheFirstAddressOfItsNode(t *testing.T) {
+	n := &Node{Network: model.Network{Subnets: small.Subnets}, Options: agent.Options{Logger: slog.New(slog.DiscardHandler)}}
+	var is facts
+	is.Spec.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.1.3.0/24"), netip.MustParsePrefix("10.2.0.0/24"), netip.MustParsePrefix("10.1.4.7/32")}
+	if got := fmt.Sprint(n.ranges(&is)); got != "[10.1.3.1-10.1.3.255 10.1.4.7]" {
+		t.Errorf("ranges %s", got)
 	}
 }

@@ -224,10 +224,14 @@ func (n *Node) install(ctx context.Context, socket string, is *facts) error {
 }
 
 // ranges returns the node's pod prefixes, if the network's subnets hold them.
-func (n *Node) ranges(is *facts) (ranges []netip.Prefix) {
+func (n *Node) ranges(is *facts) (ranges []model.Range) {
 	for _, p := range is.Spec.PodCIDRs {
 		if slices.ContainsFunc(n.Network.Subnets, func(s netip.Prefix) bool { return s.Bits() <= p.Bits() && s.Contains(p.Addr()) }) {
-			ranges = append(ranges, p)
+			r := model.RangeOf(p)
+			if !p.IsSingleIP() {
+				r.First = r.First.Next() // many programs take the first address for that of the subnet
+			}
+			ranges = append(ranges, r)
 		} else {
 			n.Options.Logger.Warn("the node's podCIDR is not in a subnet of the network, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", "podCIDR", p, "network", n.Network.Name)
 		}

@@ -136,9 +136,9 @@ func (p Pod) String() string {
 // later change attaches it.
 type PortRequest struct {
 	Port
-	// From are prefixes, within the network's subnets, from which addresses are allocated; empty:
+	// From are ranges, within the network's subnets, from which addresses are allocated; empty:
 	// from all subnets.
-	From []netip.Prefix `json:"from,omitempty"`
+	From []Range `json:"from,omitempty"`
 	// Four and Six ask for an IPv4 or IPv6 address only. Neither: an address of each family of the
 	// network's subnets.
 	Four bool `json:"four,omitempty"`

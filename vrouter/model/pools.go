@@ -18,7 +18,7 @@ type Range struct {
 func ParseRange(text string) (Range, error) {
 	const form = "write two addresses such as 10.1.0.10-10.1.0.99, or a prefix"
 	if p, err := netip.ParsePrefix(text); err == nil {
-		return Range{p.Masked().Addr(), LastAddress(p)}, nil
+		return RangeOf(p), nil
 	}
 	first, last, two := strings.Cut(text, "-")
 	if !two {
@@ -34,6 +34,9 @@ func ParseRange(text string) (Range, error) {
 	}
 	return Range{a, b}, nil
 }
+
+// RangeOf returns all addresses of a prefix.
+func RangeOf(p netip.Prefix) Range { return Range{p.Masked().Addr(), LastAddress(p)} }
 
 // String formats a range as two addresses, or as one.
 func (r Range) String() string {
@@ -81,8 +84,8 @@ func LastAddress(p netip.Prefix) netip.Addr {
 // Pools returns the address ranges of one family for the ports of a network, in
 // the order of the subnets. The ranges exclude the subnet, router and broadcast
 // addresses. If the network has ranges, Pools returns only addresses in these.
-// If within is not empty, Pools returns only addresses in its prefixes.
-func Pools(n Network, within []netip.Prefix, family func(netip.Addr) bool) (pools []Range) {
+// If within is not empty, Pools returns only addresses in these ranges.
+func Pools(n Network, within []Range, family func(netip.Addr) bool) (pools []Range) {
 	for _, s := range n.Subnets {
 		if !family(s.Addr()) {
 			continue
@@ -91,19 +94,19 @@ func Pools(n Network, within []netip.Prefix, family func(netip.Addr) bool) (pool
 		if s.Addr().Is4() {
 			last = last.Prev()
 		}
-		var ranges, prefixes []Range
+		var ranges, parts []Range
 		for _, r := range n.Ranges {
 			if family(r.First) {
 				ranges = append(ranges, r)
 			}
 		}
-		for _, p := range within {
-			if family(p.Addr()) {
-				prefixes = append(prefixes, Range{p.Masked().Addr(), LastAddress(p)})
+		for _, r := range within {
+			if family(r.First) {
+				parts = append(parts, r)
 			}
 		}
 		hosts := []Range{{GatewayAddress(s).Next(), last}}
-		pools = append(pools, intersect(intersect(hosts, ranges), prefixes)...)
+		pools = append(pools, intersect(intersect(hosts, ranges), parts)...)
 	}
 	return pools
 }

@@ -51,9 +51,9 @@ func TestPoolsAreWhatPortsMayHave(t *testing.T) {
 			}
 			n.Ranges = []Range{r}
 		}
-		var within []netip.Prefix
+		var within []Range
 		if c.within != "" {
-			within = prefixes(c.within)
+			within = []Range{RangeOf(netip.MustParsePrefix(c.within))}
 		}
 		family := netip.Addr.Is6
 		if c.four {
