@@ -112,6 +112,7 @@ func (d *Datapath) plan(want fib.Tables, have *fib.Tables) ([]step, error) {
 		func() (step, error) { return t.members.diff(h.members, v.members) },
 		func() (step, error) { return composites, nil },
 		func() (step, error) { return vrfs, nil },
+		func() (step, error) { return t.diffSets(h, v) },
 		func() (step, error) { return t.moreRules.diff(h.moreRules, v.moreRules) },
 		func() (step, error) { return t.policies.diff(h.policies, v.policies) },
 		func() (step, error) { return t.policyGen.diff(h.policyGen, v.policyGen) },
@@ -148,67 +149,73 @@ func (d *Datapath) haveCounters(vifs map[uint32]layout.Vif) error {
 
 // tables are the maps that Apply and Dump handle.
 type tables struct {
-	settings  table[uint32, layout.NodeSettings]
-	nexthops  nexthopTable
-	members   table[layout.MemberKey, layout.Member]
-	vrfs      table[uint32, layout.VRF]
-	moreRules moreRulesTable
-	policies  table[uint32, layout.Policy]
-	policyGen table[uint32, uint32] // generations, by vif id
-	vifs      table[uint32, layout.Vif]
-	hosts4    table[layout.Host4Key, layout.Route]
-	hosts6    table[layout.Host6Key, layout.Route]
-	lpm4      table[layout.Lpm4Key, layout.Route]
-	lpm6      table[layout.Lpm6Key, layout.Route]
-	bridge    table[layout.BridgeKey, layout.BridgeEntry]
-	remotes   table[layout.Address, layout.Remote]
-	senders   table[layout.SenderKey, layout.Sender]
-	ilm       table[uint32, layout.Target]
-	vnis      table[uint32, layout.Target]
+	settings   table[uint32, layout.NodeSettings]
+	nexthops   nexthopTable
+	members    table[layout.MemberKey, layout.Member]
+	vrfs       table[uint32, layout.VRF]
+	moreRules  moreRulesTable
+	policies   table[uint32, layout.Policy]
+	policyGen  table[uint32, uint32] // generations, by vif id
+	vifs       table[uint32, layout.Vif]
+	hosts4     table[layout.Host4Key, layout.Route]
+	hosts6     table[layout.Host6Key, layout.Route]
+	lpm4       table[layout.Lpm4Key, layout.Route]
+	lpm6       table[layout.Lpm6Key, layout.Route]
+	bridge     table[layout.BridgeKey, layout.BridgeEntry]
+	remotes    table[layout.Address, layout.Remote]
+	senders    table[layout.SenderKey, layout.Sender]
+	ilm        table[uint32, layout.Target]
+	vnis       table[uint32, layout.Target]
+	identities table[layout.IdentityKey, layout.Identity]
+	allows     table[layout.AllowKey, layout.Allow]
 }
 
 func (d *Datapath) tables() tables {
 	m := &d.maps
 	return tables{
-		settings:  table[uint32, layout.NodeSettings]{"settings", m.Settings, true},
-		nexthops:  nexthopTable{table[uint32, layout.Nexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}, &d.grace},
-		members:   table[layout.MemberKey, layout.Member]{"members", m.Members, false},
-		vrfs:      table[uint32, layout.VRF]{"vrfs", m.Vrfs, true},
-		moreRules: moreRulesTable{table[layout.RulesKey, layout.RuleChunk]{"more_rules", m.MoreRules, false}},
-		policies:  table[uint32, layout.Policy]{"policies", m.Policies, false},
-		policyGen: table[uint32, uint32]{"policy_generations", m.PolicyGenerations, true},
-		vifs:      table[uint32, layout.Vif]{"vifs", m.Vifs, false},
-		hosts4:    table[layout.Host4Key, layout.Route]{"hosts4", m.Hosts4, false},
-		hosts6:    table[layout.Host6Key, layout.Route]{"hosts6", m.Hosts6, false},
-		lpm4:      table[layout.Lpm4Key, layout.Route]{"lpm4", m.Lpm4, false},
-		lpm6:      table[layout.Lpm6Key, layout.Route]{"lpm6", m.Lpm6, false},
-		bridge:    table[layout.BridgeKey, layout.BridgeEntry]{"bridge", m.Bridge, false},
-		remotes:   table[layout.Address, layout.Remote]{"remotes", m.Remotes, false},
-		senders:   table[layout.SenderKey, layout.Sender]{"senders", m.Senders, false},
-		ilm:       table[uint32, layout.Target]{"ilm", m.Ilm, true},
-		vnis:      table[uint32, layout.Target]{"vnis", m.Vnis, false},
+		settings:   table[uint32, layout.NodeSettings]{"settings", m.Settings, true},
+		nexthops:   nexthopTable{table[uint32, layout.Nexthop]{"nexthops", m.Nexthops, true}, table[uint32, uint32]{"nexthop_entries", m.NexthopEntries, true}, &d.grace},
+		members:    table[layout.MemberKey, layout.Member]{"members", m.Members, false},
+		vrfs:       table[uint32, layout.VRF]{"vrfs", m.Vrfs, true},
+		moreRules:  moreRulesTable{table[layout.RulesKey, layout.RuleChunk]{"more_rules", m.MoreRules, false}},
+		policies:   table[uint32, layout.Policy]{"policies", m.Policies, false},
+		policyGen:  table[uint32, uint32]{"policy_generations", m.PolicyGenerations, true},
+		vifs:       table[uint32, layout.Vif]{"vifs", m.Vifs, false},
+		hosts4:     table[layout.Host4Key, layout.Route]{"hosts4", m.Hosts4, false},
+		hosts6:     table[layout.Host6Key, layout.Route]{"hosts6", m.Hosts6, false},
+		lpm4:       table[layout.Lpm4Key, layout.Route]{"lpm4", m.Lpm4, false},
+		lpm6:       table[layout.Lpm6Key, layout.Route]{"lpm6", m.Lpm6, false},
+		bridge:     table[layout.BridgeKey, layout.BridgeEntry]{"bridge", m.Bridge, false},
+		remotes:    table[layout.Address, layout.Remote]{"remotes", m.Remotes, false},
+		senders:    table[layout.SenderKey, layout.Sender]{"senders", m.Senders, false},
+		ilm:        table[uint32, layout.Target]{"ilm", m.Ilm, true},
+		vnis:       table[uint32, layout.Target]{"vnis", m.Vnis, false},
+		identities: table[layout.IdentityKey, layout.Identity]{"identities", m.Identities, false},
+		allows:     table[layout.AllowKey, layout.Allow]{"allows", m.Allows, false},
 	}
 }
 
 // values are a node's tables as the maps hold them.
 type values struct {
-	settings  map[uint32]layout.NodeSettings
-	nexthops  map[uint32]layout.Nexthop
-	members   map[layout.MemberKey]layout.Member
-	vrfs      map[uint32]layout.VRF
-	moreRules map[layout.RulesKey]layout.RuleChunk
-	policies  map[uint32]layout.Policy
-	policyGen map[uint32]uint32
-	vifs      map[uint32]layout.Vif
-	hosts4    map[layout.Host4Key]layout.Route
-	hosts6    map[layout.Host6Key]layout.Route
-	lpm4      map[layout.Lpm4Key]layout.Route
-	lpm6      map[layout.Lpm6Key]layout.Route
-	bridge    map[layout.BridgeKey]layout.BridgeEntry
-	remotes   map[layout.Address]layout.Remote
-	senders   map[layout.SenderKey]layout.Sender
-	ilm       map[uint32]layout.Target
-	vnis      map[uint32]layout.Target
+	settings   map[uint32]layout.NodeSettings
+	nexthops   map[uint32]layout.Nexthop
+	members    map[layout.MemberKey]layout.Member
+	vrfs       map[uint32]layout.VRF
+	moreRules  map[layout.RulesKey]layout.RuleChunk
+	policies   map[uint32]layout.Policy
+	policyGen  map[uint32]uint32
+	vifs       map[uint32]layout.Vif
+	hosts4     map[layout.Host4Key]layout.Route
+	hosts6     map[layout.Host6Key]layout.Route
+	lpm4       map[layout.Lpm4Key]layout.Route
+	lpm6       map[layout.Lpm6Key]layout.Route
+	bridge     map[layout.BridgeKey]layout.BridgeEntry
+	remotes    map[layout.Address]layout.Remote
+	senders    map[layout.SenderKey]layout.Sender
+	ilm        map[uint32]layout.Target
+	vnis       map[uint32]layout.Target
+	identities map[layout.IdentityKey]layout.Identity
+	allows     map[layout.AllowKey]layout.Allow
 }
 
 // encode returns tables with the cookies and the checksums of this node.
@@ -228,6 +235,7 @@ func encode(f fib.Tables) (v values, err error) {
 		ilm: copyOf(f.ILM), vnis: copyOf(f.VNIs),
 	}
 	v.settings[0] = f.Settings
+	v.sets(f.Sets)
 	for id, n := range f.Nexthops {
 		if v.nexthops[id], err = encodeNexthop(id, n); err != nil {
 			return v, err
@@ -322,7 +330,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		Vifs: map[uint32]layout.Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
 		Routes: map[fib.RouteKey]layout.Route{}, Bridge: map[layout.BridgeKey]layout.BridgeEntry{},
 		ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{},
-		Policies: map[uint32]fib.Policy{},
+		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
 	t := d.tables()
 	members, more := map[layout.MemberKey]layout.Member{}, map[layout.RulesKey]layout.RuleChunk{}
@@ -341,6 +349,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		},
 		func() error { return t.vifs.each(func(i uint32, v layout.Vif) { f.Vifs[i] = v }) },
 		func() error { return t.dumpRoutes(f.Routes) },
+		func() error { return t.dumpSets(&f.Sets) },
 		func() error {
 			return t.bridge.each(func(k layout.BridgeKey, v layout.BridgeEntry) { f.Bridge[k] = v })
 		},

@@ -18,7 +18,7 @@ func decodeNexthop(v layout.Nexthop) fib.Nexthop {
 }
 
 func decodePolicy(id uint32, v *layout.Policy, more map[layout.RulesKey]layout.RuleChunk) fib.Policy {
-	f := fib.Policy{AllowIn: v.AllowIn != 0, AllowOut: v.AllowOut != 0}
+	f := fib.Policy{AllowIn: v.AllowIn != 0, AllowOut: v.AllowOut != 0, Group: fib.Group{Number: v.Group, In: v.ClosedIn != 0, Out: v.ClosedOut != 0}, Revision: v.Revision}
 	chunk := v.First
 	for i := range int(min(v.Rules, layout.MaxRules)) {
 		if n := i / layout.ChunkRules; n > 0 && i%layout.ChunkRules == 0 {

@@ -42,6 +42,7 @@ func encodePolicy(id uint32, f fib.Policy) (v layout.Policy, more map[layout.Rul
 		return v, nil, fmt.Errorf("policy of vif %d: %d rules, at most %d are allowed; merge some", id, len(f.Rules), layout.MaxRules)
 	}
 	v.AllowIn, v.AllowOut, v.Rules = layout.If[uint8](f.AllowIn, 1), layout.If[uint8](f.AllowOut, 1), uint16(len(f.Rules))
+	v.Group, v.Revision, v.ClosedIn, v.ClosedOut = f.Group.Number, f.Revision, layout.If[uint8](f.Group.In, 1), layout.If[uint8](f.Group.Out, 1)
 	chunks := make([]layout.RuleChunk, max(1, (len(f.Rules)+layout.ChunkRules-1)/layout.ChunkRules))
 	for i, r := range f.Rules {
 		chunks[i/layout.ChunkRules].Rule[i%layout.ChunkRules] = r

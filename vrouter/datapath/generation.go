@@ -13,7 +13,7 @@ import (
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 13
+const layoutVersion = 14
 
 const generationPrefix = "g"
 

@@ -38,7 +38,7 @@ func (l Limits) WithDefaults() Limits {
 func (l Limits) sizes() map[string]uint32 {
 	return map[string]uint32{
 		"hosts4": l.Routes, "hosts6": l.Routes, "lpm4": l.Prefixes, "lpm6": l.Prefixes, "senders": l.Prefixes,
-		"bridge": l.Bridge, "nexthop_entries": l.Nexthops, "nexthops": 2 * l.Nexthops, "learned_mtus": l.Nexthops, "members": 8 * l.Nexthops,
+		"identities": l.Routes, "allows": l.Routes, "bridge": l.Bridge, "nexthop_entries": l.Nexthops, "nexthops": 2 * l.Nexthops, "learned_mtus": l.Nexthops, "members": 8 * l.Nexthops,
 		"vifs": l.Vifs, "policies": l.Vifs, "more_rules": 3 * l.Vifs, "policy_generations": l.Vifs + 1, "vif_stats": l.Vifs + 1, "icmp_buckets": l.Vifs + 1, "egress_buckets": l.Vifs + 1,
 		"vif_flows_begun": l.Vifs + 1, "vif_flows_ended": l.Vifs + 1,
 		"fragments": 2 * (l.Vifs + 1),

@@ -186,6 +186,6 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		VNIs:     map[uint32]layout.Target{1001: {Nexthop: nhL2, Ethernet: 1}},
 		Remotes:  map[layout.Address]layout.Remote{layout.AddressOf(far): peer, layout.AddressOf(far6): peer},
 		Senders:  map[layout.SenderKey]layout.Sender{},
-		Policies: map[uint32]fib.Policy{},
+		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
 }

@@ -72,7 +72,7 @@ func (s source) nexthop() fib.Nexthop {
 }
 
 func (s source) policy() fib.Policy {
-	p := fib.Policy{AllowIn: s.bool(), AllowOut: s.bool()}
+	p := fib.Policy{AllowIn: s.bool(), AllowOut: s.bool(), Group: fib.Group{Number: s.Uint32(), In: s.bool(), Out: s.bool()}, Revision: s.Uint32()}
 	for range s.IntN(layout.MaxRules + 1) {
 		r := layout.Rule{
 			Flags: uint8(s.IntN(8)), Protocol: uint8(s.IntN(256)), FirstPort: uint16(s.IntN(1 << 16)), LastPort: uint16(s.IntN(1 << 16)),
@@ -138,7 +138,7 @@ func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
 	for range 500 {
 		p := s.policy()
 		before := generation(p)
-		if generation(fib.Policy{AllowIn: p.AllowIn, AllowOut: p.AllowOut, Rules: slices.Clone(p.Rules)}) != before {
+		if generation(fib.Policy{AllowIn: p.AllowIn, AllowOut: p.AllowOut, Rules: slices.Clone(p.Rules), Group: p.Group, Revision: p.Revision}) != before {
 			t.Fatal("the same rules have two generations")
 		}
 		p.AllowIn = !p.AllowIn
@@ -146,6 +146,11 @@ func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
 			t.Fatalf("another default, the same generation: %+v", p)
 		}
 		p.AllowIn = !p.AllowIn
+		p.Revision++
+		if generation(p) == before {
+			t.Fatalf("another revision, the same generation: %+v", p)
+		}
+		p.Revision--
 		if len(p.Rules) > 0 {
 			r := &p.Rules[s.IntN(len(p.Rules))]
 			r.Flags ^= layout.RuleAllow
@@ -170,7 +175,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 	for name, want := range map[string]int{
 		"NH_F_MULTICAST": layout.NexthopMulticast, "NH_F_DF": layout.NexthopDF, "NH_F_PEER": layout.NexthopPeer, "NH_F_CHECKSUM": layout.NexthopChecksum, "NH_F_CUT": layout.NexthopCut, "NH_F_SERVICES": layout.NexthopServices, "VIF_F_SERVICES": layout.VifServices, "SERVICE_F_DROP": layout.ServiceDrop, "ROUTE_F_MAC": layout.RouteMAC,
 		"VIF_F_L2": layout.VifL2, "VIF_F_L3": layout.VifL3, "VIF_F_POLICY": layout.VifPolicy, "VIF_F_NETKIT": layout.VifNetkit, "VIF_F_NODE": layout.VifNode, "SET_F_STRICT": layout.SettingsStrict, "SET_F_MPLS_UDP": layout.SettingsMPLSUDP, "SET_F_MPLS_GRE": layout.SettingsMPLSGRE,
-		"RULE_F_EGRESS": layout.RuleEgress, "RULE_F_ALLOW": layout.RuleAllow, "RULE_F_LOG": layout.RuleLog,
+		"RULE_F_EGRESS": layout.RuleEgress, "RULE_F_ALLOW": layout.RuleAllow, "RULE_F_LOG": layout.RuleLog, "RULE_F_ALWAYS": layout.RuleAlways,
 		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,
 		"FLOW_TCP_FIN_IN": tcpFINIn, "FLOW_TCP_RST": tcpRST,
 		"MAX_PATHS": layout.MaxPaths, "MAX_MEMBERS": layout.MaxMembers, "MAX_RULES": layout.MaxRules, "CHUNK_RULES": layout.ChunkRules, "MAX_LOCAL": layout.MaxLocal,

@@ -17,6 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	vrouterMapAffinities        = "affinities"
+	vrouterMapAllows            = "allows"
 	vrouterMapBackends          = "backends"
 	vrouterMapBridge            = "bridge"
 	vrouterMapCacheGeneration   = "cache_generation"
@@ -29,6 +30,7 @@ const (
 	vrouterMapHosts4            = "hosts4"
 	vrouterMapHosts6            = "hosts6"
 	vrouterMapIcmpBuckets       = "icmp_buckets"
+	vrouterMapIdentities        = "identities"
 	vrouterMapIlm               = "ilm"
 	vrouterMapJudged            = "judged"
 	vrouterMapLearnedMtus       = "learned_mtus"
@@ -127,6 +129,7 @@ type vrouterProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vrouterMapSpecs struct {
 	Affinities        *ebpf.MapSpec `ebpf:"affinities"`
+	Allows            *ebpf.MapSpec `ebpf:"allows"`
 	Backends          *ebpf.MapSpec `ebpf:"backends"`
 	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
 	CacheGeneration   *ebpf.MapSpec `ebpf:"cache_generation"`
@@ -139,6 +142,7 @@ type vrouterMapSpecs struct {
 	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
 	Hosts6            *ebpf.MapSpec `ebpf:"hosts6"`
 	IcmpBuckets       *ebpf.MapSpec `ebpf:"icmp_buckets"`
+	Identities        *ebpf.MapSpec `ebpf:"identities"`
 	Ilm               *ebpf.MapSpec `ebpf:"ilm"`
 	Judged            *ebpf.MapSpec `ebpf:"judged"`
 	LearnedMtus       *ebpf.MapSpec `ebpf:"learned_mtus"`
@@ -205,6 +209,7 @@ func (o *vrouterObjects) Close() error {
 // It can be passed to loadVrouterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vrouterMaps struct {
 	Affinities        *ebpf.Map `ebpf:"affinities"`
+	Allows            *ebpf.Map `ebpf:"allows"`
 	Backends          *ebpf.Map `ebpf:"backends"`
 	Bridge            *ebpf.Map `ebpf:"bridge"`
 	CacheGeneration   *ebpf.Map `ebpf:"cache_generation"`
@@ -217,6 +222,7 @@ type vrouterMaps struct {
 	Hosts4            *ebpf.Map `ebpf:"hosts4"`
 	Hosts6            *ebpf.Map `ebpf:"hosts6"`
 	IcmpBuckets       *ebpf.Map `ebpf:"icmp_buckets"`
+	Identities        *ebpf.Map `ebpf:"identities"`
 	Ilm               *ebpf.Map `ebpf:"ilm"`
 	Judged            *ebpf.Map `ebpf:"judged"`
 	LearnedMtus       *ebpf.Map `ebpf:"learned_mtus"`
@@ -253,6 +259,7 @@ type vrouterMaps struct {
 func (m *vrouterMaps) Close() error {
 	return _VrouterClose(
 		m.Affinities,
+		m.Allows,
 		m.Backends,
 		m.Bridge,
 		m.CacheGeneration,
@@ -265,6 +272,7 @@ func (m *vrouterMaps) Close() error {
 		m.Hosts4,
 		m.Hosts6,
 		m.IcmpBuckets,
+		m.Identities,
 		m.Ilm,
 		m.Judged,
 		m.LearnedMtus,

@@ -23,7 +23,8 @@ type Tables struct {
 	Remotes  map[layout.Address]layout.Remote   // by underlay address, or first address of a locator
 	Senders  map[layout.SenderKey]layout.Sender // additional sources that remotes may use; Routes and Bridge allow the others
 	Policies map[uint32]Policy                  // by vif id
-	Refused  []NetworkError                     // errors of networks, with Facts.Partial; not written to maps
+	Sets     Sets
+	Refused  []NetworkError // errors of networks, with Facts.Partial; not written to maps
 }
 
 // Kinds of a Problem.
@@ -95,4 +96,6 @@ type RouteKey struct {
 type Policy struct {
 	AllowIn, AllowOut bool          // decision for flows that match no rule
 	Rules             []layout.Rule // at most model.MaxRules
+	Group             Group         // restricts what the rules allow
+	Revision          uint32        // with a group: differs when Tables.Sets does
 }

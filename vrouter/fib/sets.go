@@ -5,7 +5,6 @@ package fib
 type Sets struct {
 	Identities map[RouteKey]Identity // of addresses, by the longest prefix
 	Allows     map[Allow]bool
-	Revision   uint32 // differs when the entries do
 }
 
 // Identity has the identities of an address: as the address of a pod, and as an address in blocks.

@@ -255,7 +255,40 @@ type Policy struct {
 	Rules      uint16
 	AllowIn    uint8
 	AllowOut   uint8
+	Group      uint32
+	Revision   uint32
+	ClosedIn   uint8
+	ClosedOut  uint8
+	Pad        uint16
 	First      RuleChunk
+}
+
+type IdentityKey struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	VRF       uint32
+	Address   Address
+}
+
+type Identity struct {
+	_     structs.HostLayout
+	Pods  uint32
+	Block uint32
+}
+
+type AllowKey struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	Group     uint32
+	Identity  uint32
+	Egress    uint8
+	Protocol  uint8
+	Port      uint16
+}
+
+type Allow struct {
+	_     structs.HostLayout
+	Known uint32
 }
 
 type VifCounters struct {

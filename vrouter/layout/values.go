@@ -47,6 +47,7 @@ const (
 	RuleEgress = 1 << 0
 	RuleAllow  = 1 << 1
 	RuleLog    = 1 << 2
+	RuleAlways = 1 << 3
 )
 
 // Sizes of structs.

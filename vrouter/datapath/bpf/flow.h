@@ -113,7 +113,7 @@ static __always_inline int admit_error(struct __sk_buff *skb, const struct vif *
 	const __u32 *a = (const void *)&told, *b;
 	__u32 at = p->at, end = p->end, id = v->id;
 	struct policy *policy;
-	struct decision d = {};
+	struct decision d = { .vrf = v->vrf };
 	struct flow *f;
 	int verdict;
 

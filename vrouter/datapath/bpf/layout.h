@@ -3,4 +3,4 @@
  * another version: it fills new ones and swaps the programs. */
 #pragma once
 
-#define LAYOUT_VERSION 13
+#define LAYOUT_VERSION 14

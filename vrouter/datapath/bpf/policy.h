@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The decision of a vif's rules about a flow: the first rule that matches its first packet
- * decides, else the policy's default for that direction.
+ * The decision of a vif's policy about a flow: the first rule that matches its first packet
+ * decides, else the policy's default for that direction. If they allow the flow, the group of the
+ * policy must allow it too, where it is closed.
  *
  * RULE_F_LOG has no effect here. The drop log has each denied packet with DROP_POLICY, and
  * the flow table has each allowed flow with its rule.
  */
 #pragma once
 
-#include "flowkey.h"
-#include "maps.h"
+#include "identity.h"
 
 struct decision {
 	__u32 generation;
@@ -32,7 +32,7 @@ struct rule_search {
 	__u8 family;
 	__u8 egress;    /* RULE_F_EGRESS or 0 */
 	__u8 allowed;
-	__u8 pad;
+	__u8 always;    /* RULE_F_ALWAYS or 0 */
 };
 
 /* No ports (0–0) and all ports (0–65535) match protocols without ports too. */
@@ -65,6 +65,7 @@ static long try_rule(__u32 i, struct rule_search *s)
 		return 0;
 	s->found = s->begin + i + 1;
 	s->allowed = r->flags & RULE_F_ALLOW;
+	s->always = r->flags & RULE_F_ALWAYS;
 	return 1;
 }
 
@@ -111,7 +112,7 @@ static __always_inline void ask_for(struct rule_search *s, const struct flow_pac
 	s->egress = to_workload ? 0 : RULE_F_EGRESS;
 }
 
-/* Judges a flow whose first packet went to the workload, or came from it. Global function:
+/* d->vrf is the vif's. Judges a flow whose first packet went to the workload, or came from it. Global function:
  * the verifier checks it once. */
 __noinline int judge_flow(const struct policy *policy, const struct flow_packet *p,
 			  int to_workload, struct decision *d)
@@ -124,6 +125,8 @@ __noinline int judge_flow(const struct policy *policy, const struct flow_packet 
 	s.allowed = to_workload ? policy->allow_in : policy->allow_out;
 	try_chunk(&policy->first, policy->rules, &s);
 	try_more_rules(policy, p->key.vif, &s);
+	if (s.allowed && !s.always && (to_workload ? policy->closed_in : policy->closed_out))
+		s.allowed = is_in_group(p, policy->group, d->vrf, to_workload);
 	d->generation = policy->generation;
 	d->action = s.allowed ? FLOW_FORWARD : FLOW_DROP;
 	d->rule = s.found;

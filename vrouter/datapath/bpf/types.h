@@ -360,6 +360,7 @@ struct affinity {
 #define RULE_F_EGRESS (1 << 0)  /* from the workload; else to it */
 #define RULE_F_ALLOW (1 << 1)
 #define RULE_F_LOG (1 << 2)
+#define RULE_F_ALWAYS (1 << 3)  /* with RULE_F_ALLOW: also flows that the group does not allow */
 
 struct rule {
 	struct address remote;
@@ -382,6 +383,11 @@ struct policy {
 	__u16 rules;
 	__u8 allow_in;    /* decision for flows that match no rule */
 	__u8 allow_out;
+	__u32 group;      /* set of policies (identity.h) */
+	__u32 revision;   /* of the maps identities and allows */
+	__u8 closed_in;   /* 1: flows to the workload that the rules allow need an entry of the group too */
+	__u8 closed_out;  /* the same for flows from it */
+	__u16 pad;
 	struct rule_chunk first; /* more_rules has the rules after these */
 };
 
@@ -391,6 +397,34 @@ struct rules_key {
 	__u32 vif;
 	__u32 generation; /* of the policy */
 	__u32 chunk;      /* index of its first rule / CHUNK_RULES; never 0 */
+};
+
+/* Longest-prefix match, as in lpm6_key. */
+struct identity_key {
+	__u32 prefixlen;
+	__be32 vrf;
+	struct address address;
+};
+
+/* Numbers of identities; 0: none. */
+struct identity {
+	__u32 pods;
+	__u32 block;
+};
+
+/* Key of allows. An entry whose prefix ends before protocol allows all protocols; one that ends
+ * before port allows all ports. */
+struct allow_key {
+	__u32 prefixlen;
+	__u32 group;
+	__u32 identity;
+	__u8 egress;     /* 1: flows from the workload; 0: to it */
+	__u8 protocol;
+	__be16 port;     /* of the destination */
+};
+
+struct allow {
+	__u32 known;     /* always 1 */
 };
 
 /* Later fragments of an inner packet carry no ports: kept from the first. */

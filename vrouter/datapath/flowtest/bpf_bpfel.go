@@ -99,6 +99,7 @@ type bpfFragmentHeads struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	bpfMapAffinities        = "affinities"
+	bpfMapAllows            = "allows"
 	bpfMapBackends          = "backends"
 	bpfMapBridge            = "bridge"
 	bpfMapDropLog           = "drop_log"
@@ -108,6 +109,7 @@ const (
 	bpfMapFragments         = "fragments"
 	bpfMapHosts4            = "hosts4"
 	bpfMapHosts6            = "hosts6"
+	bpfMapIdentities        = "identities"
 	bpfMapIlm               = "ilm"
 	bpfMapJudged            = "judged"
 	bpfMapLearnedMtus       = "learned_mtus"
@@ -196,6 +198,7 @@ type bpfProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
 	Affinities        *ebpf.MapSpec `ebpf:"affinities"`
+	Allows            *ebpf.MapSpec `ebpf:"allows"`
 	Backends          *ebpf.MapSpec `ebpf:"backends"`
 	Bridge            *ebpf.MapSpec `ebpf:"bridge"`
 	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
@@ -205,6 +208,7 @@ type bpfMapSpecs struct {
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
 	Hosts6            *ebpf.MapSpec `ebpf:"hosts6"`
+	Identities        *ebpf.MapSpec `ebpf:"identities"`
 	Ilm               *ebpf.MapSpec `ebpf:"ilm"`
 	Judged            *ebpf.MapSpec `ebpf:"judged"`
 	LearnedMtus       *ebpf.MapSpec `ebpf:"learned_mtus"`
@@ -267,6 +271,7 @@ func (o *bpfObjects) Close() error {
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
 	Affinities        *ebpf.Map `ebpf:"affinities"`
+	Allows            *ebpf.Map `ebpf:"allows"`
 	Backends          *ebpf.Map `ebpf:"backends"`
 	Bridge            *ebpf.Map `ebpf:"bridge"`
 	DropLog           *ebpf.Map `ebpf:"drop_log"`
@@ -276,6 +281,7 @@ type bpfMaps struct {
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Hosts4            *ebpf.Map `ebpf:"hosts4"`
 	Hosts6            *ebpf.Map `ebpf:"hosts6"`
+	Identities        *ebpf.Map `ebpf:"identities"`
 	Ilm               *ebpf.Map `ebpf:"ilm"`
 	Judged            *ebpf.Map `ebpf:"judged"`
 	LearnedMtus       *ebpf.Map `ebpf:"learned_mtus"`
@@ -308,6 +314,7 @@ type bpfMaps struct {
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
 		m.Affinities,
+		m.Allows,
 		m.Backends,
 		m.Bridge,
 		m.DropLog,
@@ -317,6 +324,7 @@ func (m *bpfMaps) Close() error {
 		m.Fragments,
 		m.Hosts4,
 		m.Hosts6,
+		m.Identities,
 		m.Ilm,
 		m.Judged,
 		m.LearnedMtus,

@@ -18,6 +18,7 @@ import (
 // Result is what the data path of a node looks up.
 type Result struct {
 	fib.Sets
+	Revision uint32               // differs when the entries of the sets do
 	Groups   map[string]fib.Group // of the pods on this node, by the name of their ports
 	Unknown  []string             // ports on this node whose pods are not known: they are closed
 	Problems map[Name][]string    // of policies
