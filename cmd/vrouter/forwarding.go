@@ -128,3 +128,15 @@ func vniCommand() *cobra.Command {
 		sample: [2]string{"", "7"},
 	}.command()
 }
+
+func serviceCommand() *cobra.Command {
+	c := group(&cobra.Command{Use: "service", Short: "Show the services that workloads reach"})
+	c.AddCommand(listing(&cobra.Command{
+		Use:   "list",
+		Short: "List services with their backends",
+		Long: `Lists the services of the cluster in the data path of this node: the ready backends of each address, or with
+internalTrafficPolicy Local those on this node. Affinity is how long a client keeps its backend.`,
+		Example: "  vrouter service list\n  vrouter service list -o json",
+	}, (*api.Client).Services, inspect.ServiceTable))
+	return c
+}

@@ -25,6 +25,7 @@ func (a *agent) tables() map[string]func(v *snapshot, vrf uint32) (any, error) {
 		"dropstats":     func(v *snapshot, vrf uint32) (any, error) { return a.dropStats(v, vrf) },
 		"droplog":       func(v *snapshot, vrf uint32) (any, error) { return a.drops.list(v, vrf), nil },
 		"fallbackstats": func(v *snapshot, vrf uint32) (any, error) { return a.fallbackStats(v, vrf) },
+		"service":       func(*snapshot, uint32) (any, error) { return a.reconciler.Plane().Services() },
 		"vrfstats":      func(v *snapshot, vrf uint32) (any, error) { return a.vrfStats(v, vrf) },
 	}
 }

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/screen"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/service"
 )
@@ -117,6 +120,11 @@ func TestWorkloadsReachServices(t *testing.T) {
 			set("10.7.0.11:8080", "[fd07::11]:8080")
 			says("a1", "b1 10.7.0.10", "b1 fd07::10")  // the other node; the source address stays
 			says("b1", "b1 10.96.0.10", "b1 fd96::10") // itself
+			rows, err := b.nodes["a"].client.Services(t.Context())
+			agenttest.Must(t, err)
+			if text := inspect.ServiceTable(rows).Render(screen.Terminal{}); len(rows) != 2 || !regexp.MustCompile(`tcp +10.96.0.10:80 +- +10.7.0.11:8080`).MatchString(text) {
+				t.Errorf("%d services:\n%s", len(rows), text)
+			}
 			set("10.7.0.10:8080", "[fd07::10]:8080")
 			says("a2", "a1 10.7.0.12", "a1 fd07::12") // the same node
 			says("b1", "a1 10.7.0.11", "a1 fd07::11")

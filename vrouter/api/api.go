@@ -23,6 +23,7 @@
 //	GET    /v1/droplog             []inspect.DropEvent, oldest first
 //	GET    /v1/vrfstats            []inspect.VRFStats
 //	GET    /v1/fallbackstats       []inspect.Fallback
+//	GET    /v1/service             []service.Service
 //	POST   /v1/trace               TraceRequest → inspect.Trace
 //	GET    /v1/doctor              []Finding
 //	POST   /v1/shutdown            ShutdownRequest → {}

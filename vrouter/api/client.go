@@ -14,6 +14,7 @@ import (
 
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/service"
 )
 
 // Client is a client of the agent at one socket. Several goroutines can use it at
@@ -141,6 +142,11 @@ func (c *Client) VRFStats(ctx context.Context) ([]inspect.VRFStats, error) {
 // Fallbacks returns the counters of packets that direct cannot carry.
 func (c *Client) Fallbacks(ctx context.Context) ([]inspect.Fallback, error) {
 	return rows[inspect.Fallback](ctx, c, "fallbackstats", 0)
+}
+
+// Services returns the services in the data path.
+func (c *Client) Services(ctx context.Context) ([]service.Service, error) {
+	return rows[service.Service](ctx, c, "service", 0)
 }
 
 // Trace runs a test packet through the tables. No packet is sent.

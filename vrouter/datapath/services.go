@@ -95,6 +95,7 @@ func serviceKey(k service.Key) layout.ServiceKey {
 
 // Services returns the services in the maps, with the names that this process gave them.
 func (d *Datapath) Services() (all []service.Service, err error) {
+	all = []service.Service{}
 	read, err := d.servicesInMaps()
 	d.services.Lock()
 	defer d.services.Unlock()

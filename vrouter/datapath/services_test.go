@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -364,4 +365,34 @@ func TestAChangeOfAServiceWritesOnlyItsEntries(t *testing.T) {
 	set(Changes{Updated: 2, Deleted: 1})
 	all = slices.Delete(all, i, i+1)
 	set(Changes{Deleted: 2})
+}
+
+// A change of one of 5,000 services with 20,000 backends, and the memory that they take.
+func BenchmarkAChangeOfAService(b *testing.B) {
+	d := open(b, Options{Pins: pins(b)})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var all []service.Service
+	for i := range 5000 {
+		s := serviceAt(netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)}), 80, unix.IPPROTO_TCP)
+		for j := range 4 {
+			s.Backends = append(s.Backends, at(netip.AddrFrom4([4]byte{10, byte(128 + j), byte(i >> 8), byte(i)}), 8080))
+		}
+		all = append(all, s)
+	}
+	if _, err := d.SetServices(all); err != nil {
+		b.Fatal(err)
+	}
+	n := uint16(0)
+	for b.Loop() {
+		n++
+		all[7].Backends[2] = at(addrB, n)
+		if c, err := d.SetServices(all); err != nil || c != (Changes{Updated: 2}) {
+			b.Fatal(c, err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
 }

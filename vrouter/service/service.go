@@ -28,9 +28,9 @@ func (k Key) Compare(o Key) int {
 // Service is one port of a service.
 type Service struct {
 	Key
-	Name     string           `json:"name"`               // for people
-	Affinity time.Duration    `json:"affinity,omitempty"` // for which a client keeps its backend; 0: no affinity
-	Drop     bool             `json:"drop,omitempty"`     // without a backend, packets are dropped and not rejected
+	Name     string           `json:"name"`                  // for people
+	Affinity time.Duration    `json:"affinity_ns,omitempty"` // for which a client keeps its backend; 0: no affinity
+	Drop     bool             `json:"drop,omitempty"`        // without a backend, packets are dropped and not rejected
 	Backends []netip.AddrPort `json:"backends"`
 }
 
