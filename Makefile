@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build setup weaver flannel demo test test-bare test-kubernetes test-race bench lint generate dist image dist-test clean go-version root
+.PHONY: all help build setup weaver flannel demo test test-bare test-kubernetes conformance test-race bench lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -106,6 +106,12 @@ test-bare: root ## Run every test with the optional programs hidden (root)
 # iptables.
 test-kubernetes: root build image ## Test on Kubernetes clusters that the tests start (root)
 	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -p 1 -timeout 40m -run TestACluster ./lab/testbed/k8s ./vrouter/k8s
+
+# Upstream's cases whose names match FOCUS. Their results are written into docs/conformance.md.
+FOCUS := \[sig-network\] (Netpol|Services)
+
+conformance: root build image ## Run upstream's cases for policies and services (root, hours)
+	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_CONFORMANCE='$(FOCUS)' WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -timeout 4h -run TestConformance ./vrouter/k8s
 
 # The packages that start goroutines, whose tests need no root, and that do not import SQLite,
 # which takes long to compile. The race detector needs cgo and a C compiler. By default each

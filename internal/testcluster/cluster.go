@@ -42,6 +42,8 @@ type Options struct {
 	Controllers []string
 	// Proxy is a further argument of kube-proxy.
 	Proxy string
+	// E2E builds upstream's test programs, and gives the cluster their image and a DNS server.
+	E2E bool
 	// ServerOnly starts only etcd and the API server. The nodes are only network namespaces.
 	ServerOnly bool
 }
@@ -109,6 +111,9 @@ func Start(t *testing.T, o Options) *Cluster {
 	}
 	k.keepSysctls("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory")
 	k.wire()
+	if o.E2E {
+		k.writeE2E()
+	}
 	k.writeKeys()
 	k.startMaster()
 	for _, n := range k.Nodes {

@@ -61,22 +61,25 @@ func programs(t *testing.T) string {
 	for _, c := range cniPrograms {
 		args = append(args, "github.com/containernetworking/plugins/plugins/"+c)
 	}
-	build := func(settings []string, args ...string) {
-		t.Helper()
-		cmd := exec.Command("go", args...)
-		cmd.Dir = folder
-		cmd.Env = append(append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOBIN="+bin), settings...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build the programs of a cluster: %v\n%s", err, last(out))
-		}
-	}
-	build([]string{"CGO_ENABLED=0"}, args...)
+	build(t, folder, "CGO_ENABLED=0", args...)
 	// The daemon's backend udp is C. Both programs have the name flannel.
-	build([]string{"CGO_ENABLED=1"}, "install", "-trimpath", "-ldflags", "-s -w -extldflags -static", flannelDaemon)
+	build(t, folder, "CGO_ENABLED=1", "install", "-trimpath", "-ldflags", "-s -w -extldflags -static", flannelDaemon)
 	must(t, os.Rename(filepath.Join(bin, "flannel"), filepath.Join(bin, "flanneld")))
-	build([]string{"CGO_ENABLED=0"}, "install", "-trimpath", "-ldflags", "-s -w", flannelPlugin)
+	build(t, folder, "CGO_ENABLED=0", "install", "-trimpath", "-ldflags", "-s -w", flannelPlugin)
 	must(t, os.WriteFile(filepath.Join(bin, "complete"), nil, 0o644))
 	return bin
+}
+
+// build runs the go program in a module in the user's cache. Programs that it installs are in the
+// folder bin there.
+func build(t *testing.T, folder, setting string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOBIN="+filepath.Join(folder, "bin"), setting)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the programs of a cluster: %v\n%s", err, last(out))
+	}
 }
 
 // SandboxImage is the image of the containers that keep the namespaces of pods, and of
@@ -108,20 +111,32 @@ func writeSandbox(t *testing.T, programs []string, archive string) {
 	t.Helper()
 	files := []file{{"bin/", nil}, {"tmp/", nil}, {"run/", nil}, {"etc/", nil}}
 	for _, p := range programs {
-		text, err := os.ReadFile(p)
-		must(t, err)
-		files = append(files, file{"bin/" + filepath.Base(p), text})
+		files = append(files, copyOf(t, p, "bin/"+filepath.Base(p)))
 	}
+	writeImage(t, archive, SandboxImage, []string{"/bin/windtunnel", "pod"}, nil, files)
+}
+
+// writeImage writes a docker archive of an image.
+func writeImage(t *testing.T, archive, tag string, entrypoint, arguments []string, files []file) {
+	t.Helper()
 	layer := tarOf(t, files...)
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": []string{"/bin/windtunnel", "pod"}, "Env": []string{"PATH=/bin"}},
+		"config": map[string]any{"Entrypoint": entrypoint, "Cmd": arguments, "Env": []string{"PATH=/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	must(t, err)
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{SandboxImage}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{tag}, "Layers": []string{"layer.tar"}}})
 	must(t, err)
 	must(t, os.WriteFile(archive, tarOf(t, file{"manifest.json", manifest}, file{"config.json", config}, file{"layer.tar", layer}), 0o644))
+}
+
+// copyOf returns an entry with the text of a file of this machine.
+func copyOf(t *testing.T, path, name string) file {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return file{name, text}
 }
 
 // file is an entry of an archive; a folder if its name ends with "/".

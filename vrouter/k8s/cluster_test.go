@@ -21,29 +21,33 @@ const productImage = "../../out/vrouter.image.tar"
 // installation is vrouter in a test cluster.
 type installation struct {
 	*testcluster.Cluster
-	manifest string
+	image, manifest string
+}
+
+// install starts a cluster of two nodes without a CNI plugin. The caller applies the manifest.
+func install(t *testing.T, o testcluster.Options) *installation {
+	o.Images = []string{productImage}
+	o.Controllers = []string{"--allocate-node-cidrs", "--cluster-cidr", testcluster.PodNetwork}
+	k := &installation{Cluster: testcluster.Start(t, o), image: testcluster.Tags(t, productImage)[0]}
+	k.Await("both nodes are in the cluster", func() bool { return len(k.lines("get", "nodes", "-o", "name")) == len(k.Nodes) })
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", k.image, "--subnet", testcluster.PodNetwork, "--store-node", k.Nodes[0].Name).Output()
+	if err != nil {
+		t.Fatalf("vrouter k8s manifest: %v", err)
+	}
+	k.manifest = string(out)
+	return k
 }
 
 // A real cluster of two nodes without a CNI plugin: vrouter is installed, upgraded and removed by
 // its manifest alone.
 func TestACluster(t *testing.T) {
-	k := &installation{Cluster: testcluster.Start(t, testcluster.Options{
-		Images:      []string{productImage},
-		Controllers: []string{"--allocate-node-cidrs", "--cluster-cidr", testcluster.PodNetwork},
-	})}
-	k.Await("both nodes are in the cluster", func() bool { return len(k.lines("get", "nodes", "-o", "name")) == len(k.Nodes) })
-	image := testcluster.Tags(t, productImage)[0]
-	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", image, "--subnet", testcluster.PodNetwork, "--store-node", k.Nodes[0].Name).Output()
-	if err != nil {
-		t.Fatalf("vrouter k8s manifest: %v", err)
-	}
-	k.manifest = string(out)
+	k := install(t, testcluster.Options{})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
 	k.Step("the check finds that pods reach everything", func(t *testing.T) {
 		// The API server is outside the pods' and the nodes' networks.
-		out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", image, "--outside", testcluster.MasterAddress+":6443", "-o", "json").CombinedOutput()
+		out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", k.image, "--outside", testcluster.MasterAddress+":6443", "-o", "json").CombinedOutput()
 		t.Logf("%s", out)
 		var findings []api.Finding
 		if err != nil || json.Unmarshal(out, &findings) != nil || len(findings) != 2*8 {

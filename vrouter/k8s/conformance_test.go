@@ -1,0 +1,112 @@
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"windtunnel/internal/testcluster"
+)
+
+// conformanceTable has the result of each of upstream's cases. The test replaces the rows of the
+// cases that it runs.
+const conformanceTable = "../../docs/conformance.md"
+
+// conformanceReport has the output of each case of the last run.
+const conformanceReport = "../../out/conformance.json"
+
+// caseReport is the part of ginkgo's report on a case that the table needs.
+type caseReport struct {
+	ContainerHierarchyTexts    []string
+	LeafNodeType, LeafNodeText string
+	State                      string
+	NumAttempts                int // 0: the case did not run
+	Failure                    struct{ Message string }
+}
+
+// name is the name of the case without its labels.
+func (c caseReport) name() string {
+	name := strings.Join(append(c.ContainerHierarchyTexts, c.LeafNodeText), " ")
+	return strings.Join(strings.Fields(regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(name, "")), " ")
+}
+
+// Upstream's cases for policies and services, on a cluster whose network vrouter is.
+func TestConformance(t *testing.T) {
+	focus := os.Getenv("WINDTUNNEL_CONFORMANCE")
+	if focus == "" {
+		t.Skip("runs upstream's cases for hours; run it with: make conformance")
+	}
+	k := install(t, testcluster.Options{E2E: true})
+	k.Step("one apply makes the nodes ready", k.testApply)
+	dns, err := os.ReadFile(k.Path("dns.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.kubectl(string(dns), "apply", "-f", "-")
+	k.kubectl("", "-n", "kube-system", "wait", "--for=condition=Ready", "pod/dns", "--timeout=60s")
+	_ = os.Remove(conformanceReport)
+	report, err := filepath.Abs(conformanceReport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline, _ := t.Deadline()
+	limit := time.Until(deadline.Add(-time.Minute)).Round(time.Second).String()
+	// The program fails if a case fails. The report has the cases.
+	said, _ := k.Command("ginkgo", "--procs=4", "--no-color", "--timeout", limit, "--focus", focus, "--skip", `\[Disruptive\]`, "--output-dir", filepath.Dir(report), "--json-report", filepath.Base(report),
+		filepath.Join(k.Bin, "e2e.test"), "--", "--kubeconfig", k.Path("kubeconfig"), "--dump-logs-on-failure=false").CombinedOutput()
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	var suites []struct{ SpecReports []caseReport }
+	if err := json.Unmarshal(text, &suites); err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]string{}
+	for _, c := range suites[0].SpecReports {
+		if c.LeafNodeType != "It" || c.NumAttempts == 0 {
+			continue
+		}
+		results[c.name()] = c.State
+		if c.State != "passed" && c.State != "skipped" {
+			t.Errorf("%s: %s: %s", c.name(), c.State, c.Failure.Message)
+		}
+	}
+	if len(results) == 0 {
+		t.Fatalf("no case ran: %s", said)
+	}
+	writeTable(t, results)
+}
+
+// writeTable writes results into the table.
+func writeTable(t *testing.T, results map[string]string) {
+	text, err := os.ReadFile(conformanceTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := "| --- | --- |\n"
+	head, rows, found := strings.Cut(string(text), rule)
+	if !found {
+		t.Fatalf("%s has no table", conformanceTable)
+	}
+	all := map[string]string{}
+	for row := range strings.Lines(rows) {
+		if cells := strings.Split(strings.TrimSpace(row), " | "); len(cells) == 2 {
+			all[strings.TrimPrefix(cells[0], "| ")] = strings.TrimSuffix(cells[1], " |")
+		}
+	}
+	maps.Copy(all, results)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		rule += fmt.Sprintf("| %s | %s |\n", name, all[name])
+	}
+	if err := os.WriteFile(conformanceTable, []byte(head+rule), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
