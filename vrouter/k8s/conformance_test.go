@@ -56,14 +56,20 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	log, err := os.Create(strings.TrimSuffix(report, ".json") + ".log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	deadline, _ := t.Deadline()
-	limit := time.Until(deadline.Add(-time.Minute)).Round(time.Second).String()
-	// The program fails if a case fails. The report has the cases.
-	said, _ := k.Command("ginkgo", "--procs=4", "--no-color", "--timeout", limit, "--focus", focus, "--skip", `\[Disruptive\]`, "--output-dir", filepath.Dir(report), "--json-report", filepath.Base(report),
-		filepath.Join(k.Bin, "e2e.test"), "--", "--kubeconfig", k.Path("kubeconfig"), "--dump-logs-on-failure=false").CombinedOutput()
+	limit := time.Until(deadline.Add(-2 * time.Minute)).Round(time.Second).String()
+	cmd := k.Command("ginkgo", "--procs=4", "--no-color", "-v", "--timeout", limit, "--focus", focus, "--skip", `\[Disruptive\]`, "--output-dir", filepath.Dir(report), "--json-report", filepath.Base(report),
+		filepath.Join(k.Bin, "e2e.test"), "--", "--kubeconfig", k.Path("kubeconfig"), "--dump-logs-on-failure=false")
+	cmd.Stdout, cmd.Stderr = log, log
+	failed := cmd.Run() // also if a case fails: the report has the cases
 	text, err := os.ReadFile(report)
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %v; see %s", failed, err, log.Name())
 	}
 	var suites []struct{ SpecReports []caseReport }
 	if err := json.Unmarshal(text, &suites); err != nil {
@@ -82,7 +88,7 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	if len(results) == 0 {
-		t.Fatalf("no case ran: %s", said)
+		t.Fatalf("no case ran; see %s", log.Name())
 	}
 	writeTable(t, results)
 }
