@@ -11,8 +11,8 @@ import (
 // dnsAddress is the address of the cluster's DNS service.
 const dnsAddress = "10.96.0.10"
 
-// dnsModule builds CoreDNS with the plugins that a cluster needs. All of its plugins would take 20
-// minutes.
+// dnsModule builds CoreDNS with the plugins that a cluster needs. The others need the libraries of
+// several clouds.
 var dnsModule = map[string]string{
 	"go.mod": "module dns\n\ngo 1.23.0\n\nrequire github.com/coredns/coredns v1.12.0\n",
 	"main.go": `// Command dns is CoreDNS with the plugins errors and kubernetes.
@@ -39,20 +39,20 @@ var hostPrograms = strings.Fields("sh curl wget nc ss cat date dd echo grep host
 // the programs of its image. It does so once: about 10 minutes. It then writes the image.
 func (k *Cluster) writeE2E() {
 	t, folder := k.T, filepath.Dir(k.Bin)
-	make := func(folder, program, verb string, args ...string) {
+	compile := func(folder, program, verb string, args ...string) {
 		if path := filepath.Join(k.Bin, program); !exists(path) {
 			build(t, folder, "CGO_ENABLED=0", append([]string{verb, "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion, "-o", path}, args...)...)
 		}
 	}
-	make(folder, "e2e.test", "test", "-c", "k8s.io/kubernetes/test/e2e")
-	make(folder, "ginkgo", "build", "github.com/onsi/ginkgo/v2/ginkgo")
-	make(folder, "agnhost", "build", "k8s.io/kubernetes/test/images/agnhost")
+	compile(folder, "e2e.test", "test", "-c", "k8s.io/kubernetes/test/e2e")
+	compile(folder, "ginkgo", "build", "github.com/onsi/ginkgo/v2/ginkgo")
+	compile(folder, "agnhost", "build", "k8s.io/kubernetes/test/images/agnhost")
 	dns := filepath.Join(folder, "dns")
 	must(t, os.MkdirAll(dns, 0o755))
 	for name, text := range dnsModule {
 		must(t, os.WriteFile(filepath.Join(dns, name), []byte(text), 0o644))
 	}
-	make(dns, "coredns", "build", ".")
+	compile(dns, "coredns", "build", ".")
 
 	list, err := k.Command("e2e.test", "--list-images").Output()
 	must(t, err)
