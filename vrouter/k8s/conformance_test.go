@@ -64,7 +64,7 @@ func TestConformance(t *testing.T) {
 	deadline, _ := t.Deadline()
 	limit := time.Until(deadline.Add(-2 * time.Minute)).Round(time.Second).String()
 	cmd := k.Command("ginkgo", "--procs=4", "--no-color", "-v", "--timeout", limit, "--focus", focus, "--skip", `\[Disruptive\]`, "--output-dir", filepath.Dir(report), "--json-report", filepath.Base(report),
-		filepath.Join(k.Bin, "e2e.test"), "--", "--kubeconfig", k.Path("kubeconfig"), "--dump-logs-on-failure=false")
+		filepath.Join(k.Bin, "e2e.test"), "--", "--kubeconfig", k.Path("kubeconfig"), "--num-nodes", fmt.Sprint(len(k.Nodes)), "--dump-logs-on-failure=false")
 	cmd.Stdout, cmd.Stderr = log, log
 	failed := cmd.Run() // also if a case fails: the report has the cases
 	text, err := os.ReadFile(report)
@@ -99,7 +99,7 @@ func writeTable(t *testing.T, results map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := "| --- | --- |\n"
+	rule := "| case | result |\n| --- | --- |\n"
 	head, rows, found := strings.Cut(string(text), rule)
 	if !found {
 		t.Fatalf("%s has no table", conformanceTable)
