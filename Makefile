@@ -131,6 +131,7 @@ LARGEST := 1000000
 
 lint: go-version ## Check formatting, vet, staticcheck, unparam, spelling and file sizes
 	@large=$$(git ls-tree -rl HEAD | awk '$$4 > $(LARGEST) {print $$5}'); [ -z "$$large" ] || { echo "remove from git what exceeds $(LARGEST) bytes:" $$large >&2; exit 1; }
+	@for p in internal/mutants/*.patch; do git apply --check $$p || { echo "$$p does not apply any more: change the same line of today's file" >&2; exit 1; }; done
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "gofmt would change:" $$unformatted >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...

@@ -63,8 +63,8 @@ A difference must stand out from the spread between runs of the same software.
 It is measured within both sides and among the stored runs of the suite on this
 machine; with too few of them it is assumed, and the output says so.
 
-Exit status: 0 compared, and every gate passed; 1 a gate failed; 2 wrong usage; 3 the
-runs could not be compared or the gates not judged, with the reason. A gate is not judged if
+Exit status: 0 compared, and every gate passed; 1 a gate failed; 2 the runs could not
+be compared or the gates not judged, with the reason, or wrong usage. A gate is not judged if
 noise can hide a change of its size, unless the gate has on_doubt: pass or fail.`,
 		Example: `  windtunnel compare 20261120 latest
   windtunnel compare 20261120 latest --metric throughput_bps --format markdown
@@ -90,7 +90,7 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 				return err
 			case err != nil: // it must not look like a failed gate
 				fmt.Fprintln(cmd.ErrOrStderr(), "windtunnel:", err)
-				return exitNothing
+				return exitCode(cli.ExitUsage)
 			case status != 0:
 				return exitCode(status)
 			}

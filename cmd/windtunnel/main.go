@@ -52,7 +52,7 @@ func main() {
 // exitCode ends the program with a code and no further message.
 type exitCode int
 
-// exitNothing: a run ended and none of its trials counts, or a comparison was not judged.
+// exitNothing: a run ended and none of its trials counts.
 const exitNothing exitCode = 3
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }

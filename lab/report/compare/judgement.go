@@ -54,14 +54,14 @@ func (j *Judgement) Count(o Outcome) int {
 	return n
 }
 
-// Status is the exit status of a comparison with gates: 1 if one failed; else 3
+// Status is the exit status of a comparison with gates: 1 if one failed; else 2
 // if a row could not be evaluated; else 0.
 func (j *Judgement) Status() int {
 	switch {
 	case j.Count(Failed) > 0:
 		return 1
 	case j.Count(Unjudged) > 0:
-		return 3
+		return 2
 	}
 	return 0
 }
