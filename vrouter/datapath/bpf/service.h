@@ -292,19 +292,21 @@ __noinline int to_service_slowly(struct __sk_buff *skb, const struct vif *v, str
  * verdict. The verifier checks a global function once, independent of its callers. */
 __noinline int to_service(struct __sk_buff *skb, const struct vif *v, struct address *to)
 {
-	struct flow_key k = {};
+	struct serving *s = the_serving(); /* on the stack, the key would be too much for Linux 6.1 */
+	struct flow_key *k = &s->p.key;
 	struct flow *f;
 
-	if (!v || !to)
+	if (!v || !to || !s)
 		return -DROP_NO_VIF;
 	if (!is_in_service_range(to))
 		return GO_ON;
-	k.vif = v->id;
-	if (!tracing && read_known(skb, &k, 0)) {
-		f = bpf_map_lookup_elem(&flows, &k);
-		if (f && f->translation && f->translation != FROM_BACKEND && is_steady(f, k.protocol)) {
+	__builtin_memset(k, 0, sizeof(*k));
+	k->vif = v->id;
+	if (!tracing && read_known(skb, k, 0)) {
+		f = bpf_map_lookup_elem(&flows, k);
+		if (f && f->translation && f->translation != FROM_BACKEND && is_steady(f, k->protocol)) {
 			add_to_flow(skb, f, 0);
-			return rewrite(skb, f, BEHIND_IP_HEADER, k.protocol) ? -DROP_MALFORMED : send_to_backend(skb, v, f, to);
+			return rewrite(skb, f, BEHIND_IP_HEADER, k->protocol) ? -DROP_MALFORMED : send_to_backend(skb, v, f, to);
 		}
 	}
 	return to_service_slowly(skb, v, to);
