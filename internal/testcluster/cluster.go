@@ -40,8 +40,6 @@ type Options struct {
 	NodeRoutes bool
 	// Controllers are further arguments of the controller manager.
 	Controllers []string
-	// Proxy is a further argument of kube-proxy.
-	Proxy string
 	// E2E builds upstream's test programs, and gives the cluster their image and a DNS server.
 	E2E bool
 	// ServerOnly starts only etcd and the API server. The nodes are only network namespaces.
