@@ -49,7 +49,7 @@ func followServices(config *rest.Config, node string, log *slog.Logger) (func(ct
 		}
 		for ctx.Err() == nil {
 			var again <-chan time.Time
-			if err := set(servicesOf(node, listed[*corev1.Service](s), listed[*discoveryv1.EndpointSlice](e))); err != nil {
+			if err := set(servicesOf(listed[*corev1.Service](s), listed[*discoveryv1.EndpointSlice](e))); err != nil {
 				log.Warn("services of the cluster", "error", err)
 				again = time.After(lookPause)
 			}
@@ -144,8 +144,8 @@ func slimEndpoints(node string) cache.TransformFunc {
 
 var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
 
-// servicesOf returns the services as the workloads of a node see them, sorted by key.
-func servicesOf(node string, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) (all []service.Service) {
+// servicesOf returns the services as workloads see them, sorted by key.
+func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) (all []service.Service) {
 	of := map[[2]string][]*discoveryv1.EndpointSlice{}
 	for _, e := range endpoints {
 		key := [2]string{e.Namespace, e.Labels[discoveryv1.LabelServiceName]}

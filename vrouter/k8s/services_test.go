@@ -89,7 +89,7 @@ func TestServicesAreThoseOfTheClusterAsANodeSeesThem(t *testing.T) {
 			for i := range c.want {
 				c.want[i].Name = "shop/s"
 			}
-			got := servicesOf("a", []*corev1.Service{slim.(*corev1.Service)}, endpoints)
+			got := servicesOf([]*corev1.Service{slim.(*corev1.Service)}, endpoints)
 			if diff := cmp.Diff(c.want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
@@ -116,7 +116,7 @@ func BenchmarkServices(b *testing.B) {
 	}
 	var all []service.Service
 	for b.Loop() {
-		all = servicesOf("a", services, endpoints)
+		all = servicesOf(services, endpoints)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
