@@ -16,6 +16,8 @@ import (
 	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/service"
 )
 
@@ -28,6 +30,10 @@ type Options struct {
 	NetworkOf func(ctx context.Context, namespace string) (string, error)
 	// Services calls set with all services after each change, until ctx ends. nil: the node has no services.
 	Services func(ctx context.Context, set func([]service.Service) error)
+	// Grouping returns the groups of the ports of a slice; nil: no port has a group. If nothing has
+	// changed, it returns the same pointer. nil: no port ever has a group.
+	Grouping func(model.Slice) *fib.Grouping
+	Regroup  <-chan struct{} // receives when the result of Grouping can have changed
 }
 
 // agent is a running node. Only the loop uses the loop's fields. Other goroutines
@@ -37,6 +43,8 @@ type agent struct {
 	version  string
 	chosen   func(ctx context.Context, namespace string) (network string, err error) // Options.NetworkOf
 	services services                                                                // Options.Services
+	grouping func(model.Slice) *fib.Grouping                                         // Options.Grouping
+	regroup  <-chan struct{}                                                         // Options.Regroup
 	log      *slog.Logger
 	started  time.Time
 	space    *netdev.Space
@@ -71,7 +79,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	a := &agent{
-		config: c, version: o.Version, chosen: o.NetworkOf, services: services{follow: o.Services}, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
+		config: c, version: o.Version, chosen: o.NetworkOf, services: services{follow: o.Services}, grouping: o.Grouping, regroup: o.Regroup, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
 	}
 	err = a.run(ctx)
 	if a.removed {

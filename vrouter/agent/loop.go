@@ -54,6 +54,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 		return errors.Join(err, p.Close())
 	}
 	a.reconciler.Offers, a.reconciler.Services = a.follower.SavedOffers(), a.services.follow != nil
+	a.reconciler.Grouping = a.grouping
 	a.reconciler.Start(a.follower.SavedSlice)
 	a.follower.Own.IDs = a.reconciler.IDs
 	if want != nil {
@@ -115,6 +116,9 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			a.follower.FollowSoon()
 		case <-a.follower.Gathered:
 			a.follower.CatchUp()
+		case <-a.regroup:
+			a.reconciler.Notice(netdev.Event{})
+			a.reconciler.Pass(reconcile.Noticing)
 		case <-a.reconciler.Tester.Changed():
 			a.reconciler.Notice(netdev.Event{})
 			a.reconciler.Pass(reconcile.Noticing)

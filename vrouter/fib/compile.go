@@ -38,6 +38,7 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 		return nil, fmt.Errorf("node %q is not in the state, which has %s; apply the state of this node's fleet, or correct node in its configuration", node, phrase.Some(names, 8))
 	}
 	c.settings()
+	c.grouping()
 	c.nodePeers()
 	c.gatewayPeers()
 	c.senders()

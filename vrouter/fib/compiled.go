@@ -131,13 +131,15 @@ func (c *Compiled) All() Tables {
 	return t
 }
 
-// Since returns the tables of last and of c without equal routes, bridge entries and
-// senders. The other tables are complete. last is another result for the node.
+// Since returns the tables of last and of c without equal routes, bridge entries,
+// senders and sets. The other tables are complete. last is another result for the node.
 func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	before, after = last.Tables, c.Tables
 	before.Routes, after.Routes = differing(last.Routes, c.Routes)
 	before.Bridge, after.Bridge = differing(last.Bridge, c.Bridge)
 	before.Senders, after.Senders = differing(last.Senders, c.Senders)
+	before.Sets.Identities, after.Sets.Identities = differing(last.Sets.Identities, c.Sets.Identities)
+	before.Sets.Allows, after.Sets.Allows = differing(last.Sets.Allows, c.Sets.Allows)
 	again := map[place]bool{} // places whose ports are all added
 	model.DiffPorts(last.slice.All, c.slice.All, func(was, is *model.Port) {
 		if was != nil {

@@ -36,6 +36,9 @@ type Facts struct {
 	Limits Limits
 	// Services: the workloads of networks with node_access reach services.
 	Services bool
+	// Grouping has the groups of this node's ports; nil: no port has one. If its sets exceed
+	// Limits.Sets, closed groups allow no flow.
+	Grouping *Grouping
 	// Partial: the error of a single network is added to Tables.Refused, so that
 	// the other networks work. Otherwise Compile returns that error.
 	Partial bool

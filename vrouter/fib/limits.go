@@ -3,11 +3,12 @@ package fib
 import "fmt"
 
 // Limits are the maximum numbers of vifs and nexthops, whose ids are indexes in the data
-// path; 0: unlimited. Package datapath checks the
-// sizes of the tables.
+// path, and of the entries of sets; 0: unlimited. Package datapath checks the sizes of the other
+// tables.
 type Limits struct {
 	Nexthops uint32 // ids 1 … Nexthops−1: entry 0 discards
 	Vifs     uint32
+	Sets     uint32 // identities, and allowed flows
 }
 
 // Limits of the data path's structures (bpf/types.h).

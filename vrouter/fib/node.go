@@ -44,7 +44,7 @@ func (c *compiler) addRoute(n *network, to netip.Prefix, r layout.Route) {
 // node_access: a node probes the health of its workloads, whatever their policies are.
 func (n *network) probes() (rules []layout.Rule) {
 	for _, a := range n.host.IPs {
-		rules = append(rules, layout.Rule{Flags: layout.RuleAllow, LastPort: 65535}.With(netip.PrefixFrom(a, a.BitLen())))
+		rules = append(rules, layout.Rule{Flags: layout.RuleAllow | layout.RuleAlways, LastPort: 65535}.With(netip.PrefixFrom(a, a.BitLen())))
 	}
 	return rules
 }

@@ -87,7 +87,7 @@ func TestPoliciesAdmitProbesOfTheNode(t *testing.T) {
 	}
 	s.Networks[0].Policies = []string{"closed", "open"}
 	tables, _ := compiled(t, s, nil)
-	probe := layout.Rule{Flags: layout.RuleAllow, LastPort: 65535}.With(prefix("10.1.1.0/32"))
+	probe := layout.Rule{Flags: layout.RuleAllow | layout.RuleAlways, LastPort: 65535}.With(prefix("10.1.1.0/32"))
 	for _, v := range tables.Vifs {
 		got, judged := tables.Policies[v.ID]
 		switch tables.Ports[v.ID] {
@@ -120,5 +120,43 @@ func TestWorkloadsOfNetworksWithNodeAccessReachServices(t *testing.T) {
 				t.Errorf("%+v: vif %s has the flags %x", c, tables.Ports[v.ID], v.Flags)
 			}
 		}
+	}
+}
+
+func TestGroupsRestrictWorkloadsButNotTheirNode(t *testing.T) {
+	s := accessed()
+	g := &Grouping{Sets: Sets{Allows: map[Allow]bool{{Group: 5}: true}}, Revision: 9, Groups: map[string]Group{s.Ports[0].Name: {Number: 5, In: true, Out: true}}}
+	var id uint32
+	judged := func(limit uint32) Policy {
+		t.Helper()
+		tables, warnings := compiled(t, s, func(f *Facts) { f.Grouping, f.Limits.Sets = g, limit })
+		if (limit != 0) != (len(warnings) > 0) || (limit == 0) != tables.Sets.Allows[Allow{Group: 5}] {
+			t.Errorf("limit %d: warnings %v, sets %v", limit, warnings, tables.Sets)
+		}
+		for _, v := range tables.Vifs {
+			if is := tables.Ports[v.ID] == s.Ports[0].Name; is {
+				id = v.ID
+			} else if _, has := tables.Policies[v.ID]; has {
+				t.Errorf("vif %s has a policy", tables.Ports[v.ID])
+			}
+			if (v.Flags&layout.VifPolicy != 0) != (v.ID == id) {
+				t.Errorf("vif %s: flags %x", tables.Ports[v.ID], v.Flags)
+			}
+		}
+		return tables.Policies[id]
+	}
+	always := func(flags uint8, a string) layout.Rule {
+		return layout.Rule{Flags: flags | layout.RuleAllow | layout.RuleAlways, LastPort: 65535}.With(prefix(a))
+	}
+	want := Policy{AllowIn: true, AllowOut: true, Group: g.Groups[s.Ports[0].Name], Revision: 9, Rules: []layout.Rule{
+		always(0, "10.1.1.0/32"), always(layout.RuleEgress, "10.1.1.0/32"), always(0, "192.0.2.1/32"), always(layout.RuleEgress, "192.0.2.1/32"),
+	}}
+	if got := judged(0); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	want.Revision = 0
+	g.Allows[Allow{Group: 6}] = true
+	if got := judged(1); !reflect.DeepEqual(got, want) { // no group has entries
+		t.Errorf("over the limit: %+v, want %+v", got, want)
 	}
 }

@@ -2,6 +2,8 @@ package fib
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -14,6 +16,11 @@ import (
 // workloads' ports decide, and the node's firewall.
 func (c *compiler) policy(p *model.Port, n *network) Policy {
 	f := Policy{AllowIn: true, AllowOut: true}
+	if g := c.facts.Grouping; g != nil {
+		if f.Group = g.Groups[p.Name]; f.Group.isClosed() {
+			f.Revision = g.Revision
+		}
+	}
 	names := [][]string{p.Policies, n.Policies}
 	switch {
 	case p == n.host:
@@ -36,7 +43,38 @@ func (c *compiler) policy(p *model.Port, n *network) Policy {
 	if f.AllowIn && f.AllowOut {
 		f.Rules = nil // the rules for probes decide nothing
 	}
+	if f.Group.isClosed() && n.host != nil {
+		c.addOwnNode(&f, n)
+	}
 	return f
+}
+
+// grouping sets the sets of the tables. Without them, closed groups allow no flow.
+func (c *compiler) grouping() {
+	g, limit := c.facts.Grouping, int(c.facts.Limits.Sets)
+	if g == nil {
+		return
+	}
+	if n := max(len(g.Identities), len(g.Allows)); limit != 0 && n > limit {
+		c.warn("node", "groups", "the groups of policies need %d entries, at most %d fit, so the ports with such groups are closed; raise limits.routes in the node's configuration", n, limit)
+		c.facts.Grouping = &Grouping{Groups: g.Groups}
+		return
+	}
+	c.t.Sets = g.Sets
+}
+
+// addOwnNode adds rules that allow all flows between a workload and its node, whatever the group
+// is. In a direction that has rules of policies, those decide.
+func (c *compiler) addOwnNode(f *Policy, n *network) {
+	for _, a := range slices.Concat(n.host.IPs, c.self.Underlay) {
+		rule := layout.Rule{Flags: layout.RuleAllow | layout.RuleAlways, LastPort: 65535}.With(netip.PrefixFrom(a, a.BitLen()))
+		if f.AllowIn && len(f.Rules) < layout.MaxRules {
+			f.Rules = append(f.Rules, rule)
+		}
+		if rule.Flags |= layout.RuleEgress; f.AllowOut && len(f.Rules) < layout.MaxRules {
+			f.Rules = append(f.Rules, rule)
+		}
+	}
 }
 
 var nodesOwn = model.Policy{Name: "the node's own", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}}

@@ -42,7 +42,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	if n.Routes() {
 		v.Gateway4, v.Gateway6 = layout.Network4(gatewayFor(p, n, netip.Addr.Is4)), layout.AddressOf(gatewayFor(p, n, netip.Addr.Is6))
 	}
-	if policy := c.policy(p, n); len(policy.Rules) > 0 {
+	if policy := c.policy(p, n); len(policy.Rules) > 0 || policy.Group.isClosed() {
 		v.Flags |= layout.VifPolicy
 		c.t.Policies[id] = policy
 	}

@@ -7,6 +7,13 @@ type Sets struct {
 	Allows     map[Allow]bool
 }
 
+// Grouping has the groups of a node's ports.
+type Grouping struct {
+	Sets
+	Revision uint32           // differs when the entries of the sets do
+	Groups   map[string]Group // by port
+}
+
 // Identity has the identities of an address: as the address of a pod, and as an address in blocks.
 // 0: none. No number is used for both.
 type Identity struct{ Pods, Block uint32 }
@@ -26,3 +33,5 @@ type Group struct {
 	Number  uint32
 	In, Out bool // only flows in Sets.Allows may go to, or from, the workload
 }
+
+func (g Group) isClosed() bool { return g.In || g.Out }

@@ -132,7 +132,7 @@ func (r *Reconciler) assume(want *Desired) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := facts{known: r.Last.facts.ways, services: r.Services}
+	f := facts{known: r.Last.facts.ways, services: r.Services, grouping: r.Last.facts.grouping}
 	f.find(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
 	for i, p := range want.Ports {
 		if _, has := f.ports[p.Name]; !has {

@@ -28,6 +28,7 @@ type facts struct {
 	lastLabel uint32                  // Labels.Last
 	silent    map[netip.Addr]bool     // Reconciler.Silent
 	services  bool                    // Reconciler.Services
+	grouping  *fib.Grouping           // result of Reconciler.Grouping
 }
 
 // pair has the two addresses of an underlay path.
@@ -70,7 +71,7 @@ func (f *facts) equal(older facts) bool {
 
 // sameWays reports whether MTU, links and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
-	if f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.foreign, older.foreign) || f.lastLabel != older.lastLabel || !maps.Equal(f.silent, older.silent) || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
+	if f.grouping != older.grouping || f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.foreign, older.foreign) || f.lastLabel != older.lastLabel || !maps.Equal(f.silent, older.silent) || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
 		return false
 	}
 	for key, w := range f.ways {
@@ -106,7 +107,7 @@ func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fi
 			}
 			return l.state
 		},
-		LastLabel: f.lastLabel, Services: f.services,
+		LastLabel: f.lastLabel, Services: f.services, Grouping: f.grouping,
 		LabelsOf: func(a netip.Addr) uint32 {
 			if l, tested := f.links[a]; tested {
 				return l.last
@@ -138,5 +139,5 @@ func (f *facts) unreachableReasons() []string {
 // exceeds its limit only if there are too many objects. The exception: a freed id cannot
 // be used until fib.IDs.Prune.
 func numbers(l datapath.Limits) fib.Limits {
-	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs}
+	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs, Sets: l.Routes / 2}
 }

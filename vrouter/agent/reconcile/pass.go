@@ -229,6 +229,9 @@ func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts.find(p.Devices, p.under)
 	p.facts.links, p.facts.lastLabel, p.facts.silent, p.facts.services = p.testLinks(), p.Labels.Last, p.r.Silent, p.r.Services
+	if p.r.Grouping != nil {
+		p.facts.grouping = p.r.Grouping(p.Want.Slice)
+	}
 	if last != nil {
 		p.Compiled = last.Compiled
 		if last.compiled && (p.cause == Retrying || p.narrow) { // the kernel reports changes of its routes

@@ -17,11 +17,9 @@ import (
 
 // Result is what the data path of a node looks up.
 type Result struct {
-	fib.Sets
-	Revision uint32               // differs when the entries of the sets do
-	Groups   map[string]fib.Group // of the pods on this node, by the name of their ports
-	Unknown  []string             // ports on this node whose pods are not known: they are closed
-	Problems map[Name][]string    // of policies
+	fib.Grouping                   // of the pods on this node
+	Unknown      []string          // ports on this node whose pods are not known: they are closed
+	Problems     map[Name][]string // of policies
 }
 
 // closed is the group of pods whose policies are not known.
@@ -59,7 +57,7 @@ type classAt struct {
 func (c *Compiler) Compile() Result {
 	b := compilation{
 		Compiler: c, used: numbers{}, identities: map[string]*identity{}, ofPods: map[classAt]*identity{}, ofRegion: map[*region]*identity{}, byPeer: map[*peer][]*identity{}, named: map[string][]*identity{}, done: map[uint32]bool{},
-		Result: Result{Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}, Groups: map[string]fib.Group{}, Problems: map[Name][]string{}},
+		Result: Result{Grouping: fib.Grouping{Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}, Groups: map[string]fib.Group{}}, Problems: map[Name][]string{}},
 	}
 	c.regions.find()
 	vrfs := map[uint32]bool{}

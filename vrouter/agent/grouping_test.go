@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// keptOpen opens a connection, and returns a function that sends a byte and
+// waits for its return.
+func keptOpen(t *testing.T, from, to *netdev.Space, address string) func() error {
+	t.Helper()
+	var l net.Listener
+	var c net.Conn
+	agenttest.Must(t, to.Do(func() (err error) {
+		l, err = net.Listen("tcp", address)
+		return err
+	}))
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			_, _ = io.Copy(c, c)
+			c.Close()
+		}
+	}()
+	agenttest.Must(t, from.Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", address, 3*time.Second)
+		return err
+	}))
+	t.Cleanup(func() { c.Close() })
+	return func() error {
+		c.SetDeadline(time.Now().Add(time.Second))
+		if _, err := c.Write([]byte{1}); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(c, make([]byte, 1))
+		return err
+	}
+}
+
+// A group closes a port, also for connections that exist, and opens it for the addresses of an
+// identity.
+func TestGroupsOfPolicies(t *testing.T) {
+	b := &bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}
+	for _, name := range []string{"a1", "b1", "a2"} {
+		b.workloads[name] = agenttest.NewSpace(t, "w"+name)
+	}
+	b.state = b.TwoNodes.State(b.workloads)
+	var grouping atomic.Pointer[fib.Grouping]
+	regroup := make(chan struct{})
+	for node, o := range map[string]Options{"a": {}, "b": {Grouping: func(model.Slice) *fib.Grouping { return grouping.Load() }, Regroup: regroup}} {
+		b.nodes[node] = startWith(t, b.Config(node), o)
+		b.apply(t, node, b.state)
+	}
+	agenttest.Eventually(t, "traffic between the nodes", b.traffic)
+	opened := keptOpen(t, b.workloads["a1"], b.workloads["b1"], "10.7.0.11:8080")
+	agenttest.Must(t, opened())
+
+	const group, friends = 5, 6
+	set := func(g *fib.Grouping) {
+		grouping.Store(g)
+		regroup <- struct{}{}
+	}
+	reaches := func(from string, want bool) {
+		t.Helper()
+		agenttest.Eventually(t, from+" to b1", func() error {
+			err := exchange(b.workloads[from], b.workloads["b1"], "10.7.0.11")
+			if want {
+				return err
+			}
+			if err == nil {
+				return errors.New("the port is open")
+			}
+			return nil
+		})
+	}
+	groups := map[string]fib.Group{"b1": {Number: group, In: true}}
+	set(&fib.Grouping{Revision: 1, Groups: groups})
+	reaches("a1", false)
+	if err := opened(); err == nil {
+		t.Error("the connection from before the policy works")
+	}
+	agenttest.Must(t, exchange(b.workloads["b1"], b.workloads["a1"], "10.7.0.10")) // the other direction
+	set(&fib.Grouping{Revision: 2, Groups: groups, Sets: fib.Sets{
+		Identities: map[fib.RouteKey]fib.Identity{{VRF: b.state.Networks[0].ID, Prefix: netip.MustParsePrefix("10.7.0.10/32")}: {Pods: friends}},
+		Allows:     map[fib.Allow]bool{{Group: group, Identity: friends, Protocol: unix.IPPROTO_TCP}: true},
+	}})
+	reaches("a1", true)
+	reaches("a2", false)
+	set(nil)
+	reaches("a2", true)
+}
