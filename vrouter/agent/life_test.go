@@ -74,15 +74,24 @@ type conversation struct{ near, far net.Conn }
 
 func converse(t *testing.T, from, to *netdev.Space, address string) *conversation {
 	t.Helper()
+	return converseAt(t, from, to, "", net.JoinHostPort(address, "0"))
+}
+
+// converseAt connects to an address that leads to the address at which the other end listens. "": that one.
+func converseAt(t *testing.T, from, to *netdev.Space, address, listen string) *conversation {
+	t.Helper()
 	var l net.Listener
 	agenttest.Must(t, to.Do(func() (err error) {
-		l, err = net.Listen("tcp", net.JoinHostPort(address, "0"))
+		l, err = net.Listen("tcp", listen)
 		return err
 	}))
 	defer l.Close()
+	if address == "" {
+		address = l.Addr().String()
+	}
 	c := &conversation{}
 	agenttest.Must(t, from.Do(func() (err error) {
-		c.near, err = net.DialTimeout("tcp", l.Addr().String(), 5*time.Second)
+		c.near, err = net.DialTimeout("tcp", address, 5*time.Second)
 		return err
 	}))
 	far, err := l.Accept()
@@ -269,4 +278,18 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 	}))
 	b.nodes["a"] = start(t, b.nodes["a"].config)
 	refused()
+}
+
+// Between fork and exec, a child has all files of the agent.
+func TestTheLockIsFreeAlthoughAChildHasItsFile(t *testing.T) {
+	c := agenttest.NewFleet(t).Config("a")
+	l, err := takeLock(c)
+	agenttest.Must(t, err)
+	child, err := unix.Dup(int(l.file.Fd()))
+	agenttest.Must(t, err)
+	defer unix.Close(child)
+	agenttest.Must(t, l.release())
+	l, err = takeLock(c)
+	agenttest.Must(t, err)
+	agenttest.Must(t, l.release())
 }

@@ -91,8 +91,11 @@ func writePID(f *os.File) error {
 	return f.Truncate(int64(len(text) + 1))
 }
 
-// release releases the lock. Its file stays for the next agent.
-func (l *lock) release() error { return l.file.Close() }
+// release releases the lock, also if a child that another goroutine has just forked still has the file. The file
+// stays for the next agent.
+func (l *lock) release() error {
+	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
+}
 
 // remove releases the lock and deletes its file.
 func (l *lock) remove() error { return errors.Join(os.Remove(l.file.Name()), l.file.Close()) }

@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/service"
 )
+
+// renewPause is the time between attempts to write the services to a new data path.
+const renewPause = time.Second
 
 // services are the services that the node's workloads reach.
 type services struct {
@@ -16,7 +20,8 @@ type services struct {
 
 	mu    sync.Mutex
 	all   []service.Service // nil: not known yet
-	plane *netdev.Plane     // the data path that has them
+	plane *netdev.Plane     // the data path that has them; nil: they were never written
+	pause time.Time         // renewServices does not write them before
 }
 
 // followServices follows the services until ctx ends. Then the channel is closed.
@@ -41,26 +46,28 @@ func (a *agent) setServices(all []service.Service) error {
 	s := &a.services
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all, s.plane = all, a.reconciler.Plane()
-	changes, err := s.plane.SetServices(all)
+	s.all = all
+	plane := a.reconciler.Plane()
+	changes, err := plane.SetServices(all)
 	if err != nil {
-		s.plane = nil
 		return fmt.Errorf("write the services: %w", err)
 	}
+	s.plane = plane
 	if changes.Updated+changes.Deleted > 0 {
 		a.log.Debug("services changed", "updated", changes.Updated, "deleted", changes.Deleted)
 	}
 	return nil
 }
 
-// renewServices writes the services again if their data path has been replaced.
+// renewServices writes the services again if their data path has been replaced. The loop calls it until it succeeds.
 func (a *agent) renewServices() {
 	s := &a.services
 	s.mu.Lock()
 	all, renewed := s.all, s.plane != nil && s.plane != a.reconciler.Plane()
 	s.mu.Unlock()
-	if renewed && !a.removed {
+	if now := time.Now(); renewed && !a.removed && now.After(s.pause) {
 		if err := a.setServices(all); err != nil {
+			s.pause = now.Add(renewPause)
 			a.log.Error("services", "error", err)
 		}
 	}

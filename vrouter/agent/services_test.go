@@ -3,9 +3,14 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +20,8 @@ import (
 	"windtunnel/internal/screen"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/service"
@@ -60,8 +67,41 @@ func greeting(from *netdev.Space, address string) (said string, err error) {
 	return said, err
 }
 
+// survivors opens connections of a1 to services with a backend on b1, and restarts the agent of a1's node: on
+// the same maps, on maps of other sizes, and on those of another layout. No agent is told of the services.
+func (b *bed) survivors(t *testing.T, o Options) (all []*conversation) {
+	t.Helper()
+	served := func() {
+		t.Helper()
+		for address, backend := range map[string]string{"10.96.0.10:80": "10.7.0.11:8080", "[fd96::10]:80": "[fd07::11]:8080"} {
+			all = append(all, converseAt(t, b.workloads["a1"], b.workloads["b1"], address, backend))
+		}
+		for _, talk := range all {
+			agenttest.Must(t, talk.say())
+		}
+	}
+	served()
+	c := b.nodes["a"].config
+	again := func(meanwhile func()) {
+		t.Helper()
+		b.nodes["a"].stop(t)
+		meanwhile()
+		b.nodes["a"] = startWith(t, c, o)
+		served()
+	}
+	again(func() {})
+	again(func() { c.Limits.Routes += 1000 })
+	agenttest.Must(t, b.nodes["a"].healthy())
+	again(func() {
+		old := filepath.Dir(pinned(t, c, "g*/services")[0])
+		_, size, _ := strings.Cut(filepath.Base(old), "-")
+		agenttest.Must(t, os.Rename(old, filepath.Join(filepath.Dir(old), "g13-"+size))) // its flows and services have this layout
+	})
+	return all
+}
+
 // Workloads reach backends on their own and on the other node, and themselves, by the address of a service.
-// Each change of a service is in force at once, also after a restart of the agent.
+// Each change of a service is in force at once. Connections survive an agent's restart, and new maps.
 func TestWorkloadsReachServices(t *testing.T) {
 	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
 		t.Run(string(encap), func(t *testing.T) {
@@ -71,12 +111,12 @@ func TestWorkloadsReachServices(t *testing.T) {
 			}
 			b.state = b.TwoNodes.State(b.workloads, encap)
 			b.state.Networks[0].NodeAccess = true
-			services := map[string]chan []service.Service{}
+			services, options := map[string]chan []service.Service{}, map[string]Options{}
 			answers := make(chan error)
 			for _, node := range []string{"a", "b"} {
 				given := make(chan []service.Service)
 				services[node] = given
-				b.nodes[node] = startWith(t, b.Config(node), Options{Services: func(ctx context.Context, set func([]service.Service) error) {
+				options[node] = Options{Services: func(ctx context.Context, set func([]service.Service) error) {
 					for {
 						select {
 						case all := <-given:
@@ -85,7 +125,8 @@ func TestWorkloadsReachServices(t *testing.T) {
 							return
 						}
 					}
-				}})
+				}}
+				b.nodes[node] = startWith(t, b.Config(node), options[node])
 				b.apply(t, node, b.state)
 			}
 			agenttest.Eventually(t, "traffic between the nodes", b.traffic)
@@ -106,6 +147,8 @@ func TestWorkloadsReachServices(t *testing.T) {
 					agenttest.Must(t, <-answers)
 				}
 			}
+			set("10.7.0.11:8080", "[fd07::11]:8080")
+			talks := b.survivors(t, options["a"])
 			for name, at := range map[string][]string{"a1": {"10.7.0.10:8080", "[fd07::10]:8080"}, "b1": {"10.7.0.11:8080", "[fd07::11]:8080"}} {
 				greeters(t, b.workloads[name], name, at...)
 			}
@@ -117,7 +160,6 @@ func TestWorkloadsReachServices(t *testing.T) {
 					}
 				}
 			}
-			set("10.7.0.11:8080", "[fd07::11]:8080")
 			says("a1", "b1 10.7.0.10", "b1 fd07::10")  // the other node; the source address stays
 			says("b1", "b1 10.96.0.10", "b1 fd96::10") // itself
 			rows, err := b.nodes["a"].client.Services(t.Context())
@@ -126,6 +168,9 @@ func TestWorkloadsReachServices(t *testing.T) {
 				t.Errorf("%d services:\n%s", len(rows), text)
 			}
 			set("10.7.0.10:8080", "[fd07::10]:8080")
+			for _, talk := range talks {
+				agenttest.Must(t, talk.say())
+			}
 			says("a2", "a1 10.7.0.12", "a1 fd07::12") // the same node
 			says("b1", "a1 10.7.0.11", "a1 fd07::11")
 			set()
@@ -136,4 +181,34 @@ func TestWorkloadsReachServices(t *testing.T) {
 			}
 		})
 	}
+}
+
+// If the services cannot be written to new maps, the agent tries again.
+func TestServicesReachNewMapsAtALaterAttempt(t *testing.T) {
+	f := agenttest.NewFleet(t)
+	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
+	t.Cleanup(func() { removed(t, c) })
+	p, err := netdev.OpenPrograms(c, log, f.A, func(datapath.DropEvent) {})
+	agenttest.Must(t, err)
+	t.Cleanup(func() { p.Close() })
+	a := &agent{log: log, reconciler: &reconcile.Reconciler{Programs: p}}
+	all := []service.Service{{Key: service.Key{Address: netip.MustParseAddr("10.96.0.10"), Port: 80, Protocol: unix.IPPROTO_TCP}}}
+	agenttest.Must(t, a.setServices(all))
+	renew := func() {
+		t.Helper()
+		agenttest.Must(t, os.RemoveAll(filepath.Dir(pinned(t, c, "g*/services")[0])))
+		agenttest.Must(t, p.Renew())
+	}
+	renew()
+	agenttest.Must(t, p.Plane().Close())
+	a.renewServices() // fails
+	renew()
+	agenttest.Eventually(t, "the services in the new maps", func() error {
+		a.renewServices()
+		have, err := p.Plane().Services()
+		if err == nil && len(have) != 1 {
+			err = fmt.Errorf("%d services", len(have))
+		}
+		return err
+	})
 }

@@ -79,6 +79,9 @@ func Open(o Options) (*Datapath, error) {
 	if err := d.adoptFlows(); err != nil {
 		o.Logger.Warn("flows of the older maps are lost", "error", err)
 	}
+	if err := d.adoptServices(); err != nil {
+		o.Logger.Warn("services of the older maps are lost", "error", err)
+	}
 	return d, nil
 }
 

@@ -15,13 +15,16 @@ import (
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
 const layoutVersion = 14
 
+// keptSince is the first layout whose flows and services (bpf/types.h) are those of layoutVersion. So an agent
+// with a new layout keeps them.
+const keptSince = 13
+
 const generationPrefix = "g"
 
-// layoutPrefix begins the names of generations whose entries we can read.
-var layoutPrefix = fmt.Sprintf("%s%d-", generationPrefix, layoutVersion)
-
 // generationName names the directory of maps of one layout and size.
-func generationName(l Limits) string { return layoutPrefix + l.fingerprint() }
+func generationName(l Limits) string {
+	return fmt.Sprintf("%s%d-%s", generationPrefix, layoutVersion, l.fingerprint())
+}
 
 // others are the directories of other generations.
 func (d *Datapath) others() ([]string, error) {
@@ -39,8 +42,15 @@ func (d *Datapath) others() ([]string, error) {
 	return dirs, nil
 }
 
-// adoptFlows copies the flows of older generations, so that policy goes on to
-// know its connections: where both have one, the one seen last stands. Flows of
+// isKept reports whether we can read the flows and services of a generation.
+func isKept(dir string) bool {
+	var version int
+	_, err := fmt.Sscanf(filepath.Base(dir), generationPrefix+"%d-", &version)
+	return err == nil && version >= keptSince && version <= layoutVersion
+}
+
+// adoptFlows copies the flows of older generations, so that policies and services go on to
+// know their connections: where both have one, the one seen last stands. Flows of
 // another layout cannot be read, and are not. It may be repeated.
 func (d *Datapath) adoptFlows() error {
 	dirs, err := d.others()
@@ -48,21 +58,69 @@ func (d *Datapath) adoptFlows() error {
 		return err
 	}
 	for _, dir := range dirs {
-		old, err := ebpf.LoadPinnedMap(filepath.Join(dir, "flows"), nil)
-		if err != nil {
-			continue // it was being removed
+		if !isKept(dir) {
+			return fmt.Errorf("their layout is another: %s", filepath.Base(dir))
 		}
-		if strings.HasPrefix(filepath.Base(dir), layoutPrefix) {
-			err = d.copyFlows(old)
-		} else {
-			err = fmt.Errorf("their layout is another: %s", filepath.Base(dir))
-		}
-		old.Close()
-		if err != nil {
+		if err := adopt(dir, "flows", d.maps.Flows, func(k layout.FlowKey, v layout.Flow) bool {
+			var ours layout.Flow
+			return d.maps.Flows.Lookup(&k, &ours) != nil || ours.SeenNs < v.SeenNs
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// adoptServices copies the services of an older generation to a new one: workloads reach them until SetServices
+// is called, and afterwards. The ranges, without which no service is in force, come last.
+func (d *Datapath) adoptServices() error {
+	dirs, err := d.others()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if has, err := d.hasServices(); err != nil || has {
+			return err
+		}
+		if !isKept(dir) {
+			continue
+		}
+		if err := errors.Join(
+			adopt[layout.BackendKey, layout.Backend](dir, "backends", d.maps.Backends, nil),
+			adopt[layout.ServiceKey, layout.Service](dir, "services", d.maps.Services, nil),
+			adopt[layout.AffinityKey, layout.Affinity](dir, "affinities", d.maps.Affinities, nil),
+		); err != nil {
+			return err
+		}
+		if err := adopt[uint32, layout.ServiceRange](dir, "service_ranges", d.maps.ServiceRanges, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Datapath) hasServices() (has bool, err error) {
+	err = table[uint32, layout.ServiceRange]{"service_ranges", d.maps.ServiceRanges, true}.each(func(uint32, layout.ServiceRange) { has = true })
+	return has, err
+}
+
+// adopt copies the entries of a map of another generation; with a filter, those for which it returns true.
+func adopt[K, V comparable](dir, name string, to *ebpf.Map, filter func(K, V) bool) error {
+	old, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+	if err != nil {
+		return nil // it was being removed
+	}
+	defer old.Close()
+	var failed error
+	err = table[K, V]{name, old, false}.each(func(k K, v V) {
+		if failed == nil && (filter == nil || filter(k, v)) {
+			failed = to.Put(&k, &v)
+		}
+	})
+	if failed != nil {
+		return fmt.Errorf("copy to map %s: %w", name, failed) // no room: the new table is smaller
+	}
+	return err
 }
 
 // beforeSwap comes before a link's program is swapped for ours. Before the first
@@ -73,22 +131,6 @@ func (d *Datapath) beforeSwap() {
 			d.options.Logger.Warn("flows of the older maps are lost", "error", err)
 		}
 	})
-}
-
-func (d *Datapath) copyFlows(old *ebpf.Map) error {
-	from := table[layout.FlowKey, layout.Flow]{"flows", old, false}
-	var failed error
-	err := from.each(func(k layout.FlowKey, v layout.Flow) {
-		var ours layout.Flow
-		if failed != nil || d.maps.Flows.Lookup(&k, &ours) == nil && ours.SeenNs >= v.SeenNs {
-			return
-		}
-		failed = d.maps.Flows.Put(&k, &v)
-	})
-	if failed != nil {
-		return fmt.Errorf("copy a flow: %w", failed) // no room: the new table is smaller
-	}
-	return err
 }
 
 // Retire removes older generations if every link runs a program of this one. Call it after Apply and
