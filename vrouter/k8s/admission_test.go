@@ -1,0 +1,45 @@
+package k8s
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"windtunnel/internal/testcluster"
+)
+
+// The policy of the documentation: a user who may change namespaces, but not nodes, may not choose
+// their network.
+func TestTheExampleLimitsWhoChoosesANetwork(t *testing.T) {
+	k := testcluster.Start(t, testcluster.Options{ServerOnly: true})
+	text, err := os.ReadFile("../../docs/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := regexp.MustCompile("(?s)```yaml\n([^`]*kind: ValidatingAdmissionPolicy\n.*?)```").FindSubmatch(text)
+	if policy == nil {
+		t.Fatal("docs/fleet.md has no policy")
+	}
+	must := func(stdin string, args ...string) {
+		t.Helper()
+		if said, err := k.Kubectl(stdin, args...); err != nil {
+			t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, said)
+		}
+	}
+	must("", "create", "namespace", "web")
+	must("", "create", "clusterrole", "limited", "--verb=get,update,patch", "--resource=namespaces")
+	must("", "create", "clusterrolebinding", "limited", "--clusterrole=limited", "--user=limited")
+	must(string(policy[1]), "create", "-f", "-")
+	limited := "--kubeconfig=" + k.Path("limited")
+	k.Await("the policy is in force", func() bool { // without a change: the same value is not refused later
+		said, err := k.Kubectl("", limited, "annotate", "--dry-run=server", "namespace", "web", NetworkAnnotation+"=red")
+		return err != nil && strings.Contains(said, "only an administrator may choose the network")
+	})
+	must("", limited, "label", "namespace", "web", "color=red")
+	must("", "annotate", "--overwrite", "namespace", "web", NetworkAnnotation+"=blue")
+	must("", limited, "label", "namespace", "web", "color=blue", "--overwrite")
+	if said, err := k.Kubectl("", limited, "annotate", "namespace", "web", NetworkAnnotation+"-"); err == nil {
+		t.Errorf("a limited user removes the annotation: %s", said)
+	}
+}
