@@ -60,6 +60,7 @@ func TestACluster(t *testing.T) {
 	})
 	k.Step("a namespace chooses its network", k.testNamespace)
 	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
+	k.Step("another CNI configuration is an event of the node", k.testOtherPlugin)
 	k.Step("a pod without a permission says so, and removes nothing", k.testPermission)
 	k.Step("a second apply changes nothing", func(t *testing.T) {
 		if said := k.kubectl(k.manifest, "apply", "-f", "-"); strings.Contains(said, "created") || strings.Contains(said, "configured") {
@@ -132,7 +133,7 @@ func (k *installation) logPods() {
 func (k *installation) follow() func() string {
 	var out strings.Builder
 	var all []*exec.Cmd
-	for _, app := range []string{StoreName, NodeName} {
+	for _, app := range []string{StoreName, ControllerName, NodeName} {
 		logs := k.Command("kubectl", "-n", Namespace, "logs", "-f", "--tail=0", "--prefix", "-l", "app="+app)
 		logs.Stdout, logs.Stderr = &out, &out
 		if err := logs.Start(); err != nil {
@@ -279,6 +280,28 @@ func (k *installation) testRestart(t *testing.T) {
 	for i, p := range k.pods() {
 		k.ping(k.Nodes[i], k.pods()[1-i].Status.PodIP, p.Status.PodIP)
 	}
+}
+
+// testOtherPlugin adds a configuration before vrouter's while the agents start again.
+func (k *installation) testOtherPlugin(t *testing.T) {
+	n := k.Nodes[0]
+	text, err := os.ReadFile(n.Root + ConflistPath("/etc/cni/net.d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const other = "/etc/cni/net.d/00-other.conflist"
+	if err := os.WriteFile(n.Root+other, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(n.Root + other)
+	k.kubectl("", "-n", Namespace, "rollout", "restart", "daemonset/"+NodeName)
+	k.await("an event names the file", func() bool {
+		return strings.Contains(k.kubectl("", "describe", "node", n.Name), "the CNI configuration "+other+" comes before")
+	})
+	if said := k.kubectl("", "get", "events", "--field-selector=reason="+otherPlugin, "-o", "jsonpath={.items[*].involvedObject.name}"); said != n.Name {
+		t.Errorf("events %q, want one of %s", said, n.Name)
+	}
+	k.kubectl("", "-n", Namespace, "rollout", "status", "daemonset/"+NodeName, "--timeout=60s")
 }
 
 // testPermission deletes the permissions, so that the pods cannot ask whether they are removed.

@@ -109,12 +109,19 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	if n.Options.Services, err = followServices(in, n.Name, n.Options.Logger); err != nil {
 		return err
 	}
+	ranges, outside := n.ranges(&is)
+	if len(outside) > 0 {
+		n.warn(ctx, c, podCIDROutside, fmt.Sprintf("the podCIDR %v of the node is not in a subnet of the network %s, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", outside, n.Network.Name))
+	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if n.retry(running, "install the CNI plugin", func() error { return n.install(running, conf.Socket, &is) }) == nil {
+		if n.retry(running, "install the CNI plugin", func() error { return n.install(running, conf.Socket, ranges) }) == nil {
 			n.Options.Logger.Info("pods can start on this node", "network", n.Network.Name)
+			if file := n.firstOther(); file != "" {
+				n.warn(running, c, otherPlugin, "the CNI configuration "+file+" comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file")
+			}
 		}
 	}()
 	err = agent.Run(ctx, conf, n.Options)
@@ -122,6 +129,9 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	<-ended
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 		return nil
+	}
+	if err != nil {
+		n.event(ctx, c, agentFailed, err.Error())
 	}
 	return err
 }
@@ -193,7 +203,7 @@ func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string
 
 // install creates the network, and writes the plugin and its configuration, as soon as the agent
 // follows the store.
-func (n *Node) install(ctx context.Context, socket string, is *facts) error {
+func (n *Node) install(ctx context.Context, socket string, ranges []model.Range) error {
 	agent := api.Dial(socket).Within(lookPause * 5)
 	defer agent.Close()
 	status, err := agent.Status(ctx)
@@ -212,19 +222,16 @@ func (n *Node) install(ctx context.Context, socket string, is *facts) error {
 			return err
 		}
 	}
-	o := cni.InstallOptions{Network: n.Network.Name, Name: conflist, Node: n.Name, Binaries: n.Binaries, Configs: n.Configs, Ranges: n.ranges(is)}
+	o := cni.InstallOptions{Network: n.Network.Name, Name: conflist, Node: n.Name, Binaries: n.Binaries, Configs: n.Configs, Ranges: ranges}
 	if _, err := os.Stat(filepath.Join(n.Binaries, "portmap")); err == nil {
 		o.Chain = []string{"portmap"}
 	}
-	if _, err := cni.Install(o); err != nil {
-		return err
-	}
-	n.warnOfOthers()
-	return nil
+	_, err = cni.Install(o)
+	return err
 }
 
-// ranges returns the node's pod prefixes, if the network's subnets hold them.
-func (n *Node) ranges(is *facts) (ranges []model.Range) {
+// ranges returns the node's pod prefixes that the network's subnets hold, and the other ones.
+func (n *Node) ranges(is *facts) (ranges []model.Range, outside []netip.Prefix) {
 	for _, p := range is.Spec.PodCIDRs {
 		if slices.ContainsFunc(n.Network.Subnets, func(s netip.Prefix) bool { return s.Bits() <= p.Bits() && s.Contains(p.Addr()) }) {
 			r := model.RangeOf(p)
@@ -233,25 +240,26 @@ func (n *Node) ranges(is *facts) (ranges []model.Range) {
 			}
 			ranges = append(ranges, r)
 		} else {
-			n.Options.Logger.Warn("the node's podCIDR is not in a subnet of the network, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", "podCIDR", p, "network", n.Network.Name)
+			outside = append(outside, p)
 		}
 	}
-	return ranges
+	return ranges, outside
 }
 
-// warnOfOthers logs the CNI configuration that the runtime uses in place of vrouter's: it uses the
+// firstOther returns the CNI configuration that the runtime uses in place of vrouter's: it uses the
 // first one by name.
-func (n *Node) warnOfOthers() {
+func (n *Node) firstOther() string {
 	entries, _ := os.ReadDir(n.Configs) // sorted
 	for _, e := range entries {
+		path := filepath.Join(n.Configs, e.Name())
 		switch {
-		case filepath.Join(n.Configs, e.Name()) == ConflistPath(n.Configs):
-			return
-		case slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(e.Name())):
-			n.Options.Logger.Warn("another CNI configuration comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file", "file", filepath.Join(n.Configs, e.Name()))
-			return
+		case path == ConflistPath(n.Configs):
+			return ""
+		case slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(path)):
+			return path
 		}
 	}
+	return ""
 }
 
 // remove removes everything of vrouter from the node.
