@@ -11,6 +11,9 @@ import (
 // leaderTTL is the time after which another client leads if the leader has died.
 const leaderTTL = 15 * time.Second
 
+// leaveWait is the time in which a leader that ends must reach the store to delete its key.
+const leaveWait = 3 * time.Second
+
 // Lead calls work while this client has the key leader of the store, which only one client can
 // have, until ctx ends. The context of work ends when the key is lost. name identifies the client.
 func (f *Fleet) Lead(ctx context.Context, name string, work func(context.Context)) {
@@ -52,7 +55,7 @@ func (f *Fleet) leadOnce(ctx context.Context, name string, work func(context.Con
 		return errors.New("the key of the leader was lost")
 	}
 	// The next leader need not wait until the key expires.
-	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaderTTL)
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWait)
 	defer cancel()
 	_, err = f.commit(leave, store.Commit{Delete: []string{keyLeader}})
 	return err
