@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -103,6 +104,9 @@ func (b *bed) survivors(t *testing.T, o Options) (all []*conversation) {
 // Workloads reach backends on their own and on the other node, and themselves, by the address of a service.
 // Each change of a service is in force at once. Connections survive an agent's restart, and new maps.
 func TestWorkloadsReachServices(t *testing.T) {
+	if _, err := exec.LookPath("iptables-restore"); err != nil {
+		t.Skip("iptables is not installed")
+	}
 	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
 		t.Run(string(encap), func(t *testing.T) {
 			b := &bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}

@@ -197,7 +197,7 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 	}{
 		{"a network that is not there", `, "network": "rad"`, `there is no network "rad"; did you mean "red"?`, 100},
 		{"an address manager", `, "ipam": {"type": "host-local"}`, "remove ipam", types.ErrInvalidNetworkConfig},
-		{"ranges that are none", `, "ranges": ["10.1"]`, "is not a prefix", types.ErrInvalidNetworkConfig},
+		{"ranges that are none", `, "ranges": ["10.1"]`, "is not a range of addresses", types.ErrInvalidNetworkConfig},
 		{"an address that another port has", `, "args": {"cni": {"ips": ["10.1.0.9"]}}`, "10.1.0.9", 101},
 		{"no agent", `, "socket": "/run/no-such.sock"`, "no agent listens on", types.ErrTryAgainLater},
 	} {

@@ -318,8 +318,8 @@ func TestARetryChecksOnlyTheFailedObject(t *testing.T) {
 	n.adopt(t)
 	for tries := 1; tries < 5; tries++ {
 		f := n.Last.Failures[gone]
-		wait := firstRetry << (tries - 1)
-		if left := f.Next.Sub(f.tried); f.Tries != tries || left < wait/2 || left > wait || len(n.Last.Failures) != 1 {
+		wait := firstRetry << (f.Tries - 1) // on a busy machine, changes may have made more attempts than retries
+		if left := f.Next.Sub(f.tried); f.Tries < tries || left < wait/2 || left > wait || len(n.Last.Failures) != 1 {
 			t.Fatalf("after %d attempts the next one is in %v, want %v to %v: %+v", tries, left, wait/2, wait, n.Last.Failures)
 		}
 		if due, is := n.NextRetry(); !is || due > wait {
@@ -329,7 +329,7 @@ func TestARetryChecksOnlyTheFailedObject(t *testing.T) {
 		n.state.Ports = slices.Clone(n.state.Ports)
 		n.state.Ports[0].IPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 7, 1, byte(tries)})}
 		n.adopt(t)
-		if again := n.Last.Failures[gone]; time.Now().Before(f.Next) && again.Tries != tries {
+		if again := n.Last.Failures[gone]; time.Now().Before(f.Next) && again.Tries != f.Tries {
 			t.Errorf("the port was tried again before its time: %+v", again)
 		}
 		time.Sleep(time.Until(f.Next))
