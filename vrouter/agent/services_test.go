@@ -28,6 +28,51 @@ import (
 	"windtunnel/vrouter/service"
 )
 
+// servedBed is a bed whose workloads reach services.
+type servedBed struct {
+	*bed
+	options map[string]Options                // of the agents, by node
+	given   map[string]chan []service.Service // services for an agent, by node
+	done    chan error                        // its answers
+}
+
+func newServedBed(t *testing.T, encap model.Encapsulation) *servedBed {
+	t.Helper()
+	b := &servedBed{&bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}, map[string]Options{}, map[string]chan []service.Service{}, make(chan error)}
+	for _, name := range []string{"a1", "b1", "a2"} {
+		b.workloads[name] = agenttest.NewSpace(t, "w"+name)
+	}
+	b.state = b.TwoNodes.State(b.workloads, encap)
+	b.state.Networks[0].NodeAccess = true
+	for _, node := range []string{"a", "b"} {
+		given := make(chan []service.Service)
+		b.given[node] = given
+		b.options[node] = Options{Services: func(ctx context.Context, set func([]service.Service) error) {
+			for {
+				select {
+				case all := <-given:
+					b.done <- set(all)
+				case <-ctx.Done():
+					return
+				}
+			}
+		}}
+		b.nodes[node] = startWith(t, b.Config(node), b.options[node])
+		b.apply(t, node, b.state)
+	}
+	agenttest.Eventually(t, "traffic between the nodes", b.traffic)
+	return b
+}
+
+// set gives both agents the services.
+func (b *servedBed) set(t *testing.T, all ...service.Service) {
+	t.Helper()
+	for _, given := range b.given {
+		given <- all
+		agenttest.Must(t, <-b.done)
+	}
+}
+
 // greeters answer each connection in a namespace with a word and the client's address.
 func greeters(t *testing.T, s *netdev.Space, word string, at ...string) {
 	t.Helper()
@@ -70,9 +115,9 @@ func greeting(from *netdev.Space, address string) (said string, err error) {
 
 // survivors opens connections of a1 to services with a backend on b1, and restarts the agent of a1's node: on
 // the same maps, on maps of other sizes, and on those of another layout. No agent is told of the services.
-func (b *bed) survivors(t *testing.T, o Options) (all []*conversation) {
+func (b *servedBed) survivors(t *testing.T) (all []*conversation) {
 	t.Helper()
-	served := func() {
+	connect := func() {
 		t.Helper()
 		for address, backend := range map[string]string{"10.96.0.10:80": "10.7.0.11:8080", "[fd96::10]:80": "[fd07::11]:8080"} {
 			all = append(all, converseAt(t, b.workloads["a1"], b.workloads["b1"], address, backend))
@@ -81,14 +126,14 @@ func (b *bed) survivors(t *testing.T, o Options) (all []*conversation) {
 			agenttest.Must(t, talk.say())
 		}
 	}
-	served()
+	connect()
 	c := b.nodes["a"].config
 	again := func(meanwhile func()) {
 		t.Helper()
 		b.nodes["a"].stop(t)
 		meanwhile()
-		b.nodes["a"] = startWith(t, c, o)
-		served()
+		b.nodes["a"] = startWith(t, c, b.options["a"])
+		connect()
 	}
 	again(func() {})
 	again(func() { c.Limits.Routes += 1000 })
@@ -109,50 +154,13 @@ func TestWorkloadsReachServices(t *testing.T) {
 	}
 	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
 		t.Run(string(encap), func(t *testing.T) {
-			b := &bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}
-			for _, name := range []string{"a1", "b1", "a2"} {
-				b.workloads[name] = agenttest.NewSpace(t, "w"+name)
-			}
-			b.state = b.TwoNodes.State(b.workloads, encap)
-			b.state.Networks[0].NodeAccess = true
-			services, options := map[string]chan []service.Service{}, map[string]Options{}
-			answers := make(chan error)
-			for _, node := range []string{"a", "b"} {
-				given := make(chan []service.Service)
-				services[node] = given
-				options[node] = Options{Services: func(ctx context.Context, set func([]service.Service) error) {
-					for {
-						select {
-						case all := <-given:
-							answers <- set(all)
-						case <-ctx.Done():
-							return
-						}
-					}
-				}}
-				b.nodes[node] = startWith(t, b.Config(node), options[node])
-				b.apply(t, node, b.state)
-			}
-			agenttest.Eventually(t, "traffic between the nodes", b.traffic)
+			b := newServedBed(t, encap)
 			set := func(backends ...string) {
 				t.Helper()
-				var all []service.Service
-				for _, address := range []string{"10.96.0.10", "fd96::10"} {
-					s := service.Service{Key: service.Key{Address: netip.MustParseAddr(address), Port: 80, Protocol: unix.IPPROTO_TCP}}
-					for _, text := range backends {
-						if a := netip.MustParseAddrPort(text); a.Addr().Is4() == s.Address.Is4() {
-							s.Backends = append(s.Backends, a)
-						}
-					}
-					all = append(all, s)
-				}
-				for node := range services {
-					services[node] <- all
-					agenttest.Must(t, <-answers)
-				}
+				b.set(t, served(unix.IPPROTO_TCP, 0, backends...)...)
 			}
 			set("10.7.0.11:8080", "[fd07::11]:8080")
-			talks := b.survivors(t, options["a"])
+			talks := b.survivors(t)
 			for name, at := range map[string][]string{"a1": {"10.7.0.10:8080", "[fd07::10]:8080"}, "b1": {"10.7.0.11:8080", "[fd07::11]:8080"}} {
 				greeters(t, b.workloads[name], name, at...)
 			}
