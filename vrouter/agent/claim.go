@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -18,6 +19,11 @@ import (
 // The claim is a raw socket, which only root can make, so no other user can keep an agent from starting.
 // /proc/net/raw lists the raw sockets of a namespace, and the kernel closes them when the process ends.
 type claim struct{ *os.File }
+
+// Close gives the claim up, also if a child that another goroutine has just forked still has the socket.
+func (c claim) Close() error {
+	return errors.Join(unix.Bind(int(c.Fd()), &unix.SockaddrInet4{}), c.File.Close())
+}
 
 // claimSpace claims a namespace until the claim is closed. It makes its socket before it looks for
 // others: two agents that start at the same moment may both be refused, but never both run.

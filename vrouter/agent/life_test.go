@@ -281,15 +281,19 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 }
 
 // Between fork and exec, a child has all files of the agent.
-func TestTheLockIsFreeAlthoughAChildHasItsFile(t *testing.T) {
-	c := agenttest.NewFleet(t).Config("a")
-	l, err := takeLock(c)
-	agenttest.Must(t, err)
-	child, err := unix.Dup(int(l.file.Fd()))
-	agenttest.Must(t, err)
-	defer unix.Close(child)
-	agenttest.Must(t, l.release())
-	l, err = takeLock(c)
-	agenttest.Must(t, err)
-	agenttest.Must(t, l.release())
+func TestTheNextAgentStartsAlthoughAChildHasTheFilesOfTheFirst(t *testing.T) {
+	f := agenttest.NewFleet(t)
+	c := f.Config("a")
+	for range 2 {
+		l, err := takeLock(c)
+		agenttest.Must(t, err)
+		mine, err := claimSpace(f.A)
+		agenttest.Must(t, err)
+		for _, file := range []*os.File{l.file, mine.File} {
+			child, err := unix.Dup(int(file.Fd()))
+			agenttest.Must(t, err)
+			defer unix.Close(child)
+		}
+		agenttest.Must(t, errors.Join(mine.Close(), l.release()))
+	}
 }

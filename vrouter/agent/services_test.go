@@ -38,6 +38,9 @@ type servedBed struct {
 
 func newServedBed(t *testing.T, encap model.Encapsulation) *servedBed {
 	t.Helper()
+	if _, err := exec.LookPath("iptables-restore"); err != nil {
+		t.Skip("iptables is not installed")
+	}
 	b := &servedBed{&bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}, map[string]Options{}, map[string]chan []service.Service{}, make(chan error)}
 	for _, name := range []string{"a1", "b1", "a2"} {
 		b.workloads[name] = agenttest.NewSpace(t, "w"+name)
@@ -149,9 +152,6 @@ func (b *servedBed) survivors(t *testing.T) (all []*conversation) {
 // Workloads reach backends on their own and on the other node, and themselves, by the address of a service.
 // Each change of a service is in force at once. Connections survive an agent's restart, and new maps.
 func TestWorkloadsReachServices(t *testing.T) {
-	if _, err := exec.LookPath("iptables-restore"); err != nil {
-		t.Skip("iptables is not installed")
-	}
 	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
 		t.Run(string(encap), func(t *testing.T) {
 			b := newServedBed(t, encap)
