@@ -59,6 +59,7 @@ func TestACluster(t *testing.T) {
 		}
 	})
 	k.Step("a namespace chooses its network", k.testNamespace)
+	k.Step("policies decide which pods reach each other", k.testPolicies)
 	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
 	k.Step("another CNI configuration is an event of the node", k.testOtherPlugin)
 	k.Step("a pod without a permission says so, and removes nothing", k.testPermission)

@@ -113,6 +113,11 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	if len(outside) > 0 {
 		n.warn(ctx, c, podCIDROutside, fmt.Sprintf("the podCIDR %v of the node is not in a subnet of the network %s, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", outside, n.Network.Name))
 	}
+	p, err := followPolicies(ctx, in, n.Name, n.Options.Logger)
+	if err != nil {
+		return err
+	}
+	n.Options.Grouping, n.Options.Regroup = p.grouping, p.changed
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
