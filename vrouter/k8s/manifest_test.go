@@ -91,7 +91,7 @@ func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
 }
 
 // No role has a wildcard, or may write objects that are not vrouter's, except new events. The
-// controller lists nodes and pods, the agents services and their endpoints.
+// controller lists nodes and pods, the agents services, their endpoints, and what policies select.
 func TestTheRolesAreSmall(t *testing.T) {
 	text, err := small.YAML()
 	if err != nil {
@@ -102,7 +102,7 @@ func TestTheRolesAreSmall(t *testing.T) {
 		t.Errorf("%d rules, want 12: %v", len(rules), rules)
 	}
 	for _, r := range rules {
-		reads := regexp.MustCompile(`verbs: \[(get|list, watch)\]|\[nodes, pods\], verbs: \[get, list, watch\]|\[events\], verbs: \[create\]`).MatchString(r)
+		reads := regexp.MustCompile(`verbs: \[(get|list, watch)\]|\[(nodes, pods|namespaces)\], verbs: \[get, list, watch\]|\[events\], verbs: \[create\]`).MatchString(r)
 		if strings.Contains(r, "*") || !strings.Contains(r, "resourceNames") && !reads {
 			t.Errorf("the rule %s is for more than vrouter's objects", r)
 		}

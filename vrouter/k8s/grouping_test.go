@@ -1,0 +1,103 @@
+package k8s
+
+import (
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+func slimmed(t *testing.T, uid types.UID, hash, version string, phase corev1.PodPhase) *corev1.Pod {
+	t.Helper()
+	o, err := slimPod(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: uid, ResourceVersion: version, Labels: map[string]string{"app": "web"}, Annotations: map[string]string{configHash: hash, "version": version}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", Protocol: corev1.ProtocolTCP, ContainerPort: 80}}}}},
+		Status:     corev1.PodStatus{Phase: phase},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.(*corev1.Pod)
+}
+
+func TestChangesOfAPodsStatusAreNone(t *testing.T) {
+	was := withoutVersion(slimmed(t, "1", "", "1", corev1.PodPending))
+	if is := withoutVersion(slimmed(t, "1", "", "2", corev1.PodRunning)); !reflect.DeepEqual(was, is) {
+		t.Errorf("%+v differs from %+v", is, was)
+	}
+	if is := withoutVersion(slimmed(t, "2", "", "2", corev1.PodRunning)); reflect.DeepEqual(was, is) {
+		t.Error("another UID is not seen")
+	}
+}
+
+// A port has the group of its pod, and is closed while the pod is not known. Without policies no
+// port has a group.
+func TestTheGroupsFollowTheClusterAndThePorts(t *testing.T) {
+	var log strings.Builder
+	p := newPolicies("a", slog.New(slog.NewTextHandler(&log, nil)))
+	ports := func(vrf uint32, uid, node string) model.Slice {
+		port := &model.Port{Name: "port", Node: node, Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Pod: model.Pod{Namespace: "shop", Name: "web", UID: uid}}
+		return model.Slice{State: model.State{Networks: []model.Network{{Name: "pods", ID: vrf}}}, All: []*model.Port{port}}
+	}
+	change := func(f func()) { f(); p.regroup() }
+	group := func(s model.Slice) fib.Group {
+		t.Helper()
+		if g := p.grouping(s); g != nil {
+			return g.Groups["port"]
+		}
+		return fib.Group{}
+	}
+	s := ports(7, "1", "a")
+	if g := p.grouping(s); g != nil {
+		t.Errorf("without policies: %+v", g)
+	}
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: networkingv1.NetworkPolicySpec{
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}},
+	}}
+	change(func() { p.setPolicy(policy) })
+	if g := group(s); !g.In || !g.Out || !strings.Contains(log.String(), "port=port") {
+		t.Errorf("the pod is not known: %+v, log %q", g, log.String())
+	}
+	change(func() {
+		p.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		p.setPod(slimmed(t, "1", "hash", "1", ""))
+	})
+	if g := group(s); !g.In || g.Out {
+		t.Errorf("a policy of ingress: %+v", g)
+	}
+	before := p.grouping(s)
+	change(func() {})
+	if p.grouping(s) != before {
+		t.Error("the result is another one, but nothing changed")
+	}
+	for uid, known := range map[string]bool{"hash": true, "": true, "of an earlier pod": false} {
+		if g := group(ports(7, uid, "a")); g.Out == known {
+			t.Errorf("a port with UID %q: %+v", uid, g)
+		}
+	}
+	key := func(vrf uint32) fib.RouteKey {
+		return fib.RouteKey{VRF: vrf, Prefix: netip.MustParsePrefix("10.1.0.1/32")}
+	}
+	if g := p.grouping(ports(8, "1", "a")); g.Identities[key(8)].Pods == 0 || len(g.Identities) != 1 {
+		t.Errorf("the network has another id: %+v", g.Identities)
+	}
+	if g := p.grouping(ports(8, "1", "b")); len(g.Groups) > 0 {
+		t.Errorf("the port is on another node: %+v", g.Groups)
+	}
+	if g := p.grouping(model.Slice{}); len(g.Groups)+len(g.Identities) > 0 {
+		t.Errorf("there are no ports: %+v", g)
+	}
+	change(func() { p.deletePolicy(policy) })
+	if g := p.grouping(s); g != nil {
+		t.Errorf("without policies again: %+v", g)
+	}
+}
