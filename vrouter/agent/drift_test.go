@@ -127,6 +127,9 @@ func withstands(t *testing.T, all ...harm) {
 				if n := a.repairs(t); n <= repairs {
 					return fmt.Errorf("repairs were %d, are %d", repairs, n)
 				}
+				if l, err := b.workloads["a1"].Link("eth0"); err != nil || l == nil {
+					return fmt.Errorf("the workload's device eth0: %v, %v", l, err)
+				}
 				return errors.Join(a.healthy(), b.traffic())
 			})
 			unchanged(t, before, contents(t, a.config))
