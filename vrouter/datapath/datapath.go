@@ -41,7 +41,7 @@ type Datapath struct {
 	spec       *ebpf.CollectionSpec
 	nonce      nonce
 	tc         *netlink.Handle // socket for filters, in the namespace in which Open was called
-	swapping   sync.Once       // the first time that a link's program is swapped for ours
+	swapping   swapping        // swaps of programs of links for ours
 	grace      grace           // grace period of replaced nexthops
 	metadata   func() error    // whether XDP metadata reaches tc; tested once
 	services   services        // what SetServices wrote

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -123,14 +125,26 @@ func adopt[K, V comparable](dir, name string, to *ebpf.Map, filter func(K, V) bo
 	return err
 }
 
-// beforeSwap comes before a link's program is swapped for ours. Before the first
-// one the flows are copied, as the older programs have them until then.
+// swapping is the time of the next adoptFlows before a swap.
+type swapping struct {
+	sync.Mutex
+	next time.Time
+}
+
+// beforeSwap comes before a link's program is swapped for ours. The older programs have the link's flows until
+// then, so they are copied. It uses at most half of the time: with many flows, it skips some links.
 func (d *Datapath) beforeSwap() {
-	d.swapping.Do(func() {
-		if err := d.adoptFlows(); err != nil {
-			d.options.Logger.Warn("flows of the older maps are lost", "error", err)
-		}
-	})
+	s := &d.swapping
+	s.Lock()
+	defer s.Unlock()
+	start := time.Now()
+	if start.Before(s.next) {
+		return
+	}
+	if err := d.adoptFlows(); err != nil {
+		d.options.Logger.Warn("flows of the older maps are lost", "error", err)
+	}
+	s.next = time.Now().Add(time.Since(start))
 }
 
 // Retire removes older generations if every link runs a program of this one. Call it after Apply and

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"testing"
+	"time"
 
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -15,8 +16,10 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	if _, err := first.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.AttachVif(devices[0]); err != nil {
-		t.Fatal(err)
+	for _, device := range devices[:2] {
+		if err := first.AttachVif(device); err != nil {
+			t.Fatal(err)
+		}
 	}
 	larger := small
 	larger.Routes *= 2
@@ -26,6 +29,11 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	if err := first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
 		t.Fatal(err)
 	}
+	old, err := first.maps.Flows.Clone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
 	first.Close()
 	if _, err := second.Apply(want); err != nil {
 		t.Fatal(err)
@@ -39,5 +47,17 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	var flow layout.Flow
 	if err := second.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 		t.Errorf("the flow is lost: %+v, %v", flow, err)
+	}
+	// Now one vif has the new programs. The other one has still the old programs.
+	late := layout.FlowKey{Vif: 2, Protocol: 6, LocalPort: 80}
+	if err := old.Put(&late, &layout.Flow{CreatedNs: 2}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Until(second.swapping.next))
+	if err := second.AttachVif(devices[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.maps.Flows.Lookup(&late, &flow); err != nil {
+		t.Errorf("the later flow is lost: %v", err)
 	}
 }
