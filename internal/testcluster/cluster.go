@@ -24,6 +24,7 @@ import (
 // Networks and credentials of a cluster.
 const (
 	PodNetwork     = "10.88.0.0/16"
+	PodNetwork6    = "fd00:88::/56" // of a dual-stack cluster
 	ServiceNetwork = "10.96.0.0/24"
 	MasterAddress  = "172.30.0.1"
 	AdminToken     = "admin-token"
@@ -40,6 +41,8 @@ type Options struct {
 	NodeRoutes bool
 	// Controllers are further arguments of the controller manager.
 	Controllers []string
+	// DualStack gives nodes, pods and services IPv6 addresses, too.
+	DualStack bool
 	// E2E builds upstream's test programs, and gives the cluster their image and a DNS server.
 	E2E bool
 	// ServerOnly starts only etcd and the API server. The nodes are only network namespaces.
@@ -169,11 +172,24 @@ func (k *Cluster) makeSpace(name string) string {
 		}
 	})
 	k.IP(name, "link set lo up")
-	out, err := exec.Command("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1").CombinedOutput()
+	settings := []string{"netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1"}
+	if k.options.DualStack {
+		settings = append(settings, "net.ipv6.conf.all.forwarding=1")
+	}
+	out, err := exec.Command("ip", settings...).CombinedOutput()
 	if err != nil {
 		k.T.Fatalf("forward packets in %s: %v: %s", name, err, out)
 	}
 	return name
+}
+
+// both returns the values of both IP versions, as Kubernetes' programs want them. Without
+// DualStack it returns the first one.
+func (k *Cluster) both(v4, v6 string) string {
+	if k.options.DualStack {
+		return v4 + "," + v6
+	}
+	return v4
 }
 
 // wire joins the nodes by a bridge in the master's namespace.
@@ -182,6 +198,9 @@ func (k *Cluster) wire() {
 	k.IP(k.Master, "link add br0 type bridge")
 	k.IP(k.Master, "link set br0 up")
 	k.IP(k.Master, "address add "+MasterAddress+"/24 dev br0")
+	if k.options.DualStack {
+		k.IP(k.Master, "address add fd00:30::1/64 dev br0 nodad")
+	}
 	for i := range 2 {
 		n := &Node{Name: fmt.Sprintf("wt-node-%d", i+1), Address: fmt.Sprintf("172.30.0.%d", 11+i), Namespace: k.makeSpace(fmt.Sprint(i + 1))}
 		n.cgroup = fmt.Sprintf("/wt-kube%d-%d", os.Getpid(), i+1)
@@ -191,6 +210,12 @@ func (k *Cluster) wire() {
 		k.IP(n.Namespace, "address add "+n.Address+"/24 dev eth0")
 		k.IP(n.Namespace, "link set eth0 up")
 		k.IP(n.Namespace, "route add default via "+MasterAddress)
+		if k.options.DualStack {
+			address := fmt.Sprintf("fd00:30::%d", 11+i)
+			k.IP(n.Namespace, "address add "+address+"/64 dev eth0 nodad")
+			k.IP(n.Namespace, "route add default via fd00:30::1")
+			n.Address += "," + address
+		}
 	}
 	if k.options.NodeRoutes {
 		for i, n := range k.Nodes {

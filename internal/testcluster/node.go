@@ -75,7 +75,7 @@ func runNode(folder, bin string) error {
 	}
 	for _, argv := range [][]string{
 		{"kubelet", "--config", folder + "/kubelet.yaml", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--node-ip", os.Getenv("WT_TEST_ADDRESS"), "--v=1"},
-		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", PodNetwork,
+		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", os.Getenv("WT_TEST_PODS"),
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"},
 	} {
 		p, err := launch(folder, argv[0], argv[1:]...)
@@ -187,7 +187,7 @@ func (k *Cluster) startNode(n *Node) {
 	self, err := os.Executable()
 	must(t, err)
 	cmd := k.commandIn(n.Namespace, self)
-	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.Bin, "WT_TEST_ADDRESS="+n.Address, "WT_TEST_CGROUP="+n.cgroup)
+	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.Bin, "WT_TEST_ADDRESS="+n.Address, "WT_TEST_PODS="+k.both(PodNetwork, PodNetwork6), "WT_TEST_CGROUP="+n.cgroup)
 	log, err := os.Create(folder + "/node.log")
 	must(t, err)
 	defer log.Close()

@@ -3,6 +3,7 @@ package k8s
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,10 +28,14 @@ type installation struct {
 // install starts a cluster of two nodes without a CNI plugin. The caller applies the manifest.
 func install(t *testing.T, o testcluster.Options) *installation {
 	o.Images = []string{productImage}
-	o.Controllers = []string{"--allocate-node-cidrs", "--cluster-cidr", testcluster.PodNetwork}
+	subnets := []string{testcluster.PodNetwork}
+	if o.DualStack {
+		subnets = append(subnets, testcluster.PodNetwork6)
+	}
+	o.Controllers = []string{"--allocate-node-cidrs", "--cluster-cidr", strings.Join(subnets, ",")}
 	k := &installation{Cluster: testcluster.Start(t, o), image: testcluster.Tags(t, productImage)[0]}
 	k.Await("both nodes are in the cluster", func() bool { return len(k.lines("get", "nodes", "-o", "name")) == len(k.Nodes) })
-	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", k.image, "--subnet", testcluster.PodNetwork, "--store-node", k.Nodes[0].Name).Output()
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", k.image, "--subnet", strings.Join(subnets, ","), "--store-node", k.Nodes[0].Name).Output()
 	if err != nil {
 		t.Fatalf("vrouter k8s manifest: %v", err)
 	}
@@ -45,19 +50,7 @@ func TestACluster(t *testing.T) {
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
-	k.Step("the check finds that pods reach everything", func(t *testing.T) {
-		// The API server is outside the pods' and the nodes' networks.
-		out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", k.image, "--outside", testcluster.MasterAddress+":6443", "-o", "json").CombinedOutput()
-		t.Logf("%s", out)
-		var findings []api.Finding
-		if err != nil || json.Unmarshal(out, &findings) != nil || len(findings) != 2*8 {
-			k.logPods()
-			t.Errorf("%v, %d findings, want 16", err, len(findings))
-		}
-		if left := k.lines("get", "namespace", checkName, "--ignore-not-found"); len(left) > 0 {
-			t.Errorf("the check left %v", left)
-		}
-	})
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*8) })
 	k.Step("a namespace chooses its network", k.testNamespace)
 	k.Step("policies decide which pods reach each other", k.testPolicies)
 	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
@@ -68,28 +61,54 @@ func TestACluster(t *testing.T) {
 			t.Errorf("the second apply prints:\n%s", said)
 		}
 	})
-	k.Step("deletion leaves nothing", func(t *testing.T) {
-		k.kubectl("", "delete", "pods", "--all", "--wait")
-		said := k.follow()
-		begun := time.Now()
-		k.kubectl(k.manifest, "delete", "-f", "-", "--timeout", "90s")
-		if took := time.Since(begun); took > 25*time.Second {
-			t.Errorf("the deletion took %v, so pods were killed", took)
+	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
+}
+
+// A cluster whose nodes, pods and services have addresses of both IP versions.
+func TestADualStackCluster(t *testing.T) {
+	k := install(t, testcluster.Options{DualStack: true})
+	before := k.inventory()
+	k.Step("one apply makes the nodes ready", k.testApply)
+	k.Step("pods on two nodes reach each other", k.testPods)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*14) })
+	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
+}
+
+func (k *installation) testCheck(t *testing.T, want int) {
+	// The API server is outside the pods' and the nodes' networks.
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", k.image, "--outside", testcluster.MasterAddress+":6443", "-o", "json").CombinedOutput()
+	t.Logf("%s", out)
+	var findings []api.Finding
+	if err != nil || json.Unmarshal(out, &findings) != nil || len(findings) != want {
+		k.logPods()
+		t.Errorf("%v, %d findings, want %d", err, len(findings), want)
+	}
+	if left := k.lines("get", "namespace", checkName, "--ignore-not-found"); len(left) > 0 {
+		t.Errorf("the check left %v", left)
+	}
+}
+
+func (k *installation) testDeletion(t *testing.T, before [][]string) {
+	k.kubectl("", "delete", "pods", "--all", "--wait")
+	said := k.follow()
+	begun := time.Now()
+	k.kubectl(k.manifest, "delete", "-f", "-", "--timeout", "90s")
+	if took := time.Since(begun); took > 25*time.Second {
+		t.Errorf("the deletion took %v, so pods were killed", took)
+	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("the pods print:\n%s", said())
 		}
-		defer func() {
-			if t.Failed() {
-				t.Logf("the pods print:\n%s", said())
-			}
-		}()
-		k.Await("the namespace is gone", func() bool { return len(k.lines("get", "namespace", Namespace, "--ignore-not-found")) == 0 })
-		for i, left := range k.inventory() {
-			for _, l := range left {
-				if !slices.Contains(before[i], l) {
-					t.Errorf("%s still has %s", k.Nodes[i].Name, l)
-				}
+	}()
+	k.Await("the namespace is gone", func() bool { return len(k.lines("get", "namespace", Namespace, "--ignore-not-found")) == 0 })
+	for i, left := range k.inventory() {
+		for _, l := range left {
+			if !slices.Contains(before[i], l) {
+				t.Errorf("%s still has %s", k.Nodes[i].Name, l)
 			}
 		}
-	})
+	}
 }
 
 // kubectl runs kubectl as the administrator. It must succeed.
@@ -163,7 +182,7 @@ func (k *installation) inventory() (all [][]string) {
 				has = append(has, "the file "+strings.TrimPrefix(f, n.Root))
 			}
 		}
-		for _, list := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"ip", "-6", "route"}, {"ip", "rule"}, {"iptables", "-w", "-S"}, {"iptables", "-w", "-t", "nat", "-S"}} {
+		for _, list := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"ip", "-6", "route"}, {"ip", "rule"}, {"iptables", "-w", "-S"}, {"iptables", "-w", "-t", "nat", "-S"}, {"ip6tables", "-w", "-S"}, {"ip6tables", "-w", "-t", "nat", "-S"}} {
 			said, err := k.OnNode(n, list[0], list[1:]...)
 			if err != nil {
 				k.T.Fatalf("%v on %s: %v: %s", list, n.Name, err, said)
@@ -196,7 +215,10 @@ func (k *installation) testApply(t *testing.T) {
 type pod struct {
 	Metadata struct{ Name string }
 	Spec     struct{ NodeName string }
-	Status   struct{ PodIP string }
+	Status   struct {
+		PodIP  string
+		PodIPs []struct{ IP netip.Addr }
+	}
 }
 
 // podsManifest has a pod on each node.
@@ -223,11 +245,17 @@ func (k *installation) testPods(t *testing.T) {
 		return len(k.lines("get", "pods", "--field-selector=status.phase=Running", "-o", "name")) == 2
 	})
 	for i, p := range k.pods() {
-		cidr := k.kubectl("", "get", "node", p.Spec.NodeName, "-o", "jsonpath={.spec.podCIDR}")
-		if prefix, _, _ := strings.Cut(cidr, ".0/"); !strings.HasPrefix(p.Status.PodIP, prefix+".") {
-			t.Errorf("%s has the address %s, want one of its node's %s", p.Metadata.Name, p.Status.PodIP, cidr)
+		var cidrs []netip.Prefix
+		said := k.kubectl("", "get", "node", p.Spec.NodeName, "-o", "jsonpath={.spec.podCIDRs}")
+		if err := json.Unmarshal([]byte(said), &cidrs); err != nil || len(cidrs) != len(p.Status.PodIPs) {
+			t.Fatalf("%s has the addresses %v, want one of each podCIDR of its node: %s", p.Metadata.Name, p.Status.PodIPs, said)
 		}
-		k.ping(k.Nodes[i], k.pods()[1-i].Status.PodIP, p.Status.PodIP)
+		for v, cidr := range cidrs {
+			if !cidr.Contains(p.Status.PodIPs[v].IP) {
+				t.Errorf("%s has the address %v, want one of its node's %v", p.Metadata.Name, p.Status.PodIPs[v].IP, cidr)
+			}
+			k.ping(k.Nodes[i], k.pods()[1-i].Status.PodIPs[v].IP.String(), p.Status.PodIPs[v].IP.String())
+		}
 	}
 }
 
