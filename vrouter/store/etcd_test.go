@@ -2,9 +2,14 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
+	"net"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -221,6 +226,12 @@ func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
 	}
 	plain := storetest.Start(t, 1, nil)
 	refused(connect(t, plain, "etcd", TLS{}), "with TLS of a member without TLS", "etcd+insecure://")
+	// It closes the connection with an answer, with an end of file, or with a reset.
+	for _, ended := range []error{tls.RecordHeaderError{Msg: "no TLS"}, io.EOF, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}} {
+		if err := handshakeError(&net.TCPAddr{}, ended); !strings.Contains(err.Error(), "etcd+insecure://") {
+			t.Errorf("the error %q does not say how a store without TLS is written", err)
+		}
+	}
 	a, _ := ParseAddress("etcd://192.0.2.1")
 	for want, files := range map[string]TLS{
 		"only one of": {Cert: ours.ClientCert},

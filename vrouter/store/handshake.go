@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -93,7 +94,7 @@ func handshakeError(member net.Addr, err error) error {
 		remedy = "the certificate of the member must have the address or the name that `store` has"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		remedy = "renew the certificate of the member, or set this node's clock"
-	case errors.As(err, &record), errors.Is(err, io.EOF):
+	case errors.As(err, &record), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		remedy = "if the member serves without TLS, write etcd+insecure:// in `store`"
 	case isRefusal(err):
 		err = fmt.Errorf("the member refuses this client's certificate: %w", err)
