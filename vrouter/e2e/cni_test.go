@@ -35,14 +35,9 @@ type cniRuntime struct {
 func newRuntime(t *testing.T, n *node, extra string) *cniRuntime {
 	t.Helper()
 	bin := t.TempDir()
-	if err := os.Link(program, filepath.Join(bin, "vrouter")); err != nil {
-		data, err := os.ReadFile(program)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(bin, "vrouter"), data, 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	// A copy could not be started while a child that another test has just forked still has it open for writing.
+	if err := os.Symlink(program, filepath.Join(bin, "vrouter")); err != nil {
+		t.Fatal(err)
 	}
 	text := fmt.Sprintf(`{"cniVersion": "1.1.0", "name": "pods", "plugins": [{"type": "vrouter", "network": "red", "socket": %q, "capabilities": {"ips": true, "mac": true, "bandwidth": true, "portMappings": true}%s}]}`, n.config["socket"], extra)
 	list, err := libcni.ConfListFromBytes([]byte(text))
