@@ -118,6 +118,24 @@ func TestAChangeBetweenDirectAndATunnelLosesNothing(t *testing.T) {
 	})
 }
 
+// A node gets the change from a tunnel to direct almost too late. By then the other node's first test of the
+// link has failed, and the handover ends before its next test.
+func TestALateChangeToDirectLosesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{config: held})
+	x, y := directPair(b, model.L3, model.VXLAN)
+	b.offer(model.VXLAN)
+	b.apply()
+	time.Sleep(accept + time.Second) // the nodes reply to no tests of direct any more
+	datagrams := count(t, x, y)
+	b.offer(model.Direct)
+	b.applyApart(hold*9/10, false)
+	for i, n := range b.nodes {
+		n.awaitWays(b.nodes[1-i].name, "direct")
+	}
+	datagrams.lost(t)
+}
+
 // Two nodes change from one tunnel to another while packets pass. No encapsulation is common
 // to the states before and after the change.
 func TestASwapOfTunnelsLosesNothing(t *testing.T) {

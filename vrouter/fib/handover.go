@@ -54,7 +54,7 @@ type Offer struct {
 type Handover struct {
 	Accept []model.Encapsulation // this node accepts them, although not both nodes offer them any more
 	Send   []model.Encapsulation // encapsulations that this node may send with, best first
-	Recent int                   // the last Recent of Send may be unknown to the other node
+	Recent int                   // so many encapsulations at the end of Send may not be known to the other node yet
 	// Own and Other are the locators of this node and the other node, if Accept has Translated.
 	// They stay in use until the handover ends, also if the nodes have other locators by then.
 	Own, Other netip.Prefix
@@ -196,14 +196,20 @@ func (o *Offers) Handovers(now time.Time) (all map[string]Handover, next time.Ti
 func (o *Offers) handover(p *PairOffers, ahead func(begin time.Time, length time.Duration) bool) (h Handover, changes bool) {
 	var held []Offer
 	var recent []model.Encapsulation
+	former := o.hold()
+	if !p.hasTunnel() {
+		// The link may not work before a later test. The other node accepts this long, if it got the change at
+		// most hold earlier.
+		former = o.accept() - o.hold()
+	}
 	for _, f := range p.Former {
 		if !ahead(f.Until, o.accept()) {
 			continue
 		}
 		h.Accept = append(h.Accept, f.Encapsulation)
 		if f.Encapsulation == model.Translated {
-			h.Own, h.Other, h.Translates = f.Own, f.Other, ahead(f.Until, o.hold()) || p.onlyTranslates()
-		} else if ahead(f.Until, o.hold()) {
+			h.Own, h.Other, h.Translates = f.Own, f.Other, ahead(f.Until, o.hold()) || find(p.Common, model.Translated) != nil && !p.hasTunnel()
+		} else if ahead(f.Until, former) {
 			held = append(held, f)
 		}
 	}
@@ -226,10 +232,9 @@ func (o *Offers) handover(p *PairOffers, ahead func(begin time.Time, length time
 	return h, len(h.Accept)+len(recent) > 0
 }
 
-// onlyTranslates reports whether the pair has translation in common, but no tunnel. Then, after a
-// change of the locators, translated packets cannot take a tunnel until the handover ends.
-func (p *PairOffers) onlyTranslates() bool {
-	return find(p.Common, model.Translated) != nil && !slices.ContainsFunc(p.Common, func(o Offer) bool { return !isTested(o.Encapsulation) })
+// hasTunnel reports whether the pair has a tunnel in common.
+func (p *PairOffers) hasTunnel() bool {
+	return slices.ContainsFunc(p.Common, func(o Offer) bool { return !isTested(o.Encapsulation) })
 }
 
 // doubtful returns the beginning of a former offer that ended within hold: the other node may
