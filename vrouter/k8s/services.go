@@ -19,10 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"windtunnel/vrouter/k8s/netpol"
 	"windtunnel/vrouter/service"
 )
 
-// serviceWait is the time in which changes of services are gathered.
+// serviceWait is the time to wait after a change, so that several changes are written together.
 const serviceWait = 20 * time.Millisecond
 
 // followServices returns a function that follows the services of the cluster for a node; see
@@ -41,7 +42,7 @@ func followServices(config *rest.Config, node string, log *slog.Logger) (func(ct
 		s, err := watchAll(ctx, log, services, "services", &corev1.Service{}, slimService, changed)
 		e, err2 := watchAll(ctx, log, slices, "endpointslices", &discoveryv1.EndpointSlice{}, slimEndpoints(node), changed)
 		if err := errors.Join(err, err2); err != nil {
-			log.Error("follow the services of the cluster", "error", err)
+			log.Error("cannot follow the services of the cluster; workloads keep the services that they have", "error", err)
 			return
 		}
 		if !cache.WaitForCacheSync(ctx.Done(), s.HasSynced, e.HasSynced) {
@@ -50,7 +51,7 @@ func followServices(config *rest.Config, node string, log *slog.Logger) (func(ct
 		for ctx.Err() == nil {
 			var again <-chan time.Time
 			if err := set(servicesOf(listed[*corev1.Service](s), listed[*discoveryv1.EndpointSlice](e))); err != nil {
-				log.Warn("services of the cluster", "error", err)
+				log.Warn("cannot write the cluster's services to the data path; trying again", "error", err)
 				again = time.After(lookPause)
 			}
 			select {
@@ -87,7 +88,7 @@ func watchAll(ctx context.Context, log *slog.Logger, c *rest.RESTClient, resourc
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { wake() }, UpdateFunc: func(_, _ any) { wake() }, DeleteFunc: func(any) { wake() }})
 	err = errors.Join(err, informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-			log.Warn("follow the "+resource+" of the cluster", "error", err)
+			log.Warn("cannot follow the "+resource+" of the cluster; trying again", "error", err)
 		}
 	}))
 	go informer.RunWithContext(ctx)
@@ -142,9 +143,7 @@ func slimEndpoints(node string) cache.TransformFunc {
 	}
 }
 
-var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
-
-// servicesOf returns the services as workloads see them, sorted by key.
+// servicesOf returns the services for the data path, sorted by key.
 func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) (all []service.Service) {
 	of := map[[2]string][]*discoveryv1.EndpointSlice{}
 	for _, e := range endpoints {
@@ -155,7 +154,7 @@ func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSli
 		if _, other := s.Labels[otherProxy]; other || s.Spec.Type == corev1.ServiceTypeExternalName {
 			continue
 		}
-		local := s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
+		local := value(s.Spec.InternalTrafficPolicy) == corev1.ServiceInternalTrafficPolicyLocal
 		for _, ip := range s.Spec.ClusterIPs {
 			address, err := netip.ParseAddr(ip)
 			if err != nil {
@@ -163,7 +162,7 @@ func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSli
 			}
 			for _, p := range s.Spec.Ports {
 				one := service.Service{
-					Key:  service.Key{Address: address, Port: uint16(p.Port), Protocol: protocols[p.Protocol]},
+					Key:  service.Key{Address: address, Port: uint16(p.Port), Protocol: netpol.Protocol(p.Protocol)},
 					Name: s.Namespace + "/" + s.Name, Affinity: affinityOf(s), Drop: local,
 				}
 				one.Backends = backendsOf(one.Key, p, of[[2]string{s.Namespace, s.Name}], local)
@@ -188,14 +187,14 @@ func affinityOf(s *corev1.Service) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// changesPortOfSCTP reports whether the data path cannot translate the service: SCTP's checksum has the ports.
-// kube-proxy serves it.
+// changesPortOfSCTP reports whether a service of SCTP has another port than its backends. The data path cannot
+// translate it, because SCTP's checksum covers the ports. kube-proxy serves it.
 func changesPortOfSCTP(s service.Service) bool {
-	return s.Protocol == protocols[corev1.ProtocolSCTP] && slices.ContainsFunc(s.Backends, func(b netip.AddrPort) bool { return b.Port() != s.Port })
+	return s.Protocol == netpol.Protocol(corev1.ProtocolSCTP) && slices.ContainsFunc(s.Backends, func(b netip.AddrPort) bool { return b.Port() != s.Port })
 }
 
-// backendsOf returns the ready endpoints of a port, sorted. If there is none, it returns those that end but still
-// serve, as kube-proxy does.
+// backendsOf returns the ready endpoints of a port, sorted. If there are none, it returns the endpoints that are
+// terminating but still serving, as kube-proxy does.
 func backendsOf(key service.Key, p corev1.ServicePort, endpoints []*discoveryv1.EndpointSlice, local bool) []netip.AddrPort {
 	family := discoveryv1.AddressTypeIPv6
 	if key.Address.Is4() {

@@ -1,9 +1,9 @@
-// Package netpol compiles Kubernetes NetworkPolicies into the identities of addresses and the
-// verdicts about them, which the data path looks up. It has no I/O.
+// Package netpol compiles Kubernetes NetworkPolicies into two tables that the data path looks up: the identities
+// of addresses, and the flows that are allowed. It has no I/O.
 //
-// Pods that the same peers of policies select have one identity. A group is the set of policies
-// that select a pod. Within a network, (group, direction, identity, protocol, port) decides
-// whether a flow may pass.
+// Two pods have the same identity if the same peers (the from and to of rules) select them. The policies that
+// select a pod are its group. A flow is allowed if the tables have an entry for its group, its direction, the
+// identity of its other end, its protocol and its port.
 package netpol
 
 import (
@@ -46,8 +46,8 @@ type Endpoint struct {
 	Local bool // on this node
 }
 
-// Compiler has the cluster's objects. Its cost of a change depends on what can match the changed
-// object. It is not safe for concurrent use.
+// Compiler has the cluster's objects. A change of an object is compared only with the objects that can select it,
+// or that it can select. It is not safe for concurrent use.
 type Compiler struct {
 	namespaces map[string]labels.Set
 	pods       map[Name]*pod
@@ -57,18 +57,17 @@ type Compiler struct {
 	endpoints  map[string]*endpoint
 	numbers    numbers
 	regions    regions
-	egressed   map[Port]int // names and protocols of ports in egress rules, with the number of rules
-	lastID     uint32
+	egressed   map[Port]int // number of egress rules, by the name and protocol of a port
 }
 
-// class has the pods of a namespace with the same labels and named ports.
+// class is the set of pods of a namespace that have the same labels and named ports.
 type class struct {
 	namespace string
 	labels    labels.Set
 	ports     []Port
 	pods      int
 	peers     map[*peer]bool
-	text      string // of peers; "": not known
+	text      string // texts of peers, joined; "": not computed
 	policies  map[*policy]bool
 }
 
@@ -169,8 +168,7 @@ func (c *Compiler) DeleteEndpoint(name string) { delete(c.endpoints, name) }
 func (c *Compiler) SetPolicy(np *networking.NetworkPolicy) {
 	name := Name{np.Namespace, np.Name}
 	old := c.policies[name]
-	c.lastID++
-	p := c.parse(np, c.lastID)
+	p := c.parse(np)
 	c.policies[name] = p
 	for _, k := range c.classes {
 		if p.selects(k) {
@@ -187,7 +185,7 @@ func (c *Compiler) DeletePolicy(n Name) {
 	c.release(old)
 }
 
-// release frees what a policy used; nil: nothing.
+// release removes the references of a policy that is replaced or deleted, and peers without references.
 func (c *Compiler) release(p *policy) {
 	if p == nil {
 		return
@@ -213,7 +211,7 @@ func (c *Compiler) release(p *policy) {
 	}
 }
 
-// countNames adds n to the numbers of rules with the rule's named ports.
+// countNames adds n to the reference counts of the rule's named ports.
 func (c *Compiler) countNames(r rule, n int) {
 	for _, x := range r.ports {
 		if port := (Port{Name: x.name, Protocol: x.protocol}); r.egress && x.name != "" {

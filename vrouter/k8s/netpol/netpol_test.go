@@ -18,7 +18,7 @@ import (
 	"windtunnel/vrouter/fib"
 )
 
-// world has the objects that a test gave to a compiler.
+// world has copies of the objects that a test has given to a compiler.
 type world struct {
 	namespaces map[string]labels.Set
 	pods       map[Name]Pod
@@ -32,9 +32,9 @@ type flow struct {
 	port     uint16 // of the destination
 }
 
-// allowed evaluates the policies for a flow between a pod and a remote address, as the
-// specification of NetworkPolicy says it: a pod is isolated in a direction if a policy for the
-// direction selects it. Then flows pass that at least one rule of these policies allows.
+// allowed evaluates the policies for a flow between a pod and a remote address, as the specification of
+// NetworkPolicy says: a pod is isolated in a direction if a policy for this direction selects it. To or from an
+// isolated pod, a flow passes only if a rule of these policies allows it.
 func (w *world) allowed(local Endpoint, egress bool, remote netip.Addr, f flow) bool {
 	pod, known := w.pods[local.Pod]
 	if _, has := w.namespaces[local.Pod.Namespace]; !known || !has || pod.UIDs[0] != local.UID {
@@ -129,7 +129,8 @@ func (w *world) peersHave(namespace string, peers []networking.NetworkPolicyPeer
 	return false
 }
 
-// portsHave reports whether ports have the destination of a flow. destination can be nil.
+// portsHave reports whether one of the ports is the destination port of a flow. destination is the pod there; nil:
+// there is none.
 func (w *world) portsHave(ports []networking.NetworkPolicyPort, destination *Pod, f flow) bool {
 	if len(ports) == 0 {
 		return true
@@ -303,7 +304,7 @@ func (w *world) change(r random, c *Compiler) {
 		delete(w.endpoints, name)
 		c.DeleteEndpoint(name)
 	default:
-		// The address is that of the port's name, because no two ports have one address.
+		// The address depends on the port's number alone, because two ports must not have the same address.
 		i := r.IntN(16)
 		e := Endpoint{Name: fmt.Sprint("port", i), Pod: n, UID: "1", VRF: pick[uint32](r, 1, 1, 2), IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), netip.AddrFrom16([16]byte{0xfd, 15: byte(i)})}, Local: r.IntN(2) == 0}
 		for _, other := range w.endpoints {
@@ -390,7 +391,7 @@ func TestAnotherCompilerHasTheSameResult(t *testing.T) {
 		}
 		got, want := other.Compile(), c.Compile()
 		if !maps.Equal(got.Identities, want.Identities) || !maps.Equal(got.Allows, want.Allows) || !maps.Equal(got.Groups, want.Groups) || got.Revision != want.Revision {
-			t.Errorf("seed %d: the compilers' results differ: %d and %d identities, %d and %d entries", seed, len(got.Identities), len(want.Identities), len(got.Allows), len(want.Allows))
+			t.Errorf("seed %d: the new compiler has %d identities and %d entries, the first one %d and %d; want the same result", seed, len(got.Identities), len(got.Allows), len(want.Identities), len(want.Allows))
 		}
 		entries += len(got.Allows)
 		for n := range w.policies {

@@ -14,16 +14,15 @@ import (
 
 // policy is a NetworkPolicy with its peers.
 type policy struct {
-	id              uint32
 	name            Name
 	pods            labels.Selector
-	ingress, egress bool // isolates
+	ingress, egress bool // directions in which it isolates pods
 	rules           []rule
 	ingressNames    []portRange // named ports of its ingress rules
 	problems        []string
 }
 
-// rule allows flows of a direction between the selected pods and the peers.
+// rule allows flows of one direction between the policy's pods and the rule's peers.
 type rule struct {
 	egress bool
 	all    bool // any peer
@@ -45,7 +44,7 @@ type peer struct {
 	named      int             // egress rules with the peer and a named port
 	namespace  string          // of the pods, if namespaces is nil
 	namespaces labels.Selector // nil for addresses too
-	pods       labels.Selector // nil: the peer is block without except
+	pods       labels.Selector // nil: the peer is an ipBlock: block without except
 	block      netip.Prefix
 	except     []netip.Prefix
 }
@@ -66,8 +65,8 @@ func (p *peer) selects(k *class, namespaces map[string]labels.Set) bool {
 }
 
 // parse compiles a policy, and adds its new peers.
-func (c *Compiler) parse(np *networking.NetworkPolicy, id uint32) *policy {
-	p := &policy{id: id, name: Name{np.Namespace, np.Name}, ingress: len(np.Spec.PolicyTypes) == 0, egress: len(np.Spec.PolicyTypes) == 0 && len(np.Spec.Egress) > 0}
+func (c *Compiler) parse(np *networking.NetworkPolicy) *policy {
+	p := &policy{name: Name{np.Namespace, np.Name}, ingress: len(np.Spec.PolicyTypes) == 0, egress: len(np.Spec.PolicyTypes) == 0 && len(np.Spec.Egress) > 0}
 	for _, t := range np.Spec.PolicyTypes {
 		p.ingress = p.ingress || t == networking.PolicyTypeIngress
 		p.egress = p.egress || t == networking.PolicyTypeEgress
@@ -111,12 +110,12 @@ func (c *Compiler) rule(p *policy, egress bool, peers []networking.NetworkPolicy
 		}
 	}
 	if len(ports) > 0 && len(r.ports) == 0 {
-		r.all, r.peers = false, nil // no ports, not all
+		r.all, r.peers = false, nil // no port is valid: the rule allows nothing
 	}
 	return r
 }
 
-// selector returns what selects nothing if a selector is not valid.
+// selector parses a selector. For one that is not valid, it returns a selector that selects nothing.
 func (p *policy) selector(s *meta.LabelSelector) labels.Selector {
 	parsed, err := meta.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -144,7 +143,7 @@ func (p *policy) peer(x networking.NetworkPolicyPeer) (*peer, error) {
 	for i, text := range append([]string{x.IPBlock.CIDR}, x.IPBlock.Except...) {
 		block, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("the ipBlock is left out: %w", err)
+			return nil, fmt.Errorf("an ipBlock has no effect: %w", err)
 		}
 		if i == 0 {
 			of.block = block.Masked()
@@ -156,7 +155,7 @@ func (p *policy) peer(x networking.NetworkPolicyPeer) (*peer, error) {
 	return of, nil
 }
 
-// add returns the known peer that is equal to p, or p.
+// add returns the peer that is equal to p, if the compiler has one; else it adds p.
 func (c *Compiler) add(p *peer) *peer {
 	if known := c.peers[p.text]; known != nil {
 		known.users++
@@ -191,7 +190,7 @@ func parsePorts(x networking.NetworkPolicyPort) (portRange, error) {
 		r.protocol = Protocol(*x.Protocol)
 	}
 	if r.protocol == 0 {
-		return r, fmt.Errorf("a port with protocol %s is left out: a policy can have TCP, UDP and SCTP", *x.Protocol)
+		return r, fmt.Errorf("a port with protocol %s has no effect: a policy can have TCP, UDP and SCTP", *x.Protocol)
 	}
 	if x.Port == nil {
 		return r, nil
@@ -205,13 +204,13 @@ func parsePorts(x networking.NetworkPolicyPort) (portRange, error) {
 		last = int(*x.EndPort)
 	}
 	if first < 1 || last > 65535 || first > last {
-		return r, fmt.Errorf("the ports %d to %d are left out: they must be from 1 to 65535, lowest first", first, last)
+		return r, fmt.Errorf("the ports %d to %d have no effect: they must be from 1 to 65535, lowest first", first, last)
 	}
 	r.first, r.last = uint16(first), uint16(last)
 	return r, nil
 }
 
-// resolve returns the numbers of the ports of a pod that a range has.
+// resolve returns the ranges of port numbers that x means for a pod with these named ports.
 func (x portRange) resolve(ports []Port) (all []portRange) {
 	if x.name == "" {
 		return []portRange{x}

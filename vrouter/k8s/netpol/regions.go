@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// regions are the prefixes of all ipBlocks and of their exceptions. All addresses whose longest
-// prefix is the same are in the same ipBlocks.
+// regions divides the addresses by the ipBlocks that contain them. Its prefixes are those of all ipBlocks and of
+// their exceptions. Two addresses with the same longest prefix are in the same ipBlocks.
 type regions struct {
 	blocks  map[*peer]bool
 	all     map[netip.Prefix]*region // nil: not known
@@ -20,7 +20,7 @@ type regions struct {
 type region struct {
 	peers []*peer
 	text  string  // of peers
-	named []*peer // peers in egress rules with named ports: such a rule is about the pods in the region
+	named []*peer // those of peers that are in egress rules with named ports
 }
 
 func (r *regions) add(p *peer) {

@@ -22,19 +22,19 @@ type Result struct {
 	Problems     map[Name][]string // of policies
 }
 
-// closed is the group of pods whose policies are not known.
+// closed is the group of ports whose pods the API server has not named yet.
 var closed = fib.Group{Number: 1, In: true, Out: true}
 
-// identity is a set of peers: of peers that select pods, or of ipBlocks. An address can have one of
-// each kind. The identity of pods also has their named ports that egress rules have, and the
-// ipBlocks of these rules.
+// identity is a set of peers that select the same addresses: either peers that select pods, or ipBlocks. An
+// address can have one identity of each kind. Egress rules with named ports depend on the pod at the address, so
+// the identity of pods also has the pods' ports that such rules name, and the ipBlocks of these rules.
 type identity struct {
 	number uint32
 	peers  map[*peer]bool
 	ports  []Port
 }
 
-// compilation is one result in the making.
+// compilation is the state of one call of Compile.
 type compilation struct {
 	*Compiler
 	Result
@@ -107,8 +107,8 @@ func (c *Compiler) regionsOf(e *endpoint) []*region {
 	return e.regions
 }
 
-// give records the identities of a prefix: of pods of a class, which can be nil, in a region, which
-// can be nil.
+// give writes the identities of the addresses in a prefix. They are in the region r (nil: in no ipBlock), and
+// belong to pods of the class k (nil: to no pod).
 func (b *compilation) give(vrf uint32, p netip.Prefix, k *class, r *region) {
 	var id fib.Identity
 	if r != nil {
@@ -156,7 +156,7 @@ func (b *compilation) podsIdentity(k *class, r *region) *identity {
 	return b.identity(text, r.named, k.peers, ports)
 }
 
-// identity returns the identity with a text, which it makes if it is new.
+// identity returns the identity with a text, and adds it if it is new.
 func (b *compilation) identity(text string, blocks []*peer, pods map[*peer]bool, ports []Port) *identity {
 	if known := b.identities[text]; known != nil {
 		return known
@@ -179,11 +179,11 @@ func (b *compilation) identity(text string, blocks []*peer, pods map[*peer]bool,
 	return id
 }
 
-// numbers are the numbers of identities and groups, by text.
+// numbers maps the text of an identity or a group to its number.
 type numbers map[string]uint32
 
-// number returns a number for a text: that of the last result, or one that is derived from the
-// text, so that another process has the same numbers.
+// number returns the number of a text. If the last result has none, it is derived from the text, so that another
+// process computes the same numbers.
 func (b *compilation) number(text string) uint32 {
 	if n := cmp.Or(b.used[text], b.numbers[text]); n != 0 {
 		b.used[text] = n
@@ -286,7 +286,7 @@ func (b *compilation) findProblems() {
 		*policy
 		Port
 	}
-	has := map[named]bool{} // of the policies that select pods
+	has := map[named]bool{} // whether a selected pod has the port; only policies that select pods have entries
 	for _, k := range b.classes {
 		for p := range k.policies {
 			for _, x := range p.ingressNames {
@@ -307,7 +307,7 @@ func (b *compilation) findProblems() {
 	}
 }
 
-// sum returns a number that differs when the entries do.
+// sum returns a checksum of the entries, which does not depend on their order.
 func (b *compilation) sum() (sum uint32) {
 	add := func(text []byte) {
 		h := fnv.New32a()
