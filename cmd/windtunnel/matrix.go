@@ -56,7 +56,7 @@ every command for runs works with it.`,
 			case o.testbed == "":
 				return cli.Misuse(errors.New("a matrix needs hosts: give a hosts file with --testbed (docs/hosts.md), or --testbed k8s (docs/kubernetes.md)"))
 			case len(args) == 0:
-				return cli.Misuse(errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --resume"))
+				return cli.Misuse(errors.New("no matrix is named: name a suite or a suite's file (`windtunnel suites` lists the suites), or give --resume"))
 			case o.matrix.pairs == "":
 				return cli.Misuse(errors.New("--pairs is empty; write all, ring, or pairs such as a:b,b:a"))
 			}

@@ -266,14 +266,14 @@ func (o *runOptions) dry(ctx context.Context, out io.Writer, plan *suite.Plan) e
 // executorHere returns the executor for testbeds on this machine.
 func executorHere(f *probe.Facts) *netns.Executor { return &netns.Executor{CPUs: f.UsableCPUs()} }
 
-// check returns an error unless exactly one of suite, --system and --resume is given, and the run's
-// name and note can be stored.
+// check returns an error if not exactly one of suite, --system and --resume is given, or if the run's name or
+// note cannot be stored.
 func (o *runOptions) check(args []string) error {
 	switch {
 	case len(args) > 0 && o.resume != "":
 		return fmt.Errorf("%s and --resume exclude each other: a resumed run keeps its plan; omit one of them", args[0])
 	case len(args) == 0 && o.resume == "" && o.line.empty():
-		return errors.New("give a suite or a file (`windtunnel suites` lists the suites), or --system, or --resume")
+		return errors.New("no experiment is named: name a suite or a suite's file (`windtunnel suites` lists the suites), or give --system or --resume")
 	case len(args) > 0 && !o.line.empty():
 		return fmt.Errorf("%s and %s exclude each other: --system describes an experiment without a suite; omit one of them", args[0], o.line.first())
 	case len(o.note) > mostNote:

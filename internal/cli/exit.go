@@ -21,12 +21,12 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// misuse is wrong usage that only the command's body can detect.
+// misuse is an error of wrong usage that a command's RunE function finds.
 type misuse struct{ error }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// Misuse makes an error of a command's body wrong usage. It returns nil for nil.
+// Misuse marks an error of a RunE function as wrong usage. It returns nil for nil.
 func Misuse(err error) error {
 	if err == nil {
 		return nil
@@ -34,10 +34,10 @@ func Misuse(err error) error {
 	return misuse{err}
 }
 
-// IsMisuse reports whether a command's body found wrong usage.
+// IsMisuse reports whether Misuse has marked an error.
 func IsMisuse(err error) bool { return errors.As(err, new(misuse)) }
 
-// Execute runs the command that the arguments name, with the standard output.
+// Execute runs the command that the program's arguments name. A failed write to the standard output is an error.
 func Execute(ctx context.Context, top *cobra.Command) (*cobra.Command, error) {
 	out := &stdout.File{}
 	top.SetOut(out)
@@ -48,8 +48,8 @@ func Execute(ctx context.Context, top *cobra.Command) (*cobra.Command, error) {
 	return cmd, err
 }
 
-// MarkFailures makes the errors of the bodies of a command, and of the commands below it,
-// failures. All other errors are wrong usage.
+// MarkFailures marks the errors of the RunE functions of a command and of its subcommands as failures, except
+// those that Misuse has marked. All other errors are wrong usage.
 func MarkFailures(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -23,7 +23,7 @@ type Section struct {
 // Entry is a name in a section, such as a file, and its description.
 type Entry struct{ Name, Text string }
 
-// ExitStatus returns the section about the exit codes of both programs, and more.
+// ExitStatus returns the manual page's section about exit codes: those of both programs, followed by more.
 func ExitStatus(more ...Entry) Section {
 	return Section{Title: "EXIT STATUS", Entries: append([]Entry{
 		{Name: "0", Text: "Success."},

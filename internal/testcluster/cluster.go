@@ -183,8 +183,8 @@ func (k *Cluster) makeSpace(name string) string {
 	return name
 }
 
-// both returns the values of both IP versions, as Kubernetes' programs want them. Without
-// DualStack it returns the first one.
+// both joins the IPv4 and the IPv6 value of a flag of Kubernetes' programs with a comma. Without DualStack it
+// returns the IPv4 value.
 func (k *Cluster) both(v4, v6 string) string {
 	if k.options.DualStack {
 		return v4 + "," + v6

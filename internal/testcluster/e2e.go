@@ -11,8 +11,8 @@ import (
 // dnsAddress is the address of the cluster's DNS service.
 const dnsAddress = "10.96.0.10"
 
-// dnsModule builds CoreDNS with the plugins that a cluster needs. The others need the libraries of
-// several clouds.
+// dnsModule is the Go module of a CoreDNS with only the plugins errors and kubernetes. The other plugins import
+// the libraries of several clouds, which take long to compile.
 var dnsModule = map[string]string{
 	"go.mod": "module dns\n\ngo 1.23.0\n\nrequire github.com/coredns/coredns v1.12.0\n",
 	"main.go": `// Command dns is CoreDNS with the plugins errors and kubernetes.

@@ -77,11 +77,11 @@ func TestARoomDoesNotWaitForProcessesThatComeLate(t *testing.T) {
 	}
 }
 
-// A test may start a program that it has written as another user.
+// Another user can run a program that a test has written.
 func TestARoomHasTheUsualUmask(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	if out, _ := runIn(t, room{}, "umask"); out != "0022\n" {
-		t.Errorf("umask %q", out)
+		t.Errorf("the umask in a room is %q, want 0022", out)
 	}
 }
 

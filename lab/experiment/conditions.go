@@ -13,7 +13,7 @@ import (
 	"windtunnel/lab/validity"
 )
 
-// conditions reads the state of the machine during a run: the distance of the nodes'
+// conditions measures the state of the machine during a run: the distance of the nodes'
 // CPUs, and their memory speed.
 type conditions struct {
 	validity.Distance

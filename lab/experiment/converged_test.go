@@ -40,12 +40,12 @@ func TestATeamIsMeteredOverAllItsLinks(t *testing.T) {
 	}
 }
 
-// One link of the team is cut under datagrams. The other link is cut as well until the sender has
-// sent 100 more: else a sender that stalls until the team has noticed the cut loses none. Both
-// figures are of this outage: the datagrams that were sent meanwhile are lost.
+// A link of the team is cut while datagrams pass. The test cuts the other link too, until the sender has sent 100
+// more datagrams: otherwise a sender that stalls until the team has noticed the first cut loses none. The
+// datagrams of this time are lost, and the interruption is as long.
 func TestAFailoverHasItsLossAndItsTime(t *testing.T) {
 	const flows, size, rate, least = 16, 1400, 100e6, 100
-	const madeUp = 50e-3 // seconds that a sender which was late makes up for
+	const madeUp = 50e-3 // seconds: a late sender sends at once the datagrams of this time
 	n := &notebook{}
 	e := lab(t, n, scenario("bridge", func(sc *suite.Scenario) {
 		sc.Fabric.Links, sc.Fabric.Team, sc.Fabric.Cut = 2, suite.Bond, 400*time.Millisecond
@@ -87,7 +87,7 @@ func TestAFailoverHasItsLossAndItsTime(t *testing.T) {
 	}
 }
 
-// cutTestbed is a testbed that calls also after the fabric's cut.
+// cutTestbed calls the function `also` after it has cut the fabric.
 type cutTestbed struct {
 	testbed.Testbed
 	also func() error

@@ -17,8 +17,8 @@ import (
 )
 
 // readerEnv, set to a path, makes the test program open that store for reading. For each line of
-// its standard input it prints the runs with their numbers of samples, or an error. It runs as the
-// user nobody, who may not be able to start the test program.
+// its standard input it prints the runs with their numbers of samples, or an error. It changes to the user nobody
+// after its start, because that user may not have access to the test program.
 const readerEnv = "WINDTUNNEL_RESULTS_TEST_READER"
 
 func readOnRequest(path string) {

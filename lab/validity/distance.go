@@ -12,15 +12,15 @@ import (
 // It keeps the readings of the run.
 type Distance struct {
 	Choice condition.Choice
-	Adjust bool // figures are adjusted for the state; no slice is left out
+	Adjust bool // the report adjusts the figures for the distance, so no slice is left out
 
 	readings []float64 // distances of the run so far, ns
 	target   float64   // distance that the run measures at, ns; 0 until it is chosen
 }
 
-// Judge marks the slices that the trial's figures leave out, and returns the gate that the trial
-// fails. slices is the part of points inside the window. last: it is the last attempt. A colocated
-// trial has no distance.
+// Judge marks the slices that the trial's figures leave out. It returns the gate that the trial fails; nil: it
+// passes. points are all slices of the trial, slices those within its window. last is true for the last attempt
+// at the trial. colocated is true if both workloads run on one node: then the trial has no distance.
 func (d *Distance) Judge(points, slices []sample.Point, colocated, last bool) *sample.Gate {
 	gate := d.leaveOut(points, slices, last)
 	if gate == nil && !colocated {
@@ -58,10 +58,9 @@ func (d *Distance) Resume(samples []sample.Sample) {
 // without steal. A trial with a smaller share fails the gate.
 const majority = 0.5
 
-// leaveOut marks the slices that the trial's figures leave out, adds the trial's
-// readings to those of the run, and returns the gate that the trial fails. slices
-// is the part of points inside the window. The last attempt may run at any
-// distance: figures at another distance have a separate table.
+// leaveOut marks the slices that the trial's figures leave out, and adds the trial's readings to those of the
+// run. It returns the gate that the trial fails. The parameters are those of Judge. The last attempt may run at
+// any distance: the report shows figures at another distance in a separate table.
 func (d *Distance) leaveOut(points, slices []sample.Point, last bool) *sample.Gate {
 	for _, p := range points {
 		if p.CPUDistance > 0 {
@@ -105,7 +104,7 @@ func (d *Distance) unread(points []sample.Point) *sample.Gate {
 	return distanceGate(0, 0, "ns", "the distance of the CPUs was not read: the measuring threads never ran at the same time; end what keeps the nodes' CPUs busy at real-time priority")
 }
 
-// haveDistance reports whether the distance was read in a trial at all.
+// haveDistance reports whether a trial has at least one reading of the distance.
 func haveDistance(points []sample.Point) bool {
 	return slices.ContainsFunc(points, func(p sample.Point) bool { return p.CPUDistance > 0 })
 }
@@ -114,8 +113,8 @@ func distanceGate(value, limit float64, unit, message string) *sample.Gate {
 	return &sample.Gate{Name: sample.CPUMoved, Value: value, Limit: limit, Unit: unit, Message: message}
 }
 
-// mark leaves out the slices for which so returns true, if no earlier reason did, and
-// returns their share.
+// mark leaves out the slices for which so returns true, except those that are left out already. It returns the
+// share of the slices that it has left out.
 func mark(slices []sample.Point, why sample.LeftOut, so func(i int) bool) float64 {
 	n := 0
 	for i := range slices {
@@ -132,7 +131,7 @@ const mixed = -1
 
 // levelsOf returns the level of each slice. The reading within a slice and the
 // nearest readings before and after it must be at the same level; else the slice
-// is mixed. slices is a part of points.
+// is mixed. slices is a subslice of points.
 func levelsOf(points, slices []sample.Point, levels []condition.Level) []int {
 	at := make([]int, len(slices))
 	first := indexOf(points, slices)
@@ -151,8 +150,7 @@ func levelsOf(points, slices []sample.Point, levels []condition.Level) []int {
 	return at
 }
 
-// indexOf returns the index in points of the first slice. slices is a part of
-// points.
+// indexOf returns the index in points at which slices begins. slices is a subslice of points.
 func indexOf(points, slices []sample.Point) int {
 	for i := range points {
 		if len(slices) > 0 && &points[i] == &slices[0] {
@@ -162,8 +160,8 @@ func indexOf(points, slices []sample.Point) int {
 	return 0
 }
 
-// around lists the nearest point with a reading before point i, point i itself if it
-// has a reading, and the nearest such point after it.
+// around lists the points with a reading that are nearest to point i: the last one before i, i itself if it has
+// a reading, and the first one after i.
 func around(points []sample.Point, i int) []sample.Point {
 	has := func(p sample.Point) bool { return p.CPUDistance > 0 }
 	var list []sample.Point

@@ -17,7 +17,7 @@ func seriesAt(distances ...float64) []sample.Point {
 	return points
 }
 
-// seen is the distance of a run that has read near and far before.
+// seen returns the Distance of a run that has readings at the levels near and far.
 func seen(choice condition.Choice) *Distance {
 	c := &Distance{Choice: choice}
 	for range 20 {
@@ -145,7 +145,7 @@ func TestTheLastAttemptMayRunAtAnyDistance(t *testing.T) {
 	}
 }
 
-// The level that is chosen early stays, also when the host then keeps to the other.
+// After the first 300 readings the level is fixed, even if all later readings are at the other level.
 func TestTheRunsDistanceIsChosenOnce(t *testing.T) {
 	c := &Distance{Choice: condition.Auto}
 	for range settling {

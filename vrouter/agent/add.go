@@ -87,7 +87,7 @@ func (a *agent) addPort(ctx context.Context, r model.PortRequest) (api.Port, err
 }
 
 // chooseNetwork replaces the network of a pod's port by the network that the pod's namespace
-// chooses. It clears From, whose prefixes belong to the former network.
+// chooses. It clears From, because its ranges are addresses of the replaced network.
 func (a *agent) chooseNetwork(ctx context.Context, r *model.PortRequest) error {
 	if a.chosen == nil || r.Pod.Namespace == "" {
 		return nil

@@ -20,7 +20,8 @@ import (
 // /proc/net/raw lists the raw sockets of a namespace, and the kernel closes them when the process ends.
 type claim struct{ *os.File }
 
-// Close gives the claim up, also if a child that another goroutine has just forked still has the socket.
+// Close ends the claim at once. A child process that another goroutine has just forked may still have a copy of
+// the socket.
 func (c claim) Close() error {
 	return errors.Join(unix.Bind(int(c.Fd()), &unix.SockaddrInet4{}), c.File.Close())
 }

@@ -17,8 +17,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// keptOpen opens a connection, and returns a function that sends a byte and
-// waits for its return.
+// keptOpen opens a connection. The returned function sends a byte on it, and waits until the server sends it back.
 func keptOpen(t *testing.T, from, to *netdev.Space, address string) func() error {
 	t.Helper()
 	var l net.Listener

@@ -77,7 +77,8 @@ func converse(t *testing.T, from, to *netdev.Space, address string) *conversatio
 	return converseAt(t, from, to, "", net.JoinHostPort(address, "0"))
 }
 
-// converseAt connects to an address that leads to the address at which the other end listens. "": that one.
+// converseAt connects to the address at, such as that of a service, which leads to the listener. at "": it
+// connects to the listener's own address.
 func converseAt(t *testing.T, from, to *netdev.Space, address, listen string) *conversation {
 	t.Helper()
 	var l net.Listener
@@ -267,7 +268,7 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 	space, err := os.Open(filepath.Join(netspace.Dir, b.A.Name))
 	agenttest.Must(t, err)
 	t.Cleanup(func() { space.Close() })
-	// By /proc, the modes of the directories above the file do not matter.
+	// Opened by its path in /proc, the file is reachable whatever the modes of its parent directories are.
 	agenttest.Must(t, asNobody(func() error {
 		file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", space.Fd()))
 		if err != nil {
@@ -280,7 +281,7 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 	refused()
 }
 
-// Between fork and exec, a child has all files of the agent.
+// Between fork and exec, a child process has copies of all file descriptors of the agent.
 func TestTheNextAgentStartsAlthoughAChildHasTheFilesOfTheFirst(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	c := f.Config("a")

@@ -91,8 +91,8 @@ func writePID(f *os.File) error {
 	return f.Truncate(int64(len(text) + 1))
 }
 
-// release releases the lock, also if a child that another goroutine has just forked still has the file. The file
-// stays for the next agent.
+// release releases the lock at once: a child process that another goroutine has just forked may still have a copy
+// of the descriptor. The file stays for the next agent.
 func (l *lock) release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }

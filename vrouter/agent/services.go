@@ -11,7 +11,7 @@ import (
 	"windtunnel/vrouter/service"
 )
 
-// renewPause is the time between attempts to write the services to a new data path.
+// renewPause is the minimum time between two attempts to write the services to new maps.
 const renewPause = time.Second
 
 // services are the services that the node's workloads reach.
@@ -68,7 +68,7 @@ func (a *agent) renewServices() {
 	if now := time.Now(); renewed && !a.removed && now.After(s.pause) {
 		if err := a.setServices(all); err != nil {
 			s.pause = now.Add(renewPause)
-			a.log.Error("services", "error", err)
+			a.log.Error("cannot write the services to the new maps; trying again", "error", err)
 		}
 	}
 }

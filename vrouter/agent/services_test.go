@@ -76,7 +76,7 @@ func (b *servedBed) set(t *testing.T, all ...service.Service) {
 	}
 }
 
-// greeters answer each connection in a namespace with a word and the client's address.
+// greeters starts a server in a namespace. It answers each connection with a word and the client's address.
 func greeters(t *testing.T, s *netdev.Space, word string, at ...string) {
 	t.Helper()
 	for _, address := range at {
@@ -100,7 +100,7 @@ func greeters(t *testing.T, s *netdev.Space, word string, at ...string) {
 	}
 }
 
-// greeting connects to an address, and returns what the server says.
+// greeting connects to an address, and returns the server's answer.
 func greeting(from *netdev.Space, address string) (said string, err error) {
 	err = from.Do(func() error {
 		c, err := net.DialTimeout("tcp", address, 3*time.Second)
@@ -149,8 +149,8 @@ func (b *servedBed) survivors(t *testing.T) (all []*conversation) {
 	return all
 }
 
-// Workloads reach backends on their own and on the other node, and themselves, by the address of a service.
-// Each change of a service is in force at once. Connections survive an agent's restart, and new maps.
+// By the address of a service, a workload reaches backends on its node and on the other node, and itself as a
+// backend. Each change of a service is in force at once. Connections survive a restart of the agent, and new maps.
 func TestWorkloadsReachServices(t *testing.T) {
 	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
 		t.Run(string(encap), func(t *testing.T) {

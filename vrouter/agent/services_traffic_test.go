@@ -21,7 +21,7 @@ import (
 	"windtunnel/vrouter/service"
 )
 
-// served is a service of each IP version with the given backends.
+// served returns two services with the given backends, one for each IP version.
 func served(protocol uint8, affinity time.Duration, backends ...string) (all []service.Service) {
 	for _, address := range []string{"10.96.0.10", "fd96::10"} {
 		s := service.Service{Key: service.Key{Address: netip.MustParseAddr(address), Port: 80, Protocol: protocol}, Affinity: affinity}
@@ -88,8 +88,9 @@ func (c *conversation) transfer(text []byte) error {
 	return errors.Join(err, <-sent)
 }
 
-// Superpackets to a service cross the fabric whole, with checksums that a NIC has still to write. If the fabric's
-// device has no offloads, the kernel cuts them and writes the checksums, and the receiver checks these.
+// Superpackets to a service cross the fabric uncut, with checksums that are still to be computed
+// (CHECKSUM_PARTIAL). If the fabric's device has no offloads, the kernel cuts them and computes the checksums,
+// which the receiver verifies.
 func TestBulkTransfersToServicesArriveIntact(t *testing.T) {
 	text := make([]byte, 8<<20)
 	rand.Read(text)
@@ -124,7 +125,7 @@ func TestBulkTransfersToServicesArriveIntact(t *testing.T) {
 	}
 }
 
-// repeaters answer each datagram with a word and the datagram.
+// repeaters starts a server in a namespace. It answers each datagram with a word and the datagram.
 func repeaters(t *testing.T, s *netdev.Space, word string, at ...string) {
 	t.Helper()
 	for _, address := range at {
@@ -164,7 +165,8 @@ func repeated(c net.Conn, datagram []byte) (word string, err error) {
 	return "", fmt.Errorf("%d bytes come back for %d, and differ", n, len(datagram))
 }
 
-// Datagrams of any size reach a service and come back, and leave a backend that is deleted.
+// Datagrams of any size reach a service and come back. After a flow's backend is deleted, the next datagram goes
+// to another backend.
 func TestDatagramsReachServices(t *testing.T) {
 	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN} {
 		t.Run(string(encap), func(t *testing.T) {

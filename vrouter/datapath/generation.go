@@ -17,8 +17,8 @@ import (
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
 const layoutVersion = 14
 
-// keptSince is the first layout whose flows and services (bpf/types.h) are those of layoutVersion. So an agent
-// with a new layout keeps them.
+// keptSince is the oldest layout that has the same structs of flows and services (bpf/types.h) as layoutVersion.
+// An agent copies these from maps with a layout from keptSince on.
 const keptSince = 13
 
 const generationPrefix = "g"
@@ -44,7 +44,7 @@ func (d *Datapath) others() ([]string, error) {
 	return dirs, nil
 }
 
-// isKept reports whether we can read the flows and services of a generation.
+// isKept reports whether the flows and services of a generation have the present structs.
 func isKept(dir string) bool {
 	var version int
 	_, err := fmt.Sscanf(filepath.Base(dir), generationPrefix+"%d-", &version)
@@ -61,7 +61,7 @@ func (d *Datapath) adoptFlows() error {
 	}
 	for _, dir := range dirs {
 		if !isKept(dir) {
-			return fmt.Errorf("their layout is another: %s", filepath.Base(dir))
+			return fmt.Errorf("maps %s have another layout", filepath.Base(dir))
 		}
 		if err := adopt(dir, "flows", d.maps.Flows, func(k layout.FlowKey, v layout.Flow) bool {
 			var ours layout.Flow
@@ -73,8 +73,8 @@ func (d *Datapath) adoptFlows() error {
 	return nil
 }
 
-// adoptServices copies the services of an older generation to a new one: workloads reach them until SetServices
-// is called, and afterwards. The ranges, without which no service is in force, come last.
+// adoptServices copies the services of an older generation to a new one, so that workloads reach them before
+// SetServices is called. It copies the ranges last: without them no service is in force.
 func (d *Datapath) adoptServices() error {
 	dirs, err := d.others()
 	if err != nil {
@@ -106,7 +106,8 @@ func (d *Datapath) hasServices() (has bool, err error) {
 	return has, err
 }
 
-// adopt copies the entries of a map of another generation; with a filter, those for which it returns true.
+// adopt copies the entries of a map of another generation. If filter is not nil, it copies those for which filter
+// returns true.
 func adopt[K, V comparable](dir, name string, to *ebpf.Map, filter func(K, V) bool) error {
 	old, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
 	if err != nil {
@@ -125,14 +126,15 @@ func adopt[K, V comparable](dir, name string, to *ebpf.Map, filter func(K, V) bo
 	return err
 }
 
-// swapping is the time of the next adoptFlows before a swap.
+// swapping has the time from which beforeSwap may copy flows again.
 type swapping struct {
 	sync.Mutex
 	next time.Time
 }
 
-// beforeSwap comes before a link's program is swapped for ours. The older programs have the link's flows until
-// then, so they are copied. It uses at most half of the time: with many flows, it skips some links.
+// beforeSwap copies the flows of older generations. It is called before an older program of a link is replaced,
+// which writes flows until then. It takes at most half of the time of all replacements: with many flows, it does
+// nothing for some links.
 func (d *Datapath) beforeSwap() {
 	s := &d.swapping
 	s.Lock()

@@ -48,7 +48,7 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	if err := second.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 		t.Errorf("the flow is lost: %+v, %v", flow, err)
 	}
-	// Now one vif has the new programs. The other one has still the old programs.
+	// Now one vif has the new programs, and the other one still has the old programs.
 	late := layout.FlowKey{Vif: 2, Protocol: 6, LocalPort: 80}
 	if err := old.Put(&late, &layout.Flow{CreatedNs: 2}); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func TestTheVerifierHasLittleToWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of from_workload, 8,000 are functions for services, which the verifier checks once.
+	// About 8,000 instructions of from_workload are in global functions for services.
 	most := map[string]uint32{"from_workload": 58_000, "fabric_tc": 40_000, "fabric_xdp": 3_000, "fabric_out": 1_000, "looped": 4_000}
 	for _, p := range programs {
 		t.Logf("%s: %d instructions, the verifier walked %d, %d bytes as machine code", p.Name, p.Instructions, p.VerifiedInstructions, p.JITedBytes)

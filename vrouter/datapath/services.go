@@ -14,7 +14,7 @@ import (
 	"windtunnel/vrouter/service"
 )
 
-// services are the entries of the maps for services, by key. The zero value reads them first.
+// services is a copy of the entries in the maps for services. The first SetServices reads them.
 type services struct {
 	sync.Mutex
 	written map[service.Key]writtenService
@@ -93,7 +93,8 @@ func serviceKey(k service.Key) layout.ServiceKey {
 	return layout.ServiceKey{Address: layout.AddressOf(k.Address), Port: layout.Network16(k.Port), Protocol: k.Protocol}
 }
 
-// Services returns the services in the maps, with the names that this process gave them.
+// Services returns the services in the maps. Their names are those of the last SetServices; a service that an
+// earlier agent has written has none.
 func (d *Datapath) Services() (all []service.Service, err error) {
 	all = []service.Service{}
 	read, err := d.servicesInMaps()
@@ -127,8 +128,8 @@ func (d *Datapath) servicesInMaps() (map[service.Key]writtenService, error) {
 	return all, err
 }
 
-// readServices reads what an earlier agent has written, and deletes the backends that no service has: the agent
-// may have been killed during a change.
+// readServices reads the entries that an earlier agent has written. It deletes backends without a service, which
+// remain if an agent is killed during a change.
 func (d *Datapath) readServices() (err error) {
 	s := &d.services
 	if s.written, err = d.servicesInMaps(); err != nil {
@@ -156,8 +157,8 @@ func (d *Datapath) readServices() (err error) {
 	return t.remove(stale)
 }
 
-// writeService writes new backends, then the service, and then deletes the backends that are left over. So
-// programs find each backend below the service's number of backends.
+// writeService writes the new backends, then the service with their number, and then deletes surplus backends. So
+// at any moment, all backends that the service counts are in the map.
 func (d *Datapath) writeService(want service.Service, c *Changes) error {
 	s := &d.services
 	is, has := s.written[want.Key]

@@ -60,7 +60,7 @@ func (s segment) packet(t testing.TB) []byte {
 	return serialize(t, head, tcp, gopacket.Payload("data."))
 }
 
-// segmentOf reads a packet, whose checksums must be right.
+// segmentOf parses a packet. It fails the test if a checksum is wrong.
 func segmentOf(t testing.TB, ip []byte) (s segment) {
 	t.Helper()
 	if !checksumIsRight(ip) || ip[0]>>4 == 4 && sum16(ip[:20]) != 0xffff {
@@ -238,7 +238,7 @@ func TestAWorkloadReachesItself(t *testing.T) {
 	}
 }
 
-// On each change of a service, TCP connections stay, and other flows leave a backend that is deleted.
+// When a service changes, TCP connections keep their backend. Other flows get another backend if theirs is deleted.
 func TestOnlyUDPLeavesADeletedBackend(t *testing.T) {
 	a := families["IPv4"]
 	r := newRig(t, model.MPLSoUDP, false, withServices)
@@ -269,7 +269,7 @@ func TestOnlyUDPLeavesADeletedBackend(t *testing.T) {
 	}
 }
 
-// ageFlows makes all flows as old as flows without a packet for some time.
+// ageFlows sets back the time of the last packet of all flows.
 func (r *rig) ageFlows(t *testing.T) {
 	t.Helper()
 	flows := table[layout.FlowKey, layout.Flow]{"flows", r.maps.Flows, false}
@@ -312,7 +312,7 @@ func TestFlowsSpreadUnlessTheServiceHasAffinity(t *testing.T) {
 	}
 }
 
-// Two connections from one port to one backend would be the same to the backend.
+// If two services have one backend, the backend could not tell apart two connections from one port of a client.
 func TestTwoServicesDoNotShareABackendForOnePort(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, withServices)
 	other := netip.MustParseAddr("10.96.0.11")
@@ -330,10 +330,10 @@ func TestTwoServicesDoNotShareABackendForOnePort(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the other backend was not tried")
+	t.Error("no flow went to the backend without a clash, want at least one")
 }
 
-// SetServices writes only what changes, and continues where another process ended.
+// SetServices writes only the services that change, also if another process has written the present ones.
 func TestAChangeOfAServiceWritesOnlyItsEntries(t *testing.T) {
 	d := shared(t)
 	all := []service.Service{

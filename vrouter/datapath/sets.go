@@ -52,9 +52,9 @@ func (t tables) dumpSets(s *fib.Sets) error {
 	})
 }
 
-// setsStep writes and deletes the entries of identities and allows before the generations of the
-// policies: a flow that is judged meanwhile has an earlier generation, and is judged again. The
-// entries of groups that no policy has any more stay until the policies are written.
+// setsStep writes and deletes entries of identities and allows before the generations of the policies are
+// written. A flow that is judged in between gets the earlier generation, so it is judged again. Entries of groups
+// that no policy has any more stay until the policies are written.
 type setsStep struct {
 	identities *difference[layout.IdentityKey, layout.Identity]
 	allows     *difference[layout.AllowKey, layout.Allow]

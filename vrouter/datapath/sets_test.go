@@ -13,8 +13,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// withGroup returns a change of the scene: vifs 1 and 2 are in group 9, which is closed in both
-// directions, and has some entries. addrB has the identity of pods 5, and of block 6.
+// withGroup returns a change of the scene. It puts vifs 1 and 2 into group 9, which is closed in both directions
+// and has these entries. addrB has the identities 5 (pods) and 6 (block).
 func withGroup(allows ...fib.Allow) func(*fib.Tables) {
 	return func(f *fib.Tables) {
 		f.Sets = fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}
@@ -71,7 +71,7 @@ func TestAGroupDecides(t *testing.T) {
 			if c.passes && code == actRedirect || !c.passes && code != actRedirect && r.drop(t, before) == "policy" {
 				return
 			}
-			t.Errorf("the packet has action %d, want that it passes: %v", code, c.passes)
+			t.Errorf("the packet has the action %d; passes should be %v", code, c.passes)
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestAGroupDecidesForFlowsToTheWorkload(t *testing.T) {
 		r := newRig(t, model.MPLSoUDP, false, withGroup(c.allow))
 		code, _ := r.run(t, r.programs.FabricTc, r.fabric, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrB, addrA, 0, 9, "x")))
 		if (code == actRedirect) != c.passes {
-			t.Errorf("with %+v a packet to the workload has action %d, want that it passes: %v", c.allow, code, c.passes)
+			t.Errorf("entry %+v: a packet to the workload has the action %d; passes should be %v", c.allow, code, c.passes)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestRulesAndAGroupDecideTogether(t *testing.T) {
 			f.Policies[1] = p
 		})
 		if code := r.sendTo(t, addrB); (code == actRedirect) != c.passes {
-			t.Errorf("%s: the packet has action %d, want that it passes: %v", c.name, code, c.passes)
+			t.Errorf("%s: the packet has the action %d; passes should be %v", c.name, code, c.passes)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestAFlowIsJudgedAgainWhenSetsChange(t *testing.T) {
 		t.Helper()
 		for range 2 {
 			if code := r.sendTo(t, addrB); (code == actRedirect) != passes {
-				t.Fatalf("%s: the packet has action %d, want that it passes: %v", what, code, passes)
+				t.Fatalf("%s: the packet has the action %d; passes should be %v", what, code, passes)
 			}
 		}
 	}

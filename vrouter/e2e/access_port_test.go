@@ -25,8 +25,8 @@ func (n *node) nodePorts() (networks []string) {
 	return networks
 }
 
-// A network without a free address keeps no other network from its port. It gets its port as soon
-// as an address is free.
+// A network without a free address gets no host port, and the other networks get theirs. It gets one as soon as an
+// address is free.
 func TestAFullNetworkKeepsNoOtherFromItsPort(t *testing.T) {
 	t.Parallel()
 	needs(t, "iptables")
@@ -56,9 +56,8 @@ func TestAFullNetworkKeepsNoOtherFromItsPort(t *testing.T) {
 	expect("a-full", "red")
 }
 
-// The kernel of a node has a route back into a network. Its redirects would name a neighbour of the
-// sender as router. The kernel's NAT drops redirects about connections that it tracks, so this host
-// tracks none.
+// The node sends a workload's packet back into the workload's network, which makes its kernel send ICMP redirects.
+// None may leave. The kernel's NAT drops redirects about connections that it tracks, so the node tracks none here.
 func TestTheNodesPortSendsNoRedirects(t *testing.T) {
 	t.Parallel()
 	needs(t, "iptables", "ip6tables")

@@ -35,7 +35,8 @@ type cniRuntime struct {
 func newRuntime(t *testing.T, n *node, extra string) *cniRuntime {
 	t.Helper()
 	bin := t.TempDir()
-	// A copy could not be started while a child that another test has just forked still has it open for writing.
+	// A link, because a new copy cannot be executed (ETXTBSY) while a child process that another test has just
+	// forked still has it open for writing.
 	if err := os.Symlink(program, filepath.Join(bin, "vrouter")); err != nil {
 		t.Fatal(err)
 	}

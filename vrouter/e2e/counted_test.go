@@ -33,8 +33,8 @@ type countedFlow struct {
 }
 
 // A flow has a datagram each countedInterval. A delayed sender sends at most countedBurst at
-// once: a longer burst would exceed the queues of the devices. It sends countedLeast or more, also
-// if the test ends earlier.
+// once: a longer burst would exceed the queues of the devices. It sends at least countedLeast datagrams, even if
+// the rest of the test ends earlier.
 const (
 	countedInterval = time.Millisecond
 	countedBurst    = 100

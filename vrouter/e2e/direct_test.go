@@ -30,8 +30,8 @@ func directPair(b *bed, forwarding model.Forwarding, others ...model.Encapsulati
 	b.up()
 	for i, n := range b.nodes[:2] {
 		n.awaitWays(b.nodes[1-i].name, directWays(forwarding)...)
-		// Without a tunnel, a node uses a link that it has not tested yet, but not after a failed test: it may
-		// have tested the link before the other node had its state.
+		// The two nodes offer no tunnel, so a node sends on an untested link, and stops when the test fails. The
+		// first test fails if the other node gets its state too late.
 		soon(b.t, 10*time.Second, "node "+n.name+" has a reply to its test of the link", func() error {
 			for _, f := range answer(n, (*api.Client).Doctor) {
 				if f.Topic == "direct" && strings.HasPrefix(f.Text, "test frames") {

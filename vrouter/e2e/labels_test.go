@@ -89,7 +89,8 @@ func (n *node) awaitRoute(network string, a, b *workload, encapsulation string) 
 // not that of network lacks.
 func (n *node) awaitFilter(has, lacks uint32) {
 	n.bed.t.Helper()
-	// A label is removed by the first check after 15 s. The more time a check takes, the rarer checks are.
+	// The first check after 15 s removes a label. On a busy machine a check takes longer, and the agent checks
+	// less often.
 	soon(n.bed.t, time.Minute, fmt.Sprintf("the filter of node %s has the label of network %d and not that of network %d", n.name, has, lacks), func() error {
 		filters := n.filters()
 		if !strings.Contains(filters, direct.Label(has, n.v4).String()) || strings.Contains(filters, direct.Label(lacks, n.v4).String()) {

@@ -39,8 +39,8 @@ func (w *workload) unfragmented(version int) (*net.UDPConn, error) {
 	return conn, err
 }
 
-// echo sends a datagram there and back without fragments. On a busy machine a datagram may come
-// so late that it is sent again, and the next call finds the second copy: other datagrams are skipped.
+// echo sends a datagram there and back without fragments. On a busy machine a datagram may be so late that echo
+// sends it again. A later call then receives the second copy, so echo skips all datagrams but its own.
 func echo(from, to *net.UDPConn, bytesOut, buf []byte) error {
 	target := to.LocalAddr().(*net.UDPAddr).AddrPort()
 	failure := errTimeout

@@ -221,8 +221,8 @@ func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
 	}
 }
 
-// service starts a workload on node 0 and two servers of one address on nodes 1 and 2, with an ECMP
-// route.
+// service starts a workload on node 0, and on nodes 1 and 2 a server each. Both servers have one address, to which
+// an ECMP route leads.
 func (b *bed) service() (x *workload, servers []*workload, service netip.Addr) {
 	b.state.Nodes = b.nodesOf(false, model.MPLSoUDP)
 	b.state.Networks = []model.Network{{Name: "red", ID: 1, Subnets: subnets("10.1.0.0/16")}}

@@ -131,8 +131,8 @@ func (c *Compiled) All() Tables {
 	return t
 }
 
-// Since returns the tables of last and of c without equal routes, bridge entries,
-// senders and sets. The other tables are complete. last is another result for the node.
+// Since compares c with last, an earlier result for the node. It returns the tables of last and of c without the
+// routes, bridge entries, senders and sets that are equal in both. The other tables are complete.
 func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	before, after = last.Tables, c.Tables
 	before.Routes, after.Routes = differing(last.Routes, c.Routes)

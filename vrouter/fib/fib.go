@@ -97,5 +97,5 @@ type Policy struct {
 	AllowIn, AllowOut bool          // decision for flows that match no rule
 	Rules             []layout.Rule // at most model.MaxRules
 	Group             Group         // restricts what the rules allow
-	Revision          uint32        // with a group: differs when Tables.Sets does
+	Revision          uint32        // Grouping.Revision, if the policy has a group
 }

@@ -49,22 +49,22 @@ func (c *compiler) policy(p *model.Port, n *network) Policy {
 	return f
 }
 
-// grouping sets the sets of the tables. Without them, closed groups allow no flow.
+// grouping copies the sets to the tables if they fit; else closed groups allow no flow.
 func (c *compiler) grouping() {
 	g, limit := c.facts.Grouping, int(c.facts.Limits.Sets)
 	if g == nil {
 		return
 	}
 	if n := max(len(g.Identities), len(g.Allows)); limit != 0 && n > limit {
-		c.warn("node", "groups", "the groups of policies need %d entries, at most %d fit, so the ports with such groups are closed; raise limits.routes in the node's configuration", n, limit)
+		c.warn("node", "groups", "the NetworkPolicies need %d map entries, and the maps have room for %d, so all ports that a policy selects are closed; raise limits.routes in the node's configuration", n, limit)
 		c.facts.Grouping = &Grouping{Groups: g.Groups}
 		return
 	}
 	c.t.Sets = g.Sets
 }
 
-// addOwnNode adds rules that allow all flows between a workload and its node, whatever the group
-// is. In a direction that has rules of policies, those decide.
+// addOwnNode adds rules that allow all flows between a workload and its node, even if the group does not. In a
+// direction with rules of vrouter's own policies, these rules decide.
 func (c *compiler) addOwnNode(f *Policy, n *network) {
 	for _, a := range slices.Concat(n.host.IPs, c.self.Underlay) {
 		rule := layout.Rule{Flags: layout.RuleAllow | layout.RuleAlways, LastPort: 65535}.With(netip.PrefixFrom(a, a.BitLen()))

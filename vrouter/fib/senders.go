@@ -49,7 +49,7 @@ func (c *compiler) acceptsTranslated(n *model.Node) bool {
 }
 
 // sendable returns the encapsulations with which this node may send to another node, best first.
-// The last ones, recent in number, may be unknown to the other node.
+// The other node may not know the last ones yet; recent is their number.
 func (c *compiler) sendable(n *model.Node) (all []model.Encapsulation, recent int) {
 	if h, changes := c.facts.Handovers[n.Name]; changes {
 		return h.Send, h.Recent

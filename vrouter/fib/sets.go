@@ -1,24 +1,25 @@
 package fib
 
-// Sets are the identities of addresses and the flows that groups of policies allow (package
-// vrouter/k8s/netpol).
+// Sets has the identities of addresses, and the flows that groups of policies allow. Package vrouter/k8s/netpol
+// computes them.
 type Sets struct {
 	Identities map[RouteKey]Identity // of addresses, by the longest prefix
 	Allows     map[Allow]bool
 }
 
-// Grouping has the groups of a node's ports.
+// Grouping says which policies restrict which ports of a node: each port's group, and the flows that each group
+// allows.
 type Grouping struct {
 	Sets
-	Revision uint32           // differs when the entries of the sets do
+	Revision uint32           // checksum of the sets
 	Groups   map[string]Group // by port
 }
 
-// Identity has the identities of an address: as the address of a pod, and as an address in blocks.
-// 0: none. No number is used for both.
+// Identity has the two identities of an address: Pods if it is the address of a pod, Block if an ipBlock contains
+// it. 0: the address has no such identity. The two kinds never have a number in common.
 type Identity struct{ Pods, Block uint32 }
 
-// Allow admits flows of the workloads of a group.
+// Allow is an entry of Sets.Allows: the workloads of a group may have flows with these properties.
 type Allow struct {
 	Group    uint32
 	Identity uint32 // of the other end; 0: any address
@@ -28,7 +29,7 @@ type Allow struct {
 	Port     uint16 // of the destination
 }
 
-// Group names the policies that a workload has. The zero group has no policies.
+// Group identifies a set of NetworkPolicies that select the same workload. The zero Group is the empty set.
 type Group struct {
 	Number  uint32
 	In, Out bool // only flows in Sets.Allows may go to, or from, the workload

@@ -210,8 +210,8 @@ func (c *compiler) linkBy(pairs []pair) Link {
 }
 
 // choose selects the encapsulations for packets to a node. common and recent are the results of
-// sendable, link and locator those of linkBy and locatorLink. A link without a result yet is used
-// if there is no tunnel that the other node is sure to know. ok is false if IP packets cannot be
+// sendable, link and locator those of linkBy and locatorLink. A link whose test has no result yet is
+// used if the other node may not know any of the tunnels yet. ok is false if IP packets cannot be
 // sent.
 func choose(common []model.Encapsulation, recent int, link, locator Link) (f formats, ok bool) {
 	tunnels := slices.DeleteFunc(slices.Clone(common), func(e model.Encapsulation) bool { return e == model.Direct })
@@ -221,7 +221,7 @@ func choose(common []model.Encapsulation, recent int, link, locator Link) (f for
 	if common[0] != model.Direct && len(tunnels) > 0 {
 		return f, true
 	}
-	doubtful := len(tunnels) == recent // no tunnel at all, or none that is sure to work
+	doubtful := len(tunnels) == recent // there is no tunnel, or the other node may not know any yet
 	switch {
 	case link >= LinkWorks, link == LinkUntested && doubtful:
 		f.encap = model.Direct

@@ -11,7 +11,7 @@ import (
 // leaderTTL is the time after which another client leads if the leader has died.
 const leaderTTL = 15 * time.Second
 
-// leaveWait is the time in which a leader that ends must reach the store to delete its key.
+// leaveWait is the maximum time for which a leader that ends waits for the store to delete its key.
 const leaveWait = 3 * time.Second
 
 // Lead calls work while this client has the key leader of the store, which only one client can

@@ -9,8 +9,8 @@ import (
 	"windtunnel/internal/testcluster"
 )
 
-// The policy of the documentation: a user who may change namespaces, but not nodes, may not choose
-// their network.
+// With the example policy of docs/fleet.md, a user with the right to change namespaces, but not nodes, cannot
+// change their network.
 func TestTheExampleLimitsWhoChoosesANetwork(t *testing.T) {
 	k := testcluster.Start(t, testcluster.Options{ServerOnly: true})
 	text, err := os.ReadFile("../../docs/fleet.md")
@@ -32,7 +32,7 @@ func TestTheExampleLimitsWhoChoosesANetwork(t *testing.T) {
 	must("", "create", "clusterrolebinding", "limited", "--clusterrole=limited", "--user=limited")
 	must(string(policy[1]), "create", "-f", "-")
 	limited := "--kubeconfig=" + k.Path("limited")
-	k.Await("the policy is in force", func() bool { // without a change: the same value is not refused later
+	k.Await("the policy is in force", func() bool { // --dry-run: a stored value would not be a change later
 		said, err := k.Kubectl("", limited, "annotate", "--dry-run=server", "namespace", "web", NetworkAnnotation+"=red")
 		return err != nil && strings.Contains(said, "only an administrator may choose the network")
 	})

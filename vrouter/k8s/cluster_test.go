@@ -311,7 +311,7 @@ func (k *installation) testRestart(t *testing.T) {
 	}
 }
 
-// testOtherPlugin adds a configuration before vrouter's while the agents start again.
+// testOtherPlugin adds another plugin's configuration that sorts before vrouter's, and restarts the agents.
 func (k *installation) testOtherPlugin(t *testing.T) {
 	n := k.Nodes[0]
 	text, err := os.ReadFile(n.Root + ConflistPath("/etc/cni/net.d"))

@@ -35,7 +35,7 @@ func TestChangesOfAPodsStatusAreNone(t *testing.T) {
 		t.Errorf("%+v differs from %+v", is, was)
 	}
 	if is := withoutVersion(slimmed(t, "2", "", "2", corev1.PodRunning)); reflect.DeepEqual(was, is) {
-		t.Error("another UID is not seen")
+		t.Error("a change of a pod's UID is not seen as a change")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestTheGroupsFollowTheClusterAndThePorts(t *testing.T) {
 	before := p.grouping(s)
 	change(func() {})
 	if p.grouping(s) != before {
-		t.Error("the result is another one, but nothing changed")
+		t.Error("a second call without a change returns another pointer, want the same")
 	}
 	for uid, known := range map[string]bool{"hash": true, "": true, "of an earlier pod": false} {
 		if g := group(ports(7, uid, "a")); g.Out == known {

@@ -90,8 +90,8 @@ func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
 	}
 }
 
-// No role has a wildcard, or may write objects that are not vrouter's, except new events. The
-// controller lists nodes and pods, the agents services, their endpoints, and what policies select.
+// No role has a wildcard. No role may write objects that are not vrouter's, except new events. The controller
+// may list nodes and pods, the agents namespaces, pods, services, endpoint slices and NetworkPolicies.
 func TestTheRolesAreSmall(t *testing.T) {
 	text, err := small.YAML()
 	if err != nil {
@@ -128,7 +128,7 @@ func TestAManifestThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-// Programs take the first address of a node's podCIDR for that of a subnet.
+// No pod gets the first address of its node's podCIDR, because many programs take it for the subnet's address.
 func TestNoPodGetsTheFirstAddressOfItsNode(t *testing.T) {
 	n := &Node{Network: model.Network{Subnets: small.Subnets}}
 	var is facts

@@ -241,7 +241,7 @@ func (n *Node) ranges(is *facts) (ranges []model.Range, outside []netip.Prefix) 
 		if slices.ContainsFunc(n.Network.Subnets, func(s netip.Prefix) bool { return s.Bits() <= p.Bits() && s.Contains(p.Addr()) }) {
 			r := model.RangeOf(p)
 			if !p.IsSingleIP() {
-				r.First = r.First.Next() // many programs take the first address for that of the subnet
+				r.First = r.First.Next() // many programs take the first address for the subnet's address
 			}
 			ranges = append(ranges, r)
 		} else {

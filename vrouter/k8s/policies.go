@@ -36,7 +36,7 @@ type policies struct {
 	dirty    bool                 // the compiler has changes that last lacks
 	last     *fib.Grouping
 	took     time.Duration // of the last compilation
-	said     netpol.Result // whose problems are in the log
+	said     netpol.Result // the result whose problems were logged last
 }
 
 // policyShare: compilations after changes of pods and policies use at most 1/5 of a CPU.
@@ -76,7 +76,7 @@ func followPolicies(ctx context.Context, config *rest.Config, node string, log *
 	return p, nil
 }
 
-// feed calls set for each object and each change of it, and remove when it is deleted.
+// feed calls set for each new or changed object, and remove for each deleted object.
 func feed[T metav1.Object](p *policies, i cache.SharedInformer, set, remove func(T)) (cache.ResourceEventHandlerRegistration, error) {
 	do := func(f func(T), o any) {
 		if gone, is := o.(cache.DeletedFinalStateUnknown); is {
@@ -106,7 +106,7 @@ func withoutVersion(o any) any {
 	return c.Interface()
 }
 
-// regroup tells the agent about changes, after a time in which they are gathered.
+// regroup notifies the agent. It waits before, so that several changes need one compilation.
 func (p *policies) regroup() {
 	if p.dirty {
 		return
@@ -251,7 +251,7 @@ func (p *policies) setPorts(s model.Slice) {
 	p.ports, p.vrfs = s.All, vrfs
 }
 
-// report logs the problems that the last result did not have.
+// report logs the problems of a result that the result before did not have.
 func (p *policies) report(r netpol.Result) {
 	for name, all := range r.Problems {
 		if !slices.Equal(all, p.said.Problems[name]) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An installation that was deleted and applied again is there: the event of its deletion is past.
+// An installation that was deleted and applied again is not removed because of the earlier deletion's event.
 func TestAnInstallationThatIsBackIsNotRemoved(t *testing.T) {
 	for _, c := range []struct {
 		what    string

@@ -28,7 +28,7 @@ func clusterService(name, ip string, change func(*corev1.ServiceSpec)) *corev1.S
 	return s
 }
 
-// endpointsOf returns a slice of a service's port web. Each endpoint is an address, and what it is.
+// endpointsOf returns an EndpointSlice with the port web. Each endpoint is given as an address and its conditions.
 func endpointsOf(name string, kind discoveryv1.AddressType, port int32, all ...[2]string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-x", Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: kind,

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Key is the address of a port of a service.
+// Key identifies a port of a service by address, port and protocol.
 type Key struct {
 	Address  netip.Addr `json:"address"`
 	Port     uint16     `json:"port"`
@@ -29,18 +29,18 @@ func (k Key) Compare(o Key) int {
 type Service struct {
 	Key
 	Name     string           `json:"name"`                  // for people
-	Affinity time.Duration    `json:"affinity_ns,omitempty"` // for which a client keeps its backend; 0: no affinity
+	Affinity time.Duration    `json:"affinity_ns,omitempty"` // how long a client keeps its backend; 0: no affinity
 	Drop     bool             `json:"drop,omitempty"`        // without a backend, packets are dropped and not rejected
 	Backends []netip.AddrPort `json:"backends"`
 }
 
-// Equal reports whether the data path treats both in the same way. The order of backends matters.
+// Equal reports whether the data path has the same entries for both. The order of backends matters.
 func (s Service) Equal(o Service) bool {
 	return s.Key == o.Key && s.Affinity == o.Affinity && s.Drop == o.Drop && slices.Equal(s.Backends, o.Backends)
 }
 
-// Range returns the smallest prefix that has all addresses; the zero prefix if there are none. All addresses
-// must be of one family.
+// Range returns the longest prefix that contains all addresses; the zero prefix if there are none. All addresses
+// must have the same IP version.
 func Range(all []netip.Addr) netip.Prefix {
 	if len(all) == 0 {
 		return netip.Prefix{}

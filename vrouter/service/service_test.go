@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Range has all addresses, and no longer prefix has them.
+// The prefix of Range contains all addresses, and no longer prefix does.
 func TestTheRangeIsTheSmallestPrefixWithAllAddresses(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -226,10 +226,10 @@ func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
 	}
 	plain := storetest.Start(t, 1, nil)
 	refused(connect(t, plain, "etcd", TLS{}), "with TLS of a member without TLS", "etcd+insecure://")
-	// It closes the connection with an answer, with an end of file, or with a reset.
+	// A member without TLS ends the connection with plain text, an end of file, or a reset.
 	for _, ended := range []error{tls.RecordHeaderError{Msg: "no TLS"}, io.EOF, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}} {
 		if err := handshakeError(&net.TCPAddr{}, ended); !strings.Contains(err.Error(), "etcd+insecure://") {
-			t.Errorf("the error %q does not say how a store without TLS is written", err)
+			t.Errorf("the error %q does not have the address of a store without TLS, etcd+insecure://", err)
 		}
 	}
 	a, _ := ParseAddress("etcd://192.0.2.1")

@@ -43,7 +43,7 @@ const (
 	TooNoisy  Verdict = "too noisy to judge" // as Alike, but Detectable is above NoisyAbove
 )
 
-// NoDifference is the verdict Alike in the words of a reader.
+// NoDifference is the text of the verdict Alike.
 const NoDifference = "no difference shows"
 
 // NoisyAbove is the bound of the smallest detectable difference, as a share. Where only a

@@ -16,7 +16,8 @@ import (
 	"windtunnel/vrouter/agent/config"
 )
 
-// accessBed is a node with node_access, and a file with a line for each process of iptables.
+// accessBed is the network namespace of a node with node_access. Its iptables programs are scripts that add a
+// line to the file count at each start.
 type accessBed struct {
 	*testing.T
 	space *Space
@@ -49,7 +50,7 @@ func (b *accessBed) must(err error) {
 	}
 }
 
-// keep calls KeepAccess, and compares whether something changed, and the number of processes.
+// keep calls KeepAccess. It expects this result (changed), and that iptables programs were started this often.
 func (b *accessBed) keep(changes bool, processes int, subnets ...string) {
 	b.Helper()
 	b.must(os.WriteFile(b.count, nil, 0o600))

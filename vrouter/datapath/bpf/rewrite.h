@@ -8,7 +8,7 @@
 #include "transport.h"
 #include "verdict.h"
 
-#define MOST_HEADERS 256 /* offset of the transport header: less */
+#define MOST_HEADERS 256 /* the offset of a transport header is below this */
 #define BEHIND_IP_HEADER 1 /* the transport header follows an IP header without options */
 
 /* Returns the offset of the checksum in a transport header; 0: it has none, or (SCTP, DCCP) one that
@@ -27,8 +27,8 @@ static __always_inline __u16 changed_sum(__u16 check, __be32 from, __be32 to)
 	return ~(sum + (sum >> 16));
 }
 
-/* Writes the other address of f over the address at `at`. *difference: what is added to a sum of 16-bit
- * words over it. */
+/* Replaces the source or the destination by the other address of f. *difference: what this adds to a sum of
+ * 16-bit words over the header. */
 static __always_inline int rewrite_address4(struct iphdr *ip, const struct flow *f, int source, __wsum *difference)
 {
 	__be32 *at = source ? &ip->saddr : &ip->daddr, to = *(const __be32 *)&f->other.bytes[12];

@@ -19,7 +19,7 @@
 
 #define BACKEND_TRIES 4
 
-/* The packet and the entries in the making. They are not on the stack, which is almost full. */
+/* The packet, and the entries that are made for it. They are not on the stack, which is almost full. */
 struct serving {
 	struct flow_packet p;
 	struct flow_key other; /* key of the second entry */
@@ -52,7 +52,7 @@ static __always_inline int is_in_service_range(const struct address *a)
 		 ((x[2] & mask[2]) ^ from[2]) | ((x[3] & mask[3]) ^ from[3]));
 }
 
-/* Returns 1 for a packet that needs no change of its flow's state. The packet has no SYN, FIN or RST. */
+/* Returns 1 if a packet of the flow without SYN, FIN and RST does not change the flow's state. */
 static __always_inline int is_steady(const struct flow *f, __u8 protocol)
 {
 	return is_fresh(f) && (protocol != IPPROTO_TCP || f->tcp & FLOW_TCP_ESTABLISHED);
@@ -167,8 +167,8 @@ __noinline int begin_translation(__u32 service, __u32 index, __u32 vrf, __u32 en
 	return err ? : write_entry(&s->p.key, &s->flow, vrf, entry_exists);
 }
 
-/* Returns the index of the backend that the client had last, if the service still has it; else of a random
- * one. */
+/* Returns the index of the backend that the client had last, if the service still has that backend; else the
+ * index of a random backend. */
 static __noinline __u32 choose_backend(const struct service *to, struct serving *s, __u64 now)
 {
 	struct affinity *a = to->affinity ? bpf_map_lookup_elem(&affinities, &s->client) : 0;
@@ -217,7 +217,7 @@ static __noinline int has_lost_backend(const struct flow *f, struct serving *s)
 	return !to || !index_of_backend(to, &s->affinity.backend);
 }
 
-/* Follows a packet of a flow in both entries. The policy of the vif follows the entry with the backend too. */
+/* Updates both entries of a flow for a packet. The policy of the vif updates the entry with the backend too. */
 static __noinline int follow_translation(struct __sk_buff *skb, struct serving *s, struct flow *f, int to_workload)
 {
 	__u64 now = bpf_ktime_get_coarse_ns();
@@ -241,7 +241,8 @@ static __noinline int follow_translation(struct __sk_buff *skb, struct serving *
 	return 0;
 }
 
-/* Ends the way of a translated packet from the workload: *to is its new destination. */
+/* Sets *to to the destination of a translated packet from the workload, or returns the packet to the workload if
+ * the workload is the backend. */
 static __always_inline int send_to_backend(struct __sk_buff *skb, const struct vif *v, const struct flow *f, struct address *to)
 {
 	int verdict;
@@ -255,7 +256,7 @@ static __always_inline int send_to_backend(struct __sk_buff *skb, const struct v
 	return verdict < 0 ? verdict : WENT(verdict, OUT_FORWARDED);
 }
 
-/* Every packet to a service that is not steady. Returns a verdict. Global function. */
+/* Like to_service, for packets that may change the state of their flow. Global function. */
 __noinline int to_service_slowly(struct __sk_buff *skb, const struct vif *v, struct address *to)
 {
 	struct serving *s = the_serving();
@@ -312,7 +313,7 @@ __noinline int to_service(struct __sk_buff *skb, const struct vif *v, struct add
 	return to_service_slowly(skb, v, to);
 }
 
-/* Every packet to a workload that is not steady. Global function. */
+/* Like from_service, for packets that may change the state of their flow. Global function. */
 __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
 {
 	struct serving *s = the_serving();
@@ -332,7 +333,7 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
 	return rewrite(skb, f, s->p.part == PART_LATER ? 0 : s->p.at, s->p.key.protocol);
 }
 
-/* Gives the answer of a backend the service's address, if it is one. The frame goes to the workload of a vif.
+/* If a frame to the workload of a vif is the answer of a backend, gives it the service's address as its source.
  * Global function. */
 __noinline int from_service(struct __sk_buff *skb, __u32 vif)
 {

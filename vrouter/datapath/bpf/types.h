@@ -320,7 +320,7 @@ struct service_key {
 
 struct service {
 	__u32 id;
-	__u32 backends;   /* keys of its entries of the map `backends`: 0 to backends - 1 */
+	__u32 backends;   /* number of backends; their indexes in the map `backends` begin at 0 */
 	__u32 affinity;   /* seconds for which a client keeps its backend; 0: no affinity */
 	__u32 flags;
 };
@@ -336,12 +336,12 @@ struct backend {
 	__u16 pad;
 };
 
-/* service_ranges[0: IPv4, 1: IPv6]: a prefix that has the addresses of all services. Other
- * packets are no packets to services. */
+/* service_ranges[0: IPv4, 1: IPv6]: a prefix that contains the addresses of all services. Packets to
+ * other addresses need no lookup in services. */
 struct service_range {
 	struct address address;
 	struct address mask;
-	__u32 services;   /* 0: there is none, and the prefix has no meaning */
+	__u32 services;   /* 0: there are no services, and the prefix is not used */
 };
 
 struct affinity_key {
