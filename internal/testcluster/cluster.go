@@ -5,9 +5,12 @@ package testcluster
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +28,7 @@ import (
 const (
 	PodNetwork     = "10.88.0.0/16"
 	PodNetwork6    = "fd00:88::/56" // of a dual-stack cluster
-	ServiceNetwork = "10.96.0.0/24"
+	ServiceNetwork = "10.96.0.0/16"
 	MasterAddress  = "172.30.0.1"
 	AdminToken     = "admin-token"
 	LimitedToken   = "limited-token"
@@ -39,12 +42,14 @@ type Options struct {
 	CNI func(node int) string
 	// NodeRoutes adds routes between the nodes to the pods of node N, 10.88.N.0/24.
 	NodeRoutes bool
-	// Controllers are further arguments of the controller manager.
-	Controllers []string
+	// Subnets makes the controllers give each node a part of PodNetwork, and of PodNetwork6.
+	Subnets bool
 	// DualStack gives nodes, pods and services IPv6 addresses, too.
 	DualStack bool
 	// E2E builds upstream's test programs, and gives the cluster their image and a DNS server.
 	E2E bool
+	// Trace makes containerd log its work in detail, such as the calls of CNI plugins.
+	Trace bool
 	// ServerOnly starts only etcd and the API server. The nodes are only network namespaces.
 	ServerOnly bool
 }
@@ -256,6 +261,26 @@ func (k *Cluster) OnNode(n *Node, name string, args ...string) (string, error) {
 	pid := strings.TrimSuffix(strings.TrimPrefix(n.Root, "/proc/"), "/root")
 	out, err := exec.Command("nsenter", append([]string{"-t", pid, "-n", "-m", "-u", "-i", "-p", name}, args...)...).CombinedOutput()
 	return string(bytes.TrimSpace(out)), err
+}
+
+// Client returns an HTTP client for the API server, at https://MasterAddress:6443. It sends requests as
+// the administrator.
+func (k *Cluster) Client() *http.Client {
+	k.T.Helper()
+	authority, err := os.ReadFile(k.Path("ca.crt"))
+	must(k.T, err)
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(authority)
+	return &http.Client{Transport: asAdmin{&http.Transport{DialContext: k.Dial, TLSClientConfig: &tls.Config{RootCAs: authorities}, MaxIdleConnsPerHost: 16}}}
+}
+
+// asAdmin sends requests as the administrator.
+type asAdmin struct{ http.RoundTripper }
+
+func (a asAdmin) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+AdminToken)
+	return a.RoundTripper.RoundTrip(r)
 }
 
 // Dial connects from the master's namespace.

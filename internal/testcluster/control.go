@@ -23,7 +23,11 @@ func (k *Cluster) startMaster() {
 		k.Await("the API server answers", k.Answers)
 		return
 	}
-	k.Controllers = k.run("kube-controller-manager", append(k.options.Controllers, "--kubeconfig", k.Path("kubeconfig"), "--leader-elect=false", "--service-account-private-key-file", k.Path("account.key"),
+	var subnets []string
+	if k.options.Subnets {
+		subnets = []string{"--allocate-node-cidrs", "--cluster-cidr", k.both(PodNetwork, PodNetwork6)}
+	}
+	k.Controllers = k.run("kube-controller-manager", append(subnets, "--kubeconfig", k.Path("kubeconfig"), "--leader-elect=false", "--service-account-private-key-file", k.Path("account.key"),
 		"--root-ca-file", k.Path("ca.crt"), "--use-service-account-credentials=false", "--bind-address", "127.0.0.1", "--authentication-skip-lookup")...)
 	k.run("kube-scheduler", "--kubeconfig", k.Path("kubeconfig"), "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", "0")
 	k.Await("the API server answers", k.Answers)

@@ -172,8 +172,12 @@ func (k *Cluster) startNode(n *Node) {
 	t.Helper()
 	folder := k.Path(n.Name)
 	must(t, os.MkdirAll(folder, 0o755))
+	level := "info"
+	if k.options.Trace {
+		level = "debug"
+	}
 	files := map[string]string{
-		"containerd.toml": strings.ReplaceAll(containerdConfig, "IMAGE", SandboxImage),
+		"containerd.toml": strings.NewReplacer("IMAGE", SandboxImage, "LEVEL", level).Replace(containerdConfig),
 		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, n.cgroup),
 	}
 	i := slices.Index(k.Nodes, n)
@@ -208,6 +212,8 @@ const containerdConfig = `version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
 disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]
+[debug]
+level = "LEVEL"
 [grpc]
 address = "/run/containerd/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]

@@ -27,19 +27,9 @@ type installation struct {
 
 // install starts a cluster of two nodes without a CNI plugin. The caller applies the manifest.
 func install(t *testing.T, o testcluster.Options) *installation {
-	o.Images = []string{productImage}
-	subnets := []string{testcluster.PodNetwork}
-	if o.DualStack {
-		subnets = append(subnets, testcluster.PodNetwork6)
-	}
-	o.Controllers = []string{"--allocate-node-cidrs", "--cluster-cidr", strings.Join(subnets, ",")}
+	o.Images, o.Subnets = []string{productImage}, true
 	k := &installation{Cluster: testcluster.Start(t, o), image: testcluster.Tags(t, productImage)[0]}
-	k.Await("both nodes are in the cluster", func() bool { return len(k.lines("get", "nodes", "-o", "name")) == len(k.Nodes) })
-	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", k.image, "--subnet", strings.Join(subnets, ","), "--store-node", k.Nodes[0].Name).Output()
-	if err != nil {
-		t.Fatalf("vrouter k8s manifest: %v", err)
-	}
-	k.manifest = string(out)
+	k.manifest = k.VrouterManifest(k.image)
 	return k
 }
 

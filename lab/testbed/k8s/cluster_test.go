@@ -2,8 +2,6 @@ package k8s
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 	"os"
@@ -23,43 +21,26 @@ func TestMain(m *testing.M) {
 // productImage is the file of the image that `make image` makes. All pods of runs use it.
 const productImage = "../../../out/windtunnel.image.tar"
 
-// testCluster is a cluster with the CNI plugin bridge. The engines run in the master's namespace.
+// testCluster is a cluster for the tests of runs. The engines run in the master's namespace.
 type testCluster struct {
 	*testcluster.Cluster
 	api *cluster
 }
 
-// startCluster starts a cluster for the test. It skips the test unless it was asked for.
-func startCluster(t *testing.T) *testCluster {
+// startCluster starts a cluster for the test, and installs the network of pods, unless the options have
+// it. It skips the test unless it was asked for.
+func startCluster(t *testing.T, o testcluster.Options, install func(k *testcluster.Cluster)) *testCluster {
 	t.Helper()
-	k := &testCluster{Cluster: testcluster.Start(t, testcluster.Options{
-		Programs: []string{"flanneld"}, Images: []string{productImage}, NodeRoutes: true,
-		CNI: func(node int) string { return fmt.Sprintf(cniConfig, node) },
-	})}
-	authority, err := os.ReadFile(k.Path("ca.crt"))
-	must(t, err)
-	authorities := x509.NewCertPool()
-	authorities.AppendCertsFromPEM(authority)
-	transport := &http.Transport{DialContext: k.Dial, TLSClientConfig: &tls.Config{RootCAs: authorities}}
-	k.api = &cluster{base: "https://" + testcluster.MasterAddress + ":6443", http: &http.Client{Transport: asAdmin{transport}}, proxy: &remote.Process{}}
+	k := &testCluster{Cluster: testcluster.Start(t, o)}
+	k.api = &cluster{base: "https://" + testcluster.MasterAddress + ":6443", http: k.Client(), proxy: &remote.Process{}}
+	if install != nil {
+		install(k.Cluster)
+	}
 	k.awaitNodes()
 	return k
 }
 
-const cniConfig = `{"cniVersion": "1.0.0", "name": "test-network", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false,
-"ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.%d.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
-`
-
 func nodeName(i int) string { return fmt.Sprintf("wt-node-%d", i+1) }
-
-// asAdmin sends requests as the administrator.
-type asAdmin struct{ http.RoundTripper }
-
-func (a asAdmin) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+testcluster.AdminToken)
-	return a.RoundTripper.RoundTrip(r)
-}
 
 // ask sends a request that must succeed.
 func (k *testCluster) ask(method, path string, body any) {

@@ -1,13 +1,10 @@
 package k8s
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -19,53 +16,15 @@ import (
 	"windtunnel/lab/space"
 )
 
-const (
-	flannelNetwork = "cbr0"
-	// flannelConflist is that of flannel's manifest.
-	flannelConflist = `{"cniVersion": "0.3.1", "name": "` + flannelNetwork + `", "plugins": [{"type": "flannel", "delegate": {"hairpinMode": true, "isDefaultGateway": true}}]}`
-	flannelSpace    = "kube-flannel"
-)
-
-// startFlannel replaces the CNI plugin bridge by flannel with VXLAN. Its daemon is a pod on
-// each node.
+// startFlannel replaces the CNI plugin bridge by flannel with VXLAN.
 func (k *testCluster) startFlannel() {
-	t := k.T
-	t.Helper()
-	k.Write("net-conf.json", `{"Network": "`+testcluster.PodNetwork+`", "Backend": {"Type": "vxlan"}}`)
-	k.ask(http.MethodPost, namespacesPath, namespace{metadata{Name: flannelSpace}})
-	k.Await("the namespace of flannel has a service account", func() bool {
-		return k.api.ask(context.Background(), http.MethodGet, namespacesPath+"/"+flannelSpace+"/serviceaccounts/default", nil, nil) == nil
-	})
+	k.T.Helper()
 	for i, n := range k.Nodes {
 		k.ask(http.MethodPatch, nodesPath+"/"+nodeName(i), json.RawMessage(fmt.Sprintf(`{"spec": {"podCIDR": "10.88.%[1]d.0/24", "podCIDRs": ["10.88.%[1]d.0/24"]}}`, i)))
 		k.IP(n.Namespace, "link delete cni0")
 		k.IP(n.Namespace, fmt.Sprintf("route delete 10.88.%d.0/24", 1-i))
-		k.ask(http.MethodPost, podsPath(flannelSpace), k.flannelPod(i))
 	}
-	for _, n := range k.Nodes {
-		k.Await("flannel has the subnet of "+n.Name, func() bool {
-			_, err := os.Stat(n.Root + "/run/flannel/subnet.env")
-			return err == nil
-		})
-		must(t, os.WriteFile(n.Root+"/etc/cni/net.d/10-test.conflist", []byte(flannelConflist), 0o644))
-	}
-}
-
-// flannelPod returns the pod of flannel's daemon on a node.
-func (k *testCluster) flannelPod(i int) json.RawMessage {
-	return json.RawMessage(strings.NewReplacer("@node", nodeName(i), "@image", testcluster.SandboxImage, "@dir", k.Dir).Replace(`{
-		"metadata": {"name": "kube-flannel-ds-@node"},
-		"spec": {
-			"nodeName": "@node", "hostNetwork": true, "terminationGracePeriodSeconds": 1,
-			"volumes": [
-				{"name": "run", "hostPath": {"path": "/run/flannel", "type": "DirectoryOrCreate"}},
-				{"name": "files", "hostPath": {"path": "@dir", "type": "DirectoryOrCreate"}}],
-			"containers": [{
-				"name": "kube-flannel", "image": "@image", "imagePullPolicy": "Never", "securityContext": {"privileged": true},
-				"volumeMounts": [{"name": "run", "mountPath": "/run/flannel"}, {"name": "files", "mountPath": "@dir"}],
-				"env": [{"name": "NODE_NAME", "value": "@node"}],
-				"command": ["flanneld", "--kube-subnet-mgr", "--kubeconfig-file", "@dir/kubeconfig", "--net-config-path", "@dir/net-conf.json",
-					"--iface", "eth0", "--ip-masq=false", "--iptables-forward-rules=false"]}]}}`))
+	k.InstallFlannel()
 }
 
 // testFlannel runs on flannel, and asserts that VXLAN carried the packets.
@@ -73,7 +32,7 @@ func (k *testCluster) testFlannel(t *testing.T) {
 	k.startFlannel()
 	said, exit := k.start("limited", measure("--trials", "1", "--scenario", "host/stream,cni/stream,cni/rr,cni-colocated/stream,service/stream")...).wait(t)
 	if exit != 0 {
-		for _, p := range k.pods(flannelSpace) {
+		for _, p := range k.pods(testcluster.FlannelNamespace) {
 			t.Logf("pod %s: %+v", p.Metadata.Name, p.Status)
 		}
 		k.LogNodes()
@@ -94,7 +53,7 @@ func (k *testCluster) testFlannel(t *testing.T) {
 		t.Errorf("figures of %v, want 5 scenarios", throughput)
 	}
 	settings := data.Run.Environment.Settings
-	for name, want := range map[string]string{"CNI": flannelNetwork + ": flannel", "network programs": testcluster.SandboxImage, "pod-1-1 eth0 MTU": "1450"} {
+	for name, want := range map[string]string{"CNI": testcluster.FlannelNetwork + ": flannel", "network programs": testcluster.SandboxImage, "pod-1-1 eth0 MTU": "1450"} {
 		if got := settings[nodeName(0)+" "+name]; got != want {
 			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
 		}
