@@ -55,8 +55,14 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	for _, n := range b.Testbed.Nodes() {
 		env.NodeCPUs[n.Name()] = fmt.Sprint(n.CPUs())
 	}
+	l := b.Testbed.Layout()
+	switch {
+	case l.Shared:
+		env.NodesShare = sample.SharedCPUs
+	case l.OneMachine && env.NodesShare == "":
+		env.NodesShare = sample.SharedMachine
+	}
 	if s.runner.place.here {
-		l := b.Testbed.Layout()
 		env.NodeCPUs["wire"] = cpuList(l.Wire, "shares the sender's CPU; its time is measured and subtracted")
 		env.NodeCPUs["engine"] = cpuList(l.Engine, "shares the nodes' CPUs; its time is measured")
 	}

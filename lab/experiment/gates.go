@@ -111,7 +111,7 @@ func (m *meters) judge(deltas []*meter.Delta) error {
 		if why := m.gates.blind[watcher]; why != "" {
 			in.Unknown[sample.ForeignCPU] = why
 		} else {
-			used := foreign.Between(before.Foreign, after.Foreign, n.CPUs())
+			used := m.withoutControlPlane(foreign.Between(before.Foreign, after.Foreign, n.CPUs()), i, in.Window)
 			side.Foreign = &used.Foreign
 			side.Culprit, side.CulpritTook = used.Culprit()
 		}
@@ -133,6 +133,20 @@ func (m *meters) judge(deltas []*meter.Delta) error {
 		s.Warnings = append(s.Warnings, "not checked: "+why)
 	}
 	return nil
+}
+
+// withoutControlPlane records the CPU time of the testbed's control plane on a node, and returns the
+// usage of the other programs.
+func (m *meters) withoutControlPlane(used foreign.Usage, node int, window float64) foreign.Usage {
+	tb, ok := m.traffic.bench.Testbed.(testbed.Controlled)
+	if !ok {
+		return used
+	}
+	plane, others := used.Split(tb.ControlPlane())
+	if plane.Foreign > 0 && window > 0 {
+		m.traffic.sample.Metrics.Set(sample.GroupCores([...]string{meter.SenderSide, meter.ReceiverSide}[node], sample.ControlPlane), plane.Foreign/window)
+	}
+	return others
 }
 
 // addStray records the softirq shares of the CPUs that the experiment does not use.

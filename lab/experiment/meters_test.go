@@ -138,6 +138,37 @@ func TestACompleteTrialHasItsFigures(t *testing.T) {
 	}
 }
 
+// controlledTestbed has the control plane of a cluster.
+type controlledTestbed struct{ paperTestbed }
+
+func (controlledTestbed) ControlPlane() []string { return []string{"kube-apiserver"} }
+
+func TestTheControlPlaneIsAFigureApart(t *testing.T) {
+	for _, compiler := range []float64{0.02, 0.2} {
+		m, said := paperTrial(t)
+		m.traffic.bench.Testbed = controlledTestbed{}
+		m.gates.blind[0] = ""
+		m.end.machines[0].Foreign = map[int]foreign.Usage{1: {Foreign: 0.3 + compiler, Top: []foreign.Task{
+			{Comm: "kube-apiserver", TGID: 98, Seconds: 0.3}, {Comm: "compile", TGID: 99, Seconds: compiler}}}}
+		if err := m.complete(said); err != nil {
+			t.Fatal(err)
+		}
+		s := m.traffic.sample
+		if got, there := s.Metrics[sample.GroupCores("receiver", sample.ControlPlane)]; math.Abs(got-0.3) > 1e-9 || !there {
+			t.Errorf("the control plane used %v cores, want 0.3", got)
+		}
+		if got, there := s.Metrics[sample.GroupCores("sender", sample.ControlPlane)]; there {
+			t.Errorf("the control plane used %v cores of the sender, want no figure", got)
+		}
+		if got := s.Metrics[sample.ReceiverForeignCPU]; math.Abs(got-100*compiler) > 1e-6 {
+			t.Errorf("foreign programs used %v %%, want %v", got, 100*compiler)
+		}
+		if rejected := !s.Counts(); rejected != (compiler > 0.03) {
+			t.Errorf("with a compiler that takes %v, gates %v", compiler, s.Gates)
+		}
+	}
+}
+
 func TestATrialThatCannotBeMeteredIsInvalid(t *testing.T) {
 	for name, spoil := range map[string]func(*meters, *tool.Measurement){
 		"a window that ends before it begins": func(m *meters, _ *tool.Measurement) { m.end.nodes[0].Mono = paperOrigin - 1 },

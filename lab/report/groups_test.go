@@ -32,6 +32,13 @@ func TestTheReportShowsTheCPUOfControlGroups(t *testing.T) {
 	if got := strings.Join(rows(list[0]), "\n"); got != want || strings.Join(columns, " | ") != "scenario | kube-proxy at the sender | kube-proxy at the receiver | other pods at the receiver" {
 		t.Errorf("the matrix is\n%s\nwant\n%s", got, want)
 	}
+	if about := strings.Join(list[0].Notes, "\n"); strings.Contains(about, "control plane") {
+		t.Errorf("without a figure of the control plane, the notes are\n%s", about)
+	}
+	samples[0].Metrics.Set(sample.GroupCores("sender", sample.ControlPlane), 0.1)
+	if about := strings.Join(report.Matrices(report.Build(sample.Run{}, plan, samples))[0].Notes, "\n"); !strings.Contains(about, "The control plane is metered by process") {
+		t.Errorf("the notes say nothing of the control plane:\n%s", about)
+	}
 	if len(report.Matrices(report.Build(sample.Run{}, plan, samples[:0]))) > 0 {
 		t.Error("a run without control groups has a matrix of them")
 	}

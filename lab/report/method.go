@@ -23,6 +23,13 @@ func Method(r *model.Report) (list []document.Term) {
 	if someScenario(r, func(s *model.Scenario) bool { return s.Placement == string(suite.Colocated) && s.Trials > 0 }) {
 		oneNode = " Where both endpoints are on one node, the sender's figure is the whole node's."
 	}
+	owned := "Each node owns its CPUs."
+	switch r.Run.Environment.NodesShare {
+	case sample.SharedMachine:
+		owned = "The nodes are on one machine. Programs outside the workloads, such as kubelets, can run on the CPUs of another node, and count there."
+	case sample.SharedCPUs:
+		owned = "The nodes are on one machine and share CPUs: the CPU of one node includes work of the other."
+	}
 	compared := len(r.Comparisons) > 0
 	for _, p := range []struct {
 		applies     bool
@@ -35,7 +42,7 @@ func Method(r *model.Report) (list []document.Term) {
 		{len(r.Ladders) > 0, "Steps", "A step adds its median less the median of the step before. The ratio beside it, its interval and the verdict are those of the comparison of the two scenarios within blocks. The report states no addition if no difference shows, or if medians and ratio disagree in direction because blocks drifted."},
 		{len(r.Hypotheses) > 0, "Hypotheses", "A hypothesis claims a range for a ratio, a difference or a value. It holds if the 95 % interval of this figure lies within this range, is refuted if the interval lies outside, and is undecided otherwise. With several subjects it must hold for all, and their intervals are wider in proportion."},
 		{r.Validity.Attempts > 0, "Validity", "Every trial has checks of the machine's state: foreign work on the nodes' CPUs, time stolen by the machine's host, a machine that stood still, and others. A trial that fails such a check " + rejected + ". An effect of the system under test, such as an unsteady rate, is an outcome: the trial counts and has a flag."},
-		{has(r, sample.SenderCPU) || has(r, sample.ReceiverCPU), "CPU", "Each node owns its CPUs. CPU is the share of all of a node's CPUs that was busy in user, system, irq and softirq over one window. Both sides have the same window, and traffic flows during all of it. CPU includes neither steal nor the measurable work of the fabric." + perByte + oneNode},
+		{has(r, sample.SenderCPU) || has(r, sample.ReceiverCPU), "CPU", owned + " CPU is the share of all of a node's CPUs that was busy in user, system, irq and softirq over one window. Both sides have the same window, and traffic flows during all of it. CPU includes neither steal nor the measurable work of the fabric." + perByte + oneNode},
 		{has(r, sample.LatencyP50), "Latency", "Latency is the round trip of one transaction. Each trial has its own percentiles and its longest round trip (max). The figure shown is the median over the trials."},
 		{fabric(r, suite.Wire), "Fabric", "The fabric emulates two NICs and a wire. Its ports cut segments to the MTU, as a NIC does. The receiving node merges frames by GRO on its own CPUs. A full queue stops the sender instead of dropping frames. The fabric has no propagation delay and no real NIC's driver."},
 		{fabric(r, suite.Veth), "Fabric", "The fabric is a plain veth pair. It delivers large segments whole, so a receiver appears cheaper than behind a NIC."},

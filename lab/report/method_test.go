@@ -1,10 +1,14 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
@@ -15,6 +19,19 @@ func methodOf(f suite.Fabric) map[string]string {
 		passages[p.Name] += p.Text
 	}
 	return passages
+}
+
+func TestTheMethodSaysWhatNodesShare(t *testing.T) {
+	figures := model.Scenario{SenderCPU: &quantity.Interval{Median: 50}}
+	for shared, says := range map[string]string{
+		"": "Each node owns its CPUs.", sample.SharedMachine: "The nodes are on one machine. Programs outside", sample.SharedCPUs: "The nodes are on one machine and share CPUs",
+	} {
+		r := &model.Report{Run: model.RunInfo{Environment: sample.Environment{NodesShare: shared}}, Scenarios: []model.Scenario{figures}}
+		at := slices.IndexFunc(Method(r), func(p document.Term) bool { return p.Name == "CPU" })
+		if about := Method(r)[max(at, 0)].Text; !strings.HasPrefix(about, says) {
+			t.Errorf("nodes share %q: the CPU is %q, want %q", shared, about, says)
+		}
+	}
 }
 
 func TestTheMethodDescribesTheFabricOfTheRun(t *testing.T) {

@@ -263,15 +263,19 @@ var byMetric = func() map[Metric]Info {
 // Known lists every metric in the order of the reports.
 func Known() []Info { return append([]Info(nil), infos...) }
 
+// ControlPlane is the group of a cluster's control plane outside the nodes' network namespaces:
+// API server, etcd, kubelets of other nodes. It is metered by process.
+const ControlPlane = "control plane"
+
 // groupCores is the part of a metric's name between the side and the group of GroupCores.
 const groupCores = "_group_cpu_cores/"
 
-// GroupCores is the CPU time of a node's control groups, such as those of the CNI plugin's
-// agent, in CPU-seconds per second. Known does not list these metrics: their names depend on
+// GroupCores is the CPU time of a group of processes on a node's CPUs, such as the control groups
+// of the CNI plugin's agent, in CPU-seconds per second. Known does not list these metrics: their names depend on
 // the node.
 func GroupCores(side, group string) Metric { return Metric(side + groupCores + group) }
 
-// Group returns the name of the control groups of a GroupCores metric; "" for others.
+// Group returns the name of the group of a GroupCores metric; "" for others.
 func (m Metric) Group() string {
 	_, group, _ := strings.Cut(string(m), groupCores)
 	return group

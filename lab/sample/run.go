@@ -72,6 +72,12 @@ const (
 	Empty    Status = "no-figures"  // the run ended, and no trial counts
 )
 
+// What the nodes of a run can share.
+const (
+	SharedMachine = "machine"
+	SharedCPUs    = "CPUs"
+)
+
 // Environment records the facts that the figures depend on.
 type Environment struct {
 	Hostname          string            `json:"hostname"`
@@ -86,14 +92,15 @@ type Environment struct {
 	IRQTimeAccounting string            `json:"irq_time_accounting"` // yes, no, unknown
 	CongestionControl string            `json:"congestion_control"`
 	Mitigations       map[string]string `json:"mitigations,omitempty"`
-	Sysctls           map[string]string `json:"sysctls,omitempty"`    // name → value; the name of a namespace's sysctl begins with node and container: "a c1 net.ipv4.tcp_rmem"
-	Offloads          map[string]string `json:"offloads,omitempty"`   // node, device and feature ("a faba0 rx-gro") → on, off or absent
-	Settings          map[string]string `json:"settings,omitempty"`   // other settings of the testbed: files of devices, routes, choices of systems
-	Tools             map[string]string `json:"tools,omitempty"`      // name → version
-	NodeCPUs          map[string]string `json:"node_cpus,omitempty"`  // node → CPU list
-	CPUChoice         string            `json:"cpu_choice,omitempty"` // how the nodes' CPUs were chosen; "" if there was no choice
-	CPUMeter          string            `json:"cpu_meter,omitempty"`  // how the meters read idle time, from which they compute busy time
-	Fabric            string            `json:"fabric,omitempty"`     // how the wire was built, and which features it does not have on this machine
-	Revision          string            `json:"revision,omitempty"`   // git revision of windtunnel
+	Sysctls           map[string]string `json:"sysctls,omitempty"`     // name → value; the name of a namespace's sysctl begins with node and container: "a c1 net.ipv4.tcp_rmem"
+	Offloads          map[string]string `json:"offloads,omitempty"`    // node, device and feature ("a faba0 rx-gro") → on, off or absent
+	Settings          map[string]string `json:"settings,omitempty"`    // other settings of the testbed: files of devices, routes, choices of systems
+	Tools             map[string]string `json:"tools,omitempty"`       // name → version
+	NodeCPUs          map[string]string `json:"node_cpus,omitempty"`   // node → CPU list
+	NodesShare        string            `json:"nodes_share,omitempty"` // SharedMachine or SharedCPUs; "" if each node owns its CPUs
+	CPUChoice         string            `json:"cpu_choice,omitempty"`  // how the nodes' CPUs were chosen; "" if there was no choice
+	CPUMeter          string            `json:"cpu_meter,omitempty"`   // how the meters read idle time, from which they compute busy time
+	Fabric            string            `json:"fabric,omitempty"`      // how the wire was built, and which features it does not have on this machine
+	Revision          string            `json:"revision,omitempty"`    // git revision of windtunnel
 	Version           string            `json:"version"`
 }

@@ -13,6 +13,9 @@ type Layout struct {
 	// Shared reports that there are fewer CPUs than nodes. The nodes then share CPUs,
 	// and the CPU time of one node cannot be measured.
 	Shared bool
+	// OneMachine reports that several nodes of OnMachines are on one machine. Programs of one
+	// node can then run on the CPUs of another.
+	OneMachine bool
 }
 
 // OnMachines returns the layout of nodes that are whole machines. machine returns the boot ID
@@ -21,8 +24,9 @@ func OnMachines(nodes int, machine func(i int) (boot string, cpus []int)) (l Lay
 	for i := range nodes {
 		boot, cpus := machine(i)
 		for j, others := range l.Nodes {
-			if other, _ := machine(j); other == boot && slices.ContainsFunc(cpus, func(c int) bool { return slices.Contains(others, c) }) {
-				l.Shared = true
+			if other, _ := machine(j); other == boot {
+				l.OneMachine = true
+				l.Shared = l.Shared || slices.ContainsFunc(cpus, func(c int) bool { return slices.Contains(others, c) })
 			}
 		}
 		l.Nodes = append(l.Nodes, cpus)

@@ -17,15 +17,15 @@ func count(n int) []int {
 
 func TestNodesOnMachinesShareCPUsOnOneMachineOnly(t *testing.T) {
 	for _, c := range []struct {
-		boots  [2]string
-		second int // CPU of the second node; the first has CPU 0
-		shared bool
+		boots       [2]string
+		second      int // CPU of the second node; the first has CPU 0
+		shared, one bool
 	}{
-		{[2]string{"x", "x"}, 0, true}, {[2]string{"x", "x"}, 1, false}, {[2]string{"x", "y"}, 0, false},
+		{[2]string{"x", "x"}, 0, true, true}, {[2]string{"x", "x"}, 1, false, true}, {[2]string{"x", "y"}, 0, false, false},
 	} {
 		l := OnMachines(2, func(i int) (string, []int) { return c.boots[i], []int{i * c.second} })
-		if l.Shared != c.shared || len(l.Nodes) != 2 || l.Nodes[1][0] != c.second {
-			t.Errorf("%+v: the layout is %+v, want shared %v", c, l, c.shared)
+		if l.Shared != c.shared || l.OneMachine != c.one || len(l.Nodes) != 2 || l.Nodes[1][0] != c.second {
+			t.Errorf("%+v: the layout is %+v, want shared %v, on one machine %v", c, l, c.shared, c.one)
 		}
 	}
 }

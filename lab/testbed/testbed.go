@@ -57,6 +57,12 @@ type Testbed interface {
 // the systems for which system.About.InCluster is true, and no others.
 type Cluster interface{ Cluster() }
 
+// Controlled is implemented by testbeds with a control plane that can run on the nodes' CPUs.
+// Its CPU time is a figure apart, and no trial fails for it.
+type Controlled interface {
+	ControlPlane() []string // names of its programs
+}
+
 // Furnished is implemented by testbeds whose endpoints exist before the system is
 // attached, such as pods. The engine makes no containers there.
 type Furnished interface {

@@ -78,6 +78,24 @@ func (u Usage) Programs() []Program {
 	return list
 }
 
+// commLength is the number of bytes of a program's name that the kernel keeps.
+const commLength = 15
+
+// Split separates the usage of some programs from that of the others.
+func (u Usage) Split(programs []string) (of, others Usage) {
+	others.Foreign = u.Foreign
+	for _, t := range u.Top {
+		if !slices.ContainsFunc(programs, func(p string) bool { return p[:min(len(p), commLength)] == t.Comm }) {
+			others.Top = append(others.Top, t)
+			continue
+		}
+		of.Top = append(of.Top, t)
+		of.Foreign += t.Seconds
+	}
+	others.Foreign = max(0, others.Foreign-of.Foreign)
+	return of, others
+}
+
 // Culprit returns the program that used most; the name is empty if there is
 // none.
 func (u Usage) Culprit() (comm string, seconds float64) {

@@ -37,6 +37,17 @@ func TestATaskThatWasForgottenCountsFromItsReturn(t *testing.T) {
 	}
 }
 
+// The kernel keeps 15 bytes of a program's name.
+func TestTheUsageOfSomeProgramsIsApart(t *testing.T) {
+	u := Usage{Foreign: 1.5, Top: []Task{{"kube-controller", 3, 0.5}, {"cc1", 4, 0.4}, {"etcd", 5, 0.3}, {"etcdctl", 6, 0.2}}}
+	of, others := u.Split([]string{"etcd", "kube-controller-manager"})
+	wantOf := Usage{Foreign: 0.8, Top: []Task{{"kube-controller", 3, 0.5}, {"etcd", 5, 0.3}}}
+	wantOthers := Usage{Foreign: 0.7, Top: []Task{{"cc1", 4, 0.4}, {"etcdctl", 6, 0.2}}}
+	if d := cmp.Diff([]Usage{wantOf, wantOthers}, []Usage{of, others}, cmpopts.EquateApprox(0, 1e-12)); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestTheCulpritIsTheProgramWithAllItsProcesses(t *testing.T) {
 	u := Usage{Foreign: 1, Top: []Task{{"ffmpeg", 3, 0.3}, {"cc1", 4, 0.2}, {"cc1", 5, 0.2}}}
 	if name, s := u.Culprit(); name != "cc1" || s != 0.4 {

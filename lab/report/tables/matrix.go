@@ -184,5 +184,8 @@ func GroupMatrix(r *model.Report) (x document.Section, ok bool) {
 	}
 	x.Title, x.Tables = "CPU of control groups, in "+scale.Unit, t.List()
 	x.Notes = []string{"CPU time that the kernel charges to the control groups of pods and daemons. It charges softirqs to the process that they interrupt, or to none: most work for packets in the kernel is not in these figures."}
+	if slices.ContainsFunc(order, func(m sample.Metric) bool { return m.Group() == sample.ControlPlane }) {
+		x.Notes = append(x.Notes, "The control plane is metered by process, where it runs on the nodes' CPUs and outside their network namespaces. Its CPU time is part of the nodes' CPU, and the gate on foreign programs does not count it.")
+	}
 	return x, len(order) > 0
 }

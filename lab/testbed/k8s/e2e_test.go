@@ -133,7 +133,7 @@ func (k *testCluster) grant(user string) {
 // controllers, and on each node containerd, kubelet, kube-proxy and the CNI plugin bridge, at
 // the end flannel.
 func TestACluster(t *testing.T) {
-	k := startCluster(t)
+	k := startCluster(t, testcluster.Options{Programs: []string{"flanneld"}, Images: []string{productImage}, NodeRoutes: true, CNI: testcluster.Bridge}, nil)
 	step := func(name string, f func(t *testing.T)) {
 		t.Helper()
 		k.Step(name, func(t *testing.T) {
@@ -230,8 +230,8 @@ func (k *testCluster) testSuite(t *testing.T) {
 		}
 		k.assertGroups(&s, "kube-proxy", meter.OtherPods)
 	}
-	if want := len(data.Plan.Scenarios); len(seen) != want || want != 16 {
-		t.Errorf("%d of %d scenarios have figures, want 16: %v", len(seen), want, data.Run.Skipped)
+	if want := len(data.Plan.Scenarios); len(seen) != want || want != 19 {
+		t.Errorf("%d of %d scenarios have figures, want 19: %v", len(seen), want, data.Run.Skipped)
 	}
 	env := data.Run.Environment
 	for name, want := range map[string]string{

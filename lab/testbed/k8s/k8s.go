@@ -321,6 +321,14 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 // Testbed is nodes of a cluster.
 type Testbed struct{ remote.Network[*place] }
 
+// ControlPlane implements testbed.Controlled. kubectl is the lab's connection to the API server.
+func (tb *Testbed) ControlPlane() []string {
+	return []string{
+		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "cloud-controller-manager", "etcd",
+		"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "crio", "conmon", "dockerd", "k3s-server", "kubectl",
+	}
+}
+
 // Endpoints implements testbed.Furnished.
 func (tb *Testbed) Endpoints(sc *suite.Scenario, about system.About) (sender, receiver testbed.Endpoint, err error) {
 	sender = tb.List[0].agents[1].endpoint(0)
@@ -383,9 +391,12 @@ func (n *place) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.meterGroups(ctx, n.agents[0].client); err != nil {
+	pods, err := n.networkPods(ctx)
+	if err != nil {
 		return err
 	}
+	n.meterGroups(ctx, n.agents[0].client, pods)
+	n.noteCarrier(ctx, pods["vrouter"])
 	if got := n.agents[0].hello.CPUs; !slices.Equal(got, n.cpus) {
 		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: its CPU manager forbids it", n.Name(), got, n.cpus)
 	}

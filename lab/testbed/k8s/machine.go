@@ -267,12 +267,8 @@ func (m *machine) networkImages(ctx context.Context) (images []string, err error
 }
 
 // meterGroups makes the agent of the privileged pod meter the control groups of the network's
-// programs and of the other pods.
-func (m *machine) meterGroups(ctx context.Context, a *agent.Client) error {
-	pods, err := m.networkPods(ctx)
-	if err != nil {
-		return err
-	}
+// programs and of the other pods. pods are those of networkPods.
+func (m *machine) meterGroups(ctx context.Context, a *agent.Client, pods map[string][]podObject) {
 	args := meter.GroupArgs{Pods: map[string][]string{}, Programs: networkAgents}
 	for word, list := range pods {
 		for _, p := range list {
@@ -288,7 +284,6 @@ func (m *machine) meterGroups(ctx context.Context, a *agent.Client) error {
 		said = "not metered: " + err.Error()
 	}
 	m.base.Note("control groups with a CPU figure", said)
-	return nil
 }
 
 // groupUID returns the UID in the name of a pod's control group. For a static pod, this UID
