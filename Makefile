@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build setup weaver flannel demo test test-bare test-kubernetes conformance test-race bench lint generate dist image dist-test clean go-version root
+.PHONY: all help build setup weaver flannel demo test test-bare test-kubernetes conformance test-race bench bench-kubernetes lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -125,6 +125,13 @@ test-race: go-version ## Run the tests of concurrent packages under the race det
 bench: root build ## Measure the figures of docs/performance.md (root, a quiet machine)
 	WINDTUNNEL_TIMING_TESTS=1 $(GO) test -count=1 -v -run TestBusyAgreesWithAKnownLoad ./lab/meter
 	$(GO) run ./internal/bench
+
+# Clusters with vrouter, flannel and the bridge plugin take turns. PART is pods, connections or start. SHORT=-short only
+# shows that each part works.
+PART := .
+
+bench-kubernetes: root build image ## Compare vrouter with other pod networks (root, a quiet machine, 35 minutes)
+	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -timeout 60m $(SHORT) -run 'TestKubernetes/$(PART)' ./internal/bench
 
 # The largest file that git may hold, bytes: a program or a data set is larger.
 LARGEST := 1000000

@@ -63,24 +63,30 @@ type bound struct {
 	side              side
 }
 
-// bound prints a paired ratio with its interval. The target is met if the median is
-// within the bound. If only the interval reaches the bound, the row says so.
+// bound prints a paired ratio with its interval.
 func (b *bench) bound(r *model.Report, w bound) {
-	target := fmt.Sprintf("≥ %.2f", w.limit)
-	if w.side == atMost {
-		target = fmt.Sprintf("≤ %.2f", w.limit)
-	}
 	c, ok := ratioOf(r, w.subject, w.baseline, w.metric)
 	if !ok {
-		b.row(w.subject+": "+w.what, target, "not measured", false)
+		b.row(w.subject+": "+w.what, w.side.target(w.limit), "not measured", false)
 		return
 	}
+	b.judge(w.subject+": "+w.what, c, w.limit, w.side)
+}
+
+// target formats a limit.
+func (s side) target(limit float64) string {
+	return fmt.Sprintf("%s %.2f", map[side]string{atLeast: "≥", atMost: "≤"}[s], limit)
+}
+
+// judge prints an estimate with its interval. The target is met if the estimate is within the
+// limit. If only the interval reaches the limit, the row says so.
+func (b *bench) judge(figure string, c quantity.Interval, limit float64, s side) {
 	measured := formatRatio(c)
-	within := func(v float64) bool { return float64(w.side)*(v-w.limit) >= 0 }
+	within := func(v float64) bool { return float64(s)*(v-limit) >= 0 }
 	if !within(c.Median) && (within(c.Low) || within(c.High)) {
 		measured += ", the interval reaches it"
 	}
-	b.row(w.subject+": "+w.what, target, measured, within(c.Median))
+	b.row(figure, s.target(limit), measured, within(c.Median))
 }
 
 // untargeted prints a ratio that has no target.

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"windtunnel/internal/testcluster"
+	"windtunnel/lab/parallel"
+	"windtunnel/lab/sample"
+)
+
+// connections compares the rate of connections through a ClusterIP, in clusters with many other services: vrouter, and
+// kube-proxy with iptables over the bridge plugin. The clusters take turns.
+func (b *kubernetesBench) connections(t *testing.T) {
+	rounds, services, args := 2, 5000, []string{"--trials", "5", "--duration", "1s"}
+	if testing.Short() {
+		rounds, services, args = 1, 100, []string{"--trials", "1", "--duration", "1s", "--gates", "warn"}
+	}
+	all := map[string]networkFigures{"vrouter": {}, "bridge": {}}
+	for round := range rounds {
+		for _, n := range podNetworks {
+			if f, wanted := all[n.name]; wanted {
+				b.visit(t, round, n, func(k *testcluster.Cluster) {
+					makeServices(k, services)
+					awaitServices(k, n.name, services)
+					f.add(b.run(k, "connections-"+n.name, append(args, "--scenario", "cni/crr,service/crr")...), round)
+				})
+			}
+		}
+	}
+	among := fmt.Sprintf(" among %d services", services)
+	for _, by := range []struct{ name, network string }{{"vrouter", "vrouter"}, {"kube-proxy (iptables)", "bridge"}} {
+		f := all[by.network]
+		service := f.of("service/crr", sample.Transactions)
+		b.absolute(t, "connections through a ClusterIP"+among+" by "+by.name, service, "1/s", 1)
+		b.ratio(t, "the same over connections to the pod", service.over(f.of("cni/crr", sample.Transactions)), noLimit, atLeast)
+	}
+	b.ratio(t, "connections through a ClusterIP"+among+": vrouter over kube-proxy", all["vrouter"].of("service/crr", sample.Transactions).over(all["bridge"].of("service/crr", sample.Transactions)), 2, atLeast)
+}
+
+// makeServices makes services with one endpoint each.
+func makeServices(k *testcluster.Cluster, count int) {
+	client := k.Client()
+	create := func(path string, object map[string]any) error {
+		text, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Post("https://"+testcluster.MasterAddress+":6443"+path, "application/json", bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if said, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusCreated {
+			return fmt.Errorf("create an object at %s: %s: %s", path, answer.Status, said)
+		}
+		return nil
+	}
+	const clients = 16
+	err := parallel.Each(make([]struct{}, clients), func(first int, _ struct{}) error {
+		for i := first; i < count; i += clients {
+			name := fmt.Sprint("service-", i)
+			if err := create("/api/v1/namespaces/default/services", map[string]any{
+				"metadata": map[string]any{"name": name}, "spec": map[string]any{"ports": []any{map[string]any{"port": 80}}},
+			}); err != nil {
+				return err
+			}
+			if err := create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", map[string]any{
+				"metadata": map[string]any{"name": name, "labels": map[string]string{"kubernetes.io/service-name": name}}, "addressType": "IPv4",
+				"ports":     []any{map[string]any{"name": "", "port": 80, "protocol": "TCP"}},
+				"endpoints": []any{map[string]any{"addresses": []string{fmt.Sprintf("10.88.%d.%d", 100+i/250, 1+i%250)}}},
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		k.T.Fatal(err)
+	}
+}
+
+// awaitServices waits until the programs of both nodes have all services.
+func awaitServices(k *testcluster.Cluster, network string, count int) {
+	k.Await("kube-proxy has all services", func() bool {
+		for _, n := range k.Nodes {
+			rules, err := k.OnNode(n, "iptables", "-w", "-t", "nat", "-S", "KUBE-SERVICES")
+			if err != nil || strings.Count(rules, "default/service-") < count {
+				return false
+			}
+		}
+		return true
+	})
+	if network != "vrouter" {
+		return
+	}
+	k.Await("vrouter has all services", func() bool {
+		pods, err := k.Kubectl("", "-n", "vrouter", "get", "pods", "-l", "app=vrouter-node", "-o", "name")
+		if err != nil || len(strings.Fields(pods)) != len(k.Nodes) {
+			return false
+		}
+		for pod := range strings.FieldsSeq(pods) {
+			list, err := k.Kubectl("", "-n", "vrouter", "exec", pod, "--", "vrouter", "service", "list")
+			if err != nil || strings.Count(list, "default/service-") < count {
+				return false
+			}
+		}
+		return true
+	})
+}

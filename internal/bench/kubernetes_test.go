@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"windtunnel/internal/testcluster"
+	"windtunnel/lab/report/model"
+)
+
+func TestMain(m *testing.M) {
+	testcluster.RunNode()
+	os.Exit(m.Run())
+}
+
+// Images that `make image` makes.
+const (
+	labImage     = "../../out/windtunnel.image.tar"
+	vrouterImage = "../../out/vrouter.image.tar"
+)
+
+// podNetwork is a network of pods that the figures compare.
+type podNetwork struct {
+	name    string
+	options testcluster.Options
+	install func(k *testcluster.Cluster)
+}
+
+// podNetworks are vrouter, and the networks with which it is compared. kube-proxy carries the services of the
+// latter.
+var podNetworks = []podNetwork{
+	{"vrouter", testcluster.Options{Subnets: true, Images: []string{labImage, vrouterImage}}, func(k *testcluster.Cluster) { k.InstallVrouter(vrouterImage) }},
+	{"flannel", testcluster.Options{Subnets: true, Images: []string{labImage}, Programs: []string{"flanneld"}}, (*testcluster.Cluster).InstallFlannel},
+	{"bridge", testcluster.Options{NodeRoutes: true, CNI: testcluster.Bridge, Images: []string{labImage}}, func(*testcluster.Cluster) {}},
+}
+
+// TestKubernetes measures the figures of pod networks in docs/performance.md, on clusters that it starts one after
+// the other. With -short it only shows that each part works.
+//
+//	make bench-kubernetes                          # all
+//	make bench-kubernetes PART=pods                # one of pods, connections, start
+func TestKubernetes(t *testing.T) {
+	b := &kubernetesBench{bench: bench{folder: t.TempDir()}}
+	for _, p := range []struct {
+		name    string
+		measure func(t *testing.T)
+	}{{"pods", b.pods}, {"connections", b.connections}, {"start", b.start}} {
+		t.Run(p.name, func(t *testing.T) {
+			b.lines = nil
+			p.measure(t)
+			fmt.Printf("\n### Kubernetes: %s\n\n| figure | target | measured | |\n| --- | --- | --- | --- |\n", p.name)
+			for _, print := range b.lines {
+				print()
+			}
+		})
+	}
+}
+
+// kubernetesBench measures in clusters.
+type kubernetesBench struct {
+	bench
+	lines []func() // print the rows of the part
+}
+
+// visit starts a cluster with a network, waits until pods can run in it, and measures.
+func (b *kubernetesBench) visit(t *testing.T, round int, n podNetwork, measure func(k *testcluster.Cluster)) {
+	t.Helper()
+	passed := t.Run(fmt.Sprintf("%s-%d", n.name, round+1), func(t *testing.T) {
+		k := testcluster.Start(t, n.options)
+		n.install(k)
+		k.Await("both nodes are ready, and have the lab's image", func() bool {
+			ready, err := k.Kubectl("", "get", "nodes", "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {.status.images[*].names[*]}{"\n"}{end}`)
+			lines := strings.Split(ready, "\n")
+			for _, l := range lines {
+				if !strings.HasPrefix(l, "True ") || !strings.Contains(l, testcluster.Tags(t, labImage)[0]) {
+					return false
+				}
+			}
+			return err == nil && len(lines) == len(k.Nodes)
+		})
+		measure(k)
+	})
+	if !passed {
+		t.FailNow()
+	}
+}
+
+// run runs scenarios of the suite k8s-cni in a cluster.
+func (b *kubernetesBench) run(k *testcluster.Cluster, name string, args ...string) *model.Report {
+	t := k.T
+	t.Helper()
+	b.program = filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "windtunnel")
+	db := filepath.Join(b.folder, name+".db")
+	args = append([]string{"run", "k8s-cni", "--testbed", "k8s", "--kubeconfig", k.Path("kubeconfig"), "--cpu-distance", "near", "--db", db, "--out", filepath.Join(b.folder, name)}, args...)
+	cmd := k.Command(b.program, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		k.LogNodes()
+		t.Fatalf("windtunnel %s: %v\n%s", strings.Join(args, " "), err, &out)
+	}
+	r, err := b.read(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
