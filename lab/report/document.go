@@ -15,50 +15,67 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Document returns the report as its readers see it.
+// hypothesesRule says when a hypothesis holds.
+const hypothesesRule = "Claims of the suite about ratios, differences and values. A claim holds if the whole 95 % interval of the measured figure is within the claimed range. It is refuted if the whole interval is outside, and undecided otherwise."
+
+// Document returns the report as its readers see it: all sections, in their order.
 func Document(r *model.Report) document.Document {
 	d := document.Document{Title: r.Run.Title, Lead: r.Run.Description, Lines: lines(r)}
-	d.Add(document.Section{Title: "Findings", Sentences: r.Findings})
-	d.Add(Matrices(r)...)
-	d.Add(tables.Sections(tables.Of(r))...)
-	for i := range r.Elsewhere {
-		d.Add(document.Section{Title: r.Elsewhere[i].Title(), Sections: tables.Sections(tables.OfElsewhere(&r.Elsewhere[i]))})
-	}
-	d.Add(TroubleSection(r), document.Section{Title: "Conditions", Sentences: sentences.Conditions(r)})
-	for i := range r.Ladders {
-		d.Add(tables.LadderSection(&r.Ladders[i]))
-	}
 	d.Add(
-		document.Section{Title: "Hypotheses", Sentences: sentences.Hypotheses(r)},
-		published.Section(r),
-		document.Section{Title: "Validity", Sentences: sentences.Validity(r), Style: document.Faint},
+		document.Section{Title: "Findings", Sentences: r.Findings, Drawing: "findings"},
+		document.Section{Drawing: "systems"},
+		document.Section{Drawing: "first-panels"},
+		document.Section{Title: "Conditions", Sentences: sentences.Conditions(r), Drawing: "conditions"},
+		document.Section{Title: "What each system costs", Drawing: "cards", Short: "Costs"},
+		document.Section{Title: "Validity", Sentences: sentences.Validity(r), Style: document.Faint, Drawing: "validity", Short: "Validity"},
+		document.Section{Title: "Hypotheses", Lead: hypothesesRule, Sentences: sentences.Hypotheses(r), Drawing: "hypotheses", Short: "Hypotheses"},
+		document.Section{Title: "Step by step: what each layer adds", Sections: ladders(r), Drawing: "ladders", Short: "Steps"},
 	)
-	d.Add(LastSections(r)...)
+	d.Add(Matrices(r)...)
+	d.Add(
+		document.Section{Drawing: "other-panels"},
+		document.Section{Drawing: "cells"},
+		document.Section{Title: "Cost against the baseline", Drawing: "ratios", Short: "Ratios"},
+		document.Section{Title: "Every trial", Drawing: "trials", Short: "Trials"},
+		document.Section{Title: "Where the CPU time goes", Drawing: "profiles", Short: "CPU profiles"},
+		document.Section{Title: "Over time", Drawing: "series", Short: "Time"},
+		document.Section{Title: "The path of the packets", Drawing: "path", Short: "Path"},
+		document.Section{Title: "All figures", Lead: r.Run.Description, Sections: figureTables(r), Drawing: "figures", Short: "Figures"},
+		document.Section{Title: "Skipped and failed", Sentences: troubles(r), Style: document.Alarm},
+		published.Section(r),
+		document.Section{Title: "Notes", Sentences: r.Notes, Style: document.Faint, Short: "Notes"},
+		document.Section{Title: "Environment", Terms: Facts(r), Reference: true, Sections: []document.Section{
+			{Title: "Sysctls, offloads, other settings and mitigations", Terms: Settings(r), Reference: true},
+		}},
+		document.Section{Title: "Method", Terms: Method(r), Reference: true, Short: "Method"},
+		document.Section{Title: "To repeat", Code: []document.Code{{Lines: Repeat(r)}}, Reference: true, Short: "Repeat"},
+		document.Section{Title: "To repeat a test by hand", Lead: ByHandHint, Code: ByHand(r), Reference: true},
+	)
 	return d
 }
 
-// TroubleSection returns the reasons for missing figures.
-func TroubleSection(r *model.Report) document.Section {
-	s := document.Section{Title: "Skipped and failed", Style: document.Alarm}
-	for _, t := range rejected.Troubles(r) {
-		s.Sentences = append(s.Sentences, t.String())
+func ladders(r *model.Report) (list []document.Section) {
+	for i := range r.Ladders {
+		list = append(list, tables.LadderSection(&r.Ladders[i]))
 	}
-	return s
+	return list
 }
 
-// LastSections returns the notes and the reference sections.
-func LastSections(r *model.Report) []document.Section {
-	environment := document.Section{Title: "Environment", Terms: Facts(r), Reference: true}
-	if settings := Settings(r); settings != nil {
-		environment.Sections = []document.Section{{Title: "Sysctls, offloads, other settings and mitigations", Terms: settings, Reference: true}}
+// figureTables returns the tables of the report, then those of each other CPU distance.
+func figureTables(r *model.Report) []document.Section {
+	list := tables.Sections(tables.Of(r))
+	for i := range r.Elsewhere {
+		list = append(list, document.Section{Title: r.Elsewhere[i].Title(), Sections: tables.Sections(tables.OfElsewhere(&r.Elsewhere[i]))})
 	}
-	return []document.Section{
-		{Title: "Notes", Sentences: r.Notes, Style: document.Faint},
-		environment,
-		{Title: "Method", Terms: Method(r), Reference: true},
-		{Title: "To repeat", Code: []document.Code{{Lines: Repeat(r)}}, Reference: true},
-		{Title: "To repeat a test by hand", Lead: ByHandHint, Code: ByHand(r), Reference: true},
+	return list
+}
+
+// troubles returns the reasons for missing figures.
+func troubles(r *model.Report) (list []string) {
+	for _, t := range rejected.Troubles(r) {
+		list = append(list, t.String())
 	}
+	return list
 }
 
 // lines identifies the run: its ID, name and machine, the note, and the command.

@@ -9,6 +9,7 @@ import (
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
 
@@ -59,7 +60,7 @@ func TestExplanationOfStepsThatShowNothingSaysWhatWouldHaveShown(t *testing.T) {
 }
 
 func TestExplanationWithoutLaddersIsOfEveryComparison(t *testing.T) {
-	sections := report.Explain(quick(t)).Sections
+	sections := report.Explain(reporttest.Quick()).Sections
 	if sections[0].Title != "What it costs" || len(sections[0].Sentences) != 3 || !strings.HasPrefix(sections[0].Sentences[0], "The bridge carries 3.6 % less than raw [") {
 		t.Errorf("%+v", sections[0])
 	}

@@ -30,7 +30,7 @@ func TestTableLeavesOutColumnsThatNoRowHas(t *testing.T) {
 	if got := heads(report.Build(run, plan, samples)); strings.Contains(got, "receiver_cpu_percent") || strings.Contains(got, "retransmits") {
 		t.Errorf("the columns are %s, want none without a figure", got)
 	}
-	if got := heads(quick(t)); !strings.Contains(got, "receiver_cpu_percent") || strings.Contains(got, "loss_ratio") || strings.Contains(got, "errors") {
+	if got := heads(reporttest.Quick()); !strings.Contains(got, "receiver_cpu_percent") || strings.Contains(got, "loss_ratio") || strings.Contains(got, "errors") {
 		t.Errorf("the columns of the sample run are %s, want receiver_cpu_percent, and no loss_ratio or errors", got)
 	}
 }

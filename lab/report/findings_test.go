@@ -298,10 +298,10 @@ func TestABriefFindingWithoutAMainFigureStatesTheOthers(t *testing.T) {
 }
 
 func TestABriefFindingHasNoIntervals(t *testing.T) {
-	if said := sentences.Brief(quick(t))[2]; !strings.HasSuffix(said, " more CPU per byte; there are too few trials to tell a difference in transactions.") {
+	if said := sentences.Brief(reporttest.Quick())[2]; !strings.HasSuffix(said, " more CPU per byte; there are too few trials to tell a difference in transactions.") {
 		t.Errorf("%q", said)
 	}
-	for _, sentence := range sentences.Brief(quick(t)) {
+	for _, sentence := range sentences.Brief(reporttest.Quick()) {
 		if !strings.Contains(sentence, " % ") || strings.Contains(sentence, "[") {
 			t.Errorf("the brief finding has an interval: %s", sentence)
 		}

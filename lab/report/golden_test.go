@@ -77,14 +77,14 @@ func withDocument() *model.Report {
 }
 
 func TestAPageAboutDocumentsNeedsTables(t *testing.T) {
-	r := report.Build(reporttest.Sample())
+	r := reporttest.Quick()
 	if err := publishedPage(io.Discard, r); err == nil || !strings.Contains(err.Error(), r.Run.ID) || !strings.Contains(err.Error(), "has no table of a document") {
 		t.Errorf("a run without tables: %v", err)
 	}
 }
 
 func TestReportsAreTheGoldenOnes(t *testing.T) {
-	quick := report.Build(reporttest.Sample())
+	quick := reporttest.Quick()
 	run, plan, samples := reporttest.Sized(2)
 	plan.Comparisons, plan.Published = nil, nil
 	for _, c := range []struct {

@@ -10,14 +10,8 @@ import (
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
 )
-
-func quick(t testing.TB) *model.Report {
-	t.Helper()
-	return report.Build(reporttest.Sample())
-}
 
 // asMarkdown writes a report as Markdown.
 func asMarkdown(w io.Writer, r *model.Report) error { return markdown.Write(w, report.Document(r)) }

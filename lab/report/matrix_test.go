@@ -8,6 +8,7 @@ import (
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -108,7 +109,7 @@ func TestLatencyUnderLoadHasAMatrixForEachPercentile(t *testing.T) {
 }
 
 func TestAFewScenariosHaveNoMatrix(t *testing.T) {
-	if list := report.Matrices(quick(t)); len(list) != 0 {
+	if list := report.Matrices(reporttest.Quick()); len(list) != 0 {
 		t.Errorf("the suite quick has %d matrices", len(list))
 	}
 }

@@ -231,7 +231,7 @@ func TestTheJSONHasTheDocumentsTables(t *testing.T) {
 }
 
 func TestPublishedRatioIsToThePublishedBaseline(t *testing.T) {
-	list := published.WithoutTable(quick(t))
+	list := published.WithoutTable(reporttest.Quick())
 	if len(list) != 3 {
 		t.Fatalf("%d figures, want 3", len(list))
 	}

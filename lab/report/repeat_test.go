@@ -13,7 +13,7 @@ import (
 )
 
 func TestAScenarioCanBeRepeatedByHand(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	list := report.ByHand(r)
 	var ids []string
 	for _, h := range list {
@@ -35,7 +35,7 @@ func TestAScenarioCanBeRepeatedByHand(t *testing.T) {
 }
 
 func TestScenariosWithVMsAreNotRepeatedByHand(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	r.Scenarios[0].Endpoint.Kind = suite.VM
 	if list := report.ByHand(r); len(list) != 7 || list[0].Title != "raw/rr" {
 		t.Errorf("%d scenarios from %s, want 7 from raw/rr", len(list), list[0].Title)

@@ -237,7 +237,7 @@ func TestABriefTextHasTheMeaningOfTheDistanceCheck(t *testing.T) {
 }
 
 func TestTroublesGiveEveryReasonOnce(t *testing.T) {
-	got := rejected.Troubles(quick(t))
+	got := rejected.Troubles(reporttest.Quick())
 	want := []rejected.Trouble{
 		{Scenario: "bridge/stream", What: "repeated 1 trial", Kind: sample.ToolHung, Reason: "builtin client on a1 did not end within 12 s and was killed; the trial is repeated"},
 		{Scenario: "vxlan/rr", What: "1 of 6 trials without figures", Kind: sample.NoResult, Reason: "builtin client on a1 ended well but printed no result"},

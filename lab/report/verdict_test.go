@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/tables"
 	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
@@ -80,7 +81,7 @@ func TestHeadlineIsTrafficAndWhatAByteCosts(t *testing.T) {
 }
 
 func TestEveryComparisonIsCorrectedAndNoneIsOfOneNodeWithTwo(t *testing.T) {
-	for _, c := range quick(t).Comparisons {
+	for _, c := range reporttest.Quick().Comparisons {
 		if (c.Adjusted != nil) != (c.P != nil) || c.Adjusted != nil && *c.Adjusted < *c.P {
 			t.Errorf("%s of %s: p %v becomes %v", c.Metric, c.Subject, c.P, c.Adjusted)
 		}

@@ -33,6 +33,10 @@ type Section struct {
 	Style Style
 	// Reference: the content explains or repeats the run. A terminal omits it.
 	Reference bool
+	// Drawing names the template with which a page draws the section. Other writers write the
+	// content; see Undrawn.
+	Drawing string
+	Short   string // title in a page's list of contents; a section without it is not in the list
 }
 
 // Style is the emphasis of a section's sentences.
@@ -55,17 +59,34 @@ type Code struct {
 	Lines []string
 }
 
-// Add appends a section unless it is empty.
-func (d *Document) Add(sections ...Section) {
+// Add appends sections. It leaves out empty ones, also within sections.
+func (d *Document) Add(sections ...Section) { d.Sections = append(d.Sections, kept(sections)...) }
+
+func kept(sections []Section) (list []Section) {
 	for _, s := range sections {
-		if !s.empty() {
-			d.Sections = append(d.Sections, s)
+		if s.Sections = kept(s.Sections); s.Drawing != "" || s.written() || len(s.Sections) > 0 {
+			list = append(list, s)
 		}
 	}
+	return list
 }
 
-func (s *Section) empty() bool {
-	return len(s.Sentences)+len(s.Terms)+len(s.Tables)+len(s.Code)+len(s.Sections) == 0 && s.Chart == nil
+// written reports whether the section has content besides other sections.
+func (s *Section) written() bool {
+	return len(s.Sentences)+len(s.Terms)+len(s.Tables)+len(s.Code) > 0 || s.Chart != nil
+}
+
+// Undrawn returns the sections for a writer that does not draw. A section that only draws is
+// left out; the sections in it stand in its place.
+func (d *Document) Undrawn() (list []Section) {
+	for _, s := range d.Sections {
+		if s.Drawing == "" || s.written() {
+			list = append(list, s)
+		} else {
+			list = append(list, s.Sections...)
+		}
+	}
+	return list
 }
 
 // Table is a table of figures and words. The first column names the rows.

@@ -21,11 +21,6 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func quick(t testing.TB) *model.Report {
-	t.Helper()
-	return report.Build(reporttest.Sample())
-}
-
 func written(t *testing.T, write func(io.Writer, *model.Report) error, r *model.Report) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -41,7 +36,7 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 		Scenarios   []map[string]any
 		Comparisons []map[string]any
 	}
-	if err := json.Unmarshal([]byte(written(t, WriteJSON, quick(t))), &doc); err != nil {
+	if err := json.Unmarshal([]byte(written(t, WriteJSON, reporttest.Quick())), &doc); err != nil {
 		t.Fatal(err)
 	}
 	has := func(what string, object any, keys ...string) {
@@ -78,7 +73,7 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 }
 
 func TestJSONReadsBackAsTheSameReport(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	text := written(t, WriteJSON, r)
 	var again model.Report
 	if err := json.Unmarshal([]byte(text), &again); err != nil {
@@ -103,7 +98,7 @@ func TestJSONListsAreThereWhenEmpty(t *testing.T) {
 }
 
 func TestCSVHasOneRowASampleWithEveryMetric(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, r))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +151,7 @@ func TestCSVKeepsMetricsItDoesNotKnowAndQuotesText(t *testing.T) {
 }
 
 func TestBenchfmtIsReadByBenchstatsReader(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	reader := benchfmt.NewReader(strings.NewReader(written(t, WriteBenchfmt, r)), "run.txt")
 	results := 0
 	names := make(map[string]int)
@@ -211,7 +206,7 @@ func TestBenchfmtLinesUpSystemsAsColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	cells := make(map[string]map[string]float64)
-	reader := benchfmt.NewReader(strings.NewReader(written(t, WriteBenchfmt, quick(t))), "run.txt")
+	reader := benchfmt.NewReader(strings.NewReader(written(t, WriteBenchfmt, reporttest.Quick())), "run.txt")
 	for reader.Scan() {
 		if res, ok := reader.Result().(*benchfmt.Result); ok {
 			key := rest.Project(res).String()
@@ -264,7 +259,7 @@ func TestBenchfmtNamesAreTidy(t *testing.T) {
 }
 
 func TestWritersPassOnTheirError(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	for name, write := range map[string]func(io.Writer, *model.Report) error{"json": WriteJSON, "csv": WriteCSV, "benchfmt": WriteBenchfmt} {
 		if err := write(brokenPipe{}, r); !errors.Is(err, io.ErrClosedPipe) || !strings.Contains(err.Error(), r.Run.ID) {
 			t.Errorf("%s: %v", name, err)

@@ -16,6 +16,7 @@ import (
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/tables"
 )
 
@@ -74,7 +75,7 @@ func drawn(t *testing.T, p *tab) map[string][]int {
 
 func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
-	r := quick(t)
+	r := reporttest.Quick()
 	p := browse(t, r, 1280)
 
 	t.Run("draws every chart from all of the run's figures", func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/suite"
 )
 
@@ -15,7 +16,7 @@ import (
 // both: figures by id, Gbit/s and CPU; 0 was not measured.
 func duplex(t testing.TB, cells map[string][3]float64, ids ...string) *model.Report {
 	t.Helper()
-	r := quick(t)
+	r := reporttest.Quick()
 	like := *scenario(r, "bridge/stream")
 	for _, id := range ids {
 		s := like

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"io"
@@ -10,17 +11,8 @@ import (
 	"windtunnel/lab/report/document"
 )
 
-// documentPage is the data of document.html.
-type documentPage struct {
-	document.Document
-	Policy                string
-	Data, Library, Script template.JS
-	Style                 template.CSS
-}
-
 // WriteDocument writes a comparison or a trend as a page.
 func (s Site) WriteDocument(w io.Writer, d document.Document) error {
-	d.Links = append(s.Links[:len(s.Links):len(s.Links)], d.Links...)
 	var data struct {
 		Ratios []ratios          `json:"ratios,omitempty"`
 		Trends []*document.Trend `json:"series,omitempty"`
@@ -33,9 +25,9 @@ func (s Site) WriteDocument(w io.Writer, d document.Document) error {
 			}
 		}
 	}
-	text, err := encode(data)
+	p, err := newPage(d, nil, data, sheet)
 	if err == nil {
-		err = s.send(w, "document.html", documentPage{Document: d, Policy: policy(sheet), Data: text, Library: template.JS(echarts), Script: template.JS(sheet), Style: template.CSS(style)})
+		err = s.send(w, p)
 	}
 	if err != nil {
 		return fmt.Errorf("write %q as HTML: %w", d.Title, err)
@@ -52,23 +44,40 @@ func (s Site) linked(text, run string) template.HTML {
 	return template.HTML(`<a href="`+template.HTMLEscapeString(s.Run(run))+`">`+template.HTMLEscapeString(run)+"</a>") + prose(rest)
 }
 
-// level is a section with the level of its heading: 2 is the highest.
-type level struct {
+// section is a section with the level of its heading (2 is the highest), and the data of its
+// drawing.
+type section struct {
 	document.Section
 	Level int
+	Data  any
 }
 
-// sections returns sections with the level of their headings.
-func sections(list []document.Section, above int) (levels []level) {
+// pageSections returns the sections of a page. It leaves out drawings without data.
+func pageSections(list []document.Section, drawings map[string]any) (sections []section, err error) {
 	for _, s := range list {
-		levels = append(levels, level{s, above + 1})
+		data, known := drawings[s.Drawing]
+		has, _ := template.IsTrue(data)
+		switch {
+		case s.Drawing == "" || has:
+			sections = append(sections, section{s, 2, data})
+		case !known:
+			return nil, fmt.Errorf("draw the section %q: there is no drawing %q", s.Title, s.Drawing)
+		}
 	}
-	return levels
+	return sections, nil
+}
+
+// Subsections returns the sections in the section.
+func (s section) Subsections() (list []section) {
+	for _, sub := range s.Sections {
+		list = append(list, section{Section: sub, Level: s.Level + 1})
+	}
+	return list
 }
 
 // Anchor returns the ID of the section's heading.
-func (l level) Anchor() string {
-	words := strings.FieldsFunc(strings.ToLower(l.Title), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+func (s section) Anchor() string {
+	words := strings.FieldsFunc(strings.ToLower(cmp.Or(s.Drawing, s.Title)), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return "h-" + strings.Join(words, "-")
 }
 

@@ -8,6 +8,7 @@ import (
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -19,7 +20,7 @@ func at[T any](v T) *T { return &v }
 // reached, and profiles of two systems.
 func rigorous(t testing.TB) *model.Report {
 	t.Helper()
-	r := quick(t)
+	r := reporttest.Quick()
 	judge(r)
 	r.Ladders = []model.Ladder{streamLadder(r)}
 	r.Hypotheses = claims()

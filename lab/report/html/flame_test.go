@@ -12,6 +12,7 @@ import (
 
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
 )
 
 // flamesOf unpacks the page's flame graphs.
@@ -101,7 +102,7 @@ func TestFlameGraphsThatAreTooLargeLoseTheirSmallestFrames(t *testing.T) {
 }
 
 func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	// Each stack is a little more than the least part of its side.
 	for i := range r.Scenarios[:8] {
 		for j, side := range []string{"sender", "receiver"} {

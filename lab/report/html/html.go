@@ -5,6 +5,7 @@ package html
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -37,7 +38,7 @@ var (
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "judged": judgementMark, "prose": prose,
-		"sections": sections, "wordy": wordy, "shaded": shaded, "linked": Site{}.linked,
+		"wordy": wordy, "shaded": shaded, "linked": Site{}.linked, "draw": func(section) template.HTML { return "" },
 	}).ParseFS(assets, "assets/*.html"))
 )
 
@@ -77,10 +78,9 @@ func Write(w io.Writer, r *model.Report) error { return Site{}.Write(w, r) }
 // Write writes the page of a run. For a large run it omits the time series and per-hop
 // counters of some trials. The page then says how many trials have them.
 func (s Site) Write(w io.Writer, r *model.Report) error {
-	p, err := newPage(r)
+	p, err := runPage(r)
 	if err == nil {
-		p.Links = s.Links
-		err = s.send(w, "page.html", p)
+		err = s.send(w, p)
 	}
 	if err != nil {
 		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
@@ -105,13 +105,20 @@ func prose(sentence string) template.HTML {
 }
 
 // send writes a page, or nothing if the page cannot be made.
-func (s Site) send(w io.Writer, name string, page any) error {
-	linking, err := layout.Clone()
+func (s Site) send(w io.Writer, p *page) error {
+	p.Links = append(s.Links[:len(s.Links):len(s.Links)], p.Links...)
+	all, err := layout.Clone()
 	if err != nil {
 		return err
 	}
+	execute := func(w io.Writer, name string, data any) error { return all.ExecuteTemplate(w, name+".html", data) }
+	all.Funcs(template.FuncMap{"linked": s.linked, "draw": func(of section) (template.HTML, error) {
+		var b strings.Builder
+		err := execute(&b, cmp.Or(of.Drawing, "section"), of)
+		return template.HTML(b.String()), err
+	}})
 	var b bytes.Buffer
-	if err := linking.Funcs(template.FuncMap{"linked": s.linked}).ExecuteTemplate(&b, name, page); err != nil {
+	if err := execute(&b, "page", p); err != nil {
 		return err
 	}
 	_, err = w.Write(b.Bytes())

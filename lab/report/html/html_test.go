@@ -27,11 +27,6 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func quick(t testing.TB) *model.Report {
-	t.Helper()
-	return report.Build(reporttest.Sample())
-}
-
 func written(t testing.TB, r *model.Report) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -59,7 +54,7 @@ func readable(page []byte) string {
 }
 
 func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	text := readable(written(t, r))
 	want := slices.Concat([]string{r.Run.Title, r.Run.Description, r.Run.ID}, sentences.Brief(r), r.Notes)
 	for _, f := range tables.Of(r) {
@@ -97,7 +92,7 @@ func TestPageSaysEverythingWithoutJavaScript(t *testing.T) {
 }
 
 func TestCodeInSentencesIsMarkedAsCode(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	r.Notes = append(r.Notes, "one ` alone, and <b>")
 	page := string(written(t, r))
 	for _, want := range []string{"load the module with <code>modprobe macvlan</code>", "one ` alone, and &lt;b&gt;"} {
@@ -112,7 +107,7 @@ func TestCodeInSentencesIsMarkedAsCode(t *testing.T) {
 }
 
 func TestPageAsksTheNetworkForNothing(t *testing.T) {
-	page := written(t, quick(t))
+	page := written(t, reporttest.Quick())
 	outside := regexp.MustCompile(`(?i)\b(src|href|action|srcset|poster)\s*=\s*["']?(https?:|//)|@import|url\(`)
 	body := regexp.MustCompile(`(?s)<script>.*?</script>`).ReplaceAll(page, nil)
 	if found := outside.Find(body); found != nil {
@@ -246,12 +241,12 @@ func TestHostileNamesStayText(t *testing.T) {
 func TestSectionsWithoutDataAreLeftOut(t *testing.T) {
 	r := &model.Report{Run: model.RunInfo{ID: "r", Suite: "s", Title: "nothing yet", Status: sample.Running}}
 	page := string(written(t, r))
-	for _, id := range []string{"answer", "h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published-beside-measured", "h-skipped-and-failed", "h-notes", "h-validity", "h-hypotheses", "h-ladders", "h-trials", "h-profiles", "flames"} {
+	for _, id := range []string{"h-cards", "h-streams", "h-exchange", "h-ratios", "h-series", "h-path", "h-published-beside-measured", "h-skipped-and-failed", "h-notes", "h-validity", "h-hypotheses", "h-ladders", "h-trials", "h-profiles", "flames"} {
 		if strings.Contains(page, `id="`+id+`"`) {
 			t.Errorf("the page of an empty run has the section %s", id)
 		}
 	}
-	for _, id := range []string{"h-environment", "h-method", "h-to-repeat"} {
+	for _, id := range []string{"answer", "h-environment", "h-method", "h-to-repeat"} {
 		if !strings.Contains(page, `id="`+id+`"`) {
 			t.Errorf("the page of an empty run lacks the section %s", id)
 		}
@@ -260,7 +255,7 @@ func TestSectionsWithoutDataAreLeftOut(t *testing.T) {
 
 func TestEveryTrialIsAPoint(t *testing.T) {
 	var c charts
-	if err := json.Unmarshal([]byte(block(t, written(t, quick(t)), "data")), &c); err != nil {
+	if err := json.Unmarshal([]byte(block(t, written(t, reporttest.Quick()), "data")), &c); err != nil {
 		t.Fatal(err)
 	}
 	points := make(map[string]int)
@@ -304,7 +299,7 @@ func unpacked(t *testing.T, page []byte) []byte {
 }
 
 func TestDownloadIsTheReportAsJSON(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	var want bytes.Buffer
 	if err := export.WriteJSON(&want, r); err != nil {
 		t.Fatal(err)
@@ -352,7 +347,7 @@ func TestPageOfALargeRunStaysSmallAndSaysWhatItLeavesOut(t *testing.T) {
 }
 
 func TestColoursBelongToSystems(t *testing.T) {
-	got := paints(quick(t))
+	got := paints(reporttest.Quick())
 	if got["raw/stream"].Colour != 0 || got["bridge/stream"].Colour == 0 {
 		t.Errorf("raw is not neutral, or bridge is: %v", got)
 	}
@@ -396,7 +391,7 @@ func TestCardColoursOnlyWhatTheTrialsDecide(t *testing.T) {
 }
 
 func TestLibraryKeepsItsLicences(t *testing.T) {
-	page := string(written(t, quick(t)))
+	page := string(written(t, reporttest.Quick()))
 	for _, notice := range []string{"Apache ECharts 6.1.0", "Apache License, Version 2.0", "The Apache Software Foundation", "BSD 3-Clause License", "Baidu Inc."} {
 		if !strings.Contains(page, notice) {
 			t.Errorf("the page carries the library without %q", notice)
@@ -409,7 +404,7 @@ func TestLibraryKeepsItsLicences(t *testing.T) {
 
 func TestWriteReportsAFailingWriter(t *testing.T) {
 	broken := errors.New("disk full")
-	err := Write(failing{broken}, quick(t))
+	err := Write(failing{broken}, reporttest.Quick())
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "20261121-093015-quick") {
 		t.Errorf("the error is %v, want disk full with the run", err)
 	}

@@ -36,14 +36,14 @@ type overviewCell struct {
 	Tone   string // as in cardLine
 }
 
-// overview makes the table of the first screen.
-func (b *builder) overview() overview {
+// overview makes the table of the first screen; nil without figures.
+func (b *builder) overview() *overview {
 	stream, exchange := b.usual(false), b.usual(true)
 	metrics := []sample.Metric{sample.Throughput, sample.SenderCPUPerByte, sample.ReceiverCPUPerByte, sample.LatencyP50}
 	if len(stream) == 0 {
 		metrics = []sample.Metric{sample.Transactions, sample.SenderCPU, sample.ReceiverCPU, sample.LatencyP50}
 	}
-	var out overview
+	out := &overview{}
 	for i := range b.r.Scenarios {
 		s := &b.r.Scenarios[i]
 		group := suite.Group(s.ID)
@@ -68,7 +68,7 @@ func (b *builder) overview() overview {
 		out.column(b.r, m, scenarios)
 	}
 	if len(out.Columns) == 0 {
-		return overview{}
+		return nil
 	}
 	return out
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
 
 func TestTheFirstScreenHasARowForEachSystem(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	judge(r)
 	for i := range r.Comparisons {
 		if c := &r.Comparisons[i]; c.Subject == "vxlan/stream" && c.Metric == sample.ReceiverCPUPerByte {

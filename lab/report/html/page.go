@@ -5,61 +5,59 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
-	"slices"
 	"strings"
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/report/published"
 	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
 
-// page is the data of page.html: the report, and values that only the page needs.
+// page is the data of page.html: a document, and what the template needs beside it.
 type page struct {
-	*model.Report
-	Policy, Title, Line string
-	Links               []document.Link
-	Verdict, More       []string // the findings of the first screen, and the others
-	Overview            overview
-	Cards               []card
-	Counts              *validity
-	Waterfalls          []ladder
-	Trials              bool
-	Profiles            profiles
-	Tables              []figureTable
-	Elsewhere           []elsewhere
-	Cells               []cellCharts
-	Ratios              bool
-	RatioAlt            string
-	Series              []series
-	RoundTrips          bool // a series has the round trips over time
-	Topologies          []topology
-	Matrices, Last      []document.Section
-	Conditions          []string
-	Facts               []document.Term
-	Left, Lacks         string
-	File                string // name of the download
+	document.Document
+	Sections []section
+	Policy   string
+	Run      *download // nil for a comparison or a trend
 	// The template does not escape values of these types. They are the page's own
 	// style sheet and scripts, and data that needs no escaping.
 	Data, Library, Script template.JS
-	Raw, Flames           template.HTML // base64, which needs no escaping
 	Style                 template.CSS
 }
 
-// elsewhere has the tables of trials at another CPU distance.
-type elsewhere struct {
+// download has the parts of a run's page after the sections.
+type download struct {
+	Version     string
+	Left, Lacks string        // what the page and the file leave out
+	File        string        // name of the file
+	Raw, Flames template.HTML // base64, which needs no escaping
+}
+
+// newPage returns the page of a document. data is for the script.
+func newPage(d document.Document, drawings map[string]any, data any, script string) (*page, error) {
+	text, err := encode(data)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Document: d, Policy: policy(script), Data: text, Library: template.JS(echarts), Script: template.JS(script), Style: template.CSS(style)}
+	p.Sections, err = pageSections(d.Sections, drawings)
+	return p, err
+}
+
+// figureGroup has the tables of the report, or of its trials at another CPU distance.
+type figureGroup struct {
 	Title  string
 	Tables []figureTable
 }
 
-func (b *builder) elsewhere() (list []elsewhere) {
+// elsewhere returns the tables of each other CPU distance.
+func (b *builder) elsewhere() (list []figureGroup) {
 	for i := range b.r.Elsewhere {
-		e := elsewhere{Title: b.r.Elsewhere[i].Title()}
+		e := figureGroup{Title: b.r.Elsewhere[i].Title()}
 		for _, f := range tables.OfElsewhere(&b.r.Elsewhere[i]) {
 			t := b.table(f)
 			t.ID = fmt.Sprintf("%s-%d", t.ID, i+1)
@@ -77,14 +75,11 @@ type builder struct {
 	kept   kept
 }
 
-// mostVerdict is the largest number of findings on the first screen.
-const mostVerdict = 3
-
 // mostPairRows is the maximum number of scenarios between pairs of hosts for which the page
 // has charts of every trial, time series and paths.
 const mostPairRows = 60
 
-func newPage(r *model.Report) (*page, error) {
+func runPage(r *model.Report) (*page, error) {
 	if r.HostMatrices != nil && len(r.Scenarios) > mostPairRows {
 		small := *r
 		small.Scenarios, small.Comparisons = nil, nil
@@ -93,10 +88,6 @@ func newPage(r *model.Report) (*page, error) {
 	b := &builder{r: r, paints: paints(r), kept: keep(r)}
 	figures := tables.Of(r)
 	c := b.charts(figures)
-	data, err := encode(c)
-	if err != nil {
-		return nil, err
-	}
 	profiles, flames, err := b.profiles()
 	if err != nil {
 		return nil, err
@@ -105,35 +96,40 @@ func newPage(r *model.Report) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{
-		Report: r, Policy: policy(script), Title: cmp.Or(r.Run.Title, r.Run.ID), Line: line(r),
-		Cards: b.cards(), Counts: b.validity(), Waterfalls: c.Ladders, Trials: c.Trials != nil, Profiles: profiles,
-		Elsewhere: b.elsewhere(), Overview: b.overview(), Cells: b.cells(), Ratios: len(c.Ratios) > 0, RatioAlt: ratioAlt(c.Ratios),
-		Series: c.Series, RoundTrips: slices.ContainsFunc(c.Series, series.exchanged), Topologies: b.topologies(),
-		Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
-		Data: data, Library: template.JS(echarts), Script: template.JS(script), Raw: template.HTML(packed), Flames: template.HTML(flames), Style: template.CSS(style),
+	p, err := newPage(report.Document(r), b.drawings(figures, c, profiles), c, script)
+	if err != nil {
+		return nil, err
 	}
-	p.Matrices, p.Conditions, p.Facts = report.Matrices(r), sentences.Conditions(r), report.Facts(r)
-	var last document.Document
-	last.Add(published.Section(r), report.TroubleSection(r))
-	last.Add(report.LastSections(r)...)
-	p.Last = last.Sections
-	if len(r.Findings) > 0 {
-		p.Verdict = sentences.Brief(r)
+	p.Title, p.Lead, p.Lines = cmp.Or(r.Run.Title, r.Run.ID), "", []string{line(r)}
+	e := &r.Run.Environment
+	p.Run = &download{
+		Version: strings.TrimSpace(e.Version + " " + e.Revision), Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
+		Raw: template.HTML(packed), Flames: template.HTML(flames),
 	}
-	if len(p.Verdict) > mostVerdict { // the line that opens the others needs room
-		p.Verdict, p.More = p.Verdict[:mostVerdict-1], p.Verdict[mostVerdict-1:]
-	}
-	for _, f := range figures {
+	return p, nil
+}
+
+// drawings returns the data of each drawing of report.Document, by its name. Drawings without data
+// are not shown.
+func (b *builder) drawings(list []tables.Figures, c charts, p *profiles) map[string]any {
+	var all []figureTable
+	for _, f := range list {
 		t := b.table(f)
 		for _, panel := range c.Panels {
 			if strings.HasPrefix(panel.ID, t.ID) {
 				t.Panels = append(t.Panels, panel)
 			}
 		}
-		p.Tables = append(p.Tables, t)
+		all = append(all, t)
 	}
-	return p, nil
+	one := min(len(all), 1)
+	return map[string]any{
+		"findings": sentences.Brief(b.r), "systems": b.overview(), "first-panels": all[:one], "conditions": sentences.Conditions(b.r),
+		"cards": b.cards(), "validity": b.validity(), "hypotheses": b.r.Hypotheses, "ladders": c.Ladders,
+		"other-panels": all[one:], "cells": b.cells(), "ratios": ratioAlt(c.Ratios), "trials": c.Trials,
+		"profiles": p, "series": allSeries(c.Series), "path": b.topologies(),
+		"figures": append([]figureGroup{{Tables: all}}, b.elsewhere()...),
+	}
 }
 
 // line returns the line below the title: date, CPU, kernel and command.
@@ -148,7 +144,11 @@ func line(r *model.Report) string {
 	return strings.Join(append(parts, r.Run.Command()), " · ")
 }
 
+// ratioAlt describes the chart of ratios; "" without ratios.
 func ratioAlt(list []ratios) string {
+	if list == nil {
+		return ""
+	}
 	text := "Ratios to the baseline: "
 	for _, g := range list {
 		text += g.Name + ": "

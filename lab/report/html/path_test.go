@@ -6,6 +6,7 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -19,7 +20,7 @@ func names(stops []stop) string {
 }
 
 func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	p, ok := pathOf(keep(r).median["vxlan/stream"])
 	if !ok || strings.Join(p.Nodes, " ") != "a b" {
 		t.Fatalf("nodes %q, want a and b", p.Nodes)
@@ -39,7 +40,7 @@ func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
 }
 
 func TestColocatedPathMeetsAtTheBridge(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	p, ok := pathOf(keep(r).median["bridge-colocated/stream"])
 	if !ok || len(p.Nodes) != 1 || names(p.Near) != "a1 · eth0 vif-a1" || names(p.Between) != "br0" || names(p.Far) != "vif-a2 a2 · eth0" {
 		t.Errorf("%q: %q, %q, %q", p.Nodes, names(p.Near), names(p.Between), names(p.Far))
@@ -68,7 +69,7 @@ func TestDevicesOfManyContainersAreAddedUp(t *testing.T) {
 }
 
 func TestPicturesHaveEveryHopBetweenSenderAndReceiver(t *testing.T) {
-	paths := quick(t)
+	paths := reporttest.Quick()
 	b := &builder{r: paths, paints: paints(paths), kept: keep(paths)}
 	// Parallel links, more hops on one side, and a fabric without ports.
 	odd := paths.Scenarios[0]

@@ -16,7 +16,8 @@ import (
 // profiles has the CPU profiles of the report, for the page.
 type profiles struct {
 	Sides []profileSide
-	// Small is a sentence for readers: which frames of the flame graphs are merged.
+	// Small is a sentence for readers: which frames of the flame graphs are merged; "" if
+	// there is no flame graph.
 	Small string
 	// Twice says that one side was profiled in several scenarios, which can be compared.
 	Twice bool
@@ -87,8 +88,11 @@ type decoded struct {
 
 // profiles decodes the report's profiles and packs their flame graphs. If a profile
 // cannot be decoded, the page says so and shows the others.
-func (b *builder) profiles() (profiles, string, error) {
-	var out profiles
+func (b *builder) profiles() (*profiles, string, error) {
+	if len(b.r.Profiles) == 0 {
+		return nil, "", nil
+	}
+	out := &profiles{}
 	var list []decoded
 	var troubles []error // by profile; nil if it could be decoded
 	sides := make(map[string]int)

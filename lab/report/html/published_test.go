@@ -3,10 +3,12 @@ package html
 import (
 	"strings"
 	"testing"
+
+	"windtunnel/lab/report/reporttest"
 )
 
 func TestThePageHasPublishedFiguresAndHowToRepeatEveryScenario(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	r.Run.Short = true
 	text := string(written(t, r))
 	if n := strings.Count(text, `<details class="byhand">`); n != 8 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
 
@@ -13,7 +14,7 @@ import (
 // trial of a stream.
 func TestRoundTripsOverTimeInABrowser(t *testing.T) {
 	t.Parallel()
-	r := quick(t)
+	r := reporttest.Quick()
 	row := scenario(r, "bridge/rr")
 	for i := range row.Samples {
 		s := &row.Samples[i]

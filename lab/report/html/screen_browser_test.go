@@ -22,6 +22,7 @@ import (
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/reporttest"
 )
 
 // pictures is a report of a real run. The test of the first screen then writes the
@@ -122,7 +123,7 @@ func TestTheFirstScreen(t *testing.T) {
 
 func TestTheAxisOfRatiosNamesEachPowerOfTen(t *testing.T) {
 	t.Parallel()
-	r := quick(t)
+	r := reporttest.Quick()
 	r.Comparisons = r.Comparisons[:1]
 	r.Comparisons[0].Ratio = quantity.Interval{Median: 1, Low: 0.0005, High: 2000, N: 8}
 	p := browse(t, r, 1280)
@@ -131,14 +132,14 @@ func TestTheAxisOfRatiosNamesEachPowerOfTen(t *testing.T) {
 
 func TestNarrowChartsKeepTheirIntervals(t *testing.T) {
 	t.Parallel()
-	p := browse(t, quick(t), 400)
+	p := browse(t, reporttest.Quick(), 400)
 	intervals := `String([...document.querySelectorAll('#c-ratios svg text')].filter(e => /^\[[0-9.]+, [0-9.]+\]$/.test(e.textContent)).length)`
 	p.until(t, intervals, "16")
 }
 
 func TestALinkOfTheContentsOpensAFoldedSection(t *testing.T) {
 	t.Parallel()
-	p := browse(t, quick(t), 1280)
+	p := browse(t, reporttest.Quick(), 1280)
 	open := `[...document.querySelectorAll('.fold > details')].map(d => d.open).join()`
 	p.until(t, open, "false,false,false,false")
 	p.do(t, chromedp.Click(chromedp.CSS(`.contents a[href="#h-method"]`)))
@@ -150,7 +151,7 @@ func TestALinkOfTheContentsOpensAFoldedSection(t *testing.T) {
 
 func TestEachCategoryOfAProfileHasItsOwnLook(t *testing.T) {
 	t.Parallel()
-	r := quick(t)
+	r := reporttest.Quick()
 	p := &folded.Profile{Node: "a", Side: "sender", CPUs: []int{0}, Seconds: 3, Rate: 997, Clock: "cpu-clock"}
 	const categories = 30
 	for i := range categories {

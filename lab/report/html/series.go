@@ -82,7 +82,12 @@ func timeSeries(s *sample.Sample, median bool) trial {
 	return t
 }
 
-// exchanged reports whether a trial has round trips over time.
-func (s series) exchanged() bool {
-	return slices.ContainsFunc(s.Trials, func(t trial) bool { return t.Latency != nil })
+// allSeries are the time series of a page.
+type allSeries []series
+
+// RoundTrips reports whether a trial has round trips over time.
+func (all allSeries) RoundTrips() bool {
+	return slices.ContainsFunc(all, func(s series) bool {
+		return slices.ContainsFunc(s.Trials, func(t trial) bool { return t.Latency != nil })
+	})
 }

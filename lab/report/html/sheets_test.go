@@ -144,6 +144,14 @@ func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
 	}
 }
 
+func TestADrawingWithoutATemplateIsAnError(t *testing.T) {
+	var b bytes.Buffer
+	err := Site{}.WriteDocument(&b, document.Document{Title: "t", Sections: []document.Section{{Title: "Every trial", Drawing: "no-such"}}})
+	if err == nil || !strings.Contains(err.Error(), `draw the section "Every trial": there is no drawing "no-such"`) || b.Len() > 0 {
+		t.Errorf("the error is %v after %d bytes, want one that names the section and its drawing, and no page", err, b.Len())
+	}
+}
+
 func TestComparisonAndTrendInABrowser(t *testing.T) {
 	t.Parallel()
 	var comparison, trend bytes.Buffer

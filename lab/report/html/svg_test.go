@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/reporttest"
 )
 
 // picture returns the picture, and its elements by name.
@@ -35,7 +36,7 @@ func picture(t *testing.T, draw func(io.Writer, *model.Report) error, r *model.R
 }
 
 func TestThePictureHasTheFiguresOfTheChart(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	text, count := picture(t, SVG, r)
 	// Four streams with six trials each; three of them have a receiver.
 	if count["rect"] != 4+7 || count["circle"] != 6*(4+7) {

@@ -1,25 +1,18 @@
 package html
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/rejected"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 )
 
-// validity has the line that says how many trials count, and a table of the other trials.
+// validity has the trials that do not count, and the figures without the wanted precision.
 type validity struct {
-	Line    string
-	Clean   bool // every trial counts, so the table is empty
-	Warned  bool // some trials count although the conditions were not valid
-	Rows    []invalidTrial
-	More    int // trials that failed a gate and are not listed
-	Missing []string
-	Flags   []string // texts on the flags of trials that count, then advice
+	Clean  bool // every trial counts, under valid conditions
+	Rows   []invalidTrial
+	More   int // trials that failed a gate and are not listed
+	Widest []model.Imprecise
 }
 
 // invalidTrial is a trial that does not count.
@@ -36,16 +29,19 @@ func (b *builder) validity() *validity {
 	if v.Attempts == 0 {
 		return nil
 	}
-	out := &validity{Line: rejected.Line(v), Clean: v.Valid == v.Attempts && len(v.Missing) == 0, Warned: v.Warned > 0, Flags: append(rejected.Outcomes(b.r), rejected.Advice(b.r)...)}
+	out := &validity{Clean: v.Valid == v.Attempts && len(v.Missing)+v.Warned == 0}
+	if b.r.Precision != nil {
+		out.Widest = b.r.Precision.Widest
+	}
+	if v.Valid == v.Attempts {
+		return out
+	}
 	for i := range b.r.Scenarios {
 		for j := range b.r.Scenarios[i].Samples {
 			if s := &b.r.Scenarios[i].Samples[j]; !s.Profiled && !s.Counts() {
 				out.add(b.r.Scenarios[i].ID, s)
 			}
 		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(v.Missing)) {
-		out.Missing = append(out.Missing, fmt.Sprintf("%s lacks %s.", id, phrase.Count(v.Missing[id], "planned block")))
 	}
 	return out
 }

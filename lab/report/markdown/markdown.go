@@ -23,8 +23,8 @@ func Write(w io.Writer, d document.Document) error {
 	}
 	m.lines(d.Lead)
 	m.lines(d.Lines...)
-	for i := range d.Sections {
-		m.section(&d.Sections[i], "##")
+	for _, s := range d.Undrawn() {
+		m.section(&s, "##")
 	}
 	if _, err := io.WriteString(w, m.out.String()); err != nil {
 		return fmt.Errorf("write %q as Markdown: %w", d.Title, err)

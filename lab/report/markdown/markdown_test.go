@@ -13,11 +13,6 @@ import (
 	"windtunnel/lab/report/reporttest"
 )
 
-func quick(t testing.TB) *model.Report {
-	t.Helper()
-	return report.Build(reporttest.Sample())
-}
-
 func written(t *testing.T, r *model.Report) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -30,13 +25,13 @@ func written(t *testing.T, r *model.Report) string {
 func TestWriteReportsAFailingWriter(t *testing.T) {
 	read, write := io.Pipe()
 	_ = read.Close()
-	if err := Write(write, report.Document(quick(t))); !errors.Is(err, io.ErrClosedPipe) {
+	if err := Write(write, report.Document(reporttest.Quick())); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
 }
 
 func TestMarkdownTablesKeepTheirShapeWhateverTheNames(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	evil := "a|b\n| --- |\n# h `c` <script> [x](y) $1$ *e* _f_ ~~g~~ \\| &amp;"
 	r.Run.Title, r.Findings, r.Notes = evil, []string{evil}, []string{evil}
 	r.Run.Environment.Tools = map[string]string{evil: evil}
@@ -76,7 +71,7 @@ func TestMarkdownTablesKeepTheirShapeWhateverTheNames(t *testing.T) {
 }
 
 func TestMarkdownFenceIsLongerThanAnyWithin(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	r.Scenarios[0].Samples[0].Commands[0].Argv = []string{"x", "````", "y"}
 	text := written(t, r)
 	if !strings.Contains(text, "\n`````sh\n") || strings.Count(text, "`````") != 4 {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -20,6 +22,9 @@ const Blocks = 6
 // request/response has latency histograms. Every call returns equal values in new
 // memory.
 func Sample() (sample.Run, suite.Plan, []sample.Sample) { return Sized(Blocks) }
+
+// Quick returns the report of Sample.
+func Quick() *model.Report { return report.Build(Sample()) }
 
 // Sized is Sample with another number of blocks, for tests with few trials and for
 // benchmarks. Each block has eight samples, and up to three repeats.

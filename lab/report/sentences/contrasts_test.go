@@ -5,7 +5,6 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
-	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/suite"
 )
 
@@ -23,7 +22,7 @@ func TestNamesBeginASentenceWithACapitalOnlyWhereTheyAreWords(t *testing.T) {
 		{ID: "vrouter-vxlan-colocated/stream", System: "vrouter-vxlan", Placement: string(suite.Colocated)},
 		{ID: "fast/stream", System: "vxlan"}, {ID: "slow/stream", System: "vxlan"}, {ID: "raw/stream", System: "raw"},
 	}
-	call := callers((&model.Report{Scenarios: rows, Systems: reporttest.Systems()}))
+	call := callers((&model.Report{Scenarios: rows, Systems: map[string]string{"raw": "raw", "bridge": "the bridge", "vxlan": "kernel VXLAN"}}))
 	for i, want := range []string{"The bridge", "vrouter", "vrouter-vxlan on one node", "fast", "slow", "Raw"} {
 		if got := call(&rows[i]).opening(); got != want {
 			t.Errorf("%s is %q, want %q", rows[i].ID, got, want)

@@ -30,8 +30,8 @@ func Write(w io.Writer, d document.Document, o Options) error {
 	for _, line := range d.Lines {
 		t.paragraph(t.faint, "  ", line)
 	}
-	for i := range d.Sections {
-		t.section(&d.Sections[i])
+	for _, s := range d.Undrawn() {
+		t.section(&s)
 	}
 	if _, err := w.Write(t.out.Bytes()); err != nil {
 		return fmt.Errorf("write %q as text: %w", d.Title, err)

@@ -19,11 +19,6 @@ import (
 	"windtunnel/lab/report/tables"
 )
 
-func quick(t testing.TB) *model.Report {
-	t.Helper()
-	return report.Build(reporttest.Sample())
-}
-
 func tabled(t *testing.T, r *model.Report, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -35,7 +30,7 @@ func tabled(t *testing.T, r *model.Report, o Options) string {
 
 func TestTableKeepsToTheWidth(t *testing.T) {
 	for width := 50; width <= 160; width += 5 {
-		for _, line := range strings.Split(tabled(t, quick(t), Options{Width: width}), "\n") {
+		for _, line := range strings.Split(tabled(t, reporttest.Quick(), Options{Width: width}), "\n") {
 			if w := lipgloss.Width(line); w > width {
 				t.Errorf("at %d columns a line has %d columns: %q", width, w, line)
 			}
@@ -44,15 +39,15 @@ func TestTableKeepsToTheWidth(t *testing.T) {
 }
 
 func TestTableHasEscapesOnlyInColour(t *testing.T) {
-	if strings.Contains(tabled(t, quick(t), Options{Width: 100}), "\x1b") {
+	if strings.Contains(tabled(t, reporttest.Quick(), Options{Width: 100}), "\x1b") {
 		t.Error("the report has escape sequences, but Color is false")
 	}
-	coloured := tabled(t, quick(t), Options{Width: 100, Colour: true})
+	coloured := tabled(t, reporttest.Quick(), Options{Width: 100, Colour: true})
 	if !strings.Contains(coloured, "\x1b[1m") {
 		t.Error("the report has no escape sequences, but Color is true")
 	}
 	plain := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured, "")
-	if diff := cmp.Diff(tabled(t, quick(t), Options{Width: 100}), plain); diff != "" {
+	if diff := cmp.Diff(tabled(t, reporttest.Quick(), Options{Width: 100}), plain); diff != "" {
 		t.Errorf("with Color the text differs: %s", diff)
 	}
 }
@@ -61,8 +56,8 @@ func TestTableHasEscapesOnlyInColour(t *testing.T) {
 // table below the first.
 func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
 	for _, width := range []int{60, 80, 100} {
-		narrow := tabled(t, quick(t), Options{Width: width})
-		for _, f := range tables.Of(quick(t)) {
+		narrow := tabled(t, reporttest.Quick(), Options{Width: width})
+		for _, f := range tables.Of(reporttest.Quick()) {
 			for _, c := range f.Columns {
 				for i, cell := range c.Cells {
 					if cell.Text != "" && !strings.Contains(narrow, cell.Text) {
@@ -71,7 +66,7 @@ func TestANarrowTableLeavesNoColumnOut(t *testing.T) {
 				}
 			}
 		}
-		if n, wide := strings.Count(narrow, "\nscenario "), strings.Count(tabled(t, quick(t), Options{Width: 200}), "\nscenario "); n <= wide {
+		if n, wide := strings.Count(narrow, "\nscenario "), strings.Count(tabled(t, reporttest.Quick(), Options{Width: 200}), "\nscenario "); n <= wide {
 			t.Errorf("at %d columns there are %d tables, want more than the %d at 200 columns", width, n, wide)
 		}
 	}
@@ -91,7 +86,7 @@ func TestTableNamesEveryBaselineWhereTheyDiffer(t *testing.T) {
 }
 
 func TestTableObeysNothingThatATextSays(t *testing.T) {
-	r := quick(t)
+	r := reporttest.Quick()
 	r.Run.Title = "evil\x1b]0;title\x07\r\n\u202e"
 	r.Scenarios[0].ID = "raw\x1b[2J/stream"
 	r.Notes = []string{"note\x9b31m"}
@@ -111,7 +106,7 @@ func TestTableOfAnEmptyRunIsShort(t *testing.T) {
 func TestWriteReportsAFailingWriter(t *testing.T) {
 	read, write := io.Pipe()
 	_ = read.Close()
-	if err := Write(write, report.Document(quick(t)), Options{}); !errors.Is(err, io.ErrClosedPipe) {
+	if err := Write(write, report.Document(reporttest.Quick()), Options{}); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
 }
@@ -123,7 +118,7 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := quick(t)
+	r := reporttest.Quick()
 	for _, side := range []string{"sender", "receiver"} {
 		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1, Bytes: 1e9})
 	}
@@ -144,7 +139,7 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 }
 
 func TestEachSideOfAProfileHasItsOwnOrder(t *testing.T) {
-	r := report.Build(reporttest.Sample())
+	r := reporttest.Quick()
 	for side, nanos := range map[string]uint64{"sender": 10, "receiver": 90} {
 		data, err := folded.Encode(&folded.Profile{Node: "a", Side: side, Seconds: 1, Samples: 2, Stacks: []folded.Stack{
 			{Comm: "t", Category: "copy", Frames: []string{"f"}, Count: 1, Nanos: 50e6}, {Comm: "t", Category: "GRO", Frames: []string{"g"}, Count: 1, Nanos: nanos * 1e6},
