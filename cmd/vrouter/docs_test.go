@@ -127,7 +127,7 @@ func TestTheHandbooksConfigurationIsOne(t *testing.T) {
 	for _, text := range blocks(section(t, "## Node configuration"), "yaml") {
 		var c config.Config
 		if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil || c.Node != "rack3-a" || c.Limits.Routes != 1000000 {
-			t.Errorf("%+v, %v", c, err)
+			t.Errorf("the configuration is %+v (%v), want node rack3-a with 1,000,000 routes", c, err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/internal/screen"
 	"windtunnel/internal/setup"
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
 )
@@ -32,10 +33,10 @@ func TestThisKernelHasWhatTheDataPathNeeds(t *testing.T) {
 	}
 	findings := diagnoseKernel()
 	if got := levels(findings, "kernel"); !slices.Equal(got, []string{api.LevelOK}) {
-		t.Errorf("%+v", findings)
+		t.Errorf("kernel: levels %v, want ok alone, of %+v", got, findings)
 	}
 	if got := levels(findings, "attach"); len(got) != 2 || slices.Contains(got, api.LevelProblem) {
-		t.Errorf("%+v", findings)
+		t.Errorf("attach: levels %v, want two and no problem, of %+v", got, findings)
 	}
 }
 
@@ -48,26 +49,17 @@ func namespace(t *testing.T, name string, mtu int) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("ip is not installed; get it with: " + setup.Command("ip"))
 	}
-	run := func(line string) {
-		t.Helper()
-		args := strings.Fields(line)
-		if text, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", line, err, text)
-		}
-	}
-	run("ip netns add " + name)
+	testprogram.Output(t, "ip netns add "+name)
 	t.Cleanup(func() { exec.Command("ip", "netns", "delete", name).Run() })
-	run(fmt.Sprintf("ip -n %s link add under0 mtu %d type veth peer name under1", name, mtu))
-	run("ip -n " + name + " address add 192.0.2.1/24 dev under0")
-	run("ip -n " + name + " link set under0 up")
+	testprogram.Output(t, fmt.Sprintf("ip -n %s link add under0 mtu %d type veth peer name under1", name, mtu))
+	testprogram.Output(t, "ip -n "+name+" address add 192.0.2.1/24 dev under0")
+	testprogram.Output(t, "ip -n "+name+" link set under0 up")
 }
 
 func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
 	namespace(t, name, 9000)
-	if text, err := exec.Command("ip", "-n", name, "link", "set", "under1", "up").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	testprogram.Output(t, "ip -n "+name+" link set under1 up")
 	state := filepath.Join(t.TempDir(), "state.yaml")
 	if err := os.WriteFile(state, []byte("nodes:\n  - name: a\n    underlay: [192.0.2.1]\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -95,9 +87,7 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
 	namespace(t, name, 1300)
 	for _, line := range []string{"tuntap add tun0 mode tun", "link add other0 type vxlan id 9 dstport 4789 dev under0"} {
-		if text, err := exec.Command("ip", append([]string{"-n", name}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", line, err, text)
-		}
+		testprogram.Output(t, "ip -n "+name+" "+line)
 	}
 	for what, c := range map[string]struct {
 		config config.Config
@@ -117,7 +107,7 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 		if !slices.ContainsFunc(findings, func(f api.Finding) bool {
 			return f.Topic == c.topic && f.Level != api.LevelOK && strings.Contains(f.Text, c.text)
 		}) {
-			t.Errorf("%s: %+v", what, findings)
+			t.Errorf("%s: %+v, want a finding about %s with %q", what, findings, c.topic, c.text)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestTheQuickStartWorks(t *testing.T) {
 	shell.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+dir)
 	text, err := shell.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("run the commands of the quickstart: %v\n%s", err, text)
 	}
 	for what, times := range map[string]int{
 		`3 packets transmitted, 3 received`:                     3,

@@ -20,7 +20,7 @@ import (
 func TestTheEmptyStateIsAnEmptyDocument(t *testing.T) {
 	text, err := stateYAML(model.State{})
 	if err != nil || string(text) != "{}\n" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("the empty state is %q (%v), want {}", text, err)
 	}
 }
 
@@ -37,7 +37,7 @@ func TestAStateSurvivesItsYAML(t *testing.T) {
 		}
 		var back model.State
 		if err := yaml.UnmarshalWithOptions(text, &back, yaml.Strict()); err != nil {
-			t.Errorf("%q:\n%s%v", name, text, err)
+			t.Errorf("read the document of %q again: %v\n%s", name, err, text)
 			continue
 		}
 		if got, want := asText(t, back), asText(t, state); got != want {
@@ -73,7 +73,7 @@ func TestApplyReadsEveryStateThatIsPrinted(t *testing.T) {
 		}
 		back, err := model.Parse("state", text)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
+			t.Fatalf("parse the document again: %v\n%s", err, text)
 		}
 		if got, want := asText(t, back), asText(t, s); got != want {
 			t.Fatalf("the state came back as %s, was %s; as YAML\n%s", got, want, text)
@@ -140,7 +140,7 @@ func FuzzScalar(f *testing.F) {
 		var back map[string]any
 		text := "a: " + scalar(reflect.ValueOf(s)) + "\nb: [" + scalar(reflect.ValueOf(s)) + ", x]\n"
 		if err := yaml.Unmarshal([]byte(text), &back); err != nil {
-			t.Fatalf("%q: %v", text, err)
+			t.Fatalf("read %q again: %v", text, err)
 		}
 		if back["a"] != s || back["b"].([]any)[0] != s {
 			t.Errorf("%q came back as %#v", s, back)

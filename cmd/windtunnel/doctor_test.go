@@ -149,15 +149,15 @@ func TestHelpTextsBeginWithAVerbAndNameNoValueByAccident(t *testing.T) {
 	sentence := regexp.MustCompile(`^[A-Z][A-Za-z]+ `)
 	for _, cmd := range append(root().Commands(), labCommand().Commands()...) {
 		if !sentence.MatchString(cmd.Short) {
-			t.Errorf("%s: %q", cmd.Name(), cmd.Short)
+			t.Errorf("command %s: the help %q does not begin with a capital", cmd.Name(), cmd.Short)
 		}
 		if usage := cmd.Flags().FlagUsages(); strings.Contains(usage, "run quick") {
-			t.Errorf("%s: %s", cmd.Name(), usage)
+			t.Errorf("command %s: a back-quoted word names a value: %s", cmd.Name(), usage)
 		}
 		for line := range strings.Lines(cmd.Flags().FlagUsagesWrapped(0)) {
 			fields := regexp.MustCompile(`^ +(?:-\w, )?--\S+(?: \w+)? {2,}(.*)`).FindStringSubmatch(line)
 			if fields == nil || !sentence.MatchString(fields[1]) {
-				t.Errorf("%s: %q", cmd.Name(), line)
+				t.Errorf("command %s: the help of the flag %q does not begin with a capital", cmd.Name(), line)
 			}
 		}
 	}

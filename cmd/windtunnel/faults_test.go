@@ -405,7 +405,7 @@ func TestAFullDiskIsSaidAndKeepsWhatWasStored(t *testing.T) {
 	t.Cleanup(func() { unix.Unmount(small, unix.MNT_DETACH) })
 	db := filepath.Join(small, "windtunnel.db")
 	if out, err := h.run("run", "slow.yaml", "--gates", "warn", "--trials", "1", "--db", db); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("a run whose store has little room: %v\n%s", err, out)
 	}
 	if err := fill(filepath.Join(small, "ballast")); err != nil {
 		t.Fatal(err)
@@ -478,12 +478,12 @@ func TestAnOrdinaryUserIsToldWhatToDo(t *testing.T) {
 	for _, args := range [][]string{{"run", "quick"}, {"lab", "up", "quick"}, {"lab", "clean"}} {
 		out, err := user(args...)
 		if err == nil || !strings.Contains(out, "sudo") {
-			t.Errorf("%v: %v\n%s", args, err, out)
+			t.Errorf("%v as another user than root: %v, want an error with sudo\n%s", args, err, out)
 		}
 	}
 	for _, args := range [][]string{{"suites"}, {"doctor"}, {"run", "quick", "--dry-run"}} {
 		if out, err := user(args...); err != nil {
-			t.Errorf("%v: %v\n%s", args, err, out)
+			t.Errorf("%v as another user than root fails: %v\n%s", args, err, out)
 		}
 	}
 	// The features that need root are assumed, so the plan has the scenarios of a run as root.

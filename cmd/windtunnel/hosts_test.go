@@ -193,7 +193,7 @@ func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
 			t.Errorf("the killed run left %v: the test does not test", left)
 		}
 		if out, err := f.run(append(next, "--testbed", f.file)...); err != nil || !strings.Contains(out, "1 network namespace") {
-			t.Errorf("%v: %v\n%s", next, err, out)
+			t.Errorf("%v: %v, want output about 1 network namespace\n%s", next, err, out)
 		}
 		f.untouched(before)
 	}

@@ -17,7 +17,7 @@ import (
 func TestLabExecForwardsSignals(t *testing.T) {
 	h := newHome(t)
 	if out, err := h.run("lab", "up", "slow.yaml"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("lab up: %v\n%s", err, out)
 	}
 	t.Cleanup(func() { h.run("lab", "down", "slow.yaml") })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {

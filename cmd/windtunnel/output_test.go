@@ -42,7 +42,7 @@ func TestAnOutputIsWrittenToDevicesPipesAndLinksWithoutReplacingThem(t *testing.
 		kept := func(name string, mode os.FileMode) {
 			t.Helper()
 			if out, err := run(command + at(name)); err != nil {
-				t.Fatalf("%s%s: %v\n%s", command, name, err, out)
+				t.Fatalf("run %s%s: %v\n%s", command, name, err, out)
 			}
 			if info, err := os.Lstat(at(name)); err != nil || info.Mode().Type() != mode {
 				t.Errorf("%s%s left %v (%v), want type %v", command, name, info.Mode(), err, mode)

@@ -70,7 +70,7 @@ func TestAPageAboutDocumentsTakesRunsAndSuites(t *testing.T) {
 	} {
 		page, err := reportOf(t, append([]string{"--db", db, "--format", "published"}, strings.Fields(args)...)...)
 		if err != nil {
-			t.Fatalf("%s: %v", args, err)
+			t.Fatalf("report %s: %v", args, err)
 		}
 		var runs []string
 		for _, line := range strings.Split(page, "\n") {

@@ -112,7 +112,7 @@ func TestAResumedRunRefusesAnotherPlan(t *testing.T) {
 		cmd.SetErr(&bytes.Buffer{})
 		err := cmd.ExecuteContext(context.Background())
 		if err == nil || !strings.Contains(err.Error(), flags[0]) || strings.Contains(err.Error(), "--gates") {
-			t.Errorf("%v: %v", flags, err)
+			t.Errorf("%v: error %v, want one that names %s and not --gates", flags, err, flags[0])
 		}
 	}
 }
@@ -138,11 +138,11 @@ func TestAPlanWithoutARunnableScenarioIsRefusedWithTheReason(t *testing.T) {
 	plan := &suite.Plan{Suite: "quick", Scenarios: []suite.Scenario{{ID: "raw/stream"}, {ID: "bridge/stream"}}}
 	skips := map[string]string{"raw/stream": "2 nodes need 2 CPUs"}
 	if got := nothingRuns(plan, skips); got != "" {
-		t.Error(got)
+		t.Errorf("one scenario can run, and the text is %q, want none", got)
 	}
 	skips["bridge/stream"] = "2 nodes need 2 CPUs"
 	if got := nothingRuns(plan, skips); got != "windtunnel: no scenario can run:\nskipped bridge/stream, raw/stream: 2 nodes need 2 CPUs\n" {
-		t.Errorf("%q", got)
+		t.Errorf("no scenario can run, and the text is %q", got)
 	}
 	r := &runner{store: storeOf(t), options: &runOptions{}, plan: plan, place: &place{executor: &netns.Executor{CPUs: []int{0}}, facts: []*probe.Facts{{Online: []int{0, 1}, Allowed: []int{0}}}}}
 	if err := r.open(); !errors.Is(err, exitNothing) {

@@ -31,7 +31,7 @@ func runIn(t *testing.T, r room, script string) (string, int) {
 	err := r.run([]string{"/bin/sh", "-c", script}, &out, &out)
 	exit, failed := errors.AsType[*exec.ExitError](err)
 	if err != nil && !failed {
-		t.Fatalf("%v: %s", err, &out)
+		t.Fatalf("start the room: %v: %s", err, &out)
 	}
 	if failed {
 		return out.String(), exit.ExitCode()

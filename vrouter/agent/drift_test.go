@@ -277,7 +277,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	agenttest.Eventually(t, "the drop log of the new maps", func() error {
 		log, err := a.client.DropLog(t.Context())
 		if err != nil || len(log) == 0 || log[len(log)-1].Reason != "spoofed_ip" {
-			return fmt.Errorf("%v, %+v", err, log)
+			return fmt.Errorf("the drop log is %+v (%v), want spoofed_ip last", log, err)
 		}
 		return nil
 	})

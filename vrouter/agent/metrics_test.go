@@ -258,7 +258,7 @@ func TestMetricsAreNamedAsPrometheusAdvises(t *testing.T) {
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	agenttest.Must(t, err)
 	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
+		t.Errorf("promlint: metric %s: %s", p.Metric, p.Text)
 	}
 	if n := strings.Count(text, "# TYPE vrouter_"); n < 8 {
 		t.Errorf("%d metrics were looked at", n)

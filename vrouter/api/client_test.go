@@ -113,11 +113,11 @@ func TestStateGoesThereAndBack(t *testing.T) {
 	})
 	applied, err := client.PutState(context.Background(), state)
 	if err != nil || applied.Updated != 12 || applied.Took != 1500*time.Microsecond {
-		t.Fatalf("%+v, %v", applied, err)
+		t.Fatalf("PutState returns %+v (%v), want 12 updated entries in 1.5 ms", applied, err)
 	}
 	back, err := client.State(context.Background())
 	if err != nil || len(back.Nodes) != 1 || back.Nodes[0].Name != "a" || back.Nodes[0].Underlay[0] != state.Nodes[0].Underlay[0] {
-		t.Fatalf("%+v, %v", back, err)
+		t.Fatalf("State returns %+v (%v), want node a with its underlay address", back, err)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestShutdownAndMetrics(t *testing.T) {
 		t.Error(err)
 	}
 	if text, err := client.Metrics(context.Background()); err != nil || text != "vrouter_routes 3\n" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("Metrics returns %q (%v), want one metric", text, err)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestNoRowsAreAnEmptyList(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "null") })
 	rows, err := client.Flows(context.Background(), 0)
 	if err != nil || rows == nil || len(rows) != 0 {
-		t.Errorf("%#v, %v", rows, err)
+		t.Errorf("Flows returns %#v (%v), want an empty list that is not nil", rows, err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestARefusalIsTheAgentsOwnWords(t *testing.T) {
 	})
 	_, err := client.DeletePort(context.Background(), "web9")
 	if err == nil || err.Error() != `port "web9": no such port` || !IsNotFound(err) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want %s", err, `port "web9": no such port`)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAnAnswerOfSomethingElseIsNamed(t *testing.T) {
 func TestNoAgentSaysHowToStartOne(t *testing.T) {
 	_, err := Dial(filepath.Join(t.TempDir(), "none.sock")).Status(context.Background())
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none.sock; start one with `vrouter agent --config") || strings.Contains(err.Error(), "http://") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want fs.ErrNotExist with the socket and the command that starts an agent", err)
 	}
 }
 
@@ -205,14 +205,14 @@ func TestASocketThatWasLeftSaysSo(t *testing.T) {
 	abandonSocket(t, path)
 	_, err := Dial(path).Status(context.Background())
 	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "ended without removing its socket; packets keep flowing") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want ECONNREFUSED with what the agent has left", err)
 	}
 }
 
 func TestAnAgentThatEndsWhileAskedSaysSo(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	if _, err := client.Status(context.Background()); err == nil || !strings.Contains(err.Error(), "ended before it answered") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one that contains %q", err, "ended before it answered")
 	}
 }
 
@@ -222,6 +222,6 @@ func TestAnInterruptIsItsCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	time.AfterFunc(10*time.Millisecond, func() { cancel(why) })
 	if _, err := client.Status(ctx); !errors.Is(err, why) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want %v", err, why)
 	}
 }

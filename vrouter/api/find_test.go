@@ -23,7 +23,7 @@ func TestTheOnlyAgentIsFound(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "b.sock"), nil, 0o600) // no socket
 	os.Mkdir(filepath.Join(dir, "a"), 0o700)
 	if got, err := Find(dir, ""); err != nil || got != filepath.Join(dir, "a.sock") {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("Find returns %q (%v), want the socket of node a", got, err)
 	}
 }
 
@@ -32,16 +32,16 @@ func TestOfSeveralAgentsOneMustBeNamed(t *testing.T) {
 	listen(t, filepath.Join(dir, "b.sock"))
 	listen(t, filepath.Join(dir, "a.sock"))
 	if _, err := Find(dir, ""); err == nil || err.Error() != "agents of 2 nodes run on this host; select one with --node: a, b" {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want %s", err, "agents of 2 nodes run on this host; select one with --node: a, b")
 	}
 	if got, err := Find(dir, "b"); err != nil || got != filepath.Join(dir, "b.sock") {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("Find returns %q (%v), want the socket of node b", got, err)
 	}
 	if _, err := Find(dir, "c"); err == nil || err.Error() != `no agent of a node "c" runs on this host; the nodes are: a, b` {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want %s", err, `no agent of a node "c" runs on this host; the nodes are: a, b`)
 	}
 	if _, err := Find(dir, "../a"); err == nil || !strings.Contains(err.Error(), "has no slash") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one that contains %q", err, "has no slash")
 	}
 }
 
@@ -51,7 +51,7 @@ func TestASocketThatWasLeftDoesNotCount(t *testing.T) {
 	listen(t, filepath.Join(dir, "b.sock"))
 	abandonSocket(t, filepath.Join(dir, "a.sock"))
 	if got, err := Find(dir, ""); err != nil || got != filepath.Join(dir, "b.sock") {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("Find returns %q (%v), want the socket of node b, whose agent runs", got, err)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestNoAgentAtAll(t *testing.T) {
 	for _, d := range []string{dir, filepath.Join(dir, "none")} {
 		for _, node := range []string{"", "a"} {
 			if _, err := Find(d, node); err == nil || !strings.HasPrefix(err.Error(), "no agent runs on this host (no socket in "+d+")") {
-				t.Errorf("%v", err)
+				t.Errorf("error %v, want one that begins with %q", err, "no agent runs on this host (no socket in "+d+")")
 			}
 		}
 	}

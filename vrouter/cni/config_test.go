@@ -52,7 +52,7 @@ func TestWhatTheRuntimeAddsCountsOverWhatIsWritten(t *testing.T) {
 	} {
 		c, err := readConfig([]byte(want.text), args)
 		if err != nil {
-			t.Errorf("%s %q: %v", want.text, args, err)
+			t.Errorf("read %s with arguments %q: %v", want.text, args, err)
 			continue
 		}
 		if len(c.ips) != 1 || c.ips[0].String() != want.ip || c.mac.String() != want.mac {

@@ -40,7 +40,7 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 		types = append(types, p.Network.Type)
 	}
 	if list.Name != "red" || list.CNIVersion != "1.1.0" || strings.Join(types, " ") != "vrouter portmap tuning" {
-		t.Errorf("%s", list.Bytes)
+		t.Errorf("the list is %s, want network red of CNI 1.1.0 with the plugins vrouter, portmap and tuning", list.Bytes)
 	}
 	if !strings.Contains(string(list.Bytes), `"cniVersion": "1.0.0"`) {
 		t.Errorf("cniVersion, which older runtimes read, is not 1.0.0: %s", list.Bytes)

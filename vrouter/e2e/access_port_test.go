@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +36,7 @@ func TestAFullNetworkKeepsNoOtherFromItsPort(t *testing.T) {
 	b.connected("x", "a-full", 0)
 	soon(t, 5*time.Second, "the log names the network", func() error {
 		if log := a.log(); !strings.Contains(log, "network a-full: ") {
-			return fmt.Errorf("%s", log)
+			return fmt.Errorf("the log is: %s", log)
 		}
 		return nil
 	})
@@ -67,7 +66,7 @@ func TestTheNodesPortSendsNoRedirects(t *testing.T) {
 	x, z := b.connected("x", "red", 0), b.connected("z", "red", 0)
 	soon(t, 5*time.Second, "the node is connected", func() error {
 		if got := a.nodePorts(); len(got) != 1 {
-			return fmt.Errorf("%v", got)
+			return fmt.Errorf("the node has the ports %v, want 1", got)
 		}
 		return nil
 	})
@@ -86,9 +85,7 @@ func TestTheNodesPortSendsNoRedirects(t *testing.T) {
 				b.must(h.RouteAdd(r))
 			}
 		}
-		if out, err := exec.Command("ip", "netns", "exec", a.space, program, "-t", "raw", "-A", "PREROUTING", "-j", "CT", "--notrack").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		a.exec(program + " -t raw -A PREROUTING -j CT --notrack")
 		soon(t, 5*time.Second, "the kernel's redirect is dropped", func() error {
 			if got, err := replied(x.ns, "udp", to, 7); err == nil {
 				t.Fatalf("%s has replied: %s", to, got)

@@ -141,11 +141,7 @@ func expectReplies(t *testing.T, from netns.NsHandle, to []netip.Addr, want func
 func (n *node) kernelState() (text string) {
 	n.bed.t.Helper()
 	for _, command := range []string{"iptables -S -t nat", "iptables -S -t raw", "iptables -S", "ip6tables -S -t nat", "ip6tables -S -t raw", "ip6tables -S", "sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.ipv6.conf.fab.forwarding", "ip -br link"} {
-		out, err := exec.Command("ip", append([]string{"netns", "exec", n.space}, strings.Fields(command)...)...).CombinedOutput()
-		if err != nil {
-			n.bed.t.Fatalf("%s: %v: %s", command, err, out)
-		}
-		for line := range strings.Lines(string(out)) {
+		for line := range strings.Lines(n.exec(command)) {
 			if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "vr-") && !strings.HasPrefix(f[0], "lo") {
 				text += line
 			}
@@ -162,7 +158,7 @@ func (n *node) filtered(program, table, chain, word string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%v: %s", err, text)
+	return fmt.Errorf("no rule of chain %s with %q has dropped a packet: %v\n%s", chain, word, err, text)
 }
 
 // A workload that bridges sends a packet to its node's port, with a source that it may use. The node
@@ -208,9 +204,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 		replies(t, n.ns, "node "+word, n.v4)
 	}
 	service := addresses("10.96.0.1") // a service whose endpoint is the other node
-	if text, err := exec.Command("ip", "netns", "exec", b.nodes[0].space, "iptables", "-t", "nat", "-A", "PREROUTING", "-d", service[0].String(), "-j", "DNAT", "--to-destination", b.nodes[1].v4.String()).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	b.nodes[0].exec("iptables -t nat -A PREROUTING -d " + service[0].String() + " -j DNAT --to-destination " + b.nodes[1].v4.String())
 	for _, n := range nodes {
 		before[n] = n.kernelState()
 	}
@@ -231,7 +225,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 			}
 		}
 		if len(hosts) < 2 {
-			return fmt.Errorf("%v", hosts)
+			return fmt.Errorf("the nodes have the ports %v, want 2", hosts)
 		}
 		return nil
 	})
@@ -289,7 +283,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 		}))
 		soon(t, 5*time.Second, "a packet with the address of the other node's workload is dropped", func() error {
 			if now := a.drops()["spoofed_ip"]; now <= spoofed {
-				return fmt.Errorf("%v", a.drops())
+				return fmt.Errorf("node a drops %v, want more than %d packets for spoofed_ip", a.drops(), spoofed)
 			}
 			return nil
 		})
@@ -326,9 +320,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	}
 
 	// A workload does not reach the node's 127.0.0.1, although portmap sets this sysctl.
-	if text, err := exec.Command("ip", "netns", "exec", a.space, "sysctl", "-w", "net.ipv4.conf.all.route_localnet=1").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	a.exec("sysctl -w net.ipv4.conf.all.route_localnet=1")
 	loopback := netip.MustParseAddr("127.0.0.1")
 	var local net.PacketConn
 	b.must(in(a.ns, func() (err error) { local, err = net.ListenPacket("udp", "127.0.0.1:7"); return err }))

@@ -26,7 +26,7 @@ func (d *dockerd) call(t *testing.T, path, body string) {
 	}
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d %s %v", path, answer.StatusCode, text, err)
+		t.Fatalf("%s: status %d, error %v: %s", path, answer.StatusCode, err, text)
 	}
 }
 

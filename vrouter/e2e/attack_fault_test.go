@@ -111,11 +111,11 @@ func TestAPortOfTheStoreDoesNotTakeTheNodesOwn(t *testing.T) {
 	x := b.workload("x", "red", 0, "10.1.0.10")
 	b.state.Networks[0].Subnets = subnets("10.1.0.0/16")
 	a := b.nodes[0]
-	a.ip("link", "add", "mgmt", "type", "veth", "peer", "name", "mgmt-peer")
-	a.ip("address", "add", "192.0.2.77/24", "dev", "mgmt")
-	a.ip("link", "add", "br0", "type", "bridge")
-	a.ip("link", "add", "member", "type", "veth", "peer", "name", "member-peer")
-	a.ip("link", "set", "member", "master", "br0")
+	a.ip("link add mgmt type veth peer name mgmt-peer")
+	a.ip("address add 192.0.2.77/24 dev mgmt")
+	a.ip("link add br0 type bridge")
+	a.ip("link add member type veth peer name member-peer")
+	a.ip("link set member master br0")
 	fifo := filepath.Join(b.dir, "fifo")
 	b.must(unix.Mkfifo(fifo, 0o600))
 	evil := []model.Attachment{

@@ -3,7 +3,6 @@ package e2e
 import (
 	"net"
 	"net/netip"
-	"os/exec"
 	"testing"
 
 	"windtunnel/vrouter/direct"
@@ -69,9 +68,7 @@ func TestAProcessDoesNotSendToALabelThatANeighbourClaims(t *testing.T) {
 	heard := v.hearing(t, 7777)
 	claimed := netip.MustParseAddr("172.30.0.77")
 	label := direct.Label(5, b.nodes[0].v4)
-	if out, err := exec.Command("ip", "-n", b.nodes[1].space, "neigh", "replace", claimed.String(), "lladdr", label.String(), "dev", "fab").CombinedOutput(); err != nil {
-		t.Fatal(err, string(out))
-	}
+	b.nodes[1].ip("neigh replace " + claimed.String() + " lladdr " + label.String() + " dev fab")
 	before := b.nodes[1].drops()["forged_tunnel"]
 	b.must(in(b.nodes[1].ns, func() error {
 		c, err := net.Dial("udp", netip.AddrPortFrom(claimed, 7777).String())

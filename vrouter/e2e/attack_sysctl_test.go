@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -25,9 +24,8 @@ func TestANodesDeviceIgnoresAdvertisementsAndRedirects(t *testing.T) {
 		"ipv4/conf/DEVICE/arp_ignore": "1", "ipv4/conf/DEVICE/arp_announce": "2", "ipv4/conf/DEVICE/accept_redirects": "0", "ipv4/conf/DEVICE/send_redirects": "0",
 	} {
 		key := "net/" + strings.ReplaceAll(name, "DEVICE", device)
-		out, err := exec.Command("ip", "netns", "exec", n.space, "sysctl", "-n", key).CombinedOutput()
-		if got := strings.TrimSpace(string(out)); err != nil || got != want {
-			t.Errorf("%s is %q, %v; want %q", key, got, err, want)
+		if got := strings.TrimSpace(n.exec("sysctl -n " + key)); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
 }

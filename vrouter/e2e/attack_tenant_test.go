@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
 )
 
@@ -55,16 +55,6 @@ func (w *workload) advertisement(t testing.TB) []byte {
 	return w.icmp6(t, w.linkLocal(), allNodes, 255, 134, body)
 }
 
-// said is what the command ip says in a workload's or node's namespace.
-func said(t testing.TB, space string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command("ip", append([]string{"-n", space}, args...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("ip %v: %v: %s", args, err, out)
-	}
-	return string(out)
-}
-
 // A tenant's router advertisement must not become the route of the node that is
 // in the network too, nor of another workload, unless that one is to accept it.
 func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
@@ -92,10 +82,10 @@ func TestARouterAdvertisementDoesNotTakeARoute(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	soon(t, 3*time.Second, "the workload that accepts it has the address", func() error {
-		return mustContain(said(t, listener.port.Attach.Netns, "-6", "address"), "fd66::")
+		return mustContain(testprogram.Output(t, "ip -n "+listener.port.Attach.Netns+" -6 address"), "fd66::")
 	})
 	for _, space := range []string{b.nodes[0].space, b.nodes[1].space, b.name + "-y"} {
-		if text := said(t, space, "-6", "route") + said(t, space, "-6", "address"); strings.Contains(text, "fd66::") || strings.Contains(text, "proto ra") {
+		if text := testprogram.Output(t, "ip -n "+space+" -6 route") + testprogram.Output(t, "ip -n "+space+" -6 address"); strings.Contains(text, "fd66::") || strings.Contains(text, "proto ra") {
 			t.Errorf("%s took a route or an address from a tenant:\n%s", space, text)
 		}
 	}

@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/model"
@@ -26,14 +23,6 @@ import (
 // itself is the node as an end of traffic on the underlay.
 func (n *node) itself() *workload {
 	return &workload{bed: n.bed, ns: n.ns, port: model.Port{Name: "node " + n.name, IPs: []netip.Addr{n.v4, n.v6}}}
-}
-
-// ip runs the command ip in a node's namespace.
-func (n *node) ip(args ...string) {
-	n.bed.t.Helper()
-	if out, err := exec.Command("ip", append([]string{"-n", n.space}, args...)...).CombinedOutput(); err != nil {
-		n.bed.t.Fatalf("ip %v on node %s: %v: %s", args, n.name, err, out)
-	}
 }
 
 // threePorts gives network red x on the first node, y on the second and z on the third.
@@ -66,10 +55,8 @@ func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
 			})
 			b.state.Routes = []model.Route{{Network: "red", Prefix: netip.PrefixFrom(server.v4, 32), Via: []model.Via{{Port: "router"}}}}
 			b.up()
-			if out, err := exec.Command("ip", "netns", "exec", router.space, "sysctl", "-w", "net.ipv4.ip_forward=1").CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			server.ip("route", "replace", x.ip(4).String(), "via", router.v4.String())
+			router.exec("sysctl -w net.ipv4.ip_forward=1")
+			server.ip("route replace " + x.ip(4).String() + " via " + router.v4.String())
 			for range 5 {
 				if err := transfer(x, server.itself(), 4, 1<<20); err != nil {
 					t.Errorf("%v; drops on the server's node %v", err, server.drops())
@@ -90,11 +77,9 @@ func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
-	ctx, stop := context.WithCancel(context.Background())
-	var g errgroup.Group
-	g.Go(func() error { _, _, err := flow10k(ctx, x, y); return err })
-	g.Go(func() error {
-		for ctx.Err() == nil {
+	traffic := load(t, x, y)
+	traffic.run(func() error {
+		for traffic.ctx.Err() == nil {
 			if err := transfer(y, x, 4, 4<<20); err != nil {
 				return err
 			}
@@ -108,10 +93,7 @@ func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 			}
 		}
 	}
-	stop()
-	if err := g.Wait(); err != nil {
-		t.Error(err)
-	}
+	traffic.end(t)
 	for _, n := range b.nodes {
 		if drops := n.drops(); drops["no_nexthop"] != 0 {
 			t.Errorf("node %s: %v", n.name, drops)

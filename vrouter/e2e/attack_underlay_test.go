@@ -3,6 +3,7 @@ package e2e
 import (
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +68,9 @@ func (f forgery) send(t *testing.T, from *node, to netip.Addr, frame []byte) {
 }
 
 // isRefused: the node's guard shows as an error of the socket.
-func isRefused(err error) bool { return err != nil && contains(err.Error(), "operation not permitted") }
+func isRefused(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "operation not permitted")
+}
 
 // hearing opens a socket of the workload, and tells whether a datagram comes.
 func (w *workload) hearing(t *testing.T, port uint16) func() bool {

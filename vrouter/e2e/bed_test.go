@@ -275,11 +275,7 @@ func (b *bed) route(n *node, sw *netlink.Handle, port netlink.Link, h *netlink.H
 		b.must(h.RouteAdd(&netlink.Route{Dst: ipNet(everything), Gw: gateway.AsSlice(), LinkIndex: fab.Attrs().Index}))
 	}
 	b.must(sw.RouteAdd(&netlink.Route{Dst: ipNet(n.locator()), Gw: n.v6.AsSlice(), LinkIndex: port.Attrs().Index}))
-	for _, key := range []string{"net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"} {
-		if out, err := exec.Command("ip", "netns", "exec", b.name+"-sw", "sysctl", "-qw", key).CombinedOutput(); err != nil {
-			b.t.Fatalf("sysctl %s: %v: %s", key, err, out)
-		}
-	}
+	testprogram.Output(b.t, "ip netns exec "+b.name+"-sw sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {
@@ -609,6 +605,18 @@ func (n *node) remove(flags ...string) (string, error) {
 	flags = append([]string{"remove", "--config", n.configFile()}, flags...)
 	out, err := exec.Command(program, flags...).CombinedOutput()
 	return string(out), err
+}
+
+// ip runs the command ip in the node's namespace, and returns its output.
+func (n *node) ip(line string) string {
+	n.bed.t.Helper()
+	return testprogram.Output(n.bed.t, "ip -n "+n.space+" "+line)
+}
+
+// exec runs a command in the node's namespace, and returns its output.
+func (n *node) exec(line string) string {
+	n.bed.t.Helper()
+	return testprogram.Output(n.bed.t, "ip netns exec "+n.space+" "+line)
 }
 
 // in runs f on a thread of a namespace; sockets made in it stay there.

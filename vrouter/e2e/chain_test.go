@@ -3,9 +3,9 @@ package e2e
 import (
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"testing"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
 )
 
@@ -38,9 +38,7 @@ func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
 						b.state.Routes = append(b.state.Routes, model.Route{Network: "blue", Prefix: netip.MustParsePrefix(p), Via: []model.Via{{Port: inBlue.Name}}})
 					}
 					b.up()
-					if out, err := exec.Command("ip", "netns", "exec", service.Attach.Netns, "sysctl", "-w", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1").CombinedOutput(); err != nil {
-						t.Fatalf("%v: %s", err, out)
-					}
+					testprogram.Output(t, "ip netns exec "+service.Attach.Netns+" sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
 					for _, version := range []int{4, 6} {
 						for _, ends := range [][2]*workload{{x, y}, {y, x}} {
 							if err := transfer(ends[0], ends[1], version, 8<<20); err != nil {

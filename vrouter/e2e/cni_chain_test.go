@@ -176,7 +176,7 @@ func TestTheSpecificationsOwnToolWorks(t *testing.T) {
 	for _, verb := range []string{"status", "add", "check"} {
 		out, err := run(verb)
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", verb, err, out)
+			t.Fatalf("CNI %s fails: %v\n%s", verb, err, out)
 		}
 		if verb == "add" && !strings.Contains(out, `"10.1.0.2/16"`) {
 			t.Errorf("add answers %s", out)

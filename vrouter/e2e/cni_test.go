@@ -201,7 +201,7 @@ func TestCNISaysWhatIsWrong(t *testing.T) {
 		_, err := r.AddNetworkList(ctx, r.list, r.container("x"))
 		var typed *types.Error
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.what, err)
+			t.Errorf("%s: error %v, want one that contains %q", c.what, err, c.want)
 		} else if !errors.As(err, &typed) || typed.Code != c.code {
 			t.Errorf("%s: code %+v", c.what, typed)
 		}

@@ -4,59 +4,92 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
-// counted has datagrams in both directions between two workloads, about 1,000 a second each.
-// Each datagram has a number, so a test knows which datagrams did not arrive.
+// counted is traffic between two workloads. Each datagram has a number, so a test knows which
+// datagrams did not arrive.
 type counted struct {
-	began time.Time
-	stop  context.CancelFunc
-	group errgroup.Group
-	flows [2]countedFlow
+	ctx      context.Context // done: the traffic ends
+	stop     context.CancelFunc
+	began    time.Time
+	flows    []*countedFlow
+	streamed *atomic.Int64 // bytes of the TCP stream; nil: there is none
+	running  int           // functions that run has started
+	ended    chan error    // their results
 }
 
-// countedFlow is one direction.
+// countedFlow is the datagrams in one direction.
 type countedFlow struct {
 	from, to *workload
+	each     int // datagrams in each countedInterval
 	receiver net.PacketConn
 	sent     []time.Duration // when each datagram was sent, since counted.began
-	arrived  map[uint64]bool
+	arrived  []bool          // by number; it ends with the highest number that arrived
 }
 
-// A flow has a datagram each countedInterval. A delayed sender sends at most countedBurst at
-// once: a longer burst would exceed the queues of the devices. It sends at least countedLeast datagrams, even if
-// the rest of the test ends earlier.
+// A delayed sender sends at most countedBurst datagrams at once: a longer burst would exceed the
+// queues of the devices. It sends the datagrams of countedLeast intervals, even if the rest of the
+// test ends earlier.
 const (
 	countedInterval = time.Millisecond
 	countedBurst    = 100
 	countedLeast    = 1000
 )
 
-// count starts the datagrams. The test must call lost.
+// count starts about 1,000 datagrams per second in both directions between two workloads. The
+// test must call lost.
 func count(t *testing.T, x, y *workload) *counted {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	c := &counted{began: time.Now(), stop: stop}
-	for i, ends := range [][2]*workload{{x, y}, {y, x}} {
-		f := &c.flows[i]
-		f.from, f.to, f.arrived = ends[0], ends[1], map[uint64]bool{}
-		if err := f.listen(ctx); err != nil {
+	return startCounted(t, 1, [2]*workload{x, y}, [2]*workload{y, x})
+}
+
+// load starts about 10,000 datagrams per second and a TCP stream from x to y. The test must call
+// lost or end.
+func load(t *testing.T, x, y *workload) *counted {
+	t.Helper()
+	c := startCounted(t, 10, [2]*workload{x, y})
+	c.stream(x, y)
+	return c
+}
+
+func startCounted(t *testing.T, each int, directions ...[2]*workload) *counted {
+	t.Helper()
+	c := &counted{began: time.Now(), ended: make(chan error, 8)}
+	c.ctx, c.stop = context.WithCancel(t.Context())
+	for _, ends := range directions {
+		f := &countedFlow{from: ends[0], to: ends[1], each: each}
+		if err := f.listen(c.ctx); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.receiver.Close() })
-		c.group.Go(f.receive)
-		c.group.Go(func() error { return f.send(ctx, c.began) })
+		c.flows = append(c.flows, f)
+		c.run(f.receive)
+		c.run(func() error { return f.send(c.ctx, c.began) })
 	}
 	return c
+}
+
+// run calls f at the same time as the rest of the test.
+func (c *counted) run(f func() error) {
+	c.running++
+	go func() { c.ended <- f() }()
+}
+
+// stream adds a TCP stream.
+func (c *counted) stream(from, to *workload) {
+	c.streamed = new(atomic.Int64)
+	c.run(func() error { return endless(c.ctx, from, to, c.streamed) })
 }
 
 // listen opens the receiver. Its buffer is large, because the machine may be busy.
@@ -80,8 +113,8 @@ func (f *countedFlow) send(ctx context.Context, began time.Time) error {
 	}
 	defer c.Close()
 	buf := make([]byte, 64)
-	for last := began; ctx.Err() == nil || len(f.sent) < countedLeast; time.Sleep(countedInterval) {
-		due := min(int(time.Since(last)/countedInterval), countedBurst)
+	for last := began; ctx.Err() == nil || len(f.sent) < countedLeast*f.each; time.Sleep(countedInterval) {
+		due := min(f.each*int(time.Since(last)/countedInterval), countedBurst)
 		last = time.Now()
 		for range max(due, 1) {
 			binary.BigEndian.PutUint64(buf, uint64(len(f.sent)))
@@ -105,23 +138,37 @@ func (f *countedFlow) receive() error {
 			return err
 		}
 		if n == 64 {
-			f.arrived[binary.BigEndian.Uint64(buf)] = true
+			number := int(binary.BigEndian.Uint64(buf))
+			f.arrived = append(f.arrived, make([]bool, max(0, number+1-len(f.arrived)))...)
+			f.arrived[number] = true
 		}
 	}
 }
 
-// lost ends the datagrams, and reports an error if one did not arrive.
-func (c *counted) lost(t *testing.T) {
+// end ends the traffic, and reports an error of the senders and receivers.
+func (c *counted) end(t *testing.T) {
 	t.Helper()
 	c.stop()
-	if err := c.group.Wait(); err != nil {
-		t.Errorf("datagrams between the workloads: %v", err)
+	for ; c.running > 0; c.running-- {
+		if err := <-c.ended; err != nil {
+			t.Errorf("traffic between the workloads: %v", err)
+		}
 	}
-	for i := range c.flows {
-		f := &c.flows[i]
+}
+
+// lost ends the traffic, and reports an error if a datagram did not arrive.
+func (c *counted) lost(t *testing.T) {
+	t.Helper()
+	c.end(t)
+	if c.streamed != nil {
+		if t.Logf("%d bytes of TCP", c.streamed.Load()); c.streamed.Load() < 1<<20 {
+			t.Errorf("the TCP stream carried %d bytes, want at least 1 MB", c.streamed.Load())
+		}
+	}
+	for _, f := range c.flows {
 		missing, first, last := 0, time.Duration(0), time.Duration(0)
 		for number, at := range f.sent {
-			if f.arrived[uint64(number)] {
+			if number < len(f.arrived) && f.arrived[number] {
 				continue
 			}
 			if missing++; missing == 1 {
@@ -140,4 +187,35 @@ func (c *counted) lost(t *testing.T) {
 			t.Logf("node %s dropped packets by reason: %v", n.name, n.drops())
 		}
 	}
+}
+
+// endless streams until ctx is done; a stall of a second is an error.
+func endless(ctx context.Context, from, to *workload, count *atomic.Int64) error {
+	l, err := to.listen(4)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}()
+	c, err := from.dial("tcp", l.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	buf := make([]byte, 16<<10)
+	for ctx.Err() == nil {
+		c.SetWriteDeadline(time.Now().Add(time.Second))
+		n, err := c.Write(buf)
+		count.Add(int64(n))
+		if err != nil {
+			return fmt.Errorf("the stream stalled after %d bytes: %w", count.Load(), err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }

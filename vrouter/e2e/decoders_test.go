@@ -128,7 +128,7 @@ func checkOuterPackets(t *testing.T, b *bed, encaps []model.Encapsulation) (all 
 							t.Error(err)
 						}
 						if out, err := x.command("ping", "-c", "2", "-i", "0.2", y.ip(version).String()); err != nil {
-							t.Errorf("%v: %s", err, out)
+							t.Errorf("ping over IPv%d: %v: %s", version, err, out)
 						}
 					}
 					fields := append(append([]string{"frame.protocols", "_ws.malformed"}, checksumFields...), "udp.checksum")

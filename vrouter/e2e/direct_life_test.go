@@ -2,12 +2,12 @@ package e2e
 
 import (
 	"net/netip"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
 )
 
@@ -77,11 +77,8 @@ func TestNodesOfAMixedFleetReachEachOther(t *testing.T) {
 		}
 		s.Locator = n.locator()
 		for _, other := range b.nodes {
-			if other == n {
-				continue
-			}
-			if out, err := exec.Command("ip", "-n", other.space, "-6", "route", "add", n.locator().String(), "via", n.v6.String()).CombinedOutput(); err != nil {
-				t.Fatalf("add a route to locator %s on node %s: %v: %s", n.locator(), other.name, err, out)
+			if other != n {
+				other.ip("-6 route add " + n.locator().String() + " via " + n.v6.String())
 			}
 		}
 	}
@@ -135,9 +132,7 @@ func TestDirectPacketsFollowTheMTUOfTheUnderlay(t *testing.T) {
 	end := openTransfer(x, y, 4)
 	set := func(space, device, mtu string) {
 		t.Helper()
-		if out, err := exec.Command("ip", "-n", space, "link", "set", device, "mtu", mtu).CombinedOutput(); err != nil {
-			t.Fatalf("set the MTU of device %s: %v: %s", device, err, out)
-		}
+		testprogram.Output(t, "ip -n "+space+" link set "+device+" mtu "+mtu)
 	}
 	for _, n := range b.nodes {
 		set(n.space, "fab", "1300")

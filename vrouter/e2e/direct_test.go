@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -330,11 +329,7 @@ func checkBridgedFrames(t *testing.T, x, y *workload) {
 
 // filters returns the addresses in the filter of the node's fabric device.
 func (n *node) filters() string {
-	out, err := exec.Command("ip", "netns", "exec", n.space, "bridge", "fdb", "show", "dev", "fab").CombinedOutput()
-	if err != nil {
-		n.bed.t.Fatalf("bridge fdb show: %v: %s", err, out)
-	}
-	return string(out)
+	return n.exec("bridge fdb show dev fab")
 }
 
 // The filter of a fabric device has the labels of the node's networks, also after the agent

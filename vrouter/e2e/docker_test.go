@@ -295,7 +295,7 @@ func TestDockersContainersOfTwoNodesShareANetwork(t *testing.T) {
 		}
 		soon(t, 5*time.Second, "the containers reach each other by "+string(encap), func() error { return first.ping("cx", y) })
 		if err := fetch(t, second, first, "cy", "cx", y); err != nil {
-			t.Errorf("%s: %v", encap, err)
+			t.Errorf("fetch by %s: %v", encap, err)
 		}
 	}
 	if out, err := first.try("network", "rm", "red"); err == nil {
@@ -359,7 +359,7 @@ func bothChooseAnAddress(t *testing.T, first, second *dockerd) {
 	first.run(t, "run", "--detach", "--name", "cx", "--network", "red", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
 	_, err := second.try("run", "--detach", "--name", "cy", "--network", "red", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
 	if err == nil || !strings.Contains(err.Error(), "--ipam-driver vrouter") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one that contains %q", err, "--ipam-driver vrouter")
 	}
 	_, err = first.try("run", "--detach", "--name", "cz", "--network", "red", "--publish", "8080:80", "--pull", "never", "box", "/bin/busybox", "sleep", "1000")
 	if err == nil || !strings.Contains(err.Error(), "--publish") {

@@ -1,18 +1,15 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"sync/atomic"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/store/storetest"
@@ -82,7 +79,7 @@ func (f *faultyFleet) toggle(t *testing.T, n *node, name string) {
 	if w := f.ports[name]; w != nil {
 		patiently(t, "delete "+name, func() error {
 			_, err := n.try("port", "delete", name)
-			if err != nil && contains(err.Error(), "there is no port") {
+			if err != nil && strings.Contains(err.Error(), "there is no port") {
 				err = nil // an attempt before this one did it
 			}
 			return err
@@ -156,12 +153,7 @@ func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
 	x, y := f.connected("x", "red", 0), f.connected("y", "red", 1)
 	f.ports["x"], f.ports["y"] = x, y
 	soon(t, 5*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
-	ctx, stop := context.WithCancel(context.Background())
-	var g errgroup.Group
-	var sent, received uint64
-	var stream atomic.Int64
-	g.Go(func() (err error) { sent, received, err = flow10k(ctx, x, y); return err })
-	g.Go(func() error { return endless(ctx, x, y, &stream) })
+	traffic := load(t, x, y)
 
 	began := time.Now()
 	for i := range kills {
@@ -203,12 +195,5 @@ func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
 	f.converge(t)
 	t.Logf("%v after the store was back a port was added, and known everywhere", time.Since(back).Round(time.Millisecond))
 	soon(t, 5*time.Second, "it is reached", func() error { return datagram(x, f.ports["late"], 4, 64) })
-	stop()
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d datagrams, %d bytes of TCP", sent, stream.Load())
-	if sent < 10_000 || received != sent {
-		t.Errorf("%d of %d datagrams arrived; drops %v %v", received, sent, a.drops(), c.drops())
-	}
+	traffic.lost(t)
 }

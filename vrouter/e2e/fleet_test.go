@@ -1,16 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"windtunnel/vrouter/api"
 )
@@ -121,12 +117,7 @@ func theStoreIsAway(t *testing.T) {
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	x, y, z := b.connected("x", "red", 0), b.connected("y", "red", 1), b.connected("z", "red", 1)
 	soon(t, 10*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
-	ctx, stop := context.WithCancel(context.Background())
-	var g errgroup.Group
-	var sent, received uint64
-	var stream atomic.Int64
-	g.Go(func() (err error) { sent, received, err = flow10k(ctx, x, y); return err })
-	g.Go(func() error { return endless(ctx, x, y, &stream) })
+	traffic := load(t, x, y)
 
 	a.kill(syscall.SIGKILL) // and the store with it
 	soon(t, 30*time.Second, "the other node notices", func() error {
@@ -165,18 +156,11 @@ func theStoreIsAway(t *testing.T) {
 	})
 	soon(t, 10*time.Second, "nothing waits any more", func() error {
 		if s := answer(c, (*api.Client).Status); len(s.Store.Waiting) != 0 || s.Store.Problem != "" {
-			return fmt.Errorf("%+v", s.Store)
+			return fmt.Errorf("the store is %+v, want no problem and nothing that waits", s.Store)
 		}
 		return nil
 	})
-	stop()
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d datagrams, %d bytes of TCP", sent, stream.Load())
-	if sent < 10_000 || received != sent {
-		t.Errorf("%d of %d datagrams arrived", received, sent)
-	}
+	traffic.lost(t)
 }
 
 // A node that dies is dropped after its lease, and is back within a second.
@@ -239,7 +223,7 @@ func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err == nil || !strings.Contains(twin.log(), "node "+c.name+" already has an agent") {
-			t.Errorf("%v: %s", err, twin.log())
+			t.Errorf("the second agent of node %s ends with %v, want an error that the node has an agent: %s", c.name, err, twin.log())
 		}
 		twin.agent = nil
 	case <-time.After(20 * time.Second):

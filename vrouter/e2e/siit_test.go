@@ -36,9 +36,7 @@ func (n *node) tayga(t *testing.T, addresses map[netip.Addr]netip.Addr, far, own
 		"ip route add " + n.locator().String() + " dev nat64",
 		"sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv4.ip_forward=1",
 	} {
-		if out, err := exec.Command("ip", append([]string{"netns", "exec", n.space}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", line, err, out)
-		}
+		n.exec(line)
 	}
 	daemon := exec.Command("ip", "netns", "exec", n.space, path, "--config", file, "--nodetach", "--pidfile", file+".pid")
 	n.bed.must(startLogged(daemon, filepath.Join(n.bed.dir, "tayga.log")))
@@ -105,10 +103,7 @@ func TestTranslationWorksWithAnotherTranslator(t *testing.T) {
 	if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "1", "-M", "do", y.ip(4).String()); err != nil {
 		t.Errorf("ping from x: %v: %s", err, out)
 	}
-	out, err := exec.Command("ip", "netns", "exec", b.nodes[1].space, "ping", "-c", "3", "-i", "0.2", "-W", "1", x.ip(4).String()).CombinedOutput()
-	if err != nil {
-		t.Errorf("ping from node b: %v: %s", err, out)
-	}
+	b.nodes[1].exec("ping -c 3 -i 0.2 -W 1 " + x.ip(4).String())
 	time.Sleep(100 * time.Millisecond)
 	if drops := b.nodes[0].drops(); drops["untranslatable"]+drops["unknown_source"]+drops["forged_source"] > 0 {
 		t.Errorf("drops by reason: %v, want none of a translated packet", drops)

@@ -2,13 +2,13 @@ package e2e
 
 import (
 	"net/netip"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
 )
@@ -28,19 +28,13 @@ func (b *bed) strict(age time.Duration) {
 		}
 	}
 	hundredths := strconv.FormatInt(age.Milliseconds()/10, 10)
-	if out, err := exec.Command("ip", "-n", b.name+"-sw", "link", "set", "dev", "br", "type", "bridge", "ageing_time", hundredths).CombinedOutput(); err != nil {
-		b.t.Fatalf("set the ageing time: %v: %s", err, out)
-	}
+	testprogram.Output(b.t, "ip -n "+b.name+"-sw link set dev br type bridge ageing_time "+hundredths)
 }
 
 // learned reports whether the switch knows the port of a node's label.
 func (b *bed) learned(n *node, network uint32) bool {
 	b.t.Helper()
-	out, err := exec.Command("bridge", "-n", b.name+"-sw", "fdb", "show", "br", "br").CombinedOutput()
-	if err != nil {
-		b.t.Fatalf("list what the switch has learned: %v: %s", err, out)
-	}
-	return strings.Contains(string(out), direct.Label(network, n.v4).String())
+	return strings.Contains(testprogram.Output(b.t, "bridge -n "+b.name+"-sw fdb show br br"), direct.Label(network, n.v4).String())
 }
 
 // A switch that does not flood learns the labels of a new network before the first packets,

@@ -42,6 +42,6 @@ func TestTheUnitsCapabilitiesSuffice(t *testing.T) {
 		t.Error(err)
 	}
 	if out, err := a.remove(); err != nil {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("remove the node: %v: %s", err, out)
 	}
 }

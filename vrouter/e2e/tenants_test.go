@@ -273,5 +273,5 @@ func fixIPv4(b []byte) {
 }
 
 func containsAll(text string, parts ...string) bool {
-	return !slices.ContainsFunc(parts, func(p string) bool { return !contains(text, p) })
+	return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(text, p) })
 }

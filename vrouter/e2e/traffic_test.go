@@ -13,8 +13,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // listen opens a TCP listener in the workload.
@@ -94,32 +92,28 @@ func carry(from, to *workload, version int, data io.Reader) error {
 	}
 	defer l.Close()
 	var sent, received hash.Hash = sha256.New(), sha256.New()
-	g, ctx := errgroup.WithContext(context.Background())
-	g.Go(func() error {
+	deadline := time.Now().Add(patience * 60 * time.Second)
+	receiver := make(chan error, 1)
+	go func() {
 		c, err := l.Accept()
-		if err != nil {
-			return err
+		if err == nil {
+			defer c.Close()
+			c.SetDeadline(deadline)
+			_, err = io.Copy(received, c)
 		}
-		defer c.Close()
-		stop := context.AfterFunc(ctx, func() { c.Close() })
-		defer stop()
-		c.SetDeadline(time.Now().Add(patience * 60 * time.Second))
-		_, err = io.Copy(received, c)
+		receiver <- err
+	}()
+	c, err := from.dial("tcp", l.Addr().String())
+	if err != nil {
 		return err
-	})
-	var n int64
-	g.Go(func() error {
-		c, err := from.dial("tcp", l.Addr().String())
-		if err != nil {
-			l.Close()
-			return err
-		}
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(patience * 60 * time.Second))
-		n, err = io.CopyBuffer(onlyWriter{c}, io.TeeReader(data, sent), make([]byte, 128<<10))
-		return err
-	})
-	if err := g.Wait(); err != nil {
+	}
+	c.SetDeadline(deadline)
+	n, err := io.CopyBuffer(onlyWriter{c}, io.TeeReader(data, sent), make([]byte, 128<<10))
+	c.Close()
+	if err == nil {
+		err = <-receiver
+	}
+	if err != nil {
 		return fmt.Errorf("after %d bytes: %w", n, err)
 	}
 	if string(sent.Sum(nil)) != string(received.Sum(nil)) {

@@ -147,7 +147,7 @@ func TestTheLoopbackDeviceIsSetUp(t *testing.T) {
 	b := newBed(t, options{config: map[string]any{"xdp": "off", "repair_interval": "200ms"}})
 	down := func() {
 		for _, n := range b.nodes {
-			n.ip("link", "set", "lo", "down")
+			n.ip("link set lo down")
 		}
 	}
 	down()

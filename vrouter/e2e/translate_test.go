@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -334,17 +334,7 @@ func TestTheLocatorOutlivesTheAgent(t *testing.T) {
 	if err := transfer(x, y, 4, 8<<20); err != nil {
 		t.Errorf("a transfer while the agent does not run: %v", err)
 	}
-	kernel := func() string {
-		var all []byte
-		for _, what := range []string{"address", "route"} {
-			out, err := exec.Command("ip", "-n", n.space, "-6", what, "show").CombinedOutput()
-			if err != nil {
-				t.Fatalf("ip -6 %s: %v: %s", what, err, out)
-			}
-			all = append(all, out...)
-		}
-		return string(all)
-	}
+	kernel := func() string { return n.ip("-6 address show") + n.ip("-6 route show") }
 	address := n.locator().Addr().Next().String()
 	if text := kernel(); !strings.Contains(text, address+"/128") || !strings.Contains(text, "unreachable "+n.locator().String()) {
 		t.Errorf("the kernel lacks the address or the unreachable route of locator %s:\n%s", n.locator(), text)
@@ -465,7 +455,7 @@ func TestThePrefixOfACommonLinkIsNoLocator(t *testing.T) {
 	b.state.Networks = []model.Network{{Name: "red", ID: 291, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
 	x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
 	other := b.nodes[2]
-	other.ip("address", "add", "fd30::a8bb:ccff:fedd:1122/64", "dev", "fab", "nodad") // made from a MAC address
+	other.ip("address add fd30::a8bb:ccff:fedd:1122/64 dev fab nodad") // made from a MAC address
 	other.v6 = netip.MustParseAddr("fd30::a8bb:ccff:fedd:1122")
 	b.up()
 	for i, n := range b.nodes[:2] {
@@ -550,9 +540,7 @@ func TestTranslationUsesParallelLinks(t *testing.T) {
 	b := newBed(t, options{routed: true})
 	ip := func(space, line string) {
 		t.Helper()
-		if out, err := exec.Command("ip", append([]string{"-n", space}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip -n %s %s: %v: %s", space, line, err, out)
-		}
+		testprogram.Output(t, "ip -n "+space+" "+line)
 	}
 	router := b.name + "-sw"
 	for i, n := range b.nodes {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -83,9 +82,7 @@ func TestScapyTranslates(t *testing.T) {
 			x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
 			b.state.Ports = append(b.state.Ports, model.Port{Name: "y", Network: "red", Node: peer.name, MAC: model.MAC{2, 0, 0, 0, 0, 9}, IPs: addresses("10.1.0.11", "fd00:1::11")})
 			own := b.state.Nodes[1].Locator
-			if out, err := exec.Command("ip", "-n", peer.space, "address", "replace", own.Addr().Next().String()+"/128", "dev", "lo", "nodad").CombinedOutput(); err != nil {
-				t.Fatalf("add an address: %v: %s", err, out)
-			}
+			peer.ip("address replace " + own.Addr().Next().String() + "/128 dev lo nodad")
 			peer.answerTests(t, own.Addr().Next())
 			b.up()
 			b.nodes[0].awaitWays("b", "translated", "vxlan")
@@ -176,7 +173,7 @@ func TestANodeGetsALocatorOfThePool(t *testing.T) {
 	b.state.Nodes[0].Locator = netip.Prefix{}
 	b.up()
 	a := b.nodes[0]
-	a.ip("address", "add", "fd00:77:0:2::7/64", "dev", "fab", "nodad")
+	a.ip("address add fd00:77:0:2::7/64 dev fab nodad")
 	for _, c := range []struct{ node, underlay, want string }{
 		{"c", "172.30.0.99", "fd00:77:0:1::/64"}, {"c", "172.30.0.99", "fd00:77:0:1::/64"}, {"a", a.v4.String(), "fd00:77:0:3::/64"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -17,7 +18,7 @@ import (
 func decode(t testing.TB, text string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("decode: %v\n%s", err, text)
 	}
 }
 
@@ -47,9 +48,7 @@ func TestPingTheGatewayAndThePathMTU(t *testing.T) {
 		t.Errorf("a packet as large as the MTU: %v\n%s", err, out)
 	}
 	// The workload thinks that it may send more: the way says no.
-	if out, err := exec.Command("ip", "-n", x.port.Attach.Netns, "link", "set", "eth0", "mtu", "1500").CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
+	testprogram.Output(t, "ip -n "+x.port.Attach.Netns+" link set eth0 mtu 1500")
 	if err := transfer(x, y, 4, 1<<20); err != nil {
 		t.Errorf("TCP of a workload whose device has too large an MTU: %v", err)
 	}
@@ -122,17 +121,18 @@ func TestATraceSaysWhereAPacketGoes(t *testing.T) {
 	var trace inspect.Trace
 	decode(t, b.nodes[0].run("trace", "--from", "x", "--to", y.ip(4).String(), "--proto", "tcp", "--dport", "80", "-o", "json"), &trace)
 	if trace.Dropped || !containsAll(trace.Verdict, "mpls-udp", "18") || len(trace.Steps) < 3 {
-		t.Errorf("%+v", trace)
+		t.Errorf("the trace is %+v, want mpls-udp with label 18", trace)
 	}
 	decode(t, b.nodes[0].run("trace", "--from", "x", "--to", "10.1.9.9", "-o", "json"), &trace)
 	if !trace.Dropped || !strings.Contains(trace.Verdict, "no_route") {
-		t.Errorf("%+v", trace)
+		t.Errorf("the trace is %+v, want a drop with no_route", trace)
 	}
 }
 
 // Kernel VXLAN on another node: both ways, with a bridge's static entries.
 func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 	t.Parallel()
+	needs(t, "bridge")
 	b := newBed(t, options{})
 	kernel := b.nodes[1]
 	b.nodes = b.nodes[:1]
@@ -145,21 +145,16 @@ func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 	b.up()
 	w := &workload{bed: b, ns: b.namespace("k")}
 	w.port = model.Port{Name: "k", IPs: []netip.Addr{netip.MustParseAddr("10.7.0.20")}, Attach: model.Attachment{Netns: b.name + "-k"}}
-	for _, c := range [][]string{
-		{"ip", "-n", kernel.space, "link", "add", "vx", "type", "vxlan", "id", "700", "dstport", "4789", "local", kernel.v4.String(), "nolearning"},
-		{"ip", "-n", kernel.space, "link", "add", "br0", "type", "bridge"},
-		{"ip", "-n", kernel.space, "link", "set", "vx", "master", "br0", "mtu", "1450", "up"},
-		{"ip", "-n", kernel.space, "link", "set", "br0", "up"},
-		{"ip", "-n", kernel.space, "link", "add", "v0", "mtu", "1450", "type", "veth", "peer", "name", "eth0", "mtu", "1450", "netns", b.name + "-k"},
-		{"ip", "-n", kernel.space, "link", "set", "v0", "master", "br0", "up"},
-		{"ip", "-n", b.name + "-k", "link", "set", "eth0", "address", foreign.String(), "up"},
-		{"ip", "-n", b.name + "-k", "addr", "add", "10.7.0.20/24", "dev", "eth0"},
-		{"bridge", "-n", kernel.space, "fdb", "append", "00:00:00:00:00:00", "dev", "vx", "dst", b.nodes[0].v4.String()},
-		{"bridge", "-n", kernel.space, "fdb", "append", x.port.MAC.String(), "dev", "vx", "dst", b.nodes[0].v4.String()},
-	} {
-		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("%v: %v: %s", c, err, out)
-		}
+	kernel.ip("link add vx type vxlan id 700 dstport 4789 local " + kernel.v4.String() + " nolearning")
+	kernel.ip("link add br0 type bridge")
+	kernel.ip("link set vx master br0 mtu 1450 up")
+	kernel.ip("link set br0 up")
+	kernel.ip("link add v0 mtu 1450 type veth peer name eth0 mtu 1450 netns " + b.name + "-k")
+	kernel.ip("link set v0 master br0 up")
+	testprogram.Output(t, "ip -n "+b.name+"-k link set eth0 address "+foreign.String()+" up")
+	testprogram.Output(t, "ip -n "+b.name+"-k addr add 10.7.0.20/24 dev eth0")
+	for _, mac := range []string{"00:00:00:00:00:00", x.port.MAC.String()} {
+		testprogram.Output(t, "bridge -n "+kernel.space+" fdb append "+mac+" dev vx dst "+b.nodes[0].v4.String())
 	}
 	for _, n := range []int{1 << 10, 20 << 20} {
 		if err := transfer(x, w, 4, n); err != nil {
@@ -197,15 +192,11 @@ func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
 				Networks: []model.GatewayNetwork{{Network: "lan", VNI: 700, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.7.0.254/32"), netip.MustParsePrefix("fd07::fe/128")}}}}}
 			x := b.workload("x", "lan", 0, "10.7.0.10", "fd07::10")
 			b.up()
-			for _, args := range [][]string{
-				{"link", "add", "vx", "type", "vxlan", "id", "700", "dstport", "4789", "local", own.String(), "remote", far.String()},
-				{"link", "set", "vx", "address", foreign.String(), "mtu", "1430", "up"},
-				{"addr", "add", "10.7.0.254/24", "dev", "vx"},
-				{"addr", "add", "fd07::fe/64", "dev", "vx", "nodad"},
-			} {
-				kernel.ip(args...)
-			}
-			defer kernel.ip("link", "del", "vx")
+			kernel.ip("link add vx type vxlan id 700 dstport 4789 local " + own.String() + " remote " + far.String())
+			kernel.ip("link set vx address " + foreign.String() + " mtu 1430 up")
+			kernel.ip("addr add 10.7.0.254/24 dev vx")
+			kernel.ip("addr add fd07::fe/64 dev vx nodad")
+			defer kernel.ip("link del vx")
 			w := &workload{bed: b, ns: kernel.ns, port: model.Port{Name: "k", IPs: addresses("10.7.0.254", "fd07::fe")}}
 			for _, version := range []int{4, 6} {
 				for _, n := range []int{64, 1300} {
@@ -235,9 +226,7 @@ func (b *bed) service() (x *workload, servers []*workload, service netip.Addr) {
 	b.state.Routes = []model.Route{{Network: "red", Prefix: netip.PrefixFrom(service, 32), Via: []model.Via{{Port: "s1"}, {Port: "s2"}}}}
 	b.up()
 	for _, s := range servers {
-		if out, err := exec.Command("ip", "-n", s.port.Attach.Netns, "addr", "add", service.String()+"/32", "dev", "lo").CombinedOutput(); err != nil {
-			b.t.Fatalf("%v %s", err, out)
-		}
+		testprogram.Output(b.t, "ip -n "+s.port.Attach.Netns+" addr add "+service.String()+"/32 dev lo")
 	}
 	return x, servers, service
 }

@@ -30,7 +30,7 @@ func TestPacketsToOutsideGoToTheSendersNode(t *testing.T) {
 	})
 	tables, warnings := compiled(t, s, nil)
 	if len(warnings) > 0 {
-		t.Error(warnings)
+		t.Errorf("warnings %v, want none", warnings)
 	}
 	host, _ := tables.named("port host-a")
 	for to, want := range map[string]layout.Route{

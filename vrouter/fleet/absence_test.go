@@ -107,7 +107,7 @@ func TestASecondAgentOfANodeIsRefused(t *testing.T) {
 	<-held
 	var taken *TakenError
 	if err := g.Attend(ctx(t), "a", Alive{Instance: "two"}, func() { t.Error("it got the node") }); !errors.As(err, &taken) || taken.Holder.PID != 7 {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want that process 7 has the node", err)
 	}
 	// The same one comes back.
 	d, endAgain := context.WithCancel(context.Background())

@@ -66,7 +66,7 @@ func TestANodeIsConnectedWhileItHasPorts(t *testing.T) {
 	add(t, f, port("x", "10.1.0.9"))
 	expect("a workload", 1)
 	if p := hostsOf(t, f, "a")[0]; p.Origin != model.NodeAccess || len(p.IPs) == 0 || p.Name != model.NodePort("a", "red") {
-		t.Errorf("%+v", p)
+		t.Errorf("the node's port is %+v, want one of node_access with addresses and the name of NodePort", p)
 	}
 	set(false)
 	expect("without node_access", 0)
@@ -105,7 +105,7 @@ func TestADocumentWithoutTheNetworkDisconnectsTheNode(t *testing.T) {
 	x := add(t, f, port("x", "10.1.0.9"))
 	reconcileAccess(t, f, "a")
 	if all := hostsOf(t, f, "a"); len(all) != 1 {
-		t.Fatalf("%+v", all)
+		t.Fatalf("the node has ports %+v, want 1", all)
 	}
 	if _, err := f.DeletePort(ctx(t), x.Name, nil); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
 	add(t, f, port("x", "10.1.0.10"))
 	apply(t, f, small())
 	if got := state(t, f); len(got.Ports) != 1 || got.Ports[0].Name != "x" {
-		t.Errorf("%+v", got.Ports)
+		t.Errorf("the ports are %+v, want x alone", got.Ports)
 	}
 	for want, change := range map[string]func(*model.State){
 		"`vrouter port add` created a different port": func(s *model.State) { s.Ports[0].Name = "x" },

@@ -140,13 +140,13 @@ func TestExhaustionNamesTheNetworkAndWhatIsFull(t *testing.T) {
 	add(t, f, port("x"))
 	_, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("y")})
 	if !IsWhy(err, Full) || !strings.Contains(err.Error(), `network "red" has no free IPv4 address in 10.1.0.7`) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want that the network has no free IPv4 address", err)
 	}
 	// Others may still be asked for by name, and by a family that has some.
 	add(t, f, port("z", "10.1.0.99"))
 	six, _, err := f.AddPort(ctx(t), model.PortRequest{Port: port("six"), Six: true})
 	if err != nil || fmt.Sprint(six.IPs) != "[fd00:1::3]" {
-		t.Errorf("%v, %v", six.IPs, err)
+		t.Errorf("the port has the addresses %v (%v), want fd00:1::3", six.IPs, err)
 	}
 }
 

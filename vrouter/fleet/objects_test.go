@@ -43,7 +43,7 @@ func TestANetworkIsGivenItsNumbers(t *testing.T) {
 	apply(t, f, small())
 	blue, err := f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")})
 	if err != nil || blue.ID != 2 || blue.VNI != 2 || blue.Forwarding != model.L3 {
-		t.Errorf("%+v, %v", blue, err)
+		t.Errorf("the network is %+v (%v), want ID 2, VNI 2 and l3", blue, err)
 	}
 	if again, err := f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")}); err != nil || again.ID != 2 {
 		t.Errorf("asked for again: %+v, %v", again, err)
@@ -96,7 +96,7 @@ func TestWhatIsInUseStays(t *testing.T) {
 		"node with ports":     f.DeleteNode(ctx(t), "a", false),
 	} {
 		if !IsWhy(err, InUse) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("delete a %s: error %v, want one of an object in use", what, err)
 		}
 	}
 	if err := f.DeleteNode(ctx(t), "a", true); err != nil {
@@ -126,11 +126,11 @@ func TestAChangeThatWouldBreakWhatIsThereIsRefused(t *testing.T) {
 	add(t, f, port("x", "10.1.0.200"))
 	_, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Subnets = prefixes("10.1.0.0/25"); return nil })
 	if !IsWhy(err, Invalid) || !strings.Contains(err.Error(), `10.1.0.200 is in no subnet`) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want that 10.1.0.200 is in no subnet", err)
 	}
 	n, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.Policies = []string{"web"}; return nil })
 	if err != nil || state(t, f).Networks[0].Policies[0] != "web" {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("the network is %+v (%v), want policy web", n, err)
 	}
 	if err := f.PutNode(ctx(t), model.Node{Name: "c", Underlay: []netip.Addr{netip.MustParseAddr("10.1.0.77")}}); !IsWhy(err, Invalid) {
 		t.Errorf("a node whose address is a network's: %v", err)

@@ -87,7 +87,7 @@ func TestAPortIsToldWhereItIs(t *testing.T) {
 	add(t, f, p)
 	got, err := f.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.Attach.Device = "tap0"; return nil })
 	if err != nil || got.Attach.Device != "tap0" || state(t, f).Ports[0].Attach.Device != "tap0" {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("the port is %v (%v), want device tap0", got, err)
 	}
 	if _, err := f.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.IPs = nil; return nil }); !IsWhy(err, Invalid) {
 		t.Errorf("its addresses changed: %v", err)

@@ -52,7 +52,7 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 		"a new copy": New(s, Options{}).Run(ctx(t)),
 	} {
 		if !errors.As(err, &newer) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: error %v, want that the store is newer", what, err)
 		}
 	}
 	if after, _ := s.Read(context.Background(), 0); after.Revision != before.Revision {

@@ -32,7 +32,7 @@ func TestMatchCovers(t *testing.T) {
 	} {
 		m, err := ParseMatch(c.match)
 		if err != nil {
-			t.Errorf("%q: %v", c.match, err)
+			t.Errorf("parse the match %q: %v", c.match, err)
 			continue
 		}
 		if got := m.Covers(v4); got != c.v4 {
@@ -82,7 +82,7 @@ func FuzzParseMatch(f *testing.F) {
 			return
 		}
 		if len(m.Ends) > 2 || len(m.Ends) == 0 && m.Protocol == nil {
-			t.Fatalf("%q: %+v", s, m)
+			t.Fatalf("the match %q is %+v, want 1 or 2 ends, or a protocol", s, m)
 		}
 		// A flow made of the ends asked for is covered.
 		flow := Flow{Local: m.endOf(0), Remote: m.endOf(1)}

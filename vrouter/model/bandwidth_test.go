@@ -19,7 +19,7 @@ func TestARateIsReadAsItIsWritten(t *testing.T) {
 	}
 	for _, text := range []string{"", "M", "fast", "-1M", "1.5", "0.0001k", "1e30", "NaN", "Inf", "100 M", "100m", "2000G"} {
 		if got, err := ParseRate(text); err == nil || !strings.Contains(err.Error(), "is not a rate") {
-			t.Errorf("%q: %d, %v", text, got, err)
+			t.Errorf("%q: %d, error %v, want one that contains %q", text, got, err, "is not a rate")
 		}
 	}
 }

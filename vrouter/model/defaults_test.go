@@ -41,7 +41,7 @@ func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 
 func TestDefaultsTwiceAreAsGoodAsOnce(t *testing.T) {
 	if diff := cmp.Diff(bare().WithDefaults(), bare().WithDefaults().WithDefaults(), same); diff != "" {
-		t.Error(diff)
+		t.Errorf("defaults after defaults (-once +twice):\n%s", diff)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestTextThatLooksLikeANumberStaysAsItIsWritten(t *testing.T) {
 	for _, text := range []string{"007", "0x10", "1_000", "1.50", "1e3", ".inf", ".nan", "0o17", "0b11", "-0", "2020-01-01", "true", "no", "80", "8000-8080"} {
 		s, err := Parse("f", []byte("policies: [{name: "+text+", rules: [{ports: "+text+"}]}]\nports:\n- policies:\n  - "+text+"\n"))
 		if err != nil {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("parse the text %s: %v", text, err)
 			continue
 		}
 		if got := [3]string{s.Policies[0].Name, s.Policies[0].Rules[0].Ports, s.Ports[0].Policies[0]}; got != [3]string{text, text, text} {
@@ -138,7 +138,7 @@ func TestAStateThatIsWrittenReadsAsItWas(t *testing.T) {
 	} {
 		text, err := write(wholeState())
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("write %s: %v", name, err)
 		}
 		got, err := Parse(name, text)
 		if err != nil {
@@ -311,7 +311,7 @@ func readsAgain(t *testing.T, text []byte) bool {
 	first := fmt.Sprint(s.Validate())
 	written, err := json.Marshal(s)
 	if err != nil {
-		t.Fatalf("%q: %v", text, err)
+		t.Fatalf("write the state of %q: %v", text, err)
 	}
 	again, err := Parse("f", written)
 	if err != nil {

@@ -15,7 +15,7 @@ func TestARangeReadsAsItIsWritten(t *testing.T) {
 	} {
 		r, err := ParseRange(text)
 		if err != nil || r.String() != want {
-			t.Errorf("%q: %v, %v", text, r, err)
+			t.Errorf("ParseRange(%q) is %v (%v), want %s", text, r, err, want)
 		}
 		if again, err := ParseRange(r.String()); err != nil || again != r {
 			t.Errorf("%q written and read again: %v, %v", text, again, err)

@@ -13,7 +13,7 @@ func FuzzParseMAC(f *testing.F) {
 		m, err := ParseMAC(text)
 		if err != nil {
 			if !strings.Contains(err.Error(), "is not a MAC address; write six bytes such as 02:00:00:00:00:01") || m != (MAC{}) {
-				t.Errorf("%q: %s, %v", text, m, err)
+				t.Errorf("ParseMAC(%q) is %s with error %v, want no MAC and an error that shows how to write one", text, m, err)
 			}
 			return
 		}

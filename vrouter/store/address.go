@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // Address is the address of a store.
@@ -150,9 +150,9 @@ func (t TLS) config(a Address) (*tls.Config, error) {
 	if (t.Cert == "") != (t.Key == "") {
 		return nil, fmt.Errorf("store %s: only one of certificate and key is set; set both", a)
 	}
-	c, err := transport.TLSInfo{CertFile: t.Cert, KeyFile: t.Key, TrustedCAFile: t.CA}.ClientConfig()
+	c, err := clientv3.NewClientConfig(&clientv3.ConfigSpec{Secure: &clientv3.SecureConfig{Cert: t.Cert, Key: t.Key, Cacert: t.CA}}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: TLS files: %w", a, err)
 	}
-	return c, nil
+	return c.TLS, nil
 }

@@ -22,7 +22,7 @@ func TestAnAddressIsReadAndWrittenWithoutItsPassword(t *testing.T) {
 	} {
 		a, err := ParseAddress(text)
 		if err != nil || a.String() != want.is || !slices.Equal(a.Endpoints, want.endpoints) {
-			t.Errorf("%q: %v %v, %v", text, a, a.Endpoints, err)
+			t.Errorf("the address %q is %v with endpoints %v (%v), want %s with %v", text, a, a.Endpoints, err, want.is, want.endpoints)
 		}
 	}
 	if a, _ := ParseAddress("etcd://me:se%40cret@etcd.example"); a.User != "me" || a.Password != "se@cret" {
@@ -42,7 +42,7 @@ func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
 		"etcd://%zz@a":  "user and password",
 	} {
 		if _, err := ParseAddress(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: error %v, want one that contains %q", text, err, want)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"google.golang.org/grpc/credentials"
@@ -139,7 +138,8 @@ func embeddedConfig(o EmbeddedOptions) (*embed.Config, error) {
 	case o.TLS.CA == "":
 		return nil, errors.New("store_listen: without ca under store_tls any host could write the fleet's state; set ca to the CA of the nodes' certificates, or set store_insecure: true")
 	default:
-		c.ClientTLSInfo = transport.TLSInfo{CertFile: o.TLS.Cert, KeyFile: o.TLS.Key, TrustedCAFile: o.TLS.CA, ClientCertAuth: true}
+		i := &c.ClientTLSInfo
+		i.CertFile, i.KeyFile, i.TrustedCAFile, i.ClientCertAuth = o.TLS.Cert, o.TLS.Key, o.TLS.CA, true
 	}
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{listen}, []url.URL{listen}
 	return c, nil

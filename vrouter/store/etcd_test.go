@@ -110,7 +110,7 @@ func TestAWatchIsToldThatTheStoreIsGone(t *testing.T) {
 	case err := <-ended:
 		t.Logf("noticed after %v", time.Since(cut))
 		if !errors.Is(err, ErrUnavailable) {
-			t.Errorf("%v", err)
+			t.Errorf("error %v, want %v", err, ErrUnavailable)
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("it still believes in the store")
@@ -238,7 +238,7 @@ func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
 		"TLS files":   {CA: "/no/such/file"},
 	} {
 		if _, err := OpenEtcd(a, files, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v", files, err)
+			t.Errorf("%+v: error %v, want one that contains %q", files, err, want)
 		}
 	}
 }
@@ -255,7 +255,7 @@ func TestAWatchThatIsTooOldSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Watch(context.Background(), All, last-8, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want %v", err, ErrCompacted)
 	}
 }
 

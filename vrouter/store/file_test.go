@@ -26,7 +26,7 @@ func TestAFileIsOneProcesssAtATime(t *testing.T) {
 	}
 	defer s.Close()
 	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "another process has it open") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one that contains %q", err, "another process has it open")
 	}
 }
 
@@ -37,7 +37,7 @@ func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "not a bbolt database; restore a backup") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one that contains %q", err, "not a bbolt database; restore a backup")
 	}
 	if now, _ := os.ReadFile(path); !bytes.Equal(now, text) {
 		t.Error("it was changed")
@@ -56,7 +56,7 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 		commit(t, s, Commit{Put: put("a", "b")})
 	}
 	if err := s.Watch(context.Background(), All, 1, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want %v", err, ErrCompacted)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestADamagedFileIsAnErrorAndNotANewStore(t *testing.T) {
 			s.Close()
 			t.Errorf("%s: the store opens", what)
 		} else if !strings.Contains(err.Error(), "restore a backup") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: error %v, want one that advises to restore a backup", what, err)
 		}
 	}
 	random := rand.New(rand.NewPCG(4, 35))

@@ -82,7 +82,7 @@ func TestACommitIsMadeWholeOrNotAtAll(t *testing.T) {
 			t.Errorf("revisions %d and %d", first, second)
 		}
 		if got := keys(t, s); !slices.Equal(got, []string{"a/1=z"}) {
-			t.Errorf("%q", got)
+			t.Errorf("the store has %q, want a/1=z", got)
 		}
 		for name, c := range map[string]Commit{
 			"changed":        {Exact: map[string]int64{"a/1": first}, Put: put("c", "")},
@@ -92,12 +92,12 @@ func TestACommitIsMadeWholeOrNotAtAll(t *testing.T) {
 		} {
 			var conflict *ConflictError
 			if _, err := s.Commit(ctx, c); !errors.As(err, &conflict) || len(conflict.Keys) == 0 {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: error %v, want a conflict with its keys", name, err)
 			}
 		}
 		commit(t, s, Commit{Ranges: map[string]int64{"a/": second, "nothing/": 0}, Put: put("c", "made")})
 		if got := keys(t, s); !slices.Equal(got, []string{"a/1=z", "c=made"}) {
-			t.Errorf("%q", got)
+			t.Errorf("the store has %q, want a/1=z and c=made", got)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestAWatchMissesNothing(t *testing.T) {
 			}
 		}
 		if len(got) != 2 || got["a"] != "49" || got["k/49"] != "v" {
-			t.Errorf("%v", got)
+			t.Errorf("the watch has sent %v, want the last values of a and k/49", got)
 		}
 		for range 2 { // also when nothing happens
 			select {
@@ -151,7 +151,7 @@ func TestAWatchMissesNothing(t *testing.T) {
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("error %v, want %v", err, context.Canceled)
 		}
 	})
 }
@@ -321,7 +321,7 @@ func TestAStoreLasts(t *testing.T) {
 			}
 			defer s.Close()
 			if got := keys(t, s); !slices.Equal(got, []string{"a=1"}) {
-				t.Errorf("%q", got)
+				t.Errorf("the store has %q, want a=1", got)
 			}
 			commit(t, s, Commit{Exact: map[string]int64{"a": kept}, Put: put("a", "2")})
 		})

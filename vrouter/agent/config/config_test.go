@@ -24,7 +24,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 		Limits: Limits{LinkLabels: 100},
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
-		t.Error(d)
+		t.Errorf("the configuration (-want +got):\n%s", d)
 	}
 }
 
@@ -65,7 +65,7 @@ flow_closed: 2s
 		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, UDPChecksum: On, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {
-		t.Error(d)
+		t.Errorf("the configuration (-want +got):\n%s", d)
 	}
 }
 

@@ -53,14 +53,14 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 	prefixes := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 	addresses := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 	if d := cmp.Diff(smallState(), slice.Whole(), prefixes, addresses); d != "" {
-		t.Error(d)
+		t.Errorf("the kept state (-want +got):\n%s", d)
 	}
 	node, err := k.LoadNode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(fresh, node, addresses, cmpopts.IgnoreUnexported(fib.IDs{})); d != "" {
-		t.Error(d)
+		t.Errorf("the kept node (-want +got):\n%s", d)
 	}
 	if text, err := json.Marshal(node.IDs); err != nil || string(text) != `{"nexthop":{"x":1}}` {
 		t.Errorf("the numbers are %s (%v)", text, err)
@@ -162,13 +162,13 @@ func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
 		return all
 	}
 	if d := cmp.Diff([]string{"notes.txt", "slice.json"}, names()); d != "" {
-		t.Error(d)
+		t.Errorf("files (-want +got):\n%s", d)
 	}
 	if err := k.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"notes.txt"}, names()); d != "" {
-		t.Error(d)
+		t.Errorf("files after Remove (-want +got):\n%s", d)
 	}
 	if err := k.Remove(); err != nil {
 		t.Errorf("removing again: %v", err)

@@ -29,7 +29,7 @@ func TestAStoreThatIsNotInTheNodesNamespaceIsSaid(t *testing.T) {
 			_, err = s.Read(ctx, 0)
 		}
 		if err == nil || !strings.Contains(err.Error(), "network namespace "+here.Name) {
-			t.Errorf("%s: %v", c.Store, err)
+			t.Errorf("%s: error %v, want one that contains %q", c.Store, err, "network namespace "+here.Name)
 		}
 	}
 }

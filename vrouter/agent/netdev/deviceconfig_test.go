@@ -36,7 +36,7 @@ func TestAWorkloadHasItsSubnetsLengthsAndOneGatewayAFamily(t *testing.T) {
 func TestANetworkThatOnlyBridgesHasNoGateway(t *testing.T) {
 	n := model.Network{Subnets: prefixes("10.0.0.0/24"), Forwarding: model.L2}
 	if o := DeviceConfigOf(n, model.Port{IPs: addresses("10.0.0.7")}); len(o.Gateways) != 0 || !slices.Equal(o.Addresses, prefixes("10.0.0.7/24")) {
-		t.Errorf("%+v", o)
+		t.Errorf("the device gets %+v, want the address 10.0.0.7/24 and no gateway", o)
 	}
 }
 

@@ -1,41 +1,19 @@
 package netdev
 
 import (
-	"fmt"
 	"net/netip"
-	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-
-	"windtunnel/internal/setup"
 )
 
 // Keep removes the labels of an earlier address, and adds a deleted label again. The next
 // agent finds the labels and removes them.
 func TestKeepMakesTheLabelsInTheFilterEqualToTheWantedLabels(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to create network namespaces")
-	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("ip is not installed; get it with: " + setup.Command("ip"))
-	}
 	for _, kind := range []string{"bridge", "veth peer name f1"} {
 		t.Run(kind, func(t *testing.T) {
-			name := fmt.Sprintf("vr-labels-%d", os.Getpid())
-			if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			defer exec.Command("ip", "netns", "del", name).Run()
-			if out, err := exec.Command("sh", "-c", "ip -n "+name+" link add f0 type "+kind).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			s, err := Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s, ip := testSpace(t)
+			ip("link add f0 type " + kind)
 			fab, err := s.Links.LinkByName("f0")
 			if err != nil {
 				t.Fatal(err)

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"windtunnel/internal/setup"
+	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
 )
 
-// locatorSpace returns a new network namespace with the device lo, and a function that runs
+// testSpace returns a new network namespace with the device lo, and a function that runs
 // ip(8) in it.
-func locatorSpace(t *testing.T) (*Space, func(args string) string) {
+func testSpace(t *testing.T) (*Space, func(args string) string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to create network namespaces")
@@ -23,23 +24,15 @@ func locatorSpace(t *testing.T) (*Space, func(args string) string) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("ip is not installed; get it with: " + setup.Command("ip"))
 	}
-	name := fmt.Sprintf("vr-locator-%d", os.Getpid())
-	run := func(args ...string) string {
-		t.Helper()
-		out, err := exec.Command("ip", args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("ip %v: %v: %s", args, err, out)
-		}
-		return string(out)
-	}
-	run("netns", "add", name)
-	t.Cleanup(func() { exec.Command("ip", "netns", "del", name).Run() })
+	name := fmt.Sprintf("vr-netdev-%d", os.Getpid())
+	testprogram.Output(t, "ip netns add "+name)
+	t.Cleanup(func() { testprogram.Output(t, "ip netns del "+name) })
 	s, err := Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	ip := func(args string) string { return run(append([]string{"-n", name}, strings.Fields(args)...)...) }
+	ip := func(line string) string { return testprogram.Output(t, "ip -n "+name+" "+line) }
 	ip("link set lo up")
 	return s, ip
 }
@@ -47,7 +40,7 @@ func locatorSpace(t *testing.T) (*Space, func(args string) string) {
 // After a change of the locator, the address of the old locator is removed from lo, also if its
 // route was deleted before.
 func TestTheAddressOfTheLastLocatorIsRemoved(t *testing.T) {
-	s, ip := locatorSpace(t)
+	s, ip := testSpace(t)
 	old, now := netip.MustParsePrefix("fd77:0:0:1::/64"), netip.MustParsePrefix("fd77:0:0:2::/64")
 	if err := KeepLocator(s, model.Node{Locator: old}, netip.Prefix{}); err != nil {
 		t.Fatal(err)
@@ -66,7 +59,7 @@ func TestTheAddressOfTheLastLocatorIsRemoved(t *testing.T) {
 
 // The agent finds a locator of 80 bits of an earlier agent by its route, and removes it.
 func TestTheAddressOfALongLocatorIsRemoved(t *testing.T) {
-	s, ip := locatorSpace(t)
+	s, ip := testSpace(t)
 	old := netip.MustParsePrefix("fd77:0:0:1:2::/80")
 	if err := KeepLocator(s, model.Node{Locator: old}, netip.Prefix{}); err != nil {
 		t.Fatal(err)
@@ -86,7 +79,7 @@ func TestTheAddressOfALongLocatorIsRemoved(t *testing.T) {
 // A locator is refused if the host has an address in it that looks like a workload's. The first
 // address of the locator and others without a network are allowed.
 func TestALocatorWithAnAddressOfTheHostIsRefused(t *testing.T) {
-	s, ip := locatorSpace(t)
+	s, ip := testSpace(t)
 	locator := netip.MustParsePrefix("fd77:0:0:1::/64")
 	kernel := func() string { return ip("-6 address show lo") + ip("-6 route show type unreachable") }
 	ip("address add fd77:0:0:1::7/128 dev lo nodad")
@@ -140,7 +133,7 @@ func TestALocatorThatTheHostUsesIsRefused(t *testing.T) {
 		{"another part of a link's prefix", "address add fd77:0:0:1::7/64 dev fab nodad", "fd77:0:0:1:5::/80", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, ip := locatorSpace(t)
+			s, ip := testSpace(t)
 			kernel := func() string { return ip("-6 address show lo") + ip("-6 route show type unreachable") }
 			ip("link add fab type veth peer name far")
 			ip("link set fab up")
@@ -172,7 +165,7 @@ func TestALocatorThatTheHostUsesIsRefused(t *testing.T) {
 
 // A locator that the host begins to use is removed: the link works again.
 func TestALocatorIsRemovedOnceTheHostUsesIt(t *testing.T) {
-	s, ip := locatorSpace(t)
+	s, ip := testSpace(t)
 	n := model.Node{Locator: netip.MustParsePrefix("fd77:0:0:1::/80")}
 	ip("link add fab type veth peer name far")
 	ip("link set fab up")
