@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/must"
 )
 
 func TestCompletionProposesValuesAndNotFiles(t *testing.T) {
@@ -32,9 +34,7 @@ func TestCompletionProposesValuesAndNotFiles(t *testing.T) {
 		cmd.SetOut(&out)
 		cmd.SetErr(&bytes.Buffer{})
 		cmd.SetArgs(append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(c.line, " ")...))
-		if err := cmd.Execute(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cmd.Execute())
 		got := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if end := got[len(got)-1]; end != c.end || c.want != "" && !slices.Contains(got, c.want) {
 			t.Errorf("%q: %q, want %s and the directive %s", c.line, got, c.want, c.end)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
@@ -26,9 +27,7 @@ const handbook = "../../docs/vrouter.md"
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile(handbook)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, rest, ok := strings.Cut(string(text), "\n"+heading+"\n")
 	if !ok {
 		t.Fatalf("%s has no section %q", handbook, heading)
@@ -107,9 +106,7 @@ func TestTheHandbookExplainsEveryKey(t *testing.T) {
 func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
 	text := strings.Join(blocks(section(t, "## Desired state"), "yaml"), "")
 	state, err := model.Parse("examples", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := state.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -144,9 +141,7 @@ func TestTheHandbookNamesEveryCommand(t *testing.T) {
 // The files, functions and constants in docs/datapath.md exist.
 func TestTheDataPathsDocumentNamesWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/datapath.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sources := readSources(t, "../../vrouter")
 	all := strings.Join(slices.Collect(maps.Values(sources)), "\n")
 	for _, what := range []struct{ named, is string }{
@@ -182,9 +177,7 @@ func readSources(t *testing.T, dir string) map[string]string {
 		sources[path] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return sources
 }
 
@@ -201,9 +194,7 @@ func hasFile(sources map[string]string, name string) bool {
 // exist.
 func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	named := map[string]bool{}
 	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1) {
 		named[m[1]] = true
@@ -214,9 +205,7 @@ func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 	}
 	for _, file := range files {
 		code, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, m := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`).FindAllStringSubmatch(string(code), -1) {
 			if !named[m[1]] {
 				t.Errorf("docs/security.md has no row for %s of %s", m[1], filepath.Base(file))

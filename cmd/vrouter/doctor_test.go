@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/screen"
 	"windtunnel/internal/setup"
 	"windtunnel/internal/testprogram"
@@ -61,9 +62,7 @@ func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 	namespace(t, name, 9000)
 	testprogram.Output(t, "ip -n "+name+" link set under1 up")
 	state := filepath.Join(t.TempDir(), "state.yaml")
-	if err := os.WriteFile(state, []byte("nodes:\n  - name: a\n    underlay: [192.0.2.1]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(state, []byte("nodes:\n  - name: a\n    underlay: [192.0.2.1]\n"), 0o644))
 	for by, c := range map[string]config.Config{
 		"a device's name": {Node: "a", Netns: name, Fabric: []string{"under0"}},
 		"a path":          {Node: "a", Netns: "/var/run/netns/" + name, Fabric: []string{"under0"}},

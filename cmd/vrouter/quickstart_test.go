@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -66,13 +67,9 @@ const tidy = `trap 'for c in [ab].yaml; do [ -e "$c" ] && vrouter remove --confi
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vr-qs") // short: sockets are in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program, err := testprogram.Build(dir, "vrouter")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return filepath.Dir(program)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"windtunnel/internal/cli"
+	"windtunnel/internal/must"
 	"windtunnel/internal/stopsignal"
 )
 
@@ -122,9 +123,7 @@ func exampleLines(t *testing.T, text string) [][]string {
 	for _, line := range strings.Split(text, "\n") {
 		for _, part := range strings.Split(line, " | ") {
 			words, err := shlex.Split(part)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if len(words) == 0 || words[0] != "vrouter" {
 				continue
 			}

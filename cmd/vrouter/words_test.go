@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -82,9 +83,7 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	cmd.SetArgs([]string{"man", dir})
 	var out strings.Builder
 	cmd.SetOut(&out)
-	if err := cmd.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Execute())
 	for page, says := range map[string]string{
 		"vrouter.1": "vrouter-network", "vrouter-agent.1": "store", "vrouter-cni-install.1": "conf-dir", "vrouter-policy-create.1": "ingress",
 	} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -32,9 +33,7 @@ func TestAStateSurvivesItsYAML(t *testing.T) {
 			Policies: []model.Policy{{Name: name, Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny, Ports: "80"}}}, {Name: "empty"}},
 		}
 		text, err := stateYAML(state)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var back model.State
 		if err := yaml.UnmarshalWithOptions(text, &back, yaml.Strict()); err != nil {
 			t.Errorf("read the document of %q again: %v\n%s", name, err, text)
@@ -68,9 +67,7 @@ func TestApplyReadsEveryStateThatIsPrinted(t *testing.T) {
 	states = append(states, model.State{Ports: slices.Repeat(states[0].Ports, 20_000)})
 	for _, s := range states {
 		text, err := stateYAML(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		back, err := model.Parse("state", text)
 		if err != nil {
 			t.Fatalf("parse the document again: %v\n%s", err, text)
@@ -119,9 +116,7 @@ func fill(v reflect.Value, n int) {
 func asText(t *testing.T, s model.State) string {
 	t.Helper()
 	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return strings.ReplaceAll(string(text), "null", "[]")
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 )
 
@@ -30,9 +31,7 @@ func refusal(t *testing.T, cmd *cobra.Command, args ...string) string {
 func TestFlagsOfAClusterNeedATestbedInACluster(t *testing.T) {
 	if os.Geteuid() == 0 {
 		lock, err := takeLock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer lock.Unlock()
 	}
 	for _, c := range []struct {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"windtunnel/internal/must"
 )
 
 // proposals returns what a shell gets for a command line, without descriptions. The last line is
@@ -20,17 +22,13 @@ func proposals(t *testing.T, line ...string) []string {
 	cmd.SetOut(&out)
 	cmd.SetErr(&bytes.Buffer{})
 	cmd.SetArgs(append([]string{cobra.ShellCompNoDescRequestCmd}, line...))
-	if err := cmd.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Execute())
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
 }
 
 func TestCompletionProposesValuesAndNotFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := storeRuns(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, storeRuns(dir))
 	main, many := filepath.Join(dir, "main.db"), filepath.Join(dir, "many.db")
 	const files, noFiles = ":0", ":4"
 	for _, c := range []struct {
@@ -107,9 +105,7 @@ func TestEachFlagProposesValuesOrTakesAnyText(t *testing.T) {
 func TestEveryListHasJSON(t *testing.T) {
 	for _, path := range []string{"suites", "systems", "tools", "doctor", "doctor suites", "runs", "lab list", "report", "compare", "trend"} {
 		cmd, _, err := root().Find(strings.Fields(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		f := cmd.Flags().Lookup("format")
 		if f == nil || f.Value.Set("json") != nil {
 			t.Errorf("%s has no --format json", path)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report/export"
 )
@@ -30,13 +31,9 @@ func TestTheDiagnosisFitsATerminalAndSaysEachRemedyOnce(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no program is installed
 	t.Setenv("HOME", t.TempDir())
 	d, err := diagnose(bare(), strings.Repeat("the CPUs are far from each other; ", 8))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var out bytes.Buffer
-	if err := d.write(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.write(&out))
 	text := out.String()
 	_, tools := d.tools()
 	_, systems := d.systems()
@@ -100,9 +97,7 @@ func TestABacklogIsAWarningOnlyWhereTheWireSharesACPU(t *testing.T) {
 
 func TestTheJSONOfDoctorIsDocumentedFieldByField(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, v := range []any{diagnosis{}, layout{}, foundTool{}, foundSystem{}, foundSuite{}, missing{}, probe.Program{}} {
 		kind := reflect.TypeOf(v)
 		for i := range kind.NumField() {
@@ -113,13 +108,9 @@ func TestTheJSONOfDoctorIsDocumentedFieldByField(t *testing.T) {
 		}
 	}
 	d, err := diagnose(bare(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var out bytes.Buffer
-	if err := export.JSON(&out, d); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, export.JSON(&out, d))
 	if strings.Contains(out.String(), "null") {
 		t.Error("a list is null")
 	}

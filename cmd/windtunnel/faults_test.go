@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 	_ "modernc.org/sqlite"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/phrase"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/results/postgrestest"
@@ -55,19 +56,13 @@ func newHome(t *testing.T) *home {
 	}
 	// World-readable, for the test that runs as an ordinary user.
 	dir, err := os.MkdirTemp("", "windtunnel-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(dir, 0o755))
 	awaitLock(t)
 	h := &home{t, dir, filepath.Join(dir, "windtunnel")}
 	h.install("windtunnel")
-	if err := os.WriteFile(filepath.Join(dir, "slow.yaml"), []byte(slowSuite), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "slow.yaml"), []byte(slowSuite), 0o644))
 	return h
 }
 
@@ -106,16 +101,10 @@ func (w withPrograms) Run() int {
 func (h *home) install(name string) {
 	h.t.Helper()
 	built, err := testprogram.Build(programs, name)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	text, err := os.ReadFile(built)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(h.dir, name), text, 0o755); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
+	must.Succeed(h.t, os.WriteFile(filepath.Join(h.dir, name), text, 0o755))
 }
 
 func (h *home) command(args ...string) *exec.Cmd {
@@ -136,12 +125,8 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 	h.t.Helper()
 	cmd := h.command(args...)
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
+	must.Succeed(h.t, cmd.Start())
 	var said strings.Builder
 	lines := bufio.NewScanner(io.TeeReader(stderr, &said))
 	yielded := regexp.MustCompile(`  \d+/\d+.*  .*bit/s, sender CPU`)
@@ -161,9 +146,7 @@ func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 // interrupt sends Ctrl-C to a run, waits for its end and checks its exit status.
 func (h *home) interrupt(cmd *exec.Cmd) {
 	h.t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, cmd.Process.Signal(syscall.SIGINT))
 	err := cmd.Wait()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 130 {
@@ -174,14 +157,10 @@ func (h *home) interrupt(cmd *exec.Cmd) {
 func (h *home) samples() (n int) {
 	h.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(h.dir, "data/windtunnel/windtunnel.db"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, err)
 	defer db.Close()
 	var check string
-	if err := errors.Join(db.QueryRow("SELECT count(*) FROM sample WHERE failure_kind IS NULL").Scan(&n), db.QueryRow("PRAGMA integrity_check").Scan(&check)); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, errors.Join(db.QueryRow("SELECT count(*) FROM sample WHERE failure_kind IS NULL").Scan(&n), db.QueryRow("PRAGMA integrity_check").Scan(&check)))
 	if check != "ok" {
 		h.t.Errorf("the store's integrity: %s", check)
 	}
@@ -191,9 +170,7 @@ func (h *home) samples() (n int) {
 func leftovers(t *testing.T) []string {
 	t.Helper()
 	names, err := space.Named(space.RunPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return names
 }
 
@@ -215,9 +192,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any")
 	untilNamespaces(t)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Kill())
 	cmd.Wait()
 	kept := h.samples()
 	if kept < 2 {
@@ -269,25 +244,19 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 	h := newHome(t)
 	h.install("vrouter")
 	suite := strings.Replace(slowSuite, "system: raw", "system: vrouter\n    encap: mpls-udp", 1)
-	if err := os.WriteFile(filepath.Join(h.dir, "overlay.yaml"), []byte(suite), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(h.dir, "overlay.yaml"), []byte(suite), 0o644))
 	cmd := h.untilTrials(1, "run", "overlay.yaml", "--gates", "warn")
 	left := func() (all []string) {
 		names, err := filepath.Glob("/run/windtunnel/wt-run*")
 		mounts, readErr := os.ReadFile("/proc/self/mounts")
-		if err := errors.Join(err, readErr); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(err, readErr))
 		for line := range strings.Lines(string(mounts)) {
 			if strings.Contains(line, "/run/windtunnel/wt-run") {
 				names = append(names, line)
 			}
 		}
 		programs, err := filepath.Glob("/proc/[0-9]*/exe")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, p := range programs {
 			argv, _ := os.ReadFile(filepath.Join(filepath.Dir(p), "cmdline")) // what has ended has none
 			if of, err := os.Readlink(p); err == nil && of == filepath.Join(h.dir, "vrouter") && strings.Contains(string(argv), "\x00agent\x00") {
@@ -339,9 +308,7 @@ func TestCtrlCEndsARunWhoseAgentIsStopped(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn")
 	agent := h.agent(cmd)
-	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(agent, syscall.SIGSTOP))
 	interrupted := time.Now()
 	h.interrupt(cmd)
 	if took := time.Since(interrupted); took > 20*time.Second {
@@ -396,9 +363,7 @@ func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
 func TestAFullDiskIsSaidAndKeepsWhatWasStored(t *testing.T) {
 	h := newHome(t)
 	small := filepath.Join(h.dir, "small")
-	if err := os.Mkdir(small, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(small, 0o755))
 	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skip("mounting a tmpfs: " + err.Error())
 	}
@@ -407,9 +372,7 @@ func TestAFullDiskIsSaidAndKeepsWhatWasStored(t *testing.T) {
 	if out, err := h.run("run", "slow.yaml", "--gates", "warn", "--trials", "1", "--db", db); err != nil {
 		t.Fatalf("a run whose store has little room: %v\n%s", err, out)
 	}
-	if err := fill(filepath.Join(small, "ballast")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, fill(filepath.Join(small, "ballast")))
 	out, err := h.run("run", "slow.yaml", "--gates", "warn", "--trials", "2", "--db", db)
 	if err == nil || !strings.Contains(out, "no space is left on ") {
 		t.Errorf("on a full disk: %v\n%s", err, out)
@@ -446,9 +409,7 @@ func fill(path string) error {
 func TestAStoreThatCannotBeWrittenIsRefusedBeforeMeasuring(t *testing.T) {
 	h := newHome(t)
 	ro := filepath.Join(h.dir, "ro")
-	if err := os.Mkdir(ro, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(ro, 0o755))
 	if err := unix.Mount("tmpfs", ro, "tmpfs", unix.MS_RDONLY, "size=1m"); err != nil {
 		t.Skip("mounting a tmpfs: " + err.Error())
 	}

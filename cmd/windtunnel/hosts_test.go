@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -78,17 +79,13 @@ func (f *fleet) untouched(features []string) {
 
 func (f *fleet) writeSuite(name, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o644))
 }
 
 func (f *fleet) read(name string) string {
 	f.t.Helper()
 	text, err := os.ReadFile(filepath.Join(f.dir, name))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	return string(text)
 }
 
@@ -115,9 +112,7 @@ func TestARunBetweenHostsIsReportedAsSuch(t *testing.T) {
 		t.Error("the report says that the fabric is emulated")
 	}
 	f.untouched(before)
-	if err := os.WriteFile(filepath.Join(f.site.Path("program"), "windtunnel-results.tar.gz"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(f.site.Path("program"), "windtunnel-results.tar.gz"), nil, 0o600))
 	if out, err := f.run("lab", "clean", "--testbed", f.file); err != nil || !strings.Contains(out, "b: removed 0 network namespaces and the windtunnel program") {
 		t.Errorf("lab clean: %v\n%s", err, out)
 	}
@@ -149,9 +144,7 @@ func TestAKilledRunBetweenHostsIsResumed(t *testing.T) {
 	before := f.features()
 	cmd := f.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any", "--testbed", f.file)
 	time.Sleep(300 * time.Millisecond) // into the third trial
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Kill())
 	cmd.Wait()
 	f.untouched(before)
 	out, err := f.run("run", "--resume", "latest")
@@ -184,9 +177,7 @@ func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
 		services := []int{f.hostService(0), f.hostService(1)}
 		cmd.Process.Kill()
 		for _, pid := range services {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
 		cmd.Wait()
 		if left := leftovers(t); len(left) != 2 {
@@ -203,9 +194,7 @@ func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
 // WINDTUNNEL_PUBLISHED can have other flags, such as "--trials 6", which takes half an hour.
 func TestThePublishedExperimentRunsBetweenHosts(t *testing.T) {
 	vrouter, err := testprogram.Build(programs, "vrouter")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f := newFleet(t, "dedicated: true", "SetEnv PATH="+filepath.Dir(vrouter)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	before := f.features()
 	flags := cmp.Or(os.Getenv("WINDTUNNEL_PUBLISHED"), "--short --trials 1 --duration 300ms --gates warn")
@@ -251,9 +240,7 @@ func (f *fleet) ratios(args ...string) map[string]quantity.Interval {
 		f.t.Fatalf("run: %v\n%s", err, out)
 	}
 	var r model.Report
-	if err := json.Unmarshal([]byte(f.read("report/report.json")), &r); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, json.Unmarshal([]byte(f.read("report/report.json")), &r))
 	all := map[string]quantity.Interval{}
 	for _, c := range r.Comparisons {
 		all[c.Subject+" "+string(c.Metric)] = c.Ratio

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // After a signal to `lab exec`, its command and the programs that the command started must have
@@ -23,23 +25,13 @@ func TestLabExecForwardsSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		cmd := h.command("lab", "exec", "slow.yaml", "a", "--", "sh", "-c", "sh -c 'echo $$; exec sleep 60'; true")
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, cmd.Start())
 		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		child, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, cmd.Process.Signal(s))
 		late := time.AfterFunc(10*time.Second, func() { syscall.Kill(child, syscall.SIGKILL) })
 		cmd.Wait()
 		late.Stop()
@@ -62,9 +54,7 @@ func TestLabCleanSaysWhichMeasurementPreventsIt(t *testing.T) {
 		t.Skip("the lock is root's")
 	}
 	lock, err := takeLock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer lock.Unlock()
 	err = clean(io.Discard, "wt-none-")
 	if err == nil || !strings.HasPrefix(err.Error(), "remove namespaces and processes: a measurement may use them (process ") || strings.Contains(err.Error(), "falsify") {

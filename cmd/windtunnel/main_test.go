@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"windtunnel/internal/cli"
+	"windtunnel/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -90,9 +91,7 @@ func TestAMistakeNeedsNoLock(t *testing.T) {
 		t.Skip("the lock is root's")
 	}
 	lock, err := takeLock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer lock.Unlock()
 	err = (&runOptions{gates: "enforce"}).run(t.Context(), io.Discard, []string{"quik"})
 	if err == nil || !strings.Contains(err.Error(), "quick") {

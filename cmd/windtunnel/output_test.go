@@ -9,18 +9,16 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // outputHome makes a directory with a store, and returns a function that runs windtunnel there.
 func outputHome(t *testing.T) (dir string, run func(args string) (string, error)) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := storeRuns(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("gates:\n  - {metric: throughput_bps, worse_by: 3%, on_doubt: pass}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, storeRuns(dir))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "gate.yaml"), []byte("gates:\n  - {metric: throughput_bps, worse_by: 3%, on_doubt: pass}\n"), 0o644))
 	return dir, func(args string) (string, error) {
 		cmd := exec.Command("windtunnel", append(strings.Fields(args), "--db", "main.db")...)
 		cmd.Dir = dir
@@ -55,18 +53,14 @@ func TestAnOutputIsWrittenToDevicesPipesAndLinksWithoutReplacingThem(t *testing.
 			os.WriteFile(at("target"), []byte("old"), 0o600), os.Symlink(at("target"), at("link")), os.Symlink(at("missing"), at("dangling")),
 			os.WriteFile(at("one"), []byte("old"), 0o644), os.Link(at("one"), at("two")), unix.Mkfifo(at("pipe"), 0o600),
 		} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 		}
 		kept("link", os.ModeSymlink)
 		kept("dangling", os.ModeSymlink)
 		kept("one", 0)
 		got := make(chan string)
 		pipe, err := os.OpenFile(at("pipe"), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		go func() {
 			var text strings.Builder
 			_, _ = io.Copy(&text, pipe)

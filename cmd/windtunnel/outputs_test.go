@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -14,13 +15,9 @@ import (
 func TestTheStoredOutputOfAScenariosToolsIsPrinted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.db")
 	store, err := results.Open(path, results.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	run, plan, _ := reporttest.Sample()
-	if err := store.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.CreateRun(run, plan))
 	for _, s := range []sample.Sample{
 		{
 			Scenario: "raw/stream", Block: 2, Failure: &sample.Failure{Kind: sample.ToolFailed, Message: "the client ended with 1"},
@@ -33,9 +30,7 @@ func TestTheStoredOutputOfAScenariosToolsIsPrinted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.Close())
 	print := func(args ...string) (string, error) {
 		var out bytes.Buffer
 		cmd := root()

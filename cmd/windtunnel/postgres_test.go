@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/results"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/sample"
@@ -34,30 +35,22 @@ func TestARunIntoTheStoreOfAServerIsKilledAndResumed(t *testing.T) {
 	if out, err := h.run("runs", "delete", "latest", "--db", db); err == nil || !strings.Contains(out, "is being measured") {
 		t.Errorf("delete during the run: %v\n%s", err, out)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	if out, err := h.run("runs", "--db", db); err != nil || !strings.Contains(out, " interrupted ") {
 		t.Errorf("runs after the kill: %v\n%s", err, out)
 	}
 	cmd = h.untilTrials(1, "run", "--resume", "latest", "--db", db)
 	server.Kill()
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Up())
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the resumed run: %v", err)
 	}
 	store, err := results.Open(db, results.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	data, err := store.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blocks := map[int]bool{}
 	for i := range data.Samples {
 		if data.Samples[i].Counts() {
@@ -93,12 +86,8 @@ func TestCtrlCWhileTheStoresServerIsAwayEndsWithStatus130(t *testing.T) {
 	db := server.URL("postgres", server.Database(t))
 	cmd := h.command("run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any", "--db", db)
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	lines, killed, waits := bufio.NewScanner(stderr), false, false
 	for !waits && lines.Scan() {
 		if !killed && strings.Contains(lines.Text(), "sender CPU") {
@@ -112,9 +101,7 @@ func TestCtrlCWhileTheStoresServerIsAwayEndsWithStatus130(t *testing.T) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, stderr) }()
 	h.interrupt(cmd)
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Up())
 	if out, err := h.run("runs", "--db", db); err != nil || !strings.Contains(out, " interrupted ") {
 		t.Errorf("runs after the interrupt: %v\n%s", err, out)
 	}

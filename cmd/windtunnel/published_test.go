@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -24,9 +25,7 @@ func storeOfRuns(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "runs.db")
 	store, err := results.Open(path, results.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	for i, r := range []struct {
 		id, suite string
@@ -38,13 +37,9 @@ func storeOfRuns(t *testing.T) (path string) {
 		{"5-converged", "converged", true, sample.Complete}, {"6-quick", "quick", false, sample.Complete},
 	} {
 		plan, err := loadPlan(r.suite, suite.ExpandOptions{Short: r.short})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		at := time.Date(2026, 11, 23, i, 0, 0, 0, time.UTC)
-		if err := store.CreateRun(sample.Run{ID: r.id, Suite: r.suite, Started: at, Finished: at, Status: r.status}, *plan); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, store.CreateRun(sample.Run{ID: r.id, Suite: r.suite, Started: at, Finished: at, Status: r.status}, *plan))
 	}
 	return path
 }
@@ -87,9 +82,7 @@ func TestAPageAboutDocumentsTakesRunsAndSuites(t *testing.T) {
 
 func TestAStoredRunHasTheCausesThatItsSuiteHasNow(t *testing.T) {
 	plan := suite.Plan{Suite: "opencontrail", Causes: []suite.Cause{{Subject: "bridge/one", Cause: "as supposed then"}}}
-	if err := refreshTexts(&plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, refreshTexts(&plan))
 	if plan.CauseOf("bridge/one", "", "") != "" || plan.CauseOf("vrouter-mpls-udp/one", "vrouter-mpls-gre/one", string(sample.ReceiverCores)) == "" {
 		t.Errorf("causes %+v", plan.Causes)
 	}
@@ -101,9 +94,7 @@ func TestAStoredRunHasTheCausesThatItsSuiteHasNow(t *testing.T) {
 
 func TestAStoredRunHasTheTextsOfItsSuiteWhileTheScenariosAreTheSame(t *testing.T) {
 	plan, err := loadPlan("opencontrail", suite.ExpandOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	now := strings.Join(plan.Notes, "\n")
 	for change, want := range map[string]string{"": now, "one scenario alone": now, "another tool": "as written then"} {
 		old := *plan
@@ -115,13 +106,9 @@ func TestAStoredRunHasTheTextsOfItsSuiteWhileTheScenariosAreTheSame(t *testing.T
 			old.Scenarios[0].Tool = change
 		}
 		text, err := json.Marshal(old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var stored suite.Plan
-		if err := errors.Join(json.Unmarshal(text, &stored), refreshTexts(&stored)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(json.Unmarshal(text, &stored), refreshTexts(&stored)))
 		if got := strings.Join(stored.Notes, "\n"); got != want {
 			t.Errorf("change %q: notes %q, want %q", change, got, want)
 		}
@@ -149,9 +136,7 @@ func TestAPageAboutDocumentsSaysWhatIsMissing(t *testing.T) {
 func TestADirectoryHasAPageForEachFullRunAndKeepsTheOthers(t *testing.T) {
 	db, dir := storeOfRuns(t), t.TempDir()
 	kept := filepath.Join(dir, publishedPage("converged"))
-	if err := os.WriteFile(kept, []byte("an earlier run"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(kept, []byte("an earlier run"), 0o644))
 	said, err := reportOf(t, "--db", db, "--format", "published", "-o", dir)
 	page := filepath.Join(dir, publishedPage("opencontrail"))
 	if want := page + ": run 2-full\n"; err != nil || said != want {
@@ -180,9 +165,7 @@ func TestADirectoryHasAPageForEachFullRunAndKeepsTheOthers(t *testing.T) {
 
 func TestARunOfFullLengthHasTheSuitesScenariosTrialsAndDurations(t *testing.T) {
 	now, err := loadPlan("converged", suite.ExpandOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for what, change := range map[string]func(*suite.Plan){
 		"as planned":       func(*suite.Plan) {},
 		"more trials":      func(p *suite.Plan) { p.Trials += 2 },
@@ -191,9 +174,7 @@ func TestARunOfFullLengthHasTheSuitesScenariosTrialsAndDurations(t *testing.T) {
 		"a shorter window": func(p *suite.Plan) { p.Scenarios[3].Timing.Duration /= 2 },
 	} {
 		stored, err := loadPlan("converged", suite.ExpandOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		change(stored)
 		if want := what == "as planned" || what == "more trials"; fullLength(stored, now) != want {
 			t.Errorf("%s: full length is %v", what, !want)
@@ -204,13 +185,9 @@ func TestARunOfFullLengthHasTheSuitesScenariosTrialsAndDurations(t *testing.T) {
 // docs/published.md links the page of each suite that has one, and no other.
 func TestThePageAboutDocumentsLinksTheirResults(t *testing.T) {
 	text, err := os.ReadFile("../../docs/published.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names, err := documentedSuites()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, name := range names {
 		page := publishedPage(name)
 		_, err := os.Stat("../../docs/" + page)
@@ -234,29 +211,21 @@ func TestFourSuitesRepeatDocuments(t *testing.T) {
 // change of a suite by a tenth is not worth an edit.
 func TestThePageAboutDocumentsHasThePlannedDurations(t *testing.T) {
 	page, err := os.ReadFile("../../docs/published.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names, err := documentedSuites()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	row := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) min \\| ([0-9]+)m([0-9]+)s \\|$")
 	var found []string
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		found = append(found, m[1])
 		number := func(i int) time.Duration {
 			n, err := strconv.Atoi(m[i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return time.Duration(n)
 		}
 		for short, says := range map[bool]time.Duration{false: number(2) * time.Minute, true: number(3)*time.Minute + number(4)*time.Second} {
 			plan, err := loadPlan(m[1], suite.ExpandOptions{Short: short})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if e := plan.Estimate(); (says - e).Abs() > e/10 {
 				t.Errorf("%s (short: %v): the page says %v, the planner %v", m[1], short, says, e)
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -16,22 +17,16 @@ const absentHost = "  - {name: x, address: 127.0.0.1, port: 1, user: root, key: 
 func (f *fleet) writeHosts(lines ...string) {
 	f.t.Helper()
 	text, err := os.ReadFile(f.file)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	head, _, _ := strings.Cut(string(text), "hosts:\n")
-	if err := os.WriteFile(f.file, []byte(head+"hosts:\n"+strings.Join(lines, "")), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, os.WriteFile(f.file, []byte(head+"hosts:\n"+strings.Join(lines, "")), 0o600))
 }
 
 // hostLines returns the lines of the hosts file after "hosts:".
 func (f *fleet) hostLines() []string {
 	f.t.Helper()
 	text, err := os.ReadFile(f.file)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	_, hosts, _ := strings.Cut(string(text), "hosts:\n")
 	return strings.SplitAfter(strings.TrimSuffix(hosts, "\n"), "\n")
 }
@@ -96,9 +91,7 @@ func TestAResumedMatrixContinuesWithoutALostHost(t *testing.T) {
 
 func TestThePairsOfLostHostsAreSkippedUntilTheHostsReturn(t *testing.T) {
 	m, err := suite.NewMatrix([]string{"a", "b", "c"}, "a:b,b:c,c:a", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plan := &suite.Plan{Matrix: m, Scenarios: []suite.Scenario{{ID: "raw"}, {ID: "bridge"}, {ID: "vxlan"}}}
 	before := map[string]string{"bridge": "no bridge", "vxlan b→c": "no VXLAN"}
 	lost := skipLost(plan, before, []string{"c"})

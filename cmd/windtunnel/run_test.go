@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
@@ -21,9 +22,7 @@ import (
 func storeOf(t *testing.T) *results.Store {
 	t.Helper()
 	s, err := results.Open(filepath.Join(t.TempDir(), "s.db"), results.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -34,9 +33,7 @@ func TestRunsOfTheSameSecondHaveIDsInTheirOrder(t *testing.T) {
 	var ids []string
 	for range 3 {
 		r := &runner{store: store, plan: &suite.Plan{Suite: "quick"}}
-		if err := r.create("20261121-093015-quick"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.create("20261121-093015-quick"))
 		ids = append(ids, r.run.ID)
 	}
 	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 3 || ids[0] != "20261121-093015-quick" {
@@ -58,20 +55,12 @@ func TestARunEndsWithAStatusThatSaysWhatItHas(t *testing.T) {
 		{stopsignal.ErrInterrupted, false, sample.Stopped},
 	} {
 		r := &runner{store: store, plan: &suite.Plan{Suite: "quick"}, run: sample.Run{Status: sample.Running}}
-		if err := r.create("run"); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Record(sample.Sample{Scenario: "raw", Gates: []sample.Gate{{Name: sample.Steal}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.create("run"))
+		must.Succeed(t, r.Record(sample.Sample{Scenario: "raw", Gates: []sample.Gate{{Name: sample.Steal}}}))
 		if c.counts {
-			if err := r.Record(sample.Sample{Scenario: "raw", Attempt: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.Record(sample.Sample{Scenario: "raw", Attempt: 1}))
 		}
-		if err := r.close(c.err); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.close(c.err))
 		if d, err := store.Load(r.run.ID); err != nil || d.Run.Status != c.want {
 			t.Errorf("%+v: %v (%v)", c, d.Run.Status, err)
 		}
@@ -88,16 +77,10 @@ func TestAResumedRunKeepsItsGatesUnlessToldOtherwise(t *testing.T) {
 		store := storeOf(t)
 		began := &runner{store: store, plan: &suite.Plan{Suite: "quick"}, options: &runOptions{gates: c.began},
 			run: sample.Run{Status: sample.Stopped, Options: sample.Options{Lenient: c.began == "warn", ProfileRate: 99, ProfileBlocks: 2, CPUs: "a=1,b=0", CPUDistance: "far"}}}
-		if err := began.create("run"); err != nil {
-			t.Fatal(err)
-		}
-		if err := began.Record(sample.Sample{Scenario: "raw"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, began.create("run"))
+		must.Succeed(t, began.Record(sample.Sample{Scenario: "raw"}))
 		r := &runner{store: store, options: &runOptions{gates: c.flag}}
-		if err := r.load("run"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.load("run"))
 		if o := r.run.Options; o.Lenient != c.lenient || o.ProfileRate != 99 || o.ProfileBlocks != 2 || r.counted != 1 || r.options.cpus != (cpuOptions{"a=1,b=0", "far"}) {
 			t.Errorf("%+v: options %+v, %d samples count", c, o, r.counted)
 		}
@@ -124,9 +107,7 @@ func TestARunRecordsTheArgumentsThatAffectItsFigures(t *testing.T) {
 		"run 'my suite.yaml' --cpu-distance near --short":           {"my suite.yaml", "--short", "--cpu-distance", "near"},
 	} {
 		cmd := runCommand()
-		if err := cmd.ParseFlags(args); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cmd.ParseFlags(args))
 		if got := recorded(cmd, cmd.Flags().Args()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -21,14 +22,10 @@ import (
 func fetch(t *testing.T, address string) (status int, body string) {
 	t.Helper()
 	response, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return response.StatusCode, string(text)
 }
 
@@ -42,42 +39,30 @@ func firstLine(t *testing.T, out io.Reader) *url.URL {
 	}
 	go io.Copy(io.Discard, lines)
 	address, err := url.Parse(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return address
 }
 
 func TestServeEndsWithStatus0AtASignal(t *testing.T) {
 	program, err := testprogram.Build(programs, "windtunnel")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
-	if err := putAll(dir, "main.db", newStored("main", 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, putAll(dir, "main.db", newStored("main", 1)))
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		cmd := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--db", filepath.Join(dir, "main.db"))
 		var problems bytes.Buffer
 		cmd.Stderr = &problems
 		reader, writer, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		cmd.Stdout = writer
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cmd.Start())
 		writer.Close()
 		t.Cleanup(func() { _ = cmd.Process.Kill() }) // does nothing after the end
 		address := firstLine(t, reader)
 		if status, body := fetch(t, address.String()+"api/runs"); status != http.StatusOK || !strings.Contains(body, `"main"`) {
 			t.Errorf("the list of runs: status %d, %.200q; want the run main", status, body)
 		}
-		if err := cmd.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cmd.Process.Signal(signal))
 		if err := cmd.Wait(); err != nil || problems.Len() > 0 {
 			t.Errorf("after %v the server ended with %v and said %q, want exit status 0 and nothing", signal, err, problems.String())
 		}
@@ -86,13 +71,9 @@ func TestServeEndsWithStatus0AtASignal(t *testing.T) {
 
 func TestServeBeyondLoopbackNeedsAToken(t *testing.T) {
 	dir := t.TempDir()
-	if err := putAll(dir, "main.db", newStored("main", 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, putAll(dir, "main.db", newStored("main", 1)))
 	file := filepath.Join(dir, "token")
-	if err := os.WriteFile(file, []byte("the-token-of-the-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("the-token-of-the-file\n"), 0o600))
 	for name, c := range map[string]struct {
 		options serveOptions
 		printed bool   // the address has a token

@@ -3,14 +3,14 @@ package main
 import (
 	"syscall"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestAClosedTerminalEndsARunAndRemovesItsNamespaces(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn")
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Signal(syscall.SIGHUP))
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("the run ended with %v, want exit status 130", err)
 	}

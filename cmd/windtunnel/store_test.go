@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -17,9 +18,7 @@ func TestAReaderOfAnOlderStoreMigratesItAndThenOnlyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	store, err := openStore(path, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	if runs, err := store.Runs(); err != nil || len(runs) != 0 {
 		t.Errorf("the migrated store has runs %v, %v, want none", runs, err)

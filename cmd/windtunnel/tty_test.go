@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/ptytest"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/suite"
@@ -35,9 +36,7 @@ func TestCommandsSendATerminalNoQuery(t *testing.T) {
 func TestNoColorAndADumbTerminalGetPlainText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := putAll(dir, "main.db", newStored("main", 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, putAll(dir, "main.db", newStored("main", 1)))
 	for _, command := range []string{"report", "explain"} {
 		command += " --db " + dir + "/main.db"
 		if out := onTerminal(t, command); !bytes.Contains(out, []byte("\x1b[1m")) {

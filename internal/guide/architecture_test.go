@@ -7,15 +7,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // The architecture names every package of the module.
 func TestTheArchitectureNamesEveryPackage(t *testing.T) {
 	const root = "../.."
 	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	named, seen := map[string]bool{}, map[string]bool{}
 	for _, name := range regexp.MustCompile("`([a-z0-9/]+)`").FindAllStringSubmatch(string(text), -1) {
 		named[short(name[1])] = true
@@ -36,9 +36,7 @@ func TestTheArchitectureNamesEveryPackage(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(seen) < 50 {
 		t.Errorf("only %d packages were found", len(seen))
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 var block = regexp.MustCompile("(?ms)^```go ?([^\n]*)\n(.*?)^```$")
@@ -63,9 +65,7 @@ func Run(t *testing.T, root string, files map[string]string, command string, arg
 		t.Skip("the go command is not in PATH")
 	}
 	here, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir, replace := t.TempDir(), map[string]string{}
 	for path, source := range files {
 		file := filepath.Join(dir, strings.ReplaceAll(path, "/", "_"))
@@ -73,9 +73,7 @@ func Run(t *testing.T, root string, files map[string]string, command string, arg
 		replace[filepath.Join(here, path)] = file
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -91,15 +89,11 @@ func Run(t *testing.T, root string, files map[string]string, command string, arg
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/must"
 )
 
 func TestAPageHasTheSectionsAndNoZeroDefaults(t *testing.T) {
@@ -27,17 +29,13 @@ func TestAPageHasTheSectionsAndNoZeroDefaults(t *testing.T) {
 	var printed strings.Builder
 	top.SetOut(&printed)
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "other.1"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(folder, "other.1"), nil, 0o644))
 	err := Write(run, "1.0", folder, Section{"EXIT STATUS", []Entry{{"0", "Success."}, {"3", `A \ and`}}}, Section{"FILES", []Entry{{".hidden", "A file."}}})
 	if err != nil || printed.String() != "wrote 2 pages to "+folder+"\n" {
 		t.Fatalf("%v, printed %q", err, printed.String())
 	}
 	page, err := os.ReadFile(filepath.Join(folder, "tool-run.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{
 		`\fB--trials\fP=\fIint\fP` + "\n", `\fB--duration\fP=\fIduration\fP` + "\n", `\fB--scenario\fP=\fIstrings\fP` + "\n",
 		`\fB-o\fP, \fB--output\fP=\fIFile\fP` + "\n", `\fB--short\fP` + "\n", `\fB--to\fP=\fIAddress\fP` + "\n", `\fB--rate\fP=99` + "\n",

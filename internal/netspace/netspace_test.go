@@ -18,6 +18,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 )
 
@@ -42,9 +43,7 @@ func TestNamespacesAreDeletedAlsoIfOthersMadeTheDirectoryAMountPoint(t *testing.
 		}
 		return
 	}
-	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mount("tmpfs", "/run", "tmpfs", 0, ""))
 	const each = 10
 	name := func(maker string, i int) string { return fmt.Sprintf("wt-%s-%d", maker, i) }
 	var makers sync.WaitGroup
@@ -86,9 +85,7 @@ func TestNamespacesAreDeletedAlsoIfOthersMadeTheDirectoryAMountPoint(t *testing.
 func names(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all := make([]string, len(entries))
 	for i, e := range entries {
 		all[i] = e.Name()
@@ -101,18 +98,12 @@ func names(t *testing.T) []string {
 func TestOpenRefusesFilesThatAreNoNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	fifo, socket := filepath.Join(dir, "fifo"), filepath.Join(dir, "socket")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mkfifo(fifo, 0o600))
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(fifo, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(fifo, link))
 	for _, path := range []string{fifo, socket, link, dir, os.Args[0], "/dev/null", "/dev/tty", "/proc/self/status", "/proc/self/ns"} {
 		refused(t, path)
 	}
@@ -120,9 +111,7 @@ func TestOpenRefusesFilesThatAreNoNamespaces(t *testing.T) {
 		t.Errorf("a missing file gives the error %v", err)
 	}
 	ns, err := Open("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ns.Close()
 }
 
@@ -172,9 +161,7 @@ func TestOpenDoesNotWaitForAFileSystemWithoutAnAnswer(t *testing.T) {
 	}
 	name := fmt.Sprintf("nstest-%d", os.Getpid())
 	ns, err := Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ns.Close()
 	defer Delete(name)
 	var wait sync.WaitGroup
@@ -200,9 +187,7 @@ func TestTheCurrentNamespaceIsThatOfTheThread(t *testing.T) {
 	}
 	const name = "wt-current"
 	ns, err := Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		ns.Close()
 		if err := Delete(name); err != nil {
@@ -233,9 +218,7 @@ func TestTheCurrentNamespaceIsThatOfTheThread(t *testing.T) {
 		t.Error(err)
 	}
 	h, err := Links(ns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer h.Close()
 	if links, err := h.LinkList(); err != nil || len(links) != 1 || links[0].Attrs().Name != "lo" {
 		t.Errorf("a new namespace has the devices %v (%v), want lo", links, err)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestCountsListsAndNames(t *testing.T) {
@@ -82,9 +84,7 @@ func TestShellSplitsTheLineIntoTheSameWords(t *testing.T) {
 	}
 	argv := []string{"a b", "", "it's", `"$HOME"`, "-m", "1,0,10.0.0.2", "`id`", "*", "x;y", "\\", "#c", "~", "ü"}
 	out, err := exec.Command(sh, "-c", "printf '%s\\0' "+Shell(argv)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); !slices.Equal(got, argv) {
 		t.Errorf("%q, want %q", got, argv)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -15,9 +16,7 @@ func TestEachStopSignalCancelsTheContext(t *testing.T) {
 	testprogram.HeedHangups()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		ctx, stop := Context()
-		if err := syscall.Kill(syscall.Getpid(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, syscall.Kill(syscall.Getpid(), s))
 		select {
 		case <-ctx.Done():
 		case <-time.After(10 * time.Second):

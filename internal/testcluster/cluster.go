@@ -21,6 +21,7 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 )
 
@@ -113,7 +114,7 @@ func Start(t *testing.T, o Options) *Cluster {
 		if err != nil {
 			t.Fatalf("%v; make the image by: make image", err)
 		}
-		must(t, os.WriteFile(k.Path(fmt.Sprintf("%d.image", i)), image, 0o644))
+		must.Succeed(t, os.WriteFile(k.Path(fmt.Sprintf("%d.image", i)), image, 0o644))
 	}
 	k.keepSysctls("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory")
 	k.wire()
@@ -145,7 +146,7 @@ func (k *Cluster) Path(name string) string { return filepath.Join(k.Dir, name) }
 // Write writes a file of the cluster.
 func (k *Cluster) Write(name, text string) {
 	k.T.Helper()
-	must(k.T, os.WriteFile(k.Path(name), []byte(text), 0o600))
+	must.Succeed(k.T, os.WriteFile(k.Path(name), []byte(text), 0o600))
 }
 
 // keepSysctls restores sysctls of the machine, which the kubelet sets.
@@ -153,8 +154,8 @@ func (k *Cluster) keepSysctls(names ...string) {
 	for _, n := range names {
 		path := "/proc/sys/" + n
 		value, err := os.ReadFile(path)
-		must(k.T, err)
-		k.T.Cleanup(func() { must(k.T, os.WriteFile(path, value, 0)) })
+		must.Succeed(k.T, err)
+		k.T.Cleanup(func() { must.Succeed(k.T, os.WriteFile(path, value, 0)) })
 	}
 }
 
@@ -170,7 +171,7 @@ func (k *Cluster) IP(namespace, args string) {
 func (k *Cluster) makeSpace(name string) string {
 	name = fmt.Sprintf("wt-kube%d-%s", os.Getpid(), name)
 	ns, err := netspace.Create(name)
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	k.T.Cleanup(func() {
 		if err := errors.Join(ns.Close(), netspace.Delete(name)); err != nil {
 			k.T.Error(err)
@@ -268,7 +269,7 @@ func (k *Cluster) OnNode(n *Node, name string, args ...string) (string, error) {
 func (k *Cluster) Client() *http.Client {
 	k.T.Helper()
 	authority, err := os.ReadFile(k.Path("ca.crt"))
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(authority)
 	return &http.Client{Transport: asAdmin{&http.Transport{DialContext: k.Dial, TLSClientConfig: &tls.Config{RootCAs: authorities}, MaxIdleConnsPerHost: 16}}}
@@ -306,10 +307,10 @@ func (k *Cluster) run(name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := k.Command(name, args...)
 	log, err := os.OpenFile(k.Path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	must(t, err)
+	must.Succeed(t, err)
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true}
-	must(t, cmd.Start())
+	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -334,10 +335,10 @@ func (k *Cluster) Await(what string, holds func() bool) {
 // LogNodes logs the last output of the nodes' programs.
 func (k *Cluster) LogNodes() {
 	logs, err := filepath.Glob(k.Path("wt-node-*/*.log"))
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	for _, path := range logs {
 		text, err := os.ReadFile(path)
-		must(k.T, err)
+		must.Succeed(k.T, err)
 		k.T.Logf("%s:\n%s", strings.TrimPrefix(path, k.Dir), last(text))
 	}
 }
@@ -351,11 +352,4 @@ func exists(path string) bool {
 func last(text []byte) string {
 	const most = 4000
 	return string(text[max(0, len(text)-most):])
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 func (k *Cluster) startMaster() {
@@ -45,7 +47,7 @@ func (k *Cluster) writeKeys() {
 	authority, authorityKey := k.certificate("ca", nil, nil)
 	k.certificate("server", authority, authorityKey)
 	account, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	must.Succeed(t, err)
 	k.Write("account.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(account)})))
 	k.Write("tokens", AdminToken+",admin,1,system:masters\n"+LimitedToken+",limited,2\n")
 	k.Write("audit.yaml", auditPolicy)
@@ -57,7 +59,7 @@ func (k *Cluster) writeKeys() {
 func (k *Cluster) certificate(name string, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t := k.T
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.Succeed(t, err)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
@@ -68,13 +70,13 @@ func (k *Cluster) certificate(name string, parent *x509.Certificate, by *ecdsa.P
 		parent, by = c, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, by)
-	must(t, err)
+	must.Succeed(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
+	must.Succeed(t, err)
 	k.Write(name+".crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
 	k.Write(name+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 	made, err := x509.ParseCertificate(der)
-	must(t, err)
+	must.Succeed(t, err)
 	return made, key
 }
 
@@ -109,7 +111,7 @@ func (k *Cluster) StartServer(options ...string) {
 // for WebSocket, create for SPDY.
 func (k *Cluster) Execs(verb string) (n int) {
 	text, err := os.ReadFile(k.Path("audit.log"))
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, `"verb":"`+verb+`"`) && strings.Contains(line, `"code":101`) {
 			n++

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"windtunnel/internal/must"
 )
 
 // dnsAddress is the address of the cluster's DNS service.
@@ -48,14 +50,14 @@ func (k *Cluster) writeE2E() {
 	compile(folder, "ginkgo", "build", "github.com/onsi/ginkgo/v2/ginkgo")
 	compile(folder, "agnhost", "build", "k8s.io/kubernetes/test/images/agnhost")
 	dns := filepath.Join(folder, "dns")
-	must(t, os.MkdirAll(dns, 0o755))
+	must.Succeed(t, os.MkdirAll(dns, 0o755))
 	for name, text := range dnsModule {
-		must(t, os.WriteFile(filepath.Join(dns, name), []byte(text), 0o644))
+		must.Succeed(t, os.WriteFile(filepath.Join(dns, name), []byte(text), 0o644))
 	}
 	compile(dns, "coredns", "build", ".")
 
 	list, err := k.Command("e2e.test", "--list-images").Output()
-	must(t, err)
+	must.Succeed(t, err)
 	tag := regexp.MustCompile(`(?m)^\S+/e2e-test-images/agnhost:\S+$`).FindString(string(list))
 	if tag == "" {
 		t.Fatalf("e2e.test does not list the image agnhost:\n%s", list)
@@ -67,7 +69,7 @@ func (k *Cluster) writeE2E() {
 		path := which(k, p)
 		files = append(files, copyOf(t, path, "bin/"+p))
 		out, err := exec.Command("ldd", path).Output()
-		must(t, err)
+		must.Succeed(t, err)
 		for _, l := range regexp.MustCompile(`/\S+`).FindAllString(string(out), -1) {
 			if !libraries[l] {
 				libraries[l] = true

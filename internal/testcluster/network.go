@@ -33,7 +33,7 @@ func (k *Cluster) VrouterManifest(image string) string {
 		return err == nil && len(strings.Fields(nodes)) == len(k.Nodes)
 	})
 	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", image, "--subnet", k.both(PodNetwork, PodNetwork6), "--store-node", k.Nodes[0].Name).Output()
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	return string(out)
 }
 
@@ -72,7 +72,7 @@ func (k *Cluster) InstallFlannel() {
 	t := k.T
 	t.Helper()
 	conf, err := json.Marshal(map[string]any{"Network": PodNetwork, "Backend": map[string]string{"Type": "vxlan"}})
-	must(t, err)
+	must.Succeed(t, err)
 	k.Write("net-conf.json", string(conf))
 	if said, err := k.Kubectl("", "create", "namespace", FlannelNamespace); err != nil {
 		t.Fatalf("create the namespace of flannel: %v: %s", err, said)
@@ -90,6 +90,6 @@ func (k *Cluster) InstallFlannel() {
 	}
 	for _, n := range k.Nodes {
 		k.Await("flannel has the subnet of "+n.Name, func() bool { return exists(n.Root + "/run/flannel/subnet.env") })
-		must(t, os.WriteFile(n.Root+"/etc/cni/net.d/10-test.conflist", []byte(flannelConflist), 0o644))
+		must.Succeed(t, os.WriteFile(n.Root+"/etc/cni/net.d/10-test.conflist", []byte(flannelConflist), 0o644))
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // nodeVariable makes the test binary the first process of a node of the test cluster. Its
@@ -171,7 +173,7 @@ func (k *Cluster) startNode(n *Node) {
 	t := k.T
 	t.Helper()
 	folder := k.Path(n.Name)
-	must(t, os.MkdirAll(folder, 0o755))
+	must.Succeed(t, os.MkdirAll(folder, 0o755))
 	level := "info"
 	if k.options.Trace {
 		level = "debug"
@@ -185,21 +187,21 @@ func (k *Cluster) startNode(n *Node) {
 		files["cni.conflist"] = k.options.CNI(i)
 	}
 	for name, text := range files {
-		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
 	}
 	k.makeCgroups(i)
 	self, err := os.Executable()
-	must(t, err)
+	must.Succeed(t, err)
 	cmd := k.commandIn(n.Namespace, self)
 	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.Bin, "WT_TEST_ADDRESS="+n.Address, "WT_TEST_PODS="+k.both(PodNetwork, PodNetwork6), "WT_TEST_CGROUP="+n.cgroup)
 	log, err := os.Create(folder + "/node.log")
-	must(t, err)
+	must.Succeed(t, err)
 	defer log.Close()
 	cmd.Stderr, cmd.Stdout = log, log
 	stdin, err := cmd.StdinPipe()
-	must(t, err)
+	must.Succeed(t, err)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWPID}
-	must(t, cmd.Start())
+	must.Succeed(t, cmd.Start())
 	n.Root = fmt.Sprintf("/proc/%d/root", cmd.Process.Pid)
 	t.Cleanup(func() {
 		stdin.Close()
@@ -252,22 +254,22 @@ nodeStatusUpdateFrequency: 2s
 func (k *Cluster) makeCgroups(i int) {
 	t := k.T
 	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*")
-	must(t, err)
+	must.Succeed(t, err)
 	for _, h := range hierarchies {
 		info, err := os.Stat(h)
-		must(t, err)
+		must.Succeed(t, err)
 		if !info.IsDir() || filepath.Base(h) == "unified" {
 			continue
 		}
 		group := h + k.Nodes[i].cgroup
-		must(t, os.MkdirAll(group, 0o755))
+		must.Succeed(t, os.MkdirAll(group, 0o755))
 		if filepath.Base(h) != "cpuset" {
 			continue
 		}
 		mems, err := os.ReadFile(h + "/cpuset.mems")
-		must(t, err)
-		must(t, os.WriteFile(group+"/cpuset.cpus", []byte(strconv.Itoa(i)), 0o644))
-		must(t, os.WriteFile(group+"/cpuset.mems", mems, 0o644))
+		must.Succeed(t, err)
+		must.Succeed(t, os.WriteFile(group+"/cpuset.cpus", []byte(strconv.Itoa(i)), 0o644))
+		must.Succeed(t, os.WriteFile(group+"/cpuset.mems", mems, 0o644))
 	}
 	t.Cleanup(func() {
 		for _, h := range hierarchies {

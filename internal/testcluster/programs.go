@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // KubernetesVersion is the version that the test cluster runs. staging is that of its libraries.
@@ -40,20 +42,20 @@ var (
 func programs(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
-	must(t, err)
+	must.Succeed(t, err)
 	folder := filepath.Join(cache, "windtunnel", "kubernetes-"+KubernetesVersion)
 	bin := filepath.Join(folder, "bin")
 	if _, err := os.Stat(filepath.Join(bin, "complete")); err == nil && exists(filepath.Join(bin, "kube-scheduler")) {
 		return bin
 	}
-	must(t, os.MkdirAll(bin, 0o755))
+	must.Succeed(t, os.MkdirAll(bin, 0o755))
 	var mod strings.Builder
 	fmt.Fprintf(&mod, "module cluster\n\ngo 1.23\n\nrequire (\n\tk8s.io/kubernetes %s\n\tgithub.com/containernetworking/plugins %s\n)\n\nreplace (\n", KubernetesVersion, plugins)
 	for _, m := range stagingModules {
 		fmt.Fprintf(&mod, "\tk8s.io/%s => k8s.io/%[1]s %s\n", m, staging)
 	}
 	mod.WriteString(")\n")
-	must(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(mod.String()), 0o644))
+	must.Succeed(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(mod.String()), 0o644))
 	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion, "-o", bin + "/"}
 	for _, c := range components {
 		args = append(args, "k8s.io/kubernetes/cmd/"+c)
@@ -64,9 +66,9 @@ func programs(t *testing.T) string {
 	build(t, folder, "CGO_ENABLED=0", args...)
 	// The daemon's backend udp is C. Both programs have the name flannel.
 	build(t, folder, "CGO_ENABLED=1", "install", "-trimpath", "-ldflags", "-s -w -extldflags -static", flannelDaemon)
-	must(t, os.Rename(filepath.Join(bin, "flannel"), filepath.Join(bin, "flanneld")))
+	must.Succeed(t, os.Rename(filepath.Join(bin, "flannel"), filepath.Join(bin, "flanneld")))
 	build(t, folder, "CGO_ENABLED=0", "install", "-trimpath", "-ldflags", "-s -w", flannelPlugin)
-	must(t, os.WriteFile(filepath.Join(bin, "complete"), nil, 0o644))
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "complete"), nil, 0o644))
 	return bin
 }
 
@@ -96,12 +98,12 @@ func Tags(t *testing.T, archive string) []string {
 	defer f.Close()
 	for r := tar.NewReader(f); ; {
 		h, err := r.Next()
-		must(t, err)
+		must.Succeed(t, err)
 		if h.Name != "manifest.json" {
 			continue
 		}
 		var manifest []struct{ RepoTags []string }
-		must(t, json.NewDecoder(r).Decode(&manifest))
+		must.Succeed(t, json.NewDecoder(r).Decode(&manifest))
 		return manifest[0].RepoTags
 	}
 }
@@ -125,17 +127,17 @@ func writeImage(t *testing.T, archive, tag string, entrypoint, arguments []strin
 		"config": map[string]any{"Entrypoint": entrypoint, "Cmd": arguments, "Env": []string{"PATH=/bin"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
-	must(t, err)
+	must.Succeed(t, err)
 	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{tag}, "Layers": []string{"layer.tar"}}})
-	must(t, err)
-	must(t, os.WriteFile(archive, tarOf(t, file{"manifest.json", manifest}, file{"config.json", config}, file{"layer.tar", layer}), 0o644))
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(archive, tarOf(t, file{"manifest.json", manifest}, file{"config.json", config}, file{"layer.tar", layer}), 0o644))
 }
 
 // copyOf returns an entry with the text of a file of this machine.
 func copyOf(t *testing.T, path, name string) file {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	must.Succeed(t, err)
 	return file{name, text}
 }
 
@@ -154,10 +156,10 @@ func tarOf(t *testing.T, files ...file) []byte {
 		if strings.HasSuffix(f.name, "/") {
 			h.Typeflag = tar.TypeDir
 		}
-		must(t, w.WriteHeader(h))
+		must.Succeed(t, w.WriteHeader(h))
 		_, err := w.Write(f.text)
-		must(t, err)
+		must.Succeed(t, err)
 	}
-	must(t, w.Close())
+	must.Succeed(t, w.Close())
 	return b.Bytes()
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // The test binary is also the first process of the rooms.
@@ -88,13 +90,9 @@ func TestARoomHasTheUsualUmask(t *testing.T) {
 func TestCoveredProgramsAndDirectoriesAreNotFound(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "wt-program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
 	library := filepath.Join(dir, "library")
-	if err := os.MkdirAll(filepath.Join(library, "module"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(library, "module"), 0o755))
 	script := "PATH=" + dir + ":$PATH; command -v wt-program; ls " + library
 	if out, _ := runIn(t, room{}, script); out != program+"\nmodule\n" {
 		t.Errorf("uncovered: %q", out)
@@ -109,9 +107,7 @@ func TestSkippedTestsRunAgainWithTheCoveredPrograms(t *testing.T) {
 		t.Skip("a room needs root")
 	}
 	program := filepath.Join(t.TempDir(), "wt-program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
 	// A test binary with two tests, of which one needs the program in a subtest.
 	binary := filepath.Join(t.TempDir(), "x.test")
 	if err := os.WriteFile(binary, []byte(`#!/bin/sh

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 const results = `{"Action":"run","Package":"p","Test":"TestA"}
@@ -37,13 +39,9 @@ skipped  because                                                                
 
 func TestSkippedTestsAreCountedByReasonWithTheCommandThatRunsThem(t *testing.T) {
 	var s summary
-	if err := s.add(strings.NewReader(results)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.add(strings.NewReader(results)))
 	var got strings.Builder
-	if err := s.write(&got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.write(&got))
 	squeeze := func(text string) string {
 		lines := strings.Split(text, "\n")
 		for i, l := range lines {

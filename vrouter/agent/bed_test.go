@@ -16,6 +16,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -58,14 +59,14 @@ func newBedOf(t *testing.T, change func(*config.Config), nodes ...string) *bed {
 			agenttest.Eventually(t, "links instead of the first filters", b.nodes[node].linked)
 		}
 	}
-	agenttest.Must(t, b.traffic())
+	must.Succeed(t, b.traffic())
 	return b
 }
 
 func (b *bed) apply(t *testing.T, node string, s model.State) api.Applied {
 	t.Helper()
 	done, err := b.nodes[node].client.PutState(context.Background(), s)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return done
 }
 
@@ -87,7 +88,7 @@ func (b *bed) traffic() error {
 func pinsOf(t *testing.T, c config.Config) string {
 	t.Helper()
 	dir, err := datapath.MountPins(c.PinsDir())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return dir
 }
 
@@ -102,7 +103,7 @@ func pinnedMap(t *testing.T, c config.Config, name string) *ebpf.Map {
 		t.Fatalf("pins of map %s: %q", name, found)
 	}
 	m, err := ebpf.LoadPinnedMap(found[0], nil)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -139,7 +140,7 @@ func entries(t *testing.T, m *ebpf.Map) map[string]string {
 			all[string(key)] = string(value)
 		}
 	}
-	agenttest.Must(t, it.Err())
+	must.Succeed(t, it.Err())
 	return all
 }
 
@@ -156,9 +157,9 @@ func links(t *testing.T, c config.Config) map[string]link.ID {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		info, err := l.Info()
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		all[filepath.Base(path)] = info.ID
 		l.Close()
 	}
@@ -208,7 +209,7 @@ func (r *running) complains(words ...string) error {
 func (r *running) problemOf(t *testing.T, kind, name string) api.Problem {
 	t.Helper()
 	s, err := r.client.Status(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, p := range s.Problems {
 		if p.Kind == kind && p.Name == name {
 			return p
@@ -220,7 +221,7 @@ func (r *running) problemOf(t *testing.T, kind, name string) api.Problem {
 func (r *running) repairs(t *testing.T) uint64 {
 	t.Helper()
 	s, err := r.client.Status(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return s.Repairs
 }
 
@@ -236,7 +237,7 @@ func unchanged(t *testing.T, before, now map[string]map[string]string) {
 func (r *running) device(t *testing.T, port string) string {
 	t.Helper()
 	rows, err := r.client.Vifs(context.Background(), 0)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, row := range rows {
 		if row.Port == port {
 			return row.Device
@@ -250,7 +251,7 @@ func (r *running) device(t *testing.T, port string) string {
 func (r *running) tunnelMTU(t *testing.T, to string) int {
 	t.Helper()
 	rows, err := r.client.Nexthops(context.Background(), 0)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, row := range rows {
 		if row.Type == "tunnel" && len(row.Paths) > 0 && row.Paths[0].Destination == netip.MustParseAddr(to) {
 			return int(row.MTU)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fib"
@@ -47,17 +48,13 @@ func TestADenialNamesThePortAndTheRule(t *testing.T) {
 		{"10.0.0.9", "udp", 80, ""}, // no port
 	} {
 		p, err := makeProbe(v, api.TraceRequest{From: "web1", To: address(c.to), Protocol: c.protocol, DestinationPort: c.port})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := v.deniedThere("web1", p.frame); got != c.want {
 			t.Errorf("%s to %s: %q, want %q", p.words, c.to, got, c.want)
 		}
 	}
 	p, err := makeProbe(v, api.TraceRequest{From: "web1", To: address("10.0.0.5"), Protocol: "udp", DestinationPort: 80})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, c := range []struct {
 		vif     uint32
 		entered bool

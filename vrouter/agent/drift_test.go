@@ -20,6 +20,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -49,7 +50,7 @@ func onPins(what, pattern string, do func(*testing.T, config.Config, string)) ha
 // onHost does it to the node's end of port a1's pair.
 func onHost(what string, do func(*netlink.Handle, netlink.Link) error) harm {
 	return harm{what, func(t *testing.T, b *bed) {
-		agenttest.Must(t, do(b.A.Links, agenttest.LinkIn(t, b.A, b.nodes["a"].device(t, "a1"))))
+		must.Succeed(t, do(b.A.Links, agenttest.LinkIn(t, b.A, b.nodes["a"].device(t, "a1"))))
 	}}
 }
 
@@ -57,7 +58,7 @@ func onHost(what string, do func(*netlink.Handle, netlink.Link) error) harm {
 func onWorkload(what string, do func(*netlink.Handle, netlink.Link) error) harm {
 	return harm{what, func(t *testing.T, b *bed) {
 		w := b.workloads["a1"]
-		agenttest.Must(t, do(w.Links, agenttest.LinkIn(t, w, "eth0")))
+		must.Succeed(t, do(w.Links, agenttest.LinkIn(t, w, "eth0")))
 	}}
 }
 
@@ -116,7 +117,7 @@ func TestDevicesThatSomebodyChangesAreMended(t *testing.T) {
 func withstands(t *testing.T, all ...harm) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
-	agenttest.Must(t, b.nodes["b"].healthy())
+	must.Succeed(t, b.nodes["b"].healthy())
 	before := contents(t, a.config)
 	for _, h := range all {
 		t.Run(h.what, func(t *testing.T) {
@@ -138,7 +139,7 @@ func withstands(t *testing.T, all ...harm) {
 			}
 			for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 				routes, err := netdev.Routes(b.workloads["a1"].Links, family)
-				agenttest.Must(t, err)
+				must.Succeed(t, err)
 				if !netdev.HasDefault(routes) {
 					t.Errorf("no default route in family %d", family)
 				}
@@ -192,7 +193,7 @@ func emptied(t *testing.T, c config.Config, name string) {
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
 			err = m.Put([]byte(key), make([]byte, m.ValueSize()))
 		}
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 	}
 }
 
@@ -207,15 +208,15 @@ func misled(t *testing.T, c config.Config, name string, step byte) {
 	key := slices.Max(slices.Collect(maps.Keys(all)))
 	changed := []byte(all[key])
 	changed[0] += step
-	agenttest.Must(t, m.Put([]byte(key), changed))
+	must.Succeed(t, m.Put([]byte(key), changed))
 }
 
 func detached(t *testing.T, c config.Config, pattern string) {
 	t.Helper()
 	for _, path := range pinned(t, c, pattern) {
 		l, err := link.LoadPinnedLink(path, nil)
-		agenttest.Must(t, err)
-		agenttest.Must(t, errors.Join(l.Detach(), l.Close()))
+		must.Succeed(t, err)
+		must.Succeed(t, errors.Join(l.Detach(), l.Close()))
 	}
 }
 
@@ -223,14 +224,14 @@ func detached(t *testing.T, c config.Config, pattern string) {
 func unpinned(t *testing.T, c config.Config, pattern string) {
 	t.Helper()
 	for _, path := range pinned(t, c, pattern) {
-		agenttest.Must(t, os.Remove(path))
+		must.Succeed(t, os.Remove(path))
 	}
 }
 
 func pinned(t *testing.T, c config.Config, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(pinsOf(t, c), pattern))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if len(found) == 0 {
 		t.Fatalf("nothing is pinned at %s", pattern)
 	}
@@ -244,7 +245,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
 	before, was := contents(t, a.config), links(t, a.config)
-	agenttest.Must(t, unix.Unmount(a.config.PinsDir(), unix.MNT_DETACH))
+	must.Succeed(t, unix.Unmount(a.config.PinsDir(), unix.MNT_DETACH))
 	agenttest.Eventually(t, "the repair", func() error {
 		if a.repairs(t) == 0 {
 			return errors.New("no repair")
@@ -286,7 +287,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	}
 	// And they outlive the agent, as the others did.
 	a.stop(t)
-	agenttest.Must(t, b.traffic())
+	must.Succeed(t, b.traffic())
 }
 
 // TestXDPIsUsedOnceAnotherProgramIsGone starts an agent while another XDP program is on the
@@ -299,9 +300,9 @@ func TestXDPIsUsedOnceAnotherProgramIsGone(t *testing.T) {
 	fab := agenttest.LinkIn(t, b.A, "fab0").Attrs().Index
 	ours := fmt.Sprint("xdp-", fab)
 	a.stop(t)
-	agenttest.Must(t, os.Remove(filepath.Join(pinsOf(t, a.config), "links", ours)))
+	must.Succeed(t, os.Remove(filepath.Join(pinsOf(t, a.config), "links", ours)))
 	passes, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	defer passes.Close()
 	var other link.Link
 	agenttest.Eventually(t, "the other program", func() error { // the kernel releases the unpinned link later
@@ -312,11 +313,11 @@ func TestXDPIsUsedOnceAnotherProgramIsGone(t *testing.T) {
 	})
 	a = start(t, a.config)
 	b.nodes["a"] = a
-	agenttest.Must(t, b.traffic())
+	must.Succeed(t, b.traffic())
 	if now := links(t, a.config); now[ours] != 0 {
 		t.Fatalf("the agent has an XDP link beside another program: %v", now)
 	}
-	agenttest.Must(t, other.Close())
+	must.Succeed(t, other.Close())
 	agenttest.Eventually(t, "an XDP link", func() error {
 		if now := links(t, a.config); now[ours] == 0 {
 			return fmt.Errorf("links are %v", now)
@@ -334,7 +335,7 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 	for name, s := range map[string]*netdev.Space{a.device(t, "a1"): b.A, "eth0": b.workloads["a1"]} {
 		repairs := a.repairs(t)
 		old := agenttest.LinkIn(t, b.A, a.device(t, "a1")).Attrs().Index
-		agenttest.Must(t, s.Links.LinkDel(agenttest.LinkIn(t, s, name)))
+		must.Succeed(t, s.Links.LinkDel(agenttest.LinkIn(t, s, name)))
 		agenttest.Eventually(t, "the pair is made anew", func() error {
 			if a.repairs(t) <= repairs {
 				return errors.New("no repair")
@@ -365,7 +366,7 @@ func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
 	if p := a.problemOf(t, "port", "a1"); p.Tries == 0 || time.Until(p.Retry) > 10*time.Second || p.Retry.IsZero() {
 		t.Errorf("port a1 is listed as %+v, want a retry in the next seconds", p)
 	}
-	agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
+	must.Succeed(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
 	b.workloads["a1"] = agenttest.NamedSpace(t, name)
 	agenttest.Eventually(t, "the port in its new namespace", func() error { return errors.Join(a.healthy(), b.traffic()) })
 }
@@ -387,56 +388,56 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 			return errors.Join(a.healthy(), b.traffic())
 		}
 	}
-	agenttest.Must(t, fits(agenttest.UnderlayMTU)())
+	must.Succeed(t, fits(agenttest.UnderlayMTU)())
 	t.Run("the device's MTU", func(t *testing.T) {
-		agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1550))
+		must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1550))
 		agenttest.Eventually(t, "smaller", fits(1550))
-		agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
+		must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
 		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("a route's MTU", func(t *testing.T) {
 		narrow := &netlink.Route{LinkIndex: agenttest.LinkIn(t, b.A, "fab0").Attrs().Index, Dst: netdev.IPNet(netip.MustParsePrefix("172.31.0.2/32")), Scope: netlink.SCOPE_LINK, MTU: 1500}
-		agenttest.Must(t, b.A.Links.RouteAdd(narrow))
+		must.Succeed(t, b.A.Links.RouteAdd(narrow))
 		agenttest.Eventually(t, "smaller", func() error {
 			if got := a.tunnelMTU(t, "172.31.0.2"); got != 1500-overhead {
 				return fmt.Errorf("the tunnel's MTU is %d", got)
 			}
 			return errors.Join(a.healthy(), b.traffic())
 		})
-		agenttest.Must(t, b.A.Links.RouteDel(narrow))
+		must.Succeed(t, b.A.Links.RouteDel(narrow))
 		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("no route", func(t *testing.T) {
 		none := &netlink.Route{Dst: netdev.IPNet(netip.MustParsePrefix("172.31.0.2/32")), Type: unix.RTN_UNREACHABLE}
-		agenttest.Must(t, b.A.Links.RouteAdd(none))
+		must.Succeed(t, b.A.Links.RouteAdd(none))
 		agenttest.Eventually(t, "the report", func() error { return a.complains("no route from 172.31.0.1 to 172.31.0.2") })
 		if p := a.problemOf(t, "tunnel", "b"); !strings.Contains(p.Text, "no way through the underlay") || !p.Retry.IsZero() {
 			t.Errorf("the problem of the tunnel to node b is %+v", p)
 		}
-		agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
-		agenttest.Must(t, b.A.Links.RouteDel(none))
+		must.Succeed(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		must.Succeed(t, b.A.Links.RouteDel(none))
 		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the address", func(t *testing.T) {
 		address := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix("172.31.0.1/24"))}
-		agenttest.Must(t, b.A.Links.AddrDel(agenttest.LinkIn(t, b.A, "fab0"), address))
+		must.Succeed(t, b.A.Links.AddrDel(agenttest.LinkIn(t, b.A, "fab0"), address))
 		agenttest.Eventually(t, "the report", func() error {
 			return a.complains("no device has this node", "172.31.0.1", "add the address to a device")
 		})
-		agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
-		agenttest.Must(t, b.A.Links.AddrAdd(agenttest.LinkIn(t, b.A, "fab0"), address))
+		must.Succeed(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		must.Succeed(t, b.A.Links.AddrAdd(agenttest.LinkIn(t, b.A, "fab0"), address))
 		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the device is down", func(t *testing.T) {
-		agenttest.Must(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, "fab0")))
+		must.Succeed(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, "fab0")))
 		agenttest.Eventually(t, "the report", func() error { return a.complains("fab0", "down") })
-		agenttest.Must(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "fab0")))
+		must.Succeed(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "fab0")))
 		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the device is unplugged", func(t *testing.T) {
-		agenttest.Must(t, b.A.Links.LinkDel(agenttest.LinkIn(t, b.A, "fab0")))
+		must.Succeed(t, b.A.Links.LinkDel(agenttest.LinkIn(t, b.A, "fab0")))
 		agenttest.Eventually(t, "the report", func() error { return a.complains("no device has this node", "172.31.0.1") })
-		agenttest.Must(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
+		must.Succeed(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
 		agenttest.Joined(t, b.A, b.B, "fab0", "fab0", agenttest.UnderlayMTU)
 		agenttest.Addressed(t, b.A, "fab0", "172.31.0.1/24")
 		agenttest.Addressed(t, b.B, "fab0", "172.31.0.2/24")
@@ -454,10 +455,10 @@ func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
 	uses := b.addLink(t)
-	agenttest.Must(t, b.B.Links.LinkSetDown(agenttest.LinkIn(t, b.B, "fab1")))
+	must.Succeed(t, b.B.Links.LinkSetDown(agenttest.LinkIn(t, b.B, "fab1")))
 	agenttest.Eventually(t, "one link", uses("fab0"))
 	agenttest.Eventually(t, "the report", func() error { return a.complains("fab1", "no carrier") })
-	agenttest.Must(t, b.B.Links.LinkSetUp(agenttest.LinkIn(t, b.B, "fab1")))
+	must.Succeed(t, b.B.Links.LinkSetUp(agenttest.LinkIn(t, b.B, "fab1")))
 	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
 	agenttest.Eventually(t, "no problem", a.healthy)
 }
@@ -471,7 +472,7 @@ func TestALinkOnWhichANodeIsSilentCarriesNoPackets(t *testing.T) {
 	far := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix("172.31.1.2/24"))}
 	agenttest.Eventually(t, "replies", func() error { // at least three of each address
 		var text []byte
-		agenttest.Must(t, b.A.Do(func() (err error) { text, err = os.ReadFile("/proc/thread-self/net/snmp"); return err }))
+		must.Succeed(t, b.A.Do(func() (err error) { text, err = os.ReadFile("/proc/thread-self/net/snmp"); return err }))
 		var names, values []string
 		for line := range strings.Lines(string(text)) {
 			if strings.HasPrefix(line, "IcmpMsg:") {
@@ -487,10 +488,10 @@ func TestALinkOnWhichANodeIsSilentCarriesNoPackets(t *testing.T) {
 		}
 		return nil
 	})
-	agenttest.Must(t, b.B.Links.AddrDel(agenttest.LinkIn(t, b.B, "fab1"), far))
+	must.Succeed(t, b.B.Links.AddrDel(agenttest.LinkIn(t, b.B, "fab1"), far))
 	agenttest.Eventually(t, "one link", uses("fab0"))
 	agenttest.Eventually(t, "the report", func() error { return b.nodes["a"].complains("node \"b\" does not answer", "172.31.1.2") })
-	agenttest.Must(t, b.B.Links.AddrAdd(agenttest.LinkIn(t, b.B, "fab1"), far))
+	must.Succeed(t, b.B.Links.AddrAdd(agenttest.LinkIn(t, b.B, "fab1"), far))
 	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
 	agenttest.Eventually(t, "no problem", b.nodes["a"].healthy)
 }
@@ -510,7 +511,7 @@ func (b *bed) addLink(t *testing.T) (uses func(devices ...string) func() error) 
 	uses = func(want ...string) func() error {
 		return func() error {
 			rows, err := b.nodes["a"].client.Nexthops(context.Background(), 0)
-			agenttest.Must(t, err)
+			must.Succeed(t, err)
 			for _, row := range rows {
 				var devices []string
 				for _, p := range row.Paths {
@@ -531,18 +532,18 @@ func (b *bed) addLink(t *testing.T) (uses func(devices ...string) func() error) 
 func TestAnUnderlayDeviceWithoutEthernetIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")
-	agenttest.Must(t, b.A.Once(func() error {
+	must.Succeed(t, b.A.Once(func() error {
 		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tun0"}, Mode: netlink.TUNTAP_MODE_TUN})
 	}))
-	agenttest.Must(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "tun0")))
+	must.Succeed(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "tun0")))
 	agenttest.Addressed(t, b.A, "tun0", "172.31.1.1/24")
 	b.state.Nodes = slices.Clone(b.state.Nodes)
 	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, netip.MustParseAddr("172.31.1.1"))
 	b.state.Nodes[1].Underlay = append(b.state.Nodes[1].Underlay, netip.MustParseAddr("172.31.1.2"))
 	b.apply(t, "a", b.state)
 	for range 2 { // also in a pass that looks up only what changed
-		agenttest.Must(t, b.nodes["a"].complains("fabric device tun0 has no Ethernet header"))
-		agenttest.Must(t, b.nodes["a"].complains("the route from 172.31.1.1 to 172.31.1.2 leaves by device tun0, which has no Ethernet header"))
+		must.Succeed(t, b.nodes["a"].complains("fabric device tun0 has no Ethernet header"))
+		must.Succeed(t, b.nodes["a"].complains("the route from 172.31.1.1 to 172.31.1.2 leaves by device tun0, which has no Ethernet header"))
 		b.state.Routes = nil
 		b.apply(t, "a", b.state)
 	}
@@ -565,7 +566,7 @@ func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
 	agenttest.Eventually(t, "traffic", b.traffic)
 	knows := func(from, address string, mac model.MAC) error {
 		entries, err := b.workloads[from].Links.NeighList(0, netlink.FAMILY_ALL)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		for _, e := range entries {
 			if e.IP.String() == address && e.HardwareAddr.String() == mac.String() {
 				return nil
@@ -575,13 +576,13 @@ func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
 	}
 	for _, w := range []string{"b1", "a2"} {
 		entries, err := b.workloads[w].Links.NeighList(0, netlink.FAMILY_ALL) // with the router's MAC address
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		for _, e := range entries {
-			agenttest.Must(t, b.workloads[w].Links.NeighDel(&e))
+			must.Succeed(t, b.workloads[w].Links.NeighDel(&e))
 		}
 		for _, address := range []string{"10.7.0.10", "fd07::10"} {
-			agenttest.Must(t, exchange(b.workloads[w], b.workloads["a1"], address))
-			agenttest.Must(t, knows(w, address, b.state.Ports[0].MAC))
+			must.Succeed(t, exchange(b.workloads[w], b.workloads["a1"], address))
+			must.Succeed(t, knows(w, address, b.state.Ports[0].MAC))
 		}
 	}
 	all := b.state.Ports

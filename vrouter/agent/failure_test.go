@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/model"
@@ -30,9 +31,9 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 	}
 	s.Ports[len(s.Ports)-1].Attach = model.Attachment{Netns: late}
 	b.apply(t, "a", s)
-	agenttest.Must(t, exchange(b.workloads["a2"], many, "10.7.0.100"))
+	must.Succeed(t, exchange(b.workloads["a2"], many, "10.7.0.100"))
 	rows, err := a.client.Vifs(t.Context(), 7)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if len(rows) != 99 {
 		t.Errorf("%d ports have a vif, want 99", len(rows))
 	}
@@ -43,7 +44,7 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 		return nil
 	})
 	status, err := a.client.Status(t.Context())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	p := a.problemOf(t, "port", "p97")
 	if len(status.Problems) != 1 || time.Until(p.Retry) < 2*time.Second || status.Repairs != 0 {
 		t.Errorf("the status lists %+v, want one port with a retry after 2 s or more; %d repairs", status.Problems, status.Repairs)
@@ -53,5 +54,5 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 	if time.Now().After(p.Retry) {
 		t.Errorf("the port waited until its next retry at %v", p.Retry)
 	}
-	agenttest.Must(t, exchange(b.workloads["a2"], space, "10.7.0.197"))
+	must.Succeed(t, exchange(b.workloads["a2"], space, "10.7.0.197"))
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/fleet"
@@ -26,17 +27,17 @@ import (
 func TestOtherUsersCannotOpenTheAgentsFiles(t *testing.T) {
 	defer unix.Umask(unix.Umask(0))
 	b := newBedOf(t, func(c *config.Config) {
-		agenttest.Must(t, os.MkdirAll(filepath.Dir(c.LockPath()), 0o755))
-		agenttest.Must(t, os.Mkdir(c.StateDir, 0o755))
-		agenttest.Must(t, os.WriteFile(c.LockPath(), nil, 0o644)) // of an older version
+		must.Succeed(t, os.MkdirAll(filepath.Dir(c.LockPath()), 0o755))
+		must.Succeed(t, os.Mkdir(c.StateDir, 0o755))
+		must.Succeed(t, os.WriteFile(c.LockPath(), nil, 0o644)) // of an older version
 	}, "a")
 	second := b.Config("b")
 	second.Store = "embedded"
-	agenttest.Must(t, os.Mkdir(second.StateDir, 0o755))
+	must.Succeed(t, os.Mkdir(second.StateDir, 0o755))
 	start(t, second)
 	found := map[string]bool{}
 	for _, root := range []string{second.RunDir, b.nodes["a"].config.StateDir, second.StateDir} {
-		agenttest.Must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		must.Succeed(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -70,7 +71,7 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 	a.stop(t)
 	path := filepath.Join(a.config.StateDir, "store.db")
 	whole, err := os.ReadFile(path)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	refused := func(what string, c config.Config, why string) {
 		t.Helper()
 		ctx, end := context.WithTimeout(context.Background(), 20*time.Second)
@@ -78,11 +79,11 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 		if err := Run(ctx, c, Options{}); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "--new-store") {
 			t.Errorf("%s: the agent ended with %v, want %q", what, err, why)
 		}
-		agenttest.Must(t, b.traffic())
+		must.Succeed(t, b.traffic())
 	}
 	with := func(change func(text []byte) []byte) {
 		t.Helper()
-		agenttest.Must(t, os.WriteFile(path, change(append([]byte(nil), whole...)), 0o600))
+		must.Succeed(t, os.WriteFile(path, change(append([]byte(nil), whole...)), 0o600))
 	}
 	page := os.Getpagesize()
 	damaged := func(n int) func([]byte) []byte {
@@ -91,7 +92,7 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 			return text
 		}
 	}
-	agenttest.Must(t, os.Remove(path))
+	must.Succeed(t, os.Remove(path))
 	refused("the file is missing", a.config, "missing or empty")
 	refused("the start before was refused", a.config, "missing or empty")
 	with(func([]byte) []byte { return nil })
@@ -106,7 +107,7 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 	embedded.Store = "embedded"
 	refused("a new embedded store", embedded, "missing or empty")
 
-	agenttest.Must(t, os.Remove(path))
+	must.Succeed(t, os.Remove(path))
 	a.config.NewStore = true
 	s, err := start(t, a.config).client.State(t.Context())
 	if err != nil || len(s.Ports) != 0 {
@@ -144,14 +145,14 @@ func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
 			}
 			return err
 		})
-		agenttest.Must(t, b.traffic())
+		must.Succeed(t, b.traffic())
 		a.stop(t)
 	}
 	refused("the store lost its content: it is empty")
 	address, err := store.ParseAddress(c.Store)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	s, err := store.OpenEtcd(address, store.TLS{}, etcd.Dial)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	defer s.Close()
 	others := fleet.New(s, fleet.Options{})
 	ctx, end := context.WithCancel(t.Context())
@@ -159,7 +160,7 @@ func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
 	running.Go(func() { others.Run(ctx) })
 	defer running.Wait()
 	defer end()
-	agenttest.Must(t, others.Apply(ctx, model.State{Nodes: b.state.Nodes}))
+	must.Succeed(t, others.Apply(ctx, model.State{Nodes: b.state.Nodes}))
 	refused("another store has the address of the store")
 	others.Peek(func(v *fleet.View) {
 		if alive, is := v.Alive("a"); is {

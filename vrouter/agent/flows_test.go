@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 )
@@ -24,13 +25,13 @@ func putFlows(t *testing.T, flows *ebpf.Map, n uint32, tcp byte) {
 	t.Helper()
 	key, value := make([]byte, flows.KeySize()), make([]byte, flows.ValueSize())
 	var now unix.Timespec
-	agenttest.Must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	must.Succeed(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
 	binary.NativeEndian.PutUint32(key, 1)
 	key[40], value[1] = unix.IPPROTO_TCP, tcp
 	binary.NativeEndian.PutUint64(value[24:], uint64(now.Nano())) // seen_ns of struct flow
 	for i := range n {
 		binary.NativeEndian.PutUint32(key[4:], i)
-		agenttest.Must(t, flows.Put(key, value))
+		must.Succeed(t, flows.Put(key, value))
 	}
 }
 
@@ -52,11 +53,11 @@ func TestACrowdedPortIsCheckedAgainSoon(t *testing.T) {
 	table, ended := pinnedMap(t, c, "flows"), pinnedMap(t, c, "vif_flows_ended")
 	putFlows(t, table, flows, tcpSYN|tcpEstablished)
 	for name, id := range map[string]uint32{"vif_flows_begun": 1, "vrf_flows_begun": 0} {
-		agenttest.Must(t, pinnedMap(t, c, name).Put(id, uint32(flows+1))) // one flow has ended
+		must.Succeed(t, pinnedMap(t, c, name).Put(id, uint32(flows+1))) // one flow has ended
 	}
 	agenttest.Eventually(t, "a check that deletes nothing", func() error {
 		var n uint32
-		agenttest.Must(t, ended.Lookup(uint32(1), &n))
+		must.Succeed(t, ended.Lookup(uint32(1), &n))
 		if n == 0 {
 			return errors.New("the flows were not counted")
 		}

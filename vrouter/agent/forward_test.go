@@ -7,6 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
@@ -24,12 +25,12 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 			defer func() { // without ports no packets pass, so the nodes do not go on with e
 				for _, r := range []*running{a, b} {
 					_, err := r.client.PutState(context.Background(), f.State(nil, e))
-					agenttest.Must(t, err)
+					must.Succeed(t, err)
 				}
 			}()
 			for _, r := range []*running{a, b} {
 				done, err := r.client.PutState(context.Background(), s)
-				agenttest.Must(t, err)
+				must.Succeed(t, err)
 				if len(done.Warnings) > 0 {
 					t.Fatalf("node %s warns: %q", r.config.Node, done.Warnings)
 				}
@@ -42,7 +43,7 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 				}
 			}
 			got, err := a.client.VRFStats(context.Background())
-			agenttest.Must(t, err)
+			must.Succeed(t, err)
 			if len(got) != 1 || got[0].Network != "red" || got[0].ByEncapsulation[string(e)].TxPackets == 0 || got[0].ByEncapsulation["local"].TxPackets == 0 {
 				t.Errorf("node a counts %+v", got)
 			}
@@ -56,9 +57,9 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 	w := agenttest.NewSpace(t, "w")
 	a := start(t, f.Config("a"))
 	_, err := a.client.PutState(context.Background(), f.State(nil))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	got, err := a.client.AddPort(context.Background(), model.PortRequest{Port: model.Port{Name: "web", Network: "red", Attach: model.Attachment{Netns: w.Name}}})
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 
 	want := []netip.Prefix{netip.MustParsePrefix("10.7.0.2/24"), netip.MustParsePrefix("fd07::2/64")}
 	if len(got.Prefixes) != 2 || got.Prefixes[0] != want[0] || got.Prefixes[1] != want[1] {
@@ -73,25 +74,25 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 		t.Errorf("MTUs are %d and %d, the port's %d, want %d", inside.Attrs().MTU, host.Attrs().MTU, got.MTU, want4)
 	}
 	addresses, err := f.A.Links.AddrList(host, netlink.FAMILY_ALL)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if len(addresses) != 0 {
 		t.Errorf("the node's end has addresses: %v", addresses)
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		routes, err := netdev.Routes(w.Links, family)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		if !netdev.HasDefault(routes) {
 			t.Errorf("no default route in family %d: %v", family, routes)
 		}
 	}
 	rows, err := a.client.Vifs(context.Background(), 7)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if len(rows) != 1 || rows[0].Port != "web" || rows[0].Device != got.Device {
 		t.Errorf("vif rows are %+v", rows)
 	}
 	agenttest.Eventually(t, "a link instead of the first filter", a.linked)
 	_, err = a.client.DeletePort(context.Background(), "web")
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for s, name := range map[*netdev.Space]string{f.A: got.Device, w: "eth0"} {
 		if l, err := s.Link(name); err != nil || l != nil {
 			t.Errorf("%s still has %s (%v)", s.Name, name, err)

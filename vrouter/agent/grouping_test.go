@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
@@ -22,7 +23,7 @@ func keptOpen(t *testing.T, from, to *netdev.Space, address string) func() error
 	t.Helper()
 	var l net.Listener
 	var c net.Conn
-	agenttest.Must(t, to.Do(func() (err error) {
+	must.Succeed(t, to.Do(func() (err error) {
 		l, err = net.Listen("tcp", address)
 		return err
 	}))
@@ -33,7 +34,7 @@ func keptOpen(t *testing.T, from, to *netdev.Space, address string) func() error
 			c.Close()
 		}
 	}()
-	agenttest.Must(t, from.Do(func() (err error) {
+	must.Succeed(t, from.Do(func() (err error) {
 		c, err = net.DialTimeout("tcp", address, 3*time.Second)
 		return err
 	}))
@@ -64,7 +65,7 @@ func TestGroupsOfPolicies(t *testing.T) {
 	}
 	agenttest.Eventually(t, "traffic between the nodes", b.traffic)
 	opened := keptOpen(t, b.workloads["a1"], b.workloads["b1"], "10.7.0.11:8080")
-	agenttest.Must(t, opened())
+	must.Succeed(t, opened())
 
 	const group, friends = 5, 6
 	set := func(g *fib.Grouping) {
@@ -90,7 +91,7 @@ func TestGroupsOfPolicies(t *testing.T) {
 	if err := opened(); err == nil {
 		t.Error("the connection from before the policy works")
 	}
-	agenttest.Must(t, exchange(b.workloads["b1"], b.workloads["a1"], "10.7.0.10")) // the other direction
+	must.Succeed(t, exchange(b.workloads["b1"], b.workloads["a1"], "10.7.0.10")) // the other direction
 	set(&fib.Grouping{Revision: 2, Groups: groups, Sets: fib.Sets{
 		Identities: map[fib.RouteKey]fib.Identity{{VRF: b.state.Networks[0].ID, Prefix: netip.MustParsePrefix("10.7.0.10/32")}: {Pods: friends}},
 		Allows:     map[fib.Allow]bool{{Group: group, Identity: friends, Protocol: unix.IPPROTO_TCP}: true},

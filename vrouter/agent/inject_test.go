@@ -9,6 +9,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
@@ -19,7 +20,7 @@ import (
 func inject(t *testing.T, s *netdev.Space, device string, times int, frame []byte) {
 	t.Helper()
 	index := agenttest.LinkIn(t, s, device).Attrs().Index
-	agenttest.Must(t, s.Do(func() error {
+	must.Succeed(t, s.Do(func() error {
 		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -42,7 +43,7 @@ func datagram(t *testing.T, from, to model.MAC, source, destination string, payl
 	udp := &layers.UDP{SrcPort: 4000, DstPort: sinkPort}
 	udp.SetNetworkLayerForChecksum(ip)
 	frame, err := serialize(&layers.Ethernet{SrcMAC: from[:], DstMAC: to[:], EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(make([]byte, payload)))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return frame
 }
 
@@ -52,7 +53,7 @@ func ping(t *testing.T, from model.MAC, source, destination string) []byte {
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}
 	frame, err := serialize(append([]gopacket.SerializableLayer{
 		&layers.Ethernet{SrcMAC: from[:], DstMAC: model.RouterMAC[:], EthernetType: layers.EthernetTypeIPv4}, ip}, echo(ip, false)...)...)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return frame
 }
 
@@ -63,7 +64,7 @@ const sinkPort = 9 // discard, RFC 863
 func sink(t *testing.T, s *netdev.Space) net.PacketConn {
 	t.Helper()
 	var c net.PacketConn
-	agenttest.Must(t, s.Do(func() (err error) {
+	must.Succeed(t, s.Do(func() (err error) {
 		c, err = net.ListenPacket("udp4", "0.0.0.0:9")
 		return err
 	}))

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
@@ -33,14 +34,14 @@ func written(t *testing.T, c config.Config) string {
 		"limits: {routes: %d, prefixes: %d, bridge: %d, nexthops: %d, vifs: %d, labels: %d, remotes: %d, flows: %d}\n",
 		c.Node, c.Netns, c.RunDir, c.Socket, c.StateDir, c.RepairInterval,
 		l.Routes, l.Prefixes, l.Bridge, l.Nexthops, l.Vifs, l.Labels, l.Remotes, l.Flows)
-	agenttest.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // killed ends an agent by SIGKILL, so that it cannot clean up.
 func killed(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	agenttest.Must(t, cmd.Process.Kill())
+	must.Succeed(t, cmd.Process.Kill())
 	cmd.Wait() // says that it was killed
 }
 
@@ -59,9 +60,9 @@ func mapIDs(t *testing.T, c config.Config) map[string]ebpf.MapID {
 	all := map[string]ebpf.MapID{}
 	for _, path := range pinned(t, c, "g*/*") {
 		m, err := ebpf.LoadPinnedMap(path, nil)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		info, err := m.Info()
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		id, _ := info.ID()
 		all[filepath.Base(path)] = id
 		m.Close()
@@ -82,7 +83,7 @@ func converse(t *testing.T, from, to *netdev.Space, address string) *conversatio
 func converseAt(t *testing.T, from, to *netdev.Space, address, listen string) *conversation {
 	t.Helper()
 	var l net.Listener
-	agenttest.Must(t, to.Do(func() (err error) {
+	must.Succeed(t, to.Do(func() (err error) {
 		l, err = net.Listen("tcp", listen)
 		return err
 	}))
@@ -91,12 +92,12 @@ func converseAt(t *testing.T, from, to *netdev.Space, address, listen string) *c
 		address = l.Addr().String()
 	}
 	c := &conversation{}
-	agenttest.Must(t, from.Do(func() (err error) {
+	must.Succeed(t, from.Do(func() (err error) {
 		c.near, err = net.DialTimeout("tcp", address, 5*time.Second)
 		return err
 	}))
 	far, err := l.Accept()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	c.far = far
 	t.Cleanup(func() { c.near.Close(); c.far.Close() })
 	return c
@@ -129,14 +130,14 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	answers(t, a)
 	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	talk := converse(t, b.workloads["a1"], b.workloads["b1"], "10.7.0.11")
-	agenttest.Must(t, talk.say())
+	must.Succeed(t, talk.say())
 	ids, was, before := mapIDs(t, a.config), links(t, a.config), contents(t, a.config)
 
 	killed(t, first)
 	if !exists(a.config.Socket) {
 		t.Error("the killed agent removed its socket: it was not killed")
 	}
-	agenttest.Must(t, errors.Join(talk.say(), b.traffic()))
+	must.Succeed(t, errors.Join(talk.say(), b.traffic()))
 	same := func(when string) {
 		t.Helper()
 		if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
@@ -151,13 +152,13 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 
 	second := process(t, config)
 	answers(t, a)
-	agenttest.Must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
+	must.Succeed(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
 	same("with the next agent")
 	if n := a.repairs(t); n != 0 {
 		t.Errorf("%d repairs after a start on what was right", n)
 	}
 	state, err := a.client.State(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if len(state.Ports) != 3 || len(state.Nodes) != 2 {
 		t.Errorf("the state is %+v", state)
 	}
@@ -169,7 +170,7 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 		other.RepairInterval = time.Hour // the older maps must not wait for a check for drift
 		process(t, written(t, other))
 		answers(t, a)
-		agenttest.Must(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
+		must.Succeed(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
 		if d := cmp.Diff(was, links(t, a.config)); d != "" {
 			t.Errorf("the links are others:\n%s", d)
 		}
@@ -205,7 +206,7 @@ func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
 	a.stop(t)
 	emptied(t, a.config, "hosts4")
 	detached(t, a.config, "links/xdp-*")
-	agenttest.Must(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, device)))
+	must.Succeed(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, device)))
 	a = start(t, a.config)
 	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	unchanged(t, before, contents(t, a.config))
@@ -223,21 +224,21 @@ func TestAnAgentWithAnotherRunDirReplacesThePrograms(t *testing.T) {
 			b := newBed(t, func(c *config.Config) { c.TCX = tcx })
 			was := b.nodes["a"]
 			was.stop(t)
-			agenttest.Must(t, b.traffic())
+			must.Succeed(t, b.traffic())
 			c := was.config
 			c.RunDir, c.Socket, c.TCX = filepath.Join(b.Dir, "elsewhere"), "", config.Auto
 			b.nodes["a"] = start(t, c.WithDefaults())
 			agenttest.Eventually(t, "traffic", b.traffic)
-			agenttest.Must(t, b.nodes["a"].healthy())
+			must.Succeed(t, b.nodes["a"].healthy())
 			if err := Remove(was.config, false); err == nil || !strings.Contains(err.Error(), "has an agent already") {
 				t.Errorf("removing the node by its former run_dir: %v", err)
 			}
-			agenttest.Must(t, b.traffic())
+			must.Succeed(t, b.traffic())
 			for name, id := range links(t, was.config) {
 				l, err := link.NewFromID(id)
-				agenttest.Must(t, err)
+				must.Succeed(t, err)
 				info, err := l.Info()
-				agenttest.Must(t, err)
+				must.Succeed(t, err)
 				l.Close()
 				if tcx := info.TCX(); tcx != nil && tcx.Ifindex != 0 {
 					t.Errorf("link %s of the earlier agent is still on device %d", name, tcx.Ifindex)
@@ -261,15 +262,15 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has an agent already, process %d", os.Getpid())) || !strings.Contains(err.Error(), b.A.Name) {
 			t.Errorf("a second agent in the namespace: %v", err)
 		}
-		agenttest.Must(t, b.traffic())
+		must.Succeed(t, b.traffic())
 	}
 	refused()
 	b.nodes["a"].stop(t)
 	space, err := os.Open(filepath.Join(netspace.Dir, b.A.Name))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { space.Close() })
 	// Opened by its path in /proc, the file is reachable whatever the modes of its parent directories are.
-	agenttest.Must(t, asNobody(func() error {
+	must.Succeed(t, asNobody(func() error {
 		file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", space.Fd()))
 		if err != nil {
 			return err
@@ -287,14 +288,14 @@ func TestTheNextAgentStartsAlthoughAChildHasTheFilesOfTheFirst(t *testing.T) {
 	c := f.Config("a")
 	for range 2 {
 		l, err := takeLock(c)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		mine, err := claimSpace(f.A)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		for _, file := range []*os.File{l.file, mine.File} {
 			child, err := unix.Dup(int(file.Fd()))
-			agenttest.Must(t, err)
+			must.Succeed(t, err)
 			defer unix.Close(child)
 		}
-		agenttest.Must(t, errors.Join(mine.Close(), l.release()))
+		must.Succeed(t, errors.Join(mine.Close(), l.release()))
 	}
 }

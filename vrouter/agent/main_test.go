@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -178,7 +179,7 @@ func launched(t *testing.T, config string, cmd *exec.Cmd) *exec.Cmd {
 		started <- cmd.Start()
 		<-over
 	}()
-	agenttest.Must(t, <-started)
+	must.Succeed(t, <-started)
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

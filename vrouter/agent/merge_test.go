@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
@@ -36,14 +37,14 @@ func TestXDPIsAttachedOnlyForMPLS(t *testing.T) {
 		s := f.State(workloads)
 		s.Nodes[0].Encapsulations, s.Nodes[1].Encapsulations = c.here, c.far
 		_, err := a.client.PutState(context.Background(), s)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		status, err := a.client.Status(context.Background())
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		if len(status.Fabric) != 1 || status.Fabric[0].Mode != c.mode {
 			t.Errorf("%s: the fabric is served as %+v, want %s", c.what, status.Fabric, c.mode)
 		}
 		l, err := f.A.Link(netdev.GRODevice)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		if l == nil { // VXLAN is accepted for 30 s after a change
 			t.Errorf("%s: there is no device %s", c.what, netdev.GRODevice)
 		}
@@ -60,22 +61,22 @@ func TestAnotherOverlaysVXLANPassesUnlessVXLANIsUsed(t *testing.T) {
 	offer := func(e ...model.Encapsulation) {
 		for _, n := range nodes {
 			_, err := n.client.PutState(context.Background(), f.State(workloads, e...))
-			agenttest.Must(t, err)
+			must.Succeed(t, err)
 		}
 	}
 	offer(model.MPLSoUDP)
 	for s, at := range map[*netdev.Space][2]string{f.A: {"172.31.0.2", "172.31.9.1/24"}, f.B: {"172.31.0.1", "172.31.9.2/24"}} {
-		agenttest.Must(t, s.Links.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "other0"}, VxlanId: 99, Port: model.DefaultVXLANPort, Group: net.ParseIP(at[0])}))
-		agenttest.Must(t, s.Links.LinkSetUp(agenttest.LinkIn(t, s, "other0")))
+		must.Succeed(t, s.Links.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "other0"}, VxlanId: 99, Port: model.DefaultVXLANPort, Group: net.ParseIP(at[0])}))
+		must.Succeed(t, s.Links.LinkSetUp(agenttest.LinkIn(t, s, "other0")))
 		agenttest.Addressed(t, s, "other0", at[1])
 	}
-	agenttest.Must(t, exchange(f.A, f.B, "172.31.9.2"))
-	agenttest.Must(t, nodes["a"].healthy())
+	must.Succeed(t, exchange(f.A, f.B, "172.31.9.2"))
+	must.Succeed(t, nodes["a"].healthy())
 	if l, err := f.A.Link(netdev.GRODevice); l != nil || err != nil {
 		t.Errorf("without VXLAN there is the device %v, %v", l, err)
 	}
 	offer(model.MPLSoUDP, model.VXLAN)
-	agenttest.Must(t, nodes["a"].complains("VXLAN device other0", "vxlan_port", "4789"))
+	must.Succeed(t, nodes["a"].complains("VXLAN device other0", "vxlan_port", "4789"))
 	if s, err := nodes["a"].client.Status(context.Background()); err != nil || !s.InSync {
 		t.Errorf("the node forwards, but its status is %+v, %v", s, err)
 	}
@@ -89,7 +90,7 @@ func TestAnotherProgramsMPLSPassesUnlessItIsUsed(t *testing.T) {
 	nodes := map[string]*running{"a": start(t, f.Config("a")), "b": start(t, f.Config("b"))}
 	open := func(s *netdev.Space, network, address string) (c net.PacketConn) {
 		t.Helper()
-		agenttest.Must(t, s.Do(func() (err error) {
+		must.Succeed(t, s.Do(func() (err error) {
 			c, err = net.ListenPacket(network, address)
 			return err
 		}))
@@ -120,7 +121,7 @@ func TestAnotherProgramsMPLSPassesUnlessItIsUsed(t *testing.T) {
 	} {
 		for _, n := range nodes {
 			_, err := n.client.PutState(context.Background(), f.State(nil, c.offers...))
-			agenttest.Must(t, err)
+			must.Succeed(t, err)
 		}
 		if u, g := passes(udp), passes(gre); u != c.udp || g != c.gre {
 			t.Errorf("the nodes offer %v: packets to port 6635 pass: %v, want %v; MPLS in GRE: %v, want %v", c.offers, u, c.udp, g, c.gre)
@@ -142,9 +143,9 @@ func TestAGatewayWithMPLSNeedsXDP(t *testing.T) {
 			Networks: []model.GatewayNetwork{{Network: "red", Label: 100, VNI: 100, Prefixes: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}},
 		}}
 		_, err := a.client.PutState(context.Background(), s)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		status, err := a.client.Status(context.Background())
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		if len(status.Fabric) != 1 || status.Fabric[0].Mode != c.mode {
 			t.Errorf("with a gateway of %s the fabric is served as %+v, want %s", c.encapsulation, status.Fabric, c.mode)
 		}
@@ -153,17 +154,17 @@ func TestAGatewayWithMPLSNeedsXDP(t *testing.T) {
 
 func TestADeviceOfThatNameThatIsSomebodyElsesStays(t *testing.T) {
 	f := agenttest.NewFleet(t)
-	agenttest.Must(t, f.A.Links.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: netdev.GRODevice}, FlowBased: true, Port: 9999}))
+	must.Succeed(t, f.A.Links.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: netdev.GRODevice}, FlowBased: true, Port: 9999}))
 	a := start(t, f.Config("a"))
 	s := f.State(nil, model.VXLAN)
 	_, err := a.client.PutState(context.Background(), s)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	status, err := a.client.Status(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if len(status.Fabric) != 1 || !strings.HasPrefix(status.Fabric[0].Mode, "xdp") {
 		t.Errorf("the fabric is served as %+v, want XDP", status.Fabric)
 	}
-	agenttest.Must(t, netdev.RemoveMerging(f.A, "a"))
+	must.Succeed(t, netdev.RemoveMerging(f.A, "a"))
 	if l, err := f.A.Link(netdev.GRODevice); err != nil || l == nil {
 		t.Errorf("the device is gone: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
@@ -21,7 +22,7 @@ import (
 func scrape(t *testing.T, r *running) map[string]float64 {
 	t.Helper()
 	text, err := r.client.Metrics(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return samplesOf(t, text)
 }
 
@@ -74,22 +75,22 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 	s := meshed(f, w)
 	for _, r := range []*running{a, b} {
 		_, err := r.client.PutState(context.Background(), s)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 	}
 	a1, blue := s.Ports[0].MAC, s.Ports[3].MAC
 	sink(t, w["b1"])
 	sink(t, w["a2"])
 	// The neighbours of the fabric resolve with the first packets.
-	agenttest.Must(t, exchange(w["a1"], w["b1"], "10.7.0.11"))
+	must.Succeed(t, exchange(w["a1"], w["b1"], "10.7.0.11"))
 	beforeA, beforeB := settled(t, a), settled(t, b)
 
-	inject(t, w["a1"], "eth0", 7, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.11", 100))                       // packets to the other node
-	inject(t, w["a1"], "eth0", 5, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.12", 200))                       // packets to a port of the same node
-	inject(t, w["a1"], "eth0", 3, ping(t, a1, "10.7.0.10", "10.7.0.1"))                                                  // requests to the gateway
-	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))                        // packets without a route
-	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))                        // packets with a spoofed source
-	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))                      // broadcasts to both other ports
-	agenttest.Must(t, f.B.Do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // a process on node b, which must not send tunnel packets
+	inject(t, w["a1"], "eth0", 7, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.11", 100))                     // packets to the other node
+	inject(t, w["a1"], "eth0", 5, datagram(t, a1, model.RouterMAC, "10.7.0.10", "10.7.0.12", 200))                     // packets to a port of the same node
+	inject(t, w["a1"], "eth0", 3, ping(t, a1, "10.7.0.10", "10.7.0.1"))                                                // requests to the gateway
+	inject(t, w["a1"], "eth0", 4, datagram(t, a1, model.RouterMAC, "10.7.0.10", "192.0.2.1", 30))                      // packets without a route
+	inject(t, w["a1"], "eth0", 2, datagram(t, a1, model.RouterMAC, "10.7.0.99", "10.7.0.11", 30))                      // packets with a spoofed source
+	inject(t, w["a1"], "eth1", 6, datagram(t, blue, broadcast, "192.0.2.7", "255.255.255.255", 50))                    // broadcasts to both other ports
+	must.Succeed(t, f.B.Do(func() error { return fromFabric("172.31.0.1:6635", []byte{0xff, 0xff, 0x01, 64, 0x45}) })) // a process on node b, which must not send tunnel packets
 
 	const payload, local, echoed, small, flooded = 142, 242, 60, 72, 92
 	compare(t, a, beforeA, map[string]float64{
@@ -172,7 +173,7 @@ func compare(t *testing.T, r *running, before, want map[string]float64) {
 // silent keeps a namespace's devices from speaking IPv6 by themselves.
 func silent(t *testing.T, s *netdev.Space) {
 	t.Helper()
-	agenttest.Must(t, s.Sysctls("ipv6", "default", netdev.Setting{Key: "disable_ipv6", Value: "1"}))
+	must.Succeed(t, s.Sysctls("ipv6", "default", netdev.Setting{Key: "disable_ipv6", Value: "1"}))
 }
 
 // fromFabric sends a datagram as another node would.
@@ -198,8 +199,8 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	s.Policies = []model.Policy{{Name: "web", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"}}}}
 	s.Ports[1].Policies = []string{"web"}
 	_, err := a.client.PutState(context.Background(), s)
-	agenttest.Must(t, err)
-	agenttest.Must(t, exchange(w["a1"], w["a2"], "10.7.0.12"))
+	must.Succeed(t, err)
+	must.Succeed(t, exchange(w["a1"], w["a2"], "10.7.0.12"))
 	got := scrape(t, a)
 	for name, want := range map[string]float64{
 		`vrouter_table_entries{table="vifs"}`:   2,
@@ -227,7 +228,7 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 		t.Errorf("flows %v, host routes %v: want some", got[`vrouter_flows`], got[`vrouter_table_entries{table="hosts4"}`])
 	}
 	status, err := a.client.Status(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if at := got["vrouter_synced_timestamp_seconds"]; at < float64(status.Started.Unix()) || at > float64(status.Synced.UnixMilli())/1000 {
 		t.Errorf("synced at %v, started %v, then synced %v", at, status.Started, status.Synced)
 	}
@@ -252,11 +253,11 @@ func TestMetricsAreNamedAsPrometheusAdvises(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
 	_, err := a.client.PutState(context.Background(), f.State(nil))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	text, err := a.client.Metrics(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, p := range problems {
 		t.Errorf("promlint: metric %s: %s", p.Metric, p.Text)
 	}
@@ -283,7 +284,7 @@ func (u *unexpected) Error() string { return u.name + " is " + strconv.FormatFlo
 func hostsIn(t *testing.T, r *running, four bool) (n int) {
 	t.Helper()
 	rows, err := r.client.Routes(context.Background(), 0)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, row := range rows {
 		if row.Destination.IsSingleIP() && row.Destination.Addr().Is4() == four {
 			n++
@@ -295,7 +296,7 @@ func hostsIn(t *testing.T, r *running, four bool) (n int) {
 func flowsOf(t *testing.T, r *running) int {
 	t.Helper()
 	rows, err := r.client.Flows(context.Background(), 0)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return len(rows)
 }
 
@@ -303,7 +304,7 @@ func flowsOf(t *testing.T, r *running) int {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 0).String())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -311,9 +312,9 @@ func freeAddress(t *testing.T) string {
 func get(t *testing.T, url string) (body string, status int) {
 	t.Helper()
 	response, err := http.Get(url)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return string(text), response.StatusCode
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/api"
@@ -17,7 +18,7 @@ import (
 func pinsFinding(t *testing.T, r *running) api.Finding {
 	t.Helper()
 	all, err := r.client.Doctor(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, f := range all {
 		if f.Topic == "pins" {
 			return f
@@ -41,24 +42,24 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	c := f.Config("a")
 	a := start(t, c) // the state, and what the doctor says where all is well
 	_, err := a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w}))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if good := pinsFinding(t, a); good.Level != api.LevelOK || !strings.Contains(good.Text, "packets keep flowing without the agent") {
 		t.Errorf("of pins that stay the doctor says %+v", good)
 	}
-	agenttest.Must(t, a.healthy())
+	must.Succeed(t, a.healthy())
 	a.stop(t)
-	agenttest.Must(t, Remove(c, false))
+	must.Succeed(t, Remove(c, false))
 
 	hidden := fmt.Sprintf("mount --bind %q /proc/1 && exec %q", t.TempDir(), testBinary(t))
 	cmd := launched(t, written(t, c), exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", hidden))
 	answers(t, a)
 	_, err = a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w}))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	bad := pinsFinding(t, a)
 	if bad.Level != api.LevelProblem || !strings.Contains(bad.Text, c.PinsDir()) || !strings.Contains(bad.Text, "when the agent ends") || !strings.Contains(bad.Remedy, "netns: "+c.Netns) {
 		t.Errorf("the doctor says %+v", bad)
 	}
-	agenttest.Must(t, a.complains("when the agent ends", "vrouter doctor"))
+	must.Succeed(t, a.complains("when the agent ends", "vrouter doctor"))
 	served := func() []string {
 		return programsOn(t, f.A, agenttest.LinkIn(t, f.A, "fab0"))
 	}
@@ -77,6 +78,6 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 func testBinary(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return path
 }

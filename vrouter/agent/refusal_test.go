@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
@@ -69,7 +70,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 	here := func(name string) model.Attachment { return model.Attachment{Netns: spare.Name, Interface: name} }
 	before, was, kept := contents(t, a.config), links(t, a.config), files(t, a.config)
 	state, err := a.client.State(ctx)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, c := range []struct {
 		what   string
 		do     func() error
@@ -122,13 +123,13 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		{"the deletion of no port", func() error { _, err := a.client.DeletePort(ctx, "none"); return err }, 404, []string{`no port "none"`}},
 		{"a disk that is full", func() error {
 			full := filepath.Join(disk, "full")
-			agenttest.Must(t, errors.Join(filled(full)))
+			must.Succeed(t, errors.Join(filled(full)))
 			defer os.Remove(full)
 			return put(b.withPorts(3))
 		}, 500, []string{"no space left", "nothing was changed; free some space"}},
 		{"a disk that is full, for a port", func() error {
 			full := filepath.Join(disk, "full")
-			agenttest.Must(t, filled(full))
+			must.Succeed(t, filled(full))
 			defer os.Remove(full)
 			return add(model.PortRequest{Port: model.Port{Network: "red", Attach: here("eth0")}})
 		}, 500, []string{"no space left", "nothing was changed; free some space"}},
@@ -148,7 +149,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			}
 			unchanged(t, before, contents(t, a.config))
 			now, err := a.client.State(ctx)
-			agenttest.Must(t, err)
+			must.Succeed(t, err)
 			if d := cmp.Diff(state, now, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
 				t.Errorf("the state is another:\n%s", d)
 			}
@@ -161,15 +162,15 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			if l, err := spare.Link("eth0"); l != nil || err != nil {
 				t.Errorf("a device was left: %v, %v", l, err)
 			}
-			agenttest.Must(t, errors.Join(a.healthy(), b.traffic()))
+			must.Succeed(t, errors.Join(a.healthy(), b.traffic()))
 		})
 	}
 	t.Run("what has room is taken after all that", func(t *testing.T) {
-		agenttest.Must(t, put(b.withPorts(3)))
-		agenttest.Must(t, b.traffic())
+		must.Succeed(t, put(b.withPorts(3)))
+		must.Succeed(t, b.traffic())
 	})
 	t.Run("a port more than there is room for", func(t *testing.T) {
-		agenttest.Must(t, add(model.PortRequest{Port: model.Port{Name: "third", Network: "red", Attach: here("eth0")}}))
+		must.Succeed(t, add(model.PortRequest{Port: model.Port{Name: "third", Network: "red", Attach: here("eth0")}}))
 		full := contents(t, a.config)
 		err := add(model.PortRequest{Port: model.Port{Name: "fourth", Network: "red", Attach: here("eth1")}})
 		if statusIn(err) != 507 || !strings.Contains(err.Error(), "vifs") {
@@ -179,7 +180,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 		if l, err := spare.Link("eth1"); l != nil || err != nil {
 			t.Errorf("a device was left: %v, %v", l, err)
 		}
-		agenttest.Must(t, b.traffic())
+		must.Succeed(t, b.traffic())
 	})
 }
 
@@ -188,13 +189,13 @@ func files(t *testing.T, c config.Config) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	entries, err := os.ReadDir(c.StateDir)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, e := range entries {
 		if e.Name() == "store.db" {
 			continue // what it holds is asked of the API
 		}
 		text, err := os.ReadFile(filepath.Join(c.StateDir, e.Name()))
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		all[e.Name()] = string(text)
 	}
 	return all
@@ -223,15 +224,15 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 	b := newBed(t, nil)
 	a := b.nodes["a"]
 	before := contents(t, a.config)
-	agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1200))
+	must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1200))
 	agenttest.Eventually(t, "the report", func() error { return a.complains("the underlay MTU of 1200", "IPv6 needs 1280", "raise") })
 	_, err := a.client.PutState(context.Background(), b.withPorts(3))
 	if statusIn(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "IPv6 needs 1280") {
 		t.Errorf("error %v, status %d", err, statusIn(err))
 	}
 	unchanged(t, before, contents(t, a.config))
-	agenttest.Must(t, b.traffic())
-	agenttest.Must(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
+	must.Succeed(t, b.traffic())
+	must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
 	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	unchanged(t, before, contents(t, a.config))
 }
@@ -244,7 +245,7 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 	a := b.nodes["a"]
 	before, was := contents(t, a.config), links(t, a.config)
 	yaml := filepath.Join(b.Dir, "state.yaml")
-	agenttest.Must(t, os.WriteFile(yaml, []byte("nodes:\n- {name: a, underlay: [172.31.0.1]}\n"), 0o600))
+	must.Succeed(t, os.WriteFile(yaml, []byte("nodes:\n- {name: a, underlay: [172.31.0.1]}\n"), 0o600))
 	for _, c := range []struct {
 		what   string
 		change func(*config.Config)
@@ -286,7 +287,7 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 			if d := cmp.Diff(was, links(t, a.config)); d != "" {
 				t.Errorf("the links are others:\n%s", d)
 			}
-			agenttest.Must(t, errors.Join(a.healthy(), b.traffic()))
+			must.Succeed(t, errors.Join(a.healthy(), b.traffic()))
 		})
 	}
 }
@@ -295,21 +296,21 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 func takenAway(t *testing.T, c config.Config) {
 	t.Helper()
 	c.Socket, c.State, c.StateDir = "", "", filepath.Join(t.TempDir(), "none")
-	agenttest.Must(t, Remove(c, false))
+	must.Succeed(t, Remove(c, false))
 }
 
 // raw sends a request that package api's client cannot build.
 func raw(t *testing.T, r *running, method, path string, body io.Reader) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://vrouter"+path, body)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	transport := &http.Transport{DialContext: dialSocket(r.config.Socket)}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	all, err := io.ReadAll(response.Body)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return response.StatusCode, string(all)
 }
 
@@ -329,7 +330,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
 	_, err := a.client.PutState(context.Background(), f.State(nil))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	before := contents(t, a.config)
 	for _, c := range []struct {
 		method, path string
@@ -375,7 +376,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 		}
 	}
 	unchanged(t, before, contents(t, a.config))
-	agenttest.Must(t, a.healthy())
+	must.Succeed(t, a.healthy())
 }
 
 // TestOnlyRootMayOpenTheSocket connects as another user.
@@ -384,24 +385,24 @@ func TestOnlyRootMayOpenTheSocket(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
 	info, err := os.Stat(a.config.Socket)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("the socket's mode is %v", info.Mode())
 	}
 	for path, most := range map[string]os.FileMode{a.config.StateDir: 0o700, a.config.PinsDir(): 0o700} {
 		info, err := os.Stat(path)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		if info.Mode().Perm()&^most != 0 {
 			t.Errorf("the mode of %s is %v, want %v at most", path, info.Mode(), most)
 		}
 	}
 	// Others get through to the directory, and not into the socket.
-	agenttest.Must(t, os.Chmod(filepath.Dir(f.Dir), 0o755))
-	agenttest.Must(t, os.Chmod(f.Dir, 0o755))
+	must.Succeed(t, os.Chmod(filepath.Dir(f.Dir), 0o755))
+	must.Succeed(t, os.Chmod(f.Dir, 0o755))
 	if err := asNobody(func() error { return connect(a.config.Socket) }); !errors.Is(err, unix.EACCES) {
 		t.Errorf("as nobody: %v, want permission denied", err)
 	}
-	agenttest.Must(t, connect(a.config.Socket))
+	must.Succeed(t, connect(a.config.Socket))
 }
 
 func connect(socket string) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/agent/netdev"
@@ -49,7 +50,7 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 	second.Store, second.Underlay = "etcd+insecure://10.99.0.1:2379", []netip.Addr{netip.MustParseAddr("172.31.0.1")}
 	t.Cleanup(func() {
 		_, err := follow.LeaveFleet(context.Background(), second)
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 	})
 	b := start(t, second)
 	agenttest.Eventually(t, "the status", func() error { return b.complains("cannot add this node", `already used by node "a"`) })
@@ -57,7 +58,7 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 	link := agenttest.LinkIn(t, fleet.A, "fab0")
 	remove := func(prefix string) {
 		t.Helper()
-		agenttest.Must(t, fleet.A.Links.AddrDel(link, &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix(prefix))}))
+		must.Succeed(t, fleet.A.Links.AddrDel(link, &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix(prefix))}))
 	}
 	for _, prefix := range []string{"172.31.0.100/24", moving + "/32", "172.31.0.1/24"} {
 		remove(prefix)

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -38,9 +39,9 @@ func foreign(t *testing.T, s *netdev.Space, device string) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, goOn), asm.Return()},
 	})
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	defer p.Close()
-	agenttest.Must(t, s.Links.FilterAdd(&netlink.BpfFilter{
+	must.Succeed(t, s.Links.FilterAdd(&netlink.BpfFilter{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
 		Fd:          p.FD(), Name: "theirs", DirectAction: true,
 	}))
@@ -50,7 +51,7 @@ func foreign(t *testing.T, s *netdev.Space, device string) {
 func foreignStays(t *testing.T, s *netdev.Space, device string) bool {
 	t.Helper()
 	filters, err := s.Links.FilterList(agenttest.LinkIn(t, s, device), netlink.HANDLE_MIN_EGRESS)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return slices.ContainsFunc(filters, func(f netlink.Filter) bool {
 		b, ok := f.(*netlink.BpfFilter)
 		return ok && b.Name == "theirs"
@@ -61,7 +62,7 @@ func foreignStays(t *testing.T, s *netdev.Space, device string) bool {
 func hooked(t *testing.T, s *netdev.Space, device string) bool {
 	t.Helper()
 	all, err := s.Links.QdiscList(agenttest.LinkIn(t, s, device))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	return slices.ContainsFunc(all, func(q netlink.Qdisc) bool { return q.Type() == "clsact" })
 }
 
@@ -77,12 +78,12 @@ func leftovers(t *testing.T, b *bed, c config.Config, device string) []string {
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if strings.Contains(string(mounts), c.NodeDir()) {
 		left = append(left, "a mount below "+c.NodeDir())
 	}
 	all, err := netdev.Links(b.A.Links)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for _, l := range all {
 		attrs := l.Attrs()
 		if strings.HasPrefix(attrs.Name, netdev.HostPrefix) {
@@ -102,7 +103,7 @@ func leftovers(t *testing.T, b *bed, c config.Config, device string) []string {
 		left = append(left, "nothing of "+device+", which is somebody else's")
 	}
 	managed, _, err := (&netdev.Neighbours{Space: b.A}).List()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	for k := range managed {
 		left = append(left, "neighbour "+k.Address.String())
 	}
@@ -114,7 +115,7 @@ func leftovers(t *testing.T, b *bed, c config.Config, device string) []string {
 func programsOn(t *testing.T, s *netdev.Space, l netlink.Link) (left []string) {
 	t.Helper()
 	name := l.Attrs().Name
-	agenttest.Must(t, s.Do(func() error {
+	must.Succeed(t, s.Do(func() error {
 		result, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: ebpf.AttachTCXIngress})
 		if err == nil && len(result.Programs) > 0 {
 			left = append(left, "tcx on "+name)
@@ -150,13 +151,13 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 		}},
 		{"the state cannot be read any more", nil, func(t *testing.T, r *running) {
 			r.stop(t)
-			agenttest.Must(t, os.WriteFile(filepath.Join(r.config.StateDir, "node.json"), []byte("{"), 0o600))
+			must.Succeed(t, os.WriteFile(filepath.Join(r.config.StateDir, "node.json"), []byte("{"), 0o600))
 			// Whom to resolve is in it: those stay with the kernel until the device goes.
 			neighboursForgotten(t, r)
 		}},
 		{"the pins are unmounted", nil, func(t *testing.T, r *running) {
 			r.stop(t)
-			agenttest.Must(t, unix.Unmount(r.config.PinsDir(), unix.MNT_DETACH))
+			must.Succeed(t, unix.Unmount(r.config.PinsDir(), unix.MNT_DETACH))
 		}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -186,7 +187,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if c.end != nil {
 				c.end(t, a)
 			}
-			agenttest.Must(t, Remove(a.config, false))
+			must.Succeed(t, Remove(a.config, false))
 			if left := leftovers(t, b, a.config, "fab0"); len(left) > 0 {
 				t.Errorf("left: %q", left)
 			}
@@ -203,7 +204,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 				t.Error("removing again left something")
 			}
 			if other := b.nodes["b"]; other != nil {
-				agenttest.Must(t, other.onItsOwn())
+				must.Succeed(t, other.onItsOwn())
 				removed(t, other.config)
 			}
 			if exists(a.config.RunDir) {
@@ -225,7 +226,7 @@ func (r *running) onItsOwn() error {
 func fabricMode(t *testing.T, r *running) string {
 	t.Helper()
 	s, err := r.client.Status(context.Background())
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if len(s.Fabric) != 1 {
 		t.Fatalf("fabric devices: %+v", s.Fabric)
 	}
@@ -235,13 +236,13 @@ func fabricMode(t *testing.T, r *running) string {
 func neighboursForgotten(t *testing.T, r *running) {
 	t.Helper()
 	s, err := netdev.Open(r.config.Netns)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	defer s.Close()
 	n := &netdev.Neighbours{Space: s}
 	managed, _, err := n.List()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	n.Kept = managed
-	agenttest.Must(t, n.Keep(nil))
+	must.Succeed(t, n.Keep(nil))
 }
 
 // TestANodeWhoseNamespaceIsGoneCanBeRemoved removes a node after its namespace, with
@@ -251,10 +252,10 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
 	_, err := a.client.PutState(context.Background(), f.State(nil))
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	a.stop(t)
 	agenttest.DeleteSpace(f.A.Name)
-	agenttest.Must(t, Remove(a.config, false))
+	must.Succeed(t, Remove(a.config, false))
 	for _, path := range []string{a.config.NodeDir(), a.config.StateDir, a.config.LockPath()} {
 		if exists(path) {
 			t.Errorf("%s is left", path)
@@ -270,9 +271,9 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	a := start(t, f.Config("a"))
 	s := f.State(nil, model.VXLAN)
 	_, err := a.client.PutState(context.Background(), s)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	agenttest.LinkIn(t, f.A, netdev.GRODevice)
-	agenttest.Must(t, Remove(a.config, false))
+	must.Succeed(t, Remove(a.config, false))
 	if l, err := f.A.Link(netdev.GRODevice); err != nil || l != nil {
 		t.Errorf("after the removal device %s still exists (error %v)", netdev.GRODevice, err)
 	}
@@ -307,7 +308,7 @@ func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 		}()
 	}
 	agenttest.Eventually(t, "answers to all", func() error {
-		agenttest.Must(t, b.traffic())
+		must.Succeed(t, b.traffic())
 		for what, n := range answered {
 			if n.Load() < 2 {
 				return fmt.Errorf("%s was answered %d times", what, n.Load())
@@ -315,7 +316,7 @@ func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 		}
 		return nil
 	})
-	agenttest.Must(t, Remove(a.config, false))
+	must.Succeed(t, Remove(a.config, false))
 	for range asked {
 		o := <-ends
 		var gone *api.Unreachable

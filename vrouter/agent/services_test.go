@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/screen"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
@@ -72,7 +73,7 @@ func (b *servedBed) set(t *testing.T, all ...service.Service) {
 	t.Helper()
 	for _, given := range b.given {
 		given <- all
-		agenttest.Must(t, <-b.done)
+		must.Succeed(t, <-b.done)
 	}
 }
 
@@ -81,7 +82,7 @@ func greeters(t *testing.T, s *netdev.Space, word string, at ...string) {
 	t.Helper()
 	for _, address := range at {
 		var l net.Listener
-		agenttest.Must(t, s.Do(func() (err error) {
+		must.Succeed(t, s.Do(func() (err error) {
 			l, err = net.Listen("tcp", address)
 			return err
 		}))
@@ -126,7 +127,7 @@ func (b *servedBed) survivors(t *testing.T) (all []*conversation) {
 			all = append(all, converseAt(t, b.workloads["a1"], b.workloads["b1"], address, backend))
 		}
 		for _, talk := range all {
-			agenttest.Must(t, talk.say())
+			must.Succeed(t, talk.say())
 		}
 	}
 	connect()
@@ -140,11 +141,11 @@ func (b *servedBed) survivors(t *testing.T) (all []*conversation) {
 	}
 	again(func() {})
 	again(func() { c.Limits.Routes += 1000 })
-	agenttest.Must(t, b.nodes["a"].healthy())
+	must.Succeed(t, b.nodes["a"].healthy())
 	again(func() {
 		old := filepath.Dir(pinned(t, c, "g*/services")[0])
 		_, size, _ := strings.Cut(filepath.Base(old), "-")
-		agenttest.Must(t, os.Rename(old, filepath.Join(filepath.Dir(old), "g13-"+size))) // its flows and services have this layout
+		must.Succeed(t, os.Rename(old, filepath.Join(filepath.Dir(old), "g13-"+size))) // its flows and services have this layout
 	})
 	return all
 }
@@ -175,13 +176,13 @@ func TestWorkloadsReachServices(t *testing.T) {
 			says("a1", "b1 10.7.0.10", "b1 fd07::10")  // the other node; the source address stays
 			says("b1", "b1 10.96.0.10", "b1 fd96::10") // itself
 			rows, err := b.nodes["a"].client.Services(t.Context())
-			agenttest.Must(t, err)
+			must.Succeed(t, err)
 			if text := inspect.ServiceTable(rows).Render(screen.Terminal{}); len(rows) != 2 || !regexp.MustCompile(`tcp +10.96.0.10:80 +- +10.7.0.11:8080`).MatchString(text) {
 				t.Errorf("%d services:\n%s", len(rows), text)
 			}
 			set("10.7.0.10:8080", "[fd07::10]:8080")
 			for _, talk := range talks {
-				agenttest.Must(t, talk.say())
+				must.Succeed(t, talk.say())
 			}
 			says("a2", "a1 10.7.0.12", "a1 fd07::12") // the same node
 			says("b1", "a1 10.7.0.11", "a1 fd07::11")
@@ -201,18 +202,18 @@ func TestServicesReachNewMapsAtALaterAttempt(t *testing.T) {
 	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
 	t.Cleanup(func() { removed(t, c) })
 	p, err := netdev.OpenPrograms(c, log, f.A, func(datapath.DropEvent) {})
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { p.Close() })
 	a := &agent{log: log, reconciler: &reconcile.Reconciler{Programs: p}}
 	all := []service.Service{{Key: service.Key{Address: netip.MustParseAddr("10.96.0.10"), Port: 80, Protocol: unix.IPPROTO_TCP}}}
-	agenttest.Must(t, a.setServices(all))
+	must.Succeed(t, a.setServices(all))
 	renew := func() {
 		t.Helper()
-		agenttest.Must(t, os.RemoveAll(filepath.Dir(pinned(t, c, "g*/services")[0])))
-		agenttest.Must(t, p.Renew())
+		must.Succeed(t, os.RemoveAll(filepath.Dir(pinned(t, c, "g*/services")[0])))
+		must.Succeed(t, p.Renew())
 	}
 	renew()
-	agenttest.Must(t, p.Plane().Close())
+	must.Succeed(t, p.Plane().Close())
 	a.renewServices() // fails
 	renew()
 	agenttest.Eventually(t, "the services in the new maps", func() error {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/model"
@@ -40,7 +41,7 @@ func superpackets(t *testing.T, s *netdev.Space) func() (n int) {
 	t.Helper()
 	var fd int
 	index := agenttest.LinkIn(t, s, "fab0").Attrs().Index
-	agenttest.Must(t, s.Do(func() (err error) {
+	must.Succeed(t, s.Do(func() (err error) {
 		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func repeaters(t *testing.T, s *netdev.Space, word string, at ...string) {
 	t.Helper()
 	for _, address := range at {
 		var c net.PacketConn
-		agenttest.Must(t, s.Do(func() (err error) {
+		must.Succeed(t, s.Do(func() (err error) {
 			c, err = net.ListenPacket("udp", address)
 			return err
 		}))
@@ -177,7 +178,7 @@ func TestDatagramsReachServices(t *testing.T) {
 			rand.Read(large)
 			clients := map[string]net.Conn{}
 			for _, address := range []string{"10.96.0.10:80", "[fd96::10]:80"} {
-				agenttest.Must(t, b.workloads["a2"].Do(func() (err error) {
+				must.Succeed(t, b.workloads["a2"].Do(func() (err error) {
 					clients[address], err = net.Dial("udp", address)
 					return err
 				}))
@@ -223,7 +224,7 @@ func TestConnectionsOfAClientKeepTheBackendOfAServiceWithAffinity(t *testing.T) 
 			seen := map[string]bool{}
 			for range 30 {
 				said, err := greeting(b.workloads["a2"], address)
-				agenttest.Must(t, err)
+				must.Succeed(t, err)
 				seen[said] = true
 			}
 			if len(seen) != want {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
@@ -27,9 +28,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "a.sock")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := &http.Server{Handler: handler}
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(l) }()
@@ -81,9 +80,7 @@ func TestEveryEndpointIsAskedAsDocumented(t *testing.T) {
 				json.NewEncoder(w).Encode(c.answer)
 			})
 			answer, err := c.ask(client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if want := (request{line, c.body}); got != want {
 				t.Errorf("asked %+v, want %+v", got, want)
 			}
@@ -193,9 +190,7 @@ func TestNoAgentSaysHowToStartOne(t *testing.T) {
 func abandonSocket(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -19,9 +20,9 @@ func TestCheckNamesDifferencesOfTheDevice(t *testing.T) {
 	s := agenttest.NewSpace(t, "c")
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr = "eth0", []byte{2, 0, 0, 0, 0, 1}
-	agenttest.Must(t, s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "peer0"}))
+	must.Succeed(t, s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "peer0"}))
 	link := agenttest.LinkIn(t, s, "eth0")
-	agenttest.Must(t, s.Links.AddrAdd(link, &netlink.Addr{IPNet: netlink.NewIPNet([]byte{10, 1, 0, 2})}))
+	must.Succeed(t, s.Links.AddrAdd(link, &netlink.Addr{IPNet: netlink.NewIPNet([]byte{10, 1, 0, 2})}))
 	var port api.Port
 	port.MAC, port.IPs = model.MAC(attrs.HardwareAddr), []netip.Addr{netip.MustParseAddr("10.1.0.2")}
 	is := func(what, device string, p api.Port, want string) {
@@ -32,7 +33,7 @@ func TestCheckNamesDifferencesOfTheDevice(t *testing.T) {
 		}
 	}
 	is("a device that is down", "eth0", port, "is down")
-	agenttest.Must(t, s.Links.LinkSetUp(link))
+	must.Succeed(t, s.Links.LinkSetUp(link))
 	is("a device as its port", "eth0", port, "")
 	is("no device", "eth1", port, "find device eth1")
 	other := port

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/containernetworking/cni/libcni"
+
+	"windtunnel/internal/must"
 )
 
 // A runtime can read the written files.
@@ -15,26 +17,20 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	o := InstallOptions{Network: "red", Binaries: filepath.Join(dir, "bin"), Configs: filepath.Join(dir, "net.d"), Chain: []string{"portmap", "tuning"}, Node: "a", Socket: "/run/a.sock"}
 	for range 2 { // the second time over the first
 		written, err := Install(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if want := []string{dir + "/bin/vrouter", dir + "/net.d/10-red.conflist"}; strings.Join(written, " ") != strings.Join(want, " ") {
 			t.Errorf("wrote %v, want %v", written, want)
 		}
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	from, err1 := os.Stat(self)
 	to, err2 := os.Stat(dir + "/bin/vrouter")
 	if err1 != nil || err2 != nil || from.Size() != to.Size() || to.Mode() != 0o755 {
 		t.Errorf("%v %v: the program is %v, from %v", err1, err2, to, from)
 	}
 	list, err := libcni.ConfListFromFile(dir + "/net.d/10-red.conflist")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var types []string
 	for _, p := range list.Plugins {
 		types = append(types, p.Network.Type)
@@ -62,13 +58,9 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 func TestALinkToTheProgramIsKept(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	link := filepath.Join(dir, "vrouter")
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(self, link))
 	written, err := Install(InstallOptions{Network: "red", Binaries: dir, Configs: dir})
 	if err != nil || len(written) != 1 || filepath.Base(written[0]) != "10-red.conflist" {
 		t.Errorf("wrote %v (%v), want the configuration only", written, err)
@@ -81,9 +73,7 @@ func TestALinkToTheProgramIsKept(t *testing.T) {
 func TestWhatCannotBeInstalledIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, nil, 0o644))
 	for says, o := range map[string]InstallOptions{
 		`"a/b" is not a valid name`:       {Network: "red", Name: "a/b", Binaries: dir, Configs: dir},
 		"in the chain twice":              {Network: "red", Chain: []string{"portmap", "portmap"}, Binaries: dir, Configs: dir},

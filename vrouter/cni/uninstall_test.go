@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // The program stays as long as another configuration uses it. The second time nothing is left.
@@ -20,9 +22,7 @@ func TestUninstallRemovesWhatInstallWrote(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(foreign, []byte(`{"cniVersion": "1.0.0", "name": "other", "plugins": [{"type": "bridge"}]}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(foreign, []byte(`{"cniVersion": "1.0.0", "name": "other", "plugins": [{"type": "bridge"}]}`), 0o644))
 	for _, c := range []struct {
 		o    InstallOptions
 		want string
@@ -56,13 +56,9 @@ func TestUninstallKeepsALinkToTheProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	link := filepath.Join(dir, "vrouter")
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(self, link))
 	o := InstallOptions{Network: "red", Binaries: dir, Configs: dir}
 	if _, err := Install(o); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -62,17 +63,13 @@ func plugin(t testing.TB) *Plugin {
 		write(w, http.StatusNotFound, map[string]string{"error": "there is no port"})
 	})
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "a.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	server := &http.Server{Handler: agent}
 	go server.Serve(l)
 	client := api.Dial(l.Addr().String())
 	t.Cleanup(func() { client.Close(); server.Shutdown(context.Background()) })
 	p, err := New(Options{Client: client, State: filepath.Join(t.TempDir(), "docker.json")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 

@@ -6,25 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestAPackageHasTheProgramAndSaysWhatItNeeds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plugin")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Package(dir, self); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, Package(dir, self))
 	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var c managedConfig
-	if err := json.Unmarshal(text, &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &c))
 	info, err := os.Stat(filepath.Join(dir, "rootfs", c.Entrypoint[0]))
 	if err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the program: %v, %v", info, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 )
 
@@ -21,9 +22,7 @@ func (d *dockerd) call(t *testing.T, path, body string) {
 	}}}
 	defer client.CloseIdleConnections()
 	answer, err := client.Post("http://plugin/NetworkDriver."+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s: status %d, error %v: %s", path, answer.StatusCode, err, text)
@@ -37,9 +36,7 @@ func TestDockerDoesNotRemoveANetworkWithAPolicy(t *testing.T) {
 	b := fleetBed(t, "10s")
 	n := b.nodes[0]
 	home, err := os.MkdirTemp("", "vr-dk") // short: sockets lie deep in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := &dockerd{node: n, home: home}
 	t.Cleanup(func() { os.RemoveAll(home) })
 	b.must(os.MkdirAll(home+"/run/docker/plugins", 0o700))

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store/storetest"
@@ -21,9 +22,7 @@ func aStoppedAgentDoesNotHoldACommand(t *testing.T) {
 	b := newBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	n := b.nodes[0]
-	if err := n.agent.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.agent.Process.Signal(syscall.SIGSTOP))
 	for _, args := range [][]string{{"status"}, {"vif", "list"}, {"rt", "list"}, {"doctor", "--config", n.configFile()}} {
 		began := time.Now()
 		_, err := n.try(append([]string{"--timeout", "1s"}, args...)...)
@@ -37,9 +36,7 @@ func aStoppedAgentDoesNotHoldACommand(t *testing.T) {
 	if err := datagram(x, y, 4, 64); err != nil {
 		t.Errorf("packets do not flow meanwhile: %v", err)
 	}
-	if err := n.agent.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.agent.Process.Signal(syscall.SIGCONT))
 	n.run("status")
 }
 

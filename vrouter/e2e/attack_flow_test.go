@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -41,9 +42,7 @@ func TestOneNetworksFlowsLeaveRoomForAnothers(t *testing.T) {
 		t.Errorf("drops %v, want some under flow_quota and none under flow_table_full", drops)
 	}
 	for range 20 {
-		if err := transfer(u, v, 4, 1<<10); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, transfer(u, v, 4, 1<<10))
 	}
 }
 

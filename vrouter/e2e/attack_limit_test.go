@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -13,13 +14,9 @@ import (
 func (w *workload) received(t *testing.T) int {
 	t.Helper()
 	text, err := w.command("cat", "/sys/class/net/eth0/statistics/rx_bytes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
 

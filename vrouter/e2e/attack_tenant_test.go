@@ -14,6 +14,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
 )
@@ -307,9 +308,7 @@ func TestAWorkloadsTagDoesNotReachTheUnderlay(t *testing.T) {
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 		b.run(string(forwarding), func(t *testing.T) {
 			x, y := pair(b, forwarding, false, model.MPLSoUDP)
-			if err := datagram(x, y, 4, 64); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, datagram(x, y, 4, 64))
 			dst := y.port.MAC
 			if forwarding == model.L3 {
 				dst = model.RouterMAC

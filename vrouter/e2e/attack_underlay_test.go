@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -97,9 +98,7 @@ func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
 			b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: subnets("10.1.0.0/16")}}
 			x, y := b.workload("x", "red", 0, "10.1.0.10"), b.workload("y", "red", 1, "10.1.0.11")
 			b.up()
-			if err := datagram(x, y, 4, 64); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, datagram(x, y, 4, 64))
 			attacker, heard := b.nodes[1], x.hearing(t, 7777)
 			frame := udpFrame(t, model.RouterMAC, model.RouterMAC, y.ip(4), x.ip(4), 7777, []byte("forged"))
 			for encap, f := range forgeries {

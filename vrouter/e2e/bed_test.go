@@ -29,6 +29,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/api"
@@ -162,9 +163,7 @@ func newBed(t testing.TB, o options) *bed {
 
 func (b *bed) must(err error) {
 	b.t.Helper()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 }
 
 // namespace makes a named namespace that goes with the test.
@@ -309,9 +308,7 @@ func writeJSON(t testing.TB, path string, v any) {
 	if err == nil {
 		err = os.WriteFile(path, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // configFile is the node's configuration.

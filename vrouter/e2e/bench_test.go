@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -70,9 +71,7 @@ func (b *bed) portAdds(to *testing.B, other *workload, suffix string) {
 		var p api.Port
 		decode(b.t, out, &p)
 		w := &workload{bed: b, port: p.Port, ns: ns}
-		if err := datagram(w, other, 4, 64); err != nil {
-			to.Fatal(err)
-		}
+		must.Succeed(to, datagram(w, other, 4, 64))
 		whole = append(whole, time.Since(began).Seconds()*1000)
 		took = append(took, p.Took.Seconds()*1000)
 	}
@@ -86,15 +85,11 @@ func (b *bed) portAdds(to *testing.B, other *workload, suffix string) {
 func residentMB(b *testing.B, pid int, field string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, field); ok {
 			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			return kb / 1024
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 const (
@@ -35,9 +37,7 @@ func checkBroadcast(t *testing.T, all []*workload) {
 		defer listeners[i].Close()
 	}
 	c, err := sender.dial("udp4", netip.AddrPortFrom(netip.MustParseAddr("10.5.0.255"), broadcastPort).String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	for range broadcasts {
 		if _, err := c.Write([]byte("all")); err != nil {
@@ -104,9 +104,7 @@ func countBroadcasts(t *testing.T, watch int) (in, out int) {
 		if errors.Is(err, unix.EAGAIN) {
 			return in, out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		udp := n >= 28 && buf[0] == 0x45 && buf[9] == unix.IPPROTO_UDP
 		if !udp || binary.BigEndian.Uint16(buf[22:]) != broadcastPort {
 			continue

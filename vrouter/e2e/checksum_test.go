@@ -12,6 +12,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -101,9 +102,7 @@ func segment(t *testing.T, from, to *workload, port layers.TCPPort) []byte {
 	tcp := &layers.TCP{SrcPort: port, DstPort: 4000, Seq: 1, Ack: 1, ACK: true, Window: 100}
 	tcp.SetNetworkLayerForChecksum(ip)
 	buf := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, tcp); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, tcp))
 	return buf.Bytes()
 }
 
@@ -124,9 +123,7 @@ func pseudoSum(frame []byte) uint16 {
 func (w *workload) tcp(t *testing.T, counter string) (n int) {
 	t.Helper()
 	text, err := w.command("cat", "/proc/net/snmp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var rows [][]string // names, figures
 	for line := range strings.Lines(text) {
 		if rest, is := strings.CutPrefix(line, "Tcp:"); is {

@@ -16,6 +16,7 @@ import (
 	"github.com/containernetworking/cni/libcni"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -38,9 +39,7 @@ func says(t *testing.T, w *workload, port uint16, word string) {
 		l, err = net.Listen("tcp", netip.AddrPortFrom(w.ip(4), port).String())
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -80,9 +79,7 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 	}
 	b := cniBed(t)
 	a, c := b.nodes[0], b.nodes[1]
-	if err := in(a.ns, func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, in(a.ns, func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }))
 	ctx := context.Background()
 	r := newRuntime(t, a, `}, {"type": "portmap", "capabilities": {"portMappings": true}, "masqAll": true`)
 	r.CNIConfig = libcni.NewCNIConfigWithCacheDir(append(r.Path, filepath.Dir(built(t, "github.com/containernetworking/plugins/plugins/meta/portmap"))), t.TempDir(), nil)
@@ -90,9 +87,7 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 	conf := r.container("x")
 	conf.CapabilityArgs = map[string]any{"portMappings": []map[string]any{{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}}}
 	// portmap works where the plugins are started: on the node.
-	if err := in(a.ns, func() error { _, err := r.AddNetworkList(ctx, r.list, conf); return err }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, in(a.ns, func() error { _, err := r.AddNetworkList(ctx, r.list, conf); return err }))
 	var own netip.Addr
 	for _, p := range rows[model.Port](a, "port", "list") {
 		switch {
@@ -117,9 +112,7 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 	}
 	// What listens on the node is not for containers, of this node or another.
 	var l net.Listener
-	if err := in(a.ns, func() (err error) { l, err = net.Listen("tcp", "0.0.0.0:9999"); return err }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, in(a.ns, func() (err error) { l, err = net.Listen("tcp", "0.0.0.0:9999"); return err }))
 	defer l.Close()
 	if _, err := heard(a.ns, netip.AddrPortFrom(own, 9999).String()); err != nil && !strings.Contains(err.Error(), "i/o timeout") {
 		t.Errorf("the node does not listen: %v", err)
@@ -163,9 +156,7 @@ func TestTheSpecificationsOwnToolWorks(t *testing.T) {
 	tool := built(t, "github.com/containernetworking/cni/cnitool")
 	r := newRuntime(t, a, "")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "10-pods.conflist"), r.list.Bytes, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "10-pods.conflist"), r.list.Bytes, 0o600))
 	ns := b.namespace("x")
 	run := func(verb string) (string, error) {
 		cmd := exec.Command(tool, verb, "pods", "/run/netns/"+b.name+"-x")

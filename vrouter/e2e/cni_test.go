@@ -18,6 +18,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -37,14 +38,10 @@ func newRuntime(t *testing.T, n *node, extra string) *cniRuntime {
 	bin := t.TempDir()
 	// A link, because a new copy cannot be executed (ETXTBSY) while a child process that another test has just
 	// forked still has it open for writing.
-	if err := os.Symlink(program, filepath.Join(bin, "vrouter")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(program, filepath.Join(bin, "vrouter")))
 	text := fmt.Sprintf(`{"cniVersion": "1.1.0", "name": "pods", "plugins": [{"type": "vrouter", "network": "red", "socket": %q, "capabilities": {"ips": true, "mac": true, "bandwidth": true, "portMappings": true}%s}]}`, n.config["socket"], extra)
 	list, err := libcni.ConfListFromBytes([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &cniRuntime{libcni.NewCNIConfigWithCacheDir([]string{bin}, t.TempDir(), nil), list, n.bed}
 }
 
@@ -64,13 +61,9 @@ func (r *cniRuntime) add(t *testing.T, id string) *workload {
 func (r *cniRuntime) mustAdd(t *testing.T, id string) (ips []string) {
 	t.Helper()
 	result, err := r.AddNetworkList(context.Background(), r.list, r.container(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, err := types100.NewResultFromResult(result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(got.Interfaces) != 2 || got.Interfaces[1].Name != "eth0" || got.Interfaces[1].Mac == "" || len(got.IPs) != 2 || len(got.Routes) != 2 {
 		t.Errorf("result %+v", got)
 	}
@@ -161,9 +154,7 @@ func TestCNIGarbageIsCollected(t *testing.T) {
 	r.add(t, "lost")
 	other.add(t, "elsewhere")
 	err := r.GCNetworkList(ctx, r.list, &libcni.GCArgs{ValidAttachments: []types.GCAttachment{{ContainerID: "stays", IfName: "eth0"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var owners []string
 	soon(t, 2*time.Second, "the garbage goes", func() error {
 		owners = nil

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // counted is traffic between two workloads. Each datagram has a number, so a test knows which
@@ -69,9 +71,7 @@ func startCounted(t *testing.T, each int, directions ...[2]*workload) *counted {
 	c.ctx, c.stop = context.WithCancel(t.Context())
 	for _, ends := range directions {
 		f := &countedFlow{from: ends[0], to: ends[1], each: each}
-		if err := f.listen(c.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.listen(c.ctx))
 		t.Cleanup(func() { f.receiver.Close() })
 		c.flows = append(c.flows, f)
 		c.run(f.receive)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 	"windtunnel/vrouter/model"
 )
@@ -38,9 +39,7 @@ func startCapture(t *testing.T, space, device string) *capture {
 	c := &capture{t: t, file: filepath.Join(t.TempDir(), device+".pcap")}
 	c.cmd = exec.Command("ip", "netns", "exec", space, "tcpdump", "-U", "--immediate-mode", "-B", "65536", "-Z", "root", "-i", device, "-w", c.file)
 	c.cmd.Stderr = &c.said
-	if err := started(c.cmd); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, started(c.cmd))
 	t.Cleanup(func() { c.cmd.Process.Kill() })
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(readable(c.file), "\xd4\xc3\xb2\xa1"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

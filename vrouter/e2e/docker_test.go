@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 )
 
@@ -59,23 +60,15 @@ func newDocker(t *testing.T, n *node) *dockerd {
 		t.Skip("busybox is not installed (Debian package: busybox-static)")
 	}
 	home, err := os.MkdirTemp("", "vr-dk") // short: sockets lie deep in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := &dockerd{node: n, home: home}
 	t.Cleanup(func() { d.stop(); unmountBelow(home); removeCgroups("vr-" + filepath.Base(home)); os.RemoveAll(home) })
-	if err := os.MkdirAll(filepath.Join(home, "run/docker/plugins"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(home, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(home, "run/docker/plugins"), 0o700))
+	must.Succeed(t, os.MkdirAll(filepath.Join(home, "bin"), 0o700))
 	if err := os.Symlink("/bin/true", filepath.Join(home, "bin/modprobe")); err != nil { // modules would stay
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(home, "daemon.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(home, "daemon.json"), []byte("{}"), 0o600))
 	return d
 }
 
@@ -83,9 +76,7 @@ func newDocker(t *testing.T, n *node) *dockerd {
 func (d *dockerd) makeImage(t *testing.T) {
 	t.Helper()
 	path := filepath.Join(d.home, "box.tar")
-	if err := os.WriteFile(path, boxImage(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, boxImage(t), 0o600))
 	d.run(t, "import", path, "box")
 }
 
@@ -93,26 +84,18 @@ func (d *dockerd) makeImage(t *testing.T) {
 func boxImage(t *testing.T) []byte {
 	t.Helper()
 	box, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	program, err := os.ReadFile(box)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, h := range []tar.Header{{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "bin/busybox", Mode: 0o755, Size: int64(len(program))}} {
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.WriteHeader(&h))
 	}
 	if _, err := w.Write(program); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	return out.Bytes()
 }
 
@@ -130,9 +113,7 @@ func (d *dockerd) startDaemon(t *testing.T) {
 		"--log-level", "warn", "--bridge", "none", "--iptables=true", "--ip6tables=false", "--userland-proxy=false",
 		"--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent", "vr-"+filepath.Base(d.home))
 	d.daemon.Env = append(os.Environ(), "PATH="+d.home+"/bin:"+os.Getenv("PATH"), "container=docker", "DOCKER_IGNORE_BR_NETFILTER_ERROR=1", "XTABLES_LOCKFILE="+d.home+"/xtables.lock")
-	if err := startLogged(d.daemon, d.home+"/dockerd.log"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, startLogged(d.daemon, d.home+"/dockerd.log"))
 	soon(t, 30*time.Second, "dockerd answers", func() error {
 		_, err := d.try("version")
 		if err != nil {
@@ -149,9 +130,7 @@ func (d *dockerd) startPlugin(t *testing.T, flags ...string) {
 	command := append([]string{"--net=/run/netns/" + d.node.space, program, "--socket", d.node.config["socket"].(string),
 		"docker", "--plugin-dir", d.home + "/run/docker/plugins", "--state", d.home + "/docker.json"}, flags...)
 	d.plugin = exec.Command("nsenter", command...)
-	if err := startLogged(d.plugin, d.home+"/plugin.log"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, startLogged(d.plugin, d.home+"/plugin.log"))
 	soon(t, 10*time.Second, "the plugin serves", func() error {
 		_, err := os.Stat(d.home + "/run/docker/plugins/vrouter.sock")
 		return err

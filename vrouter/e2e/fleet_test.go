@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 )
 
@@ -215,9 +216,7 @@ func TestASecondAgentOfANodeOnAnotherHostIsRefused(t *testing.T) {
 	})
 	twin.config["node"] = c.name
 	defer twin.kill(syscall.SIGKILL)
-	if err := twin.launch(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, twin.launch())
 	ended := make(chan error, 1)
 	go func() { ended <- twin.agent.Wait() }()
 	select {

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
@@ -355,9 +356,7 @@ func sctpCarriesDataWhereThePolicyAllowsIt(t *testing.T, b *bed) {
 func setClock(t *testing.T, by time.Duration) {
 	t.Helper()
 	now := unix.NsecToTimespec(time.Now().Add(by).UnixNano())
-	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &now); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.ClockSettime(unix.CLOCK_REALTIME, &now))
 }
 
 // The wall clock jumps under traffic, in a fleet whose certificates are valid for an hour. Connections to

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -16,9 +17,7 @@ import (
 func carried(t *testing.T, from, to *workload, within time.Duration) int64 {
 	t.Helper()
 	l, err := to.listen(4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	var got atomic.Int64
 	go func() {
@@ -37,9 +36,7 @@ func carried(t *testing.T, from, to *workload, within time.Duration) int64 {
 		}
 	}()
 	c, err := from.dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	c.SetWriteDeadline(time.Now().Add(within))
 	io.Copy(c, endlessZeros{}) // until the deadline

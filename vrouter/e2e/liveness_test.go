@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // spread is flows from one workload to a service that several servers have.
@@ -23,9 +25,7 @@ func (s *spread) send(t *testing.T, from *workload, service netip.Addr, servers 
 	to := netip.AddrPortFrom(service, 9000).String()
 	for i, server := range servers {
 		var c net.PacketConn
-		if err := in(server.ns, func() (err error) { c, err = net.ListenPacket("udp", to); return err }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, in(server.ns, func() (err error) { c, err = net.ListenPacket("udp", to); return err }))
 		t.Cleanup(func() { c.Close() })
 		go func() {
 			flow := make([]byte, 64)
@@ -41,9 +41,7 @@ func (s *spread) send(t *testing.T, from *workload, service netip.Addr, servers 
 	}
 	for range flows {
 		c, err := from.dial("udp", to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { c.Close() })
 		open = append(open, c)
 	}

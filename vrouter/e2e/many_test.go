@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -100,15 +101,11 @@ func TestManyPortsOnANode(t *testing.T) {
 func rss(t *testing.T, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, is := strings.CutPrefix(line, "VmRSS:"); is {
 			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			return kb << 10
 		}
 	}

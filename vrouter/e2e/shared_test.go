@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // shared has the beds that several tests use one after the other. The keys are options; the
@@ -70,9 +72,7 @@ func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 
 func (l *lasting) TempDir() string {
 	dir, err := os.MkdirTemp("", "vrouter-e2e-")
-	if err != nil {
-		l.Fatal(err)
-	}
+	must.Succeed(l, err)
 	l.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

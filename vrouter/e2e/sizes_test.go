@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -98,20 +99,14 @@ func TestEveryPacketSizeComesThrough(t *testing.T) {
 func sweep(t *testing.T, x, y *workload, version, mtu int) {
 	t.Helper()
 	from, err := x.unfragmented(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer from.Close()
 	to, err := y.unfragmented(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer to.Close()
 	headers := map[int]int{4: 28, 6: 48}[version]
 	data, err := io.ReadAll(payload(uint64(version), mtu))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	buf := make([]byte, mtu+1)
 	step := 1
 	if testing.Short() {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -44,9 +45,7 @@ func (d *dockerd) ask(path string, body map[string]any) (map[string]any, error) 
 func fakeDocker(t *testing.T, socket, network, auxiliary string) {
 	t.Helper()
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/networks/"+network {
 			w.WriteHeader(http.StatusNotFound)
@@ -101,9 +100,7 @@ func TestAnAddressThatDockerDoesNotUseIsFreed(t *testing.T) {
 	_, err := d.ask("NetworkDriver.CreateEndpoint", map[string]any{
 		"NetworkID": "n1", "EndpointID": "e1e1e1e1e1e1e1e1e1e1e1e1e1e1", "Interface": map[string]string{"Address": used + "/24"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	time.Sleep(3 * time.Second)
 	if got := addresses(); len(got) != 3 {
 		t.Fatalf("without the daemon's socket: ports %v, want 3", got)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -16,9 +17,7 @@ func TestTheUnitsCapabilitiesSuffice(t *testing.T) {
 	t.Parallel()
 	needs(t, "setpriv")
 	unit, err := os.ReadFile("../../dist/systemd/vrouter.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, rest, found := strings.Cut(string(unit), "\nCapabilityBoundingSet=")
 	set, _, _ := strings.Cut(rest, "\n")
 	if !found || set == "" {

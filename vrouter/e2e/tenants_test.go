@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -56,9 +57,7 @@ func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 			}
 			// Only red has 10.1.0.12: blue must not reach it.
 			l, err := lonely.listen(4)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer l.Close()
 			if err := transfer(red[0], lonely, 4, 1000); err != nil {
 				t.Errorf("red's own: %v", err)
@@ -174,9 +173,7 @@ func TestASpoofedSourceIsDroppedUnderItsReason(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
-	if err := datagram(x, y, 4, 64); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, datagram(x, y, 4, 64))
 	before := b.nodes[0].drops()
 	err := in(x.ns, func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_RAW)
@@ -192,9 +189,7 @@ func TestASpoofedSourceIsDroppedUnderItsReason(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	time.Sleep(50 * time.Millisecond)
 	if n := b.nodes[0].drops()["spoofed_ip"] - before["spoofed_ip"]; n != 5 {
 		t.Errorf("%d drops under spoofed_ip, want 5", n)
@@ -237,9 +232,7 @@ func TestAnUnknownUnderlaySourceIsRefusedWhenStrict(t *testing.T) {
 			_, err = c.Write(append([]byte{0, 1, 0x21, 64}, inner...))
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	hears := func() bool {
 		heard.SetReadDeadline(time.Now().Add(300 * time.Millisecond))

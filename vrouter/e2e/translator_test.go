@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -25,9 +26,7 @@ type translated struct {
 func echoed(t *testing.T, from *workload, to, data string) string {
 	t.Helper()
 	c, err := from.dial("udp", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	fmt.Fprint(c, data)
 	b := make([]byte, 2000)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 	"windtunnel/vrouter/model"
 )
@@ -75,13 +76,9 @@ func scapyPeer[T any](t *testing.T, n *node, script ...string) func() []T {
 	t.Helper()
 	cmd := exec.Command("ip", append([]string{"netns", "exec", n.space, scapy(t)}, script...)...)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd.Stderr = os.Stderr
-	if err := started(cmd); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, started(cmd))
 	t.Cleanup(func() { cmd.Process.Kill() })
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || lines.Text() != "ready" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -241,9 +242,7 @@ func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
 	}
 	for range 20 {
 		// Both listen; whichever is reached must stay the same for a transfer.
-		if err := anyTransfer(x, servers, 1<<20); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, anyTransfer(x, servers, 1<<20))
 	}
 	stats := map[string]uint64{}
 	for _, n := range b.nodes[1:] {

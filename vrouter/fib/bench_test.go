@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -47,9 +48,7 @@ func BenchmarkCompile(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				t, _, err := compile(s, "node0", facts, ids)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, err)
 				if len(t.Routes) != ports+1 || len(t.Bridge) != c.bridge {
 					b.Fatalf("%d routes and %d bridge entries, want %d and %d", len(t.Routes), len(t.Bridge), ports+1, c.bridge)
 				}
@@ -62,8 +61,6 @@ func BenchmarkValidate(b *testing.B) {
 	s := fleet(50, 100_000, model.L3)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Validate(); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, s.Validate())
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -35,9 +36,7 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 			shift := Link(r.IntN(8) / 7)
 			facts.Link = func(a netip.Addr, oif uint32) Link { return (linkOf(a, oif) + shift) % 4 }
 			compiled, err := Compile(s.WithDefaults().Slice(node), node, facts, ids, last)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			last = compiled
 			if written != nil && r.IntN(4) == 0 {
 				continue // the data path was not written
@@ -53,9 +52,7 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 			}
 			written = compiled
 			whole, err := Compile(s.WithDefaults().Slice(node), node, facts, ids.Clone(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if d := cmp.Diff(whole.All(), tables, equalAddr, equalPrefix); d != "" {
 				t.Fatalf("seed %d: -whole +updated\n%s", seed, d)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
@@ -445,9 +446,7 @@ func TestEqualInputMakesEqualTables(t *testing.T) {
 		var warned []string
 		for i := range 3 {
 			tables, warnings, err := compile(s, node, factsFor(s, node, nil), &IDs{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if i > 0 && (!reflect.DeepEqual(first, tables) || !slices.Equal(warned, warnings)) {
 				t.Fatalf("seed %d: the tables differ from one time to the next", seed)
 			}

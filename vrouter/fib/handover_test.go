@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -150,13 +151,9 @@ func TestOffersSurviveARestart(t *testing.T) {
 	before[0].Locator, before[1].Locator = netip.MustParsePrefix("fd00:0:0:1::/64"), netip.MustParsePrefix("fd00:0:0:2::/64")
 	o := (&Offers{}).Next(before, "a", always, start.Add(-time.Hour)).Next(offering("u"), "a", always, start)
 	text, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var read Offers
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &read))
 	want, _ := o.Handovers(start.Add(time.Second))
 	if got, _ := read.Handovers(start.Add(time.Second)); !reflect.DeepEqual(got, want) || len(want) != 1 {
 		t.Errorf("the handovers of saved offers are %+v, want %+v", got, want)

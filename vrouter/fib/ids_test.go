@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"windtunnel/internal/must"
 )
 
 func mustGet(t *testing.T, ids *IDs, name string, want uint32) {
@@ -79,9 +81,7 @@ func TestNumbersAreKeptOverRestarts(t *testing.T) {
 		t.Fatalf("they are written %s, %v; want %s", text, err, want)
 	}
 	var again IDs
-	if err := json.Unmarshal(text, &again); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &again))
 	mustGet(t, &again, "c", 3)
 	mustGet(t, &again, "new", 2)
 	mustGet(t, &again, "newer", 4)
@@ -113,9 +113,7 @@ func FuzzIDs(f *testing.F) {
 			return
 		}
 		written, err := json.Marshal(&ids)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := json.Unmarshal(written, &again); err != nil {
 			t.Fatalf("%q was read, and written as %q is not: %v", text, written, err)
 		}

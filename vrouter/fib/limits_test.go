@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -40,9 +41,7 @@ func compileWithin(s model.State, l Limits) error {
 }
 
 func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
-	if err := crowd().Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, crowd().Validate())
 	for _, c := range []struct {
 		limits Limits // one less than what is wanted
 		want   string

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -17,9 +18,7 @@ func TestAProblemNamesItsObject(t *testing.T) {
 		}
 	}
 	c, err := Compile(s.Slice("a"), "a", factsFor(s, "a", map[string]bool{"pa": true}), &IDs{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []Problem{
 		{"tunnel", "b", `node "b" has no underlay address of this node's families: its ports cannot be reached`},
 		{"tunnel", "gateway gw", `gateway "gw" has no underlay address of this node's families: it cannot be reached`},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -31,9 +32,7 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 	}
 	facts.Partial = true
 	tables, _, err := compile(s, "a", facts, &IDs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(tables.Refused) != 1 || tables.Refused[0].Network != "crowd" {
 		t.Errorf("refused networks: %v, want only \"crowd\"", tables.Refused)
 	}
@@ -66,9 +65,7 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 		return paths, 1200
 	}
 	tables, _, err := compile(s, "a", facts, &IDs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(tables.Refused) != 1 || tables.Refused[0].Network != "six" {
 		t.Errorf("refused networks: %v, want only \"six\"", tables.Refused)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -67,9 +68,7 @@ func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
 	ids := &IDs{}
 	compile := func(absent map[string]bool) (uint32, Nexthop) {
 		tables, _, err := compile(s, "a", factsFor(s, "a", absent), ids)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ids.Prune()
 		id := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}].Nexthop
 		return id, tables.Nexthops[id]
@@ -88,9 +87,7 @@ func TestARouteWithoutAWayDiscardsAndSaysSo(t *testing.T) {
 		s.Ports[i].Attach.Netns = s.Ports[i].Name
 	}
 	tables, warnings, err := compile(s, "a", factsFor(s, "a", map[string]bool{"pa": true}), &IDs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r, has := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}]
 	want := []string{`route 10.9.0.0/16 of network "red" has no reachable next hop: its packets are dropped`}
 	if !has || r != (layout.Route{}) || !slices.Equal(warnings, want) {

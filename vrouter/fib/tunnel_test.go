@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -202,9 +203,7 @@ func compiled(t *testing.T, s model.State, change func(*Facts)) (Tables, []strin
 		change(&f)
 	}
 	tables, warnings, err := compile(s, "a", f, &IDs{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return tables, warnings
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -64,18 +65,14 @@ func TestASliceLeavesOutWhatIsOnNodesThatAreGone(t *testing.T) {
 		{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}, {Port: "y"}}},
 		{Network: "red", Prefix: prefixes("10.8.0.0/16")[0], Via: []model.Via{{Port: "y"}}},
 	} {
-		if err := f.PutRoute(ctx(t), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.PutRoute(ctx(t), r))
 	}
 	slice := func(node string, gone ...string) (s model.State) {
 		missing := map[string]bool{}
 		for _, g := range gone {
 			missing[g] = true
 		}
-		if err := f.Look(ctx(t), func(v *View) { s = v.Slice(node, missing).Whole() }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.Look(ctx(t), func(v *View) { s = v.Slice(node, missing).Whole() }))
 		if err := s.Validate(); err != nil {
 			t.Errorf("slice of %s without %v: %v", node, gone, err)
 		}
@@ -128,12 +125,8 @@ func TestADeletedAliveKeyIsWrittenAgain(t *testing.T) {
 	held, done := make(chan bool, 2), make(chan error, 1)
 	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, func() { held <- true }) }()
 	<-held
-	if err := f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "one" }); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Leave(ctx(t), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "one" }))
+	must.Succeed(t, f.Leave(ctx(t), "a"))
 	select {
 	case <-held:
 	case <-ctx(t).Done():

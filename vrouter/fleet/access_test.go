@@ -3,6 +3,7 @@ package fleet
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -12,9 +13,7 @@ func reconcileAccess(t *testing.T, f *Fleet, node string) {
 	for {
 		var add []model.PortRequest
 		var remove []string
-		if err := f.Look(ctx(t), func(v *View) { add, remove = v.Access(node) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.Look(ctx(t), func(v *View) { add, remove = v.Access(node) }))
 		if len(add)+len(remove) == 0 {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
@@ -88,9 +89,7 @@ func BenchmarkApply(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				n++
-				if err := change(f, n); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, change(f, n))
 			}
 		})
 	}
@@ -110,9 +109,7 @@ func BenchmarkApplyToEtcd(b *testing.B) {
 		f := follow(b, openEtcd(b, storetest.Start(b, 1, nil)))
 		apply(b, f, small())
 		b.StartTimer()
-		if err := f.Apply(b.Context(), largeFleet(200, 100)); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, f.Apply(b.Context(), largeFleet(200, 100)))
 	}
 }
 

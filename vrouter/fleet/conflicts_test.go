@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -19,9 +20,7 @@ func write(t *testing.T, f *Fleet, p model.Port) {
 		}
 	})
 	revision, err := f.store.Commit(ctx(t), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f.awaitRevision(ctx(t), revision)
 }
 
@@ -65,9 +64,7 @@ func TestANodeDoesNotTakeWhatAnOlderPortHas(t *testing.T) {
 		if _, err := f.store.Commit(ctx(t), store.Commit{Delete: []string{portKey(p)}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.await(ctx(t), func() bool { return len(f.view.ignored) == 0 }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.await(ctx(t), func() bool { return len(f.view.ignored) == 0 }))
 	}
 
 	p := port("next", "10.1.0.9")
@@ -94,9 +91,7 @@ func TestAPortUnderTheKeyOfAnotherNodeIsIgnored(t *testing.T) {
 	if _, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{key: encode(p), at.key(): nil}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.await(ctx(t), func() bool { return len(f.view.broken) == 1 }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.await(ctx(t), func() bool { return len(f.view.broken) == 1 }))
 	f.Peek(func(v *View) {
 		if _, there := v.Port("x"); there {
 			t.Errorf("port x of node b is used, although its key is %s", key)

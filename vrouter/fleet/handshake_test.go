@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
 )
@@ -18,13 +19,9 @@ func TestAnExpiredCertificateOfTheStoreIsNamed(t *testing.T) {
 	files := storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, files)
 	address, err := store.ParseAddress("etcd://" + c.Endpoints())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := store.OpenEtcd(address, store.TLS{CA: files.CA, Cert: files.ClientCert, Key: files.ClientKey}, c.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	var log bytes.Buffer // written with the lock of the fleet
 	f := followWith(t, s, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -32,9 +29,7 @@ func TestAnExpiredCertificateOfTheStoreIsNamed(t *testing.T) {
 	files.Until = time.Now().Add(-time.Minute)
 	files.Server(t, c.Members[0].Address)
 	c.Kill(0)
-	if err := f.await(ctx(t), func() bool { return f.problem != nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.await(ctx(t), func() bool { return f.problem != nil }))
 	c.StartMember(0)
 	named := func() bool {
 		return f.problem != nil && strings.Contains(f.problem.Error(), "expired") && strings.Contains(log.String(), "expired")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
@@ -24,9 +25,7 @@ func openShared(t *testing.T) *Fleet {
 func writeKeys(t *testing.T, f *Fleet, c store.Commit) {
 	t.Helper()
 	revision, err := f.store.Commit(ctx(t), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f.awaitRevision(ctx(t), revision)
 }
 
@@ -41,13 +40,9 @@ func portOfB(name string, ip string) model.Port {
 func checkNewCopy(t *testing.T, f *Fleet, when string) {
 	t.Helper()
 	image, err := f.store.Read(ctx(t), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	fresh, err := newView(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	f.Peek(func(v *View) {
 		if got, want := fmt.Sprint(v.Ports("")), fmt.Sprint(fresh.Ports("")); got != want {
 			t.Errorf("%s: a copy that followed the store has the ports %s, a new copy %s", when, got, want)
@@ -168,9 +163,7 @@ func TestManyConflictingPortsAreReadFast(t *testing.T) {
 	}
 	began := time.Now()
 	v, err := newView(i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for n := range 2000 {
 		p := portOfB(fmt.Sprint("q", n), "10.1.0.9")
 		e := store.Entry{Key: portKey(p), Value: encode(p), Created: int64(count + n + 2)}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -40,9 +41,7 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 // store: it is the same for all nodes, and after a restart.
 func TestAFreedAddressIsNotAllocatedAtOnce(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	tight := small()
 	tight.Networks[0].Subnets = prefixes("10.1.0.0/29", "10.1.1.0/29", "fd00:1::/64") // 5 addresses each
@@ -85,9 +84,7 @@ func TestEachNodeContinuesInItsRange(t *testing.T) {
 // Each gets a different address, and then none is left.
 func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	hosts := make([]*Fleet, 8)
 	for i := range hosts {
@@ -186,9 +183,7 @@ func (c *conflicts) Commit(ctx context.Context, commit store.Commit) (int64, err
 // Ports that are added concurrently on one host do not conflict.
 func TestPortsOfOneHostDoNotWantTheSameAddress(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	counted := &conflicts{Store: s}
 	f := follow(t, counted)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -100,9 +101,7 @@ func TestALocatorOfThePoolIsKeptAndFreed(t *testing.T) {
 	apply(t, f, s)
 	put := func(n int) {
 		t.Helper()
-		if err := f.PutNodeFromPool(ctx(t), joining(n), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.PutNodeFromPool(ctx(t), joining(n), nil))
 	}
 	put(0)
 	put(1)
@@ -111,9 +110,7 @@ func TestALocatorOfThePoolIsKeptAndFreed(t *testing.T) {
 	if again := locators(t, f)["n0"]; !first.IsValid() || again != first {
 		t.Errorf("the locator of n0 was %s and is %s, want the same", first, again)
 	}
-	if err := f.DeleteNode(ctx(t), "n0", false); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.DeleteNode(ctx(t), "n0", false))
 	put(2)
 	if l := locators(t, f)["n2"]; l != first {
 		t.Errorf("n2 has the locator %s, want %s, which the deleted node had", l, first)
@@ -132,9 +129,7 @@ func TestALocatorOfThePoolSuitsTheHost(t *testing.T) {
 		}
 		return nil
 	}
-	if err := f.PutNodeFromPool(ctx(t), joining(0), avoid); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.PutNodeFromPool(ctx(t), joining(0), avoid))
 	if l := locators(t, f)["n0"]; l != netip.MustParsePrefix("fd00:77:0:3::/64") {
 		t.Errorf("n0 has the locator %s, want fd00:77:0:3::/64, the first that its host does not refuse", l)
 	}
@@ -145,9 +140,7 @@ func TestALocatorOfThePoolSuitsTheHost(t *testing.T) {
 		return avoid(l)
 	}
 	for range 2 { // the second time it keeps the locator
-		if err := f.PutNodeFromPool(ctx(t), joining(0), later); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.PutNodeFromPool(ctx(t), joining(0), later))
 		if l := locators(t, f)["n0"]; l != netip.MustParsePrefix("fd00:77:0:4::/64") {
 			t.Errorf("n0 has the locator %s after its host uses the last one, want fd00:77:0:4::/64", l)
 		}
@@ -202,9 +195,7 @@ func TestADerivedLocatorAroundAGatewaysAddressIsRefused(t *testing.T) {
 	if err := f.PutNode(ctx(t), model.Node{Name: "late", Underlay: addresses("192.0.3.4")}); !IsWhy(err, Invalid) {
 		t.Errorf("a node whose locator is around a gateway's address: %v, want a refusal", err)
 	}
-	if err := f.PutNode(ctx(t), joining(1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.PutNode(ctx(t), joining(1)))
 	if err := f.PutGateway(ctx(t), model.Gateway{Name: "h", Addresses: addresses("fd00:77:c000:20b::9"), Encapsulation: model.VXLAN}); !IsWhy(err, Invalid) {
 		t.Errorf("a gateway in the locator of 192.0.2.11: %v, want a refusal", err)
 	}

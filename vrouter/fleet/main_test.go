@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
@@ -32,9 +33,7 @@ func openFile(t testing.TB) *Fleet {
 func fileStore(t testing.TB) *store.File {
 	t.Helper()
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -68,13 +67,9 @@ func (r *recorded) Commit(ctx context.Context, c store.Commit) (int64, error) {
 func openEtcd(t testing.TB, c *storetest.Cluster) store.Store {
 	t.Helper()
 	a, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := store.OpenEtcd(a, store.TLS{}, c.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -127,16 +122,12 @@ func prefixes(all ...string) (list []netip.Prefix) {
 
 func apply(t testing.TB, f *Fleet, s model.State) {
 	t.Helper()
-	if err := f.Apply(ctx(t), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Apply(ctx(t), s))
 }
 
 func state(t testing.TB, f *Fleet) (s model.State) {
 	t.Helper()
-	if err := f.Look(ctx(t), func(v *View) { s = v.State() }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Look(ctx(t), func(v *View) { s = v.State() }))
 	consistent(t, f)
 	return s
 }
@@ -154,17 +145,13 @@ func consistent(t testing.TB, f *Fleet) {
 		if image, err = f.store.Read(c, 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.await(c, func() bool { return f.view.revision >= image.Revision }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.await(c, func() bool { return f.view.revision >= image.Revision }))
 		f.mu.Lock()
 	}
 	defer f.mu.Unlock()
 	v := f.view
 	fresh, err := newView(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, x := range []*View{fresh, v} {
 		compact(x.hosts)
 		compact(x.owners)

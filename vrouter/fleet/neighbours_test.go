@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -144,9 +145,7 @@ func viewOf(t *testing.T, s model.State) *View {
 		i.Entries = append(i.Entries, store.Entry{Key: placeOf(*p).key()}, store.Entry{Key: portKey(*p), Value: encode(p)})
 	}
 	v, err := newView(i)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return v
 }
 

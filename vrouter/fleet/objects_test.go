@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -30,9 +31,7 @@ func TestANetworkNeedsAFreeID(t *testing.T) {
 	if now := state(t, f); len(now.Networks) != model.MaxNetworkID {
 		t.Errorf("the fleet has %d networks, want %d", len(now.Networks), model.MaxNetworkID)
 	}
-	if err := f.DeleteNetwork(ctx(t), "n77"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.DeleteNetwork(ctx(t), "n77"))
 	if n, err := f.AddNetwork(ctx(t), model.Network{Name: "late", Forwarding: model.L2}); err != nil || n.ID != 77 {
 		t.Errorf("after network n77 was deleted, the new one has the id %d (%v), want 77", n.ID, err)
 	}
@@ -69,12 +68,8 @@ func TestADeletedNodeIsNoNextHop(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	add(t, f, port("x"))
-	if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.DeleteNode(ctx(t), "a", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}}}))
+	must.Succeed(t, f.DeleteNode(ctx(t), "a", true))
 	if s := state(t, f); len(s.Nodes) != 1 || len(s.Ports) != 0 || len(s.Routes) != 1 || !s.Routes[0].Discard || len(s.Routes[0].Via) != 0 {
 		t.Errorf("nodes %v, ports %v and routes %+v remain, want node b and a route that discards packets", s.Nodes, s.Ports, s.Routes)
 	}

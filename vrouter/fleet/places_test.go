@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
@@ -172,9 +173,7 @@ func TestAnAgentWatchesFewPlacesOneByOneAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.unlist(ctx(t), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.unlist(ctx(t), "a"))
 	check(2)
 }
 
@@ -226,9 +225,7 @@ func TestAnAgentWatchesThePlacesOfItsNetworks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.unlist(ctx(t), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.unlist(ctx(t), "a"))
 	check("after the last port of n0", 0)
 	f.Peek(func(v *View) {
 		if len(v.owners["n0"])+len(v.macs["n0"])+len(v.members)+len(v.hosts["b"]) > 0 {

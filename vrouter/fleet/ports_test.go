@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -61,15 +62,11 @@ func TestAPortThatOthersNeedStays(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	add(t, f, port("x"))
-	if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.9.0.0/16")[0], Via: []model.Via{{Port: "x"}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.9.0.0/16")[0], Via: []model.Via{{Port: "x"}}}))
 	if _, err := f.DeletePort(ctx(t), "x", nil); !IsWhy(err, InUse) || !strings.Contains(err.Error(), "10.9.0.0/16") {
 		t.Errorf("a route leads through it: %v", err)
 	}
-	if err := f.DeleteRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.9.0.0/16")[0]}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.DeleteRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.9.0.0/16")[0]}))
 	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -29,15 +30,11 @@ func (c *countedReads) Read(ctx context.Context, at int64, spans ...store.Span) 
 func TestAReconnectAfterACompactionReadsNothing(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := free.Addr().String()
 	free.Close()
 	s, err := store.OpenEmbedded(store.EmbeddedOptions{Dir: t.TempDir(), Listen: at, Insecure: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	all := follow(t, s)
 	apply(t, all, threeNodes())
@@ -45,21 +42,15 @@ func TestAReconnectAfterACompactionReadsNothing(t *testing.T) {
 		add(t, all, model.Port{Name: "n0" + node, Network: "n0", Node: node})
 	}
 	address, err := store.ParseAddress("etcd+insecure://" + at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	remote, err := store.OpenEtcd(address, store.TLS{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { remote.Close() })
 	b := &countedReads{breaking: breaking{Store: remote, watches: map[*context.CancelCauseFunc]store.Span{}}}
 	f := followWith(t, b, Options{Lease: 3 * time.Second, Node: "a"})
 	knows := func(port string) {
 		t.Helper()
-		if err := f.await(ctx(t), func() bool { return f.view != nil && f.view.ports[port] != nil && len(f.joined) == 2 }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.await(ctx(t), func() bool { return f.view != nil && f.view.ports[port] != nil && len(f.joined) == 2 }))
 	}
 	knows("n0b")
 	add(t, all, model.Port{Name: "other", Network: "n3", Node: "c"})
@@ -76,18 +67,14 @@ func TestAReconnectAfterACompactionReadsNothing(t *testing.T) {
 		t.Fatalf("the copy does not reach revision %d of the store: %v", revision, err)
 	}
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{at}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer client.Close()
 	if _, err := client.Compact(ctx(t), revision); err != nil {
 		t.Fatal(err)
 	}
 	reads := b.reads.Load()
 	b.end(store.ErrUnavailable)
-	if err := f.await(ctx(t), func() bool { return f.problem != nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.await(ctx(t), func() bool { return f.problem != nil }))
 	add(t, all, model.Port{Name: "later", Network: "n0", Node: "b"})
 	knows("later")
 	if now := b.reads.Load(); now != reads {

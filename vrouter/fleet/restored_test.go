@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
@@ -99,17 +100,13 @@ func TestARestoredStoreThatOthersChangedIsReadAgain(t *testing.T) {
 			c := storetest.Start(t, 1, nil)
 			var gate sync.RWMutex // f connects only while it is open
 			address, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			s, err := store.OpenEtcd(address, store.TLS{}, func(ctx context.Context, to string) (net.Conn, error) {
 				gate.RLock()
 				defer gate.RUnlock()
 				return c.Dial(ctx, to)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer s.Close()
 			f := follow(t, s)
 			apply(t, f, small())

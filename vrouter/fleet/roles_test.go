@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
@@ -19,9 +20,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	address, err := store.ParseAddress("etcd://" + c.Endpoints())
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	must(err)
 	as := func(name string) store.TLS {

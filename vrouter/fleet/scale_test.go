@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store/storetest"
@@ -54,9 +55,7 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 		at := rand.IntN(nodes)
 		began := time.Now()
 		p, _, err := first.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: fmt.Sprint("new-", i), Network: fmt.Sprintf("n%d", at), Node: nodeName(at), Origin: model.Added}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		known, forwards := first.learned(t, agents[1:], p)
 		everywhere, onNode = append(everywhere, known.Sub(began)), append(onNode, forwards.Sub(began))
 	}
@@ -204,9 +203,7 @@ func setting(t *testing.T, variable string, without int) (n int, set bool) {
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -224,9 +221,7 @@ func simulatedFleet(t *testing.T, c *storetest.Cluster, f *Fleet, nodes int, lar
 	writing, end := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer end()
 	began := time.Now()
-	if err := f.Apply(writing, largeFleet(nodes, perNode)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Apply(writing, largeFleet(nodes, perNode)))
 	t.Logf("%d ports applied in %v", nodes*perNode, time.Since(began).Round(time.Millisecond))
 	without := memory()
 	began = time.Now()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -15,9 +16,7 @@ import (
 // A store with a newer schema is refused. A fleet that follows it stops writing.
 func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	f := New(s, Options{})
 	ended := make(chan error, 1)
@@ -63,9 +62,7 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 // A store with an older schema is refused, and the error has a remedy.
 func TestAnOlderStoreIsRefused(t *testing.T) {
 	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	if _, err := s.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{3})}}); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -48,9 +49,7 @@ func TestARouteAvoidsSilentNodes(t *testing.T) {
 		{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}, {Port: "y"}}},
 		{Network: "red", Prefix: prefixes("10.8.0.0/16")[0], Via: []model.Via{{Port: "y"}}},
 	} {
-		if err := f.PutRoute(ctx(t), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.PutRoute(ctx(t), r))
 	}
 	f.Peek(func(v *View) {
 		s := v.Slice("a", map[string]bool{"b": false})
@@ -83,16 +82,10 @@ func TestAnAgentThatStopsSaysSo(t *testing.T) {
 	}
 	alive(false)
 	end()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Stop(ctx(t), "a", "another"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-done)
+	must.Succeed(t, f.Stop(ctx(t), "a", "another"))
 	alive(false)
-	if err := f.Stop(ctx(t), "a", "one"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Stop(ctx(t), "a", "one"))
 	alive(true)
 	if gone, _ := g.Gone(); gone["a"] || len(gone) != 1 {
 		t.Errorf("after Stop: silent nodes %v, want node a alone, not gone", gone)
@@ -116,13 +109,9 @@ func TestARetiredNodeLeavesNothing(t *testing.T) {
 	z.Node = "b"
 	add(t, f, z)
 	for prefix, via := range map[string][]model.Via{"10.7.0.0/16": {{Port: "x"}, {Port: "z"}}, "10.8.0.0/16": {{Port: "x"}}, "10.9.0.0/16": {{Port: "z"}}} {
-		if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes(prefix)[0], Via: via}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes(prefix)[0], Via: via}))
 	}
-	if err := commit(f, inAlive+"a", encode(Alive{Instance: "one"})); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, commit(f, inAlive+"a", encode(Alive{Instance: "one"})))
 	if n, err := f.Retire(ctx(t), "a", false); n != 2 || err != nil {
 		t.Errorf("Retire deletes %d ports, %v; want 2", n, err)
 	}
@@ -166,9 +155,7 @@ func TestAnInstalledNodeFreesItsFormerAddresses(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- f.Attend(c, "a", Alive{Instance: instance, Boot: boot}, func() {}) }()
 		is := func() bool { return f.view.installs["a"] == install{instance, boot} }
-		if err := f.await(ctx(t), is); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.await(ctx(t), is))
 		var got []string
 		for _, p := range state(t, f).Ports {
 			got = append(got, p.Name)
@@ -180,12 +167,8 @@ func TestAnInstalledNodeFreesItsFormerAddresses(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if err := f.Leave(ctx(t), "a"); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "" }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, f.Leave(ctx(t), "a"))
+		must.Succeed(t, f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "" }))
 	}
 	attend("one", "boot 1", "applied")
 	x := add(t, f, port("x"))
@@ -206,18 +189,12 @@ func TestARouteAvoidsADeadNodeSoon(t *testing.T) {
 	apply(t, f, small())
 	lease, end := context.WithCancel(context.Background())
 	lost, err := f.store.Hold(lease, inAlive+"b", encode(Alive{Instance: "b"}), 0, f.absence.ttl())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.await(ctx(t), func() bool { return f.view.alive["b"].Instance == "b" }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, f.await(ctx(t), func() bool { return f.view.alive["b"].Instance == "b" }))
 	end() // no renewal from now on
 	<-lost
 	began := time.Now()
-	if err := f.await(ctx(t), func() bool { _, there := f.view.alive["b"]; return !there }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.await(ctx(t), func() bool { _, there := f.view.alive["b"]; return !there }))
 	took := time.Since(began)
 	if gone, _ := f.Gone(); !gone["b"] {
 		t.Errorf("after the end of the lease: silent nodes %v, want node b", gone)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // Programs read `-o json`: fields may be added but never changed.
@@ -13,9 +15,7 @@ func TestRowsAsJSONAreAsRecorded(t *testing.T) {
 		"flow": sampleFlows, "drop": sampleDrops, "fallback": sampleFallbacks, "vrfstats": sampleVRFStats,
 	} {
 		text, err := json.MarshalIndent(rows, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		golden(t, name+".json", string(append(text, '\n')))
 	}
 }
@@ -35,17 +35,13 @@ func TestRowsSurviveJSON(t *testing.T) {
 func roundTrip[T any](t *testing.T, rows []T) {
 	t.Helper()
 	text, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var back []T
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatalf("%T: %v", rows, err)
 	}
 	again, err := json.Marshal(back)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !bytes.Equal(text, again) {
 		t.Errorf("%T\n%s\nbecame\n%s", rows, text, again)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // Key names the environment variable with the path of a kernel image.
@@ -50,9 +52,7 @@ func Run(t *testing.T, g Guest) {
 		t.Skip(err)
 	}
 	initrd := filepath.Join(t.TempDir(), "initrd")
-	if err := os.WriteFile(initrd, g.archive(t, kernel), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(initrd, g.archive(t, kernel), 0o600))
 	out, err := exec.Command("timeout", fmt.Sprint(g.Seconds), qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
 		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(g.Megabyte), "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
 		"-append", "console=ttyS0 quiet panic=-1 "+g.Parameters+" -- -test.v -test.run=^"+t.Name()+"$").CombinedOutput()
@@ -100,9 +100,7 @@ func (g Guest) archive(t *testing.T, kernel string) []byte {
 	}
 	for name, path := range files {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		add(&a, name, unix.S_IFREG|0o755, data)
 	}
 	add(&a, "TRAILER!!!", 0, nil)

@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"windtunnel/internal/must"
 )
 
 // whole has every field of a state.
@@ -96,9 +98,7 @@ var same = cmp.Options{
 
 func TestEveryFieldIsRead(t *testing.T) {
 	got, err := Parse("state.yaml", []byte(whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(wholeState(), got, same); diff != "" {
 		t.Errorf("the state differs (-want +got):\n%s", diff)
 	}
@@ -109,9 +109,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 
 func TestIPv6AddressesNeedNoQuotesInLists(t *testing.T) {
 	s, err := Parse("f", []byte("nodes:\n  - underlay: [2001:db8::1, fd00::, fd00::1:2]\nnetworks:\n  - subnets: [fd00::/64]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := fmt.Sprint(s.Nodes[0].Underlay, s.Networks[0].Subnets); got != "[2001:db8::1 fd00:: fd00::1:2] [fd00::/64]" {
 		t.Errorf("they are read as %s", got)
 	}
@@ -350,9 +348,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 	for name, write := range map[string]func(any) ([]byte, error){"JSON": json.Marshal, "YAML": func(v any) ([]byte, error) { return yaml.Marshal(v) }} {
 		text, err := write(s)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		b.Run(fmt.Sprintf("ports=%d/%s", len(s.Ports), name), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))

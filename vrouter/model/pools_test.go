@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestARangeReadsAsItIsWritten(t *testing.T) {
@@ -46,9 +48,7 @@ func TestPoolsAreWhatPortsMayHave(t *testing.T) {
 		n.Ranges = nil
 		if c.ranges != "" {
 			r, err := ParseRange(c.ranges)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			n.Ranges = []Range{r}
 		}
 		var within []Range

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // sane is a valid state with objects of all kinds.
@@ -25,9 +27,7 @@ func sane() State {
 
 // Sound removes an invalid object and the objects that depend on it.
 func TestOneObjectsErrorLeavesTheOthers(t *testing.T) {
-	if err := sane().Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sane().Validate())
 	if s, err := sane().Sound(); err != nil || len(s.Ports) != 4 || len(s.Routes[0].Via) != 2 {
 		t.Fatalf("Sound of a valid state: error %v, state %+v", err, s)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -20,13 +21,9 @@ import (
 func connect(t *testing.T, c *storetest.Cluster, scheme string, files TLS) *Etcd {
 	t.Helper()
 	a, err := ParseAddress(scheme + "://" + c.Endpoints())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := OpenEtcd(a, files, c.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -52,9 +49,7 @@ func TestAClusterThatLosesMembers(t *testing.T) {
 			return err
 		})
 	}
-	if err := write("k/whole"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, write("k/whole"))
 	watching, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	defer func() { end(); <-ended }()
@@ -145,9 +140,7 @@ func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
 	c := storetest.Start(t, 1, nil)
 	s := connect(t, c, "etcd+insecure", TLS{})
 	lost, err := s.Hold(context.Background(), "alive/a", []byte("x"), 0, 2*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c.CutOff(-1)
 	select {
 	case <-lost:
@@ -267,9 +260,7 @@ func TestADeletedKeyIsLostAfterACompactionAndAReconnect(t *testing.T) {
 	s := connect(t, c, "etcd+insecure", TLS{})
 	ctx := context.Background()
 	lost, err := s.Hold(ctx, "alive/a", []byte("x"), 0, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var last int64
 	for range 10 {
 		last = commit(t, s, Commit{Put: put("a", "b")})

@@ -16,14 +16,14 @@ import (
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 func TestAFileIsOneProcesssAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := OpenFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "another process has it open") {
 		t.Errorf("error %v, want one that contains %q", err, "another process has it open")
@@ -33,9 +33,7 @@ func TestAFileIsOneProcesssAtATime(t *testing.T) {
 func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	text := bytes.Repeat([]byte("no store. "), 2000)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, text, 0o600))
 	if _, err := OpenFile(path); err == nil || !strings.Contains(err.Error(), "not a bbolt database; restore a backup") {
 		t.Errorf("error %v, want one that contains %q", err, "not a bbolt database; restore a backup")
 	}
@@ -47,9 +45,7 @@ func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
 // A watch from a revision before the history must read again.
 func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	s.db.NoSync = true
 	for range MaxHistory + 10 {
@@ -64,9 +60,7 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 // memory.
 func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	ctx, end := context.WithTimeout(context.Background(), 10*time.Second)
 	defer end()
@@ -98,9 +92,7 @@ func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 // The history and a scan find the same newer keys.
 func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
 	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	s.db.NoSync = true
 	r := rand.New(rand.NewPCG(7, 8))
@@ -129,9 +121,7 @@ func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 }
 
@@ -139,9 +129,7 @@ func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
 // older than these.
 func TestACommitOfAnOldCopyIsRefused(t *testing.T) {
 	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	old := commit(t, s, Commit{Put: put("a", "0")})
 	large := Commit{Put: map[string][]byte{}}
@@ -168,9 +156,7 @@ func stored(t *testing.T, keys int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := OpenFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !s.IsNew() {
 		t.Error("a new store is not new")
 	}
@@ -179,9 +165,7 @@ func stored(t *testing.T, keys int) string {
 		all[fmt.Sprintf("key-%06d", i)] = bytes.Repeat([]byte{'v'}, 200)
 	}
 	commit(t, s, Commit{Put: all})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	return path
 }
 
@@ -190,17 +174,13 @@ func TestADamagedFileIsAnErrorAndNotANewStore(t *testing.T) {
 	const keys = 2000
 	whole := stored(t, keys)
 	data, err := os.ReadFile(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	page := os.Getpagesize()
 	used := len(bytes.TrimRight(data, "\x00")) // bbolt makes the file larger in advance
 	data = data[:(used+page-1)/page*page]
 	open := func(text []byte) (*File, error) {
 		path := filepath.Join(t.TempDir(), "store.db")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, text, 0o600))
 		return OpenFile(path)
 	}
 	refused := func(what string, text []byte) {
@@ -250,12 +230,8 @@ func TestADamagedFileIsAnErrorAndNotANewStore(t *testing.T) {
 func TestAFileThatIsCutOffInUseIsAnError(t *testing.T) {
 	path := stored(t, 2000)
 	s, err := OpenFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, int64(2*os.Getpagesize())); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.Truncate(path, int64(2*os.Getpagesize())))
 	for range 2 {
 		if _, err := s.Read(context.Background(), 0); err == nil || !strings.Contains(err.Error(), "damaged") {
 			t.Errorf("Read: %v", err)
@@ -277,9 +253,7 @@ func TestAFullDiskLeavesNoDamagedFile(t *testing.T) {
 	for pages := range 6 {
 		dir := t.TempDir()
 		size := (1 + pages) * os.Getpagesize()
-		if err := unix.Mount("full", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unix.Mount("full", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)))
 		defer unix.Unmount(dir, unix.MNT_DETACH)
 		path := filepath.Join(dir, "store.db")
 		if s, err := OpenFile(path); err == nil {
@@ -287,9 +261,7 @@ func TestAFullDiskLeavesNoDamagedFile(t *testing.T) {
 		} else if !strings.Contains(err.Error(), "the disk is full") {
 			t.Errorf("%d pages: %v", pages, err)
 		}
-		if err := unix.Mount("full", dir, "tmpfs", unix.MS_REMOUNT, "size=100M"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unix.Mount("full", dir, "tmpfs", unix.MS_REMOUNT, "size=100M"))
 		s, err := OpenFile(path)
 		if err != nil {
 			t.Errorf("after %d pages: %v", pages, err)
@@ -309,25 +281,19 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 		t.Error("a directory without data is not new")
 	}
 	s, err := OpenEmbedded(EmbeddedOptions{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	commit(t, s, Commit{Put: put("a", "b")})
 	if err := s.Close(); err != nil || IsNewEmbedded(dir) {
 		t.Fatalf("the store is closed with %v, and new: %v", err, IsNewEmbedded(dir))
 	}
 	path := filepath.Join(dir, "etcd", embeddedFile)
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	page := os.Getpagesize()
 	broken := bytes.Clone(whole)
 	clear(broken[page : 2*page])
 	for why, text := range map[string][]byte{"page 1 of the file is damaged": broken, "cut off": whole[:2*page]} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, text, 0o600))
 		if s, err := OpenEmbedded(EmbeddedOptions{Dir: dir}); err == nil {
 			s.Close()
 			t.Errorf("the store opens, want %q", why)
@@ -335,18 +301,14 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 			t.Errorf("%v, want %q", err, why)
 		}
 	}
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, whole, 0o600))
 	logs, err := filepath.Glob(filepath.Join(dir, "etcd", "member/wal/*.wal"))
 	if err != nil || len(logs) == 0 {
 		t.Fatal(logs, err)
 	}
 	for _, what := range []string{"emptied", "deleted"} {
 		for _, log := range logs {
-			if err := os.WriteFile(log, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(log, nil, 0o600))
 			if what == "deleted" {
 				os.Remove(log)
 			}

@@ -11,6 +11,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -23,9 +24,7 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 	defer cancel()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)

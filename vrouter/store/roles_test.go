@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -17,15 +18,11 @@ func openAdmin(t *testing.T, files *storetest.Certificates) (*Admin, TLS) {
 	t.Helper()
 	c := storetest.Start(t, 1, files)
 	a, err := ParseAddress("etcd://" + c.Endpoints())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cert, key := files.Client(t, "admin")
 	tls := TLS{CA: files.CA, Cert: cert, Key: key}
 	admin, err := OpenAdmin(a, tls, c.Dial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { admin.Close() })
 	return admin, tls
 }
@@ -71,9 +68,7 @@ func TestKeysOfOtherProgramsAreNoticed(t *testing.T) {
 	}
 	for _, text := range []string{"etcd+insecure://10.0.0.1", "embedded", "file"} {
 		a, err := ParseAddress(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := OpenAdmin(a, tls, nil); err == nil {
 			t.Errorf("OpenAdmin of %s succeeds, but this store has no roles", text)
 		}
@@ -90,9 +85,7 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 		ctx := context.Background()
 		must := func(err error) {
 			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 		}
 		grant := func(role string, users ...string) {
 			t.Helper()

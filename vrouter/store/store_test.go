@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/store/storetest"
 )
 
@@ -18,18 +19,14 @@ func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
 		s, err := OpenFile(filepath.Join(t.TempDir(), "deep", "store.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { s.Close() })
 		test(t, s)
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		s, err := OpenEmbedded(EmbeddedOptions{Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { s.Close() })
 		test(t, s)
 	})
@@ -42,9 +39,7 @@ func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 func commit(t *testing.T, s Store, c Commit) int64 {
 	t.Helper()
 	revision, err := s.Commit(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return revision
 }
 
@@ -59,9 +54,7 @@ func put(pairs ...string) map[string][]byte {
 func keys(t *testing.T, s Store) (all []string) {
 	t.Helper()
 	i, err := s.Read(context.Background(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return texts(i)
 }
 
@@ -206,9 +199,7 @@ func TestAKeyIsHeldBeyondItsTimeToLive(t *testing.T) {
 	kinds(t, func(t *testing.T, s Store) {
 		ctx := context.Background()
 		lost, err := s.Hold(ctx, "alive/a", []byte("me"), 0, 2*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var conflict *ConflictError
 		if _, err := s.Hold(ctx, "alive/a", []byte("other"), 0, 2*time.Second); !errors.As(err, &conflict) {
 			t.Errorf("another one got it: %v", err)
@@ -308,9 +299,7 @@ func TestAStoreLasts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			commit(t, s, Commit{Put: put("gone", "1")})
 			kept := commit(t, s, Commit{Put: put("a", "1"), Delete: []string{"gone"}})
 			if err := s.Close(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -48,9 +49,7 @@ func NamedSpace(t testing.TB, name string) *netdev.Space {
 	h.Close()
 	t.Cleanup(func() { DeleteSpace(name) })
 	s, err := netdev.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	up(t, s, "lo")
 	return s
@@ -63,19 +62,11 @@ func DeleteSpace(name string) {
 	}
 }
 
-// Must ends the test if err is not nil.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // LinkIn finds a device; the test ends if it does not exist.
 func LinkIn(t testing.TB, s *netdev.Space, name string) netlink.Link {
 	t.Helper()
 	l, err := s.Link(name)
-	Must(t, err)
+	must.Succeed(t, err)
 	if l == nil {
 		t.Fatalf("%s has no device %s", s.Name, name)
 	}
@@ -84,7 +75,7 @@ func LinkIn(t testing.TB, s *netdev.Space, name string) netlink.Link {
 
 func up(t testing.TB, s *netdev.Space, name string) {
 	t.Helper()
-	Must(t, s.Links.LinkSetUp(LinkIn(t, s, name)))
+	must.Succeed(t, s.Links.LinkSetUp(LinkIn(t, s, name)))
 }
 
 // Addressed adds an address to a device, without duplicate address detection.
@@ -94,7 +85,7 @@ func Addressed(t testing.TB, s *netdev.Space, name, prefix string) {
 	if netip.MustParsePrefix(prefix).Addr().Is6() {
 		a.Flags = 0x02 // IFA_F_NODAD
 	}
-	Must(t, s.Links.AddrAdd(LinkIn(t, s, name), a))
+	must.Succeed(t, s.Links.AddrAdd(LinkIn(t, s, name), a))
 }
 
 // Joined creates a veth pair with one end in each namespace, and sets both ends up.
@@ -102,7 +93,7 @@ func Joined(t testing.TB, a, b *netdev.Space, nameA, nameB string, mtu int) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = nameA, mtu
-	Must(t, a.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: nameB, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.Ns)}))
+	must.Succeed(t, a.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: nameB, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.Ns)}))
 	up(t, a, nameA)
 	up(t, b, nameB)
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
 func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	got, err := parseConfig([]byte("node: a\n"), "/etc/vrouter")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
 		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
@@ -52,13 +52,9 @@ flow_idle: 30s
 flow_unanswered: 3s
 flow_closed: 2s
 `
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	got, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17, 18},
@@ -130,9 +126,7 @@ func TestALocatorFromThePoolNeedsASharedStore(t *testing.T) {
 
 func TestConfigThatIsFarTooLargeIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.yaml")
-	if err := os.WriteFile(path, make([]byte, maxConfigBytes+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, make([]byte, maxConfigBytes+1), 0o600))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "check that it is the right file") {
 		t.Errorf("error %v", err)
 	}
@@ -163,13 +157,9 @@ func TestRelativePathsStartAtTheFilesDirectory(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node.yaml")
 	text := "node: a\nnetns: ns/a\nstore: etcd://192.0.2.1:2379\nstore_tls: {ca: ca.pem, cert: tls/a.pem, key: /etc/a.key}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	c, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := []string{c.Netns, c.StoreTLS.CA, c.StoreTLS.Cert, c.StoreTLS.Key}
 	want := []string{filepath.Join(dir, "ns/a"), filepath.Join(dir, "ca.pem"), filepath.Join(dir, "tls/a.pem"), "/etc/a.key"}
 	if d := cmp.Diff(want, got); d != "" {

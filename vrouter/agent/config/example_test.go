@@ -5,15 +5,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // The configuration that the package installs starts no agent. With the comment marks
 // removed it is valid.
 func TestThePackagesConfiguration(t *testing.T) {
 	text, err := os.ReadFile("../../../dist/vrouter/node.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := parseConfig(text, "/etc/vrouter"); err == nil || !strings.Contains(err.Error(), "node: is missing") {
 		t.Errorf("the installed configuration: %v, want that the node is missing", err)
 	}

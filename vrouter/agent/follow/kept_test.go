@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -39,26 +40,18 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 	if err != nil || len(fresh.Instance) < 20 || fresh.Node != "a" {
 		t.Fatalf("of nothing: %+v, %v", fresh, err)
 	}
-	if err := fresh.IDs.UnmarshalJSON([]byte(`{"nexthop":{"x":1}}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, fresh.IDs.UnmarshalJSON([]byte(`{"nexthop":{"x":1}}`)))
 	fresh.Leaving, fresh.Underlay = []string{"p"}, smallState().Nodes[0].Underlay
-	if err := errors.Join(k.saveSlice(smallState().Slice("a")), k.saveNode(fresh)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(k.saveSlice(smallState().Slice("a")), k.saveNode(fresh)))
 	slice, err := k.loadSlice()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	prefixes := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 	addresses := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 	if d := cmp.Diff(smallState(), slice.Whole(), prefixes, addresses); d != "" {
 		t.Errorf("the kept state (-want +got):\n%s", d)
 	}
 	node, err := k.LoadNode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if d := cmp.Diff(fresh, node, addresses, cmpopts.IgnoreUnexported(fib.IDs{})); d != "" {
 		t.Errorf("the kept node (-want +got):\n%s", d)
 	}
@@ -84,9 +77,7 @@ func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := Kept{t.TempDir(), "a"}
-			if err := os.WriteFile(k.slicePath(), []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(k.slicePath(), []byte(c.text), 0o600))
 			_, err := k.loadSlice()
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), k.slicePath()) || !strings.Contains(err.Error(), "move the file to another directory") {
 				t.Errorf("error %v, want %q, the path and the remedy in it", err, c.want)
@@ -107,9 +98,7 @@ func TestANodeWithoutNumbersIsDamaged(t *testing.T) {
 		`{"version":1,"node":"a","instance":"i","ids":{"nexthop":{"x":1}},"state":{}}`: `unknown field "state"`,
 		`{"version":1,"node":"a","instance":"i","ids":{},"underlay":["no address"]}`:   "damaged",
 	} {
-		if err := os.WriteFile(k.nodePath(), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(k.nodePath(), []byte(text), 0o600))
 		if _, err := k.LoadNode(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q in it", text, err, want)
 		}
@@ -118,9 +107,7 @@ func TestANodeWithoutNumbersIsDamaged(t *testing.T) {
 
 func TestAFullDiskRefusesAndLeavesTheOldFile(t *testing.T) {
 	k := Kept{agenttest.TinyDisk(t), "a"}
-	if err := k.saveSlice(smallState().Slice("a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.saveSlice(smallState().Slice("a")))
 	large := smallState()
 	for i := range 8000 {
 		large.Networks = append(large.Networks, model.Network{Name: fmt.Sprint("network-", i), ID: uint32(i + 2)})
@@ -143,19 +130,13 @@ func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
 	k := Kept{t.TempDir(), "a"}
 	stranger := filepath.Join(k.dir, "notes.txt")
 	for _, path := range []string{filepath.Join(k.dir, ".node.json123"), stranger} {
-		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte("{"), 0o600))
 	}
-	if err := k.saveSlice(smallState().Slice("a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.saveSlice(smallState().Slice("a")))
 	k.removePartialFiles()
 	names := func() (all []string) {
 		entries, err := os.ReadDir(k.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, e := range entries {
 			all = append(all, e.Name())
 		}
@@ -164,9 +145,7 @@ func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
 	if d := cmp.Diff([]string{"notes.txt", "slice.json"}, names()); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
-	if err := k.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.Remove())
 	if d := cmp.Diff([]string{"notes.txt"}, names()); d != "" {
 		t.Errorf("files after Remove (-want +got):\n%s", d)
 	}
@@ -181,9 +160,7 @@ func FuzzSliceFile(f *testing.F) {
 	}
 	k := Kept{f.TempDir(), "a"}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(k.slicePath(), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(k.slicePath(), text, 0o600))
 		slice, err := k.loadSlice()
 		if (slice == nil) == (err == nil) {
 			t.Fatalf("state %v, error %v", slice, err)
@@ -195,7 +172,7 @@ func FuzzSliceFile(f *testing.F) {
 // never change the entry's addresses.
 func TestANodeIsNotAddedWithoutItsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	agenttest.Must(t, os.WriteFile(file, nil, 0o600))
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	k := Kept{filepath.Join(file, "a"), "a"}
 	if err := k.noteRegistered(func() error { t.Error("the node was added"); return nil }); err == nil || k.isRegistered() {
 		t.Errorf("where no directory can be made: %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -24,22 +25,16 @@ func TestOffersAreKept(t *testing.T) {
 	reached := func(model.Node) bool { return true }
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	want := (&fib.Offers{}).Next(nodes(model.VXLAN), "a", reached, now).Next(nodes(model.MPLSoUDP), "a", reached, now)
-	if err := k.saveOffers(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.saveOffers(want))
 	got, err := k.loadOffers()
 	if d := cmp.Diff(want, got, cmp.Comparer(func(x, y netip.Prefix) bool { return x == y })); err != nil || d != "" {
 		t.Errorf("the offers that were read differ, %v (-want +got):\n%s", err, d)
 	}
-	if err := os.WriteFile(k.offersPath(), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(k.offersPath(), []byte("{"), 0o600))
 	if _, err := k.loadOffers(); err == nil || !strings.Contains(err.Error(), k.offersPath()) {
 		t.Errorf("the error of a damaged file is %v, want one with its path", err)
 	}
-	if err := k.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.Remove())
 	if _, err := os.Stat(k.dir); !os.IsNotExist(err) {
 		t.Errorf("after Remove the directory is still there: %v", err)
 	}

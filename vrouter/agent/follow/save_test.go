@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/fib"
@@ -19,7 +20,7 @@ import (
 func keeper(t *testing.T) (f *Follower, keep func(networks int)) {
 	k := Kept{t.TempDir(), "a"}
 	own, err := k.LoadNode()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	f = &Follower{
 		shared: &shared{Fleet: fleet.New(nil, fleet.Options{}), Address: store.Address{Kind: store.KindEtcd}}, log: slog.New(slog.DiscardHandler), Kept: k, Own: own,
 		reconciler: &reconcile.Reconciler{}, saving: saving{slices: make(chan model.Slice, 1)},
@@ -37,7 +38,7 @@ func keeper(t *testing.T) (f *Follower, keep func(networks int)) {
 // saved is the number of networks in slice.json; 0: the file is missing.
 func (f *Follower) saved(t *testing.T) int {
 	s, err := f.Kept.loadSlice()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if s == nil {
 		return 0
 	}
@@ -70,7 +71,7 @@ func TestTheBackgroundWritesNoFileOfARemovedNode(t *testing.T) {
 	f, keep := keeper(t)
 	keep(1)
 	f.EndSaving()
-	agenttest.Must(t, f.Kept.Remove())
+	must.Succeed(t, f.Kept.Remove())
 	if f.saveLastSlice(); f.saved(t) != 0 {
 		t.Error("slice.json was written after the node was removed")
 	}
@@ -79,7 +80,7 @@ func TestTheBackgroundWritesNoFileOfARemovedNode(t *testing.T) {
 func TestAnUnchangedNodeFileIsNotWritten(t *testing.T) {
 	f, keep := keeper(t)
 	keep(1)
-	agenttest.Must(t, f.Kept.Remove())
+	must.Succeed(t, f.Kept.Remove())
 	keep(1)
 	if n, err := f.Kept.LoadNode(); err != nil || n.Instance == f.Own.Instance {
 		t.Errorf("node.json was written again without a change (%v)", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/config"
 )
 
@@ -42,9 +43,7 @@ func newAccessBed(t *testing.T) *accessBed {
 
 func (b *accessBed) must(err error) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 }
 
 // keep calls KeepAccess. It expects this result (changed), and that iptables programs were started this often.
@@ -141,24 +140,16 @@ func TestForwardingIsNotTurnedOnWhereAdvertisementsAreNeeded(t *testing.T) {
 	s := newSpace(t)
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.Flags = "nic", net.FlagUp
-	if err := s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "router"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "router"}))
 	nic, err := s.Links.LinkByName("nic")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ip := func(text string) *net.IPNet {
 		n, err := netlink.ParseIPNet(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return n
 	}
 	v6 := accessFamilies[1]
-	if err := s.Links.AddrAdd(nic, &netlink.Addr{IPNet: ip("2001:db8::1/64"), Flags: unix.IFA_F_NODAD}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Links.AddrAdd(nic, &netlink.Addr{IPNet: ip("2001:db8::1/64"), Flags: unix.IFA_F_NODAD}))
 	if err := v6.checkAdvertisements(s); err != nil {
 		t.Errorf("with an address that stays: %v", err)
 	}
@@ -169,15 +160,9 @@ func TestForwardingIsNotTurnedOnWhereAdvertisementsAreNeeded(t *testing.T) {
 		}
 	}
 	expires := &netlink.Addr{IPNet: ip("2001:db8::2/64"), Flags: unix.IFA_F_NODAD, ValidLft: 600, PreferedLft: 600}
-	if err := s.Links.AddrAdd(nic, expires); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Links.AddrAdd(nic, expires))
 	refused("an address that expires")
-	if err := s.Links.AddrDel(nic, expires); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Links.RouteAdd(&netlink.Route{Dst: ip("2001:db8:1::/48"), LinkIndex: nic.Attrs().Index, Protocol: unix.RTPROT_RA}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Links.AddrDel(nic, expires))
+	must.Succeed(t, s.Links.RouteAdd(&netlink.Route{Dst: ip("2001:db8:1::/48"), LinkIndex: nic.Attrs().Index, Protocol: unix.RTPROT_RA}))
 	refused("an advertised route")
 }

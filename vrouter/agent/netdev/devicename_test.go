@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/model"
 )
@@ -47,7 +48,5 @@ func TestTheKernelTakesTheDeviceNamesOfTheModel(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+
+	"windtunnel/internal/must"
 )
 
 // Keep removes the labels of an earlier address, and adds a deleted label again. The next
@@ -15,9 +17,7 @@ func TestKeepMakesTheLabelsInTheFilterEqualToTheWantedLabels(t *testing.T) {
 			s, ip := testSpace(t)
 			ip("link add f0 type " + kind)
 			fab, err := s.Links.LinkByName("f0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			old, now := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.5")
 			d, fabric := &Labels{Space: s}, []netlink.Link{fab}
 			keep := func(d *Labels, a netip.Addr, want int) {
@@ -35,9 +35,7 @@ func TestKeepMakesTheLabelsInTheFilterEqualToTheWantedLabels(t *testing.T) {
 			}
 			keep(d, old, 2)
 			for l := range d.kept {
-				if err := s.Links.NeighDel(l.entry()); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.Links.NeighDel(l.entry()))
 				break
 			}
 			keep(d, old, 2)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
 )
@@ -16,13 +17,9 @@ func TestAKernelWithoutIPv6RefusesALocator(t *testing.T) {
 		kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 512, Parameters: "ipv6.disable=1"})
 		return
 	}
-	if err := kerneltest.Prepare(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, kerneltest.Prepare())
 	s, err := Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	locator := netip.MustParsePrefix("fd77:0:0:1::/64")
 	if err := KeepLocator(s, model.Node{Locator: locator}, netip.Prefix{}); err == nil || !strings.Contains(err.Error(), "check that the kernel has IPv6") {

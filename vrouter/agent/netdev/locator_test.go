@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
@@ -28,9 +29,7 @@ func testSpace(t *testing.T) (*Space, func(args string) string) {
 	testprogram.Output(t, "ip netns add "+name)
 	t.Cleanup(func() { testprogram.Output(t, "ip netns del "+name) })
 	s, err := Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	ip := func(line string) string { return testprogram.Output(t, "ip -n "+name+" "+line) }
 	ip("link set lo up")
@@ -42,9 +41,7 @@ func testSpace(t *testing.T) (*Space, func(args string) string) {
 func TestTheAddressOfTheLastLocatorIsRemoved(t *testing.T) {
 	s, ip := testSpace(t)
 	old, now := netip.MustParsePrefix("fd77:0:0:1::/64"), netip.MustParsePrefix("fd77:0:0:2::/64")
-	if err := KeepLocator(s, model.Node{Locator: old}, netip.Prefix{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, KeepLocator(s, model.Node{Locator: old}, netip.Prefix{}))
 	if text := ip("-6 address show lo") + ip("-6 route show type unreachable"); !strings.Contains(text, "fd77:0:0:1::1/128") || !strings.Contains(text, old.String()) {
 		t.Errorf("the address or the route of the locator is missing:\n%s", text)
 	}
@@ -61,9 +58,7 @@ func TestTheAddressOfTheLastLocatorIsRemoved(t *testing.T) {
 func TestTheAddressOfALongLocatorIsRemoved(t *testing.T) {
 	s, ip := testSpace(t)
 	old := netip.MustParsePrefix("fd77:0:0:1:2::/80")
-	if err := KeepLocator(s, model.Node{Locator: old}, netip.Prefix{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, KeepLocator(s, model.Node{Locator: old}, netip.Prefix{}))
 	kernel := func() string { return ip("-6 address show lo") + ip("-6 route show type unreachable") }
 	if text := kernel(); !strings.Contains(text, "fd77::1:2:0:0:1/128") || !strings.Contains(text, old.String()) {
 		t.Errorf("the address or the route of the locator is missing:\n%s", text)
@@ -84,9 +79,7 @@ func TestALocatorWithAnAddressOfTheHostIsRefused(t *testing.T) {
 	kernel := func() string { return ip("-6 address show lo") + ip("-6 route show type unreachable") }
 	ip("address add fd77:0:0:1::7/128 dev lo nodad")
 	for range 2 { // the second time it has the address of the first
-		if err := KeepLocator(s, model.Node{Locator: locator}, netip.Prefix{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, KeepLocator(s, model.Node{Locator: locator}, netip.Prefix{}))
 	}
 	ip("address add fd77::1:a8bb:ccff:fedd:1122/128 dev lo nodad") // made from a MAC address
 	err := KeepLocator(s, model.Node{Locator: locator}, locator)
@@ -143,9 +136,7 @@ func TestALocatorThatTheHostUsesIsRefused(t *testing.T) {
 			// The kernel adds the route to the other end of a link later (addrconf_dad_work).
 			for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 				use, err := HostUseOf(s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if (use.Check(n.Locator) == nil) == (c.want == "") {
 					break
 				}
@@ -169,9 +160,7 @@ func TestALocatorIsRemovedOnceTheHostUsesIt(t *testing.T) {
 	n := model.Node{Locator: netip.MustParsePrefix("fd77:0:0:1::/80")}
 	ip("link add fab type veth peer name far")
 	ip("link set fab up")
-	if err := KeepLocator(s, n, netip.Prefix{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, KeepLocator(s, n, netip.Prefix{}))
 	ip("address add fd77:0:0:1::7/64 dev fab nodad")
 	if out, err := exec.Command("ip", "-n", s.Name, "-6", "route", "get", "fd77:0:0:1::9").CombinedOutput(); err == nil {
 		t.Fatalf("the locator does not hide the neighbour, so this test shows nothing:\n%s", out)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 func TestAMountIsReported(t *testing.T) {
@@ -13,13 +15,9 @@ func TestAMountIsReported(t *testing.T) {
 		t.Skip("needs root to mount a filesystem")
 	}
 	changed, err := WatchMounts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k"))
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	select {
 	case <-changed:

@@ -3,6 +3,8 @@ package netdev
 import (
 	"os"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // TestLostPinsAreCountedAndRetiredOnesAreNot checks the count of missing pins. It uses
@@ -10,37 +12,27 @@ import (
 func TestLostPinsAreCountedAndRetiredOnesAreNot(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{"links", "g1-old", "g1-new"} {
-		if err := os.Mkdir(dir+"/"+path, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Mkdir(dir+"/"+path, 0o700))
 	}
 	for _, path := range []string{"g1-old/vifs", "g1-new/vifs", "g1-new/flows"} {
-		if err := os.WriteFile(dir+"/"+path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(dir+"/"+path, nil, 0o600))
 	}
 	p := Pins{Dir: dir}
 	p.note()
 	if n := p.Lost(); n != 0 || len(p.have) != 4 {
 		t.Fatalf("%d lost of %q", n, p.have)
 	}
-	if err := os.RemoveAll(dir + "/g1-old"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.RemoveAll(dir+"/g1-old"))
 	p.NoteRetired()
 	if n := p.Lost(); n != 0 || len(p.have) != 3 {
 		t.Errorf("after the older maps retired: %d lost of %q", n, p.have)
 	}
-	if err := os.Remove(dir + "/g1-new/flows"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Remove(dir+"/g1-new/flows"))
 	p.NoteRetired()
 	if n := p.Lost(); n != 1 {
 		t.Errorf("a map's pin went: %d lost", n)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.RemoveAll(dir))
 	p.NoteRetired()
 	if n := p.Lost(); n != 3 {
 		t.Errorf("everything went: %d lost", n)

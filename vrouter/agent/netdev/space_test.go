@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 )
 
@@ -33,9 +34,7 @@ func TestAWorkloadDoesNotUseTheAgentsNamespace(t *testing.T) {
 		return
 	}
 	node, err := Open("/proc/1/ns/net")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer node.Close()
 	refused := func(path, why string) {
 		t.Helper()
@@ -49,9 +48,7 @@ func TestAWorkloadDoesNotUseTheAgentsNamespace(t *testing.T) {
 	refused("/proc/self/ns/net", "must not use")
 	refused("/proc/1/ns/net", "must not use")
 
-	if err := unix.Mount("tmpfs", "/proc/1", "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mount("tmpfs", "/proc/1", "tmpfs", 0, ""))
 	refused("/proc/self/ns/net", "must not use")
 	initial := fmt.Sprintf("/proc/self/fd/%d", node.Ns)
 	node = newSpace(t)
@@ -74,9 +71,7 @@ func newSpace(t *testing.T) *Space {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -43,7 +43,7 @@ func BenchmarkOnePortBesideMany(b *testing.B) {
 	s.Ports = append(s.Ports, port("blue", 0, "b"))
 	slice := s.Slice("a")
 	w.Want = nil
-	agenttest.Must(b, w.Adopt(NewDesired("a", slice, &fib.IDs{}, nil)))
+	must.Succeed(b, w.Adopt(NewDesired("a", slice, &fib.IDs{}, nil)))
 	n := ports
 	for _, network := range []string{"red", "blue"} {
 		b.Run(network, func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchmarkOnePortBesideMany(b *testing.B) {
 				slice.All = slices.Clone(slice.All)
 				at, _ := slices.BinarySearchFunc(slice.All, &p, model.ComparePorts)
 				slice.All = slices.Insert(slice.All, at, &p)
-				agenttest.Must(b, w.Adopt(NewDesired("a", slice, w.IDs, w.Want)))
+				must.Succeed(b, w.Adopt(NewDesired("a", slice, w.IDs, w.Want)))
 			}
 			if got := w.Last.RouteCount(); len(w.Last.Failures) > 0 || got < n {
 				b.Fatalf("%d routes, want more than %d; problems: %v", got, n, w.Last.Failures)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -54,7 +54,7 @@ func TestAChangeDuringAComparisonIsNotDrift(t *testing.T) {
 	less.Routes = maps.Clone(all.Routes)
 	maps.DeleteFunc(less.Routes, func(k fib.RouteKey, _ layout.Route) bool { return k.Prefix == netip.MustParsePrefix("10.7.0.2/32") })
 	_, err := n.Plane().Update(all, less)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	n.Pass(Looking)
 	for n.Comparison.running {
 		meet()

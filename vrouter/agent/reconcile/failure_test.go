@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
@@ -67,16 +68,16 @@ func newFaulty(t *testing.T) *faulty {
 	gone := home.Name + "-gone"
 	n.addFault("gone", model.Attachment{Netns: gone}, func(t *testing.T, on bool) {
 		if agenttest.DeleteSpace(gone); !on {
-			agenttest.Must(t, agenttest.NamedSpace(t, gone).Close())
+			must.Succeed(t, agenttest.NamedSpace(t, gone).Close())
 		}
 	})
 	n.addFault("taken", model.Attachment{Netns: home.Name, Interface: "taken0"}, func(t *testing.T, on bool) { device(t, home, "taken0", on) })
 	n.addFault("none", model.Attachment{Device: "none0"}, func(t *testing.T, on bool) { device(t, n.fabric, "none0", !on) })
 	device(t, n.fabric, "full0", true) // up: a device that is down would get a filter
-	agenttest.Must(t, n.fabric.Links.LinkSetUp(agenttest.LinkIn(t, n.fabric, "full0")))
+	must.Succeed(t, n.fabric.Links.LinkSetUp(agenttest.LinkIn(t, n.fabric, "full0")))
 	n.addFault("full", model.Attachment{Device: "full0"}, fullHook(t, n.fabric, "full0"))
 	n.faults = append(n.faults, &fault{object: theLocator, set: func(t *testing.T, on bool) {
-		agenttest.Must(t, n.fabric.Do(func() error {
+		must.Succeed(t, n.fabric.Do(func() error {
 			return os.WriteFile("/proc/sys/net/ipv6/conf/lo/disable_ipv6", []byte(map[bool]string{true: "1", false: "0"}[on]), 0)
 		}))
 	}})
@@ -101,14 +102,14 @@ func (n *faulty) addFault(port string, attach model.Attachment, set func(t *test
 func device(t *testing.T, s *netdev.Space, name string, exists bool) {
 	t.Helper()
 	l, err := s.Link(name)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if l != nil {
-		agenttest.Must(t, s.Links.LinkDel(l))
+		must.Succeed(t, s.Links.LinkDel(l))
 	}
 	if exists {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = name
-		agenttest.Must(t, s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name + "p"}))
+		must.Succeed(t, s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name + "p"}))
 	}
 }
 
@@ -119,9 +120,9 @@ func fullHook(t *testing.T, s *netdev.Space, device string) (set func(t *testing
 	index := agenttest.LinkIn(t, s, device).Attrs().Index
 	attach := func() (l ebpflink.Link) {
 		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()}})
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		defer p.Close()
-		agenttest.Must(t, s.Do(func() (err error) {
+		must.Succeed(t, s.Do(func() (err error) {
 			l, err = ebpflink.AttachTCX(ebpflink.TCXOptions{Interface: index, Program: p, Attach: ebpf.AttachTCXIngress})
 			return err
 		}))
@@ -135,10 +136,10 @@ func fullHook(t *testing.T, s *netdev.Space, device string) (set func(t *testing
 	return func(t *testing.T, on bool) {
 		if on {
 			// The program of the port may have the last place.
-			agenttest.Must(t, s.Do(func() error { return detachOurs(index) }))
+			must.Succeed(t, s.Do(func() error { return detachOurs(index) }))
 			last = attach()
 		} else if last != nil {
-			agenttest.Must(t, last.Close())
+			must.Succeed(t, last.Close())
 			last = nil
 		}
 	}
@@ -174,12 +175,12 @@ func detachOurs(index int) error {
 func (n *faulty) adopt(t *testing.T) {
 	t.Helper()
 	s := n.state.WithDefaults()
-	agenttest.Must(t, s.Validate())
+	must.Succeed(t, s.Validate())
 	if n.Want == nil {
 		n.Want = NewDesired("a", model.Slice{}, &fib.IDs{}, nil)
 		n.IDs = &fib.IDs{}
 	}
-	agenttest.Must(t, n.Adopt(NewDesired("a", s.Slice("a"), n.IDs, n.Want)))
+	must.Succeed(t, n.Adopt(NewDesired("a", s.Slice("a"), n.IDs, n.Want)))
 }
 
 // startAgain makes the reconciler that of an agent that has just started.
@@ -216,9 +217,9 @@ func (n *faulty) check(t *testing.T) {
 	t.Helper()
 	f := n.Last.facts
 	compiled, err := f.compile(n.Want, numbers(n.Limits), true, nil)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	got, err := n.Plane().Dump()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if d := cmp.Diff(nameless(compiled.All()), got, sameAddress, samePrefix); d != "" {
 		t.Fatalf("the maps are not the tables (-want +got):\n%s", d)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
@@ -91,7 +92,7 @@ func TestAStartingAgentIgnoresItsFormerLocator(t *testing.T) {
 	}
 	former := netip.MustParsePrefix("fd77:0:0:1::/64")
 	s := agenttest.NewSpace(t, "locator")
-	agenttest.Must(t, netdev.KeepLocator(s, model.Node{Locator: former}, netip.Prefix{}))
+	must.Succeed(t, netdev.KeepLocator(s, model.Node{Locator: former}, netip.Prefix{}))
 	want := &Desired{}
 	want.Node, want.State.Nodes = "a", []model.Node{{Name: "a", Locator: netip.MustParsePrefix("fd77:0:0:2::/64")}, {Name: "b", Locator: former}}
 	r := &Reconciler{space: s}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
@@ -46,7 +47,7 @@ func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
 		"small": func(l netlink.Link) error { return n.fabric.Links.LinkSetMTU(l, 1300) },
 		"gone":  n.fabric.Links.LinkDel,
 	} {
-		agenttest.Must(t, do(n.Last.Devices[port].Link))
+		must.Succeed(t, do(n.Last.Devices[port].Link))
 		event := netdev.LinkChanged
 		if what == "gone" {
 			event = netdev.LinkDeleted
@@ -101,14 +102,14 @@ func TestADeviceThatTakesANumberAgainGetsTheProgram(t *testing.T) {
 	device(t, n.fabric, "again0", true)
 	n.adopt(t)
 	index := n.Last.Devices["again"].Index()
-	agenttest.Must(t, n.fabric.Links.LinkDel(n.Last.Devices["again"].Link))
+	must.Succeed(t, n.fabric.Links.LinkDel(n.Last.Devices["again"].Link))
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.Index = "again0", index
-	agenttest.Must(t, n.fabric.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "again0p"}))
+	must.Succeed(t, n.fabric.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "again0p"}))
 	n.Notice(netdev.Event{Links: map[int]netdev.LinkEvent{index: netdev.LinkDeleted | netdev.LinkChanged}})
 	n.Pass(Noticing)
 	all, err := n.Plane().Attached()
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	if !n.Last.narrow || !slices.ContainsFunc(all, func(a datapath.Attachment) bool { return a.Ifindex == index && a.Current }) {
 		t.Errorf("narrow %v; programs are on the devices %+v, want also on %d", n.Last.narrow, all, index)
 	}
@@ -119,7 +120,7 @@ func TestAnAlternativeNameFindsNoDevice(t *testing.T) {
 	n := newFaulty(t)
 	defer func() { n.Close() }()
 	device(t, n.fabric, "plain0", true)
-	agenttest.Must(t, n.fabric.Links.LinkAddAltName(agenttest.LinkIn(t, n.fabric, "plain0"), "other0"))
+	must.Succeed(t, n.fabric.Links.LinkAddAltName(agenttest.LinkIn(t, n.fabric, "plain0"), "other0"))
 	n.adopt(t)
 	n.addPort("alt", model.Attachment{Device: "other0"})
 	n.state.Ports = append(n.state.Ports, n.ports[len(n.ports)-1])
@@ -153,7 +154,7 @@ func TestRoutesAreLookedUpAfterAPassThatFailed(t *testing.T) {
 		t.Fatalf("the MTU to the other node is %d", before)
 	}
 	route := &netlink.Route{Dst: netdev.IPNet(netip.PrefixFrom(there, 32)), LinkIndex: n.Last.Fabric[0].Link.Attrs().Index, Scope: netlink.SCOPE_LINK, MTU: before - 100}
-	agenttest.Must(t, n.fabric.Links.RouteAdd(route))
+	must.Succeed(t, n.fabric.Links.RouteAdd(route))
 	n.Pass(Retrying)
 	if got := mtu(); got != before {
 		t.Fatalf("without an event a retry finds MTU %d, want the former %d: the test does not test", got, before)

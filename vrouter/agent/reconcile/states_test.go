@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
@@ -73,7 +74,7 @@ func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 			taken++
 		}
 		got, err := b.Plane().Dump()
-		agenttest.Must(t, err)
+		must.Succeed(t, err)
 		if d := cmp.Diff(b.tables, got, sameAddress, samePrefix); d != "" {
 			t.Fatalf("after state %d the maps are not the tables (-want +got):\n%s", i, d)
 		}
@@ -107,9 +108,9 @@ func newWriter(t testing.TB, routes uint32) *writer {
 	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
 	c.Limits.Routes, c.Limits.Vifs, c.Limits.Nexthops = routes, 256, 1024 // a node of a random state has up to 100 ports
 	s, err := netdev.OpenNode(c)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	p, err := netdev.OpenPrograms(c, log, s, func(datapath.DropEvent) {})
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	w := &writer{Reconciler: New(c, log, s, p, nil, nil, nil), fabric: f.A}
 	w.Last, w.Limits = &Pass{Compiled: &fib.Compiled{}}, datapath.Limits{}.WithDefaults()
 	pinned := c.PinsDir() // read now, because become changes the configuration
@@ -129,7 +130,7 @@ func newWriter(t testing.TB, routes uint32) *writer {
 		if everything == "::/0" {
 			agenttest.Addressed(t, f.A, "fab0", "fd31::1/64")
 		}
-		agenttest.Must(t, f.A.Links.RouteAdd(&netlink.Route{
+		must.Succeed(t, f.A.Links.RouteAdd(&netlink.Route{
 			LinkIndex: agenttest.LinkIn(t, f.A, "fab0").Attrs().Index, Dst: netdev.IPNet(netip.MustParsePrefix(everything)), Gw: netip.MustParseAddr(gateway).AsSlice(),
 		}))
 	}
@@ -156,13 +157,13 @@ func (w *writer) readdress(t *testing.T, s model.State) {
 	self, _ := s.Node(w.config.Node)
 	l := agenttest.LinkIn(t, w.fabric, "fab0")
 	all, err := w.fabric.Links.AddrList(l, netlink.FAMILY_ALL)
-	agenttest.Must(t, err)
+	must.Succeed(t, err)
 	var have []netip.Addr
 	for _, a := range all {
 		prefix, _ := netdev.PrefixOf(a.IPNet)
 		have = append(have, prefix.Addr())
 		if prefix.IsSingleIP() && !slices.Contains(self.Underlay, prefix.Addr()) {
-			agenttest.Must(t, w.fabric.Links.AddrDel(l, &a))
+			must.Succeed(t, w.fabric.Links.AddrDel(l, &a))
 		}
 	}
 	for _, a := range self.Underlay {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -67,13 +68,9 @@ func TestRandomStatesReadAsTheyWereWritten(t *testing.T) {
 	for seed := range uint64(60) {
 		s := Random(rand.New(rand.NewPCG(seed, 8)), 20)
 		text, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var indented bytes.Buffer
-		if err := json.Indent(&indented, text, "", " "); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Indent(&indented, text, "", " "))
 		// JSON with a comment is YAML: the other reader.
 		for kind, text := range map[string][]byte{"JSON": text, "YAML": append([]byte("# a fleet\n"), indented.Bytes()...)} {
 			got, err := model.Parse(kind, text)
@@ -81,9 +78,7 @@ func TestRandomStatesReadAsTheyWereWritten(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			again, err := json.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			want, _ := json.Marshal(s)
 			if !bytes.Equal(empty(again), empty(want)) {
 				t.Fatalf("seed %d: %s gives\n%s\nwant\n%s", seed, kind, again, want)

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // Certificates are the files of a certificate authority and of the certificates
@@ -77,15 +79,15 @@ func NewClusterCertificates(tb testing.TB) *Certificates {
 func authority(tb testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
+	must.Succeed(tb, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
-	must(tb, err)
+	must.Succeed(tb, err)
 	ca, err := x509.ParseCertificate(raw)
-	must(tb, err)
+	must.Succeed(tb, err)
 	return key, ca
 }
 
@@ -96,16 +98,16 @@ func (c *Certificates) sign(tb testing.TB, name string, ips []net.IP) (certFile,
 		until = time.Now().Add(time.Hour)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
+	must.Succeed(tb, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: ips,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, form, c.caCert, &key.PublicKey, c.caKey)
-	must(tb, err)
+	must.Succeed(tb, err)
 	encoded, err := x509.MarshalECPrivateKey(key)
-	must(tb, err)
+	must.Succeed(tb, err)
 	certFile, keyFile = filepath.Join(c.dir, name+".pem"), filepath.Join(c.dir, name+"-key.pem")
 	write(tb, certFile, "CERTIFICATE", raw)
 	write(tb, keyFile, "EC PRIVATE KEY", encoded)
@@ -114,5 +116,5 @@ func (c *Certificates) sign(tb testing.TB, name string, ips []net.IP) (certFile,
 
 func write(tb testing.TB, path, kind string, raw []byte) {
 	tb.Helper()
-	must(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600))
+	must.Succeed(tb, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600))
 }

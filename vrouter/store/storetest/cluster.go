@@ -22,6 +22,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 )
 
@@ -76,9 +77,9 @@ func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
 	c.Hub = c.namespace("hub")
 	in(tb, c.Hub, func(h *netlink.Handle) {
 		bridge := &netlink.Bridge{LinkAttrs: attrs("br")}
-		must(tb, h.LinkAdd(bridge))
-		must(tb, h.LinkSetUp(bridge))
-		must(tb, h.AddrAdd(bridge, address(fmt.Sprintf(network, c.number, 254))))
+		must.Succeed(tb, h.LinkAdd(bridge))
+		must.Succeed(tb, h.LinkSetUp(bridge))
+		must.Succeed(tb, h.AddrAdd(bridge, address(fmt.Sprintf(network, c.number, 254))))
 	})
 	var initial []string
 	for i := range members {
@@ -140,7 +141,7 @@ func (c *Cluster) Metrics(i int) map[string]float64 {
 	}}, Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
 	r, err := client.Get("http://" + c.Members[i].Address + ":2379/metrics")
-	must(c.tb, err)
+	must.Succeed(c.tb, err)
 	defer r.Body.Close()
 	all := map[string]float64{}
 	lines := bufio.NewScanner(r.Body)
@@ -157,7 +158,7 @@ func (c *Cluster) Metrics(i int) map[string]float64 {
 			all[name] += n
 		}
 	}
-	must(c.tb, lines.Err())
+	must.Succeed(c.tb, lines.Err())
 	return all
 }
 
@@ -165,7 +166,7 @@ func (c *Cluster) Metrics(i int) map[string]float64 {
 func (c *Cluster) Kill(i int) {
 	c.tb.Helper()
 	m := c.Members[i]
-	must(c.tb, m.cmd.Process.Kill())
+	must.Succeed(c.tb, m.cmd.Process.Kill())
 	<-m.ended
 }
 
@@ -174,7 +175,7 @@ func (c *Cluster) StartMember(i int) {
 	c.tb.Helper()
 	m := c.Members[i]
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must(c.tb, err)
+	must.Succeed(c.tb, err)
 	defer log.Close()
 	m.cmd = exec.Command(m.argv[0], m.argv[1:]...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
@@ -198,14 +199,14 @@ func (c *Cluster) StartMember(i int) {
 			cmd.Wait()
 		}
 	}()
-	must(c.tb, <-started)
+	must.Succeed(c.tb, <-started)
 }
 
 // Backup copies the data of a member. No client may write meanwhile.
 func (c *Cluster) Backup(i int) (dir string) {
 	c.tb.Helper()
 	dir = filepath.Join(c.tb.TempDir(), "data")
-	must(c.tb, os.CopyFS(dir, os.DirFS(filepath.Join(c.Members[i].dir, "data"))))
+	must.Succeed(c.tb, os.CopyFS(dir, os.DirFS(filepath.Join(c.Members[i].dir, "data"))))
 	return dir
 }
 
@@ -213,9 +214,9 @@ func (c *Cluster) Backup(i int) (dir string) {
 func (c *Cluster) Restore(i int, backup string) {
 	c.tb.Helper()
 	data := filepath.Join(c.Members[i].dir, "data")
-	must(c.tb, os.RemoveAll(data))
+	must.Succeed(c.tb, os.RemoveAll(data))
 	if backup != "" {
-		must(c.tb, os.CopyFS(data, os.DirFS(backup)))
+		must.Succeed(c.tb, os.CopyFS(data, os.DirFS(backup)))
 	}
 	c.StartMember(i)
 }
@@ -236,8 +237,8 @@ func (c *Cluster) links(i int, f func(*netlink.Handle, netlink.Link) error) {
 		for j := range c.Members {
 			if i < 0 || i == j {
 				l, err := h.LinkByName(fmt.Sprintf("m%d", j))
-				must(c.tb, err)
-				must(c.tb, f(h, l))
+				must.Succeed(c.tb, err)
+				must.Succeed(c.tb, f(h, l))
 			}
 		}
 	})
@@ -291,15 +292,15 @@ func (c *Cluster) namespace(part string) netns.NsHandle {
 	c.tb.Helper()
 	name := c.name + "-" + part
 	ns, err := netspace.Create(name)
-	must(c.tb, err)
+	must.Succeed(c.tb, err)
 	c.tb.Cleanup(func() {
 		ns.Close()
-		must(c.tb, netspace.Delete(name))
+		must.Succeed(c.tb, netspace.Delete(name))
 	})
 	in(c.tb, ns, func(h *netlink.Handle) {
 		lo, err := h.LinkByName("lo")
-		must(c.tb, err)
-		must(c.tb, h.LinkSetUp(lo))
+		must.Succeed(c.tb, err)
+		must.Succeed(c.tb, h.LinkSetUp(lo))
 	})
 	return ns
 }
@@ -321,19 +322,19 @@ func (c *Cluster) join(i int, m *Member) {
 func (c *Cluster) cable(port string, ns netns.NsHandle, device, at string) {
 	c.tb.Helper()
 	in(c.tb, c.Hub, func(h *netlink.Handle) {
-		must(c.tb, h.LinkAdd(&netlink.Veth{LinkAttrs: attrs(port), PeerName: device, PeerNamespace: netlink.NsFd(ns)}))
+		must.Succeed(c.tb, h.LinkAdd(&netlink.Veth{LinkAttrs: attrs(port), PeerName: device, PeerNamespace: netlink.NsFd(ns)}))
 		l, err := h.LinkByName(port)
-		must(c.tb, err)
+		must.Succeed(c.tb, err)
 		bridge, err := h.LinkByName("br")
-		must(c.tb, err)
-		must(c.tb, h.LinkSetMaster(l, bridge))
-		must(c.tb, h.LinkSetUp(l))
+		must.Succeed(c.tb, err)
+		must.Succeed(c.tb, h.LinkSetMaster(l, bridge))
+		must.Succeed(c.tb, h.LinkSetUp(l))
 	})
 	in(c.tb, ns, func(h *netlink.Handle) {
 		l, err := h.LinkByName(device)
-		must(c.tb, err)
-		must(c.tb, h.AddrAdd(l, address(at)))
-		must(c.tb, h.LinkSetUp(l))
+		must.Succeed(c.tb, err)
+		must.Succeed(c.tb, h.AddrAdd(l, address(at)))
+		must.Succeed(c.tb, h.LinkSetUp(l))
 	})
 }
 
@@ -350,14 +351,7 @@ func address(text string) *netlink.Addr {
 func in(tb testing.TB, ns netns.NsHandle, f func(*netlink.Handle)) {
 	tb.Helper()
 	h, err := netspace.Links(ns)
-	must(tb, err)
+	must.Succeed(tb, err)
 	defer h.Close()
 	f(h)
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }
