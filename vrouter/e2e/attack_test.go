@@ -59,12 +59,8 @@ func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
 			router.exec("sysctl -w net.ipv4.ip_forward=1")
 			server.ip("route replace " + x.ip(4).String() + " via " + router.v4.String())
 			for range 5 {
-				if err := transfer(x, server.itself(), 4, 1<<20); err != nil {
-					t.Errorf("%v; drops on the server's node %v", err, server.drops())
-				}
-				if err := transfer(server.itself(), x, 4, 1<<20); err != nil {
-					t.Errorf("%v; drops on the server's node %v", err, server.drops())
-				}
+				checkTransfer(x, server.itself(), 4, 1<<20)
+				checkTransfer(server.itself(), x, 4, 1<<20)
 			}
 			if drops := server.drops(); drops["no_nexthop"]+drops["reflected"]+drops["no_route"] != 0 {
 				t.Errorf("the server's node took plain packets for a tunnel's: %v", drops)
@@ -89,9 +85,7 @@ func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
 	})
 	for range 10 {
 		for _, ends := range [][2]*node{{b.nodes[0], b.nodes[1]}, {b.nodes[1], b.nodes[0]}} {
-			if err := transfer(ends[0].itself(), ends[1].itself(), 4, 1<<20); err != nil {
-				t.Error(err)
-			}
+			checkTransfer(ends[0].itself(), ends[1].itself(), 4, 1<<20)
 		}
 	}
 	traffic.end(t)

@@ -110,9 +110,7 @@ func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
 			if n := attacker.drops()["forged_tunnel"]; n != uint64(len(forgeries)) {
 				t.Errorf("%d drops under forged_tunnel, want %d", n, len(forgeries))
 			}
-			if err := transfer(x, y, 4, 1<<20); err != nil {
-				t.Error(err)
-			}
+			checkTransfer(x, y, 4, 1<<20)
 		})
 	}
 }
@@ -261,9 +259,7 @@ func TestAForgedErrorDoesNotShrinkATunnel(t *testing.T) {
 		_, err = c.Write(message)
 		return err
 	}))
-	if err := transfer(x, y, 4, 1<<20); err != nil {
-		t.Error(err)
-	}
+	checkTransfer(x, y, 4, 1<<20)
 	for _, h := range table(b.nodes[0], (*api.Client).Nexthops) {
 		if h.LearnedMTU != 0 {
 			t.Errorf("%s has learned an MTU of %d", h.Name, h.LearnedMTU)

@@ -103,9 +103,7 @@ func TestDirectSuperpacketsAbove64KiBArriveIntact(t *testing.T) {
 	b.raise(b.sw, b.nodes[0].ns, b.nodes[1].ns, x.ns, y.ns)
 	big := watchBig(t, b.nodes[1].ns, "fab")
 	for version, protocol := range map[int]uint16{4: 0x0800, 6: 0x86dd} {
-		if err := transfer(x, y, version, bulk); err != nil {
-			t.Errorf("IPv%d: %v", version, err)
-		}
+		checkTransfer(x, y, version, bulk)
 		headers := big()
 		if len(headers) == 0 {
 			t.Errorf("IPv%d: no packet on the fabric is above 64 KiB", version)
@@ -173,9 +171,7 @@ func TestAVXLANSuperpacketAbove64KiBArrivesWhole(t *testing.T) {
 	x, y := pair(b, model.L3, false, model.VXLAN)
 	b.raise(b.sw, b.nodes[0].ns, b.nodes[1].ns, x.ns, y.ns)
 	big := watchBig(t, b.nodes[1].ns, "fab")
-	if err := transfer(x, y, 4, 100<<20); err != nil {
-		t.Error(err)
-	}
+	checkTransfer(x, y, 4, 100<<20)
 	if len(big()) == 0 {
 		t.Error("no packet on the fabric is above 64 KiB")
 	}

@@ -41,9 +41,7 @@ func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
 					testprogram.Output(t, "ip netns exec "+service.Attach.Netns+" sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
 					for _, version := range []int{4, 6} {
 						for _, ends := range [][2]*workload{{x, y}, {y, x}} {
-							if err := transfer(ends[0], ends[1], version, 8<<20); err != nil {
-								t.Errorf("IPv%d from %s: %v; drops on its node %v", version, ends[0].port.Name, err, b.nodes[1].drops())
-							}
+							checkTransfer(ends[0], ends[1], version, 8<<20)
 						}
 					}
 				})

@@ -78,9 +78,7 @@ func checkChanges(t *testing.T, b *bed, x, y *workload, changes ...encapsulation
 			for _, c := range changes {
 				b.offer(c.offered...)
 				b.applyApart(pause, backwards)
-				for i, n := range b.nodes {
-					n.awaitWays(b.nodes[1-i].name, c.ways...)
-				}
+				b.awaitWays(c.ways...)
 			}
 			backwards = !backwards
 		}
@@ -130,9 +128,7 @@ func TestALateChangeToDirectLosesNothing(t *testing.T) {
 	datagrams := count(t, x, y)
 	b.offer(model.Direct)
 	b.applyApart(hold*9/10, false)
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "direct")
-	}
+	b.awaitWays("direct")
 	datagrams.lost(t)
 }
 
@@ -162,16 +158,12 @@ func TestRemovedLocatorsLoseNothing(t *testing.T) {
 	}
 	b.applyApart(apart, false)
 	time.Sleep(accept + 2*time.Second)
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "vxlan")
-	}
+	b.awaitWays("vxlan")
 	for i, n := range b.nodes {
 		b.state.Nodes[i].Locator = n.locator()
 	}
 	b.applyApart(apart, true)
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
-	}
+	b.awaitWays("translated", "vxlan")
 	datagrams.lost(t)
 }
 
@@ -233,9 +225,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
 	soon(t, 5*time.Second, "the workloads reach each other", func() error { return datagram(x, y, 4, 64) })
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "direct")
-	}
+	b.awaitWays("direct")
 	datagrams := count(t, x, y)
 	for range 5 {
 		for _, c := range []encapsulations{
@@ -246,9 +236,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 			b.state = answer(a, (*api.Client).State)
 			b.offer(c.offered...)
 			a.set(b.state)
-			for i, n := range b.nodes {
-				n.awaitWays(b.nodes[1-i].name, c.ways...)
-			}
+			b.awaitWays(c.ways...)
 		}
 	}
 	datagrams.lost(t)

@@ -117,12 +117,8 @@ func checkOuterPackets(t *testing.T, b *bed, encaps []model.Encapsulation) (all 
 					x, y := pair(b, forwarding, v6, encap)
 					c := startCapture(t, b.name+"-sw", "port0")
 					for _, version := range []int{4, 6} {
-						if err := transfer(x, y, version, 200<<10); err != nil {
-							t.Error(err)
-						}
-						if err := transfer(y, x, version, 200<<10); err != nil {
-							t.Error(err)
-						}
+						checkTransfer(x, y, version, 200<<10)
+						checkTransfer(y, x, version, 200<<10)
 						if err := datagram(x, y, version, 4000); err != nil {
 							t.Error(err)
 						}
@@ -195,9 +191,7 @@ func TestChecksumsAreRightAtTheReceiver(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if err := transfer(x, y, version, 500); err != nil { // one segment, which GRO leaves alone
-					t.Error(err)
-				}
+				checkTransfer(x, y, version, 500) // one segment, which GRO leaves alone
 			}
 			checked := 0
 			for i, f := range decoded(t, c.stop(), append([]string{"eth.dst", "frame.protocols", "tcp.len"}, checksumFields...)...) {

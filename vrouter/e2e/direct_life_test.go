@@ -103,9 +103,7 @@ func TestNodesOfAMixedFleetReachEachOther(t *testing.T) {
 				continue
 			}
 			for _, version := range []int{4, 6} {
-				if err := transfer(from, to, version, 1<<20); err != nil {
-					t.Errorf("an IPv%d transfer from workload %s to workload %s: %v", version, from.port.Name, to.port.Name, err)
-				}
+				checkTransfer(from, to, version, 1<<20)
 				if err := datagram(from, to, version, 9000); err != nil {
 					t.Errorf("an IPv%d datagram of 9000 bytes from workload %s to workload %s: %v", version, from.port.Name, to.port.Name, err)
 				}
@@ -160,9 +158,7 @@ func TestDirectPacketsFollowTheMTUOfTheUnderlay(t *testing.T) {
 		if err == nil || !strings.Contains(strings.ReplaceAll(out, " ", ""), "mtu=1300") {
 			t.Errorf("an IPv%d packet that is too large: %v, want an error with the MTU 1300\n%s", version, err, out)
 		}
-		if err := transfer(x, y, version, 8<<20); err != nil {
-			t.Errorf("an IPv%d transfer of a workload whose device has too large an MTU: %v", version, err)
-		}
+		checkTransfer(x, y, version, 8<<20)
 	}
 	if ways := b.nodes[0].ways("b"); len(ways) != 1 || ways[0] != "direct" {
 		t.Errorf("node a reaches node b with the encapsulations %v, want direct alone", ways)

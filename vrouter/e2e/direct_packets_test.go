@@ -52,9 +52,7 @@ func TestChecksumsOfDirectAndTranslatedPacketsAreRight(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if err := transfer(x, y, version, 200<<10); err != nil {
-					t.Error(err)
-				}
+				checkTransfer(x, y, version, 200<<10)
 				if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "1", y.ip(version).String()); err != nil {
 					t.Errorf("ping: %v: %s", err, out)
 				}

@@ -79,6 +79,14 @@ func (n *node) awaitWays(to string, want ...string) {
 	})
 }
 
+// awaitWays waits until each of two nodes reaches the other with exactly these encapsulations.
+func (b *bed) awaitWays(want ...string) {
+	b.t.Helper()
+	for i, n := range b.nodes {
+		n.awaitWays(b.nodes[1-i].name, want...)
+	}
+}
+
 // TCP transfers, fragmented datagrams and datagrams of every size arrive intact without a
 // tunnel. The MTU of workloads equals the MTU of the underlay.
 func TestDirectPacketsArriveIntact(t *testing.T) {
@@ -101,9 +109,7 @@ func checkIntact(t *testing.T, x, y *workload, mtu, n int) {
 	t.Helper()
 	for _, version := range []int{4, 6} {
 		for _, ends := range [][2]*workload{{x, y}, {y, x}} {
-			if err := transfer(ends[0], ends[1], version, n); err != nil {
-				t.Errorf("an IPv%d transfer from workload %s: %v", version, ends[0].port.Name, err)
-			}
+			checkTransfer(ends[0], ends[1], version, n)
 		}
 		for _, size := range []int{1, 64, mtu - 28, mtu - 27, 9000, 65000} {
 			if err := datagram(x, y, version, size); err != nil {
@@ -203,26 +209,18 @@ func checkChangeToTunnel(t *testing.T, forwarding model.Forwarding) {
 	b := newBed(t, options{})
 	x, y := directPair(b, forwarding, model.VXLAN)
 	b.secure("port1", true)
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "vxlan")
-	}
-	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("a transfer by tunnel: %v", err)
-	}
+	b.awaitWays("vxlan")
+	checkTransfer(x, y, 4, 8<<20)
 	if text := b.nodes[0].run("doctor"); !strings.Contains(text, b.nodes[1].v4.String()) || !strings.Contains(text, "labels") {
 		t.Errorf("doctor does not report that labels do not reach node b:\n%s", text)
 	}
 	end := openTransfer(y, x, 4)
 	b.secure("port1", false)
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, directWays(forwarding)...)
-	}
+	b.awaitWays(directWays(forwarding)...)
 	if err := end(); err != nil {
 		t.Errorf("a connection that was open during the change to direct: %v", err)
 	}
-	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("a direct transfer: %v", err)
-	}
+	checkTransfer(x, y, 4, 8<<20)
 	if sent := b.nodes[0].sent(model.Direct); sent < 8<<20 {
 		t.Errorf("node a has sent %d bytes directly, want at least the %d of a transfer", sent, 8<<20)
 	}

@@ -49,18 +49,14 @@ func TestAPortThatIsAddedForwardsAtOnceAndGoesWithoutTrace(t *testing.T) {
 		t.Fatalf("the new port is %+v, want two addresses, two gateways, a MAC and the MTU 1468", p)
 	}
 	w := &workload{bed: b, port: p.Port, ns: z}
-	if err := transfer(w, x, 4, 1<<20); err != nil { // on the same node
-		t.Errorf("to its neighbour: %v", err)
-	}
+	checkTransfer(w, x, 4, 1<<20) // on the same node
 	t.Logf("added in %v", p.Took)
 	// The other node learns of it by its state.
 	p.Origin = model.Applied // else the port would stay there when a later state lacks it
 	b.state.Ports = append(b.state.Ports, p.Port)
 	writeJSON(t, b.dir+"/more.yaml", b.state)
 	b.nodes[1].run("apply", "-f", b.dir+"/more.yaml")
-	if err := transfer(w, y, 6, 1<<20); err != nil {
-		t.Errorf("to another node: %v", err)
-	}
+	checkTransfer(w, y, 6, 1<<20)
 	b.nodes[0].run("port", "delete", p.Name)
 	if _, err := b.handle(z).LinkByName("eth0"); err == nil {
 		t.Error("the workload's device is left")

@@ -33,9 +33,7 @@ func TestANodeWithTheDefaultEncapsulationsCarriesVXLANAndMPLS(t *testing.T) {
 		for _, z := range others {
 			for _, version := range []int{4, 6} {
 				for _, ends := range [][2]*workload{{x, z}, {z, x}} {
-					if err := transfer(ends[0], ends[1], version, 4<<20); err != nil {
-						t.Errorf("IPv%d from %s to %s: %v", version, ends[0].port.Name, ends[1].port.Name, err)
-					}
+					checkTransfer(ends[0], ends[1], version, 4<<20)
 				}
 			}
 		}

@@ -72,9 +72,7 @@ func netkitTraffic(t *testing.T, b *bed, encap model.Encapsulation, forwarding m
 	for _, other := range []*workload{y, z} {
 		for _, version := range []int{4, 6} {
 			for _, ends := range [][2]*workload{{x, other}, {other, x}} {
-				if err := transfer(ends[0], ends[1], version, 4<<20); err != nil {
-					t.Errorf("an IPv%d transfer from workload %s to %s: %v", version, ends[0].port.Name, ends[1].port.Name, err)
-				}
+				checkTransfer(ends[0], ends[1], version, 4<<20)
 			}
 			for _, size := range []int{1, 1400, 9000} {
 				if err := datagram(x, other, version, size); err != nil {

@@ -91,9 +91,7 @@ func TestTranslationWorksWithAnotherTranslator(t *testing.T) {
 	b.nodes[0].set(b.state)
 	b.nodes[0].awaitWays("b", "translated", "vxlan")
 	for _, ends := range [][2]*workload{{x, y}, {y, x}} {
-		if err := transfer(ends[0], ends[1], 4, 20<<20); err != nil {
-			t.Errorf("a transfer from %s: %v", ends[0].port.Name, err)
-		}
+		checkTransfer(ends[0], ends[1], 4, 20<<20)
 		for _, n := range []int{1, 63, 64, 1400} {
 			if err := datagram(ends[0], ends[1], 4, n); err != nil {
 				t.Errorf("a datagram of %d bytes from %s: %v", n, ends[0].port.Name, err)

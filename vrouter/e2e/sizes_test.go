@@ -143,9 +143,7 @@ func TestWorkloadsGetWhatTheUnderlayLeaves(t *testing.T) {
 					if got := int(b.nodes[0].vif("x").MTU); got != mtu-overhead[encap] {
 						t.Errorf("the vif's MTU is %d, want %d", got, mtu-overhead[encap])
 					}
-					if err := transfer(x, y, 4, 2<<20); err != nil {
-						t.Error(err)
-					}
+					checkTransfer(x, y, 4, 2<<20)
 				})
 			}
 		})

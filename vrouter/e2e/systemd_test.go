@@ -31,15 +31,11 @@ func TestTheUnitsCapabilitiesSuffice(t *testing.T) {
 		n.under = []string{"setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all," + strings.ToLower(strings.ReplaceAll("+"+strings.ReplaceAll(set, " ", ",+"), "CAP_", ""))}
 	}
 	x, y := directPair(b, model.L3, model.MPLSoUDP)
-	if err := transfer(x, y, 4, 1<<20); err != nil {
-		t.Error(err)
-	}
+	checkTransfer(x, y, 4, 1<<20)
 	a := b.nodes[0]
 	a.kill(syscall.SIGKILL)
 	a.start()
-	if err := transfer(x, y, 6, 1<<20); err != nil {
-		t.Error(err)
-	}
+	checkTransfer(x, y, 6, 1<<20)
 	if out, err := a.remove(); err != nil {
 		t.Errorf("remove the node: %v: %s", err, out)
 	}

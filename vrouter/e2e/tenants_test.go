@@ -50,18 +50,14 @@ func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 			b.up()
 			for _, version := range []int{4, 6} {
 				for _, pair := range [][2]*workload{red, blue} {
-					if err := transfer(pair[0], pair[1], version, 1<<20); err != nil {
-						t.Errorf("IPv%d in %s: %v", version, pair[0].port.Network, err)
-					}
+					checkTransfer(pair[0], pair[1], version, 1<<20)
 				}
 			}
 			// Only red has 10.1.0.12: blue must not reach it.
 			l, err := lonely.listen(4)
 			must.Succeed(t, err)
 			defer l.Close()
-			if err := transfer(red[0], lonely, 4, 1000); err != nil {
-				t.Errorf("red's own: %v", err)
-			}
+			checkTransfer(red[0], lonely, 4, 1000)
 			if c, err := blue[0].dial("tcp", l.Addr().String()); err == nil {
 				c.Close()
 				t.Error("a workload of blue reached one of red")
@@ -100,9 +96,7 @@ func TestDirectSeparatesTenantsWithTheSameAddresses(t *testing.T) {
 			for _, version := range []int{4, 6} {
 				for _, pair := range [][2]*workload{{x, y}, {x, lonely}, blue} {
 					before := b.nodes[0].sent(c.encapsulation)
-					if err := transfer(pair[0], pair[1], version, n); err != nil {
-						t.Errorf("IPv%d in %s: %v", version, pair[0].port.Network, err)
-					}
+					checkTransfer(pair[0], pair[1], version, n)
 					if sent := b.nodes[0].sent(c.encapsulation) - before; sent < n {
 						t.Errorf("IPv%d in %s: %d bytes in %s packets, want at least %d", version, pair[0].port.Network, sent, c.name, n)
 					}
@@ -145,9 +139,7 @@ func TestPoliciesHoldWithoutATunnel(t *testing.T) {
 			before := b.nodes[0].sent(c.encapsulation)
 			for _, version := range []int{4, 6} {
 				for _, ends := range [][2]*workload{{x, y}, {y, x}, {y, z}} {
-					if err := transfer(ends[0], ends[1], version, 1<<20); err != nil {
-						t.Errorf("an IPv%d transfer from workload %s to workload %s: %v", version, ends[0].port.Name, ends[1].port.Name, err)
-					}
+					checkTransfer(ends[0], ends[1], version, 1<<20)
 				}
 				denied := b.nodes[1].drops()["policy"]
 				l, err := y.listen(version)

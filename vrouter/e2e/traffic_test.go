@@ -13,6 +13,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"windtunnel/vrouter/api"
 )
 
 // listen opens a TCP listener in the workload.
@@ -56,6 +58,21 @@ var bulk = func() int {
 // transfer sends n bytes over TCP and compares their hashes at both ends.
 func transfer(from, to *workload, version, n int) error {
 	return carry(from, to, version, payload(uint64(n), n))
+}
+
+// checkTransfer reports an error unless n bytes arrive intact over TCP.
+func checkTransfer(from, to *workload, version, n int) {
+	t := from.bed.t
+	t.Helper()
+	err := transfer(from, to, version, n)
+	if err == nil {
+		return
+	}
+	t.Errorf("an IPv%d transfer of %d bytes from %s to %s: %v", version, n, from.port.Name, to.port.Name, err)
+	for _, n := range from.bed.agents() {
+		drops, err := ask(n, (*api.Client).Drops)
+		t.Logf("node %s has dropped (%v): %+v", n.name, err, drops)
+	}
 }
 
 // openTransfer transfers data until the returned function is called. The function returns the

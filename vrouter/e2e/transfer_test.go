@@ -47,12 +47,8 @@ func TestBulkTransfersArriveIntact(t *testing.T) {
 								if version == 6 || v6 {
 									n = bulk / 4
 								}
-								if err := transfer(x, y, version, n); err != nil {
-									t.Errorf("IPv%d, a to b: %v", version, err)
-								}
-								if err := transfer(y, x, version, n); err != nil {
-									t.Errorf("IPv%d, b to a: %v", version, err)
-								}
+								checkTransfer(x, y, version, n)
+								checkTransfer(y, x, version, n)
 							}
 						})
 					}
@@ -193,9 +189,7 @@ func TestTunnelsOfWorkloadsCarryBulkTransfers(t *testing.T) {
 	check := func(t *testing.T, b *bed, x, y *workload, version int) {
 		tx, ty := tunnelled(t, x, y, version)
 		for _, pair := range [][2]*workload{{tx, ty}, {ty, tx}} {
-			if err := transfer(pair[0], pair[1], 4, 1<<20); err != nil {
-				t.Errorf("over IPv%d: %v; drops %v %v", version, err, b.nodes[0].drops(), b.nodes[1].drops())
-			}
+			checkTransfer(pair[0], pair[1], 4, 1<<20)
 		}
 	}
 	for _, offload := range []string{"tunnel", "none"} {

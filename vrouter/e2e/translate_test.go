@@ -170,26 +170,18 @@ func TestALocatorThatIsNotRoutedGetsATunnel(t *testing.T) {
 	routes := b.handle(b.sw)
 	lost := &netlink.Route{Dst: ipNet(b.nodes[1].locator()), Gw: b.nodes[1].v6.AsSlice()}
 	b.must(routes.RouteDel(lost))
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "vxlan")
-	}
-	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("a transfer by tunnel: %v", err)
-	}
+	b.awaitWays("vxlan")
+	checkTransfer(x, y, 4, 8<<20)
 	if text := b.nodes[0].run("doctor"); !strings.Contains(text, b.nodes[1].locator().String()) {
 		t.Errorf("doctor does not report the locator of node b:\n%s", text)
 	}
 	end := openTransfer(y, x, 4)
 	b.must(routes.RouteAdd(lost))
-	for i, n := range b.nodes {
-		n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
-	}
+	b.awaitWays("translated", "vxlan")
 	if err := end(); err != nil {
 		t.Errorf("a connection that was open during the change: %v", err)
 	}
-	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("a translated transfer: %v", err)
-	}
+	checkTransfer(x, y, 4, 8<<20)
 }
 
 // A router of the underlay with a smaller MTU reports it, and the sender's node learns it.
@@ -202,9 +194,7 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 	b.must(err)
 	b.must(h.LinkSetMTU(port, 1400))
 	for _, version := range []int{4, 6} {
-		if err := transfer(x, y, version, 8<<20); err != nil {
-			t.Errorf("an IPv%d transfer through a link with MTU 1400: %v", version, err)
-		}
+		checkTransfer(x, y, version, 8<<20)
 	}
 	learned := uint32(0)
 	for _, nh := range table(b.nodes[0], (*api.Client).Nexthops) {
@@ -230,9 +220,7 @@ func TestABridgedTransferFollowsTheMTUOfThePath(t *testing.T) {
 		t.Errorf("a datagram without DF through a link with MTU 1400: %v; drops %v", err, b.nodes[0].drops())
 	}
 	for _, version := range []int{4, 6} {
-		if err := transfer(x, y, version, 1<<20); err != nil {
-			t.Errorf("an IPv%d transfer through a link with MTU 1400: %v; drops %v", version, err, b.nodes[0].drops())
-		}
+		checkTransfer(x, y, version, 1<<20)
 	}
 }
 
@@ -331,9 +319,7 @@ func TestTheLocatorOutlivesTheAgent(t *testing.T) {
 	n.kill(9)
 	time.Sleep(8 * time.Second) // longer than a failed test takes
 	b.nodes[0].awaitWays("b", "translated", "vxlan")
-	if err := transfer(x, y, 4, 8<<20); err != nil {
-		t.Errorf("a transfer while the agent does not run: %v", err)
-	}
+	checkTransfer(x, y, 4, 8<<20)
 	kernel := func() string { return n.ip("-6 address show") + n.ip("-6 route show") }
 	address := n.locator().Addr().Next().String()
 	if text := kernel(); !strings.Contains(text, address+"/128") || !strings.Contains(text, "unreachable "+n.locator().String()) {
@@ -369,9 +355,7 @@ func TestANodeWithoutIPv6OnLoUsesTunnels(t *testing.T) {
 		time.Sleep(time.Second) // twice repair_interval
 	}
 	for _, version := range []int{4, 6} {
-		if err := transfer(x, y, version, 1<<20); err != nil {
-			t.Errorf("an IPv%d transfer: %v", version, err)
-		}
+		checkTransfer(x, y, version, 1<<20)
 	}
 	const reason = "net.ipv6.conf.lo.disable_ipv6"
 	if log := n.log(); strings.Count(log, reason) != 1 {
@@ -400,9 +384,7 @@ func TestANodeWithoutIPv6UsesTunnels(t *testing.T) {
 			n.awaitWays("b", "vxlan")
 			b.nodes[1].awaitWays("a", "vxlan")
 			for _, version := range []int{4, 6} {
-				if err := transfer(x, y, version, 1<<20); err != nil {
-					t.Errorf("an IPv%d transfer: %v", version, err)
-				}
+				checkTransfer(x, y, version, 1<<20)
 			}
 			if text, _ := n.try("status"); !strings.Contains(text, reason) {
 				t.Errorf("the status lacks the reason %s:\n%s", reason, text)
@@ -427,17 +409,13 @@ func TestALocatorOnALinkOfTheHostIsNotUsed(t *testing.T) {
 		n.awaitWays("b", "vxlan")
 		b.nodes[1].awaitWays("a", "vxlan")
 		for _, version := range []int{4, 6} {
-			if err := transfer(x, y, version, 1<<20); err != nil {
-				t.Errorf("locator %s: an IPv%d transfer: %v", c.locator, version, err)
-			}
+			checkTransfer(x, y, version, 1<<20)
 		}
 		if text, _ := n.try("status"); !strings.Contains(text, c.reason) {
 			t.Errorf("the status lacks the reason %q:\n%s", c.reason, text)
 		}
 		for _, to := range []*node{b.gateway(), b.nodes[1]} {
-			if err := transfer(n.itself(), to.itself(), 6, 1<<20); err != nil {
-				t.Errorf("locator %s: an IPv6 transfer of the host to %s: %v", c.locator, to.v6, err)
-			}
+			checkTransfer(n.itself(), to.itself(), 6, 1<<20)
 		}
 		if log := n.log(); strings.Count(log, c.reason) != 1 {
 			t.Errorf("round %d: the log has the reason %d times, want 1:\n%s", i, strings.Count(log, c.reason), log)
@@ -460,17 +438,13 @@ func TestThePrefixOfACommonLinkIsNoLocator(t *testing.T) {
 	b.up()
 	for i, n := range b.nodes[:2] {
 		n.awaitWays(b.nodes[1-i].name, "direct")
-		if err := transfer(n.itself(), other.itself(), 6, 1<<20); err != nil {
-			t.Errorf("an IPv6 transfer of node %s to a host on the link: %v; the drops are %v", n.name, err, n.drops())
-		}
+		checkTransfer(n.itself(), other.itself(), 6, 1<<20)
 		reason := []string{"contains fd30::/64, the prefix of a link, on device fab", "the locator fd30::/64 of node a contains the address fd30::2 of this host"}[i]
 		if text, _ := n.try("status"); !strings.Contains(text, reason) {
 			t.Errorf("the status of node %s lacks the reason %q:\n%s", n.name, reason, text)
 		}
 	}
-	if err := transfer(x, y, 4, 1<<20); err != nil {
-		t.Errorf("a transfer between the workloads: %v", err)
-	}
+	checkTransfer(x, y, 4, 1<<20)
 }
 
 // gateway returns the router on the link of the first node (options.routed).
@@ -506,9 +480,7 @@ func TestARefusedLocatorKeepsWhatIsInUse(t *testing.T) {
 	b.up()
 	var datagrams *counted
 	for _, ways := range [][]string{{"vxlan"}, {"translated", "vxlan"}} {
-		for i, n := range b.nodes {
-			n.awaitWays(b.nodes[1-i].name, ways...)
-		}
+		b.awaitWays(ways...)
 		if datagrams == nil {
 			b.must(datagram(x, y, 4, 64)) // neighbours resolved
 			datagrams = count(t, x, y)

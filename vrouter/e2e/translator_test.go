@@ -129,14 +129,10 @@ func TestLocatorsOfAllLengthsWorkTogether(t *testing.T) {
 				b.state.Nodes[i].Locator = n.ofLength(bits[i])
 			}
 			b.up()
-			for i, n := range b.nodes {
-				n.awaitWays(b.nodes[1-i].name, "translated", "vxlan")
-			}
+			b.awaitWays("translated", "vxlan")
 			for _, ends := range [][2]*workload{{x, y}, {y, x}} {
 				for _, version := range []int{4, 6} {
-					if err := transfer(ends[0], ends[1], version, 20<<20); err != nil {
-						t.Errorf("a transfer by IPv%d from %s: %v", version, ends[0].port.Name, err)
-					}
+					checkTransfer(ends[0], ends[1], version, 20<<20)
 				}
 			}
 			for _, n := range b.nodes {

@@ -50,9 +50,7 @@ func TestPingTheGatewayAndThePathMTU(t *testing.T) {
 	}
 	// The workload thinks that it may send more: the way says no.
 	testprogram.Output(t, "ip -n "+x.port.Attach.Netns+" link set eth0 mtu 1500")
-	if err := transfer(x, y, 4, 1<<20); err != nil {
-		t.Errorf("TCP of a workload whose device has too large an MTU: %v", err)
-	}
+	checkTransfer(x, y, 4, 1<<20)
 	out, err := x.command("ping", "-c", "2", "-i", "0.3", "-W", "1", "-M", "do", "-s", "1460", y.ip(4).String())
 	if err == nil || !strings.Contains(out, "mtu = 1468") && !strings.Contains(out, "mtu=1468") {
 		t.Errorf("a packet that is too large: %v\n%s", err, out)
@@ -75,9 +73,7 @@ func TestTracerouteShowsTheHop(t *testing.T) {
 			x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
 			b.workload("y", "red", 1, "10.2.0.10", "fd00:2::10")
 			b.up()
-			for i, n := range b.nodes {
-				n.awaitWays(b.nodes[1-i].name, string(encap))
-			}
+			b.awaitWays(string(encap))
 			for to, hop := range map[string]string{"10.2.0.10": "10.1.0.1", "fd00:2::10": "fd00:1::1"} {
 				out, err := x.command("traceroute", "-n", "-q", "1", "-w", "2", "-m", "4", to)
 				lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -106,9 +102,7 @@ func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
 			// ARP is not known to the vrouter here: it is flooded and answered by
 			// the workloads themselves.
 			for _, to := range all[1:] {
-				if err := transfer(all[0], to, 4, 1<<20); err != nil {
-					t.Errorf("to %s: %v", to.port.Name, err)
-				}
+				checkTransfer(all[0], to, 4, 1<<20)
 			}
 			checkBroadcast(t, all)
 		})
@@ -158,12 +152,8 @@ func TestTheKernelsVXLANIsAPeer(t *testing.T) {
 		testprogram.Output(t, "bridge -n "+kernel.space+" fdb append "+mac+" dev vx dst "+b.nodes[0].v4.String())
 	}
 	for _, n := range []int{1 << 10, 20 << 20} {
-		if err := transfer(x, w, 4, n); err != nil {
-			t.Errorf("to the kernel's: %v", err)
-		}
-		if err := transfer(w, x, 4, n); err != nil {
-			t.Errorf("from the kernel's: %v", err)
-		}
+		checkTransfer(x, w, 4, n)
+		checkTransfer(w, x, 4, n)
 	}
 	if n := train(t, w, x, 4, 8); n != 8 {
 		t.Errorf("%d of 8 datagrams arrived that the kernel's sent as one superpacket", n)
