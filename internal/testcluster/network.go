@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"windtunnel/internal/must"
 )
 
 // Bridge returns the configuration of a node's CNI plugin bridge, for Options.CNI. Pods of two nodes
