@@ -93,7 +93,7 @@ func TestTheSumsAreThoseOfAllFiles(t *testing.T) {
 	cmd.Dir = built
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("sha256sum --check: %v: %s", err, out)
+		t.Errorf("%v: %s", err, out)
 	}
 	entries, err := os.ReadDir(built)
 	if want := len(products)*len(supported)*4 + 1; err != nil || len(entries) != want {
@@ -276,7 +276,7 @@ func unzip(t *testing.T, path string) string {
 	cmd := exec.Command("gzip", "-dc", path)
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("gzip -dc %s: %v", path, err)
+		t.Fatalf("%s: %v", path, err)
 	}
 	return out.String()
 }

@@ -65,7 +65,7 @@ func readBill(t *testing.T, path string) bill {
 	d.DisallowUnknownFields()
 	var b bill
 	if err := d.Decode(&b); err != nil {
-		t.Fatalf("decode %s: %v", path, err)
+		t.Fatalf("%s: %v", path, err)
 	}
 	return b
 }
