@@ -163,6 +163,31 @@ func TestAConnectionToAServiceReachesItsBackendAndTheAnswersHaveTheServicesAddre
 	}
 }
 
+// After a connection to a service has ended, the workload can connect to the backend itself, from the same port.
+func TestAWorkloadConnectsToABackendAfterItsConnectionToTheService(t *testing.T) {
+	for name, a := range families {
+		for _, policy := range []bool{false, true} {
+			r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+				withServices(f)
+				if policy {
+					withRules(0)(f)
+					f.Policies[1] = fib.Policy{AllowIn: true, AllowOut: true}
+				}
+			})
+			r.setServices(t, serviceAt(a.service, 80, unix.IPPROTO_TCP, at(a.backend, 8080)))
+			for _, to := range []netip.AddrPort{at(a.service, 80), at(a.backend, 8080)} {
+				for _, f := range [][2]string{{"S", "AS"}, {"A", "A"}, {"AF", "AF"}, {"A", "A"}} {
+					r.toBackend(t, segment{at(a.client, 40000), to, unix.IPPROTO_TCP, f[0]})
+					got := r.answered(t, segment{at(a.backend, 8080), at(a.client, 40000), unix.IPPROTO_TCP, f[1]})
+					if want := (segment{to, at(a.client, 40000), unix.IPPROTO_TCP, f[1]}); got != want {
+						t.Errorf("%s, policy %v: answered %v, want %v", name, policy, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestOtherPacketsStayAsTheyAre(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, withServices)
 	r.setServices(t, serviceAt(clusterIP, 80, unix.IPPROTO_TCP, at(addrB, 80)), serviceAt(netip.MustParseAddr("10.9.0.200"), 80, unix.IPPROTO_TCP, at(addrB, 80)))

@@ -326,9 +326,12 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
 	if (read_frame(skb, &s->p, 1) != GO_ON || s->p.error || !has_ports(s->p.key.protocol))
 		return 0;
 	f = bpf_map_lookup_elem(&flows, &s->p.key);
-	/* After the connection, the workload may open one to the backend itself. */
-	if (!f || f->translation != FROM_BACKEND || (is_closed(f) && s->p.tcp & TCP_F_SYN))
+	if (!f || f->translation != FROM_BACKEND)
 		return 0;
+	if (is_closed(f) && s->p.tcp & TCP_F_SYN) { /* after the connection, the workload opens one to the backend itself */
+		f->translation = 0;
+		return 0;
+	}
 	follow_translation(skb, s, f, 1);
 	return rewrite(skb, f, s->p.part == PART_LATER ? 0 : s->p.at, s->p.key.protocol);
 }
