@@ -28,7 +28,7 @@ func (b *kubernetesBench) connections(t *testing.T) {
 				b.visit(t, round, n, func(k *testcluster.Cluster) {
 					makeServices(k, services)
 					awaitServices(k, n.name, services)
-					f.add(b.run(k, "connections-"+n.name, append(args, "--scenario", "cni/crr,service/crr")...), round)
+					f.add(b.run(k, append(args, "--scenario", "cni/crr,service/crr")...), round)
 				})
 			}
 		}

@@ -22,7 +22,7 @@ func (b *kubernetesBench) pods(t *testing.T) {
 			if all[n.name] == nil {
 				all[n.name] = networkFigures{}
 			}
-			b.visit(t, round, n, func(k *testcluster.Cluster) { all[n.name].add(b.run(k, n.name, args...), round) })
+			b.visit(t, round, n, func(k *testcluster.Cluster) { all[n.name].add(b.run(k, args...), round) })
 		}
 	}
 	for _, n := range podNetworks {

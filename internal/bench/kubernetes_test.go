@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/report/model"
@@ -23,7 +24,7 @@ const (
 	vrouterImage = "../../out/vrouter.image.tar"
 )
 
-// runsFolder has the runs and their reports, also after the test.
+// runsFolder has a folder with the runs and reports of each test.
 const runsFolder = "../../out/bench-kubernetes"
 
 // podNetwork is a network of pods that the figures compare.
@@ -47,7 +48,7 @@ var podNetworks = []podNetwork{
 //	make bench-kubernetes                          # all
 //	make bench-kubernetes PART=pods                # one of pods, connections, start
 func TestKubernetes(t *testing.T) {
-	folder, err := filepath.Abs(runsFolder)
+	folder, err := filepath.Abs(filepath.Join(runsFolder, time.Now().Format("20060102-150405")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,21 +98,21 @@ func (b *kubernetesBench) visit(t *testing.T, round int, n podNetwork, measure f
 	})
 }
 
-// run runs scenarios of the suite k8s-cni in a cluster.
-func (b *kubernetesBench) run(k *testcluster.Cluster, name string, args ...string) *model.Report {
+// run runs scenarios of the suite k8s-cni in the cluster of a visit.
+func (b *kubernetesBench) run(k *testcluster.Cluster, args ...string) *model.Report {
 	t := k.T
 	t.Helper()
 	b.program = filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "windtunnel")
-	db := filepath.Join(b.folder, name+".db")
-	args = append([]string{"run", "k8s-cni", "--testbed", "k8s", "--kubeconfig", k.Path("kubeconfig"), "--cpu-distance", "near", "--db", db, "--out", filepath.Join(b.folder, name)}, args...)
+	visit := filepath.Join(b.folder, strings.ReplaceAll(t.Name(), "/", "-"))
+	args = append([]string{"run", "k8s-cni", "--testbed", "k8s", "--kubeconfig", k.Path("kubeconfig"), "--cpu-distance", "near", "--db", visit + ".db", "--out", visit}, args...)
 	cmd := k.Command(b.program, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); err != nil { // scenarios with figures count
 		k.LogNodes()
-		t.Fatalf("windtunnel %s: %v\n%s", strings.Join(args, " "), err, &out)
+		t.Errorf("windtunnel %s: %v\n%s", strings.Join(args, " "), err, &out)
 	}
-	r, err := b.read(db)
+	r, err := b.read(visit + ".db")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,7 @@ func Facts(r *model.Report) []document.Term {
 	add("Congestion control", e.CongestionControl)
 	add("CPUs of each node", pairs(e.NodeCPUs))
 	add("Choice of the CPUs", e.CPUChoice)
+	add("Shared by the nodes", e.NodesShare)
 	add("CPU meter", e.CPUMeter)
 	add("Fabric", e.Fabric)
 	add("Windtunnel", strings.TrimSpace(e.Version+" "+cmp.Or(e.Revision, "")))

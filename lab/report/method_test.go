@@ -31,6 +31,9 @@ func TestTheMethodSaysWhatNodesShare(t *testing.T) {
 		if about := Method(r)[max(at, 0)].Text; !strings.HasPrefix(about, says) {
 			t.Errorf("nodes share %q: the CPU is %q, want %q", shared, about, says)
 		}
+		if listed := slices.Contains(Facts(r), document.Term{Name: "Shared by the nodes", Text: shared}); listed != (shared != "") {
+			t.Errorf("nodes share %q: the environment says so: %t", shared, listed)
+		}
 	}
 }
 
