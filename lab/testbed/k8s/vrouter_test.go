@@ -14,7 +14,7 @@ const vrouterImage = "../../../out/vrouter.image.tar"
 // A cluster whose network vrouter is. Its nodes and its control plane are on one machine.
 func TestAClusterWithVrouter(t *testing.T) {
 	k := startCluster(t, testcluster.Options{Subnets: true, Images: []string{productImage, vrouterImage}}, func(k *testcluster.Cluster) { k.InstallVrouter(vrouterImage) })
-	said, exit := k.start("kubeconfig", measure("--trials", "1", "--scenario", "cni/stream,service/crr")...).wait(t)
+	said, exit := k.start("kubeconfig", measure("--trials", "1", "--scenario", "cni/stream,cni/crr,service/crr")...).wait(t)
 	if exit != 0 {
 		t.Fatalf("exit status %d, output:\n%s", exit, said)
 	}
@@ -26,6 +26,10 @@ func TestAClusterWithVrouter(t *testing.T) {
 		}
 	}
 	for _, s := range data.Samples {
+		if !s.OK() {
+			t.Errorf("%s: %v", s.Scenario, s.Failure)
+			continue
+		}
 		k.assertGroups(&s, "vrouter")
 		if used := s.Metrics[sample.GroupCores("sender", sample.ControlPlane)] + s.Metrics[sample.GroupCores("receiver", sample.ControlPlane)]; used <= 0 {
 			t.Errorf("%s: the control plane has no figure, and runs on the nodes' CPUs", s.Scenario)
