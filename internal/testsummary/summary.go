@@ -79,11 +79,14 @@ func (s *summary) add(r io.Reader) error {
 // position is the place that the package testing writes before a message.
 var position = regexp.MustCompile(`^\s+[\w.-]+\.go:\d+: `)
 
-// message returns the last message that a test wrote, in one line.
+// message returns the last message that a test wrote, in one line. After the message of a skipped
+// script, package testscript writes the script's log.
 func message(output []string) string {
 	var words []string
-	for _, line := range output {
+	for i, line := range output {
 		switch at := position.FindString(line); {
+		case strings.Contains(at, " testscript.go:"):
+			return message(output[:i])
 		case at != "":
 			words = []string{line[len(at):]}
 		case len(words) > 0 && strings.HasPrefix(line, "        "):
@@ -95,6 +98,7 @@ func message(output []string) string {
 }
 
 var (
+	way      = regexp.MustCompile(`^(.*?); (?:get|run) (?:it|one) with: (.*)$`)
 	absent   = regexp.MustCompile(`^(\S+)(?: \([^)]*\))? is not installed`)
 	root     = regexp.MustCompile(`\broot\b`)
 	variable = regexp.MustCompile(`\b(WINDTUNNEL|VROUTER)_[A-Z_]+=\w+`)
@@ -102,7 +106,10 @@ var (
 
 // remedy returns the reason of a skip in the form that all tests with this reason share.
 func remedy(message string) reason {
-	said, command, _ := strings.Cut(message, "; get it with: ")
+	said, command := message, ""
+	if m := way.FindStringSubmatch(message); m != nil {
+		said, command = m[1], m[2]
+	}
 	if m := absent.FindStringSubmatch(said); m != nil {
 		return reason{m[1] + " is not installed", cmp.Or(setup.Command(m[1]), command)}
 	}

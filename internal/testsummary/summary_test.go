@@ -24,17 +24,28 @@ const results = `{"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"pass","Package":"q","Test":"TestF"}
 {"Action":"skip","Package":"q","Test":"TestG"}
 {"Action":"pass","Package":"q","Test":"TestG"}
+{"Action":"output","Package":"q","Test":"TestScripts/x","Output":"    cmd.go:380: fio is not installed\n"}
+{"Action":"output","Package":"q","Test":"TestScripts/x","Output":"    testscript.go:609: WORK=$WORK\n"}
+{"Action":"output","Package":"q","Test":"TestScripts/x","Output":"        PATH=/bin\n"}
+{"Action":"skip","Package":"q","Test":"TestScripts/x"}
+{"Action":"output","Package":"q","Test":"TestH","Output":"    h_test.go:1: takes minutes; run it with: make test-kubernetes\n"}
+{"Action":"skip","Package":"q","Test":"TestH"}
+{"Action":"output","Package":"q","Test":"TestI","Output":"    i_test.go:1: no kernel was found; get one with: windtunnel vm fetch\n"}
+{"Action":"skip","Package":"q","Test":"TestI"}
 {"Action":"fail","Package":"q"}
 `
 
 const table = `
 skipped  because                                                                to run them
 2        tayga is not installed  apt-get install tayga
+1 fio is not installed apt-get install fio
 1 needs root sudo make test
+1 no kernel was found windtunnel vm fetch
 1 no reason given
+1 takes minutes make test-kubernetes
 1        times depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one  WINDTUNNEL_TIMING_TESTS=1 make test
 
-2 passed, 1 failed, 5 skipped
+2 passed, 1 failed, 8 skipped
 `
 
 func TestSkippedTestsAreCountedByReasonWithTheCommandThatRunsThem(t *testing.T) {

@@ -305,7 +305,7 @@ func TestTheVDSOIsNamed(t *testing.T) {
 // A Go program without symbol tables still has its line table.
 func TestAStrippedGoProgramIsNamed(t *testing.T) {
 	if _, err := exec.LookPath("strip"); err != nil {
-		t.Skip("strip (binutils) is not installed")
+		t.Skip("strip is not installed; get it with: apt-get install binutils")
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
+	"windtunnel/internal/setup"
 )
 
 // Key names the environment variable with the path of a kernel image.
@@ -45,11 +46,11 @@ func Run(t *testing.T, g Guest) {
 	t.Helper()
 	kernel := os.Getenv(Key)
 	if kernel == "" {
-		t.Skip("needs the path of a kernel image in " + Key)
+		t.Skip("needs the path of a kernel image in " + Key + "; get one with: make setup")
 	}
 	const qemu = "qemu-system-x86_64"
 	if _, err := exec.LookPath(qemu); err != nil {
-		t.Skip(err)
+		t.Skip(qemu + " is not installed; get it with: " + setup.Command(qemu))
 	}
 	initrd := filepath.Join(t.TempDir(), "initrd")
 	must.Succeed(t, os.WriteFile(initrd, g.archive(t, kernel), 0o600))
