@@ -55,10 +55,11 @@ demo: root build ## Measure four networks on this machine in about 5 minutes (ro
 	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
 
 # The optional programs that the tests and some systems use: Debian's packages of
-# internal/setup/packages.txt, a kernel of Debian for tests, and Weave and flannel, which no
+# internal/setup/packages.txt, a kernel of Debian for VMs and tests, and Weave and flannel, which no
 # distribution packages. What is there already stays as it is.
 setup: build ## Install the optional programs of tests and systems (root and apt-get; else only says what is missing)
-	@internal/setup/setup.sh "$(KERNEL)"
+	@internal/setup/setup.sh
+	@ls $(KERNEL) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || { echo "setup: windtunnel vm fetch (a kernel of Debian for VMs and tests)"; bin/windtunnel vm fetch >/dev/null; } || true
 	@if command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ]; then \
 		bin=$$($(GO) env GOBIN); bin=$${bin:-$$($(GO) env GOPATH)/bin}; \
 		[ -x "$$bin/flannel" ] || command -v flanneld >/dev/null || $(MAKE) --no-print-directory flannel || true; \
@@ -73,14 +74,14 @@ setup: build ## Install the optional programs of tests and systems (root and apt
 # tests run the vrouter program, as a user would have it in PATH. `make lint` vets the tests.
 # Without symbol tables (-s) they link faster.
 # With GOGC=400, garbage collections take less CPU time, and everything more memory.
-KERNEL  := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/test-kernel
+KERNEL  := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/vm/kernel-*/boot/vmlinuz-*
 MEASURE := ./lab/experiment ./lab/testbed/ssh
-ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AMatrixNames|EachSendIsAPacket|AnECMPRouteMoves|Faults|EverySystemComesUp)
+ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|AHogMarks|AMatrixNames|EachSendIsAPacket|AnECMPRouteMoves|Faults|EverySystemComesUp|VMsTalk|AVMThat|ColocatedVMs|VMsAreGone|AnInterruptWhileVMs|TheHostsVNICSharesTheSwitchWithAVM)
 ALONE_IN := ./lab/testbed/netns ./lab/testbed/ssh ./lab/experiment ./vrouter/e2e
 FIRST   := ./vrouter/e2e ./cmd/windtunnel ./vrouter/agent ./lab/report/html
 LONG    := Scripts|Published|WhatKilledAgents|ACopyToAHost|AHostThatVanishes|ARunSurvives|AnEchoThat
 ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide,-again) -pids cmd/vrouter,vrouter
-TEST     = GOGC=400 PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$(ls $(KERNEL)/boot/vmlinuz-* 2>/dev/null))" \
+TEST     = GOGC=400 PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$(ls $(KERNEL) 2>/dev/null | tail -n 1))" \
 	$(GO) tool gotestsum --format standard-quiet --hide-summary skipped
 GOTEST   = -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
 

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Installs the optional packages of packages.txt that this machine lacks, where it can: as
-# root, with apt-get. Says in one line what it installs, or why it does not. Unpacks a kernel of
-# Debian into the directory $1, in which tests load vrouter's programs.
+# root, with apt-get. Says in one line what it installs, or why it does not.
 set -eu
 list=$(dirname "$0")/packages.txt
 
@@ -24,22 +23,10 @@ available() {
 	done
 }
 
-kernel() {
-	[ -n "$1" ] && [ ! -e "$1" ] && command -v apt-get >/dev/null || return 0
-	package=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | awk '/Depends: linux-image/ {print $2; exit}')
-	[ -n "$package" ] || return 0
-	new=$(mktemp -d)
-	if (cd "$new" && apt-get download -qq "$package" >/dev/null 2>&1 && dpkg -x ./*.deb root); then
-		mkdir -p "$(dirname "$1")" && mv "$new/root" "$1"
-	fi
-	rm -rf "$new"
-}
-
 wanted=$(missing)
-[ -n "$wanted" ] || { kernel "${1-}"; exit 0; }
+[ -n "$wanted" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
 	echo "setup: tests that need these packages are skipped (installing them needs root and apt-get):" $wanted
-	kernel "${1-}"
 	exit 0
 fi
 can=$(available $wanted)
@@ -47,7 +34,6 @@ if [ "$can" != "$wanted" ] && [ -z "$(find /var/lib/apt/lists -name '*Packages*'
 	apt-get update -qq || echo "setup: apt-get update failed" >&2
 	can=$(available $wanted)
 fi
-kernel "${1-}"
 [ -n "$can" ] || { echo "setup: apt-get offers none of these packages; what needs them is skipped:" $wanted; exit 0; }
 echo "setup: apt-get install" $can "(optional programs of tests and systems; SETUP=no leaves the machine as it is)"
 

@@ -33,7 +33,7 @@ func TestHostsWithBondsVLANsAndSCTP(t *testing.T) {
 	if !kerneltest.In() {
 		cases := os.Getenv("VROUTER_GUEST")
 		if cases == "" {
-			t.Skip("takes minutes: set VROUTER_GUEST to all, or to the name of a case")
+			t.Skip("takes minutes; set VROUTER_GUEST=all, or to the name of a case")
 		}
 		kerneltest.Run(t, kerneltest.Guest{Seconds: 1800, Megabyte: 3072, Modules: guestModules, Program: program, Parameters: "VROUTER_GUEST=" + cases})
 		return
