@@ -138,20 +138,15 @@ func k8sStoreCommand() *cobra.Command {
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Log = logTo(cmd)
-			s.Roles = func(ctx context.Context, address string, admin store.TLS, user string) error {
+			s.Administer = func(address string, admin store.TLS, body func(context.Context, k8s.Roles) error) error {
 				access := &storeFlags{address, admin.CA, admin.Cert, admin.Key}
-				return withRoles(access, func(ctx context.Context, r *roles, _ []string) error {
-					if err := r.init(ctx, false); err != nil {
-						return err
-					}
-					changed, err := r.SetUser(ctx, user, r.operatorRole())
-					r.tell(changed && err == nil, "user %s is an operator", user)
-					return err
-				})(cmd, nil)
+				return withRoles(access, func(ctx context.Context, r *roles, _ []string) error { return body(ctx, r) })(cmd, nil)
 			}
 			return s.Run(cmd.Context())
 		},
 	}
+	podNetworkFlags(cmd, &s.Network.Name, &s.Network.Subnets)
+	configFlag(cmd, &s.Base)
 	cmd.Flags().StringVar(&s.Host, "listen", "", "`IP` address to serve, at port 2479")
 	cmd.Flags().StringVar(&s.Node, "node-name", "", "Name of the node")
 	cmd.Flags().StringVar(&s.Dir, "dir", k8s.StoreDir, "Directory of the data")

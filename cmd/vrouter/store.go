@@ -85,7 +85,7 @@ and users.`,
 		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
 		Args:    cobra.NoArgs,
 		RunE: withRoles(&from, func(ctx context.Context, r *roles, _ []string) error {
-			return r.init(ctx, shared)
+			return r.Init(ctx, shared)
 		}),
 	}
 	from.add(cmd)
@@ -93,7 +93,8 @@ and users.`,
 	return cmd
 }
 
-func (r *roles) init(ctx context.Context, shared bool) error {
+// Init makes the store check roles, and gives the nodes in the store theirs.
+func (r *roles) Init(ctx context.Context, shared bool) error {
 	enabled, err := r.RolesEnabled(ctx)
 	if err != nil {
 		return err
@@ -183,6 +184,54 @@ func (r *roles) grantNode(ctx context.Context, node, user string, networks ...st
 	return nil
 }
 
+// GrantOperators gives users the role of an operator.
+func (r *roles) GrantOperators(ctx context.Context, users ...string) error {
+	if err := r.makeOperator(ctx); err != nil {
+		return err
+	}
+	for _, user := range users {
+		changed, err := r.SetUser(ctx, user, r.operatorRole())
+		if err != nil {
+			return err
+		}
+		r.tell(changed, "user %s is an operator", user)
+		r.tell(!changed, "user %s: nothing to change", user)
+	}
+	return nil
+}
+
+// revoke deletes users, their node roles, and the alive keys of these nodes.
+func (r *roles) revoke(ctx context.Context, users ...string) error {
+	for _, user := range users {
+		nodes, err := r.Revoke(ctx, user, r.nodeRole(""))
+		for _, node := range nodes {
+			err = errors.Join(err, fleet.New(r, fleet.Options{}).Leave(ctx, node))
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(r.out, "revoked user %s\n", user)
+		r.tell(len(nodes) > 0, "if the nodes %v will not come back, delete them with `vrouter node delete --ports`", nodes)
+	}
+	return nil
+}
+
+// GrantNode gives a node's user its role.
+func (r *roles) GrantNode(ctx context.Context, node string) error {
+	return r.grantNode(ctx, node, node)
+}
+
+// RevokeNodes revokes the users of nodes for which gone returns true.
+func (r *roles) RevokeNodes(ctx context.Context, gone func(node string) bool) error {
+	users, err := r.Users(ctx)
+	for user, roles := range users {
+		if slices.Contains(roles, r.nodeRole(user)) && gone(user) {
+			err = errors.Join(err, r.revoke(ctx, user))
+		}
+	}
+	return err
+}
+
 func grantNodeCommand() *cobra.Command {
 	var from storeFlags
 	var networks []string
@@ -217,20 +266,7 @@ accepts changes to networks, policies, nodes, gateways and routes. The user of a
 can also be an operator.`,
 		Example: "  vrouter store grant operator ops --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
-			if err := r.makeOperator(ctx); err != nil {
-				return err
-			}
-			for _, user := range users {
-				changed, err := r.SetUser(ctx, user, r.operatorRole())
-				if err != nil {
-					return err
-				}
-				r.tell(changed, "user %s is an operator", user)
-				r.tell(!changed, "user %s: nothing to change", user)
-			}
-			return nil
-		}),
+		RunE:    withRoles(&from, func(ctx context.Context, r *roles, users []string) error { return r.GrantOperators(ctx, users...) }),
 	}
 	from.add(cmd)
 	return cmd
@@ -247,20 +283,7 @@ the role stays. The command also deletes the alive keys of the nodes. Other node
 drop their routes to these nodes after the lease, and vrouter node delete can delete them.`,
 		Example: "  vrouter store revoke c --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: withRoles(&from, func(ctx context.Context, r *roles, users []string) error {
-			for _, user := range users {
-				nodes, err := r.Revoke(ctx, user, r.nodeRole(""))
-				for _, node := range nodes {
-					err = errors.Join(err, fleet.New(r, fleet.Options{}).Leave(ctx, node))
-				}
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(r.out, "revoked user %s\n", user)
-				r.tell(len(nodes) > 0, "if the nodes %v will not come back, delete them with `vrouter node delete --ports`", nodes)
-			}
-			return nil
-		}),
+		RunE:    withRoles(&from, func(ctx context.Context, r *roles, users []string) error { return r.revoke(ctx, users...) }),
 	}
 	from.add(cmd)
 	return cmd

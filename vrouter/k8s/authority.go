@@ -25,7 +25,7 @@ type authority struct {
 	pem         []byte // of the certificate
 }
 
-// lifetime of certificates. The store issues new ones each time it starts.
+// lifetime of certificates. The store and the nodes get new ones each time they start.
 const lifetime = 10 * 365 * 24 * time.Hour
 
 // pair is a certificate and its key, PEM.
@@ -71,16 +71,30 @@ func openAuthority(dir string) (*authority, error) {
 	return a, nil
 }
 
-// sign makes a certificate for a user, and for the addresses of a server. Without an authority it
-// makes one.
+// sign makes a key, and a certificate for a user, and for the addresses of a server. Without an
+// authority it makes one.
 func sign(by *authority, name string, addresses ...string) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return pair{}, err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	private, err := encodeKey(key)
 	if err != nil {
 		return pair{}, err
+	}
+	if by == nil {
+		by = &authority{key: key}
+	}
+	cert, err := by.certify(name, &key.PublicKey, addresses...)
+	return pair{cert, private}, err
+}
+
+// certify makes a certificate, PEM, for the key of a user, and for the addresses of a server. An
+// authority without a certificate makes its own.
+func (a *authority) certify(name string, key any, addresses ...string) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
 	}
 	form := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true,
@@ -88,25 +102,22 @@ func sign(by *authority, name string, addresses ...string) (pair, error) {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	for _, a := range addresses {
-		form.IPAddresses = append(form.IPAddresses, net.ParseIP(a))
+	for _, text := range addresses {
+		form.IPAddresses = append(form.IPAddresses, net.ParseIP(text))
 	}
-	if by == nil {
+	parent := a.certificate
+	if parent == nil {
 		form.IsCA, form.KeyUsage, form.ExtKeyUsage = true, x509.KeyUsageCertSign, nil
-		by = &authority{certificate: form, key: key}
+		parent = form
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, form, by.certificate, &key.PublicKey, by.key)
-	if err != nil {
-		return pair{}, err
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return pair{}, err
-	}
-	return pair{
-		cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
-		key:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
-	}, nil
+	raw, err := x509.CreateCertificate(rand.Reader, form, parent, key, a.key)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), err
+}
+
+// encodeKey returns a key as PEM.
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	raw, err := x509.MarshalECPrivateKey(key)
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}), err
 }
 
 // write writes the authority's certificate and a pair into a directory.

@@ -40,7 +40,7 @@ func TestTheStoreServesTheNodesWithItsCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, err := sign(again, nodeUser)
+	nodes, err := sign(again, "a")
 	if err != nil {
 		t.Fatal(err)
 	}

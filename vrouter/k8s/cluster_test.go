@@ -41,6 +41,7 @@ func TestACluster(t *testing.T) {
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
 	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*8) })
+	k.Step("the agent of a worker cannot change networks", k.testRoles)
 	k.Step("a namespace chooses its network", k.testNamespace)
 	k.Step("policies decide which pods reach each other", k.testPolicies)
 	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
@@ -270,8 +271,27 @@ func (k *installation) ping(n *testcluster.Node, to, from string) {
 	k.T.Errorf("no network namespace of %s has the address %s", n.Name, from)
 }
 
+// vrouter runs a command in the pod of a node's agent.
+func (k *installation) vrouter(n *testcluster.Node, args ...string) (string, error) {
+	pod := k.lines("-n", Namespace, "get", "pods", "-l", "app="+NodeName, "--field-selector=spec.nodeName="+n.Name, "-o", "name")
+	if len(pod) != 1 {
+		k.T.Fatalf("node %s has the agents %v, want one", n.Name, pod)
+	}
+	return k.Kubectl("", append([]string{"-n", Namespace, "exec", pod[0], "--", "vrouter"}, args...)...)
+}
+
+// testRoles writes with the certificate of a node that does not run the store.
+func (k *installation) testRoles(t *testing.T) {
+	said, err := k.vrouter(k.Nodes[1], "network", "create", "red", "--subnet", "10.99.0.0/16")
+	if err == nil || !strings.Contains(said, "operator") {
+		t.Errorf("the agent of %s created a network, or does not say what is missing: %v: %s", k.Nodes[1].Name, err, said)
+	}
+}
+
 func (k *installation) testNamespace(t *testing.T) {
-	k.kubectl("", "-n", Namespace, "exec", "daemonset/"+NodeName, "--", "vrouter", "network", "create", "red", "--subnet", "10.99.0.0/16")
+	if said, err := k.vrouter(k.Nodes[0], "network", "create", "red", "--subnet", "10.99.0.0/16"); err != nil {
+		t.Fatalf("create a network on the node of the store: %v: %s", err, said)
+	}
 	k.kubectl("", "create", "namespace", "red")
 	k.kubectl("", "annotate", "namespace", "red", NetworkAnnotation+"=red")
 	k.await("the default service account is there", func() bool { return len(k.lines("-n", "red", "get", "serviceaccount", "default", "-o", "name")) == 1 })
@@ -285,7 +305,9 @@ func (k *installation) testNamespace(t *testing.T) {
 		t.Errorf("the ports do not name the pods:\n%s", ports)
 	}
 	k.kubectl("", "delete", "namespace", "red", "--wait")
-	k.kubectl("", "-n", Namespace, "exec", "daemonset/"+NodeName, "--", "vrouter", "network", "delete", "red")
+	if said, err := k.vrouter(k.Nodes[0], "network", "delete", "red"); err != nil {
+		t.Errorf("delete the network: %v: %s", err, said)
+	}
 }
 
 func (k *installation) testRestart(t *testing.T) {

@@ -55,11 +55,15 @@ func (m Manifest) YAML() (string, error) {
 	if err := (model.State{Nodes: []model.Node{node}, Networks: []model.Network{network}}).WithDefaults().Validate(); err != nil {
 		return "", err
 	}
+	operator := OperatorName
+	if m.Store != "" {
+		operator = SecretName // its user gave the nodes and the controller the same certificate
+	}
 	return fill(manifestText, struct {
 		Manifest
-		Files                                                  []accessFile
-		Namespace, Secret, StoreName, NodeName, ControllerName string
-	}{m, m.files(), Namespace, SecretName, StoreName, NodeName, ControllerName})
+		Files                                                                          []accessFile
+		Namespace, Secret, OperatorSecret, Signer, StoreName, NodeName, ControllerName string
+	}{m, m.files(), Namespace, SecretName, operator, signerName, StoreName, NodeName, ControllerName})
 }
 
 // accessFile is a file of the Secret, and the flag that names it.

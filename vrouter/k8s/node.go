@@ -178,30 +178,39 @@ func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string
 	if len(own) == 0 {
 		return "", fmt.Errorf("node %s has no InternalIP in its status; start its kubelet with --node-ip", n.Name)
 	}
-	if !strings.Contains(string(base), "underlay:") {
-		text += fmt.Sprintf("underlay: [%s]\n", strings.Join(own, ", "))
-	}
+	text += fmt.Sprintf("underlay: [%s]\n", strings.Join(own, ", "))
 	var s secret
-	if err := c.get(ctx, secretPath(n.Namespace), &s); err != nil {
+	if err := c.get(ctx, secretPath(n.Namespace, SecretName), &s); err != nil {
 		return "", err
 	}
 	if len(s.Data["address"]) == 0 {
 		return "", fmt.Errorf("the store has not started yet; see `kubectl -n %s describe pods -l app=%s`", n.Namespace, StoreName)
 	}
 	text += fmt.Sprintf("store: %q\n", s.Data["address"])
-	for file, key := range map[string]string{"ca.pem": "ca", "node.pem": "cert", "node-key.pem": "key"} {
-		if len(s.Data[file]) == 0 {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(runDir, file), s.Data[file], 0o600); err != nil {
+	if n.external = s.Metadata.Annotations[storeNode] == ""; !n.external {
+		switch own, err := requestCertificate(ctx, c, n.Name); {
+		case err == nil:
+			s.Data["node.pem"], s.Data["node-key.pem"] = own.cert, own.key
+		case !exists(filepath.Join(runDir, "node.pem")):
 			return "", err
+		default: // the certificate of the last start is still valid, unless it was revoked
+			n.Options.Logger.Warn("the agent starts with the certificate that it has", "error", err)
+		}
+	}
+	for file, key := range map[string]string{"ca.pem": "ca", "node.pem": "cert", "node-key.pem": "key"} {
+		path := filepath.Join(runDir, file)
+		if len(s.Data[file]) > 0 {
+			if err := os.WriteFile(path, s.Data[file], 0o600); err != nil {
+				return "", err
+			}
+		} else if n.external || !exists(path) {
+			continue
 		}
 		tls = append(tls, key+": "+file)
 	}
 	if len(tls) > 0 {
 		text += "store_tls: {" + strings.Join(tls, ", ") + "}\n"
 	}
-	n.external = s.Metadata.Annotations[storeNode] == ""
 	path = filepath.Join(runDir, "node.yaml")
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }

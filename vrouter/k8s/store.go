@@ -6,25 +6,39 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
+	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
 
 // Store is the store of a cluster: etcd in a pod on a node of the control plane, with TLS. The pod
-// tells the nodes its address and their certificate in the Secret SecretName.
+// tells the nodes its address in the Secret SecretName, and signs their certificates (signer).
 type Store struct {
 	Namespace string
 	Host      string // IP address
 	Node      string // name of the pod's node
 	Dir       string // of the data
+	Base      string // file with the agents' configuration that all nodes have
+	Network   model.Network
 	Log       *slog.Logger
-	// Roles makes the store check roles, as an administrator, and gives a user the role of an operator.
-	Roles func(ctx context.Context, address string, admin store.TLS, user string) error
+	// Administer calls a function that may change the roles of the store at an address, as an
+	// administrator.
+	Administer func(address string, admin store.TLS, body func(context.Context, Roles) error) error
+}
+
+// Roles are the roles of the store's users. The user of a node has its name.
+type Roles interface {
+	Init(ctx context.Context, shared bool) error
+	GrantOperators(ctx context.Context, users ...string) error
+	GrantNode(ctx context.Context, node string) error
+	RevokeNodes(ctx context.Context, gone func(node string) bool) error
 }
 
 // Names of the store's objects.
@@ -37,18 +51,20 @@ const (
 	StoreDir = "/var/lib/vrouter/" + storeDir
 	// storeNode is the annotation of the Secret with the name of the node that has the data.
 	storeNode = "vrouter/store-node"
-	nodeUser  = "vrouter-node"
 	adminUser = "vrouter-admin"
+	// OperatorName is the name of the Secret with the controller's access to the store, and of
+	// its user there.
+	OperatorName = "vrouter-operator"
 )
 
-// secret is the Secret with the nodes' access to the store.
+// secret is a Secret with access to the store.
 type secret struct {
 	object
 	Data map[string][]byte `json:"data,omitempty"`
 }
 
-func secretPath(namespace string) string {
-	return "/api/v1/namespaces/" + namespace + "/secrets/" + SecretName
+func secretPath(namespace, name string) string {
+	return "/api/v1/namespaces/" + namespace + "/secrets/" + name
 }
 
 // Run serves the store until ctx ends. If the installation is being deleted, it deletes the data.
@@ -93,19 +109,46 @@ func (s *Store) serve(ctx context.Context, c *client) error {
 	}
 	defer s.close(e)
 	address := "etcd://" + s.listen()
-	if err := s.Roles(ctx, address, files, nodeUser); err != nil {
+	administer := func(body func(context.Context, Roles) error) error { return s.Administer(address, files, body) }
+	err = administer(func(ctx context.Context, r Roles) error {
+		if err := r.Init(ctx, false); err != nil {
+			return err
+		}
+		return r.GrantOperators(ctx, OperatorName, s.Node) // who is root on this node has the authority's key too
+	})
+	if err != nil {
 		return fmt.Errorf("enable the roles of the store: %w", err)
 	}
-	nodes, err := sign(a, nodeUser)
-	if err != nil {
-		return fmt.Errorf("make the certificate of the nodes: %w", err)
+	following, end := context.WithCancel(ctx)
+	defer end()
+	f := fleet.New(e, fleet.Options{Logger: s.Log})
+	go func() { _ = f.Run(following) }() // it logs what is wrong with the store
+	if err := s.addNetwork(ctx, f); err != nil {
+		return err
 	}
-	if err := s.publish(ctx, c, address, a.pem, nodes); err != nil {
+	operator, err := sign(a, OperatorName)
+	if err != nil {
+		return fmt.Errorf("make the certificate of the controller: %w", err)
+	}
+	both := map[string][]byte{"address": []byte(address), "ca.pem": a.pem}
+	if err := s.publish(ctx, c, SecretName, both, pair{}); err != nil {
+		return err
+	}
+	if err := s.publish(ctx, c, OperatorName, both, operator); err != nil {
 		return err
 	}
 	s.Log.Info("the store is ready", "address", address, "dir", s.Dir)
-	<-ctx.Done()
-	return nil
+	return (&signer{client: c, authority: a, fleet: f, base: s.Base, administer: administer, log: s.Log}).run(ctx)
+}
+
+// addNetwork adds the network of all pods, if it is missing.
+func (s *Store) addNetwork(ctx context.Context, f *fleet.Fleet) error {
+	has := false
+	if err := f.Look(ctx, func(v *fleet.View) { _, has = v.Network(s.Network.Name) }); err != nil || has {
+		return err
+	}
+	_, err := f.AddNetwork(ctx, podNetwork(s.Network.Name, s.Network.Subnets))
+	return err
 }
 
 // closeWait is the maximum time to close the store. Its data is complete then: etcd can wait
@@ -128,7 +171,7 @@ func (s *Store) close(e *store.Etcd) {
 // checkPlace returns an error if the data of the store is on another node.
 func (s *Store) checkPlace(ctx context.Context, c *client) error {
 	var was secret
-	if err := c.get(ctx, secretPath(s.Namespace), &was); err != nil {
+	if err := c.get(ctx, secretPath(s.Namespace, SecretName), &was); err != nil {
 		return err
 	}
 	_, err := os.Stat(filepath.Join(s.Dir, "ca-key.pem"))
@@ -138,9 +181,10 @@ func (s *Store) checkPlace(ctx context.Context, c *client) error {
 	return os.MkdirAll(s.Dir, 0o700)
 }
 
-// publish writes the Secret.
-func (s *Store) publish(ctx context.Context, c *client, address string, ca []byte, p pair) error {
-	now := secret{Data: map[string][]byte{"address": []byte(address), "ca.pem": ca, "node.pem": p.cert, "node-key.pem": p.key}}
-	now.Metadata.Name, now.Metadata.Annotations = SecretName, map[string]string{storeNode: s.Node}
-	return c.ask(ctx, http.MethodPatch, secretPath(s.Namespace), "application/merge-patch+json", now, nil)
+// publish writes a Secret. Without a pair, it deletes the keys of one.
+func (s *Store) publish(ctx context.Context, c *client, name string, data map[string][]byte, p pair) error {
+	now := secret{Data: map[string][]byte{"node.pem": p.cert, "node-key.pem": p.key}}
+	maps.Copy(now.Data, data)
+	now.Metadata.Name, now.Metadata.Annotations = name, map[string]string{storeNode: s.Node}
+	return c.ask(ctx, http.MethodPatch, secretPath(s.Namespace, name), "application/merge-patch+json", now, nil)
 }

@@ -278,28 +278,20 @@ func (e *Admin) roles(ctx context.Context, user string) ([]string, error) {
 // roles of the user whose names begin with prefix, except roles that another user has.
 // deleted has the names of the deleted roles without prefix.
 func (e *Admin) Revoke(ctx context.Context, user, prefix string) (deleted []string, err error) {
-	has, err := e.roles(ctx, user)
+	users, err := e.Users(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.DeleteUser(ctx, user); err != nil {
 		return nil, err
 	}
-	users, err := e.client.UserList(ctx)
-	if err != nil {
-		return nil, e.failed("read the users of", err)
-	}
 	needed := map[string]bool{}
-	for _, other := range users.Users {
-		roles, err := e.roles(ctx, other)
-		if err != nil {
-			return nil, err
-		}
+	for other, roles := range users {
 		for _, role := range roles {
-			needed[role] = true
+			needed[role] = needed[role] || other != user
 		}
 	}
-	for _, role := range has {
+	for _, role := range users[user] {
 		name, is := strings.CutPrefix(role, prefix)
 		if !is || needed[role] {
 			continue
@@ -310,6 +302,21 @@ func (e *Admin) Revoke(ctx context.Context, user, prefix string) (deleted []stri
 		deleted = append(deleted, name)
 	}
 	return deleted, nil
+}
+
+// Users returns the roles of each user.
+func (e *Admin) Users(ctx context.Context) (map[string][]string, error) {
+	all, err := e.client.UserList(ctx)
+	if err != nil {
+		return nil, e.failed("read the users of", err)
+	}
+	users := map[string][]string{}
+	for _, user := range all.Users {
+		if users[user], err = e.roles(ctx, user); err != nil {
+			return nil, err
+		}
+	}
+	return users, nil
 }
 
 // disableRoles logs in as trialUser, disables roles and deletes trialUser.
