@@ -46,7 +46,7 @@ func cniInstallCommand() *cobra.Command {
 	}
 	cniFlags(cmd, &o)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.Chain, "chain", nil, "Plugins to run after vrouter, such as portmap")
+	flags.StringSliceVar(&o.Chain, "chain", nil, "Plugin to run after vrouter, such as portmap (repeatable)")
 	flags.StringVar(&o.Node, "node", "", "Name of the node, if several agents run on this host")
 	return cmd
 }
@@ -80,8 +80,8 @@ func cniFlags(cmd *cobra.Command, o *cni.InstallOptions) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Network, "network", "", "Name of the virtual network")
 	flags.StringVar(&o.Name, "name", "", "Name of the configuration (default: the network's)")
-	flags.StringVar(&o.Binaries, "bin-dir", cni.DefaultBinaries, "Folder of CNI plugins")
-	flags.StringVar(&o.Configs, "conf-dir", cni.DefaultConfigs, "Folder of CNI configurations")
+	flags.StringVar(&o.Binaries, "bin-dir", cni.DefaultBinaries, "Directory of CNI plugins")
+	flags.StringVar(&o.Configs, "conf-dir", cni.DefaultConfigs, "Directory of CNI configurations")
 	cmd.MarkFlagRequired("network")
 	cmd.RegisterFlagCompletionFunc("network", completeNetworks)
 }

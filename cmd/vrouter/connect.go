@@ -24,7 +24,7 @@ var target struct {
 func connect() (*api.Client, error) {
 	if target.socket != "" {
 		if target.node != "" {
-			return nil, cli.Misuse(fmt.Errorf("--node and --socket both select the agent: give one"))
+			return nil, cli.Misuse(fmt.Errorf("--node and --socket exclude each other: both select the agent; give one"))
 		}
 		return api.Dial(target.socket).Within(target.timeout), nil
 	}

@@ -41,7 +41,7 @@ Otherwise each daemon allocates the same addresses.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Name, "name", "vrouter", "Name of the driver")
-	flags.StringVar(&o.Dir, "plugin-dir", "/run/docker/plugins", "Folder of Docker's plugin sockets")
+	flags.StringVar(&o.Dir, "plugin-dir", "/run/docker/plugins", "Directory of Docker's plugin sockets")
 	flags.StringVar(&o.Scope, "scope", "local", "Scope of docker networks: each host (local) or the swarm (global)")
 	flags.StringVar(&o.Socket, "docker-socket", "/run/docker.sock", "Socket of the Docker daemon; the plugin reads auxiliary addresses there")
 	flags.DurationVar(&o.Reserve, "reserve", docker.DefaultReserve, "Time after which an address that Docker reserved but did not use is freed")

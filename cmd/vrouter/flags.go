@@ -37,7 +37,7 @@ func listFlag[T any](cmd *cobra.Command, items *[]T, parse func(string) (T, erro
 
 func encapsulationFlag(cmd *cobra.Command, all *[]model.Encapsulation) {
 	parse := func(word string) (model.Encapsulation, error) { return model.Encapsulation(word), nil }
-	listFlag(cmd, all, parse, "encapsulation", "Encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (default all)")
+	listFlag(cmd, all, parse, "encapsulation", "Encapsulations of the node, preferred first: direct, vxlan, mpls-udp, mpls-gre (repeatable; default all)")
 	cmd.RegisterFlagCompletionFunc("encapsulation", words("direct", "vxlan", "mpls-udp", "mpls-gre"))
 }
 

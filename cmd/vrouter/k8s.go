@@ -106,8 +106,8 @@ func k8sNodeCommand() *cobra.Command {
 	podNetworkFlags(cmd, &o.Network.Name, &o.Network.Subnets)
 	configFlag(cmd, &o.Base)
 	cmd.Flags().StringVar(&o.Name, "node-name", "", "Name of the node")
-	cmd.Flags().StringVar(&o.Binaries, "bin-dir", cni.DefaultBinaries, "Folder of CNI plugins")
-	cmd.Flags().StringVar(&o.Configs, "conf-dir", cni.DefaultConfigs, "Folder of CNI configurations")
+	cmd.Flags().StringVar(&o.Binaries, "bin-dir", cni.DefaultBinaries, "Directory of CNI plugins")
+	cmd.Flags().StringVar(&o.Configs, "conf-dir", cni.DefaultConfigs, "Directory of CNI configurations")
 	return cmd
 }
 

@@ -36,7 +36,7 @@ connection fails.`,
 	}
 	imageFlag(cmd, &c.Image)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&c.Nodes, "nodes", nil, "Names of two nodes (default: the first two that are ready)")
+	flags.StringSliceVar(&c.Nodes, "nodes", nil, "Names of two nodes, separated by commas (default: the first two that are ready)")
 	flags.StringVar(&c.Outside, "outside", "1.1.1.1:443", "Address outside the cluster that accepts TCP connections, `HOST:PORT`; empty: none")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig `file` (default: that of kubectl)")
 	flags.StringVar(&context, "context", "", "Context in the kubeconfig (default: the current one)")

@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/shlex"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"windtunnel/internal/cli"
+	"windtunnel/internal/cli/clitest"
 	"windtunnel/internal/must"
 	"windtunnel/internal/stopsignal"
 )
@@ -70,25 +68,14 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// everyCommand calls f for each visible command.
-func everyCommand(cmd *cobra.Command, f func(*cobra.Command)) {
-	for _, c := range cmd.Commands() {
-		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
-			continue
-		}
-		f(c)
-		everyCommand(c, f)
-	}
-}
-
 // The command accepts each command line of its examples.
 func TestEveryCommandHasAnExampleThatWorks(t *testing.T) {
 	seen := 0
-	everyCommand(root(), func(c *cobra.Command) {
-		seen++
-		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
-			t.Errorf("%s: short help %q", c.CommandPath(), c.Short)
+	clitest.Commands(root(), func(c *cobra.Command) {
+		if c.Hidden || !c.HasParent() {
+			return
 		}
+		seen++
 		lines := exampleLines(t, c.Example)
 		if len(lines) == 0 {
 			t.Errorf("%s has no example", c.CommandPath())
@@ -104,16 +91,7 @@ func TestEveryCommandHasAnExampleThatWorks(t *testing.T) {
 	}
 }
 
-// Help texts have the same form in both programs.
-func TestHelpTextsBeginWithACapital(t *testing.T) {
-	everyCommand(root(), func(c *cobra.Command) {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if first, _ := utf8.DecodeRuneInString(f.Usage); !unicode.IsUpper(first) || strings.Contains(f.Usage, "repeated") {
-				t.Errorf("%s --%s: the help text %q does not begin with a capital", c.CommandPath(), f.Name, f.Usage)
-			}
-		})
-	})
-}
+func TestHelpTextsHaveOneForm(t *testing.T) { clitest.Help(t, root()) }
 
 // exampleLines returns the arguments of each call of vrouter in the examples,
 // without redirections and other commands.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"unicode/utf8"
+	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/internal/screen"
 	"windtunnel/lab/condition"
@@ -24,7 +26,7 @@ import (
 const distanceTime = 5 * time.Second
 
 func doctorCommand() *cobra.Command {
-	var brief, asJSON bool
+	var brief bool
 	var format string
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -35,6 +37,9 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 "windtunnel doctor suites". With --format json doctor prints all of them.`,
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if brief && cmd.Flags().Changed("format") {
+				return cli.Misuse(errors.New("--brief and --format exclude each other: omit one"))
+			}
 			say := progress(cmd)
 			say("testing kernel features and programs …")
 			facts := probedFacts()
@@ -50,7 +55,7 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 			switch {
 			case err != nil:
 				return err
-			case asJSON || format == "json":
+			case format == "json":
 				return export.JSON(cmd.OutOrStdout(), d)
 			}
 			return d.write(cmd.OutOrStdout())
@@ -58,10 +63,6 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 	}
 	cmd.Flags().BoolVar(&brief, "brief", false, "Show only what the suite quick lacks here")
 	formatFlag(cmd, &format, "the diagnosis", "table", "json")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "Print everything as JSON, as --format json does")
-	_ = cmd.Flags().MarkHidden("json") // an error means that there is no such flag
-	cmd.MarkFlagsMutuallyExclusive("brief", "json")
-	cmd.MarkFlagsMutuallyExclusive("brief", "format")
 	cmd.AddCommand(foundCommand("suites", "List the scenarios of each suite that cannot run here, and why", (*diagnosis).suites))
 	return cmd
 }

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"windtunnel/internal/cli/clitest"
 	"windtunnel/internal/must"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report/export"
@@ -134,22 +134,4 @@ func TestThePackageOfARemedy(t *testing.T) {
 	}
 }
 
-// The help of each flag and command begins with a capital letter. It has no
-// back-quoted word, which pflag would print as the name of the flag's value.
-func TestHelpTextsBeginWithAVerbAndNameNoValueByAccident(t *testing.T) {
-	sentence := regexp.MustCompile(`^[A-Z][A-Za-z]+ `)
-	for _, cmd := range append(root().Commands(), labCommand().Commands()...) {
-		if !sentence.MatchString(cmd.Short) {
-			t.Errorf("command %s: the help %q does not begin with a capital", cmd.Name(), cmd.Short)
-		}
-		if usage := cmd.Flags().FlagUsages(); strings.Contains(usage, "run quick") {
-			t.Errorf("command %s: a back-quoted word names a value: %s", cmd.Name(), usage)
-		}
-		for line := range strings.Lines(cmd.Flags().FlagUsagesWrapped(0)) {
-			fields := regexp.MustCompile(`^ +(?:-\w, )?--\S+(?: \w+)? {2,}(.*)`).FindStringSubmatch(line)
-			if fields == nil || !sentence.MatchString(fields[1]) {
-				t.Errorf("command %s: the help of the flag %q does not begin with a capital", cmd.Name(), line)
-			}
-		}
-	}
-}
+func TestHelpTextsHaveOneForm(t *testing.T) { clitest.Help(t, root()) }

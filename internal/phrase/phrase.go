@@ -20,9 +20,9 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Plural returns the plural of a noun. A y at its end becomes ies.
+// Plural returns the plural of a noun. A y at its end becomes ies after a consonant.
 func Plural(noun string) string {
-	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+	if stem, ok := strings.CutSuffix(noun, "y"); ok && !strings.ContainsAny(stem[max(0, len(stem)-1):], "aeou") {
 		return stem + "ies"
 	}
 	return noun + "s"

@@ -11,7 +11,7 @@ import (
 
 func TestCountsListsAndNames(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{Count(0, "trial"), "0 trials"}, {Count(1, "trial"), "1 trial"}, {Count(7, "trial"), "7 trials"}, {Count(2, "policy"), "2 policies"},
+		{Count(0, "trial"), "0 trials"}, {Count(1, "trial"), "1 trial"}, {Count(7, "trial"), "7 trials"}, {Count(2, "policy"), "2 policies"}, {Count(2, "gateway"), "2 gateways"},
 		{And(nil), ""}, {And([]string{"a"}), "a"}, {And([]string{"a", "b"}), "a and b"}, {And([]string{"a", "b", "c"}), "a, b and c"},
 		{Some([]string{"a", "b"}, 2), "a, b"}, {Some([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
 		{Capital("the bridge"), "The bridge"}, {Capital("µs"), "Μs"}, {Capital(""), ""},
