@@ -24,8 +24,8 @@ func TestTheVerifierHasLittleToWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// About 8,000 instructions of from_workload are in global functions for services.
-	most := map[string]uint32{"from_workload": 58_000, "fabric_tc": 40_000, "fabric_xdp": 3_000, "fabric_out": 1_000, "looped": 4_000}
+	// About 12,000 instructions of from_workload are in global functions for services.
+	most := map[string]uint32{"from_workload": 62_500, "fabric_tc": 40_000, "fabric_xdp": 3_000, "fabric_out": 1_000, "looped": 4_000}
 	for _, p := range programs {
 		t.Logf("%s: %d instructions, the verifier walked %d, %d bytes as machine code", p.Name, p.Instructions, p.VerifiedInstructions, p.JITedBytes)
 		if p.VerifiedInstructions == 0 || p.VerifiedInstructions > most[p.Name] {

@@ -34,6 +34,18 @@ func withServices(f *fib.Tables) {
 	}
 }
 
+// withServicesAnd lets the workloads reach services. With a policy, workload a may only open flows to a backend.
+func withServicesAnd(policy bool, backend netip.AddrPort) func(*fib.Tables) {
+	return func(f *fib.Tables) {
+		withServices(f)
+		if policy {
+			withRules(0)(f)
+			to := layout.Rule{Flags: layout.RuleEgress | layout.RuleAllow, FirstPort: backend.Port(), LastPort: backend.Port()}
+			f.Policies[1] = fib.Policy{Rules: []layout.Rule{to.With(netip.PrefixFrom(backend.Addr(), backend.Addr().BitLen()))}}
+		}
+	}
+}
+
 // segment is a packet of a workload or a backend.
 type segment struct {
 	from, to netip.AddrPort
@@ -41,7 +53,13 @@ type segment struct {
 	flags    string // TCP: letters of S, A, F, R
 }
 
-func (s segment) packet(t testing.TB) []byte {
+func (s segment) String() string {
+	return fmt.Sprintf("%s to %s, protocol %d %s", s.from, s.to, s.protocol, s.flags)
+}
+
+func (s segment) packet(t testing.TB) []byte { return s.packetOf(t, "data.") }
+
+func (s segment) packetOf(t testing.TB, data string) []byte {
 	var network gopacket.NetworkLayer
 	var head gopacket.SerializableLayer
 	ip4 := &layers.IPv4{Version: 4, TTL: 64, Id: 7, Protocol: layers.IPProtocol(s.protocol), SrcIP: s.from.Addr().AsSlice(), DstIP: s.to.Addr().AsSlice(), Flags: layers.IPv4DontFragment}
@@ -52,12 +70,15 @@ func (s segment) packet(t testing.TB) []byte {
 	if s.protocol == unix.IPPROTO_UDP {
 		udp := &layers.UDP{SrcPort: layers.UDPPort(s.from.Port()), DstPort: layers.UDPPort(s.to.Port())}
 		udp.SetNetworkLayerForChecksum(network)
-		return serialize(t, head, udp, gopacket.Payload("data."))
+		return serialize(t, head, udp, gopacket.Payload(data))
+	}
+	if s.protocol == unix.IPPROTO_SCTP {
+		return serialize(t, head, &layers.SCTP{SrcPort: layers.SCTPPort(s.from.Port()), DstPort: layers.SCTPPort(s.to.Port()), VerificationTag: 7}, gopacket.Payload(data))
 	}
 	has := func(f rune) bool { return slices.Contains([]rune(s.flags), f) }
 	tcp := &layers.TCP{SrcPort: layers.TCPPort(s.from.Port()), DstPort: layers.TCPPort(s.to.Port()), SYN: has('S'), ACK: has('A'), FIN: has('F'), RST: has('R'), Window: 100}
 	tcp.SetNetworkLayerForChecksum(network)
-	return serialize(t, head, tcp, gopacket.Payload("data."))
+	return serialize(t, head, tcp, gopacket.Payload(data))
 }
 
 // segmentOf parses a packet. It fails the test if a checksum is wrong.
@@ -85,6 +106,16 @@ func segmentOf(t testing.TB, ip []byte) (s segment) {
 	return s
 }
 
+// setService gives a service of port 80 the backends, for TCP, UDP and SCTP.
+func (r *rig) setService(t testing.TB, address netip.Addr, backends ...netip.AddrPort) {
+	t.Helper()
+	var all []service.Service
+	for _, protocol := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP} {
+		all = append(all, serviceAt(address, 80, protocol, backends...))
+	}
+	r.setServices(t, all...)
+}
+
 func (r *rig) setServices(t testing.TB, all ...service.Service) {
 	t.Helper()
 	if _, err := r.SetServices(all); err != nil {
@@ -92,25 +123,39 @@ func (r *rig) setServices(t testing.TB, all ...service.Service) {
 	}
 }
 
+// leave sends an IP packet from workload a, and returns the packet that leaves the node.
+func (r *rig) leave(t *testing.T, ip []byte) []byte {
+	t.Helper()
+	before, _ := r.Drops()
+	code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, ip))
+	if code != actRedirect {
+		t.Fatalf("%x: action %d, drop reason %s", ip, code, r.drop(t, before))
+	}
+	_, inner, _ := outerOf(t, model.MPLSoUDP, false, out)
+	return inner
+}
+
+// arrive gives the node an IP packet of another node, and returns the packet that workload a gets.
+func (r *rig) arrive(t *testing.T, ip []byte) []byte {
+	t.Helper()
+	before, _ := r.Drops()
+	code, out := r.run(t, r.programs.FabricTc, r.fabric, wrapped(t, model.MPLSoUDP, false, 18, 0, ip))
+	if code != actRedirect {
+		t.Fatalf("%x: action %d, drop reason %s", ip, code, r.drop(t, before))
+	}
+	return out[14:]
+}
+
 // toBackend sends a packet from workload a, and returns the packet that leaves the node.
 func (r *rig) toBackend(t *testing.T, s segment) segment {
 	t.Helper()
-	code, out := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, s.packet(t)))
-	if code != actRedirect {
-		t.Fatalf("%v: action %d", s, code)
-	}
-	_, inner, _ := outerOf(t, model.MPLSoUDP, false, out)
-	return segmentOf(t, inner)
+	return segmentOf(t, r.leave(t, s.packet(t)))
 }
 
-// answered gives the node a packet of a backend on another node, and returns what workload a gets.
+// answered gives the node a packet of a backend on another node, and returns the packet that workload a gets.
 func (r *rig) answered(t *testing.T, s segment) segment {
 	t.Helper()
-	code, out := r.run(t, r.programs.FabricTc, r.fabric, wrapped(t, model.MPLSoUDP, false, 18, 0, s.packet(t)))
-	if code != actRedirect {
-		t.Fatalf("%v: action %d", s, code)
-	}
-	return segmentOf(t, out[14:])
+	return segmentOf(t, r.arrive(t, s.packet(t)))
 }
 
 func at(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
@@ -130,17 +175,8 @@ func TestAConnectionToAServiceReachesItsBackendAndTheAnswersHaveTheServicesAddre
 		for _, port := range []uint16{80, 8080} {
 			for _, policy := range []bool{false, true} {
 				t.Run(fmt.Sprint(name, " port ", port, " policy ", policy), func(t *testing.T) {
-					r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
-						withServices(f)
-						if policy { // it must see the backend's address
-							withRules(0)(f)
-							p := f.Policies[1]
-							p.AllowIn = false
-							p.Rules = append(p.Rules, layout.Rule{Flags: layout.RuleEgress | layout.RuleAllow, FirstPort: port, LastPort: port}.With(netip.PrefixFrom(a.backend, a.backend.BitLen())))
-							f.Policies[1] = p
-						}
-					})
-					r.setServices(t, serviceAt(a.service, 80, unix.IPPROTO_TCP, at(a.backend, port)), serviceAt(a.service, 80, unix.IPPROTO_UDP, at(a.backend, port)))
+					r := newRig(t, model.MPLSoUDP, false, withServicesAnd(policy, at(a.backend, port)))
+					r.setService(t, a.service, at(a.backend, port))
 					for protocol, flags := range map[uint8][][2]string{
 						unix.IPPROTO_UDP: {{"", ""}, {"", ""}, {"", ""}},
 						unix.IPPROTO_TCP: {{"S", "AS"}, {"A", "A"}, {"A", "A"}, {"AF", "AF"}, {"A", "A"}},
@@ -267,10 +303,7 @@ func TestAWorkloadReachesItself(t *testing.T) {
 func TestOnlyUDPLeavesADeletedBackend(t *testing.T) {
 	a := families["IPv4"]
 	r := newRig(t, model.MPLSoUDP, false, withServices)
-	set := func(backends ...netip.AddrPort) {
-		t.Helper()
-		r.setServices(t, serviceAt(a.service, 80, unix.IPPROTO_TCP, backends...), serviceAt(a.service, 80, unix.IPPROTO_UDP, backends...))
-	}
+	set := func(backends ...netip.AddrPort) { t.Helper(); r.setService(t, a.service, backends...) }
 	send := func(protocol uint8, flags string) netip.Addr {
 		t.Helper()
 		return r.toBackend(t, segment{at(a.client, 40000), at(a.service, 80), protocol, flags}).to.Addr()
@@ -280,7 +313,7 @@ func TestOnlyUDPLeavesADeletedBackend(t *testing.T) {
 	send(unix.IPPROTO_TCP, "A")
 	send(unix.IPPROTO_UDP, "")
 	set(at(a.other, 80))
-	r.ageFlows(t)
+	r.ageFlows(t, 0)
 	if to := send(unix.IPPROTO_TCP, "A"); to != a.backend {
 		t.Errorf("the TCP connection goes to %s", to)
 	}
@@ -288,14 +321,14 @@ func TestOnlyUDPLeavesADeletedBackend(t *testing.T) {
 		t.Errorf("the UDP flow goes to %s", to)
 	}
 	set(at(a.backend, 80), at(a.other, 80))
-	r.ageFlows(t)
+	r.ageFlows(t, 0)
 	if to := send(unix.IPPROTO_UDP, ""); to != a.other {
 		t.Errorf("the UDP flow goes to %s although its backend is there", to)
 	}
 }
 
-// ageFlows sets back the time of the last packet of all flows.
-func (r *rig) ageFlows(t *testing.T) {
+// ageFlows sets back the time of the last packet of all flows, at least so far that the next packet renews it.
+func (r *rig) ageFlows(t *testing.T, by time.Duration) {
 	t.Helper()
 	flows := table[layout.FlowKey, layout.Flow]{"flows", r.maps.Flows, false}
 	all := map[layout.FlowKey]layout.Flow{}
@@ -304,6 +337,7 @@ func (r *rig) ageFlows(t *testing.T) {
 	}
 	for k, v := range all {
 		v.SeenTick -= 100
+		v.SeenNs -= min(v.SeenNs, uint64(by))
 		if err := r.maps.Flows.Put(k, v); err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ static __noinline int answer_arp(struct __sk_buff *skb, const struct vif *v)
 		return -DROP_MALFORMED;
 	if (!is_arp_of_ip(&a))
 		return -DROP_MALFORMED;
-	if (!is_mac(a.sender_mac, v->mac) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
+	if (!is_mac(a.sender_mac, v->mac))
 		return -DROP_SPOOFED_MAC;
 	if (ip_at(a.sender_ip) && !may_send4(v, ip_at(a.sender_ip)))
 		return -DROP_SPOOFED_IP;

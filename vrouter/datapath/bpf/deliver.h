@@ -24,7 +24,7 @@ static __always_inline const struct vif *vif_of(const struct nexthop *nh)
 static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *nh, int routed,
 				   __be16 protocol, int raw)
 {
-	int verdict;
+	int verdict, slow = 0;
 
 	if (nh->flags & NH_F_POLICY && !is_of_known_flow(skb, nh->vif, 1)) {
 		const struct vif *v = vif_of(nh);
@@ -34,9 +34,10 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *
 		verdict = v->flags & VIF_F_POLICY ? admit(skb, v, 1) : GO_ON;
 		if (verdict < 0)
 			return verdict;
+		slow = 1; /* admit() has renewed one entry of the flow, and the other one needs that too */
 	}
-	if (nh->flags & NH_F_SERVICES)
-		from_service(skb, nh->vif);
+	if (nh->flags & NH_F_SERVICES && (slow || !from_service(skb, nh->vif)))
+		from_service_slowly(skb, nh->vif);
 	trace(TRACE_DELIVER, nh->vrf, nh->vif, nh->oif, 1);
 	count_vif(nh->vif, 1, segments(skb), skb->len);
 	if (routed) {

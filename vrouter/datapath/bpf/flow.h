@@ -110,23 +110,15 @@ static __always_inline int admit_error(struct __sk_buff *skb, const struct vif *
 				       struct flow_packet *p, int to_workload)
 {
 	struct address told = to_workload ? p->key.local : p->key.remote;
-	const __u32 *a = (const void *)&told, *b;
-	__u32 at = p->at, end = p->end, id = v->id;
+	__u32 id = v->id;
 	struct policy *policy;
 	struct decision d = { .vrf = v->vrf };
 	struct flow *f;
 	int verdict;
 
-	__builtin_memset(p, 0, sizeof(*p));
-	p->key.vif = id;
-	p->at = at;
-	p->end = end;
-	verdict = read_flow(skb, p, !to_workload, QUOTED);
-	if (verdict < 0)
+	verdict = read_quoted(skb, p, to_workload, &told);
+	if (verdict != GO_ON)
 		return verdict;
-	b = (const void *)(to_workload ? &p->key.local : &p->key.remote);
-	if (verdict != GO_ON || p->error || a[0] != b[0] || a[1] != b[1] || a[2] != b[2] || a[3] != b[3])
-		return -DROP_POLICY;
 	f = bpf_map_lookup_elem(&flows, &p->key);
 	trace_flow(v, p, f);
 	if (!f || is_forgotten(f, p->key.protocol, bpf_ktime_get_coarse_ns()))

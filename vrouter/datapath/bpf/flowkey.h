@@ -339,6 +339,29 @@ static __noinline int read_flow(struct __sk_buff *skb, struct flow_packet *p, in
 	return verdict;
 }
 
+/* Reads the packet that the ICMP error in p quotes. told: the address that gets the error, which must be the
+ * quoted packet's sender. Returns GO_ON or a negative drop reason. */
+static __always_inline int read_quoted(struct __sk_buff *skb, struct flow_packet *p, int to_workload,
+				       const struct address *told)
+{
+	__u32 at = p->at, end = p->end, vif = p->key.vif;
+	const __u32 *a, *b;
+	int verdict;
+
+	__builtin_memset(p, 0, sizeof(*p));
+	p->key.vif = vif;
+	p->at = at;
+	p->end = end;
+	verdict = read_flow(skb, p, !to_workload, QUOTED);
+	if (verdict < 0)
+		return verdict;
+	a = (const void *)told;
+	b = (const void *)(to_workload ? &p->key.local : &p->key.remote);
+	if (verdict != GO_ON || p->error || a[0] != b[0] || a[1] != b[1] || a[2] != b[2] || a[3] != b[3])
+		return -DROP_POLICY;
+	return GO_ON;
+}
+
 /* Like read_flow, for a frame that starts with its Ethernet header. Returns 0 also for
  * packets other than IP. */
 static __always_inline int read_frame(struct __sk_buff *skb, struct flow_packet *p, int to_workload)

@@ -4,18 +4,27 @@
  * NIC has computed (CHECKSUM_COMPLETE), stay right. */
 #pragma once
 
-#include "maps.h"
-#include "transport.h"
-#include "verdict.h"
+#include "flowkey.h"
 
-#define MOST_HEADERS 256 /* the offset of a transport header is below this */
+#define MOST_HEADERS 256 /* the offset of a transport header is below this power of 2 */
 #define BEHIND_IP_HEADER 1 /* the transport header follows an IP header without options */
 
-/* Returns the offset of the checksum in a transport header; 0: it has none, or (SCTP, DCCP) one that
- * does not have the addresses. */
+/* Returns the offset of the checksum in a transport header; 0: it does not have the addresses (SCTP). */
 static __always_inline __u32 checksum_field(__u8 protocol)
 {
-	return protocol == IPPROTO_TCP ? 16 : protocol == IPPROTO_UDP || protocol == IPPROTO_UDPLITE ? 6 : 0;
+	return protocol == IPPROTO_TCP ? 16 : protocol == IPPROTO_UDP ? 6 : 0;
+}
+
+/* Returns 1 if the translation of a flow replaces the source, and 0 if it replaces the destination. Without a branch,
+ * as in is_tcp(). */
+static __always_inline __u32 replaces_source(const struct flow *f)
+{
+	return ~f->translation & 1;
+}
+
+static __always_inline int exchanges(const struct flow *f)
+{
+	return f->translation >= TO_ITSELF;
 }
 
 static __always_inline __u16 changed_sum(__u16 check, __be32 from, __be32 to)
@@ -83,8 +92,8 @@ __noinline int rewrite(struct __sk_buff *skb, const struct flow *f, __u32 at, __
 
 	if (!f || at >= MOST_HEADERS || (void *)(ip + 1) > end)
 		return -1;
-	source = f->translation == FROM_BACKEND || f->translation == FROM_ITSELF;
-	exchange = f->translation == TO_ITSELF || f->translation == FROM_ITSELF;
+	source = replaces_source(f);
+	exchange = exchanges(f);
 	six = ip->version == 6;
 	if (six) {
 		if ((void *)(ip6 + 1) > end)
@@ -114,4 +123,70 @@ __noinline int rewrite(struct __sk_buff *skb, const struct flow *f, __u32 at, __
 	if (six && difference)
 		bpf_csum_update(skb, difference);
 	return old != port ? bpf_l4_csum_replace(skb, at + field, old, port, 2 | flags) : 0;
+}
+
+/*
+ * Undoes the translation in the packet that an ICMP error quotes, so that its sender recognises it. icmp: offset of the
+ * ICMP header, which has 8 bytes. p: the quoted packet; at p->at is its transport header, of which the error may have
+ * only 8 bytes (RFC 792). outer: 1 if rewrite() replaces an address of the error, too. The sums are written directly: if the kernel must still write
+ * the checksum of the packet that became the error, bpf_l4_csum_replace() changes nothing. Returns 0 if that succeeds.
+ * Global function: the verifier checks it once.
+ */
+__noinline int rewrite_quoted(struct __sk_buff *skb, const struct flow *f, const struct flow_packet *p, __u32 icmp, int outer)
+{
+	__u32 source, field, at;
+	__wsum difference = 0;
+	struct icmphdr *error;
+	struct ipv6hdr *ip6;
+	struct iphdr *ip;
+	void *data, *end;
+	__be16 *port, *check, old;
+	__u16 sum;
+
+	if (!f || !p)
+		return -1;
+	source = replaces_source(f);
+	field = checksum_field(p->key.protocol);
+	at = p->at;
+	if (icmp >= MOST_HEADERS || at >= MOST_HEADERS || bpf_skb_pull_data(skb, skb->len))
+		return -1;
+	/* So that the verifier sees the bounds. */
+	asm volatile("" : "+r"(icmp), "+r"(at));
+	icmp &= MOST_HEADERS - 1;
+	at &= MOST_HEADERS - 1;
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	error = data + icmp;
+	ip = (void *)(error + 1);
+	ip6 = (void *)ip;
+	port = data + at + 2 * source;
+	check = data + at + field;
+	if ((void *)(ip + 1) > end || (void *)(port + 1) > end)
+		return -1;
+	sum = error->checksum;
+	if (ip->version == 6) {
+		if ((void *)(ip6 + 1) > end)
+			return -1;
+		if (exchanges(f))
+			exchange6(ip6);
+		else if (rewrite_address6(ip6, f, !source, &difference))
+			return -1;
+		sum = changed_sum(sum, 0, difference);
+		if (outer)
+			sum = changed_sum(sum, 0, difference);
+	} else if (exchanges(f)) {
+		exchange4(ip);
+	} else {
+		rewrite_address4(ip, f, !source, &difference); /* the IP checksum makes up for the address */
+	}
+	old = *port;
+	*port = f->other_port;
+	sum = changed_sum(sum, old, *port);
+	if (field && (void *)(check + 1) <= end && *check) {
+		sum = changed_sum(sum, *check, 0);
+		*check = changed_sum(changed_sum(*check, 0, difference), old, *port);
+		sum = changed_sum(sum, 0, *check);
+	}
+	error->checksum = sum;
+	return 0;
 }

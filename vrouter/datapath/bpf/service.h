@@ -10,6 +10,8 @@
  *
  * If the workload itself is the backend, the packet returns to it from the service's address. So its answer
  * comes here again, and returns in the same way (TO_ITSELF, FROM_ITSELF).
+ *
+ * ICMP errors about a translated packet quote the packet as its sender knows it (RFC 5508, section 4).
  */
 #pragma once
 
@@ -22,7 +24,7 @@
 /* The packet, and the entries that are made for it. They are not on the stack, which is almost full. */
 struct serving {
 	struct flow_packet p;
-	struct flow_key other; /* key of the second entry */
+	struct flow_key other; /* key of the second entry; of an ICMP error: its own key */
 	struct flow flow;
 	struct service_key service;
 	struct affinity_key client;
@@ -129,6 +131,23 @@ static __noinline int write_entry(const struct flow_key *k, const struct flow *f
 	return err;
 }
 
+/* Writes the second entry of a flow with a service. The flow's first entry is in s->flow, which becomes the second.
+ * Returns 0 or a negative error. */
+static __always_inline int write_second(struct serving *s, __u32 vrf, int old)
+{
+	s->flow.translation++;
+	s->flow.other = s->p.key.remote;
+	s->flow.other_port = s->p.key.remote_port;
+	return write_entry(&s->other, &s->flow, vrf, old);
+}
+
+/* Returns the drop reason, negative, for an error of a translation's entries. */
+static __always_inline int refused(int err)
+{
+	return err == -EDQUOT ? -DROP_FLOW_QUOTA : err == -EEXIST ? -DROP_SERVICE_CLASH :
+	       err == -ENOENT ? -DROP_NO_BACKEND : -DROP_FLOW_TABLE_FULL;
+}
+
 /* Makes both entries of a flow to a backend. Returns 0; -EEXIST if the backend has another flow with the
  * workload's port; or another negative error. */
 __noinline int begin_translation(__u32 service, __u32 index, __u32 vrf, __u32 entry_exists)
@@ -156,11 +175,7 @@ __noinline int begin_translation(__u32 service, __u32 index, __u32 vrf, __u32 en
 	if (old && !is_closed(old) && !is_forgotten(old, s->p.key.protocol, now) &&
 	    (!old->translation || old->other_port != s->p.key.remote_port || !same_address(&old->other, &s->p.key.remote)))
 		return -EEXIST;
-	/* The second entry, and then the first one. */
-	s->flow.translation++;
-	s->flow.other = s->p.key.remote;
-	s->flow.other_port = s->p.key.remote_port;
-	err = write_entry(&s->other, &s->flow, vrf, !!old);
+	err = write_second(s, vrf, !!old);
 	s->flow.translation--;
 	s->flow.other = s->affinity.backend.address;
 	s->flow.other_port = s->affinity.backend.port;
@@ -197,8 +212,7 @@ static __noinline int begin_service(struct __sk_buff *skb, const struct vif *v, 
 	for (i = 0; i < BACKEND_TRIES && verdict && verdict != -EDQUOT; i++)
 		verdict = begin_translation(to->id, choose_backend(to, s, i ? 0 : now), v->vrf, !!old);
 	if (verdict)
-		return verdict == -EDQUOT ? -DROP_FLOW_QUOTA : verdict == -EEXIST ? -DROP_SERVICE_CLASH :
-		       verdict == -ENOENT ? -DROP_NO_BACKEND : -DROP_FLOW_TABLE_FULL;
+		return refused(verdict);
 	if (to->affinity && !tracing)
 		bpf_map_update_elem(&affinities, &s->client, &s->affinity, BPF_ANY);
 	return GO_ON;
@@ -217,11 +231,13 @@ static __noinline int has_lost_backend(const struct flow *f, struct serving *s)
 	return !to || !index_of_backend(to, &s->affinity.backend);
 }
 
-/* Updates both entries of a flow for a packet. The policy of the vif updates the entry with the backend too. */
+/* Updates both entries of a flow for a packet. The policy of the vif updates the entry with the backend too. That
+ * entry can expire first: a policy gives a flow without answers less time. Returns 1 if the other entry is missing. */
 static __noinline int follow_translation(struct __sk_buff *skb, struct serving *s, struct flow *f, int to_workload)
 {
 	__u64 now = bpf_ktime_get_coarse_ns();
 	struct flow *other;
+	int into; /* as the other entry sees the packet */
 
 	if (tracing)
 		return 0;
@@ -231,11 +247,12 @@ static __noinline int follow_translation(struct __sk_buff *skb, struct serving *
 	if (!f->policy)
 		add_to_flow(skb, f, to_workload);
 	renew_flow(f, now);
-	if (!other || f->translation == TO_ITSELF || f->translation == FROM_ITSELF)
-		return 0;
+	if (!other)
+		return 1;
+	into = to_workload || exchanges(f);
 	/* An ACK of the workload alone must not establish a connection that a policy judges. */
-	follow_tcp(other, s->p.tcp, to_workload, to_workload);
-	if (to_workload)
+	follow_tcp(other, s->p.tcp, into, into || other->packets[1]);
+	if (into)
 		add_to_flow(skb, other, 1);
 	renew_flow(other, now);
 	return 0;
@@ -256,12 +273,38 @@ static __always_inline int send_to_backend(struct __sk_buff *skb, const struct v
 	return verdict < 0 ? verdict : WENT(verdict, OUT_FORWARDED);
 }
 
+/* Translates an ICMP error, whose headers are in the_serving()->p, if the packet that it quotes is of a translated
+ * flow. Then the key in p is the flow's. Returns 1 for such an error, 0 for other errors. Global function. */
+__noinline int translate_error(struct __sk_buff *skb, int to_workload)
+{
+	struct serving *s = the_serving();
+	struct flow_key *k;
+	struct flow *f;
+	__u32 icmp;
+	int outer;
+
+	if (!s)
+		return 0;
+	k = &s->p.key;
+	icmp = s->p.at - sizeof(struct icmphdr);
+	s->other = *k;
+	if (read_quoted(skb, &s->p, to_workload, to_workload ? &s->other.local : &s->other.remote) != GO_ON ||
+	    s->p.part == PART_LATER || !has_ports(k->protocol))
+		return 0;
+	f = bpf_map_lookup_elem(&flows, k);
+	if (!f || !f->translation || (f->translation == FROM_BACKEND) != to_workload)
+		return 0;
+	/* Errors of routers keep their source. */
+	outer = !to_workload || same_address(&s->other.remote, &k->remote);
+	return !rewrite_quoted(skb, f, &s->p, icmp, outer) && (!outer || !rewrite(skb, f, 0, 0));
+}
+
 /* Like to_service, for packets that may change the state of their flow. Global function. */
 __noinline int to_service_slowly(struct __sk_buff *skb, const struct vif *v, struct address *to)
 {
 	struct serving *s = the_serving();
+	int verdict, error;
 	struct flow *f;
-	int verdict;
 
 	if (!v || !to || !s)
 		return -DROP_NO_VIF;
@@ -270,12 +313,20 @@ __noinline int to_service_slowly(struct __sk_buff *skb, const struct vif *v, str
 	verdict = read_frame(skb, &s->p, 0);
 	if (verdict < 0)
 		return verdict;
-	if (verdict != GO_ON || s->p.error || !has_ports(s->p.key.protocol))
+	error = s->p.error;
+	if (verdict != GO_ON || (error ? !translate_error(skb, 0) : !has_ports(s->p.key.protocol)))
 		return GO_ON;
 	f = bpf_map_lookup_elem(&flows, &s->p.key);
+	if (error)
+		return f ? send_to_backend(skb, v, f, to) : GO_ON;
 	if (f && f->translation && !is_forgotten(f, s->p.key.protocol, bpf_ktime_get_coarse_ns()) &&
 	    !(s->p.opens && is_closed(f)) && !has_lost_backend(f, s)) {
-		follow_translation(skb, s, f, 0);
+		if (follow_translation(skb, s, f, 0) && !replaces_source(f)) {
+			s->flow = *f;
+			verdict = write_second(s, v->vrf, 0);
+			if (verdict)
+				return refused(verdict);
+		}
 	} else {
 		verdict = begin_service(skb, v, s, f);
 		if (verdict != GO_ON)
@@ -313,7 +364,8 @@ __noinline int to_service(struct __sk_buff *skb, const struct vif *v, struct add
 	return to_service_slowly(skb, v, to);
 }
 
-/* Like from_service, for packets that may change the state of their flow. Global function. */
+/* Like from_service, for packets that may change the state of their flow, and for ICMP errors about packets to a
+ * backend. Global function. */
 __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
 {
 	struct serving *s = the_serving();
@@ -323,7 +375,11 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
 		return 0;
 	__builtin_memset(&s->p, 0, sizeof(s->p));
 	s->p.key.vif = vif;
-	if (read_frame(skb, &s->p, 1) != GO_ON || s->p.error || !has_ports(s->p.key.protocol))
+	if (read_frame(skb, &s->p, 1) != GO_ON)
+		return 0;
+	if (s->p.error)
+		return translate_error(skb, 1);
+	if (!has_ports(s->p.key.protocol))
 		return 0;
 	f = bpf_map_lookup_elem(&flows, &s->p.key);
 	if (!f || f->translation != FROM_BACKEND)
@@ -337,20 +393,21 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
 }
 
 /* If a frame to the workload of a vif is the answer of a backend, gives it the service's address as its source.
- * Global function. */
+ * Returns 0 if from_service_slowly() must do that. Global function. */
 __noinline int from_service(struct __sk_buff *skb, __u32 vif)
 {
 	struct flow_key k = { .vif = vif };
 	struct flow *f;
 
 	if (tracing || !read_known(skb, &k, 1))
-		return from_service_slowly(skb, vif);
+		return 0;
 	f = bpf_map_lookup_elem(&flows, &k);
 	if (!f || f->translation != FROM_BACKEND)
-		return 0;
+		return 1;
 	if (!is_steady(f, k.protocol))
-		return from_service_slowly(skb, vif);
+		return 0;
 	if (!f->policy)
 		add_to_flow(skb, f, 1);
-	return rewrite(skb, f, BEHIND_IP_HEADER, k.protocol);
+	rewrite(skb, f, BEHIND_IP_HEADER, k.protocol);
+	return 1;
 }

@@ -24,7 +24,7 @@ static __always_inline int owns4(const struct vif *v, __be32 ip, int prefixes)
 
 static __always_inline int may_send4(const struct vif *v, __be32 ip)
 {
-	return v->flags & VIF_F_NO_SPOOF_CHECK || owns4(v, ip, 1);
+	return owns4(v, ip, 1);
 }
 
 /* owns4() for IPv6. */
@@ -47,5 +47,5 @@ static __always_inline int owns6(const struct vif *v, const void *ip, int prefix
 
 static __always_inline int may_send6(const struct vif *v, const void *ip)
 {
-	return v->flags & VIF_F_NO_SPOOF_CHECK || owns6(v, ip, 1);
+	return owns6(v, ip, 1);
 }

@@ -170,7 +170,6 @@ struct source6 {
 #define VIF_F_L2 (1 << 0)        /* its network bridges */
 #define VIF_F_L3 (1 << 1)        /* its network routes */
 #define VIF_F_POLICY (1 << 2)    /* flows are tracked and judged by policy */
-#define VIF_F_NO_SPOOF_CHECK (1 << 3) /* never set: without it the verifier walks over 50,000 instructions of from_workload */
 #define VIF_F_ROUTER (1 << 4)    /* may advertise itself as a router and answer DHCP */
 #define VIF_F_NETKIT (1 << 5)    /* its device is a netkit pair, with from_workload also at the hook of the workload's end */
 #define VIF_F_NODE (1 << 6)      /* connects the node, which forwards packets of its workloads and from outside */
@@ -276,7 +275,7 @@ enum flow_action { FLOW_FORWARD, FLOW_DROP };
 #define FLOW_TCP_FIN_IN (1 << 3)
 #define FLOW_TCP_RST (1 << 4)
 
-/* flow.translation: what happens to the addresses of packets from the workload (service.h). */
+/* flow.translation: what happens to the addresses of packets from the workload (service.h). rewrite.h depends on the order. */
 enum translation {
 	TRANSLATION_NONE,
 	TO_BACKEND,   /* the destination, which is a service, becomes `other` */

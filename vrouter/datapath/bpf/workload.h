@@ -124,7 +124,7 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 
 static __always_inline int is_nd(__u8 icmp6)
 {
-	return icmp6 >= 133 && icmp6 <= 137;
+	return icmp6 >= ND_ROUTER_SOLICITATION && icmp6 <= ND_REDIRECT;
 }
 
 /* Returns 1 if a neighbour discovery message may be behind an extension header, where
@@ -217,6 +217,8 @@ static __always_inline int refuse(struct __sk_buff *skb, const struct vif *v, in
 
 	if (verdict < 0)
 		return -reason;
+	if (v->flags & VIF_F_SERVICES)
+		from_service_slowly(skb, v->id); /* the error quotes the packet to the backend */
 	return DROPPED_WITH_NOTICE(verdict, reason);
 }
 
@@ -524,7 +526,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 	copy_mac(f.eth.h_dest, data);
 	copy_mac(f.eth.h_source, data + ETH_ALEN);
 	f.eth.h_proto = ((struct ethhdr *)data)->h_proto;
-	if (!is_mac(f.eth.h_source, v->mac) && !(v->flags & VIF_F_NO_SPOOF_CHECK))
+	if (!is_mac(f.eth.h_source, v->mac))
 		return -DROP_SPOOFED_MAC;
 
 	switch (f.eth.h_proto) {
