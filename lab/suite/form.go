@@ -37,9 +37,8 @@ type at[V any] struct {
 
 // scalar is the text of a single value as written.
 type scalar struct {
-	text   string
-	pos    position // position of the first character of text
-	quoted bool
+	text string
+	pos  position // position of the first character of text
 }
 
 // scalarOf returns the single value at n. If n is another kind of node, it adds an
@@ -48,7 +47,7 @@ func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 	s := scalar{pos: nodePosition(n)}
 	switch n := n.(type) {
 	case *ast.LiteralNode:
-		s.text, s.quoted = n.Value.Value, true
+		s.text = n.Value.Value
 		return s, true
 	case *ast.StringNode:
 		s.text = n.Value
@@ -62,7 +61,6 @@ func scalarOf(j *journal, n ast.Node, wants, remedy string) (scalar, bool) {
 		return s, false
 	}
 	if t := n.GetToken().Type; t == token.DoubleQuoteType || t == token.SingleQuoteType {
-		s.quoted = true
 		s.pos.column++
 	}
 	return s, true
