@@ -29,7 +29,7 @@ type Device struct {
 // deviceOf finds the device with all the given addresses. If some is set, it finds the device
 // with the first address that a device has, and leaves out the addresses that this device
 // lacks. ssh is the session to the engine.
-func deviceOf(addresses []netip.Addr, some bool, ssh session) (Device, error) {
+func deviceOf(addresses []netip.Addr, some bool, ssh sshSession) (Device, error) {
 	var d Device
 	host, err := space.Open("")
 	if err != nil {
@@ -73,7 +73,7 @@ func deviceOf(addresses []netip.Addr, some bool, ssh session) (Device, error) {
 
 // blocks lists the reasons why a device cannot be moved to a network namespace. The
 // session to the engine must not use it.
-func blocks(host *space.Space, l netlink.Link, ssh session) (why []string, err error) {
+func blocks(host *space.Space, l netlink.Link, ssh sshSession) (why []string, err error) {
 	if l.Attrs().Flags&net.FlagLoopback != 0 {
 		why = append(why, "it is the loopback device")
 	}

@@ -33,7 +33,7 @@ const serviceName = "Host"
 
 // Service answers the engine. Its exported methods are the protocol.
 type Service struct {
-	session session // to the engine
+	session sshSession // to the engine
 
 	mu    sync.Mutex
 	lock  *space.Lock

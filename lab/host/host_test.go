@@ -106,7 +106,7 @@ func TestDevicesThatTheLabMustNotMoveAreNamed(t *testing.T) {
 	if why := strings.Join(d.Blocks, "; "); !strings.Contains(why, "loopback") || !strings.Contains(why, "SSH session") {
 		t.Errorf("reasons: %s", why)
 	}
-	if _, err := deviceOf([]netip.Addr{netip.MustParseAddr("192.0.2.200")}, false, session{}); err == nil || !strings.Contains(err.Error(), "192.0.2.200") {
+	if _, err := deviceOf([]netip.Addr{netip.MustParseAddr("192.0.2.200")}, false, sshSession{}); err == nil || !strings.Contains(err.Error(), "192.0.2.200") {
 		t.Errorf("an address that the machine does not have: %v", err)
 	}
 }
@@ -145,7 +145,7 @@ func TestTheFirstDeviceWithAnAddressIsEnough(t *testing.T) {
 	} {
 		var d Device
 		err := sp.Do(func() (err error) {
-			d, err = deviceOf(c.addresses, c.some, session{})
+			d, err = deviceOf(c.addresses, c.some, sshSession{})
 			return err
 		})
 		if got := fmt.Sprint(d.Name, " ", d.Addresses); err != nil && !strings.Contains(err.Error(), c.want) || err == nil && got != c.want {

@@ -13,23 +13,23 @@ import (
 	"windtunnel/lab/space"
 )
 
-// session has the two addresses of the SSH session to the engine. Without SSH they are not
+// sshSession has the two addresses of the SSH session to the engine. Without SSH they are not
 // valid.
-type session struct{ peer, local netip.Addr }
+type sshSession struct{ peer, local netip.Addr }
 
 // parseSession parses sshd's variable SSH_CONNECTION.
-func parseSession(variable string) session {
+func parseSession(variable string) sshSession {
 	words := strings.Fields(variable)
 	if len(words) != 4 {
-		return session{}
+		return sshSession{}
 	}
 	peer, _ := netip.ParseAddr(words[0])
 	local, _ := netip.ParseAddr(words[2])
-	return session{peer.Unmap(), local.Unmap()}
+	return sshSession{peer.Unmap(), local.Unmap()}
 }
 
 // over returns the reason why the session needs a device; "" if it does not.
-func (s session) over(host *space.Space, l netlink.Link) (why string, err error) {
+func (s sshSession) over(host *space.Space, l netlink.Link) (why string, err error) {
 	if !s.local.IsValid() || !s.peer.IsValid() {
 		return "", nil
 	}

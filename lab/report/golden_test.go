@@ -56,7 +56,7 @@ func beside(w io.Writer, r *model.Report) error {
 // tool.
 func withDocument() *model.Report {
 	run, plan, samples := reporttest.Rigorous()
-	plan.Tables = []suite.Table{{Name: "t", Title: "streams on sender nodes", Source: "The document, table 1", Corner: "Metric", Note: "Two nodes."}}
+	plan.Tables = []suite.PublishedTable{{Name: "t", Title: "streams on sender nodes", Source: "The document, table 1", Corner: "Metric", Note: "Two nodes."}}
 	cell := func(row, column, scenario string, m sample.Metric, value float64, printed, unit string, factor float64) suite.Published {
 		return suite.Published{Table: "t", Row: row, Column: column, Scenario: scenario, Metric: string(m), Value: value, Printed: printed, Unit: unit, Factor: factor}
 	}

@@ -21,7 +21,7 @@ import (
 // of each kind, and a change that contradicts the figures.
 func documented() (sample.Run, suite.Plan, []sample.Sample) {
 	run, plan, samples := reporttest.Rigorous()
-	plan.Tables = []suite.Table{{Name: "t", Title: "streams", Source: "the document, table 1", Corner: "system"}}
+	plan.Tables = []suite.PublishedTable{{Name: "t", Title: "streams", Source: "the document, table 1", Corner: "system"}}
 	cell := func(row, column, scenario string, m sample.Metric, value float64, printed, unit string, factor, step float64) suite.Published {
 		return suite.Published{Table: "t", Row: row, Column: column, Scenario: scenario, Metric: string(m), Value: value, Printed: printed, Unit: unit, Factor: factor, Step: step, Source: "the document, table 1"}
 	}

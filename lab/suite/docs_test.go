@@ -101,7 +101,7 @@ func TestTheReferenceHasExactlyTheKeysAndDefaultsOfTheParser(t *testing.T) {
 	checkRows(t, rows["hypotheses"], hypothesisKeys)
 	checkRows(t, rows["published figures"], publishedKeys)
 	checkRows(t, rows["causes"], causeKeys)
-	checkRows(t, rows["tables"], figureTableKeys)
+	checkRows(t, rows["tables"], publishedTableKeys)
 	checkRows(t, rows["short form"], shortKeys)
 	for _, k := range kinds {
 		if !strings.Contains(reference(t), "| `"+string(k)+"` |") {

@@ -23,7 +23,7 @@ type spec struct {
 	comparisons              at[[]at[comparisonSpec]]
 	ladders                  at[[]at[ladderSpec]]
 	hypotheses               at[[]at[hypothesisSpec]]
-	tables                   at[[]named[Table]]
+	tables                   at[[]named[PublishedTable]]
 	published                at[[]at[publishedSpec]]
 	causes                   at[[]at[causeSpec]]
 	short                    at[shortSpec]
@@ -312,14 +312,14 @@ var hypothesisKeys = mapping[hypothesisSpec]{
 	},
 }
 
-var figureTableKeys = mapping[Table]{
+var publishedTableKeys = mapping[PublishedTable]{
 	what: "a published table",
 	doc:  "A table of a public document. The report shows it, the measured figures in the same shape, and both as ratios to their own baselines.",
-	fields: []field[Table]{
-		set("title", title, func(t *Table) *string { return &t.Title }, "What the table shows, in a line.").must(),
-		set("source", prose, func(t *Table) *string { return &t.Source }, "The document and the position of the table in it.").must(),
-		set("corner", sentence(60), func(t *Table) *string { return &t.Corner }, "Heading of the column with the row names."),
-		set("note", prose, func(t *Table) *string { return &t.Note }, "A remark about the whole table."),
+	fields: []field[PublishedTable]{
+		set("title", title, func(t *PublishedTable) *string { return &t.Title }, "What the table shows, in a line.").must(),
+		set("source", prose, func(t *PublishedTable) *string { return &t.Source }, "The document and the position of the table in it.").must(),
+		set("corner", sentence(60), func(t *PublishedTable) *string { return &t.Corner }, "Heading of the column with the row names."),
+		set("note", prose, func(t *PublishedTable) *string { return &t.Note }, "A remark about the whole table."),
 	},
 }
 
@@ -372,7 +372,7 @@ var suiteKeys = mapping[spec]{
 		bind("comparisons", list[comparisonSpec]{comparisonKeys, 1, mostNames, false}, func(s *spec) *at[[]at[comparisonSpec]] { return &s.comparisons }, "Comparisons of scenarios with a baseline."),
 		bind("ladders", list[ladderSpec]{ladderKeys, 1, mostNames, false}, func(s *spec) *at[[]at[ladderSpec]] { return &s.ladders }, "Scenarios in which each step changes one thing."),
 		bind("hypotheses", list[hypothesisSpec]{hypothesisKeys, 1, mostNames, false}, func(s *spec) *at[[]at[hypothesisSpec]] { return &s.hypotheses }, "Claims about ratios, differences and values. The report says whether they hold."),
-		bind("tables", index[Table]{name, figureTableKeys, mostNames}, func(s *spec) *at[[]named[Table]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
+		bind("tables", index[PublishedTable]{name, publishedTableKeys, mostNames}, func(s *spec) *at[[]named[PublishedTable]] { return &s.tables }, "Tables of public documents, by name; their figures are under published."),
 		bind("published", list[publishedSpec]{publishedKeys, 1, mostPublished, false}, func(s *spec) *at[[]at[publishedSpec]] { return &s.published }, "Figures from public documents."),
 		bind("causes", list[causeSpec]{causeKeys, 1, mostNames, false}, func(s *spec) *at[[]at[causeSpec]] { return &s.causes }, "Known causes of differences from the documents."),
 		bind("short", shortKeys, func(s *spec) *at[shortSpec] { return &s.short }, "Changes that `run --short` makes."),
@@ -394,7 +394,7 @@ func init() {
 	note(comparisonKeys)
 	note(ladderKeys)
 	note(hypothesisKeys)
-	note(figureTableKeys)
+	note(publishedTableKeys)
 	note(publishedKeys)
 	note(causeKeys)
 	note(shortKeys)

@@ -8,21 +8,21 @@ import (
 // Plan is an expanded suite: the scenarios that will run, in the order of the reports.
 // All defaults are set.
 type Plan struct {
-	Suite       string       `json:"suite"`
-	Title       string       `json:"title"`
-	Description string       `json:"description,omitempty"`
-	Short       bool         `json:"short,omitempty"` // this is the suite's short form
-	Nodes       int          `json:"nodes"`
-	Trials      int          `json:"trials"` // number of blocks; every scenario runs once in each block. With a precision it is the minimum number
-	Stop        Stop         `json:"stop,omitzero"`
-	Scenarios   []Scenario   `json:"scenarios"`
-	Comparisons []Comparison `json:"comparisons,omitempty"`
-	Ladders     []Ladder     `json:"ladders,omitempty"`
-	Hypotheses  []Hypothesis `json:"hypotheses,omitempty"`
-	Tables      []Table      `json:"tables,omitempty"`
-	Published   []Published  `json:"published,omitempty"`
-	Causes      []Cause      `json:"causes,omitempty"`
-	Notes       []string     `json:"notes,omitempty"` // printed under the report's tables
+	Suite       string           `json:"suite"`
+	Title       string           `json:"title"`
+	Description string           `json:"description,omitempty"`
+	Short       bool             `json:"short,omitempty"` // this is the suite's short form
+	Nodes       int              `json:"nodes"`
+	Trials      int              `json:"trials"` // number of blocks; every scenario runs once in each block. With a precision it is the minimum number
+	Stop        Stop             `json:"stop,omitzero"`
+	Scenarios   []Scenario       `json:"scenarios"`
+	Comparisons []Comparison     `json:"comparisons,omitempty"`
+	Ladders     []Ladder         `json:"ladders,omitempty"`
+	Hypotheses  []Hypothesis     `json:"hypotheses,omitempty"`
+	Tables      []PublishedTable `json:"tables,omitempty"`
+	Published   []Published      `json:"published,omitempty"`
+	Causes      []Cause          `json:"causes,omitempty"`
+	Notes       []string         `json:"notes,omitempty"` // printed under the report's tables
 	// Matrix has the pairs of hosts between which each scenario runs; nil if the
 	// scenarios run between the first hosts of the testbed.
 	Matrix *Matrix `json:"matrix,omitempty"`
@@ -293,9 +293,9 @@ func (h Hypothesis) Figure() string {
 	return metric + " of " + of
 }
 
-// Table is a table of a public document. Its cells are the Published entries with its
+// PublishedTable is a table of a public document. Its cells are the Published entries with its
 // name. Rows and columns are in the order in which they first occur in the cells.
-type Table struct {
+type PublishedTable struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
 	Source string `json:"source"`           // document and page or table

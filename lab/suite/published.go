@@ -325,5 +325,5 @@ func (p *Plan) keepPublished(kept map[string]bool) {
 	p.Published = slices.DeleteFunc(p.Published, func(f Published) bool {
 		return !stays[f.Table] && (f.Table != "" || !kept[f.Scenario])
 	})
-	p.Tables = slices.DeleteFunc(p.Tables, func(t Table) bool { return !stays[t.Name] })
+	p.Tables = slices.DeleteFunc(p.Tables, func(t PublishedTable) bool { return !stays[t.Name] })
 }

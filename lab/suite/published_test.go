@@ -22,7 +22,7 @@ published:
 
 func TestCellsOfTablesKeepTheirPlaceTheirUnitAndTheirLastDigit(t *testing.T) {
 	p := mustExpand(t, tabled, ExpandOptions{})
-	wantTables := []Table{{Name: "t", Title: "a table", Source: "the document", Corner: "type", Note: "all of it"}, {Name: "u", Title: "another", Source: "page 2"}}
+	wantTables := []PublishedTable{{Name: "t", Title: "a table", Source: "the document", Corner: "type", Note: "all of it"}, {Name: "u", Title: "another", Source: "page 2"}}
 	if diff := cmp.Diff(wantTables, p.Tables); diff != "" {
 		t.Errorf("tables (-want +got):\n%s", diff)
 	}

@@ -70,7 +70,7 @@ func TestTheSchemaHasExactlyTheKeysOfTheParser(t *testing.T) {
 		{keysOf(hypothesisKeys), dig("properties", "hypotheses", "items")},
 		{keysOf(publishedKeys), dig("properties", "published", "items")},
 		{keysOf(causeKeys), dig("properties", "causes", "items")},
-		{keysOf(figureTableKeys), dig("properties", "tables", "additionalProperties")},
+		{keysOf(publishedTableKeys), dig("properties", "tables", "additionalProperties")},
 		{keysOf(shortKeys), dig("properties", "short")},
 	} {
 		properties := c.in["properties"].(map[string]any)

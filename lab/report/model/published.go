@@ -16,7 +16,7 @@ type Published struct {
 // PublishedTable is a table of a public document, with the measured figures in the
 // same rows and columns. Both also have ratios to their own baselines.
 type PublishedTable struct {
-	suite.Table
+	suite.PublishedTable
 	Columns []string       `json:"columns"`
 	Rows    []PublishedRow `json:"rows"`
 }

@@ -17,7 +17,7 @@ import (
 func Tables(b *verdicts.Judge) []model.PublishedTable {
 	var list []model.PublishedTable
 	for _, t := range b.Plan.Tables {
-		out := model.PublishedTable{Table: t}
+		out := model.PublishedTable{PublishedTable: t}
 		for i := range b.Plan.Published {
 			if p := &b.Plan.Published[i]; p.Table == t.Name {
 				put(&out, cell(b, p))
