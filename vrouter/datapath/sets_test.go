@@ -67,6 +67,10 @@ func TestAGroupDecides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			_, traced, err := r.Trace(r.vif, frame(macA, model.RouterMAC, packet(t, addrA, c.to, 0, 64, "x")))
+			if err != nil || (traced == actRedirect) != c.passes {
+				t.Errorf("the trace has the action %d, error %v; passes should be %v", traced, err, c.passes)
+			}
 			code := r.sendTo(t, c.to)
 			if c.passes && code == actRedirect || !c.passes && code != actRedirect && r.drop(t, before) == "policy" {
 				return

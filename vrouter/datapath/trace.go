@@ -102,7 +102,7 @@ func (d *Datapath) loadTracing() (*ebpf.Collection, error) {
 		"settings": m.Settings, "vifs": m.Vifs, "vrfs": m.Vrfs, "nexthop_entries": m.NexthopEntries, "nexthops": m.Nexthops, "members": m.Members,
 		"hosts4": m.Hosts4, "hosts6": m.Hosts6, "lpm4": m.Lpm4, "lpm6": m.Lpm6, "bridge": m.Bridge,
 		"ilm": m.Ilm, "vnis": m.Vnis, "remotes": m.Remotes, "learned_mtus": m.LearnedMtus,
-		"policies": m.Policies, "more_rules": m.MoreRules, "policy_generations": m.PolicyGenerations, "flows": m.Flows,
+		"policies": m.Policies, "more_rules": m.MoreRules, "policy_generations": m.PolicyGenerations, "identities": m.Identities, "allows": m.Allows, "flows": m.Flows,
 		"services": m.Services, "backends": m.Backends, "service_ranges": m.ServiceRanges, "affinities": m.Affinities,
 	}})
 	if err != nil {
