@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,9 @@ type Options struct {
 	// changed, it returns the same pointer. nil: no port ever has a group.
 	Grouping func(model.Slice) *fib.Grouping
 	Regroup  <-chan struct{} // receives when the result of Grouping can have changed
+	// GroupDenial says why the group of a port does not allow a flow to or from a remote address; "": it allows
+	// the flow. nil: no port ever has a group.
+	GroupDenial func(port string, d model.Direction, remote netip.Addr, protocol uint8, destination uint16) string
 }
 
 // agent is a running node. Only the loop uses the loop's fields. Other goroutines
@@ -45,6 +49,7 @@ type agent struct {
 	services services                                                                // Options.Services
 	grouping func(model.Slice) *fib.Grouping                                         // Options.Grouping
 	regroup  <-chan struct{}                                                         // Options.Regroup
+	denied   groupDenial                                                             // Options.GroupDenial
 	log      *slog.Logger
 	started  time.Time
 	space    *netdev.Space
@@ -79,7 +84,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	a := &agent{
-		config: c, version: o.Version, chosen: o.NetworkOf, services: services{follow: o.Services}, grouping: o.Grouping, regroup: o.Regroup, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
+		config: c, version: o.Version, chosen: o.NetworkOf, services: services{follow: o.Services}, grouping: o.Grouping, regroup: o.Regroup, denied: o.GroupDenial, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
 	}
 	err = a.run(ctx)
 	if a.removed {

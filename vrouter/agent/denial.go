@@ -12,6 +12,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
+// groupDenial is the type of Options.GroupDenial.
+type groupDenial func(port string, d model.Direction, remote netip.Addr, protocol uint8, destination uint16) string
+
 // opening is the first packet of a flow, as the rules of a policy see it.
 type opening struct {
 	source, destination netip.Addr
@@ -67,9 +70,31 @@ func (o opening) matches(r model.Rule, d model.Direction) bool {
 		(first == 0 && last == 65535 || o.ported && first <= o.port && o.port <= last)
 }
 
-// denial says which rule of a port denies the packet in a direction; "": none does. It
-// follows (*compiler).policy in package fib.
+// denial says which rule of a port, or which policies of its group, deny the packet in a direction; "": none does.
+// It follows (*compiler).policy in package fib.
 func (v *snapshot) denial(p *model.Port, d model.Direction, o opening) string {
+	if words := v.ruleDenial(p, d, o); words != "" || v.denied == nil {
+		return words
+	}
+	remote := o.source
+	if d == model.Egress {
+		remote = o.destination
+	}
+	network, _ := v.want.Network(p.Network)
+	node, _ := v.want.State.Node(p.Node)
+	host := v.portAt(p.Network, remote)
+	if network.NodeAccess && (slices.Contains(node.Underlay, remote) || host != nil && host.Attach.Host && host.Node == p.Node) {
+		return "" // a workload and its own node reach each other
+	}
+	words := v.denied(p.Name, d, remote, o.protocol, o.port)
+	if words == "" {
+		return ""
+	}
+	return fmt.Sprintf("port %s, %s", p.Name, words)
+}
+
+// ruleDenial says which rule of a port denies the packet in a direction; "": none does.
+func (v *snapshot) ruleDenial(p *model.Port, d model.Direction, o opening) string {
 	network, _ := v.want.Network(p.Network)
 	names := slices.Concat(p.Policies, network.Policies)
 	guarded := false
@@ -121,7 +146,12 @@ func (v *snapshot) deniedFrame(vif uint32, entered bool, frame []byte) string {
 	case !entered:
 		return v.denial(&p, model.Ingress, o)
 	}
-	if words := v.denial(&p, model.Egress, o); words != "" {
+	return v.deniedHere(&p, o)
+}
+
+// deniedHere says which port of this node denies a packet that the workload of p sends; "": none does.
+func (v *snapshot) deniedHere(p *model.Port, o opening) string {
+	if words := v.denial(p, model.Egress, o); words != "" {
 		return words
 	}
 	if to := v.portAt(p.Network, o.destination); to != nil && to.Node == p.Node {
@@ -132,12 +162,7 @@ func (v *snapshot) deniedFrame(vif uint32, entered bool, frame []byte) string {
 
 // deniedThere says where the node of the receiver drops a packet of a port by policy; "": it does
 // not. The receiver's flows are unknown here.
-func (v *snapshot) deniedThere(from string, frame []byte) string {
-	p, _ := v.want.Port(from)
-	o, ok := openingOf(frame)
-	if !ok {
-		return ""
-	}
+func (v *snapshot) deniedThere(p *model.Port, o opening) string {
 	to := v.portAt(p.Network, o.destination)
 	if to == nil || to.Node == p.Node {
 		return ""

@@ -34,6 +34,7 @@ func TestADenialNamesThePortAndTheRule(t *testing.T) {
 	}
 	want := reconcile.NewDesired("a", state.Slice("a"), &fib.IDs{}, nil)
 	v := &snapshot{want: want, names: func() *names { return &names{vifs: map[uint32]string{1: "web1", 2: "here"}} }}
+	web1, _ := want.Port("web1")
 	for _, c := range []struct {
 		to, protocol string
 		port         uint16
@@ -49,7 +50,8 @@ func TestADenialNamesThePortAndTheRule(t *testing.T) {
 	} {
 		p, err := makeProbe(v, api.TraceRequest{From: "web1", To: address(c.to), Protocol: c.protocol, DestinationPort: c.port})
 		must.Succeed(t, err)
-		if got := v.deniedThere("web1", p.frame); got != c.want {
+		o, _ := openingOf(p.frame)
+		if got := v.deniedThere(&web1, o); got != c.want {
 			t.Errorf("%s to %s: %q, want %q", p.words, c.to, got, c.want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
@@ -26,7 +27,7 @@ func (a *agent) doctor(v *snapshot) []api.Finding {
 	findings = append(findings, attachFindings(v)...)
 	findings = append(findings, directFindings(v)...)
 	findings = append(findings, mtuFindings(v)...)
-	findings = append(findings, a.workloadFindings(v)...)
+	findings = append(findings, a.tableFindings(v)...)
 	for _, f := range v.fabric {
 		findings = append(findings, a.offloadFindings(v, f.Link.Attrs().Name)...)
 	}
@@ -197,12 +198,31 @@ func MTUFinding(device string, mtu int, encapsulations []model.Encapsulation, v6
 // minIPv6MTU is the smallest MTU of a link with IPv6 (RFC 8200, section 5).
 const minIPv6MTU = 1280
 
-// workloadFindings compare the MTUs of existing devices with those of the tunnels.
-func (a *agent) workloadFindings(v *snapshot) []api.Finding {
+// tableFindings report what the data path's tables say.
+func (a *agent) tableFindings(v *snapshot) []api.Finding {
 	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
-		return []api.Finding{{Topic: "mtu", Level: api.LevelNote, Text: fmt.Sprintf("read the MTUs of vifs: %v", err)}}
+		return []api.Finding{{Topic: "tables", Level: api.LevelNote, Text: fmt.Sprintf("read the tables: %v", err)}}
 	}
+	return append(workloadFindings(v, t), sizeFinding(reconcile.TableSizes(t, int(a.flowCount.Load()), a.reconciler.Limits)))
+}
+
+// sizeFinding reports the tables that are nearly full.
+func sizeFinding(sizes []reconcile.TableSize) api.Finding {
+	var near []string
+	for _, s := range sizes {
+		if s.Entries*5 >= int(s.Limit)*4 {
+			near = append(near, fmt.Sprintf("%s has %d of at most %d entries", s.Name, s.Entries, s.Limit))
+		}
+	}
+	if len(near) == 0 {
+		return api.Finding{Topic: "tables", Level: api.LevelOK, Text: fmt.Sprintf("all %d tables have at most 80 %% of their entries", len(sizes))}
+	}
+	return api.Finding{Topic: "tables", Level: api.LevelNote, Text: strings.Join(near, ", "), Remedy: "raise limits in the node's configuration; limits.routes also decides about identities and allows"}
+}
+
+// workloadFindings compare the MTUs of existing devices with those of the tunnels.
+func workloadFindings(v *snapshot, t fib.Tables) []api.Finding {
 	var all []api.Finding
 	for name, d := range v.devices {
 		vif, ok := t.Vifs[uint32(d.Index())]

@@ -66,6 +66,17 @@ func TestTheDoctorListsAMissingUnderlayOnce(t *testing.T) {
 	}
 }
 
+func TestTheDoctorReportsTablesThatAreNearlyFull(t *testing.T) {
+	sizes := []reconcile.TableSize{{Name: "identities", Entries: 79, Limit: 100}, {Name: "allows", Entries: 79, Limit: 100}}
+	if f := sizeFinding(sizes); f.Level != api.LevelOK || f.Remedy != "" {
+		t.Errorf("79 of 100 entries: %+v", f)
+	}
+	sizes[1].Entries++
+	if f := sizeFinding(sizes); f.Level != api.LevelNote || f.Text != "allows has 80 of at most 100 entries" || f.Remedy == "" {
+		t.Errorf("80 of 100 entries: %+v", f)
+	}
+}
+
 func TestMTUFindings(t *testing.T) {
 	for v6, levels := range map[bool]map[int]string{
 		false: {9000: api.LevelOK, 1550: api.LevelOK, 1549: api.LevelNote, 1330: api.LevelNote, 1329: api.LevelProblem},

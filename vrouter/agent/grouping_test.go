@@ -2,9 +2,12 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +17,9 @@ import (
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
@@ -59,7 +64,10 @@ func TestGroupsOfPolicies(t *testing.T) {
 	b.state = b.TwoNodes.State(b.workloads)
 	var grouping atomic.Pointer[fib.Grouping]
 	regroup := make(chan struct{})
-	for node, o := range map[string]Options{"a": {}, "b": {Grouping: func(model.Slice) *fib.Grouping { return grouping.Load() }, Regroup: regroup}} {
+	denial := func(port string, d model.Direction, remote netip.Addr, protocol uint8, destination uint16) string {
+		return fmt.Sprintf("%s with %s, protocol %d, port %d: shop/closed", d, remote, protocol, destination)
+	}
+	for node, o := range map[string]Options{"a": {GroupDenial: denial}, "b": {GroupDenial: denial, Grouping: func(model.Slice) *fib.Grouping { return grouping.Load() }, Regroup: regroup}} {
 		b.nodes[node] = startWith(t, b.Config(node), o)
 		b.apply(t, node, b.state)
 	}
@@ -92,12 +100,33 @@ func TestGroupsOfPolicies(t *testing.T) {
 		t.Error("the connection from before the policy works")
 	}
 	must.Succeed(t, exchange(b.workloads["b1"], b.workloads["a1"], "10.7.0.10")) // the other direction
+	trace := func(node, from, to string) inspect.Trace {
+		t.Helper()
+		got, err := b.nodes[node].client.Trace(t.Context(), api.TraceRequest{From: from, To: netip.MustParseAddr(to), Protocol: "tcp", DestinationPort: 80})
+		must.Succeed(t, err)
+		return got
+	}
+	if got, want := trace("a", "a1", "10.7.0.11").Elsewhere, "dropped on node b: policy (port b1, ingress with 10.7.0.10, protocol 6, port 80: shop/closed), unless it answers a flow of b1"; got != want {
+		t.Errorf("the trace on the sender's node says %q, want %q", got, want)
+	}
+	log, err := b.nodes["b"].client.DropLog(t.Context())
+	must.Succeed(t, err)
+	if want := "port b1, ingress with 10.7.0.10, protocol 6, port 8080: shop/closed"; !slices.ContainsFunc(log, func(e inspect.DropEvent) bool { return e.Denied == want }) {
+		t.Errorf("no drop has the words %q: %+v", want, log)
+	}
 	set(&fib.Grouping{Revision: 2, Groups: groups, Sets: fib.Sets{
 		Identities: map[fib.RouteKey]fib.Identity{{VRF: b.state.Networks[0].ID, Prefix: netip.MustParsePrefix("10.7.0.10/32")}: {Pods: friends}},
 		Allows:     map[fib.Allow]bool{{Group: group, Identity: friends, Protocol: unix.IPPROTO_TCP}: true},
 	}})
 	reaches("a1", true)
 	reaches("a2", false)
+	set(&fib.Grouping{Revision: 3, Groups: map[string]fib.Group{"b1": {Number: group, Out: true}}})
+	agenttest.Eventually(t, "a trace that names the policy", func() error {
+		if got := trace("b", "b1", "10.7.0.10").Verdict; !strings.HasSuffix(got, ": port b1, egress with 10.7.0.10, protocol 6, port 80: shop/closed") {
+			return errors.New(got)
+		}
+		return nil
+	})
 	set(nil)
 	reaches("a2", true)
 }

@@ -15,6 +15,7 @@ import (
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
 
@@ -194,7 +195,12 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	w := map[string]*netdev.Space{"a1": agenttest.NewSpace(t, "wa1"), "a2": agenttest.NewSpace(t, "wa2")}
 	c := f.Config("a")
 	c.Limits.Routes, c.Metrics = 3000, freeAddress(t)
-	a := start(t, c)
+	group := fib.Group{Number: 5, In: true}
+	grouping := &fib.Grouping{Revision: 1, Groups: map[string]fib.Group{"a1": group, "a2": group}, Sets: fib.Sets{
+		Identities: map[fib.RouteKey]fib.Identity{{VRF: 7, Prefix: netip.MustParsePrefix("10.7.0.12/32")}: {Pods: 6}},
+		Allows:     map[fib.Allow]bool{{Group: 5}: true, {Group: 5, Identity: 6}: true},
+	}}
+	a := startWith(t, c, Options{Grouping: func(model.Slice) *fib.Grouping { return grouping }})
 	s := f.State(w)
 	s.Policies = []model.Policy{{Name: "web", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"}}}}
 	s.Ports[1].Policies = []string{"web"}
@@ -203,22 +209,27 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	must.Succeed(t, exchange(w["a1"], w["a2"], "10.7.0.12"))
 	got := scrape(t, a)
 	for name, want := range map[string]float64{
-		`vrouter_table_entries{table="vifs"}`:   2,
-		`vrouter_table_entries{table="hosts4"}`: float64(hostsIn(t, a, true)),
-		`vrouter_table_entries{table="hosts6"}`: float64(hostsIn(t, a, false)),
-		`vrouter_table_limit{table="hosts4"}`:   3000,
-		`vrouter_table_limit{table="hosts6"}`:   3000,
-		`vrouter_table_limit{table="flows"}`:    4096,
-		`vrouter_flows`:                         float64(flowsOf(t, a)),
-		`vrouter_table_entries{table="flows"}`:  float64(flowsOf(t, a)),
-		`vrouter_problems`:                      0,
-		`vrouter_repairs_total`:                 0,
-		`vrouter_scrape_ok`:                     1,
-		`vrouter_store_up`:                      1,
-		`vrouter_store_waiting_ports`:           0,
-		`vrouter_nodes{state="there"}`:          2,
-		`vrouter_nodes{state="gone"}`:           0,
-		`vrouter_info{node="a",version="test"}`: 1,
+		`vrouter_table_entries{table="vifs"}`:       2,
+		`vrouter_table_entries{table="hosts4"}`:     float64(hostsIn(t, a, true)),
+		`vrouter_table_entries{table="hosts6"}`:     float64(hostsIn(t, a, false)),
+		`vrouter_table_limit{table="hosts4"}`:       3000,
+		`vrouter_table_limit{table="hosts6"}`:       3000,
+		`vrouter_table_limit{table="flows"}`:        4096,
+		`vrouter_table_entries{table="identities"}`: 1,
+		`vrouter_table_limit{table="identities"}`:   1500,
+		`vrouter_table_entries{table="allows"}`:     2,
+		`vrouter_table_limit{table="allows"}`:       1500,
+		`vrouter_table_entries{table="groups"}`:     1,
+		`vrouter_flows`:                             float64(flowsOf(t, a)),
+		`vrouter_table_entries{table="flows"}`:      float64(flowsOf(t, a)),
+		`vrouter_problems`:                          0,
+		`vrouter_repairs_total`:                     0,
+		`vrouter_scrape_ok`:                         1,
+		`vrouter_store_up`:                          1,
+		`vrouter_store_waiting_ports`:               0,
+		`vrouter_nodes{state="there"}`:              2,
+		`vrouter_nodes{state="gone"}`:               0,
+		`vrouter_info{node="a",version="test"}`:     1,
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %v, want %v", name, got[name], want)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/service"
 )
 
@@ -57,6 +59,26 @@ func (a *agent) setServices(all []service.Service) error {
 		a.log.Debug("services changed", "updated", changes.Updated, "deleted", changes.Deleted)
 	}
 	return nil
+}
+
+// translated returns a packet as policies see it: with the backend that the data path has chosen, if it goes to a
+// service.
+func (s *services) translated(o opening, steps []datapath.TraceStep) opening {
+	at := slices.IndexFunc(steps, func(s datapath.TraceStep) bool { return s.Kind == datapath.TraceService })
+	if at < 0 {
+		return o
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := service.Key{Address: o.destination, Port: o.port, Protocol: o.protocol}
+	for _, one := range s.all {
+		for _, b := range one.Backends {
+			if one.Key == key && slices.ContainsFunc(steps[at:], func(s datapath.TraceStep) bool { return s.Address == b.Addr() }) {
+				o.destination, o.port = b.Addr(), b.Port()
+			}
+		}
+	}
+	return o
 }
 
 // renewServices writes the services again if their data path has been replaced. The loop calls it until it succeeds.

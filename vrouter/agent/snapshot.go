@@ -27,6 +27,7 @@ type snapshot struct {
 	devices  map[string]*netdev.Device   // by port
 	links    map[netip.Addr]direct.State // result of Pass.Links
 	labels   reconcile.Labels
+	denied   groupDenial   // nil: ports have no groups
 	names    func() *names // computes the names at the first call
 	networks map[uint32]model.Network
 	problems []api.Problem
@@ -65,7 +66,7 @@ func namesOf(p *reconcile.Pass) *names {
 func (a *agent) publish() {
 	p := a.reconciler.Last
 	v := &snapshot{
-		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
+		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, denied: a.denied, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
 		networks: map[uint32]model.Network{},
 		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"windtunnel/vrouter/api"
@@ -39,10 +40,29 @@ func (a *agent) trace(v *snapshot, r api.TraceRequest) (inspect.Trace, error) {
 	for _, s := range steps {
 		t.Steps = append(t.Steps, describeStep(v, s))
 	}
-	if t.Verdict, t.Dropped = verdict(v, steps, action); !t.Dropped {
-		t.Elsewhere = v.deniedThere(r.From, p.frame)
+	t.Verdict, t.Dropped = verdict(v, steps, action)
+	from, _ := v.want.Port(r.From)
+	o, ok := openingOf(p.frame)
+	if ok {
+		o = a.services.translated(o, steps)
+	}
+	switch {
+	case !ok:
+	case !t.Dropped:
+		t.Elsewhere = v.deniedThere(&from, o)
+	case dropsBy(steps, "policy"):
+		if words := v.deniedHere(&from, o); words != "" {
+			t.Verdict += ": " + words
+		}
 	}
 	return t, nil
+}
+
+// dropsBy reports whether the packet was dropped for a reason.
+func dropsBy(steps []datapath.TraceStep, reason string) bool {
+	return slices.ContainsFunc(steps, func(s datapath.TraceStep) bool {
+		return s.Kind == datapath.TraceDrop && datapath.ReasonOf(s.ID).Name == reason
+	})
 }
 
 // describeStep describes one step.

@@ -2,6 +2,7 @@ package fib
 
 import (
 	"maps"
+	"reflect"
 
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -172,6 +173,9 @@ func (c *Compiled) addPlace(t *Tables, at place) {
 // differing returns copies of two maps without the entries that are equal in both.
 func differing[K, V comparable](a, b map[K]V) (onlyA, onlyB map[K]V) {
 	onlyA, onlyB = map[K]V{}, map[K]V{}
+	if reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() {
+		return onlyA, onlyB // the same map
+	}
 	for k, v := range a {
 		if w, has := b[k]; !has || w != v {
 			onlyA[k] = v

@@ -55,7 +55,7 @@ func (c *compiler) grouping() {
 	if g == nil {
 		return
 	}
-	if n := max(len(g.Identities), len(g.Allows)); limit != 0 && n > limit {
+	if n := g.Entries(); limit != 0 && n > limit {
 		c.warn("node", "groups", "the NetworkPolicies need %d map entries, and the maps have room for %d, so all ports that a policy selects are closed; raise limits.routes in the node's configuration", n, limit)
 		c.facts.Grouping = &Grouping{Groups: g.Groups}
 		return

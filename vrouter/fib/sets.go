@@ -7,6 +7,9 @@ type Sets struct {
 	Allows     map[Allow]bool
 }
 
+// Entries returns the number of entries that the larger map needs.
+func (s Sets) Entries() int { return max(len(s.Identities), len(s.Allows)) }
+
 // Grouping says which policies restrict which ports of a node: each port's group, and the flows that each group
 // allows.
 type Grouping struct {

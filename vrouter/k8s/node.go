@@ -106,18 +106,23 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	if err != nil {
 		return err
 	}
-	if n.Options.Services, err = followServices(in, n.Name, n.Options.Logger); err != nil {
+	e, err := newEvents(in, n.Name, n.Options.Logger)
+	if err != nil {
+		return err
+	}
+	go e.run(ctx)
+	if n.Options.Services, err = followServices(in, e); err != nil {
 		return err
 	}
 	ranges, outside := n.ranges(&is)
 	if len(outside) > 0 {
-		n.warn(ctx, c, podCIDROutside, fmt.Sprintf("the podCIDR %v of the node is not in a subnet of the network %s, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", outside, n.Network.Name))
+		e.report(podCIDROutside, []problem{{aboutNode(n.Name), podCIDROutside, fmt.Sprintf("the podCIDR %v of the node is not in a subnet of the network %s, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", outside, n.Network.Name)}})
 	}
-	p, err := followPolicies(ctx, in, n.Name, n.Options.Logger)
+	p, err := followPolicies(ctx, in, e, int(conf.Limits.Datapath().WithDefaults().Sets()))
 	if err != nil {
 		return err
 	}
-	n.Options.Grouping, n.Options.Regroup = p.grouping, p.changed
+	n.Options.Grouping, n.Options.Regroup, n.Options.GroupDenial = p.grouping, p.changed, p.denial
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -125,7 +130,7 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 		if n.retry(running, "install the CNI plugin", func() error { return n.install(running, conf.Socket, ranges) }) == nil {
 			n.Options.Logger.Info("pods can start on this node", "network", n.Network.Name)
 			if file := n.firstOther(); file != "" {
-				n.warn(running, c, otherPlugin, "the CNI configuration "+file+" comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file")
+				e.report(otherPlugin, []problem{{aboutNode(n.Name), otherPlugin, "the CNI configuration " + file + " comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file"}})
 			}
 		}
 	}()
@@ -136,7 +141,7 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 		return nil
 	}
 	if err != nil {
-		n.event(ctx, c, agentFailed, err.Error())
+		_ = e.add(ctx, problem{aboutNode(n.Name), agentFailed, err.Error()}) // it logs its error
 	}
 	return err
 }

@@ -3,52 +3,56 @@ package k8s
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/k8s/netpol"
 	"windtunnel/vrouter/model"
 )
 
-// policies follows the NetworkPolicies of the cluster, and computes the groups of a node's ports.
+// policies follows the NetworkPolicies of the cluster, and computes the groups of the ports of a node.
 type policies struct {
-	node    string
-	log     *slog.Logger
+	events  *events
 	changed chan struct{} // agent.Options.Regroup
+	limit   int           // of identities, and of allowed flows; see fib.Limits
 
 	mu       sync.Mutex
 	compiler *netpol.Compiler
-	known    map[netpol.Name]bool // policies
-	ports    []*model.Port        // that the compiler has
-	vrfs     map[string]uint32    // of the networks of ports
-	dirty    bool                 // the compiler has changes that last lacks
-	last     *fib.Grouping
-	took     time.Duration // of the last compilation
-	said     netpol.Result // the result whose problems were logged last
+	known    map[netpol.Name]types.UID // policies
+	ports    []*model.Port             // that the compiler has
+	vrfs     map[string]uint32         // of the networks of ports
+	dirty    bool                      // the compiler has changes that last lacks
+	last     netpol.Result
+	took     time.Duration        // of the last compilation
+	closed   map[string]time.Time // since when the ports of last.Unknown are closed
 }
 
-// policyShare: compilations after changes of pods and policies use at most 1/5 of a CPU.
-const policyShare = 4
+const (
+	policyShare = 4               // compilations after changes of pods and policies use at most 1/5 of a CPU
+	closedWait  = 5 * time.Second // of a port whose pod is not known, before this is reported
+)
 
-func newPolicies(node string, log *slog.Logger) *policies {
-	return &policies{node: node, log: log, changed: make(chan struct{}, 1), compiler: netpol.New(), known: map[netpol.Name]bool{}}
+func newPolicies(e *events, limit int) *policies {
+	return &policies{events: e, limit: limit, changed: make(chan struct{}, 1), compiler: netpol.New(), known: map[netpol.Name]types.UID{}, closed: map[string]time.Time{}}
 }
 
 // followPolicies follows the policies until ctx ends. It returns when it knows all objects, so that no
 // pod is open until then.
-func followPolicies(ctx context.Context, config *rest.Config, node string, log *slog.Logger) (*policies, error) {
+func followPolicies(ctx context.Context, config *rest.Config, e *events, limit int) (*policies, error) {
 	core, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
 		return nil, err
@@ -57,10 +61,10 @@ func followPolicies(ctx context.Context, config *rest.Config, node string, log *
 	if err != nil {
 		return nil, err
 	}
-	p := newPolicies(node, log)
-	namespaces, err1 := watchAll(ctx, log, core, "namespaces", &corev1.Namespace{}, slimNamespace, nil)
-	pods, err2 := watchAll(ctx, log, core, "pods", &corev1.Pod{}, slimPod, nil)
-	all, err3 := watchAll(ctx, log, networking, "networkpolicies", &networkingv1.NetworkPolicy{}, slimPolicy, nil)
+	p := newPolicies(e, limit)
+	namespaces, err1 := watchAll(ctx, e.log, core, "namespaces", &corev1.Namespace{}, slimNamespace, nil)
+	pods, err2 := watchAll(ctx, e.log, core, "pods", &corev1.Pod{}, slimPod, nil)
+	all, err3 := watchAll(ctx, e.log, networking, "networkpolicies", &networkingv1.NetworkPolicy{}, slimPolicy, nil)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
@@ -127,7 +131,7 @@ func nameOf(o metav1.Object) netpol.Name {
 func (p *policies) setNamespace(n *corev1.Namespace) { p.compiler.SetNamespace(n.Name, n.Labels) }
 
 func (p *policies) setPod(o *corev1.Pod) {
-	pod := netpol.Pod{Name: nameOf(o), UIDs: []string{string(o.UID), ""}, Labels: o.Labels} // "": the runtime gave no UID
+	pod := netpol.Pod{Name: nameOf(o), UIDs: []string{string(o.UID), ""}, Labels: o.Labels, HostNetwork: o.Spec.HostNetwork} // "": the runtime gave no UID
 	if hash := o.Annotations[configHash]; hash != "" {
 		pod.UIDs = append(pod.UIDs, hash)
 	}
@@ -140,7 +144,7 @@ func (p *policies) setPod(o *corev1.Pod) {
 }
 
 func (p *policies) setPolicy(o *networkingv1.NetworkPolicy) {
-	p.known[nameOf(o)] = true
+	p.known[nameOf(o)] = o.UID
 	p.compiler.SetPolicy(o)
 }
 
@@ -165,7 +169,7 @@ func slimPod(object any) (any, error) {
 		return object, nil
 	}
 	kept := &corev1.Pod{ObjectMeta: slimMeta(o.ObjectMeta, "")}
-	kept.UID, kept.Labels = o.UID, o.Labels
+	kept.Labels, kept.Spec.HostNetwork = o.Labels, o.Spec.HostNetwork
 	if hash := o.Annotations[configHash]; hash != "" {
 		kept.Annotations = map[string]string{configHash: hash}
 	}
@@ -203,22 +207,49 @@ func (p *policies) grouping(s model.Slice) *fib.Grouping {
 	defer p.mu.Unlock()
 	p.setPorts(s)
 	if !p.dirty {
-		return p.last
+		return p.last.Grouping
 	}
 	p.dirty = false
 	if len(p.known) == 0 {
-		p.last = nil
-		return nil
+		p.last = netpol.Result{}
+	} else {
+		began := time.Now()
+		p.last = p.compiler.Compile()
+		p.took = time.Since(began)
 	}
-	began := time.Now()
-	r := p.compiler.Compile()
-	p.took = time.Since(began)
-	p.report(r)
-	if l := p.last; l == nil || !maps.Equal(l.Groups, r.Groups) || !maps.Equal(l.Identities, r.Identities) || !maps.Equal(l.Allows, r.Allows) {
-		p.last = &r.Grouping
-	}
-	return p.last
+	p.report()
+	return p.last.Grouping
 }
+
+// denial names the policies that deny a flow of a port; see agent.Options.
+func (p *policies) denial(port string, d model.Direction, remote netip.Addr, protocol uint8, destination uint16) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last.Grouping == nil {
+		return ""
+	}
+	egress := d == model.Egress
+	if g := p.last.Groups[port]; p.isFull() && (egress && g.Out || !egress && g.In) {
+		return "which is closed: the NetworkPolicies need more map entries than the node has room for"
+	}
+	denied, by := p.compiler.Denial(netpol.Flow{Endpoint: port, Egress: egress, Remote: remote, Protocol: protocol, Port: destination})
+	var names []string
+	for _, n := range by {
+		names = append(names, n.Namespace+"/"+n.Name)
+	}
+	switch {
+	case !denied:
+		return ""
+	case len(names) == 0:
+		return "which is closed: its pod is not known yet"
+	case len(names) == 1:
+		return "NetworkPolicy " + names[0] + " does not allow it"
+	}
+	return fmt.Sprintf("none of %d NetworkPolicies allows it: %s", len(names), phrase.Some(names, 8))
+}
+
+// isFull reports whether the node's maps have no room for the last result.
+func (p *policies) isFull() bool { return p.last.Grouping != nil && p.last.Entries() > p.limit }
 
 // setPorts gives the compiler the ports of a slice.
 func (p *policies) setPorts(s model.Slice) {
@@ -245,23 +276,55 @@ func (p *policies) setPorts(s model.Slice) {
 	})
 	for _, port := range changed { // after all deletions: a port can move to another node
 		p.compiler.SetEndpoint(netpol.Endpoint{
-			Name: port.Name, Pod: netpol.Name{Namespace: port.Pod.Namespace, Name: port.Pod.Name}, UID: port.Pod.UID, VRF: vrfs[port.Network], IPs: port.IPs, Local: port.Node == p.node,
+			Name: port.Name, Pod: netpol.Name{Namespace: port.Pod.Namespace, Name: port.Pod.Name}, UID: port.Pod.UID, VRF: vrfs[port.Network], IPs: port.IPs, Local: port.Node == p.events.node,
 		})
 	}
 	p.ports, p.vrfs = s.All, vrfs
 }
 
-// report logs the problems of a result that the result before did not have.
-func (p *policies) report(r netpol.Result) {
-	for name, all := range r.Problems {
-		if !slices.Equal(all, p.said.Problems[name]) {
-			p.log.Warn("a part of a NetworkPolicy has no effect", "policy", name.Namespace+"/"+name.Name, "problem", strings.Join(all, "; "))
+// report reports the problems of the last result.
+func (p *policies) report() {
+	var all []problem
+	about := func(n netpol.Name) corev1.ObjectReference {
+		return corev1.ObjectReference{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy", Namespace: n.Namespace, Name: n.Name, UID: p.known[n]}
+	}
+	for name, texts := range p.last.Problems {
+		for _, text := range texts {
+			all = append(all, problem{about(name), withoutEffect, text})
 		}
 	}
-	for _, port := range r.Unknown {
-		if !slices.Contains(p.said.Unknown, port) {
-			p.log.Info("the API server has not named the pod of a port yet, so the port is closed", "port", port)
+	if p.isFull() {
+		text := fmt.Sprintf("the NetworkPolicies need more map entries than node %s has room for, so all pods of the node that a policy selects are closed; raise limits.routes in the ConfigMap %s/%s", p.events.node, Namespace, NodeName)
+		all = append(all, problem{aboutNode(p.events.node), tablesFull, text})
+		for _, name := range p.compiler.InForce() {
+			all = append(all, problem{about(name), tablesFull, text})
 		}
 	}
-	p.said = netpol.Result{Problems: r.Problems, Unknown: r.Unknown}
+	all = append(all, p.reportClosed()...)
+	p.events.report("policies", all)
+}
+
+// reportClosed returns the problems of ports that have been closed for closedWait because their pods are not known.
+// They stay closed: the policies of an unknown pod cannot be found.
+func (p *policies) reportClosed() (all []problem) {
+	closed := make(map[string]time.Time, len(p.last.Unknown))
+	for _, e := range p.last.Unknown {
+		since, before := p.closed[e.Name]
+		if !before {
+			since = time.Now()
+			time.AfterFunc(closedWait, func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.report()
+			})
+		}
+		if closed[e.Name] = since; time.Since(since) >= closedWait {
+			all = append(all, problem{
+				corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: e.Pod.Namespace, Name: e.Pod.Name, UID: types.UID(e.UID)}, podUnknown,
+				fmt.Sprintf("the API server has not sent this pod to the agent of node %s yet, so the pod's NetworkPolicies are not known; until then the network of the pod is closed", p.events.node),
+			})
+		}
+	}
+	p.closed = closed
+	return all
 }

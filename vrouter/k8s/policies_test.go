@@ -84,9 +84,9 @@ spec:
 		}
 	}
 	apply("wrong", "{podSelector: {matchLabels: {app: server}}, ingress: [{ports: [{port: nameless}]}]}")
-	k.await("the log names the policy whose port no pod has", func() bool {
-		said, err := k.Kubectl("", "-n", Namespace, "logs", "-l", "app="+NodeName, "--tail=-1")
-		return err == nil && strings.Contains(said, "policy=shop/wrong") && strings.Contains(said, "nameless")
+	k.await("an event of the policy names the port that no pod has", func() bool {
+		said, err := k.Kubectl("", "-n", "shop", "describe", "networkpolicy", "wrong")
+		return err == nil && strings.Contains(said, withoutEffect) && strings.Contains(said, "nameless")
 	})
 	k.kubectl("", "-n", "shop", "delete", "networkpolicies", "--all")
 	flows("without policies all pods reach each other again", cs+" "+cg+" "+gs)

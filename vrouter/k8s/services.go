@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -26,9 +27,9 @@ import (
 // serviceWait is the time to wait after a change, so that several changes are written together.
 const serviceWait = 20 * time.Millisecond
 
-// followServices returns a function that follows the services of the cluster for a node; see
+// followServices returns a function that follows the services of the cluster for the node of e; see
 // agent.Options.
-func followServices(config *rest.Config, node string, log *slog.Logger) (func(ctx context.Context, set func([]service.Service) error), error) {
+func followServices(config *rest.Config, e *events) (func(ctx context.Context, set func([]service.Service) error), error) {
 	services, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
 		return nil, err
@@ -39,21 +40,24 @@ func followServices(config *rest.Config, node string, log *slog.Logger) (func(ct
 	}
 	return func(ctx context.Context, set func([]service.Service) error) {
 		changed := make(chan struct{}, 1)
-		s, err := watchAll(ctx, log, services, "services", &corev1.Service{}, slimService, changed)
-		e, err2 := watchAll(ctx, log, slices, "endpointslices", &discoveryv1.EndpointSlice{}, slimEndpoints(node), changed)
+		all, err := watchAll(ctx, e.log, services, "services", &corev1.Service{}, slimService, changed)
+		endpoints, err2 := watchAll(ctx, e.log, slices, "endpointslices", &discoveryv1.EndpointSlice{}, slimEndpoints(e.node), changed)
 		if err := errors.Join(err, err2); err != nil {
-			log.Error("cannot follow the services of the cluster; workloads keep the services that they have", "error", err)
+			e.log.Error("cannot follow the services of the cluster; workloads keep the services that they have", "error", err)
 			return
 		}
-		if !cache.WaitForCacheSync(ctx.Done(), s.HasSynced, e.HasSynced) {
+		if !cache.WaitForCacheSync(ctx.Done(), all.HasSynced, endpoints.HasSynced) {
 			return
 		}
 		for ctx.Err() == nil {
 			var again <-chan time.Time
-			if err := set(servicesOf(listed[*corev1.Service](s), listed[*discoveryv1.EndpointSlice](e))); err != nil {
-				log.Warn("cannot write the cluster's services to the data path; trying again", "error", err)
+			known, problems := servicesOf(listed[*corev1.Service](all), listed[*discoveryv1.EndpointSlice](endpoints))
+			if err := set(known); err != nil {
+				e.log.Warn("cannot write the cluster's services to the data path; trying again", "error", err)
 				again = time.After(lookPause)
+				problems = append(problems, problem{aboutNode(e.node), servicesNotSet, "cannot write the cluster's services to the data path, so pods of this node do not see changes of services; see the log of the agent's pod"})
 			}
+			e.report("services", problems)
 			select {
 			case <-changed:
 			case <-again:
@@ -103,7 +107,7 @@ func listed[T any](i cache.SharedInformer) (all []T) {
 }
 
 func slimMeta(m metav1.ObjectMeta, label string) metav1.ObjectMeta {
-	kept := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion}
+	kept := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
 	if value, has := m.Labels[label]; has {
 		kept.Labels = map[string]string{label: value}
 	}
@@ -143,8 +147,8 @@ func slimEndpoints(node string) cache.TransformFunc {
 	}
 }
 
-// servicesOf returns the services for the data path, sorted by key.
-func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) (all []service.Service) {
+// servicesOf returns the services for the data path, sorted by key, and the problems of the others.
+func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) (all []service.Service, problems []problem) {
 	of := map[[2]string][]*discoveryv1.EndpointSlice{}
 	for _, e := range endpoints {
 		key := [2]string{e.Namespace, e.Labels[discoveryv1.LabelServiceName]}
@@ -166,14 +170,21 @@ func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSli
 					Name: s.Namespace + "/" + s.Name, Affinity: affinityOf(s), Drop: local,
 				}
 				one.Backends = backendsOf(one.Key, p, of[[2]string{s.Namespace, s.Name}], local)
-				if one.Protocol != 0 && !changesPortOfSCTP(one) {
+				switch {
+				case one.Protocol == 0:
+				case changesPortOfSCTP(one):
+					problems = append(problems, problem{
+						corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: s.Namespace, Name: s.Name, UID: s.UID}, notTranslated,
+						fmt.Sprintf("vrouter does not change ports of SCTP: set targetPort of the port %d to the same number, or use kube-proxy for it", p.Port),
+					})
+				default:
 					all = append(all, one)
 				}
 			}
 		}
 	}
 	slices.SortFunc(all, func(a, b service.Service) int { return a.Key.Compare(b.Key) })
-	return slices.CompactFunc(all, func(a, b service.Service) bool { return a.Key == b.Key })
+	return slices.CompactFunc(all, func(a, b service.Service) bool { return a.Key == b.Key }), problems
 }
 
 func affinityOf(s *corev1.Service) time.Duration {

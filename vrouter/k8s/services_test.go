@@ -68,7 +68,10 @@ func TestServicesAreThoseOfTheClusterAsANodeSeesThem(t *testing.T) {
 			[]service.Service{{Key: key, Backends: at("10.1.0.1:8080", "10.1.0.9:8080")}}},
 		"only ending ones": {nil, []*discoveryv1.EndpointSlice{endpointsOf("s", v4, 8080, [2]string{"10.1.0.2", "ending"}, [2]string{"10.1.0.3", "unready"})},
 			[]service.Service{{Key: key, Backends: at("10.1.0.2:8080")}}},
-		"none":                     {nil, []*discoveryv1.EndpointSlice{endpointsOf("another", v4, 80, [2]string{"10.1.0.2"})}, []service.Service{{Key: key}}},
+		"none": {nil, []*discoveryv1.EndpointSlice{endpointsOf("another", v4, 80, [2]string{"10.1.0.2"})}, []service.Service{{Key: key}}},
+		"only IPv6": {func(s *corev1.ServiceSpec) { s.ClusterIPs = []string{"fd00:96::1"} },
+			[]*discoveryv1.EndpointSlice{endpointsOf("s", v4, 80, [2]string{"10.1.0.2"}), endpointsOf("s", discoveryv1.AddressTypeIPv6, 8080, [2]string{"fd00::1"})},
+			[]service.Service{{Key: service.Key{Address: netip.MustParseAddr("fd00:96::1"), Port: 80, Protocol: 6}, Backends: at("[fd00::1]:8080")}}},
 		"of another family":        {nil, []*discoveryv1.EndpointSlice{endpointsOf("s", discoveryv1.AddressTypeIPv6, 80, [2]string{"fd00::1"})}, []service.Service{{Key: key}}},
 		"without a ClusterIP":      {func(s *corev1.ServiceSpec) { s.ClusterIPs = []string{"None"} }, nil, nil},
 		"with an external name":    {func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeExternalName }, nil, nil},
@@ -89,7 +92,7 @@ func TestServicesAreThoseOfTheClusterAsANodeSeesThem(t *testing.T) {
 			for i := range c.want {
 				c.want[i].Name = "shop/s"
 			}
-			got := servicesOf([]*corev1.Service{slim.(*corev1.Service)}, endpoints)
+			got, _ := servicesOf([]*corev1.Service{slim.(*corev1.Service)}, endpoints)
 			if diff := cmp.Diff(c.want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
@@ -116,7 +119,7 @@ func BenchmarkServices(b *testing.B) {
 	}
 	var all []service.Service
 	for b.Loop() {
-		all = servicesOf(services, endpoints)
+		all, _ = servicesOf(services, endpoints)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

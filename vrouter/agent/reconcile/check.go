@@ -38,7 +38,7 @@ func (r *Reconciler) try(next *Desired, partial bool) (*fib.Compiled, error) {
 		return nil, err
 	}
 	next.ids = next.ids.Clone() // the change may still fail
-	compiled, err := assumed.compile(next, fib.Limits{}, partial, r.Last.Compiled)
+	compiled, err := assumed.compile(next, fib.Limits{Sets: r.Limits.Sets()}, partial, r.Last.Compiled)
 	if err != nil {
 		return nil, unfit(err)
 	}
@@ -70,12 +70,19 @@ func TableSizes(t fib.Tables, flows int, l datapath.Limits) []TableSize {
 			prefixes6++
 		}
 	}
+	groups := map[uint32]bool{}
+	for _, p := range t.Policies {
+		if p.Group != (fib.Group{}) {
+			groups[p.Group.Number] = true
+		}
+	}
 	return []TableSize{
 		{"hosts4", hosts4, l.Routes}, {"hosts6", hosts6, l.Routes},
 		{"prefixes4", prefixes4, l.Prefixes}, {"prefixes6", prefixes6, l.Prefixes},
 		{"bridge", len(t.Bridge), l.Bridge}, {"nexthops", len(t.Nexthops), l.Nexthops},
 		{"vifs", len(t.Vifs), l.Vifs}, {"labels", len(t.ILM), l.Labels}, {"vnis", len(t.VNIs), l.Labels},
 		{"remotes", len(t.Remotes), l.Remotes}, {"senders", len(t.Senders), l.Prefixes}, {"flows", flows, l.Flows},
+		{"identities", len(t.Sets.Identities), l.Sets()}, {"allows", len(t.Sets.Allows), l.Sets()}, {"groups", len(groups), l.Vifs},
 	}
 }
 

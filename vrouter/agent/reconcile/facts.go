@@ -139,5 +139,5 @@ func (f *facts) unreachableReasons() []string {
 // exceeds its limit only if there are too many objects. The exception: a freed id cannot
 // be used until fib.IDs.Prune.
 func numbers(l datapath.Limits) fib.Limits {
-	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs, Sets: l.Routes / 2}
+	return fib.Limits{Nexthops: l.Nexthops, Vifs: l.Vifs, Sets: l.Sets()}
 }

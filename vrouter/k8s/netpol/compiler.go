@@ -16,6 +16,8 @@ import (
 
 	networking "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"windtunnel/vrouter/fib"
 )
 
 // Name is the name of a pod or a policy.
@@ -24,9 +26,10 @@ type Name struct{ Namespace, Name string }
 // Pod is a pod of the cluster.
 type Pod struct {
 	Name
-	UIDs   []string // that name the pod; a port with another UID belongs to an earlier pod
-	Labels labels.Set
-	Ports  []Port // with names
+	UIDs        []string // that name the pod; a port with another UID belongs to an earlier pod
+	Labels      labels.Set
+	Ports       []Port // with names
+	HostNetwork bool   // the pod has no port of the overlay
 }
 
 // Port is a named port of a pod.
@@ -55,9 +58,15 @@ type Compiler struct {
 	policies   map[Name]*policy
 	peers      map[string]*peer // by text
 	endpoints  map[string]*endpoint
-	numbers    numbers
+	ofPods     map[Name]map[string]bool // names of endpoints
+	local      map[uint32]int           // number of local endpoints, by VRF
 	regions    regions
 	egressed   map[Port]int // number of egress rules, by the name and protocol of a port
+
+	numbers numbers
+	last    *fib.Grouping   // of the last result
+	tables  *tables         // of the last result; nil: Compile makes new ones
+	changed map[string]bool // names of endpoints that differ from those in tables
 }
 
 // class is the set of pods of a namespace that have the same labels and named ports.
@@ -65,10 +74,14 @@ type class struct {
 	namespace string
 	labels    labels.Set
 	ports     []Port
+	host      bool // Pod.HostNetwork
 	pods      int
 	peers     map[*peer]bool
 	text      string // texts of peers, joined; "": not computed
 	policies  map[*policy]bool
+
+	tables     *tables // that have identities
+	identities map[*region]*identity
 }
 
 type pod struct {
@@ -86,7 +99,7 @@ type endpoint struct {
 func New() *Compiler {
 	return &Compiler{
 		namespaces: map[string]labels.Set{}, pods: map[Name]*pod{}, classes: map[string]*class{}, policies: map[Name]*policy{},
-		peers: map[string]*peer{}, endpoints: map[string]*endpoint{}, egressed: map[Port]int{},
+		peers: map[string]*peer{}, endpoints: map[string]*endpoint{}, ofPods: map[Name]map[string]bool{}, local: map[uint32]int{}, egressed: map[Port]int{}, changed: map[string]bool{}, numbers: newNumbers(),
 	}
 }
 
@@ -96,19 +109,20 @@ func (c *Compiler) SetNamespace(name string, l labels.Set) {
 		return
 	}
 	c.namespaces[name] = l
-	for _, k := range c.classes {
-		if k.namespace == name {
-			c.match(k)
-		}
-	}
+	c.matchNamespace(name)
 }
 
 // DeleteNamespace removes a namespace.
 func (c *Compiler) DeleteNamespace(name string) {
 	delete(c.namespaces, name)
+	c.matchNamespace(name)
+}
+
+func (c *Compiler) matchNamespace(name string) {
 	for _, k := range c.classes {
 		if k.namespace == name {
 			c.match(k)
+			c.tables = nil
 		}
 	}
 }
@@ -118,13 +132,14 @@ func (c *Compiler) SetPod(p Pod) {
 	key := classKey(p)
 	k := c.classes[key]
 	if k == nil {
-		k = &class{namespace: p.Namespace, labels: p.Labels, ports: p.Ports}
+		k = &class{namespace: p.Namespace, labels: p.Labels, ports: p.Ports, host: p.HostNetwork}
 		c.classes[key] = k
 		c.match(k)
 	}
 	k.pods++
 	c.DeletePod(p.Name)
 	c.pods[p.Name] = &pod{k, p.UIDs}
+	c.change(p.Name)
 }
 
 // DeletePod removes a pod.
@@ -134,8 +149,17 @@ func (c *Compiler) DeletePod(n Name) {
 		return
 	}
 	delete(c.pods, n)
+	c.change(n)
 	if p.class.pods--; p.class.pods == 0 {
-		delete(c.classes, classKey(Pod{Name: Name{Namespace: p.namespace}, Labels: p.labels, Ports: p.ports}))
+		c.count(p.class, -1)
+		delete(c.classes, classKey(Pod{Name: Name{Namespace: p.namespace}, Labels: p.labels, Ports: p.ports, HostNetwork: p.host}))
+	}
+}
+
+// change notes that the endpoints of a pod must be computed again.
+func (c *Compiler) change(n Name) {
+	for e := range c.ofPods[n] {
+		c.changed[e] = true
 	}
 }
 
@@ -151,6 +175,9 @@ func classKey(p Pod) string {
 	for _, p := range p.Ports {
 		b.WriteString("\x00:" + p.text())
 	}
+	if p.HostNetwork {
+		b.WriteString("\x00host")
+	}
 	return b.String()
 }
 
@@ -159,10 +186,41 @@ func (p Port) text() string {
 }
 
 // SetEndpoint adds or changes a port of the overlay.
-func (c *Compiler) SetEndpoint(e Endpoint) { c.endpoints[e.Name] = &endpoint{Endpoint: e, version: -1} }
+func (c *Compiler) SetEndpoint(e Endpoint) {
+	c.DeleteEndpoint(e.Name)
+	c.endpoints[e.Name] = &endpoint{Endpoint: e, version: -1}
+	if c.ofPods[e.Pod] == nil {
+		c.ofPods[e.Pod] = map[string]bool{}
+	}
+	c.ofPods[e.Pod][e.Name] = true
+	c.changed[e.Name] = true
+	c.countLocal(e, 1)
+}
 
 // DeleteEndpoint removes a port of the overlay.
-func (c *Compiler) DeleteEndpoint(name string) { delete(c.endpoints, name) }
+func (c *Compiler) DeleteEndpoint(name string) {
+	e := c.endpoints[name]
+	if e == nil {
+		return
+	}
+	delete(c.endpoints, name)
+	if delete(c.ofPods[e.Pod], name); len(c.ofPods[e.Pod]) == 0 {
+		delete(c.ofPods, e.Pod)
+	}
+	c.changed[name] = true
+	c.countLocal(e.Endpoint, -1)
+}
+
+// countLocal adds n to the number of local endpoints of a VRF. The tables have only VRFs with local endpoints.
+func (c *Compiler) countLocal(e Endpoint, n int) {
+	if !e.Local {
+		return
+	}
+	before := c.local[e.VRF]
+	if c.local[e.VRF] += n; before == 0 || c.local[e.VRF] == 0 {
+		c.tables = nil
+	}
+}
 
 // SetPolicy adds or changes a policy.
 func (c *Compiler) SetPolicy(np *networking.NetworkPolicy) {
@@ -173,9 +231,11 @@ func (c *Compiler) SetPolicy(np *networking.NetworkPolicy) {
 	for _, k := range c.classes {
 		if p.selects(k) {
 			k.policies[p] = true
+			p.count(k, 1)
 		}
 	}
 	c.release(old)
+	c.tables = nil
 }
 
 // DeletePolicy removes a policy.
@@ -183,6 +243,7 @@ func (c *Compiler) DeletePolicy(n Name) {
 	old := c.policies[n]
 	delete(c.policies, n)
 	c.release(old)
+	c.tables = nil
 }
 
 // release removes the references of a policy that is replaced or deleted, and peers without references.
@@ -214,7 +275,7 @@ func (c *Compiler) release(p *policy) {
 // countNames adds n to the reference counts of the rule's named ports.
 func (c *Compiler) countNames(r rule, n int) {
 	for _, x := range r.ports {
-		if port := (Port{Name: x.name, Protocol: x.protocol}); r.egress && x.name != "" {
+		if port := x.port(); r.egress && x.name != "" {
 			if c.egressed[port] += n; c.egressed[port] == 0 {
 				delete(c.egressed, port)
 			}
@@ -229,6 +290,7 @@ func (c *Compiler) countNames(r rule, n int) {
 
 // match finds the peers and policies that select a class.
 func (c *Compiler) match(k *class) {
+	c.count(k, -1)
 	k.peers, k.text, k.policies = map[*peer]bool{}, "", map[*policy]bool{}
 	for _, p := range c.peers {
 		if p.selects(k, c.namespaces) {
@@ -239,6 +301,14 @@ func (c *Compiler) match(k *class) {
 		if p.selects(k) {
 			k.policies[p] = true
 		}
+	}
+	c.count(k, 1)
+}
+
+// count adds a class to the counters of its policies n times.
+func (c *Compiler) count(k *class, n int) {
+	for p := range k.policies {
+		p.count(k, n)
 	}
 }
 

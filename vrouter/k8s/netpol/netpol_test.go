@@ -292,7 +292,7 @@ func (w *world) change(r random, c *Compiler) {
 			}
 		}
 		w.pods[n] = p
-		c.SetPod(Pod{n, p.UIDs, maps.Clone(p.Labels), slices.Clone(p.Ports)})
+		c.SetPod(Pod{n, p.UIDs, maps.Clone(p.Labels), slices.Clone(p.Ports), false})
 	case 7:
 		delete(w.policies, n)
 		c.DeletePolicy(n)
@@ -353,6 +353,9 @@ func TestVerdictsAreThoseOfTheSpecification(t *testing.T) {
 							verdicts[want]++
 							if is := lookUp(&got, e, egress, remote, f); is != want {
 								t.Fatalf("seed %d, step %d: pod %v, egress %v, remote %v, protocol %d, port %d: %v, want %v", seed, step, e.Pod, egress, remote, f.protocol, f.port, is, want)
+							}
+							if denied, by := c.Denial(Flow{e.Name, egress, remote, f.protocol, f.port}); denied == want || !denied && len(by) > 0 {
+								t.Fatalf("seed %d, step %d: pod %v, egress %v, remote %v, protocol %d, port %d: denied %v by %v, want allowed %v", seed, step, e.Pod, egress, remote, f.protocol, f.port, denied, by, want)
 							}
 						}
 					}
@@ -425,19 +428,25 @@ func TestAPortNameThatNoSelectedPodHasIsAProblem(t *testing.T) {
 	}
 }
 
-// BenchmarkLabelChange measures the time from a change of a pod's label to the complete result,
-// with 500 policies and 10,000 pods in 50 namespaces. 100 pods are on this node.
-func BenchmarkLabelChange(b *testing.B) {
+// benchmarkPod is a pod of largeCluster.
+func benchmarkPod(i int, app string) Pod {
+	return Pod{Name: Name{fmt.Sprint("ns", i%50), fmt.Sprint("pod", i)}, UIDs: []string{"1"}, Labels: labels.Set{"app": app, "pod-name": fmt.Sprint("pod", i/4)}, Ports: []Port{{"http", unix.IPPROTO_TCP, 8080}}}
+}
+
+// benchmarkPort is the port of a pod of largeCluster. 100 ports are on this node.
+func benchmarkPort(i int) Endpoint {
+	return Endpoint{Name: fmt.Sprint("port", i), Pod: benchmarkPod(i, "").Name, UID: "1", VRF: 1, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})}, Local: i < 100}
+}
+
+// largeCluster has 500 policies and 10,000 pods in 50 namespaces.
+func largeCluster() *Compiler {
 	c := New()
-	pod := func(i int, app string) Pod {
-		return Pod{Name: Name{fmt.Sprint("ns", i%50), fmt.Sprint("pod", i)}, UIDs: []string{"1"}, Labels: labels.Set{"app": app, "pod-name": fmt.Sprint("pod", i/4)}, Ports: []Port{{"http", unix.IPPROTO_TCP, 8080}}}
-	}
 	for i := range 50 {
 		c.SetNamespace(fmt.Sprint("ns", i), labels.Set{"team": fmt.Sprint(i % 10)})
 	}
 	for i := range 10_000 {
-		c.SetPod(pod(i, fmt.Sprint("app", i/50%20)))
-		c.SetEndpoint(Endpoint{Name: fmt.Sprint("port", i), Pod: pod(i, "").Name, UID: "1", VRF: 1, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})}, Local: i < 100})
+		c.SetPod(benchmarkPod(i, fmt.Sprint("app", i/50%20)))
+		c.SetEndpoint(benchmarkPort(i))
 	}
 	http := intstr.FromString("http")
 	for i := range 500 {
@@ -455,12 +464,40 @@ func BenchmarkLabelChange(b *testing.B) {
 		c.SetPolicy(np)
 	}
 	c.Compile()
+	return c
+}
+
+// The benchmarks measure the time from a change of one object to the complete result.
+func benchmarkChange(b *testing.B, change func(c *Compiler, i int)) {
+	c := largeCluster()
 	var r Result
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		c.SetPod(pod(17, fmt.Sprint("app", i%20)))
+		change(c, i)
 		r = c.Compile()
 	}
 	b.ReportMetric(float64(len(r.Identities)), "identities")
 	b.ReportMetric(float64(len(r.Allows)), "entries")
+}
+
+func BenchmarkLabelChange(b *testing.B) {
+	benchmarkChange(b, func(c *Compiler, i int) { c.SetPod(benchmarkPod(17, fmt.Sprint("app", i%20))) })
+}
+
+func BenchmarkPortChange(b *testing.B) {
+	benchmarkChange(b, func(c *Compiler, i int) {
+		if p := benchmarkPort(17); i%2 == 0 {
+			c.DeleteEndpoint(p.Name)
+		} else {
+			c.SetEndpoint(p)
+		}
+	})
+}
+
+func BenchmarkPolicyChange(b *testing.B) {
+	np := &networking.NetworkPolicy{ObjectMeta: meta.ObjectMeta{Namespace: "ns1", Name: "p"}}
+	benchmarkChange(b, func(c *Compiler, i int) {
+		np.Spec.PodSelector.MatchLabels = labels.Set{"app": fmt.Sprint("app", i%20)}
+		c.SetPolicy(np)
+	})
 }

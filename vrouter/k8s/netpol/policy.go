@@ -3,6 +3,7 @@ package netpol
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 	core "k8s.io/api/core/v1"
@@ -19,7 +20,11 @@ type policy struct {
 	ingress, egress bool // directions in which it isolates pods
 	rules           []rule
 	ingressNames    []portRange // named ports of its ingress rules
-	problems        []string
+	problems        []string    // of its text
+
+	selected int          // number of classes that it selects, without hosts
+	hosts    int          // number of classes of the host network that it selects
+	has      map[Port]int // number of selected classes with a port, for ingressNames
 }
 
 // rule allows flows of one direction between the policy's pods and the rule's peers.
@@ -54,6 +59,34 @@ func (p *policy) selects(k *class) bool {
 	return p.name.Namespace == k.namespace && p.pods.Matches(k.labels)
 }
 
+// count adds a class that the policy selects to its counters n times.
+func (p *policy) count(k *class, n int) {
+	if k.host {
+		p.hosts += n
+		return
+	}
+	p.selected += n
+	for _, x := range p.ingressNames {
+		if len(x.resolve(k.ports)) > 0 {
+			p.has[x.port()] += n
+		}
+	}
+}
+
+// allProblems returns the problems of the policy's text and of the pods that it selects.
+func (p *policy) allProblems() []string {
+	all := slices.Clone(p.problems)
+	for i, x := range p.ingressNames {
+		if p.selected > 0 && p.has[x.port()] == 0 && !slices.Contains(p.ingressNames[:i], x) {
+			all = append(all, fmt.Sprintf("no selected pod has a port with the name %q and the protocol of the rule, so the rule allows nothing", x.name))
+		}
+	}
+	if p.hosts > 0 {
+		all = append(all, "it selects pods of the host network, to which policies do not apply")
+	}
+	return all
+}
+
 func (p *peer) selects(k *class, namespaces map[string]labels.Set) bool {
 	if p.pods == nil {
 		return false
@@ -66,7 +99,7 @@ func (p *peer) selects(k *class, namespaces map[string]labels.Set) bool {
 
 // parse compiles a policy, and adds its new peers.
 func (c *Compiler) parse(np *networking.NetworkPolicy) *policy {
-	p := &policy{name: Name{np.Namespace, np.Name}, ingress: len(np.Spec.PolicyTypes) == 0, egress: len(np.Spec.PolicyTypes) == 0 && len(np.Spec.Egress) > 0}
+	p := &policy{name: Name{np.Namespace, np.Name}, has: map[Port]int{}, ingress: len(np.Spec.PolicyTypes) == 0, egress: len(np.Spec.PolicyTypes) == 0 && len(np.Spec.Egress) > 0}
 	for _, t := range np.Spec.PolicyTypes {
 		p.ingress = p.ingress || t == networking.PolicyTypeIngress
 		p.egress = p.egress || t == networking.PolicyTypeEgress
@@ -209,6 +242,9 @@ func parsePorts(x networking.NetworkPolicyPort) (portRange, error) {
 	r.first, r.last = uint16(first), uint16(last)
 	return r, nil
 }
+
+// port returns the name and the protocol of a named port.
+func (x portRange) port() Port { return Port{Name: x.name, Protocol: x.protocol} }
 
 // resolve returns the ranges of port numbers that x means for a pod with these named ports.
 func (x portRange) resolve(ports []Port) (all []portRange) {

@@ -1,0 +1,445 @@
+package netpol
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"maps"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"windtunnel/vrouter/fib"
+)
+
+// tables are the maps of a result. They count the users of identities and groups, so that they can change with
+// single endpoints. A change of policies, namespaces or ipBlocks needs new tables.
+type tables struct {
+	c          *Compiler
+	grouping   *fib.Grouping
+	shared     shared               // with the last Result
+	identities map[string]*identity // by text
+	ofRegions  map[*region]*identity
+	byPeer     map[*peer][]*identity
+	named      map[Port][]*identity // identities of pods with a named port; the number is 0
+	groups     map[string]*group    // by text
+	places     map[string]place     // by endpoint
+	unknown    map[string]bool      // local endpoints whose pods are not known
+}
+
+// identity is a set of peers that select the same addresses: either peers that select pods, or ipBlocks. An
+// address can have one identity of each kind. Egress rules with named ports depend on the pod at the address, so
+// the identity of pods also has the pods' ports that such rules name, and the ipBlocks of these rules.
+type identity struct {
+	text   string
+	number uint32
+	users  int // places, or the region
+	peers  map[*peer]bool
+	blocks []*peer // of egress rules with named ports
+	ports  []Port
+}
+
+// group is a set of policies that select the same local endpoints.
+type group struct {
+	fib.Group
+	text     string
+	users    int // places
+	policies []*policy
+	ports    []Port // of the pods, if ingress rules have named ports
+}
+
+// place is what the tables have for an endpoint.
+type place struct {
+	entries []placed
+	group   *group // nil: none
+	closed  bool   // the endpoint is local, and its pod is not known
+}
+
+type placed struct {
+	key   fib.RouteKey
+	id    *identity // of the pod
+	value fib.Identity
+}
+
+func newTables(c *Compiler) *tables {
+	return &tables{
+		c: c, grouping: &fib.Grouping{Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}, Groups: map[string]fib.Group{}},
+		identities: map[string]*identity{}, ofRegions: map[*region]*identity{}, byPeer: map[*peer][]*identity{}, named: map[Port][]*identity{},
+		groups: map[string]*group{}, places: map[string]place{}, unknown: map[string]bool{},
+	}
+}
+
+// update computes the places of endpoints again. It uses the new identities and groups before it drops the old
+// ones, so that those that stay keep their entries.
+func (t *tables) update(endpoints map[string]bool) {
+	type change struct {
+		name    string
+		was, is place
+	}
+	all := make([]change, 0, len(endpoints))
+	for name := range endpoints {
+		was, is := t.places[name], t.place(name)
+		if was.equal(is) {
+			t.release(is)
+		} else {
+			all = append(all, change{name, was, is})
+		}
+	}
+	for _, c := range all {
+		for _, e := range c.was.entries {
+			t.reset(e.key)
+		}
+	}
+	for _, c := range all {
+		for _, e := range c.is.entries {
+			t.set(e.key, e.value)
+		}
+		t.setGroup(c.name, c.is)
+		if t.places[c.name] = c.is; c.is.equal(place{}) {
+			delete(t.places, c.name)
+		}
+		t.release(c.was)
+	}
+}
+
+func (p place) equal(o place) bool {
+	return slices.Equal(p.entries, o.entries) && p.group == o.group && p.closed == o.closed
+}
+
+// place returns the place of an endpoint, and counts it as a user.
+func (t *tables) place(name string) (p place) {
+	e := t.c.endpoints[name]
+	if e == nil || t.c.local[e.VRF] == 0 || e.Pod == (Name{}) {
+		return p
+	}
+	k := t.c.class(e)
+	if k == nil {
+		p.closed = e.Local
+		return p
+	}
+	for i, r := range t.c.regionsOf(e) {
+		if id := t.podsIdentity(k, r); id != nil {
+			id.users++
+			value := fib.Identity{Pods: id.number}
+			if r != nil {
+				value.Block = t.ofRegions[r].number
+			}
+			p.entries = append(p.entries, placed{fib.RouteKey{VRF: e.VRF, Prefix: netip.PrefixFrom(e.IPs[i], e.IPs[i].BitLen())}, id, value})
+		}
+	}
+	if e.Local && len(k.policies) > 0 {
+		p.group = t.group(k)
+		p.group.users++
+	}
+	return p
+}
+
+// release drops the identities and the group of a former place if it was their last user.
+func (t *tables) release(p place) {
+	for _, e := range p.entries {
+		if e.id.users--; e.id.users == 0 {
+			t.drop(e.id)
+		}
+	}
+	if g := p.group; g != nil {
+		if g.users--; g.users == 0 {
+			t.allowGroup(g, false)
+			delete(t.groups, g.text)
+			t.c.numbers.free(g.text)
+		}
+	}
+}
+
+// podsIdentity returns the identity of the pods of a class in a region (nil: in no ipBlock); nil: no rule depends
+// on it.
+func (t *tables) podsIdentity(k *class, r *region) *identity {
+	if k.tables != t {
+		k.tables, k.identities = t, map[*region]*identity{}
+	}
+	if id := k.identities[r]; id != nil && id.users > 0 {
+		return id
+	}
+	var ports []Port
+	text := k.textOfPeers()
+	for _, p := range k.ports {
+		if t.c.egressed[Port{Name: p.Name, Protocol: p.Protocol}] > 0 {
+			ports = append(ports, p)
+			text += "\x00:" + p.text()
+		}
+	}
+	if len(k.peers)+len(ports) == 0 {
+		return nil
+	}
+	var blocks []*peer
+	if r != nil && len(ports) > 0 {
+		blocks = r.named
+	}
+	for _, p := range blocks {
+		text += "\x00" + p.text
+	}
+	id := t.identity(text, k.peers, blocks, ports)
+	k.identities[r] = id
+	return id
+}
+
+func (k *class) textOfPeers() string {
+	if k.text == "" {
+		var text []string
+		for p := range k.peers {
+			text = append(text, p.text)
+		}
+		slices.Sort(text)
+		k.text = "pods\x00" + strings.Join(text, "\x00")
+	}
+	return k.text
+}
+
+// identity returns the identity with a text. If it is new, identity adds its entries.
+func (t *tables) identity(text string, peers map[*peer]bool, blocks []*peer, ports []Port) *identity {
+	if known := t.identities[text]; known != nil {
+		return known
+	}
+	id := &identity{text: text, number: t.c.numbers.of(text), peers: peers, blocks: blocks, ports: ports}
+	t.identities[text] = id
+	for p := range peers {
+		t.byPeer[p] = append(t.byPeer[p], id)
+	}
+	for _, p := range ports {
+		name := Port{Name: p.Name, Protocol: p.Protocol}
+		t.named[name] = append(t.named[name], id)
+	}
+	t.allowIdentity(id, true)
+	return id
+}
+
+// drop deletes an identity and its entries.
+func (t *tables) drop(id *identity) {
+	t.allowIdentity(id, false)
+	for p := range id.peers {
+		remove(t.byPeer, p, id)
+	}
+	for _, p := range id.ports {
+		remove(t.named, Port{Name: p.Name, Protocol: p.Protocol}, id)
+	}
+	delete(t.identities, id.text)
+	t.c.numbers.free(id.text)
+}
+
+func remove[K comparable](m map[K][]*identity, k K, id *identity) {
+	if m[k] = slices.DeleteFunc(m[k], func(o *identity) bool { return o == id }); len(m[k]) == 0 {
+		delete(m, k)
+	}
+}
+
+// group returns the group of the pods of a class. If it is new, group adds its entries.
+func (t *tables) group(k *class) *group {
+	g := &group{}
+	var text []string
+	names := false
+	for p := range k.policies {
+		text = append(text, p.name.Namespace+"/"+p.name.Name)
+		names = names || len(p.ingressNames) > 0
+	}
+	slices.Sort(text)
+	if names {
+		g.ports = k.ports
+		for _, p := range k.ports {
+			text = append(text, p.text())
+		}
+	}
+	g.text = "group\x00" + strings.Join(text, "\x00")
+	if known := t.groups[g.text]; known != nil {
+		return known
+	}
+	g.Number = t.c.numbers.of(g.text)
+	for p := range k.policies {
+		g.policies = append(g.policies, p)
+		g.In, g.Out = g.In || p.ingress, g.Out || p.egress
+	}
+	t.groups[g.text] = g
+	t.allowGroup(g, true)
+	return g
+}
+
+// allowIdentity adds or deletes the entries of an identity for all groups.
+func (t *tables) allowIdentity(id *identity, present bool) {
+	for _, g := range t.groups {
+		for _, p := range g.policies {
+			for _, r := range p.rules {
+				t.allow(g, r, id, present)
+			}
+		}
+	}
+}
+
+// allowGroup adds or deletes the entries of a group.
+func (t *tables) allowGroup(g *group, present bool) {
+	for _, p := range g.policies {
+		for _, r := range p.rules {
+			t.allow(g, r, nil, present)
+			for _, x := range r.peers {
+				for _, id := range t.byPeer[x] {
+					t.allow(g, r, id, present)
+				}
+			}
+			for _, x := range r.ports {
+				if x.name != "" {
+					for _, id := range t.named[x.port()] {
+						t.allow(g, r, id, present)
+					}
+				}
+			}
+		}
+	}
+}
+
+// allow adds or deletes the entries of a rule of a group for an identity; nil: for any address.
+func (t *tables) allow(g *group, r rule, id *identity, present bool) {
+	ports := r.ports
+	if len(ports) == 0 {
+		ports = []portRange{{}}
+	}
+	entry := fib.Allow{Group: g.Number, Egress: r.egress}
+	if id != nil {
+		entry.Identity = id.number
+	}
+	selected := id == nil && r.all || id != nil && slices.ContainsFunc(r.peers, func(p *peer) bool { return id.peers[p] })
+	for _, x := range ports {
+		var numbers []portRange
+		switch {
+		case x.name != "" && r.egress:
+			if id != nil && (r.all || selected || slices.ContainsFunc(r.peers, func(p *peer) bool { return slices.Contains(id.blocks, p) })) {
+				numbers = x.resolve(id.ports)
+			}
+		case selected:
+			numbers = x.resolve(g.ports)
+		}
+		for _, n := range numbers {
+			entry.Protocol = n.protocol
+			n.prefixes(func(port uint16, bits uint8) {
+				entry.Port, entry.PortBits = port, bits
+				t.setAllow(entry, present)
+			})
+		}
+	}
+}
+
+// prefixes calls f for prefixes of port numbers that together are the range.
+func (x portRange) prefixes(f func(port uint16, bits uint8)) {
+	if x.first == 0 { // all ports
+		f(0, 0)
+		return
+	}
+	for first, last := uint32(x.first), uint32(x.last); first <= last; {
+		size := min(bits.TrailingZeros32(first), bits.Len32(last-first+1)-1)
+		f(uint16(first), uint8(16-size))
+		first += 1 << size
+	}
+}
+
+// shared says what tables share with the last Result. It is copied before it changes.
+type shared struct{ grouping, identities, allows, groups bool }
+
+// own returns a grouping that no Result has.
+func (t *tables) own() *fib.Grouping {
+	if t.shared.grouping {
+		g := *t.grouping
+		t.grouping, t.shared.grouping = &g, false
+	}
+	return t.grouping
+}
+
+// owned returns a map that no Result has.
+func owned[K comparable, V any](m *map[K]V, shared *bool) map[K]V {
+	if *shared {
+		*m, *shared = maps.Clone(*m), false
+	}
+	return *m
+}
+
+// reset gives the addresses of a prefix the identity of their ipBlocks, and none of pods.
+func (t *tables) reset(k fib.RouteKey) {
+	var value fib.Identity
+	if r := t.c.regions.all[k.Prefix]; r != nil {
+		value.Block = t.ofRegions[r].number
+	}
+	t.set(k, value)
+}
+
+// set changes an entry of Identities. The zero Identity deletes it.
+func (t *tables) set(k fib.RouteKey, value fib.Identity) {
+	none := fib.Identity{}
+	was := t.grouping.Identities[k]
+	if was == value {
+		return
+	}
+	g := t.own()
+	all := owned(&g.Identities, &t.shared.identities)
+	if was != none {
+		g.Revision -= sumOfIdentity(k, was)
+	}
+	if value == none {
+		delete(all, k)
+		return
+	}
+	all[k] = value
+	g.Revision += sumOfIdentity(k, value)
+}
+
+func (t *tables) setAllow(a fib.Allow, present bool) {
+	if t.grouping.Allows[a] == present {
+		return
+	}
+	g := t.own()
+	if all := owned(&g.Allows, &t.shared.allows); present {
+		all[a] = true
+		g.Revision += sumOfAllow(a)
+	} else {
+		delete(all, a)
+		g.Revision -= sumOfAllow(a)
+	}
+}
+
+func (t *tables) setGroup(name string, p place) {
+	var is fib.Group
+	delete(t.unknown, name)
+	switch {
+	case p.closed:
+		is = closed
+		t.unknown[name] = true
+	case p.group != nil:
+		is = p.group.Group
+	}
+	if t.grouping.Groups[name] == is {
+		return
+	}
+	g := t.own()
+	if all := owned(&g.Groups, &t.shared.groups); is == (fib.Group{}) {
+		delete(all, name)
+	} else {
+		all[name] = is
+	}
+}
+
+// The revision is the sum of the checksums of all entries, so it does not depend on their order.
+
+func sumOfIdentity(k fib.RouteKey, n fib.Identity) uint32 {
+	a := k.Prefix.Addr().As16()
+	buffer := append(a[:], byte(k.Prefix.Bits()))
+	for _, v := range []uint32{k.VRF, n.Pods, n.Block} {
+		buffer = binary.LittleEndian.AppendUint32(buffer, v)
+	}
+	return sum(buffer)
+}
+
+func sumOfAllow(a fib.Allow) uint32 {
+	buffer := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, a.Group), a.Identity)
+	return sum(strconv.AppendBool(binary.LittleEndian.AppendUint16(append(buffer, a.Protocol, a.PortBits), a.Port), a.Egress))
+}
+
+func sum(text []byte) uint32 {
+	h := fnv.New32a()
+	h.Write(text)
+	return h.Sum32()
+}
