@@ -50,6 +50,15 @@ func TestNoColorAndADumbTerminalGetPlainText(t *testing.T) {
 	}
 }
 
+func TestSlowCommandsShowWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"doctor --brief", "doctor suites", "suites"} {
+		if out := onTerminal(t, command); !bytes.HasPrefix(bytes.TrimLeft(out, "\r "), []byte("testing kernel features and programs …")) {
+			t.Errorf("windtunnel %s began with %.100q", command, out)
+		}
+	}
+}
+
 // Answers to queries would appear on the screen, because the live line reads no input.
 func TestTheLiveLineSendsNoQuery(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
