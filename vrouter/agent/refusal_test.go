@@ -21,6 +21,7 @@ import (
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -54,7 +55,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 	disk := agenttest.TinyDisk(t)
 	b := newBed(t, func(c *config.Config) {
 		if c.Node == "a" {
-			c.StateDir, c.Limits = filepath.Join(disk, "a"), config.Limits{Routes: 24, Vifs: 3, Nexthops: 32, Labels: 8}
+			c.StateDir, c.Limits = filepath.Join(disk, "a"), config.Limits{Limits: datapath.Limits{Routes: 24, Vifs: 3, Nexthops: 32, Labels: 8}}
 		}
 	})
 	a, ctx := b.nodes["a"], context.Background()

@@ -29,7 +29,7 @@ type Entry struct {
 // Apply makes the maps equal to the tables. It reads the maps, and writes only entries
 // that differ. It writes an entry before the entries that refer to it, and deletes in the
 // opposite order, so that every packet finds complete routes. If a map is too small, it
-// returns a *LimitError and writes nothing.
+// returns a *fib.LimitError and writes nothing.
 func (d *Datapath) Apply(want fib.Tables) (Changes, error) { return d.write(want, nil) }
 
 // Update writes the differences between two tables, and does not read the maps. The last call
@@ -141,7 +141,7 @@ func (d *Datapath) plan(want fib.Tables, have *fib.Tables) ([]step, error) {
 func (d *Datapath) haveCounters(vifs map[uint32]layout.Vif) error {
 	for _, v := range vifs {
 		if n := d.maps.VifStats.MaxEntries(); v.ID >= n {
-			return &LimitError{Table: "vif_stats", Want: int(v.ID), Limit: n - 1}
+			return LimitError("vif_stats", int(v.ID), n-1)
 		}
 	}
 	return nil

@@ -133,7 +133,7 @@ func TestATableAtItsLimitIsRefusedWhole(t *testing.T) {
 		more.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 2, 0, byte(i)}), 32)}] = layout.Route{Nexthop: 1}
 	}
 	_, err := d.Apply(more)
-	var limit *LimitError
+	var limit *fib.LimitError
 	if !errors.As(err, &limit) || limit.Table != "hosts4" || limit.Limit != 8 || limit.Want != 14 {
 		t.Fatalf("%v", err)
 	}

@@ -3,18 +3,20 @@ package datapath
 import (
 	"fmt"
 	"hash/fnv"
+
+	"windtunnel/vrouter/fib"
 )
 
 // Limits are the sizes of the tables, in entries. Zero is the default.
 type Limits struct {
-	Routes   uint32 `yaml:"routes" json:"routes,omitempty"`     // host routes of each family
-	Prefixes uint32 `yaml:"prefixes" json:"prefixes,omitempty"` // other routes of each family
-	Bridge   uint32 `yaml:"bridge" json:"bridge,omitempty"`     // MAC addresses
-	Nexthops uint32 `yaml:"nexthops" json:"nexthops,omitempty"`
-	Vifs     uint32 `yaml:"vifs" json:"vifs,omitempty"`
-	Labels   uint32 `yaml:"labels" json:"labels,omitempty"`   // MPLS labels, and as many VNIs
-	Remotes  uint32 `yaml:"remotes" json:"remotes,omitempty"` // underlay addresses of other nodes and gateways
-	Flows    uint32 `yaml:"flows" json:"flows,omitempty"`
+	Routes   uint32 `yaml:"routes"`   // host routes of each family
+	Prefixes uint32 `yaml:"prefixes"` // other routes of each family
+	Bridge   uint32 `yaml:"bridge"`   // MAC addresses
+	Nexthops uint32 `yaml:"nexthops"`
+	Vifs     uint32 `yaml:"vifs"`
+	Labels   uint32 `yaml:"labels"`  // MPLS labels, and as many VNIs
+	Remotes  uint32 `yaml:"remotes"` // underlay addresses of other nodes and gateways
+	Flows    uint32 `yaml:"flows"`
 }
 
 // WithDefaults returns the limits with defaults for zero fields. The defaults are close to
@@ -57,14 +59,7 @@ func (l Limits) fingerprint() string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// LimitError reports a table that is too small for the wanted entries. Nothing was
-// changed.
-type LimitError struct {
-	Table string // a map's name
-	Want  int
-	Limit uint32
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("table %s: %d entries are wanted, its limit is %d; raise limits in the node's configuration", e.Table, e.Want, e.Limit)
+// LimitError returns the error of a map that is too small for the wanted entries.
+func LimitError(table string, want int, limit uint32) error {
+	return &fib.LimitError{Table: table, What: "entries", Setting: "limits", Want: want, Limit: limit}
 }

@@ -108,12 +108,12 @@ func (t table[K, V]) diff(have, want map[K]V) (*difference[K, V], error) {
 func diff[K, V comparable](t rows[K, V], l limit, have, want map[K]V) (*difference[K, V], error) {
 	d := &difference[K, V]{rows: t, limit: l}
 	if !l.array && len(want) > int(l.n) {
-		return nil, &LimitError{Table: l.table, Want: len(want), Limit: l.n}
+		return nil, LimitError(l.table, len(want), l.n)
 	}
 	if l.array {
 		for k := range want {
 			if id, ok := any(k).(uint32); ok && id >= l.n {
-				return nil, &LimitError{Table: l.table, Want: int(id) + 1, Limit: l.n}
+				return nil, LimitError(l.table, int(id)+1, l.n)
 			}
 		}
 	}

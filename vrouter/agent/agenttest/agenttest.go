@@ -19,6 +19,7 @@ import (
 	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
 )
 
@@ -119,7 +120,7 @@ func NewFleet(t testing.TB) *TwoNodes {
 }
 
 // TestLimits are small limits, because the tests create the tables of many agents.
-var TestLimits = config.Limits{Routes: 4096, Prefixes: 1024, Bridge: 4096, Nexthops: 512, Vifs: 64, Labels: 512, Remotes: 512, Flows: 4096}
+var TestLimits = config.Limits{Limits: datapath.Limits{Routes: 4096, Prefixes: 1024, Bridge: 4096, Nexthops: 512, Vifs: 64, Labels: 512, Remotes: 512, Flows: 4096}}
 
 // Config returns the configuration of a node's agent. Its files are in the test's directory.
 func (f *TwoNodes) Config(node string) config.Config {

@@ -56,25 +56,10 @@ type Config struct {
 
 // Limits are the sizes of a node's tables in entries; zero is the default.
 type Limits struct {
-	Routes   uint32 `yaml:"routes"`   // host routes per family
-	Prefixes uint32 `yaml:"prefixes"` // shorter routes per family
-	Bridge   uint32 `yaml:"bridge"`
-	Nexthops uint32 `yaml:"nexthops"`
-	Vifs     uint32 `yaml:"vifs"`
-	Labels   uint32 `yaml:"labels"`
-	Remotes  uint32 `yaml:"remotes"`
-	Flows    uint32 `yaml:"flows"`
+	datapath.Limits `yaml:",inline"`
 	// LinkLabels is the maximum number of networks whose labels (MAC addresses of direct) the
 	// fabric devices receive.
 	LinkLabels uint32 `yaml:"link_labels"`
-}
-
-// Datapath converts the limits. A limit that is not configured stays 0.
-func (l Limits) Datapath() datapath.Limits {
-	return datapath.Limits{
-		Routes: l.Routes, Prefixes: l.Prefixes, Bridge: l.Bridge, Nexthops: l.Nexthops,
-		Vifs: l.Vifs, Labels: l.Labels, Remotes: l.Remotes, Flows: l.Flows,
-	}
 }
 
 // Switch enables or disables the use of a kernel feature.

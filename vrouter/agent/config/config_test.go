@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/datapath"
 )
 
 var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
@@ -57,7 +58,7 @@ flow_closed: 2s
 	must.Succeed(t, err)
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
-		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{10, 11, 12, 13, 14, 15, 16, 17, 18},
+		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{datapath.Limits{Routes: 10, Prefixes: 11, Bridge: 12, Nexthops: 13, Vifs: 14, Labels: 15, Remotes: 16, Flows: 17}, 18},
 		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, UDPChecksum: On, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	if d := cmp.Diff(want, got, samePrefix); d != "" {

@@ -47,7 +47,7 @@ func (p *Programs) Renew() error {
 	var d *datapath.Datapath
 	err = p.space.Do(func() (err error) {
 		d, err = datapath.Open(datapath.Options{
-			Pins: pins.Dir, Limits: p.config.Limits.Datapath(), Logger: p.log,
+			Pins: pins.Dir, Limits: p.config.Limits.Limits, Logger: p.log,
 			NoTCX: p.config.TCX == config.Off, NoXDP: p.config.XDP == config.Off,
 			Times:     datapath.FlowTimes{Idle: p.config.FlowIdle, Unanswered: p.config.FlowUnanswered, Closed: p.config.FlowClosed},
 			Checksums: checksums[p.config.UDPChecksum],

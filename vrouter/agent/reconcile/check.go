@@ -49,7 +49,7 @@ func (r *Reconciler) try(next *Desired, partial bool) (*fib.Compiled, error) {
 func checkSizes(t fib.Tables, l datapath.Limits) error {
 	for _, s := range TableSizes(t, 0, l) {
 		if s.Entries > int(s.Limit) {
-			return &datapath.LimitError{Table: s.Name, Want: s.Entries, Limit: s.Limit}
+			return datapath.LimitError(s.Name, s.Entries, s.Limit)
 		}
 	}
 	return nil
@@ -109,9 +109,7 @@ func unfit(err error) error {
 
 // IsLimit reports whether a table or its ids are full.
 func IsLimit(err error) bool {
-	var entries *datapath.LimitError
-	var numbers *fib.LimitError
-	return errors.As(err, &entries) || errors.As(err, &numbers)
+	return errors.As(err, new(*fib.LimitError))
 }
 
 // NoSuchNode is the error of a state that does not have this node.
