@@ -178,16 +178,16 @@ func (m metrics) traffic(v *snapshot, s samples) error {
 }
 
 // network adds the traffic of a network by encapsulation, without unused ones.
-func (s samples) network(name string, n datapath.VRFStats) {
+func (s samples) network(name string, n layout.VRFCounters) {
 	for i := range layout.Encapsulations {
 		by := encapsulationName(uint32(i))
-		if n.Tx[i] == (datapath.Traffic{}) && n.Rx[i] == (datapath.Traffic{}) {
+		if n.TxPackets[i]+n.RxPackets[i] == 0 {
 			continue
 		}
-		s.count(vrfPackets, n.Tx[i].Packets, name, by, "tx")
-		s.count(vrfPackets, n.Rx[i].Packets, name, by, "rx")
-		s.count(vrfBytes, n.Tx[i].Bytes, name, by, "tx")
-		s.count(vrfBytes, n.Rx[i].Bytes, name, by, "rx")
+		s.count(vrfPackets, n.TxPackets[i], name, by, "tx")
+		s.count(vrfPackets, n.RxPackets[i], name, by, "rx")
+		s.count(vrfBytes, n.TxBytes[i], name, by, "tx")
+		s.count(vrfBytes, n.RxBytes[i], name, by, "rx")
 	}
 }
 

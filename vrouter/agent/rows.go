@@ -209,11 +209,11 @@ func (a *agent) vifsOf(vrf uint32) (map[uint32]bool, error) {
 
 func (a *agent) vrfStats(v *snapshot, vrf uint32) ([]inspect.VRFStats, error) {
 	stats, err := a.reconciler.Plane().VRFStats()
-	return rowsOf(stats, vrf, func(id uint32, _ datapath.VRFStats) uint32 { return id }, func(id uint32, s datapath.VRFStats) inspect.VRFStats {
+	return rowsOf(stats, vrf, func(id uint32, _ layout.VRFCounters) uint32 { return id }, func(id uint32, s layout.VRFCounters) inspect.VRFStats {
 		row := inspect.VRFStats{VRF: id, Network: v.networks[id].Name, ByEncapsulation: map[string]inspect.Traffic{}}
 		for i := range layout.Encapsulations {
 			row.ByEncapsulation[encapsulationName(uint32(i))] = inspect.Traffic{
-				TxPackets: s.Tx[i].Packets, TxBytes: s.Tx[i].Bytes, RxPackets: s.Rx[i].Packets, RxBytes: s.Rx[i].Bytes,
+				TxPackets: s.TxPackets[i], TxBytes: s.TxBytes[i], RxPackets: s.RxPackets[i], RxBytes: s.RxBytes[i],
 			}
 		}
 		return row
@@ -222,7 +222,7 @@ func (a *agent) vrfStats(v *snapshot, vrf uint32) ([]inspect.VRFStats, error) {
 
 func (a *agent) fallbackStats(v *snapshot, vrf uint32) ([]inspect.Fallback, error) {
 	fallbacks, err := a.reconciler.Plane().Fallbacks()
-	return rowsOf(fallbacks, vrf, func(k datapath.FallbackKey, _ uint64) uint32 { return k.VRF }, func(k datapath.FallbackKey, n uint64) inspect.Fallback {
+	return rowsOf(fallbacks, vrf, func(k layout.FallbackKey, _ uint64) uint32 { return k.VRF }, func(k layout.FallbackKey, n uint64) inspect.Fallback {
 		reason := datapath.FallbackReasonOf(k.Reason)
 		return inspect.Fallback{VRF: k.VRF, Network: v.networks[k.VRF].Name, Reason: reason.Name, Meaning: reason.Meaning, Packets: n}
 	}, func(a, b inspect.Fallback) int {

@@ -79,7 +79,7 @@ func TestABridgedFrameLeavesWithLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stats[1].Tx[layout.Number(model.Direct)].Packets; n != 2 {
+	if n := stats[1].TxPackets[layout.Number(model.Direct)]; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}
 	if _, mark := r.runMarked(t, r.programs.FromWorkload, r.vif, frame(macA, macB, packet(t, addrA, addrB, 0, 64, "hello")), 0); mark != r.nonce[0] {

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -170,7 +171,7 @@ func TestPacketsOfAnotherAgentAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	ip := packet(t, addrB, addrA, 0, 9, "x")
-	counted := DropKey{Reason: reasonNumber(t, "other_agent")}
+	counted := layout.DropKey{Reason: reasonNumber(t, "other_agent")}
 	for i, outer := range [][]byte{
 		wrapped(t, model.MPLSoUDP, false, 18, 0, ip),
 		wrapped(t, model.VXLAN, false, 1001, 0, frame(macB, macA, ip)),

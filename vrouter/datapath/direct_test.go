@@ -49,7 +49,7 @@ func TestADirectPacketLeavesWithLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stats[1].Tx[layout.Number(model.Direct)].Packets; n != 2 {
+	if n := stats[1].TxPackets[layout.Number(model.Direct)]; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -92,7 +93,7 @@ func (r *rig) xdp(t testing.TB, frame []byte) (code uint32, meta, out []byte) {
 }
 
 // drop returns the one reason that was counted since the last call.
-func (r *rig) drop(t *testing.T, before map[DropKey]uint64) string {
+func (r *rig) drop(t *testing.T, before map[layout.DropKey]uint64) string {
 	t.Helper()
 	after, err := r.Drops()
 	if err != nil {
@@ -416,7 +417,7 @@ func TestPacketsBetweenTwoWorkloadsOfANodeStayOnIt(t *testing.T) {
 		t.Errorf("action %d\n%x, want\n%x", code, out, want)
 	}
 	stats, err := r.VRFStats()
-	if err != nil || stats[1].Tx[0].Packets != 1 {
+	if err != nil || stats[1].TxPackets[0] != 1 {
 		t.Errorf("counted %+v, %v", stats, err)
 	}
 }

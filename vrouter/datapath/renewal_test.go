@@ -56,7 +56,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 		}
 	}
 	dropped, err := d.Drops()
-	if err != nil || dropped[DropKey{1, 6}] != 3 || dropped[DropKey{2, 6}] != 0 {
+	if err != nil || dropped[layout.DropKey{Vif: 1, Reason: 6}] != 3 || dropped[layout.DropKey{Vif: 2, Reason: 6}] != 0 {
 		t.Errorf("%v, %v", dropped, err)
 	}
 }

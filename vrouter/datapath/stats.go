@@ -10,30 +10,6 @@ import (
 	"windtunnel/vrouter/layout"
 )
 
-// VifStats counts the traffic of a vif: bytes of Ethernet frames, and packets as on the wire
-// (a superpacket counts its segments).
-type VifStats struct{ RxPackets, RxBytes, TxPackets, TxBytes uint64 } // rx: from the workload
-
-// Traffic is packets and bytes of inner frames.
-type Traffic struct{ Packets, Bytes uint64 }
-
-// VRFStats counts a network's traffic by encapsulation. Index 0 is traffic between two
-// vifs of this node. The further indexes are MPLS over GRE, MPLS over UDP, VXLAN, direct and
-// translated.
-type VRFStats struct{ Tx, Rx [6]Traffic }
-
-// DropKey is where and why packets were dropped.
-type DropKey struct {
-	Vif    uint32 // vif id; 0: the fabric
-	Reason uint32
-}
-
-// FallbackKey is the network of packets that direct cannot carry, and the reason.
-type FallbackKey struct {
-	VRF    uint32
-	Reason uint32
-}
-
 // Outcomes count the ends of the frames that the programs received:
 // Received = Passed + Forwarded + Answered + Replicated + Dropped.
 type Outcomes struct {
@@ -42,61 +18,64 @@ type Outcomes struct {
 	Replicas                                                   uint64 // copies that replication sent
 }
 
-// VifStats returns the counters of every vif that has any.
-func (d *Datapath) VifStats() (map[uint32]VifStats, error) {
-	all := map[uint32]VifStats{}
+// VifStats returns the counters of every vif that has any: bytes of Ethernet frames, and packets as on
+// the wire (a superpacket counts its segments). Rx is from the workload.
+func (d *Datapath) VifStats() (map[uint32]layout.VifCounters, error) {
+	all := map[uint32]layout.VifCounters{}
 	err := perCPU(d.maps.VifStats, func(id uint32, cpus []layout.VifCounters) {
-		var s VifStats
+		var s layout.VifCounters
 		for _, c := range cpus {
 			s.RxPackets += c.RxPackets
 			s.RxBytes += c.RxBytes
 			s.TxPackets += c.TxPackets
 			s.TxBytes += c.TxBytes
 		}
-		if s != (VifStats{}) {
+		if s != (layout.VifCounters{}) {
 			all[id] = s
 		}
 	})
 	return all, err
 }
 
-// VRFStats returns the counters of every VRF that has any.
-func (d *Datapath) VRFStats() (map[uint32]VRFStats, error) {
-	all := map[uint32]VRFStats{}
+// VRFStats returns the counters of every VRF that has any: packets and bytes of inner frames, by
+// encapsulation. Index 0 is traffic between two vifs of this node. The further indexes are those of
+// layout.Encapsulations.
+func (d *Datapath) VRFStats() (map[uint32]layout.VRFCounters, error) {
+	all := map[uint32]layout.VRFCounters{}
 	err := perCPU(d.maps.VrfStats, func(id uint32, cpus []layout.VRFCounters) {
-		var s VRFStats
+		var s layout.VRFCounters
 		for _, c := range cpus {
-			for i := range s.Tx {
-				s.Tx[i].Packets += c.TxPackets[i]
-				s.Tx[i].Bytes += c.TxBytes[i]
-				s.Rx[i].Packets += c.RxPackets[i]
-				s.Rx[i].Bytes += c.RxBytes[i]
+			for i := range s.TxPackets {
+				s.TxPackets[i] += c.TxPackets[i]
+				s.TxBytes[i] += c.TxBytes[i]
+				s.RxPackets[i] += c.RxPackets[i]
+				s.RxBytes[i] += c.RxBytes[i]
 			}
 		}
-		if s != (VRFStats{}) {
+		if s != (layout.VRFCounters{}) {
 			all[id] = s
 		}
 	})
 	return all, err
 }
 
-// Drops returns the counters of every reason that occurred.
-func (d *Datapath) Drops() (map[DropKey]uint64, error) {
-	return sums(d.maps.Drops, func(k layout.DropKey) DropKey { return DropKey{k.Vif, k.Reason} })
+// Drops returns the counters of every reason that occurred, by vif. Vif 0 is the fabric.
+func (d *Datapath) Drops() (map[layout.DropKey]uint64, error) {
+	return sums[layout.DropKey](d.maps.Drops)
 }
 
 // Fallbacks returns the packets that direct cannot carry, for every reason that occurred. They
 // take a fallback, or are dropped if there is none.
-func (d *Datapath) Fallbacks() (map[FallbackKey]uint64, error) {
-	return sums(d.maps.Fallbacks, func(k layout.FallbackKey) FallbackKey { return FallbackKey{k.VRF, k.Reason} })
+func (d *Datapath) Fallbacks() (map[layout.FallbackKey]uint64, error) {
+	return sums[layout.FallbackKey](d.maps.Fallbacks)
 }
 
 // sums returns the counters of a map, summed over all CPUs.
-func sums[K, V comparable](m *ebpf.Map, key func(K) V) (map[V]uint64, error) {
-	all := map[V]uint64{}
+func sums[K comparable](m *ebpf.Map) (map[K]uint64, error) {
+	all := map[K]uint64{}
 	err := perCPU(m, func(k K, cpus []uint64) {
 		for _, n := range cpus {
-			all[key(k)] += n
+			all[k] += n
 		}
 	})
 	return all, err

@@ -189,7 +189,7 @@ func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stats[1].Tx[layout.Number(model.Translated)].Packets; n != 4 {
+	if n := stats[1].TxPackets[layout.Number(model.Translated)]; n != 4 {
 		t.Errorf("the counter of translated packets is %d, want 4", n)
 	}
 }
