@@ -118,7 +118,7 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	if len(outside) > 0 {
 		e.report(podCIDROutside, []problem{{aboutNode(n.Name), podCIDROutside, fmt.Sprintf("the podCIDR %v of the node is not in a subnet of the network %s, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", outside, n.Network.Name)}})
 	}
-	p, err := followPolicies(ctx, in, e, int(conf.Limits.Datapath().WithDefaults().Sets()))
+	p, err := followPolicies(ctx, in, e, int(conf.Limits.WithDefaults().Sets()))
 	if err != nil {
 		return err
 	}

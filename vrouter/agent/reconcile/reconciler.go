@@ -60,7 +60,7 @@ type Reconciler struct {
 // want nil: the desired state is not known yet. The caller must call End or Close.
 func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs, want *Desired, ids *fib.IDs, publish func()) *Reconciler {
 	return &Reconciler{
-		config: c, log: log, space: s, devices: netdev.NewDevices(s), Programs: p, Limits: c.Limits.Limits.WithDefaults(),
+		config: c, log: log, space: s, devices: netdev.NewDevices(s), Programs: p, Limits: c.Limits.WithDefaults(),
 		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Comparison: Comparison{Done: make(chan Difference, 1)}, Want: want, IDs: ids, Offers: &fib.Offers{Hold: c.Handover},
 	}
 }
