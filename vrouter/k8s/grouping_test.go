@@ -6,10 +6,12 @@ import (
 	"reflect"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
 	"windtunnel/vrouter/fib"
@@ -108,5 +110,57 @@ func TestTheGroupsFollowTheClusterAndThePorts(t *testing.T) {
 	change(func() { p.deletePolicy(policy) })
 	if g := p.grouping(s); g != nil {
 		t.Errorf("without policies again: %+v", g)
+	}
+}
+
+// The words about a denied flow name the policies that could allow it.
+func TestADenialNamesTheNetworkPolicies(t *testing.T) {
+	p := newPolicies(unsentEvents(t), 1)
+	policy := func(name string, ports ...int32) {
+		np := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: networkingv1.NetworkPolicySpec{Ingress: []networkingv1.NetworkPolicyIngressRule{{}}}}
+		for _, n := range ports {
+			port := intstr.FromInt32(n)
+			np.Spec.Ingress[0].Ports = append(np.Spec.Ingress[0].Ports, networkingv1.NetworkPolicyPort{Port: &port})
+		}
+		p.setPolicy(np)
+		p.regroup()
+	}
+	s := model.Slice{State: model.State{Networks: []model.Network{{Name: "pods", ID: 7}}}, All: []*model.Port{
+		{Name: "port", Node: "a", Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, Pod: model.Pod{Namespace: "shop", Name: "web"}},
+		{Name: "remote", Node: "b", Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.2")}, Pod: model.Pod{Namespace: "shop", Name: "web"}},
+	}}
+	denial := func(port string, d model.Direction, destination uint16, want string) {
+		t.Helper()
+		p.grouping(s)
+		if got := p.denial(port, d, netip.MustParseAddr("10.1.0.9"), unix.IPPROTO_TCP, destination); got != want {
+			t.Errorf("a flow of %s to port %d: %q, want %q", port, destination, got, want)
+		}
+	}
+	denial("port", model.Ingress, 81, "")
+	policy("one", 80)
+	denial("port", model.Egress, 81, "which is closed: its pod is not known yet")
+	p.setNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	p.setPod(slimmed(t, "1", "", "1", ""))
+	p.regroup()
+	denial("port", model.Egress, 81, "")
+	denial("port", model.Ingress, 80, "")
+	denial("remote", model.Ingress, 81, "NetworkPolicy shop/one does not allow it")
+	policy("two", 82)
+	const full = "which is closed: the NetworkPolicies need more map entries than the node has room for"
+	denial("port", model.Ingress, 80, full)
+	denial("port", model.Egress, 80, "")
+	denial("remote", model.Ingress, 81, "none of 2 NetworkPolicies allows it: shop/one, shop/two")
+	// A report between a change of policies and the next result has the problems of the last result.
+	was := len(p.events.said["policies"])
+	policy("two")
+	p.report()
+	if is := len(p.events.said["policies"]); was != 3 || is != was {
+		t.Errorf("%d and %d problems, want 3: of the node and of two policies", was, is)
+	}
+	denial("port", model.Ingress, 81, full)
+	policy("one")
+	denial("port", model.Ingress, 81, "")
+	if is := p.events.said["policies"]; len(is) != 0 {
+		t.Errorf("problems %v, want none", is)
 	}
 }

@@ -37,6 +37,7 @@ type policies struct {
 	vrfs     map[string]uint32         // of the networks of ports
 	dirty    bool                      // the compiler has changes that last lacks
 	last     netpol.Result
+	inForce  []netpol.Name        // policies of last that select pods of the node
 	took     time.Duration        // of the last compilation
 	closed   map[string]time.Time // since when the ports of last.Unknown are closed
 }
@@ -215,6 +216,7 @@ func (p *policies) grouping(s model.Slice) *fib.Grouping {
 	} else {
 		began := time.Now()
 		p.last = p.compiler.Compile()
+		p.inForce = p.compiler.InForce()
 		p.took = time.Since(began)
 	}
 	p.report()
@@ -296,7 +298,7 @@ func (p *policies) report() {
 	if p.isFull() {
 		text := fmt.Sprintf("the NetworkPolicies need more map entries than node %s has room for, so all pods of the node that a policy selects are closed; raise limits.routes in the ConfigMap %s/%s", p.events.node, Namespace, NodeName)
 		all = append(all, problem{aboutNode(p.events.node), tablesFull, text})
-		for _, name := range p.compiler.InForce() {
+		for _, name := range p.inForce {
 			all = append(all, problem{about(name), tablesFull, text})
 		}
 	}

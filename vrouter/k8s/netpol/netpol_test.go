@@ -428,6 +428,54 @@ func TestAPortNameThatNoSelectedPodHasIsAProblem(t *testing.T) {
 	}
 }
 
+// A part that is not valid allows nothing, and is a problem. The API server refuses most of them.
+func TestAPartThatIsNotValidAllowsNothing(t *testing.T) {
+	port, last, protocol := intstr.FromInt32(90), int32(80), core.Protocol("ICMP")
+	for want, rule := range map[string]networking.NetworkPolicyIngressRule{
+		"the ports 90 to 80 have no effect: they must be from 1 to 65535, lowest first": {Ports: []networking.NetworkPolicyPort{{Port: &port, EndPort: &last}}},
+		"a port with protocol ICMP has no effect: a policy can have TCP, UDP and SCTP":  {Ports: []networking.NetworkPolicyPort{{Protocol: &protocol}}},
+		`an ipBlock has no effect: netip.ParsePrefix("10.0.0.1"): no '/'`:               {From: []networking.NetworkPolicyPeer{{IPBlock: &networking.IPBlock{CIDR: "10.0.0.1"}}}},
+	} {
+		c := New()
+		c.SetNamespace("red", nil)
+		c.SetPod(Pod{Name: Name{"red", "web"}, UIDs: []string{"1"}})
+		c.SetEndpoint(Endpoint{Name: "port", Pod: Name{"red", "web"}, UID: "1", VRF: 1, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Local: true})
+		c.SetPolicy(&networking.NetworkPolicy{ObjectMeta: meta.ObjectMeta{Namespace: "red", Name: "p"}, Spec: networking.NetworkPolicySpec{Ingress: []networking.NetworkPolicyIngressRule{rule}}})
+		r := c.Compile()
+		if got := r.Problems[Name{"red", "p"}]; !slices.Equal(got, []string{want}) {
+			t.Errorf("problems %q, want %q", got, want)
+		}
+		if len(r.Allows) > 0 || !r.Groups["port"].In {
+			t.Errorf("%s: the group is %+v, and %v is allowed", want, r.Groups["port"], r.Allows)
+		}
+	}
+}
+
+func TestAPolicyOfPodsOfTheHostNetworkIsAProblem(t *testing.T) {
+	c := New()
+	c.SetNamespace("red", nil)
+	http := intstr.FromString("http")
+	np := &networking.NetworkPolicy{ObjectMeta: meta.ObjectMeta{Namespace: "red", Name: "p"}}
+	np.Spec.Ingress = []networking.NetworkPolicyIngressRule{{Ports: []networking.NetworkPolicyPort{{Port: &http}}}}
+	c.SetPolicy(np)
+	ports := []Port{{"http", unix.IPPROTO_TCP, 80}}
+	const host = "it selects pods of the host network, to which policies do not apply"
+	for i, step := range []struct {
+		change func()
+		want   []string
+	}{
+		{func() { c.SetPod(Pod{Name: Name{"red", "host"}, Ports: ports, HostNetwork: true}) }, []string{host}},
+		{func() { c.SetPod(Pod{Name: Name{"red", "web"}}) }, []string{`no selected pod has a port with the name "http" and the protocol of the rule, so the rule allows nothing`, host}},
+		{func() { c.SetPod(Pod{Name: Name{"red", "web"}, Ports: ports}) }, []string{host}},
+		{func() { c.DeletePod(Name{"red", "host"}) }, nil},
+	} {
+		step.change()
+		if got := c.Compile().Problems[Name{"red", "p"}]; !slices.Equal(got, step.want) {
+			t.Errorf("step %d: problems %q, want %q", i, got, step.want)
+		}
+	}
+}
+
 // benchmarkPod is a pod of largeCluster.
 func benchmarkPod(i int, app string) Pod {
 	return Pod{Name: Name{fmt.Sprint("ns", i%50), fmt.Sprint("pod", i)}, UIDs: []string{"1"}, Labels: labels.Set{"app": app, "pod-name": fmt.Sprint("pod", i/4)}, Ports: []Port{{"http", unix.IPPROTO_TCP, 8080}}}
