@@ -95,7 +95,7 @@ func TestACallThatTakesTooLongEndsAtItsDeadline(t *testing.T) {
 		started := time.Now()
 		o, err := (&Process{client: c}).Output(context.Background())
 		if err == nil || !strings.Contains(err.Error(), "node b: Output: no answer within 15s") || o.Stdout != "" {
-			t.Errorf("%+v, %v", o, err)
+			t.Errorf("the output is %+v and the error %v, want no output, and no answer within 15 s", o, err)
 		}
 		if took := time.Since(started); took != nodePatience || c.Lost() != nil {
 			t.Errorf("it took %v; lost: %v", took, c.Lost())

@@ -45,7 +45,7 @@ func TestGuestsAreOrderedByTheirNumbers(t *testing.T) {
 	names := []string{"c10", "c2", "c1"}
 	slices.SortFunc(names, compareNames)
 	if want := []string{"c1", "c2", "c10"}; !slices.Equal(names, want) {
-		t.Errorf("%v", names)
+		t.Errorf("the order is %v, want %v", names, want)
 	}
 }
 

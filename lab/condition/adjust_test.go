@@ -58,7 +58,7 @@ func ratioOf(t *testing.T, samples []sample.Sample, m sample.Metric) stats.Estim
 	}
 	e, ok, err := stats.Ratio(over, under, stats.Level)
 	if err != nil || !ok {
-		t.Fatal(ok, err)
+		t.Fatalf("the ratio: %v, %v; want one", ok, err)
 	}
 	return e
 }

@@ -20,10 +20,10 @@ func TestInsideLeavesOutSlicesAcrossTheEdges(t *testing.T) {
 	points := []sample.Point{{At: 0.05, Seconds: 0.1}, {At: 0.15, Seconds: 0.1}, {At: 0.25, Seconds: 0.1}, {At: 0.35, Seconds: 0.1}}
 	got := Inside(points, 0.3)
 	if len(got) != 2 || got[0].At != 0.15 || &got[1] != &points[2] {
-		t.Errorf("%+v", got)
+		t.Errorf("the points inside are %+v, want 2 from 0.15 s on", got)
 	}
 	if got := Inside(nil, 1); len(got) != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("the points inside of none are %+v, want none", got)
 	}
 }
 
@@ -79,6 +79,6 @@ func TestWithoutASliceLeftTheFiguresStay(t *testing.T) {
 	ms := sample.Metrics{sample.Throughput: 1}
 	Narrow(ms, points)
 	if ms[sample.Throughput] != 1 || len(ms) != 1 {
-		t.Errorf("%v", ms)
+		t.Errorf("the metrics are %v, want the throughput 1 only", ms)
 	}
 }

@@ -33,7 +33,7 @@ func TestTheWindowIsCountedFromTheLastPairsBeginning(t *testing.T) {
 	} {
 		last, err := lastOf(c.began, cooldown)
 		if !last.Equal(at.Add(time.Duration(c.last)*time.Millisecond)) || (err == nil) != c.fits {
-			t.Errorf("%v: %v, %v", c.began, last.Sub(at), err)
+			t.Errorf("the last of %v begins after %v (%v), want after %d ms, and an error unless it fits: %t", c.began, last.Sub(at), err, c.last, c.fits)
 		}
 		if err != nil && !strings.Contains(err.Error(), "2 pairs began 71ms apart, and the cool-down is 50ms") {
 			t.Errorf("%v", err)

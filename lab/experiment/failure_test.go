@@ -27,7 +27,7 @@ func TestALostAgentIsTheFailureWhateverWasAttempted(t *testing.T) {
 	lost := &agent.Lost{}
 	for _, err := range []error{lost, failed(sample.NoConnectivity, "pair 1: %w", lost), errors.Join(failed(sample.ToolHung, "no end"), lost)} {
 		if f := failure(err); f.Kind != sample.AgentLost || !f.Retryable() {
-			t.Errorf("%v", f)
+			t.Errorf("the failure is %v, want a lost agent that is retried", f)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestPublishedPortsAreRefusedWhereTheyCannotCarryTheTraffic(t *testing.T) {
 	for _, tl := range []string{"builtin", "iperf3", "qperf"} {
 		sc := scenario("docker-bridge", func(sc *suite.Scenario) { sc.Tool = tl })
 		if why := mustResolve(t, &sc).unsupported(); len(why) > 0 {
-			t.Errorf("%s: %q", tl, why)
+			t.Errorf("%s with published ports is not supported: %q", tl, why)
 		}
 	}
 }

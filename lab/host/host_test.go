@@ -101,7 +101,7 @@ func TestDevicesThatTheLabMustNotMoveAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.Name != "lo" || d.Addresses[0] != netip.PrefixFrom(local, 8) {
-		t.Errorf("%+v", d)
+		t.Errorf("the device is %+v, want lo with its address", d)
 	}
 	if why := strings.Join(d.Blocks, "; "); !strings.Contains(why, "loopback") || !strings.Contains(why, "SSH session") {
 		t.Errorf("reasons: %s", why)

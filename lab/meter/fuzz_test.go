@@ -47,7 +47,7 @@ func FuzzSocket(f *testing.F) {
 	f.Add(diagAnswer(false)[:80])
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		if s, err := parseSocket(msg); err == nil && (!s.Local.Addr().IsValid() || s.RTT < 0) {
-			t.Errorf("%+v", s)
+			t.Errorf("the socket %+v has no valid address, or a negative round trip", s)
 		}
 	})
 }

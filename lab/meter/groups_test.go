@@ -86,7 +86,7 @@ func TestGroupsOfANodeAreFoundAndRead(t *testing.T) {
 func TestNoControlGroupsAreNoError(t *testing.T) {
 	groups, err := FindGroups(t.TempDir(), t.TempDir(), GroupArgs{Own: []string{uidOwn}})
 	if err != nil || len(groups) > 0 {
-		t.Errorf("%v, %v", groups, err)
+		t.Errorf("the groups are %v (%v), want none", groups, err)
 	}
 }
 

@@ -48,21 +48,21 @@ func TestHopsOfTwoNodesStandInPathOrder(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if h := hops[0]; h.RxDropped != 1 || h.QdiscDrop != 5 || h.RxPackets != 1 || h.Role != RoleEndpoint {
-		t.Errorf("%+v", h)
+		t.Errorf("the first hop is %+v, want 1 dropped packet and 5 in the queue", h)
 	}
 }
 
 func TestHopsOfNodesThatAreEndpointsThemselves(t *testing.T) {
 	a, b := stream()
 	if got := names(Hops(a, b, Facts{})); got != "a::fab b::fab" {
-		t.Error(got)
+		t.Errorf("the hops are %q, want a::fab b::fab", got)
 	}
 }
 
 func TestHopsOnOneNodePassTheBridgeOnce(t *testing.T) {
 	hops := Hops(bridged("a", "c1", "c2", "c3"), nil, Facts{Colocated: true, SenderEndpoints: []string{"c1"}, ReceiverEndpoints: []string{"c3"}})
 	if got := names(hops); got != "a:c1:eth0 a::vifc1 a::br0 a::vifc3 a:c3:eth0" {
-		t.Error(got)
+		t.Errorf("the hops are %q, want both endpoints with their vifs around br0", got)
 	}
 }
 

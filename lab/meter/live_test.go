@@ -207,10 +207,10 @@ func TestSocketsAreChosenByPort(t *testing.T) {
 	m.SetPorts(PortRange{7800, 7815})
 	r := read(t, m)
 	if got := r.Namespaces[1].Sockets; len(got) != 1 || got[0].Local.String() != receiver.LocalAddr().String() {
-		t.Errorf("%+v", got)
+		t.Errorf("the receiver's sockets are %+v, want the accepted one", got)
 	}
 	if got := r.Namespaces[0].Sockets; len(got) != 1 || got[0].Remote.Port() != 7801 {
-		t.Errorf("%+v", got)
+		t.Errorf("the sender's sockets are %+v, want the one to port 7801", got)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestAProcessNameCanContainParentheses(t *testing.T) {
 	}()
 	got, err := readProcess(cmd.Process.Pid)
 	if err != nil || got.Comm != filepath.Base(path) || got.PPID != os.Getpid() || got.Starttime == 0 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("the process is %+v (%v), want the started program", got, err)
 	}
 }
 
@@ -405,7 +405,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 	points := Points(SeriesSide{Lights: lights, CPUs: m.config.CPUs}, nil, nil, start, Facts{Colocated: true})
 	for _, p := range points {
 		if p.SenderCPU < 0 || p.SenderCPU > 100 || p.Bits < 0 {
-			t.Errorf("%+v", p)
+			t.Errorf("the slice %+v has CPU outside 0 to 100 %%, or a negative rate", p)
 		}
 	}
 }

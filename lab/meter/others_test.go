@@ -35,7 +35,7 @@ func TestNoMeterIsOpenedWhereEveryCPUIsTaken(t *testing.T) {
 		every[i] = i
 	}
 	if m, err := NewOthers(every); m != nil || err != nil {
-		t.Errorf("%v, %v", m, err)
+		t.Errorf("the meter is %v (%v), want none", m, err)
 	}
 }
 

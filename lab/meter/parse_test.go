@@ -92,7 +92,7 @@ func TestStatDoesNotAddGuestTimeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got[0].User != 100 || got[0].Nice != 0 {
-		t.Errorf("%+v", got[0])
+		t.Errorf("the first CPU has %+v, want 100 ticks in user mode", got[0])
 	}
 }
 
@@ -116,7 +116,7 @@ func TestNetDevAlsoWhereTheCounterTouchesTheName(t *testing.T) {
 	text := "a\nb\n  v.1@x:12345678901 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n"
 	err = eachNetDev([]byte(text), func(name []byte, tr Traffic) {
 		if string(name) != "v.1@x" || tr != (Traffic{12345678901, 2, 3, 4}) {
-			t.Errorf("%s: %+v", name, tr)
+			t.Errorf("the device %s has %+v, want v.1@x with 12345678901 bytes", name, tr)
 		}
 	})
 	if err != nil {

@@ -88,7 +88,7 @@ func TestPeriodsOfBothVersionsOfControlGroups(t *testing.T) {
 		"usage_usec 5\nuser_usec 3\nsystem_usec 2\n":                                                        {}, // the root of version 2
 	} {
 		if got, err := parseThrottling(text); got != want || err != nil {
-			t.Errorf("%q: %+v, %v", text, got, err)
+			t.Errorf("the throttling of %q is %+v (%v), want %+v", text, got, err, want)
 		}
 	}
 	if got, err := parseThrottling("nr_periods x\n"); err == nil {

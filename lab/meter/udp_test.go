@@ -56,10 +56,10 @@ func TestLossOfAColocatedStream(t *testing.T) {
 	}}
 	facts := Facts{Colocated: true, Loss: &loss, SenderEndpoints: []string{"c1"}, ReceiverEndpoints: []string{"c2"}}
 	if ms := Metrics(a, nil, facts); !near(ms[sample.SocketLoss], 0.4, 1e-9) || !near(ms[sample.PathLoss], 0.1, 1e-9) {
-		t.Errorf("%v", ms)
+		t.Errorf("the metrics are %v, want a loss of 0.4 in the socket and 0.1 on the path", ms)
 	}
 	facts.Loss = nil
 	if ms := Metrics(a, nil, facts); ms[sample.SocketLoss] != 0 || ms[sample.PathLoss] != 0 {
-		t.Errorf("%v", ms)
+		t.Errorf("the metrics are %v, want no loss", ms)
 	}
 }

@@ -67,11 +67,11 @@ func TestAnIdleCPUIsNotBusyForLessThanNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u.Busy != 0 || u.Idle != 2 {
-		t.Errorf("%+v", u)
+		t.Errorf("the CPU has %+v, want 2 s idle", u)
 	}
 	// Iowait may fall; the kernel moves it between CPUs.
 	if u, err = usage(0, CPUTimes{Idle: 1000, IOWait: 40}, CPUTimes{Idle: 1100, IOWait: 30}, 2*time.Second); err != nil || u.Busy != 1 {
-		t.Errorf("%+v, %v", u, err)
+		t.Errorf("the CPU has %+v (%v), want 1 s busy", u, err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestTheFabricsWorkComesOffSoftirqFirst(t *testing.T) {
 	u := Usage{Busy: 1, User: 0.2, System: 0.5, Softirq: 0.3}
 	got := u.without(0.4)
 	if !near(got.Busy, 0.6, 1e-12) || got.Softirq != 0 || !near(got.System, 0.4, 1e-12) || got.User != 0.2 {
-		t.Errorf("%+v", got)
+		t.Errorf("the rest is %+v, want 0.6 s busy, without softirqs", got)
 	}
 	if got := u.without(5); !near(got.Busy+got.User+got.System+got.Softirq, 0, 1e-12) {
 		t.Errorf("more than all: %+v", got)
@@ -115,7 +115,7 @@ func TestReadingsThatCannotBeComparedAreErrorsWithTheReason(t *testing.T) {
 
 func TestCountersOf32BitsMayWrapOnce(t *testing.T) {
 	if n, err := since("x", 1<<32-10, 5); n != 15 || err != nil {
-		t.Errorf("%d, %v", n, err)
+		t.Errorf("the counter grew by %d (%v), want 15", n, err)
 	}
 	if _, err := since("x", 1<<33, 5); err == nil {
 		t.Error("a 64-bit counter went back unnoticed")
@@ -135,10 +135,10 @@ func TestWindowHasWhatHappenedBetween(t *testing.T) {
 	}
 	dev := d.Namespaces[0].Devices[0]
 	if d.Seconds != 2 || d.CPUs[0].Busy != 0 || d.Namespaces[0].Counters[TCPOutSegs] != 15 || !near(d.Observer, 0.003, 1e-12) {
-		t.Errorf("%+v", d)
+		t.Errorf("the window is %+v, want 2 s with 15 segments and 3 ms of the observer", d)
 	}
 	if dev.RxBytes != 3000 || dev.ReceivedBytes() != 3028 || dev.Qdisc.Drops != 3 {
-		t.Errorf("%+v", dev)
+		t.Errorf("the device has %+v, want 3000 bytes and 3 drops", dev)
 	}
 	if len(d.Warnings) != 0 {
 		t.Errorf("warnings: %q", d.Warnings)
@@ -154,7 +154,7 @@ func TestANewQueueingDisciplineIsAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(d.Warnings) != 1 || d.Namespaces[0].Devices[0].Qdisc.Drops != 3 {
-		t.Errorf("%q, %+v", d.Warnings, d.Namespaces[0].Devices[0])
+		t.Errorf("the warnings are %q and the device has %+v, want one warning and 3 drops", d.Warnings, d.Namespaces[0].Devices[0])
 	}
 }
 
@@ -167,10 +167,10 @@ func TestSocketsArePairedByCookie(t *testing.T) {
 		t.Fatalf("%d sockets", len(got))
 	}
 	if s := got[0]; s.New || s.BytesAcked != 150 || s.TotalRetrans != 10 || s.RTT != 9 {
-		t.Errorf("%+v", s)
+		t.Errorf("the first socket has %+v, want 150 acknowledged bytes and 10 retransmits", s)
 	}
 	if s := got[1]; !s.New || s.BytesAcked != 11 {
-		t.Errorf("%+v", s)
+		t.Errorf("the second socket has %+v, want a new one with 11 acknowledged bytes", s)
 	}
 }
 
@@ -217,11 +217,11 @@ func TestStealIsSharedOutAmongNodeAndFabric(t *testing.T) {
 func TestStealMayOverlapIdleTime(t *testing.T) {
 	u, err := usage(0, CPUTimes{}, CPUTimes{Idle: 50, Steal: 60}, time.Second)
 	if err != nil || u.Idle != 0.5 || u.Steal != 0.5 || u.Busy != 0 {
-		t.Errorf("%+v, %v", u, err)
+		t.Errorf("the CPU has %+v (%v), want half idle and half stolen", u, err)
 	}
 	// The CPU did at least the work that the timer interrupt saw.
 	u, err = usage(0, CPUTimes{}, CPUTimes{Idle: 50, Steal: 60, User: 5, Softirq: 15}, time.Second)
 	if err != nil || !near(u.Busy, 0.2, 1e-9) || !near(u.Steal, 0.3, 1e-9) || !near(u.Softirq, 0.15, 1e-9) {
-		t.Errorf("%+v, %v", u, err)
+		t.Errorf("the CPU has %+v (%v), want 0.2 s busy and 0.3 s stolen", u, err)
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatMustHoldOnAnyMachine(t *testing.T) {
 		t.Error("the second look is not the first one's")
 	}
 	if len(f.Online) == 0 || len(f.UsableCPUs()) == 0 || f.MemoryBytes < 64<<20 || f.CPUModel == "" || f.OS == "" {
-		t.Errorf("%+v", f)
+		t.Errorf("the machine has %+v, want CPUs, memory, a model and a system", f)
 	}
 	for _, c := range f.UsableCPUs() {
 		if !slices.Contains(f.Online, c) {
@@ -84,7 +84,7 @@ func TestAFeatureThatFailsIsNamedWithItsReason(t *testing.T) {
 	needRoot(t)
 	found := try(Feature{Name: Macvlan, What: "macvlan devices", Remedy: "r"}, &sandbox{}, &Facts{})
 	if found.Works || !strings.Contains(found.Reason, "macvlan devices") || !strings.Contains(found.Reason, "veth") {
-		t.Errorf("%+v", found)
+		t.Errorf("macvlan is %+v, want a reason with the missing device", found)
 	}
 }
 
@@ -114,11 +114,11 @@ func TestProgramsAreFoundWithTheirVersions(t *testing.T) {
 		}
 	}
 	if got[4].Path != "" || got[5].Path == "" || (program.Program{Name: "wt-none"}).Path() != "" {
-		t.Errorf("%+v, %+v", got[4], got[5])
+		t.Errorf("the programs are %+v and %+v, want only the second with a path", got[4], got[5])
 	}
 	e := Probe().Environment(list)
 	if e.Tools["wt-good"] != "good 1.2.3" || e.Tools["wt-mute"] == "" || e.Kernel == "" || e.CPUs == 0 || e.Version == "" {
-		t.Errorf("%+v", e)
+		t.Errorf("the environment is %+v, want the versions of the tools and the machine's facts", e)
 	}
 	if got, want := e.Sysctls["net.core.netdev_max_backlog"], text("/proc/sys/net/core/netdev_max_backlog"); got != want || want == "" {
 		t.Errorf("netdev_max_backlog is %q, want the host's %q", got, want)
@@ -133,7 +133,7 @@ func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
 	script(t, "wt-hangs", "sleep 30 & echo $! > "+marker+"; echo hangs 1; wait")
 	start := time.Now()
 	if got := askVersion([]string{"wt-hangs"}); got != "hangs 1" {
-		t.Errorf("%q", got)
+		t.Errorf("the version is %q, want hangs 1", got)
 	}
 	if took := time.Since(start); took < versionTimeout || took > 25*time.Second { // the program sleeps for 30 s
 		t.Errorf("took %v", took)

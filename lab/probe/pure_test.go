@@ -29,7 +29,7 @@ func TestCPULists(t *testing.T) {
 		}
 	}
 	if got := FormatCPUList([]int{3, 0, 1, 2, 9, 11, 10}); got != "0-3,9-11" {
-		t.Error(got)
+		t.Errorf("the list is %q, want 0-3,9-11", got)
 	}
 	for _, text := range []string{"a", "1-", "-1", "3-1", "0,,1", "99999999", "0-4000000000", "1 2"} {
 		if got, err := ParseCPUList(text); err == nil {
@@ -89,16 +89,16 @@ func TestOSName(t *testing.T) {
 func TestKernelConfiguration(t *testing.T) {
 	c := parseConfig("# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\nCONFIG_X=\"s\"\n")
 	if c.hz() != 250 || c.irqTimeAccounting() != "no" || c["CONFIG_X"] != "s" {
-		t.Errorf("%v", c)
+		t.Errorf("the configuration is %v, want 250 Hz, no IRQ time accounting, and X", c)
 	}
 	if got := parseConfig("CONFIG_IRQ_TIME_ACCOUNTING=y\n").irqTimeAccounting(); got != "yes" {
-		t.Error(got)
+		t.Errorf("IRQ time accounting is %q, want yes", got)
 	}
 	if got := config(nil).irqTimeAccounting(); got != "unknown" {
-		t.Error(got)
+		t.Errorf("IRQ time accounting without a configuration is %q, want unknown", got)
 	}
 	if got := parseConfig("CONFIG_HZ=0\n").hz(); got != 0 {
-		t.Error(got)
+		t.Errorf("the tick is %v Hz, want 0", got)
 	}
 }
 
@@ -137,11 +137,11 @@ func TestAQuotaBelowTheCPUsIsAWarning(t *testing.T) {
 func TestLimitsOfControlGroups(t *testing.T) {
 	for text, want := range map[string]float64{"max 100000": 0, "150000 100000": 1.5, "": 0, "x y": 0, "1 0": 0} {
 		if got := quotaV2(text); got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("the quota %q is %v CPUs, want %v", text, got, want)
 		}
 	}
 	if got := quota("-1\n", "100000\n"); got != 0 {
-		t.Error(got)
+		t.Errorf("the quota is %v CPUs, want 0: none", got)
 	}
 	if d := cmp.Diff([]int{1, 3}, narrow([]int{0, 1, 2, 3}, []int{1, 3, 9})); d != "" {
 		t.Error(d)
@@ -157,7 +157,7 @@ func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {
 	for _, feature := range features {
 		reason, remedy, missing := f.Missing(feature.Name)
 		if !missing || !strings.Contains(reason, "CAP_NET_ADMIN") || remedy != rootRemedy {
-			t.Errorf("%s: %q, %q", feature.Name, reason, remedy)
+			t.Errorf("%s is missing because %q, and the remedy is %q; want the capability and root", feature.Name, reason, remedy)
 		}
 		if feature.Remedy == "" || feature.What == "" || attempts[feature.Name] == nil {
 			t.Errorf("%s has no remedy, no description or no trial", feature.Name)
@@ -167,24 +167,24 @@ func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {
 		t.Errorf("%d trials for %d features", len(attempts), len(features))
 	}
 	if reason, remedy, missing := f.Missing("warp"); !missing || !strings.Contains(reason, "warp") || remedy == "" {
-		t.Errorf("%q, %q, %v", reason, remedy, missing)
+		t.Errorf("the feature warp is missing because %q, with the remedy %q (%v), want both", reason, remedy, missing)
 	}
 	f.Features = []Finding{{Feature: features[0], Works: true}}
 	if reason, _, missing := f.Missing(Netns); missing || reason != "" {
-		t.Errorf("%q, %v", reason, missing)
+		t.Errorf("namespaces are missing because %q (%v), want that they work", reason, missing)
 	}
 }
 
 func TestBuildInformation(t *testing.T) {
 	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
 	if v, r := build(info); v != "v1.2.3" || r != "abc+changes" {
-		t.Error(v, r)
+		t.Errorf("the build is %q of revision %q, want v1.2.3 of abc+changes", v, r)
 	}
 	if v, r := build(&debug.BuildInfo{}); v != "(devel)" || r != "" {
-		t.Error(v, r)
+		t.Errorf("the build is %q of revision %q, want (devel) without a revision", v, r)
 	}
 	if v, _ := build(nil); v != "unknown" {
-		t.Error(v)
+		t.Errorf("the build without information is %q, want unknown", v)
 	}
 }
 

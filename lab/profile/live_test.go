@@ -265,7 +265,7 @@ func TestAWindowBeyondTheSampledTimeIsRefused(t *testing.T) {
 	} {
 		s := start(t, Config{Node: "n", CPUs: []int{cpu}})
 		if p, err := s.Stop(w(), Cast{}); err == nil || !strings.Contains(err.Error(), "not within the time that was sampled") {
-			t.Errorf("%v, %v", p, err)
+			t.Errorf("the profile is %v, the error %v, want an error that the window was not sampled", p, err)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestSlicesLeftOutAreSaid(t *testing.T) {
 func TestARunWithoutReadingsSaysNothingOfConditions(t *testing.T) {
 	s := sample.Sample{Scenario: "bridge/stream", Metrics: sample.Metrics{sample.Throughput: 1}}
 	if lines := sentences.Conditions(report.Build(sample.Run{}, oneScenario(), []sample.Sample{s})); len(lines) != 0 {
-		t.Errorf("%q", lines)
+		t.Errorf("the conditions of a sample without a state are %q, want none", lines)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestWithoutATrialThatCountsNoFiguresHold(t *testing.T) {
 	s.Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 46, Limit: 3, Unit: "%"}}
 	r := report.Build(sample.Run{}, oneScenario(), []sample.Sample{s})
 	if lines := sentences.Conditions(r); len(lines) != 0 {
-		t.Errorf("%q", lines)
+		t.Errorf("the conditions are %q, want none", lines)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestScenariosAtDifferentDistancesAreNotCompared(t *testing.T) {
 	r := report.Build(sample.Run{Options: sample.Options{CPUDistance: "near"}}, plan, append(samples, near))
 	const want = "vxlan/stream and bridge/stream have figures, but no block has figures of both at this CPU distance (at another distance 2 blocks)"
 	if len(r.Findings) != 1 || !strings.HasSuffix(r.Findings[0], want+".") {
-		t.Errorf("%q", r.Findings)
+		t.Errorf("the findings are %q, want one that ends with %q", r.Findings, want)
 	}
 	expectNote(t, r, want+", so they cannot be compared.")
 }

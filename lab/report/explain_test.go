@@ -31,7 +31,7 @@ func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
 		"Of the receiver's CPU per byte with the vxlan, 0.810 ns/byte, the bridge adds 0.100 and the vxlan 0.300.",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("the sentences are %q, want %q", got, want)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestExplanationSaysSavingsAndGains(t *testing.T) {
 	r := report.Build(run, plan, slices.Concat(costing("raw/stream", 10, 10e9, 0.80), costing("bridge/stream", 10, 12e9, 0.50)))
 	got := report.Explain(r).Sections[0].Sentences[0]
 	if got != "The bridge carries 20.0 % more than the raw [20.0, 20.0] and costs the receiver 37.0 % less CPU per byte [36.8, 37.5]." {
-		t.Error(got)
+		t.Errorf("the sentence is %q, want 20.0 %% more throughput and 37.0 %% less CPU of the receiver", got)
 	}
 }
 
@@ -62,17 +62,17 @@ func TestExplanationOfStepsThatShowNothingSaysWhatWouldHaveShown(t *testing.T) {
 func TestExplanationWithoutLaddersIsOfEveryComparison(t *testing.T) {
 	sections := report.Explain(reporttest.Quick()).Sections
 	if sections[0].Title != "What it costs" || len(sections[0].Sentences) != 3 || !strings.HasPrefix(sections[0].Sentences[0], "The bridge carries 3.6 % less than raw [") {
-		t.Errorf("%+v", sections[0])
+		t.Errorf("the first section is %+v, want the 3 costs", sections[0])
 	}
 	if last := sections[len(sections)-1]; last.Title != "Validity" || !strings.HasPrefix(last.Sentences[0], "47 of 50 trials count; 3 failed") {
-		t.Errorf("%+v", last)
+		t.Errorf("the last section is %+v, want the validity of 47 of 50 trials", last)
 	}
 }
 
 func TestExplanationOfAnEmptyRunSaysThatThereAreNoFindings(t *testing.T) {
 	got := explained(report.Build(sample.Run{}, planless(), nil))
 	if !strings.Contains(got, "there are no findings") {
-		t.Error(got)
+		t.Errorf("the explanation is %q, want that there are no findings", got)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestProfilesAreMergedAndExplainWhereAStepsCostLies(t *testing.T) {
 	}
 	// A tenth of a core at 0.955 GB/s is 0.105 ns/byte, a twentieth 0.0524.
 	if got := explained(r); !strings.Contains(got, "The profiles show the CPU time that the bridge changes at the receiver: bridge (+0.105 ns/byte) and GRO (+0.0524 ns/byte).") {
-		t.Error(got)
+		t.Errorf("the explanation is %q, want the changes of bridge and GRO by profile", got)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestDamagedProfileIsLeftOutWithANote(t *testing.T) {
 	r := report.Build(run, plan, samples)
 	expectNote(t, r, "raw/stream block 1: the sender's profile is left out: ")
 	if len(r.Profiles) != 1 || r.Profiles[0].Slowdown != nil {
-		t.Errorf("%+v", r.Profiles)
+		t.Errorf("the profiles are %+v, want one without a slowdown", r.Profiles)
 	}
 }
 
@@ -148,6 +148,6 @@ func TestProfileOfATrialWithoutAFiniteFigureIsLeftOut(t *testing.T) {
 	samples[0].Profiles = []sample.Profile{profileOf(t, "sender", map[string]float64{"GRO": 0.1})}
 	samples[0].Metrics[sample.Throughput] = math.NaN()
 	if r := report.Build(run, plan, samples); len(r.Profiles) != 0 {
-		t.Errorf("%+v", r.Profiles)
+		t.Errorf("the profiles are %+v, want none", r.Profiles)
 	}
 }

@@ -102,7 +102,7 @@ func unconfirmed() *model.Report {
 func TestADifferenceThatTheCorrectionDoesNotConfirmIsOnlySuggested(t *testing.T) {
 	r := unconfirmed()
 	if len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0], "The bridge carries 3 % less than raw [1, 5; suggested] and costs the sender ") || !strings.Contains(r.Findings[0], "; no difference shows in the receiver's CPU per byte [") {
-		t.Errorf("%q", r.Findings)
+		t.Errorf("the findings are %q, want one with a suggested and without a difference of the receiver's CPU", r.Findings)
 	}
 	for _, c := range r.Comparisons {
 		if c.Distinct || c.Adjusted == nil || *c.Adjusted <= 0.05 {
@@ -123,7 +123,7 @@ func TestFindingTellsTheSureFromTheSuggested(t *testing.T) {
 	}
 	got := sentencesOf(plan, baseline, subject)
 	if len(got) != 1 || !strings.HasPrefix(got[0], "The bridge carries 4.5 % less than raw [4.2, 4.8] and costs the receiver 3.9 % more CPU per byte [0.3, 8.0; suggested]; no difference shows in the sender's CPU per byte [−1, 1 %; a difference of ") {
-		t.Errorf("%q", got)
+		t.Errorf("the findings are %q, want one that names the difference, the suggested one, and no difference of the sender's CPU", got)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
 		column("a/stream", sample.Throughput, around(10e9, 0.03, 8, 0)...),
 		column("b/stream", sample.Throughput, around(10e9, 0.03, 8, 1)...))
 	if len(got) != 1 || !strings.HasPrefix(got[0], "Between the bridge and raw no difference shows in throughput [−2, 2 %; a difference of ") || !strings.HasSuffix(got[0], " % or more would have been detected].") {
-		t.Errorf("%q", got)
+		t.Errorf("the findings are %q, want that no difference shows, with the detectable difference", got)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestFindingNamesTheGroupsWhereOneSystemHasTwo(t *testing.T) {
 		column("a/stream", sample.Throughput, around(1, 0.02, 6, 0)...),
 		column("b/stream", sample.Throughput, around(1, 0.02, 6, 2)...))
 	if len(got) != 1 || !strings.HasPrefix(got[0], "Between b and a no difference shows") {
-		t.Errorf("%q", got)
+		t.Errorf("the findings are %q, want that no difference between b and a shows", got)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestConfirmedDifferencesComeBeforeOthersAndFourAreEnough(t *testing.T) {
 	plan, columns := systemsAgainstRaw(none(1), none(2), spread(.5, .5, 10), none(3), none(4))
 	got := sentencesOf(plan, columns...)
 	if len(got) != 4 || !strings.HasPrefix(got[0], "w carries 50.0 % less than raw") || !strings.HasPrefix(got[1], "Between u and raw ") || !strings.HasSuffix(got[3], "(1 further in the table.)") {
-		t.Errorf("%q", got)
+		t.Errorf("the findings are %q, want 4, the certain difference of w first, and the number of further ones", got)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestAConfirmedLatencyIsStatedBeforeASuggestedThroughput(t *testing.T) {
 	}
 	got := sentencesOf(plan, baseline, subject)
 	if len(got) != 1 || !strings.HasPrefix(got[0], "The bridge has 7.0 % less median latency than raw [6.7, 7.3] and completes ") || !strings.Contains(got[0], "; suggested]") {
-		t.Errorf("%q", got)
+		t.Errorf("the findings are %q, want one on the median latency, with a suggested difference", got)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestABriefFindingWithoutAMainFigureStatesTheOthers(t *testing.T) {
 
 func TestABriefFindingHasNoIntervals(t *testing.T) {
 	if said := sentences.Brief(reporttest.Quick())[2]; !strings.HasSuffix(said, " more CPU per byte; there are too few trials to tell a difference in transactions.") {
-		t.Errorf("%q", said)
+		t.Errorf("the brief finding is %q, want the end that there are too few trials", said)
 	}
 	for _, sentence := range sentences.Brief(reporttest.Quick()) {
 		if !strings.Contains(sentence, " % ") || strings.Contains(sentence, "[") {
@@ -327,10 +327,10 @@ func TestFiguresTooNoisyToJudgeAreSaidSoLast(t *testing.T) {
 	}
 	said := r.Findings[0]
 	if !strings.HasSuffix(said, "] are too noisy to judge.") || !strings.Contains(said, "; no difference shows in the receiver's CPU per byte [") {
-		t.Errorf("%q", said)
+		t.Errorf("the finding is %q, want that figures are too noisy to judge", said)
 	}
 	if brief := sentences.Brief(r)[0]; !strings.HasSuffix(brief, "no difference shows in the receiver's CPU per byte; the figures of the sender's CPU per byte are too noisy to judge.") {
-		t.Errorf("%q", brief)
+		t.Errorf("the brief finding is %q, want that the sender's CPU per byte is too noisy to judge", brief)
 	}
 }
 
@@ -347,7 +347,7 @@ func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
 		column("a/stream", sample.Throughput, 9e9, 9e9, 9e9, 9e9, 9e9, 10e9),
 		column("b/stream", sample.Throughput, 8e9, 8e9, 8e9, 8e9, 8e9, 9.5e9))
 	if len(overlapping) != 1 || !strings.HasPrefix(overlapping[0], "No scenario certainly has the most throughput: a/stream reaches ") {
-		t.Errorf("%q", overlapping)
+		t.Errorf("the findings are %q, want that no scenario certainly has the most throughput", overlapping)
 	}
 	few := sentencesOf(plan, column("a/stream", sample.Throughput, 9e9, 9e9))
 	if diff := cmp.Diff([]string{"a/stream reaches 9.00 Gbit/s [9.00, 9.00]."}, few); diff != "" {

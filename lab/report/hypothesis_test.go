@@ -116,7 +116,7 @@ func TestHypothesisOfTooFewTrialsIsUndecided(t *testing.T) {
 	// With two subjects the intervals must be wider, which takes a seventh.
 	_, h := claim(t, 0.9, 1.1, spread2(10, 6), spread2(10, 6), spread2(10, 6))
 	if h.Judgement != model.Undecided || !strings.Contains(h.Why, "7 are needed") {
-		t.Errorf("%s, %s", h.Judgement, h.Why)
+		t.Errorf("the hypothesis is %s because %s, want undecided: 7 trials are needed", h.Judgement, h.Why)
 	}
 }
 

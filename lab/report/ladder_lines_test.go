@@ -97,6 +97,6 @@ func TestALadderAddsNothingWhereMediansAndRatioDisagree(t *testing.T) {
 	}
 	lines, _ := tables.Lines(&r.Ladders[0], sample.ReceiverCPUPerByte)
 	if lines[1].Added != "" || lines[1].Share != "" {
-		t.Errorf("%+v", lines[1])
+		t.Errorf("the line is %+v, want no addition and no share", lines[1])
 	}
 }

@@ -48,7 +48,7 @@ func TestLadderSaysWhatEachStepAddsAndItsShareOfTheLast(t *testing.T) {
 	samples := slices.Concat(costing("raw/stream", 10, 10e9, 0.40), costing("bridge/stream", 10, 9e9, 0.50), costing("vxlan/stream", 10, 9e9, 0.80))
 	r := report.Build(run, plan, samples)
 	if len(r.Ladders) != 1 || len(r.Ladders[0].Steps) != 3 {
-		t.Fatalf("%+v", r.Ladders)
+		t.Fatalf("the ladders are %+v, want one of 3 steps", r.Ladders)
 	}
 	first, bridge, vxlan := &r.Ladders[0].Steps[0], &r.Ladders[0].Steps[1], &r.Ladders[0].Steps[2]
 	if first.From != "" || bridge.From != "raw/stream" || vxlan.From != "bridge/stream" || bridge.Name != "the bridge" {
@@ -113,7 +113,7 @@ func TestLadderWithoutItsFirstStepSaysSo(t *testing.T) {
 	expectNote(t, r, "the step the raw has no figures (raw/stream has not run)")
 	expectNote(t, r, "the bridge is the lowest step with figures; what it adds over the raw is not known")
 	if said := report.Explain(r).Sections[0].Sentences; len(said) != 1 || said[0] != "No two steps have figures, so the cost of a step is not known." {
-		t.Errorf("%q", said)
+		t.Errorf("the sentences are %q, want that the cost of a step is not known", said)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestLadderComparesNoCPUAcrossPlacements(t *testing.T) {
 	r := report.Build(run, plan, slices.Concat(costing("raw/stream", 8, 10e9, 0.4), costing("bridge/stream", 8, 9e9, 0.8)))
 	top := &r.Ladders[0].Steps[1]
 	if top.Cost(sample.ReceiverCPUPerByte).Added != nil || top.Cost(sample.Throughput).Added == nil {
-		t.Errorf("%+v", top)
+		t.Errorf("the step is %+v, want an addition of throughput and none of the receiver's CPU", top)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
 	sections := d.Undrawn()
 	ladder := sections[slices.IndexFunc(sections, func(s document.Section) bool { return strings.HasPrefix(s.Title, "What each step costs") })]
 	if !strings.Contains(rows(ladder)[2], " ~ |") || len(ladder.Notes) != 1 || !strings.HasPrefix(ladder.Notes[0], "~ no difference shows (the bridge, throughput: a difference of ") {
-		t.Errorf("%+v", ladder)
+		t.Errorf("the section is %+v, want the mark ~ and its explanation", ladder)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestPrecisionIsReachedWhereEveryFigureIsKnownThatWell(t *testing.T) {
 	r := report.Build(run, plan, slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 8, 0.004, 2), busy("c/stream", 8, 0.004, 4)))
 	p := r.Precision
 	if p == nil || !p.Reached || len(p.Widest) != 0 || p.Blocks != 8 || p.Wanted != 0.02 || p.Why != "In 8 blocks every requested figure is known within ±2 %." {
-		t.Errorf("%+v", p)
+		t.Errorf("the precision is %+v, want reached in 8 blocks, at 2 %%", p)
 	}
 	plan.Stop.Precision = 0
 	if r := report.Build(run, plan, nil); r.Precision != nil || verdicts.Imprecision(plan, busy("a/stream", 8, 0.5, 0), "") != nil {
@@ -54,7 +54,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 	}
 	got := verdicts.Imprecision(plan, samples, "")
 	if len(got) != 4 || got[0].Subject != "c/stream" || got[0].Baseline != "" || got[3].Subject != "b/stream" || got[3].Baseline != "a/stream" || got[3].Metric != sample.ReceiverCPU {
-		t.Fatalf("%+v", got)
+		t.Fatalf("the imprecise figures are %+v, want 4: c/stream first, the receiver's CPU of b/stream to a/stream last", got)
 	}
 	for i, g := range got {
 		if g.HalfWidth <= 0.02 || g.HalfWidth > 0.11 || i > 0 && g.HalfWidth > got[i-1].HalfWidth {
@@ -73,7 +73,7 @@ func TestImprecisionOfTooFewTrialsComesFirst(t *testing.T) {
 	_, plan := precise()
 	got := verdicts.Imprecision(plan, slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 5, 0.004, 2), busy("c/stream", 8, 0.1, 4)), "")
 	if len(got) != 6 || got[0].Subject != "b/stream" || got[0].HalfWidth != 0 || got[0].String() != "throughput of b/stream to that of a/stream has too few trials for an interval" || got[3].HalfWidth == 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("the imprecise figures are %+v, want 6, with b/stream, which has too few trials, first", got)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotMend(t *testing.T) {
 		}
 	}
 	if got := verdicts.Imprecision(plan, samples, ""); len(got) != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("the imprecise figures are %+v, want none", got)
 	}
 	// After two blocks the scenario is not hopeless yet.
 	if got := verdicts.Imprecision(plan, samples[16:18], ""); len(got) != 3 {
@@ -99,7 +99,7 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotMend(t *testing.T) {
 	}
 	r := report.Build(sample.Run{}, plan, samples)
 	if r.Precision.Reached || !strings.Contains(r.Precision.Why, "but no trial of c/stream counts") {
-		t.Errorf("%+v", r.Precision)
+		t.Errorf("the precision is %+v, want not reached, because no trial of c/stream counts", r.Precision)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestPrecisionThatIsNotReachedSaysWhatIsWideAndWhyItStopped(t *testing.T) {
 		}
 	}
 	if p := report.Build(run, plan, nil).Precision; p.Reached || p.Why != "Nothing was measured." {
-		t.Errorf("%+v", p)
+		t.Errorf("the precision of a run without trials is %+v, want not reached: nothing was measured", p)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestImprecisionOfRequestResponseIsOfTransactions(t *testing.T) {
 	plan.Stop.Precision = 1e-6
 	for _, g := range verdicts.Imprecision(plan, samples, "") {
 		if exchange := strings.HasSuffix(g.Subject, "/rr"); exchange && g.Metric == sample.Throughput || !exchange && g.Metric == sample.Transactions {
-			t.Errorf("%+v", g)
+			t.Errorf("%+v is among the imprecise figures, want transactions of request/response and throughput of streams", g)
 		}
 		if g.Subject == "geneve/stream" || strings.HasPrefix(g.Subject, "bridge-colocated") && g.Metric == sample.ReceiverCPU {
 			t.Errorf("%+v cannot be measured", g)

@@ -120,6 +120,6 @@ func TestAProfileThatCannotBeReadIsLeftOutWithANote(t *testing.T) {
 	}
 	var b bytes.Buffer
 	if err := text.Write(&b, profiles.Document(r), text.Options{}); err != nil || b.Len() != 0 {
-		t.Errorf("%v: %s", err, &b)
+		t.Errorf("the profiles of a run without profiles: %v, %s; want nothing", err, &b)
 	}
 }

@@ -49,7 +49,7 @@ func TestTheCommandOfARunHasItsOptions(t *testing.T) {
 	r := report.Build(run, plan, samples)
 	const want = "windtunnel run quick --scenario bridge,vxlan --cpu-distance near --gates warn"
 	if got := report.Repeat(r)[0]; got != want+" --seed 42" {
-		t.Errorf("%q", got)
+		t.Errorf("the command is %q, want %q", got, want+" --seed 42")
 	}
 	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": strings.ReplaceAll(written(t, asMarkdown, r), "\\", "")} {
 		if !strings.Contains(text[:strings.Index(text, "throughput")], want) {

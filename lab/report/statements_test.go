@@ -70,7 +70,7 @@ func TestAFindingNamesSystemsOrScenariosAndTheWorkload(t *testing.T) {
 			c.want[i] += halfAndTwice
 		}
 		if diff := cmp.Diff(c.want, sentencesOf(sketch(c.pairs, c.rows...))); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("the sentences of %s differ: %s", name, diff)
 		}
 	}
 }

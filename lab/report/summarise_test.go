@@ -235,7 +235,7 @@ func TestComparisonsCoverTheMetricsOfCostThatBothSidesHave(t *testing.T) {
 		[]sample.Metric{sample.SenderCPUPerPacket, sample.ReceiverCPUPerPacket})
 	for id, want := range map[string][]sample.Metric{"bridge/stream": stream, "vxlan/stream": stream, "bridge/rr": rr, "vxlan/rr": rr} {
 		if diff := cmp.Diff(want, got[id]); diff != "" {
-			t.Errorf("%s: %s", id, diff)
+			t.Errorf("the metrics of %s differ: %s", id, diff)
 		}
 	}
 }
@@ -332,6 +332,6 @@ func TestUnfinishedRunsSaySo(t *testing.T) {
 func TestEmptyRunMakesAReport(t *testing.T) {
 	r := report.Build(sample.Run{}, suite.Plan{}, nil)
 	if len(r.Scenarios) != 0 || len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "No trial yielded figures") {
-		t.Errorf("%+v", r)
+		t.Errorf("the report of an empty plan is %+v, want no scenario, and the finding that there are no figures", r)
 	}
 }

@@ -50,7 +50,7 @@ func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 	}
 	for _, s := range r.Scenarios {
 		if why := rejected.Unmeasured(&s); (why != "") != (s.ID == "geneve/stream") {
-			t.Errorf("%s: %q", s.ID, why)
+			t.Errorf("%s lacks figures because %q, want a reason for geneve/stream only", s.ID, why)
 		}
 	}
 	broken := &model.Scenario{Samples: []sample.Sample{
@@ -64,7 +64,7 @@ func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 func TestValidityCountsEveryTrialOnce(t *testing.T) {
 	v := rigorous(t).Validity
 	if v.Attempts != v.Valid+v.Failed+v.Gated || v.Valid != 8*12-2 || v.Failed != 3 || v.Gated != 1+2+12 || v.Profiled != 4 {
-		t.Errorf("%+v", v)
+		t.Errorf("the counts are %+v, want 94 valid, 3 failed, 15 gated and 4 profiled trials", v)
 	}
 	var gates []string
 	for _, g := range v.Gates {
@@ -116,7 +116,7 @@ func TestTrialsThatCountUnderInvalidConditionsAreSaid(t *testing.T) {
 	samples[0].Flags = []sample.Gate{{Name: sample.ForeignCPU, Value: 94, Limit: 3, Unit: "%"}, {Name: sample.Unsteady, Value: 12, Limit: 10, Unit: "%"}}
 	r := report.Build(run, plan, samples)
 	if r.Validity.Valid != 2 || r.Validity.Warned != 1 || !strings.Contains(rejected.Line(r.Validity), "1 of them in spite of conditions that were not valid (foreign-cpu 94.0 %)") {
-		t.Errorf("%+v: %s", r.Validity, rejected.Line(r.Validity))
+		t.Errorf("the counts are %+v and the line %s, want 2 valid trials, one of them with a warning", r.Validity, rejected.Line(r.Validity))
 	}
 	if got := rejected.Outcomes(r); len(got) != 1 || !strings.Contains(got[0], "unsteady") {
 		t.Errorf("outcomes %q", got)
@@ -170,7 +170,7 @@ func TestGateWithoutAFiniteFigureKeepsItsMessage(t *testing.T) {
 		t.Errorf("encode the report as JSON: %v", err)
 	}
 	if got := row(t, r, "a/stream"); got.Samples[0].Gates[0].Message != "no slope" || rejected.Unmeasured(got) != "could not be measured in 1 trial (unsteady-rate)" {
-		t.Errorf("%+v, %q", got.Samples[0].Gates, rejected.Unmeasured(got))
+		t.Errorf("the gates are %+v and the reason %q, want an unsteady rate without a slope", got.Samples[0].Gates, rejected.Unmeasured(got))
 	}
 	if !math.IsNaN(samples[0].Gates[0].Value) {
 		t.Error("the caller's sample was changed")

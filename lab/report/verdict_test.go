@@ -61,7 +61,7 @@ func TestVerdictsFollowTheTestAndTheCorrection(t *testing.T) {
 func TestExactPOfSixBlocksIsTwoOfSixtyFour(t *testing.T) {
 	_, c := metricOf(t, sample.Throughput, spread(10, 10, 6), spread(9, 9.5, 6))
 	if c.P == nil || math.Abs(*c.P-2.0/64) > 1e-12 || *c.Adjusted != *c.P || *c.Effect != -1 || c.Verdict != model.Differs {
-		t.Errorf("%+v", c)
+		t.Errorf("the comparison is %+v, want that it differs with p = 2/64", c)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestAnOverwhelmingDifferenceIsCertainInALargeReport(t *testing.T) {
 func TestNoDifferenceIsSaidWithWhatWouldHaveShown(t *testing.T) {
 	r, c := metricOf(t, sample.Throughput, around(10e9, 0.03, 10, 0), around(10e9, 0.03, 10, 1))
 	if c.Verdict != model.Alike || c.Detectable == nil || *c.Detectable <= 0 || *c.Detectable > 0.2 {
-		t.Fatalf("%+v", c)
+		t.Fatalf("the comparison is %+v, want alike, with a detectable difference of at most 20 %%", c)
 	}
 	says := "a difference of " + fmt.Sprintf("%.2g %%", 100**c.Detectable) + " or more would have been detected"
 	if rows := fmt.Sprint(tables.Of(r)[0].Table().Rows); !strings.Contains(rows, verdicts.Marks[model.Alike]) {
@@ -184,11 +184,11 @@ func TestScenariosWithoutACommonBlockAreNotCompared(t *testing.T) {
 	}
 	r := report.Build(run, plan, append(column("a/stream", sample.Throughput, 1, 2, 3), late...))
 	if len(r.Comparisons) != 0 {
-		t.Errorf("%+v", r.Comparisons)
+		t.Errorf("the comparisons are %+v, want none", r.Comparisons)
 	}
 	expectNote(t, r, "b/stream and a/stream have figures, but no block has figures of both, so they cannot be compared.")
 	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0], "The bridge cannot be compared with raw: b/stream and a/stream have figures, but no block has figures of both.") {
-		t.Errorf("%q", r.Findings)
+		t.Errorf("the findings are %q, want one that no block has figures of both", r.Findings)
 	}
 }
 
@@ -201,10 +201,10 @@ func TestComparisonWithAScenarioOfInvalidTrialsSaysWhy(t *testing.T) {
 	r := report.Build(run, plan, append(column("a/stream", sample.Throughput, spread(1, 2, 8)...), bad...))
 	want := "The bridge cannot be compared with raw: b/stream could not be measured in 8 trials (foreign-cpu 8×, worst 31.0 %)."
 	if len(r.Findings) != 1 || r.Findings[0] != want {
-		t.Errorf("%q", r.Findings)
+		t.Errorf("the findings are %q, want only %q", r.Findings, want)
 	}
 	if len(r.Comparisons) != 0 || r.Validity.Valid != 8 || r.Validity.Gated != 8 {
-		t.Errorf("%+v, %+v", r.Comparisons, r.Validity)
+		t.Errorf("the comparisons are %+v and the counts %+v, want no comparison, 8 valid and 8 gated trials", r.Comparisons, r.Validity)
 	}
 }
 

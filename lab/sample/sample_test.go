@@ -15,7 +15,7 @@ func TestOfEachBlockTheLastAttemptThatCountsIsTaken(t *testing.T) {
 	}
 	got := Counting(samples)
 	if len(got) != 2 || got[0] != samples[2] || got[1] != samples[3] {
-		t.Errorf("%+v", got)
+		t.Errorf("the samples that count are %+v, want the last two", got)
 	}
 	for i, want := range map[int]string{0: "", 1: "tool-hung", 4: "steal"} {
 		if got := samples[i].Cause(); got != want {

@@ -84,7 +84,7 @@ func TestMetricsAreOpenMetricsOfTheNewestRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
+		t.Errorf("the metric %s has a problem: %s", p.Metric, p.Text)
 	}
 }
 

@@ -14,10 +14,10 @@ func TestControlGroupsOfAProcess(t *testing.T) {
 		{HierarchyID: 2, Controllers: []string{"cpu", "cpuacct"}, Path: "/docker/abc"}, {Path: "/"},
 	}
 	if group, v2, ok := cgroupPath(v1, "cpuset"); group != "/docker/abc" || v2 || !ok {
-		t.Error(group, v2, ok)
+		t.Errorf("the control group is %q, of version 2: %v (%v), want /docker/abc of version 1", group, v2, ok)
 	}
 	if group, v2, ok := cgroupPath([]procfs.Cgroup{{Path: "/user.slice/a:b"}}, "cpuset"); group != "/user.slice/a:b" || !v2 || !ok {
-		t.Error(group, v2, ok)
+		t.Errorf("the control group is %q, of version 2: %v (%v), want the user's of version 2", group, v2, ok)
 	}
 	if _, _, ok := cgroupPath(nil, "cpuset"); ok {
 		t.Error("a process without groups has one")

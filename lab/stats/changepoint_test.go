@@ -157,7 +157,7 @@ func TestFewOrEqualRunsHaveNoChangePoint(t *testing.T) {
 		"two of eight":   {{1}, {1}, {1}, {1}, {1}, {1}, {9}, {9}},
 	} {
 		if got := ChangePoints(groups, 0.05); name != "two of eight" && len(got) != 0 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: the changes are %+v, want none", name, got)
 		} else if slices.ContainsFunc(got, func(p ChangePoint) bool { return p.Index > 5 || p.Index < 3 }) {
 			t.Errorf("%s: %+v has fewer than three runs a side", name, got)
 		}

@@ -69,7 +69,7 @@ func TestNothingIsDetectableWithTooFewValues(t *testing.T) {
 
 func TestAnyDifferenceIsDetectableWithoutNoise(t *testing.T) {
 	if r, ok, err := DetectableRatio([]float64{2, 2, 2, 2, 2, 2}, []float64{3, 3, 3, 3, 3, 3}, 0.05, 0.8); r != 0 || !ok || err != nil {
-		t.Errorf("%v, %v, %v", r, ok, err)
+		t.Errorf("the detectable difference is %v (%v, %v), want 0", r, ok, err)
 	}
 }
 

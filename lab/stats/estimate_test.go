@@ -140,7 +140,7 @@ func TestLevelIsTheAttainableOneThatIsAtLeastTheLevelAskedFor(t *testing.T) {
 func TestPairsThatAllFallHaveTheSmallestP(t *testing.T) {
 	e, ok, err := Ratio([]float64{9, 28, 19, 13, 23, 11}, []float64{10, 30, 20, 15, 25, 12}, 0.95)
 	if err != nil || !ok || e.P != 1.0/32 || e.Floor != e.P || e.Effect != -1 || e.N != 6 {
-		t.Errorf("%+v, %v, %v", e, ok, err)
+		t.Errorf("the ratio is %+v (%v, %v), want p = 1/32 of 6 pairs, the smallest possible", e, ok, err)
 	}
 	if !nearly(e.Low, 13.0/15) || !nearly(e.High, 19.0/20) {
 		t.Errorf("of six pairs the interval is the extremes: %+v", e)
@@ -186,7 +186,7 @@ func TestRatioOfASystemWithItselfIsOne(t *testing.T) {
 	xs := []float64{3, 1, 4, 1, 5, 9, 2, 6}
 	e, ok, err := Ratio(xs, xs, 0.95)
 	if err != nil || !ok || e.Median != 1 || e.Low != 1 || e.High != 1 || e.P != 1 || e.Effect != 0 {
-		t.Errorf("%+v, %v, %v", e, ok, err)
+		t.Errorf("the ratio of equal values is %+v (%v, %v), want 1 with p = 1", e, ok, err)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestRatioHoldsTheTrueOneAsOftenAsItSays(t *testing.T) {
 				noise(rng, subject, baseline)
 				e, ok, err := Ratio(subject, baseline, Level)
 				if !ok || err != nil || e.Level < Level {
-					t.Fatalf("%+v, %v, %v", e, ok, err)
+					t.Fatalf("the ratio is %+v (%v, %v), want a level of 95 %% or more", e, ok, err)
 				}
 				if !e.Excludes(1) {
 					held++

@@ -28,10 +28,10 @@ func TestShiftExcludesZeroExactlyWhereItsTestFindsADifference(t *testing.T) {
 
 func TestEqualRunsWithoutSpreadDoNotDifferAndOthersDo(t *testing.T) {
 	if e, _, err := Shift([]float64{2, 2}, []float64{2, 2}, Spread{0, 2}, 0.95); err != nil || e.P != 1 || e.Excludes(0) {
-		t.Errorf("%+v, %v", e, err)
+		t.Errorf("the shift of equal runs is %+v (%v), want p = 1 and an interval that contains 0", e, err)
 	}
 	if e, _, err := Shift([]float64{3, 3}, []float64{2, 2}, Spread{0, 2}, 0.95); err != nil || e.P != 0 || !e.Excludes(0) || e.Median != 1 {
-		t.Errorf("%+v, %v", e, err)
+		t.Errorf("the shift of different runs is %+v (%v), want 1 with p = 0", e, err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestIntervalsHoldTheTrueRatioWhereTheirWidthEndedTheRun(t *testing.T) {
 				}
 				e = e.AfterLooks()
 				if e.Level < Level || e.Excludes(1) != (e.P <= 1-Level) {
-					t.Fatalf("%+v", e)
+					t.Fatalf("%+v: the interval and the p-value disagree, or the level is below 95 %%", e)
 				}
 				if !e.Excludes(1) {
 					held++

@@ -28,7 +28,7 @@ func TestSlopeNeedsTwoDifferentX(t *testing.T) {
 		"none": {nil, nil}, "one": {[]float64{1}, []float64{2}}, "a vertical": {[]float64{3, 3, 3}, []float64{1, 2, 3}},
 	} {
 		if got, ok, err := Slope(c.xs, c.ys); ok || err != nil {
-			t.Errorf("%s: %v, %v, %v", name, got, ok, err)
+			t.Errorf("%s: the slope is %v (%v, %v), want none", name, got, ok, err)
 		}
 	}
 	if _, ok, err := Slope([]float64{1, 2}, []float64{1}); ok || err == nil {

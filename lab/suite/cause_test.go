@@ -34,7 +34,7 @@ func TestCausesNameTheFiguresThatTheyExplain(t *testing.T) {
 		{"raw/stream", "", "throughput_bps", ""},
 	} {
 		if got := p.CauseOf(c.subject, c.baseline, c.metric); got != c.want {
-			t.Errorf("%+v: %q", c, got)
+			t.Errorf("the cause of %+v is %q, want %q", c, got, c.want)
 		}
 	}
 }

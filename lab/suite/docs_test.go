@@ -66,7 +66,7 @@ func TestTheReferencePrintsTheBandsThatTheParserReads(t *testing.T) {
 	}
 	for _, w := range written {
 		if _, problem := parseBand(w[1]); problem != "" {
-			t.Errorf("%q: %s", w[1], problem)
+			t.Errorf("the band %q has a problem: %s", w[1], problem)
 		}
 	}
 }

@@ -53,7 +53,7 @@ scenarios: [{system: raw, workload: a}, {system: bridge, workload: b}]
 ladders: [{steps: [raw/a, bridge/b]}]
 `, ExpandOptions{})
 	if len(p.Ladders) != 1 {
-		t.Errorf("%+v", p.Ladders)
+		t.Errorf("the ladders are %+v, want one", p.Ladders)
 	}
 }
 

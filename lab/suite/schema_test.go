@@ -120,7 +120,7 @@ hypotheses:
 	for name, text := range texts {
 		mustParse(t, text)
 		if problem := validate(root, decode(t, text), "$"); problem != "" {
-			t.Errorf("%s: %s", name, problem)
+			t.Errorf("the schema refuses %s: %s", name, problem)
 		}
 	}
 }

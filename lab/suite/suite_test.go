@@ -347,7 +347,7 @@ func TestEncapsulationsOfASystemAreSystemsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(p.Scenarios) != 2 || p.Scenarios[0].ID != "vrouter-mpls-gre/st" || p.Scenarios[1].System != "vrouter-vxlan" {
-		t.Errorf("%+v", p.Scenarios)
+		t.Errorf("the scenarios are %+v, want vrouter-mpls-gre and vrouter-vxlan", p.Scenarios)
 	}
 	_, err = mustParse(t, text).Expand(ExpandOptions{Vocabulary: Vocabulary{Systems: []string{"vrouter-mpls-gre"}}})
 	if err == nil || !strings.HasPrefix(err.Error(), `test.yaml:5:23: there is no system "vrouter-vxlan"`) {

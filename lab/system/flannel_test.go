@@ -53,7 +53,7 @@ func TestTheConfigurationHoldsEveryNodesSubnet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Network.String() != "10.31.0.0/16" || c.SubnetLen != 20 || c.Backend.Type != "udp" {
-		t.Errorf("%+v", c)
+		t.Errorf("the configuration is %+v, want 10.31.0.0/16 in parts of 20 bits by UDP", c)
 	}
 	if c.SubnetMin.String() != "10.31.0.0" || c.SubnetMax.String() != "10.31.240.0" {
 		t.Errorf("subnets from %s to %s", c.SubnetMin, c.SubnetMax)
@@ -72,7 +72,7 @@ const writtenLease = "FLANNEL_NETWORK=10.31.0.0/16\nFLANNEL_SUBNET=10.31.16.1/20
 func TestALeaseIsWhatFlanneldWrote(t *testing.T) {
 	lease, err := parseFlannelLease(writtenLease)
 	if err != nil || lease.Gateway.String() != "10.31.16.1/20" || lease.MTU != 1450 {
-		t.Errorf("%+v, %v", lease, err)
+		t.Errorf("the lease is %+v (%v), want 10.31.16.1/20 with an MTU of 1450", lease, err)
 	}
 	v4, _ := routedSubnets(1)
 	if _, err := parseFlannelLease(earlierLease(v4)); !errors.Is(err, errNoLease) {

@@ -287,6 +287,6 @@ func TestOVSSaysWhichPortItCouldNotSetUp(t *testing.T) {
 func TestOVSRecallsNothingWhereNothingWasTaken(t *testing.T) {
 	n := &Node{Name: "wt-never-was"}
 	if taken, err := readTaken(n); taken != nil || err != nil {
-		t.Errorf("%+v, %v", taken, err)
+		t.Errorf("a node without a bridge has taken %+v (%v), want nothing", taken, err)
 	}
 }

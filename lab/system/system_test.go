@@ -72,6 +72,6 @@ func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 func TestSystemsWithANameInWordsSayIt(t *testing.T) {
 	titles := Titles()
 	if titles["bridge"] != "the bridge" || titles["vxlan"] != "kernel VXLAN" || titles["macvlan"] != "" {
-		t.Errorf("%q", titles)
+		t.Errorf("the titles are %q, want those of bridge and vxlan, and none of macvlan", titles)
 	}
 }

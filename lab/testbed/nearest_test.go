@@ -51,7 +51,7 @@ func TestNodesGetCPUsOfOneCache(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%s: %s", name, d)
+			t.Errorf("the plan of %s differs: %s", name, d)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestALayoutIsReadAsWritten(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: %s", text, d)
+			t.Errorf("the layout %s differs: %s", text, d)
 		}
 	}
 }

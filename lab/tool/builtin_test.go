@@ -228,7 +228,7 @@ func TestBuiltinPlansAServerForOneRunAndAClient(t *testing.T) {
 	}
 	plan, err := Builtin{}.Plan(job)
 	if err != nil || len(plan) != 2 {
-		t.Fatalf("%v, %v", plan, err)
+		t.Fatalf("the plan is %v (%v), want 2 commands", plan, err)
 	}
 	server, client := plan[0], plan[1]
 	if got, want := strings.Join(server.Argv, " "), "/bin/windtunnel traffic server -listen [fd00::2]:5001 -once -wait 30s"; got != want || server.On != OnReceiver || server.Stays {

@@ -85,7 +85,7 @@ func (readOnly) SetWriteDeadline(time.Time) error { return nil }
 func TestGreetingsOfOtherProgramsAreRefused(t *testing.T) {
 	p := greeting{token: 9, index: 3}.encode()
 	if g, err := decodeGreeting(p[:]); err != nil || g != (greeting{9, 3}) {
-		t.Errorf("%+v, %v", g, err)
+		t.Errorf("the greeting is %+v (%v), want the encoded one", g, err)
 	}
 	for _, bad := range [][]byte{nil, p[:greetingSize-1], bytes.Repeat([]byte{'A'}, greetingSize)} {
 		if _, err := decodeGreeting(bad); err == nil {

@@ -432,7 +432,7 @@ func TestXMLReadsBackWithDecimalMegabits(t *testing.T) {
 		t.Errorf("read back\n%+v\nwant\n%+v", d, want)
 	}
 	if d.XMLName.Local != "ntttcps" || d.Bytes != (metric{"MB", "256.000000"}) || d.CPU != (metric{"%", "50.000"}) || d.Length != 65536 {
-		t.Errorf("%+v", d)
+		t.Errorf("the document is %+v, want 256 MB at 50 %% of the CPU in 64 KiB", d)
 	}
 	wantRates := []metric{{"MB/s", "128.000"}, {"mbps", "1073.742"}, {"Bps", "134217728.0"}, {"buffers/s", "2048.000"}}
 	if !reflect.DeepEqual(d.Rates, wantRates) {

@@ -50,7 +50,7 @@ func FuzzJudge(f *testing.F) {
 			_, value := finite(g.Value)
 			_, limit := finite(g.Limit)
 			if !value || !limit || g.Message == "" || g.Unit == "" {
-				t.Errorf("%+v", g)
+				t.Errorf("the gate %+v lacks a finite value or limit, a message or a unit", g)
 			}
 		}
 		if from, _ := steadyFrom(in.Series, window); math.IsNaN(from) || math.IsInf(from, 0) {

@@ -42,7 +42,7 @@ func TestSteadyLeavesTheStartUpOut(t *testing.T) {
 		if c.name == "most of the window" {
 			// The rule cannot tell: it takes no more than half.
 			if ok && from > 1 {
-				t.Errorf("%s: %v", c.name, from)
+				t.Errorf("%s: the rate is steady from %v s on, want at most 1 s, half of the window", c.name, from)
 			}
 			continue
 		}

@@ -102,11 +102,11 @@ func TestOfNothingNothingIsJudged(t *testing.T) {
 
 func TestForeignTimeIsAPartOfTheNodesCPUs(t *testing.T) {
 	if got, ok := (Side{CPUs: 4, Foreign: new(0.6)}).ForeignPercent(3); !ok || math.Abs(got-5) > 1e-9 {
-		t.Errorf("%v %%, %v", got, ok)
+		t.Errorf("the foreign time is %v %% (%v), want 5 %%", got, ok)
 	}
 	for _, s := range []Side{{CPUs: 4}, {Foreign: new(0.6)}, {CPUs: 4, Foreign: new(math.Inf(1))}} {
 		if got, ok := s.ForeignPercent(3); ok {
-			t.Errorf("%+v: %v %%", s, got)
+			t.Errorf("the foreign time of %+v is %v %%, want unknown", s, got)
 		}
 	}
 }

@@ -234,7 +234,7 @@ func TestAQuotaThatTookEffectFailsTheTrial(t *testing.T) {
 	failed, _, _ := Judge(in, Default)
 	if len(failed) != 1 || failed[0].Name != sample.CPUQuota || math.Abs(failed[0].Value-100*175.0/269) > 1e-9 ||
 		!strings.Contains(failed[0].Message, "control group /ci stopped processes of node b (receiver) in 175 of 269 periods") {
-		t.Errorf("%+v", failed)
+		t.Errorf("the failed gates are %+v, want the CPU quota of 175 in 269 periods", failed)
 	}
 	in.Sides[0].Throttled, in.Sides[1].Throttled = 0, 0
 	if failed, _, _ := Judge(in, Default); len(failed) > 0 {

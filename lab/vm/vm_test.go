@@ -236,6 +236,6 @@ func TestTheLastLinesOfAConsoleComeWithThePanicAndWithoutWhatSteersATerminal(t *
 	}
 	lines := strings.Split(tail(path), "\n")
 	if len(lines) != lastLines+1 || !slices.Contains(lines, "line 39") || lines[0] != "Kernel panic - not syncing: why" || lines[1] != "line 28" {
-		t.Errorf("%q", lines)
+		t.Errorf("the end of the console is %q, want the panic and the last lines", lines)
 	}
 }

@@ -62,19 +62,19 @@ func TestCategoriesAddUpToTheBusyTimeWithIdleAndTheWireApart(t *testing.T) {
 func TestAProfileOfNothingHasNoFigures(t *testing.T) {
 	p := &Profile{}
 	if s := Sum(p); s != (Totals{}) {
-		t.Errorf("%+v", s)
+		t.Errorf("the sum of an empty profile is %+v, want zero", s)
 	}
 	if rows := Categories(p); len(rows) != 0 {
-		t.Errorf("%+v", rows)
+		t.Errorf("the categories of an empty profile are %+v, want none", rows)
 	}
 	p.Stacks = sample().Stacks // without a length there are no cores, and no division by zero
 	for _, r := range Categories(p) {
 		if r.Cores != 0 || r.Percent != 0 {
-			t.Errorf("%+v", r)
+			t.Errorf("the category is %+v, want no CPU time", r)
 		}
 	}
 	if f := Flame(p); f.Value != 0 || len(f.Children) != 0 {
-		t.Errorf("%+v", f)
+		t.Errorf("the flame graph of an empty profile is %+v, want no frame", f)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestMergedProfilesAreAveragesByTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Seconds != 6 || m.Samples != 12000 || m.Lost != 9 || len(m.Stacks) != 5 || len(m.Warnings) != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("the merged profile is %+v, want 6 s, 12000 samples, 9 lost, 5 stacks and 1 warning", m)
 	}
 	near(t, "busy", Sum(m).Busy, 0.5)
 	other := sample()

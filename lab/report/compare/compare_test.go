@@ -157,10 +157,10 @@ func TestSlowerMachineShowsInTheFiguresAndNotInTheRatios(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != Worse || math.Abs(r.Ratio.Median-0.9) > 0.01 {
-		t.Errorf("%s", r.line())
+		t.Errorf("the throughput of the bridge is %s, want worse by 10 %%", r.line())
 	}
 	if r := find(c.Ratios, "bridge/stream", sample.Throughput); r.Verdict != Alike || math.Abs(r.Ratio.Median-1) > 0.01 {
-		t.Errorf("%s", r.line())
+		t.Errorf("the ratio to raw is %s, want alike", r.line())
 	}
 }
 
@@ -180,7 +180,7 @@ func TestLastAttemptThatCountsIsTakenOfEachBlock(t *testing.T) {
 		t.Errorf("values %v", got)
 	}
 	if info := newColumns(&b).info(); info.Trials != 12 || info.Invalid != 0 {
-		t.Errorf("%+v", info)
+		t.Errorf("the side has %+v, want 12 trials, all valid", info)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
 		t.Fatalf("comparison %+v", c)
 	}
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != Differs {
-		t.Errorf("%s", r.line())
+		t.Errorf("the throughput of the bridge is %s, want a difference", r.line())
 	}
 	c, err = Runs(a, b, Options{Gates: gates, AcrossMachines: true})
 	if err != nil {
@@ -319,7 +319,7 @@ func TestZeroVarianceIsNoMistake(t *testing.T) {
 	}
 	r := find(c.Values, "bridge/stream", sample.Throughput)
 	if r.Verdict != Worse || math.Abs(r.Ratio.Low-0.9) > 1e-9 || math.Abs(r.Ratio.High-0.9) > 1e-9 {
-		t.Errorf("%s", r.line())
+		t.Errorf("the throughput of the bridge is %s, want worse: exactly 0.9", r.line())
 	}
 	if r := find(c.Values, "raw/stream", sample.Throughput); r.Verdict != Alike || r.Ratio.Median != 1 || *r.P != 1 {
 		t.Errorf("%s, p %v", r.line(), *r.P)
@@ -340,10 +340,10 @@ func TestCountsOfZeroHaveNoRatioAndAreStillJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != Worse || r.Ratio != nil {
-		t.Errorf("%s", r.line())
+		t.Errorf("the retransmits of the bridge are %s, want worse, without a ratio", r.line())
 	}
 	if r := find(c.Values, "raw/stream", sample.Retransmits); r.Verdict != Alike || r.Ratio != nil {
-		t.Errorf("%s", r.line())
+		t.Errorf("the retransmits of raw are %s, want alike, without a ratio", r.line())
 	}
 	c, err = Runs(a[:1], b[:1], Options{Metrics: []sample.Metric{sample.Retransmits}})
 	if err != nil {
@@ -368,10 +368,10 @@ func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != NotMeasured || r.Note != "run B: skipped: no bridge here" {
-		t.Errorf("%s", r.line())
+		t.Errorf("the throughput of the bridge is %s, want not measured: run B skipped it", r.line())
 	}
 	if r := find(c.Values, "raw/stream", sample.Throughput); r.Verdict != NotMeasured || r.Note != "run B: no trial counts: steal 8" {
-		t.Errorf("%s", r.line())
+		t.Errorf("the throughput of raw is %s, want not measured: no trial of run B counts", r.line())
 	}
 }
 

@@ -57,7 +57,7 @@ func TestGateFailsOnARegressionOfItsSize(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %v", gate, c.Judgement.Status(), status, outcomes)
 		}
 		if status == 1 && (outcomes["bridge/stream throughput_bps"] != Failed || c.Judgement.Count(Failed) != 1) {
-			t.Errorf("%s: %v", gate, outcomes)
+			t.Errorf("%s: the outcomes are %v, want that only the throughput of the bridge fails", gate, outcomes)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestImprovementPassesEveryGate(t *testing.T) {
 	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.2}}.runs()
 	c, outcomes := judged(t, a, b, "gates: [{metric: [latency_ns_p50, transactions_per_s], worse_by: 0%, scenarios: bridge/rr}]")
 	if c.Judgement.Status() != 0 || outcomes["bridge/rr latency_ns_p50"] != Passed || outcomes["bridge/rr transactions_per_s"] != Passed {
-		t.Errorf("%v", outcomes)
+		t.Errorf("the outcomes are %v, want that latency and transactions pass", outcomes)
 	}
 }
 
@@ -172,22 +172,22 @@ func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Tests != 4 || got.Failures != 1 || got.Errors != 1 || got.Skipped != 1 || len(got.Suites) != 2 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("the JUnit file has %+v, want 2 suites with 4 tests: 1 failure, 1 error, 1 skipped", got)
 	}
 	stream := got.Suites[0]
 	if stream.Name != "throughput_bps worse by 3 %" || stream.Tests != 2 || stream.Failures != 1 || stream.Timestamp != "2026-11-20T08:20:00" {
-		t.Errorf("%+v", stream)
+		t.Errorf("the first suite is %+v, want 2 tests of the throughput with 1 failure", stream)
 	}
 	failed := stream.Cases[1]
 	if failed.Class != "bridge/stream" || failed.Name != "throughput_bps" || failed.Failure == nil || !strings.Contains(failed.Failure.Message, "worse by") || !strings.Contains(failed.Failure.Text, "ratio 0.") {
-		t.Errorf("%+v", failed)
+		t.Errorf("the second case is %+v, want the failure of bridge/stream with its ratio", failed)
 	}
 	if passed := stream.Cases[0]; passed.Failure != nil || passed.Skipped != nil || passed.Output == nil {
-		t.Errorf("%+v", passed)
+		t.Errorf("the first case is %+v, want passed, with its figures", passed)
 	}
 	for _, x := range got.Suites[1].Cases {
 		if x.Class == "raw/rr" && (x.Error == nil || !strings.Contains(x.Error.Message, "tool-failed")) || x.Class == "bridge/rr" && x.Skipped == nil {
-			t.Errorf("%+v", x)
+			t.Errorf("the case is %+v, want an error for raw/rr and skipped for bridge/rr", x)
 		}
 	}
 	c.Judgement = nil

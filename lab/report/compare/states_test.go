@@ -80,7 +80,7 @@ func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
 	for _, rows := range [][]Row{c.Values, c.Ratios} {
 		for i := range rows {
 			if rows[i].Verdict != Undecided {
-				t.Errorf("%s", rows[i].line())
+				t.Errorf("the row is %s, want undecided", rows[i].line())
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
 	_, outcomes := judged(t, a, b, "gates:\n  - {metric: throughput_bps, worse_by: 3%}\n")
 	for row, o := range outcomes {
 		if o != Unjudged {
-			t.Errorf("%s: %s", row, o)
+			t.Errorf("the gate of %s is %s, want unjudged", row, o)
 		}
 	}
 	b[0].Run.Options.CPUDistance = ""

@@ -53,7 +53,7 @@ func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
 	}
 	c := trend.Series[1].Points[8].Change
 	if math.Abs(c.Ratio-0.9) > 0.01 || c.P > 0.05 || len(c.Environment) != 1 || c.Environment[0] != (Difference{Name: "windtunnel revision", A: "8b3dce6", B: "new"}) {
-		t.Errorf("%+v", c)
+		t.Errorf("the change is %+v, want 0.9 with the new revision", c)
 	}
 	var table, document bytes.Buffer
 	if err := text.Write(&table, trend.Document(), text.Options{}); err != nil {
@@ -119,12 +119,12 @@ func TestTrendOfASteadySuiteMarksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(trend.Series) != 4 || trend.Series[1].Metric != sample.Transactions {
-		t.Fatalf("%+v", trend.Series)
+		t.Fatalf("the trend has %+v, want 4 series with the transactions second", trend.Series)
 	}
 	for _, s := range trend.Series {
 		for _, p := range s.Points {
 			if p.Change != nil {
-				t.Errorf("%s %s: %+v", s.Scenario, p.Run, p.Change)
+				t.Errorf("%s has a change at run %s: %+v, want none", s.Scenario, p.Run, p.Change)
 			}
 		}
 	}

@@ -98,11 +98,11 @@ func TestWhatIsTooNoisyToJudgeComesLast(t *testing.T) {
 	b := &builder{r: r, paints: paints(r)}
 	lines := b.cards()[0].Parts[0].Lines
 	if last := lines[len(lines)-1]; len(lines) != 2 || last.Name != "throughput" || last.Big != "too noisy to judge" || last.Mark.Word != "" {
-		t.Errorf("%+v", lines)
+		t.Errorf("the lines of the card are %+v, want 2, the throughput that is too noisy last", lines)
 	}
 	rows := b.ratios()[0].Rows
 	if last := rows[len(rows)-1]; len(rows) != 2 || last.Subject != "vrouter/stream" || last.Mark.Text() != "! too noisy to judge" {
-		t.Errorf("%+v", rows)
+		t.Errorf("the rows of ratios are %+v, want 2, vrouter/stream that is too noisy last", rows)
 	}
 	if page := string(written(t, r)); strings.Contains(page, "8543") {
 		t.Error("the page has the detectable difference of a figure that is too noisy to judge")

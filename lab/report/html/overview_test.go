@@ -34,7 +34,7 @@ func TestTheFirstScreenHasARowForEachSystem(t *testing.T) {
 	for _, row := range o.Rows {
 		name := row.Name + " " + row.Against
 		if diff := cmp.Diff(rows[name], row.Cells); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("the row %s differs: %s", name, diff)
 		}
 		delete(rows, name)
 	}

@@ -43,7 +43,7 @@ func TestColocatedPathMeetsAtTheBridge(t *testing.T) {
 	r := reporttest.Quick()
 	p, ok := pathOf(keep(r).median["bridge-colocated/stream"])
 	if !ok || len(p.Nodes) != 1 || names(p.Near) != "a1 · eth0 vif-a1" || names(p.Between) != "br0" || names(p.Far) != "vif-a2 a2 · eth0" {
-		t.Errorf("%q: %q, %q, %q", p.Nodes, names(p.Near), names(p.Between), names(p.Far))
+		t.Errorf("the path on the nodes %q is %q, %q, %q, want one node with br0 between the endpoints", p.Nodes, names(p.Near), names(p.Between), names(p.Far))
 	}
 	two := &sample.Sample{Hops: []sample.Hop{{Node: "a", Endpoint: "c1", Device: "mac0", Role: "endpoint"}, {Node: "a", Endpoint: "c2", Device: "mac0", Role: "endpoint", Order: 1}}}
 	if p, _ := pathOf(two); names(p.Near) != "c1 · mac0" || names(p.Between) != "" || names(p.Far) != "c2 · mac0" {

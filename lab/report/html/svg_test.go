@@ -40,7 +40,7 @@ func TestThePictureHasTheFiguresOfTheChart(t *testing.T) {
 	text, count := picture(t, SVG, r)
 	// Four streams with six trials each; three of them have a receiver.
 	if count["rect"] != 4+7 || count["circle"] != 6*(4+7) {
-		t.Errorf("%v", count)
+		t.Errorf("the picture has %v, want 11 bars and 66 circles", count)
 	}
 	for _, want := range []string{">8.63<", ">bridge-colocated<", ">macvlan: skipped<", ">Throughput, Gbit/s<", `fill="#0072b2"`, `fill="#1b2430"`} {
 		if !strings.Contains(text, want) {
@@ -61,7 +61,7 @@ func TestHostileNamesStayTextInThePicture(t *testing.T) {
 
 func TestThePictureOfARunWithoutFiguresSaysSo(t *testing.T) {
 	if text, count := picture(t, SVG, &model.Report{}); !strings.Contains(text, "has no figures of throughput and CPU") || count["rect"] > 0 {
-		t.Errorf("%s", text)
+		t.Errorf("the picture without figures is %s, want one that says so, without bars", text)
 	}
 }
 
