@@ -100,7 +100,7 @@ func message(output []string) string {
 var (
 	way      = regexp.MustCompile(`^(.*?); (?:get|run) (?:it|one) with: (.*)$`)
 	absent   = regexp.MustCompile(`^(\S+)(?: \([^)]*\))? is not installed`)
-	root     = regexp.MustCompile(`\broot\b`)
+	root     = regexp.MustCompile(`(?:^|[^/\w])root\b`) // not of a path
 	variable = regexp.MustCompile(`\b(WINDTUNNEL|VROUTER)_[A-Z_]+=\w+`)
 )
 

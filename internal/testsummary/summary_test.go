@@ -32,6 +32,8 @@ const results = `{"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"skip","Package":"q","Test":"TestH"}
 {"Action":"output","Package":"q","Test":"TestI","Output":"    i_test.go:1: no kernel was found; get one with: windtunnel vm fetch\n"}
 {"Action":"skip","Package":"q","Test":"TestI"}
+{"Action":"output","Package":"q","Test":"TestJ","Output":"    j_test.go:1: needs CONFIG_NETKIT=y, which /root/config lacks\n"}
+{"Action":"skip","Package":"q","Test":"TestJ"}
 {"Action":"fail","Package":"q"}
 `
 
@@ -39,13 +41,14 @@ const table = `
 skipped  because                                                                to run them
 2        tayga is not installed  apt-get install tayga
 1 fio is not installed apt-get install fio
+1 needs CONFIG_NETKIT=y, which /root/config lacks
 1 needs root sudo make test
 1 no kernel was found windtunnel vm fetch
 1 no reason given
 1 takes minutes make test-kubernetes
 1        times depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one  WINDTUNNEL_TIMING_TESTS=1 make test
 
-2 passed, 1 failed, 8 skipped
+2 passed, 1 failed, 9 skipped
 `
 
 func TestSkippedTestsAreCountedByReasonWithTheCommandThatRunsThem(t *testing.T) {
