@@ -42,12 +42,16 @@ var twoNodeHops = map[string]string{
 	"docker-bridge": "endpoint vif bridge fabric port port fabric bridge vif endpoint",
 }
 
-// Whatever the registry lists comes up, carries IPv4 and, where it can, IPv6,
+func outsideClusters() []system.System {
+	return slices.DeleteFunc(system.Registry(), func(s system.System) bool { return s.About().InCluster })
+}
+
+// Every system of the registry outside of clusters comes up, carries IPv4 and, where it can, IPv6,
 // is measured with every hop counting, leaves its nodes like nodes that never
 // had a system, and is gone without trace.
 func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
 	var never []map[string]string
-	for _, sys := range system.Registry() {
+	for _, sys := range outsideClusters() {
 		t.Run(sys.Name(), func(t *testing.T) {
 			n := &notebook{}
 			e := onThisMachine(t, n, sys)
@@ -203,7 +207,7 @@ func nodeNetwork(t *testing.T, n testbed.Node) map[string]string {
 // Agents that are killed leave their system's programs, files and devices
 // behind; cleaning finds all of it.
 func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
-	for _, sys := range system.Registry() {
+	for _, sys := range outsideClusters() {
 		t.Run(sys.Name(), func(t *testing.T) {
 			ctx := context.Background()
 			e := onThisMachine(t, &notebook{}, sys)
