@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -53,21 +52,10 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s.\n2 trials counted with the CPUs 338 ns from each other: a separate table shows their figures."; lines != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
-	var table bytes.Buffer
-	if err := export.WriteCSV(&table, r); err != nil {
-		t.Fatal(err)
-	}
-	if rows := strings.Count(table.String(), "\nbridge/stream,"); rows != len(samples) {
+	if rows := strings.Count(written(t, export.WriteCSV, r), "\nbridge/stream,"); rows != len(samples) {
 		t.Errorf("the CSV has %d samples of %d", rows, len(samples))
 	}
-	var terminal, page bytes.Buffer
-	if err := text.Write(&terminal, report.Document(r), text.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := asMarkdown(&page, r); err != nil {
-		t.Fatal(err)
-	}
-	for name, got := range map[string]string{"text": terminal.String(), "Markdown": page.String()} {
+	for name, got := range map[string]string{"text": tabled(t, r, text.Options{}), "Markdown": written(t, asMarkdown, r)} {
 		for _, want := range []string{"Trials in which the host had the CPUs 338 ns from each other", "The figures hold for the nodes' CPUs 56 ns"} {
 			if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
 				t.Errorf("%s lacks %q:\n%s", name, want, got)

@@ -36,8 +36,6 @@ func explanation(w io.Writer, r *model.Report) error {
 	return text.Write(w, report.Explain(r), text.Options{Width: 100})
 }
 
-func page(w io.Writer, r *model.Report) error { return markdown.Write(w, report.Document(r)) }
-
 func publishedPage(w io.Writer, r *model.Report) error {
 	d, err := published.Document(r, r)
 	if err != nil {
@@ -96,7 +94,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 		{"table-80", quick, table(text.Options{Width: 80})},
 		{"table-colour", quick, table(text.Options{Width: 110, Colour: true})},
 		{"table-two-trials", report.Build(run, plan, samples), table(text.Options{Width: 100})},
-		{"markdown", quick, page},
+		{"markdown", quick, asMarkdown},
 		{"explain", report.Build(reporttest.Rigorous()), explanation},
 		{"published", withDocument(), publishedPage},
 		{"beside", report.Build(documented()), beside},
@@ -129,7 +127,7 @@ func TestNameAndNoteOfARunStandInTheReport(t *testing.T) {
 	run, plan, samples := reporttest.Sized(1)
 	run.Name, run.Note = "fix/mtu", "after the update"
 	r := report.Build(run, plan, samples)
-	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": page, "HTML": html.Write, "JSON": export.WriteJSON} {
+	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": asMarkdown, "HTML": html.Write, "JSON": export.WriteJSON} {
 		var b bytes.Buffer
 		if err := write(&b, r); err != nil {
 			t.Fatal(err)

@@ -39,9 +39,5 @@ func written(t *testing.T, write func(io.Writer, *model.Report) error, r *model.
 
 func tabled(t *testing.T, r *model.Report, o text.Options) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := text.Write(&b, report.Document(r), o); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return written(t, table(o), r)
 }

@@ -83,10 +83,7 @@ func chances(rng *rand.Rand, sc *suite.Scenario, blocks int) []sample.Sample {
 }
 
 func TestNoRunPanicsOrContradictsItself(t *testing.T) {
-	writers := []func(io.Writer, *model.Report) error{asMarkdown, export.WriteJSON, export.WriteCSV, export.WriteBenchfmt,
-		func(w io.Writer, r *model.Report) error {
-			return text.Write(w, report.Document(r), text.Options{Width: 80})
-		}}
+	writers := []func(io.Writer, *model.Report) error{asMarkdown, export.WriteJSON, export.WriteCSV, export.WriteBenchfmt, table(text.Options{Width: 80})}
 	seen := make(map[model.Verdict]int)
 	for seed := range uint64(300) {
 		r := report.Build(chance(rand.New(rand.NewPCG(seed, 4))))

@@ -20,54 +20,27 @@ import (
 	"windtunnel/lab/report/tables"
 )
 
-// tab is a page in a real browser.
-type tab struct{ *browsertest.Tab }
-
 // browse writes the report to a file and opens it in chromium at this width.
-func browse(t *testing.T, r *model.Report, width int64, first ...chromedp.Action[chromedp.Void]) *tab {
+func browse(t *testing.T, r *model.Report, width int64, first ...chromedp.Action[chromedp.Void]) *browsertest.Tab {
 	t.Helper()
 	return open(t, written(t, r), width, first...)
 }
 
 // open writes a page to a file and opens it in chromium at this width.
-func open(t *testing.T, page []byte, width int64, first ...chromedp.Action[chromedp.Void]) *tab {
+func open(t *testing.T, page []byte, width int64, first ...chromedp.Action[chromedp.Void]) *browsertest.Tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(file, page, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return &tab{browsertest.Open(t, "file://"+file, width, first...)}
+	return browsertest.Open(t, "file://"+file, width, first...)
 }
-
-func (p *tab) seen() (problems, requests []string) { return p.Seen() }
-
-func (p *tab) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
-	t.Helper()
-	p.Do(t, actions...)
-}
-
-func (p *tab) until(t *testing.T, expression, want string) {
-	t.Helper()
-	p.Until(t, expression, want)
-}
-
-func run[T any](t *testing.T, p *tab, a chromedp.Action[T]) T {
-	t.Helper()
-	return browsertest.Run(t, p.Tab, a)
-}
-
-func eval[T any](t *testing.T, p *tab, expression string) T {
-	t.Helper()
-	return browsertest.Eval[T](t, p.Tab, expression)
-}
-
-func scheme(name string) chromedp.Action[chromedp.Void] { return browsertest.Scheme(name) }
 
 // drawn waits until the page's charts are there and returns, by chart, how many
 // data its series have.
-func drawn(t *testing.T, p *tab) map[string][]int {
+func drawn(t *testing.T, p *browsertest.Tab) map[string][]int {
 	t.Helper()
-	return eval[map[string][]int](t, p, `Object.fromEntries([...document.querySelectorAll('.chart')].map(c => {
+	return browsertest.Eval[map[string][]int](t, p, `Object.fromEntries([...document.querySelectorAll('.chart')].map(c => {
 		const chart = echarts.getInstanceByDom(c);
 		return [c.id, chart ? chart.getOption().series.map(s => s.data.length) : []];
 	}))`)
@@ -88,14 +61,14 @@ func TestPageInABrowser(t *testing.T) {
 			t.Error(diff)
 		}
 		for id := range want {
-			if n := eval[int](t, p, `document.querySelectorAll('#`+id+` svg path, #`+id+` svg text').length`); n < 10 {
+			if n := browsertest.Eval[int](t, p, `document.querySelectorAll('#`+id+` svg path, #`+id+` svg text').length`); n < 10 {
 				t.Errorf("%s shows only %d shapes", id, n)
 			}
 		}
 	})
 
 	t.Run("shows the report's figures in its tables", func(t *testing.T) {
-		got := eval[map[string]float64](t, p, `Object.fromEntries([...document.querySelectorAll('table.figures td[data-value]')].map(
+		got := browsertest.Eval[map[string]float64](t, p, `Object.fromEntries([...document.querySelectorAll('table.figures td[data-value]')].map(
 			td => [td.parentElement.dataset.scenario + ' ' + td.dataset.metric, Number(td.dataset.value)]))`)
 		want := make(map[string]float64)
 		for _, f := range tables.Of(r) {
@@ -117,24 +90,24 @@ func TestPageInABrowser(t *testing.T) {
 
 	t.Run("sorts a table by a column", func(t *testing.T) {
 		order := `[...document.querySelectorAll('#t-streams tbody tr')].map(r => r.dataset.scenario).join(' ')`
-		p.do(t, chromedp.Click(chromedp.CSS(`#t-streams thead th:nth-child(2) button`)))
-		if got := eval[string](t, p, order); got != "bridge-colocated/stream raw/stream bridge/stream vxlan/stream macvlan/stream" {
+		p.Do(t, chromedp.Click(chromedp.CSS(`#t-streams thead th:nth-child(2) button`)))
+		if got := browsertest.Eval[string](t, p, order); got != "bridge-colocated/stream raw/stream bridge/stream vxlan/stream macvlan/stream" {
 			t.Errorf("most throughput first: %s", got)
 		}
-		p.do(t, chromedp.Click(chromedp.CSS(`#t-streams thead th:nth-child(2) button`)))
-		if got := eval[string](t, p, order); got != "vxlan/stream bridge/stream raw/stream bridge-colocated/stream macvlan/stream" {
+		p.Do(t, chromedp.Click(chromedp.CSS(`#t-streams thead th:nth-child(2) button`)))
+		if got := browsertest.Eval[string](t, p, order); got != "vxlan/stream bridge/stream raw/stream bridge-colocated/stream macvlan/stream" {
 			t.Errorf("least throughput first: %s", got)
 		}
 	})
 
 	t.Run("shows the chosen trial and the chosen path of the packets", func(t *testing.T) {
-		before := eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`)
-		p.do(t, choose("series-scenario", 3))
-		if after := eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`); after == before {
+		before := browsertest.Eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`)
+		p.Do(t, choose("series-scenario", 3))
+		if after := browsertest.Eval[string](t, p, `JSON.stringify(echarts.getInstanceByDom(document.getElementById('c-series')).getOption().series[0].data)`); after == before {
 			t.Error("another scenario draws the same series")
 		}
-		p.do(t, choose("path-scenario", 0))
-		if got := eval[string](t, p, `[...document.querySelectorAll('.topology')].filter(t => t.offsetHeight > 0).map(t => t.dataset.scenario).join(' ')`); got != "raw/stream" {
+		p.Do(t, choose("path-scenario", 0))
+		if got := browsertest.Eval[string](t, p, `[...document.querySelectorAll('.topology')].filter(t => t.offsetHeight > 0).map(t => t.dataset.scenario).join(' ')`); got != "raw/stream" {
 			t.Errorf("the way of %q is shown, want raw/stream alone", got)
 		}
 	})
@@ -151,20 +124,20 @@ func TestPageInABrowser(t *testing.T) {
 			all.slice(0, i).some(o => { const b = o.getBoundingClientRect(); return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom; });
 	}).map(e => e.textContent)`
 	t.Run("draws the path of the packets as a U", func(t *testing.T) {
-		p.do(t, chromedp.EmulateViewport(1200, 900), choose("path-scenario", 6))
-		if got := eval[string](t, p, sides); got != "beside" {
+		p.Do(t, chromedp.EmulateViewport(1200, 900), choose("path-scenario", 6))
+		if got := browsertest.Eval[string](t, p, sides); got != "beside" {
 			t.Errorf("the receiver's node is %s the sender's, want beside", got)
 		}
-		if got := eval[[]string](t, p, misplaced); len(got) > 0 {
+		if got := browsertest.Eval[[]string](t, p, misplaced); len(got) > 0 {
 			t.Errorf("these devices overlap another device or lie outside their part: %q", got)
 		}
-		if got := eval[int](t, p, `document.querySelectorAll('.topology:not([hidden]) .path .dropped').length`); got != 1 {
+		if got := browsertest.Eval[int](t, p, `document.querySelectorAll('.topology:not([hidden]) .path .dropped').length`); got != 1 {
 			t.Errorf("%d devices show drops, want 1 (vxlan0)", got)
 		}
 	})
 
 	t.Run("gives the figures as a file", func(t *testing.T) {
-		got := run(t, p, chromedp.Evaluate[string](`new Promise(done => {
+		got := browsertest.Run(t, p, chromedp.Evaluate[string](`new Promise(done => {
 			const make = URL.createObjectURL;
 			URL.createObjectURL = blob => { blob.text().then(done); document.getElementById('download').addEventListener('click', e => e.preventDefault()); return make(blob); };
 			document.getElementById('download').click();
@@ -180,43 +153,43 @@ func TestPageInABrowser(t *testing.T) {
 
 	t.Run("follows the reader's light and dark", func(t *testing.T) {
 		colours := `getComputedStyle(document.body).backgroundColor + ' ' + document.querySelector('#c-streams-main svg').innerHTML.includes('#e6ebf1')`
-		if got := eval[string](t, p, colours); got != "rgb(255, 255, 255) false" {
+		if got := browsertest.Eval[string](t, p, colours); got != "rgb(255, 255, 255) false" {
 			t.Errorf("light is %q", got)
 		}
-		p.do(t, scheme("dark"))
-		p.until(t, colours, "rgb(18, 23, 30) true")
+		p.Do(t, browsertest.Scheme("dark"))
+		p.Until(t, colours, "rgb(18, 23, 30) true")
 	})
 
 	t.Run("shows every column at 1280 pixels", func(t *testing.T) {
-		p.do(t, chromedp.EmulateViewport(1280, 900))
-		cut := eval[[]string](t, p, `[...document.querySelectorAll('.figures')].filter(e => e.scrollWidth > e.parentElement.clientWidth).map(e => e.id)`)
+		p.Do(t, chromedp.EmulateViewport(1280, 900))
+		cut := browsertest.Eval[[]string](t, p, `[...document.querySelectorAll('.figures')].filter(e => e.scrollWidth > e.parentElement.clientWidth).map(e => e.id)`)
 		if len(cut) > 0 {
 			t.Errorf("these tables are wider than the page: %v", cut)
 		}
 	})
 
 	t.Run("prints light, whole, with its charts", func(t *testing.T) {
-		printed(t, run(t, p, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground())))
-		p.until(t, `getComputedStyle(document.body).backgroundColor`, "rgb(18, 23, 30)")
-		p.do(t, scheme("light"))
+		printed(t, browsertest.Run(t, p, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPrintBackground())))
+		p.Until(t, `getComputedStyle(document.body).backgroundColor`, "rgb(18, 23, 30)")
+		p.Do(t, browsertest.Scheme("light"))
 	})
 
 	t.Run("fits 400 pixels", func(t *testing.T) {
-		p.do(t, chromedp.EmulateViewport(400, 900))
-		p.until(t, `String(document.querySelector('#c-streams-main svg').clientWidth <= 400)`, "true")
-		if w := eval[int](t, p, `document.documentElement.scrollWidth`); w > 400 {
+		p.Do(t, chromedp.EmulateViewport(400, 900))
+		p.Until(t, `String(document.querySelector('#c-streams-main svg').clientWidth <= 400)`, "true")
+		if w := browsertest.Eval[int](t, p, `document.documentElement.scrollWidth`); w > 400 {
 			t.Errorf("the page is %d pixels wide", w)
 		}
-		wide := eval[[]string](t, p, `[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, pre, details') && e.getBoundingClientRect().right > 401).map(e => e.tagName + '.' + e.getAttribute('class'))`)
+		wide := browsertest.Eval[[]string](t, p, `[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, pre, details') && e.getBoundingClientRect().right > 401).map(e => e.tagName + '.' + e.getAttribute('class'))`)
 		if len(wide) > 0 {
 			t.Errorf("these stand out of the page: %v", wide)
 		}
-		if got := eval[string](t, p, sides); got != "below" {
+		if got := browsertest.Eval[string](t, p, sides); got != "below" {
 			t.Errorf("the receiver's node is %s the sender's, want below", got)
 		}
 	})
 
-	problems, requests := p.seen()
+	problems, requests := p.Seen()
 	if len(problems) > 0 || len(requests) > 0 {
 		t.Errorf("the page said %q and asked for %q", problems, requests)
 	}
@@ -225,19 +198,19 @@ func TestPageInABrowser(t *testing.T) {
 func TestHostilePageInABrowserRunsNothing(t *testing.T) {
 	t.Parallel()
 	p := browse(t, hostile(t), 1000)
-	p.until(t, flameReady, "yes")
-	p.do(t, choose("flame-against", 1))
-	p.do(t, choose("trials-scenario", 0))
+	p.Until(t, flameReady, "yes")
+	p.Do(t, choose("flame-against", 1))
+	p.Do(t, choose("trials-scenario", 0))
 	for id, sizes := range drawn(t, p) {
 		if len(sizes) == 0 {
 			t.Errorf("%s is not drawn", id)
 		}
 	}
-	if eval[bool](t, p, `'hacked' in window`) {
+	if browsertest.Eval[bool](t, p, `'hacked' in window`) {
 		t.Error("a name ran as a script")
 	}
 	// The tooltip of every bar is HTML that the page makes from names.
-	shown := eval[int](t, p, `[...document.querySelectorAll('.chart')].map(c => {
+	shown := browsertest.Eval[int](t, p, `[...document.querySelectorAll('.chart')].map(c => {
 		const chart = echarts.getInstanceByDom(c);
 		chart.getOption().series.forEach((s, i) => chart.dispatchAction({ type: 'showTip', seriesIndex: i, dataIndex: 0 }));
 		return chart;
@@ -245,10 +218,10 @@ func TestHostilePageInABrowserRunsNothing(t *testing.T) {
 	if shown < 5 {
 		t.Errorf("only %d charts", shown)
 	}
-	if eval[bool](t, p, `'hacked' in window || document.querySelector('img, main script, .chart script') !== null`) {
+	if browsertest.Eval[bool](t, p, `'hacked' in window || document.querySelector('img, main script, .chart script') !== null`) {
 		t.Error("a name became an element")
 	}
-	problems, requests := p.seen()
+	problems, requests := p.Seen()
 	if len(problems) > 0 || len(requests) > 0 {
 		t.Errorf("the page said %q and asked for %q", problems, requests)
 	}

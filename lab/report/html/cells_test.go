@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/suite"
@@ -136,30 +137,30 @@ func TestCellsInABrowser(t *testing.T) {
 	if len(data.Cells) != 2 {
 		t.Fatalf("%d charts", len(data.Cells))
 	}
-	text := eval[string](t, p, `document.querySelector('#c-cells-0-full').textContent`)
+	text := browsertest.Eval[string](t, p, `document.querySelector('#c-cells-0-full').textContent`)
 	for _, want := range []string{"12.3", "6.10", "9000", "100 %"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the chart reads %q, without %q", text, want)
 		}
 	}
 	// Bars lie on the axis below, marks on that above.
-	axes := eval[[]int](t, p, `echarts.getInstanceByDom(document.getElementById('c-cells-0-full')).getOption().series.map(s => s.xAxisIndex || 0)`)
+	axes := browsertest.Eval[[]int](t, p, `echarts.getInstanceByDom(document.getElementById('c-cells-0-full')).getOption().series.map(s => s.xAxisIndex || 0)`)
 	if !cmp.Equal(axes, []int{0, 1}) {
 		t.Errorf("the series are on axes %v, want 0 and 1", axes)
 	}
-	tip := eval[string](t, p, `(() => { const c = echarts.getInstanceByDom(document.getElementById('c-cells-0-full'));
+	tip := browsertest.Eval[string](t, p, `(() => { const c = echarts.getInstanceByDom(document.getElementById('c-cells-0-full'));
 		c.dispatchAction({ type: 'showTip', seriesIndex: 1, dataIndex: 3 });
 		return document.querySelector('#c-cells-0-full').textContent; })()`)
 	if !strings.Contains(tip, "9000/full, CPU of the receiver") || !strings.Contains(tip, "96.0 %") {
 		t.Errorf("the tooltip reads %q", tip)
 	}
-	if eval[bool](t, p, `echarts.getInstanceByDom(document.getElementById('c-cells-0-half')).dispatchAction({ type: 'showTip', seriesIndex: 0, dataIndex: 2 }), 'hacked' in window`) {
+	if browsertest.Eval[bool](t, p, `echarts.getInstanceByDom(document.getElementById('c-cells-0-half')).dispatchAction({ type: 'showTip', seriesIndex: 0, dataIndex: 2 }), 'hacked' in window`) {
 		t.Error("a name ran as a script")
 	}
-	if w := eval[int](t, p, `document.documentElement.scrollWidth`); w > 1280 {
+	if w := browsertest.Eval[int](t, p, `document.documentElement.scrollWidth`); w > 1280 {
 		t.Errorf("the page is %d pixels wide", w)
 	}
-	problems, requests := p.seen()
+	problems, requests := p.Seen()
 	if len(problems) > 0 || len(requests) > 0 {
 		t.Errorf("the page said %q and asked for %q", problems, requests)
 	}

@@ -19,8 +19,8 @@ func TestPageOfAPartialRunInABrowser(t *testing.T) {
 		failed.Failure = &sample.Failure{Kind: sample.ToolHung, Message: "the client was killed"}
 		run.Status = sample.Running
 		p := browse(t, report.Build(run, plan, samples[:n]), 1280)
-		p.until(t, `String(document.documentElement.classList.contains('js'))`, "true")
-		if problems, requests := p.seen(); len(problems) > 0 || len(requests) > 0 {
+		p.Until(t, `String(document.documentElement.classList.contains('js'))`, "true")
+		if problems, requests := p.Seen(); len(problems) > 0 || len(requests) > 0 {
 			t.Errorf("with %d trials the page said %q and asked for %q", n, problems, requests)
 		}
 	}

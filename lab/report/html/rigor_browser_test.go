@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/sample"
 )
@@ -16,9 +17,9 @@ import (
 const flameReady = `document.getElementById('flame').dataset.ready || ''`
 
 // tipped is the text of a chart's tooltip over a datum.
-func tipped(t *testing.T, p *tab, chart, series string, index int) string {
+func tipped(t *testing.T, p *browsertest.Tab, chart, series string, index int) string {
 	t.Helper()
-	return eval[string](t, p, `(place => {
+	return browsertest.Eval[string](t, p, `(place => {
 		const chart = echarts.getInstanceByDom(place), all = chart.getOption().series;
 		chart.dispatchAction({ type: 'showTip', seriesIndex: all.findIndex(s => s.name === '`+series+`'), dataIndex: `+string(rune('0'+index))+` });
 		return [...place.children].slice(1).map(e => e.innerText).join(' ');
@@ -37,10 +38,10 @@ func TestRigorousPageInABrowser(t *testing.T) {
 	t.Parallel()
 	r := rigorous(t)
 	p := browse(t, r, 1280)
-	p.until(t, flameReady, "yes")
+	p.Until(t, flameReady, "yes")
 	text := func(selector string) string {
 		t.Helper()
-		return eval[string](t, p, `[...document.querySelectorAll('`+selector+`')].filter(e => e.offsetHeight > 0).map(e => e.innerText).join('\n')`)
+		return browsertest.Eval[string](t, p, `[...document.querySelectorAll('`+selector+`')].filter(e => e.offsetHeight > 0).map(e => e.innerText).join('\n')`)
 	}
 	shows := func(what, got string, all ...string) {
 		t.Helper()
@@ -53,31 +54,31 @@ func TestRigorousPageInABrowser(t *testing.T) {
 
 	t.Run("says above every detailed table what a reader asks first", func(t *testing.T) {
 		shows("a card", text(".card"), "≠ differs", "? suggested", "detectable: 3.1 %", "too few trials to tell", "no difference")
-		if at := eval[bool](t, p, `[...document.querySelectorAll('table:not(.systems)')].filter(t => t.offsetHeight > 0).every(t => t.getBoundingClientRect().top > document.querySelector('.cards').getBoundingClientRect().bottom)`); !at {
+		if at := browsertest.Eval[bool](t, p, `[...document.querySelectorAll('table:not(.systems)')].filter(t => t.offsetHeight > 0).every(t => t.getBoundingClientRect().top > document.querySelector('.cards').getBoundingClientRect().bottom)`); !at {
 			t.Error("a table stands above the cards")
 		}
 		shows("the heading of a card", text(".card h3"), "bridge against raw", "vxlan against raw")
-		if grey := eval[string](t, p, `[...document.querySelectorAll('.hypotheses .undecided, .hypotheses .holds')].map(e => getComputedStyle(e).color === getComputedStyle(document.querySelector('.hint')).color).join()`); !strings.Contains(grey, "true") || !strings.HasPrefix(grey, "false") {
+		if grey := browsertest.Eval[string](t, p, `[...document.querySelectorAll('.hypotheses .undecided, .hypotheses .holds')].map(e => getComputedStyle(e).color === getComputedStyle(document.querySelector('.hint')).color).join()`); !strings.Contains(grey, "true") || !strings.HasPrefix(grey, "false") {
 			t.Errorf("undecided hypotheses, and only these, must be grey: %s", grey)
 		}
 	})
 
 	t.Run("draws a ladder step by step for the chosen metric", func(t *testing.T) {
 		shows("the waterfall", text("#c-ladder-0"), "encapsulation in VXLAN", "11.0 Gbit/s", "−2.0", "≠ differs", "not known")
-		p.do(t, choose("ladder-0-metric", 2))
+		p.Do(t, choose("ladder-0-metric", 2))
 		shows("the waterfall of another metric", text("#c-ladder-0"), "0.410 ns/byte", "+0.030", "? suggested", "+0.080")
 		shows("the tooltip of a step", tipped(t, p, "c-ladder-0", "steps", 2), "encapsulation in VXLAN adds", "+0.080 ns/byte", "differs", "p 0.004", "15 % of the whole")
 		// Significance can be seen without colour: a doubtful step is hatched.
 		lines := `document.querySelectorAll('#c-ladder-0 svg path').length`
-		doubtful := eval[int](t, p, lines)
-		p.do(t, choose("ladder-0-metric", 0))
-		if sure := eval[int](t, p, lines); doubtful <= sure {
+		doubtful := browsertest.Eval[int](t, p, lines)
+		p.Do(t, choose("ladder-0-metric", 0))
+		if sure := browsertest.Eval[int](t, p, lines); doubtful <= sure {
 			t.Errorf("%d strokes with a doubtful step and %d without", doubtful, sure)
 		}
 	})
 
 	t.Run("crosses out trials that failed a gate and says why", func(t *testing.T) {
-		if got := eval[string](t, p, `document.getElementById('trials-scenario').selectedOptions[0].text`); got != "vxlan/stream" {
+		if got := browsertest.Eval[string](t, p, `document.getElementById('trials-scenario').selectedOptions[0].text`); got != "vxlan/stream" {
 			t.Errorf("the chart of trials opens with %s, want the scenario with most to explain", got)
 		}
 		if got := drawn(t, p)["c-trials"]; len(got) != 5 || got[1] != 5 || got[2] != 2 || got[4] != 1 {
@@ -85,8 +86,8 @@ func TestRigorousPageInABrowser(t *testing.T) {
 		}
 		shows("the tooltip of a cross", tipped(t, p, "c-trials", "marked, does not count", 1), "block 2", "foreign-cpu", gateMessage)
 		shows("the line below", text("#trials-shown"), "5 trials count, 2 marked, 1 with the profiler")
-		bridge := eval[int](t, p, `[...document.getElementById('trials-scenario').options].findIndex(o => o.text === 'bridge/stream')`)
-		p.do(t, choose("trials-scenario", bridge))
+		bridge := browsertest.Eval[int](t, p, `[...document.getElementById('trials-scenario').options].findIndex(o => o.text === 'bridge/stream')`)
+		p.Do(t, choose("trials-scenario", bridge))
 		shows("the list of failed trials", text("#trials-failed"), "block 4 failed: tool-hung")
 	})
 
@@ -96,80 +97,80 @@ func TestRigorousPageInABrowser(t *testing.T) {
 
 	t.Run("unfolds which trials do not count", func(t *testing.T) {
 		shows("the line", text("#h-validity ~ .marked"), rejected.Line(r.Validity))
-		p.do(t, chromedp.Click(chromedp.CSS(`#spoiled summary`)))
+		p.Do(t, chromedp.Click(chromedp.CSS(`#spoiled summary`)))
 		shows("the list", text("#spoiled"), "block 5", string(sample.ForeignCPU), gateMessage, "tool-hung")
 	})
 
 	flameGraph(t, p, text, shows)
 
 	t.Run("fits 400 pixels", func(t *testing.T) {
-		p.do(t, chromedp.EmulateViewport(400, 900))
-		p.until(t, `String(document.querySelector('#c-ladder-0 svg').clientWidth <= 400)`, "true")
-		wide := eval[[]string](t, p, `[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, pre, details, #flame') && e.getBoundingClientRect().right > 401).map(e => e.tagName + '#' + e.id + '.' + e.getAttribute('class'))`)
-		if w := eval[int](t, p, `document.documentElement.scrollWidth`); w > 400 || len(wide) > 0 {
+		p.Do(t, chromedp.EmulateViewport(400, 900))
+		p.Until(t, `String(document.querySelector('#c-ladder-0 svg').clientWidth <= 400)`, "true")
+		wide := browsertest.Eval[[]string](t, p, `[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, pre, details, #flame') && e.getBoundingClientRect().right > 401).map(e => e.tagName + '#' + e.id + '.' + e.getAttribute('class'))`)
+		if w := browsertest.Eval[int](t, p, `document.documentElement.scrollWidth`); w > 400 || len(wide) > 0 {
 			t.Errorf("the page is %d pixels wide; these stand out: %v", w, wide)
 		}
 	})
 
-	problems, requests := p.seen()
+	problems, requests := p.Seen()
 	if len(problems) > 0 || len(requests) > 0 {
 		t.Errorf("the page said %q and asked for %q", problems, requests)
 	}
 }
 
-func flameGraph(t *testing.T, p *tab, text func(string) string, shows func(string, string, ...string)) {
+func flameGraph(t *testing.T, p *browsertest.Tab, text func(string) string, shows func(string, string, ...string)) {
 	boxes := `document.querySelectorAll('#flame .box').length`
 	named := func(name string) string {
 		return `[...document.querySelectorAll('#flame .box')].find(b => b.getAttribute('aria-label').startsWith('` + name + ` '))`
 	}
 	t.Run("zooms a flame graph by click and key, and back", func(t *testing.T) {
-		all := eval[int](t, p, boxes)
+		all := browsertest.Eval[int](t, p, boxes)
 		if all < 20 {
 			t.Fatalf("the flame graph has %d boxes", all)
 		}
 		shows("what stands below", text("#flame-at"), "100.0 % of the side", "0.660 cores", "1,980 samples")
-		eval[bool](t, p, named("copy_from_iter")+`.click() || true`)
-		if got := eval[int](t, p, boxes); got >= all {
+		browsertest.Eval[bool](t, p, named("copy_from_iter")+`.click() || true`)
+		if got := browsertest.Eval[int](t, p, boxes); got >= all {
 			t.Errorf("zoomed in it has %d boxes of %d", got, all)
 		}
-		if got := eval[string](t, p, named("copy_from_iter")+`.style.width`); got != "100%" {
+		if got := browsertest.Eval[string](t, p, named("copy_from_iter")+`.style.width`); got != "100%" {
 			t.Errorf("what was clicked is %s wide", got)
 		}
 		shows("what stands below", text("#flame-at"), "copy_from_iter (kernel)", "45.5 % of the side", "mostly syscall and copy", "ns/byte")
-		run(t, p, press("Escape"))
-		if got := eval[int](t, p, boxes); got != all {
+		browsertest.Run(t, p, press("Escape"))
+		if got := browsertest.Eval[int](t, p, boxes); got != all {
 			t.Errorf("back out it has %d boxes of %d", got, all)
 		}
-		run(t, p, press("ArrowDown ArrowDown"))
+		browsertest.Run(t, p, press("ArrowDown ArrowDown"))
 		shows("the widest program and its root", text("#flame-at"), "main", "% of the side")
-		run(t, p, press("ArrowUp ArrowLeft Enter"))
+		browsertest.Run(t, p, press("ArrowUp ArrowLeft Enter"))
 		shows("its neighbour, zoomed", text("#flame-at"), "napi/fab-7")
-		if got := eval[string](t, p, `document.getElementById(document.getElementById('flame').getAttribute('aria-activedescendant')).getAttribute('aria-selected')`); got != "true" {
+		if got := browsertest.Eval[string](t, p, `document.getElementById(document.getElementById('flame').getAttribute('aria-activedescendant')).getAttribute('aria-selected')`); got != "true" {
 			t.Errorf("a screen reader is told that the active box is selected: %s", got)
 		}
-		p.do(t, chromedp.Click(chromedp.CSS(`#flame-reset`)))
+		p.Do(t, chromedp.Click(chromedp.CSS(`#flame-reset`)))
 	})
 
 	t.Run("tells of a box under the pointer", func(t *testing.T) {
-		eval[bool](t, p, `(b => { const r = b.getBoundingClientRect(); return b.dispatchEvent(new PointerEvent('pointermove', { bubbles: true, clientX: r.left + 5, clientY: r.top + 5 })); })(`+named("dev_gro_receive")+`)`)
+		browsertest.Eval[bool](t, p, `(b => { const r = b.getBoundingClientRect(); return b.dispatchEvent(new PointerEvent('pointermove', { bubbles: true, clientX: r.left + 5, clientY: r.top + 5 })); })(`+named("dev_gro_receive")+`)`)
 		shows("the tooltip", text("#flame-tip"), "dev_gro_receive (kernel)", "8.33 % of the side", "0.055 cores", "165 samples", "mostly GRO")
 	})
 
 	t.Run("sums what a search finds, each part once", func(t *testing.T) {
 		// gro: napi_gro_receive holds dev_gro_receive and tcp4_gro_receive.
-		run(t, p, write("flame-search", "GRO"))
+		browsertest.Run(t, p, write("flame-search", "GRO"))
 		shows("the sum", text("#flame-sum"), "8.33 % · 0.055 cores in 1 place")
-		if got := eval[int](t, p, `document.querySelectorAll('#flame .box.hit').length`); got != 3 {
+		if got := browsertest.Eval[int](t, p, `document.querySelectorAll('#flame .box.hit').length`); got != 3 {
 			t.Errorf("%d boxes are marked, want 3", got)
 		}
-		run(t, p, write("flame-search", "no such function"))
+		browsertest.Run(t, p, write("flame-search", "no such function"))
 		shows("the sum of nothing", text("#flame-sum"), "nothing found")
-		run(t, p, write("flame-search", ""))
+		browsertest.Run(t, p, write("flame-search", ""))
 	})
 
 	t.Run("shows the tables of the chosen side", func(t *testing.T) {
 		shows("the table", text(".profile"), "raw/stream, sender", "syscall and copy", "0.660", "0.800", "rep_movs_alternative")
-		p.do(t, choose("flame-side", 3))
+		p.Do(t, choose("flame-side", 3))
 		shows("the table of another side", text(".profile"), "vxlan/stream, receiver", "VXLAN")
 		if strings.Contains(text(".profile"), "raw/stream, sender") {
 			t.Error("the table of the first side is still there")
@@ -180,14 +181,14 @@ func flameGraph(t *testing.T, p *tab, text func(string) string, shows func(strin
 		if got := text("#flame-against"); !strings.Contains(got, "raw/stream") || strings.Contains(got, "vxlan") {
 			t.Errorf("vxlan's receiver can be held against %q, want raw's receiver alone", got)
 		}
-		p.do(t, choose("flame-against", 1))
+		p.Do(t, choose("flame-against", 1))
 		shows("the legend", text("#flame-legend"), "costs more in vxlan/stream", "costs less than in raw/stream", "ns per byte")
 		shows("the sum of the change", text("#flame-changes"), "vxlan/stream against raw/stream", "▲ +", "VXLAN")
-		shows("a box", eval[string](t, p, named("vxlan_xmit")+`.getAttribute('aria-label')`), "raw/stream 0,", "costs more")
-		shows("its colour", eval[string](t, p, named("vxlan_xmit")+`.style.backgroundColor`), "--more")
-		run(t, p, write("flame-search", "vxlan"))
+		shows("a box", browsertest.Eval[string](t, p, named("vxlan_xmit")+`.getAttribute('aria-label')`), "raw/stream 0,", "costs more")
+		shows("its colour", browsertest.Eval[string](t, p, named("vxlan_xmit")+`.style.backgroundColor`), "--more")
+		browsertest.Run(t, p, write("flame-search", "vxlan"))
 		shows("the sum", text("#flame-sum"), "0 → 0.1", "ns/byte (+0.1")
-		p.do(t, choose("flame-against", 0))
+		p.Do(t, choose("flame-against", 0))
 		shows("the graph by itself again", text("#flame-sum"), "% · ")
 	})
 }
@@ -199,11 +200,11 @@ func TestPageWithoutJavaScriptCanBeRead(t *testing.T) {
 		return err
 	})
 	p := browse(t, rigorous(t), 1000, off)
-	pdf := string(run(t, p, chromedp.PrintToPDF()))
+	pdf := string(browsertest.Run(t, p, chromedp.PrintToPDF()))
 	if !strings.HasPrefix(pdf, "%PDF-") {
 		t.Fatal("the page cannot be printed")
 	}
-	seen := eval[string](t, p, `document.body.innerText`)
+	seen := browsertest.Eval[string](t, p, `document.body.innerText`)
 	for _, want := range []string{"need JavaScript", "≠ differs", "✓ holds", "the bridge", "−2.0", "raw/stream, sender", "vxlan/stream, receiver", "syscall and copy", "by the CPU meter"} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("without JavaScript the page does not show %q", want)

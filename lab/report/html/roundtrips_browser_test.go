@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -23,10 +24,10 @@ func TestRoundTripsOverTimeInABrowser(t *testing.T) {
 		}
 	}
 	p := browse(t, r, 1280)
-	if height := eval[int](t, p, `document.getElementById('c-series-latency').clientHeight`); height != 0 {
+	if height := browsertest.Eval[int](t, p, `document.getElementById('c-series-latency').clientHeight`); height != 0 {
 		t.Errorf("a stream has a chart of round trips, %d pixels high", height)
 	}
-	points := eval[[]int](t, p, `(() => {
+	points := browsertest.Eval[[]int](t, p, `(() => {
 		const s = document.getElementById('series-scenario');
 		s.value = [...s.options].findIndex(o => o.text === 'bridge/rr');
 		s.dispatchEvent(new Event('change'));
@@ -35,13 +36,13 @@ func TestRoundTripsOverTimeInABrowser(t *testing.T) {
 	if want := []int{4, 4}; !cmp.Equal(points, want) {
 		t.Errorf("the lines have %v points with a round trip, want %v", points, want)
 	}
-	text := eval[string](t, p, `document.getElementById('c-series-latency').textContent`)
+	text := browsertest.Eval[string](t, p, `document.getElementById('c-series-latency').textContent`)
 	for _, want := range []string{"mean round trip", "longest round trip", "µs"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the chart reads %q, without %q", text, want)
 		}
 	}
-	if problems, requests := p.seen(); len(problems) > 0 || len(requests) > 0 {
+	if problems, requests := p.Seen(); len(problems) > 0 || len(requests) > 0 {
 		t.Errorf("the page said %q and asked for %q", problems, requests)
 	}
 }

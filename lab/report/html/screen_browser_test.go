@@ -30,7 +30,7 @@ import (
 var pictures = flag.String("pictures", "", "HTML `report` of which TestTheFirstScreen writes docs/first-screen-*.png")
 
 // firstScreen opens the sample run, or the report of -pictures.
-func firstScreen(t *testing.T, width int64, scheme string) *tab {
+func firstScreen(t *testing.T, width int64, scheme string) *browsertest.Tab {
 	t.Helper()
 	if *pictures == "" {
 		return browse(t, rigorous(t), width, browsertest.Scheme(scheme))
@@ -39,14 +39,14 @@ func firstScreen(t *testing.T, width int64, scheme string) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tab{browsertest.Open(t, "file://"+file, width, browsertest.Scheme(scheme))}
+	return browsertest.Open(t, "file://"+file, width, browsertest.Scheme(scheme))
 }
 
 // bottom returns the lower edge of the first element that matches, in pixels from the top
 // of the page.
-func bottom(t *testing.T, p *tab, selector string) float64 {
+func bottom(t *testing.T, p *browsertest.Tab, selector string) float64 {
 	t.Helper()
-	return eval[float64](t, p, fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom + scrollY", selector))
+	return browsertest.Eval[float64](t, p, fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom + scrollY", selector))
 }
 
 // compressed returns a picture of the 256 most frequent colours, which has fewer bytes.
@@ -79,8 +79,8 @@ func TestTheFirstScreen(t *testing.T) {
 		for width, height := range map[int64]int64{1280: 800, 780: 1000, 400: 800} {
 			t.Run(fmt.Sprintf("%s-%d", scheme, width), func(t *testing.T) {
 				p := firstScreen(t, width, scheme)
-				p.do(t, chromedp.EmulateViewport(width, height))
-				p.until(t, `String(document.querySelector('main .panels svg').clientWidth <= innerWidth)`, "true")
+				p.Do(t, chromedp.EmulateViewport(width, height))
+				p.Until(t, `String(document.querySelector('main .panels svg').clientWidth <= innerWidth)`, "true")
 				last := 0.0
 				for _, part := range []string{"h1", "#answer", "#systems", "main .panels .chart"} {
 					at := bottom(t, p, part)
@@ -91,24 +91,24 @@ func TestTheFirstScreen(t *testing.T) {
 						t.Errorf("%s ends at %.0f, want above 800", part, at)
 					}
 				}
-				if w := eval[int64](t, p, `document.documentElement.scrollWidth`); w > width {
+				if w := browsertest.Eval[int64](t, p, `document.documentElement.scrollWidth`); w > width {
 					t.Errorf("the page is %d pixels wide, want %d", w, width)
 				}
-				if over := eval[[]string](t, p, `[...document.querySelectorAll('.systems th')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)`); len(over) > 0 {
+				if over := browsertest.Eval[[]string](t, p, `[...document.querySelectorAll('.systems th')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)`); len(over) > 0 {
 					t.Errorf("at %d pixels these headings are cut: %q", width, over)
 				}
-				if over := eval[int](t, p, `[...document.querySelectorAll('.save')].filter(b => { const hint = b.closest('section').querySelector('.panels + .hint'); return hint && b.getBoundingClientRect().bottom > hint.getBoundingClientRect().top && b.getBoundingClientRect().top < hint.getBoundingClientRect().bottom; }).length`); over > 0 {
+				if over := browsertest.Eval[int](t, p, `[...document.querySelectorAll('.save')].filter(b => { const hint = b.closest('section').querySelector('.panels + .hint'); return hint && b.getBoundingClientRect().bottom > hint.getBoundingClientRect().top && b.getBoundingClientRect().top < hint.getBoundingClientRect().bottom; }).length`); over > 0 {
 					t.Errorf("buttons of %d charts cover the text below", over)
 				}
-				cards := eval[bool](t, p, `getComputedStyle(document.querySelector('.systems tr:nth-child(2)')).display === 'grid'`)
+				cards := browsertest.Eval[bool](t, p, `getComputedStyle(document.querySelector('.systems tr:nth-child(2)')).display === 'grid'`)
 				if cards != (width == 400) {
 					t.Errorf("at %d pixels rows are cards: %v", width, cards)
 				}
-				if said := eval[string](t, p, `document.querySelector('#answer').textContent`); strings.Contains(said, "would have been detected") || strings.Contains(said, "[") {
+				if said := browsertest.Eval[string](t, p, `document.querySelector('#answer').textContent`); strings.Contains(said, "would have been detected") || strings.Contains(said, "[") {
 					t.Errorf("the verdict has intervals: %s", said)
 				}
 				if *pictures != "" && width != 780 {
-					picture := compressed(t, run(t, p, chromedp.CaptureScreenshot()))
+					picture := compressed(t, browsertest.Run(t, p, chromedp.CaptureScreenshot()))
 					if len(picture) > 150_000 {
 						t.Errorf("the picture has %d bytes", len(picture))
 					}
@@ -127,24 +127,24 @@ func TestTheAxisOfRatiosNamesEachPowerOfTen(t *testing.T) {
 	r.Comparisons = r.Comparisons[:1]
 	r.Comparisons[0].Ratio = quantity.Interval{Median: 1, Low: 0.0005, High: 2000, N: 8}
 	p := browse(t, r, 1280)
-	p.until(t, `[...document.querySelectorAll('#c-ratios svg text')].map(e => e.textContent).filter(e => /^[0-9.]+$/.test(e)).join(' ')`, "0.001 0.01 0.1 1 10 100 1000")
+	p.Until(t, `[...document.querySelectorAll('#c-ratios svg text')].map(e => e.textContent).filter(e => /^[0-9.]+$/.test(e)).join(' ')`, "0.001 0.01 0.1 1 10 100 1000")
 }
 
 func TestNarrowChartsKeepTheirIntervals(t *testing.T) {
 	t.Parallel()
 	p := browse(t, reporttest.Quick(), 400)
 	intervals := `String([...document.querySelectorAll('#c-ratios svg text')].filter(e => /^\[[0-9.]+, [0-9.]+\]$/.test(e.textContent)).length)`
-	p.until(t, intervals, "16")
+	p.Until(t, intervals, "16")
 }
 
 func TestALinkOfTheContentsOpensAFoldedSection(t *testing.T) {
 	t.Parallel()
 	p := browse(t, reporttest.Quick(), 1280)
 	open := `[...document.querySelectorAll('.fold > details')].map(d => d.open).join()`
-	p.until(t, open, "false,false,false,false")
-	p.do(t, chromedp.Click(chromedp.CSS(`.contents a[href="#h-method"]`)))
-	p.until(t, open, "false,true,false,false")
-	if dead := eval[string](t, p, `[...document.querySelectorAll('.contents a')].filter(a => !document.querySelector(a.hash)).map(a => a.hash).join()`); dead != "" {
+	p.Until(t, open, "false,false,false,false")
+	p.Do(t, chromedp.Click(chromedp.CSS(`.contents a[href="#h-method"]`)))
+	p.Until(t, open, "false,true,false,false")
+	if dead := browsertest.Eval[string](t, p, `[...document.querySelectorAll('.contents a')].filter(a => !document.querySelector(a.hash)).map(a => a.hash).join()`); dead != "" {
 		t.Errorf("the contents have links to nothing: %s", dead)
 	}
 }
@@ -160,9 +160,9 @@ func TestEachCategoryOfAProfileHasItsOwnLook(t *testing.T) {
 	}
 	r.Profiles = []model.Profile{packedProfile(t, "raw/stream", p, 0.6)}
 	page := browse(t, r, 1280)
-	page.until(t, flameReady, "yes")
+	page.Until(t, flameReady, "yes")
 	for _, of := range []string{".profile .chip", "#flame-legend .chip", "#flame .box[aria-level=\"4\"]"} {
-		got := eval[[]string](t, page, `[...document.querySelectorAll('`+of+`')].map(e => getComputedStyle(e).backgroundColor + getComputedStyle(e).backgroundImage)`)
+		got := browsertest.Eval[[]string](t, page, `[...document.querySelectorAll('`+of+`')].map(e => getComputedStyle(e).backgroundColor + getComputedStyle(e).backgroundImage)`)
 		looks := map[string]int{}
 		for _, look := range got {
 			looks[look]++
@@ -176,24 +176,24 @@ func TestEachCategoryOfAProfileHasItsOwnLook(t *testing.T) {
 func TestEachChartIsSavedAsSVGAndPNG(t *testing.T) {
 	t.Parallel()
 	p := browse(t, rigorous(t), 1280)
-	eval[bool](t, p, `(window.files = [], HTMLAnchorElement.prototype.click = function () { files.push(this.download + ' ' + this.href.slice(0, 40)); }, true)`)
-	charts := eval[int](t, p, `document.querySelectorAll('.chart svg').length`)
-	eval[bool](t, p, `(document.querySelectorAll('.save button').forEach(b => b.click()), true)`)
-	p.until(t, `String(files.length)`, fmt.Sprint(2*charts))
-	files := strings.Join(eval[[]string](t, p, `files`), "\n")
+	browsertest.Eval[bool](t, p, `(window.files = [], HTMLAnchorElement.prototype.click = function () { files.push(this.download + ' ' + this.href.slice(0, 40)); }, true)`)
+	charts := browsertest.Eval[int](t, p, `document.querySelectorAll('.chart svg').length`)
+	browsertest.Eval[bool](t, p, `(document.querySelectorAll('.save button').forEach(b => b.click()), true)`)
+	p.Until(t, `String(files.length)`, fmt.Sprint(2*charts))
+	files := strings.Join(browsertest.Eval[[]string](t, p, `files`), "\n")
 	for _, want := range []string{"streams-main.svg data:image/svg+xml;charset=utf-8,", "streams-main.png data:image/png;base64,", "ratios.png data:image/png;base64,"} {
 		if !strings.Contains(files, want) {
 			t.Errorf("there is no file %q:\n%s", want, files)
 		}
 	}
 	// 2 pixels of the picture are 1 of the chart.
-	if got := run(t, p, chromedp.Evaluate[string](`new Promise(done => {
+	if got := browsertest.Run(t, p, chromedp.Evaluate[string](`new Promise(done => {
 		HTMLAnchorElement.prototype.click = function () { const i = new Image(); i.onload = () => done(i.width + ' ' + i.height); i.src = this.href; };
 		document.querySelectorAll('.save button')[1].click();
-	})`, chromedp.EvalAwaitPromise)); got != eval[string](t, p, `(s => 2 * s.getAttribute('width') + ' ' + 2 * s.getAttribute('height'))(document.querySelector('.chart svg'))`) {
+	})`, chromedp.EvalAwaitPromise)); got != browsertest.Eval[string](t, p, `(s => 2 * s.getAttribute('width') + ' ' + 2 * s.getAttribute('height'))(document.querySelector('.chart svg'))`) {
 		t.Errorf("the picture has the size %s", got)
 	}
-	if problems, requests := p.seen(); len(problems)+len(requests) > 0 {
+	if problems, requests := p.Seen(); len(problems)+len(requests) > 0 {
 		t.Errorf("the page said %q and asked for %q", problems, requests)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/quantity"
@@ -169,24 +170,24 @@ func TestComparisonAndTrendInABrowser(t *testing.T) {
 			p := open(t, c.page, 1280)
 			for _, width := range []int64{1280, 400} {
 				for name, ground := range map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"} {
-					p.do(t, chromedp.EmulateViewport(width, 900), scheme(name))
-					p.until(t, `getComputedStyle(document.body).backgroundColor`, ground)
-					p.until(t, `String([...document.querySelectorAll('.chart svg')].every(e => e.clientWidth <= innerWidth))`, "true")
-					if over := eval[int](t, p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
+					p.Do(t, chromedp.EmulateViewport(width, 900), browsertest.Scheme(name))
+					p.Until(t, `getComputedStyle(document.body).backgroundColor`, ground)
+					p.Until(t, `String([...document.querySelectorAll('.chart svg')].every(e => e.clientWidth <= innerWidth))`, "true")
+					if over := browsertest.Eval[int](t, p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
 						t.Errorf("at %d pixels, %s, the page scrolls sideways by %d", width, name, over)
 					}
 				}
 			}
-			if got := eval[int](t, p, `[...document.querySelectorAll('.chart')].filter(c => c.querySelectorAll('svg path, svg text').length > 10).length`); got != c.charts {
+			if got := browsertest.Eval[int](t, p, `[...document.querySelectorAll('.chart')].filter(c => c.querySelectorAll('svg path, svg text').length > 10).length`); got != c.charts {
 				t.Errorf("%d charts are drawn, want %d", got, c.charts)
 			}
 			// The tooltip of every datum is HTML that the page makes from names.
-			eval[int](t, p, `[...document.querySelectorAll('.chart')].map(c => {
+			browsertest.Eval[int](t, p, `[...document.querySelectorAll('.chart')].map(c => {
 				const chart = echarts.getInstanceByDom(c);
 				chart.getOption().series.forEach((s, i) => chart.dispatchAction({ type: 'showTip', seriesIndex: i, dataIndex: 0 }));
 				return c;
 			}).length`)
-			if problems, requests := p.seen(); len(problems) > 0 || len(requests) > 0 {
+			if problems, requests := p.Seen(); len(problems) > 0 || len(requests) > 0 {
 				t.Errorf("the page said %q and asked for %q", problems, requests)
 			}
 		})
