@@ -3,6 +3,7 @@ package k8s
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -64,8 +65,9 @@ func (k *following) step(name, namespace string, f func(t *testing.T)) {
 	k.Step(name, f)
 }
 
-// node follows the cluster as the agent of a node does, with room for limit map entries.
-func (k *following) node(name string, limit int) *followed {
+// node follows the cluster as the agent of a node does, with room for limit map entries. refusal: the error of
+// writing services.
+func (k *following) node(name string, limit int, refusal error) *followed {
 	k.T.Helper()
 	e, err := newEvents(k.config, name, slog.New(slog.NewTextHandler(k.T.Output(), nil)))
 	if err != nil {
@@ -88,7 +90,7 @@ func (k *following) node(name string, limit int) *followed {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.services = all
-			return nil
+			return refusal
 		})
 	})
 	return f
@@ -155,7 +157,7 @@ func (k *following) testProblems(t *testing.T) {
 	k.policy("wrong", "{podSelector: {matchLabels: {app: web}}, ingress: [{ports: [{port: htpp}]}]}")
 	k.policy("hosts", "{podSelector: {matchLabels: {app: host}}}")
 	k.policy("two", "{podSelector: {matchLabels: {app: web}}, ingress: [{ports: [{port: 80}, {port: 81}]}]}")
-	a, b := k.node("a", 2), k.node("b", 1)
+	a, b := k.node("a", 2, nil), k.node("b", 1, errors.New("table services: 2 entries are wanted, its limit is 1"))
 	for i := range 3 {
 		a.grouping(k.onePort("a", "web", uid))
 		b.grouping(k.onePort("b", "web", uid))
@@ -173,7 +175,7 @@ func (k *following) testProblems(t *testing.T) {
 		{"NetworkPolicy", "two", []string{full}},
 		{"NetworkPolicy", "more-1", nil},
 		{"Node", "a", nil},
-		{"Node", "b", []string{full}},
+		{"Node", "b", []string{full, "Warning ServicesNotWritten: cannot write the cluster's services to the data path, so pods of this node do not see changes of services; see the log of the agent's pod"}},
 		{"Service", "sctp", []string{"Warning NotTranslated: vrouter does not change ports of SCTP: set targetPort of the port 80 to the same number, or use kube-proxy for it"}},
 	} {
 		var got []string
@@ -199,7 +201,7 @@ func (k *following) testProblems(t *testing.T) {
 // testUnknownPod has a port whose pod the API server does not have yet. After 5 s an event says so.
 func (k *following) testUnknownPod(t *testing.T) {
 	k.policy("others", "{podSelector: {matchLabels: {app: other}}}")
-	a := k.node("a", 1000)
+	a := k.node("a", 1000, nil)
 	begun, s := time.Now(), k.onePort("a", "late", "")
 	if g := a.group(s); !g.In || !g.Out {
 		t.Errorf("the pod is not known, and its port has the group %+v", g)
@@ -226,7 +228,7 @@ func (k *following) testWithoutServer(t *testing.T) {
 	k.kubectl(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "away"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}`, "create", "-f", "-")
 	k.policy("closed", "{podSelector: {}}")
 	service("one", "10.96.0.30")
-	a := k.node("a", 1000)
+	a := k.node("a", 1000, nil)
 	s := k.onePort("a", "web", "")
 	k.Await("the service is known", func() bool { return slices.Equal(k.has(a), []string{"one"}) })
 	want := a.group(s)

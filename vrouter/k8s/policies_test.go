@@ -3,10 +3,12 @@ package k8s
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"windtunnel/internal/testcluster"
+	"windtunnel/vrouter/model"
 )
 
 // testPolicies applies NetworkPolicies to the namespaces shop and office, one after another.
@@ -73,6 +75,8 @@ spec:
 	flows("without policies all pods reach each other", cs+" "+cg+" "+gs)
 	apply("closed", "{podSelector: {}, policyTypes: [Ingress, Egress]}")
 	flows("a policy closes all pods of its namespace", "")
+	k.testTrace(t, k.Nodes[1], "shop/client", ip["shop/server"], "port %s, NetworkPolicy shop/closed does not allow it")
+	k.testTrace(t, k.Nodes[1], "office/guest", ip["shop/server"], "NetworkPolicy shop/closed does not allow it), unless it answers a flow of")
 	apply("clients", "{podSelector: {matchLabels: {app: server}}, ingress: [{from: [{podSelector: {matchLabels: {app: client}}}], ports: [{port: web}]}]}")
 	apply("outside", fmt.Sprintf("{podSelector: {matchLabels: {app: client}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: %s, except: [%s/32]}}]}]}", testcluster.PodNetwork, ip["office/guest"]))
 	flows("labels and a named port allow a flow to the server, and a block without an exception one from the client", cs)
@@ -91,6 +95,25 @@ spec:
 	k.kubectl("", "-n", "shop", "delete", "networkpolicies", "--all")
 	flows("without policies all pods reach each other again", cs+" "+cg+" "+gs)
 	k.kubectl("", "delete", "namespace", "shop", "office", "--wait")
+}
+
+// testTrace traces a packet of a pod. In want, %s is the name of the pod's port.
+func (k *installation) testTrace(t *testing.T, n *testcluster.Node, pod, to, want string) {
+	agent := k.kubectl("", "-n", Namespace, "get", "pods", "-l", "app="+NodeName, "--field-selector=spec.nodeName="+n.Name, "-o", "jsonpath={.items[0].metadata.name}")
+	vrouter := func(args ...string) string {
+		return k.kubectl("", append([]string{"-n", Namespace, "exec", agent, "--", "vrouter"}, args...)...)
+	}
+	var ports []model.Port
+	if err := json.Unmarshal([]byte(vrouter("port", "list", "-o", "json")), &ports); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(ports, func(p model.Port) bool { return p.Pod.String() == pod })
+	if i < 0 {
+		t.Fatalf("%s has no port of the pod %s: %+v", n.Name, pod, ports)
+	}
+	if said := vrouter("trace", "--from", ports[i].Name, "--to", to, "--proto", "tcp", "--dport", checkPort); !strings.Contains(said, strings.ReplaceAll(want, "%s", ports[i].Name)) {
+		t.Errorf("the trace from %s to %s prints, without %q:\n%s", pod, to, want, said)
+	}
 }
 
 func (k *installation) isReady(namespace, pod string) bool {
