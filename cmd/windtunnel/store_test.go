@@ -14,9 +14,7 @@ import (
 
 func TestAReaderOfAnOlderStoreMigratesItAndThenOnlyReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
-	if err := os.WriteFile(path, nil, 0o644); err != nil { // a store before its first migration
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, nil, 0o644)) // a store before its first migration
 	store, err := openStore(path, true)
 	must.Succeed(t, err)
 	defer store.Close()

@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -64,14 +65,12 @@ func repliesAt(t *testing.T, ns netns.NsHandle, word, at string) {
 	t.Helper()
 	var l net.Listener
 	var u net.PacketConn
-	if err := in(ns, func() (err error) {
+	must.Succeed(t, in(ns, func() (err error) {
 		if l, err = net.Listen("tcp", at); err == nil {
 			u, err = net.ListenPacket("udp", at)
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	t.Cleanup(func() { l.Close(); u.Close() })
 	reply := func(from net.Addr) []byte {
 		a := netip.MustParseAddrPort(from.String())

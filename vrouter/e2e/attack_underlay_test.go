@@ -77,12 +77,10 @@ func isRefused(err error) bool {
 func (w *workload) hearing(t *testing.T, port uint16) func() bool {
 	t.Helper()
 	var l net.PacketConn
-	if err := in(w.ns, func() (err error) {
+	must.Succeed(t, in(w.ns, func() (err error) {
 		l, err = net.ListenPacket("udp", netip.AddrPortFrom(w.ip(4), port).String())
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	t.Cleanup(func() { l.Close() })
 	return func() bool { return receive(l, 1, 300*time.Millisecond) > 0 }
 }

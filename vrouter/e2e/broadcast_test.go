@@ -28,12 +28,10 @@ func checkBroadcast(t *testing.T, all []*workload) {
 	watch := sender.watchDevice(t)
 	listeners := make([]net.PacketConn, len(others))
 	for i, w := range others {
-		if err := in(w.ns, func() (err error) {
+		must.Succeed(t, in(w.ns, func() (err error) {
 			listeners[i], err = net.ListenPacket("udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), broadcastPort).String())
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		defer listeners[i].Close()
 	}
 	c, err := sender.dial("udp4", netip.AddrPortFrom(netip.MustParseAddr("10.5.0.255"), broadcastPort).String())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -33,9 +34,7 @@ func TestChangesOfThreeNodesLoseNothing(t *testing.T) {
 	}
 	many := b.state
 	for _, ends := range [][2]*workload{{x, y}, {z, x}} {
-		if err := datagram(ends[0], ends[1], 4, 64); err != nil { // neighbours resolved
-			t.Fatal(err)
-		}
+		must.Succeed(t, datagram(ends[0], ends[1], 4, 64)) // neighbours resolved
 	}
 	flows := []*counted{count(t, x, y), count(t, z, x)}
 	for i, offered := range [][]model.Encapsulation{

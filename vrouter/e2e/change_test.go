@@ -15,6 +15,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/screen"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
@@ -68,9 +69,7 @@ type encapsulations struct {
 // other. No datagram may be lost.
 func checkChanges(t *testing.T, b *bed, x, y *workload, changes ...encapsulations) {
 	t.Helper()
-	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
-		t.Fatal(err)
-	}
+	must.Succeed(t, datagram(x, y, 4, 64)) // neighbours resolved
 	datagrams := count(t, x, y)
 	backwards := false
 	for _, pause := range []time.Duration{0, apart} {
@@ -149,9 +148,7 @@ func TestRemovedLocatorsLoseNothing(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{routed: true, config: held})
 	x, y := routedPair(b, model.VXLAN)
-	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
-		t.Fatal(err)
-	}
+	must.Succeed(t, datagram(x, y, 4, 64)) // neighbours resolved
 	datagrams := count(t, x, y)
 	for i := range b.state.Nodes {
 		b.state.Nodes[i].Locator = netip.Prefix{}
@@ -173,9 +170,7 @@ func TestChangedLocatorsLoseNothing(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{routed: true, config: held})
 	x, y := routedPair(b, model.VXLAN)
-	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
-		t.Fatal(err)
-	}
+	must.Succeed(t, datagram(x, y, 4, 64)) // neighbours resolved
 	router, paths := b.handle(b.sw), func(n *node) string {
 		return inspect.NexthopTable(table(n, (*api.Client).Nexthops)).Render(screen.Terminal{})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
 )
@@ -28,9 +29,7 @@ func TestNoDirectPacketIsLostWhileAgentsDieAndAreReplaced(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, options{routed: c.sent == model.Translated, config: map[string]any{"repair_interval": "500ms"}})
 			x, y := c.pair(b)
-			if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
-				t.Fatal(err)
-			}
+			must.Succeed(t, datagram(x, y, 4, 64)) // neighbours resolved
 			datagrams := count(t, x, y)
 			for i, n := range b.nodes {
 				other := b.nodes[1-i].name

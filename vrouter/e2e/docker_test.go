@@ -65,9 +65,7 @@ func newDocker(t *testing.T, n *node) *dockerd {
 	t.Cleanup(func() { d.stop(); unmountBelow(home); removeCgroups("vr-" + filepath.Base(home)); os.RemoveAll(home) })
 	must.Succeed(t, os.MkdirAll(filepath.Join(home, "run/docker/plugins"), 0o700))
 	must.Succeed(t, os.MkdirAll(filepath.Join(home, "bin"), 0o700))
-	if err := os.Symlink("/bin/true", filepath.Join(home, "bin/modprobe")); err != nil { // modules would stay
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink("/bin/true", filepath.Join(home, "bin/modprobe"))) // modules would stay
 	must.Succeed(t, os.WriteFile(filepath.Join(home, "daemon.json"), []byte("{}"), 0o600))
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
@@ -20,9 +21,7 @@ func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{config: map[string]any{"limits": limits(map[string]int{"link_labels": 1})}})
 	x, y := directPair(b, model.L3, model.VXLAN)
-	if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
-		t.Fatal(err)
-	}
+	must.Succeed(t, datagram(x, y, 4, 64)) // neighbours resolved
 	datagrams, end := count(t, x, y), openTransfer(x, y, 4)
 
 	before := b.state

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -16,9 +17,7 @@ func nothingIsLostWhileTheAgentDiesAndReturns(t *testing.T) {
 		t.Run("xdp="+xdp, func(t *testing.T) {
 			b := newBed(t, options{config: map[string]any{"xdp": xdp, "repair_interval": "500ms"}})
 			x, y := pair(b, model.L3, false, model.MPLSoUDP)
-			if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
-				t.Fatal(err)
-			}
+			must.Succeed(t, datagram(x, y, 4, 64)) // neighbours resolved
 			traffic := load(t, x, y)
 			for _, n := range b.nodes {
 				time.Sleep(200 * time.Millisecond)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/kerneltest"
@@ -117,12 +118,10 @@ func checkOtherProtocols(t *testing.T, from, to *workload) {
 	t.Helper()
 	const protocol = 0x88b6 // for local experiments (IEEE 802)
 	var fd int
-	if err := in(to.ns, func() (err error) {
+	must.Succeed(t, in(to.ns, func() (err error) {
 		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol<<8&0xffff|protocol>>8)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	defer unix.Close(fd)
 	for what, dst := range map[string]model.MAC{"unicast": to.port.MAC, "broadcast": {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}} {
 		frame := slices.Concat(dst[:], from.port.MAC[:], []byte{protocol >> 8, protocol & 0xff}, []byte(what), make([]byte, 46))

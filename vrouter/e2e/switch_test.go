@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
@@ -76,9 +77,7 @@ func TestDataKeepsLabelsInASwitchThatDoesNotFlood(t *testing.T) {
 			needs(t, "bridge")
 			b := newBed(t, options{})
 			x, y := directPair(b, forwarding, model.VXLAN)
-			if err := datagram(x, y, 4, 64); err != nil { // neighbours resolved
-				t.Fatal(err)
-			}
+			must.Succeed(t, datagram(x, y, 4, 64)) // neighbours resolved
 			b.strict(2 * time.Second)
 			datagrams := count(t, x, y)
 			for _, n := range b.nodes {

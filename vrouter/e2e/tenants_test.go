@@ -204,12 +204,10 @@ func TestAnUnknownUnderlaySourceIsRefusedWhenStrict(t *testing.T) {
 	y := b.workload("y", "red", 1, "10.1.0.11")
 	b.up()
 	var heard net.PacketConn
-	if err := in(y.ns, func() (err error) {
+	must.Succeed(t, in(y.ns, func() (err error) {
 		heard, err = net.ListenPacket("udp", "10.1.0.11:7777")
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	defer heard.Close()
 	// Label 18 is network 1's; from 10.1.0.10:9 to 10.1.0.11:7777 "hi".
 	inner := []byte{0x45, 0, 0, 30, 0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 0, 10, 10, 1, 0, 11, 0, 9, 0x1e, 0x61, 0, 10, 0, 0, 'h', 'i'}

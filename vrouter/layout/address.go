@@ -71,3 +71,25 @@ func Network16(v uint16) uint16 {
 	binary.BigEndian.PutUint16(b[:], v)
 	return binary.NativeEndian.Uint16(b[:])
 }
+
+// With returns the rule for remote addresses in a prefix. The zero prefix is any address.
+func (r Rule) With(remote netip.Prefix) Rule {
+	if remote.IsValid() {
+		a := remote.Masked().Addr()
+		r.Family, r.Remote, r.Mask = Family(a), AddressOf(a), MaskOf(remote.Bits()+128-a.BitLen())
+	}
+	return r
+}
+
+// SenderOf returns the key that lets a remote send packets from a prefix in a VRF. With the zero
+// prefix the remote may send frames from any MAC address.
+func SenderOf(vrf, remote uint32, p netip.Prefix) SenderKey {
+	k := SenderKey{Prefixlen: 64, Remote: Network32(remote), VRF: Network16(uint16(vrf))}
+	if !p.IsValid() {
+		return k
+	}
+	a := p.Masked().Addr()
+	k.Family, k.Address = Family(a), AddressOf(a)
+	k.Prefixlen += uint32(p.Bits() + 128 - a.BitLen())
+	return k
+}

@@ -13,7 +13,7 @@ import (
 type regions struct {
 	blocks  map[*peer]bool
 	all     map[netip.Prefix]*region // nil: not known
-	lengths [2][]int                 // of the prefixes of IPv4 and IPv6, longest first
+	lengths map[bool][]int           // of the prefixes of IPv4 (true) and IPv6, longest first
 	version int
 }
 
@@ -45,19 +45,19 @@ func (r *regions) find() {
 	if r.all != nil {
 		return
 	}
-	r.all, r.lengths = map[netip.Prefix]*region{}, [2][]int{}
+	r.all, r.lengths = map[netip.Prefix]*region{}, map[bool][]int{}
 	for b := range r.blocks {
 		for _, p := range append([]netip.Prefix{b.block}, b.except...) {
 			if r.all[p] == nil {
 				r.all[p] = &region{}
-				r.lengths[family(p.Addr())] = append(r.lengths[family(p.Addr())], p.Bits())
+				r.lengths[p.Addr().Is4()] = append(r.lengths[p.Addr().Is4()], p.Bits())
 			}
 		}
 	}
-	for i := range r.lengths {
-		slices.Sort(r.lengths[i])
-		slices.Reverse(r.lengths[i])
-		r.lengths[i] = slices.Compact(r.lengths[i])
+	for is4, all := range r.lengths {
+		slices.Sort(all)
+		slices.Reverse(all)
+		r.lengths[is4] = slices.Compact(all)
 	}
 	contains := func(p, q netip.Prefix) bool { return p.Bits() <= q.Bits() && p.Contains(q.Addr()) }
 	blocks := slices.SortedFunc(maps.Keys(r.blocks), func(a, b *peer) int { return cmp.Compare(a.text, b.text) })
@@ -77,16 +77,9 @@ func (r *regions) find() {
 	}
 }
 
-func family(a netip.Addr) int {
-	if a.Is4() {
-		return 0
-	}
-	return 1
-}
-
 // of returns the region of an address; nil: no ipBlock has it.
 func (r *regions) of(a netip.Addr) *region {
-	for _, bits := range r.lengths[family(a)] {
+	for _, bits := range r.lengths[a.Is4()] {
 		p, _ := a.Prefix(bits)
 		if found := r.all[p]; found != nil {
 			return found
