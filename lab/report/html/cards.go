@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -108,7 +109,7 @@ func costLine(name string, c *model.Comparison) cardLine {
 		line.Big, line.Tone = "no difference", "none"
 		line.Mark = mark{} // Big already says "no difference"
 		if d := c.Detectable; d != nil && *d > 0 {
-			line.Mark = mark{Sign: "~", Word: "detectable: " + quantity.Percentage(*d), Class: "alike"}
+			line.Mark = mark{Sign: verdicts.Marks[v], Word: "detectable: " + quantity.Percentage(*d), Class: "alike"}
 		}
 	case model.TooFew:
 		line.Small = strings.TrimSpace(fmt.Sprintf("%s in %d trials", line.Small, c.Ratio.N))

@@ -13,6 +13,7 @@ import (
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/report/tables"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -189,6 +190,7 @@ type tableCell struct {
 	tables.Cell
 	Key  string
 	Word bool
+	Mark string // of the verdict; the table's legend explains it
 }
 
 func (b *builder) table(f tables.Figures) figureTable {
@@ -200,7 +202,7 @@ func (b *builder) table(f tables.Figures) figureTable {
 		t.Few = t.Few || s.Trials > 0 && s.Trials < stats.MinimumTrials(stats.Level)
 		r := tableRow{ID: s.ID, Name: f.Names[i], Title: s.Title, Paint: b.paints[s.ID], Absent: s.Absent()}
 		for _, c := range f.Columns {
-			r.Cells = append(r.Cells, tableCell{c.Cells[i], c.Key, c.Text})
+			r.Cells = append(r.Cells, tableCell{c.Cells[i], c.Key, c.Text, verdicts.Marks[c.Cells[i].Verdict]})
 		}
 		t.Rows = append(t.Rows, r)
 	}

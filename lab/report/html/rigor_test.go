@@ -64,6 +64,10 @@ func TestReportOfBeforeHasNoneOfTheNewSections(t *testing.T) {
 	contains(t, page, `id="h-cards"`, `id="h-trials"`)
 }
 
+func TestTheTablesHaveTheMarksOfVerdictsAndTheirExplanation(t *testing.T) {
+	contains(t, readable(written(t, reporttest.Quick())), "0.722 …<br><small>[0.714, 0.730]</small>", ">… too few trials to tell a difference from chance.</p>")
+}
+
 func TestWhereEveryTrialCountsOnePlainLineSaysSo(t *testing.T) {
 	r := reporttest.Quick()
 	r.Validity = model.Validity{Attempts: 48, Valid: 48}

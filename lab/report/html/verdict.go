@@ -5,6 +5,7 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 )
 
@@ -18,17 +19,17 @@ func markOf(v model.Verdict, p, adjusted, detectable *float64) mark {
 		}
 		return mark{Sign: "≠", Word: "differs", More: pValue(adjusted), Class: "differs"}
 	case model.Suggested:
-		return mark{Sign: "?", Word: "suggested", More: "not confirmed by the correction for many comparisons", Class: "suggested"}
+		return mark{Sign: verdicts.Marks[v], Word: "suggested", More: "not confirmed by the correction for many comparisons", Class: "suggested"}
 	case model.Alike:
-		m := mark{Sign: "~", Word: model.NoDifference, Class: "alike"}
+		m := mark{Sign: verdicts.Marks[v], Word: model.NoDifference, Class: "alike"}
 		if detectable != nil && *detectable > 0 {
 			m.More = "detectable: " + quantity.Percentage(*detectable)
 		}
 		return m
 	case model.TooNoisy:
-		return mark{Sign: "!", Word: string(model.TooNoisy), Class: "noisy"}
+		return mark{Sign: verdicts.Marks[v], Word: string(model.TooNoisy), Class: "noisy"}
 	case model.TooFew:
-		return mark{Sign: "…", Word: "too few trials to tell", Class: "few"}
+		return mark{Sign: verdicts.Marks[v], Word: "too few trials to tell", Class: "few"}
 	}
 	return mark{}
 }
