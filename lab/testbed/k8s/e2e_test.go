@@ -100,12 +100,14 @@ func (k *testCluster) awaitTrial() (namespace string) {
 
 // tools counts the running traffic programs on the nodes.
 func (k *testCluster) tools() (n int) {
-	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(k.T, err)
-	for _, path := range all {
-		text, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(text), "windtunnel\x00traffic\x00") {
-			n++
+	for _, node := range k.Nodes {
+		all, err := filepath.Glob(node.Root + "/proc/[0-9]*/cmdline")
+		must(k.T, err)
+		for _, path := range all {
+			text, err := os.ReadFile(path)
+			if err == nil && strings.Contains(string(text), "windtunnel\x00traffic\x00") {
+				n++
+			}
 		}
 	}
 	return n
