@@ -121,14 +121,14 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 		},
 		"k8s-cni": {
 			ids: []string{
-				"host/stream", "host/both", "host/udp-64", "host/rr", "host/crr", "cni/stream", "cni/both", "cni/udp-64", "cni/rr", "cni/crr",
-				"service/stream", "service/both", "service/udp-64", "service/rr", "service/crr",
+				"host/stream", "host/both", "host/udp-64", "host/rr", "cni/stream", "cni/both", "cni/udp-64", "cni/rr",
+				"service/stream", "service/both", "service/udp-64", "service/rr", "host-connect/crr", "service-connect/crr",
 				"cni-colocated/stream", "cni-colocated/both", "cni-colocated/udp-64", "cni-colocated/rr",
 			},
 			pairs: []string{
-				"cni/stream over host/stream", "cni/both over host/both", "cni/udp-64 over host/udp-64", "cni/rr over host/rr", "cni/crr over host/crr",
-				"service/stream over cni/stream", "service/both over cni/both", "service/udp-64 over cni/udp-64", "service/rr over cni/rr", "service/crr over cni/crr",
-				"service/stream over host/stream", "service/both over host/both", "service/udp-64 over host/udp-64", "service/rr over host/rr", "service/crr over host/crr",
+				"cni/stream over host/stream", "cni/both over host/both", "cni/udp-64 over host/udp-64", "cni/rr over host/rr",
+				"service/stream over cni/stream", "service/both over cni/both", "service/udp-64 over cni/udp-64", "service/rr over cni/rr",
+				"service/stream over host/stream", "service/both over host/both", "service/udp-64 over host/udp-64", "service/rr over host/rr", "service-connect/crr over host-connect/crr",
 				"cni-colocated/stream over cni/stream", "cni-colocated/both over cni/both", "cni-colocated/udp-64 over cni/udp-64", "cni-colocated/rr over cni/rr",
 			},
 			trials: 10,

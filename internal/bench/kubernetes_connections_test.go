@@ -28,7 +28,7 @@ func (b *kubernetesBench) connections(t *testing.T) {
 				b.visit(t, round, n, func(k *testcluster.Cluster) {
 					makeServices(k, services)
 					awaitServices(k, n.name, services)
-					f.add(b.run(k, append(args, "--scenario", "cni/crr,service/crr")...), round)
+					f.add(b.run(k, append(args, "--scenario", "host-connect/crr,service-connect/crr")...), round)
 				})
 			}
 		}
@@ -36,11 +36,11 @@ func (b *kubernetesBench) connections(t *testing.T) {
 	among := fmt.Sprintf(" among %d services", services)
 	for _, by := range []struct{ name, network string }{{"vrouter", "vrouter"}, {"kube-proxy (iptables)", "bridge"}} {
 		f := all[by.network]
-		service := f.of("service/crr", sample.Transactions)
+		service := f.of("service-connect/crr", sample.Transactions)
 		b.absolute(t, "connections through a ClusterIP"+among+" by "+by.name, service, "1/s", 1)
-		b.ratio(t, "the same over connections to the pod", service.over(f.of("cni/crr", sample.Transactions)), noLimit, atLeast)
+		b.ratio(t, "the same over connections of the host network", service.over(f.of("host-connect/crr", sample.Transactions)), noLimit, atLeast)
 	}
-	b.ratio(t, "connections through a ClusterIP"+among+": vrouter over kube-proxy", all["vrouter"].of("service/crr", sample.Transactions).over(all["bridge"].of("service/crr", sample.Transactions)), 2, atLeast)
+	b.ratio(t, "connections through a ClusterIP"+among+": vrouter over kube-proxy", all["vrouter"].of("service-connect/crr", sample.Transactions).over(all["bridge"].of("service-connect/crr", sample.Transactions)), 2, atLeast)
 }
 
 // makeServices makes services with one endpoint each.

@@ -232,8 +232,8 @@ func (k *testCluster) testSuite(t *testing.T) {
 		}
 		k.assertGroups(&s, "kube-proxy", meter.OtherPods)
 	}
-	if want := len(data.Plan.Scenarios); len(seen) != want || want != 19 {
-		t.Errorf("%d of %d scenarios have figures, want 19: %v", len(seen), want, data.Run.Skipped)
+	if want := len(data.Plan.Scenarios); len(seen) != want || want != 18 {
+		t.Errorf("%d of %d scenarios have figures, want 18: %v", len(seen), want, data.Run.Skipped)
 	}
 	env := data.Run.Environment
 	for name, want := range map[string]string{

@@ -14,7 +14,7 @@ const vrouterImage = "../../../out/vrouter.image.tar"
 // A cluster whose network vrouter is. Its nodes and its control plane are on one machine.
 func TestAClusterWithVrouter(t *testing.T) {
 	k := startCluster(t, testcluster.Options{Subnets: true, Images: []string{productImage, vrouterImage}}, func(k *testcluster.Cluster) { k.InstallVrouter(vrouterImage) })
-	said, exit := k.start("kubeconfig", measure("--trials", "1", "--scenario", "cni/stream,cni/crr,service/crr")...).wait(t)
+	said, exit := k.start("kubeconfig", measure("--trials", "1", "--scenario", "cni/stream,service-connect/crr")...).wait(t)
 	if exit != 0 {
 		t.Fatalf("exit status %d, output:\n%s", exit, said)
 	}
