@@ -16,7 +16,7 @@ import (
 )
 
 // hypothesesRule says when a hypothesis holds.
-const hypothesesRule = "Claims of the suite about ratios, differences and values. A claim holds if the whole 95 % interval of the measured figure is within the claimed range. It is refuted if the whole interval is outside, and undecided otherwise."
+const hypothesesRule = "A hypothesis claims a range for a ratio, a difference or a value. It holds if the 95 % interval of this figure lies within this range, is refuted if the interval lies outside, and is undecided otherwise. With several subjects it must hold for all, and their intervals are wider in proportion."
 
 // Document returns the report as its readers see it: all sections, in their order.
 func Document(r *model.Report) document.Document {
