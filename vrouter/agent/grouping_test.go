@@ -127,6 +127,17 @@ func TestGroupsOfPolicies(t *testing.T) {
 		}
 		return nil
 	})
+	// Groups that do not fit close their ports, and prevent no change of the state.
+	large := map[fib.Allow]bool{}
+	for i := range agenttest.TestLimits.Routes {
+		large[fib.Allow{Group: group, Protocol: unix.IPPROTO_TCP, Port: uint16(i + 1), PortBits: 16}] = true
+	}
+	set(&fib.Grouping{Revision: 4, Groups: groups, Sets: fib.Sets{Allows: large}})
+	reaches("a1", false)
+	b.state.Policies = append(b.state.Policies, model.Policy{Name: "unused"})
+	if done := b.apply(t, "b", b.state); !slices.ContainsFunc(done.Warnings, func(w string) bool { return strings.Contains(w, "raise limits.routes") }) {
+		t.Errorf("the warnings of a change are %q, want one about limits.routes", done.Warnings)
+	}
 	set(nil)
 	reaches("a2", true)
 }
