@@ -23,7 +23,9 @@ import (
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/service"
@@ -193,6 +195,27 @@ func TestWorkloadsReachServices(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Policies see a backend in place of the service, so a trace judges the packet with the backend.
+func TestATraceToAServiceIsJudgedWithTheBackend(t *testing.T) {
+	b := newServedBed(t, model.VXLAN)
+	o := b.options["a"]
+	closed := fib.Grouping{Revision: 1, Groups: map[string]fib.Group{"a1": {Number: 5, Out: true}}}
+	o.Grouping = func(model.Slice) *fib.Grouping { return &closed }
+	o.GroupDenial = func(port string, d model.Direction, remote netip.Addr, protocol uint8, destination uint16) string {
+		return fmt.Sprintf("%s with %s, protocol %d, port %d", d, remote, protocol, destination)
+	}
+	b.nodes["a"].stop(t)
+	b.nodes["a"] = startWith(t, b.nodes["a"].config, o)
+	b.set(t, served(unix.IPPROTO_TCP, 0, "10.7.0.11:8080", "[fd07::11]:8081")...)
+	for to, want := range map[string]string{"10.96.0.10": "10.7.0.11, protocol 6, port 8080", "fd96::10": "fd07::11, protocol 6, port 8081"} {
+		got, err := b.nodes["a"].client.Trace(t.Context(), api.TraceRequest{From: "a1", To: netip.MustParseAddr(to), Protocol: "tcp", DestinationPort: 80})
+		must.Succeed(t, err)
+		if want := ": port a1, egress with " + want; !strings.HasSuffix(got.Verdict, want) {
+			t.Errorf("a trace to %s: %q, want %q at its end", to, got.Verdict, want)
+		}
 	}
 }
 
