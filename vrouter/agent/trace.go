@@ -71,8 +71,6 @@ func describeStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 	switch s.Kind {
 	case datapath.TraceVif:
 		return inspect.Step{What: "vif", Key: v.names().indexes[s.Value], Result: fmt.Sprintf("vif %d, port %s, %s", s.ID, v.names().vifs[s.ID], network)}
-	case datapath.TraceSpoof:
-		return inspect.Step{What: "source", Key: "MAC and address", Result: foundWords(s, "the vif's own", "not the vif's")}
 	case datapath.TraceFlow:
 		return inspect.Step{What: "flow", Key: "with " + s.Address.String(), Result: foundWords(s, "known: "+actionWords(s.Value == 0), "new")}
 	case datapath.TracePolicy:
@@ -119,8 +117,6 @@ func pathStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 	case datapath.TraceDrop:
 		reason := datapath.ReasonOf(s.ID)
 		return inspect.Step{What: "drop", Key: reason.Name, Result: reason.Meaning}
-	case datapath.TracePass:
-		return inspect.Step{What: "pass", Result: "left to the host's stack"}
 	}
 	return inspect.Step{What: fmt.Sprintf("step of kind %d", s.Kind), Result: "unknown to this agent"}
 }

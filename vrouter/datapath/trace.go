@@ -16,7 +16,6 @@ type TraceKind uint32
 // In the order of enum trace_kind.
 const (
 	TraceVif TraceKind = iota
-	TraceSpoof
 	TraceFlow
 	TracePolicy
 	TraceBridge
@@ -31,7 +30,6 @@ const (
 	TraceDeliver
 	TraceAnswer
 	TraceDrop
-	TracePass
 	TraceTranslated // Value 0: the source address; 1: the destination address
 	TraceFallback   // ID: nexthop for a packet that cannot be translated
 	TraceService    // Address: the service; ID: its number; Value: its backends
