@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -40,9 +38,7 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 // An address that becomes free is the last one that is allocated again. The position is in the
 // store: it is the same for all nodes, and after a restart.
 func TestAFreedAddressIsNotAllocatedAtOnce(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	t.Cleanup(func() { s.Close() })
+	s := fileStore(t)
 	tight := small()
 	tight.Networks[0].Subnets = prefixes("10.1.0.0/29", "10.1.1.0/29", "fd00:1::/64") // 5 addresses each
 	f := follow(t, s)
@@ -83,9 +79,7 @@ func TestEachNodeContinuesInItsRange(t *testing.T) {
 // Eight hosts, each with a copy, ask for the last addresses of a subnet at once.
 // Each gets a different address, and then none is left.
 func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	t.Cleanup(func() { s.Close() })
+	s := fileStore(t)
 	hosts := make([]*Fleet, 8)
 	for i := range hosts {
 		hosts[i] = follow(t, s)
@@ -182,9 +176,7 @@ func (c *conflicts) Commit(ctx context.Context, commit store.Commit) (int64, err
 
 // Ports that are added concurrently on one host do not conflict.
 func TestPortsOfOneHostDoNotWantTheSameAddress(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	t.Cleanup(func() { s.Close() })
+	s := fileStore(t)
 	counted := &conflicts{Store: s}
 	f := follow(t, counted)
 	apply(t, f, small())

@@ -3,21 +3,17 @@ package fleet
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
 
 // A store with a newer schema is refused. A fleet that follows it stops writing.
 func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	t.Cleanup(func() { s.Close() })
+	s := fileStore(t)
 	f := New(s, Options{})
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx(t)) }()
@@ -61,9 +57,7 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 
 // A store with an older schema is refused, and the error has a remedy.
 func TestAnOlderStoreIsRefused(t *testing.T) {
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	t.Cleanup(func() { s.Close() })
+	s := fileStore(t)
 	if _, err := s.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{3})}}); err != nil {
 		t.Fatal(err)
 	}

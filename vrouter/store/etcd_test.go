@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -26,6 +27,17 @@ func connect(t *testing.T, c *storetest.Cluster, scheme string, files TLS) *Etcd
 	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// eventually calls f until it returns nil, for up to 20 s.
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	err := f()
+	for ; err != nil && time.Now().Before(deadline); err = f() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	must.Succeed(t, err)
 }
 
 // If one member of three dies or loses its link, commits are only delayed. If
@@ -117,16 +129,10 @@ func TestAWatchIsToldThatTheStoreIsGone(t *testing.T) {
 	}
 	c.Rejoin(-1)
 	go func() { ended <- s.Watch(ctx, All, before+1, func(c Changes) { seen <- c }, func() {}) }()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	eventually(t, func() error {
 		_, err := s.Commit(ctx, Commit{Put: put("a", "4")})
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err
+	})
 	select {
 	case <-seen:
 	case <-time.After(20 * time.Second):
@@ -148,17 +154,13 @@ func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
 		t.Fatal("the holder does not notice")
 	}
 	c.Rejoin(-1)
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	eventually(t, func() error {
 		i, err := s.Read(context.Background(), 0)
-		if err == nil && len(i.Entries) == 0 {
-			break
+		if err == nil && len(i.Entries) > 0 {
+			err = fmt.Errorf("the key is still there: %v", i.Entries)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the key is still there: %v, %v", i.Entries, err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return err
+	})
 	if _, err := s.Hold(context.Background(), "alive/a", []byte("x"), 0, 2*time.Second); err != nil {
 		t.Errorf("held again: %v", err)
 	}
@@ -270,15 +272,10 @@ func TestADeletedKeyIsLostAfterACompactionAndAReconnect(t *testing.T) {
 	}
 	c.Kill(0)
 	c.StartMember(0)
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	eventually(t, func() error {
 		_, err := s.Commit(ctx, Commit{Delete: []string{"alive/a"}})
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err
+	})
 	select {
 	case <-lost:
 	case <-time.After(20 * time.Second):

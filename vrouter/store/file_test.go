@@ -20,6 +20,15 @@ import (
 	"windtunnel/internal/must"
 )
 
+// openFile opens a new store, and closes it after the test.
+func openFile(t *testing.T) *File {
+	t.Helper()
+	s, err := OpenFile(filepath.Join(t.TempDir(), "deep", "store.db"))
+	must.Succeed(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 func TestAFileIsOneProcesssAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := OpenFile(path)
@@ -44,9 +53,7 @@ func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
 
 // A watch from a revision before the history must read again.
 func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
-	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	defer s.Close()
+	s := openFile(t)
 	s.db.NoSync = true
 	for range MaxHistory + 10 {
 		commit(t, s, Commit{Put: put("a", "b")})
@@ -59,9 +66,7 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 // A commit larger than the history reaches the watches and does not stay in
 // memory.
 func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
-	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	defer s.Close()
+	s := openFile(t)
 	ctx, end := context.WithTimeout(context.Background(), 10*time.Second)
 	defer end()
 	watches := make(chan error, 1)
@@ -91,9 +96,7 @@ func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
 
 // The history and a scan find the same newer keys.
 func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
-	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	defer s.Close()
+	s := openFile(t)
 	s.db.NoSync = true
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 300 {
@@ -128,9 +131,7 @@ func TestMemoryAndDatabaseAgreeOnWhatIsNewer(t *testing.T) {
 // A file store knows only the latest unique keys. It refuses a commit from a copy that is
 // older than these.
 func TestACommitOfAnOldCopyIsRefused(t *testing.T) {
-	s, err := OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
-	defer s.Close()
+	s := openFile(t)
 	old := commit(t, s, Commit{Put: put("a", "0")})
 	large := Commit{Put: map[string][]byte{}}
 	for i := range MaxHistory {

@@ -18,10 +18,7 @@ import (
 func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
-		s, err := OpenFile(filepath.Join(t.TempDir(), "deep", "store.db"))
-		must.Succeed(t, err)
-		t.Cleanup(func() { s.Close() })
-		test(t, s)
+		test(t, openFile(t))
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
