@@ -112,7 +112,7 @@ func runPage(r *model.Report) (*page, error) {
 
 // drawings returns the data of each drawing of report.Document, by its name. Drawings without data
 // are not shown.
-func (b *builder) drawings(list []tables.Figures, c charts, p *profiles) map[string]any {
+func (b *builder) drawings(list []tables.Figures, c charts, p *profileList) map[string]any {
 	var all []figureTable
 	for _, f := range list {
 		t := b.table(f)

@@ -10,11 +10,12 @@ import (
 
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/profiles"
 	"windtunnel/lab/report/quantity"
 )
 
-// profiles has the CPU profiles of the report, for the page.
-type profiles struct {
+// profileList has the CPU profiles of the report, for the page.
+type profileList struct {
 	Sides []profileSide
 	// Small is a sentence for readers: which frames of the flame graphs are merged; "" if
 	// there is no flame graph.
@@ -36,9 +37,8 @@ type profileSide struct {
 	Metered        string // cores
 	Agreement      string // sentence: difference between Sum and Metered
 	Agrees         bool
-	Slowdown       string
-	Sampled        string // sentence: number, rate and clock of the samples
-	Warnings       []string
+	Sampled        string   // sentence: number, rate and clock of the samples
+	Notes          []string // about the profiler
 }
 
 // categoryRow has the CPU time of one category.
@@ -88,11 +88,11 @@ type decoded struct {
 
 // profiles decodes the report's profiles and packs their flame graphs. If a profile
 // cannot be decoded, the page says so and shows the others.
-func (b *builder) profiles() (*profiles, string, error) {
+func (b *builder) profiles() (*profileList, string, error) {
 	if len(b.r.Profiles) == 0 {
 		return nil, "", nil
 	}
-	out := &profiles{}
+	out := &profileList{}
 	var list []decoded
 	var troubles []error // by profile; nil if it could be decoded
 	sides := make(map[string]int)
@@ -139,13 +139,9 @@ func withoutWire(p *folded.Profile) *folded.Profile {
 
 // fill makes the tables of a profile.
 func (v *profileSide) fill(d *decoded, colours []string) {
-	v.PerByte, v.Warnings = d.rate > 0, d.profile.Warnings
+	v.PerByte, v.Notes = d.rate > 0, append(profiles.Slowdown(d.Profile), d.profile.Warnings...)
 	v.rows(d, colours)
 	v.Top = top(d.flame)
-	if d.Slowdown != nil {
-		text, bounds := quantity.Scale{Unit: "%", By: 0.01}.Figure(*d.Slowdown)
-		v.Slowdown = fmt.Sprintf("With the profiler the rate was %s %% %s of the rate without it.", text, bounds)
-	}
 	v.Sampled = sampling(d.profile)
 }
 

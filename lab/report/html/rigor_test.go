@@ -39,7 +39,7 @@ func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 		"≥ 0.7", "0.784", "[0.780, 0.788]", "holds", "refuted", "undecided", "not measured",
 		"what a stream pays", "encapsulation in VXLAN", "−0.4", "−3.6 %", "no difference shows", "not confirmed by the correction for many comparisons", "19 % of the whole", "skipped",
 		"suggested", "detectable: 3.1 %", "too few trials to tell",
-		"syscall and copy", "by the CPU meter", "rep_movs_alternative", "not in the sum", "With the profiler the rate was 97.0 %")
+		"syscall and copy", "by the CPU meter", "rep_movs_alternative", "not in the sum", "With the profiler the traffic ran at 97 % [")
 	for _, h := range r.Hypotheses {
 		contains(t, text, h.Claim, h.Why)
 	}

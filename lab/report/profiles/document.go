@@ -31,14 +31,21 @@ func Document(r *model.Report) (d document.Document) {
 				}
 			}
 		}
-		if len(sides) > 0 && sides[0].Slowdown != nil {
-			slowdown := sides[0].Slowdown
-			s.Notes = []string{fmt.Sprintf("With the profiler the traffic ran at %s of its rate, n = %d; these trials count in no other figure.", slowdown.Percent(), slowdown.N)}
+		if len(sides) > 0 {
+			s.Notes = Slowdown(sides[0])
 		}
 		s.Notes = append(s.Notes, notes...)
 		d.Add(s)
 	}
 	return d
+}
+
+// Slowdown says at which rate the traffic ran with the profiler; nil if that is not known.
+func Slowdown(p *model.Profile) (text phrase.Lines) {
+	if s := p.Slowdown; s != nil {
+		text.Say("With the profiler the traffic ran at %s of its rate, n = %d; these trials count in no other figure.", s.Percent(), s.N)
+	}
+	return text
 }
 
 // table returns the table of one side. A stream also has the CPU time for each byte.
