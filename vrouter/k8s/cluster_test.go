@@ -29,6 +29,7 @@ type installation struct {
 func install(t *testing.T, o testcluster.Options) *installation {
 	o.Images, o.Subnets = []string{productImage}, true
 	k := &installation{Cluster: testcluster.Start(t, o), image: testcluster.Tags(t, productImage)[0]}
+	k.addPortmap()
 	k.manifest = k.VrouterManifest(k.image)
 	return k
 }
@@ -41,6 +42,7 @@ func TestACluster(t *testing.T) {
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
 	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*8) })
+	k.Step("clients everywhere reach a pod", k.testReach)
 	k.Step("the agent of a worker cannot change networks", k.testRoles)
 	k.Step("a namespace chooses its network", k.testNamespace)
 	k.Step("policies decide which pods reach each other", k.testPolicies)
@@ -62,6 +64,7 @@ func TestADualStackCluster(t *testing.T) {
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
 	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*14) })
+	k.Step("clients everywhere reach a pod", k.testReach)
 	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
 }
 
