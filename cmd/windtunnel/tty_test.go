@@ -63,28 +63,36 @@ func TestSlowCommandsShowWhatTheyDo(t *testing.T) {
 func TestTheLiveLineSendsNoQuery(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	t.Setenv("CI", "")
-	screen, replica := ptytest.Open(t, 100)
-	if !canRedraw(replica) {
-		t.Fatal("a terminal gets no live line")
+	for noColor, styled := range map[string]bool{"": true, "1": false} {
+		t.Setenv("NO_COLOR", noColor)
+		screen, replica := ptytest.Open(t, 100)
+		if !canRedraw(replica) {
+			t.Fatal("a terminal gets no live line")
+		}
+		v := newView(&suite.Plan{Trials: 1}, replica, true)
+		v.Began(experiment.Trial{Scenario: "raw/stream"}, experiment.Progress{Number: 1, Total: 1, Attempt: 1})
+		v.Close()
+		replica.Close()
+		out, _ := io.ReadAll(screen)
+		if !bytes.Contains(out, []byte("raw/stream")) || bytes.Contains(out, []byte("\x1b[1m")) != styled {
+			t.Errorf("NO_COLOR=%s: %q lacks the scenario, or its style is wrong", noColor, out)
+		}
+		// Queries of a terminal: DA, DSR, DECRQM, OSC with a question mark, the Kitty keyboard's state.
+		if q := regexp.MustCompile(`\x1b\[[?>=0-9;]*(c|n|\$p|q)|\x1b\][0-9;]*\?|\x1b\[\?u`).Find(out); q != nil {
+			t.Errorf("the live line sends the query %q in %q", q, out)
+		}
 	}
-	v := newView(&suite.Plan{Trials: 1}, replica, true)
-	v.Began(experiment.Trial{Scenario: "raw/stream"}, experiment.Progress{Number: 1, Total: 1, Attempt: 1})
-	v.Close()
+}
+
+func TestADumbTerminalGetsNoLiveLine(t *testing.T) {
+	_, replica := ptytest.Open(t, 100)
 	for _, env := range []string{"TERM=dumb", "CI=true"} {
+		t.Setenv("TERM", "xterm-256color")
 		name, value, _ := strings.Cut(env, "=")
 		t.Setenv(name, value)
 		if canRedraw(replica) {
 			t.Errorf("a terminal with %s gets a live line", env)
 		}
-	}
-	replica.Close()
-	out, _ := io.ReadAll(screen)
-	if !bytes.Contains(out, []byte("raw/stream")) {
-		t.Errorf("%q lacks the scenario", out)
-	}
-	// Queries of a terminal: DA, DSR, DECRQM, OSC with a question mark, the Kitty keyboard's state.
-	if q := regexp.MustCompile(`\x1b\[[?>=0-9;]*(c|n|\$p|q)|\x1b\][0-9;]*\?|\x1b\[\?u`).Find(out); q != nil {
-		t.Errorf("the live line sends the query %q in %q", q, out)
 	}
 }
 

@@ -24,6 +24,7 @@ type view struct {
 	program *tea.Program // nil without a terminal
 	ended   chan struct{}
 	done    progressCount
+	styles  // of a live line
 
 	latest string    // line about the latest attempt that the log does not have yet
 	logged time.Time // time of the last line in the log
@@ -51,7 +52,10 @@ func canRedraw(f *os.File) bool {
 func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 	v := &view{out: out}
 	if live {
-		v.program = tea.NewProgram(&liveModel{left: countdownOf(plan, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
+		if screen.Of(out).Colour {
+			v.styles = styles{lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Faint(true)}
+		}
+		v.program = tea.NewProgram(&liveModel{styles: v.styles, left: countdownOf(plan, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
 		v.ended = make(chan struct{})
 		go func() {
 			defer close(v.ended)
@@ -116,7 +120,7 @@ func (v *view) Ended(s sample.Sample, p experiment.Progress) {
 	}
 	v.program.Send(endedMsg{t, p})
 	if s.OK() && len(s.Gates) > 0 {
-		what = faint.Render(what)
+		what = v.faint.Render(what)
 	}
 	v.program.Println(v.linePrefix(s, p) + what)
 }
@@ -148,6 +152,7 @@ func outcome(s sample.Sample, p experiment.Progress) string {
 
 // liveModel is the live line.
 type liveModel struct {
+	styles
 	left    *countdown
 	pursues bool // more trials follow until a precision is reached
 	began   beganMsg
@@ -185,10 +190,7 @@ func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-var (
-	strong = lipgloss.NewStyle().Bold(true)
-	faint  = lipgloss.NewStyle().Faint(true)
-)
+type styles struct{ strong, faint lipgloss.Style }
 
 func (m *liveModel) View() tea.View { return tea.NewView(m.line()) }
 
@@ -198,8 +200,8 @@ func (m *liveModel) line() string {
 		return ""
 	}
 	b := m.began
-	return fmt.Sprintf("%s trial %d%s  %s  %s\n", strong.Render(b.trial.Scenario), b.trial.Block+1, attemptOf(b.Progress), m.step(),
-		faint.Render(fmt.Sprintf("%d of %d finished%s, %s left", m.left.done.finishedTrials(), b.Total, m.left.done.repeatsDue(), m.remains(time.Now()))))
+	return fmt.Sprintf("%s trial %d%s  %s  %s\n", m.strong.Render(b.trial.Scenario), b.trial.Block+1, attemptOf(b.Progress), m.step(),
+		m.faint.Render(fmt.Sprintf("%d of %d finished%s, %s left", m.left.done.finishedTrials(), b.Total, m.left.done.repeatsDue(), m.remains(time.Now()))))
 }
 
 // step returns the current step of the trial: "setting up", "measuring", or the latest
