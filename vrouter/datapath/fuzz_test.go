@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -35,14 +37,18 @@ func fuzzPackets(t *testing.T) int {
 func TestEveryPacketComesToOneEnd(t *testing.T) {
 	n := fuzzPackets(t)
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
+		withServices(f)
 		for i, vif := range f.Vifs {
 			vif.Flags |= layout.If[uint16](vif.ID == 1, layout.VifPolicy)
 			f.Vifs[i] = vif
 		}
 		f.Policies[1] = fib.Policy{AllowIn: true, AllowOut: true, Rules: []layout.Rule{{Protocol: 17, FirstPort: 53, LastPort: 53}}}
 	})
+	for _, a := range families {
+		r.setService(t, a.service, at(a.backend, 80), at(a.client, 80))
+	}
 	random := rand.New(rand.NewPCG(uint64(os.Getpid()), 42))
-	seeds := fuzzSeeds(t)
+	seeds := append(fuzzSeeds(t), serviceSeeds(t)...)
 	skipped := 0
 	for i := range n {
 		b := mutate(random, seeds)
@@ -116,6 +122,30 @@ func fuzzSeeds(t *testing.T) [][]byte {
 	seeds = append(seeds, frame(macA, model.RouterMAC, packet(t, addrA6, addrB6, 0, 64, "x")))
 	arp := append(append(append([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, macA[:]...), 8, 6, 0, 1, 8, 0, 6, 4, 0, 1), macA[:]...)
 	seeds = append(seeds, append(append(append(arp, addrA.AsSlice()...), make([]byte, 6)...), addrB.AsSlice()...))
+	return seeds
+}
+
+// serviceSeeds returns packets to services, answers, and errors about both.
+func serviceSeeds(t *testing.T) (seeds [][]byte) {
+	for _, a := range families {
+		client, service, backend := at(a.client, 40000), at(a.service, 80), at(a.backend, 80)
+		for _, protocol := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP} {
+			for _, ip := range [][]byte{
+				segment{client, service, protocol, "S"}.packet(t), segment{client, service, protocol, "A"}.packet(t),
+				segment{at(a.client, 80), at(a.service, 40000), protocol, "A"}.packet(t),
+				portUnreachable(t, a.client, a.service, segment{service, client, protocol, "A"}.packet(t)),
+				portUnreachable(t, a.client, a.service, segment{at(a.service, 40000), at(a.client, 80), protocol, "A"}.packet(t)),
+			} {
+				seeds = append(seeds, frame(macA, model.RouterMAC, ip))
+			}
+			for _, ip := range [][]byte{
+				segment{backend, client, protocol, "AS"}.packet(t),
+				portUnreachable(t, a.backend, a.client, segment{client, backend, protocol, "A"}.packet(t)),
+			} {
+				seeds = append(seeds, wrapped(t, model.MPLSoUDP, false, 18, 0, ip))
+			}
+		}
+	}
 	return seeds
 }
 
