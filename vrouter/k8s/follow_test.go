@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +28,8 @@ import (
 type following struct {
 	*controlled
 	config    *rest.Config
-	namespace string // of the step
+	namespace string       // of the step
+	refused   atomic.Int64 // attempts to connect that have failed
 }
 
 // followed is what the agent of a node has of a cluster.
@@ -51,10 +54,18 @@ func startFollowing(t *testing.T) *following {
 		}
 	}
 	k.kubectl("", "create", "clusterrolebinding", "limited", "--clusterrole="+NodeName, "--user=limited")
-	return &following{controlled: k, config: &rest.Config{
-		Host: "https://" + testcluster.MasterAddress + ":6443", BearerToken: testcluster.LimitedToken, Dial: k.Dial,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: k.Path("ca.crt")},
-	}}
+	f := &following{controlled: k}
+	f.config = &rest.Config{
+		Host: "https://" + testcluster.MasterAddress + ":6443", BearerToken: testcluster.LimitedToken, TLSClientConfig: rest.TLSClientConfig{CAFile: k.Path("ca.crt")},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := k.Dial(ctx, network, address)
+			if err != nil {
+				f.refused.Add(1)
+			}
+			return c, err
+		},
+	}
+	return f
 }
 
 // step runs a part of the test in a namespace of its own.
@@ -237,7 +248,8 @@ func (k *following) testWithoutServer(t *testing.T) {
 	}
 	_ = k.Server.Process.Kill()
 	k.Await("the API server has ended", func() bool { return !k.Answers() })
-	time.Sleep(3 * time.Second) // the informers try to connect again
+	was := k.refused.Load()
+	k.Await("the agent has tried to connect again", func() bool { return k.refused.Load() >= was+10 })
 	if g := a.group(s); g != want || !slices.Equal(k.has(a), []string{"one"}) {
 		t.Errorf("without the API server: group %+v, want %+v; services %v", g, want, k.has(a))
 	}
