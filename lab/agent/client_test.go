@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/meter"
 )
 
@@ -38,9 +39,7 @@ func serve(t *testing.T, service any) *Client {
 	t.Helper()
 	near, far := net.Pipe()
 	srv := rpc.NewServer()
-	if err := srv.RegisterName(ServiceName, service); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, srv.RegisterName(ServiceName, service))
 	go srv.ServeConn(far)
 	c := NewClient("b", near)
 	t.Cleanup(func() { c.Close() })

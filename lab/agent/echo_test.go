@@ -6,6 +6,8 @@ import (
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
+
+	"windtunnel/internal/must"
 )
 
 // reply returns an ICMP echo reply as the socket receives it.
@@ -16,9 +18,7 @@ func reply(t testing.TB, v6 bool, id, seq, payload int) []byte {
 		m.Type = ipv6.ICMPTypeEchoReply
 	}
 	b, err := m.Marshal(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/vm/image"
@@ -13,9 +14,7 @@ import (
 
 func TestThisProgramIsInitInAGuestAndOthersKeepTheirNames(t *testing.T) {
 	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := inGuest([]string{own, "traffic", "x"}); !slices.Equal(got, []string{image.Init, "traffic", "x"}) {
 		t.Errorf("this program's: %v", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 )
 
@@ -20,9 +21,7 @@ func TestANodeIsKnownByItsNamespacesAndItsAgent(t *testing.T) {
 	node, container := made(t, "n"), made(t, "c")
 	s := &Service{node: node, containers: map[string]*space.Space{"c1": container}}
 	var got Identity
-	if err := s.Identity(struct{}{}, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Identity(struct{}{}, &got))
 	want := Identity{PID: os.Getpid(), Namespaces: []uint32{inode(t, filepath.Join(space.Dir, node.Name)), inode(t, filepath.Join(space.Dir, container.Name))}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -36,9 +35,7 @@ func TestANodeIsKnownByItsNamespacesAndItsAgent(t *testing.T) {
 func made(t *testing.T, name string) *space.Space {
 	t.Helper()
 	s, err := space.Create("wt-id" + name + "-" + strconv.Itoa(os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
 			t.Error(err)
@@ -50,8 +47,6 @@ func made(t *testing.T, name string) *space.Space {
 func inode(t *testing.T, path string) uint32 {
 	t.Helper()
 	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Stat(path, &st))
 	return uint32(st.Ino)
 }

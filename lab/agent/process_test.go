@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 )
 
@@ -21,9 +22,7 @@ func started(t *testing.T, script string) *process {
 	}
 	t.Cleanup(func() { here.Close() })
 	p := newProcess([]string{"sh", "-c", script}, nil)
-	if err := p.start(newSpawner(here), here); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.start(newSpawner(here), here))
 	t.Cleanup(p.end)
 	return p
 }
@@ -33,9 +32,7 @@ func followed(t *testing.T, p *process) (lines []Line, exit int) {
 	t.Helper()
 	for next := 0; ; {
 		e, err := p.follow(next, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if next == e.Next && !e.Exited {
 			t.Fatal("the process does not end")
 		}
@@ -49,14 +46,10 @@ func followed(t *testing.T, p *process) (lines []Line, exit int) {
 // A child that the program leaves behind keeps the pipe open. It must end with the agent.
 func TestAProgramEndsThoughItsChildHoldsItsOutput(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "child")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(fifo, 0o600))
 	p := started(t, "{ sleep 20; echo survived >&3; } 3>"+fifo+" & echo out; echo err >&2; printf unfinished; exit 3")
 	child, err := os.Open(fifo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer child.Close()
 	lines, exit := followed(t, p)
 	if exit != 3 {

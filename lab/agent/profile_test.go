@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
@@ -43,30 +44,20 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 		t.Errorf("stopped before it was started: %v", err)
 	}
 	hello, err := c.Hello(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := c.Start(ctx, StartArgs{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the first is given up
-		if err := c.ProfileStart(ctx, profile.Config{Node: "n", CPUs: hello.CPUs}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, c.ProfileStart(ctx, profile.Config{Node: "n", CPUs: hello.CPUs}))
 	}
 	from, err := meter.Now()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	time.Sleep(500 * time.Millisecond)
 	to, err := meter.Now()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := c.ProfileStop(ctx, profile.Window{From: from, To: to})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if p.Node != "n" || len(p.CPUs) != len(hello.CPUs) || p.Seconds < 0.5 {
 		t.Errorf("profile of node %s, CPUs %v, %g s; want node n, CPUs %v, at least 0.5 s", p.Node, p.CPUs, p.Seconds, hello.CPUs)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -40,9 +41,7 @@ func TestAProbeReadsPlausibleFigures(t *testing.T) {
 		t.Skip("this machine has one CPU; a distance needs two")
 	}
 	list, err := Watch(cpus[0], cpus[1], 2*time.Second, 10*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	trips := RoundTrips(list)
 	if len(trips) == 0 {
 		t.Skip("the CPUs were too busy for the threads to meet")
@@ -72,9 +71,7 @@ func TestACallerOnEitherCPUGetsReadings(t *testing.T) {
 		t.Skip("the distance of CPUs needs two")
 	}
 	p, err := Open(cpus[0], cpus[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.Close()
 	for _, cpu := range cpus[:2] {
 		met := make(chan int)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 )
@@ -20,9 +21,7 @@ func TestARunOnAMachineWithoutAStateBeginsToAdjust(t *testing.T) {
 	n, asked := &notebook{}, 0
 	e := rehearsal(n, 4, stolen, "a", "b")
 	e.Adjusting = func() error { asked++; return nil }
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	// 3 attempts at each of the first two trials, then one at each of the other 6.
 	if asked != 1 || len(n.samples) != 12 {
 		t.Errorf("Adjusting was called %d times over %d samples, want 1 and 12", asked, len(n.samples))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -55,9 +56,7 @@ func TestATrialThatFailsAConditionIsRepeatedAtTheEndOfItsBlock(t *testing.T) {
 		}
 		return nil
 	}, "a", "b")
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	for _, id := range []string{"a", "b"} {
 		if all, valid := n.counts(id); all != 6 || valid != 4 {
 			t.Errorf("%s: %d samples, %d count; want 6 and 4", id, all, valid)
@@ -80,9 +79,7 @@ func TestTheLastAttemptIsKnownAsSuch(t *testing.T) {
 		lasts = append(lasts, last)
 		return gated(s)
 	}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	once := []bool{false, false, true}
 	if want := append(slices.Repeat(once, hopelessAfter), true); len(lasts) < len(want) || !slices.Equal(lasts[:len(want)], want) {
 		t.Errorf("last is %v, want it to begin with %v", lasts, want)
@@ -96,9 +93,7 @@ func TestATrialWithAFlagIsNotRepeated(t *testing.T) {
 		s.Flags = []sample.Gate{{Name: sample.Unsteady}}
 		return nil
 	}, "a")
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	if all, valid := n.counts("a"); all != 4 || valid != 4 {
 		t.Errorf("%d samples, %d count; want 4 and 4", all, valid)
 	}
@@ -117,9 +112,7 @@ func TestABlockReplacesALostTrial(t *testing.T) {
 			return nil
 		}, "a", "b", "c")
 		e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
-		if err := e.Run(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.Run(context.Background()))
 		if _, valid := n.counts("a"); valid != want {
 			t.Errorf("%d blocks lost a trial: a was run %d times, want %d", bad, valid, want)
 		}
@@ -140,9 +133,7 @@ func TestEachIncompletePairIsReplaced(t *testing.T) {
 		return nil
 	}, "a", "b")
 	e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	valid := map[int]int{} // trials that count, by block
 	for _, s := range n.samples {
 		if len(s.Gates) == 0 {
@@ -171,17 +162,13 @@ func TestABlockOfReplacementsIsResumed(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 6, lose, "a", "b", "c")
 	e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	last := len(n.samples) - 1
 	resumed := &notebook{}
 	e = rehearsal(resumed, 6, lose, "a", "b", "c")
 	e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
 	e.History = n.samples[:last]
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	var again []string
 	for _, s := range resumed.samples {
 		if s.Block == 6 {
@@ -211,9 +198,7 @@ func TestABlockWithATrialAtAnotherDistanceIsReplaced(t *testing.T) {
 		}, "a", "b")
 		e.Plan.Comparisons = []suite.Comparison{{Baseline: "a", Subject: "b"}}
 		e.Distance = choice
-		if err := e.Run(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.Run(context.Background()))
 		if all, _ := n.counts("a"); all != want {
 			t.Errorf("CPU distance %s: %d blocks were run, want %d", choice, all, want)
 		}
@@ -249,9 +234,7 @@ func TestTheObserverIsToldWhichAttemptFollows(t *testing.T) {
 		}
 		return nil
 	}, "a")
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	want := []Progress{{1, 1, 1, 3, true}, {1, 1, 2, 3, true}, {1, 1, 3, 3, false}}
 	if !slices.Equal(n.ended, want) {
 		t.Errorf("got %v, want %v", n.ended, want)
@@ -267,9 +250,7 @@ func TestAScenarioThatNeverPassesIsNotRepeatedForEver(t *testing.T) {
 		}
 		return nil
 	}, "a", "b")
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	if all, _ := n.counts("a"); all != 10 {
 		t.Errorf("%d blocks were run, want 10", all)
 	}
@@ -302,9 +283,7 @@ func TestAPrecisionIsPursuedWithinTheBounds(t *testing.T) {
 			asked++
 			return len(samples) < c.satisfied
 		}
-		if err := e.Run(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.Run(context.Background()))
 		got, _ := n.counts("a")
 		if c.want >= 0 && got != c.want || c.want < 0 && (got < 5 || got > 12) {
 			t.Errorf("%s: %d trials, want %d", name, got, c.want)
@@ -326,9 +305,7 @@ func TestProfiledTrialsStandBesideTheOthers(t *testing.T) {
 		return nil
 	}, "a", "b")
 	e.Profiling = Profiling{Rate: 499, Blocks: 3}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	first := 0
 	for _, id := range []string{"a", "b"} {
 		plain, profiled := 0, 0
@@ -363,9 +340,7 @@ func TestAResumedRunCountsWhatWasLostBefore(t *testing.T) {
 		{Scenario: "a", Block: 1, Gates: []sample.Gate{{Name: sample.Steal}}},
 		{Scenario: "a", Block: 2},
 	}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	if len(n.samples) != 1 || n.samples[0].Block != 1 || n.samples[0].Attempt != 1 {
 		t.Errorf("samples: %+v", n.samples)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
@@ -73,9 +74,7 @@ func TestAFailoverHasItsLossAndItsTime(t *testing.T) {
 			return wire.Up("porta0")
 		}}
 	}
-	if err := e.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(t.Context()))
 	s := n.samples[0]
 	lost, seconds := s.Metrics[sample.LostDatagrams], s.Metrics[sample.Interruption]/1e9
 	t.Logf("%.0f datagrams lost, interrupted for %.0f ms", lost, 1e3*seconds)
@@ -141,9 +140,7 @@ func TestAnEndpointsSettingsAreMadeAndStandInTheRecord(t *testing.T) {
 	sc := scenario("bridge", func(sc *suite.Scenario) { sc.Endpoint.NoSegmentation = true })
 	e := lab(t, &notebook{}, sc)
 	b, err := NewBench(context.Background(), e.Executor, e.ID, &sc, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() {
 		if err := b.Down(context.Background()); err != nil {
 			t.Error(err)
@@ -170,9 +167,7 @@ func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 			sc := scenario(name, func(sc *suite.Scenario) { sc.Fabric.Links, sc.Fabric.Team = 2, suite.Bond })
 			e := lab(t, &notebook{}, sc)
 			b, err := NewBench(context.Background(), e.Executor, e.ID, &sc, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer func() {
 				if err := b.Down(context.Background()); err != nil {
 					t.Error(err)
@@ -181,9 +176,7 @@ func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 			// Ports, and so links, are by chance: until every link has had a flow.
 			team := b.Testbed.Nodes()[1].Attachment().Team
 			for range 24 {
-				if err := b.Prove(context.Background(), 4); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, b.Prove(context.Background(), 4))
 				bytes := received(t, e.ID, "b", team)
 				if slices.Min(bytes) > proofBytes {
 					return
@@ -202,15 +195,11 @@ func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 func received(t *testing.T, id, node string, devices []string) (bytes []uint64) {
 	t.Helper()
 	s, err := space.Open(space.TestbedPrefix(id) + node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	for _, d := range devices {
 		l, err := s.Link(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		bytes = append(bytes, l.Attrs().Statistics.RxBytes)
 	}
 	return bytes

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -55,9 +56,7 @@ func TestPairsAddUp(t *testing.T) {
 	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.Interruption: 4, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1, sample.ToolSenderCPU: 30, sample.ToolSenderCPUPerByte: 2}, Warnings: []string{"one"}}
 	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.Interruption: 3, sample.LatencyP99: 7, sample.LatencyMax: 8, sample.ToolSenderCPU: 40, sample.ToolSenderCPUPerByte: 3}}
 	m, err := sum([]tool.Measurement{a, b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, ok := m.Metrics[sample.ToolSenderCPUPerByte]; ok || m.Metrics[sample.ToolSenderCPU] != 35 {
 		t.Errorf("each tool told the whole machine's CPU, and the sum says %v", m.Metrics)
 	}
@@ -101,9 +100,7 @@ func TestMeansOverPairsAreWeighted(t *testing.T) {
 		},
 	} {
 		m, err := sum([]tool.Measurement{{Metrics: c.a}, {Metrics: c.b}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got, ok := m.Metrics[c.of]; ok != (c.want >= 0) || ok && math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v (%v), want %v", name, got, ok, c.want)
 		}
@@ -194,9 +191,7 @@ func TestWhatIsDoneOrSkippedIsNotRunAgain(t *testing.T) {
 		{Scenario: "bridge", Attempt: 1, Gates: []sample.Gate{{Name: sample.Steal}}},
 	}
 	e.Skipped = map[string]string{"macvlan": "no macvlan here"}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	if len(n.samples) != 1 || n.samples[0].Scenario != "bridge" || n.samples[0].Attempt != 2 {
 		t.Errorf("samples: %+v", n.samples)
 	}
@@ -209,9 +204,7 @@ func TestAProcessOnTheToolsPortIsAFailureWithItsReason(t *testing.T) {
 		go b.Pairs[0].Receiver.Node.Agent().AnswerProof(context.Background(), agent.ReachArgs{Port: basePort, Wait: 5 * time.Second})
 		time.Sleep(100 * time.Millisecond)
 	}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	s := n.samples[0]
 	if s.OK() || s.Failure.Kind != sample.ToolFailed || !strings.Contains(s.Failure.Message, "in use") {
 		t.Errorf("failure: %v", s.Failure)
@@ -237,9 +230,7 @@ func TestAKilledAgentFailsItsTrialOnly(t *testing.T) {
 		// Whether it still answers before it dies is a matter of luck.
 		a.Start(context.Background(), agent.StartArgs{Argv: []string{"kill", "-9", fmt.Sprint(h.PID)}})
 	}
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	if len(n.samples) != 2 || n.samples[0].OK() || !n.samples[1].OK() {
 		t.Fatalf("samples: %+v", n.samples)
 	}

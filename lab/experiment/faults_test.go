@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -39,9 +40,7 @@ func TestAToolThatGoesWrongIsATypedFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "iperf3"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, "iperf3"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o755))
 			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 			s := runOne(t, scenario("raw", func(sc *suite.Scenario) { sc.Tool = "iperf3" }))
 			if s.OK() {
@@ -74,9 +73,7 @@ func TestAStoppedAgentFailsItsTrial(t *testing.T) {
 					stopped = time.Now()
 				}
 			}
-			if err := e.Run(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, e.Run(context.Background()))
 			took := time.Since(stopped)
 			f := n.samples[0].Failure
 			if f == nil || f.Kind != sample.AgentLost || !f.Retryable() || !strings.HasPrefix(f.Message, "node "+string(rune('a'+node))+"'s agent has not answered for 5s") {

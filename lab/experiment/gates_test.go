@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/testbed/netns"
@@ -45,19 +46,13 @@ func TestAHogMarksItsTrialAndIsNamed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		t.Cleanup(cancel)
 		hog := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
-		if err := hog.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, hog.Start())
 		t.Cleanup(func() { cancel(); hog.Wait() })
 		// It prevails over what else the machine runs, and not over the trial.
-		if err := unix.Setpriority(unix.PRIO_PROCESS, hog.Process.Pid, -5); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unix.Setpriority(unix.PRIO_PROCESS, hog.Process.Pid, -5))
 		var set unix.CPUSet
 		set.Set(b.Pairs[0].Receiver.Node.CPUs()[0])
-		if err := unix.SchedSetaffinity(hog.Process.Pid, &set); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unix.SchedSetaffinity(hog.Process.Pid, &set))
 	}
 	if err := e.Run(context.Background()); !errors.Is(err, ErrNoneCounts) {
 		t.Fatalf("with its only trial marked the run ended with %v", err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // The engine must work with every executor. So it must not import any of them.
@@ -19,9 +21,7 @@ func TestTheEngineImportsNoExecutor(t *testing.T) {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, i := range file.Imports {
 			if strings.HasPrefix(i.Path.Value, `"windtunnel/lab/testbed/`) {
 				t.Errorf("%s imports %s", name, i.Path.Value)

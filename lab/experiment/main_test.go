@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
@@ -92,9 +93,7 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 		t.Skip("two nodes need two CPUs")
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	id := fmt.Sprintf("x%dn%d", os.Getpid(), labs.Add(1))
 	t.Cleanup(func() {
 		left, err := filepath.Glob(filepath.Join(space.Dir, space.TestbedPrefix(id)+"*"))
@@ -133,9 +132,7 @@ func scenario(system string, change func(*suite.Scenario)) suite.Scenario {
 func mustResolve(t *testing.T, sc *suite.Scenario) resolved {
 	t.Helper()
 	c, err := resolve(sc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -143,9 +140,7 @@ func mustResolve(t *testing.T, sc *suite.Scenario) resolved {
 func runOne(t *testing.T, sc suite.Scenario) sample.Sample {
 	t.Helper()
 	n := &notebook{}
-	if err := lab(t, n, sc).Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, lab(t, n, sc).Run(context.Background()))
 	if len(n.samples) != 1 {
 		t.Fatalf("%d samples of one trial", len(n.samples))
 	}

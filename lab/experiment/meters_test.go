@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/cpudistance"
@@ -113,9 +114,7 @@ func (m *meters) apart(distances ...float64) {
 
 func TestACompleteTrialHasItsFigures(t *testing.T) {
 	m, said := paperTrial(t)
-	if err := m.complete(said); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.complete(said))
 	s := m.traffic.sample
 	for metric, want := range map[sample.Metric]float64{
 		sample.Throughput: 8e9, sample.WindowSeconds: 1, sample.SenderCPU: 60, sample.ReceiverCPU: 80,
@@ -150,9 +149,7 @@ func TestTheControlPlaneIsAFigureApart(t *testing.T) {
 		m.gates.blind[0] = ""
 		m.end.machines[0].Foreign = map[int]foreign.Usage{1: {Foreign: 0.3 + compiler, Top: []foreign.Task{
 			{Comm: "kube-apiserver", TGID: 98, Seconds: 0.3}, {Comm: "compile", TGID: 99, Seconds: compiler}}}}
-		if err := m.complete(said); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.complete(said))
 		s := m.traffic.sample
 		if got, there := s.Metrics[sample.GroupCores("receiver", sample.ControlPlane)]; math.Abs(got-0.3) > 1e-9 || !there {
 			t.Errorf("the control plane used %v cores, want 0.3", got)
@@ -240,9 +237,7 @@ func TestAnOutcomeOfTheSystemIsAFlag(t *testing.T) {
 		}
 		bytes += percent * (paperBytes + 52*paperFrames) / 1000
 	}
-	if err := m.complete(said); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.complete(said))
 	s := m.traffic.sample
 	if !s.Counts() || len(s.Flags) != 1 || s.Flags[0].Name != sample.Unsteady {
 		t.Errorf("gates %v, flags %v, want one flag %s", s.Gates, s.Flags, sample.Unsteady)
@@ -259,9 +254,7 @@ func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
 			m.series[1][i].Traffic[0].RxBytes -= uint64(late) * (paperBytes + 52*paperFrames) / 10 * 2 / 3
 		}
 	}
-	if err := m.complete(said); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.complete(said))
 	s := m.traffic.sample
 	// Two slices next to the change are mixed: 6 of 10 are kept.
 	if kept := s.Metrics[sample.KeptSlices]; math.Abs(kept-0.6) > 1e-6 {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
@@ -66,9 +67,7 @@ func TestSlowTrialsOfTheSystemStayInTheEstimate(t *testing.T) {
 			}
 			return nil
 		}, "a")
-		if err := e.Run(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.Run(context.Background()))
 		var rates []float64
 		slow := 0
 		for _, s := range n.samples {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
@@ -34,9 +35,7 @@ func (x *choosy) Requires(sc *suite.Scenario, _ system.About) ([]string, error) 
 
 func TestOnlyThePairsOfAHostThatLacksSomethingAreSkipped(t *testing.T) {
 	m, err := suite.NewMatrix([]string{"a", "b", "c"}, "all", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plain := scenario("raw", nil)
 	six := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Workload.IPVersion = "raw/six", 6 })
 	bridge := scenario("bridge", func(sc *suite.Scenario) { sc.ID = "bridge/stream" })
@@ -67,9 +66,7 @@ func TestOnlyThePairsOfAHostThatLacksSomethingAreSkipped(t *testing.T) {
 
 func TestTheScenariosOfOnePairAreCloseToEachOther(t *testing.T) {
 	m, err := suite.NewMatrix([]string{"a", "b", "c", "d", "e", "f"}, "all", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plan := &suite.Plan{Nodes: 2, Trials: 1, Matrix: m, Scenarios: []suite.Scenario{scenario("raw", nil), scenario("bridge", func(sc *suite.Scenario) { sc.ID = "bridge/stream" })}}
 	e := &Experiment{Plan: plan, Seed: 1}
 	at := map[int][]int{}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
@@ -14,9 +15,7 @@ import (
 // container. Both are containers of a real dockerd.
 func TestPublishedPortsCarryAToolBetweenNodes(t *testing.T) {
 	n := &notebook{}
-	if err := onThisMachine(t, n, system.DockerBridge{}).Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, onThisMachine(t, n, system.DockerBridge{}).Run(context.Background()))
 	s := n.samples[0]
 	if !s.OK() {
 		t.Fatal(s.Failure)

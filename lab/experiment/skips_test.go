@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
@@ -129,9 +130,7 @@ func TestAnOldProgramIsSkippedWithWhatIsWanted(t *testing.T) {
 		"peer 2.0.9": `says "peer 2.0.9", and 2.1 or newer is needed; get it with: peer`,
 		"peer 2.1":   "",
 	} {
-		if err := os.WriteFile(old.Name, []byte("#!/bin/sh\necho "+said+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(old.Name, []byte("#!/bin/sh\necho "+said+"\n"), 0o755))
 		got := strings.Join(lacksPrograms([]program.Program{old}, machine(2)), "; ")
 		if want == "" && got != "" || !strings.HasSuffix(got, want) {
 			t.Errorf("a program that says %q: %q, want %q", said, got, want)

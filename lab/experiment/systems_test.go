@@ -22,6 +22,7 @@ import (
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/sample"
@@ -69,9 +70,7 @@ func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
 					t.Error(b.withOutput(context.Background(), err))
 				}
 			}
-			if err := e.Run(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, e.Run(context.Background()))
 			traces.assertNone()
 			s := &n.samples[0]
 			if !s.OK() {
@@ -180,9 +179,7 @@ func nodesWithout(t *testing.T, e *Experiment) (states []map[string]string) {
 	t.Helper()
 	ctx := context.Background()
 	tb, err := e.Executor.Up(ctx, testbed.Spec{ID: e.ID, Nodes: e.Plan.Nodes, Fabric: e.Plan.Scenarios[0].Fabric})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, n := range tb.Nodes() {
 		states = append(states, nodeNetwork(t, n))
 	}
@@ -195,9 +192,7 @@ func nodesWithout(t *testing.T, e *Experiment) (states []map[string]string) {
 func nodeNetwork(t *testing.T, n testbed.Node) map[string]string {
 	t.Helper()
 	s, err := space.Open(n.Attachment().SpaceBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	state := map[string]string{}
 	network(t, s.Links, state)
@@ -213,18 +208,12 @@ func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
 			e := onThisMachine(t, &notebook{}, sys)
 			traces := lookForTraces(t, e.ID)
 			b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			traces.watch(b)
 			for _, n := range b.Testbed.Nodes() {
 				h, err := n.Agent().Hello(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := syscall.Kill(h.PID, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
+				must.Succeed(t, syscall.Kill(h.PID, syscall.SIGKILL))
 			}
 			if err := b.Testbed.Release(ctx); err == nil {
 				t.Error("the agents were killed, and nobody noticed")
@@ -257,9 +246,7 @@ func TestWhatIsLeftBehindIsSeen(t *testing.T) {
 	child := exec.Command("sh", "-c", "echo; read line")
 	_, inErr := child.StdinPipe()
 	says, err := child.StdoutPipe()
-	if err := errors.Join(inErr, err, child.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(inErr, err, child.Start()))
 	t.Cleanup(func() {
 		child.Process.Kill()
 		child.Wait()
@@ -329,14 +316,10 @@ func TestAFlanneldThatEndsAtStartFailsTheTrialWithItsWords(t *testing.T) {
 	e := onThisMachine(t, n, sys)
 	dir := t.TempDir()
 	script := "#!/bin/sh\nexec " + flanneld + " \"$@\" -subnet-lease-renew-margin=0\n"
-	if err := os.WriteFile(filepath.Join(dir, "flanneld"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "flanneld"), []byte(script), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	l := lookForTraces(t, e.ID)
-	if err := e.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(context.Background()))
 	if left := l.own(); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
@@ -359,14 +342,10 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 	l := lookForTraces(t, e.ID)
 	ctx := context.Background()
 	b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l.watch(b)
 	far, err := space.Open(b.Testbed.Nodes()[1].Attachment().SpaceBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := far.Remove("flannel.1"); err != nil {
 		t.Error(err)
 	}
@@ -534,9 +513,7 @@ func (l *traces) processes(prefix string) (left []string) {
 func (l *traces) machine() map[string]string {
 	state := map[string]string{}
 	host, err := netlink.NewHandle()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
 	defer host.Close()
 	network(l.t, host, state)
 	for _, program := range []string{"iptables-save", "ip6tables-save"} {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
@@ -52,9 +53,7 @@ func runVMs(t *testing.T, sc suite.Scenario) sample.Sample {
 	n := &notebook{}
 	n.up = func(b *Bench) { t.Logf("up: %v", b.Settings().Others[b.Testbed.Nodes()[0].Name()+" VMs"]) }
 	e := lab(t, n, sc)
-	if err := e.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(t.Context()))
 	s := n.samples[0]
 	if !s.OK() {
 		t.Fatalf("%s: %v", sc.ID, s.Failure)
@@ -94,18 +93,14 @@ func wantVMFigures(t *testing.T, s sample.Sample) {
 
 func kvmWorks(t *testing.T) bool {
 	k, err := kernel.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return vm.TryKVM(t.Context(), k) == nil
 }
 
 func TestAVMThatCannotBootIsAFailureWithWhatItsConsoleShowed(t *testing.T) {
 	n := &notebook{}
 	e := lab(t, n, vmScenario(t, "bridge", func(sc *suite.Scenario) { sc.Endpoint.Memory = 80 << 20 }))
-	if err := e.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Run(t.Context()))
 	f := n.samples[0].Failure
 	if f == nil || f.Kind != sample.SetupFailed || !strings.Contains(f.Message, "VM c1") || !strings.Contains(f.Message, "its console showed last") || !strings.Contains(f.Message, "Kernel panic") {
 		t.Errorf("a VM with too little memory: %+v", f)
@@ -155,9 +150,7 @@ func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
 	e := lab(t, n, vmScenario(t, "bridge", nil))
 	began := time.Now()
 	b, err := NewBench(t.Context(), e.Executor, e.ID, &e.Plan.Scenarios[0], 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Logf("two VMs were up after %v", time.Since(began))
 	prefix := space.TestbedPrefix(e.ID)
 	defer space.Clean(prefix)
@@ -167,12 +160,8 @@ func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
 	}
 	for _, n := range b.Testbed.Nodes() {
 		hello, err := n.Agent().Hello(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Kill(hello.PID, unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, unix.Kill(hello.PID, unix.SIGKILL))
 	}
 	if _, err := space.Clean(prefix); err != nil {
 		t.Error(err)
@@ -215,9 +204,7 @@ func TestAnInterruptWhileVMsBootLeavesNothing(t *testing.T) {
 func qemus(t *testing.T, prefix string) (pids []string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
 		if err == nil && strings.HasPrefix(string(text), vm.Program) && strings.Contains(string(text), prefix) {

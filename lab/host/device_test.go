@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 )
 
@@ -39,9 +40,7 @@ func TestADeviceThatTheMachineNeedsIsNotMoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sp, err := space.Create(fmt.Sprintf("wt-dev%d", os.Getpid()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer func() {
 				if err := errors.Join(sp.Close(), space.Delete(sp.Name)); err != nil {
 					t.Error(err)
@@ -61,9 +60,7 @@ ip address add 10.7.0.1/24 dev oth; ip address add fd00:7::1/64 dev oth nodad
 				d, err = deviceOf([]netip.Addr{netip.MustParseAddr("10.1.0.1")}, false, parseSession(c.peer+" 51234 "+c.local+" 22"))
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if got := strings.Join(d.Blocks, "|"); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("reasons: %q, want %q", got, c.want)
 			}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/space"
 )
@@ -34,16 +35,10 @@ func serve(t *testing.T, program string, user uint32) Client {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	c := Client{agent.NewClient("a", agent.Pipe{ReadCloser: out, Out: in})}
 	t.Cleanup(func() {
 		c.Close()
@@ -60,26 +55,18 @@ func TestAnOrdinaryUserHoldsTheMachineWithoutRoot(t *testing.T) {
 	}
 	const nobody = 65534
 	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir, err := os.MkdirTemp("/var/tmp", "windtunnel-test") // nobody cannot enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "program")
-	if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)))
 	first, second := serve(t, program, nobody), serve(t, program, nobody)
 	survey, err := first.Survey(t.Context(), SurveyArgs{Data: []netip.Addr{netip.MustParseAddr("127.0.0.1")}})
 	if err != nil || survey.Root {
 		t.Errorf("survey: %v; root %t, want no root", err, survey.Root)
 	}
-	if err := first.Hold(t.Context(), HoldArgs{Machine: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Hold(t.Context(), HoldArgs{Machine: true}))
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
 		t.Errorf("the lock file is not in the program's directory: %v", err)
 	}
@@ -97,9 +84,7 @@ func TestDevicesThatTheLabMustNotMoveAreNamed(t *testing.T) {
 	}
 	local := netip.MustParseAddr("127.0.0.1")
 	d, err := deviceOf([]netip.Addr{local}, false, parseSession("192.0.2.1 51234 127.0.0.1 22"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if d.Name != "lo" || d.Addresses[0] != netip.PrefixFrom(local, 8) {
 		t.Errorf("the device is %+v, want lo with its address", d)
 	}
@@ -119,9 +104,7 @@ func TestTheFirstDeviceWithAnAddressIsEnough(t *testing.T) {
 	}
 	name := fmt.Sprintf("wt-host%d", os.Getpid())
 	sp, err := space.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() {
 		if err := errors.Join(sp.Close(), space.Delete(name)); err != nil {
 			t.Error(err)
@@ -161,21 +144,15 @@ func programFile(version string) string { return ProgramPrefix + strings.Repeat(
 func makeFiles(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), nil, 0o700))
 	}
 }
 
 func TestTheProgramIsRemovedWithItsVersionsAndItsDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(dir, 0o700))
 	makeFiles(t, dir, programFile("1"), programFile("a"), programFile("1")+".new.4711", MadeMark, "windtunnel.lock", "windtunnel.lock.4026531840")
-	if err := removeProgram(filepath.Join(dir, programFile("1"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, removeProgram(filepath.Join(dir, programFile("1"))))
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is left: %v", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestTheFirstValidCNIConfigurationIsDescribed(t *testing.T) {
@@ -23,9 +25,7 @@ func TestTheFirstValidCNIConfigurationIsDescribed(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for file, text := range c.files {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
 		}
 		if got, err := describeCNI(dir); got != c.want || err != nil {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -39,9 +40,7 @@ func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 	cpus := testprogram.CPUs(t)
 	cpu := cpus[len(cpus)-1]
 	m, err := New(Config{Node: "n", CPUs: []int{cpu}, FineIdle: FineIdle()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	// The meter itself must not run there.
 	leaveTo(t, cpus[:1])
@@ -98,9 +97,7 @@ func offBy(t *testing.T, m *Meter, cpu int, used func() float64) (fine, coarse, 
 func otherProcesses(t *testing.T) map[int]int64 {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ran := map[int]int64{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -136,9 +133,7 @@ func leaveTo(t *testing.T, cpus []int) {
 			s.Set(c)
 		}
 		tasks, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, task := range tasks {
 			var tid int
 			if _, err := fmt.Sscan(task.Name(), &tid); err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // aTree writes files below a new directory.
@@ -14,12 +16,8 @@ func aTree(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return root
 }
@@ -72,9 +70,7 @@ func TestGroupsOfANodeAreFoundAndRead(t *testing.T) {
 		}
 		for _, g := range groups {
 			if g.Name == "kube-proxy" {
-				if err := os.Remove(g.Files[0]); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Remove(g.Files[0]))
 			}
 		}
 		if got, err := readGroups(groups); err != nil || len(got) != 2 || got["flannel"] != c.want["flannel"] {
@@ -94,9 +90,7 @@ func TestTheWindowHasTheCPUTimeOfGroups(t *testing.T) {
 	a := Reading{Node: "n", Mono: 0, Groups: map[string]int64{"kube-proxy": 1e9, "gone": 1, "steady": 5}}
 	b := Reading{Node: "n", Mono: 2e9, Groups: map[string]int64{"kube-proxy": 2e9, "new": 7, "steady": 5}}
 	d, err := Window(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := fmt.Sprint(d.Groups); got != "map[kube-proxy:1 steady:0]" {
 		t.Errorf("groups %s", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 )
 
@@ -28,9 +29,7 @@ func TestTheThreadsOfAVirtualMachineAreReadUntilItEnds(t *testing.T) {
 
 func TestTheCPUOfANodeWithVMsDividesIntoTheirsAndTheNetworks(t *testing.T) {
 	n := &Delta{Node: "a", Seconds: 2, CPUs: map[int]Usage{0: {Busy: 1.5, User: 1}, 1: {Busy: 0.5}}}
-	if err := n.guests([]GuestReading{{"c1", 1e9}, {"c2", 0}}, []GuestReading{{"c1", 2e9}, {"c2", 2e8}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.guests([]GuestReading{{"c1", 1e9}, {"c2", 0}}, []GuestReading{{"c1", 2e9}, {"c2", 2e8}}))
 	ms := Metrics(n, nil, Facts{WireCPU: map[int]float64{1: 0.1}})
 	for metric, want := range map[sample.Metric]float64{
 		sample.SenderCores: 0.95, sample.SenderGuestCores: 0.6, sample.SenderNetworkCores: 0.35,

@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -25,9 +26,7 @@ func meterOf(t testing.TB, j joined) *Meter {
 		Namespaces: []Namespace{{Name: "left", NS: j.left}, {Name: "right", NS: j.right}},
 		Devices:    []Device{{"left", "left", RoleEndpoint, true, 0}, {"right", "right", RoleEndpoint, true, 1}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(m.Close)
 	return m
 }
@@ -35,27 +34,19 @@ func meterOf(t testing.TB, j joined) *Meter {
 func read(t testing.TB, m *Meter) Reading {
 	t.Helper()
 	r, err := m.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// Readings travel as text.
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var back Reading
-	if err := json.Unmarshal(text, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &back))
 	return back
 }
 
 func window(t testing.TB, a, b Reading) Delta {
 	t.Helper()
 	d, err := Window(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -178,9 +169,7 @@ func TestCountersOfOtherNamespacesStayStill(t *testing.T) {
 	j := join(t)
 	quiet := newSpace(t, "q")
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Namespaces: []Namespace{{Name: "quiet", NS: quiet}, {Name: "left", NS: j.left}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	sender, receiver := j.connect(t, "10.99.0.2:0")
 	a := read(t, m)
@@ -229,18 +218,14 @@ func openFiles(t testing.TB) int {
 	t.Helper()
 	runtime.GC()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return len(entries)
 }
 
 func TestMissingDeviceIsNamed(t *testing.T) {
 	j := join(t)
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Namespaces: []Namespace{{Name: "left", NS: j.left}}, Devices: []Device{{Namespace: "left", Name: "nothere", Role: RoleVif}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	if _, err := m.Read(); err == nil || !strings.Contains(err.Error(), "nothere") || !strings.Contains(err.Error(), "left") {
 		t.Errorf("%v", err)
@@ -267,9 +252,7 @@ func TestToolTimeHoldsDescendants(t *testing.T) {
 		_ = cmd.Wait()
 	}()
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	m.Track("tool", cmd.Process.Pid)
 	time.Sleep(200 * time.Millisecond)
@@ -297,18 +280,12 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 	}()
 	pid := cmd.Process.Pid
 	time.Sleep(300 * time.Millisecond)
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil { // so that both readings have the same CPU time
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Kill(pid, unix.SIGSTOP)) // so that both readings have the same CPU time
 	time.Sleep(20 * time.Millisecond)
 	exact, err := processClock(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stat, err := readProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ticks := int64(stat.UTime+stat.STime) * tickNanoseconds
 	if exact == 0 || !near(float64(ticks), float64(exact), 2*tickNanoseconds) {
 		t.Errorf("CPU time %d ns by the clock and %d ns by the ticks, want nearly equal values", exact, ticks)
@@ -317,14 +294,10 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 
 func TestSelfIsTheProcessItself(t *testing.T) {
 	before, err := selfCPU()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	spin(t, 20*time.Millisecond)
 	after, err := selfCPU()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if used := after - before; used < 20e6 {
 		t.Errorf("%d ns after 20 ms of work", used)
 	}
@@ -336,13 +309,9 @@ func TestAProcessNameCanContainParentheses(t *testing.T) {
 		t.Skip(err)
 	}
 	path := filepath.Join(t.TempDir(), "a) (b\n) c")
-	if err := os.Symlink(sleep, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(sleep, path))
 	cmd := exec.Command(path, "5")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	defer func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -384,9 +353,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 		done <- lights
 	}()
 	start, err := Now()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	time.Sleep(50 * time.Millisecond)
 	transfer(t, sender, receiver, 8<<20)
 	time.Sleep(50 * time.Millisecond)
@@ -412,9 +379,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 
 func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	stop := make(chan struct{})
 	time.AfterFunc(5*time.Second, func() { close(stop) })
@@ -429,9 +394,7 @@ func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
 
 func TestTheSeriesIncludesTheReadingAtItsStop(t *testing.T) {
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	stop := make(chan struct{})
 	close(stop)
@@ -447,9 +410,7 @@ func BenchmarkReadLight(b *testing.B) {
 	var l Light
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := m.ReadLight(&l); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, m.ReadLight(&l))
 	}
 }
 
@@ -468,14 +429,10 @@ func spin(t testing.TB, d time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start, err := readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for end := time.Now().Add(20 * d); ; {
 		now, err := readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if time.Duration(now-start) >= d || time.Now().After(end) {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -17,9 +18,7 @@ func TestTheOtherCPUsAreThoseThatAreOnlineAndNotTaken(t *testing.T) {
 		{[]int{0, 1, 3, 12}, nil},
 	} {
 		got, err := otherCPUs(stat, c.taken)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("without %v: %s", c.taken, d)
 		}
@@ -45,9 +44,7 @@ func TestTheOtherCPUsAreMetered(t *testing.T) {
 		t.Skip("a second CPU is needed")
 	}
 	m, err := NewOthers(all[:1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	a := read(t, m)
 	time.Sleep(50 * time.Millisecond)

@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/procfs"
+
+	"windtunnel/internal/must"
 )
 
 func captured(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return text
 }
 
@@ -35,9 +35,7 @@ func parseStat(text []byte) (map[int]CPUTimes, error) {
 
 func TestStatOfACapturedMachine(t *testing.T) {
 	got, err := parseStat(captured(t, "stat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := map[int]CPUTimes{
 		0: {User: 40919, System: 14427, Idle: 275594, IOWait: 228, Softirq: 5272, Steal: 145},
 		1: {User: 46932, System: 16427, Idle: 265780, IOWait: 1813, Softirq: 5899, Steal: 120},
@@ -49,16 +47,12 @@ func TestStatOfACapturedMachine(t *testing.T) {
 
 func TestStatOfOldKernelsHasFewerFields(t *testing.T) {
 	got, err := parseStat([]byte("cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 5\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if d := cmp.Diff(map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4}}, got); d != "" {
 		t.Error(d)
 	}
 	got, err = parseStat([]byte("cpu0 1 2 3 4 5 6 7\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if d := cmp.Diff(map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4, IOWait: 5, IRQ: 6, Softirq: 7}}, got); d != "" {
 		t.Error(d)
 	}
@@ -75,9 +69,7 @@ func TestStatLeavesOutOfflineCPUsAndReads128(t *testing.T) {
 	}
 	b.WriteString("intr 0\nctxt 0\n")
 	got, err := parseStat([]byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(got) != 126 || got[127].User != 1270 || got[127].Idle != 12700 {
 		t.Errorf("%d CPUs, the last %+v", len(got), got[127])
 	}
@@ -88,9 +80,7 @@ func TestStatLeavesOutOfflineCPUsAndReads128(t *testing.T) {
 
 func TestStatDoesNotAddGuestTimeAgain(t *testing.T) {
 	got, err := parseStat([]byte("cpu0 100 0 0 50 0 0 0 0 100 0\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got[0].User != 100 || got[0].Nice != 0 {
 		t.Errorf("the first CPU has %+v, want 100 ticks in user mode", got[0])
 	}
@@ -107,9 +97,7 @@ func TestGarbageInStatIsNamed(t *testing.T) {
 func TestNetDevAlsoWhereTheCounterTouchesTheName(t *testing.T) {
 	got := map[string]Traffic{}
 	err := eachNetDev(captured(t, "net_dev"), func(name []byte, t Traffic) { got[string(name)] = t })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if d := cmp.Diff(Traffic{597486349, 28325, 2019565, 21939}, got["eth0"]); d != "" {
 		t.Error(d)
 	}
@@ -119,9 +107,7 @@ func TestNetDevAlsoWhereTheCounterTouchesTheName(t *testing.T) {
 			t.Errorf("the device %s has %+v, want v.1@x with 12345678901 bytes", name, tr)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := eachNetDev([]byte("a\nb\neth0: 1 2 3\n"), func([]byte, Traffic) {}); err == nil {
 		t.Error("a short line was accepted")
 	}
@@ -129,9 +115,7 @@ func TestNetDevAlsoWhereTheCounterTouchesTheName(t *testing.T) {
 
 func TestTimerListTellsIdleTime(t *testing.T) {
 	got := map[int]idleClock{}
-	if err := eachIdleClock(captured(t, "timer_list"), func(cpu int, c idleClock) { got[cpu] = c }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, eachIdleClock(captured(t, "timer_list"), func(cpu int, c idleClock) { got[cpu] = c }))
 	want := map[int]idleClock{
 		0: {Slept: 2755945979792 + 2285866624, Entry: 3391106494116},
 		1: {Slept: 2657803979808 + 18132266258, Entry: 3391955426095},
@@ -140,9 +124,7 @@ func TestTimerListTellsIdleTime(t *testing.T) {
 		t.Error(d)
 	}
 	stat, err := parseStat(captured(t, "stat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for cpu, c := range got {
 		ticks := float64(stat[cpu].Idle+stat[cpu].IOWait) / userHZ
 		if exact := float64(c.Slept) / 1e9; exact < ticks-2 || exact > ticks+2 {
@@ -173,16 +155,10 @@ func TestASleepThatLastsIsAddedWhereTheTicksSayIt(t *testing.T) {
 
 func TestSoftnetOfACapturedMachine(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "net"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "net/softnet_stat"), captured(t, "softnet_stat"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "net"), 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "net/softnet_stat"), captured(t, "softnet_stat"), 0o644))
 	proc, err := procfs.NewFS(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, x := range []struct {
 		cpus []int
 		want map[int]uint64
@@ -195,9 +171,7 @@ func TestSoftnetOfACapturedMachine(t *testing.T) {
 			m.slot[c] = i
 		}
 		var r Reading
-		if err := m.readSoftnet(&r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.readSoftnet(&r))
 		if d := cmp.Diff(x.want, r.Softnet); d != "" {
 			t.Errorf("CPUs %v: %s", x.cpus, d)
 		}
@@ -206,12 +180,8 @@ func TestSoftnetOfACapturedMachine(t *testing.T) {
 
 func TestSNMPOfACapturedMachine(t *testing.T) {
 	c := Counters{}
-	if err := ParseSNMP(captured(t, "snmp"), c); err != nil {
-		t.Fatal(err)
-	}
-	if err := parseSNMP6(captured(t, "snmp6"), c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, ParseSNMP(captured(t, "snmp"), c))
+	must.Succeed(t, parseSNMP6(captured(t, "snmp6"), c))
 	if c[TCPOutSegs] != 21876 || len(c) != len(kept) {
 		t.Errorf("OutSegs %d of %v", c[TCPOutSegs], c)
 	}

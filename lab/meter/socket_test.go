@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 // diagAnswer is an answer of sock_diag for a connection of 10.0.0.1:5001 to
@@ -53,9 +55,7 @@ func TestSockDiagAnswerIsReadInBothIPVersions(t *testing.T) {
 	equalAddrs := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
 	for _, v6 := range []bool{false, true} {
 		got, err := parseSocket(diagAnswer(v6))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if d := cmp.Diff(want, got, equalAddrs); d != "" {
 			t.Errorf("mapped into IPv6 %v: %s", v6, d)
 		}

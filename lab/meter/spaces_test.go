@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 )
 
@@ -55,9 +56,7 @@ func newSpace(t testing.TB, side string) netns.NsHandle {
 func at(t testing.TB, ns netns.NsHandle) *netlink.Handle {
 	t.Helper()
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(h.Close)
 	return h
 }
@@ -66,26 +65,18 @@ func address(t testing.TB, ns netns.NsHandle, device string, prefixes ...string)
 	t.Helper()
 	h := at(t, ns)
 	l, err := h.LinkByName(device)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range prefixes {
 		ip, mask, err := net.ParseCIDR(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		const noDAD = 0x02
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: mask.Mask}}
 		if ip.To4() == nil {
 			a.Flags = noDAD
 		}
-		if err := h.AddrAdd(l, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.AddrAdd(l, a))
 	}
-	if err := h.LinkSetUp(l); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.LinkSetUp(l))
 }
 
 // connect makes a TCP connection from left to right over the given address.
@@ -97,9 +88,7 @@ func (j joined) connect(t testing.TB, to string) (sender, receiver *net.TCPConn)
 		l, err = net.Listen("tcp", to)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	accepted := make(chan net.Conn, 1)
 	go func() {
@@ -115,9 +104,7 @@ func (j joined) connect(t testing.TB, to string) (sender, receiver *net.TCPConn)
 		c, err = net.Dial("tcp", l.Addr().String())
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, ok := <-accepted
 	if !ok {
 		c.Close()
@@ -151,7 +138,5 @@ func transfer(t testing.TB, sender, receiver *net.TCPConn, n int64) {
 		}
 		got += int64(k)
 	}
-	if err := <-failed; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-failed)
 }

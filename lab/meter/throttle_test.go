@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/space"
 )
@@ -22,9 +23,7 @@ func TestThePeriodsInWhichAQuotaStoppedATool(t *testing.T) {
 	}
 	name := fmt.Sprintf("wt-quota-%d", os.Getpid())
 	busy := exec.Command("sh", "-c", "while :; do :; done")
-	if err := busy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, busy.Start())
 	t.Cleanup(func() {
 		_ = busy.Process.Kill()
 		_ = busy.Wait()
@@ -32,40 +31,26 @@ func TestThePeriodsInWhichAQuotaStoppedATool(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := space.LimitCPU(name, 0.1, busy.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, space.LimitCPU(name, 0.1, busy.Process.Pid))
 	groups, err := filepath.Glob("/sys/fs/cgroup/cpu/" + name)
 	if err != nil || len(groups) == 0 {
 		t.Skip("there is no hierarchy of version 1")
 	}
 	inner := filepath.Join(groups[0], "inner")
-	if err := os.Mkdir(inner, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(inner, "cgroup.procs"), fmt.Append(nil, busy.Process.Pid), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(inner, 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(inner, "cgroup.procs"), fmt.Append(nil, busy.Process.Pid), 0o644))
 	for limited, want := range map[string]bool{"": true, space.Cgroup(name): false} {
 		m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Limited: limited})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer m.Close()
 		m.Track("sender", busy.Process.Pid)
 		a, err := m.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 			b, err := m.Read()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			d, err := Window(a, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if !want && d.Seconds < 0.05 {
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -28,9 +29,7 @@ func TestTheWallClockStepsWhereItPartsFromTheMonotonicOne(t *testing.T) {
 
 func TestReadingsHaveTheWallClockBesideTheMonotonicOne(t *testing.T) {
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t)[:1]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	before := time.Now()
 	r := read(t, m)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 const second = int64(1e9)
@@ -28,9 +30,7 @@ func TestBusyIsTheWindowLessIdleAndSplitsByTicks(t *testing.T) {
 	// ticks were seen busy, half as many as it took.
 	b := CPUTimes{User: 110, Nice: 7, System: 134, Idle: 1100, IOWait: 70, Softirq: 39, IRQ: 10, Steal: 13}
 	u, err := usage(0, a, b, 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Usage{Busy: 1.7, User: 0.34, System: 0.68, Softirq: 0.58, IRQ: 0.1, Idle: 1, IOWait: 0.2, Steal: 0.1}
 	for _, x := range []struct {
 		name      string
@@ -49,9 +49,7 @@ func TestIdleToTheNanosecondReplacesTicksThatAgree(t *testing.T) {
 	a := CPUTimes{Idle: 1000, FineIdle: 10_001_000_000}
 	b := CPUTimes{Idle: 1099, User: 90, FineIdle: 10_998_500_000}
 	u, err := usage(0, a, b, 2*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !near(u.Busy, 1.0025, 1e-9) {
 		t.Errorf("busy for %v s, want 1.0025", u.Busy)
 	}
@@ -63,9 +61,7 @@ func TestIdleToTheNanosecondReplacesTicksThatAgree(t *testing.T) {
 
 func TestAnIdleCPUIsNotBusyForLessThanNothing(t *testing.T) {
 	u, err := usage(0, CPUTimes{Idle: 1000}, CPUTimes{Idle: 1202}, 2*time.Second) // one tick or two beyond the window
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if u.Busy != 0 || u.Idle != 2 {
 		t.Errorf("the CPU has %+v, want 2 s idle", u)
 	}
@@ -130,9 +126,7 @@ func TestWindowHasWhatHappenedBetween(t *testing.T) {
 	b.Namespaces[0].Devices = []DeviceReading{{Name: "fab", Role: RoleFabric, Index: 7, Traffic: Traffic{RxBytes: 3000, RxPackets: 2}, RxBare: 2,
 		Qdisc: Qdisc{Kind: "pfifo", Handle: 1, Drops: 3}}}
 	d, err := Window(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dev := d.Namespaces[0].Devices[0]
 	if d.Seconds != 2 || d.CPUs[0].Busy != 0 || d.Namespaces[0].Counters[TCPOutSegs] != 15 || !near(d.Observer, 0.003, 1e-12) {
 		t.Errorf("the window is %+v, want 2 s with 15 segments and 3 ms of the observer", d)
@@ -150,9 +144,7 @@ func TestANewQueueingDisciplineIsAWarning(t *testing.T) {
 	a.Namespaces[0].Devices[0].Qdisc.Drops = 50
 	b.Namespaces[0].Devices = []DeviceReading{{Name: "fab", Role: RoleFabric, Index: 7, Qdisc: Qdisc{Kind: "tbf", Handle: 2, Drops: 3}}}
 	d, err := Window(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(d.Warnings) != 1 || d.Namespaces[0].Devices[0].Qdisc.Drops != 3 {
 		t.Errorf("the warnings are %q and the device has %+v, want one warning and 3 drops", d.Warnings, d.Namespaces[0].Devices[0])
 	}
@@ -179,9 +171,7 @@ func TestToolTimeHoldsChildrenThatEnded(t *testing.T) {
 	a.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 1e9}, {Label: "tool", PID: 11, Parent: 10, Start: 2, CPU: 4e9}}
 	b.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 2e9, Waited: 5e9}, {Label: "tool", PID: 12, Parent: 10, Start: 3, CPU: 5e8}}
 	d, err := Window(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !near(d.Tools["tool"], 2.5, 1e-9) {
 		t.Errorf("%v CPU seconds, want 1 of the parent, 1 of the ended child, 0.5 of the new one", d.Tools["tool"])
 	}
@@ -192,9 +182,7 @@ func TestToolThatEndedInTheWindowHasNoFigure(t *testing.T) {
 	a.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 1e9, Name: "iperf3"}, {Label: "tool", PID: 20, Start: 1, CPU: 1}}
 	b.Processes = []Process{{Label: "tool", PID: 20, Start: 1, CPU: 9e9}}
 	d, err := Window(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if s, ok := d.Tools["tool"]; ok || len(d.Warnings) != 1 {
 		t.Errorf("%v s, warnings %q", s, d.Warnings)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 func TestRaisedThreadsHaveTheHighestPriorityAndLoweredThreadsDoNot(t *testing.T) {
@@ -53,9 +55,7 @@ func threads(t *testing.T) map[int]int {
 	all := map[int]int{}
 	for _, e := range list {
 		id, err := strconv.Atoi(e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all[id] = niceOf(id)
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 )
@@ -69,9 +70,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	needRoot(t)
 	look()
 	left, err := filepath.Glob(space.Dir + "/wt-probe-*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, name := range left {
 		if strings.HasSuffix(name, "wt-probe-"+pid()) {
 			t.Errorf("%s is still there", name)
@@ -91,9 +90,7 @@ func TestAFeatureThatFailsIsNamedWithItsReason(t *testing.T) {
 func script(t *testing.T, name, body string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
@@ -139,9 +136,7 @@ func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	child, err := os.ReadFile(marker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		state, _ := field(text("/proc/"+strings.TrimSpace(string(child))+"/status"), "State")
 		if state == "" || strings.HasPrefix(state, "Z") {

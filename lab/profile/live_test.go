@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
@@ -72,18 +73,14 @@ func lastCPU(t *testing.T) int {
 func start(t *testing.T, c Config) *Sampler {
 	t.Helper()
 	s, err := Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return s
 }
 
 func now(t *testing.T) int64 {
 	t.Helper()
 	n, err := meter.Now()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
 
@@ -119,29 +116,19 @@ func TestBusyTimeAgreesWithTheMeter(t *testing.T) {
 	for _, part := range []float64{0.3, 1} {
 		burnOn(t, cpu, part)
 		m, err := meter.New(meter.Config{Node: "n", CPUs: []int{cpu}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer m.Close()
 		s := start(t, Config{Node: "n", CPUs: []int{cpu}})
 		time.Sleep(50 * time.Millisecond)
 		a, err := m.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		time.Sleep(1500 * time.Millisecond)
 		b, err := m.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p, err := s.Stop(Window{From: a.Mono, To: b.Mono}, Cast{Tools: []int{os.Getpid()}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		d, err := meter.Window(a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		metered, stolen, sampled := d.CPUs[cpu].Busy/d.Seconds, d.CPUs[cpu].Steal/d.Seconds, folded.Sum(p)
 		t.Logf("load %.0f %%: metered %.4f cores, sampled %.4f and %.4f idle, %d samples, %d lost, steal %.3f s", 100*part, metered, sampled.Busy, sampled.Idle, p.Samples, p.Lost, d.CPUs[cpu].Steal)
 		if sum := sampled.Busy + sampled.Idle + sampled.Wire; sum < 0.9999 || sum > 1.0001 {
@@ -164,9 +151,7 @@ func TestWhatTheMeterSawAndNoSampleIsNamed(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	to := now(t)
 	p, err := s.Stop(Window{From: from, To: to, Metered: map[int]float64{cpu: 10}}, Cast{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	rows := folded.Categories(p)
 	sum, unseen := folded.Sum(p), false
 	for _, r := range rows {
@@ -184,9 +169,7 @@ func awaitCPUTime(t *testing.T, pid int, want time.Duration) {
 	clock := int32(^pid<<3 | 2) // the process's scheduler clock, as in clock_getcpuclockid(3)
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		var used unix.Timespec
-		if err := unix.ClockGettime(clock, &used); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unix.ClockGettime(clock, &used))
 		if time.Duration(used.Nano()) >= want {
 			return
 		}
@@ -199,36 +182,26 @@ func awaitCPUTime(t *testing.T, pid int, want time.Duration) {
 func TestUserAndKernelFunctionsOfAShortLivedProgramAreNamed(t *testing.T) {
 	cpu := lastCPU(t)
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := start(t, Config{Node: "n", CPUs: []int{cpu}})
 	from := now(t)
 	cmd := exec.Command("/usr/bin/env", roleVariable+"=burn", exe)
 	var set, all unix.CPUSet
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.SchedGetaffinity(0, &all))
 	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.SchedSetaffinity(0, &set))
 	err = cmd.Start() // it inherits the CPU
 	if restored := unix.SchedSetaffinity(0, &all); err != nil || restored != nil {
 		t.Fatal(err, restored)
 	}
 	awaitCPUTime(t, cmd.Process.Pid, 300*time.Millisecond)
 	to := now(t)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	p, err := s.Stop(Window{From: from, To: to}, Cast{Tools: []int{cmd.Process.Pid}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	named, generator, kernel := uint64(0), uint64(0), 0
 	for _, st := range p.Stacks {
 		if slices.ContainsFunc(st.Frames, func(f string) bool { return strings.HasSuffix(f, ".spinForProfile") }) {
@@ -274,9 +247,7 @@ func TestAnAbsentCPUIsRefusedAndNothingStaysOpen(t *testing.T) {
 	cpu := lastCPU(t)
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return len(entries)
 	}
 	before := open()
@@ -308,22 +279,16 @@ func TestAStrippedGoProgramIsNamed(t *testing.T) {
 		t.Skip("strip is not installed; get it with: apt-get install binutils")
 	}
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	bare := t.TempDir() + "/bare"
 	if out, err := exec.Command("strip", "-o", bare, exe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	f, err := os.Open(bare)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	s, err := openUserSymbols(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !slices.ContainsFunc(s.functions, func(f function) bool { return f.name == "windtunnel/lab/profile.spinForProfile" }) {
 		t.Errorf("the function of the load is not among the %d names", len(s.functions))
 	}

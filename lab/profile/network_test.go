@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
 )
@@ -76,18 +77,12 @@ func twoSpaces(t *testing.T) (a, b string) {
 func play(t *testing.T, namespace, role string) int {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.Command("ip", "netns", "exec", namespace, "env", roleVariable+"="+role, exe)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
@@ -110,25 +105,17 @@ func TestATCPStreamsCategoriesAddUpToTheMeter(t *testing.T) {
 	a, b := twoSpaces(t)
 	cast := Cast{Tools: []int{play(t, a, "sink"), play(t, b, "source")}, Observers: []int{os.Getpid()}}
 	m, err := meter.New(meter.Config{Node: "n", CPUs: cpus})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer m.Close()
 	s := start(t, Config{Node: "n", CPUs: cpus})
 	time.Sleep(200 * time.Millisecond)
 	from, err := m.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	time.Sleep(2 * time.Second)
 	to, err := m.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d, err := meter.Window(from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	metered, stolen, byCPU := 0.0, 0.0, map[int]float64{}
 	for cpu, u := range d.CPUs {
 		metered += u.Busy / d.Seconds
@@ -136,9 +123,7 @@ func TestATCPStreamsCategoriesAddUpToTheMeter(t *testing.T) {
 		byCPU[cpu] = u.Busy
 	}
 	p, err := s.Stop(Window{From: from.Mono, To: to.Mono, Metered: byCPU}, cast)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sum := folded.Sum(p)
 	t.Logf("metered %.4f cores, sampled %.4f and the wire of other testbeds %.4f", metered, sum.Busy, sum.Wire)
 	// Time that the host took counts for the samples alone.

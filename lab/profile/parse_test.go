@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/category"
 )
 
@@ -42,9 +43,7 @@ func aSample() []byte {
 
 func TestRecordsOfTheRingAreRead(t *testing.T) {
 	r, err := parseRecord(aSample())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r.pid != 42 || r.tid != 43 || r.time != 1e9 || len(r.chain) != 24 || native.Uint64(r.chain[8:]) != 0xffffffff81000010 {
 		t.Errorf("sample: %+v", r)
 	}
@@ -98,9 +97,7 @@ ffffffffc0004000 t bpf_trampoline_6442536467	[bpf]
 
 func TestKernelAddressesAreNamedByTheFunctionThatHoldsThem(t *testing.T) {
 	k, err := parseKallsyms([]byte(someSymbols))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for address, want := range map[uint64]string{
 		0xffffffff81000010: "do_one", 0xffffffff810000ff: "do_one", 0xffffffff81000190: "two.isra.0",
 		0xffffffffc0001044: "veth_xmit", 0xffffffffc0002001: "bpf:find_head", 0xffffffffc0003001: "bpf:808d6e06d03b4585",
@@ -133,13 +130,9 @@ func FuzzParseKallsyms(f *testing.F) {
 
 func TestMapsOfAProcessHaveItsProgram(t *testing.T) {
 	self, err := procfs.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	here := uint64(reflect.ValueOf(TestMapsOfAProcessHaveItsProgram).Pointer())
 	p := process{mapped: codeOf(self)}
 	if m, ok := p.find(here); !ok || m.file != program {

@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestAProgramIsFoundOnPathAndMissingOnesAreNamedWithTheRemedy(t *testing.T) {
 	dir := t.TempDir()
 	want := filepath.Join(dir, "wt-companion")
-	if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(want, []byte("#!/bin/sh\n"), 0o755))
 	t.Setenv("PATH", dir)
 	if got, err := Beside("wt-companion"); err != nil || got != want {
 		t.Errorf("found %q, %v; want %s", got, err, want)

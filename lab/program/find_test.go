@@ -5,18 +5,16 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // install puts an executable of that name into a folder and returns its path.
 func install(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(dir, 0o755))
+	must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 	return path
 }
 

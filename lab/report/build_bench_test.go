@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
@@ -44,9 +45,7 @@ func BenchmarkWrite(b *testing.B) {
 	for name, write := range map[string]func(io.Writer, *model.Report) error{"json": export.WriteJSON, "csv": export.WriteCSV, "benchfmt": export.WriteBenchfmt} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if err := write(io.Discard, r); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, write(io.Discard, r))
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
@@ -86,9 +87,7 @@ func profileOf(t *testing.T, side string, seconds map[string]float64) sample.Pro
 		p.Stacks = append(p.Stacks, folded.Stack{Frames: []string{"f"}, Comm: "x", Category: category, Count: n, Nanos: uint64(s * 1e9)})
 	}
 	data, err := folded.Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return sample.Profile{Side: side, Cores: 0.8, Data: data}
 }
 

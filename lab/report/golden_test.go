@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/export"
@@ -101,20 +102,14 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := c.write(&got, c.of); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, c.write(&got, c.of))
 			file := filepath.Join("testdata", c.name+".golden")
 			if *update {
-				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(file, got.Bytes(), 0o644))
 				return
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("the report differs from %s; if the change is right, update the file with go test -update:\n%s", file, diff)
 			}
@@ -129,9 +124,7 @@ func TestNameAndNoteOfARunStandInTheReport(t *testing.T) {
 	r := report.Build(run, plan, samples)
 	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": asMarkdown, "HTML": html.Write, "JSON": export.WriteJSON} {
 		var b bytes.Buffer
-		if err := write(&b, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, write(&b, r))
 		for _, want := range []string{run.Name, run.Note} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s: lacks %q", form, want)

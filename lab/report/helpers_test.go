@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/markdown"
@@ -31,9 +32,7 @@ func rows(s document.Section) (list []string) {
 func written(t *testing.T, write func(io.Writer, *model.Report) error, r *model.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, write(&b, r))
 	return b.String()
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
@@ -23,9 +24,7 @@ func hostRun(t testing.TB, hosts, blocks int, pairs string, rate func(suite.Host
 		names = append(names, fmt.Sprintf("h%d", i))
 	}
 	m, err := suite.NewMatrix(names, pairs, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plan := suite.Plan{Suite: "test", Title: "Hosts", Nodes: 2, Trials: blocks, Matrix: m, Scenarios: []suite.Scenario{{
 		ID: "raw/one", Title: "raw", System: "raw", Placement: suite.TwoNodes, Pairs: 1, Tool: "builtin",
 		Workload: suite.Workload{Name: "one", Kind: suite.TCPStream, Streams: 1, IPVersion: 4},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/verdicts"
@@ -25,14 +26,10 @@ type noisyBlock map[string]sample.Metrics // by scenario
 func recordedNoise(t testing.TB) (runs [][]noisyBlock) {
 	t.Helper()
 	f, err := os.Open("testdata/noise.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blocks := map[string]noisyBlock{}
 	var order [][2]string // run, key
 	for _, row := range rows[1:] {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/profiles"
@@ -30,9 +31,7 @@ func profiledRun(t *testing.T, n int) (suite.Plan, []sample.Sample) {
 			{Frames: []string{"idle" + folded.KernelSuffix}, Comm: "swapper", Category: folded.Idle, Count: 499, Nanos: 1000e6},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var samples []sample.Sample
 	for block := range n {
 		rate := 8e9 + 1e7*float64(block)
@@ -56,9 +55,7 @@ func TestProfilesOfTrialsAreMergedAndCountInNoFigure(t *testing.T) {
 	}
 	p := r.Profiles[0]
 	data, err := folded.Decode(p.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if data.Samples != 7*998 || data.Seconds != 14 {
 		t.Errorf("%d samples over %v s, want those of 7 trials", data.Samples, data.Seconds)
 	}
@@ -80,9 +77,7 @@ func TestTheTableOfAProfileAddsUpBesideTheMeter(t *testing.T) {
 	plan, samples := profiledRun(t, 6)
 	r := report.Build(sample.Run{Status: sample.Complete}, plan, samples)
 	var b bytes.Buffer
-	if err := text.Write(&b, profiles.Document(r), text.Options{Width: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, text.Write(&b, profiles.Document(r), text.Options{Width: 100}))
 	rows := map[string][]string{}
 	var order []string
 	for line := range strings.Lines(b.String()) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
@@ -219,9 +220,7 @@ func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 func TestTheJSONHasTheDocumentsTables(t *testing.T) {
 	r, _ := documentedReport(t)
 	var b bytes.Buffer
-	if err := export.WriteJSON(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, export.WriteJSON(&b, r))
 	var read struct {
 		Tables []model.PublishedTable `json:"published_tables"`
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -126,13 +127,9 @@ func TestEveryMetricOfASampleIsInItsRow(t *testing.T) {
 	for i := range r.Scenarios {
 		sc := &r.Scenarios[i]
 		text, err := json.Marshal(sc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var keys map[string]any
-		if err := json.Unmarshal(text, &keys); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(text, &keys))
 		for _, info := range sample.Known() {
 			measured := slices.ContainsFunc(sc.Samples, func(s sample.Sample) bool { _, ok := s.Metrics[info.Metric]; return ok })
 			_, own := keys[string(info.Metric)]
@@ -292,9 +289,7 @@ func TestWhatIsNotANumberIsLeftOutAndNoted(t *testing.T) {
 func TestSamplesOfTheReportAreInOrderAndWithoutRawOutputs(t *testing.T) {
 	run, plan, samples := reporttest.Sample()
 	before, err := json.Marshal(samples)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := report.Build(run, plan, samples)
 	total := 0
 	for _, sc := range r.Scenarios {

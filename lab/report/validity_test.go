@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
@@ -149,9 +150,7 @@ func TestCSVShowsGatesAndProfiledTrials(t *testing.T) {
 	samples[0].Flags = []sample.Gate{{Name: sample.OffTarget, Message: "80 % sent"}}
 	samples[1].Profiled = true
 	rows, err := csv.NewReader(strings.NewReader(written(t, export.WriteCSV, report.Build(run, plan, samples)))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	gates, flags, profiled := slices.Index(rows[0], "gates"), slices.Index(rows[0], "flags"), slices.Index(rows[0], "profiled")
 	if gates < 0 || flags < 0 || profiled < 0 {
 		t.Fatalf("columns %q", rows[0])

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -14,9 +15,7 @@ func rows(t *testing.T, s *Store) (counts []int) {
 	t.Helper()
 	for _, table := range []string{"run", "skip", "sample", "metric", "output", "profile"} {
 		var n int
-		if err := s.db.QueryRow("SELECT count(*) FROM " + table).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.db.QueryRow("SELECT count(*) FROM "+table).Scan(&n))
 		counts = append(counts, n)
 	}
 	return counts

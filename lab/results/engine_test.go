@@ -9,15 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
 
 func TestARunWhoseProcessIsGoneWasInterrupted(t *testing.T) {
 	other := exec.Command("sleep", "1000")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.Start())
 	by := engine(other.Process.Pid)
 	if by == "" || !alive(by) {
 		t.Errorf("process %q runs and counts as ended", by)
@@ -58,17 +57,11 @@ func TestARunKeepsItsOptions(t *testing.T) { onEach(t, testARunKeepsItsOptions) 
 func testARunKeepsItsOptions(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run := sample.Run{ID: "r", Started: time.Now(), Status: sample.Running, Options: sample.Options{ProfileRate: 99, ProfileBlocks: 3}}
-	if err := s.CreateRun(run, suite.Plan{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, suite.Plan{}))
 	run.Options.Lenient = true
-	if err := s.UpdateRun(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.UpdateRun(run))
 	d, err := s.Load("r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(run.Options, d.Run.Options); diff != "" || d.Run.Status != sample.Running {
 		t.Errorf("the run is %s, want running; its options (−want +got):\n%s", d.Run.Status, diff)
 	}

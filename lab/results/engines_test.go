@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/sample"
@@ -74,24 +75,16 @@ type engineProcess struct {
 func startEngine(t *testing.T, place, run string) *engineProcess {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e := &engineProcess{cmd: exec.Command(self)}
 	e.cmd.Env = append(os.Environ(), engineEnv+"="+place, runEnv+"="+run)
 	e.cmd.Stderr = &e.errors
 	stdin, err := e.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stdout, err := e.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.stdin, e.lines = stdin, bufio.NewReader(stdout)
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.cmd.Start())
 	t.Cleanup(func() { _ = e.cmd.Process.Kill() })
 	return e
 }
@@ -113,9 +106,7 @@ func (e *engineProcess) read(n int) error {
 func statuses(t *testing.T, s *Store) map[string]sample.Status {
 	t.Helper()
 	runs, err := s.Runs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	of := map[string]sample.Status{}
 	for _, r := range runs {
 		of[r.ID] = r.Status
@@ -175,9 +166,7 @@ func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
 		t.Errorf("create a run of this ID: %v, want ErrTaken", err)
 	}
 
-	if err := engines[2].cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, engines[2].cmd.Process.Kill())
 	for i, e := range engines {
 		_ = e.stdin.Close()
 		if err := e.read(-1); err != nil {
@@ -190,9 +179,7 @@ func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
 	awaitStatus(t, s, "killed", sample.Stopped)
 	for i, run := range []string{"a", "b", "killed"} {
 		data, err := s.Load(run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if i < 2 && data.Run.Status != sample.Complete {
 			t.Errorf("run %s is %q, want %q", run, data.Run.Status, sample.Complete)
 		}
@@ -208,9 +195,7 @@ func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
 	if got := statuses(t, s)["killed"]; got != sample.Running {
 		t.Errorf("the resumed run is %q, want %q", got, sample.Running)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	if got := statuses(t, open(t, s.Path(), Options{ReadOnly: true}))["killed"]; got != sample.Stopped {
 		t.Errorf("the run of a closed store is %q, want %q", got, sample.Stopped)
 	}
@@ -222,9 +207,7 @@ func measuringStore(t *testing.T, opts Options) (*Store, sample.Run, sample.Samp
 	s := open(t, postgresBackend.place(t), opts)
 	run, plan, samples := reporttest.Sized(1)
 	run.Status = sample.Running
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	return s, run, samples[0]
 }
 
@@ -261,17 +244,13 @@ func TestAServerThatIsKilledAndRestartedDuringARunLosesAndDoublesNothing(t *test
 		if !strings.Contains(err.Error(), s.Path()) || !strings.Contains(err.Error(), "start the server") || !strings.Contains(err.Error(), "resume the run") {
 			t.Errorf("the error of the outage is %q, want the place and the remedy", err)
 		}
-		if err := server.Up(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, server.Up())
 	}
 	await(stored.Load() + 10)
 	enough.Store(true)
 	writer.Wait()
 	data, err := s.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	times := map[int]int{}
 	for i := range data.Samples {
 		times[data.Samples[i].Attempt]++
@@ -292,9 +271,7 @@ func TestAnEngineThatWritesNothingTakesItsLockAgainAfterARestart(t *testing.T) {
 	s, run, _ := measuringStore(t, Options{})
 	server := postgrestest.Shared(t)
 	server.Kill()
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Up())
 	awaitStatus(t, open(t, s.Path(), Options{ReadOnly: true}), run.ID, sample.Running)
 }
 
@@ -304,9 +281,7 @@ func TestAnEngineWhoseConnectionWasLostTakesItsLockFromTheOldSession(t *testing.
 	// After a network failure the server keeps the session of the lost connection for some
 	// time, and with it the lock. This connection stands for that session.
 	conn, err := one.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	key := one.key + 1
 	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock($1)", key); err != nil {
@@ -331,9 +306,7 @@ func TestAnEngineThatLostItsRunToAnotherStoresNothingMore(t *testing.T) {
 	other := open(t, s.Path(), Options{})
 	// The other engine resumes the run while the first has no connection.
 	s.holds.of[run.ID].stop()
-	if err := other.UpdateRun(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, other.UpdateRun(run))
 	lost := s.holds.of[run.ID]
 	if conn := lost.acquireAgain(t.Context(), 0); conn != nil {
 		t.Fatal("both engines have the lock")
@@ -373,13 +346,9 @@ func TestAServerThatStaysAwayEndsTheWaitAndTheRunIsResumedLater(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Up())
 	again := open(t, s.Path(), Options{})
-	if err := again.UpdateRun(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, again.UpdateRun(run))
 	if _, err := again.AppendSample(run.ID, smp); err != nil {
 		t.Fatal(err)
 	}
@@ -397,9 +366,7 @@ func TestAnInterruptEndsTheWaitForAServer(t *testing.T) {
 	if _, err := s.AppendSample(run.ID, smp); err == nil {
 		t.Error("a sample was stored without a server")
 	}
-	if err := server.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, server.Up())
 }
 
 func TestAServerThatAcceptsAndDoesNotAnswerCountsAsAway(t *testing.T) {

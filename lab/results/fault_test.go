@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/sample"
@@ -65,12 +66,8 @@ func TestKilledWriterLosesNothingThatWasStored(t *testing.T) {
 func testKilledWriterLosesNothingThatWasStored(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
+	must.Succeed(t, s.Close())
 	_, _, reference := reporttest.Sized(1)
 	total := 0
 	for round := range 4 {
@@ -83,9 +80,7 @@ func testKilledWriterLosesNothingThatWasStored(t *testing.T, b backend) {
 			expectSound(t, again.db)
 		}
 		data, err := again.Load("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		at := make(map[int64]int)
 		for i, id := range data.IDs {
 			at[id] = i
@@ -102,9 +97,7 @@ func testKilledWriterLosesNothingThatWasStored(t *testing.T, b backend) {
 			t.Errorf("round %d: %d samples beyond the %d acknowledged", round, extra, len(acknowledged))
 		}
 		total = len(data.Samples)
-		if err := again.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, again.Close())
 	}
 }
 
@@ -133,20 +126,14 @@ func expectWhole(t *testing.T, s *Store, data *RunData, i int, reference []sampl
 func killAfter(t *testing.T, path string, n int) []int64 {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), childEnv+"="+path)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	watchdog := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 	defer watchdog.Stop()
 	var ids []int64
@@ -162,9 +149,7 @@ func killAfter(t *testing.T, path string, n int) []int64 {
 		}
 		ids = append(ids, id)
 		if len(ids) == n {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, cmd.Process.Kill())
 		}
 	}
 	if err := cmd.Wait(); err == nil || complaints.Len() > 0 {
@@ -180,9 +165,7 @@ func TestReadersSeeWholeSamplesWhileARunWrites(t *testing.T) {
 func testReadersSeeWholeSamplesWhileARunWrites(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run, plan, samples := reporttest.Sized(10)
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
@@ -232,9 +215,7 @@ func testTwoWritersWaitForEachOther(t *testing.T, b backend) {
 	first := b.fresh(t)
 	second := open(t, first.Path(), Options{})
 	run, plan, samples := reporttest.Sized(3)
-	if err := first.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.CreateRun(run, plan))
 	var writers sync.WaitGroup
 	for _, s := range []*Store{first, second} {
 		writers.Go(func() {
@@ -288,13 +269,9 @@ func testStoreMadeByManyAtOnceIsMadeOnce(t *testing.T, b backend) {
 func TestWriterThatWaitsTooLongSaysWhatItWaitedFor(t *testing.T) {
 	first := fresh(t)
 	run, plan, samples := reporttest.Sized(1)
-	if err := first.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.CreateRun(run, plan))
 	tx, err := first.db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = tx.Rollback() }()
 	second := open(t, first.Path(), Options{Wait: 50 * time.Millisecond})
 	if _, err := second.AppendSample(run.ID, samples[0]); err == nil || !strings.Contains(err.Error(), "another process has been writing") {
@@ -337,17 +314,13 @@ func testDamagedOutputIsAnError(t *testing.T, b backend) {
 	run, plan, samples := reporttest.Sized(1)
 	ids := fill(t, s, run, plan, samples)
 	var whole []byte
-	if err := s.db.QueryRow(fmt.Sprintf("SELECT stdout_zstd FROM output WHERE ordinal = 0 AND sample_id = %d", ids[0])).Scan(&whole); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.db.QueryRow(fmt.Sprintf("SELECT stdout_zstd FROM output WHERE ordinal = 0 AND sample_id = %d", ids[0])).Scan(&whole))
 	for _, bad := range [][]byte{{0x00, 0x11, 0x22, 0x33}, whole[:len(whole)-2], {0x28, 0xb5, 0x2f, 0xfd}} {
 		err := s.write("damage", func(t *tx) error {
 			_, err := t.Exec("UPDATE output SET stdout_zstd = ? WHERE sample_id = ?", bad, ids[0])
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := s.LoadOutputs(ids[0]); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("% x: error %v", bad, err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 )
 
@@ -39,9 +40,7 @@ func TestDiskFullIsAClearErrorAndKeepsWhatWasStored(t *testing.T) {
 	path := filepath.Join(dir, fileName)
 	s := open(t, path, Options{})
 	run, plan, samples := reporttest.Sized(200)
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	stored, err := 0, error(nil)
 	for ; stored < len(samples); stored++ {
 		if _, err = s.AppendSample(run.ID, samples[stored]); err != nil {
@@ -73,9 +72,7 @@ func TestDiskFullIsAClearErrorAndKeepsWhatWasStored(t *testing.T) {
 
 func growTmpfs(t *testing.T, dir string) {
 	t.Helper()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=8m"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=8m"))
 }
 
 func expectSound(t *testing.T, db *sql.DB) {
@@ -88,9 +85,7 @@ func expectSound(t *testing.T, db *sql.DB) {
 
 func TestFullDiskWithoutAStoreIsAClearError(t *testing.T) {
 	dir := mounted(t, "size=16k")
-	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 16<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 16<<10), 0o600))
 	if _, err := Open(filepath.Join(dir, fileName), Options{}); !errors.Is(err, ErrDiskFull) {
 		t.Errorf("error %v", err)
 	}
@@ -102,12 +97,8 @@ func TestReadOnlyMediumCanBeReadAndRefusesWriting(t *testing.T) {
 	s := open(t, path, Options{})
 	run, plan, samples := reporttest.Sized(2)
 	fill(t, s, run, plan, samples)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
+	must.Succeed(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	for _, p := range []string{path, filepath.Join(dir, "other.db"), filepath.Join(dir, "new", "other.db")} {
 		_, err := Open(p, Options{})
 		if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "--db") || !strings.Contains(err.Error(), dir) {
@@ -127,34 +118,20 @@ func TestReadOnlyMediumWithALeftLogIsRefused(t *testing.T) {
 	path := filepath.Join(dir, fileName)
 	s := open(t, path, Options{})
 	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	copyOf := filepath.Join(t.TempDir(), fileName)
 	for _, suffix := range []string{"", "-wal"} {
 		b, err := os.ReadFile(path + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(copyOf+suffix, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.WriteFile(copyOf+suffix, b, 0o600))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	for _, suffix := range []string{"", "-wal"} {
 		b, err := os.ReadFile(copyOf + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path+suffix, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.WriteFile(path+suffix, b, 0o600))
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	if _, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "-wal") {
 		t.Errorf("error %v", err)
 	}
@@ -166,9 +143,7 @@ func TestReadOnlyMediumWithALeftLogIsRefused(t *testing.T) {
 func TestWrongPlacesAreClearErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("text"), 0o600))
 	for name, c := range map[string]struct {
 		path string
 		opts Options
@@ -201,12 +176,8 @@ func TestNamesThatMeanSomethingInAURIAreTakenAsTheyAre(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		s := open(t, path, Options{})
 		run, plan, _ := reporttest.Sample()
-		if err := s.CreateRun(run, plan); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateRun(run, plan))
+		must.Succeed(t, s.Close())
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -217,19 +188,13 @@ func TestDamagedFileIsAClearErrorAndStaysAsItIs(t *testing.T) {
 	s := fresh(t)
 	run, plan, samples := reporttest.Sized(3)
 	fill(t, s, run, plan, samples)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	raw, err := os.ReadFile(s.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i := 4096; i < len(raw); i++ { // all but the first page
 		raw[i] ^= 0x5a
 	}
-	if err := os.WriteFile(s.Path(), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(s.Path(), raw, 0o600))
 	again, err := Open(s.Path(), Options{ReadOnly: true})
 	if err == nil {
 		_, err = again.Load("")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -13,9 +14,7 @@ import (
 // All data of a run with very many pairs may not fit into the memory.
 func TestOfALargeMatrixOnlyTheMainFiguresAreRead(t *testing.T) {
 	store, err := Open(filepath.Join(t.TempDir(), "large.db"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	for _, hosts := range []int{3, 40} {
 		var names []string
@@ -23,25 +22,17 @@ func TestOfALargeMatrixOnlyTheMainFiguresAreRead(t *testing.T) {
 			names = append(names, fmt.Sprintf("h%d", i))
 		}
 		m, err := suite.NewMatrix(names, "all", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		run := sample.Run{ID: fmt.Sprintf("run-%d", hosts), Started: time.Now()}
 		plan := suite.Plan{Matrix: m, Scenarios: []suite.Scenario{{ID: "raw/one"}}}
-		if err := store.CreateRun(run, plan); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, store.CreateRun(run, plan))
 		_, err = store.AppendSample(run.ID, sample.Sample{
 			Scenario: suite.PairID("raw/one", m.Pair(1)), Started: time.Now(), Series: []sample.Point{{At: 0.1, Bits: 1e9}},
 			Metrics: sample.Metrics{sample.Throughput: 1e9, sample.SenderCPU: 40}, Gates: []sample.Gate{{Name: sample.Steal}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		data, err := store.Load(run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if data.Plan.Matrix.Len() != hosts*(hosts-1) {
 			t.Errorf("%d hosts: the loaded plan has %d pairs, want %d", hosts, data.Plan.Matrix.Len(), hosts*(hosts-1))
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 )
 
@@ -20,9 +21,7 @@ func TestNewStoreHasTheNewestSchema(t *testing.T) {
 		t.Fatalf("%d migrations, %v", len(steps), err)
 	}
 	var version, id int
-	if err := s.db.QueryRow("SELECT user_version, application_id FROM pragma_user_version, pragma_application_id").Scan(&version, &id); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.db.QueryRow("SELECT user_version, application_id FROM pragma_user_version, pragma_application_id").Scan(&version, &id))
 	if version != len(steps) || id != applicationID {
 		t.Errorf("version %d, application id %#x, want %d, %#x", version, id, len(steps), applicationID)
 	}
@@ -31,19 +30,13 @@ func TestNewStoreHasTheNewestSchema(t *testing.T) {
 func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 	s := fresh(t)
 	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	if _, err := s.db.Exec("PRAGMA user_version = 99"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	before, err := os.ReadFile(s.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		_, err := Open(s.Path(), opts)
 		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 6;") {
@@ -58,19 +51,13 @@ func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 func TestDatabaseOfAnotherProgramIsRefusedUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.db")
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := db.Exec("CREATE TABLE bookmarks (url TEXT)"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, db.Close())
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := Open(path, Options{}); !errors.Is(err, ErrNotStore) || !strings.Contains(err.Error(), "another program") {
 		t.Errorf("error %v", err)
 	}
@@ -84,16 +71,12 @@ func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
 	run, plan, samples := reporttest.Sized(1)
 	fill(t, s, run, plan, samples)
 	steps, err := readMigrations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	steps = append(steps,
 		migration{"next", "ALTER TABLE run ADD COLUMN remark TEXT NOT NULL DEFAULT 'none'; CREATE INDEX run_by_remark ON run (remark);"},
 		migration{"last", "UPDATE run SET remark = 'migrated';"})
 	withConn(t, s, func(conn *sql.Conn) {
-		if err := s.migrate(context.Background(), conn, steps); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.migrate(context.Background(), conn, steps))
 	})
 	var note string
 	var version int
@@ -108,13 +91,9 @@ func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
 func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	s := fresh(t)
 	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	steps, err := readMigrations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
 		err := s.migrate(context.Background(), conn, steps)
@@ -123,9 +102,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 		}
 	})
 	var version, extra int
-	if err := s.db.QueryRow("SELECT user_version, (SELECT count(*) FROM sqlite_schema WHERE name = 'extra') FROM pragma_user_version").Scan(&version, &extra); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.db.QueryRow("SELECT user_version, (SELECT count(*) FROM sqlite_schema WHERE name = 'extra') FROM pragma_user_version").Scan(&version, &extra))
 	if version != len(steps)-2 || extra != 0 {
 		t.Errorf("version %d, %d tables of the failed migration, want %d and 0", version, extra, len(steps)-2)
 	}
@@ -137,9 +114,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 func withConn(t *testing.T, s *Store, f func(*sql.Conn)) {
 	t.Helper()
 	conn, err := s.db.Conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = conn.Close() }()
 	f(conn)
 }
@@ -149,20 +124,12 @@ func withConn(t *testing.T, s *Store, f func(*sql.Conn)) {
 func TestStoreOfTheFirstVersionIsMigratedByAWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileName)
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	steps, err := readMigrations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	conn, err := db.Conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (&Store{dialect: sqliteFile(path)}).migrate(context.Background(), conn, steps[:1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, (&Store{dialect: sqliteFile(path)}).migrate(context.Background(), conn, steps[:1]))
 	for _, statement := range []string{
 		`INSERT INTO run VALUES ('r', 's', 't', '2026-01-01T00:00:00.000000000Z', NULL, '7', 'complete', '{}', '{}')`,
 		`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns) VALUES ('r', 'a', 0, 0, 0, '2026-01-01T00:00:00.000000000Z', 1)`,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results/postgrestest"
 	"windtunnel/lab/sample"
@@ -43,15 +44,11 @@ const postgresColumns = `SELECT c.relname, a.attname,
 func columns(t *testing.T, db *sql.DB, query string) (list []column) {
 	t.Helper()
 	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var c column
-		if err := rows.Scan(&c.Table, &c.Name, &c.Type, &c.NotNull, &c.PrimaryKey); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, rows.Scan(&c.Table, &c.Name, &c.Type, &c.NotNull, &c.PrimaryKey))
 		list = append(list, c)
 	}
 	return list
@@ -60,15 +57,11 @@ func columns(t *testing.T, db *sql.DB, query string) (list []column) {
 func names(t *testing.T, db *sql.DB, query string) (list []string) {
 	t.Helper()
 	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, rows.Scan(&name))
 		list = append(list, name)
 	}
 	return list
@@ -76,24 +69,18 @@ func names(t *testing.T, db *sql.DB, query string) (list []string) {
 
 func TestBothDatabasesHaveTheSameSchemaAfterEachMigration(t *testing.T) {
 	steps, err := readMigrations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var stores []*Store
 	for _, b := range []backend{sqliteBackend, postgresBackend} {
 		s, err := connect(b.place(t), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		stores = append(stores, s)
 	}
 	for version := 1; version <= len(steps); version++ {
 		for _, s := range stores {
 			withConn(t, s, func(conn *sql.Conn) {
-				if err := s.migrate(context.Background(), conn, steps[:version]); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.migrate(context.Background(), conn, steps[:version]))
 			})
 		}
 		want := columns(t, stores[0].db, sqliteColumns)
@@ -113,26 +100,18 @@ func TestBothDatabasesHaveTheSameSchemaAfterEachMigration(t *testing.T) {
 // versionOf returns the schema version of a store in PostgreSQL.
 func versionOf(t *testing.T, s *Store) (version int) {
 	t.Helper()
-	if err := s.db.QueryRow("SELECT version FROM windtunnel_schema").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.db.QueryRow("SELECT version FROM windtunnel_schema").Scan(&version))
 	return version
 }
 
 func TestAnOldStoreOfAServerIsMigratedOnceByManyAtOnce(t *testing.T) {
 	steps, err := readMigrations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	place := postgresBackend.place(t)
 	old, err := connect(place, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	withConn(t, old, func(conn *sql.Conn) {
-		if err := old.migrate(context.Background(), conn, steps[:1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, old.migrate(context.Background(), conn, steps[:1]))
 	})
 	if _, err := old.db.Exec(`INSERT INTO run VALUES ('r', 's', 't', '2026-01-01T00:00:00.000000000Z', NULL, '7', 'complete', '{}', '{}')`); err != nil {
 		t.Fatal(err)
@@ -165,9 +144,7 @@ func TestAnOldStoreOfAServerIsMigratedOnceByManyAtOnce(t *testing.T) {
 func TestAMigrationOfAServerThatFailsChangesNothing(t *testing.T) {
 	s := postgresBackend.fresh(t)
 	steps, err := readMigrations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before := versionOf(t, s)
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x TEXT);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
@@ -204,9 +181,7 @@ func TestAServersDatabaseThatIsNoStoreIsRefusedUnchanged(t *testing.T) {
 		server.Exec(t, database, c.prepare)
 		place := server.URL("postgres", database)
 		db, err := connect(place, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		before := names(t, db.db, tables)
 		_, err = Open(place, c.opts)
@@ -233,14 +208,10 @@ func TestASchemaBesideAnotherProgramIsAStoreOfItsOwn(t *testing.T) {
 	var stores []*Store
 	for _, schema := range []string{"one", "two"} {
 		s := open(t, server.URL("postgres", database)+"&search_path="+schema, Options{})
-		if err := s.CreateRun(run, plan); err != nil { // the lock of this ID belongs to a schema
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateRun(run, plan)) // the lock of this ID belongs to a schema
 		stores = append(stores, s)
 	}
-	if err := stores[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, stores[0].Close())
 	again := open(t, stores[0].Path(), Options{ReadOnly: true})
 	if got := statuses(t, again)[run.ID]; got != sample.Stopped {
 		t.Errorf("the run of the closed store is %q, want %q", got, sample.Stopped)
@@ -298,9 +269,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 	server := postgrestest.Shared(t)
 	database := server.Database(t)
 	run, plan, _ := reporttest.Sample()
-	if err := open(t, server.URL("postgres", database), Options{}).CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, open(t, server.URL("postgres", database), Options{}).CreateRun(run, plan))
 	guarded := server.URL(url.UserPassword(postgrestest.Guarded, postgrestest.Password).String(), database)
 	expect := func(err error, rights string) {
 		t.Helper()
@@ -326,9 +295,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 // A host that accepts connections and is no server of PostgreSQL.
 func TestAHostThatSendsNothingIsAClearError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() { _ = l.Close() }()
 	at := l.Addr().String()
 	_, err = Open("postgres://u@"+at+"/db", Options{Wait: time.Second})
@@ -352,9 +319,7 @@ func TestPasswordsOfTheEnvironmentAndOfAFileAreUsed(t *testing.T) {
 	})
 	t.Run("PGPASSFILE", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "pgpass")
-		if err := os.WriteFile(file, []byte("*:*:"+database+":"+postgrestest.Guarded+":"+postgrestest.Password+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte("*:*:"+database+":"+postgrestest.Guarded+":"+postgrestest.Password+"\n"), 0o600))
 		t.Setenv("PGPASSFILE", file)
 		open(t, place, Options{})
 	})
@@ -370,9 +335,7 @@ func TestTextThatAServerRefusesIsStoredWithReplacements(t *testing.T) {
 	s := postgresBackend.fresh(t)
 	run, plan, samples := reporttest.Sized(1)
 	run.Skipped = map[string]string{"a": "why\x00"}
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	smp := samples[0]
 	smp.Failure = &sample.Failure{Kind: sample.SetupFailed, Message: "before\x00\xffafter"}
 	smp.Warnings = []string{"a\x00b"}
@@ -380,9 +343,7 @@ func TestTextThatAServerRefusesIsStoredWithReplacements(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := s.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := data.Samples[0].Failure.Message; got != "before\uFFFD\uFFFDafter" {
 		t.Errorf("message %q", got)
 	}
@@ -399,14 +360,10 @@ func TestRunsOfAServerAreOrderedByteByByte(t *testing.T) {
 	run, plan, _ := reporttest.Sample()
 	for _, id := range []string{"a-b", "ab", "a_b", "B", "ä"} {
 		run.ID = id
-		if err := s.CreateRun(run, plan); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateRun(run, plan))
 	}
 	runs, err := s.Runs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got []string
 	for _, r := range runs {
 		got = append(got, r.ID)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -29,9 +30,7 @@ func testProgressHasTheSamplesThatTheReaderLacks(t *testing.T, b backend) {
 	reader := open(t, place, Options{ReadOnly: true})
 
 	got, err := reader.Progress(run.ID, 0, sample.Throughput, sample.Transactions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(ids, got.IDs); diff != "" {
 		t.Errorf("IDs of all samples (−want +got):\n%s", diff)
 	}
@@ -54,17 +53,11 @@ func testProgressHasTheSamplesThatTheReaderLacks(t *testing.T, b backend) {
 
 	last := ids[len(ids)-1]
 	id, err := s.AppendSample(run.ID, samples[4])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	run.Status, run.Finished = sample.Complete, run.Started.Add(time.Hour)
-	if err := s.UpdateRun(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.UpdateRun(run))
 	got, err = reader.Progress(run.ID, last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(got.IDs) != 1 || got.IDs[0] != id || got.Status != sample.Complete || !got.Finished.Equal(run.Finished) {
 		t.Errorf("after sample %d: samples %v, %s, finished %v; want sample %d, complete", last, got.IDs, got.Status, got.Finished, id)
 	}
@@ -86,9 +79,7 @@ func testProgressAndHeadOfAnUnknownRun(t *testing.T, b backend) {
 		t.Errorf("an unknown name: %v, want ErrUnknownRun", err)
 	}
 	head, err := s.Head("20261121")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(&RunData{Run: run, Plan: plan}, head); diff != "" {
 		t.Errorf("the run and its plan (−want +got):\n%s", diff)
 	}
@@ -98,17 +89,13 @@ func testProgressAndHeadOfAnUnknownRun(t *testing.T, b backend) {
 func TestProgressFindsSamplesByTheirRun(t *testing.T) {
 	s := fresh(t)
 	rows, err := s.db.Query("EXPLAIN QUERY PLAN SELECT id, series_json FROM sample WHERE run_id = 'a' AND +id > 5 ORDER BY +id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer rows.Close()
 	found := false
 	for rows.Next() {
 		var id, parent, unused int
 		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, rows.Scan(&id, &parent, &unused, &detail))
 		found = found || detail == "SEARCH sample USING INDEX sample_by_trial (run_id=?)"
 	}
 	if !found {

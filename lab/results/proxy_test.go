@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -26,14 +27,10 @@ const socketName = ".s.PGSQL.5432"
 func startProxy(t *testing.T, to string) *proxy {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "wt-pg-") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l, err := net.Listen("unix", filepath.Join(dir, socketName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	p := &proxy{dir: dir, to: to}
 	go func() {
@@ -78,14 +75,10 @@ func TestASampleWhoseCommitWasNotConfirmedIsStoredOnce(t *testing.T) {
 	s := open(t, strings.Replace(place, socketDir, p.dir, 1), Options{})
 	run, plan, samples := reporttest.Sized(1)
 	run.Status = sample.Running
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	p.drop.Store(true)
 	id, err := s.AppendSample(run.ID, samples[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if p.drop.Load() {
 		t.Fatal("the proxy saw no commit, so that the test tests nothing")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 )
 
@@ -69,16 +70,10 @@ func startStranger(t *testing.T, path string) *stranger {
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	return &stranger{in, bufio.NewReader(out)}
 }
@@ -89,9 +84,7 @@ func (s *stranger) read(t *testing.T) string {
 		t.Fatal(err)
 	}
 	line, err := s.out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return strings.TrimSpace(line)
 }
 
@@ -103,13 +96,9 @@ func publicPlace(t *testing.T) string {
 		t.Skip("another user's process needs root")
 	}
 	dir, err := os.MkdirTemp("", "wt-public-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(dir, 0o755))
 	return filepath.Join(dir, fileName)
 }
 
@@ -123,9 +112,7 @@ func addRun(t *testing.T, s *Store, id string) {
 
 func closeStore(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 }
 
 func TestAUserWithoutWriteAccessSeesLaterWrites(t *testing.T) {
@@ -158,9 +145,7 @@ func TestAUserWithoutWriteAccessSeesLaterWrites(t *testing.T) {
 	expect("after its end", "b:6")
 	writer = open(t, path, Options{})
 	run, plan, _ := reporttest.Sample()
-	if err := writer.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.CreateRun(run, plan))
 	closeStore(t, writer)
 	stored := len(killAfter(t, path, 3))
 	if got := reader.read(t); !strings.Contains(got, fmt.Sprintf("%s:%d", run.ID, stored)) && !strings.Contains(got, fmt.Sprintf("%s:%d", run.ID, stored+1)) {
@@ -171,9 +156,7 @@ func TestAUserWithoutWriteAccessSeesLaterWrites(t *testing.T) {
 // The last process that closes a store deletes first the -shm file, then the -wal file.
 func TestAReaderWaitsWhileALogIsDeleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileName)
-	if err := os.WriteFile(path+"-wal", []byte("samples"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path+"-wal", []byte("samples"), 0o600))
 	time.AfterFunc(30*time.Millisecond, func() { os.Remove(path + "-wal") })
 	if without, err := lacksLog(path); err != nil || !without {
 		t.Errorf("%t, %v; want to read without the log", without, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -19,9 +20,7 @@ import (
 func open(t testing.TB, path string, opts Options) *Store {
 	t.Helper()
 	s, err := Open(path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -34,15 +33,11 @@ func fresh(t testing.TB) *Store {
 // fill stores the run of reporttest and returns the samples' ids.
 func fill(t testing.TB, s *Store, run sample.Run, plan suite.Plan, samples []sample.Sample) []int64 {
 	t.Helper()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	ids := make([]int64, len(samples))
 	for i := range samples {
 		id, err := s.AppendSample(run.ID, samples[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ids[i] = id
 	}
 	return ids
@@ -57,24 +52,18 @@ func testRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T, b backend) {
 	run.Seed = math.MaxUint64
 	s := b.fresh(t)
 	ids := fill(t, s, run, plan, samples)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		again := open(t, s.Path(), opts)
 		got, err := again.Load(run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := &RunData{Run: run, Plan: plan, Samples: samples, IDs: ids}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sample.Sample{}, "Outputs")); diff != "" {
 			t.Errorf("read only %v: stored and loaded differ (−want +got):\n%s", opts.ReadOnly, diff)
 		}
 		for i, id := range ids {
 			outputs, err := again.LoadOutputs(id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if diff := cmp.Diff(samples[i].Outputs, outputs); diff != "" {
 				t.Fatalf("outputs of sample %d differ (−want +got):\n%s", id, diff)
 			}
@@ -91,9 +80,7 @@ func TestAStoredRunBetweenHostsHasTheExistingNetwork(t *testing.T) {
 		s := fresh(t)
 		fill(t, s, run, plan, nil)
 		got, err := s.Load(run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, sc := range got.Plan.Scenarios {
 			if sc.Fabric.String() != want || sc.Fabric.NoCoalescing {
 				t.Errorf("testbed %q: %s has the fabric %q, without coalescing %t; want %q", testbed, sc.ID, sc.Fabric, sc.Fabric.NoCoalescing, want)
@@ -106,9 +93,7 @@ func TestAStoredRunBetweenHostsHasTheExistingNetwork(t *testing.T) {
 	s := fresh(t)
 	fill(t, s, run, plan, nil)
 	got, err := s.Load(run.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if f := got.Plan.Scenarios[0].Fabric; f.Offload != suite.OffloadTunnel {
 		t.Errorf("the offload that the suite set came back as %q", f.Offload)
 	}
@@ -128,9 +113,7 @@ func testGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T, b backend) {
 	s := b.fresh(t)
 	fill(t, s, run, plan, samples)
 	got, err := s.Load(run.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(samples, got.Samples, cmpopts.IgnoreFields(sample.Sample{}, "Outputs")); diff != "" {
 		t.Errorf("stored and loaded differ (−want +got):\n%s", diff)
 	}
@@ -156,21 +139,15 @@ func TestOutputsAreKeptByteForByteAndCompressed(t *testing.T) {
 func testOutputsAreKeptByteForByteAndCompressed(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	want := []sample.Output{
 		{Role: "server", Stdout: strings.Repeat("[  5] 0.00-1.00 sec 1.10 GBytes\n", 20000), Stderr: "\x00\xff not UTF-8 \xc3", Exit: -1},
 		{Role: "client", Exit: 3},
 	}
 	id, err := s.AppendSample(run.ID, sample.Sample{Scenario: "raw/stream", Outputs: want})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, err := s.LoadOutputs(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -190,13 +167,9 @@ func testRunsAreListedNewestFirstWithTheirCounts(t *testing.T, b backend) {
 	fill(t, s, run, plan, samples)
 	older := run
 	older.ID, older.Started, older.Finished, older.Status, older.Skipped = "20260101-000000-quick", run.Started.Add(-time.Hour), time.Time{}, sample.Running, nil
-	if err := s.CreateRun(older, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(older, plan))
 	got, err := s.Runs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// 8 scenarios × 6 blocks, one repeated after a hung tool, one failed twice.
 	want := []RunSummary{
 		{ID: run.ID, Suite: "quick", Title: run.Title, Started: run.Started, Finished: run.Finished, Status: sample.Complete, Machine: "lab-1", Scenarios: 9, Skipped: 1, Samples: 50, Failures: 3},
@@ -220,13 +193,9 @@ func testANamedRunIsFoundByItsNameAndListedWithItsForm(t *testing.T, b backend) 
 		if name == "fix/mtu" {
 			run.Note, run.Options.Command = "a note, with 'quotes'", "run quick --short"
 		}
-		if err := s.CreateRun(run, plan); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateRun(run, plan))
 	}
-	if err := s.SetHeadline("20261122-080000-quick", "The bridge carries 3 % less."); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.SetHeadline("20261122-080000-quick", "The bridge carries 3 % less."))
 	if err := s.SetHeadline("nosuch", "x"); !errors.Is(err, ErrUnknownRun) {
 		t.Errorf("the headline of no run: %v", err)
 	}
@@ -285,32 +254,22 @@ func testUpdateRunChangesWhatARunLearnsAndKeepsTheRest(t *testing.T, b backend) 
 	run, plan, _ := reporttest.Sample()
 	begun := run
 	begun.Finished, begun.Status, begun.Skipped, begun.Environment = time.Time{}, sample.Running, nil, sample.Environment{}
-	if err := s.CreateRun(begun, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(begun, plan))
 	want := run
 	want.Skipped = map[string]string{"vxlan/rr": "this kernel has no vxlan"}
-	if err := s.UpdateRun(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.UpdateRun(want))
 	after := run
 	after.Skipped, after.Seed, after.Suite = nil, 7, "other"
-	if err := s.UpdateRun(after); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.UpdateRun(after))
 	expectRun(t, s, want)
-	if err := s.UpdateRun(run); err != nil { // its Skipped takes the place of the other
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.UpdateRun(run)) // its Skipped takes the place of the other
 	expectRun(t, s, run)
 }
 
 func expectRun(t *testing.T, s *Store, want sample.Run) {
 	t.Helper()
 	got, err := s.Load(want.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(want, got.Run); diff != "" {
 		t.Errorf("(−want +got):\n%s", diff)
 	}
@@ -321,9 +280,7 @@ func TestSecondRunOfTheSameIDIsRefused(t *testing.T) { onEach(t, testSecondRunOf
 func testSecondRunOfTheSameIDIsRefused(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	other := run
 	other.Title = "another"
 	if err := s.CreateRun(other, plan); !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), run.ID) {
@@ -340,9 +297,7 @@ func testRunIsFoundByPrefixAndLatest(t *testing.T, b backend) {
 	for i, id := range []string{"20261121-093015-quick", "20261121-101500-aa", "20261122-080000-quick"} {
 		r := run
 		r.ID, r.Started = id, run.Started.Add(time.Duration(i)*time.Hour)
-		if err := s.CreateRun(r, plan); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.CreateRun(r, plan))
 	}
 	for name, want := range map[string]string{
 		"": "20261122-080000-quick", "latest": "20261122-080000-quick", "20261121-1": "20261121-101500-aa",
@@ -377,9 +332,7 @@ func testUnknownRunIsAnErrorEverywhere(t *testing.T, b backend) {
 		t.Errorf("Load of an empty store: %v", err)
 	}
 	run, plan, samples := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	wrong := run
 	wrong.ID = "20261121-093015-quik"
 	_, appendErr := s.AppendSample(wrong.ID, samples[0])
@@ -400,9 +353,7 @@ func TestWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T) {
 func testWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	given := sample.Sample{
 		Scenario: "raw/rr", Warnings: []string{"first"},
 		Metrics: sample.Metrics{sample.Throughput: 1e9, sample.RTT: math.NaN(), sample.Cwnd: math.Inf(1)},
@@ -412,9 +363,7 @@ func testWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T, b backend) {
 		t.Fatal(err)
 	}
 	data, err := s.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := data.Samples[0]
 	if diff := cmp.Diff(sample.Metrics{sample.Throughput: 1e9}, got.Metrics); diff != "" {
 		t.Error(diff)

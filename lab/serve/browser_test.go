@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -51,9 +52,7 @@ func TestEveryPageInABrowser(t *testing.T) {
 	named.Name, named.Note = "feature/vrouter-direct-checksums", "after the update of the kernel to 6.18.9 on both hosts"
 	named.Options.Command = "run contrail-windows --scenario bridge/stream,vxlan/stream --short"
 	put(t, writer, named, plan, samples[:2])
-	if err := writer.SetHeadline(named.ID, strings.Repeat("The bridge carries 3.6 % less than raw [2.4, 4.1], completes 15.0 % fewer transactions. ", 3)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.SetHeadline(named.ID, strings.Repeat("The bridge carries 3.6 % less than raw [2.4, 4.1], completes 15.0 % fewer transactions. ", 3)))
 	_, at := site(t, reader)
 	paths := []string{
 		"/", "/?suite=slow", "/runs/20261121-093015-quick", "/runs/" + running.ID, "/runs/" + running.ID + "/live", "/runs/20261121-093015-quick/live",
@@ -144,9 +143,7 @@ func TestALiveViewInABrowserGrowsAndEnds(t *testing.T) {
 		t.Errorf("%d scenarios are shown, want 9", got)
 	}
 	running.Status, running.Finished = sample.Complete, running.Started.Add(time.Hour)
-	if err := writer.UpdateRun(running); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.UpdateRun(running))
 	p.Until(t, `document.getElementById('note').textContent`, "The run has ended. Its report has all figures.")
 	p.Until(t, `document.querySelector('#note a').getAttribute('href')`, "/runs/"+running.ID)
 	if problems, _ := p.Seen(); len(problems) > 0 {

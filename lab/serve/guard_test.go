@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 const secret = "a-token-of-the-test-1"
@@ -126,9 +128,7 @@ func TestTokensOfFiles(t *testing.T) {
 		strings.Repeat("x", 1_000_000): "",
 	} {
 		path := filepath.Join(dir, "token")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 		got, err := ReadToken(path)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("token of %.30q: %.30q, %v, want %.30q", text, got, err, want)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // Clients that connect and send nothing must not keep others out.
@@ -15,38 +17,28 @@ func TestSilentClientsDoNotKeepOthersOut(t *testing.T) {
 	at, _ := running(t, New(Options{Store: reader}))
 	for range mostConnections + 50 {
 		c, err := net.Dial("tcp", at[len("http://"):])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer c.Close()
 	}
 	client := http.Client{Timeout: 5 * time.Second}
 	answer, err := client.Get(at + "/api/runs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	answer.Body.Close()
 }
 
 func TestANewConnectionReplacesTheOldestOfTheClientWithMost(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer inner.Close()
 	l := &limiter{Listener: inner, all: 4, each: 3}
 	connect := func(from string) *connection {
 		t.Helper()
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 		far, err := d.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { far.Close() })
 		c, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c.(*connection)
 	}

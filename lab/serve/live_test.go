@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 )
@@ -19,16 +20,12 @@ type event struct{ name, id, data string }
 func listen(t *testing.T, address string, headers ...string) <-chan event {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		t.Fatalf("the stream is %q with status %d, want text/event-stream and 200", kind, response.StatusCode)
 	}
@@ -149,9 +146,7 @@ func TestALiveViewFollowsTheRunToItsEnd(t *testing.T) {
 	}
 
 	running.Status, running.Finished = sample.Complete, running.Started.Add(time.Hour)
-	if err := writer.UpdateRun(running); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.UpdateRun(running))
 	for _, stream := range []<-chan event{events, more} {
 		if last := closed(t, stream); last.name != "end" || last.data != `{"status":"complete"}` {
 			t.Errorf("the last event is %v, want the end of a complete run", last)
@@ -209,9 +204,7 @@ func TestAReaderWhoLeavesEndsItsStream(t *testing.T) {
 	_, reader, running, _ := filled(t)
 	s, at := site(t, reader)
 	response, err := http.Get(at + "/runs/" + running.ID + "/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n := len(s.streams); n != 1 {
 		t.Errorf("%d streams, want 1", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
@@ -23,9 +24,7 @@ func matrixRun(t *testing.T, hosts, parallel int) (sample.Run, suite.Plan) {
 		names = append(names, fmt.Sprintf("h%d", i))
 	}
 	m, err := suite.NewMatrix(names, "all", parallel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return run, suite.Plan{Suite: "hosts", Nodes: 2, Trials: 2, Matrix: m, Scenarios: plan.Scenarios[:1]}
 }
 

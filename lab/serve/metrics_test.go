@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -80,9 +81,7 @@ func TestMetricsAreOpenMetricsOfTheNewestRuns(t *testing.T) {
 		t.Errorf("%d figures, want 20 or more", figures)
 	}
 	problems, err := promlint.New(strings.NewReader(classic)).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range problems {
 		t.Errorf("the metric %s has a problem: %s", p.Metric, p.Text)
 	}

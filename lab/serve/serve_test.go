@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
@@ -36,9 +37,7 @@ func store(t testing.TB) (writer, reader *results.Store) {
 		results.Options
 	}{{&writer, results.Options{}}, {&reader, results.Options{ReadOnly: true}}} {
 		s, err := results.Open(path, open.Options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		*open.into = s
 	}
@@ -47,9 +46,7 @@ func store(t testing.TB) (writer, reader *results.Store) {
 
 func put(t testing.TB, s *results.Store, run sample.Run, plan suite.Plan, samples []sample.Sample) {
 	t.Helper()
-	if err := s.CreateRun(run, plan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.CreateRun(run, plan))
 	for i := range samples {
 		if _, err := s.AppendSample(run.ID, samples[i]); err != nil {
 			t.Fatal(err)
@@ -115,9 +112,7 @@ type answer struct {
 func ask(t testing.TB, method, address string, headers ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i := 0; i+1 < len(headers); i += 2 {
 		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
 			r.Host = headers[i+1]
@@ -125,14 +120,10 @@ func ask(t testing.TB, method, address string, headers ...string) answer {
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
@@ -200,13 +191,9 @@ func TestTheListOfRunsAsJSONIsThatOfTheCommand(t *testing.T) {
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader)
 	list, err := reader.Runs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var want bytes.Buffer
-	if err := export.JSON(&want, list); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, export.JSON(&want, list))
 	a := get(t, at+"/api/runs")
 	if diff := cmp.Diff(want.String(), a.body); diff != "" {
 		t.Error(diff)
@@ -299,21 +286,15 @@ func unescape(text string) string { return html.UnescapeString(text) }
 func raw(t *testing.T, at, request string) string {
 	t.Helper()
 	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	if _, err := io.WriteString(c, request); err != nil {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	line, _, _ := strings.Cut(string(text), "\r\n")
 	return line
 }
@@ -372,9 +353,7 @@ func TestAThousandRunsAreListedWithoutTheirSamples(t *testing.T) {
 func change(t *testing.T, path, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer db.Close()
 	if _, err := db.Exec(statement); err != nil {
 		t.Fatal(err)
@@ -456,9 +435,7 @@ func TestLinksToChangeAPageKeepItsChoices(t *testing.T) {
 func running(t *testing.T, s *Site) (at string, end func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
@@ -472,9 +449,7 @@ func TestRunsAreNamedAndSeparatedByTheirForm(t *testing.T) {
 	run, plan, samples := later(5, 0.5)
 	run.Name, run.Note, run.Options.Command = "fix/mtu", "after the update", "run quick --short"
 	put(t, writer, run, plan, samples)
-	if err := writer.SetHeadline(run.ID, "The bridge carries 3.6 % less than raw."); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, writer.SetHeadline(run.ID, "The bridge carries 3.6 % less than raw."))
 	_, at := site(t, reader)
 	for path, want := range map[string][]string{
 		"/":                                   {"<b>fix/mtu</b>", "after the update", "The bridge carries 3.6 % less than raw.", "<small>--short</small>", "What a virtual network costs, in three minutes"},

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // otherHeld is another namespace, and a path to it that is not its name.
@@ -21,18 +23,14 @@ func otherHeld(t *testing.T) (s *Space, path string) {
 func boundInode(t *testing.T, name string) uint32 {
 	t.Helper()
 	var st unix.Stat_t
-	if err := unix.Stat(filepath.Join(Dir, name), &st); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Stat(filepath.Join(Dir, name), &st))
 	return uint32(st.Ino)
 }
 
 func inodeOf(t *testing.T, s *Space) uint32 {
 	t.Helper()
 	inode, err := s.Inode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return inode
 }
 
@@ -42,21 +40,13 @@ func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
 	s := fresh(t, "adopts")
 	other, path := otherHeld(t)
 	former := inodeOf(t, s)
-	if err := s.Pair(Veth{Name: "before", PeerName: "before1", MTU: 1500}, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Pair(Veth{Name: "before", PeerName: "before1", MTU: 1500}, s))
 	if _, err := s.ReadSysfs("before/mtu"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Sysctl("net.ipv4.ip_forward", "1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Pair(Veth{Name: "inside", PeerName: "inside1", MTU: 1400}, other); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Adopt(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Sysctl("net.ipv4.ip_forward", "1"))
+	must.Succeed(t, other.Pair(Veth{Name: "inside", PeerName: "inside1", MTU: 1400}, other))
+	must.Succeed(t, s.Adopt(path))
 	want := inodeOf(t, other)
 	if want == former {
 		t.Fatal("the two namespaces are one")
@@ -94,12 +84,8 @@ func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
 func TestDeletingTheNameOfAnAdoptedNamespaceLeavesItsFile(t *testing.T) {
 	s := fresh(t, "adopts")
 	other, path := otherHeld(t)
-	if err := s.Adopt(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := Delete(s.Name); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Adopt(path))
+	must.Succeed(t, Delete(s.Name))
 	if _, err := os.Lstat(filepath.Join(Dir, s.Name)); !os.IsNotExist(err) {
 		t.Errorf("the name is still there: %v", err)
 	}
@@ -112,9 +98,7 @@ func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
 	s := fresh(t, "adopts")
 	before := inodeOf(t, s)
 	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(plain, nil, 0o600))
 	for path, say := range map[string]string{plain: "not a namespace", "/nowhere/at/all": "no such file"} {
 		err := s.Adopt(path)
 		if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), path) {
@@ -128,9 +112,7 @@ func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
 		t.Error("the name leads elsewhere after a failure")
 	}
 	own, err := Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer own.Close()
 	if err := own.Adopt("/proc/self/ns/net"); err == nil {
 		t.Error("the process's own namespace became another")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 // run runs a command in a namespace, and returns its output.
@@ -42,9 +44,7 @@ ip neighbour show proxy dev data
 cd /proc/sys/net
 grep -s . ipv4/conf/data/* ipv6/conf/data/* ipv4/neigh/data/* ipv6/neigh/data/*`+" || true")
 	features, err := s.Features("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, f := range features {
 		if f.On && name == "tx-tcp-segmentation" {
 			text += "TSO is on"
@@ -70,16 +70,12 @@ func assertState(t *testing.T, s *Space, before string) {
 func lender(t *testing.T) (host, node *Space) {
 	t.Helper()
 	host, peer := fresh(t, "host"), fresh(t, "peer")
-	if err := host.Pair(Veth{Name: "data", PeerName: "far", MTU: 1400}, peer); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, host.Pair(Veth{Name: "data", PeerName: "far", MTU: 1400}, peer))
 	for _, err := range []error{
 		host.Address("data", netip.MustParsePrefix("10.1.0.1/24")), host.Address("data", netip.MustParsePrefix("fd00:1::1/64")),
 		host.DeviceSysctl("ipv6", "data", "accept_dad", "0"), host.Up("data"), peer.Up("far"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	// The kernel adds the link-local address when the carrier is seen, and its routes later
 	// (net/ipv6/addrconf.c, addrconf_dad_work).
@@ -107,9 +103,7 @@ done`)
 // lend moves the device "data" to the node.
 func lend(t *testing.T, host, node *Space) {
 	t.Helper()
-	if err := host.Do(func() error { return node.Borrow("data") }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, host.Do(func() error { return node.Borrow("data") }))
 }
 
 func remove(host, node *Space) error { return host.Do(func() error { return Delete(node.Name) }) }
@@ -153,9 +147,7 @@ echo 2 > /proc/sys/net/ipv4/conf/data/rp_filter`)
 		t.Errorf("seen from another namespace: %t, %v", elsewhere, err)
 	}
 	assertNames(t, Delete(node.Name), "belongs to another network namespace")
-	if err := remove(host, node); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, remove(host, node))
 	assertState(t, host, before)
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // group makes a control group in a hierarchy that the machine has.
@@ -33,9 +35,7 @@ func TestControlGroupsGoWithAllBeneathThem(t *testing.T) {
 	name := fmt.Sprintf("wt-cg%d", os.Getpid())
 	other := group(t, name+"other")
 	g := group(t, name)
-	if err := DeleteCgroups(name); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, DeleteCgroups(name))
 	if _, err := os.Stat(g); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", g, err)
 	}
@@ -53,9 +53,7 @@ func TestAControlGroupWithALivingProcessIsNamed(t *testing.T) {
 	name := fmt.Sprintf("wt-cgl%d", os.Getpid())
 	g := group(t, name)
 	sleeper := exec.Command("sleep", "60")
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, sleeper.Start())
 	end := func() {
 		sleeper.Process.Kill()
 		sleeper.Wait()

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/parallel"
 )
 
@@ -17,26 +18,18 @@ func TestANamespacesHomeGoesWithItAndWhatIsMountedThere(t *testing.T) {
 	}
 	name := fmt.Sprintf("wt-home%d", os.Getpid())
 	s, err := Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer Delete(name)
 	defer s.Close()
 	deep := filepath.Join(Home(name), "a", "b")
-	if err := os.MkdirAll(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(deep, 0o700))
 	for _, dir := range []string{filepath.Dir(deep), deep} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(dir, 0o700))
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 			t.Skipf("mounting a tmpfs: %v", err)
 		}
 	}
-	if err := Delete(name); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Delete(name))
 	if _, err := os.Lstat(Home(name)); !os.IsNotExist(err) {
 		t.Errorf("the home is still there: %v", err)
 	}
@@ -51,11 +44,7 @@ func TestAHomeCanBeRemovedByTwoProcesses(t *testing.T) {
 	}
 	name := fmt.Sprintf("wt-twice%d", os.Getpid())
 	for range 200 {
-		if err := os.MkdirAll(filepath.Join(Home(name), "a", "b"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := parallel.Each([]int{0, 1}, func(int, int) error { return DeleteHome(name) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(Home(name), "a", "b"), 0o700))
+		must.Succeed(t, parallel.Each([]int{0, 1}, func(int, int) error { return DeleteHome(name) }))
 	}
 }

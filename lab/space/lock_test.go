@@ -10,25 +10,21 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first, err := TakeLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = TakeLock(path)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
 		t.Errorf("the second: %v; want an error that names process %d", err, os.Getpid())
 	}
-	if err := first.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.Unlock())
 	second, err := TakeLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := second.Unlock(); err != nil {
 		t.Error(err)
 	}
@@ -41,9 +37,7 @@ func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
 func TestTheLockDoesNotFollowALink(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "lock"), filepath.Join(dir, "other")
-	if err := errors.Join(os.WriteFile(other, []byte("text"), 0o600), os.Symlink(other, path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.WriteFile(other, []byte("text"), 0o600), os.Symlink(other, path)))
 	if l, err := TakeLock(path); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("lock %v, error %v; want ELOOP", l, err)
 	}
@@ -60,13 +54,9 @@ func TestUnlockRemovesOnlyItsFile(t *testing.T) {
 	if err == nil {
 		err = os.Remove(path)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	second, err := TakeLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := first.Unlock(); err != nil {
 		t.Error(err)
 	}
@@ -86,9 +76,7 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	}
 	// The test calls flock(2) itself: TakeLock would remove the file that flock(1) may have just opened.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	for deadline := time.Now().Add(10 * time.Second); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil; time.Sleep(10 * time.Millisecond) {
 		syscall.Flock(int(file.Fd()), syscall.LOCK_UN)

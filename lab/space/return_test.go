@@ -1,6 +1,10 @@
 package space
 
-import "testing"
+import (
+	"testing"
+
+	"windtunnel/internal/must"
+)
 
 func TestTheSettingsOfAVanishedDeviceAreReportedOnce(t *testing.T) {
 	host, node := lender(t)
@@ -73,9 +77,7 @@ func TestADeviceThatWasNotMovedKeepsItsSettings(t *testing.T) {
 		}
 		return b.save(node.Name)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := remove(host, node); err != nil {
 		t.Error(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 // fresh makes a namespace that is gone after the test.
@@ -19,9 +21,7 @@ func fresh(t *testing.T, name string) *Space {
 		t.Skip("making network namespaces needs root")
 	}
 	s, err := Create(fmt.Sprintf("wt-t%d-%s", os.Getpid(), name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), Delete(s.Name)); err != nil {
 			t.Error(err)
@@ -68,13 +68,9 @@ func TestDeletingWhatIsGoneIsNoError(t *testing.T) {
 // What is set in one namespace is set there alone, and is recorded.
 func TestSettingsStayInTheirNamespace(t *testing.T) {
 	a, b := fresh(t, "a"), fresh(t, "b")
-	if err := a.Pair(Veth{Name: "left", PeerName: "right", MTU: 1400}, b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Pair(Veth{Name: "left", PeerName: "right", MTU: 1400}, b))
 	const key = "net.ipv4.ip_forward"
-	if err := a.Sysctl(key, "1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Sysctl(key, "1"))
 	for s, want := range map[*Space]string{a: "1", b: "0"} {
 		var got []byte
 		err := s.Do(func() (err error) {
@@ -85,22 +81,16 @@ func TestSettingsStayInTheirNamespace(t *testing.T) {
 			t.Errorf("%s in %s is %q (%v), want %s", key, s.Name, got, err, want)
 		}
 	}
-	if err := b.SteerReceive("right", 1, []int{1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.SteerReceive("right", 1, []int{1}))
 	if got, err := b.ReadSysfs("right/queues/rx-0/rps_cpus"); err != nil || strings.Trim(got, "0,") != "2" {
 		t.Errorf("rps_cpus = %q (%v), want CPU 1", got, err)
 	}
 	if _, err := a.ReadSysfs("right/mtu"); err == nil {
 		t.Error("the sysfs of one namespace shows a device of another")
 	}
-	if err := a.Offloads("left", map[string]bool{"tx-tcp-segmentation": false, "tx-of-no-kernel": true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, a.Offloads("left", map[string]bool{"tx-tcp-segmentation": false, "tx-of-no-kernel": true}))
 	on, err := a.OffloadsOn("left")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range on {
 		if f == "tx-tcp-segmentation" {
 			t.Error("TSO is still on")
@@ -118,9 +108,7 @@ func TestSettingsStayInTheirNamespace(t *testing.T) {
 
 func TestAWorkloadsNamespaceRecordsWhatBoundsItsSockets(t *testing.T) {
 	s := fresh(t, "bounds")
-	if err := s.Workloads(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Workloads())
 	got := s.Settings().Sysctls
 	for _, key := range []string{"tcp_rmem", "tcp_wmem", "tcp_limit_output_bytes"} {
 		var want []byte
@@ -153,9 +141,7 @@ func TestErrorsNameDeviceAndNamespace(t *testing.T) {
 		t.Errorf("removing what is not there: %v", err)
 	}
 	current, err := Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer current.Close()
 	if _, err := current.Link("nodev"); err == nil || !strings.Contains(err.Error(), "find device nodev in the current network namespace: ") {
 		t.Errorf("without a name: %v", err)

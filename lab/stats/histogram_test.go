@@ -9,20 +9,18 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"windtunnel/internal/must"
 )
 
 func encoded(t testing.TB, lowest, highest int64, digits int, values ...int64) string {
 	t.Helper()
 	h := hdrhistogram.New(lowest, highest, digits)
 	for _, v := range values {
-		if err := h.RecordValue(v); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.RecordValue(v))
 	}
 	b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(b)
 }
 
@@ -83,9 +81,7 @@ func TestEmptyHistogramsHaveNoPercentiles(t *testing.T) {
 
 func TestPercentileOutOfRangeIsNotOK(t *testing.T) {
 	h, _, err := MergeHistograms([]string{encoded(t, 1, 1000, 3, 5)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range []float64{-1, 101, math.NaN()} {
 		if v, ok := h.Percentile(p); ok {
 			t.Errorf("percentile %v = %v", p, v)
@@ -103,9 +99,7 @@ func TestDamagedHistogramIsAnErrorAndLeavesTheSumAsItWas(t *testing.T) {
 		"checksum": base64.StdEncoding.EncodeToString(raw),
 	} {
 		var h Histogram
-		if err := h.Add(good); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.Add(good))
 		if err := h.Add(bad); err == nil {
 			t.Errorf("%s: no error", name)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing/quick"
 
 	"golang.org/x/perf/benchmath"
+
+	"windtunnel/internal/must"
 )
 
 // exactCoverage computes 1 − 2·Σ_{i<k} C(n,i)/2ⁿ in whole numbers.
@@ -92,9 +94,7 @@ func TestIntervalAgreesWithBenchmath(t *testing.T) {
 			xs[i] = rng.NormFloat64()
 		}
 		iv, _, err := MedianInterval(xs, 0.95)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ref := benchmath.AssumeNothing.Summary(benchmath.NewSample(slices.Clone(xs), &benchmath.DefaultThresholds), 0.95)
 		if math.Abs(ref.Center-iv.Median) > 1e-12 || ref.Lo < iv.Low || ref.Hi > iv.High || (ref.Lo != iv.Low && ref.Hi != iv.High) {
 			t.Errorf("n = %d: %+v, benchmath has %+v", n, iv, ref)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"windtunnel/internal/must"
 )
 
 // estimateCase is one comparison; Ratio and Effect are of pairs only.
@@ -38,13 +40,9 @@ type reference struct {
 func referenceValues(t *testing.T) reference {
 	t.Helper()
 	text, err := os.ReadFile("testdata/reference.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var r reference
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &r))
 	t.Logf("reference values made by %s", r.MadeBy)
 	return r
 }

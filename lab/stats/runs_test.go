@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestShiftExcludesZeroExactlyWhereItsTestFindsADifference(t *testing.T) {
@@ -42,9 +44,7 @@ func TestDetectableShiftOfRunsIsFoundWithThePowerAskedFor(t *testing.T) {
 		found := 0
 		truth := Spread{1, freedom}
 		shift, err := truth.Detectable(3, 3, 0.05, 0.8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for range rounds {
 			a, b := make([]float64, 3), make([]float64, 3)
 			for i := range a {

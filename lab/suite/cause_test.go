@@ -5,19 +5,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 func TestCausesNameTheFiguresThatTheyExplain(t *testing.T) {
 	s, err := Parse("x.yaml", []byte(with(`causes:
   - {subjects: [bridge], baseline: raw, metrics: [throughput_bps, sender_cpu_percent], cause: a}
   - {subject: bridge/stream, cause: b}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := s.Expand(ExpandOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	metrics := []string{"throughput_bps", "sender_cpu_percent"}
 	if diff := cmp.Diff([]Cause{
 		{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: metrics, Cause: "a"},

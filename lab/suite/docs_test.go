@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // reference is the text of docs/suites.md.
 func reference(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("../../docs/suites.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(data)
 }
 
@@ -137,9 +137,7 @@ func checkRows[T any](t *testing.T, rows []string, of mapping[T]) {
 			continue
 		}
 		preset, err := json.Marshal(f.preset)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if want := "`" + strings.Trim(string(preset), `"`) + "`"; !strings.Contains(cell, want) {
 			t.Errorf("%s: the default is %s, the reference says %q", f.key, want, cell)
 		}

@@ -3,6 +3,8 @@ package suite
 import (
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 const endpointSuite = `suite: s
@@ -18,13 +20,9 @@ scenarios:
 
 func TestEndpointsMultiplyScenariosAsFabricsDo(t *testing.T) {
 	s, err := Parse("s.yaml", []byte(endpointSuite))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := s.Expand(ExpandOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []Endpoint{{Name: "plain"}, {Name: "spread", Spread: true, NoSegmentation: true}, {Name: "guest", Kind: VM, CPUs: 2, Memory: 1 << 30}}
 	if len(p.Scenarios) != len(want) {
 		t.Fatalf("%d scenarios, want %d", len(p.Scenarios), len(want))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 func TestAHypothesisOfGroupsIsOneForEveryPart(t *testing.T) {
@@ -175,13 +177,9 @@ func TestABandIsReadExactly(t *testing.T) {
 func TestAHypothesisWithoutUpperBoundSurvivesJSON(t *testing.T) {
 	p := mustExpand(t, tall+"hypotheses: [{claim: c, baseline: raw/rr, subject: bridge/rr, ratio: '>= 0.95'}]\n", ExpandOptions{})
 	data, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var back Plan
-	if err := json.Unmarshal(data, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(data, &back))
 	if diff := cmp.Diff(p, &back); diff != "" || back.Hypotheses[0].High != math.MaxFloat64 {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 // tall is a suite of three groups, for ladders and hypotheses.
@@ -86,9 +88,7 @@ hypotheses:
   - {claim: d, baseline: raw, subjects: [bridge, builtin], ratio: 1 ± 2 %}
 `)
 	p, err := s.Expand(ExpandOptions{Tool: "iperf3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff([]Ladder{{"", []string{"raw/st", "bridge/st"}, []string{"r", "b"}}}, p.Ladders); diff != "" {
 		t.Errorf("ladders (-want +got):\n%s", diff)
 	}

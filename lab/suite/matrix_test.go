@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 func hostNames(n int) (names []string) {
@@ -19,9 +21,7 @@ func hostNames(n int) (names []string) {
 func TestRoundsHaveEveryPairOnceAndNoHostTwice(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 5, 6, 7, 8, 9, 26, 27, 100, 101, 1000} {
 		m, err := NewMatrix(hostNames(n), "all", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		checkRounds(t, m)
 		want := 2 * (n - 1 + n%2)
 		if got := len(m.Rounds()); got != want {
@@ -33,9 +33,7 @@ func TestRoundsHaveEveryPairOnceAndNoHostTwice(t *testing.T) {
 	}
 	for _, pairs := range []string{"ring", "h0:h1", "h0:h1,h1:h0,h2:h3,h0:h3", "h4:h0,h3:h0,h2:h0"} {
 		m, err := NewMatrix(hostNames(5), pairs, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		checkRounds(t, m)
 	}
 }
@@ -76,9 +74,7 @@ func checkRounds(t *testing.T, m *Matrix) {
 
 func TestARingHasFewRounds(t *testing.T) {
 	m, err := NewMatrix(hostNames(100), "ring", 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := len(m.Rounds()); got > 3 || m.Len() != 100 {
 		t.Errorf("a ring of 100 hosts has %d pairs in %d rounds, want 100 pairs in 3 rounds at most", m.Len(), got)
 	}
@@ -106,9 +102,7 @@ func TestMistakesInPairsAreErrors(t *testing.T) {
 
 func TestHostsWithoutAPairAreLeftOut(t *testing.T) {
 	m, err := NewMatrix(hostNames(5), "h3:h1, h1:h3", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if want := []string{"h1", "h3"}; !slices.Equal(m.Hosts, want) {
 		t.Errorf("the hosts are %v, want %v", m.Hosts, want)
 	}
@@ -130,9 +124,7 @@ func TestThePairOfAnIDIsFound(t *testing.T) {
 
 func TestAPlanBecomesPairwise(t *testing.T) {
 	m, err := NewMatrix(hostNames(3), "all", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	timing := Timing{Duration: time.Second}
 	p := &Plan{Trials: 2, Scenarios: []Scenario{{ID: "raw/one", Timing: timing}, {ID: "bridge/one", Timing: timing}}, Comparisons: []Comparison{{Baseline: "raw/one", Subject: "bridge/one"}}, Matrix: m}
 	one := *p

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/units"
 )
 
@@ -108,9 +109,7 @@ hypotheses:
   - {claim: h, subject: raw, metric: receiver_cpu_cores, over: sender_cpu_cores, ratio: 3 ± 1}`)}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		texts[f] = string(data)
 	}
 	for i, example := range documented(t, "yaml") {
@@ -211,12 +210,8 @@ func decode(t *testing.T, text string) any {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, json.Unmarshal(data, &v))
 	return v
 }
 

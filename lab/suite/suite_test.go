@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 // small is a suite that tests add to.
@@ -290,9 +292,7 @@ comparisons: [{baseline: iperf3, subject: builtin}, {baseline: iperf3/st, subjec
 published: [{scenario: iperf3/st, metric: throughput_bps, value: 1 Gbit/s, source: x}]
 `)
 	p, err := s.Expand(ExpandOptions{Tool: "netperf", Duration: 3 * time.Second, Trials: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if ids(p) != "netperf/st bridge/rr" || p.Trials != 2 || len(p.Comparisons) != 0 || len(p.Published) != 0 {
 		t.Errorf("scenarios %q, %d trials, comparisons %q, %d published", ids(p), p.Trials, pairs(p), len(p.Published))
 	}
@@ -343,9 +343,7 @@ scenarios:
 func TestEncapsulationsOfASystemAreSystemsOfTheirOwn(t *testing.T) {
 	text := "suite: s\nworkloads: {st: {kind: tcp_stream}}\nscenarios:\n  - system: vrouter\n    encap: [mpls-gre, vxlan]\n"
 	p, err := mustParse(t, text).Expand(ExpandOptions{Vocabulary: Vocabulary{Systems: []string{"vrouter-mpls-gre", "vrouter-vxlan"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(p.Scenarios) != 2 || p.Scenarios[0].ID != "vrouter-mpls-gre/st" || p.Scenarios[1].System != "vrouter-vxlan" {
 		t.Errorf("the scenarios are %+v, want vrouter-mpls-gre and vrouter-vxlan", p.Scenarios)
 	}

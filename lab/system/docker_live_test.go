@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 )
@@ -20,9 +21,7 @@ import (
 func inode(t *testing.T, path string) uint64 {
 	t.Helper()
 	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Stat(path, &st))
 	return st.Ino
 }
 
@@ -31,25 +30,17 @@ func assertAdopted(t *testing.T, n *Node, e Endpoint) {
 	t.Helper()
 	d := dockerOf(n)
 	root, err := d.root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pid, err := d.run("inspect", "--format", "{{.State.Pid}}", e.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lives := inode(t, filepath.Join(root, "proc", pid, "ns/net"))
 	if got := inode(t, filepath.Join(space.Dir, e.Space.Name)); got != lives {
 		t.Errorf("the name %s leads to %d; the container lives in %d", e.Space.Name, got, lives)
 	}
 	l, err := e.Space.Link(EndpointDevice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	routes, err := e.Space.Links.RouteList(l, unix.AF_INET)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	connected := 0
 	for _, r := range routes {
 		if r.Dst != nil && r.Dst.String() == e.V4.Masked().String() {
@@ -73,9 +64,7 @@ func assertApart(t *testing.T, n *Node) {
 	t.Helper()
 	d := dockerOf(n)
 	root, err := d.root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range []string{"/run", "/var/lib"} {
 		if inode(t, root+path) == inode(t, path) {
 			t.Errorf("dockerd shares %s with the machine", path)
@@ -85,9 +74,7 @@ func assertApart(t *testing.T, n *Node) {
 		t.Error("dockerd sees, and so may hold, other people's network namespaces")
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, d.home) && !strings.Contains(line, " - bpf ") { // a vrouter's pins
 			t.Errorf("a mount of dockerd's is seen from outside: %s", line)
@@ -260,12 +247,8 @@ func TestDockersBridgeStartsNothingWhereNoContainerIs(t *testing.T) {
 func TestADockerdThatDiesAtStartIsQuoted(t *testing.T) {
 	n := bridgeOfTwo(t)
 	home, err := n.home()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(home, "data"), nil, 0o600); err != nil { // where it wants a directory
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(filepath.Join(home, "data"), nil, 0o600)) // where it wants a directory
 	err = onAll([]*Node{n}, DockerBridge{}.Attach)
 	wantSaid(t, err, "dockerd ended at once", "points to a file", filepath.Join(home, "data"))
 	if err := onAll([]*Node{n}, DockerBridge{}.Detach); err != nil {
@@ -280,9 +263,7 @@ func TestADockerdThatIsKilledTakesItsContainerWithIt(t *testing.T) {
 	n := nodesOnASwitch(t, DockerBridge{}, 1)[0]
 	attached(t, DockerBridge{}, []*Node{n})
 	pid, err := dockerOf(n).pid()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	shims := func() (many int) {
 		for _, line := range argvOf(t) {
 			if strings.Contains(line, "containerd-shim") && strings.Contains(line, dockerOf(n).home) {
@@ -294,9 +275,7 @@ func TestADockerdThatIsKilledTakesItsContainerWithIt(t *testing.T) {
 	if got := shims(); got != 1 {
 		t.Errorf("%d shims run, want one for the container", got)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 	r := dockerOf(n).running()
 	select {
 	case <-r.ended:

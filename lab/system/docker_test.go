@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -182,9 +183,7 @@ func assertNoDocker(t *testing.T, n *Node) {
 		t.Errorf("mounts of %s are left (%v)", n.Name, err)
 	}
 	links, err := n.Space.Links.LinkList()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, l := range links {
 		if name := l.Attrs().Name; name != "lo" && !slices.Contains(n.Fabric, name) {
 			t.Errorf("device %s is left in %s", name, n.Name)
@@ -202,9 +201,7 @@ func assertNoDocker(t *testing.T, n *Node) {
 func argvOf(t *testing.T) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range files {
 		text, _ := os.ReadFile(f) // what has ended meanwhile has none
 		lines = append(lines, strings.ReplaceAll(string(text), "\x00", " "))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
@@ -19,9 +20,7 @@ func plugged(t *testing.T) *Node {
 	}
 	fresh := func(name string) *space.Space {
 		s, err := space.Create(fmt.Sprintf("wt-ep%d-%s", os.Getpid(), name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		t.Cleanup(func() {
 			if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
 				t.Error(err)
@@ -31,9 +30,7 @@ func plugged(t *testing.T) *Node {
 	}
 	n := &Node{Space: fresh("node"), CPUs: []int{0, 1}, Endpoints: []Endpoint{{Name: "c1", Space: fresh("c1")}}}
 	v := space.Veth{Name: "vifc1", PeerName: EndpointDevice, MTU: 1500}
-	if err := n.Space.Pair(v, n.Endpoints[0].Space); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.Space.Pair(v, n.Endpoints[0].Space))
 	return n
 }
 
@@ -41,9 +38,7 @@ func plugged(t *testing.T) *Node {
 func segmentations(t *testing.T, s *space.Space, device string) (list []string) {
 	t.Helper()
 	on, err := s.OffloadsOn(device)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range on {
 		if strings.HasSuffix(f, "-segmentation") {
 			list = append(list, f)
@@ -59,9 +54,7 @@ func TestNoSegmentationTakesTheContainersOwnOffloadsAndRecordsIt(t *testing.T) {
 	if len(segmentations(t, c, EndpointDevice)) == 0 {
 		t.Fatal("the container's device segments nothing to begin with")
 	}
-	if err := SetEndpoints(n, suite.Endpoint{NoSegmentation: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, SetEndpoints(n, suite.Endpoint{NoSegmentation: true}))
 	if on := segmentations(t, c, EndpointDevice); len(on) > 0 {
 		t.Errorf("still on: %v", on)
 	}
@@ -78,9 +71,7 @@ func TestNoSegmentationTakesTheContainersOwnOffloadsAndRecordsIt(t *testing.T) {
 func TestSpreadLetsAllCPUsOfTheNodeReceiveAndRecordsIt(t *testing.T) {
 	n := plugged(t)
 	c := n.Endpoints[0].Space
-	if err := SetEndpoints(n, suite.Endpoint{Spread: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, SetEndpoints(n, suite.Endpoint{Spread: true}))
 	const file = EndpointDevice + "/queues/rx-0/rps_cpus"
 	if got, err := c.ReadSysfs(file); err != nil || strings.TrimLeft(got, "0,") != "3" {
 		t.Errorf("rps_cpus is %q (%v), want CPUs 0 and 1", got, err)
@@ -94,9 +85,7 @@ func TestAPlainContainerAndAVMAreLeftAsTheyAre(t *testing.T) {
 	n := plugged(t)
 	c := n.Endpoints[0].Space
 	for _, e := range []suite.Endpoint{{}, {Kind: suite.VM, Spread: true, NoSegmentation: true}} {
-		if err := SetEndpoints(n, e); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, SetEndpoints(n, e))
 	}
 	if set := c.Settings(); len(set.Offloads)+len(set.Others) > 0 {
 		t.Errorf("these were set: %v", set)
@@ -108,9 +97,7 @@ func TestAPlainContainerAndAVMAreLeftAsTheyAre(t *testing.T) {
 
 func TestAFailedSettingNamesEndpointAndDevice(t *testing.T) {
 	n := plugged(t)
-	if err := n.Space.Remove("vifc1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.Space.Remove("vifc1"))
 	for _, e := range []suite.Endpoint{{Spread: true}, {NoSegmentation: true}} {
 		if err := SetEndpoints(n, e); err == nil || !strings.Contains(err.Error(), "c1") || !strings.Contains(err.Error(), EndpointDevice) {
 			t.Errorf("%s without a device: %v", e, err)

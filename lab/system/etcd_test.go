@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 )
 
@@ -20,18 +21,14 @@ func nodeOf(t *testing.T, name string) *Node {
 		t.Skip("making network namespaces needs root")
 	}
 	s, err := space.Create(fmt.Sprintf("wt-%s%d", name, os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	n := &Node{Name: s.Name, Space: s, Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}, MTU: 1500}
 	t.Cleanup(func() {
 		if err := errors.Join(n.stopDaemons(), s.Close(), space.Delete(s.Name)); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := s.Address("lo", netip.PrefixFrom(n.Underlay[0], 32)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Address("lo", netip.PrefixFrom(n.Underlay[0], 32)))
 	return n
 }
 
@@ -40,17 +37,13 @@ func TestWhatIsPutIntoEtcdIsReadFromIt(t *testing.T) {
 		t.Skip("etcd is not installed; get it with: " + etcdProgram.Remedy())
 	}
 	n := nodeOf(t, "etcd")
-	if err := n.Space.Do(func() error { return startEtcd(n) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.Space.Do(func() error { return startEtcd(n) }))
 	store := etcdOf(n)
 	if _, err := store.get("/a"); !errors.Is(err, errNoValue) {
 		t.Errorf("before it is put: %v", err)
 	}
 	const value = `{"of any kind": "ä\n"}`
-	if err := store.put("/a", value); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.put("/a", value))
 	if got, err := store.await("/a"); err != nil || got != value {
 		t.Errorf("read %q (%v), want %q", got, err, value)
 	}
@@ -71,9 +64,7 @@ func TestWhatIsPutIntoEtcdIsReadFromIt(t *testing.T) {
 func TestAnEtcdThatEndsIsNamedWithItsWords(t *testing.T) {
 	n := nodeOf(t, "etcdends")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "etcd"), []byte("#!/bin/sh\necho cannot allocate the log >&2\nexit 3\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "etcd"), []byte("#!/bin/sh\necho cannot allocate the log >&2\nexit 3\n"), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	err := n.Space.Do(func() error { return startEtcd(n) })
 	if err == nil || !strings.Contains(err.Error(), "etcd ended at once (exit status 3)") || !strings.Contains(err.Error(), "cannot allocate the log") {

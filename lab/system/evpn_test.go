@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 func TestBGPConfigNamesEveryOtherNode(t *testing.T) {
@@ -51,13 +53,9 @@ func TestEVPNTellsEveryNodeWhereTheContainersAre(t *testing.T) {
 	}
 	assertNoCircle(t, nodes)
 	l, err := nodes[0].Space.Link(vxlanDevice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	entries, err := nodes[0].Space.Links.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, other := range nodes[1:] {
 		mac := other.Endpoints[0].MAC.String()
 		told := false

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -40,18 +41,14 @@ func TestFlannelAsksForWhatItsBackendNeeds(t *testing.T) {
 // The network contains every node's subnet, also the first and the last.
 func TestTheConfigurationHoldsEveryNodesSubnet(t *testing.T) {
 	text, err := flannelConfig(flannelUDP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var c struct {
 		Network              netip.Prefix
 		SubnetLen            int
 		SubnetMin, SubnetMax netip.Addr
 		Backend              struct{ Type string }
 	}
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(text), &c))
 	if c.Network.String() != "10.31.0.0/16" || c.SubnetLen != 20 || c.Backend.Type != "udp" {
 		t.Errorf("the configuration is %+v, want 10.31.0.0/16 in parts of 20 bits by UDP", c)
 	}
@@ -116,9 +113,7 @@ func TestOnlyRoutesOfFlannelsNetworkAreFlannels(t *testing.T) {
 		"10.0.0.0/8": false, "172.31.0.0/24": false, "0.0.0.0/0": false, "10.32.0.0/20": false,
 	} {
 		_, network, err := net.ParseCIDR(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := inFlannelNetwork(network); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 )
 
@@ -28,9 +29,7 @@ func loneNode(t *testing.T) *Node {
 	s := newSpace(t, name)
 	peers := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
 	take(t, s, "fab")
-	if err := errors.Join(s.Address("fab", netip.PrefixFrom(peers[0], 24)), s.Up("fab")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(s.Address("fab", netip.PrefixFrom(peers[0], 24)), s.Up("fab")))
 	v4, v6 := routedSubnets(0)
 	return &Node{
 		Index: 0, Name: name, Space: s, Fabric: []string{"fab"}, Underlay: peers, MTU: 1500, CPUs: []int{0},
@@ -44,9 +43,7 @@ func loneNode(t *testing.T) *Node {
 func newSpace(t *testing.T, name string) *space.Space {
 	t.Helper()
 	s, err := space.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), space.Delete(name)); err != nil {
 			t.Error(err)
@@ -78,9 +75,7 @@ func attach(t *testing.T, s System, n *Node) error {
 func devices(t *testing.T, n *Node) (names []string) {
 	t.Helper()
 	links, err := n.Space.Links.LinkList()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, l := range links {
 		names = append(names, l.Attrs().Name)
 	}
@@ -92,9 +87,7 @@ func take(t *testing.T, s *space.Space, device string) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = device
-	if err := s.Add(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Add(&netlink.Bridge{LinkAttrs: attrs}))
 }
 
 // listen lets somebody else have a UDP port.
@@ -107,9 +100,7 @@ func listen(t *testing.T, n *Node, port int) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 func wantError(t *testing.T, err error, say ...string) {
@@ -143,15 +134,11 @@ func TestADaemonThatEndsAtOnceSaysWhy(t *testing.T) {
 
 func TestADaemonThatDiesLeavesItsLastWords(t *testing.T) {
 	n := loneNode(t)
-	if err := startShell(t, n, "echo up; exec sleep 60"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, startShell(t, n, "echo up; exec sleep 60"))
 	if got := n.LastWords(); !strings.Contains(got, "shell runs") {
 		t.Errorf("while it runs: %q", got)
 	}
-	if err := n.daemons[0].cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, n.daemons[0].cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-n.daemons[0].ended:
 	case <-time.After(daemonEnds):

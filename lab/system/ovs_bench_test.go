@@ -15,6 +15,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 )
 
@@ -34,9 +35,7 @@ func nodesOnASwitch(t *testing.T, s System, n int) []*Node {
 	fabric := freshSpace(t, "switch")
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "switch"
-	if err := errors.Join(fabric.Add(&netlink.Bridge{LinkAttrs: attrs}), fabric.Up("switch")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(fabric.Add(&netlink.Bridge{LinkAttrs: attrs}), fabric.Up("switch")))
 	var nodes []*Node
 	for i := range n {
 		node := &Node{Index: i, Space: freshSpace(t, string(rune('a'+i))), Fabric: []string{"fab"}, MTU: 1500}
@@ -49,13 +48,9 @@ func nodesOnASwitch(t *testing.T, s System, n int) []*Node {
 			node.Space.Connect("fab", netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 30, 0, byte(i + 1)}), 24)),
 			node.Space.Connect("fab", netip.MustParsePrefix(fmt.Sprintf("fd30::%d/64", i+1))),
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		container := freshSpace(t, string(rune('a'+i))+"-c1")
-		if err := container.Workloads(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, container.Workloads())
 		node.Endpoints = []Endpoint{{
 			Name: "c1", Space: container, MAC: net.HardwareAddr{2, 'w', 't', 0, 0, byte(i)},
 			V4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 31, 0, byte(i + 2)}), 16),
@@ -74,9 +69,7 @@ func nodesOnASwitch(t *testing.T, s System, n int) []*Node {
 func freshSpace(t *testing.T, name string) *space.Space {
 	t.Helper()
 	s, err := space.Create(fmt.Sprintf("wt-o%d-%s", os.Getpid(), name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
 			t.Error(err)
@@ -106,9 +99,7 @@ func attached(t *testing.T, s System, nodes []*Node) {
 			t.Error(err)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // carry sends some TCP from one node's container to another's and returns how
@@ -120,9 +111,7 @@ func carry(t *testing.T, from, to *Node, bytes int) int {
 		l, err = net.Listen("tcp", ":4242")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	came := make(chan int, 1)
 	go func() {
@@ -142,9 +131,7 @@ func carry(t *testing.T, from, to *Node, bytes int) int {
 		c, err = net.DialTimeout("tcp", addr, 10*time.Second)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := c.Write(make([]byte, bytes)); err != nil {
 		t.Error(err)
@@ -157,9 +144,7 @@ func carry(t *testing.T, from, to *Node, bytes int) int {
 func received(t *testing.T, n *Node) uint64 {
 	t.Helper()
 	l, err := n.Endpoints[0].Space.Link(EndpointDevice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return l.Attrs().Statistics.RxPackets
 }
 
@@ -177,9 +162,7 @@ func assertNoCircle(t *testing.T, nodes []*Node) {
 		c, err = net.Dial("udp", "10.31.255.255:9") // the containers' network's
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer c.Close()
 	for range broadcasts {
 		if _, err := c.Write([]byte("round?")); err != nil {
@@ -200,9 +183,7 @@ func failingProgram(t *testing.T, name, says string) {
 	t.Helper()
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho '" + says + "' >&2\nexit 1\n"
-	if err := os.WriteFile(dir+"/"+name, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(dir+"/"+name, []byte(script), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
@@ -75,9 +76,7 @@ func refused(t *testing.T, n *Node) int {
 		text, err = os.ReadFile("/proc/thread-self/net/snmp")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
@@ -89,9 +88,7 @@ func refused(t *testing.T, n *Node) int {
 			continue
 		}
 		count, err := strconv.Atoi(fields[slices.Index(names, "OutDestUnreachs")])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return count
 	}
 	t.Fatalf("no ICMP counters in\n%s", text)
@@ -158,9 +155,7 @@ func TestOVSGivesTheFabricDeviceBack(t *testing.T) {
 func dressFabric(t *testing.T, n *Node) {
 	t.Helper()
 	l, err := n.Space.Link("fab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()}})
 	if err != nil {
 		t.Skip("this kernel loads no programs for the traffic control hook: " + err.Error())
@@ -182,33 +177,23 @@ func dressFabric(t *testing.T, n *Node) {
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
 		Fd:          p.FD(), Name: "nic", DirectAction: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Space.Offloads("fab", map[string]bool{"rx-gro": true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, n.Space.Offloads("fab", map[string]bool{"rx-gro": true}))
 }
 
 func fabricQueues(t *testing.T, n *Node) string {
 	t.Helper()
 	l, err := n.Space.Link("fab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	qdiscs, err := n.Space.Links.QdiscList(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var kinds []string
 	for _, q := range qdiscs {
 		kinds = append(kinds, q.Type())
 	}
 	slices.Sort(kinds)
 	filters, err := n.Space.Links.FilterList(l, netlink.HANDLE_MIN_EGRESS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range filters {
 		if b, ok := f.(*netlink.BpfFilter); ok {
 			kinds = append(kinds, fmt.Sprint("filter ", b.Name, " of program ", b.Id))
@@ -221,41 +206,31 @@ func fabricQueues(t *testing.T, n *Node) string {
 func fabricState(t *testing.T, n *Node) string {
 	t.Helper()
 	l, err := n.Space.Link("fab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	a := l.Attrs()
 	state := []string{fmt.Sprintf("MTU %d, promiscuous %d, flags %v, GRO up to %d and %d bytes", a.MTU, a.Promisc, a.Flags, a.GROMaxSize, a.GROIPv4MaxSize)}
 	on, err := n.Space.OffloadsOn("fab")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	slices.Sort(on)
 	state = append(state, strings.Join(on, " "))
 	var more []string
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		addrs, err := n.Space.Links.AddrList(l, family)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, a := range addrs {
 			if !a.IP.IsLinkLocalUnicast() { // whose flags change by themselves
 				more = append(more, fmt.Sprintf("address %s flags %#x", a.IPNet, a.Flags&^unix.IFA_F_TENTATIVE))
 			}
 		}
 		routes, err := n.Space.Links.RouteList(nil, family)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, r := range routes {
 			more = append(more, fmt.Sprintf("route %s dev %d congctl %q proto %s scope %s src %s metric %d", r.Dst, r.LinkIndex, r.Congctl, r.Protocol, r.Scope, r.Src, r.Priority))
 		}
 	}
 	for family, names := range map[string]map[string]string{"ipv4": ovsTakenIPv4, "ipv6": ovsTakenIPv6} {
 		values, err := deviceSysctls(n, family, "fab", names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		more = append(more, fmt.Sprint(family, values))
 	}
 	slices.Sort(more)

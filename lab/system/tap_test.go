@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
@@ -26,9 +27,7 @@ func tapNode(t *testing.T) *Node {
 	}
 	name := fmt.Sprintf("wt-t%d-a", os.Getpid())
 	s, err := space.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -45,20 +44,12 @@ func tapNode(t *testing.T) *Node {
 
 func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 	n := tapNode(t)
-	if err := addBridge(n, 1450); err != nil {
-		t.Fatal(err)
-	}
-	if err := connectContainers(n, 1450); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, addBridge(n, 1450))
+	must.Succeed(t, connectContainers(n, 1450))
 	l, err := n.Space.Link("vifc1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	bridge, err := n.Space.Link(bridgeDevice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tap, ok := l.(*netlink.Tuntap)
 	if !ok || tap.Mode != netlink.TUNTAP_MODE_TAP || l.Attrs().MasterIndex != bridge.Attrs().Index || l.Attrs().MTU != 1450 {
 		t.Errorf("%T %+v is no tap of MTU 1450 under bridge %d", l, l.Attrs(), bridge.Attrs().Index)
@@ -74,9 +65,7 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 	if got := n.Endpoints[0].Guest.Config; got.MTU != want.MTU || !slices.Equal(got.Addresses, want.Addresses) || len(got.Gateways) > 0 {
 		t.Errorf("the guest is to have %+v; want %+v", got, want)
 	}
-	if err := disconnectContainers(n); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, disconnectContainers(n))
 	if _, err := n.Space.Link("vifc1"); err == nil {
 		t.Error("the tap is still there")
 	}
@@ -84,9 +73,7 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 
 func TestAVMBehindARoutedBridgeGetsItsNodesSubnetAndGateways(t *testing.T) {
 	n := tapNode(t)
-	if err := connectRouted(n, 1400); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, connectRouted(n, 1400))
 	got := n.Endpoints[0].Guest.Config
 	if got.MTU != 1400 || len(got.Addresses) != 2 || got.Addresses[0].Bits() != routedBits4 || got.Addresses[1].Bits() != routedBits6 {
 		t.Errorf("the guest is to have %+v", got)
@@ -102,22 +89,16 @@ func TestAGuestsDeviceHasItsMTUAddressesAndDefaultRoutes(t *testing.T) {
 	inside := n.Space // as if this were the guest's
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = EndpointDevice
-	if err := errors.Join(inside.Add(&netlink.Veth{LinkAttrs: attrs, PeerName: "far"}), inside.Up("far")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(inside.Add(&netlink.Veth{LinkAttrs: attrs, PeerName: "far"}), inside.Up("far")))
 	config := GuestConfig{MTU: 1372, Addresses: []netip.Prefix{n.Endpoints[0].V4, n.Endpoints[0].V6}, Gateways: []netip.Addr{netip.MustParseAddr("10.31.0.1"), netip.MustParseAddr("fd31:c::1")}}
-	if err := ConfigureGuest(inside, config, suite.Endpoint{Kind: suite.VM, Spread: true, NoSegmentation: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, ConfigureGuest(inside, config, suite.Endpoint{Kind: suite.VM, Spread: true, NoSegmentation: true}))
 	l, err := inside.Link(EndpointDevice)
 	if err != nil || l.Attrs().MTU != 1372 {
 		t.Fatalf("MTU %d: %v", l.Attrs().MTU, err)
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		routes, err := inside.Links.RouteList(l, family)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ways := 0
 		for _, r := range routes {
 			if r.Gw != nil {
@@ -144,9 +125,7 @@ func TestOnlySystemsThatPlugTapsTakeVMs(t *testing.T) {
 	vm := suite.Endpoint{Kind: suite.VM}
 	for name, can := range map[string]bool{"bridge": true, "vxlan": true, "vrouter-mpls-udp": true, "macvlan": false} {
 		s, err := ByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		err = SupportsEndpoint(s, vm, suite.Fabric{})
 		if (err == nil) != can {
 			t.Errorf("%s with VMs: %v", name, err)

@@ -1,12 +1,14 @@
 package system
 
-import "testing"
+import (
+	"testing"
+
+	"windtunnel/internal/must"
+)
 
 func TestAConnectionIsComparedWithEveryRuleOfAPort(t *testing.T) {
 	with, err := ByName("vrouter-direct-policy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for node := range 3 {
 		rules := rulesOn(with.(VRouter), node)
 		if len(rules) != 100 {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // wireGuardNodes are the nodes of a testbed, without a testbed.
@@ -31,9 +33,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 	keys := map[string]bool{}
 	for i, n := range nodes {
 		text, err := wireGuardConfig(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		own := private.FindStringSubmatch(text)[1]
 		if raw, err := base64.StdEncoding.DecodeString(own); err != nil || len(raw) != 32 || raw[0]&7 != 0 || raw[31]&0xc0 != 0x40 {
 			t.Errorf("node %d: private key %s (%v) is no clamped one of 32 bytes", i, own, err)
@@ -45,9 +45,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 				continue
 			}
 			key, err := wireGuardKey(nodes[j], j) // as that node makes it
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			want = append(want, base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()))
 		}
 		var got []string
@@ -59,9 +57,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 		}
 	}
 	other, err := wireGuardConfig(wireGuardNodes("wt-run2")[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	keys[private.FindStringSubmatch(other)[1]] = true
 	if len(keys) != 4 {
 		t.Errorf("%d different keys of 4 nodes in two testbeds", len(keys))
@@ -70,9 +66,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 
 func TestAPeerIsAllowedItsOwnSubnetsOnly(t *testing.T) {
 	text, err := wireGuardConfig(wireGuardNodes("wt-run1")[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{
 		"ListenPort = 51820\n",
 		"Endpoint = 192.0.2.1:51820\nAllowedIPs = 10.31.0.0/20, fd31:c::/112\n",
@@ -107,27 +101,19 @@ func needWireGuard(t *testing.T) {
 func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 	needWireGuard(t)
 	n := loneNode(t)
-	if err := attach(t, WireGuard{}, n); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, attach(t, WireGuard{}, n))
 	var shown string
-	if err := n.Space.Do(func() (err error) {
+	must.Succeed(t, n.Space.Do(func() (err error) {
 		argv, err := wireGuardApart(n, "wg", "show", wireGuardDevice, "dump")
 		if err == nil {
 			shown, err = n.command(argv...)
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	own, err := wireGuardKey(n, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	peer, err := wireGuardKey(n, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{
 		base64.StdEncoding.EncodeToString(own.Bytes()) + "\t" + base64.StdEncoding.EncodeToString(own.PublicKey().Bytes()) + "\t51820",
 		base64.StdEncoding.EncodeToString(peer.PublicKey().Bytes()) + "\t(none)\t192.0.2.2:51820\t10.31.16.0/20,fd31:c::1:0/112",
@@ -143,9 +129,7 @@ func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 		t.Errorf("what runs is noted as %q", n.Space.Settings().Others[wireGuardRuns])
 	}
 	home, err := n.home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := os.Stat(wireGuardSocket(home)); err != nil {
 		t.Error(err)
 	}
@@ -158,26 +142,18 @@ func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 func TestAWireGuardGoThatStartsKeepsItsSocket(t *testing.T) {
 	home := t.TempDir()
 	at := wireGuardSocket(home)
-	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(at), 0o700))
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer unix.Close(fd)
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: at}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Bind(fd, &unix.SockaddrUnix{Name: at}))
 	if err := wireGuardListens(home); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("before listen: %v, want a refused connection", err)
 	}
 	if _, err := os.Stat(at); err != nil {
 		t.Errorf("the question deleted the socket: %v", err)
 	}
-	if err := unix.Listen(fd, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.Listen(fd, 1))
 	if err := wireGuardListens(home); err != nil {
 		t.Errorf("after listen: %v, want no error", err)
 	}
@@ -202,9 +178,7 @@ func TestWireGuardThatCannotStartSaysWhy(t *testing.T) {
 		n := loneNode(t)
 		dir := t.TempDir()
 		script := "#!/bin/sh\necho no entropy left >&2\nexit 7\n"
-		if err := os.WriteFile(filepath.Join(dir, "wireguard-go"), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, "wireguard-go"), []byte(script), 0o755))
 		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 		wantError(t, attach(t, WireGuard{}, n), "wireguard-go ended at once (exit status 7)", "no entropy left")
 	})

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 func count(n int) []int {
@@ -32,9 +34,7 @@ func TestNodesOnMachinesShareCPUsOnOneMachineOnly(t *testing.T) {
 
 func TestTwoCPUsGoOneToEachNode(t *testing.T) {
 	got, err := PlanCPUs(count(2), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Layout{Nodes: [][]int{{0}, {1}}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -60,9 +60,7 @@ func TestOneCPUIsRefused(t *testing.T) {
 
 func TestMoreNodesThanCPUsShareAndSaySo(t *testing.T) {
 	got, err := PlanCPUs(count(2), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !got.Shared {
 		t.Error("not marked as shared")
 	}
@@ -105,9 +103,7 @@ func TestCPUsAreDisjointAndEven(t *testing.T) {
 func TestALimitLeavesEachNodeItsFirstCPUs(t *testing.T) {
 	given := Layout{Nodes: [][]int{{2, 3, 4}, {5, 6, 7}}, Wire: []int{0}, Engine: []int{1}}
 	got, err := given.Limit(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if d := cmp.Diff(Layout{Nodes: [][]int{{2, 3}, {5, 6}}, Wire: []int{0}, Engine: []int{1}}, got); d != "" {
 		t.Error(d)
 	}

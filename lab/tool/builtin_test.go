@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/traffic"
@@ -109,9 +110,7 @@ var builtinCaptures = map[string]struct {
 func capturedBuiltin(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 
@@ -147,13 +146,9 @@ func TestBuiltinReadsItsOwnOutputs(t *testing.T) {
 
 func TestBuiltinsHistogramHoldsItsPercentiles(t *testing.T) {
 	m, err := parseBuiltin(liveRR(suite.TCPRR, 1, 4), capturedBuiltin(t, "builtin_rr.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h, err := hdrhistogram.Decode([]byte(m.Latency))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if h.TotalCount() != 9612 || float64(h.ValueAtPercentile(99)) != m.Metrics[sample.LatencyP99] {
 		t.Errorf("%d values, 99th percentile %d: want 9612 and %v", h.TotalCount(), h.ValueAtPercentile(99), m.Metrics[sample.LatencyP99])
 	}
@@ -163,14 +158,10 @@ func TestBuiltinsHistogramHoldsItsPercentiles(t *testing.T) {
 func doctored(t *testing.T, file string, change func(map[string]any)) string {
 	t.Helper()
 	var doc map[string]any
-	if err := json.Unmarshal([]byte(capturedBuiltin(t, file)), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(capturedBuiltin(t, file)), &doc))
 	change(doc)
 	text, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 
@@ -276,9 +267,7 @@ func loadedBothWays() suite.Workload {
 
 func TestRoundTripsOverTimeAreRead(t *testing.T) {
 	m, err := parseBuiltin(loadedBothWays(), capturedBuiltin(t, "builtin_rr_load.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if want := (sample.RoundTrips{At: -0.091, Count: 343, Mean: 53415, Max: 1395011}); len(m.Course) != 25 || m.Course[0] != want {
 		t.Errorf("%d slices, the first %+v, want 25 and %+v", len(m.Course), m.Course, want)
 	}

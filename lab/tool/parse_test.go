@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -509,9 +510,7 @@ func (c captured) read(t testing.TB) map[string]Output {
 	outputs := map[string]Output{}
 	for role, file := range c.outputs {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		outputs[role] = Output{Stdout: string(text)}
 	}
 	return outputs
@@ -521,9 +520,7 @@ func TestParsersReadCapturedOutputsExactly(t *testing.T) {
 	for _, c := range capturedOutputs {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := c.tool.Parse(c.job(), c.read(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			// The last bits depend on the order of additions.
 			if diff := cmp.Diff(c.want, m.Metrics, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 				t.Errorf("metrics (-want +got):\n%s", diff)
@@ -570,9 +567,7 @@ func TestTruncatedOutputsAreErrorsOrPartsOfTheTruth(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			whole := c.read(t)
 			full, err := c.tool.Parse(c.job(), whole)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for role, out := range whole {
 				lines := strings.SplitAfter(strings.TrimRight(out.Stdout, "\n"), "\n")
 				const cuts = 150 // of a long output; every line of a short one
@@ -729,9 +724,7 @@ func TestIperf3UnderstandsSumsOfVersionsWithoutTheSenderFlag(t *testing.T) {
 		t.Fatal("the test removed no flag")
 	}
 	m, err := Iperf3{}.Parse(Job{Workload: liveStream(nil), Timing: short}, map[string]Output{"client": {Stdout: text}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got, want := m.Metrics[sample.Throughput], 11276010702.557467; math.Abs(got-want) > 1 {
 		t.Errorf("throughput is %v, want %v", got, want)
 	}

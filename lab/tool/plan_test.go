@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -137,9 +138,7 @@ func TestPlansAreTheseCommandLines(t *testing.T) {
 	for _, p := range plans {
 		t.Run(p.name, func(t *testing.T) {
 			processes, err := p.tool.Plan(jobFor(p.w))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			var got []string
 			for _, process := range processes {
 				got = append(got, strings.Join(process.Argv, " "))
@@ -154,9 +153,7 @@ func TestPlansAreTheseCommandLines(t *testing.T) {
 func TestPlansServeFirstAndCallLast(t *testing.T) {
 	for _, p := range plans {
 		processes, err := p.tool.Plan(jobFor(p.w))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		server := processes[0]
 		if server.Role != "server" || server.On != OnReceiver {
 			t.Errorf("%s: the first process is %s on the %s", p.name, server.Role, server.On)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -24,44 +25,37 @@ func pairOf(t testing.TB, s Spec) (client, server *crew) {
 	} else {
 		remote, err = listenTCP(at, s.socketOptions(), 128)
 	}
-	must(t, err)
+	must.Succeed(t, err)
 	port, err := localPort(remote)
-	must(t, err)
+	must.Succeed(t, err)
 	to := netip.AddrPortFrom(at.Addr(), port)
 	switch {
 	case s.Workload.Kind == suite.TCPCRR:
 		local = -1
 	case s.udp():
 		local, err = newSocket(unix.SOCK_DGRAM, at.Addr(), s.socketOptions())
-		must(t, err)
-		must(t, connectBy(local, to, time.Now().Add(time.Second)))
+		must.Succeed(t, err)
+		must.Succeed(t, connectBy(local, to, time.Now().Add(time.Second)))
 		sa, err := unix.Getsockname(local)
-		must(t, err)
-		must(t, unix.Connect(remote, sa))
+		must.Succeed(t, err)
+		must.Succeed(t, unix.Connect(remote, sa))
 	default:
 		listening := remote
 		local, err = dialTCP(to, netip.Addr{}, s.socketOptions(), time.Now().Add(time.Second))
-		must(t, err)
+		must.Succeed(t, err)
 		remote, err = acceptBy(listening, time.Now().Add(time.Second))
-		must(t, err)
+		must.Succeed(t, err)
 		unix.Close(listening)
 	}
 	f := s.flows()[0]
 	w, err := client.enlist(s, f, true, local)
-	must(t, err)
+	must.Succeed(t, err)
 	if s.Workload.Kind == suite.TCPCRR {
-		must(t, w.dials(s, to))
+		must.Succeed(t, w.dials(s, to))
 	}
 	_, err = server.enlist(s, f, false, remote)
-	must(t, err)
+	must.Succeed(t, err)
 	return client, server
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // both runs two crews for a time and ends them.
@@ -71,7 +65,7 @@ func both(t testing.TB, client, server *crew, during func()) {
 	server.prepare()
 	for _, c := range []*crew{server, client} {
 		c.stage.phase.Store(measuring)
-		must(t, c.start())
+		must.Succeed(t, c.start())
 		c.release()
 	}
 	during()
@@ -80,10 +74,10 @@ func both(t testing.TB, client, server *crew, during func()) {
 	}
 	client.stage.phase.Store(stopping)
 	within(graceTimeout, client.drove, nil)
-	must(t, client.close())
-	must(t, server.close())
+	must.Succeed(t, client.close())
+	must.Succeed(t, server.close())
 	for _, c := range []*crew{client, server} {
-		must(t, c.fault())
+		must.Succeed(t, c.fault())
 	}
 }
 

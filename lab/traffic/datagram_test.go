@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -92,40 +93,26 @@ func TestServerReportsTheLossOfAPeerThatDropsDatagrams(t *testing.T) {
 	at := netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", freePort(t)))
 	server := start(t, "traffic", "server", "-listen", at.String(), "-once")
 	conn, err := net.Dial("tcp", at.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	control := newControl(conn, "server")
 	defer control.close()
 	spec := Spec{
 		Workload: suite.Workload{Kind: suite.UDPStream, Direction: suite.Forward, Streams: 1, Buffer: 100, ReceiveBuffer: 4 << 20, IPVersion: 4},
 		Timing:   suite.Timing{Duration: 300 * time.Millisecond},
 	}
-	if err := control.send(message{Type: typeHello, Version: protocolVersion, Token: 7, Spec: &spec}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, control.send(message{Type: typeHello, Version: protocolVersion, Token: 7, Spec: &spec}))
 	ready, err := control.expect(typeReady, 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	fd, err := newSocket(unix.SOCK_DGRAM, at.Addr(), socketOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer unix.Close(fd)
 	deadline := time.Now().Add(3 * time.Second)
-	if err := connectBy(fd, netip.AddrPortFrom(at.Addr(), ready.Ports[0]), deadline); err != nil {
-		t.Fatal(err)
-	}
-	if err := (greeting{7, 0}).greetDatagrams(fd, deadline); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, connectBy(fd, netip.AddrPortFrom(at.Addr(), ready.Ports[0]), deadline))
+	must.Succeed(t, (greeting{7, 0}).greetDatagrams(fd, deadline))
 	if _, err := control.expect(typeJoined, 3*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if err := control.send(message{Type: typeStart}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, control.send(message{Type: typeStart}))
 	// 1000 datagrams of the window: every tenth is dropped, 5 and 15 come twice,
 	// 1 and 2, 101 and 102, … are swapped: ten late ones.
 	send := func(phase int32, number int) {
@@ -152,13 +139,9 @@ func TestServerReportsTheLossOfAPeerThatDropsDatagrams(t *testing.T) {
 	}
 	send(cooling, 1000)
 	time.Sleep(400 * time.Millisecond)
-	if err := control.send(message{Type: typeDone}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, control.send(message{Type: typeDone}))
 	m, err := control.expect(typeResult, 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sender := Flow{Datagrams: 1000, AllDatagrams: 1001, Seconds: 0.3}
 	sender.Role = roleSend
 	d := Result{Local: End{Flows: []Flow{sender}}, Remote: m.End}.Datagrams()

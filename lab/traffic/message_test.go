@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -30,7 +31,7 @@ func TestMessagesReadBackWhatWasSent(t *testing.T) {
 		{Type: typeError, Error: "it burns"},
 	} {
 		line, err := json.Marshal(m)
-		must(t, err)
+		must.Succeed(t, err)
 		got, err := decodeMessage(line)
 		if err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("sent %+v, read %+v, %v", m, got, err)
@@ -97,9 +98,7 @@ func TestGreetingsOfOtherProgramsAreRefused(t *testing.T) {
 func FuzzDecodeMessage(f *testing.F) {
 	spec := validSpec()
 	hello, err := json.Marshal(message{Type: typeHello, Version: protocolVersion, Spec: &spec})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	for _, s := range []string{string(hello), `{"type":"ready","ports":[1]}`, `{"type":"result","end":{"flows":[{}]}}`, `{"type":"stop"}`, "{", "null", ""} {
 		f.Add([]byte(s))
 	}
@@ -117,9 +116,7 @@ func FuzzDecodeMessage(f *testing.F) {
 			}
 		}
 		again, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if second, err := decodeMessage(again); err != nil || second.Type != m.Type {
 			t.Errorf("%s does not read back: %v", again, err)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/suite"
 )
@@ -201,9 +202,9 @@ func TestNTttcpCountsTheDatagramsThatItReadsLate(t *testing.T) {
 	r := start(t, "ntttcp", strings.Fields("-r -rb 4M"+mapping)...)
 	s := start(t, "ntttcp", strings.Fields("-s -thr 1000"+mapping)...)
 	time.Sleep(300 * time.Millisecond) // of 600 ms
-	must(t, r.cmd.Process.Signal(syscall.SIGSTOP))
+	must.Succeed(t, r.cmd.Process.Signal(syscall.SIGSTOP))
 	code, sent, stderr := s.wait(20 * time.Second)
-	must(t, r.cmd.Process.Signal(syscall.SIGCONT))
+	must.Succeed(t, r.cmd.Process.Signal(syscall.SIGCONT))
 	if code != 0 {
 		t.Fatalf("the sender exited with %d: %s", code, stderr)
 	}
@@ -223,7 +224,7 @@ func TestNTttcpsJSONHasTheFiguresOfItsText(t *testing.T) {
 		if !found {
 			t.Fatalf("no JSON in\n%s", out)
 		}
-		must(t, json.Unmarshal([]byte("{"+line), &r))
+		must.Succeed(t, json.Unmarshal([]byte("{"+line), &r))
 		totals, counts := row(t, text, "Bytes(MEG)"), row(t, text, "Packets Sent")
 		if !near(float64(r.Bytes)/mib, totals[0], 1e-6) || math.Abs(r.Seconds-totals[1]) > 0.0006 || r.Bytes != 2*300*4096 {
 			t.Errorf("%+v, and the text has %v", r, totals)
@@ -314,16 +315,16 @@ func TestNTttcpEndsOnASignalWhileItWaitsForTheOtherEnd(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		port := freePort(t) + 1
 		mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // never answers
-		must(t, err)
+		must.Succeed(t, err)
 		s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
 		connected, err := mute.Accept()
-		must(t, err)
+		must.Succeed(t, err)
 		s.signal(signal)
 		if code, _, stderr := s.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
 			t.Errorf("%v: exit %d, %q", signal, code, stderr)
 		}
-		must(t, connected.Close())
-		must(t, mute.Close())
+		must.Succeed(t, connected.Close())
+		must.Succeed(t, mute.Close())
 	}
 }
 
@@ -356,7 +357,7 @@ func TestNTttcpSaysWhatIsWrong(t *testing.T) {
 func readXML(t *testing.T, file string) (d ntttcpXML) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
+	must.Succeed(t, err)
 	if err := xml.Unmarshal(text, &d); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -366,7 +367,7 @@ func readXML(t *testing.T, file string) (d ntttcpXML) {
 func number(t *testing.T, text string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(text, 64)
-	must(t, err)
+	must.Succeed(t, err)
 	return v
 }
 
@@ -385,7 +386,7 @@ func example() account {
 
 func TestTextIsNTttcpsWithBinaryMegabytes(t *testing.T) {
 	var out bytes.Buffer
-	must(t, example().printText(&out))
+	must.Succeed(t, example().printText(&out))
 	want := `
 
 Thread  Time(s) Throughput(KB/s) Avg B / Compl
@@ -423,10 +424,10 @@ Packets Sent Packets Received Retransmits Errors Avg. CPU %
 
 func TestXMLReadsBackWithDecimalMegabits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.xml")
-	must(t, os.WriteFile(file, bytes.Repeat([]byte("old "), 10000), 0o644)) // is replaced, not appended to
+	must.Succeed(t, os.WriteFile(file, bytes.Repeat([]byte("old "), 10000), 0o644)) // is replaced, not appended to
 	a := example()
 	a.options.xml = file
-	must(t, a.writeXML())
+	must.Succeed(t, a.writeXML())
 	d := readXML(t, file)
 	if want := a.document(); !reflect.DeepEqual(d, want) {
 		t.Errorf("read back\n%+v\nwant\n%+v", d, want)
@@ -457,7 +458,7 @@ func names(t *testing.T, text []byte) map[string]bool {
 		if err == io.EOF {
 			return found
 		}
-		must(t, err)
+		must.Succeed(t, err)
 		switch e := token.(type) {
 		case xml.StartElement:
 			path = append(path, e.Name.Local)
@@ -478,9 +479,9 @@ func TestXMLHasTheNamesOfARealDocument(t *testing.T) {
 	// Captured from ntttcp-for-linux 1.4.3, which took NTttcp's names and added
 	// some of its own.
 	captured, err := os.ReadFile("testdata/ntttcp_sender.xml")
-	must(t, err)
+	must.Succeed(t, err)
 	ours, err := xml.Marshal(example().document())
-	must(t, err)
+	must.Succeed(t, err)
 	have := names(t, ours)
 	linuxOnly := []string{
 		"conns_tested", "tcp_retransmits", "cpu_cores", "cpu_speed", "user", "system", "idle", "iowait",
@@ -509,13 +510,13 @@ next:
 func fakeProc(t *testing.T, files map[string]string) procfs.FS {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, "42/net"), 0o755))
-	must(t, os.Symlink("42", filepath.Join(dir, "self")))
+	must.Succeed(t, os.MkdirAll(filepath.Join(dir, "42/net"), 0o755))
+	must.Succeed(t, os.Symlink("42", filepath.Join(dir, "self")))
 	for name, text := range files {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	proc, err := procfs.NewFS(dir)
-	must(t, err)
+	must.Succeed(t, err)
 	return proc
 }
 
@@ -529,7 +530,7 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 	)
 	proc := fakeProc(t, map[string]string{"stat": stat, "42/net/snmp": snmp, "42/net/snmp6": snmp6, "42/net/netstat": netstat, "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2599.998\n"})
 	m, err := readMachine(proc, false)
-	must(t, err)
+	must.Succeed(t, err)
 	if math.Abs(m.busy-1.8) > 1e-9 || math.Abs(m.total-10.07) > 1e-9 || m.processors != 2 || m.interrupts != 123456 {
 		t.Errorf("%+v: want 1.8 s busy of 10.07, 2 processors, 123456 interrupts", m)
 	}
@@ -537,7 +538,7 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 		t.Errorf("TCP %+v", m)
 	}
 	u, err := readMachine(proc, true)
-	must(t, err)
+	must.Succeed(t, err)
 	if u.received != 105 || u.sent != 207 || u.errors != 7 || u.retransmits != 0 {
 		t.Errorf("UDP %+v", u)
 	}
@@ -636,9 +637,9 @@ func TestTheTimeAskedForCountsFromTheStartOfEveryThread(t *testing.T) {
 		time.Sleep(late)
 		return nil
 	}}
-	must(t, c.start())
-	must(t, cond.run(nil))
-	must(t, c.close())
+	must.Succeed(t, c.start())
+	must.Succeed(t, cond.run(nil))
+	must.Succeed(t, c.close())
 	for i, w := range c.workers {
 		if f, err := w.figures(); err != nil || f.Seconds < (late+duration).Seconds() {
 			t.Errorf("thread %d counted for %.3f s (%v), want %v or more", i, f.Seconds, err, late+duration)
@@ -662,10 +663,10 @@ func TestTheWindowDoesNotWaitForTheMachinesCounters(t *testing.T) {
 		reading++
 		return machineCounters{sent: 1000 * reading}, nil
 	}}
-	must(t, c.start())
-	must(t, cond.run(nil))
+	must.Succeed(t, c.start())
+	must.Succeed(t, cond.run(nil))
 	close(over)
-	must(t, c.close())
+	must.Succeed(t, c.close())
 	if s, err := cond.window(); err != nil || s.machine.sent == 0 || s.machine.at == 0 {
 		t.Errorf("window %+v, %v; want the counters of two readings", s, err)
 	}
@@ -677,10 +678,10 @@ func TestAThreadThatGetsNoTimeDoesNotMoveTheWindow(t *testing.T) {
 	over := make(chan struct{})
 	c.add(&worker{fd: -1, cpu: -1, loop: func(*worker) { <-over }})
 	cond := &conductor{crew: c, timing: suite.Timing{Warmup: time.Millisecond, Duration: 20 * time.Millisecond}}
-	must(t, c.start())
-	must(t, cond.run(nil))
+	must.Succeed(t, c.start())
+	must.Succeed(t, cond.run(nil))
 	close(over)
-	must(t, c.close())
+	must.Succeed(t, c.close())
 	f, err := c.workers[0].figures()
 	if err != nil || f.Seconds < 0.02 || f.Bytes != 0 {
 		t.Errorf("figures %+v (%v), want those of a window of 20 ms without traffic", f, err)

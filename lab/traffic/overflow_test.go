@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -16,19 +17,19 @@ import (
 func TestDropsOfTheSocketAreToldFromLossOnTheWay(t *testing.T) {
 	const buffer, burst, behind = 1000, 200, 5
 	receiving, err := listenUDP(netip.MustParseAddrPort("127.0.0.1:0"), socketOptions{receive: 2048})
-	must(t, err)
+	must.Succeed(t, err)
 	port, err := localPort(receiving)
-	must(t, err)
+	must.Succeed(t, err)
 	fd, err := newSocket(unix.SOCK_DGRAM, netip.MustParseAddr("127.0.0.1"), socketOptions{})
-	must(t, err)
+	must.Succeed(t, err)
 	defer unix.Close(fd)
-	must(t, connectBy(fd, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), time.Now().Add(time.Second)))
+	must.Succeed(t, connectBy(fd, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), time.Now().Add(time.Second)))
 	number := uint64(0)
 	send := func(phase int32, n int) {
 		for p := make([]byte, buffer); n > 0; n-- {
 			putHeader(p, phase, number, now())
 			_, err := unix.Write(fd, p)
-			must(t, err)
+			must.Succeed(t, err)
 			number++
 		}
 	}
@@ -36,10 +37,10 @@ func TestDropsOfTheSocketAreToldFromLossOnTheWay(t *testing.T) {
 	c := newCrew()
 	s := Spec{Workload: suite.Workload{Kind: suite.UDPStream, Direction: suite.Forward, Buffer: buffer, Streams: 1}}
 	w, err := c.enlist(s, flow{Direction: string(suite.Forward)}, false, receiving)
-	must(t, err)
+	must.Succeed(t, err)
 	send(warming, burst)
 	send(measuring, burst) // the socket is full
-	must(t, c.start())
+	must.Succeed(t, c.start())
 	c.stage.phase.Store(measuring)
 	c.release()
 	drained := func() {
@@ -66,7 +67,7 @@ func TestDropsOfTheSocketAreToldFromLossOnTheWay(t *testing.T) {
 	}
 	drained()
 	time.Sleep(2 * time.Millisecond)
-	must(t, c.close())
+	must.Succeed(t, c.close())
 	dropped, missing, ok := w.overflow.result(w.sequence.inWindow)
 	if !ok || dropped == 0 || missing != dropped+int64(lost) {
 		t.Errorf("%d datagrams are missing, of which the socket dropped %d (both edges passed: %t); want %d more than it dropped", missing, dropped, ok, lost)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // program is the test binary running as the program, in a process of its own.
@@ -56,12 +58,8 @@ func start(t *testing.T, as string, args ...string) *program {
 	p.cmd.Env = append(os.Environ(), asProgram+"="+as)
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, p.cmd.Start())
 	p.lines = bufio.NewScanner(out)
 	p.lines.Buffer(nil, maxMessage)
 	t.Cleanup(func() {
@@ -118,9 +116,7 @@ func (p *program) flows(moment time.Duration) {
 
 func (p *program) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Succeed(p.t, p.cmd.Process.Signal(s))
 }
 
 // freePort finds a port with fifteen free ones after it, on TCP and UDP.
@@ -233,9 +229,7 @@ func checkStream(t *testing.T, r Result, flows int) {
 				t.Errorf("%s flow %+v: want bytes, calls, and the rate they make", e.Role, f)
 			}
 			var now unix.Timespec
-			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
 			if ended := f.Began + int64(f.Seconds*1e9); f.Began <= 0 || ended > now.Nano() || ended < now.Nano()-10e9 {
 				t.Errorf("%s: the window of flow %d ended at %d, and now it is %d: want a time shortly before", e.Role, f.Index, ended, now.Nano())
 			}
@@ -441,9 +435,7 @@ func TestAPortInUseIsAClearError(t *testing.T) {
 	port := freePort(t)
 	for offset, name := range []string{"control", "data"} {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+offset))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		at := fmt.Sprintf("127.0.0.1:%d", port)
 		server := start(t, "traffic", "server", "-listen", at, "-once")
 		if name == "data" {
@@ -480,9 +472,7 @@ func TestAServerServesOneClientAfterAnotherAndSurvivesStrangers(t *testing.T) {
 	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	server := start(t, "traffic", "server", "-listen", at)
 	stranger, err := net.Dial("tcp", at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	fmt.Fprint(stranger, "GET / HTTP/1.1\r\n\r\n")
 	stranger.Close()
 	for range 2 {

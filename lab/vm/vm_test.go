@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/vm/kernel"
 )
@@ -66,15 +67,11 @@ func TestQEMUsOtherThreadsLeaveTheVirtualCPUsAlone(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
 	m, err := machine(t, k, k.Image, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	conn, err := m.Connect(ctx, cpus)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	others, err := m.otherThreads(m.Threads())
 	if err != nil || len(others) == 0 {
@@ -100,15 +97,11 @@ func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
 	m, err := machine(t, k, k.Image, 2) // no file system is needed for its CPUs to run
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	conn, err := m.Connect(ctx, cpus)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	threads := m.Threads()
 	if len(threads) != 2 || threads[0] == threads[1] {
@@ -116,9 +109,7 @@ func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
 	}
 	for i, thread := range threads {
 		var set unix.CPUSet
-		if err := unix.SchedGetaffinity(thread, &set); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unix.SchedGetaffinity(thread, &set))
 		if set.Count() != 1 || !set.IsSet(cpus[i]) {
 			t.Errorf("virtual CPU %d may run on %v; want CPU %d alone", i, set, cpus[i])
 		}
@@ -138,9 +129,7 @@ func TestAMachineThatQEMURefusesSaysWhatQEMUSaid(t *testing.T) {
 	k := needQEMU(t)
 	k.Image += ".none"
 	m, err := machine(t, k, k.Image, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = m.Connect(t.Context(), []int{0})
 	if err == nil || !strings.Contains(err.Error(), "boot VM t1") || !strings.Contains(err.Error(), "QEMU has ended (exit status 1)") || !strings.Contains(err.Error(), "QEMU said:") {
 		t.Errorf("without a kernel: %v", err)
@@ -202,9 +191,7 @@ func TestKVMIsTriedOnceAfterABootAndForEachKernelAnew(t *testing.T) {
 	if err := ask("6.12"); err == nil || tried != 2 {
 		t.Errorf("another kernel: %v after %d", err, tried)
 	}
-	if err := os.WriteFile(path, []byte(`{"boot":"another","kernel":"6.12","works":true}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(`{"boot":"another","kernel":"6.12","works":true}`), 0o644))
 	if err := ask("6.12"); err == nil || tried != 3 {
 		t.Errorf("an answer of an earlier boot counts: %v after %d", err, tried)
 	}
@@ -231,9 +218,7 @@ func TestTheLastLinesOfAConsoleComeWithThePanicAndWithoutWhatSteersATerminal(t *
 			fmt.Fprintln(&text, "Kernel panic - not syncing: why")
 		}
 	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text.String()), 0o600))
 	lines := strings.Split(tail(path), "\n")
 	if len(lines) != lastLines+1 || !slices.Contains(lines, "line 39") || lines[0] != "Kernel panic - not syncing: why" || lines[1] != "line 28" {
 		t.Errorf("the end of the console is %q, want the panic and the last lines", lines)

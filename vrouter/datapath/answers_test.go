@@ -10,6 +10,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -24,14 +25,10 @@ var (
 func (r *rig) answer(t *testing.T, frame []byte) gopacket.Packet {
 	t.Helper()
 	before, err := r.Outcomes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	code, out := r.run(t, r.programs.FromWorkload, r.vif, frame)
 	after, err := r.Outcomes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if code != actRedirect || after.Forwarded != before.Forwarded {
 		t.Fatalf("action %d, %+v, drops %v", code, after, r.drop(t, nil))
 	}
@@ -95,9 +92,7 @@ func TestARPThatMayNotBeAnsweredIsNot(t *testing.T) {
 		{"malformed", arpFrame(t, 1, macA, addrA, gateway4)[:30]},
 	} {
 		before, err := r.Drops()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame); code != actShot {
 			t.Errorf("%s: action %d", c.reason, code)
 		}
@@ -313,9 +308,7 @@ func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
 		{netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("10.99.0.7")}, {netip.IPv4Unspecified(), netip.MustParseAddr("10.99.0.7")},
 	} {
 		before, err := r.Drops()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, arpFrame(t, 1, macA, c.from, c.to)); code != actShot || r.drop(t, before) != "arp_unknown" {
 			t.Errorf("from %s for %s: action %d", c.from, c.to, code)
 		}
@@ -364,9 +357,7 @@ func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
 		"DHCPv6 in the padding":         {"rogue_router", cut(frame(macA, macB, options), 8)},
 	} {
 		before, err := r.Drops()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame)
 		if got := r.drop(t, before); code != actShot || got != c.reason {
 			t.Errorf("%s: action %d, dropped as %s, want %s", name, int32(code), got, c.reason)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -33,9 +34,7 @@ func TestWhatIsAppliedIsInTheMaps(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	got, err := d.Dump()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if diff := cmp.Diff(want, got, sameAddr, samePrefix); diff != "" {
 		t.Errorf("maps (-want +got):\n%s", diff)
 	}
@@ -82,9 +81,7 @@ func TestTheMapsFollowAnySequenceOfTables(t *testing.T) {
 			t.Fatalf("state %d: %v", i, err)
 		}
 		got, err := d.Dump()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(want, got, sameAddr, samePrefix); diff != "" {
 			t.Fatalf("state %d (-want +got):\n%s", i, diff)
 		}
@@ -164,9 +161,7 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
-	if err := first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}))
 	first.Close()
 	second := open(t, Options{Pins: dir})
 	if got, err := second.Dump(); err != nil || cmp.Diff(want, got, sameAddr, samePrefix) != "" {
@@ -194,9 +189,7 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 
 func TestTheLayoutVersionIsThatOfTheSource(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("bpf", "layout.h"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m := regexp.MustCompile(`LAYOUT_VERSION (\d+)`).FindSubmatch(text)
 	if m == nil || string(m[1]) != strconv.Itoa(layoutVersion) {
 		t.Errorf("bpf/layout.h has %q, Go %d", m, layoutVersion)

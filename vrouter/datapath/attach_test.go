@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -20,9 +21,7 @@ import (
 func attached(t *testing.T, d *Datapath) map[int]string {
 	t.Helper()
 	all, err := d.Attached()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	modes := map[int]string{}
 	for _, a := range all {
 		modes[a.Ifindex] = a.Kind + " " + a.Mode
@@ -51,16 +50,12 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 			d := open(t, c.options)
 			attach := func(d *Datapath) {
 				t.Helper()
-				if err := d.AttachVif(vif); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, d.AttachVif(vif))
 				f, err := d.AttachFabric(fabric, "")
 				if err != nil || "fabric "+f.Mode != c.fabric || (f.Why == "") != strings.Contains(c.fabric, "xdp") {
 					t.Fatalf("%+v, %v", f, err)
 				}
-				if err := d.GuardFabric(fabric); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, d.GuardFabric(fabric))
 				if all, err := d.Attached(); err != nil || !slices.ContainsFunc(all, func(a Attachment) bool { return a.Ifindex == fabric && a.Guarded }) {
 					t.Errorf("the fabric device is not guarded: %+v, %v", all, err)
 				}
@@ -81,9 +76,7 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 			want(next, " old")
 			attach(next)
 			want(next, "")
-			if err := errors.Join(next.dropLink(hookLoop, loopback), next.removeFilter(hookLoop, loopback)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, errors.Join(next.dropLink(hookLoop, loopback), next.removeFilter(hookLoop, loopback)))
 			if all, err := next.Attached(); err != nil || slices.ContainsFunc(all, func(a Attachment) bool { return a.Ifindex == fabric && a.Current }) {
 				t.Errorf("without the program of the loopback device the fabric device counts as served: %+v, %v", all, err)
 			}
@@ -91,24 +84,16 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 			want(next, "")
 
 			l, err := netlink.LinkByIndex(vif)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := netlink.LinkDel(l); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, netlink.LinkDel(l))
 			if got := attached(t, next); len(got) != 1 || got[fabric] != c.fabric {
 				t.Errorf("after the vif's device went: %v", got)
 			}
-			if err := next.Detach(fabric); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, next.Detach(fabric))
 			if got := attached(t, next); len(got) != 0 {
 				t.Errorf("after Detach: %v", got)
 			}
-			if err := next.Remove(); err != nil { // also from the loopback device
-				t.Fatal(err)
-			}
+			must.Succeed(t, next.Remove()) // also from the loopback device
 			if q, err := exec.Command("tc", "qdisc", "show").Output(); err == nil && strings.Contains(string(q), "clsact") {
 				t.Errorf("the clsact hook is left: %s", q)
 			}
@@ -119,9 +104,7 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 func TestWhatOthersAttachedStays(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t), NoTCX: true})
-	if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
 	foreign := &netlink.MatchAll{FilterAttrs: netlink.FilterAttrs{
 		LinkIndex: devices[0], Parent: netlink.HANDLE_MIN_EGRESS, Priority: 1, Handle: 1, Protocol: unix.ETH_P_ALL,
 	}}
@@ -129,9 +112,7 @@ func TestWhatOthersAttachedStays(t *testing.T) {
 		t.Skip("adding a foreign filter: " + err.Error())
 	}
 	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer pass.Close()
 	theirs, err := link.AttachXDP(link.XDPOptions{Interface: devices[0], Program: pass, Flags: link.XDPDriverMode})
 	if err != nil {
@@ -142,9 +123,7 @@ func TestWhatOthersAttachedStays(t *testing.T) {
 	if err != nil || f.Mode != "clsact" || f.Why != "another XDP program is there already" {
 		t.Errorf("%+v, %v", f, err)
 	}
-	if err := d.Detach(devices[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, d.Detach(devices[0]))
 	ours, others, err := d.ourFilters(devices[0])
 	if err != nil || len(ours) != 0 || others != 1 {
 		t.Errorf("%d of ours, %d others, %v", len(ours), others, err)
@@ -162,9 +141,7 @@ func TestANewGenerationRetiresTheOldOnceItsProgramsRun(t *testing.T) {
 	if _, err := first.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.AttachVif(devices[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.AttachVif(devices[0]))
 	first.Close()
 	larger := small
 	larger.Routes *= 2
@@ -180,9 +157,7 @@ func TestANewGenerationRetiresTheOldOnceItsProgramsRun(t *testing.T) {
 	if left, _ := second.others(); len(left) != 1 {
 		t.Errorf("while the old programs run, their maps are kept: %v", left)
 	}
-	if err := second.AttachVif(devices[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, second.AttachVif(devices[0]))
 	apply()
 	if left, _ := second.others(); len(left) != 0 {
 		t.Errorf("the old maps are left: %v", left)

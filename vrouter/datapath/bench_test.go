@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -27,15 +28,11 @@ func hosts(n int) fib.Tables {
 // residentMB is the largest memory that this process had resident so far.
 func residentMB(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kb, err := strconv.Atoi(strings.Fields(rest)[0])
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			return float64(kb) / 1024
 		}
 	}
@@ -76,12 +73,8 @@ func BenchmarkOpen(b *testing.B) {
 	dir := pins(b)
 	for b.Loop() {
 		d, err := Open(Options{Pins: dir})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
+		must.Succeed(b, d.Close())
 	}
 }
 
@@ -107,9 +100,7 @@ func BenchmarkQuestions(b *testing.B) {
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			for b.Loop() {
-				if err := q.ask(); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, q.ask())
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
@@ -76,9 +77,7 @@ func TestABridgedFrameLeavesWithLabels(t *testing.T) {
 		}
 	}
 	stats, err := r.VRFStats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n := stats[1].TxPackets[layout.Number(model.Direct)]; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}
@@ -351,9 +350,7 @@ func TestOf8023FramesOnlySpanningTreeAndISISAreBridged(t *testing.T) {
 			}
 			for _, to := range []model.MAC{macB, everyone} {
 				before, err := r.Drops()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				r.run(t, r.programs.FromWorkload, r.vif, ethernet(to, macA, uint16(c.length), c.payload))
 				if reason := r.drop(t, before); (reason == "none") != c.passes {
 					t.Errorf("l3=%v, %s to %s: dropped as %s", l3, name, to, reason)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -17,18 +18,14 @@ func onOneCPU(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()
 	var before, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.SchedGetaffinity(0, &before))
 	for cpu := range 1024 {
 		if before.IsSet(cpu) {
 			one.Set(cpu)
 			break
 		}
 	}
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.SchedSetaffinity(0, &one))
 	t.Cleanup(func() {
 		unix.SchedSetaffinity(0, &before)
 		runtime.UnlockOSThread()
@@ -45,9 +42,7 @@ func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
 		t.Helper()
 		for range 2 { // the second packet finds the entries in the caches
 			before, err := r.Drops()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
 			if got := r.drop(t, before); got != want || code != map[bool]uint32{true: actRedirect, false: actShot}[want == "none"] {
 				t.Errorf("action %d and drop reason %s, want %s", code, got, want)
@@ -74,9 +69,7 @@ func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
 
 	// The caches are in use: a change without Apply has no effect.
 	key := layout.Host4Key{VRF: 1, Address: layout.Network4(addrB)}
-	if err := r.maps.Hosts4.Put(key, layout.Route{Nexthop: nhFlood + 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.maps.Hosts4.Put(key, layout.Route{Nexthop: nhFlood + 100}))
 	send("none")
 	apply(func() {})
 	send("none") // Apply has repaired the map
@@ -89,17 +82,13 @@ func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
 	generation := func() (n uint64) {
 		t.Helper()
-		if err := r.maps.CacheGeneration.Lookup(uint32(0), &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.maps.CacheGeneration.Lookup(uint32(0), &n))
 		return n
 	}
 	send := func() string {
 		t.Helper()
 		before, err := r.Drops()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
 		return r.drop(t, before)
 	}
@@ -116,9 +105,7 @@ func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 			route layout.Route
 			want  string
 		}{{layout.Route{Nexthop: nhFlood + 100}, "discard"}, {layout.Route{Nexthop: nhTunnel, Label: 0x321}, "none"}, {layout.Route{Nexthop: nhFlood + 100}, "discard"}} {
-			if err := r.maps.Hosts4.Put(key, c.route); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.maps.Hosts4.Put(key, c.route))
 			if got := send(); got != c.want {
 				t.Errorf("after the change to nexthop %d the drop reason is %s, want %s", c.route.Nexthop, got, c.want)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -19,21 +20,11 @@ func TestAHookThatWasThereBeforeStays(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t), NoTCX: true, NoXDP: true})
 	l, err := netlink.LinkByIndex(devices[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.AttachVif(devices[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.AttachVif(devices[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Detach(devices[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
+	must.Succeed(t, d.AttachVif(devices[0]))
+	must.Succeed(t, d.AttachVif(devices[0]))
+	must.Succeed(t, d.Detach(devices[0]))
 	if ours, _, err := d.ourFilters(devices[0]); err != nil || len(ours) != 0 || !hasClsact(l) {
 		t.Errorf("filters left: %v, clsact hook there: %v, %v", ours, hasClsact(l), err)
 	}
@@ -47,13 +38,9 @@ func TestDetachHasHappenedWhenItReturns(t *testing.T) {
 		if err != nil || f.Mode != "xdp+tcx" {
 			t.Fatalf("round %d: %+v, %v", i, f, err)
 		}
-		if err := d.Detach(devices[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.Detach(devices[0]))
 		l, err := netlink.LinkByIndex(devices[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached {
 			t.Fatalf("round %d: XDP is still attached after Detach", i)
 		}
@@ -81,9 +68,7 @@ func TestOursRunsBeforeForeignProgramsOfADevice(t *testing.T) {
 		t.Fatalf("%+v, %v", q, err)
 	}
 	info, err := d.programs.FabricTc.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if id, _ := info.ID(); q.Programs[0].ID != id {
 		t.Errorf("the first program is %d, ours is %d", q.Programs[0].ID, id)
 	}
@@ -93,9 +78,7 @@ func TestOursRunsBeforeForeignProgramsOfADevice(t *testing.T) {
 func passing(t *testing.T, kind ebpf.ProgramType, verdict int32) *ebpf.Program {
 	t.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: kind, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -108,32 +91,24 @@ func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
 		t.Run(c.mode, func(t *testing.T) {
 			devices := enterSpace(t, 1)
 			d := open(t, Options{Pins: pins(t), NoTCX: c.noTCX})
-			if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
 			unspecified := passing(t, ebpf.SchedCLS, -1)
 			for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 				f := &netlink.BpfFilter{
 					FilterAttrs: netlink.FilterAttrs{LinkIndex: devices[0], Parent: parent, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
 					Fd:          unspecified.FD(), Name: "theirs", DirectAction: true,
 				}
-				if err := netlink.FilterAdd(f); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, netlink.FilterAdd(f))
 			}
 			theirs, err := link.AttachXDP(link.XDPOptions{Interface: devices[0], Program: passing(t, ebpf.XDP, 2), Flags: link.XDPDriverMode})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer theirs.Close()
 
 			f, err := d.AttachFabric(devices[0], "")
 			if err != nil || f.Mode != c.mode || f.Why != "another XDP program is there already" {
 				t.Errorf("%+v, %v", f, err)
 			}
-			if err := d.Detach(devices[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.Detach(devices[0]))
 			if ours, others, err := d.ourFilters(devices[0]); err != nil || len(ours) != 0 || others != 2 {
 				t.Errorf("%d of ours, %d others, %v", len(ours), others, err)
 			}
@@ -163,27 +138,19 @@ func TestPacketsOfAnotherAgentAreCounted(t *testing.T) {
 	if _, err := d.attachTC(hookFabric, fabric, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := earlier.attachXDP(fabric); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, earlier.attachXDP(fabric))
 	peer, err := netlink.LinkByName("p2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ip := packet(t, addrB, addrA, 0, 9, "x")
 	counted := layout.DropKey{Reason: reasonNumber(t, "other_agent")}
 	for i, outer := range [][]byte{
 		wrapped(t, model.MPLSoUDP, false, 18, 0, ip),
 		wrapped(t, model.VXLAN, false, 1001, 0, frame(macB, macA, ip)),
 	} {
-		if err := sendFrame(peer.Attrs().Index, outer); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, sendFrame(peer.Attrs().Index, outer))
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 			drops, err := d.Drops()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if drops[counted] == uint64(i)+1 {
 				break
 			}
@@ -200,9 +167,7 @@ func TestACutPacketOfAnotherAgentIsCounted(t *testing.T) {
 	r := newRig(t, model.VXLAN, true, nil)
 	_, outer := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "hello")))
 	before, err := r.Drops()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if code, _ := r.runMarked(t, r.programs.Looped, loopback, outer, r.nonce[0]+2); code != actShot {
 		t.Errorf("action %d, want the packet dropped", int32(code))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -42,9 +43,7 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 		{"before the tables were applied", larger, func(*testing.T, string, *Datapath, fib.Tables, int, int) {}},
 		{"in the midst of applying", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, _, _ int) {
 			steps, err := d.plan(want, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			for _, s := range steps[:len(steps)/2] {
 				if _, err := s.update(); err != nil {
 					t.Fatal(err)
@@ -55,40 +54,28 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 			if _, err := d.Apply(want); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.AttachVif(vif); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.AttachVif(vif))
 		}},
 		{"before the old generation was retired", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, vif, fabric int) {
 			if _, err := d.Apply(want); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.AttachVif(vif); err != nil {
-				t.Fatal(err)
-			}
-			if err := d.GuardFabric(fabric); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.AttachVif(vif))
+			must.Succeed(t, d.GuardFabric(fabric))
 			if _, err := d.AttachFabric(fabric, ""); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"while maps were being pinned", larger, func(t *testing.T, _ string, d *Datapath, _ fib.Tables, _, _ int) {
 			for _, name := range []string{"hosts4", "flows", "vif_stats", "drop_log"} {
-				if err := os.Remove(filepath.Join(d.generation, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.Remove(filepath.Join(d.generation, name)))
 			}
 		}},
 		{"and then a map's pin was deleted", small, func(t *testing.T, _ string, d *Datapath, _ fib.Tables, _, _ int) {
-			if err := os.Remove(filepath.Join(d.generation, "hosts4")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Remove(filepath.Join(d.generation, "hosts4")))
 		}},
 		{"and then every link's pin was deleted", small, func(t *testing.T, dir string, _ *Datapath, _ fib.Tables, _, _ int) {
-			if err := os.RemoveAll(filepath.Join(dir, linksName)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.RemoveAll(filepath.Join(dir, linksName)))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,22 +88,16 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 				if _, err := d.Apply(want); err != nil {
 					t.Fatal(err)
 				}
-				if err := d.AttachVif(vif); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, d.AttachVif(vif))
 				if f, err := d.AttachFabric(fabric, ""); err != nil || f.Mode != "xdp+tcx" {
 					t.Fatalf("%+v, %v", f, err)
 				}
-				if err := d.GuardFabric(fabric); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, d.GuardFabric(fabric))
 			}
 			first := open(t, Options{Pins: dir})
 			set(first)
 			key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
-			if err := first.maps.Flows.Put(&key, &layout.Flow{SeenNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, first.maps.Flows.Put(&key, &layout.Flow{SeenNs: 1, Packets: [2]uint64{3, 4}}))
 			first.Close()
 
 			second := open(t, Options{Pins: dir, Limits: c.limits})
@@ -125,17 +106,13 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 
 			third := open(t, Options{Pins: dir, Limits: c.limits})
 			set(third)
-			if err := third.Retire(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, third.Retire())
 			whole(t, third, want, vif, fabric)
 			var flow layout.Flow
 			if err := third.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 				t.Errorf("the flow is lost: %+v, %v", flow, err)
 			}
-			if err := third.Remove(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, third.Remove())
 			if left, err := os.ReadDir(dir); err != nil || directories(left) != 0 {
 				t.Errorf("left after Remove: %v, %v", left, err)
 			}
@@ -162,27 +139,17 @@ func TestAHookWhoseMakerCrashedIsStillRemoved(t *testing.T) {
 			dir := pins(t)
 			devices := enterSpace(t, 1)
 			l, err := netlink.LinkByIndex(devices[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			d := open(t, Options{Pins: dir, NoTCX: true, NoXDP: true})
-			if err := os.Mkdir(d.hookNote(devices[0]), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Mkdir(d.hookNote(devices[0]), 0o700))
 			if c.made {
-				if err := netlink.QdiscAdd(clsact(devices[0])); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
 			}
-			if err := d.AttachVif(devices[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.AttachVif(devices[0]))
 			if got := attached(t, d); got[devices[0]] != "vif clsact" {
 				t.Errorf("attached: %v", got)
 			}
-			if err := d.Detach(devices[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.Detach(devices[0]))
 			if _, err := os.Stat(d.hookNote(devices[0])); hasClsact(l) || !os.IsNotExist(err) {
 				t.Errorf("the hook is there: %v, its note: %v", hasClsact(l), err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
@@ -46,9 +47,7 @@ func TestADirectPacketLeavesWithLabels(t *testing.T) {
 		}
 	}
 	stats, err := r.VRFStats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n := stats[1].TxPackets[layout.Number(model.Direct)]; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}

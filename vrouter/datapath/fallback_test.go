@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -19,9 +20,7 @@ import (
 func (r *rig) fallbacks(t *testing.T) map[string]uint64 {
 	t.Helper()
 	all, err := r.Fallbacks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	by := map[string]uint64{}
 	for k, n := range all {
 		if k.VRF != 1 {
@@ -74,9 +73,7 @@ func TestACopyOfABroadcastIsCounted(t *testing.T) {
 		flood.Members = []layout.Member{{Nexthop: nhVif2}, {Nexthop: nhBridged, Label: 1001}}
 		f.Nexthops[nhFlood] = flood
 	})
-	if err := r.AttachVif(r.vif); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.AttachVif(r.vif))
 	t.Cleanup(func() { r.Detach(r.vif) })
 	everybody := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	before := r.fallbacks(t)
@@ -96,9 +93,7 @@ func (r *rig) superpacket(t *testing.T, frame []byte, segments, size uint32) (co
 	binary.NativeEndian.PutUint32(context[contextSegments:], segments)
 	binary.NativeEndian.PutUint32(context[contextSegmentSize:], size)
 	code, err := r.programs.FromWorkload.Run(&ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: context})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return code
 }
 
@@ -139,9 +134,7 @@ func TestASuperpacketWithoutALengthAndWithoutDFTakesTheTunnel(t *testing.T) {
 		binary.BigEndian.PutUint16(b[14+2:], 0)
 		before := r.fallbacks(t)
 		drops, err := r.Drops()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.superpacket(t, b, 3, 1000)
 		if c.reason == "" {
 			if got := r.drop(t, drops); got == "untranslatable" {

@@ -4,15 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
 func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 	now, err := monotonic()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const idle, unanswered, closed = 100 * time.Second, 30 * time.Second, 10 * time.Second
 	udp := func(reply uint8, out, in uint64) layout.Flow {
 		return layout.Flow{Policy: 1, Reply: reply, Packets: [2]uint64{out, in}}
@@ -54,9 +53,7 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 			}
 			key := layout.FlowKey{Vif: c.vif, Protocol: c.protocol, LocalPort: 80}
 			c.flow.SeenNs = now - min(now, c.age*1e9)
-			if err := d.maps.Flows.Put(&key, &c.flow); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.maps.Flows.Put(&key, &c.flow))
 			n, left, err := d.ExpireFlows()
 			if err != nil || (n == 0) != c.stays || n+left != 1 {
 				t.Errorf("removed %d, left %d, %v", n, left, err)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -77,17 +78,13 @@ func TestEveryPacketComesToOneEnd(t *testing.T) {
 func checkSums(t *testing.T, r *rig, n uint64) {
 	t.Helper()
 	o, err := r.Outcomes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Logf("%+v", o)
 	if ends := o.Passed + o.Forwarded + o.Answered + o.Replicated + o.Dropped; ends != o.Received || o.Received < n {
 		t.Errorf("%d received, %d ends, %d sent", o.Received, ends, n)
 	}
 	drops, err := r.Drops()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var counted uint64
 	for k, v := range drops {
 		if k.Reason == 0 || int(k.Reason) >= len(Reasons()) {

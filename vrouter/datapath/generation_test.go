@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -17,30 +18,22 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, device := range devices[:2] {
-		if err := first.AttachVif(device); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, first.AttachVif(device))
 	}
 	larger := small
 	larger.Routes *= 2
 	second := open(t, Options{Pins: dir, Limits: larger})
 	// The old programs are still at work, and take a flow in.
 	key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
-	if err := first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}))
 	old, err := first.maps.Flows.Clone()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer old.Close()
 	first.Close()
 	if _, err := second.Apply(want); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.AttachVif(devices[0]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, second.AttachVif(devices[0]))
 	if _, err := second.Apply(want); err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +43,9 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	}
 	// Now one vif has the new programs, and the other one still has the old programs.
 	late := layout.FlowKey{Vif: 2, Protocol: 6, LocalPort: 80}
-	if err := old.Put(&late, &layout.Flow{CreatedNs: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, old.Put(&late, &layout.Flow{CreatedNs: 2}))
 	time.Sleep(time.Until(second.swapping.next))
-	if err := second.AttachVif(devices[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, second.AttachVif(devices[1]))
 	if err := second.maps.Flows.Lookup(&late, &flow); err != nil {
 		t.Errorf("the later flow is lost: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -18,9 +19,7 @@ func (r *rig) runMarked(t *testing.T, p *ebpf.Program, ifindex int, frame []byte
 	binary.NativeEndian.PutUint32(in[contextIfindex:], uint32(ifindex))
 	binary.NativeEndian.PutUint32(in[contextMark:], mark)
 	code, err := p.Run(&ebpf.RunOptions{Data: frame, Context: in, ContextOut: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return code, binary.NativeEndian.Uint32(out[contextMark:])
 }
 

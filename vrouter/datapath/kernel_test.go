@@ -3,6 +3,7 @@ package datapath
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/kerneltest"
 )
 
@@ -12,20 +13,14 @@ func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 		kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 1024})
 		return
 	}
-	if err := kerneltest.Prepare(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, kerneltest.Prepare())
 	d := open(t, Options{Pins: pins(t)})
 	programs, err := d.Programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range programs {
 		t.Logf("%s: the verifier walked %d instructions", p.Name, p.VerifiedInstructions)
 	}
 	tracing, err := d.loadTracing()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	tracing.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -130,9 +131,7 @@ func TestAForgedErrorDoesNotLowerTheMTU(t *testing.T) {
 				t.Fatalf("%s: %+v, %v", what, l, err)
 			}
 			l.IgnoreNs = 1
-			if err := r.maps.LearnedMtus.Put(nhTunnel, l); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.maps.LearnedMtus.Put(nhTunnel, l))
 			r.run(t, r.programs.FabricTc, r.fabric, tooBig(t, v6, 1280, outer))
 			if got, err := r.LearnedMTUs(); err != nil || got[nhTunnel] != 1280 {
 				t.Errorf("%s: learned %v, %v from the true error later", what, got, err)

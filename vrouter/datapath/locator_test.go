@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -245,9 +246,7 @@ func TestTheTraceShowsTranslatedAddresses(t *testing.T) {
 	trace := func(ttl uint8) (addresses []netip.Addr, fallback []TraceStep) {
 		t.Helper()
 		steps, _, err := r.Trace(r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, ttl, "hello")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, s := range steps {
 			switch s.Kind {
 			case TraceTranslated:

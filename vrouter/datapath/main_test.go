@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -27,9 +28,7 @@ func pins(t testing.TB) string {
 	}
 	dir := filepath.Join(t.TempDir(), "bpf")
 	path, err := MountPins(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := RemovePins(path); err != nil {
 			t.Error(err)
@@ -47,9 +46,7 @@ func open(t testing.TB, o Options) *Datapath {
 		o.Limits = small
 	}
 	d, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -63,13 +60,9 @@ func enterSpace(t testing.TB, n int) []int {
 	}
 	runtime.LockOSThread()
 	home, err := netns.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := netns.Set(home); err != nil {
 			panic(err)
@@ -82,17 +75,11 @@ func enterSpace(t testing.TB, n int) []int {
 	for i := range n {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = fmt.Sprintf("v%d", i)
-		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: fmt.Sprintf("p%d", i)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: fmt.Sprintf("p%d", i)}))
 		for _, name := range []string{fmt.Sprintf("p%d", i), attrs.Name} {
 			l, err := netlink.LinkByName(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := netlink.LinkSetUp(l); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, netlink.LinkSetUp(l))
 			if name == attrs.Name {
 				indexes = append(indexes, l.Attrs().Index)
 			}

@@ -3,6 +3,7 @@ package datapath
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -81,9 +82,7 @@ func TestATaggedFrameToTheRouterDoesNotLeaveFromNetkitsHook(t *testing.T) {
 		b := append(append(append([]byte{}, model.RouterMAC[:]...), macA[:]...), 0x81, 0, 0, tag, 0x08, 0)
 		b = append(b, inner...)
 		before, err := r.Drops()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		code, _ := r.runMarked(t, r.programs.FromWorkload, r.vif, b, 0)
 		if reason := r.drop(t, before); code != actUnspec && reason != "vlan" {
 			t.Errorf("a frame with the tag of %s: action %d and drop reason %s, want reason vlan, or that it continues to the ingress", name, int32(code), reason)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -22,9 +23,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 		n := r.tables.Nexthops[nhTunnel]
 		n.Paths = []fib.Path{{Source: p[0], Destination: p[1], Gateway: far, Oif: uint32(r.fabric)}}
 		v, err := encodeNexthop(nhTunnel, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		values[i] = []layout.Nexthop{v}
 	}
 	stop, done := make(chan struct{}), make(chan error, 1)
@@ -54,9 +53,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 		seen[[2]netip.Addr{netip.AddrFrom4([4]byte(outer[26:30])), netip.AddrFrom4([4]byte(outer[30:34]))}]++
 	}
 	close(stop)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-done)
 	t.Logf("the tunnel changed %d times; packets by source and destination: %v", moves, seen)
 	for pair, n := range seen {
 		if pair != pairs[0] && pair != pairs[1] {
@@ -83,13 +80,9 @@ func TestAnApplyRepairsTheKeysOfNexthops(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := d.Dump()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, key := range []uint32{0, 2 * nhTunnel, 2*nhTunnel + 1, 2 * nhVif, 2*nhVif + 1} {
-		if err := d.maps.NexthopEntries.Put(nhTunnel, key); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.maps.NexthopEntries.Put(nhTunnel, key))
 		if _, err := d.Apply(want); err != nil {
 			t.Fatal(err)
 		}

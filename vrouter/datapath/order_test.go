@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -102,9 +103,7 @@ func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
 			have = nil // the maps are read
 		}
 		steps, err := d.plan(want, have)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		have = &want
 		for i, s := range steps {
 			if _, err := s.update(); err != nil {
@@ -133,17 +132,13 @@ func TestStrictnessComesAfterTheRemotesThatItAllows(t *testing.T) {
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	want.Settings.Flags |= layout.SettingsStrict
 	steps, err := d.plan(want, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, s := range steps {
 		if _, err := s.update(); err != nil {
 			t.Fatal(err)
 		}
 		got, err := d.Dump()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got.Settings.Flags&layout.SettingsStrict != 0 && len(got.Remotes) != len(want.Remotes) {
 			t.Fatalf("after update %d packets of nodes not yet known would be dropped", i)
 		}

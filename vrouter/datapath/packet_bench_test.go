@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -21,9 +22,7 @@ import (
 func TestTheVerifierHasLittleToWalk(t *testing.T) {
 	d := shared(t)
 	programs, err := d.Programs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// About 12,000 instructions of from_workload are in global functions for services.
 	most := map[string]uint32{"from_workload": 62_500, "fabric_tc": 40_000, "fabric_xdp": 3_000, "fabric_out": 1_000, "looped": 4_000}
 	for _, p := range programs {
@@ -49,16 +48,12 @@ func nanoseconds(b *testing.B, p *ebpf.Program, run func()) float64 {
 	var rounds []float64
 	for range 21 {
 		before, err := p.Stats()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		for range 1000 {
 			run()
 		}
 		after, err := p.Stats()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		rounds = append(rounds, float64(after.Runtime-before.Runtime)/float64(after.RunCount-before.RunCount))
 	}
 	slices.Sort(rounds)
@@ -99,9 +94,7 @@ func rigWithRoutes(b *testing.B, n, used int, v6 bool, change func(*fib.Tables))
 func emptyProgram(b *testing.B) *ebpf.Program {
 	b.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	b.Cleanup(func() { p.Close() })
 	return p
 }

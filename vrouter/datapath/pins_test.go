@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -18,9 +19,7 @@ func TestADirectoryOnABpffsOfOthersIsUsedAndLeft(t *testing.T) {
 		t.Skip("needs root: mounts a bpf filesystem")
 	}
 	path, err := MountPins(outer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := UnmountPins(outer); err != nil {
 			t.Error(err)
@@ -34,9 +33,7 @@ func TestADirectoryOnABpffsOfOthersIsUsedAndLeft(t *testing.T) {
 	if err != nil || strings.Contains(string(mounts), filepath.Join(outer, "node")) {
 		t.Errorf("a second file system was mounted over the first: %v", err)
 	}
-	if err := UnmountPins(filepath.Join(outer, "node")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, UnmountPins(filepath.Join(outer, "node")))
 	if _, err := os.Stat(inner); !os.IsNotExist(err) || !isBPF(path) {
 		t.Errorf("after UnmountPins: %v, the outer one is there: %v", err, isBPF(path))
 	}
@@ -51,9 +48,7 @@ func TestPinsOutliveAMountNamespaceOfOurOwn(t *testing.T) {
 	}
 	if os.Getenv("VR_DATAPATH_PINS") != "" {
 		path, err := MountPins(os.Getenv("VR_DATAPATH_PINS"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		d := open(t, Options{Pins: path})
 		if _, err := d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)); err != nil {
 			t.Fatal(err)
@@ -78,9 +73,7 @@ func TestPinsOutliveAMountNamespaceOfOurOwn(t *testing.T) {
 		}
 	})
 	path, err := MountPins(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d := open(t, Options{Pins: path})
 	got, err := d.Dump()
 	if diff := cmp.Diff(scene(7, 8, 9, model.MPLSoUDP, false), got, sameAddr, samePrefix); err != nil || diff != "" {

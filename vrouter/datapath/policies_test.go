@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -64,9 +65,7 @@ func TestEachOf255RulesDecides(t *testing.T) {
 		t.Errorf("%d flows, want %d; error %v", flows, layout.MaxRules, err)
 	}
 	before, err := r.Drops()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.sendTo(t, remoteOf(layout.MaxRules))
 	if got := r.drop(t, before); got != "policy" {
 		t.Errorf("a packet that no rule allows is dropped as %s, want policy", got)
@@ -90,13 +89,9 @@ func TestAMissingChunkOfRulesDenies(t *testing.T) {
 	if err := more.each(func(k layout.RulesKey, _ layout.RuleChunk) { keys = append(keys, k) }); err != nil || len(keys) != 1 {
 		t.Fatalf("chunks %v, want one; error %v", keys, err)
 	}
-	if err := more.remove(keys); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, more.remove(keys))
 	before, err := r.Drops()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.sendTo(t, addrB)
 	if got := r.drop(t, before); got != "policy" {
 		t.Errorf("the packet is dropped as %s, want policy", got)
@@ -106,9 +101,7 @@ func TestAMissingChunkOfRulesDenies(t *testing.T) {
 func TestASmallPolicyNeedsNoChunks(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, withRules(layout.MaxRules))
 	chunks := func() (n int) {
-		if err := r.Datapath.tables().moreRules.each(func(layout.RulesKey, layout.RuleChunk) { n++ }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.Datapath.tables().moreRules.each(func(layout.RulesKey, layout.RuleChunk) { n++ }))
 		return n
 	}
 	if got := chunks(); got != 3 {
@@ -136,9 +129,7 @@ func TestANewPolicyEndsTheFlowsThatItDenies(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := r.Drops()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.sendTo(t, remoteOf(1))
 	if got := r.drop(t, before); got != "policy" {
 		t.Errorf("a packet of the flow is dropped as %s, want policy", got)

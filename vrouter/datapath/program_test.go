@@ -17,6 +17,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -83,9 +84,7 @@ func (r *rig) xdp(t testing.TB, frame []byte) (code uint32, meta, out []byte) {
 	out = make([]byte, len(frame)+256)
 	o := ebpf.RunOptions{Data: frame, DataOut: out}
 	code, err := r.programs.FabricXdp.Run(&o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if string(o.DataOut) == string(frame) {
 		return code, nil, o.DataOut
 	}
@@ -96,9 +95,7 @@ func (r *rig) xdp(t testing.TB, frame []byte) (code uint32, meta, out []byte) {
 func (r *rig) drop(t *testing.T, before map[layout.DropKey]uint64) string {
 	t.Helper()
 	after, err := r.Drops()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	reason := "none"
 	for k, n := range after {
 		switch n - before[k] {
@@ -120,9 +117,7 @@ func hw(m model.MAC) net.HardwareAddr { return net.HardwareAddr(m[:]) }
 func serialize(t testing.TB, l ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	b := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, l...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, l...))
 	return append([]byte(nil), b.Bytes()...)
 }
 
@@ -383,9 +378,7 @@ func TestCongestionMarksAreJoinedOnTheWayOut(t *testing.T) {
 					from = addrB6
 				}
 				before, err := r.Drops()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				packetIn := wrapped(t, model.MPLSoUDP, false, 18, 0x48|outer, packet(t, from, to, 0x88|inner, 9, "x"))
 				code, out := r.run(t, r.programs.FabricTc, r.fabric, packetIn)
 				if want[outer][inner] < 0 {
@@ -470,9 +463,7 @@ func TestEveryRefusalHasItsReason(t *testing.T) {
 		{"forged_source", nil, wrapped(t, model.VXLAN, false, 1001, 0, frame(macA, macA, good))},
 	} {
 		before, err := r.Drops()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if c.workload != nil {
 			r.run(t, r.programs.FromWorkload, r.vif, c.workload)
 		} else {
@@ -616,9 +607,7 @@ func (r *rig) xdpWithoutMetadata(t *testing.T) *ebpf.Program {
 func TestATraceShowsTheStepsAndLeavesNoMark(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	before, err := r.Outcomes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	steps, code, err := r.Trace(r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
 	if err != nil || code != actRedirect {
 		t.Fatalf("%v, action %d, %v", steps, code, err)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -14,30 +15,20 @@ import (
 func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f layout.Flow, ages ...uint64) {
 	t.Helper()
 	now, err := monotonic()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, age := range ages {
 		f.Policy, f.SeenNs = 1, now-age*1e9
 		key := layout.FlowKey{Vif: vif, Protocol: protocol, LocalPort: uint16(age)}
-		if err := d.maps.Flows.Put(&key, &f); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.maps.Flows.Put(&key, &f))
 		for id, m := range map[uint32]table[uint32, uint32]{
 			vif: {"vif_flows_begun", d.maps.VifFlowsBegun, true},
 			0:   {"vrf_flows_begun", d.maps.VrfFlowsBegun, true},
 		} {
 			var n uint32
-			if err := m.m.Lookup(id, &n); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.m.Put(id, n+1); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, m.m.Lookup(id, &n))
+			must.Succeed(t, m.m.Put(id, n+1))
 			if id == 0 {
-				if err := m.m.Put(uint32(1), n+1); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, m.m.Put(uint32(1), n+1))
 			}
 		}
 	}
@@ -53,9 +44,7 @@ func ages(t *testing.T, d *Datapath, vif uint32, protocol uint8) map[uint64]bool
 			all[uint64(k.LocalPort)] = true
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all
 }
 
@@ -139,9 +128,7 @@ func TestOneCheckMakesRoomAfterEachFlood(t *testing.T) {
 	check := func() {
 		t.Helper()
 		near, err := r.NearQuota()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if !near {
 			return
 		}

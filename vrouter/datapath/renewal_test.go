@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -23,18 +24,12 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	drops := make([]uint64, len(cpus))
 	drops[0] = 3
 	for _, id := range []uint32{1, 2} {
-		if err := d.maps.VifStats.Put(id, cpus); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.maps.Drops.Put(layout.DropKey{Vif: id, Reason: 6}, drops); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.maps.VifStats.Put(id, cpus))
+		must.Succeed(t, d.maps.Drops.Put(layout.DropKey{Vif: id, Reason: 6}, drops))
 		for direction := range uint32(2) {
 			heads := make([]byte, d.maps.Fragments.ValueSize())
 			heads[4] = 7 // fragment_heads.begun
-			if err := d.maps.Fragments.Put(2*id+direction, heads); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, d.maps.Fragments.Put(2*id+direction, heads))
 		}
 	}
 	gone := want.Vifs[8]
@@ -68,13 +63,9 @@ func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	now, err := monotonic()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, id := range []uint32{nhTunnel, nhTunnelEthernet} {
-		if err := d.maps.LearnedMtus.Put(id, layout.LearnedMTU{MTU: 1300, UntilNs: now + uint64(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.maps.LearnedMtus.Put(id, layout.LearnedMTU{MTU: 1300, UntilNs: now + uint64(time.Hour)}))
 	}
 	moved := want.Nexthops[nhTunnel]
 	other := netip.MustParseAddr("172.31.0.9")

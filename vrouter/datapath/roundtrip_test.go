@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -96,9 +97,7 @@ func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
 	for i := range 500 {
 		id, n := s.Uint32N(100), s.nexthop()
 		nh, err := encodeNexthop(id, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		members := map[layout.MemberKey]layout.Member{}
 		for j, m := range n.Members {
 			members[layout.MemberKey{Nexthop: id, Index: uint32(j)}] = layout.Member{Nexthop: m.Nexthop, Label: m.Label}
@@ -112,16 +111,12 @@ func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
 				sources = append(sources, s.prefix(v6))
 			}
 		}
-		if err := v.SetSources(sources); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, v.SetSources(sources))
 		same("sources", i, sources, v.Sources())
 
 		policy := s.policy()
 		p, more, err := encodePolicy(1, policy)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		same("policy", i, policy, decodePolicy(1, &p, more))
 	}
 }
@@ -130,9 +125,7 @@ func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
 	s := source{rand.New(rand.NewPCG(7, 8))}
 	generation := func(p fib.Policy) uint32 {
 		v, _, err := encodePolicy(1, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return v.Generation
 	}
 	for range 500 {
@@ -164,13 +157,9 @@ func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
 // Macros do not show in the object's types, so Go repeats their values.
 func TestConstantsAreThoseOfTheSource(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("bpf", "types.h"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	headers, err := os.ReadFile(filepath.Join("bpf", "headers.h"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text = append(text, headers...)
 	for name, want := range map[string]int{
 		"NH_F_MULTICAST": layout.NexthopMulticast, "NH_F_DF": layout.NexthopDF, "NH_F_PEER": layout.NexthopPeer, "NH_F_CHECKSUM": layout.NexthopChecksum, "NH_F_CUT": layout.NexthopCut, "NH_F_SERVICES": layout.NexthopServices, "VIF_F_SERVICES": layout.VifServices, "SERVICE_F_DROP": layout.ServiceDrop, "ROUTE_F_MAC": layout.RouteMAC,
@@ -198,9 +187,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 
 func TestTheObjectsSizesAreTheDefaultLimits(t *testing.T) {
 	spec, err := loadVrouter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, size := range (Limits{}).WithDefaults().sizes() {
 		if got := spec.Maps[name].MaxEntries; got != size {
 			t.Errorf("map %s has %d entries in the source, %d by default", name, got, size)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -119,9 +120,7 @@ func TestAFullTableRefusesNewConnectionsToServicesOnly(t *testing.T) {
 		f.ask(t, "handshake", "S")
 		f.answer(t, "handshake", "AS")
 		for n := uint32(3); n < f.maps.Flows.MaxEntries(); n++ { // all but one
-			if err := f.maps.Flows.Put(layout.FlowKey{Vif: 9, Local: layout.Address{Bytes: [16]byte{byte(n >> 8), byte(n)}}}, layout.Flow{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, f.maps.Flows.Put(layout.FlowKey{Vif: 9, Local: layout.Address{Bytes: [16]byte{byte(n >> 8), byte(n)}}}, layout.Flow{}))
 		}
 		refused := f.client
 		refused.from, refused.flags = at(f.client.from.Addr(), 40001), "S"

@@ -15,6 +15,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -332,15 +333,11 @@ func (r *rig) ageFlows(t *testing.T, by time.Duration) {
 	t.Helper()
 	flows := table[layout.FlowKey, layout.Flow]{"flows", r.maps.Flows, false}
 	all := map[layout.FlowKey]layout.Flow{}
-	if err := flows.each(func(k layout.FlowKey, v layout.Flow) { all[k] = v }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, flows.each(func(k layout.FlowKey, v layout.Flow) { all[k] = v }))
 	for k, v := range all {
 		v.SeenTick -= 100
 		v.SeenNs -= min(v.SeenNs, uint64(by))
-		if err := r.maps.Flows.Put(k, v); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, r.maps.Flows.Put(k, v))
 	}
 }
 
@@ -408,9 +405,7 @@ func TestAChangeOfAServiceWritesOnlyItsEntries(t *testing.T) {
 			t.Errorf("%+v %v, want %+v", got, err, want)
 		}
 		have, err := d.Services()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if diff := cmp.Diff(all, have, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)
 		}

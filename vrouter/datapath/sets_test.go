@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -64,9 +65,7 @@ func TestAGroupDecides(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, model.MPLSoUDP, false, withGroup(c.allows...))
 			before, err := r.Drops()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			_, traced, err := r.Trace(r.vif, frame(macA, model.RouterMAC, packet(t, addrA, c.to, 0, 64, "x")))
 			if err != nil || (traced == actRedirect) != c.passes {
 				t.Errorf("the trace has the action %d, error %v; passes should be %v", traced, err, c.passes)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/internal/must"
 )
 
 // sharedPins is the directory of the shared datapath's pins, if a test used it.
@@ -48,9 +50,7 @@ func shared(t testing.TB) *Datapath {
 		t.Skip("needs root: loads eBPF programs")
 	}
 	d, err := loadOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.services.written = nil
 	all := reflect.ValueOf(d.maps)
 	for i := range all.NumField() {

@@ -10,6 +10,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -186,9 +187,7 @@ func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
 		}
 	}
 	stats, err := r.VRFStats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if n := stats[1].TxPackets[layout.Number(model.Translated)]; n != 4 {
 		t.Errorf("the counter of translated packets is %d, want 4", n)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 	"windtunnel/vrouter/model"
 )
@@ -93,9 +94,7 @@ func TestScapyReadsAndWritesTranslatedPackets(t *testing.T) {
 			}
 			for _, line := range lines {
 				var j judged
-				if err := json.Unmarshal([]byte(line), &j); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, json.Unmarshal([]byte(line), &j))
 				from, to := addrA, addrB
 				if j.Version == 6 {
 					from, to = addrA6, addrB6
@@ -105,9 +104,7 @@ func TestScapyReadsAndWritesTranslatedPackets(t *testing.T) {
 					continue
 				}
 				b, err := hex.DecodeString(j.Answers[0])
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
 				if code != actRedirect {
 					t.Errorf("the answer to %s has action %d and drop reason %s, want a redirect", line, code, r.drop(t, nil))

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/report"
 	"windtunnel/lab/results"
@@ -69,14 +70,10 @@ func simulate(t *testing.T, o Options) (out Outcome, data *results.RunData) {
 func load(t *testing.T, path string) *results.RunData {
 	t.Helper()
 	store, err := results.Open(path, results.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer store.Close()
 	data, err := store.Load(results.Latest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return data
 }
 
@@ -179,14 +176,10 @@ func TestAnInterruptedMatrixGoesOnWhereItEnded(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		store, err := results.Open(path, results.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer store.Close()
 		fleet, err := testbedtest.NewFleet(data.Plan.Matrix.Hosts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer fleet.Close()
 		r := &recorder{store: store, run: data.Run.ID, fleet: fleet}
 		e := &experiment.Experiment{

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // BenchmarkSwitch is two threads that wake each other on one CPU: two context
@@ -22,12 +24,8 @@ func BenchmarkSwitch(b *testing.B) {
 	})
 	b.Run("foreign", func(b *testing.B) {
 		m := open(b, cpu)
-		if err := m.objects.Processes.Delete(uint32(os.Getpid())); err != nil {
-			b.Fatal(err)
-		}
-		if err := m.objects.Edition.Set(uint32(1 << 20)); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, m.objects.Processes.Delete(uint32(os.Getpid())))
+		must.Succeed(b, m.objects.Edition.Set(uint32(1<<20)))
 		pingPong(b, cpu)
 		if read(b, m)[cpu].Foreign == 0 {
 			b.Error("nothing was foreign")
@@ -38,9 +36,7 @@ func BenchmarkSwitch(b *testing.B) {
 func pingPong(b *testing.B, cpu int) {
 	var out, back [2]int
 	for _, p := range []*[2]int{&out, &back} {
-		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, unix.Pipe2(p[:], unix.O_CLOEXEC))
 		defer unix.Close(p[0])
 		defer unix.Close(p[1])
 	}
@@ -64,9 +60,7 @@ func pingPong(b *testing.B, cpu int) {
 	go play(func() error { return put(out[1]) }, func() error { return take(back[0]) })
 	go play(func() error { return take(out[0]) }, func() error { return put(back[1]) })
 	for range 2 {
-		if err := <-done; err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, <-done)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/switch")
 }

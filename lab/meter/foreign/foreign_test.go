@@ -16,6 +16,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // Other programs may run on this machine. So the tests look at the time of
@@ -68,9 +70,7 @@ func TestAnAllowedProcessIsNotForeign(t *testing.T) {
 	cpu := lastCPU(t)
 	m := open(t, cpu)
 	s := newSpinner(t, "wt-ours", cpu, 100*time.Millisecond)
-	if err := m.Allow(nil, []int{s.cmd.Process.Pid}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.Allow(nil, []int{s.cmd.Process.Pid}))
 	before := read(t, m)
 	s.begin()
 	s.took()
@@ -84,9 +84,7 @@ func TestWhatWasAllowedBeforeIsForeignAgain(t *testing.T) {
 	m := open(t, cpu)
 	s := newSpinner(t, "wt-again", cpu, 100*time.Millisecond)
 	for _, processes := range [][]int{{s.cmd.Process.Pid}, {1}} {
-		if err := m.Allow(nil, processes); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Allow(nil, processes))
 	}
 	before := read(t, m)
 	s.begin()
@@ -103,9 +101,7 @@ func TestAllowTakesEffectOnWhatRuns(t *testing.T) {
 	m := open(t, cpu)
 	s := newSpinner(t, "wt-late", cpu, 300*time.Millisecond)
 	s.begin()
-	if err := m.Allow(nil, []int{s.cmd.Process.Pid}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.Allow(nil, []int{s.cmd.Process.Pid}))
 	before := read(t, m)
 	s.took()
 	if got := s.in(Between(before, read(t, m), []int{cpu})); got > 0.01 {
@@ -120,16 +116,12 @@ func TestAProcessInAnAllowedNamespaceIsNotForeign(t *testing.T) {
 	var s *spinner
 	inNewNamespace(t, func() {
 		var st unix.Stat_t
-		if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, unix.Stat("/proc/thread-self/ns/net", &st))
 		inode = uint32(st.Ino)
 		s = newSpinner(t, "wt-inside", cpu, 200*time.Millisecond)
 	})
 	other := newSpinner(t, "wt-outside", cpu, 100*time.Millisecond)
-	if err := m.Allow([]uint32{inode}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.Allow([]uint32{inode}, nil))
 	before := read(t, m)
 	s.begin()
 	s.took()
@@ -150,9 +142,7 @@ func inNewNamespace(t *testing.T, f func()) {
 	t.Helper()
 	runtime.LockOSThread()
 	home, err := netns.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer home.Close()
 	defer func() {
 		if err := netns.Set(home); err != nil {
@@ -161,9 +151,7 @@ func inNewNamespace(t *testing.T, f func()) {
 		runtime.UnlockOSThread()
 	}()
 	inside, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer inside.Close()
 	f()
 }
@@ -209,14 +197,10 @@ func kthread(t *testing.T, pid int) bool {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return false // has ended
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	flags, err := strconv.ParseUint(fields[6], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return flags&0x00200000 != 0
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 )
 
@@ -70,21 +71,13 @@ type spinner struct {
 func newSpinner(t *testing.T, name string, cpu int, busy time.Duration) *spinner {
 	t.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	path := t.TempDir() + "/" + name // the kernel names a process after its file
-	if err := os.Symlink(exe, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Symlink(exe, path))
 	childIn, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out, childOut, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.Command("taskset", "-c", strconv.Itoa(cpu), path)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", spinVariable, busy), "GOMAXPROCS=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = childIn, childOut, os.Stderr
@@ -138,9 +131,7 @@ func open(t testing.TB, cpus ...int) *Meter {
 		t.Skip("BPF tracepoints need root")
 	}
 	m, err := Open(cpus)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(m.Close)
 	return m
 }
@@ -148,9 +139,7 @@ func open(t testing.TB, cpus ...int) *Meter {
 func read(t testing.TB, m *Meter) map[int]Usage {
 	t.Helper()
 	u, err := m.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return u
 }
 

@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 )
 
 func standardRules(t testing.TB) *Rules {
 	t.Helper()
 	rules, err := Standard()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return rules
 }
 

@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 func encode(t testing.TB, p *Profile) string {
 	t.Helper()
 	text, err := Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return text
 }
 
@@ -29,17 +29,13 @@ func packed(t testing.TB, text string) string {
 	if _, err := z.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, z.Close())
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
 func TestAnEncodedProfileComesBack(t *testing.T) {
 	p, err := Decode(encode(t, sample()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if d := cmp.Diff(sample(), p); d != "" {
 		t.Error(d)
 	}

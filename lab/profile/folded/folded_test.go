@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
+
+	"windtunnel/internal/must"
 )
 
 // sample is 2 s of two CPUs, in which 1.5 s were busy, half a second of it with
@@ -90,9 +92,7 @@ func TestFoldedTextComesBack(t *testing.T) {
 	p := sample()
 	p.Stacks[0].Frames[0] = "go.shape.struct { a int; b int }"
 	stacks, err := parseFolded(p.Folded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(stacks) != len(p.Stacks) {
 		t.Fatalf("%d stacks, want %d", len(stacks), len(p.Stacks))
 	}
@@ -118,16 +118,10 @@ func TestFoldedTextComesBack(t *testing.T) {
 
 func TestThePprofFileHoldsTheSameTime(t *testing.T) {
 	var b bytes.Buffer
-	if err := PProf(sample()).Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, PProf(sample()).Write(&b))
 	p, err := profile.Parse(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.CheckValid(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, p.CheckValid())
 	samples, nanos := int64(0), int64(0)
 	for _, s := range p.Sample {
 		samples, nanos = samples+s.Value[0], nanos+s.Value[1]
@@ -181,9 +175,7 @@ func TestAFlameGraphsBoxesHoldTheirChildren(t *testing.T) {
 
 func TestMergedProfilesAreAveragesByTime(t *testing.T) {
 	m, err := Merge(sample(), sample(), sample())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if m.Seconds != 6 || m.Samples != 12000 || m.Lost != 9 || len(m.Stacks) != 5 || len(m.Warnings) != 1 {
 		t.Errorf("the merged profile is %+v, want 6 s, 12000 samples, 9 lost, 5 stacks and 1 warning", m)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -18,9 +19,7 @@ func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 1, noise: 0.01}.runs()
 	b := made{id: "b", blocks: 12, seed: 2, noise: 0.01, scale: map[string]float64{"bridge/stream": 0.95}}.runs()
 	c, err := Runs(a, b, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(c.Values) != 4*5-4 || len(c.Ratios) != 2*5-2 {
 		t.Errorf("%d rows and %d of ratios", len(c.Values), len(c.Ratios))
 	}
@@ -73,9 +72,7 @@ func TestARowThatCannotShowAFactorOfTwoIsTooNoisyAndLast(t *testing.T) {
 		}
 	}
 	c, err := Runs(a, b, throughput)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	last := &c.Values[len(c.Values)-1]
 	if len(c.Values) < 2 || last.Scenario != "raw/stream" || last.Verdict != TooNoisy || *last.Smallest <= 1 || last.says() != "too noisy to judge" {
 		t.Errorf("%d rows, the last is %s, detectable %v", len(c.Values), last.line(), last.Smallest)
@@ -132,18 +129,14 @@ func TestDirectionFollowsTheMetric(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.runs()
 	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.1}}.runs()
 	c, err := Runs(a, b, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, m := range []sample.Metric{sample.Transactions, sample.LatencyP50, sample.LatencyP99} {
 		if r := find(c.Values, "bridge/rr", m); r.Verdict != Better {
 			t.Errorf("more transactions and less latency: %s", r.line())
 		}
 	}
 	c, err = Runs(b, a, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r := find(c.Values, "bridge/rr", sample.LatencyP50); r.Verdict != Worse || math.Abs(r.Ratio.Median-1.1) > 0.01 {
 		t.Errorf("the other way round: %s", r.line())
 	}
@@ -153,9 +146,7 @@ func TestSlowerMachineShowsInTheFiguresAndNotInTheRatios(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 3, noise: 0.005}.runs()
 	b := made{id: "b", blocks: 12, seed: 4, noise: 0.005, drift: 0.9}.runs()
 	c, err := Runs(a, b, throughput)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != Worse || math.Abs(r.Ratio.Median-0.9) > 0.01 {
 		t.Errorf("the throughput of the bridge is %s, want worse by 10 %%", r.line())
 	}
@@ -191,9 +182,7 @@ func TestScenarioThatIsDefinedOtherwiseIsLeftOutWithTheReason(t *testing.T) {
 	b.Plan.Scenarios[2].Timing.Duration *= 2 // that alone is no other scenario
 	b.Plan.Scenarios[2].Title = "renamed"
 	c, err := Runs([]Side{a}, []Side{b}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []LeftOut{
 		{"raw/stream", "it is defined otherwise: fabric.mtu 1500 → 9000"},
 		{"raw/other", "run A does not have it"}, {"raw/rr", "run B does not have it"},
@@ -219,9 +208,7 @@ func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
 		b[i].Run.Environment.CPUs = 2
 	}
 	gates, err := ParseGates("gate.yaml", []byte("gates: [{metric: throughput_bps, worse_by: 3%}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c, err := Runs(a, b, Options{Gates: gates})
 	if !errors.Is(err, ErrOtherMachine) || !strings.Contains(err.Error(), "CPUs 4 → 2") || !strings.Contains(err.Error(), "--across-machines") {
 		t.Errorf("error %v", err)
@@ -233,9 +220,7 @@ func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
 		t.Errorf("the throughput of the bridge is %s, want a difference", r.line())
 	}
 	c, err = Runs(a, b, Options{Gates: gates, AcrossMachines: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != Worse || c.Judgement.Status() != 1 {
 		t.Errorf("%s, status %d", r.line(), c.Judgement.Status())
 	}
@@ -301,9 +286,7 @@ func poison(s *Side) {
 func TestOneTrialHasNoIntervalAndNoVerdict(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1, noise: 0.01}.run(), made{id: "b", blocks: 1, seed: 2, noise: 0.01}.run()
 	c, err := Runs([]Side{a}, []Side{b}, throughput)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i := range c.Values {
 		if r := &c.Values[i]; r.Verdict != TooFew || r.Ratio != nil || r.P != nil || r.Smallest != nil || !strings.Contains(r.Note, "run B: one trial has no spread") {
 			t.Errorf("%s: ratio %v, p %v", r.line(), r.Ratio, r.P)
@@ -314,9 +297,7 @@ func TestOneTrialHasNoIntervalAndNoVerdict(t *testing.T) {
 func TestZeroVarianceIsNoMistake(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	c, err := Runs(a, b, throughput)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := find(c.Values, "bridge/stream", sample.Throughput)
 	if r.Verdict != Worse || math.Abs(r.Ratio.Low-0.9) > 1e-9 || math.Abs(r.Ratio.High-0.9) > 1e-9 {
 		t.Errorf("the throughput of the bridge is %s, want worse: exactly 0.9", r.line())
@@ -336,9 +317,7 @@ func TestCountsOfZeroHaveNoRatioAndAreStillJudged(t *testing.T) {
 		}
 	}
 	c, err := Runs(a, b, Options{Metrics: []sample.Metric{sample.Retransmits}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != Worse || r.Ratio != nil {
 		t.Errorf("the retransmits of the bridge are %s, want worse, without a ratio", r.line())
 	}
@@ -346,9 +325,7 @@ func TestCountsOfZeroHaveNoRatioAndAreStillJudged(t *testing.T) {
 		t.Errorf("the retransmits of raw are %s, want alike, without a ratio", r.line())
 	}
 	c, err = Runs(a[:1], b[:1], Options{Metrics: []sample.Metric{sample.Retransmits}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != TooFew || !strings.Contains(r.Note, "several runs of each side") {
 		t.Errorf("one run a side: %s", r.line())
 	}
@@ -364,9 +341,7 @@ func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
 		}
 	}
 	c, err := Runs([]Side{a}, []Side{b}, throughput)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != NotMeasured || r.Note != "run B: skipped: no bridge here" {
 		t.Errorf("the throughput of the bridge is %s, want not measured: run B skipped it", r.line())
 	}
@@ -380,9 +355,7 @@ func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, e
 	t.Helper()
 	for i := range uint64(rounds) {
 		c, err := compare(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if c.Judgement.Count(Failed) > 0 {
 			alarms++
 		}
@@ -396,9 +369,7 @@ func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, e
 func TestGateOfNothingSeldomFailsEqualRuns(t *testing.T) {
 	const rounds = 100
 	gates, err := ParseGates("gate.yaml", []byte("gates:\n- {metric: throughput_bps, worse_by: 0%, of: ratio}\n- {metric: [throughput_bps, transactions_per_s], worse_by: 0%}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	made := func(id string, seed uint64, state float64) Side {
 		return made{id: id, blocks: 8, seed: seed, noise: 0.01, state: state}.run()
 	}
@@ -433,9 +404,7 @@ func TestOneRunASideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
 	a := []Side{made{id: "a", blocks: 12, seed: 1, noise: 0.002}.run()}
 	b := []Side{made{id: "b", blocks: 12, seed: 2, noise: 0.002, drift: 0.93, scale: map[string]float64{"bridge/stream": 0.97}}.run()}
 	c, err := Runs(a, b, throughput)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, rows := range [][]Row{c.Values, c.Ratios} {
 		for i := range rows {
 			if r := &rows[i]; r.Verdict != Alike && r.Verdict != TooNoisy || !r.Spread.Assumed || r.Smallest == nil || *r.Smallest < 0.15 {
@@ -453,9 +422,7 @@ func TestHistoryOfOtherSoftwareMachineAndScenariosIsLeftOutOfTheSpread(t *testin
 	history := made{id: "h", blocks: 8, seed: 3, noise: 0.01}.runs()
 	spread := func(stored ...Side) *RunSpread {
 		c, err := Runs(a, b, Options{Metrics: throughput.Metrics, History: stored})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return find(c.Values, "bridge/stream", sample.Throughput).Spread
 	}
 	if s := spread(history...); s.Assumed || s.Freedom != 3 || s.Relative > 0.02 {

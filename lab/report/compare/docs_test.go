@@ -4,14 +4,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // The gate files in the documentation are valid.
 func TestDocumentedGateFilesAreRight(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/comparing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blocks := strings.Split(string(data), "```yaml\n")[1:]
 	if len(blocks) == 0 {
 		t.Fatal("the documentation shows no gate file")

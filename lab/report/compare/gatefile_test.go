@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -26,9 +27,7 @@ gates:
 
 func TestGateFileIsReadWithItsDefaults(t *testing.T) {
 	g, err := ParseGates("gate.yaml", []byte(wholeFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []Gate{
 		{Metrics: []sample.Metric{sample.Throughput}, Scenarios: []suite.Pattern{{Text: "bridge/*", Line: 4, Column: 17}, {Text: "raw", Line: 4, Column: 29}}, WorseBy: 0.03, Of: suite.OfValue, OnDoubt: suite.UnjudgedOnDoubt, Line: 3},
 		{Metrics: []sample.Metric{sample.LatencyP50, sample.LatencyP99}, WorseBy: 0.005, Of: suite.OfRatio, OnDoubt: suite.FailOnDoubt, Line: 6},
@@ -111,9 +110,7 @@ func TestEveryMistakeOfAGateFileIsSaidAtOnce(t *testing.T) {
 
 func TestGatePatternThatNamesNothingIsAnErrorWithItsPlace(t *testing.T) {
 	g, err := ParseGates("gate.yaml", []byte(wholeFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := g.file.Bind([]string{"bridge/stream", "raw/stream"}); err != nil {
 		t.Errorf("both are known: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
@@ -18,9 +19,7 @@ import (
 func gatesOf(t *testing.T, text string) *Gates {
 	t.Helper()
 	g, err := ParseGates("gate.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return g
 }
 
@@ -28,9 +27,7 @@ func gatesOf(t *testing.T, text string) *Gates {
 func judged(t *testing.T, a, b []Side, gates string) (*Comparison, map[string]Outcome) {
 	t.Helper()
 	c, err := Runs(a, b, Options{Gates: gatesOf(t, gates)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	outcomes := make(map[string]Outcome)
 	for _, g := range c.Judgement.Gates {
 		for _, f := range g.Findings {
@@ -164,13 +161,9 @@ func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
 	}
 	c, _ := judged(t, a, b, "gates:\n- {metric: throughput_bps, worse_by: 3%}\n- {metric: latency_ns_p50, worse_by: 0.001%, on_doubt: pass}")
 	var out bytes.Buffer
-	if err := WriteJUnit(&out, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, WriteJUnit(&out, c))
 	var got junit
-	if err := xml.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, xml.Unmarshal(out.Bytes(), &got))
 	if got.Tests != 4 || got.Failures != 1 || got.Errors != 1 || got.Skipped != 1 || len(got.Suites) != 2 {
 		t.Fatalf("the JUnit file has %+v, want 2 suites with 4 tests: 1 failure, 1 error, 1 skipped", got)
 	}
@@ -212,13 +205,9 @@ func TestATableOfLongTextsFitsATerminal(t *testing.T) {
 	b[0].Run.Environment.CPUModel = strings.Repeat("a processor of many words ", 8)
 	b[0].Run.Environment.Kernel = strings.Repeat("x", 150)
 	c, err := Runs(a[:1], b[:1], Options{AcrossMachines: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var table bytes.Buffer
-	if err := text.Write(&table, c.Document(), text.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, text.Write(&table, c.Document(), text.Options{}))
 	narrow(t, table.String())
 	for _, want := range []string{"\nbridge/stream\n  throughput, Gbit/s ", "\nbridge/stream / raw/stream\n  throughput ", "  verdict\n"} {
 		if !strings.Contains(table.String(), want) {
@@ -233,9 +222,7 @@ func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
 	b[0].Run.Environment.Revision = "fff\x1b[31m|x"
 	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%}]")
 	var table, page, document bytes.Buffer
-	if err := errors.Join(text.Write(&table, c.Document(), text.Options{}), markdown.Write(&page, c.Document()), json.NewEncoder(&document).Encode(c)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(text.Write(&table, c.Document(), text.Options{}), markdown.Write(&page, c.Document()), json.NewEncoder(&document).Encode(c)))
 	written := table.String()
 	if strings.Index(written, "windtunnel revision") > strings.Index(written, "B over A") {
 		t.Error("figures come before the environment")
@@ -252,9 +239,7 @@ func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
 		t.Errorf("markdown:\n%s", page.String())
 	}
 	var back Comparison
-	if err := json.Unmarshal(document.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(document.Bytes(), &back))
 	r := find(back.Values, "bridge/stream", sample.Throughput)
 	if r == nil || r.Verdict != Worse || math.Abs(r.Ratio.Median-0.9) > 0.01 || back.Judgement.Gates[0].Findings[1].Outcome != Failed {
 		t.Errorf("read back: %+v", r)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 )
 
@@ -74,9 +75,7 @@ func TestRunsThatCountDifferentTrialsAreNotDecided(t *testing.T) {
 		b[i].Run.Options.CPUDistance = "off"
 	}
 	c, err := Runs(a, b, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, rows := range [][]Row{c.Values, c.Ratios} {
 		for i := range rows {
 			if rows[i].Verdict != Undecided {
@@ -114,9 +113,7 @@ func TestRunsAtDifferentDistancesAreNotDecided(t *testing.T) {
 	slower := made{id: "b", blocks: 12, seed: 2, noise: 0.01, drift: 0.6}
 	for distance, want := range map[float64]bool{440: true, 110: false} {
 		c, err := Runs(near, at(distance, slower), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if c.Values[0].Adjusted == nil || (c.Values[0].Verdict == Undecided) != want {
 			t.Errorf("100 and %.0f ns: %s; want it undecided: %v", distance, c.Values[0].line(), want)
 		}

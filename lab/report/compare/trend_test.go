@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 )
@@ -35,9 +36,7 @@ func history(runs, step int, factor float64) []Side {
 
 func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
 	trend, err := NewTrend("pair", history(14, 8, 0.9), TrendOptions{Scenarios: []string{"*/stream"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(trend.Series) != 2 || trend.Runs != 14 {
 		t.Fatalf("%d series of %d runs", len(trend.Series), trend.Runs)
 	}
@@ -56,17 +55,13 @@ func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
 		t.Errorf("the change is %+v, want 0.9 with the new revision", c)
 	}
 	var table, document bytes.Buffer
-	if err := text.Write(&table, trend.Document(), text.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, text.Write(&table, trend.Document(), text.Options{}))
 	for _, want := range []string{"bridge/stream: throughput ", "◀ ×0.9", "windtunnel revision: 8b3dce6 → new", "9.5", "Gbit/s"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, table.String())
 		}
 	}
-	if err := json.NewEncoder(&document).Encode(trend); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.NewEncoder(&document).Encode(trend))
 	var back Trend
 	if err := json.Unmarshal(document.Bytes(), &back); err != nil || back.Series[1].Points[8].Change.Ratio != c.Ratio {
 		t.Errorf("read back: %v", err)
@@ -100,13 +95,9 @@ func TestRunsOfOneDayHaveTheirTimeInTheTrend(t *testing.T) {
 
 func TestTrendOfOneRunIsASentence(t *testing.T) {
 	trend, err := NewTrend("pair", history(1, 9, 1), TrendOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var got bytes.Buffer
-	if err := text.Write(&got, trend.Document(), text.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, text.Write(&got, trend.Document(), text.Options{}))
 	want := "Trend of suite pair\nThere is one run to show. A trend needs two or more: run the suite again.\n\nrun: run-00, 2026-11-01; `windtunnel report run-00` prints it\n"
 	if got.String() != want {
 		t.Errorf("%q, want %q", got.String(), want)
@@ -115,9 +106,7 @@ func TestTrendOfOneRunIsASentence(t *testing.T) {
 
 func TestTrendOfASteadySuiteMarksNothing(t *testing.T) {
 	trend, err := NewTrend("pair", history(12, 99, 1), TrendOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(trend.Series) != 4 || trend.Series[1].Metric != sample.Transactions {
 		t.Fatalf("the trend has %+v, want 4 series with the transactions second", trend.Series)
 	}
@@ -137,9 +126,7 @@ func TestTrendLeavesOutAndCountsWhatIsNotComparable(t *testing.T) {
 	runs[2].Plan.Scenarios[0].Tool = "iperf3"
 	gateAll(&runs[3])
 	trend, err := NewTrend("pair", runs, TrendOptions{Scenarios: []string{"raw/stream"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	notes := strings.Join(trend.Notes, "\n")
 	for _, want := range []string{"1 run that did not complete", "1 run from another machine", "raw/stream: left out 1 run without the scenario", "raw/stream: left out 1 run without a valid figure"} {
 		if !strings.Contains(notes, want) {
@@ -172,9 +159,7 @@ func TestTrendHasRunsOfOneForm(t *testing.T) {
 		{runs[8].Run.Options.Form(), []string{"run-08"}, "Left out: 8 runs"},
 	} {
 		trend, err := NewTrend("pair", runs, TrendOptions{Form: c.form, Scenarios: []string{"raw/stream"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var points []string
 		for _, p := range trend.Series[0].Points {
 			points = append(points, p.Run)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchproc"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -24,9 +25,7 @@ import (
 func written(t *testing.T, write func(io.Writer, *model.Report) error, r *model.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, write(&b, r))
 	return b.String()
 }
 
@@ -36,9 +35,7 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 		Scenarios   []map[string]any
 		Comparisons []map[string]any
 	}
-	if err := json.Unmarshal([]byte(written(t, WriteJSON, reporttest.Quick())), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(written(t, WriteJSON, reporttest.Quick())), &doc))
 	has := func(what string, object any, keys ...string) {
 		t.Helper()
 		m, ok := object.(map[string]any)
@@ -76,9 +73,7 @@ func TestJSONReadsBackAsTheSameReport(t *testing.T) {
 	r := reporttest.Quick()
 	text := written(t, WriteJSON, r)
 	var again model.Report
-	if err := json.Unmarshal([]byte(text), &again); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(text), &again))
 	if twice := written(t, WriteJSON, &again); twice != text {
 		t.Error("a report that is read and written again differs")
 	}
@@ -100,9 +95,7 @@ func TestJSONListsAreThereWhenEmpty(t *testing.T) {
 func TestCSVHasOneRowASampleWithEveryMetric(t *testing.T) {
 	r := reporttest.Quick()
 	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	header := rows[0]
 	for _, info := range sample.Known() {
 		if !slices.Contains(header, string(info.Metric)) {
@@ -138,9 +131,7 @@ func TestCSVKeepsMetricsItDoesNotKnowAndQuotesText(t *testing.T) {
 	samples := []sample.Sample{{Scenario: "a/stream", Metrics: sample.Metrics{"zebra_count": 4}}}
 	samples = append(samples, sample.Sample{Scenario: "b/stream", Failure: &sample.Failure{Kind: sample.ToolFailed, Message: "said \"no\",\nthen ended"}})
 	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, report.Build(sample.Run{}, plan, samples)))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	last := len(rows[0]) - 1
 	if rows[0][last] != "zebra_count" || rows[1][last] != "4" || rows[2][last] != "" {
 		t.Errorf("last column %q %q %q", rows[0][last], rows[1][last], rows[2][last])
@@ -174,9 +165,7 @@ func TestBenchfmtIsReadByBenchstatsReader(t *testing.T) {
 			}
 		}
 	}
-	if err := reader.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, reader.Err())
 	if results != 8*6-1 {
 		t.Errorf("%d results, want one for each of the 47 trials that count", results)
 	}
@@ -198,13 +187,9 @@ func TestBenchfmtIsReadByBenchstatsReader(t *testing.T) {
 func TestBenchfmtLinesUpSystemsAsColumns(t *testing.T) {
 	var parser benchproc.ProjectionParser
 	systems, err := parser.Parse("/system", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	rest, err := parser.Parse(".fullname,.config", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cells := make(map[string]map[string]float64)
 	reader := benchfmt.NewReader(strings.NewReader(written(t, WriteBenchfmt, reporttest.Quick())), "run.txt")
 	for reader.Scan() {

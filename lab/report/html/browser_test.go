@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
@@ -30,9 +31,7 @@ func browse(t *testing.T, r *model.Report, width int64, first ...chromedp.Action
 func open(t *testing.T, page []byte, width int64, first ...chromedp.Action[chromedp.Void]) *browsertest.Tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(file, page, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, page, 0o644))
 	return browsertest.Open(t, "file://"+file, width, first...)
 }
 
@@ -143,9 +142,7 @@ func TestPageInABrowser(t *testing.T) {
 			document.getElementById('download').click();
 		})`, chromedp.EvalAwaitPromise))
 		var want bytes.Buffer
-		if err := export.WriteJSON(&want, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, export.WriteJSON(&want, r))
 		if got != want.String() {
 			t.Errorf("the file of %d bytes is not the report's JSON of %d", len(got), want.Len())
 		}
@@ -246,13 +243,9 @@ func printed(t *testing.T, pdf []byte) {
 		t.Skip("no pdftotext to read the paper with: apt-get install poppler-utils")
 	}
 	file := filepath.Join(t.TempDir(), "report.pdf")
-	if err := os.WriteFile(file, pdf, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, pdf, 0o644))
 	out, err := exec.Command("pdftotext", "-layout", file, "-").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text := string(out)
 	// 8.63 Gbit/s stands in the table and on its bar.
 	if n := strings.Count(text, "8.63"); n < 2 {

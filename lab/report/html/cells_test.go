@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -117,9 +118,7 @@ func TestCellsInABrowser(t *testing.T) {
 	r := duplex(t, cells, append([]string{evil}, duplexIDs...)...)
 	p := browse(t, r, 1280)
 	var data charts
-	if err := json.Unmarshal([]byte(block(t, written(t, r), "data")), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(block(t, written(t, r), "data")), &data))
 	shown := drawn(t, p)
 	for _, c := range data.Cells {
 		marks := 0

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -183,9 +184,7 @@ func profileOf(t testing.TB, scenario, side string, heavier, metered float64) mo
 func packedProfile(t testing.TB, scenario string, p *folded.Profile, metered float64) model.Profile {
 	t.Helper()
 	data, err := folded.Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return model.Profile{Scenario: scenario, Side: p.Side, Data: data, Metered: metered, Sampled: folded.Sum(p).Busy, Slowdown: interval(0.97, 0.01), Bytes: 0.97 * 1.2e9}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -19,17 +20,11 @@ import (
 func flamesOf(t *testing.T, page []byte) flames {
 	t.Helper()
 	packed, err := base64.StdEncoding.DecodeString(block(t, page, "flames"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var f flames
-	if err := json.NewDecoder(z).Decode(&f); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.NewDecoder(z).Decode(&f))
 	return f
 }
 
@@ -131,9 +126,7 @@ func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
 	b := &builder{r: r}
 	r.Profiles = []model.Profile{profileOf(t, "raw/stream", "sender", 1, 0.67), profileOf(t, "raw/stream", "receiver", 1, 0.8), profileOf(t, "raw/stream", "receiver", 1, math.NaN())}
 	p, _, err := b.profiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if v := p.Sides[0]; !v.Agrees || v.Sum.Cores != "0.660" || v.Metered != "0.670" || !strings.Contains(v.Agreement, "−1.5 %") {
 		t.Errorf("0.66 of 0.67 cores: %+v", v)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
@@ -15,9 +16,7 @@ import (
 func hostReport(t *testing.T) *model.Report {
 	t.Helper()
 	m, err := suite.NewMatrix([]string{"a", "b", "<cc>"}, "all", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plan := suite.Plan{Suite: "test", Title: "Hosts", Nodes: 2, Trials: 6, Matrix: m, Scenarios: []suite.Scenario{{
 		ID: "raw/one", Title: "raw", System: "raw", Placement: suite.TwoNodes, Pairs: 1, Workload: suite.Workload{Name: "one", Kind: suite.TCPStream},
 	}}}
@@ -37,9 +36,7 @@ func hostReport(t *testing.T) *model.Report {
 func TestThePageHasTheMatrixOfTheHosts(t *testing.T) {
 	r := hostReport(t)
 	var page bytes.Buffer
-	if err := Write(&page, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(&page, r))
 	for _, want := range []string{
 		">raw/one: throughput in Gbit/s between hosts</h2>", `<th scope="col">from \ to</th>`, `<th scope="row">&lt;cc&gt;</th>`,
 		`<td class="n worse3">3.01 ▼<br><small>(0.33)</small></td>`, `<td class="n ">–</td>`, "a→&lt;cc&gt; is slow: 3.01 Gbit/s",

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
@@ -30,9 +31,7 @@ import (
 func written(t testing.TB, r *model.Report) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(&b, r))
 	return b.Bytes()
 }
 
@@ -255,9 +254,7 @@ func TestSectionsWithoutDataAreLeftOut(t *testing.T) {
 
 func TestEveryTrialIsAPoint(t *testing.T) {
 	var c charts
-	if err := json.Unmarshal([]byte(block(t, written(t, reporttest.Quick()), "data")), &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(block(t, written(t, reporttest.Quick()), "data")), &c))
 	points := make(map[string]int)
 	for _, p := range c.Panels {
 		for _, r := range p.Rows {
@@ -284,26 +281,18 @@ func TestEveryTrialIsAPoint(t *testing.T) {
 func unpacked(t *testing.T, page []byte) []byte {
 	t.Helper()
 	packed, err := base64.StdEncoding.DecodeString(block(t, page, "raw"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	z, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return text
 }
 
 func TestDownloadIsTheReportAsJSON(t *testing.T) {
 	r := reporttest.Quick()
 	var want bytes.Buffer
-	if err := export.WriteJSON(&want, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, export.WriteJSON(&want, r))
 	if got := unpacked(t, written(t, r)); !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("the download of %d bytes is not the report's JSON of %d", len(got), want.Len())
 	}
@@ -443,8 +432,6 @@ func TestReportOfManyWorkloadsNamesEveryScenario(t *testing.T) {
 func BenchmarkWrite(b *testing.B) {
 	r := large(1_000, 30)
 	for b.Loop() {
-		if err := Write(io.Discard, r); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, Write(io.Discard, r))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
@@ -30,9 +31,7 @@ func TestThePageHasTheMatrixWithItsColours(t *testing.T) {
 		}
 	}
 	var page bytes.Buffer
-	if err := Write(&page, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(&page, r))
 	for _, want := range []string{`>Datagrams received in k/s, and the ratio to bridge</h2>`, `<td class="n worse3">500<br><small>(0.400)</small></td>`, `<span class="shade worse1">`} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %s", want)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/model"
@@ -36,9 +37,7 @@ func firstScreen(t *testing.T, width int64, scheme string) *browsertest.Tab {
 		return browse(t, rigorous(t), width, browsertest.Scheme(scheme))
 	}
 	file, err := filepath.Abs(*pictures)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return browsertest.Open(t, "file://"+file, width, browsertest.Scheme(scheme))
 }
 
@@ -53,9 +52,7 @@ func bottom(t *testing.T, p *browsertest.Tab, selector string) float64 {
 func compressed(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	decoded, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	size := decoded.Bounds()
 	pixels := make(map[color.Color]int)
 	for y := range size.Dy() {
@@ -67,9 +64,7 @@ func compressed(t *testing.T, picture []byte) []byte {
 	reduced := image.NewPaletted(size, frequent[:min(len(frequent), 256)])
 	draw.Draw(reduced, size, decoded, size.Min, draw.Src)
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, reduced); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, reduced))
 	return b.Bytes()
 }
 
@@ -112,9 +107,7 @@ func TestTheFirstScreen(t *testing.T) {
 					if len(picture) > 150_000 {
 						t.Errorf("the picture has %d bytes", len(picture))
 					}
-					if err := os.WriteFile(fmt.Sprintf("../../../docs/first-screen-%s-%d.png", scheme, width), picture, 0o644); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, os.WriteFile(fmt.Sprintf("../../../docs/first-screen-%s-%d.png", scheme, width), picture, 0o644))
 				}
 			})
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/document"
@@ -44,18 +45,14 @@ func slower(t testing.TB) *compare.Comparison {
 	t.Helper()
 	all := runs(12, 6)
 	c, err := compare.Runs(all[3:6], all[6:9], compare.Options{History: all})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
 func followed(t testing.TB) *compare.Trend {
 	t.Helper()
 	trend, err := compare.NewTrend("quick", runs(12, 6), compare.TrendOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return trend
 }
 
@@ -84,9 +81,7 @@ func linked() Site {
 func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 	c := slower(t)
 	var b bytes.Buffer
-	if err := linked().WriteDocument(&b, c.Document()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, linked().WriteDocument(&b, c.Document()))
 	text := readable(b.Bytes())
 	want := append([]string{`<a href="/">Runs</a>`, `<a href="/runs/run-03">run-03</a>`, `<a href="/runs/run-08">run-08</a>`, "kernel", "6.18.9", `class="verdict worse"`}, c.Notes...)
 	for _, w := range append(want, contents(c.Document())...) {
@@ -95,9 +90,7 @@ func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := (Site{}).WriteDocument(&b, c.Document()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (Site{}).WriteDocument(&b, c.Document()))
 	if text := readable(b.Bytes()); strings.Contains(text, "<a ") || !strings.Contains(text, "run-03") {
 		t.Error("a page that stands alone has links, or lacks the runs")
 	}
@@ -106,9 +99,7 @@ func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 	trend := followed(t)
 	var b bytes.Buffer
-	if err := linked().WriteDocument(&b, trend.Document()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, linked().WriteDocument(&b, trend.Document()))
 	text := readable(b.Bytes())
 	want := append([]string{"12 runs", "Trend of suite quick", "kernel: 6.18.3 → 6.18.9"}, trend.Notes...)
 	changes := 0
@@ -133,13 +124,9 @@ func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 
 func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
 	trend, err := compare.NewTrend("quick", runs(1, 6), compare.TrendOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var b bytes.Buffer
-	if err := (Site{}).WriteDocument(&b, trend.Document()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, (Site{}).WriteDocument(&b, trend.Document()))
 	if !strings.Contains(readable(b.Bytes()), "A trend needs two or more") {
 		t.Error("the page does not say that a trend needs two runs")
 	}
@@ -156,12 +143,8 @@ func TestADrawingWithoutATemplateIsAnError(t *testing.T) {
 func TestComparisonAndTrendInABrowser(t *testing.T) {
 	t.Parallel()
 	var comparison, trend bytes.Buffer
-	if err := linked().WriteDocument(&comparison, slower(t).Document()); err != nil {
-		t.Fatal(err)
-	}
-	if err := linked().WriteDocument(&trend, followed(t).Document()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, linked().WriteDocument(&comparison, slower(t).Document()))
+	must.Succeed(t, linked().WriteDocument(&trend, followed(t).Document()))
 	for name, c := range map[string]struct {
 		page   []byte
 		charts int

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 )
@@ -17,9 +18,7 @@ import (
 func picture(t *testing.T, draw func(io.Writer, *model.Report) error, r *model.Report) (string, map[string]int) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := draw(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, draw(&b, r))
 	count := make(map[string]int)
 	for d := xml.NewDecoder(bytes.NewReader(b.Bytes())); ; {
 		token, err := d.Token()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -16,9 +17,7 @@ import (
 func written(t *testing.T, r *model.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, report.Document(r)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(&b, report.Document(r)))
 	return b.String()
 }
 

@@ -11,6 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
@@ -22,9 +23,7 @@ import (
 func tabled(t *testing.T, r *model.Report, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, report.Document(r), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(&b, report.Document(r), o))
 	return b.String()
 }
 
@@ -115,18 +114,14 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 	data, err := folded.Encode(&folded.Profile{Node: "a", Seconds: 2, Rate: 499, Clock: "cpu-clock", Samples: 100, Stacks: []folded.Stack{
 		{Frames: []string{"f"}, Comm: "tool", Category: "waking and interrupts while idle (not sampled)", Count: 100, Nanos: 200e6},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := reporttest.Quick()
 	for _, side := range []string{"sender", "receiver"} {
 		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1, Bytes: 1e9})
 	}
 	for _, width := range []int{80, 120} {
 		var b bytes.Buffer
-		if err := Write(&b, profiles.Document(r), Options{Width: width}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, Write(&b, profiles.Document(r), Options{Width: width}))
 		if n := strings.Count(b.String(), "\nwhere the CPU time went"); n != 2 {
 			t.Errorf("at %d columns there are %d tables, want one for each side:\n%s", width, n, &b)
 		}
@@ -144,15 +139,11 @@ func TestEachSideOfAProfileHasItsOwnOrder(t *testing.T) {
 		data, err := folded.Encode(&folded.Profile{Node: "a", Side: side, Seconds: 1, Samples: 2, Stacks: []folded.Stack{
 			{Comm: "t", Category: "copy", Frames: []string{"f"}, Count: 1, Nanos: 50e6}, {Comm: "t", Category: "GRO", Frames: []string{"g"}, Count: 1, Nanos: nanos * 1e6},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1})
 	}
 	var b bytes.Buffer
-	if err := Write(&b, profiles.Document(r), Options{Width: 100}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(&b, profiles.Document(r), Options{Width: 100}))
 	for side, want := range map[string]string{"sender": "copy GRO", "receiver": "GRO copy"} {
 		_, table, _ := strings.Cut(b.String(), "where the CPU time went: "+side)
 		var got []string

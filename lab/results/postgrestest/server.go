@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 )
 
@@ -265,9 +266,7 @@ func (s *Server) Database(t testing.TB) string {
 // Exec executes statements in a database as the superuser.
 func (s *Server) Exec(t testing.TB, database, statements string) {
 	t.Helper()
-	if err := s.exec(database, statements); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.exec(database, statements))
 }
 
 func (s *Server) exec(database, statements string) error {

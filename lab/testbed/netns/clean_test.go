@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/space"
 	"windtunnel/lab/testbed"
@@ -51,19 +52,13 @@ func TestNothingIsLeftOfAKilledEngine(t *testing.T) {
 	victim := exec.Command(argv[0], argv[1:]...)
 	victim.Env = append(os.Environ(), "WT_TEST_ID="+id)
 	out, err := victim.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := victim.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, victim.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "standing") {
 		t.Fatalf("the victim says %q (%v)", line, err)
 	}
-	if err := victim.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, victim.Process.Kill())
 	victim.Wait()
 	names, err := space.Named(space.TestbedPrefix(id))
 	if err != nil || len(names) != 3 {
@@ -85,9 +80,7 @@ func TestNothingIsLeftOfAKilledEngine(t *testing.T) {
 func children(t *testing.T) (pids []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range files {
 		env, _ := os.ReadFile(f)
 		if strings.Contains(string(env), "WT_TEST_ID="+testID(t)) {
@@ -102,15 +95,11 @@ func children(t *testing.T) (pids []string) {
 func TestCleanEndsWhatRunsInTheNamespaces(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(nil))
 	orphan := exec.Command("sleep", "60")
-	if err := startOn(tb.nodes[0].space, tb.nodes[0].cpus, orphan); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, startOn(tb.nodes[0].space, tb.nodes[0].cpus, orphan))
 	ended := make(chan error, 1)
 	go func() { ended <- orphan.Wait() }()
 	c, err := space.Clean(space.TestbedPrefix(tb.id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(c.Namespaces) != 3 || len(c.Processes) != 3 {
 		t.Errorf("removed %v and ended %v; 3 namespaces, 2 agents and the orphan were to be expected", c.Namespaces, c.Processes)
 	}
@@ -165,9 +154,7 @@ func TestCleanRemovesTheControlGroupsOfANode(t *testing.T) {
 func TestCleanEndsWhatTheProcessesStartedElsewhere(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(nil))
 	stranger := exec.Command("sleep", "60")
-	if err := stranger.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, stranger.Start())
 	defer func() {
 		stranger.Process.Kill()
 		stranger.Wait()
@@ -177,9 +164,7 @@ func TestCleanEndsWhatTheProcessesStartedElsewhere(t *testing.T) {
 		t.Skip("unshare(1) is not installed")
 	}
 	shell := exec.Command("sh", "-c", "unshare --net sh -c 'unshare --net sleep 60; true'; true")
-	if err := startOn(tb.nodes[0].space, tb.nodes[0].cpus, shell); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, startOn(tb.nodes[0].space, tb.nodes[0].cpus, shell))
 	family := waitForFamily(t, shell.Process.Pid, 3) // a shell, its shell, its sleep
 	if _, err := space.Clean(space.TestbedPrefix(tb.id)); err != nil {
 		t.Fatal(err)
@@ -236,12 +221,8 @@ func TestAHomeWithoutANamespaceIsCleanedAway(t *testing.T) {
 	executor(t)
 	name := space.TestbedPrefix(testID(t)) + "gone"
 	inner := filepath.Join(space.Home(name), "inner")
-	if err := os.MkdirAll(inner, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", inner, "tmpfs", 0, "size=64k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(inner, 0o700))
+	must.Succeed(t, unix.Mount("tmpfs", inner, "tmpfs", 0, "size=64k"))
 	if _, err := space.Clean(name); err != nil {
 		t.Error(err)
 	}
@@ -260,9 +241,7 @@ func TestCleanLeavesTheTestbedsOfOtherSuites(t *testing.T) {
 	for _, suite := range append(others, removed) {
 		name := nodeSpace(space.LabID(suite), 0)
 		s, err := space.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		s.Close()
 		t.Cleanup(func() { space.Delete(name) })
 	}

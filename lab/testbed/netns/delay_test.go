@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
 )
@@ -21,9 +22,7 @@ func TestADelayMakesARoundTripTwiceAsMuchLonger(t *testing.T) {
 	for _, rate := range []int64{0, 100e6} {
 		tb := up(t, x, 2, fabric(func(f *suite.Fabric) { f.Rate, f.NoCoalescing = rate, true }))
 		near := roundTrip(t, tb)
-		if err := tb.Down(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tb.Down(context.Background()))
 		for _, delay := range []time.Duration{200 * time.Microsecond, 5 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%v at %d bit/s", delay, rate), func(t *testing.T) {
 				far := fabric(func(f *suite.Fabric) { f.Rate, f.Delay, f.NoCoalescing = rate, delay, true })
@@ -48,12 +47,8 @@ func lacks(t *testing.T, x *Executor, f suite.Fabric) string {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
 		return err.Error()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tb.Down(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, tb.Down(context.Background()))
 	return ""
 }
 
@@ -64,9 +59,7 @@ func roundTrip(t *testing.T, tb *Testbed) time.Duration {
 	listener, err := socketIn(tb.nodes[1], func(fd int) error {
 		return errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}), unix.Listen(fd, 200))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer unix.Close(listener)
 	var times []time.Duration
 	for range 101 {
@@ -77,9 +70,7 @@ func roundTrip(t *testing.T, tb *Testbed) time.Duration {
 			took = time.Since(began)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		unix.Close(fd)
 		times = append(times, took)
 	}

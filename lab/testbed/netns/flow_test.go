@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 )
 
@@ -146,28 +147,20 @@ func (f flow) run(t *testing.T, tb *Testbed, endpoint string) int {
 	}
 	receiver, sender := tb.nodes[1].agent, tb.nodes[0].agent
 	in, err := receiver.Start(ctx, agent.StartArgs{Endpoint: endpoint, Argv: self("sink"), Env: env(":7000")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ok, err := receiver.Listening(ctx, agent.ListenArgs{Endpoint: endpoint, Port: 7000, UDP: f.network == "udp", Wait: 5 * time.Second})
 	if err != nil || !ok {
 		t.Fatalf("the sink does not listen: %v", err)
 	}
 	out, err := sender.Start(ctx, agent.StartArgs{Endpoint: endpoint, Argv: self("source"), Env: env(net.JoinHostPort(address(tb, endpoint, 1, 4).String(), "7000"))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	finish(t, ctx, out)
 	if f.network == "udp" {
-		if err := in.Signal(ctx, int(unix.SIGKILL)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, in.Signal(ctx, int(unix.SIGKILL)))
 		return 0
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(finish(t, ctx, in)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
 
@@ -176,9 +169,7 @@ func finish(t *testing.T, ctx context.Context, p *agent.Process) string {
 	t.Helper()
 	for {
 		e, err := p.Next(ctx, time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if e.Exited {
 			o, err := p.Output(ctx)
 			if err != nil || e.Exit != 0 {

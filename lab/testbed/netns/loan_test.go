@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/space"
 )
 
@@ -19,9 +20,7 @@ func TestCleanEndsTheLoanOfADevice(t *testing.T) {
 	id := testID(t)
 	node := space.TestbedPrefix(id) + "a"
 	host, err := space.Create("wt-host-" + id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer func() {
 		if err := errors.Join(host.Close(), space.Delete("wt-host-"+id)); err != nil {
 			t.Error(err)

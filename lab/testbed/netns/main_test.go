@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -53,9 +54,7 @@ func executor(t *testing.T) *Executor {
 		t.Skip("making network namespaces needs root")
 	}
 	cpus, err := usableCPUs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(cpus) < 2 {
 		t.Skip("two nodes need two CPUs")
 	}
@@ -68,9 +67,7 @@ func up(t *testing.T, x *Executor, nodes int, f suite.Fabric) *Testbed {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	tb, err := x.up(ctx, testbed.Spec{ID: testID(t), Nodes: nodes, Fabric: f})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := tb.Down(context.Background()); err != nil {
 			t.Error(err)
@@ -131,9 +128,7 @@ func prove(t *testing.T, tb *Testbed, endpoint string, from, to, version, mtu in
 	if err := tb.nodes[from].agent.Reach(ctx, args); err != nil {
 		t.Fatalf("node %d to node %d, IPv%d: %v", from, to, version, err)
 	}
-	if err := <-answered; err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, <-answered)
 }
 
 func sum(m map[int]uint64, cpus []int) (on, elsewhere uint64) {

@@ -13,6 +13,7 @@ import (
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -46,9 +47,7 @@ func byQueue(t *testing.T, tb *Testbed, node int) []uint64 {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return frames
 }
 
@@ -79,12 +78,8 @@ func attachTwo(t *testing.T, tb *Testbed) (reach func(container int)) {
 		args := agent.ReachArgs{Endpoint: to.Name, Address: to.V4.Addr(), Port: agent.ProofPort, MTU: 1500, Bytes: 1 << 20, Wait: 10 * time.Second}
 		answered := make(chan error, 1)
 		go func() { answered <- tb.nodes[1].agent.AnswerProof(ctx, args) }()
-		if err := tb.nodes[0].agent.Reach(ctx, args); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-answered; err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tb.nodes[0].agent.Reach(ctx, args))
+		must.Succeed(t, <-answered)
 	}
 }
 
@@ -148,9 +143,7 @@ func TestReceiveQueuesHaveACPUEachOrMove(t *testing.T) {
 		served := map[int]int{} // by CPU: queues that it may serve
 		for _, pid := range pids {
 			var set unix.CPUSet
-			if err := unix.SchedGetaffinity(pid, &set); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, unix.SchedGetaffinity(pid, &set))
 			for _, cpu := range n.cpus {
 				if set.IsSet(cpu) {
 					served[cpu]++
@@ -175,9 +168,7 @@ func TestReceiveQueuesHaveACPUEachOrMove(t *testing.T) {
 func TestThreadsAreListedByDevice(t *testing.T) {
 	tb := up(t, twoCPUs(t), 2, fabric(func(f *suite.Fabric) { f.Queues = 2 }))
 	l, err := tb.nodes[0].space.Link(fabricDevice(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for range 200 {
 		if pids, err := napiThreads(tb.nodes[0].space, l.Attrs().Index); err != nil || len(pids) != 2 {
 			t.Fatalf("threads %v (%v), want one for each of 2 queues", pids, err)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -139,9 +140,7 @@ func framesPerSecond(t *testing.T, rate int64) float64 {
 		bits <- 8 * float64(bytes) / took.Seconds()
 	}()
 	flow{network: "tcp", duration: 1800 * time.Millisecond}.run(t, tb, endpoint)
-	if err := tb.Down(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tb.Down(context.Background()))
 	return <-bits
 }
 
@@ -153,9 +152,7 @@ func TestTheOffloadProfileIsTheNICs(t *testing.T) {
 	} {
 		tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Offload = profile }))
 		on, err := tb.nodes[0].space.OffloadsOn(fabricDevice(0, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text := " " + strings.Join(on, " ") + " "
 		for _, f := range []string{"tx-gre-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-udp_tnl-segmentation"} {
 			if has, should := strings.Contains(text, " "+f+" "), strings.Contains(want, f); has != should {
@@ -195,9 +192,7 @@ func TestCoalescingIsTheFabrics(t *testing.T) {
 func napiOf(t *testing.T, n *node) []int {
 	t.Helper()
 	l, err := n.space.Link(fabricDevice(n.index, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pids, err := napiThreads(n.space, l.Attrs().Index)
 	if err != nil || len(pids) == 0 {
 		pids, err = space.NAPIThreads(l.Attrs().Name)
@@ -268,9 +263,7 @@ func TestTheHostStaysAsItWas(t *testing.T) {
 	tb := up(t, x, 2, fabric(nil))
 	attach(t, tb, "vxlan")
 	prove(t, tb, "c1", 0, 1, 4, 1450)
-	if err := tb.Down(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tb.Down(context.Background()))
 	if after := state(); after != before {
 		t.Errorf("the host changed:\n%s\nbefore:\n%s", after, before)
 	}
@@ -315,8 +308,6 @@ func TestTestbedsFollowEachOtherAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatalf("testbed %d: %v", i+1, err)
 		}
-		if err := tb.Down(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tb.Down(context.Background()))
 	}
 }

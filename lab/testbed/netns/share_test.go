@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -26,9 +27,7 @@ func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 	for how, run := range map[string]func() string{
 		"by the agent": func() string {
 			p, err := tb.nodes[1].agent.Start(context.Background(), agent.StartArgs{Argv: argv})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			return finish(t, ctx, p)
@@ -37,9 +36,7 @@ func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 			var out strings.Builder
 			cmd := exec.Command(argv[0], argv[1:]...)
 			cmd.Stdout = &out
-			if err := Exec(tb.id, nodeName(1), x.CPUs, cmd, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, Exec(tb.id, nodeName(1), x.CPUs, cmd, nil))
 			return out.String()
 		},
 	} {
@@ -48,9 +45,7 @@ func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 		used := time.Duration(0)
 		for _, text := range strings.Fields(lines[len(lines)-1]) {
 			d, err := time.ParseDuration(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			used += d
 		}
 		got := used.Seconds() / span

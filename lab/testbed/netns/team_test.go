@@ -12,6 +12,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -23,9 +24,7 @@ func teamOf(links int) suite.Fabric {
 func receivedBy(t *testing.T, tb *Testbed, node, link int) *netlink.LinkStatistics {
 	t.Helper()
 	nic, err := tb.nodes[node].space.Link(fabricDevice(node, link))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return nic.Attrs().Statistics
 }
 
@@ -146,9 +145,7 @@ func TestATeamGoesOnWhenALinkIsCut(t *testing.T) {
 	tb := up(t, executor(t), 2, f)
 	endpoint := attach(t, tb, "bridge")
 	prove(t, tb, endpoint, 0, 1, 4, 1500)
-	if err := tb.Cut(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tb.Cut())
 	time.Sleep(3 * monitorEvery)
 	before := carried(t, tb, 1)
 	for range 8 { // by chance, all are on the first link once in 256 runs
@@ -192,14 +189,10 @@ func TestTheTeamSpreadsAsBondingDoes(t *testing.T) {
 		t.Skip("running BPF programs needs root")
 	}
 	programs, err := loadTeamPrograms([]uint32{100, 101, 102, 103})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer programs.Close()
 	spreadsAs(t, programs, 4)
-	if err := programs.use([]uint32{100, 102, 103}); err != nil { // 101 has lost its carrier
-		t.Fatal(err)
-	}
+	must.Succeed(t, programs.use([]uint32{100, 102, 103})) // 101 has lost its carrier
 	spreadsAs(t, programs, 3)
 }
 
@@ -274,8 +267,6 @@ func serialised(t *testing.T, kind layers.EthernetType, rest ...gopacket.Seriali
 	eth := &layers.Ethernet{SrcMAC: []byte{2, 0, 0, 0, 0, 1}, DstMAC: []byte{2, 0, 0, 0, 0, 2}, EthernetType: kind}
 	b := gopacket.NewSerializeBuffer()
 	err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, append([]gopacket.SerializableLayer{eth}, rest...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b.Bytes()
 }

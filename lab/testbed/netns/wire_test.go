@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -47,9 +48,7 @@ func snmp(t *testing.T, s *space.Space) meter.Counters {
 		}
 		return meter.ParseSNMP(text, c)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -118,9 +117,7 @@ func TestTheWireIsFaithful(t *testing.T) {
 func watchFrames(t *testing.T, tb *Testbed) func() int {
 	t.Helper()
 	most, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { most.Close() })
 	// A socket filter that keeps the largest length and takes no packet.
 	filter, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SocketFilter, License: "GPL", Instructions: asm.Instructions{
@@ -137,14 +134,10 @@ func watchFrames(t *testing.T, tb *Testbed) func() int {
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("out"),
 		asm.Return(),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { filter.Close() })
 	port, err := tb.wire.space.Link(portDevice(1, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	err = tb.wire.space.Do(func() error {
 		const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
 		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -157,14 +150,10 @@ func watchFrames(t *testing.T, tb *Testbed) func() int {
 		}
 		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: port.Attrs().Index})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return func() int {
 		var n uint32
-		if err := most.Lookup(uint32(0), &n); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, most.Lookup(uint32(0), &n))
 		return int(n)
 	}
 }
@@ -177,9 +166,7 @@ func TestTheClockRunsWithTheTraffic(t *testing.T) {
 	}
 	seconds := func() (sum float64) {
 		used, err := tb.Clock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, s := range used {
 			sum += s
 		}
@@ -253,9 +240,7 @@ func places(t *testing.T, tb *Testbed, w *wire, endpoint string) []map[string]ma
 		at := map[string]map[int]uint64{"itself": placesIn(t, w, n.space)}
 		if endpoint != "" {
 			c, err := space.Open(n.space.Name + "-" + endpoint)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			at["container"] = placesIn(t, w, c)
 			c.Close()
 		}
@@ -267,9 +252,7 @@ func places(t *testing.T, tb *Testbed, w *wire, endpoint string) []map[string]ma
 func placesIn(t *testing.T, w *wire, s *space.Space) map[int]uint64 {
 	t.Helper()
 	inode, err := s.Inode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var perCPU []uint64
 	if err := w.objects.Places.Lookup(inode, &perCPU); err != nil {
 		return nil // nothing yet
@@ -285,9 +268,7 @@ func placesIn(t *testing.T, w *wire, s *space.Space) map[int]uint64 {
 func TestAPlainVethPairKeepsTheSidesApart(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Kind = suite.Veth }))
 	counter := &wire{space: tb.nodes[0].space} // for its programs only
-	if err := counter.load(fabric(nil), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, counter.load(fabric(nil), true))
 	defer counter.objects.Close()
 	counter.startClock(suite.OffloadTCP)
 	defer counter.stopClock()

@@ -11,14 +11,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // The shell starts a child, which holds a FIFO open until it ends.
 func TestAnInterruptEndsACommandAndItsChildren(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "alive")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Mkfifo(fifo, 0o600))
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
@@ -27,9 +27,7 @@ func TestAnInterruptEndsACommandAndItsChildren(t *testing.T) {
 		ended <- err
 	}()
 	f, err := os.Open(fifo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	if _, err := io.ReadFull(f, make([]byte, len("begun\n"))); err != nil {
 		t.Fatal(err)
@@ -45,9 +43,7 @@ func TestAnInterruptEndsACommandAndItsChildren(t *testing.T) {
 
 func TestOutputAfterTheEndOfACommandIsNotLost(t *testing.T) {
 	p, err := Start("sh", "-c", "read word; echo $word; echo said >&2; exit 3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := io.WriteString(p, "heard\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +61,7 @@ func TestOutputAfterTheEndOfACommandIsNotLost(t *testing.T) {
 
 func TestACommandThatDoesNotEndIsKilled(t *testing.T) {
 	p, err := Start("sleep", "60")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	if err := p.End(ctx); err == nil || !strings.Contains(err.Error(), "did not end in time") {

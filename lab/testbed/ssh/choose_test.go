@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // parsed returns a file of the named hosts. Host hN has the data address 10.0.0.N.
@@ -16,9 +18,7 @@ func parsed(t *testing.T, names ...string) *Hosts {
 		text += fmt.Sprintf("  - {name: %s, user: lab, data: 10.0.0.%s}\n", name, name[1:])
 	}
 	h, err := ParseHosts([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return h
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 const twoHosts = `hosts:
@@ -15,9 +17,7 @@ const twoHosts = `hosts:
 
 func TestHostsAreReadWithTheirDefaults(t *testing.T) {
 	h, err := ParseHosts([]byte(twoHosts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, want := range []string{
 		"-l lab -J lab@gate,me@10.1.1.1:2222,me@realm@gate2 192.0.2.1",
 		"-l lab -p 2200 b",
@@ -107,13 +107,9 @@ func TestAHostCanBeANameOfTheConfigurationOfSSH(t *testing.T) {
 func TestPathsOfAHostsFileAreRelativeToIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts.yaml")
 	text := "known_hosts: keys/known\n" + strings.NewReplacer("name: a", "name: a, key: keys/a", "name: b", "name: b, key: ~/b").Replace(twoHosts)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
 	h, err := ReadHosts(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	keys := filepath.Join(filepath.Dir(file), "keys")
 	if a, b := h.Hosts[0], h.Hosts[1]; a.Key != keys+"/a" || a.knownHosts != keys+"/known" || b.Key != "~/b" || b.knownHosts != keys+"/known" {
 		t.Errorf("keys %s and %s, known hosts %s and %s", a.Key, b.Key, a.knownHosts, b.knownHosts)

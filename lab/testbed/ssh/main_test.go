@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/host"
@@ -174,9 +175,7 @@ func runPairs(x *Executor, n *notebook, pairs string, blocks, parallel int, sc s
 func leftovers(t *testing.T, id string) []string {
 	t.Helper()
 	list, err := space.Named(space.TestbedPrefix(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	slices.Sort(list)
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/host"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -17,9 +18,7 @@ import (
 func segmentation(t *testing.T, sp *space.Space) (states string) {
 	t.Helper()
 	features, err := sp.Features("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, name := range []string{"tx-tcp-segmentation", "tx-udp_tnl-segmentation", "tx-udp-segmentation"} {
 		if features[name].On {
 			states += "+"

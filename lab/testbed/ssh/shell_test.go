@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // tcsh is not a POSIX shell: it does not allow a line break between quotes.
@@ -35,12 +37,8 @@ func TestAMissingSha256sumIsNamed(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range []string{"sh", "id", "mkdir", "uname", "cat", "chmod", "mv", "rm"} {
 		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(programs, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.Symlink(path, filepath.Join(programs, name)))
 	}
 	s := newSite(t, `ForceCommand PATH=`+programs+` exec sh -c "$SSH_ORIGINAL_COMMAND"`)
 	refused(t, s, "sha256sum is not installed")

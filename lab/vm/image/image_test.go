@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/u-root/u-root/pkg/cpio"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/vm/kernel"
 )
 
@@ -24,9 +25,7 @@ func spec(t *testing.T) Spec {
 		t.Skip(err)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return Spec{Kernel: k, Init: self, Programs: []string{"ls", "wt-none"}}
 }
 
@@ -34,22 +33,14 @@ func spec(t *testing.T) Spec {
 func contents(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	archive, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	records, err := cpio.ReadAllRecords(cpio.Newc.Reader(bytes.NewReader(archive)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	by := map[string][]byte{}
 	for _, r := range records {
 		if _, twice := by[r.Name]; twice {
@@ -68,9 +59,7 @@ func contents(t *testing.T, path string) map[string][]byte {
 func TestAnImageHoldsInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
 	folder := t.TempDir()
 	path, err := Built(spec(t), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	has := contents(t, path)
 	for _, want := range []string{"init", "usr/bin/ls", "proc", "dev", "etc/passwd", "lib64/ld-linux-x86-64.so.2", "modules/virtio_net.ko"} {
 		if _, ok := has[want]; !ok {
@@ -91,17 +80,11 @@ func TestAnImageIsBuiltOnceForTheSameContents(t *testing.T) {
 	folder := t.TempDir()
 	s := spec(t)
 	first, err := Built(s, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before, err := os.Stat(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	again, err := Built(s, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	after, err := os.Stat(again)
 	if err != nil || !os.SameFile(before, after) {
 		t.Errorf("built anew: %s and %s (%v)", first, again, err)
@@ -119,18 +102,12 @@ func TestOldImagesGoAndTheOnesInUseStay(t *testing.T) {
 	folder := t.TempDir()
 	for i := range kept + 3 {
 		path := filepath.Join(folder, "image-"+string(rune('a'+i))+".cpio.gz")
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, nil, 0o600))
 		used := time.Now().Add(-time.Duration(i) * time.Hour)
-		if err := os.Chtimes(path, used, used); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chtimes(path, used, used))
 	}
 	oldest := filepath.Join(folder, "image-"+string(rune('a'+kept+2))+".cpio.gz")
-	if err := prune(folder, oldest); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, prune(folder, oldest))
 	left, err := filepath.Glob(filepath.Join(folder, "image-*"))
 	if err != nil || len(left) != kept+1 {
 		t.Errorf("%d images stay, want %d and the one in use: %v", len(left), kept, left)
@@ -142,21 +119,15 @@ func TestOldImagesGoAndTheOnesInUseStay(t *testing.T) {
 
 func TestAProgramWithoutItsSectionsIsShorterAndRuns(t *testing.T) {
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	short := withoutSections(whole)
 	if len(short) >= len(whole) {
 		t.Skipf("this test's program has nothing to leave out (%d bytes)", len(whole))
 	}
 	to := filepath.Join(t.TempDir(), "short")
-	if err := os.WriteFile(to, short, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(to, short, 0o755))
 	out, err := exec.Command(to, "-test.list", "Shorter").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), t.Name()) {
 		t.Errorf("%d of %d bytes do not run: %v: %s", len(short), len(whole), err, out)
@@ -201,25 +172,17 @@ func TestAProgramRunsInARootFolderWithOnlyItsLibraries(t *testing.T) {
 		t.Skip("ls is not installed")
 	}
 	libs, err := librariesOf(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(libs) < 2 {
 		t.Skipf("%s needs no libraries", program)
 	}
 	root := t.TempDir()
 	for _, path := range append(libs, program) {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		to := filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, b, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		must.Succeed(t, os.WriteFile(to, b, 0o755))
 	}
 	out, err := exec.Command(chroot, root, program, "/").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "usr") {
@@ -229,9 +192,7 @@ func TestAProgramRunsInARootFolderWithOnlyItsLibraries(t *testing.T) {
 
 func TestAFileThatIsNotAnELFProgramIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 	if _, err := librariesOf(path); err == nil || !strings.Contains(err.Error(), "as an ELF program") {
 		t.Errorf("a script: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // write makes files with their folders; a content "module:a,b" is a module
@@ -16,12 +18,8 @@ func write(t *testing.T, root string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 }
 
@@ -35,9 +33,7 @@ func module(t *testing.T, path, info string) {
 	}
 	section := filepath.Join(t.TempDir(), "modinfo")
 	write(t, "/", map[string]string{section: info})
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	blank := filepath.Join(t.TempDir(), "blank")
 	write(t, "/", map[string]string{blank: "x"}) // it refuses an empty one
 	out, err := exec.Command(objcopy, "-I", "binary", "-O", "elf64-x86-64", "--add-section", ".modinfo="+section, blank, path).CombinedOutput()
@@ -69,13 +65,9 @@ func tree(t *testing.T) string {
 
 func TestModulesComeAfterWhatTheyNeedAndBuiltInOnesNotAtAll(t *testing.T) {
 	k, err := find([]string{tree(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	plan, err := k.Plan(Required)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, m := range plan {
 		names = append(names, m.Name)

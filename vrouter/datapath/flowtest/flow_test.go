@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 )
 
@@ -89,9 +90,7 @@ func TestADenialIsCountedAndHasNoEntry(t *testing.T) {
 		t.Errorf("%d entries, want none", n)
 	}
 	var perCPU []uint64
-	if err := h.Drops.Lookup(layout.DropKey{Vif: vifID, Reason: uint32(-denied)}, &perCPU); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Drops.Lookup(layout.DropKey{Vif: vifID, Reason: uint32(-denied)}, &perCPU))
 	sum := uint64(0)
 	for _, n := range perCPU {
 		sum += n
@@ -127,9 +126,7 @@ func TestADeniedEndCannotBlockWhatTheOtherMayOpen(t *testing.T) {
 func (h *harness) onlyKey() layout.FlowKey {
 	h.t.Helper()
 	var k layout.FlowKey
-	if err := h.Flows.NextKey(nil, &k); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, h.Flows.NextKey(nil, &k))
 	return k
 }
 
@@ -193,9 +190,7 @@ func TestTheTableHoldsItsLimitExactly(t *testing.T) {
 		if n := h.count(h.Flows); n != int(limit) {
 			t.Errorf("%d flows, want %d", n, limit)
 		}
-		if err := h.Flows.Delete(flowKey(17, netip.AddrPortFrom(local4.Addr(), 2000), remote4)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.Flows.Delete(flowKey(17, netip.AddrPortFrom(local4.Addr(), 2000), remote4)))
 		h.expect("room again", admitted, fromWorkload, frame(limit))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 )
 
@@ -78,13 +79,9 @@ func load(t testing.TB, change ...func(*ebpf.CollectionSpec)) *harness {
 	if os.Geteuid() != 0 {
 		t.Skip("loading eBPF programs needs root")
 	}
-	if err := rlimit.RemoveMemlock(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, rlimit.RemoveMemlock())
 	spec, err := loadBpf()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	flowTimes(idleSeconds, unansweredSeconds, closedSeconds)(spec)
 	for _, c := range change {
 		c(spec)
@@ -222,9 +219,7 @@ func (h *harness) count(m *ebpf.Map) int {
 func (h *harness) heads(vif uint32, d direction) uint32 {
 	h.t.Helper()
 	var f bpfFragmentHeads
-	if err := h.Fragments.Lookup(vif*2+uint32(d), &f); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, h.Fragments.Lookup(vif*2+uint32(d), &f))
 	return f.Begun
 }
 
@@ -236,9 +231,7 @@ func (h *harness) keys(m *ebpf.Map) (all [][]byte) {
 	for entries.Next(&key, &value) {
 		all = append(all, append([]byte(nil), key...))
 	}
-	if err := entries.Err(); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, entries.Err())
 	return all
 }
 
@@ -246,9 +239,7 @@ func (h *harness) keys(m *ebpf.Map) (all [][]byte) {
 func (h *harness) forget() {
 	h.t.Helper()
 	for _, k := range h.keys(h.Flows) {
-		if err := h.Flows.Delete(k); err != nil {
-			h.t.Fatal(err)
-		}
+		must.Succeed(h.t, h.Flows.Delete(k))
 	}
 }
 
@@ -263,8 +254,6 @@ func (h *harness) age(k layout.FlowKey, seconds int) {
 // monotonic is the clock of bpf_ktime_get_ns.
 func monotonic(t testing.TB) uint64 {
 	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
 	return uint64(now.Nano())
 }

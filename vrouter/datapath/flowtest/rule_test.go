@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 )
 
@@ -172,9 +173,7 @@ func TestWithoutAPolicyNothingNewPassesAndNothingOldIsCut(t *testing.T) {
 	h.apply(policy{generation: 1, allowOut: true})
 	h.expect("first", admitted, fromWorkload, udp(local4, remote4, 1))
 	h.put(h.Generations, uint32(vifID), uint32(0))
-	if err := h.Policies.Delete(uint32(vifID)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.Policies.Delete(uint32(vifID)))
 	h.expect("known flow", admitted, fromWorkload, udp(local4, remote4, 1))
 	h.expect("its reply", admitted, toWorkload, udp(remote4, local4, 1))
 	h.expect("new flow", denied, fromWorkload, udp(local6, remote6, 1))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 )
 
@@ -19,9 +20,7 @@ const (
 func (h *harness) steps() (all []string) {
 	h.t.Helper()
 	var tr layout.Trace
-	if err := h.Traces.Lookup(uint32(0), &tr); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, h.Traces.Lookup(uint32(0), &tr))
 	for _, s := range tr.Step[:tr.Count] {
 		all = append(all, fmt.Sprintf("kind %d vrf %d: found %d id %d value %d", s.Kind, s.VRF, s.Found, s.ID, s.Value))
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"windtunnel/internal/must"
 )
 
 // What the verifier may need at most, with room for the habits of other
@@ -15,9 +17,7 @@ func TestTheVerifierNeedsFewInstructions(t *testing.T) {
 	h := load(t)
 	for name, p := range map[string]*ebpf.Program{"admit": h.Admit, "choose_member": h.Choose} {
 		info, err := p.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		n, ok := info.VerifiedInstructions()
 		if !ok {
 			t.Skip("the kernel does not say how many instructions it verified: Linux 5.16 does")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/results"
@@ -31,9 +32,7 @@ func TestASideKeepsTheStateOfItsTrials(t *testing.T) {
 func filled(t *testing.T) *results.Store {
 	t.Helper()
 	store, err := results.Open(filepath.Join(t.TempDir(), "windtunnel.db"), results.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = store.Close() })
 	for i := range 8 {
 		run, plan, samples := reporttest.Sized(1)
@@ -44,9 +43,7 @@ func filled(t *testing.T) *results.Store {
 		case 4:
 			run.Suite = "other"
 		}
-		if err := store.CreateRun(run, plan); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, store.CreateRun(run, plan))
 		if _, err := store.AppendSample(run.ID, samples[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -62,9 +59,7 @@ func TestATrendLoadsTheNewestCompleteRuns(t *testing.T) {
 		9: "run-7 1, run-6 0, run-5 1, run-3 1, run-2 0, run-1 1, run-0 1",
 	} {
 		sides, _, err := Suite(store, "quick", "", most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var got []string
 		for _, s := range sides {
 			got = append(got, fmt.Sprintf("%s %d", s.Run.ID, len(s.Samples)))
@@ -84,9 +79,7 @@ func TestATrendShowsTheWholeSuiteOrTheFormOfARun(t *testing.T) {
 		run, plan, samples := reporttest.Sized(1)
 		for _, suite := range []string{"quick", "odd"} {
 			run.ID, run.Suite, run.Name, run.Started, run.Options.Command = fmt.Sprint(suite, i), suite, suite+"-name", run.Started.AddDate(1, 0, i), command
-			if err := store.CreateRun(run, plan); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, store.CreateRun(run, plan))
 			if _, err := store.AppendSample(run.ID, samples[0]); err != nil {
 				t.Fatal(err)
 			}

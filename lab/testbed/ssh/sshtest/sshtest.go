@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -115,9 +116,7 @@ func (s *Site) WriteHosts(first string) string {
 // Must ends the test if there is an error.
 func (s *Site) Must(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 }
 
 // Path returns the path of a file in the site's folder.
