@@ -27,14 +27,17 @@ func (k *Cluster) InstallVrouter(archive string) {
 }
 
 // VrouterManifest returns the output of `vrouter k8s manifest` for the cluster. image is the tag of
-// vrouter's image. The cluster was started with Options.Subnets.
-func (k *Cluster) VrouterManifest(image string) string {
+// vrouter's image. Without flags, the first node runs the store.
+func (k *Cluster) VrouterManifest(image string, flags ...string) string {
 	k.T.Helper()
-	k.Await("both nodes are in the cluster", func() bool {
+	if len(flags) == 0 {
+		flags = []string{"--store-node", k.Nodes[0].Name}
+	}
+	k.Await("all nodes are in the cluster", func() bool {
 		nodes, err := k.Kubectl("", "get", "nodes", "-o", "name")
 		return err == nil && len(strings.Fields(nodes)) == len(k.Nodes)
 	})
-	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "manifest", "--image", image, "--subnet", k.both(PodNetwork, PodNetwork6), "--store-node", k.Nodes[0].Name).Output()
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), append([]string{"k8s", "manifest", "--image", image, "--subnet", k.both(PodNetwork, PodNetwork6)}, flags...)...).Output()
 	must.Succeed(k.T, err)
 	return string(out)
 }

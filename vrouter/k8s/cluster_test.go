@@ -25,19 +25,19 @@ type installation struct {
 	image, manifest string
 }
 
-// install starts a cluster of two nodes without a CNI plugin. The caller applies the manifest.
-func install(t *testing.T, o testcluster.Options) *installation {
-	o.Images, o.Subnets = []string{productImage}, true
+// install starts a cluster without a CNI plugin. The caller applies the manifest, which has the flags.
+func install(t *testing.T, o testcluster.Options, flags ...string) *installation {
+	o.Images = []string{productImage}
 	k := &installation{Cluster: testcluster.Start(t, o), image: testcluster.Tags(t, productImage)[0]}
 	k.addPortmap()
-	k.manifest = k.VrouterManifest(k.image)
+	k.manifest = k.VrouterManifest(k.image, flags...)
 	return k
 }
 
 // A real cluster of two nodes without a CNI plugin: vrouter is installed, upgraded and removed by
 // its manifest alone.
 func TestACluster(t *testing.T) {
-	k := install(t, testcluster.Options{})
+	k := install(t, testcluster.Options{Subnets: true})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
@@ -59,7 +59,7 @@ func TestACluster(t *testing.T) {
 
 // A cluster whose nodes, pods and services have addresses of both IP versions.
 func TestADualStackCluster(t *testing.T) {
-	k := install(t, testcluster.Options{DualStack: true})
+	k := install(t, testcluster.Options{Subnets: true, DualStack: true})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
@@ -185,7 +185,11 @@ func (k *installation) inventory() (all [][]string) {
 				if strings.Contains(line, "KUBE-") || strings.Contains(line, "CNI-HOSTPORT-") { // of kube-proxy and portmap, which keep their chains
 					continue
 				}
-				has = append(has, fmt.Sprintf("%s: %s", strings.Join(list, " "), strings.Join(strings.Fields(line), " ")))
+				text := strings.Join(strings.Fields(line), " ")
+				if list[len(list)-1] == "link" { // a node that boots again has other indexes and MAC addresses
+					text, _, _ = strings.Cut(strings.Fields(line)[0], "@")
+				}
+				has = append(has, strings.Join(list, " ")+": "+text)
 			}
 		}
 		all = append(all, has)
@@ -195,13 +199,18 @@ func (k *installation) inventory() (all [][]string) {
 
 func (k *installation) testApply(t *testing.T) {
 	k.kubectl(k.manifest, "apply", "-f", "-")
-	k.await("both nodes are ready", func() bool {
-		ready := k.lines("get", "nodes", "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
-		return slices.Equal(ready, []string{"True", "True"})
-	})
+	k.awaitNodes()
 	k.await("all pods of vrouter are ready", func() bool {
 		ready := k.lines("-n", Namespace, "get", "pods", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].ready}{"\n"}{end}`)
-		return slices.Equal(ready, []string{"true", "true", "true", "true"})
+		return slices.Equal(ready, slices.Repeat([]string{"true"}, len(k.Nodes)+strings.Count(k.manifest, "kind: Deployment")))
+	})
+}
+
+func (k *installation) awaitNodes() {
+	k.T.Helper()
+	k.await("all nodes are ready", func() bool {
+		ready := k.lines("get", "nodes", "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+		return slices.Equal(ready, slices.Repeat([]string{"True"}, len(k.Nodes)))
 	})
 }
 
@@ -256,22 +265,27 @@ func (k *installation) testPods(t *testing.T) {
 // ping sends echo requests from a pod's network namespace.
 func (k *installation) ping(n *testcluster.Node, to, from string) {
 	k.T.Helper()
+	if said, err := k.OnNode(n, "nsenter", "--net="+k.space(n, from), "ping", "-c", "3", "-i", "0.2", "-W", "2", to); err != nil {
+		k.logPods()
+		k.T.Errorf("ping from %s to %s: %v: %s", from, to, err, said)
+	}
+}
+
+// space returns the path, on a node, of the network namespace of the pod with an address.
+func (k *installation) space(n *testcluster.Node, address string) string {
+	k.T.Helper()
 	names, err := k.OnNode(n, "ls", "/run/netns")
 	if err != nil {
 		k.T.Fatalf("list the namespaces of pods: %v: %s", err, names)
 	}
 	for name := range strings.FieldsSeq(names) {
 		has, err := k.OnNode(n, "ip", "-n", name, "-br", "address")
-		if err != nil || !strings.Contains(has, from+"/") {
-			continue
+		if err == nil && strings.Contains(has, address+"/") {
+			return "/run/netns/" + name
 		}
-		if said, err := k.OnNode(n, "nsenter", "--net=/run/netns/"+name, "ping", "-c", "3", "-i", "0.2", "-W", "2", to); err != nil {
-			k.logPods()
-			k.T.Errorf("ping from %s to %s: %v: %s", from, to, err, said)
-		}
-		return
 	}
-	k.T.Errorf("no network namespace of %s has the address %s", n.Name, from)
+	k.T.Fatalf("no network namespace of %s has the address %s", n.Name, address)
+	return ""
 }
 
 // vrouter runs a command in the pod of a node's agent.

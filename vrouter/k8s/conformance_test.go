@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 	if focus == "" {
 		t.Skip("runs upstream's cases for hours; run it with: make conformance")
 	}
-	k := install(t, testcluster.Options{E2E: true})
+	k := install(t, testcluster.Options{Subnets: true, E2E: true})
 	k.Step("one apply makes the nodes ready", k.testApply)
 	dns, err := os.ReadFile(k.Path("dns.yaml"))
 	if err != nil {

@@ -40,6 +40,7 @@ const (
 	agentFailed     = "VrouterFailed"
 	otherPlugin     = "OtherNetworkPlugin"
 	podCIDROutside  = "PodCIDROutsideNetwork"
+	noPodCIDR       = "NoPodCIDR"
 	withoutEffect   = "PartWithoutEffect"
 	tablesFull      = "NetworkPolicyTablesFull"
 	podUnknown      = "NetworkPoliciesUnknown"

@@ -114,10 +114,7 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	if n.Options.Services, err = followServices(in, e); err != nil {
 		return err
 	}
-	ranges, outside := n.ranges(&is)
-	if len(outside) > 0 {
-		e.report(podCIDROutside, []problem{{aboutNode(n.Name), podCIDROutside, fmt.Sprintf("the podCIDR %v of the node is not in a subnet of the network %s, so pods get any address of the network; use --subnet of `vrouter k8s manifest`", outside, n.Network.Name)}})
-	}
+	ranges := n.podRanges(e, &is)
 	p, err := followPolicies(ctx, in, e, int(conf.Limits.WithDefaults().Sets()))
 	if err != nil {
 		return err
@@ -132,6 +129,7 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 			if file := n.firstOther(); file != "" {
 				e.report(otherPlugin, []problem{{aboutNode(n.Name), otherPlugin, "the CNI configuration " + file + " comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file"}})
 			}
+			n.awaitPodCIDRs(running, c, e, conf.Socket, &is)
 		}
 	}()
 	err = agent.Run(ctx, conf, n.Options)
@@ -247,6 +245,38 @@ func (n *Node) install(ctx context.Context, socket string, ranges []model.Range)
 	}
 	_, err = cni.Install(o)
 	return err
+}
+
+// podRanges returns the ranges of the addresses of the node's pods, and reports if they are not its podCIDRs.
+func (n *Node) podRanges(e *events, is *facts) []model.Range {
+	ranges, outside := n.ranges(is)
+	var problems []problem
+	report := func(reason, text, remedy string) {
+		problems = append(problems, problem{aboutNode(n.Name), reason, fmt.Sprintf("%s, so pods get any address of the network %s; %s", text, n.Network.Name, remedy)})
+	}
+	if len(is.Spec.PodCIDRs) == 0 {
+		report(noPodCIDR, "the node has no podCIDR", "start kube-controller-manager with --allocate-node-cidrs")
+	}
+	if len(outside) > 0 {
+		report(podCIDROutside, fmt.Sprintf("the podCIDR %v of the node is not in a subnet of the network", outside), "use --subnet of `vrouter k8s manifest`")
+	}
+	e.report(podCIDROutside, problems)
+	return ranges
+}
+
+// awaitPodCIDRs waits for the podCIDRs of a node that has none, and installs the plugin with them.
+func (n *Node) awaitPodCIDRs(ctx context.Context, c *client, e *events, socket string, is *facts) {
+	for len(is.Spec.PodCIDRs) == 0 {
+		select {
+		case <-time.After(logInterval):
+		case <-ctx.Done():
+			return
+		}
+		if c.get(ctx, "/api/v1/nodes/"+n.Name, is) == nil && len(is.Spec.PodCIDRs) > 0 {
+			ranges := n.podRanges(e, is)
+			_ = n.retry(ctx, "install the CNI plugin", func() error { return n.install(ctx, socket, ranges) }) // it fails if ctx ends
+		}
+	}
 }
 
 // ranges returns the node's pod prefixes that the network's subnets hold, and the other ones.
