@@ -48,6 +48,7 @@ var podNetworks = []podNetwork{
 //	make bench-kubernetes                          # all
 //	make bench-kubernetes PART=pods                # one of pods, connections, start
 func TestKubernetes(t *testing.T) {
+	testcluster.Require(t)
 	folder, err := filepath.Abs(filepath.Join(runsFolder, time.Now().Format("20060102-150405")))
 	if err != nil {
 		t.Fatal(err)

@@ -78,9 +78,8 @@ type Node struct {
 	cgroup string // of its pods, from the root of each hierarchy
 }
 
-// Start starts a cluster for the test. It skips the test unless it was asked for. The TestMain of
-// the package must call RunNode.
-func Start(t *testing.T, o Options) *Cluster {
+// Require skips the test unless it was asked for, and the machine can run a cluster.
+func Require(t *testing.T) {
 	t.Helper()
 	if os.Getenv("WINDTUNNEL_KUBERNETES") == "" {
 		t.Skip("builds and starts a Kubernetes cluster, which takes minutes; run it with: make test-kubernetes")
@@ -93,6 +92,13 @@ func Start(t *testing.T, o Options) *Cluster {
 			t.Skipf("%s is not installed; get it with: apt-get install containerd etcd-server iptables", p)
 		}
 	}
+}
+
+// Start starts a cluster for the test, or skips the test (Require). The TestMain of the package must
+// call RunNode.
+func Start(t *testing.T, o Options) *Cluster {
+	t.Helper()
+	Require(t)
 	k := &Cluster{T: t, whole: t, Dir: t.TempDir(), Bin: programs(t), options: o}
 	if o.ServerOnly {
 		k.wire()

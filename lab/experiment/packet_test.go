@@ -25,7 +25,7 @@ func TestEachSendIsAPacketWhereTheWorkloadSaysSo(t *testing.T) {
 			s := runOK(t, scenario(c.system, func(sc *suite.Scenario) {
 				sc.Timing.Duration = time.Second
 				sc.Workload.Rate, sc.Workload.Buffer = 0, buffer
-				sc.Fabric.Rate = 500e6 // sends wait for the link: only waiting sends are merged
+				sc.Fabric.Rate = 100e6 // sends wait for the link: only waiting sends are merged
 				sc.Workload.NoDelay, sc.Workload.PacketPerSend = true, c.perSend
 			}))
 			got := s.Metrics[sample.SentPacket]

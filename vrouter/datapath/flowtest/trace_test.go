@@ -12,8 +12,9 @@ import (
 
 // enum trace_kind.
 const (
-	traceFlow   = 2
-	tracePolicy = 3
+	_ = iota
+	traceFlow
+	tracePolicy
 )
 
 // steps reads what the tracing programs noted, and empties it.
