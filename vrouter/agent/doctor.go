@@ -198,11 +198,11 @@ func MTUFinding(device string, mtu int, encapsulations []model.Encapsulation, v6
 // minIPv6MTU is the smallest MTU of a link with IPv6 (RFC 8200, section 5).
 const minIPv6MTU = 1280
 
-// tableFindings report what the data path's tables say.
+// tableFindings are the findings about the data path's tables.
 func (a *agent) tableFindings(v *snapshot) []api.Finding {
 	t, err := a.reconciler.Plane().Dump()
 	if err != nil {
-		return []api.Finding{{Topic: "tables", Level: api.LevelNote, Text: fmt.Sprintf("read the tables: %v", err)}}
+		return []api.Finding{{Topic: "tables", Level: api.LevelNote, Text: fmt.Sprintf("cannot read the tables of the data path: %v", err), Remedy: "run `vrouter doctor` again; if this stays, restart the agent"}}
 	}
 	return append(workloadFindings(v, t), sizeFinding(reconcile.TableSizes(t, int(a.flowCount.Load()), a.reconciler.Limits)))
 }

@@ -26,41 +26,67 @@ const requestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 // certificateWait is the maximum time to wait for a certificate.
 const certificateWait = 10 * time.Second
 
-// requestCertificate makes a key for a node, and gets a certificate of the store. The name of its
-// user is the node's.
-func requestCertificate(ctx context.Context, c *client, node string) (pair, error) {
+// request is a node's request for a certificate.
+type request struct {
+	node string
+	name string // of the object; "": there is none
+	key  []byte // PEM
+}
+
+// certificate waits for the certificate. If it does not come in time, the next call waits for the
+// same one. The name of its user is the node's.
+func (r *request) certificate(ctx context.Context, c *client) (pair, error) {
 	ctx, cancel := context.WithTimeout(ctx, certificateWait)
 	defer cancel()
+	if r.name == "" {
+		if err := r.create(ctx, c); err != nil {
+			return pair{}, err
+		}
+	}
+	for {
+		var is certificatesv1.CertificateSigningRequest
+		if err := c.get(ctx, requestsPath+"/"+r.name, &is); err != nil {
+			if isCode(err, http.StatusNotFound) {
+				r.name = ""
+			}
+			return pair{}, err
+		}
+		if len(is.Status.Certificate) > 0 {
+			return pair{is.Status.Certificate, r.key}, nil
+		}
+		if d := condition(&is, certificatesv1.CertificateDenied); d != nil {
+			r.name = ""
+			return pair{}, fmt.Errorf("the store gives this node no certificate: %s; see `kubectl describe csr %s`", d.Message, is.Name)
+		}
+		if !pause(ctx) {
+			return pair{}, fmt.Errorf("the store has not answered the request %s within %v; see `kubectl -n %s logs -l app=%s`", r.name, certificateWait, Namespace, StoreName)
+		}
+	}
+}
+
+// create makes a key, and asks for its certificate.
+func (r *request) create(ctx context.Context, c *client) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return pair{}, err
+		return err
 	}
-	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: node}}, key)
+	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: r.node}}, key)
 	if err != nil {
-		return pair{}, err
+		return err
 	}
-	private, err := encodeKey(key)
-	if err != nil {
-		return pair{}, err
+	if r.key, err = encodeKey(key); err != nil {
+		return err
 	}
-	r := certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: NodeName + "-" + node + "-"},
+	made := certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: NodeName + "-" + r.node + "-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw}), SignerName: signerName,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}
-	err = c.ask(ctx, http.MethodPost, requestsPath, "application/json", r, &r)
-	for err == nil && len(r.Status.Certificate) == 0 {
-		if d := condition(&r, certificatesv1.CertificateDenied); d != nil {
-			return pair{}, fmt.Errorf("the store gives this node no certificate: %s", d.Message)
-		}
-		if !pause(ctx) {
-			return pair{}, fmt.Errorf("the store has not answered the request %s within %v; see `kubectl -n %s logs -l app=%s`", r.Name, certificateWait, Namespace, StoreName)
-		}
-		err = c.get(ctx, requestsPath+"/"+r.Name, &r)
-	}
-	return pair{r.Status.Certificate, private}, err
+	err = c.ask(ctx, http.MethodPost, requestsPath, "application/json", made, &made)
+	r.name = made.Name
+	return err
 }
 
 func condition(r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {

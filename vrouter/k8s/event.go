@@ -62,8 +62,8 @@ func aboutNode(name string) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 }
 
-// report replaces all problems of a reporter. It logs those that are new. It adds them to the events, and again
-// after eventLife.
+// report replaces all problems of a reporter. It logs those that are new, and adds them
+// to the events. A report later than eventLife adds them again.
 func (e *events) report(reporter string, all []problem) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -86,7 +86,7 @@ func (e *events) warn(p problem) {
 	e.log.Warn(p.Message, "reason", p.Reason, strings.ToLower(p.About.Kind), strings.TrimPrefix(p.About.Namespace+"/"+p.About.Name, "/"))
 }
 
-// exists reports whether the last report of a reporter has the problem.
+// exists reports whether the last report of any reporter has the problem.
 func (e *events) exists(p problem) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -32,6 +32,7 @@ type Node struct {
 	Options           agent.Options
 
 	external bool // an operator runs the store
+	request  request
 }
 
 // ConflistPath is the file of the plugin's configuration in a folder.
@@ -191,9 +192,10 @@ func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string
 	}
 	text += fmt.Sprintf("store: %q\n", s.Data["address"])
 	if n.external = s.Metadata.Annotations[storeNode] == ""; !n.external {
-		switch own, err := requestCertificate(ctx, c, n.Name); {
+		n.request.node = n.Name
+		switch p, err := n.request.certificate(ctx, c); {
 		case err == nil:
-			s.Data["node.pem"], s.Data["node-key.pem"] = own.cert, own.key
+			s.Data["node.pem"], s.Data["node-key.pem"] = p.cert, p.key
 		case !exists(filepath.Join(runDir, "node.pem")):
 			return "", err
 		default: // the certificate of the last start is still valid, unless it was revoked
@@ -272,7 +274,9 @@ func (n *Node) awaitPodCIDRs(ctx context.Context, c *client, e *events, socket s
 		case <-ctx.Done():
 			return
 		}
-		if c.get(ctx, "/api/v1/nodes/"+n.Name, is) == nil && len(is.Spec.PodCIDRs) > 0 {
+		if err := c.get(ctx, "/api/v1/nodes/"+n.Name, is); err != nil {
+			n.Options.Logger.Warn("cannot read the podCIDRs of this node; trying again", "error", err)
+		} else if len(is.Spec.PodCIDRs) > 0 {
 			ranges := n.podRanges(e, is)
 			_ = n.retry(ctx, "install the CNI plugin", func() error { return n.install(ctx, socket, ranges) }) // it fails if ctx ends
 		}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -24,7 +25,7 @@ import (
 
 // signer gives each node of a cluster what it needs in the store: a certificate for the key that
 // the node made, the role of a node, and its entry with the underlay addresses. A node can write
-// only its own ports, so that one that was broken into cannot change the networks of the others.
+// only its own ports, so an attacker who is root on one node cannot change the networks of the others.
 type signer struct {
 	client     *client
 	authority  *authority
@@ -37,6 +38,9 @@ type signer struct {
 	known  map[string]bool // nodes that have a certificate, or may have one
 	revoke bool            // there may be users of nodes that are gone
 }
+
+// signerPause is the time after which what failed is tried again.
+const signerPause = 5 * time.Second
 
 // run works until ctx ends.
 func (s *signer) run(ctx context.Context) error {
@@ -71,19 +75,30 @@ func (s *signer) run(ctx context.Context) error {
 	}); err != nil {
 		return nil
 	}
-	answered := map[string]bool{}
+	answered := map[string]bool{} // until the informer has the answer
 	for ctx.Err() == nil {
+		failed := false
 		for _, r := range listed[*certificatesv1.CertificateSigningRequest](requests) {
-			if r.Spec.SignerName == signerName && len(r.Status.Certificate) == 0 && condition(r, certificatesv1.CertificateDenied) == nil && !answered[r.Name] {
+			switch {
+			case r.Spec.SignerName != signerName:
+			case len(r.Status.Certificate) > 0 || condition(r, certificatesv1.CertificateDenied) != nil:
+				delete(answered, r.Name)
+			case !answered[r.Name]:
 				err := s.answer(ctx, r.Name)
 				if answered[r.Name] = err == nil; err != nil {
 					s.log.Warn("cannot answer the request for a certificate; trying again", "request", r.Name, "error", err)
+					failed = true
 				}
 			}
 		}
-		s.updateEntries(ctx)
+		failed = !s.updateEntries(ctx) || failed
+		var again <-chan time.Time
+		if failed {
+			again = time.After(signerPause)
+		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
 		}
 		pause(ctx) // several changes are handled together
@@ -132,6 +147,9 @@ func (s *signer) answer(ctx context.Context, name string) error {
 		r.Status.Conditions = append(r.Status.Conditions, decision)
 		return s.client.ask(ctx, http.MethodPut, requestsPath+"/"+name+"/approval", "application/json", &r, nil)
 	}
+	if _, inCluster, _ := s.nodes.GetStore().GetByKey(node); !inCluster {
+		return fmt.Errorf("the API server has not sent the Node object %s yet", node)
+	}
 	if err := s.administer(func(ctx context.Context, roles Roles) error { return roles.GrantNode(ctx, node) }); err != nil {
 		return err
 	}
@@ -153,8 +171,9 @@ func (s *signer) answer(ctx context.Context, name string) error {
 
 // updateEntries gives each known node its entry in the fleet, and revokes the users of nodes that
 // neither the cluster nor the fleet has: the controller deletes a node from the fleet when its
-// agent has ended.
-func (s *signer) updateEntries(ctx context.Context) {
+// agent has ended. It returns false if something failed.
+func (s *signer) updateEntries(ctx context.Context) (done bool) {
+	done = true
 	for name := range s.known {
 		is, inFleet := s.entry(name)
 		object, inCluster, _ := s.nodes.GetStore().GetByKey(name)
@@ -170,13 +189,14 @@ func (s *signer) updateEntries(ctx context.Context) {
 			continue
 		}
 		if err := s.putNode(ctx, name, underlay, is); err != nil {
-			s.log.Warn("cannot write the node's entry", "node", name, "error", err)
+			s.log.Warn("cannot write the node's entry; trying again", "node", name, "error", err)
+			done = false
 		} else {
 			s.log.Info("wrote the node's entry", "node", name, "underlay", underlay)
 		}
 	}
 	if !s.revoke {
-		return
+		return done
 	}
 	err := s.administer(func(ctx context.Context, roles Roles) error {
 		return roles.RevokeNodes(ctx, func(node string) bool {
@@ -188,6 +208,7 @@ func (s *signer) updateEntries(ctx context.Context) {
 	if s.revoke = err != nil; err != nil && ctx.Err() == nil {
 		s.log.Warn("cannot revoke the users of deleted nodes; trying again", "error", err)
 	}
+	return done && !s.revoke
 }
 
 // entry returns the entry of a node in the fleet.
@@ -206,7 +227,7 @@ func internal(all []corev1.NodeAddress) (underlay []netip.Addr) {
 	return underlay
 }
 
-// putNode writes the entry of a node. A new one has what the agents' configuration says.
+// putNode writes the entry of a node. A new entry has the encapsulations and the locator of the agents' configuration.
 func (s *signer) putNode(ctx context.Context, name string, underlay []netip.Addr, is model.Node) error {
 	if is.Name != "" {
 		is.Underlay = underlay

@@ -114,7 +114,7 @@ func (s *Store) serve(ctx context.Context, c *client) error {
 		if err := r.Init(ctx, false); err != nil {
 			return err
 		}
-		return r.GrantOperators(ctx, OperatorName, s.Node) // who is root on this node has the authority's key too
+		return r.GrantOperators(ctx, OperatorName, s.Node) // root of this node has the authority's key too
 	})
 	if err != nil {
 		return fmt.Errorf("enable the roles of the store: %w", err)

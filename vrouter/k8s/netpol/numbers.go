@@ -1,7 +1,7 @@
 package netpol
 
-// numbers has the numbers of identities and groups by their texts. A number is derived from the text, so that
-// another process computes the same numbers.
+// numbers has the numbers of identities and groups by their texts. A number is derived from the text, so
+// another process computes the same numbers, unless two texts have the same hash.
 type numbers struct {
 	known map[string]uint32
 	taken map[uint32]bool // by known and freed
