@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// events logs problems, and adds them to the events of the objects concerned. `kubectl describe` prints these.
+// events logs problems, and adds them to the events of the objects concerned. `kubectl get events`
+// prints these; `kubectl describe` does not print those of a NetworkPolicy.
 type events struct {
 	core  *rest.RESTClient
 	node  string
