@@ -1,4 +1,4 @@
-// Package testcluster starts a real Kubernetes cluster of two nodes for a test: etcd, the API
+// Package testcluster starts a real Kubernetes cluster of two or more nodes for a test: etcd, the API
 // server, the controllers and the scheduler, and on each node containerd, kubelet and kube-proxy.
 package testcluster
 
@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -37,6 +36,7 @@ const (
 
 // Options of Start.
 type Options struct {
+	Nodes    int      // default: 2
 	Programs []string // of the sandbox image, besides windtunnel
 	Images   []string // docker archives that the nodes have
 	// CNI returns the CNI configuration of a node. nil: the nodes have none.
@@ -55,7 +55,7 @@ type Options struct {
 	ServerOnly bool
 }
 
-// Cluster is a Kubernetes cluster of two nodes on this machine. A network namespace has
+// Cluster is a Kubernetes cluster on this machine. A network namespace has
 // the API server and the switch between the nodes.
 type Cluster struct {
 	T           *testing.T // of the running step
@@ -75,7 +75,9 @@ type Node struct {
 	Name, Address, Namespace string
 	Root                     string // the node's root directory
 
+	index  int
 	cgroup string // of its pods, from the root of each hierarchy
+	stop   func() // ends its processes
 }
 
 // Require skips the test unless it was asked for, and the machine can run a cluster.
@@ -178,9 +180,10 @@ func (k *Cluster) makeSpace(name string) string {
 	name = fmt.Sprintf("wt-kube%d-%s", os.Getpid(), name)
 	ns, err := netspace.Create(name)
 	must.Succeed(k.T, err)
-	k.T.Cleanup(func() {
-		if err := errors.Join(ns.Close(), netspace.Delete(name)); err != nil {
-			k.T.Error(err)
+	must.Succeed(k.T, ns.Close())
+	k.whole.Cleanup(func() {
+		if err := netspace.Delete(name); err != nil {
+			k.whole.Error(err)
 		}
 	})
 	k.IP(name, "link set lo up")
@@ -213,21 +216,10 @@ func (k *Cluster) wire() {
 	if k.options.DualStack {
 		k.IP(k.Master, "address add fd00:30::1/64 dev br0 nodad")
 	}
-	for i := range 2 {
-		n := &Node{Name: fmt.Sprintf("wt-node-%d", i+1), Address: fmt.Sprintf("172.30.0.%d", 11+i), Namespace: k.makeSpace(fmt.Sprint(i + 1))}
-		n.cgroup = fmt.Sprintf("/wt-kube%d-%d", os.Getpid(), i+1)
+	for i := range max(k.options.Nodes, 2) {
+		n := &Node{Name: fmt.Sprintf("wt-node-%d", i+1), index: i, cgroup: fmt.Sprintf("/wt-kube%d-%d", os.Getpid(), i+1)}
 		k.Nodes = append(k.Nodes, n)
-		k.IP(k.Master, fmt.Sprintf("link add port%d type veth peer name eth0 netns %s", i+1, n.Namespace))
-		k.IP(k.Master, fmt.Sprintf("link set port%d master br0 up", i+1))
-		k.IP(n.Namespace, "address add "+n.Address+"/24 dev eth0")
-		k.IP(n.Namespace, "link set eth0 up")
-		k.IP(n.Namespace, "route add default via "+MasterAddress)
-		if k.options.DualStack {
-			address := fmt.Sprintf("fd00:30::%d", 11+i)
-			k.IP(n.Namespace, "address add "+address+"/64 dev eth0 nodad")
-			k.IP(n.Namespace, "route add default via fd00:30::1")
-			n.Address += "," + address
-		}
+		k.wireNode(n)
 	}
 	if k.options.NodeRoutes {
 		for i, n := range k.Nodes {
@@ -236,6 +228,39 @@ func (k *Cluster) wire() {
 			k.IP(k.Master, route)
 		}
 	}
+}
+
+// wireNode makes the network namespace of a node.
+func (k *Cluster) wireNode(n *Node) {
+	n.Namespace, n.Address = k.makeSpace(fmt.Sprint(n.index+1)), fmt.Sprintf("172.30.0.%d", 11+n.index)
+	port := fmt.Sprintf("port%d", n.index+1)
+	k.IP(k.Master, fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, n.Namespace))
+	k.IP(k.Master, "link set "+port+" master br0 up")
+	k.IP(n.Namespace, "address add "+n.Address+"/24 dev eth0")
+	k.IP(n.Namespace, "link set eth0 up")
+	k.IP(n.Namespace, "route add default via "+MasterAddress)
+	if k.options.DualStack {
+		address := fmt.Sprintf("fd00:30::%d", 11+n.index)
+		k.IP(n.Namespace, "address add "+address+"/64 dev eth0 nodad")
+		k.IP(n.Namespace, "route add default via fd00:30::1")
+		n.Address += "," + address
+	}
+}
+
+// Kill cuts a node off the network and kills its processes. Nothing of it is left.
+func (k *Cluster) Kill(n *Node) {
+	k.T.Helper()
+	k.IP(k.Master, fmt.Sprintf("link delete port%d", n.index+1))
+	n.stop()
+	must.Succeed(k.T, netspace.Delete(n.Namespace))
+	must.Succeed(k.T, os.RemoveAll(k.Path(n.Name)))
+}
+
+// Boot starts a killed node, whose disk and memory are empty.
+func (k *Cluster) Boot(n *Node) {
+	k.T.Helper()
+	k.wireNode(n)
+	k.startNode(n)
 }
 
 // Command returns a command that runs in the master's namespace, with the programs of the
@@ -265,8 +290,7 @@ func (k *Cluster) Kubectl(stdin string, args ...string) (string, error) {
 
 // OnNode runs a program in the namespaces of a node, and returns its output.
 func (k *Cluster) OnNode(n *Node, name string, args ...string) (string, error) {
-	pid := strings.TrimSuffix(strings.TrimPrefix(n.Root, "/proc/"), "/root")
-	out, err := exec.Command("nsenter", append([]string{"-t", pid, "-n", "-m", "-u", "-i", "-p", name}, args...)...).CombinedOutput()
+	out, err := n.command(append([]string{name}, args...)).CombinedOutput()
 	return string(bytes.TrimSpace(out)), err
 }
 
@@ -288,6 +312,12 @@ func (a asAdmin) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+AdminToken)
 	return a.RoundTripper.RoundTrip(r)
+}
+
+// command returns a command that runs in the namespaces of a node.
+func (n *Node) command(argv []string) *exec.Cmd {
+	pid := strings.TrimSuffix(strings.TrimPrefix(n.Root, "/proc/"), "/root")
+	return exec.Command("nsenter", append([]string{"-t", pid, "-n", "-m", "-u", "-i", "-p"}, argv...)...)
 }
 
 // Dial connects from the master's namespace.

@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -182,14 +184,13 @@ func (k *Cluster) startNode(n *Node) {
 		"containerd.toml": strings.NewReplacer("IMAGE", SandboxImage, "LEVEL", level).Replace(containerdConfig),
 		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, n.cgroup),
 	}
-	i := slices.Index(k.Nodes, n)
 	if k.options.CNI != nil {
-		files["cni.conflist"] = k.options.CNI(i)
+		files["cni.conflist"] = k.options.CNI(n.index)
 	}
 	for name, text := range files {
 		must.Succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
 	}
-	k.makeCgroups(i)
+	k.makeCgroups(n)
 	self, err := os.Executable()
 	must.Succeed(t, err)
 	cmd := k.commandIn(n.Namespace, self)
@@ -203,11 +204,67 @@ func (k *Cluster) startNode(n *Node) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWPID}
 	must.Succeed(t, cmd.Start())
 	n.Root = fmt.Sprintf("/proc/%d/root", cmd.Process.Pid)
-	t.Cleanup(func() {
+	n.stop = sync.OnceFunc(func() {
 		stdin.Close()
 		_ = cmd.Process.Kill() // process 1 of the node: the kernel ends the others
 		_ = cmd.Wait()
+		n.removeCgroups(k.whole)
 	})
+	k.whole.Cleanup(n.stop)
+}
+
+// Processes returns the processes of a node whose command line begins with argv. The path of the
+// program is ignored.
+func (k *Cluster) Processes(n *Node, argv ...string) (pids []string) {
+	all, err := filepath.Glob(n.Root + "/proc/[0-9]*/cmdline")
+	must.Succeed(k.T, err)
+	for _, path := range all {
+		text, _ := os.ReadFile(path) // it fails if the process has ended
+		has := strings.Split(string(text), "\x00")
+		has[0] = filepath.Base(has[0])
+		if len(has) >= len(argv) && slices.Equal(has[:len(argv)], argv) {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}
+
+// Signal sends a signal to the processes of a node whose command line begins with argv, and waits
+// until they have ended.
+func (k *Cluster) Signal(n *Node, signal string, argv ...string) {
+	k.T.Helper()
+	pids := k.Processes(n, argv...)
+	if len(pids) == 0 {
+		k.T.Fatalf("%s does not run %v", n.Name, argv)
+	}
+	for _, pid := range pids {
+		if said, err := k.OnNode(n, "kill", "-"+signal, pid); err != nil {
+			k.T.Fatalf("kill -%s %s on %s: %v: %s", signal, pid, n.Name, err, said)
+		}
+		k.Await(fmt.Sprintf("%v has ended on %s", argv, n.Name), func() bool { return !exists(n.Root + "/proc/" + pid) })
+	}
+}
+
+// Restart ends a program that the node started, by a signal, and starts it again.
+func (k *Cluster) Restart(n *Node, signal, program string) {
+	k.T.Helper()
+	pids := k.Processes(n, program)
+	if len(pids) != 1 {
+		k.T.Fatalf("%s runs %d processes %s, want one", n.Name, len(pids), program)
+	}
+	line, err := os.ReadFile(n.Root + "/proc/" + pids[0] + "/cmdline")
+	must.Succeed(k.T, err)
+	environ, err := os.ReadFile(n.Root + "/proc/" + pids[0] + "/environ")
+	must.Succeed(k.T, err)
+	k.Signal(n, signal, program)
+	cmd := n.command(strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"))
+	cmd.Env = strings.Split(strings.TrimSuffix(string(environ), "\x00"), "\x00")
+	log, err := os.OpenFile(filepath.Join(k.Path(n.Name), program+".log"), os.O_APPEND|os.O_WRONLY, 0)
+	must.Succeed(k.T, err)
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	must.Succeed(k.T, cmd.Start())
+	go cmd.Wait() // it ends with the node
 }
 
 const containerdConfig = `version = 2
@@ -251,31 +308,36 @@ nodeStatusUpdateFrequency: 2s
 `
 
 // makeCgroups makes the control groups of a node. Its pods use one CPU.
-func (k *Cluster) makeCgroups(i int) {
+func (k *Cluster) makeCgroups(n *Node) {
 	t := k.T
-	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*")
-	must.Succeed(t, err)
-	for _, h := range hierarchies {
-		info, err := os.Stat(h)
-		must.Succeed(t, err)
-		if !info.IsDir() || filepath.Base(h) == "unified" {
-			continue
-		}
-		group := h + k.Nodes[i].cgroup
+	for _, h := range hierarchies(t) {
+		group := h + n.cgroup
 		must.Succeed(t, os.MkdirAll(group, 0o755))
 		if filepath.Base(h) != "cpuset" {
 			continue
 		}
 		mems, err := os.ReadFile(h + "/cpuset.mems")
 		must.Succeed(t, err)
-		must.Succeed(t, os.WriteFile(group+"/cpuset.cpus", []byte(strconv.Itoa(i)), 0o644))
+		must.Succeed(t, os.WriteFile(group+"/cpuset.cpus", []byte(strconv.Itoa(n.index%runtime.NumCPU())), 0o644))
 		must.Succeed(t, os.WriteFile(group+"/cpuset.mems", mems, 0o644))
 	}
-	t.Cleanup(func() {
-		for _, h := range hierarchies {
-			removeCgroups(t, h+k.Nodes[i].cgroup)
-		}
+}
+
+// hierarchies returns the directories of the control groups of version 1.
+func hierarchies(t *testing.T) []string {
+	all, err := filepath.Glob("/sys/fs/cgroup/*")
+	must.Succeed(t, err)
+	return slices.DeleteFunc(all, func(h string) bool {
+		info, err := os.Stat(h)
+		must.Succeed(t, err)
+		return !info.IsDir() || filepath.Base(h) == "unified"
 	})
+}
+
+func (n *Node) removeCgroups(t *testing.T) {
+	for _, h := range hierarchies(t) {
+		removeCgroups(t, h+n.cgroup)
+	}
 }
 
 // removeCgroups removes a control group and its subgroups. Their killed processes leave them soon.

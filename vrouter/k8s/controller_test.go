@@ -21,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testcluster.RunNode()
+	serveEcho()
 	os.Exit(m.Run())
 }
 
