@@ -26,8 +26,8 @@ const requestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 // certificateWait is the maximum time to wait for a certificate.
 const certificateWait = 10 * time.Second
 
-// request is a node's request for a certificate.
-type request struct {
+// certificateRequest is a node's request for a certificate.
+type certificateRequest struct {
 	node string
 	name string // of the object; "": there is none
 	key  []byte // PEM
@@ -35,7 +35,7 @@ type request struct {
 
 // certificate waits for the certificate. If it does not come in time, the next call waits for the
 // same one. The name of its user is the node's.
-func (r *request) certificate(ctx context.Context, c *client) (pair, error) {
+func (r *certificateRequest) certificate(ctx context.Context, c *client) (pair, error) {
 	ctx, cancel := context.WithTimeout(ctx, certificateWait)
 	defer cancel()
 	if r.name == "" {
@@ -65,7 +65,7 @@ func (r *request) certificate(ctx context.Context, c *client) (pair, error) {
 }
 
 // create makes a key, and asks for its certificate.
-func (r *request) create(ctx context.Context, c *client) error {
+func (r *certificateRequest) create(ctx context.Context, c *client) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err

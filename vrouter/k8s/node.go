@@ -32,7 +32,7 @@ type Node struct {
 	Options           agent.Options
 
 	external bool // an operator runs the store
-	request  request
+	request  certificateRequest
 }
 
 // ConflistPath is the file of the plugin's configuration in a folder.
