@@ -99,21 +99,20 @@ spec:
 
 // testTrace traces a packet of a pod. In want, %s is the name of the pod's port.
 func (k *installation) testTrace(t *testing.T, n *testcluster.Node, pod, to, want string) {
-	agent := k.kubectl("", "-n", Namespace, "get", "pods", "-l", "app="+NodeName, "--field-selector=spec.nodeName="+n.Name, "-o", "jsonpath={.items[0].metadata.name}")
-	vrouter := func(args ...string) string {
-		return k.kubectl("", append([]string{"-n", Namespace, "exec", agent, "--", "vrouter"}, args...)...)
-	}
 	var ports []model.Port
-	if err := json.Unmarshal([]byte(vrouter("port", "list", "-o", "json")), &ports); err != nil {
-		t.Fatal(err)
-	}
+	k.await("the agent lists its ports", func() bool { // kubectl loses the output if its connection fails
+		said, err := k.vrouter(n, "port", "list", "-o", "json")
+		return err == nil && json.Unmarshal([]byte(said), &ports) == nil
+	})
 	i := slices.IndexFunc(ports, func(p model.Port) bool { return p.Pod.String() == pod })
 	if i < 0 {
 		t.Fatalf("%s has no port of the pod %s: %+v", n.Name, pod, ports)
 	}
-	if said := vrouter("trace", "--from", ports[i].Name, "--to", to, "--proto", "tcp", "--dport", checkPort); !strings.Contains(said, strings.ReplaceAll(want, "%s", ports[i].Name)) {
-		t.Errorf("the trace from %s to %s prints, without %q:\n%s", pod, to, want, said)
-	}
+	want = strings.ReplaceAll(want, "%s", ports[i].Name)
+	k.await(fmt.Sprintf("the trace from %s to %s prints %q", pod, to, want), func() bool {
+		said, err := k.vrouter(n, "trace", "--from", ports[i].Name, "--to", to, "--proto", "tcp", "--dport", checkPort)
+		return err == nil && strings.Contains(said, want)
+	})
 }
 
 func (k *installation) isReady(namespace, pod string) bool {
