@@ -216,7 +216,7 @@ func (r *roles) revoke(ctx context.Context, users ...string) error {
 	return nil
 }
 
-// GrantNode gives a node's user its role.
+// GrantNode gives the user of a node the rights to write the node's own keys.
 func (r *roles) GrantNode(ctx context.Context, node string) error {
 	return r.grantNode(ctx, node, node)
 }

@@ -34,7 +34,7 @@ func (f networkFigures) add(r *model.Report, round int) {
 	}
 }
 
-// of returns the sum of metrics of a scenario, in the trials that have all of them.
+// of returns for each trial the sum of some metrics of a scenario. It leaves out trials that lack one of them.
 func (f networkFigures) of(scenario string, metrics ...sample.Metric) trialValues {
 	all := trialValues{}
 	for at, has := range f[scenario] {
@@ -50,7 +50,7 @@ func (f networkFigures) of(scenario string, metrics ...sample.Metric) trialValue
 	return all
 }
 
-// over returns the quotients of the trials that both have.
+// over divides the values of two quantities, trial by trial. It leaves out trials that only one of them has.
 func (v trialValues) over(baseline trialValues) trialValues {
 	all := trialValues{}
 	for at, x := range v {
@@ -99,7 +99,7 @@ func (v trialValues) list() (xs []float64) {
 	return xs
 }
 
-// absolute adds a row with the median of a figure.
+// absolute adds a row with the median of a quantity and its interval.
 func (b *kubernetesBench) absolute(t *testing.T, what string, v trialValues, unit string, scale float64) {
 	t.Helper()
 	iv, ok, err := stats.MedianInterval(v.list(), 0.95)

@@ -123,7 +123,7 @@ func TestCountersTellKnownTraffic(t *testing.T) {
 			if float64(payload) < least || payload > transferred+transferred/1000+again {
 				t.Errorf("%d bytes of payload by the device's counters (%+v), want %d", payload, dev.Traffic, transferred)
 			}
-			// Solicitations can pass between the reads of the two devices.
+			// The two devices are read one after the other, and neighbour solicitations can pass in between.
 			if dev.ReceivedBytes() <= transferred || !near(float64(left.Devices[0].TxPackets), float64(dev.RxPackets), strays) {
 				t.Errorf("sent %+v, received %+v", left.Devices[0].Traffic, dev.Traffic)
 			}

@@ -99,7 +99,7 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotMend(t *testing.T) {
 	}
 	r := report.Build(sample.Run{}, plan, samples)
 	if r.Precision.Reached || !strings.Contains(r.Precision.Why, "but no trial of c/stream counts") {
-		t.Errorf("the precision is %+v, want not reached, because no trial of c/stream counts", r.Precision)
+		t.Errorf("the precision is %+v, want that it was not reached: no trial of c/stream counts", r.Precision)
 	}
 }
 

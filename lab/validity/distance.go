@@ -113,12 +113,12 @@ func distanceGate(value, limit float64, unit, message string) *sample.Gate {
 	return &sample.Gate{Name: sample.CPUMoved, Value: value, Limit: limit, Unit: unit, Message: message}
 }
 
-// mark leaves out the slices for which so returns true, except those that are left out already. It returns the
-// share of the slices that it has left out.
-func mark(slices []sample.Point, why sample.LeftOut, so func(i int) bool) float64 {
+// mark leaves out the slices that concerned selects by their index, unless they are left out already. It returns
+// the share of all slices that this call leaves out.
+func mark(slices []sample.Point, why sample.LeftOut, concerned func(i int) bool) float64 {
 	n := 0
 	for i := range slices {
-		if slices[i].LeftOut == "" && so(i) {
+		if slices[i].LeftOut == "" && concerned(i) {
 			slices[i].LeftOut = why
 			n++
 		}

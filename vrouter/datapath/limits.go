@@ -36,7 +36,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Sets is the maximum of identities, and of allowed flows, that an agent writes: half of the maps, because an
+// Sets is the largest number of identities, and of allowed flows, that an agent writes: half of the maps, because an
 // update writes new entries before it deletes the old ones.
 func (l Limits) Sets() uint32 { return l.Routes / 2 }
 

@@ -114,7 +114,8 @@ func TestDatagramsOfABackendKeepTheFlow(t *testing.T) {
 	})
 }
 
-// With room for one of the two entries, a connection is refused. Those in the table continue.
+// A connection to a service needs two entries in the table of flows. If only one is free, the connection
+// is refused, and the connections in the table continue.
 func TestAFullTableRefusesNewConnectionsToServicesOnly(t *testing.T) {
 	everyServedFlow(t, unix.IPPROTO_TCP, func(t *testing.T, f servedFlow) {
 		f.ask(t, "handshake", "S")

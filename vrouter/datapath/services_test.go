@@ -82,7 +82,7 @@ func (s segment) packetOf(t testing.TB, data string) []byte {
 	return serialize(t, head, tcp, gopacket.Payload(data))
 }
 
-// segmentOf parses a packet. It fails the test if a checksum is wrong.
+// segmentOf returns the headers of a packet. The test fails if one of its checksums is wrong.
 func segmentOf(t testing.TB, ip []byte) (s segment) {
 	t.Helper()
 	if !checksumIsRight(ip) || ip[0]>>4 == 4 && sum16(ip[:20]) != 0xffff {

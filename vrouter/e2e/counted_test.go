@@ -31,7 +31,7 @@ type counted struct {
 	ended    chan error    // their results
 }
 
-// countedFlow is the datagrams in one direction.
+// countedFlow is one direction of the traffic: its sender, its receiver, and which datagrams arrived.
 type countedFlow struct {
 	from, to *workload
 	each     int // datagrams in each countedInterval

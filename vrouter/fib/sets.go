@@ -22,7 +22,7 @@ type Grouping struct {
 // it. 0: the address has no such identity. The two kinds never have a number in common.
 type Identity struct{ Pods, Block uint32 }
 
-// Allow is an entry of Sets.Allows: the workloads of a group may have flows with these properties.
+// Allow is a key of Sets.Allows. It allows the workloads of a group flows with these properties.
 type Allow struct {
 	Group    uint32
 	Identity uint32 // of the other end; 0: any address

@@ -117,7 +117,7 @@ func slimRequest(object any) (any, error) {
 	return kept, nil
 }
 
-// slimNode keeps only the addresses.
+// slimNode keeps only a node's name and addresses.
 func slimNode(object any) (any, error) {
 	n, ok := object.(*corev1.Node)
 	if !ok {

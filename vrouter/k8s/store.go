@@ -33,7 +33,7 @@ type Store struct {
 	Administer func(address string, admin store.TLS, body func(context.Context, Roles) error) error
 }
 
-// Roles are the roles of the store's users. The user of a node has its name.
+// Roles grants and revokes rights of the store's users. The user of a node has the name of the node.
 type Roles interface {
 	Init(ctx context.Context, shared bool) error
 	GrantOperators(ctx context.Context, users ...string) error

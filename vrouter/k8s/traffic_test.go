@@ -200,7 +200,7 @@ func (f *flow) take() (sent int, failed []string, slowest time.Duration) {
 	return sent, failed, slowest
 }
 
-// under runs a step of the test. No request of the flows may fail meanwhile.
+// under runs a step of the test while the flows send requests, of which none may fail.
 func (k *installation) under(flows []*flow, name string, step func(t *testing.T)) {
 	for _, f := range flows {
 		f.take()

@@ -67,7 +67,7 @@ func pageSections(list []document.Section, drawings map[string]any) (sections []
 	return sections, nil
 }
 
-// Subsections returns the sections in the section.
+// Subsections returns the next level of sections below this one.
 func (s section) Subsections() (list []section) {
 	for _, sub := range s.Sections {
 		list = append(list, section{Section: sub, Level: s.Level + 1})

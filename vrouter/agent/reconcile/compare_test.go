@@ -55,14 +55,13 @@ func TestAChangeDuringAComparisonIsNotDrift(t *testing.T) {
 	maps.DeleteFunc(less.Routes, func(k fib.RouteKey, _ layout.Route) bool { return k.Prefix == netip.MustParsePrefix("10.7.0.2/32") })
 	_, err := n.Plane().Update(all, less)
 	must.Succeed(t, err)
-	for attempts := 0; !n.Comparison.running && attempts < 10; attempts++ {
-		n.Pass(Looking) // a pass that has something else to do compares nothing
-	}
+	n.Pass(Looking)
+	begun, compared := n.Comparison.running, changes
 	for n.Comparison.running {
 		meet()
 	}
 	if n.Repairs != 1 {
-		t.Errorf("%d repairs, want 1", n.Repairs)
+		t.Errorf("%d repairs, want 1; a comparison began: %v; comparisons: %d; the last pass was because of %s", n.Repairs, begun, changes-compared, n.Last.cause)
 	}
 	n.check(t)
 }

@@ -177,7 +177,7 @@ __noinline int rewrite_quoted(struct __sk_buff *skb, const struct flow *f, const
 	} else if (exchanges(f)) {
 		exchange4(ip);
 	} else {
-		rewrite_address4(ip, f, !source, &difference); /* the IP checksum makes up for the address */
+		rewrite_address4(ip, f, !source, &difference); /* the change of the IP checksum cancels that of the address */
 	}
 	old = *port;
 	*port = f->other_port;

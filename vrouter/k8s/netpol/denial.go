@@ -46,7 +46,7 @@ func (c *Compiler) Denial(f Flow) (denied bool, by []Name) {
 	return len(by) > 0, by
 }
 
-// InForce returns the policies that select pods of this node, sorted. Call it after Compile.
+// InForce returns the names of the policies that select pods of this node, sorted. Call it after Compile.
 func (c *Compiler) InForce() []Name {
 	all := map[Name]bool{}
 	for _, g := range c.tables.groups {

@@ -87,7 +87,7 @@ func (x portRange) prefixes(f func(port uint16, bits uint8)) {
 	}
 }
 
-// own returns a grouping that no Result has.
+// own returns the grouping. It copies the grouping first if a Result that was returned has it too.
 func (t *tables) own() *fib.Grouping {
 	if t.shared.grouping {
 		g := *t.grouping
@@ -96,7 +96,7 @@ func (t *tables) own() *fib.Grouping {
 	return t.grouping
 }
 
-// owned returns a map that no Result has.
+// owned returns a map. It copies the map first if a Result that was returned has it too.
 func owned[K comparable, V any](m *map[K]V, shared *bool) map[K]V {
 	if *shared {
 		*m, *shared = maps.Clone(*m), false
@@ -113,7 +113,7 @@ func (t *tables) reset(k fib.RouteKey) {
 	t.set(k, value)
 }
 
-// set changes an entry of Identities. The zero Identity deletes it.
+// set writes the identity of a prefix into the map Identities, or deletes it if value is zero.
 func (t *tables) set(k fib.RouteKey, value fib.Identity) {
 	none := fib.Identity{}
 	was := t.grouping.Identities[k]

@@ -23,7 +23,7 @@ type tables struct {
 	unknown    map[string]bool      // local endpoints whose pods are not known
 }
 
-// shared says what tables share with the last Result. It is copied before it changes.
+// shared says which maps the tables and the last Result have in common. These are copied before a change.
 type shared struct{ grouping, identities, allows, groups bool }
 
 // identity is a set of peers that select the same addresses: either peers that select pods, or ipBlocks. An
