@@ -65,8 +65,8 @@ type Profiling struct {
 	Blocks int // number of first blocks with one more trial of every scenario, with the profiler
 }
 
-// Trial identifies a trial: one scenario in one block, with or without the
-// profiler.
+// Trial identifies a trial: one scenario in one block, with or without the profiler. Each
+// attempt at it makes a sample.
 type Trial struct {
 	Scenario string
 	Block    int

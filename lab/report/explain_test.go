@@ -65,7 +65,7 @@ func TestExplanationWithoutLaddersIsOfEveryComparison(t *testing.T) {
 	if sections[0].Title != "What it costs" || len(sections[0].Sentences) != 3 || !strings.HasPrefix(sections[0].Sentences[0], "The bridge carries 3.6 % less than raw [") {
 		t.Errorf("the first section is %+v, want the 3 costs", sections[0])
 	}
-	if last := sections[len(sections)-1]; last.Title != "Validity" || !strings.HasPrefix(last.Sentences[0], "47 of 50 trials count; 3 failed") {
+	if last := sections[len(sections)-1]; last.Title != "Validity" || !strings.HasPrefix(last.Sentences[0], "47 of 50 attempts count; 3 failed") {
 		t.Errorf("the last section is %+v, want the validity of 47 of 50 trials", last)
 	}
 }

@@ -45,7 +45,7 @@ func TestGatedTrialsEnterNoFigure(t *testing.T) {
 
 func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 	r := rigorous(t)
-	const want = "could not be measured in 12 trials (foreign-cpu 12×, worst 31.0 %)"
+	const want = "could not be measured in 12 attempts (foreign-cpu 12×, worst 31.0 %)"
 	if got := rejected.Unmeasured(row(t, r, "geneve/stream")); got != want {
 		t.Errorf("got %q", got)
 	}
@@ -57,7 +57,7 @@ func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 	broken := &model.Scenario{Samples: []sample.Sample{
 		{Failure: &sample.Failure{Kind: sample.ToolHung}}, {Gates: []sample.Gate{{Name: sample.Steal, Value: 3.1, Unit: "%"}}}, {Profiled: true},
 	}}
-	if got := rejected.Unmeasured(broken); got != "could not be measured in 2 trials (steal 3.10 %; tool-hung)" {
+	if got := rejected.Unmeasured(broken); got != "could not be measured in 2 attempts (steal 3.10 %; tool-hung)" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -77,7 +77,7 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"vxlan/stream": 1, "vxlan/rr": 1, "geneve/stream": 12}, v.Missing); diff != "" {
 		t.Error(diff)
 	}
-	want := "94 of 112 trials count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 more ran with the profiler, which shows where the CPU time goes."
+	want := "94 of 112 attempts count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 more ran with the profiler, which shows where the CPU time goes."
 	if got := rejected.Line(v); got != want {
 		t.Errorf("line: %s", got)
 	}
@@ -87,7 +87,7 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 		"The only trial counts: the conditions were valid.":                            {Attempts: 1, Valid: 1},
 		"8 of 8 trials count, 3 of them in spite of conditions that were not valid (foreign-cpu 3×, worst 94.0 %).": {Attempts: 8, Valid: 8, Warned: 3,
 			Gates: []model.GateCount{{Name: sample.ForeignCPU, Trials: 3, Worst: sample.Gate{Value: 94, Limit: 3, Unit: "%"}}}},
-		"0 of 1 trial count; 1 failed.": {Attempts: 1, Failed: 1},
+		"0 of 1 attempt count; 1 failed.": {Attempts: 1, Failed: 1},
 	} {
 		if got := rejected.Line(v); got != want {
 			t.Errorf("line: %q, want %q", got, want)
@@ -168,7 +168,7 @@ func TestGateWithoutAFiniteFigureKeepsItsMessage(t *testing.T) {
 	if _, err := json.Marshal(r); err != nil {
 		t.Errorf("encode the report as JSON: %v", err)
 	}
-	if got := row(t, r, "a/stream"); got.Samples[0].Gates[0].Message != "no slope" || rejected.Unmeasured(got) != "could not be measured in 1 trial (unsteady-rate)" {
+	if got := row(t, r, "a/stream"); got.Samples[0].Gates[0].Message != "no slope" || rejected.Unmeasured(got) != "could not be measured in 1 attempt (unsteady-rate)" {
 		t.Errorf("the gates are %+v and the reason %q, want an unsteady rate without a slope", got.Samples[0].Gates, rejected.Unmeasured(got))
 	}
 	if !math.IsNaN(samples[0].Gates[0].Value) {
@@ -196,8 +196,8 @@ func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
 		s    sample.Status
 		want string
 	}{
-		{sample.Options{}, sample.Complete, "`--gates warn`: such trials then count"},
-		{sample.Options{}, sample.Empty, "`windtunnel run --resume r1 --gates warn`: such trials then count"},
+		{sample.Options{}, sample.Complete, "`--gates warn`: such attempts then count"},
+		{sample.Options{}, sample.Empty, "`windtunnel run --resume r1 --gates warn`: such attempts then count"},
 		{sample.Options{Lenient: true}, sample.Complete, ""},
 	} {
 		r := rejecting(gate, c.o, c.s)
@@ -205,7 +205,7 @@ func TestTheAdviceIsGivenOnceAtTheEnd(t *testing.T) {
 			if n := strings.Count(text, "the limit is 3 %: end them"); n != min(len(c.want), 1) {
 				t.Errorf("the %s gives the remedy %d times:\n%s", name, n, text)
 			}
-			if n := strings.Count(text, "gates warn`: such trials"); n != min(len(c.want), 1) || !strings.Contains(text, c.want) {
+			if n := strings.Count(text, "gates warn`: such attempts"); n != min(len(c.want), 1) || !strings.Contains(text, c.want) {
 				t.Errorf("the %s names --gates warn %d times, want %q:\n%s", name, n, c.want, text)
 			}
 		}

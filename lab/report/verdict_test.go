@@ -199,7 +199,7 @@ func TestComparisonWithAScenarioOfInvalidTrialsSaysWhy(t *testing.T) {
 		bad[i].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 10 + 3*float64(i), Limit: 3, Unit: "%", Message: "foreign"}}
 	}
 	r := report.Build(run, plan, append(column("a/stream", sample.Throughput, spread(1, 2, 8)...), bad...))
-	want := "The bridge cannot be compared with raw: b/stream could not be measured in 8 trials (foreign-cpu 8×, worst 31.0 %)."
+	want := "The bridge cannot be compared with raw: b/stream could not be measured in 8 attempts (foreign-cpu 8×, worst 31.0 %)."
 	if len(r.Findings) != 1 || r.Findings[0] != want {
 		t.Errorf("the findings are %q, want only %q", r.Findings, want)
 	}

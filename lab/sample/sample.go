@@ -11,7 +11,7 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Sample has the figures of one trial of one scenario, or the reason why it has none.
+// Sample has the figures of one attempt at a trial, or the reason why it has none.
 type Sample struct {
 	Scenario string        `json:"scenario"` // the scenario's id in the plan
 	Block    int           `json:"block"`    // from 0; every scenario runs once in a block

@@ -7,20 +7,20 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// validity has the trials that do not count, and the figures without the wanted precision.
+// validity has the attempts that do not count, and the figures without the wanted precision.
 type validity struct {
-	Clean  bool // every trial counts, under valid conditions
-	Rows   []invalidTrial
-	More   int // trials that failed a gate and are not listed
+	Clean  bool // every attempt counts, under valid conditions
+	Rows   []invalidAttempt
+	More   int // attempts that do not count and are not listed
 	Widest []model.Imprecise
 }
 
-// invalidTrial is a trial that does not count.
-type invalidTrial struct {
+// invalidAttempt is an attempt that does not count.
+type invalidAttempt struct {
 	Scenario, Trial, What, Why string
 }
 
-// mostInvalid limits the trials in the table.
+// mostInvalid limits the attempts in the table.
 const mostInvalid = 200
 
 // validity returns nil if an older version, without gates, measured the run.
@@ -52,12 +52,12 @@ func (v *validity) add(scenario string, s *sample.Sample) {
 		return
 	}
 	if !s.OK() {
-		v.Rows = append(v.Rows, invalidTrial{scenario, trialName(s), string(s.Failure.Kind), s.Failure.Message})
+		v.Rows = append(v.Rows, invalidAttempt{scenario, trialName(s), string(s.Failure.Kind), s.Failure.Message})
 		return
 	}
 	var names, messages []string
 	for _, g := range s.Gates {
 		names, messages = append(names, string(g.Name)), append(messages, g.Message)
 	}
-	v.Rows = append(v.Rows, invalidTrial{scenario, trialName(s), strings.Join(names, ", "), strings.Join(messages, "; ")})
+	v.Rows = append(v.Rows, invalidAttempt{scenario, trialName(s), strings.Join(names, ", "), strings.Join(messages, "; ")})
 }

@@ -5,22 +5,22 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Validity counts the run's trials, by whether their figures count and why not.
+// Validity counts the run's attempts at trials, by whether their figures count and why not.
 type Validity struct {
-	Attempts int            `json:"attempts"` // trials, including repeats
-	Valid    int            `json:"valid"`    // trials with figures that count
+	Attempts int            `json:"attempts"` // all, without the profiler
+	Valid    int            `json:"valid"`    // attempts with figures that count
 	Warned   int            `json:"warned"`   // part of Valid: conditions were not valid (--gates warn)
-	Failed   int            `json:"failed"`   // trials without figures
-	Gated    int            `json:"gated"`    // trials rejected, because the conditions were not valid
-	Profiled int            `json:"profiled"` // trials with the profiler; not in the other counts
+	Failed   int            `json:"failed"`   // attempts without figures
+	Gated    int            `json:"gated"`    // attempts rejected, because the conditions were not valid
+	Profiled int            `json:"profiled"` // attempts with the profiler; not in the other counts
 	Gates    []GateCount    `json:"gates,omitempty"`
-	Missing  map[string]int `json:"missing,omitempty"` // planned blocks without a valid trial, by scenario
+	Missing  map[string]int `json:"missing,omitempty"` // planned trials without an attempt that counts, by scenario
 }
 
-// GateCount counts the trials that failed one check.
+// GateCount counts the attempts that failed one check.
 type GateCount struct {
 	Name   sample.GateName `json:"gate"`
-	Trials int             `json:"trials"` // trials that failed the check
+	Trials int             `json:"trials"` // attempts that failed the check
 	Worst  sample.Gate     `json:"worst"`
 }
 

@@ -1,6 +1,6 @@
-// Package rejected counts the trials that count and those that do not, and says why a trial
-// or a scenario has no figures. Package validity decides whether a trial counts, when the
-// trial ends.
+// Package rejected counts the attempts that count and those that do not, and says why a
+// trial or a scenario has no figures. Package validity decides whether an attempt counts,
+// when the attempt ends.
 package rejected
 
 import (
@@ -17,8 +17,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Count counts a run's trials. Trials of a skipped scenario do not count as
-// missing.
+// Count counts a run's attempts, and the trials without an attempt that counts. Trials of a
+// skipped scenario are not missing.
 func Count(plan *suite.Plan, samples []sample.Sample, rows []model.Scenario) (v model.Validity) {
 	var failed Counts
 	if plan.Matrix != nil { // the report has no rows
@@ -103,10 +103,10 @@ func Outcomes(r *model.Report) (lines phrase.Lines) {
 }
 
 // remedy matches the end of a check's message: the text after the limit.
-var remedy = regexp.MustCompile(`(; the limit is [^:]*): .*`)
+var remedy = regexp.MustCompile(`(; the (?:limit is|run measures at) [^:]*): .*`)
 
-// Advice says why trials were rejected and what to do. It is empty if no trial was
-// rejected, or if rejected trials count.
+// Advice says why attempts were rejected and what to do. It is empty if no attempt was
+// rejected, or if rejected attempts count.
 func Advice(r *model.Report) (lines phrase.Lines) {
 	if r.Validity.Gated == 0 || r.Run.Options.Lenient {
 		return nil
@@ -118,17 +118,20 @@ func Advice(r *model.Report) (lines phrase.Lines) {
 	if s := r.Run.Status; s == sample.Empty || s == sample.Stopped {
 		lenient = "windtunnel run --resume " + r.Run.ID + " --gates warn"
 	}
-	lines.Say("If the machine cannot be made idle, use `%s`: such trials then count, with a flag.", lenient)
+	lines.Say("If the machine cannot be made idle, use `%s`: such attempts then count, with a flag.", lenient)
 	return lines
 }
 
-// Line returns a sentence such as "47 of 53 trials count; 4 measured under conditions
+// Line returns a sentence such as "47 of 53 attempts count; 4 measured under conditions
 // that were not valid (foreign-cpu 3×, worst 31 %; steal 4.2 %) and 2 failed."
 func Line(v model.Validity) string {
 	if v.Attempts == 0 {
 		return "No trial was made."
 	}
-	all, gates := phrase.Count(v.Attempts, "trial"), gateList(v.Gates)
+	all, gates := phrase.Count(v.Attempts, "attempt"), gateList(v.Gates)
+	if v.Valid == v.Attempts { // one for each trial
+		all = phrase.Count(v.Attempts, "trial")
+	}
 	text := fmt.Sprintf("%d of %s count", v.Valid, all)
 	switch {
 	case v.Attempts == 1 && v.Valid == 1 && v.Warned == 0:
@@ -164,7 +167,7 @@ func Lacks(s *model.Scenario) string {
 }
 
 // Unmeasured returns why a scenario that ran has no figures: "could not be measured in 8
-// trials (foreign-cpu 7×, worst 31 %; tool-hung)"; "" if it has figures or never ran.
+// attempts (foreign-cpu 7×, worst 31 %; tool-hung)"; "" if it has figures or never ran.
 func Unmeasured(s *model.Scenario) string {
 	tries, failed := 0, Counts{}
 	for i := range s.Samples {
@@ -176,5 +179,5 @@ func Unmeasured(s *model.Scenario) string {
 	if tries == 0 || s.Trials > 0 || s.Skipped != "" {
 		return ""
 	}
-	return fmt.Sprintf("could not be measured in %s (%s)", phrase.Count(tries, "trial"), gateList(failed.ordered()))
+	return fmt.Sprintf("could not be measured in %s (%s)", phrase.Count(tries, "attempt"), gateList(failed.ordered()))
 }

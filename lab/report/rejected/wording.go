@@ -16,7 +16,7 @@ import (
 // Counts counts failed checks, by check.
 type Counts []model.GateCount
 
-// add counts the checks that one trial failed. It counts each check once.
+// add counts the checks that one attempt failed. It counts each check once.
 func (c *Counts) add(gates []sample.Gate) {
 	seen := make(map[sample.GateName]bool, len(gates))
 	for _, g := range gates {
@@ -34,7 +34,7 @@ func (c *Counts) add(gates []sample.Gate) {
 	}
 }
 
-// ordered sorts the counts: the check that most trials failed comes first.
+// ordered sorts the counts: the check that most attempts failed comes first.
 func (c Counts) ordered() []model.GateCount {
 	slices.SortFunc(c, func(a, b model.GateCount) int {
 		return cmp.Or(cmp.Compare(b.Trials, a.Trials), cmp.Compare(a.Name, b.Name))

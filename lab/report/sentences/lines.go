@@ -76,8 +76,8 @@ func Several(names []string) string {
 	return phrase.And(names)
 }
 
-// Validity state how many trials count, which planned trials are missing,
-// whether the precision was reached, and what to do about rejected trials.
+// Validity states how many attempts count, which planned trials are missing,
+// whether the precision was reached, and what to do about rejected attempts.
 func Validity(r *model.Report) []string {
 	if r.Validity.Attempts == 0 {
 		return nil
