@@ -25,7 +25,7 @@ func (v *verdict) clockJump() {
 		way = "back"
 	}
 	v.fail(sample.ClockJump, math.Abs(ms), v.limits.ClockStep, "ms", fmt.Sprintf(
-		"the wall clock was set %s by %.1f ms within the window, which tools may go by; the limit is %.3g ms: let the time service settle, or slew instead of stepping",
+		"the wall clock was set %s by %.1f ms within the window, and a tool may time its traffic by it; the limit is %.3g ms: wait until the time service has settled, or let it slew the clock and not step it",
 		way, math.Abs(ms), v.limits.ClockStep))
 }
 
@@ -43,7 +43,7 @@ func (v *verdict) stall() {
 	}
 	_, at, _ := v.late(v.Sides[worst])
 	v.fail(sample.MachineStall, most, v.limits.Stall, "ms", fmt.Sprintf(
-		"%s stood still for %.0f ms, %.1f s into the window (a reading of the series came that late); the limit is %.3g ms: a virtual machine needs CPUs of its own, and nothing may run at a higher priority",
+		"%s stood still for %.0f ms, %.1f s into the window (a reading of the series came that late); the limit is %.3g ms: give a virtual machine CPUs of its own, and end processes that run at a higher priority",
 		v.where(worst), most, at, v.limits.Stall))
 }
 

@@ -116,7 +116,7 @@ func (v *verdict) stray() {
 	switch {
 	case len(full) > 0:
 		v.fail(sample.StrayCPU, most, v.limits.Stray, "%", fmt.Sprintf(
-			"softirqs, which carry packets, had %s of the window, CPUs that belong to neither node nor fabric; the limit is %.3g %%: keep other traffic off this machine, and see whether interrupts or RPS send the nodes' packets there",
+			"softirqs, which carry packets, had %s of the window, CPUs that belong to neither node nor fabric; the limit is %.3g %%: keep other traffic off this machine, and check whether interrupts or RPS send the nodes' packets to these CPUs",
 			strings.Join(full, " and "), v.limits.Stray))
 	case unknown:
 		v.skip(sample.StrayCPU, "the softirq time of a CPU is not known")

@@ -85,11 +85,12 @@ func (d *Distance) leaveOut(points, slices []sample.Point, last bool) *sample.Ga
 	left := mark(slices, sample.DistantSlice, func(i int) bool { return at[i] != own })
 	if most < majority || left+stolen > 1-majority {
 		return distanceGate(100*most, 100*majority, "%", fmt.Sprintf(
-			"the host moved this machine's CPUs within the trial (cache line round trips of %s); at most %.0f %% of the window was at one distance", condition.Describe(levels), 100*most))
+			"the host moved this machine's CPUs within the trial (cache line round trips of %s); %.0f %% of the window was at one distance; the limit is %.0f %%: give the machine CPUs of its own, or try at another hour",
+			condition.Describe(levels), 100*most, 100*majority))
 	}
 	if want := d.want(levels); want >= 0 && want != own && !last {
 		return distanceGate(levels[own].Median, levels[want].Median, "ns", fmt.Sprintf(
-			"the CPUs were %.0f ns from each other; the run measures at %.0f ns", levels[own].Median, levels[want].Median))
+			"the CPUs were %.0f ns from each other; the run measures at %.0f ns: use --cpu-distance any to measure at each distance, or try at another hour", levels[own].Median, levels[want].Median))
 	}
 	return nil
 }
@@ -101,7 +102,7 @@ func (d *Distance) unread(points []sample.Point) *sample.Gate {
 	if d.Adjust || haveDistance(points) || len(condition.Levels(d.readings)) < 2 {
 		return nil
 	}
-	return distanceGate(0, 0, "ns", "the distance of the CPUs was not read: the measuring threads never ran at the same time; end what keeps the nodes' CPUs busy at real-time priority")
+	return distanceGate(0, 0, "ns", "the distance of the CPUs was not read: the measuring threads never ran at the same time; end the processes that keep the nodes' CPUs busy at real-time priority")
 }
 
 // haveDistance reports whether a trial has at least one reading of the distance.

@@ -51,7 +51,7 @@ func TestATrialAtTheOtherLevelFails(t *testing.T) {
 	for choice, at := range map[condition.Choice]float64{condition.Auto: 335, condition.Near: 335, condition.Far: 52} {
 		points := seriesAt(at, at, at, at)
 		gate := seen(choice).leaveOut(points, points, false)
-		if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "ns" {
+		if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "ns" || !remedy.MatchString(gate.Message) {
 			t.Errorf("%s: a trial at %v ns fails %+v", choice, at, gate)
 		}
 	}
@@ -64,7 +64,7 @@ func TestATrialAtTheOtherLevelFails(t *testing.T) {
 func TestATrialWithoutAMajorityFails(t *testing.T) {
 	points := seriesAt(52, 335, 52, 335, 52, 335, 52, 335)
 	gate := seen(condition.Any).leaveOut(points, points, false)
-	if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "%" {
+	if gate == nil || gate.Name != sample.CPUMoved || gate.Unit != "%" || !remedy.MatchString(gate.Message) {
 		t.Errorf("a level that changes in every slice: %+v", gate)
 	}
 }

@@ -40,7 +40,7 @@ func (v *verdict) offTarget() {
 		return
 	}
 	v.fail(sample.OffTarget, percent, v.limits.Target, "%", fmt.Sprintf(
-		"the generator sent %s of the %s that it was to send, %.0f %%; the limit is %.3g %%: ask for a lower rate, or give the sender more CPUs or streams",
+		"the generator sent %s of the %s that the workload asks for, %.0f %%; the limit is %.3g %%: ask for a lower rate, or give the sender more CPUs or streams",
 		units.FormatRate(sent), units.FormatRate(offered), percent, v.limits.Target))
 }
 
@@ -78,7 +78,7 @@ func (v *verdict) stillMoving() {
 		return
 	}
 	v.fail(sample.StillMoving, percent, v.limits.Moving, "%", fmt.Sprintf(
-		"%s still moved on the fabric after the tools had ended, %.1f %% of the window's rate; the limit is %.3g %%: something else sends on this network, or a tool goes on",
+		"%s still moved on the fabric after the tools had ended, %.1f %% of the window's rate; the limit is %.3g %%: stop other senders on this network, and check whether the tool ends in time",
 		units.FormatRate(moving), percent, v.limits.Moving))
 }
 

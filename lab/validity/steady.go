@@ -90,13 +90,13 @@ func (v *verdict) unsteady() {
 	}
 	s := inside(v.Series, v.Window)
 	if len(s) < max(v.limits.Points, 2) {
-		v.skip(sample.Unsteady, fmt.Sprintf("%d steps of the series lie within the window; %d are the fewest that show whether the rate was steady", len(s), v.limits.Points))
+		v.skip(sample.Unsteady, fmt.Sprintf("%d steps of the series lie within the window; at least %d show whether the rate was steady: use a longer duration", len(s), v.limits.Points))
 		return
 	}
 	k, by := s.startUp(v.limits.StartUp)
 	if by > 0 {
 		v.fail(sample.Unsteady, by, v.limits.StartUp, "%", fmt.Sprintf(
-			"the rate had not settled after half of the window: it was %s before %.1f s and %s after, %.0f %% apart; the limit is %.3g %%: a longer warm-up, or a quieter machine",
+			"the rate had not settled after half of the window: it was %s before %.1f s and %s after, %.0f %% apart; the limit is %.3g %%: use a longer warm-up, or a quieter machine",
 			units.FormatRate(s[:k].median()), s[k-1].At, units.FormatRate(s[k:].median()), by, v.limits.StartUp))
 		return
 	}
@@ -121,7 +121,7 @@ func (v *verdict) trend(s steps) (failed bool) {
 		way = "fell"
 	}
 	v.fail(sample.Unsteady, by, v.limits.Trend, "%", fmt.Sprintf(
-		"the rate %s by %.0f %% of its median, %s, in the course of the window (p = %.2g); the limit is %.3g %%: a longer warm-up, or a quieter machine",
+		"the rate %s by %.0f %% of its median, %s, in the course of the window (p = %.2g); the limit is %.3g %%: use a longer warm-up, or a quieter machine",
 		way, by, units.FormatRate(s.median()), p, v.limits.Trend))
 	return true
 }
@@ -143,6 +143,6 @@ func (v *verdict) spread(s steps) {
 		return
 	}
 	v.fail(sample.Unsteady, by, v.limits.Spread, "%", fmt.Sprintf(
-		"the rate jumped about: the steps of the series spread by %.0f %% of their median, %s; the limit is %.3g %%: a quieter machine, or CPUs of its own for each node",
+		"the rate jumped: the steps of the series spread by %.0f %% of their median, %s; the limit is %.3g %%: use a quieter machine, or CPUs of its own for each node",
 		by, units.FormatRate(middle), v.limits.Spread))
 }

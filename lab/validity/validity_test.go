@@ -2,6 +2,7 @@ package validity
 
 import (
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,6 +54,9 @@ func TestAGoodTrialPassesEveryGate(t *testing.T) {
 	}
 }
 
+// remedy matches a message with a remedy, which begins with a verb.
+var remedy = regexp.MustCompile(`[:;] (ask|choose|end|give|keep|remove|stop|use|wait) `)
+
 // Every gate, below, at and above its limit. value 0 means that it passes.
 func TestGatesFailAboveTheirLimits(t *testing.T) {
 	for _, c := range []struct {
@@ -93,7 +97,7 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 		}, sample.Unsteady, 20, []string{"fell by 20 %"}},
 		{"a rate that spreads less than a quarter", func(in *Input) { in.Series = jumps(0.16) }, sample.Unsteady, 0, nil},
 		{"a rate that spreads by a quarter", func(in *Input) { in.Series = jumps(0.25 / 1.4826) }, sample.Unsteady, 0, nil},
-		{"a rate that jumps", func(in *Input) { in.Series = jumps(0.2) }, sample.Unsteady, 29.652, []string{"jumped about", "30 % of their median, 10 Gbit/s", "limit is 25 %"}},
+		{"a rate that jumps", func(in *Input) { in.Series = jumps(0.2) }, sample.Unsteady, 29.652, []string{"the rate jumped", "30 % of their median, 10 Gbit/s", "limit is 25 %"}},
 		{"a paced rate that jumps", func(in *Input) {
 			in.Series, in.Workload.Rate = jumps(0.2), 9.5e9
 		}, sample.Unsteady, 0, nil},
@@ -177,6 +181,9 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 			}
 			if len(failed) != 1 || failed[0].Name != c.gate || math.Abs(failed[0].Value-c.value) > 1e-3*c.value {
 				t.Fatalf("failed %+v; want %s with %v", failed, c.gate, c.value)
+			}
+			if !remedy.MatchString(failed[0].Message) {
+				t.Errorf("the message has no remedy: %s", failed[0].Message)
 			}
 			for _, part := range c.says {
 				if !strings.Contains(failed[0].Message, part) {
