@@ -19,8 +19,12 @@ type list[T any] struct {
 func (l list[T]) Type() string   { return "strings" }
 func (l list[T]) String() string { return "" } // these flags have no default
 
-// Set adds the values of a text.
+// Set adds the values of a text. An empty text removes all values.
 func (l list[T]) Set(text string) error {
+	if text == "" {
+		*l.items = nil
+		return nil
+	}
 	for word := range strings.SplitSeq(text, ",") {
 		item, err := l.parse(word)
 		if err != nil {

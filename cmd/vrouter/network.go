@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ func networkCommand() *cobra.Command {
 // networkFlags are the flags of `network create` and `network set`.
 type networkFlags struct {
 	model.Network
+	targets       []model.RouteTarget // imported and exported
 	bridge, route bool
 }
 
@@ -41,6 +43,10 @@ func (f *networkFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.Tenant, "tenant", "", "Name of the tenant; different tenants can use the same subnets")
 	flags.StringSliceVar(&f.Policies, "policy", nil, "Name of a policy for all ports of the network (repeatable)")
 	flags.BoolVar(&f.NodeAccess, "node-access", false, "Connect the nodes: workloads reach their node, and by its kernel addresses outside the subnets")
+	listFlag(cmd, &f.targets, model.ParseRouteTarget, "route-target", "Import and export the routes of a route `target`, such as 64512:1 (repeatable)")
+	listFlag(cmd, &f.Import, model.ParseRouteTarget, "import", "Take the routes that have a route `target` (repeatable)")
+	listFlag(cmd, &f.Export, model.ParseRouteTarget, "export", "Give the routes of the network a route `target` (repeatable)")
+	flags.TextVar(&f.RD, "rd", model.RouteDistinguisher{}, "Route `distinguisher` in BGP, such as 64512:1; auto: router id of the node, and id of the network")
 	flags.BoolVar(&f.bridge, "l2", false, "Bridge Ethernet frames; with --l3, also route IP")
 	flags.BoolVar(&f.route, "l3", false, "Route IP (the default)")
 	cmd.RegisterFlagCompletionFunc("policy", completePolicies)
@@ -54,12 +60,20 @@ func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) {
 	for name, set := range map[string]func(){
 		"subnet": func() { n.Subnets = f.Subnets }, "range": func() { n.Ranges = f.Ranges },
 		"tenant": func() { n.Tenant = f.Tenant }, "policy": func() { n.Policies = f.Policies },
-		"node-access": func() { n.NodeAccess = f.NodeAccess },
-		"l2":          forwarding, "l3": forwarding,
+		"node-access":  func() { n.NodeAccess = f.NodeAccess },
+		"route-target": func() { n.Import, n.Export = f.targets, f.targets },
+		"rd":           func() { n.RD = f.RD },
+		"l2":           forwarding, "l3": forwarding,
 	} {
 		if cmd.Flags().Changed(name) {
 			set()
 		}
+	}
+	if cmd.Flags().Changed("import") {
+		n.Import = slices.Concat(f.targets, f.Import)
+	}
+	if cmd.Flags().Changed("export") {
+		n.Export = slices.Concat(f.targets, f.Export)
 	}
 }
 
@@ -126,10 +140,12 @@ func networkTable(rows []model.Network) inspect.Table {
 		Columns: []inspect.Column{
 			{Name: "Network"}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
 			{Name: "Tenant", Leave: 5}, {Name: "Subnets", Least: 12}, {Name: "Ranges", Leave: 4}, {Name: "Policies", Leave: 1},
+			{Name: "Import", Leave: 6}, {Name: "Export", Leave: 7}, {Name: "RD", Leave: 8},
 		},
 	}
 	for _, n := range rows {
-		t.Add(n.Name, fmt.Sprint(n.ID), fmt.Sprint(n.VNI), string(n.Forwarding), dash(n.Tenant), joined(n.Subnets), joined(n.Ranges), dash(strings.Join(n.Policies, " ")))
+		t.Add(n.Name, fmt.Sprint(n.ID), fmt.Sprint(n.VNI), string(n.Forwarding), dash(n.Tenant), joined(n.Subnets), joined(n.Ranges), dash(strings.Join(n.Policies, " ")),
+			joined(n.Import), joined(n.Export), n.RD.String())
 	}
 	return t
 }

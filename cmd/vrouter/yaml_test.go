@@ -90,6 +90,12 @@ func fill(v reflect.Value, n int) {
 	case *model.MAC:
 		*x = model.MAC{2, 5: byte(n)}
 		return
+	case *model.RouteTarget:
+		*x = model.RouteTarget{0, 2, 0xfc, 7: byte(n)}
+		return
+	case *model.RouteDistinguisher:
+		*x = model.RouteDistinguisher{0, 2, 0, 1, 7: byte(n)}
+		return
 	case *model.Rate:
 		*x = model.Rate(n * 1000)
 		return

@@ -15,12 +15,14 @@ import (
 	"windtunnel/internal/phrase"
 )
 
-// The types that decode themselves from text.
-var (
-	typeMAC    = reflect.TypeFor[MAC]()
-	typeAddr   = reflect.TypeFor[netip.Addr]()
-	typePrefix = reflect.TypeFor[netip.Prefix]()
-)
+// texts are the types that decode themselves from text, with examples.
+var texts = map[reflect.Type]string{
+	reflect.TypeFor[MAC]():                "02:00:00:00:00:01",
+	reflect.TypeFor[netip.Addr]():         "192.0.2.1",
+	reflect.TypeFor[netip.Prefix]():       "10.1.0.0/16",
+	reflect.TypeFor[RouteTarget]():        "64512:1",
+	reflect.TypeFor[RouteDistinguisher](): "64512:1",
+}
 
 // fieldTypes are the types of a state's fields, by object and YAML name.
 var fieldTypes = typesOf(map[reflect.Type]map[string]reflect.Type{}, reflect.TypeFor[State]())
@@ -98,13 +100,13 @@ func notFields(name string, node ast.Node, t reflect.Type) error {
 	if !takesText(t) {
 		return nil
 	}
-	return errorAt(name, node, "an address belongs here, not fields; write one such as %q, in quotes where it has colons", example(t))
+	return errorAt(name, node, "one word belongs here, not fields; write one such as %q, in quotes where it has colons", texts[t])
 }
 
 func listFits(name string, n *ast.SequenceNode, t reflect.Type) error {
 	switch {
 	case takesText(t):
-		return errorAt(name, n, "one address belongs here, not a list; write one such as %s", example(t))
+		return errorAt(name, n, "one word belongs here, not a list; write one such as %s", texts[t])
 	case t.Kind() != reflect.Slice:
 		return nil
 	}
@@ -144,18 +146,7 @@ func errorAt(name string, node ast.Node, format string, args ...any) error {
 	return fmt.Errorf("%s:%d:%d: %s", name, p.Line, p.Column, fmt.Sprintf(format, args...))
 }
 
-func takesText(t reflect.Type) bool { return t == typeMAC || t == typeAddr || t == typePrefix }
-
-// example is an example of a type's text.
-func example(t reflect.Type) string {
-	switch t {
-	case typeMAC:
-		return "02:00:00:00:00:01"
-	case typePrefix:
-		return "10.1.0.0/16"
-	}
-	return "192.0.2.1"
-}
+func takesText(t reflect.Type) bool { return texts[t] != "" }
 
 // fieldOf returns the type of the field with a key.
 func fieldOf(t reflect.Type, key ast.MapKeyNode) (reflect.Type, bool) {

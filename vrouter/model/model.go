@@ -79,8 +79,13 @@ type Network struct {
 	Policies   []string       `yaml:"policies" json:"policies,omitempty"`
 	// NodeAccess connects each node that has ports of the network (Attachment.Host). Packets to
 	// addresses outside the subnets go to the kernel of the sender's node.
-	NodeAccess bool   `yaml:"node_access" json:"node_access,omitempty"`
-	Origin     Origin `yaml:"origin" json:"origin,omitempty"` // the client that created the network
+	NodeAccess bool `yaml:"node_access" json:"node_access,omitempty"`
+	// Import and Export are the route targets of the routes that the network takes, and of its own
+	// routes. RD distinguishes its routes in BGP.
+	Import []RouteTarget      `yaml:"import" json:"import,omitempty"`
+	Export []RouteTarget      `yaml:"export" json:"export,omitempty"`
+	RD     RouteDistinguisher `yaml:"rd" json:"rd,omitzero"`
+	Origin Origin             `yaml:"origin" json:"origin,omitempty"` // the client that created the network
 }
 
 // Attachment is the device of a port.

@@ -27,7 +27,7 @@ nodes:
     encapsulations: [vxlan, mpls-gre]
   - {name: b, underlay: [192.0.2.2]}
 networks:
-  - {name: red, id: 7, subnets: [10.1.0.0/16, "fd00:1::/64"], vni: 7000, forwarding: l2l3, policies: [web]}
+  - {name: red, id: 7, subnets: [10.1.0.0/16, "fd00:1::/64"], vni: 7000, forwarding: l2l3, policies: [web], import: ["64512:1", "192.0.2.1:7"], export: ["64512:1"], rd: "70000:1"}
 ports:
   - name: web1
     network: red
@@ -63,7 +63,8 @@ func wholeState() State {
 			{Name: "a", Underlay: []netip.Addr{addr("192.0.2.1"), addr("2001:db8::1")}, Encapsulations: []Encapsulation{VXLAN, MPLSoGRE}},
 			{Name: "b", Underlay: []netip.Addr{addr("192.0.2.2")}},
 		},
-		Networks: []Network{{Name: "red", ID: 7, Subnets: []netip.Prefix{prefix("10.1.0.0/16"), prefix("fd00:1::/64")}, VNI: 7000, Forwarding: L2L3, Policies: []string{"web"}}},
+		Networks: []Network{{Name: "red", ID: 7, Subnets: []netip.Prefix{prefix("10.1.0.0/16"), prefix("fd00:1::/64")}, VNI: 7000, Forwarding: L2L3, Policies: []string{"web"},
+			Import: targets("64512:1", "192.0.2.1:7"), Export: targets("64512:1"), RD: RouteDistinguisher{0, 2, 0, 1, 0x11, 0x70, 0, 1}}},
 		Ports: []Port{
 			{
 				Name: "web1", Network: "red", Node: "a", MAC: MAC{2, 0, 0, 0, 0, 1}, IPs: []netip.Addr{addr("10.1.0.5")},
@@ -169,10 +170,10 @@ func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 		{"fields for a list", "nodes:\n  name: a\n", `f:2:7: a list belongs here, such as [a, b]`},
 		{"a value for fields", "nodes:\n  - a\n", `f:2:5: fields belong here, such as name: a`},
 		{"a list for a word", "networks:\n  - {name: [a]}\n", `f:2:12: one word belongs here, not a list`},
-		{"a list for an address", "ports:\n  - {mac: [02:00:00:00:00:01]}\n", `f:2:11: one address belongs here, not a list; write one such as 02:00:00:00:00:01`},
-		{"fields for a prefix", "routes:\n  - prefix: {a: 1}\n", `f:2:13: an address belongs here, not fields; write one such as "10.1.0.0/16", in quotes where it has colons`},
-		{"fields for an address", "nodes:\n  - underlay: [{a: 1}]\n", `f:2:16: an address belongs here, not fields; write one such as "192.0.2.1", in quotes where it has colons`},
-		{"a MAC that looks like fields", "gateways: [{networks: [{macs: [06:00:00:00:00:01]}]}]\n", `f:1:34: an address belongs here, not fields; write one such as "02:00:00:00:00:01", in quotes where it has colons`},
+		{"a list for an address", "ports:\n  - {mac: [02:00:00:00:00:01]}\n", `f:2:11: one word belongs here, not a list; write one such as 02:00:00:00:00:01`},
+		{"fields for a prefix", "routes:\n  - prefix: {a: 1}\n", `f:2:13: one word belongs here, not fields; write one such as "10.1.0.0/16", in quotes where it has colons`},
+		{"fields for an address", "nodes:\n  - underlay: [{a: 1}]\n", `f:2:16: one word belongs here, not fields; write one such as "192.0.2.1", in quotes where it has colons`},
+		{"a MAC that looks like fields", "gateways: [{networks: [{macs: [06:00:00:00:00:01]}]}]\n", `f:1:34: one word belongs here, not fields; write one such as "02:00:00:00:00:01", in quotes where it has colons`},
 		{"a short MAC", "ports:\n  - {name: a, mac: 02:00:01}\n", `f:2:20: "02:00:01" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
 		{"a MAC of eight bytes", "ports:\n  - mac: 02:00:00:00:00:00:00:01\n", `f:2:10: "02:00:00:00:00:00:00:01" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
 		{"a MAC in dots", "ports: [{mac: 0200.0000.0001}]\n", `f:1:15: "0200.0000.0001" is not a MAC address; write six bytes such as 02:00:00:00:00:01`},
@@ -182,6 +183,11 @@ func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 		{"an address that is none", "nodes:\n  - underlay: [192.0.2.1, 192.0.2.300]\n", `f:2:27: "192.0.2.300" is not an IP address: IPv4 field has value >255`},
 		{"a bracket that stays open", "ports: [\n", `f:1:8: sequence end token ']' not found: "["` + syntax},
 		{"a quote that stays open", "nodes:\n  - name: \"x\n", `f:2:11: could not find end character of double-quoted text: "\"x"` + syntax},
+		{"a route target without a number", "networks:\n  - {name: red, import: [64512]}\n", `f:2:26: "64512" is not a route target; ` + administeredForms},
+		{"a route target without an administrator", "networks:\n  - {name: red, export: ['7:']}\n", `f:2:26: "7:" is not a route target; ` + administeredForms},
+		{"a route target that looks like fields", "networks: [{import: [64512:1]}]\n", `f:1:27: one word belongs here, not fields; write one such as "64512:1", in quotes where it has colons`},
+		{"a route target for a list", "networks: [{name: red, import: 64512:1}]\n", `f:1:32: a list belongs here, such as [a, b]`},
+		{"a route distinguisher with a blank", "networks: [{name: red, rd: 64512 1}]\n", `f:1:28: "64512 1" is not a route distinguisher; write auto, or as a route target: ` + administeredForms},
 		{"two documents", "nodes: []\n---\nports: []\n", `f: it has 2 YAML documents; write one`},
 		{"nothing", " \n\t\n", `f: the file is empty; it needs nodes, networks and ports`},
 		{"a comment alone", "# to be done\n", `f: the file is empty; it needs nodes, networks and ports`},

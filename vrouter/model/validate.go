@@ -254,6 +254,7 @@ func (v *validation) checkNetworks() {
 		}
 		v.checkSubnets(n)
 		v.checkRanges(n)
+		v.checkTargets(n)
 		v.checkPolicyNames("network", n.Name, n.Policies)
 	}
 }

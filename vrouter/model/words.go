@@ -85,7 +85,7 @@ func translate(message, value string) string {
 var (
 	noAddress = regexp.MustCompile(`(?s)^ParseAddr\((".*")\): (.*)$`)
 	noPrefix  = regexp.MustCompile(`(?s)^netip\.ParsePrefix\((".*")\): (.*)$`)
-	noMAC     = regexp.MustCompile(`(?s)^(".*") is not a MAC address`)
+	noText    = regexp.MustCompile(`(?s)^(".*") is not a (?:MAC address|route target|route distinguisher);`)
 )
 
 // translateAddress translates the error of an invalid address. It also returns the
@@ -99,7 +99,7 @@ func translateAddress(message string) (word, text string) {
 		text = "auto is only for a node that adds itself to a shared store; write a prefix such as fd00:0:0:17::/64, or settings.locators with 32 bits"
 	} else if m != nil {
 		text = fmt.Sprintf("%s is not a prefix: %s; write one such as 10.1.0.0/16", m[1], m[2])
-	} else if m = noMAC.FindStringSubmatch(message); m == nil {
+	} else if m = noText.FindStringSubmatch(message); m == nil {
 		return "", message
 	}
 	word, _ = strconv.Unquote(m[1]) // the libraries quote it

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"windtunnel/internal/must"
+)
+
+func targets(texts ...string) (all []RouteTarget) {
+	for _, text := range texts {
+		t, err := ParseRouteTarget(text)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// The bytes are those of RFC 4364 section 4.3.1 and RFC 5668.
+func TestRouteTargetsHaveTheBytesOfBGP(t *testing.T) {
+	for text, want := range map[string]RouteTarget{
+		"64512:1":            {0, 2, 0xfc, 0, 0, 0, 0, 1},
+		"65535:4294967295":   {0, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		"192.0.2.1:258":      {1, 2, 192, 0, 2, 1, 1, 2},
+		"65536:0":            {2, 2, 0, 1, 0, 0, 0, 0},
+		"4294967295:65535":   {2, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		"255.255.255.255:65": {1, 2, 0xff, 0xff, 0xff, 0xff, 0, 65},
+	} {
+		got, err := ParseRouteTarget(text)
+		if err != nil || got != want || got.String() != text {
+			t.Errorf("%s is %x, written %s, error %v; want %x", text, got, got, err, want)
+		}
+		d, err := ParseRouteDistinguisher(text)
+		if err != nil || d.String() != text || d[0] != 0 || d[1] != want[0] || [6]byte(d[2:]) != [6]byte(want[2:]) {
+			t.Errorf("the route distinguisher %s is %x, written %s, error %v", text, d, d, err)
+		}
+	}
+	for _, text := range []string{
+		"", ":", "1", "64512", "64512:", ":1", "0:1", "0.0.0.0:1", "-1:1", "+1:1", "1:-1", "1:+1", "01:1", "1:01", "64512:4294967296", "65536:65536",
+		"192.0.2.1:65536", "4294967296:1", "64512:1:1", "2001:db8::1:1", "192.0.2:1", "64512 :1", "64512:1 ", "auto", "1.5:1", "a:b", "target:64512:1",
+	} {
+		if got, err := ParseRouteTarget(text); err == nil || !strings.HasSuffix(err.Error(), administeredForms) || got != (RouteTarget{}) {
+			t.Errorf("%q is the route target %s, error %v", text, got, err)
+		}
+		if got, err := ParseRouteDistinguisher(text); (err == nil) != (text == "auto") || got != (RouteDistinguisher{}) {
+			t.Errorf("%q is the route distinguisher %s, error %v", text, got, err)
+		}
+	}
+}
+
+func FuzzRouteTarget(f *testing.F) {
+	for _, text := range []string{"64512:1", "192.0.2.1:1", "70000:1", "0:0", "1:", "::1"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, err := ParseRouteTarget(text); err == nil && got.String() != text {
+			t.Errorf("%q is written %s", text, got)
+		}
+	})
+}
+
+func TestTheRouteDistinguisherIsAutomaticOrGiven(t *testing.T) {
+	n := Network{ID: 4095}
+	if got := n.Distinguisher(netip.MustParseAddr("10.0.0.1")); got != (RouteDistinguisher{0, 1, 10, 0, 0, 1, 0x0f, 0xff}) || got.String() != "10.0.0.1:4095" {
+		t.Errorf("the automatic one is %s (%x)", got, got)
+	}
+	must.Succeed(t, n.RD.UnmarshalText([]byte("64512:9")))
+	if got := n.Distinguisher(netip.MustParseAddr("10.0.0.1")).String(); got != "64512:9" {
+		t.Errorf("a given one is %s", got)
+	}
+}
+
+func TestRouteTargetsOfANetworkAreChecked(t *testing.T) {
+	var many []RouteTarget
+	for i := range MaxTargets + 1 {
+		many = append(many, targets(fmt.Sprintf("64512:%d", i))...)
+	}
+	red := func(change func(*Network)) func(*State) { return func(s *State) { change(&s.Networks[0]) } }
+	check(t, []refused{
+		{"a target twice", red(func(n *Network) { n.Import = targets("64512:1", "64512:2", "64512:1") }), `network "red": import: 64512:1 is listed twice`},
+		{"an empty target", red(func(n *Network) { n.Export = make([]RouteTarget, 1) }), `network "red": export: an empty route target; ` + administeredForms},
+		{"too many targets", red(func(n *Network) { n.Export = many }), `network "red": export: 65 route targets, at most 64 are allowed; remove some`},
+	})
+	if err := edited(red(func(n *Network) { n.Import, n.Export = many[1:], many[1:] })).Validate(); err != nil {
+		t.Errorf("%d targets: %v", MaxTargets, err)
+	}
+}
+
+// A store of an earlier version has networks without these fields.
+func TestANetworkWithoutRouteTargetsIsWrittenWithoutThem(t *testing.T) {
+	const text = `{"name":"red","id":7}`
+	var n Network
+	must.Succeed(t, json.Unmarshal([]byte(text), &n))
+	again, err := json.Marshal(n)
+	if err != nil || string(again) != text {
+		t.Errorf("%s is written %s, error %v", text, again, err)
+	}
+}
