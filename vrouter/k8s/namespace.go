@@ -23,7 +23,8 @@ const InCluster = "in-cluster"
 // answerTimeout is less than the time limit of the CNI plugin.
 const answerTimeout = 5 * time.Second
 
-// Connect returns a client of the cluster's API server.
+// Connect returns a client of the cluster's API server. It has no limit of requests a second: client-go's default of 5
+// makes pods that start together wait for their networks.
 func Connect(kubeconfig string) (metadata.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != InCluster {
@@ -32,6 +33,7 @@ func Connect(kubeconfig string) (metadata.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the Kubernetes cluster by %s: %w", kubeconfig, err)
 	}
+	config.QPS = -1
 	return metadata.NewForConfig(config)
 }
 

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 	"windtunnel/internal/testcluster"
 	"windtunnel/vrouter/api"
@@ -101,4 +105,35 @@ func TestAClusterNamespaceChoosesTheNetworkOfItsPods(t *testing.T) {
 	if ports, err := client.Ports(ctx, api.PortFilter{}); err != nil || slices.ContainsFunc(ports, func(p model.Port) bool { return p.Origin == model.CNI }) {
 		t.Errorf("after DEL the ports are %+v, %v", ports, err)
 	}
+}
+
+// Many pods can start at once on a node: reading their namespaces must not wait for client-go's limit of 5
+// requests a second, which would refuse the last ones or take an old annotation.
+func TestManyPodsAtOnceReadTheirNamespaces(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "red", "annotations": {%q: "red"}}}`, NetworkAnnotation)
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	must.Succeed(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}", server.URL), 0o600))
+	cluster, err := Connect(kubeconfig)
+	must.Succeed(t, err)
+	networkOf := NetworkOf(cluster)
+	const pods = 100
+	results := make(chan error, pods)
+	for i := range pods {
+		go func() {
+			network, err := networkOf(t.Context(), fmt.Sprint("namespace-", i))
+			if err == nil && network != "red" {
+				err = fmt.Errorf("network %q, want red", network)
+			}
+			results <- err
+		}()
+	}
+	var all []error
+	for range pods {
+		all = append(all, <-results)
+	}
+	must.Succeed(t, errors.Join(all...))
 }
