@@ -45,33 +45,38 @@ func (t *tables) allowGroup(g *group, present bool) {
 
 // allow adds or deletes the entries of a rule of a group for an identity; nil: for any address.
 func (t *tables) allow(g *group, r rule, id *identity, present bool) {
-	ports := r.ports
-	if len(ports) == 0 {
-		ports = []portRange{{}}
-	}
 	entry := fib.Allow{Group: g.Number, Egress: r.egress}
 	if id != nil {
 		entry.Identity = id.number
 	}
+	for _, n := range r.allowed(g.ports, id) {
+		entry.Protocol = n.protocol
+		n.prefixes(func(port uint16, bits uint8) {
+			entry.Port, entry.PortBits = port, bits
+			t.setAllow(entry, present)
+		})
+	}
+}
+
+// allowed returns the ports of destinations that the rule allows between pods with these named ports and the addresses
+// of an identity; nil: any address. The zero portRange is all ports of all protocols.
+func (r rule) allowed(named []Port, id *identity) (all []portRange) {
+	ports := r.ports
+	if len(ports) == 0 {
+		ports = []portRange{{}}
+	}
 	selected := id == nil && r.all || id != nil && slices.ContainsFunc(r.peers, func(p *peer) bool { return id.peers[p] })
 	for _, x := range ports {
-		var numbers []portRange
 		switch {
 		case x.name != "" && r.egress:
 			if id != nil && (r.all || selected || slices.ContainsFunc(r.peers, func(p *peer) bool { return slices.Contains(id.blocks, p) })) {
-				numbers = x.resolve(id.ports)
+				all = append(all, x.resolve(id.ports)...)
 			}
 		case selected:
-			numbers = x.resolve(g.ports)
-		}
-		for _, n := range numbers {
-			entry.Protocol = n.protocol
-			n.prefixes(func(port uint16, bits uint8) {
-				entry.Port, entry.PortBits = port, bits
-				t.setAllow(entry, present)
-			})
+			all = append(all, x.resolve(named)...)
 		}
 	}
+	return all
 }
 
 // prefixes calls f for prefixes of port numbers that together are the range.

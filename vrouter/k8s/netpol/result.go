@@ -68,8 +68,8 @@ func (c *Compiler) compileAll() {
 		}
 	}
 	t.update(all)
-	for text := range c.numbers.known {
-		if t.identities[text] == nil && t.groups[text] == nil {
+	for text, number := range c.numbers.known {
+		if t.identities[number] == nil && t.groups[text] == nil {
 			c.numbers.free(text)
 		}
 	}

@@ -14,7 +14,7 @@ type tables struct {
 	c          *Compiler
 	grouping   *fib.Grouping
 	shared     shared               // with the last Result
-	identities map[string]*identity // by text
+	identities map[uint32]*identity // by number
 	ofRegions  map[*region]*identity
 	byPeer     map[*peer][]*identity
 	named      map[Port][]*identity // identities of pods with a named port; the number is 0
@@ -63,7 +63,7 @@ type placed struct {
 func newTables(c *Compiler) *tables {
 	return &tables{
 		c: c, grouping: &fib.Grouping{Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}, Groups: map[string]fib.Group{}},
-		identities: map[string]*identity{}, ofRegions: map[*region]*identity{}, byPeer: map[*peer][]*identity{}, named: map[Port][]*identity{},
+		identities: map[uint32]*identity{}, ofRegions: map[*region]*identity{}, byPeer: map[*peer][]*identity{}, named: map[Port][]*identity{},
 		groups: map[string]*group{}, places: map[string]place{}, unknown: map[string]bool{},
 	}
 }
@@ -195,11 +195,12 @@ func (k *class) textOfPeers() string {
 
 // identity returns the identity with a text. If it is new, identity adds its entries.
 func (t *tables) identity(text string, peers map[*peer]bool, blocks []*peer, ports []Port) *identity {
-	if known := t.identities[text]; known != nil {
+	number := t.c.numbers.of(text)
+	if known := t.identities[number]; known != nil {
 		return known
 	}
-	id := &identity{text: text, number: t.c.numbers.of(text), peers: peers, blocks: blocks, ports: ports}
-	t.identities[text] = id
+	id := &identity{text: text, number: number, peers: peers, blocks: blocks, ports: ports}
+	t.identities[number] = id
 	for p := range peers {
 		t.byPeer[p] = append(t.byPeer[p], id)
 	}
@@ -211,6 +212,21 @@ func (t *tables) identity(text string, peers map[*peer]bool, blocks []*peer, por
 	return id
 }
 
+// of returns the identities of an address: any address (nil), and those of its pod and its ipBlocks.
+func (t *tables) of(vrf uint32, a netip.Addr) []*identity {
+	value, known := t.grouping.Identities[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}]
+	if r := t.c.regions.of(a); r != nil && !known {
+		value.Block = t.ofRegions[r].number
+	}
+	all := []*identity{nil}
+	for _, n := range []uint32{value.Pods, value.Block} {
+		if id := t.identities[n]; id != nil {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
 // drop deletes an identity and its entries.
 func (t *tables) drop(id *identity) {
 	t.allowIdentity(id, false)
@@ -220,7 +236,7 @@ func (t *tables) drop(id *identity) {
 	for _, p := range id.ports {
 		remove(t.named, Port{Name: p.Name, Protocol: p.Protocol}, id)
 	}
-	delete(t.identities, id.text)
+	delete(t.identities, id.number)
 	t.c.numbers.free(id.text)
 }
 
