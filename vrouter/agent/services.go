@@ -73,7 +73,7 @@ func (s *services) translated(o opening, steps []datapath.TraceStep) opening {
 	key := service.Key{Address: o.destination, Port: o.port, Protocol: o.protocol}
 	for _, one := range s.all {
 		for _, b := range one.Backends {
-			if one.Key == key && slices.ContainsFunc(steps[at:], func(s datapath.TraceStep) bool { return s.Address == b.Addr() }) {
+			if one.Key == key && slices.ContainsFunc(steps[at:], func(s datapath.TraceStep) bool { return s.Address == b.Addr() }) && b.Port() == steps[at].Port {
 				o.destination, o.port = b.Addr(), b.Port()
 			}
 		}

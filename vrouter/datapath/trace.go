@@ -43,6 +43,7 @@ type TraceStep struct {
 	ID      uint32 // vif, nexthop, label, VNI, rule, encapsulation or reason, by kind
 	Value   uint32 // label, MTU, member index, by kind
 	Address netip.Addr
+	Port    uint16 // of TraceService: of the chosen backend
 }
 
 // Size of struct __sk_buff, and offsets in it.
@@ -64,7 +65,8 @@ func (d *Datapath) Trace(ifindex int, frame []byte) ([]TraceStep, int32, error) 
 	context := make([]byte, contextBytes)
 	binary.NativeEndian.PutUint32(context[contextIngress:], uint32(ifindex))
 	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(ifindex))
-	code, err := c.Programs["from_workload"].Run(&ebpf.RunOptions{Data: frame, Context: context})
+	options := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+mostOuterBytes), Context: context}
+	code, err := c.Programs["from_workload"].Run(options)
 	if err != nil {
 		return nil, 0, fmt.Errorf("run the program on a packet from device %d: %w", ifindex, err)
 	}
@@ -77,8 +79,28 @@ func (d *Datapath) Trace(ifindex int, frame []byte) ([]TraceStep, int32, error) 
 		steps = append(steps, TraceStep{
 			Kind: TraceKind(s.Kind), Found: s.Found != 0, VRF: s.VRF, ID: s.ID, Value: s.Value, Address: s.Address.Addr(),
 		})
+		if last := &steps[len(steps)-1]; last.Kind == TraceService {
+			last.Port = portIn(options.DataOut, frame)
+		}
 	}
 	return steps, int32(code), nil
+}
+
+// mostOuterBytes is more than the headers in front of a frame's packet.
+const mostOuterBytes = 128
+
+// portIn returns the destination port of a packet in the frame that the program sends. Only headers in front of the
+// transport header change their length.
+func portIn(sent, frame []byte) uint16 {
+	const ethernet, v6 = 14, 40
+	header := ethernet + v6
+	if frame[ethernet]>>4 == 4 {
+		header = ethernet + 4*int(frame[ethernet]&15)
+	}
+	if at := len(sent) - (len(frame) - header) + 2; at >= 0 && at+2 <= len(sent) {
+		return binary.BigEndian.Uint16(sent[at:])
+	}
+	return 0
 }
 
 // loadTracing loads the programs once more with tracing on, over the same
