@@ -43,7 +43,7 @@ timing: {warmup: 100ms, duration: 800ms, cooldown: 50ms}
 fabrics:
   wire: {kind: wire, mtu: 1500, offload: tcp}
 workloads:
-  stream: {kind: tcp_stream, buffer: 64k, rate: 200M}
+  stream: {kind: tcp_stream, buffer: 16k, rate: 20M}
 scenarios:
   - system: raw
     workload: stream

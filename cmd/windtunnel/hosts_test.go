@@ -97,7 +97,7 @@ func TestARunBetweenHostsIsReportedAsSuch(t *testing.T) {
     system: raw
     workload: six
 `)
-	f.writeSuite("both.yaml", strings.Replace(f.read("both.yaml"), "scenarios:", "  six: {kind: tcp_stream, buffer: 64k, rate: 200M, ip_version: 6}\nscenarios:", 1))
+	f.writeSuite("both.yaml", strings.Replace(f.read("both.yaml"), "scenarios:", "  six: {kind: tcp_stream, buffer: 16k, rate: 20M, ip_version: 6}\nscenarios:", 1))
 	out, err := f.run("run", "both.yaml", "--gates", "warn", "--cpu-distance", "any", "--trials", "1", "--testbed", f.file, "--out", "report")
 	if err != nil || f.samples() != 2 {
 		t.Fatalf("run: %v\n%s", err, out)

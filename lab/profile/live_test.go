@@ -163,22 +163,6 @@ func TestWhatTheMeterSawAndNoSampleIsNamed(t *testing.T) {
 	}
 }
 
-// awaitCPUTime waits until all threads of a process together have used so much CPU time.
-func awaitCPUTime(t *testing.T, pid int, want time.Duration) {
-	t.Helper()
-	clock := int32(^pid<<3 | 2) // the process's scheduler clock, as in clock_getcpuclockid(3)
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		var used unix.Timespec
-		must.Succeed(t, unix.ClockGettime(clock, &used))
-		if time.Duration(used.Nano()) >= want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d used %v of CPU time in 15 s, want %v", pid, time.Duration(used.Nano()), want)
-		}
-	}
-}
-
 func TestUserAndKernelFunctionsOfAShortLivedProgramAreNamed(t *testing.T) {
 	cpu := lastCPU(t)
 	exe, err := os.Executable()
@@ -196,7 +180,7 @@ func TestUserAndKernelFunctionsOfAShortLivedProgramAreNamed(t *testing.T) {
 	if restored := unix.SchedSetaffinity(0, &all); err != nil || restored != nil {
 		t.Fatal(err, restored)
 	}
-	awaitCPUTime(t, cmd.Process.Pid, 300*time.Millisecond)
+	testprogram.AwaitCPUTime(t, cmd.Process.Pid, 300*time.Millisecond)
 	to := now(t)
 	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed

@@ -95,6 +95,17 @@ func followWith(t testing.TB, s store.Store, o Options) *Fleet {
 	return f
 }
 
+// told returns a function that notes in held, which has room for one value, that it was called.
+// It never waits: two agents of one node can take the key from each other many times.
+func told(held chan bool) func() {
+	return func() {
+		select {
+		case held <- true:
+		default:
+		}
+	}
+}
+
 func ctx(t testing.TB) context.Context {
 	c, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)

@@ -287,7 +287,8 @@ func (p *Pass) apply() {
 	if written != nil && !p.renewed {
 		p.changes, err = plane.Update(p.Since(written))
 	}
-	if err != nil {
+	read := err != nil
+	if read {
 		before := p.changes
 		p.changes, err = plane.Apply(p.All())
 		p.changes.Updated += before.Updated
@@ -307,6 +308,9 @@ func (p *Pass) apply() {
 	n := p.changes.Updated + p.changes.Deleted
 	if n > 0 && p.reused && !p.renewed && !p.r.Last.failed(theTables) {
 		p.mended = append(p.mended, fmt.Sprintf("%d table entries differed", n))
+	}
+	if p.cause == Looking && !read {
+		p.r.compare() // it also finds drift in entries that this pass did not write
 	}
 }
 
