@@ -17,6 +17,7 @@ import (
 	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/dhcp"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/service"
@@ -54,6 +55,7 @@ type agent struct {
 	started  time.Time
 	space    *netdev.Space
 	drops    *dropRing
+	dhcp     *dhcp.Server
 	lock     *lock
 	claim    claim
 

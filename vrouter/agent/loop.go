@@ -14,6 +14,7 @@ import (
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/dhcp"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -33,7 +34,8 @@ const (
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
 func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error {
-	a.drops = newDropRing()
+	a.drops, a.dhcp = newDropRing(), dhcp.New(a.space.Do, a.log)
+	defer a.dhcp.Close()
 	p, err := netdev.OpenPrograms(a.config, a.log, a.space, a.drops.add)
 	if err != nil {
 		return err

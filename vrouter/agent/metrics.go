@@ -50,6 +50,7 @@ var (
 	vrfBytes        = counter("vrf_bytes_total", "Bytes of a network sent (tx) or received (rx) by an encapsulation; local: between ports of this node.", "network", "encapsulation", "direction")
 	dropPackets     = counter("drops_total", "Dropped packets by reason and port; without a port: from the fabric.", "reason", "port")
 	fallbackPackets = counter("fallback_packets_total", "Packets that direct cannot carry, by network and reason. They take a tunnel, or are dropped if there is none.", "network", "reason")
+	dhcpMessages    = counter("dhcp_messages_total", "DHCP messages of a port's workload by result: answered, or the reason why there was no answer.", "port", "result")
 	outcomes        = counter("frames_total", "Frames that the programs have handled, by outcome.", "outcome")
 	flowCount       = gauge("flows", "Flows in the flow table.")
 	tableCount      = gauge("table_entries", "Entries of a table.", "table")
@@ -101,6 +102,7 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	m.store(v, s)
+	m.agent.dhcp.Counts(func(port, result string, n uint64) { s.count(dhcpMessages, n, port, result) })
 	if !v.synced.IsZero() {
 		s.add(syncedAt, float64(v.synced.UnixMilli())/1000)
 	}

@@ -65,6 +65,7 @@ func namesOf(p *reconcile.Pass) *names {
 // publish replaces the snapshot.
 func (a *agent) publish() {
 	p := a.reconciler.Last
+	a.keepLeases(p)
 	v := &snapshot{
 		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, denied: a.denied, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
@@ -110,6 +111,9 @@ func (a *agent) status(v *snapshot) api.Status {
 	s.InSync = v.inSync && s.Store.Refused == "" && s.Store.Problem == ""
 	for _, w := range v.warnings {
 		s.Problems = append(s.Problems, api.Problem{Kind: w.Kind, Name: w.Name, Text: w.Text})
+	}
+	for port, why := range a.dhcp.Refusals() {
+		s.Problems = append(s.Problems, api.Problem{Kind: "port", Name: port, Text: fmt.Sprintf("port %q: a DHCP message got no answer: %s", port, why)})
 	}
 	if why := a.follower.Unregistered(); why != "" {
 		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})

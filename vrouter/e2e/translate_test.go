@@ -108,6 +108,12 @@ func checkFallbacks(t *testing.T, n *node) {
 	if fragments == 0 || all > tunnelled {
 		t.Errorf("node %s has counted %d fragments and %d fallbacks, and has sent %d packets by VXLAN; want some fragments, and no more fallbacks than packets", n.name, fragments, all, tunnelled)
 	}
+	n.wantMetric(fmt.Sprintf("vrouter_fallback_packets_total{network=\"red\",reason=\"fragment\"} %d", fragments))
+}
+
+// wantMetric reports an error unless the metrics of the node's agent have a line.
+func (n *node) wantMetric(line string) {
+	n.bed.t.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", n.config["socket"].(string))
 	}}}
@@ -116,8 +122,8 @@ func checkFallbacks(t *testing.T, n *node) {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	n.bed.must(err)
-	if want := fmt.Sprintf("vrouter_fallback_packets_total{network=\"red\",reason=\"fragment\"} %d\n", fragments); !strings.Contains(string(text), want) {
-		t.Errorf("the metrics of node %s lack %q", n.name, want)
+	if !strings.Contains(string(text), line+"\n") {
+		n.bed.t.Errorf("the metrics of node %s lack %q", n.name, line)
 	}
 }
 

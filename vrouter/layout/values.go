@@ -32,6 +32,7 @@ const (
 	VifL2       = 1 << 0
 	VifL3       = 1 << 1
 	VifPolicy   = 1 << 2
+	VifAgent    = 1 << 3
 	VifRouter   = 1 << 4
 	VifNetkit   = 1 << 5
 	VifNode     = 1 << 6

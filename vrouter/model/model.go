@@ -85,6 +85,7 @@ type Network struct {
 	Import []RouteTarget      `yaml:"import" json:"import,omitempty"`
 	Export []RouteTarget      `yaml:"export" json:"export,omitempty"`
 	RD     RouteDistinguisher `yaml:"rd" json:"rd,omitzero"`
+	DHCP   bool               `yaml:"dhcp" json:"dhcp,omitempty"`     // each agent answers the DHCP clients of its ports
 	Origin Origin             `yaml:"origin" json:"origin,omitempty"` // the client that created the network
 }
 

@@ -252,10 +252,22 @@ func (v *validation) checkNetworks() {
 		if n.NodeAccess && !n.Routes() {
 			v.fail("network", n.Name, "node_access: a network that only bridges sends no packets to the node; make it l3 or l2l3")
 		}
+		v.checkDHCP(n)
 		v.checkSubnets(n)
 		v.checkRanges(n)
 		v.checkTargets(n)
 		v.checkPolicyNames("network", n.Name, n.Policies)
+	}
+}
+
+// checkDHCP refuses DHCP in a network without a router's IPv4 address, which is the server's address.
+func (v *validation) checkDHCP(n Network) {
+	switch {
+	case !n.DHCP:
+	case !n.Routes():
+		v.fail("network", n.Name, "dhcp: a network that only bridges has no router, whose address the server has; make it l3 or l2l3, or set router for the port of a DHCP server")
+	case !slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return s.Addr().Is4() }):
+		v.fail("network", n.Name, "dhcp: the network has no IPv4 subnet; add one such as 10.1.0.0/16, or remove dhcp")
 	}
 }
 

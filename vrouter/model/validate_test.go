@@ -154,6 +154,8 @@ func TestNetworksAreChecked(t *testing.T) {
 		{"everything as a subnet", subnets("0.0.0.0/0"), `network "blue": subnets: 0.0.0.0/0 is not a prefix for workloads; write one such as 10.1.0.0/16`},
 		{"IPv4 written as IPv6", subnets("::ffff:10.2.0.0/112"), `network "blue": subnets: ::ffff:10.2.0.0/112 is IPv4 written as IPv6; write it as IPv4`},
 		{"node_access in a network that only bridges", add(Network{Name: "blue", ID: 8, Forwarding: L2, NodeAccess: true}), `network "blue": node_access: a network that only bridges sends no packets to the node; make it l3 or l2l3`},
+		{"dhcp in a network that only bridges", add(Network{Name: "blue", ID: 8, Forwarding: L2, DHCP: true, Subnets: prefixes("10.2.0.0/16")}), `network "blue": dhcp: a network that only bridges has no router, whose address the server has; make it l3 or l2l3, or set router for the port of a DHCP server`},
+		{"dhcp without an IPv4 subnet", add(Network{Name: "blue", ID: 8, DHCP: true, Subnets: prefixes("fd00:2::/64")}), `network "blue": dhcp: the network has no IPv4 subnet; add one such as 10.1.0.0/16, or remove dhcp`},
 		{"node_access of two tenants to the same addresses", func(s *State) {
 			s.Networks[0].NodeAccess = true
 			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", NodeAccess: true, Subnets: prefixes("10.1.128.0/17")})

@@ -4,6 +4,7 @@
  * source of "too big" is the destination of the packet, because senders of TCP wait for it. */
 #pragma once
 
+#include "agent.h"
 #include "arp.h"
 #include "bucket.h"
 #include "count.h"
@@ -209,6 +210,8 @@ static __noinline int echo4(struct __sk_buff *skb, const struct vif *v)
 
 	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
 		return -DROP_MALFORMED;
+	if (v->flags & VIF_F_AGENT && leave_to_agent(skb))
+		return TC_ACT_OK;
 	if (ip.protocol != IPPROTO_ICMP)
 		return icmp_error4(skb, v, CAUSE_NO_PORT, 0);
 	/* A later fragment has no ICMP header: its addresses alone are swapped. */
@@ -244,6 +247,8 @@ static __noinline int echo6(struct __sk_buff *skb, const struct vif *v)
 
 	if (!v || bpf_skb_load_bytes(skb, L3_OFFSET, &ip, sizeof(ip)))
 		return -DROP_MALFORMED;
+	if (v->flags & VIF_F_AGENT && leave_to_agent(skb))
+		return TC_ACT_OK;
 	if (ip.nexthdr != IPPROTO_ICMPV6)
 		return icmp_error6(skb, v, CAUSE_NO_PORT, 0);
 	if (bpf_ntohs(ip.payload_len) < sizeof(struct icmp6hdr) || bpf_skb_load_bytes(skb, L3_OFFSET + 40, &type, 1) ||
@@ -261,7 +266,8 @@ static __noinline int echo6(struct __sk_buff *skb, const struct vif *v)
 	return send_back(skb, v, bpf_htons(ETH_P_IPV6));
 }
 
-/* A packet to the router's address: ping gets an answer, other packets an error. */
+/* A packet to the router's address: ping gets an answer, and the agent answers DHCP and DNS. Other packets
+ * get an error. */
 static __always_inline int answer_echo(struct __sk_buff *skb, const struct vif *v)
 {
 	__u8 version;

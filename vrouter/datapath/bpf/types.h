@@ -170,6 +170,7 @@ struct source6 {
 #define VIF_F_L2 (1 << 0)        /* its network bridges */
 #define VIF_F_L3 (1 << 1)        /* its network routes */
 #define VIF_F_POLICY (1 << 2)    /* flows are tracked and judged by policy */
+#define VIF_F_AGENT (1 << 3)     /* the agent answers its DHCP, router solicitations and DNS */
 #define VIF_F_ROUTER (1 << 4)    /* may advertise itself as a router and answer DHCP */
 #define VIF_F_NETKIT (1 << 5)    /* its device is a netkit pair, with from_workload also at the hook of the workload's end */
 #define VIF_F_NODE (1 << 6)      /* connects the node, which forwards packets of its workloads and from outside */

@@ -45,6 +45,8 @@ int from_workload(struct __sk_buff *skb)
 		if (!within_egress(skb, v))
 			return finish(skb, v->id, v->vrf, -DROP_EGRESS_LIMIT);
 	}
+	if (v->flags & VIF_F_AGENT && is_to_group(skb) && leave_to_agent(skb))
+		return finish(skb, 0, 0, WENT(TC_ACT_OK, OUT_ANSWERED));
 	verdict = judge(skb, v);
 	return verdict == -CUT ? cut(skb, FROM_VIF) : finish(skb, v->id, v->vrf, verdict);
 }

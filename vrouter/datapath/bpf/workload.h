@@ -2,6 +2,7 @@
 /* A packet from a workload: check its source and its policy, and find its route. */
 #pragma once
 
+#include "agent.h"
 #include "arp.h"
 #include "count.h"
 #include "deliver.h"

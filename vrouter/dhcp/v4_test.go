@@ -1,0 +1,158 @@
+package dhcp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/insomniacslk/dhcp/dhcpv4"
+
+	"windtunnel/internal/must"
+	"windtunnel/vrouter/model"
+)
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+func testLease() *Lease {
+	return &Lease{
+		MAC: model.MAC{2, 0, 0, 0, 7, 10}, Addresses: prefixes("10.7.0.10/24", "fd07::10/64"), Gateways: []netip.Addr{netip.MustParseAddr("10.7.0.1"), netip.MustParseAddr("fd07::1")},
+		Subnets: prefixes("10.7.0.0/24", "10.8.0.0/16", "fd07::/64"), MTU: 1450, Name: "web1",
+	}
+}
+
+// asked returns the answer of a lease to a client's frame.
+func asked(t *testing.T, l *Lease, from, to string, m *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, frame, error) {
+	t.Helper()
+	request, err := udp(l.MAC, netip.AddrPortFrom(netip.MustParseAddr(from), 68), netip.AddrPortFrom(netip.MustParseAddr(to), 67), m.ToBytes())
+	must.Succeed(t, err)
+	copy(request[6:], l.MAC[:])
+	data, err := l.answer(request)
+	if err != nil || data == nil {
+		return nil, frame{}, err
+	}
+	f, ok := parse(data)
+	if !ok || f.from != netip.MustParseAddr("10.7.0.1") || f.ports != [2]uint16{67, 68} || f.mac != model.RouterMAC {
+		t.Errorf("the frame of the answer: %+v", f)
+	}
+	answer, err := dhcpv4.FromBytes(f.payload)
+	must.Succeed(t, err)
+	return answer, f, nil
+}
+
+func message(t *testing.T, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
+	t.Helper()
+	mac := testLease().MAC
+	m, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(mac[:]), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover)}, change...)...)
+	must.Succeed(t, err)
+	return m
+}
+
+func TestAClientGetsItsPortsAddress(t *testing.T) {
+	l := testLease()
+	discover := message(t)
+	offer, f, err := asked(t, l, "0.0.0.0", "255.255.255.255", discover)
+	must.Succeed(t, err)
+	request, err := dhcpv4.NewRequestFromOffer(offer)
+	must.Succeed(t, err)
+	if offer.MessageType() != dhcpv4.MessageTypeOffer || f.to != netip.MustParseAddr("10.7.0.10") {
+		t.Errorf("to %s: %s", f.to, offer.Summary())
+	}
+	ack, _, err := asked(t, l, "0.0.0.0", "255.255.255.255", request)
+	must.Succeed(t, err)
+	mtu, err := dhcpv4.GetUint16(dhcpv4.OptionInterfaceMTU, ack.Options)
+	must.Succeed(t, err)
+	var routes []string
+	for _, r := range ack.ClasslessStaticRoute() {
+		routes = append(routes, r.Dest.String()+" "+r.Router.String())
+	}
+	got := []any{ack.MessageType().String(), ack.YourIPAddr.String(), net.IP(ack.SubnetMask()).String(), ack.Router()[0].String(), ack.ServerIdentifier().String(), mtu, ack.IPAddressLeaseTime(0), ack.HostName(), routes}
+	want := []any{"ACK", "10.7.0.10", "255.255.255.0", "10.7.0.1", "10.7.0.1", uint16(1450), leaseTime, "web1", []string{"0.0.0.0/0 10.7.0.1", "10.8.0.0/16 10.7.0.1"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	renew := message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithClientIP(ack.YourIPAddr))
+	for _, to := range []string{"10.7.0.1", "255.255.255.255"} { // renew, rebind
+		if again, f, err := asked(t, l, "10.7.0.10", to, renew); err != nil || again.MessageType() != dhcpv4.MessageTypeAck || f.to.String() != "10.7.0.10" {
+			t.Errorf("renew at %s: %v to %s, %v", to, again, f.to, err)
+		}
+	}
+	inform := message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeInform), dhcpv4.WithClientIP(ack.YourIPAddr))
+	if told, _, err := asked(t, l, "10.7.0.10", "10.7.0.1", inform); err != nil || !told.YourIPAddr.IsUnspecified() || told.IPAddressLeaseTime(0) != 0 || len(told.Router()) != 1 {
+		t.Errorf("inform: %v, %v", told, err)
+	}
+	discover.SetBroadcast()
+	if _, f, err := asked(t, l, "0.0.0.0", "255.255.255.255", discover); err != nil || f.to.String() != "255.255.255.255" {
+		t.Errorf("a client that wants a broadcast gets an answer to %s, %v", f.to, err)
+	}
+}
+
+// A client that asks for another address must begin again.
+func TestAWrongAddressIsRefused(t *testing.T) {
+	for name, m := range map[string]*dhcpv4.DHCPv4{
+		"asks":   message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IP{10, 7, 0, 11}))),
+		"renews": message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithClientIP(net.IP{10, 9, 0, 1})),
+		"empty":  message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest)),
+	} {
+		nak, f, err := asked(t, testLease(), "0.0.0.0", "255.255.255.255", m)
+		if err != nil || nak.MessageType() != dhcpv4.MessageTypeNak || !nak.YourIPAddr.IsUnspecified() || nak.ServerIdentifier() == nil || f.to.String() != "255.255.255.255" {
+			t.Errorf("%s: %v to %s, %v", name, nak, f.to, err)
+		}
+	}
+}
+
+func TestMessagesWithoutAnAnswerHaveAReason(t *testing.T) {
+	other := dhcpv4.WithHwAddr(net.HardwareAddr{2, 0, 0, 0, 7, 99})
+	reply := message(t)
+	reply.OpCode = dhcpv4.OpcodeBootReply
+	six := testLease()
+	six.Addresses = six.Addresses[1:]
+	for name, c := range map[string]struct {
+		lease *Lease
+		from  string
+		m     *dhcpv4.DHCPv4
+		want  Reason
+	}{
+		"another MAC":     {testLease(), "0.0.0.0", message(t, other), foreignMAC},
+		"another source":  {testLease(), "10.7.0.77", message(t), foreignAddress},
+		"a reply":         {testLease(), "0.0.0.0", reply, notARequest},
+		"an offer":        {testLease(), "0.0.0.0", message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeOffer)), notARequest},
+		"a relay agent":   {testLease(), "0.0.0.0", message(t, dhcpv4.WithGatewayIP(net.IP{10, 7, 0, 3})), relayed},
+		"another server":  {testLease(), "0.0.0.0", message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IP{10, 7, 0, 3}))), otherServer},
+		"declined":        {testLease(), "0.0.0.0", message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeDecline)), declined},
+		"informs, wrong":  {testLease(), "10.7.0.10", message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeInform), dhcpv4.WithClientIP(net.IP{10, 7, 0, 4})), foreignAddress},
+		"no IPv4 address": {six, "0.0.0.0", message(t), noAddress},
+	} {
+		answer, _, err := asked(t, c.lease, c.from, "255.255.255.255", c.m)
+		var r *refusal
+		if answer != nil || !errors.As(err, &r) || r.reason != c.want || r.text == "" {
+			t.Errorf("%s: %v, %v", name, answer, err)
+		}
+	}
+}
+
+// The messages of workloads are hostile input: no message may end the agent.
+func FuzzAnswer(f *testing.F) {
+	l := testLease()
+	m, err := dhcpv4.NewDiscovery(l.MAC[:])
+	must.Succeed(f, err)
+	data, err := udp(l.MAC, netip.MustParseAddrPort("0.0.0.0:68"), netip.MustParseAddrPort("255.255.255.255:67"), m.ToBytes())
+	must.Succeed(f, err)
+	copy(data[6:], l.MAC[:])
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		answer, err := l.answer(data)
+		if answer != nil && err != nil {
+			t.Errorf("an answer of %d bytes, and the error %v", len(answer), err)
+		}
+		if _, ok := parse(answer); answer != nil && !ok {
+			t.Errorf("the answer is not a packet: %x", answer)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/vishvananda/netlink"
+
+	"windtunnel/internal/must"
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// machine adds a workload that configures itself, and its port to the state. As with a virtual machine,
+// the agent gets an existing device and cannot see the workload's end of it, eth0.
+func (b *bed) machine(name, network string, node int, ips ...string) *workload {
+	b.t.Helper()
+	w := b.workload(name, network, node, ips...)
+	w.port.Attach = model.Attachment{Device: "tap-" + name}
+	b.state.Ports[len(b.state.Ports)-1] = w.port
+	h, there := b.handle(b.nodes[node].ns), b.handle(w.ns)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = w.port.Attach.Device
+	b.must(h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerHardwareAddr: w.port.MAC[:], PeerNamespace: netlink.NsFd(int(w.ns))}))
+	l, err := there.LinkByName("eth0")
+	b.must(err)
+	b.must(there.LinkSetUp(l))
+	return w
+}
+
+// udhcpcScript configures a device as busybox's example scripts do, with the MTU and the classless routes.
+const udhcpcScript = `#!/bin/sh
+[ "$1" = bound ] || [ "$1" = renew ] || exit 0
+set -e
+ip link set "$interface" mtu "$mtu"
+ip address replace "$ip/$mask" dev "$interface"
+set -- $staticroutes
+while [ $# -ge 2 ]; do
+	ip route replace "$1" via "$2" dev "$interface"
+	shift 2
+done
+`
+
+// udhcpc configures a workload with busybox's DHCP client. tries: messages that may be lost.
+func (w *workload) udhcpc(tries int) error {
+	script := filepath.Join(w.bed.dir, "udhcpc.sh")
+	if err := os.WriteFile(script, []byte(udhcpcScript), 0o700); err != nil {
+		return err
+	}
+	return in(w.ns, func() error {
+		out, err := exec.Command("busybox", "udhcpc", "-f", "-q", "-n", "-t", fmt.Sprint(tries), "-T", "3", "-i", "eth0", "-s", script, "-O", "mtu", "-O", "staticroutes").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("udhcpc of %s: %w: %s", w.port.Name, err, out)
+		}
+		return nil
+	})
+}
+
+// discover is a DHCP message in a frame of the workload. hardware is the address in the message.
+func (w *workload) discover(hardware model.MAC) []byte {
+	w.bed.t.Helper()
+	m, err := dhcpv4.NewDiscovery(hardware[:])
+	w.bed.must(err)
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IPv4zero, DstIP: net.IPv4bcast}
+	udp := &layers.UDP{SrcPort: dhcpv4.ClientPort, DstPort: dhcpv4.ServerPort}
+	w.bed.must(udp.SetNetworkLayerForChecksum(ip))
+	b := gopacket.NewSerializeBuffer()
+	ethernet := &layers.Ethernet{SrcMAC: w.port.MAC[:], DstMAC: layers.EthernetBroadcast, EthernetType: layers.EthernetTypeIPv4}
+	w.bed.must(gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ethernet, ip, udp, gopacket.Payload(m.ToBytes())))
+	return b.Bytes()
+}
+
+// Workloads get their configuration from the agent, whatever their policy is, and then reach a
+// workload on another node.
+func TestWorkloadsConfigureThemselvesByDHCP(t *testing.T) {
+	needs(t, "busybox")
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false)
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, DHCP: true, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24"), Policies: []string{"tcp"}}}
+	b.state.Policies = []model.Policy{{Name: "tcp", Rules: []model.Rule{
+		{Direction: model.Egress, Action: model.Allow, Protocol: "tcp"}, {Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"},
+	}}}
+	x, other := b.machine("x", "red", 0, "10.1.0.10"), b.machine("other", "red", 0, "10.1.0.11")
+	far := b.workload("far", "red", 1, "10.2.0.12")
+	b.up()
+	must.Succeed(t, x.udhcpc(3))
+	checkTransfer(x, far, 4, 1<<20)
+	checkTransfer(far, x, 4, 1<<20)
+	l, err := b.handle(x.ns).LinkByName("eth0")
+	must.Succeed(t, err)
+	if want := b.nodes[0].vif("x").MTU; l.Attrs().MTU != int(want) || want >= 1500 {
+		t.Errorf("the workload's MTU is %d, the port's %d", l.Attrs().MTU, want)
+	}
+	if drops := b.nodes[0].drops(); drops["spoofed_ip"] > 0 {
+		t.Errorf("drops: %v", drops)
+	}
+	clientsWithAnotherMACGetNoAnswer(t, b, x)
+	aFloodStarvesNoOtherPort(t, b, x, other)
+	clientsWaitForTheAgent(t, b, other)
+}
+
+func clientsWithAnotherMACGetNoAnswer(t *testing.T, b *bed, x *workload) {
+	x.sendFrame(x.discover(model.MAC{2, 0, 0, 9, 9, 9}))
+	soon(t, 5*time.Second, "the problem in the status", func() error {
+		s := answer(b.nodes[0], (*api.Client).Status)
+		for _, p := range s.Problems {
+			if p.Name == "x" && strings.Contains(p.Text, "the hardware address 02:00:00:09:09:09 in the message is not the port's") {
+				return nil
+			}
+		}
+		return fmt.Errorf("problems: %+v", s.Problems)
+	})
+	b.nodes[0].wantMetric(`vrouter_dhcp_messages_total{port="x",result="foreign_mac"} 1`)
+}
+
+// A port that floods the agent delays only its own answers.
+func aFloodStarvesNoOtherPort(t *testing.T, b *bed, x, other *workload) {
+	before := b.nodes[0].vif("x").RxPackets
+	const lasting = 3 * time.Second
+	ended := make(chan error, 1)
+	go func() {
+		ended <- in(x.ns, func() error {
+			return rawFrames{frames: [][]byte{x.discover(x.port.MAC)}, lasting: lasting}.send("eth0")
+		})
+	}()
+	began := time.Now()
+	leases := 0
+	for ; time.Since(began) < lasting; leases++ {
+		must.Succeed(t, other.udhcpc(1)) // it sends its message once
+	}
+	must.Succeed(t, <-ended)
+	sent := b.nodes[0].vif("x").RxPackets - before
+	t.Logf("%d leases of another port during %d messages of one port in %v", leases, sent, lasting)
+	if leases == 0 || sent < 10000 {
+		t.Errorf("%d leases, %d messages: the test is too weak", leases, sent)
+	}
+	if drops := b.nodes[0].drops(); drops["spoofed_ip"] > 0 {
+		t.Errorf("drops: %v", drops)
+	}
+}
+
+func clientsWaitForTheAgent(t *testing.T, b *bed, w *workload) {
+	b.nodes[0].kill(syscall.SIGKILL)
+	got := make(chan error, 1)
+	go func() { got <- w.udhcpc(20) }()
+	b.nodes[0].start()
+	must.Succeed(t, <-got)
+}
