@@ -30,7 +30,7 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- Serve("test", toAgent, fromAgent, nil) }()
 	c := NewClient("n", bothWays{toClient, fromClient})
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	defer func() {
 		if err := c.Close(); err != nil {

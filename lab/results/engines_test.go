@@ -456,8 +456,8 @@ func TestAnInterruptEndsTheWaitForAServerThatDoesNotAnswer(t *testing.T) {
 
 func TestAnInterruptEndsALaterAttemptAtOnce(t *testing.T) {
 	defer func(was time.Duration) { answerWithin = was }(answerWithin)
-	answerWithin = time.Second
 	s, run, smp := measuringStore(t, Options{})
+	answerWithin = time.Second
 	stop := make(chan struct{})
 	var stopped time.Time
 	s.OnOutage(stop, func(error, time.Duration) {

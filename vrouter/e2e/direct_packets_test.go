@@ -53,7 +53,7 @@ func TestChecksumsOfDirectAndTranslatedPacketsAreRight(t *testing.T) {
 					}
 				}
 				checkTransfer(x, y, version, 200<<10)
-				if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "1", y.ip(version).String()); err != nil {
+				if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "10", y.ip(version).String()); err != nil {
 					t.Errorf("ping: %v: %s", err, out)
 				}
 			}

@@ -98,7 +98,7 @@ func TestTranslationWorksWithAnotherTranslator(t *testing.T) {
 			}
 		}
 	}
-	if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "1", "-M", "do", y.ip(4).String()); err != nil {
+	if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "10", "-M", "do", y.ip(4).String()); err != nil {
 		t.Errorf("ping from x: %v: %s", err, out)
 	}
 	b.nodes[1].exec("ping -c 3 -i 0.2 -W 1 " + x.ip(4).String())

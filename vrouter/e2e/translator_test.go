@@ -89,7 +89,7 @@ func TestScapyTranslates(t *testing.T) {
 			for _, c := range []struct {
 				to, size string
 			}{{"10.1.0.11", "56"}, {"fd00:1::11", "56"}, {"10.1.0.11", "1001"}, {"fd00:1::11", "3001"}} {
-				if out, err := x.command("ping", "-c", "2", "-i", "0.3", "-W", "2", "-M", map[bool]string{true: "dont", false: "do"}[c.size == "3001"], "-s", c.size, c.to); err != nil || !strings.Contains(out, " 0% packet loss") {
+				if out, err := x.command("ping", "-c", "2", "-i", "0.3", "-W", "10", "-M", map[bool]string{true: "dont", false: "do"}[c.size == "3001"], "-s", c.size, c.to); err != nil || !strings.Contains(out, " 0% packet loss") {
 					t.Errorf("ping of %s with %s bytes: %v\n%s", c.to, c.size, err, out)
 				}
 			}

@@ -118,7 +118,7 @@ func TestScapyIsAPeer(t *testing.T) {
 					label = 1001
 				}
 				ended := vtep(t, peer, encap, label, v6)
-				out, err := x.command("ping", "-c", "3", "-i", "0.3", "-W", "2", "-Q", "0xb8", "10.1.0.11")
+				out, err := x.command("ping", "-c", "3", "-i", "0.3", "-W", "10", "-Q", "0xb8", "10.1.0.11")
 				if err != nil || !strings.Contains(out, " 0% packet loss") {
 					t.Errorf("ping: %v\n%s", err, out)
 				}
