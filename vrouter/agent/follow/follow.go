@@ -42,7 +42,7 @@ type Follower struct {
 	away         []netip.Addr        // underlay addresses that renew removed from the node's entry
 	Unfit        error               // reason why the node cannot use the store's state; nil: it uses the state
 	goneAt       time.Time           // time at which the next silent node counts as gone; zero: no node is silent
-	followTook   time.Duration       // duration of the last call of TakeOver
+	followTook   time.Duration       // duration of the last call of TakeOver, at most maxGather
 	waiting      []func(unfit error) // CatchUp calls them after the node has applied the store's changes
 	Gathered     <-chan time.Time    // fires when CatchUp is due for gathered changes; nil: no changes are gathered
 }
@@ -108,7 +108,7 @@ func (f *Follower) TakeOver() error {
 		return err
 	}
 	f.KeepSlice()
-	f.followTook = time.Since(began)
+	f.followTook = min(time.Since(began), maxGather)
 	return nil
 }
 

@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// maxGather is the longest wait for changes that are being committed. On a busy machine a pass takes much longer
+// than its work: each slow one would else slow down the next.
+const maxGather = 20 * time.Millisecond
+
 // ChangePending counts a request that will change the store. Call arrived when the
 // change is committed or has failed; more calls have no effect.
 func (f *Follower) ChangePending() (arrived func()) {

@@ -19,6 +19,8 @@ import (
 const (
 	passesShare  = 20 // passes that check for drift use at most 1/20 of a CPU
 	retriesShare = 3  // passes for retries use at most 1/4 of a CPU
+	changesEnd   = time.Second
+	maxPostponed = 5 // intervals by which changes can postpone a check for drift
 )
 
 // Pass makes the kernel's state equal to the desired state once. Each step changes only

@@ -45,6 +45,7 @@ type Reconciler struct {
 	Repairs    uint64
 	Synced     time.Time
 	InSync     bool          // the last pass was in sync
+	adopted    time.Time     // last change of Want
 	looked     time.Time     // start or end of the last check for drift
 	retryFrom  time.Time     // no pass for retries begins earlier
 	ended      bool          // the node has been removed
@@ -75,7 +76,12 @@ func (r *Reconciler) NextPass() time.Duration {
 	if !r.Comparison.running {
 		wait = max(wait, passesShare*r.Comparison.took)
 	}
-	return r.untilHandover(wait - time.Since(r.looked))
+	left := wait - time.Since(r.looked)
+	// Requests must wait while all ports are checked, so a check waits until no change is likely to follow soon.
+	if left > -maxPostponed*wait {
+		left = max(left, min(changesEnd, r.config.RepairInterval)-time.Since(r.adopted))
+	}
+	return r.untilHandover(left)
 }
 
 // Close ends the tests of links and waits for the comparison. The kernel's state stays.
@@ -128,5 +134,6 @@ func (r *Reconciler) Adopt(next *Desired) error {
 func (r *Reconciler) passFor(want *Desired) *Pass {
 	r.Want = want
 	r.Generation++
+	defer func() { r.adopted = time.Now() }()
 	return r.passOver(asked)
 }

@@ -5,11 +5,13 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
@@ -163,5 +165,26 @@ func TestRoutesAreLookedUpAfterAPassThatFailed(t *testing.T) {
 	n.Pass(Retrying)
 	if got := mtu(); got != before-100 {
 		t.Errorf("after a pass that failed, the MTU to the other node is %d, want %d", got, before-100)
+	}
+}
+
+// A check of all ports makes requests wait, so steady changes postpone it, but not for more than maxPostponed intervals.
+func TestChangesPostponeACheckForDrift(t *testing.T) {
+	now := time.Now()
+	r := &Reconciler{config: config.Config{RepairInterval: 5 * time.Second}}
+	for _, c := range []struct {
+		what            string
+		looked, adopted time.Duration // ago
+		least, most     time.Duration
+	}{
+		{"no check is due", time.Second, 0, 3 * time.Second, 4 * time.Second},
+		{"a check is due, without changes", 6 * time.Second, 2 * time.Second, -time.Minute, 0},
+		{"a check is due just after a change", 6 * time.Second, 0, changesEnd / 2, changesEnd},
+		{"changes have postponed a check for long", 31 * time.Second, 0, -time.Minute, 0},
+	} {
+		r.looked, r.adopted = now.Add(-c.looked), now.Add(-c.adopted)
+		if next := r.NextPass(); next < c.least || next > c.most {
+			t.Errorf("%s: the next one comes in %v, want %v to %v", c.what, next, c.least, c.most)
+		}
 	}
 }
