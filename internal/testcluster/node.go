@@ -49,6 +49,15 @@ func runNode(folder, bin string) error {
 	if err := unix.Sethostname([]byte(filepath.Base(folder))); err != nil {
 		return err
 	}
+	// The node's programs share a group, as those of a real node share system.slice. Else each of their threads would
+	// have as much of the CPUs as all pods together.
+	system := "/sys/fs/cgroup/cpu" + os.Getenv("WT_TEST_CGROUP") + "/system"
+	if err := os.MkdirAll(system, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(system+"/cgroup.procs", []byte("0"), 0o644); err != nil {
+		return err
+	}
 	os.Unsetenv(nodeVariable)
 	os.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	if _, err := launch(folder, "containerd", "--config", folder+"/containerd.toml"); err != nil {
