@@ -22,18 +22,18 @@ func CPUs(t testing.TB) (cpus []int) {
 	return cpus
 }
 
-// AwaitCPUTime waits until all threads of a process together have used so much CPU time.
-func AwaitCPUTime(t testing.TB, pid int, want time.Duration) {
+// AwaitCPUTime waits until all threads of a process together have used so much more CPU time.
+func AwaitCPUTime(t testing.TB, pid int, more time.Duration) {
 	t.Helper()
-	clock := int32(^pid<<3 | 2) // the process's scheduler clock, as in clock_getcpuclockid(3)
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		var used unix.Timespec
-		must.Succeed(t, unix.ClockGettime(clock, &used))
-		if time.Duration(used.Nano()) >= want {
-			return
-		}
+	used := func() time.Duration {
+		var ts unix.Timespec
+		must.Succeed(t, unix.ClockGettime(int32(^pid<<3|2), &ts)) // the process's scheduler clock, as in clock_getcpuclockid(3)
+		return time.Duration(ts.Nano())
+	}
+	begin := used()
+	for deadline := time.Now().Add(15 * time.Second); used() < begin+more; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("process %d used %v of CPU time in 15 s, want %v", pid, time.Duration(used.Nano()), want)
+			t.Fatalf("process %d used %v of CPU time in 15 s, want %v", pid, used()-begin, more)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"windtunnel/internal/must"
+	"windtunnel/internal/testprogram"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile"
 	"windtunnel/lab/profile/folded"
@@ -45,15 +46,14 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 	}
 	hello, err := c.Hello(ctx)
 	must.Succeed(t, err)
-	if _, err := c.Start(ctx, StartArgs{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}}); err != nil {
-		t.Fatal(err)
-	}
+	busy, err := c.Start(ctx, StartArgs{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}})
+	must.Succeed(t, err)
 	for range 2 { // the first is given up
 		must.Succeed(t, c.ProfileStart(ctx, profile.Config{Node: "n", CPUs: hello.CPUs}))
 	}
 	from, err := meter.Now()
 	must.Succeed(t, err)
-	time.Sleep(500 * time.Millisecond)
+	testprogram.AwaitCPUTime(t, busy.PID(), 600*time.Millisecond)
 	to, err := meter.Now()
 	must.Succeed(t, err)
 	p, err := c.ProfileStop(ctx, profile.Window{From: from, To: to})
