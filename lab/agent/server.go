@@ -116,33 +116,10 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	n := &system.Node{Index: args.Index, Name: args.SpaceBase, Space: s.node, Fabric: args.Fabric, Team: args.Team, Underlay: args.Underlay, MTU: args.MTU, CPUs: args.CPUs, Steer: args.Steer}
 	s.system, s.attached = sys, n
 	for _, c := range args.Containers {
-		e := system.Endpoint{Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC}
-		if c.Name == "" {
-			e.Space = s.node
-			n.Endpoints = append(n.Endpoints, e)
-			continue
-		}
-		if args.Endpoint.Kind == suite.VM {
-			e.Guest = &system.Guest{Queues: queuesOf(args.Endpoint)}
-			n.Endpoints = append(n.Endpoints, e)
-			continue
-		}
-		if c.Network != 0 {
-			if e.Space, err = s.adopt(c); err != nil {
-				return err
-			}
-			n.Endpoints = append(n.Endpoints, e)
-			continue
-		}
-		sp, err := space.Create(args.SpaceBase + "-" + c.Name)
+		e, err := s.endpoint(args, c)
 		if err != nil {
 			return err
 		}
-		s.containers[c.Name] = sp
-		if err := sp.Workloads(); err != nil {
-			return err
-		}
-		e.Space = sp
 		n.Endpoints = append(n.Endpoints, e)
 	}
 	for node, containers := range args.Everywhere {
@@ -165,6 +142,25 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 		return s.boot(s.bootContext(), args, n, reply)
 	}
 	return nil
+}
+
+// endpoint makes the endpoint of a container. A VM starts later.
+func (s *Service) endpoint(args AttachArgs, c Container) (e system.Endpoint, err error) {
+	e = system.Endpoint{Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC}
+	switch {
+	case c.Name == "":
+		e.Space = s.node
+	case args.Endpoint.Kind == suite.VM:
+		e.Guest = &system.Guest{Queues: queuesOf(args.Endpoint)}
+	case c.Network != 0:
+		e.Space, err = s.adopt(c)
+	default:
+		if e.Space, err = space.Create(args.SpaceBase + "-" + c.Name); err == nil {
+			s.containers[c.Name] = e.Space
+			err = e.Space.Workloads()
+		}
+	}
+	return e, err
 }
 
 // bootContext returns a context for the boot of guests, which abandonBoot ends. The

@@ -98,40 +98,15 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := Connect(InCluster)
+	e, err := n.followCluster(ctx, int(conf.Limits.WithDefaults().Sets()))
 	if err != nil {
 		return err
 	}
-	n.Options.NetworkOf = NetworkOf(cluster)
-	in, err := rest.InClusterConfig()
-	if err != nil {
-		return err
-	}
-	e, err := newEvents(in, n.Name, n.Options.Logger)
-	if err != nil {
-		return err
-	}
-	go e.run(ctx)
-	if n.Options.Services, err = followServices(in, e); err != nil {
-		return err
-	}
-	ranges := n.podRanges(e, &is)
-	p, err := followPolicies(ctx, in, e, int(conf.Limits.WithDefaults().Sets()))
-	if err != nil {
-		return err
-	}
-	n.Options.Grouping, n.Options.Regroup, n.Options.GroupDenial = p.grouping, p.changed, p.denial
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if n.retry(running, "install the CNI plugin", func() error { return n.install(running, conf.Socket, ranges) }) == nil {
-			n.Options.Logger.Info("pods can start on this node", "network", n.Network.Name)
-			if file := n.firstOther(); file != "" {
-				e.report(otherPlugin, []problem{{aboutNode(n.Name), otherPlugin, "the CNI configuration " + file + " comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file"}})
-			}
-			n.awaitPodCIDRs(running, c, e, conf.Socket, &is)
-		}
+		n.admitPods(running, c, e, conf.Socket, &is)
 	}()
 	err = agent.Run(ctx, conf, n.Options)
 	stop()
@@ -143,6 +118,47 @@ func (n *Node) serve(ctx context.Context, c *client) error {
 		_ = e.add(ctx, problem{aboutNode(n.Name), agentFailed, err.Error()}) // it logs its error
 	}
 	return err
+}
+
+// followCluster sets the agent's options that depend on objects of the cluster: networks, services and policies. sets is
+// the limit of the entries for policies.
+func (n *Node) followCluster(ctx context.Context, sets int) (*events, error) {
+	cluster, err := Connect(InCluster)
+	if err != nil {
+		return nil, err
+	}
+	n.Options.NetworkOf = NetworkOf(cluster)
+	in, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEvents(in, n.Name, n.Options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	go e.run(ctx)
+	if n.Options.Services, err = followServices(in, e); err != nil {
+		return nil, err
+	}
+	p, err := followPolicies(ctx, in, e, sets)
+	if err != nil {
+		return nil, err
+	}
+	n.Options.Grouping, n.Options.Regroup, n.Options.GroupDenial = p.grouping, p.changed, p.denial
+	return e, nil
+}
+
+// admitPods installs the plugin when the agent is ready, and again when the node has a podCIDR.
+func (n *Node) admitPods(ctx context.Context, c *client, e *events, socket string, is *facts) {
+	ranges := n.podRanges(e, is)
+	if n.retry(ctx, "install the CNI plugin", func() error { return n.install(ctx, socket, ranges) }) != nil {
+		return // ctx has ended
+	}
+	n.Options.Logger.Info("pods can start on this node", "network", n.Network.Name)
+	if file := n.firstOther(); file != "" {
+		e.report(otherPlugin, []problem{{aboutNode(n.Name), otherPlugin, "the CNI configuration " + file + " comes before vrouter's, and the container runtime uses that one; remove the other plugin, or this file"}})
+	}
+	n.awaitPodCIDRs(ctx, c, e, socket, is)
 }
 
 // retry calls f until it succeeds. It logs each new error, and the same one from time to time.

@@ -44,24 +44,9 @@ const signerPause = 5 * time.Second
 
 // run works until ctx ends.
 func (s *signer) run(ctx context.Context) error {
-	config, err := rest.InClusterConfig()
-	if err != nil {
-		return err
-	}
-	certificates, err := restClient(config, "/apis", certificatesv1.SchemeGroupVersion, certificatesv1.AddToScheme)
-	if err != nil {
-		return err
-	}
-	core, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
-	if err != nil {
-		return err
-	}
 	changed := make(chan struct{}, 1)
-	requests, err := watchAll(ctx, s.log, certificates, "certificatesigningrequests", &certificatesv1.CertificateSigningRequest{}, slimRequest, changed)
+	requests, err := s.watch(ctx, changed)
 	if err != nil {
-		return err
-	}
-	if s.nodes, err = watchAll(ctx, s.log, core, "nodes", &corev1.Node{}, slimNode, changed); err != nil {
 		return err
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), requests.HasSynced, s.nodes.HasSynced) {
@@ -77,23 +62,10 @@ func (s *signer) run(ctx context.Context) error {
 	}
 	answered := map[string]bool{} // until the informer has the answer
 	for ctx.Err() == nil {
-		failed := false
-		for _, r := range listed[*certificatesv1.CertificateSigningRequest](requests) {
-			switch {
-			case r.Spec.SignerName != signerName:
-			case len(r.Status.Certificate) > 0 || condition(r, certificatesv1.CertificateDenied) != nil:
-				delete(answered, r.Name)
-			case !answered[r.Name]:
-				err := s.answer(ctx, r.Name)
-				if answered[r.Name] = err == nil; err != nil {
-					s.log.Warn("cannot answer the request for a certificate; trying again", "request", r.Name, "error", err)
-					failed = true
-				}
-			}
-		}
-		failed = !s.updateEntries(ctx) || failed
+		done := s.answerAll(ctx, listed[*certificatesv1.CertificateSigningRequest](requests), answered)
+		done = s.updateEntries(ctx) && done
 		var again <-chan time.Time
-		if failed {
+		if !done {
 			again = time.After(signerPause)
 		}
 		select {
@@ -104,6 +76,45 @@ func (s *signer) run(ctx context.Context) error {
 		pause(ctx) // several changes are handled together
 	}
 	return nil
+}
+
+// watch follows the requests for certificates and the nodes.
+func (s *signer) watch(ctx context.Context, changed chan<- struct{}) (requests cache.SharedInformer, err error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := restClient(config, "/apis", certificatesv1.SchemeGroupVersion, certificatesv1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	core, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	if s.nodes, err = watchAll(ctx, s.log, core, "nodes", &corev1.Node{}, slimNode, changed); err != nil {
+		return nil, err
+	}
+	return watchAll(ctx, s.log, certificates, "certificatesigningrequests", &certificatesv1.CertificateSigningRequest{}, slimRequest, changed)
+}
+
+// answerAll answers the requests that have no answer and are not in answered. done is false if it must try again.
+func (s *signer) answerAll(ctx context.Context, requests []*certificatesv1.CertificateSigningRequest, answered map[string]bool) (done bool) {
+	done = true
+	for _, r := range requests {
+		switch {
+		case r.Spec.SignerName != signerName:
+		case len(r.Status.Certificate) > 0 || condition(r, certificatesv1.CertificateDenied) != nil:
+			delete(answered, r.Name)
+		case !answered[r.Name]:
+			err := s.answer(ctx, r.Name)
+			if answered[r.Name] = err == nil; err != nil {
+				s.log.Warn("cannot answer the request for a certificate; trying again", "request", r.Name, "error", err)
+				done = false
+			}
+		}
+	}
+	return done
 }
 
 // slimRequest keeps only what decides whether a request is answered.

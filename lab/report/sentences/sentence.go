@@ -100,29 +100,7 @@ func (c *contrast) sentence(brief bool) string {
 			ratios = main
 		}
 	}
-	var says, alike, noisy, few []string
-	than := " than " + c.baseline.text
-	for _, r := range ratios {
-		what := statements[r.Metric].what
-		if r.Verdict.Equal() && !brief {
-			_, bounds := change(r.Comparison)
-			what += statistics(r.Comparison, bounds)
-		}
-		switch r.Verdict {
-		case model.Alike:
-			alike = append(alike, what)
-		case model.TooNoisy:
-			noisy = append(noisy, what)
-		case model.TooFew:
-			if brief {
-				few = append(few, what)
-				continue
-			}
-			fallthrough
-		default:
-			says, than = append(says, clause(r.Comparison, than, brief)), ""
-		}
-	}
+	says, alike, noisy, few := c.clauses(ratios, brief)
 	in, subject := "", c.subject.opening()
 	if c.workload != "" {
 		in, subject = "In "+c.workload+", ", c.subject.text
@@ -154,4 +132,31 @@ func (c *contrast) sentence(brief bool) string {
 		return phrase.Capital(text)
 	}
 	return text
+}
+
+// clauses returns what can be said of each ratio, by its verdict. The first clause names the baseline.
+func (c *contrast) clauses(ratios []contrasted, brief bool) (says, alike, noisy, few []string) {
+	than := " than " + c.baseline.text
+	for _, r := range ratios {
+		what := statements[r.Metric].what
+		if r.Verdict.Equal() && !brief {
+			_, bounds := change(r.Comparison)
+			what += statistics(r.Comparison, bounds)
+		}
+		switch r.Verdict {
+		case model.Alike:
+			alike = append(alike, what)
+		case model.TooNoisy:
+			noisy = append(noisy, what)
+		case model.TooFew:
+			if brief {
+				few = append(few, what)
+				continue
+			}
+			fallthrough
+		default:
+			says, than = append(says, clause(r.Comparison, than, brief)), ""
+		}
+	}
+	return says, alike, noisy, few
 }
