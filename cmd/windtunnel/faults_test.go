@@ -69,16 +69,13 @@ func newHome(t *testing.T) *home {
 // awaitLock waits until no other run measures on this machine.
 func awaitLock(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	must.Eventually(t, "no other run measures", func() error {
 		lock, err := takeLock()
 		if err == nil {
 			lock.Unlock()
-			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err
+	})
 }
 
 // withPrograms runs the tests with a folder for the program that they build.
@@ -179,11 +176,7 @@ func leftovers(t *testing.T) []string {
 func untilNamespaces(t *testing.T) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond)
-	for began := time.Now(); len(leftovers(t)) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
-			t.Fatal("no trial has made namespaces within 10 s")
-		}
-	}
+	must.Become(t, "a trial has made namespaces", func() bool { return len(leftovers(t)) > 0 })
 }
 
 // A killed run loses only the current trial. The resumed run removes the leftovers and
@@ -265,9 +258,8 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 		}
 		return names
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(left()) < 6 && time.Now().Before(deadline); {
-		time.Sleep(20 * time.Millisecond) // into the second trial: two homes, mounts and agents
-	}
+	// Into the second trial: two homes, mounts and agents.
+	must.Become(t, "the second trial has its things", func() bool { return len(left()) >= 6 })
 	cmd.Process.Kill()
 	cmd.Wait()
 	if n := h.samples(); n < 1 {
@@ -323,23 +315,22 @@ func TestCtrlCEndsARunWhoseAgentIsStopped(t *testing.T) {
 }
 
 // agent waits until an agent of the run is there and returns its process ID.
-func (h *home) agent(run *exec.Cmd) int {
+func (h *home) agent(run *exec.Cmd) (id int) {
 	h.t.Helper()
 	children := fmt.Sprintf("/proc/%d/task/*/children", run.Process.Pid)
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	must.Become(h.t, "the run has an agent", func() bool {
 		files, _ := filepath.Glob(children)
 		for _, f := range files {
 			text, _ := os.ReadFile(f)
 			for _, pid := range strings.Fields(string(text)) {
 				if argv, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.HasSuffix(string(argv), "\x00agent\x00") {
-					n, _ := strconv.Atoi(pid)
-					return n
+					id, _ = strconv.Atoi(pid)
 				}
 			}
 		}
-	}
-	h.t.Fatal("the run has no agent")
-	return 0
+		return id > 0
+	})
+	return id
 }
 
 func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/parallel"
 	"windtunnel/lab/sample"
@@ -80,9 +81,7 @@ func makeServices(k *testcluster.Cluster, count int) {
 		}
 		return nil
 	})
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 }
 
 // awaitServices waits until the programs of both nodes have all services.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
@@ -70,9 +71,7 @@ func (v trialValues) byRound(t *testing.T) trialValues {
 	all := trialValues{}
 	for round, xs := range rounds {
 		median, _, err := stats.Median(xs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all[trial{round: round}] = median
 	}
 	return all

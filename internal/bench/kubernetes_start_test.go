@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 )
 
@@ -91,16 +92,12 @@ var (
 func sandboxes(k *testcluster.Cluster) (asked, added []time.Duration) {
 	for _, n := range k.Nodes {
 		text, err := os.ReadFile(k.Path(n.Name + "/containerd.log"))
-		if err != nil {
-			k.T.Fatal(err)
-		}
+		must.Succeed(k.T, err)
 		begun, done, request := map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 		collect := func(into map[string]time.Time, line *regexp.Regexp, key int) {
 			for _, m := range line.FindAllStringSubmatch(string(text), -1) {
 				at, err := time.Parse(time.RFC3339Nano, m[1])
-				if err != nil {
-					k.T.Fatal(err)
-				}
+				must.Succeed(k.T, err)
 				if _, again := into[m[key]]; !again {
 					into[m[key]] = at
 				}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/report/model"
 )
@@ -50,12 +51,8 @@ var podNetworks = []podNetwork{
 func TestKubernetes(t *testing.T) {
 	testcluster.Require(t)
 	folder, err := filepath.Abs(filepath.Join(runsFolder, time.Now().Format("20060102-150405")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, os.MkdirAll(folder, 0o755))
 	b := &kubernetesBench{bench: bench{folder: folder}}
 	for _, p := range []struct {
 		name    string
@@ -114,8 +111,6 @@ func (b *kubernetesBench) run(k *testcluster.Cluster, args ...string) *model.Rep
 		t.Errorf("windtunnel %s: %v\n%s", strings.Join(args, " "), err, &out)
 	}
 	r, err := b.read(visit + ".db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return r
 }

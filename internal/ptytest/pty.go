@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
 )
 
 // Run runs a command with stdin, stdout and stderr on a pseudo-terminal of 100 columns. It
@@ -22,9 +24,7 @@ func Run(t *testing.T, cmd *exec.Cmd) ([]byte, error) {
 	main, replica := Open(t, 100)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = replica, replica, replica
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	replica.Close()
 	written, err := io.ReadAll(main) // ends with EIO after the last process with the terminal
 	if err != nil && !errors.Is(err, syscall.EIO) {

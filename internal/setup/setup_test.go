@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestTheListIsComplete(t *testing.T) {
@@ -47,12 +49,8 @@ func TestTheSetupNamesThePackagesThatHaveAMissingFile(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range []string{"sh", "dirname", "grep", "tr", "ls", "id"} {
 		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(programs, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
+		must.Succeed(t, os.Symlink(path, filepath.Join(programs, name)))
 	}
 	t.Setenv("PATH", programs+":/usr/sbin:/sbin")
 	want := "setup: tests that need these packages are skipped (installing them needs root and apt-get):"

@@ -86,11 +86,11 @@ func clockOverhead() int64 {
 // CPUs. One copy takes some 50 µs.
 const copyBytes = 512 << 10
 
-// block is memory that a thread copies.
-type block struct{ from, to []byte }
+// buffers are memory that a thread copies.
+type buffers struct{ from, to []byte }
 
-func newBlock() *block {
-	b := &block{make([]byte, copyBytes), make([]byte, copyBytes)}
+func newBuffers() *buffers {
+	b := &buffers{make([]byte, copyBytes), make([]byte, copyBytes)}
 	for i := range b.from {
 		b.from[i] = byte(i) // real pages, not the kernel's shared page of zeroes
 	}
@@ -98,7 +98,7 @@ func newBlock() *block {
 	return b
 }
 
-func (b *block) copy() time.Duration {
+func (b *buffers) copy() time.Duration {
 	begin := time.Now()
 	copy(b.to, b.from)
 	return max(time.Since(begin), 1)

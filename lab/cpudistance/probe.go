@@ -145,7 +145,7 @@ func (p *Probe) thread(i, cpu int, ready chan<- error) {
 		ready <- err
 		return
 	}
-	block := newBlock()
+	memory := newBuffers()
 	trips := make([]int64, roundTrips)
 	ready <- nil
 	for {
@@ -162,7 +162,7 @@ func (p *Probe) thread(i, cpu int, ready chan<- error) {
 			r.met = p.line.follow(roundTrips)
 		}
 		if r.met && r.copies {
-			r.copied = block.copy()
+			r.copied = memory.copy()
 		}
 		p.done <- struct{}{}
 	}

@@ -137,11 +137,8 @@ func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
 	}
 	child, err := os.ReadFile(marker)
 	must.Succeed(t, err)
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	must.Become(t, "its child has ended", func() bool {
 		state, _ := field(text("/proc/"+strings.TrimSpace(string(child))+"/status"), "State")
-		if state == "" || strings.HasPrefix(state, "Z") {
-			return
-		}
-	}
-	t.Errorf("its child %s lives on", child)
+		return state == "" || strings.HasPrefix(state, "Z")
+	})
 }

@@ -45,11 +45,7 @@ func TestARunWhoseProcessIsGoneWasInterrupted(t *testing.T) {
 // waitForZombie waits until a process has ended.
 func waitForZombie(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); engine(pid) != ""; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d was killed and does not end", pid)
-		}
-	}
+	must.Become(t, "the killed process has ended", func() bool { return engine(pid) == "" })
 }
 
 func TestARunKeepsItsOptions(t *testing.T) { onEach(t, testARunKeepsItsOptions) }

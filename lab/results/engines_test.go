@@ -117,15 +117,7 @@ func statuses(t *testing.T, s *Store) map[string]sample.Status {
 // awaitStatus waits until a run has a status.
 func awaitStatus(t *testing.T, s *Store, run string, want sample.Status) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		got := statuses(t, s)[run]
-		if got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("run %s is %q, want %q", run, got, want)
-		}
-	}
+	must.Become(t, fmt.Sprintf("run %s has the status %q", run, want), func() bool { return statuses(t, s)[run] == want })
 }
 
 func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
@@ -231,11 +223,7 @@ func TestAServerThatIsKilledAndRestartedDuringARunLosesAndDoublesNothing(t *test
 		}
 	})
 	await := func(n int64) {
-		for deadline := time.Now().Add(time.Minute); stored.Load() < n; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d samples are stored, want %d", stored.Load(), n)
-			}
-		}
+		must.Become(t, fmt.Sprintf("%d samples are stored", n), func() bool { return stored.Load() >= n })
 	}
 	for range 3 {
 		await(stored.Load() + 10)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"windtunnel/internal/must"
 )
@@ -78,12 +77,11 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	must.Succeed(t, err)
 	defer file.Close()
-	for deadline := time.Now().Add(10 * time.Second); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil; time.Sleep(10 * time.Millisecond) {
+	must.Become(t, "flock(1) has the lock", func() bool {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
-		if time.Now().After(deadline) {
-			t.Fatal("flock(1) never took the lock")
-		}
-	}
+		return err != nil
+	})
 	if _, err := TakeLock(path); err == nil {
 		t.Error("a lock that another process holds was given")
 	}
@@ -96,12 +94,11 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	}
 	holder.Process.Kill()
 	holder.Wait()
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var l *Lock
-		if l, err = TakeLock(path); err == nil {
+	must.Eventually(t, "the lock is free", func() error {
+		l, err := TakeLock(path)
+		if err == nil {
 			l.Unlock()
-			return
 		}
-	}
-	t.Error(err)
+		return err
+	})
 }

@@ -44,13 +44,10 @@ func TestDropsOfTheSocketAreToldFromLossOnTheWay(t *testing.T) {
 	c.stage.phase.Store(measuring)
 	c.release()
 	drained := func() {
-		var queued int
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			if queued, err = unix.IoctlGetInt(receiving, unix.SIOCINQ); err == nil && queued == 0 {
-				return
-			}
-		}
-		t.Fatalf("%d bytes wait in the socket (%v)", queued, err)
+		must.Become(t, "the socket is empty", func() bool {
+			queued, err := unix.IoctlGetInt(receiving, unix.SIOCINQ)
+			return err == nil && queued == 0
+		})
 	}
 	for range 10 {
 		drained()

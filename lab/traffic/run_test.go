@@ -106,11 +106,7 @@ func (p *program) wait(most time.Duration) (code int, stdout, stderr string) {
 // flows waits until a client's traffic has begun, and a moment longer.
 func (p *program) flows(moment time.Duration) {
 	p.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(p.stderr.String(), "begun\n"); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("the traffic has not begun: %s", p.stderr.String())
-		}
-	}
+	must.Become(p.t, "the traffic has begun", func() bool { return strings.Contains(p.stderr.String(), "begun\n") })
 	time.Sleep(moment)
 }
 

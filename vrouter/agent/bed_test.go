@@ -56,7 +56,7 @@ func newBedOf(t *testing.T, change func(*config.Config), nodes ...string) *bed {
 		b.nodes[node] = start(t, c)
 		b.apply(t, node, b.state)
 		if c.RepairInterval < time.Second {
-			agenttest.Eventually(t, "links instead of the first filters", b.nodes[node].linked)
+			must.Eventually(t, "links instead of the first filters", b.nodes[node].linked)
 		}
 	}
 	must.Succeed(t, b.traffic())

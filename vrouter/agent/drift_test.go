@@ -124,7 +124,7 @@ func withstands(t *testing.T, all ...harm) {
 			repairs := a.repairs(t)
 			mtu, mac := shape(t, b)
 			h.do(t, b)
-			agenttest.Eventually(t, "the repair", func() error {
+			must.Eventually(t, "the repair", func() error {
 				if n := a.repairs(t); n <= repairs {
 					return fmt.Errorf("repairs were %d, are %d", repairs, n)
 				}
@@ -246,7 +246,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	a := b.nodes["a"]
 	before, was := contents(t, a.config), links(t, a.config)
 	must.Succeed(t, unix.Unmount(a.config.PinsDir(), unix.MNT_DETACH))
-	agenttest.Eventually(t, "the repair", func() error {
+	must.Eventually(t, "the repair", func() error {
 		if a.repairs(t) == 0 {
 			return errors.New("no repair")
 		}
@@ -265,7 +265,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 		}
 	}
 	unchanged(t, before, now)
-	agenttest.Eventually(t, "links as before", func() error {
+	must.Eventually(t, "links as before", func() error {
 		// The kernel may release the old XDP link after the repair, which then uses tcx at first.
 		if now := links(t, a.config); len(now) != len(was) || len(now) < 4 {
 			return fmt.Errorf("links were %v, are %v", was, now)
@@ -275,7 +275,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 	// What is read now is the new maps': a drop is told and counted.
 	mac := b.state.Ports[0].MAC
 	inject(t, b.workloads["a1"], "eth0", 3, datagram(t, mac, mac, "10.7.0.99", "10.7.0.11", 30))
-	agenttest.Eventually(t, "the drop log of the new maps", func() error {
+	must.Eventually(t, "the drop log of the new maps", func() error {
 		log, err := a.client.DropLog(t.Context())
 		if err != nil || len(log) == 0 || log[len(log)-1].Reason != "spoofed_ip" {
 			return fmt.Errorf("the drop log is %+v (%v), want spoofed_ip last", log, err)
@@ -305,7 +305,7 @@ func TestXDPIsUsedOnceAnotherProgramIsGone(t *testing.T) {
 	must.Succeed(t, err)
 	defer passes.Close()
 	var other link.Link
-	agenttest.Eventually(t, "the other program", func() error { // the kernel releases the unpinned link later
+	must.Eventually(t, "the other program", func() error { // the kernel releases the unpinned link later
 		return b.A.Do(func() (err error) {
 			other, err = link.AttachXDP(link.XDPOptions{Interface: fab, Program: passes, Flags: link.XDPDriverMode})
 			return err
@@ -318,7 +318,7 @@ func TestXDPIsUsedOnceAnotherProgramIsGone(t *testing.T) {
 		t.Fatalf("the agent has an XDP link beside another program: %v", now)
 	}
 	must.Succeed(t, other.Close())
-	agenttest.Eventually(t, "an XDP link", func() error {
+	must.Eventually(t, "an XDP link", func() error {
 		if now := links(t, a.config); now[ours] == 0 {
 			return fmt.Errorf("links are %v", now)
 		}
@@ -336,7 +336,7 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 		repairs := a.repairs(t)
 		old := agenttest.LinkIn(t, b.A, a.device(t, "a1")).Attrs().Index
 		must.Succeed(t, s.Links.LinkDel(agenttest.LinkIn(t, s, name)))
-		agenttest.Eventually(t, "the pair is made anew", func() error {
+		must.Eventually(t, "the pair is made anew", func() error {
 			if a.repairs(t) <= repairs {
 				return errors.New("no repair")
 			}
@@ -346,7 +346,7 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 			t.Errorf("device %d is the old one", now)
 		}
 	}
-	agenttest.Eventually(t, "a link instead of the first filter", a.linked)
+	must.Eventually(t, "a link instead of the first filter", a.linked)
 	if n := len(links(t, a.config)); n != 6 { // two vifs and the loopback device with one link each, one fabric device with three
 		t.Errorf("%d links are pinned, want 6", n)
 	}
@@ -360,7 +360,7 @@ func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
 	a, name := b.nodes["a"], b.workloads["a1"].Name
 	b.workloads["a1"].Close()
 	agenttest.DeleteSpace(name)
-	agenttest.Eventually(t, "the report", func() error {
+	must.Eventually(t, "the report", func() error {
 		return a.complains("port a1", "network namespace "+name+" does not exist", "ip netns add "+name)
 	})
 	if p := a.problemOf(t, "port", "a1"); p.Tries == 0 || time.Until(p.Retry) > 10*time.Second || p.Retry.IsZero() {
@@ -368,7 +368,7 @@ func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
 	}
 	must.Succeed(t, exchange(b.workloads["a2"], b.workloads["b1"], "10.7.0.11"))
 	b.workloads["a1"] = agenttest.NamedSpace(t, name)
-	agenttest.Eventually(t, "the port in its new namespace", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	must.Eventually(t, "the port in its new namespace", func() error { return errors.Join(a.healthy(), b.traffic()) })
 }
 
 // TestTheUnderlaysChangesAreFollowed: routes, MTU, addresses, devices.
@@ -391,57 +391,57 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 	must.Succeed(t, fits(agenttest.UnderlayMTU)())
 	t.Run("the device's MTU", func(t *testing.T) {
 		must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1550))
-		agenttest.Eventually(t, "smaller", fits(1550))
+		must.Eventually(t, "smaller", fits(1550))
 		must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
-		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
+		must.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("a route's MTU", func(t *testing.T) {
 		narrow := &netlink.Route{LinkIndex: agenttest.LinkIn(t, b.A, "fab0").Attrs().Index, Dst: netdev.IPNet(netip.MustParsePrefix("172.31.0.2/32")), Scope: netlink.SCOPE_LINK, MTU: 1500}
 		must.Succeed(t, b.A.Links.RouteAdd(narrow))
-		agenttest.Eventually(t, "smaller", func() error {
+		must.Eventually(t, "smaller", func() error {
 			if got := a.tunnelMTU(t, "172.31.0.2"); got != 1500-overhead {
 				return fmt.Errorf("the tunnel's MTU is %d", got)
 			}
 			return errors.Join(a.healthy(), b.traffic())
 		})
 		must.Succeed(t, b.A.Links.RouteDel(narrow))
-		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
+		must.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("no route", func(t *testing.T) {
 		none := &netlink.Route{Dst: netdev.IPNet(netip.MustParsePrefix("172.31.0.2/32")), Type: unix.RTN_UNREACHABLE}
 		must.Succeed(t, b.A.Links.RouteAdd(none))
-		agenttest.Eventually(t, "the report", func() error { return a.complains("no route from 172.31.0.1 to 172.31.0.2") })
+		must.Eventually(t, "the report", func() error { return a.complains("no route from 172.31.0.1 to 172.31.0.2") })
 		if p := a.problemOf(t, "tunnel", "b"); !strings.Contains(p.Text, "no way through the underlay") || !p.Retry.IsZero() {
 			t.Errorf("the problem of the tunnel to node b is %+v", p)
 		}
 		must.Succeed(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
 		must.Succeed(t, b.A.Links.RouteDel(none))
-		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
+		must.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the address", func(t *testing.T) {
 		address := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix("172.31.0.1/24"))}
 		must.Succeed(t, b.A.Links.AddrDel(agenttest.LinkIn(t, b.A, "fab0"), address))
-		agenttest.Eventually(t, "the report", func() error {
+		must.Eventually(t, "the report", func() error {
 			return a.complains("no device has this node", "172.31.0.1", "add the address to a device")
 		})
 		must.Succeed(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
 		must.Succeed(t, b.A.Links.AddrAdd(agenttest.LinkIn(t, b.A, "fab0"), address))
-		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
+		must.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the device is down", func(t *testing.T) {
 		must.Succeed(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, "fab0")))
-		agenttest.Eventually(t, "the report", func() error { return a.complains("fab0", "down") })
+		must.Eventually(t, "the report", func() error { return a.complains("fab0", "down") })
 		must.Succeed(t, b.A.Links.LinkSetUp(agenttest.LinkIn(t, b.A, "fab0")))
-		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
+		must.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 	})
 	t.Run("the device is unplugged", func(t *testing.T) {
 		must.Succeed(t, b.A.Links.LinkDel(agenttest.LinkIn(t, b.A, "fab0")))
-		agenttest.Eventually(t, "the report", func() error { return a.complains("no device has this node", "172.31.0.1") })
+		must.Eventually(t, "the report", func() error { return a.complains("no device has this node", "172.31.0.1") })
 		must.Succeed(t, exchange(b.workloads["a2"], b.workloads["a1"], "10.7.0.10"))
 		agenttest.Joined(t, b.A, b.B, "fab0", "fab0", agenttest.UnderlayMTU)
 		agenttest.Addressed(t, b.A, "fab0", "172.31.0.1/24")
 		agenttest.Addressed(t, b.B, "fab0", "172.31.0.2/24")
-		agenttest.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
+		must.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
 		if n := len(links(t, a.config)); n != 6 {
 			t.Errorf("%d links are pinned, want 6", n)
 		}
@@ -456,11 +456,11 @@ func TestALinkThatIsCutCarriesNoPackets(t *testing.T) {
 	a := b.nodes["a"]
 	uses := b.addLink(t)
 	must.Succeed(t, b.B.Links.LinkSetDown(agenttest.LinkIn(t, b.B, "fab1")))
-	agenttest.Eventually(t, "one link", uses("fab0"))
-	agenttest.Eventually(t, "the report", func() error { return a.complains("fab1", "no carrier") })
+	must.Eventually(t, "one link", uses("fab0"))
+	must.Eventually(t, "the report", func() error { return a.complains("fab1", "no carrier") })
 	must.Succeed(t, b.B.Links.LinkSetUp(agenttest.LinkIn(t, b.B, "fab1")))
-	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
-	agenttest.Eventually(t, "no problem", a.healthy)
+	must.Eventually(t, "two links again", uses("fab0", "fab1"))
+	must.Eventually(t, "no problem", a.healthy)
 }
 
 // A link that is cut at the far end keeps its carrier at this end. The node must stop using the link
@@ -470,7 +470,7 @@ func TestALinkOnWhichANodeIsSilentCarriesNoPackets(t *testing.T) {
 	b := newBed(t, func(c *config.Config) { c.Liveness = 50 * time.Millisecond })
 	uses := b.addLink(t)
 	far := &netlink.Addr{IPNet: netdev.IPNet(netip.MustParsePrefix("172.31.1.2/24"))}
-	agenttest.Eventually(t, "replies", func() error { // at least three of each address
+	must.Eventually(t, "replies", func() error { // at least three of each address
 		var text []byte
 		must.Succeed(t, b.A.Do(func() (err error) { text, err = os.ReadFile("/proc/thread-self/net/snmp"); return err }))
 		var names, values []string
@@ -489,11 +489,11 @@ func TestALinkOnWhichANodeIsSilentCarriesNoPackets(t *testing.T) {
 		return nil
 	})
 	must.Succeed(t, b.B.Links.AddrDel(agenttest.LinkIn(t, b.B, "fab1"), far))
-	agenttest.Eventually(t, "one link", uses("fab0"))
-	agenttest.Eventually(t, "the report", func() error { return b.nodes["a"].complains("node \"b\" does not answer", "172.31.1.2") })
+	must.Eventually(t, "one link", uses("fab0"))
+	must.Eventually(t, "the report", func() error { return b.nodes["a"].complains("node \"b\" does not answer", "172.31.1.2") })
 	must.Succeed(t, b.B.Links.AddrAdd(agenttest.LinkIn(t, b.B, "fab1"), far))
-	agenttest.Eventually(t, "two links again", uses("fab0", "fab1"))
-	agenttest.Eventually(t, "no problem", b.nodes["a"].healthy)
+	must.Eventually(t, "two links again", uses("fab0", "fab1"))
+	must.Eventually(t, "no problem", b.nodes["a"].healthy)
 }
 
 // addLink adds a second link between the nodes. It returns a function that makes a check whether
@@ -524,7 +524,7 @@ func (b *bed) addLink(t *testing.T) (uses func(devices ...string) func() error) 
 			return b.traffic()
 		}
 	}
-	agenttest.Eventually(t, "two links", uses("fab0", "fab1"))
+	must.Eventually(t, "two links", uses("fab0", "fab1"))
 	return uses
 }
 
@@ -563,7 +563,7 @@ func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
 	b.state.Networks[0].Forwarding = model.L2L3
 	b.apply(t, "a", b.state)
 	b.apply(t, "b", b.state)
-	agenttest.Eventually(t, "traffic", b.traffic)
+	must.Eventually(t, "traffic", b.traffic)
 	knows := func(from, address string, mac model.MAC) error {
 		entries, err := b.workloads[from].Links.NeighList(0, netlink.FAMILY_ALL)
 		must.Succeed(t, err)
@@ -598,9 +598,9 @@ func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
 		b.apply(t, "b", b.state)
 		for _, address := range []string{"10.7.0.10", "fd07::10"} {
 			for _, w := range []string{"b1", "a2"} {
-				agenttest.Eventually(t, "the announcement", func() error { return knows(w, address, b.state.Ports[0].MAC) })
+				must.Eventually(t, "the announcement", func() error { return knows(w, address, b.state.Ports[0].MAC) })
 			}
 		}
-		agenttest.Eventually(t, "traffic", b.traffic)
+		must.Eventually(t, "traffic", b.traffic)
 	}
 }

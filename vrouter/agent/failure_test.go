@@ -37,7 +37,7 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 	if len(rows) != 99 {
 		t.Errorf("%d ports have a vif, want 99", len(rows))
 	}
-	agenttest.Eventually(t, "seven failed attempts", func() error {
+	must.Eventually(t, "seven failed attempts", func() error {
 		if p := a.problemOf(t, "port", "p97"); p.Tries < 7 {
 			return fmt.Errorf("port p97: %+v", p)
 		}
@@ -50,7 +50,7 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 		t.Errorf("the status lists %+v, want one port with a retry after 2 s or more; %d repairs", status.Problems, status.Repairs)
 	}
 	space := agenttest.NamedSpace(t, late)
-	agenttest.Eventually(t, "the port in its namespace", a.healthy)
+	must.Eventually(t, "the port in its namespace", a.healthy)
 	if time.Now().After(p.Retry) {
 		t.Errorf("the port waited until its next retry at %v", p.Retry)
 	}

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
-	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -127,7 +126,7 @@ func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
 	c.Store, c.NewStore = "etcd+insecure://"+etcd.Endpoints(), true
 	a := start(t, c)
 	b.apply(t, "a", b.state)
-	agenttest.Eventually(t, "traffic", b.traffic)
+	must.Eventually(t, "traffic", b.traffic)
 	a.stop(t)
 	etcd.Kill(0)
 	etcd.Restore(0, "") // a new one
@@ -135,7 +134,7 @@ func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
 	refused := func(why string) {
 		t.Helper()
 		a := start(t, c)
-		agenttest.Eventually(t, "the problem", func() error {
+		must.Eventually(t, "the problem", func() error {
 			s, err := a.client.Status(t.Context())
 			if err == nil && (!strings.Contains(s.Store.Problem, why) || !strings.Contains(s.Store.Problem, "--new-store")) {
 				err = fmt.Errorf("the problem of the store is %q, want %q", s.Store.Problem, why)
@@ -169,7 +168,7 @@ func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
 	})
 	c.NewStore = true
 	a = start(t, c)
-	agenttest.Eventually(t, "a node without ports", func() error {
+	must.Eventually(t, "a node without ports", func() error {
 		if s, err := a.client.Status(t.Context()); err != nil || s.Ports != 0 || s.Store.Problem != "" {
 			return fmt.Errorf("with --new-store the status is %+v, %v", s, err)
 		}

@@ -39,7 +39,7 @@ func TestAFlowTableNearAQuotaIsAProblem(t *testing.T) {
 	b := newBedOf(t, nil, "a")
 	a := b.nodes["a"]
 	putFlows(t, pinnedMap(t, a.config, "flows"), agenttest.TestLimits.Flows*2/5+1, tcpSYN|tcpEstablished)
-	agenttest.Eventually(t, "the report", func() error {
+	must.Eventually(t, "the report", func() error {
 		return a.complains("the flow table has", "one network may have half", "raise limits.flows")
 	})
 }
@@ -55,7 +55,7 @@ func TestACrowdedPortIsCheckedAgainSoon(t *testing.T) {
 	for name, id := range map[string]uint32{"vif_flows_begun": 1, "vrf_flows_begun": 0} {
 		must.Succeed(t, pinnedMap(t, c, name).Put(id, uint32(flows+1))) // one flow has ended
 	}
-	agenttest.Eventually(t, "a check that deletes nothing", func() error {
+	must.Eventually(t, "a check that deletes nothing", func() error {
 		var n uint32
 		must.Succeed(t, ended.Lookup(uint32(1), &n))
 		if n == 0 {
@@ -64,7 +64,7 @@ func TestACrowdedPortIsCheckedAgainSoon(t *testing.T) {
 		return nil
 	})
 	putFlows(t, table, 10, tcpSYN)
-	agenttest.Eventually(t, "a check that deletes the half-open flows", func() error {
+	must.Eventually(t, "a check that deletes the half-open flows", func() error {
 		n := 0
 		var key, value []byte
 		for all := table.Iterate(); all.Next(&key, &value); {

@@ -90,7 +90,7 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 	if len(rows) != 1 || rows[0].Port != "web" || rows[0].Device != got.Device {
 		t.Errorf("vif rows are %+v", rows)
 	}
-	agenttest.Eventually(t, "a link instead of the first filter", a.linked)
+	must.Eventually(t, "a link instead of the first filter", a.linked)
 	_, err = a.client.DeletePort(context.Background(), "web")
 	must.Succeed(t, err)
 	for s, name := range map[*netdev.Space]string{f.A: got.Device, w: "eth0"} {

@@ -71,7 +71,7 @@ func TestGroupsOfPolicies(t *testing.T) {
 		b.nodes[node] = startWith(t, b.Config(node), o)
 		b.apply(t, node, b.state)
 	}
-	agenttest.Eventually(t, "traffic between the nodes", b.traffic)
+	must.Eventually(t, "traffic between the nodes", b.traffic)
 	opened := keptOpen(t, b.workloads["a1"], b.workloads["b1"], "10.7.0.11:8080")
 	must.Succeed(t, opened())
 
@@ -82,7 +82,7 @@ func TestGroupsOfPolicies(t *testing.T) {
 	}
 	reaches := func(from string, want bool) {
 		t.Helper()
-		agenttest.Eventually(t, from+" to b1", func() error {
+		must.Eventually(t, from+" to b1", func() error {
 			err := exchange(b.workloads[from], b.workloads["b1"], "10.7.0.11")
 			if want {
 				return err
@@ -121,7 +121,7 @@ func TestGroupsOfPolicies(t *testing.T) {
 	reaches("a1", true)
 	reaches("a2", false)
 	set(&fib.Grouping{Revision: 3, Groups: map[string]fib.Group{"b1": {Number: group, Out: true}}})
-	agenttest.Eventually(t, "a trace that names the policy", func() error {
+	must.Eventually(t, "a trace that names the policy", func() error {
 		if got := trace("b", "b1", "10.7.0.10").Verdict; !strings.HasSuffix(got, ": port b1, egress with 10.7.0.10, protocol 6, port 80: shop/closed") {
 			return errors.New(got)
 		}

@@ -48,7 +48,7 @@ func killed(t *testing.T, cmd *exec.Cmd) {
 // answers waits until the agent answers.
 func answers(t *testing.T, r *running) {
 	t.Helper()
-	agenttest.Eventually(t, "the agent's answer", func() error {
+	must.Eventually(t, "the agent's answer", func() error {
 		_, err := r.client.Status(context.Background())
 		return err
 	})
@@ -128,7 +128,7 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	config := written(t, a.config)
 	first := process(t, config)
 	answers(t, a)
-	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	must.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	talk := converse(t, b.workloads["a1"], b.workloads["b1"], "10.7.0.11")
 	must.Succeed(t, talk.say())
 	ids, was, before := mapIDs(t, a.config), links(t, a.config), contents(t, a.config)
@@ -174,7 +174,7 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 		if d := cmp.Diff(was, links(t, a.config)); d != "" {
 			t.Errorf("the links are others:\n%s", d)
 		}
-		agenttest.Eventually(t, "the older maps' retirement", func() error {
+		must.Eventually(t, "the older maps' retirement", func() error {
 			if dirs := pinned(t, a.config, "g*"); len(dirs) != 1 {
 				return fmt.Errorf("there are %q", dirs)
 			}
@@ -208,7 +208,7 @@ func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
 	detached(t, a.config, "links/xdp-*")
 	must.Succeed(t, b.A.Links.LinkSetDown(agenttest.LinkIn(t, b.A, device)))
 	a = start(t, a.config)
-	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	must.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	unchanged(t, before, contents(t, a.config))
 	if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
 		t.Errorf("the maps are others:\n%s", d)
@@ -228,7 +228,7 @@ func TestAnAgentWithAnotherRunDirReplacesThePrograms(t *testing.T) {
 			c := was.config
 			c.RunDir, c.Socket, c.TCX = filepath.Join(b.Dir, "elsewhere"), "", config.Auto
 			b.nodes["a"] = start(t, c.WithDefaults())
-			agenttest.Eventually(t, "traffic", b.traffic)
+			must.Eventually(t, "traffic", b.traffic)
 			must.Succeed(t, b.nodes["a"].healthy())
 			if err := Remove(was.config, false); err == nil || !strings.Contains(err.Error(), "has an agent already") {
 				t.Errorf("removing the node by its former run_dir: %v", err)

@@ -145,7 +145,7 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 // settled are an agent's counters once no packet is under way any more.
 func settled(t *testing.T, r *running) (now map[string]float64) {
 	t.Helper()
-	agenttest.Eventually(t, "no packet under way", func() error {
+	must.Eventually(t, "no packet under way", func() error {
 		before := now
 		now = scrape(t, r)
 		for name, n := range now {
@@ -245,7 +245,7 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	}
 
 	agenttest.DeleteSpace(w["a2"].Name)
-	agenttest.Eventually(t, "a problem in the metrics", func() error {
+	must.Eventually(t, "a problem in the metrics", func() error {
 		return expect(scrape(t, a), `vrouter_problems`, func(n float64) bool { return n > 0 })
 	})
 

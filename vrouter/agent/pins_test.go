@@ -67,7 +67,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 		t.Error("the fabric is not served")
 	}
 	killed(t, cmd)
-	agenttest.Eventually(t, "the programs' end with the agent", func() error {
+	must.Eventually(t, "the programs' end with the agent", func() error {
 		if left := served(); len(left) > 0 {
 			return fmt.Errorf("still there: %q", left)
 		}

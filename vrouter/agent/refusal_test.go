@@ -226,7 +226,7 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 	a := b.nodes["a"]
 	before := contents(t, a.config)
 	must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), 1200))
-	agenttest.Eventually(t, "the report", func() error { return a.complains("the underlay MTU of 1200", "IPv6 needs 1280", "raise") })
+	must.Eventually(t, "the report", func() error { return a.complains("the underlay MTU of 1200", "IPv6 needs 1280", "raise") })
 	_, err := a.client.PutState(context.Background(), b.withPorts(3))
 	if statusIn(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "IPv6 needs 1280") {
 		t.Errorf("error %v, status %d", err, statusIn(err))
@@ -234,7 +234,7 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 	unchanged(t, before, contents(t, a.config))
 	must.Succeed(t, b.traffic())
 	must.Succeed(t, b.A.Links.LinkSetMTU(agenttest.LinkIn(t, b.A, "fab0"), agenttest.UnderlayMTU))
-	agenttest.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
+	must.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	unchanged(t, before, contents(t, a.config))
 }
 

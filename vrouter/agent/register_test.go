@@ -36,7 +36,7 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 		for _, a := range all {
 			want = append(want, netip.MustParseAddr(a))
 		}
-		agenttest.Eventually(t, "the entry of node a", func() error {
+		must.Eventually(t, "the entry of node a", func() error {
 			s, err := a.client.State(context.Background())
 			if err == nil && (len(s.Nodes) == 0 || !slices.Equal(s.Nodes[0].Underlay, want)) {
 				err = fmt.Errorf("the nodes are %+v, want the addresses %s", s.Nodes, want)
@@ -53,7 +53,7 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 		must.Succeed(t, err)
 	})
 	b := start(t, second)
-	agenttest.Eventually(t, "the status", func() error { return b.complains("cannot add this node", `already used by node "a"`) })
+	must.Eventually(t, "the status", func() error { return b.complains("cannot add this node", `already used by node "a"`) })
 
 	link := agenttest.LinkIn(t, fleet.A, "fab0")
 	remove := func(prefix string) {
@@ -65,7 +65,7 @@ func TestANodeKeepsTheAddressOfItsEntry(t *testing.T) {
 	}
 	agenttest.Addressed(t, fleet.A, "fab0", "172.31.0.9/24")
 	is("172.31.0.9")
-	agenttest.Eventually(t, "the status of node b", func() error {
+	must.Eventually(t, "the status of node b", func() error {
 		if p := b.problemOf(t, "node", "b"); p.Text != "" {
 			return fmt.Errorf("node b has the problem %s", p.Text)
 		}

@@ -307,7 +307,7 @@ func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
 			ends <- o
 		}()
 	}
-	agenttest.Eventually(t, "answers to all", func() error {
+	must.Eventually(t, "answers to all", func() error {
 		must.Succeed(t, b.traffic())
 		for what, n := range answered {
 			if n.Load() < 2 {

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
-	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -51,7 +50,7 @@ func datagrams(t *testing.T, s *netdev.Space, from, to string) (c *net.UDPConn) 
 // refused sends datagrams until the kernel learns that the other end's port is closed.
 func refused(t *testing.T, c net.Conn) {
 	t.Helper()
-	agenttest.Eventually(t, fmt.Sprintf("a refusal of %s to %s", c.RemoteAddr(), c.LocalAddr()), func() error {
+	must.Eventually(t, fmt.Sprintf("a refusal of %s to %s", c.RemoteAddr(), c.LocalAddr()), func() error {
 		c.SetDeadline(time.Now().Add(time.Second))
 		c.Write([]byte("data")) // can return the error of an earlier datagram
 		if _, err := c.Read(make([]byte, 16)); !errors.Is(err, syscall.ECONNREFUSED) {

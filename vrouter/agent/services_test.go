@@ -67,7 +67,7 @@ func newServedBed(t *testing.T, encap model.Encapsulation) *servedBed {
 		b.nodes[node] = startWith(t, b.Config(node), b.options[node])
 		b.apply(t, node, b.state)
 	}
-	agenttest.Eventually(t, "traffic between the nodes", b.traffic)
+	must.Eventually(t, "traffic between the nodes", b.traffic)
 	return b
 }
 
@@ -246,7 +246,7 @@ func TestServicesReachNewMapsAtALaterAttempt(t *testing.T) {
 	must.Succeed(t, p.Plane().Close())
 	a.renewServices() // fails
 	renew()
-	agenttest.Eventually(t, "the services in the new maps", func() error {
+	must.Eventually(t, "the services in the new maps", func() error {
 		a.renewServices()
 		have, err := p.Plane().Services()
 		if err == nil && len(have) != 1 {

@@ -256,7 +256,7 @@ func TestDatagramsReachServices(t *testing.T) {
 			} {
 				b.set(t, served(unix.IPPROTO_UDP, 0, one.backends...)...)
 				for address, c := range clients {
-					agenttest.Eventually(t, "answers of "+one.word+" at "+address, func() error {
+					must.Eventually(t, "answers of "+one.word+" at "+address, func() error {
 						word, err := repeated(c, []byte("data"))
 						if err == nil && word != one.word {
 							err = fmt.Errorf("%s answers", word)

@@ -1,9 +1,9 @@
 package datapath
 
 import (
+	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -148,16 +148,13 @@ func TestPacketsOfAnotherAgentAreCounted(t *testing.T) {
 		wrapped(t, model.VXLAN, false, 1001, 0, frame(macB, macA, ip)),
 	} {
 		must.Succeed(t, sendFrame(peer.Attrs().Index, outer))
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		must.Eventually(t, fmt.Sprintf("after packet %d", i), func() error {
 			drops, err := d.Drops()
-			must.Succeed(t, err)
-			if drops[counted] == uint64(i)+1 {
-				break
+			if drops[counted] != uint64(i)+1 {
+				err = fmt.Errorf("the drops are %v, want %d with reason other_agent (%w)", drops, i+1, err)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("after packet %d the drops are %v, want %d with reason other_agent", i, drops, i+1)
-			}
-		}
+			return err
+		})
 	}
 }
 

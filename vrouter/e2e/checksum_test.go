@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -145,11 +145,10 @@ func (w *workload) tcp(t *testing.T, counter string) (n int) {
 
 func (w *workload) awaitTCP(t *testing.T, counter string, n int) {
 	t.Helper()
-	deadline := time.Now().Add(3 * time.Second)
-	for got := w.tcp(t, counter); got != n; got = w.tcp(t, counter) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s of %s is %d, want %d", counter, w.port.Name, got, n)
+	must.Eventually(t, counter+" of "+w.port.Name, func() error {
+		if got := w.tcp(t, counter); got != n {
+			return fmt.Errorf("%d, want %d", got, n)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 }

@@ -41,11 +41,7 @@ func startCapture(t *testing.T, space, device string) *capture {
 	c.cmd.Stderr = &c.said
 	must.Succeed(t, started(c.cmd))
 	t.Cleanup(func() { c.cmd.Process.Kill() })
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(readable(c.file), "\xd4\xc3\xb2\xa1"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("tcpdump on %s writes nothing", device)
-		}
-	}
+	must.Become(t, "tcpdump writes its file", func() bool { return strings.Contains(readable(c.file), "\xd4\xc3\xb2\xa1") })
 	return c
 }
 

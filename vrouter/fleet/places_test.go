@@ -80,15 +80,15 @@ func threeNodes() model.State {
 // sameSlice waits until a copy and the copy of all ports give the same slice for a node.
 func sameSlice(t *testing.T, f, all *Fleet, node string) {
 	t.Helper()
-	var want, got string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	must.Eventually(t, "the slice of node "+node, func() error {
+		var want, got string
 		all.Peek(func(v *View) { want = fmt.Sprintf("%+v", v.Slice(node, nil).Whole()) })
 		f.Peek(func(v *View) { got = fmt.Sprintf("%+v", v.Slice(node, nil).Whole()) })
 		if got == want && got != "" {
-			return
+			return nil
 		}
-	}
-	t.Fatalf("the slice of node %s:\n%s\nin the copy of all ports:\n%s", node, got, want)
+		return fmt.Errorf("%s\nin the copy of all ports:\n%s", got, want)
+	})
 }
 
 // The copy of a node's agent gives the same slice as a copy of all ports, whatever changes
@@ -159,12 +159,12 @@ func TestAnAgentWatchesFewPlacesOneByOneAgain(t *testing.T) {
 	f, watched := agentOf(t, c, "a", 3)
 	check := func(want int) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); len(watched.spans()) != want && time.Now().Before(deadline); {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if got := watched.spans(); len(got) != want {
-			t.Fatalf("the agent watches %q, want %d spans", got, want)
-		}
+		must.Eventually(t, "the agent's watches", func() error {
+			if got := watched.spans(); len(got) != want {
+				return fmt.Errorf("%q, want %d spans", got, want)
+			}
+			return nil
+		})
 		sameSlice(t, f, all, "a")
 	}
 	check(1)
@@ -192,12 +192,12 @@ func TestAnAgentWatchesThePlacesOfItsNetworks(t *testing.T) {
 	check := func(when string, ports int, want ...string) {
 		t.Helper()
 		want = append([]string{""}, want...)
-		for deadline := time.Now().Add(10 * time.Second); !slices.Equal(watched.spans(), want) && time.Now().Before(deadline); {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if got := watched.spans(); !slices.Equal(got, want) {
-			t.Errorf("%s: the agent watches %q, want %q", when, got, want)
-		}
+		must.Eventually(t, when, func() error {
+			if got := watched.spans(); !slices.Equal(got, want) {
+				return fmt.Errorf("the agent watches %q, want %q", got, want)
+			}
+			return nil
+		})
 		if err := f.await(ctx(t), func() bool { return f.view != nil && len(f.view.ports) == ports }); err != nil {
 			f.Peek(func(v *View) { t.Errorf("%s: the copy has %d ports, want %d", when, len(v.ports), ports) })
 		}

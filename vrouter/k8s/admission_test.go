@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 )
 
@@ -14,9 +15,7 @@ import (
 func TestTheExampleLimitsWhoChoosesANetwork(t *testing.T) {
 	k := testcluster.Start(t, testcluster.Options{ServerOnly: true})
 	text, err := os.ReadFile("../../docs/fleet.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	policy := regexp.MustCompile("(?s)```yaml\n([^`]*kind: ValidatingAdmissionPolicy\n.*?)```").FindSubmatch(text)
 	if policy == nil {
 		t.Fatal("docs/fleet.md has no policy")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/store"
 )
 
@@ -15,47 +16,31 @@ import (
 func TestTheStoreServesTheNodesWithItsCertificates(t *testing.T) {
 	dir := t.TempDir()
 	a, err := openAuthority(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	own, err := sign(a, adminUser, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	files := store.TLS{CA: filepath.Join(dir, "ca.pem")}
 	if files.Cert, files.Key, err = own.write(dir, "store"); err != nil {
 		t.Fatal(err)
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	listen := free.Addr().String()
 	free.Close()
 	e, err := store.OpenEmbedded(store.EmbeddedOptions{Dir: dir, Listen: listen, TLS: files})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	again, err := openAuthority(dir) // as after a restart
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	nodes, err := sign(again, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	access := store.TLS{CA: files.CA}
 	if access.Cert, access.Key, err = nodes.write(dir, "node"); err != nil {
 		t.Fatal(err)
 	}
 	address, err := store.ParseAddress("etcd://" + listen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	client, err := store.OpenEtcd(address, access, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

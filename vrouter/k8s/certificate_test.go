@@ -13,19 +13,17 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"windtunnel/internal/must"
 )
 
 // A pod gets a certificate with the name of its own node only, and for the key that it made.
 func TestAPodGetsTheCertificateOfItsNode(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	request := func(node string) []byte {
 		raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: node}}, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw})
 	}
 	block, _ := pem.Decode(request("n1"))

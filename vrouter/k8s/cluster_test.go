@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/vrouter/api"
 )
@@ -150,9 +151,7 @@ func (k *installation) follow() func() string {
 	for _, app := range []string{StoreName, ControllerName, NodeName} {
 		logs := k.Command("kubectl", "-n", Namespace, "logs", "-f", "--tail=0", "--prefix", "-l", "app="+app)
 		logs.Stdout, logs.Stderr = &out, &out
-		if err := logs.Start(); err != nil {
-			k.T.Fatal(err)
-		}
+		must.Succeed(k.T, logs.Start())
 		all = append(all, logs)
 	}
 	return func() string {
@@ -169,9 +168,7 @@ func (k *installation) inventory() (all [][]string) {
 		var has []string
 		for _, pattern := range []string{"/opt/cni/bin/*", "/etc/cni/net.d/*", "/run/vrouter*", "/run/vrouter/*", "/var/lib/vrouter*", "/var/lib/vrouter/*"} {
 			files, err := filepath.Glob(n.Root + pattern)
-			if err != nil {
-				k.T.Fatal(err)
-			}
+			must.Succeed(k.T, err)
 			for _, f := range files {
 				has = append(has, "the file "+strings.TrimPrefix(f, n.Root))
 			}
@@ -235,9 +232,7 @@ func (k *installation) podsManifest() string {
 
 func (k *installation) pods() (list []pod) {
 	var all struct{ Items []pod }
-	if err := json.Unmarshal([]byte(k.kubectl("", "get", "pods", "-o", "json")), &all); err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, json.Unmarshal([]byte(k.kubectl("", "get", "pods", "-o", "json")), &all))
 	return all.Items
 }
 
@@ -344,13 +339,9 @@ func (k *installation) testRestart(t *testing.T) {
 func (k *installation) testOtherPlugin(t *testing.T) {
 	n := k.Nodes[0]
 	text, err := os.ReadFile(n.Root + ConflistPath("/etc/cni/net.d"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const other = "/etc/cni/net.d/00-other.conflist"
-	if err := os.WriteFile(n.Root+other, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(n.Root+other, text, 0o600))
 	defer os.Remove(n.Root + other)
 	k.kubectl("", "-n", Namespace, "rollout", "restart", "daemonset/"+NodeName)
 	k.await("an event names the file", func() bool {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 )
 
@@ -46,20 +47,14 @@ func TestConformance(t *testing.T) {
 	k := install(t, testcluster.Options{Subnets: true, E2E: true})
 	k.Step("one apply makes the nodes ready", k.testApply)
 	dns, err := os.ReadFile(k.Path("dns.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	k.kubectl(string(dns), "apply", "-f", "-")
 	k.kubectl("", "-n", "kube-system", "wait", "--for=condition=Ready", "pod/dns", "--timeout=60s")
 	_ = os.Remove(conformanceReport)
 	report, err := filepath.Abs(conformanceReport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	log, err := os.Create(strings.TrimSuffix(report, ".json") + ".log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer log.Close()
 	deadline, _ := t.Deadline()
 	limit := time.Until(deadline.Add(-2 * time.Minute)).Round(time.Second).String()
@@ -72,9 +67,7 @@ func TestConformance(t *testing.T) {
 		t.Fatalf("%v: %v; see %s", failed, err, log.Name())
 	}
 	var suites []struct{ SpecReports []caseReport }
-	if err := json.Unmarshal(text, &suites); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &suites))
 	results := map[string]string{}
 	for _, c := range suites[0].SpecReports {
 		if c.LeafNodeType != "It" || c.NumAttempts == 0 {
@@ -96,9 +89,7 @@ func TestConformance(t *testing.T) {
 // writeTable writes results into the table.
 func writeTable(t *testing.T, results map[string]string) {
 	text, err := os.ReadFile(conformanceTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	rule := "| case | result |\n| --- | --- |\n"
 	head, rows, found := strings.Cut(string(text), rule)
 	if !found {
@@ -114,7 +105,5 @@ func writeTable(t *testing.T, results map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		rule += fmt.Sprintf("| %s | %s |\n", name, all[name])
 	}
-	if err := os.WriteFile(conformanceTable, []byte(head+rule), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(conformanceTable, []byte(head+rule), 0o644))
 }

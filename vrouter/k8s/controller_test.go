@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -44,13 +45,9 @@ func (k *controlled) kubectl(stdin string, args ...string) string {
 // follow keeps a copy of the store until the end of the test.
 func (k *controlled) follow() {
 	a, err := store.ParseAddress("etcd+insecure://127.0.0.1:2379")
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 	s, err := store.OpenEtcd(a, store.TLS{}, func(ctx context.Context, address string) (net.Conn, error) { return k.Dial(ctx, "tcp", address) })
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 	k.fleet = fleet.New(s, fleet.Options{})
 	ctx, end := context.WithCancel(k.ctx)
 	ended := make(chan error, 1)
@@ -62,9 +59,7 @@ func (k *controlled) follow() {
 func (k *controlled) control() (stop func()) {
 	cmd := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "controller", "--store", "etcd+insecure://127.0.0.1:2379", "--kubeconfig", k.Path("kubeconfig"))
 	cmd.Stderr = k.T.Output()
-	if err := cmd.Start(); err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, cmd.Start())
 	stop = sync.OnceFunc(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
@@ -85,9 +80,7 @@ func (k *controlled) port(node, pod, uid string) string {
 	p, _, err := k.fleet.AddPort(k.ctx, model.PortRequest{Port: model.Port{
 		Network: "pods", Node: node, Origin: model.CNI, Owner: pod, Pod: model.Pod{Namespace: "default", Name: pod, UID: uid},
 	}})
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 	return p.Name
 }
 
@@ -128,15 +121,11 @@ func TestAClusterDeletesNodesAndPods(t *testing.T) {
 			k.kubectl(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": %q}}`, name), "create", "-f", "-")
 		}
 	}
-	if err := k.fleet.Apply(ctx, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.fleet.Apply(ctx, s))
 	k.Await("the default service account", func() bool { _, err := k.Kubectl("", "create", "serviceaccount", "default"); return err == nil })
 	// A workload that is not of Kubernetes, on a node that is not of Kubernetes.
 	other, _, err := k.fleet.AddPort(ctx, model.PortRequest{Port: model.Port{Network: "pods", Node: "bare", Origin: model.Added}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	x, y, z := k.pod("n1", "x"), k.pod("n2", "y"), k.pod("n3", "z")
 	k.port("n1", "x", "an earlier pod x")
 	k.port("n1", "gone", "a pod that no longer exists")
@@ -145,9 +134,7 @@ func TestAClusterDeletesNodesAndPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.kubectl("", "annotate", "pod", "static", configHash+"=hash of its file")
-	if err := k.fleet.PutRoute(ctx, model.Route{Network: "pods", Prefix: netip.MustParsePrefix("10.99.0.0/16"), Via: []model.Via{{Port: x}, {Port: z}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.fleet.PutRoute(ctx, model.Route{Network: "pods", Prefix: netip.MustParsePrefix("10.99.0.0/16"), Via: []model.Via{{Port: x}, {Port: z}}}))
 	nodes := []string{"bare", "n1", "n2", "n3", "n4"}
 
 	first := k.control()
@@ -170,9 +157,7 @@ func TestAClusterDeletesNodesAndPods(t *testing.T) {
 	})
 	leave()
 	<-left
-	if err := k.fleet.Leave(ctx, "n2"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.fleet.Leave(ctx, "n2"))
 	stopped := time.Now()
 	first()
 	k.await("node n2 is deleted after its agent has ended, by the next leader", []string{"bare", "n3"}, []string{other.Name, z})

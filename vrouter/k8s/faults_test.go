@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 )
 
@@ -141,9 +142,7 @@ func (k *installation) testStoreDeleted(t *testing.T) {
 }
 
 func (k *installation) testServerAway(t *testing.T) {
-	if err := k.Server.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, k.Server.Process.Kill())
 	k.Await("the API server has ended", func() bool { return !k.Answers() })
 	// An agent that starts waits for the API server.
 	k.Signal(k.Nodes[1], "KILL", "vrouter", "k8s", "node")

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -47,9 +48,7 @@ func startFollowing(t *testing.T) *following {
 	for _, o := range objects(t, small) {
 		if m := o["metadata"].(map[string]any); o["kind"] == "ClusterRole" && m["name"] == NodeName {
 			text, err := json.Marshal(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			k.kubectl(string(text), "create", "-f", "-")
 		}
 	}
@@ -81,9 +80,7 @@ func (k *following) step(name, namespace string, f func(t *testing.T)) {
 func (k *following) node(name string, limit int, refusal error) *followed {
 	k.T.Helper()
 	e, err := newEvents(k.config, name, slog.New(slog.NewTextHandler(k.T.Output(), nil)))
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 	ctx, end := context.WithCancel(k.ctx)
 	var wait sync.WaitGroup
 	k.T.Cleanup(func() { end(); wait.Wait() })
@@ -93,9 +90,7 @@ func (k *following) node(name string, limit int, refusal error) *followed {
 		k.T.Fatal(err)
 	}
 	services, err := followServices(k.config, e)
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 	wait.Go(func() {
 		services(ctx, func(all []service.Service) error {
 			f.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -22,9 +23,7 @@ import (
 func unsentEvents(t *testing.T) *events {
 	t.Helper()
 	e, err := newEvents(&rest.Config{}, "a", slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 
@@ -35,9 +34,7 @@ func slimmed(t *testing.T, uid types.UID, hash, version string, phase corev1.Pod
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", Protocol: corev1.ProtocolTCP, ContainerPort: 80}}}}},
 		Status:     corev1.PodStatus{Phase: phase},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return o.(*corev1.Pod)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -23,9 +24,7 @@ var small = Manifest{Image: "reg.test/vrouter:1", Network: "pods", Subnets: []ne
 func objects(t *testing.T, m Manifest) (all []map[string]any) {
 	t.Helper()
 	text, err := m.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for d := yaml.NewDecoder(bytes.NewReader([]byte(text))); ; {
 		var o map[string]any
 		err := d.Decode(&o)
@@ -74,9 +73,7 @@ func TestTheManifestHasAStoreUnlessTheOperatorRunsIt(t *testing.T) {
 // The kubelet writes an IPv6 address without brackets.
 func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
 	text, err := small.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !strings.Contains(text, "--listen=$(HOST_IP)\n") {
 		t.Errorf("the store must add the port itself:\n%s", text)
 	}
@@ -94,9 +91,7 @@ func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
 // to objects that are not vrouter's, except new events and requests for certificates.
 func TestTheRolesAreSmall(t *testing.T) {
 	text, err := small.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := []string{
 		// the agents
 		"[nodes], verbs: [get]", "[namespaces], verbs: [get, list, watch]", "[events], verbs: [create]",

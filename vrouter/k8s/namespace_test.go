@@ -34,9 +34,7 @@ func TestAClusterNamespaceChoosesTheNetworkOfItsPods(t *testing.T) {
 	k.Write("node.yaml", fmt.Sprintf("{node: a, fabric: [br0], socket: %q, state_dir: %q, run_dir: %q, limits: {routes: 4096, flows: 4096}}", socket, k.Path("state"), k.Path("run")))
 	agent := k.Command(program, "agent", "--config", k.Path("node.yaml"), "--kubeconfig", k.Path("kubeconfig"))
 	agent.Stderr = t.Output()
-	if err := agent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, agent.Start())
 	t.Cleanup(func() {
 		agent.Process.Signal(syscall.SIGTERM)
 		if err := agent.Wait(); err != nil {
@@ -49,9 +47,7 @@ func TestAClusterNamespaceChoosesTheNetworkOfItsPods(t *testing.T) {
 	client := api.Dial(socket)
 	defer client.Close()
 	k.Await("the agent answers", func() bool { _, err := client.Status(ctx); return err == nil })
-	if err := client.PutNode(ctx, api.NodeRequest{Node: model.Node{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr(testcluster.MasterAddress)}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, client.PutNode(ctx, api.NodeRequest{Node: model.Node{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr(testcluster.MasterAddress)}}}))
 	for i, name := range []string{"pods", "red"} {
 		if _, err := client.AddNetwork(ctx, model.Network{Name: name, Subnets: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88 + byte(i), 0, 0}), 16)}}); err != nil {
 			t.Fatal(err)
@@ -80,9 +76,7 @@ func TestAClusterNamespaceChoosesTheNetworkOfItsPods(t *testing.T) {
 	} {
 		var result struct{ IPs []struct{ Address string } }
 		out := verb("ADD", want.namespace, i)
-		if err := json.Unmarshal([]byte(out), &result); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(out), &result))
 		if want.says != "" && !strings.Contains(out, want.says) || want.says == "" && (len(result.IPs) != 1 || result.IPs[0].Address != want.address) {
 			t.Errorf("ADD in namespace %s: %s, want the address %q, or the error %q", want.namespace, out, want.address, want.says)
 		}

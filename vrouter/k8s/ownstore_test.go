@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 )
 
@@ -16,19 +17,13 @@ import (
 func TestAClusterWithoutPodCIDRs(t *testing.T) {
 	dir := t.TempDir()
 	authority, err := openAuthority(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	files := map[string][2]string{}
 	for name, address := range map[string]string{"server": testcluster.MasterAddress, "node": ""} {
 		p, err := sign(authority, name, strings.Fields(address)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		cert, key, err := p.write(dir, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		files[name] = [2]string{cert, key}
 	}
 	ca := filepath.Join(dir, "ca.pem")
@@ -50,9 +45,7 @@ func TestAClusterWithoutPodCIDRs(t *testing.T) {
 	address := "https://" + testcluster.MasterAddress + ":2579"
 	etcd := k.Command("etcd", "--data-dir", filepath.Join(dir, "etcd"), "--log-level", "error", "--listen-client-urls", address, "--advertise-client-urls", address, "--listen-peer-urls", "http://127.0.0.1:2580",
 		"--client-cert-auth", "--trusted-ca-file", ca, "--cert-file", files["server"][0], "--key-file", files["server"][1])
-	if err := etcd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, etcd.Start())
 	t.Cleanup(func() { etcd.Process.Signal(syscall.SIGTERM); _ = etcd.Wait() })
 	k.Step("with the store the nodes are ready", k.testApply)
 	k.Step("pods have any addresses of the network, and events of the nodes say so", k.testAnyAddress)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // An installation that was deleted and applied again is not removed because of the earlier deletion's event.
@@ -29,9 +31,7 @@ func TestAnInstallationThatIsBackIsNotRemoved(t *testing.T) {
 			fmt.Fprint(w, c.answer)
 		}))
 		token := filepath.Join(t.TempDir(), "token")
-		if err := os.WriteFile(token, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(token, nil, 0o600))
 		r := &removal{client: &client{base: server.URL, token: token, http: server.Client()}, objects: [][2]string{{"/api/v1/namespaces", "x"}}, begun: make(chan struct{})}
 		if c.begun {
 			close(r.begun)

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 )
 
@@ -73,9 +74,7 @@ func serveEcho() {
 // Kubernetes takes the node for lost, as it does when the API server was away for 40 s.
 func (k *installation) echoManifest(n *testcluster.Node, name string) string {
 	self, err := os.Executable()
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 	return fmt.Sprintf(`apiVersion: v1
 kind: Pod
 metadata: {name: %[1]s, labels: {app: %[1]s}}
@@ -109,9 +108,7 @@ func (k *installation) flow(n *testcluster.Node, from, target string, kept bool)
 		f.name += " by one connection"
 	}
 	ns, err := netns.GetFromPath(n.Root + k.space(n, from))
-	if err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, err)
 	ctx, end := context.WithCancel(context.Background())
 	ended, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -124,9 +121,7 @@ func (k *installation) flow(n *testcluster.Node, from, target string, kept bool)
 			f.run(ctx)
 		}
 	}()
-	if err := <-failed; err != nil {
-		k.T.Fatal(err)
-	}
+	must.Succeed(k.T, <-failed)
 	f.end = func() { end(); <-ended }
 	k.T.Cleanup(f.end)
 	k.Await(f.name+": the first answer", func() bool {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 const interval = 300 * time.Millisecond
@@ -207,12 +209,12 @@ func TestRepliesOfTheKernelArrive(t *testing.T) {
 		return list
 	}
 	want := []string{"127.0.0.1 true", "::1 true"}
-	for deadline := time.Now().Add(5 * time.Second); !slices.Equal(replies(), want) && time.Now().Before(deadline); {
-		time.Sleep(5 * time.Millisecond)
-	}
-	if got := replies(); !slices.Equal(got, want) {
-		t.Errorf("replies: %q, want %q", got, want)
-	}
+	must.Eventually(t, "replies", func() error {
+		if got := replies(); !slices.Equal(got, want) {
+			return fmt.Errorf("%q, want %q", got, want)
+		}
+		return nil
+	})
 	end()
 	wait.Wait()
 }

@@ -29,17 +29,6 @@ func connect(t *testing.T, c *storetest.Cluster, scheme string, files TLS) *Etcd
 	return s
 }
 
-// eventually calls f until it returns nil, for up to 20 s.
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	err := f()
-	for ; err != nil && time.Now().Before(deadline); err = f() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	must.Succeed(t, err)
-}
-
 // If one member of three dies or loses its link, commits are only delayed. If
 // two members are lost, commits fail and watches end with an error.
 func TestAClusterThatLosesMembers(t *testing.T) {
@@ -129,7 +118,7 @@ func TestAWatchIsToldThatTheStoreIsGone(t *testing.T) {
 	}
 	c.Rejoin(-1)
 	go func() { ended <- s.Watch(ctx, All, before+1, func(c Changes) { seen <- c }, func() {}) }()
-	eventually(t, func() error {
+	must.Eventually(t, "a commit succeeds", func() error {
 		_, err := s.Commit(ctx, Commit{Put: put("a", "4")})
 		return err
 	})
@@ -154,7 +143,7 @@ func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
 		t.Fatal("the holder does not notice")
 	}
 	c.Rejoin(-1)
-	eventually(t, func() error {
+	must.Eventually(t, "the store is in reach", func() error {
 		i, err := s.Read(context.Background(), 0)
 		if err == nil && len(i.Entries) > 0 {
 			err = fmt.Errorf("the key is still there: %v", i.Entries)
@@ -272,7 +261,7 @@ func TestADeletedKeyIsLostAfterACompactionAndAReconnect(t *testing.T) {
 	}
 	c.Kill(0)
 	c.StartMember(0)
-	eventually(t, func() error {
+	must.Eventually(t, "a commit succeeds", func() error {
 		_, err := s.Commit(ctx, Commit{Delete: []string{"alive/a"}})
 		return err
 	})

@@ -40,7 +40,7 @@ type runFigure struct {
 	trials []float64
 }
 
-// group is one side: one run, or several runs of the same software.
+// group has the runs of one side, which are of the same software.
 type group []*columns
 
 func (g group) first() *columns { return g[0] }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // aRun is a run that began and was last renewed some time ago, in whole seconds: the API
@@ -101,9 +103,7 @@ func TestOnlyEndedRunsAreRemoved(t *testing.T) {
 		aRun{name: "wt-begun", began: 2 * time.Hour, noLease: true}.objects())
 	c, s := simulate(t, objects...)
 	removed, running, err := c.clean(context.Background(), "wt-own")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	slices.Sort(removed)
 	if got := strings.Join(removed, " "); got != "wt-begun wt-killed" {
 		t.Errorf("removed %q, want the ended runs", got)
@@ -129,9 +129,7 @@ func TestASilentRunThatRenewsItsLeaseStays(t *testing.T) {
 			done <- c.ask(context.Background(), http.MethodPut, leasesPath("wt-slow")+"/"+leaseName, r.lease, nil)
 		})
 		removed, running, err := c.clean(context.Background(), "")
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, <-done)
 		if err != nil || len(removed) != 1 || removed[0] != "wt-dead" || len(running) != 1 {
 			t.Errorf("removed %v, %d go on, %v; want wt-dead removed", removed, len(running), err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/testbed/remote"
 )
@@ -82,7 +83,7 @@ func hasImage(n *node, tags []string) bool {
 // spaces lists the namespaces of runs.
 func (k *testCluster) spaces() (names []string) {
 	all, err := list[namespace](context.Background(), k.api, namespacesPath+"?labelSelector="+runLabel)
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	for _, n := range all {
 		names = append(names, n.Metadata.Name)
 	}
@@ -97,13 +98,6 @@ func (k *testCluster) cordon(i int, on bool) {
 // pods lists the pods of a run's namespace.
 func (k *testCluster) pods(namespace string) []podObject {
 	all, err := list[podObject](context.Background(), k.api, podsPath(namespace))
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	return all
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 )
 
@@ -25,10 +26,10 @@ func dialTo(t *testing.T, server string) (c *cluster, place string) {
 	path := filepath.Join(t.TempDir(), "kc")
 	writeKubeconfig(t, path, "one")
 	text, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "https://one", server)), 0o600))
+	must.Succeed(t, err)
+	must.Succeed(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "https://one", server)), 0o600))
 	c, err = dial(t.Context(), Options{Kubeconfig: path})
-	must(t, err)
+	must.Succeed(t, err)
 	t.Cleanup(c.close)
 	return c, fmt.Sprintf("API server %s (context one of %s)", server, path)
 }
@@ -145,7 +146,7 @@ func TestAnInterruptIsNoFaultOfTheCluster(t *testing.T) {
 func dialPlugin(ctx context.Context, t *testing.T, script string) (*cluster, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kc")
-	must(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1
+	must.Succeed(t, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters: [{name: one, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: user, user: {exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: sh, args: [-c, %q], interactiveMode: Never}}}]
@@ -163,7 +164,7 @@ func TestAPluginsOutputAndStatusPass(t *testing.T) {
 		"exit 7": "executable sh failed with exit code 7",
 	} {
 		c, err := dialPlugin(t.Context(), t, script)
-		must(t, err)
+		must.Succeed(t, err)
 		defer c.close()
 		err = c.checkAccess(t.Context())
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "renew the credentials") {
@@ -184,7 +185,7 @@ func TestAPluginThatHangsEnds(t *testing.T) {
 			}
 			t.Parallel()
 			fifo := filepath.Join(t.TempDir(), "alive")
-			must(t, syscall.Mkfifo(fifo, 0o600))
+			must.Succeed(t, syscall.Mkfifo(fifo, 0o600))
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			ended := make(chan error, 1)
@@ -197,10 +198,10 @@ func TestAPluginThatHangsEnds(t *testing.T) {
 				ended <- err
 			}()
 			alive, err := os.Open(fifo)
-			must(t, err)
+			must.Succeed(t, err)
 			defer alive.Close()
 			_, err = alive.Read(make([]byte, 1))
-			must(t, err)
+			must.Succeed(t, err)
 			if interrupt {
 				cancel(interrupted)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/report"
@@ -32,11 +33,11 @@ func (k *testCluster) start(user string, args ...string) *engine {
 	t := k.T
 	t.Helper()
 	program, err := filepath.Abs("../../../bin/windtunnel")
-	must(t, err)
+	must.Succeed(t, err)
 	e := &engine{Cmd: k.Command(program, append(args, "--kubeconfig", user)...)} // in k.Dir
 	e.Stdout, e.Stderr = &e.out, &e.out
 	e.Env = append(e.Env, k.environ()...)
-	must(t, e.Start())
+	must.Succeed(t, e.Start())
 	return e
 }
 
@@ -66,11 +67,11 @@ func measure(args ...string) []string {
 func (k *testCluster) resume() *engine {
 	t := k.T
 	program, err := filepath.Abs("../../../bin/windtunnel")
-	must(t, err)
+	must.Succeed(t, err)
 	e := &engine{Cmd: k.Command(program, "run", "--resume", "latest")}
 	e.Dir, e.Stdout, e.Stderr = t.TempDir(), &e.out, &e.out
 	e.Env = append(e.Env, k.environ()...)
-	must(t, e.Start())
+	must.Succeed(t, e.Start())
 	return e
 }
 
@@ -78,10 +79,10 @@ func (k *testCluster) resume() *engine {
 func (k *testCluster) load() *results.RunData {
 	k.T.Helper()
 	store, err := results.Open(k.Path("data/windtunnel/windtunnel.db"), results.Options{ReadOnly: true})
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	defer store.Close()
 	data, err := store.Load(results.Latest)
-	must(k.T, err)
+	must.Succeed(k.T, err)
 	return data
 }
 
@@ -102,7 +103,7 @@ func (k *testCluster) awaitTrial() (namespace string) {
 func (k *testCluster) tools() (n int) {
 	for _, node := range k.Nodes {
 		all, err := filepath.Glob(node.Root + "/proc/[0-9]*/cmdline")
-		must(k.T, err)
+		must.Succeed(k.T, err)
 		for _, path := range all {
 			text, err := os.ReadFile(path)
 			if err == nil && strings.Contains(string(text), "windtunnel\x00traffic\x00") {
@@ -158,7 +159,7 @@ func TestACluster(t *testing.T) {
 	step("an interrupted run removes everything", func(t *testing.T) {
 		e := k.start("limited", measure("--trials", "3", "--scenario", "cni/stream")...)
 		k.awaitTrial()
-		must(t, e.Process.Signal(syscall.SIGINT))
+		must.Succeed(t, e.Process.Signal(syscall.SIGINT))
 		if said, exit := e.wait(t); exit != 130 {
 			t.Errorf("exit status %d, output:\n%s", exit, said)
 		}
@@ -180,7 +181,7 @@ func TestACluster(t *testing.T) {
 			t.Errorf("%d agents were reached by WebSocket and %d by SPDY, want all by WebSocket", ws, spdy)
 		}
 		k.testFault("agent", func(string) {
-			must(t, k.Server.Process.Kill())
+			must.Succeed(t, k.Server.Process.Kill())
 			_ = k.Server.Wait()
 			time.Sleep(2 * time.Second)
 			k.StartServer("--feature-gates", "TranslateStreamCloseWebsocketRequests=false") // the next trials use SPDY
@@ -301,12 +302,12 @@ func (k *testCluster) testMatrix(t *testing.T) {
 // testQuota makes a quota in the run's namespace before the run can make its pods: without
 // the controllers the namespace has no service account, which pods need.
 func (k *testCluster) testQuota(t *testing.T) {
-	must(t, k.Controllers.Process.Signal(syscall.SIGSTOP))
+	must.Succeed(t, k.Controllers.Process.Signal(syscall.SIGSTOP))
 	resumed := false
 	resume := func() {
 		if !resumed {
 			resumed = true
-			must(t, k.Controllers.Process.Signal(syscall.SIGCONT))
+			must.Succeed(t, k.Controllers.Process.Signal(syscall.SIGCONT))
 		}
 	}
 	defer resume()
@@ -385,7 +386,7 @@ func (k *testCluster) kill(args ...string) (namespace string) {
 	t.Helper()
 	e := k.start("limited", measure(args...)...)
 	k.awaitTrial()
-	must(t, e.Process.Kill())
+	must.Succeed(t, e.Process.Kill())
 	e.wait(t)
 	k.Await("the tools end on the nodes", func() bool { return k.tools() == 0 })
 	left := k.spaces()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/report"
@@ -59,10 +60,10 @@ func (k *testCluster) testFlannel(t *testing.T) {
 		}
 	}
 	node, err := space.Open(k.Nodes[0].Namespace)
-	must(t, err)
+	must.Succeed(t, err)
 	defer node.Close()
 	tunnel, err := node.Link("flannel.1")
-	must(t, err)
+	must.Succeed(t, err)
 	_, vxlan := tunnel.(*netlink.Vxlan)
 	carried := float64(tunnel.Attrs().Statistics.TxBytes)
 	if least := throughput["cni/stream"] / 8; !vxlan || carried < least {

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/system"
 )
 
@@ -179,7 +180,7 @@ func TestChosenNodesRunLinuxOnOneArchitecture(t *testing.T) {
 
 func TestPodsThatCannotRunSayWhy(t *testing.T) {
 	containers := func(state string) (list []containerStatus) {
-		must(t, json.Unmarshal([]byte(`[{"image": "reg/w:1", "state": {`+state+`}}]`), &list))
+		must.Succeed(t, json.Unmarshal([]byte(`[{"image": "reg/w:1", "state": {`+state+`}}]`), &list))
 		return list
 	}
 	waiting := func(reason string) podStatus {
@@ -253,9 +254,7 @@ func TestPodsOfManyNodesHaveValidNames(t *testing.T) {
 	for i := range 100 {
 		node := ready(fmt.Sprint("n", i), at("192.0.2.1"))
 		m, err := newMachine(nil, &runObjects{}, node, i, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, p := range m.pods {
 			if !label.MatchString(p.name) || seen[p.name] {
 				t.Errorf("node %d: pod %q: used before %t", i, p.name, seen[p.name])

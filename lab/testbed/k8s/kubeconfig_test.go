@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // writeKubeconfig writes a kubeconfig with the contexts one and two, whose servers have these
@@ -19,7 +21,7 @@ users: [{name: user, user: {token: x}}]
 contexts: [{name: one, context: {cluster: one, user: user}}, {name: two, context: {cluster: two, user: user}}]
 current-context: %s
 `, current)
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // A resumed run uses the cluster of its run, also from another directory, with another current
@@ -28,8 +30,8 @@ func TestTheClusterIsRecordedForGood(t *testing.T) {
 	needKubectl(t)
 	dir := t.TempDir()
 	file, home, empty := filepath.Join(dir, "kc"), filepath.Join(dir, ".kube", "config"), filepath.Join(dir, "empty")
-	must(t, os.Mkdir(filepath.Join(dir, ".kube"), 0o700))
-	must(t, os.WriteFile(empty, nil, 0o600))
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, ".kube"), 0o700))
+	must.Succeed(t, os.WriteFile(empty, nil, 0o600))
 	t.Setenv("HOME", dir)
 	for _, c := range []struct {
 		name, env string
@@ -77,7 +79,7 @@ func TestAFileThatIsNoKubeconfigIsNamed(t *testing.T) {
 		"{apiVersion: apps/v1, kind: Deployment}": `config file "kc": it is no kubeconfig; correct --kubeconfig`,
 		"{apiVersion: v1, kind: Config}":          "no kubeconfig with a current context; give --kubeconfig and --context",
 	} {
-		must(t, os.WriteFile("kc", []byte(text), 0o600))
+		must.Succeed(t, os.WriteFile("kc", []byte(text), 0o600))
 		if _, err := readConfig(t.Context(), Options{Kubeconfig: "kc"}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "struct") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

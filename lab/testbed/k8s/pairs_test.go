@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
 	"windtunnel/lab/suite"
@@ -18,24 +19,18 @@ func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
 	c, _ := simulate(t, aNode("n1", at("192.0.2.1")), aNode("n2", at("192.0.2.2")), aNode("n3", at("192.0.2.3")), aNode("n4", cordoned), aNode("n5", withTaint))
 	o := Options{Least: 2, Service: true, Pairs: true}
 	chosen, left, err := c.choose(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(left) != 2 || !strings.Contains(left[0], "kubectl uncordon n4") || !strings.Contains(left[1], "node n5 has a taint") {
 		t.Errorf("left out %q, want n4 and n5", left)
 	}
 	x := &Executor{cluster: c, objects: &runObjects{namespace: "wt-run1"}}
 	for i, n := range chosen {
 		m, err := newMachine(c, x.objects, n, i, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		m.cpus, m.hello, m.survey = []int{0, 1}, agent.Hello{Boot: n.Metadata.Name}, &host.Survey{Device: host.Device{Name: "eth0", MTU: 1500}}
 		x.machines = append(x.machines, m)
 	}
-	if err := x.makeServices(context.Background(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, x.makeServices(context.Background(), o))
 	m, err := suite.NewMatrix(x.Nodes(), "all", 1)
 	if err != nil || m.Len() != 6 {
 		t.Fatalf("%d pairs of %v (%v), want 6", m.Len(), x.Nodes(), err)
@@ -43,9 +38,7 @@ func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
 	for i := range m.Len() {
 		pair := m.Pair(i)
 		between, err := testbed.Chooser(x).Between(pair.From, pair.To)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, cluster := between.(testbed.Cluster)
 		sc := suite.Scenario{System: "service", Fabric: suite.Fabric{MTU: 1500}, Workload: suite.Workload{IPVersion: 4}, Pairs: 1}
 		_, unable := between.Requires(&sc, system.ServiceIP{}.About())

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 // simulated is an API server that only stores objects. A service gets an address.
@@ -39,9 +41,9 @@ func simulate(t *testing.T, objects ...any) (*cluster, *simulated) {
 			collection = leasesPath(o.Metadata.Namespace)
 		}
 		text, err := json.Marshal(o)
-		must(t, err)
+		must.Succeed(t, err)
 		object := map[string]any{}
-		must(t, json.Unmarshal(text, &object))
+		must.Succeed(t, json.Unmarshal(text, &object))
 		s.objects[collection+"/"+nameOf(object)] = object
 	}
 	return c, s

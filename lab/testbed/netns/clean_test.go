@@ -194,10 +194,10 @@ func hasEnded(pid int) bool {
 
 // waitForFamily waits until a process has so many descendants, itself
 // included, and lists them.
-func waitForFamily(t *testing.T, pid, many int) []int {
+func waitForFamily(t *testing.T, pid, many int) (family []int) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		family := []int{pid}
+	must.Become(t, fmt.Sprintf("the family has %d members", many), func() bool {
+		family = []int{pid}
 		for i := 0; i < len(family); i++ {
 			kids, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", family[i], family[i]))
 			for _, k := range strings.Fields(string(kids)) {
@@ -206,13 +206,9 @@ func waitForFamily(t *testing.T, pid, many int) []int {
 				family = append(family, kid)
 			}
 		}
-		if len(family) == many {
-			return family
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the family is %v; %d members were to be expected", family, many)
-		}
-	}
+		return len(family) == many
+	})
+	return family
 }
 
 // Files and mounts whose namespace somebody else removed are found by

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/host"
 	"windtunnel/lab/space"
 )
@@ -39,14 +40,10 @@ func (s *site) connectUntilCopying(ctx context.Context) <-chan error {
 		}
 		done <- err
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if unfinished, _ := filepath.Glob(s.Path("program-b/*.new.*")); len(unfinished) > 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatal("the copy to host b did not begin")
-		}
-	}
+	must.Become(s.t, "the copy to host b has begun", func() bool {
+		unfinished, _ := filepath.Glob(s.Path("program-b/*.new.*"))
+		return len(unfinished) > 0
+	})
 	s.cut(1)
 	return done
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/sample"
@@ -206,15 +207,13 @@ func TestAnEngineThatIsKilledLeavesNothingOnTheHosts(t *testing.T) {
 		t.Errorf("during the run there are the namespaces %v: the test does not test", left)
 	}
 	s.Must(cmd.Process.Kill())
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		left := leftovers(t, id)
-		if len(left) == 0 && len(s.Processes(0)) == 1 && len(s.Processes(1)) == 1 { // sshd
-			break
+	must.Eventually(t, "nothing is left after the kill", func() error {
+		left, a, b := leftovers(t, id), s.Processes(0), s.Processes(1)
+		if len(left) == 0 && len(a) == 1 && len(b) == 1 { // sshd
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after the kill there are the namespaces %v and the processes %v and %v", left, s.Processes(0), s.Processes(1))
-		}
-	}
+		return fmt.Errorf("there are the namespaces %v and the processes %v and %v", left, a, b)
+	})
 	if after := s.dataDevice(1); after != before {
 		t.Errorf("the data device was %q before the run, and is %q after the kill", before, after)
 	}

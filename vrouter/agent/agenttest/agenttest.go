@@ -176,17 +176,5 @@ func TinyDisk(t testing.TB) string {
 	return dir
 }
 
-// Eventually waits until a condition holds.
-func Eventually(t testing.TB, what string, is func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err = is(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s: %v", what, err)
-}
-
 // LockThread locks the goroutine to its thread. The thread ends with the goroutine.
 func LockThread() { runtime.LockOSThread() }

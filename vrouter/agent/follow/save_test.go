@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"windtunnel/internal/must"
-	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
@@ -51,7 +50,7 @@ func TestTheNewestSliceIsSavedInTheBackgroundAndAtTheEnd(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() { f.saveSlices(ctx) })
 	keep(1)
-	agenttest.Eventually(t, "the first slice is saved", func() error {
+	must.Eventually(t, "the first slice is saved", func() error {
 		if f.saved(t) != 1 {
 			return context.DeadlineExceeded
 		}

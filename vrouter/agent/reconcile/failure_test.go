@@ -285,7 +285,7 @@ func TestFailuresOfSingleObjectsDoNotAffectTheOthers(t *testing.T) {
 		}
 		if n.check(t); i%10 == 0 {
 			n.Pass(Noticing) // a fault that starts is an event of the kernel
-			agenttest.Eventually(t, fmt.Sprintf("step %d", i), n.settled)
+			must.Eventually(t, fmt.Sprintf("step %d", i), n.settled)
 			n.check(t)
 			partial += len(n.Last.left)
 			for o := range n.Last.Failures {
@@ -300,7 +300,7 @@ func TestFailuresOfSingleObjectsDoNotAffectTheOthers(t *testing.T) {
 		f.set(t, false)
 		f.on = false
 	}
-	agenttest.Eventually(t, "all objects in force", n.settled)
+	must.Eventually(t, "all objects in force", n.settled)
 	n.check(t)
 	if partial == 0 {
 		t.Error("no retry left the other ports alone")
@@ -341,7 +341,7 @@ func TestARetryChecksOnlyTheFailedObject(t *testing.T) {
 	}
 	n.faults[0].set(t, false)
 	n.RetrySoon()
-	agenttest.Eventually(t, "the port in its namespace", n.settled)
+	must.Eventually(t, "the port in its namespace", n.settled)
 	if n.Repairs != 0 {
 		t.Errorf("%d repairs, want none", n.Repairs)
 	}
