@@ -135,6 +135,18 @@ func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	return nil
 }
 
+// receiver returns the port to which packets of a network's workloads to an address go; nil: none is
+// known.
+func (v *snapshot) receiver(network string, ip netip.Addr) *model.Port {
+	for _, name := range append([]string{network}, model.Leaks(v.want.State.Networks)[network]...) {
+		n, _ := v.want.Network(name)
+		if _, in := n.Subnet(ip); in {
+			return v.portAt(name, ip)
+		}
+	}
+	return nil
+}
+
 // deniedFrame says which port and rule deny a frame that the policy of a vif dropped. entered: the frame
 // came from the vif's workload; its receiver may be on this node too.
 func (v *snapshot) deniedFrame(vif uint32, entered bool, frame []byte) string {
@@ -154,7 +166,7 @@ func (v *snapshot) deniedHere(p *model.Port, o opening) string {
 	if words := v.denial(p, model.Egress, o); words != "" {
 		return words
 	}
-	if to := v.portAt(p.Network, o.destination); to != nil && to.Node == p.Node {
+	if to := v.receiver(p.Network, o.destination); to != nil && to.Node == p.Node {
 		return v.denial(to, model.Ingress, o)
 	}
 	return ""
@@ -163,7 +175,7 @@ func (v *snapshot) deniedHere(p *model.Port, o opening) string {
 // deniedThere says where the node of the receiver drops a packet of a port by policy; "": it does
 // not. The receiver's flows are unknown here.
 func (v *snapshot) deniedThere(p *model.Port, o opening) string {
-	to := v.portAt(p.Network, o.destination)
+	to := v.receiver(p.Network, o.destination)
 	if to == nil || to.Node == p.Node {
 		return ""
 	}

@@ -19,7 +19,8 @@ const (
 )
 
 // Compile derives a node's tables from a valid slice whose defaults are filled in. The
-// tables have the networks that have ports on the node. Compile allocates numbers in ids,
+// tables have the networks that have ports on the node, and the routes that these take from other
+// networks. Compile allocates numbers in ids,
 // even if it returns an error: to try a slice, use a Clone. If the ids of vifs or nexthops
 // are all in use, the error is a *LimitError. With facts.Partial, the errors of single
 // networks are in Tables.Refused. Equal inputs result in equal tables.
@@ -41,6 +42,7 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.grouping()
 	c.nodePeers()
 	c.gatewayPeers()
+	c.takers()
 	c.senders()
 	c.room()
 	c.networks()
@@ -48,6 +50,7 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.floods()
 	c.staticRoutes()
 	c.nodeRoutes()
+	c.leakedRoutes()
 	c.subnets()
 	if c.accepts(model.VXLAN) {
 		c.t.Settings.VXLANPort = layout.Network16(c.state.Settings.VXLANPort)
@@ -70,6 +73,7 @@ type compiler struct {
 	t     Tables
 
 	here     map[string]*network // networks that have ports on this node, by name
+	nets     map[string]*network // these, and the networks whose routes they take
 	peers    map[string]*tunnel  // tunnels to nodes that share a network with this node, by name
 	foreign  map[string]*tunnel  // tunnels to gateways of a network in here, by name
 	count    map[place]tally
@@ -87,7 +91,10 @@ type network struct {
 	members map[string]bool // names of the other nodes with ports of the network
 	host    *model.Port     // with NodeAccess: the port that connects this node itself; nil: none
 	flood   []layout.Member
-	mtu     uint16 // MTU of its ports, bytes
+	mtu     uint16     // MTU of its ports, bytes
+	from    []*network // networks whose routes it takes, by id
+	claims  []claim    // prefixes of its own and of these networks, in their order; nil: from is empty
+	takers  []taker    // networks on this node that take its routes
 }
 
 // speaks6 reports whether the network has an IPv6 subnet.
@@ -98,7 +105,7 @@ func (n *network) speaks6() bool {
 func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Compiled) *compiler {
 	c := &compiler{
 		state: state, facts: facts, ids: ids, count: last.countPorts(state.All),
-		here: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
+		here: map[string]*network{}, nets: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
 		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{},
 		t: Tables{
 			Vifs: map[uint32]layout.Vif{}, Ports: map[uint32]string{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]layout.Route{},
@@ -119,16 +126,18 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 	return c
 }
 
-// findNetworks finds the networks with ports on this node, and the other nodes with ports of
-// these networks.
+// findNetworks finds the networks with ports on this node, the networks whose routes these take, and
+// the other nodes with ports of them.
 func (c *compiler) findNetworks(node string) {
 	for _, n := range c.state.Networks {
 		if c.count[place{n.Name, node}].ports > 0 {
 			c.here[n.Name] = &network{Network: n, members: map[string]bool{}}
+			c.nets[n.Name] = c.here[n.Name]
 		}
 	}
+	c.findLeaks()
 	for at := range c.count {
-		if n := c.here[at.network]; n != nil && at.node != node {
+		if n := c.nets[at.network]; n != nil && at.node != node {
 			n.members[at.node] = true
 		}
 	}

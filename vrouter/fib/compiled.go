@@ -2,7 +2,9 @@ package fib
 
 import (
 	"maps"
+	"net/netip"
 	"reflect"
+	"slices"
 
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -51,8 +53,19 @@ func (c *Compiled) countPorts(ports []*model.Port) map[place]tally {
 func (c *Compiled) RouteCount() int {
 	n := len(c.Routes)
 	for at, l := range c.legs {
-		if !l.unreachable {
+		if !l.unreachable && l.vrf != 0 {
 			n += c.count[at].addresses
+		}
+		for _, t := range l.takers {
+			switch {
+			case l.leaked == 0:
+			case len(t.without) == 0:
+				n += c.count[at].addresses
+			default:
+				for _, p := range c.slice.On(at.network, at.node) {
+					n += len(slices.DeleteFunc(slices.Clone(p.IPs), func(a netip.Addr) bool { return !t.takes(a) }))
+				}
+			}
 		}
 	}
 	return n
@@ -60,11 +73,21 @@ func (c *Compiled) RouteCount() int {
 
 // leg has the values that all routes to the ports of a network on one node share.
 type leg struct {
-	vrf                  uint32
+	hop
+	takers []taker
+}
+
+func (l leg) equal(o leg) bool {
+	return l.hop == o.hop && slices.EqualFunc(l.takers, o.takers, taker.equal)
+}
+
+type hop struct {
+	vrf                  uint32 // 0: the network has no ports on this node
 	bridges              bool
 	remote               uint32 // id of the other node; 0: this node
 	unreachable          bool
 	routed, label        uint32 // nexthop of routes, and its label
+	leaked               uint32 // nexthop of the routes of other networks, with the same label; 0: unreachable from them
 	bridged, framesLabel uint32 // nexthop of bridge entries, and its label
 }
 
@@ -73,14 +96,18 @@ type leg struct {
 func (c *compiler) legs() map[place]leg {
 	all := map[place]leg{}
 	for at := range c.count {
-		n := c.here[at.network]
+		n := c.nets[at.network]
 		if n == nil || at.node == c.self.Name {
 			continue
 		}
-		l := leg{vrf: n.ID, bridges: n.Bridges(), remote: c.remoteID(at.node), unreachable: true}
+		l := leg{hop{bridges: n.Bridges(), remote: c.remoteID(at.node), unreachable: true}, n.takers}
+		if c.here[at.network] != nil {
+			l.vrf = n.ID
+		}
 		if t := c.peers[at.node].in(n); t != nil {
 			l.unreachable = false
 			l.routed, l.label = t.nexthop(!n.Routes()), t.label(n, !n.Routes())
+			l.leaked = t.leaked()
 			l.bridged, l.framesLabel = t.bridged, t.label(n, true)
 		}
 		all[at] = l
@@ -96,19 +123,31 @@ func (l leg) addTo(t *Tables, p *model.Port) {
 		return
 	}
 	r := layout.Route{Nexthop: l.routed, Label: l.label}
-	if l.bridges {
+	if l.bridges && l.vrf != 0 {
 		r.MAC, r.Flags = p.MAC, layout.RouteMAC
 		t.Bridge[layout.BridgeKey{VRF: l.vrf, MAC: p.MAC}] = layout.BridgeEntry{Nexthop: l.bridged, Label: l.framesLabel}
 	}
 	for _, a := range p.IPs {
-		t.Routes[hostKey(l.vrf, a)] = r
+		if l.vrf != 0 {
+			t.Routes[hostKey(l.vrf, a)] = r
+		}
+		for _, k := range l.takers {
+			if l.leaked != 0 && k.takes(a) {
+				t.Routes[hostKey(k.vrf, a)] = layout.Route{Nexthop: l.leaked, Label: l.label}
+			}
+		}
 	}
 }
 
 // addSenders adds the allow_sources of a port on another node to tables.
 func (l leg) addSenders(t *Tables, p *model.Port) {
 	for _, s := range p.AllowSources {
-		t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
+		if l.vrf != 0 {
+			t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
+		}
+		for _, k := range l.takers {
+			t.Senders[layout.SenderOf(k.vrf, l.remote, s)] = layout.Sender{Known: 1}
+		}
 	}
 }
 
@@ -153,8 +192,9 @@ func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 		}
 	})
 	for at := range c.count {
-		again[at] = again[at] || last.count[at].ports > 0 && last.legs[at] != c.legs[at]
+		again[at] = again[at] || last.count[at].ports > 0 && !last.legs[at].equal(c.legs[at])
 	}
+	c.sharers(last, again)
 	for at, all := range again {
 		if all {
 			last.addPlace(&before, at)
@@ -162,6 +202,25 @@ func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 		}
 	}
 	return before, after
+}
+
+// sharers adds places to again: ports of a node in several networks can share a sender in a network
+// that takes the routes of all these.
+func (c *Compiled) sharers(last *Compiled, again map[place]bool) {
+	leaking, nodes := map[string]bool{}, map[string]bool{}
+	for _, legs := range []map[place]leg{last.legs, c.legs} {
+		for at, l := range legs {
+			leaking[at.node] = leaking[at.node] || len(l.takers) > 0
+		}
+	}
+	for at, all := range again {
+		nodes[at.node] = nodes[at.node] || all && leaking[at.node]
+	}
+	for _, count := range []map[place]tally{last.count, c.count} {
+		for at := range count {
+			again[at] = again[at] || nodes[at.node]
+		}
+	}
 }
 
 func (c *Compiled) addPlace(t *Tables, at place) {

@@ -29,8 +29,9 @@ type Tables struct {
 
 // Kinds of a Problem.
 const (
-	kindRoute  = "route"  // its name has the network and the prefix
-	kindTunnel = "tunnel" // its name is a node, or a gatewayName
+	kindRoute   = "route"  // its name has the network and the prefix
+	kindTunnel  = "tunnel" // its name is a node, or a gatewayName
+	kindNetwork = "network"
 )
 
 // Problem is an object that cannot be in force until the desired state or the underlay changes.

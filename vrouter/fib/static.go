@@ -18,36 +18,47 @@ func (c *compiler) staticRoutes() {
 		if n == nil || !n.Routes() {
 			continue
 		}
-		var members []layout.Member
-		for _, v := range r.Via {
-			if m, ok := c.via(v, n); ok {
-				members = append(members, m)
-			}
-		}
-		route := layout.Route{}
-		switch {
-		case len(members) == 0 && !r.Discard:
+		route, reachable := c.staticRoute(r, n, "ecmp", func(t *tunnel) uint32 { return t.ip })
+		if !reachable && !r.Discard {
 			c.warn(kindRoute, r.Network+" "+r.Prefix.String(), "route %s of network %q has no reachable next hop: its packets are dropped", r.Prefix, r.Network)
-		case len(members) == 1 && len(r.Via) == 1:
-			route = layout.Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
-		case len(members) > 0: // a composite even with one member left: flows refer to the composite's id
-			route.Nexthop = c.nexthop(fmt.Sprintf("ecmp %s %s", r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members})
 		}
 		c.t.Routes[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}] = route
 	}
 }
 
-// subnets adds a route that discards packets to unused addresses of a subnet. Without
-// it these packets would leave the network by a route with a shorter prefix, such as a
-// default route to a gateway.
+// staticRoute makes a route of a network. through returns the nexthop of a tunnel to a node. kind is
+// the first word of the name if the nexthop is a composite.
+func (c *compiler) staticRoute(r model.Route, n *network, kind string, through func(*tunnel) uint32) (route layout.Route, reachable bool) {
+	var members []layout.Member
+	for _, v := range r.Via {
+		if m, ok := c.via(v, n, through); ok {
+			members = append(members, m)
+		}
+	}
+	switch {
+	case len(members) == 0:
+		return route, false
+	case len(members) == 1 && len(r.Via) == 1:
+		return layout.Route{Nexthop: members[0].Nexthop, Label: members[0].Label}, true
+	}
+	// a composite even with one member left: flows refer to the composite's id
+	route.Nexthop = c.nexthop(fmt.Sprintf("%s %s %s", kind, r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members})
+	return route, true
+}
+
+// subnets adds a route that discards packets to unused addresses of a subnet, also of a network
+// whose routes are taken. Without it these packets would leave the network by a route with a shorter
+// prefix, such as a default route to a gateway.
 func (c *compiler) subnets() {
 	for _, n := range c.here {
 		if !n.Routes() {
 			continue
 		}
-		for _, s := range n.Subnets {
-			if c.hasShorter(RouteKey{VRF: n.ID, Prefix: s.Masked()}) {
-				c.addRoute(n, s, layout.Route{})
+		for _, of := range append([]*network{n}, n.from...) {
+			for _, s := range of.Subnets {
+				if _, covered := n.claimed(of, s); !covered && c.hasShorter(RouteKey{VRF: n.ID, Prefix: s.Masked()}) {
+					c.addRoute(n, s, layout.Route{})
+				}
 			}
 		}
 	}
@@ -65,8 +76,8 @@ func (c *compiler) hasShorter(k RouteKey) bool {
 }
 
 // via returns the composite member for a next hop; false: this node cannot reach the
-// next hop.
-func (c *compiler) via(v model.Via, n *network) (layout.Member, bool) {
+// next hop. through is as in staticRoute.
+func (c *compiler) via(v model.Via, n *network, through func(*tunnel) uint32) (layout.Member, bool) {
 	if v.Gateway != "" {
 		return c.viaGateway(v.Gateway, n)
 	}
@@ -82,7 +93,8 @@ func (c *compiler) via(v model.Via, n *network) (layout.Member, bool) {
 	if t == nil {
 		return layout.Member{}, false
 	}
-	return layout.Member{Nexthop: t.ip, Label: t.label(n, false)}, true
+	id := through(t)
+	return layout.Member{Nexthop: id, Label: t.label(n, false)}, id != 0
 }
 
 func (c *compiler) viaGateway(name string, n *network) (layout.Member, bool) {

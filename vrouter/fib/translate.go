@@ -88,6 +88,7 @@ func (c *compiler) translated(n *model.Node, t *tunnel) uint32 {
 		p.Source, p.Destination, p.Locators = c.self.Locator.Addr(), n.Locator.Addr(), LocatorsOf(c.self.Locator, n.Locator)
 		nexthop.Paths = append(nexthop.Paths, p)
 	}
+	t.outer = t.ip
 	nexthop.MTU = clampMTU(mtu - Overhead(model.Translated, false, false))
 	t.ip = c.nexthop("tunnel "+n.Name+" "+string(model.Translated), nexthop)
 	if t.encap == model.Translated {

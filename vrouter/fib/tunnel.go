@@ -15,6 +15,7 @@ type tunnel struct {
 	ip, ethernet uint32 // nexthops of IP and Ethernet payload; 0: not needed
 	// nexthop of frames to a known MAC address; with bridges it differs from ethernet
 	bridged uint32
+	outer   uint32 // nexthop of IP payload with outer headers, if ip translates; 0: none
 	formats
 	v6    bool // the outer header is IPv6
 	mtu   int  // of the outer IP packet
@@ -92,15 +93,15 @@ type payloads struct{ ip, ethernet bool }
 
 // needsOf returns the payloads that a node receives in the networks whose id is first … last.
 func (c *compiler) needsOf(n *model.Node, first, last uint32) payloads {
-	return c.needs(func(here *network) bool { return here.members[n.Name] && here.ID >= first && here.ID <= last })
+	return c.needs(func(of *network) bool { return of.members[n.Name] && of.ID >= first && of.ID <= last })
 }
 
 // needs returns the payloads that a peer receives in the networks for which has returns true.
 func (c *compiler) needs(has func(*network) bool) (p payloads) {
-	for _, n := range c.here {
+	for _, n := range c.nets {
 		if has(n) {
 			p.ip = p.ip || n.Routes()
-			p.ethernet = p.ethernet || n.Bridges()
+			p.ethernet = p.ethernet || n.Bridges() && c.here[n.Name] != nil
 		}
 	}
 	return p
@@ -264,7 +265,7 @@ func (c *compiler) gatewayPeers() {
 // also reports whether the gateway serves a network with ports on this node.
 func (c *compiler) gatewayNeeds(g *model.Gateway, routed map[gatewayIn]bool) (needs payloads, serves bool) {
 	for _, gn := range g.Networks {
-		n := c.here[gn.Network]
+		n := c.nets[gn.Network]
 		if n == nil {
 			continue
 		}
@@ -272,7 +273,7 @@ func (c *compiler) gatewayNeeds(g *model.Gateway, routed map[gatewayIn]bool) (ne
 		if n.Routes() && (len(gn.Prefixes) > 0 || routed[gatewayIn{g.Name, n.Name}]) {
 			needs.ip = true
 		}
-		if n.Bridges() && (len(gn.MACs) > 0 || gn.Flood) {
+		if c.here[n.Name] != nil && n.Bridges() && (len(gn.MACs) > 0 || gn.Flood) {
 			needs.ethernet = true
 		}
 	}

@@ -15,7 +15,7 @@ type packet struct {
 	dmac   model.MAC
 	smac   model.MAC  // of a bridged frame
 	ip     netip.Addr // zero: no IP packet
-	source netip.Addr // of a bridged frame with an IP packet
+	source netip.Addr // of an IP packet; zero in a routed packet: its source is not checked
 	hash   [2]int     // of the flow, at the node that sends and at the one that gets it
 }
 
@@ -46,6 +46,9 @@ type world struct {
 	t      testing.TB
 	state  model.State
 	tables map[string]Tables
+	leaks  map[string][]string // of model.Leaks
+
+	crossed int // packets that reached a port of another network
 }
 
 func (w *world) nexthop(node string, id uint32) Nexthop {
@@ -198,7 +201,7 @@ func (w *world) fromFabric(node string, o outer) []end {
 			}
 			return []end{w.deliver(node, w.nexthop(node, to.Nexthop), true, packet{dmac: to.MAC, smac: from.MAC})}
 		}
-		return []end{w.arriveRouted(node, o.label, o.inner)}
+		return []end{w.arriveFrom(node, sender, o.label, o.inner)}
 	}
 	targets := t.ILM
 	if o.encap == model.VXLAN {
@@ -218,9 +221,9 @@ func (w *world) fromFabric(node string, o outer) []end {
 	}
 	switch {
 	case n.Type == VRFTranslate && !o.ethernet:
-		return []end{w.arriveRouted(node, n.VRF, o.inner)}
+		return []end{w.arriveFrom(node, sender, n.VRF, o.inner)}
 	case (n.Type == VRFTranslate || n.Type == L2Receive) && o.ethernet:
-		return w.arriveBridged(node, n.VRF, vrf, o.inner)
+		return w.arriveBridged(node, sender, n.VRF, vrf, o.inner)
 	}
 	return []end{{node: node, drop: "no_nexthop"}}
 }
@@ -245,9 +248,17 @@ func (w *world) arriveRouted(node string, vrf uint32, p packet) end {
 	return w.deliver(node, n, false, p)
 }
 
-func (w *world) arriveBridged(node string, id uint32, vrf layout.VRF, p packet) []end {
+// arriveFrom is is_senders_address of sender.h, and arrive_routed.
+func (w *world) arriveFrom(node string, sender layout.Remote, vrf uint32, p packet) end {
+	if from := w.nexthop(node, w.station(node, vrf, p.source).Nexthop); p.source.IsValid() && (from.Type != Tunnel || from.Remote != sender.ID) {
+		return end{node: node, drop: "forged_source"}
+	}
+	return w.arriveRouted(node, vrf, p)
+}
+
+func (w *world) arriveBridged(node string, sender layout.Remote, id uint32, vrf layout.VRF, p packet) []end {
 	if vrf.Flags&layout.VifL3 != 0 && p.ip.IsValid() && p.dmac == vrf.RouterMAC {
-		return []end{w.arriveRouted(node, id, p)}
+		return []end{w.arriveFrom(node, sender, id, p)}
 	}
 	if vrf.Flags&layout.VifL2 == 0 {
 		return []end{{node: node, drop: "unknown_mac"}}

@@ -239,7 +239,7 @@ func (f *Fleet) change(ch store.Changes) error {
 		return nil
 	}
 	touched := f.view.apply(ch)
-	if slices.ContainsFunc(touched.hosts, f.concerns) {
+	if touched.leaks || slices.ContainsFunc(touched.hosts, f.concerns) {
 		select {
 		case f.moved <- struct{}{}:
 		default:
@@ -248,7 +248,7 @@ func (f *Fleet) change(ch store.Changes) error {
 	f.absence.change(f.view, ch, time.Now())
 	f.noteAnswerLocked()
 	f.notify(touched)
-	if !f.whole && !f.view.part && len(touched.hosts) > 0 && len(f.view.around(f.node)) <= f.maxPlaces/2 {
+	if !f.whole && !f.view.part && (touched.leaks || len(touched.hosts) > 0) && len(f.view.around(f.node)) <= f.maxPlaces/2 {
 		return errFewPlaces
 	}
 	return f.view.known()
@@ -256,7 +256,7 @@ func (f *Fleet) change(ch store.Changes) error {
 
 // concerns reports whether a place is around the node, or was until its key was deleted.
 func (f *Fleet) concerns(p place) bool {
-	return p.node == f.node || f.view.listed[p.network][f.node] != 0
+	return p.node == f.node || f.view.isAround(p.network, f.node)
 }
 
 func (f *Fleet) noteAnswer() {

@@ -218,7 +218,7 @@ func (f *Fleet) contains(c store.Commit, revision int64) bool {
 		if j := f.joined[p]; j != nil {
 			return j.revision >= revision
 		}
-		return !put || p.node != f.node && f.view.listed[p.network][f.node] == 0
+		return !put || !f.concerns(p)
 	}
 	for key := range c.Put {
 		if !has(key, true) {

@@ -112,7 +112,7 @@ func TestTheSliceOfANodeNeedsOnlyThePortsAroundIt(t *testing.T) {
 				f := agents[some()]
 				name := fmt.Sprint("p", r.IntN(12))
 				var err error
-				switch r.IntN(8) {
+				switch r.IntN(9) {
 				case 0, 1, 2:
 					_, _, err = f.AddPort(ctx(t), model.PortRequest{Port: model.Port{Name: name, Network: fmt.Sprint("n", r.IntN(4)), Node: some()}})
 				case 3, 4:
@@ -122,6 +122,11 @@ func TestTheSliceOfANodeNeedsOnlyThePortsAroundIt(t *testing.T) {
 				case 6:
 					err = f.unlist(ctx(t), some())
 				case 7:
+					_, err = f.UpdateNetwork(ctx(t), fmt.Sprint("n", r.IntN(4)), func(n *model.Network) error {
+						n.Import, n.Export = []model.RouteTarget{{0, 2, 1, 7: byte(r.IntN(3))}}, []model.RouteTarget{{0, 2, 1, 7: byte(r.IntN(3))}}
+						return nil
+					})
+				case 8:
 					stores[some()].end([]error{store.ErrCompacted, store.ErrUnavailable}[r.IntN(2)])
 				}
 				var refused *Refusal

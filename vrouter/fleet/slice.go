@@ -8,14 +8,15 @@ import (
 )
 
 // Slice returns the part of the state that one node needs: all nodes, and the
-// networks that have ports on the node, with their content. It omits ports on
+// networks of NetworksOf, with their content. It omits ports on
 // nodes that are gone, except this node's. A route avoids next hops on silent nodes
 // if it has other next hops. If all next hops of a route are gone, the route discards
 // packets. gone is the result of Fleet.Gone. The slice shares its ports with the copy of the
 // store; its State has no ports.
 func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 	s := model.Slice{State: model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}, Hops: map[string]*model.Port{}}
-	names := slices.Sorted(maps.Keys(v.hosts[node]))
+	needed := v.NetworksOf(node)
+	names := slices.Sorted(maps.Keys(needed))
 	count := 0
 	for _, name := range names {
 		count += len(v.members[name])
@@ -39,7 +40,7 @@ func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 		}
 	}
 	for _, g := range sorted(v.gateways) {
-		if g = model.GatewayIn(g, v.hosts[node]); len(g.Networks) > 0 {
+		if g = model.GatewayIn(g, needed); len(g.Networks) > 0 {
 			s.Gateways = append(s.Gateways, g)
 		}
 	}
@@ -50,10 +51,10 @@ func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 }
 
 // Alternatives returns the names of other nodes that are next hops of ECMP routes, in the networks
-// that have ports on a node.
+// of NetworksOf.
 func (v *View) Alternatives(node string) map[string]bool {
 	all := map[string]bool{}
-	for network := range v.hosts[node] {
+	for network := range v.NetworksOf(node) {
 		for _, r := range v.routes[network] {
 			for _, w := range r.Via {
 				if p := v.ports[w.Port]; len(r.Via) > 1 && p != nil && p.Node != node {
@@ -65,12 +66,12 @@ func (v *View) Alternatives(node string) map[string]bool {
 	return all
 }
 
-// Peers returns the names of the other nodes that have ports in networks of a node.
+// Peers returns the names of the other nodes that have ports in networks of NetworksOf.
 func (v *View) Peers(node string) map[string]bool {
-	all := map[string]bool{}
+	all, needed := map[string]bool{}, v.NetworksOf(node)
 	for other, networks := range v.hosts {
 		for network := range networks {
-			if _, shared := v.hosts[node][network]; shared && other != node {
+			if needed[network] && other != node {
 				all[other] = true
 			}
 		}

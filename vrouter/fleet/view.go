@@ -42,6 +42,7 @@ type View struct {
 	last     map[place]position
 	alive    map[string]Alive
 	installs map[string]install
+	leaks    map[string][]string // of model.Leaks
 }
 
 // Read returns a copy of a store that does not follow the store.
@@ -65,6 +66,7 @@ func newView(i store.Image) (*View, error) {
 	}
 	v.putAll(i.Entries, &Touched{})
 	v.resolve(&Touched{})
+	v.leaks = model.Leaks(v.Networks())
 	if v.broken[keySchema] != nil {
 		return nil, fmt.Errorf("read the store's schema: %w; check that the store belongs to vrouter", v.broken[keySchema])
 	}
@@ -91,6 +93,7 @@ type Touched struct {
 	Networks map[string]bool // networks with changed settings, ports or routes
 	Alive    bool            // which nodes are alive
 	hosts    []place         // places with changed keys
+	leaks    bool            // route targets of networks
 }
 
 func (t *Touched) network(name string) {
@@ -101,7 +104,7 @@ func (t *Touched) network(name string) {
 }
 
 func (t *Touched) merge(u Touched) {
-	t.All, t.Alive = t.All || u.All, t.Alive || u.Alive
+	t.All, t.Alive, t.leaks = t.All || u.All, t.Alive || u.Alive, t.leaks || u.leaks
 	for name := range u.Networks {
 		t.network(name)
 	}
@@ -117,6 +120,9 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 	}
 	v.putAll(ch.Put, &t)
 	v.resolve(&t)
+	if t.leaks {
+		v.leaks = model.Leaks(v.Networks())
+	}
 	v.revision = max(v.revision, ch.Revision)
 	return t
 }
@@ -173,8 +179,10 @@ func (v *View) keep(e store.Entry, port decodedPort, t *Touched) (err error) {
 		t.All = true
 		err = decodeEntry(v.nodes, name, e.Value)
 	case inNetworks:
+		was := v.networks[name]
 		t.network(name)
 		err = decodeEntry(v.networks, name, e.Value)
+		t.leaks = t.leaks || hasTargets(was) || hasTargets(v.networks[name])
 	case inGateways:
 		t.All = true
 		err = decodeEntry(v.gateways, name, e.Value)
@@ -217,6 +225,8 @@ func decodeEntry[V any](into map[string]V, name string, text []byte) error {
 	}
 	return err
 }
+
+func hasTargets(n model.Network) bool { return len(n.Import) > 0 || len(n.Export) > 0 }
 
 func (v *View) keepRoute(e store.Entry, t *Touched) error {
 	r, err := decode[model.Route](e.Value)
@@ -415,6 +425,7 @@ func (v *View) remove(key string, t *Touched) {
 		delete(v.nodes, name)
 	case inNetworks:
 		t.network(name)
+		t.leaks = t.leaks || hasTargets(v.networks[name])
 		delete(v.networks, name)
 	case inGateways:
 		t.All = true
@@ -559,27 +570,40 @@ func (v *View) Node(name string) (model.Node, bool) {
 }
 
 // around returns the places of which the agent of a node needs the ports: those of the
-// networks that have ports on the node. The values are the revisions that created the places'
-// keys.
+// networks that have ports on the node, and of the networks whose routes these take. The values are
+// the revisions that created the places' keys.
 func (v *View) around(node string) map[place]int64 {
-	all := map[place]int64{}
+	here := map[string]bool{}
 	for network, nodes := range v.listed {
-		if _, here := nodes[node]; here {
-			for name, created := range nodes {
-				all[place{name, network}] = created
-			}
+		if _, is := nodes[node]; is {
+			here[network] = true
+		}
+	}
+	all := map[place]int64{}
+	for network := range model.WithLeaks(here, v.leaks) {
+		for name, created := range v.listed[network] {
+			all[place{name, network}] = created
 		}
 	}
 	return all
 }
 
-// NetworksOf are the networks that have ports on a node.
-func (v *View) NetworksOf(node string) map[string]bool {
-	all := make(map[string]bool, len(v.hosts[node]))
-	for name := range v.hosts[node] {
-		all[name] = true
+// isAround reports whether the agent of a node needs the ports of a network on other nodes.
+func (v *View) isAround(network, node string) bool {
+	if v.listed[network][node] != 0 {
+		return true
 	}
-	return all
+	for taker, from := range v.leaks {
+		if v.listed[taker][node] != 0 && slices.Contains(from, network) {
+			return true
+		}
+	}
+	return false
+}
+
+// NetworksOf are the networks that have ports on a node, and those whose routes these take.
+func (v *View) NetworksOf(node string) map[string]bool {
+	return model.WithLeaks(v.hosts[node], v.leaks)
 }
 
 // PortsOn is the number of ports on a node.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Slice is the part of a state that one node needs: all nodes, and the networks that have
-// ports on the node. Slices of different times share their ports, so copying a slice and
+// Slice is the part of a state that one node needs: all nodes, the networks that have ports on
+// the node, and the networks whose routes these take. Slices of different times share their ports, so copying a slice and
 // comparing two slices costs little.
 type Slice struct {
 	State                  // Ports has at most the ports of the node
@@ -39,8 +39,9 @@ func (s State) Slice(node string) Slice {
 }
 
 // Around returns the part of a state that the agent of the given node needs. It contains all
-// nodes and all policies. It contains only the networks that have a port on the node, but of
-// these networks all ports, on all nodes, all routes and all gateways.
+// nodes and all policies. It contains only the networks that have a port on the node, and those
+// whose routes these take, but of these networks all ports, on all nodes, all routes and all
+// gateways.
 func (s State) Around(node string) State {
 	here := map[string]bool{}
 	for i := range s.Ports {
@@ -48,6 +49,7 @@ func (s State) Around(node string) State {
 			here[p.Network] = true
 		}
 	}
+	here = WithLeaks(here, Leaks(s.Networks))
 	all := s
 	s.Networks = keep(all.Networks, func(n Network) bool { return here[n.Name] })
 	s.Routes = keep(all.Routes, func(r Route) bool { return here[r.Network] })

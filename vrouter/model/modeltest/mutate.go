@@ -93,8 +93,8 @@ func (m *maker) deleteNetwork() bool {
 	return true
 }
 
-// changeNetwork changes the forwarding mode or the VNI of a network, if its objects
-// allow that.
+// changeNetwork changes the forwarding mode, the VNI or the route targets of a network, if its
+// objects allow that.
 func (m *maker) changeNetwork() bool {
 	if len(m.s.Networks) == 0 {
 		return false
@@ -103,6 +103,11 @@ func (m *maker) changeNetwork() bool {
 	if m.chance(2) {
 		n.VNI = 10000 + uint32(m.rand.IntN(1000000))
 		return true
+	}
+	if m.chance(2) {
+		was := *n
+		n.Import, n.Export = m.targets(), m.targets()
+		return !slices.Equal(n.Import, was.Import) || !slices.Equal(n.Export, was.Export)
 	}
 	was := n.Forwarding
 	n.Forwarding = []model.Forwarding{model.L3, model.L2, model.L2L3}[m.rand.IntN(3)]

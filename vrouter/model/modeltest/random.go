@@ -124,7 +124,7 @@ func (m *maker) freeUnderlay(p netip.Prefix) netip.Addr {
 	}
 }
 
-// addNetwork adds a network with the same subnets as others, in another tenant.
+// addNetwork adds a network with the same subnets as some others, in another tenant.
 func (m *maker) addNetwork() bool {
 	n := model.Network{Name: name("net", func(s string) bool { _, has := m.s.Network(s); return has })}
 	for {
@@ -137,20 +137,32 @@ func (m *maker) addNetwork() bool {
 		n.VNI = 5000 + n.ID
 	}
 	n.Forwarding = []model.Forwarding{"", model.L3, model.L2, model.L2L3}[m.rand.IntN(4)]
-	n.Tenant = n.Name // all networks have the same subnets
-	n.Subnets = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
+	n.Tenant = n.Name // networks have the same subnets
+	at := byte(max(m.rand.IntN(5)-1, 0))
+	n.Subnets = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, at}), 24)}
 	if m.chance(2) {
-		n.Subnets = append(n.Subnets, netip.MustParsePrefix("10.0.4.0/28"))
+		n.Subnets = append(n.Subnets, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, at, 4}), 28))
 	}
 	if !m.chance(3) {
-		n.Subnets = append(n.Subnets, netip.MustParsePrefix("fd00:10::/64"))
+		n.Subnets = append(n.Subnets, netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 3: 0x10, 5: at}), 64))
 	}
+	n.Import, n.Export = m.targets(), m.targets()
 	if n.Forwarding == model.L2 && m.chance(3) {
 		n.Subnets = nil
 	}
 	n.Policies = m.somePolicies()
 	m.s.Networks = append(m.s.Networks, n)
 	return true
+}
+
+// targets returns up to two route targets of three.
+func (m *maker) targets() (all []model.RouteTarget) {
+	for i := range byte(3) {
+		if m.chance(4) && len(all) < 2 {
+			all = append(all, model.RouteTarget{0, 2, 0xfc, 7: i})
+		}
+	}
+	return all
 }
 
 func (m *maker) somePolicies() []string {
