@@ -239,10 +239,18 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	expectReplies(t, x.ns, []netip.Addr{nodes["B"].v4}, func(bool) string { return "node B " + nodes["A"].v4.String() })
 	expectReplies(t, x.ns, service, func(bool) string { return "node B " + nodes["A"].v4.String() })
 
+	// A service of the kernel, as kube-proxy's, whose endpoint is a workload.
+	for word, w := range workloads {
+		replies(t, w.ns, "workload "+word, w.port.IPs...)
+	}
+	rule := " PREROUTING -d 10.96.0.2 -j DNAT --to-destination " + y.ip(4).String()
+	a.exec("iptables -t nat -A" + rule)
+	expectReplies(t, x.ns, addresses("10.96.0.2"), func(bool) string { return "workload B " + hosts["A"].IPs[0].String() })
+	a.exec("iptables -t nat -D" + rule)
+
 	// Each node probes its workloads, and nothing else reaches them.
 	a.closeNetwork("red")
 	for word, w := range workloads {
-		replies(t, w.ns, "workload "+word, w.port.IPs...)
 		host := hosts[word].IPs
 		expectReplies(t, nodes[word].ns, w.port.IPs, func(v6 bool) string {
 			return "workload " + word + " " + host[map[bool]int{false: 0, true: 1}[v6]].String()

@@ -31,7 +31,9 @@ var accessFamilies = []accessFamily{
 }
 
 // chains returns the chains for the subnets of networks with node_access:
-//   - Packets from the subnets to other addresses get the node's address.
+//   - Packets from the subnets to other addresses get the node's address. So do packets that the node
+//     has sent back into their subnet, such as those to a NodePort: else the replies would go
+//     directly to the sender, from another address.
 //   - Packets from workloads to 127.0.0.0/8 are dropped. The kernel drops them, too, unless the
 //     sysctl route_localnet is set, as the CNI plugin portmap does.
 //   - Packets from outside with a source in the subnets are dropped: policies would take them for
@@ -51,7 +53,8 @@ func (f accessFamily) chains(subnets []netip.Prefix) []accessChain {
 	}
 	for _, s := range subnets {
 		from = append(from, fmt.Sprintf("-s %s -j DROP", s.Masked()))
-		masquerade = append(masquerade, fmt.Sprintf("-s %s ! -o %s -j MASQUERADE", s.Masked(), devices))
+		masquerade = append(masquerade, fmt.Sprintf("-s %s ! -o %s -j MASQUERADE", s.Masked(), devices),
+			fmt.Sprintf("-s %s -d %[1]s -o %s -m conntrack --ctstate DNAT -j MASQUERADE", s.Masked(), devices))
 	}
 	return []accessChain{
 		{"raw", "PREROUTING", "VROUTER-PREROUTING", from},
