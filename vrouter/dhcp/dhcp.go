@@ -1,8 +1,9 @@
-// Package dhcp answers the DHCP clients of a node's workloads: virtual machines, and containers that
-// configure themselves. The address of a client is the one that its port has in the desired state, so
-// the server has no memory: another agent, or the same agent after a restart, gives the same answers.
+// Package dhcp answers the DHCP and DHCPv6 clients of a node's workloads, which are virtual machines,
+// and containers that configure themselves. It also sends them router advertisements. A client gets the
+// addresses that its port has in the desired state. So the server has no memory: another agent, or the
+// same agent after a restart, gives the same answers.
 //
-// The eBPF programs leave the clients' packets to the sockets of this package (agent.h), one for
+// The eBPF programs leave the clients' packets to the sockets of this package (agent.h), two for
 // each port. A port that sends more than the rate fills the queue of its own socket only.
 package dhcp
 

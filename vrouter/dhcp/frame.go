@@ -1,7 +1,6 @@
 package dhcp
 
 import (
-	"net"
 	"net/netip"
 
 	"github.com/gopacket/gopacket"
@@ -14,10 +13,10 @@ import (
 type frame struct {
 	mac      model.MAC // source
 	from, to netip.Addr
-	ports    [2]uint16 // source and destination; zero: not UDP
-	icmp6    *layers.ICMPv6
-	hops     uint8  // TTL or hop limit
-	payload  []byte // of UDP or ICMPv6
+	ports    [2]uint16      // source and destination
+	icmp6    *layers.ICMPv6 // nil: the packet is UDP
+	hops     uint8          // TTL or hop limit
+	payload  []byte         // of UDP
 }
 
 // parse decodes a frame; false: it is not UDP or ICMPv6 in IP.
@@ -38,7 +37,6 @@ func parse(data []byte) (f frame, ok bool) {
 		f.to, _ = netip.AddrFromSlice(ip.DstIP)
 		f.hops = ip.HopLimit
 		if f.icmp6, ok = p.Layer(layers.LayerTypeICMPv6).(*layers.ICMPv6); ok {
-			f.payload = f.icmp6.Payload
 			return f, true
 		}
 	default:
@@ -52,19 +50,21 @@ func parse(data []byte) (f frame, ok bool) {
 	return f, true
 }
 
-var broadcastMAC = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-
 // udp returns the frame of a UDP packet from the router to a workload.
 func udp(mac model.MAC, from, to netip.AddrPort, payload []byte) ([]byte, error) {
 	ethernet := &layers.Ethernet{SrcMAC: model.RouterMAC[:], DstMAC: mac[:], EthernetType: layers.EthernetTypeIPv4}
 	segment := &layers.UDP{SrcPort: layers.UDPPort(from.Port()), DstPort: layers.UDPPort(to.Port())}
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: from.Addr().AsSlice(), DstIP: to.Addr().AsSlice()}
+	if to.Addr().Is6() {
+		ethernet.EthernetType = layers.EthernetTypeIPv6
+		ip := &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolUDP, SrcIP: from.Addr().AsSlice(), DstIP: to.Addr().AsSlice()}
+		segment.SetNetworkLayerForChecksum(ip) // it fails only for other kinds of layers
+		return serialize(ethernet, ip, segment, gopacket.Payload(payload))
+	}
 	if to.Addr() == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		ethernet.DstMAC = broadcastMAC
+		ethernet.DstMAC = layers.EthernetBroadcast
 	}
-	if err := segment.SetNetworkLayerForChecksum(ip); err != nil {
-		return nil, err
-	}
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: from.Addr().AsSlice(), DstIP: to.Addr().AsSlice()}
+	segment.SetNetworkLayerForChecksum(ip)
 	return serialize(ethernet, ip, segment, gopacket.Payload(payload))
 }
 

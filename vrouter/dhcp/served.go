@@ -9,17 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gopacket/gopacket/layers"
 	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv6"
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 )
 
-// served is a port with its socket.
+// served is a port with its sockets.
 type served struct {
 	name    string
 	ifindex int
 	lease   atomic.Pointer[Lease]
-	socket  *os.File
+	sockets [2]*os.File // for IPv4 and IPv6
 	counts  [reasons]atomic.Uint64
 	last    atomic.Pointer[refusedAt]
 	log     *slog.Logger
@@ -31,20 +33,29 @@ type refusedAt struct {
 	text string
 }
 
-// serve opens the socket of a port and answers its packets until close.
+// serve opens the sockets of a port and answers its packets until close.
 func (s *Server) serve(want Port) (*served, error) {
-	socket, err := open(want.Ifindex, unix.ETH_P_IP)
-	if err != nil {
-		return nil, err
-	}
-	p := &served{name: want.Name, ifindex: want.Ifindex, socket: socket, log: s.log.With("port", want.Name)}
+	p := &served{name: want.Name, ifindex: want.Ifindex, log: s.log.With("port", want.Name)}
 	p.lease.Store(&want.Lease)
-	go p.read()
+	for i, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
+		socket, err := open(want.Ifindex, protocol)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		p.sockets[i] = socket
+	}
+	go p.read(p.sockets[0], false)
+	go p.read(p.sockets[1], true)
 	return p, nil
 }
 
 // close ends the answers.
-func (p *served) close() { p.socket.Close() }
+func (p *served) close() {
+	for _, socket := range p.sockets {
+		socket.Close() // an error if it is nil
+	}
+}
 
 // open returns a socket that receives the packets of a protocol that the eBPF programs let pass, and
 // that sends frames to the workload.
@@ -61,27 +72,34 @@ func open(ifindex int, protocol uint16) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "packets"), nil
 }
 
-// read answers packets until the socket is closed. While it waits for the rate, the kernel drops the
-// packets that the socket's queue cannot hold.
-func (p *served) read() {
+// read answers packets until the socket is closed, and sends router advertisements if advertises is
+// true. While it waits for the rate, the kernel drops the packets that the socket's queue cannot hold.
+func (p *served) read(socket *os.File, advertises bool) {
 	limit, buffer := rate.NewLimiter(messages, burst), make([]byte, 2048)
-	for {
+	for next := time.Now(); ; {
+		if advertises && !time.Now().Before(next) {
+			next = time.Now().Add(advertiseEvery)
+			socket.SetReadDeadline(next)
+			if lease := p.lease.Load(); lease.address(netip.Addr.Is6).IsValid() {
+				frame, err := lease.advertisement()
+				p.send(socket, frame, err)
+			}
+		}
 		limit.Wait(context.Background()) // it never fails, because 1 is less than burst
-		n, err := p.socket.Read(buffer)
+		n, err := socket.Read(buffer)
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}
 		if err != nil {
 			continue // for example ENETDOWN: the device may be up again
 		}
-		p.handle(buffer[:n])
+		frame, err := p.lease.Load().answer(buffer[:n])
+		p.send(socket, frame, err)
 	}
 }
 
-// handle answers one frame.
-func (p *served) handle(data []byte) {
-	lease := p.lease.Load()
-	answer, err := lease.answer(data)
+// send sends a frame to the workload; nil: nothing. It counts the frame, or the reason for err.
+func (p *served) send(socket *os.File, frame []byte, err error) {
 	var refusal *refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -90,20 +108,32 @@ func (p *served) handle(data []byte) {
 		p.log.Debug("a DHCP message gets no answer", "reason", refusal.reason, "why", refusal.text)
 	case err != nil:
 		p.log.Error("cannot build an answer", "error", err)
-	case answer != nil:
+	case frame != nil:
 		p.counts[answered].Add(1)
-		p.socket.SetWriteDeadline(time.Now().Add(time.Second))
-		p.socket.Write(answer) // the client retries
+		socket.SetWriteDeadline(time.Now().Add(time.Second))
+		socket.Write(frame) // the client retries
 	}
 }
 
 // answer returns the frame that answers a frame; nil: there is no answer.
 func (l *Lease) answer(data []byte) ([]byte, error) {
 	f, ok := parse(data)
-	if !ok || f.ports[1] != dhcpv4.ServerPort || f.mac != l.MAC {
+	solicits := ok && f.icmp6 != nil && f.icmp6.TypeCode.Type() == layers.ICMPv6TypeRouterSolicitation
+	switch {
+	case !ok || !solicits && f.ports[1] != dhcpv4.ServerPort && f.ports[1] != dhcpv6.DefaultServerPort:
 		return nil, nil // it came before the programs were attached
+	case f.mac != l.MAC:
+		return nil, refused(foreignMAC, "the source of the frame, %s, is not the port's MAC address, %s", f.mac, l.MAC)
+	case solicits && (f.hops != 255 || !l.address(netip.Addr.Is6).IsValid()):
+		return nil, nil
+	case solicits:
+		return l.advertisement()
+	case f.from.Is4() && f.ports[1] == dhcpv4.ServerPort:
+		return l.answerDHCP4(f)
+	case f.from.Is6() && f.ports[1] == dhcpv6.DefaultServerPort:
+		return l.answerDHCP6(f)
 	}
-	return l.answerDHCP4(f)
+	return nil, nil
 }
 
 func (l *Lease) answerDHCP4(f frame) ([]byte, error) {
@@ -120,4 +150,15 @@ func (l *Lease) answerDHCP4(f frame) ([]byte, error) {
 	}
 	from := netip.AddrPortFrom(l.gateway(netip.Addr.Is4), dhcpv4.ServerPort)
 	return udp(l.MAC, from, netip.AddrPortFrom(to, dhcpv4.ClientPort), answer.ToBytes())
+}
+
+func (l *Lease) answerDHCP6(f frame) ([]byte, error) {
+	if !f.from.IsLinkLocalUnicast() {
+		return nil, refused(foreignAddress, "the packet's source %s is not link-local", f.from)
+	}
+	answer, err := l.answer6(f.payload)
+	if answer == nil {
+		return nil, err
+	}
+	return udp(l.MAC, netip.AddrPortFrom(routerAddress, dhcpv6.DefaultServerPort), netip.AddrPortFrom(f.from, dhcpv6.DefaultClientPort), answer.ToBytes())
 }

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv6/nclient6"
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/internal/must"
@@ -66,6 +69,43 @@ func (w *workload) udhcpc(tries int) error {
 	})
 }
 
+// dhcp6 configures a workload with the library's DHCPv6 client. The kernel has the router and the MTU from
+// a router advertisement, which it solicited when its device came up.
+func (w *workload) dhcp6() error {
+	h := w.bed.handle(w.ns)
+	l, err := h.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	var gateway net.IP
+	soon(w.bed.t, 20*time.Second, "the router in the advertisement", func() error {
+		routes, err := h.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Dst: ipNet(netip.MustParsePrefix("::/0"))}, netlink.RT_FILTER_DST)
+		if err != nil || len(routes) == 0 {
+			return fmt.Errorf("the default routes are %v, %v", routes, err)
+		}
+		gateway = routes[0].Gw
+		return nil
+	})
+	if want := "fe80::200:5eff:fe00:100"; gateway.String() != want {
+		return fmt.Errorf("the IPv6 router is %s, want %s", gateway, want)
+	}
+	return in(w.ns, func() error {
+		c, err := nclient6.New("eth0")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		reply, err := c.RapidSolicit(ctx)
+		if err != nil {
+			return err
+		}
+		given := reply.Options.OneIANA().Options.OneAddress().IPv6Addr
+		return h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: given, Mask: net.CIDRMask(128, 128)}, Flags: 0x02 /* IFA_F_NODAD */})
+	})
+}
+
 // discover is a DHCP message in a frame of the workload. hardware is the address in the message.
 func (w *workload) discover(hardware model.MAC) []byte {
 	w.bed.t.Helper()
@@ -86,12 +126,12 @@ func TestWorkloadsConfigureThemselvesByDHCP(t *testing.T) {
 	needs(t, "busybox")
 	b := newBed(t, options{})
 	b.state.Nodes = b.nodesOf(false)
-	b.state.Networks = []model.Network{{Name: "red", ID: 291, DHCP: true, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24"), Policies: []string{"tcp"}}}
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, DHCP: true, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64"), Policies: []string{"tcp"}}}
 	b.state.Policies = []model.Policy{{Name: "tcp", Rules: []model.Rule{
 		{Direction: model.Egress, Action: model.Allow, Protocol: "tcp"}, {Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"},
 	}}}
-	x, other := b.machine("x", "red", 0, "10.1.0.10"), b.machine("other", "red", 0, "10.1.0.11")
-	far := b.workload("far", "red", 1, "10.2.0.12")
+	x, other := b.machine("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.machine("other", "red", 0, "10.1.0.11")
+	far := b.workload("far", "red", 1, "10.2.0.12", "fd00:1::12")
 	b.up()
 	must.Succeed(t, x.udhcpc(3))
 	checkTransfer(x, far, 4, 1<<20)
@@ -104,6 +144,8 @@ func TestWorkloadsConfigureThemselvesByDHCP(t *testing.T) {
 	if drops := b.nodes[0].drops(); drops["spoofed_ip"] > 0 {
 		t.Errorf("drops: %v", drops)
 	}
+	must.Succeed(t, x.dhcp6())
+	checkTransfer(x, far, 6, 1<<20)
 	clientsWithAnotherMACGetNoAnswer(t, b, x)
 	aFloodStarvesNoOtherPort(t, b, x, other)
 	clientsWaitForTheAgent(t, b, other)

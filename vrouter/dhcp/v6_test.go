@@ -1,0 +1,162 @@
+package dhcp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/insomniacslk/dhcp/dhcpv6"
+
+	"windtunnel/internal/must"
+	"windtunnel/vrouter/model"
+)
+
+// asked6 returns the answer of a lease to a DHCPv6 message.
+func asked6(t *testing.T, l *Lease, m dhcpv6.DHCPv6) (*dhcpv6.Message, error) {
+	t.Helper()
+	client := netip.MustParseAddr("fe80::1234")
+	request, err := udp(l.MAC, netip.AddrPortFrom(client, 546), netip.MustParseAddrPort("[ff02::1:2]:547"), m.ToBytes())
+	must.Succeed(t, err)
+	copy(request[6:], l.MAC[:])
+	data, err := l.answer(request)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	f, ok := parse(data)
+	if !ok || f.from != routerAddress || f.to != client || f.ports != [2]uint16{547, 546} || f.mac != model.RouterMAC {
+		t.Errorf("the frame of the answer: %+v", f)
+	}
+	answer, err := dhcpv6.MessageFromBytes(f.payload)
+	must.Succeed(t, err)
+	return answer, nil
+}
+
+func solicit(t *testing.T, change ...dhcpv6.Modifier) *dhcpv6.Message {
+	t.Helper()
+	mac := testLease().MAC
+	m, err := dhcpv6.NewSolicit(mac[:], change...)
+	must.Succeed(t, err)
+	return m
+}
+
+func addressOf(m *dhcpv6.Message) string {
+	ia := m.Options.OneIANA()
+	if ia == nil || ia.Options.OneAddress() == nil {
+		return "none"
+	}
+	return ia.Options.OneAddress().IPv6Addr.String()
+}
+
+func TestAnIPv6ClientGetsItsPortsAddress(t *testing.T) {
+	l := testLease()
+	offer, err := asked6(t, l, solicit(t))
+	must.Succeed(t, err)
+	request, err := dhcpv6.NewRequestFromAdvertise(offer)
+	must.Succeed(t, err)
+	reply, err := asked6(t, l, request)
+	must.Succeed(t, err)
+	got := []any{offer.Type().String(), addressOf(offer), reply.Type().String(), addressOf(reply), reply.Options.OneIANA().Options.OneAddress().ValidLifetime, reply.Options.OneIANA().IaId}
+	want := []any{"ADVERTISE", "fd07::10", "REPLY", "fd07::10", leaseTime, request.Options.OneIANA().IaId}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	quick, err := asked6(t, l, solicit(t, dhcpv6.WithRapidCommit))
+	if must.Succeed(t, err); quick.Type() != dhcpv6.MessageTypeReply || quick.GetOneOption(dhcpv6.OptionRapidCommit) == nil || addressOf(quick) != "fd07::10" {
+		t.Errorf("rapid commit: %s", quick.Summary())
+	}
+	for _, kind := range []dhcpv6.MessageType{dhcpv6.MessageTypeRenew, dhcpv6.MessageTypeRebind} {
+		request.MessageType = kind
+		if again, err := asked6(t, l, request); err != nil || again.Type() != dhcpv6.MessageTypeReply || addressOf(again) != "fd07::10" {
+			t.Errorf("%s: %v, %v", kind, again, err)
+		}
+	}
+}
+
+// A client with an address of before gets the port's address, and the other one ends.
+func TestAnOldIPv6AddressEnds(t *testing.T) {
+	old := dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP("fd07::99"), ValidLifetime: leaseTime, PreferredLifetime: leaseTime}
+	m := solicit(t, dhcpv6.WithServerID(serverID), dhcpv6.WithIANA(old))
+	m.MessageType = dhcpv6.MessageTypeRenew
+	reply, err := asked6(t, testLease(), m)
+	must.Succeed(t, err)
+	lifetimes := map[string]bool{}
+	for _, a := range reply.Options.OneIANA().Options.Addresses() {
+		lifetimes[a.IPv6Addr.String()] = a.ValidLifetime > 0
+	}
+	if diff := cmp.Diff(map[string]bool{"fd07::10": true, "fd07::99": false}, lifetimes); diff != "" {
+		t.Error(diff)
+	}
+	m.MessageType = dhcpv6.MessageTypeConfirm
+	confirmed, err := asked6(t, testLease(), m)
+	if must.Succeed(t, err); confirmed.Options.Status().StatusCode.String() != "NotOnLink" {
+		t.Errorf("confirm: %s", confirmed.Summary())
+	}
+}
+
+func TestIPv6MessagesWithoutAnAnswerHaveAReason(t *testing.T) {
+	kind := func(k dhcpv6.MessageType, change ...dhcpv6.Modifier) *dhcpv6.Message {
+		m := solicit(t, change...)
+		m.MessageType = k
+		return m
+	}
+	four := testLease()
+	four.Addresses = four.Addresses[:1]
+	relay, err := dhcpv6.EncapsulateRelay(solicit(t), dhcpv6.MessageTypeRelayForward, net.IPv6unspecified, net.ParseIP("fe80::1"))
+	must.Succeed(t, err)
+	nameless := solicit(t)
+	nameless.Options.Del(dhcpv6.OptionClientID)
+	for name, c := range map[string]struct {
+		lease *Lease
+		m     dhcpv6.DHCPv6
+		want  Reason
+	}{
+		"another server":  {testLease(), kind(dhcpv6.MessageTypeRequest, dhcpv6.WithServerID(&dhcpv6.DUIDLL{HWType: 1, LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}})), otherServer},
+		"a relay agent":   {testLease(), relay, relayed},
+		"declined":        {testLease(), kind(dhcpv6.MessageTypeDecline), declined},
+		"a reply":         {testLease(), kind(dhcpv6.MessageTypeReply), notARequest},
+		"no client id":    {testLease(), nameless, malformed},
+		"no IPv6 address": {four, solicit(t), noAddress},
+	} {
+		answer, err := asked6(t, c.lease, c.m)
+		var r *refusal
+		if answer != nil || !errors.As(err, &r) || r.reason != c.want || r.text == "" {
+			t.Errorf("%s: %v, %v", name, answer, err)
+		}
+	}
+}
+
+func TestARouterSolicitationIsAnswered(t *testing.T) {
+	l := testLease()
+	ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: net.ParseIP("fe80::1234"), DstIP: net.ParseIP("ff02::2")}
+	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeRouterSolicitation, 0)}
+	must.Succeed(t, icmp.SetNetworkLayerForChecksum(ip))
+	request, err := serialize(&layers.Ethernet{SrcMAC: l.MAC[:], DstMAC: net.HardwareAddr{0x33, 0x33, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv6}, ip, icmp, &layers.ICMPv6RouterSolicitation{})
+	must.Succeed(t, err)
+	data, err := l.answer(request)
+	must.Succeed(t, err)
+	p := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.Default)
+	ra, ok := p.Layer(layers.LayerTypeICMPv6RouterAdvertisement).(*layers.ICMPv6RouterAdvertisement)
+	if !ok {
+		t.Fatalf("the answer is %v", p)
+	}
+	var options []string
+	for _, o := range ra.Options {
+		options = append(options, o.String())
+	}
+	if !ra.ManagedAddressConfig() || ra.RouterLifetime != 1800 || len(ra.Options) != 3 || routerAddress.String() != "fe80::200:5eff:fe00:100" {
+		t.Errorf("%+v from %s: %q", ra, routerAddress, options)
+	}
+	i := slices.IndexFunc(ra.Options, func(o layers.ICMPv6Option) bool { return o.Type == layers.ICMPv6OptPrefixInfo })
+	if prefix := ra.Options[i].Data; prefix[0] != 64 || prefix[1] != onLink || netip.AddrFrom16([16]byte(prefix[14:30])).String() != "fd07::" {
+		t.Errorf("the prefix is %x", prefix)
+	}
+	l.Addresses = l.Addresses[:1]
+	if data, err := l.answer(request); data != nil || err != nil {
+		t.Errorf("a port without an IPv6 address gets the advertisement %x, %v", data, err)
+	}
+}
