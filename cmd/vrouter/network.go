@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -48,6 +49,7 @@ func (f *networkFlags) add(cmd *cobra.Command) {
 	listFlag(cmd, &f.Export, model.ParseRouteTarget, "export", "Give the routes of the network a route `target` (repeatable)")
 	flags.TextVar(&f.RD, "rd", model.RouteDistinguisher{}, "Route `distinguisher` in BGP, such as 64512:1; auto: router id of the node, and id of the network")
 	flags.BoolVar(&f.DHCP, "dhcp", false, "Answer DHCP: workloads such as virtual machines get their address, MTU and routes")
+	listFlag(cmd, &f.DNS, netip.ParseAddr, "dns", "Answer DNS at an `address` of a subnet: names PORT.NETWORK, others by the resolvers of the node (repeatable)")
 	flags.BoolVar(&f.bridge, "l2", false, "Bridge Ethernet frames; with --l3, also route IP")
 	flags.BoolVar(&f.route, "l3", false, "Route IP (the default)")
 	cmd.RegisterFlagCompletionFunc("policy", completePolicies)
@@ -65,6 +67,7 @@ func (f *networkFlags) fill(cmd *cobra.Command, n *model.Network) {
 		"route-target": func() { n.Import, n.Export = f.targets, f.targets },
 		"rd":           func() { n.RD = f.RD },
 		"dhcp":         func() { n.DHCP = f.DHCP },
+		"dns":          func() { n.DNS = f.DNS },
 		"l2":           forwarding, "l3": forwarding,
 	} {
 		if cmd.Flags().Changed(name) {

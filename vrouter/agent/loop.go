@@ -34,7 +34,7 @@ const (
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
 func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error {
-	a.drops, a.dhcp = newDropRing(), dhcp.New(a.space.Do, a.log)
+	a.drops, a.dhcp = newDropRing(), dhcp.New(a.space.Do, a.answerDNS, a.log)
 	defer a.dhcp.Close()
 	p, err := netdev.OpenPrograms(a.config, a.log, a.space, a.drops.add)
 	if err != nil {

@@ -27,8 +27,9 @@ type snapshot struct {
 	devices  map[string]*netdev.Device   // by port
 	links    map[netip.Addr]direct.State // result of Pass.Links
 	labels   reconcile.Labels
-	denied   groupDenial   // nil: ports have no groups
-	names    func() *names // computes the names at the first call
+	denied   groupDenial                      // nil: ports have no groups
+	names    func() *names                    // computes the names at the first call
+	hosts    func() map[hostname][]netip.Addr // computes the names at the first call
 	networks map[uint32]model.Network
 	problems []api.Problem
 	warnings []fib.Problem
@@ -69,6 +70,7 @@ func (a *agent) publish() {
 	v := &snapshot{
 		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, denied: a.denied, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
+		hosts:    sync.OnceValue(func() map[hostname][]netip.Addr { return hostsOf(p.Want) }),
 		networks: map[uint32]model.Network{},
 		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),

@@ -1,7 +1,7 @@
 // Package dhcp answers the DHCP and DHCPv6 clients of a node's workloads, which are virtual machines,
 // and containers that configure themselves. It also sends them router advertisements. A client gets the
 // addresses that its port has in the desired state. So the server has no memory: another agent, or the
-// same agent after a restart, gives the same answers.
+// same agent after a restart, gives the same answers. DNS queries to the network's DNS addresses go to a function.
 //
 // The eBPF programs leave the clients' packets to the sockets of this package (agent.h), two for
 // each port. A port that sends more than the rate fills the queue of its own socket only.
@@ -20,6 +20,7 @@ const (
 	messages = 200      // a second
 	burst    = 100      // messages
 	queue    = 64 << 10 // bytes that wait in the socket, with the kernel's overhead
+	waiting  = 64       // DNS queries that wait for an answer
 )
 
 // recent is the time for which a refused message is a problem.
@@ -35,14 +36,16 @@ type Port struct {
 // Server answers the workloads of the ports of a node.
 type Server struct {
 	in    func(func() error) error // runs a function in the node's network namespace
+	dns   func(l *Lease, query []byte, size int) []byte
 	log   *slog.Logger
 	mu    sync.Mutex
 	ports map[string]*served
 }
 
-// New makes a server. in runs a function in the node's network namespace.
-func New(in func(func() error) error, log *slog.Logger) *Server {
-	return &Server{in: in, log: log, ports: map[string]*served{}}
+// New makes a server. in runs a function in the node's network namespace. dns returns the answer to a DNS
+// query of a port, of at most size bytes; nil: none. Several goroutines call it.
+func New(in func(func() error) error, dns func(l *Lease, query []byte, size int) []byte, log *slog.Logger) *Server {
+	return &Server{in: in, dns: dns, log: log, ports: map[string]*served{}}
 }
 
 // Keep makes the ports with answers equal to ports. It returns an error for each port whose socket

@@ -1,6 +1,7 @@
 package dhcp
 
 import (
+	"net"
 	"net/netip"
 
 	"windtunnel/vrouter/model"
@@ -13,8 +14,24 @@ type Lease struct {
 	Gateways  []netip.Addr   // at most one of each family
 	Subnets   []netip.Prefix // of the network
 	MTU       uint16
-	Name      string // of the port
+	Name      string       // of the port
+	Network   string       // its name is the domain of the port's name
+	DHCP      bool         // answer DHCP, and send router advertisements
+	DNS       []netip.Addr // at which the server answers DNS
 }
+
+// dns returns the DNS addresses of a family.
+func (l *Lease) dns(family func(netip.Addr) bool) (all []net.IP) {
+	for _, a := range l.DNS {
+		if family(a) {
+			all = append(all, a.AsSlice())
+		}
+	}
+	return all
+}
+
+// isRouter reports whether the server is the workload's IPv6 router and DHCPv6 server.
+func (l *Lease) isRouter() bool { return l.DHCP && l.address(netip.Addr.Is6).IsValid() }
 
 // address returns the port's first address of a family; zero: there is none.
 func (l *Lease) address(family func(netip.Addr) bool) netip.Prefix {

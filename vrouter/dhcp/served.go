@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,13 @@ type served struct {
 	counts  [reasons]atomic.Uint64
 	last    atomic.Pointer[refusedAt]
 	log     *slog.Logger
+
+	answerDNS func(l *Lease, query []byte, size int) []byte
+	queries   chan struct{} // one element for each query that waits for an answer
 }
+
+// dnsPort is the port of DNS servers.
+const dnsPort = 53
 
 // refusedAt is the last refused message of a port.
 type refusedAt struct {
@@ -35,7 +42,7 @@ type refusedAt struct {
 
 // serve opens the sockets of a port and answers its packets until close.
 func (s *Server) serve(want Port) (*served, error) {
-	p := &served{name: want.Name, ifindex: want.Ifindex, log: s.log.With("port", want.Name)}
+	p := &served{name: want.Name, ifindex: want.Ifindex, log: s.log.With("port", want.Name), answerDNS: s.dns, queries: make(chan struct{}, waiting)}
 	p.lease.Store(&want.Lease)
 	for i, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
 		socket, err := open(want.Ifindex, protocol)
@@ -80,7 +87,7 @@ func (p *served) read(socket *os.File, advertises bool) {
 		if advertises && !time.Now().Before(next) {
 			next = time.Now().Add(advertiseEvery)
 			socket.SetReadDeadline(next)
-			if lease := p.lease.Load(); lease.address(netip.Addr.Is6).IsValid() {
+			if lease := p.lease.Load(); lease.isRouter() {
 				frame, err := lease.advertisement()
 				p.send(socket, frame, err)
 			}
@@ -93,9 +100,40 @@ func (p *served) read(socket *os.File, advertises bool) {
 		if err != nil {
 			continue // for example ENETDOWN: the device may be up again
 		}
-		frame, err := p.lease.Load().answer(buffer[:n])
+		lease := p.lease.Load()
+		if f, ok := lease.isQuery(buffer[:n]); ok {
+			p.resolve(socket, lease, f)
+			continue
+		}
+		frame, err := lease.answer(buffer[:n])
 		p.send(socket, frame, err)
 	}
+}
+
+// isQuery reports whether a frame is a DNS query of the workload to the server.
+func (l *Lease) isQuery(data []byte) (frame, bool) {
+	f, ok := parse(data)
+	return f, ok && f.icmp6 == nil && f.ports[1] == dnsPort && f.mac == l.MAC && slices.Contains(l.DNS, f.to) &&
+		slices.ContainsFunc(l.Addresses, func(p netip.Prefix) bool { return p.Addr() == f.from })
+}
+
+// resolve answers a DNS query later, because resolvers can be slow. If too many queries of the port wait, it
+// drops the query.
+func (p *served) resolve(socket *os.File, l *Lease, f frame) {
+	const headers = 40 + 8 // of IPv6 and UDP
+	select {
+	case p.queries <- struct{}{}:
+	default:
+		return
+	}
+	query := slices.Clone(f.payload)
+	go func() {
+		defer func() { <-p.queries }()
+		if answer := p.answerDNS(l, query, int(l.MTU)-headers); answer != nil {
+			frame, err := udp(l.MAC, netip.AddrPortFrom(f.to, dnsPort), netip.AddrPortFrom(f.from, f.ports[0]), answer)
+			p.write(socket, frame, err)
+		}
+	}()
 }
 
 // send sends a frame to the workload; nil: nothing. It counts the frame, or the reason for err.
@@ -106,10 +144,18 @@ func (p *served) send(socket *os.File, frame []byte, err error) {
 		p.counts[refusal.reason].Add(1)
 		p.last.Store(&refusedAt{time.Now(), refusal.text})
 		p.log.Debug("a DHCP message gets no answer", "reason", refusal.reason, "why", refusal.text)
-	case err != nil:
-		p.log.Error("cannot build an answer", "error", err)
 	case frame != nil:
 		p.counts[answered].Add(1)
+		fallthrough
+	default:
+		p.write(socket, frame, err)
+	}
+}
+
+func (p *served) write(socket *os.File, frame []byte, err error) {
+	if err != nil {
+		p.log.Error("cannot build an answer", "error", err)
+	} else if frame != nil {
 		socket.SetWriteDeadline(time.Now().Add(time.Second))
 		socket.Write(frame) // the client retries
 	}
@@ -122,9 +168,11 @@ func (l *Lease) answer(data []byte) ([]byte, error) {
 	switch {
 	case !ok || !solicits && f.ports[1] != dhcpv4.ServerPort && f.ports[1] != dhcpv6.DefaultServerPort:
 		return nil, nil // it came before the programs were attached
+	case !l.DHCP:
+		return nil, nil
 	case f.mac != l.MAC:
 		return nil, refused(foreignMAC, "the source of the frame, %s, is not the port's MAC address, %s", f.mac, l.MAC)
-	case solicits && (f.hops != 255 || !l.address(netip.Addr.Is6).IsValid()):
+	case solicits && (f.hops != 255 || !l.isRouter()):
 		return nil, nil
 	case solicits:
 		return l.advertisement()

@@ -76,10 +76,14 @@ func (l *Lease) options4(address netip.Prefix, router netip.Addr) []dhcpv4.Modif
 		}
 	}
 	mtu := []byte{byte(l.MTU >> 8), byte(l.MTU)}
-	return []dhcpv4.Modifier{
+	options := []dhcpv4.Modifier{
 		dhcpv4.WithNetmask(net.CIDRMask(address.Bits(), 32)), dhcpv4.WithRouter(gateway), dhcpv4.WithOption(dhcpv4.OptClasslessStaticRoute(routes...)),
 		dhcpv4.WithOption(dhcpv4.OptGeneric(dhcpv4.OptionInterfaceMTU, mtu)), dhcpv4.WithOption(dhcpv4.OptHostName(l.Name)),
 	}
+	if servers := l.dns(netip.Addr.Is4); len(servers) > 0 {
+		options = append(options, dhcpv4.WithDNS(servers...), dhcpv4.WithOption(dhcpv4.OptDomainName(l.Network)))
+	}
+	return options
 }
 
 // requested4 returns the address that a client asks for, or that it has.

@@ -23,7 +23,7 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 func testLease() *Lease {
 	return &Lease{
 		MAC: model.MAC{2, 0, 0, 0, 7, 10}, Addresses: prefixes("10.7.0.10/24", "fd07::10/64"), Gateways: []netip.Addr{netip.MustParseAddr("10.7.0.1"), netip.MustParseAddr("fd07::1")},
-		Subnets: prefixes("10.7.0.0/24", "10.8.0.0/16", "fd07::/64"), MTU: 1450, Name: "web1",
+		Subnets: prefixes("10.7.0.0/24", "10.8.0.0/16", "fd07::/64"), MTU: 1450, Name: "web1", Network: "red", DHCP: true, DNS: []netip.Addr{netip.MustParseAddr("10.7.0.2"), netip.MustParseAddr("fd07::2")},
 	}
 }
 
@@ -72,8 +72,8 @@ func TestAClientGetsItsPortsAddress(t *testing.T) {
 	for _, r := range ack.ClasslessStaticRoute() {
 		routes = append(routes, r.Dest.String()+" "+r.Router.String())
 	}
-	got := []any{ack.MessageType().String(), ack.YourIPAddr.String(), net.IP(ack.SubnetMask()).String(), ack.Router()[0].String(), ack.ServerIdentifier().String(), mtu, ack.IPAddressLeaseTime(0), ack.HostName(), routes}
-	want := []any{"ACK", "10.7.0.10", "255.255.255.0", "10.7.0.1", "10.7.0.1", uint16(1450), leaseTime, "web1", []string{"0.0.0.0/0 10.7.0.1", "10.8.0.0/16 10.7.0.1"}}
+	got := []any{ack.MessageType().String(), ack.YourIPAddr.String(), net.IP(ack.SubnetMask()).String(), ack.Router()[0].String(), ack.ServerIdentifier().String(), mtu, ack.IPAddressLeaseTime(0), ack.HostName(), ack.DNS()[0].String(), ack.DomainName(), routes}
+	want := []any{"ACK", "10.7.0.10", "255.255.255.0", "10.7.0.1", "10.7.0.1", uint16(1450), leaseTime, "web1", "10.7.0.2", "red", []string{"0.0.0.0/0 10.7.0.1", "10.8.0.0/16 10.7.0.1"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -134,6 +134,38 @@ func TestMessagesWithoutAnAnswerHaveAReason(t *testing.T) {
 		if answer != nil || !errors.As(err, &r) || r.reason != c.want || r.text == "" {
 			t.Errorf("%s: %v, %v", name, answer, err)
 		}
+	}
+}
+
+// Only a workload's own queries to the DNS address are answered.
+func TestQueriesGoToTheDNSAddress(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		mac      model.MAC
+		want     bool
+	}{
+		{"10.7.0.10:4000", "10.7.0.2:53", testLease().MAC, true},
+		{"[fd07::10]:4000", "[fd07::2]:53", testLease().MAC, true},
+		{"10.7.0.10:4000", "10.7.0.1:53", testLease().MAC, false},
+		{"10.7.0.11:4000", "10.7.0.2:53", testLease().MAC, false},
+		{"10.7.0.10:4000", "10.7.0.2:54", testLease().MAC, false},
+		{"10.7.0.10:4000", "10.7.0.2:53", model.MAC{2, 9}, false},
+	} {
+		data, err := udp(testLease().MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), []byte("a query"))
+		must.Succeed(t, err)
+		copy(data[6:], c.mac[:])
+		if f, is := testLease().isQuery(data); is != c.want || is && string(f.payload) != "a query" {
+			t.Errorf("from %s to %s: %v, %+v", c.from, c.to, is, f)
+		}
+	}
+}
+
+// A network can have DNS without DHCP.
+func TestANetworkWithoutDHCPAnswersNoClient(t *testing.T) {
+	l := testLease()
+	l.DHCP = false
+	if answer, _, err := asked(t, l, "0.0.0.0", "255.255.255.255", message(t)); answer != nil || err != nil {
+		t.Errorf("%v, %v", answer, err)
 	}
 }
 

@@ -34,6 +34,10 @@ func (l *Lease) answer6(data []byte) (*dhcpv6.Message, error) {
 	}
 	answer := &dhcpv6.Message{MessageType: dhcpv6.MessageTypeReply, TransactionID: m.TransactionID}
 	answer.AddOption(dhcpv6.OptServerID(serverID))
+	if servers := l.dns(netip.Addr.Is6); len(servers) > 0 {
+		dhcpv6.WithDNS(servers...)(answer)
+		dhcpv6.WithDomainSearchList(l.Network)(answer)
+	}
 	client := m.Options.ClientID()
 	if client != nil {
 		answer.AddOption(dhcpv6.OptClientID(client))

@@ -60,8 +60,8 @@ func TestAnIPv6ClientGetsItsPortsAddress(t *testing.T) {
 	must.Succeed(t, err)
 	reply, err := asked6(t, l, request)
 	must.Succeed(t, err)
-	got := []any{offer.Type().String(), addressOf(offer), reply.Type().String(), addressOf(reply), reply.Options.OneIANA().Options.OneAddress().ValidLifetime, reply.Options.OneIANA().IaId}
-	want := []any{"ADVERTISE", "fd07::10", "REPLY", "fd07::10", leaseTime, request.Options.OneIANA().IaId}
+	got := []any{offer.Type().String(), addressOf(offer), reply.Type().String(), addressOf(reply), reply.Options.OneIANA().Options.OneAddress().ValidLifetime, reply.Options.OneIANA().IaId, reply.Options.DNS()[0].String(), reply.Options.DomainSearchList().Labels[0]}
+	want := []any{"ADVERTISE", "fd07::10", "REPLY", "fd07::10", leaseTime, request.Options.OneIANA().IaId, "fd07::2", "red"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -148,12 +148,10 @@ func TestARouterSolicitationIsAnswered(t *testing.T) {
 	for _, o := range ra.Options {
 		options = append(options, o.String())
 	}
-	if !ra.ManagedAddressConfig() || ra.RouterLifetime != 1800 || len(ra.Options) != 3 || routerAddress.String() != "fe80::200:5eff:fe00:100" {
-		t.Errorf("%+v from %s: %q", ra, routerAddress, options)
-	}
-	i := slices.IndexFunc(ra.Options, func(o layers.ICMPv6Option) bool { return o.Type == layers.ICMPv6OptPrefixInfo })
-	if prefix := ra.Options[i].Data; prefix[0] != 64 || prefix[1] != onLink || netip.AddrFrom16([16]byte(prefix[14:30])).String() != "fd07::" {
-		t.Errorf("the prefix is %x", prefix)
+	slices.Sort(options)
+	want := []string{"ICMPv6Option(MTU:1450)", "ICMPv6Option(PrefixInfo:fd07::/64:true:false:720h0m0s:720h0m0s)", "ICMPv6Option(RecursiveDNSServer:30m0s:fd07::2)", "ICMPv6Option(SourceAddress:00:00:5e:00:01:00)"}
+	if diff := cmp.Diff(want, options); diff != "" || !ra.ManagedAddressConfig() || ra.RouterLifetime != 1800 || routerAddress.String() != "fe80::200:5eff:fe00:100" {
+		t.Errorf("%+v from %s: %s", ra, routerAddress, diff)
 	}
 	l.Addresses = l.Addresses[:1]
 	if data, err := l.answer(request); data != nil || err != nil {

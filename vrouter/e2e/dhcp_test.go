@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv6/nclient6"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
@@ -106,6 +108,51 @@ func (w *workload) dhcp6() error {
 	})
 }
 
+// nameServer answers all queries for IPv4 addresses in the node's namespace with 192.0.2.80.
+func nameServer(t *testing.T, n *node) {
+	t.Helper()
+	var server net.PacketConn
+	must.Succeed(t, in(n.ns, func() (err error) {
+		server, err = net.ListenPacket("udp", "127.0.0.1:53")
+		return err
+	}))
+	t.Cleanup(func() { server.Close() })
+	go func() {
+		for buffer := make([]byte, 4096); ; {
+			size, from, err := server.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if m.Unpack(buffer[:size]) != nil {
+				continue
+			}
+			m.Response, m.Additionals = true, nil
+			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+				m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: [4]byte{192, 0, 2, 80}}}}
+			}
+			packed, _ := m.Pack()
+			server.WriteTo(packed, from)
+		}
+	}()
+}
+
+// lookUp returns the addresses of a name, sorted, that a DNS server gives the workload.
+func (w *workload) lookUp(server, name string) (string, error) {
+	r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (conn net.Conn, err error) {
+		err = in(w.ns, func() error {
+			conn, err = net.Dial("udp", net.JoinHostPort(server, "53"))
+			return err
+		})
+		return conn, err
+	}}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	all, err := r.LookupHost(ctx, name+".")
+	slices.Sort(all)
+	return strings.Join(all, " "), err
+}
+
 // discover is a DHCP message in a frame of the workload. hardware is the address in the message.
 func (w *workload) discover(hardware model.MAC) []byte {
 	w.bed.t.Helper()
@@ -124,11 +171,12 @@ func (w *workload) discover(hardware model.MAC) []byte {
 // workload on another node.
 func TestWorkloadsConfigureThemselvesByDHCP(t *testing.T) {
 	needs(t, "busybox")
-	b := newBed(t, options{})
+	b := newBed(t, options{config: map[string]any{"resolvers": []string{"127.0.0.1"}}})
+	nameServer(t, b.nodes[0])
 	b.state.Nodes = b.nodesOf(false)
-	b.state.Networks = []model.Network{{Name: "red", ID: 291, DHCP: true, Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64"), Policies: []string{"tcp"}}}
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, DHCP: true, DNS: addresses("10.1.0.2", "fd00:1::2"), Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64"), Policies: []string{"tcp"}}}
 	b.state.Policies = []model.Policy{{Name: "tcp", Rules: []model.Rule{
-		{Direction: model.Egress, Action: model.Allow, Protocol: "tcp"}, {Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"},
+		{Direction: model.Egress, Action: model.Allow, Protocol: "tcp"}, {Direction: model.Egress, Action: model.Allow, Protocol: "udp", Ports: "53"}, {Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"},
 	}}}
 	x, other := b.machine("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.machine("other", "red", 0, "10.1.0.11")
 	far := b.workload("far", "red", 1, "10.2.0.12", "fd00:1::12")
@@ -146,6 +194,16 @@ func TestWorkloadsConfigureThemselvesByDHCP(t *testing.T) {
 	}
 	must.Succeed(t, x.dhcp6())
 	checkTransfer(x, far, 6, 1<<20)
+	for _, server := range []string{"10.1.0.2", "fd00:1::2"} {
+		for name, want := range map[string]string{"far.red": "10.2.0.12 fd00:1::12", "www.example.net": "192.0.2.80"} {
+			if got, err := x.lookUp(server, name); err != nil || got != want {
+				t.Errorf("%s at %s: %q, %v; want %q", name, server, got, err, want)
+			}
+		}
+		if got, err := x.lookUp(server, "nothing.red"); err == nil || !strings.Contains(err.Error(), "no such host") {
+			t.Errorf("nothing.red at %s: %q, %v", server, got, err)
+		}
+	}
 	clientsWithAnotherMACGetNoAnswer(t, b, x)
 	aFloodStarvesNoOtherPort(t, b, x, other)
 	clientsWaitForTheAgent(t, b, other)

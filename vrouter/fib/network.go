@@ -41,6 +41,9 @@ func (c *compiler) vrf(n *network) {
 		for _, s := range n.Subnets {
 			c.t.Routes[hostKey(n.ID, model.GatewayAddress(s))] = layout.Route{Nexthop: receive}
 		}
+		for _, a := range n.DNS { // with the MAC address, also a network that bridges answers ARP for the address
+			c.t.Routes[hostKey(n.ID, a)] = layout.Route{Nexthop: receive, MAC: model.RouterMAC, Flags: layout.RouteMAC}
+		}
 	}
 	if n.Bridges() {
 		ethernet.Nexthop = c.nexthop("l2 "+n.Name, Nexthop{Type: L2Receive, VRF: n.ID})

@@ -77,13 +77,16 @@ func join(pools []model.Range) string {
 	return strings.Join(all, ", ")
 }
 
-// routedElsewhere returns the addresses that routes and gateways use.
+// routedElsewhere returns the addresses that DNS, routes and gateways use.
 func (v *View) routedElsewhere(network string) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	host := func(p netip.Prefix) {
 		if p.IsSingleIP() {
 			taken[p.Addr()] = true
 		}
+	}
+	for _, a := range v.networks[network].DNS {
+		taken[a] = true
 	}
 	for p := range v.routes[network] {
 		host(p)

@@ -35,6 +35,18 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 	state(t, f)
 }
 
+// No port gets the DNS address of its network.
+func TestTheDNSAddressIsNotAllocated(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks[0].DNS = []netip.Addr{netip.MustParseAddr("10.1.0.2")}
+	apply(t, f, s)
+	if x := add(t, f, port("x")); fmt.Sprint(x.IPs) != "[10.1.0.3 fd00:1::2]" {
+		t.Errorf("the port has %v", x.IPs)
+	}
+	state(t, f)
+}
+
 // An address that becomes free is the last one that is allocated again. The position is in the
 // store: it is the same for all nodes, and after a restart.
 func TestAFreedAddressIsNotAllocatedAtOnce(t *testing.T) {

@@ -253,6 +253,7 @@ func (v *validation) checkNetworks() {
 			v.fail("network", n.Name, "node_access: a network that only bridges sends no packets to the node; make it l3 or l2l3")
 		}
 		v.checkDHCP(n)
+		v.checkDNS(n)
 		v.checkSubnets(n)
 		v.checkRanges(n)
 		v.checkTargets(n)
@@ -268,6 +269,23 @@ func (v *validation) checkDHCP(n Network) {
 		v.fail("network", n.Name, "dhcp: a network that only bridges has no router, whose address the server has; make it l3 or l2l3, or set router for the port of a DHCP server")
 	case !slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return s.Addr().Is4() }):
 		v.fail("network", n.Name, "dhcp: the network has no IPv4 subnet; add one such as 10.1.0.0/16, or remove dhcp")
+	}
+}
+
+// checkDNS refuses DNS addresses that no packet of a workload reaches.
+func (v *validation) checkDNS(n Network) {
+	for i, a := range n.DNS {
+		subnet, inside := n.Subnet(a)
+		switch {
+		case !n.Routes():
+			v.fail("network", n.Name, "dns: a network that only bridges sends no packets to the agent; make it l3 or l2l3, or remove dns")
+		case !inside:
+			v.fail("network", n.Name, "dns: %s is in no subnet of the network, which has %v; choose an address of one, such as the gateway's", a, n.Subnets)
+		case a == subnet.Masked().Addr() || a == BroadcastAddress(subnet):
+			v.fail("network", n.Name, "dns: %s is the first or last address of subnet %s; choose another", a, subnet)
+		case slices.ContainsFunc(n.DNS[:i], func(b netip.Addr) bool { return a.Is4() == b.Is4() }):
+			v.fail("network", n.Name, "dns: %s is the second address of its family; write at most one IPv4 and one IPv6 address", a)
+		}
 	}
 }
 
@@ -476,6 +494,10 @@ func (v *validation) checkAddress(p *Port, n *Network, a netip.Addr) {
 	i := slices.IndexFunc(n.Subnets, func(s netip.Prefix) bool { return s.Contains(a) })
 	if i < 0 {
 		v.fail("port", p.Name, "ips: %s is in no subnet of network %q, which has %v", a, n.Name, n.Subnets)
+		return
+	}
+	if slices.Contains(n.DNS, a) {
+		v.fail("port", p.Name, "ips: %s is the DNS address of network %q; choose another, or change the network's dns", a, n.Name)
 		return
 	}
 	switch s := n.Subnets[i]; a {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/netip"
+	"slices"
 )
 
 // routeName is the name of a route in error messages.
@@ -57,6 +58,9 @@ func (v *validation) holderOf(network string, a netip.Addr) (owner, bool) {
 		return owner{"port", port}, true
 	}
 	n := v.networks[network]
+	if slices.Contains(n.DNS, a) {
+		return owner{object: "the DNS address of the network"}, true
+	}
 	if s, ok := n.Subnet(a); ok && n.Routes() && notCanonical(s) == "" && a == GatewayAddress(s) {
 		return owner{object: "the router of subnet " + s.String()}, true
 	}

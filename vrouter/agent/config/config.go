@@ -46,6 +46,7 @@ type Config struct {
 	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: veth (default), netkit
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
 	UDPChecksum    Switch                `yaml:"udp_checksum"`    // outer UDP checksums: auto (default): over IPv6, except in superpackets to other nodes; on: in all packets; off: in none
+	Resolvers      []netip.Addr          `yaml:"resolvers"`       // answer the DNS queries of workloads for names outside their networks; default: those of /etc/resolv.conf
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
 	RepairInterval time.Duration         `yaml:"repair_interval"` // interval of checks for drift; default 5s
 	Handover       time.Duration         `yaml:"handover"`        // time for which nodes still send with the former encapsulation after a change; the same on all nodes; default 5s

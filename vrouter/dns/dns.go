@@ -1,0 +1,171 @@
+// Package dns answers the DNS queries of workloads: names of the ports of their network from the
+// desired state, all other names by the node's resolvers.
+package dns
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Times.
+const (
+	lifetime = 5               // of answers about ports, in seconds: a port can get another address
+	patience = 2 * time.Second // for one resolver
+)
+
+// most is the size of the largest answer that is read from a resolver.
+const most = 4096
+
+// Forwarder answers queries.
+type Forwarder struct {
+	Dial      func(ctx context.Context, resolver netip.Addr) (net.Conn, error) // opens a UDP connection to port 53
+	Resolvers []netip.Addr                                                     // empty: those of /etc/resolv.conf
+}
+
+// Zone has the names of the ports of a network.
+type Zone struct {
+	Name string // of the network; "PORT.NAME" is the name of a port
+	Port func(name string) (addresses []netip.Addr, ok bool)
+}
+
+// Answer returns the answer to a query, of at most size bytes. It returns nil if the query is not a
+// DNS query.
+func (f *Forwarder) Answer(ctx context.Context, query []byte, z Zone, size int) []byte {
+	var p dnsmessage.Parser
+	h, err := p.Start(query)
+	if err != nil || h.Response {
+		return nil
+	}
+	questions, err := p.AllQuestions()
+	reply := dnsmessage.Message{Header: dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true}, Questions: questions}
+	switch {
+	case err != nil || len(questions) != 1:
+		reply.Questions, reply.RCode = nil, dnsmessage.RCodeFormatError
+	case h.OpCode != 0:
+		reply.RCode = dnsmessage.RCodeNotImplemented
+	default:
+		name := strings.ToLower(strings.TrimSuffix(questions[0].Name.String(), "."))
+		zone := strings.ToLower(z.Name)
+		if port, in := strings.CutSuffix(name, "."+zone); in || name == zone {
+			z.answer(&reply, port, in)
+			break
+		}
+		if answer, err := f.forward(ctx, query, questions[0]); err == nil && len(answer) <= size {
+			return answer
+		} else if err != nil {
+			reply.RCode = dnsmessage.RCodeServerFailure
+		} else {
+			reply.Truncated = true
+		}
+	}
+	packed, err := reply.Pack()
+	if err == nil && len(packed) > size {
+		reply.Answers, reply.Truncated = nil, true
+		packed, err = reply.Pack()
+	}
+	if err != nil {
+		return nil
+	}
+	return packed
+}
+
+// answer adds the addresses of a port. isPort is false for the name of the network itself.
+func (z Zone) answer(reply *dnsmessage.Message, port string, isPort bool) {
+	reply.Authoritative = true
+	if !isPort {
+		return
+	}
+	addresses, ok := z.Port(port)
+	if !ok {
+		reply.RCode = dnsmessage.RCodeNameError
+		return
+	}
+	q := reply.Questions[0]
+	for _, a := range addresses {
+		r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: lifetime}}
+		if a.Is4() {
+			r.Header.Type, r.Body = dnsmessage.TypeA, &dnsmessage.AResource{A: a.As4()}
+		} else {
+			r.Header.Type, r.Body = dnsmessage.TypeAAAA, &dnsmessage.AAAAResource{AAAA: a.As16()}
+		}
+		if q.Type == r.Header.Type || q.Type == dnsmessage.TypeALL {
+			reply.Answers = append(reply.Answers, r)
+		}
+	}
+}
+
+// forward returns the answer of the first resolver that answers.
+func (f *Forwarder) forward(ctx context.Context, query []byte, q dnsmessage.Question) ([]byte, error) {
+	resolvers := f.Resolvers
+	if len(resolvers) == 0 {
+		resolvers = system()
+	}
+	err := errors.New("the node has no resolver")
+	for _, r := range resolvers {
+		var answer []byte
+		if answer, err = f.ask(ctx, r, query, q); err == nil {
+			return answer, nil
+		}
+	}
+	return nil, err
+}
+
+// ask sends a query to a resolver. The query gets another id and source port, which others cannot
+// guess; an answer with another id or question is ignored (RFC 5452).
+func (f *Forwarder) ask(ctx context.Context, resolver netip.Addr, query []byte, q dnsmessage.Question) ([]byte, error) {
+	conn, err := f.Dial(ctx, resolver)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(patience))
+	id := uint16(rand.Uint32())
+	sent := append(binary.BigEndian.AppendUint16(nil, id), query[2:]...)
+	if _, err := conn.Write(sent); err != nil {
+		return nil, err
+	}
+	for buffer := make([]byte, most); ; {
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return nil, err
+		}
+		answer := buffer[:n]
+		var p dnsmessage.Parser
+		h, err := p.Start(answer)
+		if err != nil || h.ID != id || !h.Response {
+			continue
+		}
+		if got, err := p.Question(); err == nil && strings.EqualFold(got.Name.String(), q.Name.String()) && got.Type == q.Type && got.Class == q.Class {
+			copy(answer, query[:2])
+			return answer, nil
+		}
+	}
+}
+
+// system returns the resolvers of /etc/resolv.conf.
+func system() (all []netip.Addr) {
+	file, err := os.Open("/etc/resolv.conf")
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) > 1 && words[0] == "nameserver" {
+			if a, err := netip.ParseAddr(words[1]); err == nil {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
