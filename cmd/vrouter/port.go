@@ -65,6 +65,7 @@ the command returns. It survives restarts of the agent.`,
 	flags.BoolVar(&attach.AcceptRA, "accept-ra", false, "Let the workload's device take addresses and routes from router advertisements")
 	flags.BoolVar(&request.Router, "router", false, "Let the workload advertise itself as an IPv6 router, and answer DHCP")
 	listFlag(cmd, &request.IPs, parseAddress, "ip", "Use this `address` of the network's subnets (repeatable)")
+	listFlag(cmd, &request.AllowSources, parsePrefix, "allow-source", "Let the workload send from this `prefix` too, for example as a firewall (repeatable)")
 	listFlag(cmd, &request.From, model.ParseRange, "from", "Allocate an address from `FIRST-LAST` or a prefix (repeatable)")
 	flags.TextVar(&request.MAC, "mac", model.MAC{}, "MAC `address` of the workload")
 	flags.StringVar(&request.Name, "name", "", "Name of the port (default: from network and address)")

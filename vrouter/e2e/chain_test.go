@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
 
+	"windtunnel/internal/must"
+	"windtunnel/internal/netspace"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/model"
 )
@@ -48,4 +53,144 @@ func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// chain has workloads x of network red and y of network blue on node a, and a firewall on node b and
+// another one on node c between them. The networks left and right, with the ports of the firewalls,
+// have the routes through these ports. Red takes the routes of left, blue those of right, and the
+// other way round. Red and blue take no routes of each other.
+func chain(b *bed) (x, y *workload) {
+	b.t.Helper()
+	target := func(i byte) []model.RouteTarget { return []model.RouteTarget{{0, 2, 0xfc, 7: i}} }
+	for i, n := range []model.Network{
+		{Name: "red", Export: target(1), Import: target(3)}, {Name: "blue", Export: target(2), Import: target(4)},
+		{Name: "left", Export: target(3), Import: target(1)}, {Name: "right", Export: target(4), Import: target(2)},
+	} {
+		n.ID, n.Tenant, n.Subnets = uint32(i+1), n.Name, subnets(fmt.Sprintf("10.%d.0.0/16", i+1), fmt.Sprintf("fd00:%d::/64", i+1))
+		b.state.Networks = append(b.state.Networks, n)
+	}
+	x, y = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "blue", 0, "10.2.0.10", "fd00:2::10")
+	var ways [2][]model.Via
+	for node := 1; node <= 2; node++ {
+		name := fmt.Sprint("fw", node)
+		testprogram.Output(b.t, "ip netns add "+b.name+"-"+name)
+		b.t.Cleanup(func() { netspace.Delete(b.name + "-" + name) }) // a test may have deleted it
+		for side, network := range []string{"left", "right"} {
+			p := model.Port{
+				Name: name + "-" + network, Network: network, Node: b.nodes[node].name, MAC: model.MAC{2, 9, byte(side), 0, 0, byte(node)},
+				IPs:          addresses(fmt.Sprintf("10.%d.0.%d", side+3, node+4), fmt.Sprintf("fd00:%d::%d", side+3, node+4)),
+				Attach:       model.Attachment{Netns: b.name + "-" + name, Interface: fmt.Sprint("eth", side)},
+				AllowSources: b.state.Networks[1-side].Subnets,
+			}
+			b.state.Ports = append(b.state.Ports, p)
+			ways[side] = append(ways[side], model.Via{Port: p.Name})
+		}
+	}
+	for side, network := range []string{"left", "right"} {
+		for _, to := range b.state.Networks[1-side].Subnets {
+			b.state.Routes = append(b.state.Routes, model.Route{Network: network, Prefix: to, Via: ways[side]})
+		}
+	}
+	b.up()
+	for _, name := range []string{"fw1", "fw2"} {
+		space := b.name + "-" + name
+		for side := range 2 {
+			for _, to := range b.state.Networks[side].Subnets {
+				gateway := model.GatewayAddress(b.state.Networks[side+2].Subnets[map[bool]int{true: 1}[to.Addr().Is6()]])
+				testprogram.Output(b.t, fmt.Sprintf("ip -n %s route add %s via %s dev eth%d", space, to, gateway, side))
+			}
+		}
+	}
+	forward(b.t, b, 1)
+	return x, y
+}
+
+// forward turns forwarding of the firewalls on or off.
+func forward(t testing.TB, b *bed, on int) {
+	t.Helper()
+	for _, name := range []string{"fw1", "fw2"} {
+		testprogram.Output(t, fmt.Sprintf("ip netns exec %s-%s sysctl -w net.ipv4.ip_forward=%d net.ipv6.conf.all.forwarding=%d", b.name, name, on, on))
+	}
+}
+
+// awaitAllPass waits until 32 datagrams of different flows in a row are answered.
+func awaitAllPass(t *testing.T, x, y *workload, within time.Duration, what string) {
+	t.Helper()
+	soon(t, within, what, func() error {
+		for range 32 {
+			if err := datagram(x, y, 4, 64); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Traffic between two networks passes one of two firewalls, by routes that the networks take from
+// those of the firewalls. The flows of a dead node move to the other firewall. A firewall without its
+// device is a problem in status, and its flows move when the routes leave it out.
+func TestAServiceChainOfTakenRoutes(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{nodes: 3, config: map[string]any{"liveness": "300ms"}})
+	b.state.Nodes = b.nodesOf(false)
+	x, y := chain(b)
+	awaitAllPass(t, x, y, 10*time.Second, "the firewalls forward")
+	for _, version := range []int{4, 6} {
+		checkTransfer(x, y, version, 4<<20)
+		checkTransfer(y, x, version, 4<<20)
+	}
+	for i, port := range []string{"fw1-left", "fw2-right"} {
+		if v := b.nodes[i+1].vif(port); v.RxPackets == 0 || v.TxPackets == 0 {
+			t.Errorf("port %s has received %d packets and sent %d, want some of each", port, v.TxPackets, v.RxPackets)
+		}
+	}
+	if out := b.nodes[0].run("trace", "--from", "x", "--to", "10.2.0.10"); !strings.Contains(out, "leak left 10.2.0.0/16") || !strings.Contains(out, "label 22") {
+		t.Errorf("the trace does not show the route of network left, and its label:\n%s", out)
+	}
+	forward(t, b, 0)
+	if err := datagram(x, y, 4, 64); err == nil {
+		t.Error("a datagram has an answer, though no firewall forwards")
+	}
+	forward(t, b, 1)
+	awaitAllPass(t, x, y, 10*time.Second, "the firewalls forward again")
+
+	sw := b.handle(b.sw)
+	link, err := sw.LinkByName("port2")
+	b.must(err)
+	b.must(sw.LinkSetDown(link))
+	awaitAllPass(t, x, y, 10*time.Second, "the flows of the dead node take the other firewall")
+	b.must(sw.LinkSetUp(link))
+	soon(t, 10*time.Second, "both firewalls are in use again", func() error {
+		sent := b.nodes[2].vif("fw2-left").TxPackets
+		for range 32 {
+			if err := datagram(x, y, 4, 64); err != nil {
+				return err
+			}
+		}
+		if now := b.nodes[2].vif("fw2-left").TxPackets; now == sent {
+			return errors.New("fw2 gets no packets")
+		}
+		return nil
+	})
+
+	must.Succeed(t, netspace.Delete(b.name+"-fw2"))
+	soon(t, 30*time.Second, "node c reports the port without its namespace", func() error {
+		if out := b.nodes[2].run("status"); !strings.Contains(out, "fw2-left") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	b.nodes[2].forgetDrops()
+	soon(t, 10*time.Second, "node c drops the packets to fw2, which the other nodes go on sending", func() error {
+		datagram(x, y, 4, 64) // a flow to fw2 is not answered
+		if dropped := b.nodes[2].drops(); dropped["reflected"] == 0 {
+			return fmt.Errorf("it dropped %v", dropped)
+		}
+		return nil
+	})
+	for i := range b.state.Routes {
+		b.state.Routes[i].Via = b.state.Routes[i].Via[:1]
+	}
+	b.apply()
+	awaitAllPass(t, x, y, 10*time.Second, "the routes leave fw2 out")
 }
