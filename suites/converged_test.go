@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -96,9 +97,7 @@ func TestConvergedTurnsEachSettingOnAndOff(t *testing.T) {
 	for _, c := range p.Comparisons {
 		got = append(got, c.Subject+" over "+c.Baseline)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("comparisons (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got)
 	if len(p.Ladders) != 4 {
 		t.Errorf("%d ladders, want 2 for each direction", len(p.Ladders))
 	}
@@ -124,9 +123,7 @@ func TestConvergedHasTheFiguresThatTheTextStates(t *testing.T) {
 		"cited; lower end; 1500-lso/half; throughput_bps; 3.5 Gbps",
 		"cited; upper end; 1500-lso/half; throughput_bps; 4.5 Gbps",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("published (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestConvergedsShortFormRunsOnTwoCPUsInThreeMinutes(t *testing.T) {

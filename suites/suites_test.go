@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )
@@ -152,12 +153,8 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 			for _, c := range p.Comparisons {
 				pairs = append(pairs, c.Subject+" over "+c.Baseline)
 			}
-			if diff := cmp.Diff(want.ids, ids); diff != "" {
-				t.Errorf("scenarios (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(want.pairs, pairs); diff != "" {
-				t.Errorf("comparisons (-want +got):\n%s", diff)
-			}
+			must.Equal(t, want.ids, ids)
+			must.Equal(t, want.pairs, pairs)
 			if p.Trials != want.trials || p.Nodes != 2 {
 				t.Errorf("%d trials on %d nodes, want %d on 2", p.Trials, p.Nodes, want.trials)
 			}
@@ -460,9 +457,7 @@ func TestOverlayTrafficHasEveryKindOfTrafficOnEverySystem(t *testing.T) {
 			policy = append(policy, c.Subject)
 		}
 	}
-	if diff := cmp.Diff([]string{"vrouter-direct-policy/stream", "vrouter-direct-policy/rr", "vrouter-direct-policy/crr"}, policy); diff != "" {
-		t.Errorf("compared with vrouter-direct (-want +got):\n%s", diff)
-	}
+	must.Equal(t, []string{"vrouter-direct-policy/stream", "vrouter-direct-policy/rr", "vrouter-direct-policy/crr"}, policy)
 	short := planned(t, "overlay-traffic", suite.ExpandOptions{Short: true})
 	if e := short.Estimate(); e > 6*time.Minute || len(short.Hypotheses) != len(p.Hypotheses) {
 		t.Errorf("the short form takes %v and judges %d of %d hypotheses", e, len(short.Hypotheses), len(p.Hypotheses))

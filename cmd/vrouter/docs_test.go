@@ -107,9 +107,7 @@ func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
 	text := strings.Join(blocks(section(t, "## Desired state"), "yaml"), "")
 	state, err := model.Parse("examples", []byte(text))
 	must.Succeed(t, err)
-	if err := state.Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, state.Validate())
 	all := map[string]bool{}
 	keys(reflect.TypeFor[model.State](), all)
 	delete(all, "any_source") // insecure: no example shows it

@@ -101,10 +101,6 @@ func TestThePairsOfLostHostsAreSkippedUntilTheHostsReturn(t *testing.T) {
 	if again := skipLost(plan, lost, nil); !maps.Equal(again, before) {
 		t.Errorf("with host c again are skipped %v, want %v", again, before)
 	}
-	if err := enough(plan, []string{"c"}); err != nil {
-		t.Error(err)
-	}
-	if err := enough(plan, []string{"a", "c"}); err == nil || !strings.Contains(err.Error(), "no pair of the run is left without these hosts: a, c") {
-		t.Errorf("error: %v", err)
-	}
+	must.Succeed(t, enough(plan, []string{"c"}))
+	must.Fail(t, enough(plan, []string{"a", "c"}), "no pair of the run is left without these hosts: a, c")
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"windtunnel/internal/must"
 )
 
 func TestSettingsNameTheScenariosThatDiffer(t *testing.T) {
@@ -17,9 +17,7 @@ func TestSettingsNameTheScenariosThatDiffer(t *testing.T) {
 		"a net.ipv4.ip_forward": "1",
 		"a vxlan0 rx-gro":       "on",
 	}
-	if diff := cmp.Diff(want, s.merge(nil)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, s.merge(nil))
 	s.add("raw/long", map[string]string{"a fab/flush": "50000"})
 	if got, want := s.merge(nil)["a fab/flush"], "50000; 0 in bridge/rr, vxlan/rr"; got != want {
 		t.Errorf("%q, want %q: the value of most scenarios stands first", got, want)
@@ -32,8 +30,6 @@ func TestAResumedRunKeepsWhatItRecordedBefore(t *testing.T) {
 	before := map[string]string{"rmem": "1", "wmem": "1", "sack": "1"}
 	want := map[string]string{"rmem": "1; after the run was resumed: 2", "wmem": "1", "sack": "1"}
 	for range 2 {
-		if diff := cmp.Diff(want, s.merge(before)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		must.Equal(t, want, s.merge(before))
 	}
 }

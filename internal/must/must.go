@@ -1,10 +1,13 @@
-// Package must ends tests at errors, and waits for conditions.
+// Package must has the checks that most tests need: errors, values, and waits for conditions.
 package must
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Succeed ends the test if err is not nil.
@@ -36,4 +39,22 @@ func Become(t testing.TB, what string, is func() bool) {
 		}
 		return errors.New("not within a minute")
 	})
+}
+
+// Fail reports a failure of the test if err is nil, or lacks one of the texts.
+func Fail(t testing.TB, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("the error is %v, want one that contains %q", err, text)
+		}
+	}
+}
+
+// Equal reports a failure of the test if got differs from want.
+func Equal(t testing.TB, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

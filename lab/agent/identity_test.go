@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
@@ -23,9 +22,7 @@ func TestANodeIsKnownByItsNamespacesAndItsAgent(t *testing.T) {
 	var got Identity
 	must.Succeed(t, s.Identity(struct{}{}, &got))
 	want := Identity{PID: os.Getpid(), Namespaces: []uint32{inode(t, filepath.Join(space.Dir, node.Name)), inode(t, filepath.Join(space.Dir, container.Name))}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, got)
 	if got.Namespaces[0] == got.Namespaces[1] {
 		t.Error("the node and its container are known by the same inode")
 	}

@@ -136,19 +136,24 @@ func sharesSwitch(t *testing.T, s sample.Sample) {
 	}
 }
 
-func TestAnEndpointsSettingsAreMadeAndStandInTheRecord(t *testing.T) {
-	sc := scenario("bridge", func(sc *suite.Scenario) { sc.Endpoint.NoSegmentation = true })
-	e := lab(t, &notebook{}, sc)
-	b, err := NewBench(context.Background(), e.Executor, e.ID, &sc, 2)
+// upBench brings up the bench of a scenario until the test ends.
+func upBench(t *testing.T, e *Experiment, sc *suite.Scenario) *Bench {
+	t.Helper()
+	b, err := NewBench(context.Background(), e.Executor, e.ID, sc, 2)
 	must.Succeed(t, err)
-	defer func() {
+	t.Cleanup(func() {
 		if err := b.Down(context.Background()); err != nil {
 			t.Error(err)
 		}
-	}()
-	if err := b.Prove(context.Background(), 4); err != nil {
-		t.Error(err)
-	}
+	})
+	return b
+}
+
+func TestAnEndpointsSettingsAreMadeAndStandInTheRecord(t *testing.T) {
+	sc := scenario("bridge", func(sc *suite.Scenario) { sc.Endpoint.NoSegmentation = true })
+	e := lab(t, &notebook{}, sc)
+	b := upBench(t, e, &sc)
+	must.Succeed(t, b.Prove(context.Background(), 4))
 	for _, key := range []string{"a c1 eth0 tx-tcp-segmentation", "b c1 eth0 tx-generic-segmentation"} {
 		if got := b.Settings().Offloads[key]; !strings.EqualFold(got, "off") {
 			t.Errorf("setting %q is %q", key, got)
@@ -166,13 +171,7 @@ func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 			}
 			sc := scenario(name, func(sc *suite.Scenario) { sc.Fabric.Links, sc.Fabric.Team = 2, suite.Bond })
 			e := lab(t, &notebook{}, sc)
-			b, err := NewBench(context.Background(), e.Executor, e.ID, &sc, 2)
-			must.Succeed(t, err)
-			defer func() {
-				if err := b.Down(context.Background()); err != nil {
-					t.Error(err)
-				}
-			}()
+			b := upBench(t, e, &sc)
 			// Ports, and so links, are by chance: until every link has had a flow.
 			team := b.Testbed.Nodes()[1].Attachment().Team
 			for range 24 {

@@ -96,9 +96,8 @@ func TestTheScenariosOfOnePairAreCloseToEachOther(t *testing.T) {
 
 func TestAPlanOfPairsNeedsAnExecutorOfHosts(t *testing.T) {
 	sc := scenario("raw", nil).Between(suite.HostPair{From: "a", To: "b"})
-	if _, err := NewBench(t.Context(), &testbedtest.Executor{}, "x", &sc, 2); err == nil || !strings.Contains(err.Error(), "--testbed") {
-		t.Errorf("the error is %v, want the remedy", err)
-	}
+	_, err := NewBench(t.Context(), &testbedtest.Executor{}, "x", &sc, 2)
+	must.Fail(t, err, "--testbed")
 }
 
 func TestAHostIsSuspectAfterFailuresInARow(t *testing.T) {

@@ -183,9 +183,7 @@ func nodesWithout(t *testing.T, e *Experiment) (states []map[string]string) {
 	for _, n := range tb.Nodes() {
 		states = append(states, nodeNetwork(t, n))
 	}
-	if err := tb.Down(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, tb.Down(ctx))
 	return states
 }
 
@@ -346,9 +344,7 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 	l.watch(b)
 	far, err := space.Open(b.Testbed.Nodes()[1].Attachment().SpaceBase)
 	must.Succeed(t, err)
-	if err := far.Remove("flannel.1"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, far.Remove("flannel.1"))
 	far.Close()
 	p := b.Pairs[0]
 	err = p.Sender.Node.Agent().Reach(ctx, agent.ReachArgs{Endpoint: p.Sender.Name, Address: p.Receiver.V4, Port: agent.ProofPort, MTU: b.MTU, Bytes: 1, Wait: time.Second})
@@ -361,9 +357,7 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 			t.Errorf("the failure lacks %q: %s", want, said)
 		}
 	}
-	if err := b.Down(ctx); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, b.Down(ctx))
 	l.assertNone()
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -53,9 +54,7 @@ func TestMetricsOfAStream(t *testing.T) {
 		sample.Segments: 710_608, sample.Retransmits: 4, sample.MSS: 1448, sample.Cwnd: 40, sample.RTT: 200_000,
 	}
 	same := cmp.Comparer(func(x, y float64) bool { return near(x, y, 1e-9*max(1, x)) })
-	if d := cmp.Diff(want, got, same); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, got, same)
 	for m := range got {
 		if _, ok := sample.Describe(m); !ok {
 			t.Errorf("%s is not a metric", m)

@@ -62,7 +62,5 @@ func TestTheOtherCPUsAreMetered(t *testing.T) {
 
 func TestSoftirqSharesAreOfTheWindow(t *testing.T) {
 	d := Delta{Seconds: 2, CPUs: map[int]Usage{3: {Busy: 1.5, Softirq: 1}, 4: {Busy: 2}}}
-	if diff := cmp.Diff(map[int]float64{3: 0.5, 4: 0}, d.SoftirqShares()); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, map[int]float64{3: 0.5, 4: 0}, d.SoftirqShares())
 }

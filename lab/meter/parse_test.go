@@ -40,22 +40,16 @@ func TestStatOfACapturedMachine(t *testing.T) {
 		0: {User: 40919, System: 14427, Idle: 275594, IOWait: 228, Softirq: 5272, Steal: 145},
 		1: {User: 46932, System: 16427, Idle: 265780, IOWait: 1813, Softirq: 5899, Steal: 120},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestStatOfOldKernelsHasFewerFields(t *testing.T) {
 	got, err := parseStat([]byte("cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 5\n"))
 	must.Succeed(t, err)
-	if d := cmp.Diff(map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4}}, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4}}, got)
 	got, err = parseStat([]byte("cpu0 1 2 3 4 5 6 7\n"))
 	must.Succeed(t, err)
-	if d := cmp.Diff(map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4, IOWait: 5, IRQ: 6, Softirq: 7}}, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4, IOWait: 5, IRQ: 6, Softirq: 7}}, got)
 }
 
 func TestStatLeavesOutOfflineCPUsAndReads128(t *testing.T) {
@@ -98,9 +92,7 @@ func TestNetDevAlsoWhereTheCounterTouchesTheName(t *testing.T) {
 	got := map[string]Traffic{}
 	err := eachNetDev(captured(t, "net_dev"), func(name []byte, t Traffic) { got[string(name)] = t })
 	must.Succeed(t, err)
-	if d := cmp.Diff(Traffic{597486349, 28325, 2019565, 21939}, got["eth0"]); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, Traffic{597486349, 28325, 2019565, 21939}, got["eth0"])
 	text := "a\nb\n  v.1@x:12345678901 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n"
 	err = eachNetDev([]byte(text), func(name []byte, tr Traffic) {
 		if string(name) != "v.1@x" || tr != (Traffic{12345678901, 2, 3, 4}) {
@@ -120,9 +112,7 @@ func TestTimerListTellsIdleTime(t *testing.T) {
 		0: {Slept: 2755945979792 + 2285866624, Entry: 3391106494116},
 		1: {Slept: 2657803979808 + 18132266258, Entry: 3391955426095},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, got)
 	stat, err := parseStat(captured(t, "stat"))
 	must.Succeed(t, err)
 	for cpu, c := range got {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestAllElementsRunAtOnceAndTheirErrorsAreInOrder(t *testing.T) {
@@ -20,7 +22,5 @@ func TestAllElementsRunAtOnceAndTheirErrorsAreInOrder(t *testing.T) {
 	if err == nil || err.Error() != "0 a\n2 c" {
 		t.Errorf("got %v, want the errors of the elements 0 and 2", err)
 	}
-	if err := Each([]int(nil), func(int, int) error { return fmt.Errorf("called") }); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, Each([]int(nil), func(int, int) error { return fmt.Errorf("called") }))
 }

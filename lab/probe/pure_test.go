@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 func TestCPULists(t *testing.T) {
@@ -143,12 +145,8 @@ func TestLimitsOfControlGroups(t *testing.T) {
 	if got := quota("-1\n", "100000\n"); got != 0 {
 		t.Errorf("the quota is %v CPUs, want 0: none", got)
 	}
-	if d := cmp.Diff([]int{1, 3}, narrow([]int{0, 1, 2, 3}, []int{1, 3, 9})); d != "" {
-		t.Error(d)
-	}
-	if d := cmp.Diff([]int{0, 1}, narrow([]int{0, 1}, nil)); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, []int{1, 3}, narrow([]int{0, 1, 2, 3}, []int{1, 3, 9}))
+	must.Equal(t, []int{0, 1}, narrow([]int{0, 1}, nil))
 }
 
 func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -65,9 +66,7 @@ func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
 		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.38, 0.43, 10)[i]
 	}
 	want := []string{"The bridge carries 3 % less than raw [2, 4] and costs the sender 8 % more CPU per byte [6, 10]; no difference shows in the receiver's CPU per byte [−2, 5 %; a difference of N % or more would have been detected]."}
-	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, masked(sentencesOf(plan, baseline, subject)))
 }
 
 // A sentence about CPU alone must still name sender or receiver.
@@ -80,9 +79,7 @@ func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
 		subject[i].Metrics[sample.ReceiverCPUPerByte] = spread(0.525, 0.555, 10)[i]
 	}
 	want := []string{"The bridge costs the receiver 8 % more CPU per byte than raw [6, 10]; no difference shows in throughput [−3, 3 %; a difference of N % or more would have been detected]."}
-	if diff := cmp.Diff(want, masked(sentencesOf(plan, baseline, subject))); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, masked(sentencesOf(plan, baseline, subject)))
 }
 
 // unconfirmed is a report of six blocks in which chance makes the receiver's CPU 5 %
@@ -201,9 +198,7 @@ func TestFindingNamesTheWorkloadWhereThereAreSeveral(t *testing.T) {
 		column("a/stream", sample.Throughput, spread(1, 1, 8)...), column("b/stream", sample.Throughput, spread(.5, .56, 8)...),
 		column("a/small", sample.Throughput, spread(1, 1, 8)...), column("b/small", sample.Throughput, spread(.7, .76, 8)...))
 	want := []string{"In stream, the bridge carries 47 % less than raw [45, 49].", "In small, the bridge carries 27 % less than raw [25, 29]."}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestFindingSaysWhyThereIsNothingToCompare(t *testing.T) {
@@ -211,9 +206,7 @@ func TestFindingSaysWhyThereIsNothingToCompare(t *testing.T) {
 	run.Skipped = map[string]string{"b/stream": "no vxlan"}
 	r := report.Build(run, plan, column("a/stream", sample.Throughput, 1, 2, 3, 4, 5, 6))
 	want := []string{"The bridge cannot be compared with raw: b/stream was skipped: no vxlan."}
-	if diff := cmp.Diff(want, r.Findings); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, r.Findings)
 }
 
 // systemsAgainstRaw is a plan and samples of systems with these throughputs, against one of 1.
@@ -233,9 +226,7 @@ func TestEveryConfirmedDifferenceIsAmongTheFindings(t *testing.T) {
 	plan, columns := systemsAgainstRaw(spread(.95, .95, 10), spread(.9, .9, 10), spread(.98, 1.02, 10), spread(.5, .5, 10), spread(.99, .99, 10), spread(.7, .7, 10))
 	want := []string{"u carries 5.0 % less than raw [5.0, 5.0].", "v carries 10.0 % less than raw [10.0, 10.0].", "x carries 50.0 % less than raw [50.0, 50.0].",
 		"y carries 1.0 % less than raw [1.0, 1.0].", "z carries 30.0 % less than raw [30.0, 30.0]. (1 further in the table.)"}
-	if diff := cmp.Diff(want, sentencesOf(plan, columns...)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, sentencesOf(plan, columns...))
 }
 
 func TestConfirmedDifferencesComeBeforeOthersAndFourAreEnough(t *testing.T) {
@@ -279,9 +270,7 @@ func TestADifferenceIsStatedInOneUnit(t *testing.T) {
 		}
 	}
 	want := []string{"The bridge completes 9.5 % fewer transactions than raw [9.2, 9.8] and costs the sender 7.0 % less CPU per packet [6.7, 7.3]."}
-	if diff := cmp.Diff(want, sentencesOf(plan, baseline, subject)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, sentencesOf(plan, baseline, subject))
 }
 
 // Only the latency of many requests was compared: the brief finding states it.
@@ -292,9 +281,7 @@ func TestABriefFindingWithoutAMainFigureStatesTheOthers(t *testing.T) {
 		baseline[i].Metrics[sample.SenderCPU], subject[i].Metrics[sample.SenderCPU] = 50, spread(40, 40.5, 10)[i]
 	}
 	want := []string{"The bridge has 7.0 % less latency p99 than raw and uses 19.5 % less CPU on the sender."}
-	if diff := cmp.Diff(want, sentences.Brief(report.Build(sample.Run{ID: "r"}, plan, append(baseline, subject...)))); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, sentences.Brief(report.Build(sample.Run{ID: "r"}, plan, append(baseline, subject...))))
 }
 
 func TestABriefFindingHasNoIntervals(t *testing.T) {
@@ -308,9 +295,7 @@ func TestABriefFindingHasNoIntervals(t *testing.T) {
 	}
 	_, plan := twoSystems()
 	r := report.Build(sample.Run{ID: "r"}, plan, append(column("a/stream", sample.Throughput, around(1, 0.03, 8, 0)...), column("b/stream", sample.Throughput, around(1, 0.03, 8, 1)...)...))
-	if diff := cmp.Diff([]string{"Between the bridge and raw no difference shows in throughput."}, sentences.Brief(r)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{"Between the bridge and raw no difference shows in throughput."}, sentences.Brief(r))
 }
 
 func TestFiguresTooNoisyToJudgeAreSaidSoLast(t *testing.T) {
@@ -340,9 +325,7 @@ func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
 	apart := sentencesOf(plan,
 		column("a/stream", sample.Throughput, 9.5e9, 9.5e9, 9.5e9, 9.5e9, 9.5e9, 9.6e9),
 		column("b/stream", sample.Throughput, 8.1e9, 8.1e9, 8.2e9, 8.2e9, 8.3e9, 8.3e9))
-	if diff := cmp.Diff([]string{"a/stream reaches 9.50 Gbit/s [9.50, 9.60], the most throughput; b/stream reaches 8.20 Gbit/s [8.10, 8.30]."}, apart); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{"a/stream reaches 9.50 Gbit/s [9.50, 9.60], the most throughput; b/stream reaches 8.20 Gbit/s [8.10, 8.30]."}, apart)
 	overlapping := sentencesOf(plan,
 		column("a/stream", sample.Throughput, 9e9, 9e9, 9e9, 9e9, 9e9, 10e9),
 		column("b/stream", sample.Throughput, 8e9, 8e9, 8e9, 8e9, 8e9, 9.5e9))
@@ -350,9 +333,7 @@ func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
 		t.Errorf("the findings are %q, want that no scenario certainly has the most throughput", overlapping)
 	}
 	few := sentencesOf(plan, column("a/stream", sample.Throughput, 9e9, 9e9))
-	if diff := cmp.Diff([]string{"a/stream reaches 9.00 Gbit/s [9.00, 9.00]."}, few); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{"a/stream reaches 9.00 Gbit/s [9.00, 9.00]."}, few)
 }
 
 func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
@@ -378,17 +359,13 @@ func TestABriefFindingOfNoiseClaimsNothing(t *testing.T) {
 	if c.Verdict != model.TooNoisy {
 		t.Fatalf("the verdict is %s", c.Verdict)
 	}
-	if diff := cmp.Diff([]string{"Between the bridge and raw the figures are too noisy to judge."}, sentences.Brief(r)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{"Between the bridge and raw the figures are too noisy to judge."}, sentences.Brief(r))
 }
 
 func TestARunWithoutFiguresRefersToNoSection(t *testing.T) {
 	_, plan := twoSystems()
 	want := []string{"No trial yielded figures that count, so there are no findings."}
 	for _, plan := range []suite.Plan{plan, {Scenarios: plan.Scenarios, Matrix: &suite.Matrix{Hosts: []string{"n1", "n2"}}}} {
-		if diff := cmp.Diff(want, sentencesOf(plan)); diff != "" {
-			t.Error(diff)
-		}
+		must.Equal(t, want, sentencesOf(plan))
 	}
 }

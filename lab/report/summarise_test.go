@@ -73,9 +73,7 @@ func TestRowsFollowThePlanAndCountTrialsFailuresAndSkips(t *testing.T) {
 		"vxlan/stream 6 0 false 6", "vxlan/rr 5 1 false 7", // one failed twice
 		"macvlan/stream 0 0 true 0",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	if !strings.Contains(row(t, r, "macvlan/stream").Skipped, "modprobe macvlan") {
 		t.Error("the skipped scenario has no reason")
 	}
@@ -107,9 +105,7 @@ func TestTheLastAttemptOfABlockThatCountsIsItsFigure(t *testing.T) {
 	}
 	want := model.Validity{Attempts: 8, Valid: 4, Failed: 3, Gated: 1, Profiled: 1, Missing: map[string]int{"a/stream": 3, "b/stream": 6},
 		Gates: []model.GateCount{{Name: sample.ForeignCPU, Trials: 1, Worst: gate}}}
-	if diff := cmp.Diff(want, r.Validity); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, r.Validity)
 }
 
 func TestFiguresAreMediansWithOrderStatisticIntervals(t *testing.T) {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"windtunnel/internal/must"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report"
@@ -71,12 +69,8 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 	for _, g := range v.Gates {
 		gates = append(gates, rejected.Text(g))
 	}
-	if diff := cmp.Diff([]string{"foreign-cpu 13×, worst 31.0 %", "steal 2×, worst 4.20 %"}, gates); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(map[string]int{"vxlan/stream": 1, "vxlan/rr": 1, "geneve/stream": 12}, v.Missing); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{"foreign-cpu 13×, worst 31.0 %", "steal 2×, worst 4.20 %"}, gates)
+	must.Equal(t, map[string]int{"vxlan/stream": 1, "vxlan/rr": 1, "geneve/stream": 12}, v.Missing)
 	want := "94 of 112 attempts count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 more ran with the profiler, which shows where the CPU time goes."
 	if got := rejected.Line(v); got != want {
 		t.Errorf("line: %s", got)
@@ -98,16 +92,12 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 // Outcomes are counted over the trials that count, separately from conditions.
 func TestOutcomesAreCountedByScenario(t *testing.T) {
 	r := rigorous(t)
-	if diff := cmp.Diff(phrase.Lines{"bridge/stream: 1 of 12 trials had an unsteady rate (by up to 14.0 %)."}, rejected.Outcomes(r)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, phrase.Lines{"bridge/stream: 1 of 12 trials had an unsteady rate (by up to 14.0 %)."}, rejected.Outcomes(r))
 	s := model.Scenario{ID: "a", Trials: 9, Flags: []model.GateCount{
 		{Name: sample.OffTarget, Trials: 9, Worst: sample.Gate{Value: 80, Limit: 90, Unit: "%"}}, {Name: sample.StillMoving, Trials: 2, Worst: sample.Gate{Value: 3, Limit: 1, Unit: "%"}},
 	}}
 	want := phrase.Lines{"a: 9 of 9 trials sent less than requested (as little as 80.0 % of the requested rate).", "a: 2 of 9 trials had traffic after the tools' end (up to 3.00 % of the rate)."}
-	if diff := cmp.Diff(want, rejected.Outcomes((&model.Report{Scenarios: []model.Scenario{s}}))); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, rejected.Outcomes((&model.Report{Scenarios: []model.Scenario{s}})))
 }
 
 // With --gates warn the report names a failed condition, but not as an outcome.
@@ -138,9 +128,7 @@ func TestTroublesTellWhatWasLeftOutFromWhatWasRepeated(t *testing.T) {
 		"macvlan/stream: skipped: this kernel has no macvlan: load the module with `modprobe macvlan`",
 		"geneve/stream: 12 of 12 trials left out as not valid (foreign-cpu): worst: processes outside the experiment used 31 % of node b's CPUs, more than the 3 % that pass",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestCSVShowsGatesAndProfiledTrials(t *testing.T) {
@@ -242,7 +230,5 @@ func TestTroublesGiveEveryReasonOnce(t *testing.T) {
 		{Scenario: "vxlan/rr", What: "1 of 6 trials without figures", Kind: sample.NoResult, Reason: "builtin client on a1 ended well but printed no result"},
 		{Scenario: "macvlan/stream", What: "skipped", Kind: "", Reason: "this kernel has no macvlan: load the module with `modprobe macvlan`"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 }

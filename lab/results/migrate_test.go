@@ -97,9 +97,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
 		err := s.migrate(context.Background(), conn, steps)
-		if err == nil || !strings.Contains(err.Error(), "0099_bad.sql") || !strings.Contains(err.Error(), fmt.Sprintf("version %d", len(steps))) {
-			t.Errorf("error %v", err)
-		}
+		must.Fail(t, err, "0099_bad.sql", fmt.Sprintf("version %d", len(steps)))
 	})
 	var version, extra int
 	must.Succeed(t, s.db.QueryRow("SELECT user_version, (SELECT count(*) FROM sqlite_schema WHERE name = 'extra') FROM pragma_user_version").Scan(&version, &extra))

@@ -149,9 +149,7 @@ func TestAMigrationOfAServerThatFailsChangesNothing(t *testing.T) {
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x TEXT);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
 		err := s.migrate(context.Background(), conn, steps)
-		if err == nil || !strings.Contains(err.Error(), "0099_bad.sql") || !strings.Contains(err.Error(), s.Path()) {
-			t.Errorf("error %v, want one with the file of the migration and the place", err)
-		}
+		must.Fail(t, err, "0099_bad.sql", s.Path())
 	})
 	if got := versionOf(t, s); got != before {
 		t.Errorf("version %d, want %d", got, before)
@@ -368,9 +366,7 @@ func TestRunsOfAServerAreOrderedByteByByte(t *testing.T) {
 	for _, r := range runs {
 		got = append(got, r.ID)
 	}
-	if diff := cmp.Diff([]string{"ä", "ab", "a_b", "a-b", "B"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{"ä", "ab", "a_b", "a-b", "B"}, got)
 }
 
 func TestPasswordsOfURLsAreHidden(t *testing.T) {

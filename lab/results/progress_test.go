@@ -31,9 +31,7 @@ func testProgressHasTheSamplesThatTheReaderLacks(t *testing.T, b backend) {
 
 	got, err := reader.Progress(run.ID, 0, sample.Throughput, sample.Transactions)
 	must.Succeed(t, err)
-	if diff := cmp.Diff(ids, got.IDs); diff != "" {
-		t.Errorf("IDs of all samples (−want +got):\n%s", diff)
-	}
+	must.Equal(t, ids, got.IDs)
 	if got.Status != sample.Running || !got.Finished.IsZero() {
 		t.Errorf("the run is %s, finished %v, want running", got.Status, got.Finished)
 	}
@@ -80,9 +78,7 @@ func testProgressAndHeadOfAnUnknownRun(t *testing.T, b backend) {
 	}
 	head, err := s.Head("20261121")
 	must.Succeed(t, err)
-	if diff := cmp.Diff(&RunData{Run: run, Plan: plan}, head); diff != "" {
-		t.Errorf("the run and its plan (−want +got):\n%s", diff)
-	}
+	must.Equal(t, &RunData{Run: run, Plan: plan}, head)
 }
 
 // A query that finds samples by their ID alone would read the rows of all other runs.

@@ -114,9 +114,7 @@ func testGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T, b backend) {
 	fill(t, s, run, plan, samples)
 	got, err := s.Load(run.ID)
 	must.Succeed(t, err)
-	if diff := cmp.Diff(samples, got.Samples, cmpopts.IgnoreFields(sample.Sample{}, "Outputs")); diff != "" {
-		t.Errorf("stored and loaded differ (−want +got):\n%s", diff)
-	}
+	must.Equal(t, samples, got.Samples, cmpopts.IgnoreFields(sample.Sample{}, "Outputs"))
 	if got.Samples[0].Counts() || got.Samples[1].Counts() {
 		t.Error("a sample with a failed gate, or a profiled one, counts")
 	}
@@ -148,9 +146,7 @@ func testOutputsAreKeptByteForByteAndCompressed(t *testing.T, b backend) {
 	must.Succeed(t, err)
 	got, err := s.LoadOutputs(id)
 	must.Succeed(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	var size int
 	if err := s.db.QueryRow("SELECT sum(length(stdout_zstd)) FROM output").Scan(&size); err != nil || size > 10000 || size == 0 {
 		t.Errorf("640,000 repeated bytes take %d in the store, %v", size, err)
@@ -175,9 +171,7 @@ func testRunsAreListedNewestFirstWithTheirCounts(t *testing.T, b backend) {
 		{ID: run.ID, Suite: "quick", Title: run.Title, Started: run.Started, Finished: run.Finished, Status: sample.Complete, Machine: "lab-1", Scenarios: 9, Skipped: 1, Samples: 50, Failures: 3},
 		{ID: older.ID, Suite: "quick", Title: run.Title, Started: older.Started, Status: sample.Running, Machine: "lab-1", Scenarios: 9},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestANamedRunIsFoundByItsNameAndListedWithItsForm(t *testing.T) {
@@ -270,9 +264,7 @@ func expectRun(t *testing.T, s *Store, want sample.Run) {
 	t.Helper()
 	got, err := s.Load(want.ID)
 	must.Succeed(t, err)
-	if diff := cmp.Diff(want, got.Run); diff != "" {
-		t.Errorf("(−want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got.Run)
 }
 
 func TestSecondRunOfTheSameIDIsRefused(t *testing.T) { onEach(t, testSecondRunOfTheSameIDIsRefused) }
@@ -365,12 +357,8 @@ func testWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T, b backend) {
 	data, err := s.Load("")
 	must.Succeed(t, err)
 	got := data.Samples[0]
-	if diff := cmp.Diff(sample.Metrics{sample.Throughput: 1e9}, got.Metrics); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]sample.Point{{At: 0, Bits: 1}}, got.Series); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, sample.Metrics{sample.Throughput: 1e9}, got.Metrics)
+	must.Equal(t, []sample.Point{{At: 0, Bits: 1}}, got.Series)
 	if len(got.Warnings) != 4 || got.Warnings[0] != "first" || !strings.Contains(got.Warnings[2], "tcp_rtt_ns was NaN") {
 		t.Errorf("warnings %q", got.Warnings)
 	}

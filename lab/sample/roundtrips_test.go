@@ -3,7 +3,7 @@ package sample
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"windtunnel/internal/must"
 )
 
 func TestPointsHaveTheLatencyOfTheRoundTripsWithinThem(t *testing.T) {
@@ -19,7 +19,5 @@ func TestPointsHaveTheLatencyOfTheRoundTripsWithinThem(t *testing.T) {
 		{At: 0.2, Seconds: 0.1},
 		{At: 0.3, Seconds: 0.1, Latency: 900, LatencyMax: 900},
 	}
-	if diff := cmp.Diff(want, points); diff != "" {
-		t.Errorf("points (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, points)
 }

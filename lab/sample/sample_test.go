@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"windtunnel/internal/must"
 )
 
 func TestOfEachBlockTheLastAttemptThatCountsIsTaken(t *testing.T) {
@@ -32,13 +32,9 @@ func TestCleanLeavesOutWhatIsNotFiniteAndSaysSo(t *testing.T) {
 	}
 	got, left := dirty.Clean()
 	want := Sample{Metrics: Metrics{Throughput: 1}, Series: dirty.Series[:1], Gates: []Gate{{Name: Steal, Message: "NaN % of 2 %"}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	wantLeft := []string{"drops was +Inf and is left out", "tcp_rtt_ns was NaN and is left out", "1 of 2 points of the series were not finite numbers and are left out"}
-	if diff := cmp.Diff(wantLeft, left); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, wantLeft, left)
 	if len(dirty.Metrics) != 3 || len(dirty.Series) != 2 || dirty.Gates[0].Unit != "%" {
 		t.Errorf("the argument was changed: %+v", dirty)
 	}

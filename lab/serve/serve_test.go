@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"windtunnel/internal/must"
@@ -195,9 +194,7 @@ func TestTheListOfRunsAsJSONIsThatOfTheCommand(t *testing.T) {
 	var want bytes.Buffer
 	must.Succeed(t, export.JSON(&want, list))
 	a := get(t, at+"/api/runs")
-	if diff := cmp.Diff(want.String(), a.body); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want.String(), a.body)
 	var got []map[string]any
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil || len(got) != 4 {
 		t.Fatalf("%d runs, %v, want 4", len(got), err)

@@ -63,9 +63,7 @@ func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
 	if _, err := s.Link("before"); err == nil {
 		t.Error("a device of the former namespace is still seen")
 	}
-	if err := s.Address("inside", netip.MustParsePrefix("10.9.8.7/24")); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.Address("inside", netip.MustParsePrefix("10.9.8.7/24")))
 	if got := s.Settings(); got.Sysctls["net.ipv4.ip_forward"] != "" {
 		t.Errorf("what was set in the former namespace is still recorded: %v", got)
 	}
@@ -101,9 +99,7 @@ func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
 	must.Succeed(t, os.WriteFile(plain, nil, 0o600))
 	for path, say := range map[string]string{plain: "not a namespace", "/nowhere/at/all": "no such file"} {
 		err := s.Adopt(path)
-		if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), path) {
-			t.Errorf("adopting %s: %v; want an error with %q", path, err, say)
-		}
+		must.Fail(t, err, say, path)
 	}
 	if got := inodeOf(t, s); got != before {
 		t.Error("the namespace is another after a failure")

@@ -125,9 +125,7 @@ func assertRemoved(t *testing.T, host, node *Space) {
 func assertNames(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%v\ndoes not name: %s", err, text)
-		}
+		must.Fail(t, err, text)
 	}
 }
 
@@ -137,9 +135,7 @@ func TestABorrowedDeviceIsReturnedAsItWas(t *testing.T) {
 echo 2 > /proc/sys/net/ipv4/conf/data/rp_filter`)
 	before := deviceState(t, host)
 	lend(t, host, node)
-	if err := node.Offloads("data", map[string]bool{"tx-tcp-segmentation": false, "tx-udp_tnl-segmentation": false}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, node.Offloads("data", map[string]bool{"tx-tcp-segmentation": false, "tx-udp_tnl-segmentation": false}))
 	if err := DeleteHome(node.Name); err != nil { // as a system does when its daemons end
 		t.Error(err)
 	}
@@ -211,9 +207,7 @@ func TestLifetimesContinueAndTemporaryAddressesAreNew(t *testing.T) {
 echo 2 > /proc/sys/net/ipv6/conf/data/use_tempaddr
 ip address add fd00:5::1/64 dev data mngtmpaddr valid_lft 90000 preferred_lft 80000`)
 	lend(t, host, node)
-	if err := remove(host, node); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, remove(host, node))
 	addresses := run(t, host, "ip -6 address show dev data")
 	if strings.Count(addresses, " temporary ") != 1 || !regexp.MustCompile(`fd00:5::1/64 .*mngtmpaddr.*\n *valid_lft (90000|8999[0-9])sec preferred_lft (80000|7999[0-9])sec`).MatchString(addresses) {
 		t.Errorf("addresses:\n%s", addresses)

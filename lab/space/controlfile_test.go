@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/procfs"
+
+	"windtunnel/internal/must"
 )
 
 func TestControlGroupsOfAProcess(t *testing.T) {
@@ -23,12 +24,8 @@ func TestControlGroupsOfAProcess(t *testing.T) {
 		t.Error("a process without groups has one")
 	}
 	want := []ControlFile{{"/a/b", "/m/a/b/f"}, {"/a", "/m/a/f"}, {"/", "/m/f"}}
-	if d := cmp.Diff(want, controlFiles("/m", "/a/b", "f")); d != "" {
-		t.Error(d)
-	}
-	if d := cmp.Diff([]ControlFile{{"/", "/m/f"}}, controlFiles("/m", "/../..", "f")); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, controlFiles("/m", "/a/b", "f"))
+	must.Equal(t, []ControlFile{{"/", "/m/f"}}, controlFiles("/m", "/../..", "f"))
 }
 
 func FuzzControlFiles(f *testing.F) {

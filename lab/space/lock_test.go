@@ -24,9 +24,7 @@ func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
 	must.Succeed(t, first.Unlock())
 	second, err := TakeLock(path)
 	must.Succeed(t, err)
-	if err := second.Unlock(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, second.Unlock())
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the lock file is still there: %v", err)
 	}
@@ -56,15 +54,11 @@ func TestUnlockRemovesOnlyItsFile(t *testing.T) {
 	must.Succeed(t, err)
 	second, err := TakeLock(path)
 	must.Succeed(t, err)
-	if err := first.Unlock(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, first.Unlock())
 	if l, err := TakeLock(path); err == nil {
 		t.Errorf("a third lock beside the second: %v", l)
 	}
-	if err := second.Unlock(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, second.Unlock())
 }
 
 func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {

@@ -43,9 +43,7 @@ func TestADeviceWhoseNameIsTakenStaysUntilTheNameIsFree(t *testing.T) {
 		}
 	}
 	run(t, host, "ip link set data name other")
-	if err := remove(host, node); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, remove(host, node))
 	assertState(t, host, before)
 	assertRemoved(t, host, node)
 }
@@ -56,9 +54,7 @@ func TestADamagedLoanHasARemedy(t *testing.T) {
 	run(t, host, "echo {} > "+Home(node.Name)+"/good; mv "+Home(node.Name)+"/"+loanFile+" "+Home(node.Name)+"/good; echo '{' > "+Home(node.Name)+"/"+loanFile)
 	assertNames(t, remove(host, node), "the file "+Home(node.Name)+"/"+loanFile+" has the name and the settings")
 	run(t, host, "mv "+Home(node.Name)+"/good "+Home(node.Name)+"/"+loanFile)
-	if err := remove(host, node); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, remove(host, node))
 	assertRemoved(t, host, node)
 }
 
@@ -78,9 +74,7 @@ func TestADeviceThatWasNotMovedKeepsItsSettings(t *testing.T) {
 		return b.save(node.Name)
 	})
 	must.Succeed(t, err)
-	if err := remove(host, node); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, remove(host, node))
 	assertState(t, host, before)
 	assertRemoved(t, host, node)
 }

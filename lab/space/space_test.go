@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"windtunnel/internal/must"
 )
 
@@ -54,15 +52,12 @@ func TestMaskIsTheKernelsBitmapOfCPUs(t *testing.T) {
 
 func TestANameIsGivenOnce(t *testing.T) {
 	s := fresh(t, "once")
-	if _, err := Create(s.Name); err == nil || !strings.Contains(err.Error(), "lab clean") {
-		t.Errorf("a second namespace of the name: %v; want an error that names the remedy", err)
-	}
+	_, err := Create(s.Name)
+	must.Fail(t, err, "lab clean")
 }
 
 func TestDeletingWhatIsGoneIsNoError(t *testing.T) {
-	if err := Delete("wt-never-was"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, Delete("wt-never-was"))
 }
 
 // What is set in one namespace is set there alone, and is recorded.
@@ -101,9 +96,7 @@ func TestSettingsStayInTheirNamespace(t *testing.T) {
 		Sysctls:  map[string]string{key: "1"},
 		Offloads: map[string]string{"left tx-tcp-segmentation": "off", "left tx-of-no-kernel": "absent"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("recorded (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestAWorkloadsNamespaceRecordsWhatBoundsItsSockets(t *testing.T) {
@@ -143,7 +136,6 @@ func TestErrorsNameDeviceAndNamespace(t *testing.T) {
 	current, err := Open("")
 	must.Succeed(t, err)
 	defer current.Close()
-	if _, err := current.Link("nodev"); err == nil || !strings.Contains(err.Error(), "find device nodev in the current network namespace: ") {
-		t.Errorf("without a name: %v", err)
-	}
+	_, err = current.Link("nodev")
+	must.Fail(t, err, "find device nodev in the current network namespace: ")
 }

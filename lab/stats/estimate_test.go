@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"testing/quick"
+
+	"windtunnel/internal/must"
 )
 
 type estimateOf func(subject, baseline []float64, level float64) (Estimate, bool, error)
@@ -175,9 +177,7 @@ func TestRatioIsOfPairsAndInvertsWithItsSides(t *testing.T) {
 		e, _, _ := DetectableRatio(scaled, other, 0.05, 0.8)
 		return x == z && math.Abs(d-e) <= 1e-9*d && slices.Equal(before, slices.Concat(subject, baseline))
 	}
-	if err := quick.Check(property, nil); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, quick.Check(property, nil))
 }
 
 func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a) }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"testing/quick"
+
+	"windtunnel/internal/must"
 )
 
 func TestHolmIsMonotoneAndBetweenItsInputAndBonferroni(t *testing.T) {
@@ -28,9 +30,7 @@ func TestHolmIsMonotoneAndBetweenItsInputAndBonferroni(t *testing.T) {
 		}
 		return slices.Equal(before, ps)
 	}
-	if err := quick.Check(property, nil); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, quick.Check(property, nil))
 }
 
 func TestHolmDoesNotDependOnOrder(t *testing.T) {
@@ -52,9 +52,7 @@ func TestHolmDoesNotDependOnOrder(t *testing.T) {
 		}
 		return true
 	}
-	if err := quick.Check(property, nil); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, quick.Check(property, nil))
 }
 
 func TestHolmLeavesOutTestsThatCouldNotBeMade(t *testing.T) {

@@ -147,9 +147,7 @@ func TestIntervalOfNegatedValuesIsTheNegatedInterval(t *testing.T) {
 		return neg.Low == -iv.High && neg.High == -iv.Low && neg.Median == -iv.Median &&
 			iv.Low <= iv.Median && iv.Median <= iv.High
 	}
-	if err := quick.Check(property, nil); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, quick.Check(property, nil))
 }
 
 func TestIntervalDoesNotDependOnOrderNorChangeItsInput(t *testing.T) {
@@ -164,9 +162,7 @@ func TestIntervalDoesNotDependOnOrderNorChangeItsInput(t *testing.T) {
 		b, _, _ := MedianInterval(xs, 0.95)
 		return a == b
 	}
-	if err := quick.Check(property, nil); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, quick.Check(property, nil))
 }
 
 func TestIntervalRefusesWhatIsNotANumberAndImpossibleLevels(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"testing/quick"
+
+	"windtunnel/internal/must"
 )
 
 func TestMedian(t *testing.T) {
@@ -69,7 +71,5 @@ func TestCoefficientOfVariationDoesNotDependOnTheUnit(t *testing.T) {
 		b, _, _ := CoefficientOfVariation(scaled)
 		return math.Abs(a-b) <= 1e-12
 	}
-	if err := quick.Check(property, nil); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, quick.Check(property, nil))
 }

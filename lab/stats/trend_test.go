@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/quick"
+
+	"windtunnel/internal/must"
 )
 
 func TestSlopeOfALineIsItsOwnAlsoWithAQuarterOfOutliers(t *testing.T) {
@@ -54,9 +56,7 @@ func TestSlopeTurnsWithTheSeries(t *testing.T) {
 		b, _, _ := Slope(xs, down)
 		return a == -b && math.Abs(MannKendall(ys)-MannKendall(down)) < 1e-12
 	}
-	if err := quick.Check(property, nil); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, quick.Check(property, nil))
 }
 
 func TestMannKendallOfARisingSeriesIsTheRarestOrder(t *testing.T) {

@@ -89,9 +89,7 @@ hypotheses:
 `)
 	p, err := s.Expand(ExpandOptions{Tool: "iperf3"})
 	must.Succeed(t, err)
-	if diff := cmp.Diff([]Ladder{{"", []string{"raw/st", "bridge/st"}, []string{"r", "b"}}}, p.Ladders); diff != "" {
-		t.Errorf("ladders (-want +got):\n%s", diff)
-	}
+	must.Equal(t, []Ladder{{"", []string{"raw/st", "bridge/st"}, []string{"r", "b"}}}, p.Ladders)
 	if len(p.Hypotheses) != 1 || p.Hypotheses[0].Claim != "d" || strings.Join(p.Hypotheses[0].Subjects, " ") != "bridge/st" {
 		t.Errorf("hypotheses %+v", p.Hypotheses)
 	}

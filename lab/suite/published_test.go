@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"windtunnel/internal/must"
 )
 
 const tabled = small + `tables:
@@ -23,9 +23,7 @@ published:
 func TestCellsOfTablesKeepTheirPlaceTheirUnitAndTheirLastDigit(t *testing.T) {
 	p := mustExpand(t, tabled, ExpandOptions{})
 	wantTables := []PublishedTable{{Name: "t", Title: "a table", Source: "the document", Corner: "type", Note: "all of it"}, {Name: "u", Title: "another", Source: "page 2"}}
-	if diff := cmp.Diff(wantTables, p.Tables); diff != "" {
-		t.Errorf("tables (-want +got):\n%s", diff)
-	}
+	must.Equal(t, wantTables, p.Tables)
 	cell := func(column, scenario, metric, printed string) Published {
 		return Published{Table: "t", Row: "A0", Column: column, Scenario: scenario, Metric: metric, Printed: printed, Source: "the document"}
 	}
@@ -42,9 +40,7 @@ func TestCellsOfTablesKeepTheirPlaceTheirUnitAndTheirLastDigit(t *testing.T) {
 	want := []Published{native, weave, change, latency, price,
 		{Table: "u", Row: "r", Column: "c", Scenario: "bridge/rr", Metric: "transactions_per_s", Value: 11050, Printed: "11050 1/s", Step: 1, Unit: "1/s", Factor: 1, Source: "page 2"},
 		{Scenario: "raw/rr", Metric: "transactions_per_s", Value: 7000, Printed: "7 k/s", Step: 1000, Unit: "k/s", Factor: 1000, Source: "a text"}}
-	if diff := cmp.Diff(want, p.Published); diff != "" {
-		t.Errorf("published (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, p.Published)
 }
 
 func TestATableStaysWholeWhileAnyOfItsScenariosRuns(t *testing.T) {

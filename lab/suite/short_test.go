@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 const shortened = small + `trials: 12
@@ -57,21 +59,15 @@ func TestOptionsChangeTheShortFormAsTheyChangeTheSuite(t *testing.T) {
 		t.Errorf("stop %+v", p.Stop)
 	}
 	_, err := mustParse(t, shortened).Expand(ExpandOptions{Short: true, Scenarios: []string{"raw/rr"}})
-	if err == nil || !strings.Contains(err.Error(), `there is no scenario "raw/rr" in the short form`) {
-		t.Errorf("a scenario that the short form leaves out gives %v", err)
-	}
+	must.Fail(t, err, `there is no scenario "raw/rr" in the short form`)
 }
 
 func TestASuiteWithoutShortFormRefusesIt(t *testing.T) {
 	_, err := mustParse(t, small).Expand(ExpandOptions{Short: true})
-	if err == nil || !strings.Contains(err.Error(), `suite small: it has no short form (the complete suite takes about 1m14s); add a block "short:"`) {
-		t.Errorf("the error is %v", err)
-	}
+	must.Fail(t, err, `suite small: it has no short form (the complete suite takes about 1m14s); add a block "short:"`)
 }
 
 func TestTheToolOfTheShortFormMustExist(t *testing.T) {
 	_, err := mustParse(t, shortened+"  tool: ipref3\n").Expand(ExpandOptions{Vocabulary: Vocabulary{Tools: []string{"builtin", "iperf3"}}})
-	if err == nil || !strings.Contains(err.Error(), `there is no tool "ipref3"`) || !strings.Contains(err.Error(), `did you mean "iperf3"?`) {
-		t.Errorf("the error is %v", err)
-	}
+	must.Fail(t, err, `there is no tool "ipref3"`, `did you mean "iperf3"?`)
 }

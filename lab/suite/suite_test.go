@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"windtunnel/internal/must"
 )
 
@@ -67,9 +65,7 @@ func TestAPlanLeavesNothingToDefault(t *testing.T) {
 			Timing:   Timing{500 * time.Millisecond, 2 * time.Second, 200 * time.Millisecond},
 		}},
 	}
-	if diff := cmp.Diff(want, p); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, p)
 }
 
 func TestCoalescingFollowsTheTrafficUnlessTheSuiteSetsIt(t *testing.T) {
@@ -189,9 +185,7 @@ notes: [one, two]
 		},
 		Notes: []string{"one", "two"},
 	}
-	if diff := cmp.Diff(want, p); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, p)
 }
 
 func TestListsAreCrossedAndIdsSayWhatVaries(t *testing.T) {
@@ -335,9 +329,7 @@ scenarios:
   - {id: "{tool}/st", system: bridge, tool: iperf3}
 `)
 	_, err := s.Expand(ExpandOptions{Tool: "netperf"})
-	if err == nil || !strings.Contains(err.Error(), `with tool netperf two scenarios have the id "netperf/st"`) {
-		t.Errorf("got %v", err)
-	}
+	must.Fail(t, err, `with tool netperf two scenarios have the id "netperf/st"`)
 }
 
 func TestEncapsulationsOfASystemAreSystemsOfTheirOwn(t *testing.T) {
@@ -438,9 +430,7 @@ published figures:
 		return strings.Join(lines, "\n")
 	}
 	got := Render(p)
-	if diff := cmp.Diff(squeeze(want), squeeze(got)); diff != "" {
-		t.Errorf("rendered (-want +got):\n%s", diff)
-	}
+	must.Equal(t, squeeze(want), squeeze(got))
 	column := -1
 	for _, line := range strings.Split(got, "\n")[3:7] {
 		at := strings.Index(line, "two-nodes")

@@ -109,9 +109,7 @@ func TestDockersOverlayJoinsTheContainersOfEveryNode(t *testing.T) {
 			t.Errorf("the receive work of the overlay's VXLAN on node %d goes to CPUs %q, want 1", n.Index, got)
 		}
 	}
-	if err := onAll(nodes, o.Detach); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, onAll(nodes, o.Detach))
 	for _, n := range nodes {
 		assertNoDocker(t, n)
 	}
@@ -152,9 +150,7 @@ func TestVRoutersPluginJoinsTheContainersOfEveryNode(t *testing.T) {
 			t.Errorf("%s on node %d: MTU %d, want %d (%v)", EndpointDevice, n.Index, l.Attrs().MTU, MTU(s, n.MTU), err)
 		}
 	}
-	if err := onAll(nodes, s.Detach); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, onAll(nodes, s.Detach))
 	for _, n := range nodes {
 		assertNoDocker(t, n)
 	}
@@ -205,9 +201,7 @@ func TestDockersBridgeJoinsTwoContainersOfANode(t *testing.T) {
 		assertAdopted(t, n, e)
 	}
 	assertApart(t, n)
-	if err := onAll([]*Node{n}, s.Detach); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, onAll([]*Node{n}, s.Detach))
 	assertNoDocker(t, n)
 	assertUntouched(t, before)
 }
@@ -251,9 +245,7 @@ func TestADockerdThatDiesAtStartIsQuoted(t *testing.T) {
 	must.Succeed(t, os.WriteFile(filepath.Join(home, "data"), nil, 0o600)) // where it wants a directory
 	err = onAll([]*Node{n}, DockerBridge{}.Attach)
 	wantSaid(t, err, "dockerd ended at once", "points to a file", filepath.Join(home, "data"))
-	if err := onAll([]*Node{n}, DockerBridge{}.Detach); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, onAll([]*Node{n}, DockerBridge{}.Detach))
 	assertNoDocker(t, n)
 }
 
@@ -288,11 +280,8 @@ func TestADockerdThatIsKilledTakesItsContainerWithIt(t *testing.T) {
 	if got := n.LastWords(); !strings.Contains(got, "dockerd has ended") {
 		t.Errorf("the last words are %q", got)
 	}
-	if _, err := dockerOf(n).root(); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("node %s does not run", n.Name)) {
-		t.Errorf("entering a container of a dead dockerd: %v", err)
-	}
-	if err := onAll([]*Node{n}, DockerBridge{}.Detach); err != nil {
-		t.Error(err)
-	}
+	_, err = dockerOf(n).root()
+	must.Fail(t, err, fmt.Sprintf("node %s does not run", n.Name))
+	must.Succeed(t, onAll([]*Node{n}, DockerBridge{}.Detach))
 	assertNoDocker(t, n)
 }

@@ -77,9 +77,7 @@ func TestEVPNWithoutItsPeerSaysWhoIsMissing(t *testing.T) {
 		return errors.Join(e.bringUp(n), awaitEVPN(n, 200*time.Millisecond))
 	})
 	wantSaid(t, err, "172.30.0.2", "bgpd runs")
-	if err := onAll(nodes[:1], e.Detach); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, onAll(nodes[:1], e.Detach))
 	links, err := nodes[0].Space.Links.LinkList()
 	if err != nil || len(links) != 2 {
 		t.Errorf("%d devices (%v); the loopback and the fabric device were to be expected", len(links), err)

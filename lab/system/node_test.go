@@ -106,9 +106,7 @@ func listen(t *testing.T, n *Node, port int) {
 func wantError(t *testing.T, err error, say ...string) {
 	t.Helper()
 	for _, s := range say {
-		if err == nil || !strings.Contains(err.Error(), s) {
-			t.Errorf("%v; want %q", err, s)
-		}
+		must.Fail(t, err, s)
 	}
 }
 

@@ -28,9 +28,7 @@ func TestOVSLeavesRoomForItsTunnels(t *testing.T) {
 
 func TestOVSRefusesSeveralLinks(t *testing.T) {
 	o := OVS{"vxlan"}
-	if err := Supports(o, suite.TwoNodes, suite.Fabric{Links: 1}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, Supports(o, suite.TwoNodes, suite.Fabric{Links: 1}))
 	wantSaid(t, Supports(o, suite.TwoNodes, suite.Fabric{Links: 2}), "ovs-vxlan", "2 links")
 }
 
@@ -243,9 +241,7 @@ func TestOVSWithADyingDaemonSaysItsLastWords(t *testing.T) {
 	failingProgram(t, "ovs-vswitchd", "no memory left for flows")
 	err := onAll(nodes[:1], o.Attach)
 	wantSaid(t, err, "ovs-vswitchd ended at once", "no memory left for flows")
-	if err := onAll(nodes[:1], o.Detach); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, onAll(nodes[:1], o.Detach))
 }
 
 // What Open vSwitch cannot set up it notes in its database and exits with 0.

@@ -55,9 +55,7 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 		t.Errorf("%T %+v is no tap of MTU 1450 under bridge %d", l, l.Attrs(), bridge.Attrs().Index)
 	}
 	n.Endpoints[0].Guest.Queues = 1 // what it has without a process
-	if err := SteerTap(n, n.Endpoints[0]); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, SteerTap(n, n.Endpoints[0]))
 	if mask, err := n.Space.ReadSysfs("vifc1/queues/rx-0/rps_cpus"); err != nil || !strings.HasSuffix(mask, "1") {
 		t.Errorf("its queue is steered to %q: %v", mask, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -13,9 +14,7 @@ func TestWeavesMTULeavesRoomForItsEncapsulation(t *testing.T) {
 	if got := MTU(Weave{}, 1500); got != 1438 {
 		t.Errorf("on a fabric of 1500: MTU %d, want 1438", got)
 	}
-	if err := Supports(Weave{}, suite.TwoNodes, suite.Fabric{Links: 2}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, Supports(Weave{}, suite.TwoNodes, suite.Fabric{Links: 2}))
 }
 
 func TestOfTwoWeaveRoutersOneConnects(t *testing.T) {
@@ -38,9 +37,7 @@ const weaveStatus = `<- 172.31.0.2:40273      established sleeve 02:77:65:61:76:
 `
 
 func TestWeaveIsUpWhenAllNodesAreConnectedWithThePathsMTU(t *testing.T) {
-	if err := weaveConnected(weaveStatus, 2, 1438); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, weaveConnected(weaveStatus, 2, 1438))
 	for say, err := range map[string]error{
 		"2 of 3 other nodes are connected with a path MTU of 1438": weaveConnected(weaveStatus, 3, 1438),
 		"0 of 2 other nodes are connected with a path MTU of 1376": weaveConnected(weaveStatus, 2, 1376),

@@ -1,10 +1,7 @@
 package testbed
 
 import (
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/internal/must"
 )
@@ -36,20 +33,14 @@ func TestTwoCPUsGoOneToEachNode(t *testing.T) {
 	got, err := PlanCPUs(count(2), 2)
 	must.Succeed(t, err)
 	want := Layout{Nodes: [][]int{{0}, {1}}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestTheThirdCPUIsTheFabricsAndTheFourthTheEngines(t *testing.T) {
 	three, _ := PlanCPUs(count(3), 2)
-	if d := cmp.Diff(Layout{Nodes: [][]int{{1}, {2}}, Wire: []int{0}}, three); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, Layout{Nodes: [][]int{{1}, {2}}, Wire: []int{0}}, three)
 	four, _ := PlanCPUs(count(4), 2)
-	if d := cmp.Diff(Layout{Nodes: [][]int{{2}, {3}}, Wire: []int{0}, Engine: []int{1}}, four); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, Layout{Nodes: [][]int{{2}, {3}}, Wire: []int{0}, Engine: []int{1}}, four)
 }
 
 func TestOneCPUIsRefused(t *testing.T) {
@@ -64,9 +55,7 @@ func TestMoreNodesThanCPUsShareAndSaySo(t *testing.T) {
 	if !got.Shared {
 		t.Error("not marked as shared")
 	}
-	if d := cmp.Diff([][]int{{0}, {1}, {0}}, got.Nodes); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, [][]int{{0}, {1}, {0}}, got.Nodes)
 }
 
 // Every CPU is given exactly once and every node gets as many as the others.
@@ -104,13 +93,10 @@ func TestALimitLeavesEachNodeItsFirstCPUs(t *testing.T) {
 	given := Layout{Nodes: [][]int{{2, 3, 4}, {5, 6, 7}}, Wire: []int{0}, Engine: []int{1}}
 	got, err := given.Limit(2)
 	must.Succeed(t, err)
-	if d := cmp.Diff(Layout{Nodes: [][]int{{2, 3}, {5, 6}}, Wire: []int{0}, Engine: []int{1}}, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, Layout{Nodes: [][]int{{2, 3}, {5, 6}}, Wire: []int{0}, Engine: []int{1}}, got)
 	if len(given.Nodes[0]) != 3 {
 		t.Errorf("the given layout changed: %v", given.Nodes)
 	}
-	if _, err := given.Limit(4); err == nil || !strings.Contains(err.Error(), "nodes of 4 CPUs: node 1 gets 3 on this machine") {
-		t.Errorf("error %v", err)
-	}
+	_, err = given.Limit(4)
+	must.Fail(t, err, "nodes of 4 CPUs: node 1 gets 3 on this machine")
 }

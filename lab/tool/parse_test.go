@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"windtunnel/internal/must"
@@ -522,9 +521,7 @@ func TestParsersReadCapturedOutputsExactly(t *testing.T) {
 			m, err := c.tool.Parse(c.job(), c.read(t))
 			must.Succeed(t, err)
 			// The last bits depend on the order of additions.
-			if diff := cmp.Diff(c.want, m.Metrics, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
-				t.Errorf("metrics (-want +got):\n%s", diff)
-			}
+			must.Equal(t, c.want, m.Metrics, cmpopts.EquateApprox(1e-12, 0))
 			warned := strings.Join(m.Warnings, "\n")
 			if c.warns == "" && warned != "" {
 				t.Errorf("warns without need: %s", warned)

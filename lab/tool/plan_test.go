@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
@@ -143,9 +141,7 @@ func TestPlansAreTheseCommandLines(t *testing.T) {
 			for _, process := range processes {
 				got = append(got, strings.Join(process.Argv, " "))
 			}
-			if diff := cmp.Diff(p.argvs, got); diff != "" {
-				t.Errorf("argv (-want +got):\n%s", diff)
-			}
+			must.Equal(t, p.argvs, got)
 		})
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -21,9 +20,7 @@ func TestACourseHasTheRoundTripsOfEachSlice(t *testing.T) {
 		{At: -0.03, Count: 2, Mean: 4e6, Max: 6e6},
 		{At: 0.01, Count: 1, Mean: 40e6, Max: 40e6},
 	}
-	if diff := cmp.Diff(want, c.roundTrips(1040*ms)); diff != "" {
-		t.Errorf("slices (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, c.roundTrips(1040*ms))
 	if day := newCourse(suite.Timing{Duration: 24 * time.Hour}); len(day.slices) > mostSlices+1 {
 		t.Errorf("a day has %d slices", len(day.slices))
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
 )
 
 // A network has a line per used encapsulation, or one line of zeros.
@@ -18,9 +20,7 @@ func TestWhatNeverCarriedAPacketIsLeftOut(t *testing.T) {
 		{"1", "red", "vxlan", "0", "0", "2", "196"},
 		{"2", "blue", "-", "0", "0", "0", "0"},
 	}
-	if diff := cmp.Diff(want, VRFStatsTable(rows).Rows); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, VRFStatsTable(rows).Rows)
 }
 
 func TestLaterIsWhatTheLogGained(t *testing.T) {

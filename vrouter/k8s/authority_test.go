@@ -57,9 +57,7 @@ func TestTheStoreServesTheNodesWithItsCertificates(t *testing.T) {
 		t.Fatal("the node does not see the store")
 	}
 	begun := time.Now()
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, e.Close())
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("the store closed after %v", took)
 	}

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/service"
 )
 
@@ -93,9 +93,7 @@ func TestServicesAreThoseOfTheClusterAsANodeSeesThem(t *testing.T) {
 				c.want[i].Name = "shop/s"
 			}
 			got, _ := servicesOf([]*corev1.Service{slim.(*corev1.Service)}, endpoints)
-			if diff := cmp.Diff(c.want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, c.want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty())
 		})
 	}
 }

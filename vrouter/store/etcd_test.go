@@ -73,9 +73,7 @@ func TestAClusterThatLosesMembers(t *testing.T) {
 		t.Errorf("one of three was cut off: %v", err)
 	}
 	c.Rejoin(1)
-	if err := write("k/whole again"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, write("k/whole again"))
 	var got Image
 	err := available(func() (err error) {
 		got, err = s.Read(ctx, 0)

@@ -4,8 +4,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"windtunnel/internal/must"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -22,9 +23,7 @@ func TestBetweenSumsTheCPUsAndLeavesOutWhatStoodStill(t *testing.T) {
 		2: {Foreign: 9, Top: []Task{{"other CPU", 11, 9}}},
 	}
 	want := Usage{Foreign: 1.25, Top: []Task{{"both", 9, 0.75}, {"new", 12, 0.5}}}
-	if d := cmp.Diff(want, Between(before, after, []int{0, 1}), cmpopts.EquateApprox(0, 1e-12)); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, Between(before, after, []int{0, 1}), cmpopts.EquateApprox(0, 1e-12))
 }
 
 // The kernel forgets processes when there are too many of them.
@@ -32,9 +31,7 @@ func TestATaskThatWasForgottenCountsFromItsReturn(t *testing.T) {
 	before := map[int]Usage{0: {Foreign: 3, Top: []Task{{"cc1", 5, 3}}}}
 	after := map[int]Usage{0: {Foreign: 4, Top: []Task{{"cc1", 5, 0.5}}}}
 	want := Usage{Foreign: 1, Top: []Task{{"cc1", 5, 0.5}}}
-	if d := cmp.Diff(want, Between(before, after, []int{0})); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, Between(before, after, []int{0}))
 }
 
 // The kernel keeps 15 bytes of a program's name.
@@ -43,9 +40,7 @@ func TestTheUsageOfSomeProgramsIsApart(t *testing.T) {
 	of, others := u.Split([]string{"etcd", "kube-controller-manager"})
 	wantOf := Usage{Foreign: 0.8, Top: []Task{{"kube-controller", 3, 0.5}, {"etcd", 5, 0.3}}}
 	wantOthers := Usage{Foreign: 0.7, Top: []Task{{"cc1", 4, 0.4}, {"etcdctl", 6, 0.2}}}
-	if d := cmp.Diff([]Usage{wantOf, wantOthers}, []Usage{of, others}, cmpopts.EquateApprox(0, 1e-12)); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, []Usage{wantOf, wantOthers}, []Usage{of, others}, cmpopts.EquateApprox(0, 1e-12))
 }
 
 func TestTheCulpritIsTheProgramWithAllItsProcesses(t *testing.T) {

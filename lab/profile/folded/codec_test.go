@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"windtunnel/internal/must"
 )
 
@@ -36,9 +34,7 @@ func packed(t testing.TB, text string) string {
 func TestAnEncodedProfileComesBack(t *testing.T) {
 	p, err := Decode(encode(t, sample()))
 	must.Succeed(t, err)
-	if d := cmp.Diff(sample(), p); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, sample(), p)
 }
 
 func TestAnEncodedProfileIsSmall(t *testing.T) {

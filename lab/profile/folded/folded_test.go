@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 
 	"windtunnel/internal/must"
@@ -53,9 +52,7 @@ func TestCategoriesAddUpToTheBusyTimeWithIdleAndTheWireApart(t *testing.T) {
 	}
 	near(t, "sum of cores", cores, 0.5)
 	near(t, "sum of percent", percent, 100)
-	if d := cmp.Diff([]string{"TCP", "syscall and copy", Generator, Wire, Idle}, names); d != "" {
-		t.Errorf("order: %s", d)
-	}
+	must.Equal(t, []string{"TCP", "syscall and copy", Generator, Wire, Idle}, names)
 	if rows[0].Samples != 600 {
 		t.Errorf("TCP has %d samples", rows[0].Samples)
 	}
@@ -102,9 +99,7 @@ func TestFoldedTextComesBack(t *testing.T) {
 		if i == 0 {
 			want.Frames[0] = "go.shape.struct { a int: b int }"
 		}
-		if d := cmp.Diff(want, s); d != "" {
-			t.Error(d)
-		}
+		must.Equal(t, want, s)
 	}
 	if !strings.Contains(p.Folded(), "gen;main;send_[k] 300\n") {
 		t.Errorf("text: %s", p.Folded())
@@ -182,9 +177,8 @@ func TestMergedProfilesAreAveragesByTime(t *testing.T) {
 	near(t, "busy", Sum(m).Busy, 0.5)
 	other := sample()
 	other.Side = "receiver"
-	if _, err := Merge(sample(), other); err == nil || !strings.Contains(err.Error(), "number 2 (receiver") {
-		t.Errorf("another side: %v", err)
-	}
+	_, err = Merge(sample(), other)
+	must.Fail(t, err, "number 2 (receiver")
 	if _, err := Merge(); err == nil {
 		t.Error("nothing was merged")
 	}

@@ -450,15 +450,12 @@ func TestHistoryOfOtherSoftwareMachineAndScenariosIsLeftOutOfTheSpread(t *testin
 func TestRunsOfOneSideAreOfOneMachineAndOneSuite(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2}.runs()
 	b[2].Run.Environment.CPUs = 64
-	if _, err := Runs(a, b, throughput); err == nil || !strings.Contains(err.Error(), "b0 and b2 of one side are from different machines (CPUs)") {
-		t.Errorf("%v", err)
-	}
+	_, err := Runs(a, b, throughput)
+	must.Fail(t, err, "b0 and b2 of one side are from different machines (CPUs)")
 	b = made{id: "b", blocks: 8, seed: 2}.runs()
 	b[1].Plan.Scenarios[0].Pairs = 9
-	if _, err := Runs(a, b, throughput); err == nil || !strings.Contains(err.Error(), "b0 and b1 of one side define raw/stream differently") {
-		t.Errorf("%v", err)
-	}
-	if _, err := Runs(a, append(b[:1:1], a[1]), throughput); err == nil || !strings.Contains(err.Error(), "a1 is named twice") {
-		t.Errorf("%v", err)
-	}
+	_, err = Runs(a, b, throughput)
+	must.Fail(t, err, "b0 and b1 of one side define raw/stream differently")
+	_, err = Runs(a, append(b[:1:1], a[1]), throughput)
+	must.Fail(t, err, "a1 is named twice")
 }

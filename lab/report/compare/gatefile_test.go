@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"windtunnel/internal/must"
@@ -32,9 +31,7 @@ func TestGateFileIsReadWithItsDefaults(t *testing.T) {
 		{Metrics: []sample.Metric{sample.Throughput}, Scenarios: []suite.Pattern{{Text: "bridge/*", Line: 4, Column: 17}, {Text: "raw", Line: 4, Column: 29}}, WorseBy: 0.03, Of: suite.OfValue, OnDoubt: suite.UnjudgedOnDoubt, Line: 3},
 		{Metrics: []sample.Metric{sample.LatencyP50, sample.LatencyP99}, WorseBy: 0.005, Of: suite.OfRatio, OnDoubt: suite.FailOnDoubt, Line: 6},
 	}
-	if diff := cmp.Diff(want, g.List, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, g.List, cmpopts.EquateApprox(1e-12, 0))
 	if title := g.List[0].Title(); title != "throughput_bps worse by 3 % in bridge/*, raw" {
 		t.Errorf("title %q", title)
 	}
@@ -115,9 +112,7 @@ func TestGatePatternThatNamesNothingIsAnErrorWithItsPlace(t *testing.T) {
 		t.Errorf("both are known: %v", err)
 	}
 	err = g.file.Bind([]string{"brigde/stream", "raw/stream"})
-	if err == nil || !strings.Contains(err.Error(), "gate.yaml:4:17") || !strings.Contains(err.Error(), "scenarios: brigde, brigde/stream, raw, raw/stream") {
-		t.Errorf("error %v", err)
-	}
+	must.Fail(t, err, "gate.yaml:4:17", "scenarios: brigde, brigde/stream, raw, raw/stream")
 }
 
 // FuzzParseGates asserts, for any text: no panic, and either complete errors

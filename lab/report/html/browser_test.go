@@ -56,9 +56,7 @@ func TestPageInABrowser(t *testing.T) {
 			"c-exchange-latency": {4, 20}, "c-ratios": {6, 16}, "c-series": {30, 30, 30},
 			"c-trials": {1, 6, 0, 0, 0},
 		}
-		if diff := cmp.Diff(want, drawn(t, p)); diff != "" {
-			t.Error(diff)
-		}
+		must.Equal(t, want, drawn(t, p))
 		for id := range want {
 			if n := browsertest.Eval[int](t, p, `document.querySelectorAll('#`+id+` svg path, #`+id+` svg text').length`); n < 10 {
 				t.Errorf("%s shows only %d shapes", id, n)

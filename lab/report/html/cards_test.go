@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
@@ -59,9 +58,7 @@ func outline(r *model.Report) []string {
 func TestCardOfSeveralWorkloadsSaysWhichEachFigureIsOf(t *testing.T) {
 	r := compared([2]string{"vrouter/stream", "bridge/stream"}, [2]string{"vrouter/no-seg", "bridge/no-seg"})
 	want := []string{"vrouter against bridge | stream: throughput, sender CPU per byte, | no-seg: throughput, sender CPU per byte,"}
-	if diff := cmp.Diff(want, outline(r)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, outline(r))
 	page := string(written(t, r))
 	stream, noSeg := strings.Index(page, "<h4>stream</h4>"), strings.Index(page, "<h4>no-seg</h4>")
 	if stream < 0 || noSeg < stream || strings.Count(page, "<h4>") != 2 || strings.Count(page[stream:noSeg], "<dt>throughput</dt>") != 1 {
@@ -72,9 +69,7 @@ func TestCardOfSeveralWorkloadsSaysWhichEachFigureIsOf(t *testing.T) {
 func TestCardOfOneWorkloadHasNoHeading(t *testing.T) {
 	r := compared([2]string{"vrouter/stream", "bridge/stream"})
 	want := []string{"vrouter against bridge | : throughput, sender CPU per byte,"}
-	if diff := cmp.Diff(want, outline(r)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, outline(r))
 	if page := string(written(t, r)); strings.Contains(page, "<h4>") {
 		t.Error("the page has a heading in a card")
 	}
@@ -87,9 +82,7 @@ func TestCardsWithinOneSystemOrAcrossWorkloadsNameTheScenarios(t *testing.T) {
 		"bridge/threads against bridge/stream | : throughput, sender CPU per byte,",
 		"vrouter/no-seg against bridge/stream | : throughput, sender CPU per byte,",
 	}
-	if diff := cmp.Diff(want, outline(r)); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, outline(r))
 }
 
 func TestWhatIsTooNoisyToJudgeComesLast(t *testing.T) {

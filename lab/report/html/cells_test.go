@@ -66,9 +66,7 @@ func TestSettingsInBothDirectionsAreDrawnWithTheirCPU(t *testing.T) {
 		"cells-0-half": {"bridge 10.7", "bridge-colocated 13.9", "1500 4.80", "9000 9.04"},
 		"cells-0-full": {"1500 6.10", "9000 12.3"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got)
 	row := full.Rows[1]
 	if row.CPU[0].Median != 97 || row.CPU[1].Median != 96 || row.Bar.Low != 12.1e9 || row.Bar.High != 12.5e9 {
 		t.Errorf("9000/full is %+v", row)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -20,9 +21,7 @@ func TestTheFirstScreenHasARowForEachSystem(t *testing.T) {
 	}
 	o := (&builder{r: r, paints: paints(r)}).overview()
 	want := []overviewColumn{{"throughput", "Gbit/s, stream"}, {"sender CPU", "ns/byte"}, {"receiver CPU", "ns/byte"}, {"latency p50", "µs, rr"}}
-	if diff := cmp.Diff(want, o.Columns); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, o.Columns)
 	type cells = []overviewCell
 	rows := map[string]cells{
 		"raw baseline":                 {{"11.0", 79, "", ""}, {"0.510", 68, "", ""}, {"0.458", 85, "", ""}, {"30.8", 72, "", ""}},

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"charm.land/lipgloss/v2"
-	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/internal/must"
 	"windtunnel/lab/profile/folded"
@@ -46,9 +45,7 @@ func TestTableHasEscapesOnlyInColour(t *testing.T) {
 		t.Error("the report has no escape sequences, but Color is true")
 	}
 	plain := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured, "")
-	if diff := cmp.Diff(tabled(t, reporttest.Quick(), Options{Width: 100}), plain); diff != "" {
-		t.Errorf("with Color the text differs: %s", diff)
-	}
+	must.Equal(t, tabled(t, reporttest.Quick(), Options{Width: 100}), plain)
 }
 
 // A narrow terminal shows every column. Columns that do not fit are in a second

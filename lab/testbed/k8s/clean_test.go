@@ -160,9 +160,7 @@ func TestARunStaysWhenTheDeletionOfAnotherTakesLong(t *testing.T) {
 func TestAnEarlierRunOnTheSameNodeIsNamed(t *testing.T) {
 	earlier, own, later := aRun{name: "wt-1", began: time.Hour}.run(), aRun{name: "wt-2", began: time.Minute}.run(), aRun{name: "wt-3", began: time.Second}.run()
 	err := busyNodes(&own, []otherRun{later, earlier}, []string{"n2", "n3"})
-	if err == nil || !strings.Contains(err.Error(), "runs on node n2 (namespace wt-1, process elsewhere/") {
-		t.Errorf("error %v", err)
-	}
+	must.Fail(t, err, "runs on node n2 (namespace wt-1, process elsewhere/")
 	for name, err := range map[string]error{
 		"other nodes": busyNodes(&own, []otherRun{earlier}, []string{"n3"}),
 		"a later run": busyNodes(&own, []otherRun{later}, []string{"n1", "n2"}),
@@ -179,9 +177,7 @@ func TestAnEarlierRunWithoutALeaseIsNamed(t *testing.T) {
 	same := aRun{name: "wt-3", began: time.Second, noLease: true}.run()
 	same.namespace.Metadata.CreationTimestamp = own.namespace.Metadata.CreationTimestamp
 	for _, r := range []otherRun{earlier, same} {
-		if err := busyNodes(&own, []otherRun{r}, []string{"n2"}); err == nil || !strings.Contains(err.Error(), "runs on node n2 (namespace "+r.namespace.Metadata.Name+")") {
-			t.Errorf("error %v", err)
-		}
+		must.Fail(t, busyNodes(&own, []otherRun{r}, []string{"n2"}), "runs on node n2 (namespace "+r.namespace.Metadata.Name+")")
 	}
 }
 
@@ -192,9 +188,7 @@ func TestARunOnBusyNodesMakesNoPod(t *testing.T) {
 	ended := aRun{name: "wt-0", began: time.Hour, noLease: true}
 	c, s := simulate(t, slices.Concat(earlier.objects(), ended.objects(), []any{aNode("n1", at("192.0.2.1")), aNode("n2", at("192.0.2.2"))})...)
 	_, removed, err := c.testbeds(context.Background(), Options{Least: 2, Service: true}, nil)
-	if err == nil || !strings.Contains(err.Error(), "runs on node n1 (namespace wt-1, process elsewhere/") {
-		t.Errorf("error %v", err)
-	}
+	must.Fail(t, err, "runs on node n1 (namespace wt-1, process elsewhere/")
 	for _, made := range s.did(http.MethodPost) {
 		if kind := path.Base(made); kind == "pods" || kind == "services" {
 			t.Errorf("the refused run made %s", kind)

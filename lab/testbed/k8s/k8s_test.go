@@ -197,9 +197,7 @@ func TestPodsThatCannotRunSayWhy(t *testing.T) {
 		"exit status 128 (StartError: no such file)":                     {Phase: "Failed", ContainerStatuses: containers(`"terminated": {"exitCode": 128, "reason": "StartError", "message": "no such file"}`)},
 	} {
 		_, err := stateOf(&podObject{Metadata: metadata{Name: "agent-a"}, Spec: podSpec{NodeName: "n1"}, Status: status})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "agent-a on node n1") {
-			t.Errorf("error %v, want pod, node and %q", err, want)
-		}
+		must.Fail(t, err, want, "agent-a on node n1")
 	}
 	for phase, want := range map[string]bool{"Pending": false, "Running": true} {
 		running, err := stateOf(&podObject{Status: podStatus{Phase: phase}})
@@ -208,9 +206,8 @@ func TestPodsThatCannotRunSayWhy(t *testing.T) {
 		}
 	}
 	deleted := podObject{Metadata: metadata{DeletionTimestamp: &time.Time{}}, Status: podStatus{Phase: "Running"}}
-	if _, err := stateOf(&deleted); err == nil || !strings.Contains(err.Error(), "drain") {
-		t.Errorf("a deleted pod: %v", err)
-	}
+	_, err := stateOf(&deleted)
+	must.Fail(t, err, "drain")
 }
 
 func TestPodsHaveAnOwnerAnEndAndOnlyOneHasPrivileges(t *testing.T) {
@@ -287,9 +284,7 @@ func TestAQuotaIsNamed(t *testing.T) {
 			return nil
 		}
 		_, _, err := c.testbeds(context.Background(), Options{Least: 2, Service: true}, nil)
-		if err == nil || !strings.Contains(err.Error(), "make "+object) || !strings.Contains(err.Error(), ": a quota of the cluster forbids it") || !strings.Contains(err.Error(), said) || !strings.Contains(err.Error(), want) {
-			t.Errorf("quota %q: error %v, want %q", said, err, want)
-		}
+		must.Fail(t, err, "make "+object, ": a quota of the cluster forbids it", said, want)
 	}
 }
 

@@ -109,7 +109,12 @@ func TestCleanEndsWhatRunsInTheNamespaces(t *testing.T) {
 		t.Error("the orphan still runs")
 		orphan.Process.Kill()
 	}
-	for _, n := range tb.nodes { // their agents were killed: that is no news
+	forgetAgents(tb)
+}
+
+// forgetAgents ends the connections to agents that were killed.
+func forgetAgents(tb *Testbed) {
+	for _, n := range tb.nodes {
 		n.agent.Close()
 		n.cmd.Wait()
 		n.agent, n.cmd = nil, nil
@@ -142,11 +147,7 @@ func TestCleanRemovesTheControlGroupsOfANode(t *testing.T) {
 			t.Errorf("%s is left: %v", group, err)
 		}
 	}
-	for _, n := range tb.nodes { // their agents were killed: that is no news
-		n.agent.Close()
-		n.cmd.Wait()
-		n.agent, n.cmd = nil, nil
-	}
+	forgetAgents(tb)
 }
 
 // What a process in a namespace of the lab's started outside of all of them is
@@ -179,11 +180,7 @@ func TestCleanEndsWhatTheProcessesStartedElsewhere(t *testing.T) {
 	if hasEnded(stranger.Process.Pid) {
 		t.Error("a process that has nothing to do with the lab was ended")
 	}
-	for _, n := range tb.nodes { // their agents were killed: that is no news
-		n.agent.Close()
-		n.cmd.Wait()
-		n.agent, n.cmd = nil, nil
-	}
+	forgetAgents(tb)
 }
 
 // hasEnded reports whether a process is gone or a zombie.

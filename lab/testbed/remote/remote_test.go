@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -51,12 +50,8 @@ func TestOutputAfterTheEndOfACommandIsNotLost(t *testing.T) {
 	if line, err := bufio.NewReader(p).ReadString('\n'); line != "heard\n" {
 		t.Errorf("the output is %q (%v)", line, err)
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := p.End(context.Background()); err == nil || !strings.Contains(err.Error(), "exit status 3: said") {
-		t.Errorf("error: %v", err)
-	}
+	must.Succeed(t, p.Close())
+	must.Fail(t, p.End(context.Background()), "exit status 3: said")
 }
 
 func TestACommandThatDoesNotEndIsKilled(t *testing.T) {
@@ -64,17 +59,14 @@ func TestACommandThatDoesNotEndIsKilled(t *testing.T) {
 	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	if err := p.End(ctx); err == nil || !strings.Contains(err.Error(), "did not end in time") {
-		t.Errorf("error: %v", err)
-	}
+	must.Fail(t, p.End(ctx), "did not end in time")
 	<-p.Ended
 }
 
 func TestAMissingCommandHasItsRemedy(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, program := range Programs {
-		if _, err := Start(program.Name); err == nil || !strings.Contains(err.Error(), program.Name+" is not installed; get it with: apt-get install ") {
-			t.Errorf("error: %v", err)
-		}
+		_, err := Start(program.Name)
+		must.Fail(t, err, program.Name+" is not installed; get it with: apt-get install ")
 	}
 }

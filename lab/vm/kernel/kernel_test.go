@@ -102,9 +102,8 @@ func TestModulesThatNeedEachOtherAreRefused(t *testing.T) {
 	dir := filepath.Join(root, "lib/modules/6.1.0-9/kernel")
 	module(t, filepath.Join(dir, "failover.ko"), "depends=net_failover\x00")
 	k := Kernel{"6.1.0-9", "", filepath.Dir(dir)}
-	if _, err := k.Plan([]string{"virtio_net"}); err == nil || !strings.Contains(err.Error(), "needs itself") {
-		t.Errorf("a circle: %v", err)
-	}
+	_, err := k.Plan([]string{"virtio_net"})
+	must.Fail(t, err, "needs itself")
 }
 
 func TestAPackedModuleIsUnpacked(t *testing.T) {
