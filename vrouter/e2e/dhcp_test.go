@@ -44,31 +44,36 @@ func (b *bed) machine(name, network string, node int, ips ...string) *workload {
 }
 
 // udhcpcScript configures a device as busybox's example scripts do, with the MTU and the classless routes.
+// It writes the DNS server into the file RESOLV, if it is set.
 const udhcpcScript = `#!/bin/sh
 [ "$1" = bound ] || [ "$1" = renew ] || exit 0
 set -e
-ip link set "$interface" mtu "$mtu"
-ip address replace "$ip/$mask" dev "$interface"
+busybox ip link set "$interface" mtu "$mtu"
+busybox ip address replace "$ip/$mask" dev "$interface"
 set -- $staticroutes
 while [ $# -ge 2 ]; do
-	ip route replace "$1" via "$2" dev "$interface"
+	busybox ip route replace "$1" via "$2" dev "$interface"
 	shift 2
 done
+[ -z "$RESOLV" ] || printf 'nameserver %s\nsearch %s\n' "$dns" "$domain" > "$RESOLV"
 `
 
 // udhcpc configures a workload with busybox's DHCP client. tries: messages that may be lost.
 func (w *workload) udhcpc(tries int) error {
-	script := filepath.Join(w.bed.dir, "udhcpc.sh")
+	return in(w.ns, func() error { return udhcpc(w.bed.dir, tries) })
+}
+
+// udhcpc configures eth0 of the thread's namespace. dir is a directory for the script.
+func udhcpc(dir string, tries int) error {
+	script := filepath.Join(dir, "udhcpc.sh")
 	if err := os.WriteFile(script, []byte(udhcpcScript), 0o700); err != nil {
 		return err
 	}
-	return in(w.ns, func() error {
-		out, err := exec.Command("busybox", "udhcpc", "-f", "-q", "-n", "-t", fmt.Sprint(tries), "-T", "3", "-i", "eth0", "-s", script, "-O", "mtu", "-O", "staticroutes").CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("udhcpc of %s: %w: %s", w.port.Name, err, out)
-		}
-		return nil
-	})
+	out, err := exec.Command("busybox", "udhcpc", "-f", "-q", "-n", "-t", fmt.Sprint(tries), "-T", "3", "-i", "eth0", "-s", script, "-O", "mtu", "-O", "staticroutes").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("udhcpc: %w: %s", err, out)
+	}
+	return nil
 }
 
 // dhcp6 configures a workload with the library's DHCPv6 client. The kernel has the router and the MTU from

@@ -5,6 +5,7 @@ package kerneltest
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,21 @@ type Guest struct {
 	Modules    []string // kernel modules to load, each after the modules that it needs; missing ones may be part of the kernel
 	Program    string   // path of a program for the guest; "": none
 	Parameters string   // more parameters of the kernel
+	Card       Card
+	Files      map[string]string // more files: paths on the host by paths in the guest
+}
+
+// Card is a network card of the guest, eth0; zero: none. It needs the modules of CardModules.
+type Card struct {
+	Namespace string // name of the network namespace in which QEMU runs
+	Tap       string // a tap device there, with virtio-net headers
+	MAC       string
+}
+
+// CardModules are the kernel modules of a Card.
+var CardModules = []string{
+	"drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci",
+	"net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net",
 }
 
 // Program is the path of Guest.Program in the guest.
@@ -54,9 +70,14 @@ func Run(t *testing.T, g Guest) {
 	}
 	initrd := filepath.Join(t.TempDir(), "initrd")
 	must.Succeed(t, os.WriteFile(initrd, g.archive(t, kernel), 0o600))
-	out, err := exec.Command("timeout", fmt.Sprint(g.Seconds), qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
+	command := []string{"timeout", fmt.Sprint(g.Seconds), qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
 		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(g.Megabyte), "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
-		"-append", "console=ttyS0 quiet panic=-1 "+g.Parameters+" -- -test.v -test.run=^"+t.Name()+"$").CombinedOutput()
+		"-append", "console=ttyS0 quiet panic=-1 " + g.Parameters + " -- -test.v -test.run=^" + t.Name() + "$"}
+	if g.Card != (Card{}) {
+		command = append([]string{"ip", "netns", "exec", g.Card.Namespace}, command...)
+		command = append(command, "-netdev", "tap,id=net0,ifname="+g.Card.Tap+",script=no,downscript=no,vnet_hdr=on", "-device", "virtio-net-pci,netdev=net0,romfile=,mac="+g.Card.MAC)
+	}
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
 	switch {
 	case err == nil && strings.Contains(string(out), "--- PASS: "+t.Name()+" "):
 		t.Logf("kernel %s:\n%s", kernel, out)
@@ -82,11 +103,12 @@ func Needs(t *testing.T, option string) {
 func (g Guest) archive(t *testing.T, kernel string) []byte {
 	t.Helper()
 	var a bytes.Buffer
-	for _, dir := range []string{"dev", "proc", "sys", "tmp", "run", "modules"} {
+	for _, dir := range []string{"bin", "dev", "etc", "proc", "sys", "tmp", "run", "modules"} {
 		add(&a, dir, unix.S_IFDIR|0o755, nil)
 	}
 	add(&a, "dev/console", unix.S_IFCHR|0o600, nil)
 	files := map[string]string{"init": "/proc/self/exe"}
+	maps.Copy(files, g.Files)
 	if g.Program != "" {
 		files[Program[1:]] = g.Program
 	}

@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
+	"windtunnel/vrouter/kerneltest"
+	"windtunnel/vrouter/model"
+)
+
+// bytesOfTheGuest is the number of bytes that the guest sends, and gets back.
+const bytesOfTheGuest = 1 << 20
+
+// A virtual machine with Debian's kernel and Debian's busybox boots. Its DHCP client gets the address, MTU,
+// routes and DNS server, and the kernel gets the IPv6 router. Then it exchanges data with a workload on
+// another node, which it finds by name.
+func TestAVMThatBootsGetsItsNetwork(t *testing.T) {
+	if kerneltest.In() {
+		guestOfTheNetwork(t)
+		return
+	}
+	needs(t, "busybox")
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false)
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, DHCP: true, DNS: addresses("10.1.0.2"), Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64")}}
+	vm := b.workload("vm", "red", 0, "10.1.0.10", "fd00:1::10")
+	vm.port.Attach = model.Attachment{Device: "tap-vm"}
+	b.state.Ports[0] = vm.port
+	must.Succeed(t, in(b.nodes[0].ns, func() error {
+		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tap-vm"}, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR})
+	}))
+	far := b.workload("far", "red", 1, "10.2.0.12", "fd00:1::12")
+	b.up()
+	var server net.Listener
+	must.Succeed(t, in(far.ns, func() (err error) {
+		server, err = net.Listen("tcp", far.ip(4).String()+":7")
+		return err
+	}))
+	defer server.Close()
+	go func() {
+		for {
+			c, err := server.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				io.Copy(c, c)
+				c.Close()
+			}()
+		}
+	}()
+	busybox, err := exec.LookPath("busybox")
+	must.Succeed(t, err)
+	kerneltest.Run(t, kerneltest.Guest{
+		Seconds: 300, Megabyte: 1024, Modules: kerneltest.CardModules, Files: map[string]string{"bin/busybox": busybox, "bin/sh": busybox},
+		Card:       kerneltest.Card{Namespace: b.nodes[0].space, Tap: "tap-vm", MAC: vm.port.MAC.String()},
+		Parameters: fmt.Sprintf("VROUTER_GUEST_MTU=%d", b.nodes[0].vif("vm").MTU),
+	})
+}
+
+func guestOfTheNetwork(t *testing.T) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	must.Succeed(t, err)
+	defer h.Close()
+	l, err := h.LinkByName("eth0")
+	must.Succeed(t, err)
+	must.Succeed(t, h.LinkSetUp(l))
+	os.Setenv("PATH", "/bin")
+	os.Setenv("RESOLV", "/etc/resolv.conf")
+	must.Succeed(t, udhcpc("/tmp", 20))
+	l, err = h.LinkByName("eth0")
+	must.Succeed(t, err)
+	if want := os.Getenv("VROUTER_GUEST_MTU"); fmt.Sprint(l.Attrs().MTU) != want {
+		t.Errorf("the guest's MTU is %d, the port's %s", l.Attrs().MTU, want)
+	}
+	routes := strings.Join(strings.Fields(output(t, "busybox", "ip", "route")), " ")
+	for _, want := range []string{"default via 10.1.0.1 dev eth0", "10.2.0.0/24 via 10.1.0.1 dev eth0", "src 10.1.0.10"} {
+		if !strings.Contains(routes, want) {
+			t.Errorf("the routes lack %q: %s", want, routes)
+		}
+	}
+	soon(t, 20*time.Second, "the IPv6 router", func() error {
+		if all := output(t, "busybox", "ip", "-6", "route"); !strings.Contains(all, "default via fe80::200:5eff:fe00:100 dev eth0") {
+			return fmt.Errorf("the IPv6 routes are %s", all)
+		}
+		return nil
+	})
+	c, err := net.Dial("tcp", "far.red:7")
+	must.Succeed(t, err)
+	defer c.Close()
+	sent, err := io.ReadAll(payload(1, bytesOfTheGuest))
+	must.Succeed(t, err)
+	go c.Write(sent)
+	got := make([]byte, len(sent))
+	_, err = io.ReadFull(c, got)
+	must.Succeed(t, err)
+	if !bytes.Equal(got, sent) {
+		t.Error("other bytes came back")
+	}
+}
+
+func output(t *testing.T, command ...string) string {
+	t.Helper()
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v: %s", command, err, out)
+	}
+	return string(out)
+}
