@@ -2,6 +2,8 @@ package k8s
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"testing"
@@ -61,4 +63,20 @@ func TestTheStoreServesTheNodesWithItsCertificates(t *testing.T) {
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("the store closed after %v", took)
 	}
+}
+
+// During an upgrade, two pods of the store have the same data for some seconds. The second one waits for the first one.
+func TestTheNextPodOfTheStoreWaits(t *testing.T) {
+	s := Store{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	first, err := s.lock(t.Context())
+	must.Succeed(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if second, err := s.lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a second pod has the lock %v, error %v, while the first one runs", second, err)
+	}
+	must.Succeed(t, first.Close())
+	second, err := s.lock(t.Context())
+	must.Succeed(t, err)
+	must.Succeed(t, second.Close())
 }

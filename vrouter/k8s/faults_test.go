@@ -109,13 +109,19 @@ func (k *installation) testUpgrade(t *testing.T) {
 	}
 }
 
-// testMissingImage applies a manifest whose image no node has. One agent and the store do not run then.
+// testMissingImage applies a manifest whose image no node has. One agent does not run then. On other nodes, pods start.
 func (k *installation) testMissingImage(t *testing.T) {
 	k.kubectl(k.VrouterManifest("registry.invalid/vrouter:none"), "apply", "-f", "-")
 	k.await("pods of an agent and of the store wait for the image", func() bool {
 		waiting := k.lines("-n", Namespace, "get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.labels.app}:{.status.containerStatuses[0].state.waiting.reason}{"\n"}{end}`)
 		return slices.Contains(waiting, NodeName+":ImagePullBackOff") && slices.Contains(waiting, StoreName+":ImagePullBackOff")
 	})
+	ready := k.lines("-n", Namespace, "get", "pods", "-l", "app="+NodeName, "-o", `jsonpath={range .items[?(@.status.containerStatuses[0].ready==true)]}{.spec.nodeName}{"\n"}{end}`)
+	if len(ready) != len(k.Nodes)-1 {
+		t.Fatalf("the agents of %v are ready, want those of all nodes but one", ready)
+	}
+	k.echo(k.Nodes[slices.IndexFunc(k.Nodes, func(n *testcluster.Node) bool { return n.Name == ready[0] })], "meanwhile")
+	k.kubectl("", "delete", "pod/meanwhile", "service/meanwhile", "--wait")
 	if said := k.kubectl("", "-n", Namespace, "describe", "pods", "-l", "app="+NodeName); !strings.Contains(said, "registry.invalid/vrouter:none") {
 		t.Errorf("kubectl describe pods does not name the image:\n%s", said)
 	}

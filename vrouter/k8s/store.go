@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -91,6 +93,11 @@ func (s *Store) serve(ctx context.Context, c *client) error {
 	if err := s.checkPlace(ctx, c); err != nil {
 		return err
 	}
+	lock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	a, err := openAuthority(s.Dir)
 	if err != nil {
 		return err
@@ -139,6 +146,30 @@ func (s *Store) serve(ctx context.Context, c *client) error {
 	}
 	s.Log.Info("the store is ready", "address", address, "dir", s.Dir)
 	return (&signer{client: c, authority: a, fleet: f, base: s.Base, administer: administer, log: s.Log}).run(ctx)
+}
+
+// lock waits until no other pod uses the data. During an upgrade, the former pod ends when the container of the next
+// one runs, and not earlier: an image that cannot be pulled must not stop the store.
+func (s *Store) lock(ctx context.Context) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(s.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for said := false; ; said = true {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock the store's data in %s: %w", s.Dir, err), lock.Close())
+		}
+		if !said {
+			s.Log.Info("the former pod of the store still uses the data; waiting until it ends", "dir", s.Dir)
+		}
+		if !pause(ctx) {
+			return nil, errors.Join(context.Cause(ctx), lock.Close())
+		}
+	}
 }
 
 // addNetwork adds the network of all pods, if it is missing.
