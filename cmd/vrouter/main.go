@@ -109,7 +109,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 	)
 	for group, members := range map[string][]*cobra.Command{
 		"run":     {agentCommand(), removeCommand(), statusCommand(), doctorCommand(), storeCommand(), dockerCommand(), cniCommand(), k8sCommand()},
-		"state":   {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand()},
+		"state":   {applyCommand(), stateCommand(), networkCommand(), portCommand(), nodeCommand(), policyCommand(), gatewayCommand(), staticCommand(), bgpCommand()},
 		"tables":  {vifCommand(), nexthopCommand(), routeCommand(), bridgeCommand(), labelCommand(), vniCommand(), serviceCommand(), flowCommand()},
 		"traffic": {dropstatsCommand(), vrfstatsCommand(), fallbackstatsCommand(), traceCommand()},
 	} {

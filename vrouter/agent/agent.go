@@ -56,6 +56,7 @@ type agent struct {
 	space    *netdev.Space
 	drops    *dropRing
 	dhcp     *dhcp.Server
+	bgp      *bgpSessions
 	lock     *lock
 	claim    claim
 

@@ -36,6 +36,10 @@ const (
 func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error {
 	a.drops, a.dhcp = newDropRing(), dhcp.New(a.space.Do, a.answerDNS, a.log)
 	defer a.dhcp.Close()
+	var err error
+	if a.bgp, err = openBGP(a.config, a.log, a.follower.Kept); err != nil {
+		return err
+	}
 	p, err := netdev.OpenPrograms(a.config, a.log, a.space, a.drops.add)
 	if err != nil {
 		return err
@@ -57,6 +61,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	}
 	a.reconciler.Offers, a.reconciler.Services = a.follower.SavedOffers(), a.services.follow != nil
 	a.reconciler.Grouping = a.grouping
+	a.reconciler.External = a.bgp.external
 	a.reconciler.Start(a.follower.SavedSlice)
 	a.follower.Own.IDs = a.reconciler.IDs
 	if want != nil {
@@ -78,6 +83,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	why := a.loop(ctx, events, mounts, api)
 	end()
 	<-followed
+	a.bgp.close(!a.removed)
 	if a.removed {
 		return nil
 	}
@@ -94,6 +100,8 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 	generation := a.reconciler.Generation
 	var burst, retry <-chan time.Time // nil: no event is pending; no retry is due
 	var eventsFrom time.Time          // no pass after kernel events begins earlier
+	var routes <-chan time.Time       // nil: the routes of BGP have not changed
+	var routesFrom time.Time          // no pass after a change of routes begins earlier
 	done := ctx.Done()
 	closedAlready := make(chan struct{})
 	close(closedAlready)
@@ -121,6 +129,15 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 		case <-a.regroup:
 			a.reconciler.Notice(netdev.Event{})
 			a.reconciler.Pass(reconcile.Noticing)
+		case <-a.bgp.changed:
+			if routes == nil {
+				routes = time.After(max(burstWait, time.Until(routesFrom)))
+			}
+		case <-routes:
+			routes = nil
+			a.reconciler.Notice(netdev.Event{})
+			a.reconciler.Pass(reconcile.Noticing)
+			routesFrom = time.Now().Add(a.reconciler.Last.Took) // such passes use at most half of a CPU
 		case <-a.reconciler.Tester.Changed():
 			a.reconciler.Notice(netdev.Event{})
 			a.reconciler.Pass(reconcile.Noticing)

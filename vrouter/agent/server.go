@@ -129,6 +129,7 @@ func (a *agent) routes(end func()) http.Handler {
 	mux.Handle("POST /v1/ports", answer(a.handleAddPort))
 	mux.Handle("DELETE /v1/ports/{name}", answer(a.handleDeletePort))
 	a.objectRoutes(mux)
+	a.bgpRoutes(mux)
 	for name, rows := range a.tables() {
 		mux.Handle("GET /v1/"+name, answer(a.reading(func(r *http.Request) (any, error) {
 			vrf, err := vrfOf(r)

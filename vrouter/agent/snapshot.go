@@ -92,6 +92,9 @@ func (a *agent) publish() {
 	slices.SortFunc(v.problems, func(a, b api.Problem) int { return strings.Compare(a.Text, b.Text) })
 	v.problems = slices.CompactFunc(v.problems, func(a, b api.Problem) bool { return a.Text == b.Text })
 	a.snapshot.Store(v)
+	if a.reconciler.Want != nil {
+		a.bgp.follow(p)
+	}
 }
 
 // reasons returns the texts of the problems.
@@ -116,6 +119,9 @@ func (a *agent) status(v *snapshot) api.Status {
 	}
 	for port, why := range a.dhcp.Refusals() {
 		s.Problems = append(s.Problems, api.Problem{Kind: "port", Name: port, Text: fmt.Sprintf("port %q: a DHCP message got no answer: %s", port, why)})
+	}
+	if why := a.bgp.problem(); why != "" {
+		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})
 	}
 	if why := a.follower.Unregistered(); why != "" {
 		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})

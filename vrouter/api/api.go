@@ -18,6 +18,9 @@
 //	DELETE /v1/networks|nodes|policies|gateways/{name}   → {}; nodes: ?ports=true deletes their ports too
 //	PUT    /v1/routes              model.Route → {}
 //	DELETE /v1/routes?network=N&prefix=P           → {}
+//	PUT    /v1/bgp                 BGPRequest → {}
+//	GET    /v1/bgp/neighbors       []bgp.Neighbor
+//	GET    /v1/bgp/rib             []bgp.Verdict; with ?announced=true the paths that the node announces
 //	GET    /v1/vif|nh|rt|bridge|mpls|vxlan|flow   ?vrf=N      rows of package inspect
 //	GET    /v1/dropstats           []inspect.Drop
 //	GET    /v1/droplog             []inspect.DropEvent, oldest first

@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"time"
 
+	"windtunnel/vrouter/bgp"
 	"windtunnel/vrouter/model"
 )
 
@@ -71,6 +73,25 @@ type NodeRequest struct {
 // PutNode adds or changes a node.
 func (c *Client) PutNode(ctx context.Context, r NodeRequest) error {
 	return c.put(ctx, at("nodes", r.Name), r)
+}
+
+// BGPRequest changes the BGP of a node. BGP nil: the node has none.
+type BGPRequest struct {
+	Node string     `json:"node"`
+	BGP  *model.BGP `json:"bgp"`
+}
+
+// PutBGP changes the BGP of a node.
+func (c *Client) PutBGP(ctx context.Context, r BGPRequest) error { return c.put(ctx, "/v1/bgp", r) }
+
+// BGPNeighbors returns the states of the node's BGP sessions.
+func (c *Client) BGPNeighbors(ctx context.Context) ([]bgp.Neighbor, error) {
+	return rows[bgp.Neighbor](ctx, c, "bgp/neighbors", 0)
+}
+
+// BGPPaths returns the paths that the node's neighbours announce, or those that the node announces.
+func (c *Client) BGPPaths(ctx context.Context, announced bool) ([]bgp.Verdict, error) {
+	return rows[bgp.Verdict](ctx, c, fmt.Sprintf("bgp/rib?announced=%t", announced), 0)
 }
 
 // DeleteNode deletes a node, and with withPorts its ports.

@@ -43,12 +43,15 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.nodePeers()
 	c.gatewayPeers()
 	c.takers()
+	c.externalPeers()
 	c.senders()
 	c.room()
 	c.networks()
+	c.externalStations()
 	c.ports()
 	c.floods()
 	c.staticRoutes()
+	c.externalRoutes()
 	c.nodeRoutes()
 	c.leakedRoutes()
 	c.subnets()
@@ -76,6 +79,7 @@ type compiler struct {
 	nets     map[string]*network // these, and the networks whose routes they take
 	peers    map[string]*tunnel  // tunnels to nodes that share a network with this node, by name
 	foreign  map[string]*tunnel  // tunnels to gateways of a network in here, by name
+	external external
 	count    map[place]tally
 	policies map[string]*model.Policy
 	encaps   map[string]uint32 // nexthops of the ports that have a device, by name

@@ -39,6 +39,9 @@ type Facts struct {
 	// Grouping has the groups of this node's ports; nil: no port has one. If its sets exceed
 	// Limits.Sets, closed groups allow no flow.
 	Grouping *Grouping
+	// External are the routes of routers outside the fleet; nil: there are none. Their next hops are
+	// not nodes.
+	External *External
 	// Partial: the error of a single network is added to Tables.Refused, so that
 	// the other networks work. Otherwise Compile returns that error.
 	Partial bool

@@ -32,7 +32,11 @@ func (c *compiler) networks() {
 }
 
 func (c *compiler) vrf(n *network) {
-	c.t.VRFs[n.ID] = layout.VRF{Flags: forwards(n), RouterMAC: model.RouterMAC, Prefix6: prefix6(n)}
+	router := model.RouterMAC
+	if !n.Bridges() {
+		router = c.self.RouterMAC()
+	}
+	c.t.VRFs[n.ID] = layout.VRF{Flags: forwards(n), RouterMAC: router, Prefix6: prefix6(n)}
 	ethernet := layout.Target{Ethernet: 1}
 	if n.Routes() {
 		ethernet.Nexthop = c.nexthop("vrf "+n.Name, Nexthop{Type: VRFTranslate, VRF: n.ID})

@@ -96,6 +96,9 @@ func (c *compiler) others() map[string]*tunnel {
 func (c *compiler) leastRoom(n *network, others map[string]*tunnel) room {
 	alone := VifMTU(c.facts.MTU, *c.self, n.Network)
 	least := room{inner: alone, outer: c.facts.MTU}
+	if c.self.BGP != nil && len(n.Import) > 0 { // routers can announce routes at any time
+		least.to = "other routers"
+	}
 	consider := func(name string, t *tunnel) {
 		inner := t.inner(n.Bridges())
 		if t.later && !n.Bridges() {
@@ -130,7 +133,7 @@ func checkRoom(n *network, s room) error {
 		return nil
 	}
 	headers := "the longest headers of this node's encapsulations"
-	if s.to != "" {
+	if s.encap != "" {
 		headers = fmt.Sprintf("the headers of %s to %s", s.encap, s.to)
 	}
 	return fmt.Errorf("network %q: the underlay MTU of %d is too small: after %s, %d bytes remain for inner packets, but %s needs %d; raise the underlay's MTU to %d",

@@ -47,7 +47,8 @@ type formats struct {
 	// true: frames to a known MAC address use direct, except frames that the other node
 	// cannot restore. These frames use frames.
 	bridges bool
-	foreign bool // the other end is a gateway
+	foreign bool   // the other end is a gateway or another router
+	remote  string // name of the other end for remoteID; empty: the tunnel's name
 }
 
 // of returns the encapsulation of a payload.
@@ -385,7 +386,7 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 // change when a route is added.
 func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC, needs payloads) *tunnel {
 	t := &tunnel{formats: f, v6: pairs[0].destination.Is6(), needs: needs}
-	n := Nexthop{Type: Tunnel, Remote: c.remoteID(name), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
+	n := Nexthop{Type: Tunnel, Remote: c.remoteID(cmp.Or(f.remote, name)), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
 	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
 		c.warn(kindTunnel, name, "%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU

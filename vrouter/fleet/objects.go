@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -58,9 +59,28 @@ func (d *draft) withinNetworks(names []string) *draft {
 // maxRanges is below the maximum number of conditions of a commit.
 const maxRanges = 50
 
-// PutNode adds or changes a node.
+// PutNode adds or changes a node. A node without BGP keeps the BGP that it has; see PutBGP.
 func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
-	return f.put(ctx, Need{Around: n.Name}, func(v *View) *draft { return v.putNode(n) })
+	return f.put(ctx, Need{Around: n.Name}, func(v *View) *draft { return v.putNode(v.withBGP(n)) })
+}
+
+func (v *View) withBGP(n model.Node) model.Node {
+	n.BGP = cmp.Or(n.BGP, v.nodes[n.Name].BGP)
+	return n
+}
+
+// PutBGP changes the BGP of a node. b nil: it has none.
+func (f *Fleet) PutBGP(ctx context.Context, node string, b *model.BGP) error {
+	return f.put(ctx, Need{Around: node}, func(v *View) *draft {
+		n, has := v.nodes[node]
+		if !has {
+			d := v.draft()
+			d.refused = missing("node", "nodes", node, v.nodes)
+			return d
+		}
+		n.BGP = b
+		return v.putNode(n)
+	})
 }
 
 func (v *View) putNode(n model.Node) *draft {
@@ -240,7 +260,7 @@ func (f *Fleet) DeleteRoute(ctx context.Context, r model.Route) error {
 // the same locator. avoid refuses locators that the node's host cannot have; nil: it refuses none.
 func (f *Fleet) PutNodeFromPool(ctx context.Context, n model.Node, avoid func(netip.Prefix) error) error {
 	return f.put(ctx, Need{Around: n.Name}, func(v *View) *draft {
-		n := n
+		n := v.withBGP(n)
 		if n.Locator = v.nodes[n.Name].Locator; n.Locator.IsValid() && (avoid == nil || avoid(n.Locator) == nil) {
 			return v.putNode(n)
 		}

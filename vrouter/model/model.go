@@ -56,6 +56,7 @@ type Node struct {
 	// Locator is the IPv6 /64 or /80 prefix that the underlay routes to the node. With locators,
 	// direct also works between nodes on different links.
 	Locator netip.Prefix `yaml:"locator" json:"locator,omitzero"`
+	BGP     *BGP         `yaml:"bgp" json:"bgp,omitempty"` // nil: the agent speaks no BGP
 }
 
 // Forwarding is the forwarding mode of a network.

@@ -205,6 +205,7 @@ func (v *validation) checkNodes() {
 			seen[e] = true
 		}
 		v.checkLocator(n, locators)
+		v.checkBGP(n)
 	}
 }
 

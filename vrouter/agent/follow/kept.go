@@ -17,6 +17,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/bgp"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -27,7 +28,7 @@ const keptVersion = 2
 
 // Kept is the state directory of an agent. node.json has the data of this node
 // only. slice.json has the last known state of a remote store. offers.json has the changes of
-// encapsulations that are under way.
+// encapsulations that are under way. bgp.json has the paths that BGP neighbours announced.
 type Kept struct {
 	dir, node string
 }
@@ -63,12 +64,20 @@ type keptOffers struct {
 	*fib.Offers
 }
 
+// keptPaths is bgp.json.
+type keptPaths struct {
+	Version int        `json:"version"`
+	Node    string     `json:"node"`
+	Paths   []bgp.Path `json:"paths"`
+}
+
 // KeptOf is the state directory of a configured agent.
 func KeptOf(c config.Config) Kept { return Kept{c.StateDir, c.Node} }
 
 func (k Kept) nodePath() string   { return filepath.Join(k.dir, "node.json") }
 func (k Kept) slicePath() string  { return filepath.Join(k.dir, "slice.json") }
 func (k Kept) offersPath() string { return filepath.Join(k.dir, "offers.json") }
+func (k Kept) pathsPath() string  { return filepath.Join(k.dir, "bgp.json") }
 func (k Kept) storePath() string  { return filepath.Join(k.dir, "store.db") }
 
 // EmbeddedDir is the data directory of an embedded etcd.
@@ -151,6 +160,24 @@ func (k Kept) loadOffers() (*fib.Offers, error) {
 	return kept.Offers, err
 }
 
+// SavePaths replaces bgp.json. paths nil: the node has no BGP, and the file is deleted.
+func (k Kept) SavePaths(paths []bgp.Path) error {
+	if paths == nil {
+		if err := os.Remove(k.pathsPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return k.save(k.pathsPath(), keptPaths{keptVersion, k.node, paths})
+}
+
+// LoadPaths reads bgp.json; nil if the file is missing.
+func (k Kept) LoadPaths() ([]bgp.Path, error) {
+	var kept keptPaths
+	_, err := k.read(k.pathsPath(), &kept)
+	return kept.Paths, err
+}
+
 func (k Kept) save(path string, what any) error {
 	err := replace(path, func(w io.Writer) error {
 		return json.MarshalWrite(w, what, jsonv1.DefaultOptionsV1())
@@ -207,7 +234,7 @@ func (k Kept) removePartialFiles() {
 // directory if it is empty.
 func (k Kept) Remove() error {
 	k.removePartialFiles()
-	for _, path := range []string{k.nodePath(), k.slicePath(), k.offersPath(), k.storePath()} {
+	for _, path := range []string{k.nodePath(), k.slicePath(), k.offersPath(), k.pathsPath(), k.storePath()} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("delete the node's files: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
+	"windtunnel/vrouter/model"
 )
 
 // facts are the inputs of the tables that are not in the desired state: the ports'
@@ -29,6 +30,7 @@ type facts struct {
 	silent    map[netip.Addr]bool     // Reconciler.Silent
 	services  bool                    // Reconciler.Services
 	grouping  *fib.Grouping           // result of Reconciler.Grouping
+	external  *fib.External           // result of Reconciler.External
 }
 
 // pair has the two addresses of an underlay path.
@@ -71,7 +73,7 @@ func (f *facts) equal(older facts) bool {
 
 // sameWays reports whether MTU, links and routes equal those of older facts.
 func (f *facts) sameWays(older facts) bool {
-	if f.grouping != older.grouping || f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.foreign, older.foreign) || f.lastLabel != older.lastLabel || !maps.Equal(f.silent, older.silent) || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
+	if f.grouping != older.grouping || f.external != older.external || f.mtu != older.mtu || f.refusal != older.refusal || !maps.Equal(f.foreign, older.foreign) || f.lastLabel != older.lastLabel || !maps.Equal(f.silent, older.silent) || !f.sameHandovers(older) || !maps.Equal(f.links, older.links) || len(f.ways) != len(older.ways) {
 		return false
 	}
 	for key, w := range f.ways {
@@ -107,7 +109,7 @@ func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fi
 			}
 			return l.state
 		},
-		LastLabel: f.lastLabel, Services: f.services, Grouping: f.grouping,
+		LastLabel: f.lastLabel, Services: f.services, Grouping: f.grouping, External: f.external,
 		LabelsOf: func(a netip.Addr) uint32 {
 			if l, tested := f.links[a]; tested {
 				return l.last
@@ -121,6 +123,21 @@ func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fi
 		}
 	}
 	return compiled, err
+}
+
+// unreachable returns why no address of the node has a path to an address of its family; "": one has.
+func (f *facts) unreachable(node model.Node, a netip.Addr) (why string) {
+	for _, source := range node.Underlay {
+		if source.Is4() != a.Is4() {
+			continue
+		}
+		w := f.under.Way(source, a)
+		if len(w.Paths) > 0 {
+			return ""
+		}
+		why = w.Why
+	}
+	return why
 }
 
 // unreachableReasons returns the reasons why pairs of addresses have no path, sorted.

@@ -234,6 +234,9 @@ func (p *Pass) compile() {
 	if p.r.Grouping != nil {
 		p.facts.grouping = p.r.Grouping(p.Want.Slice)
 	}
+	if p.r.External != nil {
+		p.facts.external = p.r.External(p.Want.Slice, func(a netip.Addr) string { return p.facts.unreachable(p.self(), a) })
+	}
 	if last != nil {
 		p.Compiled = last.Compiled
 		if last.compiled && (p.cause == Retrying || p.narrow) { // the kernel reports changes of its routes

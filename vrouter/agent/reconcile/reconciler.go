@@ -32,16 +32,19 @@ type Reconciler struct {
 	xdpAgain   bool          // XDP was attached again after it was detached because of direct
 	publish    func()        // called after each pass
 
-	former     map[networkAddress]model.MAC    // MAC addresses of addresses whose ports were deleted
-	Silent     map[netip.Addr]bool             // underlay addresses of other nodes that do not answer
-	Services   bool                            // workloads reach services; see fib.Facts
-	Grouping   func(model.Slice) *fib.Grouping // the groups of the node's ports; nil: none have groups. Equal results are the same pointer
-	Want       *Desired                        // nil: not known yet; the kernel's tables stay as they are
-	IDs        *fib.IDs                        // ids of the objects in Want
-	Generation uint64                          // version of Want, incremented on each change
-	wholeTook  time.Duration                   // duration of the last complete pass
-	Last       *Pass                           // the last pass
-	Written    datapath.Changes                // entries written for changes of the desired state, since the start
+	former   map[networkAddress]model.MAC    // MAC addresses of addresses whose ports were deleted
+	Silent   map[netip.Addr]bool             // underlay addresses of other nodes that do not answer
+	Services bool                            // workloads reach services; see fib.Facts
+	Grouping func(model.Slice) *fib.Grouping // the groups of the node's ports; nil: none have groups. Equal results are the same pointer
+	// External returns the routes of routers outside the fleet, and nil if there are none. If nothing has changed, it
+	// returns the same pointer. unreachable says why the underlay does not lead to an address. nil: there are none.
+	External   func(s model.Slice, unreachable func(netip.Addr) string) *fib.External
+	Want       *Desired         // nil: not known yet; the kernel's tables stay as they are
+	IDs        *fib.IDs         // ids of the objects in Want
+	Generation uint64           // version of Want, incremented on each change
+	wholeTook  time.Duration    // duration of the last complete pass
+	Last       *Pass            // the last pass
+	Written    datapath.Changes // entries written for changes of the desired state, since the start
 	Repairs    uint64
 	Synced     time.Time
 	InSync     bool          // the last pass was in sync

@@ -131,6 +131,13 @@ static __always_inline int arrive_routed(struct __sk_buff *skb, struct arrival *
 	return to_vif(skb, nh, a, 1, protocol_of(family), 0);
 }
 
+/* Returns 1 for the router's MAC address that all nodes share (RouterMAC in package model). A
+ * network can have another one beside it, for routers outside the fleet. */
+static __always_inline int is_shared_router(const __u8 *m)
+{
+	return !m[0] && !m[1] && m[2] == 0x5e && !m[3] && m[4] == 1 && !m[5];
+}
+
 /* Returns 1 if the frame in hand is for the router of its network. */
 static __always_inline int is_for_router(struct __sk_buff *skb, const struct arrival *a)
 {
@@ -139,7 +146,7 @@ static __always_inline int is_for_router(struct __sk_buff *skb, const struct arr
 	struct vrf *n = bpf_map_lookup_elem(&vrfs, &vrf);
 
 	return n && n->flags & VIF_F_L3 && (void *)(eth + 1) <= (void *)(long)skb->data_end &&
-	       is_ip_type(eth->h_proto) && is_mac(eth->h_dest, n->router_mac);
+	       is_ip_type(eth->h_proto) && (is_mac(eth->h_dest, n->router_mac) || is_shared_router(eth->h_dest));
 }
 
 static __noinline int arrive_bridged(struct __sk_buff *skb, struct arrival *a)

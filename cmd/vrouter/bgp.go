@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"windtunnel/internal/cli"
+	"windtunnel/internal/phrase"
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/bgp"
+	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/model"
+)
+
+func bgpCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "bgp",
+		Short: "Exchange routes with routers outside the fleet by BGP",
+		Example: `  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254
+  vrouter bgp neighbor
+  vrouter bgp rib --why`,
+	})
+	cmd.AddCommand(bgpEnableCommand(), bgpDisableCommand(), bgpNeighborCommand(), bgpRIBCommand())
+	return cmd
+}
+
+func bgpEnableCommand() *cobra.Command {
+	var b model.BGP
+	var on string
+	cmd := &cobra.Command{
+		Use:   "enable --asn NUMBER --router-id ADDRESS --neighbor ADDRESS…",
+		Short: "Make the agent of a node a BGP speaker, or change its settings",
+		Long: `Makes the agent of a node a BGP speaker. It announces the ports of networks that
+export route targets, and uses the routes that these networks import. The settings
+replace earlier ones. A neighbour has the keys asn, port, password and encapsulation.`,
+		Example: `  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254
+  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,asn=64999,password=secret --family evpn`,
+		Args: cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			node, err := bgpNode(ctx, c, on)
+			if err != nil {
+				return err
+			}
+			if err := c.PutBGP(ctx, api.BGPRequest{Node: node, BGP: &b}); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "node %s speaks BGP with %s\n", node, phrase.Count(len(b.Neighbors), "neighbour"))
+			return nil
+		}),
+	}
+	flags := cmd.Flags()
+	flags.Uint32Var(&b.ASN, "asn", 0, "AS `number` of the node")
+	flags.TextVar(&b.RouterID, "router-id", netip.Addr{}, "IPv4 `address` that identifies the node to its neighbours")
+	flags.Uint16Var(&b.Port, "port", 0, "TCP port to listen on (default 179)")
+	flags.Func("neighbor", "Address of a router, and its `values`, such as 192.0.2.254,asn=64999 (repeatable)", func(text string) error {
+		n, err := parseNeighbor(text)
+		b.Neighbors = append(b.Neighbors, n)
+		return err
+	})
+	listFlag(cmd, &b.Families, parseFamily, "family", "Kinds of routes: vpnv4, vpnv6, evpn (repeatable; default all)")
+	bgpNodeFlag(cmd, &on)
+	for _, name := range []string{"asn", "router-id", "neighbor"} {
+		cmd.MarkFlagRequired(name)
+	}
+	cmd.RegisterFlagCompletionFunc("family", words("vpnv4", "vpnv6", "evpn"))
+	return cmd
+}
+
+func bgpNodeFlag(cmd *cobra.Command, on *string) {
+	cmd.Flags().StringVar(on, "on", "", "Name of a `node` of the fleet (default: the agent's)")
+	cmd.RegisterFlagCompletionFunc("on", completeFleetNodes)
+}
+
+// bgpNode returns the given node, or that of the agent.
+func bgpNode(ctx context.Context, c *api.Client, on string) (string, error) {
+	if on != "" {
+		return on, nil
+	}
+	s, err := c.Status(ctx)
+	return s.Node, err
+}
+
+func parseFamily(word string) (model.BGPFamily, error) { return model.BGPFamily(word), nil }
+
+// parseNeighbor parses ADDRESS,KEY=VALUE,….
+func parseNeighbor(text string) (n model.Neighbor, err error) {
+	parts := strings.Split(text, ",")
+	if n.Address, err = parseAddress(parts[0]); err != nil {
+		return n, err
+	}
+	for _, part := range parts[1:] {
+		switch key, value, _ := strings.Cut(part, "="); key {
+		case "asn":
+			err = number(&n.ASN, value)
+		case "port":
+			var port uint64
+			if port, err = strconv.ParseUint(value, 10, 16); err != nil {
+				err = fmt.Errorf("%q is not a port number", value)
+			}
+			n.Port = uint16(port)
+		case "password":
+			n.Password = value
+		case "encapsulation":
+			n.Encapsulation = model.Encapsulation(value)
+		default:
+			return n, fmt.Errorf("unknown key %q; write asn, port, password or encapsulation", key)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func bgpDisableCommand() *cobra.Command {
+	var on string
+	cmd := &cobra.Command{
+		Use:     "disable",
+		Short:   "End the BGP sessions of a node and delete its BGP settings",
+		Example: "  vrouter bgp disable",
+		Args:    cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			node, err := bgpNode(ctx, c, on)
+			if err != nil {
+				return err
+			}
+			if err := c.PutBGP(ctx, api.BGPRequest{Node: node}); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "node %s does not speak BGP\n", node)
+			return nil
+		}),
+	}
+	bgpNodeFlag(cmd, &on)
+	return cmd
+}
+
+func bgpNeighborCommand() *cobra.Command {
+	return listing(&cobra.Command{
+		Use:     "neighbor",
+		Short:   "List the neighbours of the node, and why a session does not exist",
+		Aliases: []string{"neighbors", "neighbour"},
+		Example: "  vrouter bgp neighbor\n  vrouter bgp neighbor -o json",
+	}, (*api.Client).BGPNeighbors, func(rows []bgp.Neighbor) inspect.Table { return neighborTable(rows, time.Now()) })
+}
+
+func neighborTable(rows []bgp.Neighbor, now time.Time) inspect.Table {
+	t := inspect.Table{
+		Empty: "no neighbours; add one with `vrouter bgp enable`",
+		Columns: []inspect.Column{
+			{Name: "Neighbor"}, {Name: "ASN", Right: true}, {Name: "State"}, {Name: "Since", Leave: 2},
+			{Name: "Received", Right: true}, {Name: "Stale", Right: true, Leave: 3}, {Name: "Sent", Right: true, Leave: 4}, {Name: "Reason", Least: 12, Leave: 1},
+		},
+	}
+	for _, n := range rows {
+		since := ""
+		if !n.Since.IsZero() {
+			since = ago(n.Since, now)
+		}
+		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(n.Reason))
+	}
+	return t
+}
+
+func bgpRIBCommand() *cobra.Command {
+	var output format
+	var families []model.BGPFamily
+	var why, announced bool
+	cmd := &cobra.Command{
+		Use:   "rib",
+		Short: "List the paths that the neighbours announce, and whether the node uses them",
+		Example: `  vrouter bgp rib
+  vrouter bgp rib --family evpn --why
+  vrouter bgp rib --announced -o json`,
+		Args: cobra.NoArgs,
+		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
+			wanted := map[model.BGPFamily]bool{}
+			for _, f := range families {
+				if wanted[f] = true; !strings.Contains(" vpnv4 vpnv6 evpn ", " "+string(f)+" ") {
+					return cli.Misuse(fmt.Errorf("--family %s: it is none of vpnv4, vpnv6, evpn", f))
+				}
+			}
+			all, err := c.BGPPaths(ctx, announced)
+			if err != nil {
+				return err
+			}
+			rows := []bgp.Verdict{}
+			for _, v := range all {
+				if len(wanted) == 0 || wanted[v.Family] {
+					rows = append(rows, v)
+				}
+			}
+			return show(cmd.OutOrStdout(), output, rows, ribTable(rows, why))
+		}),
+	}
+	listFlag(cmd, &families, parseFamily, "family", "Only these kinds of routes: vpnv4, vpnv6, evpn (repeatable)")
+	cmd.Flags().BoolVar(&why, "why", false, "Say why paths are not used")
+	cmd.Flags().BoolVar(&announced, "announced", false, "List the paths that the node announces instead")
+	cmd.RegisterFlagCompletionFunc("family", words("vpnv4", "vpnv6", "evpn"))
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func ribTable(rows []bgp.Verdict, why bool) inspect.Table {
+	t := inspect.Table{
+		Empty: "no paths",
+		Columns: []inspect.Column{
+			{Name: "Family"}, {Name: "Kind", Leave: 3}, {Name: "Destination", Least: 12}, {Name: "RD", Leave: 4}, {Name: "Next hop"},
+			{Name: "Encapsulation", Leave: 2}, {Name: "Value", Right: true, Leave: 1}, {Name: "State"}, {Name: "Networks", Least: 8, Leave: 5},
+		},
+	}
+	if why {
+		t.Columns = append(t.Columns, inspect.Column{Name: "Why", Least: 12})
+	}
+	for _, v := range rows {
+		value := ""
+		if v.Value != 0 {
+			value = fmt.Sprint(v.Value)
+		}
+		cells := []string{
+			string(v.Family), string(v.Kind), v.Destination(), v.RD.String(), v.NextHop.String(),
+			cmp.Or(string(v.Encapsulation), dash(v.TunnelNames())), dash(value), v.State, dash(strings.Join(v.Networks, " ")),
+		}
+		if why {
+			cells = append(cells, dash(v.Why))
+		}
+		t.Add(cells...)
+	}
+	return t
+}

@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/agent/follow"
+	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/bgp"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+// bgpSessions are the node's BGP sessions. They announce the ports that forward, and give the routes
+// of the neighbours to the data path. Only the loop calls external, follow and close.
+type bgpSessions struct {
+	config  config.Config
+	log     *slog.Logger
+	kept    follow.Kept
+	changed chan struct{} // receives when the neighbours' paths have changed
+
+	mu       sync.Mutex
+	speaker  *bgp.Speaker // nil: the node has no BGP, or Start failed
+	why      string       // why speaker is nil although the node has BGP
+	verdicts []bgp.Verdict
+
+	node    *model.BGP // configuration of the speaker
+	names   []netip.Addr
+	stale   []bgp.Path // of the former run of the agent, until the speaker starts; nil: there was none
+	last    resolved
+	savedAt time.Time
+	saved   uint64 // version of the paths on disk
+}
+
+// resolved is a result of external, with all that it depends on.
+type resolved struct {
+	speaker     *bgp.Speaker
+	version     uint64
+	node        model.Node
+	networks    []model.Network
+	nodes       []model.Node
+	unreachable map[netip.Addr]string
+	paths       []bgp.Path
+	routes      *fib.External
+}
+
+// savePause is the minimum time between two writes of the neighbours' paths to disk.
+const savePause = time.Second
+
+// openBGP reads the paths of the former run of the agent. The node uses them until its neighbours
+// have announced theirs again.
+func openBGP(c config.Config, log *slog.Logger, kept follow.Kept) (*bgpSessions, error) {
+	stale, err := kept.LoadPaths()
+	if err != nil {
+		return nil, err
+	}
+	return &bgpSessions{config: c, log: log, kept: kept, stale: stale, changed: make(chan struct{}, 1)}, nil
+}
+
+// external returns the routes that the node uses; see reconcile.Reconciler.External.
+func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) string) *fib.External {
+	self, has := s.Node(b.config.Node)
+	if !has || self.BGP == nil {
+		b.last = resolved{}
+		b.setVerdicts(nil)
+		return nil
+	}
+	here := slices.DeleteFunc(slices.Clone(s.Networks), func(n model.Network) bool { return len(s.On(n.Name, self.Name)) == 0 })
+	next := resolved{speaker: b.speaker, node: self, networks: here, nodes: s.Nodes, paths: b.stale, unreachable: map[netip.Addr]string{}}
+	if b.speaker != nil {
+		if next.version = b.speaker.Version(); next.version == b.last.version && b.speaker == b.last.speaker {
+			next.paths = b.last.paths
+		} else {
+			next.paths = b.speaker.Received()
+		}
+	}
+	for i := range next.paths {
+		hop := next.paths[i].NextHop
+		if _, known := next.unreachable[hop]; !known && hop.IsValid() {
+			next.unreachable[hop] = unreachable(hop)
+		}
+	}
+	if b.last.routes != nil && next.speaker == b.last.speaker && next.version == b.last.version && maps.Equal(next.unreachable, b.last.unreachable) &&
+		reflect.DeepEqual(next.node, b.last.node) && reflect.DeepEqual(next.networks, b.last.networks) && reflect.DeepEqual(next.nodes, b.last.nodes) {
+		return b.last.routes
+	}
+	limits := b.config.Limits.WithDefaults()
+	site := bgp.Site{
+		Node: self, Networks: here, Nodes: s.Nodes, MaxRoutes: maxExternal(limits),
+		Unreachable: func(a netip.Addr) string { return next.unreachable[a] },
+	}
+	var verdicts []bgp.Verdict
+	next.routes, verdicts = site.Resolve(next.paths)
+	if b.last.routes != nil && reflect.DeepEqual(next.routes, b.last.routes) {
+		next.routes = b.last.routes // the tables stay as they are
+	}
+	b.last = next
+	b.setVerdicts(verdicts)
+	return next.routes
+}
+
+// maxExternal is the number of routes of other routers that a node uses: half of its smallest table
+// of routes, so that the fleet's own routes always fit.
+func maxExternal(l datapath.Limits) int { return int(min(l.Routes, l.Prefixes, l.Bridge)) / 2 }
+
+func (b *bgpSessions) setVerdicts(all []bgp.Verdict) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.verdicts = all
+}
+
+// follow makes the sessions those of the desired state of a pass, and announces the ports that
+// forward. It tries again after each pass.
+func (b *bgpSessions) follow(p *reconcile.Pass) {
+	self, has := p.Want.Self()
+	if !has || self.BGP == nil {
+		if b.node != nil || b.stale != nil {
+			b.end(false, "")
+			b.node, b.stale = nil, nil
+			b.warn(b.kept.SavePaths(nil))
+		}
+		return
+	}
+	ports := slices.DeleteFunc(slices.Clone(p.Want.Ports), func(o model.Port) bool { return p.Unfit(o.Name) != nil })
+	paths := bgp.Export(self, p.Want.State.Networks, ports, p.Want.State.Routes)
+	if b.speaker != nil && reflect.DeepEqual(b.node, self.BGP) && slices.Equal(b.names, self.Underlay) {
+		b.warn(b.speaker.Announce(paths))
+	} else {
+		b.start(self, paths)
+	}
+	b.save(false)
+}
+
+// start replaces the speaker by one of a changed configuration. The routes of the neighbours stay.
+func (b *bgpSessions) start(self model.Node, paths []bgp.Path) {
+	if b.speaker != nil {
+		b.stale = slices.Clip(append([]bgp.Path{}, b.speaker.Received()...))
+	}
+	b.end(true, "")
+	b.node, b.names = self.BGP, self.Underlay
+	if b.config.Netns != "" {
+		b.end(false, "BGP is enabled, but the agent does not run in the node's network namespace "+b.config.Netns+"; remove netns from its configuration and start it in the namespace, for example with `ip netns exec`")
+		return
+	}
+	s, err := bgp.Start(self, b.log, b.stale, paths, func() {
+		select {
+		case b.changed <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		b.end(false, err.Error())
+		return
+	}
+	b.mu.Lock()
+	b.speaker, b.why = s, ""
+	b.mu.Unlock()
+	b.stale = nil
+}
+
+// end ends the sessions. why is the reason why the node has none although it has BGP.
+func (b *bgpSessions) end(graceful bool, why string) {
+	b.mu.Lock()
+	s, was := b.speaker, b.why
+	b.speaker, b.why = nil, why
+	b.mu.Unlock()
+	if s != nil {
+		s.Close(graceful)
+	}
+	if why != "" && why != was {
+		b.log.Warn("no BGP sessions", "reason", why)
+	}
+}
+
+// save writes the neighbours' paths to disk after a change, for the next run of the agent.
+func (b *bgpSessions) save(now bool) {
+	if b.speaker == nil || b.saved == b.speaker.Version()+1 || !now && time.Since(b.savedAt) < savePause {
+		return
+	}
+	version := b.speaker.Version()
+	b.warn(b.kept.SavePaths(append([]bgp.Path{}, b.speaker.Received()...)))
+	b.saved, b.savedAt = version+1, time.Now()
+}
+
+func (b *bgpSessions) warn(err error) {
+	if err != nil {
+		b.log.Warn("BGP", "error", err)
+	}
+}
+
+// close ends the sessions with the agent. again: the agent will start again, and packets keep flowing.
+func (b *bgpSessions) close(again bool) {
+	if again {
+		b.save(true)
+	}
+	b.end(again, "")
+}
+
+// problem returns why the node has no sessions although it has BGP; "": it has them.
+func (b *bgpSessions) problem() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.why
+}
+
+// bgpRoutes are the API's routes of the node's sessions.
+func (a *agent) bgpRoutes(mux *http.ServeMux) {
+	mux.Handle("GET /v1/bgp/neighbors", answer(func(*http.Request) (any, error) {
+		s, err := a.bgp.running()
+		if err != nil {
+			return nil, err
+		}
+		return s.Neighbors()
+	}))
+	mux.Handle("GET /v1/bgp/rib", answer(func(r *http.Request) (any, error) {
+		s, err := a.bgp.running()
+		if err != nil {
+			return nil, err
+		}
+		rows := []bgp.Verdict{}
+		if r.URL.Query().Get("announced") == "true" {
+			for _, p := range s.Announced() {
+				rows = append(rows, bgp.Verdict{Path: p, State: bgp.Announced, Value: p.Label})
+			}
+			return rows, nil
+		}
+		a.bgp.mu.Lock()
+		defer a.bgp.mu.Unlock()
+		return append(rows, a.bgp.verdicts...), nil
+	}))
+	mux.Handle("PUT /v1/bgp", change(a, nil, put(func(ctx context.Context, r api.BGPRequest) error { return a.follower.PutBGP(ctx, r.Node, r.BGP) })))
+}
+
+// running returns the speaker, or why there is none.
+func (b *bgpSessions) running() (*bgp.Speaker, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.speaker == nil {
+		return nil, refuse(http.StatusConflict, "%s", cmp.Or(b.why, fmt.Sprintf("node %s has no BGP; enable it with `vrouter bgp enable`", b.config.Node)))
+	}
+	return b.speaker, nil
+}

@@ -1,0 +1,327 @@
+package bgp
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+
+	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/model"
+)
+
+var router = netip.MustParseAddr("10.0.0.254")
+
+// testSite is a node with the networks red (routes), wire (bridges) and both.
+func testSite() Site {
+	node := model.Node{
+		Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Encapsulations: model.DefaultEncapsulations,
+		BGP: &model.BGP{ASN: 64512, RouterID: netip.MustParseAddr("10.0.0.1"), Neighbors: []model.Neighbor{{Address: router}}},
+	}
+	other := model.Node{Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
+	network := func(name string, id uint32, f model.Forwarding, targets ...string) model.Network {
+		n := model.Network{Name: name, ID: id, VNI: id, Forwarding: f}
+		for _, text := range targets {
+			n.Import = append(n.Import, target(text))
+		}
+		return n
+	}
+	return Site{Node: node, Nodes: []model.Node{node, other}, Networks: []model.Network{
+		network("red", 1, model.L3, "64512:1"), network("wire", 2, model.L2, "64512:2"), network("both", 3, model.L2L3, "64512:3"),
+	}}
+}
+
+// path returns a path of the neighbour to a prefix of network red, after changes.
+func path(to string, change func(*Path)) Path {
+	p := Path{
+		Family: model.VPNv4, Kind: VPN, Prefix: netip.MustParsePrefix(to), NextHop: router, Neighbor: router, Label: 100, LocalPref: 100,
+		Targets: []model.RouteTarget{target("64512:1")}, Tunnels: []bgp.TunnelType{bgp.TUNNEL_TYPE_MPLS_IN_UDP},
+	}
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+func station(p *Path) {
+	p.Family, p.Kind, p.Prefix, p.MAC = model.EVPN, Station, netip.Prefix{}, model.MAC{2, 0, 0, 0, 0, 9}
+	p.Tunnels, p.Targets = []bgp.TunnelType{bgp.TUNNEL_TYPE_VXLAN}, []model.RouteTarget{target("64512:2")}
+}
+
+// Another fleet that imports a target gets the routes of the ports that export it: exactly these,
+// with the label or VNI that the exporting node expects.
+func TestWhatOneFleetExportsAnotherImports(t *testing.T) {
+	routes := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 39))
+		s := exporting(r)
+		var paths []Path
+		for _, p := range announced(s) {
+			paths = append(paths, overWire(t, p, s.Nodes[0].Underlay[0]))
+		}
+		r.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+		site := testSite()
+		site.Node.Encapsulations = slices.Clone(s.Nodes[0].Encapsulations)
+		site.Node.Underlay = []netip.Addr{netip.MustParseAddr("10.99.0.1"), netip.MustParseAddr("fd99::1")}
+		site.Nodes, site.Networks = []model.Node{site.Node}, slices.Clone(s.Networks)
+		for i := range site.Networks {
+			site.Networks[i].Import, site.Networks[i].Export = site.Networks[i].Export[:1], nil
+		}
+		got, _ := site.Resolve(paths)
+		want := expected(s)
+		if diff := gocmp.Diff(want, plain(got.Routes)); diff != "" {
+			t.Fatalf("seed %d: the routes of the other fleet differ (-want +got):\n%s", seed, diff)
+		}
+		routes += len(want)
+	}
+	if routes < 500 {
+		t.Errorf("the states have only %d routes", routes)
+	}
+}
+
+// plain lists routes as text.
+func plain(routes []fib.ExternalRoute) (all []string) {
+	for _, r := range routes {
+		for _, v := range r.Via {
+			all = append(all, fmt.Sprint(r.Network, " ", r.Prefix, " ", r.MAC, " via ", v.Address, " ", v.Encapsulation, " ", v.RouterMAC, " ", v.Label))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// expected evaluates plainly which routes lead to the ports of the first node: the node itself
+// prefers its encapsulations in the same order.
+func expected(s model.State) (all []string) {
+	n := s.Nodes[0]
+	tunnels := n.Tunnels()
+	add := func(network model.Network, prefix netip.Prefix, mac model.MAC) {
+		ethernet := !prefix.IsValid()
+		for _, e := range tunnels {
+			// In networks that bridge, prefixes take MPLS. EVPN announces VXLAN alone if the node offers it.
+			if e == model.VXLAN && !ethernet && network.Bridges() || e != model.VXLAN && ethernet && slices.Contains(tunnels, model.VXLAN) {
+				continue
+			}
+			v := fib.ExternalVia{Endpoint: fib.Endpoint{Address: nextHopOf(n), Encapsulation: e}, Label: network.Label()}
+			switch {
+			case e == model.VXLAN:
+				v.Label = network.VNI
+				if !ethernet {
+					v.RouterMAC = n.RouterMAC()
+				}
+			case ethernet:
+				v.Label = network.EthernetLabel()
+			}
+			all = append(all, plain([]fib.ExternalRoute{{Network: network.Name, Prefix: prefix, MAC: mac, Via: []fib.ExternalVia{v}}})...)
+			return
+		}
+	}
+	for _, network := range s.Networks {
+		here := false
+		for _, p := range s.Ports {
+			if p.Network != network.Name || p.Node != n.Name {
+				continue
+			}
+			here = true
+			for _, a := range p.IPs {
+				if network.Routes() {
+					add(network, netip.PrefixFrom(a, a.BitLen()), model.MAC{})
+				}
+			}
+			if network.Bridges() {
+				add(network, netip.Prefix{}, p.MAC)
+			}
+		}
+		if here && network.Bridges() {
+			add(network, netip.Prefix{}, model.MAC{})
+		}
+		for _, r := range s.Routes {
+			if r.Network == network.Name && network.Routes() && slices.ContainsFunc(r.Via, func(v model.Via) bool {
+				p, has := s.Port(v.Port)
+				return has && p.Node == n.Name
+			}) {
+				add(network, r.Prefix.Masked(), model.MAC{})
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func TestAPathThatCannotBeUsedHasAReason(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Path)
+		why    string // "": it is used
+	}{
+		{"a usable path", nil, ""},
+		{"no importer", func(p *Path) { p.Targets = []model.RouteTarget{target("64512:9"), target("1.2.3.4:5")} }, "no network with ports on this node imports 64512:9, 1.2.3.4:5"},
+		{"no targets", func(p *Path) { p.Targets = nil }, "no network with ports on this node imports none"},
+		{"an unknown encapsulation", func(p *Path) { p.Tunnels = []bgp.TunnelType{bgp.TUNNEL_TYPE_NVGRE} }, "its encapsulation is tunnel type 9 (nvgre), and for such routes this node offers mpls-udp, mpls-gre"},
+		{"VXLAN for a label", func(p *Path) { p.Tunnels = []bgp.TunnelType{bgp.TUNNEL_TYPE_VXLAN} }, "its encapsulation is vxlan, and for such routes this node offers mpls-udp, mpls-gre"},
+		{"a reserved label", func(p *Path) { p.Label = 3 }, "its label 3 is not from 16 to 1048575"},
+		{"a large label", func(p *Path) { p.Label = 1 << 20 }, "its label 1048576 is not from 16 to 1048575"},
+		{"a VNI of 0", func(p *Path) { station(p); p.Label = 0 }, "its VNI is 0"},
+		{"a label of EVPN in the wrong bits", func(p *Path) {
+			station(p)
+			p.Tunnels = []bgp.TunnelType{bgp.TUNNEL_TYPE_MPLS_IN_GRE}
+		}, "its label 6 is not from 16 to 1048575"},
+		{"a node of the fleet", func(p *Path) { p.NextHop = netip.MustParseAddr("10.0.0.2") }, "its next hop is node b of this fleet, whose routes come from the store"},
+		{"another family", func(p *Path) { p.NextHop = netip.MustParseAddr("fd00::9") }, "this node has no underlay address of the family of its next hop fd00::9"},
+		{"no way", func(p *Path) { p.NextHop = netip.MustParseAddr("10.7.7.7") }, "its next hop 10.7.7.7 cannot be reached: no route from 10.0.0.1 to 10.7.7.7"},
+		{"a prefix for a network that bridges", func(p *Path) { p.Targets = []model.RouteTarget{target("64512:2")} }, "network wire only bridges"},
+		{"a station for a network that routes", func(p *Path) { station(p); p.Targets = []model.RouteTarget{target("64512:1")} }, "network red only routes"},
+		{"the router's MAC address", func(p *Path) { station(p); p.MAC = model.RouterMAC }, "00:00:5e:00:01:00 is not the MAC address of a station"},
+		{"a multicast MAC address", func(p *Path) { station(p); p.MAC[0] = 3 }, "03:00:00:00:00:09 is not the MAC address of a station"},
+		{"what fromWire found", func(p *Path) { p.Unusable = "its Ethernet tag is 5" }, "its Ethernet tag is 5"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			site := testSite()
+			site.Unreachable = func(a netip.Addr) string {
+				if a == netip.MustParseAddr("10.7.7.7") {
+					return "no route from 10.0.0.1 to 10.7.7.7"
+				}
+				return ""
+			}
+			x, verdicts := site.Resolve([]Path{path("10.9.0.0/16", test.change)})
+			state := Unused
+			if test.why == "" {
+				state = Used
+			}
+			if v := verdicts[0]; v.Why != test.why || v.State != state || len(x.Routes) != len(v.Networks) {
+				t.Errorf("the path is %s: %q, with %d routes; want %s: %q", v.State, v.Why, len(x.Routes), state, test.why)
+			}
+		})
+	}
+}
+
+// The best paths to a destination are used together. Others are kept as backups, and their routers
+// may send.
+func TestTheBestPathsAreUsedTogether(t *testing.T) {
+	by := func(last byte, change func(*Path)) Path {
+		return path("10.9.0.0/16", func(p *Path) {
+			p.NextHop = netip.AddrFrom4([4]byte{10, 0, 1, last})
+			p.RD = model.RouteDistinguisher{0, 1, 10, 0, 1, last, 0, 1}
+			if change != nil {
+				change(p)
+			}
+		})
+	}
+	for name, worse := range map[string]func(*Path){
+		"local preference": func(p *Path) { p.LocalPref = 99 },
+		"AS path":          func(p *Path) { p.ASPath = 1 },
+		"origin":           func(p *Path) { p.Source = 1 },
+		"MED":              func(p *Path) { p.MED = 1 },
+	} {
+		x, verdicts := testSite().Resolve([]Path{by(1, worse), by(2, nil), by(3, nil)})
+		if len(x.Routes) != 1 || len(x.Routes[0].Via) != 2 || x.Routes[0].Via[0].Address != verdicts[1].NextHop || x.Routes[0].Via[1].Address != verdicts[2].NextHop {
+			t.Errorf("%s: the routes are %+v", name, x.Routes)
+		}
+		if v := verdicts[0]; v.State != Backup || v.Why != "the path by 10.0.1.2 is better" || verdicts[1].State != Used || verdicts[1].Why != "" {
+			t.Errorf("%s: the verdicts are %+v", name, verdicts)
+		}
+		if len(x.Senders) != 3 {
+			t.Errorf("%s: the senders are %+v", name, x.Senders)
+		}
+	}
+	var many []Path
+	for i := range byte(model.MaxECMP + 2) {
+		many = append(many, by(i+1, nil))
+	}
+	x, verdicts := testSite().Resolve(many)
+	if len(x.Routes[0].Via) != model.MaxECMP || verdicts[model.MaxECMP+1].State != Backup || !strings.Contains(verdicts[model.MaxECMP+1].Why, "16 equal paths") {
+		t.Errorf("of %d equal paths, %d are used; the last is %+v", len(many), len(x.Routes[0].Via), verdicts[model.MaxECMP+1])
+	}
+	// Two reflectors announce the same path.
+	twice := []Path{by(1, nil), by(1, func(p *Path) { p.Neighbor = netip.MustParseAddr("10.0.0.253") })}
+	if x, verdicts := testSite().Resolve(twice); len(x.Routes[0].Via) != 1 || verdicts[1].State != Used {
+		t.Errorf("the same path twice is the route %+v, the second is %s", x.Routes, verdicts[1].State)
+	}
+}
+
+// All routers get copies of broadcast, and a route through a router takes its routed label.
+func TestEVPNRoutesOfOtherRouters(t *testing.T) {
+	multicast := func(last byte) Path {
+		return path("0.0.0.0/0", func(p *Path) {
+			station(p)
+			p.Kind, p.MAC, p.Label, p.Origin = Multicast, model.MAC{}, 2, netip.AddrFrom4([4]byte{10, 0, 1, last})
+			p.NextHop, p.LocalPref = p.Origin, 100+uint32(last)
+		})
+	}
+	routed := path("0.0.0.0/0", func(p *Path) {
+		station(p)
+		p.Prefix, p.Label, p.RoutedLabel = netip.MustParsePrefix("10.9.0.5/32"), 2, 1
+		p.RouterMAC, p.Targets = model.MAC{2, 0, 0, 0, 7, 7}, []model.RouteTarget{target("64512:1")}
+	})
+	x, _ := testSite().Resolve([]Path{multicast(1), multicast(2), routed})
+	got := plain(x.Routes)
+	want := []string{
+		"red 10.9.0.5/32 00:00:00:00:00:00 via 10.0.0.254 vxlan 02:00:00:00:07:07 1",
+		"wire invalid Prefix 00:00:00:00:00:00 via 10.0.1.1 vxlan 00:00:00:00:00:00 2",
+		"wire invalid Prefix 00:00:00:00:00:00 via 10.0.1.2 vxlan 00:00:00:00:00:00 2",
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("the routes differ (-want +got):\n%s", diff)
+	}
+}
+
+// A neighbour's encapsulation applies to paths that announce none.
+func TestPathsWithoutAnEncapsulationTakeTheNeighbors(t *testing.T) {
+	for set, want := range map[model.Encapsulation]model.Encapsulation{"": model.MPLSoUDP, model.MPLSoGRE: model.MPLSoGRE} {
+		site := testSite()
+		site.Node.BGP.Neighbors[0].Encapsulation = set
+		x, _ := site.Resolve([]Path{path("10.9.0.0/16", func(p *Path) { p.Tunnels = nil })})
+		if got := x.Routes[0].Via[0].Encapsulation; got != want {
+			t.Errorf("with %q at the neighbour the encapsulation is %s, want %s", set, got, want)
+		}
+	}
+}
+
+// A node does not use more routes than its tables hold, whatever a neighbour announces.
+func TestRoutesAboveTheLimitAreNotUsed(t *testing.T) {
+	var paths []Path
+	for i := range 10 {
+		paths = append(paths, path(fmt.Sprintf("10.9.%d.0/24", i), nil))
+	}
+	site := testSite()
+	site.MaxRoutes = 7
+	x, verdicts := site.Resolve(paths)
+	unused := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.State == Used })
+	if len(x.Routes) != 7 || len(unused) != 3 || !strings.Contains(unused[0].Why, "already uses 7 routes") {
+		t.Errorf("%d routes are used, and %d paths are not, such as %+v", len(x.Routes), len(unused), unused)
+	}
+}
+
+// The result does not depend on the order in which the paths arrived.
+func TestTheOrderOfPathsDoesNotMatter(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 40))
+		table := NewTable(nil)
+		for range 30 {
+			table.Put(path(fmt.Sprintf("10.9.%d.0/24", r.IntN(5)), func(p *Path) {
+				p.NextHop = netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + r.IntN(4))})
+				p.RD[7], p.LocalPref, p.Label = byte(r.IntN(4)), uint32(100+r.IntN(2)), uint32(14+r.IntN(20))
+			}))
+		}
+		paths := table.Paths()
+		want, _ := testSite().Resolve(paths)
+		r.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+		got, _ := testSite().Resolve(paths)
+		for _, x := range []*fib.External{want, got} {
+			for i := range x.Routes {
+				slices.SortFunc(x.Routes[i].Via, func(a, b fib.ExternalVia) int {
+					return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Label, b.Label))
+				})
+			}
+		}
+		if diff := gocmp.Diff(want, got, compareAddresses); diff != "" {
+			t.Fatalf("seed %d: another order gives other routes:\n%s", seed, diff)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package bgp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+
+	"windtunnel/internal/must"
+	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/model/modeltest"
+)
+
+func target(text string) model.RouteTarget {
+	t, err := model.ParseRouteTarget(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// compareAddresses lets cmp compare addresses and prefixes by their values.
+var compareAddresses = cmp.Options{
+	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+}
+
+// overWire returns the path as a neighbour receives it: as an UPDATE message that is written and
+// parsed again.
+func overWire(t testing.TB, p Path, from netip.Addr) Path {
+	t.Helper()
+	w, err := p.toWire()
+	must.Succeed(t, err)
+	message, err := bgp.NewBGPUpdateMessage(nil, w.Attrs, nil).Serialize()
+	must.Succeed(t, err)
+	parsed, err := bgp.ParseBGPMessage(message)
+	must.Succeed(t, err)
+	got := &apiutil.Path{Family: w.Family, PeerAddress: from, Attrs: parsed.Body.(*bgp.BGPUpdate).PathAttributes}
+	for _, a := range got.Attrs {
+		if reach, is := a.(*bgp.PathAttributeMpReachNLRI); is {
+			got.Nlri = reach.Value[0].NLRI
+		}
+	}
+	received, ok := fromWire(got)
+	if !ok {
+		t.Fatalf("the neighbour does not know the path %+v", p)
+	}
+	return received
+}
+
+// exporting is a random state whose first node has BGP, and whose networks export a target each.
+func exporting(r *rand.Rand) model.State {
+	s := modeltest.Random(r, 12).WithDefaults()
+	n := &s.Nodes[0]
+	n.BGP = &model.BGP{ASN: 64512, RouterID: netip.MustParseAddr("10.0.0.1"), Neighbors: []model.Neighbor{{Address: netip.MustParseAddr("10.0.0.254")}}}
+	for i := range s.Networks {
+		s.Networks[i].Export = []model.RouteTarget{target(fmt.Sprintf("64512:%d", s.Networks[i].ID)), target("192.0.2.1:7"), target("70000:1")}
+	}
+	return s
+}
+
+// announced are the paths of the state's first node.
+func announced(s model.State) []Path {
+	ports := slices.DeleteFunc(slices.Clone(s.Ports), func(p model.Port) bool { return p.Node != s.Nodes[0].Name })
+	return Export(s.Nodes[0], s.Networks, ports, s.Routes)
+}
+
+// What a node announces, its neighbour reads back without a difference.
+func TestPathsSurviveTheWire(t *testing.T) {
+	kinds := map[Kind]int{}
+	neighbor := netip.MustParseAddr("10.0.0.1")
+	for seed := range uint64(300) {
+		for _, p := range announced(exporting(rand.New(rand.NewPCG(seed, 38)))) {
+			kinds[p.Kind]++
+			got := overWire(t, p, neighbor)
+			p.Neighbor, p.LocalPref = neighbor, defaultLocalPref
+			if !reflect.DeepEqual(got, p) {
+				t.Fatalf("seed %d: the neighbour receives a different path (-sent +received):\n%s", seed, cmp.Diff(p, got, compareAddresses))
+			}
+		}
+	}
+	for _, k := range []Kind{VPN, Station, Multicast, Prefix} {
+		if kinds[k] < 20 {
+			t.Errorf("the states have only %d paths of kind %s", kinds[k], k)
+		}
+	}
+}
+
+// A received path that this program does not use has a reason, or is not kept.
+func TestPathsOfOtherRoutersAreRead(t *testing.T) {
+	rd := bgp.NewRouteDistinguisherTwoOctetAS(64512, 1)
+	tagged, err := bgp.NewEVPNMacIPAdvertisementRoute(rd, bgp.EthernetSegmentIdentifier{}, 5, "02:00:00:00:00:01", netip.Addr{}, []uint32{7})
+	must.Succeed(t, err)
+	gateway, err := bgp.NewEVPNIPPrefixRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, 24, netip.MustParseAddr("10.9.0.0"), netip.MustParseAddr("10.9.9.9"), 7)
+	must.Succeed(t, err)
+	stack, err := bgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("10.9.0.0/24"), *bgp.NewMPLSLabelStack(17, 18), rd)
+	must.Succeed(t, err)
+	for want, w := range map[string]*apiutil.Path{
+		"its Ethernet tag is 5, and VLAN-aware bundles are not supported":                    {Family: bgp.RF_EVPN, Nlri: tagged},
+		"it has the gateway address 10.9.9.9, which is not supported (RFC 9136 section 4.1)": {Family: bgp.RF_EVPN, Nlri: gateway},
+		"it has 2 labels, and only one is supported":                                         {Family: bgp.RF_IPv4_VPN, Nlri: stack},
+		"its copies take pim-ssm-tree, and only ingress replication is supported": {Family: bgp.RF_EVPN, Nlri: multicastRoute(t, rd), Attrs: []bgp.PathAttributeInterface{
+			bgp.NewPathAttributePmsiTunnel(bgp.PMSI_TUNNEL_TYPE_PIM_SSM_TREE, false, 7, bgp.NewDefaultPmsiTunnelID([]byte{1, 2, 3, 4})),
+		}},
+	} {
+		if p, ok := fromWire(w); !ok || p.Unusable != want {
+			t.Errorf("known %v, reason %q; want %q", ok, p.Unusable, want)
+		}
+	}
+	if p, ok := fromWire(&apiutil.Path{Family: bgp.RF_EVPN, Nlri: bgp.NewEVPNEthernetAutoDiscoveryRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, 7)}); ok {
+		t.Errorf("an EVPN route of type 1 is the path %+v", p)
+	}
+}
+
+func multicastRoute(t testing.TB, rd bgp.RouteDistinguisherInterface) bgp.NLRI {
+	t.Helper()
+	n, err := bgp.NewEVPNMulticastEthernetTagRoute(rd, 0, netip.MustParseAddr("10.0.0.9"))
+	must.Succeed(t, err)
+	return n
+}
+
+// The attributes that decide between routers are read, and communities of other types do not look
+// like route targets.
+func TestAttributesOfOtherRoutersAreRead(t *testing.T) {
+	p := Path{}
+	esImport := bgp.NewESImportRouteTarget("02:00:00:00:00:01")
+	for _, a := range []bgp.PathAttributeInterface{
+		bgp.NewPathAttributeLocalPref(200), bgp.NewPathAttributeMultiExitDisc(30), bgp.NewPathAttributeOrigin(2),
+		bgp.NewPathAttributeAsPath([]bgp.AsPathParamInterface{bgp.NewAs4PathParam(bgp.BGP_ASPATH_ATTR_TYPE_SEQ, []uint32{1, 2, 3})}),
+		bgp.NewPathAttributeExtendedCommunities([]bgp.ExtendedCommunityInterface{esImport, bgp.NewEncapExtended(bgp.TUNNEL_TYPE_NVGRE)}),
+	} {
+		p.setAttribute(a)
+	}
+	want := Path{LocalPref: 200, MED: 30, Source: 2, ASPath: 3, Tunnels: []bgp.TunnelType{bgp.TUNNEL_TYPE_NVGRE}}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("the attributes are read as %+v, want %+v", p, want)
+	}
+}
+
+// A neighbour may send any UPDATE that GoBGP accepts. None ends the program.
+func FuzzUpdate(f *testing.F) {
+	for _, p := range announced(exporting(rand.New(rand.NewPCG(1, 38)))) {
+		w, err := p.toWire()
+		must.Succeed(f, err)
+		message, err := bgp.NewBGPUpdateMessage(nil, w.Attrs, nil).Serialize()
+		must.Succeed(f, err)
+		f.Add(message)
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		parsed, err := bgp.ParseBGPMessage(message)
+		if err != nil {
+			return
+		}
+		update, is := parsed.Body.(*bgp.BGPUpdate)
+		if !is {
+			return
+		}
+		for _, a := range update.PathAttributes {
+			reach, is := a.(*bgp.PathAttributeMpReachNLRI)
+			if !is {
+				continue
+			}
+			for _, n := range reach.Value {
+				if p, ok := fromWire(&apiutil.Path{Family: bgp.NewFamily(reach.AFI, reach.SAFI), Nlri: n.NLRI, Attrs: update.PathAttributes}); ok {
+					p.Targets = append(p.Targets, target("64512:1"))
+					testSite().Resolve([]Path{p})
+				}
+			}
+		}
+	})
+}

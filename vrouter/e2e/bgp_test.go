@@ -1,0 +1,323 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/bgp"
+	"windtunnel/vrouter/model"
+)
+
+func mustAddr(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+func target(text string) []model.RouteTarget {
+	t, err := model.ParseRouteTarget(text)
+	if err != nil {
+		panic(err)
+	}
+	return []model.RouteTarget{t}
+}
+
+// bgpBed is a bed whose last node has no agent. The agents run in the network namespaces of their
+// nodes, since BGP needs this.
+func bgpBed(t *testing.T, nodes int) *bed {
+	b := newBed(t, options{nodes: nodes, bare: 1})
+	for _, n := range b.agents() {
+		delete(n.config, "netns")
+		n.under = []string{"nsenter", "--net=/run/netns/" + n.space}
+	}
+	return b
+}
+
+// speaks gives the bed's nodes with agents BGP with the last node, and the networks red, which
+// routes, and wire, which bridges.
+func (b *bed) speaks(encaps ...model.Encapsulation) {
+	b.state.Nodes = b.nodesOf(false, encaps...)[:len(b.agents())]
+	router := b.nodes[len(b.nodes)-1].v4
+	for i := range b.state.Nodes {
+		b.state.Nodes[i].BGP = &model.BGP{ASN: 64512, RouterID: b.nodes[i].v4, Neighbors: []model.Neighbor{{Address: router}}}
+	}
+	b.state.Networks = []model.Network{
+		{Name: "red", ID: 1, VNI: 1001, Subnets: subnets("10.1.0.0/16", "fd00:1::/64"), Import: target("64512:1001"), Export: target("64512:1001")},
+		{Name: "wire", ID: 2, VNI: 2002, Forwarding: model.L2L3, Subnets: subnets("10.2.0.0/24", "fd00:2::/64"), Import: target("64512:2002"), Export: target("64512:2002")},
+	}
+}
+
+// evpnConfig is bgpd's configuration of an EVPN router.
+func evpnConfig(b *bed) string {
+	router := b.nodes[len(b.nodes)-1].v4
+	var c strings.Builder
+	fmt.Fprintf(&c, "router bgp 64512\n bgp router-id %s\n no bgp default ipv4-unicast\n bgp graceful-restart\n", router)
+	for _, n := range b.agents() {
+		fmt.Fprintf(&c, " neighbor %s remote-as 64512\n neighbor %s timers connect 1\n", n.v4, n.v4)
+	}
+	c.WriteString(" address-family l2vpn evpn\n")
+	for _, n := range b.agents() {
+		fmt.Fprintf(&c, "  neighbor %s activate\n", n.v4)
+	}
+	c.WriteString("  advertise-all-vni\n  advertise ipv4 unicast\n  advertise ipv6 unicast\n exit-address-family\n")
+	c.WriteString(" address-family ipv4 unicast\n  network 10.9.0.0/24\n exit-address-family\n address-family ipv6 unicast\n  network fd00:9::/64\n exit-address-family\n")
+	return c.String()
+}
+
+// evpnRouter makes the last node a router: VNI 1001 for prefixes with a host lan behind it, and VNI
+// 2002 with a host tap on its bridge. The prefixes are in FRR's default VRF, since not all kernels
+// have VRF devices.
+func evpnRouter(t *testing.T, b *bed) (f *frr, lan, tap *workload) {
+	t.Helper()
+	f = newFRR(t, b.nodes[len(b.nodes)-1], evpnConfig(b), "vni 1001\n")
+	f.exec("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=0")
+	f.vni(1001)
+	lan = f.behind("lan", "", "10.9.0.2/24", "fd00:9::2/64")
+	f.ip("address add 10.9.0.1/24 dev lan")
+	f.ip("address add fd00:9::1/64 dev lan nodad")
+	for _, via := range []string{"10.9.0.1", "fd00:9::1"} {
+		if out, err := lan.command("ip", "route", "add", "default", "via", via); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	tap = f.behind("tap", f.vni(2002), "10.2.0.200/24", "fd00:2::200/64")
+	tap.command("ip", "link", "set", "eth0", "mtu", "1450")
+	return f, lan, tap
+}
+
+// rib returns the paths that the node's neighbours announce.
+func (n *node) rib() []bgp.Verdict {
+	n.bed.t.Helper()
+	return rows[bgp.Verdict](n, "bgp", "rib")
+}
+
+// uses waits until the node uses paths to these destinations.
+func (n *node) uses(destinations ...string) {
+	n.bed.t.Helper()
+	soon(n.bed.t, 60*time.Second, "the node uses the paths to "+strings.Join(destinations, ", "), func() error {
+		all, err := ask(n, func(c *api.Client, ctx context.Context) ([]bgp.Verdict, error) { return c.BGPPaths(ctx, false) })
+		for _, d := range destinations {
+			if err == nil && !slices.ContainsFunc(all, func(v bgp.Verdict) bool { return v.State == bgp.Used && v.Destination() == d }) {
+				text, _ := json.Marshal(all)
+				err = fmt.Errorf("the path to %s is missing or not used: %s", d, text)
+			}
+		}
+		return err
+	})
+}
+
+// reaches waits until datagrams get from one workload to another and back.
+func reaches(t testing.TB, from, to *workload, version int) {
+	t.Helper()
+	soon(t, 60*time.Second, fmt.Sprintf("IPv%d from %s to %s", version, from.port.Name, to.port.Name), func() error { return datagram(from, to, version, 64) })
+}
+
+// FRR with the kernel's VXLAN is a gateway: it exchanges prefixes (EVPN type 5) of a network that
+// routes, and stations and broadcast (types 2 and 3) of one that bridges. Two nodes of the fleet
+// take part, each with another router MAC address.
+func TestFRRIsAnEVPNGateway(t *testing.T) {
+	t.Parallel()
+	b := bgpBed(t, 3)
+	b.speaks()
+	f, lan, tap := evpnRouter(t, b)
+	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	y := b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
+	w := b.workload("w", "wire", 0, "10.2.0.10", "fd00:2::10")
+	b.up()
+	f.start()
+	a := b.nodes[0]
+	a.uses("10.9.0.0/24", "fd00:9::/64", "broadcast")
+	f.shows("bgpd", "show bgp l2vpn evpn", "[5]:[0]:[32]:[10.1.0.10]", "[5]:[0]:[128]:[fd00:1::11]", "[3]:[0]:[32]:[172.30.0.1]")
+	for _, version := range []int{4, 6} {
+		reaches(t, x, lan, version)
+		reaches(t, y, lan, version)
+		reaches(t, w, tap, version)
+		for _, pair := range [][2]*workload{{x, lan}, {y, lan}, {w, tap}} {
+			checkTransfer(pair[0], pair[1], version, bulk/4)
+			checkTransfer(pair[1], pair[0], version, bulk/4)
+		}
+	}
+	b.nodes[0].uses("10.9.0.0/24")
+	for _, v := range a.rib() {
+		if v.Kind == bgp.Station && v.State == bgp.Used && v.Networks[0] != "wire" {
+			t.Errorf("the station %s is in network %v", v.Destination(), v.Networks)
+		}
+	}
+	largest(t, x, lan, 4)
+	largest(t, w, tap, 4)
+}
+
+// largest checks that the largest packet that the workload's device takes arrives in one piece.
+func largest(t *testing.T, from, to *workload, version int) {
+	t.Helper()
+	out, err := from.command("cat", "/sys/class/net/eth0/mtu")
+	from.bed.must(err)
+	var mtu int
+	fmt.Sscan(out, &mtu)
+	size := mtu - 28 // IPv4 and UDP headers
+	one, err := from.unfragmented(version)
+	from.bed.must(err)
+	defer one.Close()
+	two, err := to.unfragmented(version)
+	from.bed.must(err)
+	defer two.Close()
+	if err := echo(one, two, make([]byte, size), make([]byte, 1<<16)); err != nil || mtu < 1400 {
+		t.Errorf("a packet of %d bytes, the MTU of %s, to %s: %v", mtu, from.port.Name, to.port.Name, err)
+	}
+}
+
+// Sessions end and come back, on either side, and the routes follow. What the router withdraws is
+// gone from the node's table.
+func TestBGPRoutesFollowTheSessions(t *testing.T) {
+	t.Parallel()
+	b := bgpBed(t, 2)
+	b.speaks(model.VXLAN)
+	f, lan, _ := evpnRouter(t, b)
+	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	b.up()
+	f.start()
+	a := b.nodes[0]
+	a.uses("10.9.0.0/24")
+	reaches(t, x, lan, 4)
+
+	f.ip("address del 10.9.0.1/24 dev lan")
+	gone := func(what string) {
+		t.Helper()
+		soon(t, 30*time.Second, what, func() error {
+			if rt := a.run("rt", "list"); strings.Contains(rt, "10.9.0.0/24") {
+				return fmt.Errorf("the route is still there:\n%s", rt)
+			}
+			return nil
+		})
+	}
+	gone("a withdrawn route is gone")
+	f.ip("address add 10.9.0.1/24 dev lan")
+	if out, err := lan.command("ip", "route", "replace", "default", "via", "10.9.0.1"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	a.uses("10.9.0.0/24")
+	reaches(t, x, lan, 4)
+
+	// The agent restarts: its node forwards without it, and with it again. FRR forgets EVPN routes
+	// when the session ends, so packets go one way.
+	a.kill(syscall.SIGTERM)
+	f.shows("bgpd", "show bgp neighbors", "Peer closed the session")
+	arrives(t, x, lan)
+	a.start()
+	arrives(t, x, lan)
+	a.uses("10.9.0.0/24")
+	reaches(t, x, lan, 4)
+
+	// A wrong AS number has a reason, and its routes go.
+	a.run("bgp", "enable", "--asn", "64512", "--router-id", a.v4.String(), "--neighbor", f.v4.String()+",asn=64999")
+	soon(t, 60*time.Second, "the reason of the session", func() error {
+		if out := a.run("bgp", "neighbor", "-o", "json"); !strings.Contains(out, "another AS number") {
+			return fmt.Errorf("no reason:\n%s", out)
+		}
+		return nil
+	})
+	a.run("bgp", "disable")
+	gone("the routes are gone without BGP")
+	if out, err := a.try("bgp", "rib"); err == nil || !strings.Contains(err.Error(), "node a has no BGP; enable it with `vrouter bgp enable`") {
+		t.Errorf("without BGP, `bgp rib` says %s, %v", out, err)
+	}
+}
+
+// arrives checks that a datagram gets from one workload to another.
+func arrives(t *testing.T, from, to *workload) {
+	t.Helper()
+	var server net.PacketConn
+	from.bed.must(in(to.ns, func() (err error) {
+		server, err = net.ListenPacket("udp", netip.AddrPortFrom(to.ip(4), 0).String())
+		return err
+	}))
+	defer server.Close()
+	c, err := from.dial("udp", server.LocalAddr().String())
+	from.bed.must(err)
+	defer c.Close()
+	_, err = c.Write([]byte("one way"))
+	from.bed.must(err)
+	if n := receive(server, 1, 5*time.Second); n != 1 {
+		t.Errorf("no datagram arrives from %s at %s:\n%s", from.port.Name, to.port.Name, from.bed.nodes[0].log())
+	}
+}
+
+// FRR's bgpd exchanges VPNv4 and VPNv6 routes with labels. This kernel has no MPLS, so no packets
+// flow.
+func TestFRRExchangesVPNRoutes(t *testing.T) {
+	t.Parallel()
+	b := bgpBed(t, 2)
+	b.speaks(model.MPLSoUDP, model.MPLSoGRE)
+	router := b.nodes[1]
+	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, b.nodes[0].v6) // FRR's VPNv6 routes have an IPv6 next hop
+	config := fmt.Sprintf(`router bgp 64512
+ bgp router-id %[1]s
+ no bgp default ipv4-unicast
+ neighbor %[2]s remote-as 64512
+ neighbor %[2]s timers connect 1
+ address-family ipv4 vpn
+  neighbor %[2]s activate
+ exit-address-family
+ address-family ipv6 vpn
+  neighbor %[2]s activate
+ exit-address-family
+ address-family ipv4 unicast
+  redistribute connected
+  label vpn export 300
+  rd vpn export %[1]s:1
+  rt vpn both 64512:1001
+  export vpn
+  import vpn
+ exit-address-family
+ address-family ipv6 unicast
+  redistribute connected
+  label vpn export 301
+  rd vpn export %[1]s:1
+  rt vpn both 64512:1001
+  export vpn
+  import vpn
+ exit-address-family
+`, router.v4, b.nodes[0].v4)
+	f := newFRR(t, router, config, "")
+	f.behind("lan", "", "10.9.0.2/24", "fd00:9::2/64")
+	f.ip("address add 10.9.0.1/24 dev lan")
+	f.ip("address add fd00:9::1/64 dev lan nodad")
+	b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	b.up()
+	f.start()
+	a := b.nodes[0]
+	f.shows("bgpd", "show bgp ipv4 vpn", "10.1.0.10/32", "172.30.0.1:1")
+	a.uses("10.9.0.0/24", "fd00:9::/64")
+	for _, v := range a.rib() {
+		want := map[model.BGPFamily]uint32{model.VPNv4: 300, model.VPNv6: 301}[v.Family]
+		if v.State == bgp.Used && (v.Value != want || v.Encapsulation != model.MPLSoUDP || v.NextHop != router.v4 && v.NextHop != router.v6 || v.RD.String() != router.v4.String()+":1") {
+			t.Errorf("the path %+v is used with label %d, want %d", v.Path, v.Value, want)
+		}
+	}
+	f.shows("bgpd", "show bgp ipv4 vpn", "10.1.0.10/32", "172.30.0.1:1")
+	f.shows("bgpd", "show bgp ipv6 vpn", "fd00:1::10/128")
+	f.shows("bgpd", "show bgp ipv4 vpn 10.1.0.10/32", "Remote label: 18", "RT:64512:1001") // label 16 + 2·id
+	if rt := a.run("rt", "list"); !strings.Contains(rt, "10.9.0.0/24") || !strings.Contains(rt, "300") {
+		t.Errorf("the node's table has no route with label 300:\n%s", rt)
+	}
+	// FRR keeps the node's routes while its agent restarts.
+	a.kill(syscall.SIGTERM)
+	f.shows("bgpd", "show bgp neighbors", "NSF peer closed the session")
+	f.shows("bgpd", "show bgp ipv4 vpn", "S>i10.1.0.10/32")
+	a.start()
+	if rt := a.run("rt", "list"); !strings.Contains(rt, "10.9.0.0/24") {
+		t.Errorf("the node's table has lost the routes after a restart:\n%s", rt)
+	}
+	f.shows("bgpd", "show bgp ipv4 vpn", "*>i10.1.0.10/32")
+	soon(t, 60*time.Second, "the node has fresh routes", func() error {
+		if out := a.run("bgp", "neighbor", "-o", "json"); !strings.Contains(out, "established") || strings.Contains(out, `"stale"`) {
+			return fmt.Errorf("the neighbours are %s", out)
+		}
+		return nil
+	})
+}

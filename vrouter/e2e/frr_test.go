@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"windtunnel/internal/setup"
+	"windtunnel/internal/testprogram"
+	"windtunnel/vrouter/model"
+)
+
+// Paths of FRR's daemons in Debian.
+const (
+	frrZebra = "/usr/lib/frr/zebra"
+	frrBGP   = "/usr/lib/frr/bgpd"
+)
+
+// frr is FRR on a node of a bed without an agent.
+type frr struct {
+	*node
+	dir     string
+	daemons []*exec.Cmd
+}
+
+// newFRR prepares FRR with a configuration of bgpd and one of zebra. The daemons change to the user
+// frr, so their files are his.
+func newFRR(t *testing.T, n *node, bgpd, zebra string) *frr {
+	t.Helper()
+	for _, path := range []string{frrZebra, frrBGP} {
+		if _, err := os.Stat(path); err != nil {
+			t.Skip("FRR is not installed; get it with: " + setup.Command("frr"))
+		}
+	}
+	f := &frr{node: n, dir: filepath.Join(n.bed.dir, "frr-"+n.name)}
+	who, err := user.Lookup("frr")
+	n.bed.must(err)
+	uid, err := strconv.Atoi(who.Uid)
+	n.bed.must(err)
+	n.bed.must(os.Mkdir(f.dir, 0o700))
+	for name, text := range map[string]string{"bgpd.conf": bgpd, "zebra.conf": zebra, "vtysh.conf": ""} {
+		path := filepath.Join(f.dir, name)
+		n.bed.must(os.WriteFile(path, []byte(text), 0o600))
+		n.bed.must(os.Chown(path, uid, -1))
+	}
+	n.bed.must(os.Chown(f.dir, uid, -1))
+	t.Cleanup(f.stop)
+	return f
+}
+
+// start starts zebra and bgpd. They see their directory at /var/tmp.
+func (f *frr) start() {
+	f.bed.t.Helper()
+	for _, path := range []string{frrZebra, frrBGP} {
+		name := filepath.Base(path)
+		cmd := exec.Command("nsenter", "--net=/run/netns/"+f.space, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /var/tmp && exec "$@"`, f.dir,
+			path, "-u", "frr", "-g", "frr", "--vty_socket", "/var/tmp", "-z", "/var/tmp/zserv.api", "-f", "/var/tmp/"+name+".conf", "-i", "/var/tmp/"+name+".pid", "-P", "0", "--log", "stdout")
+		f.bed.must(startLogged(cmd, filepath.Join(f.bed.dir, f.name+"-"+name+".log")))
+		f.daemons = append(f.daemons, cmd)
+		soon(f.bed.t, 30*time.Second, name+" answers", func() error { _, err := f.vtysh(name, "show version"); return err })
+	}
+}
+
+// stop ends the daemons without a word to their neighbours.
+func (f *frr) stop() {
+	for _, d := range f.daemons {
+		d.Process.Signal(syscall.SIGKILL)
+		d.Wait()
+	}
+	f.daemons = nil
+	if f.bed.t.Failed() {
+		f.bed.t.Logf("bgpd: %s", readable(filepath.Join(f.bed.dir, f.name+"-bgpd.log")))
+	}
+}
+
+func (f *frr) vtysh(daemon string, commands ...string) (string, error) {
+	args := []string{"--config_dir", f.dir, "--vty_socket", f.dir, "-d", daemon}
+	for _, c := range commands {
+		args = append(args, "-c", c)
+	}
+	out, err := exec.Command("vtysh", args...).CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("vtysh %s: %w: %s", strings.Join(commands, "; "), err, out)
+	}
+	return string(out), nil
+}
+
+// shows waits until a command of a daemon shows all words.
+func (f *frr) shows(daemon, command string, words ...string) {
+	f.bed.t.Helper()
+	soon(f.bed.t, 60*time.Second, "FRR shows "+strings.Join(words, ", "), func() error {
+		out, err := f.vtysh(daemon, command)
+		for _, w := range words {
+			if err == nil && !strings.Contains(out, w) {
+				err = fmt.Errorf("%s shows no %s:\n%s", command, w, out)
+			}
+		}
+		return err
+	})
+}
+
+// behind adds a namespace with a device that is connected to the node, with addresses such as
+// 10.9.0.2/24. master is the bridge of the node's end; empty: none.
+func (f *frr) behind(name, master string, addresses ...string) *workload {
+	f.bed.t.Helper()
+	w := &workload{bed: f.bed, ns: f.bed.namespace(name), port: model.Port{Name: name, Attach: model.Attachment{Netns: f.bed.name + "-" + name}}}
+	f.ip("link add " + name + " type veth peer name eth0 netns " + f.bed.name + "-" + name)
+	if master != "" {
+		f.ip("link set " + name + " master " + master)
+	}
+	f.ip("link set " + name + " up")
+	run := func(line string) { testprogram.Output(f.bed.t, "ip -n "+f.bed.name+"-"+name+" "+line) }
+	run("link set eth0 up")
+	for _, a := range addresses {
+		run("address add " + a + " dev eth0 nodad")
+		ip, _, _ := strings.Cut(a, "/")
+		w.port.IPs = append(w.port.IPs, mustAddr(ip))
+	}
+	return w
+}
+
+// vni adds a VXLAN device with a VNI and a bridge around it, as FRR expects them.
+func (f *frr) vni(id int) (bridge string) {
+	f.bed.t.Helper()
+	bridge, vxlan := fmt.Sprintf("br%d", id), fmt.Sprintf("vx%d", id)
+	f.ip("link add " + bridge + " type bridge")
+	f.ip("link set " + bridge + " addrgenmode none up")
+	f.ip(fmt.Sprintf("link add %s type vxlan id %d dstport 4789 local %s nolearning", vxlan, id, f.v4))
+	f.ip("link set " + vxlan + " master " + bridge + " addrgenmode none up")
+	f.exec("bridge link set dev " + vxlan + " learning off neigh_suppress on")
+	return bridge
+}

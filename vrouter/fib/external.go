@@ -1,0 +1,243 @@
+package fib
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"windtunnel/vrouter/layout"
+	"windtunnel/vrouter/model"
+)
+
+// External are the routes that routers outside the fleet announce. It is immutable.
+type External struct {
+	Routes  []ExternalRoute
+	Senders []ExternalSender
+}
+
+// ExternalRoute is a destination outside the fleet: a prefix, or the MAC address of a station, or,
+// with neither, the destinations of broadcast.
+type ExternalRoute struct {
+	Network string        `json:"network"`
+	Prefix  netip.Prefix  `json:"prefix,omitzero"`
+	MAC     model.MAC     `json:"mac,omitzero"`
+	Via     []ExternalVia `json:"via"` // equal next hops, at most model.MaxECMP; of a MAC address the first is used
+}
+
+// ExternalVia is a next hop, with the label or VNI that it expects.
+type ExternalVia struct {
+	Endpoint
+	Label uint32 `json:"label"`
+}
+
+// Endpoint is a tunnel endpoint outside the fleet.
+type Endpoint struct {
+	Address       netip.Addr          `json:"address"`
+	Encapsulation model.Encapsulation `json:"encapsulation"`
+	RouterMAC     model.MAC           `json:"router_mac,omitzero"` // inner MAC address of routed VXLAN; zero: model.RouterMAC
+}
+
+// ExternalSender is a router that may send packets with any source into a network.
+type ExternalSender struct {
+	Network string
+	Address netip.Addr
+}
+
+// routerPrefix begins the names of external routers in tables that also have names of nodes and
+// gateways.
+const routerPrefix = "router "
+
+// external has the external routes of this node's networks, and the tunnels to their next hops.
+type external struct {
+	routes  []ExternalRoute
+	tunnels map[Endpoint]*tunnel
+	remotes map[netip.Addr]string // names of gateways that have an address, for remoteID
+}
+
+// externalPeers adds the tunnels to external routers, and lets these routers send.
+func (c *compiler) externalPeers() {
+	if c.facts.External == nil {
+		return
+	}
+	c.external = external{c.externalHere(), map[Endpoint]*tunnel{}, map[netip.Addr]string{}}
+	for _, g := range c.state.Gateways {
+		for _, a := range g.Addresses {
+			c.external.remotes[a] = gatewayName(g.Name)
+		}
+	}
+	needs, endpoints := map[Endpoint]*payloads{}, []Endpoint(nil)
+	for _, r := range c.external.routes {
+		for _, v := range r.Via {
+			if needs[v.Endpoint] == nil {
+				needs[v.Endpoint], endpoints = &payloads{}, append(endpoints, v.Endpoint)
+			}
+			needs[v.Endpoint].ip = needs[v.Endpoint].ip || r.Prefix.IsValid()
+			needs[v.Endpoint].ethernet = needs[v.Endpoint].ethernet || !r.Prefix.IsValid()
+		}
+	}
+	for _, e := range endpoints {
+		c.externalTunnel(e, *needs[e])
+	}
+	for _, s := range c.facts.External.Senders {
+		if n := c.here[s.Network]; n != nil {
+			c.externalRemote(s.Address, nil, c.self.Tunnels()...)
+			c.allowAnySource(n, c.remoteID(c.remoteAt(s.Address)))
+		}
+	}
+}
+
+// externalHere returns the external routes of this node's networks without those whose address or
+// MAC address a port of the fleet has.
+func (c *compiler) externalHere() (routes []ExternalRoute) {
+	hosts, stations := map[RouteKey]string{}, map[layout.BridgeKey]string{}
+	for _, r := range c.facts.External.Routes {
+		if n := c.here[r.Network]; n != nil {
+			routes = append(routes, r)
+			if r.Prefix.IsValid() && r.Prefix.IsSingleIP() {
+				hosts[hostKey(n.ID, r.Prefix.Addr())] = ""
+			} else if !r.MAC.IsZero() {
+				stations[layout.BridgeKey{VRF: n.ID, MAC: r.MAC}] = ""
+			}
+		}
+	}
+	if len(hosts)+len(stations) == 0 {
+		return routes
+	}
+	for _, p := range c.state.All {
+		n := c.here[p.Network]
+		if n == nil {
+			continue
+		}
+		for _, a := range p.IPs {
+			if _, is := hosts[hostKey(n.ID, a)]; is {
+				hosts[hostKey(n.ID, a)] = p.Name
+			}
+		}
+		if key := (layout.BridgeKey{VRF: n.ID, MAC: p.MAC}); len(stations) > 0 {
+			if _, is := stations[key]; is {
+				stations[key] = p.Name
+			}
+		}
+	}
+	return slices.DeleteFunc(routes, func(r ExternalRoute) bool {
+		n := c.here[r.Network]
+		owner := stations[layout.BridgeKey{VRF: n.ID, MAC: r.MAC}]
+		if r.Prefix.IsValid() {
+			owner = hosts[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}]
+		}
+		if owner != "" {
+			c.ignoreExternal(r, fmt.Sprintf("port %q has the address", owner))
+		}
+		return owner != ""
+	})
+}
+
+// ignoreExternal warns about an external route that an object of the fleet overrides.
+func (c *compiler) ignoreExternal(r ExternalRoute, why string) {
+	to := r.MAC.String()
+	if r.Prefix.IsValid() {
+		to = r.Prefix.String()
+	}
+	c.warn(kindRoute, r.Network+" "+to, "the BGP route to %s in network %q by %s is not used: %s", to, r.Network, r.Via[0].Address, why)
+}
+
+// remoteAt returns the name of an external router for remoteID: that of a gateway, if one has the
+// address.
+func (c *compiler) remoteAt(a netip.Addr) string {
+	return cmp.Or(c.external.remotes[a], routerPrefix+a.String())
+}
+
+func (c *compiler) externalTunnel(e Endpoint, needs payloads) {
+	pairs := each(c.self.Underlay, []netip.Addr{e.Address})
+	if len(pairs) == 0 {
+		c.warn(kindTunnel, routerPrefix+e.Address.String(), "router %s has no underlay address of this node's families: it cannot be reached", e.Address)
+		return
+	}
+	if paths, _ := c.facts.Way(pairs[0].source, pairs[0].destination); len(paths) == 0 {
+		c.warn(kindTunnel, routerPrefix+e.Address.String(), "router %s: there is no way through the underlay from %s", e.Address, pairs[0].source)
+		return
+	}
+	router, name := e.RouterMAC, routerPrefix+e.Address.String()
+	if router.IsZero() {
+		router = model.RouterMAC
+	}
+	if e.Encapsulation == model.VXLAN {
+		name += " " + router.String()
+	}
+	f := formats{encap: e.Encapsulation, frames: e.Encapsulation, foreign: true, remote: c.remoteAt(e.Address)}
+	t := c.tunnel(name, f, pairs, router, needs)
+	c.external.tunnels[e] = t
+	c.externalRemote(e.Address, t, e.Encapsulation)
+}
+
+// externalRemote lets a router send packets of some encapsulations.
+func (c *compiler) externalRemote(a netip.Addr, t *tunnel, encaps ...model.Encapsulation) {
+	was, known := c.t.Remotes[layout.AddressOf(a)]
+	if !known {
+		c.remote([]netip.Addr{a}, c.remoteID(c.remoteAt(a)), t, encaps)
+		return
+	}
+	was.Encaps |= layout.Bits(encaps...)
+	c.t.Remotes[layout.AddressOf(a)] = was
+}
+
+// externalStations adds the bridge entries and flood destinations of external routers.
+func (c *compiler) externalStations() {
+	for _, r := range c.external.routes {
+		n := c.here[r.Network]
+		if r.Prefix.IsValid() || !n.Bridges() {
+			continue
+		}
+		for _, v := range r.Via {
+			t := c.external.tunnels[v.Endpoint]
+			if t == nil {
+				continue
+			}
+			if r.MAC.IsZero() {
+				n.flood = append(n.flood, layout.Member{Nexthop: t.ethernet, Label: v.Label})
+				continue
+			}
+			key := layout.BridgeKey{VRF: n.ID, MAC: r.MAC}
+			if _, has := c.t.Bridge[key]; has {
+				c.ignoreExternal(r, "a gateway has the MAC address")
+			} else {
+				c.t.Bridge[key] = layout.BridgeEntry{Nexthop: t.ethernet, Label: v.Label}
+			}
+			break
+		}
+	}
+}
+
+// externalRoutes adds the routes to external prefixes. Routes of the fleet to the same prefix stay.
+// Routes with the same next hops share a composite.
+func (c *compiler) externalRoutes() {
+	for _, r := range c.external.routes {
+		n := c.here[r.Network]
+		if !r.Prefix.IsValid() || !n.Routes() {
+			continue
+		}
+		key := RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}
+		if _, has := c.t.Routes[key]; has {
+			c.ignoreExternal(r, "the fleet has a route to the same prefix")
+			continue
+		}
+		var members []layout.Member
+		var names []string
+		for _, v := range r.Via {
+			if t := c.external.tunnels[v.Endpoint]; t != nil {
+				members = append(members, layout.Member{Nexthop: t.ip, Label: v.Label})
+				names = append(names, fmt.Sprintf("%d/%d", t.ip, v.Label))
+			}
+		}
+		switch len(members) {
+		case 0:
+		case 1:
+			c.t.Routes[key] = layout.Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
+		default:
+			name := fmt.Sprintf("ecmp %s routers %s", r.Network, strings.Join(names, " "))
+			c.t.Routes[key] = layout.Route{Nexthop: c.nexthop(name, Nexthop{Type: Composite, VRF: n.ID, Members: members})}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package fib
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"windtunnel/internal/must"
+	"windtunnel/vrouter/layout"
+	"windtunnel/vrouter/model"
+)
+
+// routersState has the networks red, which routes, and wire, which bridges, with ports on node a, and
+// a port of red on node b.
+func routersState() model.State {
+	addr := netip.MustParseAddr
+	return model.State{
+		Nodes: []model.Node{
+			{Name: "a", Underlay: []netip.Addr{addr("192.0.2.1")}, Encapsulations: []model.Encapsulation{model.VXLAN, model.MPLSoUDP}, BGP: &model.BGP{ASN: 64512, RouterID: addr("192.0.2.1")}},
+			{Name: "b", Underlay: []netip.Addr{addr("192.0.2.2")}, Encapsulations: []model.Encapsulation{model.VXLAN}},
+		},
+		Networks: []model.Network{
+			{Name: "red", ID: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Import: []model.RouteTarget{{0, 2, 7: 1}}},
+			{Name: "wire", ID: 2, Forwarding: model.L2},
+		},
+		Ports: []model.Port{
+			{Name: "x", Network: "red", Node: "a", MAC: model.MAC{2, 5: 1}, IPs: []netip.Addr{addr("10.1.0.1").Next()}, Attach: model.Attachment{Device: "x"}},
+			{Name: "w", Network: "wire", Node: "a", MAC: model.MAC{2, 5: 2}, Attach: model.Attachment{Device: "w"}},
+			{Name: "y", Network: "red", Node: "b", MAC: model.MAC{2, 5: 3}, IPs: []netip.Addr{addr("10.1.0.9")}, Attach: model.Attachment{Device: "y"}},
+		},
+		Routes: []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("10.8.0.0/16"), Discard: true}},
+	}
+}
+
+// by is a next hop.
+func by(address string, e model.Encapsulation, label uint32) ExternalVia {
+	return ExternalVia{Endpoint{Address: netip.MustParseAddr(address), Encapsulation: e}, label}
+}
+
+func to(prefix string, via ...ExternalVia) ExternalRoute {
+	return ExternalRoute{Network: "red", Prefix: netip.MustParsePrefix(prefix), Via: via}
+}
+
+// compileRouters returns node a's tables with external routes, and the warnings.
+func compileRouters(t *testing.T, x *External, way func(a, b netip.Addr) ([]Path, int)) (Tables, []string) {
+	t.Helper()
+	s := routersState().WithDefaults()
+	facts := factsFor(s, "a", nil)
+	facts.External = x
+	if way != nil {
+		facts.Way = way
+	}
+	tables, warnings, err := compile(s, "a", facts, &IDs{})
+	must.Succeed(t, err)
+	return tables, warnings
+}
+
+func TestExternalRoutesLeadToTheirRouters(t *testing.T) {
+	one, two := by("192.0.2.253", model.VXLAN, 5001), by("192.0.2.254", model.MPLSoUDP, 300)
+	one.RouterMAC = model.MAC{2, 5: 7}
+	tables, warnings := compileRouters(t, &External{
+		Routes: []ExternalRoute{
+			to("10.9.0.0/16", one), to("10.10.0.0/16", one, two), to("10.11.0.0/16", one, two),
+			{Network: "wire", MAC: model.MAC{2, 5: 9}, Via: []ExternalVia{by("192.0.2.253", model.VXLAN, 6001)}},
+			{Network: "wire", Via: []ExternalVia{by("192.0.2.253", model.VXLAN, 6001), by("192.0.2.254", model.MPLSoUDP, 301)}},
+			{Network: "elsewhere", Prefix: netip.MustParsePrefix("10.9.0.0/16"), Via: []ExternalVia{one}},
+		},
+		Senders: []ExternalSender{{"red", one.Address}, {"red", two.Address}, {"wire", one.Address}},
+	}, nil)
+	if len(warnings) > 0 {
+		t.Errorf("the warnings are %q", warnings)
+	}
+	r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}]
+	if n := tables.Nexthops[r.Nexthop]; n.Type != Tunnel || n.Encapsulation != model.VXLAN || n.DMAC != one.RouterMAC || n.Paths[0].Destination != one.Address || r.Label != 5001 {
+		t.Errorf("the route is %+v by %+v", r, n)
+	}
+	r = tables.Routes[RouteKey{1, netip.MustParsePrefix("10.10.0.0/16")}]
+	n := tables.Nexthops[r.Nexthop]
+	var labels []uint32
+	for _, m := range n.Members {
+		labels = append(labels, m.Label)
+	}
+	if n.Type != Composite || !slices.Equal(labels, []uint32{5001, 300}) || r != tables.Routes[RouteKey{1, netip.MustParsePrefix("10.11.0.0/16")}] {
+		t.Errorf("the ECMP route is %+v by %+v", r, n)
+	}
+	b := tables.Bridge[layout.BridgeKey{VRF: 2, MAC: model.MAC{2, 5: 9}}]
+	if n := tables.Nexthops[b.Nexthop]; n.DMAC != model.RouterMAC || n.Paths[0].Destination != one.Address || b.Label != 6001 {
+		t.Errorf("the station is %+v by %+v", b, n)
+	}
+	if flood := tables.Nexthops[tables.VRFs[2].Flood]; len(flood.Members) != 3 { // the port w, and two routers
+		t.Errorf("broadcast goes to %+v", flood.Members)
+	}
+	first, second := tables.Remotes[layout.AddressOf(one.Address)], tables.Remotes[layout.AddressOf(two.Address)]
+	if !first.Accepts(model.VXLAN) || !first.Accepts(model.MPLSoUDP) || first.ID == second.ID || tables.Nexthops[r.Nexthop].Remote == first.ID {
+		t.Errorf("the remotes are %+v and %+v", first, second)
+	}
+	for _, n := range tables.Nexthops {
+		if n.Type == Tunnel && n.Paths[0].Destination == one.Address && n.Remote != first.ID {
+			t.Errorf("the tunnel %s has remote %d, want %d", n.Name, n.Remote, first.ID)
+		}
+	}
+	if s := tables.Senders[layout.SenderOf(1, first.ID, netip.Prefix{})]; s.Known == 0 {
+		t.Error("the router may not send into network red")
+	}
+	if tables.VRFs[1].RouterMAC != (model.MAC{2, 0, 192, 0, 2, 1}) || tables.VRFs[2].RouterMAC != model.RouterMAC {
+		t.Errorf("the networks' router MAC addresses are %s and %s", tables.VRFs[1].RouterMAC, tables.VRFs[2].RouterMAC)
+	}
+}
+
+func TestTheFleetsRoutesOverrideExternalOnes(t *testing.T) {
+	via := by("192.0.2.254", model.MPLSoUDP, 300)
+	plain, _ := compileRouters(t, nil, nil)
+	tables, warnings := compileRouters(t, &External{Routes: []ExternalRoute{
+		to("10.8.0.0/16", via), to("10.1.0.2/32", via), to("10.1.0.9/32", via), to("10.1.0.1/32", via), to("10.1.0.7/32", via),
+		{Network: "wire", MAC: model.MAC{2, 5: 2}, Via: []ExternalVia{via}},
+	}}, nil)
+	for _, p := range []string{"10.8.0.0/16", "10.1.0.2/32", "10.1.0.1/32", "10.1.0.9/32"} {
+		key := RouteKey{1, netip.MustParsePrefix(p)}
+		if got, want := tables.Nexthops[tables.Routes[key].Nexthop].Name, plain.Nexthops[plain.Routes[key].Nexthop].Name; got != want {
+			t.Errorf("the route to %s leads to %q, want %q", p, got, want)
+		}
+	}
+	if r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.1.0.7/32")}]; r.Label != 300 {
+		t.Errorf("the route to an address that no port has is %+v", r)
+	}
+	for _, want := range []string{
+		`the BGP route to 10.8.0.0/16 in network "red" by 192.0.2.254 is not used: the fleet has a route to the same prefix`,
+		`the BGP route to 10.1.0.9/32 in network "red" by 192.0.2.254 is not used: port "y" has the address`,
+		`the BGP route to 02:00:00:00:00:02 in network "wire" by 192.0.2.254 is not used: port "w" has the address`,
+	} {
+		if !slices.Contains(warnings, want) {
+			t.Errorf("no warning says %s: %q", want, warnings)
+		}
+	}
+}
+
+// A router that cannot be reached takes no packets while another one can.
+func TestUnreachableRoutersAreLeftOut(t *testing.T) {
+	far := netip.MustParseAddr("203.0.113.9")
+	way := func(a, b netip.Addr) ([]Path, int) {
+		if b == far {
+			return nil, 0
+		}
+		return onLink(a, b)
+	}
+	tables, warnings := compileRouters(t, &External{Routes: []ExternalRoute{
+		to("10.9.0.0/16", by("203.0.113.9", model.MPLSoUDP, 300), by("192.0.2.254", model.MPLSoUDP, 301)),
+		to("10.10.0.0/16", by("203.0.113.9", model.MPLSoUDP, 300)), to("10.11.0.0/16", by("fd00::9", model.MPLSoUDP, 300)),
+	}}, way)
+	if r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}]; r.Label != 301 {
+		t.Errorf("the route is %+v", r)
+	}
+	for _, p := range []string{"10.10.0.0/16", "10.11.0.0/16"} {
+		if r, has := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; has {
+			t.Errorf("the route to %s is %+v", p, r)
+		}
+	}
+	if text := strings.Join(warnings, "\n"); !strings.Contains(text, "router 203.0.113.9: there is no way") || !strings.Contains(text, "router fd00::9 has no underlay address") {
+		t.Errorf("the warnings are %s", text)
+	}
+}
+
+// The MTU of workloads does not change when routers announce routes.
+func TestNetworksThatImportLeaveRoomForTunnels(t *testing.T) {
+	without, _ := compileRouters(t, nil, nil)
+	with, _ := compileRouters(t, &External{Routes: []ExternalRoute{to("10.9.0.0/16", by("192.0.2.254", model.VXLAN, 5001))}}, nil)
+	for index, v := range without.Vifs {
+		if with.Vifs[index].MTU != v.MTU || v.MTU > 9000-50 {
+			t.Errorf("the MTU of %s is %d, and %d with a route", without.Ports[index], v.MTU, with.Vifs[index].MTU)
+		}
+	}
+}

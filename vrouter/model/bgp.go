@@ -1,0 +1,121 @@
+package model
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// BGP makes the agent of a node a BGP speaker. It announces the node's ports to its neighbours, and
+// the node uses the routes that they announce.
+type BGP struct {
+	ASN       uint32      `yaml:"asn" json:"asn"`
+	RouterID  netip.Addr  `yaml:"router_id" json:"router_id"`
+	Port      uint16      `yaml:"port" json:"port,omitempty"`         // TCP port to listen on; 0: DefaultBGPPort
+	Families  []BGPFamily `yaml:"families" json:"families,omitempty"` // empty: all
+	Neighbors []Neighbor  `yaml:"neighbors" json:"neighbors"`
+}
+
+// Neighbor is a router with which a node exchanges routes.
+type Neighbor struct {
+	Address  netip.Addr `yaml:"address" json:"address"`
+	ASN      uint32     `yaml:"asn" json:"asn,omitempty"`           // 0: the node's, which makes it an internal neighbour
+	Port     uint16     `yaml:"port" json:"port,omitempty"`         // TCP port to which the node connects; 0: DefaultBGPPort
+	Password string     `yaml:"password" json:"password,omitempty"` // of TCP MD5 (RFC 2385)
+	// Encapsulation is that of routes without an encapsulation (RFC 9012). Empty: VXLAN of EVPN
+	// routes, and the first of MPLSoUDP and MPLSoGRE that the node offers of the others.
+	Encapsulation Encapsulation `yaml:"encapsulation" json:"encapsulation,omitempty"`
+}
+
+// BGPFamily is a kind of routes.
+type BGPFamily string
+
+const (
+	VPNv4 BGPFamily = "vpnv4" // RFC 4364
+	VPNv6 BGPFamily = "vpnv6" // RFC 4659
+	EVPN  BGPFamily = "evpn"  // RFC 7432, 8365, 9136
+)
+
+// BGPFamilies are all families.
+var BGPFamilies = []BGPFamily{VPNv4, VPNv6, EVPN}
+
+// DefaultBGPPort is IANA's port of BGP (RFC 4271).
+const DefaultBGPPort = 179
+
+// Limits of BGP.
+const (
+	maxNeighbors = 64
+	maxPassword  = 80 // TCP_MD5SIG_MAXKEYLEN of Linux
+)
+
+// Tunnels returns the encapsulations that a node offers for packets to other routers.
+func (n Node) Tunnels() []Encapsulation {
+	return keep(n.Encapsulations, func(e Encapsulation) bool { return e != Direct })
+}
+
+// RouterMAC returns the inner MAC address with which other routers send routed VXLAN to the node.
+// Each node with BGP has another, since Linux maps a MAC address to one tunnel endpoint.
+func (n Node) RouterMAC() MAC {
+	if n.BGP == nil {
+		return RouterMAC
+	}
+	id := n.BGP.RouterID.As4()
+	return MAC{0x02, 0x00, id[0], id[1], id[2], id[3]}
+}
+
+func (v *validation) checkBGP(n Node) {
+	b := n.BGP
+	if b == nil {
+		return
+	}
+	fail := func(format string, args ...any) { v.fail("node", n.Name, "bgp: %s", fmt.Sprintf(format, args...)) }
+	if b.ASN == 0 {
+		fail("asn: 0 is not an AS number; write one such as 64512")
+	}
+	if !b.RouterID.Is4() || b.RouterID.IsUnspecified() || b.RouterID.IsMulticast() {
+		fail("router_id: it must be an IPv4 address, such as an underlay address of the node")
+	}
+	if len(n.Tunnels()) == 0 {
+		fail("the node offers no tunnel to other routers; add vxlan, mpls-udp or mpls-gre to its encapsulations")
+	}
+	for i, f := range b.Families {
+		switch {
+		case !slices.Contains(BGPFamilies, f):
+			fail("families: %q is none of %s", string(f), strings.Join(wordsOf(BGPFamilies), ", "))
+		case slices.Contains(b.Families[:i], f):
+			fail("families: %s is listed twice", f)
+		}
+	}
+	switch {
+	case len(b.Neighbors) == 0:
+		fail("neighbors: needs one, such as {address: 192.0.2.254}")
+	case len(b.Neighbors) > maxNeighbors:
+		fail("neighbors: %d, at most %d are allowed; use a route reflector", len(b.Neighbors), maxNeighbors)
+	}
+	seen := map[netip.Addr]bool{}
+	for _, o := range b.Neighbors {
+		switch {
+		case !usable(o.Address):
+			fail("neighbors: address: %s cannot be the address of a router; write a unicast one such as 192.0.2.254", o.Address)
+		case slices.Contains(n.Underlay, o.Address):
+			fail("neighbors: address: %s is the node's own address", o.Address)
+		case seen[o.Address]:
+			fail("neighbors: address: %s is listed twice", o.Address)
+		}
+		seen[o.Address] = true
+		if len(o.Password) > maxPassword {
+			fail("neighbor %s: password: it has %d characters, at most %d are allowed", o.Address, len(o.Password), maxPassword)
+		}
+		if o.Encapsulation != "" && !slices.Contains(n.Tunnels(), o.Encapsulation) {
+			fail("neighbor %s: encapsulation: %q is not a tunnel that the node offers; write one of %s", o.Address, string(o.Encapsulation), strings.Join(wordsOf(n.Tunnels()), ", "))
+		}
+	}
+}
+
+func wordsOf[S ~string](all []S) (plain []string) {
+	for _, s := range all {
+		plain = append(plain, string(s))
+	}
+	return plain
+}
