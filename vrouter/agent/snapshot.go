@@ -118,7 +118,7 @@ func (a *agent) status(v *snapshot) api.Status {
 		s.Problems = append(s.Problems, api.Problem{Kind: w.Kind, Name: w.Name, Text: w.Text})
 	}
 	for port, why := range a.dhcp.Refusals() {
-		s.Problems = append(s.Problems, api.Problem{Kind: "port", Name: port, Text: fmt.Sprintf("port %q: a DHCP message got no answer: %s", port, why)})
+		s.Problems = append(s.Problems, api.Problem{Name: port, Text: fmt.Sprintf("port %q: a DHCP message got no answer: %s", port, why)})
 	}
 	if why := a.bgp.problem(); why != "" {
 		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})

@@ -37,6 +37,7 @@ func (b *bed) machine(name, network string, node int, ips ...string) *workload {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = w.port.Attach.Device
 	b.must(h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerHardwareAddr: w.port.MAC[:], PeerNamespace: netlink.NsFd(int(w.ns))}))
+	b.t.Cleanup(func() { b.must(h.LinkDel(&netlink.Veth{LinkAttrs: attrs})) }) // at once: a namespace goes later
 	l, err := there.LinkByName("eth0")
 	b.must(err)
 	b.must(there.LinkSetUp(l))
@@ -178,8 +179,14 @@ func TestWorkloadsConfigureThemselvesByDHCP(t *testing.T) {
 	needs(t, "busybox")
 	b := newBed(t, options{config: map[string]any{"resolvers": []string{"127.0.0.1"}}})
 	nameServer(t, b.nodes[0])
+	for _, forwarding := range []model.Forwarding{model.L3, model.L2L3} {
+		b.run(string(forwarding), func(t *testing.T) { workloadsConfigureThemselves(t, b, forwarding) })
+	}
+}
+
+func workloadsConfigureThemselves(t *testing.T, b *bed, forwarding model.Forwarding) {
 	b.state.Nodes = b.nodesOf(false)
-	b.state.Networks = []model.Network{{Name: "red", ID: 291, DHCP: true, DNS: addresses("10.1.0.2", "fd00:1::2"), Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64"), Policies: []string{"tcp"}}}
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, Forwarding: forwarding, DHCP: true, DNS: addresses("10.1.0.2", "fd00:1::2"), Subnets: subnets("10.1.0.0/24", "10.2.0.0/24", "fd00:1::/64"), Policies: []string{"tcp"}}}
 	b.state.Policies = []model.Policy{{Name: "tcp", Rules: []model.Rule{
 		{Direction: model.Egress, Action: model.Allow, Protocol: "tcp"}, {Direction: model.Egress, Action: model.Allow, Protocol: "udp", Ports: "53"}, {Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"},
 	}}}
