@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -134,4 +137,33 @@ func TestRoutesInOneDirectionCarryNoPacketsToAnotherNode(t *testing.T) {
 			t.Errorf("blue takes the routes of red now: %v", err)
 		}
 	})
+}
+
+// If the tables are too small for the routes that a network takes, the network works without them.
+func TestANetworkWorksWithoutTheRoutesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false, model.VXLAN)
+	x, _, y := sharingNetworks(b, model.L3)
+	v := b.workload("v", "blue", 0, "10.2.0.8")
+	for i := range 14 {
+		b.state.Ports = append(b.state.Ports, model.Port{Name: fmt.Sprint("m", i), Network: "red", Node: "a", MAC: model.MAC{2, 8, 5: byte(i)}, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 1, byte(i)})}})
+	}
+	b.up()
+	if err := datagram(x, y, 4, 64); err != nil {
+		t.Error(err)
+	}
+	other := b.nodes[1] // it has ports of blue only
+	other.kill(syscall.SIGKILL)
+	other.config["limits"] = limits(map[string]int{"routes": 16})
+	other.start()
+	soon(t, 10*time.Second, "status says that blue takes no routes", func() error {
+		if out := other.run("status"); !strings.Contains(out, `network "blue" takes no routes of other networks on this node: table hosts4`) {
+			return errors.New(out)
+		}
+		return nil
+	})
+	if err := datagram(v, y, 4, 64); err != nil {
+		t.Errorf("within blue: %v", err)
+	}
 }

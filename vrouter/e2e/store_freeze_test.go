@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -69,6 +70,35 @@ func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
 	}
 	a.run("port", "delete", "c1")
 	b.works("after the agent's restart", x, y, "z2")
+}
+
+// If the routes that a network takes from another one do not fit, it works without them, also after
+// the agent's restart.
+func TestTakenRoutesThatDoNotFitStopNoNetwork(t *testing.T) {
+	t.Parallel()
+	b, x, y := freezeBed(t, map[string]any{"limits": limits(map[string]int{"routes": 16})})
+	a, c := b.nodes[0], b.nodes[1]
+	a.run("network", "create", "many", "--subnet", "10.3.0.0/24", "--export", "64512:1")
+	for i := range 16 {
+		a.run("port", "add", "--network", "many", "--name", fmt.Sprintf("m%d", i), "--netns", b.name+"-x", "--interface", fmt.Sprintf("m%d", i))
+	}
+	a.run("network", "set", "red", "--import", "64512:1")
+	soon(t, 10*time.Second, "`vrouter status` names a network and the table", func() error {
+		return mustContain(c.run("status"), `on this node: table hosts4`)
+	})
+	b.works("with too many routes to take", x, y, "z")
+	c.kill(syscall.SIGKILL)
+	c.start()
+	b.works("after the agent's restart", x, y, "z2")
+	for i := range 10 {
+		a.run("port", "delete", fmt.Sprintf("m%d", i))
+	}
+	soon(t, 10*time.Second, "the routes fit", func() error {
+		if out := c.run("rt", "list", "--vrf", "red"); !strings.Contains(out, "10.3.0.") || strings.Contains(c.run("status"), "table hosts4") {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
 
 // An invalid object in the store affects only the objects that depend on it.

@@ -11,28 +11,23 @@ import (
 )
 
 // overfullError is the error of a network whose ports and routes do not all fit into this
-// node's tables. kept: the network keeps its earlier ports and routes; otherwise it has
-// none on this node.
+// node's tables. limit says what the network does without on this node.
 type overfullError struct {
-	network string
-	kept    bool
-	err     error
+	network, limit string
+	err            error
 }
 
 func (e *overfullError) Error() string {
-	what := "is left out"
-	if e.kept {
-		what = "gets no new ports and routes on this node"
-	}
-	return fmt.Sprintf("network %q %s: %v", e.network, what, e.err)
+	return fmt.Sprintf("network %q %s: %v", e.network, e.limit, e.err)
 }
 
 func (e *overfullError) Unwrap() error { return e.err }
 
 // fitting returns a desired state that fits into this node's tables. If next does not fit,
 // fitting rejects the new ports and routes of a network, of the network that grew most
-// first. If next still does not fit, for example after a start, fitting leaves out networks,
-// the largest first. The other networks keep working.
+// first. If next still does not fit, networks take no routes of other networks, the one that takes
+// those of the most networks first. If next still does not fit, for example after a start, fitting
+// leaves out networks, the largest first. The other networks keep working.
 func (r *Reconciler) fitting(next, former *Desired) (*Desired, error) {
 	err := r.Check(next, true)
 	if err == nil || !IsLimit(err) {
@@ -43,22 +38,28 @@ func (r *Reconciler) fitting(next, former *Desired) (*Desired, error) {
 		was = former.Slice
 	}
 	wrong, given, overfull := []error{next.wrong}, next.given, map[string]error{}
-	try := func(name string, content model.Slice, kept bool) bool {
-		overfull[name] = &overfullError{name, kept, err}
+	try := func(name, limit string, limited model.Slice) bool {
+		overfull[name] = &overfullError{name, limit, err}
 		wrong = append(wrong, overfull[name])
-		next = NewDesired(next.Node, limitNetwork(next.Slice, content, name), next.ids, nil)
+		next = NewDesired(next.Node, limited, next.ids, nil)
 		next.given, next.wrong, next.Overfull = given, errors.Join(wrong...), overfull
 		return r.Check(next, true) == nil
 	}
 	before, now := sizes(was), sizes(next.Slice)
 	for _, name := range byNumber(now, func(name string) int { return now[name] - before[name] }) {
-		if now[name] > before[name] && before[name] > 0 && try(name, was, true) {
+		if now[name] > before[name] && before[name] > 0 && try(name, "gets no new ports and routes on this node", limitNetwork(next.Slice, was, name)) {
+			return next, nil
+		}
+	}
+	leaks := model.Leaks(next.State.Networks)
+	for _, name := range byNumber(leaks, func(name string) int { return len(leaks[name]) }) {
+		if try(name, "takes no routes of other networks on this node", withoutLeaks(next.Slice, name)) {
 			return next, nil
 		}
 	}
 	left := sizes(next.Slice)
 	for _, name := range byNumber(left, func(name string) int { return left[name] }) {
-		if try(name, model.Slice{}, false) {
+		if try(name, "is left out", limitNetwork(next.Slice, model.Slice{}, name)) {
 			return next, nil
 		}
 	}
@@ -102,7 +103,7 @@ func sizes(s model.Slice) map[string]int {
 }
 
 // byNumber sorts names by number, the largest first.
-func byNumber(all map[string]int, number func(string) int) (names []string) {
+func byNumber[V any](all map[string]V, number func(string) int) (names []string) {
 	for name := range all {
 		names = append(names, name)
 	}
@@ -110,6 +111,17 @@ func byNumber(all map[string]int, number func(string) int) (names []string) {
 		return cmp.Or(cmp.Compare(number(b), number(a)), cmp.Compare(a, b))
 	})
 	return names
+}
+
+// withoutLeaks returns the slice s in which a network takes no routes of other networks.
+func withoutLeaks(s model.Slice, name string) model.Slice {
+	s.Networks = slices.Clone(s.Networks)
+	for i := range s.Networks {
+		if s.Networks[i].Name == name {
+			s.Networks[i].Import = nil
+		}
+	}
+	return s
 }
 
 // limitNetwork returns the slice s without the ports and routes of a network that the
