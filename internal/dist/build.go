@@ -40,6 +40,9 @@ func (r *release) build(ctx context.Context, arch string, list []product) error 
 	args := []string{"build", "-ldflags", "-s -w -X main.revision=" + r.revision, "-o", dir + "/"}
 	for _, p := range list {
 		args = append(args, "./cmd/"+p.name)
+		if p.plugin != "" {
+			args = append(args, "./cmd/"+p.plugin)
+		}
 	}
 	if _, err := r.goTool(ctx, arch, args...); err != nil {
 		return fmt.Errorf("build for %s: %w", arch, err)

@@ -34,13 +34,14 @@ func TestThePackagesHaveTheirFiles(t *testing.T) {
 	special := map[string]map[string]string{
 		"windtunnel": {"/usr/share/man/man1/windtunnel-lab-up.1.gz": "-rw-r--r--"},
 		"vrouter": {
+			"/usr/bin/vrouter-cni":                           "-rwxr-xr-x",
 			"/etc/vrouter":                                   "drwxr-xr-x",
 			"/etc/vrouter/node.yaml":                         "-rw-r--r--",
 			"/usr/lib/systemd/system/vrouter.service":        "-rw-r--r--",
 			"/usr/lib/systemd/system/vrouter-docker.service": "-rw-r--r--",
 			"/usr/lib/systemd/system/vrouter-docker.socket":  "-rw-r--r--",
-			"/opt/cni/bin/vrouter":                           "link to /usr/bin/vrouter",
-			"/usr/lib/cni/vrouter":                           "link to ../../bin/vrouter",
+			"/opt/cni/bin/vrouter":                           "link to /usr/bin/vrouter-cni",
+			"/usr/lib/cni/vrouter":                           "link to ../../bin/vrouter-cni",
 			"/usr/share/man/man1/vrouter-agent.1.gz":         "-rw-r--r--", // the units name these pages
 			"/usr/share/man/man1/vrouter-docker.1.gz":        "-rw-r--r--",
 		},

@@ -61,9 +61,9 @@ func runImages(ctx context.Context, o options) (paths []string, err error) {
 }
 
 // writeImage writes an image with one layer, in the format of `docker save`. The layer holds the
-// static program, its licences, and the folders that programs expect.
+// static programs, their licences, and the folders that programs expect.
 func (r *release) writeImage(w io.Writer, p product, b binary, contents []file, version string) error {
-	layer, err := r.layer(p, contents)
+	layer, err := r.layer(contents)
 	if err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ func (r *release) writeImage(w io.Writer, p product, b binary, contents []file, 
 // imageTag returns a version as a tag: tags have no tilde.
 func imageTag(version string) string { return strings.ReplaceAll(version, "~", "-") }
 
-// layer packs the program and its licences.
-func (r *release) layer(p product, contents []file) (v1.Layer, error) {
+// layer packs the programs and their licences.
+func (r *release) layer(contents []file) (v1.Layer, error) {
 	var packed bytes.Buffer
 	t := tar.NewWriter(&packed)
 	made := map[string]bool{}
@@ -122,7 +122,7 @@ func (r *release) layer(p product, contents []file) (v1.Layer, error) {
 		return t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name[1:] + "/", Mode: mode, ModTime: r.time, Format: tar.FormatGNU})
 	}
 	for _, f := range contents {
-		if f.to != "/usr/bin/"+p.name && path.Base(f.to) != "copyright" {
+		if path.Dir(f.to) != "/usr/bin" && path.Base(f.to) != "copyright" {
 			continue
 		}
 		if err := folder(path.Dir(f.to), 0o755); err != nil {

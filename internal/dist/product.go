@@ -15,6 +15,7 @@ type product struct {
 	suggests    []string
 	notices     []string // files with licences of parts that are no Go modules, below the repository
 	files       []file   // besides the program and its documents; paths below the repository
+	plugin      string   // a second program, with the same modules; "": there is none
 	scripts     string   // folder of the package's postinst, prerm and postrm, below the repository
 }
 
@@ -70,9 +71,10 @@ node's networks from the kernel: run "vrouter remove" before.`,
 			{"dist/systemd/vrouter-docker.service", "/usr/lib/systemd/system/vrouter-docker.service", 0o644, plain},
 			{"dist/systemd/vrouter-docker.socket", "/usr/lib/systemd/system/vrouter-docker.socket", 0o644, plain},
 			// The folders of CNI plugins: of upstream's runtimes, and of Debian's.
-			{"/usr/bin/vrouter", "/opt/cni/bin/vrouter", 0o777, link},
-			{"../../bin/vrouter", "/usr/lib/cni/vrouter", 0o777, link},
+			{"/usr/bin/vrouter-cni", "/opt/cni/bin/vrouter", 0o777, link},
+			{"../../bin/vrouter-cni", "/usr/lib/cni/vrouter", 0o777, link},
 		},
+		plugin:  "vrouter-cni",
 		scripts: "dist/vrouter",
 	},
 }
@@ -90,6 +92,9 @@ func (r *release) contents(p product, b binary) ([]file, error) {
 	all := []file{
 		{b.path, "/usr/bin/" + p.name, 0o755, plain},
 		{copyright, fmt.Sprintf("/usr/share/doc/%s/copyright", p.name), 0o644, plain},
+	}
+	if p.plugin != "" {
+		all = append(all, file{r.program(p.plugin, b.arch), "/usr/bin/" + p.plugin, 0o755, plain})
 	}
 	for _, f := range p.files {
 		if f.kind != link {

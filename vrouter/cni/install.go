@@ -34,8 +34,8 @@ type InstallOptions struct {
 	Socket   string // absolute path of the agent's socket; default: the node's socket
 }
 
-// Install copies this program to the folder of plugins and writes a configuration
-// list. Each file is written atomically. If the folder has a link to this program, as a
+// Install copies the plugin to the folder of plugins and writes a configuration
+// list. Each file is written atomically. If the folder has a link to the plugin, as a
 // package installs it, Install keeps the link: it needs no new copy after an upgrade.
 func Install(o InstallOptions) (written []string, err error) {
 	path, err := o.configPath()
@@ -43,13 +43,16 @@ func Install(o InstallOptions) (written []string, err error) {
 		return nil, err
 	}
 	o.Name = cmp.Or(o.Name, o.Network)
-	self, err := os.Executable()
+	plugin, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	if alone := filepath.Join(filepath.Dir(plugin), "vrouter-cni"); isFile(alone) {
+		plugin = alone
+	}
 	program := filepath.Join(o.Binaries, "vrouter")
-	if !sameFile(self, program) {
-		if err := copyProgram(self, program); err != nil {
+	if !sameFile(plugin, program) {
+		if err := copyProgram(plugin, program); err != nil {
 			return nil, err
 		}
 		written = append(written, program)
@@ -73,6 +76,11 @@ func (o InstallOptions) configPath() (string, error) {
 	return filepath.Join(o.Configs, "10-"+name+".conflist"), nil
 }
 
+func isFile(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.Mode().IsRegular()
+}
+
 // sameFile reports whether two paths lead to one file.
 func sameFile(a, b string) bool {
 	first, err1 := os.Stat(a)
@@ -83,7 +91,7 @@ func sameFile(a, b string) bool {
 func copyProgram(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
-		return fmt.Errorf("read this program: %w", err)
+		return fmt.Errorf("read the plugin: %w", err)
 	}
 	defer in.Close()
 	return writeFile(to, 0o755, func(w io.Writer) error { _, err := io.Copy(w, in); return err })

@@ -54,6 +54,21 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	}
 }
 
+// The program vrouter-cni starts faster than vrouter, so Install prefers it.
+func TestThePluginAloneIsInstalled(t *testing.T) {
+	self, err := os.Executable()
+	must.Succeed(t, err)
+	alone := filepath.Join(filepath.Dir(self), "vrouter-cni")
+	must.Succeed(t, os.WriteFile(alone, []byte("plugin"), 0o755))
+	defer os.Remove(alone)
+	dir := t.TempDir()
+	_, err = Install(InstallOptions{Network: "red", Binaries: dir, Configs: dir})
+	must.Succeed(t, err)
+	if text, err := os.ReadFile(filepath.Join(dir, "vrouter")); err != nil || string(text) != "plugin" {
+		t.Errorf("%v: the plugin has %d bytes, want those of vrouter-cni", err, len(text))
+	}
+}
+
 // A package installs the plugin as a link to the program.
 func TestALinkToTheProgramIsKept(t *testing.T) {
 	dir := t.TempDir()
