@@ -59,7 +59,7 @@ func TestACluster(t *testing.T) {
 }
 
 // A cluster whose nodes, pods and services have addresses of both IP versions.
-func TestADualStackCluster(t *testing.T) {
+func TestAClusterOfBothIPVersions(t *testing.T) {
 	k := install(t, testcluster.Options{Subnets: true, DualStack: true})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
