@@ -27,10 +27,10 @@ func target(text string) []model.RouteTarget {
 	return []model.RouteTarget{t}
 }
 
-// bgpBed is a bed whose last node has no agent. The agents run in the network namespaces of their
+// bgpBed is a bed whose last nodes are routers, without agents. The agents run in the network namespaces of their
 // nodes, since BGP needs this.
-func bgpBed(t *testing.T, nodes int) *bed {
-	b := newBed(t, options{nodes: nodes, bare: 1})
+func bgpBed(t *testing.T, nodes, routers int) *bed {
+	b := newBed(t, options{nodes: nodes, bare: routers})
 	for _, n := range b.agents() {
 		delete(n.config, "netns")
 		n.under = []string{"nsenter", "--net=/run/netns/" + n.space}
@@ -38,13 +38,16 @@ func bgpBed(t *testing.T, nodes int) *bed {
 	return b
 }
 
-// speaks gives the bed's nodes with agents BGP with the last node, and the networks red, which
+// speaks gives the bed's nodes with agents BGP with the routers, and the networks red, which
 // routes, and wire, which bridges.
 func (b *bed) speaks(encaps ...model.Encapsulation) {
 	b.state.Nodes = b.nodesOf(false, encaps...)[:len(b.agents())]
-	router := b.nodes[len(b.nodes)-1].v4
+	var routers []model.Neighbor
+	for _, n := range b.nodes[len(b.agents()):] {
+		routers = append(routers, model.Neighbor{Address: n.v4})
+	}
 	for i := range b.state.Nodes {
-		b.state.Nodes[i].BGP = &model.BGP{ASN: 64512, RouterID: b.nodes[i].v4, Neighbors: []model.Neighbor{{Address: router}}}
+		b.state.Nodes[i].BGP = &model.BGP{ASN: 64512, RouterID: b.nodes[i].v4, Neighbors: routers}
 	}
 	b.state.Networks = []model.Network{
 		{Name: "red", ID: 1, VNI: 1001, Subnets: subnets("10.1.0.0/16", "fd00:1::/64"), Import: target("64512:1001"), Export: target("64512:1001")},
@@ -53,10 +56,9 @@ func (b *bed) speaks(encaps ...model.Encapsulation) {
 }
 
 // evpnConfig is bgpd's configuration of an EVPN router.
-func evpnConfig(b *bed) string {
-	router := b.nodes[len(b.nodes)-1].v4
+func evpnConfig(b *bed, router *node) string {
 	var c strings.Builder
-	fmt.Fprintf(&c, "router bgp 64512\n bgp router-id %s\n no bgp default ipv4-unicast\n bgp graceful-restart\n", router)
+	fmt.Fprintf(&c, "router bgp 64512\n bgp router-id %s\n no bgp default ipv4-unicast\n bgp graceful-restart\n", router.v4)
 	for _, n := range b.agents() {
 		fmt.Fprintf(&c, " neighbor %s remote-as 64512\n neighbor %s timers connect 1\n", n.v4, n.v4)
 	}
@@ -69,12 +71,12 @@ func evpnConfig(b *bed) string {
 	return c.String()
 }
 
-// evpnRouter makes the last node a router: VNI 1001 for prefixes with a host lan behind it, and VNI
+// evpnRouter makes a node a router: VNI 1001 for prefixes with a host lan behind it, and VNI
 // 2002 with a host tap on its bridge. The prefixes are in FRR's default VRF, since not all kernels
 // have VRF devices.
-func evpnRouter(t *testing.T, b *bed) (f *frr, lan, tap *workload) {
+func evpnRouter(t *testing.T, router *node) (f *frr, lan, tap *workload) {
 	t.Helper()
-	f = newFRR(t, b.nodes[len(b.nodes)-1], evpnConfig(b), "vni 1001\n")
+	f = newFRR(t, router, evpnConfig(router.bed, router), "vni 1001\n")
 	f.exec("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=0")
 	f.vni(1001)
 	lan = f.behind("lan", "", "10.9.0.2/24", "fd00:9::2/64")
@@ -122,9 +124,9 @@ func reaches(t testing.TB, from, to *workload, version int) {
 // take part, each with another router MAC address.
 func TestFRRIsAnEVPNGateway(t *testing.T) {
 	t.Parallel()
-	b := bgpBed(t, 3)
+	b := bgpBed(t, 3, 1)
 	b.speaks()
-	f, lan, tap := evpnRouter(t, b)
+	f, lan, tap := evpnRouter(t, b.nodes[2])
 	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
 	y := b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
 	w := b.workload("w", "wire", 0, "10.2.0.10", "fd00:2::10")
@@ -175,9 +177,9 @@ func largest(t *testing.T, from, to *workload, version int) {
 // gone from the node's table.
 func TestBGPRoutesFollowTheSessions(t *testing.T) {
 	t.Parallel()
-	b := bgpBed(t, 2)
+	b := bgpBed(t, 2, 1)
 	b.speaks(model.VXLAN)
-	f, lan, _ := evpnRouter(t, b)
+	f, lan, _ := evpnRouter(t, b.nodes[1])
 	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
 	b.up()
 	f.start()
@@ -247,11 +249,71 @@ func arrives(t *testing.T, from, to *workload) {
 	}
 }
 
+// Two routers announce a prefix, and flows are spread over both. When one withdraws it, all flows take
+// the other. Both routers have a host with the same address behind them.
+func TestTwoRoutersShareTheFlows(t *testing.T) {
+	t.Parallel()
+	b := bgpBed(t, 3, 2)
+	b.speaks(model.VXLAN)
+	var routers []*frr
+	var hosts []*workload
+	for _, n := range b.nodes[1:] {
+		f, lan, _ := evpnRouter(t, n)
+		routers, hosts = append(routers, f), append(hosts, lan)
+	}
+	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	b.up()
+	var servers []net.PacketConn
+	for i, h := range hosts {
+		b.must(in(h.ns, func() error {
+			s, err := net.ListenPacket("udp", "10.9.0.2:7000")
+			servers = append(servers, s)
+			return err
+		}))
+		defer servers[i].Close()
+		routers[i].start()
+	}
+	a := b.nodes[0]
+	soon(t, 60*time.Second, "the node uses both routers", func() error {
+		for _, r := range a.rib() {
+			if r.Destination() == "10.9.0.0/24" && r.State != bgp.Used {
+				return fmt.Errorf("%+v", r)
+			}
+		}
+		if n := strings.Count(a.run("bgp", "rib", "--family", "evpn"), "10.9.0.0/24"); n != 2 {
+			return fmt.Errorf("%d paths", n)
+		}
+		return nil
+	})
+	spread := func() (got [2]int) {
+		for range 40 {
+			c, err := x.dial("udp", "10.9.0.2:7000") // another source port each time
+			b.must(err)
+			c.Write([]byte("flow"))
+			c.Close()
+		}
+		for i, s := range servers {
+			got[i] = receive(s, 40, 2*time.Second)
+		}
+		return got
+	}
+	if got := spread(); got[0] < 5 || got[1] < 5 || got[0]+got[1] != 40 {
+		t.Errorf("the routers got %v of 40 flows", got)
+	}
+	routers[0].ip("address del 10.9.0.1/24 dev lan")
+	soon(t, 30*time.Second, "all flows take the other router", func() error {
+		if got := spread(); got != [2]int{0, 40} {
+			return fmt.Errorf("the routers got %v of 40 flows", got)
+		}
+		return nil
+	})
+}
+
 // FRR's bgpd exchanges VPNv4 and VPNv6 routes with labels. This kernel has no MPLS, so no packets
 // flow.
 func TestFRRExchangesVPNRoutes(t *testing.T) {
 	t.Parallel()
-	b := bgpBed(t, 2)
+	b := bgpBed(t, 2, 1)
 	b.speaks(model.MPLSoUDP, model.MPLSoGRE)
 	router := b.nodes[1]
 	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, b.nodes[0].v6) // FRR's VPNv6 routes have an IPv6 next hop

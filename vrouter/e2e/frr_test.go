@@ -110,13 +110,14 @@ func (f *frr) shows(daemon, command string, words ...string) {
 // 10.9.0.2/24. master is the bridge of the node's end; empty: none.
 func (f *frr) behind(name, master string, addresses ...string) *workload {
 	f.bed.t.Helper()
-	w := &workload{bed: f.bed, ns: f.bed.namespace(name), port: model.Port{Name: name, Attach: model.Attachment{Netns: f.bed.name + "-" + name}}}
-	f.ip("link add " + name + " type veth peer name eth0 netns " + f.bed.name + "-" + name)
+	part := f.name + name
+	w := &workload{bed: f.bed, ns: f.bed.namespace(part), port: model.Port{Name: part, Attach: model.Attachment{Netns: f.bed.name + "-" + part}}}
+	f.ip("link add " + name + " type veth peer name eth0 netns " + w.port.Attach.Netns)
 	if master != "" {
 		f.ip("link set " + name + " master " + master)
 	}
 	f.ip("link set " + name + " up")
-	run := func(line string) { testprogram.Output(f.bed.t, "ip -n "+f.bed.name+"-"+name+" "+line) }
+	run := func(line string) { testprogram.Output(f.bed.t, "ip -n "+w.port.Attach.Netns+" "+line) }
 	run("link set eth0 up")
 	for _, a := range addresses {
 		run("address add " + a + " dev eth0 nodad")
