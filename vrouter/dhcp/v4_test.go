@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv6"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
@@ -172,12 +173,19 @@ func TestANetworkWithoutDHCPAnswersNoClient(t *testing.T) {
 // The messages of workloads are hostile input: no message may end the agent.
 func FuzzAnswer(f *testing.F) {
 	l := testLease()
-	m, err := dhcpv4.NewDiscovery(l.MAC[:])
+	four, err := dhcpv4.NewDiscovery(l.MAC[:])
 	must.Succeed(f, err)
-	data, err := udp(l.MAC, netip.MustParseAddrPort("0.0.0.0:68"), netip.MustParseAddrPort("255.255.255.255:67"), m.ToBytes())
+	six, err := dhcpv6.NewSolicit(l.MAC[:])
 	must.Succeed(f, err)
-	copy(data[6:], l.MAC[:])
-	f.Add(data)
+	for _, c := range []struct {
+		from, to string
+		message  []byte
+	}{{"0.0.0.0:68", "255.255.255.255:67", four.ToBytes()}, {"[fe80::1234]:546", "[ff02::1:2]:547", six.ToBytes()}} {
+		data, err := udp(l.MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), c.message)
+		must.Succeed(f, err)
+		copy(data[6:], l.MAC[:])
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		answer, err := l.answer(data)
 		if answer != nil && err != nil {
