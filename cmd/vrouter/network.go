@@ -26,7 +26,7 @@ func networkCommand() *cobra.Command {
 		noun: "network", all: (*api.Client).Networks, name: func(n model.Network) string { return n.Name },
 		table: networkTable, complete: completeNetworks, remove: (*api.Client).DeleteNetwork,
 	}
-	cmd.AddCommand(networkCreateCommand(), networkSetCommand(), kind.list(), kind.get(), kind.delete("Delete networks that have no ports"))
+	cmd.AddCommand(networkCreateCommand(), networkSetCommand(), networkNATCommand(), kind.list(), kind.get(), kind.delete("Delete networks that have no ports"))
 	return cmd
 }
 
@@ -145,12 +145,12 @@ func networkTable(rows []model.Network) inspect.Table {
 		Columns: []inspect.Column{
 			{Name: "Network"}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
 			{Name: "Tenant", Leave: 5}, {Name: "Subnets", Least: 12}, {Name: "Ranges", Leave: 4}, {Name: "Policies", Leave: 1},
-			{Name: "Import", Leave: 6}, {Name: "Export", Leave: 7}, {Name: "RD", Leave: 8},
+			{Name: "Import", Leave: 6}, {Name: "Export", Leave: 7}, {Name: "RD", Leave: 8}, {Name: "Pool", Leave: 9},
 		},
 	}
 	for _, n := range rows {
 		t.Add(n.Name, fmt.Sprint(n.ID), fmt.Sprint(n.VNI), string(n.Forwarding), dash(n.Tenant), joined(n.Subnets), joined(n.Ranges), dash(strings.Join(n.Policies, " ")),
-			joined(n.Import), joined(n.Export), n.RD.String())
+			joined(n.Import), joined(n.Export), n.RD.String(), joined(n.NATPool))
 	}
 	return t
 }

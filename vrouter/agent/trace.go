@@ -103,6 +103,8 @@ func pathStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 		return inspect.Step{What: what, Key: networkWords(v, s.VRF), Result: s.Address.String()}
 	case datapath.TraceService:
 		return inspect.Step{What: "service", Key: s.Address.String(), Result: fmt.Sprintf("number %d, %d backends", s.ID, s.Value)}
+	case datapath.TraceNAT:
+		return inspect.Step{What: "NAT", Key: networkWords(v, s.VRF), Result: fmt.Sprintf("address %s, port %d", s.Address, s.ID)}
 	case datapath.TraceFallback:
 		return inspect.Step{What: "translation", Key: networkWords(v, s.VRF), Result: foundWords(s, fmt.Sprintf("the packet cannot be translated; fallback: nexthop %d, %s", s.ID, nexthopName(v, s.ID)), "the packet cannot be translated, and there is no fallback")}
 	case datapath.TraceEncap:

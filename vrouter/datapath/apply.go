@@ -116,6 +116,8 @@ func (d *Datapath) plan(want fib.Tables, have *fib.Tables) ([]step, error) {
 		func() (step, error) { return t.moreRules.diff(h.moreRules, v.moreRules) },
 		func() (step, error) { return t.policies.diff(h.policies, v.policies) },
 		func() (step, error) { return t.policyGen.diff(h.policyGen, v.policyGen) },
+		func() (step, error) { return t.nats.diff(h.nats, v.nats) },
+		func() (step, error) { return t.floatings.diff(h.floatings, v.floatings) },
 		func() (step, error) { return t.vifs.diff(h.vifs, v.vifs) },
 		func() (step, error) { return t.senders.diff(h.senders, v.senders) },
 		func() (step, error) { return t.remotes.diff(h.remotes, v.remotes) },
@@ -167,6 +169,8 @@ type tables struct {
 	ilm        table[uint32, layout.Target]
 	vnis       table[uint32, layout.Target]
 	identities table[layout.IdentityKey, layout.Identity]
+	nats       table[uint32, layout.NAT] // by vif id
+	floatings  table[layout.FloatingKey, layout.Floating]
 	allows     table[layout.AllowKey, layout.Allow]
 }
 
@@ -191,6 +195,8 @@ func (d *Datapath) tables() tables {
 		ilm:        table[uint32, layout.Target]{"ilm", m.Ilm, true},
 		vnis:       table[uint32, layout.Target]{"vnis", m.Vnis, false},
 		identities: table[layout.IdentityKey, layout.Identity]{"identities", m.Identities, false},
+		nats:       table[uint32, layout.NAT]{"nats", m.Nats, false},
+		floatings:  table[layout.FloatingKey, layout.Floating]{"floatings", m.Floatings, false},
 		allows:     table[layout.AllowKey, layout.Allow]{"allows", m.Allows, false},
 	}
 }
@@ -215,6 +221,8 @@ type values struct {
 	ilm        map[uint32]layout.Target
 	vnis       map[uint32]layout.Target
 	identities map[layout.IdentityKey]layout.Identity
+	nats       map[uint32]layout.NAT
+	floatings  map[layout.FloatingKey]layout.Floating
 	allows     map[layout.AllowKey]layout.Allow
 }
 
@@ -232,7 +240,7 @@ func encode(f fib.Tables) (v values, err error) {
 		members: map[layout.MemberKey]layout.Member{}, vrfs: copyOf(f.VRFs),
 		moreRules: map[layout.RulesKey]layout.RuleChunk{}, policies: map[uint32]layout.Policy{}, policyGen: map[uint32]uint32{}, vifs: copyOf(f.Vifs),
 		bridge: copyOf(f.Bridge), remotes: copyOf(f.Remotes), senders: copyOf(f.Senders),
-		ilm: copyOf(f.ILM), vnis: copyOf(f.VNIs),
+		ilm: copyOf(f.ILM), vnis: copyOf(f.VNIs), nats: copyOf(f.NATs), floatings: copyOf(f.Floatings),
 	}
 	v.settings[0] = f.Settings
 	v.sets(f.Sets)
@@ -330,6 +338,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		Vifs: map[uint32]layout.Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
 		Routes: map[fib.RouteKey]layout.Route{}, Bridge: map[layout.BridgeKey]layout.BridgeEntry{},
 		ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{},
+		NATs: map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{},
 		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
 	t := d.tables()
@@ -361,6 +370,10 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		},
 		func() error {
 			return t.senders.each(func(k layout.SenderKey, v layout.Sender) { f.Senders[k] = v })
+		},
+		func() error { return t.nats.each(func(id uint32, v layout.NAT) { f.NATs[id] = v }) },
+		func() error {
+			return t.floatings.each(func(k layout.FloatingKey, v layout.Floating) { f.Floatings[k] = v })
 		},
 		func() error { return t.ilm.each(func(l uint32, v layout.Target) { f.ILM[l] = v }) },
 		func() error { return t.vnis.each(func(l uint32, v layout.Target) { f.VNIs[l] = v }) },

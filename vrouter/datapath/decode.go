@@ -9,7 +9,7 @@ func decodeNexthop(v layout.Nexthop) fib.Nexthop {
 	f := fib.Nexthop{
 		Type: fib.NexthopType(v.Type), VRF: v.VRF, Vif: v.Vif, Oif: v.Oif, MTU: v.MTU, Remote: v.Remote, Fallback: v.Fallback,
 		DMAC: v.DMAC, SMAC: v.SMAC, Port: layout.Network16(v.Port), Encapsulation: layout.Encapsulations[min(int(v.Encap), len(layout.Encapsulations)-1)],
-		Multicast: v.Flags&layout.NexthopMulticast != 0, DF: v.Flags&layout.NexthopDF != 0, Peer: v.Flags&layout.NexthopPeer != 0, Cut: v.Flags&layout.NexthopCut != 0,
+		Multicast: v.Flags&layout.NexthopMulticast != 0, DF: v.Flags&layout.NexthopDF != 0, Peer: v.Flags&layout.NexthopPeer != 0, Cut: v.Flags&layout.NexthopCut != 0, NAT: v.Flags&layout.NexthopNAT != 0,
 	}
 	for _, p := range v.Path[:min(v.Paths, layout.MaxPaths)] {
 		f.Paths = append(f.Paths, fib.Path{Source: p.Source.Addr(), Destination: p.Destination.Addr(), Gateway: p.Gateway.Addr(), Oif: p.Oif, Locators: p.Locators})

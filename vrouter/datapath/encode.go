@@ -14,7 +14,7 @@ func encodeNexthop(id uint32, f fib.Nexthop) (v layout.Nexthop, err error) {
 	v.Fallback = f.Fallback
 	v.DMAC, v.SMAC, v.Port = f.DMAC, f.SMAC, layout.Network16(f.Port)
 	v.Encap = layout.Number(f.Encapsulation)
-	v.Flags = layout.If[uint8](f.Multicast, layout.NexthopMulticast) | layout.If[uint8](f.DF, layout.NexthopDF) | layout.If[uint8](f.Peer, layout.NexthopPeer) | layout.If[uint8](f.Cut, layout.NexthopCut)
+	v.Flags = layout.If[uint8](f.Multicast, layout.NexthopMulticast) | layout.If[uint8](f.DF, layout.NexthopDF) | layout.If[uint8](f.Peer, layout.NexthopPeer) | layout.If[uint8](f.Cut, layout.NexthopCut) | layout.If[uint8](f.NAT, layout.NexthopNAT)
 	if len(f.Members) > layout.MaxMembers {
 		return v, fmt.Errorf("nexthop %d (%s): %d members, at most %d", id, f.Name, len(f.Members), layout.MaxMembers)
 	}

@@ -15,7 +15,7 @@ import (
 var pinned = map[string]bool{
 	"settings": true, "vifs": true, "vrfs": true, "nexthop_entries": true, "nexthops": true, "members": true, "hosts4": true, "hosts6": true,
 	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "senders": true, "learned_mtus": true,
-	"policies": true, "more_rules": true, "policy_generations": true, "services": true, "backends": true, "service_ranges": true, "affinities": true, "flows": true, "fragments": true, "vif_stats": true, "vrf_stats": true, "drops": true,
+	"policies": true, "more_rules": true, "policy_generations": true, "services": true, "backends": true, "service_ranges": true, "nats": true, "floatings": true, "affinities": true, "flows": true, "fragments": true, "vif_stats": true, "vrf_stats": true, "drops": true,
 	"fallbacks": true,
 	"outcomes":  true, "drop_log": true,
 	"vif_flows_begun": true, "vif_flows_ended": true, "vrf_flows_begun": true, "vrf_flows_ended": true,

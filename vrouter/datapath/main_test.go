@@ -169,10 +169,11 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 			{VRF: 1, MAC: macA}: {Nexthop: nhVif}, {VRF: 1, MAC: macC}: {Nexthop: nhVif2},
 			{VRF: 1, MAC: macB}: {Nexthop: nhTunnelEthernet, Label: ethernet},
 		},
-		ILM:      map[uint32]layout.Target{18: {Nexthop: nhVRF}, 19: {Nexthop: nhL2, Ethernet: 1}},
-		VNIs:     map[uint32]layout.Target{1001: {Nexthop: nhL2, Ethernet: 1}},
-		Remotes:  map[layout.Address]layout.Remote{layout.AddressOf(far): peer, layout.AddressOf(far6): peer},
-		Senders:  map[layout.SenderKey]layout.Sender{},
+		ILM:     map[uint32]layout.Target{18: {Nexthop: nhVRF}, 19: {Nexthop: nhL2, Ethernet: 1}},
+		VNIs:    map[uint32]layout.Target{1001: {Nexthop: nhL2, Ethernet: 1}},
+		Remotes: map[layout.Address]layout.Remote{layout.AddressOf(far): peer, layout.AddressOf(far6): peer},
+		Senders: map[layout.SenderKey]layout.Sender{},
+		NATs:    map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{},
 		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
 }

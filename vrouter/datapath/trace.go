@@ -33,6 +33,7 @@ const (
 	TraceTranslated // Value 0: the source address; 1: the destination address
 	TraceFallback   // ID: nexthop for a packet that cannot be translated
 	TraceService    // Address: the service; ID: its number; Value: its backends
+	TraceNAT        // Address: in place of the workload's, or the workload's; ID: the port
 )
 
 // TraceStep is one lookup or decision of the program, as it made it.

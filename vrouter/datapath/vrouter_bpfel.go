@@ -25,6 +25,7 @@ const (
 	vrouterMapDrops             = "drops"
 	vrouterMapEgressBuckets     = "egress_buckets"
 	vrouterMapFallbacks         = "fallbacks"
+	vrouterMapFloatings         = "floatings"
 	vrouterMapFlows             = "flows"
 	vrouterMapFragments         = "fragments"
 	vrouterMapHosts4            = "hosts4"
@@ -38,6 +39,7 @@ const (
 	vrouterMapLpm6              = "lpm6"
 	vrouterMapMembers           = "members"
 	vrouterMapMoreRules         = "more_rules"
+	vrouterMapNats              = "nats"
 	vrouterMapNexthopEntries    = "nexthop_entries"
 	vrouterMapNexthops          = "nexthops"
 	vrouterMapOutcomes          = "outcomes"
@@ -137,6 +139,7 @@ type vrouterMapSpecs struct {
 	Drops             *ebpf.MapSpec `ebpf:"drops"`
 	EgressBuckets     *ebpf.MapSpec `ebpf:"egress_buckets"`
 	Fallbacks         *ebpf.MapSpec `ebpf:"fallbacks"`
+	Floatings         *ebpf.MapSpec `ebpf:"floatings"`
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
@@ -150,6 +153,7 @@ type vrouterMapSpecs struct {
 	Lpm6              *ebpf.MapSpec `ebpf:"lpm6"`
 	Members           *ebpf.MapSpec `ebpf:"members"`
 	MoreRules         *ebpf.MapSpec `ebpf:"more_rules"`
+	Nats              *ebpf.MapSpec `ebpf:"nats"`
 	NexthopEntries    *ebpf.MapSpec `ebpf:"nexthop_entries"`
 	Nexthops          *ebpf.MapSpec `ebpf:"nexthops"`
 	Outcomes          *ebpf.MapSpec `ebpf:"outcomes"`
@@ -217,6 +221,7 @@ type vrouterMaps struct {
 	Drops             *ebpf.Map `ebpf:"drops"`
 	EgressBuckets     *ebpf.Map `ebpf:"egress_buckets"`
 	Fallbacks         *ebpf.Map `ebpf:"fallbacks"`
+	Floatings         *ebpf.Map `ebpf:"floatings"`
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Hosts4            *ebpf.Map `ebpf:"hosts4"`
@@ -230,6 +235,7 @@ type vrouterMaps struct {
 	Lpm6              *ebpf.Map `ebpf:"lpm6"`
 	Members           *ebpf.Map `ebpf:"members"`
 	MoreRules         *ebpf.Map `ebpf:"more_rules"`
+	Nats              *ebpf.Map `ebpf:"nats"`
 	NexthopEntries    *ebpf.Map `ebpf:"nexthop_entries"`
 	Nexthops          *ebpf.Map `ebpf:"nexthops"`
 	Outcomes          *ebpf.Map `ebpf:"outcomes"`
@@ -267,6 +273,7 @@ func (m *vrouterMaps) Close() error {
 		m.Drops,
 		m.EgressBuckets,
 		m.Fallbacks,
+		m.Floatings,
 		m.Flows,
 		m.Fragments,
 		m.Hosts4,
@@ -280,6 +287,7 @@ func (m *vrouterMaps) Close() error {
 		m.Lpm6,
 		m.Members,
 		m.MoreRules,
+		m.Nats,
 		m.NexthopEntries,
 		m.Nexthops,
 		m.Outcomes,

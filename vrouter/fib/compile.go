@@ -114,7 +114,7 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 		t: Tables{
 			Vifs: map[uint32]layout.Vif{}, Ports: map[uint32]string{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]layout.Route{},
 			Bridge: map[layout.BridgeKey]layout.BridgeEntry{}, ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{},
-			Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{}, Policies: map[uint32]Policy{},
+			NATs: map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{}, Policies: map[uint32]Policy{},
 			Sets: Sets{Identities: map[RouteKey]Identity{}, Allows: map[Allow]bool{}},
 		},
 	}

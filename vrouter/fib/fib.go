@@ -24,7 +24,10 @@ type Tables struct {
 	Senders  map[layout.SenderKey]layout.Sender // additional sources that remotes may use; Routes and Bridge allow the others
 	Policies map[uint32]Policy                  // by vif id
 	Sets     Sets
-	Refused  []NetworkError // errors of networks, with Facts.Partial; not written to maps
+	// NATs are the node's addresses in the pools of networks, by id of the vif that connects the node.
+	NATs      map[uint32]layout.NAT
+	Floatings map[layout.FloatingKey]layout.Floating // in both directions
+	Refused   []NetworkError                         // errors of networks, with Facts.Partial; not written to maps
 }
 
 // Kinds of a Problem.
@@ -71,6 +74,7 @@ type Nexthop struct {
 	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
 	Cut           bool                // Tunnel over UDP and IPv6: to a gateway, which may refuse packets without a checksum; the kernel cuts superpackets
+	NAT           bool                // Encap: packets leave the network by the node, from an address of the pool
 	Fallback      uint32              // Tunnel with Translated or Direct: nexthop for packets that cannot be translated or restored; 0: none
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate

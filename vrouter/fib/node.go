@@ -2,6 +2,7 @@ package fib
 
 import (
 	"net/netip"
+	"slices"
 
 	"windtunnel/vrouter/layout"
 )
@@ -25,8 +26,13 @@ func (c *compiler) nodeRoutes() {
 			}
 		}
 		if id, connected := c.encaps[n.host.Name]; connected {
+			outside := c.nat(n, id)
 			for _, p := range everything {
-				c.addRoute(n, p, layout.Route{Nexthop: id})
+				way := layout.Route{Nexthop: id}
+				if slices.ContainsFunc(n.NATPool, func(pool netip.Prefix) bool { return pool.Addr().Is4() == p.Addr().Is4() }) {
+					way.Nexthop = outside
+				}
+				c.addRoute(n, p, way)
 			}
 		}
 	}
@@ -47,4 +53,37 @@ func (n *network) probes() (rules []layout.Rule) {
 		rules = append(rules, layout.Rule{Flags: layout.RuleAllow | layout.RuleAlways, LastPort: 65535}.With(netip.PrefixFrom(a, a.BitLen())))
 	}
 	return rules
+}
+
+// natPorts is the first of the ports that connections to the outside get; the last is 65535.
+const natPorts = 1024
+
+// nat adds the addresses of a network's pool that this node uses, and returns the nexthop of packets that leave the
+// network from them. host is the nexthop of other packets to the node.
+func (c *compiler) nat(n *network, host uint32) uint32 {
+	if len(n.NATPool) == 0 {
+		return host
+	}
+	out := c.t.Nexthops[host]
+	out.NAT = true
+	nat := layout.NAT{VRF: n.ID, FirstPort: natPorts, LastPort: 65535}
+	if a := n.Out(*n.host, netip.Addr.Is4); a.IsValid() {
+		nat.Address4 = layout.AddressOf(a)
+	}
+	if a := n.Out(*n.host, netip.Addr.Is6); a.IsValid() {
+		nat.Address6 = layout.AddressOf(a)
+	}
+	c.t.NATs[out.Vif] = nat
+	for i := range c.state.Ports {
+		p := &c.state.Ports[i]
+		if p.Network != n.Name || p == n.host || c.encaps[p.Name] == 0 {
+			continue
+		}
+		for _, a := range p.Floating {
+			inside, outside := layout.AddressOf(p.Inside(a)), layout.AddressOf(a)
+			c.t.Floatings[layout.FloatingKey{Vif: out.Vif, Address: inside}] = layout.Floating{Other: outside}
+			c.t.Floatings[layout.FloatingKey{Vif: out.Vif, Address: outside}] = layout.Floating{Other: inside}
+		}
+	}
+	return c.nexthop("outside "+n.Name, out)
 }

@@ -160,3 +160,43 @@ func TestGroupsRestrictWorkloadsButNotTheirNode(t *testing.T) {
 		t.Errorf("over the limit: %+v, want %+v", got, want)
 	}
 }
+
+func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
+	s := accessed()
+	s.Networks[0].NATPool = []netip.Prefix{prefix("203.0.113.0/28")}
+	for i := range s.Ports {
+		switch p := &s.Ports[i]; {
+		case p.Attach.Host && p.Node == "a":
+			p.Floating = addrs("203.0.113.1")
+		case p.Attach.Host:
+			p.Floating = addrs("203.0.113.2")
+		case p.Node == "a":
+			p.Floating = addrs("203.0.113.9")
+		default:
+			p.Floating = addrs("203.0.113.10")
+		}
+	}
+	tables, warnings := compiled(t, s, nil)
+	if len(warnings) > 0 {
+		t.Errorf("warnings %v, want none", warnings)
+	}
+	outside, out := tables.named("outside red")
+	host, plain := tables.named("port host-a")
+	if !out.NAT || plain.NAT || out.Vif != plain.Vif || out.Vif == 0 {
+		t.Errorf("the nexthops %+v and %+v, want one vif, and NAT for the first", out, plain)
+	}
+	for to, want := range map[string]uint32{"0.0.0.0/0": outside, "::/0": host /* no IPv6 in the pool */, "10.1.1.0/32": host} {
+		if got := tables.Routes[RouteKey{VRF: 7, Prefix: prefix(to)}]; got.Nexthop != want {
+			t.Errorf("the route to %s is %+v, want nexthop %d", to, got, want)
+		}
+	}
+	want := layout.NAT{VRF: 7, FirstPort: 1024, LastPort: 65535, Address4: layout.AddressOf(addrs("203.0.113.1")[0])}
+	if got := tables.NATs[out.Vif]; got != want || len(tables.NATs) != 1 {
+		t.Errorf("the node's addresses are %+v, want %+v", tables.NATs, want)
+	}
+	floating := layout.AddressOf(addrs("203.0.113.9")[0])
+	inside := tables.Floatings[layout.FloatingKey{Vif: out.Vif, Address: floating}].Other
+	if back := tables.Floatings[layout.FloatingKey{Vif: out.Vif, Address: inside}].Other; len(tables.Floatings) != 2 || back != floating {
+		t.Errorf("floating addresses %+v, want that of this node's port in both directions", tables.Floatings)
+	}
+}

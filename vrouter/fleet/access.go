@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	"windtunnel/vrouter/model"
@@ -9,28 +10,47 @@ import (
 
 // Access compares the ports that connect a node to its networks with the networks' node_access.
 // It returns the ports that the node's agent must add, and the names of those that it must
-// delete. A node needs such a port while it has another port of the network.
+// delete. A node needs such a port while it has another port of the network. After a change of the network's pool, the
+// port is deleted, and then added with another address of the pool.
 func (v *View) Access(node string) (add []model.PortRequest, remove []string) {
 	for _, network := range slices.Sorted(maps.Keys(v.hosts[node])) {
-		workload, others, own := false, false, ""
+		workload, others, outdated, own := false, false, false, ""
+		n := v.networks[network]
 		for _, p := range v.membersOn(network, node) {
 			switch {
 			case p.Origin == model.NodeAccess:
 				own = p.Name
+				outdated = !v.hasItsPool(n, *p)
 			case p.Attach.Host:
 				others = true
 			default:
 				workload = true
 			}
 		}
-		switch wanted := v.networks[network].NodeAccess && workload && !others; {
+		switch wanted := n.NodeAccess && workload && !others; {
 		case wanted && own == "":
 			add = append(add, model.PortRequest{Port: model.Port{
 				Name: model.NodePort(node, network), Network: network, Node: node, Attach: model.Attachment{Host: true}, Origin: model.NodeAccess,
 			}})
-		case !wanted && own != "":
+		case !wanted && own != "", outdated:
 			remove = append(remove, own)
 		}
 	}
 	return add, remove
+}
+
+// hasItsPool reports whether the port that connects a node has an address of each family of the network's pool, and no
+// other. It may lack one while the pool has no free address.
+func (v *View) hasItsPool(n model.Network, p model.Port) bool {
+	for _, a := range p.Floating {
+		if !n.InPool(a) {
+			return false
+		}
+	}
+	for _, a := range v.freeFloating(n, choice{}) {
+		if !n.Out(p, func(b netip.Addr) bool { return a.Is4() == b.Is4() }).IsValid() {
+			return false
+		}
+	}
+	return true
 }

@@ -232,7 +232,7 @@ func (v *View) portDeletions(w desired) (steps []step) {
 	var stale []string
 	for name, current := range v.ports {
 		p := w.ports[name]
-		if !w.kept[name] && (p == nil || p.Node != current.Node || p.Network != current.Network || p.MAC != current.MAC || !slices.Equal(p.IPs, current.IPs)) {
+		if !w.kept[name] && (p == nil || p.Node != current.Node || p.Network != current.Network || p.MAC != current.MAC || !slices.Equal(p.Addresses(), current.Addresses())) {
 			stale = append(stale, name)
 		}
 	}

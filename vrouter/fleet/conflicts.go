@@ -71,7 +71,7 @@ func (v *View) conflicts(p model.Port) (names []string, conflict string) {
 	if o := v.macs[p.Network][p.MAC]; o != nil {
 		add(o.Name, "the MAC "+p.MAC.String())
 	}
-	for _, a := range p.IPs {
+	for _, a := range p.Addresses() {
 		if o := v.owners[p.Network][a]; o != nil {
 			add(o.Name, "the address "+a.String())
 		}

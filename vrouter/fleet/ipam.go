@@ -24,6 +24,9 @@ func (v *View) complete(n model.Network, r model.PortRequest, how choice) (model
 		}
 		p.IPs = ips
 	}
+	if p.Attach.Host && len(p.Floating) == 0 {
+		p.Floating = v.freeFloating(n, how)
+	}
 	if p.Name == "" {
 		p.Name = model.PortName(p, func(name string) bool { return v.ports[name] != nil })
 	}
@@ -173,4 +176,20 @@ func (v *View) fullBlock(network string, a netip.Addr) netip.Prefix {
 		}
 	}
 	return netip.Prefix{}
+}
+
+// freeFloating returns a free address of each family of a network's pool, as far as there are any.
+func (v *View) freeFloating(n model.Network, how choice) (all []netip.Addr) {
+	for _, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
+		var pools []model.Range
+		for _, p := range n.NATPool {
+			if family(p.Addr()) {
+				pools = append(pools, model.RangeOf(p))
+			}
+		}
+		if a, ok := v.free(n, pools, max(1, how.spread), func(a netip.Addr) bool { return how.claimed[a] }); ok {
+			all = append(all, a)
+		}
+	}
+	return all
 }

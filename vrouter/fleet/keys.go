@@ -100,7 +100,7 @@ func appendPortKey(b []byte, p *model.Port) []byte {
 	for _, part := range []string{inPorts, p.Node, "/", p.Network, "/", p.Name, "/", p.MAC.String()} {
 		b = append(b, part...)
 	}
-	for _, a := range p.IPs {
+	for _, a := range p.Addresses() {
 		b = a.AppendTo(append(b, ','))
 	}
 	return b

@@ -126,7 +126,7 @@ func (v *View) nearNode(node model.Node) *neighbours {
 		n.nodes[name] = true
 	}
 	for name, network := range v.networks {
-		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { _, is := network.Subnet(a); return is }) {
+		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { _, is := network.Subnet(a); return is || network.InPool(a) }) {
 			n.addNetwork(name)
 		}
 	}
@@ -151,13 +151,13 @@ func (v *View) locatorOf(n model.Node) netip.Prefix {
 func (v *View) nearNetwork(network model.Network) *neighbours {
 	n := v.neighbours()
 	for name, o := range v.networks {
-		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || (o.Tenant == network.Tenant || o.NodeAccess && network.NodeAccess) && overlap(o, network) {
+		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || (o.Tenant == network.Tenant || o.NodeAccess && network.NodeAccess) && overlap(o, network) || len(o.NATPool)+len(network.NATPool) > 0 {
 			n.addNetwork(name)
 		}
 	}
 	n.addPolicies(network.Policies)
 	for name, node := range v.nodes {
-		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { _, is := network.Subnet(a); return is }) {
+		if slices.ContainsFunc(node.Underlay, func(a netip.Addr) bool { _, is := network.Subnet(a); return is || network.InPool(a) }) {
 			n.nodes[name] = true
 		}
 	}
@@ -239,7 +239,7 @@ func (v *View) nearPort(p model.Port, replaced []model.Port) *neighbours {
 	n.addPolicies(p.Policies)
 	n.nodes[p.Node] = true
 	n.addPort(v.macs[p.Network][p.MAC].name())
-	for _, a := range p.IPs {
+	for _, a := range p.Addresses() {
 		n.addHolder(p.Network, netip.PrefixFrom(a, a.BitLen()))
 	}
 	for network := range v.hosts[p.Node] {

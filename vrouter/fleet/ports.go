@@ -14,12 +14,12 @@ import (
 func (f *Fleet) AddPort(ctx context.Context, r model.PortRequest) (port model.Port, isNew bool, err error) {
 	defer f.first(place{r.Node, r.Network})()
 	attempt := 0
-	release := func() { f.claims.release(r.Network, port.IPs) }
+	release := func() { f.claims.release(r.Network, port.Addresses()) }
 	err = f.Change(ctx, Need{Networks: []string{r.Network}, Nodes: []string{r.Node}}, func(v *View) (c store.Commit, err error) {
 		release()
 		f.claims.choose(r.Network, func(claimed map[netip.Addr]bool) []netip.Addr {
 			port, c, err = v.addPort(r, choice{candidates(attempt), claimed})
-			return port.IPs
+			return port.Addresses()
 		})
 		isNew = len(c.Put) > 0
 		attempt++
@@ -112,6 +112,9 @@ func matches(current, wanted model.Port, r model.PortRequest) bool {
 	if len(r.IPs) == 0 {
 		wanted.IPs = current.IPs
 	}
+	if wanted.Attach.Host && len(r.Floating) == 0 {
+		wanted.Floating = current.Floating
+	}
 	if r.MAC.IsZero() {
 		wanted.MAC = current.MAC
 	}
@@ -147,7 +150,7 @@ func (d *draft) claim(p model.Port) *draft {
 // name's.
 func uniqueKeys(p model.Port) []string {
 	keys := []string{inNames + p.Name, macKey(p.Network, p.MAC)}
-	for _, a := range p.IPs {
+	for _, a := range p.Addresses() {
 		keys = append(keys, addressKey(p.Network, a))
 	}
 	return keys
@@ -194,7 +197,7 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if made.Equal(is.Port) {
 			return store.Commit{}, nil
 		}
-		if made.Name != is.Name || made.Network != is.Network || made.MAC != is.MAC || !slices.Equal(made.IPs, is.IPs) {
+		if made.Name != is.Name || made.Network != is.Network || made.MAC != is.MAC || !slices.Equal(made.Addresses(), is.Addresses()) {
 			return store.Commit{}, refuse(Invalid, "port %q: its name, network and addresses cannot change; delete it and add another", name)
 		}
 		if err := v.fits(made); err != nil {

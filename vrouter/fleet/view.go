@@ -294,8 +294,8 @@ func (v *View) keepPort(key string, p *storedPort) error {
 	if !hasKey(&p.Port, key) || portOfKey(key) != p.Name {
 		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, portKey(p.Port))
 	}
-	if len(p.IPs) > maxPortIPs {
-		return fmt.Errorf("port %q has %d addresses, at most %d are allowed", p.Name, len(p.IPs), maxPortIPs)
+	if len(p.IPs) > maxPortIPs || len(p.Floating) > model.MaxFloating {
+		return fmt.Errorf("port %q has %d addresses and %d floating addresses, at most %d and %d are allowed", p.Name, len(p.IPs), len(p.Floating), maxPortIPs, model.MaxFloating)
 	}
 	if created, is := v.listed[p.Network][p.Node]; !is || p.created < created {
 		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, placeOf(p.Port).key())
@@ -320,7 +320,7 @@ func (v *View) insertPort(p *storedPort, t *Touched) {
 		inner(v.users, policy)[p.Name] = true
 	}
 	inner(v.macs, p.Network)[p.MAC] = p
-	for _, a := range p.IPs {
+	for _, a := range p.Addresses() {
 		v.own(p.Network, a, p)
 	}
 	t.network(p.Network)
@@ -403,7 +403,7 @@ func (v *View) dropPort(name string, t *Touched) {
 		}
 	}
 	delete(v.macs[p.Network], p.MAC)
-	for _, a := range p.IPs {
+	for _, a := range p.Addresses() {
 		v.own(p.Network, a, nil)
 	}
 	if v.hosts[p.Node][p.Network]--; v.hosts[p.Node][p.Network] == 0 {

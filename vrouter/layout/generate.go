@@ -15,7 +15,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-var initialisms = map[string]string{"id": "ID", "vrf": "VRF", "mac": "MAC", "dmac": "DMAC", "smac": "SMAC", "mtu": "MTU", "vxlan": "VXLAN", "tcp": "TCP"}
+var initialisms = map[string]string{"id": "ID", "vrf": "VRF", "mac": "MAC", "dmac": "DMAC", "smac": "SMAC", "mtu": "MTU", "vxlan": "VXLAN", "tcp": "TCP", "nat": "NAT"}
 
 // identifier returns the Go name of a C name: next_hop_id is NextHopID.
 func identifier(c string) string {

@@ -400,3 +400,23 @@ type Affinity struct {
 	Pad     uint32
 	SeenNs  uint64
 }
+
+type NAT struct {
+	_         structs.HostLayout
+	Address4  Address
+	Address6  Address
+	VRF       uint32
+	FirstPort uint16
+	LastPort  uint16
+}
+
+type FloatingKey struct {
+	_       structs.HostLayout
+	Vif     uint32
+	Address Address
+}
+
+type Floating struct {
+	_     structs.HostLayout
+	Other Address
+}

@@ -26,6 +26,7 @@ const (
 	NexthopServices  = 1 << 4
 	NexthopChecksum  = 1 << 5
 	NexthopCut       = 1 << 6
+	NexthopNAT       = 1 << 7
 
 	RouteMAC = 1 << 0
 

@@ -81,6 +81,9 @@ type Network struct {
 	// NodeAccess connects each node that has ports of the network (Attachment.Host). Packets to
 	// addresses outside the subnets go to the kernel of the sender's node.
 	NodeAccess bool `yaml:"node_access" json:"node_access,omitempty"`
+	// NATPool are prefixes of which each such node has an address of each family: packets that leave the
+	// network have it as their source. Port.Floating are addresses of the pool, too.
+	NATPool []netip.Prefix `yaml:"nat_pool" json:"nat_pool,omitempty"`
 	// Import and Export are the route targets of the routes that the network takes, and of its own
 	// routes. RD distinguishes its routes in BGP.
 	Import []RouteTarget      `yaml:"import" json:"import,omitempty"`
@@ -107,11 +110,14 @@ type Attachment struct {
 
 // Port is a workload's attachment to a network, on one node.
 type Port struct {
-	Name     string       `yaml:"name" json:"name"`
-	Network  string       `yaml:"network" json:"network"`
-	Node     string       `yaml:"node" json:"node"`
-	MAC      MAC          `yaml:"mac" json:"mac"`
-	IPs      []netip.Addr `yaml:"ips" json:"ips,omitempty"`
+	Name    string       `yaml:"name" json:"name"`
+	Network string       `yaml:"network" json:"network"`
+	Node    string       `yaml:"node" json:"node"`
+	MAC     MAC          `yaml:"mac" json:"mac"`
+	IPs     []netip.Addr `yaml:"ips" json:"ips,omitempty"`
+	// Floating are addresses of the network's pool, at most one of a family, that stand for the port's outside
+	// the network. All ports of a node share those of its port with Attachment.Host.
+	Floating []netip.Addr `yaml:"floating" json:"floating,omitempty"`
 	Attach   Attachment   `yaml:"attach" json:"attach"`
 	Policies []string     `yaml:"policies" json:"policies,omitempty"` // checked before the network's
 	// AllowSources are prefixes that the workload may send from in addition to its

@@ -258,6 +258,7 @@ func (v *validation) checkNetworks() {
 		v.checkSubnets(n)
 		v.checkRanges(n)
 		v.checkTargets(n)
+		v.checkPool(n)
 		v.checkPolicyNames("network", n.Name, n.Policies)
 	}
 }
@@ -405,6 +406,7 @@ func (v *validation) checkPorts() {
 		}
 		v.checkMAC(p)
 		v.checkAddresses(p, n)
+		v.checkFloating(p, n)
 		v.checkAttachment(p, points)
 		if p.Attach.Host && n.NodeAccess && p.Attach.Interface != "" {
 			v.fail("port", p.Name, "attach: the agent names the node's device of a network with node_access; remove interface %q", p.Attach.Interface)

@@ -34,6 +34,8 @@ var accessFamilies = []accessFamily{
 //   - Packets from the subnets to other addresses get the node's address. So do packets that the node
 //     has sent back into their subnet, such as those to a NodePort: else the replies would go
 //     directly to the sender, from another address.
+//   - The kernel does not track connections of addresses in the pools, which the eBPF programs
+//     translate. It forwards their packets.
 //   - Packets from workloads to 127.0.0.0/8 are dropped. The kernel drops them, too, unless the
 //     sysctl route_localnet is set, as the CNI plugin portmap does.
 //   - Packets from outside with a source in the subnets are dropped: policies would take them for
@@ -44,7 +46,7 @@ var accessFamilies = []accessFamily{
 //     translated addresses pass, such as those of services and mapped ports.
 //   - The node sends no redirects into the networks. A sysctl of a device cannot turn them off
 //     while the sysctl of all devices has them on.
-func (f accessFamily) chains(subnets []netip.Prefix) []accessChain {
+func (f accessFamily) chains(subnets, pools []netip.Prefix) []accessChain {
 	const devices = ownPrefix + "+"
 	var masquerade []string
 	from := []string{"-i lo -j RETURN", "-i " + devices + " -j RETURN"}
@@ -56,26 +58,31 @@ func (f accessFamily) chains(subnets []netip.Prefix) []accessChain {
 		masquerade = append(masquerade, fmt.Sprintf("-s %s ! -o %s -j MASQUERADE", s.Masked(), devices),
 			fmt.Sprintf("-s %s -d %[1]s -o %s -m conntrack --ctstate DNAT -j MASQUERADE", s.Masked(), devices))
 	}
+	var untracked, accept []string
+	for _, p := range pools {
+		untracked = append(untracked, fmt.Sprintf("-s %s -i %s -j CT --notrack", p, devices), fmt.Sprintf("-d %s ! -i %s -j CT --notrack", p, devices))
+		accept = append(accept, fmt.Sprintf("-d %s -o %s -j ACCEPT", p, devices))
+	}
 	return []accessChain{
-		{"raw", "PREROUTING", "VROUTER-PREROUTING", from},
+		{"raw", "PREROUTING", "VROUTER-PREROUTING", append(untracked, from...)},
 		{"nat", "POSTROUTING", "VROUTER-POSTROUTING", masquerade},
-		{"filter", "FORWARD", "VROUTER-FORWARD", []string{
-			"-i " + devices + " -o " + devices + " -m conntrack ! --ctstate DNAT -j DROP",
-			"-i " + devices + " -j ACCEPT",
-			"-o " + devices + " -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT",
-		}},
+		{"filter", "FORWARD", "VROUTER-FORWARD", append(accept,
+			"-i "+devices+" -o "+devices+" -m conntrack ! --ctstate DNAT -j DROP",
+			"-i "+devices+" -j ACCEPT",
+			"-o "+devices+" -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT",
+		)},
 		{"filter", "OUTPUT", "VROUTER-OUTPUT", []string{"-o " + devices + " " + f.redirect + " -j DROP"}},
 	}
 }
 
 // KeepAccess makes the node forward and masquerade packets from the subnets of networks with
-// node_access. With no subnets, it removes its chains, and turns off the forwarding that it has
-// turned on. changed reports whether something differed.
-func KeepAccess(s *Space, c config.Config, subnets []netip.Prefix) (changed bool, err error) {
+// node_access, and forward those of their pools. With no subnets, it removes its chains, and turns
+// off the forwarding that it has turned on. changed reports whether something differed.
+func KeepAccess(s *Space, c config.Config, want Access) (changed bool, err error) {
 	path := filepath.Join(c.NodeDir(), "access")
 	text, err := os.ReadFile(path)
 	none := errors.Is(err, fs.ErrNotExist)
-	if none && len(subnets) == 0 {
+	if none && len(want.Subnets) == 0 {
 		return false, nil
 	}
 	if err == nil || none {
@@ -86,26 +93,27 @@ func KeepAccess(s *Space, c config.Config, subnets []netip.Prefix) (changed bool
 			}
 			var errs []error
 			for _, f := range accessFamilies {
-				own := slices.DeleteFunc(slices.Clone(subnets), func(p netip.Prefix) bool { return !f.is(p.Addr()) })
-				did, err := f.keep(s, own, &note)
+				other := func(p netip.Prefix) bool { return !f.is(p.Addr()) }
+				did, err := f.keep(s, slices.DeleteFunc(slices.Clone(want.Subnets), other), slices.DeleteFunc(slices.Clone(want.Pools), other), &note)
 				changed = changed || did
 				errs = append(errs, err)
 			}
 			return errors.Join(errs...)
 		})
 	}
-	if err == nil && len(subnets) == 0 {
+	if err == nil && len(want.Subnets) == 0 {
 		err = os.Remove(path)
 	}
 	if err != nil {
 		err = fmt.Errorf("node_access: %w", err)
 	}
-	return changed, err
+	did, routes := want.keepRoutes(s)
+	return changed || did, errors.Join(err, routes)
 }
 
 // RemoveAccess removes what KeepAccess has added.
 func RemoveAccess(s *Space, c config.Config) error {
-	_, err := KeepAccess(s, c, nil)
+	_, err := KeepAccess(s, c, Access{})
 	return err
 }
 
@@ -126,7 +134,7 @@ func (n *accessNote) write() error {
 
 // keep turns on forwarding of one IP version and writes its chains, if they differ from what is
 // wanted.
-func (f accessFamily) keep(s *Space, subnets []netip.Prefix, note *accessNote) (changed bool, err error) {
+func (f accessFamily) keep(s *Space, subnets, pools []netip.Prefix, note *accessNote) (changed bool, err error) {
 	last, noted := note.noted[f.name]
 	if len(subnets) == 0 {
 		if !noted {
@@ -164,7 +172,7 @@ func (f accessFamily) keep(s *Space, subnets []netip.Prefix, note *accessNote) (
 	if err != nil {
 		return changed, fmt.Errorf("set %s: %w", f.forwarding, err)
 	}
-	did, err := f.keepChains(subnets)
+	did, err := f.keepChains(subnets, pools)
 	return changed || did, err
 }
 

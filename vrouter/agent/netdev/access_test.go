@@ -54,7 +54,7 @@ func (b *accessBed) keep(changes bool, processes int, subnets ...string) {
 	for _, s := range subnets {
 		all = append(all, netip.MustParsePrefix(s))
 	}
-	changed, err := KeepAccess(b.space, b.conf, all)
+	changed, err := KeepAccess(b.space, b.conf, Access{Subnets: all})
 	b.must(err)
 	count, err := os.ReadFile(b.count)
 	b.must(err)

@@ -38,8 +38,8 @@ func (f accessFamily) restore(chains []accessChain, commands func(accessChain) [
 }
 
 // keepChains writes the chains if they differ.
-func (f accessFamily) keepChains(subnets []netip.Prefix) (changed bool, err error) {
-	chains := f.chains(subnets)
+func (f accessFamily) keepChains(subnets, pools []netip.Prefix) (changed bool, err error) {
+	chains := f.chains(subnets, pools)
 	// A missing chain is an error. Any other error occurs again when the chains are written.
 	has, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from, "-S " + c.name} })
 	if err == nil && !slices.ContainsFunc(chains, func(c accessChain) bool { return !c.isIn(has) }) {
@@ -64,7 +64,7 @@ func (f accessFamily) keepChains(subnets []netip.Prefix) (changed bool, err erro
 
 // removeChains removes the chains, and all jumps to them.
 func (f accessFamily) removeChains() error {
-	chains := f.chains(nil)
+	chains := f.chains(nil, nil)
 	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })
 	if err != nil {
 		return err

@@ -80,10 +80,10 @@ func (p *Pass) keepAccess() {
 	}
 	for _, port := range p.Want.Ports {
 		if n, _ := p.Want.Network(port.Network); port.Attach.Host && n.NodeAccess && p.Devices[port.Name] != nil {
-			p.access = append(p.access, n.Subnets...)
+			p.access.Add(n, port, p.Want.Ports)
 		}
 	}
-	if p.waits(theAccess) || last != nil && p.isPartial() && !last.failed(theAccess) && slices.Equal(last.access, p.access) {
+	if p.waits(theAccess) || last != nil && p.isPartial() && !last.failed(theAccess) && last.access.Equal(p.access) {
 		return
 	}
 	changed, err := netdev.KeepAccess(p.r.space, p.r.config, p.access)
@@ -91,7 +91,7 @@ func (p *Pass) keepAccess() {
 		p.fail(theAccess, err)
 		return
 	}
-	if changed && last != nil && p.cause != asked && slices.Equal(last.access, p.access) {
+	if changed && last != nil && p.cause != asked && last.access.Equal(p.access) {
 		p.mended = append(p.mended, "rules or sysctls of node_access differed")
 	}
 }

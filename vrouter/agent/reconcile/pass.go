@@ -49,7 +49,7 @@ type Pass struct {
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
 	gen      uint64
-	access   []netip.Prefix // subnets of the networks with node_access that this node is connected to
+	access   netdev.Access // of the networks with node_access that this node is connected to
 }
 
 // Unfit returns the reason why a port does not forward; nil: it forwards.

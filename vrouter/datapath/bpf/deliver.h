@@ -36,8 +36,11 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *
 			return verdict;
 		slow = 1; /* admit() has renewed one entry of the flow, and the other one needs that too */
 	}
-	if (nh->flags & NH_F_SERVICES && (slow || !from_service(skb, nh->vif)))
-		from_service_slowly(skb, nh->vif);
+	if (nh->flags & NH_F_SERVICES && (slow || !from_service(skb, nh->vif, nh->flags))) {
+		verdict = from_service_slowly(skb, nh->vif, nh->flags);
+		if (verdict < 0)
+			return verdict;
+	}
 	trace(TRACE_DELIVER, nh->vrf, nh->vif, nh->oif, 1);
 	count_vif(nh->vif, 1, segments(skb), skb->len);
 	if (routed) {

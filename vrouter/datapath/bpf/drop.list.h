@@ -50,3 +50,6 @@ DROP(UNTRANSLATABLE, "the addresses cannot be translated, and the nodes have no 
 DROP(OTHER_AGENT, "decapsulated or marked by the programs of another or an earlier agent, whose nonce differs")
 DROP(NO_BACKEND, "the service has no backend")
 DROP(SERVICE_CLASH, "each backend that was tried has another flow with the client's port")
+DROP(NAT_PORTS, "no free port of the node's address in the pool for a connection to this destination")
+DROP(NAT_UNKNOWN, "to the node's address in the pool, but of no connection that a workload began")
+DROP(NAT_PROTOCOL, "neither TCP, UDP, SCTP nor an ICMP request, from a workload without a floating address")

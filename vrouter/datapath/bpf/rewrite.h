@@ -9,10 +9,21 @@
 #define MOST_HEADERS 256 /* the offset of a transport header is below this power of 2 */
 #define BEHIND_IP_HEADER 1 /* the transport header follows an IP header without options */
 
-/* Returns the offset of the checksum in a transport header; 0: it does not have the addresses (SCTP). */
+static __always_inline int is_icmp_number(__u8 protocol)
+{
+	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
+}
+
+/* Returns the offset of the checksum in a transport header; 0: it has neither addresses nor ports (SCTP). */
 static __always_inline __u32 checksum_field(__u8 protocol)
 {
-	return protocol == IPPROTO_TCP ? 16 : protocol == IPPROTO_UDP ? 6 : 0;
+	return protocol == IPPROTO_TCP ? 16 : protocol == IPPROTO_UDP ? 6 : is_icmp_number(protocol) ? 2 : 0;
+}
+
+/* Returns the offset of the source or destination port, or of an ICMP identifier. */
+static __always_inline __u32 port_field(__u8 protocol, int destination)
+{
+	return is_icmp_number(protocol) ? 4 : destination ? 2 : 0;
 }
 
 /* Returns 1 if the translation of a flow replaces the source, and 0 if it replaces the destination. Without a branch,
@@ -112,11 +123,13 @@ __noinline int rewrite(struct __sk_buff *skb, const struct flow *f, __u32 at, __
 	if (at == BEHIND_IP_HEADER)
 		at = ETH_HLEN + (six ? sizeof(*ip6) : sizeof(*ip));
 	port = f->other_port;
-	if (bpf_skb_load_bytes(skb, at + (source ? 0 : 2), &old, 2) ||
-	    (old != port && bpf_skb_store_bytes(skb, at + (source ? 0 : 2), &port, 2, 0)))
+	source = port_field(protocol, !source);
+	if (bpf_skb_load_bytes(skb, at + source, &old, 2) || (old != port && bpf_skb_store_bytes(skb, at + source, &port, 2, 0)))
 		return -1;
 	if (!field)
 		return 0;
+	if (protocol == IPPROTO_ICMP)
+		difference = 0; /* its checksum does not include the addresses */
 	if (difference && bpf_l4_csum_replace(skb, at + field, 0, difference, BPF_F_PSEUDO_HDR | flags))
 		return -1;
 	/* The helper also changes the sum that a NIC has computed. Over an IPv6 packet that sum stays the same. */
@@ -128,7 +141,7 @@ __noinline int rewrite(struct __sk_buff *skb, const struct flow *f, __u32 at, __
 /*
  * Undoes the translation in the packet that an ICMP error quotes, so that its sender recognises it. icmp: offset of the
  * ICMP header, which has 8 bytes. p: the quoted packet; at p->at is its transport header, of which the error may have
- * only 8 bytes (RFC 792). outer: 1 if rewrite() replaces an address of the error, too. The sums are written directly: if the kernel must still write
+ * only 8 bytes (RFC 792). outer: 1 if rewrite() replaces an address of the error, too, which is the quoted packet's. The sums are written directly: if the kernel must still write
  * the checksum of the packet that became the error, bpf_l4_csum_replace() changes nothing. Returns 0 if that succeeds.
  * Global function: the verifier checks it once.
  */
@@ -159,7 +172,7 @@ __noinline int rewrite_quoted(struct __sk_buff *skb, const struct flow *f, const
 	error = data + icmp;
 	ip = (void *)(error + 1);
 	ip6 = (void *)ip;
-	port = data + at + 2 * source;
+	port = data + at + port_field(p->key.protocol, source);
 	check = data + at + field;
 	if ((void *)(ip + 1) > end || (void *)(port + 1) > end)
 		return -1;
@@ -184,7 +197,7 @@ __noinline int rewrite_quoted(struct __sk_buff *skb, const struct flow *f, const
 	sum = changed_sum(sum, old, *port);
 	if (field && (void *)(check + 1) <= end && *check) {
 		sum = changed_sum(sum, *check, 0);
-		*check = changed_sum(changed_sum(*check, 0, difference), old, *port);
+		*check = changed_sum(changed_sum(*check, 0, p->key.protocol == IPPROTO_ICMP ? 0 : difference), old, *port);
 		sum = changed_sum(sum, 0, *check);
 	}
 	error->checksum = sum;

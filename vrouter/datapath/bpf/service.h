@@ -16,29 +16,9 @@
 #pragma once
 
 #include "icmp.h"
-#include "known.h"
-#include "rewrite.h"
+#include "nat.h"
 
 #define BACKEND_TRIES 4
-
-/* The packet, and the entries that are made for it. They are not on the stack, which is almost full. */
-struct serving {
-	struct flow_packet p;
-	struct flow_key other; /* key of the second entry; of an ICMP error: its own key */
-	struct flow flow;
-	struct service_key service;
-	struct affinity_key client;
-	struct affinity affinity;
-};
-
-MAP(serving, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct serving, 1);
-
-static __always_inline struct serving *the_serving(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&serving, &zero);
-}
 
 static __always_inline int is_in_service_range(const struct address *a)
 {
@@ -52,12 +32,6 @@ static __always_inline int is_in_service_range(const struct address *a)
 	mask = (const void *)&r->mask;
 	return !(((x[0] & mask[0]) ^ from[0]) | ((x[1] & mask[1]) ^ from[1]) |
 		 ((x[2] & mask[2]) ^ from[2]) | ((x[3] & mask[3]) ^ from[3]));
-}
-
-/* Returns 1 if a packet of the flow without SYN, FIN and RST does not change the flow's state. */
-static __always_inline int is_steady(const struct flow *f, __u8 protocol)
-{
-	return is_fresh(f) && (protocol != IPPROTO_TCP || f->tcp & FLOW_TCP_ESTABLISHED);
 }
 
 struct backend_search {
@@ -97,55 +71,6 @@ static __always_inline struct service *service_of(struct serving *s)
 	s->service.port = s->p.key.remote_port;
 	s->service.protocol = s->p.key.protocol;
 	return bpf_map_lookup_elem(&services, &s->service);
-}
-
-/* The key of the other entry of a flow with a translation. */
-static __always_inline void other_key(struct flow_key *to, const struct flow_key *k, const struct flow *f)
-{
-	*to = *k;
-	if (f->translation == TO_ITSELF) {
-		to->local_port = f->other_port;
-		to->remote_port = k->local_port;
-	} else if (f->translation == FROM_ITSELF) {
-		to->local_port = k->remote_port;
-		to->remote_port = f->other_port;
-	} else {
-		to->remote = f->other;
-		to->remote_port = f->other_port;
-	}
-}
-
-/* Writes one entry. Returns 0 or a negative error. */
-static __noinline int write_entry(const struct flow_key *k, const struct flow *f, __u32 vrf, int old)
-{
-	__u32 vif = k->vif;
-	int err;
-
-	if (tracing)
-		return 0;
-	if (!old && !is_within_quota(vrf, vif))
-		return -EDQUOT;
-	err = bpf_map_update_elem(&flows, k, f, BPF_ANY);
-	if (!old && !err)
-		count_begun(vrf, vif);
-	return err;
-}
-
-/* Writes the second entry of a flow with a service. The flow's first entry is in s->flow, which becomes the second.
- * Returns 0 or a negative error. */
-static __always_inline int write_second(struct serving *s, __u32 vrf, int old)
-{
-	s->flow.translation++;
-	s->flow.other = s->p.key.remote;
-	s->flow.other_port = s->p.key.remote_port;
-	return write_entry(&s->other, &s->flow, vrf, old);
-}
-
-/* Returns the drop reason, negative, for an error of a translation's entries. */
-static __always_inline int refused(int err)
-{
-	return err == -EDQUOT ? -DROP_FLOW_QUOTA : err == -EEXIST ? -DROP_SERVICE_CLASH :
-	       err == -ENOENT ? -DROP_NO_BACKEND : -DROP_FLOW_TABLE_FULL;
 }
 
 /* Makes both entries of a flow to a backend. Returns 0; -EEXIST if the backend has another flow with the
@@ -231,33 +156,6 @@ static __noinline int has_lost_backend(const struct flow *f, struct serving *s)
 	return !to || !index_of_backend(to, &s->affinity.backend);
 }
 
-/* Updates both entries of a flow for a packet. The policy of the vif updates the entry with the backend too. That
- * entry can expire first: a policy gives a flow without answers less time. Returns 1 if the other entry is missing. */
-static __noinline int follow_translation(struct __sk_buff *skb, struct serving *s, struct flow *f, int to_workload)
-{
-	__u64 now = bpf_ktime_get_coarse_ns();
-	struct flow *other;
-	int into; /* as the other entry sees the packet */
-
-	if (tracing)
-		return 0;
-	other_key(&s->other, &s->p.key, f);
-	other = bpf_map_lookup_elem(&flows, &s->other);
-	follow_tcp(f, s->p.tcp, to_workload, 1);
-	if (!f->policy)
-		add_to_flow(skb, f, to_workload);
-	renew_flow(f, now);
-	if (!other)
-		return 1;
-	into = to_workload || exchanges(f);
-	/* An ACK of the workload alone must not establish a connection that a policy judges. */
-	follow_tcp(other, s->p.tcp, into, into || other->packets[1]);
-	if (into)
-		add_to_flow(skb, other, 1);
-	renew_flow(other, now);
-	return 0;
-}
-
 /* Sets *to to the destination of a translated packet from the workload, or returns the packet to the workload if
  * the workload is the backend. */
 static __always_inline int send_to_backend(struct __sk_buff *skb, const struct vif *v, const struct flow *f, struct address *to)
@@ -271,32 +169,6 @@ static __always_inline int send_to_backend(struct __sk_buff *skb, const struct v
 	count_vif(v->id, 1, segments(skb), skb->len);
 	verdict = send_back(skb, v, is_mapped(&f->other) ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6));
 	return verdict < 0 ? verdict : WENT(verdict, OUT_FORWARDED);
-}
-
-/* Translates an ICMP error, whose headers are in the_serving()->p, if the packet that it quotes is of a translated
- * flow. Then the key in p is the flow's. Returns 1 for such an error, 0 for other errors. Global function. */
-__noinline int translate_error(struct __sk_buff *skb, int to_workload)
-{
-	struct serving *s = the_serving();
-	struct flow_key *k;
-	struct flow *f;
-	__u32 icmp;
-	int outer;
-
-	if (!s)
-		return 0;
-	k = &s->p.key;
-	icmp = s->p.at - sizeof(struct icmphdr);
-	s->other = *k;
-	if (read_quoted(skb, &s->p, to_workload, to_workload ? &s->other.local : &s->other.remote) != GO_ON ||
-	    s->p.part == PART_LATER || !has_ports(k->protocol))
-		return 0;
-	f = bpf_map_lookup_elem(&flows, k);
-	if (!f || !f->translation || (f->translation == FROM_BACKEND) != to_workload)
-		return 0;
-	/* Errors of routers keep their source. */
-	outer = !to_workload || same_address(&s->other.remote, &k->remote);
-	return !rewrite_quoted(skb, f, &s->p, icmp, outer) && (!outer || !rewrite(skb, f, 0, 0));
 }
 
 /* Like to_service, for packets that may change the state of their flow. Global function. */
@@ -314,14 +186,14 @@ __noinline int to_service_slowly(struct __sk_buff *skb, const struct vif *v, str
 	if (verdict < 0)
 		return verdict;
 	error = s->p.error;
-	if (verdict != GO_ON || (error ? !translate_error(skb, 0) : !has_ports(s->p.key.protocol)))
+	if (verdict != GO_ON || (error ? !translate_error(skb, 0, 0) : !has_ports(s->p.key.protocol)))
 		return GO_ON;
 	f = bpf_map_lookup_elem(&flows, &s->p.key);
 	if (error)
 		return f ? send_to_backend(skb, v, f, to) : GO_ON;
 	if (f && f->translation && !is_forgotten(f, s->p.key.protocol, bpf_ktime_get_coarse_ns()) &&
 	    !(s->p.opens && is_closed(f)) && !has_lost_backend(f, s)) {
-		if (follow_translation(skb, s, f, 0) && !replaces_source(f)) {
+		if (follow_translation(skb, s, f, 0, 1) && !replaces_source(f)) {
 			s->flow = *f;
 			verdict = write_second(s, v->vrf, 0);
 			if (verdict)
@@ -350,7 +222,7 @@ __noinline int to_service(struct __sk_buff *skb, const struct vif *v, struct add
 
 	if (!v || !to || !s)
 		return -DROP_NO_VIF;
-	if (!is_in_service_range(to))
+	if (!(v->flags & VIF_F_NODE) && !is_in_service_range(to))
 		return GO_ON;
 	__builtin_memset(k, 0, sizeof(*k));
 	k->vif = v->id;
@@ -361,24 +233,31 @@ __noinline int to_service(struct __sk_buff *skb, const struct vif *v, struct add
 			return rewrite(skb, f, BEHIND_IP_HEADER, k->protocol) ? -DROP_MALFORMED : send_to_backend(skb, v, f, to);
 		}
 	}
-	return to_service_slowly(skb, v, to);
+	return v->flags & VIF_F_NODE ? from_outside(skb, v, to) : to_service_slowly(skb, v, to);
 }
 
 /* Like from_service, for packets that may change the state of their flow, and for ICMP errors about packets to a
- * backend. Global function. */
-__noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
+ * backend. Returns 0 or a negative drop reason. Global function. */
+__noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif, __u32 flags)
 {
 	struct serving *s = the_serving();
 	struct flow *f;
+	int verdict;
 
 	if (!s)
 		return 0;
 	__builtin_memset(&s->p, 0, sizeof(s->p));
 	s->p.key.vif = vif;
-	if (read_frame(skb, &s->p, 1) != GO_ON)
+	flags &= NH_F_NAT;
+	verdict = read_frame(skb, &s->p, 1);
+	if (verdict != GO_ON)
+		return verdict < 0 && flags ? verdict : 0;
+	if (s->p.error) {
+		translate_error(skb, 1, !!flags);
 		return 0;
-	if (s->p.error)
-		return translate_error(skb, 1);
+	}
+	if (flags)
+		return to_outside(skb);
 	if (!has_ports(s->p.key.protocol))
 		return 0;
 	f = bpf_map_lookup_elem(&flows, &s->p.key);
@@ -388,13 +267,14 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif)
 		f->translation = 0;
 		return 0;
 	}
-	follow_translation(skb, s, f, 1);
-	return rewrite(skb, f, s->p.part == PART_LATER ? 0 : s->p.at, s->p.key.protocol);
+	follow_translation(skb, s, f, 1, 1);
+	rewrite(skb, f, s->p.part == PART_LATER ? 0 : s->p.at, s->p.key.protocol);
+	return 0;
 }
 
 /* If a frame to the workload of a vif is the answer of a backend, gives it the service's address as its source.
- * Returns 0 if from_service_slowly() must do that. Global function. */
-__noinline int from_service(struct __sk_buff *skb, __u32 vif)
+ * flags: those of the nexthop. Returns 0 if from_service_slowly() must do that. Global function. */
+__noinline int from_service(struct __sk_buff *skb, __u32 vif, __u32 flags)
 {
 	struct flow_key k = { .vif = vif };
 	struct flow *f;
@@ -403,7 +283,7 @@ __noinline int from_service(struct __sk_buff *skb, __u32 vif)
 		return 0;
 	f = bpf_map_lookup_elem(&flows, &k);
 	if (!f || f->translation != FROM_BACKEND)
-		return 1;
+		return !(flags & NH_F_NAT);
 	if (!is_steady(f, k.protocol))
 		return 0;
 	if (!f->policy)

@@ -61,6 +61,7 @@ enum locators {
 #define NH_F_SERVICES (1 << 4)  /* encap: the vif has VIF_F_SERVICES */
 #define NH_F_CHECKSUM (1 << 5)  /* tunnel: packets need an outer UDP checksum */
 #define NH_F_CUT (1 << 6)       /* tunnel: the kernel must cut superpackets on this node */
+#define NH_F_NAT (1 << 7)       /* encap, with NH_F_SERVICES: packets leave the network by the node, from an address of a pool (nat.h) */
 
 /* One way through the underlay to a tunnel's end. */
 struct path {
@@ -356,6 +357,25 @@ struct affinity {
 	__u64 seen_ns;    /* when its last connection began */
 };
 
+/* nats[id of the vif that connects the node]: the node's part of the pool of a network. */
+struct nat {
+	struct address address4; /* source of packets that leave the network; zero: none */
+	struct address address6;
+	__u32 vrf;
+	__u16 first_port; /* of the ports that connections get, host order */
+	__u16 last_port;
+};
+
+/* Key of floatings: the address of a workload, or its floating address. */
+struct floating_key {
+	__u32 vif; /* id of the vif that connects the node */
+	struct address address;
+};
+
+struct floating {
+	struct address other; /* the floating address of the workload, or the workload's address */
+};
+
 /* rule.flags */
 #define RULE_F_EGRESS (1 << 0)  /* from the workload; else to it */
 #define RULE_F_ALLOW (1 << 1)
@@ -512,6 +532,7 @@ enum trace_kind {
 	TRACE_ROUTE_HOST, TRACE_ROUTE_LPM, TRACE_NEXTHOP, TRACE_MEMBER,
 	TRACE_MTU, TRACE_ENCAP, TRACE_LABEL, TRACE_VNI, TRACE_DELIVER,
 	TRACE_ANSWER, TRACE_DROP, TRACE_TRANSLATED, TRACE_FALLBACK, TRACE_SERVICE,
+	TRACE_NAT,
 };
 
 struct trace_step {

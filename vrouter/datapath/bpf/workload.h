@@ -219,7 +219,7 @@ static __always_inline int refuse(struct __sk_buff *skb, const struct vif *v, in
 	if (verdict < 0)
 		return -reason;
 	if (v->flags & VIF_F_SERVICES)
-		from_service_slowly(skb, v->id); /* the error quotes the packet to the backend */
+		from_service_slowly(skb, v->id, v->flags & VIF_F_NODE ? NH_F_NAT : 0); /* the error quotes the packet to the backend */
 	return DROPPED_WITH_NOTICE(verdict, reason);
 }
 

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
+
+	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/model"
+)
+
+// Workloads of two nodes reach the outside from addresses of one pool, each node from its own, and a floating address is
+// reached from outside. The kernel tracks none of these connections. They outlive the agent.
+func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
+	t.Parallel()
+	needs(t, "ip", "iptables", "ip6tables")
+	b := fleetBed(t, "10s")
+	a := b.nodes[0]
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/16", "--subnet", "fd00:1::/64")
+	floating := addresses("192.0.2.14", "2001:db8:77::e")
+	w := []*workload{b.connected("x", "red", 0), b.connected("y", "red", 1)}
+	a.run("network", "nat", "red", "--pool", "192.0.2.8/29", "--pool", "2001:db8:77::8/125")
+	f := &workload{bed: b, ns: b.namespace("f")}
+	f.port = one[api.Port](a, "port", "add", "--name", "f", "--network", "red", "--netns", b.name+"-f", "--floating", floating[0].String(), "--floating", floating[1].String()).Port
+
+	shared := [2][]netip.Addr{}
+	soon(t, 10*time.Second, "both nodes have an address of each family", func() error {
+		shared = [2][]netip.Addr{}
+		for _, r := range rows[model.Floating](a, "network", "nat", "red") {
+			for i, n := range b.nodes[:2] {
+				if r.Node == n.name && r.Port != "f" {
+					shared[i] = append(shared[i], r.Address)
+				}
+			}
+		}
+		if len(shared[0]) != 2 || len(shared[1]) != 2 {
+			return fmt.Errorf("the nodes have %v", shared)
+		}
+		return nil
+	})
+	var there []*workload
+	for i, n := range b.nodes[:2] {
+		ns := b.outside(n)
+		there = append(there, &workload{bed: b, ns: ns, port: model.Port{Name: "outside " + n.name, IPs: outsides}})
+		replies(t, ns, "outside", outsides...)
+		h := b.handle(ns)
+		l, err := h.LinkByName("node")
+		b.must(err)
+		for _, p := range append(subnets("192.0.2.8/29"), subnets("2001:db8:77::8/125")...) {
+			via := map[bool]string{true: "198.51.100.1", false: "2001:db8:1::1"}[p.Addr().Is4()]
+			b.must(h.RouteAdd(&netlink.Route{Dst: ipNet(p), Gw: netip.MustParseAddr(via).AsSlice(), LinkIndex: l.Attrs().Index}))
+		}
+		of := func(all []netip.Addr) func(bool) string {
+			return func(v6 bool) string { return "outside " + all[map[bool]int{false: 0, true: 1}[v6]].String() }
+		}
+		expectReplies(t, w[i].ns, outsides, of(shared[i]))
+		if i == 0 {
+			expectReplies(t, f.ns, outsides, of(floating))
+		}
+	}
+	if shared[0][0] == shared[1][0] || shared[0][1] == shared[1][1] {
+		t.Errorf("the nodes share the addresses %v", shared)
+	}
+	replies(t, f.ns, "floating", f.port.IPs...)
+	expectReplies(t, there[0].ns, floating, func(v6 bool) string {
+		return "floating " + map[bool]string{false: "198.51.100.2", true: "2001:db8:1::2"}[v6]
+	})
+	// A workload reaches a floating address of its own node, from outside.
+	expectReplies(t, w[0].ns, floating, func(v6 bool) string {
+		return "floating " + shared[0][map[bool]int{false: 0, true: 1}[v6]].String()
+	})
+
+	// A router behind the node has a smaller MTU, so the node's kernel tells the workloads by ICMP.
+	h := b.handle(a.ns)
+	l, err := h.LinkByName("out")
+	b.must(err)
+	b.must(h.LinkSetMTU(l, 1300))
+	for version, i := range map[int]int{4: 0, 6: 1} {
+		for _, from := range []*workload{w[0], f} {
+			checkTransfer(from, there[0], version, 4<<20)
+			if got, err := from.ping(outsides[i], 64); err != nil || got != ipv4.ICMPTypeEchoReply && got != ipv6.ICMPTypeEchoReply {
+				t.Errorf("%s pings %s: %v, %v", from.port.Name, outsides[i], got, err)
+			}
+			// The second hop is the node's kernel.
+			if got, err := from.ping(outsides[i], 2); err != nil || got != ipv4.ICMPTypeTimeExceeded && got != ipv6.ICMPTypeTimeExceeded {
+				t.Errorf("%s pings %s with hop limit 2: %v, %v", from.port.Name, outsides[i], got, err)
+			}
+		}
+	}
+	for _, line := range strings.Split(a.exec("iptables -t raw -nvxL VROUTER-PREROUTING"), "\n") {
+		if f := strings.Fields(line); len(f) > 0 && strings.Contains(line, "192.0.2.8/29") && f[0] == "0" {
+			t.Errorf("no packet was exempt from connection tracking: %s", line)
+		}
+	}
+
+	// Connections outlive the agent.
+	var ends []func() error
+	for _, version := range []int{4, 6} {
+		ends = append(ends, openTransfer(w[0], there[0], version), openTransfer(f, there[0], version))
+	}
+	a.kill(syscall.SIGKILL)
+	a.start()
+	for _, end := range ends {
+		if err := end(); err != nil {
+			t.Errorf("a transfer during a restart of the agent: %v", err)
+		}
+	}
+
+	// Nothing is left once the pool is gone.
+	a.run("port", "delete", "f")
+	a.run("network", "nat", "red", "--off")
+	soon(t, 10*time.Second, "the kernel has no route to the pool", func() error {
+		if text := a.ip("route show proto 118") + a.ip("-6 route show proto 118"); strings.Contains(text, "192.0.2.") || strings.Contains(text, "2001:db8:77") {
+			return fmt.Errorf("it has %s", text)
+		}
+		return nil
+	})
+	expectReplies(t, w[0].ns, outsides, func(v6 bool) string {
+		return "outside " + map[bool]string{false: "198.51.100.1", true: "2001:db8:1::1"}[v6]
+	})
+}

@@ -1,0 +1,117 @@
+package model
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// MaxFloating is the number of floating addresses of a port.
+const MaxFloating = 2
+
+// Addresses returns the addresses that only this port of the network may have: those of its subnets, and its
+// floating addresses.
+func (p *Port) Addresses() []netip.Addr {
+	if len(p.Floating) == 0 {
+		return p.IPs
+	}
+	return slices.Concat(p.IPs, p.Floating)
+}
+
+// InPool reports whether an address is in the pool of a network.
+func (n Network) InPool(a netip.Addr) bool {
+	return slices.ContainsFunc(n.NATPool, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// Out returns the address of one family of a port that connects the node to a network with a pool: the node's
+// address in the pool. The zero address: it has none.
+func (n Network) Out(host Port, family func(netip.Addr) bool) netip.Addr {
+	for _, a := range host.Floating {
+		if family(a) && n.InPool(a) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// Inside returns the address of a port that a floating address stands for: its first of the same family.
+func (p *Port) Inside(floating netip.Addr) netip.Addr {
+	for _, a := range p.IPs {
+		if a.Is4() == floating.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// Floating is an address of a pool, and the node that packets to it must reach.
+type Floating struct {
+	Address netip.Addr `json:"address"`
+	Node    string     `json:"node"`
+	Network string     `json:"network"`
+	Port    string     `json:"port"` // the workload's; of an address that the workloads of a node share, the node's
+}
+
+// FloatingAddresses lists the addresses of pools that are in use, by node: what routers outside must know.
+func FloatingAddresses(ports []Port) (all []Floating) {
+	for _, p := range ports {
+		for _, a := range p.Floating {
+			all = append(all, Floating{a, p.Node, p.Network, p.Name})
+		}
+	}
+	slices.SortFunc(all, func(a, b Floating) int { return a.Address.Compare(b.Address) })
+	return all
+}
+
+// checkPool refuses a pool that cannot be used, or whose addresses have another use.
+func (v *validation) checkPool(n Network) {
+	if len(n.NATPool) > 0 && !n.NodeAccess {
+		v.fail("network", n.Name, "nat_pool: packets leave the network by the nodes only with node_access; set it too, or remove the pool")
+	}
+	for i, p := range n.NATPool {
+		if wrong := notCanonical(p); wrong != "" {
+			v.fail("network", n.Name, "nat_pool: %s", wrong)
+			continue
+		}
+		if !usable(p.Addr()) {
+			v.fail("network", n.Name, "nat_pool: %s is not a prefix of unicast addresses; write one such as 203.0.113.0/28", p)
+		}
+		if slices.ContainsFunc(n.NATPool[:i], p.Overlaps) {
+			v.fail("network", n.Name, "nat_pool: %s overlaps another prefix of the pool; remove one", p)
+		}
+		for _, o := range v.s.Networks {
+			if at := slices.IndexFunc(o.Subnets, p.Overlaps); at >= 0 && (o.Tenant == n.Tenant || o.NodeAccess) {
+				v.fail("network", n.Name, "nat_pool: %s overlaps the subnet %s of network %q; choose addresses outside the networks", p, o.Subnets[at], o.Name)
+			}
+			if at := slices.IndexFunc(o.NATPool, p.Overlaps); at >= 0 && o.Name < n.Name {
+				v.fail("network", n.Name, "nat_pool: %s overlaps %s, the pool of network %q; give each network its own addresses", p, o.NATPool[at], o.Name)
+			}
+		}
+		for _, node := range v.s.Nodes {
+			if at := slices.IndexFunc(node.Underlay, p.Contains); at >= 0 {
+				v.fail("network", n.Name, "nat_pool: %s has node %q's underlay address %s; choose another pool", p, node.Name, node.Underlay[at])
+			}
+		}
+	}
+}
+
+// checkFloating refuses floating addresses that are outside the pool, or have no address to stand for.
+func (v *validation) checkFloating(p *Port, n *Network) {
+	families := map[bool]bool{}
+	for _, a := range p.Floating {
+		switch {
+		case !a.IsValid() || families[a.Is4()]:
+			v.fail("port", p.Name, "floating: %s is one too many; a port has at most one address of a family", a)
+		case p.Attach.Host: // the agent replaces it when the pool changes
+		case !n.InPool(a):
+			v.fail("port", p.Name, "floating: %s is not in the pool of network %q, which has %v; choose an address of the pool, or set it by `vrouter network nat`", a, n.Name, n.NATPool)
+		case !p.Inside(a).IsValid():
+			v.fail("port", p.Name, "floating: the port has no address of the same family as %s; remove it", a)
+		}
+		families[a.Is4()] = true
+		key := networkKey[netip.Addr]{p.Network, a}
+		if other, taken := v.ips[key]; taken && other != p.Name {
+			v.fail("port", p.Name, "floating: %s is already used by port %q; choose another", a, other)
+		}
+		v.ips[key] = p.Name
+	}
+}
