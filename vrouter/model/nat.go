@@ -101,7 +101,7 @@ func (v *validation) checkFloating(p *Port, n *Network) {
 		switch {
 		case !a.IsValid() || families[a.Is4()]:
 			v.fail("port", p.Name, "floating: %s is one too many; a port has at most one address of a family", a)
-		case p.Attach.Host: // the agent replaces it when the pool changes
+		case p.Attach.Host || p.Attach == (Attachment{}): // a node's, which its agent replaces when the pool changes; other nodes do not know its attachment
 		case !n.InPool(a):
 			v.fail("port", p.Name, "floating: %s is not in the pool of network %q, which has %v; choose an address of the pool, or set it by `vrouter network nat`", a, n.Name, n.NATPool)
 		case !p.Inside(a).IsValid():
