@@ -32,8 +32,9 @@ type Flow struct {
 	Established bool
 	FIN         bool // of either side
 	RST         bool
-	Rule        int  // that decided, from 1; 0: the default
-	Reply       bool // the remote side began
+	Rule        int   // that decided, from 1; 0: the default
+	Reply       bool  // the remote side began
+	ICMP        uint8 // type of the first packet
 }
 
 // FlowTimes are the times after which flows expire; 0: never. They are constants of the programs.
@@ -87,7 +88,7 @@ func decodeFlow(v layout.Flow, now uint64) Flow {
 		Age: since(now, v.CreatedNs), Idle: since(now, v.SeenNs), Packets: v.Packets, Bytes: v.Bytes,
 		Member: v.Member, Composite: v.Composite, Drop: v.Action != 0,
 		SYN: v.TCP&tcpSYN != 0, Established: v.TCP&tcpEstablished != 0, FIN: v.TCP&(tcpFINOut|tcpFINIn) != 0, RST: v.TCP&tcpRST != 0,
-		Rule: int(v.Rule), Reply: v.Reply != 0,
+		Rule: int(v.Rule), Reply: v.Reply != 0, ICMP: v.Icmp,
 	}
 }
 

@@ -217,7 +217,7 @@ type Flow struct {
 	Composite   uint32
 	OtherPort   uint16
 	Translation uint8
-	Pad         uint8
+	Icmp        uint8
 	SeenNs      uint64
 	CreatedNs   uint64
 	Packets     [2]uint64

@@ -38,6 +38,7 @@ const (
 	VifNetkit   = 1 << 5
 	VifNode     = 1 << 6
 	VifServices = 1 << 7
+	VifOpen     = 1 << 8
 
 	ServiceDrop = 1 << 0
 

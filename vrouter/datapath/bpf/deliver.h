@@ -31,7 +31,7 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *
 
 		if (!v)
 			return -DROP_VIF_GONE;
-		verdict = v->flags & VIF_F_POLICY ? admit(skb, v, 1) : GO_ON;
+		verdict = v->flags & VIF_F_POLICY ? may_pass(skb, v, 1) : GO_ON;
 		if (verdict < 0)
 			return verdict;
 		slow = 1; /* admit() has renewed one entry of the flow, and the other one needs that too */

@@ -20,7 +20,7 @@ static __always_inline int flood_to_vif(struct __sk_buff *skb, const struct next
 	const struct vif *v = vif_of(nh);
 	long failed;
 
-	if (!v || ((v->flags & VIF_F_POLICY) && admit(skb, v, 1) < 0))
+	if (!v || ((v->flags & VIF_F_POLICY) && may_pass(skb, v, 1) < 0))
 		return 0;
 	failed = bpf_clone_redirect(skb, nh->oif, redirect_flags(skb, nh->oif));
 	skb->mark = 0;

@@ -97,7 +97,7 @@ static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif 
 		return verdict_of(f->action);
 	if (f->action == FLOW_FORWARD)
 		follow_tcp(f, p->tcp, to_workload, !!f->packets[to_workload ? 0 : 1]);
-	count_flow(skb, f, to_workload, now);
+	count_flow(skb, f, to_workload, p->key.protocol, now);
 	return verdict_of(f->action);
 }
 
@@ -158,4 +158,12 @@ __noinline int admit(struct __sk_buff *skb, const struct vif *v, int to_workload
 	if (p->error)
 		return admit_error(skb, v, p, to_workload);
 	return admit_packet(skb, v, p, to_workload);
+}
+
+/* Like admit(), but with VIF_F_OPEN all frames pass. */
+static __always_inline int may_pass(struct __sk_buff *skb, const struct vif *v, int to_workload)
+{
+	int verdict = admit(skb, v, to_workload);
+
+	return verdict < 0 && v->flags & VIF_F_OPEN ? 0 : verdict;
 }

@@ -19,6 +19,7 @@
 #define TCP_F_SYN 0x02
 #define TCP_F_RST 0x04
 #define TCP_F_ACK 0x10
+#define TCP_LENGTH_AT 12
 #define TCP_FLAGS_AT 13
 
 #define ND_HOPS 255 /* RFC 4861: the sender is on the link */
@@ -40,6 +41,7 @@ struct flow_packet {
 	__u8 opens;   /* never a reply: a bare SYN, an ICMP request */
 	__u8 error;   /* an ICMP error */
 	__u8 inbound; /* 1: the packet goes to the workload */
+	__u8 icmp;    /* ICMP: type */
 };
 
 /* A second fragment so early overwrites the first one's TCP flags (RFC 1858, 3128). */
@@ -192,6 +194,7 @@ static __always_inline int read_transport(struct __sk_buff *skb, struct flow_pac
 		return GO_ON;
 	}
 	p->at += 8;
+	p->icmp = t[0];
 	if (p->family == FAMILY_IPV4) {
 		read_icmp4(p, t[0], *(__be16 *)(t + 4));
 		return GO_ON;

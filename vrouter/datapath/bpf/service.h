@@ -188,12 +188,13 @@ __noinline int to_service_slowly(struct __sk_buff *skb, const struct vif *v, str
 	error = s->p.error;
 	if (verdict != GO_ON || (error ? !translate_error(skb, 0, 0) : !has_ports(s->p.key.protocol)))
 		return GO_ON;
+	s->wire = wire_of(skb, s->p.key.protocol);
 	f = bpf_map_lookup_elem(&flows, &s->p.key);
 	if (error)
 		return f ? send_to_backend(skb, v, f, to) : GO_ON;
 	if (f && f->translation && !is_forgotten(f, s->p.key.protocol, bpf_ktime_get_coarse_ns()) &&
 	    !(s->p.opens && is_closed(f)) && !has_lost_backend(f, s)) {
-		if (follow_translation(skb, s, f, 0, 1) && !replaces_source(f)) {
+		if (follow_translation(s, f, 0, 1) && !replaces_source(f)) {
 			s->flow = *f;
 			verdict = write_second(s, v->vrf, 0);
 			if (verdict)
@@ -229,7 +230,7 @@ __noinline int to_service(struct __sk_buff *skb, const struct vif *v, struct add
 	if (!tracing && read_known(skb, k, 0)) {
 		f = bpf_map_lookup_elem(&flows, k);
 		if (f && f->translation && f->translation != FROM_BACKEND && is_steady(f, k->protocol)) {
-			add_to_flow(skb, f, 0);
+			add_to_flow(f, 0, wire_of(skb, k->protocol));
 			return rewrite(skb, f, BEHIND_IP_HEADER, k->protocol) ? -DROP_MALFORMED : send_to_backend(skb, v, f, to);
 		}
 	}
@@ -267,7 +268,8 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif, __u32 flags
 		f->translation = 0;
 		return 0;
 	}
-	follow_translation(skb, s, f, 1, 1);
+	s->wire = wire_of(skb, s->p.key.protocol);
+	follow_translation(s, f, 1, 1);
 	rewrite(skb, f, s->p.part == PART_LATER ? 0 : s->p.at, s->p.key.protocol);
 	return 0;
 }
@@ -287,7 +289,7 @@ __noinline int from_service(struct __sk_buff *skb, __u32 vif, __u32 flags)
 	if (!is_steady(f, k.protocol))
 		return 0;
 	if (!f->policy)
-		add_to_flow(skb, f, 1);
+		add_to_flow(f, 1, wire_of(skb, k.protocol));
 	rewrite(skb, f, BEHIND_IP_HEADER, k.protocol);
 	return 1;
 }

@@ -18,6 +18,7 @@ struct serving {
 	struct affinity_key client;
 	struct affinity affinity;
 	__u32 vrf;
+	__u64 wire; /* wire_of() the packet */
 };
 
 MAP(serving, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct serving, 1);
@@ -93,7 +94,7 @@ static __always_inline int refused(int err)
 /* Updates both entries of a flow for a packet. The policy of the vif updates the entry with the backend too. That
  * entry can expire first: a policy gives a flow without answers less time. answered: an ACK ends the handshake. Returns 1
  * if the other entry is missing. */
-static __noinline int follow_translation(struct __sk_buff *skb, struct serving *s, struct flow *f, int to_workload, int answered)
+static __noinline int follow_translation(struct serving *s, struct flow *f, int to_workload, int answered)
 {
 	__u64 now = bpf_ktime_get_coarse_ns();
 	struct flow *other;
@@ -105,7 +106,7 @@ static __noinline int follow_translation(struct __sk_buff *skb, struct serving *
 	other = bpf_map_lookup_elem(&flows, &s->other);
 	follow_tcp(f, s->p.tcp, to_workload, answered);
 	if (!f->policy)
-		add_to_flow(skb, f, to_workload);
+		add_to_flow(f, to_workload, s->wire);
 	renew_flow(f, now);
 	if (!other)
 		return 1;
@@ -113,7 +114,7 @@ static __noinline int follow_translation(struct __sk_buff *skb, struct serving *
 	/* An ACK of the workload alone must not establish a connection that a policy judges. */
 	follow_tcp(other, s->p.tcp, into, into ? answered : !!other->packets[1]);
 	if (into)
-		add_to_flow(skb, other, 1);
+		add_to_flow(other, 1, s->wire);
 	renew_flow(other, now);
 	return 0;
 }

@@ -176,6 +176,7 @@ struct source6 {
 #define VIF_F_NETKIT (1 << 5)    /* its device is a netkit pair, with from_workload also at the hook of the workload's end */
 #define VIF_F_NODE (1 << 6)      /* connects the node, which forwards packets of its workloads and from outside */
 #define VIF_F_SERVICES (1 << 7)  /* its workload reaches services (service.h) */
+#define VIF_F_OPEN (1 << 8)      /* with VIF_F_POLICY: its flows are counted, and all packets pass */
 
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */
@@ -300,7 +301,7 @@ struct flow {
 	__u32 composite;  /* nexthop id that member belongs to */
 	__be16 other_port;
 	__u8 translation; /* enum translation */
-	__u8 pad;
+	__u8 icmp;        /* ICMP: type of the first packet */
 	__u64 seen_ns;    /* time of the last packet, or up to FRESH_TICKS earlier */
 	__u64 created_ns;
 	__u64 packets[2]; /* 0: from the workload, 1: to it */

@@ -65,7 +65,10 @@ const (
 	bpfDropReasonDROP_OTHER_AGENT           bpfDropReason = 46
 	bpfDropReasonDROP_NO_BACKEND            bpfDropReason = 47
 	bpfDropReasonDROP_SERVICE_CLASH         bpfDropReason = 48
-	bpfDropReasonDROP_REASONS               bpfDropReason = 49
+	bpfDropReasonDROP_NAT_PORTS             bpfDropReason = 49
+	bpfDropReasonDROP_NAT_UNKNOWN           bpfDropReason = 50
+	bpfDropReasonDROP_NAT_PROTOCOL          bpfDropReason = 51
+	bpfDropReasonDROP_REASONS               bpfDropReason = 52
 )
 
 type bpfFragmentHeads struct {
@@ -105,6 +108,7 @@ const (
 	bpfMapDropLog           = "drop_log"
 	bpfMapDrops             = "drops"
 	bpfMapFallbacks         = "fallbacks"
+	bpfMapFloatings         = "floatings"
 	bpfMapFlows             = "flows"
 	bpfMapFragments         = "fragments"
 	bpfMapHosts4            = "hosts4"
@@ -117,6 +121,7 @@ const (
 	bpfMapLpm6              = "lpm6"
 	bpfMapMembers           = "members"
 	bpfMapMoreRules         = "more_rules"
+	bpfMapNats              = "nats"
 	bpfMapNexthopEntries    = "nexthop_entries"
 	bpfMapNexthops          = "nexthops"
 	bpfMapOutcomes          = "outcomes"
@@ -204,6 +209,7 @@ type bpfMapSpecs struct {
 	DropLog           *ebpf.MapSpec `ebpf:"drop_log"`
 	Drops             *ebpf.MapSpec `ebpf:"drops"`
 	Fallbacks         *ebpf.MapSpec `ebpf:"fallbacks"`
+	Floatings         *ebpf.MapSpec `ebpf:"floatings"`
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Fragments         *ebpf.MapSpec `ebpf:"fragments"`
 	Hosts4            *ebpf.MapSpec `ebpf:"hosts4"`
@@ -216,6 +222,7 @@ type bpfMapSpecs struct {
 	Lpm6              *ebpf.MapSpec `ebpf:"lpm6"`
 	Members           *ebpf.MapSpec `ebpf:"members"`
 	MoreRules         *ebpf.MapSpec `ebpf:"more_rules"`
+	Nats              *ebpf.MapSpec `ebpf:"nats"`
 	NexthopEntries    *ebpf.MapSpec `ebpf:"nexthop_entries"`
 	Nexthops          *ebpf.MapSpec `ebpf:"nexthops"`
 	Outcomes          *ebpf.MapSpec `ebpf:"outcomes"`
@@ -277,6 +284,7 @@ type bpfMaps struct {
 	DropLog           *ebpf.Map `ebpf:"drop_log"`
 	Drops             *ebpf.Map `ebpf:"drops"`
 	Fallbacks         *ebpf.Map `ebpf:"fallbacks"`
+	Floatings         *ebpf.Map `ebpf:"floatings"`
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Fragments         *ebpf.Map `ebpf:"fragments"`
 	Hosts4            *ebpf.Map `ebpf:"hosts4"`
@@ -289,6 +297,7 @@ type bpfMaps struct {
 	Lpm6              *ebpf.Map `ebpf:"lpm6"`
 	Members           *ebpf.Map `ebpf:"members"`
 	MoreRules         *ebpf.Map `ebpf:"more_rules"`
+	Nats              *ebpf.Map `ebpf:"nats"`
 	NexthopEntries    *ebpf.Map `ebpf:"nexthop_entries"`
 	Nexthops          *ebpf.Map `ebpf:"nexthops"`
 	Outcomes          *ebpf.Map `ebpf:"outcomes"`
@@ -320,6 +329,7 @@ func (m *bpfMaps) Close() error {
 		m.DropLog,
 		m.Drops,
 		m.Fallbacks,
+		m.Floatings,
 		m.Flows,
 		m.Fragments,
 		m.Hosts4,
@@ -332,6 +342,7 @@ func (m *bpfMaps) Close() error {
 		m.Lpm6,
 		m.Members,
 		m.MoreRules,
+		m.Nats,
 		m.NexthopEntries,
 		m.Nexthops,
 		m.Outcomes,
