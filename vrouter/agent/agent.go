@@ -19,6 +19,7 @@ import (
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/dhcp"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/ipfix"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/service"
 )
@@ -57,6 +58,7 @@ type agent struct {
 	drops    *dropRing
 	dhcp     *dhcp.Server
 	bgp      *bgpSessions
+	exporter *ipfix.Exporter
 	lock     *lock
 	claim    claim
 
@@ -68,8 +70,9 @@ type agent struct {
 	// Fields of the loop.
 	follower   *follow.Follower
 	reconciler *reconcile.Reconciler
-	freedAt    uint64 // Generation of the reconciler when freeMemory last returned memory
-	heap       uint64 // bytes of the heap after that
+	export     *time.Ticker // passes over the flows to export
+	freedAt    uint64       // Generation of the reconciler when freeMemory last returned memory
+	heap       uint64       // bytes of the heap after that
 }
 
 // Run runs the agent of one node until ctx ends, which its caller does at a signal, or the

@@ -14,6 +14,7 @@ import (
 
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/dhcp"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -34,8 +35,9 @@ const (
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
 func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error {
-	a.drops, a.dhcp = newDropRing(), dhcp.New(a.space.Do, a.answerDNS, a.log)
+	a.drops, a.exporter, a.dhcp = newDropRing(), a.newExporter(), dhcp.New(a.space.Do, a.answerDNS, a.log)
 	defer a.dhcp.Close()
+	defer func() { a.exporter.Close() }() // its errors change nothing: the agent ends
 	var err error
 	if a.bgp, err = openBGP(a.config, a.log, a.follower.Kept); err != nil {
 		return err
@@ -116,6 +118,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 				close(closed)
 			}()
 		case <-closed:
+			a.expireFlows() // the last export
 			return why
 		case why = <-a.follower.Ended:
 			done = closedAlready
@@ -168,6 +171,8 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			}
 		case <-quota.C:
 			quota.Reset(a.relieveFlows())
+		case <-a.export.C:
+			a.expireFlows()
 		case <-drift.C:
 			a.reconciler.Pass(reconcile.Looking)
 			a.expireFlows()
@@ -213,10 +218,21 @@ func (a *agent) expireFlows() int {
 	if a.removed {
 		return 0
 	}
-	n, left, err := a.reconciler.Plane().ExpireFlows()
+	return a.passFlows(a.exporter.Begin(time.Now(), false))
+}
+
+// passFlows is a pass over the flow table: it deletes expired flows, and watch exports flows. It returns the number
+// of deleted flows.
+func (a *agent) passFlows(watch datapath.FlowWatch) int {
+	plane := a.reconciler.Plane()
+	plane.WatchFlows(watch)
+	n, left, err := plane.ExpireFlows()
 	if err != nil {
 		a.log.Error("cannot delete idle flows", "error", err)
 		return 0
+	}
+	if err := a.exporter.End(); err != nil {
+		a.log.Error("cannot save which flows were exported; the next agent may export them again", "error", err)
 	}
 	a.flowCount.Store(int64(left))
 	if n > 0 {

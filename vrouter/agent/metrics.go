@@ -53,6 +53,9 @@ var (
 	dhcpMessages    = counter("dhcp_messages_total", "DHCP messages of a port's workload by result: answered, or the reason why there was no answer.", "port", "result")
 	outcomes        = counter("frames_total", "Frames that the programs have handled, by outcome.", "outcome")
 	flowCount       = gauge("flows", "Flows in the flow table.")
+	exportSent      = counter("flow_export_records_total", "Records of flows that were sent to the collector.")
+	exportFailed    = counter("flow_export_errors_total", "Messages that could not be sent to the collector; their records are sent later.")
+	exportLost      = counter("flow_export_lost_records_total", "Records that are lost, because too many waited for the collector.")
 	tableCount      = gauge("table_entries", "Entries of a table.", "table")
 	tableLimit      = gauge("table_limit", "Maximum of entries of a table.", "table")
 	syncedAt        = gauge("synced_timestamp_seconds", "Last time at which maps and devices matched the desired state, Unix time.")
@@ -103,6 +106,11 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	m.store(v, s)
 	m.agent.dhcp.Counts(func(port, result string, n uint64) { s.count(dhcpMessages, n, port, result) })
+	if n := m.agent.exporter.Counts(); v.want != nil && v.want.State.Settings.FlowExport.IsOn() {
+		s.count(exportSent, n.Sent)
+		s.count(exportFailed, n.Failed)
+		s.count(exportLost, n.Lost)
+	}
 	if !v.synced.IsZero() {
 		s.add(syncedAt, float64(v.synced.UnixMilli())/1000)
 	}

@@ -45,6 +45,7 @@ func (a *agent) takeDown() error {
 	if a.removed {
 		return nil
 	}
+	a.exportFlows()
 	a.gate.Lock() // wait until all readers of maps have finished
 	a.removed = true
 	a.gate.Unlock()

@@ -94,6 +94,7 @@ func (a *agent) publish() {
 	a.snapshot.Store(v)
 	if a.reconciler.Want != nil {
 		a.bgp.follow(p)
+		a.configureExport(p)
 	}
 }
 
@@ -125,6 +126,9 @@ func (a *agent) status(v *snapshot) api.Status {
 	}
 	if why := a.follower.Unregistered(); why != "" {
 		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})
+	}
+	if why := a.exporter.Problem(); why != "" {
+		s.Problems = append(s.Problems, api.Problem{Text: why})
 	}
 	for _, f := range v.fabric {
 		s.Fabric = append(s.Fabric, api.Fabric{Device: f.Link.Attrs().Name, Mode: f.Mode, Why: f.Why, MTU: f.Link.Attrs().MTU})

@@ -45,6 +45,7 @@ type Datapath struct {
 	grace      grace           // grace period of replaced nexthops
 	metadata   func() error    // whether XDP metadata reaches tc; tested once
 	services   services        // what SetServices wrote
+	watch      FlowWatch       // WatchFlows
 	preemptRT  bool            // the programs must not use their caches
 }
 

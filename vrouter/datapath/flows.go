@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ type FlowKey struct {
 
 // Flow is the state of a flow.
 type Flow struct {
+	Created     uint64 // CLOCK_MONOTONIC, nanoseconds; another flow with the same key has another time
 	Age, Idle   time.Duration
 	Packets     [2]uint64 // 0: from the workload, 1: to it
 	Bytes       [2]uint64
@@ -30,11 +32,13 @@ type Flow struct {
 	Drop        bool
 	SYN         bool
 	Established bool
+	Closed      bool // by both sides, or reset
 	FIN         bool // of either side
 	RST         bool
 	Rule        int   // that decided, from 1; 0: the default
 	Reply       bool  // the remote side began
 	ICMP        uint8 // type of the first packet
+	Service     bool  // to a service: the flow with the backend has the same packets
 }
 
 // FlowTimes are the times after which flows expire; 0: never. They are constants of the programs.
@@ -53,6 +57,41 @@ const (
 	tcpRST
 )
 
+// Values of flow.translation in bpf/types.h.
+const (
+	toBackend = 1
+	toItself  = 3
+)
+
+// FlowEnd says why a flow is deleted.
+type FlowEnd uint8
+
+// Reasons to delete a flow.
+const (
+	FlowStays   FlowEnd = iota
+	FlowExpired         // it was idle, or closed
+	FlowEvicted         // to make room
+	FlowOrphan          // its vif does not exist
+)
+
+// FlowWatch is called with each flow that stays in the table, and with the last state of each flow that is deleted.
+type FlowWatch func(FlowKey, Flow, FlowEnd)
+
+// WatchFlows sets the function that ExpireFlows and Apply call for flows; nil: none.
+func (d *Datapath) WatchFlows(w FlowWatch) { d.watch = w }
+
+// watched calls the watch. now: CLOCK_MONOTONIC.
+func (d *Datapath) watched(k layout.FlowKey, v layout.Flow, now uint64, end FlowEnd) {
+	if d.watch != nil {
+		d.watch(decodeFlowKey(k), decodeFlow(v, now), end)
+	}
+}
+
+// flowTable is the map of flows.
+func (d *Datapath) flowTable() table[layout.FlowKey, layout.Flow] {
+	return table[layout.FlowKey, layout.Flow]{"flows", d.maps.Flows, false}
+}
+
 // Flows calls f with every flow until it returns false.
 func (d *Datapath) Flows(f func(FlowKey, Flow) bool) error {
 	now, err := monotonic()
@@ -60,8 +99,7 @@ func (d *Datapath) Flows(f func(FlowKey, Flow) bool) error {
 		return err
 	}
 	more := true
-	t := table[layout.FlowKey, layout.Flow]{"flows", d.maps.Flows, false}
-	return t.each(func(k layout.FlowKey, v layout.Flow) {
+	return d.flowTable().each(func(k layout.FlowKey, v layout.Flow) {
 		if more {
 			more = f(decodeFlowKey(k), decodeFlow(v, now))
 		}
@@ -85,10 +123,10 @@ func since(now, then uint64) time.Duration {
 
 func decodeFlow(v layout.Flow, now uint64) Flow {
 	return Flow{
-		Age: since(now, v.CreatedNs), Idle: since(now, v.SeenNs), Packets: v.Packets, Bytes: v.Bytes,
+		Created: v.CreatedNs, Age: since(now, v.CreatedNs), Idle: since(now, v.SeenNs), Packets: v.Packets, Bytes: v.Bytes,
 		Member: v.Member, Composite: v.Composite, Drop: v.Action != 0,
-		SYN: v.TCP&tcpSYN != 0, Established: v.TCP&tcpEstablished != 0, FIN: v.TCP&(tcpFINOut|tcpFINIn) != 0, RST: v.TCP&tcpRST != 0,
-		Rule: int(v.Rule), Reply: v.Reply != 0, ICMP: v.Icmp,
+		Closed: isClosed(&v), SYN: v.TCP&tcpSYN != 0, Established: v.TCP&tcpEstablished != 0, FIN: v.TCP&(tcpFINOut|tcpFINIn) != 0, RST: v.TCP&tcpRST != 0,
+		Rule: int(v.Rule), Reply: v.Reply != 0, ICMP: v.Icmp, Service: v.Translation == toBackend || v.Translation == toItself,
 	}
 }
 
@@ -114,16 +152,16 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	}
 	var expired []seenFlow
 	evicted := newEviction(crowded)
-	t := table[layout.FlowKey, layout.Flow]{"flows", d.maps.Flows, false}
-	var orphans []layout.FlowKey
-	err = t.each(func(k layout.FlowKey, v layout.Flow) {
+	orphans := map[layout.FlowKey]layout.Flow{}
+	err = d.flowTable().each(func(k layout.FlowKey, v layout.Flow) {
 		vrf, exists := before[k.Vif]
 		switch {
 		case isForgotten(d.options.Times, k.Protocol, &v, now):
 			expired = append(expired, seenFlow{k, v.SeenNs})
 		case !exists:
-			orphans = append(orphans, k)
+			orphans[k] = v
 		default:
+			d.watched(k, v, now, FlowStays)
 			evicted.add(k, &v)
 		}
 		counts.add(k.Vif, vrf, 1)
@@ -131,10 +169,10 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if removed, err = d.removeFlows(expired, counts, before); err != nil {
+	if removed, err = d.removeFlows(expired, counts, before, FlowExpired); err != nil {
 		return removed, 0, err
 	}
-	n, err := d.removeFlows(evicted.oldest(counts, before, d.options.Limits.Flows), counts, before)
+	n, err := d.removeFlows(evicted.oldest(counts, before, d.options.Limits.Flows), counts, before, FlowEvicted)
 	removed += n
 	if err != nil {
 		return removed, 0, err
@@ -144,11 +182,19 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	if err != nil {
 		return removed, 0, err
 	}
-	orphans = slices.DeleteFunc(orphans, func(k layout.FlowKey) bool { _, exists := after[k.Vif]; return exists })
-	for _, k := range orphans {
+	maps.DeleteFunc(orphans, func(k layout.FlowKey, _ layout.Flow) bool { _, exists := after[k.Vif]; return exists })
+	for k := range orphans {
 		counts.add(k.Vif, 0, -1)
 	}
-	return removed + len(orphans), int(counts.vrfs[0]), errors.Join(t.remove(orphans), counts.end(d))
+	return removed + len(orphans), int(counts.vrfs[0]), errors.Join(d.removeOrphans(orphans, now), counts.end(d))
+}
+
+// removeOrphans deletes flows of vifs that do not exist. No packet changes such a flow.
+func (d *Datapath) removeOrphans(flows map[layout.FlowKey]layout.Flow, now uint64) error {
+	for k, v := range flows {
+		d.watched(k, v, now, FlowOrphan)
+	}
+	return d.flowTable().remove(slices.Collect(maps.Keys(flows)))
 }
 
 // establishedTime is the least timeout of an established TCP connection (RFC 5382).
@@ -185,9 +231,9 @@ type seenFlow struct {
 // removeFlows deletes flows, except those with a packet since the table was read. It
 // subtracts the deleted flows from counts.
 // vrfs: vif id → VRF.
-func (d *Datapath) removeFlows(flows []seenFlow, counts *flowCounts, vrfs map[uint32]uint32) (removed int, err error) {
+func (d *Datapath) removeFlows(flows []seenFlow, counts *flowCounts, vrfs map[uint32]uint32, end FlowEnd) (removed int, err error) {
 	for _, f := range flows {
-		gone, err := d.removeFlow(f.key, f.seen)
+		gone, err := d.removeFlow(f.key, f.seen, end)
 		if err != nil {
 			return removed, err
 		}
@@ -201,7 +247,7 @@ func (d *Datapath) removeFlows(flows []seenFlow, counts *flowCounts, vrfs map[ui
 
 // removeFlow removes an entry whose last packet was at the time seen. If a packet has
 // renewed the entry meanwhile, it puts the entry back.
-func (d *Datapath) removeFlow(k layout.FlowKey, seen uint64) (bool, error) {
+func (d *Datapath) removeFlow(k layout.FlowKey, seen uint64, end FlowEnd) (bool, error) {
 	var v layout.Flow
 	err := d.maps.Flows.LookupAndDelete(&k, &v)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -211,7 +257,9 @@ func (d *Datapath) removeFlow(k layout.FlowKey, seen uint64) (bool, error) {
 		return false, fmt.Errorf("remove a flow: %w", err)
 	}
 	if v.SeenNs == seen {
-		return true, nil
+		now, err := monotonic()
+		d.watched(k, v, now, end)
+		return true, err
 	}
 	err = d.maps.Flows.Update(&k, &v, ebpf.UpdateNoExist)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {

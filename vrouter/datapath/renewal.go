@@ -90,16 +90,19 @@ func (r *renewal) removeFlows() error {
 	for _, id := range r.vifs {
 		fresh[id] = true
 	}
-	var old []layout.FlowKey
-	t := table[layout.FlowKey, layout.Flow]{"flows", r.d.maps.Flows, false}
-	if err := t.each(func(k layout.FlowKey, _ layout.Flow) {
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	old := map[layout.FlowKey]layout.Flow{}
+	if err := r.d.flowTable().each(func(k layout.FlowKey, v layout.Flow) {
 		if fresh[k.Vif] {
-			old = append(old, k)
+			old[k] = v
 		}
 	}); err != nil {
 		return err
 	}
-	return t.remove(old)
+	return r.d.removeOrphans(old, now)
 }
 
 func (r *renewal) renewVRF(id uint32, cpus int) error {

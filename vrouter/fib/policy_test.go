@@ -39,6 +39,15 @@ func TestAPortsRulesStandBeforeItsNetworks(t *testing.T) {
 			t.Errorf("port %v, network %v: %+v, want %+v; the vif has flags %x", c.port, c.network, got, c.want, v.Flags)
 		}
 	}
+	s.Settings.FlowExport.Collector = model.Collector{AddrPort: netip.MustParseAddrPort("192.0.2.9:4739")}
+	for policy, open := range map[string]bool{"none": true, "in": false} {
+		s.Ports[0].Policies, s.Networks[0].Policies = []string{policy}, nil
+		tables, _ := compiled(t, s, nil)
+		if v := tables.Vifs[100]; v.Flags&layout.VifPolicy == 0 || (v.Flags&layout.VifOpen != 0) != open {
+			t.Errorf("with an export of flows and policy %s, the vif has flags %x", policy, v.Flags)
+		}
+	}
+	s.Settings.FlowExport = model.FlowExport{}
 	s.Ports[0].Attach = model.Attachment{Host: true}
 	for _, c := range []struct {
 		port []string

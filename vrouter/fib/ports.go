@@ -43,8 +43,10 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	if n.Routes() {
 		v.Gateway4, v.Gateway6 = layout.Network4(gatewayFor(p, n, netip.Addr.Is4)), layout.AddressOf(gatewayFor(p, n, netip.Addr.Is6))
 	}
-	if policy := c.policy(p, n); len(policy.Rules) > 0 || policy.Group.isClosed() {
-		v.Flags |= layout.VifPolicy
+	policy := c.policy(p, n)
+	judges := len(policy.Rules) > 0 || policy.Group.isClosed()
+	if judges || c.state.Settings.FlowExport.IsOn() {
+		v.Flags |= layout.VifPolicy | layout.If[uint16](!judges, layout.VifOpen)
 		c.t.Policies[id] = policy
 	}
 	c.t.Vifs[fact.Ifindex], c.t.Ports[id] = v, p.Name

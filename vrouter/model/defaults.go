@@ -15,6 +15,7 @@ func (s State) WithDefaults() State {
 	if s.Settings.VXLANPort == 0 {
 		s.Settings.VXLANPort = DefaultVXLANPort
 	}
+	s.Settings.FlowExport = s.Settings.FlowExport.withDefaults()
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		if len(s.Nodes[i].Encapsulations) == 0 {

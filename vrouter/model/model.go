@@ -28,6 +28,8 @@ type Settings struct {
 	// address.
 	Locators  netip.Prefix `yaml:"locators" json:"locators,omitzero"`
 	AnySource bool         `yaml:"any_source" json:"any_source,omitempty"` // accept overlay packets from any underlay address, not only of nodes and gateways
+	// FlowExport sends the flows of all nodes to a collector.
+	FlowExport FlowExport `yaml:"flow_export" json:"flow_export,omitzero"`
 }
 
 // Encapsulation is the format of packets between nodes.

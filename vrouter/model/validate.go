@@ -173,6 +173,7 @@ func (v *validation) checkSettings() {
 	if l := v.s.Settings.Locators; l.IsValid() && !isLocators(l) {
 		v.errs = append(v.errs, fmt.Errorf("settings: locators: %s is not a unicast IPv6 prefix of at most %d bits without host bits; write one such as fd00:77::/32", l, maxLocatorsBits))
 	}
+	v.checkFlowExport()
 }
 
 func (v *validation) checkNodes() {

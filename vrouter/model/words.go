@@ -85,7 +85,7 @@ func translate(message, value string) string {
 var (
 	noAddress = regexp.MustCompile(`(?s)^ParseAddr\((".*")\): (.*)$`)
 	noPrefix  = regexp.MustCompile(`(?s)^netip\.ParsePrefix\((".*")\): (.*)$`)
-	noText    = regexp.MustCompile(`(?s)^(".*") is not a (?:MAC address|route target|route distinguisher);`)
+	noText    = regexp.MustCompile(`(?s)^(".*") is not an? `)
 )
 
 // translateAddress translates the error of an invalid address. It also returns the

@@ -69,7 +69,7 @@ func TestAnEntryCountsPacketsBytesAndWhoBegan(t *testing.T) {
 	if want := [2]uint64{8, 1}; f.Packets != want {
 		t.Errorf("packets from and to the workload %v, want %v", f.Packets, want)
 	}
-	if want := [2]uint64{2 * uint64(len(out)), uint64(len(in))}; f.Bytes != want {
+	if want := [2]uint64{2*uint64(len(out)) + 6*(14+20+8), uint64(len(in))}; f.Bytes != want {
 		t.Errorf("bytes from and to the workload %v, want %v", f.Bytes, want)
 	}
 	if f.Action != flowForward || f.Reply != 1 || f.Policy != 9 || f.Rule != 0 {

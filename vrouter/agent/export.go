@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"net"
+	"net/netip"
+	"time"
+
+	"windtunnel/vrouter/agent/reconcile"
+	"windtunnel/vrouter/ipfix"
+)
+
+// newExporter makes the exporter of the node's flows. It connects in the node's namespace.
+func (a *agent) newExporter() *ipfix.Exporter {
+	a.export = time.NewTicker(time.Hour)
+	a.export.Stop()
+	return ipfix.New(a.config.Node, func(collector netip.AddrPort) (conn net.Conn, err error) {
+		err = a.space.Do(func() error {
+			conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(collector))
+			return err
+		})
+		return conn, err
+	})
+}
+
+// configureExport makes the exporter follow a pass: its settings, and its ports and networks. Before a change of the
+// settings, the exporter sends what the flows have counted with the former ones.
+func (a *agent) configureExport(p *reconcile.Pass) {
+	want := p.Want.State.Settings.FlowExport
+	if !want.IsOn() && !a.exporter.Settings().IsOn() {
+		return
+	}
+	ports, networks := make(map[uint32]ipfix.Port, len(p.Tables.Vifs)), map[uint32]string{}
+	for ifindex, v := range p.Tables.Vifs {
+		ports[v.ID] = ipfix.Port{VRF: v.VRF, Interface: ifindex}
+	}
+	for _, n := range p.Want.State.Networks {
+		networks[n.ID] = n.Name
+	}
+	a.exporter.Learn(ports, networks)
+	if want == a.exporter.Settings() {
+		return
+	}
+	a.exportFlows()
+	plane := a.reconciler.Plane()
+	if err := a.exporter.Configure(want, func() (ipfix.Store, error) { return plane.OpenExported() }); err != nil {
+		a.log.Error("cannot change the export of flows", "error", err)
+	}
+	plane.WatchFlows(a.exporter.Begin(time.Now(), false))
+	a.export.Stop()
+	if wait := a.exporter.Wait(); wait > 0 {
+		a.export.Reset(wait)
+	}
+}
+
+// exportFlows exports all flows now.
+func (a *agent) exportFlows() {
+	watch := a.exporter.Begin(time.Now(), true)
+	if watch == nil {
+		return
+	}
+	a.passFlows(watch)
+}

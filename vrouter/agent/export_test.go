@@ -1,0 +1,308 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/must"
+	"windtunnel/internal/setup"
+	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/model"
+)
+
+// nfcapd is a collector (nfdump) on node a's underlay address.
+type nfcapd struct{ dir string }
+
+const collectorPort = 4739
+
+// startNfcapd starts a collector, which closes a file every 2 seconds.
+func startNfcapd(t *testing.T, s *netdev.Space) *nfcapd {
+	t.Helper()
+	path, err := exec.LookPath("nfcapd")
+	if err != nil {
+		t.Skip("nfcapd is not installed; get it with: " + setup.Command("nfcapd"))
+	}
+	c := &nfcapd{t.TempDir()}
+	cmd := exec.Command(path, "-w", c.dir, "-p", fmt.Sprint(collectorPort), "-b", "172.31.0.1", "-t", "2")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	must.Succeed(t, s.Do(cmd.Start))
+	t.Cleanup(func() {
+		cmd.Process.Signal(unix.SIGTERM)
+		cmd.Wait()
+		if t.Failed() {
+			t.Log(output.String())
+		}
+	})
+	must.Eventually(t, "a socket of the collector", func() error {
+		return s.Do(func() error {
+			l, err := net.ListenPacket("udp", fmt.Sprintf("172.31.0.1:%d", collectorPort))
+			if err != nil {
+				return nil
+			}
+			l.Close()
+			return fmt.Errorf("the port is free")
+		})
+	})
+	return c
+}
+
+// collected is a record as nfdump prints it.
+type collected struct {
+	From     netip.Addr `json:"src4_addr"`
+	To       netip.Addr `json:"dst4_addr"`
+	From6    netip.Addr `json:"src6_addr"`
+	To6      netip.Addr `json:"dst6_addr"`
+	FromPort uint16     `json:"src_port"`
+	ToPort   uint16     `json:"dst_port"`
+	Protocol uint8      `json:"proto"`
+	Packets  uint64     `json:"in_packets"`
+	Bytes    uint64     `json:"in_bytes"`
+	Type     uint8      `json:"icmp_type"`
+	Network  string     `json:"ingress_vrf"`
+}
+
+// line is one direction of a flow.
+type line struct {
+	protocol uint8
+	from, to netip.AddrPort
+	icmp     uint8
+}
+
+type sum struct{ packets, bytes uint64 }
+
+// sums reads all records. node: address of the exporter.
+func (c *nfcapd) sums(node string) (map[line]sum, error) {
+	out, err := exec.Command("nfdump", "-q", "-R", c.dir, "-o", "json", "router ip "+node).Output()
+	if err != nil {
+		return nil, err
+	}
+	var all []collected
+	if bytes.HasPrefix(out, []byte("{")) { // else there are no records
+		if err := json.Unmarshal(slices.Concat([]byte("["), out, []byte("]")), &all); err != nil {
+			return nil, fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	sums := map[line]sum{}
+	for _, r := range all {
+		if r.Network != "7" {
+			return nil, fmt.Errorf("network %q, want 7: %s", r.Network, out)
+		}
+		from, to := r.From, r.To
+		if !from.IsValid() {
+			from, to = r.From6, r.To6
+		}
+		l := line{r.Protocol, netip.AddrPortFrom(from, r.FromPort), netip.AddrPortFrom(to, r.ToPort), r.Type}
+		s := sums[l]
+		sums[l] = sum{s.packets + r.Packets, s.bytes + r.Bytes}
+	}
+	return sums, nil
+}
+
+// await waits until nodes have exported a direction of a flow with exactly these sums.
+func (c *nfcapd) await(t *testing.T, l line, want sum, nodes ...string) {
+	t.Helper()
+	for _, node := range nodes {
+		must.Eventually(t, "records of node "+node, func() error {
+			all, err := c.sums(node)
+			if err == nil && all[l] != want {
+				err = fmt.Errorf("%v: %+v, want %+v; all: %+v", l, all[l], want, all)
+			}
+			return err
+		})
+	}
+}
+
+// exporting returns the state with an export to the collector.
+func (b *bed) exporting() model.State {
+	s := b.state
+	s.Settings.FlowExport = model.FlowExport{Collector: model.Collector{AddrPort: netip.MustParseAddrPort(fmt.Sprintf("172.31.0.1:%d", collectorPort))}, Active: model.Duration(2 * time.Second), Idle: model.Duration(time.Second)}
+	return s
+}
+
+func TestACollectorGetsWhatTheSendersSent(t *testing.T) {
+	b := newBed(t, nil)
+	c, both := startNfcapd(t, b.A), []string{"172.31.0.1", "172.31.0.2"}
+	for node := range b.nodes {
+		b.apply(t, node, b.exporting())
+	}
+	for _, addresses := range [][2]string{{"10.7.0.10", "10.7.0.11"}, {"fd07::10", "fd07::11"}} {
+		from, to := netip.MustParseAddr(addresses[0]), netip.MustParseAddr(addresses[1])
+		header := map[bool]uint64{true: 20, false: 40}[from.Is4()]
+		flow, sent, answered := transfer(t, b.workloads["a1"], b.workloads["b1"], from, to, header)
+		c.await(t, flow, sent, both...)
+		c.await(t, line{flow.protocol, flow.to, flow.from, 0}, answered, both...)
+
+		family, protocol := "-4", uint8(unix.IPPROTO_ICMP)
+		if from.Is6() {
+			family, protocol = "-6", unix.IPPROTO_ICMPV6
+		}
+		must.Succeed(t, b.workloads["a1"].Do(func() error {
+			return exec.Command("ping", family, "-c", "3", "-i", "0.01", "-s", "100", to.String()).Run()
+		}))
+		sent = sum{3, 3 * (100 + 8 + header)}
+		types := map[bool][2]uint8{true: {8, 0}, false: {128, 129}}[from.Is4()]
+		c.await(t, line{protocol, netip.AddrPortFrom(from, 0), netip.AddrPortFrom(to, 0), types[0]}, sent, both...)
+		c.await(t, line{protocol, netip.AddrPortFrom(to, 0), netip.AddrPortFrom(from, 0), types[1]}, sent, both...)
+
+		stream := newStream(t, b.workloads["a1"], b.workloads["b1"], from, to)
+		c.await(t, stream.line, stream.send(t, 50, 700), both...)
+	}
+}
+
+// The flow lives longer than the agent, and ends with its port.
+func TestNoPacketOfAFlowIsLostOrExportedTwice(t *testing.T) {
+	b := newBed(t, nil)
+	c := startNfcapd(t, b.A)
+	state := b.exporting()
+	b.apply(t, "a", state)
+	stream := newStream(t, b.workloads["a1"], b.workloads["b1"], netip.MustParseAddr("10.7.0.10"), netip.MustParseAddr("10.7.0.11"))
+	c.await(t, stream.line, stream.send(t, 20, 700), "172.31.0.1")
+	b.nodes["a"].stop(t)
+	sent := stream.send(t, 30, 100)
+	b.nodes["a"] = start(t, b.nodes["a"].config)
+	c.await(t, stream.line, sent, "172.31.0.1")
+
+	sent = stream.send(t, 7, 1000)
+	state.Ports = slices.DeleteFunc(slices.Clone(state.Ports), func(p model.Port) bool { return p.Name == "a1" })
+	b.apply(t, "a", state)
+	c.await(t, stream.line, sent, "172.31.0.1")
+
+	metrics, err := b.nodes["a"].client.Metrics(context.Background())
+	if err != nil || !regexp.MustCompile("vrouter_flow_export_records_total [1-9]").MatchString(metrics) {
+		t.Errorf("no metric of exported records (%v): %s", err, metrics)
+	}
+	state.Settings.FlowExport = model.FlowExport{}
+	b.apply(t, "a", state)
+	if found, _ := filepath.Glob(filepath.Join(pinsOf(t, b.nodes["a"].config), "g*", "exported_flows")); len(found) != 0 {
+		t.Errorf("without an export, the map %q is left", found)
+	}
+}
+
+// A port without a policy has flows only for the export, and so all its packets pass.
+func TestTheExportEndsWithTheSetting(t *testing.T) {
+	b := newBedOf(t, nil, "a")
+	state, a := b.exporting(), b.nodes["a"]
+	b.apply(t, "a", state) // no process listens
+	must.Eventually(t, "flows", func() error {
+		must.Succeed(t, b.traffic())
+		rows, err := a.client.Flows(context.Background(), 0)
+		if err == nil && len(rows) == 0 {
+			err = errors.New("the flow table is empty")
+		}
+		return err
+	})
+	must.Eventually(t, "the report", func() error { return a.complains("172.31.0.1:4739", "connection refused") })
+	b.apply(t, "a", b.state)
+	if err := a.complains("172.31.0.1:4739"); err == nil {
+		t.Error("the status complains about a collector that is no longer set")
+	}
+}
+
+// transfer sends bytes over TCP, in superpackets, and closes the connection. It returns what each side has sent, by
+// its own count.
+func transfer(t *testing.T, from, to *netdev.Space, source, destination netip.Addr, header uint64) (l line, sent, answered sum) {
+	t.Helper()
+	var listener net.Listener
+	must.Succeed(t, to.Do(func() (err error) {
+		listener, err = net.Listen("tcp", netip.AddrPortFrom(destination, 0).String())
+		return err
+	}))
+	defer listener.Close()
+	far := make(chan *net.TCPConn, 1)
+	go func() {
+		defer close(far)
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		io.Copy(io.Discard, c)
+		c.(*net.TCPConn).CloseWrite()
+		far <- c.(*net.TCPConn)
+	}()
+	var conn net.Conn
+	must.Succeed(t, from.Do(func() (err error) {
+		conn, err = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: source.AsSlice()}}).Dial("tcp", listener.Addr().String())
+		return err
+	}))
+	defer conn.Close()
+	_, err := conn.Write(make([]byte, 4<<20))
+	must.Succeed(t, err)
+	must.Succeed(t, conn.(*net.TCPConn).CloseWrite())
+	_, err = io.Copy(io.Discard, conn) // until the other side has closed
+	must.Succeed(t, err)
+	other := <-far
+	defer other.Close()
+	return line{unix.IPPROTO_TCP, conn.LocalAddr().(*net.TCPAddr).AddrPort(), conn.RemoteAddr().(*net.TCPAddr).AddrPort(), 0}, tcpSum(t, conn.(*net.TCPConn), 0, header), tcpSum(t, other, 1, header)
+}
+
+// tcpSum returns what a socket has sent: packets, and bytes of IP packets. The first segment has 20 bytes of options,
+// each other 12. An accepted socket does not count its first segment (uncounted).
+func tcpSum(t *testing.T, c *net.TCPConn, uncounted, header uint64) (s sum) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	must.Succeed(t, err)
+	must.Succeed(t, raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		segments := uint64(info.Segs_out) + uncounted
+		s = sum{segments, info.Bytes_sent + segments*(header+20+12) + 8}
+	}))
+	return s
+}
+
+// stream is a flow of datagrams.
+type stream struct {
+	net.Conn
+	line
+	header uint64
+	sent   sum
+}
+
+func newStream(t *testing.T, from, to *netdev.Space, source, destination netip.Addr) *stream {
+	t.Helper()
+	s := &stream{header: map[bool]uint64{true: 20 + 8, false: 40 + 8}[source.Is4()]}
+	var in net.Conn
+	must.Succeed(t, to.Do(func() (err error) {
+		in, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(destination, 0)))
+		return err
+	}))
+	t.Cleanup(func() { in.Close() })
+	must.Succeed(t, from.Do(func() (err error) {
+		s.Conn, err = net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(source, 0)), in.LocalAddr().(*net.UDPAddr))
+		return err
+	}))
+	t.Cleanup(func() { s.Close() })
+	s.line = line{unix.IPPROTO_UDP, s.LocalAddr().(*net.UDPAddr).AddrPort(), s.RemoteAddr().(*net.UDPAddr).AddrPort(), 0}
+	return s
+}
+
+// send sends n datagrams. It returns all that the stream has sent.
+func (s *stream) send(t *testing.T, n, bytes uint64) sum {
+	t.Helper()
+	for range n {
+		_, err := s.Write(make([]byte, bytes))
+		must.Succeed(t, err)
+	}
+	s.sent = sum{s.sent.packets + n, s.sent.bytes + n*(bytes+s.header)}
+	return s.sent
+}

@@ -1,0 +1,198 @@
+package ipfix
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"windtunnel/internal/must"
+	"windtunnel/vrouter/datapath"
+	"windtunnel/vrouter/model"
+)
+
+// memory is a Store. The agent's tests use the kernel's map.
+type memory map[datapath.FlowID]datapath.Report
+
+func (m memory) Load() (map[datapath.FlowID]datapath.Report, error) {
+	return map[datapath.FlowID]datapath.Report{}, nil
+}
+
+func (m memory) Save(reports map[datapath.FlowID]datapath.Report, ended []datapath.FlowID) error {
+	for id, r := range reports {
+		m[id] = r
+	}
+	for _, id := range ended {
+		delete(m, id)
+	}
+	return nil
+}
+
+func (m memory) Close() error  { return nil }
+func (m memory) Remove() error { return nil }
+
+// collector is a UDP socket.
+type collector struct{ *net.UDPConn }
+
+func listen(t *testing.T, at string) collector {
+	t.Helper()
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at)))
+	must.Succeed(t, err)
+	t.Cleanup(func() { c.Close() })
+	must.Succeed(t, c.SetReadBuffer(1<<20))
+	return collector{c}
+}
+
+func (c collector) address() netip.AddrPort { return c.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// messages reads the messages that have arrived, and checks their headers and the length of each set: a set has
+// records as long as its template says.
+func (c collector) messages(t *testing.T, domain, sequence uint32) (records, templates int) {
+	t.Helper()
+	lengths := map[uint16]int{}
+	b := make([]byte, 65536)
+	for {
+		must.Succeed(t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+		n, err := c.Read(b)
+		if err != nil {
+			return records, templates
+		}
+		m := b[:n]
+		if n > 1232 || binary.BigEndian.Uint16(m) != 10 || int(binary.BigEndian.Uint16(m[2:])) != n {
+			t.Fatalf("a message of %d bytes has the header %x", n, m[:16])
+		}
+		if got := binary.BigEndian.Uint32(m[8:]); got != sequence || binary.BigEndian.Uint32(m[12:]) != domain {
+			t.Errorf("sequence number %d of domain %d, want %d of %d", got, binary.BigEndian.Uint32(m[12:]), sequence, domain)
+		}
+		for m = m[16:]; len(m) > 0; {
+			id, set := binary.BigEndian.Uint16(m), m[4:binary.BigEndian.Uint16(m[2:])]
+			m = m[4+len(set):]
+			switch {
+			case id == 2 || id == 3:
+				templates += readTemplates(set, int(id-2), lengths)
+			case id == 260:
+				sequence++
+			case len(set)%lengths[id] != 0 || lengths[id] == 0:
+				t.Errorf("set %d has %d bytes, its records have %d", id, len(set), lengths[id])
+			default:
+				records += len(set) / lengths[id]
+				sequence += uint32(len(set) / lengths[id])
+			}
+		}
+	}
+}
+
+// readTemplates adds the lengths of the records of templates. options: 1 if they are templates of options.
+func readTemplates(b []byte, options int, lengths map[uint16]int) (n int) {
+	for ; len(b) > 0; n++ {
+		id, fields := binary.BigEndian.Uint16(b), int(binary.BigEndian.Uint16(b[2:]))
+		b = b[4+2*options:]
+		for range fields {
+			lengths[id] += int(binary.BigEndian.Uint16(b[2:]))
+			b = b[4:]
+		}
+	}
+	return n
+}
+
+func exporterTo(t *testing.T, to netip.AddrPort) (*Exporter, memory) {
+	t.Helper()
+	e, store := New("a", func(a netip.AddrPort) (net.Conn, error) { return net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a)) }), memory{}
+	e.Learn(map[uint32]Port{1: {7, 3}}, map[uint32]string{7: "red", 8: "blue"})
+	must.Succeed(t, e.Configure(model.FlowExport{Collector: model.Collector{AddrPort: to}, Active: model.Duration(time.Minute), Idle: model.Duration(10 * time.Second)}, func() (Store, error) { return store, nil }))
+	t.Cleanup(func() { e.Close() })
+	return e, store
+}
+
+// key returns the key of a flow by a number.
+func key(n int, protocol uint8, v6 bool) datapath.FlowKey {
+	local, remote := netip.MustParseAddr("10.0.0.3"), netip.MustParseAddr("10.0.0.4")
+	if v6 {
+		local, remote = netip.MustParseAddr("fd00::3"), netip.MustParseAddr("fd00::4")
+	}
+	return datapath.FlowKey{Vif: 1, Protocol: protocol, Local: netip.AddrPortFrom(local, uint16(n)), Remote: netip.AddrPortFrom(remote, 80)}
+}
+
+func TestMessagesAreAsTheirTemplatesSay(t *testing.T) {
+	c := listen(t, "127.0.0.1:0")
+	e, _ := exporterTo(t, c.address())
+	now := time.Now()
+	for range 2 {
+		watch := e.Begin(now, true)
+		for n := range 200 {
+			for _, protocol := range []uint8{6, 17, 1, 58} {
+				watch(key(n, protocol, protocol == 58 || n%2 == 0), datapath.Flow{Created: uint64(now.Unix()), Packets: [2]uint64{3, 2}, Bytes: [2]uint64{300, 200}}, datapath.FlowStays)
+			}
+		}
+		must.Succeed(t, e.End())
+		if records, templates := c.messages(t, e.domain, e.sequence-uint32(e.Counts().Sent)%1601-2); records != 1600 || templates != 5 {
+			t.Errorf("%d records and %d templates, want 1600 and 5", records, templates)
+		}
+		now = now.Add(templateTime) // other flows; and the templates are due again
+		e.sent.Store(0)
+	}
+}
+
+func TestAFlowIsExportedWhenItIsDue(t *testing.T) {
+	second := time.Second
+	for name, c := range map[string]struct {
+		flow datapath.Flow
+		end  datapath.FlowEnd
+		want Reason
+	}{
+		"young":                  {datapath.Flow{Age: 50 * second}, datapath.FlowStays, 0},
+		"long":                   {datapath.Flow{Age: 70 * second}, datapath.FlowStays, ActiveTimeout},
+		"idle":                   {datapath.Flow{Age: 50 * second, Idle: 11 * second}, datapath.FlowStays, IdleTimeout},
+		"closed a moment before": {datapath.Flow{Closed: true}, datapath.FlowStays, 0},
+		"closed":                 {datapath.Flow{Closed: true, Idle: 2 * second}, datapath.FlowStays, EndOfFlow},
+		"closed and deleted":     {datapath.Flow{Closed: true}, datapath.FlowExpired, EndOfFlow},
+		"idle and deleted":       {datapath.Flow{}, datapath.FlowExpired, IdleTimeout},
+		"evicted":                {datapath.Flow{}, datapath.FlowEvicted, LackOfResources},
+		"of a deleted port":      {datapath.Flow{}, datapath.FlowOrphan, ForcedEnd},
+		"to a service":           {datapath.Flow{Age: 70 * second, Service: true}, datapath.FlowStays, 0},
+	} {
+		e, store := exporterTo(t, listen(t, "127.0.0.1:0").address())
+		c.flow.Packets, c.flow.Bytes = [2]uint64{0, 2}, [2]uint64{0, 200}
+		e.Begin(time.Now(), false)(key(1, 17, false), c.flow, c.end)
+		var reasons, want []Reason
+		for _, r := range e.queue {
+			reasons = append(reasons, r.Reason)
+			if r.Packets != 2 || r.Bytes != 200-2*14 || !r.ToWorkload || r.Source.Port() != 80 || r.VRF != 7 || r.Interface != 3 {
+				t.Errorf("%s: record %+v", name, r)
+			}
+		}
+		if c.want != 0 {
+			want = []Reason{c.want}
+		}
+		must.Succeed(t, e.End())
+		if stays := c.want != 0 && c.end == datapath.FlowStays; !slices.Equal(reasons, want) || (len(store) == 1) != stays {
+			t.Errorf("%s: records with reasons %v, want %v; %d reports are kept", name, reasons, want, len(store))
+		}
+	}
+}
+
+// A later record of a flow has what was sent since the record before. While no collector listens, records wait.
+func TestRecordsWaitForTheCollector(t *testing.T) {
+	c := listen(t, "127.0.0.1:0")
+	at := c.address()
+	must.Succeed(t, c.Close())
+	e, store := exporterTo(t, at)
+	f := datapath.Flow{Packets: [2]uint64{10, 0}, Bytes: [2]uint64{1000, 0}}
+	for round := uint64(1); e.Problem() == "" && round < 100; round++ { // the first message is sent, and refused later
+		f.Packets[0], f.Bytes[0] = 10*round, 1000*round
+		e.Begin(time.Now(), true)(key(1, 17, false), f, datapath.FlowStays)
+		must.Succeed(t, e.End())
+	}
+	waiting := len(e.queue)
+	if e.Problem() == "" || e.Counts().Failed == 0 || waiting == 0 || e.queue[0].Packets != 10 || e.queue[0].Bytes != 1000-10*14 {
+		t.Fatalf("problem %q, %+v, queue %+v; want a record of 10 packets that waits", e.Problem(), e.Counts(), e.queue)
+	}
+	c = listen(t, at.String())
+	e.Begin(time.Now(), false)
+	must.Succeed(t, e.End())
+	if records, _ := c.messages(t, e.domain, 0); records != waiting || e.Problem() != "" || len(store) != 1 {
+		t.Errorf("%d records, problem %q, %d reports kept; want %d records", records, e.Problem(), len(store), waiting)
+	}
+}
