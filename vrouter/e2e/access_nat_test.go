@@ -24,12 +24,8 @@ func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
 	b := fleetBed(t, "10s")
 	a := b.nodes[0]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/16", "--subnet", "fd00:1::/64")
-	floating := addresses("192.0.2.14", "2001:db8:77::e")
 	w := []*workload{b.connected("x", "red", 0), b.connected("y", "red", 1)}
 	a.run("network", "nat", "red", "--pool", "192.0.2.8/29", "--pool", "2001:db8:77::8/125")
-	f := &workload{bed: b, ns: b.namespace("f")}
-	f.port = one[api.Port](a, "port", "add", "--name", "f", "--network", "red", "--netns", b.name+"-f", "--floating", floating[0].String(), "--floating", floating[1].String()).Port
-
 	shared := [2][]netip.Addr{}
 	soon(t, 10*time.Second, "both nodes have an address of each family", func() error {
 		shared = [2][]netip.Addr{}
@@ -45,6 +41,14 @@ func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
 		}
 		return nil
 	})
+	floating := addresses("192.0.2.14", "2001:db8:77::e")
+	for i := range floating {
+		for floating[i] == shared[0][i] || floating[i] == shared[1][i] {
+			floating[i] = floating[i].Prev()
+		}
+	}
+	f := &workload{bed: b, ns: b.namespace("f")}
+	f.port = one[api.Port](a, "port", "add", "--name", "f", "--network", "red", "--netns", b.name+"-f", "--floating", floating[0].String(), "--floating", floating[1].String()).Port
 	var there []*workload
 	for i, n := range b.nodes[:2] {
 		ns := b.outside(n)
