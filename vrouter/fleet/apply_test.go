@@ -28,7 +28,7 @@ func TestApplyMakesTheStateWhatItSays(t *testing.T) {
 			s = modeltest.Mutate(r, s)
 		}
 		apply(t, f, s)
-		if diff := cmp.Diff(inOrder(s), inOrder(state(t, f)), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+		if diff := cmp.Diff(inOrder(s), inOrder(state(t, f)), cmpopts.EquateEmpty(), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); diff != "" {
 			t.Fatalf("state %d, wanted (-) and is (+):\n%s", i, diff)
 		}
 	}
