@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -87,6 +88,9 @@ func fill(v reflect.Value, n int) {
 	case *netip.Prefix:
 		*x = netip.MustParsePrefix(fmt.Sprintf("fd00:%d::/64", n))
 		return
+	case *netip.AddrPort:
+		*x = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.9"), uint16(n))
+		return
 	case *model.MAC:
 		*x = model.MAC{2, 5: byte(n)}
 		return
@@ -116,6 +120,8 @@ func fill(v reflect.Value, n int) {
 		v.SetString(fmt.Sprintf("%d: text", n))
 	case reflect.Bool:
 		v.SetBool(true)
+	case reflect.Int64:
+		v.SetInt(int64(n) * int64(time.Second))
 	default:
 		v.SetUint(uint64(n))
 	}

@@ -17,7 +17,7 @@ func TestTheArchitectureNamesEveryPackage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
 	must.Succeed(t, err)
 	named, seen := map[string]bool{}, map[string]bool{}
-	for _, name := range regexp.MustCompile("`([a-z0-9/]+)`").FindAllStringSubmatch(string(text), -1) {
+	for _, name := range regexp.MustCompile("`([a-z0-9/-]+)`").FindAllStringSubmatch(string(text), -1) {
 		named[short(name[1])] = true
 	}
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {

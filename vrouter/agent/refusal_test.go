@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
@@ -151,7 +152,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			unchanged(t, before, contents(t, a.config))
 			now, err := a.client.State(ctx)
 			must.Succeed(t, err)
-			if d := cmp.Diff(state, now, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+			if d := cmp.Diff(state, now, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); d != "" {
 				t.Errorf("the state is another:\n%s", d)
 			}
 			if d := cmp.Diff(was, links(t, a.config)); d != "" {

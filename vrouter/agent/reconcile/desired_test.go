@@ -67,10 +67,10 @@ func TestADesiredStateFollowsInvalidPorts(t *testing.T) {
 			}
 			slice := given.Slice(node)
 			made, whole := NewDesired(node, slice, nil, former), NewDesired(node, slice, nil, nil)
-			if d := cmp.Diff(whole.Whole(), made.Whole(), sameAddress, samePrefix); d != "" {
+			if d := cmp.Diff(whole.Whole(), made.Whole(), sameAddresses); d != "" {
 				t.Fatalf("seed %d, step %d: -whole +made\n%s", seed, step, d)
 			}
-			if d := cmp.Diff(whole.Ports, made.Ports, sameAddress, samePrefix); d != "" {
+			if d := cmp.Diff(whole.Ports, made.Ports, sameAddresses); d != "" {
 				t.Fatalf("seed %d, step %d: ports of the node -whole +made\n%s", seed, step, d)
 			}
 			if fmt.Sprint(whole.wrong) != fmt.Sprint(made.wrong) {

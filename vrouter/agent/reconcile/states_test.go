@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/internal/must"
@@ -75,7 +76,7 @@ func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 		}
 		got, err := b.Plane().Dump()
 		must.Succeed(t, err)
-		if d := cmp.Diff(b.tables, got, sameAddress, samePrefix); d != "" {
+		if d := cmp.Diff(b.tables, got, sameAddresses); d != "" {
 			t.Fatalf("after state %d the maps are not the tables (-want +got):\n%s", i, d)
 		}
 		written += len(got.Routes)
@@ -86,10 +87,7 @@ func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 	}
 }
 
-var (
-	sameAddress = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
-	samePrefix  = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
-)
+var sameAddresses = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})
 
 // writer is a reconciler that makes no passes. It checks states and writes their tables. It
 // assumes that every port has a device.
@@ -182,7 +180,7 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 	slice := s.Slice(w.config.Node)
 	next := NewDesired(w.config.Node, slice, w.Want.ids, w.Want)
 	whole := NewDesired(w.config.Node, slice, w.Want.ids, nil)
-	if d := cmp.Diff(whole.Whole(), next.Whole(), sameAddress, samePrefix); d != "" {
+	if d := cmp.Diff(whole.Whole(), next.Whole(), sameAddresses); d != "" {
 		return fmt.Errorf("the desired state made from the former state is not the whole one (-whole +made):\n%s", d)
 	}
 	if err := w.Check(next, false); err != nil {
