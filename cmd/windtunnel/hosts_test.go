@@ -175,10 +175,11 @@ func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
 	for _, next := range [][]string{{"lab", "clean"}, {"run", "none.yaml", "--gates", "warn", "--trials", "1"}} {
 		cmd := f.untilTrials(1, "run", "none.yaml", "--gates", "warn", "--testbed", f.file)
 		services := []int{f.hostService(0), f.hostService(1)}
-		cmd.Process.Kill()
+		must.Succeed(t, cmd.Process.Signal(syscall.SIGSTOP)) // services that lose it would clean up
 		for _, pid := range services {
 			must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
+		cmd.Process.Kill()
 		cmd.Wait()
 		if left := leftovers(t); len(left) != 2 {
 			t.Errorf("the killed run left %v: the test does not test", left)
