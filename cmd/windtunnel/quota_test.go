@@ -17,7 +17,7 @@ func TestARunWithACPUQuotaWarnsAndMarksItsTrials(t *testing.T) {
 	if err := space.CanLimitCPU(); err != nil {
 		t.Skip(err)
 	}
-	cmd := h.command("run", "slow.yaml", "--trials", "1", "--gates", "warn")
+	cmd := h.command("run", "slow.yaml", "--trials", "1", "--duration", "3s", "--gates", "warn") // the quota delays the readings by parts of 100 ms
 	cmd.Args = append([]string{"sh", "-c", `read go; exec "$@"`, "sh"}, cmd.Args...)
 	cmd.Path = "/bin/sh"
 	var out bytes.Buffer

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,11 +52,12 @@ func Lower() {
 }
 
 // setAll sets the nice value of every thread. A thread may start another one
-// meanwhile, so setAll reads the list of threads until it finds no new thread.
+// meanwhile, which is not in the list at once. So setAll reads the list of threads until
+// it finds no new thread twice.
 func setAll(nice int) {
 	known := map[string]bool{}
-	for more := true; more; {
-		more = false
+	for passes := 0; passes < 2; passes++ {
+		time.Sleep(time.Duration(passes) * time.Millisecond)
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return
@@ -65,7 +67,7 @@ func setAll(nice int) {
 			if err != nil || known[t.Name()] {
 				continue
 			}
-			known[t.Name()], more = true, true
+			known[t.Name()], passes = true, -1
 			_ = unix.Setpriority(unix.PRIO_PROCESS, id, nice) // fails if the thread has ended
 		}
 	}
