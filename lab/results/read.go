@@ -130,14 +130,14 @@ func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
 func (s *Store) read(what string, f func(*tx) error) (err error) {
 	ctx, cancel := s.dialect.limit(context.Background(), answerWithin)
 	defer cancel()
-	for attempt := range 5 {
+	for attempt := range 20 {
 		time.Sleep(time.Duration(attempt) * 10 * time.Millisecond)
 		before := s.dialect.state()
 		err = s.readOnce(ctx, what, f)
 		switch {
 		case s.dialect.state() != before:
 			err = errors.Join(err, errChanged)
-		case !s.dialect.away(err) || ctx.Err() != nil:
+		case !s.dialect.away(err) || ctx.Err() != nil || attempt >= 4: // a server is back at once, or not soon
 			return err
 		}
 	}
