@@ -57,8 +57,8 @@ func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
 
 // chain has workloads x of network red and y of network blue on node a, and a firewall on node b and
 // another one on node c between them. The networks left and right, with the ports of the firewalls,
-// have the routes through these ports. Red takes the routes of left, blue those of right, and the
-// other way round. Red and blue take no routes of each other.
+// have the routes through these ports. Red and left import each other's routes, and so do blue and
+// right. Red and blue do not import each other's routes.
 func chain(b *bed) (x, y *workload) {
 	b.t.Helper()
 	target := func(i byte) []model.RouteTarget { return []model.RouteTarget{{0, 2, 0xfc, 7: i}} }
@@ -126,10 +126,10 @@ func awaitAllPass(t *testing.T, x, y *workload, within time.Duration, what strin
 	})
 }
 
-// Traffic between two networks passes one of two firewalls, by routes that the networks take from
+// Traffic between two networks passes one of two firewalls, by the routes that the networks import from
 // those of the firewalls. The flows of a dead node move to the other firewall. A firewall without its
 // device is a problem in status, and its flows move when the routes leave it out.
-func TestAServiceChainOfTakenRoutes(t *testing.T) {
+func TestAServiceChainOfImportedRoutes(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{nodes: 3, config: map[string]any{"liveness": "300ms"}})
 	b.state.Nodes = b.nodesOf(false)

@@ -16,7 +16,7 @@ import (
 
 var leakTarget = []model.RouteTarget{{0, 2, 0xfc, 0, 0, 0, 0, 1}}
 
-// sharingNetworks adds the networks red and blue, which take each other's routes: x of red and w of
+// sharingNetworks adds the networks red and blue, which import each other's routes: x of red and w of
 // blue on node a, y of blue on node b.
 func sharingNetworks(b *bed, blue model.Forwarding) (x, w, y *workload) {
 	for i, name := range []string{"red", "blue"} {
@@ -70,7 +70,7 @@ func checkSharing(t *testing.T, b *bed, x, w, y *workload, way string) {
 
 // Workloads of two networks reach each other in both directions, on one node and on two, with every
 // encapsulation. The policies of the destination's network hold.
-func TestNetworksTakeEachOthersRoutes(t *testing.T) {
+func TestNetworksImportEachOthersRoutes(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{})
 	for encap, label := range map[model.Encapsulation]string{model.MPLSoUDP: "label 20", model.MPLSoGRE: "label 20", model.VXLAN: "VNI 1002"} {
@@ -94,7 +94,7 @@ func TestNetworksTakeEachOthersRoutes(t *testing.T) {
 }
 
 // Nodes that translate the packets of a network send packets to another network by a tunnel.
-func TestNetworksTakeRoutesBetweenLinks(t *testing.T) {
+func TestNetworksImportRoutesBetweenLinks(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{routed: true})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)
@@ -115,7 +115,7 @@ func TestNetworksTakeRoutesBetweenLinks(t *testing.T) {
 	checkSharing(t, b, x, w, y, "forwarded to node b by vxlan, VNI 1002")
 }
 
-// If only one of two networks takes the other's routes, the other node refuses the packets: there is no
+// If only one of two networks imports the other's routes, the other node refuses the packets: there is no
 // route to their source.
 func TestRoutesInOneDirectionCarryNoPacketsToAnotherNode(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestRoutesInOneDirectionCarryNoPacketsToAnotherNode(t *testing.T) {
 		b.state.Networks[1].Import = nil
 		b.up()
 		if err := datagram(x, y, 4, 64); err == nil {
-			t.Error("a datagram of red to blue has an answer, though blue does not take the routes of red")
+			t.Error("a datagram of red to blue has an answer, though blue does not import the routes of red")
 		}
 		if drops := answer(b.nodes[1], (*api.Client).Drops); !strings.Contains(fmt.Sprint(drops), "forged_source") {
 			t.Errorf("node b dropped %v, want forged_source", drops)
@@ -134,12 +134,12 @@ func TestRoutesInOneDirectionCarryNoPacketsToAnotherNode(t *testing.T) {
 		b.state.Networks[1].Import = leakTarget
 		b.apply()
 		if err := datagram(x, y, 4, 64); err != nil {
-			t.Errorf("blue takes the routes of red now: %v", err)
+			t.Errorf("blue imports the routes of red now: %v", err)
 		}
 	})
 }
 
-// If the tables are too small for the routes that a network takes, the network works without them.
+// If the tables are too small for the routes that a network imports, the network works without them.
 func TestANetworkWorksWithoutTheRoutesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{})
@@ -157,8 +157,8 @@ func TestANetworkWorksWithoutTheRoutesThatDoNotFit(t *testing.T) {
 	other.kill(syscall.SIGKILL)
 	other.config["limits"] = limits(map[string]int{"routes": 16})
 	other.start()
-	soon(t, 10*time.Second, "status says that blue takes no routes", func() error {
-		if out := other.run("status"); !strings.Contains(out, `network "blue" takes no routes of other networks on this node: table hosts4`) {
+	soon(t, 10*time.Second, "status says that blue imports no routes", func() error {
+		if out := other.run("status"); !strings.Contains(out, `network "blue" imports no routes of other networks on this node: table hosts4`) {
 			return errors.New(out)
 		}
 		return nil

@@ -72,9 +72,9 @@ func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
 	b.works("after the agent's restart", x, y, "z2")
 }
 
-// If the routes that a network takes from another one do not fit, it works without them, also after
+// If the routes that a network imports from another one do not fit, it works without them, also after
 // the agent's restart.
-func TestTakenRoutesThatDoNotFitStopNoNetwork(t *testing.T) {
+func TestImportedRoutesThatDoNotFitStopNoNetwork(t *testing.T) {
 	t.Parallel()
 	b, x, y := freezeBed(t, map[string]any{"limits": limits(map[string]int{"routes": 16})})
 	a, c := b.nodes[0], b.nodes[1]

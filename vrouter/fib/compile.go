@@ -19,9 +19,8 @@ const (
 )
 
 // Compile derives a node's tables from a valid slice whose defaults are filled in. The
-// tables have the networks that have ports on the node, and the routes that these take from other
-// networks. Compile allocates numbers in ids,
-// even if it returns an error: to try a slice, use a Clone. If the ids of vifs or nexthops
+// tables have the networks that have ports on the node, and the routes that these import from other
+// networks. Compile allocates numbers in ids, even if it returns an error: to try a slice, use a Clone. If the ids of vifs or nexthops
 // are all in use, the error is a *LimitError. With facts.Partial, the errors of single
 // networks are in Tables.Refused. Equal inputs result in equal tables.
 //
@@ -42,7 +41,7 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	c.grouping()
 	c.nodePeers()
 	c.gatewayPeers()
-	c.takers()
+	c.importers()
 	c.externalPeers()
 	c.senders()
 	c.room()
@@ -76,7 +75,7 @@ type compiler struct {
 	t     Tables
 
 	here     map[string]*network // networks that have ports on this node, by name
-	nets     map[string]*network // these, and the networks whose routes they take
+	nets     map[string]*network // these, and the networks whose routes they import
 	peers    map[string]*tunnel  // tunnels to nodes that share a network with this node, by name
 	foreign  map[string]*tunnel  // tunnels to gateways of a network in here, by name
 	external external
@@ -95,10 +94,11 @@ type network struct {
 	members map[string]bool // names of the other nodes with ports of the network
 	host    *model.Port     // with NodeAccess: the port that connects this node itself; nil: none
 	flood   []layout.Member
-	mtu     uint16     // MTU of its ports, bytes
-	from    []*network // networks whose routes it takes, by id
-	claims  []claim    // prefixes of its own and of these networks, in their order; nil: from is empty
-	takers  []taker    // networks on this node that take its routes
+	mtu     uint16 // MTU of its ports, bytes
+
+	imported  []*network // networks whose routes it imports, by id
+	claims    []claim    // prefixes of its own and of these networks, in their order; nil: it imports no routes
+	importers []importer // networks on this node that import its routes
 }
 
 // speaks6 reports whether the network has an IPv6 subnet.
@@ -130,7 +130,7 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 	return c
 }
 
-// findNetworks finds the networks with ports on this node, the networks whose routes these take, and
+// findNetworks finds the networks with ports on this node, the networks whose routes these import, and
 // the other nodes with ports of them.
 func (c *compiler) findNetworks(node string) {
 	for _, n := range c.state.Networks {

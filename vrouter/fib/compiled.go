@@ -56,14 +56,14 @@ func (c *Compiled) RouteCount() int {
 		if !l.unreachable && l.vrf != 0 {
 			n += c.count[at].addresses
 		}
-		for _, t := range l.takers {
+		for _, i := range l.importers {
 			switch {
 			case l.leaked == 0:
-			case len(t.without) == 0:
+			case len(i.without) == 0:
 				n += c.count[at].addresses
 			default:
 				for _, p := range c.slice.On(at.network, at.node) {
-					n += len(slices.DeleteFunc(slices.Clone(p.IPs), func(a netip.Addr) bool { return !t.takes(a) }))
+					n += len(slices.DeleteFunc(slices.Clone(p.IPs), func(a netip.Addr) bool { return !i.imports(a) }))
 				}
 			}
 		}
@@ -74,13 +74,14 @@ func (c *Compiled) RouteCount() int {
 // leg has the values that all routes to the ports of a network on one node share.
 type leg struct {
 	hop
-	takers []taker
+	importers []importer
 }
 
 func (l leg) equal(o leg) bool {
-	return l.hop == o.hop && slices.EqualFunc(l.takers, o.takers, taker.equal)
+	return l.hop == o.hop && slices.EqualFunc(l.importers, o.importers, importer.equal)
 }
 
+// hop is the part of a leg that == compares.
 type hop struct {
 	vrf                  uint32 // 0: the network has no ports on this node
 	bridges              bool
@@ -100,7 +101,7 @@ func (c *compiler) legs() map[place]leg {
 		if n == nil || at.node == c.self.Name {
 			continue
 		}
-		l := leg{hop{bridges: n.Bridges(), remote: c.remoteID(at.node), unreachable: true}, n.takers}
+		l := leg{hop{bridges: n.Bridges(), remote: c.remoteID(at.node), unreachable: true}, n.importers}
 		if c.here[at.network] != nil {
 			l.vrf = n.ID
 		}
@@ -131,9 +132,9 @@ func (l leg) addTo(t *Tables, p *model.Port) {
 		if l.vrf != 0 {
 			t.Routes[hostKey(l.vrf, a)] = r
 		}
-		for _, k := range l.takers {
-			if l.leaked != 0 && k.takes(a) {
-				t.Routes[hostKey(k.vrf, a)] = layout.Route{Nexthop: l.leaked, Label: l.label}
+		for _, i := range l.importers {
+			if l.leaked != 0 && i.imports(a) {
+				t.Routes[hostKey(i.vrf, a)] = layout.Route{Nexthop: l.leaked, Label: l.label}
 			}
 		}
 	}
@@ -145,8 +146,8 @@ func (l leg) addSenders(t *Tables, p *model.Port) {
 		if l.vrf != 0 {
 			t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
 		}
-		for _, k := range l.takers {
-			t.Senders[layout.SenderOf(k.vrf, l.remote, s)] = layout.Sender{Known: 1}
+		for _, i := range l.importers {
+			t.Senders[layout.SenderOf(i.vrf, l.remote, s)] = layout.Sender{Known: 1}
 		}
 	}
 }
@@ -194,7 +195,7 @@ func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	for at := range c.count {
 		again[at] = again[at] || last.count[at].ports > 0 && !last.legs[at].equal(c.legs[at])
 	}
-	c.sharers(last, again)
+	c.addSharers(last, again)
 	for at, all := range again {
 		if all {
 			last.addPlace(&before, at)
@@ -204,13 +205,13 @@ func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	return before, after
 }
 
-// sharers adds places to again: ports of a node in several networks can share a sender in a network
-// that takes the routes of all these.
-func (c *Compiled) sharers(last *Compiled, again map[place]bool) {
+// addSharers adds places to again. If a network imports the routes of several others, ports of one node
+// in these can have the same prefix in allow_sources, and then they share an entry in Senders.
+func (c *Compiled) addSharers(last *Compiled, again map[place]bool) {
 	leaking, nodes := map[string]bool{}, map[string]bool{}
 	for _, legs := range []map[place]leg{last.legs, c.legs} {
 		for at, l := range legs {
-			leaking[at.node] = leaking[at.node] || len(l.takers) > 0
+			leaking[at.node] = leaking[at.node] || len(l.importers) > 0
 		}
 	}
 	for at, all := range again {

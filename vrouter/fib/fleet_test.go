@@ -151,7 +151,7 @@ func (w *world) checkRouted(from model.Port, v layout.Vif, n model.Network, to m
 	}
 }
 
-// checkTenant: nothing ends in another network, except in those whose routes are taken by the network
+// checkTenant: nothing ends in another network, except in those whose routes are imported by the network
 // or by the one in which the packet arrives.
 func (w *world) checkTenant(from model.Port, ends []end) {
 	for _, e := range ends {
@@ -386,7 +386,7 @@ func TestEveryPacketEndsWhereTheStateSays(t *testing.T) {
 		}
 	}
 	if leaks < 300 {
-		t.Errorf("only %d packets were sent to ports of other networks whose routes are taken", leaks)
+		t.Errorf("only %d packets were sent to ports of networks whose routes are imported", leaks)
 	}
 }
 

@@ -8,32 +8,34 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A network takes the routes of the networks in model.Leaks. A packet to such a route arrives in
-// the network of its destination, by the label or VNI of that network. The networks come in a fixed
-// order: the network itself, then those whose routes it takes, by id. Of equal prefixes the first
+// A network imports the routes of the networks in model.Leaks. A packet to such a route arrives in
+// the network of its destination, by the label or VNI of that network. The networks have a fixed
+// order: the network itself, then those whose routes it imports, by id. Of equal prefixes the first
 // network's is used. All addresses of a subnet belong to the first network that has the subnet.
 
-// taker is a network on this node that takes the routes of another network.
-type taker struct {
+// importer is a network on this node that imports the routes of another network.
+type importer struct {
 	vrf uint32
 	// without are prefixes in the subnets of the other network that belong to a network before it.
 	without []netip.Prefix
 }
 
-func (t taker) equal(o taker) bool { return t.vrf == o.vrf && slices.Equal(t.without, o.without) }
-
-// takes reports whether the address belongs to the other network.
-func (t taker) takes(a netip.Addr) bool {
-	return !slices.ContainsFunc(t.without, func(p netip.Prefix) bool { return p.Contains(a) })
+func (i importer) equal(o importer) bool {
+	return i.vrf == o.vrf && slices.Equal(i.without, o.without)
 }
 
-// claim is a prefix that belongs to a network.
+// imports reports whether the importer uses the route of a port of the other network to its address.
+func (i importer) imports(a netip.Addr) bool {
+	return !slices.ContainsFunc(i.without, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// claim is a prefix whose addresses belong to a network.
 type claim struct {
 	netip.Prefix
 	network string
 }
 
-// claimed returns the first claim of the networks before another network that contains a prefix.
+// claimed returns the first claim that contains a prefix, of the networks before other.
 func (n *network) claimed(other *network, p netip.Prefix) (claim, bool) {
 	for _, c := range n.claims {
 		switch {
@@ -46,7 +48,7 @@ func (n *network) claimed(other *network, p netip.Prefix) (claim, bool) {
 	return claim{}, false
 }
 
-// findLeaks finds the networks whose routes the networks on this node take.
+// findLeaks finds the networks whose routes the networks on this node import.
 func (c *compiler) findLeaks() {
 	leaks := model.Leaks(c.state.Networks)
 	for i := range c.state.Networks {
@@ -59,54 +61,54 @@ func (c *compiler) findLeaks() {
 				other, _ := c.state.Network(name)
 				c.nets[name] = &network{Network: other, members: map[string]bool{}}
 			}
-			c.here[n.Name].from = append(c.here[n.Name].from, c.nets[name])
+			c.here[n.Name].imported = append(c.here[n.Name].imported, c.nets[name])
 		}
 	}
 }
 
-// takers decides which addresses of other networks each network on this node takes.
-func (c *compiler) takers() {
+// importers decides which addresses of other networks each network on this node imports.
+func (c *compiler) importers() {
 	for i := range c.state.Networks {
 		n := c.here[c.state.Networks[i].Name]
-		if n == nil || len(n.from) == 0 {
+		if n == nil || len(n.imported) == 0 {
 			continue
 		}
 		n.claims = append(n.claims, c.claimsOf(n)...)
-		for _, other := range n.from {
-			t := taker{vrf: n.ID}
+		for _, other := range n.imported {
+			i := importer{vrf: n.ID}
 			for _, s := range other.Subnets {
 				for _, claim := range n.claims {
 					if claim.Overlaps(s) {
-						t.without = append(t.without, claim.Prefix)
-						c.warn(kindNetwork, n.Name, "network %q takes no routes of network %q within %s: network %q has addresses there too, and %s; change one of the subnets, or the route targets",
-							n.Name, other.Name, claim.Prefix, claim.network, n.precedes(claim.network))
+						i.without = append(i.without, claim.Prefix)
+						c.warn(kindNetwork, n.Name, "network %q imports no routes of network %q within %s: network %q has addresses there too, and %s; change one of the subnets, or the route targets",
+							n.Name, other.Name, claim.Prefix, claim.network, n.precedence(claim.network))
 					}
 				}
 			}
-			other.takers = append(other.takers, t)
+			other.importers = append(other.importers, i)
 			n.claims = append(n.claims, c.claimsOf(other)...)
 		}
 	}
 	c.checkLeaks()
 }
 
-// checkLeaks warns about nodes to which packets from other networks cannot be sent.
+// checkLeaks warns about each node to which packets from other networks cannot be sent.
 func (c *compiler) checkLeaks() {
 	for _, node := range c.state.Nodes {
 		for _, n := range c.state.Networks {
 			n := c.nets[n.Name]
-			if n == nil || len(n.takers) == 0 || !n.members[node.Name] {
+			if n == nil || len(n.importers) == 0 || !n.members[node.Name] {
 				continue
 			}
 			if t := c.peers[node.Name].in(n); t != nil && t.leaked() == 0 {
-				c.warn(kindTunnel, node.Name, "the ports of network %q on node %q cannot be reached from the other networks that take its routes: packets to the node are translated, and then they name the network of their sender; add another encapsulation to both nodes", n.Name, node.Name)
+				c.warn(kindTunnel, node.Name, "the ports of network %q on node %q cannot be reached from the networks that import its routes: packets to the node are translated, and a translated packet names the network of its sender; add a tunnel encapsulation such as vxlan to both nodes", n.Name, node.Name)
 			}
 		}
 	}
 }
 
-// precedes says why the routes of a network come before those of others.
-func (n *network) precedes(other string) string {
+// precedence says why the routes of another network come first in the network.
+func (n *network) precedence(other string) string {
 	if n.Name == other {
 		return "a network's own routes come first"
 	}
@@ -127,7 +129,7 @@ func (c *compiler) claimsOf(n *network) (all []claim) {
 }
 
 // eachPrefix calls visit for the prefixes of a network's static routes and gateways. leaked makes the
-// route in the networks that take it.
+// route for the networks that import it.
 func (c *compiler) eachPrefix(n *network, visit func(p netip.Prefix, leaked func() layout.Route)) {
 	for _, r := range c.state.Routes {
 		if r.Network == n.Name {
@@ -149,7 +151,7 @@ func (c *compiler) eachPrefix(n *network, visit func(p netip.Prefix, leaked func
 	}
 }
 
-// leakedRoutes adds the static routes and the prefixes of gateways of other networks.
+// leakedRoutes adds the imported static routes and prefixes of gateways to the networks on this node.
 func (c *compiler) leakedRoutes() {
 	for i := range c.state.Networks {
 		n := c.here[c.state.Networks[i].Name]
@@ -157,11 +159,11 @@ func (c *compiler) leakedRoutes() {
 			continue
 		}
 		owners := map[netip.Prefix]string{}
-		for _, other := range n.from {
+		for _, other := range n.imported {
 			c.eachPrefix(other, func(p netip.Prefix, leaked func() layout.Route) {
 				if claim, covered := n.claimed(other, p); covered {
-					c.warn(kindNetwork, n.Name, "network %q does not take the route %s of network %q: network %q has %s, and %s; change one of them, or the route targets",
-						n.Name, p, other.Name, claim.network, claim.Prefix, n.precedes(claim.network))
+					c.warn(kindNetwork, n.Name, "network %q does not import the route %s of network %q: network %q has %s, and %s; change one of them, or the route targets",
+						n.Name, p, other.Name, claim.network, claim.Prefix, n.precedence(claim.network))
 					return
 				}
 				if _, has := c.t.Routes[RouteKey{VRF: n.ID, Prefix: p}]; has {
@@ -169,8 +171,8 @@ func (c *compiler) leakedRoutes() {
 					if !taken {
 						owner = n.Name
 					}
-					c.warn(kindNetwork, n.Name, "network %q does not take the route %s of network %q: network %q has one too, and %s; change one of them, or the route targets",
-						n.Name, p, other.Name, owner, n.precedes(owner))
+					c.warn(kindNetwork, n.Name, "network %q does not import the route %s of network %q: network %q has one too, and %s; change one of them, or the route targets",
+						n.Name, p, other.Name, owner, n.precedence(owner))
 					return
 				}
 				owners[p] = other.Name

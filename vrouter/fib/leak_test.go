@@ -13,10 +13,10 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// ownerOf is a plain evaluation of the routes that a network takes: the network to which an address
-// belongs, as a network on a node sees it; "": none.
-func (w *world) ownerOf(a netip.Addr, seen string) string {
-	for _, name := range append([]string{seen}, w.leaks[seen]...) {
+// ownerOf returns the network to which an address belongs for a network that imports routes; "": none.
+// It reads the state and not the tables.
+func (w *world) ownerOf(a netip.Addr, network string) string {
+	for _, name := range append([]string{network}, w.leaks[network]...) {
 		n, _ := w.state.Network(name)
 		has := func(p netip.Prefix) bool { return p == netip.PrefixFrom(a, a.BitLen()) }
 		if _, in := n.Subnet(a); in || slices.ContainsFunc(w.prefixesOf(n), has) {
@@ -50,11 +50,11 @@ func (w *world) nodeOf(network string, a netip.Addr) string {
 	return ""
 }
 
-// checkLeaks: a workload reaches exactly the ports and the prefixes of the networks whose routes its
-// network takes. A node accepts the packets only if the network of the destination takes the routes
-// of the sender's.
+// checkLeaks checks that a workload reaches exactly the ports of the networks whose routes its network
+// imports. Another node accepts the packets only if the network of the destination imports the route to
+// their source.
 func (w *world) checkLeaks(from model.Port, v layout.Vif, n model.Network, absent map[string]bool) {
-	taken := w.leaks[n.Name]
+	imported := w.leaks[n.Name]
 	for _, to := range w.state.Ports {
 		for _, a := range to.IPs {
 			if to.Network == n.Name || absent[to.Name] {
@@ -62,12 +62,12 @@ func (w *world) checkLeaks(from model.Port, v layout.Vif, n model.Network, absen
 			}
 			p := packet{dmac: model.RouterMAC, ip: a}
 			ends := w.fromWorkload(from.Node, v, p)
-			takes := n.Routes() && slices.Contains(taken, to.Network) && w.ownerOf(a, n.Name) == to.Network
-			if reached := reflect.DeepEqual(ends, []end{{node: to.Node, port: to.Name, dmac: to.MAC}}); reached != takes && (takes || absent == nil) { // a node without the port looks for another route
-				w.t.Fatalf("a packet from %s of %s to %s of %s (%s) gets to %+v; its routes are taken: %v", from.Name, n.Name, to.Name, to.Network, a, ends, takes)
+			imports := n.Routes() && slices.Contains(imported, to.Network) && w.ownerOf(a, n.Name) == to.Network
+			if reached := reflect.DeepEqual(ends, []end{{node: to.Node, port: to.Name, dmac: to.MAC}}); reached != imports && (imports || absent == nil) { // without the absent ports, another route can match
+				w.t.Fatalf("a packet from %s of %s to %s of %s (%s) gets to %+v; its route is imported: %v", from.Name, n.Name, to.Name, to.Network, a, ends, imports)
 			}
 			for _, source := range from.IPs {
-				if !takes {
+				if !imports {
 					continue
 				}
 				w.crossed++
@@ -81,7 +81,7 @@ func (w *world) checkLeaks(from model.Port, v layout.Vif, n model.Network, absen
 	}
 }
 
-// twoNetworks has red with a port on node b, and blue with one on node a. Each takes the other's
+// twoNetworks has red with a port on node b, and blue with one on node a. Each imports the other's
 // routes.
 func twoNetworks(a, b model.Node) model.State {
 	s := pairOf(a, b, model.L3)
@@ -93,8 +93,8 @@ func twoNetworks(a, b model.Node) model.State {
 	return s
 }
 
-// A translated packet names the network of its sender, so a packet to another network takes the tunnel.
-// Without a tunnel there is no route, and the warning has the remedy.
+// A translated packet names the network of its sender, so a packet to another network is sent by a tunnel.
+// Without a tunnel there is no route, and a warning says what to do.
 func TestPacketsToOtherNetworksAreNotTranslated(t *testing.T) {
 	for offers, want := range map[string]string{"d v": "tunnel b vxlan", "d": ""} {
 		node := func(a, locator string) model.Node {
@@ -115,15 +115,15 @@ func TestPacketsToOtherNetworksAreNotTranslated(t *testing.T) {
 		if n, _ := tables.named("tunnel b translated"); n == 0 {
 			t.Errorf("nodes that offer %s do not translate", offers)
 		}
-		if (len(warnings) > 0) != (want == "") || len(warnings) > 0 && !strings.Contains(warnings[0], `network "red" on node "b" cannot be reached from the other networks`) {
+		if (len(warnings) > 0) != (want == "") || len(warnings) > 0 && !strings.Contains(warnings[0], `network "red" on node "b" cannot be reached from the networks that import its routes`) {
 			t.Errorf("nodes that offer %s: warnings %q", offers, warnings)
 		}
 	}
 }
 
-// Blue takes the static routes and the gateway's prefixes of red and green, and its own come first,
-// then those of the lower id.
-func TestTheFirstNetworkHasARoute(t *testing.T) {
+// Blue imports the static routes and the gateway's prefixes of red and green. Of equal prefixes blue's own
+// is used first, then that of the network with the lower id.
+func TestTheFirstNetworksRouteIsUsed(t *testing.T) {
 	s := twoNetworks(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")})
 	green := s.Networks[1]
 	green.Name, green.ID, green.Tenant, green.Subnets = "green", 9, "third", []netip.Prefix{prefix("10.1.0.0/24"), prefix("10.3.0.0/16")}
@@ -151,11 +151,11 @@ func TestTheFirstNetworkHasARoute(t *testing.T) {
 		}
 	}
 	want := []string{
-		`network "blue" takes no routes of network "green" within 10.1.0.0/16: network "red" has addresses there too, and its id is lower; change one of the subnets, or the route targets`,
-		`network "blue" takes no routes of network "green" within 10.3.0.3/32: network "blue" has addresses there too, and a network's own routes come first; change one of the subnets, or the route targets`,
-		`network "blue" does not take the route 10.9.0.0/16 of network "red": network "blue" has one too, and a network's own routes come first; change one of them, or the route targets`,
-		`network "blue" does not take the route 10.2.7.0/24 of network "green": network "blue" has 10.2.0.0/16, and a network's own routes come first; change one of them, or the route targets`,
-		`network "blue" does not take the route 10.8.0.0/16 of network "green": network "red" has one too, and its id is lower; change one of them, or the route targets`,
+		`network "blue" imports no routes of network "green" within 10.1.0.0/16: network "red" has addresses there too, and its id is lower; change one of the subnets, or the route targets`,
+		`network "blue" imports no routes of network "green" within 10.3.0.3/32: network "blue" has addresses there too, and a network's own routes come first; change one of the subnets, or the route targets`,
+		`network "blue" does not import the route 10.9.0.0/16 of network "red": network "blue" has one too, and a network's own routes come first; change one of them, or the route targets`,
+		`network "blue" does not import the route 10.2.7.0/24 of network "green": network "blue" has 10.2.0.0/16, and a network's own routes come first; change one of them, or the route targets`,
+		`network "blue" does not import the route 10.8.0.0/16 of network "green": network "red" has one too, and its id is lower; change one of them, or the route targets`,
 	}
 	slices.Sort(want)
 	slices.Sort(warnings)

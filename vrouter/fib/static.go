@@ -47,14 +47,14 @@ func (c *compiler) staticRoute(r model.Route, n *network, kind string, through f
 }
 
 // subnets adds a route that discards packets to unused addresses of a subnet, also of a network
-// whose routes are taken. Without it these packets would leave the network by a route with a shorter
+// whose routes are imported. Without it these packets would leave the network by a route with a shorter
 // prefix, such as a default route to a gateway.
 func (c *compiler) subnets() {
 	for _, n := range c.here {
 		if !n.Routes() {
 			continue
 		}
-		for _, of := range append([]*network{n}, n.from...) {
+		for _, of := range append([]*network{n}, n.imported...) {
 			for _, s := range of.Subnets {
 				if _, covered := n.claimed(of, s); !covered && c.hasShorter(RouteKey{VRF: n.ID, Prefix: s.Masked()}) {
 					c.addRoute(n, s, layout.Route{})

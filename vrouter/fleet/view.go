@@ -570,7 +570,7 @@ func (v *View) Node(name string) (model.Node, bool) {
 }
 
 // around returns the places of which the agent of a node needs the ports: those of the
-// networks that have ports on the node, and of the networks whose routes these take. The values are
+// networks that have ports on the node, and of the networks whose routes these import. The values are
 // the revisions that created the places' keys.
 func (v *View) around(node string) map[place]int64 {
 	here := map[string]bool{}
@@ -593,15 +593,15 @@ func (v *View) isAround(network, node string) bool {
 	if v.listed[network][node] != 0 {
 		return true
 	}
-	for taker, from := range v.leaks {
-		if v.listed[taker][node] != 0 && slices.Contains(from, network) {
+	for importer, from := range v.leaks {
+		if v.listed[importer][node] != 0 && slices.Contains(from, network) {
 			return true
 		}
 	}
 	return false
 }
 
-// NetworksOf are the networks that have ports on a node, and those whose routes these take.
+// NetworksOf are the networks that have ports on a node, and those whose routes these import.
 func (v *View) NetworksOf(node string) map[string]bool {
 	return model.WithLeaks(v.hosts[node], v.leaks)
 }

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Leaks returns the networks whose routes each network takes, in the order of their ids: those that
-// export a route target which it imports. Networks that only bridge take no part.
+// Leaks returns, for each network, the names of the networks whose routes it imports, in the order of
+// their ids: those that export a route target in its Import. Networks that only bridge neither import
+// nor export routes.
 func Leaks(all []Network) map[string][]string {
 	exporters := map[RouteTarget][]*Network{}
 	for i := range all {
@@ -35,7 +36,7 @@ func Leaks(all []Network) map[string][]string {
 	return leaks
 }
 
-// WithLeaks returns the given networks, and those whose routes they take.
+// WithLeaks returns the given networks, and those whose routes they import.
 func WithLeaks[V any](names map[string]V, leaks map[string][]string) map[string]bool {
 	all := make(map[string]bool, len(names))
 	for name := range names {

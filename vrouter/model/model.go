@@ -86,7 +86,7 @@ type Network struct {
 	// NATPool are prefixes of which each such node has an address of each family: packets that leave the
 	// network have it as their source. Port.Floating are addresses of the pool, too.
 	NATPool []netip.Prefix `yaml:"nat_pool" json:"nat_pool,omitempty"`
-	// Import and Export are the route targets of the routes that the network takes, and of its own
+	// Import has the route targets of the routes that the network imports, and Export those of its own
 	// routes. RD distinguishes its routes in BGP.
 	Import []RouteTarget      `yaml:"import" json:"import,omitempty"`
 	Export []RouteTarget      `yaml:"export" json:"export,omitempty"`

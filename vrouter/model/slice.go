@@ -6,8 +6,8 @@ import (
 )
 
 // Slice is the part of a state that one node needs: all nodes, the networks that have ports on
-// the node, and the networks whose routes these take. Slices of different times share their ports, so copying a slice and
-// comparing two slices costs little.
+// the node, and the networks whose routes these import. Slices of different times share their ports, so
+// copying a slice and comparing two slices costs little.
 type Slice struct {
 	State                  // Ports has at most the ports of the node
 	All   []*Port          // ports of these networks on all nodes, in the order of ComparePorts; read-only
@@ -40,7 +40,7 @@ func (s State) Slice(node string) Slice {
 
 // Around returns the part of a state that the agent of the given node needs. It contains all
 // nodes and all policies. It contains only the networks that have a port on the node, and those
-// whose routes these take, but of these networks all ports, on all nodes, all routes and all
+// whose routes these import, but of these networks all ports, on all nodes, all routes and all
 // gateways.
 func (s State) Around(node string) State {
 	here := map[string]bool{}

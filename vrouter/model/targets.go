@@ -11,8 +11,8 @@ import (
 	"windtunnel/internal/phrase"
 )
 
-// RouteTarget names a set of routes. A network gives its routes the targets in Network.Export, and
-// takes the routes that have a target in Network.Import. The bytes are those of the extended
+// RouteTarget names a set of routes. A network exports its routes with the targets in Network.Export,
+// and imports the routes that have a target in Network.Import. The bytes are those of the extended
 // community of BGP (RFC 4364 section 4.3.1, RFC 5668).
 type RouteTarget [8]byte
 

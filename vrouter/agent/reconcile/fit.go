@@ -11,7 +11,7 @@ import (
 )
 
 // overfullError is the error of a network whose ports and routes do not all fit into this
-// node's tables. limit says what the network does without on this node.
+// node's tables. limit says what the network lacks on this node.
 type overfullError struct {
 	network, limit string
 	err            error
@@ -25,8 +25,8 @@ func (e *overfullError) Unwrap() error { return e.err }
 
 // fitting returns a desired state that fits into this node's tables. If next does not fit,
 // fitting rejects the new ports and routes of a network, of the network that grew most
-// first. If next still does not fit, networks take no routes of other networks, the one that takes
-// those of the most networks first. If next still does not fit, for example after a start, fitting
+// first. If next still does not fit, networks import no routes, the network that imports those of
+// the most networks first. If next still does not fit, for example after a start, fitting
 // leaves out networks, the largest first. The other networks keep working.
 func (r *Reconciler) fitting(next, former *Desired) (*Desired, error) {
 	err := r.Check(next, true)
@@ -53,7 +53,7 @@ func (r *Reconciler) fitting(next, former *Desired) (*Desired, error) {
 	}
 	leaks := model.Leaks(next.State.Networks)
 	for _, name := range byNumber(leaks, func(name string) int { return len(leaks[name]) }) {
-		if try(name, "takes no routes of other networks on this node", withoutLeaks(next.Slice, name)) {
+		if try(name, "imports no routes of other networks on this node", withoutLeaks(next.Slice, name)) {
 			return next, nil
 		}
 	}
@@ -113,7 +113,7 @@ func byNumber[V any](all map[string]V, number func(string) int) (names []string)
 	return names
 }
 
-// withoutLeaks returns the slice s in which a network takes no routes of other networks.
+// withoutLeaks returns the slice s in which a network imports no routes.
 func withoutLeaks(s model.Slice, name string) model.Slice {
 	s.Networks = slices.Clone(s.Networks)
 	for i := range s.Networks {
