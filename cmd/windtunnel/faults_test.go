@@ -176,7 +176,7 @@ func leftovers(t *testing.T) []string {
 func untilNamespaces(t *testing.T) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond)
-	must.Become(t, "a trial has made namespaces", func() bool { return len(leftovers(t)) > 0 })
+	must.EventuallyTrue(t, "a trial has made namespaces", func() bool { return len(leftovers(t)) > 0 })
 }
 
 // A killed run loses only the current trial. The resumed run removes the leftovers and
@@ -259,7 +259,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 		return names
 	}
 	// Into the second trial: two homes, mounts and agents.
-	must.Become(t, "the second trial has its things", func() bool { return len(left()) >= 6 })
+	must.EventuallyTrue(t, "the second trial has its things", func() bool { return len(left()) >= 6 })
 	cmd.Process.Kill()
 	cmd.Wait()
 	if n := h.samples(); n < 1 {
@@ -318,7 +318,7 @@ func TestCtrlCEndsARunWhoseAgentIsStopped(t *testing.T) {
 func (h *home) agent(run *exec.Cmd) (id int) {
 	h.t.Helper()
 	children := fmt.Sprintf("/proc/%d/task/*/children", run.Process.Pid)
-	must.Become(h.t, "the run has an agent", func() bool {
+	must.EventuallyTrue(h.t, "the run has an agent", func() bool {
 		files, _ := filepath.Glob(children)
 		for _, f := range files {
 			text, _ := os.ReadFile(f)

@@ -39,7 +39,7 @@ func TestLabExecForwardsSignals(t *testing.T) {
 			t.Errorf("after %v lab exec ended with status %d, want %d", s, got, 128+int(s))
 		}
 		t.Cleanup(func() { syscall.Kill(child, syscall.SIGKILL) })
-		must.Become(t, "process 1 has reaped the command", func() bool { return errors.Is(syscall.Kill(child, 0), syscall.ESRCH) })
+		must.EventuallyTrue(t, "process 1 has reaped the command", func() bool { return errors.Is(syscall.Kill(child, 0), syscall.ESRCH) })
 	}
 }
 

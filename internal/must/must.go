@@ -1,4 +1,4 @@
-// Package must has the checks that most tests need: errors, values, and waits for conditions.
+// Package must has the checks that most tests need: of errors and values, and waits for conditions.
 package must
 
 import (
@@ -18,34 +18,40 @@ func Succeed(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until a condition holds. It ends the test with the condition's error after a minute.
-func Eventually(t testing.TB, what string, is func() error) {
+// Eventually waits until check returns nil. After a minute it ends the test with the last error of
+// check. what names the condition or the value.
+func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var err error
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if err = is(); err == nil {
+		if err = check(); err == nil {
 			return
 		}
 	}
-	t.Fatalf("%s: %v", what, err)
+	t.Fatalf("%s, after a minute: %v", what, err)
 }
 
-// Become waits until a condition holds. It ends the test after a minute.
-func Become(t testing.TB, what string, is func() bool) {
+// EventuallyTrue waits until check returns true. After a minute it ends the test. what names the
+// condition.
+func EventuallyTrue(t testing.TB, what string, check func() bool) {
 	t.Helper()
 	Eventually(t, what, func() error {
-		if is() {
-			return nil
+		if !check() {
+			return errors.New("the condition does not hold")
 		}
-		return errors.New("not within a minute")
+		return nil
 	})
 }
 
 // Fail reports a failure of the test if err is nil, or lacks one of the texts.
 func Fail(t testing.TB, err error, texts ...string) {
 	t.Helper()
+	if err == nil {
+		t.Errorf("there is no error, want one that contains %q", texts)
+		return
+	}
 	for _, text := range texts {
-		if err == nil || !strings.Contains(err.Error(), text) {
+		if !strings.Contains(err.Error(), text) {
 			t.Errorf("the error is %v, want one that contains %q", err, text)
 		}
 	}
@@ -55,6 +61,6 @@ func Fail(t testing.TB, err error, texts ...string) {
 func Equal(t testing.TB, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("the value differs from the wanted one (-want +got):\n%s", diff)
 	}
 }

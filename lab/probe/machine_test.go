@@ -137,7 +137,7 @@ func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
 	}
 	child, err := os.ReadFile(marker)
 	must.Succeed(t, err)
-	must.Become(t, "its child has ended", func() bool {
+	must.EventuallyTrue(t, "its child has ended", func() bool {
 		state, _ := field(text("/proc/"+strings.TrimSpace(string(child))+"/status"), "State")
 		return state == "" || strings.HasPrefix(state, "Z")
 	})

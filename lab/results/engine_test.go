@@ -45,7 +45,7 @@ func TestARunWhoseProcessIsGoneWasInterrupted(t *testing.T) {
 // waitForZombie waits until a process has ended.
 func waitForZombie(t *testing.T, pid int) {
 	t.Helper()
-	must.Become(t, "the killed process has ended", func() bool { return engine(pid) == "" })
+	must.EventuallyTrue(t, "the killed process has ended", func() bool { return engine(pid) == "" })
 }
 
 func TestARunKeepsItsOptions(t *testing.T) { onEach(t, testARunKeepsItsOptions) }

@@ -117,7 +117,7 @@ func statuses(t *testing.T, s *Store) map[string]sample.Status {
 // awaitStatus waits until a run has a status.
 func awaitStatus(t *testing.T, s *Store, run string, want sample.Status) {
 	t.Helper()
-	must.Become(t, fmt.Sprintf("run %s has the status %q", run, want), func() bool { return statuses(t, s)[run] == want })
+	must.EventuallyTrue(t, fmt.Sprintf("run %s has the status %q", run, want), func() bool { return statuses(t, s)[run] == want })
 }
 
 func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAServerThatIsKilledAndRestartedDuringARunLosesAndDoublesNothing(t *test
 		}
 	})
 	await := func(n int64) {
-		must.Become(t, fmt.Sprintf("%d samples are stored", n), func() bool { return stored.Load() >= n })
+		must.EventuallyTrue(t, fmt.Sprintf("%d samples are stored", n), func() bool { return stored.Load() >= n })
 	}
 	for range 3 {
 		await(stored.Load() + 10)

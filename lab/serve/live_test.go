@@ -209,7 +209,7 @@ func TestAReaderWhoLeavesEndsItsStream(t *testing.T) {
 		t.Errorf("%d streams, want 1", n)
 	}
 	response.Body.Close()
-	must.Become(t, "the stream has ended after its reader left", func() bool { return len(s.streams) == 0 })
+	must.EventuallyTrue(t, "the stream has ended after its reader left", func() bool { return len(s.streams) == 0 })
 }
 
 func TestTheServerEndsWithOpenStreams(t *testing.T) {

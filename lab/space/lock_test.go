@@ -71,7 +71,7 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	must.Succeed(t, err)
 	defer file.Close()
-	must.Become(t, "flock(1) has the lock", func() bool {
+	must.EventuallyTrue(t, "flock(1) has the lock", func() bool {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 		return err != nil

@@ -44,7 +44,7 @@ func TestDropsOfTheSocketAreToldFromLossOnTheWay(t *testing.T) {
 	c.stage.phase.Store(measuring)
 	c.release()
 	drained := func() {
-		must.Become(t, "the socket is empty", func() bool {
+		must.EventuallyTrue(t, "the socket is empty", func() bool {
 			queued, err := unix.IoctlGetInt(receiving, unix.SIOCINQ)
 			return err == nil && queued == 0
 		})

@@ -106,7 +106,7 @@ func (p *program) wait(most time.Duration) (code int, stdout, stderr string) {
 // flows waits until a client's traffic has begun, and a moment longer.
 func (p *program) flows(moment time.Duration) {
 	p.t.Helper()
-	must.Become(p.t, "the traffic has begun", func() bool { return strings.Contains(p.stderr.String(), "begun\n") })
+	must.EventuallyTrue(p.t, "the traffic has begun", func() bool { return strings.Contains(p.stderr.String(), "begun\n") })
 	time.Sleep(moment)
 }
 

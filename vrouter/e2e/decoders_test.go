@@ -41,7 +41,7 @@ func startCapture(t *testing.T, space, device string) *capture {
 	c.cmd.Stderr = &c.said
 	must.Succeed(t, started(c.cmd))
 	t.Cleanup(func() { c.cmd.Process.Kill() })
-	must.Become(t, "tcpdump writes its file", func() bool { return strings.Contains(readable(c.file), "\xd4\xc3\xb2\xa1") })
+	must.EventuallyTrue(t, "tcpdump writes its file", func() bool { return strings.Contains(readable(c.file), "\xd4\xc3\xb2\xa1") })
 	return c
 }
 

@@ -193,7 +193,7 @@ func hasEnded(pid int) bool {
 // included, and lists them.
 func waitForFamily(t *testing.T, pid, many int) (family []int) {
 	t.Helper()
-	must.Become(t, fmt.Sprintf("the family has %d members", many), func() bool {
+	must.EventuallyTrue(t, fmt.Sprintf("the family has %d members", many), func() bool {
 		family = []int{pid}
 		for i := 0; i < len(family); i++ {
 			kids, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", family[i], family[i]))

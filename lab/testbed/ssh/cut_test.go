@@ -40,7 +40,7 @@ func (s *site) connectUntilCopying(ctx context.Context) <-chan error {
 		}
 		done <- err
 	}()
-	must.Become(s.t, "the copy to host b has begun", func() bool {
+	must.EventuallyTrue(s.t, "the copy to host b has begun", func() bool {
 		unfinished, _ := filepath.Glob(s.Path("program-b/*.new.*"))
 		return len(unfinished) > 0
 	})
