@@ -10,16 +10,18 @@ import (
 
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
+	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
 
-// Site is what Resolve needs to know of a node and its fleet.
+// Site is the input of Resolve: a node, its networks and its fleet.
 type Site struct {
 	Node     model.Node      // with BGP
 	Networks []model.Network // with ports on the node
-	Nodes    []model.Node    // of the fleet, also this one
-	// Unreachable returns the reason why the underlay does not lead to an address; "": it does.
+	Nodes    []model.Node    // all nodes of the fleet, including Node
+	// Unreachable returns why the underlay has no path to an address; "" if it has one. A nil function
+	// means that every address is reachable.
 	Unreachable func(netip.Addr) string
 	// MaxRoutes is the maximum number of routes that the node uses; 0: unlimited.
 	MaxRoutes int
@@ -28,7 +30,7 @@ type Site struct {
 // States of a path.
 const (
 	Used      = "used"
-	Backup    = "backup" // a better path to the same destination is used
+	Backup    = "backup" // other paths to the same destination are used
 	Unused    = "unused"
 	Announced = "announced" // by this node
 )
@@ -38,16 +40,18 @@ type Verdict struct {
 	Path
 	State         string              `json:"state"`
 	Why           string              `json:"why,omitempty"`      // of Unused and Backup
-	Networks      []string            `json:"networks,omitempty"` // that import the path
+	Networks      []string            `json:"networks,omitempty"` // networks that import the path and can use it
 	Encapsulation model.Encapsulation `json:"encapsulation,omitempty"`
-	Value         uint32              `json:"value,omitempty"` // label or VNI that packets get
+	// Value is the label or VNI of packets to the destination. If bridged and routed packets to a Station
+	// have different ones, it is that of bridged packets.
+	Value uint32 `json:"value,omitempty"`
 }
 
-// Resolve chooses the routes that a node uses. A path is a route of each network that imports one
-// of its targets, and has ports on the node. Of several paths to one destination, the best are used
-// together. The verdicts have the order of the paths.
+// Resolve chooses the routes that a node uses. Each network with ports on the node imports the paths
+// that have one of its import targets. Of several paths to one destination in a network, the node uses
+// the best ones together. The verdicts are in the order of the paths.
 func (s Site) Resolve(paths []Path) (*fib.External, []Verdict) {
-	r := resolver{Site: s, fleet: map[netip.Addr]string{}, reached: map[netip.Addr]string{}, groups: map[destination][]int{}}
+	r := resolver{Site: s, fleet: map[netip.Addr]string{}, groups: map[destination][]int{}}
 	for _, n := range s.Nodes {
 		for _, a := range n.Underlay {
 			r.fleet[a] = n.Name
@@ -62,28 +66,34 @@ func (s Site) Resolve(paths []Path) (*fib.External, []Verdict) {
 type resolver struct {
 	Site
 	fleet    map[netip.Addr]string // names of the fleet's nodes by underlay address
-	reached  map[netip.Addr]string // results of Unreachable
 	verdicts []Verdict
-	groups   map[destination][]int // verdicts of usable paths
+	groups   map[destination][]int // indexes in verdicts of the usable paths to each destination
 }
 
-// destination is where the paths of a group lead.
+// destination is a prefix or MAC address of a network. If it has neither, it stands for broadcast,
+// unknown unicast and multicast.
 type destination struct {
 	network string
 	prefix  netip.Prefix
 	mac     model.MAC
 }
 
-// add judges a path, without regard to others.
+// add decides whether the node can use a path, without comparing it with other paths.
 func (r *resolver) add(p *Path) {
 	v := Verdict{Path: *p, State: Unused}
 	if v.Why = r.judge(&v); v.Why == "" {
-		v.Why = "no network with ports on this node can use it"
 		for _, n := range r.importers(p) {
 			d, why := destinationIn(n, p)
+			var value uint32
+			if why == "" {
+				value, why = v.value(d)
+			}
 			if why != "" {
 				v.Why = why
 				continue
+			}
+			if v.Value == 0 || !d.prefix.IsValid() {
+				v.Value = value
 			}
 			v.Networks = append(v.Networks, n.Name)
 			r.groups[d] = append(r.groups[d], len(r.verdicts))
@@ -101,8 +111,7 @@ func (r *resolver) importers(p *Path) (all []model.Network) {
 	return all
 }
 
-// judge returns why the node cannot use a path; "": it can. It sets the encapsulation and the
-// value of packets.
+// judge returns why no network of the node can use a path, or "". It sets the path's encapsulation.
 func (r *resolver) judge(v *Verdict) string {
 	if v.Unusable != "" {
 		return v.Unusable
@@ -119,75 +128,65 @@ func (r *resolver) judge(v *Verdict) string {
 	if !slices.ContainsFunc(r.Node.Underlay, func(a netip.Addr) bool { return a.Is4() == v.NextHop.Is4() }) {
 		return fmt.Sprintf("this node has no underlay address of the family of its next hop %s", v.NextHop)
 	}
-	why, known := r.reached[v.NextHop]
-	if !known && r.Unreachable != nil {
-		why = r.Unreachable(v.NextHop)
-		r.reached[v.NextHop] = why
-	}
-	if why != "" {
-		return fmt.Sprintf("its next hop %s cannot be reached: %s", v.NextHop, why)
+	if r.Unreachable != nil {
+		if why := r.Unreachable(v.NextHop); why != "" {
+			return fmt.Sprintf("its next hop %s is not reachable: %s", v.NextHop, why)
+		}
 	}
 	return ""
 }
 
-// encapsulate chooses the encapsulation of packets: of those that both ends offer, the one that
-// this node prefers.
+// encapsulate sets the encapsulation of a path: of the encapsulations that both ends offer, the one that
+// this node prefers. It returns why there is none, or "".
 func (r *resolver) encapsulate(v *Verdict) string {
 	offered := r.Node.Tunnels()
 	if v.Kind == VPN {
 		offered = slices.DeleteFunc(offered, func(e model.Encapsulation) bool { return e == model.VXLAN })
 	}
 	for _, e := range offered {
-		if slices.ContainsFunc(v.Tunnels, func(t bgp.TunnelType) bool { return encapsulationOf(t) == e }) || len(v.Tunnels) == 0 && e == r.usual(v, offered) {
+		if slices.ContainsFunc(v.Tunnels, func(t bgp.TunnelType) bool { return encapsulationOf(t) == e }) || len(v.Tunnels) == 0 && e == r.defaultEncapsulation(v, offered) {
 			v.Encapsulation = e
-			break
+			return ""
 		}
 	}
-	if v.Encapsulation == "" {
-		return fmt.Sprintf("its encapsulation is %s, and for such routes this node offers %s", cmp.Or(v.TunnelNames(), "not announced"), orNone(offered))
-	}
-	v.Value = v.Label
-	if v.RoutedLabel != 0 && !r.bridged(v) {
-		v.Value = v.RoutedLabel
-	}
-	if v.Encapsulation == model.VXLAN {
-		if v.Value == 0 {
-			return "its VNI is 0"
-		}
-		return ""
-	}
-	if v.Kind != VPN {
-		v.Value >>= labelShift
-	}
-	if v.Value < model.FirstLabel || v.Value > model.MaxLabel {
-		return fmt.Sprintf("its label %d is not from %d to %d", v.Value, model.FirstLabel, model.MaxLabel)
-	}
-	return ""
+	return fmt.Sprintf("its encapsulation is %s, and for such routes this node offers %s", cmp.Or(v.TunnelNames(), "not announced"), orNone(offered))
 }
 
-// usual returns the encapsulation of a path that announces none.
-func (r *resolver) usual(v *Verdict, offered []model.Encapsulation) model.Encapsulation {
+// defaultEncapsulation returns the encapsulation of a path that announces none.
+func (r *resolver) defaultEncapsulation(v *Verdict, offered []model.Encapsulation) model.Encapsulation {
 	for _, n := range r.Node.BGP.Neighbors {
 		if n.Address == v.Neighbor && n.Encapsulation != "" {
 			return n.Encapsulation
 		}
 	}
-	if v.Kind != VPN && slices.Contains(offered, model.VXLAN) {
+	if slices.Contains(offered, model.VXLAN) {
 		return model.VXLAN
 	}
-	i := slices.IndexFunc(offered, func(e model.Encapsulation) bool { return e != model.VXLAN })
-	if i < 0 {
-		return ""
+	return offered[0]
+}
+
+// value returns the label or VNI of packets to a destination, or why the path has none. Routed packets
+// to a Station have the second label of the path (RFC 9135).
+func (v *Verdict) value(d destination) (value uint32, why string) {
+	if value = v.Label; v.Kind == Station && d.prefix.IsValid() {
+		value = v.RoutedLabel
 	}
-	return offered[i]
+	if v.Encapsulation == model.VXLAN {
+		if value == 0 {
+			return 0, "its VNI is 0"
+		}
+		return value, ""
+	}
+	if v.Kind != VPN {
+		value >>= labelShift
+	}
+	if value < model.FirstLabel || value > model.MaxLabel {
+		return 0, fmt.Sprintf("its label %d is not from %d to %d", value, model.FirstLabel, model.MaxLabel)
+	}
+	return value, ""
 }
 
-// bridged reports whether a network that bridges imports a path.
-func (r *resolver) bridged(v *Verdict) bool {
-	return slices.ContainsFunc(r.importers(&v.Path), model.Network.Bridges)
-}
-
-// destinationIn returns where a path leads in a network, or why the network cannot use it.
+// destinationIn returns the destination of a path in a network, or why the network cannot use the path.
 func destinationIn(n model.Network, p *Path) (d destination, why string) {
 	d.network = n.Name
 	switch {
@@ -207,7 +206,7 @@ func destinationIn(n model.Network, p *Path) (d destination, why string) {
 	return d, ""
 }
 
-// choose sorts the paths of each destination and returns the routes to the best ones.
+// choose returns a route to each destination, by its best paths.
 func (r *resolver) choose() *fib.External {
 	x := &fib.External{}
 	senders := map[fib.ExternalSender]bool{}
@@ -218,7 +217,9 @@ func (r *resolver) choose() *fib.External {
 		group := r.groups[d]
 		if r.MaxRoutes > 0 && len(x.Routes) >= r.MaxRoutes {
 			for _, i := range group {
-				r.verdicts[i].Why = fmt.Sprintf("this node already uses %d routes of other routers; raise limits.routes and limits.prefixes in its configuration", r.MaxRoutes)
+				if v := &r.verdicts[i]; v.State == Unused {
+					v.Why = fmt.Sprintf("this node already uses %d routes of other routers; raise limits.routes, limits.prefixes and limits.bridge in its configuration", r.MaxRoutes)
+				}
 			}
 			continue
 		}
@@ -227,9 +228,8 @@ func (r *resolver) choose() *fib.External {
 			return cmp.Or(better(&a.Path, &b.Path), a.NextHop.Compare(b.NextHop), r.rank(a)-r.rank(b), cmp.Compare(a.Value, b.Value))
 		})
 		route := fib.ExternalRoute{Network: d.network, Prefix: d.prefix, MAC: d.mac}
-		all := d.prefix == (netip.Prefix{}) && d.mac.IsZero() // of broadcast, each router gets a copy
 		for _, i := range group {
-			r.use(&r.verdicts[i], &r.verdicts[group[0]], &route, all)
+			r.verdicts[i].join(d, &r.verdicts[group[0]], &route)
 			senders[fib.ExternalSender{Network: d.network, Address: r.verdicts[i].NextHop}] = true
 		}
 		x.Routes = append(x.Routes, route)
@@ -240,41 +240,43 @@ func (r *resolver) choose() *fib.External {
 	return x
 }
 
-// rank is the place of a path's encapsulation among those that the node prefers.
+// rank is the position of a path's encapsulation in the node's order of preference.
 func (r *resolver) rank(v *Verdict) int { return slices.Index(r.Node.Encapsulations, v.Encapsulation) }
 
-// use adds a path to a route, unless the first path is better, or the route has another path by the
-// same router. The same path from several neighbours is used once.
-func (r *resolver) use(v, first *Verdict, route *fib.ExternalRoute, all bool) {
-	byRouter := func(o fib.ExternalVia) bool { return o.Address == v.NextHop }
-	via := fib.ExternalVia{Endpoint: fib.Endpoint{Address: v.NextHop, Encapsulation: v.Encapsulation}, Label: v.Value}
-	if v.Encapsulation == model.VXLAN && route.Prefix.IsValid() {
+// join adds a path to the route to a destination, or sets why the path is a backup. best is the best path
+// to the destination. A route has one next hop of each router. A route for broadcast has all routers, so
+// that each gets a copy.
+func (v *Verdict) join(d destination, best *Verdict, route *fib.ExternalRoute) {
+	value, _ := v.value(d)
+	via := fib.ExternalVia{Endpoint: fib.Endpoint{Address: v.NextHop, Encapsulation: v.Encapsulation}, Label: value}
+	if v.Encapsulation == model.VXLAN && d.prefix.IsValid() {
 		via.RouterMAC = v.RouterMAC
 	}
-	most := model.MaxECMP
-	if !route.MAC.IsZero() {
-		most = 1
+	broadcast, limit := !d.prefix.IsValid() && d.mac.IsZero(), model.MaxECMP
+	if !d.mac.IsZero() {
+		limit = 1
+	}
+	why := ""
+	switch {
+	case !broadcast && better(&best.Path, &v.Path) < 0:
+		why = fmt.Sprintf("the path by %s is better", best.NextHop)
+	case slices.Contains(route.Via, via): // several neighbours announce the same path
+	case slices.ContainsFunc(route.Via, func(o fib.ExternalVia) bool { return o.Address == v.NextHop }):
+		why = fmt.Sprintf("another path by %s is used", v.NextHop)
+	case !broadcast && len(route.Via) >= limit:
+		why = fmt.Sprintf("the route already uses %s, its maximum", phrase.Count(limit, "equal path"))
+	default:
+		route.Via = append(route.Via, via)
 	}
 	switch {
-	case v.State == Used: // by another network
-		v.Why = ""
-	case !all && better(&first.Path, &v.Path) < 0:
-		v.State, v.Why = Backup, fmt.Sprintf("the path by %s is better", first.NextHop)
-		return
-	case slices.ContainsFunc(route.Via, byRouter) && !slices.Contains(route.Via, via):
-		v.State, v.Why = Backup, fmt.Sprintf("another path by %s is used", v.NextHop)
-		return
-	case !all && len(route.Via) >= most && !slices.Contains(route.Via, via):
-		v.State, v.Why = Backup, fmt.Sprintf("%d equal paths are used already", most)
-		return
-	}
-	v.State, v.Why = Used, ""
-	if !slices.Contains(route.Via, via) {
-		route.Via = append(route.Via, via)
+	case why == "":
+		v.State, v.Why = Used, ""
+	case v.State != Used: // by another network
+		v.State, v.Why = Backup, why
 	}
 }
 
-// orNone lists values, or says that there are none.
+// orNone lists values as text; "none" if there are none.
 func orNone[E any](all []E) string {
 	if len(all) == 0 {
 		return "none"

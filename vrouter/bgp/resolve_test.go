@@ -174,7 +174,7 @@ func TestAPathThatCannotBeUsedHasAReason(t *testing.T) {
 		}, "its label 6 is not from 16 to 1048575"},
 		{"a node of the fleet", func(p *Path) { p.NextHop = netip.MustParseAddr("10.0.0.2") }, "its next hop is node b of this fleet, whose routes come from the store"},
 		{"another family", func(p *Path) { p.NextHop = netip.MustParseAddr("fd00::9") }, "this node has no underlay address of the family of its next hop fd00::9"},
-		{"no way", func(p *Path) { p.NextHop = netip.MustParseAddr("10.7.7.7") }, "its next hop 10.7.7.7 cannot be reached: no route from 10.0.0.1 to 10.7.7.7"},
+		{"no way", func(p *Path) { p.NextHop = netip.MustParseAddr("10.7.7.7") }, "its next hop 10.7.7.7 is not reachable: no route from 10.0.0.1 to 10.7.7.7"},
 		{"a prefix for a network that bridges", func(p *Path) { p.Targets = []model.RouteTarget{target("64512:2")} }, "network wire only bridges"},
 		{"a station for a network that routes", func(p *Path) { station(p); p.Targets = []model.RouteTarget{target("64512:1")} }, "network red only routes"},
 		{"the router's MAC address", func(p *Path) { station(p); p.MAC = model.RouterMAC }, "00:00:5e:00:01:00 is not the MAC address of a station"},
@@ -235,13 +235,59 @@ func TestTheBestPathsAreUsedTogether(t *testing.T) {
 		many = append(many, by(i+1, nil))
 	}
 	x, verdicts := testSite().Resolve(many)
-	if len(x.Routes[0].Via) != model.MaxECMP || verdicts[model.MaxECMP+1].State != Backup || !strings.Contains(verdicts[model.MaxECMP+1].Why, "16 equal paths") {
+	if len(x.Routes[0].Via) != model.MaxECMP || verdicts[model.MaxECMP+1].State != Backup || !strings.Contains(verdicts[model.MaxECMP+1].Why, "the route already uses 16 equal paths, its maximum") {
 		t.Errorf("of %d equal paths, %d are used; the last is %+v", len(many), len(x.Routes[0].Via), verdicts[model.MaxECMP+1])
 	}
 	// Two reflectors announce the same path.
 	twice := []Path{by(1, nil), by(1, func(p *Path) { p.Neighbor = netip.MustParseAddr("10.0.0.253") })}
 	if x, verdicts := testSite().Resolve(twice); len(x.Routes[0].Via) != 1 || verdicts[1].State != Used {
 		t.Errorf("the same path twice is the route %+v, the second is %s", x.Routes, verdicts[1].State)
+	}
+}
+
+// Each network chooses among the paths that it imports: a path can be used in one network and be a
+// backup in another.
+func TestEachNetworkChoosesItsOwnPaths(t *testing.T) {
+	site := testSite()
+	blue := site.Networks[0]
+	blue.Name, blue.ID, blue.Import = "blue", 4, []model.RouteTarget{target("64512:4")}
+	red := &site.Networks[0]
+	red.Import = append(red.Import, blue.Import...)
+	site.Networks = append(site.Networks, blue)
+	shared := path("10.9.0.0/16", func(p *Path) { p.Targets = blue.Import })
+	best := path("10.9.0.0/16", func(p *Path) { p.NextHop, p.LocalPref, p.Label = router.Next(), 200, 200 })
+	x, verdicts := site.Resolve([]Path{shared, best})
+	want := []string{
+		"blue 10.9.0.0/16 00:00:00:00:00:00 via 10.0.0.254 mpls-udp 00:00:00:00:00:00 100",
+		"red 10.9.0.0/16 00:00:00:00:00:00 via 10.0.0.255 mpls-udp 00:00:00:00:00:00 200",
+	}
+	if diff := gocmp.Diff(want, plain(x.Routes)); diff != "" {
+		t.Errorf("the routes differ (-want +got):\n%s", diff)
+	}
+	if v := verdicts[0]; v.State != Used || v.Why != "" {
+		t.Errorf("the path that only network blue uses is %s: %q, want %s without a reason", v.State, v.Why, Used)
+	}
+}
+
+// A router announces one path with the route targets of a network that bridges and of one that routes
+// (RFC 9135). Each network gets its label: the first bridges, the second routes.
+func TestAStationOfABridgingAndARoutingNetworkHasTwoLabels(t *testing.T) {
+	for tunnel, shift := range map[bgp.TunnelType]int{bgp.TUNNEL_TYPE_VXLAN: 0, bgp.TUNNEL_TYPE_MPLS_IN_UDP: labelShift} {
+		p := path("0.0.0.0/0", func(p *Path) {
+			station(p)
+			p.Tunnels = []bgp.TunnelType{tunnel}
+			p.Prefix, p.Label, p.RoutedLabel = netip.MustParsePrefix("10.9.0.5/32"), 2002<<shift, 1001<<shift
+			p.Targets = []model.RouteTarget{target("64512:1"), target("64512:2")}
+		})
+		x, _ := testSite().Resolve([]Path{p})
+		e := encapsulationOf(tunnel)
+		want := []string{
+			fmt.Sprintf("red 10.9.0.5/32 00:00:00:00:00:00 via 10.0.0.254 %s 00:00:00:00:00:00 1001", e),
+			fmt.Sprintf("wire invalid Prefix 02:00:00:00:00:09 via 10.0.0.254 %s 00:00:00:00:00:00 2002", e),
+		}
+		if diff := gocmp.Diff(want, plain(x.Routes)); diff != "" {
+			t.Errorf("%s: the routes differ (-want +got):\n%s", e, diff)
+		}
 	}
 }
 
