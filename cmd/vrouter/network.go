@@ -119,11 +119,7 @@ func networkSetCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: firstArgument(completeNetworks),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			all, err := c.Networks(ctx)
-			if err != nil {
-				return err
-			}
-			n, err := find("network", args[0], all, func(n model.Network) string { return n.Name })
+			n, err := networkNamed(ctx, c, args[0])
 			if err != nil {
 				return err
 			}
@@ -137,6 +133,14 @@ func networkSetCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	return cmd
+}
+
+func networkNamed(ctx context.Context, c *api.Client, name string) (model.Network, error) {
+	all, err := c.Networks(ctx)
+	if err != nil {
+		return model.Network{}, err
+	}
+	return find("network", name, all, func(n model.Network) string { return n.Name })
 }
 
 func networkTable(rows []model.Network) inspect.Table {

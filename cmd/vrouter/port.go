@@ -66,7 +66,7 @@ the command returns. It survives restarts of the agent.`,
 	flags.BoolVar(&request.Router, "router", false, "Let the workload advertise itself as an IPv6 router, and answer DHCP")
 	listFlag(cmd, &request.IPs, parseAddress, "ip", "Use this `address` of the network's subnets (repeatable)")
 	listFlag(cmd, &request.AllowSources, parsePrefix, "allow-source", "Let the workload send from this `prefix` too, for example as a firewall (repeatable)")
-	listFlag(cmd, &request.Floating, parseAddress, "floating", "Floating `address` of the network's pool, by which the workload is reached from outside; one of a family (repeatable)")
+	listFlag(cmd, &request.Floating, parseAddress, "floating", "Floating `address` of the network's pool, at which hosts outside reach the workload; at most one IPv4 and one IPv6 (repeatable)")
 	listFlag(cmd, &request.From, model.ParseRange, "from", "Allocate an address from `FIRST-LAST` or a prefix (repeatable)")
 	flags.TextVar(&request.MAC, "mac", model.MAC{}, "MAC `address` of the workload")
 	flags.StringVar(&request.Name, "name", "", "Name of the port (default: from network and address)")

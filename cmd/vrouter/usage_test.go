@@ -44,15 +44,16 @@ func TestExitCodes(t *testing.T) {
 		"vif list --colour": cli.ExitUsage,
 		"trace --from a":    cli.ExitUsage,
 		"rt get 10.0.0.4":   cli.ExitUsage,
-		"port add --network red --socket " + none: cli.ExitUsage, // found before the agent is asked
-		"vif list --socket " + none:               cli.ExitFailed,
-		"apply -f none --socket " + none:          cli.ExitFailed,
-		"status --socket x --node y":              cli.ExitUsage,
-		"agent --config " + none:                  cli.ExitFailed,
-		"agent":                                   cli.ExitUsage,
-		"remove --config " + none:                 cli.ExitFailed,
-		"trace --from a --to b":                   cli.ExitUsage,
-		"flow list --proto x --socket " + none:    cli.ExitUsage,
+		"port add --network red --socket " + none:                    cli.ExitUsage, // found before the agent is asked
+		"vif list --socket " + none:                                  cli.ExitFailed,
+		"apply -f none --socket " + none:                             cli.ExitFailed,
+		"status --socket x --node y":                                 cli.ExitUsage,
+		"agent --config " + none:                                     cli.ExitFailed,
+		"agent":                                                      cli.ExitUsage,
+		"remove --config " + none:                                    cli.ExitFailed,
+		"trace --from a --to b":                                      cli.ExitUsage,
+		"flow list --proto x --socket " + none:                       cli.ExitUsage,
+		"network nat red --pool 192.0.2.0/28 --off --socket " + none: cli.ExitUsage,
 	} {
 		if got := call(t, strings.Fields(line)...); got != want {
 			t.Errorf("vrouter %s: exit code %d, want %d", line, got, want)

@@ -16,9 +16,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Workloads of two nodes reach the outside from addresses of one pool, each node from its own, and a floating address is
-// reached from outside. The kernel tracks none of these connections. They outlive the agent.
-func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
+// Two nodes translate packets of their workloads to different addresses of one pool. Hosts outside reach a workload at its
+// floating address. The kernel does not track these connections. They continue while the agent restarts.
+func TestWorkloadsReachHostsOutsideByPoolAndFloatingAddresses(t *testing.T) {
 	t.Parallel()
 	needs(t, "ip", "iptables", "ip6tables")
 	b := fleetBed(t, "10s")
@@ -27,7 +27,7 @@ func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
 	w := []*workload{b.connected("x", "red", 0), b.connected("y", "red", 1)}
 	a.run("network", "nat", "red", "--pool", "192.0.2.8/29", "--pool", "2001:db8:77::8/125")
 	shared := [2][]netip.Addr{}
-	soon(t, 10*time.Second, "both nodes have an address of each family", func() error {
+	soon(t, 10*time.Second, "both nodes have an IPv4 and an IPv6 address of the pool", func() error {
 		shared = [2][]netip.Addr{}
 		for _, r := range rows[model.Floating](a, "network", "nat", "red") {
 			for i, n := range b.nodes[:2] {
@@ -70,13 +70,13 @@ func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
 		}
 	}
 	if shared[0][0] == shared[1][0] || shared[0][1] == shared[1][1] {
-		t.Errorf("the nodes share the addresses %v", shared)
+		t.Errorf("the nodes have the addresses %v of the pool, want no address on both", shared)
 	}
 	replies(t, f.ns, "floating", f.port.IPs...)
 	expectReplies(t, there[0].ns, floating, func(v6 bool) string {
 		return "floating " + map[bool]string{false: "198.51.100.2", true: "2001:db8:1::2"}[v6]
 	})
-	// A workload reaches a floating address of its own node, from outside.
+	// A workload reaches a floating address of a workload on the same node. The node's kernel sends the packets back.
 	expectReplies(t, w[0].ns, floating, func(v6 bool) string {
 		return "floating " + shared[0][map[bool]int{false: 0, true: 1}[v6]].String()
 	})
@@ -102,13 +102,18 @@ func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
 			})
 		}
 	}
-	for _, line := range strings.Split(a.exec("iptables -t raw -nvxL VROUTER-PREROUTING"), "\n") {
-		if f := strings.Fields(line); len(f) > 0 && strings.Contains(line, "192.0.2.8/29") && f[0] == "0" {
-			t.Errorf("no packet was exempt from connection tracking: %s", line)
+	for program, pool := range map[string]string{"iptables": "192.0.2.8/29", "ip6tables": "2001:db8:77::8/125"} {
+		rules, matched := a.exec(program+" -t raw -nvxL VROUTER-PREROUTING"), 0
+		for _, line := range strings.Split(rules, "\n") {
+			if strings.Contains(line, pool) && strings.Fields(line)[0] != "0" {
+				matched++
+			}
+		}
+		if matched != 2 {
+			t.Errorf("%s: %d rules have exempted packets of the pool from connection tracking, want 2 (one for each direction):\n%s", program, matched, rules)
 		}
 	}
 
-	// Connections outlive the agent.
 	var ends []func() error
 	for _, version := range []int{4, 6} {
 		ends = append(ends, openTransfer(w[0], there[0], version), openTransfer(f, there[0], version))
@@ -121,12 +126,12 @@ func TestWorkloadsReachOutsideFromAPoolAndByFloatingAddresses(t *testing.T) {
 		}
 	}
 
-	// Nothing is left once the pool is gone.
+	// Without the pool, the node deletes its routes, and translates packets to its own address.
 	a.run("port", "delete", "f")
 	a.run("network", "nat", "red", "--off")
-	soon(t, 10*time.Second, "the kernel has no route to the pool", func() error {
+	soon(t, 10*time.Second, "the kernel has no route to an address of the pool", func() error {
 		if text := a.ip("route show proto 118") + a.ip("-6 route show proto 118"); strings.Contains(text, "192.0.2.") || strings.Contains(text, "2001:db8:77") {
-			return fmt.Errorf("it has %s", text)
+			return fmt.Errorf("the kernel has the routes %s", text)
 		}
 		return nil
 	})

@@ -32,10 +32,10 @@ var accessFamilies = []accessFamily{
 
 // chains returns the chains for the subnets of networks with node_access:
 //   - Packets from the subnets to other addresses get the node's address. So do packets that the node
-//     has sent back into their subnet, such as those to a NodePort: else the replies would go
-//     directly to the sender, from another address.
-//   - The kernel does not track connections of addresses in the pools, which the eBPF programs
-//     translate. It forwards their packets.
+//     sends back into their subnet, such as those to a NodePort. Otherwise the receiver would reply
+//     directly to the sender, and the sender would not accept a reply from this address.
+//   - The kernel forwards packets from and to addresses of the pools. It does not track their
+//     connections, because the eBPF programs translate them.
 //   - Packets from workloads to 127.0.0.0/8 are dropped. The kernel drops them, too, unless the
 //     sysctl route_localnet is set, as the CNI plugin portmap does.
 //   - Packets from outside with a source in the subnets are dropped: policies would take them for
@@ -76,8 +76,8 @@ func (f accessFamily) chains(subnets, pools []netip.Prefix) []accessChain {
 }
 
 // KeepAccess makes the node forward and masquerade packets from the subnets of networks with
-// node_access, and forward those of their pools. With no subnets, it removes its chains, and turns
-// off the forwarding that it has turned on. changed reports whether something differed.
+// node_access, and forward packets of their pools. With no subnets, it removes its chains and routes,
+// and turns off the forwarding that it has turned on. changed reports whether something differed.
 func KeepAccess(s *Space, c config.Config, want Access) (changed bool, err error) {
 	path := filepath.Join(c.NodeDir(), "access")
 	text, err := os.ReadFile(path)
@@ -101,14 +101,14 @@ func KeepAccess(s *Space, c config.Config, want Access) (changed bool, err error
 			return errors.Join(errs...)
 		})
 	}
-	if err == nil && len(want.Subnets) == 0 {
+	did, failed := want.keepRoutes(s)
+	if err == nil && failed == nil && len(want.Subnets) == 0 {
 		err = os.Remove(path)
 	}
 	if err != nil {
 		err = fmt.Errorf("node_access: %w", err)
 	}
-	did, routes := want.keepRoutes(s)
-	return changed || did, errors.Join(err, routes)
+	return changed || did, errors.Join(err, failed)
 }
 
 // RemoveAccess removes what KeepAccess has added.

@@ -12,18 +12,18 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Access is what the networks with node_access need of the node's kernel.
+// Access has the parts of networks with node_access for which KeepAccess configures the node's kernel.
 type Access struct {
 	Subnets []netip.Prefix // of these networks
-	Pools   []netip.Prefix // their pools, whose addresses the eBPF programs translate
+	Pools   []netip.Prefix // nat_pool of these networks; the eBPF programs translate these addresses
 	Routes  []PoolRoute
 }
 
-// PoolRoute leads packets to an address of a pool into its network.
+// PoolRoute is a route from the node's kernel into a network, for one address of the network's pool.
 type PoolRoute struct {
 	Address netip.Addr
-	Gateway netip.Addr // of the network's subnet
-	Device  string     // that connects the node to the network
+	Gateway netip.Addr // first address of the subnet
+	Device  string     // the device that connects the node to the network
 }
 
 // Equal reports whether a and b are equal.
@@ -31,7 +31,7 @@ func (a Access) Equal(b Access) bool {
 	return slices.Equal(a.Subnets, b.Subnets) && slices.Equal(a.Pools, b.Pools) && slices.Equal(a.Routes, b.Routes)
 }
 
-// Add adds what a network needs, to which the port `host` connects this node. ports are all ports.
+// Add adds a network. The port `host` connects this node to it. ports are the ports of all nodes.
 func (a *Access) Add(n model.Network, host model.Port, ports []model.Port) {
 	a.Subnets, a.Pools = append(a.Subnets, n.Subnets...), append(a.Pools, n.NATPool...)
 	for _, p := range ports {
@@ -46,8 +46,8 @@ func (a *Access) Add(n model.Network, host model.Port, ports []model.Port) {
 	}
 }
 
-// keepRoutes adds routes to the addresses of pools that this node has, and removes the routes to others. changed reports
-// whether something differed.
+// keepRoutes adds the missing routes, and removes the agent's routes to other addresses of pools. changed reports whether
+// it has changed a route.
 func (a Access) keepRoutes(s *Space) (changed bool, err error) {
 	has := map[PoolRoute]bool{}
 	var errs []error
@@ -61,15 +61,15 @@ func (a Access) keepRoutes(s *Space) (changed bool, err error) {
 		for _, r := range routes {
 			p, ok := PrefixOf(r.Dst)
 			if !ok || !p.IsSingleIP() {
-				continue // a locator's
+				continue // the route of a locator
 			}
 			gateway, _ := netip.AddrFromSlice(r.Gw)
-			w := PoolRoute{p.Addr(), gateway.Unmap(), ""}
+			found := PoolRoute{p.Addr(), gateway.Unmap(), ""}
 			if l, err := s.Links.LinkByIndex(r.LinkIndex); err == nil {
-				w.Device = l.Attrs().Name
+				found.Device = l.Attrs().Name
 			}
-			if slices.Contains(a.Routes, w) {
-				has[w] = true
+			if slices.Contains(a.Routes, found) {
+				has[found] = true
 			} else if err := s.Links.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				errs = append(errs, fmt.Errorf("nat_pool: remove the route to %s: %w", p, err))
 			} else {
@@ -77,18 +77,19 @@ func (a Access) keepRoutes(s *Space) (changed bool, err error) {
 			}
 		}
 	}
-	for _, w := range a.Routes {
-		if has[w] {
+	for _, want := range a.Routes {
+		if has[want] {
 			continue
 		}
-		l, err := s.Links.LinkByName(w.Device)
+		l, err := s.Links.LinkByName(want.Device)
 		if err == nil {
 			err = s.Links.RouteReplace(&netlink.Route{
-				Dst: IPNet(netip.PrefixFrom(w.Address, w.Address.BitLen())), Gw: w.Gateway.AsSlice(), LinkIndex: l.Attrs().Index, Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN,
+				Dst: IPNet(netip.PrefixFrom(want.Address, want.Address.BitLen())), Gw: want.Gateway.AsSlice(), LinkIndex: l.Attrs().Index, Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN,
 			})
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("nat_pool: add a route to %s by device %s: %w", w.Address, w.Device, err))
+			errs = append(errs, fmt.Errorf("nat_pool: add a route to %s by device %s: %w", want.Address, want.Device, err))
+			continue
 		}
 		changed = true
 	}
