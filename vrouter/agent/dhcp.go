@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"windtunnel/vrouter/agent/netdev"
@@ -11,36 +12,51 @@ import (
 	"windtunnel/vrouter/dhcp"
 	"windtunnel/vrouter/dns"
 	"windtunnel/vrouter/layout"
+	"windtunnel/vrouter/model"
 )
 
-// keepLeases tells the DHCP server about the ports whose packets the programs leave to it.
-func (a *agent) keepLeases(p *reconcile.Pass) {
+func (a *agent) newDHCPServer() *dhcp.Server {
+	lease := func(port string) *dhcp.Lease { return a.snapshot.Load().lease(port) }
+	return dhcp.New(dhcp.Config{InNode: a.space.Do, Lease: lease, DNS: a.answerDNS, Log: a.log})
+}
+
+// serveClients makes the DHCP server answer the ports of networks with DHCP or DNS.
+func (a *agent) serveClients(p *reconcile.Pass) {
 	if a.dhcp == nil {
 		return
 	}
-	ports := map[string]dhcp.Port{}
-	for name, d := range p.Devices {
-		v := p.Tables.Vifs[uint32(d.Index())]
-		if v.Flags&layout.VifAgent == 0 {
-			continue
+	ifindexes := map[string]int{}
+	if slices.ContainsFunc(p.Want.State.Networks, model.Network.HasServer) {
+		for name, d := range p.Devices {
+			if p.Tables.Vifs[uint32(d.Index())].Flags&layout.VifAgent != 0 {
+				ifindexes[name] = d.Index()
+			}
 		}
-		port, _ := p.Want.Port(name)
-		network, _ := p.Want.Network(port.Network)
-		config := netdev.DeviceConfigOf(network, port)
-		ports[name] = dhcp.Port{Name: name, Ifindex: d.Index(), Lease: dhcp.Lease{
-			MAC: port.MAC, Addresses: config.Addresses, Gateways: config.Gateways, Subnets: network.Subnets, MTU: v.MTU,
-			Name: name, Network: network.Name, DHCP: network.DHCP, DNS: network.DNS,
-		}}
 	}
-	if err := a.dhcp.Keep(ports); err != nil {
-		a.log.Warn("some ports get no answer to DHCP; the next pass tries again", "error", err)
+	if err := a.dhcp.Serve(ifindexes); err != nil {
+		a.log.Warn("some ports get no answers to DHCP; the next pass tries again", "error", err)
+	}
+}
+
+// leaseOf returns the configuration of the workload of a port; nil: the server does not answer the port.
+func leaseOf(p *reconcile.Pass, name string) *dhcp.Lease {
+	d := p.Devices[name]
+	port, ok := p.Want.Port(name)
+	if d == nil || !ok {
+		return nil
+	}
+	network, _ := p.Want.Network(port.Network)
+	config := netdev.DeviceConfigOf(network, port)
+	return &dhcp.Lease{
+		MAC: port.MAC, Addresses: config.Addresses, Gateways: config.Gateways, Subnets: network.Subnets, MTU: p.Tables.Vifs[uint32(d.Index())].MTU,
+		Name: name, Network: network.Name, DHCP: network.DHCP, DNS: network.DNS,
 	}
 }
 
 // hostname is the name of a port in its network, in lower case.
 type hostname struct{ network, port string }
 
-// hostsOf returns the addresses of the ports of all networks on the node.
+// hostsOf returns the addresses of all ports, on all nodes, of the networks that the node has.
 func hostsOf(want *reconcile.Desired) map[hostname][]netip.Addr {
 	all := make(map[hostname][]netip.Addr, len(want.All))
 	for _, p := range want.All {
@@ -52,9 +68,6 @@ func hostsOf(want *reconcile.Desired) map[hostname][]netip.Addr {
 // answerDNS returns the answer to a DNS query of a port, of at most size bytes; nil: none.
 func (a *agent) answerDNS(l *dhcp.Lease, query []byte, size int) []byte {
 	v := a.snapshot.Load()
-	if v == nil {
-		return nil
-	}
 	f := dns.Forwarder{Resolvers: a.config.Resolvers, Dial: a.dialResolver}
 	return f.Answer(context.Background(), query, dns.Zone{Name: l.Network, Port: func(name string) ([]netip.Addr, bool) {
 		addresses, ok := v.hosts()[hostname{l.Network, name}]
@@ -62,7 +75,7 @@ func (a *agent) answerDNS(l *dhcp.Lease, query []byte, size int) []byte {
 	}}, size)
 }
 
-// dialResolver opens a UDP socket in the node's namespace.
+// dialResolver opens a UDP socket to a resolver, in the node's network namespace.
 func (a *agent) dialResolver(_ context.Context, resolver netip.Addr) (conn net.Conn, err error) {
 	err = a.space.Do(func() error {
 		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(resolver, 53)))

@@ -15,7 +15,6 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/datapath"
-	"windtunnel/vrouter/dhcp"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -35,7 +34,7 @@ const (
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
 func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error {
-	a.drops, a.exporter, a.dhcp = newDropRing(), a.newExporter(), dhcp.New(a.space.Do, a.answerDNS, a.log)
+	a.drops, a.exporter, a.dhcp = newDropRing(), a.newExporter(), a.newDHCPServer()
 	defer a.dhcp.Close()
 	defer func() { a.exporter.Close() }() // its errors change nothing: the agent ends
 	var err error

@@ -12,6 +12,7 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/dhcp"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
@@ -29,7 +30,8 @@ type snapshot struct {
 	labels   reconcile.Labels
 	denied   groupDenial                      // nil: ports have no groups
 	names    func() *names                    // computes the names at the first call
-	hosts    func() map[hostname][]netip.Addr // computes the names at the first call
+	hosts    func() map[hostname][]netip.Addr // computes the hosts at the first call
+	lease    func(port string) *dhcp.Lease    // computes a lease at each call
 	networks map[uint32]model.Network
 	problems []api.Problem
 	warnings []fib.Problem
@@ -66,11 +68,11 @@ func namesOf(p *reconcile.Pass) *names {
 // publish replaces the snapshot.
 func (a *agent) publish() {
 	p := a.reconciler.Last
-	a.keepLeases(p)
 	v := &snapshot{
 		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, denied: a.denied, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
 		hosts:    sync.OnceValue(func() map[hostname][]netip.Addr { return hostsOf(p.Want) }),
+		lease:    func(port string) *dhcp.Lease { return leaseOf(p, port) },
 		networks: map[uint32]model.Network{},
 		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),
@@ -92,6 +94,7 @@ func (a *agent) publish() {
 	slices.SortFunc(v.problems, func(a, b api.Problem) int { return strings.Compare(a.Text, b.Text) })
 	v.problems = slices.CompactFunc(v.problems, func(a, b api.Problem) bool { return a.Text == b.Text })
 	a.snapshot.Store(v)
+	a.serveClients(p) // after the snapshot, which has the leases
 	if a.reconciler.Want != nil {
 		a.bgp.follow(p)
 		a.configureExport(p)

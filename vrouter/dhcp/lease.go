@@ -9,19 +9,19 @@ import (
 
 // Lease is the configuration that the workload of a port gets.
 type Lease struct {
-	MAC       model.MAC
+	MAC       model.MAC      // of the port
 	Addresses []netip.Prefix // of the port, each with the prefix length of its subnet
 	Gateways  []netip.Addr   // at most one of each family
 	Subnets   []netip.Prefix // of the network
 	MTU       uint16
 	Name      string       // of the port
-	Network   string       // its name is the domain of the port's name
+	Network   string       // name of the network, and domain name of the workload
 	DHCP      bool         // answer DHCP, and send router advertisements
-	DNS       []netip.Addr // at which the server answers DNS
+	DNS       []netip.Addr // addresses at which the server answers DNS
 }
 
-// dns returns the DNS addresses of a family.
-func (l *Lease) dns(family func(netip.Addr) bool) (all []net.IP) {
+// dnsServers returns the DNS addresses of a family.
+func (l *Lease) dnsServers(family func(netip.Addr) bool) (all []net.IP) {
 	for _, a := range l.DNS {
 		if family(a) {
 			all = append(all, a.AsSlice())

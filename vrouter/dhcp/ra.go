@@ -45,7 +45,7 @@ func (l *Lease) advertisement() ([]byte, error) {
 		prefix = binary.BigEndian.AppendUint32(prefix, uint32(prefixLifetime/time.Second))
 		options = append(options, layers.ICMPv6Option{Type: layers.ICMPv6OptPrefixInfo, Data: append(append(prefix, 0, 0, 0, 0), s.Masked().Addr().AsSlice()...)})
 	}
-	for _, server := range l.dns(netip.Addr.Is6) { // RDNSS (RFC 8106)
+	for _, server := range l.dnsServers(netip.Addr.Is6) { // RDNSS (RFC 8106)
 		lifetime := binary.BigEndian.AppendUint32(make([]byte, 2), uint32(routerLifetime/time.Second))
 		options = append(options, layers.ICMPv6Option{Type: layers.ICMPv6OptRecursiveDNSServer, Data: append(lifetime, server...)})
 	}

@@ -2,11 +2,11 @@ package dhcp
 
 import "fmt"
 
-// Reason is the result of a message. Reasons are labels of a metric.
-type Reason int
+// Result is the result of a message: answered, or the reason why it gets no answer. A metric has results as labels.
+type Result int
 
 const (
-	answered Reason = iota
+	answered Result = iota
 	malformed
 	notARequest
 	foreignMAC
@@ -15,21 +15,21 @@ const (
 	relayed
 	otherServer
 	declined
-	reasons
+	results
 )
 
-var reasonNames = [reasons]string{"answered", "malformed", "not_a_request", "foreign_mac", "foreign_address", "no_address", "relayed", "other_server", "declined"}
+var resultNames = [results]string{"answered", "malformed", "not_a_request", "foreign_mac", "foreign_address", "no_address", "relayed", "other_server", "declined"}
 
-func (r Reason) String() string { return reasonNames[r] }
+func (r Result) String() string { return resultNames[r] }
 
-// refusal is the reason why a message gets no answer.
+// refusal is the error of a message that gets no answer.
 type refusal struct {
-	reason Reason
+	result Result
 	text   string
 }
 
 func (r *refusal) Error() string { return r.text }
 
-func refused(reason Reason, format string, args ...any) error {
-	return &refusal{reason, fmt.Sprintf(format, args...)}
+func refused(result Result, format string, args ...any) error {
+	return &refusal{result, fmt.Sprintf(format, args...)}
 }

@@ -3,7 +3,6 @@ package dhcp
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/netip"
 	"os"
 	"slices"
@@ -17,21 +16,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// served is a port with its sockets.
-type served struct {
+// servedPort is a port with its sockets.
+type servedPort struct {
+	*Server
 	name    string
 	ifindex int
-	lease   atomic.Pointer[Lease]
 	sockets [2]*os.File // for IPv4 and IPv6
-	counts  [reasons]atomic.Uint64
+	counts  [results]atomic.Uint64
 	last    atomic.Pointer[refusedAt]
-	log     *slog.Logger
-
-	answerDNS func(l *Lease, query []byte, size int) []byte
-	queries   chan struct{} // one element for each query that waits for an answer
+	queries chan struct{} // one element for each DNS query that waits for an answer
 }
 
-// dnsPort is the port of DNS servers.
+// dnsPort is the UDP port of DNS servers.
 const dnsPort = 53
 
 // refusedAt is the last refused message of a port.
@@ -41,11 +37,10 @@ type refusedAt struct {
 }
 
 // serve opens the sockets of a port and answers its packets until close.
-func (s *Server) serve(want Port) (*served, error) {
-	p := &served{name: want.Name, ifindex: want.Ifindex, log: s.log.With("port", want.Name), answerDNS: s.dns, queries: make(chan struct{}, waiting)}
-	p.lease.Store(&want.Lease)
+func (s *Server) serve(name string, ifindex int) (*servedPort, error) {
+	p := &servedPort{Server: s, name: name, ifindex: ifindex, queries: make(chan struct{}, maxQueries)}
 	for i, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
-		socket, err := open(want.Ifindex, protocol)
+		socket, err := open(ifindex, protocol)
 		if err != nil {
 			p.close()
 			return nil, err
@@ -57,10 +52,10 @@ func (s *Server) serve(want Port) (*served, error) {
 	return p, nil
 }
 
-// close ends the answers.
-func (p *served) close() {
+// close closes the sockets, which ends their goroutines.
+func (p *servedPort) close() {
 	for _, socket := range p.sockets {
-		socket.Close() // an error if it is nil
+		socket.Close() // Close of a nil file is allowed
 	}
 }
 
@@ -72,7 +67,7 @@ func open(ifindex int, protocol uint16) (*os.File, error) {
 		return nil, err
 	}
 	bound := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol<<8 | protocol>>8, Ifindex: ifindex})
-	if err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queue), bound); err != nil {
+	if err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes), bound); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -81,45 +76,47 @@ func open(ifindex int, protocol uint16) (*os.File, error) {
 
 // read answers packets until the socket is closed, and sends router advertisements if advertises is
 // true. While it waits for the rate, the kernel drops the packets that the socket's queue cannot hold.
-func (p *served) read(socket *os.File, advertises bool) {
-	limit, buffer := rate.NewLimiter(messages, burst), make([]byte, 2048)
+func (p *servedPort) read(socket *os.File, advertises bool) {
+	limit, buffer := rate.NewLimiter(messageRate, messageBurst), make([]byte, 2048)
 	for next := time.Now(); ; {
 		if advertises && !time.Now().Before(next) {
 			next = time.Now().Add(advertiseEvery)
 			socket.SetReadDeadline(next)
-			if lease := p.lease.Load(); lease.isRouter() {
+			if lease := p.Lease(p.name); lease != nil && lease.isRouter() {
 				frame, err := lease.advertisement()
 				p.send(socket, frame, err)
 			}
 		}
-		limit.Wait(context.Background()) // it never fails, because 1 is less than burst
+		limit.Wait(context.Background()) // it cannot fail: it waits for one token
 		n, err := socket.Read(buffer)
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}
 		if err != nil {
-			continue // for example ENETDOWN: the device may be up again
+			continue // the deadline, or ENETDOWN: the device can be set up again
 		}
-		lease := p.lease.Load()
-		if f, ok := lease.isQuery(buffer[:n]); ok {
+		f, ok := parse(buffer[:n])
+		lease := p.Lease(p.name)
+		switch {
+		case !ok || lease == nil:
+		case lease.isQuery(f):
 			p.resolve(socket, lease, f)
-			continue
+		default:
+			frame, err := lease.answer(f)
+			p.send(socket, frame, err)
 		}
-		frame, err := lease.answer(buffer[:n])
-		p.send(socket, frame, err)
 	}
 }
 
 // isQuery reports whether a frame is a DNS query of the workload to the server.
-func (l *Lease) isQuery(data []byte) (frame, bool) {
-	f, ok := parse(data)
-	return f, ok && f.icmp6 == nil && f.ports[1] == dnsPort && f.mac == l.MAC && slices.Contains(l.DNS, f.to) &&
+func (l *Lease) isQuery(f frame) bool {
+	return f.icmp6 == nil && f.ports[1] == dnsPort && f.mac == l.MAC && slices.Contains(l.DNS, f.to) &&
 		slices.ContainsFunc(l.Addresses, func(p netip.Prefix) bool { return p.Addr() == f.from })
 }
 
-// resolve answers a DNS query later, because resolvers can be slow. If too many queries of the port wait, it
-// drops the query.
-func (p *served) resolve(socket *os.File, l *Lease, f frame) {
+// resolve answers a DNS query in a goroutine, because resolvers can be slow. It drops the query if
+// maxQueries queries of the port wait.
+func (p *servedPort) resolve(socket *os.File, l *Lease, f frame) {
 	const headers = 40 + 8 // of IPv6 and UDP
 	select {
 	case p.queries <- struct{}{}:
@@ -129,21 +126,21 @@ func (p *served) resolve(socket *os.File, l *Lease, f frame) {
 	query := slices.Clone(f.payload)
 	go func() {
 		defer func() { <-p.queries }()
-		if answer := p.answerDNS(l, query, int(l.MTU)-headers); answer != nil {
+		if answer := p.DNS(l, query, int(l.MTU)-headers); answer != nil {
 			frame, err := udp(l.MAC, netip.AddrPortFrom(f.to, dnsPort), netip.AddrPortFrom(f.from, f.ports[0]), answer)
 			p.write(socket, frame, err)
 		}
 	}()
 }
 
-// send sends a frame to the workload; nil: nothing. It counts the frame, or the reason for err.
-func (p *served) send(socket *os.File, frame []byte, err error) {
+// send sends a frame to the workload, if it is not nil. It counts the frame or the refusal.
+func (p *servedPort) send(socket *os.File, frame []byte, err error) {
 	var refusal *refusal
 	switch {
 	case errors.As(err, &refusal):
-		p.counts[refusal.reason].Add(1)
+		p.counts[refusal.result].Add(1)
 		p.last.Store(&refusedAt{time.Now(), refusal.text})
-		p.log.Debug("a DHCP message gets no answer", "reason", refusal.reason, "why", refusal.text)
+		p.Log.Debug("a DHCP message gets no answer", "port", p.name, "result", refusal.result, "error", refusal.text)
 	case frame != nil:
 		p.counts[answered].Add(1)
 		fallthrough
@@ -152,22 +149,21 @@ func (p *served) send(socket *os.File, frame []byte, err error) {
 	}
 }
 
-func (p *served) write(socket *os.File, frame []byte, err error) {
+func (p *servedPort) write(socket *os.File, frame []byte, err error) {
 	if err != nil {
-		p.log.Error("cannot build an answer", "error", err)
+		p.Log.Error("cannot encode the answer to a workload", "port", p.name, "error", err)
 	} else if frame != nil {
 		socket.SetWriteDeadline(time.Now().Add(time.Second))
 		socket.Write(frame) // the client retries
 	}
 }
 
-// answer returns the frame that answers a frame; nil: there is no answer.
-func (l *Lease) answer(data []byte) ([]byte, error) {
-	f, ok := parse(data)
-	solicits := ok && f.icmp6 != nil && f.icmp6.TypeCode.Type() == layers.ICMPv6TypeRouterSolicitation
+// answer returns the frame that answers a DHCP message or a router solicitation; nil: there is no answer.
+func (l *Lease) answer(f frame) ([]byte, error) {
+	solicits := f.icmp6 != nil && f.icmp6.TypeCode.Type() == layers.ICMPv6TypeRouterSolicitation
 	switch {
-	case !ok || !solicits && f.ports[1] != dhcpv4.ServerPort && f.ports[1] != dhcpv6.DefaultServerPort:
-		return nil, nil // it came before the programs were attached
+	case !solicits && f.ports[1] != dhcpv4.ServerPort && f.ports[1] != dhcpv6.DefaultServerPort:
+		return nil, nil // the socket received it before the programs were attached
 	case !l.DHCP:
 		return nil, nil
 	case f.mac != l.MAC:

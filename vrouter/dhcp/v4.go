@@ -9,8 +9,8 @@ import (
 	"github.com/insomniacslk/dhcp/iana"
 )
 
-// leaseTime is the time for which an address is leased. A client asks again after half of it, so a
-// changed port takes effect within half of it.
+// leaseTime is the lease time of addresses. A client renews after half of it, and then gets the changes
+// of its port.
 const leaseTime = time.Hour
 
 // answer4 returns the answer to a DHCPv4 message (RFC 2131) and the destination of the answer. The
@@ -80,7 +80,7 @@ func (l *Lease) options4(address netip.Prefix, router netip.Addr) []dhcpv4.Modif
 		dhcpv4.WithNetmask(net.CIDRMask(address.Bits(), 32)), dhcpv4.WithRouter(gateway), dhcpv4.WithOption(dhcpv4.OptClasslessStaticRoute(routes...)),
 		dhcpv4.WithOption(dhcpv4.OptGeneric(dhcpv4.OptionInterfaceMTU, mtu)), dhcpv4.WithOption(dhcpv4.OptHostName(l.Name)),
 	}
-	if servers := l.dns(netip.Addr.Is4); len(servers) > 0 {
+	if servers := l.dnsServers(netip.Addr.Is4); len(servers) > 0 {
 		options = append(options, dhcpv4.WithDNS(servers...), dhcpv4.WithOption(dhcpv4.OptDomainName(l.Network)))
 	}
 	return options
@@ -98,14 +98,8 @@ func requested4(m *dhcpv4.DHCPv4) netip.Addr {
 
 // destination4 returns the destination of an answer (RFC 2131, section 4.1).
 func destination4(m, answer *dhcpv4.DHCPv4, address netip.Addr) netip.Addr {
-	broadcast := netip.AddrFrom4([4]byte{255, 255, 255, 255})
-	switch {
-	case answer.MessageType() == dhcpv4.MessageTypeNak:
-		return broadcast
-	case isSet(m.ClientIPAddr):
-		return address // requested4 has compared it with the client's
-	case m.IsBroadcast():
-		return broadcast
+	if answer.MessageType() == dhcpv4.MessageTypeNak || m.IsBroadcast() && !isSet(m.ClientIPAddr) {
+		return netip.AddrFrom4([4]byte{255, 255, 255, 255})
 	}
 	return address
 }

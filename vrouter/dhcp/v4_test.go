@@ -28,19 +28,28 @@ func testLease() *Lease {
 	}
 }
 
-// asked returns the answer of a lease to a client's frame.
-func asked(t *testing.T, l *Lease, from, to string, m *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, frame, error) {
+// answerTo parses a frame and returns the frame that answers it.
+func (l *Lease) answerTo(data []byte) ([]byte, error) {
+	f, ok := parse(data)
+	if !ok {
+		return nil, nil
+	}
+	return l.answer(f)
+}
+
+// exchange4 sends a DHCPv4 message to the server of a lease and returns its answer.
+func exchange4(t *testing.T, l *Lease, from, to string, m *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, frame, error) {
 	t.Helper()
 	request, err := udp(l.MAC, netip.AddrPortFrom(netip.MustParseAddr(from), 68), netip.AddrPortFrom(netip.MustParseAddr(to), 67), m.ToBytes())
 	must.Succeed(t, err)
 	copy(request[6:], l.MAC[:])
-	data, err := l.answer(request)
+	data, err := l.answerTo(request)
 	if err != nil || data == nil {
 		return nil, frame{}, err
 	}
 	f, ok := parse(data)
 	if !ok || f.from != netip.MustParseAddr("10.7.0.1") || f.ports != [2]uint16{67, 68} || f.mac != model.RouterMAC {
-		t.Errorf("the frame of the answer: %+v", f)
+		t.Errorf("the answer has the frame %+v, want one from 10.7.0.1 port 67 to port 68", f)
 	}
 	answer, err := dhcpv4.FromBytes(f.payload)
 	must.Succeed(t, err)
@@ -58,14 +67,14 @@ func message(t *testing.T, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 func TestAClientGetsItsPortsAddress(t *testing.T) {
 	l := testLease()
 	discover := message(t)
-	offer, f, err := asked(t, l, "0.0.0.0", "255.255.255.255", discover)
+	offer, f, err := exchange4(t, l, "0.0.0.0", "255.255.255.255", discover)
 	must.Succeed(t, err)
 	request, err := dhcpv4.NewRequestFromOffer(offer)
 	must.Succeed(t, err)
 	if offer.MessageType() != dhcpv4.MessageTypeOffer || f.to != netip.MustParseAddr("10.7.0.10") {
-		t.Errorf("to %s: %s", f.to, offer.Summary())
+		t.Errorf("the answer to a discover, sent to %s: %s", f.to, offer.Summary())
 	}
-	ack, _, err := asked(t, l, "0.0.0.0", "255.255.255.255", request)
+	ack, _, err := exchange4(t, l, "0.0.0.0", "255.255.255.255", request)
 	must.Succeed(t, err)
 	mtu, err := dhcpv4.GetUint16(dhcpv4.OptionInterfaceMTU, ack.Options)
 	must.Succeed(t, err)
@@ -80,30 +89,34 @@ func TestAClientGetsItsPortsAddress(t *testing.T) {
 	}
 	renew := message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithClientIP(ack.YourIPAddr))
 	for _, to := range []string{"10.7.0.1", "255.255.255.255"} { // renew, rebind
-		if again, f, err := asked(t, l, "10.7.0.10", to, renew); err != nil || again.MessageType() != dhcpv4.MessageTypeAck || f.to.String() != "10.7.0.10" {
-			t.Errorf("renew at %s: %v to %s, %v", to, again, f.to, err)
+		if again, f, err := exchange4(t, l, "10.7.0.10", to, renew); err != nil || again.MessageType() != dhcpv4.MessageTypeAck || f.to.String() != "10.7.0.10" {
+			t.Errorf("the answer to a renewal at %s: %v, sent to %s, error %v", to, again, f.to, err)
 		}
 	}
+	renew.SetBroadcast()
+	if _, f, err := exchange4(t, l, "10.7.0.10", "10.7.0.1", renew); err != nil || f.to.String() != "10.7.0.10" {
+		t.Errorf("the answer to a renewal with the broadcast flag is sent to %s, error %v; want 10.7.0.10", f.to, err)
+	}
 	inform := message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeInform), dhcpv4.WithClientIP(ack.YourIPAddr))
-	if told, _, err := asked(t, l, "10.7.0.10", "10.7.0.1", inform); err != nil || !told.YourIPAddr.IsUnspecified() || told.IPAddressLeaseTime(0) != 0 || len(told.Router()) != 1 {
-		t.Errorf("inform: %v, %v", told, err)
+	if answer, _, err := exchange4(t, l, "10.7.0.10", "10.7.0.1", inform); err != nil || !answer.YourIPAddr.IsUnspecified() || answer.IPAddressLeaseTime(0) != 0 || len(answer.Router()) != 1 {
+		t.Errorf("the answer to an inform: %v, error %v", answer, err)
 	}
 	discover.SetBroadcast()
-	if _, f, err := asked(t, l, "0.0.0.0", "255.255.255.255", discover); err != nil || f.to.String() != "255.255.255.255" {
-		t.Errorf("a client that wants a broadcast gets an answer to %s, %v", f.to, err)
+	if _, f, err := exchange4(t, l, "0.0.0.0", "255.255.255.255", discover); err != nil || f.to.String() != "255.255.255.255" {
+		t.Errorf("the answer to a client with the broadcast flag is sent to %s, error %v", f.to, err)
 	}
 }
 
-// A client that asks for another address must begin again.
+// A client that asks for another address gets a NAK, so it starts again.
 func TestAWrongAddressIsRefused(t *testing.T) {
 	for name, m := range map[string]*dhcpv4.DHCPv4{
 		"asks":   message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IP{10, 7, 0, 11}))),
 		"renews": message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithClientIP(net.IP{10, 9, 0, 1})),
 		"empty":  message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest)),
 	} {
-		nak, f, err := asked(t, testLease(), "0.0.0.0", "255.255.255.255", m)
+		nak, f, err := exchange4(t, testLease(), "0.0.0.0", "255.255.255.255", m)
 		if err != nil || nak.MessageType() != dhcpv4.MessageTypeNak || !nak.YourIPAddr.IsUnspecified() || nak.ServerIdentifier() == nil || f.to.String() != "255.255.255.255" {
-			t.Errorf("%s: %v to %s, %v", name, nak, f.to, err)
+			t.Errorf("%s: the answer is %v, sent to %s, error %v; want a NAK", name, nak, f.to, err)
 		}
 	}
 }
@@ -118,7 +131,7 @@ func TestMessagesWithoutAnAnswerHaveAReason(t *testing.T) {
 		lease *Lease
 		from  string
 		m     *dhcpv4.DHCPv4
-		want  Reason
+		want  Result
 	}{
 		"another MAC":     {testLease(), "0.0.0.0", message(t, other), foreignMAC},
 		"another source":  {testLease(), "10.7.0.77", message(t), foreignAddress},
@@ -130,15 +143,40 @@ func TestMessagesWithoutAnAnswerHaveAReason(t *testing.T) {
 		"informs, wrong":  {testLease(), "10.7.0.10", message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeInform), dhcpv4.WithClientIP(net.IP{10, 7, 0, 4})), foreignAddress},
 		"no IPv4 address": {six, "0.0.0.0", message(t), noAddress},
 	} {
-		answer, _, err := asked(t, c.lease, c.from, "255.255.255.255", c.m)
+		answer, _, err := exchange4(t, c.lease, c.from, "255.255.255.255", c.m)
 		var r *refusal
-		if answer != nil || !errors.As(err, &r) || r.reason != c.want || r.text == "" {
-			t.Errorf("%s: %v, %v", name, answer, err)
+		if answer != nil || !errors.As(err, &r) || r.result != c.want || r.text == "" {
+			t.Errorf("%s: the answer is %v, the error %v; want only an error with the result %s", name, answer, err, c.want)
 		}
 	}
 }
 
-// Only a workload's own queries to the DNS address are answered.
+// A message needs the port's MAC address as the source of its frame. A DHCPv6 message needs a link-local source.
+func TestFramesFromOtherSourcesAreRefused(t *testing.T) {
+	l := testLease()
+	six := solicit(t).ToBytes()
+	for _, c := range []struct {
+		from, to string
+		mac      model.MAC
+		message  []byte
+		want     Result
+	}{
+		{"0.0.0.0:68", "255.255.255.255:67", model.MAC{2, 9}, message(t).ToBytes(), foreignMAC},
+		{"[fe80::1234]:546", "[ff02::1:2]:547", model.MAC{2, 9}, six, foreignMAC},
+		{"[fd07::10]:546", "[ff02::1:2]:547", l.MAC, six, foreignAddress},
+	} {
+		data, err := udp(l.MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), c.message)
+		must.Succeed(t, err)
+		copy(data[6:], c.mac[:])
+		answer, err := l.answerTo(data)
+		var r *refusal
+		if answer != nil || !errors.As(err, &r) || r.result != c.want {
+			t.Errorf("a message from %s with MAC %s: the answer is %x, the error %v; want only an error with the result %s", c.from, c.mac, answer, err, c.want)
+		}
+	}
+}
+
+// A packet is a query only if its source is the port's, and its destination is a DNS address of the network.
 func TestQueriesGoToTheDNSAddress(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -155,8 +193,9 @@ func TestQueriesGoToTheDNSAddress(t *testing.T) {
 		data, err := udp(testLease().MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), []byte("a query"))
 		must.Succeed(t, err)
 		copy(data[6:], c.mac[:])
-		if f, is := testLease().isQuery(data); is != c.want || is && string(f.payload) != "a query" {
-			t.Errorf("from %s to %s: %v, %+v", c.from, c.to, is, f)
+		f, ok := parse(data)
+		if is := testLease().isQuery(f); !ok || is != c.want || string(f.payload) != "a query" {
+			t.Errorf("from %s to %s with MAC %s: isQuery is %v, want %v, for %+v", c.from, c.to, c.mac, is, c.want, f)
 		}
 	}
 }
@@ -165,8 +204,8 @@ func TestQueriesGoToTheDNSAddress(t *testing.T) {
 func TestANetworkWithoutDHCPAnswersNoClient(t *testing.T) {
 	l := testLease()
 	l.DHCP = false
-	if answer, _, err := asked(t, l, "0.0.0.0", "255.255.255.255", message(t)); answer != nil || err != nil {
-		t.Errorf("%v, %v", answer, err)
+	if answer, _, err := exchange4(t, l, "0.0.0.0", "255.255.255.255", message(t)); answer != nil || err != nil {
+		t.Errorf("the answer is %v, the error %v; want none", answer, err)
 	}
 }
 
@@ -187,9 +226,9 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		answer, err := l.answer(data)
+		answer, err := l.answerTo(data)
 		if answer != nil && err != nil {
-			t.Errorf("an answer of %d bytes, and the error %v", len(answer), err)
+			t.Errorf("both an answer of %d bytes and the error %v", len(answer), err)
 		}
 		if _, ok := parse(answer); answer != nil && !ok {
 			t.Errorf("the answer is not a packet: %x", answer)

@@ -11,7 +11,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// serverID identifies the server of each node: the agents give the same answers.
+// serverID is the server identifier of all nodes, because all agents give the same answers.
 var serverID = &dhcpv6.DUIDLL{HWType: iana.HWTypeEthernet, LinkLayerAddr: model.RouterMAC[:]}
 
 // answer6 returns the answer to a DHCPv6 message (RFC 8415, section 18.3). The answer is nil if the
@@ -34,7 +34,7 @@ func (l *Lease) answer6(data []byte) (*dhcpv6.Message, error) {
 	}
 	answer := &dhcpv6.Message{MessageType: dhcpv6.MessageTypeReply, TransactionID: m.TransactionID}
 	answer.AddOption(dhcpv6.OptServerID(serverID))
-	if servers := l.dns(netip.Addr.Is6); len(servers) > 0 {
+	if servers := l.dnsServers(netip.Addr.Is6); len(servers) > 0 {
 		dhcpv6.WithDNS(servers...)(answer)
 		dhcpv6.WithDomainSearchList(l.Network)(answer)
 	}
@@ -56,7 +56,7 @@ func (l *Lease) answer6(data []byte) (*dhcpv6.Message, error) {
 		l.bind(m, answer, address.Addr())
 	case dhcpv6.MessageTypeConfirm:
 		status := iana.StatusSuccess
-		if slices.ContainsFunc(bound(m), func(a netip.Addr) bool { return a != address.Addr() }) {
+		if slices.ContainsFunc(boundAddresses(m), func(a netip.Addr) bool { return a != address.Addr() }) {
 			status = iana.StatusNotOnLink
 		}
 		answer.AddOption(&dhcpv6.OptStatusCode{StatusCode: status})
@@ -71,8 +71,8 @@ func (l *Lease) answer6(data []byte) (*dhcpv6.Message, error) {
 	return answer, nil
 }
 
-// bind adds the port's address to each identity association of the client. Other addresses of the
-// client end at once.
+// bind adds the port's address to each identity association of the client. Other addresses in the
+// client's message get lifetimes of 0, so the client stops using them.
 func (l *Lease) bind(m, answer *dhcpv6.Message, address netip.Addr) {
 	for _, asked := range m.Options.IANA() {
 		given := &dhcpv6.OptIANA{IaId: asked.IaId, T1: leaseTime / 2, T2: leaseTime * 4 / 5}
@@ -86,8 +86,8 @@ func (l *Lease) bind(m, answer *dhcpv6.Message, address netip.Addr) {
 	}
 }
 
-// bound returns the addresses that a client has.
-func bound(m *dhcpv6.Message) (all []netip.Addr) {
+// boundAddresses returns the addresses in a client's message.
+func boundAddresses(m *dhcpv6.Message) (all []netip.Addr) {
 	for _, ia := range m.Options.IANA() {
 		for _, a := range ia.Options.Addresses() {
 			ip, _ := netip.AddrFromSlice(net.IP(a.IPv6Addr).To16())

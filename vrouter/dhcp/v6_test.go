@@ -16,20 +16,20 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// asked6 returns the answer of a lease to a DHCPv6 message.
-func asked6(t *testing.T, l *Lease, m dhcpv6.DHCPv6) (*dhcpv6.Message, error) {
+// exchange6 sends a DHCPv6 message to the server of a lease and returns its answer.
+func exchange6(t *testing.T, l *Lease, m dhcpv6.DHCPv6) (*dhcpv6.Message, error) {
 	t.Helper()
 	client := netip.MustParseAddr("fe80::1234")
 	request, err := udp(l.MAC, netip.AddrPortFrom(client, 546), netip.MustParseAddrPort("[ff02::1:2]:547"), m.ToBytes())
 	must.Succeed(t, err)
 	copy(request[6:], l.MAC[:])
-	data, err := l.answer(request)
+	data, err := l.answerTo(request)
 	if err != nil || data == nil {
 		return nil, err
 	}
 	f, ok := parse(data)
 	if !ok || f.from != routerAddress || f.to != client || f.ports != [2]uint16{547, 546} || f.mac != model.RouterMAC {
-		t.Errorf("the frame of the answer: %+v", f)
+		t.Errorf("the answer has the frame %+v, want one from %s port 547 to %s port 546", f, routerAddress, client)
 	}
 	answer, err := dhcpv6.MessageFromBytes(f.payload)
 	must.Succeed(t, err)
@@ -54,35 +54,35 @@ func addressOf(m *dhcpv6.Message) string {
 
 func TestAnIPv6ClientGetsItsPortsAddress(t *testing.T) {
 	l := testLease()
-	offer, err := asked6(t, l, solicit(t))
+	offer, err := exchange6(t, l, solicit(t))
 	must.Succeed(t, err)
 	request, err := dhcpv6.NewRequestFromAdvertise(offer)
 	must.Succeed(t, err)
-	reply, err := asked6(t, l, request)
+	reply, err := exchange6(t, l, request)
 	must.Succeed(t, err)
 	got := []any{offer.Type().String(), addressOf(offer), reply.Type().String(), addressOf(reply), reply.Options.OneIANA().Options.OneAddress().ValidLifetime, reply.Options.OneIANA().IaId, reply.Options.DNS()[0].String(), reply.Options.DomainSearchList().Labels[0]}
 	want := []any{"ADVERTISE", "fd07::10", "REPLY", "fd07::10", leaseTime, request.Options.OneIANA().IaId, "fd07::2", "red"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	quick, err := asked6(t, l, solicit(t, dhcpv6.WithRapidCommit))
+	quick, err := exchange6(t, l, solicit(t, dhcpv6.WithRapidCommit))
 	if must.Succeed(t, err); quick.Type() != dhcpv6.MessageTypeReply || quick.GetOneOption(dhcpv6.OptionRapidCommit) == nil || addressOf(quick) != "fd07::10" {
-		t.Errorf("rapid commit: %s", quick.Summary())
+		t.Errorf("the answer to a solicit with rapid commit: %s", quick.Summary())
 	}
 	for _, kind := range []dhcpv6.MessageType{dhcpv6.MessageTypeRenew, dhcpv6.MessageTypeRebind} {
 		request.MessageType = kind
-		if again, err := asked6(t, l, request); err != nil || again.Type() != dhcpv6.MessageTypeReply || addressOf(again) != "fd07::10" {
-			t.Errorf("%s: %v, %v", kind, again, err)
+		if again, err := exchange6(t, l, request); err != nil || again.Type() != dhcpv6.MessageTypeReply || addressOf(again) != "fd07::10" {
+			t.Errorf("the answer to a %s: %v, error %v", kind, again, err)
 		}
 	}
 }
 
-// A client with an address of before gets the port's address, and the other one ends.
-func TestAnOldIPv6AddressEnds(t *testing.T) {
+// A client that renews another address gets the port's address, and the other one with a lifetime of 0.
+func TestAnotherIPv6AddressExpires(t *testing.T) {
 	old := dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP("fd07::99"), ValidLifetime: leaseTime, PreferredLifetime: leaseTime}
 	m := solicit(t, dhcpv6.WithServerID(serverID), dhcpv6.WithIANA(old))
 	m.MessageType = dhcpv6.MessageTypeRenew
-	reply, err := asked6(t, testLease(), m)
+	reply, err := exchange6(t, testLease(), m)
 	must.Succeed(t, err)
 	lifetimes := map[string]bool{}
 	for _, a := range reply.Options.OneIANA().Options.Addresses() {
@@ -92,9 +92,9 @@ func TestAnOldIPv6AddressEnds(t *testing.T) {
 		t.Error(diff)
 	}
 	m.MessageType = dhcpv6.MessageTypeConfirm
-	confirmed, err := asked6(t, testLease(), m)
+	confirmed, err := exchange6(t, testLease(), m)
 	if must.Succeed(t, err); confirmed.Options.Status().StatusCode.String() != "NotOnLink" {
-		t.Errorf("confirm: %s", confirmed.Summary())
+		t.Errorf("the answer to a confirm of another address: %s, want NotOnLink", confirmed.Summary())
 	}
 }
 
@@ -113,7 +113,7 @@ func TestIPv6MessagesWithoutAnAnswerHaveAReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease *Lease
 		m     dhcpv6.DHCPv6
-		want  Reason
+		want  Result
 	}{
 		"another server":  {testLease(), kind(dhcpv6.MessageTypeRequest, dhcpv6.WithServerID(&dhcpv6.DUIDLL{HWType: 1, LinkLayerAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}})), otherServer},
 		"a relay agent":   {testLease(), relay, relayed},
@@ -122,10 +122,10 @@ func TestIPv6MessagesWithoutAnAnswerHaveAReason(t *testing.T) {
 		"no client id":    {testLease(), nameless, malformed},
 		"no IPv6 address": {four, solicit(t), noAddress},
 	} {
-		answer, err := asked6(t, c.lease, c.m)
+		answer, err := exchange6(t, c.lease, c.m)
 		var r *refusal
-		if answer != nil || !errors.As(err, &r) || r.reason != c.want || r.text == "" {
-			t.Errorf("%s: %v, %v", name, answer, err)
+		if answer != nil || !errors.As(err, &r) || r.result != c.want || r.text == "" {
+			t.Errorf("%s: the answer is %v, the error %v; want only an error with the result %s", name, answer, err, c.want)
 		}
 	}
 }
@@ -137,12 +137,12 @@ func TestARouterSolicitationIsAnswered(t *testing.T) {
 	must.Succeed(t, icmp.SetNetworkLayerForChecksum(ip))
 	request, err := serialize(&layers.Ethernet{SrcMAC: l.MAC[:], DstMAC: net.HardwareAddr{0x33, 0x33, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv6}, ip, icmp, &layers.ICMPv6RouterSolicitation{})
 	must.Succeed(t, err)
-	data, err := l.answer(request)
+	data, err := l.answerTo(request)
 	must.Succeed(t, err)
 	p := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.Default)
 	ra, ok := p.Layer(layers.LayerTypeICMPv6RouterAdvertisement).(*layers.ICMPv6RouterAdvertisement)
 	if !ok {
-		t.Fatalf("the answer is %v", p)
+		t.Fatalf("the answer is %v, want a router advertisement", p)
 	}
 	var options []string
 	for _, o := range ra.Options {
@@ -151,10 +151,15 @@ func TestARouterSolicitationIsAnswered(t *testing.T) {
 	slices.Sort(options)
 	want := []string{"ICMPv6Option(MTU:1450)", "ICMPv6Option(PrefixInfo:fd07::/64:true:false:720h0m0s:720h0m0s)", "ICMPv6Option(RecursiveDNSServer:30m0s:fd07::2)", "ICMPv6Option(SourceAddress:00:00:5e:00:01:00)"}
 	if diff := cmp.Diff(want, options); diff != "" || !ra.ManagedAddressConfig() || ra.RouterLifetime != 1800 || routerAddress.String() != "fe80::200:5eff:fe00:100" {
-		t.Errorf("%+v from %s: %s", ra, routerAddress, diff)
+		t.Errorf("the advertisement is %+v, from %s; options: %s", ra, routerAddress, diff)
+	}
+	routed := slices.Clone(request)
+	routed[14+7] = 64 // the hop limit
+	if data, err := l.answerTo(routed); data != nil || err != nil {
+		t.Errorf("a solicitation from another link gets the answer %x, error %v", data, err)
 	}
 	l.Addresses = l.Addresses[:1]
-	if data, err := l.answer(request); data != nil || err != nil {
-		t.Errorf("a port without an IPv6 address gets the advertisement %x, %v", data, err)
+	if data, err := l.answerTo(request); data != nil || err != nil {
+		t.Errorf("a port without an IPv6 address gets the advertisement %x, error %v", data, err)
 	}
 }

@@ -43,6 +43,9 @@ func (n Network) Routes() bool { return n.Forwarding != L2 }
 // Bridges reports whether the network bridges Ethernet frames.
 func (n Network) Bridges() bool { return n.Forwarding == L2 || n.Forwarding == L2L3 }
 
+// HasServer reports whether the agents answer DHCP or DNS in the network.
+func (n Network) HasServer() bool { return n.DHCP || len(n.DNS) > 0 }
+
 // Subnet finds the network's subnet that contains an address.
 func (n Network) Subnet(a netip.Addr) (netip.Prefix, bool) {
 	return find(n.Subnets, func(s netip.Prefix) bool { return s.Contains(a) })
