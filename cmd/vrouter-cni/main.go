@@ -1,5 +1,5 @@
-// Command vrouter-cni is vrouter's CNI plugin alone. Container runtimes start it several times for each container. The
-// program vrouter is the same plugin if CNI_COMMAND is set, but needs six times the CPU time to start.
+// Command vrouter-cni has only vrouter's CNI plugin. Container runtimes start a plugin several times for each container.
+// The program vrouter is the same plugin if CNI_COMMAND is set, but needs several times as much CPU time to start.
 package main
 
 import "windtunnel/vrouter/cni"

@@ -49,8 +49,8 @@ func runNode(folder, bin string) error {
 	if err := unix.Sethostname([]byte(filepath.Base(folder))); err != nil {
 		return err
 	}
-	// The node's programs share a group, as those of a real node share system.slice. Else each of their threads would
-	// have as much of the CPUs as all pods together.
+	// The node's programs share a group, as those of a real node share system.slice. Without it, each of their threads
+	// would get as much CPU time as all pods together.
 	system := "/sys/fs/cgroup/cpu" + os.Getenv("WT_TEST_CGROUP") + "/system"
 	if err := os.MkdirAll(system, 0o755); err != nil {
 		return err

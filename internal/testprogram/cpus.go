@@ -22,7 +22,7 @@ func CPUs(t testing.TB) (cpus []int) {
 	return cpus
 }
 
-// AwaitCPUTime waits until all threads of a process together have used so much more CPU time.
+// AwaitCPUTime waits until the threads of a process together have used an additional CPU time.
 func AwaitCPUTime(t testing.TB, pid int, more time.Duration) {
 	t.Helper()
 	used := func() time.Duration {

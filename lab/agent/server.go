@@ -144,7 +144,7 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 	return nil
 }
 
-// endpoint makes the endpoint of a container. A VM starts later.
+// endpoint creates the namespace of a container and returns its endpoint. A VM gets its namespace when it starts.
 func (s *Service) endpoint(args AttachArgs, c Container) (e system.Endpoint, err error) {
 	e = system.Endpoint{Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC}
 	switch {

@@ -51,13 +51,13 @@ func Lower() {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, normal) // a lower priority is always allowed
 }
 
-// setAll sets the nice value of every thread. A thread may start another one
-// meanwhile, which is not in the list at once. So setAll reads the list of threads until
-// it finds no new thread twice.
+// setAll sets the nice value of every thread. Meanwhile a thread may start another one,
+// which appears in the list of threads later. So setAll reads the list until two reads in
+// a row find no new thread.
 func setAll(nice int) {
 	known := map[string]bool{}
-	for passes := 0; passes < 2; passes++ {
-		time.Sleep(time.Duration(passes) * time.Millisecond)
+	for unchanged := 0; unchanged < 2; unchanged++ {
+		time.Sleep(time.Duration(unchanged) * time.Millisecond)
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return
@@ -67,7 +67,7 @@ func setAll(nice int) {
 			if err != nil || known[t.Name()] {
 				continue
 			}
-			known[t.Name()], passes = true, -1
+			known[t.Name()], unchanged = true, -1
 			_ = unix.Setpriority(unix.PRIO_PROCESS, id, nice) // fails if the thread has ended
 		}
 	}

@@ -137,7 +137,7 @@ func (s *Store) read(what string, f func(*tx) error) (err error) {
 		switch {
 		case s.dialect.state() != before:
 			err = errors.Join(err, errChanged)
-		case !s.dialect.away(err) || ctx.Err() != nil || attempt >= 4: // a server is back at once, or not soon
+		case !s.dialect.away(err) || ctx.Err() != nil || attempt >= 4: // do not wait longer for a server
 			return err
 		}
 	}

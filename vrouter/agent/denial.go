@@ -135,8 +135,8 @@ func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	return nil
 }
 
-// receiver returns the port to which packets of a network's workloads to an address go; nil: none is
-// known.
+// receiver returns the port that receives packets from a network's workloads to an address; nil: none
+// is known.
 func (v *snapshot) receiver(network string, ip netip.Addr) *model.Port {
 	for _, name := range append([]string{network}, model.Leaks(v.want.State.Networks)[network]...) {
 		n, _ := v.want.Network(name)

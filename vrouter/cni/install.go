@@ -35,7 +35,7 @@ type InstallOptions struct {
 }
 
 // Install copies the plugin to the folder of plugins and writes a configuration
-// list. Each file is written atomically. If the folder has a link to the plugin, as a
+// list. The plugin is vrouter-cni if it is beside this program, else this program. Each file is written atomically. If the folder has a link to the plugin, as a
 // package installs it, Install keeps the link: it needs no new copy after an upgrade.
 func Install(o InstallOptions) (written []string, err error) {
 	path, err := o.configPath()

@@ -65,7 +65,7 @@ func TestThePluginAloneIsInstalled(t *testing.T) {
 	_, err = Install(InstallOptions{Network: "red", Binaries: dir, Configs: dir})
 	must.Succeed(t, err)
 	if text, err := os.ReadFile(filepath.Join(dir, "vrouter")); err != nil || string(text) != "plugin" {
-		t.Errorf("%v: the plugin has %d bytes, want those of vrouter-cni", err, len(text))
+		t.Errorf("the installed plugin has %d bytes (error %v), want those of vrouter-cni", len(text), err)
 	}
 }
 

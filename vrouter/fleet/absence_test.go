@@ -100,7 +100,7 @@ func TestASecondAgentOfANodeIsRefused(t *testing.T) {
 	c, end := context.WithCancel(context.Background())
 	held := make(chan bool, 1)
 	done := make(chan error, 1)
-	go func() { done <- f.Attend(c, "a", Alive{Instance: "one", Host: "h1", PID: 7}, told(held)) }()
+	go func() { done <- f.Attend(c, "a", Alive{Instance: "one", Host: "h1", PID: 7}, notify(held)) }()
 	<-held
 	var taken *TakenError
 	if err := g.Attend(ctx(t), "a", Alive{Instance: "two"}, func() { t.Error("it got the node") }); !errors.As(err, &taken) || taken.Holder.PID != 7 {
@@ -109,7 +109,7 @@ func TestASecondAgentOfANodeIsRefused(t *testing.T) {
 	// The same one comes back.
 	d, endAgain := context.WithCancel(context.Background())
 	again := make(chan error, 1)
-	go func() { again <- g.Attend(d, "a", Alive{Instance: "one"}, told(held)) }()
+	go func() { again <- g.Attend(d, "a", Alive{Instance: "one"}, notify(held)) }()
 	<-held
 	end()
 	endAgain()
@@ -123,7 +123,7 @@ func TestADeletedAliveKeyIsWrittenAgain(t *testing.T) {
 	apply(t, f, small())
 	c, end := context.WithCancel(context.Background())
 	held, done := make(chan bool, 1), make(chan error, 1)
-	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, told(held)) }()
+	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, notify(held)) }()
 	<-held
 	must.Succeed(t, f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "one" }))
 	must.Succeed(t, f.Leave(ctx(t), "a"))

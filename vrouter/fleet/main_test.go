@@ -95,9 +95,9 @@ func followWith(t testing.TB, s store.Store, o Options) *Fleet {
 	return f
 }
 
-// told returns a function that notes in held, which has room for one value, that it was called.
-// It never waits: two agents of one node can take the key from each other many times.
-func told(held chan bool) func() {
+// notify returns a function that sends a value to held, which has room for one, and never waits: two
+// agents of one node can take the key from each other many times.
+func notify(held chan bool) func() {
 	return func() {
 		select {
 		case held <- true:

@@ -70,7 +70,7 @@ func TestAnAgentThatStopsSaysSo(t *testing.T) {
 	apply(t, f, small())
 	c, end := context.WithCancel(context.Background())
 	held, done := make(chan bool, 1), make(chan error, 1)
-	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, told(held)) }()
+	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, notify(held)) }()
 	<-held
 	alive := func(stopped bool) {
 		t.Helper()
@@ -91,7 +91,7 @@ func TestAnAgentThatStopsSaysSo(t *testing.T) {
 		t.Errorf("after Stop: silent nodes %v, want node a alone, not gone", gone)
 	}
 	c, end = context.WithCancel(context.Background())
-	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, told(held)) }()
+	go func() { done <- f.Attend(c, "a", Alive{Instance: "one"}, notify(held)) }()
 	<-held
 	alive(false)
 	end()

@@ -148,8 +148,8 @@ func (s *Store) serve(ctx context.Context, c *client) error {
 	return (&signer{client: c, authority: a, fleet: f, base: s.Base, administer: administer, log: s.Log}).run(ctx)
 }
 
-// lock waits until no other pod uses the data. During an upgrade, the former pod ends when the container of the next
-// one runs, and not earlier: an image that cannot be pulled must not stop the store.
+// lock waits until no other pod uses the data. During an upgrade, the former pod ends only when the container of the next
+// one runs: an image that cannot be pulled must not stop the store.
 func (s *Store) lock(ctx context.Context) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(s.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

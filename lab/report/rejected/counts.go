@@ -129,7 +129,7 @@ func Line(v model.Validity) string {
 		return "No trial was made."
 	}
 	all, gates := phrase.Count(v.Attempts, "attempt"), gateList(v.Gates)
-	if v.Valid == v.Attempts { // one for each trial
+	if v.Valid == v.Attempts { // each trial has one attempt
 		all = phrase.Count(v.Attempts, "trial")
 	}
 	text := fmt.Sprintf("%d of %s count", v.Valid, all)

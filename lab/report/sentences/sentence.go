@@ -134,7 +134,7 @@ func (c *contrast) sentence(brief bool) string {
 	return text
 }
 
-// clauses returns what can be said of each ratio, by its verdict. The first clause names the baseline.
+// clauses returns a clause or the metric of each ratio, grouped by its verdict. The first clause names the baseline.
 func (c *contrast) clauses(ratios []contrasted, brief bool) (says, alike, noisy, few []string) {
 	than := " than " + c.baseline.text
 	for _, r := range ratios {

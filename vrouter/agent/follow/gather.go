@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxGather is the longest wait for changes that are being committed. On a busy machine a pass takes much longer
-// than its work: each slow one would else slow down the next.
+// maxGather limits the wait for changes that are being committed. On a busy machine a pass takes much longer than
+// its CPU time. Without a limit, each slow pass would delay the next one.
 const maxGather = 20 * time.Millisecond
 
 // ChangePending counts a request that will change the store. Call arrived when the

@@ -20,7 +20,7 @@ func TestAChangeDuringAComparisonIsNotDrift(t *testing.T) {
 	n := newFaulty(t)
 	defer func() { n.Close() }()
 	n.state.Ports = slices.DeleteFunc(slices.Clone(n.ports), func(p model.Port) bool { return p.Attach.Device != "" || p.Attach.Netns != "" && p.Name != "p0" })
-	n.state.Nodes[1].Encapsulations = []model.Encapsulation{model.VXLAN} // no link is tested, so only the test causes changes
+	n.state.Nodes[1].Encapsulations = []model.Encapsulation{model.VXLAN} // so no link is tested, and only this test causes changes
 	n.adopt(t)
 	changes := 0
 	change := func() {
@@ -50,7 +50,7 @@ func TestAChangeDuringAComparisonIsNotDrift(t *testing.T) {
 			}
 		}
 	}
-	for want, writes := range []bool{false, true} { // does the pass that looks for drift have a change to write?
+	for i, writes := range []bool{false, true} { // whether the pass that looks for drift writes a change too
 		all := n.written.All()
 		less := all
 		less.Routes = maps.Clone(all.Routes)
@@ -63,8 +63,8 @@ func TestAChangeDuringAComparisonIsNotDrift(t *testing.T) {
 		for n.Comparison.running {
 			meet()
 		}
-		if n.Repairs != uint64(want+1) {
-			t.Errorf("%d repairs, want %d; a comparison began: %v; comparisons: %d; the last pass was because of %s", n.Repairs, want+1, begun, changes-compared, n.Last.cause)
+		if n.Repairs != uint64(i+1) {
+			t.Errorf("%d repairs, want %d; a comparison began: %v; comparisons: %d; cause of the last pass: %s", n.Repairs, i+1, begun, changes-compared, n.Last.cause)
 		}
 	}
 	n.check(t)

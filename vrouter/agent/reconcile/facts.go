@@ -125,7 +125,8 @@ func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fi
 	return compiled, err
 }
 
-// unreachable returns why no address of the node has a path to an address of its family; "": one has.
+// unreachable returns why the underlay has no path from the node to an address; "": it has one, or the
+// node has no address of this family.
 func (f *facts) unreachable(node model.Node, a netip.Addr) (why string) {
 	for _, source := range node.Underlay {
 		if source.Is4() != a.Is4() {

@@ -17,10 +17,10 @@ import (
 
 // Times of passes.
 const (
-	passesShare  = 20 // passes that check for drift use at most 1/20 of a CPU
-	retriesShare = 3  // passes for retries use at most 1/4 of a CPU
-	changesEnd   = time.Second
-	maxPostponed = 5 // intervals by which changes can postpone a check for drift
+	passesShare  = 20          // passes that check for drift use at most 1/20 of a CPU
+	retriesShare = 3           // passes for retries use at most 1/4 of a CPU
+	quietTime    = time.Second // time without a change after which a check for drift begins
+	maxPostponed = 5           // a check for drift is postponed by at most this number of its intervals
 )
 
 // Pass makes the kernel's state equal to the desired state once. Each step changes only
@@ -292,8 +292,8 @@ func (p *Pass) apply() {
 	if written != nil && !p.renewed {
 		p.changes, err = plane.Update(p.Since(written))
 	}
-	read := err != nil
-	if read {
+	unknown := err != nil // the maps' contents
+	if unknown {
 		before := p.changes
 		p.changes, err = plane.Apply(p.All())
 		p.changes.Updated += before.Updated
@@ -314,8 +314,8 @@ func (p *Pass) apply() {
 	if n > 0 && p.reused && !p.renewed && !p.r.Last.failed(theTables) {
 		p.mended = append(p.mended, fmt.Sprintf("%d table entries differed", n))
 	}
-	if p.cause == Looking && !read {
-		p.r.compare() // it also finds drift in entries that this pass did not write
+	if p.cause == Looking && !unknown {
+		p.r.compare() // this pass did not read the entries that it did not write
 	}
 }
 

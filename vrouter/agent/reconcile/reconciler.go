@@ -36,8 +36,9 @@ type Reconciler struct {
 	Silent   map[netip.Addr]bool             // underlay addresses of other nodes that do not answer
 	Services bool                            // workloads reach services; see fib.Facts
 	Grouping func(model.Slice) *fib.Grouping // the groups of the node's ports; nil: none have groups. Equal results are the same pointer
-	// External returns the routes of routers outside the fleet, and nil if there are none. If nothing has changed, it
-	// returns the same pointer. unreachable says why the underlay does not lead to an address. nil: there are none.
+	// External returns the routes of routers outside the fleet; nil: there are none. If nothing has changed, it returns
+	// the same pointer. unreachable returns why the underlay has no path to an address; "": it has one. A nil External
+	// means that there are no such routes.
 	External   func(s model.Slice, unreachable func(netip.Addr) string) *fib.External
 	Want       *Desired         // nil: not known yet; the kernel's tables stay as they are
 	IDs        *fib.IDs         // ids of the objects in Want
@@ -80,9 +81,9 @@ func (r *Reconciler) NextPass() time.Duration {
 		wait = max(wait, passesShare*r.Comparison.took)
 	}
 	left := wait - time.Since(r.looked)
-	// Requests must wait while all ports are checked, so a check waits until no change is likely to follow soon.
+	// A check of all ports makes requests wait. During a burst of changes it is postponed until quietTime after the last one.
 	if left > -maxPostponed*wait {
-		left = max(left, min(changesEnd, r.config.RepairInterval)-time.Since(r.adopted))
+		left = max(left, min(quietTime, r.config.RepairInterval)-time.Since(r.adopted))
 	}
 	return r.untilHandover(left)
 }

@@ -168,7 +168,7 @@ func TestRoutesAreLookedUpAfterAPassThatFailed(t *testing.T) {
 	}
 }
 
-// A check of all ports makes requests wait, so steady changes postpone it, but not for more than maxPostponed intervals.
+// Changes postpone a check of all ports, which makes requests wait, by at most maxPostponed intervals.
 func TestChangesPostponeACheckForDrift(t *testing.T) {
 	now := time.Now()
 	r := &Reconciler{config: config.Config{RepairInterval: 5 * time.Second}}
@@ -179,12 +179,12 @@ func TestChangesPostponeACheckForDrift(t *testing.T) {
 	}{
 		{"no check is due", time.Second, 0, 3 * time.Second, 4 * time.Second},
 		{"a check is due, without changes", 6 * time.Second, 2 * time.Second, -time.Minute, 0},
-		{"a check is due just after a change", 6 * time.Second, 0, changesEnd / 2, changesEnd},
+		{"a check is due just after a change", 6 * time.Second, 0, quietTime / 2, quietTime},
 		{"changes have postponed a check for long", 31 * time.Second, 0, -time.Minute, 0},
 	} {
 		r.looked, r.adopted = now.Add(-c.looked), now.Add(-c.adopted)
 		if next := r.NextPass(); next < c.least || next > c.most {
-			t.Errorf("%s: the next one comes in %v, want %v to %v", c.what, next, c.least, c.most)
+			t.Errorf("%s: the next check begins in %v, want %v to %v", c.what, next, c.least, c.most)
 		}
 	}
 }
