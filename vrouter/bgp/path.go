@@ -90,11 +90,11 @@ func (p *Path) Destination() string {
 func better(a, b *Path) int {
 	return cmp.Or(
 		cmp.Compare(b.LocalPref, a.LocalPref), cmp.Compare(a.ASPath, b.ASPath), cmp.Compare(a.Source, b.Source),
-		cmp.Compare(a.MED, b.MED), cmp.Compare(number(b.External), number(a.External)),
+		cmp.Compare(a.MED, b.MED), cmp.Compare(toInt(b.External), toInt(a.External)),
 	)
 }
 
-func number(b bool) int {
+func toInt(b bool) int {
 	if b {
 		return 1
 	}

@@ -21,21 +21,21 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Times of the protocol.
+// Times and limits of the protocol.
 const (
 	retryTime = 5 * time.Second // between two attempts to connect
-	// RestartTime is the time for which neighbours keep this node's routes when its agent restarts,
-	// and this node keeps theirs (RFC 4724).
+	// RestartTime is the maximum time for which the neighbours and this node keep each other's routes
+	// while the agent restarts (RFC 4724).
 	RestartTime = 120 * time.Second
-	// deferTime is the time after a restart for which a speaker waits for all neighbours before it
-	// announces its own paths.
+	// deferTime is the maximum time for which a restarted speaker waits for the paths of all neighbours
+	// before it announces paths.
 	deferTime     = 10 * time.Second
 	longLivedTime = time.Hour // RFC 9494
 	multihop      = 255
-	mostPrefixes  = 1_000_000 // of a neighbour and family; the session ends at more
+	maxPrefixes   = 1_000_000 // of a neighbour in a family; a session with more ends
 )
 
-// Speaker speaks BGP with a node's neighbours. It keeps the paths that they announce.
+// Speaker exchanges paths with a node's neighbours by BGP.
 type Speaker struct {
 	node    model.Node // with BGP
 	log     *slog.Logger
@@ -47,20 +47,25 @@ type Speaker struct {
 	mu        sync.Mutex
 	table     *Table
 	announced map[Key]Path
-	reasons   map[netip.Addr]string // why the last session of a neighbour ended
+
+	// sessions guards the fields below. GoBGP's goroutines lock it when they log, so it must not be held
+	// during a call of server.
+	sessions sync.Mutex
+	reasons  map[netip.Addr]string // why a neighbour has no session
+	refused  map[string]bool       // addresses whose connections were refused
 }
 
-// Start starts a speaker of a node that has BGP, and announces paths. stale are the paths of a
-// former speaker: if there was one, they are not nil, and the neighbours go on to forward to this
-// node. The speaker calls changed after the paths or the state of the neighbours have changed;
-// changed must not block.
+// Start starts a speaker of a node that has BGP, and announces paths. stale are the paths that an
+// earlier speaker of the node received; nil if there was none. If there was one, the speaker tells the
+// neighbours that it restarts, so that they keep the routes to this node. The speaker calls changed after
+// the paths or the sessions of the neighbours have changed; changed must not block.
 func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func()) (*Speaker, error) {
 	ctx, end := context.WithCancel(context.Background())
-	level := new(slog.LevelVar)
 	s := &Speaker{
-		node: n, log: log, server: server.NewBgpServer(server.LoggerOption(slog.New(&refusals{log: log, seen: map[string]bool{}}), level)),
-		end: end, changed: changed, table: NewTable(stale), announced: map[Key]Path{}, reasons: map[netip.Addr]string{},
+		node: n, log: log, end: end, changed: changed, table: NewTable(stale), announced: map[Key]Path{},
+		reasons: map[netip.Addr]string{}, refused: map[string]bool{},
 	}
+	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
 	s.table.Keep(n.BGP.Neighbors)
 	go s.server.Serve()
 	err := s.start(ctx, stale != nil, announce)
@@ -97,7 +102,7 @@ func (s *Speaker) start(ctx context.Context, restarting bool, announce []Path) e
 		OnPeerUpdate: func(e *apiutil.WatchEventMessage_PeerEvent, _ time.Time) { s.notePeer(e) },
 	}, server.WatchPostUpdate(false, "", ""), server.WatchEor(false), server.WatchPeer())
 	if err != nil {
-		return fmt.Errorf("follow the BGP sessions: %w", err)
+		return fmt.Errorf("watch the BGP sessions: %w", err)
 	}
 	for _, n := range s.node.BGP.Neighbors {
 		if err := s.server.AddPeer(ctx, &api.AddPeerRequest{Peer: s.peer(n, restarting)}); err != nil {
@@ -113,7 +118,7 @@ func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 		Conf:      &api.PeerConf{NeighborAddress: n.Address.String(), PeerAsn: cmp.Or(n.ASN, s.node.BGP.ASN), AuthPassword: n.Password},
 		Transport: &api.Transport{RemotePort: uint32(cmp.Or(n.Port, model.DefaultBGPPort))},
 		Timers:    &api.Timers{Config: &api.TimersConfig{ConnectRetry: uint64(retryTime.Seconds()), IdleHoldTimeAfterReset: uint64(retryTime.Seconds())}},
-		// Neighbours are often not on the link of the node.
+		// Neighbours are often not on a link of the node.
 		EbgpMultihop: &api.EbgpMultihop{Enabled: true, MultihopTtl: multihop},
 		GracefulRestart: &api.GracefulRestart{
 			Enabled: true, RestartTime: uint32(RestartTime.Seconds()), DeferralTime: uint32(deferTime.Seconds()), NotificationEnabled: true, LonglivedEnabled: true, LocalRestarting: restarting,
@@ -128,7 +133,7 @@ func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 			Config:                   &api.AfiSafiConfig{Family: family, Enabled: true},
 			MpGracefulRestart:        &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: true}},
 			LongLivedGracefulRestart: &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{Enabled: true, RestartTime: uint32(longLivedTime.Seconds())}},
-			PrefixLimits:             &api.PrefixLimit{Family: family, MaxPrefixes: mostPrefixes, ShutdownThresholdPct: 100},
+			PrefixLimits:             &api.PrefixLimit{Family: family, MaxPrefixes: maxPrefixes, ShutdownThresholdPct: 100},
 		})
 	}
 	return p
@@ -141,7 +146,7 @@ func (s *Speaker) families() []model.BGPFamily {
 	return s.node.BGP.Families
 }
 
-// Announce replaces the announced paths. Paths that have not changed are not announced again.
+// Announce replaces the announced paths. It sends only the paths that have changed.
 func (s *Speaker) Announce(paths []Path) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +166,7 @@ func (s *Speaker) Announce(paths []Path) error {
 	var gone []*apiutil.Path
 	for key, p := range s.announced {
 		if _, has := next[key]; !has {
-			if w, err := p.toWire(); err == nil { // it was announced, so it can be written
+			if w, err := p.toWire(); err == nil { // succeeds, because the path was announced
 				gone = append(gone, w)
 			}
 		}
@@ -187,7 +192,7 @@ func (p *Path) equal(o *Path) bool {
 		slices.Equal(p.Targets, o.Targets) && slices.Equal(p.Tunnels, o.Tunnels)
 }
 
-// receive keeps or withdraws paths of neighbours.
+// receive adds the paths that neighbours announce to the table, and removes those that they withdraw.
 func (s *Speaker) receive(paths []*apiutil.Path) {
 	s.mu.Lock()
 	for _, w := range paths {
@@ -214,39 +219,41 @@ func (s *Speaker) settle(neighbor netip.Addr, f model.BGPFamily) {
 	s.changed()
 }
 
-// notePeer logs the changes of sessions, and keeps the reason why a session ended.
+// notePeer logs a change of a session, and keeps the reason why a session ended.
 func (s *Speaker) notePeer(e *apiutil.WatchEventMessage_PeerEvent) {
 	if e.Type != apiutil.PEER_EVENT_STATE {
 		return
 	}
 	address, state := e.Peer.Conf.NeighborAddress.Unmap(), e.Peer.State
-	s.mu.Lock()
-	was, why := s.reasons[address], s.reasons[address]
-	switch state.DisconnectReason {
-	case api.PeerState_DISCONNECT_REASON_UNSPECIFIED, api.PeerState_DISCONNECT_REASON_IDLE_TIMER_EXPIRED: // not an end
-	case api.PeerState_DISCONNECT_REASON_BAD_PEER_AS:
-		why = "the neighbour has another AS number; correct its asn here, or the AS number that it has"
-	default:
-		why = state.DisconnectMessage
-	}
-	if state.SessionState == bgp.BGP_FSM_ESTABLISHED {
-		why = ""
-	}
-	s.reasons[address] = why
-	s.mu.Unlock()
 	switch {
 	case state.SessionState == bgp.BGP_FSM_ESTABLISHED:
+		s.setReason(address, "")
 		s.log.Info("BGP session established", "neighbor", address, "asn", state.PeerASN)
-	case why != "" && why != was:
-		s.log.Warn("BGP session ended", "neighbor", address, "reason", why)
+	case state.DisconnectReason == api.PeerState_DISCONNECT_REASON_BAD_PEER_AS:
+		s.setReason(address, wrongASN)
+	case state.DisconnectReason != api.PeerState_DISCONNECT_REASON_UNSPECIFIED && state.DisconnectReason != api.PeerState_DISCONNECT_REASON_IDLE_TIMER_EXPIRED:
+		s.setReason(address, state.DisconnectMessage)
 	}
 	s.changed()
 }
 
-// Version changes whenever the result of Received changes.
+const wrongASN = "the neighbour has another AS number; correct its asn here, or the AS number that it has"
+
+// setReason keeps why a neighbour has no session, and logs a new reason. why is empty if it has one.
+func (s *Speaker) setReason(neighbor netip.Addr, why string) {
+	s.sessions.Lock()
+	was := s.reasons[neighbor]
+	s.reasons[neighbor] = why
+	s.sessions.Unlock()
+	if why != "" && why != was {
+		s.log.Warn("no BGP session", "neighbor", neighbor, "reason", why)
+	}
+}
+
+// Version returns a number that changes when the result of Received changes.
 func (s *Speaker) Version() uint64 { return s.version.Load() }
 
-// Received returns the paths that the neighbours announce.
+// Received returns the paths that the neighbours announce, sorted.
 func (s *Speaker) Received() []Path {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,9 +274,9 @@ type Neighbor struct {
 	State    string     `json:"state"`            // established, or idle, connect, active, opensent, openconfirm
 	Since    time.Time  `json:"since,omitzero"`   // of an established session
 	Received int        `json:"received"`         // paths
-	Stale    int        `json:"stale,omitempty"`  // of these, paths of before a restart of the agent
+	Stale    int        `json:"stale,omitempty"`  // received paths that the neighbour has not announced again since the agent restarted
 	Sent     int        `json:"sent"`             // paths
-	Reason   string     `json:"reason,omitempty"` // why the last session ended
+	Reason   string     `json:"reason,omitempty"` // why there is no session
 }
 
 // Neighbors returns the states of the sessions, sorted by address.
@@ -287,16 +294,18 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 		if up := p.GetTimers().GetState().GetUptime(); state == "established" && up != nil {
 			n.Since = up.AsTime()
 		}
+		s.sessions.Lock()
+		n.Reason = s.reasons[n.Address]
+		s.sessions.Unlock()
 		all = append(all, n)
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range all {
-		all[i].Reason = s.reasons[all[i].Address]
 		for _, p := range s.table.paths {
 			if p.Neighbor == all[i].Address {
 				all[i].Received++
-				all[i].Stale += number(p.Stale)
+				all[i].Stale += toInt(p.Stale)
 			}
 		}
 	}
@@ -304,51 +313,80 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 	return all, err
 }
 
-// Close ends all sessions. graceful: the neighbours keep this node's routes for RestartTime, since
-// its agent will start again.
+// Close ends all sessions. If graceful, the neighbours keep this node's routes for RestartTime.
 func (s *Speaker) Close(graceful bool) {
 	s.end()
 	if err := s.server.StopBgp(context.Background(), &api.StopBgpRequest{AllowGracefulRestart: graceful}); err != nil {
-		s.log.Debug("cannot stop BGP", "error", err)
+		s.log.Debug("cannot end the BGP sessions", "error", err)
 	}
 }
 
-// refusals is the log of GoBGP. It passes warnings on, and says once of each address without a
-// configured neighbour that its connections are refused.
-type refusals struct {
-	log *slog.Logger
+// gobgpLog is the log handler of GoBGP. It passes warnings on. It also handles two events that GoBGP
+// reports only by its log.
+type gobgpLog struct {
 	slog.Handler
-	mu   sync.Mutex
-	seen map[string]bool
+	speaker  *Speaker
+	neighbor string // attribute Key of the logger of a session
 }
 
-// unknownNeighbor is GoBGP's message of a refused connection (BgpServer.passConnToPeer).
-const unknownNeighbor = "Can't find configuration for a new passive connection"
+// Messages of GoBGP's log.
+const (
+	unknownNeighbor  = "Can't find configuration for a new passive connection" // BgpServer.passConnToPeer
+	sentNotification = "sent notification"                                     // fsm.sendNotification
+)
 
-func (r *refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+func (l *gobgpLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-func (r *refusals) WithAttrs([]slog.Attr) slog.Handler { return r }
-
-func (r *refusals) WithGroup(string) slog.Handler { return r }
-
-func (r *refusals) Handle(ctx context.Context, record slog.Record) error {
-	if record.Message != unknownNeighbor {
-		if record.Level < slog.LevelWarn {
-			return nil
+func (l *gobgpLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := &gobgpLog{l.Handler.WithAttrs(attrs), l.speaker, l.neighbor}
+	for _, a := range attrs {
+		if a.Key == "Key" {
+			with.neighbor = a.Value.String()
 		}
-		return r.log.Handler().Handle(ctx, record)
 	}
+	return with
+}
+
+func (l *gobgpLog) WithGroup(string) slog.Handler { return l }
+
+func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
+	values := map[string]slog.Value{}
 	record.Attrs(func(a slog.Attr) bool {
-		if a.Key != "Key" {
-			return true
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if address := a.Value.String(); !r.seen[address] {
-			r.seen[address] = true
-			r.log.Warn("refused a BGP connection: the address is not a neighbour; add it with `vrouter bgp enable`", "address", address)
-		}
-		return false
+		values[a.Key] = a.Value
+		return true
 	})
+	switch {
+	case record.Message == unknownNeighbor:
+		l.speaker.refuse(values["Key"].String())
+	case record.Message == sentNotification && values["Code"].Equal(slog.IntValue(bgp.BGP_ERROR_OPEN_MESSAGE_ERROR)):
+		if a, err := netip.ParseAddr(l.neighbor); err == nil {
+			l.speaker.rejectOpen(a.Unmap(), values["Subcode"])
+		}
+	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level):
+		return l.Handler.Handle(ctx, record)
+	}
 	return nil
+}
+
+// refuse logs that the connection of an address without a configured neighbour is refused, once for each
+// address.
+func (s *Speaker) refuse(address string) {
+	s.sessions.Lock()
+	again := s.refused[address]
+	s.refused[address] = true
+	s.sessions.Unlock()
+	if !again {
+		s.log.Warn("refused a BGP connection: the address is not a neighbour; add it with `vrouter bgp enable`", "address", address)
+	}
+}
+
+// rejectOpen keeps why the speaker rejects the OPEN message of a neighbour. On a connection that the
+// speaker made, no peer event has this reason.
+func (s *Speaker) rejectOpen(neighbor netip.Addr, subcode slog.Value) {
+	why := wrongASN
+	if !subcode.Equal(slog.IntValue(bgp.BGP_ERROR_SUB_BAD_PEER_AS)) {
+		why = fmt.Sprintf("this node rejects the neighbour's OPEN message with subcode %s (RFC 4271 section 6.2)", subcode)
+	}
+	s.setReason(neighbor, why)
+	s.changed()
 }

@@ -131,7 +131,7 @@ func exchange(t *testing.T, change func(a, b *model.BGP)) {
 	a.await(t, "a has 2 paths of b", func() bool { return len(a.Received()) == 2 })
 	want := a.red("10.1.0.10", "fd00::10")
 	for i, p := range b.Received() {
-		if p.External != (b.node.BGP.ASN != a.node.BGP.ASN) || p.ASPath != number(p.External) {
+		if p.External != (b.node.BGP.ASN != a.node.BGP.ASN) || p.ASPath != toInt(p.External) {
 			t.Errorf("path %d is external: %v, and its AS path has %d", i, p.External, p.ASPath)
 		}
 		p.Neighbor = netip.Addr{}
@@ -174,16 +174,26 @@ func TestARestartLosesNoPaths(t *testing.T) {
 	b.await(t, "b has the 2 paths that a still announces", func() bool { return len(b.Received()) == 2 })
 }
 
-// A session that cannot be established says why.
+// A session that cannot be established has a reason, whichever end connects.
 func TestAWrongASNIsTheReasonOfASession(t *testing.T) {
-	a, b := pair(t, func(a, _ *model.BGP) { a.Neighbors[0].ASN = 64999 })
+	for _, connects := range []string{"a", "b"} {
+		t.Run(connects+" connects", func(t *testing.T) { wrongASNOf(t, connects) })
+	}
+}
+
+func wrongASNOf(t *testing.T, connects string) {
+	a, b := pair(t, func(a, b *model.BGP) {
+		a.Neighbors[0].ASN = 64999
+		passive := map[string]*model.BGP{"a": b, "b": a}[connects]
+		passive.Neighbors[0].Port = 1 // a port at which nobody listens: it only accepts connections
+	})
 	a.start(t, nil, nil)
 	b.start(t, nil, b.red("10.1.0.20"))
 	a.await(t, "a says why", func() bool {
 		all, _ := a.Neighbors()
 		return len(all) == 1 && strings.Contains(all[0].Reason, "another AS number")
 	})
-	if !strings.Contains(a.log.String(), "BGP session ended") || len(a.Received()) > 0 || a.state() == "established" {
+	if !strings.Contains(a.log.String(), "no BGP session") || len(a.Received()) > 0 || a.state() == "established" {
 		t.Errorf("a is %s, has the paths %+v, and says\n%s", a.state(), a.Received(), a.log.String())
 	}
 }
