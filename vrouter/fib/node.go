@@ -55,22 +55,22 @@ func (n *network) probes() (rules []layout.Rule) {
 	return rules
 }
 
-// natPorts is the first of the ports that connections to the outside get; the last is 65535.
-const natPorts = 1024
+// NAT translates source ports to ports of this range.
+const firstNATPort, lastNATPort = 1024, 65535
 
-// nat adds the addresses of a network's pool that this node uses, and returns the nexthop of packets that leave the
-// network from them. host is the nexthop of other packets to the node.
+// nat adds the node's addresses in the network's pool, and the floating addresses of its ports. It returns the nexthop for
+// packets that NAT must translate. host is the nexthop of the port that connects the node.
 func (c *compiler) nat(n *network, host uint32) uint32 {
 	if len(n.NATPool) == 0 {
 		return host
 	}
 	out := c.t.Nexthops[host]
 	out.NAT = true
-	nat := layout.NAT{VRF: n.ID, FirstPort: natPorts, LastPort: 65535}
-	if a := n.Out(*n.host, netip.Addr.Is4); a.IsValid() {
+	nat := layout.NAT{VRF: n.ID, FirstPort: firstNATPort, LastPort: lastNATPort}
+	if a := n.NodeAddress(*n.host, netip.Addr.Is4); a.IsValid() {
 		nat.Address4 = layout.AddressOf(a)
 	}
-	if a := n.Out(*n.host, netip.Addr.Is6); a.IsValid() {
+	if a := n.NodeAddress(*n.host, netip.Addr.Is6); a.IsValid() {
 		nat.Address6 = layout.AddressOf(a)
 	}
 	c.t.NATs[out.Vif] = nat

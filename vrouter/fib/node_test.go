@@ -183,7 +183,7 @@ func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
 	outside, out := tables.named("outside red")
 	host, plain := tables.named("port host-a")
 	if !out.NAT || plain.NAT || out.Vif != plain.Vif || out.Vif == 0 {
-		t.Errorf("the nexthops %+v and %+v, want one vif, and NAT for the first", out, plain)
+		t.Errorf("nexthops with and without NAT: %+v and %+v, want one vif for both, and NAT only in the first", out, plain)
 	}
 	for to, want := range map[string]uint32{"0.0.0.0/0": outside, "::/0": host /* no IPv6 in the pool */, "10.1.1.0/32": host} {
 		if got := tables.Routes[RouteKey{VRF: 7, Prefix: prefix(to)}]; got.Nexthop != want {
@@ -192,11 +192,11 @@ func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
 	}
 	want := layout.NAT{VRF: 7, FirstPort: 1024, LastPort: 65535, Address4: layout.AddressOf(addrs("203.0.113.1")[0])}
 	if got := tables.NATs[out.Vif]; got != want || len(tables.NATs) != 1 {
-		t.Errorf("the node's addresses are %+v, want %+v", tables.NATs, want)
+		t.Errorf("NATs by vif: %+v, want only %+v for vif %d", tables.NATs, want, out.Vif)
 	}
 	floating := layout.AddressOf(addrs("203.0.113.9")[0])
 	inside := tables.Floatings[layout.FloatingKey{Vif: out.Vif, Address: floating}].Other
 	if back := tables.Floatings[layout.FloatingKey{Vif: out.Vif, Address: inside}].Other; len(tables.Floatings) != 2 || back != floating {
-		t.Errorf("floating addresses %+v, want that of this node's port in both directions", tables.Floatings)
+		t.Errorf("floating addresses %+v, want only the one of the port on this node, in both directions", tables.Floatings)
 	}
 }

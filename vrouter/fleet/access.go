@@ -11,7 +11,7 @@ import (
 // Access compares the ports that connect a node to its networks with the networks' node_access.
 // It returns the ports that the node's agent must add, and the names of those that it must
 // delete. A node needs such a port while it has another port of the network. After a change of the network's pool, the
-// port is deleted, and then added with another address of the pool.
+// agent deletes the port, and adds it again with an address of the new pool.
 func (v *View) Access(node string) (add []model.PortRequest, remove []string) {
 	for _, network := range slices.Sorted(maps.Keys(v.hosts[node])) {
 		workload, others, outdated, own := false, false, false, ""
@@ -20,7 +20,7 @@ func (v *View) Access(node string) (add []model.PortRequest, remove []string) {
 			switch {
 			case p.Origin == model.NodeAccess:
 				own = p.Name
-				outdated = !v.hasItsPool(n, *p)
+				outdated = !v.matchesPool(n, *p)
 			case p.Attach.Host:
 				others = true
 			default:
@@ -39,16 +39,16 @@ func (v *View) Access(node string) (add []model.PortRequest, remove []string) {
 	return add, remove
 }
 
-// hasItsPool reports whether the port that connects a node has an address of each family of the network's pool, and no
-// other. It may lack one while the pool has no free address.
-func (v *View) hasItsPool(n model.Network, p model.Port) bool {
+// matchesPool reports whether the floating addresses of the port that connects a node match the network's pool: all are in
+// the pool, and there is one of each family, unless the pool has no free address of the family.
+func (v *View) matchesPool(n model.Network, p model.Port) bool {
 	for _, a := range p.Floating {
 		if !n.InPool(a) {
 			return false
 		}
 	}
 	for _, a := range v.freeFloating(n, choice{}) {
-		if !n.Out(p, func(b netip.Addr) bool { return a.Is4() == b.Is4() }).IsValid() {
+		if !n.NodeAddress(p, func(b netip.Addr) bool { return a.Is4() == b.Is4() }).IsValid() {
 			return false
 		}
 	}

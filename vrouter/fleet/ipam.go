@@ -80,7 +80,7 @@ func join(pools []model.Range) string {
 	return strings.Join(all, ", ")
 }
 
-// routedElsewhere returns the addresses that DNS, routes and gateways use.
+// routedElsewhere returns the addresses that the network's DNS, routes and gateways use.
 func (v *View) routedElsewhere(network string) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	host := func(p netip.Prefix) {
@@ -178,7 +178,7 @@ func (v *View) fullBlock(network string, a netip.Addr) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// freeFloating returns a free address of each family of a network's pool, as far as there are any.
+// freeFloating returns a free IPv4 and a free IPv6 address of a network's pool, without those that the pool lacks.
 func (v *View) freeFloating(n model.Network, how choice) (all []netip.Addr) {
 	for _, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
 		var pools []model.Range

@@ -35,14 +35,13 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 	state(t, f)
 }
 
-// No port gets the DNS address of its network.
 func TestTheDNSAddressIsNotAllocated(t *testing.T) {
 	f := open(t)
 	s := small()
 	s.Networks[0].DNS = []netip.Addr{netip.MustParseAddr("10.1.0.2")}
 	apply(t, f, s)
 	if x := add(t, f, port("x")); fmt.Sprint(x.IPs) != "[10.1.0.3 fd00:1::2]" {
-		t.Errorf("the port has %v", x.IPs)
+		t.Errorf("the port has the addresses %v, want [10.1.0.3 fd00:1::2]", x.IPs)
 	}
 	state(t, f)
 }

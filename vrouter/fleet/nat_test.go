@@ -2,14 +2,15 @@ package fleet
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
-// Each node has its own address of a pool while the pool has one. A change of the pool replaces them.
-func TestEachNodeHasAnAddressOfThePool(t *testing.T) {
+// Each node gets a different address of the pool, or none if no address is free. A change of the pool replaces the addresses.
+func TestEachNodeHasADifferentAddressOfThePool(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	set := func(pool ...string) {
@@ -32,13 +33,8 @@ func TestEachNodeHasAnAddressOfThePool(t *testing.T) {
 					got = append(got, a.String())
 				}
 			}
-			if len(got) != len(addresses) {
-				t.Fatalf("%s: node %s has %v, want %v", when, node, got, addresses)
-			}
-			for i := range got {
-				if got[i] != addresses[i] {
-					t.Errorf("%s: node %s has %v, want %v", when, node, got, addresses)
-				}
+			if !slices.Equal(got, addresses) {
+				t.Errorf("%s: node %s has the addresses %v, want %v", when, node, got, addresses)
 			}
 		}
 	}
@@ -49,21 +45,21 @@ func TestEachNodeHasAnAddressOfThePool(t *testing.T) {
 	set()
 	expect("without a pool", map[string][]string{"a": nil, "b": nil})
 	set("203.0.113.0/31", "2001:db8::/127")
-	expect("a pool of two", map[string][]string{"a": {"203.0.113.0", "2001:db8::"}, "b": {"203.0.113.1", "2001:db8::1"}})
+	expect("a pool of two addresses of each family", map[string][]string{"a": {"203.0.113.0", "2001:db8::"}, "b": {"203.0.113.1", "2001:db8::1"}})
 	set("203.0.113.4/32")
-	expect("a pool of one", map[string][]string{"a": {"203.0.113.4"}, "b": nil})
+	expect("a pool of one address", map[string][]string{"a": {"203.0.113.4"}, "b": nil})
 
 	z := port("z", "10.1.0.200")
 	z.Floating = []netip.Addr{netip.MustParseAddr("203.0.113.4")}
 	if _, _, err := f.AddPort(ctx(t), model.PortRequest{Port: z}); !IsWhy(err, Exists) {
-		t.Errorf("a floating address that a node has: %v", err)
+		t.Errorf("adding a port with the address of a node as its floating address: error %v, want %v", err, Exists)
 	}
 	set("203.0.113.4/31")
-	expect("a pool of two again", map[string][]string{"a": {"203.0.113.4"}, "b": {"203.0.113.5"}})
+	expect("a pool of two addresses", map[string][]string{"a": {"203.0.113.4"}, "b": {"203.0.113.5"}})
 	set("203.0.113.8/29")
 	z.Floating[0] = netip.MustParseAddr("203.0.113.14")
 	add(t, f, z)
 	if _, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.NATPool = nil; return nil }); !IsWhy(err, Invalid) {
-		t.Errorf("a pool with a floating address in use was removed: %v", err)
+		t.Errorf("removing a pool with a floating address in use: error %v, want %v", err, Invalid)
 	}
 }

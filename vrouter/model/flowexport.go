@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// FlowExport sends the flows of every node to an IPFIX collector (RFC 7011) by UDP. Zero: no export.
+// FlowExport configures the export of the flows of all nodes to an IPFIX collector (RFC 7011) over UDP. Zero: no export.
 type FlowExport struct {
 	Collector Collector `yaml:"collector" json:"collector,omitzero"`
-	Active    Duration  `yaml:"active" json:"active,omitzero"` // interval of the records of a flow that has packets
-	Idle      Duration  `yaml:"idle" json:"idle,omitzero"`     // a flow is exported if it has no packet for this time
+	Active    Duration  `yaml:"active" json:"active,omitzero"` // interval between two records of a flow that has packets
+	Idle      Duration  `yaml:"idle" json:"idle,omitzero"`     // a flow without a packet for this time is exported
 }
 
 // Defaults and limits of FlowExport.
@@ -41,7 +41,7 @@ func (v *validation) checkFlowExport() {
 	}
 	if !f.IsOn() {
 		if f != (FlowExport{}) {
-			fail("collector: is missing; write the collector's address and UDP port, such as 192.0.2.9:4739")
+			fail("collector is missing; write the address and UDP port of the collector, such as 192.0.2.9:4739")
 		}
 		return
 	}
@@ -50,7 +50,7 @@ func (v *validation) checkFlowExport() {
 	}
 	for i, d := range []Duration{f.Active, f.Idle} {
 		if d != 0 && (d < leastExportTime || d > mostExportTime) {
-			fail("%s: %s is not between %s and %s", []string{"active", "idle"}[i], d, leastExportTime, mostExportTime)
+			fail("%s: %s is not between %s and %s; choose a duration in this range", []string{"active", "idle"}[i], d, leastExportTime, mostExportTime)
 		}
 	}
 }
@@ -60,7 +60,7 @@ type Collector struct{ netip.AddrPort }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (c *Collector) UnmarshalText(text []byte) (err error) {
-	if len(text) == 0 { // as MarshalText writes the zero value
+	if len(text) == 0 { // MarshalText writes the zero value so
 		*c = Collector{}
 		return nil
 	}
@@ -70,10 +70,10 @@ func (c *Collector) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// Duration is a time such as 1m30s. As JSON it is a string.
+// Duration is a duration such as 1m30s. In JSON it is a string.
 type Duration time.Duration
 
-// String formats a time in the syntax of time.ParseDuration.
+// String formats a duration in the syntax of time.ParseDuration.
 func (d Duration) String() string { return time.Duration(d).String() }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -83,7 +83,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is not a time; write one with its unit, such as 15s or 1m", text)
+		return fmt.Errorf("%q is not a duration; write a number and a unit, such as 15s or 1m", text)
 	}
 	*d = Duration(parsed)
 	return nil

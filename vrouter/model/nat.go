@@ -8,8 +8,8 @@ import (
 // MaxFloating is the number of floating addresses of a port.
 const MaxFloating = 2
 
-// Addresses returns the addresses that only this port of the network may have: those of its subnets, and its
-// floating addresses.
+// Addresses returns the addresses in the subnets and the floating addresses of a port. No other port of the network may
+// have one of them.
 func (p *Port) Addresses() []netip.Addr {
 	if len(p.Floating) == 0 {
 		return p.IPs
@@ -22,9 +22,9 @@ func (n Network) InPool(a netip.Addr) bool {
 	return slices.ContainsFunc(n.NATPool, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Out returns the address of one family of a port that connects the node to a network with a pool: the node's
-// address in the pool. The zero address: it has none.
-func (n Network) Out(host Port, family func(netip.Addr) bool) netip.Addr {
+// NodeAddress returns the node's address of one family in the network's pool. host is the port that connects the node.
+// Zero: the node has none.
+func (n Network) NodeAddress(host Port, family func(netip.Addr) bool) netip.Addr {
 	for _, a := range host.Floating {
 		if family(a) && n.InPool(a) {
 			return a
@@ -33,7 +33,8 @@ func (n Network) Out(host Port, family func(netip.Addr) bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// Inside returns the address of a port that a floating address stands for: its first of the same family.
+// Inside returns the address to which NAT translates a floating address of the port: its first address of the same family.
+// Zero: the port has none.
 func (p *Port) Inside(floating netip.Addr) netip.Addr {
 	for _, a := range p.IPs {
 		if a.Is4() == floating.Is4() {
@@ -43,15 +44,15 @@ func (p *Port) Inside(floating netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Floating is an address of a pool, and the node that packets to it must reach.
+// Floating is an address of a pool that is in use. Routers outside the network must route it to the node.
 type Floating struct {
 	Address netip.Addr `json:"address"`
 	Node    string     `json:"node"`
 	Network string     `json:"network"`
-	Port    string     `json:"port"` // the workload's; of an address that the workloads of a node share, the node's
+	Port    string     `json:"port"` // of the workload; for the address that all workloads of a node share: of the node
 }
 
-// FloatingAddresses lists the addresses of pools that are in use, by node: what routers outside must know.
+// FloatingAddresses returns the addresses of pools that ports use, in order of address.
 func FloatingAddresses(ports []Port) (all []Floating) {
 	for _, p := range ports {
 		for _, a := range p.Floating {
@@ -62,10 +63,10 @@ func FloatingAddresses(ports []Port) (all []Floating) {
 	return all
 }
 
-// checkPool refuses a pool that cannot be used, or whose addresses have another use.
+// checkPool refuses a pool without node_access, with invalid prefixes, or with addresses that have another use.
 func (v *validation) checkPool(n Network) {
 	if len(n.NATPool) > 0 && !n.NodeAccess {
-		v.fail("network", n.Name, "nat_pool: packets leave the network by the nodes only with node_access; set it too, or remove the pool")
+		v.fail("network", n.Name, "nat_pool: a pool needs node_access; set node_access, or remove the pool")
 	}
 	for i, p := range n.NATPool {
 		if wrong := notCanonical(p); wrong != "" {
@@ -88,24 +89,25 @@ func (v *validation) checkPool(n Network) {
 		}
 		for _, node := range v.s.Nodes {
 			if at := slices.IndexFunc(node.Underlay, p.Contains); at >= 0 {
-				v.fail("network", n.Name, "nat_pool: %s has node %q's underlay address %s; choose another pool", p, node.Name, node.Underlay[at])
+				v.fail("network", n.Name, "nat_pool: %s contains %s, an underlay address of node %q; choose another pool", p, node.Underlay[at], node.Name)
 			}
 		}
 	}
 }
 
-// checkFloating refuses floating addresses that are outside the pool, or have no address to stand for.
+// checkFloating refuses floating addresses that are outside the pool, that another port has, or to which no address of the
+// port corresponds.
 func (v *validation) checkFloating(p *Port, n *Network) {
 	families := map[bool]bool{}
 	for _, a := range p.Floating {
 		switch {
 		case !a.IsValid() || families[a.Is4()]:
-			v.fail("port", p.Name, "floating: %s is one too many; a port has at most one address of a family", a)
-		case p.Attach.Host || p.Attach == (Attachment{}): // a node's, which its agent replaces when the pool changes; other nodes do not know its attachment
+			v.fail("port", p.Name, "floating: %s is invalid, or the second address of its family; give at most one IPv4 and one IPv6 address", a)
+		case p.Attach.Host || p.Attach == (Attachment{}): // connects a node, whose agent replaces it when the pool changes; other nodes do not know its attachment
 		case !n.InPool(a):
-			v.fail("port", p.Name, "floating: %s is not in the pool of network %q, which has %v; choose an address of the pool, or set it by `vrouter network nat`", a, n.Name, n.NATPool)
+			v.fail("port", p.Name, "floating: %s is not in the pool of network %q, which has %v; choose an address of the pool, or change the pool with `vrouter network nat`", a, n.Name, n.NATPool)
 		case !p.Inside(a).IsValid():
-			v.fail("port", p.Name, "floating: the port has no address of the same family as %s; remove it", a)
+			v.fail("port", p.Name, "floating: the port has no address of the same family as %s; remove the floating address", a)
 		}
 		families[a.Is4()] = true
 		key := networkKey[netip.Addr]{p.Network, a}

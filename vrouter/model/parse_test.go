@@ -163,7 +163,7 @@ func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 		{"a list that is there twice", "nodes: []\nports: []\nnodes: []\n", `f:3:1: "nodes" is already defined in line 1; keep one`},
 		{"a word for a number", "networks:\n  - {name: red, id: seven}\n", `f:2:21: a number belongs here, not "seven"`},
 		{"a collector without a port", "settings: {flow_export: {collector: 192.0.2.9}}\n", `f:1:37: "192.0.2.9" is not an address with a port; write one such as 192.0.2.9:4739 or [2001:db8::9]:4739`},
-		{"a time without a unit", "settings: {flow_export: {collector: 192.0.2.9:4739, idle: 15}}\n", `f:1:59: "15" is not a time; write one with its unit, such as 15s or 1m`},
+		{"a time without a unit", "settings: {flow_export: {collector: 192.0.2.9:4739, idle: 15}}\n", `f:1:59: "15" is not a duration; write a number and a unit, such as 15s or 1m`},
 		{"a fraction for a whole number", "settings: {vxlan_port: 4789.5}\n", `f:1:24: a whole number belongs here, not "4789.5"`},
 		{"infinity for a whole number", "networks: [{id: .inf}]\n", `f:1:17: a whole number belongs here, not ".inf"`},
 		{"a number below 0", "networks:\n  - {id: -1}\n", `f:2:10: -1 is too small; the smallest number is 0`},

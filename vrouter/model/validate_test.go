@@ -83,12 +83,12 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 			s.Nodes[0].Underlay, s.Nodes[1].Underlay = addrs("192.0.2.1"), addrs("192.0.2.2", "fd00:77:c000:202::1")
 		}, `node "b": locator: fd00:77:c000:202::/64 contains the underlay address fd00:77:c000:202::1 of node "b"; choose another prefix`},
 		{"VXLAN on MPLSoUDP's port", func(s *State) { s.Settings.VXLANPort = 6635 }, "settings: vxlan_port: 6635 is the port of MPLSoUDP (RFC 7510); choose another, such as 4789"},
-		{"an export without a collector", func(s *State) { s.Settings.FlowExport.Idle = Duration(time.Second) }, "settings: flow_export: collector: is missing; write the collector's address and UDP port, such as 192.0.2.9:4739"},
+		{"an export without a collector", func(s *State) { s.Settings.FlowExport.Idle = Duration(time.Second) }, "settings: flow_export: collector is missing; write the address and UDP port of the collector, such as 192.0.2.9:4739"},
 		{"an export to no port", func(s *State) { s.Settings.FlowExport.Collector = Collector{netip.MustParseAddrPort("192.0.2.9:0")} }, "settings: flow_export: collector: 192.0.2.9:0 is not the address and UDP port of a host; write one such as 192.0.2.9:4739 or [2001:db8::9]:4739"},
 		{"an export to a group", func(s *State) { s.Settings.FlowExport.Collector = Collector{netip.MustParseAddrPort("[ff05::1]:4739")} }, "settings: flow_export: collector: [ff05::1]:4739 is not the address and UDP port of a host; write one such as 192.0.2.9:4739 or [2001:db8::9]:4739"},
 		{"times of an export", func(s *State) {
 			s.Settings.FlowExport = FlowExport{Collector{netip.MustParseAddrPort("192.0.2.9:4739")}, Duration(2 * time.Hour), Duration(time.Millisecond)}
-		}, "settings: flow_export: active: 2h0m0s is not between 1s and 1h0m0s\nsettings: flow_export: idle: 1ms is not between 1s and 1h0m0s"},
+		}, "settings: flow_export: active: 2h0m0s is not between 1s and 1h0m0s; choose a duration in this range\nsettings: flow_export: idle: 1ms is not between 1s and 1h0m0s; choose a duration in this range"},
 		{"a node without an address", func(s *State) { s.Nodes[1].Underlay = nil }, `node "b": underlay: needs an address by which other nodes reach it`},
 		{"a group's address", func(s *State) { s.Nodes[1].Underlay = addrs("224.0.0.1") }, `node "b": underlay: 224.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},
 		{"an address with a zone", func(s *State) { s.Nodes[1].Underlay = addrs("2001:db8::7%eth0") }, `node "b": underlay: 2001:db8::7%eth0 cannot be a node's address; write a unicast one such as 192.0.2.1`},
