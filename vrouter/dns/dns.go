@@ -1,5 +1,5 @@
-// Package dns answers the DNS queries of workloads: names of the ports of their network from the
-// desired state, all other names by the node's resolvers.
+// Package dns answers the DNS queries of workloads. Names of the ports of their network come from the
+// desired state; queries for all other names are forwarded to the node's resolvers.
 package dns
 
 import (
@@ -17,29 +17,24 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Times.
 const (
-	lifetime = 5               // of answers about ports, in seconds: a port can get another address
-	patience = 2 * time.Second // for one resolver
+	ttl             = 5               // TTL of answers about ports, in seconds: a port can get another address
+	resolverTimeout = 2 * time.Second // for the answer of one resolver
 )
 
-// most is the size of the largest answer that is read from a resolver.
-const most = 4096
-
-// Forwarder answers queries.
+// Forwarder answers queries, and forwards those for names outside a zone.
 type Forwarder struct {
 	Dial      func(ctx context.Context, resolver netip.Addr) (net.Conn, error) // opens a UDP connection to port 53
 	Resolvers []netip.Addr                                                     // empty: those of /etc/resolv.conf
 }
 
-// Zone has the names of the ports of a network.
+// Zone has the names and addresses of the ports of a network.
 type Zone struct {
-	Name string // of the network; "PORT.NAME" is the name of a port
-	Port func(name string) (addresses []netip.Addr, ok bool)
+	Name string                                              // of the network; a port has the name PORT.NAME
+	Port func(name string) (addresses []netip.Addr, ok bool) // returns the addresses of a port; name is in lower case
 }
 
-// Answer returns the answer to a query, of at most size bytes. It returns nil if the query is not a
-// DNS query.
+// Answer returns the answer to a query, of at most size bytes; nil: query is not a DNS query.
 func (f *Forwarder) Answer(ctx context.Context, query []byte, z Zone, size int) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
@@ -60,7 +55,7 @@ func (f *Forwarder) Answer(ctx context.Context, query []byte, z Zone, size int) 
 			z.answer(&reply, port, in)
 			break
 		}
-		if answer, err := f.forward(ctx, query, questions[0]); err == nil && len(answer) <= size {
+		if answer, err := f.forward(ctx, query, questions[0], size); err == nil && len(answer) <= size {
 			return answer
 		} else if err != nil {
 			reply.RCode = dnsmessage.RCodeServerFailure
@@ -79,7 +74,7 @@ func (f *Forwarder) Answer(ctx context.Context, query []byte, z Zone, size int) 
 	return packed
 }
 
-// answer adds the addresses of a port. isPort is false for the name of the network itself.
+// answer adds the addresses of a port to reply. isPort is false if the query is for the name of the network.
 func (z Zone) answer(reply *dnsmessage.Message, port string, isPort bool) {
 	reply.Authoritative = true
 	if !isPort {
@@ -92,7 +87,7 @@ func (z Zone) answer(reply *dnsmessage.Message, port string, isPort bool) {
 	}
 	q := reply.Questions[0]
 	for _, a := range addresses {
-		r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: lifetime}}
+		r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: ttl}}
 		if a.Is4() {
 			r.Header.Type, r.Body = dnsmessage.TypeA, &dnsmessage.AResource{A: a.As4()}
 		} else {
@@ -104,37 +99,38 @@ func (z Zone) answer(reply *dnsmessage.Message, port string, isPort bool) {
 	}
 }
 
-// forward returns the answer of the first resolver that answers.
-func (f *Forwarder) forward(ctx context.Context, query []byte, q dnsmessage.Question) ([]byte, error) {
+// forward returns the answer of the first resolver that answers. Of an answer with more than size bytes,
+// it returns more than size bytes.
+func (f *Forwarder) forward(ctx context.Context, query []byte, q dnsmessage.Question, size int) ([]byte, error) {
 	resolvers := f.Resolvers
 	if len(resolvers) == 0 {
-		resolvers = system()
+		resolvers = systemResolvers()
 	}
 	err := errors.New("the node has no resolver")
 	for _, r := range resolvers {
 		var answer []byte
-		if answer, err = f.ask(ctx, r, query, q); err == nil {
+		if answer, err = f.ask(ctx, r, query, q, size); err == nil {
 			return answer, nil
 		}
 	}
 	return nil, err
 }
 
-// ask sends a query to a resolver. The query gets another id and source port, which others cannot
-// guess; an answer with another id or question is ignored (RFC 5452).
-func (f *Forwarder) ask(ctx context.Context, resolver netip.Addr, query []byte, q dnsmessage.Question) ([]byte, error) {
+// ask sends a query to a resolver and returns its answer, as forward does. The query gets a random id and
+// source port, which an attacker must guess; ask ignores answers with another id or question (RFC 5452).
+func (f *Forwarder) ask(ctx context.Context, resolver netip.Addr, query []byte, q dnsmessage.Question, size int) ([]byte, error) {
 	conn, err := f.Dial(ctx, resolver)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(resolverTimeout))
 	id := uint16(rand.Uint32())
 	sent := append(binary.BigEndian.AppendUint16(nil, id), query[2:]...)
 	if _, err := conn.Write(sent); err != nil {
 		return nil, err
 	}
-	for buffer := make([]byte, most); ; {
+	for buffer := make([]byte, size+1); ; {
 		n, err := conn.Read(buffer)
 		if err != nil {
 			return nil, err
@@ -152,8 +148,8 @@ func (f *Forwarder) ask(ctx context.Context, resolver netip.Addr, query []byte, 
 	}
 }
 
-// system returns the resolvers of /etc/resolv.conf.
-func system() (all []netip.Addr) {
+// systemResolvers returns the resolvers of /etc/resolv.conf.
+func systemResolvers() (all []netip.Addr) {
 	file, err := os.Open("/etc/resolv.conf")
 	if err != nil {
 		return nil
