@@ -100,7 +100,9 @@ func TestPacketsToOtherNetworksAreNotTranslated(t *testing.T) {
 		node := func(a, locator string) model.Node {
 			return model.Node{Underlay: addrs(a), Encapsulations: encaps(offers), Locator: prefix(locator)}
 		}
-		tables, warnings := compiled(t, twoNetworks(node("192.0.2.1", "fd77:0:0:1::/64"), node("198.51.100.2", "fd77:0:0:2::/64")), func(f *Facts) {
+		s := twoNetworks(node("192.0.2.1", "fd77:0:0:1::/64"), node("198.51.100.2", "fd77:0:0:2::/64"))
+		s.Routes = []model.Route{{Network: "red", Prefix: prefix("10.9.0.0/16"), Via: []model.Via{{Port: "pb"}}}}
+		tables, warnings := compiled(t, s, func(f *Facts) {
 			f.Link = func(a netip.Addr, _ uint32) Link {
 				if a.Is4() {
 					return NoLink
@@ -112,6 +114,10 @@ func TestPacketsToOtherNetworksAreNotTranslated(t *testing.T) {
 		if got := tables.Nexthops[r.Nexthop].Name; got != want || has != (want != "") || has && r.Label != 700 {
 			t.Errorf("nodes that offer %s: the route leads to %q with label %d, want %q with 700", offers, got, r.Label, want)
 		}
+		static := tables.Routes[RouteKey{8, prefix("10.9.0.0/16")}]
+		if got := tables.Nexthops[static.Nexthop].Name; got != want || want == "" && static != (layout.Route{}) {
+			t.Errorf("nodes that offer %s: the static route is %+v by %q, want %q", offers, static, got, want)
+		}
 		if n, _ := tables.named("tunnel b translated"); n == 0 {
 			t.Errorf("nodes that offer %s do not translate", offers)
 		}
@@ -119,6 +125,31 @@ func TestPacketsToOtherNetworksAreNotTranslated(t *testing.T) {
 			t.Errorf("nodes that offer %s: warnings %q", offers, warnings)
 		}
 	}
+}
+
+// A node accepts packets of the other node's router in the network of the router, and in the networks that
+// import its routes.
+func TestAllowSourcesHoldInTheNetworksThatImport(t *testing.T) {
+	s := twoNetworks(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")})
+	behind := prefix("198.18.0.0/15")
+	s.Ports[1].AllowSources = []netip.Prefix{behind}
+	vrfs := func() (all []uint32) {
+		tables, _ := compiled(t, s, nil)
+		for k := range tables.Senders {
+			for vrf := range uint32(10) {
+				if k == layout.SenderOf(vrf, layout.Network32(k.Remote), behind) {
+					all = append(all, vrf)
+				}
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	must.Equal(t, []uint32{8}, vrfs())
+	s.Ports = append(s.Ports, model.Port{Name: "here", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 4}, IPs: addrs("10.1.0.4")})
+	must.Equal(t, []uint32{7, 8}, vrfs())
+	s.Networks[1].Import = nil
+	must.Equal(t, []uint32{7}, vrfs())
 }
 
 // Blue imports the static routes and the gateway's prefixes of red and green. Of equal prefixes blue's own
