@@ -37,10 +37,14 @@ func compile(s model.State, node string, facts Facts, ids *IDs) (Tables, []strin
 	for _, w := range c.Warnings {
 		warnings = append(warnings, w.Text)
 	}
-	return c.All(), warnings, nil
+	all := c.All()
+	if n := c.RouteCount(); n != len(all.Routes) {
+		return all, warnings, fmt.Errorf("%d routes are counted, want %d", n, len(all.Routes))
+	}
+	return all, warnings, nil
 }
 
-// factsFor plugs every port of a node but the absent ones.
+// factsFor returns facts with a device for each port of a node, except the absent ones.
 func factsFor(s model.State, node string, absent map[string]bool) Facts {
 	f := Facts{Ports: map[string]PortFact{}, Way: onLink, MTU: 9000, Link: linkOf}
 	for i, p := range s.Ports {
