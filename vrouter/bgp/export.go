@@ -7,29 +7,29 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Export returns the paths that a node announces: the addresses of its ports, the prefixes of the
-// routes through them, and in networks that bridge their MAC addresses and the flooding of
-// broadcast. ports are the node's ports that forward. The node has BGP, and the state has its
-// defaults filled in. Networks without export targets are not announced.
+// Export returns the paths that a node announces in the networks that have export targets: the addresses
+// of its ports, and the prefixes of the routes through these ports. In networks that bridge, it also
+// announces MAC addresses (EVPN type 2), and that it receives broadcast (type 3). ports are the node's
+// ports that forward packets. The node must have BGP, and the state must have its defaults.
 func Export(n model.Node, networks []model.Network, ports []model.Port, routes []model.Route) (paths []Path) {
 	x := exporter{node: n, nextHop: nextHopOf(n)}
 	if !x.nextHop.IsValid() {
 		return nil
 	}
-	of := map[string][]model.Port{}
+	portsOf := map[string][]model.Port{}
 	for _, p := range ports {
-		of[p.Network] = append(of[p.Network], p)
+		portsOf[p.Network] = append(portsOf[p.Network], p)
 	}
-	for _, network := range networks {
-		if own := of[network.Name]; len(own) > 0 && len(network.Export) > 0 {
-			x.network(network, own, routes)
+	for _, n := range networks {
+		if here := portsOf[n.Name]; len(here) > 0 && len(n.Export) > 0 {
+			x.network(n, here, routes)
 		}
 	}
 	return x.paths
 }
 
-// nextHopOf returns the underlay address to which other routers send: the first IPv4 address, or
-// else the first IPv6 address.
+// nextHopOf returns the underlay address that a node announces as next hop: its first IPv4 address, or
+// its first IPv6 address if it has no IPv4 address.
 func nextHopOf(n model.Node) netip.Addr {
 	if i := slices.IndexFunc(n.Underlay, netip.Addr.Is4); i >= 0 {
 		return n.Underlay[i]
@@ -72,14 +72,15 @@ func (x *exporter) network(n model.Network, ports []model.Port, routes []model.R
 	}
 }
 
-// prefix announces a prefix by MPLS, and in networks that only route by EVPN. In networks that
-// bridge, frames to the VNI are bridged, so stations are announced instead.
+// prefix announces a prefix with an MPLS label (VPNv4 or VPNv6). In networks that only route, it also
+// announces it by EVPN. A network that bridges also bridges the frames that arrive with its VNI, so its
+// prefixes have no EVPN path.
 func (x *exporter) prefix(n model.Network, to netip.Prefix) {
 	family := model.VPNv6
 	if to.Addr().Is4() {
 		family = model.VPNv4
 	}
-	if mpls := x.mpls(); len(mpls) > 0 {
+	if len(x.mpls()) > 0 {
 		x.add(n, family, Path{Kind: VPN, Prefix: to})
 	}
 	if !n.Bridges() {
@@ -87,7 +88,7 @@ func (x *exporter) prefix(n model.Network, to netip.Prefix) {
 	}
 }
 
-// station announces a MAC address, alone and with each IP address.
+// station announces the MAC address of a port, alone and with each of its IP addresses.
 func (x *exporter) station(n model.Network, p model.Port) {
 	x.add(n, model.EVPN, Path{Kind: Station, MAC: p.MAC})
 	for _, a := range p.IPs {
@@ -95,13 +96,13 @@ func (x *exporter) station(n model.Network, p model.Port) {
 	}
 }
 
-// mpls returns the tunnels with MPLS labels that the node offers.
+// mpls returns the encapsulations with MPLS labels that the node offers.
 func (x *exporter) mpls() []model.Encapsulation {
 	return slices.DeleteFunc(x.node.Tunnels(), func(e model.Encapsulation) bool { return e == model.VXLAN })
 }
 
-// add completes a path and adds it, if the node announces the family. EVPN paths have a VNI if the
-// node offers VXLAN, and else a label.
+// add completes a path and adds it, if the node announces its family. EVPN paths have a VNI if the node
+// offers VXLAN, and a label otherwise.
 func (x *exporter) add(n model.Network, f model.BGPFamily, p Path) {
 	if all := x.node.BGP.Families; len(all) > 0 && !slices.Contains(all, f) {
 		return
@@ -127,5 +128,5 @@ func (x *exporter) add(n model.Network, f model.BGPFamily, p Path) {
 	x.paths = append(x.paths, p)
 }
 
-// labelShift is the position of an MPLS label in the 24 bits of an EVPN path.
+// labelShift is the position of an MPLS label in the 24 bits of the label field of an EVPN path.
 const labelShift = 4

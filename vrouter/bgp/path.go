@@ -1,7 +1,7 @@
 // Package bgp exchanges the routes of virtual networks with routers outside the fleet: VPNv4 and
-// VPNv6 (RFC 4364, 4659) and EVPN (RFC 7432, 8365, 9136). Export makes the paths that a node
-// announces, and Resolve chooses the routes of received paths. Both are pure. Table keeps the
-// received paths, and Speaker speaks the protocol, with GoBGP.
+// VPNv6 (RFC 4364, 4659) and EVPN (RFC 7432, 8365, 9136). Export returns the paths that a node
+// announces. Resolve chooses the routes that a node uses from the paths that it received. Both are pure.
+// Table has the received paths, and Speaker implements the sessions with GoBGP.
 package bgp
 
 import (
@@ -20,8 +20,8 @@ type Kind string
 
 const (
 	VPN       Kind = "vpn"       // a prefix, with a label
-	Station   Kind = "mac"       // EVPN type 2: a MAC address, and an IP address or none
-	Multicast Kind = "multicast" // EVPN type 3: copies of broadcast, unknown unicast and multicast
+	Station   Kind = "mac"       // EVPN type 2: a MAC address, with or without an IP address
+	Multicast Kind = "multicast" // EVPN type 3: a router that receives broadcast, unknown unicast and multicast
 	Prefix    Kind = "prefix"    // EVPN type 5: a prefix, with a VNI or label
 )
 
@@ -30,20 +30,21 @@ type Path struct {
 	Family model.BGPFamily          `json:"family"`
 	Kind   Kind                     `json:"kind"`
 	RD     model.RouteDistinguisher `json:"rd"`
-	// Prefix is the destination of VPN and Prefix. Of Station it is the IP address, or invalid.
+	// Prefix is the destination of a VPN or Prefix path. Of a Station path it is the IP address; invalid if
+	// the path has none.
 	Prefix netip.Prefix `json:"prefix,omitzero"`
 	MAC    model.MAC    `json:"mac,omitzero"` // of Station
-	// Origin is the address of the router that announced a Multicast, part of the path's key.
+	// Origin is the address of the router that announced a Multicast path.
 	Origin  netip.Addr `json:"origin,omitzero"`
 	NextHop netip.Addr `json:"next_hop"`
-	// Label is the label of a VPN path. Of EVPN it has 24 bits, and is a VNI, or a label in the
-	// first 20 bits (RFC 8365 section 5.1.3).
+	// Label is the label of a VPN path. Of an EVPN path it has 24 bits: a VNI, or a label in the first 20
+	// bits (RFC 8365 section 5.1.3).
 	Label       uint32              `json:"label"`
-	RoutedLabel uint32              `json:"routed_label,omitempty"` // of Station: that of routed packets; 0: none
+	RoutedLabel uint32              `json:"routed_label,omitempty"` // second label of a Station path, for routed packets; 0: none
 	RouterMAC   model.MAC           `json:"router_mac,omitzero"`    // inner MAC address of routed VXLAN (RFC 9135 section 8.1)
 	Targets     []model.RouteTarget `json:"targets"`
-	Tunnels     []bgp.TunnelType    `json:"tunnels,omitempty"` // encapsulations (RFC 9012); empty: not announced
-	Unusable    string              `json:"unusable,omitempty"`
+	Tunnels     []bgp.TunnelType    `json:"tunnels,omitempty"`  // encapsulations (RFC 9012); empty: not announced
+	Unusable    string              `json:"unusable,omitempty"` // why vrouter cannot use the path, whatever the node's configuration
 
 	// Fields that only received paths have.
 	Neighbor  netip.Addr `json:"neighbor,omitzero"`
@@ -52,10 +53,10 @@ type Path struct {
 	ASPath    int        `json:"as_path,omitempty"` // length
 	Source    uint8      `json:"source,omitempty"`  // attribute ORIGIN
 	External  bool       `json:"external,omitempty"`
-	Stale     bool       `json:"-"` // of a session that ended, or of a former run of the agent
+	Stale     bool       `json:"-"` // received before the agent restarted, and not announced again since
 }
 
-// Key identifies a path among those of all neighbours.
+// Key identifies a path among the paths of all neighbours.
 type Key struct {
 	Neighbor netip.Addr
 	Family   model.BGPFamily
@@ -66,12 +67,12 @@ type Key struct {
 	Origin   netip.Addr
 }
 
-// Key returns the fields by which a withdrawal names the path.
+// Key returns the fields that identify the path in a withdrawal.
 func (p *Path) Key() Key {
 	return Key{p.Neighbor, p.Family, p.Kind, p.RD, p.Prefix, p.MAC, p.Origin}
 }
 
-// Destination is the path's destination, for users.
+// Destination returns the path's destination as text.
 func (p *Path) Destination() string {
 	switch {
 	case p.Kind == Multicast:
@@ -84,9 +85,9 @@ func (p *Path) Destination() string {
 	return p.Prefix.String()
 }
 
-// better orders paths to one destination, best first, by the rules of RFC 4271 section 9.1 that
-// distinguish routers. Paths that it does not distinguish are used together. MEDs of different
-// neighbouring networks are compared too.
+// better compares two paths to one destination by the rules of RFC 4271 section 9.1, the better path
+// first. It leaves out the rules that only break ties: equal paths are used together. It also compares the
+// MEDs of different neighbouring ASes.
 func better(a, b *Path) int {
 	return cmp.Or(
 		cmp.Compare(b.LocalPref, a.LocalPref), cmp.Compare(a.ASPath, b.ASPath), cmp.Compare(a.Source, b.Source),
@@ -101,13 +102,13 @@ func toInt(b bool) int {
 	return 0
 }
 
-// tunnelTypes are the types of RFC 9012 of the encapsulations, as this program announces them.
+// tunnelTypes has the tunnel types (RFC 9012) with which a node announces its encapsulations.
 var tunnelTypes = map[model.Encapsulation]bgp.TunnelType{
 	model.VXLAN: bgp.TUNNEL_TYPE_VXLAN, model.MPLSoUDP: bgp.TUNNEL_TYPE_MPLS_IN_UDP, model.MPLSoGRE: bgp.TUNNEL_TYPE_MPLS_IN_GRE,
 }
 
-// encapsulationOf returns the encapsulation of a tunnel type; "": there is none. Some routers
-// announce MPLS over GRE as GRE.
+// encapsulationOf returns the encapsulation of a tunnel type; "" if vrouter does not have it. Some
+// routers announce MPLS over GRE as GRE.
 func encapsulationOf(t bgp.TunnelType) model.Encapsulation {
 	if t == bgp.TUNNEL_TYPE_GRE {
 		return model.MPLSoGRE
@@ -120,7 +121,7 @@ func encapsulationOf(t bgp.TunnelType) model.Encapsulation {
 	return ""
 }
 
-// TunnelNames lists the encapsulations that the path announces, for users.
+// TunnelNames returns the encapsulations that the path announces as text.
 func (p *Path) TunnelNames() string {
 	var names []string
 	for _, t := range p.Tunnels {
@@ -129,7 +130,7 @@ func (p *Path) TunnelNames() string {
 	return strings.Join(names, " ")
 }
 
-// tunnelName is the name of a tunnel type, for users.
+// tunnelName returns the encapsulation of a tunnel type, or the type's number and name.
 func tunnelName(t bgp.TunnelType) string {
 	if e := encapsulationOf(t); e != "" {
 		return string(e)

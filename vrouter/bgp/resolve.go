@@ -149,7 +149,7 @@ func (r *resolver) encapsulate(v *Verdict) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("its encapsulation is %s, and for such routes this node offers %s", cmp.Or(v.TunnelNames(), "not announced"), orNone(offered))
+	return fmt.Sprintf("its encapsulation is %s, but for such routes this node offers %s", cmp.Or(v.TunnelNames(), "not announced"), orNone(offered))
 }
 
 // defaultEncapsulation returns the encapsulation of a path that announces none.

@@ -18,7 +18,7 @@ import (
 
 var router = netip.MustParseAddr("10.0.0.254")
 
-// testSite is a node with the networks red (routes), wire (bridges) and both.
+// testSite returns a node with the networks red (routes), wire (bridges) and both (routes and bridges).
 func testSite() Site {
 	node := model.Node{
 		Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Encapsulations: model.DefaultEncapsulations,
@@ -37,7 +37,7 @@ func testSite() Site {
 	}}
 }
 
-// path returns a path of the neighbour to a prefix of network red, after changes.
+// path returns a path of the neighbour to a prefix, with the target of network red. change edits it.
 func path(to string, change func(*Path)) Path {
 	p := Path{
 		Family: model.VPNv4, Kind: VPN, Prefix: netip.MustParsePrefix(to), NextHop: router, Neighbor: router, Label: 100, LocalPref: 100,
@@ -49,14 +49,15 @@ func path(to string, change func(*Path)) Path {
 	return p
 }
 
+// station turns a path into a path to a MAC address of network wire.
 func station(p *Path) {
 	p.Family, p.Kind, p.Prefix, p.MAC = model.EVPN, Station, netip.Prefix{}, model.MAC{2, 0, 0, 0, 0, 9}
 	p.Tunnels, p.Targets = []bgp.TunnelType{bgp.TUNNEL_TYPE_VXLAN}, []model.RouteTarget{target("64512:2")}
 }
 
-// Another fleet that imports a target gets the routes of the ports that export it: exactly these,
-// with the label or VNI that the exporting node expects.
-func TestWhatOneFleetExportsAnotherImports(t *testing.T) {
+// A fleet that imports a target of another fleet uses exactly the routes of the ports that export it, with
+// the label or VNI that the exporting node expects.
+func TestAFleetImportsTheRoutesThatAnotherExports(t *testing.T) {
 	routes := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 39))
@@ -76,16 +77,16 @@ func TestWhatOneFleetExportsAnotherImports(t *testing.T) {
 		got, _ := site.Resolve(paths)
 		want := expected(s)
 		if diff := gocmp.Diff(want, plain(got.Routes)); diff != "" {
-			t.Fatalf("seed %d: the routes of the other fleet differ (-want +got):\n%s", seed, diff)
+			t.Fatalf("seed %d: the routes that the other fleet imports differ (-want +got):\n%s", seed, diff)
 		}
 		routes += len(want)
 	}
 	if routes < 500 {
-		t.Errorf("the states have only %d routes", routes)
+		t.Errorf("the random states have only %d routes, want at least 500", routes)
 	}
 }
 
-// plain lists routes as text.
+// plain returns routes as text, one line for each next hop.
 func plain(routes []fib.ExternalRoute) (all []string) {
 	for _, r := range routes {
 		for _, v := range r.Via {
@@ -96,15 +97,16 @@ func plain(routes []fib.ExternalRoute) (all []string) {
 	return all
 }
 
-// expected evaluates plainly which routes lead to the ports of the first node: the node itself
-// prefers its encapsulations in the same order.
+// expected returns the routes to the ports of the first node. It is an independent implementation of Export
+// and Resolve for two nodes that prefer their encapsulations in the same order.
 func expected(s model.State) (all []string) {
 	n := s.Nodes[0]
 	tunnels := n.Tunnels()
 	add := func(network model.Network, prefix netip.Prefix, mac model.MAC) {
 		ethernet := !prefix.IsValid()
 		for _, e := range tunnels {
-			// In networks that bridge, prefixes take MPLS. EVPN announces VXLAN alone if the node offers it.
+			// Prefixes of networks that bridge have MPLS labels. EVPN paths announce only VXLAN if the node
+			// offers it.
 			if e == model.VXLAN && !ethernet && network.Bridges() || e != model.VXLAN && ethernet && slices.Contains(tunnels, model.VXLAN) {
 				continue
 			}
@@ -154,7 +156,7 @@ func expected(s model.State) (all []string) {
 	return slices.Compact(all)
 }
 
-func TestAPathThatCannotBeUsedHasAReason(t *testing.T) {
+func TestUnusablePathsHaveAReason(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*Path)
@@ -163,8 +165,8 @@ func TestAPathThatCannotBeUsedHasAReason(t *testing.T) {
 		{"a usable path", nil, ""},
 		{"no importer", func(p *Path) { p.Targets = []model.RouteTarget{target("64512:9"), target("1.2.3.4:5")} }, "no network with ports on this node imports 64512:9, 1.2.3.4:5"},
 		{"no targets", func(p *Path) { p.Targets = nil }, "no network with ports on this node imports none"},
-		{"an unknown encapsulation", func(p *Path) { p.Tunnels = []bgp.TunnelType{bgp.TUNNEL_TYPE_NVGRE} }, "its encapsulation is tunnel type 9 (nvgre), and for such routes this node offers mpls-udp, mpls-gre"},
-		{"VXLAN for a label", func(p *Path) { p.Tunnels = []bgp.TunnelType{bgp.TUNNEL_TYPE_VXLAN} }, "its encapsulation is vxlan, and for such routes this node offers mpls-udp, mpls-gre"},
+		{"an unknown encapsulation", func(p *Path) { p.Tunnels = []bgp.TunnelType{bgp.TUNNEL_TYPE_NVGRE} }, "its encapsulation is tunnel type 9 (nvgre), but for such routes this node offers mpls-udp, mpls-gre"},
+		{"VXLAN for a label", func(p *Path) { p.Tunnels = []bgp.TunnelType{bgp.TUNNEL_TYPE_VXLAN} }, "its encapsulation is vxlan, but for such routes this node offers mpls-udp, mpls-gre"},
 		{"a reserved label", func(p *Path) { p.Label = 3 }, "its label 3 is not from 16 to 1048575"},
 		{"a large label", func(p *Path) { p.Label = 1 << 20 }, "its label 1048576 is not from 16 to 1048575"},
 		{"a VNI of 0", func(p *Path) { station(p); p.Label = 0 }, "its VNI is 0"},
@@ -174,12 +176,12 @@ func TestAPathThatCannotBeUsedHasAReason(t *testing.T) {
 		}, "its label 6 is not from 16 to 1048575"},
 		{"a node of the fleet", func(p *Path) { p.NextHop = netip.MustParseAddr("10.0.0.2") }, "its next hop is node b of this fleet, whose routes come from the store"},
 		{"another family", func(p *Path) { p.NextHop = netip.MustParseAddr("fd00::9") }, "this node has no underlay address of the family of its next hop fd00::9"},
-		{"no way", func(p *Path) { p.NextHop = netip.MustParseAddr("10.7.7.7") }, "its next hop 10.7.7.7 is not reachable: no route from 10.0.0.1 to 10.7.7.7"},
+		{"an unreachable next hop", func(p *Path) { p.NextHop = netip.MustParseAddr("10.7.7.7") }, "its next hop 10.7.7.7 is not reachable: no route from 10.0.0.1 to 10.7.7.7"},
 		{"a prefix for a network that bridges", func(p *Path) { p.Targets = []model.RouteTarget{target("64512:2")} }, "network wire only bridges"},
 		{"a station for a network that routes", func(p *Path) { station(p); p.Targets = []model.RouteTarget{target("64512:1")} }, "network red only routes"},
 		{"the router's MAC address", func(p *Path) { station(p); p.MAC = model.RouterMAC }, "00:00:5e:00:01:00 is not the MAC address of a station"},
 		{"a multicast MAC address", func(p *Path) { station(p); p.MAC[0] = 3 }, "03:00:00:00:00:09 is not the MAC address of a station"},
-		{"what fromWire found", func(p *Path) { p.Unusable = "its Ethernet tag is 5" }, "its Ethernet tag is 5"},
+		{"a reason of fromWire", func(p *Path) { p.Unusable = "its Ethernet tag is 5" }, "its Ethernet tag is 5"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			site := testSite()
@@ -195,14 +197,14 @@ func TestAPathThatCannotBeUsedHasAReason(t *testing.T) {
 				state = Used
 			}
 			if v := verdicts[0]; v.Why != test.why || v.State != state || len(x.Routes) != len(v.Networks) {
-				t.Errorf("the path is %s: %q, with %d routes; want %s: %q", v.State, v.Why, len(x.Routes), state, test.why)
+				t.Errorf("the path is %s for the reason %q, and there are %d routes; want %s for the reason %q", v.State, v.Why, len(x.Routes), state, test.why)
 			}
 		})
 	}
 }
 
-// The best paths to a destination are used together. Others are kept as backups, and their routers
-// may send.
+// A node uses the best paths to a destination together. Other paths are backups, and their routers may send
+// packets too.
 func TestTheBestPathsAreUsedTogether(t *testing.T) {
 	by := func(last byte, change func(*Path)) Path {
 		return path("10.9.0.0/16", func(p *Path) {
@@ -221,13 +223,13 @@ func TestTheBestPathsAreUsedTogether(t *testing.T) {
 	} {
 		x, verdicts := testSite().Resolve([]Path{by(1, worse), by(2, nil), by(3, nil)})
 		if len(x.Routes) != 1 || len(x.Routes[0].Via) != 2 || x.Routes[0].Via[0].Address != verdicts[1].NextHop || x.Routes[0].Via[1].Address != verdicts[2].NextHop {
-			t.Errorf("%s: the routes are %+v", name, x.Routes)
+			t.Errorf("%s: the routes are %+v, want one by the two better paths", name, x.Routes)
 		}
 		if v := verdicts[0]; v.State != Backup || v.Why != "the path by 10.0.1.2 is better" || verdicts[1].State != Used || verdicts[1].Why != "" {
-			t.Errorf("%s: the verdicts are %+v", name, verdicts)
+			t.Errorf("%s: the verdicts are %+v, want a backup and two used paths", name, verdicts)
 		}
 		if len(x.Senders) != 3 {
-			t.Errorf("%s: the senders are %+v", name, x.Senders)
+			t.Errorf("%s: the senders are %+v, want all three routers", name, x.Senders)
 		}
 	}
 	var many []Path
@@ -236,12 +238,12 @@ func TestTheBestPathsAreUsedTogether(t *testing.T) {
 	}
 	x, verdicts := testSite().Resolve(many)
 	if len(x.Routes[0].Via) != model.MaxECMP || verdicts[model.MaxECMP+1].State != Backup || !strings.Contains(verdicts[model.MaxECMP+1].Why, "the route already uses 16 equal paths, its maximum") {
-		t.Errorf("of %d equal paths, %d are used; the last is %+v", len(many), len(x.Routes[0].Via), verdicts[model.MaxECMP+1])
+		t.Errorf("of %d equal paths the node uses %d, want %d; the verdict of the last is %+v", len(many), len(x.Routes[0].Via), model.MaxECMP, verdicts[model.MaxECMP+1])
 	}
 	// Two reflectors announce the same path.
 	twice := []Path{by(1, nil), by(1, func(p *Path) { p.Neighbor = netip.MustParseAddr("10.0.0.253") })}
 	if x, verdicts := testSite().Resolve(twice); len(x.Routes[0].Via) != 1 || verdicts[1].State != Used {
-		t.Errorf("the same path twice is the route %+v, the second is %s", x.Routes, verdicts[1].State)
+		t.Errorf("the same path from two neighbours is the route %+v, and the second path is %s; want one next hop, and both paths used", x.Routes, verdicts[1].State)
 	}
 }
 
@@ -291,7 +293,7 @@ func TestAStationOfABridgingAndARoutingNetworkHasTwoLabels(t *testing.T) {
 	}
 }
 
-// All routers get copies of broadcast, and a route through a router takes its routed label.
+// All routers get copies of broadcast. A network that routes sends with the second label of a station.
 func TestEVPNRoutesOfOtherRouters(t *testing.T) {
 	multicast := func(last byte) Path {
 		return path("0.0.0.0/0", func(p *Path) {
@@ -317,19 +319,19 @@ func TestEVPNRoutesOfOtherRouters(t *testing.T) {
 	}
 }
 
-// A neighbour's encapsulation applies to paths that announce none.
-func TestPathsWithoutAnEncapsulationTakeTheNeighbors(t *testing.T) {
+// The encapsulation of a neighbour's configuration applies to paths that announce none.
+func TestPathsWithoutAnEncapsulationUseThatOfTheNeighbor(t *testing.T) {
 	for set, want := range map[model.Encapsulation]model.Encapsulation{"": model.MPLSoUDP, model.MPLSoGRE: model.MPLSoGRE} {
 		site := testSite()
 		site.Node.BGP.Neighbors[0].Encapsulation = set
 		x, _ := site.Resolve([]Path{path("10.9.0.0/16", func(p *Path) { p.Tunnels = nil })})
 		if got := x.Routes[0].Via[0].Encapsulation; got != want {
-			t.Errorf("with %q at the neighbour the encapsulation is %s, want %s", set, got, want)
+			t.Errorf("with %q in the configuration of the neighbour, the encapsulation is %s, want %s", set, got, want)
 		}
 	}
 }
 
-// A node does not use more routes than its tables hold, whatever a neighbour announces.
+// A node does not use more routes than MaxRoutes, even if its neighbours announce more.
 func TestRoutesAboveTheLimitAreNotUsed(t *testing.T) {
 	var paths []Path
 	for i := range 10 {
@@ -340,7 +342,7 @@ func TestRoutesAboveTheLimitAreNotUsed(t *testing.T) {
 	x, verdicts := site.Resolve(paths)
 	unused := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool { return v.State == Used })
 	if len(x.Routes) != 7 || len(unused) != 3 || !strings.Contains(unused[0].Why, "already uses 7 routes") {
-		t.Errorf("%d routes are used, and %d paths are not, such as %+v", len(x.Routes), len(unused), unused)
+		t.Errorf("the node uses %d routes, want 7, and does not use %d paths, want 3: %+v", len(x.Routes), len(unused), unused)
 	}
 }
 
@@ -367,7 +369,7 @@ func TestTheOrderOfPathsDoesNotMatter(t *testing.T) {
 			}
 		}
 		if diff := gocmp.Diff(want, got, compareAddresses); diff != "" {
-			t.Fatalf("seed %d: another order gives other routes:\n%s", seed, diff)
+			t.Fatalf("seed %d: another order of the paths gives other routes (-want +got):\n%s", seed, diff)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// end is one of two nodes that speak with each other on loopback addresses.
+// end is one of two BGP speakers on loopback addresses.
 type end struct {
 	node model.Node
 	*Speaker
@@ -40,7 +40,8 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// pair returns two ends that are each other's neighbours, after changes. None has been started.
+// pair returns two ends that are neighbours of each other. change edits their configurations; nil changes
+// nothing. The caller starts them.
 func pair(t *testing.T, change func(a, b *model.BGP)) (a, b *end) {
 	t.Helper()
 	first, second := netip.MustParseAddr("127.0.38.1"), netip.MustParseAddr("127.0.38.2")
@@ -79,17 +80,17 @@ func (e *end) start(t *testing.T, stale, announce []Path) {
 	t.Cleanup(func() { s.Close(false) })
 }
 
-// await waits until a condition holds after a change of an end.
+// await waits until a condition of an end holds.
 func (e *end) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	limit := time.After(60 * time.Second)
 	for !holds() {
 		select {
 		case <-e.changed:
-		case <-time.After(100 * time.Millisecond): // the log changes too
+		case <-time.After(100 * time.Millisecond): // a session that ends does not always call changed
 		case <-limit:
 			neighbors, _ := e.Neighbors()
-			t.Fatalf("not in 60 s: %s; neighbours %+v; log:\n%s", what, neighbors, e.log.String())
+			t.Fatalf("after 60 s it does not hold that %s; the neighbours are %+v, and the log is\n%s", what, neighbors, e.log.String())
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (e *end) state() string {
 	return all[0].State
 }
 
-// red are paths of a node to hosts of network red.
+// red returns the paths that the node announces for a port with these addresses in network red.
 func (e *end) red(hosts ...string) []Path {
 	n := model.Network{Name: "red", ID: 1, VNI: 1001, Forwarding: model.L3, Export: []model.RouteTarget{target("64512:1")}}
 	p := model.Port{Name: "x", Network: "red", Node: e.node.Name}
@@ -130,18 +131,19 @@ func exchange(t *testing.T, change func(a, b *model.BGP)) {
 	b.await(t, "b has 4 paths of a", func() bool { return len(b.Received()) == 4 })
 	a.await(t, "a has 2 paths of b", func() bool { return len(a.Received()) == 2 })
 	want := a.red("10.1.0.10", "fd00::10")
+	external := b.node.BGP.ASN != a.node.BGP.ASN
 	for i, p := range b.Received() {
-		if p.External != (b.node.BGP.ASN != a.node.BGP.ASN) || p.ASPath != toInt(p.External) {
-			t.Errorf("path %d is external: %v, and its AS path has %d", i, p.External, p.ASPath)
+		if p.External != external || p.ASPath != toInt(external) {
+			t.Errorf("path %d has External %v and an AS path of length %d, want %v and %d", i, p.External, p.ASPath, external, toInt(external))
 		}
 		p.Neighbor = netip.Addr{}
-		if !p.equal(&want[[]int{1, 3, 0, 2}[i]]) {
-			t.Errorf("path %d is received as %+v", i, p)
+		if sent := &want[[]int{1, 3, 0, 2}[i]]; !p.equal(sent) { // received paths are sorted
+			t.Errorf("b receives path %d as %+v, want %+v", i, p, *sent)
 		}
 	}
 	all, err := b.Neighbors()
 	if err != nil || len(all) != 1 || all[0].State != "established" || all[0].Received != 4 || all[0].Sent != 2 || all[0].ASN != 64512 || all[0].Since.IsZero() {
-		t.Errorf("the neighbours of b are %+v, %v", all, err)
+		t.Errorf("the neighbours of b are %+v, %v; want one, established, with 4 paths received and 2 sent", all, err)
 	}
 	must.Succeed(t, a.Announce(a.red("10.1.0.10")))
 	b.await(t, "b has 2 paths of a", func() bool { return len(b.Received()) == 2 })
@@ -160,18 +162,18 @@ func TestARestartLosesNoPaths(t *testing.T) {
 	a.Close(true)
 	b.await(t, "the session ends", func() bool { return b.state() != "established" })
 	if n := len(b.Received()); n != 4 {
-		t.Errorf("b has %d paths of a while its agent starts", n)
+		t.Errorf("b has %d paths of a while a restarts, want 4", n)
 	}
-	must.Succeed(t, b.Announce(b.red("10.1.0.20"))) // a must notice that the other path is gone
+	must.Succeed(t, b.Announce(b.red("10.1.0.20"))) // a is not connected, and does not receive this withdrawal
 	a.start(t, kept, a.red("10.1.0.10"))
 	if n := len(a.Received()); n != 4 {
-		t.Errorf("a begins with %d paths of b, want the 4 of before", n)
+		t.Errorf("a has %d paths of b directly after the restart, want the 4 of its previous run", n)
 	}
-	a.await(t, "a has the 2 paths that b still announces", func() bool {
+	a.await(t, "a has only the 2 paths that b still announces", func() bool {
 		paths := a.Received()
 		return len(paths) == 2 && !paths[0].Stale && !paths[1].Stale
 	})
-	b.await(t, "b has the 2 paths that a still announces", func() bool { return len(b.Received()) == 2 })
+	b.await(t, "b has only the 2 paths that a still announces", func() bool { return len(b.Received()) == 2 })
 }
 
 // A session that cannot be established has a reason, whichever end connects.
@@ -189,20 +191,23 @@ func wrongASNOf(t *testing.T, connects string) {
 	})
 	a.start(t, nil, nil)
 	b.start(t, nil, b.red("10.1.0.20"))
-	a.await(t, "a says why", func() bool {
+	a.await(t, "the neighbour of a has the reason", func() bool {
 		all, _ := a.Neighbors()
 		return len(all) == 1 && strings.Contains(all[0].Reason, "another AS number")
 	})
-	if !strings.Contains(a.log.String(), "no BGP session") || len(a.Received()) > 0 || a.state() == "established" {
-		t.Errorf("a is %s, has the paths %+v, and says\n%s", a.state(), a.Received(), a.log.String())
+	if !strings.Contains(a.log.String(), "no BGP session") {
+		t.Errorf("the log of a does not say that there is no BGP session:\n%s", a.log.String())
+	}
+	if len(a.Received()) > 0 || a.state() == "established" {
+		t.Errorf("the session of a is %s and has the paths %+v; want no session and no paths", a.state(), a.Received())
 	}
 }
 
-// A connection from an address that is not a neighbour is refused, which the log says once.
+// A speaker refuses connections from an address that is not a neighbour, and logs this once.
 func TestOnlyNeighborsMayConnect(t *testing.T) {
 	a, _ := pair(t, nil)
 	a.start(t, nil, a.red("10.1.0.10"))
-	const said = "the address is not a neighbour"
+	const warning = "the address is not a neighbour"
 	for range 3 {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 38, 3)}, Timeout: 10 * time.Second}
 		c, err := d.Dial("tcp", fmt.Sprintf("127.0.38.1:%d", a.node.BGP.Port))
@@ -213,8 +218,8 @@ func TestOnlyNeighborsMayConnect(t *testing.T) {
 		}
 		c.Close()
 	}
-	if n := strings.Count(a.log.String(), said); n != 1 || !strings.Contains(a.log.String(), "address=127.0.38.3") {
-		t.Errorf("the log says %d times that an address is refused:\n%s", n, a.log.String())
+	if n := strings.Count(a.log.String(), warning); n != 1 || !strings.Contains(a.log.String(), "address=127.0.38.3") {
+		t.Errorf("the log has %d warnings of refused connections, want 1 for 127.0.38.3:\n%s", n, a.log.String())
 	}
 }
 
@@ -225,6 +230,6 @@ func TestAPortInUseIsNamed(t *testing.T) {
 	defer l.Close()
 	_, err = Start(a.node, slog.New(slog.DiscardHandler), nil, nil, func() {})
 	if want := fmt.Sprintf("listen for BGP on port %d of 127.0.38.1: ", a.node.BGP.Port); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "set another bgp port") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error of a port in use is %v, want the prefix %q and a hint to set another port", err, want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// families maps the families to GoBGP's.
+// families has GoBGP's value of each family.
 var families = map[model.BGPFamily]bgp.Family{model.VPNv4: bgp.RF_IPv4_VPN, model.VPNv6: bgp.RF_IPv6_VPN, model.EVPN: bgp.RF_EVPN}
 
 func familyOf(f bgp.Family) model.BGPFamily {
@@ -23,7 +23,7 @@ func familyOf(f bgp.Family) model.BGPFamily {
 	return ""
 }
 
-// toWire returns the path for GoBGP.
+// toWire converts an announced path to GoBGP's form.
 func (p *Path) toWire() (*apiutil.Path, error) {
 	nlri, err := p.nlri()
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *Path) toWire() (*apiutil.Path, error) {
 	return &apiutil.Path{Family: families[p.Family], Nlri: nlri, Attrs: attributes}, nil
 }
 
-// nlri returns the part of the path that names its destination.
+// nlri returns the NLRI of the path: the part that names its destination.
 func (p *Path) nlri() (bgp.NLRI, error) {
 	rd := bgp.GetRouteDistinguisher(p.RD[:])
 	switch p.Kind {
@@ -74,15 +74,15 @@ func (p *Path) nlri() (bgp.NLRI, error) {
 	case Multicast:
 		return bgp.NewEVPNMulticastEthernetTagRoute(rd, 0, p.Origin)
 	}
-	none := netip.IPv4Unspecified()
+	noGateway := netip.IPv4Unspecified()
 	if p.Prefix.Addr().Is6() {
-		none = netip.IPv6Unspecified()
+		noGateway = netip.IPv6Unspecified()
 	}
-	return bgp.NewEVPNIPPrefixRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, uint8(p.Prefix.Bits()), p.Prefix.Addr(), none, p.Label)
+	return bgp.NewEVPNIPPrefixRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, uint8(p.Prefix.Bits()), p.Prefix.Addr(), noGateway, p.Label)
 }
 
-// fromWire returns the path that GoBGP received; false: its family or type is not one that this
-// program uses.
+// fromWire converts a received path from GoBGP's form. It returns false if vrouter does not use the family
+// or the type of the path.
 func fromWire(w *apiutil.Path) (p Path, ok bool) {
 	p = Path{Family: familyOf(w.Family), Neighbor: w.PeerAddress.Unmap(), LocalPref: defaultLocalPref}
 	if !p.setDestination(w.Nlri) {
@@ -94,11 +94,12 @@ func fromWire(w *apiutil.Path) (p Path, ok bool) {
 	return p, true
 }
 
-// defaultLocalPref is the preference of paths without the attribute LOCAL_PREF, as of external
+// defaultLocalPref is the preference of paths without the attribute LOCAL_PREF, such as paths of external
 // neighbours.
 const defaultLocalPref = 100
 
-// setDestination reads the part of a path that names its destination.
+// setDestination sets the fields that the NLRI has. It returns false if vrouter does not use the type of
+// the NLRI.
 func (p *Path) setDestination(nlri bgp.NLRI) bool {
 	switch n := nlri.(type) {
 	case *bgp.LabeledVPNIPAddrPrefix:
@@ -109,7 +110,7 @@ func (p *Path) setDestination(nlri bgp.NLRI) bool {
 		case 1:
 			p.Label = n.Labels.Labels[0]
 		default:
-			p.Unusable = fmt.Sprintf("it has %d labels, and only one is supported", len(n.Labels.Labels))
+			p.Unusable = fmt.Sprintf("it has %d labels, but only one is supported", len(n.Labels.Labels))
 		}
 		return true
 	case *bgp.EVPNNLRI:
@@ -150,7 +151,7 @@ func (p *Path) setEVPN(n *bgp.EVPNNLRI) bool {
 		return false
 	}
 	if tag != 0 {
-		p.Unusable = fmt.Sprintf("its Ethernet tag is %d, and VLAN-aware bundles are not supported", tag)
+		p.Unusable = fmt.Sprintf("its Ethernet tag is %d, but VLAN-aware bundles are not supported", tag)
 	}
 	return true
 }
@@ -182,7 +183,7 @@ func (p *Path) setAttribute(a bgp.PathAttributeInterface) {
 		}
 	case *bgp.PathAttributePmsiTunnel:
 		if p.Label = a.Label; a.TunnelType != bgp.PMSI_TUNNEL_TYPE_INGRESS_REPL {
-			p.Unusable = fmt.Sprintf("its copies take %s, and only ingress replication is supported", a.TunnelType)
+			p.Unusable = fmt.Sprintf("it asks for broadcast by %s, but only ingress replication is supported", a.TunnelType)
 		}
 	case *bgp.PathAttributeExtendedCommunities:
 		for _, c := range a.Value {
@@ -200,7 +201,8 @@ func (p *Path) setCommunity(c bgp.ExtendedCommunityInterface) {
 			p.RouterMAC = model.MAC(c.Mac)
 		}
 	default:
-		// The first byte is 0, 1 or 2: an administrator of 2 bytes, an IPv4 address, or one of 4 bytes.
+		// The first byte is the type: 0 with an AS number of 2 bytes, 1 with an IPv4 address, 2 with an AS
+		// number of 4 bytes.
 		if b, err := c.Serialize(); err == nil && len(b) == len(model.RouteTarget{}) && b[0] <= 2 && b[1] == byte(bgp.EC_SUBTYPE_ROUTE_TARGET) {
 			if t := model.RouteTarget(b); !slices.Contains(p.Targets, t) {
 				p.Targets = append(p.Targets, t)

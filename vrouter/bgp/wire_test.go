@@ -30,8 +30,7 @@ var compareAddresses = cmp.Options{
 	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 }
 
-// overWire returns the path as a neighbour receives it: as an UPDATE message that is written and
-// parsed again.
+// overWire returns the path as a neighbour receives it: it serializes an UPDATE message and parses it.
 func overWire(t testing.TB, p Path, from netip.Addr) Path {
 	t.Helper()
 	w, err := p.toWire()
@@ -48,12 +47,13 @@ func overWire(t testing.TB, p Path, from netip.Addr) Path {
 	}
 	received, ok := fromWire(got)
 	if !ok {
-		t.Fatalf("the neighbour does not know the path %+v", p)
+		t.Fatalf("fromWire ignores the announced path %+v", p)
 	}
 	return received
 }
 
-// exporting is a random state whose first node has BGP, and whose networks export a target each.
+// exporting returns a random state. Its first node has BGP, and each network exports three targets, the
+// first of them its own.
 func exporting(r *rand.Rand) model.State {
 	s := modeltest.Random(r, 12).WithDefaults()
 	n := &s.Nodes[0]
@@ -64,13 +64,13 @@ func exporting(r *rand.Rand) model.State {
 	return s
 }
 
-// announced are the paths of the state's first node.
+// announced returns the paths that the state's first node announces.
 func announced(s model.State) []Path {
 	ports := slices.DeleteFunc(slices.Clone(s.Ports), func(p model.Port) bool { return p.Node != s.Nodes[0].Name })
 	return Export(s.Nodes[0], s.Networks, ports, s.Routes)
 }
 
-// What a node announces, its neighbour reads back without a difference.
+// A neighbour receives each path exactly as the node announces it.
 func TestPathsSurviveTheWire(t *testing.T) {
 	kinds := map[Kind]int{}
 	neighbor := netip.MustParseAddr("10.0.0.1")
@@ -86,13 +86,13 @@ func TestPathsSurviveTheWire(t *testing.T) {
 	}
 	for _, k := range []Kind{VPN, Station, Multicast, Prefix} {
 		if kinds[k] < 20 {
-			t.Errorf("the states have only %d paths of kind %s", kinds[k], k)
+			t.Errorf("the random states have only %d paths of kind %s, want at least 20", kinds[k], k)
 		}
 	}
 }
 
-// A received path that this program does not use has a reason, or is not kept.
-func TestPathsOfOtherRoutersAreRead(t *testing.T) {
+// A received path that vrouter does not support has a reason, or is ignored.
+func TestUnsupportedPathsHaveAReason(t *testing.T) {
 	rd := bgp.NewRouteDistinguisherTwoOctetAS(64512, 1)
 	tagged, err := bgp.NewEVPNMacIPAdvertisementRoute(rd, bgp.EthernetSegmentIdentifier{}, 5, "02:00:00:00:00:01", netip.Addr{}, []uint32{7})
 	must.Succeed(t, err)
@@ -101,19 +101,19 @@ func TestPathsOfOtherRoutersAreRead(t *testing.T) {
 	stack, err := bgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("10.9.0.0/24"), *bgp.NewMPLSLabelStack(17, 18), rd)
 	must.Succeed(t, err)
 	for want, w := range map[string]*apiutil.Path{
-		"its Ethernet tag is 5, and VLAN-aware bundles are not supported":                    {Family: bgp.RF_EVPN, Nlri: tagged},
+		"its Ethernet tag is 5, but VLAN-aware bundles are not supported":                    {Family: bgp.RF_EVPN, Nlri: tagged},
 		"it has the gateway address 10.9.9.9, which is not supported (RFC 9136 section 4.1)": {Family: bgp.RF_EVPN, Nlri: gateway},
-		"it has 2 labels, and only one is supported":                                         {Family: bgp.RF_IPv4_VPN, Nlri: stack},
-		"its copies take pim-ssm-tree, and only ingress replication is supported": {Family: bgp.RF_EVPN, Nlri: multicastRoute(t, rd), Attrs: []bgp.PathAttributeInterface{
+		"it has 2 labels, but only one is supported":                                         {Family: bgp.RF_IPv4_VPN, Nlri: stack},
+		"it asks for broadcast by pim-ssm-tree, but only ingress replication is supported": {Family: bgp.RF_EVPN, Nlri: multicastRoute(t, rd), Attrs: []bgp.PathAttributeInterface{
 			bgp.NewPathAttributePmsiTunnel(bgp.PMSI_TUNNEL_TYPE_PIM_SSM_TREE, false, 7, bgp.NewDefaultPmsiTunnelID([]byte{1, 2, 3, 4})),
 		}},
 	} {
 		if p, ok := fromWire(w); !ok || p.Unusable != want {
-			t.Errorf("known %v, reason %q; want %q", ok, p.Unusable, want)
+			t.Errorf("fromWire accepts the path: %v, with reason %q; want true, %q", ok, p.Unusable, want)
 		}
 	}
 	if p, ok := fromWire(&apiutil.Path{Family: bgp.RF_EVPN, Nlri: bgp.NewEVPNEthernetAutoDiscoveryRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, 7)}); ok {
-		t.Errorf("an EVPN route of type 1 is the path %+v", p)
+		t.Errorf("fromWire accepts an EVPN route of type 1, as %+v", p)
 	}
 }
 
@@ -124,8 +124,8 @@ func multicastRoute(t testing.TB, rd bgp.RouteDistinguisherInterface) bgp.NLRI {
 	return n
 }
 
-// The attributes that decide between routers are read, and communities of other types do not look
-// like route targets.
+// fromWire reads the attributes that select the best path. It does not take communities of other types for
+// route targets.
 func TestAttributesOfOtherRoutersAreRead(t *testing.T) {
 	p := Path{}
 	esImport := bgp.NewESImportRouteTarget("02:00:00:00:00:01")
@@ -142,7 +142,7 @@ func TestAttributesOfOtherRoutersAreRead(t *testing.T) {
 	}
 }
 
-// A neighbour may send any UPDATE that GoBGP accepts. None ends the program.
+// No UPDATE message that GoBGP accepts ends the program.
 func FuzzUpdate(f *testing.F) {
 	for _, p := range announced(exporting(rand.New(rand.NewPCG(1, 38)))) {
 		w, err := p.toWire()
