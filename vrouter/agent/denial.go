@@ -138,10 +138,14 @@ func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 // receiver returns the port that receives packets from a network's workloads to an address; nil: none
 // is known.
 func (v *snapshot) receiver(network string, ip netip.Addr) *model.Port {
-	for _, name := range append([]string{network}, model.Leaks(v.want.State.Networks)[network]...) {
-		n, _ := v.want.Network(name)
+	s, single := v.want.State, netip.PrefixFrom(ip, ip.BitLen())
+	for _, name := range append([]string{network}, model.Leaks(s.Networks)[network]...) {
+		n, _ := s.Network(name)
 		if _, in := n.Subnet(ip); in {
 			return v.portAt(name, ip)
+		}
+		if slices.ContainsFunc(s.Routes, func(r model.Route) bool { return r.Network == name && r.Prefix == single }) {
+			return nil
 		}
 	}
 	return nil

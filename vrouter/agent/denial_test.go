@@ -72,6 +72,36 @@ func TestADenialNamesThePortAndTheRule(t *testing.T) {
 	}
 }
 
+// A packet to another network is denied by the policy of the port there, if the sender's network imports
+// the route to the port and has no route of its own to the address.
+func TestADenialInAnotherNetwork(t *testing.T) {
+	t.Parallel()
+	target := []model.RouteTarget{{0, 2, 1}}
+	port := func(name, network, node, ip string, last byte) model.Port {
+		return model.Port{Name: name, Network: network, Node: node, MAC: model.MAC{2, 0, 0, 0, 0, last}, IPs: []netip.Addr{netip.MustParseAddr(ip)}, Attach: model.Attachment{Netns: name}}
+	}
+	state := model.State{
+		Nodes: []model.Node{{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}, {Name: "b", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.2")}}},
+		Networks: []model.Network{
+			{Name: "red", ID: 7, Tenant: "red", Import: target, Export: target, Subnets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
+			{Name: "blue", ID: 8, Tenant: "blue", Import: target, Export: target, Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}, Policies: []string{"closed"}},
+		},
+		Ports:    []model.Port{port("web", "red", "a", "10.0.0.3", 3), port("db", "blue", "b", "10.1.0.4", 4)},
+		Policies: []model.Policy{{Name: "closed", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}}},
+	}
+	denied := func() string {
+		v := &snapshot{want: reconcile.NewDesired("a", state.WithDefaults().Slice("a"), &fib.IDs{}, nil)}
+		web, _ := v.want.Port("web")
+		return v.deniedThere(&web, opening{source: web.IPs[0], destination: netip.MustParseAddr("10.1.0.4"), protocol: 6})
+	}
+	must.Equal(t, "dropped on node b: policy (port db, rule 1 of policy closed), unless it answers a flow of db", denied())
+	state.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("10.1.0.4/32"), Via: []model.Via{{Port: "web"}}}}
+	must.Equal(t, "", denied())
+	state.Routes = nil
+	state.Networks[0].Import = nil
+	must.Equal(t, "", denied())
+}
+
 // A node's address passes its workloads' policies, and nothing else does.
 func TestNoRuleDeniesProbesOfTheNode(t *testing.T) {
 	t.Parallel()
