@@ -31,8 +31,8 @@ func sharingNetworks(b *bed, blue model.Forwarding) (x, w, y *workload) {
 	return b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("w", "blue", 0, "10.2.0.9", "fd00:2::9"), b.workload("y", "blue", 1, "10.2.0.10", "fd00:2::10")
 }
 
-// checkSharing checks the traffic between networks, and their policies. way describes how packets to y leave
-// node a.
+// checkSharing checks the traffic between networks, and their policies. way has the words of a trace that say how
+// packets to y leave node a.
 func checkSharing(t *testing.T, b *bed, x, w, y *workload, way string) {
 	t.Helper()
 	for _, version := range []int{4, 6} {
@@ -52,9 +52,9 @@ func checkSharing(t *testing.T, b *bed, x, w, y *workload, way string) {
 			}
 			if conn, err := x.dialFor("tcp", netip.AddrPortFrom(to.ip(version), 81).String(), 300e6); err == nil {
 				conn.Close()
-				t.Errorf("x reaches port 81 of %s, which its network's policy denies", address)
+				t.Errorf("x reaches port 81 of %s, which the policy of network blue denies", address)
 			} else if strings.Contains(err.Error(), "refused") {
-				t.Errorf("%s refuses the connection that its network's policy denies: %v", address, err)
+				t.Errorf("%s refuses the connection to port 81, want that the policy of network blue drops it: %v", address, err)
 			}
 		}
 		if out := b.nodes[0].run("trace", "--from", "x", "--to", y.ip(version).String(), "--proto", "tcp", "--dport", "80"); !strings.Contains(out, way) || strings.Contains(out, "dropped") {
@@ -62,14 +62,14 @@ func checkSharing(t *testing.T, b *bed, x, w, y *workload, way string) {
 		}
 	}
 	for reason, packets := range b.nodes[1].drops() {
-		if !slices.Contains([]string{"policy", "link_local", "no_flood"}, reason) { // of the devices that come up
+		if !slices.Contains([]string{"policy", "link_local", "no_flood"}, reason) { // sent by devices that come up
 			t.Errorf("node b dropped %d packets as %s", packets, reason)
 		}
 	}
 }
 
 // Workloads of two networks reach each other in both directions, on one node and on two, with every
-// encapsulation. The policies of the destination's network hold.
+// encapsulation. The policies of the destination's network apply.
 func TestNetworksImportEachOthersRoutes(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{})

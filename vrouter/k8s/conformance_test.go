@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 	}
 	k := install(t, testcluster.Options{Subnets: true, E2E: true})
 	k.Step("one apply makes the nodes ready", k.testApply)
-	for _, n := range k.Nodes { // for the API server's proxy: in other clusters, the API server is on a node
+	for _, n := range k.Nodes { // for the API server's proxy, because the API server is on no node here
 		k.IP(k.Master, "route add "+k.kubectl("", "get", "node", n.Name, "-o", "jsonpath={.spec.podCIDR}")+" via "+n.Address)
 	}
 	dns, err := os.ReadFile(k.Path("dns.yaml"))

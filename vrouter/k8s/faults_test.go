@@ -109,7 +109,8 @@ func (k *installation) testUpgrade(t *testing.T) {
 	}
 }
 
-// testMissingImage applies a manifest whose image no node has. One agent does not run then. On other nodes, pods start.
+// testMissingImage applies a manifest with an image that no node has. Then one agent does not run, and pods start on the
+// other nodes.
 func (k *installation) testMissingImage(t *testing.T) {
 	k.kubectl(k.VrouterManifest("registry.invalid/vrouter:none"), "apply", "-f", "-")
 	k.await("pods of an agent and of the store wait for the image", func() bool {

@@ -101,8 +101,8 @@ func TestAClusterNamespaceChoosesTheNetworkOfItsPods(t *testing.T) {
 	}
 }
 
-// Many pods can start at once on a node: reading their namespaces must not wait for client-go's limit of 5
-// requests a second, which would refuse the last ones or take an old annotation.
+// Many pods can start at once on a node. With client-go's limit of 5 requests a second, reading the last namespaces
+// would exceed answerTimeout, and then fail or return an old annotation.
 func TestManyPodsAtOnceReadTheirNamespaces(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
