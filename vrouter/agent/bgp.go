@@ -23,8 +23,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// bgpSessions are the node's BGP sessions. They announce the ports that forward, and give the routes
-// of the neighbours to the data path. Only the loop calls external, follow and close.
+// bgpSessions has the node's BGP sessions. It announces the node's ports that forward packets, and returns
+// the routes of the neighbours to the reconciler. Only the agent's loop calls external, follow and close.
 type bgpSessions struct {
 	config  config.Config
 	log     *slog.Logger
@@ -36,15 +36,16 @@ type bgpSessions struct {
 	why      string       // why speaker is nil although the node has BGP
 	verdicts []bgp.Verdict
 
-	node    *model.BGP // configuration of the speaker
-	names   []netip.Addr
-	stale   []bgp.Path // of the former run of the agent, until the speaker starts; nil: there was none
-	last    resolved
-	savedAt time.Time
-	saved   uint64 // version of the paths on disk
+	node     *model.BGP   // BGP configuration of the speaker
+	underlay []netip.Addr // underlay addresses of the speaker
+	stale    []bgp.Path   // received by the previous speaker, until the speaker starts; nil: there was none
+	last     resolved
+	savedAt  time.Time
+	saved    bool   // the paths of this speaker are on disk
+	version  uint64 // version of the paths on disk, if saved
 }
 
-// resolved is a result of external, with all that it depends on.
+// resolved is a result of external, with its inputs.
 type resolved struct {
 	speaker     *bgp.Speaker
 	version     uint64
@@ -59,8 +60,8 @@ type resolved struct {
 // savePause is the minimum time between two writes of the neighbours' paths to disk.
 const savePause = time.Second
 
-// openBGP reads the paths of the former run of the agent. The node uses them until its neighbours
-// have announced theirs again.
+// openBGP reads the paths that the previous run of the agent received. The node uses them until its
+// neighbours have announced their paths again.
 func openBGP(c config.Config, log *slog.Logger, kept follow.Kept) (*bgpSessions, error) {
 	stale, err := kept.LoadPaths()
 	if err != nil {
@@ -69,7 +70,7 @@ func openBGP(c config.Config, log *slog.Logger, kept follow.Kept) (*bgpSessions,
 	return &bgpSessions{config: c, log: log, kept: kept, stale: stale, changed: make(chan struct{}, 1)}, nil
 }
 
-// external returns the routes that the node uses; see reconcile.Reconciler.External.
+// external returns the routes of the neighbours that the node uses; see reconcile.Reconciler.External.
 func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) string) *fib.External {
 	self, has := s.Node(b.config.Node)
 	if !has || self.BGP == nil {
@@ -104,15 +105,15 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 	var verdicts []bgp.Verdict
 	next.routes, verdicts = site.Resolve(next.paths)
 	if b.last.routes != nil && reflect.DeepEqual(next.routes, b.last.routes) {
-		next.routes = b.last.routes // the tables stay as they are
+		next.routes = b.last.routes // the same pointer: the tables are not compiled again
 	}
 	b.last = next
 	b.setVerdicts(verdicts)
 	return next.routes
 }
 
-// maxExternal is the number of routes of other routers that a node uses: half of its smallest table
-// of routes, so that the fleet's own routes always fit.
+// maxExternal returns the maximum number of routes of other routers that a node uses: half the size of its
+// smallest table of routes. The other half stays free for the routes of the fleet.
 func maxExternal(l datapath.Limits) int { return int(min(l.Routes, l.Prefixes, l.Bridge)) / 2 }
 
 func (b *bgpSessions) setVerdicts(all []bgp.Verdict) {
@@ -121,8 +122,8 @@ func (b *bgpSessions) setVerdicts(all []bgp.Verdict) {
 	b.verdicts = all
 }
 
-// follow makes the sessions those of the desired state of a pass, and announces the ports that
-// forward. It tries again after each pass.
+// follow configures the sessions by the desired state of a pass, and announces the ports that forward
+// packets. The agent calls it after each pass, so that a start that failed is tried again.
 func (b *bgpSessions) follow(p *reconcile.Pass) {
 	self, has := p.Want.Self()
 	if !has || self.BGP == nil {
@@ -135,7 +136,7 @@ func (b *bgpSessions) follow(p *reconcile.Pass) {
 	}
 	ports := slices.DeleteFunc(slices.Clone(p.Want.Ports), func(o model.Port) bool { return p.Unfit(o.Name) != nil })
 	paths := bgp.Export(self, p.Want.State.Networks, ports, p.Want.State.Routes)
-	if b.speaker != nil && reflect.DeepEqual(b.node, self.BGP) && slices.Equal(b.names, self.Underlay) {
+	if b.speaker != nil && reflect.DeepEqual(b.node, self.BGP) && slices.Equal(b.underlay, self.Underlay) {
 		b.warn(b.speaker.Announce(paths))
 	} else {
 		b.start(self, paths)
@@ -143,13 +144,13 @@ func (b *bgpSessions) follow(p *reconcile.Pass) {
 	b.save(false)
 }
 
-// start replaces the speaker by one of a changed configuration. The routes of the neighbours stay.
+// start replaces the speaker after a change of the configuration. The node keeps the routes of the neighbours.
 func (b *bgpSessions) start(self model.Node, paths []bgp.Path) {
 	if b.speaker != nil {
-		b.stale = slices.Clip(append([]bgp.Path{}, b.speaker.Received()...))
+		b.stale = b.speaker.Received()
 	}
 	b.end(true, "")
-	b.node, b.names = self.BGP, self.Underlay
+	b.node, b.underlay = self.BGP, self.Underlay
 	if b.config.Netns != "" {
 		b.end(false, "BGP is enabled, but the agent does not run in the node's network namespace "+b.config.Netns+"; remove netns from its configuration and start it in the namespace, for example with `ip netns exec`")
 		return
@@ -167,10 +168,11 @@ func (b *bgpSessions) start(self model.Node, paths []bgp.Path) {
 	b.mu.Lock()
 	b.speaker, b.why = s, ""
 	b.mu.Unlock()
-	b.stale = nil
+	b.stale, b.saved = nil, false
 }
 
-// end ends the sessions. why is the reason why the node has none although it has BGP.
+// end ends the sessions. why says why the node has no sessions although it has BGP; "" if it has no BGP, or
+// if start or close calls end.
 func (b *bgpSessions) end(graceful bool, why string) {
 	b.mu.Lock()
 	s, was := b.speaker, b.why
@@ -184,23 +186,29 @@ func (b *bgpSessions) end(graceful bool, why string) {
 	}
 }
 
-// save writes the neighbours' paths to disk after a change, for the next run of the agent.
+// save writes the neighbours' paths to disk if they have changed, for the next run of the agent. Unless now
+// is true, it does so at most once in savePause.
 func (b *bgpSessions) save(now bool) {
-	if b.speaker == nil || b.saved == b.speaker.Version()+1 || !now && time.Since(b.savedAt) < savePause {
+	if b.speaker == nil || !now && time.Since(b.savedAt) < savePause {
 		return
 	}
 	version := b.speaker.Version()
-	b.warn(b.kept.SavePaths(append([]bgp.Path{}, b.speaker.Received()...)))
-	b.saved, b.savedAt = version+1, time.Now()
+	if b.saved && b.version == version {
+		return
+	}
+	err := b.kept.SavePaths(b.speaker.Received())
+	b.saved, b.version, b.savedAt = err == nil, version, time.Now()
+	b.warn(err)
 }
 
 func (b *bgpSessions) warn(err error) {
 	if err != nil {
-		b.log.Warn("BGP", "error", err)
+		b.log.Warn("cannot announce or save the paths of BGP", "error", err)
 	}
 }
 
-// close ends the sessions with the agent. again: the agent will start again, and packets keep flowing.
+// close ends the sessions when the agent stops. again says that the agent will start again: the neighbours
+// keep the routes to the node, and its data path keeps forwarding.
 func (b *bgpSessions) close(again bool) {
 	if again {
 		b.save(true)
@@ -208,14 +216,14 @@ func (b *bgpSessions) close(again bool) {
 	b.end(again, "")
 }
 
-// problem returns why the node has no sessions although it has BGP; "": it has them.
+// problem returns why the node has no sessions although it has BGP; "" if it has sessions or no BGP.
 func (b *bgpSessions) problem() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why
 }
 
-// bgpRoutes are the API's routes of the node's sessions.
+// bgpRoutes adds the API's handlers of the node's sessions.
 func (a *agent) bgpRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/bgp/neighbors", answer(func(*http.Request) (any, error) {
 		s, err := a.bgp.running()
@@ -229,21 +237,17 @@ func (a *agent) bgpRoutes(mux *http.ServeMux) {
 		if err != nil {
 			return nil, err
 		}
-		rows := []bgp.Verdict{}
 		if r.URL.Query().Get("announced") == "true" {
-			for _, p := range s.Announced() {
-				rows = append(rows, bgp.Verdict{Path: p, State: bgp.Announced, Value: p.Label})
-			}
-			return rows, nil
+			return s.Announced(), nil
 		}
 		a.bgp.mu.Lock()
 		defer a.bgp.mu.Unlock()
-		return append(rows, a.bgp.verdicts...), nil
+		return append([]bgp.Verdict{}, a.bgp.verdicts...), nil
 	}))
 	mux.Handle("PUT /v1/bgp", change(a, nil, put(func(ctx context.Context, r api.BGPRequest) error { return a.follower.PutBGP(ctx, r.Node, r.BGP) })))
 }
 
-// running returns the speaker, or why there is none.
+// running returns the speaker, or an error that says why there is none.
 func (b *bgpSessions) running() (*bgp.Speaker, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -260,11 +260,18 @@ func (s *Speaker) Received() []Path {
 	return s.table.Paths()
 }
 
-// Announced returns the paths that the node announces, sorted.
-func (s *Speaker) Announced() []Path {
+// Announced returns the paths that the node announces, sorted, with the label or VNI of each.
+func (s *Speaker) Announced() []Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return (&Table{s.announced}).Paths()
+	all := []Verdict{}
+	for _, p := range (&Table{s.announced}).Paths() {
+		v := Verdict{Path: p, State: Announced, Encapsulation: encapsulationOf(p.Tunnels[0])}
+		v.Value, _ = v.value(destination{})
+		v.Encapsulation = "" // the neighbour chooses one of Tunnels
+		all = append(all, v)
+	}
+	return all
 }
 
 // Neighbor is the state of a session.

@@ -151,6 +151,22 @@ func exchange(t *testing.T, change func(a, b *model.BGP)) {
 	b.await(t, "b has no paths of a", func() bool { return len(b.Received()) == 0 })
 }
 
+// The list of announced paths has labels, also of EVPN paths, whose label field is larger.
+func TestAnnouncedPathsHaveTheirLabels(t *testing.T) {
+	a, _ := pair(t, nil)
+	a.node.Encapsulations = []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE}
+	a.start(t, nil, a.red("10.1.0.10"))
+	all := a.Announced()
+	if len(all) != 2 {
+		t.Fatalf("the node announces %+v, want an EVPN and a VPNv4 path", all)
+	}
+	for _, v := range all {
+		if want := model.FirstLabel + 2; v.Value != uint32(want) || v.State != Announced || v.TunnelNames() != "mpls-udp mpls-gre" {
+			t.Errorf("the %s path is %s with label %d and the encapsulations %s, want label %d", v.Family, v.State, v.Value, v.TunnelNames(), want)
+		}
+	}
+}
+
 // When the agent of a node starts again, neither side loses the paths of the other.
 func TestARestartLosesNoPaths(t *testing.T) {
 	a, b := pair(t, nil)

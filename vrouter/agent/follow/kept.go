@@ -160,11 +160,11 @@ func (k Kept) loadOffers() (*fib.Offers, error) {
 	return kept.Offers, err
 }
 
-// SavePaths replaces bgp.json. paths nil: the node has no BGP, and the file is deleted.
+// SavePaths replaces bgp.json. If paths is nil, it deletes the file: the node has no BGP.
 func (k Kept) SavePaths(paths []bgp.Path) error {
 	if paths == nil {
 		if err := os.Remove(k.pathsPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return fmt.Errorf("delete the node's BGP paths: %w", err)
 		}
 		return nil
 	}
