@@ -11,22 +11,22 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// External are the routes that routers outside the fleet announce. It is immutable.
+// External has the routes that routers outside the fleet announce. It is immutable.
 type External struct {
 	Routes  []ExternalRoute
 	Senders []ExternalSender
 }
 
-// ExternalRoute is a destination outside the fleet: a prefix, or the MAC address of a station, or,
-// with neither, the destinations of broadcast.
+// ExternalRoute is a route to a destination outside the fleet: a prefix or the MAC address of a station. A
+// route with neither is for broadcast, unknown unicast and multicast: each next hop gets a copy.
 type ExternalRoute struct {
 	Network string        `json:"network"`
 	Prefix  netip.Prefix  `json:"prefix,omitzero"`
 	MAC     model.MAC     `json:"mac,omitzero"`
-	Via     []ExternalVia `json:"via"` // equal next hops, at most model.MaxECMP; of a MAC address the first is used
+	Via     []ExternalVia `json:"via"` // equal next hops: at most model.MaxECMP to a prefix, one to a MAC address
 }
 
-// ExternalVia is a next hop, with the label or VNI that it expects.
+// ExternalVia is a next hop, with the label or VNI that the router expects.
 type ExternalVia struct {
 	Endpoint
 	Label uint32 `json:"label"`
@@ -39,24 +39,23 @@ type Endpoint struct {
 	RouterMAC     model.MAC           `json:"router_mac,omitzero"` // inner MAC address of routed VXLAN; zero: model.RouterMAC
 }
 
-// ExternalSender is a router that may send packets with any source into a network.
+// ExternalSender is a router that may send packets with any source address into a network.
 type ExternalSender struct {
 	Network string
 	Address netip.Addr
 }
 
-// routerPrefix begins the names of external routers in tables that also have names of nodes and
-// gateways.
+// routerPrefix is the prefix of the names of external routers in tables that also name nodes and gateways.
 const routerPrefix = "router "
 
-// external has the external routes of this node's networks, and the tunnels to their next hops.
+// external has the external routes of this node's networks, and the tunnels to the routers.
 type external struct {
 	routes  []ExternalRoute
 	tunnels map[Endpoint]*tunnel
-	remotes map[netip.Addr]string // names of gateways that have an address, for remoteID
+	remotes map[netip.Addr]string // names of gateways by underlay address, for remoteID
 }
 
-// externalPeers adds the tunnels to external routers, and lets these routers send.
+// externalPeers adds the tunnels to external routers, and accepts the packets of these routers.
 func (c *compiler) externalPeers() {
 	if c.facts.External == nil {
 		return
@@ -88,8 +87,8 @@ func (c *compiler) externalPeers() {
 	}
 }
 
-// externalHere returns the external routes of this node's networks without those whose address or
-// MAC address a port of the fleet has.
+// externalHere returns the external routes of this node's networks. It leaves out routes to an IP or MAC
+// address that a port of the fleet has.
 func (c *compiler) externalHere() (routes []ExternalRoute) {
 	hosts, stations := map[RouteKey]string{}, map[layout.BridgeKey]string{}
 	for _, r := range c.facts.External.Routes {
@@ -134,7 +133,7 @@ func (c *compiler) externalHere() (routes []ExternalRoute) {
 	})
 }
 
-// ignoreExternal warns about an external route that an object of the fleet overrides.
+// ignoreExternal warns about an external route that the node does not use because of an object of the fleet.
 func (c *compiler) ignoreExternal(r ExternalRoute, why string) {
 	to := r.MAC.String()
 	if r.Prefix.IsValid() {
@@ -143,16 +142,17 @@ func (c *compiler) ignoreExternal(r ExternalRoute, why string) {
 	c.warn(kindRoute, r.Network+" "+to, "the BGP route to %s in network %q by %s is not used: %s", to, r.Network, r.Via[0].Address, why)
 }
 
-// remoteAt returns the name of an external router for remoteID: that of a gateway, if one has the
-// address.
+// remoteAt returns the name of the external router with an address, for remoteID. If a gateway has the
+// address, it is the gateway's name.
 func (c *compiler) remoteAt(a netip.Addr) string {
 	return cmp.Or(c.external.remotes[a], routerPrefix+a.String())
 }
 
+// externalTunnel adds the tunnel to an endpoint, unless the endpoint is not reachable.
 func (c *compiler) externalTunnel(e Endpoint, needs payloads) {
 	pairs := each(c.self.Underlay, []netip.Addr{e.Address})
 	if len(pairs) == 0 {
-		c.warn(kindTunnel, routerPrefix+e.Address.String(), "router %s has no underlay address of this node's families: it cannot be reached", e.Address)
+		c.warn(kindTunnel, routerPrefix+e.Address.String(), "router %s is not reachable: this node has no underlay address of the same IP version", e.Address)
 		return
 	}
 	if paths, _ := c.facts.Way(pairs[0].source, pairs[0].destination); len(paths) == 0 {
@@ -172,7 +172,8 @@ func (c *compiler) externalTunnel(e Endpoint, needs payloads) {
 	c.externalRemote(e.Address, t, e.Encapsulation)
 }
 
-// externalRemote lets a router send packets of some encapsulations.
+// externalRemote accepts packets with some encapsulations from a router. t is the tunnel to it; nil if there
+// is none.
 func (c *compiler) externalRemote(a netip.Addr, t *tunnel, encaps ...model.Encapsulation) {
 	was, known := c.t.Remotes[layout.AddressOf(a)]
 	if !known {
@@ -210,8 +211,8 @@ func (c *compiler) externalStations() {
 	}
 }
 
-// externalRoutes adds the routes to external prefixes. Routes of the fleet to the same prefix stay.
-// Routes with the same next hops share a composite.
+// externalRoutes adds the routes to external prefixes. A route of the fleet to the same prefix takes
+// precedence. Routes with the same next hops share a composite nexthop.
 func (c *compiler) externalRoutes() {
 	for _, r := range c.external.routes {
 		n := c.here[r.Network]

@@ -11,8 +11,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// routersState has the networks red, which routes, and wire, which bridges, with ports on node a, and
-// a port of red on node b.
+// routersState returns a state with the networks red, which routes, and wire, which bridges. Both have a port
+// on node a, and red has one on node b.
 func routersState() model.State {
 	addr := netip.MustParseAddr
 	return model.State{
@@ -33,11 +33,12 @@ func routersState() model.State {
 	}
 }
 
-// by is a next hop.
+// by returns a next hop.
 func by(address string, e model.Encapsulation, label uint32) ExternalVia {
 	return ExternalVia{Endpoint{Address: netip.MustParseAddr(address), Encapsulation: e}, label}
 }
 
+// to returns a route of network red.
 func to(prefix string, via ...ExternalVia) ExternalRoute {
 	return ExternalRoute{Network: "red", Prefix: netip.MustParsePrefix(prefix), Via: via}
 }
@@ -69,11 +70,11 @@ func TestExternalRoutesLeadToTheirRouters(t *testing.T) {
 		Senders: []ExternalSender{{"red", one.Address}, {"red", two.Address}, {"wire", one.Address}},
 	}, nil)
 	if len(warnings) > 0 {
-		t.Errorf("the warnings are %q", warnings)
+		t.Errorf("the warnings are %q, want none", warnings)
 	}
 	r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}]
 	if n := tables.Nexthops[r.Nexthop]; n.Type != Tunnel || n.Encapsulation != model.VXLAN || n.DMAC != one.RouterMAC || n.Paths[0].Destination != one.Address || r.Label != 5001 {
-		t.Errorf("the route is %+v by %+v", r, n)
+		t.Errorf("the route to 10.9.0.0/16 is %+v with nexthop %+v, want a VXLAN tunnel to %s with VNI 5001", r, n, one.Address)
 	}
 	r = tables.Routes[RouteKey{1, netip.MustParsePrefix("10.10.0.0/16")}]
 	n := tables.Nexthops[r.Nexthop]
@@ -82,18 +83,18 @@ func TestExternalRoutesLeadToTheirRouters(t *testing.T) {
 		labels = append(labels, m.Label)
 	}
 	if n.Type != Composite || !slices.Equal(labels, []uint32{5001, 300}) || r != tables.Routes[RouteKey{1, netip.MustParsePrefix("10.11.0.0/16")}] {
-		t.Errorf("the ECMP route is %+v by %+v", r, n)
+		t.Errorf("the route to 10.10.0.0/16 is %+v with nexthop %+v, want a composite with the labels 5001 and 300, as of 10.11.0.0/16", r, n)
 	}
 	b := tables.Bridge[layout.BridgeKey{VRF: 2, MAC: model.MAC{2, 5: 9}}]
 	if n := tables.Nexthops[b.Nexthop]; n.DMAC != model.RouterMAC || n.Paths[0].Destination != one.Address || b.Label != 6001 {
-		t.Errorf("the station is %+v by %+v", b, n)
+		t.Errorf("the bridge entry is %+v with nexthop %+v, want a tunnel to %s with VNI 6001", b, n, one.Address)
 	}
 	if flood := tables.Nexthops[tables.VRFs[2].Flood]; len(flood.Members) != 3 { // the port w, and two routers
-		t.Errorf("broadcast goes to %+v", flood.Members)
+		t.Errorf("broadcast goes to %+v, want the port and both routers", flood.Members)
 	}
 	first, second := tables.Remotes[layout.AddressOf(one.Address)], tables.Remotes[layout.AddressOf(two.Address)]
 	if !first.Accepts(model.VXLAN) || !first.Accepts(model.MPLSoUDP) || first.ID == second.ID || tables.Nexthops[r.Nexthop].Remote == first.ID {
-		t.Errorf("the remotes are %+v and %+v", first, second)
+		t.Errorf("the routers' remotes are %+v and %+v; want different ids, and VXLAN and MPLSoUDP accepted from the first", first, second)
 	}
 	for _, n := range tables.Nexthops {
 		if n.Type == Tunnel && n.Paths[0].Destination == one.Address && n.Remote != first.ID {
@@ -101,10 +102,10 @@ func TestExternalRoutesLeadToTheirRouters(t *testing.T) {
 		}
 	}
 	if s := tables.Senders[layout.SenderOf(1, first.ID, netip.Prefix{})]; s.Known == 0 {
-		t.Error("the router may not send into network red")
+		t.Error("packets of the router into network red are not accepted")
 	}
 	if tables.VRFs[1].RouterMAC != (model.MAC{2, 0, 192, 0, 2, 1}) || tables.VRFs[2].RouterMAC != model.RouterMAC {
-		t.Errorf("the networks' router MAC addresses are %s and %s", tables.VRFs[1].RouterMAC, tables.VRFs[2].RouterMAC)
+		t.Errorf("the router MAC addresses of red and wire are %s and %s, want that of the node and %s", tables.VRFs[1].RouterMAC, tables.VRFs[2].RouterMAC, model.RouterMAC)
 	}
 }
 
@@ -122,7 +123,7 @@ func TestTheFleetsRoutesOverrideExternalOnes(t *testing.T) {
 		}
 	}
 	if r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.1.0.7/32")}]; r.Label != 300 {
-		t.Errorf("the route to an address that no port has is %+v", r)
+		t.Errorf("the route to 10.1.0.7, which no port has, is %+v, want label 300", r)
 	}
 	for _, want := range []string{
 		`the BGP route to 10.8.0.0/16 in network "red" by 192.0.2.254 is not used: the fleet has a route to the same prefix`,
@@ -130,12 +131,12 @@ func TestTheFleetsRoutesOverrideExternalOnes(t *testing.T) {
 		`the BGP route to 02:00:00:00:00:02 in network "wire" by 192.0.2.254 is not used: port "w" has the address`,
 	} {
 		if !slices.Contains(warnings, want) {
-			t.Errorf("no warning says %s: %q", want, warnings)
+			t.Errorf("the warnings are %q, want one that is %q", warnings, want)
 		}
 	}
 }
 
-// A router that cannot be reached takes no packets while another one can.
+// A route leaves out the routers that are not reachable. If none is reachable, there is no route.
 func TestUnreachableRoutersAreLeftOut(t *testing.T) {
 	far := netip.MustParseAddr("203.0.113.9")
 	way := func(a, b netip.Addr) ([]Path, int) {
@@ -149,15 +150,15 @@ func TestUnreachableRoutersAreLeftOut(t *testing.T) {
 		to("10.10.0.0/16", by("203.0.113.9", model.MPLSoUDP, 300)), to("10.11.0.0/16", by("fd00::9", model.MPLSoUDP, 300)),
 	}}, way)
 	if r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}]; r.Label != 301 {
-		t.Errorf("the route is %+v", r)
+		t.Errorf("the route to 10.9.0.0/16 is %+v, want the reachable router with label 301", r)
 	}
 	for _, p := range []string{"10.10.0.0/16", "10.11.0.0/16"} {
 		if r, has := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; has {
-			t.Errorf("the route to %s is %+v", p, r)
+			t.Errorf("the route to %s is %+v, want none: its router is not reachable", p, r)
 		}
 	}
-	if text := strings.Join(warnings, "\n"); !strings.Contains(text, "router 203.0.113.9: there is no way") || !strings.Contains(text, "router fd00::9 has no underlay address") {
-		t.Errorf("the warnings are %s", text)
+	if text := strings.Join(warnings, "\n"); !strings.Contains(text, "router 203.0.113.9: there is no way") || !strings.Contains(text, "router fd00::9 is not reachable") {
+		t.Errorf("the warnings are %s; want one for each router that is not reachable", text)
 	}
 }
 
@@ -167,7 +168,7 @@ func TestNetworksThatImportLeaveRoomForTunnels(t *testing.T) {
 	with, _ := compileRouters(t, &External{Routes: []ExternalRoute{to("10.9.0.0/16", by("192.0.2.254", model.VXLAN, 5001))}}, nil)
 	for index, v := range without.Vifs {
 		if with.Vifs[index].MTU != v.MTU || v.MTU > 9000-50 {
-			t.Errorf("the MTU of %s is %d, and %d with a route", without.Ports[index], v.MTU, with.Vifs[index].MTU)
+			t.Errorf("the MTU of %s is %d without and %d with a route; want the same, at most 8950", without.Ports[index], v.MTU, with.Vifs[index].MTU)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// BGP makes the agent of a node a BGP speaker. It announces the node's ports to its neighbours, and
-// the node uses the routes that they announce.
+// BGP makes the agent of a node a BGP speaker. The agent announces the node's ports to its neighbours, and
+// the node uses the routes that the neighbours announce.
 type BGP struct {
 	ASN       uint32      `yaml:"asn" json:"asn"`
 	RouterID  netip.Addr  `yaml:"router_id" json:"router_id"`
@@ -20,15 +20,15 @@ type BGP struct {
 // Neighbor is a router with which a node exchanges routes.
 type Neighbor struct {
 	Address  netip.Addr `yaml:"address" json:"address"`
-	ASN      uint32     `yaml:"asn" json:"asn,omitempty"`           // 0: the node's, which makes it an internal neighbour
+	ASN      uint32     `yaml:"asn" json:"asn,omitempty"`           // 0: that of the node: an internal neighbour
 	Port     uint16     `yaml:"port" json:"port,omitempty"`         // TCP port to which the node connects; 0: DefaultBGPPort
 	Password string     `yaml:"password" json:"password,omitempty"` // of TCP MD5 (RFC 2385)
-	// Encapsulation is that of routes without an encapsulation (RFC 9012). Empty: VXLAN of EVPN
-	// routes, and the first of MPLSoUDP and MPLSoGRE that the node offers of the others.
+	// Encapsulation is the encapsulation of packets by routes that announce none (RFC 9012). Empty: VXLAN for
+	// EVPN routes if the node offers it; otherwise the first of MPLSoUDP and MPLSoGRE that the node offers.
 	Encapsulation Encapsulation `yaml:"encapsulation" json:"encapsulation,omitempty"`
 }
 
-// BGPFamily is a kind of routes.
+// BGPFamily is an address family of BGP.
 type BGPFamily string
 
 const (
@@ -40,7 +40,7 @@ const (
 // BGPFamilies are all families.
 var BGPFamilies = []BGPFamily{VPNv4, VPNv6, EVPN}
 
-// DefaultBGPPort is IANA's port of BGP (RFC 4271).
+// DefaultBGPPort is the TCP port of BGP (RFC 4271).
 const DefaultBGPPort = 179
 
 // Limits of BGP.
@@ -54,8 +54,8 @@ func (n Node) Tunnels() []Encapsulation {
 	return keep(n.Encapsulations, func(e Encapsulation) bool { return e != Direct })
 }
 
-// RouterMAC returns the inner MAC address with which other routers send routed VXLAN to the node.
-// Each node with BGP has another, since Linux maps a MAC address to one tunnel endpoint.
+// RouterMAC returns the inner destination MAC address of routed VXLAN packets to the node. Nodes with BGP
+// have different ones, because Linux maps each MAC address to one tunnel endpoint.
 func (n Node) RouterMAC() MAC {
 	if n.BGP == nil {
 		return RouterMAC
@@ -82,16 +82,16 @@ func (v *validation) checkBGP(n Node) {
 	for i, f := range b.Families {
 		switch {
 		case !slices.Contains(BGPFamilies, f):
-			fail("families: %q is none of %s", string(f), strings.Join(wordsOf(BGPFamilies), ", "))
+			fail("families: %q is not a family; write one of %s", string(f), strings.Join(wordsOf(BGPFamilies), ", "))
 		case slices.Contains(b.Families[:i], f):
 			fail("families: %s is listed twice", f)
 		}
 	}
 	switch {
 	case len(b.Neighbors) == 0:
-		fail("neighbors: needs one, such as {address: 192.0.2.254}")
+		fail("neighbors: at least one is required, such as {address: 192.0.2.254}")
 	case len(b.Neighbors) > maxNeighbors:
-		fail("neighbors: %d, at most %d are allowed; use a route reflector", len(b.Neighbors), maxNeighbors)
+		fail("neighbors: there are %d, but at most %d are allowed; use a route reflector", len(b.Neighbors), maxNeighbors)
 	}
 	seen := map[netip.Addr]bool{}
 	for _, o := range b.Neighbors {
@@ -105,7 +105,7 @@ func (v *validation) checkBGP(n Node) {
 		}
 		seen[o.Address] = true
 		if len(o.Password) > maxPassword {
-			fail("neighbor %s: password: it has %d characters, at most %d are allowed", o.Address, len(o.Password), maxPassword)
+			fail("neighbor %s: password: it has %d characters, but at most %d are allowed", o.Address, len(o.Password), maxPassword)
 		}
 		if o.Encapsulation != "" && !slices.Contains(n.Tunnels(), o.Encapsulation) {
 			fail("neighbor %s: encapsulation: %q is not a tunnel that the node offers; write one of %s", o.Address, string(o.Encapsulation), strings.Join(wordsOf(n.Tunnels()), ", "))

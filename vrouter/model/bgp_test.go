@@ -15,20 +15,20 @@ func TestBGPIsChecked(t *testing.T) {
 		}
 	}
 	if err := edited(node(func(*Node) {})).Validate(); err != nil {
-		t.Errorf("a node with BGP: %v", err)
+		t.Errorf("validate a node with BGP: %v", err)
 	}
 	name := edited(node(func(*Node) {})).Nodes[0].Name
 	cases := []refused{
 		{"no AS number", node(func(n *Node) { n.BGP.ASN = 0 }), "asn: 0 is not an AS number; write one such as 64512"},
 		{"an IPv6 router id", node(func(n *Node) { n.BGP.RouterID = netip.MustParseAddr("fd00::1") }), "router_id: it must be an IPv4 address, such as an underlay address of the node"},
 		{"only direct", node(func(n *Node) { n.Encapsulations = []Encapsulation{Direct} }), "the node offers no tunnel to other routers; add vxlan, mpls-udp or mpls-gre to its encapsulations"},
-		{"an unknown family", node(func(n *Node) { n.BGP.Families = []BGPFamily{"ipv4"} }), `families: "ipv4" is none of vpnv4, vpnv6, evpn`},
+		{"an unknown family", node(func(n *Node) { n.BGP.Families = []BGPFamily{"ipv4"} }), `families: "ipv4" is not a family; write one of vpnv4, vpnv6, evpn`},
 		{"a family twice", node(func(n *Node) { n.BGP.Families = []BGPFamily{EVPN, EVPN} }), "families: evpn is listed twice"},
-		{"no neighbours", node(func(n *Node) { n.BGP.Neighbors = nil }), "neighbors: needs one, such as {address: 192.0.2.254}"},
+		{"no neighbours", node(func(n *Node) { n.BGP.Neighbors = nil }), "neighbors: at least one is required, such as {address: 192.0.2.254}"},
 		{"a neighbour twice", node(func(n *Node) { n.BGP.Neighbors = append(n.BGP.Neighbors, n.BGP.Neighbors[0]) }), "neighbors: address: 192.0.2.254 is listed twice"},
 		{"a multicast neighbour", node(func(n *Node) { n.BGP.Neighbors[0].Address = netip.MustParseAddr("224.0.0.5") }), "neighbors: address: 224.0.0.5 cannot be the address of a router; write a unicast one such as 192.0.2.254"},
 		{"its own address", node(func(n *Node) { n.BGP.Neighbors[0].Address = n.Underlay[0] }), "neighbors: address: 192.0.2.1 is the node's own address"},
-		{"a long password", node(func(n *Node) { n.BGP.Neighbors[0].Password = strings.Repeat("x", 81) }), "neighbor 192.0.2.254: password: it has 81 characters, at most 80 are allowed"},
+		{"a long password", node(func(n *Node) { n.BGP.Neighbors[0].Password = strings.Repeat("x", 81) }), "neighbor 192.0.2.254: password: it has 81 characters, but at most 80 are allowed"},
 		{"an encapsulation that the node does not offer", node(func(n *Node) {
 			n.Encapsulations, n.BGP.Neighbors[0].Encapsulation = []Encapsulation{VXLAN}, MPLSoGRE
 		}), `neighbor 192.0.2.254: encapsulation: "mpls-gre" is not a tunnel that the node offers; write one of vxlan`},
