@@ -59,7 +59,7 @@ func (d *draft) withinNetworks(names []string) *draft {
 // maxRanges is below the maximum number of conditions of a commit.
 const maxRanges = 50
 
-// PutNode adds or changes a node. A node without BGP keeps the BGP that it has; see PutBGP.
+// PutNode adds or changes a node. If n has no BGP, the node keeps its present BGP; PutBGP changes it.
 func (f *Fleet) PutNode(ctx context.Context, n model.Node) error {
 	return f.put(ctx, Need{Around: n.Name}, func(v *View) *draft { return v.putNode(v.withBGP(n)) })
 }
@@ -69,7 +69,7 @@ func (v *View) withBGP(n model.Node) model.Node {
 	return n
 }
 
-// PutBGP changes the BGP of a node. b nil: it has none.
+// PutBGP sets the BGP of a node; nil removes it.
 func (f *Fleet) PutBGP(ctx context.Context, node string, b *model.BGP) error {
 	return f.put(ctx, Need{Around: node}, func(v *View) *draft {
 		n, has := v.nodes[node]

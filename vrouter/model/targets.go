@@ -42,7 +42,7 @@ const (
 func ParseRouteTarget(text string) (RouteTarget, error) {
 	kind, value, ok := parseAdministered(text)
 	if !ok {
-		return RouteTarget{}, fmt.Errorf("%q is not a route target; %s", phrase.Clip(text), administeredForms)
+		return RouteTarget{}, fmt.Errorf("%q is not a route target; write %s", phrase.Clip(text), administeredForms)
 	}
 	return RouteTarget(slices.Concat([]byte{kind, routeTargetSubtype}, value[:])), nil
 }
@@ -58,14 +58,14 @@ func (t *RouteTarget) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseRouteDistinguisher parses auto, or a text as of a route target.
+// ParseRouteDistinguisher parses auto, or ADMINISTRATOR:NUMBER as in a route target.
 func ParseRouteDistinguisher(text string) (RouteDistinguisher, error) {
 	if text == automatic {
 		return RouteDistinguisher{}, nil
 	}
 	kind, value, ok := parseAdministered(text)
 	if !ok {
-		return RouteDistinguisher{}, fmt.Errorf("%q is not a route distinguisher; write auto, or as a route target: %s", phrase.Clip(text), administeredForms)
+		return RouteDistinguisher{}, fmt.Errorf("%q is not a route distinguisher; write auto, or %s", phrase.Clip(text), administeredForms)
 	}
 	return RouteDistinguisher(slices.Concat([]byte{0, kind}, value[:])), nil
 }
@@ -103,7 +103,7 @@ func (n Network) Distinguisher(routerID netip.Addr) RouteDistinguisher {
 	return d
 }
 
-const administeredForms = "write one such as 64512:1, 192.0.2.1:1 or 70000:1: an AS number or an IPv4 address, and a number of up to 65535, or 4294967295 after an AS number of up to 65535"
+const administeredForms = "one such as 64512:1, 192.0.2.1:1 or 70000:1: an AS number or an IPv4 address, and a number of up to 65535, or 4294967295 after an AS number of up to 65535"
 
 func parseAdministered(text string) (kind byte, value [6]byte, ok bool) {
 	administrator, assigned, _ := strings.Cut(text, ":")
@@ -130,7 +130,7 @@ func parseAdministered(text string) (kind byte, value [6]byte, ok bool) {
 	return kind, value, ok
 }
 
-// decimal parses a number without sign and leading zeros, so that a number has one text.
+// decimal parses a number without sign and leading zeros, so that each number has only one form.
 func decimal(text string, bits int) (uint32, bool) {
 	n, err := strconv.ParseUint(text, 10, bits)
 	return uint32(n), err == nil && text == strconv.FormatUint(n, 10)
@@ -160,9 +160,9 @@ func (v *validation) checkTargets(n Network) {
 		for i, t := range of.targets {
 			switch {
 			case t == RouteTarget{}:
-				v.fail("network", n.Name, "%s: an empty route target; %s", of.field, administeredForms)
+				v.fail("network", n.Name, "%s: an empty route target; write %s", of.field, administeredForms)
 			case slices.Contains(of.targets[:i], t):
-				v.fail("network", n.Name, "%s: %s is listed twice", of.field, t)
+				v.fail("network", n.Name, "%s: %s is listed twice; remove one", of.field, t)
 			}
 		}
 	}

@@ -64,14 +64,14 @@ func FuzzRouteTarget(f *testing.F) {
 	})
 }
 
-func TestTheRouteDistinguisherIsAutomaticOrGiven(t *testing.T) {
+func TestTheRouteDistinguisherIsAutomaticOrConfigured(t *testing.T) {
 	n := Network{ID: 4095}
 	if got := n.Distinguisher(netip.MustParseAddr("10.0.0.1")); got != (RouteDistinguisher{0, 1, 10, 0, 0, 1, 0x0f, 0xff}) || got.String() != "10.0.0.1:4095" {
-		t.Errorf("the automatic one is %s (%x)", got, got)
+		t.Errorf("the automatic route distinguisher is %s (%x), want 10.0.0.1:4095", got, got)
 	}
 	must.Succeed(t, n.RD.UnmarshalText([]byte("64512:9")))
 	if got := n.Distinguisher(netip.MustParseAddr("10.0.0.1")).String(); got != "64512:9" {
-		t.Errorf("a given one is %s", got)
+		t.Errorf("the route distinguisher is %s, want the configured 64512:9", got)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestRouteTargetsOfANetworkAreChecked(t *testing.T) {
 	}
 	red := func(change func(*Network)) func(*State) { return func(s *State) { change(&s.Networks[0]) } }
 	check(t, []refused{
-		{"a target twice", red(func(n *Network) { n.Import = targets("64512:1", "64512:2", "64512:1") }), `network "red": import: 64512:1 is listed twice`},
-		{"an empty target", red(func(n *Network) { n.Export = make([]RouteTarget, 1) }), `network "red": export: an empty route target; ` + administeredForms},
+		{"a target twice", red(func(n *Network) { n.Import = targets("64512:1", "64512:2", "64512:1") }), `network "red": import: 64512:1 is listed twice; remove one`},
+		{"an empty target", red(func(n *Network) { n.Export = make([]RouteTarget, 1) }), `network "red": export: an empty route target; write ` + administeredForms},
 		{"too many targets", red(func(n *Network) { n.Export = many }), `network "red": export: 65 route targets, at most 64 are allowed; remove some`},
 	})
 	if err := edited(red(func(n *Network) { n.Import, n.Export = many[1:], many[1:] })).Validate(); err != nil {

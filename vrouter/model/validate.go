@@ -264,18 +264,18 @@ func (v *validation) checkNetworks() {
 	}
 }
 
-// checkDHCP refuses DHCP in a network without a router's IPv4 address, which is the server's address.
+// checkDHCP refuses DHCP in a network whose router has no IPv4 address: the DHCP server uses that address.
 func (v *validation) checkDHCP(n Network) {
 	switch {
 	case !n.DHCP:
 	case !n.Routes():
-		v.fail("network", n.Name, "dhcp: a network that only bridges has no router, whose address the server has; make it l3 or l2l3, or set router for the port of a DHCP server")
+		v.fail("network", n.Name, "dhcp: the DHCP server uses the router's address, and a network that only bridges has no router; make the network l3 or l2l3, or set router for the port of a DHCP server")
 	case !slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return s.Addr().Is4() }):
 		v.fail("network", n.Name, "dhcp: the network has no IPv4 subnet; add one such as 10.1.0.0/16, or remove dhcp")
 	}
 }
 
-// checkDNS refuses DNS addresses that no packet of a workload reaches.
+// checkDNS refuses DNS addresses that workloads cannot reach, and several of one family.
 func (v *validation) checkDNS(n Network) {
 	for i, a := range n.DNS {
 		subnet, inside := n.Subnet(a)
@@ -283,7 +283,7 @@ func (v *validation) checkDNS(n Network) {
 		case !n.Routes():
 			v.fail("network", n.Name, "dns: a network that only bridges sends no packets to the agent; make it l3 or l2l3, or remove dns")
 		case !inside:
-			v.fail("network", n.Name, "dns: %s is in no subnet of the network, which has %v; choose an address of one, such as the gateway's", a, n.Subnets)
+			v.fail("network", n.Name, "dns: %s is in no subnet of the network, which has %v; choose an address in one of them, such as the gateway's", a, n.Subnets)
 		case a == subnet.Masked().Addr() || a == BroadcastAddress(subnet):
 			v.fail("network", n.Name, "dns: %s is the first or last address of subnet %s; choose another", a, subnet)
 		case slices.ContainsFunc(n.DNS[:i], func(b netip.Addr) bool { return a.Is4() == b.Is4() }):

@@ -18,7 +18,7 @@ type Flow struct {
 
 // Denial reports whether policies deny a flow. by are the policies that select the endpoint's pod in the flow's
 // direction, of which none allows it. If by is empty, the pod is not known. After a change of policies, namespaces or
-// ipBlocks no flow is denied until Compile.
+// ipBlocks, Denial returns false until Compile is called.
 func (c *Compiler) Denial(f Flow) (denied bool, by []Name) {
 	e := c.endpoints[f.Endpoint]
 	if e == nil || e.Pod == (Name{}) || c.tables == nil {
