@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/ipfix"
 )
 
-// newExporter makes the exporter of the node's flows. It connects in the node's namespace.
+// newExporter makes the exporter of the node's flows. It connects to the collector in the node's network namespace.
 func (a *agent) newExporter() *ipfix.Exporter {
 	a.export = time.NewTicker(time.Hour)
 	a.export.Stop()
@@ -22,8 +22,8 @@ func (a *agent) newExporter() *ipfix.Exporter {
 	})
 }
 
-// configureExport makes the exporter follow a pass: its settings, and its ports and networks. Before a change of the
-// settings, the exporter sends what the flows have counted with the former ones.
+// configureExport gives the exporter the settings, ports and networks of a pass. Before a change of the settings, it exports
+// all flows with the previous settings.
 func (a *agent) configureExport(p *reconcile.Pass) {
 	want := p.Want.State.Settings.FlowExport
 	if !want.IsOn() && !a.exporter.Settings().IsOn() {

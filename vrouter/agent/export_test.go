@@ -26,12 +26,12 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// nfcapd is a collector (nfdump) on node a's underlay address.
+// nfcapd is a collector (nfdump) that listens on the underlay address of node a. It writes files into dir.
 type nfcapd struct{ dir string }
 
 const collectorPort = 4739
 
-// startNfcapd starts a collector, which closes a file every 2 seconds.
+// startNfcapd starts a collector that begins a new file every 2 seconds.
 func startNfcapd(t *testing.T, s *netdev.Space) *nfcapd {
 	t.Helper()
 	path, err := exec.LookPath("nfcapd")
@@ -51,14 +51,14 @@ func startNfcapd(t *testing.T, s *netdev.Space) *nfcapd {
 			t.Log(output.String())
 		}
 	})
-	must.Eventually(t, "a socket of the collector", func() error {
+	must.Eventually(t, "the socket of the collector", func() error {
 		return s.Do(func() error {
 			l, err := net.ListenPacket("udp", fmt.Sprintf("172.31.0.1:%d", collectorPort))
 			if err != nil {
 				return nil
 			}
 			l.Close()
-			return fmt.Errorf("the port is free")
+			return fmt.Errorf("UDP port %d is still free", collectorPort)
 		})
 	})
 	return c
@@ -88,14 +88,14 @@ type line struct {
 
 type sum struct{ packets, bytes uint64 }
 
-// sums reads all records. node: address of the exporter.
+// sums returns the sums of all records of a node, by direction of a flow. node: its underlay address.
 func (c *nfcapd) sums(node string) (map[line]sum, error) {
 	out, err := exec.Command("nfdump", "-q", "-R", c.dir, "-o", "json", "router ip "+node).Output()
 	if err != nil {
 		return nil, err
 	}
 	var all []collected
-	if bytes.HasPrefix(out, []byte("{")) { // else there are no records
+	if bytes.HasPrefix(out, []byte("{")) { // without records, nfdump prints no JSON
 		if err := json.Unmarshal(slices.Concat([]byte("["), out, []byte("]")), &all); err != nil {
 			return nil, fmt.Errorf("%w: %s", err, out)
 		}
@@ -103,7 +103,7 @@ func (c *nfcapd) sums(node string) (map[line]sum, error) {
 	sums := map[line]sum{}
 	for _, r := range all {
 		if r.Network != "7" {
-			return nil, fmt.Errorf("network %q, want 7: %s", r.Network, out)
+			return nil, fmt.Errorf("a record has the network %q, want 7: %s", r.Network, out)
 		}
 		from, to := r.From, r.To
 		if !from.IsValid() {
@@ -116,7 +116,7 @@ func (c *nfcapd) sums(node string) (map[line]sum, error) {
 	return sums, nil
 }
 
-// await waits until nodes have exported a direction of a flow with exactly these sums.
+// await waits until the records of each node for a direction of a flow have exactly these sums.
 func (c *nfcapd) await(t *testing.T, l line, want sum, nodes ...string) {
 	t.Helper()
 	for _, node := range nodes {
@@ -130,14 +130,14 @@ func (c *nfcapd) await(t *testing.T, l line, want sum, nodes ...string) {
 	}
 }
 
-// exporting returns the state with an export to the collector.
+// exporting returns the state of the bed, with flow export to the collector.
 func (b *bed) exporting() model.State {
 	s := b.state
 	s.Settings.FlowExport = model.FlowExport{Collector: model.Collector{AddrPort: netip.MustParseAddrPort(fmt.Sprintf("172.31.0.1:%d", collectorPort))}, Active: model.Duration(2 * time.Second), Idle: model.Duration(time.Second)}
 	return s
 }
 
-func TestACollectorGetsWhatTheSendersSent(t *testing.T) {
+func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
 	b := newBed(t, nil)
 	c, both := startNfcapd(t, b.A), []string{"172.31.0.1", "172.31.0.2"}
 	for node := range b.nodes {
@@ -170,8 +170,8 @@ func TestACollectorGetsWhatTheSendersSent(t *testing.T) {
 	}
 }
 
-// The flow lives longer than the agent, and ends with its port.
-func TestNoPacketOfAFlowIsLostOrExportedTwice(t *testing.T) {
+// The flow continues while the agent restarts, and ends when its port is deleted.
+func TestEachPacketOfAFlowIsExportedOnce(t *testing.T) {
 	b := newBed(t, nil)
 	c := startNfcapd(t, b.A)
 	state := b.exporting()
@@ -190,20 +190,20 @@ func TestNoPacketOfAFlowIsLostOrExportedTwice(t *testing.T) {
 
 	metrics, err := b.nodes["a"].client.Metrics(context.Background())
 	if err != nil || !regexp.MustCompile("vrouter_flow_export_records_total [1-9]").MatchString(metrics) {
-		t.Errorf("no metric of exported records (%v): %s", err, metrics)
+		t.Errorf("metrics (error %v) without vrouter_flow_export_records_total above 0: %s", err, metrics)
 	}
 	state.Settings.FlowExport = model.FlowExport{}
 	b.apply(t, "a", state)
 	if found, _ := filepath.Glob(filepath.Join(pinsOf(t, b.nodes["a"].config), "g*", "exported_flows")); len(found) != 0 {
-		t.Errorf("without an export, the map %q is left", found)
+		t.Errorf("after the end of the export, the maps %q exist", found)
 	}
 }
 
-// A port without a policy has flows only for the export, and so all its packets pass.
-func TestTheExportEndsWithTheSetting(t *testing.T) {
+// No collector listens. Ports without a policy have flows while the export is on, and their packets pass.
+func TestTheExportIsReportedUntilItIsTurnedOff(t *testing.T) {
 	b := newBedOf(t, nil, "a")
 	state, a := b.exporting(), b.nodes["a"]
-	b.apply(t, "a", state) // no process listens
+	b.apply(t, "a", state)
 	must.Eventually(t, "flows", func() error {
 		must.Succeed(t, b.traffic())
 		rows, err := a.client.Flows(context.Background(), 0)
@@ -212,15 +212,15 @@ func TestTheExportEndsWithTheSetting(t *testing.T) {
 		}
 		return err
 	})
-	must.Eventually(t, "the report", func() error { return a.complains("172.31.0.1:4739", "connection refused") })
+	must.Eventually(t, "the status reports the collector", func() error { return a.complains("172.31.0.1:4739", "connection refused") })
 	b.apply(t, "a", b.state)
 	if err := a.complains("172.31.0.1:4739"); err == nil {
-		t.Error("the status complains about a collector that is no longer set")
+		t.Error("the status reports the collector after the export was turned off")
 	}
 }
 
-// transfer sends bytes over TCP, in superpackets, and closes the connection. It returns what each side has sent, by
-// its own count.
+// transfer sends bytes over TCP, in superpackets, and closes the connection. It returns the sums of both directions,
+// from the counters of the two sockets (TCP_INFO).
 func transfer(t *testing.T, from, to *netdev.Space, source, destination netip.Addr, header uint64) (l line, sent, answered sum) {
 	t.Helper()
 	var listener net.Listener
@@ -249,15 +249,15 @@ func transfer(t *testing.T, from, to *netdev.Space, source, destination netip.Ad
 	_, err := conn.Write(make([]byte, 4<<20))
 	must.Succeed(t, err)
 	must.Succeed(t, conn.(*net.TCPConn).CloseWrite())
-	_, err = io.Copy(io.Discard, conn) // until the other side has closed
+	_, err = io.Copy(io.Discard, conn) // until the other side closes
 	must.Succeed(t, err)
 	other := <-far
 	defer other.Close()
 	return line{unix.IPPROTO_TCP, conn.LocalAddr().(*net.TCPAddr).AddrPort(), conn.RemoteAddr().(*net.TCPAddr).AddrPort(), 0}, tcpSum(t, conn.(*net.TCPConn), 0, header), tcpSum(t, other, 1, header)
 }
 
-// tcpSum returns what a socket has sent: packets, and bytes of IP packets. The first segment has 20 bytes of options,
-// each other 12. An accepted socket does not count its first segment (uncounted).
+// tcpSum returns the number and the bytes of the IP packets that a socket has sent. The first segment has 20 bytes of
+// options, each other segment 12. uncounted: segments that TCP_INFO does not count; 1 for an accepted socket.
 func tcpSum(t *testing.T, c *net.TCPConn, uncounted, header uint64) (s sum) {
 	t.Helper()
 	raw, err := c.SyscallConn()
@@ -274,7 +274,7 @@ func tcpSum(t *testing.T, c *net.TCPConn, uncounted, header uint64) (s sum) {
 	return s
 }
 
-// stream is a flow of datagrams.
+// stream is a UDP socket that sends a flow.
 type stream struct {
 	net.Conn
 	line
@@ -300,7 +300,7 @@ func newStream(t *testing.T, from, to *netdev.Space, source, destination netip.A
 	return s
 }
 
-// send sends n datagrams. It returns all that the stream has sent.
+// send sends n datagrams. It returns the sum of all that the stream has sent.
 func (s *stream) send(t *testing.T, n, bytes uint64) sum {
 	t.Helper()
 	for range n {

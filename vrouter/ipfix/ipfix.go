@@ -1,6 +1,6 @@
-// Package ipfix sends the flows of a node to a collector (IPFIX, RFC 7011, by UDP). A flow has a record for each
-// direction, with what it has sent since its last record. Several things end the time of a record:
-// the flow is idle, closed or deleted, or the active time is over.
+// Package ipfix sends the flows of a node to a collector (IPFIX, RFC 7011, over UDP). Each direction of a flow has separate
+// records. A record counts the packets since the previous record. The exporter makes a record when the flow is idle,
+// closed or deleted, or when the active time has passed since the previous record.
 package ipfix
 
 import (
@@ -16,8 +16,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Exporter makes records of flows and sends them. One goroutine calls its methods; only Counts and Problem are for
-// all goroutines.
+// Exporter makes records of flows and sends them. Only one goroutine may call its methods, except Counts and Problem.
 type Exporter struct {
 	dial     func(collector netip.AddrPort) (net.Conn, error)
 	settings model.FlowExport
@@ -25,14 +24,14 @@ type Exporter struct {
 	conn     net.Conn // nil: not connected
 	domain   uint32
 	sequence uint32
-	resend   time.Time // when templates are due
+	resend   time.Time // when to send the templates again
 	now      time.Time // of the pass
-	all      bool      // in this pass, all flows are due
+	all      bool      // export all flows in this pass
 
-	ports    map[uint32]Port   // by vif id; also of deleted ports, whose flows follow
+	ports    map[uint32]Port   // by vif id; with deleted ports, whose flows may still end
 	networks map[uint32]string // by VRF
 	reports  map[datapath.FlowID]datapath.Report
-	changed  map[datapath.FlowID]datapath.Report // not yet saved
+	changed  map[datapath.FlowID]datapath.Report // not yet saved in the store
 	ended    []datapath.FlowID                   // not yet deleted from the store
 	queue    []Record
 
@@ -40,37 +39,37 @@ type Exporter struct {
 	problem            atomic.Pointer[string]
 }
 
-// Store keeps the reports while no agent runs.
+// Store keeps the reports when no agent runs.
 type Store interface {
 	Load() (map[datapath.FlowID]datapath.Report, error)
 	Save(reports map[datapath.FlowID]datapath.Report, ended []datapath.FlowID) error
 	Close() error
-	Remove() error // the store is not needed any more
+	Remove() error // deletes the stored reports, and closes
 }
 
-// Port is the part of a port that records have.
+// Port has the fields of a port that records contain.
 type Port struct{ VRF, Interface uint32 }
 
-// Counts are the numbers of records and errors since the start.
+// Counts are numbers since the start of the exporter.
 type Counts struct {
 	Sent   uint64 // records
-	Failed uint64 // messages that could not be sent; their records stay in the queue
-	Lost   uint64 // records that the queue had no room for
+	Failed uint64 // failed attempts to send; the records stay in the queue
+	Lost   uint64 // records that were deleted because the queue was full
 }
 
 const (
 	templateTime = 30 * time.Second // templates are sent again after this time
 	maxQueue     = 1 << 16          // records
-	mostWait     = 5 * time.Second
-	leastIdle    = time.Second // a closed flow without packets for this time is due
+	maxWait      = 5 * time.Second
+	minIdle      = time.Second // a closed flow is exported after this time without packets
 	ethernet     = 14          // bytes of an Ethernet header
 )
 
-// New makes an exporter. Its observation domain is a hash of the node's name. dial connects to the collector by UDP.
+// New makes an exporter. Its observation domain is a hash of the node's name. dial connects to the collector over UDP.
 func New(node string, dial func(netip.AddrPort) (net.Conn, error)) *Exporter {
 	h := fnv.New32a()
 	h.Write([]byte(node))
-	return &Exporter{domain: h.Sum32() | 1, dial: dial, ports: map[uint32]Port{}} // 0: the whole device
+	return &Exporter{domain: h.Sum32() | 1, dial: dial, ports: map[uint32]Port{}} // not 0, which stands for the whole device
 }
 
 // Learn sets the names of the networks, by VRF, and adds ports by vif id.
@@ -79,10 +78,10 @@ func (e *Exporter) Learn(ports map[uint32]Port, networks map[uint32]string) {
 	e.networks = networks
 }
 
-// Settings returns the settings in force.
+// Settings returns the current settings.
 func (e *Exporter) Settings() model.FlowExport { return e.settings }
 
-// Configure starts, changes or ends the export. open opens the store.
+// Configure starts, changes or stops the export. open opens the store.
 func (e *Exporter) Configure(settings model.FlowExport, open func() (Store, error)) error {
 	e.disconnect()
 	if e.settings = settings; !settings.IsOn() {
@@ -106,11 +105,11 @@ func (e *Exporter) Configure(settings model.FlowExport, open func() (Store, erro
 
 // Wait returns the time between two passes over the flows; 0: flows are not exported.
 func (e *Exporter) Wait() time.Duration {
-	return min(time.Duration(min(e.settings.Active, e.settings.Idle))/2, mostWait)
+	return min(time.Duration(min(e.settings.Active, e.settings.Idle))/2, maxWait)
 }
 
-// Begin starts a pass over the flow table. all: all flows are due. It returns the function to call for each flow;
-// nil: none.
+// Begin starts a pass over the flow table. all: export all flows. It returns the function to call for each flow; nil: the
+// export is off.
 func (e *Exporter) Begin(now time.Time, all bool) datapath.FlowWatch {
 	if !e.settings.IsOn() {
 		return nil
@@ -119,13 +118,13 @@ func (e *Exporter) Begin(now time.Time, all bool) datapath.FlowWatch {
 	return e.flow
 }
 
-// flow queues the records of a flow if they are due.
+// flow queues records of a flow if it is time to export it.
 func (e *Exporter) flow(k datapath.FlowKey, f datapath.Flow, end datapath.FlowEnd) {
 	if f.Service {
 		return
 	}
 	if end != datapath.FlowStays {
-		e.now = time.Now() // Apply deletes flows too
+		e.now = time.Now() // Apply deletes flows, too, outside a pass
 	}
 	id := datapath.FlowID{Key: k, Created: f.Created}
 	last, reported := e.reports[id]
@@ -147,7 +146,7 @@ func (e *Exporter) flow(k datapath.FlowKey, f datapath.Flow, end datapath.FlowEn
 	}
 }
 
-// due returns the reason to export a flow now; 0: it is not due. until: Report.Until; 0: the flow was never exported.
+// due returns the reason to export a flow now; 0: do not export it. until: Report.Until; 0: the flow was never exported.
 func (e *Exporter) due(f *datapath.Flow, until int64, end datapath.FlowEnd) Reason {
 	age := f.Age
 	if until != 0 {
@@ -158,7 +157,7 @@ func (e *Exporter) due(f *datapath.Flow, until int64, end datapath.FlowEnd) Reas
 		return LackOfResources
 	case end == datapath.FlowOrphan:
 		return ForcedEnd
-	case f.Closed && (end == datapath.FlowExpired || f.Idle >= leastIdle):
+	case f.Closed && (end == datapath.FlowExpired || f.Idle >= minIdle):
 		return EndOfFlow
 	case end == datapath.FlowExpired, f.Idle >= time.Duration(e.settings.Idle):
 		return IdleTimeout
@@ -178,7 +177,7 @@ func (e *Exporter) push(r Record) {
 	e.queue = append(e.queue, r)
 }
 
-// record is what a flow has sent in one direction since its last report. direction: index of Flow.Packets.
+// record returns the record of one direction of a flow since its last report. direction: index of Flow.Packets.
 func record(k datapath.FlowKey, f *datapath.Flow, last *datapath.Report, direction int, reason Reason, now time.Time, p Port) Record {
 	r := Record{
 		Source: k.Local, Destination: k.Remote, Protocol: k.Protocol, ToWorkload: direction == 1,
@@ -207,20 +206,20 @@ func record(k datapath.FlowKey, f *datapath.Flow, last *datapath.Report, directi
 	return r
 }
 
-// icmpAnswers are the types of answers, by the type of the request. No type of ICMP is a type of ICMPv6.
+// icmpAnswers are the types of ICMP and ICMPv6 replies, by the type of the request.
 var icmpAnswers = map[uint8]uint8{8: 0, 13: 14, 15: 16, 17: 18, 128: 129}
 
-// End ends a pass: it sends the queue, and then saves what was reported.
+// End ends a pass: it sends the queue, and then saves the reports.
 func (e *Exporter) End() error {
 	if !e.settings.IsOn() {
 		return nil
 	}
 	if err := e.send(); err != nil {
 		e.failed.Add(1)
-		text := fmt.Sprintf("flows cannot be sent to the collector %s: %v; check settings.flow_export and the route to the collector", e.settings.Collector, err)
+		text := fmt.Sprintf("send flows to the collector %s: %v; check settings.flow_export and the route to the collector", e.settings.Collector, err)
 		e.problem.Store(&text)
 		e.disconnect()
-		return nil // the next pass tries again
+		return nil // the next pass sends the queue again
 	}
 	e.problem.Store(nil)
 	err := e.store.Save(e.changed, e.ended)
@@ -229,7 +228,7 @@ func (e *Exporter) End() error {
 	return err
 }
 
-// send sends the queue. It keeps the records from a failed message on.
+// send sends the queue. If a message fails, its records and the later ones stay in the queue.
 func (e *Exporter) send() (err error) {
 	if len(e.queue) > 0 && e.conn == nil {
 		if e.conn, err = e.dial(e.settings.Collector.AddrPort); err != nil {
@@ -295,7 +294,7 @@ func (e *Exporter) disconnect() {
 	}
 }
 
-// Close ends the exporter. The store stays for the next one.
+// Close closes the connection and the store. The reports remain for the next exporter.
 func (e *Exporter) Close() error {
 	e.disconnect()
 	if e.store == nil {
@@ -307,7 +306,7 @@ func (e *Exporter) Close() error {
 // Counts returns the numbers since the start.
 func (e *Exporter) Counts() Counts { return Counts{e.sent.Load(), e.failed.Load(), e.lost.Load()} }
 
-// Problem returns why the last pass could not send; "": it could.
+// Problem returns the error of the last pass; "": none.
 func (e *Exporter) Problem() string {
 	if p := e.problem.Load(); p != nil {
 		return *p

@@ -1,6 +1,7 @@
 package ipfix
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -13,7 +14,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// memory is a Store. The agent's tests use the kernel's map.
+// memory is a Store in memory. The agent's tests use the map in the kernel.
 type memory map[datapath.FlowID]datapath.Report
 
 func (m memory) Load() (map[datapath.FlowID]datapath.Report, error) {
@@ -33,7 +34,7 @@ func (m memory) Save(reports map[datapath.FlowID]datapath.Report, ended []datapa
 func (m memory) Close() error  { return nil }
 func (m memory) Remove() error { return nil }
 
-// collector is a UDP socket.
+// collector is the UDP socket of a collector.
 type collector struct{ *net.UDPConn }
 
 func listen(t *testing.T, at string) collector {
@@ -47,8 +48,8 @@ func listen(t *testing.T, at string) collector {
 
 func (c collector) address() netip.AddrPort { return c.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// messages reads the messages that have arrived, and checks their headers and the length of each set: a set has
-// records as long as its template says.
+// messages reads the messages that have arrived. It checks their headers, the names of networks, and that the length of
+// each set is a multiple of the length of its template.
 func (c collector) messages(t *testing.T, domain, sequence uint32) (records, templates int) {
 	t.Helper()
 	lengths := map[uint16]int{}
@@ -61,10 +62,10 @@ func (c collector) messages(t *testing.T, domain, sequence uint32) (records, tem
 		}
 		m := b[:n]
 		if n > 1232 || binary.BigEndian.Uint16(m) != 10 || int(binary.BigEndian.Uint16(m[2:])) != n {
-			t.Fatalf("a message of %d bytes has the header %x", n, m[:16])
+			t.Fatalf("a message of %d bytes has the header %x, want version 10, this length, and at most 1232 bytes", n, m[:16])
 		}
 		if got := binary.BigEndian.Uint32(m[8:]); got != sequence || binary.BigEndian.Uint32(m[12:]) != domain {
-			t.Errorf("sequence number %d of domain %d, want %d of %d", got, binary.BigEndian.Uint32(m[12:]), sequence, domain)
+			t.Errorf("a message has sequence number %d and domain %d, want %d and %d", got, binary.BigEndian.Uint32(m[12:]), sequence, domain)
 		}
 		for m = m[16:]; len(m) > 0; {
 			id, set := binary.BigEndian.Uint16(m), m[4:binary.BigEndian.Uint16(m[2:])]
@@ -74,8 +75,11 @@ func (c collector) messages(t *testing.T, domain, sequence uint32) (records, tem
 				templates += readTemplates(set, int(id-2), lengths)
 			case id == 260:
 				sequence++
+				if got, want := string(bytes.TrimRight(set[4:], "\x00")), map[uint32]string{7: "red", 8: "blue"}[binary.BigEndian.Uint32(set)]; got != want {
+					t.Errorf("network %d has the name %q, want %q", binary.BigEndian.Uint32(set), got, want)
+				}
 			case len(set)%lengths[id] != 0 || lengths[id] == 0:
-				t.Errorf("set %d has %d bytes, its records have %d", id, len(set), lengths[id])
+				t.Errorf("set %d has %d bytes, want a multiple of %d, the length of its template", id, len(set), lengths[id])
 			default:
 				records += len(set) / lengths[id]
 				sequence += uint32(len(set) / lengths[id])
@@ -84,7 +88,7 @@ func (c collector) messages(t *testing.T, domain, sequence uint32) (records, tem
 	}
 }
 
-// readTemplates adds the lengths of the records of templates. options: 1 if they are templates of options.
+// readTemplates adds the lengths of templates, and returns their number. options: 1 for options templates, else 0.
 func readTemplates(b []byte, options int, lengths map[uint16]int) (n int) {
 	for ; len(b) > 0; n++ {
 		id, fields := binary.BigEndian.Uint16(b), int(binary.BigEndian.Uint16(b[2:]))
@@ -115,11 +119,12 @@ func key(n int, protocol uint8, v6 bool) datapath.FlowKey {
 	return datapath.FlowKey{Vif: 1, Protocol: protocol, Local: netip.AddrPortFrom(local, uint16(n)), Remote: netip.AddrPortFrom(remote, 80)}
 }
 
-func TestMessagesAreAsTheirTemplatesSay(t *testing.T) {
+func TestMessagesMatchTheirTemplates(t *testing.T) {
 	c := listen(t, "127.0.0.1:0")
 	e, _ := exporterTo(t, c.address())
 	now := time.Now()
 	for range 2 {
+		sequence := e.sequence
 		watch := e.Begin(now, true)
 		for n := range 200 {
 			for _, protocol := range []uint8{6, 17, 1, 58} {
@@ -127,11 +132,10 @@ func TestMessagesAreAsTheirTemplatesSay(t *testing.T) {
 			}
 		}
 		must.Succeed(t, e.End())
-		if records, templates := c.messages(t, e.domain, e.sequence-uint32(e.Counts().Sent)%1601-2); records != 1600 || templates != 5 {
+		if records, templates := c.messages(t, e.domain, sequence); records != 1600 || templates != 5 {
 			t.Errorf("%d records and %d templates, want 1600 and 5", records, templates)
 		}
-		now = now.Add(templateTime) // other flows; and the templates are due again
-		e.sent.Store(0)
+		now = now.Add(templateTime) // the next round has other flows, and sends the templates again
 	}
 }
 
@@ -142,16 +146,16 @@ func TestAFlowIsExportedWhenItIsDue(t *testing.T) {
 		end  datapath.FlowEnd
 		want Reason
 	}{
-		"young":                  {datapath.Flow{Age: 50 * second}, datapath.FlowStays, 0},
-		"long":                   {datapath.Flow{Age: 70 * second}, datapath.FlowStays, ActiveTimeout},
-		"idle":                   {datapath.Flow{Age: 50 * second, Idle: 11 * second}, datapath.FlowStays, IdleTimeout},
-		"closed a moment before": {datapath.Flow{Closed: true}, datapath.FlowStays, 0},
-		"closed":                 {datapath.Flow{Closed: true, Idle: 2 * second}, datapath.FlowStays, EndOfFlow},
-		"closed and deleted":     {datapath.Flow{Closed: true}, datapath.FlowExpired, EndOfFlow},
-		"idle and deleted":       {datapath.Flow{}, datapath.FlowExpired, IdleTimeout},
-		"evicted":                {datapath.Flow{}, datapath.FlowEvicted, LackOfResources},
-		"of a deleted port":      {datapath.Flow{}, datapath.FlowOrphan, ForcedEnd},
-		"to a service":           {datapath.Flow{Age: 70 * second, Service: true}, datapath.FlowStays, 0},
+		"young":                        {datapath.Flow{Age: 50 * second}, datapath.FlowStays, 0},
+		"long":                         {datapath.Flow{Age: 70 * second}, datapath.FlowStays, ActiveTimeout},
+		"idle":                         {datapath.Flow{Age: 50 * second, Idle: 11 * second}, datapath.FlowStays, IdleTimeout},
+		"closed less than minIdle ago": {datapath.Flow{Closed: true}, datapath.FlowStays, 0},
+		"closed":                       {datapath.Flow{Closed: true, Idle: 2 * second}, datapath.FlowStays, EndOfFlow},
+		"closed and deleted":           {datapath.Flow{Closed: true}, datapath.FlowExpired, EndOfFlow},
+		"idle and deleted":             {datapath.Flow{}, datapath.FlowExpired, IdleTimeout},
+		"evicted":                      {datapath.Flow{}, datapath.FlowEvicted, LackOfResources},
+		"of a deleted port":            {datapath.Flow{}, datapath.FlowOrphan, ForcedEnd},
+		"to a service":                 {datapath.Flow{Age: 70 * second, Service: true}, datapath.FlowStays, 0},
 	} {
 		e, store := exporterTo(t, listen(t, "127.0.0.1:0").address())
 		c.flow.Packets, c.flow.Bytes = [2]uint64{0, 2}, [2]uint64{0, 200}
@@ -160,7 +164,7 @@ func TestAFlowIsExportedWhenItIsDue(t *testing.T) {
 		for _, r := range e.queue {
 			reasons = append(reasons, r.Reason)
 			if r.Packets != 2 || r.Bytes != 200-2*14 || !r.ToWorkload || r.Source.Port() != 80 || r.VRF != 7 || r.Interface != 3 {
-				t.Errorf("%s: record %+v", name, r)
+				t.Errorf("%s: record %+v, want 2 packets of 172 bytes to the workload, from port 80, network 7, interface 3", name, r)
 			}
 		}
 		if c.want != 0 {
@@ -168,31 +172,31 @@ func TestAFlowIsExportedWhenItIsDue(t *testing.T) {
 		}
 		must.Succeed(t, e.End())
 		if stays := c.want != 0 && c.end == datapath.FlowStays; !slices.Equal(reasons, want) || (len(store) == 1) != stays {
-			t.Errorf("%s: records with reasons %v, want %v; %d reports are kept", name, reasons, want, len(store))
+			t.Errorf("%s: records with the reasons %v, want %v; the store has %d reports, want one (%v) if the flow stays", name, reasons, want, len(store), stays)
 		}
 	}
 }
 
-// A later record of a flow has what was sent since the record before. While no collector listens, records wait.
+// While no collector listens, records wait. Each record counts the packets since the previous record of the flow.
 func TestRecordsWaitForTheCollector(t *testing.T) {
 	c := listen(t, "127.0.0.1:0")
 	at := c.address()
 	must.Succeed(t, c.Close())
 	e, store := exporterTo(t, at)
 	f := datapath.Flow{Packets: [2]uint64{10, 0}, Bytes: [2]uint64{1000, 0}}
-	for round := uint64(1); e.Problem() == "" && round < 100; round++ { // the first message is sent, and refused later
+	for round := uint64(1); e.Problem() == "" && round < 100; round++ { // the kernel reports the refusal of a message at the next one
 		f.Packets[0], f.Bytes[0] = 10*round, 1000*round
 		e.Begin(time.Now(), true)(key(1, 17, false), f, datapath.FlowStays)
 		must.Succeed(t, e.End())
 	}
 	waiting := len(e.queue)
 	if e.Problem() == "" || e.Counts().Failed == 0 || waiting == 0 || e.queue[0].Packets != 10 || e.queue[0].Bytes != 1000-10*14 {
-		t.Fatalf("problem %q, %+v, queue %+v; want a record of 10 packets that waits", e.Problem(), e.Counts(), e.queue)
+		t.Fatalf("problem %q, counts %+v, queue %+v; want a problem, and a waiting record of 10 packets", e.Problem(), e.Counts(), e.queue)
 	}
 	c = listen(t, at.String())
 	e.Begin(time.Now(), false)
 	must.Succeed(t, e.End())
 	if records, _ := c.messages(t, e.domain, 0); records != waiting || e.Problem() != "" || len(store) != 1 {
-		t.Errorf("%d records, problem %q, %d reports kept; want %d records", records, e.Problem(), len(store), waiting)
+		t.Errorf("the collector got %d records, problem %q, the store has %d reports; want %d records, no problem, one report", records, e.Problem(), len(store), waiting)
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Record is one direction of a flow, with what it has sent since its last record.
+// Record counts the packets of one direction of a flow since its previous record.
 type Record struct {
 	Source, Destination netip.AddrPort
 	Protocol            uint8
-	ICMP                uint8     // ICMP: type; the code of the counted types is 0
-	TCP                 uint8     // flags of the TCP header that either side has sent
+	ICMP                uint8     // ICMP: type; the code of types that have flows is 0
+	TCP                 uint8     // flags that one of the two sides has sent
 	Packets, Bytes      uint64    // of IP packets
 	Start, End          time.Time // of the counted packets
 	Reason              Reason
 	ToWorkload          bool
 	Interface           uint32 // ifindex of the port's device
 	VRF                 uint32 // number of the network
-	Dropped             bool   // by a policy
+	Dropped             bool   // a policy drops the packets
 }
 
 // Reason is a value of flowEndReason.
@@ -27,10 +27,10 @@ type Reason uint8
 // Values of flowEndReason.
 const (
 	IdleTimeout     Reason = 1 + iota
-	ActiveTimeout          // the flow goes on
+	ActiveTimeout          // the flow continues
 	EndOfFlow              // the TCP connection has ended
 	ForcedEnd              // the port was deleted
-	LackOfResources        // the entry made room for others
+	LackOfResources        // the entry was deleted to make room for others
 )
 
 // Values of forwardingStatus (RFC 7270).
@@ -42,10 +42,10 @@ const (
 // field is an information element of a template. Numbers: IANA's registry "IPFIX Information Elements".
 type field struct{ element, length uint16 }
 
-// Lengths of the record that names a network. nfcapd (nfdump 1.7) does not read fields of variable length, and counts
-// the scope twice: so each such record has a set of its own, with padding.
+// Lengths of the record with the name of a network. nfcapd (nfdump 1.7) does not read fields of variable length, and adds
+// the length of the scope twice. So each such record has a separate set, with padding.
 const (
-	nameBytes  = 63 // length of the longest name
+	nameBytes  = 63 // longest name (model)
 	namePadded = 4 + nameBytes + 5
 )
 
@@ -58,7 +58,7 @@ const (
 	namesSet           = 260
 )
 
-// templates returns the fields of the sets for flows.
+// templates returns the fields of records of flows, by set.
 func templates() map[uint16][]field {
 	all := map[uint16][]field{}
 	for v6 := range uint16(2) {
@@ -94,7 +94,7 @@ func (r *Record) set() uint16 {
 
 func (r *Record) isICMP() bool { return r.Protocol == 1 || r.Protocol == 58 }
 
-// encode returns the record as its template says.
+// encode returns the bytes of the record, in the order of its template.
 func (r *Record) encode() []byte {
 	b := append(r.Source.Addr().AsSlice(), r.Destination.Addr().AsSlice()...)
 	if r.isICMP() {
@@ -107,7 +107,7 @@ func (r *Record) encode() []byte {
 	for _, n := range []uint64{r.Packets, r.Bytes, uint64(r.Start.UnixMilli()), uint64(r.End.UnixMilli())} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
-	direction, in, out, status := byte(0), r.Interface, uint32(0), byte(forwarded) // as vrouter sees the packet: from the workload is ingress
+	direction, in, out, status := byte(0), r.Interface, uint32(0), byte(forwarded) // ingress (0): from the workload
 	if r.ToWorkload {
 		direction, in, out = 1, 0, r.Interface
 	}
@@ -121,27 +121,27 @@ func (r *Record) encode() []byte {
 	return append(b, status)
 }
 
-// Lengths in bytes. A message fits into the least MTU of IPv6.
+// Lengths in bytes. A message fits into the minimum MTU of IPv6, with the headers of IPv6 and UDP.
 const (
 	headerBytes = 16
 	setBytes    = 4
-	mostBytes   = 1280 - 40 - 8
+	maxBytes    = 1280 - 40 - 8
 )
 
 // message is an IPFIX message that is being built.
 type message struct {
 	b       []byte
-	set     uint16 // the last set's number; 0: none
+	set     uint16 // number of the last set; 0: none
 	at      int    // offset of the last set
-	records uint32 // data records
+	records uint32 // number of data records
 }
 
 // add appends a record to a set. It returns false if the message has no room.
 func (m *message) add(set uint16, record []byte) bool {
 	if len(m.b) == 0 {
-		m.b = make([]byte, headerBytes, mostBytes)
+		m.b = make([]byte, headerBytes, maxBytes)
 	}
-	if len(m.b)+setBytes+len(record) > mostBytes {
+	if len(m.b)+setBytes+len(record) > maxBytes {
 		return false
 	}
 	if set != m.set || set == namesSet {
@@ -156,7 +156,7 @@ func (m *message) add(set uint16, record []byte) bool {
 	return true
 }
 
-// addTemplates appends the templates, and the option that names networks.
+// addTemplates appends the templates of flows, and the options template for names of networks.
 func (m *message) addTemplates() {
 	for set, fields := range templates() {
 		b := binary.BigEndian.AppendUint32(nil, uint32(set)<<16|uint32(len(fields)))
@@ -175,7 +175,7 @@ func appendFields(b []byte, fields []field) []byte {
 	return b
 }
 
-// nameOf returns the record of the option that names a network.
+// nameOf returns the options record with the name of a network.
 func nameOf(vrf uint32, name string) []byte {
 	b := make([]byte, namePadded)
 	binary.BigEndian.PutUint32(b, vrf)
@@ -183,7 +183,7 @@ func nameOf(vrf uint32, name string) []byte {
 	return b
 }
 
-// finish writes the header. sequence: data records in earlier messages.
+// finish writes the header and returns the message. sequence: number of data records in earlier messages.
 func (m *message) finish(domain, sequence uint32, now time.Time) []byte {
 	binary.BigEndian.PutUint16(m.b, 10) // version
 	binary.BigEndian.PutUint16(m.b[2:], uint16(len(m.b)))
