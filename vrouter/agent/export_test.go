@@ -167,6 +167,11 @@ func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
 
 		stream := newStream(t, b.workloads["a1"], b.workloads["b1"], from, to)
 		c.await(t, stream.line, stream.send(t, 50, 700), both...)
+		if to.Is6() { // the end of the export exports the last packets
+			last := stream.send(t, 10, 700)
+			b.apply(t, "a", b.state)
+			c.await(t, stream.line, last, both[0])
+		}
 	}
 }
 

@@ -177,6 +177,21 @@ func TestAFlowIsExportedWhenItIsDue(t *testing.T) {
 	}
 }
 
+func TestTheStoreForgetsFlowsThatEnd(t *testing.T) {
+	e, store := exporterTo(t, listen(t, "127.0.0.1:0").address())
+	flow := datapath.Flow{Packets: [2]uint64{3, 0}, Bytes: [2]uint64{300, 0}}
+	expect := func(end datapath.FlowEnd, reports int) {
+		t.Helper()
+		e.Begin(time.Now(), true)(key(1, 17, false), flow, end)
+		must.Succeed(t, e.End())
+		if len(store) != reports {
+			t.Errorf("the store has %d reports, want %d", len(store), reports)
+		}
+	}
+	expect(datapath.FlowStays, 1)
+	expect(datapath.FlowExpired, 0)
+}
+
 // While no collector listens, records wait. Each record counts the packets since the previous record of the flow.
 func TestRecordsWaitForTheCollector(t *testing.T) {
 	c := listen(t, "127.0.0.1:0")
