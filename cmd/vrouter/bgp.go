@@ -5,13 +5,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/bgp"
@@ -37,9 +37,10 @@ func bgpEnableCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable --asn NUMBER --router-id ADDRESS --neighbor ADDRESS…",
 		Short: "Make the agent of a node a BGP speaker, or change its settings",
-		Long: `Makes the agent of a node a BGP speaker. It announces the ports of networks that
-export route targets, and uses the routes that these networks import. The settings
-replace earlier ones. A neighbour has the keys asn, port, password and encapsulation.`,
+		Long: `Makes the agent of a node a BGP speaker. It announces the node's ports in networks
+that export route targets, and uses the routes that the node's networks import. The
+settings replace all earlier BGP settings of the node. After the address of a
+neighbour, you can set asn, port, password and encapsulation.`,
 		Example: `  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254
   vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,asn=64999,password=secret --family evpn`,
 		Args: cobra.NoArgs,
@@ -59,26 +60,36 @@ replace earlier ones. A neighbour has the keys asn, port, password and encapsula
 	flags.Uint32Var(&b.ASN, "asn", 0, "AS `number` of the node")
 	flags.TextVar(&b.RouterID, "router-id", netip.Addr{}, "IPv4 `address` that identifies the node to its neighbours")
 	flags.Uint16Var(&b.Port, "port", 0, "TCP port to listen on (default 179)")
-	flags.Func("neighbor", "Address of a router, and its `values`, such as 192.0.2.254,asn=64999 (repeatable)", func(text string) error {
+	flags.Func("neighbor", "Router to exchange routes with, as `ADDRESS[,KEY=VALUE…]`, such as 192.0.2.254,asn=64999 (repeatable)", func(text string) error {
 		n, err := parseNeighbor(text)
 		b.Neighbors = append(b.Neighbors, n)
 		return err
 	})
-	listFlag(cmd, &b.Families, parseFamily, "family", "Kinds of routes: vpnv4, vpnv6, evpn (repeatable; default all)")
+	familyFlag(cmd, &b.Families, "Address families to exchange: vpnv4, vpnv6, evpn (repeatable; default all)")
 	bgpNodeFlag(cmd, &on)
 	for _, name := range []string{"asn", "router-id", "neighbor"} {
 		cmd.MarkFlagRequired(name)
 	}
-	cmd.RegisterFlagCompletionFunc("family", words("vpnv4", "vpnv6", "evpn"))
 	return cmd
 }
 
+func familyFlag(cmd *cobra.Command, all *[]model.BGPFamily, usage string) {
+	parse := func(word string) (model.BGPFamily, error) {
+		if f := model.BGPFamily(word); slices.Contains(model.BGPFamilies, f) {
+			return f, nil
+		}
+		return "", fmt.Errorf("%q is not a family; write one of vpnv4, vpnv6, evpn", word)
+	}
+	listFlag(cmd, all, parse, "family", usage)
+	cmd.RegisterFlagCompletionFunc("family", words("vpnv4", "vpnv6", "evpn"))
+}
+
 func bgpNodeFlag(cmd *cobra.Command, on *string) {
-	cmd.Flags().StringVar(on, "on", "", "Name of a `node` of the fleet (default: the agent's)")
+	cmd.Flags().StringVar(on, "on", "", "Name of the `node` to configure (default: the agent's)")
 	cmd.RegisterFlagCompletionFunc("on", completeFleetNodes)
 }
 
-// bgpNode returns the given node, or that of the agent.
+// bgpNode returns the node that --on names, or the agent's node.
 func bgpNode(ctx context.Context, c *api.Client, on string) (string, error) {
 	if on != "" {
 		return on, nil
@@ -86,8 +97,6 @@ func bgpNode(ctx context.Context, c *api.Client, on string) (string, error) {
 	s, err := c.Status(ctx)
 	return s.Node, err
 }
-
-func parseFamily(word string) (model.BGPFamily, error) { return model.BGPFamily(word), nil }
 
 // parseNeighbor parses ADDRESS,KEY=VALUE,….
 func parseNeighbor(text string) (n model.Neighbor, err error) {
@@ -102,7 +111,7 @@ func parseNeighbor(text string) (n model.Neighbor, err error) {
 		case "port":
 			var port uint64
 			if port, err = strconv.ParseUint(value, 10, 16); err != nil {
-				err = fmt.Errorf("%q is not a port number", value)
+				err = fmt.Errorf("%q is not a port number; write one from 1 to 65535", value)
 			}
 			n.Port = uint16(port)
 		case "password":
@@ -145,7 +154,7 @@ func bgpDisableCommand() *cobra.Command {
 func bgpNeighborCommand() *cobra.Command {
 	return listing(&cobra.Command{
 		Use:     "neighbor",
-		Short:   "List the neighbours of the node, and why a session does not exist",
+		Short:   "List the BGP neighbours of the node, and why sessions are missing",
 		Aliases: []string{"neighbors", "neighbour"},
 		Example: "  vrouter bgp neighbor\n  vrouter bgp neighbor -o json",
 	}, (*api.Client).BGPNeighbors, func(rows []bgp.Neighbor) inspect.Table { return neighborTable(rows, time.Now()) })
@@ -181,29 +190,17 @@ func bgpRIBCommand() *cobra.Command {
   vrouter bgp rib --announced -o json`,
 		Args: cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
-			wanted := map[model.BGPFamily]bool{}
-			for _, f := range families {
-				if wanted[f] = true; !strings.Contains(" vpnv4 vpnv6 evpn ", " "+string(f)+" ") {
-					return cli.Misuse(fmt.Errorf("--family %s: it is none of vpnv4, vpnv6, evpn", f))
-				}
-			}
 			all, err := c.BGPPaths(ctx, announced)
 			if err != nil {
 				return err
 			}
-			rows := []bgp.Verdict{}
-			for _, v := range all {
-				if len(wanted) == 0 || wanted[v.Family] {
-					rows = append(rows, v)
-				}
-			}
+			rows := slices.DeleteFunc(all, func(v bgp.Verdict) bool { return len(families) > 0 && !slices.Contains(families, v.Family) })
 			return show(cmd.OutOrStdout(), output, rows, ribTable(rows, why))
 		}),
 	}
-	listFlag(cmd, &families, parseFamily, "family", "Only these kinds of routes: vpnv4, vpnv6, evpn (repeatable)")
-	cmd.Flags().BoolVar(&why, "why", false, "Say why paths are not used")
+	familyFlag(cmd, &families, "List only paths of these address families: vpnv4, vpnv6, evpn (repeatable)")
+	cmd.Flags().BoolVar(&why, "why", false, "Add a column that says why paths are not used")
 	cmd.Flags().BoolVar(&announced, "announced", false, "List the paths that the node announces instead")
-	cmd.RegisterFlagCompletionFunc("family", words("vpnv4", "vpnv6", "evpn"))
 	outputFlag(cmd, &output)
 	return cmd
 }
