@@ -428,6 +428,24 @@ func TestAPortNameThatNoSelectedPodHasIsAProblem(t *testing.T) {
 	}
 }
 
+// The policies of before a change have no tables any more, so a denial is known only after Compile.
+func TestNoDenialIsKnownBetweenAChangeAndCompile(t *testing.T) {
+	c := New()
+	c.SetNamespace("red", nil)
+	c.SetPod(Pod{Name: Name{"red", "web"}, UIDs: []string{"1"}})
+	c.SetEndpoint(Endpoint{Name: "port", Pod: Name{"red", "web"}, UID: "1", VRF: 1, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Local: true})
+	c.Compile()
+	np := &networking.NetworkPolicy{ObjectMeta: meta.ObjectMeta{Namespace: "red", Name: "p"}}
+	c.SetPolicy(np)
+	flow := Flow{Endpoint: "port", Remote: netip.MustParseAddr("10.0.0.2"), Protocol: unix.IPPROTO_TCP, Port: 80}
+	for _, want := range []bool{false, true} {
+		if denied, by := c.Denial(flow); denied != want || want != slices.Equal(by, []Name{{"red", "p"}}) {
+			t.Errorf("denied %v by %v, want %v", denied, by, want)
+		}
+		c.Compile()
+	}
+}
+
 // A part that is not valid allows nothing, and is a problem. The API server refuses most of them.
 func TestAPartThatIsNotValidAllowsNothing(t *testing.T) {
 	port, last, protocol := intstr.FromInt32(90), int32(80), core.Protocol("ICMP")
