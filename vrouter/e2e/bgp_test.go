@@ -27,8 +27,8 @@ func target(text string) []model.RouteTarget {
 	return []model.RouteTarget{t}
 }
 
-// bgpBed is a bed whose last nodes are routers, without agents. The agents run in the network namespaces of their
-// nodes, since BGP needs this.
+// bgpBed returns a bed whose last nodes are routers, without agents. The agents run in the network namespaces
+// of their nodes, because BGP requires this.
 func bgpBed(t *testing.T, nodes, routers int) *bed {
 	b := newBed(t, options{nodes: nodes, bare: routers})
 	for _, n := range b.agents() {
@@ -38,9 +38,9 @@ func bgpBed(t *testing.T, nodes, routers int) *bed {
 	return b
 }
 
-// speaks gives the bed's nodes with agents BGP with the routers, and the networks red, which
+// configureBGP sets the state of the bed: BGP between each agent and each router, and the networks red, which
 // routes, and wire, which bridges.
-func (b *bed) speaks(encaps ...model.Encapsulation) {
+func (b *bed) configureBGP(encaps ...model.Encapsulation) {
 	b.state.Nodes = b.nodesOf(false, encaps...)[:len(b.agents())]
 	var routers []model.Neighbor
 	for _, n := range b.nodes[len(b.agents()):] {
@@ -55,7 +55,7 @@ func (b *bed) speaks(encaps ...model.Encapsulation) {
 	}
 }
 
-// evpnConfig is bgpd's configuration of an EVPN router.
+// evpnConfig returns the configuration of bgpd for an EVPN router.
 func evpnConfig(b *bed, router *node) string {
 	var c strings.Builder
 	fmt.Fprintf(&c, "router bgp 64512\n bgp router-id %s\n no bgp default ipv4-unicast\n bgp graceful-restart\n", router.v4)
@@ -71,9 +71,8 @@ func evpnConfig(b *bed, router *node) string {
 	return c.String()
 }
 
-// evpnRouter makes a node a router: VNI 1001 for prefixes with a host lan behind it, and VNI
-// 2002 with a host tap on its bridge. The prefixes are in FRR's default VRF, since not all kernels
-// have VRF devices.
+// evpnRouter makes a node an EVPN router. It routes VNI 1001 to the host lan, and bridges VNI 2002 to the host
+// tap. The prefixes of lan are in FRR's default VRF, because not all kernels have VRF devices.
 func evpnRouter(t *testing.T, router *node) (f *frr, lan, tap *workload) {
 	t.Helper()
 	f = newFRR(t, router, evpnConfig(router.bed, router), "vni 1001\n")
@@ -98,7 +97,7 @@ func (n *node) rib() []bgp.Verdict {
 	return rows[bgp.Verdict](n, "bgp", "rib")
 }
 
-// uses waits until the node uses paths to these destinations.
+// uses waits until the node uses a path to each of these destinations.
 func (n *node) uses(destinations ...string) {
 	n.bed.t.Helper()
 	soon(n.bed.t, 60*time.Second, "the node uses the paths to "+strings.Join(destinations, ", "), func() error {
@@ -113,19 +112,19 @@ func (n *node) uses(destinations ...string) {
 	})
 }
 
-// reaches waits until datagrams get from one workload to another and back.
+// reaches waits until a datagram gets from one workload to another and back.
 func reaches(t testing.TB, from, to *workload, version int) {
 	t.Helper()
 	soon(t, 60*time.Second, fmt.Sprintf("IPv%d from %s to %s", version, from.port.Name, to.port.Name), func() error { return datagram(from, to, version, 64) })
 }
 
-// FRR with the kernel's VXLAN is a gateway: it exchanges prefixes (EVPN type 5) of a network that
-// routes, and stations and broadcast (types 2 and 3) of one that bridges. Two nodes of the fleet
-// take part, each with another router MAC address.
+// FRR with the kernel's VXLAN is a gateway of two nodes, which have different router MAC addresses. It
+// exchanges prefixes (EVPN type 5) of a network that routes, and stations and broadcast (types 2 and 3) of a
+// network that bridges.
 func TestFRRIsAnEVPNGateway(t *testing.T) {
 	t.Parallel()
 	b := bgpBed(t, 3, 1)
-	b.speaks()
+	b.configureBGP()
 	f, lan, tap := evpnRouter(t, b.nodes[2])
 	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
 	y := b.workload("y", "red", 1, "10.1.0.11", "fd00:1::11")
@@ -154,7 +153,7 @@ func TestFRRIsAnEVPNGateway(t *testing.T) {
 	largest(t, w, tap, 4)
 }
 
-// largest checks that the largest packet that the workload's device takes arrives in one piece.
+// largest checks that a packet with the size of the workload's MTU arrives without fragmentation.
 func largest(t *testing.T, from, to *workload, version int) {
 	t.Helper()
 	out, err := from.command("cat", "/sys/class/net/eth0/mtu")
@@ -169,16 +168,15 @@ func largest(t *testing.T, from, to *workload, version int) {
 	from.bed.must(err)
 	defer two.Close()
 	if err := echo(one, two, make([]byte, size), make([]byte, 1<<16)); err != nil || mtu < 1400 {
-		t.Errorf("a packet of %d bytes, the MTU of %s, to %s: %v", mtu, from.port.Name, to.port.Name, err)
+		t.Errorf("send a packet of %d bytes, the MTU of %s, to %s: %v; the MTU must be at least 1400", mtu, from.port.Name, to.port.Name, err)
 	}
 }
 
-// Sessions end and come back, on either side, and the routes follow. What the router withdraws is
-// gone from the node's table.
+// When a session ends or starts again, or a router withdraws a route, the node's routes follow.
 func TestBGPRoutesFollowTheSessions(t *testing.T) {
 	t.Parallel()
 	b := bgpBed(t, 2, 1)
-	b.speaks(model.VXLAN)
+	b.configureBGP(model.VXLAN)
 	f, lan, _ := evpnRouter(t, b.nodes[1])
 	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
 	b.up()
@@ -197,7 +195,7 @@ func TestBGPRoutesFollowTheSessions(t *testing.T) {
 			return nil
 		})
 	}
-	gone("a withdrawn route is gone")
+	gone("the withdrawn route is gone")
 	f.ip("address add 10.9.0.1/24 dev lan")
 	if out, err := lan.command("ip", "route", "replace", "default", "via", "10.9.0.1"); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -205,8 +203,8 @@ func TestBGPRoutesFollowTheSessions(t *testing.T) {
 	a.uses("10.9.0.0/24")
 	reaches(t, x, lan, 4)
 
-	// The agent restarts: its node forwards without it, and with it again. FRR forgets EVPN routes
-	// when the session ends, so packets go one way.
+	// While the agent restarts, its node keeps forwarding. FRR deletes EVPN routes when the session ends, so
+	// packets arrive only in one direction.
 	a.kill(syscall.SIGTERM)
 	f.shows("bgpd", "show bgp neighbors", "Peer closed the session")
 	arrives(t, x, lan)
@@ -215,18 +213,18 @@ func TestBGPRoutesFollowTheSessions(t *testing.T) {
 	a.uses("10.9.0.0/24")
 	reaches(t, x, lan, 4)
 
-	// A wrong AS number has a reason, and its routes go.
+	// With a wrong AS number, the neighbour has a reason.
 	a.run("bgp", "enable", "--asn", "64512", "--router-id", a.v4.String(), "--neighbor", f.v4.String()+",asn=64999")
-	soon(t, 60*time.Second, "the reason of the session", func() error {
+	soon(t, 60*time.Second, "the neighbour has the reason of the missing session", func() error {
 		if out := a.run("bgp", "neighbor", "-o", "json"); !strings.Contains(out, "another AS number") {
-			return fmt.Errorf("no reason:\n%s", out)
+			return fmt.Errorf("the reason is missing:\n%s", out)
 		}
 		return nil
 	})
 	a.run("bgp", "disable")
 	gone("the routes are gone without BGP")
 	if out, err := a.try("bgp", "rib"); err == nil || !strings.Contains(err.Error(), "node a has no BGP; enable it with `vrouter bgp enable`") {
-		t.Errorf("without BGP, `bgp rib` says %s, %v", out, err)
+		t.Errorf("`bgp rib` of a node without BGP prints %s and returns %v, want a hint to enable BGP", out, err)
 	}
 }
 
@@ -249,12 +247,12 @@ func arrives(t *testing.T, from, to *workload) {
 	}
 }
 
-// Two routers announce a prefix, and flows are spread over both. When one withdraws it, all flows take
-// the other. Both routers have a host with the same address behind them.
+// Two routers announce one prefix, and the node spreads flows over both. When one router withdraws the prefix,
+// all flows take the other. Behind each router is a host with the same address.
 func TestTwoRoutersShareTheFlows(t *testing.T) {
 	t.Parallel()
 	b := bgpBed(t, 3, 2)
-	b.speaks(model.VXLAN)
+	b.configureBGP(model.VXLAN)
 	var routers []*frr
 	var hosts []*workload
 	for _, n := range b.nodes[1:] {
@@ -277,11 +275,11 @@ func TestTwoRoutersShareTheFlows(t *testing.T) {
 	soon(t, 60*time.Second, "the node uses both routers", func() error {
 		for _, r := range a.rib() {
 			if r.Destination() == "10.9.0.0/24" && r.State != bgp.Used {
-				return fmt.Errorf("%+v", r)
+				return fmt.Errorf("the node does not use the path %+v", r)
 			}
 		}
 		if n := strings.Count(a.run("bgp", "rib", "--family", "evpn"), "10.9.0.0/24"); n != 2 {
-			return fmt.Errorf("%d paths", n)
+			return fmt.Errorf("the node has %d paths to 10.9.0.0/24, want 2", n)
 		}
 		return nil
 	})
@@ -297,27 +295,27 @@ func TestTwoRoutersShareTheFlows(t *testing.T) {
 		}
 		return got
 	}
-	soon(t, 30*time.Second, "flows take both routers", func() error { // the node uses a route a moment after the rib shows it
+	soon(t, 30*time.Second, "flows take both routers", func() error { // the RIB shows a route before the data path has it
 		if got := spread(); got[0] < 5 || got[1] < 5 || got[0]+got[1] != 40 {
-			return fmt.Errorf("the routers got %v of 40 flows", got)
+			return fmt.Errorf("the routers got %v of 40 flows, want at least 5 each and 40 together", got)
 		}
 		return nil
 	})
 	routers[0].ip("address del 10.9.0.1/24 dev lan")
 	soon(t, 30*time.Second, "all flows take the other router", func() error {
 		if got := spread(); got != [2]int{0, 40} {
-			return fmt.Errorf("the routers got %v of 40 flows", got)
+			return fmt.Errorf("the routers got %v of 40 flows, want [0 40]", got)
 		}
 		return nil
 	})
 }
 
-// FRR's bgpd exchanges VPNv4 and VPNv6 routes with labels. This kernel has no MPLS, so no packets
-// flow.
+// FRR's bgpd and a node exchange VPNv4 and VPNv6 routes. The test sends no packets, because the kernels of the
+// tests have no MPLS.
 func TestFRRExchangesVPNRoutes(t *testing.T) {
 	t.Parallel()
 	b := bgpBed(t, 2, 1)
-	b.speaks(model.MPLSoUDP, model.MPLSoGRE)
+	b.configureBGP(model.MPLSoUDP, model.MPLSoGRE)
 	router := b.nodes[1]
 	b.state.Nodes[0].Underlay = append(b.state.Nodes[0].Underlay, b.nodes[0].v6) // FRR's VPNv6 routes have an IPv6 next hop
 	config := fmt.Sprintf(`router bgp 64512
@@ -361,7 +359,7 @@ func TestFRRExchangesVPNRoutes(t *testing.T) {
 	for _, v := range a.rib() {
 		want := map[model.BGPFamily]uint32{model.VPNv4: 300, model.VPNv6: 301}[v.Family]
 		if v.State == bgp.Used && (v.Value != want || v.Encapsulation != model.MPLSoUDP || v.NextHop != router.v4 && v.NextHop != router.v6 || v.RD.String() != router.v4.String()+":1") {
-			t.Errorf("the path %+v is used with label %d, want %d", v.Path, v.Value, want)
+			t.Errorf("the node uses the path %+v with label %d and %s, want label %d, %s, and the next hop and distinguisher of the router", v.Path, v.Value, v.Encapsulation, want, model.MPLSoUDP)
 		}
 	}
 	f.shows("bgpd", "show bgp ipv4 vpn", "10.1.0.10/32", "172.30.0.1:1")
@@ -379,7 +377,7 @@ func TestFRRExchangesVPNRoutes(t *testing.T) {
 		t.Errorf("the node's table has lost the routes after a restart:\n%s", rt)
 	}
 	f.shows("bgpd", "show bgp ipv4 vpn", "*>i10.1.0.10/32")
-	soon(t, 60*time.Second, "the node has fresh routes", func() error {
+	soon(t, 60*time.Second, "the router has announced all routes again", func() error {
 		if out := a.run("bgp", "neighbor", "-o", "json"); !strings.Contains(out, "established") || strings.Contains(out, `"stale"`) {
 			return fmt.Errorf("the neighbours are %s", out)
 		}

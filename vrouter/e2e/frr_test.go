@@ -23,15 +23,15 @@ const (
 	frrBGP   = "/usr/lib/frr/bgpd"
 )
 
-// frr is FRR on a node of a bed without an agent.
+// frr is FRR on a node without an agent.
 type frr struct {
 	*node
 	dir     string
 	daemons []*exec.Cmd
 }
 
-// newFRR prepares FRR with a configuration of bgpd and one of zebra. The daemons change to the user
-// frr, so their files are his.
+// newFRR prepares FRR with configurations of bgpd and zebra. The daemons run as the user frr, who must own
+// their files.
 func newFRR(t *testing.T, n *node, bgpd, zebra string) *frr {
 	t.Helper()
 	for _, path := range []string{frrZebra, frrBGP} {
@@ -55,7 +55,7 @@ func newFRR(t *testing.T, n *node, bgpd, zebra string) *frr {
 	return f
 }
 
-// start starts zebra and bgpd. They see their directory at /var/tmp.
+// start starts zebra and bgpd in a mount namespace in which /var/tmp is the directory of this FRR.
 func (f *frr) start() {
 	f.bed.t.Helper()
 	for _, path := range []string{frrZebra, frrBGP} {
@@ -68,7 +68,7 @@ func (f *frr) start() {
 	}
 }
 
-// stop ends the daemons without a word to their neighbours.
+// stop kills the daemons, so that they do not end their sessions.
 func (f *frr) stop() {
 	for _, d := range f.daemons {
 		d.Process.Signal(syscall.SIGKILL)
@@ -80,6 +80,7 @@ func (f *frr) stop() {
 	}
 }
 
+// vtysh sends commands to a daemon and returns its output.
 func (f *frr) vtysh(daemon string, commands ...string) (string, error) {
 	args := []string{"--config_dir", f.dir, "--vty_socket", f.dir, "-d", daemon}
 	for _, c := range commands {
@@ -92,22 +93,22 @@ func (f *frr) vtysh(daemon string, commands ...string) (string, error) {
 	return string(out), nil
 }
 
-// shows waits until a command of a daemon shows all words.
+// shows waits until the output of a daemon's command has all words.
 func (f *frr) shows(daemon, command string, words ...string) {
 	f.bed.t.Helper()
 	soon(f.bed.t, 60*time.Second, "FRR shows "+strings.Join(words, ", "), func() error {
 		out, err := f.vtysh(daemon, command)
 		for _, w := range words {
 			if err == nil && !strings.Contains(out, w) {
-				err = fmt.Errorf("%s shows no %s:\n%s", command, w, out)
+				err = fmt.Errorf("the output of `%s` has no %q:\n%s", command, w, out)
 			}
 		}
 		return err
 	})
 }
 
-// behind adds a namespace with a device that is connected to the node, with addresses such as
-// 10.9.0.2/24. master is the bridge of the node's end; empty: none.
+// behind adds a host: a network namespace whose device eth0 is connected to the router's device name, with
+// addresses such as 10.9.0.2/24. master is the bridge of the router's device; "" for none.
 func (f *frr) behind(name, master string, addresses ...string) *workload {
 	f.bed.t.Helper()
 	part := f.name + name
@@ -127,7 +128,7 @@ func (f *frr) behind(name, master string, addresses ...string) *workload {
 	return w
 }
 
-// vni adds a VXLAN device with a VNI and a bridge around it, as FRR expects them.
+// vni adds a VXLAN device with a VNI and its bridge, as FRR requires them.
 func (f *frr) vni(id int) (bridge string) {
 	f.bed.t.Helper()
 	bridge, vxlan := fmt.Sprintf("br%d", id), fmt.Sprintf("vx%d", id)
