@@ -13,7 +13,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// The frames of clients of DHCP and DNS, and a router solicitation.
+// clientFrames returns frames of DHCP and DNS clients, a router solicitation, and similar frames for which
+// the agent has no answer.
 func clientFrames(t *testing.T) map[string][]byte {
 	group := model.MAC{0x33, 0x33, 0, 1, 0, 2}
 	udp := func(to model.MAC, from, address netip.Addr, source, destination layers.UDPPort, flags layers.IPv4Flag) []byte {
@@ -44,8 +45,8 @@ func clientFrames(t *testing.T) map[string][]byte {
 	}
 }
 
-// Without VIF_F_AGENT, the same frames never leave the programs.
-func TestOnlyClientsOfTheAgentReachIt(t *testing.T) {
+// The programs let frames of clients pass to the agent only on a vif with VIF_F_AGENT.
+func TestOnlyFramesOfClientsReachTheAgent(t *testing.T) {
 	const passed = 0 // TC_ACT_OK
 	for _, agents := range []bool{true, false} {
 		r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
@@ -64,10 +65,10 @@ func TestOnlyClientsOfTheAgentReachIt(t *testing.T) {
 			must.Succeed(t, err)
 			want := agents && name != "another port" && name != "a fragment"
 			if is := code == passed; is != want {
-				t.Errorf("%s, the agent answers: %v: action %d", name, agents, code)
+				t.Errorf("%s, VIF_F_AGENT %v: the action is %d; want TC_ACT_OK: %v", name, agents, code, want)
 			}
 			if answered := after.Answered == before.Answered+1; want && !answered {
-				t.Errorf("%s: outcomes %+v, then %+v", name, before, after)
+				t.Errorf("%s: the outcomes were %+v and are %+v; want one more answered packet", name, before, after)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -18,16 +20,20 @@ import (
 	"windtunnel/internal/netspace"
 )
 
-// The sockets of a port open and close with it, also if another port's device does not exist.
-func TestTheServerClosesTheSocketsOfItsPorts(t *testing.T) {
+// newTestServer returns a server whose ports have the test lease. Its network namespace has the veth pair web1 and
+// web2. It also returns their ifindexes.
+func newTestServer(t *testing.T) (*Server, map[string]int) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes a network namespace")
 	}
 	const space = "vr-dhcp-server"
 	ns, err := netspace.Create(space)
 	must.Succeed(t, err)
-	defer ns.Close()
-	defer netspace.Delete(space)
+	t.Cleanup(func() {
+		must.Succeed(t, netspace.Delete(space))
+		ns.Close()
+	})
 	in := func(f func() error) error {
 		return netspace.OwnThread(func() error { return errors.Join(netns.Set(ns), f()) })
 	}
@@ -38,15 +44,37 @@ func TestTheServerClosesTheSocketsOfItsPorts(t *testing.T) {
 		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "web2"}); err != nil {
 			return err
 		}
-		links, err := netlink.LinkList()
-		for _, l := range links {
-			index[l.Attrs().Name] = l.Attrs().Index
+		for _, name := range []string{"web1", "web2"} {
+			l, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			index[name] = l.Attrs().Index
+			if err := netlink.LinkSetUp(l); err != nil {
+				return err
+			}
 		}
-		delete(index, "lo")
-		return err
+		// The kernel drops what a device sends before it is up (net/core/link_watch.c).
+		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			one, err1 := netlink.LinkByName("web1")
+			two, err2 := netlink.LinkByName("web2")
+			if err := errors.Join(err1, err2); err != nil {
+				return err
+			}
+			if one.Attrs().OperState == netlink.OperUp && two.Attrs().OperState == netlink.OperUp {
+				return nil
+			}
+		}
+		return errors.New("the devices are not up after 5 s")
 	}))
 	s := New(Config{InNode: in, Lease: func(string) *Lease { return testLease() }, Log: slog.New(slog.DiscardHandler)})
-	defer s.Close()
+	t.Cleanup(s.Close)
+	return s, index
+}
+
+// The sockets of a port open and close with it, also if another port's device does not exist.
+func TestTheServerClosesTheSocketsOfItsPorts(t *testing.T) {
+	s, index := newTestServer(t)
 	missing := index["web2"] + 1000
 	for _, c := range []struct {
 		what    string
@@ -65,7 +93,7 @@ func TestTheServerClosesTheSocketsOfItsPorts(t *testing.T) {
 			t.Errorf("%s: the error is %v, want one with %q", c.what, err, c.refused)
 		}
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) { // a closed socket ends after its reader
-			got := packetSockets(t, in)
+			got := packetSockets(t, s.InNode)
 			if fmt.Sprint(got) == fmt.Sprint(c.want) {
 				break
 			}
@@ -92,4 +120,51 @@ func packetSockets(t *testing.T, in func(func() error) error) map[int]int {
 		return err
 	}))
 	return all
+}
+
+// A new port gets a router advertisement at once, and then the answer to a discover message.
+func TestANewPortGetsAnAdvertisementAndAnswers(t *testing.T) {
+	s, index := newTestServer(t)
+	client := map[uint16]*os.File{}
+	for _, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
+		must.Succeed(t, s.InNode(func() (err error) {
+			client[protocol], err = open(index["web2"], protocol)
+			return err
+		}))
+		defer client[protocol].Close()
+	}
+	must.Succeed(t, s.Serve(map[string]int{"web1": index["web1"]}))
+	advertisement, err := testLease().advertisement()
+	must.Succeed(t, err)
+	receive(t, client[unix.ETH_P_IPV6], "the advertisement", func(data []byte) bool { return bytes.Equal(data, advertisement) })
+	mac := testLease().MAC
+	discover, err := udp(mac, netip.MustParseAddrPort("0.0.0.0:68"), netip.MustParseAddrPort("255.255.255.255:67"), message(t).ToBytes())
+	must.Succeed(t, err)
+	copy(discover[6:], mac[:])
+	_, err = client[unix.ETH_P_IP].Write(discover)
+	must.Succeed(t, err)
+	receive(t, client[unix.ETH_P_IP], "the offer", func(data []byte) bool {
+		f, ok := parse(data)
+		return ok && f.from == testLease().Gateways[0] && f.ports == [2]uint16{67, 68}
+	})
+	counts := map[string]uint64{}
+	s.Counts(func(port, result string, n uint64) { counts[port+" "+result] = n })
+	if want := map[string]uint64{"web1 answered": 2}; !maps.Equal(counts, want) {
+		t.Errorf("the counters are %v, want %v", counts, want)
+	}
+}
+
+// receive reads frames from a socket until one is the wanted frame.
+func receive(t *testing.T, socket *os.File, what string, isWanted func(data []byte) bool) {
+	t.Helper()
+	must.Succeed(t, socket.SetReadDeadline(time.Now().Add(5*time.Second)))
+	for buffer := make([]byte, 2048); ; {
+		n, err := socket.Read(buffer)
+		if err != nil {
+			t.Fatalf("receive %s: %v", what, err)
+		}
+		if isWanted(buffer[:n]) {
+			return
+		}
+	}
 }

@@ -26,8 +26,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// machine adds a workload that configures itself, and its port to the state. As with a virtual machine,
-// the agent gets an existing device and cannot see the workload's end of it, eth0.
+// machine adds a workload that configures itself, and its port to the state. As for a virtual machine, the
+// port has an existing device, and the agent does not configure eth0, the workload's end of it.
 func (b *bed) machine(name, network string, node int, ips ...string) *workload {
 	b.t.Helper()
 	w := b.workload(name, network, node, ips...)
@@ -37,7 +37,7 @@ func (b *bed) machine(name, network string, node int, ips ...string) *workload {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = w.port.Attach.Device
 	b.must(h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerHardwareAddr: w.port.MAC[:], PeerNamespace: netlink.NsFd(int(w.ns))}))
-	b.t.Cleanup(func() { b.must(h.LinkDel(&netlink.Veth{LinkAttrs: attrs})) }) // at once: a namespace goes later
+	b.t.Cleanup(func() { b.must(h.LinkDel(&netlink.Veth{LinkAttrs: attrs})) }) // the kernel deletes the devices of a deleted namespace later
 	l, err := there.LinkByName("eth0")
 	b.must(err)
 	b.must(there.LinkSetUp(l))
@@ -45,7 +45,7 @@ func (b *bed) machine(name, network string, node int, ips ...string) *workload {
 }
 
 // udhcpcScript configures a device as busybox's example scripts do, with the MTU and the classless routes.
-// It writes the DNS server into the file RESOLV, if it is set.
+// If RESOLV is set, it writes the DNS server into this file.
 const udhcpcScript = `#!/bin/sh
 [ "$1" = bound ] || [ "$1" = renew ] || exit 0
 set -e
@@ -59,12 +59,12 @@ done
 [ -z "$RESOLV" ] || printf 'nameserver %s\nsearch %s\n' "$dns" "$domain" > "$RESOLV"
 `
 
-// udhcpc configures a workload with busybox's DHCP client. tries: messages that may be lost.
+// udhcpc configures a workload with busybox's DHCP client. tries is the maximum number of discover messages.
 func (w *workload) udhcpc(tries int) error {
 	return in(w.ns, func() error { return udhcpc(w.bed.dir, tries) })
 }
 
-// udhcpc configures eth0 of the thread's namespace. dir is a directory for the script.
+// udhcpc configures eth0 of the thread's network namespace. dir is a directory for the script.
 func udhcpc(dir string, tries int) error {
 	script := filepath.Join(dir, "udhcpc.sh")
 	if err := os.WriteFile(script, []byte(udhcpcScript), 0o700); err != nil {
@@ -77,8 +77,8 @@ func udhcpc(dir string, tries int) error {
 	return nil
 }
 
-// dhcp6 configures a workload with the library's DHCPv6 client. The kernel has the router and the MTU from
-// a router advertisement, which it solicited when its device came up.
+// dhcp6 configures a workload with the DHCPv6 client of insomniacslk/dhcp. The workload's kernel takes the
+// router and the MTU from a router advertisement, which it solicits when its device is set up.
 func (w *workload) dhcp6() error {
 	h := w.bed.handle(w.ns)
 	l, err := h.LinkByName("eth0")
@@ -143,7 +143,7 @@ func nameServer(t *testing.T, n *node) {
 	}()
 }
 
-// lookUp returns the addresses of a name, sorted, that a DNS server gives the workload.
+// lookUp resolves a name in the workload, with a DNS server. It returns the addresses, sorted.
 func (w *workload) lookUp(server, name string) (string, error) {
 	r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (conn net.Conn, err error) {
 		err = in(w.ns, func() error {
@@ -159,7 +159,8 @@ func (w *workload) lookUp(server, name string) (string, error) {
 	return strings.Join(all, " "), err
 }
 
-// discover is a DHCP message in a frame of the workload. hardware is the address in the message.
+// discover returns a frame of the workload with a DHCP discover message. hardware is the client's MAC address in
+// the message.
 func (w *workload) discover(hardware model.MAC) []byte {
 	w.bed.t.Helper()
 	m, err := dhcpv4.NewDiscovery(hardware[:])
@@ -173,7 +174,7 @@ func (w *workload) discover(hardware model.MAC) []byte {
 	return b.Bytes()
 }
 
-// Workloads get their configuration from the agent, whatever their policy is, and then reach a
+// Workloads get their configuration from the agent, although their policy allows no DHCP. Then they reach a
 // workload on another node.
 func TestWorkloadsConfigureThemselvesByDHCP(t *testing.T) {
 	needs(t, "busybox")
@@ -199,21 +200,21 @@ func workloadsConfigureThemselves(t *testing.T, b *bed, forwarding model.Forward
 	l, err := b.handle(x.ns).LinkByName("eth0")
 	must.Succeed(t, err)
 	if want := b.nodes[0].vif("x").MTU; l.Attrs().MTU != int(want) || want >= 1500 {
-		t.Errorf("the workload's MTU is %d, the port's %d", l.Attrs().MTU, want)
+		t.Errorf("the workload's MTU is %d, want the port's, %d, below 1500", l.Attrs().MTU, want)
 	}
 	if drops := b.nodes[0].drops(); drops["spoofed_ip"] > 0 {
-		t.Errorf("drops: %v", drops)
+		t.Errorf("the node dropped %v, want no spoofed_ip", drops)
 	}
 	must.Succeed(t, x.dhcp6())
 	checkTransfer(x, far, 6, 1<<20)
 	for _, server := range []string{"10.1.0.2", "fd00:1::2"} {
 		for name, want := range map[string]string{"far.red": "10.2.0.12 fd00:1::12", "www.example.net": "192.0.2.80"} {
 			if got, err := x.lookUp(server, name); err != nil || got != want {
-				t.Errorf("%s at %s: %q, %v; want %q", name, server, got, err, want)
+				t.Errorf("the answer of %s about %s is %q, error %v; want %q", server, name, got, err, want)
 			}
 		}
 		if got, err := x.lookUp(server, "nothing.red"); err == nil || !strings.Contains(err.Error(), "no such host") {
-			t.Errorf("nothing.red at %s: %q, %v", server, got, err)
+			t.Errorf("the answer of %s about nothing.red is %q, error %v; want no such host", server, got, err)
 		}
 	}
 	clientsWithAnotherMACGetNoAnswer(t, b, x)
@@ -230,7 +231,7 @@ func clientsWithAnotherMACGetNoAnswer(t *testing.T, b *bed, x *workload) {
 				return nil
 			}
 		}
-		return fmt.Errorf("problems: %+v", s.Problems)
+		return fmt.Errorf("the problems are %+v", s.Problems)
 	})
 	b.nodes[0].wantMetric(`vrouter_dhcp_messages_total{port="x",result="foreign_mac"} 1`)
 }
@@ -238,26 +239,26 @@ func clientsWithAnotherMACGetNoAnswer(t *testing.T, b *bed, x *workload) {
 // A port that floods the agent delays only its own answers.
 func aFloodStarvesNoOtherPort(t *testing.T, b *bed, x, other *workload) {
 	before := b.nodes[0].vif("x").RxPackets
-	const lasting = 3 * time.Second
+	const duration = 3 * time.Second
 	ended := make(chan error, 1)
 	go func() {
 		ended <- in(x.ns, func() error {
-			return rawFrames{frames: [][]byte{x.discover(x.port.MAC)}, lasting: lasting}.send("eth0")
+			return rawFrames{frames: [][]byte{x.discover(x.port.MAC)}, lasting: duration}.send("eth0")
 		})
 	}()
 	began := time.Now()
 	leases := 0
-	for ; time.Since(began) < lasting; leases++ {
-		must.Succeed(t, other.udhcpc(1)) // it sends its message once
+	for ; time.Since(began) < duration; leases++ {
+		must.Succeed(t, other.udhcpc(1))
 	}
 	must.Succeed(t, <-ended)
 	sent := b.nodes[0].vif("x").RxPackets - before
-	t.Logf("%d leases of another port during %d messages of one port in %v", leases, sent, lasting)
+	t.Logf("in %v, one port sent %d messages, and another port got %d leases", duration, sent, leases)
 	if leases == 0 || sent < 10000 {
-		t.Errorf("%d leases, %d messages: the test is too weak", leases, sent)
+		t.Errorf("another port got %d leases during %d messages; want at least 1 lease, and 10000 messages", leases, sent)
 	}
 	if drops := b.nodes[0].drops(); drops["spoofed_ip"] > 0 {
-		t.Errorf("drops: %v", drops)
+		t.Errorf("the node dropped %v, want no spoofed_ip", drops)
 	}
 }
 

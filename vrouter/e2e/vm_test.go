@@ -19,15 +19,12 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// bytesOfTheGuest is the number of bytes that the guest sends, and gets back.
-const bytesOfTheGuest = 1 << 20
-
-// A virtual machine with Debian's kernel and Debian's busybox boots. Its DHCP client gets the address, MTU,
-// routes and DNS server, and the kernel gets the IPv6 router. Then it exchanges data with a workload on
-// another node, which it finds by name.
+// A virtual machine with Debian's kernel and busybox boots. Its DHCP client gets the address, MTU, routes and
+// DNS server, and its kernel gets the IPv6 router. Then the guest resolves the name of a workload on another node,
+// and exchanges data with it.
 func TestAVMThatBootsGetsItsNetwork(t *testing.T) {
 	if kerneltest.In() {
-		guestOfTheNetwork(t)
+		configureGuest(t)
 		return
 	}
 	needs(t, "busybox")
@@ -69,7 +66,7 @@ func TestAVMThatBootsGetsItsNetwork(t *testing.T) {
 	})
 }
 
-func guestOfTheNetwork(t *testing.T) {
+func configureGuest(t *testing.T) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	must.Succeed(t, err)
 	defer h.Close()
@@ -82,34 +79,35 @@ func guestOfTheNetwork(t *testing.T) {
 	l, err = h.LinkByName("eth0")
 	must.Succeed(t, err)
 	if want := os.Getenv("VROUTER_GUEST_MTU"); fmt.Sprint(l.Attrs().MTU) != want {
-		t.Errorf("the guest's MTU is %d, the port's %s", l.Attrs().MTU, want)
+		t.Errorf("the guest's MTU is %d, want the port's, %s", l.Attrs().MTU, want)
 	}
 	routes := strings.Join(strings.Fields(output(t, "busybox", "ip", "route")), " ")
 	for _, want := range []string{"default via 10.1.0.1 dev eth0", "10.2.0.0/24 via 10.1.0.1 dev eth0", "src 10.1.0.10"} {
 		if !strings.Contains(routes, want) {
-			t.Errorf("the routes lack %q: %s", want, routes)
+			t.Errorf("the guest has the routes %s, without %q", routes, want)
 		}
 	}
 	soon(t, 20*time.Second, "the IPv6 router", func() error {
 		if all := output(t, "busybox", "ip", "-6", "route"); !strings.Contains(all, "default via fe80::200:5eff:fe00:100 dev eth0") {
-			return fmt.Errorf("the IPv6 routes are %s", all)
+			return fmt.Errorf("the guest has the IPv6 routes %s", all)
 		}
 		return nil
 	})
 	c, err := net.Dial("tcp", "far.red:7")
 	must.Succeed(t, err)
 	defer c.Close()
-	sent, err := io.ReadAll(payload(1, bytesOfTheGuest))
+	sent, err := io.ReadAll(payload(1, 1<<20))
 	must.Succeed(t, err)
 	go c.Write(sent)
 	got := make([]byte, len(sent))
 	_, err = io.ReadFull(c, got)
 	must.Succeed(t, err)
 	if !bytes.Equal(got, sent) {
-		t.Error("other bytes came back")
+		t.Error("the workload returned other bytes than the guest sent")
 	}
 }
 
+// output runs a command and returns its output.
 func output(t *testing.T, command ...string) string {
 	t.Helper()
 	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()

@@ -45,7 +45,7 @@ func (c *compiler) vrf(n *network) {
 		for _, s := range n.Subnets {
 			c.t.Routes[hostKey(n.ID, model.GatewayAddress(s))] = layout.Route{Nexthop: receive}
 		}
-		for _, a := range n.DNS { // with the MAC address, also a network that bridges answers ARP for the address
+		for _, a := range n.DNS { // a network that bridges answers ARP only for routes with a MAC address
 			c.t.Routes[hostKey(n.ID, a)] = layout.Route{Nexthop: receive, MAC: model.RouterMAC, Flags: layout.RouteMAC}
 		}
 	}

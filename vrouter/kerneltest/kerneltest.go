@@ -30,7 +30,7 @@ type Guest struct {
 	Program    string   // path of a program for the guest; "": none
 	Parameters string   // more parameters of the kernel
 	Card       Card
-	Files      map[string]string // more files: paths on the host by paths in the guest
+	Files      map[string]string // more files: for each path in the guest, the path on the host
 }
 
 // Card is a network card of the guest, eth0; zero: none. It needs the modules of CardModules.

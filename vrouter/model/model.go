@@ -92,7 +92,7 @@ type Network struct {
 	Export []RouteTarget      `yaml:"export" json:"export,omitempty"`
 	RD     RouteDistinguisher `yaml:"rd" json:"rd,omitzero"`
 	DHCP   bool               `yaml:"dhcp" json:"dhcp,omitempty"`     // each agent answers the DHCP clients of its ports
-	DNS    []netip.Addr       `yaml:"dns" json:"dns,omitempty"`       // addresses, at most one of each family, at which each agent answers the DNS queries of its ports
+	DNS    []netip.Addr       `yaml:"dns" json:"dns,omitempty"`       // addresses, at most one of each family, at which each agent answers DNS queries of its ports
 	Origin Origin             `yaml:"origin" json:"origin,omitempty"` // the client that created the network
 }
 

@@ -18,9 +18,9 @@ static __always_inline int is_to_group(struct __sk_buff *skb)
 }
 
 /*
- * Returns 1 if the agent answers a packet, which then only its sockets receive: the node's own
- * IP stack ignores packets to other hosts. The caller must let the packet pass. Global function:
- * the verifier checks it once.
+ * Returns 1 if the agent answers a packet. The caller must let the packet pass. Only the agent's
+ * sockets receive it: it gets the type PACKET_OTHERHOST, which the node's IP stack ignores. Global
+ * function: the verifier checks it once.
  */
 __noinline int leave_to_agent(struct __sk_buff *skb)
 {
