@@ -97,23 +97,24 @@ func TestARateLimitsTheWire(t *testing.T) {
 	}
 }
 
-// A rate is exact to 1 %, where the machine is fast enough to fill the link: a bridge
-// sends jumbo frames, which need less CPU time. Other programs may take the CPUs, so
-// the best of three trials counts.
+// A link never carries more than its rate and 1 %. On a quiet machine that can fill it, it also
+// carries 99 % of the rate: a bridge sends jumbo frames, which need less CPU time. Other
+// programs may take the CPUs, so the best of three trials counts.
 func TestARateIsExactToOnePercent(t *testing.T) {
+	quiet := os.Getenv("WINDTUNNEL_TIMING_TESTS") != ""
 	for _, rate := range []float64{2e9, 10e9} {
 		t.Run(fmt.Sprintf("%g Gbit/s", rate/1e9), func(t *testing.T) {
 			var free, best float64
 			for range 3 {
-				free = max(free, framesPerSecond(t, 0))
 				got := framesPerSecond(t, int64(rate))
-				t.Logf("%.3f Gbit/s of frames, %.3f without a rate", got/1e9, free/1e9)
-				if got > 1.01*rate {
+				if got == 0 || got > 1.01*rate {
 					t.Fatalf("a link of %g Gbit/s carries %.3f Gbit/s of frames", rate/1e9, got/1e9)
 				}
-				if best = max(best, got); best >= 0.99*rate {
+				if best = max(best, got); !quiet || best >= 0.99*rate {
 					return
 				}
+				free = max(free, framesPerSecond(t, 0))
+				t.Logf("%.3f Gbit/s of frames, %.3f without a rate", got/1e9, free/1e9)
 			}
 			if free < 1.25*rate {
 				t.Skipf("without a rate the bridge carries %.2f Gbit/s of frames: too little to fill a link of %g", free/1e9, rate/1e9)
