@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,11 +52,12 @@ func Lower() {
 
 // setAll sets the nice value of every thread. Meanwhile a thread may start another one,
 // which appears in the list of threads later. So setAll reads the list until two reads in
-// a row find no new thread.
+// a row find no new thread. It waits in the kernel: callers hold a mutex, and a wait on a
+// clock that testing/synctest simulates would then never end.
 func setAll(nice int) {
 	known := map[string]bool{}
 	for unchanged := 0; unchanged < 2; unchanged++ {
-		time.Sleep(time.Duration(unchanged) * time.Millisecond)
+		_ = unix.Nanosleep(&unix.Timespec{Nsec: int64(unchanged) * 1e6}, nil) // a shorter wait does no harm
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			return
