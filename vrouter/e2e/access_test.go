@@ -182,8 +182,10 @@ func TestABridgedPacketReachesNoOtherNetworkByTheNode(t *testing.T) {
 	b.up()
 	secret := []byte("from another network")
 	seen := watchFor(t, y.ns, "eth0", secret)
-	x.sendFrame(udpFrame(t, x.port.MAC, own, netip.MustParseAddr("192.168.5.7"), y.ip(4), 7777, secret))
-	soon(t, 5*time.Second, "the packet is dropped", func() error { return b.nodes[0].filtered("iptables", "filter", "VROUTER-FORWARD", "! ctstate DNAT") })
+	soon(t, 5*time.Second, "the packet is dropped", func() error {
+		x.sendFrame(udpFrame(t, x.port.MAC, own, netip.MustParseAddr("192.168.5.7"), y.ip(4), 7777, secret))
+		return b.nodes[0].filtered("iptables", "filter", "VROUTER-FORWARD", "! ctstate DNAT")
+	})
 	if all := seen(100 * time.Millisecond); len(all) > 0 {
 		t.Errorf("%d packets of network red reach network blue", len(all))
 	}
