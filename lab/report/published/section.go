@@ -86,7 +86,7 @@ func measuredCell(c *model.PublishedCell) document.Cell {
 	return cell
 }
 
-const publishedLegend = "`windtunnel report --format published` wrote this page from stored runs. " +
+const publishedLegend = "The command “windtunnel report --format published” wrote this page from stored runs. " +
 	"“Published experiments” has the documents, the rule of the verdicts, and the differences from the documents. " +
 	"Brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
 

@@ -50,43 +50,49 @@ func put(t *model.PublishedTable, c *model.PublishedCell) {
 	t.Rows[row].Cells[column] = c
 }
 
+// cell returns a published figure with the measured one and the verdict.
 func cell(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
+	c := documented(b, p)
+	measure(b, c)
+	judge(b, c)
+	return c
+}
+
+// documented returns a cell with what the plan knows: the document's figure and its ratio.
+func documented(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
 	c := &model.PublishedCell{Published: *p}
 	switch {
 	case p.Metric == "":
 		c.Absent = p.Note
-		return c
 	case p.Baseline != "":
 		c.Against, c.PublishedRatio = p.Baseline, &p.Value
 		c.Doubt = contradiction(b, p)
 	default:
-		c.Absent = whyNoFigure(b, p.Scenario, sample.Metric(p.Metric))
-		if c.Absent == "" {
-			iv := b.Cells[p.Scenario].Summary[sample.Metric(p.Metric)]
-			c.Measured = &iv
-			if own, ok := b.Cells[p.Scenario].Summary["tool_"+sample.Metric(p.Metric)]; ok && verdicts.OfSide(sample.Metric(p.Metric)) {
-				c.ByTool = &own
-			}
-		}
-		c.Against = baselineOf(b, p.Scenario)
-		if base := b.Cells[c.Against]; base != nil && b.Cells[p.Scenario] != nil && !verdicts.Comparable(sample.Metric(p.Metric), b.Cells[p.Scenario].Scenario, base.Scenario) {
+		baseline := baselineOf(b, p.Scenario)
+		if base := b.Cells[baseline]; base != nil && b.Cells[p.Scenario] != nil && !verdicts.Comparable(sample.Metric(p.Metric), b.Cells[p.Scenario].Scenario, base.Scenario) {
 			c.Why = "both endpoints are on one node, so its CPU is not compared with that of a node that has one endpoint"
-			break
+		} else if c.PublishedRatio = publishedRatio(b, p, baseline); c.PublishedRatio != nil {
+			c.Against = baseline
 		}
-		c.PublishedRatio = publishedRatio(b, p, c.Against)
 	}
-	if c.PublishedRatio == nil {
-		c.Against = ""
-		return c
-	}
-	measureRatio(b, c)
 	return c
 }
 
-// measureRatio sets the measured ratio and its agreement with the published ratio, or
-// the reason why there is none.
-func measureRatio(b *verdicts.Judge, c *model.PublishedCell) {
+// measure sets the measured figure and its ratio, or the reason why there is none.
+func measure(b *verdicts.Judge, c *model.PublishedCell) {
 	m := sample.Metric(c.Metric)
+	if m != "" && c.Baseline == "" {
+		if c.Absent = whyNoFigure(b, c.Scenario, m); c.Absent == "" {
+			iv := b.Cells[c.Scenario].Summary[m]
+			c.Measured = &iv
+			if own, ok := b.Cells[c.Scenario].Summary["tool_"+m]; ok && verdicts.OfSide(m) {
+				c.ByTool = &own
+			}
+		}
+	}
+	if c.PublishedRatio == nil {
+		return
+	}
 	for _, id := range []string{c.Scenario, c.Against} {
 		if c.Why = whyNoFigure(b, id, m); c.Why != "" {
 			if c.Baseline != "" {
@@ -106,9 +112,16 @@ func measureRatio(b *verdicts.Judge, c *model.PublishedCell) {
 		c.Why = "there is no ratio: a trial has a figure of zero"
 	default:
 		c.MeasuredRatio = &p.Ratio
-		if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement == model.Disagrees {
-			c.Cause = b.Plan.CauseOf(c.Scenario, c.Against, c.Metric)
-		}
+	}
+}
+
+// judge compares the two ratios of a cell that has both.
+func judge(b *verdicts.Judge, c *model.PublishedCell) {
+	if c.MeasuredRatio == nil {
+		return
+	}
+	if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement == model.Disagrees {
+		c.Cause = b.Plan.CauseOf(c.Scenario, c.Against, c.Metric)
 	}
 }
 

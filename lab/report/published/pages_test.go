@@ -1,0 +1,220 @@
+package published
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"windtunnel/internal/must"
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/figures"
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/verdicts"
+	"windtunnel/lab/suite"
+	"windtunnel/suites"
+)
+
+var update = flag.Bool("update", false, "write the pages in docs again, with their measured figures and the present texts")
+
+// A page has figures of its run, and all else is made from them and the suite: the document's
+// figures, the ratios, verdicts, causes, notes and the tally. The test reads the measured
+// figures of each page, makes the page again and compares.
+func TestPagesAreWhatSuiteAndFiguresGive(t *testing.T) {
+	for _, name := range []string{"cloud-instances", "contrail-windows", "converged", "opencontrail"} {
+		file := "../../../docs/published-" + name + ".md"
+		text, err := os.ReadFile(file)
+		must.Succeed(t, err)
+		p := page{text: string(text)}
+		yaml, err := suites.Read(name)
+		must.Succeed(t, err)
+		s, err := suite.Parse(name, yaml)
+		must.Succeed(t, err)
+		plan, err := s.Expand(suite.ExpandOptions{})
+		must.Succeed(t, err)
+
+		d, err := Document(p.report(t, plan))
+		must.Succeed(t, err)
+		d.Sections[1].Lead = p.source()
+		var out bytes.Buffer
+		must.Succeed(t, markdown.Write(&out, d))
+		if *update {
+			must.Succeed(t, os.WriteFile(file, out.Bytes(), 0o644))
+		} else if diff := cmp.Diff(strings.Split(p.text, "\n"), strings.Split(out.String(), "\n")); diff != "" {
+			t.Errorf("%s: run go test ./lab/report/published -run Pages -update (-page +made again):\n%s", file, diff)
+		}
+	}
+}
+
+// page is the Markdown of a page.
+type page struct{ text string }
+
+var escaped = regexp.MustCompile(`\\([^a-zA-Z0-9])`)
+
+// section returns the lines below a heading.
+func (p page) section(heading string) (lines []string) {
+	_, rest, _ := strings.Cut(p.text, "\n"+heading+"\n")
+	for _, line := range strings.Split(rest, "\n") {
+		if strings.HasPrefix(line, "#") {
+			break
+		}
+		lines = append(lines, escaped.ReplaceAllString(line, "$1"))
+	}
+	return lines
+}
+
+// rows returns the rows of the table below a heading: cells by column.
+func (p page) rows(heading string) (rows []map[string]string) {
+	var columns []string
+	for _, line := range p.section(heading) {
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		switch {
+		case !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| ---"):
+		case columns == nil:
+			columns = cells
+		default:
+			row := make(map[string]string)
+			for i, c := range cells {
+				row[strings.TrimSpace(columns[i])] = strings.TrimSpace(c)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// source returns the paragraph about the run.
+func (p page) source() string {
+	for _, line := range strings.Split(p.text, "\n") {
+		if strings.HasPrefix(line, "Run ") {
+			return escaped.ReplaceAllString(line, "$1")
+		}
+	}
+	return ""
+}
+
+// refine sets the bounds of a ratio to values that are printed as on the page, as a ratio and as a
+// change: 0.165 and -83 % are 0.1654.
+func refine(iv *quantity.Interval, ratio, change string) {
+	split := func(text string) []string {
+		return regexp.MustCompile(`\s*[\[\],]\s*`).Split(text, 3)
+	}
+	ratios, changes := split(strings.TrimSuffix(ratio, "]")), split(strings.TrimSuffix(change, "]"))
+	for i, v := range []*float64{&iv.Median, &iv.Low, &iv.High} {
+		_, fraction, _ := strings.Cut(ratios[i], ".")
+		percent, _ := strconv.ParseFloat(strings.Replace(strings.TrimSuffix(changes[i], " %"), "−", "-", 1), 64)
+		for _, near := range []float64{*v, *v + 4e-4, *v - 4e-4, 1 + percent/100, 1.000001 + percent/100, 0.999999 + percent/100} {
+			if strconv.FormatFloat(near, 'f', len(fraction), 64) == ratios[i] && changeText(near) == changes[i] {
+				*v = near
+				break
+			}
+		}
+	}
+}
+
+var printed = regexp.MustCompile(`^([0-9.]+)[^\[]*(?:\[([0-9.]+), ([0-9.]+)\])?$`)
+
+// interval reads a printed figure with its interval; nil if the text has none.
+func interval(t *testing.T, text string, factor float64) *quantity.Interval {
+	t.Helper()
+	m := printed.FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	value := func(text string) float64 {
+		v, err := strconv.ParseFloat(text, 64)
+		must.Succeed(t, err)
+		return v * factor
+	}
+	iv := quantity.Interval{Median: value(m[1]), N: 11}
+	iv.Low, iv.High = value(m[2]), value(m[3])
+	return &iv
+}
+
+// absence returns the reason of a cell without a figure, before measuredCell divided it.
+func absence(text string) string {
+	head, reason, found := strings.Cut(strings.TrimSuffix(text, ")"), " (")
+	switch {
+	case !found:
+		return text
+	case head == "none":
+		return reason
+	}
+	return head + ": " + reason
+}
+
+// report makes a report of the plan with the measured figures of the page.
+func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
+	t.Helper()
+	r := &model.Report{Run: model.RunInfo{Suite: plan.Suite, Title: plan.Title}}
+	b := &verdicts.Judge{Source: verdicts.Source{Plan: *plan}, Cells: figures.Group(*plan, nil)}
+	for _, table := range plan.Tables {
+		out := model.PublishedTable{PublishedTable: table}
+		rows := p.rows("### " + phrase.Capital(table.Title))
+		for i := range plan.Published {
+			f := &plan.Published[i]
+			if f.Table != table.Name {
+				continue
+			}
+			c := documented(b, f)
+			at := slices.IndexFunc(rows, func(row map[string]string) bool { return row[table.Corner] == f.Row && row["column"] == f.Column })
+			if at < 0 {
+				t.Errorf("%s, %s: no row %s, %s", plan.Suite, table.Title, f.Row, f.Column)
+				continue
+			}
+			for column, text := range rows[at] {
+				switch {
+				case strings.HasPrefix(column, "measured ratio"):
+					c.MeasuredRatio = interval(t, text, 1)
+				case strings.HasPrefix(column, "measured") && f.Metric != "" && f.Baseline == "":
+					if c.Measured = interval(t, text, f.Factor); c.Measured == nil {
+						c.Absent = absence(text)
+					}
+				case strings.HasPrefix(column, "CPU by the tool"):
+					c.ByTool = interval(t, text, f.Factor)
+				}
+			}
+			if f.Baseline != "" && c.MeasuredRatio != nil {
+				refine(c.MeasuredRatio, rows[at]["measured ratio"], rows[at]["measured"])
+			}
+			if c.PublishedRatio != nil && c.MeasuredRatio == nil {
+				c.Why = strings.TrimPrefix(rows[at]["verdict"], "– ")
+			}
+			judge(b, c)
+			put(&out, c)
+		}
+		r.Tables = append(r.Tables, out)
+	}
+	for _, row := range p.rows("### Conclusions of the document") {
+		h := model.Hypothesis{Judgement: model.Judgement(row["verdict"])}
+		h.Claim, h.Why = row["conclusion"], row["figures"]
+		for _, known := range plan.Hypotheses {
+			if known.Claim != h.Claim {
+				continue
+			}
+			h.Hypothesis = known
+			for _, subject := range known.Subjects {
+				if h.Cause == "" && h.Judgement == model.Refuted {
+					h.Cause = plan.CauseOf(subject, known.Baseline, known.Metric)
+				}
+			}
+		}
+		h.Why, _, _ = strings.Cut(strings.TrimSuffix(h.Why, " Cause not known."), " Cause: ")
+		r.Hypotheses = append(r.Hypotheses, h)
+	}
+	r.Notes = slices.Clone(plan.Notes)
+	for _, line := range p.section("### Notes") {
+		if note, is := strings.CutPrefix(line, "- "); is && !slices.Contains(r.Notes, note) {
+			r.Notes = append(r.Notes, note)
+		}
+	}
+	return r
+}
