@@ -1,4 +1,4 @@
-# Windtunnel: `make demo` shows what it does, `make test` runs every test.
+# Windtunnel: `make demo` shows what it does, `make test` tests it.
 
 GO         ?= go
 GO_WANTED  := 1.26
@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build setup weaver flannel demo test test-bare test-kubernetes conformance test-race bench bench-kubernetes lint generate dist image dist-test clean go-version root
+.PHONY: all help build setup weaver flannel demo test test-all test-bare test-kubernetes conformance test-race bench bench-kubernetes lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -83,12 +83,12 @@ LONG    := Scripts|Published|WhatKilledAgents|ACopyToAHost|AHostThatVanishes|ARu
 ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide,-again) -pids cmd/vrouter,vrouter
 TEST     = GOGC=400 PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$(ls $(KERNEL) 2>/dev/null | tail -n 1))" \
 	$(GO) tool gotestsum --format standard-quiet --hide-summary skipped
-GOTEST   = -count=1 -vet=off -ldflags=-s -timeout 20m $(TESTFLAGS)
+GOTEST   = -count=1 -vet=off -ldflags=-s -timeout 20m $(if $(ALL),,-short) $(TESTFLAGS)
 
 # As root, the tests run with the optional programs hidden, as on a machine that has none of
 # them, and then the skipped tests run with them. SETUP=no leaves the machine as it is. HIDE=yes
-# only hides the programs.
-test: build ## Run every test (SETUP=no: install nothing); as root, else those that need root are skipped
+# only hides the programs. ALL=yes runs the long tests too.
+test: build ## Run the tests but the long ones (SETUP=no: install nothing); as root, else those that need root are skipped
 	@$(if $(filter no,$(SETUP)),,$(MAKE) --no-print-directory setup)
 	@$(GO) build -o bin/ ./internal/testroom ./internal/testsummary && rm -rf out/test && mkdir -p out/test
 	@measure=$$($(GO) list $(MEASURE)) && others=$$($(GO) list ./... | grep -v /lab/tool$$ | grep -vxF "$$measure") || exit 1; failed=0; \
@@ -98,8 +98,11 @@ test: build ## Run every test (SETUP=no: install nothing); as root, else those t
 	$(TEST) --jsonfile out/test/tools.json -- -p 1 -parallel 1 -exec '$(ROOM)' $(GOTEST) ./lab/tool || failed=1; \
 	bin/testsummary out/test/*.json; exit $$failed
 
+test-all: ## Run every test
+	@$(MAKE) --no-print-directory test ALL=yes
+
 # Only the first half of `make test` as root: the tests that need a program are skipped.
-test-bare: root ## Run every test with the optional programs hidden (root)
+test-bare: root ## Run the tests but the long ones, with the optional programs hidden (root)
 	@$(MAKE) --no-print-directory test SETUP=no HIDE=yes
 
 # Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's

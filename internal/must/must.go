@@ -10,6 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// Long skips a test that takes long if the flag -short is set, as `make test` sets it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long; run it with: make test-all")
+	}
+}
+
 // Succeed ends the test if err is not nil.
 func Succeed(t testing.TB, err error) {
 	t.Helper()

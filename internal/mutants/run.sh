@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that the tests see a mistake: applies each patch of this directory, which changes one line
+# Shows that `make test` sees a mistake: applies each patch of this directory, which changes one line
 # of a program, runs the tests that its first lines name, and removes the change. Prints "caught"
 # for each patch, or why not. Needs root and a clean checkout; takes some minutes.
 #
@@ -22,7 +22,7 @@ for n; do
 		applied=$patch
 		if ! make build >"$log" 2>&1; then
 			result='does not build'
-		elif go test -exec 'testroom -pids cmd/vrouter,vrouter' -count=1 -vet=off -timeout 5m -run "$tests" -v "$package" >"$log" 2>&1; then
+		elif go test -exec 'testroom -pids cmd/vrouter,vrouter' -count=1 -short -vet=off -timeout 5m -run "$tests" -v "$package" >"$log" 2>&1; then
 			result='NOT CAUGHT'
 		elif ! grep -qE '^ *--- FAIL|^panic: ' "$log"; then
 			result='does not build'

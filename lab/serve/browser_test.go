@@ -26,17 +26,8 @@ func fine(t *testing.T, p *browsertest.Tab, what, ground string) {
 	p.Until(t, `getComputedStyle(document.body).backgroundColor`, ground)
 }
 
-// slow marks a test with a browser: it runs in parallel with others, and -short skips it.
-func slow(t *testing.T) {
-	t.Helper()
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("browsers take a minute with the race detector")
-	}
-}
-
 func TestEveryPageInABrowser(t *testing.T) {
-	slow(t)
+	t.Parallel()
 	writer, reader, running, _ := filled(t)
 	for n := range 9 {
 		factor := 1.0
@@ -91,7 +82,7 @@ func TestEveryPageInABrowser(t *testing.T) {
 }
 
 func TestErrorPagesFitANarrowWindow(t *testing.T) {
-	slow(t)
+	t.Parallel()
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader)
 	p := browsertest.Open(t, at+"/", 400)
@@ -105,7 +96,7 @@ func TestErrorPagesFitANarrowWindow(t *testing.T) {
 }
 
 func TestSelectingTwoRunsLeadsToTheirComparison(t *testing.T) {
-	slow(t)
+	t.Parallel()
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader)
 	p := browsertest.Open(t, at+"/", 1280)
@@ -121,7 +112,7 @@ func TestSelectingTwoRunsLeadsToTheirComparison(t *testing.T) {
 }
 
 func TestALiveViewInABrowserGrowsAndEnds(t *testing.T) {
-	slow(t)
+	t.Parallel()
 	writer, reader, running, _ := filled(t)
 	_, at := site(t, reader)
 	_, _, samples := reporttest.Sample()
@@ -152,7 +143,7 @@ func TestALiveViewInABrowserGrowsAndEnds(t *testing.T) {
 }
 
 func TestABrowserLogsInWithTheToken(t *testing.T) {
-	slow(t)
+	t.Parallel()
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader, func(o *Options) { o.Token = secret })
 	p := browsertest.Open(t, at+"/?token="+secret, 1280)

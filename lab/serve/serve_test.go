@@ -319,9 +319,7 @@ func TestHostileTextsStayText(t *testing.T) {
 // The list and the live view must not read what is large: the series of samples. Here the
 // series cannot be read.
 func TestAThousandRunsAreListedWithoutTheirSamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a thousand runs take a minute with the race detector")
-	}
+	must.Long(t)
 	writer, reader := store(t)
 	run, plan, samples := reporttest.Sample()
 	for n := range 1000 {

@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"windtunnel/internal/guide"
+	"windtunnel/internal/must"
 )
 
 func TestTheDocumentedSystemsPassTheTestsOfAllSystems(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the module again")
-	}
+	must.Long(t)
 	files := guide.Files(t, "../..", "docs/adding-a-system.md")
 	if len(files) != 5 { // two systems, the registry, and two files of the probe
 		t.Fatalf("the page makes %d files, want 5", len(files))

@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"windtunnel/internal/guide"
+	"windtunnel/internal/must"
 )
 
 func TestTheGuidesExampleCompilesAndPassesItsOwnTests(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the module again")
-	}
+	must.Long(t)
 	files := guide.Files(t, "../..", "docs/adding-a-tool.md")
 	if len(files) != 3 {
 		t.Fatalf("the page makes %d files, want 3", len(files))

@@ -133,9 +133,6 @@ func TestEveryPlannedWorkloadRunsWithTheRealProgram(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	if testing.Short() {
-		t.Skip("real traffic takes seconds")
-	}
 	port := uint16(7000)
 	for name, cases := range liveCases {
 		base := port

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
 )
@@ -122,6 +123,7 @@ func TestDirectSuperpacketsAbove64KiBArriveIntact(t *testing.T) {
 // With the jumbo header of IPv6 in a tunnel, the kernel would lose these packets, and 100 MB
 // would take more than 13 s. The test measures time, so no other test runs meanwhile.
 func TestSuperpacketsAbove64KiBAreCutOnAFabricWithoutThem(t *testing.T) {
+	must.Long(t)
 	const limit = 10 * time.Second
 	for _, c := range []struct {
 		name       string

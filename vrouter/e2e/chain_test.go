@@ -17,6 +17,7 @@ import (
 // TestAWorkloadForwardsFromTunnelToTunnel: a firewall or other service on one node has a
 // port in each of two networks. It forwards between workloads on two other nodes.
 func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for offload, v6 := range map[string]bool{"none": false, "tunnel": true} { // both values of each
 		t.Run(fmt.Sprintf("%s/underlay-v6=%v", offload, v6), func(t *testing.T) {

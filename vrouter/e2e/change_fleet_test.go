@@ -15,6 +15,7 @@ import (
 // another. With every second change come networks for which the nodes receive no labels, and with
 // some an agent is killed. Nothing is lost.
 func TestChangesOfThreeNodesLoseNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{nodes: 3, config: map[string]any{"limits": limits(map[string]int{"link_labels": 2})}})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)

@@ -134,6 +134,7 @@ func TestALateChangeToDirectLosesNothing(t *testing.T) {
 // Two nodes change from one tunnel to another while packets pass. No encapsulation is common
 // to the states before and after the change.
 func TestASwapOfTunnelsLosesNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{config: held})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
@@ -145,6 +146,7 @@ func TestASwapOfTunnelsLosesNothing(t *testing.T) {
 // The locators are removed from two nodes, one after the other, while packets pass: none is lost, also
 // when the nodes stop accepting translated packets, and when the locators come back.
 func TestRemovedLocatorsLoseNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{routed: true, config: held})
 	x, y := routedPair(b, model.VXLAN)
@@ -167,6 +169,7 @@ func TestRemovedLocatorsLoseNothing(t *testing.T) {
 // Two nodes get other locators while packets pass, one after the other: first one node, then both. None is
 // lost. The nodes use the former locators until the handover ends, and then the new ones.
 func TestChangedLocatorsLoseNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{routed: true, config: held})
 	x, y := routedPair(b, model.VXLAN)

@@ -234,6 +234,7 @@ func number(t *testing.T, variable string, usual int) int {
 // Many ADD and DEL at once, with an agent killed in between: no address twice,
 // and nothing is left in the end.
 func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	containers := number(t, containersVariable, 40)
 	b := cniBed(t)

@@ -84,6 +84,7 @@ func decoded(t *testing.T, file string, fields ...string) [][]string {
 // Another's decoder understands every frame of each encapsulation down to the
 // workloads' payload, and finds every checksum of it right.
 func TestOuterPacketsAreWellFormed(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	needs(t, "tshark")
 	b := sharedBed(t, options{offload: "none"})
@@ -92,6 +93,7 @@ func TestOuterPacketsAreWellFormed(t *testing.T) {
 
 // With udp_checksum: on the kernel cuts superpackets on the node, and each packet has a checksum.
 func TestOuterPacketsHaveAChecksumIfItIsOn(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	needs(t, "tshark")
 	b := sharedBed(t, options{offload: "none", config: map[string]any{"udp_checksum": "on"}})
@@ -174,6 +176,7 @@ func checkFrames(t *testing.T, frames [][]string, encap model.Encapsulation, for
 // Where no NIC fills checksums in, the node does: whoever looks on the
 // workload's device sees right ones.
 func TestChecksumsAreRightAtTheReceiver(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	needs(t, "tshark")
 	b := sharedBed(t, options{offload: "none"})

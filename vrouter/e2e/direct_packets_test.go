@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
 // Every packet size up to 9000 bytes arrives directly and by translation, routed and bridged.
 func TestDirectAndTranslatedPacketsOfJumboSizesArrive(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name       string
@@ -34,6 +36,7 @@ func TestDirectAndTranslatedPacketsOfJumboSizesArrive(t *testing.T) {
 // Where no NIC fills checksums in, tshark finds right ones at the fabric device of the receiver
 // and at the workload's device.
 func TestChecksumsOfDirectAndTranslatedPacketsAreRight(t *testing.T) {
+	must.Long(t)
 	needs(t, "tshark")
 	t.Parallel()
 	for _, translated := range []bool{false, true} {

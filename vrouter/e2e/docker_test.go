@@ -249,6 +249,7 @@ func fetch(t *testing.T, from, to *dockerd, server, client, address string) erro
 // Two daemons on two nodes, with each encapsulation: containers reach each other,
 // and keep doing so while plugin, agent and daemon are started anew.
 func TestDockersContainersOfTwoNodesShareANetwork(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := fleetBedOf(t, options{config: map[string]any{"lease": "30s", "handover": "1s"}})
 	first, second := startDocker(t, b.nodes[0]), startDocker(t, b.nodes[1])

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/store/storetest"
 )
@@ -19,6 +20,7 @@ import (
 // other test runs at the same time: some of these tests count lost packets, and a busy
 // machine loses packets too.
 func TestFaults(t *testing.T) {
+	must.Long(t)
 	for _, c := range []struct {
 		name string
 		test func(*testing.T)

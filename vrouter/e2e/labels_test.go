@@ -18,6 +18,7 @@ import (
 // the present network uses a tunnel, and then its label is removed from the filters. Nothing is
 // lost. When the added network is removed, the present network is sent directly again.
 func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{config: map[string]any{"limits": limits(map[string]int{"link_labels": 1})}})
 	x, y := directPair(b, model.L3, model.VXLAN)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -71,6 +72,7 @@ func checkSharing(t *testing.T, b *bed, x, w, y *workload, way string) {
 // Workloads of two networks reach each other in both directions, on one node and on two, with every
 // encapsulation. The policies of the destination's network apply.
 func TestNetworksImportEachOthersRoutes(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := sharedBed(t, options{})
 	for encap, label := range map[model.Encapsulation]string{model.MPLSoUDP: "label 20", model.MPLSoGRE: "label 20", model.VXLAN: "VNI 1002"} {

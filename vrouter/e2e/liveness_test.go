@@ -74,6 +74,7 @@ func (s *spread) counts() (first, second int) {
 // node's link is cut, although the alive key of the node does not end: each node has a file
 // store. When the link is back, the route uses both nodes again.
 func TestAnECMPRouteMovesWhenALinkIsCut(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{nodes: 3, config: map[string]any{"liveness": "300ms"}})
 	x, servers, service := b.service()

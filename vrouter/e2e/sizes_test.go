@@ -78,6 +78,7 @@ func echo(from, to *net.UDPConn, bytesOut, buf []byte) error {
 // Every packet of 68 bytes, the least MTU of IPv4, to the largest that fits a
 // jumbo underlay goes through whole, there and back; one byte more is refused.
 func TestEveryPacketSizeComesThrough(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{mtu: 9100})
 	for _, encap := range encaps {
@@ -108,11 +109,7 @@ func sweep(t *testing.T, x, y *workload, version, mtu int) {
 	data, err := io.ReadAll(payload(uint64(version), mtu))
 	must.Succeed(t, err)
 	buf := make([]byte, mtu+1)
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for size := 68; size <= mtu; size += step {
+	for size := 68; size <= mtu; size++ {
 		if err := echo(from, to, data[:size-headers], buf); err != nil {
 			t.Fatalf("IPv%d, %d bytes of %d: %v", version, size, mtu, err)
 		}
@@ -128,6 +125,7 @@ func sweep(t *testing.T, x, y *workload, version, mtu int) {
 // Whatever the underlay's MTU, workloads get what it leaves, and TCP goes
 // through.
 func TestWorkloadsGetWhatTheUnderlayLeaves(t *testing.T) {
+	must.Long(t)
 	overhead := map[model.Encapsulation]int{model.MPLSoGRE: 28, model.MPLSoUDP: 32, model.VXLAN: 50}
 	for _, mtu := range []int{700, 1400, 2000, 9000} {
 		t.Run(fmt.Sprint(mtu), func(t *testing.T) {

@@ -37,6 +37,7 @@ const (
 // entries, devices and keys in the store as before. The agent of the first node, which is never
 // killed, uses no more memory.
 func TestFaultsUnderSteadyChangesLeaveNothingOver(t *testing.T) {
+	must.Long(t)
 	length := time.Duration(number(t, soakVariable, 5)) * time.Second
 	f := newFaultyFleet(t)
 	a, c := f.nodes[0], f.nodes[1]

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 )
 
@@ -24,6 +25,7 @@ func (n *node) members(route string) (int, error) {
 // A route avoids next hops on a killed node long before the node is gone. If an agent is
 // stopped by SIGTERM, the route avoids its node within 3 s.
 func TestARouteAvoidsADeadNode(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{nodes: 3})
 	first := b.nodes[0]

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 )
 
@@ -30,6 +31,7 @@ func startSwarmHost(t *testing.T, n *node) *dockerd {
 // A swarm's manager makes the network and chooses the addresses; its hosts have
 // containers and a service's tasks in it.
 func TestASwarmsHostsShareANetwork(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := fleetBed(t, "30s")
 	manager, worker := startSwarmHost(t, b.nodes[0]), startSwarmHost(t, b.nodes[1])

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -102,6 +103,7 @@ func train(t *testing.T, from, to *workload, version, datagrams int) int {
 
 // A superpacket of datagrams arrives by every encapsulation, also where the underlay carries it whole.
 func TestTrainsOfDatagramsArrive(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	check := func(t *testing.T, b *bed, x, y *workload) {
 		z := b.workload("z", "red", 0, "10.1.0.12", "fd00:1::12")
@@ -185,6 +187,7 @@ func tunnelled(t *testing.T, x, y *workload, version int) (tx, ty *workload) {
 // Workloads that have an overlay of their own, such as Kubernetes in containers, send superpackets that
 // already have the headers of a tunnel.
 func TestTunnelsOfWorkloadsCarryBulkTransfers(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	check := func(t *testing.T, b *bed, x, y *workload, version int) {
 		tx, ty := tunnelled(t, x, y, version)

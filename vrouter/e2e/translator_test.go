@@ -67,6 +67,7 @@ func translator(t *testing.T, n *node, own, far netip.Prefix) func() []translate
 // describes them, and its answers arrive, for all lengths of locators. IPv6 fragments are
 // translated too.
 func TestScapyTranslates(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	scapy(t)
 	b := newBed(t, options{routed: true, bare: 1, offload: "none"})
@@ -120,6 +121,7 @@ func TestScapyTranslates(t *testing.T) {
 // Nodes translate packets to each other if one of their locators or both have 80 bits.
 // `vrouter trace` shows the addresses on the underlay.
 func TestLocatorsOfAllLengthsWorkTogether(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for _, bits := range locatorLengths[1:] {
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {

@@ -101,6 +101,7 @@ func scapyPeer[T any](t *testing.T, n *node, script ...string) func() []T {
 // Packets that Scapy builds are delivered, and what leaves is what Scapy, by the
 // RFCs, takes it for.
 func TestScapyIsAPeer(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	scapy(t)
 	b := newBed(t, options{bare: 1})

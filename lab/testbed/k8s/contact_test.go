@@ -85,9 +85,7 @@ func TestAFailedContactHasAPlaceAndARemedy(t *testing.T) {
 }
 
 func TestAnAPIServerThatHangsHasAPlaceAndARemedy(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for the maximum time of a request")
-	}
+	must.Long(t) // it waits for the maximum time of a request
 	t.Parallel()
 	k, place := answering(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the server sees the end of the connection only afterwards
@@ -173,8 +171,8 @@ func TestAPluginThatHangsEnds(t *testing.T) {
 	interrupted := errors.New("interrupted")
 	for name, interrupt := range map[string]bool{"interrupted": true, "not interrupted": false} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && !interrupt {
-				t.Skip("waits for the maximum time of a request")
+			if !interrupt {
+				must.Long(t) // it waits for the maximum time of a request
 			}
 			t.Parallel()
 			fifo := filepath.Join(t.TempDir(), "alive")
