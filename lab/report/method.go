@@ -23,6 +23,9 @@ func Method(r *model.Report) (list []document.Term) {
 	if someScenario(r, func(s *model.Scenario) bool { return s.Placement == string(suite.Colocated) && s.Trials > 0 }) {
 		oneNode = " Where both endpoints are on one node, the sender's figure is the whole node's."
 	}
+	if someScenario(r, func(s *model.Scenario) bool { return s.Placement == string(suite.Gateway) && s.Trials > 0 }) {
+		oneNode += " Where the receiver is outside the virtual network, its figure is that of the gateway's node, with the receiver on it."
+	}
 	owned := "Each node owns its CPUs."
 	switch r.Run.Environment.NodesShare {
 	case sample.SharedMachine:

@@ -37,6 +37,17 @@ func TestTheMethodSaysWhatNodesShare(t *testing.T) {
 	}
 }
 
+func TestTheMethodSaysWhoseCPUIsThatOfAReceiverOutside(t *testing.T) {
+	const says = "that of the gateway's node"
+	for placement, want := range map[suite.Placement]bool{suite.TwoNodes: false, suite.Gateway: true} {
+		r := &model.Report{Scenarios: []model.Scenario{{Placement: string(placement), Trials: 1, SenderCPU: &quantity.Interval{Median: 50}}}}
+		at := slices.IndexFunc(Method(r), func(p document.Term) bool { return p.Name == "CPU" })
+		if about := Method(r)[max(at, 0)].Text; strings.Contains(about, says) != want {
+			t.Errorf("placement %s: the CPU is %q; it has %q: want %t", placement, about, says, want)
+		}
+	}
+}
+
 func TestTheMethodDescribesTheFabricOfTheRun(t *testing.T) {
 	for _, c := range []struct {
 		fabric       suite.Fabric

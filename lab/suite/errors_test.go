@@ -127,6 +127,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{fabric("kind: veth") + "nodes: 3\n", 8, 21, "a veth pair connects two nodes, but the suite has 3", "set kind: wire"},
 		{strings.Replace(fabric("mtu: 1279"), "kind: tcp_rr", "kind: tcp_rr, ip_version: 6", 1), 8, 20, `MTU 1279 is too small for IPv6, which workload "rr" uses`, "1280"},
 		{with("nodes: 1"), 6, 5, "the scenario needs two nodes, the suite has 1", `"placement: colocated"`},
+		{strings.Replace(with("nodes: 1"), "system: [raw, bridge]", "system: raw\n    placement: gateway", 1), 7, 16, "the scenario needs two nodes, the suite has 1", `"placement: colocated"`},
 		// references
 		{swap("workload: [stream, rr]", "workload: [stream, r]"), 7, 24, `"r" is not defined under workloads`, `did you mean "rr"? workloads: stream, rr`},
 		{swap("workload: [stream, rr]", "workload: [rr, rr]"), 7, 20, `workload "rr" is listed twice`, ""},

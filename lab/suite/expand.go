@@ -314,7 +314,7 @@ func (x *expansion) partsWithLists(e at[scenarioSpec]) []string {
 
 // checkCell reports errors in the combination of a cell's parts.
 func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
-	if x.plan.Nodes == 1 && c.placement == TwoNodes {
+	if x.plan.Nodes == 1 && c.placement != Colocated {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
 	}
 	if c.endpoint.value.HostVNIC && (e.V.pairs.V < 2 || c.placement != TwoNodes) {
@@ -350,8 +350,8 @@ func (x *expansion) id(e at[scenarioSpec], c cell) string {
 		return c.fill(e.V.id.V)
 	}
 	id := c.system
-	if c.placement == Colocated {
-		id += "-colocated"
+	if c.placement != TwoNodes {
+		id += "-" + string(c.placement)
 	}
 	id += "/" + c.workload.name
 	if len(e.V.fabric.V) > 1 {
@@ -371,8 +371,11 @@ func (x *expansion) title(e at[scenarioSpec], c cell, sc Scenario) string {
 		return c.fill(e.V.title.V)
 	}
 	t := c.system
-	if c.placement == Colocated {
+	switch c.placement {
+	case Colocated:
 		t += " on one node"
+	case Gateway:
+		t += " to a host outside"
 	}
 	t += ": " + sc.Workload.String()
 	if len(e.V.fabric.V) > 1 {

@@ -108,7 +108,7 @@ var (
 	requests   = []Kind{TCPRR, TCPCRR, UDPRR}
 	directed   = []Kind{TCPStream, UDPStream, TCPRR} // TCPRR has the direction of its load
 	directions = []Direction{Forward, Reverse, Both}
-	placements = []Placement{TwoNodes, Colocated}
+	placements = []Placement{TwoNodes, Colocated, Gateway}
 	profiles   = []Offload{OffloadNone, OffloadTCP, OffloadTunnel}
 )
 
@@ -262,11 +262,11 @@ var scenarioKeys = mapping[scenarioSpec]{
 	what: "a scenario",
 	doc:  "One scenario, or several: if system, placement, workload, fabric, endpoint or tool is a list, every combination is a scenario.",
 	fields: []field[scenarioSpec]{
-		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Name in results; the part before "/" is its group. May contain {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated for that placement, a "/", the workload, and then the fabric, the endpoint and the tool if several are listed.`),
+		bind("id", template, func(s *scenarioSpec) *at[string] { return &s.id }, `Name in results; the part before "/" is its group. May contain {system}, {placement}, {workload}, {fabric}, {endpoint} and {tool}. Default: the system, with -colocated or -gateway for these placements, a "/", the workload, and then the fabric, the endpoint and the tool if several are listed.`),
 		bind("title", title, func(s *scenarioSpec) *at[string] { return &s.title }, "Description in the report; may contain the same {parts} as id."),
 		bind("system", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.system }, "Systems that carry packets between the endpoints; a name or a list.").must(),
 		bind("encap", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.encap }, "The encapsulation, for a system that supports several: direct, direct-policy, direct-netkit, translated, vxlan, mpls-udp, mpls-udp-checksum or mpls-gre; one or a list. {system} is then the system and the encapsulation: vrouter-vxlan."),
-		bind("placement", oneOrMore[Placement](choice(placements...)), func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, or both on the first; one or a list.").shows(TwoNodes),
+		bind("placement", oneOrMore[Placement](choice(placements...)), func(s *scenarioSpec) *at[[]at[Placement]] { return &s.placement }, "Where the endpoints sit: on two nodes, both on the first, or the receiver outside the virtual network behind a gateway; one or a list.").shows(TwoNodes),
 		bind("workload", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.workload }, "A name under workloads, or a list; may be left out where the suite has only one."),
 		bind("fabric", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.fabric }, "A name under fabrics, or a list; may be left out where the suite has one or none."),
 		bind("endpoint", oneOrMore[string](name), func(s *scenarioSpec) *at[[]at[string]] { return &s.endpoint }, "A name under endpoints, or a list; may be left out where the suite has one or none."),

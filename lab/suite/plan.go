@@ -118,6 +118,9 @@ type Placement string
 const (
 	TwoNodes  Placement = "two-nodes"
 	Colocated Placement = "colocated" // both on the first node
+	// Gateway: the sender is on the first node. The receiver is outside the virtual network,
+	// on the second node or behind it.
+	Gateway Placement = "gateway"
 )
 
 // Kind of traffic.

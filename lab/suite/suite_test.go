@@ -197,7 +197,7 @@ scenarios:
 	for entry, want := range map[string]string{
 		"  - {system: raw, workload: st, fabric: a}\n":                                                               "raw/st",
 		"  - {system: [raw, bridge], workload: [st, rr], fabric: a}\n":                                               "raw/st raw/rr bridge/st bridge/rr",
-		"  - {system: raw, placement: [two-nodes, colocated], workload: st, fabric: b}\n":                            "raw/st raw-colocated/st",
+		"  - {system: raw, placement: [two-nodes, colocated, gateway], workload: st, fabric: b}\n":                   "raw/st raw-colocated/st raw-gateway/st",
 		"  - {system: raw, workload: st, fabric: [b, a]}\n":                                                          "raw/st-b raw/st-a",
 		"  - {system: raw, workload: st, fabric: [a, b], tool: [x, y]}\n":                                            "raw/st-a-x raw/st-a-y raw/st-b-x raw/st-b-y",
 		"  - {id: '{tool}-{fabric}/{workload}', system: raw, workload: st, fabric: b, tool: [x, y]}":                 "x-b/st y-b/st",

@@ -3,17 +3,13 @@ package system
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"windtunnel/lab/program"
-	"windtunnel/lab/space"
 )
 
 // Flannel runs flanneld on each node, with one of its backends, and etcd as the
@@ -152,36 +148,13 @@ func (f Flannel) check(n *Node, lease flannelLease) error {
 	return nil
 }
 
+// Detach also removes the routes of the backend host-gw, which flanneld leaves when it ends.
 func (f Flannel) Detach(n *Node) error {
 	errs := []error{n.stopDaemons(), disconnectRouted(n)}
 	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {
 		errs = append(errs, n.Space.Remove(tunnel))
 	}
-	return errors.Join(append(errs, removeFlannelRoutes(n))...)
-}
-
-// removeFlannelRoutes removes the routes that the backend host-gw added. flanneld
-// leaves them when it ends.
-func removeFlannelRoutes(n *Node) error {
-	routes, err := n.Space.Links.RouteList(nil, netlink.FAMILY_V4)
-	if err != nil {
-		return fmt.Errorf("list flannel's routes in %s: %w", n.Name, err)
-	}
-	for _, r := range routes {
-		if r.Dst == nil || !inFlannelNetwork(r.Dst) {
-			continue
-		}
-		if err := n.Space.Links.RouteDel(&r); err != nil {
-			return fmt.Errorf("remove flannel's route to %s in %s: %w", r.Dst, n.Name, err)
-		}
-	}
-	return nil
-}
-
-// inFlannelNetwork reports whether a network is a part of flannel's network.
-func inFlannelNetwork(part *net.IPNet) bool {
-	bits, _ := part.Mask.Size()
-	return space.IPNet(routedNetwork).Contains(part.IP) && bits >= routedNetwork.Bits()
+	return errors.Join(append(errs, removeRoutes(n))...)
 }
 
 func (f Flannel) Devices(n *Node) []Device {

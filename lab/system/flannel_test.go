@@ -103,14 +103,14 @@ func TestAFlannelThatDiffersFromTheLabIsRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyRoutesOfFlannelsNetworkAreFlannels(t *testing.T) {
+func TestOnlyRoutesToPartsOfTheRoutedNetworkAreRemoved(t *testing.T) {
 	for text, want := range map[string]bool{
 		"10.31.16.0/20": true, "10.31.0.0/16": true, "10.31.240.1/32": true,
 		"10.0.0.0/8": false, "172.31.0.0/24": false, "0.0.0.0/0": false, "10.32.0.0/20": false,
 	} {
 		_, network, err := net.ParseCIDR(text)
 		must.Succeed(t, err)
-		if got := inFlannelNetwork(network); got != want {
+		if got := inRoutedNetwork(network); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}

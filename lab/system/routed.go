@@ -96,6 +96,33 @@ func disconnectRouted(n *Node) error {
 	return errors.Join(disconnectContainers(n), n.Space.Remove(bridgeDevice))
 }
 
+// removeRoutes removes the node's routes to parts of routedNetwork.
+func removeRoutes(n *Node) error {
+	routes, err := n.Space.Links.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("list the routes in %s: %w", n.Name, err)
+	}
+	for _, r := range routes {
+		if !inRoutedNetwork(r.Dst) {
+			continue
+		}
+		if err := n.Space.Links.RouteDel(&r); err != nil {
+			return fmt.Errorf("remove the route to %s in %s: %w", r.Dst, n.Name, err)
+		}
+	}
+	return nil
+}
+
+// inRoutedNetwork reports whether a network is a part of routedNetwork; nil is the default
+// route's.
+func inRoutedNetwork(part *net.IPNet) bool {
+	if part == nil {
+		return false
+	}
+	bits, _ := part.Mask.Size()
+	return space.IPNet(routedNetwork).Contains(part.IP) && bits >= routedNetwork.Bits()
+}
+
 // routeInto sets a tunnel device of layer 3 up, and adds routes over it to the
 // subnets of all other nodes.
 func routeInto(n *Node, device string, mtu int) error {

@@ -54,6 +54,7 @@ type About struct {
 	Unusable string
 	// NotColocated is the reason why both endpoints cannot be on one node; "" if they can.
 	NotColocated string
+	Gateway      bool // connects workloads of the first node to hosts outside: placement gateway, and no other
 	OneDevice    bool // uses one fabric device, such as a bond: frames would loop over parallel links
 	OneLink      bool // uses one NIC and one route to each node
 
@@ -76,6 +77,11 @@ func Supports(s System, p suite.Placement, f suite.Fabric) error {
 		return errors.New(about.Unusable)
 	case about.NotColocated != "" && p == suite.Colocated:
 		return fmt.Errorf("%s does not support placement colocated: %s", s.Name(), about.NotColocated)
+	case about.Gateway != (p == suite.Gateway) && !about.OnNode:
+		if about.Gateway {
+			return fmt.Errorf("%s connects workloads to hosts outside the virtual network; use placement gateway", s.Name())
+		}
+		return fmt.Errorf("%s does not support placement gateway: it does not connect workloads to hosts outside the virtual network", s.Name())
 	case about.OneLink && f.Links > 1:
 		return fmt.Errorf("%s uses one NIC and one route to each node: it cannot use %d links", s.Name(), f.Links)
 	case about.OneDevice && f.Links > 1 && f.Team != suite.Bond:
@@ -168,6 +174,7 @@ func Registry() []System {
 	return []System{
 		Raw{},
 		Bridge{},
+		BridgeNAT{},
 		VXLAN{},
 		Macvlan{},
 		EVPN{},

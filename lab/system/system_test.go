@@ -61,6 +61,11 @@ func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 		{Bridge{}, suite.TwoNodes, two, "loop"},
 		{Macvlan{}, suite.TwoNodes, two, "loop"},
 		{VXLAN{}, suite.TwoNodes, two, ""},
+		{Raw{}, suite.Gateway, one, ""},
+		{Bridge{}, suite.Gateway, one, "does not support placement gateway"},
+		{BridgeNAT{}, suite.Gateway, one, ""},
+		{BridgeNAT{}, suite.TwoNodes, one, "use placement gateway"},
+		{BridgeNAT{}, suite.Gateway, two, "one NIC"},
 	} {
 		err := Supports(c.s, c.p, c.f)
 		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {
