@@ -100,7 +100,7 @@ func TestMeasuredFiguresStandInTheDocumentsUnitWithTheirRatios(t *testing.T) {
 	if want := r.Ratio("vxlan/stream", sample.Throughput).Ratio; *vxlan.MeasuredRatio != want {
 		t.Errorf("measured ratio %+v, the comparison has %+v", *vxlan.MeasuredRatio, want)
 	}
-	if vxlan.Agreement != model.OtherMagnitude && vxlan.Agreement != model.Disagrees {
+	if vxlan.Agreement != model.LargerChange {
 		t.Errorf("a loss of 6 %% published and of 21 %% measured: %s", vxlan.Agreement)
 	}
 	if raw := cell("raw", "rate"); raw.PublishedRatio != nil || raw.Agreement != "" || raw.Against != "" {
@@ -155,7 +155,7 @@ func TestChangesThatFollowFromRoundedFiguresAreNotDoubted(t *testing.T) {
 	}
 }
 
-// A difference has the cause that the suite gives for its subject, baseline and metric, or
+// A figure that deviates from the document has the cause that the suite gives for its subject, baseline and metric, or
 // a mark that none is known.
 func TestADifferenceHasItsCauseOrAMark(t *testing.T) {
 	build := func(causes ...suite.Cause) *model.Report {
@@ -169,9 +169,9 @@ func TestADifferenceHasItsCauseOrAMark(t *testing.T) {
 		causes       []suite.Cause
 		cell, claims string
 	}{
-		{nil, "≠ bridge, rate: cause not known.", "Cause not known."},
-		{[]suite.Cause{{Subject: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Baseline: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Metrics: latency, Cause: "another"}}, "≠ bridge, rate: cause not known.", "Cause not known."},
-		{[]suite.Cause{{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: rate, Cause: "it copies less."}, {Subject: "bridge/rr", Metrics: latency, Cause: "one more hop"}}, "≠ bridge, rate: it copies less.", "Cause: one more hop."},
+		{nil, "> vxlan, rate; ≠ bridge, rate: cause not known.", "Cause not known."},
+		{[]suite.Cause{{Subject: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Baseline: "vxlan/stream", Cause: "another"}, {Subject: "bridge/stream", Metrics: latency, Cause: "another"}}, "> vxlan, rate: another.\n≠ bridge, rate: cause not known.", "Cause not known."},
+		{[]suite.Cause{{Subject: "bridge/stream", Baseline: "raw/stream", Metrics: rate, Cause: "it copies less."}, {Subject: "bridge/rr", Metrics: latency, Cause: "one more hop"}}, "> vxlan, rate: cause not known.\n≠ bridge, rate: it copies less.", "Cause: one more hop."},
 	} {
 		r := build(c.causes...)
 		if got := strings.Join(published.Causes(&r.Tables[0]), "\n"); got != c.cell {

@@ -342,7 +342,7 @@ var publishedKeys = mapping[publishedSpec]{
 
 var causeKeys = mapping[causeSpec]{
 	what: "a cause",
-	doc:  "Why measured figures differ from a document: shown where a published figure has the verdict \"differs\", or a hypothesis is refuted.",
+	doc:  "Why measured figures differ from a document: shown where the verdict on a published figure deviates from the document, or a hypothesis is refuted.",
 	fields: []field[causeSpec]{
 		bind("subjects", oneOrMore[string](ref), func(c *causeSpec) *at[[]at[string]] { return &c.subjects }, "Scenarios whose figures differ: ids or groups; one or a list.").also("subject").must(),
 		bind("baseline", ref, func(c *causeSpec) *at[string] { return &c.baseline }, "The baseline of the ratios: an id if the subjects are ids, else a group. Default: every baseline, and values without one."),

@@ -64,7 +64,7 @@ type PublishedCell struct {
 	MeasuredRatio  *quantity.Interval `json:"measured_ratio,omitempty"` // paired within blocks
 	Agreement      Agreement          `json:"agreement,omitempty"`      // "" unless both ratios exist
 	Why            string             `json:"why,omitempty"`            // reason for Agreement, or why there is none
-	// Cause is the suite's cause of a difference; "" unless Agreement is Disagrees, and if
+	// Cause is the suite's cause of a difference; "" unless Agreement deviates, and if
 	// the suite knows none.
 	Cause string `json:"cause,omitempty"`
 	// Doubt explains why a published change contradicts the document's own figures.
@@ -77,15 +77,24 @@ type Agreement string
 const (
 	SameMagnitude  Agreement = "same direction and magnitude"
 	OtherMagnitude Agreement = "same direction, other magnitude"
+	SmallerChange  Agreement = "same direction, less than half of the change"
+	LargerChange   Agreement = "same direction, more than twice the change"
 	Disagrees      Agreement = "differs"
-	Unsettled      Agreement = "undecided" // the interval is too wide to tell
+	Excluded       Agreement = "published value excluded" // the interval does not contain it
+	Unsettled      Agreement = "undecided"                // the interval contains it, and is too wide
 	TooFewToTell   Agreement = "too few trials"
 )
 
 // Agreements lists all agreements, in the order of reports.
-var Agreements = []Agreement{SameMagnitude, OtherMagnitude, Disagrees, Unsettled, TooFewToTell}
+var Agreements = []Agreement{SameMagnitude, OtherMagnitude, SmallerChange, LargerChange, Disagrees, Excluded, Unsettled, TooFewToTell}
 
 // Sign returns a one-character symbol of the agreement, for narrow tables.
 func (a Agreement) Sign() string {
-	return map[Agreement]string{SameMagnitude: "=", OtherMagnitude: "±", Disagrees: "≠", Unsettled: "?", TooFewToTell: "…"}[a]
+	return map[Agreement]string{SameMagnitude: "=", OtherMagnitude: "±", SmallerChange: "<", LargerChange: ">", Disagrees: "≠", Excluded: "∉", Unsettled: "?", TooFewToTell: "…"}[a]
+}
+
+// Deviates reports whether the measured ratio is decidedly not the published one, so that
+// readers need a cause.
+func (a Agreement) Deviates() bool {
+	return slices.Contains([]Agreement{OtherMagnitude, SmallerChange, LargerChange, Disagrees, Excluded}, a)
 }

@@ -120,7 +120,7 @@ func judge(b *verdicts.Judge, c *model.PublishedCell) {
 	if c.MeasuredRatio == nil {
 		return
 	}
-	if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement == model.Disagrees {
+	if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement.Deviates() {
 		c.Cause = b.Plan.CauseOf(c.Scenario, c.Against, c.Metric)
 	}
 }
