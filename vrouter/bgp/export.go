@@ -8,7 +8,7 @@ import (
 )
 
 // Export returns the paths that a node announces in the networks that have export targets: the addresses
-// of its ports, and the prefixes of the routes through these ports. In networks that bridge, it also
+// of its ports, or their floating addresses, and the prefixes of the routes through these ports. In networks that bridge, it also
 // announces MAC addresses (EVPN type 2), and that it receives broadcast (type 3). ports are the node's
 // ports that forward packets. The node must have BGP, and the state must have its defaults.
 func Export(n model.Node, networks []model.Network, ports []model.Port, routes []model.Route) (paths []Path) {
@@ -52,7 +52,7 @@ func (x *exporter) network(n model.Network, ports []model.Port, routes []model.R
 		names[p.Name] = true
 		for _, a := range p.IPs {
 			if n.Routes() {
-				x.prefix(n, netip.PrefixFrom(a, a.BitLen()))
+				x.prefix(n, netip.PrefixFrom(p.Outside(a), a.BitLen()))
 			}
 		}
 		if n.Bridges() {

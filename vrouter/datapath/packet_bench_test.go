@@ -23,8 +23,8 @@ func TestTheVerifierHasLittleToWalk(t *testing.T) {
 	d := shared(t)
 	programs, err := d.Programs()
 	must.Succeed(t, err)
-	// The global functions for services and NAT have about 20,000 of these in from_workload, and 14,000 in fabric_tc.
-	most := map[string]uint32{"from_workload": 75_000, "fabric_tc": 48_500, "fabric_xdp": 3_000, "fabric_out": 1_000, "looped": 4_000}
+	// The global functions for services and NAT have about 20,000 of these in from_workload, and 16,000 in fabric_tc.
+	most := map[string]uint32{"from_workload": 77_500, "fabric_tc": 51_500, "fabric_xdp": 3_000, "fabric_out": 1_000, "looped": 4_000}
 	for _, p := range programs {
 		t.Logf("%s: %d instructions, the verifier walked %d, %d bytes as machine code", p.Name, p.Instructions, p.VerifiedInstructions, p.JITedBytes)
 		if p.VerifiedInstructions == 0 || p.VerifiedInstructions > most[p.Name] {

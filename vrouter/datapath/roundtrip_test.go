@@ -162,7 +162,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 	must.Succeed(t, err)
 	text = append(text, headers...)
 	for name, want := range map[string]int{
-		"NH_F_MULTICAST": layout.NexthopMulticast, "NH_F_DF": layout.NexthopDF, "NH_F_PEER": layout.NexthopPeer, "NH_F_CHECKSUM": layout.NexthopChecksum, "NH_F_CUT": layout.NexthopCut, "NH_F_SERVICES": layout.NexthopServices, "VIF_F_SERVICES": layout.VifServices, "SERVICE_F_DROP": layout.ServiceDrop, "ROUTE_F_MAC": layout.RouteMAC,
+		"NH_F_MULTICAST": layout.NexthopMulticast, "NH_F_DF": layout.NexthopDF, "NH_F_PEER": layout.NexthopPeer, "NH_F_CHECKSUM": layout.NexthopChecksum, "NH_F_CUT": layout.NexthopCut, "NH_F_SERVICES": layout.NexthopServices, "VIF_F_SERVICES": layout.VifServices, "SERVICE_F_DROP": layout.ServiceDrop, "ROUTE_F_MAC": layout.RouteMAC, "ROUTE_F_FLOATING": layout.RouteFloating, "VIF_F_FLOATING": layout.VifFloating,
 		"VIF_F_L2": layout.VifL2, "VIF_F_L3": layout.VifL3, "VIF_F_POLICY": layout.VifPolicy, "VIF_F_OPEN": layout.VifOpen, "VIF_F_AGENT": layout.VifAgent, "VIF_F_NETKIT": layout.VifNetkit, "VIF_F_NODE": layout.VifNode, "SET_F_STRICT": layout.SettingsStrict, "SET_F_MPLS_UDP": layout.SettingsMPLSUDP, "SET_F_MPLS_GRE": layout.SettingsMPLSGRE,
 		"RULE_F_EGRESS": layout.RuleEgress, "RULE_F_ALLOW": layout.RuleAllow, "RULE_F_LOG": layout.RuleLog, "RULE_F_ALWAYS": layout.RuleAlways,
 		"FLOW_TCP_SYN": tcpSYN, "FLOW_TCP_ESTABLISHED": tcpEstablished, "FLOW_TCP_FIN_OUT": tcpFINOut,

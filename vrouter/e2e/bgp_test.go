@@ -153,6 +153,56 @@ func TestFRRIsAnEVPNGateway(t *testing.T) {
 	largest(t, w, tap, 4)
 }
 
+// FRR learns the floating address of a workload as a host route. A host behind FRR reaches the workload by this
+// address, and knows the workload by it. The address of a workload without a floating address stays. FRR forgets the
+// address when the port is deleted.
+func TestFRRReachesAFloatingAddress(t *testing.T) {
+	t.Parallel()
+	needs(t, "ip", "iptables", "ip6tables")
+	b := bgpBed(t, 2, 1)
+	b.configureBGP(model.VXLAN)
+	f, lan, _ := evpnRouter(t, b.nodes[1])
+	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	b.up()
+	f.start()
+	a := b.nodes[0]
+	a.run("network", "nat", "red", "--pool", "192.0.2.8/29", "--pool", "2001:db8:77::8/125")
+	w, floating := &workload{bed: b, ns: b.namespace("w")}, addresses("192.0.2.14", "2001:db8:77::e")
+	w.port = one[api.Port](a, "port", "add", "--name", "w", "--network", "red", "--netns", b.name+"-w", "--floating", floating[0].String(), "--floating", floating[1].String()).Port
+	routes := []string{"[5]:[0]:[32]:[192.0.2.14]", "[5]:[0]:[128]:[2001:db8:77::e]"}
+	f.shows("bgpd", "show bgp l2vpn evpn", append(routes, "[5]:[0]:[32]:[10.1.0.10]")...)
+	a.uses("10.9.0.0/24", "fd00:9::/64")
+	known, err := f.vtysh("bgpd", "show bgp l2vpn evpn")
+	b.must(err)
+	if inside := w.ip(4).String(); strings.Contains(known, "["+inside+"]") {
+		t.Errorf("FRR knows the address %s of the workload in the subnet:\n%s", inside, known)
+	}
+	reaches(t, w, lan, 4)
+	reaches(t, w, lan, 6)
+	of := func(word string, all []netip.Addr) func(bool) string {
+		return func(v6 bool) string { return word + " " + all[map[bool]int{false: 0, true: 1}[v6]].String() }
+	}
+	replies(t, w.ns, "floating", w.port.IPs...)
+	replies(t, lan.ns, "lan", lan.port.IPs...)
+	expectReplies(t, lan.ns, floating, of("floating", lan.port.IPs))
+	expectReplies(t, w.ns, lan.port.IPs, of("lan", floating))
+	expectReplies(t, x.ns, lan.port.IPs, of("lan", x.port.IPs))
+	for _, version := range []int{4, 6} {
+		checkTransfer(w, lan, version, bulk/4)
+	}
+	largest(t, w, lan, 4)
+	a.run("port", "delete", "w")
+	soon(t, 30*time.Second, "FRR has no route to the floating address", func() error {
+		known, err := f.vtysh("bgpd", "show bgp l2vpn evpn")
+		for _, r := range routes {
+			if err == nil && strings.Contains(known, r) {
+				err = fmt.Errorf("FRR has the route %s:\n%s", r, known)
+			}
+		}
+		return err
+	})
+}
+
 // largest checks that a packet with the size of the workload's MTU arrives without fragmentation.
 func largest(t *testing.T, from, to *workload, version int) {
 	t.Helper()

@@ -109,7 +109,7 @@ func (c *compiler) externalHere() (routes []ExternalRoute) {
 		if n == nil {
 			continue
 		}
-		for _, a := range p.IPs {
+		for _, a := range p.Addresses() {
 			if _, is := hosts[hostKey(n.ID, a)]; is {
 				hosts[hostKey(n.ID, a)] = p.Name
 			}
@@ -168,6 +168,10 @@ func (c *compiler) externalTunnel(e Endpoint, needs payloads) {
 	}
 	f := formats{encap: e.Encapsulation, frames: e.Encapsulation, foreign: true, remote: c.remoteAt(e.Address)}
 	t := c.tunnel(name, f, pairs, router, needs)
+	if n, has := c.t.Nexthops[t.ip]; has {
+		n.NAT = true
+		c.t.Nexthops[t.ip] = n
+	}
 	c.external.tunnels[e] = t
 	c.externalRemote(e.Address, t, e.Encapsulation)
 }

@@ -73,7 +73,7 @@ func TestExternalRoutesLeadToTheirRouters(t *testing.T) {
 		t.Errorf("the warnings are %q, want none", warnings)
 	}
 	r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}]
-	if n := tables.Nexthops[r.Nexthop]; n.Type != Tunnel || n.Encapsulation != model.VXLAN || n.DMAC != one.RouterMAC || n.Paths[0].Destination != one.Address || r.Label != 5001 {
+	if n := tables.Nexthops[r.Nexthop]; n.Type != Tunnel || !n.NAT || n.Encapsulation != model.VXLAN || n.DMAC != one.RouterMAC || n.Paths[0].Destination != one.Address || r.Label != 5001 {
 		t.Errorf("the route to 10.9.0.0/16 is %+v with nexthop %+v, want a VXLAN tunnel to %s with VNI 5001", r, n, one.Address)
 	}
 	r = tables.Routes[RouteKey{1, netip.MustParsePrefix("10.10.0.0/16")}]

@@ -74,7 +74,7 @@ type Nexthop struct {
 	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
 	Port          uint16              // Tunnel over UDP
 	Cut           bool                // Tunnel over UDP and IPv6: to a gateway, which may refuse packets without a checksum; the kernel cuts superpackets
-	NAT           bool                // Encap: packets leave the network by the node, from an address of the pool
+	NAT           bool                // Encap: packets leave the network by the node, from an address of the pool. Tunnel: to a router that knows workloads by their floating addresses
 	Fallback      uint32              // Tunnel with Translated or Direct: nexthop for packets that cannot be translated or restored; 0: none
 	Paths         []Path              // Tunnel, 1 … 4, all of one family
 	Multicast     bool                // Composite: replicate

@@ -74,6 +74,7 @@ func (c *compiler) nat(n *network, host uint32) uint32 {
 		nat.Address6 = layout.AddressOf(a)
 	}
 	c.t.NATs[out.Vif] = nat
+	id := c.nexthop("outside "+n.Name, out)
 	for i := range c.state.Ports {
 		p := &c.state.Ports[i]
 		if p.Network != n.Name || p == n.host || c.encaps[p.Name] == 0 {
@@ -83,7 +84,9 @@ func (c *compiler) nat(n *network, host uint32) uint32 {
 			inside, outside := layout.AddressOf(p.Inside(a)), layout.AddressOf(a)
 			c.t.Floatings[layout.FloatingKey{Vif: out.Vif, Address: inside}] = layout.Floating{Other: outside}
 			c.t.Floatings[layout.FloatingKey{Vif: out.Vif, Address: outside}] = layout.Floating{Other: inside}
+			c.t.Floatings[layout.FloatingKey{Vif: c.t.Nexthops[c.encaps[p.Name]].Vif, Address: inside}] = layout.Floating{Other: outside}
+			c.addRoute(n, netip.PrefixFrom(a, a.BitLen()), layout.Route{Nexthop: id, Flags: layout.RouteFloating})
 		}
 	}
-	return c.nexthop("outside "+n.Name, out)
+	return id
 }

@@ -3,6 +3,7 @@ package fib
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	"windtunnel/vrouter/layout"
@@ -196,7 +197,21 @@ func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
 	}
 	floating := layout.AddressOf(addrs("203.0.113.9")[0])
 	inside := tables.Floatings[layout.FloatingKey{Vif: out.Vif, Address: floating}].Other
-	if back := tables.Floatings[layout.FloatingKey{Vif: out.Vif, Address: inside}].Other; len(tables.Floatings) != 2 || back != floating {
-		t.Errorf("floating addresses %+v, want only the one of the port on this node, in both directions", tables.Floatings)
+	_, port := tables.named("port " + s.Ports[slices.IndexFunc(s.Ports, func(p model.Port) bool { return p.Node == "a" })].Name)
+	vif := tables.Vifs[port.Oif]
+	for _, v := range []uint32{out.Vif, vif.ID} {
+		if back := tables.Floatings[layout.FloatingKey{Vif: v, Address: inside}].Other; len(tables.Floatings) != 3 || back != floating {
+			t.Errorf("floating addresses %+v, want only the one of the port on this node, in both directions, and for its vif", tables.Floatings)
+		}
+	}
+	if vif.Flags&layout.VifFloating == 0 {
+		t.Errorf("the vif of the workload with a floating address has the flags %x", vif.Flags)
+	}
+	route := layout.Route{Nexthop: outside, Flags: layout.RouteFloating}
+	if got := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("203.0.113.9/32")}]; got != route {
+		t.Errorf("the route to the floating address is %+v, want %+v", got, route)
+	}
+	if got, has := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("203.0.113.10/32")}]; has {
+		t.Errorf("the route %+v leads to a floating address of another node", got)
 	}
 }

@@ -35,6 +35,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 		ID: id, VRF: n.ID, Nexthop: nexthop, Egress: uint64(p.Bandwidth.Egress) / 8, MTU: n.mtu, MAC: p.MAC, RouterMAC: model.RouterMAC,
 		Flags: forwards(n) | layout.If[uint16](p.Router, layout.VifRouter) | layout.If[uint16](fact.Netkit, layout.VifNetkit) | layout.If[uint16](p == n.host, layout.VifNode) |
 			layout.If[uint16](c.facts.Services && n.NodeAccess && p != n.host || p == n.host && len(n.NATPool) > 0, layout.VifServices) |
+			layout.If[uint16](n.host != nil && p != n.host && len(p.Floating) > 0, layout.VifFloating) |
 			layout.If[uint16](n.HasServer() && !p.Attach.Host, layout.VifAgent),
 	}
 	if err := v.SetSources(sources(p, n)); err != nil {

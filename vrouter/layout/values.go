@@ -28,7 +28,8 @@ const (
 	NexthopCut       = 1 << 6
 	NexthopNAT       = 1 << 7
 
-	RouteMAC = 1 << 0
+	RouteMAC      = 1 << 0
+	RouteFloating = 1 << 1
 
 	VifL2       = 1 << 0
 	VifL3       = 1 << 1
@@ -39,6 +40,7 @@ const (
 	VifNode     = 1 << 6
 	VifServices = 1 << 7
 	VifOpen     = 1 << 8
+	VifFloating = 1 << 9
 
 	ServiceDrop = 1 << 0
 

@@ -44,6 +44,17 @@ func (p *Port) Inside(floating netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
+// Outside returns the address by which hosts outside the network know the workload with the address inside: the floating
+// address that corresponds to it, or else inside itself.
+func (p *Port) Outside(inside netip.Addr) netip.Addr {
+	for _, f := range p.Floating {
+		if !p.Attach.Host && p.Inside(f) == inside {
+			return f
+		}
+	}
+	return inside
+}
+
 // Floating is an address of a pool that is in use. Routers outside the network must route it to the node.
 type Floating struct {
 	Address netip.Addr `json:"address"`

@@ -119,6 +119,13 @@ static __always_inline int arrive_routed(struct __sk_buff *skb, struct arrival *
 	if (!r)
 		return -DROP_NO_ROUTE;
 	id = r->nexthop;
+	if (r->flags & ROUTE_F_FLOATING) {
+		int verdict = from_router(skb, id, &e.to);
+
+		if (verdict < 0)
+			return verdict;
+		id = verdict;
+	}
 	nh = nexthop_of(id);
 	if (nh && nh->type == NH_COMPOSITE) {
 		id = local_member(skb, id, nh->members);

@@ -54,7 +54,7 @@ SPARSE_MAP(backends, BPF_MAP_TYPE_HASH, struct backend_key, struct backend, 1310
 MAP(service_ranges, BPF_MAP_TYPE_ARRAY, __u32 /* 0: IPv4, 1: IPv6 */, struct service_range, 2);
 MAP(affinities, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity, 8192);
 SPARSE_MAP(nats, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct nat, 4096);
-SPARSE_MAP(floatings, BPF_MAP_TYPE_HASH, struct floating_key, struct floating, 8704);
+SPARSE_MAP(floatings, BPF_MAP_TYPE_HASH, struct floating_key, struct floating, 26112);
 /* Each vif has separate entries, so fragments of other vifs cannot replace them. */
 MAP(fragments, BPF_MAP_TYPE_ARRAY, __u32 /* vif id * 2 + direction */, struct fragment_heads, 2 * 4353);
 

@@ -6,10 +6,13 @@
  * outside. So the workload's address is that of the backend, and the address in the pool is that of the service
  * (serving.h).
  *
- * A floating address replaces the address of one workload in both directions, and needs no flow.
+ * A floating address replaces the address of one workload in both directions, and needs no flow. Routers outside the
+ * fleet, to which BGP announces floating addresses, exchange these packets by tunnels (to_router(), from_router()).
  */
 #pragma once
 
+#include "nexthop.h"
+#include "route.h"
 #include "serving.h"
 
 #define PORT_TRIES 64
@@ -172,6 +175,17 @@ static __noinline int leave_anew(struct __sk_buff *skb, const struct nat *n, str
 	return !err ? GO_ON : err == -EEXIST ? -DROP_NAT_PORTS : refused(err);
 }
 
+/* Gives the packet in the_serving(), which a workload sends to a router outside the fleet, the workload's floating address
+ * as its source, if it has one. Returns 0 or a negative drop reason. */
+static __always_inline int to_router(struct __sk_buff *skb, struct serving *s)
+{
+	struct flow *f;
+
+	find_transport_header(&s->p);
+	f = floating_flow(skb, s, 1, 0);
+	return f && rewrite(skb, f, s->p.at, s->p.key.protocol) ? -DROP_MALFORMED : 0;
+}
+
 /* Gives the packet in the_serving(), which leaves the network, an address of the pool as its source. Returns 0 or a
  * negative drop reason. Global function. */
 __noinline int to_outside(struct __sk_buff *skb)
@@ -186,8 +200,8 @@ __noinline int to_outside(struct __sk_buff *skb)
 		return 0;
 	k = &s->p.key;
 	n = nat_of(k->vif);
-	if (!n)
-		return 0;
+	if (!n) /* not the vif that connects the node, but that of the workload */
+		return to_router(skb, s);
 	f = is_translated_protocol(&s->p) ? bpf_map_lookup_elem(&flows, k) : 0;
 	if (f && f->translation == FROM_BACKEND && !is_forgotten(f, k->protocol, bpf_ktime_get_coarse_ns()) && has_pair(s, f)) {
 		other = bpf_map_lookup_elem(&flows, &s->other);
@@ -251,4 +265,23 @@ __noinline int from_outside(struct __sk_buff *skb, const struct vif *v, struct a
 	trace6(TRACE_NAT, v->vrf, &f->other, bpf_ntohs(f->other_port), 0, 1);
 	*to = f->other;
 	return rewrite(skb, f, s->p.at, s->p.key.protocol) ? -DROP_MALFORMED : GO_ON;
+}
+
+/* Translates a packet of a tunnel to the floating address *to. id: the nexthop out of the network. Returns the nexthop
+ * of the workload, or a negative drop reason. Global function. */
+__noinline int from_router(struct __sk_buff *skb, __u32 id, struct address *to)
+{
+	struct nexthop *nh = nexthop_of(id);
+	__u32 ifindex = nh ? nh->oif : 0;
+	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
+	struct route *r;
+	int verdict;
+
+	if (!v || !to)
+		return -DROP_VIF_GONE;
+	verdict = from_outside(skb, v, to);
+	if (verdict != GO_ON)
+		return verdict;
+	r = route_to(v->vrf, to, is_mapped(to) ? FAMILY_IPV4 : FAMILY_IPV6);
+	return r ? r->nexthop : -DROP_NO_ROUTE;
 }

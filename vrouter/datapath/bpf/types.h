@@ -61,7 +61,8 @@ enum locators {
 #define NH_F_SERVICES (1 << 4)  /* encap: the vif has VIF_F_SERVICES */
 #define NH_F_CHECKSUM (1 << 5)  /* tunnel: packets need an outer UDP checksum */
 #define NH_F_CUT (1 << 6)       /* tunnel: the kernel must cut superpackets on this node */
-#define NH_F_NAT (1 << 7)       /* encap, with NH_F_SERVICES: packets leave the network by the node, from an address of a pool (nat.h) */
+#define NH_F_NAT (1 << 7)       /* encap, with NH_F_SERVICES: packets leave the network by the node, from an address of a pool (nat.h);
+				 * tunnel: to a router outside the fleet, which knows workloads by their floating addresses */
 
 /* One way through the underlay to a tunnel's end. */
 struct path {
@@ -107,6 +108,7 @@ struct member {
 
 /* route.flags */
 #define ROUTE_F_MAC (1 << 0) /* mac is valid: ARP and ND are answered with it */
+#define ROUTE_F_FLOATING (1 << 1) /* to the floating address of a workload on this node; nexthop: the way out of the network */
 
 struct host4_key {
 	__u32 vrf;
@@ -177,6 +179,7 @@ struct source6 {
 #define VIF_F_NODE (1 << 6)      /* connects the node, which forwards packets of its workloads and from outside */
 #define VIF_F_SERVICES (1 << 7)  /* its workload reaches services (service.h) */
 #define VIF_F_OPEN (1 << 8)      /* with VIF_F_POLICY: its flows are counted, and all packets pass */
+#define VIF_F_FLOATING (1 << 9)  /* its workload has a floating address (nat.h) */
 
 struct vif {
 	__u32 id;        /* small and dense: index of vif_stats */
@@ -369,7 +372,7 @@ struct nat {
 
 /* Key of floatings: the address of a workload, or its floating address. */
 struct floating_key {
-	__u32 vif; /* id of the vif that connects the node */
+	__u32 vif; /* id of the vif that connects the node; with the address of a workload also the workload's vif */
 	struct address address;
 };
 

@@ -105,7 +105,7 @@ static __always_inline int read4(struct __sk_buff *skb, const struct vif *v, str
 	    (bpf_ntohs(ip->tot_len) > skb->len - ETH_HLEN && !skb->gso_size) ||
 	    (bpf_ntohs(ip->tot_len) < header && !skb->gso_size))
 		return -DROP_MALFORMED;
-	if (!may_send4(v, ip->saddr))
+	if (!may_send4(v, ip->saddr) && skb->mark != CUT_MARK) /* to_router() has replaced the source of a superpacket */
 		return -DROP_SPOOFED_IP;
 	f->family = FAMILY_IPV4;
 	f->in.is_ip = 1;
@@ -205,7 +205,7 @@ static __always_inline int read6(struct __sk_buff *skb, const struct vif *v, str
 	if (ip->hop_limit == ND_HOPS && is_extension(ip->nexthdr) && hides_nd(ip, end))
 		return -DROP_LINK_LOCAL;
 	if (!is_link_local6(&ip->saddr) && !is_unspecified6(&ip->saddr))
-		return may_send6(v, &ip->saddr) ? GO_ON : -DROP_SPOOFED_IP;
+		return may_send6(v, &ip->saddr) || skb->mark == CUT_MARK ? GO_ON : -DROP_SPOOFED_IP;
 	return may_use_link_source(skb, v) ? GO_ON : -DROP_LINK_LOCAL;
 }
 
@@ -308,6 +308,11 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	if (nh->encap == ENCAP_DIRECT) {
 		verdict = send_direct(skb, nh, LABEL_MAC, label, nh->paths > 1 ? hash_of(skb, f) : 0);
 		return forwarded(verdict, v->vrf, ENCAP_DIRECT, 0, packets, bytes);
+	}
+	if (v->flags & VIF_F_FLOATING && nh->flags & NH_F_NAT) {
+		verdict = from_service_slowly(skb, v->id, NH_F_NAT);
+		if (verdict < 0)
+			return verdict;
 	}
 	if (nh->encap == ENCAP_VXLAN) {
 		f->in.ethernet = 1;
