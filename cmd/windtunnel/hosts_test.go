@@ -140,6 +140,7 @@ func TestCtrlCEndsARunBetweenHostsAndRestoresTheirDevices(t *testing.T) {
 }
 
 func TestAKilledRunBetweenHostsIsResumed(t *testing.T) {
+	must.Long(t)
 	f := newFleet(t, "dedicated: true")
 	before := f.features()
 	cmd := f.untilTrials(2, "run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any", "--testbed", f.file)
@@ -169,6 +170,7 @@ func (f *fleet) hostService(i int) int {
 
 // The services of the hosts are killed with the run, so nothing returns the devices.
 func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
+	must.Long(t)
 	f := newFleet(t, "dedicated: true")
 	before := f.features()
 	f.writeSuite("none.yaml", strings.Replace(slowSuite, "offload: tcp", "offload: none", 1))
@@ -194,6 +196,7 @@ func TestLabCleanReturnsTheDevicesOfHostsWhoseServiceWasKilled(t *testing.T) {
 // The published experiment runs unchanged between hosts, with its own systems. The variable
 // WINDTUNNEL_PUBLISHED can have other flags, such as "--trials 6", which takes half an hour.
 func TestThePublishedExperimentRunsBetweenHosts(t *testing.T) {
+	must.Long(t)
 	vrouter, err := testprogram.Build(programs, "vrouter")
 	must.Succeed(t, err)
 	f := newFleet(t, "dedicated: true", "SetEnv PATH="+filepath.Dir(vrouter)+":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")

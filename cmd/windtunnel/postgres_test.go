@@ -20,6 +20,7 @@ import (
 // A run into the store of a server is killed, resumed, and sees the server restart. The
 // password of --db is neither in the process list nor in anything that the run writes.
 func TestARunIntoTheStoreOfAServerIsKilledAndResumed(t *testing.T) {
+	must.Long(t)
 	h := newHome(t)
 	server := postgrestest.Shared(t)
 	const password = "hidden-word"

@@ -32,6 +32,7 @@ func (f *fleet) hostLines() []string {
 }
 
 func TestARunConnectsToTheHostsOfItsTestbedOnly(t *testing.T) {
+	must.Long(t)
 	f := newFleet(t, "dedicated: false")
 	f.writeHosts(append(f.hostLines(), "\n"+absentHost)...)
 	if out, err := f.run("run", "slow.yaml", "--dry-run", "--testbed", f.file); err != nil || strings.Contains(out, "skipped") {
@@ -43,6 +44,7 @@ func TestARunConnectsToTheHostsOfItsTestbedOnly(t *testing.T) {
 }
 
 func TestAResumedRunContinuesOnItsHosts(t *testing.T) {
+	must.Long(t)
 	f := newFleet(t, "dedicated: false")
 	f.interrupt(f.untilTrials(1, "run", "slow.yaml", "--trials", "3", "--gates", "warn", "--testbed", f.file))
 	lines := f.hostLines()
@@ -70,6 +72,7 @@ func TestAResumedRunContinuesOnItsHosts(t *testing.T) {
 }
 
 func TestAResumedMatrixContinuesWithoutALostHost(t *testing.T) {
+	must.Long(t)
 	f := newFleetOf(t, []string{"a", "b", "c"}, "dedicated: false")
 	f.interrupt(f.untilTrials(1, "matrix", "slow.yaml", "--trials", "2", "--gates", "warn", "--testbed", f.file))
 	lines := f.hostLines()

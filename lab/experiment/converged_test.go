@@ -109,6 +109,7 @@ func TestTheHostsVNICSharesTheSwitchWithAContainer(t *testing.T) {
 }
 
 func TestTheHostsVNICSharesTheSwitchWithAVM(t *testing.T) {
+	must.Long(t)
 	sharesSwitch(t, runVMs(t, vmScenario(t, "bridge", func(sc *suite.Scenario) {
 		sc.Pairs, sc.Endpoint.HostVNIC = 2, true
 		// An emulated CPU reaches half of it on a busy machine too, which starts the host's
@@ -164,6 +165,7 @@ func TestAnEndpointsSettingsAreMadeAndStandInTheRecord(t *testing.T) {
 // vrouter's XDP program is on the first NIC alone; what arrives on another is
 // for its tc program.
 func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
+	must.Long(t)
 	for _, name := range []string{"vxlan", "vrouter-mpls-udp", "vrouter-mpls-gre", "vrouter-vxlan"} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := program.Beside("vrouter"); err != nil && name != "vxlan" {

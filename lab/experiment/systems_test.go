@@ -52,6 +52,7 @@ func outsideClusters() []system.System {
 // is measured with every hop counting, leaves its nodes like nodes that never
 // had a system, and is gone without trace.
 func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
+	must.Long(t)
 	var never []map[string]string
 	for _, sys := range outsideClusters() {
 		t.Run(sys.Name(), func(t *testing.T) {
@@ -201,6 +202,7 @@ func nodeNetwork(t *testing.T, n testbed.Node) map[string]string {
 // Agents that are killed leave their system's programs, files and devices
 // behind; cleaning finds all of it.
 func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
+	must.Long(t)
 	for _, sys := range outsideClusters() {
 		t.Run(sys.Name(), func(t *testing.T) {
 			ctx := context.Background()

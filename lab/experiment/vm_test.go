@@ -98,6 +98,7 @@ func kvmWorks(t *testing.T) bool {
 }
 
 func TestAVMThatCannotBootIsAFailureWithWhatItsConsoleShowed(t *testing.T) {
+	must.Long(t)
 	n := &notebook{}
 	e := lab(t, n, vmScenario(t, "bridge", func(sc *suite.Scenario) { sc.Endpoint.Memory = 80 << 20 }))
 	must.Succeed(t, e.Run(t.Context()))
@@ -109,6 +110,7 @@ func TestAVMThatCannotBootIsAFailureWithWhatItsConsoleShowed(t *testing.T) {
 }
 
 func TestVMsTalkOverVRouterByIPv6(t *testing.T) {
+	must.Long(t)
 	if _, err := program.Beside("vrouter"); err != nil {
 		t.Skip(err)
 	}
@@ -117,6 +119,7 @@ func TestVMsTalkOverVRouterByIPv6(t *testing.T) {
 }
 
 func TestColocatedVMsWithTwoCPUsSpreadReceiveWorkAndCutStreamsThemselves(t *testing.T) {
+	must.Long(t)
 	s := runVMs(t, vmScenario(t, "vxlan", func(sc *suite.Scenario) {
 		sc.Placement, sc.Fabric.Kind = suite.Colocated, suite.Veth
 		sc.Endpoint.CPUs, sc.Endpoint.Spread, sc.Endpoint.NoSegmentation = 2, true, true
@@ -146,6 +149,7 @@ func TestColocatedVMsWithTwoCPUsSpreadReceiveWorkAndCutStreamsThemselves(t *test
 }
 
 func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
+	must.Long(t)
 	n := &notebook{}
 	e := lab(t, n, vmScenario(t, "bridge", nil))
 	began := time.Now()
@@ -178,6 +182,7 @@ func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
 }
 
 func TestAnInterruptWhileVMsBootLeavesNothing(t *testing.T) {
+	must.Long(t)
 	n := &notebook{}
 	e := lab(t, n, vmScenario(t, "bridge", nil))
 	why := errors.New("interrupted")

@@ -201,6 +201,7 @@ func TestWorkloadsReachServices(t *testing.T) {
 
 // Policies see a backend in place of the service, so a trace judges the packet with the backend.
 func TestATraceToAServiceIsJudgedWithTheBackend(t *testing.T) {
+	must.Long(t)
 	b := newServedBed(t, model.VXLAN)
 	o := b.options["a"]
 	closed := fib.Grouping{Revision: 1, Groups: map[string]fib.Group{"a1": {Number: 5, Out: true}}}

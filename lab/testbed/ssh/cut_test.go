@@ -80,6 +80,7 @@ func TestAnInterruptEndsACopyToAHostThatIsCutOff(t *testing.T) {
 }
 
 func TestACopyToAHostThatIsCutOffEnds(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	s := newSite(t)
 	done := s.connectUntilCopying(context.Background())
@@ -115,6 +116,7 @@ func TestALoginEndsOnAHostThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestAnAgentIsNotStartedOnAHostThatIsCutOff(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for name, through := range map[string]bool{"directly": false, "through a jump host": true} {
 		t.Run(name, func(t *testing.T) {

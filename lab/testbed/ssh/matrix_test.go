@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/stats"
@@ -16,6 +17,7 @@ import (
 
 // Host c is slow in both directions, and host a sends slowly.
 func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
+	must.Long(t)
 	s := newSiteOf(t, []string{"a", "b", "c"})
 	s.Limit(s.spaces[2], "data", 440e6) // c sends
 	s.Limit(s.Switch, "c", 440e6)       // c receives
@@ -66,6 +68,7 @@ func TestAMatrixNamesTheSlowHostAndTheAsymmetricPair(t *testing.T) {
 // A host is the sender in one trial and the receiver in the next one. Its data device must
 // stay in one namespace all the time.
 func TestDedicatedHostsChangeTheirRoles(t *testing.T) {
+	must.Long(t)
 	s := newSiteOf(t, []string{"a", "b", "c"})
 	var before []string
 	for i := range s.spaces {
@@ -101,6 +104,7 @@ func TestDedicatedHostsChangeTheirRoles(t *testing.T) {
 }
 
 func TestTrialsOfDifferentHostsRunAtTheSameTime(t *testing.T) {
+	must.Long(t)
 	s := newSiteOf(t, []string{"a", "b", "c", "d"})
 	x := s.connect()
 	s.hold(x)

@@ -79,6 +79,7 @@ func TestOffloadsAreSetOnDedicatedDevicesAndRestored(t *testing.T) {
 
 // Without checksums, the kernel turns off the requested segmentation.
 func TestADeviceThatKeepsARequestedFeatureOffIsUsedAsItIs(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	s.Must(s.spaces[0].Offloads("data", map[string]bool{"tx-checksum-ip-generic": false}))
 	before, err := s.spaces[0].Features("data")
@@ -107,6 +108,7 @@ func TestADeviceThatKeepsARequestedFeatureOffIsUsedAsItIs(t *testing.T) {
 
 // A device that is not dedicated must not change. So the lab refuses other offloads.
 func TestOtherOffloadsAreRefusedOnDevicesThatAreNotDedicated(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	s.Must(s.spaces[1].Offloads("data", map[string]bool{"tx-tcp-segmentation": false}))
 	x := s.connect()

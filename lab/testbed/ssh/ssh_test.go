@@ -129,6 +129,7 @@ func (s *site) untouched(host int, before string) {
 }
 
 func TestAHostThatVanishesFailsItsTrialAndNotTheRun(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	x := s.connect()
 	s.hold(x)
@@ -152,6 +153,7 @@ func TestAHostThatVanishesFailsItsTrialAndNotTheRun(t *testing.T) {
 }
 
 func TestARunSurvivesWhenItsProgramsOnAHostAreKilled(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	before := s.dataDevice(1)
 	s.hosts.Dedicated = true

@@ -62,6 +62,7 @@ func TestRawNeedsNoRoot(t *testing.T) {
 }
 
 func TestAnEchoThatTheUserMayNotSendIsExplained(t *testing.T) {
+	must.Long(t)
 	s := newSiteOfUser(t)
 	x := s.connect()
 	s.hold(x)
@@ -147,6 +148,7 @@ func TestAnSSHAgentWithoutTheKeyIsNamed(t *testing.T) {
 }
 
 func TestTheProgramIsCopiedOnce(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	s.hosts.Hosts[1].Directory = s.Path("program-b")
 	var copies []os.FileInfo
@@ -173,6 +175,7 @@ func TestTheProgramIsCopiedOnce(t *testing.T) {
 }
 
 func TestADamagedProgramIsCopiedAgain(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	own, err := thisProgram()
 	s.Must(err)
@@ -192,6 +195,7 @@ func TestADamagedProgramIsCopiedAgain(t *testing.T) {
 }
 
 func TestAHostKeepsItsDescriptionWhenAReconnectionFails(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	m := s.connect().machines[1]
 	m.mu.Lock()
