@@ -27,6 +27,7 @@ func fine(t *testing.T, p *browsertest.Tab, what, ground string) {
 }
 
 func TestEveryPageInABrowser(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	writer, reader, running, _ := filled(t)
 	for n := range 9 {

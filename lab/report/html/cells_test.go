@@ -107,6 +107,7 @@ func TestCellsWithOneLabelAreToldApartByTheirIDs(t *testing.T) {
 }
 
 func TestCellsInABrowser(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	evil := attacks[0] + "/half"
 	cells := map[string][3]float64{evil: {1, 2, 3}}

@@ -97,6 +97,7 @@ func TestFlameGraphsThatAreTooLargeLoseTheirSmallestFrames(t *testing.T) {
 }
 
 func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
+	must.Long(t)
 	r := reporttest.Quick()
 	// Each stack is a little more than the least part of its side.
 	for i := range r.Scenarios[:8] {

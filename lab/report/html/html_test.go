@@ -319,6 +319,7 @@ func large(n, points int) *model.Report {
 }
 
 func TestPageOfALargeRunStaysSmallAndSaysWhatItLeavesOut(t *testing.T) {
+	must.Long(t)
 	const most = 6 << 20
 	for _, size := range []struct{ samples, points int }{{1_000, 30}, {1_000, 600}, {4_000, 150}} {
 		page := written(t, large(size.samples, size.points))

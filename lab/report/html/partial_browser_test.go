@@ -3,6 +3,7 @@ package html
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -11,6 +12,7 @@ import (
 // The report of a run in progress: most scenarios have no trial, and one has only failed
 // ones.
 func TestPageOfAPartialRunInABrowser(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for n := range 4 {
 		run, plan, samples := reporttest.Sample()

@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/sample"
@@ -35,6 +36,7 @@ func press(keys string) chromedp.Action[bool] {
 }
 
 func TestRigorousPageInABrowser(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	r := rigorous(t)
 	p := browse(t, r, 1280)

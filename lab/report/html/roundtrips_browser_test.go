@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/browsertest"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
@@ -14,6 +15,7 @@ import (
 // The chart of round trips shows the trial that the reader chose, and is empty for a
 // trial of a stream.
 func TestRoundTripsOverTimeInABrowser(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	r := reporttest.Quick()
 	row := scenario(r, "bridge/rr")

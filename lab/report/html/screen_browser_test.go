@@ -69,6 +69,7 @@ func compressed(t *testing.T, picture []byte) []byte {
 }
 
 func TestTheFirstScreen(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
 		for width, height := range map[int64]int64{1280: 800, 780: 1000, 400: 800} {

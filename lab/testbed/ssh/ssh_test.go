@@ -240,6 +240,7 @@ func engine(path string) error {
 }
 
 func TestErrorsOfHostsNameTheHostAndTheRemedy(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	s.WriteKey("other")
 	s.Write("empty", "")
