@@ -96,8 +96,14 @@ func (f *frr) vtysh(daemon string, commands ...string) (string, error) {
 // shows waits until the output of a daemon's command has all words.
 func (f *frr) shows(daemon, command string, words ...string) {
 	f.bed.t.Helper()
-	soon(f.bed.t, 60*time.Second, "FRR shows "+strings.Join(words, ", "), func() error {
-		out, err := f.vtysh(daemon, command)
+	hasAll(f.bed.t, command, words, func() (string, error) { return f.vtysh(daemon, command) })
+}
+
+// hasAll waits until the output of a router's command has all words.
+func hasAll(t testing.TB, command string, words []string, output func() (string, error)) {
+	t.Helper()
+	soon(t, 60*time.Second, "`"+command+"` shows "+strings.Join(words, ", "), func() error {
+		out, err := output()
 		for _, w := range words {
 			if err == nil && !strings.Contains(out, w) {
 				err = fmt.Errorf("the output of `%s` has no %q:\n%s", command, w, out)
