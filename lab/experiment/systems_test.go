@@ -42,6 +42,8 @@ var twoNodeHops = map[string]string{
 	// The rules of published ports send packets from the bridge to the fabric.
 	"docker-bridge": "endpoint vif bridge fabric port port fabric bridge vif endpoint",
 	"bridge-nat":    "endpoint vif bridge fabric port port fabric bridge vif endpoint",
+	"vrouter-nat":   "endpoint vif fabric port port fabric bridge vif endpoint",
+	"vrouter-evpn":  "endpoint vif fabric port port fabric tunnel bridge vif endpoint",
 }
 
 func outsideClusters() []system.System {

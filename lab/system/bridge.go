@@ -24,7 +24,7 @@ func (Bridge) About() About {
 func (Bridge) Needs() ([]string, []program.Program) { return []string{"veth", "bridge"}, nil }
 
 func (Bridge) Attach(n *Node) error {
-	if err := addBridge(n, n.MTU); err != nil {
+	if err := addBridge(n, bridgeDevice, n.MTU); err != nil {
 		return err
 	}
 	if err := n.Space.Enslave(n.Fabric[0], bridgeDevice); err != nil {
@@ -42,10 +42,10 @@ func (Bridge) Devices(n *Node) []Device {
 	return append(ds, fabricDevices(n)...)
 }
 
-// addBridge makes the node's bridge and sets it up.
-func addBridge(n *Node, mtu int) error {
+// addBridge makes a bridge on the node and sets it up.
+func addBridge(n *Node, name string, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = bridgeDevice, mtu
+	attrs.Name, attrs.MTU = name, mtu
 	if err := n.Space.Add(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 		return err
 	}
@@ -56,12 +56,12 @@ func addBridge(n *Node, mtu int) error {
 			return err
 		}
 	}
-	if err := n.Space.DeviceSysctl("ipv6", bridgeDevice, "disable_ipv6", "1"); err != nil {
+	if err := n.Space.DeviceSysctl("ipv6", name, "disable_ipv6", "1"); err != nil {
 		return err
 	}
 	// The bridge must not answer for the address of the node's virtual NIC.
-	if err := n.Space.DeviceSysctl("ipv4", bridgeDevice, "arp_ignore", "1"); err != nil {
+	if err := n.Space.DeviceSysctl("ipv4", name, "arp_ignore", "1"); err != nil {
 		return err
 	}
-	return n.Space.Up(bridgeDevice)
+	return n.Space.Up(name)
 }

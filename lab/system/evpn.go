@@ -49,32 +49,32 @@ func (e EVPN) Attach(n *Node) error {
 // bringUp makes the devices and starts the daemons.
 func (e EVPN) bringUp(n *Node) error {
 	mtu := MTU(e, n.MTU)
-	if err := addBridge(n, mtu); err != nil {
+	if err := addBridge(n, bridgeDevice, mtu); err != nil {
 		return err
 	}
-	if err := e.addTunnel(n, mtu); err != nil {
+	if err := addEVPNTunnel(n, bridgeDevice, vxlanVNI, mtu); err != nil {
 		return err
 	}
 	if err := connectContainers(n, mtu); err != nil {
 		return err
 	}
-	if err := startFRR(n); err != nil {
+	if err := startFRR(n, "", bgpConfig(n.Underlay[n.Index], others(n))); err != nil {
 		return err
 	}
 	return e.announce(n)
 }
 
-// addTunnel creates the VXLAN device as a port of the bridge. The device and the
+// addEVPNTunnel creates the VXLAN device as a port of a bridge. The device and the
 // port learn no addresses from frames: BGP provides the addresses behind the tunnel.
 // The bridge answers ARP requests for addresses that BGP announced.
-func (EVPN) addTunnel(n *Node, mtu int) error {
+func addEVPNTunnel(n *Node, bridge string, vni, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = vxlanDevice, mtu
-	dev := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: vxlanVNI, SrcAddr: net.IP(n.Underlay[n.Index].AsSlice()), Port: vxlanPort, Learning: false}
+	dev := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: vni, SrcAddr: net.IP(n.Underlay[n.Index].AsSlice()), Port: vxlanPort, Learning: false}
 	if err := n.Space.Add(dev); err != nil {
 		return fmt.Errorf("%w (needs CONFIG_VXLAN)", err)
 	}
-	if err := n.Space.Enslave(vxlanDevice, bridgeDevice); err != nil {
+	if err := n.Space.Enslave(vxlanDevice, bridge); err != nil {
 		return err
 	}
 	l, err := n.Space.Link(vxlanDevice)

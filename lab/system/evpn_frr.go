@@ -42,7 +42,7 @@ func frrDir(n *Node) string { return filepath.Join(space.Home(n.Name), "frr") }
 const frrSeen = "/var/tmp"
 
 // makeFRRDir makes the directory with the daemons' configuration.
-func makeFRRDir(n *Node) error {
+func makeFRRDir(n *Node, zebra, bgpd string) error {
 	if _, err := n.home(); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func makeFRRDir(n *Node) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory for FRR's files: %w", err)
 	}
-	for name, text := range map[string]string{"zebra.conf": "", "bgpd.conf": bgpConfig(n.Underlay[n.Index], others(n)), "vtysh.conf": ""} {
+	for name, text := range map[string]string{"zebra.conf": zebra, "bgpd.conf": bgpd, "vtysh.conf": ""} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, uid, -1)); err != nil {
 			return fmt.Errorf("write FRR's configuration: %w", err)
@@ -70,9 +70,9 @@ func makeFRRDir(n *Node) error {
 	return nil
 }
 
-// startFRR starts zebra, which manages the kernel's tables, and bgpd.
-func startFRR(n *Node) error {
-	if err := makeFRRDir(n); err != nil {
+// startFRR starts zebra, which manages the kernel's tables, and bgpd, with these configurations.
+func startFRR(n *Node, zebra, bgpd string) error {
+	if err := makeFRRDir(n, zebra, bgpd); err != nil {
 		return err
 	}
 	if err := n.start(daemon{name: "zebra", argv: frrDaemon(n, frrZebra), ready: frrAnswers(n, "zebra")}); err != nil {

@@ -38,7 +38,7 @@ func gateway(subnet netip.Prefix) netip.Prefix {
 // connectRouted creates the node's bridge with the gateways' addresses. It connects the
 // containers to the bridge, and sets their default routes.
 func connectRouted(n *Node, mtu int) error {
-	if err := addBridge(n, mtu); err != nil {
+	if err := addBridge(n, bridgeDevice, mtu); err != nil {
 		return err
 	}
 	if err := n.Space.DeviceSysctl("ipv6", bridgeDevice, "disable_ipv6", "0"); err != nil {
@@ -81,11 +81,11 @@ func zeroOf(p netip.Prefix) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// routeVia adds a route to a network over a gateway, with the lab's congestion
-// control.
+// routeVia adds or replaces the route to a network over a gateway, with the lab's
+// congestion control.
 func routeVia(s *space.Space, via netip.Addr, to netip.Prefix) error {
 	r := &netlink.Route{Dst: space.IPNet(to), Gw: net.IP(via.AsSlice()), Congctl: space.CongestionControl()}
-	if err := s.Links.RouteAdd(r); err != nil {
+	if err := s.Links.RouteReplace(r); err != nil {
 		return fmt.Errorf("route to %s via %s in %s: %w", to, via, s.Name, err)
 	}
 	return nil

@@ -189,6 +189,8 @@ func Registry() []System {
 		VRouter{Encap: vrouterTranslated},
 		VRouter{Encap: "vxlan"},
 		VRouterDocker{},
+		VRouterGateway{NAT: true},
+		VRouterGateway{},
 		Flannel{flannelVXLAN},
 		Flannel{flannelUDP},
 		Flannel{flannelHostGW},

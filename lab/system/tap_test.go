@@ -44,7 +44,7 @@ func tapNode(t *testing.T) *Node {
 
 func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 	n := tapNode(t)
-	must.Succeed(t, addBridge(n, 1450))
+	must.Succeed(t, addBridge(n, bridgeDevice, 1450))
 	must.Succeed(t, connectContainers(n, 1450))
 	l, err := n.Space.Link("vifc1")
 	must.Succeed(t, err)

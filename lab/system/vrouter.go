@@ -118,7 +118,6 @@ type (
 	}
 	vrouterConfig struct {
 		Node     string   `json:"node"`
-		Netns    string   `json:"netns,omitempty"`
 		Socket   string   `json:"socket"`
 		StateDir string   `json:"state_dir"`
 		RunDir   string   `json:"run_dir"`
@@ -203,7 +202,7 @@ func (v VRouter) Attach(n *Node) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return fmt.Errorf("make the directory for vrouter's files: %w", err)
 	}
-	config := vrouterConfig{Node: n.Name, Netns: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
+	config := vrouterConfig{Node: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
 	if v.Netkit {
 		config.Device = probe.Netkit
 	}
@@ -265,6 +264,20 @@ func vrouterOutput(program string, args ...string) (string, error) {
 		return "", fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}
 	return string(out), nil
+}
+
+// awaitVRouter runs a command of vrouter repeatedly until its output shows that the node is ready.
+// problem is what the error says of the node if it never is.
+func awaitVRouter(program string, n *Node, problem string, ready func(output string) bool, args ...string) error {
+	for end := time.Now().Add(vrouterCommand); ; time.Sleep(50 * time.Millisecond) {
+		out, err := vrouterOutput(program, append([]string{"--socket", vrouterSocket(n)}, args...)...)
+		switch {
+		case err != nil || ready(out):
+			return err
+		case time.Now().After(end):
+			return fmt.Errorf("vrouter %s within %v; `vrouter %s` prints\n%s", problem, vrouterCommand, strings.Join(args, " "), out)
+		}
+	}
 }
 
 // bringUpPlugged configures a container's device that vrouter has attached:

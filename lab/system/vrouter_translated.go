@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -71,15 +70,7 @@ func awaitTranslation(path string, n *Node) error {
 			others[p.Node] = true
 		}
 	}
-	for end := time.Now().Add(vrouterCommand); ; time.Sleep(50 * time.Millisecond) {
-		out, err := vrouterOutput(path, "--socket", vrouterSocket(n), "nh", "list")
-		switch {
-		case err != nil:
-			return err
-		case strings.Count(out, " "+vrouterTranslated+" "+vrouterLocator(n.Index).Addr().String()) >= len(others):
-			return nil
-		case time.Now().After(end):
-			return fmt.Errorf("vrouter does not translate packets to %d nodes within %v; its nexthops are\n%s", len(others), vrouterCommand, out)
-		}
-	}
+	return awaitVRouter(path, n, fmt.Sprintf("does not translate packets to %d nodes", len(others)), func(nexthops string) bool {
+		return strings.Count(nexthops, " "+vrouterTranslated+" "+vrouterLocator(n.Index).Addr().String()) >= len(others)
+	}, "nh", "list")
 }

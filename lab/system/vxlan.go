@@ -31,7 +31,7 @@ func (VXLAN) Needs() ([]string, []program.Program) { return []string{"veth", "br
 
 func (v VXLAN) Attach(n *Node) error {
 	mtu := MTU(v, n.MTU)
-	if err := addBridge(n, mtu); err != nil {
+	if err := addBridge(n, bridgeDevice, mtu); err != nil {
 		return err
 	}
 	attrs := netlink.NewLinkAttrs()

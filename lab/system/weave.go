@@ -60,7 +60,7 @@ func (Weave) Needs() ([]string, []program.Program) {
 
 func (w Weave) Attach(n *Node) error {
 	mtu := MTU(w, n.MTU)
-	if err := addBridge(n, mtu); err != nil {
+	if err := addBridge(n, bridgeDevice, mtu); err != nil {
 		return err
 	}
 	if err := connectContainers(n, mtu); err != nil {
