@@ -9,6 +9,7 @@ import (
 
 // The verifier of each kernel version accepts other programs.
 func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
+	must.Long(t)
 	if !kerneltest.In() {
 		kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 1024})
 		return

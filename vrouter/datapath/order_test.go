@@ -94,6 +94,7 @@ func consistentTables(r *rand.Rand) fib.Tables {
 }
 
 func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
+	must.Long(t)
 	d := shared(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	var have *fib.Tables
