@@ -21,6 +21,7 @@ var vocabulary = suite.Vocabulary{
 	Systems: []string{
 		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-direct-policy", "vrouter-translated", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-vxlan",
 		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "docker-bridge", "vrouter-docker", "ovs-vxlan", "ovs-gre", "wireguard", "weave",
+		"bridge-nat", "vrouter-nat", "vrouter-evpn",
 		"host", "cni", "service",
 	},
 	Tools: []string{"builtin", "builtin-ntttcp", "iperf3", "qperf", "netperf", "sockperf", "ntttcp", "fio"},
@@ -50,7 +51,7 @@ func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 }
 
 func TestEverySuiteIsCalledAsItsFileAndDescribed(t *testing.T) {
-	want := []string{"aa", "agreement", "cloud-instances", "contrail-windows", "converged", "k8s-cni", "loaded-latency", "opencontrail", "overlay-traffic", "overlay", "packets", "quick-overlay", "quick", "steadiness", "systems", "tour"}
+	want := []string{"aa", "agreement", "cloud-instances", "contrail-windows", "converged", "gateway", "k8s-cni", "loaded-latency", "opencontrail", "overlay-traffic", "overlay", "packets", "quick-overlay", "quick", "steadiness", "systems", "tour"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
@@ -97,6 +98,20 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 				"vrouter-vxlan/stream over vxlan/stream", "vrouter-vxlan/rr over vxlan/rr",
 				"vrouter-mpls-udp/stream over vxlan/stream", "vrouter-mpls-udp/rr over vxlan/rr",
 				"vrouter-mpls-udp-colocated/stream over bridge-colocated/stream",
+			},
+			trials: 11,
+		},
+		"gateway": {
+			ids: []string{
+				"raw/stream", "raw/rr", "raw/crr", "bridge-nat/stream", "bridge-nat/rr", "bridge-nat/crr",
+				"vrouter-nat/stream", "vrouter-nat/rr", "vrouter-nat/crr", "vrouter-evpn/stream", "vrouter-evpn/rr", "vrouter-evpn/crr",
+			},
+			pairs: []string{
+				"bridge-nat/stream over raw/stream", "bridge-nat/rr over raw/rr", "bridge-nat/crr over raw/crr",
+				"vrouter-nat/stream over raw/stream", "vrouter-nat/rr over raw/rr", "vrouter-nat/crr over raw/crr",
+				"vrouter-evpn/stream over raw/stream", "vrouter-evpn/rr over raw/rr", "vrouter-evpn/crr over raw/crr",
+				"vrouter-nat/stream over bridge-nat/stream", "vrouter-nat/rr over bridge-nat/rr", "vrouter-nat/crr over bridge-nat/crr",
+				"vrouter-evpn/stream over bridge-nat/stream", "vrouter-evpn/rr over bridge-nat/rr", "vrouter-evpn/crr over bridge-nat/crr",
 			},
 			trials: 11,
 		},
@@ -182,7 +197,7 @@ func TestSuitesTakeNoLongerThanTheirTimes(t *testing.T) {
 		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 21 * time.Minute, "overlay-traffic": 26 * time.Minute,
 		"cloud-instances": 2 * time.Hour, "contrail-windows": 80 * time.Minute, "opencontrail": 90 * time.Minute,
 		"packets": 60 * time.Minute, "loaded-latency": 75 * time.Minute,
-		"aa": 2 * time.Minute, "k8s-cni": 12 * time.Minute, "agreement": 8 * time.Minute, "converged": 35 * time.Minute, "steadiness": 4 * time.Minute, "tour": 90 * time.Second,
+		"aa": 2 * time.Minute, "gateway": 5 * time.Minute, "k8s-cni": 12 * time.Minute, "agreement": 8 * time.Minute, "converged": 35 * time.Minute, "steadiness": 4 * time.Minute, "tour": 90 * time.Second,
 	} {
 		p := plan(t, name)
 		if e := p.Estimate(); e <= 0 || e > most {
