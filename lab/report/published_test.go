@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -189,6 +190,87 @@ func TestADifferenceHasItsCauseOrAMark(t *testing.T) {
 	}
 }
 
+// A figure has no verdict that depends on its ratio if the suite rules so, if VMs without KVM made
+// it, or if it is the CPU time of a side that is full in both scenarios.
+func TestFiguresThatSayNothingAboutTheDocumentAreNotJudged(t *testing.T) {
+	run, plan, samples := documented()
+	cpu := plan.Published[5]
+	cpu.Row, cpu.Scenario = "vxlan", "vxlan/stream"
+	plan.Published = append(plan.Published, cpu)
+	plan.Causes = []suite.Cause{{Subject: "bridge/stream", Baseline: "raw/stream", Verdict: suite.ByConstruction, Cause: "the suite sets it"}, {Subject: "bridge/rr", Verdict: suite.NotHere, Cause: "no such NIC"}}
+	for i := range samples {
+		s := &samples[i]
+		s.Metrics = maps.Clone(s.Metrics)
+		switch {
+		case s.Scenario == "vxlan/stream" && s.Metrics != nil: // 0.7 cores of the node and 0.3 of the wire, on one CPU
+			s.Metrics[sample.SenderCPU], s.Metrics[sample.SenderCores], s.Metrics[sample.FabricCores], s.Metrics[sample.ReceiverFabricCores] = 70, 0.7, 0.5, 0.2
+		case s.Scenario == "raw/stream" && s.Metrics != nil:
+			s.Metrics[sample.SenderCPU], s.Metrics[sample.SenderCores], s.Metrics[sample.FabricCores], s.Metrics[sample.ReceiverFabricCores] = 50, 0.5, 0.7, 0.2
+		case s.Scenario == "vxlan/rr":
+			s.Warnings = []string{sample.Emulated}
+		}
+	}
+	r := report.Build(run, plan, samples)
+	got := map[string]*model.PublishedCell{}
+	for _, c := range r.Tables[0].Cells() {
+		got[c.Row+" "+c.Column] = c
+	}
+	for cell, want := range map[string]model.Agreement{"bridge rate": model.Constructed, "vxlan CPU": model.NotJudged, "vxlan rate": model.LargerChange} {
+		c := got[cell]
+		if c.Agreement != want || c.MeasuredRatio == nil || want != model.LargerChange && c.Cause == "" {
+			t.Errorf("%s: %q (%s), want %q with a ratio and a reason", cell, c.Agreement, c.Cause, want)
+		}
+	}
+	if lines := strings.Join(published.Causes(&r.Tables[0]), "\n"); !strings.Contains(lines, "≡ bridge, rate: the suite sets it.") || !strings.Contains(lines, "– vxlan, CPU: the sender's CPUs are full in both scenarios") {
+		t.Errorf("the lines below the table: %s", lines)
+	}
+	rules := map[string]string{}
+	for _, h := range r.Hypotheses {
+		for _, id := range h.Subjects {
+			rules[id] = string(h.Judgement) + ". " + h.CauseText()
+		}
+	}
+	if want := "cannot be judged here. Reason: no such NIC."; rules["bridge/rr"] != want {
+		t.Errorf("the hypothesis about bridge/rr: %q, want %q", rules["bridge/rr"], want)
+	}
+	for i := range samples {
+		samples[i].Warnings = []string{sample.Emulated}
+	}
+	r = report.Build(run, plan, samples)
+	for _, c := range r.Tables[0].Ratios() {
+		if c.MeasuredRatio != nil && c.Scenario != "bridge/stream" && (c.Agreement != model.NotJudged || !strings.Contains(c.Cause, "emulated")) {
+			t.Errorf("%s, %s between emulated guests: %q (%s)", c.Row, c.Column, c.Agreement, c.Cause)
+		}
+	}
+	for _, h := range r.Hypotheses {
+		if h.Judgement == model.Holds || h.Judgement == model.Refuted {
+			t.Errorf("%s between emulated guests: %s", h.Claim, h.Judgement)
+		}
+	}
+}
+
+// The tally counts a figure once, though several tables or both ends of a stream have it.
+func TestTheTallyCountsNoFigureTwice(t *testing.T) {
+	run, plan, samples := documented()
+	second := plan.Tables[0]
+	second.Name, second.Title = "u", "again"
+	plan.Tables = append(plan.Tables, second)
+	for _, p := range plan.Published[:8] {
+		p.Table = "u"
+		plan.Published = append(plan.Published, p)
+	}
+	tally := func(p suite.Plan) string {
+		d, err := published.Document(report.Build(run, p, samples))
+		must.Succeed(t, err)
+		return fmt.Sprint(d.Sections[0].Tables[0].Rows[0].Cells)
+	}
+	once := plan
+	once.Tables, once.Published = plan.Tables[:1], plan.Published[:9]
+	if twice := tally(plan); twice != tally(once) {
+		t.Errorf("with the table twice: %s, once: %s", twice, tally(once))
+	}
+}
+
 func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 	_, cell := documentedReport(t)
 	for place, want := range map[[2]string]string{
@@ -204,8 +286,11 @@ func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 	}
 	run, plan, samples := documented()
 	plan.Published[7].Baseline = "macvlan/stream"
-	if got := published.Verdict(report.Build(run, plan, samples).Tables[0].Rows[1].Cells[2]); !strings.HasPrefix(got, "cannot be judged here: this kernel has no macvlan") {
+	if got := published.Verdict(report.Build(run, plan, samples).Tables[0].Rows[1].Cells[2]); got != "cannot be judged here" {
 		t.Errorf("the verdict on a change from a skipped scenario is %q", got)
+	}
+	if got := strings.Join(published.Causes(&report.Build(run, plan, samples).Tables[0]), "\n"); !strings.Contains(got, "– vxlan, change: this kernel has no macvlan") {
+		t.Errorf("the reason is missing: %q", got)
 	}
 	plan.Short = true
 	r := report.Build(run, plan, samples)

@@ -112,7 +112,7 @@ func scenario(b *verdicts.Judge, sc *suite.Scenario) model.Scenario {
 		Trials: len(c.Counting), Failed: c.Tried - len(c.Counting), Skipped: b.Run.Skipped[sc.ID],
 		Samples: c.Samples,
 	}
-	if slices.ContainsFunc(c.Counting, func(s *sample.Sample) bool { return slices.Contains(s.Warnings, sample.Emulated) }) {
+	if c.Emulated() {
 		row.Title += emulatedMark
 	}
 	row.Limit, row.LimitShare = c.Limit()

@@ -98,6 +98,7 @@ type causeSpec struct {
 	baseline at[string]
 	subjects at[[]at[string]]
 	metrics  at[[]at[string]]
+	verdict  at[Ruling]
 	cause    at[string]
 }
 
@@ -347,6 +348,7 @@ var causeKeys = mapping[causeSpec]{
 		bind("subjects", oneOrMore[string](ref), func(c *causeSpec) *at[[]at[string]] { return &c.subjects }, "Scenarios whose figures differ: ids or groups; one or a list.").also("subject").must(),
 		bind("baseline", ref, func(c *causeSpec) *at[string] { return &c.baseline }, "The baseline of the ratios: an id if the subjects are ids, else a group. Default: every baseline, and values without one."),
 		bind("metrics", oneOrMore[string](metric), func(c *causeSpec) *at[[]at[string]] { return &c.metrics }, "Metrics that differ for this reason; one or a list. Default: every metric.").also("metric"),
+		bind("verdict", choice(ByConstruction, NotHere), func(c *causeSpec) *at[Ruling] { return &c.verdict }, "Replaces the verdict on these figures and hypotheses; the cause is its reason. by construction: the suite set the figure itself, such as the rate of a link. cannot be judged here: the lab lacks what the figure depends on."),
 		bind("cause", prose, func(c *causeSpec) *at[string] { return &c.cause }, "The cause in a sentence, with the profile or the experiment that shows it.").must(),
 	},
 }

@@ -205,8 +205,17 @@ type Cause struct {
 	Subject  string   `json:"subject"`            // scenario ID
 	Baseline string   `json:"baseline,omitempty"` // scenario ID; "" for every baseline, and for values without one
 	Metrics  []string `json:"metrics,omitempty"`  // each a sample.Metric; nil for all
+	Verdict  Ruling   `json:"verdict,omitempty"`  // replaces the verdict on the figure; "" if the figure is judged
 	Cause    string   `json:"cause"`
 }
+
+// Ruling is a verdict that does not depend on the measured figure.
+type Ruling string
+
+const (
+	ByConstruction Ruling = "by construction"       // the suite set the figure, so that it could not come out otherwise
+	NotHere        Ruling = "cannot be judged here" // the lab lacks what the figure depends on
+)
 
 // causes adds the causes of differences. It replaces groups by the ids of their scenarios.
 func (x *expansion) causes() {
@@ -218,7 +227,7 @@ func (x *expansion) causes() {
 		}
 		for _, subject := range c.subjects.V {
 			for _, p := range x.differing(c, subject) {
-				x.plan.Causes = append(x.plan.Causes, Cause{Subject: p.Subject, Baseline: p.Baseline, Metrics: metrics, Cause: c.cause.V})
+				x.plan.Causes = append(x.plan.Causes, Cause{Subject: p.Subject, Baseline: p.Baseline, Metrics: metrics, Verdict: c.verdict.V, Cause: c.cause.V})
 			}
 		}
 	}
@@ -240,12 +249,23 @@ func (x *expansion) differing(c causeSpec, subject at[string]) (pairs []Comparis
 // CauseOf returns the known cause of a difference of a figure; "" if there is none.
 // baseline is "" for a value.
 func (p *Plan) CauseOf(subject, baseline, metric string) string {
+	return p.causeOf(subject, baseline, metric, false).Cause
+}
+
+// RulingOf returns the verdict that replaces the verdict on a figure, with its reason; "" if the
+// figure is judged.
+func (p *Plan) RulingOf(subject, baseline, metric string) (verdict Ruling, reason string) {
+	c := p.causeOf(subject, baseline, metric, true)
+	return c.Verdict, c.Cause
+}
+
+func (p *Plan) causeOf(subject, baseline, metric string, ruling bool) Cause {
 	for _, c := range p.Causes {
-		if c.Subject == subject && (c.Baseline == "" || c.Baseline == baseline) && (c.Metrics == nil || slices.Contains(c.Metrics, metric)) {
-			return c.Cause
+		if (c.Verdict != "") == ruling && c.Subject == subject && (c.Baseline == "" || c.Baseline == baseline) && (c.Metrics == nil || slices.Contains(c.Metrics, metric)) {
+			return c
 		}
 	}
-	return ""
+	return Cause{}
 }
 
 // tables adds the tables of documents, without their figures.

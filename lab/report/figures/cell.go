@@ -96,6 +96,24 @@ func (c *Cell) Limit() (most sample.Limit, share float64) {
 	return most, float64(counts[most]) / float64(len(c.Counting))
 }
 
+// Emulated reports whether the scenario ran in VMs without KVM.
+func (c *Cell) Emulated() bool {
+	return slices.ContainsFunc(c.Counting, func(s *sample.Sample) bool { return slices.Contains(s.Warnings, sample.Emulated) })
+}
+
+// Full reports whether the CPUs of a side ("sender", "receiver") were busy during the whole
+// window, with the node's work and the wire's.
+func (c *Cell) Full(side string) bool {
+	at := func(m sample.Metric) float64 { return c.Summary[m].Median }
+	wire := at(sample.ReceiverFabricCores)
+	if side == "sender" {
+		wire = at(sample.FabricCores) - wire
+	}
+	node, percent := at(sample.Metric(side+"_cpu_cores")), at(sample.Metric(side+"_cpu_percent"))
+	const saturated = 0.95 // wake-ups take the rest
+	return percent > 0 && node+wire >= saturated*100*node/percent
+}
+
 // ValuesOf lists the values of m in the samples that have it.
 func ValuesOf(samples []sample.Sample, m sample.Metric) (values []float64) {
 	for i := range samples {

@@ -15,7 +15,9 @@ type Hypothesis struct {
 	Judgement Judgement  `json:"judgement"`
 	Observed  []Observed `json:"observed,omitempty"` // one for each subject
 	Why       string     `json:"why"`                // the figures and the reason, in sentences
-	Cause     string     `json:"cause,omitempty"`    // the suite's cause if the hypothesis is refuted; "" if it knows none
+	// Cause is the suite's cause if the hypothesis is refuted, and the reason if the verdict
+	// does not depend on the figures; "" if none is known.
+	Cause string `json:"cause,omitempty"`
 }
 
 // Judgement is the result of a hypothesis.
@@ -25,8 +27,15 @@ const (
 	Holds     Judgement = "holds"
 	Refuted   Judgement = "refuted"
 	Undecided Judgement = "undecided"
-	NotHere   Judgement = "cannot be judged here" // the machine cannot run a scenario; Why has the reason
+	// NotHere: the machine cannot run a scenario (Why has the reason), or the lab lacks what the
+	// figure depends on (Cause).
+	NotHere Judgement = Judgement(suite.NotHere)
+	// ByConstruction: the suite set the figure, so that it could not come out otherwise.
+	ByConstruction Judgement = Judgement(suite.ByConstruction)
 )
+
+// Judgements lists all judgements, in the order of reports.
+var Judgements = []Judgement{Holds, Refuted, Undecided, ByConstruction, NotHere}
 
 // Observed is the figure of one subject, and the judgement from it. The figure is a
 // ratio, or a difference or a value in the metric's unit.
@@ -69,12 +78,14 @@ func (h Hypothesis) FigureText(figure quantity.Interval) string {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-// CauseText returns the cause of a refuted hypothesis as a sentence, or that it is not known; ""
-// if the hypothesis is not refuted.
+// CauseText returns the cause of a refuted hypothesis as a sentence, or that it is not known. It
+// returns the reason of a verdict that does not depend on the figures; else "".
 func (h Hypothesis) CauseText() string {
 	switch {
-	case h.Judgement != Refuted:
+	case h.Cause == "" && h.Judgement != Refuted:
 		return ""
+	case h.Judgement != Refuted:
+		return "Reason: " + strings.TrimSuffix(h.Cause, ".") + "."
 	case h.Cause == "":
 		return phrase.Capital(CauseNotKnown) + "."
 	}

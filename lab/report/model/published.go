@@ -64,8 +64,8 @@ type PublishedCell struct {
 	MeasuredRatio  *quantity.Interval `json:"measured_ratio,omitempty"` // paired within blocks
 	Agreement      Agreement          `json:"agreement,omitempty"`      // "" unless both ratios exist
 	Why            string             `json:"why,omitempty"`            // reason for Agreement, or why there is none
-	// Cause is the suite's cause of a difference; "" unless Agreement deviates, and if
-	// the suite knows none.
+	// Cause is the cause of a difference, or the reason why the ratio is not judged; "" unless
+	// Agreement.Explained, and if none is known.
 	Cause string `json:"cause,omitempty"`
 	// Doubt explains why a published change contradicts the document's own figures.
 	Doubt string `json:"doubt,omitempty"`
@@ -83,18 +83,20 @@ const (
 	Excluded       Agreement = "published value excluded" // the interval does not contain it
 	Unsettled      Agreement = "undecided"                // the interval contains it, and is too wide
 	TooFewToTell   Agreement = "too few trials"
+	Constructed    Agreement = Agreement(suite.ByConstruction)
+	NotJudged      Agreement = Agreement(suite.NotHere)
 )
 
 // Agreements lists all agreements, in the order of reports.
-var Agreements = []Agreement{SameMagnitude, OtherMagnitude, SmallerChange, LargerChange, Disagrees, Excluded, Unsettled, TooFewToTell}
+var Agreements = []Agreement{SameMagnitude, OtherMagnitude, SmallerChange, LargerChange, Disagrees, Excluded, Unsettled, TooFewToTell, Constructed, NotJudged}
 
 // Sign returns a one-character symbol of the agreement, for narrow tables.
 func (a Agreement) Sign() string {
-	return map[Agreement]string{SameMagnitude: "=", OtherMagnitude: "±", SmallerChange: "<", LargerChange: ">", Disagrees: "≠", Excluded: "∉", Unsettled: "?", TooFewToTell: "…"}[a]
+	return map[Agreement]string{SameMagnitude: "=", OtherMagnitude: "±", SmallerChange: "<", LargerChange: ">", Disagrees: "≠", Excluded: "∉", Unsettled: "?", TooFewToTell: "…", Constructed: "≡", NotJudged: "–"}[a]
 }
 
-// Deviates reports whether the measured ratio is decidedly not the published one, so that
-// readers need a cause.
-func (a Agreement) Deviates() bool {
-	return slices.Contains([]Agreement{OtherMagnitude, SmallerChange, LargerChange, Disagrees, Excluded}, a)
+// Explained reports whether readers need a cause: the measured ratio is decidedly not the
+// published one, or there is no verdict on it.
+func (a Agreement) Explained() bool {
+	return !slices.Contains([]Agreement{"", SameMagnitude, Unsettled, TooFewToTell}, a)
 }

@@ -151,6 +151,16 @@ func absence(text string) string {
 	return head + ": " + reason
 }
 
+// reason returns the reason that a line below a table gives for a cell.
+func (p page) reason(heading, cell string) string {
+	for _, line := range p.section(heading) {
+		if cells, reason, _ := strings.Cut(line, ": "); slices.Contains(strings.Split(cells, "; "), cell) {
+			return strings.TrimSuffix(reason, ".")
+		}
+	}
+	return ""
+}
+
 // report makes a report of the plan with the measured figures of the page.
 func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 	t.Helper()
@@ -172,9 +182,9 @@ func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 			}
 			for column, text := range rows[at] {
 				switch {
-				case strings.HasPrefix(column, "measured ratio"):
+				case strings.HasPrefix(column, "measured ratio") && c.PublishedRatio != nil:
 					c.MeasuredRatio = interval(t, text, 1)
-				case strings.HasPrefix(column, "measured") && f.Metric != "" && f.Baseline == "":
+				case (column == "measured" || strings.HasPrefix(column, "measured (")) && f.Metric != "" && f.Baseline == "":
 					if c.Measured = interval(t, text, f.Factor); c.Measured == nil {
 						c.Absent = absence(text)
 					}
@@ -185,10 +195,13 @@ func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 			if f.Baseline != "" && c.MeasuredRatio != nil {
 				refine(c.MeasuredRatio, rows[at]["measured ratio"], rows[at]["measured"])
 			}
-			if c.PublishedRatio != nil && c.MeasuredRatio == nil {
-				c.Why = strings.TrimPrefix(rows[at]["verdict"], "– ")
+			verdict := strings.TrimPrefix(rows[at]["verdict"], "– ")
+			if judge(b, c); verdict == string(model.NotJudged) && c.Agreement != model.NotJudged {
+				c.Agreement, c.Why = model.NotJudged, ""
+				c.Cause = p.reason("### "+phrase.Capital(table.Title), "– "+f.Row+", "+f.Column)
+			} else if c.PublishedRatio != nil && c.MeasuredRatio == nil {
+				c.Why = verdict
 			}
-			judge(b, c)
 			put(&out, c)
 		}
 		r.Tables = append(r.Tables, out)
@@ -208,6 +221,16 @@ func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 			}
 		}
 		h.Why, _, _ = strings.Cut(strings.TrimSuffix(h.Why, " Cause not known."), " Cause: ")
+		var reason string
+		h.Why, reason, _ = strings.Cut(h.Why, " Reason: ")
+		for _, subject := range h.Subjects {
+			if verdict, why := plan.RulingOf(subject, h.Baseline, h.Metric); verdict != "" && !strings.HasPrefix(h.Why, "There are no figures") {
+				h.Judgement, reason = model.Judgement(verdict), why
+			}
+		}
+		if h.Judgement != model.Refuted {
+			h.Cause = reason
+		}
 		r.Hypotheses = append(r.Hypotheses, h)
 	}
 	r.Notes = slices.Clone(plan.Notes)

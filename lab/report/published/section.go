@@ -11,6 +11,7 @@ import (
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/rejected"
+	"windtunnel/lab/sample"
 )
 
 // Section returns the figures of public documents beside the measured ones. A terminal
@@ -99,7 +100,7 @@ func Document(reports ...*model.Report) (document.Document, error) {
 		name = reports[0].Run.Suite
 	}
 	d := document.Document{Title: "Published experiments: " + name, Links: []document.Link{{Text: "Published experiments", URL: "published.md"}}, Lines: []string{publishedLegend}}
-	d.Add(document.Section{Title: "All verdicts", Tables: counts(reports).List()})
+	d.Add(document.Section{Title: "All verdicts", Lead: "Figures by construction could not have come out otherwise. A figure that stands in several tables, or at both ends of a stream, counts once.", Tables: counts(reports).List()})
 	for _, r := range reports {
 		if len(r.Tables) == 0 {
 			return d, fmt.Errorf("run %s of suite %s has no table of a document; name runs of suites that have tables", r.Run.ID, r.Run.Suite)
@@ -123,27 +124,27 @@ func Document(reports ...*model.Report) (document.Document, error) {
 	return d, nil
 }
 
-// counts counts the verdicts on the figures and hypotheses of each report.
+// counts counts the verdicts on the figures and hypotheses of each report. A figure counts once
+// if several tables have it, or if a stream's sender and receiver have it.
 func counts(reports []*model.Report) document.Table {
 	t := document.Table{Columns: document.Words("suite")}
-	judgements := []model.Judgement{model.Holds, model.Refuted, model.Undecided, model.NotHere}
 	for _, a := range model.Agreements {
 		t.Columns = append(t.Columns, document.Column{Name: a.Sign() + " " + string(a)})
 	}
 	t.Columns = append(t.Columns, document.Column{Name: "no verdict"})
-	for _, j := range judgements {
+	for _, j := range model.Judgements {
 		t.Columns = append(t.Columns, document.Column{Name: "conclusions: " + string(j)})
 	}
 	for _, r := range reports {
 		row := []string{r.Run.Suite}
-		for _, a := range append(model.Agreements, "") {
-			n := 0
-			for i := range r.Tables {
-				n += len(r.Tables[i].Agreeing(a))
-			}
-			row = append(row, strconv.Itoa(n))
+		count := make(map[model.Agreement]int)
+		for _, c := range once(r) {
+			count[c.Agreement]++
 		}
-		for _, j := range judgements {
+		for _, a := range append(model.Agreements, "") {
+			row = append(row, strconv.Itoa(count[a]))
+		}
+		for _, j := range model.Judgements {
 			n := 0
 			for _, h := range r.Hypotheses {
 				if h.Judgement == j {
@@ -155,6 +156,26 @@ func counts(reports []*model.Report) document.Table {
 		t.Add(row...)
 	}
 	return t
+}
+
+// once lists the cells with a published ratio. It lists one cell for each measured ratio, and
+// one more if the document's change contradicts the document's figures.
+func once(r *model.Report) (list []*model.PublishedCell) {
+	seen := make(map[string]bool)
+	for i := range r.Tables {
+		for _, c := range r.Tables[i].Ratios() {
+			metric := c.Metric
+			if m := sample.Metric(metric); m == sample.SenderThroughput || m == sample.ReceiverThroughput {
+				metric = string(sample.Throughput)
+			}
+			key := strings.Join([]string{c.Scenario, c.Against, metric, c.Doubt}, "\x00")
+			if !seen[key] {
+				list = append(list, c)
+			}
+			seen[key] = true
+		}
+	}
+	return list
 }
 
 // publishedSource names the run of a report, with its date and number of trials, and the

@@ -99,7 +99,7 @@ func measure(b *verdicts.Judge, c *model.PublishedCell) {
 				c.Absent = c.Why
 			}
 			if why := b.Run.Skipped[id]; why != "" {
-				c.Why = string(model.NotHere) + ": " + why
+				c.Agreement, c.Cause, c.Why = model.NotJudged, why, ""
 			}
 			return
 		}
@@ -115,14 +115,32 @@ func measure(b *verdicts.Judge, c *model.PublishedCell) {
 	}
 }
 
-// judge compares the two ratios of a cell that has both.
+// judge compares the two ratios of a cell that has both, unless they cannot be judged.
 func judge(b *verdicts.Judge, c *model.PublishedCell) {
 	if c.MeasuredRatio == nil {
 		return
 	}
-	if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement.Deviates() {
+	if verdict, reason := b.Plan.RulingOf(c.Scenario, c.Against, c.Metric); verdict != "" {
+		c.Agreement, c.Cause = model.Agreement(verdict), reason
+		return
+	}
+	if c.Cause = cmp.Or(b.Emulated(c.Scenario, c.Against), full(b, c)); c.Cause != "" {
+		c.Agreement = model.NotJudged
+		return
+	}
+	if c.Agreement, c.Why = agree(*c.PublishedRatio, *c.MeasuredRatio); c.Agreement.Explained() {
 		c.Cause = b.Plan.CauseOf(c.Scenario, c.Against, c.Metric)
 	}
+}
+
+// full returns why the CPU time of a side is not compared if its CPUs were full in both
+// scenarios; "" if they were not, or if the figure is not a CPU time.
+func full(b *verdicts.Judge, c *model.PublishedCell) string {
+	m := sample.Metric(c.Metric)
+	if !slices.Contains([]sample.Metric{sample.SenderCPU, sample.ReceiverCPU, sample.SenderCores, sample.ReceiverCores}, m) || !b.Cells[c.Scenario].Full(m.Side()) || !b.Cells[c.Against].Full(m.Side()) {
+		return ""
+	}
+	return fmt.Sprintf("the %s's CPUs are full in both scenarios, with the work of the node and the wire, so this figure says how they share the CPUs; CPU per byte tells more", m.Side())
 }
 
 // baselineOf returns the baseline of the plan's first comparison of a scenario; "" if

@@ -94,7 +94,7 @@ func Verdict(c *model.PublishedCell) string {
 
 // tone is the class of the agreement in style.css.
 func tone(a model.Agreement) string {
-	return map[model.Agreement]string{model.SameMagnitude: "holds", model.OtherMagnitude: "alike", model.SmallerChange: "alike", model.LargerChange: "alike", model.Excluded: "alike", model.Disagrees: "refuted", model.Unsettled: "undecided", model.TooFewToTell: "few"}[a]
+	return map[model.Agreement]string{model.SameMagnitude: "holds", model.OtherMagnitude: "alike", model.SmallerChange: "alike", model.LargerChange: "alike", model.Excluded: "alike", model.Disagrees: "refuted", model.Unsettled: "undecided", model.TooFewToTell: "few", model.Constructed: "few", model.NotJudged: "few"}[a]
 }
 
 // changeText prints a ratio as a change: "−27 %", "+3.5 %".
@@ -111,12 +111,12 @@ func changeText(ratio float64) string {
 // ByToolNote explains how the tool's own CPU figure differs from the meter's.
 const ByToolNote = "The lab's meter measures the CPU of one node. The traffic tool counts all CPUs of the machine, so its figure includes the other node if both nodes are on one machine. Ratios and verdicts use the meter's figure."
 
-// Causes lists the causes of the verdicts that deviate from the document, each with the cells
-// that it explains. One entry lists the cells without a known cause.
+// Causes lists the causes of the verdicts that deviate from the document, and the reasons why
+// figures are not judged, each with the cells that it explains. One entry lists the cells without a known cause.
 func Causes(t *model.PublishedTable) (lines []string) {
 	var by phrase.Groups
 	for _, c := range t.Ratios() {
-		if c.Agreement.Deviates() {
+		if c.Agreement.Explained() {
 			by.Add(cmp.Or(c.Cause, model.CauseNotKnown), c.Agreement.Sign()+" "+c.Row+", "+c.Column)
 		}
 	}

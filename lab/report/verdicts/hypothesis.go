@@ -38,7 +38,9 @@ func (b *Judge) hypothesis(h *suite.Hypothesis) model.Hypothesis {
 	for _, subject := range h.Subjects {
 		o, why := b.observe(h, subject, level)
 		out.Observed, whys = append(out.Observed, o), append(whys, phrase.Capital(why)+".")
-		if o.Judgement == model.Refuted && out.Judgement != model.Refuted {
+		if reason := b.unjudged(h, subject, &o); reason != "" {
+			out.Cause = reason
+		} else if o.Judgement == model.Refuted && out.Judgement != model.Refuted {
 			out.Cause = b.Plan.CauseOf(subject, h.Baseline, h.Metric)
 		}
 		if o.Judgement == model.Refuted || out.Judgement == model.Holds {
@@ -76,6 +78,35 @@ func (b *Judge) observe(h *suite.Hypothesis, subject string, level float64) (mod
 		o.Judgement, how = model.Refuted, "outside"
 	}
 	return o, fmt.Sprintf("%s, %s %s", about, how, h.Printed)
+}
+
+// unjudged replaces the judgement of a subject with a figure if the suite rules so, or if VMs
+// with an emulated CPU made the figure. It returns the reason; "" if the judgement stays.
+func (b *Judge) unjudged(h *suite.Hypothesis, subject string, o *model.Observed) string {
+	if o.Figure == nil {
+		return ""
+	}
+	verdict, reason := b.Plan.RulingOf(subject, h.Baseline, h.Metric)
+	if verdict == "" {
+		if reason = b.Emulated(subject, h.Baseline); reason != "" {
+			verdict = suite.NotHere
+		}
+	}
+	if verdict != "" {
+		o.Judgement = model.Judgement(verdict)
+	}
+	return reason
+}
+
+// Emulated returns why no conclusion is possible from scenarios that ran in VMs without
+// KVM; "" if none of them did. Scenarios may be "".
+func (b *Judge) Emulated(scenarios ...string) string {
+	for _, id := range scenarios {
+		if c := b.Cells[id]; c != nil && c.Emulated() {
+			return "the CPUs of the guests are emulated (TCG), and a packet costs an emulated CPU much more than a real one"
+		}
+	}
+	return ""
 }
 
 // lacksFigures returns why a subject or the baseline has no figures; "" if both have
