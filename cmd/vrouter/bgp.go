@@ -173,7 +173,7 @@ func neighborTable(rows []bgp.Neighbor, now time.Time) inspect.Table {
 		if !n.Since.IsZero() {
 			since = ago(n.Since, now)
 		}
-		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(n.Reason))
+		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(cmp.Or(n.Reason, n.Malformed)))
 	}
 	return t
 }

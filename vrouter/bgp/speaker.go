@@ -50,9 +50,10 @@ type Speaker struct {
 
 	// sessions guards the fields below. GoBGP's goroutines lock it when they log, so it must not be held
 	// during a call of server.
-	sessions sync.Mutex
-	reasons  map[netip.Addr]string // why a neighbour has no session
-	refused  map[string]bool       // addresses whose connections were refused
+	sessions  sync.Mutex
+	reasons   map[netip.Addr]string // why a neighbour has no session
+	malformed map[netip.Addr]string // error of the last UPDATE of a neighbour that did not end the session
+	refused   map[string]bool       // addresses whose connections were refused
 }
 
 // Start starts a speaker of a node that has BGP, and announces paths. stale are the paths that an
@@ -63,7 +64,7 @@ func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
 		node: n, log: log, end: end, changed: changed, table: NewTable(stale), announced: map[Key]Path{},
-		reasons: map[netip.Addr]string{}, refused: map[string]bool{},
+		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]string{}, refused: map[string]bool{},
 	}
 	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
 	s.table.Keep(n.BGP.Neighbors)
@@ -284,6 +285,8 @@ type Neighbor struct {
 	Stale    int        `json:"stale,omitempty"`  // received paths that the neighbour has not announced again since the agent restarted
 	Sent     int        `json:"sent"`             // paths
 	Reason   string     `json:"reason,omitempty"` // why there is no session
+	// Malformed is the error of the last malformed UPDATE message that did not end the session (RFC 7606).
+	Malformed string `json:"malformed,omitempty"`
 }
 
 // Neighbors returns the states of the sessions, sorted by address.
@@ -302,7 +305,7 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 			n.Since = up.AsTime()
 		}
 		s.sessions.Lock()
-		n.Reason = s.reasons[n.Address]
+		n.Reason, n.Malformed = s.reasons[n.Address], s.malformed[n.Address]
 		s.sessions.Unlock()
 		all = append(all, n)
 	})
@@ -328,7 +331,7 @@ func (s *Speaker) Close(graceful bool) {
 	}
 }
 
-// gobgpLog is the log handler of GoBGP. It passes warnings on. It also handles two events that GoBGP
+// gobgpLog is the log handler of GoBGP. It passes warnings on. It also handles events that GoBGP
 // reports only by its log.
 type gobgpLog struct {
 	slog.Handler
@@ -340,6 +343,8 @@ type gobgpLog struct {
 const (
 	unknownNeighbor  = "Can't find configuration for a new passive connection" // BgpServer.passConnToPeer
 	sentNotification = "sent notification"                                     // fsm.sendNotification
+	withdrawn        = "the received Update message was treated as withdraw"   // fsmHandler.handlingError
+	discarded        = "Some attributes were discarded"                        // fsmHandler.handlingError
 )
 
 func (l *gobgpLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
@@ -369,6 +374,10 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 		if a, err := netip.ParseAddr(l.neighbor); err == nil {
 			l.speaker.rejectOpen(a.Unmap(), values["Subcode"])
 		}
+	case record.Message == withdrawn || record.Message == discarded:
+		if a, err := netip.ParseAddr(l.neighbor); err == nil {
+			l.speaker.noteMalformed(a.Unmap(), record.Message == withdrawn, values["Error"].String())
+		}
 	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level):
 		return l.Handler.Handle(ctx, record)
 	}
@@ -395,5 +404,19 @@ func (s *Speaker) rejectOpen(neighbor netip.Addr, subcode slog.Value) {
 		why = fmt.Sprintf("this node rejects the neighbour's OPEN message with subcode %s (RFC 4271 section 6.2)", subcode)
 	}
 	s.setReason(neighbor, why)
+	s.changed()
+}
+
+// noteMalformed keeps the error of a malformed UPDATE message, and logs a new error. withdraws says that the
+// routes in the message are withdrawn; otherwise only an attribute is ignored.
+func (s *Speaker) noteMalformed(neighbor netip.Addr, withdraws bool, why string) {
+	why = "a malformed UPDATE message: " + why + map[bool]string{true: "; its routes are withdrawn", false: "; the attribute is ignored"}[withdraws]
+	s.sessions.Lock()
+	was := s.malformed[neighbor]
+	s.malformed[neighbor] = why
+	s.sessions.Unlock()
+	if why != was {
+		s.log.Warn("a BGP neighbour sends an invalid message", "neighbor", neighbor, "error", why)
+	}
 	s.changed()
 }
