@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
@@ -35,9 +36,7 @@ func TestAVMThatBootsGetsItsNetwork(t *testing.T) {
 	vm := b.workload("vm", "red", 0, "10.1.0.10", "fd00:1::10")
 	vm.port.Attach = model.Attachment{Device: "tap-vm"}
 	b.state.Ports[0] = vm.port
-	must.Succeed(t, in(b.nodes[0].ns, func() error {
-		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "tap-vm"}, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR})
-	}))
+	b.tap(b.nodes[0].ns, "tap-vm")
 	far := b.workload("far", "red", 1, "10.2.0.12", "fd00:1::12")
 	b.up()
 	var server net.Listener
@@ -58,13 +57,19 @@ func TestAVMThatBootsGetsItsNetwork(t *testing.T) {
 			}()
 		}
 	}()
-	busybox, err := exec.LookPath("busybox")
-	must.Succeed(t, err)
 	kerneltest.Run(t, kerneltest.Guest{
-		Seconds: 300, Megabyte: 1024, Modules: kerneltest.CardModules, Files: map[string]string{"bin/busybox": busybox, "bin/sh": busybox},
-		Card:       kerneltest.Card{Namespace: b.nodes[0].space, Tap: "tap-vm", MAC: vm.port.MAC.String()},
+		Seconds: 300, Megabyte: 1024, Modules: kerneltest.CardModules, Programs: []string{"busybox"},
+		Namespace: b.nodes[0].space, Cards: []kerneltest.Card{{Tap: "tap-vm", MAC: vm.port.MAC.String()}},
 		Parameters: fmt.Sprintf("VROUTER_GUEST_MTU=%d", b.nodes[0].vif("vm").MTU),
 	})
+}
+
+// tap adds a tap device for a virtual machine to a namespace.
+func (b *bed) tap(ns netns.NsHandle, name string) {
+	b.t.Helper()
+	b.must(in(ns, func() error {
+		return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: name}, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR})
+	}))
 }
 
 func configureGuest(t *testing.T) {

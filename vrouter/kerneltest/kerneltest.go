@@ -5,13 +5,16 @@ package kerneltest
 import (
 	"bytes"
 	"fmt"
-	"maps"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,15 +32,15 @@ type Guest struct {
 	Modules    []string // kernel modules to load, each after the modules that it needs; missing ones may be part of the kernel
 	Program    string   // path of a program for the guest; "": none
 	Parameters string   // more parameters of the kernel
-	Card       Card
-	Files      map[string]string // more files: for each path in the guest, the path on the host
+	Namespace  string   // name of the network namespace in which QEMU runs; "": that of the test
+	Cards      []Card   // eth0 and so on; they need the modules of CardModules
+	Programs   []string // programs of the host, which the guest gets in /bin, with their libraries; busybox is also /bin/sh
 }
 
-// Card is a network card of the guest, eth0; zero: none. It needs the modules of CardModules.
+// Card is a network card of the guest.
 type Card struct {
-	Namespace string // name of the network namespace in which QEMU runs
-	Tap       string // a tap device there, with virtio-net headers
-	MAC       string
+	Tap string // a tap device in Guest.Namespace, with virtio-net headers
+	MAC string
 }
 
 // CardModules are the kernel modules of a Card.
@@ -60,8 +63,25 @@ func In() bool { return os.Getpid() == 1 }
 // instead. A test that is skipped in the guest is skipped on the host, with its output.
 func Run(t *testing.T, g Guest) {
 	t.Helper()
-	kernel := os.Getenv(Key)
-	if kernel == "" {
+	Start(t, g).Wait()
+}
+
+// Machine is a guest that runs.
+type Machine struct {
+	t       *testing.T
+	kernel  string
+	qemu    *exec.Cmd
+	console io.Writer
+	output  output
+
+	released int // calls of Release
+}
+
+// Start is as Run, but returns while the guest runs. If the test ends before Wait, the guest is killed.
+func Start(t *testing.T, g Guest) *Machine {
+	t.Helper()
+	m := &Machine{t: t, kernel: os.Getenv(Key)}
+	if m.kernel == "" {
 		t.Skip("needs the path of a kernel image in " + Key + "; get one with: make setup")
 	}
 	const qemu = "qemu-system-x86_64"
@@ -69,22 +89,96 @@ func Run(t *testing.T, g Guest) {
 		t.Skip(qemu + " is not installed; get it with: " + setup.Command(qemu))
 	}
 	initrd := filepath.Join(t.TempDir(), "initrd")
-	must.Succeed(t, os.WriteFile(initrd, g.archive(t, kernel), 0o600))
+	must.Succeed(t, os.WriteFile(initrd, g.archive(t, m.kernel), 0o600))
 	command := []string{"timeout", fmt.Sprint(g.Seconds), qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
-		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(g.Megabyte), "-serial", "stdio", "-kernel", kernel, "-initrd", initrd,
+		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(g.Megabyte), "-serial", "stdio", "-kernel", m.kernel, "-initrd", initrd,
 		"-append", "console=ttyS0 quiet panic=-1 " + g.Parameters + " -- -test.v -test.run=^" + t.Name() + "$"}
-	if g.Card != (Card{}) {
-		command = append([]string{"ip", "netns", "exec", g.Card.Namespace}, command...)
-		command = append(command, "-netdev", "tap,id=net0,ifname="+g.Card.Tap+",script=no,downscript=no,vnet_hdr=on", "-device", "virtio-net-pci,netdev=net0,romfile=,mac="+g.Card.MAC)
+	for i, c := range g.Cards {
+		command = append(command, "-netdev", fmt.Sprintf("tap,id=net%d,ifname=%s,script=no,downscript=no,vnet_hdr=on", i, c.Tap),
+			"-device", fmt.Sprintf("virtio-net-pci,netdev=net%d,romfile=,mac=%s", i, c.MAC))
 	}
-	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	if g.Namespace != "" {
+		command = append([]string{"ip", "netns", "exec", g.Namespace}, command...)
+	}
+	m.qemu = exec.Command(command[0], command[1:]...)
+	m.qemu.Stdout, m.qemu.Stderr = &m.output, &m.output
+	var err error
+	m.console, err = m.qemu.StdinPipe()
+	must.Succeed(t, err)
+	must.Succeed(t, m.qemu.Start())
+	t.Cleanup(m.Kill)
+	return m
+}
+
+// Kill ends the guest at once, as a power failure does.
+func (m *Machine) Kill() {
+	if m.qemu.ProcessState == nil {
+		m.qemu.Process.Signal(unix.SIGTERM) // timeout passes the signal on to QEMU
+		m.qemu.Wait()
+		m.t.Logf("the guest was killed. Its output:\n%s", &m.output)
+	}
+}
+
+// waits is what AwaitHost prints.
+const waits = "the guest waits for the host"
+
+// Await waits until the guest calls AwaitHost.
+func (m *Machine) Await() {
+	m.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); strings.Count(m.output.String(), waits) <= m.released; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			m.t.Fatal("the guest does not wait for the host after 2 minutes")
+		}
+	}
+}
+
+// Release ends AwaitHost in the guest. Call Await before.
+func (m *Machine) Release() {
+	m.t.Helper()
+	m.released++
+	_, err := m.console.Write([]byte{'\n'})
+	must.Succeed(m.t, err)
+}
+
+// AwaitHost waits in the guest until the host calls Release.
+func AwaitHost(t *testing.T) {
+	t.Helper()
+	fmt.Println(waits)
+	_, err := os.Stdin.Read(make([]byte, 1))
+	must.Succeed(t, err)
+}
+
+// output is the output of a guest so far.
+type output struct {
+	sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.Lock()
+	defer o.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.Lock()
+	defer o.Unlock()
+	return o.text.String()
+}
+
+// Wait waits for the end of the guest, and fails or skips the test if the guest did.
+func (m *Machine) Wait() {
+	t := m.t
+	t.Helper()
+	err := m.qemu.Wait()
+	out := m.output.String()
 	switch {
-	case err == nil && strings.Contains(string(out), "--- PASS: "+t.Name()+" "):
-		t.Logf("kernel %s:\n%s", kernel, out)
-	case err == nil && strings.Contains(string(out), "--- SKIP: "+t.Name()+" "):
-		t.Skipf("kernel %s:\n%s", kernel, out)
+	case err == nil && strings.Contains(out, "--- PASS: "+t.Name()+" "):
+		t.Logf("kernel %s:\n%s", m.kernel, out)
+	case err == nil && strings.Contains(out, "--- SKIP: "+t.Name()+" "):
+		t.Skipf("kernel %s:\n%s", m.kernel, out)
 	default:
-		t.Errorf("the test fails with kernel %s: %v\n%s", kernel, err, out)
+		t.Errorf("the test fails with kernel %s: %v\n%s", m.kernel, err, out)
 	}
 }
 
@@ -103,12 +197,22 @@ func Needs(t *testing.T, option string) {
 func (g Guest) archive(t *testing.T, kernel string) []byte {
 	t.Helper()
 	var a bytes.Buffer
+	dirs := map[string]bool{}
+	var directory func(path string)
+	directory = func(path string) { // the kernel makes no parents
+		if path == "." || dirs[path] {
+			return
+		}
+		dirs[path] = true
+		directory(filepath.Dir(path))
+		add(&a, path, unix.S_IFDIR|0o755, nil)
+	}
 	for _, dir := range []string{"bin", "dev", "etc", "proc", "sys", "tmp", "run", "modules"} {
-		add(&a, dir, unix.S_IFDIR|0o755, nil)
+		directory(dir)
 	}
 	add(&a, "dev/console", unix.S_IFCHR|0o600, nil)
-	files := map[string]string{"init": "/proc/self/exe"}
-	maps.Copy(files, g.Files)
+	files := g.programs(t)
+	files["init"] = "/proc/self/exe"
 	if g.Program != "" {
 		files[Program[1:]] = g.Program
 	}
@@ -124,10 +228,32 @@ func (g Guest) archive(t *testing.T, kernel string) []byte {
 	for name, path := range files {
 		data, err := os.ReadFile(path)
 		must.Succeed(t, err)
+		directory(filepath.Dir(name))
 		add(&a, name, unix.S_IFREG|0o755, data)
 	}
 	add(&a, "TRAILER!!!", 0, nil)
 	return a.Bytes()
+}
+
+// programs returns the paths in the guest of Programs and their libraries, and those on the host.
+func (g Guest) programs(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range g.Programs {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Skip(name + " is not installed; get it with: " + setup.Command(name))
+		}
+		files["bin/"+name] = path
+		if name == "busybox" {
+			files["bin/sh"] = path
+		}
+		libraries, _ := exec.Command("ldd", path).Output() // fails for a static program
+		for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1) {
+			files[library[1:]] = library
+		}
+	}
+	return files
 }
 
 // add appends a file to a cpio archive (newc), the format of an initramfs.

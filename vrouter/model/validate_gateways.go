@@ -6,14 +6,14 @@ import (
 )
 
 func (v *validation) checkGateways() {
-	nodes := map[netip.Addr]string{}
+	owners := map[netip.Addr]owner{}
 	for _, n := range v.s.Nodes {
 		for _, a := range n.Underlay {
-			nodes[a] = n.Name
+			owners[a] = owner{"node", n.Name}
 		}
 	}
 	for _, g := range v.s.Gateways {
-		v.checkGatewayAddresses(g, nodes)
+		v.checkGatewayAddresses(g, owners)
 		v.checkEncapsulation("gateway", g.Name, "encapsulation", g.Encapsulation)
 		if g.Encapsulation == VXLAN && !g.MAC.IsUnicast() {
 			v.fail("gateway", g.Name, "mac: %s is a multicast address; write the MAC of the gateway's router", g.MAC)
@@ -30,21 +30,22 @@ func (v *validation) checkGateways() {
 	}
 }
 
-func (v *validation) checkGatewayAddresses(g Gateway, nodes map[netip.Addr]string) {
+// checkGatewayAddresses refuses addresses of other owners: the sender of a packet is identified by its address.
+func (v *validation) checkGatewayAddresses(g Gateway, owners map[netip.Addr]owner) {
 	if len(g.Addresses) == 0 {
 		v.fail("gateway", g.Name, "addresses: needs one")
 	}
-	seen := map[netip.Addr]bool{}
+	self := owner{"gateway", g.Name}
 	for _, a := range g.Addresses {
-		switch other, taken := nodes[a]; {
+		switch other, taken := owners[a]; {
 		case !usable(a):
 			v.fail("gateway", g.Name, "addresses: %s cannot be a gateway's address; write a unicast one such as 192.0.2.1", a)
-		case taken:
-			v.fail("gateway", g.Name, "addresses: %s is the address of node %q; choose another", a, other)
-		case seen[a]:
+		case other == self:
 			v.fail("gateway", g.Name, "addresses: %s is listed twice", a)
+		case taken:
+			v.fail("gateway", g.Name, "addresses: %s is the address of %s; choose another", a, other)
 		}
-		seen[a] = true
+		owners[a] = self
 	}
 }
 

@@ -74,6 +74,9 @@ func TestGatewaysAreChecked(t *testing.T) {
 		{"an address that is none", gateway(func(g *Gateway) { g.Addresses = addrs("0.0.0.0") }), `gateway "mx": addresses: 0.0.0.0 cannot be a gateway's address; write a unicast one such as 192.0.2.1`},
 		{"a node's address", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.2") }), `gateway "mx": addresses: 192.0.2.2 is the address of node "b"; choose another`},
 		{"an address twice", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.9", "192.0.2.9") }), `gateway "mx": addresses: 192.0.2.9 is listed twice`},
+		{"another gateway's address", func(s *State) {
+			s.Gateways = append(s.Gateways, Gateway{Name: "mx2", Addresses: s.Gateways[0].Addresses, Encapsulation: MPLSoGRE})
+		}, `gateway "mx2": addresses: 192.0.2.9 is the address of gateway "mx"; choose another`},
 		{"no encapsulation", gateway(func(g *Gateway) { g.Encapsulation = "" }), `gateway "mx": encapsulation: "" is not known; write mpls-udp, mpls-gre or vxlan`},
 		{"a gateway with direct", gateway(func(g *Gateway) { g.Encapsulation = Direct }), `gateway "mx": encapsulation: direct is only for packets between nodes; write mpls-udp, mpls-gre or vxlan`},
 		{"a group's MAC", gateway(func(g *Gateway) { g.Encapsulation, g.MAC = VXLAN, MAC{3} }), `gateway "mx": mac: 03:00:00:00:00:00 is a multicast address; write the MAC of the gateway's router`},
