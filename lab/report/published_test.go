@@ -224,6 +224,10 @@ func TestFiguresThatSayNothingAboutTheDocumentAreNotJudged(t *testing.T) {
 	if lines := strings.Join(published.Causes(&r.Tables[0]), "\n"); !strings.Contains(lines, "≡ bridge, rate: the suite sets it.") || !strings.Contains(lines, "– vxlan, CPU: the sender's CPUs are full in both scenarios") {
 		t.Errorf("the lines below the table: %s", lines)
 	}
+	perByte, want := got["vxlan CPU per byte"], r.Ratio("vxlan/stream", sample.SenderCPUPerByte).Ratio
+	if perByte == nil || math.Abs(*perByte.PublishedRatio-590./557) > 1e-12 || *perByte.MeasuredRatio != want {
+		t.Errorf("CPU per byte: %+v, want the document's CPU ratio of 1 over 557/590, beside %+v", perByte, want)
+	}
 	rules := map[string]string{}
 	for _, h := range r.Hypotheses {
 		for _, id := range h.Subjects {

@@ -161,6 +161,47 @@ func (p page) reason(heading, cell string) string {
 	return ""
 }
 
+// read sets what the page has of a cell's run, and the verdict that follows.
+func (p page) read(t *testing.T, b *verdicts.Judge, table *model.PublishedTable, c *model.PublishedCell) {
+	t.Helper()
+	heading := "### " + phrase.Capital(table.Title)
+	rows := p.rows(heading)
+	at := slices.IndexFunc(rows, func(row map[string]string) bool { return row[table.Corner] == c.Row && row["column"] == c.Column })
+	if at < 0 {
+		if c.Printed != derived {
+			t.Errorf("%s, %s: no row %s, %s", b.Plan.Suite, table.Title, c.Row, c.Column)
+		}
+		c.Absent, c.Why = notKept, notKept
+		return
+	}
+	row := rows[at]
+	for column, text := range row {
+		switch {
+		case column == "measured ratio" && c.PublishedRatio != nil:
+			c.MeasuredRatio = interval(t, text, 1)
+		case (column == "measured" || strings.HasPrefix(column, "measured (")) && c.Metric != "" && c.Baseline == "":
+			if c.Measured = interval(t, text, c.Factor); c.Measured == nil {
+				c.Absent = absence(text)
+			}
+		case strings.HasPrefix(column, "CPU by the tool"):
+			c.ByTool = interval(t, text, c.Factor)
+		}
+	}
+	if c.Baseline != "" && c.MeasuredRatio != nil {
+		refine(c.MeasuredRatio, row["measured ratio"], row["measured"])
+	}
+	verdict := strings.TrimPrefix(row["verdict"], "– ")
+	if judge(b, c); verdict == string(model.NotJudged) && c.Agreement != model.NotJudged {
+		c.Agreement, c.Why = model.NotJudged, ""
+		c.Cause = p.reason(heading, "– "+c.Row+", "+c.Column)
+	} else if c.PublishedRatio != nil && c.MeasuredRatio == nil {
+		c.Why = verdict
+	}
+}
+
+// notKept marks a figure that the page's run had and the page did not show.
+const notKept = "not kept from this run"
+
 // report makes a report of the plan with the measured figures of the page.
 func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 	t.Helper()
@@ -168,41 +209,18 @@ func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 	b := &verdicts.Judge{Source: verdicts.Source{Plan: *plan}, Cells: figures.Group(*plan, nil)}
 	for _, table := range plan.Tables {
 		out := model.PublishedTable{PublishedTable: table}
-		rows := p.rows("### " + phrase.Capital(table.Title))
 		for i := range plan.Published {
-			f := &plan.Published[i]
-			if f.Table != table.Name {
-				continue
+			if f := &plan.Published[i]; f.Table == table.Name {
+				c := documented(b, f)
+				p.read(t, b, &out, c)
+				put(&out, c)
 			}
-			c := documented(b, f)
-			at := slices.IndexFunc(rows, func(row map[string]string) bool { return row[table.Corner] == f.Row && row["column"] == f.Column })
-			if at < 0 {
-				t.Errorf("%s, %s: no row %s, %s", plan.Suite, table.Title, f.Row, f.Column)
-				continue
+		}
+		for _, c := range out.Ratios() {
+			if d := perByte(&out, c); d != nil {
+				p.read(t, b, &out, d)
+				put(&out, d)
 			}
-			for column, text := range rows[at] {
-				switch {
-				case strings.HasPrefix(column, "measured ratio") && c.PublishedRatio != nil:
-					c.MeasuredRatio = interval(t, text, 1)
-				case (column == "measured" || strings.HasPrefix(column, "measured (")) && f.Metric != "" && f.Baseline == "":
-					if c.Measured = interval(t, text, f.Factor); c.Measured == nil {
-						c.Absent = absence(text)
-					}
-				case strings.HasPrefix(column, "CPU by the tool"):
-					c.ByTool = interval(t, text, f.Factor)
-				}
-			}
-			if f.Baseline != "" && c.MeasuredRatio != nil {
-				refine(c.MeasuredRatio, rows[at]["measured ratio"], rows[at]["measured"])
-			}
-			verdict := strings.TrimPrefix(rows[at]["verdict"], "– ")
-			if judge(b, c); verdict == string(model.NotJudged) && c.Agreement != model.NotJudged {
-				c.Agreement, c.Why = model.NotJudged, ""
-				c.Cause = p.reason("### "+phrase.Capital(table.Title), "– "+f.Row+", "+f.Column)
-			} else if c.PublishedRatio != nil && c.MeasuredRatio == nil {
-				c.Why = verdict
-			}
-			put(&out, c)
 		}
 		r.Tables = append(r.Tables, out)
 	}

@@ -53,6 +53,9 @@ func tableSection(t *model.PublishedTable) document.Section {
 		measured[1].Optional = true
 		notes = append(notes, ByToolNote)
 	}
+	if slices.ContainsFunc(t.Cells(), func(c *model.PublishedCell) bool { return c.Printed == derived }) {
+		notes = append(notes, derivedNote)
+	}
 	table := document.Table{Columns: slices.Concat(
 		document.Words(cmp.Or(t.Corner, "row"), "column", "scenario"), document.Figures("published"), measured,
 		document.Figures("published ratio", "measured ratio"), document.Words("verdict"))}
@@ -165,7 +168,7 @@ func once(r *model.Report) (list []*model.PublishedCell) {
 	for i := range r.Tables {
 		for _, c := range r.Tables[i].Ratios() {
 			metric := c.Metric
-			if m := sample.Metric(metric); m == sample.SenderThroughput || m == sample.ReceiverThroughput {
+			if throughput(metric) {
 				metric = string(sample.Throughput)
 			}
 			key := strings.Join([]string{c.Scenario, c.Against, metric, c.Doubt}, "\x00")

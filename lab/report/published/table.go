@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/verdicts"
@@ -21,6 +22,13 @@ func Tables(b *verdicts.Judge) []model.PublishedTable {
 		for i := range b.Plan.Published {
 			if p := &b.Plan.Published[i]; p.Table == t.Name {
 				put(&out, cell(b, p))
+			}
+		}
+		for _, c := range out.Ratios() {
+			if d := perByte(&out, c); d != nil {
+				measure(b, d)
+				judge(b, d)
+				put(&out, d)
 			}
 		}
 		if len(out.Rows) > 0 {
@@ -76,6 +84,41 @@ func documented(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
 		}
 	}
 	return c
+}
+
+// derived stands for the figure of a cell that the document does not print.
+const derived = "derived"
+
+// perByte returns a cell with the CPU time per byte that follows from a CPU figure and the
+// throughput in the same table; nil if the table has not both. A CPU figure alone depends on how many
+// bytes were carried with it.
+func perByte(t *model.PublishedTable, c *model.PublishedCell) *model.PublishedCell {
+	metric := map[sample.Metric]sample.Metric{
+		sample.SenderCPU: sample.SenderCPUPerByte, sample.SenderCores: sample.SenderCPUPerByte,
+		sample.ReceiverCPU: sample.ReceiverCPUPerByte, sample.ReceiverCores: sample.ReceiverCPUPerByte,
+	}[sample.Metric(c.Metric)]
+	cells := t.Ratios()
+	i := slices.IndexFunc(cells, func(o *model.PublishedCell) bool {
+		return o.Scenario == c.Scenario && o.Against == c.Against && o.Baseline == "" && throughput(o.Metric)
+	})
+	if metric == "" || i < 0 || c.Baseline != "" {
+		return nil
+	}
+	ratio := *c.PublishedRatio / *cells[i].PublishedRatio
+	d := &model.PublishedCell{Published: c.Published, Against: c.Against, PublishedRatio: &ratio}
+	d.Metric, d.Printed, d.Unit, d.Factor, d.Note = string(metric), derived, "ns/B", 1, ""
+	name := &d.Column
+	if strings.Contains(strings.ToLower(d.Row), "cpu") {
+		name = &d.Row
+	}
+	*name = strings.TrimSuffix(*name, " %") + " per byte"
+	return d
+}
+
+// throughput reports whether a metric is the throughput, which is the same at both ends of a
+// stream.
+func throughput(metric string) bool {
+	return slices.Contains([]sample.Metric{sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput}, sample.Metric(metric))
 }
 
 // measure sets the measured figure and its ratio, or the reason why there is none.

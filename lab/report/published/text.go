@@ -111,6 +111,9 @@ func changeText(ratio float64) string {
 // ByToolNote explains how the tool's own CPU figure differs from the meter's.
 const ByToolNote = "The lab's meter measures the CPU of one node. The traffic tool counts all CPUs of the machine, so its figure includes the other node if both nodes are on one machine. Ratios and verdicts use the meter's figure."
 
+// derivedNote explains the rows that the document does not print.
+const derivedNote = "CPU per byte is derived: the document's ratio is that of its CPU figures over that of its throughputs. The lab measures it."
+
 // Causes lists the causes of the verdicts that deviate from the document, and the reasons why
 // figures are not judged, each with the cells that it explains. One entry lists the cells without a known cause.
 func Causes(t *model.PublishedTable) (lines []string) {
