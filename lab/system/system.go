@@ -79,7 +79,7 @@ func Supports(s System, p suite.Placement, f suite.Fabric) error {
 		return fmt.Errorf("%s does not support placement colocated: %s", s.Name(), about.NotColocated)
 	case about.Gateway != (p == suite.Gateway) && !about.OnNode:
 		if about.Gateway {
-			return fmt.Errorf("%s connects workloads to hosts outside the virtual network; use placement gateway", s.Name())
+			return fmt.Errorf("%s connects workloads to hosts outside the virtual network; set placement: gateway in a suite, as the suite gateway does", s.Name())
 		}
 		return fmt.Errorf("%s does not support placement gateway: it does not connect workloads to hosts outside the virtual network", s.Name())
 	case about.OneLink && f.Links > 1:

@@ -64,7 +64,7 @@ func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 		{Raw{}, suite.Gateway, one, ""},
 		{Bridge{}, suite.Gateway, one, "does not support placement gateway"},
 		{BridgeNAT{}, suite.Gateway, one, ""},
-		{BridgeNAT{}, suite.TwoNodes, one, "use placement gateway"},
+		{BridgeNAT{}, suite.TwoNodes, one, "set placement: gateway"},
 		{BridgeNAT{}, suite.Gateway, two, "one NIC"},
 	} {
 		err := Supports(c.s, c.p, c.f)
