@@ -63,6 +63,7 @@ func (w *worker) sendDatagrams() {
 func (w *worker) receiveDatagrams() {
 	size := len(w.buf) - 1 // one more byte shows a datagram that is too long
 	headed := size >= headerSize
+	silences := int64(0) // in a row, after the senders' end
 	for {
 		n, dropped, e := w.overflow.receive(w.fd, w.buf)
 		switch {
@@ -80,11 +81,16 @@ func (w *worker) receiveDatagrams() {
 			w.heard()
 		case n > 0 && w.anySize:
 			w.count(n)
+			silences = 0
 		case e == syscall.EAGAIN && w.seen >= stopping:
 			return
 		case e == syscall.EAGAIN && w.idleEnd > 0 && w.mayEnd():
-			w.ended = -w.idleEnd // the silence was not part of the traffic
-			return
+			// Between the first silence and the senders' end datagrams can arrive, for example
+			// while this process is stopped.
+			if silences++; silences == 2 {
+				w.ended = -silences * w.idleEnd // the silences were not part of the traffic
+				return
+			}
 		case e != 0 && !w.transient(e):
 			w.datagramFailed()
 		case n == 0 && e == 0 && w.seen >= stopping:

@@ -201,6 +201,11 @@ func TestNTttcpCountsTheDatagramsThatItReadsLate(t *testing.T) {
 	mapping := fmt.Sprintf(" -u -n 6000 -l 100 -p %d -m 2,*,127.0.0.1", freePort(t)+1)
 	r := start(t, "ntttcp", strings.Fields("-r -rb 4M"+mapping)...)
 	s := start(t, "ntttcp", strings.Fields("-s -thr 1000"+mapping)...)
+	must.EventuallyTrue(t, "the sender sends", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return strings.Contains(s.stdout.String(), "progressing")
+	})
 	time.Sleep(300 * time.Millisecond) // of 600 ms
 	must.Succeed(t, r.cmd.Process.Signal(syscall.SIGSTOP))
 	code, sent, stderr := s.wait(20 * time.Second)
