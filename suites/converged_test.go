@@ -120,6 +120,7 @@ func TestConvergedHasTheFiguresThatTheTextStates(t *testing.T) {
 	want := []string{
 		"text; without jumbo frames; 1500-lso/half; throughput_bps; 4.8 Gbps",
 		"text; jumbo frames (9014 bytes); 9000-lso/half; throughput_bps; 9 Gbps",
+		"text; jumbo frames (9014 bytes); ; ; the biggest",
 		"cited; lower end; 1500-lso/half; throughput_bps; 3.5 Gbps",
 		"cited; upper end; 1500-lso/half; throughput_bps; 4.5 Gbps",
 	}

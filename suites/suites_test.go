@@ -318,6 +318,7 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 			"throughput_bps of vrouter-mpls-gre/both over bridge/both: 0.9 to 1.1",
 			"transactions_per_s of vrouter-mpls-gre/rr over bridge/rr: 0.9 to 1.1",
 			"throughput_bps of vrouter-mpls-gre-jumbo/both-sendfile over bridge-jumbo/both-sendfile: 0.9 to 1.1",
+			"sender_cpu_cores of vrouter-mpls-gre-jumbo/both-sendfile over bridge-jumbo/both-sendfile: 0 to 1",
 			"throughput_bps of vrouter-mpls-gre-vm/one over bridge-vm/one: 0.9 to 1.1",
 			"throughput_bps of vrouter-mpls-gre-vm/both over bridge-vm/both: 0.9 to 1.1",
 			"transactions_per_s of vrouter-mpls-gre-vm/rr over bridge-vm/rr: 0.9 to 1.1",

@@ -167,6 +167,9 @@ func (p page) read(t *testing.T, b *verdicts.Judge, table *model.PublishedTable,
 	heading := "### " + phrase.Capital(table.Title)
 	rows := p.rows(heading)
 	at := slices.IndexFunc(rows, func(row map[string]string) bool { return row[table.Corner] == c.Row && row["column"] == c.Column })
+	if at < 0 && c.Metric == "" {
+		return // the suite has its text
+	}
 	if at < 0 {
 		if c.Printed != derived {
 			t.Errorf("%s, %s: no row %s, %s", b.Plan.Suite, table.Title, c.Row, c.Column)

@@ -73,9 +73,12 @@ func tableSection(t *model.PublishedTable) document.Section {
 }
 
 // measuredCell returns the measured figure with its interval. Without a figure it has a word and
-// the reason in brackets.
+// the reason in brackets, or "none" if no scenario measures the figure.
 func measuredCell(c *model.PublishedCell) document.Cell {
 	text := MeasuredText(c)
+	if c.Metric == "" {
+		return document.Cell{Text: "none"} // the note has the reason
+	}
 	if text == "" || text != c.Absent {
 		return document.Cell{Text: text, Range: MeasuredRange(c)}
 	}
