@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 
 func networkNATCommand() *cobra.Command {
 	var pool []netip.Prefix
+	var ports uint16
 	var off bool
 	var output format
 	cmd := &cobra.Command{
@@ -23,6 +25,9 @@ func networkNATCommand() *cobra.Command {
 "network create"). Each node gets one IPv4 and one IPv6 address of the pool. It translates
 the source of packets from its workloads to addresses outside the subnets to this address.
 A port with --floating has a separate address of the pool, in both directions.
+
+With --ports, several nodes share an address of the first prefix of the pool, and each node
+has a range of its source ports. The other prefixes are for floating addresses.
 
 Without flags, lists the addresses in use and their nodes. Routers outside the network must
 route each address to its node.`,
@@ -36,8 +41,11 @@ route each address to its node.`,
 			if err != nil {
 				return err
 			}
+			if ports > 0 && len(pool) == 0 {
+				return errors.New("--ports needs --pool; repeat the prefixes of the pool")
+			}
 			if len(pool) > 0 || off {
-				if n.NATPool = pool; !off {
+				if n.NATPool, n.NATPorts = pool, ports; !off {
 					n.NodeAccess = true
 				}
 				if n, err = c.PutNetwork(ctx, n); err != nil {
@@ -49,13 +57,15 @@ route each address to its node.`,
 			if err != nil {
 				return err
 			}
-			rows := slices.DeleteFunc(model.FloatingAddresses(s.Ports), func(f model.Floating) bool { return f.Network != n.Name })
+			rows := n.FloatingAddresses(s.Ports)
 			return show(cmd.OutOrStdout(), output, rows, natTable(rows))
 		}),
 	}
 	listFlag(cmd, &pool, parsePrefix, "pool", "Allocate addresses of nodes, and floating addresses, from this `prefix` (repeatable)")
 	cmd.Flags().BoolVar(&off, "off", false, "Remove the pool; packets then leave from the addresses of the nodes")
+	cmd.Flags().Uint16Var(&ports, "ports", 0, "Share addresses between nodes, and give each node this `number` of source ports, 64 to 64512 (needs --pool; default: an address for each node)")
 	cmd.MarkFlagsMutuallyExclusive("pool", "off")
+	cmd.MarkFlagsMutuallyExclusive("ports", "off")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -63,10 +73,14 @@ route each address to its node.`,
 func natTable(rows []model.Floating) inspect.Table {
 	t := inspect.Table{
 		Empty:   "no address of the pool is in use; set a pool with `vrouter network nat NAME --pool PREFIX`",
-		Columns: []inspect.Column{{Name: "Address"}, {Name: "Node"}, {Name: "Port"}},
+		Columns: []inspect.Column{{Name: "Address"}, {Name: "Source ports"}, {Name: "Node"}, {Name: "Port"}},
 	}
 	for _, r := range rows {
-		t.Add(r.Address.String(), r.Node, r.Port)
+		ports := "all"
+		if r.LastPort > 0 {
+			ports = fmt.Sprintf("%d-%d", r.FirstPort, r.LastPort)
+		}
+		t.Add(r.Address.String(), ports, r.Node, r.Port)
 	}
 	return t
 }

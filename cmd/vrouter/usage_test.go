@@ -54,6 +54,7 @@ func TestExitCodes(t *testing.T) {
 		"trace --from a --to b":                                      cli.ExitUsage,
 		"flow list --proto x --socket " + none:                       cli.ExitUsage,
 		"network nat red --pool 192.0.2.0/28 --off --socket " + none: cli.ExitUsage,
+		"network nat red --ports 4096 --off --socket " + none:        cli.ExitUsage,
 	} {
 		if got := call(t, strings.Fields(line)...); got != want {
 			t.Errorf("vrouter %s: exit code %d, want %d", line, got, want)

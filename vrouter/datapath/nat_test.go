@@ -1,9 +1,13 @@
 package datapath
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -11,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -446,5 +451,106 @@ func TestAConnectionOutlivesTheArrivalOfAFloatingAddress(t *testing.T) {
 	s.flags = "S"
 	if got := r.mappedOut(t, s); got.from != at(a.floating, 40001) {
 		t.Errorf("the next connection is from %s", got.from)
+	}
+}
+
+// withSharedPool is withPool, but another node has the ports from 33280 on. The other node's address in the network is that
+// of workload b. It may send packets from outside the network.
+func withSharedPool(policy bool) func(*fib.Tables) {
+	return func(f *fib.Tables) {
+		withPool(1024, 33279, policy)(f)
+		f.Floatings = map[layout.FloatingKey]layout.Floating{}
+		for _, a := range outsides {
+			other, everything := addrB, netip.MustParsePrefix("0.0.0.0/0")
+			if a.pool.Is6() {
+				other, everything = addrB6, netip.MustParsePrefix("::/0")
+			}
+			f.Floatings[layout.FloatingKey{Vif: 2, Address: layout.AddressOf(a.pool), Port: 33280}] = layout.Floating{Other: layout.AddressOf(other)}
+			f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(a.pool, a.pool.BitLen())}] = layout.Route{Nexthop: nhOutside, Flags: layout.RouteFloating}
+			f.Senders[layout.SenderOf(1, 1, everything)] = layout.Sender{Known: 1}
+		}
+	}
+}
+
+// Packets from outside for a port of another node go to this node unchanged, but for their hop limit. Policies do not judge
+// them, and they make no flow.
+func TestPacketsForAPortOfAnotherNodeGoToThatNode(t *testing.T) {
+	router := map[string]netip.Addr{"IPv4": netip.MustParseAddr("192.0.2.1"), "IPv6": netip.MustParseAddr("2001:db8:9::1")}
+	for name, a := range outsides {
+		for _, policy := range []bool{false, true} {
+			r := newRig(t, model.MPLSoUDP, false, withSharedPool(policy))
+			abroad := segment{at(a.pool, 50000), at(a.outside, 53), unix.IPPROTO_UDP, ""}.packet(t)
+			packets := map[string][]byte{
+				"SYN":       segment{at(a.outside, 80), at(a.pool, 33280), unix.IPPROTO_TCP, "S"}.packet(t),
+				"ACK":       segment{at(a.outside, 80), at(a.pool, 65535), unix.IPPROTO_TCP, "A"}.packet(t),
+				"UDP":       segment{at(a.outside, 80), at(a.pool, 50000), unix.IPPROTO_UDP, ""}.packet(t),
+				"SCTP":      segment{at(a.outside, 80), at(a.pool, 50000), unix.IPPROTO_SCTP, ""}.packet(t),
+				"echo":      echo(t, a.outside, a.pool, true, 40000),
+				"ICMP":      portUnreachable(t, router[name], a.pool, abroad),
+				"of a ping": portUnreachable(t, router[name], a.pool, echo(t, a.pool, a.outside, false, 40000)),
+			}
+			for i, f := range fragmentsOf(segment{at(a.outside, 80), at(a.pool, 50000), unix.IPPROTO_UDP, ""}.packetOf(t, string(make([]byte, 1300))), 7) {
+				packets[fmt.Sprint("fragment ", i)] = f
+			}
+			for _, what := range slices.Sorted(maps.Keys(packets)) { // the first fragment comes first
+				sent := packets[what]
+				got := r.in(t, sent)
+				if inner := withHops(sent, 63); len(got) < len(inner) || !bytes.Equal(got[len(got)-len(inner):], inner) {
+					t.Errorf("%s, %s: sent %x, want a tunnel packet with %x", name, what, got, inner)
+				}
+				if to, _ := netip.AddrFromSlice(got[16:20]); to != far {
+					t.Errorf("%s, %s: sent to node %s, want %s", name, what, to, far)
+				}
+			}
+			if flows := r.allFlows(t); len(flows) > 0 {
+				t.Errorf("%s: packets for another node made flows: %+v", name, flows)
+			}
+			for what, b := range map[string][]byte{
+				"an unused port of this node": segment{at(a.outside, 80), at(a.pool, 33279), unix.IPPROTO_UDP, ""}.packet(t),
+				"a port of no node":           segment{at(a.outside, 80), at(a.pool, 1023), unix.IPPROTO_UDP, ""}.packet(t),
+				"an unused identifier":        echo(t, a.outside, a.pool, true, 9),
+			} {
+				if _, reason := r.try(t, true, b); reason != "nat_unknown" {
+					t.Errorf("%s, %s: %q, want nat_unknown", name, what, reason)
+				}
+			}
+		}
+	}
+}
+
+// A packet from outside that another node sends enters the network like one from this node's kernel.
+func TestPacketsFromOutsideEnterTheNetworkFromAnotherNode(t *testing.T) {
+	for name, a := range outsides {
+		for _, policy := range []bool{false, true} {
+			for _, encap := range []model.Encapsulation{model.MPLSoUDP, model.VXLAN, model.MPLSoGRE, model.Direct} {
+				r := newRig(t, cmp.Or(map[model.Encapsulation]model.Encapsulation{model.Direct: model.MPLSoUDP}[encap], encap), false, withSharedPool(policy))
+				sent := r.mappedOut(t, segment{at(a.workload, 2000), at(a.outside, 53), unix.IPPROTO_UDP, ""})
+				answer := segment{at(a.outside, 53), sent.from, unix.IPPROTO_UDP, ""}.packet(t)
+				outer := frame(direct.Label(1, far), direct.Label(1, local), answer)
+				switch encap {
+				case model.Direct:
+				case model.VXLAN:
+					outer = wrapped(t, encap, false, labelOf(encap, false), 0, frame(macB, model.RouterMAC, answer))
+				default:
+					outer = wrapped(t, encap, false, labelOf(encap, false), 0, answer)
+				}
+				code, entered := r.run(t, r.programs.FabricTc, r.fabric, outer)
+				if want := frame(model.MAC{2, 0, 0, 0, 0, 0xc}, model.RouterMAC, answer); code != actRedirect || !bytes.Equal(entered, want) {
+					t.Fatalf("%s by %s: action %d, frame %x, want %x at the vif of the node", name, encap, int32(code), entered, want)
+				}
+				got := segmentOf(t, r.in(t, entered[14:]))
+				if want := (segment{at(a.outside, 53), at(a.workload, 2000), unix.IPPROTO_UDP, ""}); got != want {
+					t.Errorf("%s by %s: arrived %v, want %v", name, encap, got, want)
+				}
+				delete(r.tables.Senders, layout.SenderOf(1, 1, netip.PrefixFrom(map[bool]netip.Addr{true: netip.IPv4Unspecified(), false: netip.IPv6Unspecified()}[a.pool.Is4()], 0)))
+				_, err := r.Apply(r.tables)
+				must.Succeed(t, err)
+				before, err := r.Drops()
+				must.Succeed(t, err)
+				if code, _ := r.run(t, r.programs.FabricTc, r.fabric, outer); code != actShot || r.drop(t, before) != "forged_source" {
+					t.Errorf("%s by %s: from a node without a share: action %d, want a drop (forged_source)", name, encap, int32(code))
+				}
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -138,4 +139,78 @@ func TestWorkloadsReachHostsOutsideByPoolAndFloatingAddresses(t *testing.T) {
 	expectReplies(t, w[0].ns, outsides, func(v6 bool) string {
 		return "outside " + map[bool]string{false: "198.51.100.1", true: "2001:db8:1::1"}[v6]
 	})
+}
+
+// Two nodes share the addresses of a pool, and a router outside sends all packets for them to the first node. Workloads of
+// both nodes get replies, pongs, transfers and ICMP errors.
+func TestNodesShareAddressesOfAPool(t *testing.T) {
+	t.Parallel()
+	needs(t, "ip", "iptables", "ip6tables")
+	b := fleetBed(t, "10s")
+	a := b.nodes[0]
+	a.run("network", "create", "red", "--subnet", "10.1.0.0/16", "--subnet", "fd00:1::/64")
+	w := []*workload{b.connected("x", "red", 0), b.connected("y", "red", 1)}
+	a.run("network", "nat", "red", "--pool", "192.0.2.8/32", "--pool", "2001:db8:77::8/128", "--ports", "30000")
+	pool := addresses("192.0.2.8", "2001:db8:77::8")
+	soon(t, 10*time.Second, "both nodes have ports of both addresses", func() error {
+		found := map[netip.Addr]map[uint16]string{pool[0]: {}, pool[1]: {}}
+		for _, r := range rows[model.Floating](a, "network", "nat", "red") {
+			found[r.Address][r.FirstPort] = r.Node
+		}
+		for _, nodes := range found {
+			if len(nodes) != 2 || nodes[1024] == nodes[31024] || nodes[1024] == "" || nodes[31024] == "" {
+				return fmt.Errorf("the nodes by address and first port are %v", found)
+			}
+		}
+		return nil
+	})
+	ns := b.outside(a)
+	there := &workload{bed: b, ns: ns, port: model.Port{Name: "outside", IPs: outsides}}
+	replies(t, ns, "outside", outsides...)
+	// The second node's way to the outside. Packets to the pool do not take it.
+	h, out := b.handle(b.nodes[1].ns), b.handle(ns)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "out"
+	b.must(h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "node2", PeerNamespace: netlink.NsFd(int(ns))}))
+	for _, end := range []struct {
+		h              *netlink.Handle
+		device, v4, v6 string
+	}{{h, "out", "198.51.101.1/24", "2001:db8:2::1/64"}, {out, "node2", "198.51.101.2/24", "2001:db8:2::2/64"}} {
+		l, err := end.h.LinkByName(end.device)
+		b.must(err)
+		b.must(end.h.LinkSetUp(l))
+		for _, p := range subnets(end.v4, end.v6) {
+			b.must(end.h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(p), Flags: map[bool]int{true: 0x02 /* IFA_F_NODAD */}[p.Addr().Is6()]}))
+		}
+		if end.h == h {
+			for to, via := range map[string]string{"0.0.0.0/0": "198.51.101.2", "::/0": "2001:db8:2::2"} {
+				b.must(h.RouteAdd(&netlink.Route{Dst: ipNet(netip.MustParsePrefix(to)), Gw: netip.MustParseAddr(via).AsSlice(), LinkIndex: l.Attrs().Index}))
+			}
+		}
+	}
+	l, err := out.LinkByName("node")
+	b.must(err)
+	for i, via := range []string{"198.51.100.1", "2001:db8:1::1"} {
+		b.must(out.RouteAdd(&netlink.Route{Dst: ipNet(netip.PrefixFrom(pool[i], pool[i].BitLen())), Gw: netip.MustParseAddr(via).AsSlice(), LinkIndex: l.Attrs().Index}))
+	}
+	for _, from := range w {
+		expectReplies(t, from.ns, outsides, func(v6 bool) string { return "outside " + pool[map[bool]int{true: 1}[v6]].String() })
+		for i, version := range []int{4, 6} {
+			checkTransfer(from, there, version, 4<<20)
+			if got, err := from.ping(outsides[i], 64); err != nil || got != ipv4.ICMPTypeEchoReply && got != ipv6.ICMPTypeEchoReply {
+				t.Errorf("%s pings %s: %v, %v", from.port.Name, outsides[i], got, err)
+			}
+		}
+	}
+	// ICMP errors take the way of the replies.
+	for _, to := range outsides {
+		for _, from := range w {
+			soon(t, 10*time.Second, from.port.Name+" learns that a port of "+to.String()+" is closed", func() error {
+				if _, err := replied(from.ns, "udp", to, 9); !errors.Is(err, syscall.ECONNREFUSED) {
+					return fmt.Errorf("the error is %v, want %v", err, syscall.ECONNREFUSED)
+				}
+				return nil
+			})
+		}
+	}
 }

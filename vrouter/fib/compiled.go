@@ -87,6 +87,7 @@ type hop struct {
 	bridges              bool
 	remote               uint32 // id of the other node; 0: this node
 	unreachable          bool
+	shares               bool   // the node may have a share of the pool
 	routed, label        uint32 // nexthop of routes, and its label
 	leaked               uint32 // nexthop of the routes of other networks, with the same label; 0: unreachable from them
 	bridged, framesLabel uint32 // nexthop of bridge entries, and its label
@@ -103,7 +104,7 @@ func (c *compiler) legs() map[place]leg {
 		}
 		l := leg{hop{bridges: n.Bridges(), remote: c.remoteID(at.node), unreachable: true}, n.importers}
 		if c.here[at.network] != nil {
-			l.vrf = n.ID
+			l.vrf, l.shares = n.ID, n.NATPorts > 0
 		}
 		if t := c.peers[at.node].in(n); t != nil {
 			l.unreachable = false
@@ -140,8 +141,14 @@ func (l leg) addTo(t *Tables, p *model.Port) {
 	}
 }
 
-// addSenders adds the allow_sources of a port on another node to tables.
+// addSenders adds the allow_sources of a port on another node to tables. If nodes share addresses of a pool, a node also
+// sends packets from outside the network, which have arrived for ports of this node.
 func (l leg) addSenders(t *Tables, p *model.Port) {
+	if l.shares && p.NATSlot > 0 {
+		for _, s := range everything {
+			t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
+		}
+	}
 	for _, s := range p.AllowSources {
 		if l.vrf != 0 {
 			t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
@@ -185,11 +192,11 @@ func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	model.DiffPorts(last.slice.All, c.slice.All, func(was, is *model.Port) {
 		if was != nil {
 			last.add(&before, was)
-			again[placeOf(was)] = again[placeOf(was)] || len(was.AllowSources) > 0 // ports of a place can share a sender
+			again[placeOf(was)] = again[placeOf(was)] || len(was.AllowSources) > 0 || was.NATSlot > 0 // ports of a place can share a sender
 		}
 		if is != nil {
 			c.add(&after, is)
-			again[placeOf(is)] = again[placeOf(is)] || len(is.AllowSources) > 0
+			again[placeOf(is)] = again[placeOf(is)] || len(is.AllowSources) > 0 || is.NATSlot > 0
 		}
 	})
 	for at := range c.count {

@@ -26,7 +26,7 @@ type Tables struct {
 	Sets     Sets
 	// NATs are the node's addresses in the pools of networks, by id of the vif that connects the node.
 	NATs      map[uint32]layout.NAT
-	Floatings map[layout.FloatingKey]layout.Floating // in both directions
+	Floatings map[layout.FloatingKey]layout.Floating // in both directions; and the other nodes that share an address of a pool
 	Refused   []NetworkError                         // errors of networks, with Facts.Partial; not written to maps
 }
 

@@ -55,9 +55,6 @@ func (n *network) probes() (rules []layout.Rule) {
 	return rules
 }
 
-// NAT translates source ports to ports of this range.
-const firstNATPort, lastNATPort = 1024, 65535
-
 // nat adds the node's addresses in the network's pool, and the floating addresses of its ports. It returns the nexthop for
 // packets that NAT must translate. host is the nexthop of the port that connects the node.
 func (c *compiler) nat(n *network, host uint32) uint32 {
@@ -66,7 +63,8 @@ func (c *compiler) nat(n *network, host uint32) uint32 {
 	}
 	out := c.t.Nexthops[host]
 	out.NAT = true
-	nat := layout.NAT{VRF: n.ID, FirstPort: firstNATPort, LastPort: lastNATPort}
+	own := n.NodeShare(*n.host)
+	nat := layout.NAT{VRF: n.ID, FirstPort: own.FirstPort, LastPort: own.LastPort}
 	if a := n.NodeAddress(*n.host, netip.Addr.Is4); a.IsValid() {
 		nat.Address4 = layout.AddressOf(a)
 	}
@@ -88,5 +86,30 @@ func (c *compiler) nat(n *network, host uint32) uint32 {
 			c.addRoute(n, netip.PrefixFrom(a, a.BitLen()), layout.Route{Nexthop: id, Flags: layout.RouteFloating})
 		}
 	}
+	c.shareAddresses(n, out.Vif, id, own.Addresses)
 	return id
+}
+
+// shareAddresses adds the other nodes that have ports of this node's addresses in the pool, and routes for packets that these
+// nodes send to the addresses. vif connects this node, and outside is the nexthop out of the network.
+func (c *compiler) shareAddresses(n *network, vif, outside uint32, own []netip.Addr) {
+	if n.host.NATSlot == 0 {
+		return
+	}
+	for _, a := range own {
+		c.addRoute(n, netip.PrefixFrom(a, a.BitLen()), layout.Route{Nexthop: outside, Flags: layout.RouteFloating})
+	}
+	for at := range c.count {
+		if at.network != n.Name || at.node == c.self.Name {
+			continue
+		}
+		for _, p := range c.state.On(at.network, at.node) {
+			share := n.NodeShare(*p)
+			for _, a := range share.Addresses {
+				if inside := p.Inside(a); slices.Contains(own, a) && inside.IsValid() {
+					c.t.Floatings[layout.FloatingKey{Vif: vif, Address: layout.AddressOf(a), Port: uint32(share.FirstPort)}] = layout.Floating{Other: layout.AddressOf(inside)}
+				}
+			}
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -213,5 +214,70 @@ func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
 	}
 	if got, has := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("203.0.113.10/32")}]; has {
 		t.Errorf("the route %+v leads to a floating address of another node", got)
+	}
+}
+
+func TestNodesThatShareAnAddressSendPacketsToTheNodeWithThePort(t *testing.T) {
+	s := accessed()
+	n := &s.Networks[0]
+	n.NATPool, n.NATPorts = []netip.Prefix{prefix("203.0.113.0/31")}, 32256 // two nodes for each address
+	s.Ports[len(s.Ports)-2].NATSlot, s.Ports[len(s.Ports)-1].NATSlot = 2, 1
+	tables, warnings := compiled(t, s, nil)
+	if len(warnings) > 0 {
+		t.Errorf("warnings %v, want none", warnings)
+	}
+	_, plain := tables.named("port host-a")
+	outside, _ := tables.named("outside red")
+	shared := addrs("203.0.113.0")[0]
+	if got, want := tables.Routes[hostKey(7, shared)], (layout.Route{Nexthop: outside, Flags: layout.RouteFloating}); got != want {
+		t.Errorf("the route to %s is %+v, want %+v", shared, got, want)
+	}
+	if got, want := tables.NATs[plain.Vif], (layout.NAT{VRF: 7, FirstPort: 33280, LastPort: 65535, Address4: layout.AddressOf(shared)}); got != want {
+		t.Errorf("NAT of node a: %+v, want %+v", got, want)
+	}
+	want := map[layout.FloatingKey]layout.Floating{
+		{Vif: plain.Vif, Address: layout.AddressOf(shared), Port: 1024}: {Other: layout.AddressOf(s.Ports[len(s.Ports)-1].IPs[0])},
+	}
+	if !reflect.DeepEqual(tables.Floatings, want) {
+		t.Errorf("nodes by shared address: %+v, want %+v", tables.Floatings, want)
+	}
+	sender := layout.SenderOf(7, tables.Remotes[layout.AddressOf(addrs("192.0.2.2")[0])].ID, prefix("0.0.0.0/0"))
+	if _, may := tables.Senders[sender]; !may {
+		t.Errorf("node b must not send packets from outside the network: %+v", tables.Senders)
+	}
+	s.Ports[len(s.Ports)-1].NATSlot = 3 // of the other address
+	tables, _ = compiled(t, s, nil)
+	if len(tables.Floatings) > 0 {
+		t.Errorf("nodes with different addresses send each other packets: %+v", tables.Floatings)
+	}
+	s.Ports[len(s.Ports)-1].NATSlot = 0
+	tables, _ = compiled(t, s, nil)
+	if _, may := tables.Senders[sender]; may {
+		t.Error("node b may send packets from outside the network, but has no share of the pool")
+	}
+}
+
+// The permission to send from outside the network stays when a port with an equal permission is deleted.
+func TestAChangeKeepsWhatASharedAddressPermits(t *testing.T) {
+	s := accessed()
+	s.Networks[0].NATPool, s.Networks[0].NATPorts = []netip.Prefix{prefix("203.0.113.0/31")}, 32256
+	s.Ports[len(s.Ports)-2].NATSlot, s.Ports[len(s.Ports)-1].NATSlot = 2, 1
+	firewall := model.Port{Name: "firewall", Network: "red", Node: "b", MAC: model.MAC{2, 0, 0, 0, 3, 0}, IPs: addrs("10.1.0.9"), AllowSources: everything}
+	with := s
+	with.Ports = append(slices.Clone(s.Ports), firewall)
+	with, s = withTunnels(with).WithDefaults(), withTunnels(s).WithDefaults()
+	ids := &IDs{}
+	last, err := Compile(with.Slice("a"), "a", factsFor(with, "a", nil), ids, nil)
+	must.Succeed(t, err)
+	next, err := Compile(s.Slice("a"), "a", factsFor(s, "a", nil), ids, last)
+	must.Succeed(t, err)
+	before, after := next.Since(last)
+	for key := range before.Senders {
+		if _, stays := after.Senders[key]; !stays {
+			t.Errorf("sender %+v is deleted", key)
+		}
+	}
+	if all := next.All(); len(all.Senders) != 2 {
+		t.Errorf("the senders are %+v, want IPv4 and IPv6 of node b", all.Senders)
 	}
 }

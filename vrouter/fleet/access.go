@@ -40,8 +40,15 @@ func (v *View) Access(node string) (add []model.PortRequest, remove []string) {
 }
 
 // matchesPool reports whether the floating addresses of the port that connects a node match the network's pool: all are in
-// the pool, and there is one of each family, unless the pool has no free address of the family.
+// the pool, and there is one of each family, unless the pool has no free address of the family. With nat_ports, the port must
+// have a share instead, unless no share is free.
 func (v *View) matchesPool(n model.Network, p model.Port) bool {
+	if n.NATPorts > 0 {
+		return len(p.Floating) == 0 && p.NATSlot <= n.NATSlots() && (p.NATSlot > 0 || v.freeSlot(n, choice{}) == 0)
+	}
+	if p.NATSlot > 0 {
+		return false
+	}
 	for _, a := range p.Floating {
 		if !n.InPool(a) {
 			return false

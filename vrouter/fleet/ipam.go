@@ -24,8 +24,8 @@ func (v *View) complete(n model.Network, r model.PortRequest, how choice) (model
 		}
 		p.IPs = ips
 	}
-	if p.Attach.Host && len(p.Floating) == 0 {
-		p.Floating = v.freeFloating(n, how)
+	if p.Attach.Host && len(p.Floating) == 0 && p.NATSlot == 0 {
+		p.Floating, p.NATSlot = v.freeFloating(n, how), v.freeSlot(n, how)
 	}
 	if p.Name == "" {
 		p.Name = model.PortName(p, func(name string) bool { return v.ports[name] != nil })
@@ -179,7 +179,11 @@ func (v *View) fullBlock(network string, a netip.Addr) netip.Prefix {
 }
 
 // freeFloating returns a free IPv4 and a free IPv6 address of a network's pool, without those that the pool lacks.
+// With nat_ports, nodes share addresses, and it returns none.
 func (v *View) freeFloating(n model.Network, how choice) (all []netip.Addr) {
+	if n.NATPorts > 0 {
+		return nil
+	}
 	for _, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
 		var pools []model.Range
 		for _, p := range n.NATPool {
@@ -192,4 +196,17 @@ func (v *View) freeFloating(n model.Network, how choice) (all []netip.Addr) {
 		}
 	}
 	return all
+}
+
+// freeSlot returns a free share of a network's pool; 0: there is none, or the nodes do not share the pool.
+func (v *View) freeSlot(n model.Network, how choice) uint16 {
+	if n.NATSlots() == 0 {
+		return 0
+	}
+	all := []model.Range{{First: model.SlotAddress(1), Last: model.SlotAddress(n.NATSlots())}}
+	a, ok := v.free(n, all, max(1, how.spread), func(a netip.Addr) bool { return how.claimed[a] })
+	if !ok {
+		return 0
+	}
+	return model.SlotOf(a)
 }

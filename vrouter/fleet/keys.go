@@ -29,7 +29,7 @@ import (
 //	switch-ports/NODE/NETWORK/PORT/MAC,ADDRESS…  model.Port
 //	switch-ports/NODE/NETWORK/last  position: the addresses that the node last allocated
 //	unique/names/PORT                the port's key; names are unique in the fleet
-//	unique/addresses/NETWORK/ADDRESS the name of the port that has it
+//	unique/addresses/NETWORK/ADDRESS the name of the port that has it; see also model.SlotAddress
 //	unique/macs/NETWORK/MAC          the name of the port that has it
 //
 // A node's role may write alive/NODE, installs/NODE, hosts/NODE/ and switch-ports/NODE/, and

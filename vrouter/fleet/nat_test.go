@@ -3,6 +3,7 @@ package fleet
 import (
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 
 	"windtunnel/internal/must"
@@ -61,5 +62,73 @@ func TestEachNodeHasADifferentAddressOfThePool(t *testing.T) {
 	add(t, f, z)
 	if _, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.NATPool = nil; return nil }); !IsWhy(err, Invalid) {
 		t.Errorf("removing a pool with a floating address in use: error %v, want %v", err, Invalid)
+	}
+}
+
+// Nodes of a network with nat_ports share the addresses of the pool. Two nodes never have one share, even if their agents
+// choose at the same time.
+func TestNodesShareThePoolWithDifferentPorts(t *testing.T) {
+	f, s := open(t), small()
+	n := &s.Networks[0]
+	n.NodeAccess, n.NATPool, n.NATPorts = true, prefixes("203.0.113.0/31", "2001:db8::/127"), 20000 // three nodes for each address
+	nodes := []string{"a", "b", "c", "d", "e", "f", "g"}
+	for i, name := range nodes[2:] {
+		s.Nodes = append(s.Nodes, model.Node{Name: name, Underlay: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(3 + i)})}})
+	}
+	apply(t, f, s)
+	var all sync.WaitGroup
+	for i, node := range nodes {
+		p := port("w"+node, netip.AddrFrom4([4]byte{10, 1, 0, byte(100 + i)}).String())
+		p.Node = node
+		add(t, f, p)
+	}
+	for _, node := range nodes {
+		all.Go(func() { reconcileAccess(t, f, node) })
+	}
+	all.Wait()
+	used := map[netip.AddrPort]string{}
+	without := 0
+	for _, node := range nodes {
+		p := hostsOf(t, f, node)[0]
+		share := s.Networks[0].NodeShare(p)
+		if len(share.Addresses) == 0 {
+			without++
+		}
+		for _, a := range share.Addresses {
+			at := netip.AddrPortFrom(a, share.FirstPort)
+			if used[at] != "" || share.LastPort-share.FirstPort != 19999 {
+				t.Errorf("node %s has the ports %d to %d of %s, as node %q", node, share.FirstPort, share.LastPort, a, used[at])
+			}
+			used[at] = node
+		}
+	}
+	if len(used) != 12 || without != 1 {
+		t.Errorf("the shares are %v, and %d nodes have none; want 6 nodes with a share of an IPv4 and an IPv6 address, and 1 without", used, without)
+	}
+
+	// Nodes get a share when the pool grows, and other addresses when they share them no more.
+	update := func(change func(n *model.Network)) {
+		t.Helper()
+		_, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { change(n); return nil })
+		must.Succeed(t, err)
+		for _, node := range nodes {
+			reconcileAccess(t, f, node)
+		}
+	}
+	before := hostsOf(t, f, "a")[0]
+	update(func(n *model.Network) { n.NATPool = prefixes("203.0.113.0/30", "2001:db8::/126") })
+	for _, node := range nodes {
+		if p := hostsOf(t, f, node)[0]; p.NATSlot == 0 || len(p.Floating) > 0 {
+			t.Errorf("after the pool has grown, node %s has share %d and the addresses %v", node, p.NATSlot, p.Floating)
+		}
+	}
+	if after := hostsOf(t, f, "a")[0]; before.NATSlot > 0 && !after.Equal(before) {
+		t.Errorf("the node's port was replaced: %+v, was %+v", after, before)
+	}
+	update(func(n *model.Network) { n.NATPorts, n.NATPool = 0, prefixes("203.0.113.0/28") })
+	for _, node := range nodes {
+		if p := hostsOf(t, f, node)[0]; p.NATSlot != 0 || len(p.Floating) != 1 {
+			t.Errorf("without shared addresses, node %s has share %d and the addresses %v", node, p.NATSlot, p.Floating)
+		}
 	}
 }

@@ -113,7 +113,7 @@ func matches(current, wanted model.Port, r model.PortRequest) bool {
 		wanted.IPs = current.IPs
 	}
 	if wanted.Attach.Host && len(r.Floating) == 0 {
-		wanted.Floating = current.Floating
+		wanted.Floating, wanted.NATSlot = current.Floating, current.NATSlot
 	}
 	if r.MAC.IsZero() {
 		wanted.MAC = current.MAC

@@ -414,6 +414,7 @@ type FloatingKey struct {
 	_       structs.HostLayout
 	Vif     uint32
 	Address Address
+	Port    uint32
 }
 
 type Floating struct {

@@ -86,6 +86,9 @@ type Network struct {
 	// NATPool are prefixes of which each such node has an address of each family: packets that leave the
 	// network have it as their source. Port.Floating are addresses of the pool, too.
 	NATPool []netip.Prefix `yaml:"nat_pool" json:"nat_pool,omitempty"`
+	// NATPorts is the number of source ports of a node. Nodes then share the addresses of the pool's first prefix of each
+	// family; see NodeShare. 0: each node has its own address.
+	NATPorts uint16 `yaml:"nat_ports" json:"nat_ports,omitempty"`
 	// Import has the route targets of the routes that the network imports, and Export those of its own
 	// routes. RD distinguishes its routes in BGP.
 	Import []RouteTarget      `yaml:"import" json:"import,omitempty"`
@@ -120,8 +123,10 @@ type Port struct {
 	// Floating are addresses of the network's pool, at most one of a family, that stand for the port's outside
 	// the network. All ports of a node share those of its port with Attachment.Host.
 	Floating []netip.Addr `yaml:"floating" json:"floating,omitempty"`
-	Attach   Attachment   `yaml:"attach" json:"attach"`
-	Policies []string     `yaml:"policies" json:"policies,omitempty"` // checked before the network's
+	// NATSlot, of a port that connects a node to a network with NATPorts, selects the node's share of the pool; 0: none.
+	NATSlot  uint16     `yaml:"nat_slot" json:"nat_slot,omitempty"`
+	Attach   Attachment `yaml:"attach" json:"attach"`
+	Policies []string   `yaml:"policies" json:"policies,omitempty"` // checked before the network's
 	// AllowSources are prefixes that the workload may send from in addition to its
 	// addresses, for example as a router or a firewall.
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`

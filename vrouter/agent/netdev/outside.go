@@ -38,7 +38,7 @@ func (a *Access) Add(n model.Network, host model.Port, ports []model.Port) {
 		if p.Network != n.Name || p.Node != host.Node {
 			continue
 		}
-		for _, f := range p.Floating {
+		for _, f := range n.PoolAddresses(p) {
 			if subnet, ok := n.Subnet(host.Inside(f)); ok && n.InPool(f) {
 				a.Routes = append(a.Routes, PoolRoute{f, model.GatewayAddress(subnet), InterfaceOf(host)})
 			}

@@ -124,6 +124,8 @@ static __always_inline int arrive_routed(struct __sk_buff *skb, struct arrival *
 
 		if (verdict < 0)
 			return verdict;
+		if (!verdict)
+			return forwarded(TC_ACT_REDIRECT, a->vrf, a->encap, 1, segments(skb), skb->len);
 		id = verdict;
 	}
 	nh = nexthop_of(id);

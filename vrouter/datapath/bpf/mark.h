@@ -24,9 +24,18 @@
  * admitted. */
 #define CUT_MARK 0x76710000
 
+/* A packet from the outside for a port of another node (nat.h). That node's policies judge it. */
+#define NODE_MARK (CUT_MARK | 1)
+
+/* Returns 1 if the policy of the vif does not judge the frame. */
+static __always_inline int is_admitted(__u32 mark)
+{
+	return (mark & ~1) == CUT_MARK;
+}
+
 /* Clears internal marks of frames that the programs did not send. */
 static __always_inline void clear_foreign_mark(struct __sk_buff *skb)
 {
-	if (skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark) || skb->mark == DELIVERY_MARK || skb->mark == CUT_MARK))
+	if (skb->sk && (skb->mark & RAW_MARK || IS_COPY(skb->mark) || skb->mark == DELIVERY_MARK || is_admitted(skb->mark)))
 		skb->mark = 0;
 }

@@ -6,6 +6,9 @@
  * outside. So the workload's address is that of the backend, and the address in the pool is that of the service
  * (serving.h).
  *
+ * Several nodes can share an address of the pool. Each has a range of ports. A node sends packets for a port of another node
+ * to that node. There they enter the network at the vif that connects the node (enter_network_at()).
+ *
  * A floating address replaces the address of one workload in both directions, and needs no flow. Routers outside the
  * fleet, to which BGP announces floating addresses, exchange these packets by tunnels (to_router(), from_router()).
  */
@@ -16,6 +19,7 @@
 #include "serving.h"
 
 #define PORT_TRIES 64
+#define FIRST_NAT_PORT 1024 /* of all nodes that share an address */
 #define ICMP_ASKED 8 /* echo; RFC 792 and 950: timestamp 13, information 15, mask 17 */
 
 static __always_inline struct nat *nat_of(__u32 vif)
@@ -219,8 +223,32 @@ __noinline int to_outside(struct __sk_buff *skb)
 	return rewrite(skb, f, s->p.at, k->protocol) ? -DROP_MALFORMED : 0;
 }
 
+/* Sets *to to the node that has the port of the packet in hand, if this node shares the address *to with it. Returns GO_ON,
+ * or a negative drop reason. Global function. */
+__noinline int to_other_node(struct __sk_buff *skb, struct address *to)
+{
+	struct serving *s = the_serving();
+	struct nat *n = s ? nat_of(s->p.key.vif) : 0;
+	struct floating *node = 0;
+	__u32 port, ports;
+
+	if (!n || !to)
+		return -DROP_NAT_UNKNOWN;
+	port = bpf_ntohs(*translated_port(&s->p.key));
+	ports = n->last_port - n->first_port + 1;
+	if (port >= FIRST_NAT_PORT)
+		node = floating_of(s->p.key.vif, to, port - (port - FIRST_NAT_PORT) % ports);
+	if (!node)
+		return -DROP_NAT_UNKNOWN;
+	*to = node->other;
+	if (skb->mark != CUT_MARK)
+		skb->mark = NODE_MARK;
+	trace6(TRACE_NAT, n->vrf, to, port, 0, 1);
+	return GO_ON;
+}
+
 /* Translates a packet from outside to an address of the pool, or to a floating address. *to: its destination, which
- * becomes the workload's address. Returns GO_ON or a negative drop reason. Global function. */
+ * becomes the workload's address, or another node's. Returns GO_ON or a negative drop reason. Global function. */
 __noinline int from_outside(struct __sk_buff *skb, const struct vif *v, struct address *to)
 {
 	struct serving *s = the_serving();
@@ -232,7 +260,7 @@ __noinline int from_outside(struct __sk_buff *skb, const struct vif *v, struct a
 	if (!v || !to || !s)
 		return -DROP_NO_VIF;
 	n = nat_of(v->id);
-	floating = n ? floating_of(v->id, to) : 0;
+	floating = n ? floating_of(v->id, to, 0) : 0;
 	if (!n || (!floating && !same_address(to, pool_address(n, to))))
 		return GO_ON;
 	__builtin_memset(&s->p, 0, sizeof(s->p));
@@ -242,7 +270,7 @@ __noinline int from_outside(struct __sk_buff *skb, const struct vif *v, struct a
 		return verdict < 0 ? verdict : GO_ON;
 	if (s->p.error) {
 		if (!translate_error(skb, 0, 1))
-			return -DROP_NAT_UNKNOWN;
+			return to_other_node(skb, to);
 		f = floating ? 0 : bpf_map_lookup_elem(&flows, &s->p.key);
 		*to = floating ? floating->other : f ? f->other : *to;
 		return GO_ON;
@@ -260,25 +288,44 @@ __noinline int from_outside(struct __sk_buff *skb, const struct vif *v, struct a
 	} else {
 		f = floating_flow(skb, s, 0, 1);
 		if (!f)
-			return -DROP_NAT_UNKNOWN;
+			return to_other_node(skb, to);
 	}
 	trace6(TRACE_NAT, v->vrf, &f->other, bpf_ntohs(f->other_port), 0, 1);
 	*to = f->other;
 	return rewrite(skb, f, s->p.at, s->p.key.protocol) ? -DROP_MALFORMED : GO_ON;
 }
 
+/* Lets a packet of a tunnel enter the network at the ingress of the vif that connects the node, as if the node's kernel had
+ * sent it. Returns 0 or a negative drop reason. */
+static __always_inline int enter_network_at(struct __sk_buff *skb, const struct vif *v, __u32 ifindex, __be16 protocol)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
+		return -DROP_REDIRECT_FAILED;
+	copy_mac(eth->h_dest, v->router_mac);
+	copy_mac(eth->h_source, v->mac);
+	eth->h_proto = protocol;
+	return bpf_redirect(ifindex, BPF_F_INGRESS) == TC_ACT_REDIRECT ? 0 : -DROP_REDIRECT_FAILED;
+}
+
 /* Translates a packet of a tunnel to the floating address *to. id: the nexthop out of the network. Returns the nexthop
- * of the workload, or a negative drop reason. Global function. */
+ * of the workload; 0 if *to is an address of the node in the pool, and the packet enters the network; or a negative drop
+ * reason. Global function. */
 __noinline int from_router(struct __sk_buff *skb, __u32 id, struct address *to)
 {
 	struct nexthop *nh = nexthop_of(id);
 	__u32 ifindex = nh ? nh->oif : 0;
 	struct vif *v = bpf_map_lookup_elem(&vifs, &ifindex);
 	struct route *r;
+	struct nat *n;
 	int verdict;
 
 	if (!v || !to)
 		return -DROP_VIF_GONE;
+	n = nat_of(v->id);
+	if (n && same_address(to, pool_address(n, to)))
+		return enter_network_at(skb, v, ifindex, is_mapped(to) ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6));
 	verdict = from_outside(skb, v, to);
 	if (verdict != GO_ON)
 		return verdict;

@@ -119,10 +119,11 @@ static __noinline int follow_translation(struct serving *s, struct flow *f, int 
 	return 0;
 }
 
-/* Returns the other address of a workload with a floating address, or of a floating address; 0: there is none. */
-static __always_inline struct floating *floating_of(__u32 vif, const struct address *a)
+/* Returns the other address of a workload with a floating address, or of a floating address; 0: there is none. port: 0, or
+ * the first port of another node that shares the address. */
+static __always_inline struct floating *floating_of(__u32 vif, const struct address *a, __u32 port)
 {
-	struct floating_key key = { .vif = vif, .address = *a };
+	struct floating_key key = { .vif = vif, .address = *a, .port = port };
 
 	return bpf_map_lookup_elem(&floatings, &key);
 }
@@ -138,7 +139,7 @@ static __always_inline __u32 transport_at(const struct flow_packet *p)
  * packet has none. */
 static __noinline struct flow *floating_flow(struct __sk_buff *skb, struct serving *s, int to_workload, int destination)
 {
-	struct floating *other = floating_of(s->p.key.vif, &s->p.key.remote);
+	struct floating *other = floating_of(s->p.key.vif, &s->p.key.remote, 0);
 
 	if (!other)
 		return 0;

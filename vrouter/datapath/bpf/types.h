@@ -108,7 +108,7 @@ struct member {
 
 /* route.flags */
 #define ROUTE_F_MAC (1 << 0) /* mac is valid: ARP and ND are answered with it */
-#define ROUTE_F_FLOATING (1 << 1) /* to the floating address of a workload on this node; nexthop: the way out of the network */
+#define ROUTE_F_FLOATING (1 << 1) /* to the floating address of a workload on this node, or to an address of the node in the pool; nexthop: the way out of the network */
 
 struct host4_key {
 	__u32 vrf;
@@ -366,18 +366,19 @@ struct nat {
 	struct address address4; /* source of packets that leave the network; zero: none */
 	struct address address6;
 	__u32 vrf;
-	__u16 first_port; /* of the ports that connections get, host order */
+	__u16 first_port; /* of the ports that connections get, host order. Nodes that share an address have equally many */
 	__u16 last_port;
 };
 
-/* Key of floatings: the address of a workload, or its floating address. */
+/* Key of floatings: the address of a workload, its floating address, or an address of the pool that nodes share. */
 struct floating_key {
 	__u32 vif; /* id of the vif that connects the node; with the address of a workload also the workload's vif */
 	struct address address;
+	__u32 port; /* of a shared address: first port of another node, host order; else 0 */
 };
 
 struct floating {
-	struct address other; /* the floating address of the workload, or the workload's address */
+	struct address other; /* the floating address of the workload, or the workload's address; the other node's in the network */
 };
 
 /* rule.flags */

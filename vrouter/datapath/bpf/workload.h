@@ -572,7 +572,7 @@ static __always_inline int judge(struct __sk_buff *skb, const struct vif *v)
 		if (verdict != GO_ON)
 			return verdict;
 	}
-	if (v->flags & VIF_F_POLICY && skb->mark != CUT_MARK && !is_of_known_flow(skb, v->id, 0)) {
+	if (v->flags & VIF_F_POLICY && !is_admitted(skb->mark) && !is_of_known_flow(skb, v->id, 0)) {
 		verdict = may_pass(skb, v, 0);
 		if (verdict < 0)
 			return verdict;
