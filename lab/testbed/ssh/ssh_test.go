@@ -106,7 +106,9 @@ func TestSystemsUseDedicatedDevicesAndReturnThem(t *testing.T) {
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
-	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond), scenario("bridge", 600*time.Millisecond), scenario("vxlan", 600*time.Millisecond)))
+	outside := scenario("bridge-nat", 600*time.Millisecond)
+	outside.Placement = suite.Gateway
+	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond), scenario("bridge", 600*time.Millisecond), scenario("vxlan", 600*time.Millisecond), outside))
 	for _, smp := range n.samples {
 		assertFigures(t, smp)
 	}
