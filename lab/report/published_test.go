@@ -275,6 +275,46 @@ func TestTheTallyCountsNoFigureTwice(t *testing.T) {
 	}
 }
 
+func TestAPageStatesItsRevisionAndHowManyTrialsAreAdjusted(t *testing.T) {
+	r, _ := documentedReport(t)
+	for _, c := range []struct {
+		revision string
+		adjusted bool
+		want     string
+	}{
+		{"", false, "revision not recorded. No figure is adjusted."},
+		{"66153889", true, "revision 66153889. The figures are adjusted to one CPU distance and no steal; 181 of 522 trials count only because of that."},
+	} {
+		r.Run.Environment.Revision, r.Conditions.Adjusted, r.Validity.Valid, r.Validity.Warned = c.revision, c.adjusted, 522, 181
+		d, err := published.Document(r)
+		must.Succeed(t, err)
+		if lead := d.Sections[1].Lead; !strings.HasSuffix(lead, c.want) {
+			t.Errorf("%q, want the end %q", lead, c.want)
+		}
+	}
+}
+
+func TestAPageHasTheDocumentsTableInItsShape(t *testing.T) {
+	r, cell := documentedReport(t)
+	d, err := published.Document(r)
+	must.Succeed(t, err)
+	table := d.Sections[1].Sections[0].Tables[0]
+	var columns []string
+	for _, c := range table.Columns {
+		columns = append(columns, c.Name)
+	}
+	if got := strings.Join(columns, "|"); got != "system|rate|CPU|change|price" {
+		t.Errorf("columns %s", got)
+	}
+	vxlan := table.Rows[1]
+	want := []string{"vxlan", "557 KB/sec (" + published.MeasuredText(cell("vxlan", "rate")) + ") >", "", "-16% (" + published.MeasuredText(cell("vxlan", "change")) + ") =", "5 (–)"}
+	for i, c := range vxlan.Cells {
+		if c.String() != want[i] {
+			t.Errorf("cell %d of vxlan: %q, want %q", i, c.String(), want[i])
+		}
+	}
+}
+
 func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
 	_, cell := documentedReport(t)
 	for place, want := range map[[2]string]string{

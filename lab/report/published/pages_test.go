@@ -44,6 +44,9 @@ func TestPagesAreWhatSuiteAndFiguresGive(t *testing.T) {
 		d, err := Document(p.report(t, plan))
 		must.Succeed(t, err)
 		d.Sections[1].Lead = p.source()
+		if lead := p.source(); !regexp.MustCompile(`revision [0-9a-f]{7,}`).MatchString(lead) || !strings.Contains(lead, "No figure is adjusted.") && !regexp.MustCompile(`adjusted .*; [0-9]+ of [0-9]+ trials count`).MatchString(lead) {
+			t.Errorf("%s does not name the revision and the trials that are adjusted: %s", file, lead)
+		}
 		var out bytes.Buffer
 		must.Succeed(t, markdown.Write(&out, d))
 		if *update {
@@ -71,12 +74,16 @@ func (p page) section(heading string) (lines []string) {
 	return lines
 }
 
-// rows returns the rows of the table below a heading: cells by column.
+// rows returns the rows of the last table below a heading: cells by column.
 func (p page) rows(heading string) (rows []map[string]string) {
 	var columns []string
 	for _, line := range p.section(heading) {
 		cells := strings.Split(strings.Trim(line, "|"), "|")
 		switch {
+		case line == "" && strings.Contains(strings.Join(columns, ""), "verdict"):
+			return rows
+		case line == "":
+			columns, rows = nil, nil
 		case !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| ---"):
 		case columns == nil:
 			columns = cells

@@ -95,7 +95,8 @@ func measuredCell(c *model.PublishedCell) document.Cell {
 
 const publishedLegend = "The command “windtunnel report --format published” wrote this page from stored runs. " +
 	"“Published experiments” has the documents, the rule of the verdicts, and the differences from the documents. " +
-	"Brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
+	"The first table below each title has the document's rows and columns, with the measured median in brackets and the sign of the verdict. " +
+	"Elsewhere brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
 
 // Document returns a page that compares public documents with reports of suites that repeat the
 // documents' measurements. The page has the number of each verdict. For each report it has the
@@ -113,7 +114,9 @@ func Document(reports ...*model.Report) (document.Document, error) {
 		}
 		s := document.Section{Title: r.Run.Suite + ": " + r.Run.Title, Lead: publishedSource(r)}
 		for i := range r.Tables {
-			s.Sections = append(s.Sections, tableSection(&r.Tables[i]))
+			section := tableSection(&r.Tables[i])
+			section.Tables = slices.Insert(section.Tables, 0, shape(&r.Tables[i]))
+			s.Sections = append(s.Sections, section)
 		}
 		conclusions := document.Table{Columns: document.Words("verdict", "conclusion", "figures")}
 		for _, h := range r.Hypotheses {
@@ -190,10 +193,41 @@ func publishedSource(r *model.Report) string {
 	e := r.Run.Environment
 	text := fmt.Sprintf("Run %s of %s: %s. %s %s %s, %s, Linux %s", r.Run.ID, r.Run.Started.UTC().Format("2 January 2006"), r.Run.Command(),
 		trialsEach(r), rejected.Line(r.Validity), e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
-	if e.Revision != "" {
-		text += ", revision " + e.Revision
+	text += ", revision " + cmp.Or(e.Revision, "not recorded") + "."
+	if r.Conditions.Adjusted {
+		return text + fmt.Sprintf(" The figures are adjusted to one CPU distance and no steal; %d of %s count only because of that.", r.Validity.Warned, phrase.Count(r.Validity.Valid, "trial"))
 	}
-	return text + "."
+	return text + " No figure is adjusted."
+}
+
+// shape returns the document's table in the document's rows and columns, with the measured figures
+// and the signs of the verdicts.
+func shape(t *model.PublishedTable) document.Table {
+	printed := func(c *model.PublishedCell) bool { return c != nil && c.Printed != derived }
+	table := document.Table{Columns: document.Words(cmp.Or(t.Corner, "row"))}
+	var shown []int
+	for i, name := range t.Columns {
+		if slices.ContainsFunc(t.Rows, func(r model.PublishedRow) bool { return printed(r.Cells[i]) }) {
+			shown, table.Columns = append(shown, i), append(table.Columns, document.Column{Name: name})
+		}
+	}
+	for _, r := range t.Rows {
+		if !slices.ContainsFunc(r.Cells, printed) {
+			continue
+		}
+		row := table.Add(r.Name)
+		for _, i := range shown {
+			var cell document.Cell
+			if c := r.Cells[i]; printed(c) {
+				cell.Text, cell.Range, cell.Mark = c.Printed, "(–)", c.Agreement.Sign()
+				if c.Measured != nil || c.Baseline != "" && c.MeasuredRatio != nil {
+					cell.Range = "(" + MeasuredText(c) + ")"
+				}
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+	}
+	return table
 }
 
 // trialsEach states the number of scenarios with figures, and of their trials that count:
