@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build setup weaver flannel demo test test-all test-bare test-kubernetes conformance test-race bench bench-kubernetes lint generate dist image dist-test clean go-version root
+.PHONY: all help build setup weaver flannel demo test test-all test-bare test-guest test-kubernetes conformance test-race bench bench-kubernetes lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -104,6 +104,22 @@ test-all: ## Run every test
 # Only the first half of `make test` as root: the tests that need a program are skipped.
 test-bare: root ## Run the tests but the long ones, with the optional programs hidden (root)
 	@$(MAKE) --no-print-directory test SETUP=no HIDE=yes
+
+# Builds a root file system of Debian 12 once into the user's cache, in some minutes. Needs the Debian
+# packages mmdebstrap and qemu-system-x86, and a kernel from `make setup`.
+GUEST := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel/guest-debian-12.tar
+
+$(GUEST):
+	mmdebstrap --variant=minbase --include=systemd-sysv,udev,ifupdown,isc-dhcp-client,iproute2 \
+		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+		--customize-hook='printf "auto eth0\niface eth0 inet dhcp\niface eth0 inet6 dhcp\n" > "$$1/etc/network/interfaces"' \
+		--customize-hook='rm -rf "$$1"/var/cache/apt "$$1"/var/lib/apt/lists/* "$$1"/etc/resolv.conf "$$1"/etc/hostname' bookworm $@.new
+	mv $@.new $@
+
+test-guest: root build $(GUEST) ## Test that Debian in a VM gets its network from vrouter (root)
+	@$(GO) build -o bin/ ./internal/testroom
+	PATH="$(CURDIR)/bin:$$PATH" VROUTER_GUEST_IMAGE=$(GUEST) VROUTER_TEST_KERNEL="$$(ls $(KERNEL) | tail -n 1)" \
+	$(GO) test -exec 'testroom -pids cmd/vrouter,vrouter' -count=1 -vet=off -v -run TestADistributionInAVM ./vrouter/e2e
 
 # Builds Kubernetes and flannel once into the user's cache: about 6 minutes, and 4 GB of Go's
 # build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and

@@ -3,6 +3,7 @@
 package kerneltest
 
 import (
+	"archive/tar"
 	"bytes"
 	"fmt"
 	"io"
@@ -35,6 +36,7 @@ type Guest struct {
 	Namespace  string   // name of the network namespace in which QEMU runs; "": that of the test
 	Cards      []Card   // eth0 and so on; they need the modules of CardModules
 	Programs   []string // programs of the host, which the guest gets in /bin, with their libraries; busybox is also /bin/sh
+	Image      string   // tar archive of a root file system with systemd, which runs the test as a service; "": the test is init
 }
 
 // Card is a network card of the guest.
@@ -55,8 +57,14 @@ const Program = "/program"
 // moduleDir has the guest's modules. Their file names begin with their places in the order.
 const moduleDir = "/modules"
 
-// In reports whether this process is the init of a guest.
-func In() bool { return os.Getpid() == 1 }
+// service is the path of the unit that runs the test in a guest with an image.
+const service = "/etc/systemd/system/test.service"
+
+// serviceKey names the environment variable that is set in this service.
+const serviceKey = "VROUTER_TEST_SERVICE"
+
+// In reports whether this process runs a test in a guest.
+func In() bool { return os.Getpid() == 1 || os.Getenv(serviceKey) != "" }
 
 // Run runs the test of the calling function in a guest. Both processes call it in the same
 // test; on the host, it runs the guest. In the guest, call Prepare before, and do the test
@@ -92,7 +100,7 @@ func Start(t *testing.T, g Guest) *Machine {
 	must.Succeed(t, os.WriteFile(initrd, g.archive(t, m.kernel), 0o600))
 	command := []string{"timeout", fmt.Sprint(g.Seconds), qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
 		"-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(g.Megabyte), "-serial", "stdio", "-kernel", m.kernel, "-initrd", initrd,
-		"-append", "console=ttyS0 quiet panic=-1 " + g.Parameters + " -- -test.v -test.run=^" + t.Name() + "$"}
+		"-append", "console=ttyS0 quiet panic=-1 net.ifnames=0 " + g.Parameters + " -- -test.v -test.run=^" + t.Name() + "$"}
 	for i, c := range g.Cards {
 		command = append(command, "-netdev", fmt.Sprintf("tap,id=net%d,ifname=%s,script=no,downscript=no,vnet_hdr=on", i, c.Tap),
 			"-device", fmt.Sprintf("virtio-net-pci,netdev=net%d,romfile=,mac=%s", i, c.MAC))
@@ -197,7 +205,7 @@ func Needs(t *testing.T, option string) {
 func (g Guest) archive(t *testing.T, kernel string) []byte {
 	t.Helper()
 	var a bytes.Buffer
-	dirs := map[string]bool{}
+	dirs := g.unpack(t, &a)
 	var directory func(path string)
 	directory = func(path string) { // the kernel makes no parents
 		if path == "." || dirs[path] {
@@ -233,6 +241,58 @@ func (g Guest) archive(t *testing.T, kernel string) []byte {
 	}
 	add(&a, "TRAILER!!!", 0, nil)
 	return a.Bytes()
+}
+
+// unpack adds the files of the image and the service of the test to an archive. It returns the paths of the image.
+func (g Guest) unpack(t *testing.T, to *bytes.Buffer) map[string]bool {
+	t.Helper()
+	paths, files := map[string]bool{}, map[string][]byte{}
+	if g.Image == "" {
+		return paths
+	}
+	image, err := os.Open(g.Image)
+	must.Succeed(t, err)
+	defer image.Close()
+	for r := tar.NewReader(image); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		must.Succeed(t, err)
+		path := filepath.Clean(h.Name)
+		paths[path] = true
+		switch mode := uint32(h.Mode); h.Typeflag {
+		case tar.TypeDir:
+			add(to, path, unix.S_IFDIR|mode, nil)
+		case tar.TypeSymlink:
+			add(to, path, unix.S_IFLNK|mode, []byte(h.Linkname))
+		case tar.TypeReg:
+			files[path], err = io.ReadAll(r)
+			must.Succeed(t, err)
+			add(to, path, unix.S_IFREG|mode, files[path])
+		case tar.TypeLink:
+			add(to, path, unix.S_IFREG|mode, files[filepath.Clean(h.Linkname)])
+		}
+	}
+	parameter, _, _ := strings.Cut(g.Parameters, "=")
+	add(to, service[1:], unix.S_IFREG|0o644, fmt.Appendf(nil, `[Unit]
+SuccessAction=poweroff-immediate
+FailureAction=poweroff-immediate
+[Service]
+Environment=%s=1 PATH=/usr/sbin:/usr/bin
+PassEnvironment=%s
+ExecStart=/init -test.v -test.run=^%s$$
+StandardInput=tty
+StandardOutput=tty
+TTYPath=/dev/ttyS0
+`, serviceKey, parameter, t.Name()))
+	for name, target := range map[string]string{
+		"multi-user.target.wants/test.service": service,
+		"serial-getty@ttyS0.service":           "/dev/null", // it would take the console from the test
+	} {
+		add(to, filepath.Join(filepath.Dir(service), name)[1:], unix.S_IFLNK|0o777, []byte(target))
+	}
+	return paths
 }
 
 // programs returns the paths in the guest of Programs and their libraries, and those on the host.
@@ -274,7 +334,8 @@ func add(to *bytes.Buffer, name string, mode uint32, data []byte) {
 }
 
 // Prepare mounts the guest's filesystems, loads its modules, and starts the process again,
-// because packages read /proc when the process starts. It returns in the new process.
+// because packages read /proc when the process starts. It returns in the new process. In a guest with
+// an image, it starts systemd, and returns in the service.
 func Prepare() error {
 	if _, err := os.Stat("/proc/self"); err == nil {
 		return nil
@@ -292,6 +353,9 @@ func Prepare() error {
 		if err := load(filepath.Join(moduleDir, m.Name())); err != nil {
 			return fmt.Errorf("load kernel module %s: %w", m.Name(), err)
 		}
+	}
+	if _, err := os.Stat(service); err == nil {
+		return unix.Exec("/sbin/init", []string{"/sbin/init"}, os.Environ())
 	}
 	return unix.Exec("/init", os.Args, os.Environ())
 }
