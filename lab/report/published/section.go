@@ -194,10 +194,15 @@ func publishedSource(r *model.Report) string {
 	text := fmt.Sprintf("Run %s of %s: %s. %s %s %s, %s, Linux %s", r.Run.ID, r.Run.Started.UTC().Format("2 January 2006"), r.Run.Command(),
 		trialsEach(r), rejected.Line(r.Validity), e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
 	text += ", revision " + cmp.Or(e.Revision, "not recorded") + "."
-	if r.Conditions.Adjusted {
-		return text + fmt.Sprintf(" The figures are adjusted to one CPU distance and no steal; %d of %s count only because of that.", r.Validity.Warned, phrase.Count(r.Validity.Valid, "trial"))
+	switch {
+	case !r.Conditions.Adjusted:
+		text += " No figure is adjusted."
+	case r.Run.Options.Lenient: // other trials count in spite of their conditions too
+		text += fmt.Sprintf(" The figures of all %s are adjusted to one CPU distance and no steal.", phrase.Count(r.Validity.Valid, "trial"))
+	default:
+		text += fmt.Sprintf(" The figures are adjusted to one CPU distance and no steal; %d of %s count only because of that.", r.Validity.Warned, phrase.Count(r.Validity.Valid, "trial"))
 	}
-	return text + " No figure is adjusted."
+	return text
 }
 
 // shape returns the document's table in the document's rows and columns, with the measured figures
