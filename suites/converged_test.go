@@ -98,9 +98,7 @@ func TestConvergedTurnsEachSettingOnAndOff(t *testing.T) {
 		got = append(got, c.Subject+" over "+c.Baseline)
 	}
 	must.Equal(t, want, got)
-	if len(p.Ladders) != 4 {
-		t.Errorf("%d ladders, want 2 for each direction", len(p.Ladders))
-	}
+	must.Equal(t, 4, len(p.Ladders))
 	for _, l := range p.Ladders {
 		for i, id := range l.Steps[1:] {
 			a, b := scenario(t, p, l.Steps[i]), scenario(t, p, id)
@@ -129,17 +127,11 @@ func TestConvergedHasTheFiguresThatTheTextStates(t *testing.T) {
 
 func TestConvergedsShortFormRunsOnTwoCPUsInThreeMinutes(t *testing.T) {
 	data, err := Read("converged")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := suite.Parse("converged.yaml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p, err := s.Expand(suite.ExpandOptions{Vocabulary: vocabulary, Short: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if e := p.Estimate(); e > 3*time.Minute {
 		t.Errorf("it is estimated at %v", e)
 	}

@@ -1,7 +1,6 @@
 package suites
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -35,18 +34,12 @@ func plan(t *testing.T, name string) *suite.Plan {
 func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 	t.Helper()
 	data, err := Read(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := suite.Parse(name+".yaml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	opts.Vocabulary = vocabulary
 	p, err := s.Expand(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 
@@ -524,20 +517,14 @@ func TestReadingAnUnknownSuiteListsTheKnown(t *testing.T) {
 
 func TestCommittedSchemaIsThatOfTheCode(t *testing.T) {
 	committed, err := os.ReadFile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(committed, suite.Schema()) {
-		t.Error("schema.json differs from the language; run go generate ./suites")
-	}
+	must.Succeed(t, err)
+	must.Equal(t, suite.Schema(), committed)
 }
 
 func TestEverySuitePointsEditorsAtTheSchema(t *testing.T) {
 	for _, name := range Names() {
 		data, err := Read(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		first := strings.SplitN(string(data), "\n", 2)[0]
 		if !slices.Contains(strings.Fields(first), "$schema=schema.json") {
 			t.Errorf("%s.yaml: first line %q", name, first)

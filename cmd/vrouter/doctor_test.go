@@ -114,7 +114,5 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 func TestFindingsWrapUnderThemselves(t *testing.T) {
 	got := findingsText([]api.Finding{{Topic: "mtu", Level: api.LevelNote, Text: "one two three four five", Remedy: "six seven eight nine"}}, screen.Terminal{Width: 35})
 	want := "note     mtu      one two three\n                  four five\n                  → six seven eight\n                    nine\n"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	must.Equal(t, want, got)
 }

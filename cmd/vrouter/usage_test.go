@@ -60,14 +60,10 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("vrouter %s: exit code %d, want %d", line, got, want)
 		}
 	}
-	if got := report(nil, stopsignal.ErrInterrupted); got != stopsignal.ExitCode {
-		t.Errorf("interrupted: %d", got)
-	}
+	must.Equal(t, stopsignal.ExitCode, report(nil, stopsignal.ErrInterrupted))
 	shown := &cobra.Command{RunE: func(*cobra.Command, []string) error { return errSilent }}
 	cli.MarkFailures(shown)
-	if got := report(shown, shown.RunE(shown, nil)); got != cli.ExitFailed {
-		t.Errorf("a problem that was shown: %d", got)
-	}
+	must.Equal(t, cli.ExitFailed, report(shown, shown.RunE(shown, nil)))
 }
 
 // The command accepts each command line of its examples.

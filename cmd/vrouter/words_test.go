@@ -28,9 +28,7 @@ func TestARuleIsReadAsItIsWritten(t *testing.T) {
 		if diff := cmp.Diff(want, got, samePrefixes); err != nil || diff != "" {
 			t.Errorf("%q: %v (-want +got):\n%s", text, err, diff)
 		}
-		if again := ruleText(got); again != text {
-			t.Errorf("%q is written as %q", text, again)
-		}
+		must.Equal(t, text, ruleText(got))
 	}
 	for text, says := range map[string]string{
 		"":                                  "the rule is too short; write one such as",

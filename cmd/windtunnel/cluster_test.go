@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,9 +51,7 @@ func TestFlagsOfAClusterNeedATestbedInACluster(t *testing.T) {
 }
 
 func TestNodesMayHaveSpaces(t *testing.T) {
-	if got := clusterOptions(sample.Cluster{Nodes: " a, b "}).Nodes; !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("nodes %q", got)
-	}
+	must.Equal(t, []string{"a", "b"}, clusterOptions(sample.Cluster{Nodes: " a, b "}).Nodes)
 }
 
 func TestAFlagOf0NamesItsDefault(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/probe"
 )
 
@@ -11,13 +12,7 @@ func TestTheEnvironmentHasTheValuesOfMachinesThatDiffer(t *testing.T) {
 	a.Release, b.Release, c.Release = "6.1", "6.18", "6.1"
 	a.Hostname, b.Hostname, c.Hostname = "a", "b", "c"
 	env := (&place{facts: []*probe.Facts{&a, &b, &c}}).environment(nil)
-	if want := "6.1 | 6.18"; env.Kernel != want {
-		t.Errorf("kernel %q, want %q", env.Kernel, want)
-	}
-	if want := "a | b | c"; env.Hostname != want {
-		t.Errorf("host names %q, want %q", env.Hostname, want)
-	}
-	if want := a.Environment(nil).OS; env.OS != want {
-		t.Errorf("operating system %q, want that of all machines, %q", env.OS, want)
-	}
+	must.Equal(t, "6.1 | 6.18", env.Kernel)
+	must.Equal(t, "a | b | c", env.Hostname)
+	must.Equal(t, a.Environment(nil).OS, env.OS)
 }

@@ -108,9 +108,7 @@ func TestARunRecordsTheArgumentsThatAffectItsFigures(t *testing.T) {
 	} {
 		cmd := runCommand()
 		must.Succeed(t, cmd.ParseFlags(args))
-		if got := recorded(cmd, cmd.Flags().Args()); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, want, recorded(cmd, cmd.Flags().Args()))
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -35,9 +35,7 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 		"11,050 transactions/s, p50 76 µs": {
 			sample.Sample{Metrics: sample.Metrics{sample.Transactions: 11050, sample.LatencyP50: 76000}}, experiment.Progress{}},
 	} {
-		if got := outcome(c.s, c.p); got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
-		}
+		must.Equal(t, want, outcome(c.s, c.p))
 	}
 }
 
@@ -147,9 +145,7 @@ func TestALogHasALineForEachBlockAndEveryTenSeconds(t *testing.T) {
 			got = append(got, strings.Join(strings.Fields(line)[1:], " "))
 		}
 		want := []string{"1/8 a trial 1 0 bit/s", "3/8, 1 to repeat d trial 1 0 bit/s", "6/8 b trial 2 0 bit/s", "7/8 c trial 2 0 bit/s"}
-		if !slices.Equal(got, want) {
-			t.Errorf("the log has %q, want %q", got, want)
-		}
+		must.Equal(t, want, got)
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"path/filepath"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // A person who follows a page has its files and lines in the module. The page's test must pass
@@ -14,9 +16,7 @@ func TestAPageAppliedTwiceChangesNothingMore(t *testing.T) {
 	write(t, filepath.Join(root, "page.md"), "```go new.go\npackage p\n\ntype B struct{}\n```\n\n```go registry.go after A{},\n\tB{},\n```\n")
 	first := Files(t, root, "page.md")
 	want := map[string]string{"new.go": "package p\n\ntype B struct{}\n", "registry.go": "package p\n\nvar all = []T{\n\tA{},\n\tB{},\n}\n"}
-	if !maps.Equal(first, want) {
-		t.Errorf("the files are %q, want %q", first, want)
-	}
+	must.Equal(t, want, first)
 	for path, text := range first {
 		write(t, filepath.Join(root, path), text)
 	}

@@ -66,7 +66,7 @@ func Fail(t testing.TB, err error, texts ...string) {
 }
 
 // Equal reports a failure of the test if got differs from want.
-func Equal(t testing.TB, want, got any, options ...cmp.Option) {
+func Equal[T any](t testing.TB, want, got T, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("the value differs from the wanted one (-want +got):\n%s", diff)

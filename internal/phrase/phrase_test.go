@@ -2,7 +2,6 @@ package phrase
 
 import (
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,9 +17,7 @@ func TestCountsListsAndNames(t *testing.T) {
 		{Clip(strings.Repeat("ö", 61)), strings.Repeat("ö", 60) + "…"}, {Clip("short"), "short"},
 		{Printable("a\x1b[31m\n\u202eb – µ"), "a\uFFFD[31m \uFFFDb – µ"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
+		must.Equal(t, c.want, c.got)
 	}
 }
 
@@ -34,9 +31,7 @@ func TestGroupsKeepTheOrderAndEachTextOnce(t *testing.T) {
 		got.Say("%s: %s", key, strings.Join(texts, " "))
 	}
 	got.SayIf(len(g.Of("c")) > 0, "c")
-	if want := (Lines{"b: 1 3", "a: 2"}); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	must.Equal(t, (Lines{"b: 1 3", "a: 2"}), got)
 }
 
 func TestTheNearestNameIsTheOneThatWasMeant(t *testing.T) {
@@ -60,9 +55,7 @@ func TestWithoutASimilarNameTenAreListed(t *testing.T) {
 		{[]string{"red", "zeros"}, `did you mean "zeros"?`},
 		{strings.Split("abcdefghijklm", ""), "networks: a, b, c, d, e, f, g, h, i, j and 3 more"},
 	} {
-		if got := Meant("networks", "zero", c.known); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		must.Equal(t, c.want, Meant("networks", "zero", c.known))
 	}
 }
 
@@ -85,10 +78,6 @@ func TestShellSplitsTheLineIntoTheSameWords(t *testing.T) {
 	argv := []string{"a b", "", "it's", `"$HOME"`, "-m", "1,0,10.0.0.2", "`id`", "*", "x;y", "\\", "#c", "~", "ü"}
 	out, err := exec.Command(sh, "-c", "printf '%s\\0' "+Shell(argv)).Output()
 	must.Succeed(t, err)
-	if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); !slices.Equal(got, argv) {
-		t.Errorf("%q, want %q", got, argv)
-	}
-	if got := Shell([]string{"windtunnel", "-m", "1,0,10.0.0.2"}); got != "windtunnel -m 1,0,10.0.0.2" {
-		t.Errorf("got %s, want plain words without quotes", got)
-	}
+	must.Equal(t, argv, strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"))
+	must.Equal(t, "windtunnel -m 1,0,10.0.0.2", Shell([]string{"windtunnel", "-m", "1,0,10.0.0.2"}))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/ptytest"
 )
 
@@ -20,9 +21,7 @@ func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
 		{"网络 红色 b", 9, "", "网络 红色\nb"},
 		{"of any\nlength", 0, "  ", "of any length"},
 	} {
-		if got := Wrap(c.text, c.width, c.indent); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		must.Equal(t, c.want, Wrap(c.text, c.width, c.indent))
 	}
 }
 
@@ -38,9 +37,7 @@ func TestColumnsShrinkToTheirLeastWidths(t *testing.T) {
 
 func TestARowIsAlignedAndShortened(t *testing.T) {
 	got := Row([]string{"网络", "7", "longer", ""}, []int{5, 3, 4, 9}, func(i int) bool { return i == 1 })
-	if want := "网络     7  lon…"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	must.Equal(t, "网络     7  lon…", got)
 }
 
 func TestATerminalHasItsWidthAndColours(t *testing.T) {
@@ -58,7 +55,5 @@ func TestATerminalHasItsWidthAndColours(t *testing.T) {
 		}
 	}
 	tty.Close()
-	if got := Of(tty); got != (Terminal{}) {
-		t.Errorf("a closed file: %+v", got)
-	}
+	must.Equal(t, (Terminal{}), Of(tty))
 }

@@ -13,9 +13,7 @@ import (
 
 func TestTheListIsComplete(t *testing.T) {
 	all := Packages()
-	if lines := strings.Count(list, "\n") - strings.Count(list, "#"); len(all) != lines {
-		t.Errorf("%d packages in %d lines", len(all), lines)
-	}
+	must.Equal(t, strings.Count(list, "\n")-strings.Count(list, "#"), len(all))
 	seen := map[string]bool{}
 	name := regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	for _, p := range all {

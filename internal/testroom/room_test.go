@@ -110,7 +110,7 @@ func TestSkippedTestsRunAgainWithTheCoveredPrograms(t *testing.T) {
 	must.Succeed(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
 	// A test binary with two tests, of which one needs the program in a subtest.
 	binary := filepath.Join(t.TempDir(), "x.test")
-	if err := os.WriteFile(binary, []byte(`#!/bin/sh
+	must.Succeed(t, os.WriteFile(binary, []byte(`#!/bin/sh
 for last; do :; done
 case $last in
 "-test.run=^TestA$/^b\.c$") ;;
@@ -118,9 +118,7 @@ case $last in
 esac
 if [ -x `+program+` ]; then echo "--- PASS: TestA/b.c (0.00s)"; else echo "    --- SKIP: TestA/b.c (0.00s)"; fi
 echo PASS
-`), 0o755); err != nil {
-		t.Fatal(err)
-	}
+`), 0o755))
 	text, passed := room{covers: []string{program}, again: true}.test([]string{binary, "-test.v=true"})
 	if want := "--- PASS: TestB (0.00s)\n    --- SKIP: TestA/b.c (0.00s)\n--- PASS: TestA/b.c (0.00s)\n"; string(text) != want || !passed {
 		t.Errorf("passed: %v, output %q, want %q", passed, text, want)

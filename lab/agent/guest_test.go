@@ -15,12 +15,8 @@ import (
 func TestThisProgramIsInitInAGuestAndOthersKeepTheirNames(t *testing.T) {
 	own, err := os.Executable()
 	must.Succeed(t, err)
-	if got := inGuest([]string{own, "traffic", "x"}); !slices.Equal(got, []string{image.Init, "traffic", "x"}) {
-		t.Errorf("this program's: %v", got)
-	}
-	if got := inGuest([]string{"netperf", "-H"}); !slices.Equal(got, []string{"netperf", "-H"}) {
-		t.Errorf("netperf's: %v", got)
-	}
+	must.Equal(t, []string{image.Init, "traffic", "x"}, inGuest([]string{own, "traffic", "x"}))
+	must.Equal(t, []string{"netperf", "-H"}, inGuest([]string{"netperf", "-H"}))
 }
 
 func TestDevicesOfEachKernelKeepTheirPlacesOnThePath(t *testing.T) {
@@ -43,9 +39,7 @@ func TestDevicesOfEachKernelKeepTheirPlacesOnThePath(t *testing.T) {
 func TestGuestsAreOrderedByTheirNumbers(t *testing.T) {
 	names := []string{"c10", "c2", "c1"}
 	slices.SortFunc(names, compareNames)
-	if want := []string{"c1", "c2", "c10"}; !slices.Equal(names, want) {
-		t.Errorf("the order is %v, want %v", names, want)
-	}
+	must.Equal(t, []string{"c1", "c2", "c10"}, names)
 }
 
 func TestADeviceHasAQueueForEachCPUOfItsGuestWithinABound(t *testing.T) {

@@ -52,9 +52,7 @@ func TestAProgramEndsThoughItsChildHoldsItsOutput(t *testing.T) {
 	must.Succeed(t, err)
 	defer child.Close()
 	lines, exit := followed(t, p)
-	if exit != 3 {
-		t.Errorf("status %d", exit)
-	}
+	must.Equal(t, 3, exit)
 	o, err := p.output()
 	if err != nil || o.Stdout != "out\nunfinished" || o.Stderr != "err\n" || len(lines) != 3 {
 		t.Errorf("%+v, lines %v, %v", o, lines, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/stats"
 )
@@ -157,9 +158,7 @@ func TestASettledMachineNeedsNoAdjusting(t *testing.T) {
 			t.Errorf("trial %d: %v", i, got[i].Metrics)
 		}
 	}
-	if fmt.Sprint(s.Metrics[sample.Throughput]) != "1.1e+09" {
-		t.Error("the argument was changed")
-	}
+	must.Equal(t, "1.1e+09", fmt.Sprint(s.Metrics[sample.Throughput]))
 }
 
 func TestOnlyTheStateOfTheMachineIsForgiven(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 )
 
@@ -68,9 +69,7 @@ func TestStealOfSlicesLeftOutIsNone(t *testing.T) {
 	points[1].LeftOut, points[1].Steal = sample.StolenSlice, 20
 	ms := sample.Metrics{sample.SenderStealCPU: 10, sample.ReceiverStealCPU: 0}
 	Narrow(ms, points)
-	if ms[sample.SenderStealCPU] != 0 {
-		t.Errorf("steal %v %%", ms[sample.SenderStealCPU])
-	}
+	must.Equal(t, 0, ms[sample.SenderStealCPU])
 }
 
 func TestWithoutASliceLeftTheFiguresStay(t *testing.T) {

@@ -27,9 +27,7 @@ func TestSummaryCountsTheChanges(t *testing.T) {
 		"CPU 0 and 1: 371 ns, the same for 4 s":                                                                           at(371, 371, 0, 371, 371),
 		"CPU 0 and 1: not known: the measuring threads never ran at the same time in 2 s; end what keeps these CPUs busy": at(0, 0, 0),
 	} {
-		if got := Summary(0, 1, list); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, want, Summary(0, 1, list))
 	}
 }
 

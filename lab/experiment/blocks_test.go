@@ -236,9 +236,7 @@ func TestTheObserverIsToldWhichAttemptFollows(t *testing.T) {
 	}, "a")
 	must.Succeed(t, e.Run(context.Background()))
 	want := []Progress{{1, 1, 1, 3, true}, {1, 1, 2, 3, true}, {1, 1, 3, 3, false}}
-	if !slices.Equal(n.ended, want) {
-		t.Errorf("got %v, want %v", n.ended, want)
-	}
+	must.Equal(t, want, n.ended)
 }
 
 // A scenario for which the machine is never fit is tried, and not for ever.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
 )
@@ -17,9 +18,7 @@ func TestAFailureNamesItsKindOnce(t *testing.T) {
 		"no-result: no figures: the client did not end":       failed(sample.NoResult, "no figures: %w", hung),
 		"setup-failed: no bridge":                             errors.New("no bridge"),
 	} {
-		if got := failure(err).String(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		must.Equal(t, want, failure(err).String())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -94,9 +95,7 @@ func TestRawHasNoEndpointsToSetAndIsRefusedWithTheReason(t *testing.T) {
 		}
 	}
 	named := scenario("raw", func(sc *suite.Scenario) { sc.Endpoint.Name = "plain" })
-	if why := skipsOn(planOf(named), machine(2))["raw"]; why != "" {
-		t.Errorf("raw with a plain endpoint is skipped: %s", why)
-	}
+	must.Equal(t, "", skipsOn(planOf(named), machine(2))["raw"])
 }
 
 func TestAPlainVethPairSpreadsAlready(t *testing.T) {

@@ -125,9 +125,7 @@ func assertHops(t *testing.T, s *sample.Sample, want string) {
 	for _, h := range s.Hops {
 		roles = append(roles, h.Role)
 	}
-	if got := strings.Join(roles, " "); got != want {
-		t.Errorf("hops: %s\nwant: %s", got, want)
-	}
+	must.Equal(t, want, strings.Join(roles, " "))
 }
 
 // inspector is an executor whose testbeds are looked at before they are
@@ -266,9 +264,7 @@ func TestWhatIsLeftBehindIsSeen(t *testing.T) {
 	before := map[string]string{"sysctl a": "1", "route b": "", "device c": ""}
 	after := map[string]string{"sysctl a": "0", "device c": "", "file d": ""}
 	want := []string{"file d is new", `sysctl a was "1" and is "0"`, "route b is gone"}
-	if got := changes(before, after); !slices.Equal(got, want) {
-		t.Errorf("changes: %q, want %q", got, want)
-	}
+	must.Equal(t, want, changes(before, after))
 	state := l.machine()
 	for _, want := range []string{"device lo", "sysctl /proc/sys/net/core/netdev_max_backlog", "sysctl /proc/sys/net/ipv4/ip_forward", "mount on /proc"} {
 		if _, looked := state[want]; !looked {

@@ -107,10 +107,8 @@ func TestTheFirstDeviceWithAnAddressIsEnough(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := errors.Join(sp.Pair(space.Veth{Name: "one", PeerName: "two", MTU: 1500}, sp),
-		sp.Address("one", netip.MustParsePrefix("192.0.2.1/24")), sp.Address("two", netip.MustParsePrefix("192.0.2.65/26"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(sp.Pair(space.Veth{Name: "one", PeerName: "two", MTU: 1500}, sp),
+		sp.Address("one", netip.MustParsePrefix("192.0.2.1/24")), sp.Address("two", netip.MustParsePrefix("192.0.2.65/26"))))
 	none, one, two := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.65")
 	for _, c := range []struct {
 		addresses []netip.Addr

@@ -49,7 +49,5 @@ func TestKubeProxyIsAskedForItsMode(t *testing.T) {
 			t.Errorf("%s: mode %q, want %q", path, got, want)
 		}
 	}
-	if got := askProxy("http://127.0.0.1:1/proxyMode"); got != "" {
-		t.Errorf("without kube-proxy: mode %q, want none", got)
-	}
+	must.Equal(t, "", askProxy("http://127.0.0.1:1/proxyMode"))
 }

@@ -91,9 +91,7 @@ func TestTheWindowHasTheCPUTimeOfGroups(t *testing.T) {
 	b := Reading{Node: "n", Mono: 2e9, Groups: map[string]int64{"kube-proxy": 2e9, "new": 7, "steady": 5}}
 	d, err := Window(a, b)
 	must.Succeed(t, err)
-	if got := fmt.Sprint(d.Groups); got != "map[kube-proxy:1 steady:0]" {
-		t.Errorf("groups %s", got)
-	}
+	must.Equal(t, "map[kube-proxy:1 steady:0]", fmt.Sprint(d.Groups))
 	if len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0], "a control group of gone ended") {
 		t.Errorf("warnings %q", d.Warnings)
 	}

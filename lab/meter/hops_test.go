@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -44,9 +45,7 @@ func TestHopsOfTwoNodesStandInPathOrder(t *testing.T) {
 		{DeviceReading{Name: "porta", Role: RolePort, Order: 0}}, {DeviceReading{Name: "portb", Role: RolePort, Order: 1}}}}}}
 	hops := Hops(bridged("a", "c1", "c2"), bridged("b", "c1", "c2"), Facts{Ports: wire, SenderEndpoints: []string{"c1"}, ReceiverEndpoints: []string{"c2"}})
 	want := "a:c1:eth0 a::vifc1 a::br0 a::vxlan0 a::fab wire::porta wire::portb b::fab b::vxlan0 b::br0 b::vifc2 b:c2:eth0"
-	if got := names(hops); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	must.Equal(t, want, names(hops))
 	if h := hops[0]; h.RxDropped != 1 || h.QdiscDrop != 5 || h.RxPackets != 1 || h.Role != RoleEndpoint {
 		t.Errorf("the first hop is %+v, want 1 dropped packet and 5 in the queue", h)
 	}
@@ -54,9 +53,7 @@ func TestHopsOfTwoNodesStandInPathOrder(t *testing.T) {
 
 func TestHopsOfNodesThatAreEndpointsThemselves(t *testing.T) {
 	a, b := stream()
-	if got := names(Hops(a, b, Facts{})); got != "a::fab b::fab" {
-		t.Errorf("the hops are %q, want a::fab b::fab", got)
-	}
+	must.Equal(t, "a::fab b::fab", names(Hops(a, b, Facts{})))
 }
 
 func TestHopsOnOneNodePassTheBridgeOnce(t *testing.T) {
@@ -110,9 +107,7 @@ func TestPointsSubtractTheWiresWork(t *testing.T) {
 			t.Errorf("point %d: sender %v, want %v", i, got[i].SenderCPU, want)
 		}
 	}
-	if got[1].ReceiverCPU != 60 {
-		t.Errorf("the receiver's CPU is %v", got[1].ReceiverCPU)
-	}
+	must.Equal(t, 60, got[1].ReceiverCPU)
 }
 
 func TestPointsHaveTheStealOfTheNodeThatLostMore(t *testing.T) {
@@ -130,12 +125,8 @@ func TestPointsHaveTheStealOfTheNodeThatLostMore(t *testing.T) {
 func TestStepsThatCannotBeComparedAreLeftOut(t *testing.T) {
 	side := series(1e9, []float64{10, 20, 30}, []uint64{1, 1, 1})
 	side.Lights[1].Idle = []int64{-1} // offline then
-	if got := steps(side, nil); len(got) != 1 {
-		t.Errorf("%d steps, want the last only", len(got))
-	}
+	must.Equal(t, 1, len(steps(side, nil)))
 	side = series(1e9, []float64{10, 20}, []uint64{5, 5})
 	side.Lights[2].Traffic = []Traffic{{RxBytes: 1}} // made anew
-	if got := steps(side, nil); len(got) != 1 {
-		t.Errorf("%d steps, want the first only", len(got))
-	}
+	must.Equal(t, 1, len(steps(side, nil)))
 }

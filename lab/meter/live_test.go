@@ -208,9 +208,7 @@ func TestClosedMeterLetsTheNamespaceGo(t *testing.T) {
 	m := meterOf(t, j)
 	read(t, m)
 	m.Close()
-	if after := openFiles(t); after != before {
-		t.Errorf("%d files open before, %d after", before, after)
-	}
+	must.Equal(t, before, openFiles(t))
 }
 
 func openFiles(t testing.TB) int {

@@ -68,15 +68,9 @@ func TestAFrameThatAPortRefusesIsOneDrop(t *testing.T) {
 		{DeviceReading{Name: "porta", Role: RolePort, RxDrops: 1}},
 		{DeviceReading{Name: "portb", Role: RolePort, TxDrops: 5}},
 	}}}}}
-	if got := Metrics(a, b, f)[sample.Drops]; got != 8 {
-		t.Errorf("%v drops, want 8", got)
-	}
-	if got := f.RefusedByPorts(); got != 1 {
-		t.Errorf("the ports refused %d frames, want 1", got)
-	}
-	if got := (Facts{}).RefusedByPorts(); got != 0 {
-		t.Errorf("no ports refused %d frames", got)
-	}
+	must.Equal(t, 8, Metrics(a, b, f)[sample.Drops])
+	must.Equal(t, 1, f.RefusedByPorts())
+	must.Equal(t, 0, (Facts{}).RefusedByPorts())
 }
 
 func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
@@ -148,9 +142,7 @@ func TestOnOneNodeTheReceiversCPUIsAbsent(t *testing.T) {
 
 func TestReceiveWorkOnTheSendersCPUsShows(t *testing.T) {
 	a, b := stream()
-	if got := Metrics(a, b, Facts{})[sample.ReceiverSoftirqOnRecv]; got != 1 {
-		t.Errorf("all on its own CPUs: %v", got)
-	}
+	must.Equal(t, 1, Metrics(a, b, Facts{})[sample.ReceiverSoftirqOnRecv])
 	a.Softnet[0] += 43_163 / 2
 	if got := Metrics(a, b, Facts{})[sample.ReceiverSoftirqOnRecv]; !near(got, 0.5, 0.001) {
 		t.Errorf("half on the sender's: %v", got)

@@ -33,9 +33,7 @@ func TestWhatMustHoldOnAnyMachine(t *testing.T) {
 	if !slices.Contains([]string{"yes", "no", "unknown"}, f.IRQTimeAccounting) {
 		t.Errorf("IRQ time accounting %q", f.IRQTimeAccounting)
 	}
-	if len(f.Features) != len(features) {
-		t.Errorf("%d findings for %d features", len(f.Features), len(features))
-	}
+	must.Equal(t, len(features), len(f.Features))
 	for _, found := range f.Features {
 		if !found.Works && (found.Reason == "" || found.Remedy == "") {
 			t.Errorf("%s is missing without a reason or remedy", found.Name)
@@ -52,9 +50,7 @@ func TestTimerByClockAgreesWithTheConfiguration(t *testing.T) {
 	if c.hz() == 0 {
 		t.Skip("this kernel's configuration is not to be found")
 	}
-	if got := hzByClock(); got != c.hz() {
-		t.Errorf("%d by the clock, %d by the configuration", got, c.hz())
-	}
+	must.Equal(t, c.hz(), hzByClock())
 }
 
 func pid() string { return strconv.Itoa(os.Getpid()) }
@@ -129,9 +125,7 @@ func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "pid")
 	script(t, "wt-hangs", "sleep 30 & echo $! > "+marker+"; echo hangs 1; wait")
 	start := time.Now()
-	if got := askVersion([]string{"wt-hangs"}); got != "hangs 1" {
-		t.Errorf("the version is %q, want hangs 1", got)
-	}
+	must.Equal(t, "hangs 1", askVersion([]string{"wt-hangs"}))
 	if took := time.Since(start); took < versionTimeout || took > 25*time.Second { // the program sleeps for 30 s
 		t.Errorf("took %v", took)
 	}

@@ -30,9 +30,7 @@ func TestCPULists(t *testing.T) {
 			t.Errorf("%q does not survive: %v %s", text, err, d)
 		}
 	}
-	if got := FormatCPUList([]int{3, 0, 1, 2, 9, 11, 10}); got != "0-3,9-11" {
-		t.Errorf("the list is %q, want 0-3,9-11", got)
-	}
+	must.Equal(t, "0-3,9-11", FormatCPUList([]int{3, 0, 1, 2, 9, 11, 10}))
 	for _, text := range []string{"a", "1-", "-1", "3-1", "0,,1", "99999999", "0-4000000000", "1 2"} {
 		if got, err := ParseCPUList(text); err == nil {
 			t.Errorf("%q was read as %d CPUs", text, len(got))
@@ -93,15 +91,11 @@ func TestKernelConfiguration(t *testing.T) {
 	if c.hz() != 250 || c.irqTimeAccounting() != "no" || c["CONFIG_X"] != "s" {
 		t.Errorf("the configuration is %v, want 250 Hz, no IRQ time accounting, and X", c)
 	}
-	if got := parseConfig("CONFIG_IRQ_TIME_ACCOUNTING=y\n").irqTimeAccounting(); got != "yes" {
-		t.Errorf("IRQ time accounting is %q, want yes", got)
-	}
+	must.Equal(t, "yes", parseConfig("CONFIG_IRQ_TIME_ACCOUNTING=y\n").irqTimeAccounting())
 	if got := config(nil).irqTimeAccounting(); got != "unknown" {
 		t.Errorf("IRQ time accounting without a configuration is %q, want unknown", got)
 	}
-	if got := parseConfig("CONFIG_HZ=0\n").hz(); got != 0 {
-		t.Errorf("the tick is %v Hz, want 0", got)
-	}
+	must.Equal(t, 0, parseConfig("CONFIG_HZ=0\n").hz())
 }
 
 func TestVirtualization(t *testing.T) {
@@ -142,9 +136,7 @@ func TestLimitsOfControlGroups(t *testing.T) {
 			t.Errorf("the quota %q is %v CPUs, want %v", text, got, want)
 		}
 	}
-	if got := quota("-1\n", "100000\n"); got != 0 {
-		t.Errorf("the quota is %v CPUs, want 0: none", got)
-	}
+	must.Equal(t, 0, quota("-1\n", "100000\n"))
 	must.Equal(t, []int{1, 3}, narrow([]int{0, 1, 2, 3}, []int{1, 3, 9}))
 	must.Equal(t, []int{0, 1}, narrow([]int{0, 1}, nil))
 }
@@ -161,9 +153,7 @@ func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {
 			t.Errorf("%s has no remedy, no description or no trial", feature.Name)
 		}
 	}
-	if len(attempts) != len(features) {
-		t.Errorf("%d trials for %d features", len(attempts), len(features))
-	}
+	must.Equal(t, len(features), len(attempts))
 	if reason, remedy, missing := f.Missing("warp"); !missing || !strings.Contains(reason, "warp") || remedy == "" {
 		t.Errorf("the feature warp is missing because %q, with the remedy %q (%v), want both", reason, remedy, missing)
 	}

@@ -23,19 +23,13 @@ func TestAProgramIsFoundInPATHAndByItsOtherNames(t *testing.T) {
 	t.Setenv("PATH", dir)
 	other := install(t, dir, "thing")
 	p := Program{Name: "thingd", Also: []string{"thing"}, Version: []string{"thingd", "-V"}}
-	if got := p.Path(); got != other {
-		t.Errorf("found %q, want %q", got, other)
-	}
+	must.Equal(t, other, p.Path())
 	if got := p.VersionCommand(); !slices.Equal(got, []string{other, "-V"}) || p.Version[0] != "thingd" {
 		t.Errorf("its version is asked by %q, and Version is %q", got, p.Version)
 	}
 	preferred := install(t, dir, "thingd")
-	if got := p.Path(); got != preferred {
-		t.Errorf("found %q, want the first name's %q", got, preferred)
-	}
-	if got := (Program{Name: "wt-none"}).Path(); got != "" {
-		t.Errorf("what is not there was found at %q", got)
-	}
+	must.Equal(t, preferred, p.Path())
+	must.Equal(t, "", (Program{Name: "wt-none"}).Path())
 }
 
 func TestOnlyAGoProgramIsLookedForWhereGoInstallPutsIt(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/sentences"
@@ -52,9 +53,7 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s.\n2 trials counted with the CPUs 338 ns from each other: a separate table shows their figures."; lines != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
-	if rows := strings.Count(written(t, export.WriteCSV, r), "\nbridge/stream,"); rows != len(samples) {
-		t.Errorf("the CSV has %d samples of %d", rows, len(samples))
-	}
+	must.Equal(t, len(samples), strings.Count(written(t, export.WriteCSV, r), "\nbridge/stream,"))
 	for name, got := range map[string]string{"text": tabled(t, r, text.Options{}), "Markdown": written(t, asMarkdown, r)} {
 		for _, want := range []string{"Trials in which the host had the CPUs 338 ns from each other", "The figures hold for the nodes' CPUs 56 ns"} {
 			if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
@@ -105,9 +104,7 @@ func TestWhatLimitedMostTrialsIsShown(t *testing.T) {
 	}
 	for _, c := range tables.Of(r)[0].Columns {
 		if c.Key == "limit" {
-			if c.Cells[0].Text != "sender CPU (70 %)" {
-				t.Errorf("the limit is printed as %q", c.Cells[0].Text)
-			}
+			must.Equal(t, "sender CPU (70 %)", c.Cells[0].Text)
 			return
 		}
 	}

@@ -31,9 +31,7 @@ func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
 		"The vxlan costs the receiver 58.8 % more CPU per byte than the bridge [58.3, 60.0]; no difference shows in throughput [0.0, 0.0 %; any difference would have been detected].",
 		"Of the receiver's CPU per byte with the vxlan, 0.810 ns/byte, the bridge adds 0.100 and the vxlan 0.300.",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the sentences are %q, want %q", got, want)
-	}
+	must.Equal(t, want, got)
 }
 
 func TestExplanationSaysSavingsAndGains(t *testing.T) {

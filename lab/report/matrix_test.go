@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -58,9 +59,7 @@ func TestAMatrixHasARowForEachSystemAndAColumnForEachWorkload(t *testing.T) {
 		"alike | 300 (0.990 ~) | 400 (0.990 ~) | 500 (0.990 ~)",
 		"slow | 400 (0.400) | 500 (0.400) | needs 8 CPUs",
 	}
-	if got := strings.Join(rows(x), "\n"); got != strings.Join(want, "\n") {
-		t.Errorf("rows\n%s\nwant\n%s", got, strings.Join(want, "\n"))
-	}
+	must.Equal(t, strings.Join(want, "\n"), strings.Join(rows(x), "\n"))
 	for row, shade := range []string{"", "better2", "", "worse3"} {
 		if got := x.Tables[0].Rows[row].Cells[1].Tone; got != shade {
 			t.Errorf("row %d is shaded %q, want %q", row, got, shade)
@@ -109,7 +108,5 @@ func TestLatencyUnderLoadHasAMatrixForEachPercentile(t *testing.T) {
 }
 
 func TestAFewScenariosHaveNoMatrix(t *testing.T) {
-	if list := report.Matrices(reporttest.Quick()); len(list) != 0 {
-		t.Errorf("the suite quick has %d matrices", len(list))
-	}
+	must.Equal(t, 0, len(report.Matrices(reporttest.Quick())))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -64,9 +65,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 	// c has no baseline: its interval is the interval of its median.
 	own := report.Build(sample.Run{}, plan, samples).Scenarios[2].Throughput
 	i := slices.IndexFunc(got, func(g model.Imprecise) bool { return g.Metric == sample.Throughput })
-	if want := (own.High - own.Low) / 2 / own.Median; got[i].HalfWidth != want {
-		t.Errorf("half-width %v, want %v", got[i].HalfWidth, want)
-	}
+	must.Equal(t, (own.High-own.Low)/2/own.Median, got[i].HalfWidth)
 }
 
 func TestImprecisionOfTooFewTrialsComesFirst(t *testing.T) {

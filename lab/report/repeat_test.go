@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/text"
@@ -48,9 +49,7 @@ func TestTheCommandOfARunHasItsOptions(t *testing.T) {
 	run.Options = sample.Options{Command: "run quick --scenario bridge,vxlan --cpu-distance near", Lenient: true}
 	r := report.Build(run, plan, samples)
 	const want = "windtunnel run quick --scenario bridge,vxlan --cpu-distance near --gates warn"
-	if got := report.Repeat(r)[0]; got != want+" --seed 42" {
-		t.Errorf("the command is %q, want %q", got, want+" --seed 42")
-	}
+	must.Equal(t, want+" --seed 42", report.Repeat(r)[0])
 	for name, text := range map[string]string{"table": tabled(t, r, text.Options{Width: 100}), "Markdown": strings.ReplaceAll(written(t, asMarkdown, r), "\\", "")} {
 		if !strings.Contains(text[:strings.Index(text, "throughput")], want) {
 			t.Errorf("the heading of the %s lacks the command:\n%s", name, text)

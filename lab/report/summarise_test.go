@@ -299,9 +299,7 @@ func TestSamplesOfTheReportAreInOrderAndWithoutRawOutputs(t *testing.T) {
 			}
 		}
 	}
-	if total != len(samples) {
-		t.Errorf("%d samples in the report, %d stored", total, len(samples))
-	}
+	must.Equal(t, len(samples), total)
 	if after, err := json.Marshal(samples); err != nil || string(after) != string(before) {
 		t.Errorf("Build changed its argument, %v", err)
 	}

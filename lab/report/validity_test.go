@@ -36,17 +36,13 @@ func TestGatedTrialsEnterNoFigure(t *testing.T) {
 		t.Errorf("geneve/stream has figures: %+v", g)
 	}
 	// Eight scenarios of 12 blocks, less one block of vxlan/stream and one of vxlan/rr.
-	if got := strings.Count(written(t, export.WriteBenchfmt, r), "\nBenchmark"); got != 8*12-2 {
-		t.Errorf("benchfmt has %d trials, want 94", got)
-	}
+	must.Equal(t, 8*12-2, strings.Count(written(t, export.WriteBenchfmt, r), "\nBenchmark"))
 }
 
 func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 	r := rigorous(t)
 	const want = "could not be measured in 12 attempts (foreign-cpu 12×, worst 31.0 %)"
-	if got := rejected.Unmeasured(row(t, r, "geneve/stream")); got != want {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, want, rejected.Unmeasured(row(t, r, "geneve/stream")))
 	for _, s := range r.Scenarios {
 		if why := rejected.Unmeasured(&s); (why != "") != (s.ID == "geneve/stream") {
 			t.Errorf("%s lacks figures because %q, want a reason for geneve/stream only", s.ID, why)
@@ -55,9 +51,7 @@ func TestScenarioOfInvalidTrialsAloneSaysSoWithTheFigure(t *testing.T) {
 	broken := &model.Scenario{Samples: []sample.Sample{
 		{Failure: &sample.Failure{Kind: sample.ToolHung}}, {Gates: []sample.Gate{{Name: sample.Steal, Value: 3.1, Unit: "%"}}}, {Profiled: true},
 	}}
-	if got := rejected.Unmeasured(broken); got != "could not be measured in 2 attempts (steal 3.10 %; tool-hung)" {
-		t.Errorf("got %q", got)
-	}
+	must.Equal(t, "could not be measured in 2 attempts (steal 3.10 %; tool-hung)", rejected.Unmeasured(broken))
 }
 
 func TestValidityCountsEveryTrialOnce(t *testing.T) {
@@ -72,9 +66,7 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 	must.Equal(t, []string{"foreign-cpu 13×, worst 31.0 %", "steal 2×, worst 4.20 %"}, gates)
 	must.Equal(t, map[string]int{"vxlan/stream": 1, "vxlan/rr": 1, "geneve/stream": 12}, v.Missing)
 	want := "94 of 112 attempts count; 15 measured under conditions that were not valid (foreign-cpu 13×, worst 31.0 %; steal 2×, worst 4.20 %), 3 failed and 4 more ran with the profiler, which shows where the CPU time goes."
-	if got := rejected.Line(v); got != want {
-		t.Errorf("line: %s", got)
-	}
+	must.Equal(t, want, rejected.Line(v))
 	for want, v := range map[string]model.Validity{
 		"No trial was made.": {},
 		"All 8 trials count: none failed, and the conditions were valid in every one.": {Attempts: 8, Valid: 8},
@@ -83,9 +75,7 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 			Gates: []model.GateCount{{Name: sample.ForeignCPU, Trials: 3, Worst: sample.Gate{Value: 94, Limit: 3, Unit: "%"}}}},
 		"0 of 1 attempt count; 1 failed.": {Attempts: 1, Failed: 1},
 	} {
-		if got := rejected.Line(v); got != want {
-			t.Errorf("line: %q, want %q", got, want)
-		}
+		must.Equal(t, want, rejected.Line(v))
 	}
 }
 
@@ -217,9 +207,7 @@ func TestABriefTextHasTheMeaningOfTheDistanceCheck(t *testing.T) {
 		"CPU distance not read":                                {Name: sample.CPUMoved, Unit: "ns"},
 		"foreign CPU 46.2 %, compile":                          {Name: sample.ForeignCPU, Value: 46.2, Unit: "%", Culprit: "compile"},
 	} {
-		if got := rejected.Brief([]sample.Gate{g}); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		must.Equal(t, want, rejected.Brief([]sample.Gate{g}))
 	}
 }
 

@@ -42,9 +42,7 @@ func testADeletedRunLeavesNoRowAndTheOthersKeepTheirs(t *testing.T, b backend) {
 	if id, err := s.DeleteRun("20261122"); err != nil || id != run.ID {
 		t.Fatalf("deleted %q: %v", id, err)
 	}
-	if after := rows(t, s); !slices.Equal(before, after) {
-		t.Errorf("rows %v, want %v", after, before)
-	}
+	must.Equal(t, rows(t, s), before)
 	if _, err := s.Load(run.ID); !errors.Is(err, ErrUnknownRun) {
 		t.Errorf("the deleted run: %v", err)
 	}
@@ -71,7 +69,5 @@ func testOnlyANamedRunThatNoProcessMeasuresIsDeleted(t *testing.T, b backend) {
 	if _, err := readOnly.DeleteRun("busy"); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("a store opened for reading: %v", err)
 	}
-	if n := rows(t, s)[0]; n != 1 {
-		t.Errorf("%d runs are left", n)
-	}
+	must.Equal(t, 1, rows(t, s)[0])
 }

@@ -37,9 +37,7 @@ func TestARunWhoseProcessIsGoneWasInterrupted(t *testing.T) {
 			t.Errorf("the run of engine %q is %s, want stopped", by, got)
 		}
 	}
-	if got := measured(func(_, _ string) bool { return false }).status(sample.Complete, "r", ""); got != sample.Complete {
-		t.Errorf("a complete run is %s", got)
-	}
+	must.Equal(t, sample.Complete, measured(func(_, _ string) bool { return false }).status(sample.Complete, "r", ""))
 }
 
 // waitForZombie waits until a process has ended.

@@ -184,9 +184,7 @@ func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
 	if err := s.UpdateRun(resumed); err != nil {
 		t.Errorf("resume the run of the killed engine: %v", err)
 	}
-	if got := statuses(t, s)["killed"]; got != sample.Running {
-		t.Errorf("the resumed run is %q, want %q", got, sample.Running)
-	}
+	must.Equal(t, sample.Running, statuses(t, s)["killed"])
 	must.Succeed(t, s.Close())
 	if got := statuses(t, open(t, s.Path(), Options{ReadOnly: true}))["killed"]; got != sample.Stopped {
 		t.Errorf("the run of a closed store is %q, want %q", got, sample.Stopped)
@@ -324,9 +322,7 @@ func TestAServerThatStaysAwayEndsTheWaitAndTheRunIsResumedLater(t *testing.T) {
 	must.Fail(t, err, "does not answer")
 	_, err = Open(s.Path(), Options{})
 	must.Fail(t, err, "start the server")
-	if calls != 1 {
-		t.Errorf("%d waits were announced, want 1", calls)
-	}
+	must.Equal(t, 1, calls)
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}

@@ -133,9 +133,7 @@ func TestAnOldStoreOfAServerIsMigratedOnceByManyAtOnce(t *testing.T) {
 	}
 	openers.Wait()
 	s := open(t, place, Options{})
-	if got := versionOf(t, s); got != len(steps) {
-		t.Errorf("version %d, want %d", got, len(steps))
-	}
+	must.Equal(t, len(steps), versionOf(t, s))
 	if data, err := s.Load("r"); err != nil || data.Run.Seed != 7 {
 		t.Errorf("the run of the old store: %+v, %v", data, err)
 	}
@@ -151,12 +149,8 @@ func TestAMigrationOfAServerThatFailsChangesNothing(t *testing.T) {
 		err := s.migrate(context.Background(), conn, steps)
 		must.Fail(t, err, "0099_bad.sql", s.Path())
 	})
-	if got := versionOf(t, s); got != before {
-		t.Errorf("version %d, want %d", got, before)
-	}
-	if n := len(names(t, s.db, "SELECT relname FROM pg_class WHERE relname = 'extra'")); n != 0 {
-		t.Error("a table of the failed migration is left")
-	}
+	must.Equal(t, before, versionOf(t, s))
+	must.Equal(t, 0, len(names(t, s.db, "SELECT relname FROM pg_class WHERE relname = 'extra'")))
 }
 
 func TestAServersDatabaseThatIsNoStoreIsRefusedUnchanged(t *testing.T) {
@@ -342,15 +336,9 @@ func TestTextThatAServerRefusesIsStoredWithReplacements(t *testing.T) {
 	}
 	data, err := s.Load("")
 	must.Succeed(t, err)
-	if got := data.Samples[0].Failure.Message; got != "before\uFFFD\uFFFDafter" {
-		t.Errorf("message %q", got)
-	}
-	if got := data.Samples[0].Warnings[0]; got != "a\x00b" {
-		t.Errorf("warning %q", got)
-	}
-	if got := data.Run.Skipped["a"]; got != "why\uFFFD" {
-		t.Errorf("reason %q", got)
-	}
+	must.Equal(t, "before\uFFFD\uFFFDafter", data.Samples[0].Failure.Message)
+	must.Equal(t, "a\x00b", data.Samples[0].Warnings[0])
+	must.Equal(t, "why\uFFFD", data.Run.Skipped["a"])
 }
 
 func TestRunsOfAServerAreOrderedByteByByte(t *testing.T) {

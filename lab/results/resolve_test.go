@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestALongWrongNameIsComparedOnceWithEachRun(t *testing.T) {
@@ -19,9 +21,7 @@ func TestALongWrongNameIsComparedOnceWithEachRun(t *testing.T) {
 		}
 		return distance(id, name)
 	})
-	if calls != len(ids) {
-		t.Errorf("%d comparisons with %d runs, want one for each", calls, len(ids))
-	}
+	must.Equal(t, len(ids), calls)
 	if len(got) != len(ids) || got[0] != "20261121-000777-quick" {
 		t.Errorf("the nearest of %d runs is %s, want 20261121-000777-quick", len(got), got[0])
 	}

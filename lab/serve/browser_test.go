@@ -131,9 +131,7 @@ func TestALiveViewInABrowserGrowsAndEnds(t *testing.T) {
 	if got := browsertest.Eval[string](t, p, `document.querySelector('#lines li b').textContent`); got != samples[7].Scenario {
 		t.Errorf("the first line is about %s, want the newest attempt, of %s", got, samples[7].Scenario)
 	}
-	if got := browsertest.Eval[int](t, p, `document.querySelectorAll('#rows tr').length`); got != 9 {
-		t.Errorf("%d scenarios are shown, want 9", got)
-	}
+	must.Equal(t, 9, browsertest.Eval[int](t, p, `document.querySelectorAll('#rows tr').length`))
 	running.Status, running.Finished = sample.Complete, running.Started.Add(time.Hour)
 	must.Succeed(t, writer.UpdateRun(running))
 	p.Until(t, `document.getElementById('note').textContent`, "The run has ended. Its report has all figures.")
@@ -151,9 +149,7 @@ func TestABrowserLogsInWithTheToken(t *testing.T) {
 	p.Until(t, `location.pathname + location.search + ' ' + document.querySelector('h1')?.textContent`, "/ Runs")
 	p.Do(t, chromedp.Navigate(at+"/trend?suite=quick"))
 	p.Until(t, `document.querySelector('h1')?.textContent || ''`, "Trend of suite quick")
-	if got := browsertest.Eval[string](t, p, `document.cookie`); got != "" {
-		t.Errorf("a script can read the cookie %q", got)
-	}
+	must.Equal(t, "", browsertest.Eval[string](t, p, `document.cookie`))
 	if problems, _ := p.Seen(); len(problems) > 0 {
 		t.Errorf("the pages said %q", problems)
 	}

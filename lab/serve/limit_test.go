@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -48,9 +47,7 @@ func TestANewConnectionReplacesTheOldestOfTheClientWithMost(t *testing.T) {
 		for _, c := range l.open {
 			got = append(got, c.client.Addr().String())
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("open connections: %v, want %v", got, want)
-		}
+		must.Equal(t, want, got)
 	}
 	first := connect("127.0.0.2")
 	connect("127.0.0.3")

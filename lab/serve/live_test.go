@@ -194,9 +194,7 @@ func TestLiveViewsAreLimited(t *testing.T) {
 		t.Error("the answer has no Retry-After")
 	}
 	get(t, at+"/").expect(t, "another page meanwhile", http.StatusOK)
-	if n := len(s.streams); n != mostStreams {
-		t.Errorf("%d streams are counted, want %d", n, mostStreams)
-	}
+	must.Equal(t, mostStreams, len(s.streams))
 }
 
 // When a reader disconnects, its stream ends, and another one may begin.
@@ -205,9 +203,7 @@ func TestAReaderWhoLeavesEndsItsStream(t *testing.T) {
 	s, at := site(t, reader)
 	response, err := http.Get(at + "/runs/" + running.ID + "/events")
 	must.Succeed(t, err)
-	if n := len(s.streams); n != 1 {
-		t.Errorf("%d streams, want 1", n)
-	}
+	must.Equal(t, 1, len(s.streams))
 	response.Body.Close()
 	must.EventuallyTrue(t, "the stream has ended after its reader left", func() bool { return len(s.streams) == 0 })
 }

@@ -380,17 +380,13 @@ func TestPagesAreKeptUntilTheirRunsChange(t *testing.T) {
 	put(t, writer, run, plan, samples)
 	get(t, at+"/runs/"+running.ID).expect(t, "the run in progress", http.StatusOK)
 	get(t, at+"/trend?suite=quick").expect(t, "the trend", http.StatusOK, "4 runs", run.ID)
-	if n := s.kept.Len(); n != 6 {
-		t.Errorf("%d pages are kept after two changes, want 6", n)
-	}
+	must.Equal(t, 6, s.kept.Len())
 	for n := range mostKept + 10 {
 		if _, err := keep(t.Context(), s, fmt.Sprint(n), func() ([]byte, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := s.kept.Len(); n != mostKept {
-		t.Errorf("%d pages are kept, want at most %d", n, mostKept)
-	}
+	must.Equal(t, mostKept, s.kept.Len())
 }
 
 func TestATrendMarksTheChange(t *testing.T) {
@@ -406,9 +402,7 @@ func TestATrendMarksTheChange(t *testing.T) {
 	_, at := site(t, reader)
 	a := get(t, at+"/trend?suite=quick&scenario=vxlan/stream")
 	a.expect(t, "the trend", http.StatusOK, "12 runs", "◀ ×0.", `class="changed"`, "nothing that is recorded of the machine changed with it")
-	if n := strings.Count(a.body, `class="changed"`); n != 1 {
-		t.Errorf("%d runs are marked, want 1", n)
-	}
+	must.Equal(t, 1, strings.Count(a.body, `class="changed"`))
 	get(t, at+"/trend?suite=quick&scenario=vxlan/stream&last=4").expect(t, "the newest four", http.StatusOK, "4 runs")
 }
 

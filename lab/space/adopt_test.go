@@ -51,12 +51,8 @@ func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
 	if want == former {
 		t.Fatal("the two namespaces are one")
 	}
-	if got := inodeOf(t, s); got != want {
-		t.Errorf("the handle leads to %d, want %d", got, want)
-	}
-	if got := boundInode(t, s.Name); got != want {
-		t.Errorf("the name leads to %d, want %d", got, want)
-	}
+	must.Equal(t, want, inodeOf(t, s))
+	must.Equal(t, want, boundInode(t, s.Name))
 	if mtu, err := s.ReadSysfs("inside/mtu"); err != nil || mtu != "1400" {
 		t.Errorf("the MTU of the adopted namespace's device is %q (%v)", mtu, err)
 	}
@@ -101,12 +97,8 @@ func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
 		err := s.Adopt(path)
 		must.Fail(t, err, say, path)
 	}
-	if got := inodeOf(t, s); got != before {
-		t.Error("the namespace is another after a failure")
-	}
-	if got := boundInode(t, s.Name); got != before {
-		t.Error("the name leads elsewhere after a failure")
-	}
+	must.Equal(t, before, inodeOf(t, s))
+	must.Equal(t, before, boundInode(t, s.Name))
 	own, err := Open("")
 	must.Succeed(t, err)
 	defer own.Close()

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // noisyRuns are runs of ten trials at the given levels. The unit is the
@@ -126,9 +128,7 @@ func TestAChangePointTellsTheLevelsAroundIt(t *testing.T) {
 	if p.Index != 6 || p.Before != 100.5 || p.After != 50 || p.Ratio != 50/100.5 || p.P > 0.05 || p.P <= 0 {
 		t.Errorf("%+v, want run 6, from 100.5 to 50: runs without figures count but say nothing", p)
 	}
-	if again := ChangePoints(groups, 0.05); !slices.Equal(again, points) {
-		t.Errorf("a second look finds %+v", again)
-	}
+	must.Equal(t, points, ChangePoints(groups, 0.05))
 }
 
 func TestChangePointsDoNotDependOnTheUnit(t *testing.T) {

@@ -177,9 +177,7 @@ func TestDockersBridgeJoinsTwoContainersOfANode(t *testing.T) {
 	const bytes = 2 << 20
 	to := *n
 	to.Endpoints = n.Endpoints[1:]
-	if got := carry(t, n, &to, bytes); got != bytes {
-		t.Errorf("%d of %d bytes came over IPv4", got, bytes)
-	}
+	must.Equal(t, bytes, carry(t, n, &to, bytes))
 	if err := dialEndpoint(n.Endpoints[0], n.Endpoints[1], n.Endpoints[1].V6.Addr()); err != nil {
 		t.Errorf("over IPv6: %v", err)
 	}
@@ -194,9 +192,7 @@ func TestDockersBridgeJoinsTwoContainersOfANode(t *testing.T) {
 			t.Errorf("hop %+v: %v", d, err)
 		}
 	}
-	if got := strings.Join(roles, " "); got != "endpoint vif endpoint vif bridge fabric" {
-		t.Errorf("the hops are %s", got)
-	}
+	must.Equal(t, "endpoint vif endpoint vif bridge fabric", strings.Join(roles, " "))
 	for _, e := range n.Endpoints {
 		assertAdopted(t, n, e)
 	}
@@ -231,9 +227,7 @@ func TestDockersBridgeStartsNothingWhereNoContainerIs(t *testing.T) {
 	n := nodesOnASwitch(t, DockerBridge{}, 1)[0]
 	n.Endpoints = nil
 	attached(t, DockerBridge{}, []*Node{n})
-	if len(n.daemons) != 0 {
-		t.Errorf("%d programs run", len(n.daemons))
-	}
+	must.Equal(t, 0, len(n.daemons))
 	assertNoDocker(t, n)
 }
 
@@ -264,9 +258,7 @@ func TestADockerdThatIsKilledTakesItsContainerWithIt(t *testing.T) {
 		}
 		return many
 	}
-	if got := shims(); got != 1 {
-		t.Errorf("%d shims run, want one for the container", got)
-	}
+	must.Equal(t, 1, shims())
 	must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 	r := dockerOf(n).running()
 	select {
@@ -274,9 +266,7 @@ func TestADockerdThatIsKilledTakesItsContainerWithIt(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("nobody noticed")
 	}
-	if got := shims(); got != 0 {
-		t.Errorf("%d shims outlive their dockerd", got)
-	}
+	must.Equal(t, 0, shims())
 	if got := n.LastWords(); !strings.Contains(got, "dockerd has ended") {
 		t.Errorf("the last words are %q", got)
 	}

@@ -76,9 +76,7 @@ func TestSpreadLetsAllCPUsOfTheNodeReceiveAndRecordsIt(t *testing.T) {
 	if got, err := c.ReadSysfs(file); err != nil || strings.TrimLeft(got, "0,") != "3" {
 		t.Errorf("rps_cpus is %q (%v), want CPUs 0 and 1", got, err)
 	}
-	if got := c.Settings().Others[file]; got != "3" {
-		t.Errorf("recorded as %q", got)
-	}
+	must.Equal(t, "3", c.Settings().Others[file])
 }
 
 func TestAPlainContainerAndAVMAreLeftAsTheyAre(t *testing.T) {

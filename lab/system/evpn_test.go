@@ -1,7 +1,6 @@
 package system
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"net/netip"
@@ -34,9 +33,7 @@ func TestBGPConfigNamesEveryOtherNode(t *testing.T) {
 func TestAnARPAnnouncementAsksForTheSendersOwnAddress(t *testing.T) {
 	got := arpAnnouncement(net.HardwareAddr{2, 0, 0, 0, 0, 9}, netip.MustParseAddr("10.31.0.2"))
 	want := []byte{0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 9, 10, 31, 0, 2, 0, 0, 0, 0, 0, 0, 10, 31, 0, 2}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	must.Equal(t, want, got)
 }
 
 // With three nodes each is told the other two's addresses, and frames that came

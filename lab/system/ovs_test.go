@@ -118,9 +118,7 @@ func TestOVSGivesTheFabricDeviceBack(t *testing.T) {
 			if (err != nil) != fails {
 				t.Errorf("attach: %v", err)
 			}
-			if got := fabricQueues(t, n); got != queues {
-				t.Errorf("attached, the fabric device has\n%s\nand had\n%s", got, queues)
-			}
+			must.Equal(t, queues, fabricQueues(t, n))
 			if !fails {
 				if got := fabricState(t, n); got == before {
 					t.Error("Open vSwitch did not take the fabric device over")
@@ -134,12 +132,8 @@ func TestOVSGivesTheFabricDeviceBack(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if got := fabricState(t, n); got != before {
-				t.Errorf("the fabric device has\n%s\nand had\n%s", got, before)
-			}
-			if got := fabricQueues(t, n); got != queues {
-				t.Errorf("detached, the fabric device has\n%s\nand had\n%s", got, queues)
-			}
+			must.Equal(t, before, fabricState(t, n))
+			must.Equal(t, queues, fabricQueues(t, n))
 			links, err := n.Space.Links.LinkList()
 			if err != nil || len(links) != 2 {
 				t.Errorf("%d devices (%v); the loopback and the fabric device were to be expected", len(links), err)

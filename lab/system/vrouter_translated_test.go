@@ -25,9 +25,7 @@ func TestNodesThatTranslateHaveLocators(t *testing.T) {
 		}
 		locators[node.Locator] = true
 	}
-	if len(locators) != 2 {
-		t.Errorf("%d nodes, want 2", len(locators))
-	}
+	must.Equal(t, 2, len(locators))
 }
 
 func TestTranslationLengthensPacketsByLessThanTheMTUReserves(t *testing.T) {

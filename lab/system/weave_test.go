@@ -2,7 +2,6 @@ package system
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,9 +10,7 @@ import (
 )
 
 func TestWeavesMTULeavesRoomForItsEncapsulation(t *testing.T) {
-	if got := MTU(Weave{}, 1500); got != 1438 {
-		t.Errorf("on a fabric of 1500: MTU %d, want 1438", got)
-	}
+	must.Equal(t, 1438, MTU(Weave{}, 1500))
 	must.Succeed(t, Supports(Weave{}, suite.TwoNodes, suite.Fabric{Links: 2}))
 }
 
@@ -22,12 +19,8 @@ func TestOfTwoWeaveRoutersOneConnects(t *testing.T) {
 	got := strings.Join(Weave{}.argv(n, "/h", "/h/weave.sock")[1:], " ")
 	want := "--name=02:77:65:61:76:01 --nickname=wt-x-b --host=192.0.2.2 --weave-bridge=br0 --no-fastdp" +
 		" --no-dns --docker-api= --no-discovery --http-addr=/h/weave.sock --db-prefix=/h/weave"
-	if got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	if peers := weavePeers(n); !slices.Equal(peers, []string{"192.0.2.1"}) {
-		t.Errorf("connects to %v, want the node before it", peers)
-	}
+	must.Equal(t, want, got)
+	must.Equal(t, []string{"192.0.2.1"}, weavePeers(n))
 }
 
 // The connections of one router of four as weaver 2.6.5 prints them. The last is not established.

@@ -59,9 +59,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 	other, err := wireGuardConfig(wireGuardNodes("wt-run2")[0])
 	must.Succeed(t, err)
 	keys[private.FindStringSubmatch(other)[1]] = true
-	if len(keys) != 4 {
-		t.Errorf("%d different keys of 4 nodes in two testbeds", len(keys))
-	}
+	must.Equal(t, 4, len(keys))
 }
 
 func TestAPeerIsAllowedItsOwnSubnetsOnly(t *testing.T) {
@@ -82,9 +80,7 @@ func TestAPeerIsAllowedItsOwnSubnetsOnly(t *testing.T) {
 }
 
 func TestTheMTUHoldsWhatWireGuardAdds(t *testing.T) {
-	if got := MTU(WireGuard{}, 1500); got != 1440 {
-		t.Errorf("MTU %d on 1500, want 1440", got)
-	}
+	must.Equal(t, 1440, MTU(WireGuard{}, 1500))
 }
 
 func needWireGuard(t *testing.T) {
@@ -125,9 +121,7 @@ func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 	if kernelWireGuard() {
 		return
 	}
-	if n.Space.Settings().Others[wireGuardRuns] != "wireguard-go" {
-		t.Errorf("what runs is noted as %q", n.Space.Settings().Others[wireGuardRuns])
-	}
+	must.Equal(t, "wireguard-go", n.Space.Settings().Others[wireGuardRuns])
 	home, err := n.home()
 	must.Succeed(t, err)
 	if _, err := os.Stat(wireGuardSocket(home)); err != nil {

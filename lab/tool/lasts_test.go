@@ -1,10 +1,10 @@
 package tool
 
 import (
-	"maps"
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/suite"
 )
 
@@ -18,7 +18,5 @@ func TestToolsThatKnowWholeSecondsLastLonger(t *testing.T) {
 		"iperf3": 2 * time.Second, "netperf": 2 * time.Second, "qperf": 2 * time.Second, "sockperf": 4 * time.Second,
 		NTttcp{}.Name(): 4 * time.Second, BuiltinNTttcp{}.Name(): 4 * time.Second,
 	}
-	if got := Traffic(plan); !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	must.Equal(t, want, Traffic(plan))
 }

@@ -184,18 +184,10 @@ func TestReadinessKnowsTheLinesOfRealRuns(t *testing.T) {
 		}
 		return n
 	}
-	if n := says(ntttcpReady, "nt_r.txt"); n != 1 {
-		t.Errorf("ntttcp's receiver is ready %d times", n)
-	}
-	if n := says(ntttcpStarts, "nt_s.txt"); n != 1 {
-		t.Errorf("ntttcp's sender starts %d times", n)
-	}
-	if n := says(fioStarts, "fio_rr_client.txt"); n != 1 {
-		t.Errorf("fio starts %d times", n)
-	}
-	if n := says(sockperfStarts, "sockperf_rtt.txt"); n != 1 {
-		t.Errorf("sockperf starts %d times", n)
-	}
+	must.Equal(t, 1, says(ntttcpReady, "nt_r.txt"))
+	must.Equal(t, 1, says(ntttcpStarts, "nt_s.txt"))
+	must.Equal(t, 1, says(fioStarts, "fio_rr_client.txt"))
+	must.Equal(t, 1, says(sockperfStarts, "sockperf_rtt.txt"))
 }
 
 func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {

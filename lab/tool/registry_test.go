@@ -3,6 +3,8 @@ package tool
 import (
 	"slices"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestEveryToolIsFoundByItsOwnName(t *testing.T) {
@@ -28,9 +30,7 @@ func TestEveryToolIsFoundByItsOwnName(t *testing.T) {
 			}
 		}
 	}
-	if len(Names()) != len(Registry()) {
-		t.Errorf("Names lists %d tools, Registry %d", len(Names()), len(Registry()))
-	}
+	must.Equal(t, len(Registry()), len(Names()))
 	if got, ok := ByName("telepathy"); ok {
 		t.Errorf("ByName knows %v", got)
 	}

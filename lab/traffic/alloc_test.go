@@ -123,9 +123,7 @@ func TestNoLoopAllocates(t *testing.T) {
 func TestALatencyIsRecordedWithoutAllocating(t *testing.T) {
 	w := &worker{latency: newHistogram(), course: newCourse(suite.Timing{Duration: time.Second}), stage: &stage{}}
 	w.stage.phase.Store(measuring)
-	if n := testing.AllocsPerRun(1000, func() { w.record(1000, 13345) }); n != 0 {
-		t.Errorf("%.0f allocations a record, want 0", n)
-	}
+	must.Equal(t, 0, testing.AllocsPerRun(1000, func() { w.record(1000, 13345) }))
 	w.record(0, 0)
 	w.record(0, 2*longestLatency)
 	if w.latency.TotalCount() != 1003 || w.latency.Max() < longestLatency {
@@ -134,9 +132,7 @@ func TestALatencyIsRecordedWithoutAllocating(t *testing.T) {
 }
 
 func TestClockIsReadWithoutAllocating(t *testing.T) {
-	if n := testing.AllocsPerRun(1000, func() { now() }); n != 0 {
-		t.Errorf("%.0f allocations a reading, want 0", n)
-	}
+	must.Equal(t, 0, testing.AllocsPerRun(1000, func() { now() }))
 }
 
 // BenchmarkLoopback moves traffic between two threads of this process. It

@@ -82,9 +82,7 @@ func TestJitterIsThatOfRFC3550(t *testing.T) {
 	}
 	want := 160.0 / 16
 	want += (160 - want) / 16
-	if s.jitter != want {
-		t.Errorf("jitter %.3f, want %.3f", s.jitter, want)
-	}
+	must.Equal(t, want, s.jitter)
 }
 
 // A peer that drops, doubles and swaps known datagrams stands for the sender;
@@ -148,9 +146,7 @@ func TestServerReportsTheLossOfAPeerThatDropsDatagrams(t *testing.T) {
 	if d.Lost != 100 || d.Counted != 1000 || d.Reordered != 10 || d.Duplicates != 2 {
 		t.Errorf("%+v: want 100 of 1000 lost, 10 reordered, 2 doubled", d)
 	}
-	if all := m.End.Flows[0].AllDatagrams; all != 903 {
-		t.Errorf("%d datagrams in all, want 903", all)
-	}
+	must.Equal(t, 903, m.End.Flows[0].AllDatagrams)
 	if code, _, stderr := server.wait(5 * time.Second); code != 0 {
 		t.Errorf("the server exited with %d: %s", code, stderr)
 	}

@@ -422,9 +422,7 @@ Packets Sent Packets Received Retransmits Errors Avg. CPU %
 ============ ================ =========== ====== ==========
        32768             4000           3      1     50.000
 `
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
+	must.Equal(t, want, out.String())
 }
 
 func TestXMLReadsBackWithDecimalMegabits(t *testing.T) {
@@ -434,16 +432,12 @@ func TestXMLReadsBackWithDecimalMegabits(t *testing.T) {
 	a.options.xml = file
 	must.Succeed(t, a.writeXML())
 	d := readXML(t, file)
-	if want := a.document(); !reflect.DeepEqual(d, want) {
-		t.Errorf("read back\n%+v\nwant\n%+v", d, want)
-	}
+	must.Equal(t, a.document(), d)
 	if d.XMLName.Local != "ntttcps" || d.Bytes != (metric{"MB", "256.000000"}) || d.CPU != (metric{"%", "50.000"}) || d.Length != 65536 {
 		t.Errorf("the document is %+v, want 256 MB at 50 %% of the CPU in 64 KiB", d)
 	}
 	wantRates := []metric{{"MB/s", "128.000"}, {"mbps", "1073.742"}, {"Bps", "134217728.0"}, {"buffers/s", "2048.000"}}
-	if !reflect.DeepEqual(d.Rates, wantRates) {
-		t.Errorf("rates %v, want %v", d.Rates, wantRates)
-	}
+	must.Equal(t, wantRates, d.Rates)
 	if len(d.Threads) != 2 || d.Threads[1].Rates[0] != (metric{"KB/s", "98304.000"}) {
 		t.Errorf("threads %+v", d.Threads)
 	}

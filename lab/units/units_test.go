@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/must"
 )
 
 func TestParseBytesReadsSizesAsTheFieldWritesThem(t *testing.T) {
@@ -205,9 +207,7 @@ func TestFormatRateDurationAndCount(t *testing.T) {
 		{FormatCount(4.5e9), "4.5 G"},
 		{FormatCount(math.NaN()), "—"},
 	} {
-		if c.got != c.want {
-			t.Errorf("got %q, want %q", c.got, c.want)
-		}
+		must.Equal(t, c.want, c.got)
 	}
 }
 

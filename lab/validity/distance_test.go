@@ -3,6 +3,7 @@ package validity
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 )
@@ -75,9 +76,7 @@ func TestOneLevelLeavesNothingOut(t *testing.T) {
 	if gate := c.leaveOut(points, points, false); gate != nil || leftOut(points) != 0 {
 		t.Errorf("the trial fails %+v and leaves out %d slices", gate, leftOut(points))
 	}
-	if len(c.readings) != 5 {
-		t.Errorf("%d readings are kept, want 5", len(c.readings))
-	}
+	must.Equal(t, 5, len(c.readings))
 }
 
 func TestATrialWithoutReadingsIsNotJudgedByThem(t *testing.T) {
@@ -161,7 +160,5 @@ func TestTheRunsDistanceIsChosenOnce(t *testing.T) {
 	for range 20 * settling {
 		c.readings = append(c.readings, 335)
 	}
-	if want := c.want(condition.Levels(c.readings)); want != 0 {
-		t.Errorf("the run then measures at level %d", want)
-	}
+	must.Equal(t, 0, c.want(condition.Levels(c.readings)))
 }

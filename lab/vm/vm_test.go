@@ -174,9 +174,7 @@ func TestKVMIsTriedOnceAfterABootAndForEachKernelAnew(t *testing.T) {
 			t.Errorf("asked: %v", err)
 		}
 	}
-	if tried != 1 {
-		t.Errorf("tried %d times", tried)
-	}
+	must.Equal(t, 1, tried)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the answer has the mode %v (%v), so that other users can lock it", info.Mode(), err)
 	}

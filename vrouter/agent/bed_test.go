@@ -14,7 +14,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"github.com/google/go-cmp/cmp"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
@@ -228,9 +227,7 @@ func (r *running) repairs(t *testing.T) uint64 {
 // unchanged compares maps with earlier contents.
 func unchanged(t *testing.T, before, now map[string]map[string]string) {
 	t.Helper()
-	if d := cmp.Diff(before, now); d != "" {
-		t.Errorf("the maps are not as they were:\n%q", d)
-	}
+	must.Equal(t, before, now)
 }
 
 // device returns the device of a port on its node.

@@ -442,9 +442,7 @@ func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
 		agenttest.Addressed(t, b.A, "fab0", "172.31.0.1/24")
 		agenttest.Addressed(t, b.B, "fab0", "172.31.0.2/24")
 		must.Eventually(t, "as before", fits(agenttest.UnderlayMTU))
-		if n := len(links(t, a.config)); n != 6 {
-			t.Errorf("%d links are pinned, want 6", n)
-		}
+		must.Equal(t, 6, len(links(t, a.config)))
 	})
 }
 

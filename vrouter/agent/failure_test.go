@@ -34,9 +34,7 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 	must.Succeed(t, exchange(b.workloads["a2"], many, "10.7.0.100"))
 	rows, err := a.client.Vifs(t.Context(), 7)
 	must.Succeed(t, err)
-	if len(rows) != 99 {
-		t.Errorf("%d ports have a vif, want 99", len(rows))
-	}
+	must.Equal(t, 99, len(rows))
 	must.Eventually(t, "seven failed attempts", func() error {
 		if p := a.problemOf(t, "port", "p97"); p.Tries < 7 {
 			return fmt.Errorf("port p97: %+v", p)

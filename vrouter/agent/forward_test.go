@@ -66,9 +66,7 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 		t.Errorf("prefixes are %v, want %v", got.Prefixes, want)
 	}
 	inside, host := agenttest.LinkIn(t, w, "eth0"), agenttest.LinkIn(t, f.A, got.Device)
-	if m := model.MAC(inside.Attrs().HardwareAddr); m != got.MAC {
-		t.Errorf("the workload's MAC is %s, the port's %s", m, got.MAC)
-	}
+	must.Equal(t, got.MAC, model.MAC(inside.Attrs().HardwareAddr))
 	want4 := agenttest.UnderlayMTU - 20 - 8 - 4 // the inner MTU of MPLS over UDP, the encapsulation that both nodes prefer
 	if inside.Attrs().MTU != got.MTU || host.Attrs().MTU != netdev.HostMTU || got.MTU != want4 {
 		t.Errorf("MTUs are %d and %d, the port's %d, want %d", inside.Attrs().MTU, host.Attrs().MTU, got.MTU, want4)

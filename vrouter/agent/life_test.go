@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -154,9 +153,7 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	answers(t, a)
 	must.Succeed(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
 	same("with the next agent")
-	if n := a.repairs(t); n != 0 {
-		t.Errorf("%d repairs after a start on what was right", n)
-	}
+	must.Equal(t, 0, a.repairs(t))
 	state, err := a.client.State(context.Background())
 	must.Succeed(t, err)
 	if len(state.Ports) != 3 || len(state.Nodes) != 2 {
@@ -171,9 +168,7 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 		process(t, written(t, other))
 		answers(t, a)
 		must.Succeed(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
-		if d := cmp.Diff(was, links(t, a.config)); d != "" {
-			t.Errorf("the links are others:\n%s", d)
-		}
+		must.Equal(t, was, links(t, a.config))
 		must.Eventually(t, "the older maps' retirement", func() error {
 			if dirs := pinned(t, a.config, "g*"); len(dirs) != 1 {
 				return fmt.Errorf("there are %q", dirs)
@@ -186,12 +181,8 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 				t.Errorf("map %s is the old one", name)
 			}
 		}
-		if len(now) != len(ids) {
-			t.Errorf("%d maps, were %d", len(now), len(ids))
-		}
-		if n := pinnedMap(t, a.config, "hosts4").MaxEntries(); n != 1000 {
-			t.Errorf("hosts4 has room for %d", n)
-		}
+		must.Equal(t, len(ids), len(now))
+		must.Equal(t, 1000, pinnedMap(t, a.config, "hosts4").MaxEntries())
 	})
 }
 
@@ -210,9 +201,7 @@ func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
 	a = start(t, a.config)
 	must.Eventually(t, "health", func() error { return errors.Join(a.healthy(), b.traffic()) })
 	unchanged(t, before, contents(t, a.config))
-	if d := cmp.Diff(ids, mapIDs(t, a.config)); d != "" {
-		t.Errorf("the maps are others:\n%s", d)
-	}
+	must.Equal(t, ids, mapIDs(t, a.config))
 }
 
 // With another run_dir the agent finds no pins. The programs of the earlier agent are still on the
@@ -230,9 +219,7 @@ func TestAnAgentWithAnotherRunDirReplacesThePrograms(t *testing.T) {
 			b.nodes["a"] = start(t, c.WithDefaults())
 			must.Eventually(t, "traffic", b.traffic)
 			must.Succeed(t, b.nodes["a"].healthy())
-			if err := Remove(was.config, false); err == nil || !strings.Contains(err.Error(), "has an agent already") {
-				t.Errorf("removing the node by its former run_dir: %v", err)
-			}
+			must.Fail(t, Remove(was.config, false), "has an agent already")
 			must.Succeed(t, b.traffic())
 			for name, id := range links(t, was.config) {
 				l, err := link.NewFromID(id)
@@ -259,9 +246,7 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 		ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
 		defer end()
 		err := Run(ctx, c, Options{})
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has an agent already, process %d", os.Getpid())) || !strings.Contains(err.Error(), b.A.Name) {
-			t.Errorf("a second agent in the namespace: %v", err)
-		}
+		must.Fail(t, err, fmt.Sprintf("has an agent already, process %d", os.Getpid()), b.A.Name)
 		must.Succeed(t, b.traffic())
 	}
 	refused()

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
@@ -152,15 +151,9 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 			unchanged(t, before, contents(t, a.config))
 			now, err := a.client.State(ctx)
 			must.Succeed(t, err)
-			if d := cmp.Diff(state, now, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); d != "" {
-				t.Errorf("the state is another:\n%s", d)
-			}
-			if d := cmp.Diff(was, links(t, a.config)); d != "" {
-				t.Errorf("the links are others:\n%s", d)
-			}
-			if d := cmp.Diff(kept, files(t, a.config)); d != "" {
-				t.Errorf("the files are others:\n%s", d)
-			}
+			must.Equal(t, state, now, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}))
+			must.Equal(t, was, links(t, a.config))
+			must.Equal(t, kept, files(t, a.config))
 			if l, err := spare.Link("eth0"); l != nil || err != nil {
 				t.Errorf("a device was left: %v, %v", l, err)
 			}
@@ -286,9 +279,7 @@ func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
 				}
 			}
 			unchanged(t, before, contents(t, a.config))
-			if d := cmp.Diff(was, links(t, a.config)); d != "" {
-				t.Errorf("the links are others:\n%s", d)
-			}
+			must.Equal(t, was, links(t, a.config))
 			must.Succeed(t, errors.Join(a.healthy(), b.traffic()))
 		})
 	}
@@ -388,9 +379,7 @@ func TestOnlyRootMayOpenTheSocket(t *testing.T) {
 	a := start(t, f.Config("a"))
 	info, err := os.Stat(a.config.Socket)
 	must.Succeed(t, err)
-	if info.Mode() != os.ModeSocket|0o600 {
-		t.Errorf("the socket's mode is %v", info.Mode())
-	}
+	must.Equal(t, os.ModeSocket|0o600, info.Mode())
 	for path, most := range map[string]os.FileMode{a.config.StateDir: 0o700, a.config.PinsDir(): 0o700} {
 		info, err := os.Stat(path)
 		must.Succeed(t, err)
@@ -436,8 +425,6 @@ func TestAStoreThatHasNotBeenReadHasAReason(t *testing.T) {
 		nil:                  "the store has not been read yet: the agent is still reading it; try again in a moment",
 		store.ErrUnavailable: "the store has not been read yet: the store is unreachable; try again when it is reachable",
 	} {
-		if got := notReadBecause(problem).Error(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		must.Equal(t, want, notReadBecause(problem).Error())
 	}
 }

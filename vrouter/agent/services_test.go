@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -222,9 +221,7 @@ func TestATraceToAServiceIsJudgedWithTheBackend(t *testing.T) {
 			got[with] = true
 		}
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("the traces are judged as %v, want %v", got, want)
-	}
+	must.Equal(t, want, got)
 }
 
 // If the services cannot be written to new maps, the agent tries again.

@@ -81,13 +81,9 @@ func TestEveryEndpointIsAskedAsDocumented(t *testing.T) {
 			})
 			answer, err := c.ask(client)
 			must.Succeed(t, err)
-			if want := (request{line, c.body}); got != want {
-				t.Errorf("asked %+v, want %+v", got, want)
-			}
-			if diff := cmp.Diff(c.answer, answer, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
-				cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
-				t.Errorf("answer (-sent +received):\n%s", diff)
-			}
+			must.Equal(t, (request{line, c.body}), got)
+			must.Equal(t, c.answer, answer, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+				cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }))
 		})
 	}
 }

@@ -32,9 +32,7 @@ func (r *rig) answer(t *testing.T, frame []byte) gopacket.Packet {
 	if code != actRedirect || after.Forwarded != before.Forwarded {
 		t.Fatalf("action %d, %+v, drops %v", code, after, r.drop(t, nil))
 	}
-	if !bytes.Equal(out[:6], macA[:]) {
-		t.Errorf("the answer goes to %x", out[:6])
-	}
+	must.Equal(t, macA[:], out[:6])
 	return gopacket.NewPacket(out, layers.LayerTypeEthernet, gopacket.DecodeOptions{NoCopy: true})
 }
 
@@ -96,9 +94,7 @@ func TestARPThatMayNotBeAnsweredIsNot(t *testing.T) {
 		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame); code != actShot {
 			t.Errorf("%s: action %d", c.reason, code)
 		}
-		if got := r.drop(t, before); got != c.reason {
-			t.Errorf("%s, want %s", got, c.reason)
-		}
+		must.Equal(t, c.reason, r.drop(t, before))
 	}
 }
 
@@ -165,9 +161,7 @@ func TestTheGatewayAnswersPing(t *testing.T) {
 	p := r.answer(t, frame(macA, model.RouterMAC, serialize(t, ip, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(8, 0), Id: 3, Seq: 4}, gopacket.Payload(payload))))
 	want := serialize(t, &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: gateway4.AsSlice(), DstIP: addrA.AsSlice()},
 		&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(0, 0), Id: 3, Seq: 4}, gopacket.Payload(payload))
-	if !bytes.Equal(p.Data()[14:], want) {
-		t.Errorf("\n%x, want\n%x", p.Data()[14:], want)
-	}
+	must.Equal(t, want, p.Data()[14:])
 	echo6 := func(from, to netip.Addr, kind uint8, limit uint8) []byte {
 		ip := &layers.IPv6{Version: 6, HopLimit: limit, NextHeader: layers.IPProtocolICMPv6, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
 		icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(kind, 0)}
@@ -175,9 +169,7 @@ func TestTheGatewayAnswersPing(t *testing.T) {
 		return serialize(t, ip, icmp, &layers.ICMPv6Echo{Identifier: 3, SeqNumber: 4}, gopacket.Payload(payload))
 	}
 	p = r.answer(t, frame(macA, model.RouterMAC, echo6(addrA6, gateway6, 128, 9)))
-	if want := echo6(gateway6, addrA6, 129, 64); !bytes.Equal(p.Data()[14:], want) {
-		t.Errorf("IPv6\n%x, want\n%x", p.Data()[14:], want)
-	}
+	must.Equal(t, echo6(gateway6, addrA6, 129, 64), p.Data()[14:])
 }
 
 // Each refusal that may be answered is, from the gateway, with a right sum.

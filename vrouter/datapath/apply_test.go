@@ -35,9 +35,7 @@ func TestWhatIsAppliedIsInTheMaps(t *testing.T) {
 	}
 	got, err := d.Dump()
 	must.Succeed(t, err)
-	if diff := cmp.Diff(want, got, sameAddr, samePrefix); diff != "" {
-		t.Errorf("maps (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got, sameAddr, samePrefix)
 	if c, err = d.Apply(want); err != nil || c != (Changes{}) {
 		t.Errorf("the same again changed %+v, %v", c, err)
 	}
@@ -96,10 +94,8 @@ func TestDriftIsMended(t *testing.T) {
 	}
 	gone := layout.Host4Key{VRF: 1, Address: layout.Network4(addrB)}
 	stray := layout.Host4Key{VRF: 3, Address: layout.Network4(addrB)}
-	if err := errors.Join(d.maps.Hosts4.Delete(&gone), d.maps.Hosts4.Put(&stray, &layout.Route{Nexthop: 9}),
-		d.maps.Ilm.Put(uint32(18), &layout.Target{Nexthop: 99})); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(d.maps.Hosts4.Delete(&gone), d.maps.Hosts4.Put(&stray, &layout.Route{Nexthop: 9}),
+		d.maps.Ilm.Put(uint32(18), &layout.Target{Nexthop: 99})))
 	differing := map[Entry]bool{{"hosts4", gone}: true, {"hosts4", stray}: true, {"ilm", uint32(18)}: true}
 	if got, err := d.Differs(want); err != nil || !maps.Equal(got, differing) {
 		t.Errorf("the differing entries are %v, %v; want %v", got, err, differing)

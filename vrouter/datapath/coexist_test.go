@@ -168,9 +168,7 @@ func TestACutPacketOfAnotherAgentIsCounted(t *testing.T) {
 	if code, _ := r.runMarked(t, r.programs.Looped, loopback, outer, r.nonce[0]+2); code != actShot {
 		t.Errorf("action %d, want the packet dropped", int32(code))
 	}
-	if got := r.drop(t, before); got != "other_agent" {
-		t.Errorf("dropped as %s, want other_agent", got)
-	}
+	must.Equal(t, "other_agent", r.drop(t, before))
 	host := frame(macA, macB, packet(t, far, local, 0, 64, "a packet of the host"))
 	if code, _ := r.runMarked(t, r.programs.Looped, loopback, host, 0); code != actUnspec {
 		t.Errorf("action %d, want the host's packet to pass", int32(code))

@@ -57,9 +57,7 @@ func TestADirectPacketLeavesWithLabels(t *testing.T) {
 func TestADirectPacketHasTheMark(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
 	_, mark := r.runMarked(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "hello")), 0)
-	if mark != r.nonce[0] {
-		t.Errorf("the packet leaves with mark %#x, want %#x", mark, r.nonce[0])
-	}
+	must.Equal(t, r.nonce[0], mark)
 }
 
 // fabric_out drops a frame to the label of another node if the frame lacks the mark of the

@@ -3,6 +3,7 @@ package datapath
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -36,7 +37,5 @@ func TestARaisedEgressLimitHoldsAtOnce(t *testing.T) {
 	if _, err := r.Apply(r.tables); err != nil {
 		t.Fatal(err)
 	}
-	if got := send(); got != "none" {
-		t.Errorf("dropped as %s after the limit was raised", got)
-	}
+	must.Equal(t, "none", send())
 }

@@ -92,9 +92,7 @@ func checkSums(t *testing.T, r *rig, n uint64) {
 		}
 		counted += v
 	}
-	if counted != o.Dropped {
-		t.Errorf("%d dropped, %d under reasons", o.Dropped, counted)
-	}
+	must.Equal(t, o.Dropped, counted)
 	if o.Forwarded == 0 || o.Dropped == 0 || o.Passed == 0 || o.Decapped == 0 {
 		t.Errorf("the packets did not reach every end: %+v", o)
 	}

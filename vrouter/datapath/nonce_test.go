@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -26,9 +27,7 @@ func TestACookieIsTheKeyedHashOfItsDestination(t *testing.T) {
 		}
 		want := r.nonce.cookie(layout.AddressOf(to))
 		for _, outer := range [][]byte{r.sentSmall(t), r.sentLarge(t, addrA, addrB), r.sentLarge(t, addrA6, addrB6)} {
-			if got := cookieOf(outer, v6); got != want {
-				t.Errorf("the outer packet has cookie %#x, want %#x", got, want)
-			}
+			must.Equal(t, want, cookieOf(outer, v6))
 		}
 	})
 }

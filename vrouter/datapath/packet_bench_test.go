@@ -31,9 +31,7 @@ func TestTheVerifierHasLittleToWalk(t *testing.T) {
 			t.Errorf("%s: the verifier walked %d instructions; %d are allowed", p.Name, p.VerifiedInstructions, most[p.Name])
 		}
 	}
-	if len(programs) != len(most) {
-		t.Errorf("%d programs", len(programs))
-	}
+	must.Equal(t, len(most), len(programs))
 }
 
 // nanoseconds that a run of p takes by the kernel's own clock around it, the

@@ -93,9 +93,7 @@ func TestAMissingChunkOfRulesDenies(t *testing.T) {
 	before, err := r.Drops()
 	must.Succeed(t, err)
 	r.sendTo(t, addrB)
-	if got := r.drop(t, before); got != "policy" {
-		t.Errorf("the packet is dropped as %s, want policy", got)
-	}
+	must.Equal(t, "policy", r.drop(t, before))
 }
 
 func TestASmallPolicyNeedsNoChunks(t *testing.T) {

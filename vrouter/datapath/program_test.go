@@ -224,9 +224,7 @@ func outerOf(t *testing.T, encap model.Encapsulation, v6 bool, out []byte) (labe
 		if summed := binary.BigEndian.Uint16(rest[6:]) != 0; summed != v6 || v6 && udpSum(out) != 0xffff {
 			t.Errorf("outer UDP checksum %x: IPv4 has none, IPv6 needs a right one", rest[6:8])
 		}
-		if want := map[model.Encapsulation]uint16{model.MPLSoUDP: 6635, model.VXLAN: 4789}[encap]; binary.BigEndian.Uint16(rest[2:]) != want {
-			t.Errorf("outer UDP goes to port %d, want %d", binary.BigEndian.Uint16(rest[2:]), want)
-		}
+		must.Equal(t, map[model.Encapsulation]uint16{model.MPLSoUDP: 6635, model.VXLAN: 4789}[encap], binary.BigEndian.Uint16(rest[2:]))
 		rest = rest[8:]
 	} else {
 		if binary.BigEndian.Uint32(rest) != 0x8847 {
@@ -475,9 +473,7 @@ func TestEveryRefusalHasItsReason(t *testing.T) {
 				t.Errorf("%s: XDP took it", c.reason)
 			}
 		}
-		if got := r.drop(t, before); got != c.reason {
-			t.Errorf("dropped as %s, want %s", got, c.reason)
-		}
+		must.Equal(t, c.reason, r.drop(t, before))
 	}
 }
 

@@ -127,9 +127,7 @@ func TestAFullTableRefusesNewConnectionsToServicesOnly(t *testing.T) {
 		refused.from, refused.flags = at(f.client.from.Addr(), 40001), "S"
 		before, _ := f.Drops()
 		f.run(t, f.programs.FromWorkload, f.vif, frame(macA, model.RouterMAC, refused.packet(t)))
-		if reason := f.drop(t, before); reason != "flow_table_full" {
-			t.Errorf("drop reason %s", reason)
-		}
+		must.Equal(t, "flow_table_full", f.drop(t, before))
 		f.ask(t, "with a full table", "A")
 		f.answer(t, "with a full table", "A")
 	})

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -376,9 +375,7 @@ func TestTwoServicesDoNotShareABackendForOnePort(t *testing.T) {
 	r.toBackend(t, segment{at(addrA, 40000), at(clusterIP, 80), unix.IPPROTO_TCP, "S"})
 	before, _ := r.Drops()
 	r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, segment{at(addrA, 40000), at(other, 80), unix.IPPROTO_TCP, "S"}.packet(t)))
-	if reason := r.drop(t, before); reason != "service_clash" {
-		t.Errorf("drop reason %s", reason)
-	}
+	must.Equal(t, "service_clash", r.drop(t, before))
 	r.setServices(t, serviceAt(other, 80, unix.IPPROTO_TCP, at(addrB, 80), at(netip.MustParseAddr("10.9.0.1"), 80)))
 	for range 5 { // at least one of four tries finds the other backend, except once in 16 times
 		code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, segment{at(addrA, 40000), at(other, 80), unix.IPPROTO_TCP, "S"}.packet(t)))
@@ -406,9 +403,7 @@ func TestAChangeOfAServiceWritesOnlyItsEntries(t *testing.T) {
 		}
 		have, err := d.Services()
 		must.Succeed(t, err)
-		if diff := cmp.Diff(all, have, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
-			t.Error(diff)
-		}
+		must.Equal(t, all, have, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty())
 	}
 	set(Changes{Updated: 4 + 4 + 2})
 	set(Changes{})

@@ -188,9 +188,7 @@ func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
 	}
 	stats, err := r.VRFStats()
 	must.Succeed(t, err)
-	if n := stats[1].TxPackets[layout.Number(model.Translated)]; n != 4 {
-		t.Errorf("the counter of translated packets is %d, want 4", n)
-	}
+	must.Equal(t, 4, stats[1].TxPackets[layout.Number(model.Translated)])
 }
 
 func TestATranslatedPacketArrives(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -215,9 +216,7 @@ func TestAFailedLinkIsTestedWithBackOff(t *testing.T) {
 				t.Errorf("wait %d is %v, want %v", i+1, got, want)
 			}
 		}
-		if last := waits[len(waits)-1]; last != period {
-			t.Errorf("the last wait is %v, want %v", last, period)
-		}
+		must.Equal(t, period, waits[len(waits)-1])
 		w.lose(nil)
 		expect(t, a, there, Works, period+time.Second)
 	})
@@ -410,8 +409,6 @@ func TestAReplyToNoRequestIsIgnored(t *testing.T) {
 		synctest.Wait()
 		w.ends[1].frames <- message{kind: reply, number: 12345}.frame(Label(0, here), Label(0, there))
 		synctest.Wait()
-		if got := a.State(there); got != Unknown {
-			t.Errorf("the state is %d, want %d", got, Unknown)
-		}
+		must.Equal(t, Unknown, a.State(there))
 	})
 }

@@ -89,9 +89,7 @@ func TestPairsWithoutPacketsDoNotWait(t *testing.T) {
 	o := (&Offers{}).Next(offering("v"), "a", always, start)
 	o = o.Next(offering("u"), "a", never, start.Add(time.Second))
 	all, _ := o.Handovers(start.Add(time.Second))
-	if got := letters(all["b"].Send); got != "uv" {
-		t.Errorf("node a sends with %q, want uv", got)
-	}
+	must.Equal(t, "uv", letters(all["b"].Send))
 	o = o.Next(append(offering("u"), model.Node{Name: "c", Encapsulations: encaps("u")}), "a", always, start.Add(2*time.Second))
 	if all, _ := o.Handovers(start.Add(2 * time.Second)); all["c"].Send != nil {
 		t.Errorf("the handover to the new node c is %+v, want none", all["c"])

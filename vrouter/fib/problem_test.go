@@ -1,7 +1,6 @@
 package fib
 
 import (
-	"slices"
 	"testing"
 
 	"windtunnel/internal/must"
@@ -24,7 +23,5 @@ func TestAProblemNamesItsObject(t *testing.T) {
 		{"tunnel", "gateway gw", `gateway "gw" has no underlay address of this node's families: it cannot be reached`},
 		{"route", "red 10.9.0.0/16", `route 10.9.0.0/16 of network "red" has no reachable next hop: its packets are dropped`},
 	}
-	if !slices.Equal(c.Warnings, want) {
-		t.Errorf("the problems are\n%q, want\n%q", c.Warnings, want)
-	}
+	must.Equal(t, want, c.Warnings)
 }

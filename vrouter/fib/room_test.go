@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -114,10 +115,6 @@ func TestAnUnderlayTooNarrowForIPIsRefused(t *testing.T) {
 
 func TestANodesOwnFactsGiveItsWorkloadsMTU(t *testing.T) {
 	four, six := model.Node{Underlay: addrs("192.0.2.1", "2001:db8::1"), Encapsulations: encaps("u g")}, model.Node{Underlay: addrs("2001:db8::1"), Encapsulations: encaps("v")}
-	if got := VifMTU(1500, four, model.Network{Forwarding: model.L3}); got != 1468 {
-		t.Errorf("MPLS over IPv4: %d, want 1468", got)
-	}
-	if got := VifMTU(1500, six, model.Network{Forwarding: model.L2}); got != 1430 {
-		t.Errorf("VXLAN over IPv6: %d, want 1430", got)
-	}
+	must.Equal(t, 1468, VifMTU(1500, four, model.Network{Forwarding: model.L3}))
+	must.Equal(t, 1430, VifMTU(1500, six, model.Network{Forwarding: model.L2}))
 }

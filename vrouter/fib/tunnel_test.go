@@ -277,9 +277,7 @@ func TestEveryPairHasAPathBeforeAnyHasTwo(t *testing.T) {
 	for _, p := range n.Paths {
 		got = append(got, fmt.Sprint(p.Source, " ", p.Oif))
 	}
-	if want := []string{"192.0.2.1 10", "192.0.3.1 10", "192.0.2.1 11", "192.0.3.1 11"}; !slices.Equal(got, want) {
-		t.Errorf("the paths are %v, want %v", got, want)
-	}
+	must.Equal(t, []string{"192.0.2.1 10", "192.0.3.1 10", "192.0.2.1 11", "192.0.3.1 11"}, got)
 	if n.MTU != 1400-32 {
 		t.Errorf("inner packets may have %d bytes, want the smaller way's 1400 less 32", n.MTU)
 	}

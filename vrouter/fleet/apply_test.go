@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -100,12 +101,8 @@ func TestALargeStateIsApplied(t *testing.T) {
 		a = a.Next()
 	}
 	apply(t, f, s)
-	if n := len(state(t, f).Ports); n != 1000 {
-		t.Errorf("%d ports", n)
-	}
+	must.Equal(t, 1000, len(state(t, f).Ports))
 	s.Ports = s.Ports[500:]
 	apply(t, f, s)
-	if n := len(state(t, f).Ports); n != 500 {
-		t.Errorf("%d ports", n)
-	}
+	must.Equal(t, 500, len(state(t, f).Ports))
 }

@@ -176,9 +176,7 @@ func TestManyConflictingPortsAreReadFast(t *testing.T) {
 	if p, _ := v.PortAt("red", x.IPs[0]); p.Name != "x" || len(v.ignored) != count {
 		t.Errorf("port %q has the address, and %d ports are ignored; want x and %d", p.Name, len(v.ignored), count)
 	}
-	if got := v.Problems(); len(got) != model.MaxProblems+1 {
-		t.Errorf("%d problems are listed, want %d", len(got), model.MaxProblems+1)
-	}
+	must.Equal(t, model.MaxProblems+1, len(v.Problems()))
 }
 
 // A node can add a port to a network of another node that it cannot reach. Operators must

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -29,9 +30,7 @@ func TestAPortGetsTheNextFreeAddressOfEachFamily(t *testing.T) {
 		}
 	}
 	unnamed := add(t, f, port(""))
-	if unnamed.Name != "red-10-1-0-4" {
-		t.Errorf("the name that was chosen is %q", unnamed.Name)
-	}
+	must.Equal(t, "red-10-1-0-4", unnamed.Name)
 	state(t, f)
 }
 

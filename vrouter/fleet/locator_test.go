@@ -57,9 +57,7 @@ func TestNodesThatJoinAtOnceGetDifferentLocators(t *testing.T) {
 		}
 		owners[l] = name
 	}
-	if len(owners) != count+1 {
-		t.Errorf("%d locators, want %d", len(owners), count+1)
-	}
+	must.Equal(t, count+1, len(owners))
 }
 
 // Two nodes are written with one locator over two hosts at the same time: one of them is refused.

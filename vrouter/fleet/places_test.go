@@ -333,9 +333,7 @@ func TestAgentsShareANetworkWithoutItsFormerPorts(t *testing.T) {
 	for _, p := range state(t, all).Ports {
 		ips[p.IPs[0].String()] = true
 	}
-	if len(ips) != 48 {
-		t.Errorf("48 ports have %d addresses, want 48", len(ips))
-	}
+	must.Equal(t, 48, len(ips))
 }
 
 // A node writes a port without the key of its place, so that the other agents do not watch the

@@ -63,9 +63,7 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	keeps := func() {
 		t.Helper()
 		f.Peek(func(v *View) {
-			if len(v.ports) != 2 {
-				t.Errorf("the copy has %d ports, want 2", len(v.ports))
-			}
+			must.Equal(t, 2, len(v.ports))
 		})
 	}
 	keeps()
@@ -81,9 +79,7 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	}); err != nil {
 		t.Errorf("the problem of a new store is %v", f.Health().Problem)
 	}
-	if err := f.DeleteNetwork(ctx(t), "red"); err == nil || !strings.Contains(err.Error(), "another store has the address") {
-		t.Errorf("a change in another store: %v", err)
-	}
+	must.Fail(t, f.DeleteNetwork(ctx(t), "red"), "another store has the address")
 	keeps()
 	c.Kill(0)
 	c.Restore(0, backup)

@@ -18,23 +18,19 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	files := storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, files)
 	address, err := store.ParseAddress("etcd://" + c.Endpoints())
-	must := func(err error) {
-		t.Helper()
-		must.Succeed(t, err)
-	}
-	must(err)
+	must.Succeed(t, err)
 	as := func(name string) store.TLS {
 		cert, key := files.Client(t, name)
 		return store.TLS{CA: files.CA, Cert: cert, Key: key}
 	}
 	open := func(name string) *Fleet {
 		s, err := store.OpenEtcd(address, as(name), c.Dial)
-		must(err)
+		must.Succeed(t, err)
 		t.Cleanup(func() { s.Close() })
 		return follow(t, s)
 	}
 	admin, err := store.OpenAdmin(address, as("admin"), c.Dial)
-	must(err)
+	must.Succeed(t, err)
 	t.Cleanup(func() { admin.Close() })
 	ops, a, b := open("ops"), open("a"), open("b")
 	s := small()
@@ -45,7 +41,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		t.Fatalf("before EnableRoles: RolesEnabled returns %v, %v, want false", on, err)
 	}
 	_, err = admin.EnableRoles(ctx(t), "admin", false)
-	must(err)
+	must.Succeed(t, err)
 	if on, err := admin.RolesEnabled(ctx(t)); err != nil || !on {
 		t.Fatalf("after EnableRoles: RolesEnabled returns %v, %v, want true", on, err)
 	}
@@ -64,13 +60,13 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	onB := port("y")
 	onB.Node = "b"
 	y := add(t, b, onB)
-	must(a.awaitPort(t, "y"))
+	must.Succeed(t, a.awaitPort(t, "y"))
 	_, err = a.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.Attach.Interface = "eth9"; return nil })
-	must(err)
+	must.Succeed(t, err)
 	lease, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
 	_, err = a.store.Hold(lease, inAlive+"a", []byte("{}"), 0, a.absence.lease)
-	must(err)
+	must.Succeed(t, err)
 
 	blue := model.Port{Name: "z", Network: "blue", Node: "b", Origin: model.Added}
 	for what, try := range map[string]func() error{
@@ -103,7 +99,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		"whose certificate has no user writes an alive key":     func() error { return commit(open("nobody"), inAlive+"nobody", nil) },
 		"gives the operator's role to its user": func() error {
 			s, err := store.OpenAdmin(address, as("a"), c.Dial)
-			must(err)
+			must.Succeed(t, err)
 			defer s.Close()
 			_, err = s.SetUser(ctx(t), "a", s.Role("ops"))
 			return err
@@ -115,18 +111,18 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	}
 
 	_, err = ops.AddNetwork(ctx(t), model.Network{Name: "green", Subnets: prefixes("10.3.0.0/24")})
-	must(err)
-	must(ops.awaitPort(t, "y"))
+	must.Succeed(t, err)
+	must.Succeed(t, ops.awaitPort(t, "y"))
 	_, err = ops.DeletePort(ctx(t), "y", nil)
-	must(err)
+	must.Succeed(t, err)
 
 	_, err = admin.Revoke(ctx(t), "a", "")
-	must(err)
+	must.Succeed(t, err)
 	if _, err := a.DeletePort(ctx(t), "x", nil); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("the deleted user of node a deletes port x: error %v, want ErrDenied", err)
 	}
 	_, err = ops.DeletePort(ctx(t), "x", nil)
-	must(err)
+	must.Succeed(t, err)
 }
 
 func commit(f *Fleet, key string, value []byte) error {

@@ -248,9 +248,7 @@ func (k *following) testWithoutServer(t *testing.T) {
 	if g := a.group(s); g != want || !slices.Equal(k.has(a), []string{"one"}) {
 		t.Errorf("without the API server: group %+v, want %+v; services %v", g, want, k.has(a))
 	}
-	if g := a.group(model.Slice{}); g != (fib.Group{}) {
-		t.Errorf("the port is deleted, and has the group %+v", g)
-	}
+	must.Equal(t, (fib.Group{}), a.group(model.Slice{}))
 	if g := a.group(s); g != want {
 		t.Errorf("the port is there again, and has the group %+v, want %+v", g, want)
 	}

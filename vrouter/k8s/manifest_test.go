@@ -49,9 +49,7 @@ func kinds(all []map[string]any) (kinds []string) {
 // The store is part of the installation, unless the operator runs it.
 func TestTheManifestHasAStoreUnlessTheOperatorRunsIt(t *testing.T) {
 	all := []string{"ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet", "Deployment", "Namespace", "Role", "RoleBinding", "Secret", "ServiceAccount"}
-	if got := kinds(objects(t, small)); !slices.Equal(got, all) {
-		t.Errorf("objects %v, want %v", got, all)
-	}
+	must.Equal(t, all, kinds(objects(t, small)))
 	external := small
 	external.Store, external.Access = "etcd://192.0.2.1", map[string][]byte{"ca.pem": []byte("-----BEGIN\nx\n")}
 	got := objects(t, external)

@@ -92,9 +92,7 @@ func TestAClusterNamespaceChoosesTheNetworkOfItsPods(t *testing.T) {
 		t.Errorf("ADD without the API server: %s, want an address of network red", out)
 	}
 	for _, container := range []int{0, 1, 7} {
-		if out := verb("DEL", "red", container); out != "" {
-			t.Errorf("DEL: %s", out)
-		}
+		must.Equal(t, "", verb("DEL", "red", container))
 	}
 	if ports, err := client.Ports(ctx, api.PortFilter{}); err != nil || slices.ContainsFunc(ports, func(p model.Port) bool { return p.Origin == model.CNI }) {
 		t.Errorf("after DEL the ports are %+v, %v", ports, err)

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"windtunnel/internal/must"
 )
 
 func bare() State {
@@ -34,15 +34,11 @@ func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 			{Name: "m", Encapsulation: MPLSoGRE, Networks: []GatewayNetwork{{Network: "red", Label: 100}}},
 		},
 	}
-	if diff := cmp.Diff(want, bare().WithDefaults(), same); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, bare().WithDefaults(), same)
 }
 
 func TestDefaultsTwiceAreAsGoodAsOnce(t *testing.T) {
-	if diff := cmp.Diff(bare().WithDefaults(), bare().WithDefaults().WithDefaults(), same); diff != "" {
-		t.Errorf("defaults after defaults (-once +twice):\n%s", diff)
-	}
+	must.Equal(t, bare().WithDefaults(), bare().WithDefaults().WithDefaults(), same)
 }
 
 func TestFillingInLeavesTheGivenStateAlone(t *testing.T) {
@@ -50,9 +46,7 @@ func TestFillingInLeavesTheGivenStateAlone(t *testing.T) {
 	filled := s.WithDefaults()
 	filled.Nodes[0].Encapsulations[0] = "changed"
 	filled.Gateways[1].Name, filled.Ports[0].Name = "changed", "changed"
-	if diff := cmp.Diff(bare(), s, same); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	must.Equal(t, bare(), s, same)
 	if DefaultEncapsulations[0] != Direct {
 		t.Errorf("WithDefaults changed DefaultEncapsulations: %v", DefaultEncapsulations)
 	}

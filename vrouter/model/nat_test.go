@@ -5,7 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"windtunnel/internal/must"
+
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
@@ -107,16 +108,12 @@ func TestFloatingAddressesAreListedWithTheirNodes(t *testing.T) {
 	}
 	n := Network{Name: "red", NATPool: prefixes("203.0.113.0/32", "203.0.113.8/29", "2001:db8::/64")}
 	want := []Floating{f("203.0.113.0", "a", "node-1", 0, 0), f("203.0.113.9", "b", "web", 0, 0), f("2001:db8::9", "b", "web", 0, 0)}
-	if diff := cmp.Diff(want, n.FloatingAddresses(ports), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("floating addresses (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, n.FloatingAddresses(ports), cmpopts.EquateComparable(netip.Addr{}))
 	n.NATPorts, ports[1].Floating, ports[1].NATSlot = 1000, nil, 2
 	ports = append(ports, Port{Name: "node-2", Node: "b", Network: "red", NATSlot: 1}) // another node's attachment is unknown
 	want = []Floating{
 		f("203.0.113.0", "b", "node-2", 1024, 2023), f("203.0.113.0", "a", "node-1", 2024, 3023), f("203.0.113.9", "b", "web", 0, 0),
 		f("2001:db8::", "b", "node-2", 1024, 2023), f("2001:db8::", "a", "node-1", 2024, 3023), f("2001:db8::9", "b", "web", 0, 0),
 	}
-	if diff := cmp.Diff(want, n.FloatingAddresses(ports), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("with shared addresses (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, n.FloatingAddresses(ports), cmpopts.EquateComparable(netip.Addr{}))
 }

@@ -101,9 +101,7 @@ var same = cmp.Options{
 func TestEveryFieldIsRead(t *testing.T) {
 	got, err := Parse("state.yaml", []byte(whole))
 	must.Succeed(t, err)
-	if diff := cmp.Diff(wholeState(), got, same); diff != "" {
-		t.Errorf("the state differs (-want +got):\n%s", diff)
-	}
+	must.Equal(t, wholeState(), got, same)
 	if err := got.Validate(); err != nil {
 		t.Errorf("the state with every field is not valid: %v", err)
 	}
@@ -112,9 +110,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 func TestIPv6AddressesNeedNoQuotesInLists(t *testing.T) {
 	s, err := Parse("f", []byte("nodes:\n  - underlay: [2001:db8::1, fd00::, fd00::1:2]\nnetworks:\n  - subnets: [fd00::/64]\n"))
 	must.Succeed(t, err)
-	if got := fmt.Sprint(s.Nodes[0].Underlay, s.Networks[0].Subnets); got != "[2001:db8::1 fd00:: fd00::1:2] [fd00::/64]" {
-		t.Errorf("they are read as %s", got)
-	}
+	must.Equal(t, "[2001:db8::1 fd00:: fd00::1:2] [fd00::/64]", fmt.Sprint(s.Nodes[0].Underlay, s.Networks[0].Subnets))
 }
 
 // Names, protocols and ports that look like numbers are read as text.

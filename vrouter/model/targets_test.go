@@ -70,9 +70,7 @@ func TestTheRouteDistinguisherIsAutomaticOrConfigured(t *testing.T) {
 		t.Errorf("the automatic route distinguisher is %s (%x), want 10.0.0.1:4095", got, got)
 	}
 	must.Succeed(t, n.RD.UnmarshalText([]byte("64512:9")))
-	if got := n.Distinguisher(netip.MustParseAddr("10.0.0.1")).String(); got != "64512:9" {
-		t.Errorf("the route distinguisher is %s, want the configured 64512:9", got)
-	}
+	must.Equal(t, "64512:9", n.Distinguisher(netip.MustParseAddr("10.0.0.1")).String())
 }
 
 func TestRouteTargetsOfANetworkAreChecked(t *testing.T) {

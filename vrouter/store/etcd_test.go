@@ -82,9 +82,7 @@ func TestAClusterThatLosesMembers(t *testing.T) {
 	if want := []string{"k/whole=v", "k/whole again=v", "k/without m0=v", "k/without m1=v"}; err != nil || !slices.Equal(texts(got), want) {
 		t.Errorf("the store has %q, %v; want %q", texts(got), err, want)
 	}
-	if n := s.asking().times; n != 0 {
-		t.Errorf("the store went back %d times, want 0", n)
-	}
+	must.Equal(t, 0, s.asking().times)
 }
 
 func TestAWatchIsToldThatTheStoreIsGone(t *testing.T) {

@@ -22,43 +22,39 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	must := func(err error) {
-		t.Helper()
-		must.Succeed(t, err)
-	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(err)
+	must.Succeed(t, err)
 	listen := free.Addr().String()
 	free.Close()
 	files := storetest.NewCertificates(t, "127.0.0.1")
 	server, err := OpenEmbedded(EmbeddedOptions{Dir: t.TempDir(), Listen: listen, TLS: TLS{CA: files.CA, Cert: files.ServerCert, Key: files.ServerKey}})
-	must(err)
+	must.Succeed(t, err)
 	defer server.Close()
 	a, err := ParseAddress("etcd://" + listen)
-	must(err)
+	must.Succeed(t, err)
 	as := func(name string) TLS {
 		cert, key := files.Client(t, name)
 		return TLS{CA: files.CA, Cert: cert, Key: key}
 	}
 	admin, err := OpenAdmin(a, as("admin"), nil)
-	must(err)
+	must.Succeed(t, err)
 	defer admin.Close()
 	_, err = admin.EnableRoles(ctx, "admin", false)
-	must(err)
+	must.Succeed(t, err)
 	role := admin.Role("node/b")
 	_, err = admin.SetRole(ctx, role, []Range{{Prefix: true}, {Key: "node-ports/b/", Prefix: true, Write: true}})
-	must(err)
+	must.Succeed(t, err)
 	_, err = admin.SetUser(ctx, "b", role)
-	must(err)
+	must.Succeed(t, err)
 	_, err = admin.Hold(ctx, "alive/a", nil, 0, time.Minute)
-	must(err)
+	must.Succeed(t, err)
 	got, err := admin.client.Get(ctx, admin.prefix+"alive/a")
-	must(err)
+	must.Succeed(t, err)
 	lease := clientv3.LeaseID(got.Kvs[0].Lease)
 
 	for _, user := range []string{"b", "stranger"} {
 		e, err := OpenEtcd(a, as(user), nil)
-		must(err)
+		must.Succeed(t, err)
 		defer e.Close()
 		x, at := e.client, "https://"+listen
 		for what, try := range map[string]func() error{
@@ -111,20 +107,18 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 			}
 		}
 		tls, err := as(user).config(a)
-		must(err)
+		must.Succeed(t, err)
 		h := http.Client{Transport: &http.Transport{TLSClientConfig: tls, DisableKeepAlives: true}}
 		answer, err := h.Post(at+"/v3/kv/put", "application/json", strings.NewReader(`{"key": "L3Zyb3V0ZXIvbmV0d29ya3Mveg==", "value": "eA=="}`))
-		must(err)
+		must.Succeed(t, err)
 		answer.Body.Close()
 		if answer.StatusCode == http.StatusOK {
 			t.Errorf("user %s writes a network over HTTP", user)
 		}
 	}
 	i, err := admin.Read(ctx, 0)
-	must(err)
-	if len(i.Entries) != 1 {
-		t.Errorf("the store has %d keys, want 1", len(i.Entries))
-	}
+	must.Succeed(t, err)
+	must.Equal(t, 1, len(i.Entries))
 	if _, err := admin.Commit(ctx, Commit{Put: put("networks/n", "1")}); err != nil {
 		t.Errorf("the administrator writes afterwards: %v", err)
 	}

@@ -82,30 +82,26 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 		files := storetest.NewClusterCertificates(t)
 		admin, tls := openAdmin(t, files)
 		ctx := context.Background()
-		must := func(err error) {
-			t.Helper()
-			must.Succeed(t, err)
-		}
 		grant := func(role string, users ...string) {
 			t.Helper()
 			_, err := admin.client.RoleAdd(ctx, role)
-			must(err)
+			must.Succeed(t, err)
 			_, err = admin.client.RoleGrantPermission(ctx, role, "\x00", "\x00", clientv3.PermissionType(clientv3.PermReadWrite))
-			must(err)
+			must.Succeed(t, err)
 			for _, user := range users {
 				_, err := admin.client.UserGrantRole(ctx, user, role)
-				must(err)
+				must.Succeed(t, err)
 			}
 		}
 		for _, user := range []string{RootUser, "admin", "b", "ghost", "other"} {
 			_, err := admin.client.UserAdd(ctx, user, "known")
-			must(err)
+			must.Succeed(t, err)
 		}
 		grant(RootUser, RootUser, "b")
 		grant(admin.Role("node/b"), "ghost")
 		grant("other", "other", "ghost")
 		kept, err := admin.EnableRoles(ctx, "admin", others)
-		must(err)
+		must.Succeed(t, err)
 		if want := map[bool]string{false: "[]", true: "[other]"}[others]; fmt.Sprint(kept) != want {
 			t.Errorf("kept users %v, want %s", kept, want)
 		}
@@ -126,7 +122,7 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 		}
 		cert, key := files.Client(t, "b")
 		b, err := OpenEtcd(admin.address, TLS{CA: files.CA, Cert: cert, Key: key}, admin.dial)
-		must(err)
+		must.Succeed(t, err)
 		defer b.Close()
 		if _, err := b.Commit(ctx, Commit{Put: put("networks/n", "1")}); !errors.Is(err, ErrDenied) {
 			t.Errorf("user b writes a network: error %v, want ErrDenied", err)

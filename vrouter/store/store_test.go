@@ -71,9 +71,7 @@ func TestACommitIsMadeWholeOrNotAtAll(t *testing.T) {
 		if second <= first {
 			t.Errorf("revisions %d and %d", first, second)
 		}
-		if got := keys(t, s); !slices.Equal(got, []string{"a/1=z"}) {
-			t.Errorf("the store has %q, want a/1=z", got)
-		}
+		must.Equal(t, []string{"a/1=z"}, keys(t, s))
 		for name, c := range map[string]Commit{
 			"changed":        {Exact: map[string]int64{"a/1": first}, Put: put("c", "")},
 			"there already":  {Exact: map[string]int64{"a/1": 0}, Put: put("c", "")},
@@ -86,9 +84,7 @@ func TestACommitIsMadeWholeOrNotAtAll(t *testing.T) {
 			}
 		}
 		commit(t, s, Commit{Ranges: map[string]int64{"a/": second, "nothing/": 0}, Put: put("c", "made")})
-		if got := keys(t, s); !slices.Equal(got, []string{"a/1=z", "c=made"}) {
-			t.Errorf("the store has %q, want a/1=z and c=made", got)
-		}
+		must.Equal(t, []string{"a/1=z", "c=made"}, keys(t, s))
 	})
 }
 
@@ -202,9 +198,7 @@ func TestAKeyIsHeldBeyondItsTimeToLive(t *testing.T) {
 			t.Errorf("another one got it: %v", err)
 		}
 		time.Sleep(2500 * time.Millisecond)
-		if got := keys(t, s); !slices.Equal(got, []string{"alive/a=me"}) {
-			t.Errorf("after its time to live: %q", got)
-		}
+		must.Equal(t, []string{"alive/a=me"}, keys(t, s))
 		select {
 		case <-lost:
 			t.Error("it was lost")
@@ -260,9 +254,7 @@ func TestUniqueKeysAreNotSent(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !slices.Equal(seen, []string{"a", "b", "c"}) {
 			t.Errorf("the watch reported %q and %v, want a, b and c", seen, err)
 		}
-		if got := keys(t, s); !slices.Equal(got, []string{"a=1", "b=2", "c=1"}) {
-			t.Errorf("the store has %q", got)
-		}
+		must.Equal(t, []string{"a=1", "b=2", "c=1"}, keys(t, s))
 	})
 }
 
@@ -306,9 +298,7 @@ func TestAStoreLasts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if got := keys(t, s); !slices.Equal(got, []string{"a=1"}) {
-				t.Errorf("the store has %q, want a=1", got)
-			}
+			must.Equal(t, []string{"a=1"}, keys(t, s))
 			commit(t, s, Commit{Exact: map[string]int64{"a": kept}, Put: put("a", "2")})
 		})
 	}

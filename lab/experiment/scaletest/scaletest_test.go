@@ -196,9 +196,7 @@ func TestAnInterruptedMatrixGoesOnWhereItEnded(t *testing.T) {
 			t.Errorf("%v was measured %d times, want once", p, n)
 		}
 	}
-	if len(after) != 30 {
-		t.Errorf("%d pairs were measured, want 30", len(after))
-	}
+	must.Equal(t, 30, len(after))
 }
 
 // The figures go from the hosts through the agents, the engine and the store to the
@@ -235,7 +233,5 @@ func TestTheReportNamesTheSlowHost(t *testing.T) {
 	}
 	slices.Sort(named)
 	slices.Sort(want)
-	if !slices.Equal(named, want) {
-		t.Errorf("the slow pairs are %v, want %v", named, want)
-	}
+	must.Equal(t, want, named)
 }

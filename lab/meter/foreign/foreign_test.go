@@ -167,12 +167,8 @@ func TestOtherCPUsAreNotMetered(t *testing.T) {
 	s.begin()
 	s.took()
 	after := read(t, m)
-	if len(after) != 1 {
-		t.Errorf("%d CPUs are in a reading of one", len(after))
-	}
-	if got := s.in(Between(before, after, []int{0})); got != 0 {
-		t.Errorf("%.3f s of another CPU were counted", got)
-	}
+	must.Equal(t, 1, len(after))
+	must.Equal(t, 0, s.in(Between(before, after, []int{0})))
 }
 
 func TestTheKernelsOwnThreadsAreNotForeign(t *testing.T) {
@@ -254,7 +250,5 @@ func TestManyShortProcessesShowAsOneProgram(t *testing.T) {
 func TestACPUThatIsGivenTwiceIsMeteredOnce(t *testing.T) {
 	cpu := lastCPU(t)
 	m := open(t, cpu, cpu)
-	if got := len(read(t, m)); got != 1 {
-		t.Errorf("%d CPUs were read, want 1", got)
-	}
+	must.Equal(t, 1, len(read(t, m)))
 }

@@ -84,12 +84,8 @@ func TestAProgramsOwnWorkIsItsOwnAndAnInterruptIsNot(t *testing.T) {
 			t.Errorf("%s is interrupted: %q, want TCP", role, got)
 		}
 	}
-	if got := rules.Of([]string{"main"}, RoleForeign); got != folded.Foreign {
-		t.Errorf("user code of another program: %q", got)
-	}
-	if got := rules.Of(nil, RoleKernel); got != folded.Other {
-		t.Errorf("no frames at all: %q", got)
-	}
+	must.Equal(t, folded.Foreign, rules.Of([]string{"main"}, RoleForeign))
+	must.Equal(t, folded.Other, rules.Of(nil, RoleKernel))
 }
 
 // names lists all categories that the rules can assign to a stack, in its order.

@@ -53,9 +53,7 @@ func TestCategoriesAddUpToTheBusyTimeWithIdleAndTheWireApart(t *testing.T) {
 	near(t, "sum of cores", cores, 0.5)
 	near(t, "sum of percent", percent, 100)
 	must.Equal(t, []string{"TCP", "syscall and copy", Generator, Wire, Idle}, names)
-	if rows[0].Samples != 600 {
-		t.Errorf("TCP has %d samples", rows[0].Samples)
-	}
+	must.Equal(t, 600, rows[0].Samples)
 }
 
 func TestAProfileOfNothingHasNoFigures(t *testing.T) {
@@ -128,9 +126,7 @@ func TestThePprofFileHoldsTheSameTime(t *testing.T) {
 		t.Errorf("%d samples, %d ns, period %d, duration %d", samples, nanos, p.Period, p.DurationNanos)
 	}
 	leaf := p.Sample[0].Location[0].Line[0].Function.Name
-	if leaf != "tcp_sendmsg" {
-		t.Errorf("the leaf of the first stack is %q", leaf)
-	}
+	must.Equal(t, "tcp_sendmsg", leaf)
 }
 
 func find(n *FlameNode, path ...string) *FlameNode {

@@ -167,9 +167,7 @@ func TestLastAttemptThatCountsIsTakenOfEachBlock(t *testing.T) {
 	again(3, 2e9, func(s *sample.Sample) { s.Profiled = true })
 	again(4, 3e9, func(s *sample.Sample) { s.Failure = &sample.Failure{Kind: sample.ToolHung} })
 	got := newColumns(&b).values("raw/stream", sample.Throughput)
-	if !slices.Equal(got, []float64{9.5e9, 7e9, 9.5e9}) {
-		t.Errorf("values %v", got)
-	}
+	must.Equal(t, []float64{9.5e9, 7e9, 9.5e9}, got)
 	if info := newColumns(&b).info(); info.Trials != 12 || info.Invalid != 0 {
 		t.Errorf("the side has %+v, want 12 trials, all valid", info)
 	}
@@ -187,9 +185,7 @@ func TestScenarioThatIsDefinedOtherwiseIsLeftOutWithTheReason(t *testing.T) {
 		{"raw/stream", "it is defined otherwise: fabric.mtu 1500 → 9000"},
 		{"raw/other", "run A does not have it"}, {"raw/rr", "run B does not have it"},
 	}
-	if !slices.Equal(c.LeftOut, want) {
-		t.Errorf("left out %+v", c.LeftOut)
-	}
+	must.Equal(t, want, c.LeftOut)
 	if find(c.Values, "raw/stream", sample.Throughput) != nil || find(c.Values, "bridge/stream", sample.Throughput) == nil {
 		t.Error("the wrong scenarios are compared")
 	}

@@ -1,9 +1,9 @@
 package compare
 
 import (
-	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 )
 
@@ -25,9 +25,7 @@ func TestEnvironmentDifferencesPutTheMachineFirst(t *testing.T) {
 		{"sysctl net.core.rmem_max", "", "212992", false, false},
 		{"setting a faba0/gro_flush_timeout", "", "0", false, false},
 	}
-	if got := Environments(a, b); !slices.Equal(got, want) {
-		t.Errorf("got %+v", got)
-	}
+	must.Equal(t, want, Environments(a, b))
 	if got := Environments(a, a); got != nil {
 		t.Errorf("of one environment: %+v", got)
 	}

@@ -32,9 +32,7 @@ func TestGateFileIsReadWithItsDefaults(t *testing.T) {
 		{Metrics: []sample.Metric{sample.LatencyP50, sample.LatencyP99}, WorseBy: 0.005, Of: suite.OfRatio, OnDoubt: suite.FailOnDoubt, Line: 6},
 	}
 	must.Equal(t, want, g.List, cmpopts.EquateApprox(1e-12, 0))
-	if title := g.List[0].Title(); title != "throughput_bps worse by 3 % in bridge/*, raw" {
-		t.Errorf("title %q", title)
-	}
+	must.Equal(t, "throughput_bps worse by 3 % in bridge/*, raw", g.List[0].Title())
 }
 
 func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {

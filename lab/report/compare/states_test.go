@@ -58,9 +58,7 @@ func TestTrialsCountedInSpiteOfTheirConditionsAreSaid(t *testing.T) {
 func TestOtherChoicesOfTheRunsAreDifferences(t *testing.T) {
 	got := options(sample.Options{}, sample.Options{Lenient: true, CPUDistance: "far"})
 	want := []Difference{{Name: "--gates", A: "enforce", B: "warn", Trials: true}, {Name: "--cpu-distance", A: "auto", B: "far", Trials: true}}
-	if !slices.Equal(got, want) {
-		t.Errorf("differences %+v, want %+v", got, want)
-	}
+	must.Equal(t, want, got)
 	if same := options(sample.Options{}, sample.Options{CPUDistance: "auto"}); same != nil {
 		t.Errorf("equal choices differ in %+v", same)
 	}
@@ -130,7 +128,5 @@ func TestHistoryIsOfRunsThatCountTheSameTrialsInTheSameForm(t *testing.T) {
 	for _, g := range past(stored, &now, []Side{now}) {
 		kept += len(g)
 	}
-	if kept != 2 {
-		t.Errorf("%d stored runs are used, want 2", kept)
-	}
+	must.Equal(t, 2, kept)
 }

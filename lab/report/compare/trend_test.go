@@ -80,9 +80,7 @@ func TestRunsOfOneDayHaveTheirTimeInTheTrend(t *testing.T) {
 		{day, []string{"2026-11-21 09:30:00", "2026-11-21 09:30:00"}},
 	} {
 		s := Series{Points: []TrendPoint{{Started: day}, {Started: c.second}}}
-		if got := s.dates(); !slices.Equal(got, c.want) {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		must.Equal(t, c.want, s.dates())
 	}
 	runs := history(2, 9, 1)
 	runs[1].Run.Started = runs[0].Run.Started.Add(time.Hour)
@@ -99,9 +97,7 @@ func TestTrendOfOneRunIsASentence(t *testing.T) {
 	var got bytes.Buffer
 	must.Succeed(t, text.Write(&got, trend.Document(), text.Options{}))
 	want := "Trend of suite pair\nThere is one run to show. A trend needs two or more: run the suite again.\n\nrun: run-00, 2026-11-01; `windtunnel report run-00` prints it\n"
-	if got.String() != want {
-		t.Errorf("%q, want %q", got.String(), want)
-	}
+	must.Equal(t, want, got.String())
 }
 
 func TestTrendOfASteadySuiteMarksNothing(t *testing.T) {

@@ -74,9 +74,7 @@ func TestJSONReadsBackAsTheSameReport(t *testing.T) {
 	text := written(t, WriteJSON, r)
 	var again model.Report
 	must.Succeed(t, json.Unmarshal([]byte(text), &again))
-	if twice := written(t, WriteJSON, &again); twice != text {
-		t.Error("a report that is read and written again differs")
-	}
+	must.Equal(t, text, written(t, WriteJSON, &again))
 }
 
 func TestJSONListsAreThereWhenEmpty(t *testing.T) {
@@ -136,9 +134,7 @@ func TestCSVKeepsMetricsItDoesNotKnowAndQuotesText(t *testing.T) {
 	if rows[0][last] != "zebra_count" || rows[1][last] != "4" || rows[2][last] != "" {
 		t.Errorf("last column %q %q %q", rows[0][last], rows[1][last], rows[2][last])
 	}
-	if got := rows[2][slices.Index(rows[0], "failure")]; got != "tool-failed: said \"no\",\nthen ended" {
-		t.Errorf("failure %q", got)
-	}
+	must.Equal(t, "tool-failed: said \"no\",\nthen ended", rows[2][slices.Index(rows[0], "failure")])
 }
 
 func TestBenchfmtIsReadByBenchstatsReader(t *testing.T) {

@@ -80,9 +80,7 @@ func TestPageInABrowser(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(want) < 60 {
 			t.Errorf("%d figures: %s", len(want), diff)
 		}
-		if want["raw/stream throughput_bps"] != r.Scenarios[0].Throughput.Median {
-			t.Error("the table's throughput is not the report's")
-		}
+		must.Equal(t, r.Scenarios[0].Throughput.Median, want["raw/stream throughput_bps"])
 	})
 
 	t.Run("sorts a table by a column", func(t *testing.T) {
@@ -122,15 +120,11 @@ func TestPageInABrowser(t *testing.T) {
 	}).map(e => e.textContent)`
 	t.Run("draws the path of the packets as a U", func(t *testing.T) {
 		p.Do(t, chromedp.EmulateViewport(1200, 900), choose("path-scenario", 6))
-		if got := browsertest.Eval[string](t, p, sides); got != "beside" {
-			t.Errorf("the receiver's node is %s the sender's, want beside", got)
-		}
+		must.Equal(t, "beside", browsertest.Eval[string](t, p, sides))
 		if got := browsertest.Eval[[]string](t, p, misplaced); len(got) > 0 {
 			t.Errorf("these devices overlap another device or lie outside their part: %q", got)
 		}
-		if got := browsertest.Eval[int](t, p, `document.querySelectorAll('.topology:not([hidden]) .path .dropped').length`); got != 1 {
-			t.Errorf("%d devices show drops, want 1 (vxlan0)", got)
-		}
+		must.Equal(t, 1, browsertest.Eval[int](t, p, `document.querySelectorAll('.topology:not([hidden]) .path .dropped').length`))
 	})
 
 	t.Run("gives the figures as a file", func(t *testing.T) {
@@ -148,9 +142,7 @@ func TestPageInABrowser(t *testing.T) {
 
 	t.Run("follows the reader's light and dark", func(t *testing.T) {
 		colours := `getComputedStyle(document.body).backgroundColor + ' ' + document.querySelector('#c-streams-main svg').innerHTML.includes('#e6ebf1')`
-		if got := browsertest.Eval[string](t, p, colours); got != "rgb(255, 255, 255) false" {
-			t.Errorf("light is %q", got)
-		}
+		must.Equal(t, "rgb(255, 255, 255) false", browsertest.Eval[string](t, p, colours))
 		p.Do(t, browsertest.Scheme("dark"))
 		p.Until(t, colours, "rgb(18, 23, 30) true")
 	})
@@ -179,9 +171,7 @@ func TestPageInABrowser(t *testing.T) {
 		if len(wide) > 0 {
 			t.Errorf("these stand out of the page: %v", wide)
 		}
-		if got := browsertest.Eval[string](t, p, sides); got != "below" {
-			t.Errorf("the receiver's node is %s the sender's, want below", got)
-		}
+		must.Equal(t, "below", browsertest.Eval[string](t, p, sides))
 	})
 
 	problems, requests := p.Seen()

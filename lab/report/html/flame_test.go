@@ -166,9 +166,7 @@ func TestDamagedProfileIsSaidAndTheOthersStand(t *testing.T) {
 	if bytes.Contains(page, []byte(`id="flames"`)) || bytes.Contains(page, []byte(`id="flame"`)) {
 		t.Error("there is a flame graph of nothing")
 	}
-	if n := strings.Count(string(page), "This profile cannot be shown."); n != 4 {
-		t.Errorf("%d profiles are said to be unreadable, want 4", n)
-	}
+	must.Equal(t, 4, strings.Count(string(page), "This profile cannot be shown."))
 }
 
 func TestProfileWithoutTimeHasNoFigures(t *testing.T) {

@@ -100,9 +100,7 @@ func TestCodeInSentencesIsMarkedAsCode(t *testing.T) {
 		}
 	}
 	text := regexp.MustCompile(`(?s)<(script|style|pre)[ >].*?</(script|style|pre)>`).ReplaceAllString(page, "")
-	if n := strings.Count(text, "`"); n != 1 {
-		t.Errorf("%d backticks are in the page, want 1", n)
-	}
+	must.Equal(t, 1, strings.Count(text, "`"))
 }
 
 func TestPageAsksTheNetworkForNothing(t *testing.T) {
@@ -220,9 +218,7 @@ func hostileRigor(t testing.TB, r *model.Report, evil func(string) string) {
 
 func TestHostileNamesStayText(t *testing.T) {
 	page := written(t, hostile(t))
-	if n := bytes.Count(bytes.ToLower(page), []byte("<script")); n != 5 {
-		t.Errorf("%d script elements, want the page's own 5", n)
-	}
+	must.Equal(t, 5, bytes.Count(bytes.ToLower(page), []byte("<script")))
 	for _, tag := range []string{"<img", "<svg onload", "</style><svg", "<!--"} {
 		if bytes.Contains(page, []byte(tag)) {
 			t.Errorf("the page holds %q", tag)

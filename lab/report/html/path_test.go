@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
@@ -34,9 +35,7 @@ func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
 			t.Errorf("%s is %q, want %q", what, got[0], got[1])
 		}
 	}
-	if drops := p.Far[1].Drops(); drops != 2 {
-		t.Errorf("the tunnel dropped %d, want 2", drops)
-	}
+	must.Equal(t, 2, p.Far[1].Drops())
 }
 
 func TestColocatedPathMeetsAtTheBridge(t *testing.T) {
@@ -134,7 +133,5 @@ func TestAmountsAreShort(t *testing.T) {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
-	if got := amount(3_250_000_000, "B"); got != "3.25 GB" {
-		t.Errorf("bytes are %q", got)
-	}
+	must.Equal(t, "3.25 GB", amount(3_250_000_000, "B"))
 }

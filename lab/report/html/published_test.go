@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/reporttest"
 )
 
@@ -11,9 +12,7 @@ func TestThePageHasPublishedFiguresAndHowToRepeatEveryScenario(t *testing.T) {
 	r := reporttest.Quick()
 	r.Run.Short = true
 	text := string(written(t, r))
-	if n := strings.Count(text, `<details class="byhand">`); n != 8 {
-		t.Errorf("%d scenarios by hand, want the eight that ran", n)
-	}
+	must.Equal(t, 8, strings.Count(text, `<details class="byhand">`))
 	for _, want := range []string{
 		"windtunnel lab up quick --scenario raw/stream\n", "windtunnel lab exec quick b1 -- windtunnel ntttcp -r", "windtunnel lab down quick\n",
 		`id="h-published-beside-measured"`, " · short form",

@@ -135,14 +135,10 @@ func flameGraph(t *testing.T, p *browsertest.Tab, text func(string) string, show
 		if got := browsertest.Eval[int](t, p, boxes); got >= all {
 			t.Errorf("zoomed in it has %d boxes of %d", got, all)
 		}
-		if got := browsertest.Eval[string](t, p, named("copy_from_iter")+`.style.width`); got != "100%" {
-			t.Errorf("what was clicked is %s wide", got)
-		}
+		must.Equal(t, "100%", browsertest.Eval[string](t, p, named("copy_from_iter")+`.style.width`))
 		shows("what stands below", text("#flame-at"), "copy_from_iter (kernel)", "45.5 % of the side", "mostly syscall and copy", "ns/byte")
 		browsertest.Run(t, p, press("Escape"))
-		if got := browsertest.Eval[int](t, p, boxes); got != all {
-			t.Errorf("back out it has %d boxes of %d", got, all)
-		}
+		must.Equal(t, all, browsertest.Eval[int](t, p, boxes))
 		browsertest.Run(t, p, press("ArrowDown ArrowDown"))
 		shows("the widest program and its root", text("#flame-at"), "main", "% of the side")
 		browsertest.Run(t, p, press("ArrowUp ArrowLeft Enter"))
@@ -162,9 +158,7 @@ func flameGraph(t *testing.T, p *browsertest.Tab, text func(string) string, show
 		// gro: napi_gro_receive holds dev_gro_receive and tcp4_gro_receive.
 		browsertest.Run(t, p, write("flame-search", "GRO"))
 		shows("the sum", text("#flame-sum"), "8.33 % · 0.055 cores in 1 place")
-		if got := browsertest.Eval[int](t, p, `document.querySelectorAll('#flame .box.hit').length`); got != 3 {
-			t.Errorf("%d boxes are marked, want 3", got)
-		}
+		must.Equal(t, 3, browsertest.Eval[int](t, p, `document.querySelectorAll('#flame .box.hit').length`))
 		browsertest.Run(t, p, write("flame-search", "no such function"))
 		shows("the sum of nothing", text("#flame-sum"), "nothing found")
 		browsertest.Run(t, p, write("flame-search", ""))

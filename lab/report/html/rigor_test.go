@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/report/reporttest"
@@ -119,9 +120,7 @@ func TestOnlyWhatDiffersHasATone(t *testing.T) {
 			t.Errorf("less throughput that is %q has the tone %q, want %q", v, got, want)
 		}
 	}
-	if got := toneOf(sample.SenderCPUPerByte, model.Differs, -0.1); got != "better" {
-		t.Errorf("less CPU is %q", got)
-	}
+	must.Equal(t, "better", toneOf(sample.SenderCPUPerByte, model.Differs, -0.1))
 }
 
 func TestWaterfallHasEveryStepOfEveryMetric(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
@@ -72,9 +73,7 @@ func TestThinningKeepsTheMean(t *testing.T) {
 	if math.Abs(mean-sum/1000) > 1e-9 {
 		t.Errorf("the mean is %v, was %v", mean, sum/1000)
 	}
-	if len(steps(points, 1000)) != 1000 {
-		t.Error("a series that fits was thinned")
-	}
+	must.Equal(t, 1000, len(steps(points, 1000)))
 }
 
 func TestDigitsRoundToWhatAScreenShows(t *testing.T) {

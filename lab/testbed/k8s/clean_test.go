@@ -72,9 +72,7 @@ func TestRunsAreJudgedByTheirLease(t *testing.T) {
 	}
 	r := aRun{began: time.Hour}.run()
 	r.lease.Spec.RenewTime = nil
-	if got := r.judge(time.Now()); got != ended {
-		t.Errorf("a lease without a time: %s, want %s", got, ended)
-	}
+	must.Equal(t, ended, r.judge(time.Now()))
 }
 
 func TestAHolderIsReadAsItIsWritten(t *testing.T) {
@@ -105,15 +103,11 @@ func TestOnlyEndedRunsAreRemoved(t *testing.T) {
 	removed, running, err := c.clean(context.Background(), "wt-own")
 	must.Succeed(t, err)
 	slices.Sort(removed)
-	if got := strings.Join(removed, " "); got != "wt-begun wt-killed" {
-		t.Errorf("removed %q, want the ended runs", got)
-	}
+	must.Equal(t, "wt-begun wt-killed", strings.Join(removed, " "))
 	if len(running) != 1 || running[0].namespace.Metadata.Name != "wt-running" {
 		t.Errorf("%d runs go on, want wt-running alone", len(running))
 	}
-	if got := strings.Join(s.namespaces(), " "); got != "wt-of-another wt-own wt-running" {
-		t.Errorf("namespaces %q", got)
-	}
+	must.Equal(t, "wt-of-another wt-own wt-running", strings.Join(s.namespaces(), " "))
 }
 
 // A run whose engine has a slow clock renews its lease, and stays.
@@ -151,9 +145,7 @@ func TestARunStaysWhenTheDeletionOfAnotherTakesLong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "namespace wt-0 was deleted, and is not gone after 40s") || len(removed) > 0 || len(goOn) != 1 {
 			t.Errorf("removed %v, %d go on, error %v", removed, len(goOn), err)
 		}
-		if got := strings.Join(s.namespaces(), " "); got != "wt-0 wt-1" {
-			t.Errorf("namespaces %q, want that of the running run, too", got)
-		}
+		must.Equal(t, "wt-0 wt-1", strings.Join(s.namespaces(), " "))
 	})
 }
 
@@ -194,12 +186,8 @@ func TestARunOnBusyNodesMakesNoPod(t *testing.T) {
 			t.Errorf("the refused run made %s", kind)
 		}
 	}
-	if got := strings.Join(removed, " "); got != "wt-0" {
-		t.Errorf("removed %q, want the ended run", got)
-	}
-	if got := strings.Join(s.namespaces(), " "); got != "wt-1" {
-		t.Errorf("namespaces %q, want that of the earlier run", got)
-	}
+	must.Equal(t, "wt-0", strings.Join(removed, " "))
+	must.Equal(t, "wt-1", strings.Join(s.namespaces(), " "))
 }
 
 func TestTheLeaseIsRenewed(t *testing.T) {

@@ -259,9 +259,7 @@ func TestPodsOfManyNodesHaveValidNames(t *testing.T) {
 			seen[p.name] = true
 		}
 	}
-	if len(seen) != 300 {
-		t.Errorf("%d pods, want 300", len(seen))
-	}
+	must.Equal(t, 300, len(seen))
 }
 
 // The messages are those of the admission plugin ResourceQuota.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/lab/sample"
 )
@@ -40,7 +41,5 @@ func TestAClusterWithVrouter(t *testing.T) {
 			}
 		}
 	}
-	if shared := data.Run.Environment.NodesShare; shared != sample.SharedMachine {
-		t.Errorf("the nodes share %q, want %q", shared, sample.SharedMachine)
-	}
+	must.Equal(t, sample.SharedMachine, data.Run.Environment.NodesShare)
 }

@@ -3,7 +3,6 @@ package netns
 import (
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -42,9 +41,7 @@ func TestCleanEndsTheLoanOfADevice(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("error %v, want %q", err, want)
 		}
-		if !slices.Equal(c.Namespaces, removed) {
-			t.Errorf("removed %v, want %v", c.Namespaces, removed)
-		}
+		must.Equal(t, removed, c.Namespaces)
 	}
 	err = host.Do(func() error {
 		if err := errors.Join(add("data"), lend(), host.Remove("data-peer")); err != nil {

@@ -265,9 +265,7 @@ func TestTheHostStaysAsItWas(t *testing.T) {
 	attach(t, tb, "vxlan")
 	prove(t, tb, "c1", 0, 1, 4, 1450)
 	must.Succeed(t, tb.Down(context.Background()))
-	if after := state(); after != before {
-		t.Errorf("the host changed:\n%s\nbefore:\n%s", after, before)
-	}
+	must.Equal(t, before, state())
 }
 
 func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {

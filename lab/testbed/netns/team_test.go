@@ -92,9 +92,7 @@ func TestAFlowKeepsToOneLinkOfATeam(t *testing.T) {
 			t.Errorf("link %d carried %d bytes of a flow of %d that is on another", l, n, bytes)
 		}
 	}
-	if busy != 1 {
-		t.Errorf("%d links carried the flow, want 1", busy)
-	}
+	must.Equal(t, 1, busy)
 }
 
 // The wire learns a team's address on whatever link it is heard, and delivers

@@ -22,9 +22,7 @@ func TestHostsAreReadWithTheirDefaults(t *testing.T) {
 		"-l lab -J lab@gate,me@10.1.1.1:2222,me@realm@gate2 192.0.2.1",
 		"-l lab -p 2200 b",
 	} {
-		if got := strings.Join(h.Hosts[i].destination(), " "); got != want {
-			t.Errorf("ssh gets %q, want %q", got, want)
-		}
+		must.Equal(t, want, strings.Join(h.Hosts[i].destination(), " "))
 	}
 	if b := h.Hosts[1]; b.Address != "b" || b.Port != 2200 || len(b.cpus) != 2 || len(b.data) != 2 || h.Dedicated {
 		t.Errorf("host b: %+v", b)
@@ -89,9 +87,7 @@ func TestAHostsFileCanHaveMarkersAndComments(t *testing.T) {
 func TestAHostCanBeANameOfTheConfigurationOfSSH(t *testing.T) {
 	h := parsed(t, "h1", "h2").Hosts[0]
 	h.User, h.Jump = "", []string{"gate", "fe80::1"}
-	if got := strings.Join(h.destination(), " "); got != "-J gate,[fe80::1] h1" {
-		t.Errorf("ssh gets %q", got)
-	}
+	must.Equal(t, "-J gate,[fe80::1] h1", strings.Join(h.destination(), " "))
 	if config := h.config(); !strings.HasSuffix(config, "\nInclude ~/.ssh/config\nInclude /etc/ssh/ssh_config\n") || strings.Contains(config, "Identit") || strings.Contains(config, "KnownHosts") {
 		t.Errorf("configuration:\n%s", config)
 	}

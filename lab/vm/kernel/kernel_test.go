@@ -72,9 +72,7 @@ func TestModulesComeAfterWhatTheyNeedAndBuiltInOnesNotAtAll(t *testing.T) {
 	for _, m := range plan {
 		names = append(names, m.Name)
 	}
-	if want := []string{"virtio", "virtio_pci", "virtio_console", "failover", "net_failover", "virtio_net"}; !slices.Equal(names, want) {
-		t.Errorf("order %v; want %v", names, want)
-	}
+	must.Equal(t, []string{"virtio", "virtio_pci", "virtio_console", "failover", "net_failover", "virtio_net"}, names)
 }
 
 func TestTheNewestKernelThatHasItsModulesIsTaken(t *testing.T) {
@@ -121,9 +119,7 @@ func TestAPackedModuleIsUnpacked(t *testing.T) {
 
 func TestAPackageThatOnlyNamesTheCurrentOneIsFollowed(t *testing.T) {
 	const listing = "linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-56-cloud-amd64\n"
-	if got := dependency(listing, "linux-image-cloud-amd64"); got != "linux-image-6.1.0-56-cloud-amd64" {
-		t.Errorf("followed to %s", got)
-	}
+	must.Equal(t, "linux-image-6.1.0-56-cloud-amd64", dependency(listing, "linux-image-cloud-amd64"))
 	if got := dependency("linux-image-6.1.0-56-cloud-amd64\n  Depends: kmod\n", "linux-image-6.1.0-56-cloud-amd64"); got != "linux-image-6.1.0-56-cloud-amd64" {
 		t.Errorf("a kernel's own package led to %s", got)
 	}
@@ -132,9 +128,7 @@ func TestAPackageThatOnlyNamesTheCurrentOneIsFollowed(t *testing.T) {
 func TestKernelsAreOrderedByTheirNumbers(t *testing.T) {
 	names := []string{"6.1.0-56", "6.12.1", "6.1.0-9", "6.1"}
 	slices.SortFunc(names, compare)
-	if want := []string{"6.1", "6.1.0-9", "6.1.0-56", "6.12.1"}; !slices.Equal(names, want) {
-		t.Errorf("%v; want %v", names, want)
-	}
+	must.Equal(t, []string{"6.1", "6.1.0-9", "6.1.0-56", "6.12.1"}, names)
 }
 
 func FuzzDepends(f *testing.F) {

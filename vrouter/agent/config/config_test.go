@@ -24,9 +24,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 		Limits: Limits{LinkLabels: 100},
 	}
-	if d := cmp.Diff(want, got, samePrefix); d != "" {
-		t.Errorf("the configuration (-want +got):\n%s", d)
-	}
+	must.Equal(t, want, got, samePrefix)
 }
 
 func TestConfigReadsEveryFieldAndPathsStartAtTheFile(t *testing.T) {
@@ -61,9 +59,7 @@ flow_closed: 2s
 		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{datapath.Limits{Routes: 10, Prefixes: 11, Bridge: 12, Nexthops: 13, Vifs: 14, Labels: 15, Remotes: 16, Flows: 17}, 18},
 		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, UDPChecksum: On, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
-	if d := cmp.Diff(want, got, samePrefix); d != "" {
-		t.Errorf("the configuration (-want +got):\n%s", d)
-	}
+	must.Equal(t, want, got, samePrefix)
 }
 
 func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
@@ -104,9 +100,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 func TestConfigListsEverythingThatIsWrong(t *testing.T) {
 	_, err := parseConfig([]byte("xdp: on\nflow_idle: 1ms\n"), "/")
 	for _, want := range []string{"node:", "xdp:", "flow_idle:"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in %v", want, err)
-		}
+		must.Fail(t, err, want)
 	}
 }
 
@@ -148,9 +142,7 @@ func FuzzConfig(f *testing.F) {
 		if !filepath.IsAbs(c.Socket) || !filepath.IsAbs(c.StateDir) || !filepath.IsAbs(c.RunDir) {
 			t.Errorf("relative paths are left: %+v", c)
 		}
-		if cmp.Diff(c, c.WithDefaults(), samePrefix) != "" {
-			t.Error("defaults are filled in twice")
-		}
+		must.Equal(t, "", cmp.Diff(c, c.WithDefaults(), samePrefix))
 	})
 }
 
@@ -163,7 +155,5 @@ func TestRelativePathsStartAtTheFilesDirectory(t *testing.T) {
 	must.Succeed(t, err)
 	got := []string{c.Netns, c.StoreTLS.CA, c.StoreTLS.Cert, c.StoreTLS.Key}
 	want := []string{filepath.Join(dir, "ns/a"), filepath.Join(dir, "ca.pem"), filepath.Join(dir, "tls/a.pem"), "/etc/a.key"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("paths (-want +got):\n%s", d)
-	}
+	must.Equal(t, want, got)
 }

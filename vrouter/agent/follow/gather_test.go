@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fleet"
 )
 
@@ -62,7 +63,5 @@ func TestTheWaitForAPendingChangeEnds(t *testing.T) {
 		t.Fatal("the timer did not fire within 10 s")
 	}
 	f.CatchUp()
-	if *answered != 1 {
-		t.Errorf("%d requests are answered, want 1", *answered)
-	}
+	must.Equal(t, 1, *answered)
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
@@ -45,14 +44,10 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 	must.Succeed(t, errors.Join(k.saveSlice(smallState().Slice("a")), k.saveNode(fresh)))
 	slice, err := k.loadSlice()
 	must.Succeed(t, err)
-	if d := cmp.Diff(smallState(), slice.Whole(), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); d != "" {
-		t.Errorf("the kept state (-want +got):\n%s", d)
-	}
+	must.Equal(t, smallState(), slice.Whole(), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}))
 	node, err := k.LoadNode()
 	must.Succeed(t, err)
-	if d := cmp.Diff(fresh, node, cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(fib.IDs{})); d != "" {
-		t.Errorf("the kept node (-want +got):\n%s", d)
-	}
+	must.Equal(t, fresh, node, cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(fib.IDs{}))
 	if text, err := json.Marshal(node.IDs); err != nil || string(text) != `{"nexthop":{"x":1}}` {
 		t.Errorf("the numbers are %s (%v)", text, err)
 	}
@@ -140,13 +135,9 @@ func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
 		}
 		return all
 	}
-	if d := cmp.Diff([]string{"notes.txt", "slice.json"}, names()); d != "" {
-		t.Errorf("files (-want +got):\n%s", d)
-	}
+	must.Equal(t, []string{"notes.txt", "slice.json"}, names())
 	must.Succeed(t, k.Remove())
-	if d := cmp.Diff([]string{"notes.txt"}, names()); d != "" {
-		t.Errorf("files after Remove (-want +got):\n%s", d)
-	}
+	must.Equal(t, []string{"notes.txt"}, names())
 	if err := k.Remove(); err != nil {
 		t.Errorf("removing again: %v", err)
 	}

@@ -29,12 +29,8 @@ func TestLostPinsAreCountedAndRetiredOnesAreNot(t *testing.T) {
 	}
 	must.Succeed(t, os.Remove(dir+"/g1-new/flows"))
 	p.NoteRetired()
-	if n := p.Lost(); n != 1 {
-		t.Errorf("a map's pin went: %d lost", n)
-	}
+	must.Equal(t, 1, p.Lost())
 	must.Succeed(t, os.RemoveAll(dir))
 	p.NoteRetired()
-	if n := p.Lost(); n != 3 {
-		t.Errorf("everything went: %d lost", n)
-	}
+	must.Equal(t, 3, p.Lost())
 }

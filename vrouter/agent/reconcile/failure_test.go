@@ -335,16 +335,12 @@ func TestARetryChecksOnlyTheFailedObject(t *testing.T) {
 		}
 		time.Sleep(time.Until(f.Next))
 		n.Pass(Retrying)
-		if len(n.Last.left) != 11 {
-			t.Errorf("a retry left %d ports alone, want 11", len(n.Last.left))
-		}
+		must.Equal(t, 11, len(n.Last.left))
 	}
 	n.faults[0].set(t, false)
 	n.RetrySoon()
 	must.Eventually(t, "the port in its namespace", n.settled)
-	if n.Repairs != 0 {
-		t.Errorf("%d repairs, want none", n.Repairs)
-	}
+	must.Equal(t, 0, n.Repairs)
 	if err := n.Last.Unfit("gone"); err != nil {
 		t.Error(err)
 	}

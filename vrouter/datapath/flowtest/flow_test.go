@@ -39,9 +39,7 @@ func TestRepliesPassAndUnsolicitedPacketsDoNot(t *testing.T) {
 				h.expect("before it is asked for", denied, toWorkload, c.back)
 				h.expect("asking", admitted, fromWorkload, c.out)
 				h.expect("answer", admitted, toWorkload, c.back)
-				if n := h.count(h.Flows); n != 1 {
-					t.Errorf("%d flows, want one for both directions", n)
-				}
+				must.Equal(t, 1, h.count(h.Flows))
 			})
 		}
 	}
@@ -66,12 +64,8 @@ func TestAnEntryCountsPacketsBytesAndWhoBegan(t *testing.T) {
 	h.expect("out", admitted, fromWorkload, out)
 	h.run(h.Admit, skbContext{Mark: vifKey, GsoSegs: 7, GsoSize: 10}, out)
 	f := h.flow(flowKey(17, local4, remote4))
-	if want := [2]uint64{8, 1}; f.Packets != want {
-		t.Errorf("packets from and to the workload %v, want %v", f.Packets, want)
-	}
-	if want := [2]uint64{2*uint64(len(out)) + 6*(14+20+8), uint64(len(in))}; f.Bytes != want {
-		t.Errorf("bytes from and to the workload %v, want %v", f.Bytes, want)
-	}
+	must.Equal(t, [2]uint64{8, 1}, f.Packets)
+	must.Equal(t, [2]uint64{2*uint64(len(out)) + 6*(14+20+8), uint64(len(in))}, f.Bytes)
 	if f.Action != flowForward || f.Reply != 1 || f.Policy != 9 || f.Rule != 0 {
 		t.Errorf("entry %+v, want forwarded, begun by the other end, by policy 9's default", f)
 	}
@@ -86,18 +80,14 @@ func TestADenialIsCountedAndHasNoEntry(t *testing.T) {
 	for range 3 {
 		h.expect("in", denied, toWorkload, udp(remote4, local4, 10))
 	}
-	if n := h.count(h.Flows); n != 0 {
-		t.Errorf("%d entries, want none", n)
-	}
+	must.Equal(t, 0, h.count(h.Flows))
 	var perCPU []uint64
 	must.Succeed(t, h.Drops.Lookup(layout.DropKey{Vif: vifID, Reason: uint32(-denied)}, &perCPU))
 	sum := uint64(0)
 	for _, n := range perCPU {
 		sum += n
 	}
-	if sum != 3 {
-		t.Errorf("%d drops counted, want 3", sum)
-	}
+	must.Equal(t, 3, sum)
 }
 
 func TestADeniedEndCannotBlockWhatTheOtherMayOpen(t *testing.T) {
@@ -201,12 +191,8 @@ func TestFlowsOfTwoVifsWithTheSameAddressesAreTwo(t *testing.T) {
 	h.put(h.Vifs, uint32(12), layout.Vif{ID: 4, Flags: layout.VifPolicy})
 	h.applyAt(4, policy{generation: 1})
 	h.expect("out", admitted, fromWorkload, udp(local4, remote4, 1))
-	if got := h.run(h.Admit, skbContext{Mark: 12, CB: [5]uint32{1}}, udp(remote4, local4, 1)); got != denied {
-		t.Errorf("the other vif's reply: verdict %d, want %d", got, denied)
-	}
-	if got := h.run(h.Admit, skbContext{Mark: 13}, udp(remote4, local4, 1)); got != noVif {
-		t.Errorf("no vif: verdict %d, want %d", got, noVif)
-	}
+	must.Equal(t, denied, h.run(h.Admit, skbContext{Mark: 12, CB: [5]uint32{1}}, udp(remote4, local4, 1)))
+	must.Equal(t, noVif, h.run(h.Admit, skbContext{Mark: 13}, udp(remote4, local4, 1)))
 }
 
 // Two processors are let go at the same new flow at the same time, so that now
@@ -236,9 +222,7 @@ func TestTwoProcessorsShareOneEntry(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if n := h.count(h.Flows); n != flows {
-		t.Errorf("%d flows, want %d", n, flows)
-	}
+	must.Equal(t, flows, h.count(h.Flows))
 	for i := range flows {
 		f := h.flow(flowKey(17, netip.AddrPortFrom(local4.Addr(), uint16(1000+i)), remote4))
 		if want := [2]uint64{2 - uint64(i%2), uint64(i % 2)}; f.Packets != want {
@@ -270,9 +254,7 @@ func TestFramesThatAreNoIPAndNeighbourDiscoveryPassUntracked(t *testing.T) {
 	for kind := uint8(133); kind <= 137; kind++ {
 		h.expect("neighbour discovery", admitted, fromWorkload, icmp6(local6.Addr(), remote6.Addr(), kind, 255, make([]byte, 20)))
 	}
-	if n := h.count(h.Flows); n != 0 {
-		t.Errorf("%d flows, want none", n)
-	}
+	must.Equal(t, 0, h.count(h.Flows))
 	h.expect("what was routed is no neighbour discovery", denied, fromWorkload, icmp6(local6.Addr(), remote6.Addr(), 135, 254, make([]byte, 20)))
 	h.expect("listener report", denied, fromWorkload, icmp6(local6.Addr(), remote6.Addr(), 143, 255, make([]byte, 20)))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 )
 
@@ -82,9 +83,7 @@ func TestAHeadThatComesTwiceHasOneEntry(t *testing.T) {
 	for range 3 {
 		h.expect("head", admitted, fromWorkload, split(udp(local4, remote4, 4000), 1480, 77)[0])
 	}
-	if n := h.heads(vifID, fromWorkload); n != 1 {
-		t.Errorf("the vif has stored %d first fragments, want 1", n)
-	}
+	must.Equal(t, 1, h.heads(vifID, fromWorkload))
 }
 
 func TestFragmentsOfWhatIsDeniedAreDenied(t *testing.T) {
@@ -230,9 +229,7 @@ func TestHeadersInThePaddingAreMalformed(t *testing.T) {
 	for name, f := range frames {
 		h.expect(name, malformed, toWorkload, f)
 	}
-	if n := h.heads(vifID, toWorkload); n != 0 {
-		t.Errorf("%d first fragments were stored", n)
-	}
+	must.Equal(t, 0, h.heads(vifID, toWorkload))
 	for name, f := range map[string][]byte{
 		"padding behind a datagram":       append(udp(remote6, local6, 9), make([]byte, 20)...),
 		"padding behind a segment":        append(tcp(remote4, local4, "S"), make([]byte, 6)...),

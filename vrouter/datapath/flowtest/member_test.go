@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 )
 
@@ -83,28 +84,16 @@ func TestAFlowKeepsItsNexthopWhileMembersComeAndGo(t *testing.T) {
 			}
 			return n
 		}
-		if moved := step(0, 21, 22, 23); moved != flows {
-			t.Errorf("first: %d flows were given a nexthop, want %d", moved, flows)
-		}
-		if moved := step(1, 21, 22, 23); moved != 0 {
-			t.Errorf("the same members: %d flows moved, want 0", moved)
-		}
-		if moved := step(2, 23, 21, 22); moved != 0 {
-			t.Errorf("members in another order: %d flows moved, want 0", moved)
-		}
+		must.Equal(t, flows, step(0, 21, 22, 23))
+		must.Equal(t, 0, step(1, 21, 22, 23))
+		must.Equal(t, 0, step(2, 23, 21, 22))
 		of22 := count(22)
 		if of22 == 0 || of22 == flows {
 			t.Fatalf("%d of %d flows on one member, want some", of22, flows)
 		}
-		if moved := step(3, 23, 21); moved != of22 {
-			t.Errorf("a member removed: %d flows moved, want its %d", moved, of22)
-		}
-		if moved := step(4, 24, 23, 22, 21); moved != 0 {
-			t.Errorf("members added: %d flows moved, want 0", moved)
-		}
-		if n := h.count(h.Flows); n != flows {
-			t.Errorf("%d flows, want %d", n, flows)
-		}
+		must.Equal(t, of22, step(3, 23, 21))
+		must.Equal(t, 0, step(4, 24, 23, 22, 21))
+		must.Equal(t, flows, h.count(h.Flows))
 	}
 }
 
@@ -113,9 +102,7 @@ func TestAnEntryNamesTheMemberAndItsComposite(t *testing.T) {
 	h.unpoliced()
 	h.compose(21, 22)
 	frame := udp(local4, remote4, 10)
-	if got := h.choose(frame, 2, 7); got != 1 {
-		t.Errorf("index %d, want 7 mod 2", got)
-	}
+	must.Equal(t, 1, h.choose(frame, 2, 7))
 	f := h.flow(flowKey(17, local4, remote4))
 	if f.Member != 22 || f.Composite != composite || f.Action != flowForward || f.Reply != 0 {
 		t.Errorf("entry %+v, want nexthop 22 of composite %d", f, composite)
@@ -126,9 +113,7 @@ func TestAnEntryNamesTheMemberAndItsComposite(t *testing.T) {
 	// Another composite, say after a route has changed.
 	h.put(h.Members, layout.MemberKey{Nexthop: 501, Index: 0}, layout.Member{Nexthop: 22})
 	h.put(h.Members, layout.MemberKey{Nexthop: 501, Index: 1}, layout.Member{Nexthop: 23})
-	if got := h.run(h.Choose, skbContext{Mark: vifKey, CB: [5]uint32{501, 2, 7}}, frame); got != 1 {
-		t.Errorf("other composite: index %d, want 7 mod 2", got)
-	}
+	must.Equal(t, 1, h.run(h.Choose, skbContext{Mark: vifKey, CB: [5]uint32{501, 2, 7}}, frame))
 	if f := h.flow(flowKey(17, local4, remote4)); f.Member != 23 || f.Composite != 501 {
 		t.Errorf("entry %+v, want nexthop 23 of composite 501", f)
 	}
@@ -140,13 +125,9 @@ func TestAForgottenFlowIsGivenANexthopAnew(t *testing.T) {
 	h.compose(21, 22)
 	frame := udp(local4, remote4, 10)
 	h.choose(frame, 2, 0)
-	if got := h.choose(frame, 2, 1); got != 0 {
-		t.Errorf("known flow: index %d, want 0", got)
-	}
+	must.Equal(t, 0, h.choose(frame, 2, 1))
 	h.age(flowKey(17, local4, remote4), idleSeconds+2)
-	if got := h.choose(frame, 2, 1); got != 1 {
-		t.Errorf("forgotten flow: index %d, want its hash's 1", got)
-	}
+	must.Equal(t, 1, h.choose(frame, 2, 1))
 	if f := h.flow(flowKey(17, local4, remote4)); f.Packets != [2]uint64{1, 0} || f.Member != 22 {
 		t.Errorf("entry %+v, want a new flow of one packet to 22", f)
 	}
@@ -185,12 +166,8 @@ func TestWithoutRoomOrAFlowTheHashAloneChooses(t *testing.T) {
 			}
 		}
 	}
-	if n := h.count(h.Flows); n != 1 {
-		t.Errorf("%d flows, want 1", n)
-	}
-	if got := h.choose(udp(local4, remote4, 1), 0, 5); got != 0 {
-		t.Errorf("no members: index %d, want 0", got)
-	}
+	must.Equal(t, 1, h.count(h.Flows))
+	must.Equal(t, 0, h.choose(udp(local4, remote4, 1), 0, 5))
 }
 
 func TestFragmentsTakeTheirHeadsMember(t *testing.T) {

@@ -3,6 +3,8 @@ package flowtest
 import (
 	"net/netip"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func withPort(a netip.AddrPort, port uint16) netip.AddrPort {
@@ -41,9 +43,7 @@ func TestAnICMPErrorPassesWithTheFlowThatItQuotes(t *testing.T) {
 				if after := h.flow(h.onlyKey()); after != before {
 					t.Errorf("errors changed the flow from %+v to %+v", before, after)
 				}
-				if n := h.count(h.Flows); n != 1 {
-					t.Errorf("%d flows, want 1", n)
-				}
+				must.Equal(t, 1, h.count(h.Flows))
 			})
 		}
 	}

@@ -161,9 +161,7 @@ func TestTheDefaultOfTheDirectionDecidesWhatNoRuleMatches(t *testing.T) {
 		other := netip.AddrPortFrom(remote4.Addr(), 99)
 		h.expect("out", out, fromWorkload, udp(local4, other, 1))
 		if p.allowOut {
-			if r := h.flow(flowKey(17, local4, other)).Rule; r != 0 {
-				t.Errorf("decided by rule %d, want the default, 0", r)
-			}
+			must.Equal(t, 0, h.flow(flowKey(17, local4, other)).Rule)
 		}
 	}
 }
@@ -177,7 +175,5 @@ func TestWithoutAPolicyNothingNewPassesAndNothingOldIsCut(t *testing.T) {
 	h.expect("known flow", admitted, fromWorkload, udp(local4, remote4, 1))
 	h.expect("its reply", admitted, toWorkload, udp(remote4, local4, 1))
 	h.expect("new flow", denied, fromWorkload, udp(local6, remote6, 1))
-	if n := h.count(h.Flows); n != 1 {
-		t.Errorf("%d flows, want 1", n)
-	}
+	must.Equal(t, 1, h.count(h.Flows))
 }

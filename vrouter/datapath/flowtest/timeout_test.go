@@ -3,6 +3,7 @@ package flowtest
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/layout"
 )
 
@@ -25,9 +26,7 @@ func TestAnIdleFlowIsForgotten(t *testing.T) {
 	if f.CreatedNs < f.SeenNs-2e9 {
 		t.Errorf("created at %d, seen at %d: want the new flow's own time", f.CreatedNs, f.SeenNs)
 	}
-	if n := h.count(h.Flows); n != 1 {
-		t.Errorf("%d flows, want 1", n)
-	}
+	must.Equal(t, 1, h.count(h.Flows))
 }
 
 // A server may send first on a TCP connection that was idle for longer than flow_idle.
@@ -133,9 +132,7 @@ func TestTCPStateFollowsTheSegmentsAndDecidesTheTimeout(t *testing.T) {
 			h.apply(policy{generation: 1, allowIn: true, allowOut: true})
 			h.play(c.steps...)
 			k := flowKey(6, local4, remote4)
-			if got := h.flow(k).TCP; got != c.state {
-				t.Errorf("state %05b, want %05b", got, c.state)
-			}
+			must.Equal(t, c.state, h.flow(k).TCP)
 			packets := h.flow(k).Packets
 			h.age(k, closedSeconds+2)
 			h.play(segment{fromWorkload, "A"})

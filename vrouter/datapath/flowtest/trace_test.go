@@ -59,13 +59,9 @@ func TestTracingLooksButLeavesNoMark(t *testing.T) {
 			t.Errorf("%s: steps (-want +got):\n%s", c.name, diff)
 		}
 	}
-	if got := h.choose(udp(local4, remote4, 1), 2, 1); got != 1 {
-		t.Errorf("index %d, want its hash's 1", got)
-	}
+	must.Equal(t, 1, h.choose(udp(local4, remote4, 1), 2, 1))
 	h.unpoliced()
-	if got := h.choose(udp(local4, withPort(remote4, 82), 1), 2, 1); got != 1 {
-		t.Errorf("without policy: index %d, want its hash's 1", got)
-	}
+	must.Equal(t, 1, h.choose(udp(local4, withPort(remote4, 82), 1), 2, 1))
 	if got := h.flow(k); got != want {
 		t.Errorf("entry %+v, want it as it was, %+v", got, want)
 	}

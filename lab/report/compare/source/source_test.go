@@ -22,9 +22,7 @@ func TestASideKeepsTheStateOfItsTrials(t *testing.T) {
 	if s := Side(data).Samples[0]; len(s.Series) != 1 || s.Series[0].CPUDistance != 335 || s.Hops != nil {
 		t.Errorf("sample %+v, want its series without hops", s)
 	}
-	if len(data.Samples[0].Hops) != 1 {
-		t.Error("the stored run has lost its hops")
-	}
+	must.Equal(t, 1, len(data.Samples[0].Hops))
 }
 
 // filled returns a store with five complete runs of the suite quick, two that did not
