@@ -126,12 +126,9 @@ func TestConvergedHasTheFiguresThatTheTextStates(t *testing.T) {
 }
 
 func TestConvergedsShortFormRunsOnTwoCPUsInThreeMinutes(t *testing.T) {
-	data, err := Read("converged")
-	must.Succeed(t, err)
-	s, err := suite.Parse("converged.yaml", data)
-	must.Succeed(t, err)
-	p, err := s.Expand(suite.ExpandOptions{Vocabulary: vocabulary, Short: true})
-	must.Succeed(t, err)
+	data := must.Get(Read("converged"))(t)
+	s := must.Get(suite.Parse("converged.yaml", data))(t)
+	p := must.Get(s.Expand(suite.ExpandOptions{Vocabulary: vocabulary, Short: true}))(t)
 	if e := p.Estimate(); e > 3*time.Minute {
 		t.Errorf("it is estimated at %v", e)
 	}

@@ -33,13 +33,10 @@ func plan(t *testing.T, name string) *suite.Plan {
 
 func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 	t.Helper()
-	data, err := Read(name)
-	must.Succeed(t, err)
-	s, err := suite.Parse(name+".yaml", data)
-	must.Succeed(t, err)
+	data := must.Get(Read(name))(t)
+	s := must.Get(suite.Parse(name+".yaml", data))(t)
 	opts.Vocabulary = vocabulary
-	p, err := s.Expand(opts)
-	must.Succeed(t, err)
+	p := must.Get(s.Expand(opts))(t)
 	return p
 }
 
@@ -516,15 +513,13 @@ func TestReadingAnUnknownSuiteListsTheKnown(t *testing.T) {
 }
 
 func TestCommittedSchemaIsThatOfTheCode(t *testing.T) {
-	committed, err := os.ReadFile("schema.json")
-	must.Succeed(t, err)
+	committed := must.Get(os.ReadFile("schema.json"))(t)
 	must.Equal(t, suite.Schema(), committed)
 }
 
 func TestEverySuitePointsEditorsAtTheSchema(t *testing.T) {
 	for _, name := range Names() {
-		data, err := Read(name)
-		must.Succeed(t, err)
+		data := must.Get(Read(name))(t)
 		first := strings.SplitN(string(data), "\n", 2)[0]
 		if !slices.Contains(strings.Fields(first), "$schema=schema.json") {
 			t.Errorf("%s.yaml: first line %q", name, first)

@@ -26,8 +26,7 @@ const handbook = "../../docs/vrouter.md"
 // same level.
 func section(t *testing.T, heading string) string {
 	t.Helper()
-	text, err := os.ReadFile(handbook)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(handbook))(t)
 	_, rest, ok := strings.Cut(string(text), "\n"+heading+"\n")
 	if !ok {
 		t.Fatalf("%s has no section %q", handbook, heading)
@@ -105,8 +104,7 @@ func TestTheHandbookExplainsEveryKey(t *testing.T) {
 // The examples together are one valid state that uses every key.
 func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
 	text := strings.Join(blocks(section(t, "## Desired state"), "yaml"), "")
-	state, err := model.Parse("examples", []byte(text))
-	must.Succeed(t, err)
+	state := must.Get(model.Parse("examples", []byte(text)))(t)
 	must.Succeed(t, state.Validate())
 	all := map[string]bool{}
 	keys(reflect.TypeFor[model.State](), all)
@@ -138,8 +136,7 @@ func TestTheHandbookNamesEveryCommand(t *testing.T) {
 
 // The files, functions and constants in docs/datapath.md exist.
 func TestTheDataPathsDocumentNamesWhatThereIs(t *testing.T) {
-	text, err := os.ReadFile("../../docs/datapath.md")
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("../../docs/datapath.md"))(t)
 	sources := readSources(t, "../../vrouter")
 	all := strings.Join(slices.Collect(maps.Values(sources)), "\n")
 	for _, what := range []struct{ named, is string }{
@@ -202,8 +199,7 @@ func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
 		t.Fatalf("find vrouter/e2e/attack*_test.go: %d files, error %v", len(files), err)
 	}
 	for _, file := range files {
-		code, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		code := must.Get(os.ReadFile(file))(t)
 		for _, m := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`).FindAllStringSubmatch(string(code), -1) {
 			if !named[m[1]] {
 				t.Errorf("docs/security.md has no row for %s of %s", m[1], filepath.Base(file))

@@ -69,7 +69,6 @@ func buildProgram(t *testing.T) string {
 	dir, err := os.MkdirTemp("", "vr-qs") // short: sockets are in it
 	must.Succeed(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	program, err := testprogram.Build(dir, "vrouter")
-	must.Succeed(t, err)
+	program := must.Get(testprogram.Build(dir, "vrouter"))(t)
 	return filepath.Dir(program)
 }

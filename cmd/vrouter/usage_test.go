@@ -98,8 +98,7 @@ func exampleLines(t *testing.T, text string) [][]string {
 	var lines [][]string
 	for _, line := range strings.Split(text, "\n") {
 		for _, part := range strings.Split(line, " | ") {
-			words, err := shlex.Split(part)
-			must.Succeed(t, err)
+			words := must.Get(shlex.Split(part))(t)
 			if len(words) == 0 || words[0] != "vrouter" {
 				continue
 			}

@@ -33,8 +33,7 @@ func TestAStateSurvivesItsYAML(t *testing.T) {
 			Networks: []model.Network{{Name: name, ID: 1, Policies: []string{name, name}}},
 			Policies: []model.Policy{{Name: name, Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny, Ports: "80"}}}, {Name: "empty"}},
 		}
-		text, err := stateYAML(state)
-		must.Succeed(t, err)
+		text := must.Get(stateYAML(state))(t)
 		var back model.State
 		if err := yaml.UnmarshalWithOptions(text, &back, yaml.Strict()); err != nil {
 			t.Errorf("read the document of %q again: %v\n%s", name, err, text)
@@ -130,8 +129,7 @@ func fill(v reflect.Value, n int) {
 // asText returns a state as JSON. Nil and empty lists are equal.
 func asText(t *testing.T, s model.State) string {
 	t.Helper()
-	text, err := json.Marshal(s)
-	must.Succeed(t, err)
+	text := must.Get(json.Marshal(s))(t)
 	return strings.ReplaceAll(string(text), "null", "[]")
 }
 

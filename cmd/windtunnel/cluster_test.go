@@ -29,8 +29,7 @@ func refusal(t *testing.T, cmd *cobra.Command, args ...string) string {
 // it cannot take the lock, and cleans nothing.
 func TestFlagsOfAClusterNeedATestbedInACluster(t *testing.T) {
 	if os.Geteuid() == 0 {
-		lock, err := takeLock()
-		must.Succeed(t, err)
+		lock := must.Get(takeLock())(t)
 		defer lock.Unlock()
 	}
 	for _, c := range []struct {

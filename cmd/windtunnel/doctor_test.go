@@ -30,8 +30,7 @@ func bare() *probe.Facts {
 func TestTheDiagnosisFitsATerminalAndSaysEachRemedyOnce(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no program is installed
 	t.Setenv("HOME", t.TempDir())
-	d, err := diagnose(bare(), strings.Repeat("the CPUs are far from each other; ", 8))
-	must.Succeed(t, err)
+	d := must.Get(diagnose(bare(), strings.Repeat("the CPUs are far from each other; ", 8)))(t)
 	var out bytes.Buffer
 	must.Succeed(t, d.write(&out))
 	text := out.String()
@@ -86,9 +85,7 @@ func TestABacklogIsAWarningOnlyWhereTheWireSharesACPU(t *testing.T) {
 	} {
 		f := bare()
 		f.Sysctls["net.core.netdev_max_backlog"], f.Allowed = c.backlog, c.cpus
-		if _, err := diagnose(f, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(diagnose(f, ""))(t)
 		if got := len(f.Warnings) > 0; got != c.warns {
 			t.Errorf("%+v: warnings %q", c, f.Warnings)
 		}
@@ -96,8 +93,7 @@ func TestABacklogIsAWarningOnlyWhereTheWireSharesACPU(t *testing.T) {
 }
 
 func TestTheJSONOfDoctorIsDocumentedFieldByField(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/operating.md")
-	must.Succeed(t, err)
+	docs := must.Get(os.ReadFile("../../docs/operating.md"))(t)
 	for _, v := range []any{diagnosis{}, layout{}, foundTool{}, foundSystem{}, foundSuite{}, missing{}, probe.Program{}} {
 		kind := reflect.TypeOf(v)
 		for i := range kind.NumField() {
@@ -107,8 +103,7 @@ func TestTheJSONOfDoctorIsDocumentedFieldByField(t *testing.T) {
 			}
 		}
 	}
-	d, err := diagnose(bare(), "")
-	must.Succeed(t, err)
+	d := must.Get(diagnose(bare(), ""))(t)
 	var out bytes.Buffer
 	must.Succeed(t, export.JSON(&out, d))
 	if strings.Contains(out.String(), "null") {

@@ -55,8 +55,7 @@ func newHome(t *testing.T) *home {
 		t.Skip("testbeds need root and two CPUs")
 	}
 	// World-readable, for the test that runs as an ordinary user.
-	dir, err := os.MkdirTemp("", "windtunnel-test-")
-	must.Succeed(t, err)
+	dir := must.Get(os.MkdirTemp("", "windtunnel-test-"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must.Succeed(t, os.Chmod(dir, 0o755))
 	awaitLock(t)
@@ -97,10 +96,8 @@ func (w withPrograms) Run() int {
 // install copies a program into the home, which every user can read.
 func (h *home) install(name string) {
 	h.t.Helper()
-	built, err := testprogram.Build(programs, name)
-	must.Succeed(h.t, err)
-	text, err := os.ReadFile(built)
-	must.Succeed(h.t, err)
+	built := must.Get(testprogram.Build(programs, name))(h.t)
+	text := must.Get(os.ReadFile(built))(h.t)
 	must.Succeed(h.t, os.WriteFile(filepath.Join(h.dir, name), text, 0o755))
 }
 
@@ -121,8 +118,7 @@ func (h *home) run(args ...string) (string, error) {
 func (h *home) untilTrials(n int, args ...string) *exec.Cmd {
 	h.t.Helper()
 	cmd := h.command(args...)
-	stderr, err := cmd.StderrPipe()
-	must.Succeed(h.t, err)
+	stderr := must.Get(cmd.StderrPipe())(h.t)
 	must.Succeed(h.t, cmd.Start())
 	var said strings.Builder
 	lines := bufio.NewScanner(io.TeeReader(stderr, &said))
@@ -153,8 +149,7 @@ func (h *home) interrupt(cmd *exec.Cmd) {
 
 func (h *home) samples() (n int) {
 	h.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(h.dir, "data/windtunnel/windtunnel.db"))
-	must.Succeed(h.t, err)
+	db := must.Get(sql.Open("sqlite", filepath.Join(h.dir, "data/windtunnel/windtunnel.db")))(h.t)
 	defer db.Close()
 	var check string
 	must.Succeed(h.t, errors.Join(db.QueryRow("SELECT count(*) FROM sample WHERE failure_kind IS NULL").Scan(&n), db.QueryRow("PRAGMA integrity_check").Scan(&check)))
@@ -166,8 +161,7 @@ func (h *home) samples() (n int) {
 
 func leftovers(t *testing.T) []string {
 	t.Helper()
-	names, err := space.Named(space.RunPrefix)
-	must.Succeed(t, err)
+	names := must.Get(space.Named(space.RunPrefix))(t)
 	return names
 }
 
@@ -248,8 +242,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 				names = append(names, line)
 			}
 		}
-		programs, err := filepath.Glob("/proc/[0-9]*/exe")
-		must.Succeed(t, err)
+		programs := must.Get(filepath.Glob("/proc/[0-9]*/exe"))(t)
 		for _, p := range programs {
 			argv, _ := os.ReadFile(filepath.Join(filepath.Dir(p), "cmdline")) // what has ended has none
 			if of, err := os.Readlink(p); err == nil && of == filepath.Join(h.dir, "vrouter") && strings.Contains(string(argv), "\x00agent\x00") {

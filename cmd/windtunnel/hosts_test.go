@@ -84,8 +84,7 @@ func (f *fleet) writeSuite(name, text string) {
 
 func (f *fleet) read(name string) string {
 	f.t.Helper()
-	text, err := os.ReadFile(filepath.Join(f.dir, name))
-	must.Succeed(f.t, err)
+	text := must.Get(os.ReadFile(filepath.Join(f.dir, name)))(f.t)
 	return string(text)
 }
 

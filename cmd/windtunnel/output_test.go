@@ -59,8 +59,7 @@ func TestAnOutputIsWrittenToDevicesPipesAndLinksWithoutReplacingThem(t *testing.
 		kept("dangling", os.ModeSymlink)
 		kept("one", 0)
 		got := make(chan string)
-		pipe, err := os.OpenFile(at("pipe"), os.O_RDWR, 0)
-		must.Succeed(t, err)
+		pipe := must.Get(os.OpenFile(at("pipe"), os.O_RDWR, 0))(t)
 		go func() {
 			var text strings.Builder
 			_, _ = io.Copy(&text, pipe)

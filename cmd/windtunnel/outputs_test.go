@@ -25,9 +25,7 @@ func TestTheStoredOutputOfAScenariosToolsIsPrinted(t *testing.T) {
 		},
 		{Scenario: "raw/rr", Outputs: []sample.Output{{Role: "client", Stdout: "other"}}},
 	} {
-		if _, err := store.AppendSample(run.ID, s); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(store.AppendSample(run.ID, s))(t)
 	}
 	must.Succeed(t, store.Close())
 	print := func(args ...string) (string, error) {

@@ -47,11 +47,9 @@ func TestARunIntoTheStoreOfAServerIsKilledAndResumed(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the resumed run: %v", err)
 	}
-	store, err := results.Open(db, results.Options{ReadOnly: true})
-	must.Succeed(t, err)
+	store := must.Get(results.Open(db, results.Options{ReadOnly: true}))(t)
 	defer store.Close()
-	data, err := store.Load("")
-	must.Succeed(t, err)
+	data := must.Get(store.Load(""))(t)
 	blocks := map[int]bool{}
 	for i := range data.Samples {
 		if data.Samples[i].Counts() {
@@ -86,8 +84,7 @@ func TestCtrlCWhileTheStoresServerIsAwayEndsWithStatus130(t *testing.T) {
 	server := postgrestest.Shared(t)
 	db := server.URL("postgres", server.Database(t))
 	cmd := h.command("run", "slow.yaml", "--gates", "warn", "--cpu-distance", "any", "--db", db)
-	stderr, err := cmd.StderrPipe()
-	must.Succeed(t, err)
+	stderr := must.Get(cmd.StderrPipe())(t)
 	must.Succeed(t, cmd.Start())
 	lines, killed, waits := bufio.NewScanner(stderr), false, false
 	for !waits && lines.Scan() {

@@ -24,8 +24,7 @@ import (
 func storeOfRuns(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "runs.db")
-	store, err := results.Open(path, results.Options{})
-	must.Succeed(t, err)
+	store := must.Get(results.Open(path, results.Options{}))(t)
 	defer store.Close()
 	for i, r := range []struct {
 		id, suite string
@@ -36,8 +35,7 @@ func storeOfRuns(t *testing.T) (path string) {
 		{"3-short", "opencontrail", true, sample.Complete}, {"4-stopped", "opencontrail", false, sample.Stopped},
 		{"5-converged", "converged", true, sample.Complete}, {"6-quick", "quick", false, sample.Complete},
 	} {
-		plan, err := loadPlan(r.suite, suite.ExpandOptions{Short: r.short})
-		must.Succeed(t, err)
+		plan := must.Get(loadPlan(r.suite, suite.ExpandOptions{Short: r.short}))(t)
 		at := time.Date(2026, 11, 23, i, 0, 0, 0, time.UTC)
 		must.Succeed(t, store.CreateRun(sample.Run{ID: r.id, Suite: r.suite, Started: at, Finished: at, Status: r.status}, *plan))
 	}
@@ -93,8 +91,7 @@ func TestAStoredRunHasTheCausesThatItsSuiteHasNow(t *testing.T) {
 }
 
 func TestAStoredRunHasTheTextsOfItsSuiteWhileTheScenariosAreTheSame(t *testing.T) {
-	plan, err := loadPlan("opencontrail", suite.ExpandOptions{})
-	must.Succeed(t, err)
+	plan := must.Get(loadPlan("opencontrail", suite.ExpandOptions{}))(t)
 	now := strings.Join(plan.Notes, "\n")
 	for change, want := range map[string]string{"": now, "one scenario alone": now, "another tool": "as written then"} {
 		old := *plan
@@ -105,8 +102,7 @@ func TestAStoredRunHasTheTextsOfItsSuiteWhileTheScenariosAreTheSame(t *testing.T
 		case "another tool":
 			old.Scenarios[0].Tool = change
 		}
-		text, err := json.Marshal(old)
-		must.Succeed(t, err)
+		text := must.Get(json.Marshal(old))(t)
 		var stored suite.Plan
 		must.Succeed(t, errors.Join(json.Unmarshal(text, &stored), refreshTexts(&stored)))
 		if got := strings.Join(stored.Notes, "\n"); got != want {
@@ -164,8 +160,7 @@ func TestADirectoryHasAPageForEachFullRunAndKeepsTheOthers(t *testing.T) {
 }
 
 func TestARunOfFullLengthHasTheSuitesScenariosTrialsAndDurations(t *testing.T) {
-	now, err := loadPlan("converged", suite.ExpandOptions{})
-	must.Succeed(t, err)
+	now := must.Get(loadPlan("converged", suite.ExpandOptions{}))(t)
 	for what, change := range map[string]func(*suite.Plan){
 		"as planned":       func(*suite.Plan) {},
 		"more trials":      func(p *suite.Plan) { p.Trials += 2 },
@@ -173,8 +168,7 @@ func TestARunOfFullLengthHasTheSuitesScenariosTrialsAndDurations(t *testing.T) {
 		"a scenario less":  func(p *suite.Plan) { p.Scenarios = p.Scenarios[1:] },
 		"a shorter window": func(p *suite.Plan) { p.Scenarios[3].Timing.Duration /= 2 },
 	} {
-		stored, err := loadPlan("converged", suite.ExpandOptions{})
-		must.Succeed(t, err)
+		stored := must.Get(loadPlan("converged", suite.ExpandOptions{}))(t)
 		change(stored)
 		if want := what == "as planned" || what == "more trials"; fullLength(stored, now) != want {
 			t.Errorf("%s: full length is %v", what, !want)
@@ -184,10 +178,8 @@ func TestARunOfFullLengthHasTheSuitesScenariosTrialsAndDurations(t *testing.T) {
 
 // docs/published.md links the page of each suite that has one, and no other.
 func TestThePageAboutDocumentsLinksTheirResults(t *testing.T) {
-	text, err := os.ReadFile("../../docs/published.md")
-	must.Succeed(t, err)
-	names, err := documentedSuites()
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("../../docs/published.md"))(t)
+	names := must.Get(documentedSuites())(t)
 	for _, name := range names {
 		page := publishedPage(name)
 		_, err := os.Stat("../../docs/" + page)
@@ -210,22 +202,18 @@ func TestFourSuitesRepeatDocuments(t *testing.T) {
 // The page's durations are the planner's, for a machine on which no scenario is skipped. A
 // change of a suite by a tenth is not worth an edit.
 func TestThePageAboutDocumentsHasThePlannedDurations(t *testing.T) {
-	page, err := os.ReadFile("../../docs/published.md")
-	must.Succeed(t, err)
-	names, err := documentedSuites()
-	must.Succeed(t, err)
+	page := must.Get(os.ReadFile("../../docs/published.md"))(t)
+	names := must.Get(documentedSuites())(t)
 	row := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([0-9]+) min \\| ([0-9]+)m([0-9]+)s \\|$")
 	var found []string
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		found = append(found, m[1])
 		number := func(i int) time.Duration {
-			n, err := strconv.Atoi(m[i])
-			must.Succeed(t, err)
+			n := must.Get(strconv.Atoi(m[i]))(t)
 			return time.Duration(n)
 		}
 		for short, says := range map[bool]time.Duration{false: number(2) * time.Minute, true: number(3)*time.Minute + number(4)*time.Second} {
-			plan, err := loadPlan(m[1], suite.ExpandOptions{Short: short})
-			must.Succeed(t, err)
+			plan := must.Get(loadPlan(m[1], suite.ExpandOptions{Short: short}))(t)
 			if e := plan.Estimate(); (says - e).Abs() > e/10 {
 				t.Errorf("%s (short: %v): the page says %v, the planner %v", m[1], short, says, e)
 			}

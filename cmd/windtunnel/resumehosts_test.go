@@ -16,8 +16,7 @@ const absentHost = "  - {name: x, address: 127.0.0.1, port: 1, user: root, key: 
 // writeHosts replaces the lines of the hosts file after "hosts:".
 func (f *fleet) writeHosts(lines ...string) {
 	f.t.Helper()
-	text, err := os.ReadFile(f.file)
-	must.Succeed(f.t, err)
+	text := must.Get(os.ReadFile(f.file))(f.t)
 	head, _, _ := strings.Cut(string(text), "hosts:\n")
 	must.Succeed(f.t, os.WriteFile(f.file, []byte(head+"hosts:\n"+strings.Join(lines, "")), 0o600))
 }
@@ -25,8 +24,7 @@ func (f *fleet) writeHosts(lines ...string) {
 // hostLines returns the lines of the hosts file after "hosts:".
 func (f *fleet) hostLines() []string {
 	f.t.Helper()
-	text, err := os.ReadFile(f.file)
-	must.Succeed(f.t, err)
+	text := must.Get(os.ReadFile(f.file))(f.t)
 	_, hosts, _ := strings.Cut(string(text), "hosts:\n")
 	return strings.SplitAfter(strings.TrimSuffix(hosts, "\n"), "\n")
 }
@@ -93,8 +91,7 @@ func TestAResumedMatrixContinuesWithoutALostHost(t *testing.T) {
 }
 
 func TestThePairsOfLostHostsAreSkippedUntilTheHostsReturn(t *testing.T) {
-	m, err := suite.NewMatrix([]string{"a", "b", "c"}, "a:b,b:c,c:a", 1)
-	must.Succeed(t, err)
+	m := must.Get(suite.NewMatrix([]string{"a", "b", "c"}, "a:b,b:c,c:a", 1))(t)
 	plan := &suite.Plan{Matrix: m, Scenarios: []suite.Scenario{{ID: "raw"}, {ID: "bridge"}, {ID: "vxlan"}}}
 	before := map[string]string{"bridge": "no bridge", "vxlan b→c": "no VXLAN"}
 	lost := skipLost(plan, before, []string{"c"})

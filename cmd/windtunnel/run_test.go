@@ -21,8 +21,7 @@ import (
 
 func storeOf(t *testing.T) *results.Store {
 	t.Helper()
-	s, err := results.Open(filepath.Join(t.TempDir(), "s.db"), results.Options{})
-	must.Succeed(t, err)
+	s := must.Get(results.Open(filepath.Join(t.TempDir(), "s.db"), results.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

@@ -21,11 +21,9 @@ import (
 // fetch returns status and body of a page.
 func fetch(t *testing.T, address string) (status int, body string) {
 	t.Helper()
-	response, err := http.Get(address)
-	must.Succeed(t, err)
+	response := must.Get(http.Get(address))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	must.Succeed(t, err)
+	text := must.Get(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(text)
 }
 
@@ -38,14 +36,12 @@ func firstLine(t *testing.T, out io.Reader) *url.URL {
 		t.Fatalf("the server printed %q: %v", line, err)
 	}
 	go io.Copy(io.Discard, lines)
-	address, err := url.Parse(strings.TrimSpace(line))
-	must.Succeed(t, err)
+	address := must.Get(url.Parse(strings.TrimSpace(line)))(t)
 	return address
 }
 
 func TestServeEndsWithStatus0AtASignal(t *testing.T) {
-	program, err := testprogram.Build(programs, "windtunnel")
-	must.Succeed(t, err)
+	program := must.Get(testprogram.Build(programs, "windtunnel"))(t)
 	dir := t.TempDir()
 	must.Succeed(t, putAll(dir, "main.db", newStored("main", 1)))
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {

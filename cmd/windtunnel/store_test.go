@@ -15,8 +15,7 @@ import (
 func TestAReaderOfAnOlderStoreMigratesItAndThenOnlyReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
 	must.Succeed(t, os.WriteFile(path, nil, 0o644)) // a store before its first migration
-	store, err := openStore(path, true)
-	must.Succeed(t, err)
+	store := must.Get(openStore(path, true))(t)
 	defer store.Close()
 	if runs, err := store.Runs(); err != nil || len(runs) != 0 {
 		t.Errorf("the migrated store has runs %v, %v, want none", runs, err)

@@ -91,13 +91,11 @@ var (
 // there, and the part of it that the CNI plugins took.
 func sandboxes(k *testcluster.Cluster) (asked, added []time.Duration) {
 	for _, n := range k.Nodes {
-		text, err := os.ReadFile(k.Path(n.Name + "/containerd.log"))
-		must.Succeed(k.T, err)
+		text := must.Get(os.ReadFile(k.Path(n.Name + "/containerd.log")))(k.T)
 		begun, done, request := map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 		collect := func(into map[string]time.Time, line *regexp.Regexp, key int) {
 			for _, m := range line.FindAllStringSubmatch(string(text), -1) {
-				at, err := time.Parse(time.RFC3339Nano, m[1])
-				must.Succeed(k.T, err)
+				at := must.Get(time.Parse(time.RFC3339Nano, m[1]))(k.T)
 				if _, again := into[m[key]]; !again {
 					into[m[key]] = at
 				}

@@ -50,8 +50,7 @@ var podNetworks = []podNetwork{
 //	make bench-kubernetes PART=pods                # one of pods, connections, start
 func TestKubernetes(t *testing.T) {
 	testcluster.Require(t)
-	folder, err := filepath.Abs(filepath.Join(runsFolder, time.Now().Format("20060102-150405")))
-	must.Succeed(t, err)
+	folder := must.Get(filepath.Abs(filepath.Join(runsFolder, time.Now().Format("20060102-150405"))))(t)
 	must.Succeed(t, os.MkdirAll(folder, 0o755))
 	b := &kubernetesBench{bench: bench{folder: folder}}
 	for _, p := range []struct {
@@ -110,7 +109,6 @@ func (b *kubernetesBench) run(k *testcluster.Cluster, args ...string) *model.Rep
 		k.LogNodes()
 		t.Errorf("windtunnel %s: %v\n%s", strings.Join(args, " "), err, &out)
 	}
-	r, err := b.read(visit + ".db")
-	must.Succeed(t, err)
+	r := must.Get(b.read(visit + ".db"))(t)
 	return r
 }

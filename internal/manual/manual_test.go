@@ -34,8 +34,7 @@ func TestAPageHasTheSectionsAndNoZeroDefaults(t *testing.T) {
 	if err != nil || printed.String() != "wrote 2 pages to "+folder+"\n" {
 		t.Fatalf("%v, printed %q", err, printed.String())
 	}
-	page, err := os.ReadFile(filepath.Join(folder, "tool-run.1"))
-	must.Succeed(t, err)
+	page := must.Get(os.ReadFile(filepath.Join(folder, "tool-run.1")))(t)
 	for _, want := range []string{
 		`\fB--trials\fP=\fIint\fP` + "\n", `\fB--duration\fP=\fIduration\fP` + "\n", `\fB--scenario\fP=\fIstrings\fP` + "\n",
 		`\fB-o\fP, \fB--output\fP=\fIFile\fP` + "\n", `\fB--short\fP` + "\n", `\fB--to\fP=\fIAddress\fP` + "\n", `\fB--rate\fP=99` + "\n",

@@ -26,6 +26,16 @@ func Succeed(t testing.TB, err error) {
 	}
 }
 
+// Get returns the value of a call, for example must.Get(os.ReadFile(path))(t). It ends the test if
+// the call's error is not nil.
+func Get[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Succeed(t, err)
+		return value
+	}
+}
+
 // Eventually waits until check returns nil. After a minute it ends the test with the last error of
 // check. what names the condition or the value.
 func Eventually(t testing.TB, what string, check func() error) {

@@ -84,8 +84,7 @@ func TestNamespacesAreDeletedAlsoIfOthersMadeTheDirectoryAMountPoint(t *testing.
 
 func names(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir(Dir)
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir(Dir))(t)
 	all := make([]string, len(entries))
 	for i, e := range entries {
 		all[i] = e.Name()
@@ -99,8 +98,7 @@ func TestOpenRefusesFilesThatAreNoNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	fifo, socket := filepath.Join(dir, "fifo"), filepath.Join(dir, "socket")
 	must.Succeed(t, unix.Mkfifo(fifo, 0o600))
-	l, err := net.Listen("unix", socket)
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("unix", socket))(t)
 	defer l.Close()
 	link := filepath.Join(dir, "link")
 	must.Succeed(t, os.Symlink(fifo, link))
@@ -110,8 +108,7 @@ func TestOpenRefusesFilesThatAreNoNamespaces(t *testing.T) {
 	if _, err := Open(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file gives the error %v", err)
 	}
-	ns, err := Open("/proc/self/ns/net")
-	must.Succeed(t, err)
+	ns := must.Get(Open("/proc/self/ns/net"))(t)
 	ns.Close()
 }
 
@@ -160,8 +157,7 @@ func TestOpenDoesNotWaitForAFileSystemWithoutAnAnswer(t *testing.T) {
 		}
 	}
 	name := fmt.Sprintf("nstest-%d", os.Getpid())
-	ns, err := Create(name)
-	must.Succeed(t, err)
+	ns := must.Get(Create(name))(t)
 	ns.Close()
 	defer Delete(name)
 	var wait sync.WaitGroup
@@ -186,8 +182,7 @@ func TestTheCurrentNamespaceIsThatOfTheThread(t *testing.T) {
 		t.Skip("creating network namespaces needs root")
 	}
 	const name = "wt-current"
-	ns, err := Create(name)
-	must.Succeed(t, err)
+	ns := must.Get(Create(name))(t)
 	t.Cleanup(func() {
 		ns.Close()
 		if err := Delete(name); err != nil {
@@ -217,8 +212,7 @@ func TestTheCurrentNamespaceIsThatOfTheThread(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	h, err := Links(ns)
-	must.Succeed(t, err)
+	h := must.Get(Links(ns))(t)
 	defer h.Close()
 	if links, err := h.LinkList(); err != nil || len(links) != 1 || links[0].Attrs().Name != "lo" {
 		t.Errorf("a new namespace has the devices %v (%v), want lo", links, err)

@@ -76,8 +76,7 @@ func TestShellSplitsTheLineIntoTheSameWords(t *testing.T) {
 		t.Skip("sh is not installed")
 	}
 	argv := []string{"a b", "", "it's", `"$HOME"`, "-m", "1,0,10.0.0.2", "`id`", "*", "x;y", "\\", "#c", "~", "ü"}
-	out, err := exec.Command(sh, "-c", "printf '%s\\0' "+Shell(argv)).Output()
-	must.Succeed(t, err)
+	out := must.Get(exec.Command(sh, "-c", "printf '%s\\0' "+Shell(argv)).Output())(t)
 	must.Equal(t, argv, strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"))
 	must.Equal(t, "windtunnel -m 1,0,10.0.0.2", Shell([]string{"windtunnel", "-m", "1,0,10.0.0.2"}))
 }

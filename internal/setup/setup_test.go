@@ -46,8 +46,7 @@ func TestAProgramIsInstalledByItsPackage(t *testing.T) {
 func TestTheSetupNamesThePackagesThatHaveAMissingFile(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range []string{"sh", "dirname", "grep", "tr", "ls", "id"} {
-		path, err := exec.LookPath(name)
-		must.Succeed(t, err)
+		path := must.Get(exec.LookPath(name))(t)
 		must.Succeed(t, os.Symlink(path, filepath.Join(programs, name)))
 	}
 	t.Setenv("PATH", programs+":/usr/sbin:/sbin")

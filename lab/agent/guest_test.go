@@ -13,8 +13,7 @@ import (
 )
 
 func TestThisProgramIsInitInAGuestAndOthersKeepTheirNames(t *testing.T) {
-	own, err := os.Executable()
-	must.Succeed(t, err)
+	own := must.Get(os.Executable())(t)
 	must.Equal(t, []string{image.Init, "traffic", "x"}, inGuest([]string{own, "traffic", "x"}))
 	must.Equal(t, []string{"netperf", "-H"}, inGuest([]string{"netperf", "-H"}))
 }

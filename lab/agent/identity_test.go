@@ -31,8 +31,7 @@ func TestANodeIsKnownByItsNamespacesAndItsAgent(t *testing.T) {
 // made is a namespace that is gone after the test.
 func made(t *testing.T, name string) *space.Space {
 	t.Helper()
-	s, err := space.Create("wt-id" + name + "-" + strconv.Itoa(os.Getpid()))
-	must.Succeed(t, err)
+	s := must.Get(space.Create("wt-id" + name + "-" + strconv.Itoa(os.Getpid())))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
 			t.Error(err)

@@ -31,8 +31,7 @@ func started(t *testing.T, script string) *process {
 func followed(t *testing.T, p *process) (lines []Line, exit int) {
 	t.Helper()
 	for next := 0; ; {
-		e, err := p.follow(next, time.Minute)
-		must.Succeed(t, err)
+		e := must.Get(p.follow(next, time.Minute))(t)
 		if next == e.Next && !e.Exited {
 			t.Fatal("the process does not end")
 		}

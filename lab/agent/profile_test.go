@@ -42,20 +42,15 @@ func TestAnAgentProfilesWhatItStarted(t *testing.T) {
 	}()
 	_, err := c.ProfileStop(ctx, profile.Window{})
 	must.Fail(t, err, "the CPU profiler does not run")
-	hello, err := c.Hello(ctx)
-	must.Succeed(t, err)
-	busy, err := c.Start(ctx, StartArgs{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}})
-	must.Succeed(t, err)
+	hello := must.Get(c.Hello(ctx))(t)
+	busy := must.Get(c.Start(ctx, StartArgs{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}}))(t)
 	for range 2 { // the first is given up
 		must.Succeed(t, c.ProfileStart(ctx, profile.Config{Node: "n", CPUs: hello.CPUs}))
 	}
-	from, err := meter.Now()
-	must.Succeed(t, err)
+	from := must.Get(meter.Now())(t)
 	testprogram.AwaitCPUTime(t, busy.PID(), 600*time.Millisecond)
-	to, err := meter.Now()
-	must.Succeed(t, err)
-	p, err := c.ProfileStop(ctx, profile.Window{From: from, To: to})
-	must.Succeed(t, err)
+	to := must.Get(meter.Now())(t)
+	p := must.Get(c.ProfileStop(ctx, profile.Window{From: from, To: to}))(t)
 	if p.Node != "n" || len(p.CPUs) != len(hello.CPUs) || p.Seconds < 0.5 {
 		t.Errorf("profile of node %s, CPUs %v, %g s; want node n, CPUs %v, at least 0.5 s", p.Node, p.CPUs, p.Seconds, hello.CPUs)
 	}

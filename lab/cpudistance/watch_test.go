@@ -38,8 +38,7 @@ func TestAProbeReadsPlausibleFigures(t *testing.T) {
 	if len(cpus) < 2 {
 		t.Skip("this machine has one CPU; a distance needs two")
 	}
-	list, err := Watch(cpus[0], cpus[1], 2*time.Second, 10*time.Millisecond)
-	must.Succeed(t, err)
+	list := must.Get(Watch(cpus[0], cpus[1], 2*time.Second, 10*time.Millisecond))(t)
 	trips := RoundTrips(list)
 	if len(trips) == 0 {
 		t.Skip("the CPUs were too busy for the threads to meet")
@@ -68,8 +67,7 @@ func TestACallerOnEitherCPUGetsReadings(t *testing.T) {
 	if len(cpus) < 2 {
 		t.Skip("the distance of CPUs needs two")
 	}
-	p, err := Open(cpus[0], cpus[1])
-	must.Succeed(t, err)
+	p := must.Get(Open(cpus[0], cpus[1]))(t)
 	defer p.Close()
 	for _, cpu := range cpus[:2] {
 		met := make(chan int)

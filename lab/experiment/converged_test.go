@@ -140,8 +140,7 @@ func sharesSwitch(t *testing.T, s sample.Sample) {
 // upBench brings up the bench of a scenario until the test ends.
 func upBench(t *testing.T, e *Experiment, sc *suite.Scenario) *Bench {
 	t.Helper()
-	b, err := NewBench(context.Background(), e.Executor, e.ID, sc, 2)
-	must.Succeed(t, err)
+	b := must.Get(NewBench(context.Background(), e.Executor, e.ID, sc, 2))(t)
 	t.Cleanup(func() {
 		if err := b.Down(context.Background()); err != nil {
 			t.Error(err)
@@ -195,12 +194,10 @@ func TestOverlaysPassTrafficOverEveryLinkOfATeam(t *testing.T) {
 // received is what each of a node's devices counted.
 func received(t *testing.T, id, node string, devices []string) (bytes []uint64) {
 	t.Helper()
-	s, err := space.Open(space.TestbedPrefix(id) + node)
-	must.Succeed(t, err)
+	s := must.Get(space.Open(space.TestbedPrefix(id) + node))(t)
 	defer s.Close()
 	for _, d := range devices {
-		l, err := s.Link(d)
-		must.Succeed(t, err)
+		l := must.Get(s.Link(d))(t)
 		bytes = append(bytes, l.Attrs().Statistics.RxBytes)
 	}
 	return bytes

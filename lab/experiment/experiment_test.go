@@ -55,8 +55,7 @@ func TestEveryScenarioComesFirstAboutEquallyOften(t *testing.T) {
 func TestPairsAddUp(t *testing.T) {
 	a := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 1e9, sample.Interruption: 4, sample.LatencyP99: 5, sample.LatencyMax: 9, sample.Errors: 1, sample.ToolSenderCPU: 30, sample.ToolSenderCPUPerByte: 2}, Warnings: []string{"one"}}
 	b := tool.Measurement{Metrics: sample.Metrics{sample.Throughput: 2e9, sample.Interruption: 3, sample.LatencyP99: 7, sample.LatencyMax: 8, sample.ToolSenderCPU: 40, sample.ToolSenderCPUPerByte: 3}}
-	m, err := sum([]tool.Measurement{a, b})
-	must.Succeed(t, err)
+	m := must.Get(sum([]tool.Measurement{a, b}))(t)
 	if _, ok := m.Metrics[sample.ToolSenderCPUPerByte]; ok || m.Metrics[sample.ToolSenderCPU] != 35 {
 		t.Errorf("each tool told the whole machine's CPU, and the sum says %v", m.Metrics)
 	}
@@ -99,8 +98,7 @@ func TestMeansOverPairsAreWeighted(t *testing.T) {
 			sample.Metrics{sample.LatencyMean: 1000}, sample.Metrics{sample.LatencyMean: 200, sample.Transactions: 900}, sample.LatencyMean, -1,
 		},
 	} {
-		m, err := sum([]tool.Measurement{{Metrics: c.a}, {Metrics: c.b}})
-		must.Succeed(t, err)
+		m := must.Get(sum([]tool.Measurement{{Metrics: c.a}, {Metrics: c.b}}))(t)
 		if got, ok := m.Metrics[c.of]; ok != (c.want >= 0) || ok && math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v (%v), want %v", name, got, ok, c.want)
 		}

@@ -20,8 +20,7 @@ func TestTheEngineImportsNoExecutor(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		must.Succeed(t, err)
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly))(t)
 		for _, i := range file.Imports {
 			if strings.HasPrefix(i.Path.Value, `"windtunnel/lab/testbed/`) {
 				t.Errorf("%s imports %s", name, i.Path.Value)

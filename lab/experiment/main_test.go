@@ -92,8 +92,7 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 	if len(cpus) < 2 {
 		t.Skip("two nodes need two CPUs")
 	}
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	id := fmt.Sprintf("x%dn%d", os.Getpid(), labs.Add(1))
 	t.Cleanup(func() {
 		left, err := filepath.Glob(filepath.Join(space.Dir, space.TestbedPrefix(id)+"*"))
@@ -131,8 +130,7 @@ func scenario(system string, change func(*suite.Scenario)) suite.Scenario {
 // mustResolve returns a scenario with its system and its tool.
 func mustResolve(t *testing.T, sc *suite.Scenario) resolved {
 	t.Helper()
-	c, err := resolve(sc)
-	must.Succeed(t, err)
+	c := must.Get(resolve(sc))(t)
 	return c
 }
 

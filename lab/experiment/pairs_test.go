@@ -34,8 +34,7 @@ func (x *choosy) Requires(sc *suite.Scenario, _ system.About) ([]string, error) 
 }
 
 func TestOnlyThePairsOfAHostThatLacksSomethingAreSkipped(t *testing.T) {
-	m, err := suite.NewMatrix([]string{"a", "b", "c"}, "all", 1)
-	must.Succeed(t, err)
+	m := must.Get(suite.NewMatrix([]string{"a", "b", "c"}, "all", 1))(t)
 	plain := scenario("raw", nil)
 	six := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Workload.IPVersion = "raw/six", 6 })
 	bridge := scenario("bridge", func(sc *suite.Scenario) { sc.ID = "bridge/stream" })
@@ -65,8 +64,7 @@ func TestOnlyThePairsOfAHostThatLacksSomethingAreSkipped(t *testing.T) {
 }
 
 func TestTheScenariosOfOnePairAreCloseToEachOther(t *testing.T) {
-	m, err := suite.NewMatrix([]string{"a", "b", "c", "d", "e", "f"}, "all", 1)
-	must.Succeed(t, err)
+	m := must.Get(suite.NewMatrix([]string{"a", "b", "c", "d", "e", "f"}, "all", 1))(t)
 	plan := &suite.Plan{Nodes: 2, Trials: 1, Matrix: m, Scenarios: []suite.Scenario{scenario("raw", nil), scenario("bridge", func(sc *suite.Scenario) { sc.ID = "bridge/stream" })}}
 	e := &Experiment{Plan: plan, Seed: 1}
 	at := map[int][]int{}

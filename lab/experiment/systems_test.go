@@ -191,8 +191,7 @@ func nodesWithout(t *testing.T, e *Experiment) (states []map[string]string) {
 
 func nodeNetwork(t *testing.T, n testbed.Node) map[string]string {
 	t.Helper()
-	s, err := space.Open(n.Attachment().SpaceBase)
-	must.Succeed(t, err)
+	s := must.Get(space.Open(n.Attachment().SpaceBase))(t)
 	defer s.Close()
 	state := map[string]string{}
 	network(t, s.Links, state)
@@ -212,8 +211,7 @@ func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
 			must.Succeed(t, err)
 			traces.watch(b)
 			for _, n := range b.Testbed.Nodes() {
-				h, err := n.Agent().Hello(ctx)
-				must.Succeed(t, err)
+				h := must.Get(n.Agent().Hello(ctx))(t)
 				must.Succeed(t, syscall.Kill(h.PID, syscall.SIGKILL))
 			}
 			if err := b.Testbed.Release(ctx); err == nil {
@@ -343,8 +341,7 @@ func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
 	b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes)
 	must.Succeed(t, err)
 	l.watch(b)
-	far, err := space.Open(b.Testbed.Nodes()[1].Attachment().SpaceBase)
-	must.Succeed(t, err)
+	far := must.Get(space.Open(b.Testbed.Nodes()[1].Attachment().SpaceBase))(t)
 	must.Succeed(t, far.Remove("flannel.1"))
 	far.Close()
 	p := b.Pairs[0]

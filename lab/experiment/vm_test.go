@@ -92,8 +92,7 @@ func wantVMFigures(t *testing.T, s sample.Sample) {
 }
 
 func kvmWorks(t *testing.T) bool {
-	k, err := kernel.Find()
-	must.Succeed(t, err)
+	k := must.Get(kernel.Find())(t)
 	return vm.TryKVM(t.Context(), k) == nil
 }
 
@@ -153,8 +152,7 @@ func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
 	n := &notebook{}
 	e := lab(t, n, vmScenario(t, "bridge", nil))
 	began := time.Now()
-	b, err := NewBench(t.Context(), e.Executor, e.ID, &e.Plan.Scenarios[0], 2)
-	must.Succeed(t, err)
+	b := must.Get(NewBench(t.Context(), e.Executor, e.ID, &e.Plan.Scenarios[0], 2))(t)
 	t.Logf("two VMs were up after %v", time.Since(began))
 	prefix := space.TestbedPrefix(e.ID)
 	defer space.Clean(prefix)
@@ -163,8 +161,7 @@ func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
 		t.Errorf("QEMU runs as %v; want two processes", machines)
 	}
 	for _, n := range b.Testbed.Nodes() {
-		hello, err := n.Agent().Hello(t.Context())
-		must.Succeed(t, err)
+		hello := must.Get(n.Agent().Hello(t.Context()))(t)
 		must.Succeed(t, unix.Kill(hello.PID, unix.SIGKILL))
 	}
 	if _, err := space.Clean(prefix); err != nil {
@@ -208,8 +205,7 @@ func TestAnInterruptWhileVMsBootLeavesNothing(t *testing.T) {
 // qemus are the processes whose command line names a testbed's files.
 func qemus(t *testing.T, prefix string) (pids []string) {
 	t.Helper()
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must.Succeed(t, err)
+	lines := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
 		if err == nil && strings.HasPrefix(string(text), vm.Program) && strings.Contains(string(text), prefix) {

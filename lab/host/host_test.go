@@ -34,10 +34,8 @@ func serve(t *testing.T, program string, user uint32) Client {
 	cmd := exec.Command(program, Command)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	must.Succeed(t, err)
-	out, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.Succeed(t, cmd.Start())
 	c := Client{agent.NewClient("a", agent.Pipe{ReadCloser: out, Out: in})}
 	t.Cleanup(func() {
@@ -100,8 +98,7 @@ func TestTheFirstDeviceWithAnAddressIsEnough(t *testing.T) {
 		t.Skip("making network namespaces needs root")
 	}
 	name := fmt.Sprintf("wt-host%d", os.Getpid())
-	sp, err := space.Create(name)
-	must.Succeed(t, err)
+	sp := must.Get(space.Create(name))(t)
 	defer func() {
 		if err := errors.Join(sp.Close(), space.Delete(name)); err != nil {
 			t.Error(err)

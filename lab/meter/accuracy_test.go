@@ -39,8 +39,7 @@ func TestBusyAgreesWithAKnownLoad(t *testing.T) {
 	}
 	cpus := testprogram.CPUs(t)
 	cpu := cpus[len(cpus)-1]
-	m, err := New(Config{Node: "n", CPUs: []int{cpu}, FineIdle: FineIdle()})
-	must.Succeed(t, err)
+	m := must.Get(New(Config{Node: "n", CPUs: []int{cpu}, FineIdle: FineIdle()}))(t)
 	defer m.Close()
 	// The meter itself must not run there.
 	leaveTo(t, cpus[:1])
@@ -96,8 +95,7 @@ func offBy(t *testing.T, m *Meter, cpu int, used func() float64) (fine, coarse, 
 // otherProcesses is the CPU time of every process but this, in nanoseconds.
 func otherProcesses(t *testing.T) map[int]int64 {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir("/proc"))(t)
 	ran := map[int]int64{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -132,13 +130,10 @@ func leaveTo(t *testing.T, cpus []int) {
 		for _, c := range cpus {
 			s.Set(c)
 		}
-		tasks, err := os.ReadDir("/proc/self/task")
-		must.Succeed(t, err)
+		tasks := must.Get(os.ReadDir("/proc/self/task"))(t)
 		for _, task := range tasks {
 			var tid int
-			if _, err := fmt.Sscan(task.Name(), &tid); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(task.Name(), &tid))(t)
 			if err := unix.SchedSetaffinity(tid, &s); err != nil && err != unix.ESRCH {
 				t.Fatal(err)
 			}

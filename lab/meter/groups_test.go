@@ -89,8 +89,7 @@ func TestNoControlGroupsAreNoError(t *testing.T) {
 func TestTheWindowHasTheCPUTimeOfGroups(t *testing.T) {
 	a := Reading{Node: "n", Mono: 0, Groups: map[string]int64{"kube-proxy": 1e9, "gone": 1, "steady": 5}}
 	b := Reading{Node: "n", Mono: 2e9, Groups: map[string]int64{"kube-proxy": 2e9, "new": 7, "steady": 5}}
-	d, err := Window(a, b)
-	must.Succeed(t, err)
+	d := must.Get(Window(a, b))(t)
 	must.Equal(t, "map[kube-proxy:1 steady:0]", fmt.Sprint(d.Groups))
 	if len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0], "a control group of gone ended") {
 		t.Errorf("warnings %q", d.Warnings)

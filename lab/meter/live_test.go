@@ -32,11 +32,9 @@ func meterOf(t testing.TB, j joined) *Meter {
 
 func read(t testing.TB, m *Meter) Reading {
 	t.Helper()
-	r, err := m.Read()
-	must.Succeed(t, err)
+	r := must.Get(m.Read())(t)
 	// Readings travel as text.
-	text, err := json.Marshal(r)
-	must.Succeed(t, err)
+	text := must.Get(json.Marshal(r))(t)
 	var back Reading
 	must.Succeed(t, json.Unmarshal(text, &back))
 	return back
@@ -44,8 +42,7 @@ func read(t testing.TB, m *Meter) Reading {
 
 func window(t testing.TB, a, b Reading) Delta {
 	t.Helper()
-	d, err := Window(a, b)
-	must.Succeed(t, err)
+	d := must.Get(Window(a, b))(t)
 	return d
 }
 
@@ -214,8 +211,7 @@ func TestClosedMeterLetsTheNamespaceGo(t *testing.T) {
 func openFiles(t testing.TB) int {
 	t.Helper()
 	runtime.GC()
-	entries, err := os.ReadDir("/proc/self/fd")
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 
@@ -247,8 +243,7 @@ func TestToolTimeHoldsDescendants(t *testing.T) {
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // the group that this test made
 		_ = cmd.Wait()
 	}()
-	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
-	must.Succeed(t, err)
+	m := must.Get(New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()}))(t)
 	defer m.Close()
 	m.Track("tool", cmd.Process.Pid)
 	// Other programs use the CPUs too: the tool's processes have as long as they need.
@@ -285,10 +280,8 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	must.Succeed(t, unix.Kill(pid, unix.SIGSTOP)) // so that both readings have the same CPU time
 	time.Sleep(20 * time.Millisecond)
-	exact, err := processClock(pid)
-	must.Succeed(t, err)
-	stat, err := readProcess(pid)
-	must.Succeed(t, err)
+	exact := must.Get(processClock(pid))(t)
+	stat := must.Get(readProcess(pid))(t)
 	ticks := int64(stat.UTime+stat.STime) * tickNanoseconds
 	if exact == 0 || !near(float64(ticks), float64(exact), 2*tickNanoseconds) {
 		t.Errorf("CPU time %d ns by the clock and %d ns by the ticks, want nearly equal values", exact, ticks)
@@ -296,11 +289,9 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 }
 
 func TestSelfIsTheProcessItself(t *testing.T) {
-	before, err := selfCPU()
-	must.Succeed(t, err)
+	before := must.Get(selfCPU())(t)
 	spin(t, 20*time.Millisecond)
-	after, err := selfCPU()
-	must.Succeed(t, err)
+	after := must.Get(selfCPU())(t)
 	if used := after - before; used < 20e6 {
 		t.Errorf("%d ns after 20 ms of work", used)
 	}
@@ -355,8 +346,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 		}
 		done <- lights
 	}()
-	start, err := Now()
-	must.Succeed(t, err)
+	start := must.Get(Now())(t)
 	time.Sleep(50 * time.Millisecond)
 	transfer(t, sender, receiver, 8<<20)
 	time.Sleep(50 * time.Millisecond)
@@ -431,11 +421,9 @@ func spin(t testing.TB, d time.Duration) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	start, err := readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread")
-	must.Succeed(t, err)
+	start := must.Get(readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread"))(t)
 	for end := time.Now().Add(20 * d); ; {
-		now, err := readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread")
-		must.Succeed(t, err)
+		now := must.Get(readClock(unix.CLOCK_THREAD_CPUTIME_ID, "thread"))(t)
 		if time.Duration(now-start) >= d || time.Now().After(end) {
 			return
 		}

@@ -17,8 +17,7 @@ func TestTheOtherCPUsAreThoseThatAreOnlineAndNotTaken(t *testing.T) {
 		{[]int{1, 2, 12}, []int{0, 3}},
 		{[]int{0, 1, 3, 12}, nil},
 	} {
-		got, err := otherCPUs(stat, c.taken)
-		must.Succeed(t, err)
+		got := must.Get(otherCPUs(stat, c.taken))(t)
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("without %v: %s", c.taken, d)
 		}
@@ -43,8 +42,7 @@ func TestTheOtherCPUsAreMetered(t *testing.T) {
 	if len(all) < 2 {
 		t.Skip("a second CPU is needed")
 	}
-	m, err := NewOthers(all[:1])
-	must.Succeed(t, err)
+	m := must.Get(NewOthers(all[:1]))(t)
 	defer m.Close()
 	a := read(t, m)
 	time.Sleep(50 * time.Millisecond)

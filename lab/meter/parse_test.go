@@ -15,8 +15,7 @@ import (
 
 func captured(t testing.TB, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	return text
 }
 
@@ -34,8 +33,7 @@ func parseStat(text []byte) (map[int]CPUTimes, error) {
 }
 
 func TestStatOfACapturedMachine(t *testing.T) {
-	got, err := parseStat(captured(t, "stat"))
-	must.Succeed(t, err)
+	got := must.Get(parseStat(captured(t, "stat")))(t)
 	want := map[int]CPUTimes{
 		0: {User: 40919, System: 14427, Idle: 275594, IOWait: 228, Softirq: 5272, Steal: 145},
 		1: {User: 46932, System: 16427, Idle: 265780, IOWait: 1813, Softirq: 5899, Steal: 120},
@@ -44,11 +42,9 @@ func TestStatOfACapturedMachine(t *testing.T) {
 }
 
 func TestStatOfOldKernelsHasFewerFields(t *testing.T) {
-	got, err := parseStat([]byte("cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 5\n"))
-	must.Succeed(t, err)
+	got := must.Get(parseStat([]byte("cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 5\n")))(t)
 	must.Equal(t, map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4}}, got)
-	got, err = parseStat([]byte("cpu0 1 2 3 4 5 6 7\n"))
-	must.Succeed(t, err)
+	got = must.Get(parseStat([]byte("cpu0 1 2 3 4 5 6 7\n")))(t)
 	must.Equal(t, map[int]CPUTimes{0: {User: 1, Nice: 2, System: 3, Idle: 4, IOWait: 5, IRQ: 6, Softirq: 7}}, got)
 }
 
@@ -62,8 +58,7 @@ func TestStatLeavesOutOfflineCPUsAndReads128(t *testing.T) {
 		fmt.Fprintf(&b, "cpu%d %d 0 0 %d 0 0 0 0 0 0\n", c, c*10, c*100)
 	}
 	b.WriteString("intr 0\nctxt 0\n")
-	got, err := parseStat([]byte(b.String()))
-	must.Succeed(t, err)
+	got := must.Get(parseStat([]byte(b.String())))(t)
 	if len(got) != 126 || got[127].User != 1270 || got[127].Idle != 12700 {
 		t.Errorf("%d CPUs, the last %+v", len(got), got[127])
 	}
@@ -73,8 +68,7 @@ func TestStatLeavesOutOfflineCPUsAndReads128(t *testing.T) {
 }
 
 func TestStatDoesNotAddGuestTimeAgain(t *testing.T) {
-	got, err := parseStat([]byte("cpu0 100 0 0 50 0 0 0 0 100 0\n"))
-	must.Succeed(t, err)
+	got := must.Get(parseStat([]byte("cpu0 100 0 0 50 0 0 0 0 100 0\n")))(t)
 	if got[0].User != 100 || got[0].Nice != 0 {
 		t.Errorf("the first CPU has %+v, want 100 ticks in user mode", got[0])
 	}
@@ -113,8 +107,7 @@ func TestTimerListTellsIdleTime(t *testing.T) {
 		1: {Slept: 2657803979808 + 18132266258, Entry: 3391955426095},
 	}
 	must.Equal(t, want, got)
-	stat, err := parseStat(captured(t, "stat"))
-	must.Succeed(t, err)
+	stat := must.Get(parseStat(captured(t, "stat")))(t)
 	for cpu, c := range got {
 		ticks := float64(stat[cpu].Idle+stat[cpu].IOWait) / userHZ
 		if exact := float64(c.Slept) / 1e9; exact < ticks-2 || exact > ticks+2 {
@@ -147,8 +140,7 @@ func TestSoftnetOfACapturedMachine(t *testing.T) {
 	dir := t.TempDir()
 	must.Succeed(t, os.Mkdir(filepath.Join(dir, "net"), 0o755))
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "net/softnet_stat"), captured(t, "softnet_stat"), 0o644))
-	proc, err := procfs.NewFS(dir)
-	must.Succeed(t, err)
+	proc := must.Get(procfs.NewFS(dir))(t)
 	for _, x := range []struct {
 		cpus []int
 		want map[int]uint64

@@ -55,8 +55,7 @@ func newSpace(t testing.TB, side string) netns.NsHandle {
 
 func at(t testing.TB, ns netns.NsHandle) *netlink.Handle {
 	t.Helper()
-	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
-	must.Succeed(t, err)
+	h := must.Get(netlink.NewHandleAt(ns, unix.NETLINK_ROUTE))(t)
 	t.Cleanup(h.Close)
 	return h
 }
@@ -64,8 +63,7 @@ func at(t testing.TB, ns netns.NsHandle) *netlink.Handle {
 func address(t testing.TB, ns netns.NsHandle, device string, prefixes ...string) {
 	t.Helper()
 	h := at(t, ns)
-	l, err := h.LinkByName(device)
-	must.Succeed(t, err)
+	l := must.Get(h.LinkByName(device))(t)
 	for _, p := range prefixes {
 		ip, mask, err := net.ParseCIDR(p)
 		must.Succeed(t, err)

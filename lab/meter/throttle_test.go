@@ -40,17 +40,13 @@ func TestThePeriodsInWhichAQuotaStoppedATool(t *testing.T) {
 	must.Succeed(t, os.Mkdir(inner, 0o755))
 	must.Succeed(t, os.WriteFile(filepath.Join(inner, "cgroup.procs"), fmt.Append(nil, busy.Process.Pid), 0o644))
 	for limited, want := range map[string]bool{"": true, space.Cgroup(name): false} {
-		m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Limited: limited})
-		must.Succeed(t, err)
+		m := must.Get(New(Config{Node: "n", CPUs: testprogram.CPUs(t), Limited: limited}))(t)
 		defer m.Close()
 		m.Track("sender", busy.Process.Pid)
-		a, err := m.Read()
-		must.Succeed(t, err)
+		a := must.Get(m.Read())(t)
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-			b, err := m.Read()
-			must.Succeed(t, err)
-			d, err := Window(a, b)
-			must.Succeed(t, err)
+			b := must.Get(m.Read())(t)
+			d := must.Get(Window(a, b))(t)
 			if !want && d.Seconds < 0.05 {
 				continue
 			}

@@ -28,8 +28,7 @@ func TestTheWallClockStepsWhereItPartsFromTheMonotonicOne(t *testing.T) {
 }
 
 func TestReadingsHaveTheWallClockBesideTheMonotonicOne(t *testing.T) {
-	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t)[:1]})
-	must.Succeed(t, err)
+	m := must.Get(New(Config{Node: "n", CPUs: testprogram.CPUs(t)[:1]}))(t)
 	defer m.Close()
 	before := time.Now()
 	r := read(t, m)

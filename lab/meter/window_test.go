@@ -29,8 +29,7 @@ func TestBusyIsTheWindowLessIdleAndSplitsByTicks(t *testing.T) {
 	// Of 3 s: 1 s idle, 0.2 s iowait, 0.1 s steal, so 1.7 s busy; but only 85
 	// ticks were seen busy, half as many as it took.
 	b := CPUTimes{User: 110, Nice: 7, System: 134, Idle: 1100, IOWait: 70, Softirq: 39, IRQ: 10, Steal: 13}
-	u, err := usage(0, a, b, 3*time.Second)
-	must.Succeed(t, err)
+	u := must.Get(usage(0, a, b, 3*time.Second))(t)
 	want := Usage{Busy: 1.7, User: 0.34, System: 0.68, Softirq: 0.58, IRQ: 0.1, Idle: 1, IOWait: 0.2, Steal: 0.1}
 	for _, x := range []struct {
 		name      string
@@ -125,8 +124,7 @@ func TestWindowHasWhatHappenedBetween(t *testing.T) {
 	a, b := edges()
 	b.Namespaces[0].Devices = []DeviceReading{{Name: "fab", Role: RoleFabric, Index: 7, Traffic: Traffic{RxBytes: 3000, RxPackets: 2}, RxBare: 2,
 		Qdisc: Qdisc{Kind: "pfifo", Handle: 1, Drops: 3}}}
-	d, err := Window(a, b)
-	must.Succeed(t, err)
+	d := must.Get(Window(a, b))(t)
 	dev := d.Namespaces[0].Devices[0]
 	if d.Seconds != 2 || d.CPUs[0].Busy != 0 || d.Namespaces[0].Counters[TCPOutSegs] != 15 || !near(d.Observer, 0.003, 1e-12) {
 		t.Errorf("the window is %+v, want 2 s with 15 segments and 3 ms of the observer", d)
@@ -143,8 +141,7 @@ func TestANewQueueingDisciplineIsAWarning(t *testing.T) {
 	a, b := edges()
 	a.Namespaces[0].Devices[0].Qdisc.Drops = 50
 	b.Namespaces[0].Devices = []DeviceReading{{Name: "fab", Role: RoleFabric, Index: 7, Qdisc: Qdisc{Kind: "tbf", Handle: 2, Drops: 3}}}
-	d, err := Window(a, b)
-	must.Succeed(t, err)
+	d := must.Get(Window(a, b))(t)
 	if len(d.Warnings) != 1 || d.Namespaces[0].Devices[0].Qdisc.Drops != 3 {
 		t.Errorf("the warnings are %q and the device has %+v, want one warning and 3 drops", d.Warnings, d.Namespaces[0].Devices[0])
 	}
@@ -170,8 +167,7 @@ func TestToolTimeHoldsChildrenThatEnded(t *testing.T) {
 	a, b := edges()
 	a.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 1e9}, {Label: "tool", PID: 11, Parent: 10, Start: 2, CPU: 4e9}}
 	b.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 2e9, Waited: 5e9}, {Label: "tool", PID: 12, Parent: 10, Start: 3, CPU: 5e8}}
-	d, err := Window(a, b)
-	must.Succeed(t, err)
+	d := must.Get(Window(a, b))(t)
 	if !near(d.Tools["tool"], 2.5, 1e-9) {
 		t.Errorf("%v CPU seconds, want 1 of the parent, 1 of the ended child, 0.5 of the new one", d.Tools["tool"])
 	}
@@ -181,8 +177,7 @@ func TestToolThatEndedInTheWindowHasNoFigure(t *testing.T) {
 	a, b := edges()
 	a.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 1e9, Name: "iperf3"}, {Label: "tool", PID: 20, Start: 1, CPU: 1}}
 	b.Processes = []Process{{Label: "tool", PID: 20, Start: 1, CPU: 9e9}}
-	d, err := Window(a, b)
-	must.Succeed(t, err)
+	d := must.Get(Window(a, b))(t)
 	if s, ok := d.Tools["tool"]; ok || len(d.Warnings) != 1 {
 		t.Errorf("%v s, warnings %q", s, d.Warnings)
 	}

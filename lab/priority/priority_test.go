@@ -54,8 +54,7 @@ func threads(t *testing.T) map[int]int {
 	}
 	all := map[int]int{}
 	for _, e := range list {
-		id, err := strconv.Atoi(e.Name())
-		must.Succeed(t, err)
+		id := must.Get(strconv.Atoi(e.Name()))(t)
 		all[id] = niceOf(id)
 	}
 	return all

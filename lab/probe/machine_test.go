@@ -65,8 +65,7 @@ func needRoot(t *testing.T) {
 func TestNothingIsLeftBehind(t *testing.T) {
 	needRoot(t)
 	look()
-	left, err := filepath.Glob(space.Dir + "/wt-probe-*")
-	must.Succeed(t, err)
+	left := must.Get(filepath.Glob(space.Dir + "/wt-probe-*"))(t)
 	for _, name := range left {
 		if strings.HasSuffix(name, "wt-probe-"+pid()) {
 			t.Errorf("%s is still there", name)
@@ -129,8 +128,7 @@ func TestAProgramThatHangsIsKilledWithItsChildren(t *testing.T) {
 	if took := time.Since(start); took < versionTimeout || took > 25*time.Second { // the program sleeps for 30 s
 		t.Errorf("took %v", took)
 	}
-	child, err := os.ReadFile(marker)
-	must.Succeed(t, err)
+	child := must.Get(os.ReadFile(marker))(t)
 	must.EventuallyTrue(t, "its child has ended", func() bool {
 		state, _ := field(text("/proc/"+strings.TrimSpace(string(child))+"/status"), "State")
 		return state == "" || strings.HasPrefix(state, "Z")

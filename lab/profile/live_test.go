@@ -72,15 +72,13 @@ func lastCPU(t *testing.T) int {
 
 func start(t *testing.T, c Config) *Sampler {
 	t.Helper()
-	s, err := Start(c)
-	must.Succeed(t, err)
+	s := must.Get(Start(c))(t)
 	return s
 }
 
 func now(t *testing.T) int64 {
 	t.Helper()
-	n, err := meter.Now()
-	must.Succeed(t, err)
+	n := must.Get(meter.Now())(t)
 	return n
 }
 
@@ -115,20 +113,15 @@ func TestBusyTimeAgreesWithTheMeter(t *testing.T) {
 	cpu := lastCPU(t)
 	for _, part := range []float64{0.3, 1} {
 		burnOn(t, cpu, part)
-		m, err := meter.New(meter.Config{Node: "n", CPUs: []int{cpu}})
-		must.Succeed(t, err)
+		m := must.Get(meter.New(meter.Config{Node: "n", CPUs: []int{cpu}}))(t)
 		defer m.Close()
 		s := start(t, Config{Node: "n", CPUs: []int{cpu}})
 		time.Sleep(50 * time.Millisecond)
-		a, err := m.Read()
-		must.Succeed(t, err)
+		a := must.Get(m.Read())(t)
 		time.Sleep(1500 * time.Millisecond)
-		b, err := m.Read()
-		must.Succeed(t, err)
-		p, err := s.Stop(Window{From: a.Mono, To: b.Mono}, Cast{Tools: []int{os.Getpid()}})
-		must.Succeed(t, err)
-		d, err := meter.Window(a, b)
-		must.Succeed(t, err)
+		b := must.Get(m.Read())(t)
+		p := must.Get(s.Stop(Window{From: a.Mono, To: b.Mono}, Cast{Tools: []int{os.Getpid()}}))(t)
+		d := must.Get(meter.Window(a, b))(t)
 		metered, stolen, sampled := d.CPUs[cpu].Busy/d.Seconds, d.CPUs[cpu].Steal/d.Seconds, folded.Sum(p)
 		t.Logf("load %.0f %%: metered %.4f cores, sampled %.4f and %.4f idle, %d samples, %d lost, steal %.3f s", 100*part, metered, sampled.Busy, sampled.Idle, p.Samples, p.Lost, d.CPUs[cpu].Steal)
 		if sum := sampled.Busy + sampled.Idle + sampled.Wire; sum < 0.9999 || sum > 1.0001 {
@@ -150,8 +143,7 @@ func TestWhatTheMeterSawAndNoSampleIsNamed(t *testing.T) {
 	from := now(t)
 	time.Sleep(300 * time.Millisecond)
 	to := now(t)
-	p, err := s.Stop(Window{From: from, To: to, Metered: map[int]float64{cpu: 10}}, Cast{})
-	must.Succeed(t, err)
+	p := must.Get(s.Stop(Window{From: from, To: to, Metered: map[int]float64{cpu: 10}}, Cast{}))(t)
 	rows := folded.Categories(p)
 	sum, unseen := folded.Sum(p), false
 	for _, r := range rows {
@@ -184,8 +176,7 @@ func TestUserAndKernelFunctionsOfAShortLivedProgramAreNamed(t *testing.T) {
 	to := now(t)
 	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
-	p, err := s.Stop(Window{From: from, To: to}, Cast{Tools: []int{cmd.Process.Pid}})
-	must.Succeed(t, err)
+	p := must.Get(s.Stop(Window{From: from, To: to}, Cast{Tools: []int{cmd.Process.Pid}}))(t)
 	named, generator, kernel := uint64(0), uint64(0), 0
 	for _, st := range p.Stacks {
 		if slices.ContainsFunc(st.Frames, func(f string) bool { return strings.HasSuffix(f, ".spinForProfile") }) {
@@ -230,8 +221,7 @@ func TestAWindowBeyondTheSampledTimeIsRefused(t *testing.T) {
 func TestAnAbsentCPUIsRefusedAndNothingStaysOpen(t *testing.T) {
 	cpu := lastCPU(t)
 	open := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		must.Succeed(t, err)
+		entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		return len(entries)
 	}
 	before := open()
@@ -259,17 +249,14 @@ func TestAStrippedGoProgramIsNamed(t *testing.T) {
 	if _, err := exec.LookPath("strip"); err != nil {
 		t.Skip("strip is not installed; get it with: apt-get install binutils")
 	}
-	exe, err := os.Executable()
-	must.Succeed(t, err)
+	exe := must.Get(os.Executable())(t)
 	bare := t.TempDir() + "/bare"
 	if out, err := exec.Command("strip", "-o", bare, exe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	f, err := os.Open(bare)
-	must.Succeed(t, err)
+	f := must.Get(os.Open(bare))(t)
 	defer f.Close()
-	s, err := openUserSymbols(f)
-	must.Succeed(t, err)
+	s := must.Get(openUserSymbols(f))(t)
 	if !slices.ContainsFunc(s.functions, func(f function) bool { return f.name == "windtunnel/lab/profile.spinForProfile" }) {
 		t.Errorf("the function of the load is not among the %d names", len(s.functions))
 	}

@@ -76,11 +76,9 @@ func twoSpaces(t *testing.T) (a, b string) {
 // play runs this binary in a namespace until the test ends.
 func play(t *testing.T, namespace, role string) int {
 	t.Helper()
-	exe, err := os.Executable()
-	must.Succeed(t, err)
+	exe := must.Get(os.Executable())(t)
 	cmd := exec.Command("ip", "netns", "exec", namespace, "env", roleVariable+"="+role, exe)
-	out, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	cmd.Stderr = os.Stderr
 	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() {
@@ -104,26 +102,21 @@ func TestATCPStreamsCategoriesAddUpToTheMeter(t *testing.T) {
 	}
 	a, b := twoSpaces(t)
 	cast := Cast{Tools: []int{play(t, a, "sink"), play(t, b, "source")}, Observers: []int{os.Getpid()}}
-	m, err := meter.New(meter.Config{Node: "n", CPUs: cpus})
-	must.Succeed(t, err)
+	m := must.Get(meter.New(meter.Config{Node: "n", CPUs: cpus}))(t)
 	defer m.Close()
 	s := start(t, Config{Node: "n", CPUs: cpus})
 	time.Sleep(200 * time.Millisecond)
-	from, err := m.Read()
-	must.Succeed(t, err)
+	from := must.Get(m.Read())(t)
 	time.Sleep(2 * time.Second)
-	to, err := m.Read()
-	must.Succeed(t, err)
-	d, err := meter.Window(from, to)
-	must.Succeed(t, err)
+	to := must.Get(m.Read())(t)
+	d := must.Get(meter.Window(from, to))(t)
 	metered, stolen, byCPU := 0.0, 0.0, map[int]float64{}
 	for cpu, u := range d.CPUs {
 		metered += u.Busy / d.Seconds
 		stolen += u.Steal / d.Seconds
 		byCPU[cpu] = u.Busy
 	}
-	p, err := s.Stop(Window{From: from.Mono, To: to.Mono, Metered: byCPU}, cast)
-	must.Succeed(t, err)
+	p := must.Get(s.Stop(Window{From: from.Mono, To: to.Mono, Metered: byCPU}, cast))(t)
 	sum := folded.Sum(p)
 	t.Logf("metered %.4f cores, sampled %.4f and the wire of other testbeds %.4f", metered, sum.Busy, sum.Wire)
 	// Time that the host took counts for the samples alone.

@@ -129,10 +129,8 @@ func FuzzParseKallsyms(f *testing.F) {
 }
 
 func TestMapsOfAProcessHaveItsProgram(t *testing.T) {
-	self, err := procfs.Self()
-	must.Succeed(t, err)
-	program, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(procfs.Self())(t)
+	program := must.Get(os.Executable())(t)
 	here := uint64(reflect.ValueOf(TestMapsOfAProcessHaveItsProgram).Pointer())
 	p := process{mapped: codeOf(self)}
 	if m, ok := p.find(here); !ok || m.file != program {

@@ -84,8 +84,7 @@ func profileOf(t *testing.T, side string, seconds map[string]float64) sample.Pro
 		p.Samples += n
 		p.Stacks = append(p.Stacks, folded.Stack{Frames: []string{"f"}, Comm: "x", Category: category, Count: n, Nanos: uint64(s * 1e9)})
 	}
-	data, err := folded.Encode(p)
-	must.Succeed(t, err)
+	data := must.Get(folded.Encode(p))(t)
 	return sample.Profile{Side: side, Cores: 0.8, Data: data}
 }
 

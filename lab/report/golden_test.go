@@ -106,8 +106,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 				must.Succeed(t, os.WriteFile(file, got.Bytes(), 0o644))
 				return
 			}
-			want, err := os.ReadFile(file)
-			must.Succeed(t, err)
+			want := must.Get(os.ReadFile(file))(t)
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("the report differs from %s; if the change is right, update the file with go test -update:\n%s", file, diff)
 			}

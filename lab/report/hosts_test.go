@@ -23,8 +23,7 @@ func hostRun(t testing.TB, hosts, blocks int, pairs string, rate func(suite.Host
 	for i := range hosts {
 		names = append(names, fmt.Sprintf("h%d", i))
 	}
-	m, err := suite.NewMatrix(names, pairs, 1)
-	must.Succeed(t, err)
+	m := must.Get(suite.NewMatrix(names, pairs, 1))(t)
 	plan := suite.Plan{Suite: "test", Title: "Hosts", Nodes: 2, Trials: blocks, Matrix: m, Scenarios: []suite.Scenario{{
 		ID: "raw/one", Title: "raw", System: "raw", Placement: suite.TwoNodes, Pairs: 1, Tool: "builtin",
 		Workload: suite.Workload{Name: "one", Kind: suite.TCPStream, Streams: 1, IPVersion: 4},

@@ -18,8 +18,7 @@ import (
 // number parses a figure that a ladder prints.
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(strings.NewReplacer("−", "-", "+", "", ",", "").Replace(text), 64)
-	must.Succeed(t, err)
+	v := must.Get(strconv.ParseFloat(strings.NewReplacer("−", "-", "+", "", ",", "").Replace(text), 64))(t)
 	return v
 }
 

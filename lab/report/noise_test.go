@@ -28,8 +28,7 @@ func recordedNoise(t testing.TB) (runs [][]noisyBlock) {
 	f, err := os.Open("testdata/noise.csv")
 	must.Succeed(t, err)
 	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	must.Succeed(t, err)
+	rows := must.Get(csv.NewReader(f).ReadAll())(t)
 	blocks := map[string]noisyBlock{}
 	var order [][2]string // run, key
 	for _, row := range rows[1:] {

@@ -54,8 +54,7 @@ func TestProfilesOfTrialsAreMergedAndCountInNoFigure(t *testing.T) {
 		t.Fatalf("%d profiles, want the sender's", len(r.Profiles))
 	}
 	p := r.Profiles[0]
-	data, err := folded.Decode(p.Data)
-	must.Succeed(t, err)
+	data := must.Get(folded.Decode(p.Data))(t)
 	if data.Samples != 7*998 || data.Seconds != 14 {
 		t.Errorf("%d samples over %v s, want those of 7 trials", data.Samples, data.Seconds)
 	}

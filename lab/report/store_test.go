@@ -14,17 +14,13 @@ import (
 
 func TestReportFromTheStoreIsTheReportOfTheRun(t *testing.T) {
 	run, plan, samples := reporttest.Sample()
-	store, err := results.Open(filepath.Join(t.TempDir(), "windtunnel.db"), results.Options{})
-	must.Succeed(t, err)
+	store := must.Get(results.Open(filepath.Join(t.TempDir(), "windtunnel.db"), results.Options{}))(t)
 	defer func() { _ = store.Close() }()
 	must.Succeed(t, store.CreateRun(run, plan))
 	for _, s := range samples {
-		if _, err := store.AppendSample(run.ID, s); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(store.AppendSample(run.ID, s))(t)
 	}
-	data, err := store.Load(results.Latest)
-	must.Succeed(t, err)
+	data := must.Get(store.Load(results.Latest))(t)
 	var stored, direct bytes.Buffer
 	must.Succeed(t, export.WriteJSON(&stored, report.Build(data.Run, data.Plan, data.Samples)))
 	must.Succeed(t, export.WriteJSON(&direct, report.Build(run, plan, samples)))

@@ -122,8 +122,7 @@ func TestEveryMetricOfASampleIsInItsRow(t *testing.T) {
 	r := report.Build(run, plan, samples)
 	for i := range r.Scenarios {
 		sc := &r.Scenarios[i]
-		text, err := json.Marshal(sc)
-		must.Succeed(t, err)
+		text := must.Get(json.Marshal(sc))(t)
 		var keys map[string]any
 		must.Succeed(t, json.Unmarshal(text, &keys))
 		for _, info := range sample.Known() {
@@ -284,8 +283,7 @@ func TestWhatIsNotANumberIsLeftOutAndNoted(t *testing.T) {
 
 func TestSamplesOfTheReportAreInOrderAndWithoutRawOutputs(t *testing.T) {
 	run, plan, samples := reporttest.Sample()
-	before, err := json.Marshal(samples)
-	must.Succeed(t, err)
+	before := must.Get(json.Marshal(samples))(t)
 	r := report.Build(run, plan, samples)
 	total := 0
 	for _, sc := range r.Scenarios {

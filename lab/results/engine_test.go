@@ -54,8 +54,7 @@ func testARunKeepsItsOptions(t *testing.T, b backend) {
 	must.Succeed(t, s.CreateRun(run, suite.Plan{}))
 	run.Options.Lenient = true
 	must.Succeed(t, s.UpdateRun(run))
-	d, err := s.Load("r")
-	must.Succeed(t, err)
+	d := must.Get(s.Load("r"))(t)
 	if diff := cmp.Diff(run.Options, d.Run.Options); diff != "" || d.Run.Status != sample.Running {
 		t.Errorf("the run is %s, want running; its options (−want +got):\n%s", d.Run.Status, diff)
 	}

@@ -74,15 +74,12 @@ type engineProcess struct {
 
 func startEngine(t *testing.T, place, run string) *engineProcess {
 	t.Helper()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	e := &engineProcess{cmd: exec.Command(self)}
 	e.cmd.Env = append(os.Environ(), engineEnv+"="+place, runEnv+"="+run)
 	e.cmd.Stderr = &e.errors
-	stdin, err := e.cmd.StdinPipe()
-	must.Succeed(t, err)
-	stdout, err := e.cmd.StdoutPipe()
-	must.Succeed(t, err)
+	stdin := must.Get(e.cmd.StdinPipe())(t)
+	stdout := must.Get(e.cmd.StdoutPipe())(t)
 	e.stdin, e.lines = stdin, bufio.NewReader(stdout)
 	must.Succeed(t, e.cmd.Start())
 	t.Cleanup(func() { _ = e.cmd.Process.Kill() })
@@ -105,8 +102,7 @@ func (e *engineProcess) read(n int) error {
 
 func statuses(t *testing.T, s *Store) map[string]sample.Status {
 	t.Helper()
-	runs, err := s.Runs()
-	must.Succeed(t, err)
+	runs := must.Get(s.Runs())(t)
 	of := map[string]sample.Status{}
 	for _, r := range runs {
 		of[r.ID] = r.Status
@@ -170,8 +166,7 @@ func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
 	}
 	awaitStatus(t, s, "killed", sample.Stopped)
 	for i, run := range []string{"a", "b", "killed"} {
-		data, err := s.Load(run)
-		must.Succeed(t, err)
+		data := must.Get(s.Load(run))(t)
 		if i < 2 && data.Run.Status != sample.Complete {
 			t.Errorf("run %s is %q, want %q", run, data.Run.Status, sample.Complete)
 		}
@@ -235,8 +230,7 @@ func TestAServerThatIsKilledAndRestartedDuringARunLosesAndDoublesNothing(t *test
 	await(stored.Load() + 10)
 	enough.Store(true)
 	writer.Wait()
-	data, err := s.Load("")
-	must.Succeed(t, err)
+	data := must.Get(s.Load(""))(t)
 	times := map[int]int{}
 	for i := range data.Samples {
 		times[data.Samples[i].Attempt]++
@@ -266,13 +260,10 @@ func TestAnEngineWhoseConnectionWasLostTakesItsLockFromTheOldSession(t *testing.
 	one := s.holds.of[run.ID]
 	// After a network failure the server keeps the session of the lost connection for some
 	// time, and with it the lock. This connection stands for that session.
-	conn, err := one.connect(t.Context())
-	must.Succeed(t, err)
+	conn := must.Get(one.connect(t.Context()))(t)
 	defer func() { _ = conn.Close(t.Context()) }()
 	key := one.key + 1
-	if _, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock($1)", key); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Exec(t.Context(), "SELECT pg_advisory_lock($1)", key))(t)
 	again := &hold{run: run.ID, key: key, connect: one.connect}
 	if got, err := again.acquire(t.Context(), 0); !errors.Is(err, ErrRunning) {
 		t.Errorf("acquire %v: %v, want ErrRunning", got, err)
@@ -329,9 +320,7 @@ func TestAServerThatStaysAwayEndsTheWaitAndTheRunIsResumedLater(t *testing.T) {
 	must.Succeed(t, server.Up())
 	again := open(t, s.Path(), Options{})
 	must.Succeed(t, again.UpdateRun(run))
-	if _, err := again.AppendSample(run.ID, smp); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(again.AppendSample(run.ID, smp))(t)
 	if data, err := again.Load(""); err != nil || len(data.Samples) != 1 {
 		t.Errorf("%v, want 1 sample", err)
 	}
@@ -384,9 +373,7 @@ func within(t *testing.T, limit time.Duration, what string, f func()) {
 func TestAServerThatDoesNotAnswerEndsReadsWithAClearError(t *testing.T) {
 	defer func(was time.Duration) { answerWithin = was }(answerWithin)
 	s, run, smp := measuringStore(t, Options{})
-	if _, err := s.AppendSample(run.ID, smp); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.AppendSample(run.ID, smp))(t)
 	answerWithin = time.Second
 	resume := postgrestest.Shared(t).Pause()
 	defer resume()

@@ -79,8 +79,7 @@ func testKilledWriterLosesNothingThatWasStored(t *testing.T, b backend) {
 		if b.name == sqliteBackend.name {
 			expectSound(t, again.db)
 		}
-		data, err := again.Load("")
-		must.Succeed(t, err)
+		data := must.Get(again.Load(""))(t)
 		at := make(map[int64]int)
 		for i, id := range data.IDs {
 			at[id] = i
@@ -125,14 +124,12 @@ func expectWhole(t *testing.T, s *Store, data *RunData, i int, reference []sampl
 // returns the ids of all that it said it had stored.
 func killAfter(t *testing.T, path string, n int) []int64 {
 	t.Helper()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), childEnv+"="+path)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
-	out, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.Succeed(t, cmd.Start())
 	watchdog := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 	defer watchdog.Stop()
@@ -294,9 +291,7 @@ func testDamagedPartsOfASampleAreErrorsThatNameIt(t *testing.T, b backend) {
 		s := b.fresh(t)
 		run, plan, samples := reporttest.Sized(1)
 		fill(t, s, run, plan, samples)
-		if _, err := s.db.Exec(c.damage); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.db.Exec(c.damage))(t)
 		if _, err := s.Load(""); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v", name, err)
 		}

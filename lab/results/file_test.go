@@ -121,14 +121,12 @@ func TestReadOnlyMediumWithALeftLogIsRefused(t *testing.T) {
 	must.Succeed(t, s.CreateRun(run, plan))
 	copyOf := filepath.Join(t.TempDir(), fileName)
 	for _, suffix := range []string{"", "-wal"} {
-		b, err := os.ReadFile(path + suffix)
-		must.Succeed(t, err)
+		b := must.Get(os.ReadFile(path + suffix))(t)
 		must.Succeed(t, os.WriteFile(copyOf+suffix, b, 0o600))
 	}
 	must.Succeed(t, s.Close())
 	for _, suffix := range []string{"", "-wal"} {
-		b, err := os.ReadFile(copyOf + suffix)
-		must.Succeed(t, err)
+		b := must.Get(os.ReadFile(copyOf + suffix))(t)
 		must.Succeed(t, os.WriteFile(path+suffix, b, 0o600))
 	}
 	must.Succeed(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""))

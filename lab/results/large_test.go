@@ -13,8 +13,7 @@ import (
 
 // All data of a run with very many pairs may not fit into the memory.
 func TestOfALargeMatrixOnlyTheMainFiguresAreRead(t *testing.T) {
-	store, err := Open(filepath.Join(t.TempDir(), "large.db"), Options{})
-	must.Succeed(t, err)
+	store := must.Get(Open(filepath.Join(t.TempDir(), "large.db"), Options{}))(t)
 	defer store.Close()
 	for _, hosts := range []int{3, 40} {
 		var names []string
@@ -31,8 +30,7 @@ func TestOfALargeMatrixOnlyTheMainFiguresAreRead(t *testing.T) {
 			Metrics: sample.Metrics{sample.Throughput: 1e9, sample.SenderCPU: 40}, Gates: []sample.Gate{{Name: sample.Steal}},
 		})
 		must.Succeed(t, err)
-		data, err := store.Load(run.ID)
-		must.Succeed(t, err)
+		data := must.Get(store.Load(run.ID))(t)
 		if data.Plan.Matrix.Len() != hosts*(hosts-1) {
 			t.Errorf("%d hosts: the loaded plan has %d pairs, want %d", hosts, data.Plan.Matrix.Len(), hosts*(hosts-1))
 		}

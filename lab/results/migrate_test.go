@@ -31,12 +31,9 @@ func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 	s := fresh(t)
 	run, plan, _ := reporttest.Sample()
 	must.Succeed(t, s.CreateRun(run, plan))
-	if _, err := s.db.Exec("PRAGMA user_version = 99"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.db.Exec("PRAGMA user_version = 99"))(t)
 	must.Succeed(t, s.Close())
-	before, err := os.ReadFile(s.Path())
-	must.Succeed(t, err)
+	before := must.Get(os.ReadFile(s.Path()))(t)
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		_, err := Open(s.Path(), opts)
 		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "up to 6;") {
@@ -50,14 +47,10 @@ func TestStoreFromANewerVersionIsRefusedUnchanged(t *testing.T) {
 
 func TestDatabaseOfAnotherProgramIsRefusedUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.db")
-	db, err := sql.Open("sqlite", path)
-	must.Succeed(t, err)
-	if _, err := db.Exec("CREATE TABLE bookmarks (url TEXT)"); err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(sql.Open("sqlite", path))(t)
+	must.Get(db.Exec("CREATE TABLE bookmarks (url TEXT)"))(t)
 	must.Succeed(t, db.Close())
-	before, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	before := must.Get(os.ReadFile(path))(t)
 	if _, err := Open(path, Options{}); !errors.Is(err, ErrNotStore) || !strings.Contains(err.Error(), "another program") {
 		t.Errorf("error %v", err)
 	}
@@ -70,8 +63,7 @@ func TestOlderStoreIsMigratedAndKeepsItsRuns(t *testing.T) {
 	s := fresh(t)
 	run, plan, samples := reporttest.Sized(1)
 	fill(t, s, run, plan, samples)
-	steps, err := readMigrations()
-	must.Succeed(t, err)
+	steps := must.Get(readMigrations())(t)
 	steps = append(steps,
 		migration{"next", "ALTER TABLE run ADD COLUMN remark TEXT NOT NULL DEFAULT 'none'; CREATE INDEX run_by_remark ON run (remark);"},
 		migration{"last", "UPDATE run SET remark = 'migrated';"})
@@ -92,8 +84,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 	s := fresh(t)
 	run, plan, _ := reporttest.Sample()
 	must.Succeed(t, s.CreateRun(run, plan))
-	steps, err := readMigrations()
-	must.Succeed(t, err)
+	steps := must.Get(readMigrations())(t)
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
 		err := s.migrate(context.Background(), conn, steps)
@@ -111,8 +102,7 @@ func TestMigrationThatFailsLeavesTheStoreAsItWas(t *testing.T) {
 
 func withConn(t *testing.T, s *Store, f func(*sql.Conn)) {
 	t.Helper()
-	conn, err := s.db.Conn(context.Background())
-	must.Succeed(t, err)
+	conn := must.Get(s.db.Conn(context.Background()))(t)
 	defer func() { _ = conn.Close() }()
 	f(conn)
 }
@@ -123,18 +113,14 @@ func TestStoreOfTheFirstVersionIsMigratedByAWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileName)
 	db, err := sql.Open("sqlite", path)
 	must.Succeed(t, err)
-	steps, err := readMigrations()
-	must.Succeed(t, err)
-	conn, err := db.Conn(context.Background())
-	must.Succeed(t, err)
+	steps := must.Get(readMigrations())(t)
+	conn := must.Get(db.Conn(context.Background()))(t)
 	must.Succeed(t, (&Store{dialect: sqliteFile(path)}).migrate(context.Background(), conn, steps[:1]))
 	for _, statement := range []string{
 		`INSERT INTO run VALUES ('r', 's', 't', '2026-01-01T00:00:00.000000000Z', NULL, '7', 'complete', '{}', '{}')`,
 		`INSERT INTO sample (run_id, scenario, block, position, attempt, started, took_ns) VALUES ('r', 'a', 0, 0, 0, '2026-01-01T00:00:00.000000000Z', 1)`,
 	} {
-		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.ExecContext(context.Background(), statement))(t)
 	}
 	conn.Close()
 	db.Close()

@@ -43,8 +43,7 @@ const postgresColumns = `SELECT c.relname, a.attname,
 
 func columns(t *testing.T, db *sql.DB, query string) (list []column) {
 	t.Helper()
-	rows, err := db.Query(query)
-	must.Succeed(t, err)
+	rows := must.Get(db.Query(query))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var c column
@@ -56,8 +55,7 @@ func columns(t *testing.T, db *sql.DB, query string) (list []column) {
 
 func names(t *testing.T, db *sql.DB, query string) (list []string) {
 	t.Helper()
-	rows, err := db.Query(query)
-	must.Succeed(t, err)
+	rows := must.Get(db.Query(query))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var name string
@@ -68,12 +66,10 @@ func names(t *testing.T, db *sql.DB, query string) (list []string) {
 }
 
 func TestBothDatabasesHaveTheSameSchemaAfterEachMigration(t *testing.T) {
-	steps, err := readMigrations()
-	must.Succeed(t, err)
+	steps := must.Get(readMigrations())(t)
 	var stores []*Store
 	for _, b := range []backend{sqliteBackend, postgresBackend} {
-		s, err := connect(b.place(t), Options{})
-		must.Succeed(t, err)
+		s := must.Get(connect(b.place(t), Options{}))(t)
 		t.Cleanup(func() { _ = s.Close() })
 		stores = append(stores, s)
 	}
@@ -105,11 +101,9 @@ func versionOf(t *testing.T, s *Store) (version int) {
 }
 
 func TestAnOldStoreOfAServerIsMigratedOnceByManyAtOnce(t *testing.T) {
-	steps, err := readMigrations()
-	must.Succeed(t, err)
+	steps := must.Get(readMigrations())(t)
 	place := postgresBackend.place(t)
-	old, err := connect(place, Options{})
-	must.Succeed(t, err)
+	old := must.Get(connect(place, Options{}))(t)
 	withConn(t, old, func(conn *sql.Conn) {
 		must.Succeed(t, old.migrate(context.Background(), conn, steps[:1]))
 	})
@@ -141,8 +135,7 @@ func TestAnOldStoreOfAServerIsMigratedOnceByManyAtOnce(t *testing.T) {
 
 func TestAMigrationOfAServerThatFailsChangesNothing(t *testing.T) {
 	s := postgresBackend.fresh(t)
-	steps, err := readMigrations()
-	must.Succeed(t, err)
+	steps := must.Get(readMigrations())(t)
 	before := versionOf(t, s)
 	steps = append(steps, migration{"good", "CREATE TABLE extra (x TEXT);"}, migration{"0099_bad.sql", "DELETE FROM run; SELECT nonsense;"})
 	withConn(t, s, func(conn *sql.Conn) {
@@ -331,11 +324,8 @@ func TestTextThatAServerRefusesIsStoredWithReplacements(t *testing.T) {
 	smp := samples[0]
 	smp.Failure = &sample.Failure{Kind: sample.SetupFailed, Message: "before\x00\xffafter"}
 	smp.Warnings = []string{"a\x00b"}
-	if _, err := s.AppendSample(run.ID, smp); err != nil {
-		t.Fatal(err)
-	}
-	data, err := s.Load("")
-	must.Succeed(t, err)
+	must.Get(s.AppendSample(run.ID, smp))(t)
+	data := must.Get(s.Load(""))(t)
 	must.Equal(t, "before\uFFFD\uFFFDafter", data.Samples[0].Failure.Message)
 	must.Equal(t, "a\x00b", data.Samples[0].Warnings[0])
 	must.Equal(t, "why\uFFFD", data.Run.Skipped["a"])
@@ -348,8 +338,7 @@ func TestRunsOfAServerAreOrderedByteByByte(t *testing.T) {
 		run.ID = id
 		must.Succeed(t, s.CreateRun(run, plan))
 	}
-	runs, err := s.Runs()
-	must.Succeed(t, err)
+	runs := must.Get(s.Runs())(t)
 	var got []string
 	for _, r := range runs {
 		got = append(got, r.ID)

@@ -50,12 +50,10 @@ func testProgressHasTheSamplesThatTheReaderLacks(t *testing.T, b backend) {
 	}
 
 	last := ids[len(ids)-1]
-	id, err := s.AppendSample(run.ID, samples[4])
-	must.Succeed(t, err)
+	id := must.Get(s.AppendSample(run.ID, samples[4]))(t)
 	run.Status, run.Finished = sample.Complete, run.Started.Add(time.Hour)
 	must.Succeed(t, s.UpdateRun(run))
-	got, err = reader.Progress(run.ID, last)
-	must.Succeed(t, err)
+	got = must.Get(reader.Progress(run.ID, last))(t)
 	if len(got.IDs) != 1 || got.IDs[0] != id || got.Status != sample.Complete || !got.Finished.Equal(run.Finished) {
 		t.Errorf("after sample %d: samples %v, %s, finished %v; want sample %d, complete", last, got.IDs, got.Status, got.Finished, id)
 	}
@@ -76,8 +74,7 @@ func testProgressAndHeadOfAnUnknownRun(t *testing.T, b backend) {
 	if _, err := s.Head("nothing"); !errors.Is(err, ErrUnknownRun) {
 		t.Errorf("an unknown name: %v, want ErrUnknownRun", err)
 	}
-	head, err := s.Head("20261121")
-	must.Succeed(t, err)
+	head := must.Get(s.Head("20261121"))(t)
 	must.Equal(t, &RunData{Run: run, Plan: plan}, head)
 }
 

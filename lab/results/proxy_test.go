@@ -29,8 +29,7 @@ func startProxy(t *testing.T, to string) *proxy {
 	dir, err := os.MkdirTemp("", "wt-pg-") // the path of a socket must be short
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	l, err := net.Listen("unix", filepath.Join(dir, socketName))
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("unix", filepath.Join(dir, socketName)))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	p := &proxy{dir: dir, to: to}
 	go func() {

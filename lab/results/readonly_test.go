@@ -69,10 +69,8 @@ func startStranger(t *testing.T, path string) *stranger {
 	cmd.Env = append(os.Environ(), readerEnv+"="+path)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	must.Succeed(t, err)
-	out, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	return &stranger{in, bufio.NewReader(out)}
@@ -80,11 +78,8 @@ func startStranger(t *testing.T, path string) *stranger {
 
 func (s *stranger) read(t *testing.T) string {
 	t.Helper()
-	if _, err := io.WriteString(s.in, "\n"); err != nil {
-		t.Fatal(err)
-	}
-	line, err := s.out.ReadString('\n')
-	must.Succeed(t, err)
+	must.Get(io.WriteString(s.in, "\n"))(t)
+	line := must.Get(s.out.ReadString('\n'))(t)
 	return strings.TrimSpace(line)
 }
 
@@ -95,8 +90,7 @@ func publicPlace(t *testing.T) string {
 	if os.Geteuid() != 0 {
 		t.Skip("another user's process needs root")
 	}
-	dir, err := os.MkdirTemp("", "wt-public-")
-	must.Succeed(t, err)
+	dir := must.Get(os.MkdirTemp("", "wt-public-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must.Succeed(t, os.Chmod(dir, 0o755))
 	return filepath.Join(dir, fileName)
@@ -137,9 +131,7 @@ func TestAUserWithoutWriteAccessSeesLaterWrites(t *testing.T) {
 	closeStore(t, writer)
 	expect("after its end", "b:6 a:6")
 	writer = open(t, path, Options{})
-	if _, err := writer.DeleteRun("a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writer.DeleteRun("a"))(t)
 	expect("after a deletion", "b:6")
 	closeStore(t, writer)
 	expect("after its end", "b:6")

@@ -19,8 +19,7 @@ import (
 
 func open(t testing.TB, path string, opts Options) *Store {
 	t.Helper()
-	s, err := Open(path, opts)
-	must.Succeed(t, err)
+	s := must.Get(Open(path, opts))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -36,8 +35,7 @@ func fill(t testing.TB, s *Store, run sample.Run, plan suite.Plan, samples []sam
 	must.Succeed(t, s.CreateRun(run, plan))
 	ids := make([]int64, len(samples))
 	for i := range samples {
-		id, err := s.AppendSample(run.ID, samples[i])
-		must.Succeed(t, err)
+		id := must.Get(s.AppendSample(run.ID, samples[i]))(t)
 		ids[i] = id
 	}
 	return ids
@@ -55,15 +53,13 @@ func testRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T, b backend) {
 	must.Succeed(t, s.Close())
 	for _, opts := range []Options{{}, {ReadOnly: true}} {
 		again := open(t, s.Path(), opts)
-		got, err := again.Load(run.ID)
-		must.Succeed(t, err)
+		got := must.Get(again.Load(run.ID))(t)
 		want := &RunData{Run: run, Plan: plan, Samples: samples, IDs: ids}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(sample.Sample{}, "Outputs")); diff != "" {
 			t.Errorf("read only %v: stored and loaded differ (−want +got):\n%s", opts.ReadOnly, diff)
 		}
 		for i, id := range ids {
-			outputs, err := again.LoadOutputs(id)
-			must.Succeed(t, err)
+			outputs := must.Get(again.LoadOutputs(id))(t)
 			if diff := cmp.Diff(samples[i].Outputs, outputs); diff != "" {
 				t.Fatalf("outputs of sample %d differ (−want +got):\n%s", id, diff)
 			}
@@ -79,8 +75,7 @@ func TestAStoredRunBetweenHostsHasTheExistingNetwork(t *testing.T) {
 		plan.Scenarios[0].Fabric.NoCoalescing = testbed != ""
 		s := fresh(t)
 		fill(t, s, run, plan, nil)
-		got, err := s.Load(run.ID)
-		must.Succeed(t, err)
+		got := must.Get(s.Load(run.ID))(t)
 		for _, sc := range got.Plan.Scenarios {
 			if sc.Fabric.String() != want || sc.Fabric.NoCoalescing {
 				t.Errorf("testbed %q: %s has the fabric %q, without coalescing %t; want %q", testbed, sc.ID, sc.Fabric, sc.Fabric.NoCoalescing, want)
@@ -92,8 +87,7 @@ func TestAStoredRunBetweenHostsHasTheExistingNetwork(t *testing.T) {
 	plan.Scenarios[0].Fabric.Kind, plan.Scenarios[0].Fabric.Offload = suite.Existing, suite.OffloadTunnel
 	s := fresh(t)
 	fill(t, s, run, plan, nil)
-	got, err := s.Load(run.ID)
-	must.Succeed(t, err)
+	got := must.Get(s.Load(run.ID))(t)
 	if f := got.Plan.Scenarios[0].Fabric; f.Offload != suite.OffloadTunnel {
 		t.Errorf("the offload that the suite set came back as %q", f.Offload)
 	}
@@ -112,8 +106,7 @@ func testGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T, b backend) {
 	samples[1].Profiles = []sample.Profile{{Side: "sender", Cores: 0.98, Data: "H4s"}, {Side: "receiver", Cores: 0.61, Data: "H4t"}}
 	s := b.fresh(t)
 	fill(t, s, run, plan, samples)
-	got, err := s.Load(run.ID)
-	must.Succeed(t, err)
+	got := must.Get(s.Load(run.ID))(t)
 	must.Equal(t, samples, got.Samples, cmpopts.IgnoreFields(sample.Sample{}, "Outputs"))
 	if got.Samples[0].Counts() || got.Samples[1].Counts() {
 		t.Error("a sample with a failed gate, or a profiled one, counts")
@@ -142,10 +135,8 @@ func testOutputsAreKeptByteForByteAndCompressed(t *testing.T, b backend) {
 		{Role: "server", Stdout: strings.Repeat("[  5] 0.00-1.00 sec 1.10 GBytes\n", 20000), Stderr: "\x00\xff not UTF-8 \xc3", Exit: -1},
 		{Role: "client", Exit: 3},
 	}
-	id, err := s.AppendSample(run.ID, sample.Sample{Scenario: "raw/stream", Outputs: want})
-	must.Succeed(t, err)
-	got, err := s.LoadOutputs(id)
-	must.Succeed(t, err)
+	id := must.Get(s.AppendSample(run.ID, sample.Sample{Scenario: "raw/stream", Outputs: want}))(t)
+	got := must.Get(s.LoadOutputs(id))(t)
 	must.Equal(t, want, got)
 	var size int
 	if err := s.db.QueryRow("SELECT sum(length(stdout_zstd)) FROM output").Scan(&size); err != nil || size > 10000 || size == 0 {
@@ -164,8 +155,7 @@ func testRunsAreListedNewestFirstWithTheirCounts(t *testing.T, b backend) {
 	older := run
 	older.ID, older.Started, older.Finished, older.Status, older.Skipped = "20260101-000000-quick", run.Started.Add(-time.Hour), time.Time{}, sample.Running, nil
 	must.Succeed(t, s.CreateRun(older, plan))
-	got, err := s.Runs()
-	must.Succeed(t, err)
+	got := must.Get(s.Runs())(t)
 	// 8 scenarios × 6 blocks, one repeated after a hung tool, one failed twice.
 	want := []RunSummary{
 		{ID: run.ID, Suite: "quick", Title: run.Title, Started: run.Started, Finished: run.Finished, Status: sample.Complete, Machine: "lab-1", Scenarios: 9, Skipped: 1, Samples: 50, Failures: 3},
@@ -262,8 +252,7 @@ func testUpdateRunChangesWhatARunLearnsAndKeepsTheRest(t *testing.T, b backend) 
 
 func expectRun(t *testing.T, s *Store, want sample.Run) {
 	t.Helper()
-	got, err := s.Load(want.ID)
-	must.Succeed(t, err)
+	got := must.Get(s.Load(want.ID))(t)
 	must.Equal(t, want, got.Run)
 }
 
@@ -351,11 +340,8 @@ func testWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T, b backend) {
 		Metrics: sample.Metrics{sample.Throughput: 1e9, sample.RTT: math.NaN(), sample.Cwnd: math.Inf(1)},
 		Series:  []sample.Point{{At: 0, Bits: 1}, {At: 0.1, Bits: math.NaN()}},
 	}
-	if _, err := s.AppendSample(run.ID, given); err != nil {
-		t.Fatal(err)
-	}
-	data, err := s.Load("")
-	must.Succeed(t, err)
+	must.Get(s.AppendSample(run.ID, given))(t)
+	data := must.Get(s.Load(""))(t)
 	got := data.Samples[0]
 	must.Equal(t, sample.Metrics{sample.Throughput: 1e9}, got.Metrics)
 	must.Equal(t, []sample.Point{{At: 0, Bits: 1}}, got.Series)

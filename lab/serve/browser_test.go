@@ -121,9 +121,7 @@ func TestALiveViewInABrowserGrowsAndEnds(t *testing.T) {
 	p.Until(t, `document.getElementById('note').textContent`, "New trials appear here.")
 	p.Until(t, `String(document.querySelectorAll('#lines li').length)`, "3")
 	for _, s := range samples[3:8] {
-		if _, err := writer.AppendSample(running.ID, s); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(writer.AppendSample(running.ID, s))(t)
 	}
 	p.Until(t, `document.getElementById('count').textContent`, "8 of 48 trials measured")
 	p.Until(t, `String(document.querySelectorAll('#lines li').length)`, "8")

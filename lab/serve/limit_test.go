@@ -15,29 +15,24 @@ func TestSilentClientsDoNotKeepOthersOut(t *testing.T) {
 	_, reader, _, _ := filled(t)
 	at, _ := running(t, New(Options{Store: reader}))
 	for range mostConnections + 50 {
-		c, err := net.Dial("tcp", at[len("http://"):])
-		must.Succeed(t, err)
+		c := must.Get(net.Dial("tcp", at[len("http://"):]))(t)
 		defer c.Close()
 	}
 	client := http.Client{Timeout: 5 * time.Second}
-	answer, err := client.Get(at + "/api/runs")
-	must.Succeed(t, err)
+	answer := must.Get(client.Get(at + "/api/runs"))(t)
 	answer.Body.Close()
 }
 
 func TestANewConnectionReplacesTheOldestOfTheClientWithMost(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	inner := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer inner.Close()
 	l := &limiter{Listener: inner, all: 4, each: 3}
 	connect := func(from string) *connection {
 		t.Helper()
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		far, err := d.Dial("tcp", inner.Addr().String())
-		must.Succeed(t, err)
+		far := must.Get(d.Dial("tcp", inner.Addr().String()))(t)
 		t.Cleanup(func() { far.Close() })
-		c, err := l.Accept()
-		must.Succeed(t, err)
+		c := must.Get(l.Accept())(t)
 		t.Cleanup(func() { c.Close() })
 		return c.(*connection)
 	}

@@ -19,13 +19,11 @@ type event struct{ name, id, data string }
 // listen opens a stream. The channel has its events, and is closed when the stream ends.
 func listen(t *testing.T, address string, headers ...string) <-chan event {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	must.Succeed(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil))(t)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
-	must.Succeed(t, err)
+	response := must.Get(http.DefaultClient.Do(r))(t)
 	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		t.Fatalf("the stream is %q with status %d, want text/event-stream and 200", kind, response.StatusCode)
 	}
@@ -116,18 +114,14 @@ func TestALiveViewFollowsTheRunToItsEnd(t *testing.T) {
 
 	failed := samples[3]
 	failed.Metrics, failed.Failure = nil, &sample.Failure{Kind: sample.ToolHung, Message: "the client was killed"}
-	if _, err := writer.AppendSample(running.ID, failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writer.AppendSample(running.ID, failed))(t)
 	e := next(t, events, "trial")
 	if a := decode[attempt](t, e); a.Counts || a.Text != "tool-hung: the client was killed" || e.id == "" {
 		t.Errorf("the failed attempt is %+v with event id %q", a, e.id)
 	}
 	repeated := samples[3]
 	repeated.Attempt = 1
-	if _, err := writer.AppendSample(running.ID, repeated); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writer.AppendSample(running.ID, repeated))(t)
 	if a := decode[attempt](t, next(t, events, "trial")); !a.Counts || a.Attempt != 2 {
 		t.Errorf("the repeated attempt is %+v, want attempt 2, which counts", a)
 	}
@@ -201,8 +195,7 @@ func TestLiveViewsAreLimited(t *testing.T) {
 func TestAReaderWhoLeavesEndsItsStream(t *testing.T) {
 	_, reader, running, _ := filled(t)
 	s, at := site(t, reader)
-	response, err := http.Get(at + "/runs/" + running.ID + "/events")
-	must.Succeed(t, err)
+	response := must.Get(http.Get(at + "/runs/" + running.ID + "/events"))(t)
 	must.Equal(t, 1, len(s.streams))
 	response.Body.Close()
 	must.EventuallyTrue(t, "the stream has ended after its reader left", func() bool { return len(s.streams) == 0 })
@@ -240,9 +233,7 @@ func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
 	next(t, events, "state")
 	time.Sleep(600 * time.Millisecond)
 	_, _, samples := reporttest.Sample()
-	if _, err := writer.AppendSample(run.ID, samples[7]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writer.AppendSample(run.ID, samples[7]))(t)
 	if a := decode[attempt](t, next(t, events, "trial")); a.Scenario == "" {
 		t.Error("the attempt has no scenario")
 	}

@@ -23,8 +23,7 @@ func matrixRun(t *testing.T, hosts, parallel int) (sample.Run, suite.Plan) {
 	for i := range hosts {
 		names = append(names, fmt.Sprintf("h%d", i))
 	}
-	m, err := suite.NewMatrix(names, "all", parallel)
-	must.Succeed(t, err)
+	m := must.Get(suite.NewMatrix(names, "all", parallel))(t)
 	return run, suite.Plan{Suite: "hosts", Nodes: 2, Trials: 2, Matrix: m, Scenarios: plan.Scenarios[:1]}
 }
 

@@ -80,8 +80,7 @@ func TestMetricsAreOpenMetricsOfTheNewestRuns(t *testing.T) {
 	if figures := strings.Count(classic, "\nwindtunnel_figure{"); figures < 20 {
 		t.Errorf("%d figures, want 20 or more", figures)
 	}
-	problems, err := promlint.New(strings.NewReader(classic)).Lint()
-	must.Succeed(t, err)
+	problems := must.Get(promlint.New(strings.NewReader(classic)).Lint())(t)
 	for _, p := range problems {
 		t.Errorf("the metric %s has a problem: %s", p.Metric, p.Text)
 	}

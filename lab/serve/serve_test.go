@@ -35,8 +35,7 @@ func store(t testing.TB) (writer, reader *results.Store) {
 		into **results.Store
 		results.Options
 	}{{&writer, results.Options{}}, {&reader, results.Options{ReadOnly: true}}} {
-		s, err := results.Open(path, open.Options)
-		must.Succeed(t, err)
+		s := must.Get(results.Open(path, open.Options))(t)
 		t.Cleanup(func() { _ = s.Close() })
 		*open.into = s
 	}
@@ -47,9 +46,7 @@ func put(t testing.TB, s *results.Store, run sample.Run, plan suite.Plan, sample
 	t.Helper()
 	must.Succeed(t, s.CreateRun(run, plan))
 	for i := range samples {
-		if _, err := s.AppendSample(run.ID, samples[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.AppendSample(run.ID, samples[i]))(t)
 	}
 }
 
@@ -110,19 +107,16 @@ type answer struct {
 // ask sends a request. headers are names and values; Host is one of them.
 func ask(t testing.TB, method, address string, headers ...string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	must.Succeed(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, address, nil))(t)
 	for i := 0; i+1 < len(headers); i += 2 {
 		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
 			r.Host = headers[i+1]
 		}
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(r)
-	must.Succeed(t, err)
+	response := must.Get(client.Do(r))(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	must.Succeed(t, err)
+	body := must.Get(io.ReadAll(response.Body))(t)
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
@@ -189,8 +183,7 @@ func TestEveryPageShowsTheStore(t *testing.T) {
 func TestTheListOfRunsAsJSONIsThatOfTheCommand(t *testing.T) {
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader)
-	list, err := reader.Runs()
-	must.Succeed(t, err)
+	list := must.Get(reader.Runs())(t)
 	var want bytes.Buffer
 	must.Succeed(t, export.JSON(&want, list))
 	a := get(t, at+"/api/runs")
@@ -282,16 +275,11 @@ func unescape(text string) string { return html.UnescapeString(text) }
 // raw sends a request as it is, and returns the first line of the answer.
 func raw(t *testing.T, at, request string) string {
 	t.Helper()
-	u, err := url.Parse(at)
-	must.Succeed(t, err)
-	c, err := net.Dial("tcp", u.Host)
-	must.Succeed(t, err)
+	u := must.Get(url.Parse(at))(t)
+	c := must.Get(net.Dial("tcp", u.Host))(t)
 	defer c.Close()
-	if _, err := io.WriteString(c, request); err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(c)
-	must.Succeed(t, err)
+	must.Get(io.WriteString(c, request))(t)
+	text := must.Get(io.ReadAll(c))(t)
 	line, _, _ := strings.Cut(string(text), "\r\n")
 	return line
 }
@@ -347,12 +335,9 @@ func TestAThousandRunsAreListedWithoutTheirSamples(t *testing.T) {
 // change runs a statement of SQL on a store.
 func change(t *testing.T, path, statement string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	must.Succeed(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.Exec(statement))(t)
 }
 
 // A page is made again only if its runs have changed.
@@ -373,18 +358,14 @@ func TestPagesAreKeptUntilTheirRunsChange(t *testing.T) {
 		t.Errorf("%d pages are kept after the same requests, want 4", n)
 	}
 	_, _, samples := reporttest.Sample()
-	if _, err := writer.AppendSample(running.ID, samples[5]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(writer.AppendSample(running.ID, samples[5]))(t)
 	run, _, samples := later(2, 0.5)
 	put(t, writer, run, plan, samples)
 	get(t, at+"/runs/"+running.ID).expect(t, "the run in progress", http.StatusOK)
 	get(t, at+"/trend?suite=quick").expect(t, "the trend", http.StatusOK, "4 runs", run.ID)
 	must.Equal(t, 6, s.kept.Len())
 	for n := range mostKept + 10 {
-		if _, err := keep(t.Context(), s, fmt.Sprint(n), func() ([]byte, error) { return nil, nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(keep(t.Context(), s, fmt.Sprint(n), func() ([]byte, error) { return nil, nil }))(t)
 	}
 	must.Equal(t, mostKept, s.kept.Len())
 }
@@ -423,8 +404,7 @@ func TestLinksToChangeAPageKeepItsChoices(t *testing.T) {
 // running starts a server as `windtunnel serve` does.
 func running(t *testing.T, s *Site) (at string, end func() error) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()

@@ -29,8 +29,7 @@ func boundInode(t *testing.T, name string) uint32 {
 
 func inodeOf(t *testing.T, s *Space) uint32 {
 	t.Helper()
-	inode, err := s.Inode()
-	must.Succeed(t, err)
+	inode := must.Get(s.Inode())(t)
 	return inode
 }
 
@@ -41,9 +40,7 @@ func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
 	other, path := otherHeld(t)
 	former := inodeOf(t, s)
 	must.Succeed(t, s.Pair(Veth{Name: "before", PeerName: "before1", MTU: 1500}, s))
-	if _, err := s.ReadSysfs("before/mtu"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.ReadSysfs("before/mtu"))(t)
 	must.Succeed(t, s.Sysctl("net.ipv4.ip_forward", "1"))
 	must.Succeed(t, other.Pair(Veth{Name: "inside", PeerName: "inside1", MTU: 1400}, other))
 	must.Succeed(t, s.Adopt(path))
@@ -99,8 +96,7 @@ func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
 	}
 	must.Equal(t, before, inodeOf(t, s))
 	must.Equal(t, before, boundInode(t, s.Name))
-	own, err := Open("")
-	must.Succeed(t, err)
+	own := must.Get(Open(""))(t)
 	defer own.Close()
 	if err := own.Adopt("/proc/self/ns/net"); err == nil {
 		t.Error("the process's own namespace became another")

@@ -43,8 +43,7 @@ ip neighbour show dev data nud permanent
 ip neighbour show proxy dev data
 cd /proc/sys/net
 grep -s . ipv4/conf/data/* ipv6/conf/data/* ipv4/neigh/data/* ipv6/neigh/data/*`+" || true")
-	features, err := s.Features("data")
-	must.Succeed(t, err)
+	features := must.Get(s.Features("data"))(t)
 	for name, f := range features {
 		if f.On && name == "tx-tcp-segmentation" {
 			text += "TSO is on"

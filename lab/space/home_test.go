@@ -17,8 +17,7 @@ func TestANamespacesHomeGoesWithItAndWhatIsMountedThere(t *testing.T) {
 		t.Skip("needs root: makes a network namespace and mounts")
 	}
 	name := fmt.Sprintf("wt-home%d", os.Getpid())
-	s, err := Create(name)
-	must.Succeed(t, err)
+	s := must.Get(Create(name))(t)
 	defer Delete(name)
 	defer s.Close()
 	deep := filepath.Join(Home(name), "a", "b")

@@ -22,8 +22,7 @@ func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
 		t.Errorf("the second: %v; want an error that names process %d", err, os.Getpid())
 	}
 	must.Succeed(t, first.Unlock())
-	second, err := TakeLock(path)
-	must.Succeed(t, err)
+	second := must.Get(TakeLock(path))(t)
 	must.Succeed(t, second.Unlock())
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the lock file is still there: %v", err)
@@ -52,8 +51,7 @@ func TestUnlockRemovesOnlyItsFile(t *testing.T) {
 		err = os.Remove(path)
 	}
 	must.Succeed(t, err)
-	second, err := TakeLock(path)
-	must.Succeed(t, err)
+	second := must.Get(TakeLock(path))(t)
 	must.Succeed(t, first.Unlock())
 	if l, err := TakeLock(path); err == nil {
 		t.Errorf("a third lock beside the second: %v", l)
@@ -68,8 +66,7 @@ func TestALockIsFreeOnceItsHolderWasKilled(t *testing.T) {
 		t.Skip("flock(1) is not installed: " + err.Error())
 	}
 	// The test calls flock(2) itself: TakeLock would remove the file that flock(1) may have just opened.
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	must.Succeed(t, err)
+	file := must.Get(os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600))(t)
 	defer file.Close()
 	must.EventuallyTrue(t, "flock(1) has the lock", func() bool {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -18,8 +18,7 @@ func fresh(t *testing.T, name string) *Space {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
-	s, err := Create(fmt.Sprintf("wt-t%d-%s", os.Getpid(), name))
-	must.Succeed(t, err)
+	s := must.Get(Create(fmt.Sprintf("wt-t%d-%s", os.Getpid(), name)))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), Delete(s.Name)); err != nil {
 			t.Error(err)
@@ -84,8 +83,7 @@ func TestSettingsStayInTheirNamespace(t *testing.T) {
 		t.Error("the sysfs of one namespace shows a device of another")
 	}
 	must.Succeed(t, a.Offloads("left", map[string]bool{"tx-tcp-segmentation": false, "tx-of-no-kernel": true}))
-	on, err := a.OffloadsOn("left")
-	must.Succeed(t, err)
+	on := must.Get(a.OffloadsOn("left"))(t)
 	for _, f := range on {
 		if f == "tx-tcp-segmentation" {
 			t.Error("TSO is still on")

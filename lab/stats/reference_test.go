@@ -39,8 +39,7 @@ type reference struct {
 
 func referenceValues(t *testing.T) reference {
 	t.Helper()
-	text, err := os.ReadFile("testdata/reference.json")
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("testdata/reference.json"))(t)
 	var r reference
 	must.Succeed(t, json.Unmarshal(text, &r))
 	t.Logf("reference values made by %s", r.MadeBy)

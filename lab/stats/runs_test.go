@@ -43,8 +43,7 @@ func TestDetectableShiftOfRunsIsFoundWithThePowerAskedFor(t *testing.T) {
 		const rounds = 3000
 		found := 0
 		truth := Spread{1, freedom}
-		shift, err := truth.Detectable(3, 3, 0.05, 0.8)
-		must.Succeed(t, err)
+		shift := must.Get(truth.Detectable(3, 3, 0.05, 0.8))(t)
 		for range rounds {
 			a, b := make([]float64, 3), make([]float64, 3)
 			for i := range a {

@@ -29,18 +29,14 @@ func inode(t *testing.T, path string) uint64 {
 func assertAdopted(t *testing.T, n *Node, e Endpoint) {
 	t.Helper()
 	d := dockerOf(n)
-	root, err := d.root()
-	must.Succeed(t, err)
-	pid, err := d.run("inspect", "--format", "{{.State.Pid}}", e.Name)
-	must.Succeed(t, err)
+	root := must.Get(d.root())(t)
+	pid := must.Get(d.run("inspect", "--format", "{{.State.Pid}}", e.Name))(t)
 	lives := inode(t, filepath.Join(root, "proc", pid, "ns/net"))
 	if got := inode(t, filepath.Join(space.Dir, e.Space.Name)); got != lives {
 		t.Errorf("the name %s leads to %d; the container lives in %d", e.Space.Name, got, lives)
 	}
-	l, err := e.Space.Link(EndpointDevice)
-	must.Succeed(t, err)
-	routes, err := e.Space.Links.RouteList(l, unix.AF_INET)
-	must.Succeed(t, err)
+	l := must.Get(e.Space.Link(EndpointDevice))(t)
+	routes := must.Get(e.Space.Links.RouteList(l, unix.AF_INET))(t)
 	connected := 0
 	for _, r := range routes {
 		if r.Dst != nil && r.Dst.String() == e.V4.Masked().String() {
@@ -63,8 +59,7 @@ func assertAdopted(t *testing.T, n *Node, e Endpoint) {
 func assertApart(t *testing.T, n *Node) {
 	t.Helper()
 	d := dockerOf(n)
-	root, err := d.root()
-	must.Succeed(t, err)
+	root := must.Get(d.root())(t)
 	for _, path := range []string{"/run", "/var/lib"} {
 		if inode(t, root+path) == inode(t, path) {
 			t.Errorf("dockerd shares %s with the machine", path)
@@ -73,8 +68,7 @@ func assertApart(t *testing.T, n *Node) {
 	if _, err := os.Stat(root + "/run/netns"); err == nil {
 		t.Error("dockerd sees, and so may hold, other people's network namespaces")
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	must.Succeed(t, err)
+	mounts := must.Get(os.ReadFile("/proc/self/mountinfo"))(t)
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, d.home) && !strings.Contains(line, " - bpf ") { // a vrouter's pins
 			t.Errorf("a mount of dockerd's is seen from outside: %s", line)

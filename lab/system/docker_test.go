@@ -178,8 +178,7 @@ func assertNoDocker(t *testing.T, n *Node) {
 	if err != nil || strings.Contains(string(mounts), dockerOf(n).home) {
 		t.Errorf("mounts of %s are left (%v)", n.Name, err)
 	}
-	links, err := n.Space.Links.LinkList()
-	must.Succeed(t, err)
+	links := must.Get(n.Space.Links.LinkList())(t)
 	for _, l := range links {
 		if name := l.Attrs().Name; name != "lo" && !slices.Contains(n.Fabric, name) {
 			t.Errorf("device %s is left in %s", name, n.Name)
@@ -196,8 +195,7 @@ func assertNoDocker(t *testing.T, n *Node) {
 // argvOf lists the command lines of all processes but the caller.
 func argvOf(t *testing.T) (lines []string) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must.Succeed(t, err)
+	files := must.Get(filepath.Glob("/proc/[0-9]*/cmdline"))(t)
 	for _, f := range files {
 		text, _ := os.ReadFile(f) // what has ended meanwhile has none
 		lines = append(lines, strings.ReplaceAll(string(text), "\x00", " "))

@@ -19,8 +19,7 @@ func plugged(t *testing.T) *Node {
 		t.Skip("making network namespaces needs root")
 	}
 	fresh := func(name string) *space.Space {
-		s, err := space.Create(fmt.Sprintf("wt-ep%d-%s", os.Getpid(), name))
-		must.Succeed(t, err)
+		s := must.Get(space.Create(fmt.Sprintf("wt-ep%d-%s", os.Getpid(), name)))(t)
 		t.Cleanup(func() {
 			if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
 				t.Error(err)
@@ -37,8 +36,7 @@ func plugged(t *testing.T) *Node {
 // segmentations are a device's segmentation offloads that are on.
 func segmentations(t *testing.T, s *space.Space, device string) (list []string) {
 	t.Helper()
-	on, err := s.OffloadsOn(device)
-	must.Succeed(t, err)
+	on := must.Get(s.OffloadsOn(device))(t)
 	for _, f := range on {
 		if strings.HasSuffix(f, "-segmentation") {
 			list = append(list, f)

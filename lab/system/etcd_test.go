@@ -20,8 +20,7 @@ func nodeOf(t *testing.T, name string) *Node {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
-	s, err := space.Create(fmt.Sprintf("wt-%s%d", name, os.Getpid()))
-	must.Succeed(t, err)
+	s := must.Get(space.Create(fmt.Sprintf("wt-%s%d", name, os.Getpid())))(t)
 	n := &Node{Name: s.Name, Space: s, Underlay: []netip.Addr{netip.MustParseAddr("172.31.0.1")}, MTU: 1500}
 	t.Cleanup(func() {
 		if err := errors.Join(n.stopDaemons(), s.Close(), space.Delete(s.Name)); err != nil {

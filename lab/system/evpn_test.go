@@ -49,10 +49,8 @@ func TestEVPNTellsEveryNodeWhereTheContainersAre(t *testing.T) {
 		}
 	}
 	assertNoCircle(t, nodes)
-	l, err := nodes[0].Space.Link(vxlanDevice)
-	must.Succeed(t, err)
-	entries, err := nodes[0].Space.Links.NeighList(l.Attrs().Index, unix.AF_BRIDGE)
-	must.Succeed(t, err)
+	l := must.Get(nodes[0].Space.Link(vxlanDevice))(t)
+	entries := must.Get(nodes[0].Space.Links.NeighList(l.Attrs().Index, unix.AF_BRIDGE))(t)
 	for _, other := range nodes[1:] {
 		mac := other.Endpoints[0].MAC.String()
 		told := false

@@ -38,8 +38,7 @@ func TestFlannelAsksForWhatItsBackendNeeds(t *testing.T) {
 
 // The network contains every node's subnet, also the first and the last.
 func TestTheConfigurationHoldsEveryNodesSubnet(t *testing.T) {
-	text, err := flannelConfig(flannelUDP)
-	must.Succeed(t, err)
+	text := must.Get(flannelConfig(flannelUDP))(t)
 	var c struct {
 		Network              netip.Prefix
 		SubnetLen            int

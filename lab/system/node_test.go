@@ -42,8 +42,7 @@ func loneNode(t *testing.T) *Node {
 
 func newSpace(t *testing.T, name string) *space.Space {
 	t.Helper()
-	s, err := space.Create(name)
-	must.Succeed(t, err)
+	s := must.Get(space.Create(name))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), space.Delete(name)); err != nil {
 			t.Error(err)
@@ -74,8 +73,7 @@ func attach(t *testing.T, s System, n *Node) error {
 
 func devices(t *testing.T, n *Node) (names []string) {
 	t.Helper()
-	links, err := n.Space.Links.LinkList()
-	must.Succeed(t, err)
+	links := must.Get(n.Space.Links.LinkList())(t)
 	for _, l := range links {
 		names = append(names, l.Attrs().Name)
 	}

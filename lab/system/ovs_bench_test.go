@@ -67,8 +67,7 @@ func nodesOnASwitch(t *testing.T, s System, n int) []*Node {
 
 func freshSpace(t *testing.T, name string) *space.Space {
 	t.Helper()
-	s, err := space.Create(fmt.Sprintf("wt-o%d-%s", os.Getpid(), name))
-	must.Succeed(t, err)
+	s := must.Get(space.Create(fmt.Sprintf("wt-o%d-%s", os.Getpid(), name)))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), space.Delete(s.Name)); err != nil {
 			t.Error(err)
@@ -142,8 +141,7 @@ func carry(t *testing.T, from, to *Node, bytes int) int {
 // received counts what a container's device has received.
 func received(t *testing.T, n *Node) uint64 {
 	t.Helper()
-	l, err := n.Endpoints[0].Space.Link(EndpointDevice)
-	must.Succeed(t, err)
+	l := must.Get(n.Endpoints[0].Space.Link(EndpointDevice))(t)
 	return l.Attrs().Statistics.RxPackets
 }
 
@@ -164,9 +162,7 @@ func assertNoCircle(t *testing.T, nodes []*Node) {
 	must.Succeed(t, err)
 	defer c.Close()
 	for range broadcasts {
-		if _, err := c.Write([]byte("round?")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Write([]byte("round?")))(t)
 	}
 	time.Sleep(300 * time.Millisecond)
 	for i, n := range nodes[1:] {

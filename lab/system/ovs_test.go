@@ -88,8 +88,7 @@ func refused(t *testing.T, n *Node) int {
 			names = fields
 			continue
 		}
-		count, err := strconv.Atoi(fields[slices.Index(names, "OutDestUnreachs")])
-		must.Succeed(t, err)
+		count := must.Get(strconv.Atoi(fields[slices.Index(names, "OutDestUnreachs")]))(t)
 		return count
 	}
 	t.Fatalf("no ICMP counters in\n%s", text)
@@ -178,17 +177,14 @@ func dressFabric(t *testing.T, n *Node) {
 
 func fabricQueues(t *testing.T, n *Node) string {
 	t.Helper()
-	l, err := n.Space.Link("fab")
-	must.Succeed(t, err)
-	qdiscs, err := n.Space.Links.QdiscList(l)
-	must.Succeed(t, err)
+	l := must.Get(n.Space.Link("fab"))(t)
+	qdiscs := must.Get(n.Space.Links.QdiscList(l))(t)
 	var kinds []string
 	for _, q := range qdiscs {
 		kinds = append(kinds, q.Type())
 	}
 	slices.Sort(kinds)
-	filters, err := n.Space.Links.FilterList(l, netlink.HANDLE_MIN_EGRESS)
-	must.Succeed(t, err)
+	filters := must.Get(n.Space.Links.FilterList(l, netlink.HANDLE_MIN_EGRESS))(t)
 	for _, f := range filters {
 		if b, ok := f.(*netlink.BpfFilter); ok {
 			kinds = append(kinds, fmt.Sprint("filter ", b.Name, " of program ", b.Id))
@@ -200,32 +196,27 @@ func fabricQueues(t *testing.T, n *Node) string {
 // fabricState is all of the fabric device that Attach may change.
 func fabricState(t *testing.T, n *Node) string {
 	t.Helper()
-	l, err := n.Space.Link("fab")
-	must.Succeed(t, err)
+	l := must.Get(n.Space.Link("fab"))(t)
 	a := l.Attrs()
 	state := []string{fmt.Sprintf("MTU %d, promiscuous %d, flags %v, GRO up to %d and %d bytes", a.MTU, a.Promisc, a.Flags, a.GROMaxSize, a.GROIPv4MaxSize)}
-	on, err := n.Space.OffloadsOn("fab")
-	must.Succeed(t, err)
+	on := must.Get(n.Space.OffloadsOn("fab"))(t)
 	slices.Sort(on)
 	state = append(state, strings.Join(on, " "))
 	var more []string
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		addrs, err := n.Space.Links.AddrList(l, family)
-		must.Succeed(t, err)
+		addrs := must.Get(n.Space.Links.AddrList(l, family))(t)
 		for _, a := range addrs {
 			if !a.IP.IsLinkLocalUnicast() { // whose flags change by themselves
 				more = append(more, fmt.Sprintf("address %s flags %#x", a.IPNet, a.Flags&^unix.IFA_F_TENTATIVE))
 			}
 		}
-		routes, err := n.Space.Links.RouteList(nil, family)
-		must.Succeed(t, err)
+		routes := must.Get(n.Space.Links.RouteList(nil, family))(t)
 		for _, r := range routes {
 			more = append(more, fmt.Sprintf("route %s dev %d congctl %q proto %s scope %s src %s metric %d", r.Dst, r.LinkIndex, r.Congctl, r.Protocol, r.Scope, r.Src, r.Priority))
 		}
 	}
 	for family, names := range map[string]map[string]string{"ipv4": ovsTakenIPv4, "ipv6": ovsTakenIPv6} {
-		values, err := deviceSysctls(n, family, "fab", names)
-		must.Succeed(t, err)
+		values := must.Get(deviceSysctls(n, family, "fab", names))(t)
 		more = append(more, fmt.Sprint(family, values))
 	}
 	slices.Sort(more)

@@ -26,8 +26,7 @@ func tapNode(t *testing.T) *Node {
 		t.Skip(err)
 	}
 	name := fmt.Sprintf("wt-t%d-a", os.Getpid())
-	s, err := space.Create(name)
-	must.Succeed(t, err)
+	s := must.Get(space.Create(name))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -46,10 +45,8 @@ func TestAVMsTapIsUnderTheBridgeAndStaysWithoutAProcess(t *testing.T) {
 	n := tapNode(t)
 	must.Succeed(t, addBridge(n, bridgeDevice, 1450))
 	must.Succeed(t, connectContainers(n, 1450))
-	l, err := n.Space.Link("vifc1")
-	must.Succeed(t, err)
-	bridge, err := n.Space.Link(bridgeDevice)
-	must.Succeed(t, err)
+	l := must.Get(n.Space.Link("vifc1"))(t)
+	bridge := must.Get(n.Space.Link(bridgeDevice))(t)
 	tap, ok := l.(*netlink.Tuntap)
 	if !ok || tap.Mode != netlink.TUNTAP_MODE_TAP || l.Attrs().MasterIndex != bridge.Attrs().Index || l.Attrs().MTU != 1450 {
 		t.Errorf("%T %+v is no tap of MTU 1450 under bridge %d", l, l.Attrs(), bridge.Attrs().Index)
@@ -95,8 +92,7 @@ func TestAGuestsDeviceHasItsMTUAddressesAndDefaultRoutes(t *testing.T) {
 		t.Fatalf("MTU %d: %v", l.Attrs().MTU, err)
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := inside.Links.RouteList(l, family)
-		must.Succeed(t, err)
+		routes := must.Get(inside.Links.RouteList(l, family))(t)
 		ways := 0
 		for _, r := range routes {
 			if r.Gw != nil {

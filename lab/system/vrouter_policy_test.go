@@ -7,8 +7,7 @@ import (
 )
 
 func TestAConnectionIsComparedWithEveryRuleOfAPort(t *testing.T) {
-	with, err := ByName("vrouter-direct-policy")
-	must.Succeed(t, err)
+	with := must.Get(ByName("vrouter-direct-policy"))(t)
 	for node := range 3 {
 		rules := rulesOn(with.(VRouter), node)
 		if len(rules) != 100 {

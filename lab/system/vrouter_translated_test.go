@@ -12,8 +12,7 @@ import (
 // Nodes on one link translate only if vrouter cannot write labels as MAC addresses.
 // So their underlay addresses must be IPv6. Each node needs a locator.
 func TestNodesThatTranslateHaveLocators(t *testing.T) {
-	v, err := ByName("vrouter-translated")
-	must.Succeed(t, err)
+	v := must.Get(ByName("vrouter-translated"))(t)
 	n := &Node{Name: "wt-t-a", Underlay: []netip.Addr{netip.MustParseAddr("172.30.0.1"), netip.MustParseAddr("172.30.0.2")}}
 	locators := map[netip.Prefix]bool{}
 	for _, node := range v.(VRouter).state(n).Nodes {
@@ -30,8 +29,7 @@ func TestNodesThatTranslateHaveLocators(t *testing.T) {
 
 func TestTranslationLengthensPacketsByLessThanTheMTUReserves(t *testing.T) {
 	for name, want := range map[string]map[int]int{"vrouter-translated": {4: 20, 6: 0}, "vrouter-vxlan": nil, "bridge": nil} {
-		s, err := ByName(name)
-		must.Succeed(t, err)
+		s := must.Get(ByName(name))(t)
 		if got := s.About().AddedBytes; !maps.Equal(got, want) {
 			t.Errorf("%s adds these bytes to packets, by IP version: %v, want %v", name, got, want)
 		}

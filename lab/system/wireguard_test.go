@@ -32,8 +32,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 	nodes := wireGuardNodes("wt-run1")
 	keys := map[string]bool{}
 	for i, n := range nodes {
-		text, err := wireGuardConfig(n)
-		must.Succeed(t, err)
+		text := must.Get(wireGuardConfig(n))(t)
 		own := private.FindStringSubmatch(text)[1]
 		if raw, err := base64.StdEncoding.DecodeString(own); err != nil || len(raw) != 32 || raw[0]&7 != 0 || raw[31]&0xc0 != 0x40 {
 			t.Errorf("node %d: private key %s (%v) is no clamped one of 32 bytes", i, own, err)
@@ -56,15 +55,13 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 			t.Errorf("node %d has the peers %v, want %v", i, got, want)
 		}
 	}
-	other, err := wireGuardConfig(wireGuardNodes("wt-run2")[0])
-	must.Succeed(t, err)
+	other := must.Get(wireGuardConfig(wireGuardNodes("wt-run2")[0]))(t)
 	keys[private.FindStringSubmatch(other)[1]] = true
 	must.Equal(t, 4, len(keys))
 }
 
 func TestAPeerIsAllowedItsOwnSubnetsOnly(t *testing.T) {
-	text, err := wireGuardConfig(wireGuardNodes("wt-run1")[1])
-	must.Succeed(t, err)
+	text := must.Get(wireGuardConfig(wireGuardNodes("wt-run1")[1]))(t)
 	for _, want := range []string{
 		"ListenPort = 51820\n",
 		"Endpoint = 192.0.2.1:51820\nAllowedIPs = 10.31.0.0/20, fd31:c::/112\n",
@@ -106,10 +103,8 @@ func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 		}
 		return err
 	}))
-	own, err := wireGuardKey(n, 0)
-	must.Succeed(t, err)
-	peer, err := wireGuardKey(n, 1)
-	must.Succeed(t, err)
+	own := must.Get(wireGuardKey(n, 0))(t)
+	peer := must.Get(wireGuardKey(n, 1))(t)
 	for _, want := range []string{
 		base64.StdEncoding.EncodeToString(own.Bytes()) + "\t" + base64.StdEncoding.EncodeToString(own.PublicKey().Bytes()) + "\t51820",
 		base64.StdEncoding.EncodeToString(peer.PublicKey().Bytes()) + "\t(none)\t192.0.2.2:51820\t10.31.16.0/20,fd31:c::1:0/112",
@@ -122,8 +117,7 @@ func TestTheDeviceHasTheDerivedKeysAndItsSocketInTheNodesHome(t *testing.T) {
 		return
 	}
 	must.Equal(t, "wireguard-go", n.Space.Settings().Others[wireGuardRuns])
-	home, err := n.home()
-	must.Succeed(t, err)
+	home := must.Get(n.home())(t)
 	if _, err := os.Stat(wireGuardSocket(home)); err != nil {
 		t.Error(err)
 	}
@@ -137,8 +131,7 @@ func TestAWireGuardGoThatStartsKeepsItsSocket(t *testing.T) {
 	home := t.TempDir()
 	at := wireGuardSocket(home)
 	must.Succeed(t, os.MkdirAll(filepath.Dir(at), 0o700))
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	must.Succeed(t, err)
+	fd := must.Get(unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0))(t)
 	defer unix.Close(fd)
 	must.Succeed(t, unix.Bind(fd, &unix.SockaddrUnix{Name: at}))
 	if err := wireGuardListens(home); !errors.Is(err, unix.ECONNREFUSED) {

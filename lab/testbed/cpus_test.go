@@ -30,8 +30,7 @@ func TestNodesOnMachinesShareCPUsOnOneMachineOnly(t *testing.T) {
 }
 
 func TestTwoCPUsGoOneToEachNode(t *testing.T) {
-	got, err := PlanCPUs(count(2), 2)
-	must.Succeed(t, err)
+	got := must.Get(PlanCPUs(count(2), 2))(t)
 	want := Layout{Nodes: [][]int{{0}, {1}}}
 	must.Equal(t, want, got)
 }
@@ -50,8 +49,7 @@ func TestOneCPUIsRefused(t *testing.T) {
 }
 
 func TestMoreNodesThanCPUsShareAndSaySo(t *testing.T) {
-	got, err := PlanCPUs(count(2), 3)
-	must.Succeed(t, err)
+	got := must.Get(PlanCPUs(count(2), 3))(t)
 	if !got.Shared {
 		t.Error("not marked as shared")
 	}

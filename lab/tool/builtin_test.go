@@ -109,8 +109,7 @@ var builtinCaptures = map[string]struct {
 
 func capturedBuiltin(t testing.TB, file string) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + file)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("testdata/" + file))(t)
 	return string(text)
 }
 
@@ -145,10 +144,8 @@ func TestBuiltinReadsItsOwnOutputs(t *testing.T) {
 }
 
 func TestBuiltinsHistogramHoldsItsPercentiles(t *testing.T) {
-	m, err := parseBuiltin(liveRR(suite.TCPRR, 1, 4), capturedBuiltin(t, "builtin_rr.json"))
-	must.Succeed(t, err)
-	h, err := hdrhistogram.Decode([]byte(m.Latency))
-	must.Succeed(t, err)
+	m := must.Get(parseBuiltin(liveRR(suite.TCPRR, 1, 4), capturedBuiltin(t, "builtin_rr.json")))(t)
+	h := must.Get(hdrhistogram.Decode([]byte(m.Latency)))(t)
 	if h.TotalCount() != 9612 || float64(h.ValueAtPercentile(99)) != m.Metrics[sample.LatencyP99] {
 		t.Errorf("%d values, 99th percentile %d: want 9612 and %v", h.TotalCount(), h.ValueAtPercentile(99), m.Metrics[sample.LatencyP99])
 	}
@@ -160,8 +157,7 @@ func doctored(t *testing.T, file string, change func(map[string]any)) string {
 	var doc map[string]any
 	must.Succeed(t, json.Unmarshal([]byte(capturedBuiltin(t, file)), &doc))
 	change(doc)
-	text, err := json.Marshal(doc)
-	must.Succeed(t, err)
+	text := must.Get(json.Marshal(doc))(t)
 	return string(text)
 }
 
@@ -266,8 +262,7 @@ func loadedBothWays() suite.Workload {
 }
 
 func TestRoundTripsOverTimeAreRead(t *testing.T) {
-	m, err := parseBuiltin(loadedBothWays(), capturedBuiltin(t, "builtin_rr_load.json"))
-	must.Succeed(t, err)
+	m := must.Get(parseBuiltin(loadedBothWays(), capturedBuiltin(t, "builtin_rr_load.json")))(t)
 	if want := (sample.RoundTrips{At: -0.091, Count: 343, Mean: 53415, Max: 1395011}); len(m.Course) != 25 || m.Course[0] != want {
 		t.Errorf("%d slices, the first %+v, want 25 and %+v", len(m.Course), m.Course, want)
 	}

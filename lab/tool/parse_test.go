@@ -508,8 +508,7 @@ func (c captured) read(t testing.TB) map[string]Output {
 	t.Helper()
 	outputs := map[string]Output{}
 	for role, file := range c.outputs {
-		text, err := os.ReadFile(filepath.Join("testdata", file))
-		must.Succeed(t, err)
+		text := must.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
 		outputs[role] = Output{Stdout: string(text)}
 	}
 	return outputs
@@ -518,8 +517,7 @@ func (c captured) read(t testing.TB) map[string]Output {
 func TestParsersReadCapturedOutputsExactly(t *testing.T) {
 	for _, c := range capturedOutputs {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := c.tool.Parse(c.job(), c.read(t))
-			must.Succeed(t, err)
+			m := must.Get(c.tool.Parse(c.job(), c.read(t)))(t)
 			// The last bits depend on the order of additions.
 			must.Equal(t, c.want, m.Metrics, cmpopts.EquateApprox(1e-12, 0))
 			warned := strings.Join(m.Warnings, "\n")
@@ -563,8 +561,7 @@ func TestTruncatedOutputsAreErrorsOrPartsOfTheTruth(t *testing.T) {
 	for _, c := range capturedOutputs {
 		t.Run(c.name, func(t *testing.T) {
 			whole := c.read(t)
-			full, err := c.tool.Parse(c.job(), whole)
-			must.Succeed(t, err)
+			full := must.Get(c.tool.Parse(c.job(), whole))(t)
 			for role, out := range whole {
 				lines := strings.SplitAfter(strings.TrimRight(out.Stdout, "\n"), "\n")
 				const cuts = 150 // of a long output; every line of a short one

@@ -135,8 +135,7 @@ func jobFor(w suite.Workload) Job {
 func TestPlansAreTheseCommandLines(t *testing.T) {
 	for _, p := range plans {
 		t.Run(p.name, func(t *testing.T) {
-			processes, err := p.tool.Plan(jobFor(p.w))
-			must.Succeed(t, err)
+			processes := must.Get(p.tool.Plan(jobFor(p.w)))(t)
 			var got []string
 			for _, process := range processes {
 				got = append(got, strings.Join(process.Argv, " "))
@@ -148,8 +147,7 @@ func TestPlansAreTheseCommandLines(t *testing.T) {
 
 func TestPlansServeFirstAndCallLast(t *testing.T) {
 	for _, p := range plans {
-		processes, err := p.tool.Plan(jobFor(p.w))
-		must.Succeed(t, err)
+		processes := must.Get(p.tool.Plan(jobFor(p.w)))(t)
 		server := processes[0]
 		if server.Role != "server" || server.On != OnReceiver {
 			t.Errorf("%s: the first process is %s on the %s", p.name, server.Role, server.On)

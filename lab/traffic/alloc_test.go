@@ -26,35 +26,28 @@ func pairOf(t testing.TB, s Spec) (client, server *crew) {
 		remote, err = listenTCP(at, s.socketOptions(), 128)
 	}
 	must.Succeed(t, err)
-	port, err := localPort(remote)
-	must.Succeed(t, err)
+	port := must.Get(localPort(remote))(t)
 	to := netip.AddrPortFrom(at.Addr(), port)
 	switch {
 	case s.Workload.Kind == suite.TCPCRR:
 		local = -1
 	case s.udp():
-		local, err = newSocket(unix.SOCK_DGRAM, at.Addr(), s.socketOptions())
-		must.Succeed(t, err)
+		local = must.Get(newSocket(unix.SOCK_DGRAM, at.Addr(), s.socketOptions()))(t)
 		must.Succeed(t, connectBy(local, to, time.Now().Add(time.Second)))
-		sa, err := unix.Getsockname(local)
-		must.Succeed(t, err)
+		sa := must.Get(unix.Getsockname(local))(t)
 		must.Succeed(t, unix.Connect(remote, sa))
 	default:
 		listening := remote
-		local, err = dialTCP(to, netip.Addr{}, s.socketOptions(), time.Now().Add(time.Second))
-		must.Succeed(t, err)
-		remote, err = acceptBy(listening, time.Now().Add(time.Second))
-		must.Succeed(t, err)
+		local = must.Get(dialTCP(to, netip.Addr{}, s.socketOptions(), time.Now().Add(time.Second)))(t)
+		remote = must.Get(acceptBy(listening, time.Now().Add(time.Second)))(t)
 		unix.Close(listening)
 	}
 	f := s.flows()[0]
-	w, err := client.enlist(s, f, true, local)
-	must.Succeed(t, err)
+	w := must.Get(client.enlist(s, f, true, local))(t)
 	if s.Workload.Kind == suite.TCPCRR {
 		must.Succeed(t, w.dials(s, to))
 	}
-	_, err = server.enlist(s, f, false, remote)
-	must.Succeed(t, err)
+	must.Get(server.enlist(s, f, false, remote))(t)
 	return client, server
 }
 

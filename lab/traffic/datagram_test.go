@@ -90,8 +90,7 @@ func TestJitterIsThatOfRFC3550(t *testing.T) {
 func TestServerReportsTheLossOfAPeerThatDropsDatagrams(t *testing.T) {
 	at := netip.MustParseAddrPort(fmt.Sprintf("127.0.0.1:%d", freePort(t)))
 	server := start(t, "traffic", "server", "-listen", at.String(), "-once")
-	conn, err := net.Dial("tcp", at.String())
-	must.Succeed(t, err)
+	conn := must.Get(net.Dial("tcp", at.String()))(t)
 	control := newControl(conn, "server")
 	defer control.close()
 	spec := Spec{
@@ -99,26 +98,20 @@ func TestServerReportsTheLossOfAPeerThatDropsDatagrams(t *testing.T) {
 		Timing:   suite.Timing{Duration: 300 * time.Millisecond},
 	}
 	must.Succeed(t, control.send(message{Type: typeHello, Version: protocolVersion, Token: 7, Spec: &spec}))
-	ready, err := control.expect(typeReady, 3*time.Second)
-	must.Succeed(t, err)
-	fd, err := newSocket(unix.SOCK_DGRAM, at.Addr(), socketOptions{})
-	must.Succeed(t, err)
+	ready := must.Get(control.expect(typeReady, 3*time.Second))(t)
+	fd := must.Get(newSocket(unix.SOCK_DGRAM, at.Addr(), socketOptions{}))(t)
 	defer unix.Close(fd)
 	deadline := time.Now().Add(3 * time.Second)
 	must.Succeed(t, connectBy(fd, netip.AddrPortFrom(at.Addr(), ready.Ports[0]), deadline))
 	must.Succeed(t, (greeting{7, 0}).greetDatagrams(fd, deadline))
-	if _, err := control.expect(typeJoined, 3*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(control.expect(typeJoined, 3*time.Second))(t)
 	must.Succeed(t, control.send(message{Type: typeStart}))
 	// 1000 datagrams of the window: every tenth is dropped, 5 and 15 come twice,
 	// 1 and 2, 101 and 102, … are swapped: ten late ones.
 	send := func(phase int32, number int) {
 		p := make([]byte, spec.Workload.Buffer)
 		putHeader(p, phase, uint64(number), now())
-		if _, err := unix.Write(fd, p); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(unix.Write(fd, p))(t)
 	}
 	for n := range 1000 {
 		switch {
@@ -138,8 +131,7 @@ func TestServerReportsTheLossOfAPeerThatDropsDatagrams(t *testing.T) {
 	send(cooling, 1000)
 	time.Sleep(400 * time.Millisecond)
 	must.Succeed(t, control.send(message{Type: typeDone}))
-	m, err := control.expect(typeResult, 3*time.Second)
-	must.Succeed(t, err)
+	m := must.Get(control.expect(typeResult, 3*time.Second))(t)
 	sender := Flow{Datagrams: 1000, AllDatagrams: 1001, Seconds: 0.3}
 	sender.Role = roleSend
 	d := Result{Local: End{Flows: []Flow{sender}}, Remote: m.End}.Datagrams()

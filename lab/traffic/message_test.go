@@ -97,8 +97,7 @@ func TestGreetingsOfOtherProgramsAreRefused(t *testing.T) {
 
 func FuzzDecodeMessage(f *testing.F) {
 	spec := validSpec()
-	hello, err := json.Marshal(message{Type: typeHello, Version: protocolVersion, Spec: &spec})
-	must.Succeed(f, err)
+	hello := must.Get(json.Marshal(message{Type: typeHello, Version: protocolVersion, Spec: &spec}))(f)
 	for _, s := range []string{string(hello), `{"type":"ready","ports":[1]}`, `{"type":"result","end":{"flows":[{}]}}`, `{"type":"stop"}`, "{", "null", ""} {
 		f.Add([]byte(s))
 	}
@@ -115,8 +114,7 @@ func FuzzDecodeMessage(f *testing.F) {
 				t.Errorf("%d flows", n)
 			}
 		}
-		again, err := json.Marshal(m)
-		must.Succeed(t, err)
+		again := must.Get(json.Marshal(m))(t)
 		if second, err := decodeMessage(again); err != nil || second.Type != m.Type {
 			t.Errorf("%s does not read back: %v", again, err)
 		}

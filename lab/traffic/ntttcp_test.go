@@ -322,8 +322,7 @@ func TestNTttcpEndsOnASignalWhileItWaitsForTheOtherEnd(t *testing.T) {
 		mute, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)) // never answers
 		must.Succeed(t, err)
 		s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
-		connected, err := mute.Accept()
-		must.Succeed(t, err)
+		connected := must.Get(mute.Accept())(t)
 		s.signal(signal)
 		if code, _, stderr := s.wait(3 * time.Second); code != 1 || !strings.Contains(stderr, "nothing was measured") {
 			t.Errorf("%v: exit %d, %q", signal, code, stderr)
@@ -361,8 +360,7 @@ func TestNTttcpSaysWhatIsWrong(t *testing.T) {
 
 func readXML(t *testing.T, file string) (d ntttcpXML) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	if err := xml.Unmarshal(text, &d); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -371,8 +369,7 @@ func readXML(t *testing.T, file string) (d ntttcpXML) {
 
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(text, 64)
-	must.Succeed(t, err)
+	v := must.Get(strconv.ParseFloat(text, 64))(t)
 	return v
 }
 
@@ -477,10 +474,8 @@ func names(t *testing.T, text []byte) map[string]bool {
 func TestXMLHasTheNamesOfARealDocument(t *testing.T) {
 	// Captured from ntttcp-for-linux 1.4.3, which took NTttcp's names and added
 	// some of its own.
-	captured, err := os.ReadFile("testdata/ntttcp_sender.xml")
-	must.Succeed(t, err)
-	ours, err := xml.Marshal(example().document())
-	must.Succeed(t, err)
+	captured := must.Get(os.ReadFile("testdata/ntttcp_sender.xml"))(t)
+	ours := must.Get(xml.Marshal(example().document()))(t)
 	have := names(t, ours)
 	linuxOnly := []string{
 		"conns_tested", "tcp_retransmits", "cpu_cores", "cpu_speed", "user", "system", "idle", "iowait",
@@ -514,8 +509,7 @@ func fakeProc(t *testing.T, files map[string]string) procfs.FS {
 	for name, text := range files {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	proc, err := procfs.NewFS(dir)
-	must.Succeed(t, err)
+	proc := must.Get(procfs.NewFS(dir))(t)
 	return proc
 }
 
@@ -536,8 +530,7 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 	if m.received != 11+30+5 || m.sent != 22 || m.retransmits != 33 || m.errors != 44 {
 		t.Errorf("TCP %+v", m)
 	}
-	u, err := readMachine(proc, true)
-	must.Succeed(t, err)
+	u := must.Get(readMachine(proc, true))(t)
 	if u.received != 105 || u.sent != 207 || u.errors != 7 || u.retransmits != 0 {
 		t.Errorf("UDP %+v", u)
 	}

@@ -16,28 +16,23 @@ import (
 // lost on the way. Both losses must be known exactly.
 func TestDropsOfTheSocketAreToldFromLossOnTheWay(t *testing.T) {
 	const buffer, burst, behind = 1000, 200, 5
-	receiving, err := listenUDP(netip.MustParseAddrPort("127.0.0.1:0"), socketOptions{receive: 2048})
-	must.Succeed(t, err)
-	port, err := localPort(receiving)
-	must.Succeed(t, err)
-	fd, err := newSocket(unix.SOCK_DGRAM, netip.MustParseAddr("127.0.0.1"), socketOptions{})
-	must.Succeed(t, err)
+	receiving := must.Get(listenUDP(netip.MustParseAddrPort("127.0.0.1:0"), socketOptions{receive: 2048}))(t)
+	port := must.Get(localPort(receiving))(t)
+	fd := must.Get(newSocket(unix.SOCK_DGRAM, netip.MustParseAddr("127.0.0.1"), socketOptions{}))(t)
 	defer unix.Close(fd)
 	must.Succeed(t, connectBy(fd, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), time.Now().Add(time.Second)))
 	number := uint64(0)
 	send := func(phase int32, n int) {
 		for p := make([]byte, buffer); n > 0; n-- {
 			putHeader(p, phase, number, now())
-			_, err := unix.Write(fd, p)
-			must.Succeed(t, err)
+			must.Get(unix.Write(fd, p))(t)
 			number++
 		}
 	}
 
 	c := newCrew()
 	s := Spec{Workload: suite.Workload{Kind: suite.UDPStream, Direction: suite.Forward, Buffer: buffer, Streams: 1}}
-	w, err := c.enlist(s, flow{Direction: string(suite.Forward)}, false, receiving)
-	must.Succeed(t, err)
+	w := must.Get(c.enlist(s, flow{Direction: string(suite.Forward)}, false, receiving))(t)
 	send(warming, burst)
 	send(measuring, burst) // the socket is full
 	must.Succeed(t, c.start())

@@ -57,8 +57,7 @@ func start(t *testing.T, as string, args ...string) *program {
 	p := &program{t: t, cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), asProgram+"="+as)
 	p.cmd.Stderr = &p.stderr
-	out, err := p.cmd.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Get(p.cmd.StdoutPipe())(t)
 	must.Succeed(t, p.cmd.Start())
 	p.lines = bufio.NewScanner(out)
 	p.lines.Buffer(nil, maxMessage)
@@ -430,8 +429,7 @@ func TestAVanishedPeerEndsTheOtherInTimeAndIsNamed(t *testing.T) {
 func TestAPortInUseIsAClearError(t *testing.T) {
 	port := freePort(t)
 	for offset, name := range []string{"control", "data"} {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+offset))
-		must.Succeed(t, err)
+		l := must.Get(net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+offset)))(t)
 		at := fmt.Sprintf("127.0.0.1:%d", port)
 		server := start(t, "traffic", "server", "-listen", at, "-once")
 		if name == "data" {
@@ -467,8 +465,7 @@ func TestAServerWithoutAClientEndsAfterItsWait(t *testing.T) {
 func TestAServerServesOneClientAfterAnotherAndSurvivesStrangers(t *testing.T) {
 	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	server := start(t, "traffic", "server", "-listen", at)
-	stranger, err := net.Dial("tcp", at)
-	must.Succeed(t, err)
+	stranger := must.Get(net.Dial("tcp", at))(t)
 	fmt.Fprint(stranger, "GET / HTTP/1.1\r\n\r\n")
 	stranger.Close()
 	for range 2 {

@@ -70,8 +70,7 @@ func TestQEMUsOtherThreadsLeaveTheVirtualCPUsAlone(t *testing.T) {
 	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	conn, err := m.Connect(ctx, cpus)
-	must.Succeed(t, err)
+	conn := must.Get(m.Connect(ctx, cpus))(t)
 	defer conn.Close()
 	others, err := m.otherThreads(m.Threads())
 	if err != nil || len(others) == 0 {
@@ -98,8 +97,7 @@ func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
 	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	conn, err := m.Connect(ctx, cpus)
-	must.Succeed(t, err)
+	conn := must.Get(m.Connect(ctx, cpus))(t)
 	defer conn.Close()
 	threads := m.Threads()
 	if len(threads) != 2 || threads[0] == threads[1] {

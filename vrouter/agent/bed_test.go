@@ -64,8 +64,7 @@ func newBedOf(t *testing.T, change func(*config.Config), nodes ...string) *bed {
 
 func (b *bed) apply(t *testing.T, node string, s model.State) api.Applied {
 	t.Helper()
-	done, err := b.nodes[node].client.PutState(context.Background(), s)
-	must.Succeed(t, err)
+	done := must.Get(b.nodes[node].client.PutState(context.Background(), s))(t)
 	return done
 }
 
@@ -86,8 +85,7 @@ func (b *bed) traffic() error {
 // pinsOf is the path of an agent's pins.
 func pinsOf(t *testing.T, c config.Config) string {
 	t.Helper()
-	dir, err := datapath.MountPins(c.PinsDir())
-	must.Succeed(t, err)
+	dir := must.Get(datapath.MountPins(c.PinsDir()))(t)
 	return dir
 }
 
@@ -101,8 +99,7 @@ func pinnedMap(t *testing.T, c config.Config, name string) *ebpf.Map {
 	if len(found) != 1 {
 		t.Fatalf("pins of map %s: %q", name, found)
 	}
-	m, err := ebpf.LoadPinnedMap(found[0], nil)
-	must.Succeed(t, err)
+	m := must.Get(ebpf.LoadPinnedMap(found[0], nil))(t)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
@@ -157,8 +154,7 @@ func links(t *testing.T, c config.Config) map[string]link.ID {
 			continue
 		}
 		must.Succeed(t, err)
-		info, err := l.Info()
-		must.Succeed(t, err)
+		info := must.Get(l.Info())(t)
 		all[filepath.Base(path)] = info.ID
 		l.Close()
 	}
@@ -207,8 +203,7 @@ func (r *running) complains(words ...string) error {
 // problemOf returns an object's problem in the status of an agent; zero: it has none.
 func (r *running) problemOf(t *testing.T, kind, name string) api.Problem {
 	t.Helper()
-	s, err := r.client.Status(context.Background())
-	must.Succeed(t, err)
+	s := must.Get(r.client.Status(context.Background()))(t)
 	for _, p := range s.Problems {
 		if p.Kind == kind && p.Name == name {
 			return p
@@ -219,8 +214,7 @@ func (r *running) problemOf(t *testing.T, kind, name string) api.Problem {
 
 func (r *running) repairs(t *testing.T) uint64 {
 	t.Helper()
-	s, err := r.client.Status(context.Background())
-	must.Succeed(t, err)
+	s := must.Get(r.client.Status(context.Background()))(t)
 	return s.Repairs
 }
 
@@ -233,8 +227,7 @@ func unchanged(t *testing.T, before, now map[string]map[string]string) {
 // device returns the device of a port on its node.
 func (r *running) device(t *testing.T, port string) string {
 	t.Helper()
-	rows, err := r.client.Vifs(context.Background(), 0)
-	must.Succeed(t, err)
+	rows := must.Get(r.client.Vifs(context.Background(), 0))(t)
 	for _, row := range rows {
 		if row.Port == port {
 			return row.Device
@@ -247,8 +240,7 @@ func (r *running) device(t *testing.T, port string) string {
 // ways returns the tunnels of an agent: destination → MTU and device.
 func (r *running) tunnelMTU(t *testing.T, to string) int {
 	t.Helper()
-	rows, err := r.client.Nexthops(context.Background(), 0)
-	must.Succeed(t, err)
+	rows := must.Get(r.client.Nexthops(context.Background(), 0))(t)
 	for _, row := range rows {
 		if row.Type == "tunnel" && len(row.Paths) > 0 && row.Paths[0].Destination == netip.MustParseAddr(to) {
 			return int(row.MTU)

@@ -138,8 +138,7 @@ func withstands(t *testing.T, all ...harm) {
 				t.Errorf("the workload's device has MTU %d and MAC %s, had %d and %s", nowMTU, nowMAC, mtu, mac)
 			}
 			for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-				routes, err := netdev.Routes(b.workloads["a1"].Links, family)
-				must.Succeed(t, err)
+				routes := must.Get(netdev.Routes(b.workloads["a1"].Links, family))(t)
 				if !netdev.HasDefault(routes) {
 					t.Errorf("no default route in family %d", family)
 				}
@@ -214,8 +213,7 @@ func misled(t *testing.T, c config.Config, name string, step byte) {
 func detached(t *testing.T, c config.Config, pattern string) {
 	t.Helper()
 	for _, path := range pinned(t, c, pattern) {
-		l, err := link.LoadPinnedLink(path, nil)
-		must.Succeed(t, err)
+		l := must.Get(link.LoadPinnedLink(path, nil))(t)
 		must.Succeed(t, errors.Join(l.Detach(), l.Close()))
 	}
 }
@@ -230,8 +228,7 @@ func unpinned(t *testing.T, c config.Config, pattern string) {
 
 func pinned(t *testing.T, c config.Config, pattern string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(pinsOf(t, c), pattern))
-	must.Succeed(t, err)
+	found := must.Get(filepath.Glob(filepath.Join(pinsOf(t, c), pattern)))(t)
 	if len(found) == 0 {
 		t.Fatalf("nothing is pinned at %s", pattern)
 	}
@@ -508,8 +505,7 @@ func (b *bed) addLink(t *testing.T) (uses func(devices ...string) func() error) 
 	b.apply(t, "b", b.state)
 	uses = func(want ...string) func() error {
 		return func() error {
-			rows, err := b.nodes["a"].client.Nexthops(context.Background(), 0)
-			must.Succeed(t, err)
+			rows := must.Get(b.nodes["a"].client.Nexthops(context.Background(), 0))(t)
 			for _, row := range rows {
 				var devices []string
 				for _, p := range row.Paths {
@@ -563,8 +559,7 @@ func TestANewMACIsAnnouncedToNeighbours(t *testing.T) {
 	b.apply(t, "b", b.state)
 	must.Eventually(t, "traffic", b.traffic)
 	knows := func(from, address string, mac model.MAC) error {
-		entries, err := b.workloads[from].Links.NeighList(0, netlink.FAMILY_ALL)
-		must.Succeed(t, err)
+		entries := must.Get(b.workloads[from].Links.NeighList(0, netlink.FAMILY_ALL))(t)
 		for _, e := range entries {
 			if e.IP.String() == address && e.HardwareAddr.String() == mac.String() {
 				return nil

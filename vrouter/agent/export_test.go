@@ -265,8 +265,7 @@ func transfer(t *testing.T, from, to *netdev.Space, source, destination netip.Ad
 // options, each other segment 12. uncounted: segments that TCP_INFO does not count; 1 for an accepted socket.
 func tcpSum(t *testing.T, c *net.TCPConn, uncounted, header uint64) (s sum) {
 	t.Helper()
-	raw, err := c.SyscallConn()
-	must.Succeed(t, err)
+	raw := must.Get(c.SyscallConn())(t)
 	must.Succeed(t, raw.Control(func(fd uintptr) {
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
@@ -309,8 +308,7 @@ func newStream(t *testing.T, from, to *netdev.Space, source, destination netip.A
 func (s *stream) send(t *testing.T, n, bytes uint64) sum {
 	t.Helper()
 	for range n {
-		_, err := s.Write(make([]byte, bytes))
-		must.Succeed(t, err)
+		must.Get(s.Write(make([]byte, bytes)))(t)
 	}
 	s.sent = sum{s.sent.packets + n, s.sent.bytes + n*(bytes+s.header)}
 	return s.sent

@@ -32,8 +32,7 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 	s.Ports[len(s.Ports)-1].Attach = model.Attachment{Netns: late}
 	b.apply(t, "a", s)
 	must.Succeed(t, exchange(b.workloads["a2"], many, "10.7.0.100"))
-	rows, err := a.client.Vifs(t.Context(), 7)
-	must.Succeed(t, err)
+	rows := must.Get(a.client.Vifs(t.Context(), 7))(t)
 	must.Equal(t, 99, len(rows))
 	must.Eventually(t, "seven failed attempts", func() error {
 		if p := a.problemOf(t, "port", "p97"); p.Tries < 7 {
@@ -41,8 +40,7 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 		}
 		return nil
 	})
-	status, err := a.client.Status(t.Context())
-	must.Succeed(t, err)
+	status := must.Get(a.client.Status(t.Context()))(t)
 	p := a.problemOf(t, "port", "p97")
 	if len(status.Problems) != 1 || time.Until(p.Retry) < 2*time.Second || status.Repairs != 0 {
 		t.Errorf("the status lists %+v, want one port with a retry after 2 s or more; %d repairs", status.Problems, status.Repairs)

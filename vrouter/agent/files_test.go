@@ -148,10 +148,8 @@ func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
 		a.stop(t)
 	}
 	refused("the store lost its content: it is empty")
-	address, err := store.ParseAddress(c.Store)
-	must.Succeed(t, err)
-	s, err := store.OpenEtcd(address, store.TLS{}, etcd.Dial)
-	must.Succeed(t, err)
+	address := must.Get(store.ParseAddress(c.Store))(t)
+	s := must.Get(store.OpenEtcd(address, store.TLS{}, etcd.Dial))(t)
 	defer s.Close()
 	others := fleet.New(s, fleet.Options{})
 	ctx, end := context.WithCancel(t.Context())

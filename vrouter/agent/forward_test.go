@@ -24,13 +24,11 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 			s := f.State(w, e)
 			defer func() { // without ports no packets pass, so the nodes do not go on with e
 				for _, r := range []*running{a, b} {
-					_, err := r.client.PutState(context.Background(), f.State(nil, e))
-					must.Succeed(t, err)
+					must.Get(r.client.PutState(context.Background(), f.State(nil, e)))(t)
 				}
 			}()
 			for _, r := range []*running{a, b} {
-				done, err := r.client.PutState(context.Background(), s)
-				must.Succeed(t, err)
+				done := must.Get(r.client.PutState(context.Background(), s))(t)
 				if len(done.Warnings) > 0 {
 					t.Fatalf("node %s warns: %q", r.config.Node, done.Warnings)
 				}
@@ -42,8 +40,7 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 					t.Errorf("%s to %s: %v", c.from, c.address, err)
 				}
 			}
-			got, err := a.client.VRFStats(context.Background())
-			must.Succeed(t, err)
+			got := must.Get(a.client.VRFStats(context.Background()))(t)
 			if len(got) != 1 || got[0].Network != "red" || got[0].ByEncapsulation[string(e)].TxPackets == 0 || got[0].ByEncapsulation["local"].TxPackets == 0 {
 				t.Errorf("node a counts %+v", got)
 			}
@@ -71,26 +68,22 @@ func TestPortIsWhatItsNetworkGives(t *testing.T) {
 	if inside.Attrs().MTU != got.MTU || host.Attrs().MTU != netdev.HostMTU || got.MTU != want4 {
 		t.Errorf("MTUs are %d and %d, the port's %d, want %d", inside.Attrs().MTU, host.Attrs().MTU, got.MTU, want4)
 	}
-	addresses, err := f.A.Links.AddrList(host, netlink.FAMILY_ALL)
-	must.Succeed(t, err)
+	addresses := must.Get(f.A.Links.AddrList(host, netlink.FAMILY_ALL))(t)
 	if len(addresses) != 0 {
 		t.Errorf("the node's end has addresses: %v", addresses)
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		routes, err := netdev.Routes(w.Links, family)
-		must.Succeed(t, err)
+		routes := must.Get(netdev.Routes(w.Links, family))(t)
 		if !netdev.HasDefault(routes) {
 			t.Errorf("no default route in family %d: %v", family, routes)
 		}
 	}
-	rows, err := a.client.Vifs(context.Background(), 7)
-	must.Succeed(t, err)
+	rows := must.Get(a.client.Vifs(context.Background(), 7))(t)
 	if len(rows) != 1 || rows[0].Port != "web" || rows[0].Device != got.Device {
 		t.Errorf("vif rows are %+v", rows)
 	}
 	must.Eventually(t, "a link instead of the first filter", a.linked)
-	_, err = a.client.DeletePort(context.Background(), "web")
-	must.Succeed(t, err)
+	must.Get(a.client.DeletePort(context.Background(), "web"))(t)
 	for s, name := range map[*netdev.Space]string{f.A: got.Device, w: "eth0"} {
 		if l, err := s.Link(name); err != nil || l != nil {
 			t.Errorf("%s still has %s (%v)", s.Name, name, err)

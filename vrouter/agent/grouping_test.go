@@ -109,8 +109,7 @@ func TestGroupsOfPolicies(t *testing.T) {
 	if got, want := trace("a", "a1", "10.7.0.11").Elsewhere, "dropped on node b: policy (port b1, ingress with 10.7.0.10, protocol 6, port 80: shop/closed), unless it answers a flow of b1"; got != want {
 		t.Errorf("the trace on the sender's node says %q, want %q", got, want)
 	}
-	log, err := b.nodes["b"].client.DropLog(t.Context())
-	must.Succeed(t, err)
+	log := must.Get(b.nodes["b"].client.DropLog(t.Context()))(t)
 	if want := "port b1, ingress with 10.7.0.10, protocol 6, port 8080: shop/closed"; !slices.ContainsFunc(log, func(e inspect.DropEvent) bool { return e.Denied == want }) {
 		t.Errorf("no drop has the words %q: %+v", want, log)
 	}

@@ -58,10 +58,8 @@ func mapIDs(t *testing.T, c config.Config) map[string]ebpf.MapID {
 	t.Helper()
 	all := map[string]ebpf.MapID{}
 	for _, path := range pinned(t, c, "g*/*") {
-		m, err := ebpf.LoadPinnedMap(path, nil)
-		must.Succeed(t, err)
-		info, err := m.Info()
-		must.Succeed(t, err)
+		m := must.Get(ebpf.LoadPinnedMap(path, nil))(t)
+		info := must.Get(m.Info())(t)
 		id, _ := info.ID()
 		all[filepath.Base(path)] = id
 		m.Close()
@@ -95,8 +93,7 @@ func converseAt(t *testing.T, from, to *netdev.Space, address, listen string) *c
 		c.near, err = net.DialTimeout("tcp", address, 5*time.Second)
 		return err
 	}))
-	far, err := l.Accept()
-	must.Succeed(t, err)
+	far := must.Get(l.Accept())(t)
 	c.far = far
 	t.Cleanup(func() { c.near.Close(); c.far.Close() })
 	return c
@@ -154,8 +151,7 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	must.Succeed(t, errors.Join(a.healthy(), talk.say(), b.traffic()))
 	same("with the next agent")
 	must.Equal(t, 0, a.repairs(t))
-	state, err := a.client.State(context.Background())
-	must.Succeed(t, err)
+	state := must.Get(a.client.State(context.Background()))(t)
 	if len(state.Ports) != 3 || len(state.Nodes) != 2 {
 		t.Errorf("the state is %+v", state)
 	}
@@ -222,10 +218,8 @@ func TestAnAgentWithAnotherRunDirReplacesThePrograms(t *testing.T) {
 			must.Fail(t, Remove(was.config, false), "has an agent already")
 			must.Succeed(t, b.traffic())
 			for name, id := range links(t, was.config) {
-				l, err := link.NewFromID(id)
-				must.Succeed(t, err)
-				info, err := l.Info()
-				must.Succeed(t, err)
+				l := must.Get(link.NewFromID(id))(t)
+				info := must.Get(l.Info())(t)
 				l.Close()
 				if tcx := info.TCX(); tcx != nil && tcx.Ifindex != 0 {
 					t.Errorf("link %s of the earlier agent is still on device %d", name, tcx.Ifindex)
@@ -251,8 +245,7 @@ func TestANetworkNamespaceHasOneAgent(t *testing.T) {
 	}
 	refused()
 	b.nodes["a"].stop(t)
-	space, err := os.Open(filepath.Join(netspace.Dir, b.A.Name))
-	must.Succeed(t, err)
+	space := must.Get(os.Open(filepath.Join(netspace.Dir, b.A.Name)))(t)
 	t.Cleanup(func() { space.Close() })
 	// Opened by its path in /proc, the file is reachable whatever the modes of its parent directories are.
 	must.Succeed(t, asNobody(func() error {
@@ -272,13 +265,10 @@ func TestTheNextAgentStartsAlthoughAChildHasTheFilesOfTheFirst(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	c := f.Config("a")
 	for range 2 {
-		l, err := takeLock(c)
-		must.Succeed(t, err)
-		mine, err := claimSpace(f.A)
-		must.Succeed(t, err)
+		l := must.Get(takeLock(c))(t)
+		mine := must.Get(claimSpace(f.A))(t)
 		for _, file := range []*os.File{l.file, mine.File} {
-			child, err := unix.Dup(int(file.Fd()))
-			must.Succeed(t, err)
+			child := must.Get(unix.Dup(int(file.Fd())))(t)
 			defer unix.Close(child)
 		}
 		must.Succeed(t, errors.Join(mine.Close(), l.release()))

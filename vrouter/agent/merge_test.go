@@ -36,15 +36,12 @@ func TestXDPIsAttachedOnlyForMPLS(t *testing.T) {
 	} {
 		s := f.State(workloads)
 		s.Nodes[0].Encapsulations, s.Nodes[1].Encapsulations = c.here, c.far
-		_, err := a.client.PutState(context.Background(), s)
-		must.Succeed(t, err)
-		status, err := a.client.Status(context.Background())
-		must.Succeed(t, err)
+		must.Get(a.client.PutState(context.Background(), s))(t)
+		status := must.Get(a.client.Status(context.Background()))(t)
 		if len(status.Fabric) != 1 || status.Fabric[0].Mode != c.mode {
 			t.Errorf("%s: the fabric is served as %+v, want %s", c.what, status.Fabric, c.mode)
 		}
-		l, err := f.A.Link(netdev.GRODevice)
-		must.Succeed(t, err)
+		l := must.Get(f.A.Link(netdev.GRODevice))(t)
 		if l == nil { // VXLAN is accepted for 30 s after a change
 			t.Errorf("%s: there is no device %s", c.what, netdev.GRODevice)
 		}
@@ -60,8 +57,7 @@ func TestAnotherOverlaysVXLANPassesUnlessVXLANIsUsed(t *testing.T) {
 	nodes := map[string]*running{"a": start(t, f.Config("a")), "b": start(t, f.Config("b"))}
 	offer := func(e ...model.Encapsulation) {
 		for _, n := range nodes {
-			_, err := n.client.PutState(context.Background(), f.State(workloads, e...))
-			must.Succeed(t, err)
+			must.Get(n.client.PutState(context.Background(), f.State(workloads, e...)))(t)
 		}
 	}
 	offer(model.MPLSoUDP)
@@ -120,8 +116,7 @@ func TestAnotherProgramsMPLSPassesUnlessItIsUsed(t *testing.T) {
 		{[]model.Encapsulation{model.VXLAN, model.MPLSoUDP, model.MPLSoGRE}, false, false},
 	} {
 		for _, n := range nodes {
-			_, err := n.client.PutState(context.Background(), f.State(nil, c.offers...))
-			must.Succeed(t, err)
+			must.Get(n.client.PutState(context.Background(), f.State(nil, c.offers...)))(t)
 		}
 		if u, g := passes(udp), passes(gre); u != c.udp || g != c.gre {
 			t.Errorf("the nodes offer %v: packets to port 6635 pass: %v, want %v; MPLS in GRE: %v, want %v", c.offers, u, c.udp, g, c.gre)
@@ -142,10 +137,8 @@ func TestAGatewayWithMPLSNeedsXDP(t *testing.T) {
 			Name: "mx", Addresses: []netip.Addr{netip.MustParseAddr("172.31.0.9")}, Encapsulation: c.encapsulation,
 			Networks: []model.GatewayNetwork{{Network: "red", Label: 100, VNI: 100, Prefixes: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}},
 		}}
-		_, err := a.client.PutState(context.Background(), s)
-		must.Succeed(t, err)
-		status, err := a.client.Status(context.Background())
-		must.Succeed(t, err)
+		must.Get(a.client.PutState(context.Background(), s))(t)
+		status := must.Get(a.client.Status(context.Background()))(t)
 		if len(status.Fabric) != 1 || status.Fabric[0].Mode != c.mode {
 			t.Errorf("with a gateway of %s the fabric is served as %+v, want %s", c.encapsulation, status.Fabric, c.mode)
 		}
@@ -157,10 +150,8 @@ func TestADeviceOfThatNameThatIsSomebodyElsesStays(t *testing.T) {
 	must.Succeed(t, f.A.Links.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: netdev.GRODevice}, FlowBased: true, Port: 9999}))
 	a := start(t, f.Config("a"))
 	s := f.State(nil, model.VXLAN)
-	_, err := a.client.PutState(context.Background(), s)
-	must.Succeed(t, err)
-	status, err := a.client.Status(context.Background())
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), s))(t)
+	status := must.Get(a.client.Status(context.Background()))(t)
 	if len(status.Fabric) != 1 || !strings.HasPrefix(status.Fabric[0].Mode, "xdp") {
 		t.Errorf("the fabric is served as %+v, want XDP", status.Fabric)
 	}

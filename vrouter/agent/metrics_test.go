@@ -22,8 +22,7 @@ import (
 // scrape reads an agent's metrics: name{labels} → value.
 func scrape(t *testing.T, r *running) map[string]float64 {
 	t.Helper()
-	text, err := r.client.Metrics(context.Background())
-	must.Succeed(t, err)
+	text := must.Get(r.client.Metrics(context.Background()))(t)
 	return samplesOf(t, text)
 }
 
@@ -75,8 +74,7 @@ func TestEveryCounterCountsWhatWasSent(t *testing.T) {
 	a, b := start(t, f.Config("a")), start(t, f.Config("b"))
 	s := meshed(f, w)
 	for _, r := range []*running{a, b} {
-		_, err := r.client.PutState(context.Background(), s)
-		must.Succeed(t, err)
+		must.Get(r.client.PutState(context.Background(), s))(t)
 	}
 	a1, blue := s.Ports[0].MAC, s.Ports[3].MAC
 	sink(t, w["b1"])
@@ -204,8 +202,7 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	s := f.State(w)
 	s.Policies = []model.Policy{{Name: "web", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Allow, Protocol: "tcp"}}}}
 	s.Ports[1].Policies = []string{"web"}
-	_, err := a.client.PutState(context.Background(), s)
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), s))(t)
 	must.Succeed(t, exchange(w["a1"], w["a2"], "10.7.0.12"))
 	got := scrape(t, a)
 	for name, want := range map[string]float64{
@@ -238,8 +235,7 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	if got[`vrouter_flows`] == 0 || got[`vrouter_table_entries{table="hosts4"}`] < 3 {
 		t.Errorf("flows %v, host routes %v: want some", got[`vrouter_flows`], got[`vrouter_table_entries{table="hosts4"}`])
 	}
-	status, err := a.client.Status(context.Background())
-	must.Succeed(t, err)
+	status := must.Get(a.client.Status(context.Background()))(t)
 	if at := got["vrouter_synced_timestamp_seconds"]; at < float64(status.Started.Unix()) || at > float64(status.Synced.UnixMilli())/1000 {
 		t.Errorf("synced at %v, started %v, then synced %v", at, status.Started, status.Synced)
 	}
@@ -263,12 +259,9 @@ func TestMetricsAreNamedAsPrometheusAdvises(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
-	_, err := a.client.PutState(context.Background(), f.State(nil))
-	must.Succeed(t, err)
-	text, err := a.client.Metrics(context.Background())
-	must.Succeed(t, err)
-	problems, err := promlint.New(strings.NewReader(text)).Lint()
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), f.State(nil)))(t)
+	text := must.Get(a.client.Metrics(context.Background()))(t)
+	problems := must.Get(promlint.New(strings.NewReader(text)).Lint())(t)
 	for _, p := range problems {
 		t.Errorf("promlint: metric %s: %s", p.Metric, p.Text)
 	}
@@ -294,8 +287,7 @@ func (u *unexpected) Error() string { return u.name + " is " + strconv.FormatFlo
 // hostsIn counts the host routes of a family that the API lists.
 func hostsIn(t *testing.T, r *running, four bool) (n int) {
 	t.Helper()
-	rows, err := r.client.Routes(context.Background(), 0)
-	must.Succeed(t, err)
+	rows := must.Get(r.client.Routes(context.Background(), 0))(t)
 	for _, row := range rows {
 		if row.Destination.IsSingleIP() && row.Destination.Addr().Is4() == four {
 			n++
@@ -306,26 +298,22 @@ func hostsIn(t *testing.T, r *running, four bool) (n int) {
 
 func flowsOf(t *testing.T, r *running) int {
 	t.Helper()
-	rows, err := r.client.Flows(context.Background(), 0)
-	must.Succeed(t, err)
+	rows := must.Get(r.client.Flows(context.Background(), 0))(t)
 	return len(rows)
 }
 
 // freeAddress is a port of the loopback device that nobody has.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 0).String())
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 0).String()))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
 
 func get(t *testing.T, url string) (body string, status int) {
 	t.Helper()
-	response, err := http.Get(url)
-	must.Succeed(t, err)
+	response := must.Get(http.Get(url))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	must.Succeed(t, err)
+	text := must.Get(io.ReadAll(response.Body))(t)
 	return string(text), response.StatusCode
 }

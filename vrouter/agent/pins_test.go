@@ -17,8 +17,7 @@ import (
 // pinsFinding returns the doctor's finding about the pins.
 func pinsFinding(t *testing.T, r *running) api.Finding {
 	t.Helper()
-	all, err := r.client.Doctor(context.Background())
-	must.Succeed(t, err)
+	all := must.Get(r.client.Doctor(context.Background()))(t)
 	for _, f := range all {
 		if f.Topic == "pins" {
 			return f
@@ -41,8 +40,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	w := agenttest.NewSpace(t, "w")
 	c := f.Config("a")
 	a := start(t, c) // the state, and what the doctor says where all is well
-	_, err := a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w}))
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w})))(t)
 	if good := pinsFinding(t, a); good.Level != api.LevelOK || !strings.Contains(good.Text, "packets keep flowing without the agent") {
 		t.Errorf("of pins that stay the doctor says %+v", good)
 	}
@@ -53,8 +51,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	hidden := fmt.Sprintf("mount --bind %q /proc/1 && exec %q", t.TempDir(), testBinary(t))
 	cmd := launched(t, written(t, c), exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", hidden))
 	answers(t, a)
-	_, err = a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w}))
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), f.State(map[string]*netdev.Space{"a1": w})))(t)
 	bad := pinsFinding(t, a)
 	if bad.Level != api.LevelProblem || !strings.Contains(bad.Text, c.PinsDir()) || !strings.Contains(bad.Text, "when the agent ends") || !strings.Contains(bad.Remedy, "netns: "+c.Netns) {
 		t.Errorf("the doctor says %+v", bad)
@@ -77,7 +74,6 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 
 func testBinary(t *testing.T) string {
 	t.Helper()
-	path, err := os.Executable()
-	must.Succeed(t, err)
+	path := must.Get(os.Executable())(t)
 	return path
 }

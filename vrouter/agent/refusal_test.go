@@ -70,8 +70,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 	spare := agenttest.NewSpace(t, "spare")
 	here := func(name string) model.Attachment { return model.Attachment{Netns: spare.Name, Interface: name} }
 	before, was, kept := contents(t, a.config), links(t, a.config), files(t, a.config)
-	state, err := a.client.State(ctx)
-	must.Succeed(t, err)
+	state := must.Get(a.client.State(ctx))(t)
 	for _, c := range []struct {
 		what   string
 		do     func() error
@@ -149,8 +148,7 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 				}
 			}
 			unchanged(t, before, contents(t, a.config))
-			now, err := a.client.State(ctx)
-			must.Succeed(t, err)
+			now := must.Get(a.client.State(ctx))(t)
 			must.Equal(t, state, now, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}))
 			must.Equal(t, was, links(t, a.config))
 			must.Equal(t, kept, files(t, a.config))
@@ -183,14 +181,12 @@ func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
 func files(t *testing.T, c config.Config) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	entries, err := os.ReadDir(c.StateDir)
-	must.Succeed(t, err)
+	entries := must.Get(os.ReadDir(c.StateDir))(t)
 	for _, e := range entries {
 		if e.Name() == "store.db" {
 			continue // what it holds is asked of the API
 		}
-		text, err := os.ReadFile(filepath.Join(c.StateDir, e.Name()))
-		must.Succeed(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(c.StateDir, e.Name())))(t)
 		all[e.Name()] = string(text)
 	}
 	return all
@@ -295,15 +291,12 @@ func takenAway(t *testing.T, c config.Config) {
 // raw sends a request that package api's client cannot build.
 func raw(t *testing.T, r *running, method, path string, body io.Reader) (status int, text string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, "http://vrouter"+path, body)
-	must.Succeed(t, err)
+	request := must.Get(http.NewRequestWithContext(t.Context(), method, "http://vrouter"+path, body))(t)
 	transport := &http.Transport{DialContext: dialSocket(r.config.Socket)}
 	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	must.Succeed(t, err)
+	response := must.Get((&http.Client{Transport: transport}).Do(request))(t)
 	defer response.Body.Close()
-	all, err := io.ReadAll(response.Body)
-	must.Succeed(t, err)
+	all := must.Get(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(all)
 }
 
@@ -322,8 +315,7 @@ func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
-	_, err := a.client.PutState(context.Background(), f.State(nil))
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), f.State(nil)))(t)
 	before := contents(t, a.config)
 	for _, c := range []struct {
 		method, path string
@@ -377,12 +369,10 @@ func TestOnlyRootMayOpenTheSocket(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
-	info, err := os.Stat(a.config.Socket)
-	must.Succeed(t, err)
+	info := must.Get(os.Stat(a.config.Socket))(t)
 	must.Equal(t, os.ModeSocket|0o600, info.Mode())
 	for path, most := range map[string]os.FileMode{a.config.StateDir: 0o700, a.config.PinsDir(): 0o700} {
-		info, err := os.Stat(path)
-		must.Succeed(t, err)
+		info := must.Get(os.Stat(path))(t)
 		if info.Mode().Perm()&^most != 0 {
 			t.Errorf("the mode of %s is %v, want %v at most", path, info.Mode(), most)
 		}

@@ -50,8 +50,7 @@ func foreign(t *testing.T, s *netdev.Space, device string) {
 // foreignStays reports whether the filter of foreign still exists.
 func foreignStays(t *testing.T, s *netdev.Space, device string) bool {
 	t.Helper()
-	filters, err := s.Links.FilterList(agenttest.LinkIn(t, s, device), netlink.HANDLE_MIN_EGRESS)
-	must.Succeed(t, err)
+	filters := must.Get(s.Links.FilterList(agenttest.LinkIn(t, s, device), netlink.HANDLE_MIN_EGRESS))(t)
 	return slices.ContainsFunc(filters, func(f netlink.Filter) bool {
 		b, ok := f.(*netlink.BpfFilter)
 		return ok && b.Name == "theirs"
@@ -61,8 +60,7 @@ func foreignStays(t *testing.T, s *netdev.Space, device string) bool {
 // hooked reports whether a device has a clsact hook.
 func hooked(t *testing.T, s *netdev.Space, device string) bool {
 	t.Helper()
-	all, err := s.Links.QdiscList(agenttest.LinkIn(t, s, device))
-	must.Succeed(t, err)
+	all := must.Get(s.Links.QdiscList(agenttest.LinkIn(t, s, device)))(t)
 	return slices.ContainsFunc(all, func(q netlink.Qdisc) bool { return q.Type() == "clsact" })
 }
 
@@ -82,8 +80,7 @@ func leftovers(t *testing.T, b *bed, c config.Config, device string) []string {
 	if strings.Contains(string(mounts), c.NodeDir()) {
 		left = append(left, "a mount below "+c.NodeDir())
 	}
-	all, err := netdev.Links(b.A.Links)
-	must.Succeed(t, err)
+	all := must.Get(netdev.Links(b.A.Links))(t)
 	for _, l := range all {
 		attrs := l.Attrs()
 		if strings.HasPrefix(attrs.Name, netdev.HostPrefix) {
@@ -225,8 +222,7 @@ func (r *running) onItsOwn() error {
 
 func fabricMode(t *testing.T, r *running) string {
 	t.Helper()
-	s, err := r.client.Status(context.Background())
-	must.Succeed(t, err)
+	s := must.Get(r.client.Status(context.Background()))(t)
 	if len(s.Fabric) != 1 {
 		t.Fatalf("fabric devices: %+v", s.Fabric)
 	}
@@ -251,8 +247,7 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
-	_, err := a.client.PutState(context.Background(), f.State(nil))
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), f.State(nil)))(t)
 	a.stop(t)
 	agenttest.DeleteSpace(f.A.Name)
 	must.Succeed(t, Remove(a.config, false))
@@ -270,8 +265,7 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
 	s := f.State(nil, model.VXLAN)
-	_, err := a.client.PutState(context.Background(), s)
-	must.Succeed(t, err)
+	must.Get(a.client.PutState(context.Background(), s))(t)
 	agenttest.LinkIn(t, f.A, netdev.GRODevice)
 	must.Succeed(t, Remove(a.config, false))
 	if l, err := f.A.Link(netdev.GRODevice); err != nil || l != nil {

@@ -98,12 +98,9 @@ func TestClientsOfServicesLearnThePathMTU(t *testing.T) {
 		talks = append(talks, converseAt(t, b.workloads["a1"], b.workloads["b1"], address, backends[i]))
 		must.Succeed(t, talks[i].transfer(text))
 		clients = append(clients, datagrams(t, b.workloads["a1"], "", address))
-		if _, err := repeated(clients[i], text[:1400]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repeated(clients[i], text[:1400]))(t)
 	}
-	nexthops, err := b.nodes["a"].client.Nexthops(t.Context(), 0)
-	must.Succeed(t, err)
+	nexthops := must.Get(b.nodes["a"].client.Nexthops(t.Context(), 0))(t)
 	for _, nh := range nexthops {
 		if nh.Type == "tunnel" {
 			must.Succeed(t, pinnedMap(t, b.nodes["a"].config, "learned_mtus").Put(nh.ID, layout.LearnedMTU{MTU: 1350, UntilNs: math.MaxUint64}))

@@ -177,8 +177,7 @@ func TestWorkloadsReachServices(t *testing.T) {
 			}
 			says("a1", "b1 10.7.0.10", "b1 fd07::10")  // the other node; the source address stays
 			says("b1", "b1 10.96.0.10", "b1 fd96::10") // itself
-			rows, err := b.nodes["a"].client.Services(t.Context())
-			must.Succeed(t, err)
+			rows := must.Get(b.nodes["a"].client.Services(t.Context()))(t)
 			if text := inspect.ServiceTable(rows).Render(screen.Terminal{}); len(rows) != 2 || !regexp.MustCompile(`tcp +10.96.0.10:80 +- +10.7.0.11:8080`).MatchString(text) {
 				t.Errorf("%d services:\n%s", len(rows), text)
 			}
@@ -229,8 +228,7 @@ func TestServicesReachNewMapsAtALaterAttempt(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
 	t.Cleanup(func() { removed(t, c) })
-	p, err := netdev.OpenPrograms(c, log, f.A, func(datapath.DropEvent) {})
-	must.Succeed(t, err)
+	p := must.Get(netdev.OpenPrograms(c, log, f.A, func(datapath.DropEvent) {}))(t)
 	t.Cleanup(func() { p.Close() })
 	a := &agent{log: log, reconciler: &reconcile.Reconciler{Programs: p}}
 	all := []service.Service{{Key: service.Key{Address: netip.MustParseAddr("10.96.0.10"), Port: 80, Protocol: unix.IPPROTO_TCP}}}

@@ -141,8 +141,7 @@ func (b *servedBed) repeat(t *testing.T, address string, text []byte, size int) 
 	must.Succeed(t, raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT, size) }))
 	must.Succeed(t, err)
 	must.Succeed(t, c.SetDeadline(time.Now().Add(5*time.Second)))
-	_, err = c.Write(text)
-	must.Succeed(t, err)
+	must.Get(c.Write(text))(t)
 	for i := range len(text) / size {
 		buffer := make([]byte, 2*size)
 		got, err := c.Read(buffer)
@@ -285,8 +284,7 @@ func TestConnectionsOfAClientKeepTheBackendOfAServiceWithAffinity(t *testing.T) 
 		for _, address := range []string{"10.96.0.10:80", "[fd96::10]:80"} {
 			seen := map[string]bool{}
 			for range 30 {
-				said, err := greeting(b.workloads["a2"], address)
-				must.Succeed(t, err)
+				said := must.Get(greeting(b.workloads["a2"], address))(t)
 				seen[said] = true
 			}
 			if len(seen) != want {

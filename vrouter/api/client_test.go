@@ -27,8 +27,7 @@ import (
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "a.sock")
-	l, err := net.Listen("unix", socket)
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("unix", socket))(t)
 	server := &http.Server{Handler: handler}
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(l) }()
@@ -79,8 +78,7 @@ func TestEveryEndpointIsAskedAsDocumented(t *testing.T) {
 				got = request{r.Method + " " + r.URL.RequestURI(), string(body)}
 				json.NewEncoder(w).Encode(c.answer)
 			})
-			answer, err := c.ask(client)
-			must.Succeed(t, err)
+			answer := must.Get(c.ask(client))(t)
 			must.Equal(t, (request{line, c.body}), got)
 			must.Equal(t, c.answer, answer, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 				cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }))
@@ -183,8 +181,7 @@ func TestNoAgentSaysHowToStartOne(t *testing.T) {
 // such a file.
 func abandonSocket(t *testing.T, path string) {
 	t.Helper()
-	l, err := net.Listen("unix", path)
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("unix", path))(t)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	l.Close()
 }

@@ -12,8 +12,7 @@ import (
 
 func listen(t *testing.T, path string) {
 	t.Helper()
-	l, err := net.Listen("unix", path)
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("unix", path))(t)
 	t.Cleanup(func() { l.Close() })
 }
 

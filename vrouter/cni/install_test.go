@@ -16,21 +16,18 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 	dir := t.TempDir()
 	o := InstallOptions{Network: "red", Binaries: filepath.Join(dir, "bin"), Configs: filepath.Join(dir, "net.d"), Chain: []string{"portmap", "tuning"}, Node: "a", Socket: "/run/a.sock"}
 	for range 2 { // the second time over the first
-		written, err := Install(o)
-		must.Succeed(t, err)
+		written := must.Get(Install(o))(t)
 		if want := []string{dir + "/bin/vrouter", dir + "/net.d/10-red.conflist"}; strings.Join(written, " ") != strings.Join(want, " ") {
 			t.Errorf("wrote %v, want %v", written, want)
 		}
 	}
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	from, err1 := os.Stat(self)
 	to, err2 := os.Stat(dir + "/bin/vrouter")
 	if err1 != nil || err2 != nil || from.Size() != to.Size() || to.Mode() != 0o755 {
 		t.Errorf("%v %v: the program is %v, from %v", err1, err2, to, from)
 	}
-	list, err := libcni.ConfListFromFile(dir + "/net.d/10-red.conflist")
-	must.Succeed(t, err)
+	list := must.Get(libcni.ConfListFromFile(dir + "/net.d/10-red.conflist"))(t)
 	var types []string
 	for _, p := range list.Plugins {
 		types = append(types, p.Network.Type)
@@ -56,14 +53,12 @@ func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
 
 // The program vrouter-cni starts faster than vrouter, so Install prefers it.
 func TestThePluginAloneIsInstalled(t *testing.T) {
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	alone := filepath.Join(filepath.Dir(self), "vrouter-cni")
 	must.Succeed(t, os.WriteFile(alone, []byte("plugin"), 0o755))
 	defer os.Remove(alone)
 	dir := t.TempDir()
-	_, err = Install(InstallOptions{Network: "red", Binaries: dir, Configs: dir})
-	must.Succeed(t, err)
+	must.Get(Install(InstallOptions{Network: "red", Binaries: dir, Configs: dir}))(t)
 	if text, err := os.ReadFile(filepath.Join(dir, "vrouter")); err != nil || string(text) != "plugin" {
 		t.Errorf("the installed plugin has %d bytes (error %v), want those of vrouter-cni", len(text), err)
 	}

@@ -18,9 +18,7 @@ func TestUninstallRemovesWhatInstallWrote(t *testing.T) {
 	blue.Network, blue.Name = "blue", "pods"
 	foreign := filepath.Join(red.Configs, "10-other.conflist")
 	for _, o := range []InstallOptions{red, blue} {
-		if _, err := Install(o); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Install(o))(t)
 	}
 	must.Succeed(t, os.WriteFile(foreign, []byte(`{"cniVersion": "1.0.0", "name": "other", "plugins": [{"type": "bridge"}]}`), 0o644))
 	for _, c := range []struct {
@@ -60,9 +58,7 @@ func TestUninstallKeepsALinkToTheProgram(t *testing.T) {
 	link := filepath.Join(dir, "vrouter")
 	must.Succeed(t, os.Symlink(self, link))
 	o := InstallOptions{Network: "red", Binaries: dir, Configs: dir}
-	if _, err := Install(o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Install(o))(t)
 	removed, err := Uninstall(o)
 	if err != nil || len(removed) != 1 || filepath.Base(removed[0]) != "10-red.conflist" {
 		t.Errorf("removed %v (%v), want the configuration only", removed, err)

@@ -64,11 +64,9 @@ func TestOnlyFramesOfClientsReachTheAgent(t *testing.T) {
 			}
 		})
 		for name, data := range clientFrames(t) {
-			before, err := r.Outcomes()
-			must.Succeed(t, err)
+			before := must.Get(r.Outcomes())(t)
 			code, _ := r.run(t, r.programs.FromWorkload, r.vif, data)
-			after, err := r.Outcomes()
-			must.Succeed(t, err)
+			after := must.Get(r.Outcomes())(t)
 			want := agents && !strings.HasPrefix(name, "not: ")
 			if is := code == passed; is != want {
 				t.Errorf("%s, VIF_F_AGENT %v: the action is %d; want TC_ACT_OK: %v", name, agents, code, want)

@@ -24,11 +24,9 @@ var (
 // answer sends a frame of the first workload; what is not sent back is a fault.
 func (r *rig) answer(t *testing.T, frame []byte) gopacket.Packet {
 	t.Helper()
-	before, err := r.Outcomes()
-	must.Succeed(t, err)
+	before := must.Get(r.Outcomes())(t)
 	code, out := r.run(t, r.programs.FromWorkload, r.vif, frame)
-	after, err := r.Outcomes()
-	must.Succeed(t, err)
+	after := must.Get(r.Outcomes())(t)
 	if code != actRedirect || after.Forwarded != before.Forwarded {
 		t.Fatalf("action %d, %+v, drops %v", code, after, r.drop(t, nil))
 	}
@@ -89,8 +87,7 @@ func TestARPThatMayNotBeAnsweredIsNot(t *testing.T) {
 		{"spoofed_mac", arpFrame(t, 1, macB, addrA, gateway4)},
 		{"malformed", arpFrame(t, 1, macA, addrA, gateway4)[:30]},
 	} {
-		before, err := r.Drops()
-		must.Succeed(t, err)
+		before := must.Get(r.Drops())(t)
 		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame); code != actShot {
 			t.Errorf("%s: action %d", c.reason, code)
 		}
@@ -299,8 +296,7 @@ func TestAWideSourceKeepsARPAndDiscovery(t *testing.T) {
 		{addrA, addrA}, {netip.IPv4Unspecified(), addrA},
 		{netip.MustParseAddr("10.99.0.7"), netip.MustParseAddr("10.99.0.7")}, {netip.IPv4Unspecified(), netip.MustParseAddr("10.99.0.7")},
 	} {
-		before, err := r.Drops()
-		must.Succeed(t, err)
+		before := must.Get(r.Drops())(t)
 		if code, _ := r.run(t, r.programs.FromWorkload, r.vif, arpFrame(t, 1, macA, c.from, c.to)); code != actShot || r.drop(t, before) != "arp_unknown" {
 			t.Errorf("from %s for %s: action %d", c.from, c.to, code)
 		}
@@ -348,8 +344,7 @@ func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
 		"DHCPv6 behind options":         {"rogue_router", frame(macA, macB, options)},
 		"DHCPv6 in the padding":         {"rogue_router", cut(frame(macA, macB, options), 8)},
 	} {
-		before, err := r.Drops()
-		must.Succeed(t, err)
+		before := must.Get(r.Drops())(t)
 		code, _ := r.run(t, r.programs.FromWorkload, r.vif, c.frame)
 		if got := r.drop(t, before); code != actShot || got != c.reason {
 			t.Errorf("%s: action %d, dropped as %s, want %s", name, int32(code), got, c.reason)

@@ -33,8 +33,7 @@ func TestWhatIsAppliedIsInTheMaps(t *testing.T) {
 	if err != nil || c.Updated == 0 || c.Deleted != 0 {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	got, err := d.Dump()
-	must.Succeed(t, err)
+	got := must.Get(d.Dump())(t)
 	must.Equal(t, want, got, sameAddr, samePrefix)
 	if c, err = d.Apply(want); err != nil || c != (Changes{}) {
 		t.Errorf("the same again changed %+v, %v", c, err)
@@ -78,8 +77,7 @@ func TestTheMapsFollowAnySequenceOfTables(t *testing.T) {
 		if _, err := d.Apply(want); err != nil {
 			t.Fatalf("state %d: %v", i, err)
 		}
-		got, err := d.Dump()
-		must.Succeed(t, err)
+		got := must.Get(d.Dump())(t)
 		if diff := cmp.Diff(want, got, sameAddr, samePrefix); diff != "" {
 			t.Fatalf("state %d (-want +got):\n%s", i, diff)
 		}
@@ -89,9 +87,7 @@ func TestTheMapsFollowAnySequenceOfTables(t *testing.T) {
 func TestDriftIsMended(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(want))(t)
 	gone := layout.Host4Key{VRF: 1, Address: layout.Network4(addrB)}
 	stray := layout.Host4Key{VRF: 3, Address: layout.Network4(addrB)}
 	must.Succeed(t, errors.Join(d.maps.Hosts4.Delete(&gone), d.maps.Hosts4.Put(&stray, &layout.Route{Nexthop: 9}),
@@ -118,9 +114,7 @@ func TestATableAtItsLimitIsRefusedWhole(t *testing.T) {
 	limits.Routes = 8
 	d := open(t, Options{Pins: pins(t), Limits: limits})
 	before := scene(7, 8, 9, model.MPLSoUDP, false)
-	if _, err := d.Apply(before); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(before))(t)
 	more := scene(7, 8, 9, model.VXLAN, false)
 	for i := range 10 {
 		more.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 2, 0, byte(i)}), 32)}] = layout.Route{Nexthop: 1}
@@ -137,9 +131,7 @@ func TestATableAtItsLimitIsRefusedWhole(t *testing.T) {
 	for i := range 4 {
 		before.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 32)}] = layout.Route{Nexthop: 1}
 	}
-	if _, err := d.Apply(before); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(before))(t)
 	for i := range 4 {
 		delete(before.Routes, fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 3, 0, byte(i)}), 32)})
 		before.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 4, 0, byte(i)}), 32)}] = layout.Route{Nexthop: 1}
@@ -153,9 +145,7 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 	dir := pins(t)
 	first := open(t, Options{Pins: dir})
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
-	if _, err := first.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.Apply(want))(t)
 	key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
 	must.Succeed(t, first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}))
 	first.Close()
@@ -184,8 +174,7 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 }
 
 func TestTheLayoutVersionIsThatOfTheSource(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("bpf", "layout.h"))
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(filepath.Join("bpf", "layout.h")))(t)
 	m := regexp.MustCompile(`LAYOUT_VERSION (\d+)`).FindSubmatch(text)
 	if m == nil || string(m[1]) != strconv.Itoa(layoutVersion) {
 		t.Errorf("bpf/layout.h has %q, Go %d", m, layoutVersion)

@@ -20,8 +20,7 @@ import (
 // attached is the devices' modes by ifindex.
 func attached(t *testing.T, d *Datapath) map[int]string {
 	t.Helper()
-	all, err := d.Attached()
-	must.Succeed(t, err)
+	all := must.Get(d.Attached())(t)
 	modes := map[int]string{}
 	for _, a := range all {
 		modes[a.Ifindex] = a.Kind + " " + a.Mode
@@ -83,8 +82,7 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 			attach(next)
 			want(next, "")
 
-			l, err := netlink.LinkByIndex(vif)
-			must.Succeed(t, err)
+			l := must.Get(netlink.LinkByIndex(vif))(t)
 			must.Succeed(t, netlink.LinkDel(l))
 			if got := attached(t, next); len(got) != 1 || got[fabric] != c.fabric {
 				t.Errorf("after the vif's device went: %v", got)
@@ -138,9 +136,7 @@ func TestANewGenerationRetiresTheOldOnceItsProgramsRun(t *testing.T) {
 	devices := enterSpace(t, 3)
 	want := scene(devices[0], devices[1], devices[2], model.MPLSoUDP, false)
 	first := open(t, Options{Pins: dir})
-	if _, err := first.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.Apply(want))(t)
 	must.Succeed(t, first.AttachVif(devices[0]))
 	first.Close()
 	larger := small

@@ -76,8 +76,7 @@ func TestABridgedFrameLeavesWithLabels(t *testing.T) {
 			t.Errorf("the frame is\n%x, want only labels as MAC addresses\n%x", out, want)
 		}
 	}
-	stats, err := r.VRFStats()
-	must.Succeed(t, err)
+	stats := must.Get(r.VRFStats())(t)
 	if n := stats[1].TxPackets[layout.Number(model.Direct)]; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}
@@ -349,8 +348,7 @@ func TestOf8023FramesOnlySpanningTreeAndISISAreBridged(t *testing.T) {
 				c.length = len(c.payload)
 			}
 			for _, to := range []model.MAC{macB, everyone} {
-				before, err := r.Drops()
-				must.Succeed(t, err)
+				before := must.Get(r.Drops())(t)
 				r.run(t, r.programs.FromWorkload, r.vif, ethernet(to, macA, uint16(c.length), c.payload))
 				if reason := r.drop(t, before); (reason == "none") != c.passes {
 					t.Errorf("l3=%v, %s to %s: dropped as %s", l3, name, to, reason)

@@ -41,8 +41,7 @@ func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
 	send := func(want string) {
 		t.Helper()
 		for range 2 { // the second packet finds the entries in the caches
-			before, err := r.Drops()
-			must.Succeed(t, err)
+			before := must.Get(r.Drops())(t)
 			code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
 			if got := r.drop(t, before); got != want || code != map[bool]uint32{true: actRedirect, false: actShot}[want == "none"] {
 				t.Errorf("action %d and drop reason %s, want %s", code, got, want)
@@ -52,9 +51,7 @@ func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
 	apply := func(change func()) {
 		t.Helper()
 		change()
-		if _, err := r.Apply(r.tables); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Apply(r.tables))(t)
 	}
 	route, vif := r.tables.Routes[host], r.tables.Vifs[uint32(r.vif)]
 	send("none")
@@ -87,8 +84,7 @@ func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 	}
 	send := func() string {
 		t.Helper()
-		before, err := r.Drops()
-		must.Succeed(t, err)
+		before := must.Get(r.Drops())(t)
 		r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
 		return r.drop(t, before)
 	}
@@ -115,9 +111,7 @@ func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 	if err == nil || generation()%2 == 0 {
 		t.Errorf("after a failed change the error is %v and the generation %d, want an odd number", err, generation())
 	}
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	if n := generation(); n%2 != 0 || n <= was {
 		t.Errorf("after an Apply the generation is %d, want an even number above %d", n, was)
 	}
@@ -125,9 +119,7 @@ func TestProgramsDoNotUseTheirCachesWhileTablesChange(t *testing.T) {
 		t.Errorf("after an Apply the drop reason is %s, want none", got)
 	}
 	r.preemptRT = true
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	if n := generation(); n%2 == 0 {
 		t.Errorf("after an Apply on a PREEMPT_RT kernel the generation is %d, want an odd number", n)
 	}

@@ -19,8 +19,7 @@ import (
 func TestAHookThatWasThereBeforeStays(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t), NoTCX: true, NoXDP: true})
-	l, err := netlink.LinkByIndex(devices[0])
-	must.Succeed(t, err)
+	l := must.Get(netlink.LinkByIndex(devices[0]))(t)
 	must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
 	must.Succeed(t, d.AttachVif(devices[0]))
 	must.Succeed(t, d.AttachVif(devices[0]))
@@ -39,8 +38,7 @@ func TestDetachHasHappenedWhenItReturns(t *testing.T) {
 			t.Fatalf("round %d: %+v, %v", i, f, err)
 		}
 		must.Succeed(t, d.Detach(devices[0]))
-		l, err := netlink.LinkByIndex(devices[0])
-		must.Succeed(t, err)
+		l := must.Get(netlink.LinkByIndex(devices[0]))(t)
 		if l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached {
 			t.Fatalf("round %d: XDP is still attached after Detach", i)
 		}
@@ -60,15 +58,12 @@ func TestOursRunsBeforeForeignProgramsOfADevice(t *testing.T) {
 		t.Skip("attaching a foreign tcx program: " + err.Error())
 	}
 	defer theirs.Close()
-	if _, err := d.AttachFabric(devices[0], ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.AttachFabric(devices[0], ""))(t)
 	q, err := link.QueryPrograms(link.QueryOptions{Target: devices[0], Attach: ebpf.AttachTCXIngress})
 	if err != nil || len(q.Programs) != 2 {
 		t.Fatalf("%+v, %v", q, err)
 	}
-	info, err := d.programs.FabricTc.Info()
-	must.Succeed(t, err)
+	info := must.Get(d.programs.FabricTc.Info())(t)
 	if id, _ := info.ID(); q.Programs[0].ID != id {
 		t.Errorf("the first program is %d, ours is %d", q.Programs[0].ID, id)
 	}
@@ -131,16 +126,11 @@ func TestPacketsOfAnotherAgentAreCounted(t *testing.T) {
 	fabric := devices[2]
 	earlier, d := open(t, Options{Pins: pins(t)}), open(t, Options{Pins: pins(t)})
 	for _, each := range []*Datapath{earlier, d} {
-		if _, err := each.Apply(scene(devices[0], devices[1], fabric, model.MPLSoUDP, false)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(each.Apply(scene(devices[0], devices[1], fabric, model.MPLSoUDP, false)))(t)
 	}
-	if _, err := d.attachTC(hookFabric, fabric, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.attachTC(hookFabric, fabric, true))(t)
 	must.Succeed(t, earlier.attachXDP(fabric))
-	peer, err := netlink.LinkByName("p2")
-	must.Succeed(t, err)
+	peer := must.Get(netlink.LinkByName("p2"))(t)
 	ip := packet(t, addrB, addrA, 0, 9, "x")
 	counted := layout.DropKey{Reason: reasonNumber(t, "other_agent")}
 	for i, outer := range [][]byte{
@@ -163,8 +153,7 @@ func TestPacketsOfAnotherAgentAreCounted(t *testing.T) {
 func TestACutPacketOfAnotherAgentIsCounted(t *testing.T) {
 	r := newRig(t, model.VXLAN, true, nil)
 	_, outer := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "hello")))
-	before, err := r.Drops()
-	must.Succeed(t, err)
+	before := must.Get(r.Drops())(t)
 	if code, _ := r.runMarked(t, r.programs.Looped, loopback, outer, r.nonce[0]+2); code != actShot {
 		t.Errorf("action %d, want the packet dropped", int32(code))
 	}

@@ -38,9 +38,7 @@ func TestAnOpenVifCountsItsFlowsAndDropsNoPacket(t *testing.T) {
 	r := &rig{Datapath: open(t, Options{Pins: dir, Limits: limits}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
 	f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
 	opened(&f)
-	if _, err := r.Apply(f); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(f))(t)
 	for i := range uint16(5) {
 		ip := ip4(addrA, addrB, 64)
 		ip.Protocol = layers.IPProtocolUDP

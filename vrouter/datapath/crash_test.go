@@ -42,29 +42,20 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 	}{
 		{"before the tables were applied", larger, func(*testing.T, string, *Datapath, fib.Tables, int, int) {}},
 		{"in the midst of applying", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, _, _ int) {
-			steps, err := d.plan(want, nil)
-			must.Succeed(t, err)
+			steps := must.Get(d.plan(want, nil))(t)
 			for _, s := range steps[:len(steps)/2] {
-				if _, err := s.update(); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.update())(t)
 			}
 		}},
 		{"between two swaps", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, vif, _ int) {
-			if _, err := d.Apply(want); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.Apply(want))(t)
 			must.Succeed(t, d.AttachVif(vif))
 		}},
 		{"before the old generation was retired", larger, func(t *testing.T, _ string, d *Datapath, want fib.Tables, vif, fabric int) {
-			if _, err := d.Apply(want); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.Apply(want))(t)
 			must.Succeed(t, d.AttachVif(vif))
 			must.Succeed(t, d.GuardFabric(fabric))
-			if _, err := d.AttachFabric(fabric, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.AttachFabric(fabric, ""))(t)
 		}},
 		{"while maps were being pinned", larger, func(t *testing.T, _ string, d *Datapath, _ fib.Tables, _, _ int) {
 			for _, name := range []string{"hosts4", "flows", "vif_stats", "drop_log"} {
@@ -85,9 +76,7 @@ func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
 			want := scene(vif, devices[1], fabric, model.MPLSoUDP, false)
 			set := func(d *Datapath) {
 				t.Helper()
-				if _, err := d.Apply(want); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(d.Apply(want))(t)
 				must.Succeed(t, d.AttachVif(vif))
 				if f, err := d.AttachFabric(fabric, ""); err != nil || f.Mode != "xdp+tcx" {
 					t.Fatalf("%+v, %v", f, err)
@@ -138,8 +127,7 @@ func TestAHookWhoseMakerCrashedIsStillRemoved(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := pins(t)
 			devices := enterSpace(t, 1)
-			l, err := netlink.LinkByIndex(devices[0])
-			must.Succeed(t, err)
+			l := must.Get(netlink.LinkByIndex(devices[0]))(t)
 			d := open(t, Options{Pins: dir, NoTCX: true, NoXDP: true})
 			must.Succeed(t, os.Mkdir(d.hookNote(devices[0]), 0o700))
 			if c.made {

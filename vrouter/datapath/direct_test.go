@@ -46,8 +46,7 @@ func TestADirectPacketLeavesWithLabels(t *testing.T) {
 			t.Errorf("the frame to %s is\n%x, want only labels as MAC addresses and a lower hop limit\n%x", to, out, want)
 		}
 	}
-	stats, err := r.VRFStats()
-	must.Succeed(t, err)
+	stats := must.Get(r.VRFStats())(t)
 	if n := stats[1].TxPackets[layout.Number(model.Direct)]; n != 2 {
 		t.Errorf("the counter of encapsulation direct has %d packets, want 2", n)
 	}

@@ -18,9 +18,7 @@ func TestARaisedEgressLimitHoldsAtOnce(t *testing.T) {
 	}
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	limit(&r.tables, r.vif, 8000)
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	large := frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 9, string(make([]byte, 1300))))
 	send := func() string {
 		before, _ := r.Drops()
@@ -34,8 +32,6 @@ func TestARaisedEgressLimitHoldsAtOnce(t *testing.T) {
 		t.Errorf("%d packets passed at 8 kB/s", sent)
 	}
 	limit(&r.tables, r.vif, 125e6)
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	must.Equal(t, "none", send())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -15,9 +16,7 @@ import (
 func TestTablesThatTheMapsCannotHoldAreRefusedWhole(t *testing.T) {
 	d := shared(t)
 	before := scene(7, 8, 9, model.MPLSoUDP, false)
-	if _, err := d.Apply(before); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(before))(t)
 	for _, c := range []struct {
 		name, says string
 		change     func(*fib.Tables)

@@ -19,8 +19,7 @@ import (
 // fallbacks returns the counters of packets that direct cannot carry, by reason, of VRF 1.
 func (r *rig) fallbacks(t *testing.T) map[string]uint64 {
 	t.Helper()
-	all, err := r.Fallbacks()
-	must.Succeed(t, err)
+	all := must.Get(r.Fallbacks())(t)
 	by := map[string]uint64{}
 	for k, n := range all {
 		if k.VRF != 1 {
@@ -133,8 +132,7 @@ func TestASuperpacketWithoutALengthAndWithoutDFTakesTheTunnel(t *testing.T) {
 		b := frame(macA, model.RouterMAC, serialize(t, transports(string(make([]byte, 3000)))["TCP"][0](ip, layers.IPv6{})...))
 		binary.BigEndian.PutUint16(b[14+2:], 0)
 		before := r.fallbacks(t)
-		drops, err := r.Drops()
-		must.Succeed(t, err)
+		drops := must.Get(r.Drops())(t)
 		r.superpacket(t, b, 3, 1000)
 		if c.reason == "" {
 			if got := r.drop(t, drops); got == "untranslatable" {

@@ -10,8 +10,7 @@ import (
 )
 
 func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
-	now, err := monotonic()
-	must.Succeed(t, err)
+	now := must.Get(monotonic())(t)
 	const idle, unanswered, closed = 100 * time.Second, 30 * time.Second, 10 * time.Second
 	udp := func(reply uint8, out, in uint64) layout.Flow {
 		return layout.Flow{Policy: 1, Reply: reply, Packets: [2]uint64{out, in}}
@@ -48,9 +47,7 @@ func TestExpiryJudgesFlowsAsTheDataPathDoes(t *testing.T) {
 			d := shared(t)
 			defer func(t FlowTimes) { d.options.Times = t }(d.options.Times)
 			d.options.Times = FlowTimes{c.idle, unanswered, c.closed}
-			if _, err := d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)))(t)
 			key := layout.FlowKey{Vif: c.vif, Protocol: c.protocol, LocalPort: 80}
 			c.flow.SeenNs = now - min(now, c.age*1e9)
 			must.Succeed(t, d.maps.Flows.Put(&key, &c.flow))

@@ -77,14 +77,12 @@ func TestEveryPacketComesToOneEnd(t *testing.T) {
 
 func checkSums(t *testing.T, r *rig, n uint64) {
 	t.Helper()
-	o, err := r.Outcomes()
-	must.Succeed(t, err)
+	o := must.Get(r.Outcomes())(t)
 	t.Logf("%+v", o)
 	if ends := o.Passed + o.Forwarded + o.Answered + o.Replicated + o.Dropped; ends != o.Received || o.Received < n {
 		t.Errorf("%d received, %d ends, %d sent", o.Received, ends, n)
 	}
-	drops, err := r.Drops()
-	must.Succeed(t, err)
+	drops := must.Get(r.Drops())(t)
 	var counted uint64
 	for k, v := range drops {
 		if k.Reason == 0 || int(k.Reason) >= len(Reasons()) {

@@ -14,9 +14,7 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	devices := enterSpace(t, 3)
 	want := scene(devices[0], devices[1], devices[2], model.MPLSoUDP, false)
 	first := open(t, Options{Pins: dir})
-	if _, err := first.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(first.Apply(want))(t)
 	for _, device := range devices[:2] {
 		must.Succeed(t, first.AttachVif(device))
 	}
@@ -26,17 +24,12 @@ func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
 	// The old programs are still at work, and take a flow in.
 	key := layout.FlowKey{Vif: 1, Protocol: 6, LocalPort: 80}
 	must.Succeed(t, first.maps.Flows.Put(&key, &layout.Flow{CreatedNs: 1, Packets: [2]uint64{3, 4}}))
-	old, err := first.maps.Flows.Clone()
-	must.Succeed(t, err)
+	old := must.Get(first.maps.Flows.Clone())(t)
 	defer old.Close()
 	first.Close()
-	if _, err := second.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(second.Apply(want))(t)
 	must.Succeed(t, second.AttachVif(devices[0]))
-	if _, err := second.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(second.Apply(want))(t)
 	var flow layout.Flow
 	if err := second.maps.Flows.Lookup(&key, &flow); err != nil || flow.Packets != [2]uint64{3, 4} {
 		t.Errorf("the flow is lost: %+v, %v", flow, err)

@@ -18,8 +18,7 @@ func (r *rig) runMarked(t *testing.T, p *ebpf.Program, ifindex int, frame []byte
 	in, out := make([]byte, contextBytes), make([]byte, contextBytes)
 	binary.NativeEndian.PutUint32(in[contextIfindex:], uint32(ifindex))
 	binary.NativeEndian.PutUint32(in[contextMark:], mark)
-	code, err := p.Run(&ebpf.RunOptions{Data: frame, Context: in, ContextOut: out})
-	must.Succeed(t, err)
+	code = must.Get(p.Run(&ebpf.RunOptions{Data: frame, Context: in, ContextOut: out}))(t)
 	return code, binary.NativeEndian.Uint32(out[contextMark:])
 }
 

@@ -16,12 +16,10 @@ func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 	}
 	must.Succeed(t, kerneltest.Prepare())
 	d := open(t, Options{Pins: pins(t)})
-	programs, err := d.Programs()
-	must.Succeed(t, err)
+	programs := must.Get(d.Programs())(t)
 	for _, p := range programs {
 		t.Logf("%s: the verifier walked %d instructions", p.Name, p.VerifiedInstructions)
 	}
-	tracing, err := d.loadTracing()
-	must.Succeed(t, err)
+	tracing := must.Get(d.loadTracing())(t)
 	tracing.Close()
 }

@@ -80,9 +80,7 @@ func TestLearnedMTUsAreUsedAndKept(t *testing.T) {
 				t.Errorf("a bridged packet of %d: dropped as %s, want %s", bridged+size, got, want)
 			}
 		}
-		if _, err := r.Apply(r.tables); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Apply(r.tables))(t)
 		if got, _ := r.LearnedMTUs(); got[nhTunnel] != 1290 {
 			t.Errorf("after an Apply: %v", got)
 		}

@@ -27,8 +27,7 @@ func pins(t testing.TB) string {
 		t.Skip("needs root: loads eBPF programs")
 	}
 	dir := filepath.Join(t.TempDir(), "bpf")
-	path, err := MountPins(dir)
-	must.Succeed(t, err)
+	path := must.Get(MountPins(dir))(t)
 	t.Cleanup(func() {
 		if err := RemovePins(path); err != nil {
 			t.Error(err)
@@ -45,8 +44,7 @@ func open(t testing.TB, o Options) *Datapath {
 	if o.Limits == (Limits{}) {
 		o.Limits = small
 	}
-	d, err := Open(o)
-	must.Succeed(t, err)
+	d := must.Get(Open(o))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -59,10 +57,8 @@ func enterSpace(t testing.TB, n int) []int {
 		t.Skip("needs root: makes a network namespace")
 	}
 	runtime.LockOSThread()
-	home, err := netns.Get()
-	must.Succeed(t, err)
-	ns, err := netns.New()
-	must.Succeed(t, err)
+	home := must.Get(netns.Get())(t)
+	ns := must.Get(netns.New())(t)
 	t.Cleanup(func() {
 		if err := netns.Set(home); err != nil {
 			panic(err)
@@ -77,8 +73,7 @@ func enterSpace(t testing.TB, n int) []int {
 		attrs.Name = fmt.Sprintf("v%d", i)
 		must.Succeed(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: fmt.Sprintf("p%d", i)}))
 		for _, name := range []string{fmt.Sprintf("p%d", i), attrs.Name} {
-			l, err := netlink.LinkByName(name)
-			must.Succeed(t, err)
+			l := must.Get(netlink.LinkByName(name))(t)
 			must.Succeed(t, netlink.LinkSetUp(l))
 			if name == attrs.Name {
 				indexes = append(indexes, l.Attrs().Index)

@@ -441,8 +441,7 @@ func TestAConnectionOutlivesTheArrivalOfAFloatingAddress(t *testing.T) {
 	s := segment{at(a.workload, 40000), at(a.outside, 80), unix.IPPROTO_TCP, "S"}
 	r.mappedOut(t, s)
 	withFloating(false)(&r.tables)
-	_, err := r.Apply(r.tables)
-	must.Succeed(t, err)
+	must.Get(r.Apply(r.tables))(t)
 	s.flags = "A"
 	if got := r.mappedOut(t, s); got.from != at(a.pool, 40000) {
 		t.Errorf("the connection goes on from %s", got.from)

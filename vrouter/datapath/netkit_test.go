@@ -81,8 +81,7 @@ func TestATaggedFrameToTheRouterDoesNotLeaveFromNetkitsHook(t *testing.T) {
 		inner := packet(t, addrC, addrB, 0, 64, "hello") // the source is another workload's
 		b := append(append(append([]byte{}, model.RouterMAC[:]...), macA[:]...), 0x81, 0, 0, tag, 0x08, 0)
 		b = append(b, inner...)
-		before, err := r.Drops()
-		must.Succeed(t, err)
+		before := must.Get(r.Drops())(t)
 		code, _ := r.runMarked(t, r.programs.FromWorkload, r.vif, b, 0)
 		if reason := r.drop(t, before); code != actUnspec && reason != "vlan" {
 			t.Errorf("a frame with the tag of %s: action %d and drop reason %s, want reason vlan, or that it continues to the ingress", name, int32(code), reason)

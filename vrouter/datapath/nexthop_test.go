@@ -22,8 +22,7 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	for i, p := range pairs {
 		n := r.tables.Nexthops[nhTunnel]
 		n.Paths = []fib.Path{{Source: p[0], Destination: p[1], Gateway: far, Oif: uint32(r.fabric)}}
-		v, err := encodeNexthop(nhTunnel, n)
-		must.Succeed(t, err)
+		v := must.Get(encodeNexthop(nhTunnel, n))(t)
 		values[i] = []layout.Nexthop{v}
 	}
 	stop, done := make(chan struct{}), make(chan error, 1)
@@ -70,22 +69,15 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 func TestAnApplyRepairsTheKeysOfNexthops(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(want))(t)
 	moved := want.Nexthops[nhTunnel] // a change writes its other entry
 	moved.MTU--
 	want.Nexthops[nhTunnel] = moved
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
-	before, err := d.Dump()
-	must.Succeed(t, err)
+	must.Get(d.Apply(want))(t)
+	before := must.Get(d.Dump())(t)
 	for _, key := range []uint32{0, 2 * nhTunnel, 2*nhTunnel + 1, 2 * nhVif, 2*nhVif + 1} {
 		must.Succeed(t, d.maps.NexthopEntries.Put(nhTunnel, key))
-		if _, err := d.Apply(want); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.Apply(want))(t)
 		if now, err := d.Dump(); err != nil || !reflect.DeepEqual(now, before) {
 			t.Errorf("after the key was %d, Apply leaves the tables %+v (%v), want %+v", key, now, err, before)
 		}

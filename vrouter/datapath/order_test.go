@@ -103,21 +103,16 @@ func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
 		if r.IntN(2) == 0 {
 			have = nil // the maps are read
 		}
-		steps, err := d.plan(want, have)
-		must.Succeed(t, err)
+		steps := must.Get(d.plan(want, have))(t)
 		have = &want
 		for i, s := range steps {
-			if _, err := s.update(); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.update())(t)
 			if bad, err := dangling(d); err != nil || len(bad) > 0 {
 				t.Fatalf("state %d, after update %d: %v, %v", state, i, bad, err)
 			}
 		}
 		for i := len(steps) - 1; i >= 0; i-- {
-			if _, err := steps[i].prune(); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(steps[i].prune())(t)
 			if bad, err := dangling(d); err != nil || len(bad) > 0 {
 				t.Fatalf("state %d, after deletion %d: %v, %v", state, i, bad, err)
 			}
@@ -132,14 +127,10 @@ func TestStrictnessComesAfterTheRemotesThatItAllows(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	want.Settings.Flags |= layout.SettingsStrict
-	steps, err := d.plan(want, nil)
-	must.Succeed(t, err)
+	steps := must.Get(d.plan(want, nil))(t)
 	for i, s := range steps {
-		if _, err := s.update(); err != nil {
-			t.Fatal(err)
-		}
-		got, err := d.Dump()
-		must.Succeed(t, err)
+		must.Get(s.update())(t)
+		got := must.Get(d.Dump())(t)
 		if got.Settings.Flags&layout.SettingsStrict != 0 && len(got.Remotes) != len(want.Remotes) {
 			t.Fatalf("after update %d packets of nodes not yet known would be dropped", i)
 		}

@@ -21,8 +21,7 @@ import (
 // that grows tells of a program that will be refused by some kernel one day.
 func TestTheVerifierHasLittleToWalk(t *testing.T) {
 	d := shared(t)
-	programs, err := d.Programs()
-	must.Succeed(t, err)
+	programs := must.Get(d.Programs())(t)
 	// The global functions for services and NAT have about 20,000 of these in from_workload, and 16,000 in fabric_tc.
 	most := map[string]uint32{"from_workload": 77_500, "fabric_tc": 51_500, "fabric_xdp": 3_000, "fabric_out": 1_000, "looped": 4_000}
 	for _, p := range programs {

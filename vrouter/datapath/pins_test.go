@@ -47,12 +47,9 @@ func TestPinsOutliveAMountNamespaceOfOurOwn(t *testing.T) {
 		t.Skip("process 1 is out of reach: " + err.Error())
 	}
 	if os.Getenv("VR_DATAPATH_PINS") != "" {
-		path, err := MountPins(os.Getenv("VR_DATAPATH_PINS"))
-		must.Succeed(t, err)
+		path := must.Get(MountPins(os.Getenv("VR_DATAPATH_PINS")))(t)
 		d := open(t, Options{Pins: path})
-		if _, err := d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)))(t)
 		return
 	}
 	dir := filepath.Join(t.TempDir(), "bpf")

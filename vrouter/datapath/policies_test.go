@@ -46,9 +46,7 @@ func TestEachOf255RulesDecides(t *testing.T) {
 	r := &rig{Datapath: open(t, Options{Pins: dir, Limits: limits}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
 	f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
 	withRules(layout.MaxRules)(&f)
-	if _, err := r.Apply(f); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(f))(t)
 	for i := range layout.MaxRules {
 		if code := r.sendTo(t, remoteOf(i)); code != actRedirect {
 			t.Errorf("the packet that rule %d allows has action %d, want a redirect", i+1, code)
@@ -64,8 +62,7 @@ func TestEachOf255RulesDecides(t *testing.T) {
 	if err != nil || flows != layout.MaxRules {
 		t.Errorf("%d flows, want %d; error %v", flows, layout.MaxRules, err)
 	}
-	before, err := r.Drops()
-	must.Succeed(t, err)
+	before := must.Get(r.Drops())(t)
 	r.sendTo(t, remoteOf(layout.MaxRules))
 	if got := r.drop(t, before); got != "policy" {
 		t.Errorf("a packet that no rule allows is dropped as %s, want policy", got)
@@ -90,8 +87,7 @@ func TestAMissingChunkOfRulesDenies(t *testing.T) {
 		t.Fatalf("chunks %v, want one; error %v", keys, err)
 	}
 	must.Succeed(t, more.remove(keys))
-	before, err := r.Drops()
-	must.Succeed(t, err)
+	before := must.Get(r.Drops())(t)
 	r.sendTo(t, addrB)
 	must.Equal(t, "policy", r.drop(t, before))
 }
@@ -106,9 +102,7 @@ func TestASmallPolicyNeedsNoChunks(t *testing.T) {
 		t.Errorf("%d rules have %d chunks, want 3", layout.MaxRules, got)
 	}
 	withRules(layout.ChunkRules)(&r.tables)
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	if got := chunks(); got != 0 {
 		t.Errorf("%d rules have %d chunks, want none", layout.ChunkRules, got)
 	}
@@ -123,20 +117,15 @@ func TestANewPolicyEndsTheFlowsThatItDenies(t *testing.T) {
 		}
 	}
 	withRules(1)(&r.tables)
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
-	before, err := r.Drops()
-	must.Succeed(t, err)
+	must.Get(r.Apply(r.tables))(t)
+	before := must.Get(r.Drops())(t)
 	r.sendTo(t, remoteOf(1))
 	if got := r.drop(t, before); got != "policy" {
 		t.Errorf("a packet of the flow is dropped as %s, want policy", got)
 	}
 	withRules(2)(&r.tables)
 	delete(r.tables.Policies, 1)
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	var generation uint32
 	if err := r.maps.PolicyGenerations.Lookup(uint32(1), &generation); err != nil || generation != 0 {
 		t.Errorf("vif 1 without a policy has generation %d, want 0; error %v", generation, err)

@@ -53,9 +53,7 @@ func newRig(t testing.TB, encap model.Encapsulation, v6 bool, change func(*fib.T
 	if change != nil {
 		change(&r.tables)
 	}
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	return r
 }
 
@@ -83,8 +81,7 @@ func (r *rig) xdp(t testing.TB, frame []byte) (code uint32, meta, out []byte) {
 	t.Helper()
 	out = make([]byte, len(frame)+256)
 	o := ebpf.RunOptions{Data: frame, DataOut: out}
-	code, err := r.programs.FabricXdp.Run(&o)
-	must.Succeed(t, err)
+	code = must.Get(r.programs.FabricXdp.Run(&o))(t)
 	if string(o.DataOut) == string(frame) {
 		return code, nil, o.DataOut
 	}
@@ -94,8 +91,7 @@ func (r *rig) xdp(t testing.TB, frame []byte) (code uint32, meta, out []byte) {
 // drop returns the one reason that was counted since the last call.
 func (r *rig) drop(t *testing.T, before map[layout.DropKey]uint64) string {
 	t.Helper()
-	after, err := r.Drops()
-	must.Succeed(t, err)
+	after := must.Get(r.Drops())(t)
 	reason := "none"
 	for k, n := range after {
 		switch n - before[k] {
@@ -375,8 +371,7 @@ func TestCongestionMarksAreJoinedOnTheWayOut(t *testing.T) {
 				if to.Is6() {
 					from = addrB6
 				}
-				before, err := r.Drops()
-				must.Succeed(t, err)
+				before := must.Get(r.Drops())(t)
 				packetIn := wrapped(t, model.MPLSoUDP, false, 18, 0x48|outer, packet(t, from, to, 0x88|inner, 9, "x"))
 				code, out := r.run(t, r.programs.FabricTc, r.fabric, packetIn)
 				if want[outer][inner] < 0 {
@@ -460,8 +455,7 @@ func TestEveryRefusalHasItsReason(t *testing.T) {
 		{"forged_source", nil, wrapped(t, model.MPLSoUDP, false, 18, 0, packet(t, addrA, addrA, 0, 9, "x"))},
 		{"forged_source", nil, wrapped(t, model.VXLAN, false, 1001, 0, frame(macA, macA, good))},
 	} {
-		before, err := r.Drops()
-		must.Succeed(t, err)
+		before := must.Get(r.Drops())(t)
 		if c.workload != nil {
 			r.run(t, r.programs.FromWorkload, r.vif, c.workload)
 		} else {

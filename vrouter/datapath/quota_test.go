@@ -14,8 +14,7 @@ import (
 // ages: seconds since the last packet of each flow.
 func crowd(t *testing.T, d *Datapath, vif uint32, protocol uint8, f layout.Flow, ages ...uint64) {
 	t.Helper()
-	now, err := monotonic()
-	must.Succeed(t, err)
+	now := must.Get(monotonic())(t)
 	for _, age := range ages {
 		f.Policy, f.SeenNs = 1, now-age*1e9
 		key := layout.FlowKey{Vif: vif, Protocol: protocol, LocalPort: uint16(age)}
@@ -54,9 +53,7 @@ func TestTheOldestUnansweredFlowsOfACrowdedPortMakeRoom(t *testing.T) {
 	limits := small
 	limits.Flows = 60
 	d := open(t, Options{Pins: pins(t), Limits: limits})
-	if _, err := d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(scene(7, 8, 9, model.MPLSoUDP, false)))(t)
 	near := func(want bool) {
 		t.Helper()
 		if got, err := d.NearQuota(); err != nil || got != want {
@@ -112,9 +109,7 @@ func TestOneCheckMakesRoomAfterEachFlood(t *testing.T) {
 	r := &rig{Datapath: open(t, Options{Pins: dir, Limits: limits}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
 	f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
 	withRules(1)(&f)
-	if _, err := r.Apply(f); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(f))(t)
 	text := frame(macA, model.RouterMAC, packet(t, addrA, remoteOf(0), 0, 64, "x"))
 	port := uint16(0)
 	begin := func() (admitted bool) {
@@ -125,8 +120,7 @@ func TestOneCheckMakesRoomAfterEachFlood(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		near, err := r.NearQuota()
-		must.Succeed(t, err)
+		near := must.Get(r.NearQuota())(t)
 		if !near {
 			return
 		}

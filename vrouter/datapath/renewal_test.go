@@ -16,9 +16,7 @@ import (
 func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(want))(t)
 	cpus := make([]layout.VifCounters, ebpf.MustPossibleCPU())
 	cpus[0].RxPackets = 5
 	drops := make([]uint64, len(cpus))
@@ -34,13 +32,9 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	}
 	gone := want.Vifs[8]
 	delete(want.Vifs, 8)
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(want))(t)
 	want.Vifs[18] = gone // its number goes to another port
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(want))(t)
 	stats, err := d.VifStats()
 	if err != nil || stats[1].RxPackets != 5 || stats[2].RxPackets != 0 {
 		t.Errorf("%+v, %v", stats, err)
@@ -59,9 +53,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(want))(t)
 	now, err := monotonic()
 	must.Succeed(t, err)
 	for _, id := range []uint32{nhTunnel, nhTunnelEthernet} {
@@ -71,9 +63,7 @@ func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
 	other := netip.MustParseAddr("172.31.0.9")
 	moved.Paths = []fib.Path{{Source: local, Destination: other, Gateway: other, Oif: 9}}
 	want.Nexthops[nhTunnel] = moved
-	if _, err := d.Apply(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Apply(want))(t)
 	mtus, err := d.LearnedMTUs()
 	if err != nil || len(mtus) != 1 || mtus[nhTunnelEthernet] != 1300 {
 		t.Errorf("%v, %v", mtus, err)
@@ -90,14 +80,10 @@ func TestANewVifHasNoFlowsOfAnOlderVif(t *testing.T) {
 	policy := r.tables.Policies[1]
 	delete(r.tables.Vifs, uint32(r.vif))
 	delete(r.tables.Policies, 1)
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	r.tables.Vifs[uint32(r.vif)] = gone
 	r.tables.Policies = map[uint32]fib.Policy{1: policy}
-	if _, err := r.Apply(r.tables); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Apply(r.tables))(t)
 	flows := 0
 	if err := r.Flows(func(k FlowKey, _ Flow) bool {
 		if k.Vif == 1 {

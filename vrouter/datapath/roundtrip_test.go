@@ -156,10 +156,8 @@ func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
 
 // Macros do not show in the object's types, so Go repeats their values.
 func TestConstantsAreThoseOfTheSource(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("bpf", "types.h"))
-	must.Succeed(t, err)
-	headers, err := os.ReadFile(filepath.Join("bpf", "headers.h"))
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(filepath.Join("bpf", "types.h")))(t)
+	headers := must.Get(os.ReadFile(filepath.Join("bpf", "headers.h")))(t)
 	text = append(text, headers...)
 	for name, want := range map[string]int{
 		"NH_F_MULTICAST": layout.NexthopMulticast, "NH_F_DF": layout.NexthopDF, "NH_F_PEER": layout.NexthopPeer, "NH_F_CHECKSUM": layout.NexthopChecksum, "NH_F_CUT": layout.NexthopCut, "NH_F_SERVICES": layout.NexthopServices, "VIF_F_SERVICES": layout.VifServices, "SERVICE_F_DROP": layout.ServiceDrop, "ROUTE_F_MAC": layout.RouteMAC, "ROUTE_F_FLOATING": layout.RouteFloating, "VIF_F_FLOATING": layout.VifFloating,
@@ -186,8 +184,7 @@ func TestConstantsAreThoseOfTheSource(t *testing.T) {
 }
 
 func TestTheObjectsSizesAreTheDefaultLimits(t *testing.T) {
-	spec, err := loadVrouter()
-	must.Succeed(t, err)
+	spec := must.Get(loadVrouter())(t)
 	for name, size := range (Limits{}).WithDefaults().sizes() {
 		if got := spec.Maps[name].MaxEntries; got != size {
 			t.Errorf("map %s has %d entries in the source, %d by default", name, got, size)

@@ -118,9 +118,7 @@ func (r *rig) setService(t testing.TB, address netip.Addr, backends ...netip.Add
 
 func (r *rig) setServices(t testing.TB, all ...service.Service) {
 	t.Helper()
-	if _, err := r.SetServices(all); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.SetServices(all))(t)
 }
 
 // leave sends an IP packet from workload a, and returns the packet that leaves the node.
@@ -401,8 +399,7 @@ func TestAChangeOfAServiceWritesOnlyItsEntries(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%+v %v, want %+v", got, err, want)
 		}
-		have, err := d.Services()
-		must.Succeed(t, err)
+		have := must.Get(d.Services())(t)
 		must.Equal(t, all, have, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty())
 	}
 	set(Changes{Updated: 4 + 4 + 2})

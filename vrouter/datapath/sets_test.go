@@ -145,9 +145,7 @@ func TestAFlowIsJudgedAgainWhenSetsChange(t *testing.T) {
 			p.Revision = revision
 			next.Policies[id] = p
 		}
-		if _, err := r.Update(r.tables, next); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Update(r.tables, next))(t)
 		if got, err := r.Dump(); err != nil || cmp.Diff(next.Sets, got.Sets, sameAddr, samePrefix) != "" {
 			t.Errorf("the maps differ from the sets (-want +got): %v %s", err, cmp.Diff(next.Sets, got.Sets, sameAddr, samePrefix))
 		}

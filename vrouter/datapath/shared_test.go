@@ -49,8 +49,7 @@ func shared(t testing.TB) *Datapath {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: loads eBPF programs")
 	}
-	d, err := loadOnce()
-	must.Succeed(t, err)
+	d := must.Get(loadOnce())(t)
 	d.services.written = nil
 	all := reflect.ValueOf(d.maps)
 	for i := range all.NumField() {

@@ -186,8 +186,7 @@ func TestATranslatedPacketLeavesAsIPv6(t *testing.T) {
 			t.Errorf("%s: the packet is\n%x, want\n%x", name, got, want)
 		}
 	}
-	stats, err := r.VRFStats()
-	must.Succeed(t, err)
+	stats := must.Get(r.VRFStats())(t)
 	must.Equal(t, 4, stats[1].TxPackets[layout.Number(model.Translated)])
 }
 

@@ -103,8 +103,7 @@ func TestScapyReadsAndWritesTranslatedPackets(t *testing.T) {
 					t.Errorf("Scapy has read %+v, want network 1 from %s to %s, and right addresses and checksums", j, from, to)
 					continue
 				}
-				b, err := hex.DecodeString(j.Answers[0])
-				must.Succeed(t, err)
+				b := must.Get(hex.DecodeString(j.Answers[0]))(t)
 				code, out := r.run(t, r.programs.FabricTc, r.fabric, b)
 				if code != actRedirect {
 					t.Errorf("the answer to %s has action %d and drop reason %s, want a redirect", line, code, r.drop(t, nil))

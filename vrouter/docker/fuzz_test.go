@@ -62,14 +62,12 @@ func plugin(t testing.TB) *Plugin {
 	agent.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		write(w, http.StatusNotFound, map[string]string{"error": "there is no port"})
 	})
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "a.sock"))
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("unix", filepath.Join(t.TempDir(), "a.sock")))(t)
 	server := &http.Server{Handler: agent}
 	go server.Serve(l)
 	client := api.Dial(l.Addr().String())
 	t.Cleanup(func() { client.Close(); server.Shutdown(context.Background()) })
-	p, err := New(Options{Client: client, State: filepath.Join(t.TempDir(), "docker.json")})
-	must.Succeed(t, err)
+	p := must.Get(New(Options{Client: client, State: filepath.Join(t.TempDir(), "docker.json")}))(t)
 	return p
 }
 

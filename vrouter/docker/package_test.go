@@ -14,8 +14,7 @@ func TestAPackageHasTheProgramAndSaysWhatItNeeds(t *testing.T) {
 	self, err := os.Executable()
 	must.Succeed(t, err)
 	must.Succeed(t, Package(dir, self))
-	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(dir, "config.json")))(t)
 	var c managedConfig
 	must.Succeed(t, json.Unmarshal(text, &c))
 	info, err := os.Stat(filepath.Join(dir, "rootfs", c.Entrypoint[0]))

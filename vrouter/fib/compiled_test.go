@@ -36,8 +36,7 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 			facts := factsFor(s, node, absent)
 			shift := Link(r.IntN(8) / 7)
 			facts.Link = func(a netip.Addr, oif uint32) Link { return (linkOf(a, oif) + shift) % 4 }
-			compiled, err := Compile(s.WithDefaults().Slice(node), node, facts, ids, last)
-			must.Succeed(t, err)
+			compiled := must.Get(Compile(s.WithDefaults().Slice(node), node, facts, ids, last))(t)
 			last = compiled
 			if written != nil && r.IntN(4) == 0 {
 				continue // the data path was not written
@@ -52,8 +51,7 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 				changes++
 			}
 			written = compiled
-			whole, err := Compile(s.WithDefaults().Slice(node), node, facts, ids.Clone(), nil)
-			must.Succeed(t, err)
+			whole := must.Get(Compile(s.WithDefaults().Slice(node), node, facts, ids.Clone(), nil))(t)
 			if d := cmp.Diff(whole.All(), tables, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); d != "" {
 				t.Fatalf("seed %d: -whole +updated\n%s", seed, d)
 			}

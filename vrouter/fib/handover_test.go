@@ -148,8 +148,7 @@ func TestOffersSurviveARestart(t *testing.T) {
 	before := offering("d v")
 	before[0].Locator, before[1].Locator = netip.MustParsePrefix("fd00:0:0:1::/64"), netip.MustParsePrefix("fd00:0:0:2::/64")
 	o := (&Offers{}).Next(before, "a", always, start.Add(-time.Hour)).Next(offering("u"), "a", always, start)
-	text, err := json.Marshal(o)
-	must.Succeed(t, err)
+	text := must.Get(json.Marshal(o))(t)
 	var read Offers
 	must.Succeed(t, json.Unmarshal(text, &read))
 	want, _ := o.Handovers(start.Add(time.Second))

@@ -112,8 +112,7 @@ func FuzzIDs(f *testing.F) {
 		if json.Unmarshal(text, &ids) != nil {
 			return
 		}
-		written, err := json.Marshal(&ids)
-		must.Succeed(t, err)
+		written := must.Get(json.Marshal(&ids))(t)
 		if err := json.Unmarshal(written, &again); err != nil {
 			t.Fatalf("%q was read, and written as %q is not: %v", text, written, err)
 		}

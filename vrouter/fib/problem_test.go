@@ -16,8 +16,7 @@ func TestAProblemNamesItsObject(t *testing.T) {
 			s.Nodes[i].Underlay = addrs("2001:db8::2")
 		}
 	}
-	c, err := Compile(s.Slice("a"), "a", factsFor(s, "a", map[string]bool{"pa": true}), &IDs{}, nil)
-	must.Succeed(t, err)
+	c := must.Get(Compile(s.Slice("a"), "a", factsFor(s, "a", map[string]bool{"pa": true}), &IDs{}, nil))(t)
 	want := []Problem{
 		{"tunnel", "b", `node "b" has no underlay address of this node's families: its ports cannot be reached`},
 		{"tunnel", "gateway gw", `gateway "gw" has no underlay address of this node's families: it cannot be reached`},

@@ -23,9 +23,7 @@ func reconcileAccess(t *testing.T, f *Fleet, node string) {
 			}
 		}
 		for _, name := range remove {
-			if _, err := f.DeletePort(ctx(t), name, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(f.DeletePort(ctx(t), name, nil))(t)
 		}
 	}
 }
@@ -49,9 +47,7 @@ func TestANodeIsConnectedWhileItHasPorts(t *testing.T) {
 	apply(t, f, s)
 	set := func(on bool) {
 		t.Helper()
-		if _, err := f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.NodeAccess = on; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.UpdateNetwork(ctx(t), "red", func(n *model.Network) error { n.NodeAccess = on; return nil }))(t)
 	}
 	expect := func(when string, want int) {
 		t.Helper()
@@ -84,9 +80,7 @@ func TestANodeIsConnectedWhileItHasPorts(t *testing.T) {
 	if err := f.DeleteNetwork(ctx(t), "red"); !IsWhy(err, InUse) {
 		t.Errorf("a network with a workload is deleted: %v", err)
 	}
-	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.DeletePort(ctx(t), "x", nil))(t)
 	if err := f.DeleteNetwork(ctx(t), "red"); err != nil { // before the agent has deleted the node's port
 		t.Error(err)
 	}
@@ -106,9 +100,7 @@ func TestADocumentWithoutTheNetworkDisconnectsTheNode(t *testing.T) {
 	if all := hostsOf(t, f, "a"); len(all) != 1 {
 		t.Fatalf("the node has ports %+v, want 1", all)
 	}
-	if _, err := f.DeletePort(ctx(t), x.Name, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.DeletePort(ctx(t), x.Name, nil))(t)
 	s.Networks, s.Routes = nil, nil
 	apply(t, f, s)
 	if left := state(t, f).Ports; len(left) > 0 {

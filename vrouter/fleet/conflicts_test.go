@@ -19,8 +19,7 @@ func write(t *testing.T, f *Fleet, p model.Port) {
 			c.Put[placeOf(p).key()] = nil
 		}
 	})
-	revision, err := f.store.Commit(ctx(t), c)
-	must.Succeed(t, err)
+	revision := must.Get(f.store.Commit(ctx(t), c))(t)
 	f.awaitRevision(ctx(t), revision)
 }
 
@@ -61,18 +60,14 @@ func TestANodeDoesNotTakeWhatAnOlderPortHas(t *testing.T) {
 		if got := problems(f); !strings.Contains(got, "has "+what) || !strings.Contains(got, "switch-ports/b/red/") {
 			t.Errorf("node b writes a port with %s of port x: the problems are %q", what, got)
 		}
-		if _, err := f.store.Commit(ctx(t), store.Commit{Delete: []string{portKey(p)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.store.Commit(ctx(t), store.Commit{Delete: []string{portKey(p)}}))(t)
 		must.Succeed(t, f.await(ctx(t), func() bool { return len(f.view.ignored) == 0 }))
 	}
 
 	p := port("next", "10.1.0.9")
 	p.Node, p.MAC = "b", model.MAC{2, 0, 0, 0, 6, 6}
 	write(t, f, p)
-	if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.DeletePort(ctx(t), "x", nil))(t)
 	f.Peek(func(v *View) {
 		if at, _ := v.PortAt("red", x.IPs[0]); at.Name != "next" || len(v.Problems()) != 0 {
 			t.Errorf("after port x is deleted: %s belongs to port %q, want \"next\"; problems %v", x.IPs[0], at.Name, v.Problems())
@@ -88,9 +83,7 @@ func TestAPortUnderTheKeyOfAnotherNodeIsIgnored(t *testing.T) {
 	p.MAC = model.MAC{2, 0, 0, 0, 0, 1}
 	key, at := portKey(p), placeOf(p)
 	p.Node = "b"
-	if _, err := f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{key: encode(p), at.key(): nil}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.store.Commit(ctx(t), store.Commit{Put: map[string][]byte{key: encode(p), at.key(): nil}}))(t)
 	must.Succeed(t, f.await(ctx(t), func() bool { return len(f.view.broken) == 1 }))
 	f.Peek(func(v *View) {
 		if _, there := v.Port("x"); there {
@@ -104,9 +97,7 @@ func TestAPortMovesToAnotherNode(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	add(t, f, port("x"))
-	if _, err := f.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.Node = "b"; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.UpdatePort(ctx(t), "x", func(p *model.Port) error { p.Node = "b"; return nil }))(t)
 	if got := state(t, f); len(got.Ports) != 1 || got.Ports[0].Node != "b" {
 		t.Errorf("after port x moved to node b: ports %+v", got.Ports)
 	}

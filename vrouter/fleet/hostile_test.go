@@ -24,8 +24,7 @@ func openShared(t *testing.T) *Fleet {
 // writeKeys commits to the store without the checks of Fleet, as a malicious node does.
 func writeKeys(t *testing.T, f *Fleet, c store.Commit) {
 	t.Helper()
-	revision, err := f.store.Commit(ctx(t), c)
-	must.Succeed(t, err)
+	revision := must.Get(f.store.Commit(ctx(t), c))(t)
 	f.awaitRevision(ctx(t), revision)
 }
 
@@ -39,10 +38,8 @@ func portOfB(name string, ip string) model.Port {
 // checkNewCopy checks that a new copy has the same ports as the copy that followed the changes.
 func checkNewCopy(t *testing.T, f *Fleet, when string) {
 	t.Helper()
-	image, err := f.store.Read(ctx(t), 0)
-	must.Succeed(t, err)
-	fresh, err := newView(image)
-	must.Succeed(t, err)
+	image := must.Get(f.store.Read(ctx(t), 0))(t)
+	fresh := must.Get(newView(image))(t)
 	f.Peek(func(v *View) {
 		if got, want := fmt.Sprint(v.Ports("")), fmt.Sprint(fresh.Ports("")); got != want {
 			t.Errorf("%s: a copy that followed the store has the ports %s, a new copy %s", when, got, want)
@@ -162,8 +159,7 @@ func TestManyConflictingPortsAreReadFast(t *testing.T) {
 		i.Entries = append(i.Entries, store.Entry{Key: portKey(p), Value: encode(p), Created: int64(count - n + 1)})
 	}
 	began := time.Now()
-	v, err := newView(i)
-	must.Succeed(t, err)
+	v := must.Get(newView(i))(t)
 	for n := range 2000 {
 		p := portOfB(fmt.Sprint("q", n), "10.1.0.9")
 		e := store.Entry{Key: portKey(p), Value: encode(p), Created: int64(count + n + 2)}

@@ -63,9 +63,7 @@ func TestAFreedAddressIsNotAllocatedAtOnce(t *testing.T) {
 		if got := add(t, f, p); fmt.Sprint(got.IPs) != want {
 			t.Errorf("port %d has %v, want %s", i, got.IPs, want)
 		}
-		if _, err := f.DeletePort(ctx(t), p.Name, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.DeletePort(ctx(t), p.Name, nil))(t)
 	}
 }
 
@@ -80,9 +78,7 @@ func TestEachNodeContinuesInItsRange(t *testing.T) {
 		if err != nil || fmt.Sprint(got.IPs) != "["+want+"]" {
 			t.Errorf("%v, %v; want %s", got.IPs, err, want)
 		}
-		if _, err := f.DeletePort(ctx(t), p.Name, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.DeletePort(ctx(t), p.Name, nil))(t)
 	}
 }
 

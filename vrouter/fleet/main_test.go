@@ -32,8 +32,7 @@ func openFile(t testing.TB) *Fleet {
 
 func fileStore(t testing.TB) *store.File {
 	t.Helper()
-	s, err := store.OpenFile(filepath.Join(t.TempDir(), "store.db"))
-	must.Succeed(t, err)
+	s := must.Get(store.OpenFile(filepath.Join(t.TempDir(), "store.db")))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -66,10 +65,8 @@ func (r *recorded) Commit(ctx context.Context, c store.Commit) (int64, error) {
 // openEtcd opens the store of an etcd cluster without TLS.
 func openEtcd(t testing.TB, c *storetest.Cluster) store.Store {
 	t.Helper()
-	a, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
-	must.Succeed(t, err)
-	s, err := store.OpenEtcd(a, store.TLS{}, c.Dial)
-	must.Succeed(t, err)
+	a := must.Get(store.ParseAddress("etcd+insecure://" + c.Endpoints()))(t)
+	s := must.Get(store.OpenEtcd(a, store.TLS{}, c.Dial))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -161,8 +158,7 @@ func consistent(t testing.TB, f *Fleet) {
 	}
 	defer f.mu.Unlock()
 	v := f.view
-	fresh, err := newView(image)
-	must.Succeed(t, err)
+	fresh := must.Get(newView(image))(t)
 	for _, x := range []*View{fresh, v} {
 		compact(x.hosts)
 		compact(x.owners)

@@ -174,9 +174,7 @@ func TestAnAgentWatchesFewPlacesOneByOneAgain(t *testing.T) {
 	}
 	check(1)
 	for i := range 3 {
-		if _, err := f.DeletePort(ctx(t), fmt.Sprint("p", i), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.DeletePort(ctx(t), fmt.Sprint("p", i), nil))(t)
 	}
 	must.Succeed(t, f.unlist(ctx(t), "a"))
 	check(2)
@@ -226,9 +224,7 @@ func TestAnAgentWatchesThePlacesOfItsNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"x", "y"} {
-		if _, err := f.DeletePort(ctx(t), name, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.DeletePort(ctx(t), name, nil))(t)
 	}
 	must.Succeed(t, f.unlist(ctx(t), "a"))
 	check("after the last port of n0", 0)
@@ -383,9 +379,7 @@ func TestTheKeyOfAPlaceWithoutPortsIsDeletedLater(t *testing.T) {
 		add(t, f, port("x"))
 		time.Sleep(3 * unlistTime)
 		listed("with a port", true)
-		if _, err := f.DeletePort(ctx(t), "x", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.DeletePort(ctx(t), "x", nil))(t)
 		time.Sleep(unlistTime - time.Second)
 		listed("soon after the last port", true)
 		time.Sleep(2 * unlistTime)

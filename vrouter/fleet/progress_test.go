@@ -29,22 +29,18 @@ func (c *countedReads) Read(ctx context.Context, at int64, spans ...store.Span) 
 // reconnect without reading the store again.
 func TestAReconnectAfterACompactionReadsNothing(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	free := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	at := free.Addr().String()
 	free.Close()
-	s, err := store.OpenEmbedded(store.EmbeddedOptions{Dir: t.TempDir(), Listen: at, Insecure: true})
-	must.Succeed(t, err)
+	s := must.Get(store.OpenEmbedded(store.EmbeddedOptions{Dir: t.TempDir(), Listen: at, Insecure: true}))(t)
 	t.Cleanup(func() { s.Close() })
 	all := follow(t, s)
 	apply(t, all, threeNodes())
 	for _, node := range []string{"a", "b"} {
 		add(t, all, model.Port{Name: "n0" + node, Network: "n0", Node: node})
 	}
-	address, err := store.ParseAddress("etcd+insecure://" + at)
-	must.Succeed(t, err)
-	remote, err := store.OpenEtcd(address, store.TLS{}, nil)
-	must.Succeed(t, err)
+	address := must.Get(store.ParseAddress("etcd+insecure://" + at))(t)
+	remote := must.Get(store.OpenEtcd(address, store.TLS{}, nil))(t)
 	t.Cleanup(func() { remote.Close() })
 	b := &countedReads{breaking: breaking{Store: remote, watches: map[*context.CancelCauseFunc]store.Span{}}}
 	f := followWith(t, b, Options{Lease: 3 * time.Second, Node: "a"})
@@ -66,12 +62,9 @@ func TestAReconnectAfterACompactionReadsNothing(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("the copy does not reach revision %d of the store: %v", revision, err)
 	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{at}})
-	must.Succeed(t, err)
+	client := must.Get(clientv3.New(clientv3.Config{Endpoints: []string{at}}))(t)
 	defer client.Close()
-	if _, err := client.Compact(ctx(t), revision); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Compact(ctx(t), revision))(t)
 	reads := b.reads.Load()
 	b.end(store.ErrUnavailable)
 	must.Succeed(t, f.await(ctx(t), func() bool { return f.problem != nil }))

@@ -110,9 +110,7 @@ func TestARestoredStoreThatOthersChangedIsReadAgain(t *testing.T) {
 			add(t, f, port("lost", "10.1.0.10"))
 			if last == "deleted" {
 				add(t, f, port("lost2", "10.1.0.11"))
-				if _, err := f.DeletePort(ctx(t), "lost2", nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(f.DeletePort(ctx(t), "lost2", nil))(t)
 			}
 			revision := f.Health().Revision
 			gate.Lock()

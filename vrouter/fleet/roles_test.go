@@ -24,13 +24,11 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		return store.TLS{CA: files.CA, Cert: cert, Key: key}
 	}
 	open := func(name string) *Fleet {
-		s, err := store.OpenEtcd(address, as(name), c.Dial)
-		must.Succeed(t, err)
+		s := must.Get(store.OpenEtcd(address, as(name), c.Dial))(t)
 		t.Cleanup(func() { s.Close() })
 		return follow(t, s)
 	}
-	admin, err := store.OpenAdmin(address, as("admin"), c.Dial)
-	must.Succeed(t, err)
+	admin := must.Get(store.OpenAdmin(address, as("admin"), c.Dial))(t)
 	t.Cleanup(func() { admin.Close() })
 	ops, a, b := open("ops"), open("a"), open("b")
 	s := small()
@@ -40,8 +38,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	if on, err := admin.RolesEnabled(ctx(t)); err != nil || on {
 		t.Fatalf("before EnableRoles: RolesEnabled returns %v, %v, want false", on, err)
 	}
-	_, err = admin.EnableRoles(ctx(t), "admin", false)
-	must.Succeed(t, err)
+	must.Get(admin.EnableRoles(ctx(t), "admin", false))(t)
 	if on, err := admin.RolesEnabled(ctx(t)); err != nil || !on {
 		t.Fatalf("after EnableRoles: RolesEnabled returns %v, %v, want true", on, err)
 	}
@@ -52,9 +49,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 				t.Fatalf("SetRole(%s), call %d: changed is %v, want %v; %v", role, i+1, changed, want, err)
 			}
 		}
-		if _, err := admin.SetUser(ctx(t), role, admin.Role(role)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(admin.SetUser(ctx(t), role, admin.Role(role)))(t)
 	}
 	x := add(t, a, port("x"))
 	onB := port("y")
@@ -65,8 +60,7 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 	must.Succeed(t, err)
 	lease, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
-	_, err = a.store.Hold(lease, inAlive+"a", []byte("{}"), 0, a.absence.lease)
-	must.Succeed(t, err)
+	must.Get(a.store.Hold(lease, inAlive+"a", []byte("{}"), 0, a.absence.lease))(t)
 
 	blue := model.Port{Name: "z", Network: "blue", Node: "b", Origin: model.Added}
 	for what, try := range map[string]func() error{
@@ -110,19 +104,15 @@ func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
 		}
 	}
 
-	_, err = ops.AddNetwork(ctx(t), model.Network{Name: "green", Subnets: prefixes("10.3.0.0/24")})
-	must.Succeed(t, err)
+	must.Get(ops.AddNetwork(ctx(t), model.Network{Name: "green", Subnets: prefixes("10.3.0.0/24")}))(t)
 	must.Succeed(t, ops.awaitPort(t, "y"))
-	_, err = ops.DeletePort(ctx(t), "y", nil)
-	must.Succeed(t, err)
+	must.Get(ops.DeletePort(ctx(t), "y", nil))(t)
 
-	_, err = admin.Revoke(ctx(t), "a", "")
-	must.Succeed(t, err)
+	must.Get(admin.Revoke(ctx(t), "a", ""))(t)
 	if _, err := a.DeletePort(ctx(t), "x", nil); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("the deleted user of node a deletes port x: error %v, want ErrDenied", err)
 	}
-	_, err = ops.DeletePort(ctx(t), "x", nil)
-	must.Succeed(t, err)
+	must.Get(ops.DeletePort(ctx(t), "x", nil))(t)
 }
 
 func commit(f *Fleet, key string, value []byte) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -18,9 +19,7 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx(t)) }()
 	apply(t, f, small())
-	if _, err := f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")}))(t)
 	var written int64
 	if !f.Peek(func(v *View) { written = v.revisions[keySchema] }) || written == 0 {
 		t.Fatal("the store's schema was not written")
@@ -58,9 +57,7 @@ func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
 // A store with an older schema is refused, and the error has a remedy.
 func TestAnOlderStoreIsRefused(t *testing.T) {
 	s := fileStore(t)
-	if _, err := s.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{3})}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit(ctx(t), store.Commit{Put: map[string][]byte{keySchema: encode(schema{3})}}))(t)
 	var other *SchemaError
 	if err := New(s, Options{}).Run(ctx(t)); !errors.As(err, &other) || other.Version != 3 || !strings.Contains(err.Error(), "vrouter state") {
 		t.Errorf("Run of a store with schema 3: %v, want a SchemaError with a remedy", err)

@@ -188,8 +188,7 @@ func TestARouteAvoidsADeadNodeSoon(t *testing.T) {
 	f := openShared(t) // its lease is 3 s
 	apply(t, f, small())
 	lease, end := context.WithCancel(context.Background())
-	lost, err := f.store.Hold(lease, inAlive+"b", encode(Alive{Instance: "b"}), 0, f.absence.ttl())
-	must.Succeed(t, err)
+	lost := must.Get(f.store.Hold(lease, inAlive+"b", encode(Alive{Instance: "b"}), 0, f.absence.ttl()))(t)
 	must.Succeed(t, f.await(ctx(t), func() bool { return f.view.alive["b"].Instance == "b" }))
 	end() // no renewal from now on
 	<-lost

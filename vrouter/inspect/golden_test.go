@@ -26,8 +26,7 @@ func golden(t *testing.T, name, got string) {
 	if *update {
 		must.Succeed(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got), `go test -update` accepts it:\n%s", path, diff)
 	}

@@ -14,8 +14,7 @@ func TestRowsAsJSONAreAsRecorded(t *testing.T) {
 		"vif": sampleVifs, "nh": sampleNexthops, "rt": sampleRoutes, "bridge": sampleBridge, "mpls": sampleLabels,
 		"flow": sampleFlows, "drop": sampleDrops, "fallback": sampleFallbacks, "vrfstats": sampleVRFStats,
 	} {
-		text, err := json.MarshalIndent(rows, "", "  ")
-		must.Succeed(t, err)
+		text := must.Get(json.MarshalIndent(rows, "", "  "))(t)
 		golden(t, name+".json", string(append(text, '\n')))
 	}
 }
@@ -34,14 +33,12 @@ func TestRowsSurviveJSON(t *testing.T) {
 
 func roundTrip[T any](t *testing.T, rows []T) {
 	t.Helper()
-	text, err := json.Marshal(rows)
-	must.Succeed(t, err)
+	text := must.Get(json.Marshal(rows))(t)
 	var back []T
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatalf("%T: %v", rows, err)
 	}
-	again, err := json.Marshal(back)
-	must.Succeed(t, err)
+	again := must.Get(json.Marshal(back))(t)
 	if !bytes.Equal(text, again) {
 		t.Errorf("%T\n%s\nbecame\n%s", rows, text, again)
 	}

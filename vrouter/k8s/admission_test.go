@@ -14,8 +14,7 @@ import (
 // change their network.
 func TestTheExampleLimitsWhoChoosesANetwork(t *testing.T) {
 	k := testcluster.Start(t, testcluster.Options{ServerOnly: true})
-	text, err := os.ReadFile("../../docs/fleet.md")
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("../../docs/fleet.md"))(t)
 	policy := regexp.MustCompile("(?s)```yaml\n([^`]*kind: ValidatingAdmissionPolicy\n.*?)```").FindSubmatch(text)
 	if policy == nil {
 		t.Fatal("docs/fleet.md has no policy")

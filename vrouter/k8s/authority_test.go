@@ -19,30 +19,24 @@ func TestTheStoreServesTheNodesWithItsCertificates(t *testing.T) {
 	dir := t.TempDir()
 	a, err := openAuthority(dir)
 	must.Succeed(t, err)
-	own, err := sign(a, adminUser, "127.0.0.1")
-	must.Succeed(t, err)
+	own := must.Get(sign(a, adminUser, "127.0.0.1"))(t)
 	files := store.TLS{CA: filepath.Join(dir, "ca.pem")}
 	if files.Cert, files.Key, err = own.write(dir, "store"); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	free := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listen := free.Addr().String()
 	free.Close()
-	e, err := store.OpenEmbedded(store.EmbeddedOptions{Dir: dir, Listen: listen, TLS: files})
-	must.Succeed(t, err)
+	e := must.Get(store.OpenEmbedded(store.EmbeddedOptions{Dir: dir, Listen: listen, TLS: files}))(t)
 	again, err := openAuthority(dir) // as after a restart
 	must.Succeed(t, err)
-	nodes, err := sign(again, "a")
-	must.Succeed(t, err)
+	nodes := must.Get(sign(again, "a"))(t)
 	access := store.TLS{CA: files.CA}
 	if access.Cert, access.Key, err = nodes.write(dir, "node"); err != nil {
 		t.Fatal(err)
 	}
-	address, err := store.ParseAddress("etcd://" + listen)
-	must.Succeed(t, err)
-	client, err := store.OpenEtcd(address, access, nil)
-	must.Succeed(t, err)
+	address := must.Get(store.ParseAddress("etcd://" + listen))(t)
+	client := must.Get(store.OpenEtcd(address, access, nil))(t)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -68,15 +62,13 @@ func TestTheStoreServesTheNodesWithItsCertificates(t *testing.T) {
 // During an upgrade, two pods of the store have the same data for some seconds. The second one waits for the first one.
 func TestTheNextPodOfTheStoreWaits(t *testing.T) {
 	s := Store{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
-	first, err := s.lock(t.Context())
-	must.Succeed(t, err)
+	first := must.Get(s.lock(t.Context()))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if second, err := s.lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("a second pod has the lock %v, error %v, while the first one runs", second, err)
 	}
 	must.Succeed(t, first.Close())
-	second, err := s.lock(t.Context())
-	must.Succeed(t, err)
+	second := must.Get(s.lock(t.Context()))(t)
 	must.Succeed(t, second.Close())
 }

@@ -19,8 +19,7 @@ import (
 
 // A pod gets a certificate with the name of its own node only, and for the key that it made.
 func TestAPodGetsTheCertificateOfItsNode(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.Succeed(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	request := func(node string) []byte {
 		raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: node}}, key)
 		must.Succeed(t, err)

@@ -167,8 +167,7 @@ func (k *installation) inventory() (all [][]string) {
 	for _, n := range k.Nodes {
 		var has []string
 		for _, pattern := range []string{"/opt/cni/bin/*", "/etc/cni/net.d/*", "/run/vrouter*", "/run/vrouter/*", "/var/lib/vrouter*", "/var/lib/vrouter/*"} {
-			files, err := filepath.Glob(n.Root + pattern)
-			must.Succeed(k.T, err)
+			files := must.Get(filepath.Glob(n.Root + pattern))(k.T)
 			for _, f := range files {
 				has = append(has, "the file "+strings.TrimPrefix(f, n.Root))
 			}
@@ -338,8 +337,7 @@ func (k *installation) testRestart(t *testing.T) {
 // testOtherPlugin adds another plugin's configuration that sorts before vrouter's, and restarts the agents.
 func (k *installation) testOtherPlugin(t *testing.T) {
 	n := k.Nodes[0]
-	text, err := os.ReadFile(n.Root + ConflistPath("/etc/cni/net.d"))
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(n.Root + ConflistPath("/etc/cni/net.d")))(t)
 	const other = "/etc/cni/net.d/00-other.conflist"
 	must.Succeed(t, os.WriteFile(n.Root+other, text, 0o600))
 	defer os.Remove(n.Root + other)

@@ -54,10 +54,8 @@ func TestConformance(t *testing.T) {
 	k.kubectl(string(dns), "apply", "-f", "-")
 	k.kubectl("", "-n", "kube-system", "wait", "--for=condition=Ready", "pod/dns", "--timeout=60s")
 	_ = os.Remove(conformanceReport)
-	report, err := filepath.Abs(conformanceReport)
-	must.Succeed(t, err)
-	log, err := os.Create(strings.TrimSuffix(report, ".json") + ".log")
-	must.Succeed(t, err)
+	report := must.Get(filepath.Abs(conformanceReport))(t)
+	log := must.Get(os.Create(strings.TrimSuffix(report, ".json") + ".log"))(t)
 	defer log.Close()
 	deadline, _ := t.Deadline()
 	limit := time.Until(deadline.Add(-2 * time.Minute)).Round(time.Second).String()
@@ -91,8 +89,7 @@ func TestConformance(t *testing.T) {
 
 // writeTable writes results into the table.
 func writeTable(t *testing.T, results map[string]string) {
-	text, err := os.ReadFile(conformanceTable)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(conformanceTable))(t)
 	rule := "| case | result |\n| --- | --- |\n"
 	head, rows, found := strings.Cut(string(text), rule)
 	if !found {

@@ -47,8 +47,7 @@ func startFollowing(t *testing.T) *following {
 	k.ctx = ctx
 	for _, o := range objects(t, small) {
 		if m := o["metadata"].(map[string]any); o["kind"] == "ClusterRole" && m["name"] == NodeName {
-			text, err := json.Marshal(o)
-			must.Succeed(t, err)
+			text := must.Get(json.Marshal(o))(t)
 			k.kubectl(string(text), "create", "-f", "-")
 		}
 	}
@@ -89,8 +88,7 @@ func (k *following) node(name string, limit int, refusal error) *followed {
 	if f.policies, err = followPolicies(ctx, k.config, e, limit); err != nil {
 		k.T.Fatal(err)
 	}
-	services, err := followServices(k.config, e)
-	must.Succeed(k.T, err)
+	services := must.Get(followServices(k.config, e))(k.T)
 	wait.Go(func() {
 		services(ctx, func(all []service.Service) error {
 			f.mu.Lock()

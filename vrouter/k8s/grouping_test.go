@@ -22,8 +22,7 @@ import (
 // unsentEvents are the events of node a. They are not sent to a cluster.
 func unsentEvents(t *testing.T) *events {
 	t.Helper()
-	e, err := newEvents(&rest.Config{}, "a", slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must.Succeed(t, err)
+	e := must.Get(newEvents(&rest.Config{}, "a", slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	return e
 }
 

@@ -23,8 +23,7 @@ var small = Manifest{Image: "reg.test/vrouter:1", Network: "pods", Subnets: []ne
 // objects decodes the objects of a manifest.
 func objects(t *testing.T, m Manifest) (all []map[string]any) {
 	t.Helper()
-	text, err := m.YAML()
-	must.Succeed(t, err)
+	text := must.Get(m.YAML())(t)
 	for d := yaml.NewDecoder(bytes.NewReader([]byte(text))); ; {
 		var o map[string]any
 		err := d.Decode(&o)
@@ -70,8 +69,7 @@ func TestTheManifestHasAStoreUnlessTheOperatorRunsIt(t *testing.T) {
 
 // The kubelet writes an IPv6 address without brackets.
 func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
-	text, err := small.YAML()
-	must.Succeed(t, err)
+	text := must.Get(small.YAML())(t)
 	if !strings.Contains(text, "--listen=$(HOST_IP)\n") {
 		t.Errorf("the store must add the port itself:\n%s", text)
 	}
@@ -88,8 +86,7 @@ func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
 // Without a resource's name, the roles have only these rights: no wildcard, and no write access
 // to objects that are not vrouter's, except new events and requests for certificates.
 func TestTheRolesAreSmall(t *testing.T) {
-	text, err := small.YAML()
-	must.Succeed(t, err)
+	text := must.Get(small.YAML())(t)
 	want := []string{
 		// the agents
 		"[nodes], verbs: [get]", "[namespaces], verbs: [get, list, watch]", "[events], verbs: [create]",

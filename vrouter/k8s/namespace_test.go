@@ -109,8 +109,7 @@ func TestManyPodsAtOnceReadTheirNamespaces(t *testing.T) {
 	defer server.Close()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	must.Succeed(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}", server.URL), 0o600))
-	cluster, err := Connect(kubeconfig)
-	must.Succeed(t, err)
+	cluster := must.Get(Connect(kubeconfig))(t)
 	networkOf := NetworkOf(cluster)
 	const pods = 100
 	results := make(chan error, pods)

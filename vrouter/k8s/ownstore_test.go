@@ -16,8 +16,7 @@ import (
 // an etcd with TLS.
 func TestAClusterWithoutPodCIDRs(t *testing.T) {
 	dir := t.TempDir()
-	authority, err := openAuthority(dir)
-	must.Succeed(t, err)
+	authority := must.Get(openAuthority(dir))(t)
 	files := map[string][2]string{}
 	for name, address := range map[string]string{"server": testcluster.MasterAddress, "node": ""} {
 		p, err := sign(authority, name, strings.Fields(address)...)

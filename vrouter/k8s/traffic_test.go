@@ -73,8 +73,7 @@ func serveEcho() {
 // echoManifest has a pod on a node that runs the echo server, and its service. The service keeps the pod while
 // Kubernetes takes the node for lost, as it does when the API server was away for 40 s.
 func (k *installation) echoManifest(n *testcluster.Node, name string) string {
-	self, err := os.Executable()
-	must.Succeed(k.T, err)
+	self := must.Get(os.Executable())(k.T)
 	return fmt.Sprintf(`apiVersion: v1
 kind: Pod
 metadata: {name: %[1]s, labels: {app: %[1]s}}
@@ -107,8 +106,7 @@ func (k *installation) flow(n *testcluster.Node, from, target string, kept bool)
 	if kept {
 		f.name += " by one connection"
 	}
-	ns, err := netns.GetFromPath(n.Root + k.space(n, from))
-	must.Succeed(k.T, err)
+	ns := must.Get(netns.GetFromPath(n.Root + k.space(n, from)))(k.T)
 	ctx, end := context.WithCancel(context.Background())
 	ended, failed := make(chan struct{}), make(chan error, 1)
 	go func() {

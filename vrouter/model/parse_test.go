@@ -99,8 +99,7 @@ var same = cmp.Options{
 }
 
 func TestEveryFieldIsRead(t *testing.T) {
-	got, err := Parse("state.yaml", []byte(whole))
-	must.Succeed(t, err)
+	got := must.Get(Parse("state.yaml", []byte(whole)))(t)
 	must.Equal(t, wholeState(), got, same)
 	if err := got.Validate(); err != nil {
 		t.Errorf("the state with every field is not valid: %v", err)

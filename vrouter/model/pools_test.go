@@ -47,8 +47,7 @@ func TestPoolsAreWhatPortsMayHave(t *testing.T) {
 	} {
 		n.Ranges = nil
 		if c.ranges != "" {
-			r, err := ParseRange(c.ranges)
-			must.Succeed(t, err)
+			r := must.Get(ParseRange(c.ranges))(t)
 			n.Ranges = []Range{r}
 		}
 		var within []Range

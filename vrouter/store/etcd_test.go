@@ -21,10 +21,8 @@ import (
 // connect opens a store in a cluster, from its hub.
 func connect(t *testing.T, c *storetest.Cluster, scheme string, files TLS) *Etcd {
 	t.Helper()
-	a, err := ParseAddress(scheme + "://" + c.Endpoints())
-	must.Succeed(t, err)
-	s, err := OpenEtcd(a, files, c.Dial)
-	must.Succeed(t, err)
+	a := must.Get(ParseAddress(scheme + "://" + c.Endpoints()))(t)
+	s := must.Get(OpenEtcd(a, files, c.Dial))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -130,8 +128,7 @@ func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	c := storetest.Start(t, 1, nil)
 	s := connect(t, c, "etcd+insecure", TLS{})
-	lost, err := s.Hold(context.Background(), "alive/a", []byte("x"), 0, 2*time.Second)
-	must.Succeed(t, err)
+	lost := must.Get(s.Hold(context.Background(), "alive/a", []byte("x"), 0, 2*time.Second))(t)
 	c.CutOff(-1)
 	select {
 	case <-lost:
@@ -231,9 +228,7 @@ func TestAWatchThatIsTooOldSaysSo(t *testing.T) {
 	for range 10 {
 		last = commit(t, s, Commit{Put: put("a", "b")})
 	}
-	if _, err := s.client.Compact(context.Background(), last); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.client.Compact(context.Background(), last))(t)
 	if err := s.Watch(context.Background(), All, last-8, func(Changes) {}, func() {}); !errors.Is(err, ErrCompacted) {
 		t.Errorf("error %v, want %v", err, ErrCompacted)
 	}
@@ -246,15 +241,12 @@ func TestADeletedKeyIsLostAfterACompactionAndAReconnect(t *testing.T) {
 	c := storetest.Start(t, 1, nil)
 	s := connect(t, c, "etcd+insecure", TLS{})
 	ctx := context.Background()
-	lost, err := s.Hold(ctx, "alive/a", []byte("x"), 0, time.Minute)
-	must.Succeed(t, err)
+	lost := must.Get(s.Hold(ctx, "alive/a", []byte("x"), 0, time.Minute))(t)
 	var last int64
 	for range 10 {
 		last = commit(t, s, Commit{Put: put("a", "b")})
 	}
-	if _, err := s.client.Compact(ctx, last); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.client.Compact(ctx, last))(t)
 	c.Kill(0)
 	c.StartMember(0)
 	must.Eventually(t, "a commit succeeds", func() error {

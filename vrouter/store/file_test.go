@@ -23,8 +23,7 @@ import (
 // openFile opens a new store, and closes it after the test.
 func openFile(t *testing.T) *File {
 	t.Helper()
-	s, err := OpenFile(filepath.Join(t.TempDir(), "deep", "store.db"))
-	must.Succeed(t, err)
+	s := must.Get(OpenFile(filepath.Join(t.TempDir(), "deep", "store.db")))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -154,8 +153,7 @@ func TestACommitOfAnOldCopyIsRefused(t *testing.T) {
 func stored(t *testing.T, keys int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
-	s, err := OpenFile(path)
-	must.Succeed(t, err)
+	s := must.Get(OpenFile(path))(t)
 	if !s.IsNew() {
 		t.Error("a new store is not new")
 	}
@@ -228,8 +226,7 @@ func TestADamagedFileIsAnErrorAndNotANewStore(t *testing.T) {
 // A file that is cut off while the store is open.
 func TestAFileThatIsCutOffInUseIsAnError(t *testing.T) {
 	path := stored(t, 2000)
-	s, err := OpenFile(path)
-	must.Succeed(t, err)
+	s := must.Get(OpenFile(path))(t)
 	must.Succeed(t, os.Truncate(path, int64(2*os.Getpagesize())))
 	for range 2 {
 		_, err := s.Read(context.Background(), 0)
@@ -282,8 +279,7 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 		t.Fatalf("the store is closed with %v, and new: %v", err, IsNewEmbedded(dir))
 	}
 	path := filepath.Join(dir, "etcd", embeddedFile)
-	whole, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	whole := must.Get(os.ReadFile(path))(t)
 	page := os.Getpagesize()
 	broken := bytes.Clone(whole)
 	clear(broken[page : 2*page])

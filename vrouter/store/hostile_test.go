@@ -30,26 +30,20 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 	server, err := OpenEmbedded(EmbeddedOptions{Dir: t.TempDir(), Listen: listen, TLS: TLS{CA: files.CA, Cert: files.ServerCert, Key: files.ServerKey}})
 	must.Succeed(t, err)
 	defer server.Close()
-	a, err := ParseAddress("etcd://" + listen)
-	must.Succeed(t, err)
+	a := must.Get(ParseAddress("etcd://" + listen))(t)
 	as := func(name string) TLS {
 		cert, key := files.Client(t, name)
 		return TLS{CA: files.CA, Cert: cert, Key: key}
 	}
-	admin, err := OpenAdmin(a, as("admin"), nil)
-	must.Succeed(t, err)
+	admin := must.Get(OpenAdmin(a, as("admin"), nil))(t)
 	defer admin.Close()
-	_, err = admin.EnableRoles(ctx, "admin", false)
-	must.Succeed(t, err)
+	must.Get(admin.EnableRoles(ctx, "admin", false))(t)
 	role := admin.Role("node/b")
 	_, err = admin.SetRole(ctx, role, []Range{{Prefix: true}, {Key: "node-ports/b/", Prefix: true, Write: true}})
 	must.Succeed(t, err)
-	_, err = admin.SetUser(ctx, "b", role)
-	must.Succeed(t, err)
-	_, err = admin.Hold(ctx, "alive/a", nil, 0, time.Minute)
-	must.Succeed(t, err)
-	got, err := admin.client.Get(ctx, admin.prefix+"alive/a")
-	must.Succeed(t, err)
+	must.Get(admin.SetUser(ctx, "b", role))(t)
+	must.Get(admin.Hold(ctx, "alive/a", nil, 0, time.Minute))(t)
+	got := must.Get(admin.client.Get(ctx, admin.prefix+"alive/a"))(t)
 	lease := clientv3.LeaseID(got.Kvs[0].Lease)
 
 	for _, user := range []string{"b", "stranger"} {
@@ -106,8 +100,7 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 				t.Errorf("user %s %s", user, what)
 			}
 		}
-		tls, err := as(user).config(a)
-		must.Succeed(t, err)
+		tls := must.Get(as(user).config(a))(t)
 		h := http.Client{Transport: &http.Transport{TLSClientConfig: tls, DisableKeepAlives: true}}
 		answer, err := h.Post(at+"/v3/kv/put", "application/json", strings.NewReader(`{"key": "L3Zyb3V0ZXIvbmV0d29ya3Mveg==", "value": "eA=="}`))
 		must.Succeed(t, err)
@@ -116,8 +109,7 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 			t.Errorf("user %s writes a network over HTTP", user)
 		}
 	}
-	i, err := admin.Read(ctx, 0)
-	must.Succeed(t, err)
+	i := must.Get(admin.Read(ctx, 0))(t)
 	must.Equal(t, 1, len(i.Entries))
 	if _, err := admin.Commit(ctx, Commit{Put: put("networks/n", "1")}); err != nil {
 		t.Errorf("the administrator writes afterwards: %v", err)

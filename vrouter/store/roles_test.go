@@ -17,12 +17,10 @@ import (
 func openAdmin(t *testing.T, files *storetest.Certificates) (*Admin, TLS) {
 	t.Helper()
 	c := storetest.Start(t, 1, files)
-	a, err := ParseAddress("etcd://" + c.Endpoints())
-	must.Succeed(t, err)
+	a := must.Get(ParseAddress("etcd://" + c.Endpoints()))(t)
 	cert, key := files.Client(t, "admin")
 	tls := TLS{CA: files.CA, Cert: cert, Key: key}
-	admin, err := OpenAdmin(a, tls, c.Dial)
-	must.Succeed(t, err)
+	admin := must.Get(OpenAdmin(a, tls, c.Dial))(t)
 	t.Cleanup(func() { admin.Close() })
 	return admin, tls
 }
@@ -59,15 +57,12 @@ func TestKeysOfOtherProgramsAreNoticed(t *testing.T) {
 	if foreign, err := admin.HasForeignKeys(ctx); err != nil || foreign {
 		t.Errorf("with keys of the fleet alone: HasForeignKeys returns %v, %v, want false", foreign, err)
 	}
-	if _, err := admin.client.Put(ctx, "/registry/x", "1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(admin.client.Put(ctx, "/registry/x", "1"))(t)
 	if foreign, err := admin.HasForeignKeys(ctx); err != nil || !foreign {
 		t.Errorf("with another program's key: HasForeignKeys returns %v, %v, want true", foreign, err)
 	}
 	for _, text := range []string{"etcd+insecure://10.0.0.1", "embedded", "file"} {
-		a, err := ParseAddress(text)
-		must.Succeed(t, err)
+		a := must.Get(ParseAddress(text))(t)
 		if _, err := OpenAdmin(a, tls, nil); err == nil {
 			t.Errorf("OpenAdmin of %s succeeds, but this store has no roles", text)
 		}
@@ -89,19 +84,16 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 			_, err = admin.client.RoleGrantPermission(ctx, role, "\x00", "\x00", clientv3.PermissionType(clientv3.PermReadWrite))
 			must.Succeed(t, err)
 			for _, user := range users {
-				_, err := admin.client.UserGrantRole(ctx, user, role)
-				must.Succeed(t, err)
+				must.Get(admin.client.UserGrantRole(ctx, user, role))(t)
 			}
 		}
 		for _, user := range []string{RootUser, "admin", "b", "ghost", "other"} {
-			_, err := admin.client.UserAdd(ctx, user, "known")
-			must.Succeed(t, err)
+			must.Get(admin.client.UserAdd(ctx, user, "known"))(t)
 		}
 		grant(RootUser, RootUser, "b")
 		grant(admin.Role("node/b"), "ghost")
 		grant("other", "other", "ghost")
-		kept, err := admin.EnableRoles(ctx, "admin", others)
-		must.Succeed(t, err)
+		kept := must.Get(admin.EnableRoles(ctx, "admin", others))(t)
 		if want := map[bool]string{false: "[]", true: "[other]"}[others]; fmt.Sprint(kept) != want {
 			t.Errorf("kept users %v, want %s", kept, want)
 		}
@@ -121,8 +113,7 @@ func TestUsersThatExistedBeforeRolesHaveNoRights(t *testing.T) {
 			}
 		}
 		cert, key := files.Client(t, "b")
-		b, err := OpenEtcd(admin.address, TLS{CA: files.CA, Cert: cert, Key: key}, admin.dial)
-		must.Succeed(t, err)
+		b := must.Get(OpenEtcd(admin.address, TLS{CA: files.CA, Cert: cert, Key: key}, admin.dial))(t)
 		defer b.Close()
 		if _, err := b.Commit(ctx, Commit{Put: put("networks/n", "1")}); !errors.Is(err, ErrDenied) {
 			t.Errorf("user b writes a network: error %v, want ErrDenied", err)
@@ -135,16 +126,10 @@ func TestRevokeKeepsARoleThatAnotherUserHas(t *testing.T) {
 	t.Parallel()
 	admin, _ := openAdmin(t, storetest.NewClusterCertificates(t))
 	ctx := context.Background()
-	if _, err := admin.EnableRoles(ctx, "admin", false); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.SetRole(ctx, admin.Role("node/c"), []Range{{Prefix: true}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(admin.EnableRoles(ctx, "admin", false))(t)
+	must.Get(admin.SetRole(ctx, admin.Role("node/c"), []Range{{Prefix: true}}))(t)
 	for _, user := range []string{"old", "new"} {
-		if _, err := admin.SetUser(ctx, user, admin.Role("node/c")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(admin.SetUser(ctx, user, admin.Role("node/c")))(t)
 	}
 	for _, c := range []struct {
 		user, deleted string

@@ -22,8 +22,7 @@ func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		s, err := OpenEmbedded(EmbeddedOptions{Dir: t.TempDir()})
-		must.Succeed(t, err)
+		s := must.Get(OpenEmbedded(EmbeddedOptions{Dir: t.TempDir()}))(t)
 		t.Cleanup(func() { s.Close() })
 		test(t, s)
 	})
@@ -35,8 +34,7 @@ func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 
 func commit(t *testing.T, s Store, c Commit) int64 {
 	t.Helper()
-	revision, err := s.Commit(context.Background(), c)
-	must.Succeed(t, err)
+	revision := must.Get(s.Commit(context.Background(), c))(t)
 	return revision
 }
 
@@ -50,8 +48,7 @@ func put(pairs ...string) map[string][]byte {
 
 func keys(t *testing.T, s Store) (all []string) {
 	t.Helper()
-	i, err := s.Read(context.Background(), 0)
-	must.Succeed(t, err)
+	i := must.Get(s.Read(context.Background(), 0))(t)
 	return texts(i)
 }
 
@@ -191,8 +188,7 @@ func TestAKeyIsHeldBeyondItsTimeToLive(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, s Store) {
 		ctx := context.Background()
-		lost, err := s.Hold(ctx, "alive/a", []byte("me"), 0, 2*time.Second)
-		must.Succeed(t, err)
+		lost := must.Get(s.Hold(ctx, "alive/a", []byte("me"), 0, 2*time.Second))(t)
 		var conflict *ConflictError
 		if _, err := s.Hold(ctx, "alive/a", []byte("other"), 0, 2*time.Second); !errors.As(err, &conflict) {
 			t.Errorf("another one got it: %v", err)

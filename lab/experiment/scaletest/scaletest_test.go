@@ -69,11 +69,9 @@ func simulate(t *testing.T, o Options) (out Outcome, data *results.RunData) {
 // load returns the only run of a store.
 func load(t *testing.T, path string) *results.RunData {
 	t.Helper()
-	store, err := results.Open(path, results.Options{ReadOnly: true})
-	must.Succeed(t, err)
+	store := must.Get(results.Open(path, results.Options{ReadOnly: true}))(t)
 	defer store.Close()
-	data, err := store.Load(results.Latest)
-	must.Succeed(t, err)
+	data := must.Get(store.Load(results.Latest))(t)
 	return data
 }
 
@@ -175,11 +173,9 @@ func TestAnInterruptedMatrixGoesOnWhereItEnded(t *testing.T) {
 		t.Fatalf("%d pairs were stored before the interruption, want 10", len(before))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		store, err := results.Open(path, results.Options{})
-		must.Succeed(t, err)
+		store := must.Get(results.Open(path, results.Options{}))(t)
 		defer store.Close()
-		fleet, err := testbedtest.NewFleet(data.Plan.Matrix.Hosts)
-		must.Succeed(t, err)
+		fleet := must.Get(testbedtest.NewFleet(data.Plan.Matrix.Hosts))(t)
 		defer fleet.Close()
 		r := &recorder{store: store, run: data.Run.ID, fleet: fleet}
 		e := &experiment.Experiment{

@@ -140,8 +140,7 @@ func TestAProcessInAnAllowedNamespaceIsNotForeign(t *testing.T) {
 func inNewNamespace(t *testing.T, f func()) {
 	t.Helper()
 	runtime.LockOSThread()
-	home, err := netns.Get()
-	must.Succeed(t, err)
+	home := must.Get(netns.Get())(t)
 	defer home.Close()
 	defer func() {
 		if err := netns.Set(home); err != nil {
@@ -149,8 +148,7 @@ func inNewNamespace(t *testing.T, f func()) {
 		}
 		runtime.UnlockOSThread()
 	}()
-	inside, err := netns.New()
-	must.Succeed(t, err)
+	inside := must.Get(netns.New())(t)
 	defer inside.Close()
 	f()
 }
@@ -194,8 +192,7 @@ func kthread(t *testing.T, pid int) bool {
 	}
 	must.Succeed(t, err)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	flags, err := strconv.ParseUint(fields[6], 10, 64)
-	must.Succeed(t, err)
+	flags := must.Get(strconv.ParseUint(fields[6], 10, 64))(t)
 	return flags&0x00200000 != 0
 }
 

@@ -102,9 +102,7 @@ func newSpinner(t *testing.T, name string, cpu int, busy time.Duration) *spinner
 
 func (s *spinner) begin() {
 	s.t.Helper()
-	if _, err := s.ask.Write([]byte{'\n'}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Get(s.ask.Write([]byte{'\n'}))(s.t)
 }
 
 // took waits until the child has been busy and returns its CPU seconds, as the
@@ -112,9 +110,7 @@ func (s *spinner) begin() {
 func (s *spinner) took() float64 {
 	s.t.Helper()
 	var ns int64
-	if _, err := fmt.Fscanln(s.out, &ns); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Get(fmt.Fscanln(s.out, &ns))(s.t)
 	return float64(ns) / 1e9
 }
 
@@ -130,16 +126,14 @@ func open(t testing.TB, cpus ...int) *Meter {
 	if os.Geteuid() != 0 {
 		t.Skip("BPF tracepoints need root")
 	}
-	m, err := Open(cpus)
-	must.Succeed(t, err)
+	m := must.Get(Open(cpus))(t)
 	t.Cleanup(m.Close)
 	return m
 }
 
 func read(t testing.TB, m *Meter) map[int]Usage {
 	t.Helper()
-	u, err := m.Read()
-	must.Succeed(t, err)
+	u := must.Get(m.Read())(t)
 	return u
 }
 

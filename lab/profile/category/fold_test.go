@@ -11,8 +11,7 @@ import (
 
 func standardRules(t testing.TB) *Rules {
 	t.Helper()
-	rules, err := Standard()
-	must.Succeed(t, err)
+	rules := must.Get(Standard())(t)
 	return rules
 }
 

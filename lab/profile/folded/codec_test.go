@@ -14,8 +14,7 @@ import (
 
 func encode(t testing.TB, p *Profile) string {
 	t.Helper()
-	text, err := Encode(p)
-	must.Succeed(t, err)
+	text := must.Get(Encode(p))(t)
 	return text
 }
 
@@ -24,16 +23,13 @@ func packed(t testing.TB, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(z.Write([]byte(text)))(t)
 	must.Succeed(t, z.Close())
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
 func TestAnEncodedProfileComesBack(t *testing.T) {
-	p, err := Decode(encode(t, sample()))
-	must.Succeed(t, err)
+	p := must.Get(Decode(encode(t, sample())))(t)
 	must.Equal(t, sample(), p)
 }
 

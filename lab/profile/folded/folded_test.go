@@ -86,8 +86,7 @@ func TestStacksKnownBySamplesOnlyTakeTheirPeriods(t *testing.T) {
 func TestFoldedTextComesBack(t *testing.T) {
 	p := sample()
 	p.Stacks[0].Frames[0] = "go.shape.struct { a int; b int }"
-	stacks, err := parseFolded(p.Folded())
-	must.Succeed(t, err)
+	stacks := must.Get(parseFolded(p.Folded()))(t)
 	if len(stacks) != len(p.Stacks) {
 		t.Fatalf("%d stacks, want %d", len(stacks), len(p.Stacks))
 	}
@@ -112,8 +111,7 @@ func TestFoldedTextComesBack(t *testing.T) {
 func TestThePprofFileHoldsTheSameTime(t *testing.T) {
 	var b bytes.Buffer
 	must.Succeed(t, PProf(sample()).Write(&b))
-	p, err := profile.Parse(&b)
-	must.Succeed(t, err)
+	p := must.Get(profile.Parse(&b))(t)
 	must.Succeed(t, p.CheckValid())
 	samples, nanos := int64(0), int64(0)
 	for _, s := range p.Sample {

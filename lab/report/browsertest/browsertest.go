@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
 )
 
@@ -81,9 +82,7 @@ func (p *Tab) Seen() (problems, requests []string) {
 func (p *Tab) listen(t *testing.T) {
 	console := chromedp.Console(p)
 	requests := chromedp.Events(p, network.RequestWillBeSent)
-	if _, err := chromedp.Call(p, network.Enable, network.EnableParams{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(p, network.Enable, network.EnableParams{}))(t)
 	go func() {
 		for m, err := range console {
 			if err != nil {

@@ -18,8 +18,7 @@ var throughput = Options{Metrics: []sample.Metric{sample.Throughput}}
 func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 1, noise: 0.01}.runs()
 	b := made{id: "b", blocks: 12, seed: 2, noise: 0.01, scale: map[string]float64{"bridge/stream": 0.95}}.runs()
-	c, err := Runs(a, b, Options{})
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, Options{}))(t)
 	if len(c.Values) != 4*5-4 || len(c.Ratios) != 2*5-2 {
 		t.Errorf("%d rows and %d of ratios", len(c.Values), len(c.Ratios))
 	}
@@ -71,8 +70,7 @@ func TestARowThatCannotShowAFactorOfTwoIsTooNoisyAndLast(t *testing.T) {
 			}
 		}
 	}
-	c, err := Runs(a, b, throughput)
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, throughput))(t)
 	last := &c.Values[len(c.Values)-1]
 	if len(c.Values) < 2 || last.Scenario != "raw/stream" || last.Verdict != TooNoisy || *last.Smallest <= 1 || last.says() != "too noisy to judge" {
 		t.Errorf("%d rows, the last is %s, detectable %v", len(c.Values), last.line(), last.Smallest)
@@ -128,15 +126,13 @@ func TestRunsWithoutACommonScenarioAreNamedWithTheReasonFirst(t *testing.T) {
 func TestDirectionFollowsTheMetric(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 1, noise: 0.005}.runs()
 	b := made{id: "b", blocks: 12, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/rr": 1.1}}.runs()
-	c, err := Runs(a, b, Options{})
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, Options{}))(t)
 	for _, m := range []sample.Metric{sample.Transactions, sample.LatencyP50, sample.LatencyP99} {
 		if r := find(c.Values, "bridge/rr", m); r.Verdict != Better {
 			t.Errorf("more transactions and less latency: %s", r.line())
 		}
 	}
-	c, err = Runs(b, a, Options{})
-	must.Succeed(t, err)
+	c = must.Get(Runs(b, a, Options{}))(t)
 	if r := find(c.Values, "bridge/rr", sample.LatencyP50); r.Verdict != Worse || math.Abs(r.Ratio.Median-1.1) > 0.01 {
 		t.Errorf("the other way round: %s", r.line())
 	}
@@ -145,8 +141,7 @@ func TestDirectionFollowsTheMetric(t *testing.T) {
 func TestSlowerMachineShowsInTheFiguresAndNotInTheRatios(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 3, noise: 0.005}.runs()
 	b := made{id: "b", blocks: 12, seed: 4, noise: 0.005, drift: 0.9}.runs()
-	c, err := Runs(a, b, throughput)
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, throughput))(t)
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != Worse || math.Abs(r.Ratio.Median-0.9) > 0.01 {
 		t.Errorf("the throughput of the bridge is %s, want worse by 10 %%", r.line())
 	}
@@ -179,8 +174,7 @@ func TestScenarioThatIsDefinedOtherwiseIsLeftOutWithTheReason(t *testing.T) {
 	b.Plan.Scenarios[1].ID = "raw/other"
 	b.Plan.Scenarios[2].Timing.Duration *= 2 // that alone is no other scenario
 	b.Plan.Scenarios[2].Title = "renamed"
-	c, err := Runs([]Side{a}, []Side{b}, Options{})
-	must.Succeed(t, err)
+	c := must.Get(Runs([]Side{a}, []Side{b}, Options{}))(t)
 	want := []LeftOut{
 		{"raw/stream", "it is defined otherwise: fabric.mtu 1500 → 9000"},
 		{"raw/other", "run A does not have it"}, {"raw/rr", "run B does not have it"},
@@ -215,8 +209,7 @@ func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != Differs {
 		t.Errorf("the throughput of the bridge is %s, want a difference", r.line())
 	}
-	c, err = Runs(a, b, Options{Gates: gates, AcrossMachines: true})
-	must.Succeed(t, err)
+	c = must.Get(Runs(a, b, Options{Gates: gates, AcrossMachines: true}))(t)
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != Worse || c.Judgement.Status() != 1 {
 		t.Errorf("%s, status %d", r.line(), c.Judgement.Status())
 	}
@@ -281,8 +274,7 @@ func poison(s *Side) {
 
 func TestOneTrialHasNoIntervalAndNoVerdict(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1, noise: 0.01}.run(), made{id: "b", blocks: 1, seed: 2, noise: 0.01}.run()
-	c, err := Runs([]Side{a}, []Side{b}, throughput)
-	must.Succeed(t, err)
+	c := must.Get(Runs([]Side{a}, []Side{b}, throughput))(t)
 	for i := range c.Values {
 		if r := &c.Values[i]; r.Verdict != TooFew || r.Ratio != nil || r.P != nil || r.Smallest != nil || !strings.Contains(r.Note, "run B: one trial has no spread") {
 			t.Errorf("%s: ratio %v, p %v", r.line(), r.Ratio, r.P)
@@ -292,8 +284,7 @@ func TestOneTrialHasNoIntervalAndNoVerdict(t *testing.T) {
 
 func TestZeroVarianceIsNoMistake(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
-	c, err := Runs(a, b, throughput)
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, throughput))(t)
 	r := find(c.Values, "bridge/stream", sample.Throughput)
 	if r.Verdict != Worse || math.Abs(r.Ratio.Low-0.9) > 1e-9 || math.Abs(r.Ratio.High-0.9) > 1e-9 {
 		t.Errorf("the throughput of the bridge is %s, want worse: exactly 0.9", r.line())
@@ -312,16 +303,14 @@ func TestCountsOfZeroHaveNoRatioAndAreStillJudged(t *testing.T) {
 			}
 		}
 	}
-	c, err := Runs(a, b, Options{Metrics: []sample.Metric{sample.Retransmits}})
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, Options{Metrics: []sample.Metric{sample.Retransmits}}))(t)
 	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != Worse || r.Ratio != nil {
 		t.Errorf("the retransmits of the bridge are %s, want worse, without a ratio", r.line())
 	}
 	if r := find(c.Values, "raw/stream", sample.Retransmits); r.Verdict != Alike || r.Ratio != nil {
 		t.Errorf("the retransmits of raw are %s, want alike, without a ratio", r.line())
 	}
-	c, err = Runs(a[:1], b[:1], Options{Metrics: []sample.Metric{sample.Retransmits}})
-	must.Succeed(t, err)
+	c = must.Get(Runs(a[:1], b[:1], Options{Metrics: []sample.Metric{sample.Retransmits}}))(t)
 	if r := find(c.Values, "bridge/stream", sample.Retransmits); r.Verdict != TooFew || !strings.Contains(r.Note, "several runs of each side") {
 		t.Errorf("one run a side: %s", r.line())
 	}
@@ -336,8 +325,7 @@ func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
 			b.Samples[i].Gates = []sample.Gate{{Name: sample.Steal}}
 		}
 	}
-	c, err := Runs([]Side{a}, []Side{b}, throughput)
-	must.Succeed(t, err)
+	c := must.Get(Runs([]Side{a}, []Side{b}, throughput))(t)
 	if r := find(c.Values, "bridge/stream", sample.Throughput); r.Verdict != NotMeasured || r.Note != "run B: skipped: no bridge here" {
 		t.Errorf("the throughput of the bridge is %s, want not measured: run B skipped it", r.line())
 	}
@@ -350,8 +338,7 @@ func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
 func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, error)) (alarms int) {
 	t.Helper()
 	for i := range uint64(rounds) {
-		c, err := compare(i)
-		must.Succeed(t, err)
+		c := must.Get(compare(i))(t)
 		if c.Judgement.Count(Failed) > 0 {
 			alarms++
 		}
@@ -399,8 +386,7 @@ func TestGateOfNothingSeldomFailsEqualRuns(t *testing.T) {
 func TestOneRunASideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
 	a := []Side{made{id: "a", blocks: 12, seed: 1, noise: 0.002}.run()}
 	b := []Side{made{id: "b", blocks: 12, seed: 2, noise: 0.002, drift: 0.93, scale: map[string]float64{"bridge/stream": 0.97}}.run()}
-	c, err := Runs(a, b, throughput)
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, throughput))(t)
 	for _, rows := range [][]Row{c.Values, c.Ratios} {
 		for i := range rows {
 			if r := &rows[i]; r.Verdict != Alike && r.Verdict != TooNoisy || !r.Spread.Assumed || r.Smallest == nil || *r.Smallest < 0.15 {
@@ -417,8 +403,7 @@ func TestHistoryOfOtherSoftwareMachineAndScenariosIsLeftOutOfTheSpread(t *testin
 	a, b := made{id: "a", blocks: 8, seed: 1, noise: 0.01}.runs()[:1], made{id: "b", blocks: 8, seed: 2, noise: 0.01}.runs()[:1]
 	history := made{id: "h", blocks: 8, seed: 3, noise: 0.01}.runs()
 	spread := func(stored ...Side) *RunSpread {
-		c, err := Runs(a, b, Options{Metrics: throughput.Metrics, History: stored})
-		must.Succeed(t, err)
+		c := must.Get(Runs(a, b, Options{Metrics: throughput.Metrics, History: stored}))(t)
 		return find(c.Values, "bridge/stream", sample.Throughput).Spread
 	}
 	if s := spread(history...); s.Assumed || s.Freedom != 3 || s.Relative > 0.02 {

@@ -10,8 +10,7 @@ import (
 
 // The gate files in the documentation are valid.
 func TestDocumentedGateFilesAreRight(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/comparing.md")
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile("../../../docs/comparing.md"))(t)
 	blocks := strings.Split(string(data), "```yaml\n")[1:]
 	if len(blocks) == 0 {
 		t.Fatal("the documentation shows no gate file")

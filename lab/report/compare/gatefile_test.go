@@ -25,8 +25,7 @@ gates:
 `
 
 func TestGateFileIsReadWithItsDefaults(t *testing.T) {
-	g, err := ParseGates("gate.yaml", []byte(wholeFile))
-	must.Succeed(t, err)
+	g := must.Get(ParseGates("gate.yaml", []byte(wholeFile)))(t)
 	want := []Gate{
 		{Metrics: []sample.Metric{sample.Throughput}, Scenarios: []suite.Pattern{{Text: "bridge/*", Line: 4, Column: 17}, {Text: "raw", Line: 4, Column: 29}}, WorseBy: 0.03, Of: suite.OfValue, OnDoubt: suite.UnjudgedOnDoubt, Line: 3},
 		{Metrics: []sample.Metric{sample.LatencyP50, sample.LatencyP99}, WorseBy: 0.005, Of: suite.OfRatio, OnDoubt: suite.FailOnDoubt, Line: 6},

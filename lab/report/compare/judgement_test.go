@@ -18,16 +18,14 @@ import (
 
 func gatesOf(t *testing.T, text string) *Gates {
 	t.Helper()
-	g, err := ParseGates("gate.yaml", []byte(text))
-	must.Succeed(t, err)
+	g := must.Get(ParseGates("gate.yaml", []byte(text)))(t)
 	return g
 }
 
 // judged compares and returns the outcome of every row by scenario and metric.
 func judged(t *testing.T, a, b []Side, gates string) (*Comparison, map[string]Outcome) {
 	t.Helper()
-	c, err := Runs(a, b, Options{Gates: gatesOf(t, gates)})
-	must.Succeed(t, err)
+	c := must.Get(Runs(a, b, Options{Gates: gatesOf(t, gates)}))(t)
 	outcomes := make(map[string]Outcome)
 	for _, g := range c.Judgement.Gates {
 		for _, f := range g.Findings {
@@ -204,8 +202,7 @@ func TestATableOfLongTextsFitsATerminal(t *testing.T) {
 	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	b[0].Run.Environment.CPUModel = strings.Repeat("a processor of many words ", 8)
 	b[0].Run.Environment.Kernel = strings.Repeat("x", 150)
-	c, err := Runs(a[:1], b[:1], Options{AcrossMachines: true})
-	must.Succeed(t, err)
+	c := must.Get(Runs(a[:1], b[:1], Options{AcrossMachines: true}))(t)
 	var table bytes.Buffer
 	must.Succeed(t, text.Write(&table, c.Document(), text.Options{}))
 	narrow(t, table.String())

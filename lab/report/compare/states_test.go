@@ -109,8 +109,7 @@ func TestRunsAtDifferentDistancesAreNotDecided(t *testing.T) {
 	near := at(100, made{id: "a", blocks: 12, seed: 1, noise: 0.01})
 	slower := made{id: "b", blocks: 12, seed: 2, noise: 0.01, drift: 0.6}
 	for distance, want := range map[float64]bool{440: true, 110: false} {
-		c, err := Runs(near, at(distance, slower), Options{})
-		must.Succeed(t, err)
+		c := must.Get(Runs(near, at(distance, slower), Options{}))(t)
 		if c.Values[0].Adjusted == nil || (c.Values[0].Verdict == Undecided) != want {
 			t.Errorf("100 and %.0f ns: %s; want it undecided: %v", distance, c.Values[0].line(), want)
 		}

@@ -35,8 +35,7 @@ func history(runs, step int, factor float64) []Side {
 }
 
 func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
-	trend, err := NewTrend("pair", history(14, 8, 0.9), TrendOptions{Scenarios: []string{"*/stream"}})
-	must.Succeed(t, err)
+	trend := must.Get(NewTrend("pair", history(14, 8, 0.9), TrendOptions{Scenarios: []string{"*/stream"}}))(t)
 	if len(trend.Series) != 2 || trend.Runs != 14 {
 		t.Fatalf("%d series of %d runs", len(trend.Series), trend.Runs)
 	}
@@ -92,8 +91,7 @@ func TestRunsOfOneDayHaveTheirTimeInTheTrend(t *testing.T) {
 }
 
 func TestTrendOfOneRunIsASentence(t *testing.T) {
-	trend, err := NewTrend("pair", history(1, 9, 1), TrendOptions{})
-	must.Succeed(t, err)
+	trend := must.Get(NewTrend("pair", history(1, 9, 1), TrendOptions{}))(t)
 	var got bytes.Buffer
 	must.Succeed(t, text.Write(&got, trend.Document(), text.Options{}))
 	want := "Trend of suite pair\nThere is one run to show. A trend needs two or more: run the suite again.\n\nrun: run-00, 2026-11-01; `windtunnel report run-00` prints it\n"
@@ -101,8 +99,7 @@ func TestTrendOfOneRunIsASentence(t *testing.T) {
 }
 
 func TestTrendOfASteadySuiteMarksNothing(t *testing.T) {
-	trend, err := NewTrend("pair", history(12, 99, 1), TrendOptions{})
-	must.Succeed(t, err)
+	trend := must.Get(NewTrend("pair", history(12, 99, 1), TrendOptions{}))(t)
 	if len(trend.Series) != 4 || trend.Series[1].Metric != sample.Transactions {
 		t.Fatalf("the trend has %+v, want 4 series with the transactions second", trend.Series)
 	}
@@ -154,8 +151,7 @@ func TestTrendHasRunsOfOneForm(t *testing.T) {
 		{sample.Form{Flags: "--short"}, []string{"run-05"}, "Left out: 8 runs with another testbed or other flags (--like RUN shows those): testbed h1 192.0.2.1, h2 192.0.2.2 --short (1, such as run-08); the whole suite on this machine (5, such as run-07)"},
 		{runs[8].Run.Options.Form(), []string{"run-08"}, "Left out: 8 runs"},
 	} {
-		trend, err := NewTrend("pair", runs, TrendOptions{Form: c.form, Scenarios: []string{"raw/stream"}})
-		must.Succeed(t, err)
+		trend := must.Get(NewTrend("pair", runs, TrendOptions{Form: c.form, Scenarios: []string{"raw/stream"}}))(t)
 		var points []string
 		for _, p := range trend.Series[0].Points {
 			points = append(points, p.Run)

@@ -92,8 +92,7 @@ func TestJSONListsAreThereWhenEmpty(t *testing.T) {
 
 func TestCSVHasOneRowASampleWithEveryMetric(t *testing.T) {
 	r := reporttest.Quick()
-	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, r))).ReadAll()
-	must.Succeed(t, err)
+	rows := must.Get(csv.NewReader(strings.NewReader(written(t, WriteCSV, r))).ReadAll())(t)
 	header := rows[0]
 	for _, info := range sample.Known() {
 		if !slices.Contains(header, string(info.Metric)) {
@@ -182,10 +181,8 @@ func TestBenchfmtIsReadByBenchstatsReader(t *testing.T) {
 // workload, one column for each system.
 func TestBenchfmtLinesUpSystemsAsColumns(t *testing.T) {
 	var parser benchproc.ProjectionParser
-	systems, err := parser.Parse("/system", nil)
-	must.Succeed(t, err)
-	rest, err := parser.Parse(".fullname,.config", nil)
-	must.Succeed(t, err)
+	systems := must.Get(parser.Parse("/system", nil))(t)
+	rest := must.Get(parser.Parse(".fullname,.config", nil))(t)
 	cells := make(map[string]map[string]float64)
 	reader := benchfmt.NewReader(strings.NewReader(written(t, WriteBenchfmt, reporttest.Quick())), "run.txt")
 	for reader.Scan() {

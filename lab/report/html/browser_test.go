@@ -232,8 +232,7 @@ func printed(t *testing.T, pdf []byte) {
 	}
 	file := filepath.Join(t.TempDir(), "report.pdf")
 	must.Succeed(t, os.WriteFile(file, pdf, 0o644))
-	out, err := exec.Command("pdftotext", "-layout", file, "-").Output()
-	must.Succeed(t, err)
+	out := must.Get(exec.Command("pdftotext", "-layout", file, "-").Output())(t)
 	text := string(out)
 	// 8.63 Gbit/s stands in the table and on its bar.
 	if n := strings.Count(text, "8.63"); n < 2 {

@@ -183,8 +183,7 @@ func profileOf(t testing.TB, scenario, side string, heavier, metered float64) mo
 
 func packedProfile(t testing.TB, scenario string, p *folded.Profile, metered float64) model.Profile {
 	t.Helper()
-	data, err := folded.Encode(p)
-	must.Succeed(t, err)
+	data := must.Get(folded.Encode(p))(t)
 	return model.Profile{Scenario: scenario, Side: p.Side, Data: data, Metered: metered, Sampled: folded.Sum(p).Busy, Slowdown: interval(0.97, 0.01), Bytes: 0.97 * 1.2e9}
 }
 

@@ -19,10 +19,8 @@ import (
 // flamesOf unpacks the page's flame graphs.
 func flamesOf(t *testing.T, page []byte) flames {
 	t.Helper()
-	packed, err := base64.StdEncoding.DecodeString(block(t, page, "flames"))
-	must.Succeed(t, err)
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	must.Succeed(t, err)
+	packed := must.Get(base64.StdEncoding.DecodeString(block(t, page, "flames")))(t)
+	z := must.Get(gzip.NewReader(bytes.NewReader(packed)))(t)
 	var f flames
 	must.Succeed(t, json.NewDecoder(z).Decode(&f))
 	return f

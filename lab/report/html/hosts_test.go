@@ -15,8 +15,7 @@ import (
 // hostReport is the report of three hosts, of which c is slow.
 func hostReport(t *testing.T) *model.Report {
 	t.Helper()
-	m, err := suite.NewMatrix([]string{"a", "b", "<cc>"}, "all", 1)
-	must.Succeed(t, err)
+	m := must.Get(suite.NewMatrix([]string{"a", "b", "<cc>"}, "all", 1))(t)
 	plan := suite.Plan{Suite: "test", Title: "Hosts", Nodes: 2, Trials: 6, Matrix: m, Scenarios: []suite.Scenario{{
 		ID: "raw/one", Title: "raw", System: "raw", Placement: suite.TwoNodes, Pairs: 1, Workload: suite.Workload{Name: "one", Kind: suite.TCPStream},
 	}}}

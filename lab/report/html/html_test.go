@@ -276,12 +276,9 @@ func TestEveryTrialIsAPoint(t *testing.T) {
 
 func unpacked(t *testing.T, page []byte) []byte {
 	t.Helper()
-	packed, err := base64.StdEncoding.DecodeString(block(t, page, "raw"))
-	must.Succeed(t, err)
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	must.Succeed(t, err)
-	text, err := io.ReadAll(z)
-	must.Succeed(t, err)
+	packed := must.Get(base64.StdEncoding.DecodeString(block(t, page, "raw")))(t)
+	z := must.Get(gzip.NewReader(bytes.NewReader(packed)))(t)
+	text := must.Get(io.ReadAll(z))(t)
 	return text
 }
 

@@ -36,8 +36,7 @@ func firstScreen(t *testing.T, width int64, scheme string) *browsertest.Tab {
 	if *pictures == "" {
 		return browse(t, rigorous(t), width, browsertest.Scheme(scheme))
 	}
-	file, err := filepath.Abs(*pictures)
-	must.Succeed(t, err)
+	file := must.Get(filepath.Abs(*pictures))(t)
 	return browsertest.Open(t, "file://"+file, width, browsertest.Scheme(scheme))
 }
 
@@ -51,8 +50,7 @@ func bottom(t *testing.T, p *browsertest.Tab, selector string) float64 {
 // compressed returns a picture of the 256 most frequent colours, which has fewer bytes.
 func compressed(t *testing.T, picture []byte) []byte {
 	t.Helper()
-	decoded, err := png.Decode(bytes.NewReader(picture))
-	must.Succeed(t, err)
+	decoded := must.Get(png.Decode(bytes.NewReader(picture)))(t)
 	size := decoded.Bounds()
 	pixels := make(map[color.Color]int)
 	for y := range size.Dy() {

@@ -44,15 +44,13 @@ func runs(n, change int) (list []compare.Side) {
 func slower(t testing.TB) *compare.Comparison {
 	t.Helper()
 	all := runs(12, 6)
-	c, err := compare.Runs(all[3:6], all[6:9], compare.Options{History: all})
-	must.Succeed(t, err)
+	c := must.Get(compare.Runs(all[3:6], all[6:9], compare.Options{History: all}))(t)
 	return c
 }
 
 func followed(t testing.TB) *compare.Trend {
 	t.Helper()
-	trend, err := compare.NewTrend("quick", runs(12, 6), compare.TrendOptions{})
-	must.Succeed(t, err)
+	trend := must.Get(compare.NewTrend("quick", runs(12, 6), compare.TrendOptions{}))(t)
 	return trend
 }
 
@@ -123,8 +121,7 @@ func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 }
 
 func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
-	trend, err := compare.NewTrend("quick", runs(1, 6), compare.TrendOptions{})
-	must.Succeed(t, err)
+	trend := must.Get(compare.NewTrend("quick", runs(1, 6), compare.TrendOptions{}))(t)
 	var b bytes.Buffer
 	must.Succeed(t, (Site{}).WriteDocument(&b, trend.Document()))
 	if !strings.Contains(readable(b.Bytes()), "A trend needs two or more") {

@@ -97,7 +97,6 @@ func (k *testCluster) cordon(i int, on bool) {
 
 // pods lists the pods of a run's namespace.
 func (k *testCluster) pods(namespace string) []podObject {
-	all, err := list[podObject](context.Background(), k.api, podsPath(namespace))
-	must.Succeed(k.T, err)
+	all := must.Get(list[podObject](context.Background(), k.api, podsPath(namespace)))(k.T)
 	return all
 }

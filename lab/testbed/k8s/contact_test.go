@@ -25,11 +25,9 @@ func dialTo(t *testing.T, server string) (c *cluster, place string) {
 	needKubectl(t)
 	path := filepath.Join(t.TempDir(), "kc")
 	writeKubeconfig(t, path, "one")
-	text, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(path))(t)
 	must.Succeed(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "https://one", server)), 0o600))
-	c, err = dial(t.Context(), Options{Kubeconfig: path})
-	must.Succeed(t, err)
+	c = must.Get(dial(t.Context(), Options{Kubeconfig: path}))(t)
 	t.Cleanup(c.close)
 	return c, fmt.Sprintf("API server %s (context one of %s)", server, path)
 }
@@ -191,8 +189,7 @@ func TestAPluginThatHangsEnds(t *testing.T) {
 			alive, err := os.Open(fifo)
 			must.Succeed(t, err)
 			defer alive.Close()
-			_, err = alive.Read(make([]byte, 1))
-			must.Succeed(t, err)
+			must.Get(alive.Read(make([]byte, 1)))(t)
 			if interrupt {
 				cancel(interrupted)
 			}

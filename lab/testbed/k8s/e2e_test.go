@@ -32,8 +32,7 @@ type engine struct {
 func (k *testCluster) start(user string, args ...string) *engine {
 	t := k.T
 	t.Helper()
-	program, err := filepath.Abs("../../../bin/windtunnel")
-	must.Succeed(t, err)
+	program := must.Get(filepath.Abs("../../../bin/windtunnel"))(t)
 	e := &engine{Cmd: k.Command(program, append(args, "--kubeconfig", user)...)} // in k.Dir
 	e.Stdout, e.Stderr = &e.out, &e.out
 	e.Env = append(e.Env, k.environ()...)
@@ -66,8 +65,7 @@ func measure(args ...string) []string {
 // it takes no flag for it.
 func (k *testCluster) resume() *engine {
 	t := k.T
-	program, err := filepath.Abs("../../../bin/windtunnel")
-	must.Succeed(t, err)
+	program := must.Get(filepath.Abs("../../../bin/windtunnel"))(t)
 	e := &engine{Cmd: k.Command(program, "run", "--resume", "latest")}
 	e.Dir, e.Stdout, e.Stderr = t.TempDir(), &e.out, &e.out
 	e.Env = append(e.Env, k.environ()...)
@@ -81,8 +79,7 @@ func (k *testCluster) load() *results.RunData {
 	store, err := results.Open(k.Path("data/windtunnel/windtunnel.db"), results.Options{ReadOnly: true})
 	must.Succeed(k.T, err)
 	defer store.Close()
-	data, err := store.Load(results.Latest)
-	must.Succeed(k.T, err)
+	data := must.Get(store.Load(results.Latest))(k.T)
 	return data
 }
 
@@ -102,8 +99,7 @@ func (k *testCluster) awaitTrial() (namespace string) {
 // tools counts the running traffic programs on the nodes.
 func (k *testCluster) tools() (n int) {
 	for _, node := range k.Nodes {
-		all, err := filepath.Glob(node.Root + "/proc/[0-9]*/cmdline")
-		must.Succeed(k.T, err)
+		all := must.Get(filepath.Glob(node.Root + "/proc/[0-9]*/cmdline"))(k.T)
 		for _, path := range all {
 			text, err := os.ReadFile(path)
 			if err == nil && strings.Contains(string(text), "windtunnel\x00traffic\x00") {

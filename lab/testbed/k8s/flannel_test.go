@@ -59,11 +59,9 @@ func (k *testCluster) testFlannel(t *testing.T) {
 			t.Errorf("the environment says of %s: %q, want %q", name, got, want)
 		}
 	}
-	node, err := space.Open(k.Nodes[0].Namespace)
-	must.Succeed(t, err)
+	node := must.Get(space.Open(k.Nodes[0].Namespace))(t)
 	defer node.Close()
-	tunnel, err := node.Link("flannel.1")
-	must.Succeed(t, err)
+	tunnel := must.Get(node.Link("flannel.1"))(t)
 	_, vxlan := tunnel.(*netlink.Vxlan)
 	carried := float64(tunnel.Attrs().Statistics.TxBytes)
 	if least := throughput["cni/stream"] / 8; !vxlan || carried < least {

@@ -250,8 +250,7 @@ func TestPodsOfManyNodesHaveValidNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 100 {
 		node := ready(fmt.Sprint("n", i), at("192.0.2.1"))
-		m, err := newMachine(nil, &runObjects{}, node, i, 2)
-		must.Succeed(t, err)
+		m := must.Get(newMachine(nil, &runObjects{}, node, i, 2))(t)
 		for _, p := range m.pods {
 			if !label.MatchString(p.name) || seen[p.name] {
 				t.Errorf("node %d: pod %q: used before %t", i, p.name, seen[p.name])

@@ -25,8 +25,7 @@ func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
 	}
 	x := &Executor{cluster: c, objects: &runObjects{namespace: "wt-run1"}}
 	for i, n := range chosen {
-		m, err := newMachine(c, x.objects, n, i, 1)
-		must.Succeed(t, err)
+		m := must.Get(newMachine(c, x.objects, n, i, 1))(t)
 		m.cpus, m.hello, m.survey = []int{0, 1}, agent.Hello{Boot: n.Metadata.Name}, &host.Survey{Device: host.Device{Name: "eth0", MTU: 1500}}
 		x.machines = append(x.machines, m)
 	}
@@ -37,8 +36,7 @@ func TestAMatrixIsBetweenAllUsableNodes(t *testing.T) {
 	}
 	for i := range m.Len() {
 		pair := m.Pair(i)
-		between, err := testbed.Chooser(x).Between(pair.From, pair.To)
-		must.Succeed(t, err)
+		between := must.Get(testbed.Chooser(x).Between(pair.From, pair.To))(t)
 		_, cluster := between.(testbed.Cluster)
 		sc := suite.Scenario{System: "service", Fabric: suite.Fabric{MTU: 1500}, Workload: suite.Workload{IPVersion: 4}, Pairs: 1}
 		_, unable := between.Requires(&sc, system.ServiceIP{}.About())

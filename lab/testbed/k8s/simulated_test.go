@@ -40,8 +40,7 @@ func simulate(t *testing.T, objects ...any) (*cluster, *simulated) {
 		case *lease:
 			collection = leasesPath(o.Metadata.Namespace)
 		}
-		text, err := json.Marshal(o)
-		must.Succeed(t, err)
+		text := must.Get(json.Marshal(o))(t)
 		object := map[string]any{}
 		must.Succeed(t, json.Unmarshal(text, &object))
 		s.objects[collection+"/"+nameOf(object)] = object

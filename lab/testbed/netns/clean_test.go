@@ -64,9 +64,7 @@ func TestNothingIsLeftOfAKilledEngine(t *testing.T) {
 	if err != nil || len(names) != 3 {
 		t.Fatalf("the killed engine left %v (%v); two nodes and a wire were to be expected", names, err)
 	}
-	if _, err := space.Clean(space.TestbedPrefix(id)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(space.Clean(space.TestbedPrefix(id)))(t)
 	if names, err := space.Named(space.TestbedPrefix(id)); err != nil || len(names) != 0 {
 		t.Errorf("still there: %v (%v)", names, err)
 	}
@@ -79,8 +77,7 @@ func TestNothingIsLeftOfAKilledEngine(t *testing.T) {
 // environment.
 func children(t *testing.T) (pids []string) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	must.Succeed(t, err)
+	files := must.Get(filepath.Glob("/proc/[0-9]*/environ"))(t)
 	for _, f := range files {
 		env, _ := os.ReadFile(f)
 		if strings.Contains(string(env), "WT_TEST_ID="+testID(t)) {
@@ -98,8 +95,7 @@ func TestCleanEndsWhatRunsInTheNamespaces(t *testing.T) {
 	must.Succeed(t, startOn(tb.nodes[0].space, tb.nodes[0].cpus, orphan))
 	ended := make(chan error, 1)
 	go func() { ended <- orphan.Wait() }()
-	c, err := space.Clean(space.TestbedPrefix(tb.id))
-	must.Succeed(t, err)
+	c := must.Get(space.Clean(space.TestbedPrefix(tb.id)))(t)
 	if len(c.Namespaces) != 3 || len(c.Processes) != 3 {
 		t.Errorf("removed %v and ended %v; 3 namespaces, 2 agents and the orphan were to be expected", c.Namespaces, c.Processes)
 	}
@@ -167,9 +163,7 @@ func TestCleanEndsWhatTheProcessesStartedElsewhere(t *testing.T) {
 	shell := exec.Command("sh", "-c", "unshare --net sh -c 'unshare --net sleep 60; true'; true")
 	must.Succeed(t, startOn(tb.nodes[0].space, tb.nodes[0].cpus, shell))
 	family := waitForFamily(t, shell.Process.Pid, 3) // a shell, its shell, its sleep
-	if _, err := space.Clean(space.TestbedPrefix(tb.id)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(space.Clean(space.TestbedPrefix(tb.id)))(t)
 	shell.Wait()
 	for _, pid := range family {
 		if !hasEnded(pid) {
@@ -233,8 +227,7 @@ func TestCleanLeavesTheTestbedsOfOtherSuites(t *testing.T) {
 	others := []string{"quick-overlay", "quick-a", "quick_overlay", "quick._overlay", "quick..overlay"}
 	for _, suite := range append(others, removed) {
 		name := nodeSpace(space.LabID(suite), 0)
-		s, err := space.Create(name)
-		must.Succeed(t, err)
+		s := must.Get(space.Create(name))(t)
 		s.Close()
 		t.Cleanup(func() { space.Delete(name) })
 	}

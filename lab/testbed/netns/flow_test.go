@@ -159,8 +159,7 @@ func (f flow) run(t *testing.T, tb *Testbed, endpoint string) int {
 		must.Succeed(t, in.Signal(ctx, int(unix.SIGKILL)))
 		return 0
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(finish(t, ctx, in)))
-	must.Succeed(t, err)
+	n := must.Get(strconv.Atoi(strings.TrimSpace(finish(t, ctx, in))))(t)
 	return n
 }
 
@@ -168,8 +167,7 @@ func (f flow) run(t *testing.T, tb *Testbed, endpoint string) int {
 func finish(t *testing.T, ctx context.Context, p *agent.Process) string {
 	t.Helper()
 	for {
-		e, err := p.Next(ctx, time.Second)
-		must.Succeed(t, err)
+		e := must.Get(p.Next(ctx, time.Second))(t)
 		if e.Exited {
 			o, err := p.Output(ctx)
 			if err != nil || e.Exit != 0 {

@@ -53,8 +53,7 @@ func executor(t *testing.T) *Executor {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
-	cpus, err := usableCPUs()
-	must.Succeed(t, err)
+	cpus := must.Get(usableCPUs())(t)
 	if len(cpus) < 2 {
 		t.Skip("two nodes need two CPUs")
 	}
@@ -66,8 +65,7 @@ func up(t *testing.T, x *Executor, nodes int, f suite.Fabric) *Testbed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	tb, err := x.up(ctx, testbed.Spec{ID: testID(t), Nodes: nodes, Fabric: f})
-	must.Succeed(t, err)
+	tb := must.Get(x.up(ctx, testbed.Spec{ID: testID(t), Nodes: nodes, Fabric: f}))(t)
 	t.Cleanup(func() {
 		if err := tb.Down(context.Background()); err != nil {
 			t.Error(err)
@@ -110,9 +108,7 @@ func attach(t *testing.T, tb *Testbed, system string) string {
 		if name != "" {
 			args.Containers = []agent.Container{testContainer(i)}
 		}
-		if _, err := n.agent.Attach(context.Background(), args); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(n.agent.Attach(context.Background(), args))(t)
 	}
 	return name
 }

@@ -66,9 +66,7 @@ func attachTwo(t *testing.T, tb *Testbed) (reach func(container int)) {
 	for i, n := range tb.nodes {
 		args := n.Attachment()
 		args.System, args.Containers = "bridge", []agent.Container{container(i, 1), container(i, 2)}
-		if _, err := n.agent.Attach(ctx, args); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(n.agent.Attach(ctx, args))(t)
 	}
 	return func(number int) {
 		t.Helper()
@@ -167,8 +165,7 @@ func TestReceiveQueuesHaveACPUEachOrMove(t *testing.T) {
 // other testbeds.
 func TestThreadsAreListedByDevice(t *testing.T) {
 	tb := up(t, twoCPUs(t), 2, fabric(func(f *suite.Fabric) { f.Queues = 2 }))
-	l, err := tb.nodes[0].space.Link(fabricDevice(0, 0))
-	must.Succeed(t, err)
+	l := must.Get(tb.nodes[0].space.Link(fabricDevice(0, 0)))(t)
 	for range 200 {
 		if pids, err := napiThreads(tb.nodes[0].space, l.Attrs().Index); err != nil || len(pids) != 2 {
 			t.Fatalf("threads %v (%v), want one for each of 2 queues", pids, err)

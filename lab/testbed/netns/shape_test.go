@@ -152,8 +152,7 @@ func TestTheOffloadProfileIsTheNICs(t *testing.T) {
 		suite.OffloadTunnel: "tx-gre-segmentation tx-tcp-segmentation tx-tcp6-segmentation tx-udp_tnl-segmentation",
 	} {
 		tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Offload = profile }))
-		on, err := tb.nodes[0].space.OffloadsOn(fabricDevice(0, 0))
-		must.Succeed(t, err)
+		on := must.Get(tb.nodes[0].space.OffloadsOn(fabricDevice(0, 0)))(t)
 		text := " " + strings.Join(on, " ") + " "
 		for _, f := range []string{"tx-gre-segmentation", "tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-udp_tnl-segmentation"} {
 			if has, should := strings.Contains(text, " "+f+" "), strings.Contains(want, f); has != should {

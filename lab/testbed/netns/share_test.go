@@ -26,8 +26,7 @@ func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 	argv := []string{"/bin/sh", "-c", fmt.Sprintf("sleep 0.1; timeout %d sh -c 'while :; do :; done'; times", span)}
 	for how, run := range map[string]func() string{
 		"by the agent": func() string {
-			p, err := tb.nodes[1].agent.Start(context.Background(), agent.StartArgs{Argv: argv})
-			must.Succeed(t, err)
+			p := must.Get(tb.nodes[1].agent.Start(context.Background(), agent.StartArgs{Argv: argv}))(t)
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			return finish(t, ctx, p)
@@ -44,8 +43,7 @@ func TestANodesProgramsGetItsShareOfTheCPUTime(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(run()), "\n")
 		used := time.Duration(0)
 		for _, text := range strings.Fields(lines[len(lines)-1]) {
-			d, err := time.ParseDuration(text)
-			must.Succeed(t, err)
+			d := must.Get(time.ParseDuration(text))(t)
 			used += d
 		}
 		got := used.Seconds() / span

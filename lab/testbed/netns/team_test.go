@@ -23,8 +23,7 @@ func teamOf(links int) suite.Fabric {
 // receivedBy holds the counters of a node's NIC on one link.
 func receivedBy(t *testing.T, tb *Testbed, node, link int) *netlink.LinkStatistics {
 	t.Helper()
-	nic, err := tb.nodes[node].space.Link(fabricDevice(node, link))
-	must.Succeed(t, err)
+	nic := must.Get(tb.nodes[node].space.Link(fabricDevice(node, link)))(t)
 	return nic.Attrs().Statistics
 }
 
@@ -186,8 +185,7 @@ func TestTheTeamSpreadsAsBondingDoes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("running BPF programs needs root")
 	}
-	programs, err := loadTeamPrograms([]uint32{100, 101, 102, 103})
-	must.Succeed(t, err)
+	programs := must.Get(loadTeamPrograms([]uint32{100, 101, 102, 103}))(t)
 	defer programs.Close()
 	spreadsAs(t, programs, 4)
 	must.Succeed(t, programs.use([]uint32{100, 102, 103})) // 101 has lost its carrier

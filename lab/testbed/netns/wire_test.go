@@ -136,8 +136,7 @@ func watchFrames(t *testing.T, tb *Testbed) func() int {
 	}})
 	must.Succeed(t, err)
 	t.Cleanup(func() { filter.Close() })
-	port, err := tb.wire.space.Link(portDevice(1, 0))
-	must.Succeed(t, err)
+	port := must.Get(tb.wire.space.Link(portDevice(1, 0)))(t)
 	err = tb.wire.space.Do(func() error {
 		const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
 		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
@@ -165,8 +164,7 @@ func TestTheClockRunsWithTheTraffic(t *testing.T) {
 		t.Skip("the wire cannot be timed here: " + tb.wire.unmetred)
 	}
 	seconds := func() (sum float64) {
-		used, err := tb.Clock()
-		must.Succeed(t, err)
+		used := must.Get(tb.Clock())(t)
 		for _, s := range used {
 			sum += s
 		}
@@ -253,8 +251,7 @@ func places(t *testing.T, tb *Testbed, w *wire, endpoint string) []map[string]ma
 	for _, n := range tb.nodes {
 		at := map[string]map[int]uint64{"itself": placesIn(t, w, n.space)}
 		if endpoint != "" {
-			c, err := space.Open(n.space.Name + "-" + endpoint)
-			must.Succeed(t, err)
+			c := must.Get(space.Open(n.space.Name + "-" + endpoint))(t)
 			at["container"] = placesIn(t, w, c)
 			c.Close()
 		}
@@ -265,8 +262,7 @@ func places(t *testing.T, tb *Testbed, w *wire, endpoint string) []map[string]ma
 
 func placesIn(t *testing.T, w *wire, s *space.Space) map[int]uint64 {
 	t.Helper()
-	inode, err := s.Inode()
-	must.Succeed(t, err)
+	inode := must.Get(s.Inode())(t)
 	var perCPU []uint64
 	if err := w.objects.Places.Lookup(inode, &perCPU); err != nil {
 		return nil // nothing yet

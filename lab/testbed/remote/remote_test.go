@@ -25,12 +25,9 @@ func TestAnInterruptEndsACommandAndItsChildren(t *testing.T) {
 		_, _, err := Run(ctx, nil, "sh", "-c", `(echo begun; exec sleep 60) >"$0"; true`, fifo)
 		ended <- err
 	}()
-	f, err := os.Open(fifo)
-	must.Succeed(t, err)
+	f := must.Get(os.Open(fifo))(t)
 	defer f.Close()
-	if _, err := io.ReadFull(f, make([]byte, len("begun\n"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(f, make([]byte, len("begun\n"))))(t)
 	cancel(interrupted)
 	if err := <-ended; !errors.Is(err, interrupted) {
 		t.Errorf("error: %v", err)
@@ -41,11 +38,8 @@ func TestAnInterruptEndsACommandAndItsChildren(t *testing.T) {
 }
 
 func TestOutputAfterTheEndOfACommandIsNotLost(t *testing.T) {
-	p, err := Start("sh", "-c", "read word; echo $word; echo said >&2; exit 3")
-	must.Succeed(t, err)
-	if _, err := io.WriteString(p, "heard\n"); err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Start("sh", "-c", "read word; echo $word; echo said >&2; exit 3"))(t)
+	must.Get(io.WriteString(p, "heard\n"))(t)
 	<-p.Ended
 	if line, err := bufio.NewReader(p).ReadString('\n'); line != "heard\n" {
 		t.Errorf("the output is %q (%v)", line, err)
@@ -55,8 +49,7 @@ func TestOutputAfterTheEndOfACommandIsNotLost(t *testing.T) {
 }
 
 func TestACommandThatDoesNotEndIsKilled(t *testing.T) {
-	p, err := Start("sleep", "60")
-	must.Succeed(t, err)
+	p := must.Get(Start("sleep", "60"))(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	must.Fail(t, p.End(ctx), "did not end in time")

@@ -16,8 +16,7 @@ const twoHosts = `hosts:
 `
 
 func TestHostsAreReadWithTheirDefaults(t *testing.T) {
-	h, err := ParseHosts([]byte(twoHosts))
-	must.Succeed(t, err)
+	h := must.Get(ParseHosts([]byte(twoHosts)))(t)
 	for i, want := range []string{
 		"-l lab -J lab@gate,me@10.1.1.1:2222,me@realm@gate2 192.0.2.1",
 		"-l lab -p 2200 b",
@@ -103,8 +102,7 @@ func TestPathsOfAHostsFileAreRelativeToIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts.yaml")
 	text := "known_hosts: keys/known\n" + strings.NewReplacer("name: a", "name: a, key: keys/a", "name: b", "name: b, key: ~/b").Replace(twoHosts)
 	must.Succeed(t, os.WriteFile(file, []byte(text), 0o600))
-	h, err := ReadHosts(file)
-	must.Succeed(t, err)
+	h := must.Get(ReadHosts(file))(t)
 	keys := filepath.Join(filepath.Dir(file), "keys")
 	if a, b := h.Hosts[0], h.Hosts[1]; a.Key != keys+"/a" || a.knownHosts != keys+"/known" || b.Key != "~/b" || b.knownHosts != keys+"/known" {
 		t.Errorf("keys %s and %s, known hosts %s and %s", a.Key, b.Key, a.knownHosts, b.knownHosts)

@@ -174,8 +174,7 @@ func runPairs(x *Executor, n *notebook, pairs string, blocks, parallel int, sc s
 // leftovers lists the lab's namespaces that nodes of this process's runs left.
 func leftovers(t *testing.T, id string) []string {
 	t.Helper()
-	list, err := space.Named(space.TestbedPrefix(id))
-	must.Succeed(t, err)
+	list := must.Get(space.Named(space.TestbedPrefix(id)))(t)
 	slices.Sort(list)
 	return list
 }

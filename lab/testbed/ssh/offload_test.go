@@ -17,8 +17,7 @@ import (
 // segmentation, and the segmentation of UDP.
 func segmentation(t *testing.T, sp *space.Space) (states string) {
 	t.Helper()
-	features, err := sp.Features("data")
-	must.Succeed(t, err)
+	features := must.Get(sp.Features("data"))(t)
 	for _, name := range []string{"tx-tcp-segmentation", "tx-udp_tnl-segmentation", "tx-udp-segmentation"} {
 		if features[name].On {
 			states += "+"

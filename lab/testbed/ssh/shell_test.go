@@ -36,8 +36,7 @@ func TestALoginWithoutAShellIsExplained(t *testing.T) {
 func TestAMissingSha256sumIsNamed(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range []string{"sh", "id", "mkdir", "uname", "cat", "chmod", "mv", "rm"} {
-		path, err := exec.LookPath(name)
-		must.Succeed(t, err)
+		path := must.Get(exec.LookPath(name))(t)
 		must.Succeed(t, os.Symlink(path, filepath.Join(programs, name)))
 	}
 	s := newSite(t, `ForceCommand PATH=`+programs+` exec sh -c "$SSH_ORIGINAL_COMMAND"`)

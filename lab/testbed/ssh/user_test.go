@@ -99,9 +99,7 @@ func serveAgent(t *testing.T, s *site, names ...string) {
 		_ = agent.Process.Kill()
 		_ = agent.Wait()
 	})
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(make([]byte, 1)))(t)
 	t.Setenv("SSH_AUTH_SOCK", s.Path("agent"))
 	for _, name := range names {
 		if out, err := exec.Command("ssh-add", s.Path(name)).CombinedOutput(); err != nil {

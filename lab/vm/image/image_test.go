@@ -24,8 +24,7 @@ func spec(t *testing.T) Spec {
 	if err != nil {
 		t.Skip(err)
 	}
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	return Spec{Kernel: k, Init: self, Programs: []string{"ls", "wt-none"}}
 }
 
@@ -35,12 +34,9 @@ func contents(t *testing.T, path string) map[string][]byte {
 	f, err := os.Open(path)
 	must.Succeed(t, err)
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	must.Succeed(t, err)
-	archive, err := io.ReadAll(z)
-	must.Succeed(t, err)
-	records, err := cpio.ReadAllRecords(cpio.Newc.Reader(bytes.NewReader(archive)))
-	must.Succeed(t, err)
+	z := must.Get(gzip.NewReader(f))(t)
+	archive := must.Get(io.ReadAll(z))(t)
+	records := must.Get(cpio.ReadAllRecords(cpio.Newc.Reader(bytes.NewReader(archive))))(t)
 	by := map[string][]byte{}
 	for _, r := range records {
 		if _, twice := by[r.Name]; twice {
@@ -58,8 +54,7 @@ func contents(t *testing.T, path string) map[string][]byte {
 
 func TestAnImageHoldsInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
 	folder := t.TempDir()
-	path, err := Built(spec(t), folder)
-	must.Succeed(t, err)
+	path := must.Get(Built(spec(t), folder))(t)
 	has := contents(t, path)
 	for _, want := range []string{"init", "usr/bin/ls", "proc", "dev", "etc/passwd", "lib64/ld-linux-x86-64.so.2", "modules/virtio_net.ko"} {
 		if _, ok := has[want]; !ok {
@@ -81,10 +76,8 @@ func TestAnImageIsBuiltOnceForTheSameContents(t *testing.T) {
 	s := spec(t)
 	first, err := Built(s, folder)
 	must.Succeed(t, err)
-	before, err := os.Stat(first)
-	must.Succeed(t, err)
-	again, err := Built(s, folder)
-	must.Succeed(t, err)
+	before := must.Get(os.Stat(first))(t)
+	again := must.Get(Built(s, folder))(t)
 	after, err := os.Stat(again)
 	if err != nil || !os.SameFile(before, after) {
 		t.Errorf("built anew: %s and %s (%v)", first, again, err)
@@ -120,8 +113,7 @@ func TestOldImagesGoAndTheOnesInUseStay(t *testing.T) {
 func TestAProgramWithoutItsSectionsIsShorterAndRuns(t *testing.T) {
 	path, err := os.Executable()
 	must.Succeed(t, err)
-	whole, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	whole := must.Get(os.ReadFile(path))(t)
 	short := withoutSections(whole)
 	if len(short) >= len(whole) {
 		t.Skipf("this test's program has nothing to leave out (%d bytes)", len(whole))
@@ -171,15 +163,13 @@ func TestAProgramRunsInARootFolderWithOnlyItsLibraries(t *testing.T) {
 	if err != nil {
 		t.Skip("ls is not installed")
 	}
-	libs, err := librariesOf(program)
-	must.Succeed(t, err)
+	libs := must.Get(librariesOf(program))(t)
 	if len(libs) < 2 {
 		t.Skipf("%s needs no libraries", program)
 	}
 	root := t.TempDir()
 	for _, path := range append(libs, program) {
-		b, err := os.ReadFile(path)
-		must.Succeed(t, err)
+		b := must.Get(os.ReadFile(path))(t)
 		to := filepath.Join(root, path)
 		must.Succeed(t, os.MkdirAll(filepath.Dir(to), 0o755))
 		must.Succeed(t, os.WriteFile(to, b, 0o755))

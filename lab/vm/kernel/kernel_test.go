@@ -64,10 +64,8 @@ func tree(t *testing.T) string {
 }
 
 func TestModulesComeAfterWhatTheyNeedAndBuiltInOnesNotAtAll(t *testing.T) {
-	k, err := find([]string{tree(t)})
-	must.Succeed(t, err)
-	plan, err := k.Plan(Required)
-	must.Succeed(t, err)
+	k := must.Get(find([]string{tree(t)}))(t)
+	plan := must.Get(k.Plan(Required))(t)
 	var names []string
 	for _, m := range plan {
 		names = append(names, m.Name)

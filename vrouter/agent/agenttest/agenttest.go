@@ -49,8 +49,7 @@ func NamedSpace(t testing.TB, name string) *netdev.Space {
 	}
 	h.Close()
 	t.Cleanup(func() { DeleteSpace(name) })
-	s, err := netdev.Open(name)
-	must.Succeed(t, err)
+	s := must.Get(netdev.Open(name))(t)
 	t.Cleanup(func() { s.Close() })
 	up(t, s, "lo")
 	return s
@@ -66,8 +65,7 @@ func DeleteSpace(name string) {
 // LinkIn finds a device; the test ends if it does not exist.
 func LinkIn(t testing.TB, s *netdev.Space, name string) netlink.Link {
 	t.Helper()
-	l, err := s.Link(name)
-	must.Succeed(t, err)
+	l := must.Get(s.Link(name))(t)
 	if l == nil {
 		t.Fatalf("%s has no device %s", s.Name, name)
 	}

@@ -17,8 +17,7 @@ import (
 var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
 func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
-	got, err := parseConfig([]byte("node: a\n"), "/etc/vrouter")
-	must.Succeed(t, err)
+	got := must.Get(parseConfig([]byte("node: a\n"), "/etc/vrouter"))(t)
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
 		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
@@ -52,8 +51,7 @@ flow_unanswered: 3s
 flow_closed: 2s
 `
 	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
-	got, err := Load(path)
-	must.Succeed(t, err)
+	got := must.Get(Load(path))(t)
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{datapath.Limits{Routes: 10, Prefixes: 11, Bridge: 12, Nexthops: 13, Vifs: 14, Labels: 15, Remotes: 16, Flows: 17}, 18},
@@ -151,8 +149,7 @@ func TestRelativePathsStartAtTheFilesDirectory(t *testing.T) {
 	path := filepath.Join(dir, "node.yaml")
 	text := "node: a\nnetns: ns/a\nstore: etcd://192.0.2.1:2379\nstore_tls: {ca: ca.pem, cert: tls/a.pem, key: /etc/a.key}\n"
 	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
-	c, err := Load(path)
-	must.Succeed(t, err)
+	c := must.Get(Load(path))(t)
 	got := []string{c.Netns, c.StoreTLS.CA, c.StoreTLS.Cert, c.StoreTLS.Key}
 	want := []string{filepath.Join(dir, "ns/a"), filepath.Join(dir, "ca.pem"), filepath.Join(dir, "tls/a.pem"), "/etc/a.key"}
 	must.Equal(t, want, got)

@@ -42,11 +42,9 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 	must.Succeed(t, fresh.IDs.UnmarshalJSON([]byte(`{"nexthop":{"x":1}}`)))
 	fresh.Leaving, fresh.Underlay = []string{"p"}, smallState().Nodes[0].Underlay
 	must.Succeed(t, errors.Join(k.saveSlice(smallState().Slice("a")), k.saveNode(fresh)))
-	slice, err := k.loadSlice()
-	must.Succeed(t, err)
+	slice := must.Get(k.loadSlice())(t)
 	must.Equal(t, smallState(), slice.Whole(), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}))
-	node, err := k.LoadNode()
-	must.Succeed(t, err)
+	node := must.Get(k.LoadNode())(t)
 	must.Equal(t, fresh, node, cmpopts.EquateComparable(netip.Addr{}), cmpopts.IgnoreUnexported(fib.IDs{}))
 	if text, err := json.Marshal(node.IDs); err != nil || string(text) != `{"nexthop":{"x":1}}` {
 		t.Errorf("the numbers are %s (%v)", text, err)
@@ -128,8 +126,7 @@ func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
 	must.Succeed(t, k.saveSlice(smallState().Slice("a")))
 	k.removePartialFiles()
 	names := func() (all []string) {
-		entries, err := os.ReadDir(k.dir)
-		must.Succeed(t, err)
+		entries := must.Get(os.ReadDir(k.dir))(t)
 		for _, e := range entries {
 			all = append(all, e.Name())
 		}

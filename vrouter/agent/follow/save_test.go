@@ -18,8 +18,7 @@ import (
 // one with a number of networks and saves it.
 func keeper(t *testing.T) (f *Follower, keep func(networks int)) {
 	k := Kept{t.TempDir(), "a"}
-	own, err := k.LoadNode()
-	must.Succeed(t, err)
+	own := must.Get(k.LoadNode())(t)
 	f = &Follower{
 		shared: &shared{Fleet: fleet.New(nil, fleet.Options{}), Address: store.Address{Kind: store.KindEtcd}}, log: slog.New(slog.DiscardHandler), Kept: k, Own: own,
 		reconciler: &reconcile.Reconciler{}, saving: saving{slices: make(chan model.Slice, 1)},
@@ -36,8 +35,7 @@ func keeper(t *testing.T) (f *Follower, keep func(networks int)) {
 
 // saved is the number of networks in slice.json; 0: the file is missing.
 func (f *Follower) saved(t *testing.T) int {
-	s, err := f.Kept.loadSlice()
-	must.Succeed(t, err)
+	s := must.Get(f.Kept.loadSlice())(t)
 	if s == nil {
 		return 0
 	}

@@ -141,11 +141,9 @@ func TestForwardingIsNotTurnedOnWhereAdvertisementsAreNeeded(t *testing.T) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.Flags = "nic", net.FlagUp
 	must.Succeed(t, s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "router"}))
-	nic, err := s.Links.LinkByName("nic")
-	must.Succeed(t, err)
+	nic := must.Get(s.Links.LinkByName("nic"))(t)
 	ip := func(text string) *net.IPNet {
-		n, err := netlink.ParseIPNet(text)
-		must.Succeed(t, err)
+		n := must.Get(netlink.ParseIPNet(text))(t)
 		return n
 	}
 	v6 := accessFamilies[1]

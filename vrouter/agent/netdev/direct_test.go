@@ -16,8 +16,7 @@ func TestKeepMakesTheLabelsInTheFilterEqualToTheWantedLabels(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s, ip := testSpace(t)
 			ip("link add f0 type " + kind)
-			fab, err := s.Links.LinkByName("f0")
-			must.Succeed(t, err)
+			fab := must.Get(s.Links.LinkByName("f0"))(t)
 			old, now := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.5")
 			d, fabric := &Labels{Space: s}, []netlink.Link{fab}
 			keep := func(d *Labels, a netip.Addr, want int) {

@@ -18,8 +18,7 @@ func TestAKernelWithoutIPv6RefusesALocator(t *testing.T) {
 		return
 	}
 	must.Succeed(t, kerneltest.Prepare())
-	s, err := Open("")
-	must.Succeed(t, err)
+	s := must.Get(Open(""))(t)
 	defer s.Close()
 	locator := netip.MustParsePrefix("fd77:0:0:1::/64")
 	if err := KeepLocator(s, model.Node{Locator: locator}, netip.Prefix{}); err == nil || !strings.Contains(err.Error(), "check that the kernel has IPv6") {

@@ -28,8 +28,7 @@ func testSpace(t *testing.T) (*Space, func(args string) string) {
 	name := fmt.Sprintf("vr-netdev-%d", os.Getpid())
 	testprogram.Output(t, "ip netns add "+name)
 	t.Cleanup(func() { testprogram.Output(t, "ip netns del "+name) })
-	s, err := Open(name)
-	must.Succeed(t, err)
+	s := must.Get(Open(name))(t)
 	t.Cleanup(func() { s.Close() })
 	ip := func(line string) string { return testprogram.Output(t, "ip -n "+name+" "+line) }
 	ip("link set lo up")
@@ -133,8 +132,7 @@ func TestALocatorThatTheHostUsesIsRefused(t *testing.T) {
 			n := model.Node{Locator: netip.MustParsePrefix(c.locator)}
 			// The kernel adds the route to the other end of a link later (addrconf_dad_work).
 			for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-				use, err := HostUseOf(s)
-				must.Succeed(t, err)
+				use := must.Get(HostUseOf(s))(t)
 				if (use.Check(n.Locator) == nil) == (c.want == "") {
 					break
 				}

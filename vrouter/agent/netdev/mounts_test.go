@@ -14,8 +14,7 @@ func TestAMountIsReported(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to mount a filesystem")
 	}
-	changed, err := WatchMounts(t.Context())
-	must.Succeed(t, err)
+	changed := must.Get(WatchMounts(t.Context()))(t)
 	dir := t.TempDir()
 	must.Succeed(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k"))
 	defer unix.Unmount(dir, unix.MNT_DETACH)

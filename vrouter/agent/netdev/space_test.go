@@ -33,8 +33,7 @@ func TestAWorkloadDoesNotUseTheAgentsNamespace(t *testing.T) {
 		}
 		return
 	}
-	node, err := Open("/proc/1/ns/net")
-	must.Succeed(t, err)
+	node := must.Get(Open("/proc/1/ns/net"))(t)
 	defer node.Close()
 	refused := func(path, why string) {
 		t.Helper()

@@ -101,8 +101,7 @@ func (n *faulty) addFault(port string, attach model.Attachment, set func(t *test
 // device creates or deletes a device. It deletes another device with the same name.
 func device(t *testing.T, s *netdev.Space, name string, exists bool) {
 	t.Helper()
-	l, err := s.Link(name)
-	must.Succeed(t, err)
+	l := must.Get(s.Link(name))(t)
 	if l != nil {
 		must.Succeed(t, s.Links.LinkDel(l))
 	}
@@ -216,10 +215,8 @@ func (n *faulty) change(t *testing.T, r *rand.Rand) {
 func (n *faulty) check(t *testing.T) {
 	t.Helper()
 	f := n.Last.facts
-	compiled, err := f.compile(n.Want, numbers(n.Limits), true, nil)
-	must.Succeed(t, err)
-	got, err := n.Plane().Dump()
-	must.Succeed(t, err)
+	compiled := must.Get(f.compile(n.Want, numbers(n.Limits), true, nil))(t)
+	got := must.Get(n.Plane().Dump())(t)
 	if d := cmp.Diff(nameless(compiled.All()), got, sameAddresses); d != "" {
 		t.Fatalf("the maps are not the tables (-want +got):\n%s", d)
 	}

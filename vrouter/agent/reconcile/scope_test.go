@@ -110,8 +110,7 @@ func TestADeviceThatTakesANumberAgainGetsTheProgram(t *testing.T) {
 	must.Succeed(t, n.fabric.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "again0p"}))
 	n.Notice(netdev.Event{Links: map[int]netdev.LinkEvent{index: netdev.LinkDeleted | netdev.LinkChanged}})
 	n.Pass(Noticing)
-	all, err := n.Plane().Attached()
-	must.Succeed(t, err)
+	all := must.Get(n.Plane().Attached())(t)
 	if !n.Last.narrow || !slices.ContainsFunc(all, func(a datapath.Attachment) bool { return a.Ifindex == index && a.Current }) {
 		t.Errorf("narrow %v; programs are on the devices %+v, want also on %d", n.Last.narrow, all, index)
 	}

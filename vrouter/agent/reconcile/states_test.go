@@ -74,8 +74,7 @@ func TestTheMapsFollowAnySequenceOfStates(t *testing.T) {
 			}
 			taken++
 		}
-		got, err := b.Plane().Dump()
-		must.Succeed(t, err)
+		got := must.Get(b.Plane().Dump())(t)
 		if d := cmp.Diff(b.tables, got, sameAddresses); d != "" {
 			t.Fatalf("after state %d the maps are not the tables (-want +got):\n%s", i, d)
 		}
@@ -105,10 +104,8 @@ func newWriter(t testing.TB, routes uint32) *writer {
 	f := agenttest.NewFleet(t)
 	c, log := f.Config("a"), slog.New(slog.DiscardHandler)
 	c.Limits.Routes, c.Limits.Vifs, c.Limits.Nexthops = routes, 256, 1024 // a node of a random state has up to 100 ports
-	s, err := netdev.OpenNode(c)
-	must.Succeed(t, err)
-	p, err := netdev.OpenPrograms(c, log, s, func(datapath.DropEvent) {})
-	must.Succeed(t, err)
+	s := must.Get(netdev.OpenNode(c))(t)
+	p := must.Get(netdev.OpenPrograms(c, log, s, func(datapath.DropEvent) {}))(t)
 	w := &writer{Reconciler: New(c, log, s, p, nil, nil, nil), fabric: f.A}
 	w.Last, w.Limits = &Pass{Compiled: &fib.Compiled{}}, datapath.Limits{}.WithDefaults()
 	pinned := c.PinsDir() // read now, because become changes the configuration
@@ -154,8 +151,7 @@ func (w *writer) readdress(t *testing.T, s model.State) {
 	t.Helper()
 	self, _ := s.Node(w.config.Node)
 	l := agenttest.LinkIn(t, w.fabric, "fab0")
-	all, err := w.fabric.Links.AddrList(l, netlink.FAMILY_ALL)
-	must.Succeed(t, err)
+	all := must.Get(w.fabric.Links.AddrList(l, netlink.FAMILY_ALL))(t)
 	var have []netip.Addr
 	for _, a := range all {
 		prefix, _ := netdev.PrefixOf(a.IPNet)

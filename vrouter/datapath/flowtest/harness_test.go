@@ -80,8 +80,7 @@ func load(t testing.TB, change ...func(*ebpf.CollectionSpec)) *harness {
 		t.Skip("loading eBPF programs needs root")
 	}
 	must.Succeed(t, rlimit.RemoveMemlock())
-	spec, err := loadBpf()
-	must.Succeed(t, err)
+	spec := must.Get(loadBpf())(t)
 	flowTimes(idleSeconds, unansweredSeconds, closedSeconds)(spec)
 	for _, c := range change {
 		c(spec)

@@ -16,8 +16,7 @@ const mostInstructions = 12500
 func TestTheVerifierNeedsFewInstructions(t *testing.T) {
 	h := load(t)
 	for name, p := range map[string]*ebpf.Program{"admit": h.Admit, "choose_member": h.Choose} {
-		info, err := p.Info()
-		must.Succeed(t, err)
+		info := must.Get(p.Info())(t)
 		n, ok := info.VerifiedInstructions()
 		if !ok {
 			t.Skip("the kernel does not say how many instructions it verified: Linux 5.16 does")

@@ -67,8 +67,7 @@ func TestRandomStatesHaveEveryKindOfObject(t *testing.T) {
 func TestRandomStatesReadAsTheyWereWritten(t *testing.T) {
 	for seed := range uint64(60) {
 		s := Random(rand.New(rand.NewPCG(seed, 8)), 20)
-		text, err := json.Marshal(s)
-		must.Succeed(t, err)
+		text := must.Get(json.Marshal(s))(t)
 		var indented bytes.Buffer
 		must.Succeed(t, json.Indent(&indented, text, "", " "))
 		// JSON with a comment is YAML: the other reader.
@@ -77,8 +76,7 @@ func TestRandomStatesReadAsTheyWereWritten(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			again, err := json.Marshal(got)
-			must.Succeed(t, err)
+			again := must.Get(json.Marshal(got))(t)
 			want, _ := json.Marshal(s)
 			if !bytes.Equal(empty(again), empty(want)) {
 				t.Fatalf("seed %d: %s gives\n%s\nwant\n%s", seed, kind, again, want)

@@ -78,16 +78,13 @@ func NewClusterCertificates(tb testing.TB) *Certificates {
 
 func authority(tb testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
 	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.Succeed(tb, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
-	must.Succeed(tb, err)
-	ca, err := x509.ParseCertificate(raw)
-	must.Succeed(tb, err)
+	raw := must.Get(x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key))(tb)
+	ca := must.Get(x509.ParseCertificate(raw))(tb)
 	return key, ca
 }
 
@@ -97,17 +94,14 @@ func (c *Certificates) sign(tb testing.TB, name string, ips []net.IP) (certFile,
 	if until.IsZero() {
 		until = time.Now().Add(time.Hour)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.Succeed(tb, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: ips,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, form, c.caCert, &key.PublicKey, c.caKey)
-	must.Succeed(tb, err)
-	encoded, err := x509.MarshalECPrivateKey(key)
-	must.Succeed(tb, err)
+	raw := must.Get(x509.CreateCertificate(rand.Reader, form, c.caCert, &key.PublicKey, c.caKey))(tb)
+	encoded := must.Get(x509.MarshalECPrivateKey(key))(tb)
 	certFile, keyFile = filepath.Join(c.dir, name+".pem"), filepath.Join(c.dir, name+"-key.pem")
 	write(tb, certFile, "CERTIFICATE", raw)
 	write(tb, keyFile, "EC PRIVATE KEY", encoded)

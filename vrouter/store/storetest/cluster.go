@@ -140,8 +140,7 @@ func (c *Cluster) Metrics(i int) map[string]float64 {
 		return c.Dial(ctx, address)
 	}}, Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
-	r, err := client.Get("http://" + c.Members[i].Address + ":2379/metrics")
-	must.Succeed(c.tb, err)
+	r := must.Get(client.Get("http://" + c.Members[i].Address + ":2379/metrics"))(c.tb)
 	defer r.Body.Close()
 	all := map[string]float64{}
 	lines := bufio.NewScanner(r.Body)
@@ -174,8 +173,7 @@ func (c *Cluster) Kill(i int) {
 func (c *Cluster) StartMember(i int) {
 	c.tb.Helper()
 	m := c.Members[i]
-	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must.Succeed(c.tb, err)
+	log := must.Get(os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(c.tb)
 	defer log.Close()
 	m.cmd = exec.Command(m.argv[0], m.argv[1:]...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
@@ -236,8 +234,7 @@ func (c *Cluster) links(i int, f func(*netlink.Handle, netlink.Link) error) {
 	in(c.tb, c.Hub, func(h *netlink.Handle) {
 		for j := range c.Members {
 			if i < 0 || i == j {
-				l, err := h.LinkByName(fmt.Sprintf("m%d", j))
-				must.Succeed(c.tb, err)
+				l := must.Get(h.LinkByName(fmt.Sprintf("m%d", j)))(c.tb)
 				must.Succeed(c.tb, f(h, l))
 			}
 		}
@@ -291,15 +288,13 @@ func (c *Cluster) awaitClients() {
 func (c *Cluster) namespace(part string) netns.NsHandle {
 	c.tb.Helper()
 	name := c.name + "-" + part
-	ns, err := netspace.Create(name)
-	must.Succeed(c.tb, err)
+	ns := must.Get(netspace.Create(name))(c.tb)
 	c.tb.Cleanup(func() {
 		ns.Close()
 		must.Succeed(c.tb, netspace.Delete(name))
 	})
 	in(c.tb, ns, func(h *netlink.Handle) {
-		lo, err := h.LinkByName("lo")
-		must.Succeed(c.tb, err)
+		lo := must.Get(h.LinkByName("lo"))(c.tb)
 		must.Succeed(c.tb, h.LinkSetUp(lo))
 	})
 	return ns
@@ -323,16 +318,13 @@ func (c *Cluster) cable(port string, ns netns.NsHandle, device, at string) {
 	c.tb.Helper()
 	in(c.tb, c.Hub, func(h *netlink.Handle) {
 		must.Succeed(c.tb, h.LinkAdd(&netlink.Veth{LinkAttrs: attrs(port), PeerName: device, PeerNamespace: netlink.NsFd(ns)}))
-		l, err := h.LinkByName(port)
-		must.Succeed(c.tb, err)
-		bridge, err := h.LinkByName("br")
-		must.Succeed(c.tb, err)
+		l := must.Get(h.LinkByName(port))(c.tb)
+		bridge := must.Get(h.LinkByName("br"))(c.tb)
 		must.Succeed(c.tb, h.LinkSetMaster(l, bridge))
 		must.Succeed(c.tb, h.LinkSetUp(l))
 	})
 	in(c.tb, ns, func(h *netlink.Handle) {
-		l, err := h.LinkByName(device)
-		must.Succeed(c.tb, err)
+		l := must.Get(h.LinkByName(device))(c.tb)
 		must.Succeed(c.tb, h.AddrAdd(l, address(at)))
 		must.Succeed(c.tb, h.LinkSetUp(l))
 	})
@@ -350,8 +342,7 @@ func address(text string) *netlink.Addr {
 
 func in(tb testing.TB, ns netns.NsHandle, f func(*netlink.Handle)) {
 	tb.Helper()
-	h, err := netspace.Links(ns)
-	must.Succeed(tb, err)
+	h := must.Get(netspace.Links(ns))(tb)
 	defer h.Close()
 	f(h)
 }

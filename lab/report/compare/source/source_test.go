@@ -29,8 +29,7 @@ func TestASideKeepsTheStateOfItsTrials(t *testing.T) {
 // complete, and one of another suite. A later run has a higher number.
 func filled(t *testing.T) *results.Store {
 	t.Helper()
-	store, err := results.Open(filepath.Join(t.TempDir(), "windtunnel.db"), results.Options{})
-	must.Succeed(t, err)
+	store := must.Get(results.Open(filepath.Join(t.TempDir(), "windtunnel.db"), results.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	for i := range 8 {
 		run, plan, samples := reporttest.Sized(1)
@@ -42,9 +41,7 @@ func filled(t *testing.T) *results.Store {
 			run.Suite = "other"
 		}
 		must.Succeed(t, store.CreateRun(run, plan))
-		if _, err := store.AppendSample(run.ID, samples[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(store.AppendSample(run.ID, samples[0]))(t)
 	}
 	return store
 }
@@ -77,9 +74,7 @@ func TestATrendShowsTheWholeSuiteOrTheFormOfARun(t *testing.T) {
 		for _, suite := range []string{"quick", "odd"} {
 			run.ID, run.Suite, run.Name, run.Started, run.Options.Command = fmt.Sprint(suite, i), suite, suite+"-name", run.Started.AddDate(1, 0, i), command
 			must.Succeed(t, store.CreateRun(run, plan))
-			if _, err := store.AppendSample(run.ID, samples[0]); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(store.AppendSample(run.ID, samples[0]))(t)
 		}
 	}
 	for _, c := range []struct {
