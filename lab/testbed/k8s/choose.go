@@ -12,9 +12,9 @@ import (
 // names, or all of them if every is set. These nodes have the same CPU architecture, because most
 // images are for one architecture only. least is the number of nodes that the run needs. left has
 // the reason for each node that was not chosen.
-func chooseNodes(all []node, names []string, least int, every bool) (chosen []node, left []string, err error) {
+func chooseNodes(all []nodeObject, names []string, least int, every bool) (chosen []nodeObject, left []string, err error) {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b node) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
+	slices.SortFunc(all, func(a, b nodeObject) int { return strings.Compare(a.Metadata.Name, b.Metadata.Name) })
 	if len(names) > 0 {
 		if !every {
 			names = names[:min(least, len(names))]
@@ -22,7 +22,7 @@ func chooseNodes(all []node, names []string, least int, every bool) (chosen []no
 		chosen, err = namedNodes(all, names, least)
 		return chosen, nil, err
 	}
-	var usables []node
+	var usables []nodeObject
 	for _, n := range all {
 		err := usable(&n)
 		if err == nil && tainted(&n) {
@@ -55,8 +55,8 @@ func chooseNodes(all []node, names []string, least int, every bool) (chosen []no
 
 // oneArchitecture returns the nodes of the first CPU architecture that has enough of them,
 // or the nodes of the architecture with the most nodes.
-func oneArchitecture(all []node, least int) (most []node) {
-	same := map[string][]node{}
+func oneArchitecture(all []nodeObject, least int) (most []nodeObject) {
+	same := map[string][]nodeObject{}
 	for _, n := range all {
 		same[n.Status.NodeInfo.Architecture] = append(same[n.Status.NodeInfo.Architecture], n)
 	}
@@ -72,12 +72,12 @@ func oneArchitecture(all []node, least int) (most []node) {
 	return most
 }
 
-func namedNodes(all []node, names []string, least int) ([]node, error) {
+func namedNodes(all []nodeObject, names []string, least int) ([]nodeObject, error) {
 	var known []string
 	for _, n := range all {
 		known = append(known, n.Metadata.Name)
 	}
-	var chosen []node
+	var chosen []nodeObject
 	for i, name := range names {
 		at := slices.Index(known, name)
 		if at < 0 {
@@ -98,7 +98,7 @@ func namedNodes(all []node, names []string, least int) ([]node, error) {
 }
 
 // usable returns the reason why no pod can be started on a node.
-func usable(n *node) error {
+func usable(n *nodeObject) error {
 	if os := n.Status.NodeInfo.OperatingSystem; os != "linux" {
 		return fmt.Errorf("node %s runs the operating system %q, and the lab needs linux", n.Metadata.Name, os)
 	}
@@ -116,14 +116,14 @@ func usable(n *node) error {
 	return fmt.Errorf("node %s is not ready: its kubelet has not reported", n.Metadata.Name)
 }
 
-func tainted(n *node) bool {
+func tainted(n *nodeObject) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t taint) bool {
 		return t.Effect == "NoSchedule" || t.Effect == "NoExecute"
 	})
 }
 
 // addressesOf lists a node's internal addresses.
-func addressesOf(n *node) (list []string) {
+func addressesOf(n *nodeObject) (list []string) {
 	for _, a := range n.Status.Addresses {
 		if a.Type == "InternalIP" {
 			list = append(list, a.Address)
@@ -133,8 +133,8 @@ func addressesOf(n *node) (list []string) {
 }
 
 // allNodes lists the cluster's nodes.
-func (c *cluster) allNodes(ctx context.Context) ([]node, error) {
-	all, err := list[node](ctx, c, nodesPath)
+func (c *cluster) allNodes(ctx context.Context) ([]nodeObject, error) {
+	all, err := list[nodeObject](ctx, c, nodesPath)
 	if err != nil {
 		return nil, c.contactError(ctx, "list the cluster's nodes", err)
 	}

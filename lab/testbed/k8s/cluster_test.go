@@ -69,7 +69,7 @@ func (k *testCluster) awaitNodes() {
 }
 
 // hasImage reports whether a node has an image with one of the tags.
-func hasImage(n *node, tags []string) bool {
+func hasImage(n *nodeObject, tags []string) bool {
 	for _, image := range n.Status.Images {
 		for _, name := range image.Names {
 			if slices.ContainsFunc(tags, func(tag string) bool { return strings.HasSuffix(name, "/"+tag) }) {

@@ -116,7 +116,7 @@ func (c *cluster) testbeds(ctx context.Context, o Options, programs []program.Pr
 }
 
 // choose checks the permissions and returns the nodes of a run; see chooseNodes.
-func (c *cluster) choose(ctx context.Context, o Options) (chosen []node, left []string, err error) {
+func (c *cluster) choose(ctx context.Context, o Options) (chosen []nodeObject, left []string, err error) {
 	if err := c.checkAccess(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -306,20 +306,20 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	if err != nil {
 		return nil, err
 	}
-	tb := &Testbed{remote.Network[*place]{
+	tb := &Testbed{remote.Network[*node]{
 		CPUs: layout, Name: "the network between nodes of a Kubernetes cluster", MTU: spec.Fabric.MTU, Offloads: "the lab does not change offloads and coalescing of the devices",
 	}}
 	for i, m := range x.machines[:spec.Nodes] {
-		tb.List = append(tb.List, &place{machine: m, testbed: tb, index: i})
+		tb.List = append(tb.List, &node{machine: m, testbed: tb, index: i})
 	}
-	if err := each(tb.List, func(_ int, n *place) error { return n.start(ctx) }); err != nil {
+	if err := each(tb.List, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
 		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
 	}
 	return tb, nil
 }
 
 // Testbed is nodes of a cluster.
-type Testbed struct{ remote.Network[*place] }
+type Testbed struct{ remote.Network[*node] }
 
 // ControlPlane implements testbed.Controlled. kubectl is the lab's connection to the API server.
 func (tb *Testbed) ControlPlane() []string {
@@ -349,8 +349,8 @@ func (tb *Testbed) Endpoints(sc *suite.Scenario, about system.About) (sender, re
 	return sender, receiver, nil
 }
 
-// place is a node of the testbed.
-type place struct {
+// node is a node of the testbed.
+type node struct {
 	*machine
 	testbed *Testbed
 	index   int
@@ -372,7 +372,7 @@ func (a *podAgent) endpoint(node int) testbed.Endpoint {
 }
 
 // start starts the agents of the node's pods.
-func (n *place) start(ctx context.Context) error {
+func (n *node) start(ctx context.Context) error {
 	if err := patiently(ctx, func() error { return n.ensure(ctx) }); err != nil {
 		return err
 	}
@@ -405,7 +405,7 @@ func (n *place) start(ctx context.Context) error {
 
 // Stop implements remote.Node. If an agent was lost, its pod is replaced before the next testbed. The
 // loss is no error here, because the agent's calls have failed.
-func (n *place) Stop(context.Context) error {
+func (n *node) Stop(context.Context) error {
 	return parallel.Each(n.agents, func(_ int, a *podAgent) error {
 		if a == nil {
 			return nil
@@ -424,21 +424,21 @@ func (n *place) Stop(context.Context) error {
 	})
 }
 
-func (n *place) Name() string { return n.node.Metadata.Name }
+func (n *node) Name() string { return n.node.Metadata.Name }
 
-func (n *place) CPUs() []int { return n.cpus }
+func (n *node) CPUs() []int { return n.cpus }
 
-func (n *place) Addr(version int) netip.Addr { return remote.Address(n.data, version) }
+func (n *node) Addr(version int) netip.Addr { return remote.Address(n.data, version) }
 
-func (n *place) Device() string { return n.survey.Device.Name }
+func (n *node) Device() string { return n.survey.Device.Name }
 
-func (n *place) Settings() space.Settings { return n.base }
+func (n *node) Settings() space.Settings { return n.base }
 
-func (n *place) Agent() *agent.Client { return n.agents[0].client }
+func (n *node) Agent() *agent.Client { return n.agents[0].client }
 
-func (n *place) Hello() agent.Hello { return n.agents[0].hello }
+func (n *node) Hello() agent.Hello { return n.agents[0].hello }
 
-func (n *place) Attachment() agent.AttachArgs {
+func (n *node) Attachment() agent.AttachArgs {
 	args := agent.AttachArgs{Index: n.index, Fabric: []string{n.Device()}, MTU: n.testbed.MTU, CPUs: n.cpus}
 	for _, other := range n.testbed.List {
 		args.Underlay = append(args.Underlay, other.Addr(4))

@@ -77,8 +77,8 @@ func TestTheManifestGrantsEveryPermission(t *testing.T) {
 }
 
 // ready returns a node that can be used, and changes it.
-func ready(name string, changes ...func(*node)) node {
-	n := node{Metadata: metadata{Name: name}}
+func ready(name string, changes ...func(*nodeObject)) nodeObject {
+	n := nodeObject{Metadata: metadata{Name: name}}
 	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.Architecture = "linux", "amd64"
 	n.Status.Conditions = []condition{{Type: "Ready", Status: "True"}}
 	for _, c := range changes {
@@ -87,8 +87,8 @@ func ready(name string, changes ...func(*node)) node {
 	return n
 }
 
-func at(addresses ...string) func(*node) {
-	return func(n *node) {
+func at(addresses ...string) func(*nodeObject) {
+	return func(n *nodeObject) {
 		for _, a := range addresses {
 			n.Status.Addresses = append(n.Status.Addresses, statusAddress{"InternalIP", a})
 		}
@@ -96,26 +96,26 @@ func at(addresses ...string) func(*node) {
 }
 
 // aNode is ready as an object of a simulated cluster.
-func aNode(name string, changes ...func(*node)) *node {
+func aNode(name string, changes ...func(*nodeObject)) *nodeObject {
 	n := ready(name, changes...)
 	return &n
 }
 
-func arm(n *node)      { n.Status.NodeInfo.Architecture = "arm64" }
-func windows(n *node)  { n.Status.NodeInfo.OperatingSystem = "windows" }
-func cordoned(n *node) { n.Spec.Unschedulable = true }
-func down(n *node) {
+func arm(n *nodeObject)      { n.Status.NodeInfo.Architecture = "arm64" }
+func windows(n *nodeObject)  { n.Status.NodeInfo.OperatingSystem = "windows" }
+func cordoned(n *nodeObject) { n.Spec.Unschedulable = true }
+func down(n *nodeObject) {
 	n.Status.Conditions[0] = condition{Type: "Ready", Status: "Unknown", Reason: "NodeStatusUnknown", Message: "Kubelet stopped"}
 }
-func silentlyDown(n *node) {
+func silentlyDown(n *nodeObject) {
 	n.Status.Conditions[0] = condition{Type: "Ready", Status: "Unknown"}
 }
-func withTaint(n *node) {
+func withTaint(n *nodeObject) {
 	n.Spec.Taints = []taint{{"x", "NoSchedule"}}
 }
 
 func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
-	all := []node{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", withTaint), ready("s", silentlyDown)}
+	all := []nodeObject{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", withTaint), ready("s", silentlyDown)}
 	for _, x := range []struct {
 		names []string
 		least int
@@ -142,7 +142,7 @@ func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
 }
 
 // choice returns the names of the chosen nodes, or the error.
-func choice(all []node, names []string, least int, every bool) (string, error) {
+func choice(all []nodeObject, names []string, least int, every bool) (string, error) {
 	chosen, _, err := chooseNodes(all, names, least, every)
 	if err != nil {
 		return err.Error(), err
@@ -155,9 +155,9 @@ func choice(all []node, names []string, least int, every bool) (string, error) {
 }
 
 func TestChosenNodesRunLinuxOnOneArchitecture(t *testing.T) {
-	mixed := []node{ready("a", windows), ready("b", arm), ready("c"), ready("d"), ready("e", arm), ready("f")}
+	mixed := []nodeObject{ready("a", windows), ready("b", arm), ready("c"), ready("d"), ready("e", arm), ready("f")}
 	for _, x := range []struct {
-		all   []node
+		all   []nodeObject
 		names []string
 		least int
 		every bool

@@ -22,7 +22,7 @@ import (
 type machine struct {
 	cluster *cluster
 	objects *runObjects
-	node    node
+	node    nodeObject
 	data    []netip.Addr // internal addresses; after the survey those of one device
 	cpus    []int
 	hello   agent.Hello // of the first agent
@@ -46,7 +46,7 @@ type pod struct {
 }
 
 // newMachine returns a node with its pods, which do not exist yet.
-func newMachine(c *cluster, r *runObjects, n node, index, ordinary int) (*machine, error) {
+func newMachine(c *cluster, r *runObjects, n nodeObject, index, ordinary int) (*machine, error) {
 	m := &machine{cluster: c, objects: r, node: n}
 	for _, text := range addressesOf(&n) {
 		a, err := netip.ParseAddr(text)
@@ -123,7 +123,7 @@ func (p *pod) ensure(ctx context.Context) error {
 
 // stillUsable returns the reason why no pod can be started on the node now.
 func (m *machine) stillUsable(ctx context.Context) error {
-	n, err := get[*node](ctx, m.cluster, nodesPath+"/"+m.node.Metadata.Name)
+	n, err := get[*nodeObject](ctx, m.cluster, nodesPath+"/"+m.node.Metadata.Name)
 	if is(err, http.StatusNotFound) {
 		return fmt.Errorf("node %s was removed from the cluster", m.node.Metadata.Name)
 	}

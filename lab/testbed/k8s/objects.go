@@ -55,7 +55,7 @@ type (
 		AcquireTime          *microTime `json:"acquireTime,omitempty"`
 		RenewTime            *microTime `json:"renewTime,omitempty"`
 	}
-	node struct {
+	nodeObject struct {
 		Metadata metadata   `json:"metadata"`
 		Spec     nodeSpec   `json:"spec"`
 		Status   nodeStatus `json:"status"`

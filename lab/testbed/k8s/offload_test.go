@@ -19,7 +19,7 @@ func TestOffloadsThatTheNodesDoNotHaveAreRefused(t *testing.T) {
 		"tx-tcp-segmentation": on, "tx-tcp6-segmentation": on, "tx-udp_tnl-segmentation": on, "tx-gre-segmentation": on, "tx-generic-segmentation": on,
 	}}
 	x := &Executor{machines: []*machine{{
-		node: node{Metadata: metadata{Name: "n1"}}, data: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, survey: &host.Survey{Device: device},
+		node: nodeObject{Metadata: metadata{Name: "n1"}}, data: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, survey: &host.Survey{Device: device},
 	}}}
 	for _, c := range []struct {
 		system  system.System

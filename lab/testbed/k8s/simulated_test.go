@@ -33,7 +33,7 @@ func simulate(t *testing.T, objects ...any) (*cluster, *simulated) {
 	for _, o := range objects {
 		collection := ""
 		switch o := o.(type) {
-		case *node:
+		case *nodeObject:
 			collection = nodesPath
 		case *namespace:
 			collection = namespacesPath

@@ -152,7 +152,7 @@ func (t *tables) setAllow(a fib.Allow, present bool) {
 	}
 }
 
-func (t *tables) setGroup(name string, p place) {
+func (t *tables) setGroup(name string, p endpointEntries) {
 	var is fib.Group
 	delete(t.unknown, name)
 	switch {

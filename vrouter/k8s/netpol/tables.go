@@ -17,10 +17,10 @@ type tables struct {
 	identities map[uint32]*identity // by number
 	ofRegions  map[*region]*identity
 	byPeer     map[*peer][]*identity
-	named      map[Port][]*identity // identities of pods with a named port; the number is 0
-	groups     map[string]*group    // by text
-	places     map[string]place     // by endpoint
-	unknown    map[string]bool      // local endpoints whose pods are not known
+	named      map[Port][]*identity       // identities of pods with a named port; the number is 0
+	groups     map[string]*group          // by text
+	written    map[string]endpointEntries // by endpoint
+	unknown    map[string]bool            // local endpoints whose pods are not known
 }
 
 // shared says which maps the tables and the last Result have in common. These are copied before a change.
@@ -32,7 +32,7 @@ type shared struct{ grouping, identities, allows, groups bool }
 type identity struct {
 	text   string
 	number uint32
-	users  int // places, or the region
+	users  int // endpoints, or the region
 	peers  map[*peer]bool
 	blocks []*peer // of egress rules with named ports
 	ports  []Port
@@ -42,13 +42,13 @@ type identity struct {
 type group struct {
 	fib.Group
 	text     string
-	users    int // places
+	users    int // endpoints
 	policies []*policy
 	ports    []Port // of the pods, if ingress rules have named ports
 }
 
-// place is what the tables have for an endpoint.
-type place struct {
+// endpointEntries is what the tables have for an endpoint.
+type endpointEntries struct {
 	entries []placed
 	group   *group // nil: none
 	closed  bool   // the endpoint is local, and its pod is not known
@@ -64,7 +64,7 @@ func newTables(c *Compiler) *tables {
 	return &tables{
 		c: c, grouping: &fib.Grouping{Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}, Groups: map[string]fib.Group{}},
 		identities: map[uint32]*identity{}, ofRegions: map[*region]*identity{}, byPeer: map[*peer][]*identity{}, named: map[Port][]*identity{},
-		groups: map[string]*group{}, places: map[string]place{}, unknown: map[string]bool{},
+		groups: map[string]*group{}, written: map[string]endpointEntries{}, unknown: map[string]bool{},
 	}
 }
 
@@ -73,11 +73,11 @@ func newTables(c *Compiler) *tables {
 func (t *tables) update(endpoints map[string]bool) {
 	type change struct {
 		name    string
-		was, is place
+		was, is endpointEntries
 	}
 	all := make([]change, 0, len(endpoints))
 	for name := range endpoints {
-		was, is := t.places[name], t.place(name)
+		was, is := t.written[name], t.entriesOf(name)
 		if was.equal(is) {
 			t.release(is)
 		} else {
@@ -94,19 +94,19 @@ func (t *tables) update(endpoints map[string]bool) {
 			t.set(e.key, e.value)
 		}
 		t.setGroup(c.name, c.is)
-		if t.places[c.name] = c.is; c.is.equal(place{}) {
-			delete(t.places, c.name)
+		if t.written[c.name] = c.is; c.is.equal(endpointEntries{}) {
+			delete(t.written, c.name)
 		}
 		t.release(c.was)
 	}
 }
 
-func (p place) equal(o place) bool {
+func (p endpointEntries) equal(o endpointEntries) bool {
 	return slices.Equal(p.entries, o.entries) && p.group == o.group && p.closed == o.closed
 }
 
-// place returns the place of an endpoint, and counts it as a user.
-func (t *tables) place(name string) (p place) {
+// entriesOf returns the entries of an endpoint, and counts the endpoint as a user.
+func (t *tables) entriesOf(name string) (p endpointEntries) {
 	e := t.c.endpoints[name]
 	if e == nil || t.c.local[e.VRF] == 0 || e.Pod == (Name{}) {
 		return p
@@ -133,8 +133,8 @@ func (t *tables) place(name string) (p place) {
 	return p
 }
 
-// release drops the identities and the group of a former place if it was their last user.
-func (t *tables) release(p place) {
+// release drops the identities and the group of former entries if they have no other user.
+func (t *tables) release(p endpointEntries) {
 	for _, e := range p.entries {
 		if e.id.users--; e.id.users == 0 {
 			t.drop(e.id)
