@@ -68,7 +68,7 @@ func newTables(c *Compiler) *tables {
 	}
 }
 
-// update computes the places of endpoints again. It uses the new identities and groups before it drops the old
+// update computes the entries of endpoints again. It uses the new identities and groups before it drops the old
 // ones, so that those that stay keep their entries.
 func (t *tables) update(endpoints map[string]bool) {
 	type change struct {
