@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +21,6 @@ type Progress struct {
 	Samples []sample.Sample
 	IDs     []int64 // ID of each sample
 }
-
-// Newest is a number that no sample's ID exceeds. With it Progress reads no sample.
-const Newest = math.MaxInt64
 
 // Progress reads the state of the run with this ID, and the samples that were stored
 // after the sample with the ID after; 0 is every sample. The samples have the given

@@ -2,6 +2,7 @@ package results
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func testProgressHasTheSamplesThatTheReaderLacks(t *testing.T, b backend) {
 	if len(got.IDs) != 1 || got.IDs[0] != id || got.Status != sample.Complete || !got.Finished.Equal(run.Finished) {
 		t.Errorf("after sample %d: samples %v, %s, finished %v; want sample %d, complete", last, got.IDs, got.Status, got.Finished, id)
 	}
-	if got, err = reader.Progress(run.ID, Newest); err != nil || len(got.Samples) != 0 {
+	if got, err = reader.Progress(run.ID, math.MaxInt64); err != nil || len(got.Samples) != 0 {
 		t.Errorf("after the newest: %d samples, %v; want none", len(got.Samples), err)
 	}
 }
