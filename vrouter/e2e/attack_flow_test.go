@@ -64,7 +64,7 @@ func TestAPortThatFloodedOpensConnectionsAgain(t *testing.T) {
 		}
 		blue <- nil
 	}()
-	l, err := y.listen(4)
+	l, err := y.listen(4, 0)
 	b.must(err)
 	defer l.Close()
 	b.must(in(x.ns, func() error {

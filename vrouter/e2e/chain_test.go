@@ -56,11 +56,11 @@ func TestAWorkloadForwardsFromTunnelToTunnel(t *testing.T) {
 	}
 }
 
-// chain has workloads x of network red and y of network blue on node a, and a firewall on node b and
-// another one on node c between them. The networks left and right, with the ports of the firewalls,
+// chain has workloads x of network red and y of network blue on node a, and a firewall on each of the other
+// nodes between them, whose ports have the attachments. The networks left and right, with the ports of the firewalls,
 // have the routes through these ports. Red and left import each other's routes, and so do blue and
 // right. Red and blue do not import each other's routes.
-func chain(b *bed) (x, y *workload) {
+func chain(b *bed, attachment func(firewall string, side int) model.Attachment) (x, y *workload) {
 	b.t.Helper()
 	target := func(i byte) []model.RouteTarget { return []model.RouteTarget{{0, 2, 0xfc, 7: i}} }
 	for i, n := range []model.Network{
@@ -72,15 +72,13 @@ func chain(b *bed) (x, y *workload) {
 	}
 	x, y = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10"), b.workload("y", "blue", 0, "10.2.0.10", "fd00:2::10")
 	var ways [2][]model.Via
-	for node := 1; node <= 2; node++ {
+	for node := 1; node < len(b.nodes); node++ {
 		name := fmt.Sprint("fw", node)
-		testprogram.Output(b.t, "ip netns add "+b.name+"-"+name)
-		b.t.Cleanup(func() { netspace.Delete(b.name + "-" + name) }) // a test may have deleted it
 		for side, network := range []string{"left", "right"} {
 			p := model.Port{
 				Name: name + "-" + network, Network: network, Node: b.nodes[node].name, MAC: model.MAC{2, 9, byte(side), 0, 0, byte(node)},
 				IPs:          addresses(fmt.Sprintf("10.%d.0.%d", side+3, node+4), fmt.Sprintf("fd00:%d::%d", side+3, node+4)),
-				Attach:       model.Attachment{Netns: b.name + "-" + name, Interface: fmt.Sprint("eth", side)},
+				Attach:       attachment(name, side),
 				AllowSources: b.state.Networks[1-side].Subnets,
 			}
 			b.state.Ports = append(b.state.Ports, p)
@@ -93,18 +91,16 @@ func chain(b *bed) (x, y *workload) {
 		}
 	}
 	b.up()
-	for _, name := range []string{"fw1", "fw2"} {
-		space := b.name + "-" + name
-		for side := range 2 {
-			for _, to := range b.state.Networks[side].Subnets {
-				gateway := model.GatewayAddress(b.state.Networks[side+2].Subnets[map[bool]int{true: 1}[to.Addr().Is6()]])
-				testprogram.Output(b.t, fmt.Sprintf("ip -n %s route add %s via %s dev eth%d", space, to, gateway, side))
-			}
-		}
-	}
-	forward(b.t, b, 1)
 	return x, y
 }
+
+// firewallRoutes are the routes of a firewall in chain to red and blue.
+const firewallRoutes = `
+ip route add 10.1.0.0/16 via 10.3.0.1 dev eth0
+ip route add fd00:1::/64 via fd00:3::1 dev eth0
+ip route add 10.2.0.0/16 via 10.4.0.1 dev eth1
+ip route add fd00:2::/64 via fd00:4::1 dev eth1
+`
 
 // forward turns forwarding of the firewalls on or off.
 func forward(t testing.TB, b *bed, on int) {
@@ -134,7 +130,19 @@ func TestAServiceChainOfImportedRoutes(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{nodes: 3, config: map[string]any{"liveness": "300ms"}})
 	b.state.Nodes = b.nodesOf(false)
-	x, y := chain(b)
+	for _, name := range []string{"fw1", "fw2"} {
+		testprogram.Output(t, "ip netns add "+b.name+"-"+name)
+		t.Cleanup(func() { netspace.Delete(b.name + "-" + name) }) // the test deletes fw2
+	}
+	x, y := chain(b, func(firewall string, side int) model.Attachment {
+		return model.Attachment{Netns: b.name + "-" + firewall, Interface: fmt.Sprint("eth", side)}
+	})
+	for _, name := range []string{"fw1", "fw2"} {
+		for line := range strings.Lines(strings.TrimSpace(firewallRoutes)) {
+			testprogram.Output(t, "ip netns exec "+b.name+"-"+name+" "+line)
+		}
+	}
+	forward(t, b, 1)
 	awaitAllPass(t, x, y, 10*time.Second, "the firewalls forward")
 	for _, version := range []int{4, 6} {
 		checkTransfer(x, y, version, 4<<20)

@@ -191,7 +191,7 @@ func (c *counted) lost(t *testing.T) {
 
 // endless streams until ctx is done; a stall of a second is an error.
 func endless(ctx context.Context, from, to *workload, count *atomic.Int64) error {
-	l, err := to.listen(4)
+	l, err := to.listen(4, 0)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // carried is how much a stream carries within a time.
 func carried(t *testing.T, from, to *workload, within time.Duration) int64 {
 	t.Helper()
-	l, err := to.listen(4)
+	l, err := to.listen(4, 0)
 	must.Succeed(t, err)
 	defer l.Close()
 	var got atomic.Int64

@@ -54,7 +54,7 @@ func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
 				}
 			}
 			// Only red has 10.1.0.12: blue must not reach it.
-			l, err := lonely.listen(4)
+			l, err := lonely.listen(4, 0)
 			must.Succeed(t, err)
 			defer l.Close()
 			checkTransfer(red[0], lonely, 4, 1000)
@@ -105,7 +105,7 @@ func TestDirectSeparatesTenantsWithTheSameAddresses(t *testing.T) {
 						t.Errorf("traceroute by IPv%d in %s: %v\n%s", version, pair[0].port.Network, err, out)
 					}
 				}
-				l, err := lonely.listen(version)
+				l, err := lonely.listen(version, 0)
 				b.must(err)
 				defer l.Close()
 				if conn, err := blue[0].dialFor("tcp", l.Addr().String(), time.Second); err == nil {
@@ -142,7 +142,7 @@ func TestPoliciesHoldWithoutATunnel(t *testing.T) {
 					checkTransfer(ends[0], ends[1], version, 1<<20)
 				}
 				denied := b.nodes[1].drops()["policy"]
-				l, err := y.listen(version)
+				l, err := y.listen(version, 0)
 				b.must(err)
 				defer l.Close()
 				if conn, err := z.dialFor("tcp", l.Addr().String(), time.Second); err == nil {

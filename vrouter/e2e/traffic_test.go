@@ -17,11 +17,11 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// listen opens a TCP listener in the workload.
-func (w *workload) listen(version int) (net.Listener, error) {
+// listen opens a TCP listener in the workload. Port 0 is any.
+func (w *workload) listen(version int, port uint16) (net.Listener, error) {
 	var l net.Listener
 	err := in(w.ns, func() (err error) {
-		l, err = net.Listen("tcp", netip.AddrPortFrom(w.ip(version), 0).String())
+		l, err = net.Listen("tcp", netip.AddrPortFrom(w.ip(version), port).String())
 		return err
 	})
 	return l, err
@@ -103,10 +103,15 @@ func (u until) Read(b []byte) (int, error) {
 
 // carry sends data over TCP and compares its hashes at both ends.
 func carry(from, to *workload, version int, data io.Reader) error {
-	l, err := to.listen(version)
+	l, err := to.listen(version, 0)
 	if err != nil {
 		return err
 	}
+	return carryTo(l, from, data, patience*5*time.Second)
+}
+
+// carryTo is as carry, to a listener, which it closes. limit is for the connection only.
+func carryTo(l net.Listener, from *workload, data io.Reader, limit time.Duration) error {
 	defer l.Close()
 	var sent, received hash.Hash = sha256.New(), sha256.New()
 	deadline := time.Now().Add(patience * 60 * time.Second)
@@ -120,7 +125,7 @@ func carry(from, to *workload, version int, data io.Reader) error {
 		}
 		receiver <- err
 	}()
-	c, err := from.dial("tcp", l.Addr().String())
+	c, err := from.dialFor("tcp", l.Addr().String(), limit)
 	if err != nil {
 		return err
 	}
