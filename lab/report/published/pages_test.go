@@ -248,8 +248,11 @@ func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 				}
 			}
 		}
-		h.Why, _, _ = strings.Cut(strings.TrimSuffix(h.Why, " Cause not known."), " Cause: ")
-		var reason string
+		var cause, reason string
+		h.Why, cause, _ = strings.Cut(strings.TrimSuffix(h.Why, " Cause not known."), " Cause: ")
+		if h.Subjects == nil { // a hypothesis of the run that the suite no longer has
+			h.Cause = cause
+		}
 		h.Why, reason, _ = strings.Cut(h.Why, " Reason: ")
 		for _, subject := range h.Subjects {
 			if verdict, why := plan.RulingOf(subject, h.Baseline, h.Metric); verdict != "" && !strings.HasPrefix(h.Why, "There are no figures") {
