@@ -43,7 +43,8 @@ ip -6 route add vrf vpn fd00:2::/64 encap mpls 20 dev udp1
 `
 
 // Debian's kernel, in a virtual machine, is the gateway of a node by MPLS over GRE and over UDP. Its labels are
-// routes that a person wrote. At the end, its link to the host behind it gets a smaller MTU.
+// routes that a person wrote. Then its link to the host behind it gets a smaller MTU. At the end, the node learns
+// the labels of the gateway by BGP.
 func TestLinuxWithMPLSIsAGateway(t *testing.T) {
 	if kerneltest.In() {
 		for line := range strings.Lines(strings.TrimSpace(gatewayScript)) {
@@ -54,7 +55,7 @@ func TestLinuxWithMPLSIsAGateway(t *testing.T) {
 		kerneltest.AwaitHost(t)
 		return
 	}
-	b := newBed(t, options{nodes: 1})
+	b := bgpBed(t, 2, 1)
 	out := &workload{bed: b, ns: b.sw, port: model.Port{Name: "outside", Attach: model.Attachment{Netns: b.name + "-sw"}, IPs: addresses("10.9.0.2", "fd00:9::2")}}
 	b.tap(b.sw, "underlay")
 	b.tap(b.sw, "eth0") // of the host behind the gateway
@@ -68,7 +69,7 @@ func TestLinuxWithMPLSIsAGateway(t *testing.T) {
 		Seconds: 300, Megabyte: 1024, Modules: gatewayModules, Programs: []string{"busybox", "ip"}, Namespace: out.port.Attach.Netns,
 		Cards: []kerneltest.Card{{Tap: "underlay", MAC: "02:00:00:00:09:00"}, {Tap: "eth0", MAC: "02:00:00:00:09:01"}},
 	})
-	b.state.Nodes = b.nodesOf(false)
+	b.state.Nodes = b.nodesOf(false)[:1]
 	var inside []*workload
 	for i, encap := range []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP} {
 		network := []string{"red", "blue"}[i]
@@ -111,6 +112,50 @@ func TestLinuxWithMPLSIsAGateway(t *testing.T) {
 			})
 		}
 	}
+	t.Run("labels by BGP", func(t *testing.T) { gatewayByBGP(t, b, inside, out) })
 	router.Release()
 	router.Wait()
+}
+
+// gatewayByBGP checks that the routes that BIRD on another node announces replace those that a person wrote. Their
+// next hop is the virtual machine.
+func gatewayByBGP(t *testing.T, b *bed, inside []*workload, out *workload) {
+	node, speaker := b.nodes[0], b.nodes[1]
+	b.state.Gateways = nil
+	b.state.Networks[0].Import, b.state.Networks[1].Import = target("64512:1"), target("64512:2")
+	b.state.Nodes[0].BGP = &model.BGP{ASN: 64512, RouterID: node.v4, Neighbors: []model.Neighbor{{Address: speaker.v4}}, Families: []model.BGPFamily{model.VPNv4, model.VPNv6}}
+	b.apply()
+	if rt := node.run("rt", "list"); strings.Contains(rt, "10.9.0.0/24") {
+		t.Fatalf("the table has a route to the gateway that is deleted:\n%s", rt)
+	}
+	routes := func(prefix string) (text string) {
+		for i, tunnel := range []int{11, 13} { // MPLS in GRE, MPLS in UDP
+			text += fmt.Sprintf("route %s:%d %s via 172.30.0.%d mpls %d { bgp_ext_community.add((rt, 64512, %d)); bgp_ext_community.add((generic, 0x030c0000, %d)); };\n", speaker.v4, i+1, prefix, 8+i, 300+i, i+1, tunnel)
+		}
+		return text
+	}
+	startBIRD(t, speaker, fmt.Sprintf(`log stderr all;
+router id %s;
+vpn4 table vpn4tab;
+vpn6 table vpn6tab;
+protocol device {}
+protocol static { vpn4 { table vpn4tab; }; %s }
+protocol static { vpn6 { table vpn6tab; }; %s }
+protocol bgp node {
+  local %[1]s as 64512;
+  neighbor %[4]s as 64512;
+  multihop;
+  connect retry time 1;
+  vpn4 mpls { table vpn4tab; export all; };
+  vpn6 mpls { table vpn6tab; export all; extended next hop; };
+}
+`, speaker.v4, routes("10.9.0.0/24"), routes("fd00:9::/64"), node.v4))
+	node.uses("10.9.0.0/24", "fd00:9::/64")
+	for _, x := range inside {
+		for _, version := range []int{4, 6} {
+			reaches(t, x, out, version)
+			checkTransfer(x, out, version, bulk/8)
+			checkTransfer(out, x, version, bulk/8)
+		}
+	}
 }
