@@ -31,18 +31,19 @@ type bgpSessions struct {
 	kept    follow.Kept
 	changed chan struct{} // receives when the neighbours' paths have changed
 
-	mu       sync.Mutex
-	speaker  *bgp.Speaker // nil: the node has no BGP, or Start failed
-	why      string       // why speaker is nil although the node has BGP
-	verdicts []bgp.Verdict
+	mu      sync.Mutex
+	speaker *bgp.Speaker // nil: the node has no BGP, or Start failed
+	why     string       // why speaker is nil although the node has BGP
+	site    bgp.Site     // of last
 
-	node     *model.BGP   // BGP configuration of the speaker
-	underlay []netip.Addr // underlay addresses of the speaker
-	stale    []bgp.Path   // received by the previous speaker, until the speaker starts; nil: there was none
-	last     resolved
-	savedAt  time.Time
-	saved    bool   // the paths of this speaker are on disk
-	version  uint64 // version of the paths on disk, if saved
+	node      *model.BGP   // BGP configuration of the speaker
+	underlay  []netip.Addr // underlay addresses of the speaker
+	stale     []bgp.Path   // received by the previous speaker, until the speaker starts; nil: there was none
+	last      resolved
+	savedAt   time.Time
+	savePause time.Duration
+	saved     bool   // the paths of this speaker are on disk
+	version   uint64 // version of the paths on disk, if saved
 }
 
 // resolved is a result of external, with its inputs.
@@ -57,8 +58,9 @@ type resolved struct {
 	routes      *fib.External
 }
 
-// savePause is the minimum time between two writes of the neighbours' paths to disk.
-const savePause = time.Second
+// savePause is the minimum time between two writes of the neighbours' paths to disk. The pause is also saveShare times the
+// duration of a write.
+const savePause, saveShare = time.Second, 50
 
 // openBGP reads the paths that the previous run of the agent received. The node uses them until its
 // neighbours have announced their paths again.
@@ -75,16 +77,16 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 	self, has := s.Node(b.config.Node)
 	if !has || self.BGP == nil {
 		b.last = resolved{}
-		b.setVerdicts(nil)
+		b.setSite(bgp.Site{})
 		return nil
 	}
 	here := slices.DeleteFunc(slices.Clone(s.Networks), func(n model.Network) bool { return len(s.On(n.Name, self.Name)) == 0 })
 	next := resolved{speaker: b.speaker, node: self, networks: here, nodes: s.Nodes, paths: b.stale, unreachable: map[netip.Addr]string{}}
 	if b.speaker != nil {
-		if next.version = b.speaker.Version(); next.version == b.last.version && b.speaker == b.last.speaker {
+		if next.version = b.speaker.Version(); next.version == b.last.version && b.speaker == b.last.speaker && reflect.DeepEqual(here, b.last.networks) {
 			next.paths = b.last.paths
 		} else {
-			next.paths = b.speaker.Received()
+			next.paths = b.speaker.ReceivedFor(here)
 		}
 	}
 	for i := range next.paths {
@@ -102,13 +104,12 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 		Node: self, Networks: here, Nodes: s.Nodes, MaxRoutes: maxExternal(limits),
 		Unreachable: func(a netip.Addr) string { return next.unreachable[a] },
 	}
-	var verdicts []bgp.Verdict
-	next.routes, verdicts = site.Resolve(next.paths)
-	if b.last.routes != nil && reflect.DeepEqual(next.routes, b.last.routes) {
+	next.routes, _ = site.Resolve(next.paths)
+	if b.last.routes != nil && next.routes.Equal(b.last.routes) {
 		next.routes = b.last.routes // the same pointer: the tables are not compiled again
 	}
 	b.last = next
-	b.setVerdicts(verdicts)
+	b.setSite(site)
 	return next.routes
 }
 
@@ -116,10 +117,10 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 // smallest table of routes. The other half stays free for the routes of the fleet.
 func maxExternal(l datapath.Limits) int { return int(min(l.Routes, l.Prefixes, l.Bridge)) / 2 }
 
-func (b *bgpSessions) setVerdicts(all []bgp.Verdict) {
+func (b *bgpSessions) setSite(s bgp.Site) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.verdicts = all
+	b.site = s
 }
 
 // follow configures the sessions by the desired state of a pass, and announces the ports that forward
@@ -187,17 +188,19 @@ func (b *bgpSessions) end(graceful bool, why string) {
 }
 
 // save writes the neighbours' paths to disk if they have changed, for the next run of the agent. Unless now
-// is true, it does so at most once in savePause.
+// is true, it does so at most once in b.savePause.
 func (b *bgpSessions) save(now bool) {
-	if b.speaker == nil || !now && time.Since(b.savedAt) < savePause {
+	if b.speaker == nil || !now && time.Since(b.savedAt) < b.savePause {
 		return
 	}
 	version := b.speaker.Version()
 	if b.saved && b.version == version {
 		return
 	}
-	err := b.kept.SavePaths(b.speaker.Received())
+	begin := time.Now()
+	err := b.kept.SavePaths(b.speaker.ReceivedFor(b.last.networks))
 	b.saved, b.version, b.savedAt = err == nil, version, time.Now()
+	b.savePause = max(savePause, saveShare*time.Since(begin))
 	b.warn(err)
 }
 
@@ -241,8 +244,10 @@ func (a *agent) bgpRoutes(mux *http.ServeMux) {
 			return s.Announced(), nil
 		}
 		a.bgp.mu.Lock()
-		defer a.bgp.mu.Unlock()
-		return append([]bgp.Verdict{}, a.bgp.verdicts...), nil
+		site := a.bgp.site
+		a.bgp.mu.Unlock()
+		_, verdicts := site.Resolve(s.Received())
+		return verdicts, nil
 	}))
 	mux.Handle("PUT /v1/bgp", change(a, nil, put(func(ctx context.Context, r api.BGPRequest) error { return a.follower.PutBGP(ctx, r.Node, r.BGP) })))
 }

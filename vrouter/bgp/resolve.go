@@ -51,7 +51,7 @@ type Verdict struct {
 // that have one of its import targets. Of several paths to one destination in a network, the node uses
 // the best ones together. The verdicts are in the order of the paths.
 func (s Site) Resolve(paths []Path) (*fib.External, []Verdict) {
-	r := resolver{Site: s, fleet: map[netip.Addr]string{}, groups: map[destination][]int{}}
+	r := resolver{Site: s, fleet: map[netip.Addr]string{}, groups: make(map[destination][]int, len(paths)), verdicts: make([]Verdict, 0, len(paths))}
 	for _, n := range s.Nodes {
 		for _, a := range n.Underlay {
 			r.fleet[a] = n.Name
@@ -81,8 +81,9 @@ type destination struct {
 // add decides whether the node can use a path, without comparing it with other paths.
 func (r *resolver) add(p *Path) {
 	v := Verdict{Path: *p, State: Unused}
-	if v.Why = r.judge(&v); v.Why == "" {
-		for _, n := range r.importers(p) {
+	importers := r.importers(p)
+	if v.Why = r.judge(&v, len(importers) > 0); v.Why == "" {
+		for _, n := range importers {
 			d, why := destinationIn(n, p)
 			var value uint32
 			if why == "" {
@@ -102,8 +103,9 @@ func (r *resolver) add(p *Path) {
 	r.verdicts = append(r.verdicts, v)
 }
 
-func (r *resolver) importers(p *Path) (all []model.Network) {
-	for _, n := range r.Networks {
+func (r *resolver) importers(p *Path) (all []*model.Network) {
+	for i := range r.Networks {
+		n := &r.Networks[i]
 		if slices.ContainsFunc(n.Import, func(t model.RouteTarget) bool { return slices.Contains(p.Targets, t) }) {
 			all = append(all, n)
 		}
@@ -111,15 +113,16 @@ func (r *resolver) importers(p *Path) (all []model.Network) {
 	return all
 }
 
-// judge returns why no network of the node can use a path, or "". It sets the path's encapsulation.
-func (r *resolver) judge(v *Verdict) string {
+// judge returns why no network of the node can use a path, or "". It sets the path's encapsulation. imported
+// says whether a network of the node imports the path.
+func (r *resolver) judge(v *Verdict, imported bool) string {
 	if v.Unusable != "" {
 		return v.Unusable
 	}
 	if node := r.fleet[v.NextHop]; node != "" {
 		return fmt.Sprintf("its next hop is node %s of this fleet, whose routes come from the store", node)
 	}
-	if len(r.importers(&v.Path)) == 0 {
+	if !imported {
 		return fmt.Sprintf("no network with ports on this node imports %s", orNone(v.Targets))
 	}
 	if why := r.encapsulate(v); why != "" {
@@ -187,7 +190,7 @@ func (v *Verdict) value(d destination) (value uint32, why string) {
 }
 
 // destinationIn returns the destination of a path in a network, or why the network cannot use the path.
-func destinationIn(n model.Network, p *Path) (d destination, why string) {
+func destinationIn(n *model.Network, p *Path) (d destination, why string) {
 	d.network = n.Name
 	switch {
 	case p.Kind == VPN, p.Kind == Prefix:

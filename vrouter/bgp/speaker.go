@@ -46,7 +46,7 @@ type Speaker struct {
 
 	mu        sync.Mutex
 	table     *Table
-	announced map[Key]Path
+	announced map[Key]*Path
 
 	// sessions guards the fields below. GoBGP's goroutines lock it when they log, so it must not be held
 	// during a call of server.
@@ -63,7 +63,7 @@ type Speaker struct {
 func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func()) (*Speaker, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
-		node: n, log: log, end: end, changed: changed, table: NewTable(stale), announced: map[Key]Path{},
+		node: n, log: log, end: end, changed: changed, table: NewTable(stale), announced: map[Key]*Path{},
 		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]string{}, refused: map[string]bool{},
 	}
 	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
@@ -151,11 +151,11 @@ func (s *Speaker) families() []model.BGPFamily {
 func (s *Speaker) Announce(paths []Path) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := make(map[Key]Path, len(paths))
+	next := make(map[Key]*Path, len(paths))
 	var changed []*apiutil.Path
 	for _, p := range paths {
-		next[p.Key()] = p
-		if was, has := s.announced[p.Key()]; has && p.equal(&was) {
+		next[p.Key()] = &p
+		if was, has := s.announced[p.Key()]; has && p.equal(was) {
 			continue
 		}
 		w, err := p.toWire()
@@ -255,10 +255,23 @@ func (s *Speaker) setReason(neighbor netip.Addr, why string) {
 func (s *Speaker) Version() uint64 { return s.version.Load() }
 
 // Received returns the paths that the neighbours announce, sorted.
-func (s *Speaker) Received() []Path {
+func (s *Speaker) Received() []Path { return s.received(nil) }
+
+// ReceivedFor returns the paths that one of the networks imports, sorted. A reflector can announce many others.
+func (s *Speaker) ReceivedFor(networks []model.Network) []Path {
+	targets := map[model.RouteTarget]bool{}
+	for _, n := range networks {
+		for _, t := range n.Import {
+			targets[t] = true
+		}
+	}
+	return s.received(targets)
+}
+
+func (s *Speaker) received(targets map[model.RouteTarget]bool) []Path {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.table.Paths()
+	return s.table.Paths(targets)
 }
 
 // Announced returns the paths that the node announces, sorted, with the label or VNI of each.
@@ -266,7 +279,7 @@ func (s *Speaker) Announced() []Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := []Verdict{}
-	for _, p := range (&Table{s.announced}).Paths() {
+	for _, p := range (&Table{s.announced}).Paths(nil) {
 		v := Verdict{Path: p, State: Announced, Encapsulation: encapsulationOf(p.Tunnels[0])}
 		v.Value, _ = v.value(destination{})
 		v.Encapsulation = "" // the neighbour chooses one of Tunnels

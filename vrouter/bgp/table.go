@@ -13,21 +13,21 @@ import (
 // the previous run, marked as stale, so that the node keeps forwarding. Settle removes them when the
 // neighbours have announced their paths again.
 type Table struct {
-	paths map[Key]Path
+	paths map[Key]*Path
 }
 
 // NewTable returns a table with the paths of the agent's previous run, which become stale.
 func NewTable(stale []Path) *Table {
-	t := &Table{map[Key]Path{}}
+	t := &Table{map[Key]*Path{}}
 	for _, p := range stale {
 		p.Stale = true
-		t.paths[p.Key()] = p
+		t.Put(p)
 	}
 	return t
 }
 
 // Put adds or replaces a path.
-func (t *Table) Put(p Path) { t.paths[p.Key()] = p }
+func (t *Table) Put(p Path) { t.paths[p.Key()] = &p }
 
 // Withdraw removes a path.
 func (t *Table) Withdraw(k Key) { delete(t.paths, k) }
@@ -35,26 +35,44 @@ func (t *Table) Withdraw(k Key) { delete(t.paths, k) }
 // Settle removes the stale paths of a neighbour in a family, after the neighbour has announced all its
 // paths again. An invalid neighbour stands for all neighbours, and an empty family for all families.
 func (t *Table) Settle(neighbor netip.Addr, f model.BGPFamily) {
-	maps.DeleteFunc(t.paths, func(_ Key, p Path) bool {
+	maps.DeleteFunc(t.paths, func(_ Key, p *Path) bool {
 		return p.Stale && (!neighbor.IsValid() || p.Neighbor == neighbor) && (f == "" || p.Family == f)
 	})
 }
 
 // Keep removes all paths except those of the given neighbours.
 func (t *Table) Keep(neighbors []model.Neighbor) {
-	maps.DeleteFunc(t.paths, func(k Key, _ Path) bool {
+	maps.DeleteFunc(t.paths, func(k Key, _ *Path) bool {
 		return !slices.ContainsFunc(neighbors, func(n model.Neighbor) bool { return n.Address == k.Neighbor })
 	})
 }
 
-// Paths returns all paths, sorted. The result is never nil.
-func (t *Table) Paths() []Path {
-	all := slices.AppendSeq([]Path{}, maps.Values(t.paths))
-	slices.SortFunc(all, func(a, b Path) int {
-		return cmp.Or(
-			cmp.Compare(a.Family, b.Family), cmp.Compare(a.Kind, b.Kind), a.Prefix.Compare(b.Prefix), slices.Compare(a.MAC[:], b.MAC[:]),
-			slices.Compare(a.RD[:], b.RD[:]), a.Origin.Compare(b.Origin), a.Neighbor.Compare(b.Neighbor),
-		)
-	})
+// Paths returns the paths that have one of the targets, sorted; all paths if targets is nil. The result is never nil.
+func (t *Table) Paths(targets map[model.RouteTarget]bool) []Path {
+	var some []*Path
+	for _, p := range t.paths {
+		if targets == nil || slices.ContainsFunc(p.Targets, func(r model.RouteTarget) bool { return targets[r] }) {
+			some = append(some, p)
+		}
+	}
+	slices.SortFunc(some, compare)
+	all := make([]Path, len(some))
+	for i, p := range some {
+		all[i] = *p
+	}
 	return all
+}
+
+// compare orders paths by what they lead to, and then by their neighbour.
+func compare(a, b *Path) int {
+	if c := cmp.Compare(a.Family, b.Family); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Kind, b.Kind); c != 0 {
+		return c
+	}
+	if c := a.Prefix.Compare(b.Prefix); c != 0 {
+		return c
+	}
+	return cmp.Or(slices.Compare(a.MAC[:], b.MAC[:]), slices.Compare(a.RD[:], b.RD[:]), a.Origin.Compare(b.Origin), a.Neighbor.Compare(b.Neighbor))
 }

@@ -131,6 +131,9 @@ protocol bgp node {
 	if rt := a.run("rt", "list"); !strings.Contains(rt, "10.9.0.0/24") || !strings.Contains(rt, "302") {
 		t.Errorf("the node's table has no route with label 302:\n%s", rt)
 	}
+	a.run("network", "create", "green", "--subnet", "10.3.0.0/24", "--import", "64512:7")
+	b.connected("z", "green", 0)
+	a.uses("10.14.0.0/24") // received before a network imports it
 	_, err := d.birdc("disable good")
 	b.must(err)
 	soon(t, 30*time.Second, "the node has only the routes that BIRD still announces", func() error {

@@ -17,6 +17,13 @@ type External struct {
 	Senders []ExternalSender
 }
 
+// Equal reports whether a and b have the same routes and senders in the same order.
+func (x *External) Equal(o *External) bool {
+	return slices.EqualFunc(x.Routes, o.Routes, func(a, b ExternalRoute) bool {
+		return a.Network == b.Network && a.Prefix == b.Prefix && a.MAC == b.MAC && slices.Equal(a.Via, b.Via)
+	}) && slices.Equal(x.Senders, o.Senders)
+}
+
 // ExternalRoute is a route to a destination outside the fleet: a prefix or the MAC address of a station. A
 // route with neither is for broadcast, unknown unicast and multicast: each next hop gets a copy.
 type ExternalRoute struct {

@@ -172,3 +172,30 @@ func TestNetworksThatImportLeaveRoomForTunnels(t *testing.T) {
 		}
 	}
 }
+
+// Routes are equal only if all their parts are.
+func TestChangedExternalRoutesAreNotEqual(t *testing.T) {
+	of := func(change func(*External)) *External {
+		x := &External{Routes: []ExternalRoute{to("10.9.0.0/16", by("192.0.2.253", model.VXLAN, 5001))}, Senders: []ExternalSender{{"red", netip.MustParseAddr("192.0.2.253")}}}
+		change(x)
+		return x
+	}
+	same := of(func(*External) {})
+	if !same.Equal(of(func(*External) {})) {
+		t.Error("routes differ from a copy")
+	}
+	for name, change := range map[string]func(*External){
+		"label":       func(x *External) { x.Routes[0].Via[0].Label++ },
+		"router MAC":  func(x *External) { x.Routes[0].Via[0].RouterMAC[5]++ },
+		"next hop":    func(x *External) { x.Routes[0].Via = nil },
+		"prefix":      func(x *External) { x.Routes[0].Prefix = netip.Prefix{} },
+		"MAC address": func(x *External) { x.Routes[0].MAC[5]++ },
+		"network":     func(x *External) { x.Routes[0].Network = "wire" },
+		"route":       func(x *External) { x.Routes = nil },
+		"sender":      func(x *External) { x.Senders = nil },
+	} {
+		if same.Equal(of(change)) {
+			t.Errorf("routes with a different %s are equal", name)
+		}
+	}
+}
