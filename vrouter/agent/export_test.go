@@ -77,6 +77,12 @@ type collected struct {
 	Bytes    uint64     `json:"in_bytes"`
 	Type     uint8      `json:"icmp_type"`
 	Network  string     `json:"ingress_vrf"`
+
+	// After NAT.
+	PostFrom     netip.Addr `json:"src4_xlt_ip"`
+	PostTo       netip.Addr `json:"dst4_xlt_ip"`
+	PostFromPort uint16     `json:"src_xlt_port,string"`
+	PostToPort   uint16     `json:"dst_xlt_port,string"`
 }
 
 // line is one direction of a flow.
@@ -84,6 +90,8 @@ type line struct {
 	protocol uint8
 	from, to netip.AddrPort
 	icmp     uint8
+
+	postFrom, postTo netip.AddrPort // zero: not translated
 }
 
 type sum struct{ packets, bytes uint64 }
@@ -109,7 +117,10 @@ func (c *nfcapd) sums(node string) (map[line]sum, error) {
 		if !from.IsValid() {
 			from, to = r.From6, r.To6
 		}
-		l := line{r.Protocol, netip.AddrPortFrom(from, r.FromPort), netip.AddrPortFrom(to, r.ToPort), r.Type}
+		l := line{protocol: r.Protocol, from: netip.AddrPortFrom(from, r.FromPort), to: netip.AddrPortFrom(to, r.ToPort), icmp: r.Type}
+		if r.PostFrom.IsValid() {
+			l.postFrom, l.postTo = netip.AddrPortFrom(r.PostFrom, r.PostFromPort), netip.AddrPortFrom(r.PostTo, r.PostToPort)
+		}
 		s := sums[l]
 		sums[l] = sum{s.packets + r.Packets, s.bytes + r.Bytes}
 	}
@@ -151,7 +162,7 @@ func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
 		header := map[bool]uint64{true: 20, false: 40}[from.Is4()]
 		flow, sent, answered := transfer(t, b.workloads["a1"], b.workloads["b1"], from, to, header)
 		c.await(t, flow, sent, both...)
-		c.await(t, line{flow.protocol, flow.to, flow.from, 0}, answered, both...)
+		c.await(t, line{protocol: flow.protocol, from: flow.to, to: flow.from}, answered, both...)
 
 		family, protocol := "-4", uint8(unix.IPPROTO_ICMP)
 		if from.Is6() {
@@ -162,8 +173,8 @@ func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
 		}))
 		sent = sum{3, 3 * (100 + 8 + header)}
 		types := map[bool][2]uint8{true: {8, 0}, false: {128, 129}}[from.Is4()]
-		c.await(t, line{protocol, netip.AddrPortFrom(from, 0), netip.AddrPortFrom(to, 0), types[0]}, sent, both...)
-		c.await(t, line{protocol, netip.AddrPortFrom(to, 0), netip.AddrPortFrom(from, 0), types[1]}, sent, both...)
+		c.await(t, line{protocol: protocol, from: netip.AddrPortFrom(from, 0), to: netip.AddrPortFrom(to, 0), icmp: types[0]}, sent, both...)
+		c.await(t, line{protocol: protocol, from: netip.AddrPortFrom(to, 0), to: netip.AddrPortFrom(from, 0), icmp: types[1]}, sent, both...)
 
 		stream := newStream(t, b.workloads["a1"], b.workloads["b1"], from, to)
 		c.await(t, stream.line, stream.send(t, 50, 700), both...)
@@ -172,6 +183,44 @@ func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
 			b.apply(t, "a", b.state)
 			c.await(t, stream.line, last, both[0])
 		}
+	}
+}
+
+// The records of translated packets have the addresses and ports before and after NAT, in both directions. The host outside
+// is node a itself.
+func TestExportedFlowsHaveTheAddressesAfterNAT(t *testing.T) {
+	b := newBedOf(t, nil, "a")
+	c, s := startNfcapd(t, b.A), b.exporting()
+	n := &s.Networks[slices.IndexFunc(s.Networks, func(n model.Network) bool { return n.Name == "red" })]
+	n.NodeAccess, n.NATPool = true, []netip.Prefix{netip.MustParsePrefix("203.0.113.8/32"), netip.MustParsePrefix("2001:db8:77::8/128")}
+	b.apply(t, "a", s)
+	must.Succeed(t, b.A.Do(func() error {
+		return exec.Command("sh", "-c", "ip address add 192.0.2.77/32 dev lo; ip address add 2001:db8:7::77/128 dev lo nodad").Run()
+	}))
+	for _, addresses := range [][3]string{{"10.7.0.10", "192.0.2.77", "203.0.113.8"}, {"fd07::10", "2001:db8:7::77", "2001:db8:77::8"}} {
+		from, to, pool := netip.MustParseAddr(addresses[0]), netip.MustParseAddr(addresses[1]), netip.MustParseAddr(addresses[2])
+		must.Eventually(t, "a ping of "+to.String(), func() error {
+			return b.workloads["a1"].Do(func() error { return exec.Command("ping", "-c", "1", "-W", "1", to.String()).Run() })
+		})
+		header := map[bool]uint64{true: 20, false: 40}[from.Is4()]
+		flow, sent, answered := transfer(t, b.workloads["a1"], b.A, from, to, header)
+		public := netip.AddrPortFrom(pool, flow.from.Port())
+		if from.Is6() { // nfcapd 1.7 does not read postNATSourceIPv6Address and postNATDestinationIPv6Address
+			c.await(t, flow, sum{2 * sent.packets, 2 * sent.bytes}, "172.31.0.1") // of the workload's port and of the node's
+			c.await(t, line{protocol: flow.protocol, from: flow.to, to: public}, answered, "172.31.0.1")
+			continue
+		}
+		flow.postFrom, flow.postTo = public, flow.to
+		c.await(t, flow, sent, "172.31.0.1")
+		c.await(t, line{protocol: flow.protocol, from: flow.to, to: public, postFrom: flow.to, postTo: flow.from}, answered, "172.31.0.1")
+		ping := line{protocol: unix.IPPROTO_ICMP, from: netip.AddrPortFrom(from, 0), to: netip.AddrPortFrom(to, 0), icmp: 8, postFrom: netip.AddrPortFrom(pool, 0), postTo: netip.AddrPortFrom(to, 0)}
+		must.Eventually(t, "a record of the ping", func() error {
+			all, err := c.sums("172.31.0.1")
+			if err == nil && all[ping].packets == 0 {
+				err = fmt.Errorf("no record %+v: %+v", ping, all)
+			}
+			return err
+		})
 	}
 }
 
@@ -258,7 +307,7 @@ func transfer(t *testing.T, from, to *netdev.Space, source, destination netip.Ad
 	must.Succeed(t, err)
 	other := <-far
 	defer other.Close()
-	return line{unix.IPPROTO_TCP, conn.LocalAddr().(*net.TCPAddr).AddrPort(), conn.RemoteAddr().(*net.TCPAddr).AddrPort(), 0}, tcpSum(t, conn.(*net.TCPConn), 0, header), tcpSum(t, other, 1, header)
+	return line{protocol: unix.IPPROTO_TCP, from: conn.LocalAddr().(*net.TCPAddr).AddrPort(), to: conn.RemoteAddr().(*net.TCPAddr).AddrPort()}, tcpSum(t, conn.(*net.TCPConn), 0, header), tcpSum(t, other, 1, header)
 }
 
 // tcpSum returns the number and the bytes of the IP packets that a socket has sent. The first segment has 20 bytes of
@@ -300,7 +349,7 @@ func newStream(t *testing.T, from, to *netdev.Space, source, destination netip.A
 		return err
 	}))
 	t.Cleanup(func() { s.Close() })
-	s.line = line{unix.IPPROTO_UDP, s.LocalAddr().(*net.UDPAddr).AddrPort(), s.RemoteAddr().(*net.UDPAddr).AddrPort(), 0}
+	s.line = line{protocol: unix.IPPROTO_UDP, from: s.LocalAddr().(*net.UDPAddr).AddrPort(), to: s.RemoteAddr().(*net.UDPAddr).AddrPort()}
 	return s
 }
 

@@ -38,7 +38,10 @@ type Flow struct {
 	Rule        int   // that decided, from 1; 0: the default
 	Reply       bool  // the remote side began
 	ICMP        uint8 // type of the first packet
-	Service     bool  // to a service: the flow with the backend has the same packets
+	Service     bool  // to a service, or from outside to the pool of a network: another flow has the same packets
+	// Pool is the address and port (or ICMP identifier) of the network's pool that the remote end has outside; zero: the
+	// remote end is not translated.
+	Pool netip.AddrPort
 }
 
 // FlowTimes are the times after which flows expire; 0: never. They are constants of the programs.
@@ -59,8 +62,9 @@ const (
 
 // Values of flow.translation in bpf/types.h.
 const (
-	toBackend = 1
-	toItself  = 3
+	toBackend   = 1
+	fromBackend = 2
+	toItself    = 3
 )
 
 // FlowEnd says why a flow is deleted.
@@ -122,12 +126,16 @@ func since(now, then uint64) time.Duration {
 }
 
 func decodeFlow(v layout.Flow, now uint64) Flow {
-	return Flow{
+	f := Flow{
 		Created: v.CreatedNs, Age: since(now, v.CreatedNs), Idle: since(now, v.SeenNs), Packets: v.Packets, Bytes: v.Bytes,
 		Member: v.Member, Composite: v.Composite, Drop: v.Action != 0,
 		Closed: isClosed(&v), SYN: v.TCP&tcpSYN != 0, Established: v.TCP&tcpEstablished != 0, FIN: v.TCP&(tcpFINOut|tcpFINIn) != 0, RST: v.TCP&tcpRST != 0,
 		Rule: int(v.Rule), Reply: v.Reply != 0, ICMP: v.Icmp, Service: v.Translation == toBackend || v.Translation == toItself,
 	}
+	if v.Translation == fromBackend && f.Reply { // the workload of a service's flow has begun it
+		f.Pool = netip.AddrPortFrom(v.Other.Addr(), layout.Network16(v.OtherPort))
+	}
+	return f
 }
 
 // ExpireFlows deletes flows that have expired by Options.Times, and the flows of vifs that do

@@ -195,6 +195,14 @@ func record(k datapath.FlowKey, f *datapath.Flow, last *datapath.Report, directi
 	if r.ToWorkload {
 		r.Source, r.Destination = k.Remote, k.Local
 	}
+	if f.Pool.IsValid() { // the vif connects the node: to its "workload" is out of the network
+		r.PostSource, r.PostDestination = r.Source, r.Destination
+		if r.ToWorkload {
+			r.PostSource = f.Pool
+		} else {
+			r.Destination = f.Pool
+		}
+	}
 	if answer, has := icmpAnswers[f.ICMP]; has && f.Reply != r.ToWorkload {
 		r.ICMP = answer
 	}

@@ -128,12 +128,17 @@ func TestMessagesMatchTheirTemplates(t *testing.T) {
 		watch := e.Begin(now, true)
 		for n := range 200 {
 			for _, protocol := range []uint8{6, 17, 1, 58} {
-				watch(key(n, protocol, protocol == 58 || n%2 == 0), datapath.Flow{Created: uint64(now.Unix()), Packets: [2]uint64{3, 2}, Bytes: [2]uint64{300, 200}}, datapath.FlowStays)
+				k := key(n, protocol, protocol == 58 || n%2 == 0)
+				f := datapath.Flow{Created: uint64(now.Unix()), Packets: [2]uint64{3, 2}, Bytes: [2]uint64{300, 200}}
+				if n%3 == 0 {
+					f.Pool = k.Remote
+				}
+				watch(k, f, datapath.FlowStays)
 			}
 		}
 		must.Succeed(t, e.End())
-		if records, templates := c.messages(t, e.domain, sequence); records != 1600 || templates != 5 {
-			t.Errorf("%d records and %d templates, want 1600 and 5", records, templates)
+		if records, templates := c.messages(t, e.domain, sequence); records != 1600 || templates != 9 {
+			t.Errorf("%d records and %d templates, want 1600 and 9", records, templates)
 		}
 		now = now.Add(templateTime) // the next round has other flows, and sends the templates again
 	}
@@ -213,5 +218,43 @@ func TestRecordsWaitForTheCollector(t *testing.T) {
 	must.Succeed(t, e.End())
 	if records, _ := c.messages(t, e.domain, 0); records != waiting || e.Problem() != "" || len(store) != 1 {
 		t.Errorf("the collector got %d records, problem %q, the store has %d reports; want %d records, no problem, one report", records, e.Problem(), len(store), waiting)
+	}
+}
+
+// field returns the bytes of an information element of a record.
+func (r *Record) field(t *testing.T, element uint16) []byte {
+	t.Helper()
+	b := r.encode()
+	for _, f := range templates()[r.set()] {
+		if f.element == element {
+			return b[:f.length]
+		}
+		b = b[f.length:]
+	}
+	t.Fatalf("the template of set %d has no element %d", r.set(), element)
+	return nil
+}
+
+// Both directions of a translated flow have the addresses and ports as they are before and after NAT.
+func TestRecordsHaveTheAddressesAfterNAT(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		elements, pool := []uint16{8, 12, 225, 226}, netip.MustParseAddrPort("203.0.113.8:5000")
+		if v6 {
+			elements, pool = []uint16{27, 28, 281, 282}, netip.MustParseAddrPort("[2001:db8:77::8]:5000")
+		}
+		for _, protocol := range []uint8{6, map[bool]uint8{false: 1, true: 58}[v6]} {
+			k := key(53, protocol, v6) // the outside is the local end of the flow
+			for direction, want := range [][4]netip.AddrPort{{k.Local, pool, k.Local, k.Remote}, {k.Remote, k.Local, pool, k.Local}} {
+				r := record(k, &datapath.Flow{Pool: pool}, &datapath.Report{}, direction, IdleTimeout, time.Now(), Port{})
+				for i, element := range elements {
+					if got, _ := netip.AddrFromSlice(r.field(t, element)); got != want[i].Addr() {
+						t.Errorf("protocol %d, direction %d: element %d is %s, want %s", protocol, direction, element, got, want[i].Addr())
+					}
+					if ports := []uint16{7, 11, 227, 228}; protocol == 6 && binary.BigEndian.Uint16(r.field(t, ports[i])) != want[i].Port() {
+						t.Errorf("direction %d: element %d is %x, want port %d", direction, ports[i], r.field(t, ports[i]), want[i].Port())
+					}
+				}
+			}
+		}
 	}
 }

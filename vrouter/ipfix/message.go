@@ -3,22 +3,26 @@ package ipfix
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
 )
 
 // Record counts the packets of one direction of a flow since its previous record.
 type Record struct {
 	Source, Destination netip.AddrPort
-	Protocol            uint8
-	ICMP                uint8     // ICMP: type; the code of types that have flows is 0
-	TCP                 uint8     // flags that one of the two sides has sent
-	Packets, Bytes      uint64    // of IP packets
-	Start, End          time.Time // of the counted packets
-	Reason              Reason
-	ToWorkload          bool
-	Interface           uint32 // ifindex of the port's device
-	VRF                 uint32 // number of the network
-	Dropped             bool   // a policy drops the packets
+	// PostSource and PostDestination are the source and destination after NAT; zero: the packets are not translated.
+	PostSource, PostDestination netip.AddrPort
+
+	Protocol       uint8
+	ICMP           uint8     // ICMP: type; the code of types that have flows is 0
+	TCP            uint8     // flags that one of the two sides has sent
+	Packets, Bytes uint64    // of IP packets
+	Start, End     time.Time // of the counted packets
+	Reason         Reason
+	ToWorkload     bool
+	Interface      uint32 // ifindex of the port's device
+	VRF            uint32 // number of the network
+	Dropped        bool   // a policy drops the packets
 }
 
 // Reason is a value of flowEndReason.
@@ -56,6 +60,7 @@ const (
 	portsSet           = 256
 	icmpSet            = 258
 	namesSet           = 260
+	natted             = 6 // portsSet + natted and icmpSet + natted are for packets that NAT translates
 )
 
 // templates returns the fields of records of flows, by set.
@@ -76,6 +81,10 @@ func templates() map[uint16][]field {
 		}
 		all[portsSet+v6] = append(append(address[:2:2], field{7, 2}, field{11, 2}), rest...) // sourceTransportPort, destinationTransportPort
 		all[icmpSet+v6] = append(append(address[:2:2], icmp), rest...)
+		// postNATSourceIPv4Address, postNATDestinationIPv4Address, or those of IPv6 (RFC 8158)
+		post := [][]field{{{225, 4}, {226, 4}}, {{281, 16}, {282, 16}}}[v6]
+		all[icmpSet+natted+v6] = slices.Concat(all[icmpSet+v6], post)
+		all[portsSet+natted+v6] = slices.Concat(all[portsSet+v6], post, []field{{227, 2}, {228, 2}}) // postNAPTSourceTransportPort, postNAPTDestinationTransportPort
 	}
 	return all
 }
@@ -85,6 +94,9 @@ func (r *Record) set() uint16 {
 	set := uint16(portsSet)
 	if r.isICMP() {
 		set = icmpSet
+	}
+	if r.PostSource.IsValid() {
+		set += natted
 	}
 	if r.Source.Addr().Is6() {
 		set++
@@ -118,7 +130,15 @@ func (r *Record) encode() []byte {
 	for _, n := range []uint32{in, out, r.VRF, r.VRF} {
 		b = binary.BigEndian.AppendUint32(b, n)
 	}
-	return append(b, status)
+	b = append(b, status)
+	if r.PostSource.IsValid() {
+		b = append(append(b, r.PostSource.Addr().AsSlice()...), r.PostDestination.Addr().AsSlice()...)
+		if !r.isICMP() {
+			b = binary.BigEndian.AppendUint16(b, r.PostSource.Port())
+			b = binary.BigEndian.AppendUint16(b, r.PostDestination.Port())
+		}
+	}
+	return b
 }
 
 // Lengths in bytes. A message fits into the minimum MTU of IPv6, with the headers of IPv6 and UDP.

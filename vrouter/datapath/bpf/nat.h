@@ -132,6 +132,10 @@ static __always_inline int begin_nat(const struct nat *n, struct serving *s, str
 	s->flow.action = old->action; /* a policy of the node's port has judged it */
 	s->flow.rule = old->rule;
 	s->flow.policy = old->policy;
+	s->flow.icmp = old->icmp;
+	s->flow.created_ns = old->created_ns; /* and has counted the packet */
+	__builtin_memcpy(s->flow.packets, old->packets, sizeof(s->flow.packets));
+	__builtin_memcpy(s->flow.bytes, old->bytes, sizeof(s->flow.bytes));
 	if (!tracing)
 		*old = s->flow;
 	return 0;
