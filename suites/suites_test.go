@@ -36,8 +36,7 @@ func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 	data := must.Get(Read(name))(t)
 	s := must.Get(suite.Parse(name+".yaml", data))(t)
 	opts.Vocabulary = vocabulary
-	p := must.Get(s.Expand(opts))(t)
-	return p
+	return must.Get(s.Expand(opts))(t)
 }
 
 func TestEverySuiteIsCalledAsItsFileAndDescribed(t *testing.T) {

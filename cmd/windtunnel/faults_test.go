@@ -161,8 +161,7 @@ func (h *home) samples() (n int) {
 
 func leftovers(t *testing.T) []string {
 	t.Helper()
-	names := must.Get(space.Named(space.RunPrefix))(t)
-	return names
+	return must.Get(space.Named(space.RunPrefix))(t)
 }
 
 // untilNamespaces waits until a trial has made namespaces. Before, it gives the run 300 ms to remove

@@ -36,8 +36,7 @@ func firstLine(t *testing.T, out io.Reader) *url.URL {
 		t.Fatalf("the server printed %q: %v", line, err)
 	}
 	go io.Copy(io.Discard, lines)
-	address := must.Get(url.Parse(strings.TrimSpace(line)))(t)
-	return address
+	return must.Get(url.Parse(strings.TrimSpace(line)))(t)
 }
 
 func TestServeEndsWithStatus0AtASignal(t *testing.T) {

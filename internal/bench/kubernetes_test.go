@@ -109,6 +109,5 @@ func (b *kubernetesBench) run(k *testcluster.Cluster, args ...string) *model.Rep
 		k.LogNodes()
 		t.Errorf("windtunnel %s: %v\n%s", strings.Join(args, " "), err, &out)
 	}
-	r := must.Get(b.read(visit + ".db"))(t)
-	return r
+	return must.Get(b.read(visit + ".db"))(t)
 }

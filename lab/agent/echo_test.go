@@ -17,8 +17,7 @@ func reply(t testing.TB, v6 bool, id, seq, payload int) []byte {
 	if v6 {
 		m.Type = ipv6.ICMPTypeEchoReply
 	}
-	b := must.Get(m.Marshal(nil))(t)
-	return b
+	return must.Get(m.Marshal(nil))(t)
 }
 
 func TestOnlyTheAnswerToOurRequestIsAReply(t *testing.T) {

@@ -130,8 +130,7 @@ func scenario(system string, change func(*suite.Scenario)) suite.Scenario {
 // mustResolve returns a scenario with its system and its tool.
 func mustResolve(t *testing.T, sc *suite.Scenario) resolved {
 	t.Helper()
-	c := must.Get(resolve(sc))(t)
-	return c
+	return must.Get(resolve(sc))(t)
 }
 
 // runOne runs one scenario once.

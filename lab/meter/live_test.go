@@ -42,8 +42,7 @@ func read(t testing.TB, m *Meter) Reading {
 
 func window(t testing.TB, a, b Reading) Delta {
 	t.Helper()
-	d := must.Get(Window(a, b))(t)
-	return d
+	return must.Get(Window(a, b))(t)
 }
 
 // segmentInSoftware makes the left device cut superframes, as a NIC does before

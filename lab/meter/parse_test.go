@@ -15,8 +15,7 @@ import (
 
 func captured(t testing.TB, name string) []byte {
 	t.Helper()
-	text := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
-	return text
+	return must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 }
 
 // parseStat parses the per-CPU lines of /proc/stat: CPU number → times.

@@ -72,14 +72,12 @@ func lastCPU(t *testing.T) int {
 
 func start(t *testing.T, c Config) *Sampler {
 	t.Helper()
-	s := must.Get(Start(c))(t)
-	return s
+	return must.Get(Start(c))(t)
 }
 
 func now(t *testing.T) int64 {
 	t.Helper()
-	n := must.Get(meter.Now())(t)
-	return n
+	return must.Get(meter.Now())(t)
 }
 
 // burnOn uses a part of every 10 ms of a CPU until the test ends.

@@ -18,8 +18,7 @@ import (
 // number parses a figure that a ladder prints.
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	v := must.Get(strconv.ParseFloat(strings.NewReplacer("−", "-", "+", "", ",", "").Replace(text), 64))(t)
-	return v
+	return must.Get(strconv.ParseFloat(strings.NewReplacer("−", "-", "+", "", ",", "").Replace(text), 64))(t)
 }
 
 // In ladders of noisy and drifting blocks, the figure of a step is the figure before

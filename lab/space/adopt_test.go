@@ -29,8 +29,7 @@ func boundInode(t *testing.T, name string) uint32 {
 
 func inodeOf(t *testing.T, s *Space) uint32 {
 	t.Helper()
-	inode := must.Get(s.Inode())(t)
-	return inode
+	return must.Get(s.Inode())(t)
 }
 
 // Whoever has the Space works in the adopted namespace from then on: by its

@@ -19,8 +19,7 @@ func encoded(t testing.TB, lowest, highest int64, digits int, values ...int64) s
 	for _, v := range values {
 		must.Succeed(t, h.RecordValue(v))
 	}
-	b := must.Get(h.Encode(hdrhistogram.V2CompressedEncodingCookieBase))(t)
-	return string(b)
+	return string(must.Get(h.Encode(hdrhistogram.V2CompressedEncodingCookieBase))(t))
 }
 
 func TestMergedPercentilesAreThoseOfAllValuesTogether(t *testing.T) {

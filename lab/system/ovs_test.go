@@ -88,8 +88,7 @@ func refused(t *testing.T, n *Node) int {
 			names = fields
 			continue
 		}
-		count := must.Get(strconv.Atoi(fields[slices.Index(names, "OutDestUnreachs")]))(t)
-		return count
+		return must.Get(strconv.Atoi(fields[slices.Index(names, "OutDestUnreachs")]))(t)
 	}
 	t.Fatalf("no ICMP counters in\n%s", text)
 	return 0

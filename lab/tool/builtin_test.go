@@ -109,8 +109,7 @@ var builtinCaptures = map[string]struct {
 
 func capturedBuiltin(t testing.TB, file string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile("testdata/" + file))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile("testdata/" + file))(t))
 }
 
 func parseBuiltin(w suite.Workload, stdout string) (Measurement, error) {
@@ -157,8 +156,7 @@ func doctored(t *testing.T, file string, change func(map[string]any)) string {
 	var doc map[string]any
 	must.Succeed(t, json.Unmarshal([]byte(capturedBuiltin(t, file)), &doc))
 	change(doc)
-	text := must.Get(json.Marshal(doc))(t)
-	return string(text)
+	return string(must.Get(json.Marshal(doc))(t))
 }
 
 func TestBuiltinOutputsWithoutAResultAreErrors(t *testing.T) {

@@ -369,8 +369,7 @@ func readXML(t *testing.T, file string) (d ntttcpXML) {
 
 func number(t *testing.T, text string) float64 {
 	t.Helper()
-	v := must.Get(strconv.ParseFloat(text, 64))(t)
-	return v
+	return must.Get(strconv.ParseFloat(text, 64))(t)
 }
 
 // example is an account with figures whose every sum can be done in the head.
@@ -509,8 +508,7 @@ func fakeProc(t *testing.T, files map[string]string) procfs.FS {
 	for name, text := range files {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	proc := must.Get(procfs.NewFS(dir))(t)
-	return proc
+	return must.Get(procfs.NewFS(dir))(t)
 }
 
 func TestMachineIsReadFromTheKernelsText(t *testing.T) {

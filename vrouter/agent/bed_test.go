@@ -64,8 +64,7 @@ func newBedOf(t *testing.T, change func(*config.Config), nodes ...string) *bed {
 
 func (b *bed) apply(t *testing.T, node string, s model.State) api.Applied {
 	t.Helper()
-	done := must.Get(b.nodes[node].client.PutState(context.Background(), s))(t)
-	return done
+	return must.Get(b.nodes[node].client.PutState(context.Background(), s))(t)
 }
 
 // traffic returns nil if all workloads on the nodes with agents reach each other by
@@ -85,8 +84,7 @@ func (b *bed) traffic() error {
 // pinsOf is the path of an agent's pins.
 func pinsOf(t *testing.T, c config.Config) string {
 	t.Helper()
-	dir := must.Get(datapath.MountPins(c.PinsDir()))(t)
-	return dir
+	return must.Get(datapath.MountPins(c.PinsDir()))(t)
 }
 
 // desiredMaps are the maps whose contents derive from the desired state.

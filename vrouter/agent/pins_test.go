@@ -74,6 +74,5 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 
 func testBinary(t *testing.T) string {
 	t.Helper()
-	path := must.Get(os.Executable())(t)
-	return path
+	return must.Get(os.Executable())(t)
 }

@@ -67,8 +67,7 @@ func plugin(t testing.TB) *Plugin {
 	go server.Serve(l)
 	client := api.Dial(l.Addr().String())
 	t.Cleanup(func() { client.Close(); server.Shutdown(context.Background()) })
-	p := must.Get(New(Options{Client: client, State: filepath.Join(t.TempDir(), "docker.json")}))(t)
-	return p
+	return must.Get(New(Options{Client: client, State: filepath.Join(t.TempDir(), "docker.json")}))(t)
 }
 
 // call makes one call and returns the HTTP status and the field Err.

@@ -144,8 +144,7 @@ func viewOf(t *testing.T, s model.State) *View {
 	for _, p := range w.ports {
 		i.Entries = append(i.Entries, store.Entry{Key: placeOf(*p).key()}, store.Entry{Key: portKey(*p), Value: encode(p)})
 	}
-	v := must.Get(newView(i))(t)
-	return v
+	return must.Get(newView(i))(t)
 }
 
 func dropOne[E any](r *rand.Rand, all []E) []E {

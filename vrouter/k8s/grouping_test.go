@@ -22,8 +22,7 @@ import (
 // unsentEvents are the events of node a. They are not sent to a cluster.
 func unsentEvents(t *testing.T) *events {
 	t.Helper()
-	e := must.Get(newEvents(&rest.Config{}, "a", slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
-	return e
+	return must.Get(newEvents(&rest.Config{}, "a", slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 }
 
 func slimmed(t *testing.T, uid types.UID, hash, version string, phase corev1.PodPhase) *corev1.Pod {

@@ -34,8 +34,7 @@ func kinds(t *testing.T, test func(t *testing.T, s Store)) {
 
 func commit(t *testing.T, s Store, c Commit) int64 {
 	t.Helper()
-	revision := must.Get(s.Commit(context.Background(), c))(t)
-	return revision
+	return must.Get(s.Commit(context.Background(), c))(t)
 }
 
 func put(pairs ...string) map[string][]byte {

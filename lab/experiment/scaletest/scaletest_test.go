@@ -71,8 +71,7 @@ func load(t *testing.T, path string) *results.RunData {
 	t.Helper()
 	store := must.Get(results.Open(path, results.Options{ReadOnly: true}))(t)
 	defer store.Close()
-	data := must.Get(store.Load(results.Latest))(t)
-	return data
+	return must.Get(store.Load(results.Latest))(t)
 }
 
 // counting counts the samples whose figures count, by pair.

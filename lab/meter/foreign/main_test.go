@@ -133,8 +133,7 @@ func open(t testing.TB, cpus ...int) *Meter {
 
 func read(t testing.TB, m *Meter) map[int]Usage {
 	t.Helper()
-	u := must.Get(m.Read())(t)
-	return u
+	return must.Get(m.Read())(t)
 }
 
 // in is the time that the child used, as the meter has it.

@@ -11,8 +11,7 @@ import (
 
 func standardRules(t testing.TB) *Rules {
 	t.Helper()
-	rules := must.Get(Standard())(t)
-	return rules
+	return must.Get(Standard())(t)
 }
 
 // stack makes frames of a chain in which kernel functions stand after "|".

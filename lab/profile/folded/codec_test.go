@@ -14,8 +14,7 @@ import (
 
 func encode(t testing.TB, p *Profile) string {
 	t.Helper()
-	text := must.Get(Encode(p))(t)
-	return text
+	return must.Get(Encode(p))(t)
 }
 
 // packed is any text as Encode would pack it.

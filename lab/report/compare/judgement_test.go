@@ -18,8 +18,7 @@ import (
 
 func gatesOf(t *testing.T, text string) *Gates {
 	t.Helper()
-	g := must.Get(ParseGates("gate.yaml", []byte(text)))(t)
-	return g
+	return must.Get(ParseGates("gate.yaml", []byte(text)))(t)
 }
 
 // judged compares and returns the outcome of every row by scenario and metric.

@@ -278,8 +278,7 @@ func unpacked(t *testing.T, page []byte) []byte {
 	t.Helper()
 	packed := must.Get(base64.StdEncoding.DecodeString(block(t, page, "raw")))(t)
 	z := must.Get(gzip.NewReader(bytes.NewReader(packed)))(t)
-	text := must.Get(io.ReadAll(z))(t)
-	return text
+	return must.Get(io.ReadAll(z))(t)
 }
 
 func TestDownloadIsTheReportAsJSON(t *testing.T) {

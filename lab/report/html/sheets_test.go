@@ -44,14 +44,12 @@ func runs(n, change int) (list []compare.Side) {
 func slower(t testing.TB) *compare.Comparison {
 	t.Helper()
 	all := runs(12, 6)
-	c := must.Get(compare.Runs(all[3:6], all[6:9], compare.Options{History: all}))(t)
-	return c
+	return must.Get(compare.Runs(all[3:6], all[6:9], compare.Options{History: all}))(t)
 }
 
 func followed(t testing.TB) *compare.Trend {
 	t.Helper()
-	trend := must.Get(compare.NewTrend("quick", runs(12, 6), compare.TrendOptions{}))(t)
-	return trend
+	return must.Get(compare.NewTrend("quick", runs(12, 6), compare.TrendOptions{}))(t)
 }
 
 // contents lists the titles and the texts of the tables of a document.

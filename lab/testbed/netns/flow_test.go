@@ -159,8 +159,7 @@ func (f flow) run(t *testing.T, tb *Testbed, endpoint string) int {
 		must.Succeed(t, in.Signal(ctx, int(unix.SIGKILL)))
 		return 0
 	}
-	n := must.Get(strconv.Atoi(strings.TrimSpace(finish(t, ctx, in))))(t)
-	return n
+	return must.Get(strconv.Atoi(strings.TrimSpace(finish(t, ctx, in))))(t)
 }
 
 // finish waits for a process to end well and returns what it printed.

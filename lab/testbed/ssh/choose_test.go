@@ -17,8 +17,7 @@ func parsed(t *testing.T, names ...string) *Hosts {
 	for _, name := range names {
 		text += fmt.Sprintf("  - {name: %s, user: lab, data: 10.0.0.%s}\n", name, name[1:])
 	}
-	h := must.Get(ParseHosts([]byte(text)))(t)
-	return h
+	return must.Get(ParseHosts([]byte(text)))(t)
 }
 
 func TestHostsOfARunAreChosenFromTheFile(t *testing.T) {

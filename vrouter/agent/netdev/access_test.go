@@ -143,8 +143,7 @@ func TestForwardingIsNotTurnedOnWhereAdvertisementsAreNeeded(t *testing.T) {
 	must.Succeed(t, s.Links.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "router"}))
 	nic := must.Get(s.Links.LinkByName("nic"))(t)
 	ip := func(text string) *net.IPNet {
-		n := must.Get(netlink.ParseIPNet(text))(t)
-		return n
+		return must.Get(netlink.ParseIPNet(text))(t)
 	}
 	v6 := accessFamilies[1]
 	must.Succeed(t, s.Links.AddrAdd(nic, &netlink.Addr{IPNet: ip("2001:db8::1/64"), Flags: unix.IFA_F_NODAD}))
