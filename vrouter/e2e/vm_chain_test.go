@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/kerneltest"
@@ -35,6 +36,7 @@ busybox sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 // forwards connections to one port in both directions, and drops those to another. When the machine fails, and with
 // it its devices, the node reports the ports. A new machine with new devices takes its place.
 func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
+	must.Long(t)
 	if kerneltest.In() {
 		for line := range strings.Lines(strings.TrimSpace(firewallScript)) {
 			testprogram.Output(t, "/bin/"+line)

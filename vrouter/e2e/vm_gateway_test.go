@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
@@ -46,6 +47,7 @@ ip -6 route add vrf vpn fd00:2::/64 encap mpls 20 dev udp1
 // routes that a person wrote. Then its link to the host behind it gets a smaller MTU. At the end, the node learns
 // the labels of the gateway by BGP.
 func TestLinuxWithMPLSIsAGateway(t *testing.T) {
+	must.Long(t)
 	if kerneltest.In() {
 		for line := range strings.Lines(strings.TrimSpace(gatewayScript)) {
 			testprogram.Output(t, "/bin/"+line)
