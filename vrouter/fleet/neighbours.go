@@ -200,6 +200,11 @@ func (v *View) nearGateway(g model.Gateway) *neighbours {
 			n.nodes[name] = true
 		}
 	}
+	for name, other := range v.gateways { // their addresses must differ
+		if slices.ContainsFunc(g.Addresses, func(a netip.Addr) bool { return slices.Contains(other.Addresses, a) }) {
+			n.gateways[name] = true
+		}
+	}
 	for _, gn := range slices.Concat(g.Networks, v.gateways[g.Name].Networks) {
 		n.addNetwork(gn.Network)
 		n.addRoutes(gn.Network)
