@@ -243,12 +243,11 @@ const wrongASN = "the neighbour has another AS number; correct its asn here, or 
 // setReason keeps why a neighbour has no session, and logs a new reason. why is empty if it has one.
 func (s *Speaker) setReason(neighbor netip.Addr, why string) {
 	s.sessions.Lock()
-	was := s.reasons[neighbor]
-	s.reasons[neighbor] = why
-	s.sessions.Unlock()
-	if why != "" && why != was {
+	defer s.sessions.Unlock()
+	if why != "" && why != s.reasons[neighbor] {
 		s.log.Warn("no BGP session", "neighbor", neighbor, "reason", why)
 	}
+	s.reasons[neighbor] = why
 }
 
 // Version returns a number that changes when the result of Received changes.

@@ -59,6 +59,10 @@ func pair(t *testing.T, change func(a, b *model.BGP)) (a, b *end) {
 	return a, b
 }
 
+// accepts lets an end only accept connections: it connects to a port at which nobody listens. If both ends
+// connect at the same time, GoBGP 4.8 can wait for the hold time, or end the session once.
+func accepts(b *model.BGP) { b.Neighbors[0].Port = 1 }
+
 func freePort(t *testing.T, addresses ...netip.Addr) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", addresses[0].String()+":0")
@@ -125,7 +129,10 @@ func TestNeighborsExchangePaths(t *testing.T) {
 }
 
 func exchange(t *testing.T, change func(a, b *model.BGP)) {
-	a, b := pair(t, change)
+	a, b := pair(t, func(a, b *model.BGP) {
+		change(a, b)
+		accepts(b)
+	})
 	a.start(t, nil, a.red("10.1.0.10", "fd00::10"))
 	b.start(t, nil, b.red("10.1.0.20"))
 	b.await(t, "b has 4 paths of a", func() bool { return len(b.Received()) == 4 })
@@ -169,7 +176,7 @@ func TestAnnouncedPathsHaveTheirLabels(t *testing.T) {
 
 // When the agent of a node starts again, neither side loses the paths of the other.
 func TestARestartLosesNoPaths(t *testing.T) {
-	a, b := pair(t, nil)
+	a, b := pair(t, func(_, b *model.BGP) { accepts(b) })
 	a.start(t, nil, a.red("10.1.0.10", "10.1.0.11"))
 	b.start(t, nil, b.red("10.1.0.20", "10.1.0.21"))
 	b.await(t, "b has 4 paths of a", func() bool { return len(b.Received()) == 4 })
@@ -202,8 +209,7 @@ func TestAWrongASNIsTheReasonOfASession(t *testing.T) {
 func wrongASNOf(t *testing.T, connects string) {
 	a, b := pair(t, func(a, b *model.BGP) {
 		a.Neighbors[0].ASN = 64999
-		passive := map[string]*model.BGP{"a": b, "b": a}[connects]
-		passive.Neighbors[0].Port = 1 // a port at which nobody listens: it only accepts connections
+		accepts(map[string]*model.BGP{"a": b, "b": a}[connects])
 	})
 	a.start(t, nil, nil)
 	b.start(t, nil, b.red("10.1.0.20"))
