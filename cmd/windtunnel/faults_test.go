@@ -227,6 +227,7 @@ func TestLabCleanRemovesWhatAKilledRunLeft(t *testing.T) {
 
 // A system with programs of its own leaves those too: agents, mounts, files.
 func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
+	must.Long(t)
 	h := newHome(t)
 	h.install("vrouter")
 	suite := strings.Replace(slowSuite, "system: raw", "system: vrouter\n    encap: mpls-udp", 1)

@@ -90,6 +90,7 @@ func (f *fleet) read(name string) string {
 
 // Both stacks, the report's words about the network, and lab clean.
 func TestARunBetweenHostsIsReportedAsSuch(t *testing.T) {
+	must.Long(t)
 	f := newFleet(t, "dedicated: false")
 	before := f.features()
 	f.writeSuite("both.yaml", slowSuite+`  - id: raw/six
@@ -124,6 +125,7 @@ func TestARunBetweenHostsIsReportedAsSuch(t *testing.T) {
 
 // Three offload profiles on dedicated devices, and what the devices had before.
 func TestCtrlCEndsARunBetweenHostsAndRestoresTheirDevices(t *testing.T) {
+	must.Long(t)
 	f := newFleet(t, "dedicated: true")
 	before := f.features()
 	f.writeSuite("none.yaml", strings.Replace(slowSuite, "offload: tcp", "offload: none", 1))

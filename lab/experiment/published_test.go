@@ -14,6 +14,7 @@ import (
 // The client connects to the node's address, which is not an address of the server's
 // container. Both are containers of a real dockerd.
 func TestPublishedPortsCarryAToolBetweenNodes(t *testing.T) {
+	must.Long(t)
 	n := &notebook{}
 	must.Succeed(t, onThisMachine(t, n, system.DockerBridge{}).Run(context.Background()))
 	s := n.samples[0]

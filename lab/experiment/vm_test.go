@@ -43,6 +43,7 @@ func vmScenario(t *testing.T, system string, change func(*suite.Scenario)) suite
 }
 
 func TestVMsTalkOverABridge(t *testing.T) {
+	must.Long(t)
 	s := runVMs(t, vmScenario(t, "bridge", nil))
 	wantVMFigures(t, s)
 }

@@ -83,6 +83,7 @@ func TestEveryPageInABrowser(t *testing.T) {
 }
 
 func TestErrorPagesFitANarrowWindow(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader)
@@ -113,6 +114,7 @@ func TestSelectingTwoRunsLeadsToTheirComparison(t *testing.T) {
 }
 
 func TestALiveViewInABrowserGrowsAndEnds(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	writer, reader, running, _ := filled(t)
 	_, at := site(t, reader)

@@ -113,6 +113,7 @@ func TestDockersOverlayJoinsTheContainersOfEveryNode(t *testing.T) {
 // What docker run gives on vrouter: containers of two nodes in one virtual
 // network; then all of it is gone.
 func TestVRoutersPluginJoinsTheContainersOfEveryNode(t *testing.T) {
+	must.Long(t)
 	s := VRouterDocker{}
 	if _, err := program.Beside(vrouterProgram); err != nil {
 		t.Skip(err)

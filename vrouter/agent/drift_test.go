@@ -82,6 +82,7 @@ func TestEntriesThatSomebodyDeletesReturn(t *testing.T) {
 }
 
 func TestProgramsAndPinsThatSomebodyTakesAwayReturn(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	withstands(t,
 		onPins("a vif's program", "links/vif-*", detached),

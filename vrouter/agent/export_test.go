@@ -149,6 +149,7 @@ func (b *bed) exporting() model.State {
 }
 
 func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
+	must.Long(t)
 	b := newBed(t, nil)
 	c, both := startNfcapd(t, b.A), []string{"172.31.0.1", "172.31.0.2"}
 	for node := range b.nodes {

@@ -117,6 +117,7 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 // An agent starts with another etcd than before: an empty one, or one that other nodes have written.
 // The node keeps its ports, and writes nothing to that etcd.
 func TestAnotherEtcdDoesNotRemoveTheNodesPorts(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBedOf(t, nil, "a")
 	b.nodes["a"].stop(t)

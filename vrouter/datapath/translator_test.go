@@ -59,6 +59,7 @@ func padded(b []byte) []byte { return append(bytes.Clone(b), make([]byte, len(b)
 // A translator of Scapy, written from docs/datapath.md, reads the packets that the programs send
 // to another node, and the programs deliver its answers. This holds for all lengths of locators.
 func TestScapyReadsAndWritesTranslatedPackets(t *testing.T) {
+	must.Long(t)
 	python := scapy(t)
 	pairs := append(locatorPairs[:len(locatorPairs):len(locatorPairs)], struct{ own, far netip.Prefix }{netip.PrefixFrom(ownLocator, 64), netip.PrefixFrom(farLocator, 64)})
 	for _, c := range pairs {

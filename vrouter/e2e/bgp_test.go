@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/bgp"
 	"windtunnel/vrouter/model"
@@ -300,6 +301,7 @@ func arrives(t *testing.T, from, to *workload) {
 // Two routers announce one prefix, and the node spreads flows over both. When one router withdraws the prefix,
 // all flows take the other. Behind each router is a host with the same address.
 func TestTwoRoutersShareTheFlows(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := bgpBed(t, 3, 2)
 	b.configureBGP(model.VXLAN)

@@ -92,6 +92,7 @@ func checkChanges(t *testing.T, b *bed, x, y *workload, changes ...encapsulation
 // Two nodes change between direct and a tunnel while packets pass: none is lost, although the
 // two nodes do not get the change at the same time.
 func TestAChangeBetweenDirectAndATunnelLosesNothing(t *testing.T) {
+	must.Long(t)
 	tunnel := encapsulations{[]model.Encapsulation{model.VXLAN}, []string{"vxlan"}}
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 		t.Run(string(forwarding), func(t *testing.T) {
@@ -118,6 +119,7 @@ func TestAChangeBetweenDirectAndATunnelLosesNothing(t *testing.T) {
 // A node gets the change from a tunnel to direct almost too late. By then the other node's first test of the
 // link has failed, and the handover ends before its next test.
 func TestALateChangeToDirectLosesNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{config: held})
 	x, y := directPair(b, model.L3, model.VXLAN)

@@ -73,6 +73,7 @@ func heard(ns netns.NsHandle, at string) (word string, err error) {
 // node's address, from the node and from others, and the node is not reached by
 // containers for all that.
 func TestPortsAreMappedAfterVRouter(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	if _, err := exec.LookPath("iptables"); err != nil {
 		t.Skip("iptables is not installed (Debian package: iptables)")

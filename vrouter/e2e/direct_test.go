@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
@@ -197,6 +198,7 @@ func (b *bed) secure(port string, on bool) {
 // nodes send directly again. A connection that is open during the second
 // change survives it.
 func TestALinkThatDropsLabelsGetsATunnel(t *testing.T) {
+	must.Long(t)
 	for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
 		t.Run(string(forwarding), func(t *testing.T) {
 			t.Parallel()

@@ -118,6 +118,7 @@ const fleetPortsVariable = "VROUTER_FLEET_PORTS"
 
 // An agent of a large fleet, of which it has a copy, and tables of its own share.
 func TestAnAgentOfALargeFleet(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	const perNode = 100
 	many := number(t, fleetPortsVariable, 1000)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -16,6 +17,7 @@ import (
 // If the store checks roles, Docker on a node can run containers in existing networks of the
 // fleet. It cannot create or delete networks of the fleet.
 func TestDockerOnANodeDoesNotChangeNetworks(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b, files := rolesBed(t, 2, "10s")
 	a, c := b.nodes[0], b.nodes[1]
@@ -88,6 +90,7 @@ func TestOnlyAnOperatorsCertificateAppliesDocuments(t *testing.T) {
 // A revoked node cannot write its alive key again. So an operator can delete the node and its
 // ports while the agent of the node still runs.
 func TestARevokedNodeIsDeletedWhileItsAgentRuns(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b, files := rolesBed(t, 2, "3s")
 	a, c := b.nodes[0], b.nodes[1]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -51,6 +52,7 @@ func (b *bed) works(when string, x *workload, y *workload, added string) {
 // If a network does not fit into a node's tables, it keeps the entries that it has there.
 // Changes of other networks still have effect, also after the agent's restart.
 func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b, x, y := freezeBed(t, map[string]any{"limits": limits(map[string]int{"routes": 16})})
 	a, c := b.nodes[0], b.nodes[1]

@@ -12,6 +12,7 @@ import (
 
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/store"
 	"windtunnel/vrouter/store/storetest"
@@ -94,6 +95,7 @@ func (b *bed) alive(on *node, nodes ...string) {
 // With roles, a node's certificate can write only the ports of this node. The node that
 // embeds the store can write everything.
 func TestANodesCertificateDoesNotWriteAnothersPorts(t *testing.T) {
+	must.Long(t)
 	b, files := rolesBed(t, 3, "3s")
 	a, c, d := b.nodes[0], b.nodes[1], b.nodes[2]
 	b.alive(a, "a", "b", "c")

@@ -71,6 +71,7 @@ func TestASwitchThatDoesNotFloodLearnsANewNetworkAtOnce(t *testing.T) {
 // that only bridges and packets of a network that only routes still arrive: the switch learns
 // the labels from these packets.
 func TestDataKeepsLabelsInASwitchThatDoesNotFlood(t *testing.T) {
+	must.Long(t)
 	for _, forwarding := range []model.Forwarding{model.L2, model.L3} {
 		t.Run(string(forwarding), func(t *testing.T) {
 			t.Parallel()

@@ -31,6 +31,7 @@ func pair(b *bed, forwarding model.Forwarding, v6 bool, encap model.Encapsulatio
 // Every encapsulation, as IP and as Ethernet payload, over both underlays, with
 // superpackets and with software GSO, carries every byte unchanged both ways.
 func TestBulkTransfersArriveIntact(t *testing.T) {
+	must.Long(t)
 	for _, offload := range []string{"none", "tcp", "tunnel"} {
 		t.Run(offload, func(t *testing.T) {
 			t.Parallel()

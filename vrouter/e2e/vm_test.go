@@ -23,6 +23,7 @@ import (
 // DNS server, and its kernel gets the IPv6 router. Then the guest resolves the name of a workload on another node,
 // and exchanges data with it.
 func TestAVMThatBootsGetsItsNetwork(t *testing.T) {
+	must.Long(t)
 	if !kerneltest.In() {
 		bootGuest(t, kerneltest.Guest{Programs: []string{"busybox", "ip"}})
 		return

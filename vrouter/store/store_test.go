@@ -140,6 +140,7 @@ func TestAWatchMissesNothing(t *testing.T) {
 
 // A store to which no client writes answers all the same. A watch from its newest revision must not end.
 func TestAnIdleStoreIsReachable(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	kinds(t, func(t *testing.T, s Store) {
 		after := commit(t, s, Commit{Put: put("a", "1")})

@@ -114,6 +114,7 @@ func TestTheFirstScreen(t *testing.T) {
 }
 
 func TestTheAxisOfRatiosNamesEachPowerOfTen(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	r := reporttest.Quick()
 	r.Comparisons = r.Comparisons[:1]
@@ -123,6 +124,7 @@ func TestTheAxisOfRatiosNamesEachPowerOfTen(t *testing.T) {
 }
 
 func TestNarrowChartsKeepTheirIntervals(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	p := browse(t, reporttest.Quick(), 400)
 	intervals := `String([...document.querySelectorAll('#c-ratios svg text')].filter(e => /^\[[0-9.]+, [0-9.]+\]$/.test(e.textContent)).length)`
@@ -142,6 +144,7 @@ func TestALinkOfTheContentsOpensAFoldedSection(t *testing.T) {
 }
 
 func TestEachCategoryOfAProfileHasItsOwnLook(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	r := reporttest.Quick()
 	p := &folded.Profile{Node: "a", Side: "sender", CPUs: []int{0}, Seconds: 3, Rate: 997, Clock: "cpu-clock"}

@@ -136,6 +136,7 @@ func TestADrawingWithoutATemplateIsAnError(t *testing.T) {
 }
 
 func TestComparisonAndTrendInABrowser(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	var comparison, trend bytes.Buffer
 	must.Succeed(t, linked().WriteDocument(&comparison, slower(t).Document()))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/experiment"
 )
 
@@ -18,6 +19,7 @@ const otherMachine = `ForceCommand n=$(echo "$SSH_CONNECTION" | cut -d' ' -f3 | 
 	`mount --bind /run/boot /proc/sys/kernel/random/boot_id && eval "$SSH_ORIGINAL_COMMAND"'`
 
 func TestTheClocksOfHostsNeedNotAgree(t *testing.T) {
+	must.Long(t)
 	if out, err := exec.Command("unshare", "--time", "--monotonic", "1", "--mount", "true").CombinedOutput(); err != nil {
 		t.Skipf("there are no time namespaces: %v: %s", err, out)
 	}

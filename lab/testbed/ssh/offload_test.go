@@ -29,6 +29,7 @@ func segmentation(t *testing.T, sp *space.Space) (states string) {
 }
 
 func TestOffloadsAreSetOnDedicatedDevicesAndRestored(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	s.Must(s.spaces[1].Offloads("data", map[string]bool{"tx-udp-segmentation": false}))
 	before := []string{segmentation(t, s.spaces[0]), segmentation(t, s.spaces[1])}

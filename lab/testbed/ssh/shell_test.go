@@ -13,6 +13,7 @@ import (
 
 // tcsh is not a POSIX shell: it does not allow a line break between quotes.
 func TestHostsWithTcshAsLoginShell(t *testing.T) {
+	must.Long(t)
 	tcsh, err := exec.LookPath("tcsh")
 	if err != nil {
 		t.Skip("tcsh is not installed; get it with: apt-get install tcsh")

@@ -312,6 +312,7 @@ func TestAHostIsReachedThroughAJumpHostAndBySudo(t *testing.T) {
 }
 
 func TestALoginShellCanPrint(t *testing.T) {
+	must.Long(t)
 	s := newSite(t, `ForceCommand printf 'Welcome\nLinux never sleeps'; eval "$SSH_ORIGINAL_COMMAND"`)
 	x := s.connect()
 	s.hold(x)
@@ -321,6 +322,7 @@ func TestALoginShellCanPrint(t *testing.T) {
 }
 
 func TestScenariosThatTheHostsCannotRunAreRefused(t *testing.T) {
+	must.Long(t)
 	s := newSite(t)
 	x := s.connect()
 	for want, change := range map[string]func(*suite.Scenario){

@@ -13,6 +13,7 @@ import (
 // On a kernel without IPv6, a locator is refused with the reason. A node without a locator needs
 // no IPv6.
 func TestAKernelWithoutIPv6RefusesALocator(t *testing.T) {
+	must.Long(t)
 	if !kerneltest.In() {
 		kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 512, Parameters: "ipv6.disable=1"})
 		return
