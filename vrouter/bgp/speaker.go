@@ -32,8 +32,11 @@ const (
 	deferTime     = 10 * time.Second
 	longLivedTime = time.Hour // RFC 9494
 	multihop      = 255
-	maxPrefixes   = 1_000_000 // of a neighbour in a family; a session with more ends
 )
+
+// maxPaths is the largest number of paths of a neighbour in a family. A session with more ends. GoBGP's own
+// limit walks all paths of the neighbour for each message.
+var maxPaths = 1_000_000
 
 // Speaker exchanges paths with a node's neighbours by BGP.
 type Speaker struct {
@@ -134,7 +137,6 @@ func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 			Config:                   &api.AfiSafiConfig{Family: family, Enabled: true},
 			MpGracefulRestart:        &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: true}},
 			LongLivedGracefulRestart: &api.LongLivedGracefulRestart{Config: &api.LongLivedGracefulRestartConfig{Enabled: true, RestartTime: uint32(longLivedTime.Seconds())}},
-			PrefixLimits:             &api.PrefixLimit{Family: family, MaxPrefixes: maxPrefixes, ShutdownThresholdPct: 100},
 		})
 	}
 	return p
@@ -194,7 +196,9 @@ func (p *Path) equal(o *Path) bool {
 }
 
 // receive adds the paths that neighbours announce to the table, and removes those that they withdraw.
+// The session with a neighbour that announces too many ends.
 func (s *Speaker) receive(paths []*apiutil.Path) {
+	tooMany := map[netip.Addr]bool{}
 	s.mu.Lock()
 	for _, w := range paths {
 		switch p, ok := fromWire(w); {
@@ -203,12 +207,25 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 			s.table.Withdraw(p.Key())
 		default:
 			p.External = w.PeerASN != s.node.BGP.ASN
-			s.table.Put(p)
+			if s.table.Put(p) > maxPaths {
+				tooMany[p.Neighbor] = true
+			}
 		}
 	}
 	s.mu.Unlock()
+	for n := range tooMany {
+		s.setReason(n, tooManyPaths)
+		go s.disable(n) // GoBGP calls receive, and waits for its end
+	}
 	s.version.Add(1)
 	s.changed()
+}
+
+// disable ends the session with a neighbour until the speaker starts again.
+func (s *Speaker) disable(neighbor netip.Addr) {
+	if err := s.server.DisablePeer(context.Background(), &api.DisablePeerRequest{Address: neighbor.String()}); err != nil {
+		s.log.Warn("cannot end the BGP session", "neighbor", neighbor, "error", err)
+	}
 }
 
 // settle removes the paths that a neighbour has not announced again after a restart of the agent.
@@ -240,10 +257,16 @@ func (s *Speaker) notePeer(e *apiutil.WatchEventMessage_PeerEvent) {
 
 const wrongASN = "the neighbour has another AS number; correct its asn here, or the AS number that it has"
 
+const tooManyPaths = "the neighbour announces too many paths of a family; let it filter them, and then start the agent again"
+
 // setReason keeps why a neighbour has no session, and logs a new reason. why is empty if it has one.
+// Too many paths stay the reason.
 func (s *Speaker) setReason(neighbor netip.Addr, why string) {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()
+	if s.reasons[neighbor] == tooManyPaths {
+		return
+	}
 	if why != "" && why != s.reasons[neighbor] {
 		s.log.Warn("no BGP session", "neighbor", neighbor, "reason", why)
 	}
@@ -278,7 +301,7 @@ func (s *Speaker) Announced() []Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := []Verdict{}
-	for _, p := range (&Table{s.announced}).Paths(nil) {
+	for _, p := range (&Table{paths: s.announced}).Paths(nil) {
 		v := Verdict{Path: p, State: Announced, Encapsulation: encapsulationOf(p.Tunnels[0])}
 		v.Value, _ = v.value(destination{})
 		v.Encapsulation = "" // the neighbour chooses one of Tunnels

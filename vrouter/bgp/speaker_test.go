@@ -158,6 +158,22 @@ func exchange(t *testing.T, change func(a, b *model.BGP)) {
 	b.await(t, "b has no paths of a", func() bool { return len(b.Received()) == 0 })
 }
 
+// A session with a neighbour that announces too many paths ends, and its paths with it.
+func TestANeighborWithTooManyPathsHasNoSession(t *testing.T) {
+	was := maxPaths
+	maxPaths = 3
+	t.Cleanup(func() { maxPaths = was }) // runs after the speakers' ends
+	a, b := pair(t, func(_, b *model.BGP) { accepts(b) })
+	b.start(t, nil, nil)
+	a.start(t, nil, a.red("10.1.0.10", "10.1.0.11", "10.1.0.12"))
+	b.await(t, "b has 6 paths of a in two families", func() bool { return len(b.Received()) == 6 })
+	must.Succeed(t, a.Announce(a.red("10.1.0.10", "10.1.0.11", "10.1.0.12", "10.1.0.13")))
+	b.await(t, "the session of b ends", func() bool { return b.state() != "established" && len(b.Received()) == 0 })
+	if all, err := b.Neighbors(); err != nil || len(all) != 1 || all[0].Reason != tooManyPaths {
+		t.Errorf("the neighbours of b are %+v, %v; want one, with the reason %q", all, err, tooManyPaths)
+	}
+}
+
 // The list of announced paths has labels, also of EVPN paths, whose label field is larger.
 func TestAnnouncedPathsHaveTheirLabels(t *testing.T) {
 	a, _ := pair(t, nil)

@@ -2,7 +2,6 @@ package bgp
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -13,12 +12,21 @@ import (
 // the previous run, marked as stale, so that the node keeps forwarding. Settle removes them when the
 // neighbours have announced their paths again.
 type Table struct {
-	paths map[Key]*Path
+	paths  map[Key]*Path
+	counts map[source]int // of paths
 }
+
+// source is a neighbour and the family of some of its paths.
+type source struct {
+	neighbor netip.Addr
+	family   model.BGPFamily
+}
+
+func (p *Path) source() source { return source{p.Neighbor, p.Family} }
 
 // NewTable returns a table with the paths of the agent's previous run, which become stale.
 func NewTable(stale []Path) *Table {
-	t := &Table{map[Key]*Path{}}
+	t := &Table{map[Key]*Path{}, map[source]int{}}
 	for _, p := range stale {
 		p.Stale = true
 		t.Put(p)
@@ -26,24 +34,44 @@ func NewTable(stale []Path) *Table {
 	return t
 }
 
-// Put adds or replaces a path.
-func (t *Table) Put(p Path) { t.paths[p.Key()] = &p }
+// Put adds or replaces a path. It returns how many paths of the same family the neighbour has then.
+func (t *Table) Put(p Path) int {
+	if t.paths[p.Key()] == nil {
+		t.counts[p.source()]++
+	}
+	t.paths[p.Key()] = &p
+	return t.counts[p.source()]
+}
 
 // Withdraw removes a path.
-func (t *Table) Withdraw(k Key) { delete(t.paths, k) }
+func (t *Table) Withdraw(k Key) {
+	if p := t.paths[k]; p != nil {
+		t.counts[p.source()]--
+		delete(t.paths, k)
+	}
+}
+
+// drop removes the paths for which gone returns true.
+func (t *Table) drop(gone func(*Path) bool) {
+	for k, p := range t.paths {
+		if gone(p) {
+			t.Withdraw(k)
+		}
+	}
+}
 
 // Settle removes the stale paths of a neighbour in a family, after the neighbour has announced all its
 // paths again. An invalid neighbour stands for all neighbours, and an empty family for all families.
 func (t *Table) Settle(neighbor netip.Addr, f model.BGPFamily) {
-	maps.DeleteFunc(t.paths, func(_ Key, p *Path) bool {
+	t.drop(func(p *Path) bool {
 		return p.Stale && (!neighbor.IsValid() || p.Neighbor == neighbor) && (f == "" || p.Family == f)
 	})
 }
 
 // Keep removes all paths except those of the given neighbours.
 func (t *Table) Keep(neighbors []model.Neighbor) {
-	maps.DeleteFunc(t.paths, func(k Key, _ *Path) bool {
-		return !slices.ContainsFunc(neighbors, func(n model.Neighbor) bool { return n.Address == k.Neighbor })
+	t.drop(func(p *Path) bool {
+		return !slices.ContainsFunc(neighbors, func(n model.Neighbor) bool { return n.Address == p.Neighbor })
 	})
 }
 
