@@ -252,7 +252,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 		return names
 	}
 	// Into the second trial: two homes, mounts and agents.
-	must.EventuallyTrue(t, "the second trial has its things", func() bool { return len(left()) >= 6 })
+	must.EventuallyTrue(t, "the second trial has two homes, mounts and agents", func() bool { return len(left()) >= 6 })
 	cmd.Process.Kill()
 	cmd.Wait()
 	if n := h.samples(); n < 1 {

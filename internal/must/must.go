@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Long skips a test that takes long if the flag -short is set, as `make test` sets it.
+// Long skips the test if the flag -short is set. `make test` sets it.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -37,7 +37,7 @@ func Get[T any](value T, err error) func(t testing.TB) T {
 }
 
 // Eventually waits until check returns nil. After a minute it ends the test with the last error of
-// check. what names the condition or the value.
+// check. The message begins with what, the name of the condition or the value.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var err error
@@ -49,8 +49,8 @@ func Eventually(t testing.TB, what string, check func() error) {
 	t.Fatalf("%s, after a minute: %v", what, err)
 }
 
-// EventuallyTrue waits until check returns true. After a minute it ends the test. what names the
-// condition.
+// EventuallyTrue waits until check returns true. After a minute it ends the test. The message begins
+// with what, the name of the condition.
 func EventuallyTrue(t testing.TB, what string, check func() bool) {
 	t.Helper()
 	Eventually(t, what, func() error {

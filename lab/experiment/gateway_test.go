@@ -51,7 +51,7 @@ func TestAHostOutsideSeesTheTranslatedOrTheWorkloadsAddress(t *testing.T) {
 			must.Succeed(t, err)
 			defer conn.Close()
 			if from := netip.MustParseAddrPort(conn.RemoteAddr().String()).Addr(); !c.sees(p.Sender).Contains(from) {
-				t.Errorf("the host outside sees %s, want %s", from, c.sees(p.Sender))
+				t.Errorf("the host outside sees packets from %s, want an address of %s", from, c.sees(p.Sender))
 			}
 		})
 	}

@@ -52,8 +52,8 @@ func Lower() {
 
 // setAll sets the nice value of every thread. Meanwhile a thread may start another one,
 // which appears in the list of threads later. So setAll reads the list until two reads in
-// a row find no new thread. It waits in the kernel: callers hold a mutex, and a wait on a
-// clock that testing/synctest simulates would then never end.
+// a row find no new thread. The wait is a system call and not time.Sleep: callers hold a
+// mutex, and a goroutine that waits for a mutex stops the simulated clock of testing/synctest.
 func setAll(nice int) {
 	known := map[string]bool{}
 	for unchanged := 0; unchanged < 2; unchanged++ {

@@ -222,7 +222,7 @@ func TestFiguresThatSayNothingAboutTheDocumentAreNotJudged(t *testing.T) {
 		}
 	}
 	if lines := strings.Join(published.Causes(&r.Tables[0]), "\n"); !strings.Contains(lines, "≡ bridge, rate: the suite sets it.") || !strings.Contains(lines, "– vxlan, CPU: the sender's CPUs are full in both scenarios") {
-		t.Errorf("the lines below the table: %s", lines)
+		t.Errorf("the lines below the table lack a cause or a sign: %s", lines)
 	}
 	perByte, want := got["vxlan CPU per byte"], r.Ratio("vxlan/stream", sample.SenderCPUPerByte).Ratio
 	if perByte == nil || math.Abs(*perByte.PublishedRatio-590./557) > 1e-12 || *perByte.MeasuredRatio != want {
@@ -271,7 +271,7 @@ func TestTheTallyCountsNoFigureTwice(t *testing.T) {
 	once := plan
 	once.Tables, once.Published = plan.Tables[:1], plan.Published[:9]
 	if twice := tally(plan); twice != tally(once) {
-		t.Errorf("with the table twice: %s, once: %s", twice, tally(once))
+		t.Errorf("the tally of a suite with its table twice is %s, want %s as with one table", twice, tally(once))
 	}
 }
 
@@ -289,7 +289,7 @@ func TestAPageStatesItsRevisionAndHowManyTrialsAreAdjusted(t *testing.T) {
 		d, err := published.Document(r)
 		must.Succeed(t, err)
 		if lead := d.Sections[1].Lead; !strings.HasSuffix(lead, c.want) {
-			t.Errorf("%q, want the end %q", lead, c.want)
+			t.Errorf("the first paragraph is %q, want one that ends with %q", lead, c.want)
 		}
 	}
 }
@@ -304,13 +304,13 @@ func TestAPageHasTheDocumentsTableInItsShape(t *testing.T) {
 		columns = append(columns, c.Name)
 	}
 	if got := strings.Join(columns, "|"); got != "system|rate|CPU|change|price" {
-		t.Errorf("columns %s", got)
+		t.Errorf("the table has the columns %s", got)
 	}
 	vxlan := table.Rows[1]
 	want := []string{"vxlan", "557 KB/sec (" + published.MeasuredText(cell("vxlan", "rate")) + ") >", "", "-16% (" + published.MeasuredText(cell("vxlan", "change")) + ") =", "5 (–)"}
 	for i, c := range vxlan.Cells {
 		if c.String() != want[i] {
-			t.Errorf("cell %d of vxlan: %q, want %q", i, c.String(), want[i])
+			t.Errorf("cell %d of the row vxlan is %q, want %q", i, c.String(), want[i])
 		}
 	}
 }

@@ -267,7 +267,7 @@ func vrouterOutput(program string, args ...string) (string, error) {
 }
 
 // awaitVRouter runs a command of vrouter repeatedly until its output shows that the node is ready.
-// problem is what the error says of the node if it never is.
+// problem describes the error if this does not happen.
 func awaitVRouter(program string, n *Node, problem string, ready func(output string) bool, args ...string) error {
 	for end := time.Now().Add(vrouterCommand); ; time.Sleep(50 * time.Millisecond) {
 		out, err := vrouterOutput(program, append([]string{"--socket", vrouterSocket(n)}, args...)...)

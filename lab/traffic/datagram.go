@@ -63,7 +63,7 @@ func (w *worker) sendDatagrams() {
 func (w *worker) receiveDatagrams() {
 	size := len(w.buf) - 1 // one more byte shows a datagram that is too long
 	headed := size >= headerSize
-	silences := int64(0) // in a row, after the senders' end
+	silences := int64(0) // timeouts in a row after the senders have ended
 	for {
 		n, dropped, e := w.overflow.receive(w.fd, w.buf)
 		switch {
@@ -85,8 +85,9 @@ func (w *worker) receiveDatagrams() {
 		case e == syscall.EAGAIN && w.seen >= stopping:
 			return
 		case e == syscall.EAGAIN && w.idleEnd > 0 && w.mayEnd():
-			// Between the first silence and the senders' end datagrams can arrive, for example
-			// while this process is stopped.
+			// Datagrams can arrive between the first timeout and the check that the senders have
+			// ended, for example while this process is stopped. A second timeout shows that the
+			// socket is empty.
 			if silences++; silences == 2 {
 				w.ended = -silences * w.idleEnd // the silences were not part of the traffic
 				return

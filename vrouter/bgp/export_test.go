@@ -30,7 +30,7 @@ func TestFloatingAddressesAreAnnounced(t *testing.T) {
 	for _, p := range paths {
 		got[string(p.Family)] = append(got[string(p.Family)], p.Destination())
 		if want := map[Kind]uint32{VPN: red.Label(), Prefix: red.VNI}[p.Kind]; p.Label != want || p.NextHop != s.Node.Underlay[0] {
-			t.Errorf("the path %+v has label %d, want %d, and the next hop %s", p, p.Label, want, s.Node.Underlay[0])
+			t.Errorf("the path %+v has label %d; want label %d and next hop %s", p, p.Label, want, s.Node.Underlay[0])
 		}
 	}
 	v4, v6 := []string{"203.0.113.9/32", "203.0.113.10/32", "10.1.0.4/32"}, []string{"fd00:1::2/128", "2001:db8::9/128"}

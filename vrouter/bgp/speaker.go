@@ -34,8 +34,8 @@ const (
 	multihop      = 255
 )
 
-// maxPaths is the largest number of paths of a neighbour in a family. A session with more ends. GoBGP's own
-// limit walks all paths of the neighbour for each message.
+// maxPaths is the maximum number of paths of a neighbour in a family. The session of a neighbour that
+// announces more ends. GoBGP's own limit is not used: it walks all paths of the neighbour for each message.
 var maxPaths = 1_000_000
 
 // Speaker exchanges paths with a node's neighbours by BGP.
@@ -196,7 +196,7 @@ func (p *Path) equal(o *Path) bool {
 }
 
 // receive adds the paths that neighbours announce to the table, and removes those that they withdraw.
-// The session with a neighbour that announces too many ends.
+// It ends the session with a neighbour that announces more than maxPaths.
 func (s *Speaker) receive(paths []*apiutil.Path) {
 	tooMany := map[netip.Addr]bool{}
 	s.mu.Lock()
@@ -260,7 +260,7 @@ const wrongASN = "the neighbour has another AS number; correct its asn here, or 
 const tooManyPaths = "the neighbour announces too many paths of a family; let it filter them, and then start the agent again"
 
 // setReason keeps why a neighbour has no session, and logs a new reason. why is empty if it has one.
-// Too many paths stay the reason.
+// The reason tooManyPaths stays until the speaker starts again.
 func (s *Speaker) setReason(neighbor netip.Addr, why string) {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()

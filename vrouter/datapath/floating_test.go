@@ -63,16 +63,16 @@ func TestARouterReachesAFloatingAddressByATunnel(t *testing.T) {
 					for _, flags := range [][2]string{{"S", "AS"}, {"A", "A"}} {
 						request := segment{at(a.outside, 4000), at(a.floating, 80), unix.IPPROTO_TCP, flags[0]}.packet(t)
 						if got, want := segmentOf(t, in(request)), (segment{at(a.outside, 4000), at(a.workload, 80), unix.IPPROTO_TCP, flags[0]}); got != want {
-							t.Errorf("arrived %v, want %v", got, want)
+							t.Errorf("the packet that the router sent arrives as %v, want %v", got, want)
 						}
 						answer := segment{at(a.workload, 80), at(a.outside, 4000), unix.IPPROTO_TCP, flags[1]}.packet(t)
 						if got, want := segmentOf(t, out(answer)), (segment{at(a.floating, 80), at(a.outside, 4000), unix.IPPROTO_TCP, flags[1]}); got != want {
-							t.Errorf("left %v, want %v", got, want)
+							t.Errorf("the packet of the workload leaves as %v, want %v", got, want)
 						}
 					}
 					opened := out(segment{at(a.workload, 53), at(a.outside, 81), unix.IPPROTO_UDP, ""}.packet(t))
 					if got, want := segmentOf(t, opened), (segment{at(a.floating, 53), at(a.outside, 81), unix.IPPROTO_UDP, ""}); got != want {
-						t.Errorf("opened %v, want %v", got, want)
+						t.Errorf("the datagram of the workload leaves as %v, want %v", got, want)
 					}
 					sent := segment{at(a.workload, 53), at(a.outside, 81), unix.IPPROTO_UDP, ""}.packet(t)
 					checkError(t, "to the workload", in(portUnreachable(t, a.outside, a.floating, opened)), a.outside, a.workload, sent, true)
@@ -89,15 +89,15 @@ func TestARouterReachesAFloatingAddressByATunnel(t *testing.T) {
 						fragments = append(fragments, out(f))
 					}
 					if got, want := segmentOf(t, joined(fragments)), (segment{at(a.floating, 53), at(a.outside, 81), unix.IPPROTO_UDP, ""}); got != want {
-						t.Errorf("fragments left as %v, want %v", got, want)
+						t.Errorf("the fragments leave as %v, want %v", got, want)
 					}
 					other := segment{at(a.other, 5000), at(a.outside, 81), unix.IPPROTO_TCP, "S"}
 					if got := segmentOf(t, out(other.packet(t))); got != other {
-						t.Errorf("a packet without a floating address left as %v, want %v", got, other)
+						t.Errorf("the packet of a workload without a floating address leaves as %v, want %v", got, other)
 					}
 					must.Succeed(t, r.Flows(func(k FlowKey, f Flow) bool {
 						if k.Local.Addr() == a.floating || k.Remote.Addr() == a.floating {
-							t.Errorf("a floating address has the flow %+v %+v", k, f)
+							t.Errorf("packets of a floating address made the flow %+v %+v, want none", k, f)
 						}
 						return true
 					}))

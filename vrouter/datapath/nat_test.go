@@ -510,7 +510,7 @@ func TestPacketsForAPortOfAnotherNodeGoToThatNode(t *testing.T) {
 				"an unused identifier":        echo(t, a.outside, a.pool, true, 9),
 			} {
 				if _, reason := r.try(t, true, b); reason != "nat_unknown" {
-					t.Errorf("%s, %s: %q, want nat_unknown", name, what, reason)
+					t.Errorf("%s, %s: the packet is dropped with the reason %q, want nat_unknown", name, what, reason)
 				}
 			}
 		}

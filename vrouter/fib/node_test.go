@@ -32,7 +32,7 @@ func TestPacketsToOutsideGoToTheSendersNode(t *testing.T) {
 	})
 	tables, warnings := compiled(t, s, nil)
 	if len(warnings) > 0 {
-		t.Errorf("warnings %v, want none", warnings)
+		t.Errorf("the warnings are %v, want none", warnings)
 	}
 	host, _ := tables.named("port host-a")
 	for to, want := range map[string]layout.Route{
@@ -180,7 +180,7 @@ func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
 	}
 	tables, warnings := compiled(t, s, nil)
 	if len(warnings) > 0 {
-		t.Errorf("warnings %v, want none", warnings)
+		t.Errorf("the warnings are %v, want none", warnings)
 	}
 	outside, out := tables.named("outside red")
 	host, plain := tables.named("port host-a")
@@ -194,7 +194,7 @@ func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
 	}
 	want := layout.NAT{VRF: 7, FirstPort: 1024, LastPort: 65535, Address4: layout.AddressOf(addrs("203.0.113.1")[0])}
 	if got := tables.NATs[out.Vif]; got != want || len(tables.NATs) != 1 {
-		t.Errorf("NATs by vif: %+v, want only %+v for vif %d", tables.NATs, want, out.Vif)
+		t.Errorf("the table nats is %+v, want only %+v for vif %d", tables.NATs, want, out.Vif)
 	}
 	floating := layout.AddressOf(addrs("203.0.113.9")[0])
 	inside := tables.Floatings[layout.FloatingKey{Vif: out.Vif, Address: floating}].Other
@@ -224,7 +224,7 @@ func TestNodesThatShareAnAddressSendPacketsToTheNodeWithThePort(t *testing.T) {
 	s.Ports[len(s.Ports)-2].NATSlot, s.Ports[len(s.Ports)-1].NATSlot = 2, 1
 	tables, warnings := compiled(t, s, nil)
 	if len(warnings) > 0 {
-		t.Errorf("warnings %v, want none", warnings)
+		t.Errorf("the warnings are %v, want none", warnings)
 	}
 	_, plain := tables.named("port host-a")
 	outside, _ := tables.named("outside red")
@@ -233,13 +233,13 @@ func TestNodesThatShareAnAddressSendPacketsToTheNodeWithThePort(t *testing.T) {
 		t.Errorf("the route to %s is %+v, want %+v", shared, got, want)
 	}
 	if got, want := tables.NATs[plain.Vif], (layout.NAT{VRF: 7, FirstPort: 33280, LastPort: 65535, Address4: layout.AddressOf(shared)}); got != want {
-		t.Errorf("NAT of node a: %+v, want %+v", got, want)
+		t.Errorf("the NAT entry of node a is %+v, want %+v", got, want)
 	}
 	want := map[layout.FloatingKey]layout.Floating{
 		{Vif: plain.Vif, Address: layout.AddressOf(shared), Port: 1024}: {Other: layout.AddressOf(s.Ports[len(s.Ports)-1].IPs[0])},
 	}
 	if !reflect.DeepEqual(tables.Floatings, want) {
-		t.Errorf("nodes by shared address: %+v, want %+v", tables.Floatings, want)
+		t.Errorf("the table that finds the node of a shared address and port is %+v, want %+v", tables.Floatings, want)
 	}
 	sender := layout.SenderOf(7, tables.Remotes[layout.AddressOf(addrs("192.0.2.2")[0])].ID, prefix("0.0.0.0/0"))
 	if _, may := tables.Senders[sender]; !may {
@@ -248,7 +248,7 @@ func TestNodesThatShareAnAddressSendPacketsToTheNodeWithThePort(t *testing.T) {
 	s.Ports[len(s.Ports)-1].NATSlot = 3 // of the other address
 	tables, _ = compiled(t, s, nil)
 	if len(tables.Floatings) > 0 {
-		t.Errorf("nodes with different addresses send each other packets: %+v", tables.Floatings)
+		t.Errorf("nodes with different addresses of the pool have entries for packets of other nodes: %+v", tables.Floatings)
 	}
 	s.Ports[len(s.Ports)-1].NATSlot = 0
 	tables, _ = compiled(t, s, nil)
@@ -274,7 +274,7 @@ func TestAChangeKeepsWhatASharedAddressPermits(t *testing.T) {
 	before, after := next.Since(last)
 	for key := range before.Senders {
 		if _, stays := after.Senders[key]; !stays {
-			t.Errorf("sender %+v is deleted", key)
+			t.Errorf("the entry of sender %+v was deleted, want it kept", key)
 		}
 	}
 	if all := next.All(); len(all.Senders) != 2 {

@@ -45,7 +45,7 @@ func TestPagesAreWhatSuiteAndFiguresGive(t *testing.T) {
 		must.Succeed(t, err)
 		d.Sections[1].Lead = p.source()
 		if lead := p.source(); !regexp.MustCompile(`revision [0-9a-f]{7,}`).MatchString(lead) || !strings.Contains(lead, "No figure is adjusted.") && !regexp.MustCompile(`adjusted .*; [0-9]+ of [0-9]+ trials count`).MatchString(lead) {
-			t.Errorf("%s does not name the revision and the trials that are adjusted: %s", file, lead)
+			t.Errorf("the first paragraph of %s does not state the revision and the number of adjusted trials: %s", file, lead)
 		}
 		var out bytes.Buffer
 		must.Succeed(t, markdown.Write(&out, d))

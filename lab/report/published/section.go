@@ -133,8 +133,8 @@ func Document(reports ...*model.Report) (document.Document, error) {
 	return d, nil
 }
 
-// counts counts the verdicts on the figures and hypotheses of each report. A figure counts once
-// if several tables have it, or if a stream's sender and receiver have it.
+// counts counts the verdicts on the figures and hypotheses of each report. A figure counts once,
+// also if it is in several tables, or is the throughput of both ends of a stream.
 func counts(reports []*model.Report) document.Table {
 	t := document.Table{Columns: document.Words("suite")}
 	for _, a := range model.Agreements {
@@ -167,8 +167,8 @@ func counts(reports []*model.Report) document.Table {
 	return t
 }
 
-// once lists the cells with a published ratio. It lists one cell for each measured ratio, and
-// one more if the document's change contradicts the document's figures.
+// once lists the cells with a published ratio, without cells that repeat a measured ratio. A published
+// ratio that the document's own figures contradict is listed separately.
 func once(r *model.Report) (list []*model.PublishedCell) {
 	seen := make(map[string]bool)
 	for i := range r.Tables {

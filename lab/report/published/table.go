@@ -58,7 +58,7 @@ func put(t *model.PublishedTable, c *model.PublishedCell) {
 	t.Rows[row].Cells[column] = c
 }
 
-// cell returns a published figure with the measured one and the verdict.
+// cell returns the text of a published figure, the measured figure and the verdict.
 func cell(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
 	c := documented(b, p)
 	measure(b, c)
@@ -66,7 +66,7 @@ func cell(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
 	return c
 }
 
-// documented returns a cell with what the plan knows: the document's figure and its ratio.
+// documented returns a cell with the document's figure and its ratio, which are in the plan.
 func documented(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
 	c := &model.PublishedCell{Published: *p}
 	switch {
@@ -86,12 +86,12 @@ func documented(b *verdicts.Judge, p *suite.Published) *model.PublishedCell {
 	return c
 }
 
-// derived stands for the figure of a cell that the document does not print.
+// derived is the text of a published figure that the document does not print.
 const derived = "derived"
 
 // perByte returns a cell with the CPU time per byte that follows from a CPU figure and the
-// throughput in the same table; nil if the table has not both. A CPU figure alone depends on how many
-// bytes were carried with it.
+// throughput in the same table; nil if the table lacks one of them. A CPU figure alone depends on how many
+// bytes were carried.
 func perByte(t *model.PublishedTable, c *model.PublishedCell) *model.PublishedCell {
 	metric := map[sample.Metric]sample.Metric{
 		sample.SenderCPU: sample.SenderCPUPerByte, sample.SenderCores: sample.SenderCPUPerByte,
