@@ -181,7 +181,7 @@ func (t *toolRun) await(ctx context.Context, r *pairRun, p tool.Process) error {
 	if p.Ready == nil {
 		return t.awaitPort(ctx, r, p)
 	}
-	proc, limit := r.processes[len(r.processes)-1], t.readyTimeout()
+	proc, limit := r.processes[len(r.processes)-1], t.readyTimeout()+p.Search
 	deadline := time.Now().Add(limit)
 	for {
 		e, err := proc.Next(ctx, time.Until(deadline))

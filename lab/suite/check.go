@@ -31,6 +31,7 @@ func checkWorkloads(j *journal, s *spec) {
 			j.fail(w.value.keys["sendfile"], fmt.Sprintf("workload %q cannot send files and end a packet with each send", w.name), "remove sendfile or packet_per_send")
 		}
 		checkRate(j, w.value)
+		checkLoss(j, w)
 	}
 }
 
@@ -45,6 +46,20 @@ func checkRate(j *journal, w workloadSpec) {
 	if bits := w.Rate; bits > 0 && bits < 8*size {
 		j.fail(w.keys["rate"], fmt.Sprintf("rate %s is less than one packet of %s per second", units.FormatRate(float64(bits)), units.FormatBytes(size)),
 			`write the unit, such as "10M" or "1G"; 0 is as fast as possible`)
+	}
+}
+
+// checkLoss reports what does not go with the search for the highest rate.
+func checkLoss(j *journal, w named[workloadSpec]) {
+	v := w.value
+	if !v.keys.has("loss") {
+		return
+	}
+	if v.keys.has("rate") {
+		j.fail(v.keys["rate"], fmt.Sprintf("workload %q has a rate and a loss, which finds the rate", w.name), "remove rate or loss")
+	}
+	if v.keys.has("buffer") && v.Buffer < leastNumbered {
+		j.fail(v.keys["buffer"], fmt.Sprintf("datagrams of %s have no room for the numbers by which losses are counted", units.FormatBytes(v.Buffer)), fmt.Sprintf("write at least %d, or remove loss", leastNumbered))
 	}
 }
 

@@ -31,6 +31,7 @@ func (w Workload) String() string {
 		{w.Direction == Both, "both ways"},
 		{w.Streams > 1, fmt.Sprintf("%d streams", w.Streams)},
 		{w.Rate > 0, "at " + units.FormatRate(float64(w.Rate))},
+		{w.Loss > 0, "the highest rate with at most " + units.FormatPercent(w.Loss) + " lost"},
 		{w.ReceiverWork > 0, fmt.Sprintf("receiver works %g ns/byte", w.ReceiverWork)},
 		{w.NoDelay && !w.PacketPerSend, "no delay"},
 		{w.PacketPerSend, "a packet for each send"},

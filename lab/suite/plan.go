@@ -162,7 +162,10 @@ type Workload struct {
 	Request       int64 `json:"request_bytes"`  // request/response only, ≥ 1
 	Response      int64 `json:"response_bytes"` // request/response only, ≥ 1
 	Rate          int64 `json:"rate_bps"`       // all streams together: TCP pacing or UDP offered rate, payload bits/s; 0 = as fast as possible
-	IPVersion     int   `json:"ip_version"`     // 4 or 6
+	// Loss is the fraction of the datagrams that may be lost: the tool finds the highest rate of a
+	// UDP stream at which no more are lost. 0: no search.
+	Loss      float64 `json:"loss_ratio,omitempty"`
+	IPVersion int     `json:"ip_version"` // 4 or 6
 	// Load is the number of TCP streams that run beside the request/response in each
 	// direction of Direction; 0 for streams.
 	Load int `json:"load_streams,omitempty"`

@@ -45,6 +45,9 @@ func (t Builtin) Plan(job Job) ([]Process, error) {
 		Argv:  append([]string{job.Self, "traffic", "client", "-connect", at}, builtinFlags(job)...),
 		Ready: func(line string) bool { return strings.TrimSpace(line) == "begun" },
 	}
+	if job.Workload.Loss > 0 {
+		client.Search = traffic.SearchLimit
+	}
 	return []Process{server, client}, nil
 }
 
@@ -66,6 +69,9 @@ func builtinFlags(job Job) []string {
 		if o.value > 0 {
 			argv = append(argv, o.flag, decimal(o.value))
 		}
+	}
+	if w.Loss > 0 {
+		argv = append(argv, "-loss", strconv.FormatFloat(w.Loss, 'g', -1, 64))
 	}
 	if w.ReceiverWork > 0 {
 		argv = append(argv, "-work", strconv.FormatFloat(w.ReceiverWork, 'g', -1, 64))
@@ -99,7 +105,7 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	if isRR(job.Workload) {
 		err = builtinTransactions(r, &m)
 	} else {
-		builtinStream(r, job.Workload, m.Metrics)
+		builtinStream(r, r.Spec.Workload, m.Metrics)
 		m.Began, m.Ended = received(r)
 	}
 	if err != nil {

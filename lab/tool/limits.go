@@ -35,6 +35,7 @@ type refusal struct {
 func firstRefusal(t Tool, w suite.Workload, list []refusal) error {
 	shared := []refusal{
 		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
+		{w.Loss > 0, "does not search for the highest rate; use the builtin tool"},
 		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
 		{w.PacketPerSend && t != Tool(BuiltinNTttcp{}), "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
 	}
@@ -195,6 +196,9 @@ type lasting interface {
 	Lasts(t suite.Timing) time.Duration
 }
 
+// typicalSearch is the usual time of the builtin tool's search for the highest rate.
+const typicalSearch = 5 * time.Second
+
 // Traffic maps the ID of a scenario to the run time of its tool in a trial. It omits
 // tools that run exactly as long as the timing.
 func Traffic(plan *suite.Plan) map[string]time.Duration {
@@ -203,6 +207,9 @@ func Traffic(plan *suite.Plan) map[string]time.Duration {
 		tl, _ := ByName(sc.Tool)
 		if l, ok := tl.(lasting); ok {
 			times[sc.ID] = l.Lasts(sc.Timing)
+		}
+		if sc.Workload.Loss > 0 {
+			times[sc.ID] = typicalSearch + sc.Timing.Total()
 		}
 	}
 	return times

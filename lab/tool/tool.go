@@ -64,6 +64,8 @@ type Process struct {
 	// last process says that traffic begins. If it is nil, traffic begins when the
 	// process starts.
 	Ready func(line string) bool
+	// Search is the longest time of what the process does before it is ready, beside its start.
+	Search time.Duration
 	// Port is the port on which the process listens, in the endpoint's namespace, when
 	// it is ready. It is 0 if Ready decides, or if the next process need not wait.
 	Port uint16

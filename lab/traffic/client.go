@@ -30,8 +30,18 @@ type client struct {
 // the connection is cut.
 const graceTimeout = 300 * time.Millisecond
 
-// run sends the traffic and returns the figures of both ends.
+// run sends the traffic and returns the figures of both ends. With a bound of the loss it searches
+// the rate first.
 func (c *client) run() (Result, error) {
+	if c.spec.Workload.Loss > 0 {
+		if err := c.search(); err != nil {
+			return Result{}, err
+		}
+	}
+	return c.once()
+}
+
+func (c *client) once() (Result, error) {
 	conn, err := net.DialTimeout("tcp", c.to.String(), handshakeTimeout)
 	if err != nil {
 		return Result{}, connectError(c.to, unwrapErrno(err))
@@ -131,7 +141,9 @@ func (c *client) measure() (Result, error) {
 	if err := c.control.send(message{Type: typeStart}); err != nil {
 		return Result{}, err
 	}
-	fmt.Fprintln(c.stderr, "begun")
+	if !c.spec.Search {
+		fmt.Fprintln(c.stderr, "begun")
+	}
 	cond := &conductor{crew: c.crew, timing: c.spec.Timing, peer: c.control.counted}
 	if err := cond.run(stop); err != nil {
 		return Result{}, err

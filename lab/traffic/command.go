@@ -116,6 +116,7 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 		w.Rate, err = units.ParseRate(text)
 		return err
 	})
+	flags.Float64Var(&w.Loss, "loss", 0, "find the highest rate at which at most this `fraction` of the datagrams is lost; 0 = send at -rate")
 	flags.Float64Var(&w.ReceiverWork, "work", 0, "CPU time that the receiver of a TCP stream spends on each byte, `ns`")
 	flags.DurationVar(&s.Timing.Warmup, "warmup", 0, "`time` before the window")
 	flags.DurationVar(&s.Timing.Duration, "duration", 10*time.Second, "length of the window")
@@ -133,6 +134,9 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 	}
 	if err := s.Check(); err != nil {
 		return to, s, usageError{err}
+	}
+	if w.Loss > 0 && w.Rate > 0 {
+		return to, s, usageError{errors.New("-loss finds the rate, so -rate and -loss exclude each other")}
 	}
 	return to, s, nil
 }

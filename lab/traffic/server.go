@@ -38,6 +38,9 @@ func (s *server) run() error {
 			return err
 		}
 		result, err := s.serve(conn)
+		if err == nil && result.Spec.Search {
+			continue
+		}
 		if err == nil {
 			err = printLine(s.stdout, result)
 		}

@@ -12,6 +12,9 @@ import (
 type Spec struct {
 	Workload suite.Workload `json:"workload"`
 	Timing   suite.Timing   `json:"timing"`
+	// Search: a trial of the search for the highest rate. The server prints no result, and does
+	// not end after it.
+	Search bool `json:"search,omitempty"`
 }
 
 const (
@@ -21,7 +24,8 @@ const (
 	maxTime     = 24 * time.Hour
 	maxRate     = int64(1e15) // bits per second
 	maxWork     = 1e6         // ns per byte
-	maxSocket   = 1 << 30     // SO_SNDBUF and SO_RCVBUF are doubled by the kernel in an int
+	maxLoss     = 0.5
+	maxSocket   = 1 << 30 // SO_SNDBUF and SO_RCVBUF are doubled by the kernel in an int
 )
 
 // Check returns an error for an invalid spec, with the names of the flags. Each end checks
@@ -78,6 +82,12 @@ func (s Spec) checkLimits() error {
 	}
 	if w.Load > 0 && w.Kind != suite.TCPRR {
 		return fmt.Errorf("-load adds streams beside tcp_rr, not beside %s", w.Kind)
+	}
+	if !(w.Loss >= 0 && w.Loss <= maxLoss) {
+		return fmt.Errorf("-loss %v does not lie between 0 and %v", w.Loss, maxLoss)
+	}
+	if w.Loss > 0 && (w.Kind != suite.UDPStream || w.Buffer < headerSize) {
+		return fmt.Errorf("-loss is of a udp_stream with datagrams of %d bytes or more, which have numbers", headerSize)
 	}
 	if w.PacketPerSend && (w.Kind != suite.TCPStream || w.Sendfile) {
 		return fmt.Errorf("-packet-per-send is of a tcp_stream without -sendfile")

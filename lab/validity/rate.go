@@ -101,3 +101,21 @@ func (v *verdict) packetSize() {
 		"the sender's stack passed on packets of %.0f bytes of payload instead of %.0f: packet_per_send did not hold, so this is not a figure without segmentation; choose a buffer that fits the MSS of the system, and the tool builtin or builtin-ntttcp",
 		size, buffer))
 }
+
+// aboveLoss compares the loss in the window with the bound of the search for the highest rate.
+func (v *verdict) aboveLoss() {
+	if v.Workload.Loss <= 0 {
+		return
+	}
+	loss, ok := v.metric(sample.LossRatio)
+	if !ok {
+		v.skip(sample.AboveLoss, "the tool does not say how much was lost")
+		return
+	}
+	if loss <= v.Workload.Loss {
+		return
+	}
+	v.fail(sample.AboveLoss, 100*loss, 100*v.Workload.Loss, "%", fmt.Sprintf(
+		"%.3g %% of the datagrams were lost at the rate that the search found; the limit is %.3g %%: keep the machine idle, or give the workload a higher loss",
+		100*loss, 100*v.Workload.Loss))
+}

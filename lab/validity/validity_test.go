@@ -131,6 +131,10 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 		}, sample.OffTarget, 60, []string{"600 Mbit/s of the 1 Gbit/s"}},
 		{"no rate was asked for", func(in *Input) { in.Metrics[sample.Throughput] = 1 }, sample.OffTarget, 0, nil},
 
+		{"a loss that is allowed", func(in *Input) { in.Workload.Loss, in.Metrics[sample.LossRatio] = 0.001, 0.001 }, sample.AboveLoss, 0, nil},
+		{"a loss above the search's bound", func(in *Input) { in.Workload.Loss, in.Metrics[sample.LossRatio] = 0.001, 0.004 }, sample.AboveLoss, 0.4, []string{"0.4 % of the datagrams", "the limit is 0.1 %"}},
+		{"a loss without a bound", func(in *Input) { in.Metrics[sample.LossRatio] = 0.5 }, sample.AboveLoss, 0, nil},
+
 		{"a quiet fabric", func(in *Input) { in.Quiet = new(9e7) }, sample.StillMoving, 0, nil},
 		{"a fabric at the limit", func(in *Input) { in.Quiet = new(1e8) }, sample.StillMoving, 0, nil},
 		{"a fabric that goes on", func(in *Input) { in.Quiet = new(3e8) }, sample.StillMoving, 3, []string{"300 Mbit/s still moved", "3.0 % of the window's rate; the limit is 1 %"}},

@@ -1,0 +1,108 @@
+package traffic
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"windtunnel/lab/suite"
+)
+
+// search finds the highest rate at which at most the fraction bound of the datagrams is lost: the
+// throughput of RFC 1242 and RFC 2544, with a bound above 0. A run with one rate is a trial.
+type search struct {
+	bound float64
+	try   func(rate int64) (searched, error) // rate of all streams in one direction, payload bits/s; 0 = as fast as possible
+}
+
+// searched has the figures of a trial of the search.
+type searched struct {
+	sent, received float64 // in one direction, payload bits/s
+	loss           float64 // fraction of the datagrams sent
+}
+
+const (
+	// searchWidth is the ratio of the lowest rate that loses too much to the highest that does
+	// not, at which the search ends.
+	searchWidth  = 1.02
+	searchTrials = 16
+	searchWindow = 200 * time.Millisecond
+	searchWarmup = 50 * time.Millisecond
+	// SearchLimit is the longest time of a search. A trial takes 0.4 s, most of it for its
+	// connections and for late datagrams.
+	SearchLimit = 20 * time.Second
+)
+
+// rate returns the rate, 0 if the sender at full speed stays within the bound.
+//
+// It first sends as fast as possible. The rate that then arrives is the first guess: where a queue
+// overflows, a lower rate brings no more. From a rate that passes it goes up by 5 %, 10 %, 22 %
+// and so on, until a rate fails; then it divides the interval until it is narrow. A rate fails if two trials lose too much, because one
+// stall of the machine of some ms loses as much as a search trial may lose.
+func (s search) rate() (int64, error) {
+	full, err := s.try(0)
+	if err != nil || full.loss <= s.bound {
+		return 0, err
+	}
+	low, high, guess, step := 0.0, full.sent, full.received, 1.05
+	for trials := 1; high > low*searchWidth && trials < searchTrials; {
+		guess = min(guess, high/searchWidth)
+		t, err := s.try(int64(guess))
+		if trials++; err == nil && t.loss > s.bound && trials < searchTrials {
+			t, err = s.try(int64(guess))
+			trials++
+		}
+		switch {
+		case err != nil:
+			return 0, err
+		case t.loss <= s.bound:
+			low = guess
+			guess = min(low*step, math.Sqrt(low*high))
+			step *= step
+		default:
+			high = guess
+			guess = max(math.Sqrt(low*high), high/2)
+		}
+	}
+	if low == 0 {
+		return 0, fmt.Errorf("more than %.3g %% of the datagrams are lost even at %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, high)
+	}
+	return int64(low), nil
+}
+
+// search makes the trials, each with its own connections, and sets the rate that they find.
+func (c *client) search() error {
+	deadline := time.Now().Add(SearchLimit)
+	rate, err := search{c.spec.Workload.Loss, func(rate int64) (searched, error) {
+		if time.Now().After(deadline) {
+			return searched{}, fmt.Errorf("the search for the highest rate took more than %v; is the machine busy?", SearchLimit)
+		}
+		trial := *c
+		trial.spec.Search, trial.spec.Workload.Rate = true, rate
+		trial.spec.Timing = suite.Timing{Warmup: searchWarmup, Duration: searchWindow}
+		r, err := trial.once()
+		if err == nil && r.Interrupted {
+			err = fmt.Errorf("the search for the highest rate was interrupted")
+		}
+		if err != nil {
+			return searched{}, err
+		}
+		return searchedOf(r), nil
+	}}.rate()
+	c.spec.Workload.Rate = rate
+	return err
+}
+
+// searchedOf returns the figures of a direction; of two directions the slower one's, because both
+// get the same rate.
+func searchedOf(r Result) searched {
+	s := searched{sent: math.Inf(1), received: math.Inf(1)}
+	for _, d := range []suite.Direction{suite.Forward, suite.Reverse} {
+		if sent := r.Rate(d, roleSend); sent > 0 {
+			s.sent, s.received = min(s.sent, sent), min(s.received, r.Rate(d, roleReceive))
+		}
+	}
+	d := r.Datagrams()
+	s.loss = float64(d.Lost) / float64(max(1, d.Counted))
+	return s
+}

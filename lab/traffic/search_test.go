@@ -1,0 +1,88 @@
+package traffic
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"windtunnel/internal/must"
+)
+
+// network is a queue in front of a receiver that takes 100 Mbit/s, and a sender that sends at most
+// the given rate. It counts the trials. stalls names trials in which a stall loses 1 %.
+type network struct {
+	sender float64
+	stalls map[int]bool
+	trials int
+}
+
+func (n *network) try(rate int64) (searched, error) {
+	const capacity = 100e6
+	n.trials++
+	sent := n.sender
+	if rate > 0 {
+		sent = min(sent, float64(rate))
+	}
+	s := searched{sent: sent, received: min(sent, capacity)}
+	s.loss = 1 - s.received/s.sent
+	if n.stalls[n.trials] {
+		s.loss += 0.01
+	}
+	return s, nil
+}
+
+func TestTheSearchFindsTheHighestRateWithinTheLoss(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		sender float64
+		stalls map[int]bool
+		most   int // trials
+	}{
+		{"a sender a little faster", 101e6, nil, 6},
+		{"a sender far faster", 5e9, nil, 12},
+		{"single stalls", 400e6, map[int]bool{3: true, 5: true, 8: true}, searchTrials},
+	} {
+		n := &network{sender: c.sender, stalls: c.stalls}
+		rate, err := search{0.001, n.try}.rate()
+		must.Succeed(t, err)
+		if highest := 100e6 / (1 - 0.001); float64(rate) > highest || float64(rate) < highest/searchWidth/1.001 {
+			t.Errorf("%s: the search found %d bit/s of %.0f", c.name, rate, highest)
+		}
+		if n.trials > c.most {
+			t.Errorf("%s: the search made %d trials, want at most %d", c.name, n.trials, c.most)
+		}
+	}
+}
+
+func TestASenderThatLosesNothingIsNotPaced(t *testing.T) {
+	n := &network{sender: 90e6}
+	must.Equal(t, 0, must.Get(search{0.001, n.try}.rate())(t))
+	must.Equal(t, 1, n.trials)
+}
+
+func TestALossAtEachRateEndsTheSearch(t *testing.T) {
+	trials := 0
+	_, err := search{0.001, func(rate int64) (searched, error) {
+		trials++
+		return searched{sent: 1e9, received: 9e8, loss: 0.1}, nil
+	}}.rate()
+	must.Fail(t, err, "0.1 % of the datagrams are lost", "look for the cause")
+	must.Equal(t, searchTrials, trials)
+}
+
+func TestAFailedTrialEndsTheSearch(t *testing.T) {
+	_, err := search{0.001, func(rate int64) (searched, error) { return searched{}, errors.New("gone") }}.rate()
+	must.Fail(t, err, "gone")
+}
+
+func TestAServerForOneClientServesItsSearchToo(t *testing.T) {
+	r := run(t, "127.0.0.1", "-kind", "udp_stream", "-buffer", "64", "-loss", "0.01", "-duration", "300ms")
+	w := r.Spec.Workload
+	must.Equal(t, 0.01, w.Loss)
+	if sent := float64(w.Rate); sent > 0 && r.Local.SentBits > 1.1*sent || math.IsNaN(r.Local.SentBits) || r.Local.SentBits <= 0 {
+		t.Errorf("the sender sent %.0f bit/s; the search found %d", r.Local.SentBits, w.Rate)
+	}
+	if d := r.Datagrams(); !d.Numbered || d.Counted == 0 {
+		t.Errorf("the datagrams of the window are not counted: %+v", d)
+	}
+}
