@@ -147,7 +147,7 @@ const (
 	leastShare     = 0.01 // of a node's CPU time
 	leastLoss      = 1e-6 // of a search for the highest rate
 	mostLoss       = 0.5
-	leastNumbered  = 16 // bytes of a datagram with a number
+	leastNumbered  = 16   // bytes of a datagram with a number
 	leastMTU       = 68   // RFC 791
 	leastMTUv6     = 1280 // RFC 8200
 	mostMTU        = 65535
