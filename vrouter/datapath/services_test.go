@@ -222,6 +222,37 @@ func TestAWorkloadConnectsToABackendAfterItsConnectionToTheService(t *testing.T)
 	}
 }
 
+// A connection to a backend itself stays if the workload connects from the same port to the backend's service. The
+// connection to the service opens when the other one has ended. A backend may send data before the handshake ends
+// (RFC 7413).
+func TestAConnectionToABackendOutlivesAnAttemptToConnectToItsService(t *testing.T) {
+	for name, a := range families {
+		r := newRig(t, model.MPLSoUDP, false, withServices)
+		backend, client := at(a.backend, 8080), at(a.client, 40000)
+		r.setServices(t, serviceAt(a.service, 80, unix.IPPROTO_TCP, backend))
+		step := func(to netip.AddrPort, sent, answer string, from netip.AddrPort) {
+			t.Helper()
+			r.toBackend(t, segment{client, to, unix.IPPROTO_TCP, sent})
+			want := segment{from, client, unix.IPPROTO_TCP, answer}
+			if got := r.answered(t, segment{backend, client, unix.IPPROTO_TCP, answer}); got != want {
+				t.Errorf("%s, %s to %v: answered %v, want %v", name, sent, to, got, want)
+			}
+		}
+		step(backend, "S", "AS", backend)
+		step(backend, "A", "A", backend)
+		step(at(a.service, 80), "S", "A", backend) // RFC 5961, section 4
+		step(backend, "A", "A", backend)
+		step(at(a.service, 80), "S", "AF", backend)
+		step(backend, "AF", "A", backend)
+		step(at(a.service, 80), "S", "AS", at(a.service, 80))
+		if got, want := r.answered(t, segment{backend, client, unix.IPPROTO_TCP, "A"}), (segment{at(a.service, 80), client, unix.IPPROTO_TCP, "A"}); got != want {
+			t.Errorf("%s: the data before the end of the handshake became %v, want %v", name, got, want)
+		}
+		step(at(a.service, 80), "A", "A", at(a.service, 80))
+		step(at(a.service, 80), "AF", "AF", at(a.service, 80))
+	}
+}
+
 func TestOtherPacketsStayAsTheyAre(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, withServices)
 	r.setServices(t, serviceAt(clusterIP, 80, unix.IPPROTO_TCP, at(addrB, 80)), serviceAt(netip.MustParseAddr("10.9.0.200"), 80, unix.IPPROTO_TCP, at(addrB, 80)))

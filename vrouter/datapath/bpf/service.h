@@ -268,6 +268,11 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif, __u32 flags
 		f->translation = 0;
 		return 0;
 	}
+	/* Other packets than the answer to a SYN are of a connection to the backend itself, which has the same ports and,
+	 * without a policy, no entry. */
+	if (s->p.key.protocol == IPPROTO_TCP && !(f->tcp & FLOW_TCP_ESTABLISHED) && !f->packets[1] &&
+	    !(s->p.tcp & (TCP_F_SYN | TCP_F_RST)))
+		return 0;
 	s->wire = wire_of(skb, s->p.key.protocol);
 	follow_translation(s, f, 1, 1);
 	rewrite(skb, f, s->p.part == PART_LATER ? 0 : s->p.at, s->p.key.protocol);
