@@ -51,7 +51,7 @@ var kernelNeeds = []kernelNeed{
 	{"bpf_clone_redirect", "4.2", helper(asm.FnCloneRedirect)},
 	{"bpf_loop", "5.17", helper(asm.FnLoop)},
 	{"bpf_ktime_get_coarse_ns", "5.11", helper(asm.FnKtimeGetCoarseNs)},
-	{"BTF of the kernel (CONFIG_DEBUG_INFO_BTF)", "5.2", func() error { _, err := btf.LoadKernelSpec(); return err }},
+	{"BTF of the kernel", "5.2 with CONFIG_DEBUG_INFO_BTF", func() error { _, err := btf.LoadKernelSpec(); return err }},
 }
 
 // diagnoseKernel checks the features that the data path requires, and those that
@@ -76,7 +76,7 @@ func diagnoseKernel() []api.Finding {
 
 func missingFinding(n kernelNeed, err error) api.Finding {
 	if errors.Is(err, ebpf.ErrNotSupported) {
-		return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("use Linux %s or newer; vrouter is tested from 6.1 on", n.since)}
+		return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("use at least Linux %s; vrouter is tested from 6.1 on", n.since)}
 	}
 	return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: fmt.Sprintf("check whether this kernel has %s: %v", n.what, err), Remedy: "run as root, and outside containers that block bpf(2)"}
 }

@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -79,6 +80,7 @@ func explain(err error) error {
 		{"bpf_redirect_peer", "5.10", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 155) }},
 		{"bpf_redirect_neigh", "5.10", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 152) }},
 		{"ring buffers", "5.8", func() error { return features.HaveMapType(ebpf.RingBuf) }},
+		{"BTF, CONFIG_DEBUG_INFO_BTF", "5.2", haveBTF},
 	} {
 		if errors.Is(f.probe(), ebpf.ErrNotSupported) {
 			missing = append(missing, f.what+" (Linux "+f.since+")")
@@ -91,6 +93,15 @@ func explain(err error) error {
 		return fmt.Errorf("load the eBPF programs: %w (run as root, outside a container that forbids bpf(2))", err)
 	}
 	return fmt.Errorf("load the eBPF programs on Linux %s: %w", kernelRelease(), err)
+}
+
+// haveBTF reports whether the kernel has BTF, without which its verifier refuses pointers in arguments of global
+// functions.
+func haveBTF() error {
+	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
+		return ebpf.ErrNotSupported
+	}
+	return nil
 }
 
 func kernelRelease() string {
