@@ -116,9 +116,6 @@ func adjust(trials []*sample.Sample, to float64) {
 	for i, s := range trials {
 		f := factors[i]
 		Scale(s.Metrics, f[0], f[1]*f[0], f[2]*f[0])
-		if v := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); v > 0 && s.Metrics[sample.Capacity] > 0 {
-			s.Metrics.Set(sample.Capacity, 8e9/v)
-		}
 	}
 }
 

@@ -57,7 +57,7 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 // Scale multiplies a trial's rates by bits, and the CPU figures of each node by
 // its factor.
 func Scale(ms sample.Metrics, bits, sender, receiver float64) {
-	scale(ms, bits, sample.Throughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
+	scale(ms, bits, sample.Throughput, sample.HostThroughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
 	scale(ms, sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,
 		sample.SenderToolCores, sample.SenderGuestCores, sample.SenderNetworkCores)
@@ -65,6 +65,9 @@ func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, receiver, sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU,
 		sample.ReceiverToolCores, sample.ReceiverGuestCores, sample.ReceiverNetworkCores)
 	scale(ms, receiver/bits, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket)
+	if ms[sample.Capacity] > 0 {
+		ms.SetCapacity()
+	}
 }
 
 func scale(ms sample.Metrics, by float64, metrics ...sample.Metric) {

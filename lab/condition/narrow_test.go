@@ -81,3 +81,12 @@ func TestWithoutASliceLeftTheFiguresStay(t *testing.T) {
 		t.Errorf("the metrics are %v, want the throughput 1 only", ms)
 	}
 }
+
+// Figures that follow from others keep to them.
+func TestScaledFiguresAgree(t *testing.T) {
+	ms := sample.Metrics{sample.Throughput: 8e9, sample.HostThroughput: 2e9, sample.SenderCPUPerByte: 0.5, sample.ReceiverCPUPerByte: 0.4}
+	ms.SetCapacity()
+	Scale(ms, 2, 1, 4)
+	must.Equal(t, 4e9, ms[sample.HostThroughput])
+	must.Equal(t, 1e10, ms[sample.Capacity])
+}

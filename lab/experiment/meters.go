@@ -339,12 +339,6 @@ func (m *meters) complete(said tool.Measurement) error {
 	w := m.traffic.bench.scenario.Workload
 	s.Limit = meter.Limit(sender, receiver, facts, w, m.traffic.bench.scenario.Fabric, s.Metrics)
 	condition.Narrow(s.Metrics, inside)
-	if share, ok := s.Metrics[sample.HostShare]; ok {
-		s.Metrics.Set(sample.HostThroughput, share*s.Metrics[sample.Throughput])
-	}
-	if busier := max(s.Metrics[sample.SenderCPUPerByte], s.Metrics[sample.ReceiverCPUPerByte]); busier > 0 && (w.Kind == suite.TCPStream || w.Kind == suite.UDPStream) {
-		s.Metrics.Set(sample.Capacity, 8e9/busier)
-	}
 	if err := m.judge(deltas); err != nil {
 		return err
 	}
@@ -375,6 +369,7 @@ func (m *meters) facts(said tool.Measurement) (meter.Facts, error) {
 		Colocated:  m.colocated(),
 		Direction:  sc.Workload.Direction,
 		Throughput: said.Metrics[sample.Throughput],
+		Stream:     !sc.Workload.Kind.Exchange(),
 		Loss:       lost(sc.Workload.Kind, said),
 		Headers:    headers(sc, m.traffic.bench.MTU),
 		Engine:     m.end.engine - m.start.engine,

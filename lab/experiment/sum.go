@@ -70,10 +70,11 @@ func combine(m sample.Metric, all []tool.Measurement) (float64, bool) {
 	return total, true
 }
 
-// setHostShare sets the share of the throughput of all pairs that the last pair has. The last
+// setHostShare sets the throughput of the last pair, and its share of that of all pairs. The last
 // pair runs on the nodes' own virtual NICs.
 func setHostShare(total, host sample.Metrics) {
 	if whole := total[sample.Throughput]; whole > 0 {
+		total.Set(sample.HostThroughput, host[sample.Throughput])
 		total.Set(sample.HostShare, host[sample.Throughput]/whole)
 	}
 }

@@ -34,6 +34,9 @@ func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
 	t.datagrams(ms)
 	t.receivePlace(ms)
 	t.wire(ms)
+	if f.Stream {
+		ms.SetCapacity()
+	}
 	return ms
 }
 
@@ -459,6 +462,7 @@ type Facts struct {
 	// second, both directions together; 0 if it reports none. It replaces TCP's
 	// count of the window where that is missing (UDP, short connections).
 	Throughput float64
+	Stream     bool // the traffic is a TCP or UDP stream
 	// Loss is the share of a UDP stream's datagrams that the tool reports as
 	// lost; nil if it reports none.
 	Loss *float64

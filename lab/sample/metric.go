@@ -16,6 +16,13 @@ type Metrics map[Metric]float64
 // Set stores value under m.
 func (ms Metrics) Set(m Metric, value float64) { ms[m] = value }
 
+// SetCapacity sets Capacity from the CPU time per byte of both sides, if it is known.
+func (ms Metrics) SetCapacity() {
+	if busier := max(ms[SenderCPUPerByte], ms[ReceiverCPUPerByte]); busier > 0 {
+		ms.Set(Capacity, 8e9/busier)
+	}
+}
+
 // Merge copies every metric of other into ms. If both have a metric, the value of
 // other remains.
 func (ms Metrics) Merge(other Metrics) {
