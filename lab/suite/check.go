@@ -133,9 +133,6 @@ func checkFabrics(j *journal, s *spec) {
 		if f.Delay > 0 {
 			j.fail(at["delay"], "delay has no meaning for a veth pair, which has no queue that holds frames", "remove delay, or set kind: wire")
 		}
-		if at.has("coalesce") {
-			j.fail(at["coalesce"], "coalesce has no meaning for a veth pair, which has no NIC", "remove coalesce, or set kind: wire")
-		}
 		if f.Steering == ByMAC || f.queueCPUs == movingQueues {
 			j.fail(cmp.Or(at["steering"], at["queue_cpus"]), "steering and queue_cpus have no meaning for a veth pair, which has no NIC", "remove them, or set kind: wire")
 		}
@@ -159,7 +156,7 @@ func checkExisting(j *journal, f fabricSpec) {
 		asked bool
 	}{
 		{"rate", f.Rate > 0}, {"delay", f.Delay > 0}, {"cpu_share", f.CPUShare > 0}, {"queues", f.Queues > 1}, {"steering", f.Steering == ByMAC},
-		{"queue_cpus", f.queueCPUs == movingQueues}, {"links", f.Links > 1}, {"team", f.Team == Bond}, {"coalesce", f.keys.has("coalesce")},
+		{"queue_cpus", f.queueCPUs == movingQueues}, {"links", f.Links > 1}, {"team", f.Team == Bond},
 	} {
 		if k.asked {
 			j.fail(f.keys[k.key], k.key+" has no meaning for an existing network", "remove "+k.key+", or set kind: wire")

@@ -37,8 +37,8 @@ type timingSpec struct {
 
 type fabricSpec struct {
 	Fabric
-	queueCPUs, coalesce string
-	keys                positions
+	queueCPUs string
+	keys      positions
 }
 
 type endpointSpec struct {
@@ -171,7 +171,6 @@ const (
 	defaultSteering = "flow"
 	defaultQueueCPU = "fixed"
 	movingQueues    = "moving"
-	defaultCoalesce = "auto"
 	defaultMTU      = 1500
 	defaultBuffer   = 128 << 10 // tcp_stream
 	defaultDatagram = 1400      // udp_stream
@@ -220,7 +219,6 @@ var fabricKeys = mapping[fabricSpec]{
 		setOr("links", number(1, mostLinks), func(f *fabricSpec) *int { return &f.Links }, 1, "Parallel links between the nodes; more than one needs a wire."),
 		set("team", choiceOr(defaultTeam, Bond), func(f *fabricSpec) *Team { return &f.Team }, "Use of parallel links. multipath: each link has addresses, and routes spread flows over the links; systems that switch frames cannot use this. bond: one device over all links spreads flows by addresses and ports.").shows(defaultTeam),
 		set("cut", span(leastDuration, mostDuration), func(f *fabricSpec) *time.Duration { return &f.Cut }, "Time in the measured part at which the last link loses its carrier, for the rest of the trial. Needs team: bond. Default: never."),
-		setOr("coalesce", choice(defaultCoalesce, "on", "off"), func(f *fabricSpec) *string { return &f.coalesce }, defaultCoalesce, "Receive coalescing of each NIC, which collects frames for 50 µs. auto: on for streams and off for request/response without a load, as adaptive NIC drivers do. Needs a wire."),
 	},
 }
 

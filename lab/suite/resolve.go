@@ -57,22 +57,16 @@ func workloadOf(w named[workloadSpec]) Workload {
 func fabricOf(f named[fabricSpec], traffic Workload) Fabric {
 	out := f.value.Fabric
 	out.Name, out.MovingQueues = f.name, f.value.queueCPUs == movingQueues
-	out.NoCoalescing = out.Kind == Wire && !coalesces(f.value.coalesce, traffic)
+	out.NoCoalescing = out.Kind == Wire && !coalesces(traffic)
 	if out.Kind == Existing && !f.value.keys.has("offload") {
 		out.Offload = OffloadKept
 	}
 	return out
 }
 
-// coalesces reports whether the NICs collect received frames. It resolves "auto" like
-// an adaptive NIC driver (Linux: lib/dim): on if many frames arrive, as in streams,
-// else off.
-func coalesces(setting string, traffic Workload) bool {
-	if setting == defaultCoalesce {
-		return !traffic.Kind.Exchange() || traffic.Load > 0
-	}
-	return setting == "on"
-}
+// coalesces reports whether the NICs collect received frames. They do as an adaptive NIC driver
+// does (Linux: lib/dim): if many frames arrive, as in streams.
+func coalesces(traffic Workload) bool { return !traffic.Kind.Exchange() || traffic.Load > 0 }
 
 func endpointOf(e named[endpointSpec]) Endpoint {
 	out := e.value.Endpoint

@@ -136,7 +136,6 @@ func TestTheSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		with("nodes: many"),
 		with("fabrics: {f: {mtu: 67}}"),
 		with("fabrics: {f: {offload: tso}}"),
-		with("fabrics: {f: {coalesce: 50us}}"),
 		with("fabrics: {'a b': {}}"),
 		with("comparisons: [{baseline: raw}]"),
 		with("precision: 2"),

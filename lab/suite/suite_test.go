@@ -68,23 +68,16 @@ func TestAPlanLeavesNothingToDefault(t *testing.T) {
 	must.Equal(t, want, p)
 }
 
-func TestCoalescingFollowsTheTrafficUnlessTheSuiteSetsIt(t *testing.T) {
-	kinds := map[Kind]bool{TCPStream: true, UDPStream: true, TCPRR: false, TCPCRR: false, UDPRR: false}
-	for setting, want := range map[string]func(Kind) bool{
-		"":               func(k Kind) bool { return kinds[k] },
-		"coalesce: auto": func(k Kind) bool { return kinds[k] },
-		"coalesce: on":   func(Kind) bool { return true },
-		"coalesce: off":  func(Kind) bool { return false },
-		"kind: veth":     func(Kind) bool { return true }, // it has no NIC to set
-	} {
-		for k := range kinds {
-			p := mustExpand(t, fmt.Sprintf("suite: s\nfabrics: {f: {%s}}\nworkloads: {w: {kind: %s}}\nscenarios: [{system: raw}]\n", setting, k), ExpandOptions{})
+func TestCoalescingFollowsTheTraffic(t *testing.T) {
+	for k, streams := range map[Kind]bool{TCPStream: true, UDPStream: true, TCPRR: false, TCPCRR: false, UDPRR: false} {
+		for kind, want := range map[FabricKind]bool{Wire: streams, Veth: true} { // a veth pair has no NIC to set
+			p := mustExpand(t, fmt.Sprintf("suite: s\nfabrics: {f: {kind: %s}}\nworkloads: {w: {kind: %s}}\nscenarios: [{system: raw}]\n", kind, k), ExpandOptions{})
 			f := p.Scenarios[0].Fabric
-			if f.NoCoalescing == want(k) {
-				t.Errorf("%q, %s: NoCoalescing is %v", setting, k, f.NoCoalescing)
+			if f.NoCoalescing == want {
+				t.Errorf("%s, %s: NoCoalescing is %v", kind, k, f.NoCoalescing)
 			}
 			if named := strings.Contains(f.String(), "no coalescing"); named != f.NoCoalescing {
-				t.Errorf("%q, %s: described as %q", setting, k, f)
+				t.Errorf("%s, %s: described as %q", kind, k, f)
 			}
 		}
 	}
@@ -105,8 +98,8 @@ func TestAnExistingNetworkKeepsItsOffloadsUnlessTheSuiteSetsThem(t *testing.T) {
 
 func TestATestbedOfHostsReplacesTheEmulatedFabrics(t *testing.T) {
 	for keys, want := range map[string]string{
-		"coalesce: off, rate: 1G":         "existing, MTU 1500, 1 Gbit/s",
-		"coalesce: off, offload: tcp":     "existing, MTU 1500, offload tcp",
+		"rate: 1G":                        "existing, MTU 1500, 1 Gbit/s",
+		"offload: tcp":                    "existing, MTU 1500, offload tcp",
 		"kind: existing":                  "existing, MTU 1500",
 		"kind: existing, offload: tunnel": "existing, MTU 1500, offload tunnel",
 	} {
@@ -131,7 +124,7 @@ trials: 7
 tool: iperf3
 timing: {warmup: 1s, duration: 3s, cooldown: 300ms}
 fabrics:
-  fast: {kind: wire, mtu: 9000, offload: tunnel, rate: 2.5Gbit, delay: 200us, cpus: 8, cpu_share: 12.5%, queues: 4, links: 2, coalesce: auto}
+  fast: {kind: wire, mtu: 9000, offload: tunnel, rate: 2.5Gbit, delay: 200us, cpus: 8, cpu_share: 12.5%, queues: 4, links: 2}
 workloads:
   up:
     kind: tcp_stream
