@@ -40,9 +40,11 @@ func bgpEnableCommand() *cobra.Command {
 		Long: `Makes the agent of a node a BGP speaker. It announces the node's ports in networks
 that export route targets, and uses the routes that the node's networks import. The
 settings replace all earlier BGP settings of the node. After the address of a
-neighbour, you can set asn, port, password and encapsulation.`,
+neighbour, you can set asn, port, password, encapsulation and bfd: the interval of BFD
+packets. A neighbour that sends none for three intervals has failed.`,
 		Example: `  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254
-  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,asn=64999,password=secret --family evpn`,
+  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,asn=64999,password=secret --family evpn
+  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,bfd=50ms`,
 		Args: cobra.NoArgs,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			node, err := bgpNode(ctx, c, on)
@@ -118,8 +120,10 @@ func parseNeighbor(text string) (n model.Neighbor, err error) {
 			n.Password = value
 		case "encapsulation":
 			n.Encapsulation = model.Encapsulation(value)
+		case "bfd":
+			err = n.BFD.UnmarshalText([]byte(value))
 		default:
-			return n, fmt.Errorf("unknown key %q; write asn, port, password or encapsulation", key)
+			return n, fmt.Errorf("unknown key %q; write asn, port, password, encapsulation or bfd", key)
 		}
 		if err != nil {
 			return n, err
@@ -165,7 +169,7 @@ func neighborTable(rows []bgp.Neighbor, now time.Time) inspect.Table {
 		Empty: "no neighbours; add one with `vrouter bgp enable`",
 		Columns: []inspect.Column{
 			{Name: "Neighbor"}, {Name: "ASN", Right: true}, {Name: "State"}, {Name: "Since", Leave: 2},
-			{Name: "Received", Right: true}, {Name: "Stale", Right: true, Leave: 3}, {Name: "Sent", Right: true, Leave: 4}, {Name: "Reason", Least: 12, Leave: 1},
+			{Name: "BFD", Leave: 5}, {Name: "Received", Right: true}, {Name: "Stale", Right: true, Leave: 3}, {Name: "Sent", Right: true, Leave: 4}, {Name: "Reason", Least: 12, Leave: 1},
 		},
 	}
 	for _, n := range rows {
@@ -173,7 +177,7 @@ func neighborTable(rows []bgp.Neighbor, now time.Time) inspect.Table {
 		if !n.Since.IsZero() {
 			since = ago(n.Since, now)
 		}
-		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(cmp.Or(n.Reason, n.Malformed)))
+		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), dash(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(cmp.Or(n.Reason, n.Malformed)))
 	}
 	return t
 }

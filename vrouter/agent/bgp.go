@@ -30,6 +30,7 @@ type bgpSessions struct {
 	log     *slog.Logger
 	kept    follow.Kept
 	changed chan struct{} // receives when the neighbours' paths have changed
+	lost    chan struct{} // receives when a session has ended, and its paths are gone
 
 	mu      sync.Mutex
 	speaker *bgp.Speaker // nil: the node has no BGP, or Start failed
@@ -69,7 +70,7 @@ func openBGP(c config.Config, log *slog.Logger, kept follow.Kept) (*bgpSessions,
 	if err != nil {
 		return nil, err
 	}
-	return &bgpSessions{config: c, log: log, kept: kept, stale: stale, changed: make(chan struct{}, 1)}, nil
+	return &bgpSessions{config: c, log: log, kept: kept, stale: stale, changed: make(chan struct{}, 1), lost: make(chan struct{}, 1)}, nil
 }
 
 // external returns the routes of the neighbours that the node uses; see reconcile.Reconciler.External.
@@ -111,6 +112,20 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 	b.last = next
 	b.setSite(site)
 	return next.routes
+}
+
+// gone returns the next hops of the routes in use that no neighbour announces any more.
+func (b *bgpSessions) gone() map[netip.Addr]bool {
+	all := map[netip.Addr]bool{}
+	if b.speaker == nil || b.last.routes == nil {
+		return all
+	}
+	for _, s := range b.last.routes.Senders { // the next hops of all routes
+		if !b.speaker.Reaches(s.Address) {
+			all[s.Address] = true
+		}
+	}
+	return all
 }
 
 // maxExternal returns the maximum number of routes of other routers that a node uses: half the size of its
@@ -156,9 +171,13 @@ func (b *bgpSessions) start(self model.Node, paths []bgp.Path) {
 		b.end(false, "BGP is enabled, but the agent does not run in the node's network namespace "+b.config.Netns+"; remove netns from its configuration and start it in the namespace, for example with `ip netns exec`")
 		return
 	}
-	s, err := bgp.Start(self, b.log, b.stale, paths, func() {
+	s, err := bgp.Start(self, b.log, b.stale, paths, func(lost bool) {
+		to := b.changed
+		if lost {
+			to = b.lost
+		}
 		select {
-		case b.changed <- struct{}{}:
+		case to <- struct{}{}:
 		default:
 		}
 	})

@@ -131,6 +131,9 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 		case <-a.regroup:
 			a.reconciler.Notice(netdev.Event{})
 			a.reconciler.Pass(reconcile.Noticing)
+		case <-a.bgp.lost:
+			a.reconciler.Avoid(a.bgp.gone())
+			routes = cmp.Or(routes, time.After(burstWait))
 		case <-a.bgp.changed:
 			if routes == nil {
 				routes = time.After(max(burstWait, time.Until(routesFrom)))

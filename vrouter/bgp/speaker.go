@@ -32,6 +32,7 @@ const (
 	deferTime     = 10 * time.Second
 	longLivedTime = time.Hour // RFC 9494
 	multihop      = 255
+	bfdMultiplier = 3 // intervals without a packet after which a neighbour has failed (RFC 5880)
 )
 
 // maxPaths is the maximum number of paths of a neighbour in a family. The session of a neighbour that
@@ -44,7 +45,7 @@ type Speaker struct {
 	log     *slog.Logger
 	server  *server.BgpServer
 	end     context.CancelFunc
-	changed func()
+	changed func(lost bool)
 	version atomic.Uint64 // of the paths in table
 
 	mu        sync.Mutex
@@ -52,7 +53,7 @@ type Speaker struct {
 	announced map[Key]*Path
 
 	// sessions guards the fields below. GoBGP's goroutines lock it when they log, so it must not be held
-	// during a call of server.
+	// during a call of server. The same is true of mu.
 	sessions  sync.Mutex
 	reasons   map[netip.Addr]string // why a neighbour has no session
 	malformed map[netip.Addr]string // error of the last UPDATE of a neighbour that did not end the session
@@ -62,8 +63,9 @@ type Speaker struct {
 // Start starts a speaker of a node that has BGP, and announces paths. stale are the paths that an
 // earlier speaker of the node received; nil if there was none. If there was one, the speaker tells the
 // neighbours that it restarts, so that they keep the routes to this node. The speaker calls changed after
-// the paths or the sessions of the neighbours have changed; changed must not block.
-func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func()) (*Speaker, error) {
+// the paths or the sessions of the neighbours have changed; changed must not block. lost says that a session has ended,
+// and that the paths of its neighbour are gone.
+func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(lost bool)) (*Speaker, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
 		node: n, log: log, end: end, changed: changed, table: NewTable(stale), announced: map[Key]*Path{},
@@ -128,6 +130,9 @@ func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 			Enabled: true, RestartTime: uint32(RestartTime.Seconds()), DeferralTime: uint32(deferTime.Seconds()), NotificationEnabled: true, LonglivedEnabled: true, LocalRestarting: restarting,
 		},
 	}
+	if interval := uint32(time.Duration(n.BFD).Microseconds()); interval > 0 {
+		p.Bfd = &api.BfdPeerConfig{Enabled: true, DesiredMinimumTxInterval: interval, RequiredMinimumReceive: interval, DetectionMultiplier: bfdMultiplier}
+	}
 	if i := slices.IndexFunc(s.node.Underlay, func(a netip.Addr) bool { return a.Is4() == n.Address.Is4() }); i >= 0 {
 		p.Transport.LocalAddress = s.node.Underlay[i].String()
 	}
@@ -149,10 +154,8 @@ func (s *Speaker) families() []model.BGPFamily {
 	return s.node.BGP.Families
 }
 
-// Announce replaces the announced paths. It sends only the paths that have changed.
+// Announce replaces the announced paths. It sends only the paths that have changed. Only one goroutine may call it.
 func (s *Speaker) Announce(paths []Path) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	next := make(map[Key]*Path, len(paths))
 	var changed []*apiutil.Path
 	for _, p := range paths {
@@ -185,7 +188,9 @@ func (s *Speaker) Announce(paths []Path) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("announce paths by BGP: %w", err)
 	}
+	s.mu.Lock()
 	s.announced = next
+	s.mu.Unlock()
 	return nil
 }
 
@@ -198,14 +203,15 @@ func (p *Path) equal(o *Path) bool {
 // receive adds the paths that neighbours announce to the table, and removes those that they withdraw.
 // It ends the session with a neighbour that announces more than maxPaths.
 func (s *Speaker) receive(paths []*apiutil.Path) {
-	tooMany := map[netip.Addr]bool{}
+	tooMany, differs := map[netip.Addr]bool{}, false
 	s.mu.Lock()
 	for _, w := range paths {
 		switch p, ok := fromWire(w); {
 		case !ok:
 		case w.Withdrawal:
-			s.table.Withdraw(p.Key())
+			differs = s.table.Withdraw(p.Key()) || differs
 		default:
+			differs = true
 			p.External = w.PeerASN != s.node.BGP.ASN
 			if s.table.Put(p) > maxPaths {
 				tooMany[p.Neighbor] = true
@@ -217,8 +223,26 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 		s.setReason(n, tooManyPaths)
 		go s.disable(n) // GoBGP calls receive, and waits for its end
 	}
+	if differs {
+		s.version.Add(1)
+		s.changed(false)
+	}
+}
+
+// lose removes the paths of a neighbour whose session has ended, all at once. GoBGP withdraws them one after another.
+func (s *Speaker) lose(neighbor netip.Addr) {
+	s.mu.Lock()
+	s.table.drop(func(p *Path) bool { return p.Neighbor == neighbor })
+	s.mu.Unlock()
 	s.version.Add(1)
-	s.changed()
+	s.changed(true)
+}
+
+// Reaches reports whether a neighbour announces a path with a next hop.
+func (s *Speaker) Reaches(nextHop netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.hops[nextHop] > 0
 }
 
 // disable ends the session with a neighbour until the speaker starts again.
@@ -234,7 +258,7 @@ func (s *Speaker) settle(neighbor netip.Addr, f model.BGPFamily) {
 	s.table.Settle(neighbor, f)
 	s.mu.Unlock()
 	s.version.Add(1)
-	s.changed()
+	s.changed(false)
 }
 
 // notePeer logs a change of a session, and keeps the reason why a session ended.
@@ -252,19 +276,26 @@ func (s *Speaker) notePeer(e *apiutil.WatchEventMessage_PeerEvent) {
 	case state.DisconnectReason != api.PeerState_DISCONNECT_REASON_UNSPECIFIED && state.DisconnectReason != api.PeerState_DISCONNECT_REASON_IDLE_TIMER_EXPIRED:
 		s.setReason(address, state.DisconnectMessage)
 	}
-	s.changed()
+	s.changed(false)
 }
 
 const wrongASN = "the neighbour has another AS number; correct its asn here, or the AS number that it has"
 
 const tooManyPaths = "the neighbour announces too many paths of a family; let it filter them, and then start the agent again"
 
+// Reasons of sessions that end because of BFD.
+const (
+	bfdExpired = "the neighbour has failed: no BFD packet of it has arrived in time"
+	bfdDown    = "the neighbour says that BFD with this node is down"
+)
+
 // setReason keeps why a neighbour has no session, and logs a new reason. why is empty if it has one.
-// The reason tooManyPaths stays until the speaker starts again.
+// The reason tooManyPaths stays until the speaker starts again, and those of BFD until the session is established.
 func (s *Speaker) setReason(neighbor netip.Addr, why string) {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()
-	if s.reasons[neighbor] == tooManyPaths {
+	switch was := s.reasons[neighbor]; {
+	case was == tooManyPaths, why != "" && (was == bfdExpired || was == bfdDown):
 		return
 	}
 	if why != "" && why != s.reasons[neighbor] {
@@ -316,6 +347,7 @@ type Neighbor struct {
 	ASN      uint32     `json:"asn"`
 	State    string     `json:"state"`            // established, or idle, connect, active, opensent, openconfirm
 	Since    time.Time  `json:"since,omitzero"`   // of an established session
+	BFD      string     `json:"bfd,omitempty"`    // up, init, down, admin_down; empty: not configured
 	Received int        `json:"received"`         // paths
 	Stale    int        `json:"stale,omitempty"`  // received paths that the neighbour has not announced again since the agent restarted
 	Sent     int        `json:"sent"`             // paths
@@ -333,6 +365,9 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 		}
 		state := strings.ToLower(strings.TrimPrefix(p.GetState().GetSessionState().String(), "SESSION_STATE_"))
 		n := Neighbor{Address: a.Unmap(), ASN: p.GetConf().GetPeerAsn(), State: state}
+		if p.GetBfd().GetEnabled() {
+			n.BFD = strings.ToLower(strings.TrimPrefix(p.GetState().GetBfdState().GetSessionState().String(), "BFD_SESSION_STATE_"))
+		}
 		for _, f := range p.GetAfiSafis() {
 			n.Sent += int(f.GetState().GetAdvertised())
 		}
@@ -380,6 +415,10 @@ const (
 	sentNotification = "sent notification"                                     // fsm.sendNotification
 	withdrawn        = "the received Update message was treated as withdraw"   // fsmHandler.handlingError
 	discarded        = "Some attributes were discarded"                        // fsmHandler.handlingError
+	expired          = "Expired"                                               // bfdPeer.expiry
+	remoteDown       = "Remote peer signaled BFD down"                         // bfdPeer.remoteDown
+	peerDown         = "Peer Down"                                             // fsmHandler.loop
+	keepsRoutes      = "graceful-restart"                                      // its reason if the paths stay (fsmStateReason.String)
 )
 
 func (l *gobgpLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
@@ -413,6 +452,14 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 		if a, err := netip.ParseAddr(l.neighbor); err == nil {
 			l.speaker.noteMalformed(a.Unmap(), record.Message == withdrawn, values["Error"].String())
 		}
+	case record.Message == expired || record.Message == remoteDown:
+		if a, err := netip.ParseAddr(values["Peer"].String()); err == nil {
+			l.speaker.setReason(a.Unmap(), map[bool]string{true: bfdExpired, false: bfdDown}[record.Message == expired])
+		}
+	case record.Message == peerDown && values["Reason"].String() != keepsRoutes:
+		if a, err := netip.ParseAddr(l.neighbor); err == nil {
+			l.speaker.lose(a.Unmap())
+		}
 	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level):
 		return l.Handler.Handle(ctx, record)
 	}
@@ -439,7 +486,7 @@ func (s *Speaker) rejectOpen(neighbor netip.Addr, subcode slog.Value) {
 		why = fmt.Sprintf("this node rejects the neighbour's OPEN message with subcode %s (RFC 4271 section 6.2)", subcode)
 	}
 	s.setReason(neighbor, why)
-	s.changed()
+	s.changed(false)
 }
 
 // noteMalformed keeps the error of a malformed UPDATE message, and logs a new error. withdraws says that the
@@ -453,5 +500,5 @@ func (s *Speaker) noteMalformed(neighbor netip.Addr, withdraws bool, why string)
 	if why != was {
 		s.log.Warn("a BGP neighbour sends an invalid message", "neighbor", neighbor, "error", why)
 	}
-	s.changed()
+	s.changed(false)
 }

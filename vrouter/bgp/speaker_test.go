@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ type end struct {
 	*Speaker
 	log     lockedBuffer
 	changed chan struct{}
+	lost    atomic.Int32 // how often the paths of a session were lost
 }
 
 type lockedBuffer struct {
@@ -73,7 +75,8 @@ func freePort(t *testing.T, addresses ...netip.Addr) uint16 {
 
 func (e *end) start(t *testing.T, stale, announce []Path) {
 	t.Helper()
-	s, err := Start(e.node, slog.New(slog.NewTextHandler(&e.log, nil)), stale, announce, func() {
+	s, err := Start(e.node, slog.New(slog.NewTextHandler(&e.log, nil)), stale, announce, func(lost bool) {
+		e.lost.Add(int32(toInt(lost)))
 		select {
 		case e.changed <- struct{}{}:
 		default:
@@ -154,8 +157,14 @@ func exchange(t *testing.T, change func(a, b *model.BGP)) {
 	}
 	must.Succeed(t, a.Announce(a.red("10.1.0.10")))
 	b.await(t, "b has 2 paths of a", func() bool { return len(b.Received()) == 2 })
+	if hop := a.node.Underlay[0]; !b.Reaches(hop) || b.lost.Load() > 0 {
+		t.Errorf("b reaches the next hop %s: %v, and has lost sessions %d times; want true and 0", hop, b.Reaches(hop), b.lost.Load())
+	}
 	a.Close(false)
 	b.await(t, "b has no paths of a", func() bool { return len(b.Received()) == 0 })
+	if hop := a.node.Underlay[0]; b.Reaches(hop) || b.lost.Load() != 1 {
+		t.Errorf("b reaches the next hop %s: %v, and has lost sessions %d times; want false and 1", hop, b.Reaches(hop), b.lost.Load())
+	}
 }
 
 // A session with a neighbour that announces too many paths ends, and its paths with it.
@@ -200,8 +209,8 @@ func TestARestartLosesNoPaths(t *testing.T) {
 	kept := a.Received()
 	a.Close(true)
 	b.await(t, "the session ends", func() bool { return b.state() != "established" })
-	if n := len(b.Received()); n != 4 {
-		t.Errorf("b has %d paths of a while a restarts, want 4", n)
+	if n := len(b.Received()); n != 4 || b.lost.Load() > 0 {
+		t.Errorf("b has %d paths of a while a restarts, and has lost sessions %d times; want 4 and 0", n, b.lost.Load())
 	}
 	must.Succeed(t, b.Announce(b.red("10.1.0.20"))) // a is not connected, and does not receive this withdrawal
 	a.start(t, kept, a.red("10.1.0.10"))
@@ -266,7 +275,7 @@ func TestAPortInUseIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.38.1:%d", a.node.BGP.Port))
 	must.Succeed(t, err)
 	defer l.Close()
-	_, err = Start(a.node, slog.New(slog.DiscardHandler), nil, nil, func() {})
+	_, err = Start(a.node, slog.New(slog.DiscardHandler), nil, nil, func(bool) {})
 	if want := fmt.Sprintf("listen for BGP on port %d of 127.0.38.1: ", a.node.BGP.Port); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "set another bgp port") {
 		t.Errorf("the error of a port in use is %v, want the prefix %q and a hint to set another port", err, want)
 	}

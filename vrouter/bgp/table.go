@@ -13,7 +13,8 @@ import (
 // neighbours have announced their paths again.
 type Table struct {
 	paths  map[Key]*Path
-	counts map[source]int // of paths
+	counts map[source]int     // of paths
+	hops   map[netip.Addr]int // of paths, by next hop
 }
 
 // source is a neighbour and the family of some of its paths.
@@ -26,7 +27,7 @@ func (p *Path) source() source { return source{p.Neighbor, p.Family} }
 
 // NewTable returns a table with the paths of the agent's previous run, which become stale.
 func NewTable(stale []Path) *Table {
-	t := &Table{map[Key]*Path{}, map[source]int{}}
+	t := &Table{map[Key]*Path{}, map[source]int{}, map[netip.Addr]int{}}
 	for _, p := range stale {
 		p.Stale = true
 		t.Put(p)
@@ -36,19 +37,27 @@ func NewTable(stale []Path) *Table {
 
 // Put adds or replaces a path. It returns how many paths of the same family the neighbour has then.
 func (t *Table) Put(p Path) int {
-	if t.paths[p.Key()] == nil {
-		t.counts[p.source()]++
-	}
+	t.Withdraw(p.Key())
 	t.paths[p.Key()] = &p
+	t.count(&p, 1)
 	return t.counts[p.source()]
 }
 
-// Withdraw removes a path.
-func (t *Table) Withdraw(k Key) {
-	if p := t.paths[k]; p != nil {
-		t.counts[p.source()]--
+func (t *Table) count(p *Path, n int) {
+	t.counts[p.source()] += n
+	if t.hops[p.NextHop] += n; t.hops[p.NextHop] == 0 {
+		delete(t.hops, p.NextHop)
+	}
+}
+
+// Withdraw removes a path. It reports whether the table had it.
+func (t *Table) Withdraw(k Key) bool {
+	p := t.paths[k]
+	if p != nil {
+		t.count(p, -1)
 		delete(t.paths, k)
 	}
+	return p != nil
 }
 
 // drop removes the paths for which gone returns true.

@@ -21,13 +21,14 @@ import (
 const (
 	frrZebra = "/usr/lib/frr/zebra"
 	frrBGP   = "/usr/lib/frr/bgpd"
+	frrBFD   = "/usr/lib/frr/bfdd"
 )
 
 // frr is FRR on a node without an agent.
 type frr struct {
 	*node
 	dir     string
-	daemons []*exec.Cmd
+	daemons map[string]*exec.Cmd // by path
 }
 
 // newFRR prepares FRR with configurations of bgpd and zebra. The daemons run as the user frr, who must own
@@ -39,13 +40,13 @@ func newFRR(t *testing.T, n *node, bgpd, zebra string) *frr {
 			t.Skip("FRR is not installed; get it with: " + setup.Command("frr"))
 		}
 	}
-	f := &frr{node: n, dir: filepath.Join(n.bed.dir, "frr-"+n.name)}
+	f := &frr{node: n, dir: filepath.Join(n.bed.dir, "frr-"+n.name), daemons: map[string]*exec.Cmd{}}
 	who, err := user.Lookup("frr")
 	n.bed.must(err)
 	uid, err := strconv.Atoi(who.Uid)
 	n.bed.must(err)
 	n.bed.must(os.Mkdir(f.dir, 0o700))
-	for name, text := range map[string]string{"bgpd.conf": bgpd, "zebra.conf": zebra, "vtysh.conf": ""} {
+	for name, text := range map[string]string{"bgpd.conf": bgpd, "zebra.conf": zebra, "bfdd.conf": "", "vtysh.conf": ""} {
 		path := filepath.Join(f.dir, name)
 		n.bed.must(os.WriteFile(path, []byte(text), 0o600))
 		n.bed.must(os.Chown(path, uid, -1))
@@ -55,29 +56,43 @@ func newFRR(t *testing.T, n *node, bgpd, zebra string) *frr {
 	return f
 }
 
-// start starts zebra and bgpd in a mount namespace in which /var/tmp is the directory of this FRR.
+// start starts zebra and bgpd.
 func (f *frr) start() {
 	f.bed.t.Helper()
-	for _, path := range []string{frrZebra, frrBGP} {
+	f.run(frrZebra, frrBGP)
+}
+
+// run starts daemons in a mount namespace in which /var/tmp is the directory of this FRR.
+func (f *frr) run(paths ...string) {
+	f.bed.t.Helper()
+	for _, path := range paths {
 		name := filepath.Base(path)
 		cmd := exec.Command("nsenter", "--net=/run/netns/"+f.space, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /var/tmp && exec "$@"`, f.dir,
 			path, "-u", "frr", "-g", "frr", "--vty_socket", "/var/tmp", "-z", "/var/tmp/zserv.api", "-f", "/var/tmp/"+name+".conf", "-i", "/var/tmp/"+name+".pid", "-P", "0", "--log", "stdout")
+		if path == frrBFD {
+			cmd.Args = append(cmd.Args, "--bfdctl", "/var/tmp/bfdd.sock")
+		}
 		f.bed.must(startLogged(cmd, filepath.Join(f.bed.dir, f.name+"-"+name+".log")))
-		f.daemons = append(f.daemons, cmd)
+		f.daemons[path] = cmd
 		soon(f.bed.t, 30*time.Second, name+" answers", func() error { _, err := f.vtysh(name, "show version"); return err })
 	}
 }
 
 // stop kills the daemons, so that they do not end their sessions.
 func (f *frr) stop() {
-	for _, d := range f.daemons {
-		d.Process.Signal(syscall.SIGKILL)
-		d.Wait()
+	for path := range f.daemons {
+		f.kill(path)
 	}
-	f.daemons = nil
 	if f.bed.t.Failed() {
 		f.bed.t.Logf("bgpd: %s", readable(filepath.Join(f.bed.dir, f.name+"-bgpd.log")))
 	}
+}
+
+// kill kills a daemon.
+func (f *frr) kill(path string) {
+	f.daemons[path].Process.Signal(syscall.SIGKILL)
+	f.daemons[path].Wait()
+	delete(f.daemons, path)
 }
 
 // vtysh sends commands to a daemon and returns its output.

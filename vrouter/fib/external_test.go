@@ -199,3 +199,30 @@ func TestChangedExternalRoutesAreNotEqual(t *testing.T) {
 		}
 	}
 }
+
+// Without a router, routes that share its packets with another router take the other. Routes that have no other stay.
+func TestTablesWithoutARouter(t *testing.T) {
+	one, two := by("192.0.2.253", model.VXLAN, 5001), by("192.0.2.254", model.VXLAN, 5001)
+	tables, _ := compileRouters(t, &External{
+		Routes:  []ExternalRoute{to("10.9.0.0/16", one, two), to("10.10.0.0/16", one)},
+		Senders: []ExternalSender{{"red", one.Address}, {"red", two.Address}},
+	}, nil)
+	c := &Compiled{Tables: tables}
+	for _, a := range []string{"192.0.2.1", "192.0.2.9"} { // the node itself, and an address that no router has
+		if _, differs := c.Without(map[netip.Addr]bool{netip.MustParseAddr(a): true}); differs {
+			t.Errorf("the tables differ without %s, which is not a router", a)
+		}
+	}
+	without, differs := c.Without(map[netip.Addr]bool{one.Address: true})
+	shared := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}].Nexthop
+	before, after := tables.Nexthops[shared].Members, without.Nexthops[shared].Members
+	if !differs || len(before) != 2 || len(after) != 1 || without.Nexthops[after[0].Nexthop].Paths[0].Destination != two.Address {
+		t.Errorf("without %s, the members %+v become %+v, want only %s", one.Address, before, after, two.Address)
+	}
+	if len(without.Routes) != len(tables.Routes) || len(without.Nexthops) != len(tables.Nexthops) {
+		t.Errorf("there are %d routes and %d nexthops without a router, want %d and %d", len(without.Routes), len(without.Nexthops), len(tables.Routes), len(tables.Nexthops))
+	}
+	if _, differs := c.Without(map[netip.Addr]bool{one.Address: true, two.Address: true}); differs {
+		t.Error("a route without any router that is left has lost its members")
+	}
+}

@@ -410,7 +410,7 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 		// Frames that fit the tunnel fit the link. If the link fails, they do not become too large.
 		n.Encapsulation, n.MTU, n.Fallback = model.Direct, clampMTU(t.inner(true)), t.ethernet
 		n.DF = false
-		t.bridged = c.nexthop("tunnel "+name+" "+string(model.Direct)+" ethernet", n)
+		t.bridged = c.nexthop(tunnelPrefix+name+" "+string(model.Direct)+" ethernet", n)
 	}
 	return t
 }
@@ -428,7 +428,7 @@ func (c *compiler) encapsulated(n Nexthop, t *tunnel, name string, ethernet bool
 		n.DF = false
 	}
 	n.MTU = clampMTU(t.inner(ethernet))
-	full := "tunnel " + name + " " + string(n.Encapsulation)
+	full := tunnelPrefix + name + " " + string(n.Encapsulation)
 	if ethernet && n.Encapsulation != model.VXLAN {
 		full += " ethernet"
 	}

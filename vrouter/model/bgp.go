@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 )
 
 // BGP makes the agent of a node a BGP speaker. The agent announces the node's ports to its neighbours, and
@@ -26,6 +27,9 @@ type Neighbor struct {
 	// Encapsulation is the encapsulation of packets by routes that announce none (RFC 9012). Empty: VXLAN for
 	// EVPN routes if the node offers it; otherwise the first of MPLSoUDP and MPLSoGRE that the node offers.
 	Encapsulation Encapsulation `yaml:"encapsulation" json:"encapsulation,omitempty"`
+	// BFD is the interval of BFD packets (RFC 5880, 5881), with which the node finds out that the neighbour has failed.
+	// 0: no BFD.
+	BFD Duration `yaml:"bfd" json:"bfd,omitzero"`
 }
 
 // BGPFamily is an address family of BGP.
@@ -47,6 +51,9 @@ const DefaultBGPPort = 179
 const (
 	maxNeighbors = 64
 	maxPassword  = 80 // TCP_MD5SIG_MAXKEYLEN of Linux
+
+	leastBFD = Duration(10 * time.Millisecond)
+	mostBFD  = Duration(10 * time.Second)
 )
 
 // Tunnels returns the encapsulations that a node offers for packets to other routers.
@@ -106,6 +113,9 @@ func (v *validation) checkBGP(n Node) {
 		seen[o.Address] = true
 		if len(o.Password) > maxPassword {
 			fail("neighbor %s: password: it has %d characters, but at most %d are allowed", o.Address, len(o.Password), maxPassword)
+		}
+		if o.BFD != 0 && (o.BFD < leastBFD || o.BFD > mostBFD) {
+			fail("neighbor %s: bfd: %s is not from %s to %s", o.Address, o.BFD, leastBFD, mostBFD)
 		}
 		if o.Encapsulation != "" && !slices.Contains(n.Tunnels(), o.Encapsulation) {
 			fail("neighbor %s: encapsulation: %q is not a tunnel that the node offers; write one of %s", o.Address, string(o.Encapsulation), strings.Join(wordsOf(n.Tunnels()), ", "))

@@ -29,6 +29,7 @@ func TestBGPIsChecked(t *testing.T) {
 		{"a multicast neighbour", node(func(n *Node) { n.BGP.Neighbors[0].Address = netip.MustParseAddr("224.0.0.5") }), "neighbors: address: 224.0.0.5 cannot be the address of a router; write a unicast one such as 192.0.2.254"},
 		{"its own address", node(func(n *Node) { n.BGP.Neighbors[0].Address = n.Underlay[0] }), "neighbors: address: 192.0.2.1 is the node's own address"},
 		{"a long password", node(func(n *Node) { n.BGP.Neighbors[0].Password = strings.Repeat("x", 81) }), "neighbor 192.0.2.254: password: it has 81 characters, but at most 80 are allowed"},
+		{"too short an interval of BFD", node(func(n *Node) { n.BGP.Neighbors[0].BFD = 1 }), "neighbor 192.0.2.254: bfd: 1ns is not from 10ms to 10s"},
 		{"an encapsulation that the node does not offer", node(func(n *Node) {
 			n.Encapsulations, n.BGP.Neighbors[0].Encapsulation = []Encapsulation{VXLAN}, MPLSoGRE
 		}), `neighbor 192.0.2.254: encapsulation: "mpls-gre" is not a tunnel that the node offers; write one of vxlan`},
