@@ -41,6 +41,7 @@ const (
 	HostThroughput     Metric = "host_throughput_bps"     // part of Throughput of the nodes' own virtual NICs, which share the switch with the other endpoints
 	HostShare          Metric = "host_share_ratio"        // HostThroughput / Throughput, 0..1
 	Transactions       Metric = "transactions_per_s"      // request/response pairs, or connections for connect/request/response
+	OfferedRequests    Metric = "offered_requests_per_s"  // requests of a workload with a pace
 	LatencyMin         Metric = "latency_ns_min"          // round trip of one transaction, nanoseconds
 	LatencyMean        Metric = "latency_ns_mean"
 	LatencyP50         Metric = "latency_ns_p50"
@@ -181,6 +182,7 @@ var infos = []Info{
 	{HostThroughput, "throughput of the host's NIC", "bit/s", 0, Streams},
 	{HostShare, "share of the host's NIC", "1", 0, Streams | Percent},
 	{Transactions, "transactions", "1/s", +1, Exchanges},
+	{OfferedRequests, "offered requests", "1/s", 0, Exchanges},
 	{LatencyMin, "latency min", "ns", -1, Exchanges},
 	{LatencyMean, "latency mean", "ns", -1, Exchanges},
 	{LatencyP50, "latency p50", "ns", -1, Exchanges},

@@ -32,6 +32,7 @@ func checkWorkloads(j *journal, s *spec) {
 		}
 		checkRate(j, w.value)
 		checkLoss(j, w)
+		checkPace(j, w)
 	}
 }
 
@@ -60,6 +61,15 @@ func checkLoss(j *journal, w named[workloadSpec]) {
 	}
 	if v.keys.has("buffer") && v.Buffer < leastNumbered {
 		j.fail(v.keys["buffer"], fmt.Sprintf("datagrams of %s have no room for the numbers by which losses are counted", units.FormatBytes(v.Buffer)), fmt.Sprintf("write at least %d, or remove loss", leastNumbered))
+	}
+}
+
+// checkPace reports what does not go with a share of the capacity.
+func checkPace(j *journal, w named[workloadSpec]) {
+	for _, key := range []string{"pace", "load"} {
+		if v := w.value; v.keys.has("of_capacity") && v.keys.has(key) {
+			j.fail(v.keys[key], fmt.Sprintf("workload %q has of_capacity and %s: the capacity is that of the requests alone, and is the pace", w.name, key), "remove one of the two")
+		}
 	}
 }
 

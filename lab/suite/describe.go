@@ -32,6 +32,8 @@ func (w Workload) String() string {
 		{w.Streams > 1, fmt.Sprintf("%d streams", w.Streams)},
 		{w.Rate > 0, "at " + units.FormatRate(float64(w.Rate))},
 		{w.Loss > 0, "the highest rate with at most " + units.FormatPercent(w.Loss) + " lost"},
+		{w.Pace > 0, fmt.Sprintf("%g requests/s", w.Pace)},
+		{w.OfCapacity > 0, "at " + units.FormatPercent(w.OfCapacity) + " of the capacity"},
 		{w.ReceiverWork > 0, fmt.Sprintf("receiver works %g ns/byte", w.ReceiverWork)},
 		{w.NoDelay && !w.PacketPerSend, "no delay"},
 		{w.PacketPerSend, "a packet for each send"},

@@ -317,8 +317,10 @@ func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 	if x.plan.Nodes == 1 && c.placement != Colocated {
 		x.j.fail(or(e.V.placement.Pos, e.Pos), "the scenario needs two nodes, the suite has 1", `set "nodes: 2", or "placement: colocated"`)
 	}
-	if c.workload.value.keys.has("loss") && e.V.pairs.V > 1 {
-		x.j.fail(or(e.V.pairs.Pos, e.Pos), fmt.Sprintf("workload %q searches for the highest rate, but several pairs would disturb each other's search", c.workload.name), "remove pairs and set streams in the workload, or remove loss")
+	for _, key := range []string{"loss", "of_capacity"} {
+		if c.workload.value.keys.has(key) && e.V.pairs.V > 1 {
+			x.j.fail(or(e.V.pairs.Pos, e.Pos), fmt.Sprintf("workload %q searches for its rate, but several pairs would disturb each other's search", c.workload.name), "remove pairs and set streams in the workload, or remove "+key)
+		}
 	}
 	if c.endpoint.value.HostVNIC && (e.V.pairs.V < 2 || c.placement != TwoNodes) {
 		x.j.fail(or(c.endpoint.value.keys["host_vnic"], e.Pos), fmt.Sprintf("the host's virtual NIC of endpoint %q needs other pairs beside it, on two nodes", c.endpoint.name), "set pairs: 2 or more and placement: two-nodes in the scenario, or remove host_vnic")

@@ -147,6 +147,7 @@ const (
 	leastShare     = 0.01 // of a node's CPU time
 	leastLoss      = 1e-6 // of a search for the highest rate
 	mostLoss       = 0.5
+	mostPace       = 1e7  // requests per second
 	leastNumbered  = 16   // bytes of a datagram with a number
 	leastMTU       = 68   // RFC 791
 	leastMTUv6     = 1280 // RFC 8200
@@ -255,6 +256,8 @@ var workloadKeys = mapping[workloadSpec]{
 		setOr("response", size(1, mostBuffer), func(w *workloadSpec) *int64 { return &w.Response }, 1, "Bytes of a response; at most 65507 for udp_rr.").only(requests...),
 		setOr("rate", rate(mostRate), func(w *workloadSpec) *int64 { return &w.Rate }, 0, "Payload bits per second of all streams together: TCP pacing, or the offered rate of a udp_stream; 0 is as fast as possible.").only(streams...),
 		setOr("loss", fraction(leastLoss, mostLoss), func(w *workloadSpec) *float64 { return &w.Loss }, 0, "Find the highest rate at which at most this share of the datagrams is lost, such as 0.1%, before each trial, and measure at that rate; not with rate or several pairs; builtin tool only. Default: no search.").only(UDPStream),
+		setOr("pace", amount(mostPace), func(w *workloadSpec) *float64 { return &w.Pace }, 0, "Requests per second of all connections together, sent whether or not responses are late, so that the latency includes the wait of a request behind a late response; builtin tool only. 0: one after another.").only(requests...),
+		setOr("of_capacity", fraction(leastShare, 1), func(w *workloadSpec) *float64 { return &w.OfCapacity }, 0, "The pace as a share of the requests per second that go through one after another, such as 50%; the tool measures them before each trial. Not with pace, load or several pairs; builtin tool only.").only(requests...),
 		setOr("receiver_work", amount(mostWork), func(w *workloadSpec) *float64 { return &w.ReceiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
 		setOr("ip_version", oneOf(4, 6), func(w *workloadSpec) *int { return &w.IPVersion }, 4, "4 or 6."),
 		set("timing", timingKeys, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),

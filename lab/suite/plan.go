@@ -164,8 +164,13 @@ type Workload struct {
 	Rate          int64 `json:"rate_bps"`       // all streams together: TCP pacing or UDP offered rate, payload bits/s; 0 = as fast as possible
 	// Loss is the fraction of the datagrams that may be lost: the tool finds the highest rate of a
 	// UDP stream at which no more are lost. 0: no search.
-	Loss      float64 `json:"loss_ratio,omitempty"`
-	IPVersion int     `json:"ip_version"` // 4 or 6
+	Loss float64 `json:"loss_ratio,omitempty"`
+	// Pace is the number of requests per second of all connections together, sent whether or not
+	// responses are late; 0: one after another. OfCapacity is the share of what goes through one
+	// after another: the tool finds the pace.
+	Pace       float64 `json:"pace_per_s,omitempty"`
+	OfCapacity float64 `json:"of_capacity_ratio,omitempty"`
+	IPVersion  int     `json:"ip_version"` // 4 or 6
 	// Load is the number of TCP streams that run beside the request/response in each
 	// direction of Direction; 0 for streams.
 	Load int `json:"load_streams,omitempty"`

@@ -45,7 +45,7 @@ func (t Builtin) Plan(job Job) ([]Process, error) {
 		Argv:  append([]string{job.Self, "traffic", "client", "-connect", at}, builtinFlags(job)...),
 		Ready: func(line string) bool { return strings.TrimSpace(line) == "begun" },
 	}
-	if job.Workload.Loss > 0 {
+	if searchTime(job.Workload) > 0 {
 		client.Search = traffic.SearchLimit
 	}
 	return []Process{server, client}, nil
@@ -70,11 +70,13 @@ func builtinFlags(job Job) []string {
 			argv = append(argv, o.flag, decimal(o.value))
 		}
 	}
-	if w.Loss > 0 {
-		argv = append(argv, "-loss", strconv.FormatFloat(w.Loss, 'g', -1, 64))
-	}
-	if w.ReceiverWork > 0 {
-		argv = append(argv, "-work", strconv.FormatFloat(w.ReceiverWork, 'g', -1, 64))
+	for _, o := range []struct {
+		flag  string
+		value float64
+	}{{"-loss", w.Loss}, {"-pace", w.Pace}, {"-of-capacity", w.OfCapacity}, {"-work", w.ReceiverWork}} {
+		if o.value > 0 {
+			argv = append(argv, o.flag, strconv.FormatFloat(o.value, 'g', -1, 64))
+		}
 	}
 	if w.NoDelay {
 		argv = append(argv, "-nodelay")
@@ -104,6 +106,9 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), builtinDoubts(r)...)}
 	if isRR(job.Workload) {
 		err = builtinTransactions(r, &m)
+		if pace := r.Spec.Workload.Pace; pace > 0 {
+			m.Metrics.Set(sample.OfferedRequests, pace)
+		}
 	} else {
 		builtinStream(r, r.Spec.Workload, m.Metrics)
 		m.Began, m.Ended = received(r)

@@ -36,6 +36,7 @@ func firstRefusal(t Tool, w suite.Workload, list []refusal) error {
 	shared := []refusal{
 		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
 		{w.Loss > 0, "does not search for the highest rate; use the builtin tool"},
+		{w.Pace+w.OfCapacity > 0, "sends a request only after the last response; pace and of_capacity need the builtin tool"},
 		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
 		{w.PacketPerSend && t != Tool(BuiltinNTttcp{}), "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
 	}
@@ -196,8 +197,17 @@ type lasting interface {
 	Lasts(t suite.Timing) time.Duration
 }
 
-// typicalSearch is the usual time of the builtin tool's search for the highest rate.
-const typicalSearch = 5 * time.Second
+// searchTime is the usual time of the short runs before the run, by which the builtin tool finds
+// its rate; 0: there are none.
+func searchTime(w suite.Workload) time.Duration {
+	switch {
+	case w.Loss > 0:
+		return 5 * time.Second
+	case w.OfCapacity > 0:
+		return 1200 * time.Millisecond
+	}
+	return 0
+}
 
 // Traffic maps the ID of a scenario to the run time of its tool in a trial. It omits
 // tools that run exactly as long as the timing.
@@ -208,8 +218,8 @@ func Traffic(plan *suite.Plan) map[string]time.Duration {
 		if l, ok := tl.(lasting); ok {
 			times[sc.ID] = l.Lasts(sc.Timing)
 		}
-		if sc.Workload.Loss > 0 {
-			times[sc.ID] = typicalSearch + sc.Timing.Total()
+		if search := searchTime(sc.Workload); search > 0 {
+			times[sc.ID] = search + sc.Timing.Total()
 		}
 	}
 	return times

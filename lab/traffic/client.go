@@ -30,13 +30,11 @@ type client struct {
 // the connection is cut.
 const graceTimeout = 300 * time.Millisecond
 
-// run sends the traffic and returns the figures of both ends. With a bound of the loss it searches
-// the rate first.
+// run sends the traffic and returns the figures of both ends. Before that it makes the
+// trials that the rate needs.
 func (c *client) run() (Result, error) {
-	if c.spec.Workload.Loss > 0 {
-		if err := c.search(); err != nil {
-			return Result{}, err
-		}
+	if err := c.search(); err != nil {
+		return Result{}, err
 	}
 	return c.once()
 }

@@ -117,6 +117,8 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 		return err
 	})
 	flags.Float64Var(&w.Loss, "loss", 0, "find the highest rate at which at most this `fraction` of the datagrams is lost; 0 = send at -rate")
+	flags.Float64Var(&w.Pace, "pace", 0, "send this `number` of requests per second, whether or not responses are late; 0 = one after another")
+	flags.Float64Var(&w.OfCapacity, "of-capacity", 0, "send this `fraction` of the requests per second that go through one after another")
 	flags.Float64Var(&w.ReceiverWork, "work", 0, "CPU time that the receiver of a TCP stream spends on each byte, `ns`")
 	flags.DurationVar(&s.Timing.Warmup, "warmup", 0, "`time` before the window")
 	flags.DurationVar(&s.Timing.Duration, "duration", 10*time.Second, "length of the window")
@@ -135,8 +137,8 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 	if err := s.Check(); err != nil {
 		return to, s, usageError{err}
 	}
-	if w.Loss > 0 && w.Rate > 0 {
-		return to, s, usageError{errors.New("-loss finds the rate, so -rate and -loss exclude each other")}
+	if w.Loss > 0 && w.Rate > 0 || w.OfCapacity > 0 && w.Pace > 0 {
+		return to, s, usageError{errors.New("-loss finds the -rate, and -of-capacity the -pace: give one of the two")}
 	}
 	return to, s, nil
 }

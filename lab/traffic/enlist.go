@@ -29,6 +29,10 @@ func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
 	case roleRequest:
 		w.latency, w.course = newHistogram(), newCourse(s.Timing)
 		w.retry = callTimeout.Nanoseconds()
+		if pace := s.Workload.Pace; pace > 0 {
+			w.pace.interval = 1e9 * float64(s.Workload.Streams) / pace
+			w.pace.offset = 1e9 * float64(f.Index) / pace
+		}
 		w.loop = map[suite.Kind]func(*worker){
 			suite.TCPRR: (*worker).transact, suite.TCPCRR: (*worker).connectTransact, suite.UDPRR: (*worker).transactDatagrams,
 		}[s.Workload.Kind]

@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"windtunnel/lab/suite"
@@ -37,8 +38,9 @@ const (
 //
 // It first sends as fast as possible. The rate that then arrives is the first guess: where a queue
 // overflows, a lower rate brings no more. From a rate that passes it goes up by 5 %, 10 %, 22 %
-// and so on, until a rate fails; then it divides the interval until it is narrow. A rate fails if two trials lose too much, because one
-// stall of the machine of some ms loses as much as a search trial may lose.
+// and so on, until a rate fails; then it divides the interval until it is narrow. A rate fails if
+// two trials lose too much, because one stall of the machine of some ms loses as much as a search
+// trial may lose.
 func (s search) rate() (int64, error) {
 	full, err := s.try(0)
 	if err != nil || full.loss <= s.bound {
@@ -70,27 +72,46 @@ func (s search) rate() (int64, error) {
 	return int64(low), nil
 }
 
-// search makes the trials, each with its own connections, and sets the rate that they find.
-func (c *client) search() error {
-	deadline := time.Now().Add(SearchLimit)
-	rate, err := search{c.spec.Workload.Loss, func(rate int64) (searched, error) {
-		if time.Now().After(deadline) {
-			return searched{}, fmt.Errorf("the search for the highest rate took more than %v; is the machine busy?", SearchLimit)
+// search makes the trials for the highest rate, or for a share of the capacity, and sets the rate.
+func (c *client) search() (err error) {
+	w, deadline := &c.spec.Workload, time.Now().Add(SearchLimit)
+	switch {
+	case w.Loss > 0:
+		w.Rate, err = search{w.Loss, func(rate int64) (searched, error) {
+			trial := *w
+			trial.Rate = rate
+			r, err := c.trial(trial, deadline)
+			return searchedOf(r), err
+		}}.rate()
+	case w.OfCapacity > 0:
+		rates := make([]float64, 3)
+		for i := range rates {
+			trial := *w
+			trial.OfCapacity = 0
+			r, err := c.trial(trial, deadline)
+			if err != nil {
+				return err
+			}
+			rates[i] = r.Local.Transactions
 		}
-		trial := *c
-		trial.spec.Search, trial.spec.Workload.Rate = true, rate
-		trial.spec.Timing = suite.Timing{Warmup: searchWarmup, Duration: searchWindow}
-		r, err := trial.once()
-		if err == nil && r.Interrupted {
-			err = fmt.Errorf("the search for the highest rate was interrupted")
-		}
-		if err != nil {
-			return searched{}, err
-		}
-		return searchedOf(r), nil
-	}}.rate()
-	c.spec.Workload.Rate = rate
+		slices.Sort(rates)
+		w.Pace = w.OfCapacity * rates[len(rates)/2]
+	}
 	return err
+}
+
+// trial makes a short run with connections of its own.
+func (c *client) trial(w suite.Workload, deadline time.Time) (Result, error) {
+	if time.Now().After(deadline) {
+		return Result{}, fmt.Errorf("the search for the rate took more than %v; is the machine busy?", SearchLimit)
+	}
+	trial := *c
+	trial.spec = Spec{Workload: w, Timing: suite.Timing{Warmup: searchWarmup, Duration: searchWindow}, Search: true}
+	r, err := trial.once()
+	if err == nil && r.Interrupted {
+		err = fmt.Errorf("the search for the rate was interrupted")
+	}
+	return r, err
 }
 
 // searchedOf returns the figures of a direction; of two directions the slower one's, because both

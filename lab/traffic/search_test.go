@@ -86,3 +86,31 @@ func TestAServerForOneClientServesItsSearchToo(t *testing.T) {
 		t.Errorf("the datagrams of the window are not counted: %+v", d)
 	}
 }
+
+// A request that waited behind a late response counts from the time at which it was due.
+func TestPacedRequestsCountFromTheTimeAtWhichTheyAreDue(t *testing.T) {
+	const interval = int64(1e6)
+	w := &worker{stage: &stage{}, until: stopping, pace: pacer{interval: float64(interval)}}
+	start := now()
+	first, more := w.next(start)
+	if !more || first < start+interval {
+		t.Errorf("the first request went %d ns after the start, want %d", first-start, interval)
+	}
+	for i := int64(2); i <= 4; i++ {
+		began, _ := w.next(start + 10*interval)
+		must.Equal(t, start+i*interval, began)
+	}
+	w.stage.phase.Store(stopping)
+	if _, more := w.next(start); more {
+		t.Error("requests are still sent after the end of the run")
+	}
+}
+
+func TestAShareOfTheCapacityIsThePace(t *testing.T) {
+	for _, kind := range []string{"tcp_rr", "udp_rr", "tcp_crr"} {
+		r := run(t, "127.0.0.1", "-kind", kind, "-of-capacity", "0.5", "-warmup", "100ms", "-duration", "300ms", "-cooldown", "50ms")
+		if r.Spec.Workload.Pace <= 0 || r.Local.Latency == nil || r.Local.Transactions <= 0 {
+			t.Errorf("%s: pace %v, %v transactions/s, latency %v", kind, r.Spec.Workload.Pace, r.Local.Transactions, r.Local.Latency)
+		}
+	}
+}

@@ -12,8 +12,8 @@ import (
 type Spec struct {
 	Workload suite.Workload `json:"workload"`
 	Timing   suite.Timing   `json:"timing"`
-	// Search: a trial of the search for the highest rate. The server prints no result, and does
-	// not end after it.
+	// Search: a short run before the run, which finds its rate. The server prints no result, and
+	// does not end after it.
 	Search bool `json:"search,omitempty"`
 }
 
@@ -25,6 +25,7 @@ const (
 	maxRate     = int64(1e15) // bits per second
 	maxWork     = 1e6         // ns per byte
 	maxLoss     = 0.5
+	maxPace     = 1e7     // requests per second
 	maxSocket   = 1 << 30 // SO_SNDBUF and SO_RCVBUF are doubled by the kernel in an int
 )
 
@@ -88,6 +89,12 @@ func (s Spec) checkLimits() error {
 	}
 	if w.Loss > 0 && (w.Kind != suite.UDPStream || w.Buffer < headerSize) {
 		return fmt.Errorf("-loss is of a udp_stream with datagrams of %d bytes or more, which have numbers", headerSize)
+	}
+	if !(w.OfCapacity >= 0 && w.OfCapacity <= 1 && w.Pace >= 0 && w.Pace <= maxPace) {
+		return fmt.Errorf("-of-capacity %v and -pace %v must lie between 0 and 1, and 0 and %v", w.OfCapacity, w.Pace, maxPace)
+	}
+	if w.OfCapacity+w.Pace > 0 && !w.Kind.Exchange() {
+		return fmt.Errorf("-of-capacity and -pace are of requests, not of %s", w.Kind)
 	}
 	if w.PacketPerSend && (w.Kind != suite.TCPStream || w.Sendfile) {
 		return fmt.Errorf("-packet-per-send is of a tcp_stream without -sendfile")

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// transact sends requests and waits for each response, on one connection. The end of a
-// round trip is the start of the next one, so each needs one reading of the clock.
+// transact sends requests and waits for each response, on one connection. Without a pace the end
+// of a round trip is the start of the next one, so each needs one reading of the clock.
 func (w *worker) transact() {
 	request, response := w.buf[:w.request], w.buf[:w.response]
-	began := now()
-	for {
+	began, more := now(), true
+	for more {
 		if !w.sendAll(w.fd, request) {
 			return
 		}
@@ -24,15 +24,49 @@ func (w *worker) transact() {
 		}
 		ended := now()
 		w.record(began, ended)
-		began = ended
 		w.tally.transactions++
 		w.tally.bytes += int64(w.request + w.response)
-		seen := w.seen
-		if w.over() {
-			return
+		began, more = w.next(ended)
+	}
+}
+
+// next returns the time from which the next transaction counts; more is false if the run is over.
+// Without a pace that is the end of the last one. With a pace it waits until the next request is
+// due. If the last response came later than that, the request counts from the time at which it
+// was due: it waited, as the request of a user would have (no coordinated omission). The time by
+// which this thread wakes up too late does not count.
+func (w *worker) next(ended int64) (began int64, more bool) {
+	seen := w.seen
+	if w.over() {
+		return 0, false
+	}
+	if w.pace.interval > 0 {
+		return w.due(ended)
+	}
+	if w.seen != seen {
+		ended = now() // storing the counters took time, which is not part of a round trip
+	}
+	return ended, true
+}
+
+func (w *worker) due(ended int64) (began int64, more bool) {
+	p := &w.pace
+	if p.due == 0 {
+		p.due = float64(ended) + p.offset
+	}
+	p.due += p.interval
+	if p.due <= float64(ended) {
+		return int64(p.due), true
+	}
+	for {
+		t := now()
+		left := p.due - float64(t)
+		if left <= 0 {
+			return t, true
 		}
-		if w.seen != seen {
-			began = now() // storing the counters took time, which is not part of a round trip
+		p.sleep(left)
+		if w.over() {
+			return 0, false
 		}
 	}
 }
@@ -64,19 +98,17 @@ func (w *worker) transactDatagrams() {
 	var number [8]byte
 	var count uint64
 	echoed := min(w.request, w.response, len(number))
-	for {
+	began, more := now(), true
+	for more {
 		count++
 		binary.LittleEndian.PutUint64(number[:], count)
 		copy(w.buf[:w.request], number[:])
-		began := now()
 		if _, e := send(w.fd, w.buf[:w.request], 0); e != 0 && !w.transient(e) {
 			w.datagramFailed()
 		}
 		w.tally.calls++
 		w.awaitResponse(began, string(number[:]), echoed)
-		if w.over() {
-			return
-		}
+		began, more = w.next(now())
 	}
 }
 
@@ -145,8 +177,8 @@ func (w *worker) datagramFailed() {
 // client.
 func (w *worker) connectTransact() {
 	request, response := w.buf[:w.request], w.buf[:w.response]
-	began := now()
-	for {
+	began, more := now(), true
+	for more {
 		fd, what, e := w.dial()
 		if e != 0 {
 			if !w.transient(e) {
@@ -172,13 +204,7 @@ func (w *worker) connectTransact() {
 			}
 			began = ended
 		}
-		seen := w.seen
-		if w.over() {
-			return
-		}
-		if w.seen != seen {
-			began = now()
-		}
+		began, more = w.next(began)
 	}
 }
 

@@ -260,6 +260,7 @@ func hungUp(e syscall.Errno) bool {
 type pacer struct {
 	interval float64 // time between datagrams or calls, ns; 0 = no limit
 	backlog  float64 // longest delay that it makes up for, ns; 0 = paceBacklog
+	offset   float64 // of the first request, ns, so that connections take turns
 	due      float64 // time of the next datagram or call, by now()
 	asleep   syscall.Timespec
 }
@@ -283,10 +284,14 @@ func (p *pacer) wait() (ok bool) {
 		p.due += p.interval
 		return true
 	}
-	nap := max(p.due-t, paceQuantum)
-	p.asleep = syscall.NsecToTimespec(int64(min(nap, maxNap)))
-	syscall.RawSyscall6(syscall.SYS_CLOCK_NANOSLEEP, clockMonotonic, 0, uintptr(unsafe.Pointer(&p.asleep)), 0, 0, 0)
+	p.sleep(max(p.due-t, paceQuantum))
 	return false
+}
+
+// sleep sleeps for a time in ns, at most maxNap.
+func (p *pacer) sleep(ns float64) {
+	p.asleep = syscall.NsecToTimespec(int64(min(ns, maxNap)))
+	syscall.RawSyscall6(syscall.SYS_CLOCK_NANOSLEEP, clockMonotonic, 0, uintptr(unsafe.Pointer(&p.asleep)), 0, 0, 0)
 }
 
 const (

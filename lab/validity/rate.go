@@ -16,6 +16,10 @@ func (v *verdict) isStream() bool {
 // TCP bytes count as sent. If the network slows the sender by a tenth or more, trials
 // at that rate cannot be compared.
 func (v *verdict) offTarget() {
+	if asked, ok := v.metric(sample.OfferedRequests); ok && asked > 0 {
+		v.offPace(asked)
+		return
+	}
 	if !v.isStream() || v.Workload.Rate <= 0 {
 		return
 	}
@@ -42,6 +46,20 @@ func (v *verdict) offTarget() {
 	v.fail(sample.OffTarget, percent, v.limits.Target, "%", fmt.Sprintf(
 		"the generator sent %s of the %s that the workload asks for, %.0f %%; the limit is %.3g %%: ask for a lower rate, or give the sender more CPUs or streams",
 		units.FormatRate(sent), units.FormatRate(offered), percent, v.limits.Target))
+}
+
+// offPace compares the requests per second with the pace.
+func (v *verdict) offPace(asked float64) {
+	got, ok := v.metric(sample.Transactions)
+	if !ok {
+		v.skip(sample.OffTarget, "the tool does not say how many requests were answered")
+		return
+	}
+	if percent := 100 * got / asked; percent < v.limits.Target {
+		v.fail(sample.OffTarget, percent, v.limits.Target, "%", fmt.Sprintf(
+			"%.0f of the %.0f requests per second that the workload asks for were answered, %.0f %%; the limit is %.3g %%: ask for a lower pace, or give the workload more streams",
+			got, asked, percent, v.limits.Target))
+	}
 }
 
 // sent returns the payload that the generator sent, in bits per second. For TCP it

@@ -131,6 +131,12 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 		}, sample.OffTarget, 60, []string{"600 Mbit/s of the 1 Gbit/s"}},
 		{"no rate was asked for", func(in *Input) { in.Metrics[sample.Throughput] = 1 }, sample.OffTarget, 0, nil},
 
+		{"requests at their pace", func(in *Input) {
+			in.Metrics[sample.OfferedRequests], in.Metrics[sample.Transactions] = 1000, 950
+		}, sample.OffTarget, 0, nil},
+		{"requests behind their pace", func(in *Input) {
+			in.Metrics[sample.OfferedRequests], in.Metrics[sample.Transactions] = 1000, 800
+		}, sample.OffTarget, 80, []string{"800 of the 1000 requests per second", "80 %; the limit is 90 %"}},
 		{"a loss that is allowed", func(in *Input) { in.Workload.Loss, in.Metrics[sample.LossRatio] = 0.001, 0.001 }, sample.AboveLoss, 0, nil},
 		{"a loss above the search's bound", func(in *Input) { in.Workload.Loss, in.Metrics[sample.LossRatio] = 0.001, 0.004 }, sample.AboveLoss, 0.4, []string{"0.4 % of the datagrams", "the limit is 0.1 %"}},
 		{"a loss without a bound", func(in *Input) { in.Metrics[sample.LossRatio] = 0.5 }, sample.AboveLoss, 0, nil},
