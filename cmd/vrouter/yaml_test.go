@@ -50,7 +50,7 @@ func TestApplyReadsEveryStateThatIsPrinted(t *testing.T) {
 	random := rand.New(rand.NewPCG(35, 7))
 	states := []model.State{{}}
 	fill(reflect.ValueOf(&states[0]).Elem(), 1)
-	for size := range 60 {
+	for size := range must.Rounds(60) {
 		s := modeltest.Random(random, size)
 		for i := range s.Ports {
 			s.Ports[i].Origin = []model.Origin{model.Applied, model.Added, model.Docker, model.CNI}[random.IntN(4)]

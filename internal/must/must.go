@@ -18,6 +18,15 @@ func Long(t testing.TB) {
 	}
 }
 
+// Rounds returns the number of rounds of a test with random input: all, or a quarter of them if the
+// flag -short is set.
+func Rounds(all int) int {
+	if testing.Short() {
+		return (all + 3) / 4
+	}
+	return all
+}
+
 // Succeed ends the test if err is not nil.
 func Succeed(t testing.TB, err error) {
 	t.Helper()

@@ -108,6 +108,7 @@ func burnOn(t *testing.T, cpu int, part float64) {
 // see interrupts on an idle CPU, and time that the host took counts for the
 // samples alone.
 func TestBusyTimeAgreesWithTheMeter(t *testing.T) {
+	must.Long(t)
 	cpu := lastCPU(t)
 	for _, part := range []float64{0.3, 1} {
 		burnOn(t, cpu, part)

@@ -129,6 +129,7 @@ func TestTheRecordedRunsRarelyClaimADifference(t *testing.T) {
 // The test compares a system with itself in a thousand runs, with noise recorded on a
 // real machine. It counts the false alarms of each verdict.
 func TestFalseAlarmsOverRecordedNoiseAreAsRareAsClaimed(t *testing.T) {
+	must.Long(t)
 	noise := slices.Concat(recordedNoise(t)...)
 	rng := rand.New(rand.NewPCG(2026, 11))
 	const runs = 1000

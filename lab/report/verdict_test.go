@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/reporttest"
@@ -94,6 +95,7 @@ func TestEveryComparisonIsCorrectedAndNoneIsOfOneNodeWithTwo(t *testing.T) {
 // Each run has 8 comparisons of equal systems in all metrics. Figures of one block
 // depend on each other, as CPU per byte depends on throughput.
 func TestFewRunsOfEqualsClaimADifferenceInAnyMetric(t *testing.T) {
+	must.Long(t)
 	rng := rand.New(rand.NewPCG(9, 9))
 	const runs = 200
 	alarmed := 0

@@ -98,6 +98,7 @@ func TestErrorPagesFitANarrowWindow(t *testing.T) {
 }
 
 func TestSelectingTwoRunsLeadsToTheirComparison(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader)

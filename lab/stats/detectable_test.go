@@ -5,9 +5,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestTheDetectableRatioIsFoundWithThePowerAskedFor(t *testing.T) {
+	must.Long(t)
 	for _, name := range []string{"lognormal", "drift"} {
 		for _, n := range []int{6, 8, 10, 20} {
 			got := powerFound(t, noises[name], n)

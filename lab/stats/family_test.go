@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // blocksOf returns the comparisons of several subjects with one baseline in n
@@ -44,6 +46,7 @@ func noisesBy(rng *rand.Rand) map[string]func() float64 {
 // Each run compares 16 times with one baseline, and all systems are equal. A run
 // with a difference is a false alarm.
 func TestAFamilyOfEqualsRarelyShowsADifference(t *testing.T) {
+	must.Long(t)
 	rng := rand.New(rand.NewPCG(12, 11))
 	const runs = 1000
 	for name, noise := range noisesBy(rng) {

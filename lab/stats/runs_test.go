@@ -91,6 +91,7 @@ func TestMedianErrorIsThatOfTheMedian(t *testing.T) {
 // A run that checks its intervals after every block, and ends at a width, as
 // --precision does.
 func TestIntervalsHoldTheTrueRatioWhereTheirWidthEndedTheRun(t *testing.T) {
+	must.Long(t)
 	for name, noise := range noises {
 		for _, wanted := range []float64{0.025, 0.035, 0.06} {
 			rng := rand.New(rand.NewPCG(34, 0))

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
 )
 
@@ -57,6 +58,7 @@ func TestSteadyLeavesTheStartUpOut(t *testing.T) {
 
 // Series as a quiet machine yields them, with neighbours that are alike, pass.
 func TestANormalRateIsSteady(t *testing.T) {
+	must.Long(t)
 	const trials = 2000
 	for _, c := range []struct {
 		name   string

@@ -371,6 +371,7 @@ func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
 
 // TestTheUnderlaysChangesAreFollowed: routes, MTU, addresses, devices.
 func TestTheUnderlaysChangesAreFollowed(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]

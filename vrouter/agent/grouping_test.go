@@ -57,6 +57,7 @@ func keptOpen(t *testing.T, from, to *netdev.Space, address string) func() error
 // A group closes a port, also for connections that exist, and opens it for the addresses of an
 // identity.
 func TestGroupsOfPolicies(t *testing.T) {
+	must.Long(t)
 	b := &bed{TwoNodes: agenttest.NewFleet(t), workloads: map[string]*netdev.Space{}, nodes: map[string]*running{}}
 	for _, name := range []string{"a1", "b1", "a2"} {
 		b.workloads[name] = agenttest.NewSpace(t, "w"+name)

@@ -211,6 +211,7 @@ func filled(path string) error {
 // TestAnUnderlayTooSmallIsReportedAndChangesNothing: neither by itself nor with
 // the next request.
 func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]

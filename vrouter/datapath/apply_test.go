@@ -72,7 +72,7 @@ func randomTables(r *rand.Rand) fib.Tables {
 func TestTheMapsFollowAnySequenceOfTables(t *testing.T) {
 	d := shared(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 200 {
+	for i := range must.Rounds(200) {
 		want := randomTables(r)
 		if _, err := d.Apply(want); err != nil {
 			t.Fatalf("state %d: %v", i, err)

@@ -23,7 +23,7 @@ func fuzzPackets(t *testing.T) int {
 	t.Helper()
 	s := os.Getenv("VROUTER_FUZZ_PACKETS")
 	if s == "" {
-		return packetsOfFuzz
+		return must.Rounds(packetsOfFuzz)
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // The test changes a tunnel between two pairs of addresses while packets enter it. Each
 // outer packet must have both addresses of the same pair.
 func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
+	must.Long(t)
 	const duration = 4 * time.Second
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	pairs := [2][2]netip.Addr{{local, far}, {netip.MustParseAddr("172.31.99.1"), netip.MustParseAddr("172.31.99.2")}}

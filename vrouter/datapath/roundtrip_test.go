@@ -94,7 +94,7 @@ func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
 			t.Fatalf("%s %d (-want +got):\n%s", what, i, diff)
 		}
 	}
-	for i := range 500 {
+	for i := range must.Rounds(500) {
 		id, n := s.Uint32N(100), s.nexthop()
 		nh, err := encodeNexthop(id, n)
 		must.Succeed(t, err)
@@ -128,7 +128,7 @@ func TestThePolicysGenerationFollowsItsRules(t *testing.T) {
 		must.Succeed(t, err)
 		return v.Generation
 	}
-	for range 500 {
+	for range must.Rounds(500) {
 		p := s.policy()
 		before := generation(p)
 		if generation(fib.Policy{AllowIn: p.AllowIn, AllowOut: p.AllowOut, Rules: slices.Clone(p.Rules), Group: p.Group, Revision: p.Revision}) != before {

@@ -44,6 +44,7 @@ func aStoppedAgentDoesNotHoldACommand(t *testing.T) {
 // not keep a node's other networks from changing, nor from being there after a
 // start. On the node itself such a port is refused.
 func TestACrowdedNetworkDoesNotFreezeTheOthers(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := fleetBed(t, "60s")
 	a, other := b.nodes[0], b.nodes[1]

@@ -71,6 +71,7 @@ func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
 
 // Plain traffic between nodes passes beside the overlay's.
 func TestPlainTrafficOfNodesIsNotDropped(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)

@@ -88,6 +88,7 @@ func (w *workload) hearing(t *testing.T, port uint16) func() bool {
 // A process on a node has the node's underlay address. What it sends to another
 // node's tunnel port must not get into a tenant, in any encapsulation.
 func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for _, tcx := range []string{"auto", "off"} {
 		t.Run("tcx="+tcx, func(t *testing.T) {

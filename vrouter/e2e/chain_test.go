@@ -127,6 +127,7 @@ func awaitAllPass(t *testing.T, x, y *workload, within time.Duration, what strin
 // those of the firewalls. The flows of a dead node move to the other firewall. A firewall without its
 // device is a problem in status, and its flows move when the routes leave it out.
 func TestAServiceChainOfImportedRoutes(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{nodes: 3, config: map[string]any{"liveness": "300ms"}})
 	b.state.Nodes = b.nodesOf(false)

@@ -246,6 +246,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 // its agent is restarted. Then it refuses them. The other node, which has not got the change,
 // notices this and uses a tunnel.
 func TestANodeAcceptsAnEncapsulationOfBeforeForATime(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{config: map[string]any{"repair_interval": "1h", "handover": hold.String()}})
 	x, y := directPair(b, model.L3, model.VXLAN)

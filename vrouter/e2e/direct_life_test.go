@@ -58,6 +58,7 @@ func TestNoDirectPacketIsLostWhileAgentsDieAndAreReplaced(t *testing.T) {
 // workloads reach each other: node b offers only tunnels, node c has no IPv4 address on the
 // underlay, and nodes a and d offer everything.
 func TestNodesOfAMixedFleetReachEachOther(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{nodes: 4})
 	everything := []model.Encapsulation{model.Direct, model.VXLAN, model.MPLSoUDP}

@@ -97,6 +97,7 @@ func TestNetworksImportEachOthersRoutes(t *testing.T) {
 
 // Nodes that translate the packets of a network send packets to another network by a tunnel.
 func TestNetworksImportRoutesBetweenLinks(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{routed: true})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -11,6 +12,7 @@ import (
 // attached. Then a workload on node c joins, which offers only MPLS, and leaves again. Transfers with
 // both arrive intact, also by a connection that is open while XDP is attached and detached.
 func TestANodeWithTheDefaultEncapsulationsCarriesVXLANAndMPLS(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{nodes: 3})
 	b.state.Nodes = b.nodesOf(false)

@@ -77,6 +77,7 @@ func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
 // If the routes that a network imports from another one do not fit, it works without them, also after
 // the agent's restart.
 func TestImportedRoutesThatDoNotFitStopNoNetwork(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b, x, y := freezeBed(t, map[string]any{"limits": limits(map[string]int{"routes": 16})})
 	a, c := b.nodes[0], b.nodes[1]

@@ -20,6 +20,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -170,6 +171,7 @@ func TestATranslatedPacketIsPlainIPv6(t *testing.T) {
 // it again, nodes translate again. A connection that is open during the second change
 // survives it.
 func TestALocatorThatIsNotRoutedGetsATunnel(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	b := sharedBed(t, options{routed: true})
 	x, y := routedPair(b, model.VXLAN)
@@ -377,6 +379,7 @@ func TestANodeWithoutIPv6OnLoUsesTunnels(t *testing.T) {
 
 // If IPv6 is off on the host, or on its fabric device, packets to and from the node take a tunnel.
 func TestANodeWithoutIPv6UsesTunnels(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	for device, reason := range map[string]string{"all": "net.ipv6.conf.lo.disable_ipv6", "fab": ""} {
 		t.Run(device, func(t *testing.T) {

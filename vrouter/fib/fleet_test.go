@@ -409,7 +409,7 @@ func TestPacketsEndRightAlsoWhilePortsHaveNoDevice(t *testing.T) {
 }
 
 func TestPacketsEndRightAfterEveryChangeAndNumbersStay(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(must.Rounds(20)) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		s := modeltest.Random(r, 20)
 		ids := map[string]*IDs{}

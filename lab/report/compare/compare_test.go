@@ -350,6 +350,7 @@ func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, e
 // noise of a run's median. By their trials alone nearly every two runs would
 // differ.
 func TestGateOfNothingSeldomFailsEqualRuns(t *testing.T) {
+	must.Long(t)
 	const rounds = 100
 	gates, err := ParseGates("gate.yaml", []byte("gates:\n- {metric: throughput_bps, worse_by: 0%, of: ratio}\n- {metric: [throughput_bps, transactions_per_s], worse_by: 0%}"))
 	must.Succeed(t, err)

@@ -169,6 +169,7 @@ func TestEachCategoryOfAProfileHasItsOwnLook(t *testing.T) {
 }
 
 func TestEachChartIsSavedAsSVGAndPNG(t *testing.T) {
+	must.Long(t)
 	t.Parallel()
 	p := browse(t, rigorous(t), 1280)
 	browsertest.Eval[bool](t, p, `(window.files = [], HTMLAnchorElement.prototype.click = function () { files.push(this.download + ' ' + this.href.slice(0, 40)); }, true)`)

@@ -188,6 +188,7 @@ func TestTheClockRunsWithTheTraffic(t *testing.T) {
 // All receive work of a node, and of its containers, is done by its own CPUs;
 // so is the sender's transmit work.
 func TestEachNodesPacketsAreProcessedOnItsOwnCPUs(t *testing.T) {
+	must.Long(t)
 	x := executor(t)
 	x.countPlaces = true
 	for _, profile := range profiles {

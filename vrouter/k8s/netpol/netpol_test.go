@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 )
 
@@ -332,7 +333,7 @@ func TestVerdictsAreThoseOfTheSpecification(t *testing.T) {
 	}
 	flows = append(flows, flow{unix.IPPROTO_ICMP, 0})
 	verdicts := map[bool]int{}
-	for seed := range uint64(16) {
+	for seed := range uint64(must.Rounds(16)) {
 		r := random{rand.New(rand.NewPCG(seed, 1))}
 		c := New()
 		w := &world{map[string]labels.Set{}, map[Name]Pod{}, map[string]Endpoint{}, map[Name]*networking.NetworkPolicy{}}
