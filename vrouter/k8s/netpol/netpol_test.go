@@ -364,8 +364,8 @@ func TestVerdictsAreThoseOfTheSpecification(t *testing.T) {
 			}
 		}
 	}
-	if verdicts[true] < 50_000 || verdicts[false] < 50_000 {
-		t.Errorf("%v verdicts, want at least 50,000 of each", verdicts)
+	if all := verdicts[true] + verdicts[false]; 10*verdicts[true] < all || 10*verdicts[false] < all {
+		t.Errorf("%v verdicts, want at least a tenth of each", verdicts)
 	}
 }
 
