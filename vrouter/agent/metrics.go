@@ -60,6 +60,7 @@ var (
 	tableLimit      = gauge("table_limit", "Maximum of entries of a table.", "table")
 	syncedAt        = gauge("synced_timestamp_seconds", "Last time at which maps and devices matched the desired state, Unix time.")
 	repairCount     = counter("repairs_total", "Differences from the desired state that were repaired since the agent started.")
+	passCount       = counter("passes_total", "Comparisons of the node's devices and tables with the desired state, by cause: start, request, event, timer, retry.", "cause")
 	problems        = gauge("problems", "Objects that could not be written; the agent retries.")
 	storeWorks      = gauge("store_up", "1 while the store answers.")
 	storeHeard      = gauge("store_heard_timestamp_seconds", "Last time at which the store answered, Unix time.")
@@ -115,6 +116,9 @@ func (m metrics) Collect(out chan<- prometheus.Metric) {
 		s.add(syncedAt, float64(v.synced.UnixMilli())/1000)
 	}
 	s.count(repairCount, v.repairs)
+	for cause, n := range v.passes {
+		s.count(passCount, n, string(cause))
+	}
 	s.add(problems, float64(len(v.problems)))
 	s.add(information, 1, m.agent.config.Node, m.agent.version)
 	s.add(scrapeWorks, ok)

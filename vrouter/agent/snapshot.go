@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -37,6 +38,7 @@ type snapshot struct {
 	warnings []fib.Problem
 	routes   int
 	repairs  uint64
+	passes   map[reconcile.Cause]uint64
 	synced   time.Time
 	inSync   bool
 	ports    int
@@ -74,7 +76,7 @@ func (a *agent) publish() {
 		hosts:    sync.OnceValue(func() map[hostname][]netip.Addr { return hostsOf(p.Want) }),
 		lease:    func(port string) *dhcp.Lease { return leaseOf(p, port) },
 		networks: map[uint32]model.Network{},
-		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
+		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, passes: maps.Clone(a.reconciler.Passes), synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),
 	}
 	if a.follower.Unfit != nil {

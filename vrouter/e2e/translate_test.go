@@ -115,6 +115,14 @@ func checkFallbacks(t *testing.T, n *node) {
 // wantMetric reports an error unless the metrics of the node's agent have a line.
 func (n *node) wantMetric(line string) {
 	n.bed.t.Helper()
+	if !strings.Contains(n.metrics(), line+"\n") {
+		n.bed.t.Errorf("the metrics of node %s lack %q", n.name, line)
+	}
+}
+
+// metrics returns the metrics of the node's agent.
+func (n *node) metrics() string {
+	n.bed.t.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", n.config["socket"].(string))
 	}}}
@@ -123,9 +131,7 @@ func (n *node) wantMetric(line string) {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	n.bed.must(err)
-	if !strings.Contains(string(text), line+"\n") {
-		n.bed.t.Errorf("the metrics of node %s lack %q", n.name, line)
-	}
+	return string(text)
 }
 
 // sent returns how many bytes a node has sent with an encapsulation.

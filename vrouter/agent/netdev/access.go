@@ -23,11 +23,12 @@ type accessFamily struct {
 	is         func(netip.Addr) bool
 	forwarding string // its sysctl
 	redirect   string // matches ICMP redirects
+	legacy     string // lists the tables of ip_tables, in /proc/net
 }
 
 var accessFamilies = []accessFamily{
-	{"ipv4", "iptables-restore", netip.Addr.Is4, "ipv4/ip_forward", "-p icmp -m icmp --icmp-type 5"},
-	{"ipv6", "ip6tables-restore", netip.Addr.Is6, "ipv6/conf/all/forwarding", "-p ipv6-icmp -m icmp6 --icmpv6-type 137"},
+	{"ipv4", "iptables-restore", netip.Addr.Is4, "ipv4/ip_forward", "-p icmp -m icmp --icmp-type 5", "ip_tables_names"},
+	{"ipv6", "ip6tables-restore", netip.Addr.Is6, "ipv6/conf/all/forwarding", "-p ipv6-icmp -m icmp6 --icmpv6-type 137", "ip6_tables_names"},
 }
 
 // chains returns the chains for the subnets of networks with node_access:
@@ -172,7 +173,7 @@ func (f accessFamily) keep(s *Space, subnets, pools []netip.Prefix, note *access
 	if err != nil {
 		return changed, fmt.Errorf("set %s: %w", f.forwarding, err)
 	}
-	did, err := f.keepChains(subnets, pools)
+	did, err := f.keepChains(s, subnets, pools)
 	return changed || did, err
 }
 

@@ -1,11 +1,19 @@
 package netdev
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 )
 
 // accessChain is a chain of the agent. A chain of the kernel jumps to it.
@@ -37,12 +45,53 @@ func (f accessFamily) restore(chains []accessChain, commands func(accessChain) [
 	return strings.Split(string(out), "\n"), nil
 }
 
-// keepChains writes the chains if they differ.
-func (f accessFamily) keepChains(subnets, pools []netip.Prefix) (changed bool, err error) {
+// checkedChains are chains that the kernel had at a generation of its rules.
+type checkedChains struct {
+	generation uint32
+	chains     []accessChain
+}
+
+// generation returns the generation of the rules of nftables in the namespace of this thread: each change of a rule
+// increments it (nf_tables_commit of net/netfilter/nf_tables_api.c). It returns false if it is not known, or if the
+// rules may be those of the older ip_tables, which have no generation.
+func (f accessFamily) generation() (uint32, bool) {
+	tables, err := os.ReadFile("/proc/thread-self/net/" + f.legacy)
+	if len(tables) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, false
+	}
+	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, 0)
+	request.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC})
+	answers, err := request.Execute(unix.NETLINK_NETFILTER, 0)
+	if err != nil || len(answers) != 1 || len(answers[0]) < nl.SizeofNfgenmsg {
+		return 0, false
+	}
+	attributes, err := nl.ParseRouteAttr(answers[0][nl.SizeofNfgenmsg:])
+	for _, a := range attributes {
+		if err == nil && a.Attr.Type == unix.NFTA_GEN_ID && len(a.Value) == 4 {
+			return binary.BigEndian.Uint32(a.Value), true
+		}
+	}
+	return 0, false
+}
+
+// keepChains writes the chains if they differ. It starts no program if no rule of the namespace has changed since the
+// last check.
+func (f accessFamily) keepChains(s *Space, subnets, pools []netip.Prefix) (changed bool, err error) {
 	chains := f.chains(subnets, pools)
+	generation, known := f.generation()
+	checked := checkedChains{generation, chains}
+	if known && reflect.DeepEqual(s.chains[f.name], checked) {
+		return false, nil
+	}
 	// A missing chain is an error. Any other error occurs again when the chains are written.
 	has, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from, "-S " + c.name} })
 	if err == nil && !slices.ContainsFunc(chains, func(c accessChain) bool { return !c.isIn(has) }) {
+		if known {
+			if s.chains == nil {
+				s.chains = map[string]checkedChains{}
+			}
+			s.chains[f.name] = checked
+		}
 		return false, nil
 	}
 	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })

@@ -29,6 +29,8 @@ type Space struct {
 	Links *netlink.Handle
 	home  *thread // runs the functions of Do; nil: each call starts a new thread
 	owner bool    // Close ends the thread
+
+	chains map[string]checkedChains // of KeepAccess, by IP version
 }
 
 // thread is a thread in the node's network namespace.

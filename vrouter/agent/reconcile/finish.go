@@ -44,6 +44,7 @@ func (r *Reconciler) finish(p *Pass) {
 	p.noteWhole()
 	r.tell(p)
 	r.Repairs += uint64(len(p.mended))
+	r.Passes[p.cause]++
 	if p.cause == asked {
 		r.Written.Updated += p.changes.Updated
 		r.Written.Deleted += p.changes.Deleted

@@ -47,6 +47,7 @@ type Reconciler struct {
 	Last       *Pass            // the last pass
 	Written    datapath.Changes // entries written for changes of the desired state, since the start
 	Repairs    uint64
+	Passes     map[Cause]uint64 // number of passes
 	Synced     time.Time
 	InSync     bool          // the last pass was in sync
 	adopted    time.Time     // last change of Want
@@ -66,7 +67,7 @@ type Reconciler struct {
 func New(c config.Config, log *slog.Logger, s *netdev.Space, p *netdev.Programs, want *Desired, ids *fib.IDs, publish func()) *Reconciler {
 	return &Reconciler{
 		config: c, log: log, space: s, devices: netdev.NewDevices(s), Programs: p, Limits: c.Limits.WithDefaults(),
-		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Comparison: Comparison{Done: make(chan Difference, 1)}, Want: want, IDs: ids, Offers: &fib.Offers{Hold: c.Handover},
+		neighbours: &netdev.Neighbours{Space: s}, labels: &netdev.Labels{Space: s}, Tester: netdev.NewTester(s, log), publish: publish, Comparison: Comparison{Done: make(chan Difference, 1)}, Want: want, IDs: ids, Passes: map[Cause]uint64{}, Offers: &fib.Offers{Hold: c.Handover},
 	}
 }
 
